@@ -1,0 +1,3 @@
+module github.com/ephemeralgo/ephemeral/atoms/fixedwork
+
+go 1.26

@@ -1,0 +1,3 @@
+module github.com/ephemeralgo/ephemeral/bench
+
+go 1.26

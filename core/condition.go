@@ -1,0 +1,121 @@
+package core
+
+import "slices"
+
+// condition is a pattern that an engine heeds wherever its facts are: raised by
+// its own operations, as long as those are in the window, or on the sink.
+type condition struct {
+	own, shared gate
+	ledger      *ledger
+}
+
+func (l *ledger) condition(text string, engine waker, eager bool) *condition {
+	p := compile(text)
+	if len(p.terms) == 0 {
+		return nil
+	}
+	c := &condition{ledger: l}
+	c.own = gate{pattern: p, waker: engine, eager: eager}
+	c.shared = gate{pattern: p, waker: engine, eager: eager}
+	l.mu.Lock()
+	l.names.addGate(&c.own)
+	l.mu.Unlock()
+	l.sink.addGate(&c.shared)
+	return c
+}
+
+// addGate attaches a gate; facts in the window count at once.
+func (s *Sink) addGate(g *gate) {
+	var after aftermath
+	s.lockFresh(&after)
+	s.names.addGate(g)
+	for seq := s.ring.tail; seq < s.ring.head; seq++ {
+		if f := s.ring.at(seq); f.name != nil && g.pattern.matches(f.name.text) && !isLifecycle(f.name.text) {
+			until := int64(0)
+			if s.maxAge > 0 {
+				until = f.at + s.maxAge
+			}
+			g.add(standing{signal: f.signal(seq, s.names.clock), owner: f.operation, at: f.at, until: until}, &after)
+		}
+	}
+	for _, h := range s.held {
+		if g.pattern.matches(h.fact.name.text) {
+			g.add(standing{signal: h.fact.signal(h.seq, s.names.clock), owner: h.fact.operation, at: h.fact.at, until: h.until}, &after)
+		}
+	}
+	slices.SortFunc(g.standing, func(a, b standing) int {
+		if a.signal.Seq < b.signal.Seq {
+			return -1
+		}
+		return 1
+	})
+	g.update(&after)
+	s.mu.Unlock()
+	after.settle()
+}
+
+func (t *names) addGate(g *gate) {
+	t.gates = append(t.gates[:len(t.gates):len(t.gates)], g)
+	t.changed()
+}
+
+// detach ends the watching.
+func (c *condition) detach() {
+	if c == nil {
+		return
+	}
+	c.ledger.mu.Lock()
+	c.ledger.names.gates = without(c.ledger.names.gates, &c.own)
+	c.ledger.names.changed()
+	c.ledger.mu.Unlock()
+	s := c.ledger.sink
+	s.mu.Lock()
+	s.names.gates = without(s.names.gates, &c.shared)
+	s.names.changed()
+	s.mu.Unlock()
+}
+
+// holds reports whether a matching fact may stand. It costs two atomic loads.
+func (c *condition) holds() bool { return c != nil && (c.own.shut() || c.shared.shut()) }
+
+// verdict is what a condition comes to at some instant.
+type verdict struct {
+	holds   bool
+	signal  Signal // the newest
+	since   int64  // since when it holds
+	expires int64  // when that may change by itself; 0: never
+}
+
+// look finds out exactly. That facts have expired wakes nobody: whoever looks is
+// the one to be woken.
+func (c *condition) look(now int64) (v verdict) {
+	if !c.holds() {
+		return v
+	}
+	c.ledger.mu.Lock()
+	v.include(&c.own, now)
+	c.ledger.mu.Unlock()
+	c.ledger.sink.mu.Lock()
+	v.include(&c.shared, now)
+	c.ledger.sink.mu.Unlock()
+	return v
+}
+
+func (v *verdict) include(g *gate, now int64) {
+	var nobody aftermath
+	g.expire(now, &nobody)
+	newest, ok := g.last()
+	if !ok {
+		return
+	}
+	if !v.holds || newest.Seq > v.signal.Seq {
+		v.signal = newest
+	}
+	if !v.holds || g.since < v.since {
+		v.since = g.since
+	}
+	if g.expires != 0 && (v.expires == 0 || g.expires < v.expires) {
+		v.expires = g.expires
+	}
+	v.holds = true
+}

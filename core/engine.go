@@ -1,0 +1,374 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// engine runs operations: it accepts them, asks the scheduler what is next,
+// heeds limits and signals, keeps the accounts and shuts down. It is the same for
+// every coordinator; they differ in the scheduler and in what a body is.
+//
+// The two locks are small. Producers take the intake's. Workers take mu once per
+// operation, to finish one and to choose the next; its end is the next one's
+// start, so the clock is read once. What follows for others, such as callbacks
+// and wakings, is collected in an outcome and done when no lock is held.
+type engine struct {
+	number   uint64 // of this engine in the process: see runningOn
+	name     string
+	sink     *Sink
+	clock    clock
+	ledger   ledger
+	intake   intake
+	oldest   bool               // Options.DropOldest
+	onEnded  func(o *Operation) // of ForEach and Map
+	maxDefer int64              // < 0: no limit
+	cancelOn *condition         // nil: none
+	deferOn  *condition         //
+	resumeOn *condition         //
+	undrain  func()             // ends the watching of DrainOn; may be nil
+	loop     func()             // e.work, made once
+	token    atomic.Uint32      // see worker.go
+	closed   chan struct{}      // closed when Close is done
+
+	mu        sync.Mutex
+	scheduler scheduler
+	window    window
+	index     index
+	echoes    echoes
+	running   opList
+	limit     int
+	maxPinned int
+	paused    bool
+	closing   bool
+	finished  bool // closing, and all is done
+	detached  bool
+	counts    struct{ succeeded, failed, cancelled, refused, dropped, forced uint64 }
+	flushes   []*flush
+	final     []*hook[Snapshot] // of OnFinalized; replaced, not changed
+	alarm     alarm             // wakes when a deferral may be over
+	sweeper   alarm             // evicts what is too old
+}
+
+// flush waits for the operations accepted before it.
+type flush struct {
+	epoch uint32 // of the newest operation it waits for
+	left  int
+	done  chan struct{}
+}
+
+// outcome is what a change under the engine's lock entails.
+type outcome struct {
+	ended   []ending
+	evicted opList     // to be buried
+	final   []Snapshot // of them, for those who want to know
+	hooks   []*hook[Snapshot]
+	flushed []*flush
+	closed  bool // Close is done
+	room    bool // there may be room in the queue
+}
+
+// ending is an operation that has ended, and whom to tell.
+type ending struct {
+	operation *Operation
+	done      chan struct{}
+}
+
+var engines atomic.Uint64
+
+func newEngine(opts Options, s scheduler) (*engine, error) {
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
+	sink := opts.Sink
+	if sink == nil {
+		sink = NewSink(SinkOptions{})
+	}
+	e := &engine{
+		number:    engines.Add(1),
+		name:      opts.Name,
+		sink:      sink,
+		clock:     sink.names.clock,
+		oldest:    opts.DropOldest,
+		maxDefer:  int64(opts.MaxDefer),
+		closed:    make(chan struct{}),
+		scheduler: s,
+		window:    window{limit: opts.MaxTracked, maxAge: int64(opts.MaxAge)},
+		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
+		limit:     opts.MaxConcurrency,
+		maxPinned: opts.MaxTracked,
+	}
+	e.intake.limit = opts.MaxQueued
+	e.loop = e.work
+	e.token.Store(tokenParked)
+	e.ledger.init(sink, opts.Name, &opts)
+	e.cancelOn = e.ledger.condition(opts.CancelOn, e, false)
+	e.deferOn = e.ledger.condition(opts.DeferOn, e, false)
+	e.resumeOn = e.ledger.condition(opts.ResumeOn, e, true)
+	if opts.DrainOn != "" {
+		e.undrain = sink.Subscribe(opts.DrainOn, func(s Signal) {
+			if s.Key == "" || Match(s.Key, e.name) {
+				e.Complete()
+			}
+		})
+	}
+	return e, nil
+}
+
+// enqueue gives an operation to the engine. Unless wait is set it does not wait
+// for room.
+func (e *engine) enqueue(ctx context.Context, o *Operation, wait bool) error {
+	if wait && ctx.Err() != nil {
+		e.intake.reject()
+		return context.Cause(ctx)
+	}
+	o.engine, o.base = e, ctx
+	o.enqueued = e.clock.now()
+	if e.cancelOn.holds() {
+		if v := e.cancelOn.look(o.enqueued); v.holds {
+			e.intake.reject()
+			return &RefusedError{v.signal}
+		}
+	}
+	err := e.intake.offer(o)
+	for err == ErrFull && e.oldest {
+		e.dropOldest()
+		err = e.intake.offer(o)
+	}
+	if err == ErrFull && wait {
+		if err = ErrWouldDeadlock; !e.isOwn(ctx) {
+			err = e.intake.wait(ctx, o)
+		}
+	}
+	if err != nil {
+		e.intake.reject()
+		return err
+	}
+	e.poke()
+	return nil
+}
+
+// isOwn reports whether the caller is an operation of this engine: by its
+// goroutine or by its context.
+func (e *engine) isOwn(ctx context.Context) bool {
+	if o := OperationFrom(ctx); o != nil && o.engine == e && (*operationContext)(o).context.Load() != ended {
+		return true
+	}
+	return runningOn() == e.number
+}
+
+// collect moves what has arrived to the scheduler. mu is held.
+func (e *engine) collect() {
+	e.intake.mu.Lock()
+	arrived := e.intake.arrived
+	e.intake.arrived = opList{}
+	e.intake.mu.Unlock()
+	for o := arrived.head; o != nil; {
+		next := o.next
+		e.index.put(o)
+		e.scheduler.push(o)
+		o = next
+	}
+}
+
+// next takes the operation that is to start now, or nil; blocked says that there
+// may be one but something other than arrivals has to happen first. mu is held.
+func (e *engine) next(now int64, out *outcome) (o *Operation, blocked bool) {
+	for {
+		if e.running.n >= e.limit || e.paused || e.closing {
+			return nil, true
+		}
+		o = e.scheduler.next()
+		if o == nil {
+			e.collect()
+			if o = e.scheduler.next(); o == nil {
+				return nil, false
+			}
+		}
+		if e.cancelOn.holds() {
+			if v := e.cancelOn.look(now); v.holds {
+				e.withdraw(o, StatusRefused, &RefusedError{v.signal}, now, out)
+				continue
+			}
+		}
+		if e.deferOn.holds() && !e.undeferred(o, now) {
+			return nil, true
+		}
+		e.scheduler.start(o)
+		e.leaveQueue(out)
+		return o, false
+	}
+}
+
+func (e *engine) leaveQueue(out *outcome) {
+	e.intake.backlog.Add(-1)
+	out.room = true
+}
+
+// undeferred reports whether o may start although DeferOn may hold, and sets the
+// alarm if not. mu is held.
+func (e *engine) undeferred(o *Operation, now int64) bool {
+	v := e.deferOn.look(now)
+	if !v.holds {
+		return true
+	}
+	if r := e.resumeOn.look(now); r.holds {
+		if r.signal.Seq > v.signal.Seq {
+			return true
+		}
+	}
+	wakeAt := v.expires
+	if e.maxDefer >= 0 {
+		due := max(o.enqueued, v.since) + e.maxDefer
+		if due <= now {
+			e.counts.forced++
+			o.forced = true
+			return true
+		}
+		if wakeAt == 0 || due < wakeAt {
+			wakeAt = due
+		}
+	}
+	if wakeAt != 0 {
+		e.alarm.set(e.clock, wakeAt, e.wake)
+	}
+	return false
+}
+
+// retire records the end of an operation and puts it into the window. mu is held.
+func (e *engine) retire(o *Operation, status Status, err error, now int64, out *outcome) {
+	o.status, o.err, o.finished = status, err, now
+	o.body.discard()
+	if o.watched || e.onEnded != nil {
+		out.ended = append(out.ended, ending{o, o.rest.Load().doneOrNil()})
+	}
+	for _, f := range e.flushes {
+		if int32(o.epoch-f.epoch) <= 0 {
+			if f.left--; f.left == 0 {
+				out.flushed = append(out.flushed, f)
+			}
+		}
+	}
+	if len(out.flushed) > 0 {
+		e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool { return f.left == 0 })
+	}
+	e.window.add(o)
+	e.sweep(now, out)
+}
+
+// sweep evicts what the window need not show any more. mu is held.
+func (e *engine) sweep(now int64, out *outcome) {
+	for o := e.window.evict(now); o != nil; o = e.window.evict(now) {
+		e.forget(o, now, out)
+	}
+	if e.window.maxAge == 0 || e.sweeper.armed {
+		return
+	}
+	if o := e.window.finished.head; o != nil {
+		// Reading sweeps as well, so this need not be in time to the last: a
+		// busy window has a few dozen sweeps per MaxAge, not one per operation.
+		at := max(o.finished+e.window.maxAge, e.sweeper.last+e.window.maxAge/64)
+		e.sweeper.set(e.clock, at, e.tidy)
+	}
+}
+
+// tidy is the sweeper's alarm.
+func (e *engine) tidy() {
+	var out outcome
+	e.mu.Lock()
+	now := e.clock.now()
+	e.sweeper.armed, e.sweeper.last = false, now
+	e.sweep(now, &out)
+	e.mu.Unlock()
+	e.settle(&out)
+}
+
+// forget drops an operation that has left the window. mu is held.
+func (e *engine) forget(o *Operation, now int64, out *outcome) {
+	e.index.remove(o)
+	e.echoes.add(o, o.rest.Load(), now)
+	out.evicted.push(o)
+	if len(e.final) > 0 {
+		out.hooks = e.final
+		out.final = append(out.final, o.snapshot())
+	}
+}
+
+// settle does what an outcome entails. No lock is held. It is safe to be called
+// with an empty outcome, which is left empty.
+func (e *engine) settle(out *outcome) {
+	for i, end := range out.ended {
+		out.ended[i] = ending{}
+		if e.onEnded != nil {
+			e.onEnded(end.operation)
+		}
+		if end.done != nil {
+			close(end.done)
+		}
+	}
+	out.ended = out.ended[:0]
+	if out.evicted.n > 0 {
+		for o := out.evicted.head; o != nil; {
+			next := o.next
+			o.next, o.prev = nil, nil
+			e.ledger.bury(o)
+			if len(out.hooks) > 0 {
+				out.final[0].Parent = o.Parent()
+				deliver(out.hooks, out.final[0], &e.ledger.panics)
+				out.final = out.final[1:]
+			}
+			o = next
+		}
+		out.evicted, out.hooks = opList{}, nil
+	}
+	if len(out.flushed) > 0 {
+		for _, f := range out.flushed {
+			close(f.done)
+		}
+		out.flushed = out.flushed[:0]
+		e.detachIfDone()
+	}
+	if out.closed {
+		out.closed = false
+		close(e.closed)
+	}
+	if out.room {
+		out.room = false
+		if e.intake.admit() {
+			e.poke()
+		}
+	}
+}
+
+// alarm is a timer that is set at most once at a time.
+type alarm struct {
+	timer *time.Timer
+	at    int64
+	armed bool
+	last  int64 // when it last rang
+}
+
+// set lets the alarm ring at that time, or earlier if it is set to earlier.
+func (a *alarm) set(c clock, at int64, ring func()) {
+	if a.armed && a.at <= at {
+		return
+	}
+	a.armed, a.at = true, at
+	d := time.Duration(at - c.now())
+	if a.timer == nil {
+		a.timer = time.AfterFunc(d, ring)
+	} else {
+		a.timer.Reset(d)
+	}
+}
+
+func (a *alarm) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	a.armed = false
+}

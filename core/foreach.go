@@ -1,0 +1,135 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+)
+
+// maxErrors is how many errors ForEach joins; the others are counted.
+const maxErrors = 100
+
+// ForEach runs work for every item of seq, a bounded number at once, starting them
+// in order, and returns when all that was started has ended: nil, or the errors
+// joined, in the order in which they occurred; of more than a hundred the first
+// hundred and a count. A panic of work is a [PanicError] among them.
+//
+// When ctx ends, ForEach takes no more items, cancels what runs with the cause of
+// ctx, and returns that cause joined with what else went wrong. With
+// [Options.StopOnError] the first error ends it likewise. Items are taken from seq
+// only as there is room for them, on the goroutine that called ForEach.
+func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {
+	r, err := newRun(ctx, work, opts)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	var failed failures
+	fail := func(err error) {
+		failed.add(err)
+		if opts.StopOnError {
+			r.cancel(errStopped)
+		}
+	}
+	r.onEnded = func(o *Operation) {
+		switch o.status {
+		case StatusFailed, StatusRefused, StatusDropped:
+			fail(o.err)
+		case StatusCancelled:
+			if !errors.Is(o.err, context.Canceled) && !errors.Is(o.err, context.Cause(r.ctx)) {
+				fail(o.err) // more than just "cancelled"
+			}
+		}
+	}
+	for item := range seq {
+		if _, err := r.enqueue(r.ctx, item, true); err != nil && r.ctx.Err() == nil {
+			fail(err) // refused, say
+		}
+		if r.ctx.Err() != nil {
+			break
+		}
+	}
+	r.wait()
+	return failed.join(r.cause())
+}
+
+// errStopped is the cause of a cancellation by StopOnError.
+var errStopped = errors.New("ephemeral: stopped at the first error")
+
+// run is a coordinator for the time of one call.
+type run[T any] struct {
+	*Coordinator[T]
+	ctx    context.Context // ends with the caller's, or by stop
+	cancel context.CancelCauseFunc
+	parent context.Context
+	after  func() bool
+}
+
+func newRun[T any](ctx context.Context, work Work[T], opts Options) (*run[T], error) {
+	resolved, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
+	if opts.MaxQueued == 0 {
+		opts.MaxQueued = resolved.MaxConcurrency
+	}
+	c, err := newCoordinator(work, opts)
+	if err != nil {
+		return nil, err
+	}
+	r := &run[T]{Coordinator: c, parent: ctx}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	r.after = context.AfterFunc(r.ctx, func() { c.shut(context.Cause(r.ctx)) })
+	return r, nil
+}
+
+// cause is why the caller's context ended, or nil.
+func (r *run[T]) cause() error {
+	if r.parent.Err() == nil {
+		return nil
+	}
+	return context.Cause(r.parent)
+}
+
+// wait waits until all that was accepted has ended; when the context ends, that
+// is soon.
+func (r *run[T]) wait() {
+	r.Complete()
+	_ = r.Flush(context.WithoutCancel(r.ctx))
+}
+
+// close ends everything, on every way out.
+func (r *run[T]) close() {
+	r.after()
+	r.cancel(errStopped)
+	_ = r.Close()
+}
+
+// failures collects the errors of a ForEach.
+type failures struct {
+	mu   sync.Mutex
+	errs []error
+	more int
+}
+
+func (f *failures) add(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.errs) < maxErrors {
+		f.errs = append(f.errs, err)
+	} else {
+		f.more++
+	}
+}
+
+func (f *failures) join(cause error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	errs := append([]error{cause}, f.errs...)
+	if f.more > 0 {
+		errs = append(errs, fmt.Errorf("ephemeral: and %d more errors", f.more))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,3 @@
+module github.com/ephemeralgo/ephemeral/core
+
+go 1.26

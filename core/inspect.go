@@ -1,0 +1,300 @@
+package core
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"time"
+)
+
+// Name is [Options.Name].
+func (e *engine) Name() string { return e.name }
+
+// Sink is the sink that the operations raise their signals on: [Options.Sink], or
+// the coordinator's own.
+func (e *engine) Sink() *Sink { return e.sink }
+
+// Stats returns the coordinator's counters.
+func (e *engine) Stats() Stats {
+	e.lockFresh()
+	defer e.mu.Unlock()
+	e.intake.mu.Lock()
+	defer e.intake.mu.Unlock()
+	e.ledger.mu.Lock()
+	defer e.ledger.mu.Unlock()
+	return Stats{
+		Enqueued:       e.intake.accepted,
+		Succeeded:      e.counts.succeeded,
+		Failed:         e.counts.failed,
+		Cancelled:      e.counts.cancelled,
+		Refused:        e.counts.refused,
+		Dropped:        e.counts.dropped,
+		Pending:        e.scheduler.pending() + e.intake.arrived.n,
+		Running:        e.running.n,
+		Rejected:       e.intake.rejected,
+		Limit:          e.limit,
+		Tracked:        e.window.len(),
+		Pinned:         e.window.pinned,
+		Forced:         e.counts.forced,
+		SignalsDropped: e.ledger.dropped,
+		Panics:         e.ledger.panics.Load(),
+		Paused:         e.paused,
+		Closed:         e.intake.closed,
+	}
+}
+
+// Lookup returns a snapshot of an operation that is pending, running, or still in
+// the window.
+func (e *engine) Lookup(id OperationID) (Snapshot, bool) {
+	o := e.find(id)
+	if o == nil {
+		return Snapshot{}, false
+	}
+	return e.snapshot(o), true
+}
+
+func (e *engine) snapshot(o *Operation) Snapshot {
+	e.mu.Lock()
+	s := o.snapshot()
+	e.mu.Unlock()
+	s.Parent = o.Parent()
+	return s
+}
+
+// Operations walks the operations that q selects in the order in which they were
+// accepted, as of the start of the loop. Each snapshot is taken when its turn
+// comes; one that has left the window by then is skipped. No lock is held while
+// the loop's body runs.
+func (e *engine) Operations(q OperationQuery) iter.Seq[Snapshot] {
+	return func(yield func(Snapshot) bool) {
+		for _, o := range e.all() {
+			e.mu.Lock()
+			present := e.index.get(o.id) == o
+			wanted := present && (q.Status == 0 || q.Status&o.status != 0)
+			e.mu.Unlock()
+			if !wanted {
+				continue
+			}
+			if s := e.snapshot(o); q.accepts(&s, time.Now()) && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// all lists the operations in the index by id, gathered in chunks.
+func (e *engine) all() []*Operation {
+	e.lockFresh()
+	var all []*Operation
+	version := e.index.version
+	for _, o := range e.index.overflow {
+		all = append(all, o)
+	}
+	for i := 0; i < len(e.index.slots); i++ {
+		if i%chunk == chunk-1 {
+			e.mu.Unlock()
+			e.mu.Lock()
+			if version != e.index.version { // grown: places have changed
+				version, all, i = e.index.version, all[:0], 0
+				for _, o := range e.index.overflow {
+					all = append(all, o)
+				}
+			}
+		}
+		if o := e.index.slots[i]; o != nil {
+			all = append(all, o)
+		}
+	}
+	e.mu.Unlock()
+	slices.SortFunc(all, func(a, b *Operation) int {
+		if a.id < b.id {
+			return -1
+		}
+		if a.id > b.id {
+			return 1
+		}
+		return 0
+	})
+	return slices.Compact(all)
+}
+
+// Pin keeps an operation in the window, whatever its age and number, until unpin
+// is called; pins are counted, and unpin may be called many times. It is false if
+// the operation is unknown, or as many as [Options.MaxTracked] are pinned.
+func (e *engine) Pin(id OperationID) (unpin func(), ok bool) {
+	e.lockFresh()
+	defer e.mu.Unlock()
+	o := e.index.get(id)
+	if o == nil || !e.window.pin(o, e.maxPinned) {
+		return func() {}, false
+	}
+	pinned := true
+	return func() {
+		var out outcome
+		e.mu.Lock()
+		if pinned && e.index.get(id) == o && e.window.unpin(o) {
+			e.forget(o, e.clock.now(), &out)
+		}
+		pinned = false
+		e.mu.Unlock()
+		e.settle(&out)
+	}, true
+}
+
+// Evict removes a finished operation from the window now, pinned or not. It is
+// false if the operation is unknown or not finished: see Cancel.
+func (e *engine) Evict(id OperationID) bool {
+	var out outcome
+	e.lockFresh()
+	o := e.index.get(id)
+	finished := o != nil && o.status&StatusFinished != 0
+	if finished {
+		e.window.remove(o)
+		e.forget(o, e.clock.now(), &out)
+	}
+	e.mu.Unlock()
+	e.settle(&out)
+	return finished
+}
+
+// OnFinalized calls fn with the last snapshot of every operation that leaves the
+// window, exactly once each, also when the coordinator is closed, on the goroutine
+// that happens to evict it. No lock is held; while fn blocks, that worker does
+// not run anything else. A panic of fn is counted in [Stats]. Cancel is as for
+// [Sink.Subscribe].
+func (e *engine) OnFinalized(fn func(Snapshot)) (cancel func()) {
+	if fn == nil {
+		panic("core: OnFinalized needs a function")
+	}
+	h := newHook(pattern{}, fn)
+	e.mu.Lock()
+	e.final = append(e.final[:len(e.final):len(e.final)], h)
+	e.mu.Unlock()
+	return func() {
+		e.mu.Lock()
+		e.final = without(e.final, h)
+		e.mu.Unlock()
+		h.cancel()
+	}
+}
+
+// Echoes walks what is remembered of operations that have left the window, oldest
+// first. Of q, Pattern, Key and Operation select those that have a signal that
+// matches; without any of the three all are shown. Within is how long ago they
+// left.
+func (e *engine) Echoes(q Query) iter.Seq[Echo] {
+	return func(yield func(Echo) bool) {
+		f := q.compile()
+		e.mu.Lock()
+		now := e.clock.now()
+		e.echoes.expire(now)
+		cutoff := f.cutoff(now)
+		found := make([]Echo, 0, e.echoes.n)
+		for i := range e.echoes.n {
+			x := e.echoes.at(i)
+			if x.at < cutoff {
+				continue
+			}
+			o := x.operation
+			e.ledger.mu.Lock()
+			echo := Echo{Operation: o.id, Key: o.key, Status: o.status, Err: o.err, Signals: e.ledger.signals(x.last), Time: e.clock.wall(x.at)}
+			e.ledger.mu.Unlock()
+			found = append(found, echo)
+		}
+		e.mu.Unlock()
+		for _, echo := range found {
+			if q.Key != "" && q.Key != echo.Key || q.Operation != 0 && q.Operation != echo.Operation || q.Source != "" && q.Source != e.name {
+				continue
+			}
+			if q.Pattern != "" && !slices.ContainsFunc(echo.Signals, func(s Signal) bool { return f.pattern.matches(s.Name) }) {
+				continue
+			}
+			if !yield(echo) {
+				return
+			}
+		}
+	}
+}
+
+// Has reports whether an operation in the window has a signal matching pattern.
+func (e *engine) Has(pattern string) bool { return e.Count(pattern) > 0 }
+
+// Count counts the signals matching pattern of the operations in the window.
+func (e *engine) Count(pattern string) int {
+	e.lockFresh()
+	e.mu.Unlock()
+	return e.ledger.count(pattern)
+}
+
+// Sense walks the signals that q selects of the operations in the window, in the
+// order in which they were raised; see [Sensor].
+func (e *engine) Sense(q Query) iter.Seq[Signal] {
+	return func(yield func(Signal) bool) {
+		f := q.compile()
+		cutoff := e.clock.wall(e.clock.now())
+		if q.Within > 0 {
+			cutoff = cutoff.Add(-q.Within)
+		}
+		e.sink.mu.Lock()
+		end := e.sink.ring.head
+		e.sink.mu.Unlock()
+		var operations []*Operation
+		if q.Operation == 0 {
+			operations = e.all()
+		} else if o := e.find(q.Operation); o != nil {
+			operations = []*Operation{o}
+		}
+		var found []Signal
+		for _, o := range operations {
+			for _, signal := range o.Signals() {
+				if signal.Seq < end && f.accepts(&signal) && (q.Within <= 0 || !signal.Time.Before(cutoff)) {
+					found = append(found, signal)
+				}
+			}
+		}
+		slices.SortFunc(found, func(a, b Signal) int {
+			if a.Seq < b.Seq {
+				return -1
+			}
+			return 1
+		})
+		for _, signal := range found {
+			if !yield(signal) {
+				return
+			}
+		}
+	}
+}
+
+// Monitor counts the signals matching pattern that the operations raise, over the
+// last span, starting with those of the operations in the window.
+func (e *engine) Monitor(pattern string, span time.Duration) *Monitor {
+	p := compile(pattern)
+	operations := e.all()
+	e.sink.mu.Lock()
+	end := e.sink.ring.head
+	e.sink.mu.Unlock()
+	l := &e.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var known []seqFact
+	for _, o := range operations {
+		if d := o.rest.Load(); d != nil && d != departed {
+			for _, f := range d.facts {
+				if p.matches(f.fact.name.text) {
+					known = append(known, f)
+				}
+			}
+		}
+	}
+	return l.names.addMonitor(p, span, known, end)
+}
+
+// wait waits for an operation by id.
+func (e *engine) wait(ctx context.Context, id OperationID) error {
+	o := e.find(id)
+	if o == nil {
+		return ErrUnknown
+	}
+	return e.await(ctx, o)
+}

@@ -1,0 +1,77 @@
+package core
+
+import (
+	"fmt"
+	"iter"
+)
+
+// A Kind binds a signal name to the type of its payload, so that both ends
+// agree on it at compile time:
+//
+//	var FileSaved = core.NewKind[File]("file.saved")
+//
+// A Kind is an immutable value, usually a package variable. Its signals are
+// ordinary signals: patterns, gates and monitors see them by name.
+type Kind[P any] struct{ name string }
+
+// NewKind makes the Kind of that name. It panics if name is empty or, used as a
+// pattern, would match other names.
+func NewKind[P any](name string) Kind[P] {
+	if !isPlain(name) {
+		panic(fmt.Sprintf("core: NewKind needs a name without blanks around it, commas and wildcards, not %q", name))
+	}
+	return Kind[P]{name}
+}
+
+// Name is the name its signals bear.
+func (k Kind[P]) Name() string { return k.name }
+
+// Raise raises a signal of this kind on a sink, an operation or a view of one,
+// and reports whether it was recorded. The payload is kept as long as the
+// signal; treat it as immutable.
+func (k Kind[P]) Raise(on Raiser, key string, payload P) bool {
+	return on.raise(note{name: k.name, key: key, payload: payload})
+}
+
+// From returns the payload of s if s is of this kind: by the type of its
+// payload, and by its name, which a Scoped view may have put a prefix to.
+func (k Kind[P]) From(s Signal) (P, bool) {
+	if s.Name != k.name && !hasSuffixPart(s.Name, k.name) {
+		var none P
+		return none, false
+	}
+	p, ok := s.payload.(P)
+	return p, ok
+}
+
+func hasSuffixPart(name, suffix string) bool {
+	cut := len(name) - len(suffix)
+	return cut > 0 && name[cut-1] == '.' && name[cut:] == suffix
+}
+
+// Sense walks the signals of this kind that q selects, with their payloads,
+// oldest first. q.Pattern selects among the names; "" is the kind's own.
+func (k Kind[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
+	if q.Pattern == "" {
+		q.Pattern = k.name
+	}
+	return func(yield func(Signal, P) bool) {
+		for s := range from.Sense(q) {
+			if p, ok := k.From(s); ok && !yield(s, p) {
+				return
+			}
+		}
+	}
+}
+
+// Subscribe calls fn for every signal of this kind; see [Sink.Subscribe].
+func (k Kind[P]) Subscribe(on *Sink, fn func(Signal, P)) (cancel func()) {
+	if fn == nil {
+		panic("core: Subscribe needs a function")
+	}
+	return on.Subscribe(k.name, func(s Signal) {
+		if p, ok := k.From(s); ok {
+			fn(s, p)
+		}
+	})
+}

@@ -1,0 +1,264 @@
+package core
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// names is the table of live names: those that at least one fact bears. A name
+// enters with its first fact and goes with its last, so that a million unique
+// names leave nothing behind. For each it keeps the number of facts and the
+// route: who watches it, found once per name and not once per raise.
+//
+// A sink has one and every coordinator has one. All methods are called with mu
+// held, except those that say so.
+type names struct {
+	mu    *sync.Mutex
+	clock clock
+
+	live   map[string]*name
+	recent *[recentNames]*name // by content, in front of live; made on first use
+	peak   int                 // most names in live since it was made
+
+	generation uint64 // of the watchers; routes of older ones are stale
+	subs       []*subscription
+	gates      []*gate
+	monitors   []*Monitor
+	counters   []*counter
+	interned   map[string]*counter // the counters of patterns asked for
+	last       *route              // newest route made, to be shared by equal ones
+	scratch    route
+
+	listening atomic.Bool // somebody listens to lifecycle signals; read without mu
+}
+
+const (
+	recentNames = 256
+	maxInterned = 64
+)
+
+// name is a live name.
+type name struct {
+	text       string
+	plain      bool   // used as a pattern it matches only itself
+	count      int    // facts bearing it, held ones included
+	newest     uint64 // Seq of its newest fact in the ring; older ones are chained to it
+	generation uint64 // of route
+	route      *route
+}
+
+// route lists who watches a name. It is immutable.
+type route struct {
+	subs     []*subscription
+	gates    []*gate
+	monitors []*Monitor
+	counters []*counter
+}
+
+// subscription is a handler of signals.
+type subscription = hook[Signal]
+
+// counter counts the facts that match a pattern.
+type counter struct {
+	pattern pattern
+	n       int
+	gone    waker // told when n becomes 0; may be nil
+}
+
+// A waker is told, after the locks are released, that something it waits for may
+// have happened.
+type waker interface{ wake() }
+
+var nameSeed = maphash.MakeSeed()
+
+// intern returns the entry of text, entering it if need be, with a fresh route.
+func (t *names) intern(text string) *name {
+	if t.recent == nil {
+		t.recent = new([recentNames]*name)
+	}
+	slot := &t.recent[maphash.String(nameSeed, text)%recentNames]
+	n := *slot
+	if n == nil || n.text != text {
+		n = t.live[text]
+		if n == nil {
+			n = &name{text: text, plain: isPlain(text), generation: ^uint64(0)}
+			if t.live == nil {
+				t.live = make(map[string]*name)
+			}
+			t.live[text] = n
+			t.peak = max(t.peak, len(t.live))
+		}
+		*slot = n
+	}
+	t.refresh(n)
+	return n
+}
+
+// lookup returns the entry of text if it is live.
+func (t *names) lookup(text string) *name {
+	if t.recent == nil {
+		return nil
+	}
+	slot := &t.recent[maphash.String(nameSeed, text)%recentNames]
+	if n := *slot; n != nil && n.text == text {
+		return n
+	}
+	n := t.live[text]
+	if n != nil {
+		*slot = n
+	}
+	return n
+}
+
+// enter counts one more fact of n.
+func (t *names) enter(n *name) {
+	n.count++
+	for _, c := range n.route.counters {
+		c.n++
+	}
+}
+
+// leave counts one fact of n less, and forgets n with the last one.
+func (t *names) leave(n *name, after *aftermath) {
+	t.refresh(n)
+	n.count--
+	for _, c := range n.route.counters {
+		if c.n--; c.n == 0 && c.gone != nil {
+			after.wake(c.gone)
+		}
+	}
+	if n.count > 0 {
+		return
+	}
+	t.forget(n)
+}
+
+// forget removes an entry that no fact bears.
+func (t *names) forget(n *name) {
+	delete(t.live, n.text)
+	if slot := &t.recent[maphash.String(nameSeed, n.text)%recentNames]; *slot == n {
+		*slot = nil
+	}
+	if len(t.live) == 0 && t.peak > recentNames {
+		t.live, t.peak = nil, 0 // a Go map never shrinks
+	}
+}
+
+// refresh finds out who watches n, if that may have changed.
+func (t *names) refresh(n *name) {
+	if n.generation == t.generation {
+		return
+	}
+	r := &t.scratch
+	r.subs, r.gates, r.monitors, r.counters = r.subs[:0], r.gates[:0], r.monitors[:0], r.counters[:0]
+	for _, s := range t.subs {
+		if s.pattern.matches(n.text) {
+			r.subs = append(r.subs, s)
+		}
+	}
+	if !isLifecycle(n.text) { // gates decide on what users say, not on what the engine reports
+		for _, g := range t.gates {
+			if g.pattern.matches(n.text) {
+				r.gates = append(r.gates, g)
+			}
+		}
+	}
+	for _, m := range t.monitors {
+		if m.pattern.matches(n.text) {
+			r.monitors = append(r.monitors, m)
+		}
+	}
+	for _, c := range t.counters {
+		if c.pattern.matches(n.text) {
+			r.counters = append(r.counters, c)
+		}
+	}
+	if t.last == nil || !t.last.equal(r) {
+		t.last = r.clone()
+	}
+	n.route, n.generation = t.last, t.generation
+}
+
+func (r *route) equal(o *route) bool {
+	return slices.Equal(r.subs, o.subs) && slices.Equal(r.gates, o.gates) &&
+		slices.Equal(r.monitors, o.monitors) && slices.Equal(r.counters, o.counters)
+}
+
+func (r *route) clone() *route {
+	return &route{slices.Clone(r.subs), slices.Clone(r.gates), slices.Clone(r.monitors), slices.Clone(r.counters)}
+}
+
+// changed makes every route stale. The scratch is cleared so that it holds no
+// watcher that has gone.
+func (t *names) changed() {
+	t.generation++
+	t.scratch, t.last = route{}, nil
+	t.listening.Store(t.listens())
+}
+
+// count is the number of facts whose names match text.
+func (t *names) count(text string) int {
+	if n := t.lookup(text); n != nil && n.plain {
+		return n.count
+	}
+	if isPlain(text) {
+		return 0
+	}
+	c := t.interned[text]
+	if c == nil {
+		c = t.addCounter(compile(text), nil)
+		if t.interned == nil {
+			t.interned = make(map[string]*counter)
+		}
+		if len(t.interned) >= maxInterned {
+			for old, victim := range t.interned { // any: asking again only costs a recount
+				delete(t.interned, old)
+				t.removeCounter(victim)
+				break
+			}
+		}
+		t.interned[text] = c
+	}
+	return c.n
+}
+
+func (t *names) addCounter(p pattern, gone waker) *counter {
+	c := &counter{pattern: p, gone: gone}
+	for text, n := range t.live {
+		if p.matches(text) {
+			c.n += n.count
+		}
+	}
+	t.counters = append(t.counters, c)
+	t.changed()
+	return c
+}
+
+// The watcher lists are replaced, never changed in place: routes share no memory
+// with them, but readers of an older list may still walk it.
+
+func (t *names) removeCounter(c *counter) {
+	t.counters = without(t.counters, c)
+	t.changed()
+}
+
+func without[E comparable](list []E, e E) []E {
+	i := slices.Index(list, e)
+	if i < 0 {
+		return list
+	}
+	return slices.Concat(list[:i], list[i+1:])
+}
+
+// Lifecycle signals are raised by coordinators about their operations, and only
+// while somebody listens: see [SignalStarted].
+func isLifecycle(name string) bool { return name == SignalStarted || name == SignalStopped }
+
+// listens reports whether a handler or a monitor would see a lifecycle signal.
+func (t *names) listens() bool {
+	hears := func(p pattern) bool { return p.matches(SignalStarted) || p.matches(SignalStopped) }
+	return slices.ContainsFunc(t.subs, func(s *subscription) bool { return hears(s.pattern) }) ||
+		slices.ContainsFunc(t.monitors, func(m *Monitor) bool { return hears(m.pattern) })
+}

@@ -1,0 +1,252 @@
+package core
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// An Operation is an item being worked on, as its own body sees it: obtained
+// with [OperationFrom] from the context the body is given. Through it the body
+// raises and takes back signals and leaves values for others to read. Everybody
+// else sees a [Snapshot].
+//
+// All methods are safe for concurrent use, and on a nil Operation, which is what
+// there is outside of one, do nothing: code that reports to its operation can be
+// called from anywhere. Once the operation has left the window its methods do
+// nothing as well.
+type Operation struct {
+	id     OperationID
+	engine *engine
+	body   body
+	base   context.Context // of the Enqueue: values only
+
+	// Guarded by engine.mu.
+	next, prev                  *Operation // of the list it is in
+	enqueued, started, finished int64
+	err                         error
+	cancelling                  error  // the cause, once cancelled while running
+	epoch                       uint32 // see engine.Flush
+	status                      Status
+	watched                     bool // somebody waits for its end
+	forced                      bool // started in spite of a deferral
+	evicting                    bool // moved aside by the window because pinned
+
+	key     string                       // guarded by engine.ledger.mu
+	rest    atomic.Pointer[details]      // what few operations have; departed once evicted
+	context atomic.Pointer[cancellation] // the real context, once needed; ended after the body
+}
+
+// body is the item and what to do with it; implemented by task.
+type body interface {
+	run(ctx context.Context) error
+	discard() // the item is not needed any more
+}
+
+// details are what an operation has once it has raised, stored or been waited
+// for. Guarded by engine.ledger.mu, except done and pins, by engine.mu.
+type details struct {
+	facts   []seqFact // oldest first
+	holds   []*heldFact
+	values  map[string]any
+	settled bool // finished: holds nothing any more
+
+	done chan struct{}
+	pins int
+}
+
+func (d *details) doneOrNil() chan struct{} {
+	if d == nil {
+		return nil
+	}
+	return d.done
+}
+
+// maxFacts is how many signals an operation shows; of more, the newest.
+const maxFacts = 1000
+
+var departed = new(details)
+
+type operationKey struct{}
+
+// OperationFrom returns the operation whose body was given ctx, or a context made
+// from it, or nil.
+func OperationFrom(ctx context.Context) *Operation {
+	if c, ok := ctx.(*operationContext); ok {
+		return (*Operation)(c)
+	}
+	o, _ := ctx.Value(operationKey{}).(*Operation)
+	return o
+}
+
+// ID is the operation's id, or 0.
+func (o *Operation) ID() OperationID {
+	if o == nil {
+		return 0
+	}
+	return o.id
+}
+
+// Parent is the id of the operation whose context the item was enqueued with, or 0.
+func (o *Operation) Parent() OperationID {
+	if o == nil {
+		return 0
+	}
+	return OperationFrom(o.base).ID()
+}
+
+// Key says what the operation is about.
+func (o *Operation) Key() string {
+	if o == nil {
+		return ""
+	}
+	o.engine.ledger.mu.Lock()
+	defer o.engine.ledger.mu.Unlock()
+	return o.key
+}
+
+// SetKey changes what the operation is about, for its snapshots and for the
+// signals it raises from now on. It does not change the order in which a keyed
+// coordinator runs things.
+func (o *Operation) SetKey(key string) {
+	if o == nil {
+		return
+	}
+	o.engine.ledger.mu.Lock()
+	defer o.engine.ledger.mu.Unlock()
+	o.key = key
+}
+
+// Set stores a value for others to read from the operation's snapshots, with
+// [Value]. The value is shared, not copied: treat it as immutable from here on.
+func (o *Operation) Set(name string, v any) {
+	if o == nil {
+		return
+	}
+	o.engine.ledger.mu.Lock()
+	defer o.engine.ledger.mu.Unlock()
+	d := o.details()
+	if d == departed {
+		return
+	}
+	if d.values == nil {
+		d.values = make(map[string]any)
+	}
+	d.values[name] = v
+}
+
+// details returns what the operation has besides itself, making it if need be;
+// departed once it was evicted.
+func (o *Operation) details() *details {
+	if d := o.rest.Load(); d != nil {
+		return d
+	}
+	d := new(details)
+	if !o.rest.CompareAndSwap(nil, d) {
+		d = o.rest.Load()
+	}
+	return d
+}
+
+// Raise records a signal of this operation, with its key; see [Raiser]. It is
+// shown by the operation, by its coordinator, and by the sink, until the
+// operation leaves the window. It reports false, besides what [Sink.Raise] says,
+// if it has left already.
+func (o *Operation) Raise(name string) bool { return o.raise(note{name: name}) }
+
+// RaiseKey is Raise with another key than the operation's.
+func (o *Operation) RaiseKey(name, key string) bool { return o.raise(note{name: name, key: key}) }
+
+// Because returns a view of the operation that raises signals caused by cause.
+func (o *Operation) Because(cause Signal) Raiser { return because(o, cause) }
+
+// Scoped returns a view of the operation that raises "sink.coordinator.atom.name"
+// for a name.
+func (o *Operation) Scoped(sink, coordinator, atom string) Raiser {
+	return scoped(o, sink, coordinator, atom)
+}
+
+func (o *Operation) raise(n note) bool {
+	if o == nil {
+		return false
+	}
+	return o.engine.ledger.raise(o, n)
+}
+
+// Hold records a held fact that stands until release is called, the lease ends
+// if it is positive, or the operation finishes; see [Sink.Hold].
+func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
+	if o == nil {
+		return func() {}
+	}
+	return o.engine.ledger.hold(o, name, lease)
+}
+
+// Retract takes back the newest signal of that very name which the operation
+// raised, and reports whether there was one.
+func (o *Operation) Retract(name string) bool {
+	if o == nil {
+		return false
+	}
+	newest := true
+	return o.engine.ledger.retract(o, "", func(text string) bool {
+		match := newest && text == name
+		newest = newest && !match
+		return match
+	}) > 0
+}
+
+// RetractMatching takes back all signals matching pattern which the operation
+// raised, and returns how many there were.
+func (o *Operation) RetractMatching(pattern string) int {
+	if o == nil {
+		return 0
+	}
+	p := compile(pattern)
+	return o.engine.ledger.retract(o, pattern, p.matches)
+}
+
+// Has reports whether the operation has raised a signal matching pattern and not
+// taken it back.
+func (o *Operation) Has(pattern string) bool {
+	p := compile(pattern)
+	return slices.ContainsFunc(o.Signals(), func(s Signal) bool { return p.matches(s.Name) })
+}
+
+// Signals lists the signals the operation has raised and not taken back, oldest
+// first.
+func (o *Operation) Signals() []Signal {
+	if o == nil {
+		return nil
+	}
+	l := &o.engine.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.signals(o.rest.Load())
+}
+
+// snapshot copies what can be seen of the operation. engine.mu is held. The parent
+// is not filled in, because finding it runs foreign code.
+func (o *Operation) snapshot() Snapshot {
+	c := o.engine.clock
+	s := Snapshot{
+		ID:       o.id,
+		Status:   o.status,
+		Enqueued: c.wall(o.enqueued),
+		Started:  c.wall(o.started),
+		Finished: c.wall(o.finished),
+		Err:      o.err,
+	}
+	l := &o.engine.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.Key = o.key
+	if d := o.rest.Load(); d != nil && d != departed {
+		s.Pins = d.pins
+		s.Signals = l.signals(d)
+		s.Values = maps.Clone(d.values)
+	}
+	return s
+}

@@ -1,0 +1,143 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Raiser is where a signal can be raised: a [Sink], an [Operation], and the
+// views of these that Because and Scoped make. The set is closed. All methods
+// are safe for concurrent use.
+type Raiser interface {
+	// Raise records that name is so, now, and reports whether it did: not for
+	// an empty name, nor beyond the limits of [Propagation]. Handlers that
+	// subscribed to it run before Raise returns.
+	Raise(name string) bool
+	// RaiseKey is Raise with a key: what the signal is about.
+	RaiseKey(name, key string) bool
+	// Because is a view that raises signals caused by cause, so that chains of
+	// causes can be seen and bounded; see [Signal.Path] and [Propagation].
+	Because(cause Signal) Raiser
+	// Scoped is a view that puts "sink.coordinator.atom." in front of every
+	// name. Use "*" for a part that is meant for all.
+	Scoped(sink, coordinator, atom string) Raiser
+
+	raise(note) bool
+}
+
+// note is what a raiser says; the rest of a Signal is the recorder's to add.
+type note struct {
+	name, key string
+	payload   any
+	cause     *link
+}
+
+// view is a Raiser that adds a cause or a prefix to what passes through it.
+type view struct {
+	to     Raiser
+	prefix string
+	cause  *link
+}
+
+var _ Raiser = (*view)(nil)
+
+func (v *view) Raise(name string) bool         { return v.raise(note{name: name}) }
+func (v *view) RaiseKey(name, key string) bool { return v.raise(note{name: name, key: key}) }
+func (v *view) Because(cause Signal) Raiser    { return because(v, cause) }
+func (v *view) Scoped(sink, coordinator, atom string) Raiser {
+	return scoped(v, sink, coordinator, atom)
+}
+
+func (v *view) raise(n note) bool {
+	if n.name == "" {
+		return false
+	}
+	n.name = v.prefix + n.name
+	if n.cause == nil { // the innermost cause is the nearest one
+		n.cause = v.cause
+	}
+	return v.to.raise(n)
+}
+
+func because(to Raiser, cause Signal) Raiser {
+	return &view{to: to, cause: &link{name: cause.Name, up: cause.cause}}
+}
+
+func scoped(to Raiser, parts ...string) Raiser {
+	return &view{to: to, prefix: strings.Join(parts, ".") + "."}
+}
+
+// Propagation bounds chains of causes: signals raised with Because, and signals
+// that handlers raise while they handle one.
+type Propagation struct {
+	// MaxDepth is the highest [Signal.Depth] that is recorded; 0 means 10, a
+	// negative value no limit.
+	MaxDepth int
+	// AllowCycles permits a signal to be caused, over any number of steps, by
+	// one of its own name.
+	AllowCycles bool
+	// Terminal signals end a chain: nothing is recorded that they caused.
+	Terminal string
+	// Leaf signals report and do not act, like "logged": nothing is recorded
+	// that they caused, and they are not forwarded to other sinks.
+	Leaf string
+	// OnBlocked is told of each signal that was not recorded, on the
+	// goroutine that raised it. It has Name, Key, Operation and its causes,
+	// but no Time and no Seq.
+	OnBlocked func(Signal, BlockReason)
+}
+
+// A BlockReason says why a caused signal was not recorded.
+type BlockReason int
+
+const (
+	BlockedDepth    BlockReason = iota + 1 // the chain is as long as it may be
+	BlockedCycle                           // the name is in the chain already
+	BlockedTerminal                        // the cause ends chains
+)
+
+func (r BlockReason) String() string {
+	switch r {
+	case BlockedDepth:
+		return "chain too deep"
+	case BlockedCycle:
+		return "cycle"
+	case BlockedTerminal:
+		return "terminal cause"
+	}
+	return fmt.Sprintf("BlockReason(%d)", int(r))
+}
+
+const defaultMaxDepth = 10
+
+// rules are the compiled Propagation of a sink.
+type rules struct {
+	maxDepth    int // < 0: no limit
+	allowCycles bool
+	ends        pattern
+	onBlocked   func(Signal, BlockReason)
+}
+
+func (p Propagation) compile() rules {
+	r := rules{maxDepth: p.MaxDepth, allowCycles: p.AllowCycles, onBlocked: p.OnBlocked}
+	if r.maxDepth == 0 {
+		r.maxDepth = defaultMaxDepth
+	}
+	r.ends = compile(p.Terminal + "," + p.Leaf)
+	return r
+}
+
+// blocks says why a signal of that name must not follow from cause; 0 if it may.
+func (r *rules) blocks(name string, cause *link) BlockReason {
+	switch {
+	case cause == nil:
+		return 0
+	case r.maxDepth >= 0 && cause.depth() > r.maxDepth:
+		return BlockedDepth
+	case !r.allowCycles && cause.contains(name):
+		return BlockedCycle
+	case r.ends.matches(cause.name):
+		return BlockedTerminal
+	}
+	return 0
+}

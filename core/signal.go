@@ -1,0 +1,201 @@
+package core
+
+import (
+	"encoding/json"
+	"iter"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An OperationID identifies an operation within the process. Ids are positive
+// and increase in the order in which items are accepted; 0 means none.
+type OperationID uint64
+
+func (id OperationID) String() string { return strconv.FormatUint(uint64(id), 10) }
+
+// A Signal is a fact: something was so, at some time, according to someone. It
+// is an immutable value, safe to copy and to keep; two signals of one sink are
+// ordered by Seq.
+//
+// By convention names are lower case, dotted from the general to the special
+// ("payment.declined"), with a parameter after a colon ("rate-limit:5000ms").
+// Identities belong into Key, not into the name.
+type Signal struct {
+	Name      string
+	Key       string      // what it is about; the operation's key unless given
+	Operation OperationID // who raised it; 0 for a raise directly on a sink
+	Source    string      // name of that operation's coordinator; "" for a direct raise
+	Time      time.Time
+	Seq       uint64 // position in its sink: later signals have higher ones
+	Held      bool   // a held fact: see [Sink.Hold]
+
+	payload any
+	cause   *link
+}
+
+// link is one step back in a chain of causes.
+type link struct {
+	name string
+	up   *link
+}
+
+// Payload is the value a [Kind] attached, nil for a plain signal.
+func (s Signal) Payload() any { return s.payload }
+
+// Depth is the number of signals that led to this one through Because; 0 for one
+// raised without a cause.
+func (s Signal) Depth() int { return s.cause.depth() }
+
+// Path lists the names that led to this signal, the first cause first and the
+// signal's own name last.
+func (s Signal) Path() []string {
+	path := make([]string, s.Depth()+1)
+	path[len(path)-1] = s.Name
+	for i, l := len(path)-2, s.cause; l != nil; i, l = i-1, l.up {
+		path[i] = l.name
+	}
+	return path
+}
+
+// Arg is the text after the first colon of the name: "5000ms" in
+// "rate-limit:5000ms".
+func (s Signal) Arg() (arg string, ok bool) {
+	_, arg, ok = strings.Cut(s.Name, ":")
+	return arg, ok
+}
+
+// Matches reports whether the signal's name matches pattern; see [Match].
+func (s Signal) Matches(pattern string) bool { return Match(pattern, s.Name) }
+
+func (l *link) depth() int {
+	n := 0
+	for ; l != nil; l = l.up {
+		n++
+	}
+	return n
+}
+
+func (l *link) contains(name string) bool {
+	for ; l != nil; l = l.up {
+		if l.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+type signalJSON struct {
+	Name      string      `json:"name"`
+	Key       string      `json:"key,omitempty"`
+	Operation OperationID `json:"operation,omitempty"`
+	Source    string      `json:"source,omitempty"`
+	Time      time.Time   `json:"time"`
+	Seq       uint64      `json:"seq"`
+	Held      bool        `json:"held,omitempty"`
+	Causes    []string    `json:"causes,omitempty"`
+}
+
+// MarshalJSON writes everything but the payload.
+func (s Signal) MarshalJSON() ([]byte, error) {
+	j := signalJSON{s.Name, s.Key, s.Operation, s.Source, s.Time, s.Seq, s.Held, nil}
+	if s.cause != nil {
+		path := s.Path()
+		j.Causes = path[:len(path)-1]
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, so that a window can be saved and
+// given to [Sink.Restore].
+func (s *Signal) UnmarshalJSON(data []byte) error {
+	var j signalJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*s = Signal{Name: j.Name, Key: j.Key, Operation: j.Operation, Source: j.Source, Time: j.Time, Seq: j.Seq, Held: j.Held}
+	for _, name := range j.Causes {
+		s.cause = &link{name: name, up: s.cause}
+	}
+	return nil
+}
+
+// LogValue groups the fields that are set.
+func (s Signal) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.String("name", s.Name)}
+	if s.Key != "" {
+		attrs = append(attrs, slog.String("key", s.Key))
+	}
+	if s.Operation != 0 {
+		attrs = append(attrs, slog.Uint64("operation", uint64(s.Operation)))
+	}
+	if s.Source != "" {
+		attrs = append(attrs, slog.String("source", s.Source))
+	}
+	attrs = append(attrs, slog.Time("time", s.Time))
+	if s.Held {
+		attrs = append(attrs, slog.Bool("held", true))
+	}
+	if s.cause != nil {
+		attrs = append(attrs, slog.Any("path", s.Path()))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// A Query selects signals. The zero Query selects everything; set fields must
+// all hold.
+type Query struct {
+	Pattern   string // names, see [Match]; "" = any
+	Key       string // "" = any
+	Operation OperationID
+	Source    string
+	Within    time.Duration // how far back; 0 = everything. time.Since(t) makes it a "since t".
+	AfterSeq  uint64        // only signals with a higher Seq
+}
+
+// filter is a Query prepared for many tests; the age is tested by whoever holds
+// the clock.
+type filter struct {
+	Query
+	pattern pattern
+}
+
+func (q Query) compile() filter { return filter{Query: q, pattern: compile(q.Pattern)} }
+
+func (f *filter) accepts(s *Signal) bool {
+	return (f.Pattern == "" || f.pattern.matches(s.Name)) &&
+		(f.Key == "" || f.Key == s.Key) &&
+		(f.Operation == 0 || f.Operation == s.Operation) &&
+		(f.Source == "" || f.Source == s.Source) &&
+		s.Seq > f.AfterSeq
+}
+
+// cutoff is the earliest offset a query asks for, or the smallest int64.
+func (q Query) cutoff(now int64) int64 { return earliest(now, q.Within) }
+
+func earliest(now int64, span time.Duration) int64 {
+	if span <= 0 {
+		return -1 << 63
+	}
+	return now - int64(span)
+}
+
+// A Sensor is a place where signals can be sensed: a [Sink], which shows what
+// everybody raised on it, or a coordinator, which shows what the operations in
+// its window raised. All methods are safe for concurrent use.
+type Sensor interface {
+	// Has reports whether a signal matching pattern is present. It costs the
+	// same however many signals there are.
+	Has(pattern string) bool
+	// Count counts the signals matching pattern that are present, at the same
+	// cost as Has.
+	Count(pattern string) int
+	// Sense walks the signals that q selects, oldest first, as of the start of
+	// the loop: later ones do not appear, and one that leaves meanwhile may be
+	// missing. No lock is held while the loop's body runs.
+	Sense(q Query) iter.Seq[Signal]
+	// Monitor counts the signals matching pattern over the last span, starting
+	// with those present; see [Monitor].
+	Monitor(pattern string, span time.Duration) *Monitor
+}

@@ -1,0 +1,385 @@
+package core
+
+import (
+	"iter"
+	"slices"
+	"time"
+)
+
+// Has reports whether a signal matching pattern is in the window or held.
+func (s *Sink) Has(pattern string) bool { return s.Count(pattern) > 0 }
+
+// Count counts the signals matching pattern in the window and held.
+func (s *Sink) Count(pattern string) int {
+	var after aftermath
+	s.lockFresh(&after)
+	n := s.names.count(pattern)
+	s.mu.Unlock()
+	after.settle()
+	return n
+}
+
+// Monitor counts the signals matching pattern over the last span, starting with
+// those in the window.
+func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
+	p := compile(pattern)
+	var after aftermath
+	s.lockFresh(&after)
+	var known []seqFact
+	for text, entry := range s.names.live {
+		if !p.matches(text) {
+			continue
+		}
+		for seq := entry.newest; seq >= s.ring.tail; {
+			f := s.ring.at(seq)
+			if f.name == entry {
+				known = append(known, seqFact{seq, *f})
+			}
+			if seq = f.previous; seq == 0 {
+				break
+			}
+		}
+	}
+	for _, h := range s.held {
+		if p.matches(h.fact.name.text) {
+			known = append(known, seqFact{h.seq, h.fact})
+		}
+	}
+	m := s.names.addMonitor(p, span, known, s.ring.head)
+	s.mu.Unlock()
+	after.settle()
+	return m
+}
+
+// Sense walks the signals that q selects, oldest first, held ones among the
+// others. A query for one exact name costs what it finds; others look at every
+// signal that is within their age.
+func (s *Sink) Sense(q Query) iter.Seq[Signal] {
+	return func(yield func(Signal) bool) {
+		f := q.compile()
+		for chunk := range s.scan(&f) {
+			for _, signal := range chunk {
+				if !yield(signal) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// scan yields what f selects, in chunks that are copied under the lock and
+// yielded without it. The chunk's memory is reused.
+func (s *Sink) scan(f *filter) iter.Seq[[]Signal] {
+	return func(yield func([]Signal) bool) {
+		var after aftermath
+		now := s.lockFresh(&after)
+		if f.Within > 0 && now == 0 {
+			now = s.names.clock.now()
+		}
+		cutoff := f.cutoff(now)
+		from, end := max(s.ring.since(cutoff), f.AfterSeq+1), s.ring.head
+		held := s.heldMatching(f, cutoff)
+		name, exact := f.pattern.exact()
+		s.mu.Unlock()
+		after.settle()
+
+		if exact {
+			seqs := s.chain(name, from)
+			s.copyChunks(f, held, end, func() (uint64, bool) {
+				if len(seqs) == 0 {
+					return 0, false
+				}
+				last := seqs[len(seqs)-1]
+				seqs = seqs[:len(seqs)-1]
+				return last, true
+			}, yield)
+			return
+		}
+		next := from
+		s.copyChunks(f, held, end, func() (uint64, bool) {
+			next = max(next, s.ring.tail)
+			next++
+			return next - 1, next <= end
+		}, yield)
+	}
+}
+
+// copyChunks walks the Seqs that next returns, under the lock, in ascending order
+// and below end, and yields the facts of them that f accepts, merged with held.
+func (s *Sink) copyChunks(f *filter, held []Signal, end uint64, next func() (uint64, bool), yield func([]Signal) bool) {
+	const batch = 256
+	var buffer []Signal
+	for more := true; more; {
+		buffer = buffer[:0]
+		s.mu.Lock()
+		for looked := 0; looked < chunk && len(buffer) < batch; looked++ {
+			var seq uint64
+			if seq, more = next(); !more {
+				break
+			}
+			if seq >= end || !s.ring.contains(seq) {
+				continue
+			}
+			signal := s.ring.at(seq).signal(seq, s.names.clock)
+			if !f.accepts(&signal) {
+				continue
+			}
+			for len(held) > 0 && held[0].Seq < seq {
+				buffer, held = append(buffer, held[0]), held[1:]
+			}
+			buffer = append(buffer, signal)
+		}
+		s.mu.Unlock()
+		if !more {
+			buffer = append(buffer, held...)
+		}
+		if len(buffer) > 0 && !yield(buffer) {
+			return
+		}
+	}
+}
+
+// chain lists the Seqs of the facts of that name from Seq from on, newest first.
+func (s *Sink) chain(name string, from uint64) []uint64 {
+	var seqs []uint64
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entry := s.names.lookup(name)
+	if entry == nil {
+		return nil
+	}
+	for seq, n := entry.newest, 0; seq != 0 && seq >= max(from, s.ring.tail); n++ {
+		if n == chunk {
+			n = 0
+			s.mu.Unlock()
+			s.mu.Lock()
+			if seq < s.ring.tail {
+				break
+			}
+		}
+		seqs = append(seqs, seq)
+		seq = s.ring.at(seq).previous
+	}
+	return seqs
+}
+
+func (s *Sink) heldMatching(f *filter, cutoff int64) []Signal {
+	var held []Signal
+	for _, h := range s.held {
+		signal := h.fact.signal(h.seq, s.names.clock)
+		if h.fact.at >= cutoff && f.accepts(&signal) {
+			held = append(held, signal)
+		}
+	}
+	return held
+}
+
+// Retract takes back the facts matching pattern that were raised directly on
+// this sink, and returns how many were in the window. Facts of operations are
+// theirs to retract, and held facts their holder's to release. Whatever waits for
+// the facts to go, like [Options.DeferOn], notices.
+func (s *Sink) Retract(pattern string) int {
+	p := compile(pattern)
+	by := pattern
+	if _, exact := p.exact(); exact {
+		by = ""
+	}
+	return s.take(Query{Pattern: pattern}, by, true)
+}
+
+// Forget removes the facts that q selects from the window, whoever raised them,
+// as if they had never been raised: nobody is told, and monitors keep counting
+// them. Held facts stay. It is for whoever owns the sink: a test, an operator, a
+// window that is reset. It returns how many were removed. Operations still show
+// their own facts.
+func (s *Sink) Forget(q Query) int { return s.take(q, "", false) }
+
+// take removes the facts in the window that q selects; as a retraction only those
+// raised directly on the sink, telling everybody.
+func (s *Sink) take(q Query, by string, retract bool) (taken int) {
+	f := q.compile()
+	var after aftermath
+	now := s.lockFresh(&after)
+	if q.Within > 0 && now == 0 {
+		now = s.names.clock.now()
+	}
+	cutoff := f.cutoff(now)
+	next, end := max(s.ring.since(cutoff), q.AfterSeq+1), s.ring.head
+	if name, exact := f.pattern.exact(); exact {
+		s.mu.Unlock()
+		seqs := s.chain(name, next)
+		slices.Reverse(seqs)
+		s.mu.Lock()
+		for i, seq := range seqs {
+			if i%chunk == chunk-1 {
+				s.mu.Unlock()
+				s.mu.Lock()
+			}
+			taken += s.takeOne(seq, end, &f, retract, &after)
+		}
+	} else {
+		for ; next < end; next++ {
+			if next%chunk == 0 {
+				s.mu.Unlock()
+				s.mu.Lock()
+			}
+			next = max(next, s.ring.tail)
+			taken += s.takeOne(next, end, &f, retract, &after)
+		}
+	}
+	// Gates may remember facts that the window has evicted.
+	for _, g := range s.names.gates {
+		g.remove(func(st *standing) bool {
+			return (st.direct() || !retract && !st.signal.Held) && st.signal.Seq < end &&
+				st.at >= cutoff && f.accepts(&st.signal)
+		}, &after)
+	}
+	hooks := s.retractions
+	s.mu.Unlock()
+	after.settle()
+	for _, signal := range after.gone {
+		s.tell(hooks, signal.Signal, by)
+	}
+	return taken
+}
+
+func (s *Sink) takeOne(seq, end uint64, f *filter, retract bool, after *aftermath) int {
+	if seq >= end || !s.ring.contains(seq) {
+		return 0
+	}
+	fact := s.ring.at(seq)
+	if retract && fact.operation != 0 {
+		return 0
+	}
+	signal := fact.signal(seq, s.names.clock)
+	if !f.accepts(&signal) {
+		return 0
+	}
+	if retract {
+		s.names.refresh(fact.name)
+		for _, m := range fact.name.route.monitors {
+			m.remove(seq)
+		}
+		if len(s.retractions) > 0 {
+			after.gone = append(after.gone, Retraction{Signal: signal})
+		}
+	}
+	s.remove(seq, after)
+	return 1
+}
+
+// SubscribeRetracted calls fn for every signal matching pattern that is taken
+// back: by [Sink.Retract], by its operation, or by the release of a held fact.
+// Ageing, eviction and the end of a lease are no retractions. It is called as
+// the handlers of [Sink.Subscribe] are, on the goroutine that retracts.
+func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
+	if fn == nil {
+		panic("core: SubscribeRetracted needs a function")
+	}
+	hook := newHook(compile(pattern), fn)
+	s.mu.Lock()
+	s.retractions = append(s.retractions[:len(s.retractions):len(s.retractions)], hook)
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		s.retractions = without(s.retractions, hook)
+		s.mu.Unlock()
+		hook.cancel()
+	}
+}
+
+// tell calls those of hooks that want to know of a retraction. No lock is held.
+func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string) {
+	if len(hooks) == 0 {
+		return
+	}
+	var hear []*hook[Retraction]
+	for _, h := range hooks {
+		if h.pattern.matches(signal.Name) {
+			hear = append(hear, h)
+		}
+	}
+	r := Retraction{Signal: signal, Time: s.names.clock.wall(s.names.clock.now()), Pattern: by}
+	deliver(hear, r, &s.panics)
+}
+
+// Restore puts signals, saved from a sink's Sense, back into the window, in the
+// given order and silently: no handler is called, monitors do not count them;
+// gates see them. They become the sink's own, so [Sink.Retract] reaches them,
+// keep name, key, operation, source, payload and causes, and get new Seqs. Their
+// times are kept as far as they lie between that of the newest signal present and
+// now; so restore first and raise afterwards. Signals beyond the sink's age are
+// skipped; Held ones are restored as facts. It returns how many were put back.
+func (s *Sink) Restore(signals iter.Seq[Signal]) int {
+	n := 0
+	for signal := range signals {
+		if s.restore(signal) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *Sink) restore(signal Signal) bool {
+	var after aftermath
+	now := s.lockFresh(&after)
+	if now == 0 {
+		now = s.names.clock.now()
+	}
+	at := min(s.names.clock.offset(signal.Time), now)
+	stored := signal.Name != "" && (s.maxAge == 0 || at > now-s.maxAge)
+	if stored {
+		entry := s.names.intern(signal.Name)
+		s.names.enter(entry)
+		if s.ring.full() {
+			s.evict(&after)
+		}
+		if s.ring.head > s.ring.tail {
+			at = max(at, s.ring.at(s.ring.head-1).at)
+		}
+		seq := s.ring.head
+		f := s.ring.push()
+		*f = fact{name: entry, key: signal.Key, at: at, previous: entry.newest, more: &more{
+			payload: signal.payload, cause: signal.cause, operation: signal.Operation, source: signal.Source,
+		}}
+		entry.newest = seq
+		s.ring.stored++
+		until := int64(0)
+		if s.maxAge > 0 {
+			until = at + s.maxAge
+		}
+		(&route{gates: entry.route.gates}).notice(f, seq, until, s.names.clock, &after)
+	}
+	s.mu.Unlock()
+	after.settle()
+	return stored
+}
+
+// An OperationSummary is what a sink knows of an operation: the signals it
+// raised that are still there.
+type OperationSummary struct {
+	ID          OperationID
+	Key         string // of its first signal that has one
+	First, Last time.Time
+	Signals     []Signal // oldest first
+}
+
+// Operation gathers the signals of one operation. It looks at the whole window.
+func (s *Sink) Operation(id OperationID) (OperationSummary, bool) {
+	summary := OperationSummary{ID: id}
+	if id == 0 {
+		return summary, false
+	}
+	summary.Signals = slices.Collect(s.Sense(Query{Operation: id}))
+	if len(summary.Signals) == 0 {
+		return summary, false
+	}
+	summary.First = summary.Signals[0].Time
+	summary.Last = summary.Signals[len(summary.Signals)-1].Time
+	for _, signal := range summary.Signals {
+		if summary.Key == "" {
+			summary.Key = signal.Key
+		}
+	}
+	return summary, true
+}

@@ -1,0 +1,103 @@
+package core
+
+import (
+	"runtime"
+	"strings"
+)
+
+// Two questions have no other answer in Go than the shape of the goroutine's own
+// stack: "am I inside a delivery?", asked by a cancellation that would otherwise
+// wait for itself and by a raise that may be part of an endless loop; and "which
+// coordinator's operation runs here?", asked by Close, Drain and friends, which
+// have no context to tell them. Both are asked rarely, on paths that are about to
+// wait.
+
+// deliveries counts the deliveries that this goroutine is inside of, up to most.
+func deliveries(most int) int {
+	n := 0
+	walkStack(func(function string) bool {
+		if strings.HasPrefix(function, deliverFunction) {
+			n++
+		}
+		return n < most
+	})
+	return n
+}
+
+// runningOn returns the number of the engine whose worker this goroutine is, or 0.
+// A worker's stack spells it in base 4, one frame of digit0 to digit3 each, the
+// highest digit innermost.
+func runningOn() uint64 {
+	var number uint64
+	walkStack(func(function string) bool {
+		if digit, ok := strings.CutPrefix(function, digitFunction); ok && len(digit) == 1 {
+			number = number<<2 | uint64(digit[0]-'0')
+		}
+		return true
+	})
+	return number
+}
+
+var (
+	packagePrefix   = findPackagePrefix()
+	deliverFunction = packagePrefix + "deliverSome["
+	digitFunction   = packagePrefix + "digit"
+)
+
+// findPackagePrefix returns what the names of this package's functions start with.
+func findPackagePrefix() string {
+	pc, _, _, _ := runtime.Caller(0)
+	name := runtime.FuncForPC(pc).Name()
+	return strings.TrimSuffix(name, "findPackagePrefix")
+}
+
+// walkStack calls visit with the name of each function on this goroutine's stack,
+// innermost first, until visit returns false.
+func walkStack(visit func(function string) bool) {
+	var pcs [64]uintptr
+	for skip := 2; ; {
+		n := runtime.Callers(skip, pcs[:])
+		frames := runtime.CallersFrames(pcs[:n])
+		for more := n > 0; more; {
+			var f runtime.Frame
+			f, more = frames.Next()
+			if !visit(f.Function) {
+				return
+			}
+		}
+		if n < len(pcs) {
+			return
+		}
+		skip += n
+	}
+}
+
+// spell calls run with number spelled on the stack, lowest digit outermost.
+func spell(number uint64, run func()) {
+	if number == 0 {
+		run()
+		return
+	}
+	switch number & 3 {
+	case 0:
+		digit0(number>>2, run)
+	case 1:
+		digit1(number>>2, run)
+	case 2:
+		digit2(number>>2, run)
+	case 3:
+		digit3(number>>2, run)
+	}
+}
+
+//go:noinline
+func digit0(rest uint64, run func()) { spell(rest, run) }
+
+//go:noinline
+func digit1(rest uint64, run func()) { spell(rest, run) }
+
+//go:noinline
+func digit2(rest uint64, run func()) { spell(rest, run) }
+
+//go:noinline
+func digit3(rest uint64, run func()) { spell(rest, run) }

@@ -1,0 +1,239 @@
+package core
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+)
+
+// Lifecycle signals of coordinators and their operations.
+const (
+	// SignalStarted and SignalStopped are raised by an operation before and
+	// after its body, but only while a handler or a monitor listens for them,
+	// so that nobody pays for them, and the window is not filled with them, for
+	// nothing. Gates do not heed them.
+	SignalStarted = "atom.start"
+	SignalStopped = "atom.stop"
+	// SignalPanic is raised by an operation whose body panicked.
+	SignalPanic = "atom.panic"
+	// SignalForced is raised by an operation that runs in spite of DeferOn
+	// because MaxDefer is over.
+	SignalForced = "coordinator.forced"
+	// SignalPaused, SignalResumed and SignalClosed are raised on the sink, with
+	// the coordinator's name as key.
+	SignalPaused  = "coordinator.paused"
+	SignalResumed = "coordinator.resumed"
+	SignalClosed  = "coordinator.closed"
+)
+
+// While less run than may, somebody has to look for arrivals. The token says who:
+// a worker that searches has taken it; with no work left it parks the token, and
+// the producer that finds it parked starts a worker with it. While the limit is
+// reached, or all waits for a signal, nobody need look and there is no token;
+// whatever changes that, brings it back.
+//
+// A worker parks the token before it looks for the last time, so that an arrival
+// is seen either by that look or by its producer.
+const (
+	tokenNone uint32 = iota
+	tokenParked
+	tokenTaken
+)
+
+// lingers is how often a worker without work lets others run before it leaves.
+const lingers = 6
+
+// poke starts a worker if nobody looks for arrivals.
+func (e *engine) poke() {
+	if e.token.Load() == tokenParked && e.token.CompareAndSwap(tokenParked, tokenTaken) {
+		go spell(e.number, e.loop)
+	}
+}
+
+// kick starts a worker where something other than an arrival may have made work.
+// mu is held.
+func (e *engine) kick() {
+	if token := e.token.Load(); token != tokenTaken && e.running.n < e.limit && e.token.CompareAndSwap(token, tokenTaken) {
+		go spell(e.number, e.loop)
+	}
+}
+
+// wake is called when a signal that the engine heeds has come or gone, and by the
+// alarm.
+func (e *engine) wake() {
+	e.mu.Lock()
+	if e.alarm.armed && e.alarm.at <= e.clock.now() {
+		e.alarm.armed = false
+	}
+	e.kick()
+	e.mu.Unlock()
+}
+
+// work is a worker, started with the token. It runs operations one after the
+// other and leaves when there are no more.
+func (e *engine) work() {
+	w := worker{engine: e, searches: true}
+	defer w.replace()
+	e.mu.Lock()
+	now := e.clock.now()
+	for {
+		o := w.next(now)
+		if o == nil {
+			return // next has unlocked
+		}
+		e.mu.Unlock()
+		e.settle(&w.out)
+
+		w.current = o
+		err := e.call(o)
+		now = e.end(o, err, &w.out) // has locked
+		w.current = nil
+	}
+}
+
+// worker is what a worker knows while it works.
+type worker struct {
+	engine   *engine
+	searches bool       // has the token
+	current  *Operation // whose body runs
+	out      outcome
+}
+
+// replace ends a worker whose body has ended the goroutine: the operation is
+// accounted for and another worker takes over.
+func (w *worker) replace() {
+	if w.current == nil {
+		return
+	}
+	e := w.engine
+	e.end(w.current, &PanicError{Stack: debug.Stack()}, &w.out)
+	e.kick()
+	e.mu.Unlock()
+	e.settle(&w.out)
+}
+
+// next returns the operation to run next, marked as running. If there is none, it
+// lets others run a few times, in case one comes, and then returns nil with mu
+// released. mu is held otherwise.
+func (w *worker) next(now int64) *Operation {
+	e := w.engine
+	if !w.searches && e.running.n < e.limit {
+		w.searches = e.token.CompareAndSwap(tokenNone, tokenTaken)
+	}
+	for turns := 0; ; now = e.clock.now() {
+		o, blocked := e.next(now, &w.out)
+		if o != nil {
+			e.begin(o, now)
+			if w.searches {
+				w.searches = false
+				e.passToken()
+			}
+			return o
+		}
+		if blocked {
+			if w.searches {
+				e.token.Store(tokenNone)
+			}
+			e.mu.Unlock()
+			e.settle(&w.out)
+			return nil
+		}
+		waiting := int64(e.scheduler.pending()) // for others to finish; the rest of the backlog has just arrived
+		if turns < lingers {
+			if !w.searches {
+				w.searches = e.token.CompareAndSwap(tokenParked, tokenTaken)
+			}
+			e.mu.Unlock()
+			e.settle(&w.out)
+			for ; turns < lingers && e.intake.backlog.Load() == waiting; turns++ {
+				runtime.Gosched()
+			}
+			e.mu.Lock()
+			continue
+		}
+		if w.searches {
+			w.searches = false
+			e.token.Store(tokenParked)
+			if e.intake.backlog.Load() != waiting && e.token.CompareAndSwap(tokenParked, tokenTaken) {
+				w.searches = true
+				continue
+			}
+		}
+		e.mu.Unlock()
+		e.settle(&w.out)
+		return nil
+	}
+}
+
+// passToken is called by a worker that had the token and has found work: if there
+// is more, another worker goes on searching. mu is held.
+func (e *engine) passToken() {
+	if e.running.n >= e.limit {
+		e.token.Store(tokenNone)
+		return
+	}
+	waiting := int64(e.scheduler.pending())
+	if e.scheduler.next() == nil && e.intake.backlog.Load() == waiting {
+		e.token.Store(tokenParked)
+		if e.intake.backlog.Load() == waiting || !e.token.CompareAndSwap(tokenParked, tokenTaken) {
+			return
+		}
+	}
+	go spell(e.number, e.loop)
+}
+
+// begin marks o as running. mu is held.
+func (e *engine) begin(o *Operation, now int64) {
+	o.status, o.started = StatusRunning, now
+	e.running.push(o)
+}
+
+// call runs the body. It is the one place where a panic of a body is recovered.
+func (e *engine) call(o *Operation) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &PanicError{Value: r, Stack: debug.Stack()}
+			o.Raise(SignalPanic)
+		}
+	}()
+	if o.forced {
+		o.Raise(SignalForced)
+	}
+	if e.sink.names.listening.Load() {
+		o.Raise(SignalStarted)
+	}
+	return o.body.run((*operationContext)(o))
+}
+
+// end accounts for an operation whose body has returned, and returns the time,
+// with mu held.
+func (e *engine) end(o *Operation, err error, out *outcome) (now int64) {
+	if e.sink.names.listening.Load() {
+		o.Raise(SignalStopped)
+	}
+	e.ledger.settle(o)
+	(*operationContext)(o).end()
+	now = e.clock.now()
+	e.mu.Lock()
+	e.running.remove(o)
+	e.scheduler.finish(o)
+	status := StatusSucceeded
+	switch {
+	case err == nil:
+		e.counts.succeeded++
+	case o.cancelling != nil:
+		status = StatusCancelled
+		e.counts.cancelled++
+		if err == context.Canceled {
+			err = o.cancelling // says more
+		}
+	default:
+		status = StatusFailed
+		e.counts.failed++
+	}
+	e.retire(o, status, err, now, out)
+	if e.closing && e.running.n == 0 {
+		e.finalize(now, out)
+	}
+	return now
+}
