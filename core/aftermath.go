@@ -4,7 +4,7 @@ package core
 // once no lock is held.
 type aftermath struct {
 	wakes []waker
-	gone  []Retraction // for those who subscribed to retractions
+	gone  []Signal // retracted, for those who subscribed to that
 }
 
 func (a *aftermath) wake(w waker) {

@@ -39,6 +39,7 @@ type engine struct {
 	window    window
 	index     index
 	echoes    echoes
+	left      uint64 // operations that were pending and are not any more
 	running   opList
 	limit     int
 	maxPinned int
@@ -62,13 +63,14 @@ type flush struct {
 
 // outcome is what a change under the engine's lock entails.
 type outcome struct {
-	ended   []ending
-	evicted opList     // to be buried
-	final   []Snapshot // of them, for those who want to know
-	hooks   []*hook[Snapshot]
-	flushed []*flush
-	closed  bool // Close is done
-	room    bool // there may be room in the queue
+	contexts []*cancellation // of bodies that have returned
+	ended    []ending
+	evicted  opList     // to be buried
+	final    []Snapshot // of them, for those who want to know
+	hooks    []*hook[Snapshot]
+	flushed  []*flush
+	closed   bool   // Close is done
+	left     uint64 // not 0: so many have left the queue by now
 }
 
 // ending is an operation that has ended, and whom to tell.
@@ -135,14 +137,8 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, wait bool) error {
 		}
 	}
 	err := e.intake.offer(o)
-	for err == ErrFull && e.oldest {
-		e.dropOldest()
-		err = e.intake.offer(o)
-	}
-	if err == ErrFull && wait {
-		if err = ErrWouldDeadlock; !e.isOwn(ctx) {
-			err = e.intake.wait(ctx, o)
-		}
+	if err == ErrFull {
+		err = e.enqueueFull(ctx, o, wait)
 	}
 	if err != nil {
 		e.intake.reject()
@@ -152,21 +148,78 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, wait bool) error {
 	return nil
 }
 
+// enqueueFull goes on when there seems to be no room.
+func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error {
+	own := wait && !e.oldest && e.isOwn(ctx)
+	var out outcome
+	e.mu.Lock()
+	if e.oldest {
+		e.collect()
+	}
+	in := &e.intake
+	in.mu.Lock()
+	in.left = e.left
+	if in.full() && e.oldest {
+		in.mu.Unlock()
+		if oldest := e.scheduler.oldest(); oldest != nil {
+			e.withdraw(oldest, StatusDropped, ErrDropped, e.clock.now(), &out)
+		}
+		in.mu.Lock()
+		in.left = e.left
+	}
+	var (
+		w   *waiter
+		err error
+	)
+	switch {
+	case in.closed:
+		err = ErrClosed
+	case len(in.waiters) == 0 && !in.full():
+		in.accept(o)
+	case e.oldest: // others have filled the room at once
+		err = ErrFull
+	case !wait:
+		err = ErrFull
+	case own:
+		err = ErrWouldDeadlock
+	default:
+		w = in.queue(o)
+	}
+	in.mu.Unlock()
+	e.mu.Unlock()
+	e.settle(&out)
+	if w != nil {
+		err = in.wait(ctx, w)
+	}
+	if err == ErrFull && e.oldest {
+		return e.enqueueFull(ctx, o, wait)
+	}
+	return err
+}
+
 // isOwn reports whether the caller is an operation of this engine: by its
 // goroutine or by its context.
 func (e *engine) isOwn(ctx context.Context) bool {
-	if o := OperationFrom(ctx); o != nil && o.engine == e && (*operationContext)(o).context.Load() != ended {
-		return true
-	}
-	return runningOn() == e.number
+	o := OperationFrom(ctx)
+	e.mu.Lock()
+	none := e.running.n == 0
+	own := o != nil && o.engine == e && o.status == StatusRunning
+	e.mu.Unlock()
+	return own || !none && runningOn() == e.number
 }
 
 // collect moves what has arrived to the scheduler. mu is held.
 func (e *engine) collect() {
-	e.intake.mu.Lock()
-	arrived := e.intake.arrived
-	e.intake.arrived = opList{}
-	e.intake.mu.Unlock()
+	in := &e.intake
+	if !in.fresh.Load() {
+		return
+	}
+	in.mu.Lock()
+	arrived := in.arrived
+	in.arrived = opList{}
+	in.fresh.Store(false)
+	in.left = e.left
+	in.mu.Unlock()
 	for o := arrived.head; o != nil; {
 		next := o.next
 		e.index.put(o)
@@ -205,8 +258,8 @@ func (e *engine) next(now int64, out *outcome) (o *Operation, blocked bool) {
 }
 
 func (e *engine) leaveQueue(out *outcome) {
-	e.intake.backlog.Add(-1)
-	out.room = true
+	e.left++
+	out.left = e.left
 }
 
 // undeferred reports whether o may start although DeferOn may hold, and sets the
@@ -294,6 +347,7 @@ func (e *engine) forget(o *Operation, now int64, out *outcome) {
 	out.evicted.push(o)
 	if len(e.final) > 0 {
 		out.hooks = e.final
+		enterAll(e.final)
 		out.final = append(out.final, o.snapshot())
 	}
 }
@@ -301,6 +355,11 @@ func (e *engine) forget(o *Operation, now int64, out *outcome) {
 // settle does what an outcome entails. No lock is held. It is safe to be called
 // with an empty outcome, which is left empty.
 func (e *engine) settle(out *outcome) {
+	for i, real := range out.contexts {
+		out.contexts[i] = nil
+		real.cancel(context.Canceled)
+	}
+	out.contexts = out.contexts[:0]
 	for i, end := range out.ended {
 		out.ended[i] = ending{}
 		if e.onEnded != nil {
@@ -336,9 +395,10 @@ func (e *engine) settle(out *outcome) {
 		out.closed = false
 		close(e.closed)
 	}
-	if out.room {
-		out.room = false
-		if e.intake.admit() {
+	if out.left != 0 {
+		left := out.left
+		out.left = 0
+		if e.intake.admit(left) {
 			e.poke()
 		}
 	}

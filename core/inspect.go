@@ -173,8 +173,9 @@ func (e *engine) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	return func() {
 		e.mu.Lock()
 		e.final = without(e.final, h)
-		e.mu.Unlock()
 		h.cancel()
+		e.mu.Unlock()
+		h.wait()
 	}
 }
 
@@ -295,6 +296,14 @@ func (e *engine) wait(ctx context.Context, id OperationID) error {
 	o := e.find(id)
 	if o == nil {
 		return ErrUnknown
+	}
+	if e.isOwn(ctx) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if o.status&StatusFinished == 0 {
+			return ErrWouldDeadlock
+		}
+		return o.err
 	}
 	return e.await(ctx, o)
 }

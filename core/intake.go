@@ -9,18 +9,25 @@ import (
 // intake is where producers leave operations, behind a small lock of its own, so
 // that they do not contend with workers. A worker moves all of it to the scheduler
 // at once when it runs out of work.
+//
+// How much room there is follows from what was accepted and what has left the
+// queue since. The latter is counted by the engine; the intake knows it as of its
+// last refresh, which errs on the side of "full", and then the engine is asked.
 type intake struct {
 	limit   int          // pending operations, in the intake and the scheduler
-	backlog atomic.Int64 // how many there are; grows only with mu held
-	waiting atomic.Int64 // how many Enqueues wait for room
+	fresh   atomic.Bool  // arrived is not empty; changed with mu held
+	waiting atomic.Int64 // len(waiters)
 
 	mu       sync.Mutex
 	arrived  opList
 	waiters  []*waiter
 	accepted uint64
+	left     uint64 // of these, how many are known to be pending no more
 	rejected uint64
 	epoch    uint32 // see engine.Flush
 	closed   bool
+	nextID   OperationID // the rest of a block of ids:
+	lastID   OperationID
 }
 
 // waiter is an Enqueue that waits for room.
@@ -31,21 +38,31 @@ type waiter struct {
 	err       error
 }
 
+// Ids are handed out to coordinators in blocks, so that these do not contend.
+const idBlock = 64
+
 var operationIDs atomic.Uint64
 
 // accept takes an operation in. mu is held and there is room.
 func (in *intake) accept(o *Operation) {
-	o.id = OperationID(operationIDs.Add(1))
+	if in.nextID == in.lastID {
+		in.lastID = OperationID(operationIDs.Add(idBlock))
+		in.nextID = in.lastID - idBlock
+	}
+	in.nextID++
+	o.id = in.nextID
 	o.epoch = in.epoch
 	o.status = StatusPending
 	in.arrived.push(o)
 	in.accepted++
-	in.backlog.Add(1)
+	if !in.fresh.Load() {
+		in.fresh.Store(true)
+	}
 }
 
-func (in *intake) full() bool { return in.backlog.Load() >= int64(in.limit) }
+func (in *intake) full() bool { return in.accepted-in.left >= uint64(in.limit) }
 
-// offer takes an operation in if there is room and nobody waits for it already.
+// offer takes an operation in if there is certainly room and nobody waits for it.
 func (in *intake) offer(o *Operation) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -66,21 +83,17 @@ func (in *intake) reject() {
 	in.mu.Unlock()
 }
 
-// wait takes an operation in when there is room for it, after those that waited
-// before. When ctx ends first it returns its cause, unless the operation was
-// taken in at the same time.
-func (in *intake) wait(ctx context.Context, o *Operation) error {
+// queue lets an operation wait for room. mu is held.
+func (in *intake) queue(o *Operation) *waiter {
 	w := &waiter{operation: o, settled: make(chan struct{})}
-	in.mu.Lock()
-	if in.closed {
-		in.mu.Unlock()
-		return ErrClosed
-	}
 	in.waiters = append(in.waiters, w)
 	in.waiting.Add(1)
-	granted := in.grant() // room may have come before waiting was known
-	in.mu.Unlock()
-	settle(granted)
+	return w
+}
+
+// wait waits until w is accepted. When ctx ends first it returns its cause, unless
+// w was accepted at the same time.
+func (in *intake) wait(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.settled:
 		return w.err
@@ -96,42 +109,28 @@ func (in *intake) wait(ctx context.Context, o *Operation) error {
 	return context.Cause(ctx)
 }
 
-// grant accepts as many waiters as there is room for and returns them, to be
-// settled when mu is released.
-func (in *intake) grant() (granted []*waiter) {
-	n := 0
-	for n < len(in.waiters) && !in.full() {
-		w := in.waiters[n]
-		w.accepted = true
-		in.accept(w.operation)
-		n++
-	}
-	if n == 0 {
-		return nil
-	}
-	granted = in.waiters[:n:n]
-	in.waiters = in.waiters[n:]
-	in.waiting.Add(int64(-n))
-	return granted
-}
-
-// admit lets waiters in if there are any and there is room. It reports whether it
-// did.
-func (in *intake) admit() bool {
+// admit lets those in who wait, as many as there is room for when so many have
+// left the queue. It reports whether it let anybody in.
+func (in *intake) admit(left uint64) bool {
 	if in.waiting.Load() == 0 {
 		return false
 	}
 	in.mu.Lock()
-	granted := in.grant()
+	in.left = max(in.left, left)
+	n := 0
+	for n < len(in.waiters) && !in.full() {
+		in.waiters[n].accepted = true
+		in.accept(in.waiters[n].operation)
+		n++
+	}
+	admitted := in.waiters[:n:n]
+	in.waiters = in.waiters[n:]
+	in.waiting.Add(int64(-n))
 	in.mu.Unlock()
-	settle(granted)
-	return len(granted) > 0
-}
-
-func settle(waiters []*waiter) {
-	for _, w := range waiters {
+	for _, w := range admitted {
 		close(w.settled)
 	}
+	return n > 0
 }
 
 // close ends the intake; who waits for room is told so.
@@ -145,5 +144,7 @@ func (in *intake) close() {
 	in.waiters = nil
 	in.waiting.Add(int64(-len(waiters)))
 	in.mu.Unlock()
-	settle(waiters)
+	for _, w := range waiters {
+		close(w.settled)
+	}
 }

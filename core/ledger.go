@@ -48,7 +48,7 @@ func (l *ledger) init(sink *Sink, source string, opts *Options) {
 // raise records a signal of o, here and on the sink.
 func (l *ledger) raise(o *Operation, n note) bool {
 	s := l.sink
-	if !s.admits(&n, o.id) {
+	if (n.name == "" || n.cause != nil) && !s.admits(&n, o.id) {
 		return false
 	}
 	var after aftermath
@@ -71,6 +71,7 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	f, seq := s.record(shared, &n, o.id, &l.source, now, &after)
 	own := *f
 	subs := shared.route.subs
+	enterAll(subs)
 	s.mu.Unlock()
 
 	l.add(d, &own, seq, 0, &after)
@@ -131,6 +132,7 @@ func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release f
 	}
 	h := s.hold(shared, &n, o.id, &l.source, lease, &after)
 	own, subs := h.fact, shared.route.subs
+	enterAll(subs)
 	s.mu.Unlock()
 
 	l.add(d, &own, h.seq, h.until, &after)
@@ -262,13 +264,10 @@ func (l *ledger) tellRetracted(gone []Signal, by string) {
 	if len(gone) == 0 {
 		return
 	}
-	l.sink.mu.Lock()
-	hooks := l.sink.retractions
-	l.sink.mu.Unlock()
 	for _, signal := range gone {
 		r := Retraction{Signal: signal, Time: l.names.clock.wall(l.names.clock.now()), Pattern: by}
 		deliver(l.onRetract, r, &l.panics)
-		l.sink.tell(hooks, signal, by)
+		l.sink.tell(signal, by)
 	}
 }
 

@@ -279,10 +279,6 @@ func (e *engine) await(ctx context.Context, o *Operation) error {
 		defer e.mu.Unlock()
 		return o.err
 	}
-	if e.isOwn(ctx) {
-		e.mu.Unlock()
-		return ErrWouldDeadlock
-	}
 	d := o.details()
 	if d.done == nil {
 		d.done = make(chan struct{})

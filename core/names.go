@@ -1,7 +1,6 @@
 package core
 
 import (
-	"hash/maphash"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -71,14 +70,34 @@ type counter struct {
 // have happened.
 type waker interface{ wake() }
 
-var nameSeed = maphash.MakeSeed()
+// recall returns the entry of text if it is at hand and its route is fresh.
+func (t *names) recall(text string) *name {
+	if t.recent == nil {
+		return nil
+	}
+	n := t.recent[place(text)]
+	if n == nil || n.text != text || n.generation != t.generation {
+		return nil
+	}
+	return n
+}
+
+// place is where in recent a name belongs: a hash of its length, ends and middle,
+// good enough for the few names that are raised most.
+func place(text string) uint8 {
+	n := len(text)
+	if n == 0 {
+		return 0
+	}
+	return uint8(n)*31 ^ text[0] ^ text[n/2]*7 ^ text[n-1]*13
+}
 
 // intern returns the entry of text, entering it if need be, with a fresh route.
 func (t *names) intern(text string) *name {
 	if t.recent == nil {
 		t.recent = new([recentNames]*name)
 	}
-	slot := &t.recent[maphash.String(nameSeed, text)%recentNames]
+	slot := &t.recent[place(text)]
 	n := *slot
 	if n == nil || n.text != text {
 		n = t.live[text]
@@ -101,7 +120,7 @@ func (t *names) lookup(text string) *name {
 	if t.recent == nil {
 		return nil
 	}
-	slot := &t.recent[maphash.String(nameSeed, text)%recentNames]
+	slot := &t.recent[place(text)]
 	if n := *slot; n != nil && n.text == text {
 		return n
 	}
@@ -138,7 +157,7 @@ func (t *names) leave(n *name, after *aftermath) {
 // forget removes an entry that no fact bears.
 func (t *names) forget(n *name) {
 	delete(t.live, n.text)
-	if slot := &t.recent[maphash.String(nameSeed, n.text)%recentNames]; *slot == n {
+	if slot := &t.recent[place(n.text)]; *slot == n {
 		*slot = nil
 	}
 	if len(t.live) == 0 && t.peak > recentNames {

@@ -36,7 +36,7 @@ type Operation struct {
 
 	key     string                       // guarded by engine.ledger.mu
 	rest    atomic.Pointer[details]      // what few operations have; departed once evicted
-	context atomic.Pointer[cancellation] // the real context, once needed; ended after the body
+	context atomic.Pointer[cancellation] // the real context, once needed; made with engine.mu held
 }
 
 // body is the item and what to do with it; implemented by task.

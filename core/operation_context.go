@@ -17,44 +17,40 @@ type cancellation struct {
 	cancel context.CancelCauseFunc
 }
 
-// ended takes the place of the real context after the body has returned, so that
-// a context that outlives its body neither runs on nor keeps anything alive.
+// ended is the context of an operation that has ended before it needed one.
 var ended = func() *cancellation {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(context.Canceled)
 	return &cancellation{ctx, cancel}
 }()
 
+// real returns the real context, making it if need be. One that is made is
+// cancelled when the body has returned, so that a context that outlives its body
+// neither runs on nor keeps anything alive.
 func (c *operationContext) real() *cancellation {
 	if real := c.context.Load(); real != nil {
 		return real
 	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.base))
-	real := &cancellation{ctx, cancel}
-	if !c.context.CompareAndSwap(nil, real) {
-		cancel(nil)
-		return c.context.Load()
+	c.engine.mu.Lock()
+	defer c.engine.mu.Unlock()
+	real := c.context.Load()
+	switch {
+	case real != nil:
+	case c.status&StatusFinished != 0:
+		real = ended
+	default:
+		ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.base))
+		real = &cancellation{ctx, cancel}
+		c.context.Store(real)
 	}
 	return real
-}
-
-// end is called when the body has returned.
-func (c *operationContext) end() {
-	if real := c.context.Swap(ended); real != nil {
-		real.cancel(context.Canceled)
-	}
 }
 
 func (c *operationContext) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
 func (c *operationContext) Done() <-chan struct{} { return c.real().Done() }
 
-func (c *operationContext) Err() error {
-	if real := c.context.Load(); real != nil {
-		return real.Err()
-	}
-	return nil
-}
+func (c *operationContext) Err() error { return c.real().Err() }
 
 func (c *operationContext) Value(key any) any {
 	if key == (operationKey{}) {
@@ -64,10 +60,7 @@ func (c *operationContext) Value(key any) any {
 	if real == nil {
 		return context.WithoutCancel(c.base).Value(key) // Cause must not find the enqueuer's
 	}
-	if v := real.Value(key); v != nil || real != ended {
-		return v
-	}
-	return context.WithoutCancel(c.base).Value(key)
+	return real.Value(key)
 }
 
 func (c *operationContext) String() string { return "core.Operation(" + c.id.String() + ")" }

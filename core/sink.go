@@ -115,7 +115,7 @@ func (s *Sink) Scoped(sink, coordinator, atom string) Raiser {
 }
 
 func (s *Sink) raise(n note) bool {
-	if !s.admits(&n, 0) {
+	if (n.name == "" || n.cause != nil) && !s.admits(&n, 0) {
 		return false
 	}
 	var after aftermath
@@ -126,20 +126,17 @@ func (s *Sink) raise(n note) bool {
 		return false
 	}
 	f, seq := s.record(entry, &n, 0, nil, now, &after)
-	route := entry.route
-	if len(route.subs) == 0 && after.wakes == nil {
+	subs := entry.route.subs
+	if len(subs) == 0 {
 		s.mu.Unlock()
+		after.settle()
 		return true
 	}
-	var signal Signal
-	if len(route.subs) > 0 {
-		signal = f.signal(seq, s.names.clock)
-	}
+	signal := f.signal(seq, s.names.clock)
+	enterAll(subs)
 	s.mu.Unlock()
 	after.settle()
-	if len(route.subs) > 0 {
-		deliver(route.subs, signal, &s.panics)
-	}
+	deliver(subs, signal, &s.panics)
 	return true
 }
 
@@ -166,6 +163,7 @@ func (s *Sink) block(n *note, operation OperationID, why BlockReason) {
 	}
 	blocked := Signal{Name: n.name, Key: n.key, Operation: operation, payload: n.payload, cause: n.cause}
 	tell := newHook(pattern{}, func(b Signal) { s.rules.onBlocked(b, why) })
+	tell.entered = 1
 	deliver([]*subscription{tell}, blocked, &s.panics)
 }
 
@@ -178,7 +176,7 @@ const crowd = 64
 // crowded reports whether so many calls of a handler run that some may be nested.
 func (r *route) crowded() bool {
 	for _, s := range r.subs {
-		if s.running.Load() >= crowd {
+		if s.running() >= crowd {
 			return true
 		}
 	}
@@ -189,8 +187,11 @@ func (r *route) crowded() bool {
 // raising it is part of an endless loop.
 func (s *Sink) enter(text string) *name {
 	s.mu.Lock()
-	entry := s.names.intern(text)
-	if !entry.route.crowded() {
+	entry := s.names.recall(text)
+	if entry == nil {
+		entry = s.names.intern(text)
+	}
+	if len(entry.route.subs) == 0 || !entry.route.crowded() {
 		return entry
 	}
 	if entry.count == 0 {
@@ -208,19 +209,29 @@ func (s *Sink) enter(text string) *name {
 func (s *Sink) record(entry *name, n *note, operation OperationID, source *string, now int64, after *aftermath) (*fact, uint64) {
 	s.names.enter(entry) // first, lest evicting forgets it
 	now = s.advance(now, after)
-	if s.ring.full() {
-		s.evict(after)
+	r := &s.ring
+	if r.full() {
+		// The place is left as it is: it is about to be written over.
+		if f := r.at(r.tail); f.name != nil {
+			s.names.leave(f.name, after)
+			r.stored--
+			s.evicted++
+		}
+		r.tail++
 	}
-	seq := s.ring.head
-	f := s.ring.push()
-	*f = fact{name: entry, key: n.key, operation: operation, source: source, at: now, previous: entry.newest}
+	seq := r.head
+	f := r.push()
+	f.name, f.key, f.operation, f.source = entry, n.key, operation, source
+	f.at, f.previous, f.more = now, entry.newest, nil
 	if n.payload != nil || n.cause != nil {
 		f.more = &more{payload: n.payload, cause: n.cause}
 	}
 	entry.newest = seq
-	s.ring.stored++
+	r.stored++
 	s.raised++
-	s.notice(entry.route, f, seq, 0, after)
+	if route := entry.route; len(route.gates)+len(route.monitors) > 0 {
+		s.notice(route, f, seq, 0, after)
+	}
 	return f, seq
 }
 
@@ -347,6 +358,7 @@ func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
 	}
 	h := s.hold(entry, &n, 0, nil, lease, &after)
 	subs, signal := entry.route.subs, h.fact.signal(h.seq, s.names.clock)
+	enterAll(subs)
 	s.mu.Unlock()
 	after.settle()
 	deliver(subs, signal, &s.panics)
@@ -382,11 +394,10 @@ func (s *Sink) release(h *heldFact) {
 	var after aftermath
 	s.mu.Lock()
 	gone := s.releaseLocked(h, &after)
-	hooks := s.retractions
 	s.mu.Unlock()
 	after.settle()
 	if gone {
-		s.tell(hooks, h.fact.signal(h.seq, s.names.clock), "")
+		s.tell(h.fact.signal(h.seq, s.names.clock), "")
 	}
 }
 
@@ -447,8 +458,9 @@ func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 		s.mu.Lock()
 		s.names.subs = without(s.names.subs, sub)
 		s.names.changed()
-		s.mu.Unlock()
 		sub.cancel()
+		s.mu.Unlock()
+		sub.wait()
 	}
 }
 

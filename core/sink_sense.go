@@ -234,11 +234,10 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 				st.at >= cutoff && f.accepts(&st.signal)
 		}, &after)
 	}
-	hooks := s.retractions
 	s.mu.Unlock()
 	after.settle()
 	for _, signal := range after.gone {
-		s.tell(hooks, signal.Signal, by)
+		s.tell(signal, by)
 	}
 	return taken
 }
@@ -261,7 +260,7 @@ func (s *Sink) takeOne(seq, end uint64, f *filter, retract bool, after *aftermat
 			m.remove(seq)
 		}
 		if len(s.retractions) > 0 {
-			after.gone = append(after.gone, Retraction{Signal: signal})
+			after.gone = append(after.gone, signal)
 		}
 	}
 	s.remove(seq, after)
@@ -283,22 +282,24 @@ func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel f
 	return func() {
 		s.mu.Lock()
 		s.retractions = without(s.retractions, hook)
-		s.mu.Unlock()
 		hook.cancel()
+		s.mu.Unlock()
+		hook.wait()
 	}
 }
 
-// tell calls those of hooks that want to know of a retraction. No lock is held.
-func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string) {
-	if len(hooks) == 0 {
-		return
-	}
+// tell calls those who subscribed to the retraction of such a signal. No lock is
+// held.
+func (s *Sink) tell(signal Signal, by string) {
 	var hear []*hook[Retraction]
-	for _, h := range hooks {
+	s.mu.Lock()
+	for _, h := range s.retractions {
 		if h.pattern.matches(signal.Name) {
+			h.entered++
 			hear = append(hear, h)
 		}
 	}
+	s.mu.Unlock()
 	r := Retraction{Signal: signal, Time: s.names.clock.wall(s.names.clock.now()), Pattern: by}
 	deliver(hear, r, &s.panics)
 }

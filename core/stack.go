@@ -1,6 +1,7 @@
 package core
 
 import (
+	"reflect"
 	"runtime"
 	"strings"
 )
@@ -28,20 +29,42 @@ func deliveries(most int) int {
 // A worker's stack spells it in base 4, one frame of digit0 to digit3 each, the
 // highest digit innermost.
 func runningOn() uint64 {
-	var number uint64
-	walkStack(func(function string) bool {
-		if digit, ok := strings.CutPrefix(function, digitFunction); ok && len(digit) == 1 {
-			number = number<<2 | uint64(digit[0]-'0')
+	var (
+		number uint64
+		pcs    [64]uintptr
+	)
+	for skip := 2; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs[:])
+		for _, pc := range pcs[:n] {
+			for digit, code := range &digits {
+				if code.start < pc && pc <= code.end {
+					number = number<<2 | uint64(digit)
+				}
+			}
 		}
-		return true
-	})
-	return number
+		if n < len(pcs) {
+			return number
+		}
+	}
 }
+
+// digits is where the code of digit0 to digit3 lies. Return addresses are told
+// apart by it, because naming their functions would cost much more.
+var digits = func() (digits [4]struct{ start, end uintptr }) {
+	for i, f := range []func(uint64, func()){digit0, digit1, digit2, digit3} {
+		start := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Entry()
+		end := start
+		for runtime.FuncForPC(end+1) != nil && runtime.FuncForPC(end+1).Entry() == start {
+			end++
+		}
+		digits[i].start, digits[i].end = start, end
+	}
+	return digits
+}()
 
 var (
 	packagePrefix   = findPackagePrefix()
 	deliverFunction = packagePrefix + "deliverSome["
-	digitFunction   = packagePrefix + "digit"
 )
 
 // findPackagePrefix returns what the names of this package's functions start with.

@@ -138,14 +138,13 @@ func (w *worker) next(now int64) *Operation {
 			e.settle(&w.out)
 			return nil
 		}
-		waiting := int64(e.scheduler.pending()) // for others to finish; the rest of the backlog has just arrived
 		if turns < lingers {
-			if !w.searches {
+			if !w.searches { // producers need not start another one
 				w.searches = e.token.CompareAndSwap(tokenParked, tokenTaken)
 			}
 			e.mu.Unlock()
 			e.settle(&w.out)
-			for ; turns < lingers && e.intake.backlog.Load() == waiting; turns++ {
+			for ; turns < lingers && !e.intake.fresh.Load(); turns++ {
 				runtime.Gosched()
 			}
 			e.mu.Lock()
@@ -154,7 +153,7 @@ func (w *worker) next(now int64) *Operation {
 		if w.searches {
 			w.searches = false
 			e.token.Store(tokenParked)
-			if e.intake.backlog.Load() != waiting && e.token.CompareAndSwap(tokenParked, tokenTaken) {
+			if e.intake.fresh.Load() && e.token.CompareAndSwap(tokenParked, tokenTaken) {
 				w.searches = true
 				continue
 			}
@@ -172,10 +171,9 @@ func (e *engine) passToken() {
 		e.token.Store(tokenNone)
 		return
 	}
-	waiting := int64(e.scheduler.pending())
-	if e.scheduler.next() == nil && e.intake.backlog.Load() == waiting {
+	if e.scheduler.next() == nil && !e.intake.fresh.Load() {
 		e.token.Store(tokenParked)
-		if e.intake.backlog.Load() == waiting || !e.token.CompareAndSwap(tokenParked, tokenTaken) {
+		if !e.intake.fresh.Load() || !e.token.CompareAndSwap(tokenParked, tokenTaken) {
 			return
 		}
 	}
@@ -212,7 +210,6 @@ func (e *engine) end(o *Operation, err error, out *outcome) (now int64) {
 		o.Raise(SignalStopped)
 	}
 	e.ledger.settle(o)
-	(*operationContext)(o).end()
 	now = e.clock.now()
 	e.mu.Lock()
 	e.running.remove(o)
@@ -232,6 +229,9 @@ func (e *engine) end(o *Operation, err error, out *outcome) (now int64) {
 		e.counts.failed++
 	}
 	e.retire(o, status, err, now, out)
+	if real := o.context.Load(); real != nil {
+		out.contexts = append(out.contexts, real)
+	}
 	if e.closing && e.running.n == 0 {
 		e.finalize(now, out)
 	}
