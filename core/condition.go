@@ -67,9 +67,7 @@ func (c *condition) detach() {
 	c.ledger.mu.Lock()
 	c.ledger.names.gates = without(c.ledger.names.gates, &c.own)
 	c.ledger.names.changed()
-	c.ledger.mu.Unlock()
 	s := c.ledger.sink
-	s.mu.Lock()
 	s.names.gates = without(s.names.gates, &c.shared)
 	s.names.changed()
 	s.mu.Unlock()
@@ -94,10 +92,8 @@ func (c *condition) look(now int64) (v verdict) {
 	}
 	c.ledger.mu.Lock()
 	v.include(&c.own, now)
-	c.ledger.mu.Unlock()
-	c.ledger.sink.mu.Lock()
 	v.include(&c.shared, now)
-	c.ledger.sink.mu.Unlock()
+	c.ledger.mu.Unlock()
 	return v
 }
 

@@ -21,38 +21,45 @@ type engine struct {
 	name     string
 	sink     *Sink
 	clock    clock
-	ledger   ledger
-	intake   intake
 	oldest   bool               // Options.DropOldest
 	onEnded  func(o *Operation) // of ForEach and Map
 	maxDefer int64              // < 0: no limit
 	cancelOn *condition         // nil: none
-	deferOn  *condition         //
-	resumeOn *condition         //
-	undrain  func()             // ends the watching of DrainOn; may be nil
-	loop     func()             // e.work, made once
-	token    atomic.Uint32      // see worker.go
-	closed   chan struct{}      // closed when Close is done
+	deferOn  *condition
+	resumeOn *condition
+	undrain  func()        // ends the watching of DrainOn; may be nil
+	loop     func()        // e.work, made once
+	closed   chan struct{} // closed when Close is done
+	token    atomic.Uint32 // see worker.go
+
+	_ cacheLine // producers and workers do not share any from here on
+
+	intake intake
+
+	_ cacheLine
 
 	mu        sync.Mutex
+	running   opList
+	limit     int
+	paused    bool
+	closing   bool
+	detached  bool
+	left      uint64 // operations that were pending and are not any more
 	scheduler scheduler
 	window    window
 	index     index
 	echoes    echoes
-	left      uint64 // operations that were pending and are not any more
-	running   opList
-	limit     int
-	maxPinned int
-	paused    bool
-	closing   bool
-	finished  bool // closing, and all is done
-	detached  bool
 	counts    struct{ succeeded, failed, cancelled, refused, dropped, forced uint64 }
 	flushes   []*flush
 	final     []*hook[Snapshot] // of OnFinalized; replaced, not changed
-	alarm     alarm             // wakes when a deferral may be over
-	sweeper   alarm             // evicts what is too old
+	maxPinned int
+	alarm     alarm // wakes when a deferral may be over
+	sweeper   alarm // evicts what is too old
+	ledger    ledger
 }
+
+// cacheLine keeps what is before it and what is after it from sharing one.
+type cacheLine [64]byte
 
 // flush waits for the operations accepted before it.
 type flush struct {
@@ -64,6 +71,7 @@ type flush struct {
 // outcome is what a change under the engine's lock entails.
 type outcome struct {
 	contexts []*cancellation // of bodies that have returned
+	holders  []*Operation    // may hold facts and have finished
 	ended    []ending
 	evicted  opList     // to be buried
 	final    []Snapshot // of them, for those who want to know
@@ -279,7 +287,7 @@ func (e *engine) undeferred(o *Operation, now int64) bool {
 		due := max(o.enqueued, v.since) + e.maxDefer
 		if due <= now {
 			e.counts.forced++
-			o.forced = true
+			o.marks |= forced
 			return true
 		}
 		if wakeAt == 0 || due < wakeAt {
@@ -296,7 +304,7 @@ func (e *engine) undeferred(o *Operation, now int64) bool {
 func (e *engine) retire(o *Operation, status Status, err error, now int64, out *outcome) {
 	o.status, o.err, o.finished = status, err, now
 	o.body.discard()
-	if o.watched || e.onEnded != nil {
+	if o.marks&watched != 0 || e.onEnded != nil {
 		out.ended = append(out.ended, ending{o, o.rest.Load().doneOrNil()})
 	}
 	for _, f := range e.flushes {
@@ -360,6 +368,11 @@ func (e *engine) settle(out *outcome) {
 		real.cancel(context.Canceled)
 	}
 	out.contexts = out.contexts[:0]
+	for i, o := range out.holders {
+		out.holders[i] = nil
+		e.ledger.releaseAll(o)
+	}
+	out.holders = out.holders[:0]
 	for i, end := range out.ended {
 		out.ended[i] = ending{}
 		if e.onEnded != nil {

@@ -104,7 +104,8 @@ func (r *run[T]) wait() {
 func (r *run[T]) close() {
 	r.after()
 	r.cancel(errStopped)
-	_ = r.Close()
+	r.shut(errStopped)
+	<-r.closed
 }
 
 // failures collects the errors of a ForEach.

@@ -272,12 +272,10 @@ func (e *engine) Sense(q Query) iter.Seq[Signal] {
 func (e *engine) Monitor(pattern string, span time.Duration) *Monitor {
 	p := compile(pattern)
 	operations := e.all()
-	e.sink.mu.Lock()
-	end := e.sink.ring.head
-	e.sink.mu.Unlock()
 	l := &e.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	end := e.sink.ring.head
 	var known []seqFact
 	for _, o := range operations {
 		if d := o.rest.Load(); d != nil && d != departed {

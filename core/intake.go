@@ -15,8 +15,10 @@ import (
 // last refresh, which errs on the side of "full", and then the engine is asked.
 type intake struct {
 	limit   int          // pending operations, in the intake and the scheduler
-	fresh   atomic.Bool  // arrived is not empty; changed with mu held
 	waiting atomic.Int64 // len(waiters)
+	fresh   atomic.Bool  // arrived is not empty; changed with mu held
+
+	_ cacheLine
 
 	mu       sync.Mutex
 	arrived  opList
@@ -133,9 +135,11 @@ func (in *intake) admit(left uint64) bool {
 	return n > 0
 }
 
-// close ends the intake; who waits for room is told so.
-func (in *intake) close() {
+// close ends the intake; who waits for room is told so. It reports whether it was
+// open.
+func (in *intake) close() (first bool) {
 	in.mu.Lock()
+	first = !in.closed
 	in.closed = true
 	waiters := in.waiters
 	for _, w := range waiters {
@@ -147,4 +151,5 @@ func (in *intake) close() {
 	for _, w := range waiters {
 		close(w.settled)
 	}
+	return first
 }

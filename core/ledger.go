@@ -10,9 +10,8 @@ import (
 // ledger is a coordinator's own view of the signals its operations raised, which
 // lasts exactly as long as the operations are in its window. The facts themselves
 // are with the operations; the ledger counts their names and tells those who
-// watch them. Every fact goes to the sink as well, under the same Seq.
-//
-// Locks are taken in the order engine.mu, ledger.mu, sink.mu.
+// watch them. Every fact goes to the sink as well, under the same Seq, and the
+// sink's lock guards both: an operation's signal enters and leaves both at once.
 type ledger struct {
 	sink   *Sink
 	source string // name of the coordinator
@@ -21,7 +20,7 @@ type ledger struct {
 	onSignal  []*subscription
 	onRetract []*hook[Retraction]
 
-	mu      sync.Mutex
+	mu      *sync.Mutex // the sink's; taken after engine.mu
 	names   names
 	held    []*ownHold
 	lease   int64 // when the first lease of held ends; 0: never
@@ -35,8 +34,8 @@ type ownHold struct {
 }
 
 func (l *ledger) init(sink *Sink, source string, opts *Options) {
-	l.sink, l.source = sink, source
-	l.names.mu, l.names.clock = &l.mu, sink.names.clock
+	l.sink, l.source, l.mu = sink, source, &sink.mu
+	l.names.mu, l.names.clock = l.mu, sink.names.clock
 	if opts.OnSignal != nil {
 		l.onSignal = []*subscription{newHook(pattern{}, opts.OnSignal)}
 	}
@@ -53,31 +52,27 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	}
 	var after aftermath
 	now := l.names.clock.now()
-	l.mu.Lock()
+	shared := s.enter(n.name)
+	if shared == nil {
+		s.block(&n, o.id, BlockedDepth)
+		return false
+	}
 	d := o.details()
 	if d == departed {
+		s.names.release(shared)
 		l.mu.Unlock()
 		return false
 	}
 	if n.key == "" {
 		n.key = o.key
 	}
-	shared := s.enter(n.name)
-	if shared == nil {
-		l.mu.Unlock()
-		s.block(&n, o.id, BlockedDepth)
-		return false
-	}
 	f, seq := s.record(shared, &n, o.id, &l.source, now, &after)
-	own := *f
+	l.add(d, f, seq, 0, &after)
 	subs := shared.route.subs
-	enterAll(subs)
-	s.mu.Unlock()
-
-	l.add(d, &own, seq, 0, &after)
 	var signal Signal
 	if len(subs) > 0 || l.onSignal != nil {
-		signal = own.signal(seq, l.names.clock)
+		signal = f.signal(seq, l.names.clock)
+		enterAll(subs)
 	}
 	l.mu.Unlock()
 	after.settle()
@@ -86,18 +81,24 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	return true
 }
 
-// add enters a fact that the sink has recorded. Both know its name by entries of
-// their own.
-func (l *ledger) add(d *details, own *fact, seq uint64, until int64, after *aftermath) {
-	own.name = l.names.intern(own.name.text)
+// add enters a fact that the sink has recorded. Each knows its name by an entry of
+// its own.
+func (l *ledger) add(d *details, f *fact, seq uint64, until int64, after *aftermath) {
+	own := *f
+	own.name = l.names.recall(f.name.text)
+	if own.name == nil {
+		own.name = l.names.intern(f.name.text)
+	}
 	l.names.enter(own.name)
-	own.name.route.notice(own, seq, until, l.names.clock, after)
+	if r := own.name.route; len(r.gates)+len(r.monitors) > 0 {
+		r.notice(&own, seq, until, l.names.clock, after)
+	}
 	if len(d.facts) == maxFacts {
 		l.drop(&d.facts[0], after)
 		d.facts = slices.Delete(d.facts, 0, 1)
 		l.dropped++
 	}
-	d.facts = append(d.facts, seqFact{seq, *own})
+	d.facts = append(d.facts, seqFact{seq, own})
 }
 
 // drop stops counting a fact; monitors are not told.
@@ -109,7 +110,7 @@ func (l *ledger) drop(f *seqFact, after *aftermath) {
 	l.names.leave(f.fact.name, after)
 }
 
-// hold records a held fact of o, here and on the sink.
+// hold records a held fact of o, here and on the sink, if o is running.
 func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release func()) {
 	s := l.sink
 	n := note{name: name}
@@ -117,73 +118,64 @@ func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release f
 		return func() {}
 	}
 	var after aftermath
-	l.mu.Lock()
-	n.key = o.key
-	d := o.details()
-	if d == departed || d.settled {
-		l.mu.Unlock()
+	o.engine.mu.Lock() // so that it does not finish meanwhile
+	if o.status != StatusRunning {
+		o.engine.mu.Unlock()
 		return func() {}
 	}
 	shared := s.enter(n.name)
 	if shared == nil {
-		l.mu.Unlock()
+		o.engine.mu.Unlock()
 		s.block(&n, o.id, BlockedDepth)
 		return func() {}
 	}
+	o.marks |= holding
+	n.key = o.key
 	h := s.hold(shared, &n, o.id, &l.source, lease, &after)
-	own, subs := h.fact, shared.route.subs
-	enterAll(subs)
-	s.mu.Unlock()
-
-	l.add(d, &own, h.seq, h.until, &after)
+	d := o.details()
+	l.add(d, &h.fact, h.seq, h.until, &after)
 	d.holds = append(d.holds, h)
 	l.held = append(l.held, &ownHold{h, o})
 	if h.until != 0 && (l.lease == 0 || h.until < l.lease) {
 		l.lease = h.until
 	}
-	signal := own.signal(h.seq, l.names.clock)
+	signal, subs := h.fact.signal(h.seq, l.names.clock), shared.route.subs
+	enterAll(subs)
 	l.mu.Unlock()
+	o.engine.mu.Unlock()
 	after.settle()
 	deliver(l.onSignal, signal, &l.panics)
 	deliver(subs, signal, &s.panics)
-	return func() { l.release(o, []*heldFact{h}) }
+	return func() { l.release(o, h) }
 }
 
-// release ends held facts of o.
-func (l *ledger) release(o *Operation, holds []*heldFact) {
+// release ends a held fact of o.
+func (l *ledger) release(o *Operation, h *heldFact) {
 	var after aftermath
-	var gone []Signal
 	l.mu.Lock()
-	d := o.rest.Load()
-	for _, h := range holds {
-		if i := slices.IndexFunc(l.held, func(have *ownHold) bool { return have.heldFact == h }); i >= 0 {
-			l.held = slices.Delete(l.held, i, i+1)
-			d.holds = without(d.holds, h)
-			l.removeOwn(d, h.seq, true, &after)
-		}
-		l.sink.mu.Lock()
-		if l.sink.releaseLocked(h, &after) {
-			gone = append(gone, h.fact.signal(h.seq, l.names.clock))
-		}
-		l.sink.mu.Unlock()
+	l.held = slices.DeleteFunc(l.held, func(have *ownHold) bool { return have.heldFact == h })
+	if d := o.rest.Load(); d != departed {
+		d.holds = without(d.holds, h)
+		l.removeOwn(d, h.seq, true, &after)
 	}
+	gone := l.sink.releaseLocked(h, &after)
 	l.mu.Unlock()
 	after.settle()
-	l.tellRetracted(gone, "")
+	if gone {
+		l.tellRetracted([]Signal{h.fact.signal(h.seq, l.names.clock)}, "")
+	}
 }
 
-// settle releases what o holds when it finishes.
-func (l *ledger) settle(o *Operation) {
-	d := o.rest.Load()
-	if d == nil {
-		return
-	}
+// releaseAll ends what o holds, when it has finished.
+func (l *ledger) releaseAll(o *Operation) {
 	l.mu.Lock()
-	d.settled = true
-	holds := slices.Clone(d.holds)
+	var holds []*heldFact
+	if d := o.rest.Load(); d != departed {
+		holds = slices.Clone(d.holds)
+	}
 	l.mu.Unlock()
-	if len(holds) > 0 {
-		l.release(o, holds)
+	for _, h := range holds {
+		l.release(o, h)
 	}
 }
 
@@ -249,9 +241,7 @@ func (l *ledger) retract(o *Operation, by string, match func(name string) bool) 
 		}
 		gone = append(gone, f.fact.signal(f.seq, l.names.clock))
 		l.removeOwn(d, f.seq, true, &after)
-		s.mu.Lock()
 		s.removeOwned(f.seq, o.id, true, &after)
-		s.mu.Unlock()
 	}
 	l.mu.Unlock()
 	after.settle()
@@ -291,29 +281,20 @@ func (s *Sink) removeOwned(seq uint64, owner OperationID, retracted bool, after 
 }
 
 // bury ends the life of an evicted operation: its signals leave the coordinator
-// and the sink. It returns them, for the echo and for those who want to know.
-func (l *ledger) bury(o *Operation) (last *details) {
+// and the sink.
+func (l *ledger) bury(o *Operation) {
 	if o.rest.CompareAndSwap(nil, departed) {
-		return nil // had never anything to show
+		return // had never anything to show
 	}
 	var after aftermath
 	l.mu.Lock()
-	last = o.rest.Swap(departed)
-	if last == nil || last == departed {
-		l.mu.Unlock()
-		return nil
-	}
+	last := o.rest.Swap(departed)
 	for i := range last.facts {
 		l.drop(&last.facts[i], &after)
-	}
-	l.sink.mu.Lock()
-	for i := range last.facts {
 		l.sink.removeOwned(last.facts[i].seq, o.id, false, &after)
 	}
-	l.sink.mu.Unlock()
 	l.mu.Unlock()
 	after.settle()
-	return last
 }
 
 // signals shows the facts in d. mu is held.

@@ -30,7 +30,9 @@ type Lifecycle interface {
 // runs. A coordinator that heeds signals of a shared sink is kept alive by that
 // sink until it has been completed and is done, or closed.
 func (e *engine) Complete() {
-	e.intake.close()
+	if !e.intake.close() {
+		return
+	}
 	e.mu.Lock()
 	e.startFlush() // so that the last operation detaches the engine
 	e.mu.Unlock()
@@ -98,21 +100,23 @@ func (e *engine) Drain(ctx context.Context) error {
 // to return and empties the window. Called by an operation of the coordinator, on
 // its goroutine, or by a handler, it does not wait. It returns nil.
 func (e *engine) Close() error {
-	e.shut(ErrClosed)
+	if e.shut(ErrClosed) {
+		e.sink.RaiseKey(SignalClosed, e.name)
+	}
 	if runningOn() != e.number && deliveries(1) == 0 {
 		<-e.closed
 	}
 	return nil
 }
 
-// shut is Close without the waiting.
-func (e *engine) shut(cause error) {
+// shut is Close without the waiting. It reports whether it was the first.
+func (e *engine) shut(cause error) bool {
 	e.intake.close()
 	var out outcome
 	e.mu.Lock()
 	if e.closing {
 		e.mu.Unlock()
-		return
+		return false
 	}
 	e.closing = true
 	e.collect()
@@ -122,9 +126,7 @@ func (e *engine) shut(cause error) {
 	}
 	var running []*Operation
 	for o := e.running.head; o != nil; o = o.next {
-		if o.cancelling == nil {
-			o.cancelling = cause
-		}
+		o.cancelling(cause)
 		running = append(running, o)
 	}
 	if len(running) == 0 {
@@ -136,7 +138,7 @@ func (e *engine) shut(cause error) {
 	}
 	e.settle(&out)
 	e.detach()
-	e.sink.RaiseKey(SignalClosed, e.name)
+	return true
 }
 
 // withdraw ends a pending operation that will not run. mu is held.
@@ -259,9 +261,7 @@ func (e *engine) Cancel(id OperationID, cause error) bool {
 	case StatusPending:
 		e.withdraw(o, StatusCancelled, cause, e.clock.now(), &out)
 	case StatusRunning:
-		if o.cancelling == nil {
-			o.cancelling = cause
-		}
+		o.cancelling(cause)
 	}
 	e.mu.Unlock()
 	if status == StatusRunning {
@@ -282,7 +282,7 @@ func (e *engine) await(ctx context.Context, o *Operation) error {
 	d := o.details()
 	if d.done == nil {
 		d.done = make(chan struct{})
-		o.watched = true
+		o.marks |= watched
 	}
 	e.mu.Unlock()
 	select {

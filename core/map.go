@@ -49,6 +49,7 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 			}
 			return yield(s.out, s.err) && (s.err == nil || !opts.StopOnError)
 		}
+		cut := false
 		for in := range seq {
 			s := &slot[In, Out]{in: in}
 			s.operation, s.err = r.enqueue(r.ctx, s, true)
@@ -58,7 +59,7 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 					return
 				}
 			}
-			if cause := r.cause(); cause != nil {
+			if cut = r.cause() != nil; cut {
 				break
 			}
 		}
@@ -67,8 +68,8 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 				return
 			}
 		}
-		if cause := r.cause(); cause != nil {
-			yield(none, cause)
+		if cut {
+			yield(none, r.cause())
 		}
 	}
 }

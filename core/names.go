@@ -139,6 +139,13 @@ func (t *names) enter(n *name) {
 	}
 }
 
+// release forgets an entry that was interned for a fact which did not come.
+func (t *names) release(n *name) {
+	if n.count == 0 {
+		t.forget(n)
+	}
+}
+
 // leave counts one fact of n less, and forgets n with the last one.
 func (t *names) leave(n *name, after *aftermath) {
 	t.refresh(n)

@@ -27,12 +27,9 @@ type Operation struct {
 	next, prev                  *Operation // of the list it is in
 	enqueued, started, finished int64
 	err                         error
-	cancelling                  error  // the cause, once cancelled while running
 	epoch                       uint32 // see engine.Flush
 	status                      Status
-	watched                     bool // somebody waits for its end
-	forced                      bool // started in spite of a deferral
-	evicting                    bool // moved aside by the window because pinned
+	marks                       marks
 
 	key     string                       // guarded by engine.ledger.mu
 	rest    atomic.Pointer[details]      // what few operations have; departed once evicted
@@ -45,16 +42,27 @@ type body interface {
 	discard() // the item is not needed any more
 }
 
-// details are what an operation has once it has raised, stored or been waited
-// for. Guarded by engine.ledger.mu, except done and pins, by engine.mu.
-type details struct {
-	facts   []seqFact // oldest first
-	holds   []*heldFact
-	values  map[string]any
-	settled bool // finished: holds nothing any more
+// marks are what else the engine notes about an operation.
+type marks uint8
 
-	done chan struct{}
-	pins int
+const (
+	watched marks = 1 << iota // somebody waits for its end
+	forced                    // started in spite of a deferral
+	aside                     // moved aside by the window because it is pinned
+	holding                   // has held facts, or had
+)
+
+// details are what an operation has once it has raised, stored or been waited
+// for. Guarded by engine.ledger.mu, except the last three, by engine.mu.
+type details struct {
+	facts  []seqFact  // oldest first
+	first  [1]seqFact // room for the one that most have
+	holds  []*heldFact
+	values map[string]any
+
+	done  chan struct{}
+	pins  int
+	cause error // of its cancellation, once cancelled while running
 }
 
 func (d *details) doneOrNil() chan struct{} {
@@ -144,6 +152,7 @@ func (o *Operation) details() *details {
 		return d
 	}
 	d := new(details)
+	d.facts = d.first[:0]
 	if !o.rest.CompareAndSwap(nil, d) {
 		d = o.rest.Load()
 	}
@@ -249,4 +258,19 @@ func (o *Operation) snapshot() Snapshot {
 		s.Values = maps.Clone(d.values)
 	}
 	return s
+}
+
+// cancelling notes why a running operation is being cancelled; the first cause
+// counts. engine.mu is held.
+func (o *Operation) cancelling(cause error) {
+	if d := o.details(); d.cause == nil {
+		d.cause = cause
+	}
+}
+
+func (o *Operation) cause() error {
+	if d := o.rest.Load(); d != nil {
+		return d.cause
+	}
+	return nil
 }

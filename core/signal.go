@@ -10,7 +10,8 @@ import (
 )
 
 // An OperationID identifies an operation within the process. Ids are positive
-// and increase in the order in which items are accepted; 0 means none.
+// and, in each coordinator, increase in the order in which items are accepted; 0
+// means none.
 type OperationID uint64
 
 func (id OperationID) String() string { return strconv.FormatUint(uint64(id), 10) }

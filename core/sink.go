@@ -194,9 +194,7 @@ func (s *Sink) enter(text string) *name {
 	if len(entry.route.subs) == 0 || !entry.route.crowded() {
 		return entry
 	}
-	if entry.count == 0 {
-		s.names.forget(entry)
-	}
+	s.names.release(entry)
 	s.mu.Unlock()
 	if deliveries(crowd) >= crowd {
 		return nil

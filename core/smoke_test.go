@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 )
 
 func TestSmoke(t *testing.T) {
@@ -142,4 +143,8 @@ func BenchmarkDo(b *testing.B) {
 		c.Do(ctx, 1)
 	}
 	c.Drain(ctx)
+}
+
+func TestSize(t *testing.T) {
+	t.Log(unsafe.Sizeof(Operation{}), unsafe.Sizeof(task[int]{}), unsafe.Sizeof(details{}), unsafe.Sizeof(fact{}), unsafe.Sizeof(Signal{}))
 }

@@ -28,7 +28,7 @@ func (w *window) evict(now int64) *Operation {
 		if !o.pinned() {
 			return o
 		}
-		o.evicting = true
+		o.marks |= aside
 		w.aside.push(o)
 	}
 }
@@ -38,7 +38,7 @@ func (w *window) remove(o *Operation) {
 	if o.pinned() {
 		w.pinned--
 	}
-	if o.evicting {
+	if o.marks&aside != 0 {
 		w.aside.remove(o)
 	} else {
 		w.finished.remove(o)
@@ -77,10 +77,10 @@ func (w *window) unpin(o *Operation) (evict bool) {
 		return false
 	}
 	w.pinned--
-	if o.evicting {
+	if o.marks&aside != 0 {
 		w.aside.remove(o)
 	}
-	return o.evicting
+	return o.marks&aside != 0
 }
 
 func (o *Operation) pinned() bool {

@@ -79,12 +79,13 @@ func (e *engine) work() {
 	for {
 		o := w.next(now)
 		if o == nil {
-			return // next has unlocked
+			w.done = true // next has unlocked
+			return
 		}
+		w.current = o
 		e.mu.Unlock()
 		e.settle(&w.out)
 
-		w.current = o
 		err := e.call(o)
 		now = e.end(o, err, &w.out) // has locked
 		w.current = nil
@@ -95,18 +96,26 @@ func (e *engine) work() {
 type worker struct {
 	engine   *engine
 	searches bool       // has the token
-	current  *Operation // whose body runs
+	done     bool       // leaves as it should
+	current  *Operation // being run
 	out      outcome
 }
 
-// replace ends a worker whose body has ended the goroutine: the operation is
-// accounted for and another worker takes over.
+// replace ends a worker whose body, or a handler it called, has ended the
+// goroutine: the operation is accounted for and another worker takes over.
 func (w *worker) replace() {
-	if w.current == nil {
+	if w.done {
 		return
 	}
 	e := w.engine
-	e.end(w.current, &PanicError{Stack: debug.Stack()}, &w.out)
+	if w.current != nil {
+		e.end(w.current, &PanicError{Stack: debug.Stack()}, &w.out)
+	} else {
+		e.mu.Lock()
+	}
+	if w.searches {
+		e.token.Store(tokenNone)
+	}
 	e.kick()
 	e.mu.Unlock()
 	e.settle(&w.out)
@@ -117,9 +126,6 @@ func (w *worker) replace() {
 // released. mu is held otherwise.
 func (w *worker) next(now int64) *Operation {
 	e := w.engine
-	if !w.searches && e.running.n < e.limit {
-		w.searches = e.token.CompareAndSwap(tokenNone, tokenTaken)
-	}
 	for turns := 0; ; now = e.clock.now() {
 		o, blocked := e.next(now, &w.out)
 		if o != nil {
@@ -138,10 +144,12 @@ func (w *worker) next(now int64) *Operation {
 			e.settle(&w.out)
 			return nil
 		}
-		if turns < lingers {
-			if !w.searches { // producers need not start another one
-				w.searches = e.token.CompareAndSwap(tokenParked, tokenTaken)
+		if !w.searches { // while it does, producers need not start another one
+			if token := e.token.Load(); token != tokenTaken {
+				w.searches = e.token.CompareAndSwap(token, tokenTaken)
 			}
+		}
+		if turns < lingers {
 			e.mu.Unlock()
 			e.settle(&w.out)
 			for ; turns < lingers && !e.intake.fresh.Load(); turns++ {
@@ -194,7 +202,7 @@ func (e *engine) call(o *Operation) (err error) {
 			o.Raise(SignalPanic)
 		}
 	}()
-	if o.forced {
+	if o.marks&forced != 0 {
 		o.Raise(SignalForced)
 	}
 	if e.sink.names.listening.Load() {
@@ -209,7 +217,6 @@ func (e *engine) end(o *Operation, err error, out *outcome) (now int64) {
 	if e.sink.names.listening.Load() {
 		o.Raise(SignalStopped)
 	}
-	e.ledger.settle(o)
 	now = e.clock.now()
 	e.mu.Lock()
 	e.running.remove(o)
@@ -218,11 +225,11 @@ func (e *engine) end(o *Operation, err error, out *outcome) (now int64) {
 	switch {
 	case err == nil:
 		e.counts.succeeded++
-	case o.cancelling != nil:
+	case o.cause() != nil:
 		status = StatusCancelled
 		e.counts.cancelled++
 		if err == context.Canceled {
-			err = o.cancelling // says more
+			err = o.cause() // says more
 		}
 	default:
 		status = StatusFailed
@@ -231,6 +238,9 @@ func (e *engine) end(o *Operation, err error, out *outcome) (now int64) {
 	e.retire(o, status, err, now, out)
 	if real := o.context.Load(); real != nil {
 		out.contexts = append(out.contexts, real)
+	}
+	if o.marks&holding != 0 {
+		out.holders = append(out.holders, o)
 	}
 	if e.closing && e.running.n == 0 {
 		e.finalize(now, out)
