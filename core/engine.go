@@ -72,19 +72,19 @@ type flush struct {
 type outcome struct {
 	contexts []*cancellation // of bodies that have returned
 	holders  []*Operation    // may hold facts and have finished
-	ended    []ending
-	evicted  opList     // to be buried
-	final    []Snapshot // of them, for those who want to know
-	hooks    []*hook[Snapshot]
+	ended    []*Operation    // somebody waits for that
+	after    aftermath       // of signals that have left with their operations
+	final    []last
 	flushed  []*flush
 	closed   bool   // Close is done
 	left     uint64 // not 0: so many have left the queue by now
 }
 
-// ending is an operation that has ended, and whom to tell.
-type ending struct {
+// last is an operation that has left the window, and whom to tell.
+type last struct {
 	operation *Operation
-	done      chan struct{}
+	snapshot  Snapshot
+	hooks     []*hook[Snapshot]
 }
 
 var engines atomic.Uint64
@@ -304,8 +304,8 @@ func (e *engine) undeferred(o *Operation, now int64) bool {
 func (e *engine) retire(o *Operation, status Status, err error, now int64, out *outcome) {
 	o.status, o.err, o.finished = status, err, now
 	o.body.discard()
-	if o.marks&watched != 0 || e.onEnded != nil {
-		out.ended = append(out.ended, ending{o, o.rest.Load().doneOrNil()})
+	if o.done != nil || e.onEnded != nil {
+		out.ended = append(out.ended, o)
 	}
 	for _, f := range e.flushes {
 		if int32(o.epoch-f.epoch) <= 0 {
@@ -352,12 +352,11 @@ func (e *engine) tidy() {
 func (e *engine) forget(o *Operation, now int64, out *outcome) {
 	e.index.remove(o)
 	e.echoes.add(o, o.rest.Load(), now)
-	out.evicted.push(o)
 	if len(e.final) > 0 {
-		out.hooks = e.final
 		enterAll(e.final)
-		out.final = append(out.final, o.snapshot())
+		out.final = append(out.final, last{o, o.snapshot(), e.final})
 	}
+	e.ledger.bury(o, &out.after)
 }
 
 // settle does what an outcome entails. No lock is held. It is safe to be called
@@ -373,30 +372,27 @@ func (e *engine) settle(out *outcome) {
 		e.ledger.releaseAll(o)
 	}
 	out.holders = out.holders[:0]
-	for i, end := range out.ended {
-		out.ended[i] = ending{}
+	for i, o := range out.ended {
+		out.ended[i] = nil
 		if e.onEnded != nil {
-			e.onEnded(end.operation)
+			e.onEnded(o)
 		}
-		if end.done != nil {
-			close(end.done)
+		if o.done != nil { // set before the end, if at all
+			close(o.done)
 		}
 	}
 	out.ended = out.ended[:0]
-	if out.evicted.n > 0 {
-		for o := out.evicted.head; o != nil; {
-			next := o.next
-			o.next, o.prev = nil, nil
-			e.ledger.bury(o)
-			if len(out.hooks) > 0 {
-				out.final[0].Parent = o.Parent()
-				deliver(out.hooks, out.final[0], &e.ledger.panics)
-				out.final = out.final[1:]
-			}
-			o = next
-		}
-		out.evicted, out.hooks = opList{}, nil
+	if len(out.after.wakes) > 0 {
+		out.after.settle()
+		out.after.wakes = nil
 	}
+	for i := range out.final {
+		f := &out.final[i]
+		f.snapshot.Parent = f.operation.Parent()
+		deliver(f.hooks, f.snapshot, &e.ledger.panics)
+		*f = last{}
+	}
+	out.final = out.final[:0]
 	if len(out.flushed) > 0 {
 		for _, f := range out.flushed {
 			close(f.done)

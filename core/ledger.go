@@ -281,20 +281,19 @@ func (s *Sink) removeOwned(seq uint64, owner OperationID, retracted bool, after 
 }
 
 // bury ends the life of an evicted operation: its signals leave the coordinator
-// and the sink.
-func (l *ledger) bury(o *Operation) {
+// and the sink. engine.mu is held, so that the window and what is to be seen of its
+// operations agree at every instant.
+func (l *ledger) bury(o *Operation, after *aftermath) {
 	if o.rest.CompareAndSwap(nil, departed) {
 		return // had never anything to show
 	}
-	var after aftermath
 	l.mu.Lock()
 	last := o.rest.Swap(departed)
 	for i := range last.facts {
-		l.drop(&last.facts[i], &after)
-		l.sink.removeOwned(last.facts[i].seq, o.id, false, &after)
+		l.drop(&last.facts[i], after)
+		l.sink.removeOwned(last.facts[i].seq, o.id, false, after)
 	}
 	l.mu.Unlock()
-	after.settle()
 }
 
 // signals shows the facts in d. mu is held.

@@ -279,14 +279,12 @@ func (e *engine) await(ctx context.Context, o *Operation) error {
 		defer e.mu.Unlock()
 		return o.err
 	}
-	d := o.details()
-	if d.done == nil {
-		d.done = make(chan struct{})
-		o.marks |= watched
+	if o.done == nil {
+		o.done = make(chan struct{})
 	}
 	e.mu.Unlock()
 	select {
-	case <-d.done:
+	case <-o.done:
 		return o.err
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -41,11 +41,24 @@ const (
 // name is a live name.
 type name struct {
 	text       string
-	plain      bool   // used as a pattern it matches only itself
-	count      int    // facts bearing it, held ones included
 	newest     uint64 // Seq of its newest fact in the ring; older ones are chained to it
 	generation uint64 // of route
 	route      *route
+	count      int32 // facts bearing it, held ones included
+	plain      trool // used as a pattern it matches only itself
+}
+
+// trool is a bool that is not known while it is 0.
+type trool int8
+
+func (n *name) isPlain() bool {
+	if n.plain == 0 {
+		n.plain = -1
+		if isPlain(n.text) {
+			n.plain = 1
+		}
+	}
+	return n.plain > 0
 }
 
 // route lists who watches a name. It is immutable.
@@ -102,7 +115,7 @@ func (t *names) intern(text string) *name {
 	if n == nil || n.text != text {
 		n = t.live[text]
 		if n == nil {
-			n = &name{text: text, plain: isPlain(text), generation: ^uint64(0)}
+			n = &name{text: text, generation: ^uint64(0)}
 			if t.live == nil {
 				t.live = make(map[string]*name)
 			}
@@ -226,10 +239,11 @@ func (t *names) changed() {
 
 // count is the number of facts whose names match text.
 func (t *names) count(text string) int {
-	if n := t.lookup(text); n != nil && n.plain {
-		return n.count
+	n := t.lookup(text)
+	if n != nil && n.isPlain() {
+		return int(n.count)
 	}
-	if isPlain(text) {
+	if n == nil && isPlain(text) {
 		return 0
 	}
 	c := t.interned[text]
@@ -254,7 +268,7 @@ func (t *names) addCounter(p pattern, gone waker) *counter {
 	c := &counter{pattern: p, gone: gone}
 	for text, n := range t.live {
 		if p.matches(text) {
-			c.n += n.count
+			c.n += int(n.count)
 		}
 	}
 	t.counters = append(t.counters, c)

@@ -27,7 +27,8 @@ type Operation struct {
 	next, prev                  *Operation // of the list it is in
 	enqueued, started, finished int64
 	err                         error
-	epoch                       uint32 // see engine.Flush
+	done                        chan struct{} // closed at its end, if somebody waits for that
+	epoch                       uint32        // see engine.Flush
 	status                      Status
 	marks                       marks
 
@@ -53,23 +54,15 @@ const (
 )
 
 // details are what an operation has once it has raised, stored or been waited
-// for. Guarded by engine.ledger.mu, except the last three, by engine.mu.
+// for. Guarded by engine.ledger.mu, except the last two, by engine.mu.
 type details struct {
 	facts  []seqFact  // oldest first
 	first  [1]seqFact // room for the one that most have
 	holds  []*heldFact
 	values map[string]any
 
-	done  chan struct{}
 	pins  int
 	cause error // of its cancellation, once cancelled while running
-}
-
-func (d *details) doneOrNil() chan struct{} {
-	if d == nil {
-		return nil
-	}
-	return d.done
 }
 
 // maxFacts is how many signals an operation shows; of more, the newest.
