@@ -21,10 +21,11 @@ type engine struct {
 	name     string
 	sink     *Sink
 	clock    clock
-	oldest   bool               // Options.DropOldest
-	onEnded  func(o *Operation) // of ForEach and Map
-	maxDefer int64              // < 0: no limit
-	cancelOn *condition         // nil: none
+	oldest   bool                   // Options.DropOldest
+	onReturn func(err error)        // a body has returned; no lock is held
+	onUnrun  func(err error) func() // an operation will not run; mu is held, not for what it returns
+	maxDefer int64                  // < 0: no limit
+	cancelOn *condition             // nil: none
 	deferOn  *condition
 	resumeOn *condition
 	undrain  func()        // ends the watching of DrainOn; may be nil
@@ -38,24 +39,26 @@ type engine struct {
 
 	_ cacheLine
 
-	mu        sync.Mutex
-	running   opList
-	limit     int
-	paused    bool
-	closing   bool
-	detached  bool
-	left      uint64 // operations that were pending and are not any more
-	scheduler scheduler
-	window    window
-	index     index
-	echoes    echoes
-	counts    struct{ succeeded, failed, cancelled, refused, dropped, forced uint64 }
-	flushes   []*flush
-	final     []*hook[Snapshot] // of OnFinalized; replaced, not changed
-	maxPinned int
-	alarm     alarm // wakes when a deferral may be over
-	sweeper   alarm // evicts what is too old
-	ledger    ledger
+	mu         sync.Mutex
+	running    opList
+	limit      int
+	paused     bool
+	closing    bool
+	detached   bool
+	finalized  bool   // closed, and the window is empty
+	finalizing int    // operations of which OnFinalized is being told
+	left       uint64 // operations that were pending and are not any more
+	scheduler  scheduler
+	window     window
+	index      index
+	echoes     echoes
+	counts     struct{ succeeded, failed, cancelled, refused, dropped, forced uint64 }
+	flushes    []*flush
+	final      []*hook[Snapshot] // of OnFinalized; replaced, not changed
+	maxPinned  int
+	alarm      alarm // wakes when a deferral may be over
+	sweeper    alarm // evicts what is too old
+	ledger     ledger
 }
 
 // cacheLine keeps what is before it and what is after it from sharing one.
@@ -71,8 +74,8 @@ type flush struct {
 // outcome is what a change under the engine's lock entails.
 type outcome struct {
 	contexts []*cancellation // of bodies that have returned
-	holders  []*Operation    // may hold facts and have finished
-	ended    []*Operation    // somebody waits for that
+	ended    []chan struct{} // somebody waits for that
+	calls    []func()        // of onUnrun
 	after    aftermath       // of signals that have left with their operations
 	final    []last
 	flushed  []*flush
@@ -304,8 +307,8 @@ func (e *engine) undeferred(o *Operation, now int64) bool {
 func (e *engine) retire(o *Operation, status Status, err error, now int64, out *outcome) {
 	o.status, o.err, o.finished = status, err, now
 	o.body.discard()
-	if o.done != nil || e.onEnded != nil {
-		out.ended = append(out.ended, o)
+	if o.done != nil {
+		out.ended = append(out.ended, o.done)
 	}
 	for _, f := range e.flushes {
 		if int32(o.epoch-f.epoch) <= 0 {
@@ -354,6 +357,7 @@ func (e *engine) forget(o *Operation, now int64, out *outcome) {
 	e.echoes.add(o, o.rest.Load(), now)
 	if len(e.final) > 0 {
 		enterAll(e.final)
+		e.finalizing++
 		out.final = append(out.final, last{o, o.snapshot(), e.final})
 	}
 	e.ledger.bury(o, &out.after)
@@ -367,32 +371,24 @@ func (e *engine) settle(out *outcome) {
 		real.cancel(context.Canceled)
 	}
 	out.contexts = out.contexts[:0]
-	for i, o := range out.holders {
-		out.holders[i] = nil
-		e.ledger.releaseAll(o)
-	}
-	out.holders = out.holders[:0]
-	for i, o := range out.ended {
+	for i, done := range out.ended {
 		out.ended[i] = nil
-		if e.onEnded != nil {
-			e.onEnded(o)
-		}
-		if o.done != nil { // set before the end, if at all
-			close(o.done)
-		}
+		close(done)
 	}
 	out.ended = out.ended[:0]
-	if len(out.after.wakes) > 0 {
+	for i, call := range out.calls {
+		out.calls[i] = nil
+		call()
+	}
+	out.calls = out.calls[:0]
+	if len(out.after.wakes)+len(out.after.gone) > 0 {
 		out.after.settle()
-		out.after.wakes = nil
+		e.ledger.tellRetracted(out.after.gone, "")
+		out.after = aftermath{}
 	}
-	for i := range out.final {
-		f := &out.final[i]
-		f.snapshot.Parent = f.operation.Parent()
-		deliver(f.hooks, f.snapshot, &e.ledger.panics)
-		*f = last{}
+	if len(out.final) > 0 {
+		e.tellFinal(out)
 	}
-	out.final = out.final[:0]
 	if len(out.flushed) > 0 {
 		for _, f := range out.flushed {
 			close(f.done)
@@ -410,6 +406,27 @@ func (e *engine) settle(out *outcome) {
 		if e.intake.admit(left) {
 			e.poke()
 		}
+	}
+}
+
+// tellFinal tells of the operations that have left the window. Close waits for
+// that to be done.
+func (e *engine) tellFinal(out *outcome) {
+	final := out.final
+	out.final = nil
+	defer func() {
+		e.mu.Lock()
+		e.finalizing -= len(final)
+		closed := e.finalized && e.finalizing == 0
+		e.mu.Unlock()
+		if closed {
+			close(e.closed)
+		}
+	}()
+	for i := range final {
+		f := &final[i]
+		f.snapshot.Parent = f.operation.Parent()
+		deliver(f.hooks, f.snapshot, &e.ledger.panics)
 	}
 }
 

@@ -27,25 +27,26 @@ func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Opt
 	}
 	defer r.close()
 	var failed failures
-	fail := func(err error) {
-		failed.add(err)
+	stop := func() {
 		if opts.StopOnError {
 			r.cancel(errStopped)
 		}
 	}
-	r.onEnded = func(o *Operation) {
-		switch o.status {
-		case StatusFailed, StatusRefused, StatusDropped:
-			fail(o.err)
-		case StatusCancelled:
-			if !errors.Is(o.err, context.Canceled) && !errors.Is(o.err, context.Cause(r.ctx)) {
-				fail(o.err) // more than just "cancelled"
-			}
+	r.onUnrun = func(err error) func() {
+		failed.add(err)
+		return stop
+	}
+	r.onReturn = func(err error) {
+		if err == nil || r.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(r.ctx))) {
+			return // nothing that is not known already
 		}
+		failed.add(err)
+		stop()
 	}
 	for item := range seq {
 		if _, err := r.enqueue(r.ctx, item, true); err != nil && r.ctx.Err() == nil {
-			fail(err) // refused, say
+			failed.add(err) // refused, say
+			stop()
 		}
 		if r.ctx.Err() != nil {
 			break

@@ -153,29 +153,32 @@ func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release f
 func (l *ledger) release(o *Operation, h *heldFact) {
 	var after aftermath
 	l.mu.Lock()
+	l.releaseLocked(o, h, &after)
+	l.mu.Unlock()
+	after.settle()
+	l.tellRetracted(after.gone, "")
+}
+
+func (l *ledger) releaseLocked(o *Operation, h *heldFact, after *aftermath) {
 	l.held = slices.DeleteFunc(l.held, func(have *ownHold) bool { return have.heldFact == h })
 	if d := o.rest.Load(); d != departed {
 		d.holds = without(d.holds, h)
-		l.removeOwn(d, h.seq, true, &after)
+		l.removeOwn(d, h.seq, true, after)
 	}
-	gone := l.sink.releaseLocked(h, &after)
-	l.mu.Unlock()
-	after.settle()
-	if gone {
-		l.tellRetracted([]Signal{h.fact.signal(h.seq, l.names.clock)}, "")
+	signal := h.fact.signal(h.seq, l.names.clock)
+	if l.sink.releaseLocked(h, after) {
+		after.gone = append(after.gone, signal)
 	}
 }
 
 // releaseAll ends what o holds, when it has finished.
-func (l *ledger) releaseAll(o *Operation) {
+func (l *ledger) releaseAll(o *Operation, after *aftermath) {
 	l.mu.Lock()
-	var holds []*heldFact
+	defer l.mu.Unlock()
 	if d := o.rest.Load(); d != departed {
-		holds = slices.Clone(d.holds)
-	}
-	l.mu.Unlock()
-	for _, h := range holds {
-		l.release(o, h)
+		for _, h := range d.holds { // replaced, not changed
+			l.releaseLocked(o, h, after)
+		}
 	}
 }
 

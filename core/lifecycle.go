@@ -153,6 +153,9 @@ func (e *engine) withdraw(o *Operation, status Status, err error, now int64, out
 	case StatusDropped:
 		e.counts.dropped++
 	}
+	if e.onUnrun != nil && status != StatusCancelled {
+		out.calls = append(out.calls, e.onUnrun(err))
+	}
 	e.retire(o, status, err, now, out)
 }
 
@@ -164,7 +167,8 @@ func (e *engine) finalize(now int64, out *outcome) {
 		e.window.remove(o)
 		e.forget(o, now, out)
 	}
-	out.closed = true
+	e.finalized = true
+	out.closed = e.finalizing == 0
 }
 
 // detachIfDone detaches the engine when the intake is closed and all is finished.

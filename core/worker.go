@@ -214,6 +214,9 @@ func (e *engine) call(o *Operation) (err error) {
 // end accounts for an operation whose body has returned, and returns the time,
 // with mu held.
 func (e *engine) end(o *Operation, err error, out *outcome) (now int64) {
+	if e.onReturn != nil {
+		e.onReturn(err)
+	}
 	if e.sink.names.listening.Load() {
 		o.Raise(SignalStopped)
 	}
@@ -235,12 +238,12 @@ func (e *engine) end(o *Operation, err error, out *outcome) (now int64) {
 		status = StatusFailed
 		e.counts.failed++
 	}
+	if o.marks&holding != 0 {
+		e.ledger.releaseAll(o, &out.after)
+	}
 	e.retire(o, status, err, now, out)
 	if real := o.context.Load(); real != nil {
 		out.contexts = append(out.contexts, real)
-	}
-	if o.marks&holding != 0 {
-		out.holders = append(out.holders, o)
 	}
 	if e.closing && e.running.n == 0 {
 		e.finalize(now, out)
