@@ -19,5 +19,13 @@ func (c clock) wall(offset int64) time.Time {
 	return c.base.Add(time.Duration(offset))
 }
 
+// later is the offset that lies span after at, or the last there is.
+func later(at, span int64) int64 {
+	if end := at + span; end >= at {
+		return end
+	}
+	return 1<<63 - 1
+}
+
 // offset is the inverse of wall.
 func (c clock) offset(t time.Time) int64 { return int64(t.Sub(c.base)) }

@@ -33,7 +33,7 @@ func (s *Sink) addGate(g *gate) {
 		if f := s.ring.at(seq); f.name != nil && g.pattern.matches(f.name.text) && !isLifecycle(f.name.text) {
 			until := int64(0)
 			if s.maxAge > 0 {
-				until = f.at + s.maxAge
+				until = later(f.at, s.maxAge)
 			}
 			g.add(standing{signal: f.signal(seq, s.names.clock), owner: f.operation, at: f.at, until: until}, &after)
 		}
@@ -49,7 +49,7 @@ func (s *Sink) addGate(g *gate) {
 		}
 		return 1
 	})
-	g.update(&after)
+	g.update(&after, false)
 	s.mu.Unlock()
 	after.settle()
 }
@@ -84,20 +84,21 @@ type verdict struct {
 	expires int64  // when that may change by itself; 0: never
 }
 
-// look finds out exactly. That facts have expired wakes nobody: whoever looks is
-// the one to be woken.
-func (c *condition) look(now int64) (v verdict) {
+// look finds out exactly, and since when it holds because of facts newer than
+// beyond. That facts have expired wakes nobody: whoever looks is the one to be
+// woken.
+func (c *condition) look(now int64, beyond uint64) (v verdict) {
 	if !c.holds() {
 		return v
 	}
 	c.ledger.mu.Lock()
-	v.include(&c.own, now)
-	v.include(&c.shared, now)
+	v.include(&c.own, now, beyond)
+	v.include(&c.shared, now, beyond)
 	c.ledger.mu.Unlock()
 	return v
 }
 
-func (v *verdict) include(g *gate, now int64) {
+func (v *verdict) include(g *gate, now int64, beyond uint64) {
 	var nobody aftermath
 	g.expire(now, &nobody)
 	newest, ok := g.last()
@@ -107,8 +108,15 @@ func (v *verdict) include(g *gate, now int64) {
 	if !v.holds || newest.Seq > v.signal.Seq {
 		v.signal = newest
 	}
-	if !v.holds || g.since < v.since {
-		v.since = g.since
+	since := g.since
+	if beyond != 0 {
+		i := slices.IndexFunc(g.standing, func(s standing) bool { return s.signal.Seq > beyond })
+		if i >= 0 {
+			since = max(since, g.standing[i].at)
+		}
+	}
+	if !v.holds || since < v.since {
+		v.since = since
 	}
 	if g.expires != 0 && (v.expires == 0 || g.expires < v.expires) {
 		v.expires = g.expires

@@ -142,7 +142,9 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, wait bool) error {
 	o.engine, o.base = e, ctx
 	o.enqueued = e.clock.now()
 	if e.cancelOn.holds() {
-		if v := e.cancelOn.look(o.enqueued); v.holds {
+		e.lockFresh() // with operations that have to leave their signals go
+		e.mu.Unlock()
+		if v := e.cancelOn.look(o.enqueued, 0); v.holds {
 			e.intake.reject()
 			return &RefusedError{v.signal}
 		}
@@ -253,8 +255,11 @@ func (e *engine) next(now int64, out *outcome) (o *Operation, blocked bool) {
 				return nil, false
 			}
 		}
+		if e.cancelOn.holds() || e.deferOn.holds() {
+			e.sweep(now, out) // with operations that have to leave their signals go
+		}
 		if e.cancelOn.holds() {
-			if v := e.cancelOn.look(now); v.holds {
+			if v := e.cancelOn.look(now, 0); v.holds {
 				e.withdraw(o, StatusRefused, &RefusedError{v.signal}, now, out)
 				continue
 			}
@@ -276,18 +281,14 @@ func (e *engine) leaveQueue(out *outcome) {
 // undeferred reports whether o may start although DeferOn may hold, and sets the
 // alarm if not. mu is held.
 func (e *engine) undeferred(o *Operation, now int64) bool {
-	v := e.deferOn.look(now)
-	if !v.holds {
+	resumed := e.resumeOn.look(now, 0).signal.Seq // 0: never
+	v := e.deferOn.look(now, resumed)
+	if !v.holds || resumed > v.signal.Seq {
 		return true
-	}
-	if r := e.resumeOn.look(now); r.holds {
-		if r.signal.Seq > v.signal.Seq {
-			return true
-		}
 	}
 	wakeAt := v.expires
 	if e.maxDefer >= 0 {
-		due := max(o.enqueued, v.since) + e.maxDefer
+		due := later(max(o.enqueued, v.since), e.maxDefer)
 		if due <= now {
 			e.counts.forced++
 			o.marks |= forced
@@ -333,9 +334,12 @@ func (e *engine) sweep(now int64, out *outcome) {
 		return
 	}
 	if o := e.window.finished.head; o != nil {
-		// Reading sweeps as well, so this need not be in time to the last: a
-		// busy window has a few dozen sweeps per MaxAge, not one per operation.
-		at := max(o.finished+e.window.maxAge, e.sweeper.last+e.window.maxAge/64)
+		// Reading sweeps as well, so where no signal is waited to go, a busy
+		// window has a few dozen sweeps per MaxAge, not one per operation.
+		at := later(o.finished, e.window.maxAge)
+		if e.cancelOn == nil && e.deferOn == nil {
+			at = max(at, later(e.sweeper.last, e.window.maxAge/64))
+		}
 		e.sweeper.set(e.clock, at, e.tidy)
 	}
 }

@@ -10,8 +10,9 @@ import (
 // them out of a window does not open it. Whoever is gated asks shut, one atomic
 // load, and only then the rest, under the lock of the table it watches.
 //
-// A gate remembers maxStanding facts, the newest, and of facts raised directly on
-// a sink only the newest of each name and key, because those go together.
+// A gate remembers all held facts and maxStanding others. To make room it forgets
+// the oldest of those that were raised directly on a sink under the same name and
+// key, because these go together; if there is none, the oldest.
 type gate struct {
 	pattern pattern
 	waker   waker
@@ -19,6 +20,7 @@ type gate struct {
 
 	newest   atomic.Uint64 // Seq of the newest standing fact; 0: the gate is open
 	standing []standing    // by Seq
+	facts    int           // of these, how many are not held
 	expires  int64         // earliest until of standing; 0: none
 	since    int64         // when it shut
 }
@@ -39,29 +41,44 @@ func (g *gate) shut() bool { return g.newest.Load() != 0 }
 
 // add remembers a matching fact.
 func (g *gate) add(s standing, after *aftermath) {
-	if s.direct() {
-		for i := len(g.standing) - 1; i >= 0; i-- {
-			have := &g.standing[i]
-			if have.direct() && have.signal.Name == s.signal.Name && have.signal.Key == s.signal.Key {
-				g.standing = slices.Delete(g.standing, i, i+1)
-				break
-			}
+	if !s.signal.Held {
+		if g.facts == maxStanding {
+			g.makeRoom(&s)
 		}
-	}
-	if len(g.standing) == maxStanding {
-		g.standing = slices.Delete(g.standing, 0, 1)
+		g.facts++
 	}
 	g.standing = append(g.standing, s)
-	g.update(after)
+	g.update(after, g.eager)
+}
+
+func (g *gate) makeRoom(s *standing) {
+	twin := func(have standing) bool {
+		return have.direct() && have.signal.Name == s.signal.Name && have.signal.Key == s.signal.Key
+	}
+	i := -1
+	if s.direct() {
+		i = slices.IndexFunc(g.standing, twin)
+	}
+	if i < 0 {
+		i = slices.IndexFunc(g.standing, func(have standing) bool { return !have.signal.Held })
+	}
+	g.standing = slices.Delete(g.standing, i, i+1)
+	g.facts--
 }
 
 // remove forgets the facts for which gone reports true.
 func (g *gate) remove(gone func(*standing) bool, after *aftermath) {
 	kept := slices.DeleteFunc(g.standing, func(s standing) bool { return gone(&s) })
-	if len(kept) != len(g.standing) {
-		g.standing = kept
-		g.update(after)
+	if len(kept) == len(g.standing) {
+		return
 	}
+	g.standing, g.facts = kept, 0
+	for i := range kept {
+		if !kept[i].signal.Held {
+			g.facts++
+		}
+	}
+	g.update(after, true)
 }
 
 func (g *gate) removeSeq(seq uint64, after *aftermath) {
@@ -75,8 +92,11 @@ func (g *gate) removeSeq(seq uint64, after *aftermath) {
 		return 0
 	})
 	if found {
+		if !g.standing[i].signal.Held {
+			g.facts--
+		}
 		g.standing = slices.Delete(g.standing, i, i+1)
-		g.update(after)
+		g.update(after, true)
 	}
 }
 
@@ -87,7 +107,10 @@ func (g *gate) expire(now int64, after *aftermath) {
 	}
 }
 
-func (g *gate) update(after *aftermath) {
+// update brings newest and expires up to date, and wakes if told to or if the gate
+// has shut or opened. When a fact goes and others keep the gate shut, it may have
+// to be opened at another time than was expected.
+func (g *gate) update(after *aftermath, wake bool) {
 	var newest uint64
 	g.expires = 0
 	for i := range g.standing {
@@ -102,7 +125,7 @@ func (g *gate) update(after *aftermath) {
 	if old == 0 && newest != 0 {
 		g.since = g.standing[len(g.standing)-1].at
 	}
-	if (old == 0) != (newest == 0) || g.eager {
+	if wake || (old == 0) != (newest == 0) {
 		after.wake(g.waker)
 	}
 }

@@ -52,7 +52,7 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	}
 	var after aftermath
 	now := l.names.clock.now()
-	shared := s.enter(n.name)
+	shared := s.enter(n.name, l.onSignal)
 	if shared == nil {
 		s.block(&n, o.id, BlockedDepth)
 		return false
@@ -72,6 +72,7 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	var signal Signal
 	if len(subs) > 0 || l.onSignal != nil {
 		signal = f.signal(seq, l.names.clock)
+		enterAll(l.onSignal)
 		enterAll(subs)
 	}
 	l.mu.Unlock()
@@ -95,6 +96,7 @@ func (l *ledger) add(d *details, f *fact, seq uint64, until int64, after *afterm
 	}
 	if len(d.facts) == maxFacts {
 		l.drop(&d.facts[0], after)
+		l.sink.removeOwned(d.facts[0].seq, f.operation, false, after)
 		d.facts = slices.Delete(d.facts, 0, 1)
 		l.dropped++
 	}
@@ -123,7 +125,7 @@ func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release f
 		o.engine.mu.Unlock()
 		return func() {}
 	}
-	shared := s.enter(n.name)
+	shared := s.enter(n.name, l.onSignal)
 	if shared == nil {
 		o.engine.mu.Unlock()
 		s.block(&n, o.id, BlockedDepth)
@@ -140,6 +142,7 @@ func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release f
 		l.lease = h.until
 	}
 	signal, subs := h.fact.signal(h.seq, l.names.clock), shared.route.subs
+	enterAll(l.onSignal)
 	enterAll(subs)
 	l.mu.Unlock()
 	o.engine.mu.Unlock()
@@ -152,7 +155,8 @@ func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release f
 // release ends a held fact of o.
 func (l *ledger) release(o *Operation, h *heldFact) {
 	var after aftermath
-	l.mu.Lock()
+	l.sink.lockFresh(&after)
+	l.expireLeases()
 	l.releaseLocked(o, h, &after)
 	l.mu.Unlock()
 	after.settle()
@@ -173,8 +177,9 @@ func (l *ledger) releaseLocked(o *Operation, h *heldFact, after *aftermath) {
 
 // releaseAll ends what o holds, when it has finished.
 func (l *ledger) releaseAll(o *Operation, after *aftermath) {
-	l.mu.Lock()
+	l.sink.lockFresh(after)
 	defer l.mu.Unlock()
+	l.expireLeases()
 	if d := o.rest.Load(); d != departed {
 		for _, h := range d.holds { // replaced, not changed
 			l.releaseLocked(o, h, after)
@@ -189,7 +194,7 @@ func (l *ledger) removeOwn(d *details, seq uint64, retracted bool, after *afterm
 			if retracted {
 				l.names.refresh(f.fact.name)
 				for _, m := range f.fact.name.route.monitors {
-					m.remove(seq)
+					m.remove(seq, &f.fact)
 				}
 			}
 			l.drop(f, after)
@@ -199,11 +204,13 @@ func (l *ledger) removeOwn(d *details, seq uint64, retracted bool, after *afterm
 	}
 }
 
-// expireLeases ends held facts whose lease is over. mu is held.
-func (l *ledger) expireLeases(after *aftermath) {
+// expireLeases ends held facts whose lease is over. mu is held. It wakes nobody:
+// the engine, which alone heeds the ledger, has set its alarm to that time.
+func (l *ledger) expireLeases() {
 	if l.lease == 0 {
 		return
 	}
+	var nobody aftermath
 	now := l.names.clock.now()
 	if now < l.lease {
 		return
@@ -215,7 +222,7 @@ func (l *ledger) expireLeases(after *aftermath) {
 		case h.until <= now:
 			if d := h.owner.rest.Load(); d != nil && d != departed {
 				d.holds = without(d.holds, h.heldFact)
-				l.removeOwn(d, h.seq, false, after)
+				l.removeOwn(d, h.seq, false, &nobody)
 			}
 			return true
 		case l.lease == 0 || h.until < l.lease:
@@ -231,10 +238,12 @@ func (l *ledger) retract(o *Operation, by string, match func(name string) bool) 
 	var after aftermath
 	var gone []Signal
 	s := l.sink
-	l.mu.Lock()
+	s.lockFresh(&after)
+	l.expireLeases()
 	d := o.rest.Load()
 	if d == nil || d == departed {
 		l.mu.Unlock()
+		after.settle()
 		return 0
 	}
 	for i := len(d.facts) - 1; i >= 0; i-- {
@@ -254,13 +263,9 @@ func (l *ledger) retract(o *Operation, by string, match func(name string) bool) 
 }
 
 func (l *ledger) tellRetracted(gone []Signal, by string) {
-	if len(gone) == 0 {
-		return
-	}
 	for _, signal := range gone {
-		r := Retraction{Signal: signal, Time: l.names.clock.wall(l.names.clock.now()), Pattern: by}
-		deliver(l.onRetract, r, &l.panics)
-		l.sink.tell(signal, by)
+		l.sink.tell(l.onRetract, signal, by, &l.panics)
+		l.sink.tellRetracted(signal, by)
 	}
 }
 
@@ -277,7 +282,7 @@ func (s *Sink) removeOwned(seq uint64, owner OperationID, retracted bool, after 
 		entry := s.ring.at(seq).name
 		s.names.refresh(entry)
 		for _, m := range entry.route.monitors {
-			m.remove(seq)
+			m.remove(seq, s.ring.at(seq))
 		}
 	}
 	s.remove(seq, after)
@@ -301,6 +306,7 @@ func (l *ledger) bury(o *Operation, after *aftermath) {
 
 // signals shows the facts in d. mu is held.
 func (l *ledger) signals(d *details) []Signal {
+	l.expireLeases()
 	if d == nil || len(d.facts) == 0 {
 		return nil
 	}
@@ -312,11 +318,8 @@ func (l *ledger) signals(d *details) []Signal {
 }
 
 func (l *ledger) count(pattern string) int {
-	var after aftermath
 	l.mu.Lock()
-	l.expireLeases(&after)
-	n := l.names.count(pattern)
-	l.mu.Unlock()
-	after.settle()
-	return n
+	defer l.mu.Unlock()
+	l.expireLeases()
+	return l.names.count(pattern)
 }

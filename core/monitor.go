@@ -26,6 +26,7 @@ type Monitor struct {
 	stamps  stamps // within the span, oldest first; not used without a span
 	total   int    // without a span
 	from    uint64 // without a span: signals from this Seq on are counted
+	made    uint64 // Seq when it was made: restored ones from there on do not count
 	last    fact   // newest signal seen
 	lastSeq uint64
 	stopped bool
@@ -53,9 +54,10 @@ func (m *Monitor) record(seq uint64, f *fact) {
 	m.stamps.push(stamp{seq, f.at})
 }
 
-func (m *Monitor) remove(seq uint64) {
+func (m *Monitor) remove(seq uint64, f *fact) {
 	if m.span <= 0 {
-		if seq >= m.from {
+		restored := f.more != nil && f.more.restored
+		if seq >= m.from && !(restored && seq >= m.made) {
 			m.total--
 		}
 	} else {
@@ -177,7 +179,7 @@ func (s *stamps) remove(seq uint64) {
 
 // addMonitor starts a monitor with what is known already, in the order of Seq.
 func (t *names) addMonitor(p pattern, span time.Duration, known []seqFact, next uint64) *Monitor {
-	m := &Monitor{names: t, pattern: p, span: max(0, int64(span)), from: next}
+	m := &Monitor{names: t, pattern: p, span: max(0, int64(span)), from: next, made: next}
 	slices.SortFunc(known, bySeq)
 	for i := range known {
 		if m.span > 0 && known[i].fact.at <= t.clock.now()-m.span {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"encoding/binary"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -76,7 +77,7 @@ type subscription = hook[Signal]
 type counter struct {
 	pattern pattern
 	n       int
-	gone    waker // told when n becomes 0; may be nil
+	gone    waker // told when n becomes less; may be nil
 }
 
 // A waker is told, after the locks are released, that something it waits for may
@@ -95,14 +96,18 @@ func (t *names) recall(text string) *name {
 	return n
 }
 
-// place is where in recent a name belongs: a hash of its length, ends and middle,
-// good enough for the few names that are raised most.
+// place is where in recent a name belongs: a hash of its length and its last eight
+// bytes, in which names differ most.
 func place(text string) uint8 {
-	n := len(text)
-	if n == 0 {
-		return 0
+	var tail uint64
+	if n := len(text); n >= 8 {
+		tail = binary.LittleEndian.Uint64([]byte(text[n-8:]))
+	} else {
+		for i := range n {
+			tail = tail<<8 | uint64(text[i])
+		}
 	}
-	return uint8(n)*31 ^ text[0] ^ text[n/2]*7 ^ text[n-1]*13
+	return uint8((tail ^ uint64(len(text))) * 0x9E3779B97F4A7C15 >> 56)
 }
 
 // intern returns the entry of text, entering it if need be, with a fresh route.
@@ -164,7 +169,7 @@ func (t *names) leave(n *name, after *aftermath) {
 	t.refresh(n)
 	n.count--
 	for _, c := range n.route.counters {
-		if c.n--; c.n == 0 && c.gone != nil {
+		if c.n--; c.gone != nil {
 			after.wake(c.gone)
 		}
 	}

@@ -35,9 +35,10 @@ type more struct {
 	payload any
 	cause   *link
 	held    bool
-	// A restored fact belongs to the sink, whoever raised it long ago.
-	operation OperationID
-	source    string
+
+	restored  bool
+	operation OperationID // of a restored fact: whoever raised it long ago
+	source    string      // likewise; the fact belongs to the sink
 }
 
 // signal is the fact as it is shown.
@@ -54,7 +55,7 @@ func (f *fact) signal(seq uint64, c clock) Signal {
 	}
 	if m := f.more; m != nil {
 		s.payload, s.cause, s.Held = m.payload, m.cause, m.held
-		if m.operation != 0 {
+		if m.restored {
 			s.Operation, s.Source = m.operation, m.source
 		}
 	}

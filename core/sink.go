@@ -120,7 +120,7 @@ func (s *Sink) raise(n note) bool {
 	}
 	var after aftermath
 	now := s.names.clock.now()
-	entry := s.enter(n.name)
+	entry := s.enter(n.name, nil)
 	if entry == nil {
 		s.block(&n, 0, BlockedDepth)
 		return false
@@ -158,12 +158,15 @@ func (s *Sink) admits(n *note, operation OperationID) bool {
 // block counts a signal that is not recorded. No lock may be held.
 func (s *Sink) block(n *note, operation OperationID, why BlockReason) {
 	s.blocked.Add(1)
-	if s.rules.onBlocked == nil {
-		return
+	if s.rules.onBlocked == nil || blocking() {
+		return // what OnBlocked itself raises is counted, but not reported to it
 	}
 	blocked := Signal{Name: n.name, Key: n.key, Operation: operation, payload: n.payload, cause: n.cause}
+	s.tellBlocked(blocked, why)
+}
+
+func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
 	tell := newHook(pattern{}, func(b Signal) { s.rules.onBlocked(b, why) })
-	tell.entered = 1
 	deliver([]*subscription{tell}, blocked, &s.panics)
 }
 
@@ -174,9 +177,10 @@ func (s *Sink) block(n *note, operation OperationID, why BlockReason) {
 const crowd = 64
 
 // crowded reports whether so many calls of a handler run that some may be nested.
-func (r *route) crowded() bool {
-	for _, s := range r.subs {
-		if s.running() >= crowd {
+// The lock of the list is held.
+func crowded[E any](hooks []*hook[E]) bool {
+	for _, h := range hooks {
+		if h.running() >= crowd {
 			return true
 		}
 	}
@@ -184,14 +188,14 @@ func (r *route) crowded() bool {
 }
 
 // enter locks the sink and returns the entry of that name, or nil, unlocked, if
-// raising it is part of an endless loop.
-func (s *Sink) enter(text string) *name {
+// raising it is part of an endless loop through its handlers or those of own.
+func (s *Sink) enter(text string, own []*subscription) *name {
 	s.mu.Lock()
 	entry := s.names.recall(text)
 	if entry == nil {
 		entry = s.names.intern(text)
 	}
-	if len(entry.route.subs) == 0 || !entry.route.crowded() {
+	if !crowded(entry.route.subs) && !crowded(own) {
 		return entry
 	}
 	s.names.release(entry)
@@ -236,7 +240,7 @@ func (s *Sink) record(entry *name, n *note, operation OperationID, source *strin
 // notice tells gates and monitors of a new fact.
 func (s *Sink) notice(r *route, f *fact, seq uint64, until int64, after *aftermath) {
 	if until == 0 && s.maxAge > 0 && (f.more == nil || !f.more.held) {
-		until = f.at + s.maxAge
+		until = later(f.at, s.maxAge)
 	}
 	r.notice(f, seq, until, s.names.clock, after)
 }
@@ -349,7 +353,7 @@ func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
 		return func() {}
 	}
 	var after aftermath
-	entry := s.enter(n.name)
+	entry := s.enter(n.name, nil)
 	if entry == nil {
 		s.block(&n, 0, BlockedDepth)
 		return func() {}
@@ -377,7 +381,7 @@ func (s *Sink) hold(entry *name, n *note, operation OperationID, source *string,
 		more: &more{payload: n.payload, cause: n.cause, held: true},
 	}
 	if lease > 0 {
-		h.until = now + int64(lease)
+		h.until = later(now, int64(lease))
 		if s.lease == 0 || h.until < s.lease {
 			s.lease = h.until
 		}
@@ -390,12 +394,13 @@ func (s *Sink) hold(entry *name, n *note, operation OperationID, source *string,
 
 func (s *Sink) release(h *heldFact) {
 	var after aftermath
-	s.mu.Lock()
+	s.lockFresh(&after)
+	signal := h.fact.signal(h.seq, s.names.clock)
 	gone := s.releaseLocked(h, &after)
 	s.mu.Unlock()
 	after.settle()
 	if gone {
-		s.tell(h.fact.signal(h.seq, s.names.clock), "")
+		s.tellRetracted(signal, "")
 	}
 }
 
@@ -410,7 +415,7 @@ func (s *Sink) releaseLocked(h *heldFact, after *aftermath) bool {
 		g.removeSeq(h.seq, after)
 	}
 	for _, m := range h.fact.name.route.monitors {
-		m.remove(h.seq)
+		m.remove(h.seq, &h.fact)
 	}
 	s.names.leave(h.fact.name, after)
 	return true
@@ -468,7 +473,10 @@ func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	checkSinkSize("Resize", capacity, maxAge)
 	var after aftermath
-	s.mu.Lock()
+	s.lockFresh(&after)
+	for _, g := range s.names.gates {
+		g.expire(s.names.clock.now(), &after) // what has expired does not come back
+	}
 	for s.ring.head-s.ring.tail > uint64(capacity) {
 		for range chunk {
 			if s.ring.head-s.ring.tail <= uint64(capacity) {
@@ -489,12 +497,16 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 				if st := &g.standing[i]; !st.signal.Held {
 					st.until = 0
 					if s.maxAge > 0 {
-						st.until = st.at + s.maxAge
+						st.until = later(st.at, s.maxAge)
 					}
 				}
 			}
-			g.update(&after)
-			after.wake(g.waker) // it may have to set its alarm anew
+			g.update(&after, true) // an alarm may have to be set anew
+		}
+		for _, c := range s.names.counters {
+			if c.gone != nil {
+				after.wake(c.gone)
+			}
 		}
 	}
 	s.mu.Unlock()

@@ -3,6 +3,7 @@ package core
 import (
 	"iter"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -184,7 +185,7 @@ func (s *Sink) Retract(pattern string) int {
 	if _, exact := p.exact(); exact {
 		by = ""
 	}
-	return s.take(Query{Pattern: pattern}, by, true)
+	return s.take(Query{Pattern: orNothing(pattern)}, by, true)
 }
 
 // Forget removes the facts that q selects from the window, whoever raised them,
@@ -237,7 +238,7 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 	s.mu.Unlock()
 	after.settle()
 	for _, signal := range after.gone {
-		s.tell(signal, by)
+		s.tellRetracted(signal, by)
 	}
 	return taken
 }
@@ -257,7 +258,7 @@ func (s *Sink) takeOne(seq, end uint64, f *filter, retract bool, after *aftermat
 	if retract {
 		s.names.refresh(fact.name)
 		for _, m := range fact.name.route.monitors {
-			m.remove(seq)
+			m.remove(seq, fact)
 		}
 		if len(s.retractions) > 0 {
 			after.gone = append(after.gone, signal)
@@ -288,20 +289,37 @@ func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel f
 	}
 }
 
-// tell calls those who subscribed to the retraction of such a signal. No lock is
-// held.
-func (s *Sink) tell(signal Signal, by string) {
-	var hear []*hook[Retraction]
+// tellRetracted calls those who subscribed to the retraction of such a signal. No
+// lock is held.
+func (s *Sink) tellRetracted(signal Signal, by string) {
 	s.mu.Lock()
-	for _, h := range s.retractions {
-		if h.pattern.matches(signal.Name) {
+	hooks := s.retractions
+	s.mu.Unlock()
+	s.tell(hooks, signal, by, &s.panics)
+}
+
+// tell calls those of hooks, which s.mu guards, that want to know of a retraction,
+// unless that is part of an endless loop.
+func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics *atomic.Uint64) {
+	if len(hooks) == 0 {
+		return
+	}
+	s.mu.Lock()
+	if crowded(hooks) && deliveries(crowd) >= crowd {
+		s.mu.Unlock()
+		s.blocked.Add(1)
+		return
+	}
+	var hear []*hook[Retraction]
+	for _, h := range hooks {
+		if h.cancelled.Load() == 0 && (len(h.pattern.terms) == 0 || h.pattern.matches(signal.Name)) {
 			h.entered++
 			hear = append(hear, h)
 		}
 	}
 	s.mu.Unlock()
 	r := Retraction{Signal: signal, Time: s.names.clock.wall(s.names.clock.now()), Pattern: by}
-	deliver(hear, r, &s.panics)
+	deliver(hear, r, panics)
 }
 
 // Restore puts signals, saved from a sink's Sense, back into the window, in the
@@ -341,13 +359,13 @@ func (s *Sink) restore(signal Signal) bool {
 		seq := s.ring.head
 		f := s.ring.push()
 		*f = fact{name: entry, key: signal.Key, at: at, previous: entry.newest, more: &more{
-			payload: signal.payload, cause: signal.cause, operation: signal.Operation, source: signal.Source,
+			payload: signal.payload, cause: signal.cause, restored: true, operation: signal.Operation, source: signal.Source,
 		}}
 		entry.newest = seq
 		s.ring.stored++
 		until := int64(0)
 		if s.maxAge > 0 {
-			until = at + s.maxAge
+			until = later(at, s.maxAge)
 		}
 		(&route{gates: entry.route.gates}).notice(f, seq, until, s.names.clock, &after)
 	}

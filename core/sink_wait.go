@@ -158,7 +158,7 @@ func (c chanWaker) wake() {
 func (s *Sink) nextEnd() int64 {
 	end := s.lease
 	if s.maxAge > 0 && s.ring.head > s.ring.tail {
-		if e := s.ring.at(s.ring.tail).at + s.maxAge; end == 0 || e < end {
+		if e := later(s.ring.at(s.ring.tail).at, s.maxAge); end == 0 || e < end {
 			end = e
 		}
 	}

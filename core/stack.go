@@ -25,6 +25,15 @@ func deliveries(most int) int {
 	return n
 }
 
+// blocking reports whether this goroutine is inside an OnBlocked already.
+func blocking() (inside bool) {
+	walkStack(func(function string) bool {
+		inside = function == blockedFunction
+		return !inside
+	})
+	return inside
+}
+
 // runningOn returns the number of the engine whose worker this goroutine is, or 0.
 // A worker's stack spells it in base 4, one frame of digit0 to digit3 each, the
 // highest digit innermost.
@@ -65,6 +74,7 @@ var digits = func() (digits [4]struct{ start, end uintptr }) {
 var (
 	packagePrefix   = findPackagePrefix()
 	deliverFunction = packagePrefix + "deliverSome["
+	blockedFunction = packagePrefix + "(*Sink).tellBlocked"
 )
 
 // findPackagePrefix returns what the names of this package's functions start with.
