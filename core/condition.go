@@ -70,6 +70,10 @@ func (c *condition) detach() {
 	s := c.ledger.sink
 	s.names.gates = without(s.names.gates, &c.shared)
 	s.names.changed()
+	for _, g := range []*gate{&c.own, &c.shared} {
+		g.standing, g.facts = nil, 0
+		g.update(&aftermath{}, false)
+	}
 	s.mu.Unlock()
 }
 

@@ -136,8 +136,7 @@ func newEngine(opts Options, s scheduler) (*engine, error) {
 // for room.
 func (e *engine) enqueue(ctx context.Context, o *Operation, wait bool) error {
 	if wait && ctx.Err() != nil {
-		e.intake.reject()
-		return context.Cause(ctx)
+		return e.intake.reject(context.Cause(ctx))
 	}
 	o.engine, o.base = e, ctx
 	o.enqueued = e.clock.now()
@@ -145,8 +144,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, wait bool) error {
 		e.lockFresh() // with operations that have to leave their signals go
 		e.mu.Unlock()
 		if v := e.cancelOn.look(o.enqueued, 0); v.holds {
-			e.intake.reject()
-			return &RefusedError{v.signal}
+			return e.intake.reject(&RefusedError{v.signal})
 		}
 	}
 	err := e.intake.offer(o)
@@ -154,8 +152,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, wait bool) error {
 		err = e.enqueueFull(ctx, o, wait)
 	}
 	if err != nil {
-		e.intake.reject()
-		return err
+		return e.intake.reject(err)
 	}
 	e.poke()
 	return nil

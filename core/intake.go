@@ -78,11 +78,16 @@ func (in *intake) offer(o *Operation) error {
 	return nil
 }
 
-// reject counts an item that was not accepted.
-func (in *intake) reject() {
+// reject counts an item that was not accepted because of err, and returns the
+// error to tell: that the intake is closed goes before anything else.
+func (in *intake) reject(err error) error {
 	in.mu.Lock()
+	defer in.mu.Unlock()
 	in.rejected++
-	in.mu.Unlock()
+	if in.closed {
+		return ErrClosed
+	}
+	return err
 }
 
 // queue lets an operation wait for room. mu is held.

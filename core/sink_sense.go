@@ -356,6 +356,7 @@ func (s *Sink) restore(signal Signal) bool {
 		if s.ring.head > s.ring.tail {
 			at = max(at, s.ring.at(s.ring.head-1).at)
 		}
+		s.latest = max(s.latest, at)
 		seq := s.ring.head
 		f := s.ring.push()
 		*f = fact{name: entry, key: signal.Key, at: at, previous: entry.newest, more: &more{
