@@ -41,6 +41,7 @@ func (g *gate) shut() bool { return g.newest.Load() != 0 }
 
 // add remembers a matching fact.
 func (g *gate) add(s standing, after *aftermath) {
+	g.expire(s.at, after) // so that it is known when the gate has shut
 	if !s.signal.Held {
 		if g.facts == maxStanding {
 			g.makeRoom(&s)
