@@ -17,21 +17,21 @@ import (
 // start, so the clock is read once. What follows for others, such as callbacks
 // and wakings, is collected in an outcome and done when no lock is held.
 type engine struct {
-	number   uint64 // of this engine in the process: see runningOn
-	name     string
-	sink     *Sink
-	clock    clock
-	oldest   bool                   // Options.DropOldest
-	onReturn func(err error)        // a body has returned; no lock is held
-	onUnrun  func(err error) func() // an operation will not run; mu is held, not for what it returns
-	maxDefer int64                  // < 0: no limit
-	cancelOn *condition             // nil: none
-	deferOn  *condition
-	resumeOn *condition
-	undrain  func()        // ends the watching of DrainOn; may be nil
-	loop     func()        // e.work, made once
-	closed   chan struct{} // closed when Close is done
-	token    atomic.Uint32 // see worker.go
+	number      uint64 // of this engine in the process: see runningOn
+	name        string
+	sink        *Sink
+	clock       clock
+	dropsOldest bool                   // Options.DropOldest
+	onReturn    func(err error)        // a body has returned; no lock is held
+	onUnrun     func(err error) func() // an operation will not run; mu is held, not for what it returns
+	maxDefer    int64                  // < 0: no limit
+	cancelOn    *condition             // nil: none
+	deferOn     *condition
+	resumeOn    *condition
+	undrain     func()        // ends the watching of DrainOn; may be nil
+	loop        func()        // e.work, made once
+	closed      chan struct{} // closed when Close is done
+	token       atomic.Uint32 // see worker.go
 
 	_ cacheLine // producers and workers do not share any from here on
 
@@ -102,18 +102,18 @@ func newEngine(opts Options, s scheduler) (*engine, error) {
 		sink = NewSink(SinkOptions{})
 	}
 	e := &engine{
-		number:    engines.Add(1),
-		name:      opts.Name,
-		sink:      sink,
-		clock:     sink.names.clock,
-		oldest:    opts.DropOldest,
-		maxDefer:  int64(opts.MaxDefer),
-		closed:    make(chan struct{}),
-		scheduler: s,
-		window:    window{limit: opts.MaxTracked, maxAge: int64(opts.MaxAge)},
-		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
-		limit:     opts.MaxConcurrency,
-		maxPinned: opts.MaxTracked,
+		number:      engines.Add(1),
+		name:        opts.Name,
+		sink:        sink,
+		clock:       sink.names.clock,
+		dropsOldest: opts.DropOldest,
+		maxDefer:    int64(opts.MaxDefer),
+		closed:      make(chan struct{}),
+		scheduler:   s,
+		window:      window{limit: opts.MaxTracked, maxAge: int64(opts.MaxAge)},
+		echoes:      echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
+		limit:       opts.MaxConcurrency,
+		maxPinned:   opts.MaxTracked,
 	}
 	e.intake.limit = opts.MaxQueued
 	e.loop = e.work
@@ -148,6 +148,10 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, wait bool) error {
 		}
 	}
 	err := e.intake.offer(o)
+	for err == ErrFull && e.dropsOldest {
+		e.dropOldest()
+		err = e.intake.offer(o)
+	}
 	if err == ErrFull {
 		err = e.enqueueFull(ctx, o, wait)
 	}
@@ -160,23 +164,11 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, wait bool) error {
 
 // enqueueFull goes on when there seems to be no room.
 func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error {
-	own := wait && !e.oldest && e.isOwn(ctx)
-	var out outcome
-	e.mu.Lock()
-	if e.oldest {
-		e.collect()
-	}
+	own := wait && e.isOwn(ctx)
 	in := &e.intake
+	e.mu.Lock()
 	in.mu.Lock()
 	in.left = e.left
-	if in.full() && e.oldest {
-		in.mu.Unlock()
-		if oldest := e.scheduler.oldest(); oldest != nil {
-			e.withdraw(oldest, StatusDropped, ErrDropped, e.clock.now(), &out)
-		}
-		in.mu.Lock()
-		in.left = e.left
-	}
 	var (
 		w   *waiter
 		err error
@@ -186,8 +178,6 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 		err = ErrClosed
 	case len(in.waiters) == 0 && !in.full():
 		in.accept(o)
-	case e.oldest: // others have filled the room at once
-		err = ErrFull
 	case !wait:
 		err = ErrFull
 	case own:
@@ -197,14 +187,31 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 	}
 	in.mu.Unlock()
 	e.mu.Unlock()
-	e.settle(&out)
 	if w != nil {
 		err = in.wait(ctx, w)
 	}
-	if err == ErrFull && e.oldest {
-		return e.enqueueFull(ctx, o, wait)
-	}
 	return err
+}
+
+// dropOldest makes room, if there is none, by dropping the item that has waited
+// longest.
+func (e *engine) dropOldest() {
+	var out outcome
+	in := &e.intake
+	e.mu.Lock()
+	e.collect()
+	in.mu.Lock()
+	in.left = e.left
+	full := in.full() && !in.closed
+	in.mu.Unlock()
+	if full {
+		e.withdraw(e.scheduler.oldest(), StatusDropped, ErrDropped, e.clock.now(), &out)
+		in.mu.Lock()
+		in.left = e.left
+		in.mu.Unlock()
+	}
+	e.mu.Unlock()
+	e.settle(&out)
 }
 
 // isOwn reports whether the caller is an operation of this engine: by its

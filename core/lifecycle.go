@@ -233,18 +233,6 @@ func (e *engine) SetMaxConcurrency(n int) error {
 	return nil
 }
 
-// dropOldest makes room by dropping the item that has waited longest.
-func (e *engine) dropOldest() {
-	var out outcome
-	e.mu.Lock()
-	e.collect()
-	if o := e.scheduler.oldest(); o != nil && e.intake.full() {
-		e.withdraw(o, StatusDropped, ErrDropped, e.clock.now(), &out)
-	}
-	e.mu.Unlock()
-	e.settle(&out)
-}
-
 // Cancel cancels an operation. A pending one does not run; a running one has its
 // context cancelled with that cause, nil meaning [ErrCancelled], and counts as
 // cancelled if its body then returns an error. Cancel does not wait for the body.
