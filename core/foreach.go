@@ -29,7 +29,7 @@ func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Opt
 	var failed failures
 	stop := func() {
 		if opts.StopOnError {
-			r.cancel(errStopped)
+			r.stop()
 		}
 	}
 	r.onUnrun = func(err error) func() {
@@ -84,6 +84,14 @@ func newRun[T any](ctx context.Context, work Work[T], opts Options) (*run[T], er
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	r.after = context.AfterFunc(r.ctx, func() { c.shut(context.Cause(r.ctx)) })
 	return r, nil
+}
+
+// stop starts no more and cancels what runs.
+func (r *run[T]) stop() {
+	r.mu.Lock()
+	r.paused = true // at once; shutting down follows
+	r.mu.Unlock()
+	r.cancel(errStopped)
 }
 
 // cause is why the caller's context ended, or nil.
