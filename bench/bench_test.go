@@ -1,0 +1,35 @@
+package bench
+
+import (
+	"runtime"
+	"testing"
+)
+
+func BenchmarkRaise(b *testing.B)    { benchmark(b, raiseRows()) }
+func BenchmarkUnique(b *testing.B)   { benchmark(b, uniqueRows()) }
+func BenchmarkSense(b *testing.B)    { benchmark(b, senseRows()) }
+func BenchmarkRun(b *testing.B)      { benchmark(b, runRows()) }
+func BenchmarkParallel(b *testing.B) { benchmark(b, parallelRows()) }
+
+// benchmark runs every side of every row alone. What a side needs is made when it
+// is run first, and once.
+func benchmark(b *testing.B, rows []Row) {
+	for _, row := range rows {
+		b.Run(row.Name, func(b *testing.B) {
+			for _, side := range row.Sides {
+				var body Body
+				made := false
+				b.Run("side="+side.Name, func(b *testing.B) {
+					if !made {
+						made, body = true, side.New()
+					}
+					b.ReportAllocs()
+					b.ResetTimer()
+					body.Run(b.N)
+				})
+				body.Done()
+			}
+		})
+	}
+	runtime.KeepAlive(Ballast)
+}

@@ -1,0 +1,74 @@
+// Command compare measures the library beside what it is compared with, all sides
+// in turn, and prints how they relate as a Markdown table.
+//
+// Usage:
+//
+//	go run ./bench/compare [flags]
+//
+// See package bench for what is measured, and README.md there for how to read it.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/bench"
+)
+
+func main() {
+	err := run(os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(2)
+	}
+}
+
+func run(args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	rounds := flags.Int("rounds", 10, "how often everything is measured")
+	span := flags.Duration("cell", 150*time.Millisecond, "how long each side of a row is measured in a round")
+	only := flags.String("run", "", "measure only rows whose group/name matches this regular expression")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	match, err := regexp.Compile(*only)
+	switch {
+	case err != nil:
+		return err
+	case *rounds < 1 || *span <= 0:
+		return errors.New("-rounds and -cell must be positive")
+	}
+
+	fmt.Fprintf(stdout, "%s %s/%s, GOMAXPROCS %d, %d rounds of %v, medians (quartiles)\n\n",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), *rounds, *span)
+	t := table{w: stdout}
+	t.head()
+	for _, group := range bench.Groups() {
+		var rows []bench.Row
+		for _, row := range group.Rows() {
+			if match.MatchString(group.Name + "/" + row.Name) {
+				rows = append(rows, row)
+			}
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		fmt.Fprintf(stderr, "measuring %s: %d rows\n", group.Name, len(rows))
+		for _, m := range measure(rows, *rounds, *span) {
+			t.row(group.Name, m)
+		}
+		debug.FreeOSMemory() // the next group starts without the windows of this one
+	}
+	runtime.KeepAlive(bench.Ballast)
+	return nil
+}

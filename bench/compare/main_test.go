@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/ephemeralgo/ephemeral/bench"
+)
+
+func TestRunPrintsALineForEachPeer(t *testing.T) {
+	var out strings.Builder
+	if err := run([]string{"-rounds=2", "-cell=1ms", "-run=^run/producers=1$"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, peer := range []string{"conc", "ants", "errgroup", "pond-Submit", "pond-Go"} {
+		if n := strings.Count(out.String(), "| "+peer+" |"); n != 1 {
+			t.Errorf("%d lines for %s, not 1:\n%s", n, peer, &out)
+		}
+	}
+}
+
+func TestRunRefusesNonsense(t *testing.T) {
+	for _, args := range [][]string{{"-rounds=0"}, {"-cell=-1s"}, {"-run=("}, {"-what"}} {
+		if err := run(args, io.Discard, io.Discard); err == nil {
+			t.Errorf("%v is accepted", args)
+		}
+	}
+	if err := run([]string{"-h"}, io.Discard, io.Discard); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("-h: %v", err)
+	}
+}
+
+// The ratio is the median of the rounds' ratios, so that a round in which the
+// machine was slow for both changes nothing.
+func TestTableRelatesRoundByRound(t *testing.T) {
+	side := func(name string, goal float64, ns ...float64) *cell {
+		return &cell{Side: bench.Side{Name: name, Goal: goal}, ns: ns, allocs: []float64{2, 2, 2}}
+	}
+	m := measured{bench.Row{Name: "r", MaxAllocs: 1}, []*cell{
+		side("ours", 0, 10, 1000, 30), side("good", 0.5, 20, 2000, 60), side("bad", 0.4, 20, 2000, 60), side("shown", 0, 10, 1000, 30),
+	}}
+	var out strings.Builder
+	(&table{w: &out}).row("g", m)
+	want := `| g/r | 30.0 (20.0–515.0) | good | 60.0 (40.0–1030.0) | 0.50 (0.50–0.50) | 0.5 | met | **2.00 > 1** | 2.00 |
+| g/r | 30.0 (20.0–515.0) | bad | 60.0 (40.0–1030.0) | 0.50 (0.50–0.50) | 0.4 | **missed** | **2.00 > 1** | 2.00 |
+| g/r | 30.0 (20.0–515.0) | shown | 30.0 (20.0–515.0) | 1.00 (1.00–1.00) |  |  | **2.00 > 1** | 2.00 |
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", &out, want)
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	for q, want := range map[float64]float64{0: 1, 0.25: 1.75, 0.5: 2.5, 1: 4} {
+		if got := quantile([]float64{4, 2, 1, 3}, q); math.Abs(got-want) > 1e-9 {
+			t.Errorf("quantile %g is %g, not %g", q, got, want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/bench"
+)
+
+// cell is one side of a row, and what was measured of it, one entry for each round.
+type cell struct {
+	bench.Side
+	body   bench.Body
+	n      int // operations in a round
+	ns     []float64
+	allocs []float64
+}
+
+// measured is a row and its cells, ours first.
+type measured struct {
+	bench.Row
+	cells []*cell
+}
+
+// measure runs all cells of the rows in turn, so many rounds, each for about span.
+func measure(rows []bench.Row, rounds int, span time.Duration) []measured {
+	var results []measured
+	for _, row := range rows {
+		m := measured{Row: row}
+		for _, side := range row.Sides {
+			m.cells = append(m.cells, &cell{Side: side})
+		}
+		results = append(results, m)
+	}
+	each := func(do func(*cell)) {
+		for _, m := range results {
+			for _, c := range m.cells {
+				do(c)
+			}
+		}
+	}
+	each(func(c *cell) { c.body = c.New(); c.calibrate(span) })
+	for range rounds {
+		each(func(c *cell) { c.round(span) })
+	}
+	each(func(c *cell) { c.body.Done() })
+	return results
+}
+
+// calibrate finds out how many operations take about as long as span.
+func (c *cell) calibrate(span time.Duration) {
+	c.n = 1
+	for c.time() < span/2 && c.n < 1<<30 {
+		c.n *= 2
+	}
+}
+
+func (c *cell) time() time.Duration {
+	start := time.Now()
+	c.body.Run(c.n)
+	return time.Since(start)
+}
+
+// round measures once, beginning with a clean heap so that no cell pays for the
+// one before it.
+func (c *cell) round(span time.Duration) {
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	took := c.time()
+	runtime.ReadMemStats(&after)
+	c.ns = append(c.ns, float64(took)/float64(c.n))
+	c.allocs = append(c.allocs, float64(after.Mallocs-before.Mallocs)/float64(c.n))
+	c.n = max(1, int(float64(c.n)*min(2, float64(span)/float64(max(1, took)))))
+}
+
+// ratios relates two cells round by round: what disturbs one round disturbs both.
+func ratios(ours, theirs *cell) []float64 {
+	list := make([]float64, len(ours.ns))
+	for i := range list {
+		list[i] = ours.ns[i] / theirs.ns[i]
+	}
+	return list
+}
+
+// quantile interpolates between the values of list, which need not be sorted.
+func quantile(list []float64, q float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	at := q * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 == len(sorted) {
+		return sorted[i]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+func median(list []float64) float64 { return quantile(list, 0.5) }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"io"
+)
+
+// table writes one line for each side that ours is compared with.
+type table struct{ w io.Writer }
+
+func (t *table) head() {
+	t.line("row", "ours ns", "beside", "its ns", "ratio", "goal", "met", "allocs/op", "its allocs")
+	t.line("---", "--:", "---", "--:", "--:", "--:", "---", "--:", "--:")
+}
+
+func (t *table) line(columns ...string) {
+	for _, c := range columns {
+		fmt.Fprintf(t.w, "| %s ", c)
+	}
+	fmt.Fprintln(t.w, "|")
+}
+
+func (t *table) row(group string, m measured) {
+	ours := m.cells[0]
+	for _, c := range m.cells[1:] {
+		ratio := ratios(ours, c)
+		t.line(
+			group+"/"+m.Name,
+			spread("%.1f", ours.ns),
+			c.Name,
+			spread("%.1f", c.ns),
+			spread("%.2f", ratio),
+			goal(c.Goal),
+			verdict(median(ratio), c.Goal),
+			allocs(ours, m.MaxAllocs),
+			number(median(c.allocs)),
+		)
+	}
+}
+
+func spread(format string, list []float64) string {
+	return fmt.Sprintf(format+" ("+format+"–"+format+")", median(list), quantile(list, 0.25), quantile(list, 0.75))
+}
+
+func goal(g float64) string {
+	if g == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%g", g)
+}
+
+func verdict(ratio, goal float64) string {
+	switch {
+	case goal == 0:
+		return ""
+	case ratio <= goal:
+		return "met"
+	}
+	return "**missed**"
+}
+
+// allocs says how many there were, and whether there may be as many. A few more
+// are of goroutines and of the measuring.
+func allocs(c *cell, most float64) string {
+	n := median(c.allocs)
+	if most >= 0 && n > most+0.05 {
+		return fmt.Sprintf("**%s > %g**", number(n), most)
+	}
+	return number(n)
+}
+
+func number(x float64) string { return fmt.Sprintf("%.2f", x) }

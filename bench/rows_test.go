@@ -1,0 +1,200 @@
+package bench
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Every row is well-formed, every side of it runs, and ours allocates no more than
+// the row says.
+func TestRows(t *testing.T) {
+	groups := map[string]bool{}
+	for _, group := range Groups() {
+		if groups[group.Name] {
+			t.Errorf("two groups are called %s", group.Name)
+		}
+		groups[group.Name] = true
+		names := map[string]bool{}
+		for _, row := range group.Rows() {
+			name := group.Name + "/" + row.Name
+			if names[name] {
+				t.Errorf("two rows are called %s", name)
+			}
+			names[name] = true
+			if len(row.Sides) < 2 || !strings.HasPrefix(row.Sides[0].Name, "ours") || row.Sides[0].Goal != 0 {
+				t.Errorf("%s does not compare ours with something", name)
+			}
+			for i, side := range row.Sides {
+				body := side.New()
+				for _, n := range []int{0, 1, 100} {
+					body.Run(n)
+				}
+				if i == 0 && row.MaxAllocs >= 0 {
+					const n = 10_000
+					got := testing.AllocsPerRun(5, func() { body.Run(n) }) / n
+					if got > row.MaxAllocs+0.05 { // goroutines come and go
+						t.Errorf("%s: %.3f allocations per operation, %g are allowed", name, got, row.MaxAllocs)
+					}
+				}
+				body.Done()
+			}
+		}
+	}
+}
+
+// Whoever is compared does all of the work, and never more at once than the limit.
+func TestEverybodyRunsEverything(t *testing.T) {
+	var done, running, most atomic.Int64
+	work := func() {
+		now := running.Add(1)
+		for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
+		}
+		runtime.Gosched()
+		running.Add(-1)
+		done.Add(1)
+	}
+	for _, producers := range []int{1, 64} {
+		for _, side := range []Side{
+			oursRun("ours", 0, producers, func(context.Context, int) error { work(); return nil }),
+			concRun(0, producers, work),
+			antsRun(0, producers, work),
+			errgroupRun(0, producers, work),
+			pondSubmit(0, producers, work),
+			pondGo(0, producers, work),
+		} {
+			done.Store(0)
+			most.Store(0)
+			body := side.New()
+			want := int64(0)
+			for _, n := range []int{1, 63, 5000} {
+				body.Run(n)
+				want += int64(n)
+				if got := done.Load(); got != want {
+					t.Errorf("%s, %d producers: Run returned after %d operations, not %d", side.Name, producers, got, want)
+				}
+			}
+			body.Done()
+			if m := most.Load(); m > limit {
+				t.Errorf("%s, %d producers: %d at once, the limit is %d", side.Name, producers, m, limit)
+			}
+		}
+	}
+}
+
+func TestCoordinatorTracksAndRaises(t *testing.T) {
+	c := coordinator(raising)
+	defer closing(c)()
+	const n = 5000
+	for range n {
+		if _, err := c.Enqueue(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Stats(); s.Succeeded != n {
+		t.Errorf("%d succeeded, not %d", s.Succeeded, n)
+	}
+	if got := c.Sink().Stats().Raised; got != n {
+		t.Errorf("%d signals of %d operations", got, n)
+	}
+	if got := c.Count(names[0]); got < window { // an evicted one may still be on its way out
+		t.Errorf("%d signals of the %d operations in the window", got, window)
+	}
+}
+
+func TestSinksHoldWhatTheRowsSay(t *testing.T) {
+	for _, age := range []time.Duration{0, time.Hour} {
+		for _, capacity := range []int{small, large} {
+			s := sharedSink(capacity, age)()
+			raiseNames(s, 100)
+			if st := s.Stats(); st.Stored != capacity || st.Raised != uint64(capacity)+100 || st.Expired != 0 {
+				t.Errorf("capacity %d, age %v: %+v", capacity, age, st)
+			}
+			if n := s.Count("file.saved.*"); n != capacity {
+				t.Errorf("capacity %d, age %v: %d match", capacity, age, n)
+			}
+			for _, name := range names {
+				if !s.Has(name) {
+					t.Errorf("capacity %d, age %v: no %s", capacity, age, name)
+				}
+			}
+			if s.Monitor(names[0], age).Count() == 0 {
+				t.Errorf("capacity %d, age %v: the monitor counts nothing", capacity, age)
+			}
+		}
+	}
+}
+
+func TestOnlyTheMatchingSubscriberIsCalled(t *testing.T) {
+	calls := 0
+	s := subscribed(100, func(core.Signal) { calls++ })
+	raiseFirst(s, 50)
+	if calls != 50 {
+		t.Errorf("%d calls for 50 signals", calls)
+	}
+
+	table := newCallTable()
+	for id := range uint32(10) {
+		table.subscribe(id, func(e event) { calls += 1000 * int(e.id) })
+	}
+	table.subscribe(3, func(event) { calls++ })
+	calls = 0
+	table.publish(event{id: 3})
+	table.publish(event{id: 77})
+	if calls != 3001 {
+		t.Errorf("the call table called %d", calls)
+	}
+}
+
+// Unique names leave nothing behind, and none is in the window twice.
+func TestUniqueNames(t *testing.T) {
+	list := uniqueNames(small)
+	if len(list) < 2*small {
+		t.Fatalf("%d names for a window of %d", len(list), small)
+	}
+	s := core.NewSink(core.SinkOptions{Capacity: small})
+	raise := func(times int) {
+		for i := range times * len(list) {
+			s.Raise(list[i%len(list)])
+		}
+	}
+	raise(1)
+	before := heap()
+	raise(100)
+	after := heap()
+	for _, name := range list[len(list)-small:] {
+		if n := s.Count(name); n != 1 {
+			t.Fatalf("%d of %s in the window", n, name)
+		}
+	}
+	if grown := int64(after) - int64(before); grown > 256<<10 {
+		t.Errorf("%d KiB are left behind", grown>>10)
+	}
+	runtime.KeepAlive(s)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func TestSpread(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 8, 100} {
+		var calls, sum atomic.Int64
+		spread(8, n, func(n int) { calls.Add(1); sum.Add(int64(n)) })
+		if calls.Load() != 8 || sum.Load() != int64(n) {
+			t.Errorf("%d operations by 8 goroutines: %d by %d", n, sum.Load(), calls.Load())
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package bench
+
+import (
+	"context"
+	"sync"
+
+	"github.com/alitto/pond/v2"
+	"github.com/panjf2000/ants/v2"
+	"github.com/sourcegraph/conc/pool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// What everybody is given, where a library has such a thing.
+const (
+	limit  = 8    // operations at once
+	queue  = 1024 // operations waiting
+	window = 200  // operations remembered
+)
+
+func noop() {}
+
+// runRows: operations that do nothing, so that what is measured is the rest.
+func runRows() []Row {
+	return []Row{
+		{Name: "producers=1", MaxAllocs: 1, Sides: []Side{
+			oursRun("ours", 0, 1, nothing),
+			concRun(0.65, 1, noop),
+			antsRun(0.4, 1, noop),
+			errgroupRun(0.45, 1, noop),
+			pondSubmit(0.25, 1, noop),
+			pondGo(1.2, 1, noop),
+		}},
+		{Name: "producers=64", MaxAllocs: -1, Sides: []Side{ // who waits for room allocates
+			oursRun("ours", 0, 64, nothing),
+			concRun(0.45, 64, noop),
+			antsRun(0, 64, noop),
+			errgroupRun(0, 64, noop),
+			pondSubmit(0, 64, noop),
+			pondGo(0, 64, noop),
+		}},
+		{Name: "producers=1/signals=1", MaxAllocs: -1, Sides: []Side{
+			oursRun("ours", 0, 1, raising),
+			concRun(1.0, 1, noop),
+			oursRun("ours-signals=0", 0, 1, nothing),
+		}},
+		{Name: "producers=1/one-at-a-time", MaxAllocs: -1, Sides: []Side{
+			oursOne(nothing),
+			concOne(1.4),
+			concOneEach(),
+			antsOne(),
+			errgroupOne(),
+			pondOne(),
+		}},
+	}
+}
+
+// nothing is noop as our work.
+func nothing(context.Context, int) error { return nil }
+
+// raising raises one signal that belongs to the operation.
+func raising(ctx context.Context, _ int) error {
+	core.OperationFrom(ctx).Raise(names[0])
+	return nil
+}
+
+func coordinator(work core.Work[int]) *core.Coordinator[int] {
+	return core.Must(core.NewCoordinator(work, core.Options{
+		MaxConcurrency: limit,
+		MaxQueued:      queue,
+		MaxTracked:     window,
+	}))
+}
+
+func oursRun(name string, goal float64, producers int, work core.Work[int]) Side {
+	return Side{name, goal, func() Body {
+		c := coordinator(work)
+		return Body{func(n int) {
+			ctx := context.Background()
+			produce(producers, n, func() { _, err := c.Enqueue(ctx, 0); check(err) })
+			check(c.Flush(ctx))
+		}, closing(c)}
+	}}
+}
+
+// A pool of conc ends with Wait, so there is one for each run, not for each
+// operation.
+func concRun(goal float64, producers int, work func()) Side {
+	return loop("conc", goal, func(n int) {
+		p := pool.New().WithMaxGoroutines(limit)
+		produce(producers, n, func() { p.Go(work) })
+		p.Wait()
+	})
+}
+
+// ants has nothing to wait for all with: its users count.
+func antsRun(goal float64, producers int, work func()) Side {
+	return Side{"ants", goal, func() Body {
+		p, err := ants.NewPool(limit)
+		check(err)
+		var wg sync.WaitGroup
+		task := func() { work(); wg.Done() }
+		return Body{func(n int) {
+			wg.Add(n)
+			produce(producers, n, func() { check(p.Submit(task)) })
+			wg.Wait()
+		}, p.Release}
+	}}
+}
+
+func errgroupRun(goal float64, producers int, work func()) Side {
+	task := func() error { work(); return nil }
+	return loop("errgroup", goal, func(n int) {
+		var g errgroup.Group
+		g.SetLimit(limit)
+		produce(producers, n, func() { g.Go(task) })
+		check(g.Wait())
+	})
+}
+
+// pondSubmit returns a future for every task, as Enqueue returns an id.
+func pondSubmit(goal float64, producers int, work func()) Side {
+	return pondRun("pond-Submit", goal, producers, work, func(p pond.Pool, task func()) { p.Submit(task) })
+}
+
+// pondGo returns nothing that could be asked later.
+func pondGo(goal float64, producers int, work func()) Side {
+	return pondRun("pond-Go", goal, producers, work, func(p pond.Pool, task func()) { check(p.Go(task)) })
+}
+
+// A pool of pond ends with StopAndWait; to wait and go on, its users count.
+func pondRun(name string, goal float64, producers int, work func(), submit func(pond.Pool, func())) Side {
+	return Side{name, goal, func() Body {
+		p := pond.NewPool(limit, pond.WithQueueSize(queue))
+		var wg sync.WaitGroup
+		task := func() { work(); wg.Done() }
+		return Body{func(n int) {
+			wg.Add(n)
+			produce(producers, n, func() { submit(p, task) })
+			wg.Wait()
+		}, p.StopAndWait}
+	}}
+}
+
+// produce calls put n times, on so many goroutines.
+func produce(producers, n int, put func()) {
+	many := func(n int) {
+		for range n {
+			put()
+		}
+	}
+	if producers == 1 {
+		many(n)
+		return
+	}
+	spread(producers, n, many)
+}
+
+// One operation at a time: submit it, wait until it has ended, submit the next.
+// What is compared with is a pool that stands and is idle, and whose users wait
+// at a channel, because our coordinator stands and is idle as well.
+
+func oursOne(work core.Work[int]) Side {
+	return Side{"ours", 0, func() Body {
+		c := coordinator(work)
+		return Body{func(n int) {
+			ctx := context.Background()
+			for range n {
+				check(c.Do(ctx, 0))
+			}
+		}, closing(c)}
+	}}
+}
+
+func concOne(goal float64) Side {
+	return Side{"conc", goal, func() Body {
+		p := pool.New().WithMaxGoroutines(limit)
+		return Body{oneByOne(p.Go), p.Wait}
+	}}
+}
+
+// concOneEach is the way conc offers by itself: a pool for each.
+func concOneEach() Side {
+	return loop("conc-new-pool", 0, func(n int) {
+		for range n {
+			p := pool.New().WithMaxGoroutines(limit)
+			p.Go(noop)
+			p.Wait()
+		}
+	})
+}
+
+func antsOne() Side {
+	return Side{"ants", 0, func() Body {
+		p, err := ants.NewPool(limit)
+		check(err)
+		return Body{oneByOne(func(task func()) { check(p.Submit(task)) }), p.Release}
+	}}
+}
+
+func errgroupOne() Side {
+	return Side{"errgroup", 0, func() Body {
+		var g errgroup.Group
+		g.SetLimit(limit)
+		return Body{Run: func(n int) {
+			for range n {
+				g.Go(func() error { return nil })
+				check(g.Wait())
+			}
+		}}
+	}}
+}
+
+func pondOne() Side {
+	return Side{"pond-Submit", 0, func() Body {
+		p := pond.NewPool(limit, pond.WithQueueSize(queue))
+		return Body{func(n int) {
+			for range n {
+				check(p.Submit(noop).Wait())
+			}
+		}, p.StopAndWait}
+	}}
+}
+
+func oneByOne(submit func(task func())) func(n int) {
+	done := make(chan struct{})
+	task := func() { done <- struct{}{} }
+	return func(n int) {
+		for range n {
+			submit(task)
+			<-done
+		}
+	}
+}
+
+func closing(c *core.Coordinator[int]) func() { return func() { check(c.Close()) } }
+
+// check stops a measurement that does not measure what it says.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
