@@ -364,7 +364,6 @@ func (e *engine) forget(o *Operation, now int64, out *outcome) {
 	e.index.remove(o)
 	e.echoes.add(o, o.rest.Load(), now)
 	if len(e.final) > 0 {
-		enterAll(e.final)
 		e.finalizing++
 		out.final = append(out.final, last{o, o.snapshot(), e.final})
 	}
@@ -434,7 +433,7 @@ func (e *engine) tellFinal(out *outcome) {
 	for i := range final {
 		f := &final[i]
 		f.snapshot.Parent = f.operation.Parent()
-		deliver(f.hooks, f.snapshot, &e.ledger.panics)
+		deliver(f.hooks, false, f.snapshot, &e.ledger.panics)
 	}
 }
 

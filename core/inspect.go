@@ -271,11 +271,13 @@ func (e *engine) Sense(q Query) iter.Seq[Signal] {
 // last span, starting with those of the operations in the window.
 func (e *engine) Monitor(pattern string, span time.Duration) *Monitor {
 	p := compile(pattern)
-	operations := e.all()
 	l := &e.ledger
 	l.mu.Lock()
+	m := l.names.addMonitor(p, span, nil, e.sink.ring.head)
+	l.mu.Unlock()
+	operations := e.all()
+	l.mu.Lock()
 	defer l.mu.Unlock()
-	end := e.sink.ring.head
 	var known []seqFact
 	for _, o := range operations {
 		if d := o.rest.Load(); d != nil && d != departed {
@@ -286,7 +288,8 @@ func (e *engine) Monitor(pattern string, span time.Duration) *Monitor {
 			}
 		}
 	}
-	return l.names.addMonitor(p, span, known, end)
+	m.backfill(known)
+	return m
 }
 
 // wait waits for an operation by id.

@@ -72,13 +72,14 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	var signal Signal
 	if len(subs) > 0 || l.onSignal != nil {
 		signal = f.signal(seq, l.names.clock)
-		enterAll(l.onSignal)
-		enterAll(subs)
+		if l.onSignal == nil {
+			enterFirst(subs)
+		}
 	}
 	l.mu.Unlock()
 	after.settle()
-	deliver(l.onSignal, signal, &l.panics)
-	deliver(subs, signal, &s.panics)
+	deliver(l.onSignal, false, signal, &l.panics)
+	deliver(subs, l.onSignal == nil, signal, &s.panics)
 	return true
 }
 
@@ -142,13 +143,11 @@ func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release f
 		l.lease = h.until
 	}
 	signal, subs := h.fact.signal(h.seq, l.names.clock), shared.route.subs
-	enterAll(l.onSignal)
-	enterAll(subs)
 	l.mu.Unlock()
 	o.engine.mu.Unlock()
 	after.settle()
-	deliver(l.onSignal, signal, &l.panics)
-	deliver(subs, signal, &s.panics)
+	deliver(l.onSignal, false, signal, &l.panics)
+	deliver(subs, false, signal, &s.panics)
 	return func() { l.release(o, h) }
 }
 

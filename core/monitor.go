@@ -116,7 +116,7 @@ func (m *Monitor) Below(n int) time.Duration {
 		return maxDuration
 	}
 	leaving := m.stamps.at(count - n) // the newest of those that have to go
-	return time.Duration(leaving.at + m.span - m.names.clock.now())
+	return max(0, time.Duration(leaving.at+m.span-m.names.clock.now()))
 }
 
 // Stop ends the counting; Count is 0 from then on. It may be called many times.
@@ -177,20 +177,38 @@ func (s *stamps) remove(seq uint64) {
 	s.n--
 }
 
-// addMonitor starts a monitor with what is known already, in the order of Seq.
+// addMonitor starts a monitor at Seq next, with what is known to be present.
 func (t *names) addMonitor(p pattern, span time.Duration, known []seqFact, next uint64) *Monitor {
 	m := &Monitor{names: t, pattern: p, span: max(0, int64(span)), from: next, made: next}
-	slices.SortFunc(known, bySeq)
-	for i := range known {
-		if m.span > 0 && known[i].fact.at <= t.clock.now()-m.span {
-			continue
-		}
-		m.from = min(m.from, known[i].seq)
-		m.record(known[i].seq, &known[i].fact)
-	}
+	m.backfill(known)
 	t.monitors = append(t.monitors, m)
 	t.changed()
 	return m
+}
+
+// backfill counts facts from before the monitor was made.
+func (m *Monitor) backfill(known []seqFact) {
+	slices.SortFunc(known, bySeq)
+	since, last, lastSeq := m.stamps, m.last, m.lastSeq
+	m.stamps = stamps{}
+	for i := range known {
+		if seq := known[i].seq; seq < m.made {
+			m.from = min(m.from, seq)
+			m.record(seq, &known[i].fact)
+		}
+	}
+	for i := range since.n {
+		if m.stamps.n == MonitorCap {
+			m.stamps.drop(1)
+		}
+		m.stamps.push(*since.at(i))
+	}
+	if lastSeq != 0 {
+		m.last, m.lastSeq = last, lastSeq
+	}
+	if m.span > 0 {
+		m.expire(m.names.clock.now())
+	}
 }
 
 // seqFact is a fact together with its Seq.

@@ -207,7 +207,7 @@ func (o *Operation) RetractMatching(pattern string) int {
 		return 0
 	}
 	p := compile(pattern)
-	return o.engine.ledger.retract(o, pattern, p.matches)
+	return o.engine.ledger.retract(o, byPattern(p), p.matches)
 }
 
 // Has reports whether the operation has raised a signal matching pattern and not

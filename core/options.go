@@ -43,10 +43,12 @@ type Options struct {
 	Sink *Sink
 	// CancelOn keeps items from being accepted ([RefusedError]) and from being
 	// started (StatusRefused) while a matching signal is present in the window
-	// or on the sink.
+	// or on the sink. A signal that newer ones have pushed out of the sink
+	// still counts, until it is retracted, ages or leaves with its operation;
+	// of these the newest 256 are remembered, and any number of held ones.
 	CancelOn string
-	// DeferOn keeps items waiting while a matching signal is present in the
-	// window or on the sink, unless a signal matching ResumeOn is newer.
+	// DeferOn keeps items waiting while a matching signal is present, as for
+	// CancelOn, unless a signal matching ResumeOn is newer.
 	DeferOn, ResumeOn string
 	// MaxDefer is how long an item is deferred at most, counted from when it
 	// was enqueued or the deferral began, whichever is later; then it is run

@@ -67,8 +67,10 @@ func scoped(to Raiser, parts ...string) Raiser {
 	return &view{to: to, prefix: strings.Join(parts, ".") + "."}
 }
 
-// Propagation bounds chains of causes: signals raised with Because, and signals
-// that handlers raise while they handle one.
+// Propagation bounds chains of causes, made with Because. Handlers that raise
+// signals without naming the cause are bounded too: a signal is not recorded that
+// would be delivered 64 deliveries deep on one goroutine to a handler that is in
+// all of them, as it happens in an endless loop; the reason is BlockedDepth.
 type Propagation struct {
 	// MaxDepth is the highest [Signal.Depth] that is recorded; 0 means 10, a
 	// negative value no limit.
@@ -78,8 +80,8 @@ type Propagation struct {
 	AllowCycles bool
 	// Terminal signals end a chain: nothing is recorded that they caused.
 	Terminal string
-	// Leaf signals report and do not act, like "logged": nothing is recorded
-	// that they caused, and they are not forwarded to other sinks.
+	// Leaf signals report and conclude nothing, like "logged"; nothing is
+	// recorded that they caused either.
 	Leaf string
 	// OnBlocked is told of each signal that was not recorded, on the
 	// goroutine that raised it. It has Name, Key, Operation and its causes,

@@ -151,7 +151,7 @@ type Query struct {
 	Key       string // "" = any
 	Operation OperationID
 	Source    string
-	Within    time.Duration // how far back; 0 = everything. time.Since(t) makes it a "since t".
+	Within    time.Duration // how far back, inclusive; 0 = everything. time.Since(t) makes it a "since t".
 	AfterSeq  uint64        // only signals with a higher Seq
 }
 
@@ -187,7 +187,9 @@ func earliest(now int64, span time.Duration) int64 {
 // its window raised. All methods are safe for concurrent use.
 type Sensor interface {
 	// Has reports whether a signal matching pattern is present. It costs the
-	// same however many signals there are.
+	// same however many signals there are, except the first time, and when
+	// more than 64 different patterns with wildcards are asked for in turn:
+	// then the names present are gone through.
 	Has(pattern string) bool
 	// Count counts the signals matching pattern that are present, at the same
 	// cost as Has.

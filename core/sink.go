@@ -133,10 +133,10 @@ func (s *Sink) raise(n note) bool {
 		return true
 	}
 	signal := f.signal(seq, s.names.clock)
-	enterAll(subs)
+	enterFirst(subs)
 	s.mu.Unlock()
 	after.settle()
-	deliver(subs, signal, &s.panics)
+	deliver(subs, true, signal, &s.panics)
 	return true
 }
 
@@ -167,7 +167,7 @@ func (s *Sink) block(n *note, operation OperationID, why BlockReason) {
 
 func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
 	tell := newHook(pattern{}, func(b Signal) { s.rules.onBlocked(b, why) })
-	deliver([]*subscription{tell}, blocked, &s.panics)
+	deliver([]*subscription{tell}, false, blocked, &s.panics)
 }
 
 // A raise from inside a delivery that raises again from inside its delivery is
@@ -343,7 +343,8 @@ const chunk = 4096
 
 // Hold records a held fact: a condition, such as "update.in-progress", that
 // stands until release is called or, if lease is positive, until the lease ends.
-// Unlike other facts it does not age and is not pushed out by newer ones, so it
+// Unlike other facts it does not age and is not pushed out by newer ones (it does
+// push out an older one, like any), so it
 // is what [Options.DeferOn] and [Options.CancelOn] are best gated by. Handlers
 // and monitors notice it as they notice any signal. Release may be called many
 // times. Holding an empty name does nothing.
@@ -360,10 +361,9 @@ func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
 	}
 	h := s.hold(entry, &n, 0, nil, lease, &after)
 	subs, signal := entry.route.subs, h.fact.signal(h.seq, s.names.clock)
-	enterAll(subs)
 	s.mu.Unlock()
 	after.settle()
-	deliver(subs, signal, &s.panics)
+	deliver(subs, false, signal, &s.panics)
 	return func() { s.release(h) }
 }
 

@@ -180,12 +180,15 @@ func (s *Sink) heldMatching(f *filter, cutoff int64) []Signal {
 // theirs to retract, and held facts their holder's to release. Whatever waits for
 // the facts to go, like [Options.DeferOn], notices.
 func (s *Sink) Retract(pattern string) int {
-	p := compile(pattern)
-	by := pattern
+	return s.take(Query{Pattern: orNothing(pattern)}, byPattern(compile(pattern)), true)
+}
+
+// byPattern is the Pattern of a Retraction.
+func byPattern(p pattern) string {
 	if _, exact := p.exact(); exact {
-		by = ""
+		return ""
 	}
-	return s.take(Query{Pattern: orNothing(pattern)}, by, true)
+	return p.text
 }
 
 // Forget removes the facts that q selects from the window, whoever raised them,
@@ -313,13 +316,12 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 	var hear []*hook[Retraction]
 	for _, h := range hooks {
 		if h.cancelled.Load() == 0 && (len(h.pattern.terms) == 0 || h.pattern.matches(signal.Name)) {
-			h.entered++
 			hear = append(hear, h)
 		}
 	}
 	s.mu.Unlock()
 	r := Retraction{Signal: signal, Time: s.names.clock.wall(s.names.clock.now()), Pattern: by}
-	deliver(hear, r, panics)
+	deliver(hear, false, r, panics)
 }
 
 // Restore puts signals, saved from a sink's Sense, back into the window, in the

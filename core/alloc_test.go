@@ -1,0 +1,104 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func wantAllocs(t *testing.T, what string, want float64, fn func()) {
+	t.Helper()
+	if got := testing.AllocsPerRun(2000, fn); got > want {
+		t.Errorf("%s: got %v allocations, want %v", what, got, want)
+	}
+}
+
+// What is promised to cost no allocation, in a window that is full.
+func TestSignalsAllocateNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, capacity := range []int{1000, 1 << 16} {
+		s := core.NewSink(core.SinkOptions{Capacity: capacity})
+		names := []string{"a", "a.b", "file.saved", "cache.hit", "error.timeout"}
+		for i := range 2 * capacity {
+			s.Raise(names[i%len(names)])
+		}
+		i := 0
+		raise := func() {
+			s.RaiseKey(names[i%len(names)], "key")
+			i++
+		}
+		wantAllocs(t, "raise without subscribers", 0, raise)
+
+		m := s.Monitor("error.*", time.Millisecond)
+		unlimited := s.Monitor("error.*", 0)
+		wantAllocs(t, "raise with monitors", 0, raise)
+
+		heard := 0
+		s.Subscribe("file.saved", func(core.Signal) { heard++ })
+		for i := range 100 {
+			s.Subscribe(fmt.Sprintf("other.%d.*", i), func(core.Signal) { t.Error("called") })
+		}
+		raise()
+		wantAllocs(t, "raise with an exact subscriber and 100 others", 0, raise)
+		if heard == 0 {
+			t.Error("the subscriber was not called")
+		}
+
+		c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil },
+			core.Options{Sink: s, CancelOn: "stop.*", DeferOn: "wait"}))
+		wantAllocs(t, "raise with gates", 0, raise)
+		c.Close()
+
+		s.Has("a*")
+		wantAllocs(t, "Has, exact", 0, func() { s.Has("a") })
+		wantAllocs(t, "Has, absent", 0, func() { s.Has("none") })
+		wantAllocs(t, "Has, pattern", 0, func() { s.Has("a*") })
+		wantAllocs(t, "Count, pattern", 0, func() { s.Count("a*") })
+		wantAllocs(t, "Monitor.Count", 0, func() { m.Count(); unlimited.Count() })
+		wantAllocs(t, "Monitor.Last", 0, func() { unlimited.Last() })
+		wantAllocs(t, "Monitor.Below", 0, func() { m.Below(3) })
+		wantAllocs(t, "Stats", 0, func() { s.Stats() })
+	}
+
+	aged := core.NewSink(core.SinkOptions{MaxAge: time.Hour})
+	aged.Raise("a")
+	wantAllocs(t, "Has with an age", 0, func() { aged.Has("a") })
+	wantAllocs(t, "raise with an age", 0, func() { aged.Raise("a") })
+}
+
+// Enqueue and run: one allocation, the operation.
+func TestRunAllocatesOnce(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	const n = 50_000
+	c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{MaxConcurrency: 8}))
+	defer c.Close()
+	ctx := context.Background()
+	run := func() {
+		for i := range n {
+			if _, err := c.Enqueue(ctx, i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run() // fills the window
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	run()
+	runtime.ReadMemStats(&after)
+	got := float64(after.Mallocs-before.Mallocs) / n
+	if got > 1.25 { // 1, and what starting a worker or waiting for room costs now and then
+		t.Errorf("got %.3f allocations per operation, want 1", got)
+	}
+	t.Logf("%.3f allocations per operation", got)
+}

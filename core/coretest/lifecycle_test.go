@@ -1,0 +1,571 @@
+package coretest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// recorder is a testing.TB that remembers failures instead of failing.
+type recorder struct {
+	testing.TB
+	mu       sync.Mutex
+	failures []string
+	cleanups []func()
+}
+
+func (r *recorder) Helper()           {}
+func (r *recorder) Cleanup(fn func()) { r.cleanups = append(r.cleanups, fn) }
+func (r *recorder) FailNow()          { runtime.Goexit() }
+func (r *recorder) Skip(...any)       { runtime.Goexit() }
+
+func (r *recorder) Error(args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, fmt.Sprint(args...))
+}
+
+func (r *recorder) Errorf(format string, args ...any) { r.Error(fmt.Sprintf(format, args...)) }
+
+func (r *recorder) Fatal(args ...any) {
+	r.Error(args...)
+	r.FailNow()
+}
+
+func (r *recorder) Fatalf(format string, args ...any) { r.Fatal(fmt.Sprintf(format, args...)) }
+
+func (r *recorder) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.failures, "\n")
+}
+
+// record runs fn with a recorder in the current bubble and returns what failed.
+func record(t *testing.T, fn func(testing.TB)) string {
+	r := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			for _, fn := range r.cleanups {
+				fn()
+			}
+		}()
+		fn(r)
+	}()
+	<-done
+	return r.text()
+}
+
+// sound makes a subject that keeps all promises.
+func sound(t testing.TB) Subject {
+	c, err := core.NewCoordinator(Run, core.Options{MaxConcurrency: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Subject{
+		Lifecycle: c,
+		Submit: func(ctx context.Context, body Body) error {
+			_, err := c.Enqueue(ctx, body)
+			return err
+		},
+		Pause: c.Pause, Resume: c.Resume, Sink: c.Sink(), Stats: c.Stats,
+	}
+}
+
+// broken overrides some of the methods of a sound subject.
+type broken struct {
+	core.Lifecycle
+	complete     func()
+	flush, drain func(context.Context) error
+	close        func() error
+}
+
+func (b *broken) Complete() {
+	if b.complete != nil {
+		b.complete()
+		return
+	}
+	b.Lifecycle.Complete()
+}
+
+func (b *broken) Flush(ctx context.Context) error {
+	if b.flush != nil {
+		return b.flush(ctx)
+	}
+	return b.Lifecycle.Flush(ctx)
+}
+
+func (b *broken) Drain(ctx context.Context) error {
+	if b.drain != nil {
+		return b.drain(ctx)
+	}
+	return b.Lifecycle.Drain(ctx)
+}
+
+func (b *broken) Close() error {
+	if b.close != nil {
+		return b.close()
+	}
+	return b.Lifecycle.Close()
+}
+
+// breakIt makes a factory of subjects that are sound but for what spoil does.
+func breakIt(spoil func(s *Subject, b *broken)) Factory {
+	return func(t testing.TB) Subject {
+		s := sound(t)
+		b := &broken{Lifecycle: s.Lifecycle}
+		s.Lifecycle = b
+		spoil(&s, b)
+		return s
+	}
+}
+
+// once returns a func that is nil the first time and then returns again's error.
+func once(first func() error, again error) func() error {
+	called := false
+	return func() error {
+		if called {
+			return again
+		}
+		called = true
+		return first()
+	}
+}
+
+var errTwice = errors.New("called twice")
+
+// brokenSubjects are subjects that break a promise each, and the case that must
+// notice.
+var brokenSubjects = []struct {
+	name    string
+	noticed string // name of the case
+	says    string // part of the failure
+	factory Factory
+}{{
+	"close twice fails", "close twice", "called twice",
+	breakIt(func(s *Subject, b *broken) { b.close = once(b.Lifecycle.Close, errTwice) }),
+}, {
+	"close of an unused one waits", "close unused", "Close took 1m0s",
+	breakIt(func(s *Subject, b *broken) {
+		b.close = func() error { time.Sleep(time.Minute); return b.Lifecycle.Close() }
+	}),
+}, {
+	"drain twice fails", "drain twice", "called twice",
+	breakIt(func(s *Subject, b *broken) {
+		again := once(func() error { return nil }, errTwice)
+		b.drain = func(ctx context.Context) error {
+			return errors.Join(b.Lifecycle.Drain(ctx), again())
+		}
+	}),
+}, {
+	"complete twice panics", "complete twice", "close of closed channel",
+	breakIt(func(s *Subject, b *broken) {
+		c := make(chan struct{})
+		b.complete = func() { close(c); b.Lifecycle.Complete() }
+	}),
+}, {
+	"drain after close fails", "any call after close", "Drain: got error",
+	breakIt(func(s *Subject, b *broken) {
+		closed := false
+		b.close = func() error { closed = true; return b.Lifecycle.Close() }
+		b.drain = func(ctx context.Context) error {
+			if closed {
+				return core.ErrClosed
+			}
+			return b.Lifecycle.Drain(ctx)
+		}
+	}),
+}, {
+	"a late item gets another error", "late item after complete", "Submit: got error late",
+	breakIt(func(s *Subject, b *broken) {
+		submit := s.Submit
+		s.Submit = func(ctx context.Context, body Body) error {
+			if submit(ctx, body) != nil {
+				return errors.New("late")
+			}
+			return nil
+		}
+	}),
+}, {
+	"drain leaves the intake open", "late item after drain", "Submit: got error <nil>",
+	breakIt(func(s *Subject, b *broken) { b.drain = b.Lifecycle.Flush }),
+}, {
+	"drain does not wait", "drain waits", "Drain returned <nil>, want it to wait",
+	breakIt(func(s *Subject, b *broken) {
+		b.drain = func(context.Context) error { b.Lifecycle.Complete(); return nil }
+	}),
+}, {
+	"a second drain does not wait", "drain from many goroutines", "want it to wait",
+	breakIt(func(s *Subject, b *broken) {
+		var once sync.Once
+		b.drain = func(ctx context.Context) (err error) {
+			var first bool
+			once.Do(func() { first = true })
+			if first {
+				return b.Lifecycle.Drain(ctx)
+			}
+			return nil
+		}
+	}),
+}, {
+	"drain does not heed its context", "deadline passes during drain", "Drain: it did not return within 24h0m0s",
+	breakIt(func(s *Subject, b *broken) {
+		b.drain = func(ctx context.Context) error { return b.Lifecycle.Drain(context.WithoutCancel(ctx)) }
+	}),
+}, {
+	"drain returns not the cause", "deadline passes during drain", "want out of patience",
+	breakIt(func(s *Subject, b *broken) {
+		b.drain = func(ctx context.Context) error {
+			if b.Lifecycle.Drain(ctx) != nil {
+				return ctx.Err()
+			}
+			return nil
+		}
+	}),
+}, {
+	"a drain that gives up cancels", "deadline passes during drain", "the body was ended by a Drain that gave up",
+	breakIt(func(s *Subject, b *broken) {
+		b.drain = func(ctx context.Context) error {
+			err := b.Lifecycle.Drain(ctx)
+			if err != nil {
+				b.Lifecycle.Close()
+			}
+			return err
+		}
+	}),
+}, {
+	"a flush that gives up closes the intake", "deadline passes during flush", "coordinator is closed",
+	breakIt(func(s *Subject, b *broken) { b.flush = b.Lifecycle.Drain }),
+}, {
+	"flush closes the intake", "flush leaves the intake open", "coordinator is closed",
+	breakIt(func(s *Subject, b *broken) { b.flush = b.Lifecycle.Drain }),
+}, {
+	"flushes share one generation", "flushes overlap", "late Flush returned <nil>",
+	breakIt(func(s *Subject, b *broken) {
+		var mu sync.Mutex
+		var current chan struct{}
+		b.flush = func(ctx context.Context) error {
+			mu.Lock()
+			wait := current
+			if wait == nil {
+				wait = make(chan struct{})
+				current = wait
+				go func() {
+					b.Lifecycle.Flush(context.Background())
+					mu.Lock()
+					current = nil
+					mu.Unlock()
+					close(wait)
+				}()
+			}
+			mu.Unlock()
+			<-wait
+			return nil
+		}
+	}),
+}, {
+	"close does not wait", "close cancels what runs", "while a body was still running",
+	breakIt(func(s *Subject, b *broken) {
+		b.close = func() error { go b.Lifecycle.Close(); return nil }
+	}),
+}, {
+	"close cancels with another cause", "close cancels what runs", "ended with the cause context canceled",
+	breakIt(func(s *Subject, b *broken) {
+		submit := s.Submit
+		s.Submit = func(ctx context.Context, body Body) error {
+			return submit(ctx, func(ctx context.Context) error {
+				inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+				defer context.AfterFunc(ctx, cancel)()
+				return body(inner)
+			})
+		}
+	}),
+}, {
+	"a second close does not wait", "close from many goroutines", "Close returned <nil>, want it to wait",
+	breakIt(func(s *Subject, b *broken) {
+		var once sync.Once
+		b.close = func() error {
+			var first bool
+			once.Do(func() { first = true })
+			if first {
+				return b.Lifecycle.Close()
+			}
+			return nil
+		}
+	}),
+}, {
+	"close does not end a drain", "close while draining", "Drain: it did not return",
+	breakIt(func(s *Subject, b *broken) {
+		b.drain = func(ctx context.Context) error {
+			err := b.Lifecycle.Drain(ctx)
+			time.Sleep(2 * patience)
+			return err
+		}
+	}),
+}, {
+	"a flush ended by close fails", "close while flushing", "Flush: got error ephemeral: coordinator is closed",
+	breakIt(func(s *Subject, b *broken) {
+		b.flush = func(ctx context.Context) error { b.Lifecycle.Flush(ctx); return core.ErrClosed }
+	}),
+}, {
+	"an item waits for the close", "item while closing", "Submit: it did not return",
+	breakIt(func(s *Subject, b *broken) {
+		submit := s.Submit
+		s.Submit = func(ctx context.Context, body Body) error {
+			err := submit(ctx, body)
+			if err != nil {
+				time.Sleep(2 * patience)
+			}
+			return err
+		}
+	}),
+}, {
+	"accepted items run after close", "items wait for room while closing", "bodies were started after Close",
+	breakIt(func(s *Subject, b *broken) {
+		submit := s.Submit
+		s.Submit = func(ctx context.Context, body Body) error {
+			return submit(ctx, func(ctx context.Context) error {
+				err := body(ctx)
+				time.AfterFunc(time.Second, func() { body(ctx) })
+				return err
+			})
+		}
+	}),
+}, {
+	"close from a body waits for itself", "close from a body", "Close from a body: it did not return",
+	breakIt(func(s *Subject, b *broken) {
+		var running sync.WaitGroup
+		submit := s.Submit
+		s.Submit = func(ctx context.Context, body Body) error {
+			return submit(ctx, func(ctx context.Context) error {
+				running.Add(1)
+				defer running.Done()
+				return body(ctx)
+			})
+		}
+		b.close = func() error {
+			idle := make(chan struct{})
+			go func() { running.Wait(); close(idle) }()
+			select {
+			case <-idle:
+			case <-time.After(2 * patience): // so that the test ends
+			}
+			return b.Lifecycle.Close()
+		}
+	}),
+}, {
+	"complete from a body panics", "complete from a body", "the books",
+	breakIt(func(s *Subject, b *broken) {
+		b.complete = func() { b.Lifecycle.Complete(); panic("from a body") }
+		stats := s.Stats
+		s.Stats = func() core.Stats { // and the accounts are wrong
+			st := stats()
+			st.Enqueued += st.Failed
+			return st
+		}
+	}),
+}, {
+	"drain from a body gives up", "drain from a body", "context deadline exceeded, want ephemeral: operation would wait for itself",
+	breakIt(func(s *Subject, b *broken) {
+		b.drain = func(ctx context.Context) error {
+			if core.OperationFrom(ctx) != nil {
+				return context.DeadlineExceeded
+			}
+			return b.Lifecycle.Drain(ctx)
+		}
+	}),
+}, {
+	"drain from a body closes the intake", "drain from a body", "Submit: got error",
+	breakIt(func(s *Subject, b *broken) {
+		b.drain = func(ctx context.Context) error {
+			b.Lifecycle.Complete()
+			return b.Lifecycle.Drain(ctx)
+		}
+	}),
+}, {
+	"flush from a body returns", "flush from a body", "got error <nil>, want ephemeral: operation would wait for itself",
+	breakIt(func(s *Subject, b *broken) {
+		b.flush = func(ctx context.Context) error {
+			if err := b.Lifecycle.Flush(ctx); err != core.ErrWouldDeadlock {
+				return err
+			}
+			return nil
+		}
+	}),
+}, {
+	"close from a handler fails", "close from a handler", "Close from a handler: got error called twice",
+	breakIt(func(s *Subject, b *broken) {
+		b.close = once(b.Lifecycle.Close, errTwice)
+		s.Sink.Subscribe("coretest.close", func(core.Signal) { b.close() })
+	}),
+}, {
+	"close from a handler waits for bodies", "close from a handler, beside a body", "Raise: it did not return",
+	breakIt(func(s *Subject, b *broken) {
+		b.close = func() error {
+			b.Lifecycle.Close()
+			return b.Lifecycle.Flush(context.Background())
+		}
+	}),
+}, {
+	"drain while paused fails", "drain while paused", "Drain with a deadline: got error paused",
+	breakIt(func(s *Subject, b *broken) {
+		paused := false
+		pause, resume := s.Pause, s.Resume
+		s.Pause = func() { paused = true; pause() }
+		s.Resume = func() { paused = false; resume() }
+		b.drain = func(ctx context.Context) error {
+			if paused {
+				return errors.New("paused")
+			}
+			return b.Lifecycle.Drain(ctx)
+		}
+	}),
+}, {
+	"close while paused runs what waits", "close while paused", "a body was run after Close",
+	breakIt(func(s *Subject, b *broken) {
+		b.close = func() error {
+			s.Resume()
+			b.Lifecycle.Drain(context.Background())
+			return b.Lifecycle.Close()
+		}
+	}),
+}, {
+	"a panic ends everything", "bodies fail and panic", "did not return",
+	breakIt(func(s *Subject, b *broken) {
+		died := false
+		submit := s.Submit
+		s.Submit = func(ctx context.Context, body Body) error {
+			if died {
+				return nil
+			}
+			return submit(ctx, func(ctx context.Context) error {
+				defer func() {
+					if r := recover(); r != nil {
+						died = true
+						panic(r)
+					}
+				}()
+				return body(ctx)
+			})
+		}
+		b.flush = func(ctx context.Context) error {
+			err := b.Lifecycle.Flush(ctx)
+			if died {
+				time.Sleep(2 * patience)
+			}
+			return err
+		}
+	}),
+}, {
+	"under load an answer is odd", "everything at once", "got error odd",
+	breakIt(func(s *Subject, b *broken) {
+		b.flush = func(ctx context.Context) error {
+			if err := b.Lifecycle.Flush(ctx); err != nil && core.OperationFrom(ctx) == nil && err != core.ErrWouldDeadlock {
+				return errors.New("odd")
+			}
+			return core.ErrWouldDeadlock
+		}
+	}),
+}}
+
+func TestSuiteNoticesBrokenSubjects(t *testing.T) {
+	cases := make(map[string]lifecycleCase)
+	unproven := make(map[string]bool)
+	for _, c := range lifecycleCases {
+		cases[c.name] = c
+		unproven[c.name] = true
+	}
+	for _, b := range brokenSubjects {
+		delete(unproven, b.noticed)
+		t.Run(b.name, func(t *testing.T) {
+			c, ok := cases[b.noticed]
+			if !ok {
+				t.Fatalf("there is no case %q", b.noticed)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				got := record(t, func(t testing.TB) { c.run(t, b.factory) })
+				time.Sleep(3 * patience) // what hangs on purpose ends
+				if !strings.Contains(got, b.says) || !strings.Contains(got, "rule: "+c.rule) {
+					t.Errorf("the failure says\n%s\nwant it to contain %q and the rule %q", got, b.says, c.rule)
+				}
+			})
+		})
+	}
+	for name := range unproven {
+		t.Errorf("no broken subject proves that the case %q can fail", name)
+	}
+}
+
+func TestSuitePassesSoundSubject(t *testing.T) {
+	for _, c := range lifecycleCases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if got := record(t, func(t testing.TB) { c.run(t, sound) }); got != "" {
+					t.Errorf("got failures of a sound subject:\n%s", got)
+				}
+			})
+		})
+	}
+}
+
+// A subject that offers only what is required is tested by the other cases.
+func TestSuiteSkipsWhatIsNotOffered(t *testing.T) {
+	bare := func(t testing.TB) Subject {
+		s := sound(t)
+		return Subject{Lifecycle: s.Lifecycle, Submit: s.Submit}
+	}
+	RunLifecycle(t, bare)
+}
+
+// A goroutine left behind fails its case by the bubble's own means.
+func TestSuiteNoticesGoroutineLeft(t *testing.T) {
+	stop := make(chan struct{})
+	defer close(stop)
+	leaky := func(t testing.TB) Subject {
+		s := sound(t)
+		inBubble := make(chan struct{})
+		go func() { <-inBubble }()
+		return s
+	}
+	var got any
+	func() {
+		defer func() { got = recover() }()
+		synctest.Test(t, func(t *testing.T) {
+			record(t, func(t testing.TB) { lifecycleCases[0].run(t, leaky) })
+		})
+	}()
+	if text := fmt.Sprint(got); !strings.Contains(text, "blocked goroutines remain") {
+		t.Errorf("got %v, want the bubble to report a goroutine that remains", got)
+	}
+}
+
+func TestSubjectNeedsSubmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := record(t, func(t testing.TB) {
+			lifecycleCases[0].run(t, func(testing.TB) Subject { return Subject{} })
+		})
+		if want := "a Subject needs a Lifecycle and Submit"; !strings.Contains(got, want) {
+			t.Errorf("got %q, want it to contain %q", got, want)
+		}
+	})
+}
+
+func TestCheckBooks(t *testing.T) {
+	if err := CheckBooks(core.Stats{Enqueued: 7, Pending: 1, Running: 1, Succeeded: 1, Failed: 1, Cancelled: 1, Refused: 1, Dropped: 1}); err != nil {
+		t.Errorf("got %v for books that balance", err)
+	}
+	for _, s := range []core.Stats{{Enqueued: 1}, {Running: 1}, {Enqueued: 0, Pending: -1, Running: 1}} {
+		if CheckBooks(s) == nil {
+			t.Errorf("got no error for %v", s)
+		}
+	}
+}

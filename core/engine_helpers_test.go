@@ -1,0 +1,159 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// bubble runs a test in a synctest bubble: time is the bubble's, and a goroutine
+// left behind is a failure.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, test)
+}
+
+// bodies makes a coordinator whose items are bodies.
+func bodies(t testing.TB, opts core.Options) *core.Coordinator[coretest.Body] {
+	t.Helper()
+	return coordinator(t, coretest.Run, opts)
+}
+
+func coordinator[T any](t testing.TB, work core.Work[T], opts core.Options) *core.Coordinator[T] {
+	t.Helper()
+	c, err := core.NewCoordinator(work, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// enqueue enqueues an item that must be accepted.
+func enqueue[T any](t testing.TB, c *core.Coordinator[T], item T) core.OperationID {
+	t.Helper()
+	id, err := c.TryEnqueue(item)
+	if err != nil || id == 0 {
+		t.Fatalf("TryEnqueue: got id %d and error %v, want it to be accepted", id, err)
+	}
+	return id
+}
+
+// gate is a body that runs until it is opened, deaf to cancellation.
+type gate struct {
+	opened chan struct{}
+	once   sync.Once
+}
+
+func newGate() *gate { return &gate{opened: make(chan struct{})} }
+
+func (g *gate) body(context.Context) error {
+	<-g.opened
+	return nil
+}
+
+func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
+
+func quick(context.Context) error { return nil }
+
+func untilCancelled(ctx context.Context) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+var errOnPurpose = errors.New("failed on purpose")
+
+func raise(name string) coretest.Body {
+	return func(ctx context.Context) error {
+		core.OperationFrom(ctx).Raise(name)
+		return nil
+	}
+}
+
+// journal notes what happens, in order.
+type journal struct {
+	mu      sync.Mutex
+	entries []string
+}
+
+func (j *journal) note(entry string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = append(j.entries, entry)
+}
+
+func (j *journal) noting(entry string) coretest.Body {
+	return func(context.Context) error {
+		j.note(entry)
+		return nil
+	}
+}
+
+func (j *journal) check(t testing.TB, want ...string) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !slices.Equal(j.entries, want) {
+		t.Errorf("what happened:\n got %q\nwant %q", j.entries, want)
+	}
+	j.entries = nil
+}
+
+func checkError(t testing.TB, what string, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("%s: got error %v, want %v", what, got, want)
+	}
+}
+
+func checkStatus[T any](t testing.TB, c *core.Coordinator[T], id core.OperationID, want core.Status) core.Snapshot {
+	t.Helper()
+	s, ok := c.Lookup(id)
+	if !ok {
+		t.Errorf("operation %d: not found, want it %v", id, want)
+	} else if s.Status != want {
+		t.Errorf("operation %d: got %v with error %v, want %v", id, s.Status, s.Err, want)
+	}
+	return s
+}
+
+func checkGone[T any](t testing.TB, c *core.Coordinator[T], id core.OperationID) {
+	t.Helper()
+	if s, ok := c.Lookup(id); ok {
+		t.Errorf("operation %d: found, %v, want it gone from the window", id, s.Status)
+	}
+}
+
+func checkEqual[V comparable](t testing.TB, what string, got, want V) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func checkSlice[V comparable](t testing.TB, what string, got, want []V) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n got %v\nwant %v", what, got, want)
+	}
+}
+
+func checkRefusal(t testing.TB, err error, signal string) {
+	t.Helper()
+	refused, ok := errors.AsType[*core.RefusedError](err)
+	if !ok {
+		t.Errorf("got error %v, want a RefusedError", err)
+	} else if refused.Signal.Name != signal {
+		t.Errorf("refused because of signal %q, want %q", refused.Signal.Name, signal)
+	}
+}
+
+func closeDown[T any](t testing.TB, c *core.Coordinator[T]) {
+	t.Helper()
+	checkError(t, "Close", c.Close(), nil)
+}

@@ -1,0 +1,930 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// The engine beside a model of it that is dull and obviously right: slices, one
+// goroutine, nothing clever. Both are given the same random calls, and after every
+// call, when all has come to rest, they must show the same.
+func TestEngineModel(t *testing.T) {
+	const perSeed = 500
+	steps := 800_000
+	if raceEnabled {
+		steps /= 25
+	}
+	for seed := range uint64(steps / perSeed) {
+		synctest.Test(t, func(t *testing.T) {
+			d := newModelDriver(t, seed)
+			for range perSeed {
+				d.step()
+			}
+			d.finish()
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// modelOp is an operation as the model knows it.
+type modelOp struct {
+	n      int // the item
+	id     core.OperationID
+	status core.Status
+
+	enqueued, started, finished time.Time
+
+	cancelling bool
+	stubborn   bool // its body does not heed its context
+	pins       int
+	aside      bool
+	evicted    bool
+	command    chan func(ctx context.Context) error
+}
+
+func (o *modelOp) String() string { return fmt.Sprintf("#%d(id %d)", o.n, o.id) }
+
+// modelFact is a signal that gates heed.
+type modelFact struct {
+	name    string
+	owner   *modelOp
+	held    bool
+	expires time.Time // zero: does not
+	order   int
+	release func()
+}
+
+type modelCall struct {
+	what     string
+	op       *modelOp // of an Enqueue or Do
+	cancel   context.CancelFunc
+	do       bool
+	waitsFor []*modelOp // of a Flush, Drain or Close
+	drains   bool
+	closes   bool
+	returned bool // in the model
+	wantErr  func(error) bool
+
+	mu   sync.Mutex // guards what the real call did
+	done bool
+	id   core.OperationID
+	err  error
+}
+
+type modelDriver struct {
+	t      *testing.T
+	seed   uint64
+	random *rand.Rand
+	log    []string
+
+	opts    core.Options
+	sinkAge time.Duration
+	sink    *core.Sink
+	c       *core.Coordinator[*modelOp]
+	items   int
+	calls   []*modelCall
+	unpins  []modelPin
+
+	mu        sync.Mutex
+	over      chan struct{} // closed on failure: all bodies end
+	started   []*modelOp    // really, since the last look
+	ids       map[*modelOp]core.OperationID
+	finalized map[core.OperationID]int
+
+	// The model.
+	limit                                          int
+	paused, completed, closing, closed             bool
+	waiting                                        []*modelOp
+	pending, running, tracked, aside               []*modelOp
+	shouldStart                                    []*modelOp // since the last look
+	all                                            []*modelOp // accepted
+	facts                                          []*modelFact
+	order                                          int
+	deferSince                                     time.Time
+	deferring                                      bool
+	rejected                                       uint64
+	succeeded, failed, cancelled, refused, dropped uint64
+	forced                                         uint64
+	evictions                                      int
+}
+
+type modelPin struct {
+	op    *modelOp
+	unpin func()
+}
+
+var errModelCause = errors.New("cancelled by the model")
+
+func newModelDriver(t *testing.T, seed uint64) *modelDriver {
+	d := &modelDriver{
+		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)),
+		over:      make(chan struct{}),
+		finalized: make(map[core.OperationID]int),
+		ids:       make(map[*modelOp]core.OperationID),
+	}
+	pick := func(values ...int) int { return values[d.random.IntN(len(values))] }
+	d.limit = pick(1, 1, 2, 3, 8)
+	d.opts = core.Options{
+		MaxConcurrency: d.limit,
+		MaxQueued:      pick(1, 2, 3, 10, 100),
+		MaxTracked:     pick(-1, 1, 2, 5, 50),
+		MaxAge:         time.Duration(pick(-1, -1, 10, 60)) * time.Second,
+		DropOldest:     d.random.IntN(5) == 0,
+		EchoCapacity:   pick(-1, 1, 20),
+		CancelOn:       "stop",
+		DeferOn:        "wait",
+		MaxDefer:       time.Duration(pick(-1, 1, 5, 30)) * time.Second,
+	}
+	if d.random.IntN(2) == 0 {
+		d.opts.ResumeOn, d.opts.MaxDefer = "go", -1
+	}
+	if d.opts.MaxAge > 0 {
+		d.sinkAge = time.Duration(pick(0, 3, 20)) * time.Second
+	}
+	d.sink = core.NewSink(core.SinkOptions{MaxAge: d.sinkAge, Capacity: pick(1, 4, 1000)})
+	d.opts.Sink = d.sink
+	var err error
+	if d.c, err = core.NewCoordinator(d.body, d.opts); err != nil {
+		t.Fatal(err)
+	}
+	d.opts.MaxTracked, d.opts.MaxAge = max(0, d.opts.MaxTracked), max(0, d.opts.MaxAge)
+	d.c.OnFinalized(func(s core.Snapshot) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.finalized[s.ID]++
+	})
+	return d
+}
+
+func (d *modelDriver) body(ctx context.Context, o *modelOp) error {
+	d.mu.Lock()
+	d.started = append(d.started, o)
+	d.ids[o] = core.OperationFrom(ctx).ID()
+	d.mu.Unlock()
+	cancelled := ctx.Done()
+	if o.stubborn {
+		cancelled = nil
+	}
+	for {
+		select {
+		case command := <-o.command:
+			if err := command(ctx); err != errGoOn {
+				return err
+			}
+		case <-cancelled:
+			return ctx.Err()
+		case <-d.over:
+			return nil
+		}
+	}
+}
+
+// errGoOn is what a command returns that does not end its body.
+var errGoOn = errors.New("go on")
+
+func (d *modelDriver) newItem() *modelOp {
+	d.items++
+	return &modelOp{n: d.items, stubborn: d.random.IntN(4) == 0, command: make(chan func(context.Context) error)}
+}
+
+func (d *modelDriver) logf(format string, args ...any) {
+	d.log = append(d.log, time.Now().Format("05.000 ")+fmt.Sprintf(format, args...))
+}
+
+func (d *modelDriver) fatalf(format string, args ...any) {
+	d.t.Helper()
+	close(d.over)
+	d.c.Close()
+	d.t.Fatalf("seed %d, options %+v:\n%s\nafter\n  %s", d.seed, d.opts, fmt.Sprintf(format, args...),
+		strings.Join(d.log[max(0, len(d.log)-200):], "\n  "))
+}
+
+// step makes one random call, on both sides, and compares.
+func (d *modelDriver) step() {
+	r := d.random
+	any := func(list []*modelOp) *modelOp {
+		if len(list) == 0 {
+			return nil
+		}
+		return list[r.IntN(len(list))]
+	}
+	recent := func() *modelOp {
+		if len(d.all) == 0 {
+			return nil
+		}
+		o := d.all[max(0, len(d.all)-1-r.IntN(20))]
+		if o.id == 0 {
+			return nil // of a Do, and not started: nobody knows its id
+		}
+		return o
+	}
+	switch n := r.IntN(1000); {
+	case n < 180:
+		d.tryEnqueue()
+	case n < 330:
+		d.enqueue(r.IntN(4) == 0)
+	case n < 370: // the context of an Enqueue or Do ends
+		if len(d.calls) > 0 {
+			d.giveUp(d.calls[r.IntN(len(d.calls))])
+		}
+	case n < 640:
+		if o := any(d.running); o != nil {
+			d.end(o)
+		}
+	case n < 680:
+		if o := recent(); o != nil {
+			d.cancel(o)
+		}
+	case n < 720:
+		if o := recent(); o != nil {
+			d.pin(o)
+		}
+	case n < 760:
+		if len(d.unpins) > 0 {
+			i := r.IntN(len(d.unpins))
+			d.unpin(d.unpins[i])
+			if r.IntN(5) > 0 { // else once more, later
+				d.unpins = slices.Delete(d.unpins, i, i+1)
+			}
+		}
+	case n < 775:
+		if o := recent(); o != nil {
+			d.evict(o)
+		}
+	case n < 790:
+		d.logf("pause")
+		d.c.Pause()
+		d.paused = true
+	case n < 815:
+		d.logf("resume")
+		d.c.Resume()
+		d.paused = false
+	case n < 845:
+		d.limit = 1 + r.IntN(8)
+		d.logf("set limit %d", d.limit)
+		if err := d.c.SetMaxConcurrency(d.limit); err != nil {
+			d.fatalf("SetMaxConcurrency: %v", err)
+		}
+	case n < 855:
+		d.raise("stop")
+	case n < 870:
+		d.raise("wait")
+	case n < 880:
+		d.raise("go")
+	case n < 905:
+		d.retract([]string{"stop", "wait", "go", "*"}[r.IntN(4)])
+	case n < 915:
+		d.release()
+	case n < 918: // chatter does not open gates
+		for range 5 {
+			d.sink.Raise("chatter")
+		}
+	case n < 970:
+		d.advance(time.Duration(r.IntN(4000)+1) * time.Millisecond * time.Duration(1+r.IntN(3)))
+	case n < 995:
+		d.flush()
+	case n < 996 && r.IntN(3) == 0:
+		d.drain()
+	case n < 997 && r.IntN(4) == 0:
+		d.close()
+	}
+	d.compare()
+}
+
+// --- the calls
+
+func (d *modelDriver) standing(name string) (newest *modelFact) {
+	for _, f := range d.facts {
+		if f.name == name {
+			newest = f
+		}
+	}
+	return newest
+}
+
+// refusal is what a new item meets at the door, "" if it is let in or may wait.
+func (d *modelDriver) refusal() (reason string, isIt func(error) bool) {
+	switch {
+	case d.completed:
+		return "closed", func(err error) bool {
+			return errors.Is(err, core.ErrClosed)
+		}
+	case d.standing("stop") != nil:
+		return "refused", func(err error) bool {
+			var r *core.RefusedError
+			return errors.As(err, &r) && r.Signal.Name == "stop"
+		}
+	}
+	return "", nil
+}
+
+func (d *modelDriver) isFull() bool {
+	return len(d.waiting) > 0 || len(d.pending) >= d.opts.MaxQueued
+}
+
+func (d *modelDriver) accept(o *modelOp) {
+	o.status, o.enqueued = core.StatusPending, time.Now()
+	d.pending = append(d.pending, o)
+	d.all = append(d.all, o)
+}
+
+func (d *modelDriver) dropOldest() {
+	o := d.pending[0]
+	d.pending = d.pending[1:]
+	d.dropped++
+	d.retire(o, core.StatusDropped)
+}
+
+func (d *modelDriver) tryEnqueue() {
+	o := d.newItem()
+	d.logf("try %v", o)
+	id, err := d.c.TryEnqueue(o)
+	o.id = id
+	_, want := d.refusal()
+	if want == nil && d.isFull() {
+		if d.opts.DropOldest {
+			d.dropOldest()
+		} else {
+			want = func(err error) bool { return errors.Is(err, core.ErrFull) }
+		}
+	}
+	switch {
+	case want != nil:
+		d.rejected++
+		if !want(err) || id != 0 {
+			d.fatalf("TryEnqueue: got id %d and error %v", id, err)
+		}
+	case err != nil || id == 0:
+		d.fatalf("TryEnqueue: got id %d and error %v, want it to be accepted", id, err)
+	default:
+		d.accept(o)
+	}
+}
+
+func (d *modelDriver) enqueue(do bool) {
+	o := d.newItem()
+	ctx, cancel := context.WithCancel(context.Background())
+	call := &modelCall{what: "Enqueue of " + o.String(), op: o, cancel: cancel, do: do}
+	if do {
+		call.what = "Do of " + o.String()
+	}
+	d.logf("%s", call.what)
+	reason, want := d.refusal()
+	switch {
+	case reason != "":
+		d.rejected++
+		call.returned, call.wantErr = true, want
+	case d.isFull() && !d.opts.DropOldest:
+		o.enqueued = time.Now()
+		d.waiting = append(d.waiting, o)
+	default:
+		if d.isFull() {
+			d.dropOldest()
+		}
+		d.accept(o)
+		call.returned = !do
+	}
+	d.start(call, func() (core.OperationID, error) {
+		if do {
+			return 0, d.c.Do(ctx, o)
+		}
+		return d.c.Enqueue(ctx, o)
+	})
+}
+
+func (d *modelDriver) start(call *modelCall, fn func() (core.OperationID, error)) {
+	d.calls = append(d.calls, call)
+	go func() {
+		id, err := fn()
+		call.mu.Lock()
+		call.done, call.id, call.err = true, id, err
+		call.mu.Unlock()
+	}()
+}
+
+func (d *modelDriver) giveUp(call *modelCall) {
+	if call.op == nil || call.returned {
+		return
+	}
+	d.logf("the context of the %s ends", call.what)
+	call.cancel()
+	call.returned = true
+	call.wantErr = func(err error) bool { return errors.Is(err, context.Canceled) }
+	if i := slices.Index(d.waiting, call.op); i >= 0 {
+		d.waiting = slices.Delete(d.waiting, i, i+1)
+		d.rejected++
+	} else {
+		d.cancelOp(call.op)
+	}
+}
+
+func (d *modelDriver) end(o *modelOp) {
+	status, how := core.StatusFailed, "fails"
+	command := func(context.Context) error { return errors.New("failed on purpose") }
+	switch n := d.random.IntN(20); {
+	case n < 10:
+		status, how = core.StatusSucceeded, "succeeds"
+		command = func(context.Context) error { return nil }
+	case n < 13:
+		how = "panics"
+		command = func(context.Context) error { panic("panicked on purpose") }
+	case n < 16:
+		how = "ends its goroutine"
+		command = func(context.Context) error { runtime.Goexit(); return nil }
+	case n < 17 && d.sinkAge == 0 && d.opts.MaxAge == 0:
+		name := []string{"stop", "wait", "go"}[d.random.IntN(3)]
+		d.logf("%v raises %s", o, name)
+		o.command <- func(ctx context.Context) error { core.OperationFrom(ctx).Raise(name); return errGoOn }
+		d.addFact(&modelFact{name: name, owner: o})
+		return
+	case n < 18 && d.sinkAge == 0 && d.opts.MaxAge == 0:
+		name := []string{"stop", "wait", "go"}[d.random.IntN(3)]
+		d.logf("%v retracts all %s", o, name)
+		o.command <- func(ctx context.Context) error { core.OperationFrom(ctx).RetractMatching(name); return errGoOn }
+		d.dropFacts(func(f *modelFact) bool { return f.owner == o && f.name == name })
+		return
+	}
+	d.logf("%v %s", o, how)
+	o.command <- command
+	d.endOp(o, status)
+}
+
+func (d *modelDriver) endOp(o *modelOp, status core.Status) {
+	i := slices.Index(d.running, o)
+	d.running = slices.Delete(d.running, i, i+1)
+	switch {
+	case status == core.StatusSucceeded:
+		d.succeeded++
+	case o.cancelling:
+		status = core.StatusCancelled
+		d.cancelled++
+	default:
+		d.failed++
+	}
+	d.retire(o, status)
+}
+
+func (d *modelDriver) cancel(o *modelOp) {
+	d.logf("cancel %v", o)
+	want := o.status&(core.StatusPending|core.StatusRunning) != 0
+	if got := d.c.Cancel(o.id, errModelCause); got != want {
+		d.fatalf("Cancel(%v): got %t, want %t", o, got, want)
+	}
+	d.cancelOp(o)
+}
+
+func (d *modelDriver) cancelOp(o *modelOp) {
+	switch o.status {
+	case core.StatusPending:
+		i := slices.Index(d.pending, o)
+		d.pending = slices.Delete(d.pending, i, i+1)
+		d.cancelled++
+		d.retire(o, core.StatusCancelled)
+	case core.StatusRunning:
+		o.cancelling = true
+		if !o.stubborn {
+			d.endOp(o, core.StatusFailed)
+		}
+	}
+}
+
+func (d *modelDriver) known(o *modelOp) bool { return o.status != 0 && !o.evicted }
+
+func (d *modelDriver) pinned() (n int) {
+	for _, o := range d.all {
+		if o.pins > 0 && !o.evicted {
+			n++
+		}
+	}
+	return n
+}
+
+func (d *modelDriver) pin(o *modelOp) {
+	d.logf("pin %v", o)
+	want := d.known(o) && (o.pins > 0 || d.pinned() < d.opts.MaxTracked)
+	unpin, got := d.c.Pin(o.id)
+	if got != want {
+		d.fatalf("Pin(%v): got %t, want %t", o, got, want)
+	}
+	if got {
+		o.pins++
+		d.unpins = append(d.unpins, modelPin{o, d.unpinner(o, unpin)})
+	}
+}
+
+// unpinner unpins on both sides; the second time only the real one is called,
+// because that must not matter.
+func (d *modelDriver) unpinner(o *modelOp, unpin func()) func() {
+	done := false
+	return func() {
+		unpin()
+		if done || o.evicted {
+			return
+		}
+		done = true
+		if o.pins--; o.pins == 0 && o.aside {
+			i := slices.Index(d.aside, o)
+			d.aside = slices.Delete(d.aside, i, i+1)
+			d.forget(o)
+		}
+	}
+}
+
+func (d *modelDriver) unpin(p modelPin) {
+	d.logf("unpin %v", p.op)
+	p.unpin()
+}
+
+func (d *modelDriver) evict(o *modelOp) {
+	d.logf("evict %v", o)
+	want := d.known(o) && o.status&core.StatusFinished != 0
+	if got := d.c.Evict(o.id); got != want {
+		d.fatalf("Evict(%v): got %t, want %t", o, got, want)
+	}
+	if !want {
+		return
+	}
+	if i := slices.Index(d.tracked, o); i >= 0 {
+		d.tracked = slices.Delete(d.tracked, i, i+1)
+	} else {
+		i := slices.Index(d.aside, o)
+		d.aside = slices.Delete(d.aside, i, i+1)
+	}
+	d.forget(o)
+}
+
+func (d *modelDriver) raise(name string) {
+	f := &modelFact{name: name}
+	switch d.random.IntN(3) {
+	case 0:
+		lease := time.Duration(d.random.IntN(3)*5) * time.Second
+		d.logf("hold %s for %v", name, lease)
+		f.held, f.release = true, d.sink.Hold(name, "", lease)
+		if lease > 0 {
+			f.expires = time.Now().Add(lease)
+		}
+	default:
+		d.logf("raise %s", name)
+		d.sink.Raise(name)
+		if d.sinkAge > 0 {
+			f.expires = time.Now().Add(d.sinkAge)
+		}
+	}
+	d.addFact(f)
+}
+
+func (d *modelDriver) retract(pattern string) {
+	d.logf("retract %s", pattern)
+	d.sink.Retract(pattern)
+	d.dropFacts(func(f *modelFact) bool { return f.owner == nil && !f.held && core.Match(pattern, f.name) })
+}
+
+func (d *modelDriver) release() {
+	for _, f := range d.facts {
+		if f.held {
+			d.logf("release %s", f.name)
+			f.release()
+			f.release()
+			d.dropFacts(func(g *modelFact) bool { return g == f })
+			return
+		}
+	}
+}
+
+func (d *modelDriver) unfinished() []*modelOp {
+	return slices.Concat(d.pending, d.running)
+}
+
+func (d *modelDriver) flush() {
+	d.logf("flush")
+	d.wait(&modelCall{what: "Flush", waitsFor: d.unfinished()}, func() error { return d.c.Flush(context.Background()) })
+}
+
+func (d *modelDriver) wait(call *modelCall, fn func() error) {
+	d.start(call, func() (core.OperationID, error) { return 0, fn() })
+}
+
+func (d *modelDriver) complete() {
+	d.completed = true
+	d.rejected += uint64(len(d.waiting))
+	for _, o := range d.waiting {
+		for _, call := range d.calls {
+			if call.op == o {
+				call.returned, call.wantErr = true, func(err error) bool { return errors.Is(err, core.ErrClosed) }
+			}
+		}
+	}
+	d.waiting = nil
+}
+
+func (d *modelDriver) drain() {
+	d.logf("drain")
+	call := &modelCall{what: "Drain", waitsFor: d.unfinished()}
+	d.complete()
+	d.wait(call, func() error { return d.c.Drain(context.Background()) })
+}
+
+func (d *modelDriver) close() {
+	// Of several bodies that Close cancels, nobody can say which ends first, so
+	// that what is in the window could not be compared. Leave it just one.
+	d.c.Pause()
+	d.paused = true
+	obedient := func(o *modelOp) bool { return !o.stubborn }
+	for i := slices.IndexFunc(d.running, obedient); i >= 0 && slices.ContainsFunc(d.running[i+1:], obedient); i = slices.IndexFunc(d.running, obedient) {
+		d.cancel(d.running[i])
+		d.compare()
+	}
+	d.logf("close")
+	d.complete()
+	call := &modelCall{what: "Close", waitsFor: slices.Clone(d.running)}
+	if !d.closing {
+		d.closing = true
+		for len(d.pending) > 0 {
+			d.cancelOp(d.pending[0])
+		}
+		for _, o := range slices.Clone(d.running) {
+			d.cancelOp(o)
+		}
+		d.finalizeIfDone()
+	}
+	d.wait(call, d.c.Close)
+}
+
+func (d *modelDriver) finalizeIfDone() {
+	if !d.closing || d.closed || len(d.running)+len(d.pending) > 0 {
+		return
+	}
+	d.closed = true
+	for _, o := range slices.Concat(d.tracked, d.aside) {
+		d.forget(o)
+	}
+	d.tracked, d.aside = nil, nil
+}
+
+// --- what follows from them
+
+func (d *modelDriver) addFact(f *modelFact) {
+	d.order++
+	f.order = d.order
+	d.facts = append(d.facts, f)
+	d.noticeDeferral()
+}
+
+func (d *modelDriver) dropFacts(gone func(*modelFact) bool) {
+	d.facts = slices.DeleteFunc(d.facts, gone)
+	d.noticeDeferral()
+}
+
+func (d *modelDriver) noticeDeferral() {
+	deferring := d.standing("wait") != nil
+	if deferring && !d.deferring {
+		d.deferSince = time.Now()
+	}
+	d.deferring = deferring
+}
+
+func (d *modelDriver) retire(o *modelOp, status core.Status) {
+	o.status, o.finished = status, time.Now()
+	d.tracked = append(d.tracked, o)
+	d.sweep()
+	for _, call := range d.calls {
+		if call.do && call.op == o && !call.returned {
+			call.returned = true
+			call.wantErr = func(err error) bool { return (err == nil) == (status == core.StatusSucceeded) }
+		}
+	}
+	d.finalizeIfDone()
+}
+
+func (d *modelDriver) sweep() {
+	for len(d.tracked) > 0 {
+		o := d.tracked[0]
+		if len(d.tracked) <= d.opts.MaxTracked && (d.opts.MaxAge == 0 || time.Since(o.finished) < d.opts.MaxAge) {
+			return
+		}
+		d.tracked = d.tracked[1:]
+		if o.pins > 0 {
+			o.aside = true
+			d.aside = append(d.aside, o)
+		} else {
+			d.forget(o)
+		}
+	}
+}
+
+func (d *modelDriver) forget(o *modelOp) {
+	o.evicted, o.pins = true, 0
+	d.evictions++
+	d.dropFacts(func(f *modelFact) bool { return f.owner == o })
+}
+
+// due is when a deferred operation is run all the same.
+func (d *modelDriver) due(o *modelOp) (at time.Time, ok bool) {
+	if d.opts.MaxDefer < 0 {
+		return time.Time{}, false
+	}
+	at = o.enqueued
+	if d.deferSince.After(at) {
+		at = d.deferSince
+	}
+	return at.Add(d.opts.MaxDefer), true
+}
+
+// schedule starts, refuses and lets in what it can.
+func (d *modelDriver) schedule() {
+	for {
+		for len(d.waiting) > 0 && len(d.pending) < d.opts.MaxQueued {
+			o := d.waiting[0]
+			d.waiting = d.waiting[1:]
+			waited := o.enqueued
+			d.accept(o)
+			o.enqueued = waited
+			for _, call := range d.calls {
+				if call.op == o && !call.do {
+					call.returned = true
+				}
+			}
+		}
+		if len(d.running) >= d.limit || d.paused || d.closing || len(d.pending) == 0 {
+			return
+		}
+		o := d.pending[0]
+		if d.standing("stop") != nil {
+			d.pending = d.pending[1:]
+			d.refused++
+			d.retire(o, core.StatusRefused)
+			continue
+		}
+		if wait := d.standing("wait"); wait != nil {
+			resume := d.standing("go")
+			if resume == nil || d.opts.ResumeOn == "" || resume.order < wait.order {
+				due, ok := d.due(o)
+				if !ok || due.After(time.Now()) {
+					return
+				}
+				d.forced++
+			}
+		}
+		d.pending = d.pending[1:]
+		o.status, o.started = core.StatusRunning, time.Now()
+		d.running = append(d.running, o)
+		d.shouldStart = append(d.shouldStart, o)
+		if o.cancelling {
+			panic("the model cancelled a pending operation and starts it")
+		}
+	}
+}
+
+// advance lets time pass, from one thing that happens by itself to the next.
+func (d *modelDriver) advance(by time.Duration) {
+	d.logf("%v pass", by)
+	until := time.Now().Add(by)
+	for time.Now().Before(until) {
+		next := until
+		soonest := func(at time.Time) {
+			if at.After(time.Now()) && at.Before(next) {
+				next = at
+			}
+		}
+		for _, f := range d.facts {
+			if !f.expires.IsZero() {
+				soonest(f.expires)
+			}
+		}
+		if len(d.pending) > 0 {
+			if due, ok := d.due(d.pending[0]); ok {
+				soonest(due)
+			}
+		}
+		time.Sleep(time.Until(next))
+		synctest.Wait()
+		d.dropFacts(func(f *modelFact) bool { return !f.expires.IsZero() && !f.expires.After(time.Now()) })
+		d.schedule()
+	}
+	d.sweep()
+}
+
+// --- comparing
+
+func (d *modelDriver) compare() {
+	d.schedule()
+	synctest.Wait()
+	got := d.c.Stats()
+	if err := coretest.CheckBooks(got); err != nil {
+		d.fatalf("%v", err)
+	}
+	want := core.Stats{
+		Enqueued: uint64(len(d.all)), Succeeded: d.succeeded, Failed: d.failed, Cancelled: d.cancelled,
+		Refused: d.refused, Dropped: d.dropped, Pending: len(d.pending), Running: len(d.running),
+		Rejected: d.rejected, Limit: d.limit, Tracked: len(d.tracked) + len(d.aside), Pinned: d.pinned(),
+		Forced: d.forced, Paused: d.paused, Closed: d.completed,
+	}
+	if got != want {
+		d.fatalf("stats differ\n got: %v\nwant: %v", got, want)
+	}
+	if got.Tracked > d.opts.MaxTracked+got.Pinned {
+		d.fatalf("%d operations in the window, of which %d pinned; want at most %d besides those", got.Tracked, got.Pinned, d.opts.MaxTracked)
+	}
+	d.mu.Lock()
+	started := d.started
+	d.started = nil
+	for _, o := range started {
+		if o.id != 0 && o.id != d.ids[o] {
+			d.fatalf("%v: its body says it is %d", o, d.ids[o])
+		}
+		o.id = d.ids[o]
+	}
+	finalized := len(d.finalized)
+	d.mu.Unlock()
+	byNumber := func(a, b *modelOp) int { return a.n - b.n }
+	slices.SortFunc(started, byNumber)
+	slices.SortFunc(d.shouldStart, byNumber)
+	if !slices.Equal(started, d.shouldStart) {
+		d.fatalf("started %v, want %v", started, d.shouldStart)
+	}
+	d.shouldStart = d.shouldStart[:0]
+	if finalized != d.evictions {
+		d.fatalf("%d operations were finalized, want %d", finalized, d.evictions)
+	}
+	d.compareCalls()
+	if len(d.all) > 0 {
+		d.compareOp(d.all[len(d.all)-1-d.random.IntN(min(len(d.all), 30))])
+	}
+}
+
+func (d *modelDriver) compareCalls() {
+	d.calls = slices.DeleteFunc(d.calls, func(call *modelCall) bool {
+		call.mu.Lock()
+		defer call.mu.Unlock()
+		returned := call.returned
+		if call.op == nil {
+			returned = !slices.ContainsFunc(call.waitsFor, func(o *modelOp) bool { return o.status&core.StatusFinished == 0 })
+		}
+		if call.done != returned {
+			d.fatalf("%s: returned is %t (with error %v), want %t", call.what, call.done, call.err, returned)
+		}
+		if !returned {
+			return false
+		}
+		if call.wantErr == nil && call.err != nil || call.wantErr != nil && !call.wantErr(call.err) {
+			d.fatalf("%s: got error %v", call.what, call.err)
+		}
+		if call.op != nil && call.id != 0 {
+			call.op.id = call.id
+		}
+		if call.cancel != nil {
+			call.cancel()
+		}
+		return true
+	})
+}
+
+func (d *modelDriver) compareOp(o *modelOp) {
+	if o.id == 0 {
+		return // of a Do
+	}
+	s, ok := d.c.Lookup(o.id)
+	if ok != d.known(o) {
+		d.fatalf("Lookup(%v): got %t, want %t", o, ok, d.known(o))
+	}
+	if ok && (s.Status != o.status || s.Pins != o.pins || !s.Started.Equal(o.started) || !s.Finished.Equal(o.finished)) {
+		d.fatalf("Lookup(%v): got %+v, want status %v, %d pins, started %v, finished %v", o, s, o.status, o.pins, o.started, o.finished)
+	}
+}
+
+// finish closes the coordinator and takes stock.
+func (d *modelDriver) finish() {
+	d.close()
+	d.compare()
+	for len(d.running) > 0 {
+		d.end(d.running[0])
+		d.compare()
+	}
+	for _, o := range d.all {
+		if !o.evicted {
+			d.fatalf("%v was never evicted", o)
+		}
+	}
+	for id, n := range d.finalized {
+		if n != 1 {
+			d.fatalf("operation %d was finalized %d times, want once", id, n)
+		}
+	}
+	if len(d.calls) > 0 {
+		d.fatalf("%s has not returned after Close", d.calls[0].what)
+	}
+}

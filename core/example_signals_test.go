@@ -1,0 +1,186 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// A sink is where one part of a program leaves a fact and another, which knows
+// nothing of the first, takes notice when it cares to.
+func ExampleSink() {
+	facts := core.NewSink(core.SinkOptions{Capacity: 1000, MaxAge: 2 * time.Minute})
+
+	facts.RaiseKey("rate-limit:5000ms", "payments-api")
+	facts.RaiseKey("http.error:503", "search-api")
+
+	fmt.Println("any rate limit:", facts.Has("rate-limit:*"))
+	fmt.Println("server errors:", facts.Count("http.error:5??"))
+	for s := range facts.Sense(core.Query{Key: "payments-api"}) {
+		delay, _ := core.ParseRetryAfter(s.Name)
+		fmt.Println(s.Key, "wants", delay)
+	}
+	// Output:
+	// any rate limit: true
+	// server errors: 1
+	// payments-api wants 5s
+}
+
+// A held fact is a condition: it stands until released, however much happens
+// meanwhile, so it is what to gate work by.
+func ExampleSink_Hold() {
+	facts := core.NewSink(core.SinkOptions{Capacity: 10})
+
+	release := facts.Hold("update.in-progress", "prices", time.Minute)
+	for range 1000 {
+		facts.Raise("price.read")
+	}
+	fmt.Println("updating:", facts.Has("update.in-progress"))
+	release()
+	fmt.Println("updating:", facts.Has("update.in-progress"))
+	// Output:
+	// updating: true
+	// updating: false
+}
+
+// Handlers run where the signal is raised, before Raise returns.
+func ExampleSink_Subscribe() {
+	facts := core.NewSink(core.SinkOptions{})
+	cancel := facts.Subscribe("error.*, timeout", func(s core.Signal) {
+		fmt.Println("alert:", s.Name, s.Key)
+	})
+	facts.RaiseKey("error.payment", "order-7")
+	facts.Raise("payment.accepted")
+	cancel()
+	facts.Raise("timeout")
+	// Output:
+	// alert: error.payment order-7
+}
+
+// WaitFor returns at once if the fact is there, and waits for it if not.
+func ExampleSink_WaitFor() {
+	facts := core.NewSink(core.SinkOptions{})
+	go facts.RaiseKey("cache.warm", "prices")
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, err := facts.WaitFor(ctx, "cache.warm")
+	fmt.Println(s.Name, s.Key, err)
+	// Output:
+	// cache.warm prices <nil>
+}
+
+// A chain of causes can be seen, and cannot become a circle.
+func ExampleSink_Because() {
+	facts := core.NewSink(core.SinkOptions{Propagation: core.Propagation{
+		OnBlocked: func(s core.Signal, why core.BlockReason) {
+			fmt.Println("blocked:", strings.Join(s.Path(), " -> "), "because of a", why)
+		},
+	}})
+	facts.Subscribe("order.placed", func(s core.Signal) { facts.Because(s).Raise("stock.reserved") })
+	facts.Subscribe("stock.reserved", func(s core.Signal) {
+		fmt.Println(strings.Join(s.Path(), " -> "))
+		facts.Because(s).Raise("order.placed")
+	})
+	facts.Raise("order.placed")
+	// Output:
+	// order.placed -> stock.reserved
+	// blocked: order.placed -> stock.reserved -> order.placed because of a cycle
+}
+
+// A scope says who speaks, in the name itself; "*" stands for all of a part.
+func ExampleSink_Scoped() {
+	facts := core.NewSink(core.SinkOptions{})
+	facts.Scoped("request", "gateway", "ResizeImage").Raise("started")
+	facts.Scoped("request", "gateway", "*").Raise("batch.completed")
+	facts.Scoped("request", "search", "Query").Raise("started")
+
+	for s := range facts.Sense(core.Query{Pattern: "request.gateway.*"}) {
+		fmt.Println(s.Name)
+	}
+	// Output:
+	// request.gateway.ResizeImage.started
+	// request.gateway.*.batch.completed
+}
+
+// Watch is a loop over what is raised from now on. It never makes a raiser wait:
+// a loop that is too slow is told how many signals it missed.
+func ExampleSink_Watch() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	facts := core.NewSink(core.SinkOptions{})
+	go func() {
+		for ctx.Err() == nil {
+			facts.Raise("heartbeat")
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	beats := 0
+	for s, missed := range facts.Watch(ctx, "heartbeat") {
+		fmt.Println(s.Name, "- missed", missed)
+		if beats++; beats == 3 {
+			break
+		}
+	}
+	// Output:
+	// heartbeat - missed 0
+	// heartbeat - missed 0
+	// heartbeat - missed 0
+}
+
+// A Kind gives a signal a payload whose type both ends agree on.
+func ExampleKind() {
+	type File struct {
+		Path string
+		Size int
+	}
+	FileSaved := core.NewKind[File]("file.saved")
+
+	facts := core.NewSink(core.SinkOptions{})
+	FileSaved.Subscribe(facts, func(_ core.Signal, f File) {
+		fmt.Printf("%s has %d bytes\n", f.Path, f.Size)
+	})
+	FileSaved.Raise(facts, "user-7", File{"a.txt", 512})
+
+	for s, f := range FileSaved.Sense(facts, core.Query{}) {
+		fmt.Println(s.Name, s.Key, f.Path)
+	}
+	// Output:
+	// a.txt has 512 bytes
+	// file.saved user-7 a.txt
+}
+
+// A monitor counts what matches over a sliding span, whatever else passes: what
+// a circuit breaker decides by.
+func ExampleMonitor() {
+	facts := core.NewSink(core.SinkOptions{Capacity: 10})
+	failures := facts.Monitor("payment.failed", time.Minute)
+	defer failures.Stop()
+
+	for i := range 3 {
+		facts.RaiseKey("payment.failed", fmt.Sprintf("order-%d", i))
+		for range 1000 {
+			facts.Raise("page.viewed")
+		}
+	}
+	last, _ := failures.Last()
+	fmt.Println(failures.Count(), "failures, the last of", last.Key)
+	fmt.Println("open:", failures.Count() >= 3, "- closes by itself within a minute:", failures.Below(3) <= time.Minute)
+	// Output:
+	// 3 failures, the last of order-2
+	// open: true - closes by itself within a minute: true
+}
+
+// Match is the pattern language, for use of your own.
+func ExampleMatch() {
+	fmt.Println(core.Match("error.*", "error.payment.declined"))
+	fmt.Println(core.Match("http.error:5??, timeout", "http.error:503"))
+	fmt.Println(core.Match("error", "error.payment"))
+	// Output:
+	// true
+	// true
+	// false
+}

@@ -1,0 +1,129 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// flood is how many unrelated signals pass.
+func flood() int {
+	if testing.Short() || raceEnabled {
+		return 50_000
+	}
+	return 1_000_000
+}
+
+// A million unrelated signals, each with a name of its own, pass through a window
+// of a thousand. What has to be decided by count or presence does not notice.
+func TestFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{Capacity: 1000})
+		const failures = 7
+		m := s.Monitor("payment.failed", time.Hour)
+		total := s.Monitor("payment.*", 0)
+		heard := 0
+		s.Subscribe("payment.*", func(core.Signal) { heard++ })
+		release := s.Hold("update.in-progress", "table", 0)
+		s.Hold("lease", "", time.Minute)
+		var ran int
+		waiting := core.Must(core.NewCoordinator(func(context.Context, int) error { ran++; return nil },
+			core.Options{Sink: s, DeferOn: "update.in-progress", MaxDefer: -1}))
+		defer waiting.Close()
+		refusing := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil },
+			core.Options{Sink: s, CancelOn: "system.overload"}))
+		defer refusing.Close()
+		s.Raise("system.overload")
+		if _, err := waiting.Enqueue(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+
+		n := flood()
+		for i := range n {
+			s.Raise("file.saved:/tmp/" + strconv.Itoa(i))
+			if i%(n/failures) == n/failures-1 {
+				s.Raise("payment.failed")
+				time.Sleep(time.Second)
+			}
+		}
+
+		if m.Count() != failures || total.Count() != failures || heard != failures {
+			t.Errorf("monitors: got %d and %d, handler %d, want %d", m.Count(), total.Count(), heard, failures)
+		}
+		if got := m.Below(failures); got != time.Hour-failures*time.Second {
+			t.Errorf("Below: got %v", got)
+		}
+		if got := newest(t, s, "update.in-progress"); !got.Held || got.Key != "table" {
+			t.Errorf("the held fact: got %v", got)
+		}
+		if !s.Has("lease") {
+			t.Error("a held fact was pushed out")
+		}
+		if s.Has("system.overload") {
+			t.Error("the window still has a fact from before the flood")
+		}
+		var refused *core.RefusedError
+		if _, err := refusing.Enqueue(t.Context(), 0); !errors.As(err, &refused) || refused.Signal.Name != "system.overload" {
+			t.Errorf("the cancel gate: got %v", err)
+		}
+		synctest.Wait()
+		if ran != 0 {
+			t.Error("the defer gate has opened")
+		}
+		if got := s.Stats(); got.Stored > 1000 || got.Held != 2 || got.Raised < uint64(n) {
+			t.Errorf("got %+v", got)
+		}
+
+		release()
+		s.Retract("system.overload")
+		synctest.Wait()
+		if ran != 1 {
+			t.Errorf("after the release: ran %d, want 1", ran)
+		}
+		if _, err := refusing.Enqueue(t.Context(), 0); err != nil {
+			t.Errorf("after the retraction: got %v", err)
+		}
+		time.Sleep(time.Hour)
+		if s.Has("lease") || m.Count() != 0 || total.Count() != failures {
+			t.Errorf("an hour later: lease %v, monitors %d and %d", s.Has("lease"), m.Count(), total.Count())
+		}
+	})
+}
+
+// Names that are unique by the million leave no memory behind.
+func TestFloodLeavesNoMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector keeps memory of its own")
+	}
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	s := core.NewSink(core.SinkOptions{Capacity: 1000})
+	m := s.Monitor("file.*", time.Nanosecond)
+	for i := range 5000 { // what a full window needs is there
+		s.Raise("file.saved:/tmp/" + strconv.Itoa(i))
+	}
+	before := heap()
+	for i := range flood() {
+		s.Raise("file.saved:/tmp/" + strconv.Itoa(i))
+		if i%1000 == 0 {
+			s.Has("file.*")
+			s.Has("file.saved:" + strconv.Itoa(i))
+			m.Count()
+		}
+	}
+	if grown := heap() - before; grown > 256<<10 {
+		t.Errorf("%d bytes left behind", grown)
+	}
+	runtime.KeepAlive(s)
+}

@@ -1,0 +1,289 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func upTo(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+func TestForEach(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var running, most atomic.Int64
+		var started []int
+		err := core.ForEach(t.Context(), upTo(20), func(_ context.Context, i int) error {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			time.Sleep(time.Second)
+			return nil
+		}, core.Options{MaxConcurrency: 4})
+		checkError(t, "ForEach", err, nil)
+		checkEqual(t, "most at once", most.Load(), 4)
+
+		err = core.ForEach(t.Context(), upTo(20), func(_ context.Context, i int) error {
+			started = append(started, i)
+			return nil
+		}, core.Options{MaxConcurrency: 1})
+		checkError(t, "ForEach", err, nil)
+		checkSlice(t, "started", started, slices.Collect(upTo(20)))
+
+		none := func(context.Context, int) error { t.Error("work without an item"); return nil }
+		checkError(t, "ForEach of nothing", core.ForEach(t.Context(), upTo(0), none, core.Options{}), nil)
+	})
+}
+
+// Bodies that block run side by side: weak point 10, 6.3.
+func TestForEachTakesTimeOfTheLongest(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		begun := time.Now()
+		core.ForEach(t.Context(), upTo(10), func(context.Context, int) error { time.Sleep(time.Second); return nil }, core.Options{MaxConcurrency: 10})
+		checkEqual(t, "took", time.Since(begun), time.Second)
+	})
+}
+
+// Weak point 10: failures of bodies are swallowed.
+func TestForEachJoinsErrors(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		even := errors.New("even")
+		var n int
+		err := core.ForEach(t.Context(), upTo(6), func(_ context.Context, i int) error {
+			n++
+			switch {
+			case i == 3:
+				panic("three")
+			case i%2 == 0:
+				return fmt.Errorf("item %d: %w", i, even)
+			}
+			return nil
+		}, core.Options{MaxConcurrency: 1})
+		checkEqual(t, "items", n, 6)
+		checkError(t, "ForEach", err, even)
+		if _, ok := errors.AsType[*core.PanicError](err); !ok {
+			t.Errorf("got %v, want it to contain the panic", err)
+		}
+		want := "item 0: even\nitem 2: even\nephemeral: operation panicked: three\nitem 4: even"
+		checkEqual(t, "text", err.Error(), want)
+	})
+}
+
+func TestForEachCountsErrors(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		err := core.ForEach(t.Context(), upTo(1000), func(_ context.Context, i int) error { return fmt.Errorf("no. %d", i) }, core.Options{MaxConcurrency: 1})
+		lines := strings.Split(err.Error(), "\n")
+		if len(lines) != 101 || lines[99] != "no. 99" || lines[100] != "ephemeral: and 900 more errors" {
+			t.Errorf("got %d lines that end with %q, want 100 errors and a count", len(lines), lines[len(lines)-1])
+		}
+	})
+}
+
+func TestForEachStopOnError(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var began, cancelled int
+		err := core.ForEach(t.Context(), upTo(1_000_000), func(ctx context.Context, i int) error {
+			began++
+			if i == 1 {
+				time.Sleep(time.Second)
+				return errOnPurpose
+			}
+			select {
+			case <-ctx.Done():
+				cancelled++
+				return ctx.Err()
+			case <-time.After(time.Hour):
+				return nil
+			}
+		}, core.Options{MaxConcurrency: 2, MaxQueued: 3, StopOnError: true})
+		checkError(t, "ForEach", err, errOnPurpose)
+		checkEqual(t, "text", err.Error(), errOnPurpose.Error()) // not what follows from it
+		if began != 2 || cancelled != 1 {
+			t.Errorf("got %d begun, %d cancelled, want 2 and 1", began, cancelled)
+		}
+	})
+}
+
+// After the first error nothing more is started: with one at a time, what follows
+// the item that failed has not run.
+func TestForEachStopOnErrorStartsNoMore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var ran []int
+		err := core.ForEach(t.Context(), upTo(10), func(_ context.Context, i int) error {
+			ran = append(ran, i)
+			if i == 1 {
+				return errOnPurpose
+			}
+			return nil
+		}, core.Options{MaxConcurrency: 1, MaxQueued: 100, StopOnError: true})
+		checkError(t, "ForEach", err, errOnPurpose)
+		checkSlice(t, "ran", ran, []int{0, 1})
+	})
+}
+
+// Weak point 10: on cancellation the call returns while bodies still run.
+func TestForEachCancelled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
+		defer cancel()
+		ended := 0
+		var cause error
+		begun := time.Now()
+		err := core.ForEach(ctx, upTo(1_000_000), func(ctx context.Context, i int) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			time.Sleep(time.Minute)
+			ended++
+			return ctx.Err()
+		}, core.Options{MaxConcurrency: 1})
+		checkError(t, "ForEach", err, errOnPurpose)
+		checkError(t, "cause in the body", cause, errOnPurpose)
+		checkEqual(t, "bodies ended", ended, 1)
+		checkEqual(t, "took", time.Since(begun), time.Second+time.Minute)
+		checkEqual(t, "text", err.Error(), errOnPurpose.Error())
+
+		ran := false
+		err = core.ForEach(ctx, upTo(3), func(context.Context, int) error { ran = true; return nil }, core.Options{})
+		checkError(t, "ForEach with a context that has ended", err, errOnPurpose)
+		checkEqual(t, "ran", ran, false)
+	})
+}
+
+// What goes wrong while it is being cancelled is not lost.
+func TestForEachCancelledAndFailed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := core.ForEach(ctx, upTo(1), func(ctx context.Context, i int) error {
+			<-ctx.Done()
+			return errOnPurpose
+		}, core.Options{})
+		checkError(t, "ForEach", err, context.DeadlineExceeded)
+		checkError(t, "ForEach", err, errOnPurpose)
+	})
+}
+
+// Weak point 10: memory grows with the source. Items are taken as there is room.
+func TestForEachTakesItemsAsNeeded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		taken, done := 0, 0
+		seq := func(yield func(int) bool) {
+			for i := range 100 {
+				taken++
+				if ahead := taken - done; ahead > 2+2+1 {
+					t.Errorf("%d items taken ahead, want at most those that run, wait, and the one in hand", ahead)
+				}
+				if !yield(i) {
+					return
+				}
+			}
+		}
+		err := core.ForEach(t.Context(), seq, func(context.Context, int) error {
+			time.Sleep(time.Second)
+			done++
+			return nil
+		}, core.Options{MaxConcurrency: 2})
+		checkError(t, "ForEach", err, nil)
+		checkEqual(t, "done", done, 100)
+	})
+}
+
+// A source that panics, or ends the goroutine, leaves nothing behind.
+func TestForEachOfPanickingSource(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cancelled := false
+		defer func() {
+			checkEqual(t, "panic", recover(), any("source"))
+			checkEqual(t, "cancelled", cancelled, true) // and waited for
+		}()
+		core.ForEach(t.Context(), func(yield func(int) bool) {
+			yield(1)
+			synctest.Wait()
+			panic("source")
+		}, func(ctx context.Context, i int) error {
+			<-ctx.Done()
+			cancelled = true
+			return ctx.Err()
+		}, core.Options{})
+	})
+}
+
+// Docs: a loop's signals are on the sink, and cancel and defer rules apply; weak
+// point 10: in the original they do not.
+func TestForEachHeedsAndRaisesSignals(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		opts := core.Options{Sink: sink, CancelOn: "stop", DeferOn: "wait", MaxDefer: -1, MaxConcurrency: 1, MaxTracked: 100, Name: "loop"}
+		sink.Hold("wait", "", time.Minute)
+		begun := time.Now()
+		ran := 0
+		seen := 0
+		err := core.ForEach(t.Context(), upTo(5), func(ctx context.Context, i int) error {
+			ran++
+			core.OperationFrom(ctx).Raise(fmt.Sprint("item.", i))
+			seen = max(seen, sink.Count("item.*"))
+			if i == 2 {
+				sink.Raise("stop")
+			}
+			return nil
+		}, opts)
+		checkRefusal(t, err, "stop")
+		checkEqual(t, "deferred for", time.Since(begun), time.Minute)
+		checkEqual(t, "ran", ran, 3)
+		checkEqual(t, "signals on the sink", seen, 3)
+	})
+}
+
+func TestForEachInsideABody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 1})
+		var parents []core.OperationID
+		var self core.OperationID
+		checkError(t, "Do", c.Do(t.Context(), func(ctx context.Context) error {
+			self = core.OperationFrom(ctx).ID()
+			return core.ForEach(ctx, upTo(3), func(ctx context.Context, i int) error {
+				parents = append(parents, core.OperationFrom(ctx).Parent())
+				return nil
+			}, core.Options{MaxConcurrency: 1})
+		}), nil)
+		checkSlice(t, "parents", parents, []core.OperationID{self, self, self})
+	})
+}
+
+func TestForEachBadInput(t *testing.T) {
+	if err := core.ForEach[int](t.Context(), upTo(1), nil, core.Options{}); err == nil {
+		t.Error("nil work: got no error")
+	}
+	err := core.ForEach(t.Context(), upTo(1), func(context.Context, int) error { t.Error("it ran"); return nil }, core.Options{MaxConcurrency: -1})
+	if err == nil || !strings.Contains(err.Error(), "MaxConcurrency") {
+		t.Errorf("got error %v, want one about MaxConcurrency", err)
+	}
+}
+
+// A body that is deaf to cancellation is waited for.
+func TestForEachStubbornDoesNotLeak(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		err := core.ForEach(ctx, upTo(3), func(context.Context, int) error {
+			time.Sleep(time.Minute) // deaf
+			return nil
+		}, core.Options{MaxConcurrency: 1})
+		checkError(t, "ForEach", err, context.Canceled)
+	})
+}

@@ -1,0 +1,115 @@
+package core_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// dullMatch is the pattern language in the fewest words.
+func dullMatch(pattern, name string) bool {
+	for part := range strings.SplitSeq(pattern, ",") {
+		if part = strings.TrimSpace(part); part != "" && dullMatchTerm([]rune(part), []rune(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+func dullMatchTerm(term, name []rune) bool {
+	switch {
+	case len(term) == 0:
+		return len(name) == 0
+	case term[0] == '*':
+		return dullMatchTerm(term[1:], name) || len(name) > 0 && dullMatchTerm(term, name[1:])
+	case len(name) == 0:
+		return false
+	case term[0] == '?' || term[0] == name[0]:
+		return dullMatchTerm(term[1:], name[1:])
+	}
+	return false
+}
+
+func FuzzMatch(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"", ""}, {"*", ""}, {"?", "a"}, {"a", "a"}, {"a,b", "b"}, {" a.* ,\tb?", "a.b.c"},
+		{"request.*.health.failed", "request.*.*.health.failed"}, {"*b", "*ab"}, {"**x", "*x"},
+		{"error.*.critical", "error.payment.critical"}, {"user-???-failed", "user-123-failed"},
+		{"a*b*c", "aXbYbZc"}, {"*a*a*a", "aaaa"}, {"?é*", "🜁é"}, {",", ","}, {"a,b", "a,b"},
+		{"\u00a0a\u00a0", "a"}, {"rate-limit:*", "rate-limit:5000ms"}, {"*?", "世"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		if len(name) > 40 || strings.Count(pattern, "*") > 4 {
+			t.Skip("too long for the dull matcher")
+		}
+		got := core.Match(pattern, name)
+		if utf8.ValidString(pattern) && utf8.ValidString(name) { // of others each byte is a character
+			if want := dullMatch(pattern, name); got != want {
+				t.Errorf("Match(%q, %q) = %v, want %v", pattern, name, got, want)
+			}
+		}
+		if name != "" { // and all who take patterns agree
+			if has := askSink(pattern, name); has != got {
+				t.Errorf("Match(%q, %q) = %v, but a sink says %v", pattern, name, got, has)
+			}
+		}
+	})
+}
+
+func FuzzParseCommand(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"window.size.set:100", "window.size.set"}, {"app.window.size.set:200", "window.size.set"},
+		{"reset:5", "set"}, {"set.set:1", "set"}, {"a.a.a:1", "a.a"}, {"set:", "set"}, {":", ""},
+		{"window.age.set:00:30:00", "window.age.set"}, {"a::b", ":"}, {"a:b:c", "b"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, name, command string) {
+		// The first place that fits, tried one by one.
+		want, wantOK := "", false
+		for i := range len(name) + 1 {
+			rest, ok := strings.CutPrefix(name[i:], command+":")
+			if command != "" && ok && (i == 0 || strings.ContainsRune(".:", rune(name[i-1]))) {
+				want, wantOK = rest, true
+				break
+			}
+		}
+		got, ok := core.ParseCommand(name, command)
+		if got != want || ok != wantOK {
+			t.Errorf("ParseCommand(%q, %q) = %q, %v, want %q, %v", name, command, got, ok, want, wantOK)
+		}
+	})
+}
+
+func FuzzParseRetryAfter(f *testing.F) {
+	for _, seed := range []string{
+		"rate-limit:5000ms", "rate-limit: 7MS ", "rate-limit:-1ms", "a:b:5ms", "a:9223372036854ms",
+		"a:9223372036855ms", "a:18446744073709551616ms", "a:ms", "a:5s", "a", "", "a:0x5ms", "a:٣ms",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		d, ok := core.ParseRetryAfter(name)
+		if d < 0 || d%time.Millisecond != 0 || !ok && d != 0 {
+			t.Fatalf("ParseRetryAfter(%q) = %v, %v", name, d, ok)
+		}
+		if !ok {
+			return
+		}
+		arg, _ := core.Signal{Name: name}.Arg()
+		digits := strings.TrimLeft(strings.ToLower(strings.TrimSpace(arg)), "0")
+		want := ""
+		if d > 0 {
+			want = strconv.FormatInt(d.Milliseconds(), 10)
+		}
+		if digits != want+"ms" {
+			t.Errorf("ParseRetryAfter(%q) = %v", name, d)
+		}
+	})
+}

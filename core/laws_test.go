@@ -1,0 +1,353 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Law 1: a signal, by itself, does not cause execution. It only records a fact.
+// Nothing runs because a signal was raised.
+func TestLaw01SignalsNeverTriggerExecution(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		ran := 0
+		c := core.Must(core.NewCoordinator(func(context.Context, int) error { ran++; return nil },
+			core.Options{Sink: s, CancelOn: "stop", DeferOn: "wait"}))
+		defer c.Close()
+		for _, name := range []string{"stop", "wait", "start", "run", "drain", "coordinator.drain.all", "coordinator.paused", "atom.start"} {
+			s.Raise(name)
+		}
+		s.Retract("*")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := c.Stats(); ran != 0 || got.Enqueued != 0 || got.Paused || got.Closed {
+			t.Errorf("ran %d, got %+v", ran, got)
+		}
+		if err := c.Do(t.Context(), 0); err != nil || ran != 1 {
+			t.Errorf("got %v, ran %d, want it to work as before", err, ran)
+		}
+	})
+}
+
+// Law 2: a handler is explicit, local and optional. It runs synchronously when a
+// signal is raised, because somebody attached it; the raiser does not know.
+func TestLaw02HandlersAreExplicitLocalAndOptional(t *testing.T) {
+	s, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	var order []string
+	cancel := s.Subscribe("a", func(core.Signal) { order = append(order, "handler") })
+	other.Subscribe("a", func(core.Signal) { order = append(order, "another sink's handler") })
+	raise := func() {
+		order = append(order, fmt.Sprint("raised ", s.Raise("a")))
+	}
+	raise()
+	cancel()
+	raise()
+	wantNames(t, "order", order, "handler", "raised true", "raised true")
+
+	onSignal := func(opts core.Options) (heard []string) {
+		opts.OnSignal = func(s core.Signal) { heard = append(heard, s.Name) }
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
+			core.OperationFrom(ctx).Raise("mine")
+			opts.Sink.Raise("everybody's")
+			return nil
+		}, opts))
+		defer c.Close()
+		if err := c.Do(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		return heard
+	}
+	wantNames(t, "OnSignal", onSignal(core.Options{Sink: s}), "mine")
+}
+
+// Law 3: a signal is attached only to the operation that raised it. No signal
+// ever annotates another operation.
+func TestLaw03SignalsAreLocalToTheOperation(t *testing.T) {
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, name string) error {
+		core.OperationFrom(ctx).Raise(name)
+		return nil
+	}, core.Options{}))
+	defer c.Close()
+	want := map[core.OperationID]string{}
+	for i := range 10 {
+		name := fmt.Sprintf("n%d", i)
+		id, _ := c.Enqueue(t.Context(), name)
+		want[id] = name
+	}
+	c.Flush(t.Context())
+	c.Sink().Raise("direct")
+	for snapshot := range c.Operations(core.OperationQuery{}) {
+		if len(snapshot.Signals) != 1 || snapshot.Signals[0].Name != want[snapshot.ID] || snapshot.Signals[0].Operation != snapshot.ID {
+			t.Errorf("operation %d: got %v, want only %s", snapshot.ID, snapshot.Signals, want[snapshot.ID])
+		}
+	}
+	if c.Has("direct") {
+		t.Error("a signal of the sink became one of the coordinator's operations")
+	}
+}
+
+// Law 4: raising appends a fact. Signals are never updated or overwritten, and a
+// retraction removes only the raiser's own.
+func TestLaw04SignalsAreAppendOnlyFacts(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	s.RaiseKey("a", "first")
+	first := newest(t, s, "a")
+	s.RaiseKey("a", "second")
+	all := slices.Collect(s.Sense(core.Query{}))
+	if len(all) != 2 || all[0] != first || all[1].Key != "second" {
+		t.Errorf("got %v, want the first as it was, and the second", all)
+	}
+	all[0].Name, all[0].Key = "changed", "changed"
+	if got := slices.Collect(s.Sense(core.Query{}))[0]; got != first {
+		t.Errorf("a copy was changed, and now the sink says %v", got)
+	}
+
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, retract bool) error {
+		o := core.OperationFrom(ctx)
+		o.Raise("a")
+		if retract && o.RetractMatching("*") != 1 {
+			t.Error("an operation retracted more than its own")
+		}
+		return nil
+	}, core.Options{Sink: s}))
+	defer c.Close()
+	c.Do(t.Context(), false)
+	c.Do(t.Context(), true)
+	if got := s.Count("a"); got != 3 {
+		t.Errorf("got %d, want the 2 of the sink and 1 of the other operation", got)
+	}
+	if got := s.Retract("*"); got != 2 {
+		t.Errorf("the sink retracted %d, want its own 2", got)
+	}
+}
+
+// Law 5: signals exist only within the window, bounded and for a time. They
+// expire by themselves; nothing is kept.
+func TestLaw05TheSurfaceIsBoundedAndTimeLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{Capacity: 10, MaxAge: time.Minute})
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
+			core.OperationFrom(ctx).Raise("a")
+			return nil
+		}, core.Options{Sink: s, MaxTracked: 5, MaxAge: time.Minute}))
+		defer c.Close()
+		for i := range 100 {
+			s.Raise("b")
+			c.Do(t.Context(), i)
+			if s.Count("*") > 10 || c.Count("*") > 5 {
+				t.Fatalf("the sink shows %d, the coordinator %d, want at most 10 and 5", s.Count("*"), c.Count("*"))
+			}
+		}
+		time.Sleep(time.Minute)
+		if s.Count("*") != 0 || c.Count("*") != 0 {
+			t.Errorf("a minute later the sink shows %d, the coordinator %d", s.Count("*"), c.Count("*"))
+		}
+	})
+}
+
+// Law 6: observers read, they do not write.
+func TestLaw06ObserversReadAndDoNotWrite(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
+		o := core.OperationFrom(ctx)
+		o.Raise("a")
+		o.Set("k", "v")
+		return nil
+	}, core.Options{Sink: s}))
+	defer c.Close()
+	id, _ := c.Enqueue(t.Context(), 0)
+	c.Flush(t.Context())
+	before, beforeStats := slices.Collect(s.Sense(core.Query{})), s.Stats()
+	for range 3 {
+		s.Has("a*")
+		s.Count("*")
+		s.Monitor("b*", 0).Stop()
+		s.Operation(id)
+		c.Has("a")
+		snapshot, _ := c.Lookup(id)
+		snapshot.Signals[0].Name = "changed"
+		snapshot.Signals = snapshot.Signals[:0]
+		snapshot.Values["k"] = "changed"
+		summary, _ := s.Operation(id)
+		summary.Signals[0].Key = "changed"
+	}
+	if after := slices.Collect(s.Sense(core.Query{})); !slices.Equal(after, before) || s.Stats() != beforeStats {
+		t.Errorf("got %v, want %v", after, before)
+	}
+	snapshot, _ := c.Lookup(id)
+	if v, _ := core.Value[string](snapshot, "k"); len(snapshot.Signals) != 1 || snapshot.Signals[0].Name != "a" || v != "v" {
+		t.Errorf("got %+v", snapshot)
+	}
+}
+
+// Law 7: event-like behaviour is a layer, not a primitive. Delivery is made of
+// public parts: whoever wants signals to drive work enqueues it.
+func TestLaw07EventsAreALayer(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	var handled []string
+	c := core.Must(core.NewCoordinator(func(_ context.Context, s core.Signal) error {
+		handled = append(handled, s.Name)
+		return nil
+	}, core.Options{MaxConcurrency: 1}))
+	defer s.Subscribe("error.*", func(s core.Signal) { c.TryEnqueue(s) })()
+	for _, name := range []string{"error.a", "fine", "error.b"} {
+		s.Raise(name)
+	}
+	if err := c.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, "handled", handled, "error.a", "error.b")
+}
+
+// Law 8: no operation may alter another. From outside there are snapshots, which
+// have no way to write; the operation itself is only with its own body.
+func TestLaw08NoMutationAcrossOperations(t *testing.T) {
+	var first *core.Operation
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, i int) error {
+		o := core.OperationFrom(ctx)
+		if i == 0 {
+			first = o
+			o.Raise("a")
+			o.Set("k", 1)
+			return nil
+		}
+		if o == first || o.Has("a") || o.Retract("a") || o.RetractMatching("*") != 0 {
+			t.Error("an operation reaches the signals of another")
+		}
+		o.Raise("b")
+		o.Set("k", 2)
+		return nil
+	}, core.Options{}))
+	defer c.Close()
+	id, _ := c.Enqueue(t.Context(), 0)
+	c.Flush(t.Context())
+	before, _ := c.Lookup(id)
+	c.Do(t.Context(), 1)
+	c.Sink().Retract("*")
+	if after, _ := c.Lookup(id); !reflect.DeepEqual(after, before) {
+		t.Errorf("got %+v, want %+v", after, before)
+	}
+
+	// What can be had of others has no method that changes anything.
+	for _, shown := range []any{core.Snapshot{}, core.Signal{}, core.Echo{}, core.OperationSummary{}} {
+		typ := reflect.TypeOf(shown)
+		for i := range typ.NumMethod() {
+			name := typ.Method(i).Name
+			for _, verb := range []string{"Raise", "Retract", "Set", "Hold", "Cancel"} {
+				if strings.HasPrefix(name, verb) {
+					t.Errorf("%v.%s could change what it shows", typ, name)
+				}
+			}
+		}
+	}
+}
+
+// Law 9: global views are derived, never authoritative: what is done to the
+// sink's view changes nothing of the operations.
+func TestLaw09GlobalViewsAreDerived(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{Capacity: 10})
+	var coordinators []*core.Coordinator[int]
+	for i := range 3 {
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
+			core.OperationFrom(ctx).Raise("a")
+			return nil
+		}, core.Options{Name: fmt.Sprintf("c%d", i), Sink: s}))
+		defer c.Close()
+		c.Do(t.Context(), 0)
+		coordinators = append(coordinators, c)
+	}
+	if got := s.Count("a"); got != 3 {
+		t.Errorf("the combined view shows %d, want 3", got)
+	}
+	s.Forget(core.Query{Source: "c0"})
+	s.Retract("a")
+	for range 100 {
+		s.Raise("chatter")
+	}
+	if got := s.Count("a"); got != 0 {
+		t.Errorf("the combined view shows %d, want 0", got)
+	}
+	for i, c := range coordinators {
+		if got := c.Count("a"); got != 1 {
+			t.Errorf("coordinator %d shows %d of its own, want 1", i, got)
+		}
+	}
+}
+
+// Law 10: with every handler removed the core behaves the same: signals have
+// meaning because they are facts.
+func TestLaw10RemovingHandlersYieldsTheSameCore(t *testing.T) {
+	run := func(t *testing.T, attach bool) (transcript []string, heard int64) {
+		var calls atomic.Int64
+		synctest.Test(t, func(t *testing.T) {
+			s := core.NewSink(core.SinkOptions{Capacity: 50, MaxAge: time.Minute})
+			opts := core.Options{Sink: s, MaxConcurrency: 1, CancelOn: "stop", DeferOn: "wait", MaxDefer: time.Second, MaxTracked: 5}
+			if attach {
+				hear := func() { calls.Add(1) }
+				opts.OnSignal = func(core.Signal) { hear() }
+				opts.OnRetract = func(core.Retraction) { hear(); panic("observer") }
+				s.Subscribe("work.*, stop, wait", func(core.Signal) { hear() })
+				s.Subscribe("*", func(core.Signal) { hear(); panic("observer") })
+				s.SubscribeRetracted("*", func(core.Retraction) { hear() })
+			}
+			c := core.Must(core.NewCoordinator(func(ctx context.Context, i int) error {
+				o := core.OperationFrom(ctx)
+				o.Raise(fmt.Sprintf("work.%d", i%3))
+				defer o.Hold("working", 0)()
+				if i%4 == 0 {
+					o.Retract("work.0")
+				}
+				time.Sleep(time.Millisecond)
+				if i%5 == 0 {
+					return fmt.Errorf("item %d", i)
+				}
+				return nil
+			}, opts))
+			note := func(what string, v any) { transcript = append(transcript, fmt.Sprintf("%s: %v", what, v)) }
+			start := time.Now()
+			for i := range 20 {
+				switch i {
+				case 5:
+					s.Raise("wait")
+				case 8:
+					s.Retract("wait")
+				case 10:
+					s.Raise("stop")
+				case 12:
+					s.Retract("stop")
+				}
+				err := c.Do(t.Context(), i)
+				note(fmt.Sprintf("item %d after %v", i, time.Since(start)), err)
+				note("own", []int{c.Count("work.*"), c.Count("working")})
+			}
+			note("sink", []bool{s.Has("stop"), s.Has("wait"), s.Has("working")})
+			stats := c.Stats()
+			stats.Panics = 0
+			note("stats", stats)
+			c.Close()
+			note("after close", c.Count("*"))
+		})
+		return transcript, calls.Load()
+	}
+	without, none := run(t, false)
+	with, some := run(t, true)
+	if none != 0 || some == 0 {
+		t.Fatalf("heard %d without handlers, %d with", none, some)
+	}
+	if !slices.Equal(with, without) {
+		for i := range min(len(with), len(without)) {
+			if with[i] != without[i] {
+				t.Errorf("with handlers %q, without %q", with[i], without[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func square(_ context.Context, i int) (int, error) { return i * i, nil }
+
+// collect drains a Map into text, one entry per result.
+func collect(seq func(func(int, error) bool)) []string {
+	var got []string
+	for out, err := range seq {
+		if err != nil {
+			got = append(got, "error: "+err.Error())
+		} else {
+			got = append(got, fmt.Sprint(out))
+		}
+	}
+	return got
+}
+
+func TestMapKeepsOrder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		got := collect(core.Map(t.Context(), upTo(8), func(_ context.Context, i int) (int, error) {
+			time.Sleep(time.Duration(8-i) * time.Second) // the last is first
+			return i * i, nil
+		}, core.Options{MaxConcurrency: 8}))
+		checkSlice(t, "results", got, []string{"0", "1", "4", "9", "16", "25", "36", "49"})
+		if got := collect(core.Map(t.Context(), upTo(0), square, core.Options{})); len(got) != 0 {
+			t.Errorf("got %v of nothing", got)
+		}
+	})
+}
+
+func TestMapErrors(t *testing.T) {
+	work := func(_ context.Context, i int) (int, error) {
+		switch i {
+		case 1:
+			return 0, errOnPurpose
+		case 2:
+			panic("two")
+		}
+		return i, nil
+	}
+	bubble(t, func(t *testing.T) {
+		got := collect(core.Map(t.Context(), upTo(4), work, core.Options{MaxConcurrency: 1}))
+		checkSlice(t, "results", got, []string{"0", "error: failed on purpose", "error: ephemeral: operation panicked: two", "3"})
+		got = collect(core.Map(t.Context(), upTo(1_000_000), work, core.Options{MaxConcurrency: 1, StopOnError: true}))
+		checkSlice(t, "results with StopOnError", got, []string{"0", "error: failed on purpose"})
+	})
+}
+
+// It works ahead by as many items as run and wait, and no more.
+func TestMapWorksAheadABit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		taken := 0
+		seq := func(yield func(int) bool) {
+			for i := range 50 {
+				taken++
+				if !yield(i) {
+					return
+				}
+			}
+		}
+		seen := 0
+		for range core.Map(t.Context(), seq, square, core.Options{MaxConcurrency: 2, MaxQueued: 3}) {
+			seen++
+			synctest.Wait()
+			if ahead := taken - seen; ahead > 5 {
+				t.Errorf("%d items taken ahead of the loop, want at most 5", ahead)
+			}
+			time.Sleep(time.Second) // a slow consumer
+		}
+		checkEqual(t, "seen", seen, 50)
+	})
+}
+
+func TestMapLeftEarly(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		running := 0
+		for out := range core.Map(t.Context(), upTo(1_000_000), func(ctx context.Context, i int) (int, error) {
+			if i == 0 {
+				return 0, nil
+			}
+			running++
+			defer func() { running-- }()
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}, core.Options{MaxConcurrency: 2}) {
+			checkEqual(t, "result", out, 0)
+			break
+		}
+		checkEqual(t, "running after the loop", running, 0)
+	})
+}
+
+func TestMapCancelled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
+		defer cancel()
+		got := collect(core.Map(ctx, upTo(1_000_000), func(ctx context.Context, i int) (int, error) {
+			if i < 2 {
+				return i, nil
+			}
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}, core.Options{MaxConcurrency: 2}))
+		checkSlice(t, "results", got, []string{"0", "1", "error: failed on purpose"})
+		got = collect(core.Map(ctx, upTo(3), square, core.Options{}))
+		checkSlice(t, "results with a context that has ended", got, []string{"error: failed on purpose"})
+	})
+}
+
+// A refused item has its place among the results.
+func TestMapRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		sink.Raise("stop")
+		got := collect(core.Map(t.Context(), upTo(2), square, core.Options{Sink: sink, CancelOn: "stop"}))
+		want := `error: ephemeral: refused because of signal "stop"`
+		checkSlice(t, "results", got, []string{want, want})
+	})
+}
+
+// Results do not depend on the window.
+func TestMapWithoutWindow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := 0
+		for out, err := range core.Map(t.Context(), upTo(1000), square, core.Options{MaxTracked: -1, MaxConcurrency: 4}) {
+			if err != nil || out != n*n {
+				t.Fatalf("item %d: got %d and error %v, want %d", n, out, err, n*n)
+			}
+			n++
+		}
+		checkEqual(t, "results", n, 1000)
+	})
+}
+
+func TestMapBadInput(t *testing.T) {
+	for name, seq := range map[string]func(func(int, error) bool){
+		"nil work":    core.Map[int, int](t.Context(), upTo(1), nil, core.Options{}),
+		"bad options": core.Map(t.Context(), upTo(1), square, core.Options{MaxConcurrency: -1}),
+	} {
+		got := collect(seq)
+		if len(got) != 1 || !strings.HasPrefix(got[0], "error: core: ") {
+			t.Errorf("%s: got %v, want just an error", name, got)
+		}
+	}
+}
+
+// A Map is a value: each loop over it begins anew.
+func TestMapTwice(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		seq := core.Map(t.Context(), upTo(3), square, core.Options{})
+		for range 2 {
+			checkSlice(t, "results", collect(seq), []string{"0", "1", "4"})
+		}
+	})
+}
+
+func TestMapPanicInLoop(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		defer func() {
+			if r, _ := recover().(error); !errors.Is(r, errOnPurpose) {
+				t.Errorf("got panic %v, want %v", r, errOnPurpose)
+			}
+		}()
+		for range core.Map(t.Context(), upTo(100), square, core.Options{MaxConcurrency: 2}) {
+			panic(errOnPurpose) // nothing is left behind
+		}
+	})
+}

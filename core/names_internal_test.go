@@ -1,0 +1,157 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// liveNames is how many names the table knows, anywhere.
+func liveNames(s *Sink) (live, recent int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range recentNames {
+		if s.names.recent != nil && s.names.recent[i] != nil {
+			recent++
+		}
+	}
+	return len(s.names.live), recent
+}
+
+// No state of a name outlives its last fact, whichever way that goes.
+func TestNamesLeaveNothingBehind(t *testing.T) {
+	const n = 20_000
+	unique := func(s *Sink) {
+		for i := range n {
+			s.Raise(fmt.Sprintf("file.saved:%d", i))
+		}
+	}
+	tests := []struct {
+		name    string
+		options SinkOptions
+		do      func(s *Sink)
+	}{
+		{"forgotten", SinkOptions{Capacity: n}, func(s *Sink) { unique(s); s.Forget(Query{}) }},
+		{"retracted", SinkOptions{Capacity: n}, func(s *Sink) { unique(s); s.Retract("file.*") }},
+		{"aged", SinkOptions{Capacity: n, MaxAge: time.Second}, func(s *Sink) {
+			unique(s)
+			time.Sleep(time.Second)
+			s.Has("any")
+		}},
+		{"evicted", SinkOptions{Capacity: 1000}, func(s *Sink) { unique(s); s.Forget(Query{}) }},
+		{"resized", SinkOptions{Capacity: n}, func(s *Sink) { unique(s); s.Resize(1, 0); s.Forget(Query{}) }},
+		{"released", SinkOptions{}, func(s *Sink) {
+			var releases []func()
+			for i := range 1000 {
+				releases = append(releases, s.Hold(fmt.Sprint("held", i), "", 0))
+			}
+			for _, release := range releases {
+				release()
+			}
+		}},
+		{"leased", SinkOptions{}, func(s *Sink) {
+			for i := range 1000 {
+				s.Hold(fmt.Sprint("held", i), "", time.Duration(i))
+				if i == 0 {
+					s.Hold("first", "", 1)
+				}
+			}
+			s.mu.Lock()
+			forever := s.held[0] // a lease of 0
+			s.mu.Unlock()
+			s.release(forever)
+			time.Sleep(time.Second)
+			s.Has("any")
+		}},
+		{"restored", SinkOptions{}, func(s *Sink) {
+			s.Restore(slices.Values([]Signal{{Name: "a", Time: time.Now()}, {Name: ""}, {Name: "b"}}))
+			s.Forget(Query{})
+		}},
+		{"asked for", SinkOptions{}, func(s *Sink) {
+			for i := range 1000 {
+				s.Has(fmt.Sprint("name", i))
+				s.Retract(fmt.Sprint("name", i))
+				for range s.Sense(Query{Pattern: fmt.Sprint("name", i)}) {
+				}
+			}
+		}},
+		{"refused as a loop", SinkOptions{Capacity: 10}, func(s *Sink) {
+			i := 0
+			s.Subscribe("*", func(Signal) { i++; s.Raise(fmt.Sprint("name", i)) })
+			s.Raise("a")
+			s.Forget(Query{})
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := NewSink(tt.options)
+				tt.do(s)
+				if live, recent := liveNames(s); live != 0 || recent != 0 {
+					t.Errorf("got %d live names, %d recent ones, want none", live, recent)
+				}
+				if s.ring.stored != 0 || len(s.held) != 0 {
+					t.Errorf("got %d facts, %d held, want none", s.ring.stored, len(s.held))
+				}
+			})
+		})
+	}
+}
+
+// While a window of unique names is full, the table is no larger than the window.
+func TestNamesAreBoundedByTheWindow(t *testing.T) {
+	s := NewSink(SinkOptions{Capacity: 100})
+	for i := range 20_000 {
+		s.Raise(fmt.Sprint("name", i))
+		if live, recent := liveNames(s); i%1000 == 0 && (live > 101 || recent > 101) {
+			t.Fatalf("after %d: got %d live names, %d recent ones, want at most 100", i, live, recent)
+		}
+	}
+}
+
+// Patterns that were asked for once do not pile up, and neither do stopped
+// monitors, cancelled handlers and ended waits.
+func TestWatchersAreBounded(t *testing.T) {
+	s := NewSink(SinkOptions{})
+	s.Raise("a")
+	for i := range 1000 {
+		s.Has(fmt.Sprintf("a*%d", i))
+		s.Monitor(fmt.Sprintf("a*%d", i), 0).Stop()
+		s.Subscribe(fmt.Sprintf("a*%d", i), func(Signal) {})()
+		s.SubscribeRetracted("*", func(Retraction) {})()
+		if err := s.WaitGone(t.Context(), fmt.Sprintf("b*%d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(s.names.interned); got > maxInterned {
+		t.Errorf("got %d counters interned, want at most %d", got, maxInterned)
+	}
+	if c, m, u, r := len(s.names.counters), len(s.names.monitors), len(s.names.subs), len(s.retractions); c > maxInterned || m+u+r > 0 {
+		t.Errorf("got %d counters, %d monitors, %d handlers, %d of retractions left", c, m, u, r)
+	}
+}
+
+// The time of facts follows their order, also when a signal is restored between
+// the reading of the clock and the lock of a raise: age, Sense and Within rely on
+// it.
+func TestTimeFollowsSeqAfterRestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSink(SinkOptions{})
+		before := s.names.clock.now() // what a raise has read
+		time.Sleep(time.Second)
+		s.Restore(slices.Values([]Signal{{Name: "restored", Time: time.Now()}}))
+		var after aftermath
+		s.mu.Lock()
+		s.record(s.names.intern("late"), &note{name: "late"}, 0, nil, before, &after)
+		s.mu.Unlock()
+		var last time.Time
+		for signal := range s.Sense(Query{}) {
+			if signal.Time.Before(last) {
+				t.Errorf("%s is of %v, the one before it of %v", signal.Name, signal.Time, last)
+			}
+			last = signal.Time
+		}
+	})
+}

@@ -1,0 +1,493 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// inBody runs a test inside a body, and waits for it.
+func inBody(t *testing.T, opts core.Options, test func(ctx context.Context, op *core.Operation, c *core.Coordinator[coretest.Body])) {
+	t.Helper()
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, opts)
+		err := c.Do(t.Context(), func(ctx context.Context) error {
+			test(ctx, core.OperationFrom(ctx), c)
+			return nil
+		})
+		checkError(t, "Do", err, nil)
+		closeDown(t, c)
+	})
+}
+
+// Code that reports to its operation can be called from anywhere.
+func TestOutsideOfAnOperation(t *testing.T) {
+	op := core.OperationFrom(context.Background())
+	if op != nil {
+		t.Fatalf("got operation %v, want nil", op)
+	}
+	op.Set("x", 1)
+	op.SetKey("x")
+	op.Hold("x", time.Second)()
+	if op.Raise("x") || op.RaiseKey("x", "y") || op.Retract("x") || op.RetractMatching("*") != 0 ||
+		op.Has("*") || op.Signals() != nil || op.ID() != 0 || op.Parent() != 0 || op.Key() != "" {
+		t.Error("a method of a nil operation did something")
+	}
+	if op.Because(core.Signal{Name: "x"}).Raise("y") || op.Scoped("a", "b", "c").Raise("y") {
+		t.Error("a view of a nil operation recorded something")
+	}
+	if core.NewKind[int]("x").Raise(op, "", 1) {
+		t.Error("a Kind recorded something on a nil operation")
+	}
+}
+
+func TestSetAndValue(t *testing.T) {
+	type file struct{ path string }
+	inBody(t, core.Options{}, func(ctx context.Context, op *core.Operation, c *core.Coordinator[coretest.Body]) {
+		op.Set("file", file{"a"})
+		op.Set("nothing", nil)
+		early, _ := c.Lookup(op.ID())
+		op.Set("file", file{"b"})
+		late, _ := c.Lookup(op.ID())
+		// A snapshot does not change.
+		if f, ok := core.Value[file](early, "file"); !ok || f.path != "a" {
+			t.Errorf("early snapshot: got %v, %t, want a", f, ok)
+		}
+		if f, ok := core.Value[file](late, "file"); !ok || f.path != "b" {
+			t.Errorf("late snapshot: got %v, %t, want b", f, ok)
+		}
+		if _, ok := core.Value[string](late, "file"); ok {
+			t.Error("a value of another type was found")
+		}
+		if _, ok := core.Value[file](late, "other"); ok {
+			t.Error("a value that was not stored was found")
+		}
+		if _, ok := late.Values["nothing"]; !ok {
+			t.Error("nil was not stored")
+		}
+		late.Values["file"] = "changed" // the reader's copy
+		again, _ := c.Lookup(op.ID())
+		if f, _ := core.Value[file](again, "file"); f.path != "b" {
+			t.Errorf("got %v after a reader changed its copy, want b", f)
+		}
+	})
+}
+
+// Docs: the key can be set from the body.
+func TestSetKey(t *testing.T) {
+	inBody(t, core.Options{}, func(ctx context.Context, op *core.Operation, c *core.Coordinator[coretest.Body]) {
+		op.Raise("before")
+		op.SetKey("order-42")
+		op.Raise("after")
+		op.RaiseKey("other", "order-43")
+		checkEqual(t, "Key", op.Key(), "order-42")
+		s, _ := c.Lookup(op.ID())
+		checkEqual(t, "Snapshot.Key", s.Key, "order-42")
+		var keys []string
+		for _, s := range op.Signals() {
+			keys = append(keys, s.Key)
+		}
+		checkSlice(t, "keys of the signals", keys, []string{"", "order-42", "order-43"})
+	})
+}
+
+func TestOperationRetract(t *testing.T) {
+	var taken []string
+	opts := core.Options{Sink: core.NewSink(core.SinkOptions{}), OnRetract: func(r core.Retraction) {
+		taken = append(taken, fmt.Sprintf("%s by %q", r.Signal.Name, r.Pattern))
+	}}
+	inBody(t, opts, func(ctx context.Context, op *core.Operation, c *core.Coordinator[coretest.Body]) {
+		sink := opts.Sink
+		check := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, s := range op.Signals() {
+				got = append(got, s.Name)
+			}
+			checkSlice(t, "signals of the operation", got, want)
+			// Weak point 3.2: the sink is not told.
+			got = nil
+			for s := range sink.Sense(core.Query{Operation: op.ID()}) {
+				got = append(got, s.Name)
+			}
+			checkSlice(t, "signals on the sink", got, want)
+			checkEqual(t, "Count", c.Count("*"), len(want))
+		}
+		sink.Raise("state.on") // not the operation's
+		for _, name := range []string{"state.on", "step.1", "state.on", "step.2"} {
+			op.Raise(name)
+		}
+		firstOn := op.Signals()[0].Seq
+		checkEqual(t, "Retract", op.Retract("state.on"), true)
+		check("state.on", "step.1", "step.2")
+		checkEqual(t, "which one is left", op.Signals()[0].Seq, firstOn) // the newest goes
+		checkEqual(t, "Retract of a pattern", op.Retract("step.*"), false)
+		checkEqual(t, "RetractMatching", op.RetractMatching("step.*, nothing"), 2)
+		check("state.on")
+		checkEqual(t, "RetractMatching of nothing", op.RetractMatching("step.*"), 0)
+		checkEqual(t, "Retract", op.Retract("state.on"), true)
+		checkEqual(t, "Retract of nothing", op.Retract("state.on"), false)
+		check()
+		checkEqual(t, "of the sink", sink.Count("state.on"), 1)
+		checkSlice(t, "retractions", taken, []string{
+			`state.on by ""`, `step.1 by "step.*, nothing"`, `step.2 by "step.*, nothing"`, `state.on by ""`,
+		})
+	})
+}
+
+func TestOperationHas(t *testing.T) {
+	inBody(t, core.Options{}, func(ctx context.Context, op *core.Operation, c *core.Coordinator[coretest.Body]) {
+		op.Raise("file.saved")
+		if !op.Has("file.*") || op.Has("file") || op.Has("") {
+			t.Errorf("got %t %t %t, want true false false", op.Has("file.*"), op.Has("file"), op.Has(""))
+		}
+		signals := op.Signals()
+		signals[0].Name = "changed" // a copy
+		checkEqual(t, "after a reader changed its copy", op.Has("file.saved"), true)
+	})
+}
+
+func TestOperationHold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{Capacity: 2})
+		c := bodies(t, core.Options{Sink: sink, MaxConcurrency: 1})
+		check := func(what string, want bool) {
+			t.Helper()
+			checkEqual(t, what+": on the sink", sink.Has("held"), want)
+			checkEqual(t, what+": on the coordinator", c.Has("held"), want)
+		}
+		do := func(body func(op *core.Operation)) {
+			t.Helper()
+			checkError(t, "Do", c.Do(t.Context(), func(ctx context.Context) error {
+				body(core.OperationFrom(ctx))
+				return nil
+			}), nil)
+			synctest.Wait()
+		}
+		do(func(op *core.Operation) {
+			release := op.Hold("held", 0)
+			for range 10 {
+				sink.Raise("chatter")
+			}
+			check("held", true)
+			checkEqual(t, "Retract", op.Retract("held"), false) // released, not retracted
+			release()
+			release()
+			check("released", false)
+		})
+		do(func(op *core.Operation) {
+			op.Hold("held", time.Second)
+			time.Sleep(time.Second - 1)
+			check("just before the end of its lease", true)
+			time.Sleep(1)
+			check("at the end of its lease", false)
+		})
+		var late *core.Operation
+		var release func()
+		do(func(op *core.Operation) {
+			late = op
+			release = op.Hold("held", 0)
+		})
+		check("finished", false)
+		release()
+		late.Hold("held", 0)
+		check("held by one that has finished", false)
+		if c.Do(t.Context(), func(ctx context.Context) error {
+			core.OperationFrom(ctx).Hold("held", 0)
+			panic("on purpose")
+		}) == nil {
+			t.Error("Do of a body that panics: got no error")
+		}
+		synctest.Wait()
+		check("panicked", false)
+		closeDown(t, c)
+	})
+}
+
+// Weak point 3.1: signals emitted after the operation was evicted still reach the
+// sink but no window shows them.
+func TestOperationAfterItsEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		c := bodies(t, core.Options{Sink: sink})
+		var op *core.Operation
+		id := enqueue(t, c, func(ctx context.Context) error {
+			op = core.OperationFrom(ctx)
+			op.Raise("early")
+			return nil
+		})
+		synctest.Wait()
+		// Finished, in the window: others still look at it.
+		if !op.Raise("late") || !sink.Has("late") || !c.Has("late") {
+			t.Error("a finished operation in the window could not raise")
+		}
+		op.Set("late", 1)
+		if s, _ := c.Lookup(id); len(s.Values) != 1 || len(s.Signals) != 2 {
+			t.Errorf("got %+v, want a value and two signals", s)
+		}
+		c.Evict(id)
+		if op.Raise("too late") || sink.Has("*") || c.Has("*") {
+			t.Error("an operation that has left raised a signal, or left some")
+		}
+		op.Set("too late", 1)
+		op.Hold("too late", 0)()
+		if op.Retract("early") || op.RetractMatching("*") != 0 || op.Has("*") || len(op.Signals()) != 0 {
+			t.Error("an operation that has left still shows signals")
+		}
+		checkEqual(t, "ID", op.ID(), id)
+	})
+}
+
+// Weak point 3.1: no cap on signals per operation.
+func TestSignalsOfOneOperationAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{})
+		const n, kept = 2500, 1000
+		checkError(t, "Do", c.Do(t.Context(), func(ctx context.Context) error {
+			for i := range n {
+				core.OperationFrom(ctx).Raise(fmt.Sprint("s", i))
+			}
+			signals := core.OperationFrom(ctx).Signals()
+			if len(signals) != kept || signals[kept-1].Name != fmt.Sprint("s", n-1) {
+				t.Errorf("got %d signals, the last is %q; want the newest %d", len(signals), signals[len(signals)-1].Name, kept)
+			}
+			return nil
+		}), nil)
+		checkEqual(t, "signals dropped", c.Stats().SignalsDropped, n-kept)
+		checkEqual(t, "Count", c.Count("*"), kept)
+	})
+}
+
+// Weak points 3.1, 3.4: signals and state are not synchronised.
+func TestOperationConcurrentSafe(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{})
+		id := enqueue(t, c, func(ctx context.Context) error {
+			op := core.OperationFrom(ctx)
+			var all sync.WaitGroup
+			for i := range 8 {
+				all.Go(func() {
+					name := fmt.Sprint("signal.", i%3)
+					for range 50 {
+						op.Raise(name)
+						op.Set(name, i)
+						op.SetKey(name)
+						op.Hold(name, 0)()
+						op.Retract(name)
+						op.Has("signal.*")
+						ctx.Err()
+					}
+				})
+			}
+			all.Wait()
+			return nil
+		})
+		for range 100 {
+			c.Lookup(id)
+			c.Count("signal.*")
+			for range c.Sense(core.Query{}) {
+			}
+		}
+		checkError(t, "Wait", c.Wait(t.Context(), id), nil)
+		checkEqual(t, "left", c.Count("signal.*"), 0)
+	})
+}
+
+func TestParent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		inner := bodies(t, core.Options{})
+		outer := bodies(t, core.Options{})
+		var child core.OperationID
+		parent := enqueue(t, outer, func(ctx context.Context) error {
+			checkEqual(t, "Parent of one without", core.OperationFrom(ctx).Parent(), 0)
+			type key struct{}
+			var err error
+			child, err = inner.Enqueue(context.WithValue(ctx, key{}, 1), func(ctx context.Context) error {
+				if core.OperationFrom(ctx).ID() == core.OperationFrom(ctx).Parent() {
+					t.Error("an operation is its own parent")
+				}
+				return nil
+			})
+			return err
+		})
+		synctest.Wait()
+		s, _ := inner.Lookup(child)
+		checkEqual(t, "Parent", s.Parent, parent)
+	})
+}
+
+func TestLifecycleSignalsNeedAListener(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		c := bodies(t, core.Options{Sink: sink})
+		checkError(t, "Do", c.Do(t.Context(), quick), nil)
+		checkEqual(t, "signals without a listener", sink.Count("*"), 0)
+		w := coretest.Watch(t, sink, "*")
+		checkError(t, "Do", c.Do(t.Context(), raise("body")), nil)
+		w.ExpectExactly(core.SignalStarted, "body", core.SignalStopped)
+	})
+}
+
+// --- the context of a body
+
+type ctxKey struct{}
+
+func TestContextHasValuesButNotTheEndOfItsEnqueuer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{})
+		enqueuer, cancel := context.WithTimeoutCause(context.WithValue(t.Context(), ctxKey{}, "value"), time.Hour, errOnPurpose)
+		g := newGate()
+		check := func(ctx context.Context) {
+			t.Helper()
+			if got := ctx.Value(ctxKey{}); got != "value" {
+				t.Errorf("Value: got %v, want value", got)
+			}
+			if _, ok := ctx.Deadline(); ok {
+				t.Error("the body has the deadline of its enqueuer")
+			}
+			if ctx.Err() != nil || context.Cause(ctx) != nil {
+				t.Errorf("Err: got %v because of %v, want none", ctx.Err(), context.Cause(ctx))
+			}
+		}
+		for _, useDone := range []bool{false, true} {
+			_, err := c.Enqueue(enqueuer, func(ctx context.Context) error {
+				if useDone {
+					ctx.Done() // makes the real context
+				}
+				check(ctx)
+				<-g.opened
+				check(ctx)
+				select {
+				case <-ctx.Done():
+					t.Error("the body's context ended with the enqueuer's")
+				default:
+				}
+				return nil
+			})
+			checkError(t, "Enqueue", err, nil)
+		}
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		g.open()
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+	})
+}
+
+func TestContextCancelled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{})
+		begun := make(chan *core.Operation)
+		var causes []error
+		id := enqueue(t, c, func(ctx context.Context) error {
+			var all sync.WaitGroup
+			defer all.Wait()
+			// Children of every kind end with it.
+			child, cancel := context.WithCancel(ctx)
+			defer cancel()
+			timed, cancel2 := context.WithTimeout(child, time.Hour)
+			defer cancel2()
+			after := make(chan struct{})
+			context.AfterFunc(ctx, func() { close(after) })
+			all.Go(func() { <-timed.Done() })
+			all.Go(func() { <-after })
+			begun <- core.OperationFrom(timed) // found through children
+			<-ctx.Done()
+			<-timed.Done()
+			causes = []error{ctx.Err(), context.Cause(ctx), context.Cause(child), context.Cause(timed)}
+			return ctx.Err()
+		})
+		checkEqual(t, "OperationFrom a child", (<-begun).ID(), id)
+		c.Cancel(id, errOnPurpose)
+		synctest.Wait()
+		if want := []error{context.Canceled, errOnPurpose, errOnPurpose, errOnPurpose}; !slices.Equal(causes, want) {
+			t.Errorf("got Err and causes %v, want %v", causes, want)
+		}
+	})
+}
+
+// A body that is cancelled before it first asks learns of it all the same.
+func TestContextAskedLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{})
+		g := newGate()
+		var err, cause error
+		id := enqueue(t, c, func(ctx context.Context) error {
+			<-g.opened
+			err, cause = ctx.Err(), context.Cause(ctx)
+			<-ctx.Done()
+			return nil
+		})
+		synctest.Wait()
+		c.Cancel(id, errOnPurpose)
+		g.open()
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+		checkError(t, "Err", err, context.Canceled)
+		checkError(t, "Cause", cause, errOnPurpose)
+	})
+}
+
+// A context that outlives its body has ended: whoever waits for it goes on, and
+// what is made from it has ended too.
+func TestContextLeakedPastBody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{})
+		for _, useDone := range []bool{false, true} {
+			var leaked context.Context
+			waiting := make(chan struct{})
+			_, err := c.Enqueue(context.WithValue(t.Context(), ctxKey{}, "value"), func(ctx context.Context) error {
+				leaked = ctx
+				if useDone {
+					done := ctx.Done()
+					go func() { <-done; close(waiting) }()
+				} else {
+					close(waiting)
+				}
+				return nil
+			})
+			checkError(t, "Enqueue", err, nil)
+			checkError(t, "Flush", c.Flush(t.Context()), nil)
+			synctest.Wait()
+			<-waiting
+			<-leaked.Done()
+			checkError(t, "Err", leaked.Err(), context.Canceled)
+			child, cancel := context.WithCancel(leaked)
+			checkError(t, "Err of a child", child.Err(), context.Canceled)
+			cancel()
+			if got := leaked.Value(ctxKey{}); got != "value" {
+				t.Errorf("Value: got %v, want value", got)
+			}
+			if core.OperationFrom(leaked) == nil {
+				t.Error("the operation is not found any more")
+			}
+			// It is not a way into the operation any more: nothing deadlocks.
+			checkError(t, "Flush with it", c.Flush(leaked), nil)
+		}
+	})
+}
+
+func TestContextOfOneOperationInAnother(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		inner, outer := bodies(t, core.Options{}), bodies(t, core.Options{})
+		id := enqueue(t, outer, func(ctx context.Context) error {
+			// Do follows the context of the outer operation.
+			return inner.Do(ctx, func(ctx context.Context) error {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+		})
+		synctest.Wait()
+		outer.Cancel(id, errOnPurpose)
+		synctest.Wait()
+		s := checkStatus(t, outer, id, core.StatusCancelled)
+		checkError(t, "its error", s.Err, errOnPurpose)
+		checkEqual(t, "cancelled inside", inner.Stats().Cancelled, 1)
+	})
+}

@@ -1,0 +1,180 @@
+package core_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func TestMatch(t *testing.T) {
+	tests := []struct {
+		pattern, name string
+		want          bool
+	}{
+		// Exact.
+		{"error", "error", true},
+		{"error", "errors", false},
+		{"error", "terror", false},
+		{"Error", "error", false},
+		{"error", "", false},
+		{"a b", "a b", true}, // blanks inside stand for themselves
+
+		// Stars take anything, dots and colons included, or nothing.
+		{"*", "", true},
+		{"*", "a.b:c", true},
+		{"**", "", true},
+		{"**", "a.b", true},
+		{"error.*", "error.", true},
+		{"error.*", "error.a.b", true},
+		{"error.*", "error.a:5ms", true},
+		{"error.*", "error", false},
+		{"error.*", "terror.a", false},
+		{"*.failed", "a.b.failed", true},
+		{"*.failed", "failed", false},
+		{"*.failed", "a.failed.b", false},
+		{"error.*.critical", "error.payment.critical", true},
+		{"error.*.critical", "error.critical", false},
+		{"a*b*c", "abc", true},
+		{"a*b*c", "a.b.b.c", true},
+		{"a*b*c", "acb", false},
+		{"a*a", "a", false},
+		{"a*a", "aa", true},
+
+		// A question mark takes one character.
+		{"?", "", false},
+		{"?", "a", true},
+		{"?", "ab", false},
+		{"user-???-failed", "user-123-failed", true},
+		{"user-???-failed", "user-12-failed", false},
+		{"*?", "", false},
+		{"*?", "a", true},
+		{"?*?", "a", false},
+		{"?*?", "ab", true},
+
+		// Comma lists.
+		{"a,b", "a", true},
+		{"a,b", "b", true},
+		{"a,b", "a,b", false},
+		{"a,b", "c", false},
+		{" error.* ,\ttimeout ", "error.x", true},
+		{" error.* ,\ttimeout ", "timeout", true},
+		{" error.* ,\ttimeout ", " timeout", false},
+		{",, a ,,", "a", true},
+		{"a?b", "a,b", true},
+
+		// Nothing matches nothing.
+		{"", "", false},
+		{"", "a", false},
+		{",", "", false},
+		{" , ,", " ", false},
+		{" ", " ", false},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%q against %q", tt.pattern, tt.name), func(t *testing.T) {
+			if got := core.Match(tt.pattern, tt.name); got != tt.want {
+				t.Errorf("Match = %v, want %v", got, tt.want)
+			}
+			if got := (core.Signal{Name: tt.name}).Matches(tt.pattern); got != tt.want {
+				t.Errorf("Signal.Matches = %v, want %v", got, tt.want)
+			}
+			if got := askSink(tt.pattern, tt.name); got != tt.want && tt.name != "" {
+				t.Errorf("Sink.Has = %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// askSink answers the question of Match in all the ways a sink can be asked, and
+// panics if they differ.
+func askSink(pattern, name string) bool {
+	s := core.NewSink(core.SinkOptions{})
+	heard := false
+	s.Subscribe(pattern, func(core.Signal) { heard = true })
+	m := s.Monitor(pattern, 0)
+	s.Raise(name)
+	has, count := s.Has(pattern), s.Count(pattern)
+	if has != heard || has != (count == 1) || has != (m.Count() == 1) {
+		panic(fmt.Sprintf("pattern %q, name %q: Has %v, Count %d, handler called %v, monitor %d",
+			pattern, name, has, count, heard, m.Count()))
+	}
+	if pattern != "" { // as Query.Pattern that would be "any"
+		sensed := 0
+		for range s.Sense(core.Query{Pattern: pattern}) {
+			sensed++
+		}
+		if has != (sensed == 1) {
+			panic(fmt.Sprintf("pattern %q, name %q: Has %v, sensed %d", pattern, name, has, sensed))
+		}
+	}
+	return has
+}
+
+// Weak point 16.1: a "*" in the value that met a "*" in the pattern was consumed
+// as a literal, and the star was lost. Scoped names contain stars.
+func TestMatchStarsInNames(t *testing.T) {
+	for _, tt := range []struct{ pattern, name string }{
+		{"request.*.health.failed", "request.*.*.health.failed"},
+		{"*b", "*ab"},
+		{"*x", "**x"},
+		{"request.gateway.*.completed", "request.gateway.*.batch.completed"},
+		{"?x", "*x"},
+		{"*?", "*"},
+		{"a?", "a?"},
+		{"*", "*"},
+	} {
+		if !core.Match(tt.pattern, tt.name) {
+			t.Errorf("Match(%q, %q) = false, want true", tt.pattern, tt.name)
+		}
+		if !askSink(tt.pattern, tt.name) {
+			t.Errorf("Sink.Has(%q) with %q = false, want true", tt.pattern, tt.name)
+		}
+	}
+}
+
+// Weak point 16.2: "?" matched half of a character outside the basic plane.
+func TestMatchWholeCharacters(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"?", "é", true},
+		{"?", "🜁", true},
+		{"??", "🜁", false},
+		{"a?c", "a🜁c", true},
+		{"a??c", "a🜁c", false},
+		{"*?c", "🜁c", true},
+		{"é*", "éa", true},
+		{"*\u00a9", "\u00e9", false}, // the second byte of é is that of ©
+		{"*世", "你好世", true},
+	} {
+		if got := core.Match(tt.pattern, tt.name); got != tt.want {
+			t.Errorf("Match(%q, %q) = %v, want %v", tt.pattern, tt.name, got, tt.want)
+		}
+	}
+}
+
+// The documented bound: pattern times name, not exponential in the stars.
+func TestMatchManyStars(t *testing.T) {
+	pattern := strings.Repeat("*a", 200) + "*b"
+	name := strings.Repeat("a", 2000)
+	if core.Match(pattern, name) {
+		t.Error("matches, want not")
+	}
+	if !core.Match(pattern, name+"b") {
+		t.Error("does not match, want match")
+	}
+}
+
+func TestMatchAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	got := testing.AllocsPerRun(100, func() {
+		core.Match(" a , *.b.* ,user-???-failed", "user-123-failed")
+	})
+	if got != 0 {
+		t.Errorf("%v allocations, want 0", got)
+	}
+}

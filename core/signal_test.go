@@ -1,0 +1,300 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// sensed lists the names of what q selects, in order.
+func sensed(from core.Sensor, q core.Query) []string {
+	var names []string
+	for s := range from.Sense(q) {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// newest returns the newest signal of that name.
+func newest(t *testing.T, from core.Sensor, name string) core.Signal {
+	t.Helper()
+	all := slices.Collect(from.Sense(core.Query{Pattern: name}))
+	if len(all) == 0 {
+		t.Fatalf("no signal %q", name)
+	}
+	return all[len(all)-1]
+}
+
+func wantNames(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func TestSignalFields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		s := core.NewSink(core.SinkOptions{})
+		time.Sleep(time.Second)
+		s.RaiseKey("order.placed", "order-7")
+		time.Sleep(time.Second)
+		s.Raise("order.shipped")
+		got := slices.Collect(s.Sense(core.Query{}))
+		if len(got) != 2 {
+			t.Fatalf("got %d signals, want 2", len(got))
+		}
+		a, b := got[0], got[1]
+		if a.Name != "order.placed" || a.Key != "order-7" || b.Name != "order.shipped" || b.Key != "" {
+			t.Errorf("got %v and %v", a, b)
+		}
+		if a.Operation != 0 || a.Source != "" || a.Held || a.Payload() != nil {
+			t.Errorf("a direct raise has operation %v, source %q, held %v, payload %v", a.Operation, a.Source, a.Held, a.Payload())
+		}
+		if want := start.Add(time.Second); !a.Time.Equal(want) {
+			t.Errorf("time: got %v, want %v", a.Time, want)
+		}
+		if want := start.Add(2 * time.Second); !b.Time.Equal(want) {
+			t.Errorf("time: got %v, want %v", b.Time, want)
+		}
+		if a.Seq >= b.Seq || a.Seq == 0 {
+			t.Errorf("Seqs %d and %d do not ascend", a.Seq, b.Seq)
+		}
+	})
+}
+
+func TestSignalOfOperation(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, key string) error {
+		o := core.OperationFrom(ctx)
+		o.SetKey(key)
+		o.Raise("saved")
+		o.RaiseKey("indexed", "other")
+		return nil
+	}, core.Options{Name: "files", Sink: s}))
+	defer c.Close()
+	id, err := c.Enqueue(t.Context(), "a.txt")
+	if err == nil {
+		err = c.Flush(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, indexed := newest(t, s, "saved"), newest(t, s, "indexed")
+	if saved.Operation != id || saved.Source != "files" || saved.Key != "a.txt" {
+		t.Errorf("got operation %v, source %q, key %q, want %v, files, a.txt", saved.Operation, saved.Source, saved.Key, id)
+	}
+	if indexed.Key != "other" {
+		t.Errorf("got key %q, want other", indexed.Key)
+	}
+	if own := newest(t, c, "saved"); own != saved {
+		t.Errorf("the coordinator shows %v, the sink %v", own, saved)
+	}
+}
+
+// Weak point 14.1: "root = 0" was documented, but an emitted root reported 1.
+func TestSignalDepthAndPath(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	check := func(name string, depth int, path ...string) core.Signal {
+		t.Helper()
+		got := newest(t, s, name)
+		if got.Depth() != depth || !slices.Equal(got.Path(), path) {
+			t.Errorf("%s: got depth %d, path %q, want %d, %q", name, got.Depth(), got.Path(), depth, path)
+		}
+		return got
+	}
+	s.Raise("a")
+	a := check("a", 0, "a")
+	s.Because(a).Raise("b")
+	b := check("b", 1, "a", "b")
+	s.Because(b).Raise("c")
+	check("c", 2, "a", "b", "c")
+	s.Because(b).Raise("d") // chains branch
+	check("d", 2, "a", "b", "d")
+	s.Because(a).Because(b).Raise("e") // the nearest cause counts
+	check("e", 2, "a", "b", "e")
+
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
+		core.OperationFrom(ctx).Raise("root")
+		core.OperationFrom(ctx).Because(b).Raise("f")
+		return nil
+	}, core.Options{Sink: s}))
+	defer c.Close()
+	if err := c.Do(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	check("root", 0, "root")
+	check("f", 2, "a", "b", "f")
+
+	path := b.Path()
+	path[0] = "changed"
+	check("b", 1, "a", "b") // a copy was changed
+}
+
+func TestSignalArg(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		ok         bool
+	}{
+		{"rate-limit:5000ms", "5000ms", true},
+		{"http.error:429", "429", true},
+		{"at:12:30", "12:30", true},
+		{"empty:", "", true},
+		{":x", "x", true},
+		{"none", "", false},
+		{"", "", false},
+	} {
+		got, ok := (core.Signal{Name: tt.name}).Arg()
+		if got != tt.want || ok != tt.ok {
+			t.Errorf("Arg of %q: got %q, %v, want %q, %v", tt.name, got, ok, tt.want, tt.ok)
+		}
+	}
+}
+
+func TestSignalJSON(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		s.RaiseKey("plain", "k,\"é")
+		s.Because(newest(t, s, "plain")).Raise("second")
+		s.Because(newest(t, s, "second")).Raise("third")
+		s.Hold("held", "h", 0)
+		core.NewKind[int]("typed").Raise(s, "", 42)
+
+		for signal := range s.Sense(core.Query{}) {
+			text, err := json.Marshal(signal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var back core.Signal
+			if err := json.Unmarshal(text, &back); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			if back.Name != signal.Name || back.Key != signal.Key || back.Seq != signal.Seq ||
+				back.Held != signal.Held || !back.Time.Equal(signal.Time) ||
+				back.Depth() != signal.Depth() || !slices.Equal(back.Path(), signal.Path()) {
+				t.Errorf("got %+v, want %+v, by way of %s", back, signal, text)
+			}
+			if back.Payload() != nil {
+				t.Errorf("%s: the payload came back", signal.Name)
+			}
+		}
+
+		text, _ := json.Marshal(newest(t, s, "third"))
+		for _, want := range []string{`"name":"third"`, `"causes":["plain","second"]`, `"seq":3`} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("got %s, want it to contain %s", text, want)
+			}
+		}
+		for _, empty := range []string{"key", "operation", "source", "held"} {
+			if strings.Contains(string(text), empty) {
+				t.Errorf("got %s, want no %q, which is empty", text, empty)
+			}
+		}
+	})
+}
+
+func TestSignalJSONRefusesNonsense(t *testing.T) {
+	kept := core.Signal{Name: "kept"}
+	for _, text := range []string{`{"name":5}`, `[]`, `{"time":"yesterday"}`, `{"operation":-1}`} {
+		s := kept
+		if err := json.Unmarshal([]byte(text), &s); err == nil {
+			t.Errorf("%s: got no error", text)
+		}
+		if s.Name != "kept" {
+			t.Errorf("%s: changed the signal to %v", text, s)
+		}
+	}
+}
+
+func TestSignalLogValue(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	s.RaiseKey("a", "k")
+	s.Because(newest(t, s, "a")).Raise("b")
+	s.Hold("h", "", 0)
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	check := func(name, want string) {
+		t.Helper()
+		out.Reset()
+		log.Info("m", "s", newest(t, s, name))
+		if got := strings.TrimSpace(out.String()); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	check("a", `msg=m s.name=a s.key=k`)
+	check("b", `msg=m s.name=b s.path="[a b]"`)
+	check("h", `msg=m s.name=h s.held=true`)
+}
+
+func TestQuery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, name string) error {
+			core.OperationFrom(ctx).Raise(name)
+			return nil
+		}, core.Options{Name: "worker", Sink: s}))
+		defer c.Close()
+
+		s.RaiseKey("a.x", "k1") // 4 s ago
+		time.Sleep(time.Second)
+		s.RaiseKey("a.y", "k2") // 3 s ago
+		time.Sleep(time.Second)
+		id, _ := c.Enqueue(t.Context(), "a.x") // 2 s ago
+		synctest.Wait()
+		time.Sleep(time.Second)
+		s.Hold("b.h", "k1", 0) // 1 s ago
+		time.Sleep(time.Second)
+		s.Raise("b.z") // now
+		second := newest(t, s, "a.y")
+
+		check := func(q core.Query, want ...string) {
+			t.Helper()
+			if got := sensed(s, q); !slices.Equal(got, want) {
+				t.Errorf("%+v: got %q, want %q", q, got, want)
+			}
+		}
+		check(core.Query{}, "a.x", "a.y", "a.x", "b.h", "b.z")
+		check(core.Query{Pattern: "a.x"}, "a.x", "a.x")
+		check(core.Query{Pattern: "a.*"}, "a.x", "a.y", "a.x")
+		check(core.Query{Pattern: "a.y, b.*"}, "a.y", "b.h", "b.z")
+		check(core.Query{Pattern: ","})
+		check(core.Query{Pattern: "none"})
+		check(core.Query{Key: "k1"}, "a.x", "b.h")
+		check(core.Query{Key: "k3"})
+		check(core.Query{Operation: id}, "a.x")
+		check(core.Query{Operation: id + 1000})
+		check(core.Query{Source: "worker"}, "a.x")
+		check(core.Query{Source: "other"})
+		check(core.Query{AfterSeq: second.Seq}, "a.x", "b.h", "b.z")
+		check(core.Query{AfterSeq: second.Seq, Pattern: "a.x"}, "a.x")
+		check(core.Query{AfterSeq: 1 << 60})
+		check(core.Query{Within: time.Nanosecond}, "b.z")
+		check(core.Query{Within: 2 * time.Second}, "a.x", "b.h", "b.z")
+		check(core.Query{Within: 2*time.Second - 1}, "b.h", "b.z")
+		check(core.Query{Within: time.Since(second.Time)}, "a.y", "a.x", "b.h", "b.z")
+		check(core.Query{Within: 2 * time.Second, Pattern: "a.x"}, "a.x")
+		check(core.Query{Within: time.Hour, Key: "k1", Pattern: "b.*"}, "b.h")
+		check(core.Query{Within: 1<<63 - 1}, "a.x", "a.y", "a.x", "b.h", "b.z")
+
+		wantNames(t, "coordinator", sensed(c, core.Query{}), "a.x")
+		wantNames(t, "coordinator, key", sensed(c, core.Query{Key: "k1"}))
+		wantNames(t, "coordinator, within", sensed(c, core.Query{Within: time.Second}))
+		wantNames(t, "coordinator, exactly within", sensed(c, core.Query{Within: 2 * time.Second}), "a.x")
+		wantNames(t, "coordinator, operation", sensed(c, core.Query{Operation: id}), "a.x")
+		wantNames(t, "coordinator, other operation", sensed(c, core.Query{Operation: id + 1000}))
+		wantNames(t, "coordinator, source", sensed(c, core.Query{Source: "other"}))
+	})
+}

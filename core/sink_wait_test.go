@@ -1,0 +1,307 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+var errCause = errors.New("cause")
+
+func TestWaitForPresent(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	s.RaiseKey("ready", "1")
+	s.RaiseKey("ready", "2")
+	s.Raise("other")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, pattern := range []string{"ready", "re*"} {
+		got, err := s.WaitFor(ended, pattern)
+		if err != nil || got.Key != "2" {
+			t.Errorf("%s: got %v, %v, want the newest", pattern, got, err)
+		}
+	}
+	s.Hold("ready", "3", 0)
+	if got, err := s.WaitFor(ended, "ready"); err != nil || got.Key != "3" || !got.Held {
+		t.Errorf("got %v, %v, want the held one", got, err)
+	}
+}
+
+func TestWaitForLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
+		s.RaiseKey("ready", "expired")
+		time.Sleep(time.Hour)
+		start := time.Now()
+		time.AfterFunc(time.Second, func() { s.Raise("other") })
+		time.AfterFunc(2*time.Second, func() { s.RaiseKey("ready", "k"); s.Retract("ready") })
+		got, err := s.WaitFor(t.Context(), "ready")
+		if err != nil || got.Key != "k" || time.Since(start) != 2*time.Second {
+			t.Errorf("got %v, %v after %v", got, err, time.Since(start))
+		}
+	})
+}
+
+func TestWaitForGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		for _, pattern := range []string{"ready", "", ","} {
+			s.Raise("other")
+			start := time.Now()
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errCause)
+			got, err := s.WaitFor(ctx, pattern)
+			cancel()
+			if err != errCause || got.Name != "" || time.Since(start) != time.Second {
+				t.Errorf("%q: got %v, %v after %v, want the cause after 1s", pattern, got, err, time.Since(start))
+			}
+		}
+		// Nothing is left behind.
+		if s.Raise("ready"); s.Stats().Panics != 0 {
+			t.Error("a handler is left behind")
+		}
+	})
+}
+
+// A deadline is kept although somebody's handler of the same signal blocks.
+func TestWaitForBesideASlowHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{MaxAge: time.Millisecond})
+		s.Subscribe("ready", func(core.Signal) { time.Sleep(time.Hour) })
+		start := time.Now()
+		time.AfterFunc(500*time.Millisecond, func() { s.Raise("ready") })
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errCause)
+		defer cancel()
+		_, err := s.WaitFor(ctx, "ready")
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("got %v after %v, want an answer within 1s", err, took)
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// gone runs WaitGone and returns how long it took, up to a limit.
+func gone(t *testing.T, s *core.Sink, pattern string, limit time.Duration) (time.Duration, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, errCause)
+	defer cancel()
+	start := time.Now()
+	err := s.WaitGone(ctx, pattern)
+	return time.Since(start), err
+}
+
+func TestWaitGone(t *testing.T) {
+	tests := map[string]func(s *core.Sink){
+		"retracted": func(s *core.Sink) {
+			s.Raise("busy.a")
+			s.Raise("busy.b")
+			time.AfterFunc(time.Second, func() { s.Retract("busy.a") })
+			time.AfterFunc(2*time.Second, func() { s.Retract("busy.b") })
+		},
+		"released": func(s *core.Sink) {
+			time.AfterFunc(2*time.Second, s.Hold("busy.a", "", 0))
+		},
+		"evicted": func(s *core.Sink) {
+			s.Raise("busy.a")
+			time.AfterFunc(2*time.Second, func() {
+				for range 100 {
+					s.Raise("other")
+				}
+			})
+		},
+		"forgotten": func(s *core.Sink) {
+			s.Raise("busy.a")
+			time.AfterFunc(2*time.Second, func() { s.Forget(core.Query{}) })
+		},
+		"leased": func(s *core.Sink) {
+			s.Hold("busy.a", "", time.Second)
+			s.Hold("busy.b", "", 2*time.Second)
+			s.Hold("other", "", 3*time.Second)
+		},
+		"aged": func(s *core.Sink) {
+			s.Resize(100, 2*time.Second)
+			s.Raise("busy.a")
+		},
+		"resized": func(s *core.Sink) {
+			s.Raise("busy.a")
+			time.AfterFunc(2*time.Second, func() { s.Raise("other"); s.Resize(1, 0) })
+		},
+
+		// The same, with an end that is set only while it is waited for.
+		"aged by a resize": func(s *core.Sink) {
+			s.Raise("busy.a")
+			time.AfterFunc(time.Second, func() { s.Resize(100, 2*time.Second) })
+		},
+		"leased later": func(s *core.Sink) {
+			s.Raise("busy.a")
+			time.AfterFunc(time.Second, func() {
+				s.Hold("busy.b", "", time.Second)
+				s.Retract("busy.a")
+			})
+		},
+		"released, and then a younger one aged": func(s *core.Sink) {
+			s.Resize(100, time.Second)
+			release := s.Hold("busy.a", "", 0)
+			time.AfterFunc(time.Second, func() {
+				s.Raise("busy.b")
+				release()
+			})
+		},
+	}
+	for name, setup := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := core.NewSink(core.SinkOptions{Capacity: 100})
+				setup(s)
+				took, err := gone(t, s, "busy.*", time.Minute)
+				if err != nil || took != 2*time.Second {
+					t.Errorf("got %v after %v, want nil after 2s", err, took)
+				}
+			})
+		})
+	}
+}
+
+func TestWaitGoneAtOnce(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	s.Raise("other")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, pattern := range []string{"busy", "b*", ""} {
+		if err := s.WaitGone(ended, pattern); err != nil {
+			t.Errorf("%q: got %v, want nil", pattern, err)
+		}
+	}
+}
+
+func TestWaitGoneGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		s.Raise("busy")
+		if took, err := gone(t, s, "busy", time.Second); err != errCause || took != time.Second {
+			t.Errorf("got %v after %v, want the cause after 1s", err, took)
+		}
+	})
+}
+
+// A signal that comes back before anybody looked keeps it waiting.
+func TestWaitGoneComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		s.Raise("busy")
+		time.AfterFunc(time.Second, func() { s.Retract("busy"); s.Raise("busy") })
+		time.AfterFunc(2*time.Second, func() { s.Retract("busy") })
+		if took, err := gone(t, s, "busy", time.Minute); err != nil || took != 2*time.Second {
+			t.Errorf("got %v after %v, want nil after 2s", err, took)
+		}
+	})
+}
+
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		s.Raise("a.before")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var got []string
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for sig, missed := range s.Watch(ctx, "a.*") {
+				got = append(got, fmt.Sprint(sig.Name, " ", missed))
+			}
+		}()
+		synctest.Wait()
+		s.Raise("a.1")
+		s.Raise("b")
+		s.Raise("a.2")
+		synctest.Wait()
+		cancel()
+		<-done
+		wantNames(t, "watched", got, "a.1 0", "a.2 0")
+		s.Raise("a.3") // nobody is left to hear it
+	})
+}
+
+// A slow consumer misses the oldest and is told how many, and no raiser waits.
+func TestWatchMisses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		var got []string
+		total, n := 0, 0
+		go func() {
+			for sig, missed := range s.Watch(t.Context(), "*") {
+				if n == 0 || missed > 0 {
+					got = append(got, fmt.Sprint(sig.Name, " ", missed))
+				}
+				total += 1 + missed
+				if n++; n == 1 {
+					time.Sleep(time.Hour) // slow
+				}
+				if sig.Name == "last" {
+					return
+				}
+			}
+		}()
+		synctest.Wait()
+		s.Raise("n0")
+		synctest.Wait()
+		for i := 1; i <= 1000; i++ {
+			s.Raise(fmt.Sprintf("n%d", i))
+		}
+		time.Sleep(2 * time.Hour)
+		s.Raise("last")
+		synctest.Wait()
+		wantNames(t, "watched", got, "n0 0", "n745 744")
+		if total != 1002 {
+			t.Errorf("seen and missed are %d, want 1002", total)
+		}
+	})
+}
+
+func TestWatchEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		n := 0
+		time.AfterFunc(time.Second, func() {
+			for range 10 {
+				s.Raise("a")
+			}
+		})
+		for range s.Watch(ctx, "a") {
+			if n++; n == 3 {
+				cancel() // the rest is not shown
+			}
+		}
+		if n != 3 {
+			t.Errorf("got %d after the end, want 3", n)
+		}
+		for range s.Watch(ctx, "a") {
+			t.Error("got a signal, the context has ended before")
+		}
+	})
+}
+
+// A signal raised from inside the loop's body is seen by the loop.
+func TestWatchRaisesItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		time.AfterFunc(time.Second, func() { s.Raise("a0") })
+		n := 0
+		for range s.Watch(t.Context(), "a*") {
+			if n++; n == 500 {
+				break
+			}
+			s.Raise(fmt.Sprintf("a%d", n))
+		}
+		if n != 500 {
+			t.Errorf("got %d, want 500", n)
+		}
+	})
+}
