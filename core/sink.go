@@ -445,6 +445,10 @@ func (s *Sink) expireLeases(now int64, after *aftermath) {
 // raiser up, enqueue it on a coordinator. A panic of fn is counted in
 // [SinkStats] and harms nobody else.
 //
+// A pattern that matches [SignalStarted] or [SignalStopped], as "*" does, makes
+// coordinators on the sink raise these for every operation; name what you are
+// after if you can.
+//
 // After cancel has returned no call of fn starts and none is running, unless
 // cancel was called from inside a handler, which it does not wait for. A pattern
 // that matches nothing, like "", is never called. Subscribe panics if fn is nil.

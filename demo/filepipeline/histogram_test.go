@@ -1,0 +1,57 @@
+package filepipeline
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The dull model keeps and sorts everything.
+func TestHistogramAgainstSorted(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var h histogram
+		var all []time.Duration
+		for range 1 + random.IntN(500) {
+			d := time.Duration(math.Exp(random.Float64() * 43)) // all magnitudes up to a century
+			h.add(d)
+			all = append(all, d)
+		}
+		slices.Sort(all)
+		for _, q := range []float64{0, 0.01, 0.5, 0.95, 0.99, 1} {
+			exact := all[max(0, int(math.Ceil(q*float64(len(all))))-1)]
+			got := h.quantile(q)
+			if got < exact || float64(got) > float64(exact)*(1+1.0/subBuckets) {
+				t.Fatalf("quantile(%v) of %d durations = %v, exact is %v", q, len(all), got, exact)
+			}
+		}
+	}
+}
+
+func TestHistogramBucketsAreContiguous(t *testing.T) {
+	for b := range buckets {
+		last := lastOf(b)
+		if got := bucketOf(last); got != b {
+			t.Fatalf("bucketOf(lastOf(%d) = %v) = %d", b, last, got)
+		}
+		if last < math.MaxInt64 && bucketOf(last+1) != b+1 {
+			t.Fatalf("%v and the next nanosecond are in buckets %d and %d", last, b, bucketOf(last+1))
+		}
+	}
+	if got := bucketOf(math.MaxInt64); got != buckets-1 {
+		t.Errorf("the longest duration is in bucket %d of %d", got, buckets)
+	}
+}
+
+func TestHistogramEdges(t *testing.T) {
+	var h histogram
+	if got := h.quantile(0.5); got != 0 {
+		t.Errorf("median of nothing = %v", got)
+	}
+	h.add(-time.Second) // a clock that was set back
+	if got := h.quantile(1); got != 0 {
+		t.Errorf("a negative duration counts as %v, want 0", got)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package filepipeline
+
+const raceEnabled = false

@@ -1,0 +1,168 @@
+package filepipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync/atomic"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// A claim is a reaction's work item: the source operation to read, and the pin that keeps it in its window until then.
+type claim struct {
+	source core.OperationID
+	unpin  func()
+}
+
+// A change is one write to the database, made by the one writer.
+type change struct {
+	path  string
+	apply func(ctx context.Context, rows *store) error
+}
+
+// stateFile is the name under which an operation keeps the [File] it is about.
+const stateFile = "file"
+
+// pipeline is one run: the source, its three reactions and what they share.
+type pipeline struct {
+	in     fs.FS
+	out    *Output
+	limits Limits
+	sink   *core.Sink
+	tally  *tally
+	times  [stages]histogram
+	bytes  atomic.Int64          // of the images hashed
+	broken atomic.Pointer[error] // the first result that could not be written
+
+	files      *core.Coordinator[string] // the source; items are paths
+	thumbnails *core.Coordinator[claim]
+	duplicates *core.Coordinator[claim]
+	metadata   *core.Coordinator[change]
+	contents   turns // equal files never race for one thumbnail, and all but the first find it finished
+
+	// work is the context of everything behind the intake. It does not end with an interruption, after which what was
+	// accepted is still finished.
+	work context.Context
+	// stop ends the intake, with the reason.
+	stop context.CancelCauseFunc
+}
+
+// Run sends every regular file of in through the pipeline, writes the results to out, and returns when all of it is
+// done. When ctx ends it takes in no more files, finishes those it has taken, and returns a Summary that says
+// Interrupted. A file that fails is no error, a result that cannot be written is; the Summary is valid either way.
+func Run(ctx context.Context, in fs.FS, out *Output, opts Options) (Summary, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return Summary{}, err
+	}
+	start := time.Now()
+	intake, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	p := &pipeline{in: in, out: out, limits: opts.Limits, sink: opts.Sink, tally: newTally(),
+		work: context.WithoutCancel(ctx), stop: stop}
+	if err := p.build(opts); err != nil {
+		return Summary{}, err
+	}
+	defer p.subscribe()()
+
+	err = p.feed(intake)
+	interrupted := err != nil && ctx.Err() != nil
+	if interrupted {
+		p.sink.Raise(SignalPipelineInterrupted)
+	}
+	err = errors.Join(p.drain(), p.outputError(), out.rows.settle(p.work))
+
+	summary := p.tally.summary()
+	summary.Bytes = p.bytes.Load()
+	summary.Elapsed = time.Since(start)
+	summary.Interrupted = interrupted
+	for s := range stages {
+		summary.Stages = append(summary.Stages, p.times[s].summary(s))
+	}
+	return summary, err
+}
+
+// build makes the coordinators. Their queues are short: an item that waits in a queue pins its source, and a full queue
+// is what slows the source down. None starts a goroutine before it has work.
+func (p *pipeline) build(opts Options) error {
+	options := func(name string, limit int) core.Options {
+		return core.Options{Name: name, MaxConcurrency: limit, MaxQueued: queued * limit, MaxTracked: window, Sink: p.sink}
+	}
+	var errs [4]error
+	p.thumbnails, errs[0] = core.NewCoordinator(p.thumbnail, options("thumbnails", opts.Thumbnailers))
+	p.duplicates, errs[1] = core.NewCoordinator(p.duplicate, options("duplicates", comparers))
+	p.metadata, errs[2] = core.NewCoordinator(p.write, options("metadata", writers))
+
+	source := options("files", opts.Readers)
+	// As many operations may be pinned as are tracked: room for one claim in every place that a reaction has, and for
+	// those that wait to hand theirs over.
+	source.MaxTracked = window + opts.Readers + (1+queued)*(opts.Thumbnailers+comparers+writers)
+	p.files, errs[3] = core.NewCoordinator(p.read, source)
+	return errors.Join(errs[:]...)
+}
+
+const (
+	comparers = 2  // ask the writer which files are equal; more would only wait for it
+	writers   = 1  // SQLite has one
+	queued    = 2  // items that may wait, per one that runs
+	window    = 64 // finished operations that a coordinator shows
+)
+
+// feed walks the input and hands every regular file to the source, waiting while its queue is full. It returns early,
+// with the reason, when ctx ends.
+func (p *pipeline) feed(ctx context.Context) error {
+	for e := range walk(p.in) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		switch {
+		case e.err != nil:
+			DirectoryFailed.Raise(p.sink, e.path, Failure{File{Path: e.path}, cause(e.err)})
+		case e.skip != "":
+			FileSkipped.Raise(p.sink, e.path, e.skip)
+		default:
+			if _, err := p.files.Enqueue(ctx, e.path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// drain waits for everything accepted, upstream first: only when no source is left can nothing more reach a reaction,
+// and the writer serves them all.
+func (p *pipeline) drain() error {
+	for _, c := range []core.Lifecycle{p.files, p.thumbnails, p.duplicates, p.metadata} {
+		if err := c.Drain(p.work); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fail reports a result that could not be written. There is no point in reading on.
+func (p *pipeline) fail(on core.Raiser, path string, err error) error {
+	OutputFailed.Raise(on, path, Failure{File{Path: path}, cause(err)})
+	err = fmt.Errorf("output for %s: %w", Printable(path), err)
+	p.broken.CompareAndSwap(nil, &err)
+	p.stop(err)
+	return err
+}
+
+func (p *pipeline) outputError() error {
+	if err := p.broken.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// cause is the text of an error without the path, which has a column of its own.
+func cause(err error) string {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	return err.Error()
+}

@@ -1,0 +1,372 @@
+package filepipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// run sends fsys through the pipeline into a fresh directory and returns what it said and wrote.
+func run(t *testing.T, fsys fs.FS, opts Options) (s Summary, rows map[string]row, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	s, rows, err := runInto(t, t.Context(), fsys, dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, rows, dir
+}
+
+func runInto(t *testing.T, ctx context.Context, fsys fs.FS, dir string, opts Options) (Summary, map[string]row, error) {
+	t.Helper()
+	out, err := OpenOutput(t.Context(), dir, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Run(ctx, fsys, out, opts)
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return s, readRows(t, filepath.Join(dir, databaseName)), err
+}
+
+// rowOf is the row that an image without any trouble must have.
+func rowOf(path, format, mime string, w, h int, data []byte) row {
+	hash := sum(data)
+	return row{path, hash, format, fmt.Sprint(w), fmt.Sprint(h), fmt.Sprint(len(data)), mime, "thumbs/" + hash + ".png", "-", "-"}
+}
+
+func (r row) failing(cause string) row {
+	r.thumb, r.err = "-", cause
+	return r
+}
+
+func (r row) duplicating(path string) row {
+	r.duplicateOf = path
+	return r
+}
+
+func checkRows(t *testing.T, got map[string]row, want ...row) {
+	t.Helper()
+	for _, w := range want {
+		if g, ok := got[w.path]; !ok {
+			t.Errorf("no row for %q", w.path)
+		} else if g != w {
+			t.Errorf("row\n got %q\nwant %q", g, w)
+		}
+		delete(got, w.path)
+	}
+	for path := range got {
+		t.Errorf("unexpected row %q", got[path])
+	}
+}
+
+func checkSignals(t *testing.T, s Summary, want map[string]uint64) {
+	t.Helper()
+	if !maps.Equal(s.Signals, want) {
+		t.Errorf("signals\n got %v\nwant %v", s.Signals, want)
+	}
+}
+
+func TestRun(t *testing.T) {
+	red, blue, torn := pngOf(t, 600, 300), jpegOf(t, 20, 10), gifOf(t, 300, 200)[:1000]
+	fsys := files(map[string][]byte{
+		"b.png": red, "sub/a.png": red, "c": red, "blue.jpg": blue,
+		"torn.gif": torn, "torn too.gif": torn, "bomb": pngBomb(60_000, 60_000),
+		"notes.txt": []byte("text"), "empty": nil,
+	})
+	s, rows, dir := run(t, fsys, Options{})
+
+	redRow := func(path string) row { return rowOf(path, "png", "image/png", 600, 300, red) }
+	tornRow := func(path string) row {
+		return rowOf(path, "gif", "image/gif", 300, 200, torn).failing(decodeCause(t, torn))
+	}
+	checkRows(t, rows,
+		redRow("b.png"), redRow("c").duplicating("b.png"), redRow("sub/a.png").duplicating("b.png"),
+		rowOf("blue.jpg", "jpeg", "image/jpeg", 20, 10, blue),
+		tornRow("torn too.gif"), tornRow("torn.gif").duplicating("torn too.gif"),
+		rowOf("bomb", "png", "image/png", 60_000, 60_000, pngBomb(60_000, 60_000)).
+			failing("declares 60000x60000 = 3600000000 pixels, the limit is 50000000"),
+	)
+	if got := listing(t, filepath.Join(dir, thumbsDir)); len(got) != 2 {
+		t.Errorf("thumbs %q, want one per contents", got)
+	}
+	checkSignals(t, s, map[string]uint64{
+		"file.saved": 6, "file.failed": 1, "file.skipped": 2, "metadata.written": 7,
+		"thumbnail.complete": 4, "thumbnail.failed": 2, "duplicate.found": 3,
+	})
+	if s.Files() != 9 || s.Images() != 7 || s.Failed != 3 || s.Interrupted {
+		t.Errorf("summary %+v", s)
+	}
+	if want := int64(3*len(red) + len(blue) + 2*len(torn) + len(pngBomb(1, 1))); s.Bytes != want {
+		t.Errorf("%d bytes, want %d", s.Bytes, want)
+	}
+	var failed []string
+	for _, f := range s.Failures {
+		failed = append(failed, f.File.Path)
+	}
+	if want := []string{"bomb", "torn too.gif", "torn.gif"}; !slices.Equal(failed, want) {
+		t.Errorf("failures %q, want %q", failed, want)
+	}
+	for i, want := range []uint64{9, 6, 7, 7 + 6 + 7} {
+		if s.Stages[i].Count != want {
+			t.Errorf("stage %s timed %d times, want %d", s.Stages[i].Name, s.Stages[i].Count, want)
+		}
+	}
+}
+
+// The same tree gives the same rows, whatever the limits and the order in which files finish.
+func TestRunIsDeterministic(t *testing.T) {
+	data := map[string][]byte{}
+	for i := range 200 {
+		data[fmt.Sprintf("%c/%03d", 'a'+i*7%5, i*37%200)] = pngOf(t, 1+i%20, 1)
+	}
+	var want map[string]row
+	for _, limits := range [][2]int{{1, 1}, {2, 8}, {16, 1}, {32, 32}} {
+		_, rows, _ := run(t, files(data), Options{Readers: limits[0], Thumbnailers: limits[1]})
+		if want == nil {
+			want = rows
+		}
+		if !maps.Equal(rows, want) {
+			t.Errorf("readers, thumbnailers %v: other rows than one of each gives", limits)
+		}
+	}
+	if len(want) != 200 {
+		t.Errorf("%d rows, want 200", len(want))
+	}
+}
+
+func TestRunNothing(t *testing.T) {
+	s, rows, _ := run(t, files(nil), Options{})
+	if len(rows) != 0 || s.Files() != 0 || len(s.Signals) != 0 {
+		t.Errorf("an empty directory gives %v, %+v", rows, s)
+	}
+}
+
+// What a disk does on a bad day: each of these fails alone.
+func TestRunTrouble(t *testing.T) {
+	names := []string{"changes", "good", "locked", "panics", "panics later", "secret/x", "unreadable", "vanished", "vanishes"}
+	data := map[string][]byte{}
+	for i, name := range names { // contents of their own, so that no thumbnail is shared
+		data[name] = pngOf(t, 30, 1+i)
+	}
+	var mu sync.Mutex
+	opened := map[string]int{}
+	fsys := openFunc{files(data), func(inner fs.FS, name string) (fs.File, error) {
+		mu.Lock()
+		opened[name]++
+		again := opened[name] > 1
+		mu.Unlock()
+		f, err := inner.Open(name)
+		switch {
+		case name == "locked" || name == "secret":
+			return nil, denied("openat", name)
+		case name == "vanished" || name == "vanishes" && again:
+			return nil, &fs.PathError{Op: "openat", Path: name, Err: fs.ErrNotExist}
+		case name == "unreadable":
+			return brokenFile{f, func() error { return errors.New("input/output error") }}, nil
+		case name == "changes" && again:
+			return files(map[string][]byte{name: data["good"]}).Open(name)
+		case name == "panics" || name == "panics later" && again:
+			return brokenFile{f, func() error { panic("a bug in a decoder") }}, nil
+		}
+		return f, err
+	}}
+	s, rows, _ := run(t, fsys, Options{})
+
+	whole := func(path string) row {
+		return rowOf(path, "png", "image/png", 30, 1+slices.Index(names, path), data[path])
+	}
+	nothing := func(path, cause string) row { return row{path, "-", "-", "-", "-", "-", "-", "-", "-", cause} }
+	checkRows(t, rows,
+		whole("changes").failing("changed while being processed"),
+		whole("good"),
+		nothing("locked", "permission denied"),
+		nothing("panics", "the decoder panicked"),
+		whole("panics later").failing("the decoder panicked"),
+		nothing("unreadable", "input/output error"),
+		nothing("vanished", "file does not exist"),
+		whole("vanishes").failing("file does not exist"),
+	)
+	if s.Signals["directory.failed"] != 1 || s.Failed != 8 || s.Signals[core.SignalPanic] != 2 {
+		t.Errorf("%d failures, signals %v", s.Failed, s.Signals)
+	}
+	if !slices.ContainsFunc(s.Failures, func(f Failure) bool { return f.File.Path == "secret" }) {
+		t.Error("the unreadable directory is not among the failures")
+	}
+}
+
+// brokenFile is a file whose bytes cannot be had.
+type brokenFile struct {
+	fs.File
+	read func() error
+}
+
+func (f brokenFile) Read([]byte) (int, error) { return 0, f.read() }
+
+// A second run into the same directory describes the second run.
+func TestRunAgain(t *testing.T) {
+	dir := t.TempDir()
+	first, second := pngOf(t, 3, 2), pngOf(t, 2, 3)
+	if _, _, err := runInto(t, t.Context(), files(map[string][]byte{"kept": first, "gone": second}), dir, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	_, rows, err := runInto(t, t.Context(), files(map[string][]byte{"kept": first, "new": first}), dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := rowOf("kept", "png", "image/png", 3, 2, first)
+	checkRows(t, rows, kept, rowOf("new", "png", "image/png", 3, 2, first).duplicating("kept"))
+	if got := listing(t, filepath.Join(dir, thumbsDir)); !slices.Equal(got, []string{sum(first) + ".png"}) {
+		t.Errorf("thumbs %q, want that of the second run only", got)
+	}
+}
+
+// When the context ends, what was taken in is finished and written, and nothing else.
+func TestRunInterrupted(t *testing.T) {
+	data := map[string][]byte{}
+	for i := range 300 {
+		data[fmt.Sprintf("%03d", i)] = pngOf(t, 1+i, 2)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	sink := core.NewSink(core.SinkOptions{})
+	saved := 0
+	sink.Subscribe(SignalFileSaved, func(core.Signal) {
+		if saved++; saved == 20 {
+			interrupt()
+		}
+	})
+	dir := t.TempDir()
+	s, rows, err := runInto(t, ctx, files(data), dir, Options{Sink: sink, Readers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.Interrupted || s.Signals[SignalPipelineInterrupted] != 1 {
+		t.Error("the run does not say that it was interrupted")
+	}
+	if len(rows) < 20 || len(rows) > 30 {
+		t.Errorf("%d rows after an interruption at 20, want those and a short queue", len(rows))
+	}
+	for name, r := range rows {
+		var i int
+		fmt.Sscan(strings.TrimLeft(name, "0")+" ", &i)
+		if want := rowOf(name, "png", "image/png", 1+i, 2, data[name]); r != want {
+			t.Errorf("unfinished row\n got %q\nwant %q", r, want)
+		}
+		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(r.thumb))); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A thumbnail that cannot be written is not the image's fault: the run ends with an error instead of a list of failures.
+func TestRunOutputFails(t *testing.T) {
+	data := map[string][]byte{}
+	for i := range 300 {
+		data[fmt.Sprintf("%03d", i)] = pngOf(t, 1+i, 2)
+	}
+	out, err := OpenOutput(t.Context(), t.TempDir(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := out.thumbs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Run(t.Context(), files(data), out, Options{Readers: 1})
+	if !errors.Is(err, fs.ErrClosed) || !strings.HasPrefix(err.Error(), "output for 00") {
+		t.Errorf("Run: %v, want the first write that failed", err)
+	}
+	if s.Failed != 0 || s.Signals["output.failed"] == 0 || s.Files() > 50 {
+		t.Errorf("%d failures of %d files, signals %v; want an early end and no blame on the images", s.Failed, s.Files(), s.Signals)
+	}
+	if s.Interrupted {
+		t.Error("nobody interrupted")
+	}
+	out.Close()
+}
+
+func TestRunRefusesOptions(t *testing.T) {
+	for _, opts := range []Options{{Readers: -1}, {Thumbnailers: -1}, {Limits: Limits{MaxBytes: -1}}, {Limits: Limits{MaxPixels: -1}}} {
+		if _, err := Run(t.Context(), files(nil), nil, opts); err == nil || !strings.Contains(err.Error(), "must not be negative") {
+			t.Errorf("Run with %+v: %v", opts, err)
+		}
+	}
+}
+
+// The pipeline against a dull model of it, on the images that Go's own packages are tested with.
+func TestRunOnGoImages(t *testing.T) {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Skip(err)
+	}
+	in, err := OpenInput(filepath.Join(strings.TrimSpace(string(root)), "src", "image"))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer in.Close()
+	s, rows, dir := run(t, in, Options{})
+
+	var total uint64
+	err = fs.WalkDir(in, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		total++
+		data, err := fs.ReadFile(in, path)
+		if err != nil {
+			return err
+		}
+		r, listed := rows[path]
+		config, format, err := image.DecodeConfig(bytes.NewReader(data))
+		if listed != (format != "") {
+			t.Errorf("%s: format %q, in the table: %v", path, format, listed)
+		}
+		if !listed {
+			return nil
+		}
+		if r.sha256 != sum(data) || r.bytes != fmt.Sprint(len(data)) {
+			t.Errorf("%s: %q", path, r)
+		}
+		img, _, err := image.Decode(bytes.NewReader(data))
+		if (err != nil) != (r.err != "-") {
+			t.Errorf("%s: decodes with %v, row says %s", path, err, r.err)
+		}
+		if err != nil {
+			return nil
+		}
+		if r.format != format || r.width != fmt.Sprint(config.Width) || r.height != fmt.Sprint(config.Height) {
+			t.Errorf("%s: is %s %dx%d, row says %q", path, format, config.Width, config.Height, r)
+		}
+		f, err := os.Open(filepath.Join(dir, filepath.FromSlash(r.thumb)))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		thumb, err := png.DecodeConfig(f)
+		w, h := fit(img.Bounds().Dx(), img.Bounds().Dy(), thumbSide)
+		if err != nil || thumb.Width != w || thumb.Height != h {
+			t.Errorf("%s: thumbnail %dx%d, %v; want %dx%d", path, thumb.Width, thumb.Height, err, w, h)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if s.Files() != total || s.Images() < 50 || s.Failed == 0 {
+		t.Errorf("%d files, %d images, %d failed; the tree holds %d files", s.Files(), s.Images(), s.Failed, total)
+	}
+}

@@ -1,0 +1,209 @@
+package filepipeline
+
+import (
+	"database/sql"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// row is a line of the table as text; NULL is "-".
+type row struct {
+	path, sha256, format, width, height, bytes, mime, thumb, duplicateOf, err string
+}
+
+// readRows opens the database as any reader would.
+func readRows(t testing.TB, database string) map[string]row {
+	t.Helper()
+	dsn, err := dataSource(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(`SELECT path, sha256, format, width, height, bytes, mime, thumb, duplicate_of, error FROM files`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	all := map[string]row{}
+	for rows.Next() {
+		var cells [10]sql.NullString
+		var scan []any
+		for i := range cells {
+			scan = append(scan, &cells[i])
+		}
+		if err := rows.Scan(scan...); err != nil {
+			t.Fatal(err)
+		}
+		text := func(i int) string {
+			if !cells[i].Valid {
+				return "-"
+			}
+			return cells[i].String
+		}
+		r := row{text(0), text(1), text(2), text(3), text(4), text(5), text(6), text(7), text(8), text(9)}
+		all[r.path] = r
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func newStore(t *testing.T, path string) *store {
+	t.Helper()
+	s, err := openStore(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestStoreRows(t *testing.T) {
+	// The name is made of what means something in a URI or to the driver.
+	path := filepath.Join(t.TempDir(), "a b#c%20d&e=é.db")
+	s := newStore(t, path)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(s.insert(t.Context(), File{"ok", 10, "aa", "image/png", "png", 2, 3}, ""))
+	check(s.setThumb(t.Context(), "ok", "thumbs/aa.png"))
+	check(s.insert(t.Context(), File{"torn", 11, "bb", "image/gif", "gif", 4, 5}, ""))
+	check(s.setError(t.Context(), "torn", "decode: unexpected EOF"))
+	check(s.insert(t.Context(), File{Path: "locked"}, "permission denied"))
+	check(s.insert(t.Context(), File{Path: "odd '\n\xff; DROP TABLE files; --"}, "x"))
+	check(s.close())
+
+	want := map[string]row{
+		"ok":     {"ok", "aa", "png", "2", "3", "10", "image/png", "thumbs/aa.png", "-", "-"},
+		"torn":   {"torn", "bb", "gif", "4", "5", "11", "image/gif", "-", "-", "decode: unexpected EOF"},
+		"locked": {"locked", "-", "-", "-", "-", "-", "-", "-", "-", "permission denied"},
+	}
+	want["odd '\n\xff; DROP TABLE files; --"] = row{"odd '\n\xff; DROP TABLE files; --", "-", "-", "-", "-", "-", "-", "-", "-", "x"}
+	got := readRows(t, path)
+	for name, w := range want {
+		if got[name] != w {
+			t.Errorf("row\n got %q\nwant %q", got[name], w)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d rows, want %d", len(got), len(want))
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
+		t.Errorf("a closed store leaves %q, want the database alone", left)
+	}
+}
+
+// The dull model: of equal files the lowest path is the original, however they come.
+func TestStoreClaimInAnyOrder(t *testing.T) {
+	contents := map[string]string{"a": "1", "b": "1", "c": "1", "d": "2", "e": "3", "f": "3", "g": "1"}
+	want := map[string]string{"a": "-", "b": "a", "c": "a", "d": "-", "e": "-", "f": "e", "g": "a"}
+	random := rand.New(rand.NewPCG(3, 4))
+	path := filepath.Join(t.TempDir(), databaseName)
+	for range 20 {
+		s := newStore(t, path)
+		order := strings.Split("abcdefg", "")
+		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		found := 0
+		for _, name := range order {
+			if err := s.insert(t.Context(), File{Path: name, SHA256: contents[name]}, ""); err != nil {
+				t.Fatal(err)
+			}
+			d, err := s.claim(t.Context(), name, contents[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d != (Duplicate{}) {
+				found++
+				if d.Of >= d.Path || contents[d.Of] != contents[d.Path] {
+					t.Errorf("order %v: %+v", order, d)
+				}
+			}
+		}
+		if found != 4 {
+			t.Errorf("order %v: %d duplicates found, want 4", order, found)
+		}
+		if err := s.settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+		for name, r := range readRows(t, path) {
+			if r.duplicateOf != want[name] {
+				t.Errorf("order %v: duplicate_of of %s = %s, want %s", order, name, r.duplicateOf, want[name])
+			}
+		}
+	}
+}
+
+func TestStoreStartsFresh(t *testing.T) {
+	path := filepath.Join(t.TempDir(), databaseName)
+	s := newStore(t, path)
+	if err := s.insert(t.Context(), File{Path: "vanishes"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := newStore(t, path).close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := readRows(t, path); len(got) != 0 {
+		t.Errorf("the second run shows %v of the first", got)
+	}
+}
+
+func TestStoreRefusesASecondWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), databaseName)
+	s := newStore(t, path)
+	defer s.close()
+	if other, err := openStore(t.Context(), path); err == nil {
+		other.close()
+		t.Fatal("two stores on one database")
+	} else if !strings.Contains(err.Error(), "locked") {
+		t.Errorf("openStore: %v, want it to say locked", err)
+	}
+}
+
+func TestStoreRefusesWhatIsNoDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), databaseName)
+	if err := os.WriteFile(path, []byte(strings.Repeat("precious notes\n", 100)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := openStore(t.Context(), path); err == nil {
+		s.close()
+		t.Fatal("openStore accepted a text file")
+	}
+	if data, err := os.ReadFile(path); err != nil || !slices.Equal(data[:8], []byte("precious")) {
+		t.Errorf("the text file was not left alone: %q, %v", data[:8], err)
+	}
+}
+
+// A row is durable once it is written: another process may look while the run goes on, or after it was killed.
+func TestStoreSurvivesItsProcess(t *testing.T) {
+	dir := t.TempDir()
+	s := newStore(t, filepath.Join(dir, databaseName))
+	defer s.close()
+	if err := s.insert(t.Context(), File{Path: "kept"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	// What a dead process leaves is its files as they are now.
+	crashed := t.TempDir()
+	if err := os.CopyFS(crashed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := readRows(t, filepath.Join(crashed, databaseName))["kept"]; !ok {
+		t.Error("the row is lost")
+	}
+}

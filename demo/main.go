@@ -1,0 +1,90 @@
+// Command demo runs the file pipeline: thumbnails, metadata and duplicates of all images below a directory.
+//
+// Usage:
+//
+//	go run ./demo [flags]
+//
+// See package filepipeline for what it does and the -h flag for its limits.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
+)
+
+// Exit statuses.
+const (
+	exitOK          = 0   // the pipeline finished
+	exitFailures    = 1   // with -strict: something failed
+	exitUnusable    = 2   // bad usage, or an input or output directory that does not serve
+	exitInterrupted = 130 // what had begun is finished and written
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal asks for an orderly end; giving the handler back lets the second one kill.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File) int {
+	cfg, err := parse(ctx, args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(stdout, usage())
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "demo: %v\nrun it with -h to see how it is used\n", err)
+		return exitUnusable
+	}
+	summary, err := process(ctx, cfg, stdout, stderr)
+	if summary != nil {
+		err = errors.Join(err, summary.Print(stdout))
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "demo: %v\n", err)
+		return exitUnusable
+	case summary.Interrupted:
+		return exitInterrupted
+	case cfg.strict && summary.Failed > 0:
+		return exitFailures
+	default:
+		return exitOK
+	}
+}
+
+// process runs the pipeline. The summary is nil if it could not begin.
+func process(ctx context.Context, cfg config, stdout io.Writer, stderr *os.File) (summary *filepipeline.Summary, err error) {
+	in, err := filepipeline.OpenInput(cfg.in)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	if cfg.out == "" {
+		if cfg.out, err = os.MkdirTemp("", "ephemeral-demo-"); err != nil {
+			return nil, err
+		}
+	}
+	out, err := filepipeline.OpenOutput(ctx, cfg.out, cfg.in)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	fmt.Fprintf(stdout, "reading %s\nwriting %s\n\n", filepipeline.Printable(cfg.in), filepipeline.Printable(cfg.out))
+
+	cfg.options.Sink = core.NewSink(core.SinkOptions{})
+	stop := showProgress(ctx, stderr, cfg.options.Sink, in)
+	s, err := filepipeline.Run(ctx, in, out, cfg.options)
+	stop()
+	return &s, err
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The tests run the command as a process of its own: the test binary, told by its environment to be the command.
+const beCommand = "EPHEMERAL_TEST_DEMO"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beCommand) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	temp := t.TempDir()
+	cmd.Env = append(os.Environ(), beCommand+"=1", "TMPDIR="+temp, "TMP="+temp)
+	return cmd
+}
+
+// runCommand runs the command to its end.
+func runCommand(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	return finish(t, command(t, args...))
+}
+
+func finish(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		t.Fatal(err)
+	} else if ok {
+		status = exit.ExitCode()
+	}
+	return status, out.String(), errs.String()
+}
+
+// images makes a directory with one good image, and a torn one.
+func images(t *testing.T) (good, torn string) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 300, 200))); err != nil {
+		t.Fatal(err)
+	}
+	good, torn = t.TempDir(), t.TempDir()
+	write(t, b.Bytes(), good, "good.png")
+	write(t, b.Bytes()[:60], torn, "torn.png")
+	return good, torn
+}
+
+func write(t *testing.T, data []byte, dir, name string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExitStatus(t *testing.T) {
+	good, torn := images(t)
+	file := filepath.Join(good, "good.png")
+	for _, test := range []struct {
+		name   string
+		args   []string
+		status int
+		says   string
+	}{
+		{"good", []string{"-in", good}, 0, "thumbnails   1"},
+		{"failures are part of the job", []string{"-in", torn}, 0, "torn.png"},
+		{"strict and good", []string{"-in", good, "-strict"}, 0, "thumbnails   1"},
+		{"strict with failures", []string{"-in", torn, "-strict"}, 1, "torn.png"},
+		{"strict by a limit", []string{"-in", good, "-strict", "-max-pixels", "59999"}, 1, "the limit is 59999"},
+		{"within a limit", []string{"-in", good, "-strict", "-max-pixels", "60000"}, 0, ""},
+		{"bytes by a limit", []string{"-in", good, "-strict", "-max-bytes", "50"}, 1, "the limit is 50"},
+		{"limits", []string{"-in", good, "-readers", "1", "-thumbnailers", "1"}, 0, "thumbnails   1"},
+		{"help", []string{"-h"}, 0, "usage: demo"},
+
+		{"unknown flag", []string{"-what"}, 2, "not defined: -what"},
+		{"unknown argument", []string{"-in", good, "what"}, 2, `unexpected argument "what"`},
+		{"no number", []string{"-readers", "x"}, 2, "invalid value"},
+		{"no readers", []string{"-readers", "0"}, 2, "-readers must be positive, not 0"},
+		{"negative thumbnailers", []string{"-thumbnailers", "-3"}, 2, "-thumbnailers must be positive, not -3"},
+		{"no pixels", []string{"-max-pixels", "0"}, 2, "-max-pixels must be positive, not 0"},
+		{"too many bytes", []string{"-max-bytes", "99999999999999999999"}, 2, "value out of range"},
+		{"empty input", []string{"-in", ""}, 2, "-in must not be empty"},
+		{"empty output", []string{"-out="}, 2, "-out must not be empty"},
+		{"input missing", []string{"-in", filepath.Join(good, "missing")}, 2, "input directory"},
+		{"input is a file", []string{"-in", file}, 2, "input directory"},
+		{"output is a file", []string{"-in", torn, "-out", file}, 2, "output directory"},
+		{"output below a file", []string{"-in", torn, "-out", filepath.Join(file, "x")}, 2, "output directory"},
+		{"output is the input", []string{"-in", good, "-out", good}, 2, "feed on"},
+		{"output inside the input", []string{"-in", good, "-out", filepath.Join(good, "x")}, 2, "feed on"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			status, stdout, stderr := runCommand(t, test.args...)
+			if status != test.status || !strings.Contains(stdout+stderr, test.says) {
+				t.Errorf("status %d, want %d and %q\nstdout: %s\nstderr: %s", status, test.status, test.says, stdout, stderr)
+			}
+			if status == exitUnusable && stdout != "" {
+				t.Errorf("an error on stdout: %s", stdout)
+			}
+		})
+	}
+	if entries, err := os.ReadDir(good); err != nil || len(entries) != 1 {
+		t.Errorf("the input now holds %v, %v", entries, err)
+	}
+}
+
+func TestWithoutArguments(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip(err)
+	}
+	cmd := command(t)
+	status, stdout, stderr := finish(t, cmd)
+	if status != exitOK {
+		t.Fatalf("status %d\n%s", status, stderr)
+	}
+	_, rest, _ := strings.Cut(stdout, "writing ")
+	dir, _, _ := strings.Cut(rest, "\n")
+	for _, name := range []string{"thumbs", "metadata.db"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Errorf("the printed output directory: %v", err)
+		}
+	}
+	if !strings.Contains(stderr, " files, ") || strings.Contains(stdout+stderr, "\x1b") {
+		t.Errorf("progress without a terminal must be plain lines, not %q", stderr)
+	}
+}
+
+func TestWithoutGo(t *testing.T) {
+	cmd := command(t)
+	cmd.Env = append(cmd.Env, "PATH=")
+	status, _, stderr := finish(t, cmd)
+	if status != exitUnusable || !strings.Contains(stderr, "no -in, and no default for it") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
+)
+
+func TestShowLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		var b sharedBuffer
+		check := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			if got := b.take(); got != want {
+				t.Errorf("printed %q, want %q", got, want)
+			}
+		}
+		stop := showLines(&b, sink, time.Second)
+
+		sink.Raise(filepipeline.SignalFileSaved)
+		time.Sleep(time.Second - 1)
+		check("")
+		time.Sleep(1)
+		check("1 files, 0 failed\n")
+		time.Sleep(5 * time.Second)
+		check("")
+
+		filepipeline.FileFailed.Raise(sink, "x", filepipeline.Failure{})
+		filepipeline.FileSkipped.Raise(sink, "y", filepipeline.ReasonEmpty)
+		filepipeline.ThumbnailFailed.Raise(sink, "z", filepipeline.Failure{})
+		time.Sleep(time.Second)
+		check("3 files, 2 failed\n")
+
+		sink.Raise(filepipeline.SignalFileSaved)
+		stop()
+		check("4 files, 2 failed\n")
+		sink.Raise(filepipeline.SignalFileSaved)
+		time.Sleep(time.Minute)
+		check("")
+	})
+}
+
+// sharedBuffer is written by one goroutine and emptied by another.
+type sharedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *sharedBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *sharedBuffer) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.b.Reset()
+	return s.b.String()
+}
+
+func TestShowBar(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	var b bytes.Buffer
+	stop := showBar(&b, sink, 2)
+	sink.Raise(filepipeline.SignalFileSaved)
+	filepipeline.FileFailed.Raise(sink, "x", filepipeline.Failure{})
+	filepipeline.FileSkipped.Raise(sink, "appeared since the count", filepipeline.ReasonEmpty)
+	stop()
+	if got := b.String(); !strings.Contains(got, "50%") || !strings.Contains(got, "100%") || !strings.Contains(got, "2/2") || !strings.HasSuffix(got, "\n") {
+		t.Errorf("drew %q", got)
+	}
+}
