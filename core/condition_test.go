@@ -84,7 +84,7 @@ func TestCancelOnHealsByItself(t *testing.T) {
 			time.Sleep(time.Minute - 1)
 			_, err := c.TryEnqueue(quick)
 			checkRefusal(t, err, "stop")
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			checkError(t, "Do", c.Do(t.Context(), quick), nil)
 		})
 	})

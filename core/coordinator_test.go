@@ -469,7 +469,7 @@ func TestRunningIsNeverEvicted(t *testing.T) {
 		g.open()
 		time.Sleep(time.Minute - 1)
 		checkStatus(t, c, long, core.StatusSucceeded)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		checkGone(t, c, long)
 		closeDown(t, c)
 	})
@@ -645,7 +645,7 @@ func TestOnFinalized(t *testing.T) {
 // Weak point 5.5: a failing handler stops the others, or the pump.
 func TestOnFinalizedPanics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{MaxTracked: -1})
+		c := bodies(t, core.Options{MaxTracked: -1, MaxConcurrency: 1})
 		n := 0
 		stop := c.OnFinalized(func(core.Snapshot) { panic("on purpose") })
 		c.OnFinalized(func(core.Snapshot) { n++ })

@@ -126,14 +126,15 @@ func TestCloseFromBodyDoesNotWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{MaxConcurrency: 2})
 		other := enqueue(t, c, untilCancelled)
+		waited := make(chan error, 1)
+		go func() { waited <- c.Wait(t.Context(), other) }()
+		synctest.Wait()
 		var cause error
 		self := enqueue(t, c, func(ctx context.Context) error {
 			checkError(t, "Close", c.Close(), nil)
 			cause = context.Cause(ctx)
 			return ctx.Err()
 		})
-		waited := make(chan error)
-		go func() { waited <- c.Wait(t.Context(), other) }()
 		checkError(t, "Wait", <-waited, core.ErrClosed)
 		checkError(t, "Close", c.Close(), nil)
 		checkError(t, "the cause that the body saw", cause, core.ErrClosed)

@@ -74,9 +74,7 @@ type modelCall struct {
 	cancel   context.CancelFunc
 	do       bool
 	waitsFor []*modelOp // of a Flush, Drain or Close
-	drains   bool
-	closes   bool
-	returned bool // in the model
+	returned bool       // in the model
 	wantErr  func(error) bool
 
 	mu   sync.Mutex // guards what the real call did

@@ -181,11 +181,12 @@ func TestForEachCancelledAndFailed(t *testing.T) {
 // Weak point 10: memory grows with the source. Items are taken as there is room.
 func TestForEachTakesItemsAsNeeded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		taken, done := 0, 0
+		taken := 0
+		var done atomic.Int64
 		seq := func(yield func(int) bool) {
 			for i := range 100 {
 				taken++
-				if ahead := taken - done; ahead > 2+2+1 {
+				if ahead := taken - int(done.Load()); ahead > 2+2+1 {
 					t.Errorf("%d items taken ahead, want at most those that run, wait, and the one in hand", ahead)
 				}
 				if !yield(i) {
@@ -195,11 +196,11 @@ func TestForEachTakesItemsAsNeeded(t *testing.T) {
 		}
 		err := core.ForEach(t.Context(), seq, func(context.Context, int) error {
 			time.Sleep(time.Second)
-			done++
+			done.Add(1)
 			return nil
 		}, core.Options{MaxConcurrency: 2})
 		checkError(t, "ForEach", err, nil)
-		checkEqual(t, "done", done, 100)
+		checkEqual(t, "done", done.Load(), 100)
 	})
 }
 

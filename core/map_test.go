@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,20 +86,20 @@ func TestMapWorksAheadABit(t *testing.T) {
 
 func TestMapLeftEarly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		running := 0
+		var running atomic.Int64
 		for out := range core.Map(t.Context(), upTo(1_000_000), func(ctx context.Context, i int) (int, error) {
 			if i == 0 {
 				return 0, nil
 			}
-			running++
-			defer func() { running-- }()
+			running.Add(1)
+			defer running.Add(-1)
 			<-ctx.Done()
 			return 0, ctx.Err()
 		}, core.Options{MaxConcurrency: 2}) {
 			checkEqual(t, "result", out, 0)
 			break
 		}
-		checkEqual(t, "running after the loop", running, 0)
+		checkEqual(t, "running after the loop", running.Load(), 0)
 	})
 }
 

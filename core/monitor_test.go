@@ -38,7 +38,7 @@ func TestMonitor(t *testing.T) {
 		check(2, "2")
 		time.Sleep(9*time.Second - 1)
 		check(2, "2")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		check(1, "2")
 		time.Sleep(time.Second)
 		check(0, "")
@@ -228,7 +228,7 @@ func TestMonitorBelow(t *testing.T) {
 		check(0, never)
 		time.Sleep(m.Below(3) - 1)
 		check(3, 1)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		check(3, 0)
 
 		m = s.Monitor("a", 0)

@@ -66,7 +66,7 @@ func TestOptionDefaults(t *testing.T) {
 		checkEqual(t, "EchoAge", len(echoed(c, core.Query{})), 0)
 		time.Sleep(4*time.Minute - 1)
 		checkEqual(t, "MaxAge, just before", c.Stats().Tracked, 200)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		checkEqual(t, "MaxAge, just after", c.Stats().Tracked, 0)
 		closeDown(t, c)
 

@@ -235,11 +235,10 @@ func TestPropagationOrderOfReasons(t *testing.T) {
 	s.Raise("a")
 	s.Raise("b")
 	a := newest(t, s, "a")
-	deep := core.Signal{}
 	free := core.NewSink(core.SinkOptions{})
 	free.Raise("a")
 	free.Because(newest(t, free, "a")).Raise("b")
-	deep = newest(t, free, "b")
+	deep := newest(t, free, "b")
 	s.Because(deep).Raise("a")
 	s.Because(a).Raise("a")
 	s.Because(a).Raise("b")

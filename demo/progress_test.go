@@ -28,7 +28,7 @@ func TestShowLines(t *testing.T) {
 		sink.Raise(filepipeline.SignalFileSaved)
 		time.Sleep(time.Second - 1)
 		check("")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		check("1 files, 0 failed\n")
 		time.Sleep(5 * time.Second)
 		check("")

@@ -331,7 +331,7 @@ func TestRunOnGoImages(t *testing.T) {
 			return err
 		}
 		r, listed := rows[path]
-		config, format, err := image.DecodeConfig(bytes.NewReader(data))
+		config, format, _ := image.DecodeConfig(bytes.NewReader(data))
 		if listed != (format != "") {
 			t.Errorf("%s: format %q, in the table: %v", path, format, listed)
 		}

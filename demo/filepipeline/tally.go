@@ -20,7 +20,6 @@ type tally struct {
 	skipped  map[Reason]uint64
 	failures []Failure // the maxFailures with the lowest paths, sorted
 	failed   uint64
-	output   error // the first
 }
 
 func newTally() *tally {
