@@ -275,6 +275,10 @@ func (e *engine) await(ctx context.Context, o *Operation) error {
 		o.done = make(chan struct{})
 	}
 	e.mu.Unlock()
+	if ctx.Done() == nil { // a select would cost more
+		<-o.done
+		return o.err
+	}
 	select {
 	case <-o.done:
 		return o.err
