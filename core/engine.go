@@ -204,8 +204,8 @@ func (e *engine) dropOldest() {
 	in.left = e.left
 	full := in.full() && !in.closed
 	in.mu.Unlock()
-	if full {
-		e.withdraw(e.scheduler.oldest(), StatusDropped, ErrDropped, e.clock.now(), &out)
+	if oldest := e.scheduler.oldest(); full && oldest != nil { // it may have arrived just now: then once more
+		e.withdraw(oldest, StatusDropped, ErrDropped, e.clock.now(), &out)
 		in.mu.Lock()
 		in.left = e.left
 		in.mu.Unlock()

@@ -96,16 +96,16 @@ func TestForEachCountsErrors(t *testing.T) {
 
 func TestForEachStopOnError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var began, cancelled int
+		var began, cancelled atomic.Int64
 		err := core.ForEach(t.Context(), upTo(1_000_000), func(ctx context.Context, i int) error {
-			began++
+			began.Add(1)
 			if i == 1 {
 				time.Sleep(time.Second)
 				return errOnPurpose
 			}
 			select {
 			case <-ctx.Done():
-				cancelled++
+				cancelled.Add(1)
 				return ctx.Err()
 			case <-time.After(time.Hour):
 				return nil
@@ -113,8 +113,8 @@ func TestForEachStopOnError(t *testing.T) {
 		}, core.Options{MaxConcurrency: 2, MaxQueued: 3, StopOnError: true})
 		checkError(t, "ForEach", err, errOnPurpose)
 		checkEqual(t, "text", err.Error(), errOnPurpose.Error()) // not what follows from it
-		if began != 2 || cancelled != 1 {
-			t.Errorf("got %d begun, %d cancelled, want 2 and 1", began, cancelled)
+		if began.Load() != 2 || cancelled.Load() != 1 {
+			t.Errorf("got %d begun, %d cancelled, want 2 and 1", began.Load(), cancelled.Load())
 		}
 	})
 }

@@ -1,0 +1,67 @@
+package fixedwork_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/atoms/fixedwork"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func Example() {
+	resize := func(ctx context.Context, image string) error {
+		if image == "notes.txt" {
+			return fmt.Errorf("%s is not an image", image)
+		}
+		return nil
+	}
+	pool, err := fixedwork.New(resize, fixedwork.Options{MaxConcurrency: 4})
+	if err != nil {
+		panic(err)
+	}
+	defer pool.Close()
+
+	ctx := context.Background()
+	for _, image := range []string{"cat.png", "notes.txt", "dog.png"} {
+		if _, err := pool.Enqueue(ctx, image); err != nil {
+			panic(err)
+		}
+	}
+	if err := pool.Drain(ctx); err != nil {
+		panic(err)
+	}
+
+	fmt.Println(pool.Stats().Succeeded, "resized")
+	for op := range pool.Operations(core.OperationQuery{Status: core.StatusFailed}) {
+		fmt.Println(op.Status, "because", op.Err)
+	}
+	// Output:
+	// 2 resized
+	// failed because notes.txt is not an image
+}
+
+// TryEnqueue tells a producer that must not wait that there is no room.
+func ExamplePool_TryEnqueue() {
+	busy, free := make(chan struct{}), make(chan struct{})
+	pool, err := fixedwork.New(func(context.Context, string) error {
+		busy <- struct{}{}
+		<-free
+		return nil
+	}, fixedwork.Options{MaxConcurrency: 1, MaxQueued: 1})
+	if err != nil {
+		panic(err)
+	}
+	pool.TryEnqueue("runs")
+	<-busy
+	pool.TryEnqueue("waits")
+	if _, err := pool.TryEnqueue("too many"); errors.Is(err, core.ErrFull) {
+		fmt.Println("try again later")
+	}
+	close(free)
+	<-busy
+	fmt.Println(pool.Drain(context.Background()))
+	// Output:
+	// try again later
+	// <nil>
+}
