@@ -433,7 +433,7 @@ func (e *engine) tellFinal(out *outcome) {
 	for i := range final {
 		f := &final[i]
 		f.snapshot.Parent = f.operation.Parent()
-		deliver(f.hooks, false, f.snapshot, &e.ledger.panics)
+		deliver(f.hooks, false, &f.snapshot, &e.ledger.panics)
 	}
 }
 

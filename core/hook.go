@@ -59,7 +59,7 @@ func enterFirst[E any](hooks []*hook[E]) {
 // deliver calls every hook with e, in order, on this goroutine. A panic ends only
 // the call it happens in and is counted. The first hook has been entered if
 // entered says so.
-func deliver[E any](hooks []*hook[E], entered bool, e E, panics *atomic.Uint64) {
+func deliver[E any](hooks []*hook[E], entered bool, e *E, panics *atomic.Uint64) {
 	for i := 0; i < len(hooks); entered = false {
 		i = deliverSome(hooks, i, entered, e, panics)
 	}
@@ -68,7 +68,7 @@ func deliver[E any](hooks []*hook[E], entered bool, e E, panics *atomic.Uint64) 
 // deliverSome calls the hooks from i on and returns where to go on after a panic.
 // There is one deferred frame for all of them, not one for each. Its frames on
 // the stack tell how deep deliveries are nested; see deliveries.
-func deliverSome[E any](hooks []*hook[E], i int, entered bool, e E, panics *atomic.Uint64) (next int) {
+func deliverSome[E any](hooks []*hook[E], i int, entered bool, e *E, panics *atomic.Uint64) (next int) {
 	defer func() {
 		if i == len(hooks) {
 			return
@@ -86,7 +86,7 @@ func deliverSome[E any](hooks []*hook[E], i int, entered bool, e E, panics *atom
 		}
 		entered = false
 		if h.cancelled.Load() == 0 {
-			h.fn(e)
+			h.fn(*e)
 		}
 		h.leave()
 	}

@@ -78,8 +78,8 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	}
 	l.mu.Unlock()
 	after.settle()
-	deliver(l.onSignal, false, signal, &l.panics)
-	deliver(subs, l.onSignal == nil, signal, &s.panics)
+	deliver(l.onSignal, false, &signal, &l.panics)
+	deliver(subs, l.onSignal == nil, &signal, &s.panics)
 	return true
 }
 
@@ -146,8 +146,8 @@ func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release f
 	l.mu.Unlock()
 	o.engine.mu.Unlock()
 	after.settle()
-	deliver(l.onSignal, false, signal, &l.panics)
-	deliver(subs, false, signal, &s.panics)
+	deliver(l.onSignal, false, &signal, &l.panics)
+	deliver(subs, false, &signal, &s.panics)
 	return func() { l.release(o, h) }
 }
 

@@ -28,6 +28,7 @@ type names struct {
 	monitors   []*Monitor
 	counters   []*counter
 	interned   map[string]*counter // the counters of patterns asked for
+	asked      *counter            // the latest of them
 	last       *route              // newest route made, to be shared by equal ones
 	scratch    route
 
@@ -100,12 +101,13 @@ func (t *names) recall(text string) *name {
 // bytes, in which names differ most.
 func place(text string) uint8 {
 	var tail uint64
-	if n := len(text); n >= 8 {
+	switch n := len(text); {
+	case n >= 8:
 		tail = binary.LittleEndian.Uint64([]byte(text[n-8:]))
-	} else {
-		for i := range n {
-			tail = tail<<8 | uint64(text[i])
-		}
+	case n >= 4: // first and last four, which may overlap
+		tail = uint64(binary.LittleEndian.Uint32([]byte(text[:4])))<<32 | uint64(binary.LittleEndian.Uint32([]byte(text[n-4:])))
+	case n > 0:
+		tail = uint64(text[0])<<16 | uint64(text[n/2])<<8 | uint64(text[n-1])
 	}
 	return uint8((tail ^ uint64(len(text))) * 0x9E3779B97F4A7C15 >> 56)
 }
@@ -152,7 +154,13 @@ func (t *names) lookup(text string) *name {
 // enter counts one more fact of n.
 func (t *names) enter(n *name) {
 	n.count++
-	for _, c := range n.route.counters {
+	if len(n.route.counters) > 0 {
+		n.route.countUp()
+	}
+}
+
+func (r *route) countUp() {
+	for _, c := range r.counters {
 		c.n++
 	}
 }
@@ -166,6 +174,14 @@ func (t *names) release(n *name) {
 
 // leave counts one fact of n less, and forgets n with the last one.
 func (t *names) leave(n *name, after *aftermath) {
+	if n.count > 1 && n.generation == t.generation && len(n.route.counters) == 0 {
+		n.count-- // as it mostly is
+		return
+	}
+	t.leaveWatched(n, after)
+}
+
+func (t *names) leaveWatched(n *name, after *aftermath) {
 	t.refresh(n)
 	n.count--
 	for _, c := range n.route.counters {
@@ -244,6 +260,9 @@ func (t *names) changed() {
 
 // count is the number of facts whose names match text.
 func (t *names) count(text string) int {
+	if t.asked != nil && t.asked.pattern.text == text {
+		return t.asked.n
+	}
 	n := t.lookup(text)
 	if n != nil && n.isPlain() {
 		return int(n.count)
@@ -266,6 +285,7 @@ func (t *names) count(text string) int {
 		}
 		t.interned[text] = c
 	}
+	t.asked = c
 	return c.n
 }
 
@@ -285,6 +305,9 @@ func (t *names) addCounter(p pattern, gone waker) *counter {
 // with them, but readers of an older list may still walk it.
 
 func (t *names) removeCounter(c *counter) {
+	if t.asked == c {
+		t.asked = nil
+	}
 	t.counters = without(t.counters, c)
 	t.changed()
 }

@@ -42,14 +42,12 @@ type more struct {
 }
 
 // signal is the fact as it is shown.
-func (f *fact) signal(seq uint64, c clock) Signal {
-	s := Signal{
-		Name:      f.name.text,
-		Key:       f.key,
-		Operation: f.operation,
-		Time:      c.wall(f.at),
-		Seq:       seq,
-	}
+func (f *fact) signal(seq uint64, c clock) (s Signal) {
+	s.Name = f.name.text
+	s.Key = f.key
+	s.Operation = f.operation
+	s.Time = c.wall(f.at)
+	s.Seq = seq
 	if f.source != nil {
 		s.Source = *f.source
 	}

@@ -136,7 +136,7 @@ func (s *Sink) raise(n note) bool {
 	enterFirst(subs)
 	s.mu.Unlock()
 	after.settle()
-	deliver(subs, true, signal, &s.panics)
+	deliver(subs, true, &signal, &s.panics)
 	return true
 }
 
@@ -167,7 +167,7 @@ func (s *Sink) block(n *note, operation OperationID, why BlockReason) {
 
 func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
 	tell := newHook(pattern{}, func(b Signal) { s.rules.onBlocked(b, why) })
-	deliver([]*subscription{tell}, false, blocked, &s.panics)
+	deliver([]*subscription{tell}, false, &blocked, &s.panics)
 }
 
 // A raise from inside a delivery that raises again from inside its delivery is
@@ -363,7 +363,7 @@ func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
 	subs, signal := entry.route.subs, h.fact.signal(h.seq, s.names.clock)
 	s.mu.Unlock()
 	after.settle()
-	deliver(subs, false, signal, &s.panics)
+	deliver(subs, false, &signal, &s.panics)
 	return func() { s.release(h) }
 }
 

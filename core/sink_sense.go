@@ -321,7 +321,7 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 	}
 	s.mu.Unlock()
 	r := Retraction{Signal: signal, Time: s.names.clock.wall(s.names.clock.now()), Pattern: by}
-	deliver(hear, false, r, panics)
+	deliver(hear, false, &r, panics)
 }
 
 // Restore puts signals, saved from a sink's Sense, back into the window, in the
