@@ -45,11 +45,18 @@ func runRows() []Row {
 			concRun(1.0, 1, noop),
 			oursRun("ours-signals=0", 0, 1, nothing),
 		}},
-		{Name: "producers=1/one-at-a-time", MaxAllocs: -1, Sides: []Side{
-			oursOne(nothing),
+		{Name: "producers=1/one-at-a-time", MaxAllocs: 1, Sides: []Side{ // the task says when it is done
+			oursOne(),
 			concOne(1.4),
 			concOneEach(),
 			antsOne(),
+			errgroupOne(),
+			pondOne(),
+		}},
+		{Name: "producers=1/one-at-a-time/do", MaxAllocs: -1, Sides: []Side{ // the coordinator says so
+			oursDo(),
+			concOne(1.4),
+			concOneEach(),
 			errgroupOne(),
 			pondOne(),
 		}},
@@ -161,9 +168,22 @@ func produce(producers, n int, put func()) {
 // What is compared with is a pool that stands and is idle, and whose users wait
 // at a channel, because our coordinator stands and is idle as well.
 
-func oursOne(work core.Work[int]) Side {
+func oursOne() Side {
 	return Side{"ours", 0, func() Body {
-		c := coordinator(work)
+		c := core.Must(core.NewCoordinator(func(_ context.Context, task func()) error {
+			task()
+			return nil
+		}, core.Options{MaxConcurrency: limit, MaxQueued: queue, MaxTracked: window}))
+		return Body{oneByOne(func(task func()) {
+			_, err := c.Enqueue(context.Background(), task)
+			check(err)
+		}), func() { check(c.Close()) }}
+	}}
+}
+
+func oursDo() Side {
+	return Side{"ours", 0, func() Body {
+		c := coordinator(nothing)
 		return Body{func(n int) {
 			ctx := context.Background()
 			for range n {

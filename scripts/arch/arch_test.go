@@ -1,0 +1,31 @@
+package arch
+
+import (
+	"os"
+	"testing"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+)
+
+// TestRepository applies all rules to the checkout that the test runs in.
+func TestRepository(t *testing.T) {
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := repo.Load(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range Rules {
+		t.Run(rule.Name, func(t *testing.T) {
+			vs := rule.Check(tree)
+			for _, v := range vs {
+				t.Error(v)
+			}
+			if len(vs) > 0 {
+				t.Log("why this is a rule:", rule.Reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,241 @@
+package arch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+)
+
+// tree is the text of files by name.
+type tree map[string]string
+
+// house returns a small tree that keeps all rules.
+func house() tree {
+	const (
+		mod  = "module github.com/ephemeralgo/ephemeral/"
+		core = "\n\ngo 1.26\n\nrequire github.com/ephemeralgo/ephemeral/core v0.1.0\n\nreplace github.com/ephemeralgo/ephemeral/core => "
+	)
+	return tree{
+		"go.work":      "go 1.26\n\nuse (\n\t./atoms/data\n\t./atoms/data/sqlite\n\t./atoms/retry\n\t./core\n\t./demo\n)\n",
+		"CHANGELOG.md": "# Changelog\n\n## [Unreleased] - v0.1.0\n",
+		"README.md":    "# Ephemeral\n\n| module |\n|---|\n| [core](core) |\n| [data](./atoms/data/) |\n| [sqlite](atoms/data/sqlite/README.md) |\n| [retry](atoms/retry) |\n",
+
+		"docs/adr/0001-many-modules.md": "# 1. Many modules\n",
+
+		"core/go.mod":             mod + "core\n\ngo 1.26\n",
+		"core/doc.go":             "package core\n",
+		"core/sink.go":            "package core\n\nimport _ \"time\"\n",
+		"core/sink_test.go":       "package core_test\n\nimport (\n\t_ \"github.com/ephemeralgo/ephemeral/core/coretest\"\n\t_ \"testing\"\n)\n",
+		"core/example_test.go":    "package core_test\n\nimport \"fmt\"\n\nfunc Example() {\n\tfmt.Println(\"hello\")\n\t// Output: hello\n}\n",
+		"core/coretest/expect.go": "package coretest\n\nimport _ \"github.com/ephemeralgo/ephemeral/core\"\n",
+		"core/README.md":          "# core\n\n<!-- example: core.Example -->\n```go\nfmt.Println(\"hello\")\n```\n",
+
+		"atoms/retry/go.mod":          mod + "atoms/retry" + core + "../../core\n",
+		"atoms/retry/doc.go":          "package retry\n",
+		"atoms/retry/retry.go":        "package retry\n\nimport _ \"github.com/ephemeralgo/ephemeral/core\"\n",
+		"atoms/retry/retry_test.go":   "package retry\n",
+		"atoms/retry/example_test.go": "package retry_test\n",
+		"atoms/retry/README.md":       "# retry\n",
+
+		"atoms/data/go.mod":          mod + "atoms/data" + core + "../../core\n",
+		"atoms/data/doc.go":          "package data\n",
+		"atoms/data/data.go":         "package data\n\nimport _ \"github.com/ephemeralgo/ephemeral/core\"\n",
+		"atoms/data/data_test.go":    "package data\n",
+		"atoms/data/example_test.go": "package data_test\n",
+		"atoms/data/README.md":       "# data\n",
+
+		"atoms/data/sqlite/go.mod": mod + "atoms/data/sqlite\n\ngo 1.26\n\nrequire (\n" +
+			"\tgithub.com/ephemeralgo/ephemeral/atoms/data v0.1.0\n\tgithub.com/ephemeralgo/ephemeral/core v0.1.0\n" +
+			"\tmodernc.org/libc v1.2.3 // indirect\n\tmodernc.org/sqlite v1.2.3\n)\n\n" +
+			"replace github.com/ephemeralgo/ephemeral/core => ../../../core\n\nreplace github.com/ephemeralgo/ephemeral/atoms/data => ..\n",
+		"atoms/data/sqlite/doc.go":          "package sqlite\n",
+		"atoms/data/sqlite/sqlite.go":       "package sqlite\n\nimport (\n\t_ \"github.com/ephemeralgo/ephemeral/atoms/data\"\n\t_ \"modernc.org/sqlite\"\n)\n",
+		"atoms/data/sqlite/sqlite_test.go":  "package sqlite\n",
+		"atoms/data/sqlite/example_test.go": "package sqlite_test\n",
+		"atoms/data/sqlite/README.md":       "# sqlite\n",
+
+		"demo/go.mod":    mod + "demo" + core + "../core\n",
+		"demo/main.go":   "package main\n\nimport _ \"github.com/ephemeralgo/ephemeral/core\"\n\nfunc main() {}\n",
+		"demo/README.md": "# demo\n",
+	}
+}
+
+func (tr tree) load(t *testing.T) *repo.Tree {
+	t.Helper()
+	fsys := fstest.MapFS{}
+	for name, text := range tr {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	loaded, err := repo.Load(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}
+
+// replace returns what exchanges a piece of a file, which must be there.
+func replace(name, old, new string) func(tree) {
+	return func(tr tree) {
+		if !strings.Contains(tr[name], old) {
+			panic(name + " does not contain " + old)
+		}
+		tr[name] = strings.Replace(tr[name], old, new, 1)
+	}
+}
+
+func add(name, text string) func(tree) { return func(tr tree) { tr[name] += text } }
+
+func remove(name string) func(tree) { return func(tr tree) { delete(tr, name) } }
+
+func importing(path string) string {
+	return "import _ \"" + strings.Replace(path, "EPHEMERAL/", repo.Prefix, 1) + "\"\n"
+}
+
+func TestHouseKeepsAllRules(t *testing.T) {
+	loaded := house().load(t)
+	for _, rule := range Rules {
+		for _, v := range rule.Check(loaded) {
+			t.Errorf("%s: %v", rule.Name, v)
+		}
+	}
+}
+
+func TestRulesNoticeABrokenTree(t *testing.T) {
+	const slash = "/"
+	tests := []struct {
+		rule  string
+		name  string
+		spoil func(tree)
+		want  string // in the violation
+	}{
+		{"workspace", "module missing in go.work", replace("go.work", "\t./demo\n", ""), "go work use ./demo"},
+		{"workspace", "no such module", replace("go.work", "./demo", "./demo\n\t./gone"), "go work edit -dropuse=./gone"},
+		{"workspace", "module twice", replace("go.work", "./demo", "./demo\n\t./demo/"), "use ./demo stands there twice"},
+
+		{"module path", "other name", replace("atoms/retry/go.mod", "atoms/retry", "atoms/retries"), "module github.com/ephemeralgo/ephemeral/atoms/retry"},
+		{"module path", "no place", add("tools/go.mod", "module github.com/ephemeralgo/ephemeral/tools\n"), "no kind of module"},
+
+		{"imports", "atom imports atom", add("atoms/retry/retry.go", importing("EPHEMERAL/atoms/data")), "atoms/retry may not use atoms/data"},
+		{"imports", "atom imports atom in a test", add("atoms/retry/retry_test.go", importing("EPHEMERAL/atoms/data")), "atoms/retry may not use atoms/data"},
+		{"imports", "contract imports store", add("atoms/data/data.go", importing("EPHEMERAL/atoms/data/sqlite")), "atoms/data may not use atoms/data/sqlite"},
+		{"imports", "core imports atom", add("core/sink_test.go", importing("EPHEMERAL/atoms/retry")), "core may not use atoms/retry"},
+		{"imports", "somebody imports demo", add("atoms/retry/retry.go", importing("EPHEMERAL/demo")), "may not use demo"},
+		{"imports", "no such module", add("atoms/retry/retry.go", importing("EPHEMERAL/atoms/gone")), "no module provides"},
+
+		{"libraries", "atom imports library", add("atoms/retry/retry.go", importing("modernc.org/sqlite")), "atoms/retry/retry.go: imports modernc.org/sqlite"},
+		{"libraries", "library of a like name", add("atoms/data/sqlite/sqlite.go", importing("modernc.org/sqlite2")), "imports modernc.org/sqlite2"},
+		{"libraries", "testify outside a test", add("atoms/retry/retry.go", importing("github.com/stretchr/testify/require")), "outside a test"},
+		{"libraries", "testify in core", add("core/sink_test.go", importing("github.com/stretchr/testify/require")), "core requires nothing, in its tests either"},
+
+		{"core", "heart imports small package", add("core/sink.go", importing("EPHEMERAL/core/lru")), "core/sink.go: imports github.com/ephemeralgo/ephemeral/core/lru"},
+
+		{"test helpers", "atom uses coretest", add("atoms/retry/retry.go", importing("EPHEMERAL/core/coretest")), "outside a test"},
+		{"test helpers", "core uses coretest", add("core/lru/lru.go", "package lru\n"+importing("EPHEMERAL/core/coretest")), "core/lru/lru.go"},
+
+		{"internal", "store uses internals of the contract", add("atoms/data/sqlite/sqlite.go", importing("EPHEMERAL/atoms/data/internal/file")), "of module atoms/data"},
+
+		{"requirements", "core requires something", add("core/go.mod", "require golang.org/x/sync v0.1.0\n"), "core requires nothing at all"},
+		{"requirements", "core requires something indirectly", add("core/go.mod", "require golang.org/x/sync v0.1.0 // indirect\n"), "core requires nothing at all"},
+		{"requirements", "atom requires atom", add("atoms/retry/go.mod", "require github.com/ephemeralgo/ephemeral/atoms/data v0.1.0\n"), "requires github.com/ephemeralgo/ephemeral/atoms/data"},
+		{"requirements", "atom requires library", add("atoms/retry/go.mod", "require golang.org/x/sync v0.1.0\n"), "requires golang.org/x/sync"},
+		{"requirements", "atom requires library indirectly", add("atoms/retry/go.mod", "require golang.org/x/sync v0.1.0 // indirect\n"), "requires golang.org/x/sync"},
+		{"requirements", "no such module", add("atoms/retry/go.mod", "require github.com/ephemeralgo/ephemeral/atoms/gone v0.1.0\n"), "there is no such module"},
+		{"requirements", "atom without core", replace("atoms/retry/go.mod", "require github.com/ephemeralgo/ephemeral/core v0.1.0\n", ""), "does not require github.com/ephemeralgo/ephemeral/core"},
+		{"requirements", "idle exception", replace("atoms/data/sqlite/go.mod", "\tmodernc.org/sqlite v1.2.3\n", ""), "remove the exception"},
+
+		{"replacements", "missing", replace("atoms/data/sqlite/go.mod", "replace github.com/ephemeralgo/ephemeral/atoms/data => ..", ""), "add: replace github.com/ephemeralgo/ephemeral/atoms/data => .."},
+		{"replacements", "wrong depth", replace("atoms/retry/go.mod", "../../core", "../core"), "do: replace github.com/ephemeralgo/ephemeral/core => ../../core"},
+		{"replacements", "not required", add("demo/go.mod", "replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry\n"), "without requiring it"},
+		{"replacements", "from outside", add("demo/go.mod", "replace golang.org/x/sync => ../sync\n"), "only modules of this repository"},
+		{"replacements", "one version only", replace("atoms/retry/go.mod", "core =>", "core v0.1.0 =>"), "do: replace github.com/ephemeralgo/ephemeral/core => ../../core"},
+
+		{"go directive", "older", replace("core/go.mod", "go 1.26", "go 1.25"), "core/go.mod: its go directive says 1.25"},
+		{"go directive", "none", replace("core/go.mod", "go 1.26", ""), "core/go.mod: its go directive says nothing"},
+		{"go directive", "workspace", replace("go.work", "go 1.26", "go 1.26.1"), "go.work: its go directive says 1.26.1"},
+		{"go directive", "a release without need", replace("core/go.mod", "go 1.26", "go 1.26.0"), "core/go.mod: its go directive says 1.26.0"},
+		{"go directive", "another release", replace("atoms/data/sqlite/go.mod", "go 1.26", "go 1.26.1"), "says 1.26.1"},
+		{"go directive", "toolchain", add("demo/go.mod", "toolchain go1.26.1\n"), "toolchain"},
+
+		{"versions", "left behind", replace("CHANGELOG.md", "v0.1.0", "v0.2.0"), "require github.com/ephemeralgo/ephemeral/core v0.2.0"},
+		{"versions", "no version", replace("CHANGELOG.md", " - v0.1.0", ""), "exactly one heading"},
+		{"versions", "not a version", replace("CHANGELOG.md", "v0.1.0", "0.1"), "not a version"},
+		{"versions", "no changelog", remove("CHANGELOG.md"), "CHANGELOG.md"},
+
+		{"files", "no doc", remove("core/doc.go"), "core: has no doc.go"},
+		{"files", "no example", remove("core/example_test.go"), "core: has no example*_test.go"},
+		{"files", "no main file", remove("atoms/retry/retry.go"), "atoms/retry: has no retry.go"},
+		{"files", "no tests", remove("atoms/data/sqlite/sqlite_test.go"), "atoms/data/sqlite: has no sqlite_test.go"},
+		{"files", "no readme", remove("demo/README.md"), "demo: has no README.md"},
+
+		{"package names", "other name", replace("atoms/retry/doc.go", "retry", "retries"), "atoms/retry/doc.go: is package retries"},
+		{"package names", "other test name", replace("atoms/retry/example_test.go", "retry_test", "example_test"), "is package example"},
+		{"package names", "command in an atom", add("atoms/retry/cmd/main.go", "package main\n"), "is package main"},
+
+		{"readme length", "atom", add("atoms/retry/README.md", strings.Repeat("long\n", 100)), "80 are allowed"},
+		{"readme length", "root", add("README.md", strings.Repeat("long\n", 400)), "300 are allowed"},
+
+		{"readme snippets", "differs", replace("core/README.md", "hello", "hullo"), "core/README.md:4: differs from core.Example"},
+		{"readme snippets", "no marker", replace("core/README.md", "<!-- example: core.Example -->", ""), "core/README.md:4: a Go block that no example compiles"},
+		{"readme snippets", "no such example", replace("core/README.md", "core.Example", "core.ExampleGone"), "there is no ExampleGone"},
+		{"readme snippets", "in a guide", add("docs/guide.md", "<!-- example: core.Example -->\n```go\nother\n```\n"), "docs/guide.md:2"},
+
+		{"readme table", "no row", replace("README.md", "| [retry](atoms/retry) |\n", ""), "no row of a table links atoms/retry"},
+		{"readme table", "link outside a table", replace("README.md", "| [retry](atoms/retry) |\n", "[retry](atoms/retry)\n"), "no row of a table links atoms/retry"},
+		{"readme table", "no readme", remove("README.md"), "README.md"},
+
+		{"decisions", "number taken", add("docs/adr/0001-one-module.md", "# 1. One module\n"), "docs/adr/0001-one-module.md: has the number of docs/adr/0001-many-modules.md"},
+		{"decisions", "no number", add("docs/adr/modules.md", "# 2. Modules\n"), "is not called like a decision"},
+		{"decisions", "other number", add("docs/adr/0002-modules.md", "# 3. Modules\n"), "does not begin with its number"},
+
+		{"private places", "registry", add("docs/setup.md", "export GOPROXY=https://proxy."+"golang.org\n"), "docs/setup.md:1"},
+		{"private places", "machine path", add(".ci/run", "cd "+slash+"work/main\n"), ".ci/run:1"},
+		{"private places", "home", add("demo/main.go", "// see "+slash+"home/me/notes\n"), "demo/main.go:6"},
+	}
+	tried := map[string]bool{}
+	for _, test := range tests {
+		tried[test.rule] = true
+		t.Run(test.rule+"/"+test.name, func(t *testing.T) {
+			i := slices.IndexFunc(Rules, func(r Rule) bool { return r.Name == test.rule })
+			if i < 0 {
+				t.Fatalf("there is no rule %q", test.rule)
+			}
+			tr := house()
+			test.spoil(tr)
+			vs := Rules[i].Check(tr.load(t))
+			if !slices.ContainsFunc(vs, func(v Violation) bool { return strings.Contains(v.String(), test.want) }) {
+				t.Errorf("got violations %v\nwant one with %q", vs, test.want)
+			}
+		})
+	}
+	for _, rule := range Rules {
+		if !tried[rule.Name] {
+			t.Errorf("no broken tree for rule %q", rule.Name)
+		}
+		if rule.Reason == "" {
+			t.Errorf("rule %q has no reason", rule.Name)
+		}
+	}
+}
+
+// A library may demand the first release of the language version.
+func TestGoDirectiveFollowsLibraries(t *testing.T) {
+	tr := house()
+	replace("atoms/data/sqlite/go.mod", "go 1.26", "go 1.26.0")(tr)
+	replace("go.work", "go 1.26", "go 1.26.0")(tr)
+	for _, v := range goDirective(tr.load(t)) {
+		t.Error(v)
+	}
+}
+
+// Paths that look like private ones at first sight.
+func TestPrivatePlacesLeavesOthersAlone(t *testing.T) {
+	tr := house()
+	tr["docs/links.md"] = "see https://pkg.go.dev/golang.org/x/sync, ./core/work/list.go and https://example.com/work/list\n"
+	tr["demo/data.bin"] = "\x00/" + "work/"
+	for _, v := range privatePlaces(tr.load(t)) {
+		t.Error(v)
+	}
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+)
+
+// TestRepository proves every published module of the checkout that the test runs in.
+func TestRepository(t *testing.T) {
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, root)
+	for _, m := range policy.Published(p.tree) {
+		t.Run(m.Dir, func(t *testing.T) {
+			t.Parallel()
+			brought, err := p.prove(t.Context(), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log("brings", brought)
+		})
+	}
+}
+
+func start(t *testing.T, root string) *prover {
+	t.Helper()
+	p, err := newProver(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// house writes a small tree, after exchanging some of its files, and returns its root.
+func house(t *testing.T, exchange map[string]string) string {
+	t.Helper()
+	const (
+		mod  = "module github.com/ephemeralgo/ephemeral/"
+		core = "github.com/ephemeralgo/ephemeral/core"
+	)
+	files := map[string]string{
+		"go.work":      "go 1.26\n\nuse (\n\t./atoms/echo\n\t./atoms/retry\n\t./core\n)\n",
+		"CHANGELOG.md": "## [Unreleased] - v0.99.9\n",
+		"LICENSE":      "free\n",
+
+		"core/go.mod":              mod + "core\n\ngo 1.26\n",
+		"core/core.go":             "package core\n\nfunc Name() string { return \"core\" }\n",
+		"core/internal/in/in.go":   "package in\n",
+		"core/example_sub_test.go": "package core_test\n\nimport (\n\t\"fmt\"\n\n\t\"" + core + "\"\n)\n\nfunc ExampleName() {\n\tfmt.Println(core.Name())\n\t// Output: core\n}\n",
+
+		"atoms/echo/go.mod":  mod + "atoms/echo\n\ngo 1.26\n",
+		"atoms/echo/echo.go": "package echo\n",
+
+		"atoms/retry/go.mod":          mod + "atoms/retry\n\ngo 1.26\n\nrequire " + core + " v0.99.9\n\nreplace " + core + " => ../../core\n",
+		"atoms/retry/retry.go":        "package retry\n\nimport \"" + core + "\"\n\nfunc Name() string { return \"retry on \" + core.Name() }\n",
+		"atoms/retry/example_test.go": "package retry_test\n\nimport (\n\t\"fmt\"\n\n\t\"github.com/ephemeralgo/ephemeral/atoms/retry\"\n)\n\nfunc Example() {\n\tfmt.Println(retry.Name())\n\t// Output: retry on core\n}\n",
+	}
+	for name, text := range exchange {
+		files[name] = text
+	}
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	root := t.TempDir()
+	if err := os.CopyFS(root, fsys); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func TestProve(t *testing.T) {
+	const prefix = "github.com/ephemeralgo/ephemeral/"
+	tests := []struct {
+		name     string
+		module   string
+		exchange map[string]string
+		brings   []string
+		fails    string
+	}{
+		{name: "core", module: "core"},
+		{name: "atom", module: "atoms/retry", brings: []string{prefix + "core"}},
+		{
+			name:     "no package",
+			module:   "atoms/echo",
+			exchange: map[string]string{"atoms/echo/echo.go": "package main\n\nfunc main() {}\n"},
+			fails:    "no package to import",
+		},
+		{
+			name:     "example fails",
+			module:   "core",
+			exchange: map[string]string{"core/core.go": "package core\n\nfunc Name() string { return \"broken\" }\n"},
+			fails:    "broken",
+		},
+		{
+			name:   "requirement of another version",
+			module: "atoms/retry",
+			exchange: map[string]string{
+				"atoms/retry/go.mod": "module " + prefix + "atoms/retry\n\ngo 1.26\n\nrequire " + prefix + "core v1.0.0\n\nreplace " + prefix + "core => ../../core\n",
+			},
+			fails: "core@v1.0.0",
+		},
+		{
+			name:   "atom that brings another",
+			module: "atoms/retry",
+			exchange: map[string]string{
+				"atoms/retry/go.mod":    "module " + prefix + "atoms/retry\n\ngo 1.26\n\nrequire (\n\t" + prefix + "atoms/echo v0.99.9\n\t" + prefix + "core v0.99.9\n)\n",
+				"atoms/retry/sub/to.go": "package sub\n\nimport _ \"" + prefix + "atoms/echo\"\n",
+			},
+			fails: "go get brings " + prefix + "atoms/echo along",
+		},
+		{
+			name:   "atom that brings a package of another module by way of its example",
+			module: "atoms/retry",
+			exchange: map[string]string{
+				"atoms/retry/example_test.go": "package retry_test\n\nimport _ \"" + prefix + "atoms/echo\"\n",
+			},
+			fails: "atoms/echo",
+		},
+		{
+			name:     "package that needs the workspace",
+			module:   "atoms/retry",
+			exchange: map[string]string{"atoms/retry/sub/to.go": "package sub\n\nimport _ \"" + prefix + "atoms/gone\"\n"},
+			fails:    prefix + "atoms/gone",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, house(t, test.exchange))
+			brought, err := p.prove(t.Context(), p.tree.Module(test.module))
+			if test.fails == "" && err != nil || test.fails != "" && (err == nil || !strings.Contains(err.Error(), test.fails)) {
+				t.Errorf("got error %v, want one with %q", err, test.fails)
+			}
+			if !slices.Equal(brought, test.brings) {
+				t.Errorf("brings %q, want %q", brought, test.brings)
+			}
+		})
+	}
+}
+
+// What the tree holds today must not be found in the user's module cache tomorrow.
+func TestProveLeavesTheModuleCacheAlone(t *testing.T) {
+	p := start(t, house(t, nil))
+	if _, err := p.prove(t.Context(), p.tree.Module("atoms/retry")); err != nil {
+		t.Fatal(err)
+	}
+	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(strings.TrimSpace(string(cache)), "github.com", "ephemeralgo", "ephemeral", "core@v0.99.9")
+	if _, err := os.Stat(name); !os.IsNotExist(err) {
+		t.Errorf("%s: %v, want it not to exist", name, err)
+	}
+	own := filepath.Join(p.dir, "modcache", "github.com", "ephemeralgo", "ephemeral", "core@v0.99.9")
+	if _, err := os.Stat(filepath.Join(own, "LICENSE")); err != nil {
+		t.Error("the license did not come along:", err)
+	}
+}
+
+func TestRun(t *testing.T) {
+	root := house(t, map[string]string{"atoms/echo/echo.go": "package echo\n\nvar x int = \"\"\n"})
+	var out strings.Builder
+	err := run(t.Context(), root, &out)
+	if err == nil || err.Error() != "1 of 3 modules failed" {
+		t.Errorf("got %v, want one of three to fail", err)
+	}
+	for _, want := range []string{
+		"FAIL atoms/echo\n",
+		"ok   atoms/retry brings core\n",
+		"ok   core brings nothing else\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("printed %q, want it to contain %q", out.String(), want)
+		}
+	}
+}

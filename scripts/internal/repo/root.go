@@ -1,0 +1,36 @@
+package repo
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Root returns the nearest directory, from the working directory upwards, that
+// holds a go.work file.
+//
+// The result is absolute and deliberately not cleaned ("/src/scripts/arch/../..").
+// When the go command decides whether a cached test result is still good, it looks
+// again at the files the test has opened, but only at those whose name begins with
+// the directory of the test's module. Opened through an unclean name, a file of any
+// module counts, and a test of the whole tree runs again when the tree has changed.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		_, err := os.Stat(dir + "/go.work")
+		if err == nil {
+			return dir, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if clean := filepath.Clean(dir); clean == filepath.Dir(clean) {
+			return "", errors.New("no go.work in the working directory or above it: run this inside the repository")
+		}
+		dir += "/.."
+	}
+}

@@ -1,0 +1,100 @@
+// Package snippet keeps the Go blocks of Markdown files equal to compiled examples.
+//
+// A block is tied to an Example function by an HTML comment on the line directly
+// before it, which names the directory of the package, from the root of the
+// repository, and the function:
+//
+//	<!-- example: atoms/retry.ExampleRetrier_Do -->
+//	```go
+//	r, err := retry.New(retry.Options{})
+//	...
+//	```
+//
+// What is shown is the body of the function without its output comment.
+package snippet
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+)
+
+// Block is a fenced block of Go in a Markdown file.
+type Block struct {
+	Line    int    // of the opening fence, from 1
+	Example string // as in the marker; "" without one
+	Text    string // between the fences
+
+	start, end int // offsets of Text
+}
+
+var (
+	marker = regexp.MustCompile(`^<!-- example: (\S+) -->$`)
+	fence  = regexp.MustCompile("^ {0,3}(```+|~~~+)[ \t]*([^`]*)$")
+)
+
+// Blocks returns the blocks of Go in a Markdown file.
+func Blocks(md []byte) []Block {
+	var blocks []Block
+	var open string   // the fence we are in; "" outside
+	var current Block // of Go, if its Line is not 0
+	var before string // the last line outside a fence
+	offset, number := 0, 0
+	for raw := range bytes.Lines(md) {
+		number++
+		start := offset
+		offset += len(raw)
+		line := strings.TrimRight(string(raw), "\r\n")
+		found := fence.FindStringSubmatch(line)
+		switch {
+		case open == "" && found != nil:
+			open = found[1]
+			info, _, _ := strings.Cut(strings.TrimSpace(found[2]), " ")
+			if info == "go" || info == "golang" {
+				current = Block{Line: number, start: offset}
+				if m := marker.FindStringSubmatch(before); m != nil {
+					current.Example = m[1]
+				}
+			}
+		case open == "":
+			before = line
+		case found != nil && strings.HasPrefix(found[1], open) && strings.TrimSpace(found[2]) == "":
+			if current.Line != 0 {
+				current.end = start
+				current.Text = strings.ReplaceAll(string(md[current.start:start]), "\r\n", "\n")
+				blocks = append(blocks, current)
+			}
+			open, current, before = "", Block{}, ""
+		}
+	}
+	if current.Line != 0 { // never closed: it runs to the end of the file
+		current.end = len(md)
+		current.Text = strings.ReplaceAll(string(md[current.start:]), "\r\n", "\n")
+		blocks = append(blocks, current)
+	}
+	return blocks
+}
+
+// Update returns the Markdown file with the text of every marked block replaced by
+// what body returns for its example.
+func Update(md []byte, body func(example string) (string, error)) ([]byte, error) {
+	var out bytes.Buffer
+	done := 0
+	for _, b := range Blocks(md) {
+		if b.Example == "" {
+			continue
+		}
+		text, err := body(b.Example)
+		if err != nil {
+			return nil, err
+		}
+		if text == b.Text {
+			continue // keeps the line endings of the checkout
+		}
+		out.Write(md[done:b.start])
+		out.WriteString(text)
+		done = b.end
+	}
+	out.Write(md[done:])
+	return out.Bytes(), nil
+}
