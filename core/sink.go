@@ -25,7 +25,10 @@ type Sink struct {
 	blocked atomic.Uint64
 	panics  atomic.Uint64
 
-	mu      sync.Mutex
+	_  cacheLine // who waits for mu spins on its line, not on what it guards
+	mu sync.Mutex
+	_  cacheLine
+
 	names   names
 	ring    ring
 	held    []*heldFact // by Seq
