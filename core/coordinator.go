@@ -31,6 +31,12 @@ type Coordinator[T any] struct {
 	work Work[T]
 }
 
+var (
+	_ Sensor        = (*Coordinator[int])(nil)
+	_ Lifecycle     = (*Coordinator[int])(nil)
+	_ Enqueuer[int] = (*Coordinator[int])(nil)
+)
+
 // NewCoordinator makes a coordinator, or says what is wrong with the options.
 func NewCoordinator[T any](work Work[T], opts Options) (*Coordinator[T], error) {
 	if opts.StopOnError {
