@@ -105,8 +105,9 @@ func orNothing(pattern string) string {
 }
 
 // WaitGone returns when no signal matching pattern is present: at once if none
-// is, else when the last was retracted, evicted or released, or has expired. When
-// ctx ends first it returns its cause.
+// is, else when the last was retracted, evicted or released, or has expired. One
+// that is raised right after that may be seen or not. When ctx ends first it
+// returns its cause.
 func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 	gone := make(chanWaker, 1)
 	s.mu.Lock()
