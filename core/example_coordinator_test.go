@@ -129,7 +129,7 @@ func ExampleCoordinator_OnFinalized() {
 		op.SetKey(order)
 		op.Raise("order.archived")
 		return nil
-	}, core.Options{MaxConcurrency: 1, MaxTracked: 1}))
+	}, core.Options{}))
 
 	c.OnFinalized(func(s core.Snapshot) {
 		fmt.Println(s.Key, s.Status, s.Has("order.archived"))
@@ -139,7 +139,7 @@ func ExampleCoordinator_OnFinalized() {
 			panic(err)
 		}
 	}
-	c.Close()
+	c.Close() // here nothing had to leave the window before
 	// Output:
 	// order-1 succeeded true
 	// order-2 succeeded true
