@@ -289,3 +289,47 @@ func TestGoexitKeepsWorkersComing(t *testing.T) {
 		checkError(t, "Close", c.Close(), nil)
 	})
 }
+
+// nosy is a context of somebody else's making, which looks at the coordinator
+// whenever it is asked for a value, as context.Cause does.
+type nosy struct {
+	context.Context
+	look func()
+}
+
+func (n nosy) Value(key any) any {
+	n.look()
+	return n.Context.Value(key)
+}
+
+// No lock is held while a caller's context is asked why it ended.
+func TestContextIsNotAskedUnderALock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		finish := make(chan struct{})
+		c := core.Must(core.NewCoordinator(func(context.Context, int) error {
+			<-finish
+			return nil
+		}, core.Options{MaxConcurrency: 1, MaxQueued: 1}))
+		defer c.Close()
+		defer close(finish)
+		for range 2 {
+			c.Enqueue(t.Context(), 0)
+			synctest.Wait()
+		}
+		timeout, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		ctx := nosy{timeout, func() { c.Stats() }}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := c.Enqueue(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Enqueue: got %v, want the end of the context", err)
+			}
+		})
+		wg.Go(func() {
+			if err := c.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Flush: got %v, want the end of the context", err)
+			}
+		})
+		wg.Wait()
+	})
+}

@@ -119,16 +119,16 @@ func ExampleSink_Watch() {
 		}
 	}()
 	beats := 0
-	for s, missed := range facts.Watch(ctx, "heartbeat") {
-		fmt.Println(s.Name, "- missed", missed)
+	for s := range facts.Watch(ctx, "heartbeat") { // a second value tells how many were missed
+		fmt.Println(s.Name)
 		if beats++; beats == 3 {
 			break
 		}
 	}
 	// Output:
-	// heartbeat - missed 0
-	// heartbeat - missed 0
-	// heartbeat - missed 0
+	// heartbeat
+	// heartbeat
+	// heartbeat
 }
 
 // A Kind gives a signal a payload whose type both ends agree on.

@@ -106,6 +106,7 @@ func (in *intake) wait(ctx context.Context, w *waiter) error {
 		return w.err
 	case <-ctx.Done():
 	}
+	cause := context.Cause(ctx) // whose Value may be foreign code: not under the lock
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if w.accepted || w.err != nil {
@@ -113,7 +114,7 @@ func (in *intake) wait(ctx context.Context, w *waiter) error {
 	}
 	in.waiters = without(in.waiters, w)
 	in.waiting.Add(-1)
-	return context.Cause(ctx)
+	return cause
 }
 
 // admit lets those in who wait, as many as there is room for when so many have

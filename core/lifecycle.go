@@ -77,13 +77,14 @@ func (e *engine) Flush(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
+	cause := context.Cause(ctx) // whose Value may be foreign code: not under the lock
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if f.left == 0 {
 		return nil // both at once: it is finished
 	}
 	e.flushes = without(e.flushes, f)
-	return context.Cause(ctx)
+	return cause
 }
 
 // Drain ends the intake, as Complete does, and waits as Flush does.
