@@ -1,6 +1,9 @@
 package core
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // condition is a pattern that an engine heeds wherever its facts are: raised by
 // its own operations, as long as those are in the window, or on the sink.
@@ -126,4 +129,21 @@ func (v *verdict) include(g *gate, now int64, beyond uint64) {
 		v.expires = g.expires
 	}
 	v.holds = true
+}
+
+// standing lists the facts that the condition holds because of, newest first, as
+// many as an explanation names.
+func (c *condition) standing(now int64) []standing {
+	if !c.holds() {
+		return nil
+	}
+	var nobody aftermath
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	c.own.expire(now, &nobody)
+	c.shared.expire(now, &nobody)
+	all := slices.Concat(c.own.standing, c.shared.standing)
+	slices.SortFunc(all, func(a, b standing) int { return cmp.Compare(b.signal.Seq, a.signal.Seq) })
+	all = slices.CompactFunc(all, func(a, b standing) bool { return a.signal.Seq == b.signal.Seq })
+	return all[:min(len(all), maxExplained)]
 }

@@ -18,9 +18,10 @@ type Enqueuer[T any] interface {
 	TryEnqueue(item T) (OperationID, error)
 }
 
-// A Coordinator runs work for items, a bounded number at once, in the order in
-// which they were enqueued, and remembers the operations for a while: what they
-// stored, what signals they raised, how they ended.
+// A Coordinator runs work for items, a bounded number at once, and remembers the
+// operations for a while: what they stored, what signals they raised, how they
+// ended. Items start in the order in which they were enqueued, as far as their
+// keys and lanes, if there are any, allow.
 //
 // An idle coordinator owns no goroutine and needs no closing, except that one
 // that heeds signals of a shared sink, by CancelOn, DeferOn, ResumeOn or DrainOn,
@@ -29,33 +30,77 @@ type Enqueuer[T any] interface {
 type Coordinator[T any] struct {
 	*engine
 	work Work[T]
+	key  func(T) string // nil: none
+	door door
 }
 
 var (
-	_ Sensor        = (*Coordinator[int])(nil)
-	_ Lifecycle     = (*Coordinator[int])(nil)
+	_ Inspector     = (*Coordinator[int])(nil)
 	_ Enqueuer[int] = (*Coordinator[int])(nil)
 )
 
 // NewCoordinator makes a coordinator, or says what is wrong with the options.
 func NewCoordinator[T any](work Work[T], opts Options) (*Coordinator[T], error) {
 	if opts.StopOnError {
-		return nil, errors.New("core: Options.StopOnError is for ForEach and Map, not for a coordinator")
+		return nil, errStopOnError
 	}
-	return newCoordinator(work, opts)
+	return newCoordinator(nil, work, opts)
 }
 
-var errNoWork = errors.New("core: there must be work to do, not a nil function")
-
-func newCoordinator[T any](work Work[T], opts Options) (*Coordinator[T], error) {
-	if work == nil {
-		return nil, errNoWork
+// NewKeyedCoordinator makes a coordinator that runs at most [Options.MaxPerKey]
+// operations of one key at once, by default one, so that items of a key run in
+// the order in which they were enqueued. Keys take turns: one with many items, or
+// slow ones, does not hold up another. Keys without operations cost nothing.
+//
+// The key of an item is asked for once, in Enqueue, on the caller's goroutine;
+// operations carry it as their Key, and so do the signals they raise.
+func NewKeyedCoordinator[T any, K ~string](key func(T) K, work Work[T], opts Options) (*Coordinator[T], error) {
+	if opts.StopOnError {
+		return nil, errStopOnError
 	}
-	e, err := newEngine(opts, new(fifo))
+	text, err := keyText(key)
 	if err != nil {
 		return nil, err
 	}
-	return &Coordinator[T]{e, work}, nil
+	return newCoordinator(text, work, opts)
+}
+
+var (
+	errNoWork      = errors.New("core: there must be work to do, not a nil function")
+	errNoKey       = errors.New("core: there must be a function that tells the key of an item, not nil")
+	errStopOnError = errors.New("core: Options.StopOnError is for ForEach and Map, not for a coordinator")
+)
+
+// keyText is key with its result as a string.
+func keyText[T any, K ~string](key func(T) K) (func(T) string, error) {
+	if key == nil {
+		return nil, errNoKey
+	}
+	if text, ok := any(key).(func(T) string); ok {
+		return text, nil
+	}
+	return func(item T) string { return string(key(item)) }, nil
+}
+
+func newCoordinator[T any](key func(T) string, work Work[T], opts Options) (*Coordinator[T], error) {
+	if work == nil {
+		return nil, errNoWork
+	}
+	e, err := newEngine(opts, key != nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Coordinator[T]{e, work, key, e.front()}, nil
+}
+
+// Lane returns a view of the coordinator whose Enqueue, TryEnqueue and Do put
+// items into that lane; all else is the coordinator's. If it has no such lane,
+// they return [ErrUnknownLane]. Without Lane, items go into the lane called
+// "normal", or, if there is none, into the last.
+func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
+	view := *c
+	view.door = c.engine.door(name)
+	return &view
 }
 
 // task is an operation together with its item: the one allocation of an Enqueue.
@@ -72,10 +117,15 @@ func (t *task[T]) discard() {
 	t.work, t.item = nil, none
 }
 
+func (t *task[T]) forget() {}
+
 func (c *Coordinator[T]) enqueue(ctx context.Context, item T, wait bool) (*Operation, error) {
 	t := &task[T]{work: c.work, item: item}
 	t.body = t
-	if err := c.engine.enqueue(ctx, &t.Operation, wait); err != nil {
+	if c.key != nil {
+		t.key = c.key(item)
+	}
+	if err := c.engine.enqueue(ctx, &t.Operation, c.door, wait); err != nil {
 		return nil, err
 	}
 	return &t.Operation, nil
@@ -102,7 +152,8 @@ func (c *Coordinator[T]) TryEnqueue(item T) (OperationID, error) {
 // Do enqueues an item, waits until its operation is finished, and returns its
 // error: the body's, or why it did not run. When ctx ends, the operation is
 // cancelled with the cause of ctx, which Do returns without waiting for the body.
-// From a body of this coordinator it returns [ErrWouldDeadlock].
+// From a body of this coordinator, or when the operation could not start before
+// the caller's own has ended, it returns [ErrWouldDeadlock].
 func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 	if c.isOwn(ctx) {
 		return ErrWouldDeadlock
@@ -111,11 +162,7 @@ func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 	if err != nil {
 		return err
 	}
-	err = c.await(ctx, o)
-	if ctx.Err() != nil {
-		c.Cancel(o.id, context.Cause(ctx)) // does nothing if it is finished
-	}
-	return err
+	return c.see(ctx, o)
 }
 
 // Wait waits until an operation is finished and returns its error, or that of the
@@ -124,5 +171,6 @@ func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 // goes on. From a body of this coordinator it returns [ErrWouldDeadlock], unless
 // the operation is finished.
 func (c *Coordinator[T]) Wait(ctx context.Context, id OperationID) error {
-	return c.wait(ctx, id)
+	_, err := c.wait(ctx, id)
+	return err
 }

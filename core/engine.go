@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,19 +20,23 @@ import (
 type engine struct {
 	number      uint64 // of this engine in the process: see runningOn
 	name        string
+	perKey      int // Options.MaxPerKey
 	sink        *Sink
 	clock       clock
 	dropsOldest bool                   // Options.DropOldest
 	onReturn    func(err error)        // a body has returned; no lock is held
 	onUnrun     func(err error) func() // an operation will not run; mu is held, not for what it returns
-	maxDefer    int64                  // < 0: no limit
-	cancelOn    *condition             // nil: none
-	deferOn     *condition
-	resumeOn    *condition
-	undrain     func()        // ends the watching of DrainOn; may be nil
-	loop        func()        // e.work, made once
-	closed      chan struct{} // closed when Close is done
-	token       atomic.Uint32 // see worker.go
+	lanes       []Lane                 // resolved; one without a name if there are none
+	laned       bool                   // there are lanes
+	plain       bool                   // the scheduler is first in, first out
+	rules       rule                   // for all lanes
+	laneRules   []rule                 // by lane; nil: none has any
+	resumeOn    *condition             // nil: none
+	heeds       bool                   // there are rules
+	undrain     func()                 // ends the watching of DrainOn; may be nil
+	loop        func()                 // e.work, made once
+	closed      chan struct{}          // closed when Close is done
+	token       atomic.Uint32          // see worker.go
 
 	_ cacheLine // producers and workers do not share any from here on
 
@@ -45,9 +50,9 @@ type engine struct {
 	paused     bool
 	closing    bool
 	detached   bool
-	finalized  bool   // closed, and the window is empty
-	finalizing int    // operations of which OnFinalized is being told
-	left       uint64 // operations that were pending and are not any more
+	finalized  bool     // closed, and the window is empty
+	finalizing int      // operations of which OnFinalized is being told
+	left       []uint64 // by lane: operations that were pending and are not any more
 	scheduler  scheduler
 	window     window
 	index      index
@@ -56,6 +61,7 @@ type engine struct {
 	flushes    []*flush
 	final      []*hook[Snapshot] // of OnFinalized; replaced, not changed
 	maxPinned  int
+	nested     int   // of the running operations, how many wait in their body; guarded by nested.mu
 	alarm      alarm // wakes when a deferral may be over
 	sweeper    alarm // evicts what is too old
 	ledger     ledger
@@ -79,8 +85,14 @@ type outcome struct {
 	after    aftermath       // of signals that have left with their operations
 	final    []last
 	flushed  []*flush
-	closed   bool   // Close is done
-	left     uint64 // not 0: so many have left the queue by now
+	closed   bool       // Close is done
+	left     []laneLeft // lanes that operations have left while somebody waited for room
+}
+
+// laneLeft says how many have left the queue of a lane by now.
+type laneLeft struct {
+	lane uint8
+	left uint64
 }
 
 // last is an operation that has left the window, and whom to tell.
@@ -92,8 +104,12 @@ type last struct {
 
 var engines atomic.Uint64
 
-func newEngine(opts Options, s scheduler) (*engine, error) {
+func newEngine(opts Options, keyed bool) (*engine, error) {
+	perKey := opts.MaxPerKey
 	opts, err := opts.resolved()
+	if err == nil && perKey != 0 && !keyed {
+		err = fmt.Errorf("core: Options.MaxPerKey is %d, but this is without keys", perKey)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -104,24 +120,44 @@ func newEngine(opts Options, s scheduler) (*engine, error) {
 	e := &engine{
 		number:      engines.Add(1),
 		name:        opts.Name,
+		perKey:      opts.MaxPerKey,
 		sink:        sink,
 		clock:       sink.names.clock,
 		dropsOldest: opts.DropOldest,
-		maxDefer:    int64(opts.MaxDefer),
+		lanes:       opts.Lanes,
+		laned:       len(opts.Lanes) > 0,
+		plain:       !keyed && len(opts.Lanes) == 0,
+		left:        make([]uint64, max(1, len(opts.Lanes))),
 		closed:      make(chan struct{}),
-		scheduler:   s,
 		window:      window{limit: opts.MaxTracked, maxAge: int64(opts.MaxAge)},
 		echoes:      echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
 		limit:       opts.MaxConcurrency,
 		maxPinned:   opts.MaxTracked,
 	}
-	e.intake.limit = opts.MaxQueued
+	if e.plain {
+		e.scheduler = new(fifo)
+	} else {
+		e.scheduler = newBoard(&opts, keyed)
+	}
+	if !e.laned {
+		e.lanes = make([]Lane, 1)
+	}
+	e.intake.init(&opts)
 	e.loop = e.work
 	e.token.Store(tokenParked)
 	e.ledger.init(sink, opts.Name, &opts)
-	e.cancelOn = e.ledger.condition(opts.CancelOn, e, false)
-	e.deferOn = e.ledger.condition(opts.DeferOn, e, false)
+	e.rules = e.newRule(opts.CancelOn, opts.DeferOn, opts.MaxDefer)
+	for i := range opts.Lanes {
+		l := &opts.Lanes[i]
+		if r := e.newRule(l.CancelOn, l.DeferOn, l.MaxDefer); r.cancelOn != nil || r.deferOn != nil {
+			if e.laneRules == nil {
+				e.laneRules = make([]rule, len(opts.Lanes))
+			}
+			e.laneRules[i] = r
+		}
+	}
 	e.resumeOn = e.ledger.condition(opts.ResumeOn, e, true)
+	e.heeds = e.laneRules != nil || e.rules != rule{maxDefer: e.rules.maxDefer}
 	if opts.DrainOn != "" {
 		e.undrain = sink.Subscribe(opts.DrainOn, func(s Signal) {
 			if s.Key == "" || Match(s.Key, e.name) {
@@ -134,22 +170,25 @@ func newEngine(opts Options, s scheduler) (*engine, error) {
 
 // enqueue gives an operation to the engine. Unless wait is set it does not wait
 // for room.
-func (e *engine) enqueue(ctx context.Context, o *Operation, wait bool) error {
+func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) error {
 	if wait && ctx.Err() != nil {
 		return e.intake.reject(context.Cause(ctx))
 	}
-	o.engine, o.base = e, ctx
+	if d.err != nil {
+		return e.intake.reject(d.err)
+	}
+	o.engine, o.base, o.lane = e, ctx, d.lane
 	o.enqueued = e.clock.now()
-	if e.cancelOn.holds() {
+	if e.refuses(o.lane) {
 		e.lockFresh() // with operations that have to leave their signals go
 		e.mu.Unlock()
-		if v := e.cancelOn.look(o.enqueued, 0); v.holds {
-			return e.intake.reject(&RefusedError{v.signal})
+		if err := e.refusal(o.lane, o.enqueued); err != nil {
+			return e.intake.reject(err)
 		}
 	}
 	err := e.intake.offer(o)
 	for err == ErrFull && e.dropsOldest {
-		e.dropOldest()
+		e.dropOldest(o.lane)
 		err = e.intake.offer(o)
 	}
 	if err == ErrFull {
@@ -168,7 +207,8 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 	in := &e.intake
 	e.mu.Lock()
 	in.mu.Lock()
-	in.left = e.left
+	q := &in.queues[o.lane]
+	q.left = e.left[o.lane]
 	var (
 		w   *waiter
 		err error
@@ -176,7 +216,7 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 	switch {
 	case in.closed:
 		err = ErrClosed
-	case len(in.waiters) == 0 && !in.full():
+	case len(q.waiters) == 0 && !q.full():
 		in.accept(o)
 	case !wait:
 		err = ErrFull
@@ -187,27 +227,33 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 	}
 	in.mu.Unlock()
 	e.mu.Unlock()
-	if w != nil {
-		err = in.wait(ctx, w)
+	if w == nil {
+		return err
 	}
-	return err
+	n := nestedWait{by: operationIn(ctx), engine: e}
+	if err := n.begin(); err != nil {
+		return in.unqueue(w, err)
+	}
+	defer n.end()
+	return in.wait(ctx, w)
 }
 
-// dropOldest makes room, if there is none, by dropping the item that has waited
-// longest.
-func (e *engine) dropOldest() {
+// dropOldest makes room in a lane, if there is none, by dropping the item that has
+// waited longest there.
+func (e *engine) dropOldest(lane uint8) {
 	var out outcome
 	in := &e.intake
 	e.mu.Lock()
 	e.collect()
 	in.mu.Lock()
-	in.left = e.left
-	full := in.full() && !in.closed
+	q := &in.queues[lane]
+	q.left = e.left[lane]
+	full := q.full() && !in.closed
 	in.mu.Unlock()
-	if oldest := e.scheduler.oldest(); full && oldest != nil { // it may have arrived just now: then once more
+	if oldest := e.scheduler.oldest(lane); full && oldest != nil { // it may have arrived just now: then once more
 		e.withdraw(oldest, StatusDropped, ErrDropped, e.clock.now(), &out)
 		in.mu.Lock()
-		in.left = e.left
+		q.left = e.left[lane]
 		in.mu.Unlock()
 	}
 	e.mu.Unlock()
@@ -235,7 +281,9 @@ func (e *engine) collect() {
 	arrived := in.arrived
 	in.arrived = opList{}
 	in.fresh.Store(false)
-	in.left = e.left
+	for i := range in.queues {
+		in.queues[i].left = e.left[i]
+	}
 	in.mu.Unlock()
 	for o := arrived.head; o != nil; {
 		next := o.next
@@ -248,64 +296,57 @@ func (e *engine) collect() {
 // next takes the operation that is to start now, or nil; blocked says that there
 // may be one but something other than arrivals has to happen first. mu is held.
 func (e *engine) next(now int64, out *outcome) (o *Operation, blocked bool) {
+	var barred laneSet // by DeferOn
 	for {
 		if e.running.n >= e.limit || e.paused || e.closing {
 			return nil, true
 		}
-		o = e.scheduler.next()
+		if !e.plain { // what has just arrived may go before all others
+			e.collect()
+		}
+		o = e.scheduler.next(now, barred)
 		if o == nil {
 			e.collect()
-			if o = e.scheduler.next(); o == nil {
-				return nil, false
+			if o = e.scheduler.next(now, barred); o == nil {
+				return nil, barred != 0 && e.rules.deferOn.holds()
 			}
 		}
-		if e.cancelOn.holds() || e.deferOn.holds() {
+		if e.refuses(o.lane) || e.defers(o.lane) {
 			e.sweep(now, out) // with operations that have to leave their signals go
 		}
-		if e.cancelOn.holds() {
-			if v := e.cancelOn.look(now, 0); v.holds {
-				e.withdraw(o, StatusRefused, &RefusedError{v.signal}, now, out)
+		if e.refuses(o.lane) {
+			if err := e.refusal(o.lane, now); err != nil {
+				e.withdraw(o, StatusRefused, err, now, out)
 				continue
 			}
 		}
-		if e.deferOn.holds() && !e.undeferred(o, now) {
-			return nil, true
+		if e.defers(o.lane) {
+			lane := o.lane
+			if o = e.undeferred(o, now); o == nil {
+				barred = barred.with(lane)
+				continue
+			}
 		}
 		e.scheduler.start(o)
-		e.leaveQueue(out)
+		e.leaveQueue(o, out)
 		return o, false
 	}
 }
 
-func (e *engine) leaveQueue(out *outcome) {
-	e.left++
-	out.left = e.left
-}
-
-// undeferred reports whether o may start although DeferOn may hold, and sets the
-// alarm if not. mu is held.
-func (e *engine) undeferred(o *Operation, now int64) bool {
-	resumed := e.resumeOn.look(now, 0).signal.Seq // 0: never
-	v := e.deferOn.look(now, resumed)
-	if !v.holds || resumed > v.signal.Seq {
-		return true
+// leaveQueue counts that o is not pending any more. mu is held. Whoever waits for
+// room has begun to with mu held.
+func (e *engine) leaveQueue(o *Operation, out *outcome) {
+	e.left[o.lane]++
+	if e.intake.waiting.Load() == 0 {
+		return
 	}
-	wakeAt := v.expires
-	if e.maxDefer >= 0 {
-		due := later(max(o.enqueued, v.since), e.maxDefer)
-		if due <= now {
-			e.counts.forced++
-			o.marks |= forced
-			return true
-		}
-		if wakeAt == 0 || due < wakeAt {
-			wakeAt = due
+	for i := range out.left {
+		if l := &out.left[i]; l.lane == o.lane {
+			l.left = e.left[o.lane]
+			return
 		}
 	}
-	if wakeAt != 0 {
-		e.alarm.set(e.clock, wakeAt, e.wake)
-	}
-	return false
+	out.left = append(out.left, laneLeft{o.lane, e.left[o.lane]})
 }
 
 // retire records the end of an operation and puts it into the window. mu is held.
@@ -341,7 +382,7 @@ func (e *engine) sweep(now int64, out *outcome) {
 		// Reading sweeps as well, so where no signal is waited to go, a busy
 		// window has a few dozen sweeps per MaxAge, not one per operation.
 		at := later(o.finished, e.window.maxAge)
-		if e.cancelOn == nil && e.deferOn == nil {
+		if !e.heeds {
 			at = max(at, later(e.sweeper.last, e.window.maxAge/64))
 		}
 		e.sweeper.set(e.clock, at, e.tidy)
@@ -362,6 +403,9 @@ func (e *engine) tidy() {
 // forget drops an operation that has left the window. mu is held.
 func (e *engine) forget(o *Operation, now int64, out *outcome) {
 	e.index.remove(o)
+	if o.marks&watched == 0 {
+		o.body.forget()
+	}
 	e.echoes.add(o, o.rest.Load(), now)
 	if len(e.final) > 0 {
 		e.finalizing++
@@ -407,13 +451,12 @@ func (e *engine) settle(out *outcome) {
 		out.closed = false
 		close(e.closed)
 	}
-	if out.left != 0 {
-		left := out.left
-		out.left = 0
-		if e.intake.admit(left) {
+	for _, l := range out.left {
+		if e.intake.admit(l.lane, l.left) {
 			e.poke()
 		}
 	}
+	out.left = out.left[:0]
 }
 
 // tellFinal tells of the operations that have left the window. Close waits for

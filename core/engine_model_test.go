@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -831,7 +832,7 @@ func (d *modelDriver) compare() {
 		Rejected: d.rejected, Limit: d.limit, Tracked: len(d.tracked) + len(d.aside), Pinned: d.pinned(),
 		Forced: d.forced, Paused: d.paused, Closed: d.completed,
 	}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		d.fatalf("stats differ\n got: %v\nwant: %v", got, want)
 	}
 	if got.Tracked > d.opts.MaxTracked+got.Pinned {

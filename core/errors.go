@@ -15,6 +15,9 @@ var (
 	// ErrUnknown is returned for an id that was never given out by this
 	// coordinator, or whose operation has left the window.
 	ErrUnknown = errors.New("ephemeral: unknown operation")
+	// ErrUnknownLane is returned for items of a lane that is not among
+	// [Options.Lanes].
+	ErrUnknownLane = errors.New("ephemeral: unknown lane")
 	// ErrWouldDeadlock is returned on an operation's goroutine, or with its
 	// context, by a call that would wait for that very operation.
 	ErrWouldDeadlock = errors.New("ephemeral: operation would wait for itself")

@@ -21,7 +21,24 @@ const maxErrors = 100
 // [Options.StopOnError] the first error ends it likewise. Items are taken from seq
 // only as there is room for them, on the goroutine that called ForEach.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {
-	r, err := newRun(ctx, work, opts)
+	return forEach(ctx, seq, nil, work, opts)
+}
+
+// ForEachKeyed is ForEach where at most [Options.MaxPerKey] items of one key are
+// worked on at once, by default one, in order. See [NewKeyedCoordinator]. An item
+// whose key is busy waits in the queue and does not hold up others: MaxQueued,
+// which is as large as MaxConcurrency unless set, says how far ahead ForEachKeyed
+// looks for items of other keys.
+func ForEachKeyed[T any, K ~string](ctx context.Context, seq iter.Seq[T], key func(T) K, work Work[T], opts Options) error {
+	text, err := keyText(key)
+	if err != nil {
+		return err
+	}
+	return forEach(ctx, seq, text, work, opts)
+}
+
+func forEach[T any](ctx context.Context, seq iter.Seq[T], key func(T) string, work Work[T], opts Options) error {
+	r, err := newRun(ctx, key, work, opts)
 	if err != nil {
 		return err
 	}
@@ -68,7 +85,10 @@ type run[T any] struct {
 	after  func() bool
 }
 
-func newRun[T any](ctx context.Context, work Work[T], opts Options) (*run[T], error) {
+func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts Options) (*run[T], error) {
+	if len(opts.Lanes) > 0 {
+		return nil, errors.New("core: Options.Lanes are for coordinators, not for ForEach and Map")
+	}
 	resolved, err := opts.resolved()
 	if err != nil {
 		return nil, err
@@ -76,7 +96,7 @@ func newRun[T any](ctx context.Context, work Work[T], opts Options) (*run[T], er
 	if opts.MaxQueued == 0 {
 		opts.MaxQueued = resolved.MaxConcurrency
 	}
-	c, err := newCoordinator(work, opts)
+	c, err := newCoordinator(key, work, opts)
 	if err != nil {
 		return nil, err
 	}

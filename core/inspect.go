@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -23,7 +24,7 @@ func (e *engine) Stats() Stats {
 	e.ledger.mu.Lock()
 	defer e.ledger.mu.Unlock()
 	return Stats{
-		Enqueued:       e.intake.accepted,
+		Enqueued:       e.intake.accepted(),
 		Succeeded:      e.counts.succeeded,
 		Failed:         e.counts.failed,
 		Cancelled:      e.counts.cancelled,
@@ -40,7 +41,30 @@ func (e *engine) Stats() Stats {
 		Panics:         e.ledger.panics.Load(),
 		Paused:         e.paused,
 		Closed:         e.intake.closed,
+		Lanes:          e.laneStats(),
 	}
+}
+
+// laneStats returns the counters of the lanes, if there are any. mu and the
+// intake's are held.
+func (e *engine) laneStats() []LaneStats {
+	if !e.laned {
+		return nil
+	}
+	stats := make([]LaneStats, len(e.lanes))
+	for i := range e.lanes {
+		l := &e.lanes[i]
+		stats[i] = LaneStats{
+			Name:    l.Name,
+			Pending: int(e.intake.queues[i].accepted - e.left[i]),
+			Limit:   l.Limit,
+			Depth:   l.Depth,
+		}
+	}
+	for o := e.running.head; o != nil; o = o.next {
+		stats[o.lane].Running++
+	}
+	return stats
 }
 
 // Lookup returns a snapshot of an operation that is pending, running, or still in
@@ -50,15 +74,11 @@ func (e *engine) Lookup(id OperationID) (Snapshot, bool) {
 	if o == nil {
 		return Snapshot{}, false
 	}
-	return e.snapshot(o), true
-}
-
-func (e *engine) snapshot(o *Operation) Snapshot {
 	e.mu.Lock()
 	s := o.snapshot()
 	e.mu.Unlock()
 	s.Parent = o.Parent()
-	return s
+	return s, true
 }
 
 // Operations walks the operations that q selects in the order in which they were
@@ -66,16 +86,24 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 // comes; one that has left the window by then is skipped. No lock is held while
 // the loop's body runs.
 func (e *engine) Operations(q OperationQuery) iter.Seq[Snapshot] {
+	return e.operations(q, func(*Operation) {})
+}
+
+// operations is Operations, and calls visit with the lock held whenever it has
+// taken a snapshot.
+func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[Snapshot] {
 	return func(yield func(Snapshot) bool) {
 		for _, o := range e.all() {
 			e.mu.Lock()
-			present := e.index.get(o.id) == o
-			wanted := present && (q.Status == 0 || q.Status&o.status != 0)
-			e.mu.Unlock()
-			if !wanted {
+			if e.index.get(o.id) != o || q.Status != 0 && q.Status&o.status == 0 {
+				e.mu.Unlock()
 				continue
 			}
-			if s := e.snapshot(o); q.accepts(&s, time.Now()) && !yield(s) {
+			s := o.snapshot()
+			visit(o)
+			e.mu.Unlock()
+			s.Parent = o.Parent()
+			if q.accepts(&s, time.Now()) && !yield(s) {
 				return
 			}
 		}
@@ -106,17 +134,11 @@ func (e *engine) all() []*Operation {
 		}
 	}
 	e.mu.Unlock()
-	slices.SortFunc(all, func(a, b *Operation) int {
-		if a.id < b.id {
-			return -1
-		}
-		if a.id > b.id {
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, byID)
 	return slices.Compact(all)
 }
+
+func byID(a, b *Operation) int { return cmp.Compare(a.id, b.id) }
 
 // Pin keeps an operation in the window, whatever its age and number, until unpin
 // is called; pins are counted, and unpin may be called many times. It is false if
@@ -292,19 +314,31 @@ func (e *engine) Monitor(pattern string, span time.Duration) *Monitor {
 	return m
 }
 
-// wait waits for an operation by id.
-func (e *engine) wait(ctx context.Context, id OperationID) error {
-	o := e.find(id)
-	if o == nil {
-		return ErrUnknown
+// wait waits for an operation by id, whose result is then kept with it.
+func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
+	e.lockFresh()
+	o := e.index.get(id)
+	if o != nil {
+		o.marks |= watched
 	}
-	if e.isOwn(ctx) {
-		e.mu.Lock()
+	e.mu.Unlock()
+	if o == nil {
+		return nil, ErrUnknown
+	}
+	return o, e.waitFor(ctx, o)
+}
+
+// waitFor waits for an operation, unless it would wait for itself.
+func (e *engine) waitFor(ctx context.Context, o *Operation) error {
+	own := e.isOwn(ctx)
+	e.mu.Lock()
+	if o.status&StatusFinished != 0 {
 		defer e.mu.Unlock()
-		if o.status&StatusFinished == 0 {
-			return ErrWouldDeadlock
-		}
 		return o.err
+	}
+	e.mu.Unlock()
+	if own {
+		return ErrWouldDeadlock
 	}
 	return e.await(ctx, o)
 }

@@ -10,26 +10,54 @@ import (
 // that they do not contend with workers. A worker moves all of it to the scheduler
 // at once when it runs out of work.
 //
-// How much room there is follows from what was accepted and what has left the
+// How much room a lane has follows from what was accepted and what has left its
 // queue since. The latter is counted by the engine; the intake knows it as of its
 // last refresh, which errs on the side of "full", and then the engine is asked.
 type intake struct {
-	limit   int          // pending operations, in the intake and the scheduler
-	waiting atomic.Int64 // len(waiters)
+	waiting atomic.Int64 // Enqueues that wait for room
 	fresh   atomic.Bool  // arrived is not empty; changed with mu held
 
 	_ cacheLine
 
 	mu       sync.Mutex
 	arrived  opList
-	waiters  []*waiter
-	accepted uint64
-	left     uint64 // of these, how many are known to be pending no more
+	queues   []laneQueue
 	rejected uint64
 	epoch    uint32 // see engine.Flush
 	closed   bool
 	nextID   OperationID // the rest of a block of ids:
 	lastID   OperationID
+	only     [1]laneQueue // of a coordinator without lanes
+}
+
+// laneQueue is what the intake knows of the pending operations of a lane, here
+// and in the scheduler.
+type laneQueue struct {
+	limit    uint64
+	accepted uint64
+	left     uint64 // of these, how many are known to be pending no more
+	waiters  []*waiter
+}
+
+func (q *laneQueue) full() bool { return q.accepted-q.left >= q.limit }
+
+func (in *intake) init(opts *Options) {
+	in.queues = in.only[:]
+	if len(opts.Lanes) > 0 {
+		in.queues = make([]laneQueue, len(opts.Lanes))
+	}
+	in.only[0].limit = uint64(opts.MaxQueued)
+	for i := range opts.Lanes {
+		in.queues[i].limit = uint64(opts.Lanes[i].Depth)
+	}
+}
+
+// accepted is the number of operations ever accepted. mu is held.
+func (in *intake) accepted() (n uint64) {
+	for i := range in.queues {
+		n += in.queues[i].accepted
+	}
+	return n
 }
 
 // waiter is an Enqueue that waits for room.
@@ -56,26 +84,32 @@ func (in *intake) accept(o *Operation) {
 	o.epoch = in.epoch
 	o.status = StatusPending
 	in.arrived.push(o)
-	in.accepted++
+	in.queues[o.lane].accepted++
 	if !in.fresh.Load() {
 		in.fresh.Store(true)
 	}
 }
 
-func (in *intake) full() bool { return in.accepted-in.left >= uint64(in.limit) }
-
 // offer takes an operation in if there is certainly room and nobody waits for it.
 func (in *intake) offer(o *Operation) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	q := &in.queues[o.lane]
 	switch {
 	case in.closed:
 		return ErrClosed
-	case len(in.waiters) > 0, in.full():
+	case len(q.waiters) > 0, q.full():
 		return ErrFull
 	}
 	in.accept(o)
 	return nil
+}
+
+// arrivals is the number of operations that the scheduler has not yet been given.
+func (in *intake) arrivals() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.arrived.n
 }
 
 // reject counts an item that was not accepted because of err, and returns the
@@ -93,7 +127,8 @@ func (in *intake) reject(err error) error {
 // queue lets an operation wait for room. mu is held.
 func (in *intake) queue(o *Operation) *waiter {
 	w := &waiter{operation: o, settled: make(chan struct{})}
-	in.waiters = append(in.waiters, w)
+	q := &in.queues[o.lane]
+	q.waiters = append(q.waiters, w)
 	in.waiting.Add(1)
 	return w
 }
@@ -106,33 +141,39 @@ func (in *intake) wait(ctx context.Context, w *waiter) error {
 		return w.err
 	case <-ctx.Done():
 	}
-	cause := context.Cause(ctx) // whose Value may be foreign code: not under the lock
+	return in.unqueue(w, context.Cause(ctx))
+}
+
+// unqueue ends the wait of w because of err, unless it is settled by now.
+func (in *intake) unqueue(w *waiter, err error) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if w.accepted || w.err != nil {
 		return w.err
 	}
-	in.waiters = without(in.waiters, w)
+	q := &in.queues[w.operation.lane]
+	q.waiters = without(q.waiters, w)
 	in.waiting.Add(-1)
-	return cause
+	return err
 }
 
-// admit lets those in who wait, as many as there is room for when so many have
-// left the queue. It reports whether it let anybody in.
-func (in *intake) admit(left uint64) bool {
+// admit lets those in who wait for a lane, as many as there is room for when so
+// many have left its queue. It reports whether it let anybody in.
+func (in *intake) admit(lane uint8, left uint64) bool {
 	if in.waiting.Load() == 0 {
 		return false
 	}
 	in.mu.Lock()
-	in.left = max(in.left, left)
+	q := &in.queues[lane]
+	q.left = max(q.left, left)
 	n := 0
-	for n < len(in.waiters) && !in.full() {
-		in.waiters[n].accepted = true
-		in.accept(in.waiters[n].operation)
+	for n < len(q.waiters) && !q.full() {
+		q.waiters[n].accepted = true
+		in.accept(q.waiters[n].operation)
 		n++
 	}
-	admitted := in.waiters[:n:n]
-	in.waiters = in.waiters[n:]
+	admitted := q.waiters[:n:n]
+	q.waiters = q.waiters[n:]
 	in.waiting.Add(int64(-n))
 	in.mu.Unlock()
 	for _, w := range admitted {
@@ -147,11 +188,14 @@ func (in *intake) close() (first bool) {
 	in.mu.Lock()
 	first = !in.closed
 	in.closed = true
-	waiters := in.waiters
+	var waiters []*waiter
+	for i := range in.queues {
+		waiters = append(waiters, in.queues[i].waiters...)
+		in.queues[i].waiters = nil
+	}
 	for _, w := range waiters {
 		w.err = ErrClosed
 	}
-	in.waiters = nil
 	in.waiting.Add(int64(-len(waiters)))
 	in.mu.Unlock()
 	for _, w := range waiters {

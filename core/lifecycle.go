@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Lifecycle is how everything that accepts work is brought to an end; one
@@ -61,7 +62,8 @@ func (e *engine) startFlush() *flush {
 // stays open. When ctx ends first it returns its cause. Called by one of these
 // operations, on its goroutine or with its context, it returns
 // [ErrWouldDeadlock]; goroutines that a body has started are recognised by the
-// context only. While the coordinator is paused it waits for Resume.
+// context only. The same goes for operations of other coordinators that one of
+// these waits for. While the coordinator is paused it waits for Resume.
 func (e *engine) Flush(ctx context.Context) error {
 	if e.isOwn(ctx) {
 		return ErrWouldDeadlock
@@ -72,19 +74,28 @@ func (e *engine) Flush(ctx context.Context) error {
 	if f == nil {
 		return nil
 	}
+	w := nestedWait{by: operationIn(ctx), engine: e, flush: f}
+	if err := w.begin(); err != nil {
+		return e.unflush(f, err)
+	}
+	defer w.end()
 	select {
 	case <-f.done:
 		return nil
 	case <-ctx.Done():
 	}
-	cause := context.Cause(ctx) // whose Value may be foreign code: not under the lock
+	return e.unflush(f, context.Cause(ctx))
+}
+
+// unflush stops waiting because of err, unless all is finished by now.
+func (e *engine) unflush(f *flush, err error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if f.left == 0 {
-		return nil // both at once: it is finished
+		return nil
 	}
 	e.flushes = without(e.flushes, f)
-	return cause
+	return err
 }
 
 // Drain ends the intake, as Complete does, and waits as Flush does.
@@ -122,7 +133,9 @@ func (e *engine) shut(cause error) bool {
 	e.closing = true
 	e.collect()
 	now := e.clock.now()
-	for o := e.scheduler.oldest(); o != nil; o = e.scheduler.oldest() {
+	pending := e.scheduler.all()
+	slices.SortFunc(pending, byID)
+	for _, o := range pending {
 		e.withdraw(o, StatusCancelled, cause, now, &out)
 	}
 	var running []*Operation
@@ -145,7 +158,7 @@ func (e *engine) shut(cause error) bool {
 // withdraw ends a pending operation that will not run. mu is held.
 func (e *engine) withdraw(o *Operation, status Status, err error, now int64, out *outcome) {
 	e.scheduler.remove(o)
-	e.leaveQueue(out)
+	e.leaveQueue(o, out)
 	switch status {
 	case StatusCancelled:
 		e.counts.cancelled++
@@ -194,8 +207,10 @@ func (e *engine) detach() {
 	if already {
 		return
 	}
-	e.cancelOn.detach()
-	e.deferOn.detach()
+	e.rules.detach()
+	for i := range e.laneRules {
+		e.laneRules[i].detach()
+	}
 	e.resumeOn.detach()
 	if e.undrain != nil {
 		e.undrain()
@@ -276,6 +291,11 @@ func (e *engine) await(ctx context.Context, o *Operation) error {
 		o.done = make(chan struct{})
 	}
 	e.mu.Unlock()
+	w := nestedWait{by: operationIn(ctx), on: o, engine: e}
+	if err := w.begin(); err != nil {
+		return err
+	}
+	defer w.end()
 	if ctx.Done() == nil { // a select would cost more
 		<-o.done
 		return o.err
@@ -286,6 +306,20 @@ func (e *engine) await(ctx context.Context, o *Operation) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// see waits for an operation to end and returns its error; when it stops waiting
+// before that, it cancels the operation.
+func (e *engine) see(ctx context.Context, o *Operation) error {
+	err := e.await(ctx, o)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		e.Cancel(o.id, context.Cause(ctx)) // does nothing if it is finished
+	case err == ErrWouldDeadlock:
+		e.Cancel(o.id, err)
+	}
+	return err
 }
 
 // find returns an operation that is pending, running or in the window.

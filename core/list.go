@@ -32,3 +32,10 @@ func (l *opList) remove(o *Operation) {
 	o.prev, o.next = nil, nil
 	l.n--
 }
+
+func (l *opList) appendTo(all []*Operation) []*Operation {
+	for o := l.head; o != nil; o = o.next {
+		all = append(all, o)
+	}
+	return all
+}

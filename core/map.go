@@ -5,9 +5,6 @@ import (
 	"iter"
 )
 
-// ResultWork is [Work] that has a result.
-type ResultWork[In, Out any] func(ctx context.Context, in In) (Out, error)
-
 // Map runs work for every item of seq, a bounded number at once, and walks the
 // results in the order of the items, each with its error; a panic of work is a
 // [PanicError]. It works ahead of the loop by as many items as may run and be
@@ -24,7 +21,7 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 			yield(none, errNoWork)
 			return
 		}
-		r, err := newRun(ctx, func(ctx context.Context, s *slot[In, Out]) (err error) {
+		r, err := newRun(ctx, nil, func(ctx context.Context, s *slot[In, Out]) (err error) {
 			s.out, err = work(ctx, s.in)
 			return err
 		}, opts)
@@ -35,7 +32,7 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 		defer r.close()
 
 		var ahead []*slot[In, Out]
-		limit := r.limit + r.intake.limit
+		limit := r.limit + int(r.intake.queues[0].limit)
 		// emit yields the oldest result; false if the loop is over.
 		emit := func() bool {
 			s := ahead[0]

@@ -31,6 +31,8 @@ type Operation struct {
 	epoch                       uint32        // see engine.Flush
 	status                      Status
 	marks                       marks
+	lane                        uint8
+	turn                        *turn // with keys, while pending or running: see board
 
 	key     string                       // guarded by engine.ledger.mu
 	rest    atomic.Pointer[details]      // what few operations have; departed once evicted
@@ -41,13 +43,14 @@ type Operation struct {
 type body interface {
 	run(ctx context.Context) error
 	discard() // the item is not needed any more
+	forget()  // the result is not needed any more
 }
 
 // marks are what else the engine notes about an operation.
 type marks uint8
 
 const (
-	watched marks = 1 << iota // somebody waits for its end
+	watched marks = 1 << iota // somebody waits for its end, or will ask for its result
 	forced                    // started in spite of a deferral
 	aside                     // moved aside by the window because it is pinned
 	holding                   // has held facts, or had
@@ -235,6 +238,7 @@ func (o *Operation) snapshot() Snapshot {
 	c := o.engine.clock
 	s := Snapshot{
 		ID:       o.id,
+		Lane:     o.engine.lanes[o.lane].Name,
 		Status:   o.status,
 		Enqueued: c.wall(o.enqueued),
 		Started:  c.wall(o.started),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -18,6 +19,10 @@ type Options struct {
 	// MaxConcurrency is how many operations run at once; 0 means
 	// runtime.GOMAXPROCS. See SetMaxConcurrency.
 	MaxConcurrency int
+	// MaxPerKey is how many operations of one key run at once; 0 means 1, by
+	// which they run in the order in which they were enqueued. Coordinators
+	// without keys do not accept it.
+	MaxPerKey int
 	// MaxQueued is how many items may wait to run before Enqueue waits and
 	// TryEnqueue refuses; 0 means 1024, and for ForEach and Map as many as
 	// run at once.
@@ -25,6 +30,17 @@ type Options struct {
 	// DropOldest drops the item that has waited longest, instead of waiting or
 	// refusing, when an item comes and the queue is full.
 	DropOldest bool
+
+	// Lanes, if there are any, are the classes of items, highest first. When an
+	// operation may start, it is one of the highest lane that has one which
+	// could; see [Coordinator.Lane] for how items get there. Each lane has a
+	// queue of its own, to which MaxQueued and DropOldest apply. There can be
+	// 64. ForEach and Map do not accept them.
+	Lanes []Lane
+	// Ageing keeps lower lanes from starving: while operations wait that could
+	// start and have waited for this long, every fourth start is that of the one
+	// that has waited longest. 0 means 10 seconds, negative never.
+	Ageing time.Duration
 
 	// MaxTracked is how many finished operations the window shows, besides
 	// running and pinned ones; 0 means 200, negative none. As many may be
@@ -79,6 +95,7 @@ const (
 	defaultEchoCapacity = 256
 	defaultEchoAge      = time.Minute
 	defaultMaxDefer     = 5 * time.Second
+	defaultAgeing       = 10 * time.Second
 	defaultName         = "coordinator"
 )
 
@@ -111,6 +128,7 @@ func (o Options) resolved() (Options, error) {
 		}
 	}
 	atLeast("MaxConcurrency", &o.MaxConcurrency, 1, runtime.GOMAXPROCS(0))
+	atLeast("MaxPerKey", &o.MaxPerKey, 1, 1)
 	atLeast("MaxQueued", &o.MaxQueued, 1, defaultMaxQueued)
 	orNone(&o.MaxTracked, defaultMaxTracked)
 	spanOrNone(&o.MaxAge, defaultMaxAge)
@@ -127,7 +145,24 @@ func (o Options) resolved() (Options, error) {
 	if o.Name == "" {
 		o.Name = defaultName
 	}
-	if o.ResumeOn != "" && o.DeferOn == "" {
+	if o.Ageing != 0 && len(o.Lanes) == 0 {
+		errs = append(errs, fmt.Errorf("core: Options.Ageing is %v, but there are no lanes that could starve", o.Ageing))
+	}
+	spanOrNone(&o.Ageing, defaultAgeing)
+	errs = append(errs, checkLanes(o.Lanes, "Options.Lanes")...)
+	o.Lanes = slices.Clone(o.Lanes)
+	defers := o.DeferOn != ""
+	for i := range o.Lanes {
+		l := &o.Lanes[i]
+		defers = defers || l.DeferOn != ""
+		if l.Depth == 0 {
+			l.Depth = o.MaxQueued
+		}
+		if l.MaxDefer == 0 {
+			l.MaxDefer = o.MaxDefer
+		}
+	}
+	if o.ResumeOn != "" && !defers {
 		errs = append(errs, fmt.Errorf("core: Options.ResumeOn is %q, but there is no DeferOn to resume from", o.ResumeOn))
 	}
 	return o, errors.Join(errs...)

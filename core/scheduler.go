@@ -7,28 +7,48 @@ package core
 type scheduler interface {
 	// push adds a pending operation.
 	push(o *Operation)
-	// next returns the operation to start next, or nil if none can start, and
-	// changes nothing.
-	next() *Operation
-	// start takes o, which next returned, out of the pending ones.
+	// next returns the operation to start next, of a lane that is not barred, or
+	// nil if none can start, and changes nothing.
+	next(now int64, barred laneSet) *Operation
+	// earliest returns the operation of a lane that was enqueued first among
+	// those that could start, or nil.
+	earliest(lane uint8) *Operation
+	// start takes o, which next or earliest returned, out of the pending ones.
 	start(o *Operation)
 	// finish says that o, which was started, has ended.
 	finish(o *Operation)
 	// remove takes a pending operation out without starting it.
 	remove(o *Operation)
-	// oldest returns the operation that has been pending longest, or nil.
-	oldest() *Operation
+	// oldest returns the operation of a lane that has been pending longest,
+	// whether it could start or not, or nil.
+	oldest(lane uint8) *Operation
+	// all returns the pending operations in any order.
+	all() []*Operation
 	// pending is the number of pending operations.
 	pending() int
 }
 
-// fifo starts operations in the order they were enqueued.
+// laneSet is a set of lanes, by number.
+type laneSet uint64
+
+func (s laneSet) has(lane uint8) bool { return s>>lane&1 != 0 }
+
+func (s laneSet) with(lane uint8) laneSet { return s | 1<<lane }
+
+// fifo starts operations in the order they were enqueued. All are in lane 0.
 type fifo struct{ queue opList }
 
-func (f *fifo) push(o *Operation)   { f.queue.push(o) }
-func (f *fifo) next() *Operation    { return f.queue.head }
-func (f *fifo) start(o *Operation)  { f.queue.remove(o) }
-func (f *fifo) finish(*Operation)   {}
-func (f *fifo) remove(o *Operation) { f.queue.remove(o) }
-func (f *fifo) oldest() *Operation  { return f.queue.head }
-func (f *fifo) pending() int        { return f.queue.n }
+func (f *fifo) push(o *Operation)         { f.queue.push(o) }
+func (f *fifo) earliest(uint8) *Operation { return f.queue.head }
+func (f *fifo) start(o *Operation)        { f.queue.remove(o) }
+func (f *fifo) finish(*Operation)         {}
+func (f *fifo) remove(o *Operation)       { f.queue.remove(o) }
+func (f *fifo) oldest(uint8) *Operation   { return f.queue.head }
+func (f *fifo) all() []*Operation         { return f.queue.appendTo(nil) }
+func (f *fifo) pending() int              { return f.queue.n }
+func (f *fifo) next(_ int64, barred laneSet) *Operation {
+	if barred.has(0) {
+		return nil
+	}
+	return f.queue.head
+}

@@ -54,6 +54,7 @@ func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 type Snapshot struct {
 	ID, Parent OperationID // Parent: whose body enqueued it; 0 if none
 	Key        string
+	Lane       string // "" if the coordinator has no lanes
 	Status     Status
 	Enqueued   time.Time
 	Started    time.Time // zero while pending
@@ -106,6 +107,7 @@ func (s Snapshot) MarshalJSON() ([]byte, error) {
 		ID       OperationID                `json:"id"`
 		Parent   OperationID                `json:"parent,omitempty"`
 		Key      string                     `json:"key,omitempty"`
+		Lane     string                     `json:"lane,omitempty"`
 		Status   Status                     `json:"status"`
 		Enqueued time.Time                  `json:"enqueued"`
 		Started  time.Time                  `json:"started,omitzero"`
@@ -114,7 +116,7 @@ func (s Snapshot) MarshalJSON() ([]byte, error) {
 		Pins     int                        `json:"pins,omitempty"`
 		Signals  []Signal                   `json:"signals,omitempty"`
 		Values   map[string]json.RawMessage `json:"values,omitempty"`
-	}{s.ID, s.Parent, s.Key, s.Status, s.Enqueued, s.Started, s.Finished, message, s.Pins, s.Signals, values})
+	}{s.ID, s.Parent, s.Key, s.Lane, s.Status, s.Enqueued, s.Started, s.Finished, message, s.Pins, s.Signals, values})
 }
 
 // LogValue groups what is set, without the values.
@@ -125,6 +127,9 @@ func (s Snapshot) LogValue() slog.Value {
 	}
 	if s.Key != "" {
 		attrs = append(attrs, slog.String("key", s.Key))
+	}
+	if s.Lane != "" {
+		attrs = append(attrs, slog.String("lane", s.Lane))
 	}
 	if d := s.Duration(); d > 0 {
 		attrs = append(attrs, slog.Duration("duration", d))
@@ -148,11 +153,12 @@ type OperationQuery struct {
 	Status  Status        // 0 = any; statuses may be or-ed
 	Pattern string        // has a signal that matches; "" = any
 	Key     string        // "" = any
+	Lane    string        // "" = any
 	Within  time.Duration // its last change of status is not longer ago; 0 = any
 }
 
 func (q *OperationQuery) accepts(s *Snapshot, now time.Time) bool {
-	if q.Status != 0 && q.Status&s.Status == 0 || q.Key != "" && q.Key != s.Key {
+	if q.Status != 0 && q.Status&s.Status == 0 || q.Key != "" && q.Key != s.Key || q.Lane != "" && q.Lane != s.Lane {
 		return false
 	}
 	if q.Within > 0 {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -195,7 +196,7 @@ func TestSnapshotLogValue(t *testing.T) {
 func TestStatsJSONAndLogValue(t *testing.T) {
 	s := core.Stats{Enqueued: 9, Pending: 1, Running: 2, Succeeded: 3, Failed: 1, Cancelled: 1, Refused: 1, Rejected: 4, Limit: 8, Paused: true}
 	var back core.Stats
-	if err := json.Unmarshal([]byte(s.String()), &back); err != nil || back != s {
+	if err := json.Unmarshal([]byte(s.String()), &back); err != nil || !reflect.DeepEqual(back, s) {
 		t.Errorf("got %v with error %v, want what String wrote: %v", back, err, s)
 	}
 	want := "x.enqueued=9 x.pending=1 x.running=2 x.succeeded=3 x.failed=1 x.cancelled=1 x.refused=1 x.dropped=0 x.rejected=4 x.limit=8"

@@ -30,6 +30,8 @@ type Stats struct {
 
 	Paused bool `json:"paused"`
 	Closed bool `json:"closed"` // takes no more items
+
+	Lanes []LaneStats `json:"lanes,omitempty"` // highest first
 }
 
 // LogValue groups all counters.

@@ -57,7 +57,7 @@ func TestOpList(t *testing.T) {
 
 func TestFIFO(t *testing.T) {
 	var s scheduler = new(fifo)
-	if s.next() != nil || s.oldest() != nil || s.pending() != 0 {
+	if s.next(0, 0) != nil || s.oldest(0) != nil || s.pending() != 0 {
 		t.Error("an empty scheduler has something")
 	}
 	var ops []*Operation
@@ -67,21 +67,21 @@ func TestFIFO(t *testing.T) {
 	}
 	check := func(what string, next OperationID, pending int) {
 		t.Helper()
-		if s.next().id != next || s.next() != s.oldest() || s.pending() != pending {
-			t.Errorf("%s: got next %d, oldest %d, %d pending; want %d, %d, %d", what, s.next().id, s.oldest().id, s.pending(), next, next, pending)
+		if s.next(0, 0).id != next || s.next(0, 0) != s.oldest(0) || s.pending() != pending {
+			t.Errorf("%s: got next %d, oldest %d, %d pending; want %d, %d, %d", what, s.next(0, 0).id, s.oldest(0).id, s.pending(), next, next, pending)
 		}
 	}
 	check("pushed", 1, 4)
 	check("next changes nothing", 1, 4)
-	s.start(s.next())
+	s.start(s.next(0, 0))
 	check("started", 2, 3)
 	s.remove(ops[2])
 	check("another removed", 2, 2)
-	s.start(s.next())
+	s.start(s.next(0, 0))
 	s.finish(ops[0])
 	check("one finished", 4, 1)
-	s.remove(s.oldest())
-	if s.next() != nil || s.pending() != 0 {
+	s.remove(s.oldest(0))
+	if s.next(0, 0) != nil || s.pending() != 0 {
 		t.Error("the scheduler is not empty")
 	}
 }

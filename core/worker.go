@@ -130,9 +130,12 @@ func (w *worker) next(now int64) *Operation {
 		o, blocked := e.next(now, &w.out)
 		if o != nil {
 			e.begin(o, now)
-			if w.searches {
+			switch {
+			case w.searches:
 				w.searches = false
-				e.passToken()
+				e.passToken(now)
+			case !e.plain && e.token.Load() == tokenParked && e.scheduler.next(now, 0) != nil:
+				e.kick() // the end of one operation may let two others start: of its key, and of its lane
 			}
 			return o
 		}
@@ -174,12 +177,12 @@ func (w *worker) next(now int64) *Operation {
 
 // passToken is called by a worker that had the token and has found work: if there
 // is more, another worker goes on searching. mu is held.
-func (e *engine) passToken() {
+func (e *engine) passToken(now int64) {
 	if e.running.n >= e.limit {
 		e.token.Store(tokenNone)
 		return
 	}
-	if e.scheduler.next() == nil && !e.intake.fresh.Load() {
+	if e.scheduler.next(now, 0) == nil && !e.intake.fresh.Load() {
 		e.token.Store(tokenParked)
 		if !e.intake.fresh.Load() || !e.token.CompareAndSwap(tokenParked, tokenTaken) {
 			return

@@ -1,0 +1,270 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An Explanation says why an operation waits: every reason there is, and, where
+// that is another operation, what that one waits for in turn. A pending operation
+// waits to run; a running one may wait, in its body, for other operations.
+type Explanation struct {
+	Operation OperationID `json:"operation"`
+	Status    Status      `json:"status"`
+	Time      time.Time   `json:"time"`              // when this was so
+	Reasons   []Reason    `json:"reasons,omitempty"` // none if it does not wait, or is about to start
+}
+
+// A Reason is one reason for an operation to wait. Which fields say more depends
+// on the kind.
+type Reason struct {
+	Kind      ReasonKind  `json:"kind"`
+	Operation OperationID `json:"operation"` // which waits
+
+	Holder  OperationID `json:"holder,omitempty"`  // has what it waits for; of several, the one that started first
+	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, where it may be another one
+	Key     string      `json:"key,omitempty"`     // that is busy
+	Lane    string      `json:"lane,omitempty"`    // that is full, or that it is in
+	Running int         `json:"running,omitempty"` // so many run
+	Limit   int         `json:"limit,omitempty"`   // of so many that may
+	Ahead   int         `json:"ahead,omitempty"`   // so many go first
+	Signal  Signal      `json:"signal,omitzero"`   // that holds it up
+	Since   time.Time   `json:"since,omitzero"`    // since when that is so
+	Expires time.Time   `json:"expires,omitzero"`  // when the signal's lease or age ends; zero: not by itself
+	Forced  time.Time   `json:"forced,omitzero"`   // when MaxDefer is over; zero: never
+}
+
+// A ReasonKind says what a [Reason] is about.
+type ReasonKind string
+
+const (
+	ReasonPaused   ReasonKind = "paused"   // the coordinator is, until Resume
+	ReasonLimit    ReasonKind = "limit"    // as many as may, run: Running, Limit, Holder
+	ReasonLane     ReasonKind = "lane"     // the same for its lane: Lane, Running, Limit, Holder
+	ReasonKey      ReasonKind = "key"      // the same for its key: Key, Running, Limit, Holder
+	ReasonRefused  ReasonKind = "refused"  // it will not run because of CancelOn: Signal, Since, Expires
+	ReasonDeferred ReasonKind = "deferred" // DeferOn: Signal, Since, Expires, Forced
+	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
+	ReasonOrder    ReasonKind = "order"    // earlier items of its lane or key go first: Ahead
+	ReasonNested   ReasonKind = "nested"   // its body waits for an operation, or for all or for room in a coordinator: Holder, Of
+)
+
+// maxExplained is how many signals an explanation names for one rule, and how many
+// operations it follows.
+const maxExplained = 16
+
+// Explain says why an operation waits, following what it waits for from one
+// operation to the next, across coordinators. It is false for an id that is not,
+// or no longer, in the window.
+func (e *engine) Explain(id OperationID) (Explanation, bool) {
+	o := e.find(id)
+	if o == nil {
+		return Explanation{}, false
+	}
+	var x Explanation
+	queue := []*Operation{o}
+	for i := 0; i < len(queue) && i < maxExplained; i++ {
+		status, at, reasons, holders := queue[i].engine.explain(queue[i])
+		if i == 0 {
+			x = Explanation{Operation: id, Status: status, Time: at}
+		}
+		x.Reasons = append(x.Reasons, reasons...)
+		for _, holder := range holders {
+			if !slices.Contains(queue, holder) {
+				queue = append(queue, holder)
+			}
+		}
+	}
+	return x, true
+}
+
+// explain returns why one operation waits, and for which others.
+func (e *engine) explain(o *Operation) (status Status, at time.Time, reasons []Reason, holders []*Operation) {
+	e.lockFresh()
+	now := e.clock.now()
+	status, at = o.status, e.clock.wall(now)
+	if status == StatusPending {
+		reasons, holders = e.reasons(o, now)
+	}
+	e.mu.Unlock()
+	if status == StatusRunning {
+		reasons, holders = nestedReasons(o)
+	}
+	for i := range reasons {
+		reasons[i].Operation = o.id
+	}
+	return status, at, reasons, holders
+}
+
+// reasons returns why a pending operation waits, and for which others. mu is held.
+func (e *engine) reasons(o *Operation, now int64) (reasons []Reason, holders []*Operation) {
+	lane := &e.lanes[o.lane]
+	if e.paused {
+		reasons = append(reasons, Reason{Kind: ReasonPaused})
+	}
+	full := func(r Reason, limit int, uses func(*Operation) bool) {
+		var first *Operation
+		for other := e.running.head; other != nil; other = other.next {
+			if uses(other) {
+				r.Running++
+				first = cmp.Or(first, other)
+			}
+		}
+		if limit > 0 && r.Running >= limit {
+			r.Limit, r.Holder, r.Since = limit, first.id, e.clock.wall(first.started)
+			reasons, holders = append(reasons, r), append(holders, first)
+		}
+	}
+	full(Reason{Kind: ReasonLimit}, e.limit, func(*Operation) bool { return true })
+	full(Reason{Kind: ReasonLane, Lane: lane.Name}, lane.Limit, func(other *Operation) bool { return other.lane == o.lane })
+	if o.turn != nil {
+		k := o.turn.key
+		full(Reason{Kind: ReasonKey, Key: k.text}, e.perKey, func(other *Operation) bool { return other.turn != nil && other.turn.key == k })
+	}
+
+	resumed := e.resumeOn.look(now, 0).signal.Seq
+	for _, r := range [...]*rule{&e.rules, e.laneRule(o.lane)} {
+		for _, s := range r.cancelOn.standing(now) {
+			reasons = append(reasons, e.heldUp(ReasonRefused, s))
+		}
+		v := r.deferOn.look(now, resumed)
+		if !v.holds || v.signal.Seq < resumed {
+			continue
+		}
+		for _, s := range r.deferOn.standing(now) {
+			if s.signal.Seq < resumed {
+				continue
+			}
+			reason := e.heldUp(ReasonDeferred, s)
+			if r.maxDefer >= 0 {
+				reason.Forced = e.clock.wall(later(max(o.enqueued, v.since), r.maxDefer))
+			}
+			reasons = append(reasons, reason)
+		}
+	}
+
+	higher := 0
+	for i := range o.lane {
+		higher += int(e.intake.queues[i].accepted - e.left[i])
+	}
+	if higher > 0 {
+		reasons = append(reasons, Reason{Kind: ReasonPriority, Lane: lane.Name, Ahead: higher})
+	}
+	ahead := 0
+	for other := o.prev; other != nil; other = other.prev {
+		ahead++
+	}
+	if ahead > 0 {
+		reasons = append(reasons, Reason{Kind: ReasonOrder, Ahead: ahead})
+	}
+	return reasons, holders
+}
+
+func (e *engine) heldUp(kind ReasonKind, s standing) Reason {
+	return Reason{Kind: kind, Signal: s.signal, Since: s.signal.Time, Expires: e.clock.wall(s.until)}
+}
+
+// nestedReasons returns what the body of an operation waits for.
+func nestedReasons(o *Operation) (reasons []Reason, holders []*Operation) {
+	nested.mu.Lock()
+	defer nested.mu.Unlock()
+	for _, w := range nested.waiting[o] {
+		r := Reason{Kind: ReasonNested, Of: w.engine.name}
+		if w.on != nil {
+			r.Holder = w.on.id
+			holders = append(holders, w.on)
+		}
+		reasons = append(reasons, r)
+	}
+	return reasons, holders
+}
+
+// String is the explanation in one line, the reasons separated by semicolons.
+func (x Explanation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "operation %d is %v", x.Operation, x.Status)
+	who := x.Operation
+	for i, r := range x.Reasons {
+		switch {
+		case r.Operation != who:
+			fmt.Fprintf(&b, "; operation %d: ", r.Operation)
+		case i == 0:
+			b.WriteString(": ")
+		default:
+			b.WriteString("; ")
+		}
+		who = r.Operation
+		b.WriteString(r.text(x.Time))
+	}
+	return b.String()
+}
+
+// String is the reason in words.
+func (r Reason) String() string { return r.text(time.Time{}) }
+
+// text is the reason in words, with how long things last if now is given.
+func (r Reason) text(now time.Time) string {
+	span := func(format string, t time.Time) string {
+		if now.IsZero() || t.IsZero() {
+			return ""
+		}
+		return fmt.Sprintf(format, t.Sub(now).Abs().Round(time.Millisecond))
+	}
+	slots := fmt.Sprintf("%d of %d run, operation %d%s", r.Running, r.Limit, r.Holder, span(" for %v", r.Since))
+	switch r.Kind {
+	case ReasonPaused:
+		return "the coordinator is paused"
+	case ReasonLimit:
+		return slots
+	case ReasonLane:
+		return fmt.Sprintf("in lane %q %s", r.Lane, slots)
+	case ReasonKey:
+		return fmt.Sprintf("of key %q %s", r.Key, slots)
+	case ReasonRefused:
+		return "refused because of " + r.signalText() + span(", which ends in %v", r.Expires)
+	case ReasonDeferred:
+		return "deferred because of " + r.signalText() + span(", which ends in %v", r.Expires) + span(", for %v at most", r.Forced)
+	case ReasonPriority:
+		return fmt.Sprintf("%d of lanes above %q go first", r.Ahead, r.Lane)
+	case ReasonOrder:
+		return fmt.Sprintf("%d before it go first", r.Ahead)
+	case ReasonNested:
+		if r.Holder != 0 {
+			return fmt.Sprintf("its body waits for operation %d of %q", r.Holder, r.Of)
+		}
+		return fmt.Sprintf("its body waits for %q", r.Of)
+	}
+	return string(r.Kind)
+}
+
+func (r Reason) signalText() string {
+	var b strings.Builder
+	if r.Signal.Held {
+		b.WriteString("held ")
+	}
+	fmt.Fprintf(&b, "signal %q", r.Signal.Name)
+	if r.Signal.Key != "" {
+		fmt.Fprintf(&b, " for %q", r.Signal.Key)
+	}
+	if r.Signal.Operation != 0 {
+		fmt.Fprintf(&b, " by operation %d of %q", r.Signal.Operation, r.Signal.Source)
+	}
+	return b.String()
+}
+
+// LogValue groups the operation, its status and the reasons in words.
+func (x Explanation) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.Uint64("operation", uint64(x.Operation)), slog.String("status", x.Status.String())}
+	if len(x.Reasons) > 0 {
+		texts := make([]string, len(x.Reasons))
+		for i, r := range x.Reasons {
+			texts[i] = r.text(x.Time)
+		}
+		attrs = append(attrs, slog.Any("reasons", texts))
+	}
+	return slog.GroupValue(attrs...)
+}

@@ -1,0 +1,15 @@
+package core
+
+import "iter"
+
+// Inspector is any coordinator, whatever it carries: for status pages, and for
+// programs that end many of them together.
+type Inspector interface {
+	Sensor
+	Lifecycle
+	Name() string
+	Stats() Stats
+	Operations(OperationQuery) iter.Seq[Snapshot]
+	Lookup(OperationID) (Snapshot, bool)
+	Explain(OperationID) (Explanation, bool)
+}

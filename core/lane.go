@@ -1,0 +1,133 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Lane is a class of items of one coordinator: which go first, how many of
+// them may run at once, and which signals hold them up. See [Options.Lanes].
+type Lane struct {
+	// Name is how [Coordinator.Lane] finds it; case matters.
+	Name string
+	// Limit is how many of the lane's operations run at once, as part of
+	// [Options.MaxConcurrency]; 0 means no limit of its own.
+	Limit int
+	// Depth is how many of its items may wait to run before Enqueue waits and
+	// TryEnqueue refuses; 0 means [Options.MaxQueued]. A lane's items do not
+	// take room in another's queue.
+	Depth int
+	// CancelOn and DeferOn hold up items of this lane, in addition to
+	// [Options.CancelOn] and [Options.DeferOn], which hold up all.
+	// [Options.ResumeOn] ends the deferral here as well.
+	CancelOn, DeferOn string
+	// MaxDefer is how long DeferOn holds up an item of this lane at most; 0
+	// means [Options.MaxDefer], negative no limit.
+	MaxDefer time.Duration
+}
+
+// LaneStats are counters of one lane; see [Stats].
+type LaneStats struct {
+	Name    string `json:"name"`
+	Pending int    `json:"pending"`
+	Running int    `json:"running"`
+	Limit   int    `json:"limit"` // how many may run at once; 0: no limit of its own
+	Depth   int    `json:"depth"` // how many may be pending
+}
+
+// maxLanes is how many lanes a coordinator can have.
+const maxLanes = 64
+
+// defaultLane is the name of the lane for items of which nobody said which.
+const defaultLane = "normal"
+
+// ParseLanes reads lanes from text: names from the highest to the lowest lane,
+// separated by commas, each with its limit behind a colon if it has one, as in
+// "hot:4, normal, slow:2". Blanks around names and limits do not matter.
+func ParseLanes(spec string) ([]Lane, error) {
+	var (
+		lanes []Lane
+		errs  []error
+	)
+	for i, text := range strings.Split(spec, ",") {
+		name, limit, limited := strings.Cut(text, ":")
+		l := Lane{Name: strings.TrimSpace(name)}
+		if limited {
+			n, err := strconv.Atoi(strings.TrimSpace(limit))
+			if err != nil || n < 1 {
+				errs = append(errs, fmt.Errorf("core: lane %d of %q: limit %q must be a number from 1 up", i+1, spec, strings.TrimSpace(limit)))
+			}
+			l.Limit = n
+		}
+		lanes = append(lanes, l)
+	}
+	if errs = append(errs, checkLanes(lanes, fmt.Sprintf("%q", spec))...); errors.Join(errs...) != nil {
+		return nil, errors.Join(errs...)
+	}
+	return lanes, nil
+}
+
+// checkLanes says what is wrong with lanes, which were found in where.
+func checkLanes(lanes []Lane, where string) (errs []error) {
+	wrong := func(i int, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("core: lane %d of %s: %s", i+1, where, fmt.Sprintf(format, args...)))
+	}
+	if len(lanes) > maxLanes {
+		errs = append(errs, fmt.Errorf("core: %s has %d lanes, but there can be %d", where, len(lanes), maxLanes))
+	}
+	places := make(map[string]int, len(lanes))
+	for i := range lanes {
+		l := &lanes[i]
+		first, taken := places[l.Name]
+		switch {
+		case strings.TrimSpace(l.Name) == "":
+			wrong(i, "name %q is blank", l.Name)
+		case taken:
+			wrong(i, "name %q is that of lane %d already", l.Name, first+1)
+		default:
+			places[l.Name] = i
+		}
+		if l.Limit < 0 {
+			wrong(i, "limit is %d, but must not be negative", l.Limit)
+		}
+		if l.Depth < 0 {
+			wrong(i, "depth is %d, but must not be negative", l.Depth)
+		}
+		if l.MaxDefer != 0 && l.DeferOn == "" {
+			wrong(i, "MaxDefer is %v, but there is no DeferOn that it would bound", l.MaxDefer)
+		}
+	}
+	return errs
+}
+
+// door is where items enter: a lane, or none if there is no such lane.
+type door struct {
+	lane uint8
+	err  error
+}
+
+// door returns the lane of that name.
+func (e *engine) door(name string) door {
+	var names []string
+	for i := range e.lanes {
+		if e.lanes[i].Name == name {
+			return door{lane: uint8(i)}
+		}
+		names = append(names, strconv.Quote(e.lanes[i].Name))
+	}
+	if !e.laned {
+		return door{err: fmt.Errorf("%w: %q, as %s has no lanes", ErrUnknownLane, name, e.name)}
+	}
+	return door{err: fmt.Errorf("%w: %q is none of %s", ErrUnknownLane, name, strings.Join(names, ", "))}
+}
+
+// front is the door for items of which nobody says which lane they take.
+func (e *engine) front() door {
+	if d := e.door(defaultLane); d.err == nil {
+		return d
+	}
+	return door{lane: uint8(len(e.lanes) - 1)}
+}

@@ -1,0 +1,199 @@
+package core
+
+import (
+	"context"
+	"iter"
+)
+
+// ResultWork is [Work] that has a result.
+type ResultWork[In, Out any] func(ctx context.Context, in In) (Out, error)
+
+// A ResultCoordinator is a [Coordinator] whose operations have results. A result
+// is kept with its operation, as long as that is in the window, and beyond that
+// for who holds a [Future] of it.
+type ResultCoordinator[In, Out any] struct {
+	*engine
+	work ResultWork[In, Out]
+	key  func(In) string // nil: none
+	door door
+}
+
+var (
+	_ Inspector     = (*ResultCoordinator[int, int])(nil)
+	_ Enqueuer[int] = (*ResultCoordinator[int, int])(nil)
+)
+
+// NewResultCoordinator makes a coordinator whose operations have results, or says
+// what is wrong with the options.
+func NewResultCoordinator[In, Out any](work ResultWork[In, Out], opts Options) (*ResultCoordinator[In, Out], error) {
+	return newResultCoordinator(nil, work, opts)
+}
+
+// NewKeyedResultCoordinator is NewResultCoordinator with keys, which are as for
+// [NewKeyedCoordinator].
+func NewKeyedResultCoordinator[In, Out any, K ~string](key func(In) K, work ResultWork[In, Out], opts Options) (*ResultCoordinator[In, Out], error) {
+	text, err := keyText(key)
+	if err != nil {
+		return nil, err
+	}
+	return newResultCoordinator(text, work, opts)
+}
+
+func newResultCoordinator[In, Out any](key func(In) string, work ResultWork[In, Out], opts Options) (*ResultCoordinator[In, Out], error) {
+	if opts.StopOnError {
+		return nil, errStopOnError
+	}
+	if work == nil {
+		return nil, errNoWork
+	}
+	e, err := newEngine(opts, key != nil)
+	if err != nil {
+		return nil, err
+	}
+	return &ResultCoordinator[In, Out]{e, work, key, e.front()}, nil
+}
+
+// Lane returns a view of the coordinator that puts items into that lane; see
+// [Coordinator.Lane].
+func (c *ResultCoordinator[In, Out]) Lane(name string) *ResultCoordinator[In, Out] {
+	view := *c
+	view.door = c.engine.door(name)
+	return &view
+}
+
+// resultTask is an operation together with its item and its result.
+type resultTask[In, Out any] struct {
+	Operation
+	work ResultWork[In, Out]
+	in   In
+	out  Out // written by the body; guarded by engine.mu once it has returned
+}
+
+func (t *resultTask[In, Out]) run(ctx context.Context) (err error) {
+	t.out, err = t.work(ctx, t.in)
+	return err
+}
+
+func (t *resultTask[In, Out]) discard() {
+	var none In
+	t.work, t.in = nil, none
+}
+
+func (t *resultTask[In, Out]) forget() {
+	var none Out
+	t.out = none
+}
+
+func (c *ResultCoordinator[In, Out]) enqueue(ctx context.Context, in In, m marks, wait bool) (*resultTask[In, Out], error) {
+	t := &resultTask[In, Out]{work: c.work, in: in}
+	t.body, t.marks = t, m
+	if c.key != nil {
+		t.key = c.key(in)
+	}
+	if err := c.engine.enqueue(ctx, &t.Operation, c.door, wait); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Enqueue is as [Coordinator.Enqueue]; [ResultCoordinator.Wait] waits for the
+// result.
+func (c *ResultCoordinator[In, Out]) Enqueue(ctx context.Context, in In) (OperationID, error) {
+	t, err := c.enqueue(ctx, in, 0, true)
+	if err != nil {
+		return 0, err
+	}
+	return t.id, nil
+}
+
+// TryEnqueue is as [Coordinator.TryEnqueue].
+func (c *ResultCoordinator[In, Out]) TryEnqueue(in In) (OperationID, error) {
+	t, err := c.enqueue(context.Background(), in, 0, false)
+	if err != nil {
+		return 0, err
+	}
+	return t.id, nil
+}
+
+// Submit is Enqueue for those who will ask for the result whenever they like: the
+// Future has it, whatever the window forgets.
+func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future[Out], error) {
+	t, err := c.enqueue(ctx, in, watched, true)
+	if err != nil {
+		return nil, err
+	}
+	return &Future[Out]{&t.Operation, &t.out}, nil
+}
+
+// Do enqueues an item, waits until its operation is finished, and returns its
+// result; see [Coordinator.Do].
+func (c *ResultCoordinator[In, Out]) Do(ctx context.Context, in In) (Out, error) {
+	var none Out
+	if c.isOwn(ctx) {
+		return none, ErrWouldDeadlock
+	}
+	t, err := c.enqueue(ctx, in, watched, true)
+	if err != nil {
+		return none, err
+	}
+	if err = c.see(ctx, &t.Operation); err != nil {
+		return none, err
+	}
+	return t.out, nil
+}
+
+// Wait waits until an operation is finished and returns its result, or the error
+// of its body, or the reason it did not run; see [Coordinator.Wait].
+func (c *ResultCoordinator[In, Out]) Wait(ctx context.Context, id OperationID) (Out, error) {
+	var none Out
+	o, err := c.wait(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	return o.body.(*resultTask[In, Out]).out, nil
+}
+
+// Results walks the operations that q selects among those that have succeeded,
+// each with its result; see [Coordinator.Operations].
+func (c *ResultCoordinator[In, Out]) Results(q OperationQuery) iter.Seq2[Snapshot, Out] {
+	return func(yield func(Snapshot, Out) bool) {
+		if q.Status == 0 {
+			q.Status = StatusSucceeded
+		}
+		q.Status &= StatusSucceeded
+		if q.Status == 0 {
+			return
+		}
+		var out Out
+		found := c.operations(q, func(o *Operation) { out = o.body.(*resultTask[In, Out]).out })
+		for s := range found {
+			if !yield(s, out) {
+				return
+			}
+		}
+	}
+}
+
+// A Future is a result to come. It is safe for concurrent use, needs no closing,
+// and keeps the result, and the operation's last state, as long as it is held
+// itself.
+type Future[Out any] struct {
+	operation *Operation
+	out       *Out
+}
+
+// ID is the id of the operation, for status pages.
+func (f *Future[Out]) ID() OperationID { return f.operation.id }
+
+// Wait waits until the operation is finished and returns its result, or the error
+// of its body, or the reason it did not run. It may be called many times. When ctx
+// ends first it returns its cause; the operation goes on. From a body that the
+// operation is waiting for, or of the same coordinator, it returns
+// [ErrWouldDeadlock] unless the operation is finished.
+func (f *Future[Out]) Wait(ctx context.Context) (Out, error) {
+	if err := f.operation.engine.waitFor(ctx, f.operation); err != nil {
+		var none Out
+		return none, err
+	}
+	return *f.out, nil
+}
