@@ -20,6 +20,7 @@ func Groups() []Group {
 		{"unique", uniqueRows},
 		{"sense", senseRows},
 		{"run", runRows},
+		{"keyed", keyedRows},
 		{"parallel", parallelRows},
 	}
 }

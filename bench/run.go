@@ -45,6 +45,11 @@ func runRows() []Row {
 			concRun(1.0, 1, noop),
 			oursRun("ours-signals=0", 0, 1, nothing),
 		}},
+		{Name: "producers=1/lanes=3", MaxAllocs: 1, Sides: []Side{
+			lanesRun(),
+			concRun(0.9, 1, noop),
+			oursRun("ours-lanes=0", 0, 1, nothing),
+		}},
 		{Name: "producers=1/one-at-a-time", MaxAllocs: 1, Sides: []Side{ // the task says when it is done
 			oursOne(),
 			concOne(1.4),
@@ -86,6 +91,26 @@ func oursRun(name string, goal float64, producers int, work core.Work[int]) Side
 		return Body{func(n int) {
 			ctx := context.Background()
 			produce(producers, n, func() { _, err := c.Enqueue(ctx, 0); check(err) })
+			check(c.Flush(ctx))
+		}, closing(c)}
+	}}
+}
+
+func lanesRun() Side {
+	return Side{"ours", 0, func() Body {
+		c := core.Must(core.NewCoordinator(nothing, core.Options{
+			MaxConcurrency: limit,
+			MaxQueued:      queue / 3,
+			MaxTracked:     window,
+			Lanes:          core.Must(core.ParseLanes("hot:4, normal, slow:2")),
+		}))
+		lanes := [...]*core.Coordinator[int]{c.Lane("hot"), c.Lane("normal"), c.Lane("slow")}
+		return Body{func(n int) {
+			ctx := context.Background()
+			for i := range n {
+				_, err := lanes[i%len(lanes)].Enqueue(ctx, 0)
+				check(err)
+			}
 			check(c.Flush(ctx))
 		}, closing(c)}
 	}}
