@@ -41,7 +41,6 @@ type pipeline struct {
 	thumbnails *core.Coordinator[claim]
 	duplicates *core.Coordinator[claim]
 	metadata   *core.Coordinator[change]
-	contents   turns // equal files never race for one thumbnail, and all but the first find it finished
 
 	// work is the context of everything behind the intake. It does not end with an interruption, after which what was
 	// accepted is still finished.
@@ -92,7 +91,7 @@ func (p *pipeline) build(opts Options) error {
 		return core.Options{Name: name, MaxConcurrency: limit, MaxQueued: queued * limit, MaxTracked: window, Sink: p.sink}
 	}
 	var errs [4]error
-	p.thumbnails, errs[0] = core.NewCoordinator(p.thumbnail, options("thumbnails", opts.Thumbnailers))
+	p.thumbnails, errs[0] = core.NewKeyedCoordinator(p.contents, p.thumbnail, options("thumbnails", opts.Thumbnailers))
 	p.duplicates, errs[1] = core.NewCoordinator(p.duplicate, options("duplicates", comparers))
 	p.metadata, errs[2] = core.NewCoordinator(p.write, options("metadata", writers))
 

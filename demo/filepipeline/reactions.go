@@ -59,6 +59,17 @@ func (p *pipeline) claim(s core.Signal) (claim, error) {
 // take reads the state of a claimed source and gives up the claim.
 func (p *pipeline) take(c claim) (File, error) {
 	defer c.unpin()
+	return p.look(c)
+}
+
+// contents is the key of a claim: equal files never race for one thumbnail, and all but the first find it finished.
+func (p *pipeline) contents(c claim) string {
+	file, _ := p.look(c)
+	return file.SHA256
+}
+
+// look reads the state of a claimed source.
+func (p *pipeline) look(c claim) (File, error) {
 	source, ok := p.files.Lookup(c.source)
 	if !ok {
 		return File{}, errNoSource
@@ -127,7 +138,6 @@ func (p *pipeline) thumbnail(ctx context.Context, c claim) error {
 		return p.fail(op, "", err)
 	}
 	op.SetKey(file.Path)
-	defer p.contents.take(file.SHA256)()
 	defer p.times[stageThumbnail].since(time.Now())
 	name, shared := p.out.hasThumb(file.SHA256)
 	if !shared {
