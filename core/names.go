@@ -32,7 +32,8 @@ type names struct {
 	last       *route              // newest route made, to be shared by equal ones
 	scratch    route
 
-	listening atomic.Bool // somebody listens to lifecycle signals; read without mu
+	listening atomic.Bool                                       // somebody listens to lifecycle signals; read without mu
+	known     atomic.Pointer[[recentNames]atomic.Pointer[name]] // by content; see knows
 }
 
 const (
@@ -198,8 +199,12 @@ func (t *names) leaveWatched(n *name, after *aftermath) {
 // forget removes an entry that no fact bears.
 func (t *names) forget(n *name) {
 	delete(t.live, n.text)
-	if slot := &t.recent[place(n.text)]; *slot == n {
+	at := place(n.text)
+	if slot := &t.recent[at]; *slot == n {
 		*slot = nil
+	}
+	if known := t.known.Load(); known != nil && known[at].Load() == n {
+		known[at].Store(nil)
 	}
 	if len(t.live) == 0 && t.peak > recentNames {
 		t.live, t.peak = nil, 0 // a Go map never shrinks
@@ -287,6 +292,31 @@ func (t *names) count(text string) int {
 	}
 	t.asked = c
 	return c.n
+}
+
+// knows reports, without mu, whether text is a live name. When it says no, that
+// may be because nobody has asked for the name yet.
+func (t *names) knows(text string) bool {
+	known := t.known.Load()
+	if known == nil {
+		return false
+	}
+	n := known[place(text)].Load()
+	return n != nil && n.text == text
+}
+
+// learn lets knows know text, if it is a live name and a plain one.
+func (t *names) learn(text string) {
+	n := t.lookup(text)
+	if n == nil || !n.isPlain() {
+		return
+	}
+	known := t.known.Load()
+	if known == nil {
+		known = new([recentNames]atomic.Pointer[name])
+		t.known.Store(known)
+	}
+	known[place(text)].Store(n)
 }
 
 func (t *names) addCounter(p pattern, gone waker) *counter {

@@ -24,6 +24,7 @@ type Sink struct {
 	rules   rules
 	blocked atomic.Uint64
 	panics  atomic.Uint64
+	fresh   atomic.Int64 // until when no fact ends by time, 0: not known; see isFresh
 
 	_  cacheLine // who waits for mu spins on its line, not on what it guards
 	mu sync.Mutex
@@ -388,6 +389,7 @@ func (s *Sink) hold(entry *name, n *note, operation OperationID, source *string,
 		if s.lease == 0 || h.until < s.lease {
 			s.lease = h.until
 		}
+		s.fresh.Store(0)
 	}
 	s.held = append(s.held, h)
 	s.raised++
@@ -499,6 +501,7 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	}
 	if s.maxAge != int64(maxAge) {
 		s.maxAge = int64(maxAge)
+		s.fresh.Store(0)
 		for _, g := range s.names.gates {
 			for i := range g.standing {
 				if st := &g.standing[i]; !st.signal.Held {

@@ -2,13 +2,55 @@ package core
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
 )
 
 // Has reports whether a signal matching pattern is in the window or held.
-func (s *Sink) Has(pattern string) bool { return s.Count(pattern) > 0 }
+func (s *Sink) Has(pattern string) bool {
+	if s.isFresh() && s.names.knows(pattern) {
+		return true
+	}
+	var after aftermath
+	now := s.lockFresh(&after)
+	n := s.names.count(pattern)
+	if n > 0 {
+		s.names.learn(pattern)
+		s.refresh(now)
+	}
+	s.mu.Unlock()
+	after.settle()
+	return n > 0
+}
+
+// isFresh reports, without the lock, whether no fact can have ended by time since
+// somebody looked last with the lock held.
+func (s *Sink) isFresh() bool {
+	until := s.fresh.Load()
+	return until == math.MaxInt64 || until != 0 && s.names.clock.now() < until
+}
+
+// refresh notes until when no fact ends by time, given that none is due. mu is
+// held. Facts to come end later than those that are there, and whatever else may
+// end one earlier sets fresh to 0.
+func (s *Sink) refresh(now int64) {
+	until := int64(math.MaxInt64)
+	if s.maxAge > 0 {
+		first := now
+		if s.ring.tail < s.ring.head {
+			first = s.ring.at(s.ring.tail).at
+		}
+		until = later(first, s.maxAge)
+	}
+	if s.lease != 0 {
+		until = min(until, s.lease)
+	}
+	if s.fresh.Load() != until {
+		s.fresh.Store(until)
+	}
+}
 
 // Count counts the signals matching pattern in the window and held.
 func (s *Sink) Count(pattern string) int {
