@@ -25,7 +25,25 @@
 // Inside the function, [OperationFrom] finds the operation in the context; through
 // it the function leaves values for others to read and raises signals. For a
 // sequence of items there are [ForEach] and [Map], which do the same and return
-// when all is done.
+// when all is done. Where items have results there is a [ResultCoordinator].
+//
+// # Keys, lanes, and why
+//
+// A keyed coordinator ([NewKeyedCoordinator]) runs items of one key in order, one
+// at a time, and different keys side by side. Lanes ([Options.Lanes]) say which
+// items go first, how many of a kind may run at once, and which signals hold up
+// that kind. They combine with each other, with limits, signals and results,
+// because one scheduler knows them all:
+//
+//	lanes, err := core.ParseLanes("hot:4, normal, slow:2")
+//	...
+//	orders, err := core.NewKeyedCoordinator(Order.Customer, ship, core.Options{Lanes: lanes})
+//	...
+//	id, err := orders.Lane("hot").Enqueue(ctx, order)
+//
+// What runs next is decided when a slot is free, so a busy key delays no other and
+// a late urgent item is next. [Coordinator.Explain] says of any operation why it
+// waits, from the limit to the key and who has it, to the signal and who raised it.
 //
 // # Signals
 //
@@ -47,7 +65,8 @@
 //
 // # Guarantees
 //
-//   - Order. Operations start in the order in which items were accepted.
+//   - Order. Operations start in the order in which items were accepted; with keys
+//     and lanes, within each.
 //   - Bounds. Never more than the limit run; the queue, the window, its echoes,
 //     the sink, the signals of one operation and the facts a gate remembers are
 //     all bounded, and what is dropped is counted.
@@ -55,8 +74,8 @@
 //     happens exactly once for each operation, on Close too.
 //   - No function of yours is called while a lock is held. Bodies, handlers and
 //     callbacks may call any method of anything, also to close what they run in.
-//     A call that would have to wait for the operation it is made from returns
-//     [ErrWouldDeadlock] instead.
+//     A call that would have to wait for the operation it is made from, directly or
+//     through operations that wait for each other, returns [ErrWouldDeadlock].
 //   - A panic in a body makes its operation failed, with a [PanicError]; one in a
 //     handler or callback is counted and harms nobody else. Nothing else recovers.
 //   - Goroutines exist while there is work. An idle coordinator or sink owns none.
@@ -80,8 +99,9 @@
 //
 // Raising a signal costs little more than reading the clock and taking a lock,
 // allocates nothing, and does not depend on the size of the window or on how many
-// subscribe to other names. Has and Count cost a lock; so does a Monitor. An
-// operation costs one allocation, plus what it raises and stores.
+// subscribe to other names. Has of a name costs less than that, Count and reading a
+// Monitor cost a lock. An operation costs one allocation, plus what it raises and
+// stores; a key costs something only while it has operations.
 //
 // # Testing
 //
