@@ -2,7 +2,6 @@ package core
 
 import (
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -20,7 +19,7 @@ type ledger struct {
 	onSignal  []*subscription
 	onRetract []*hook[Retraction]
 
-	mu      *sync.Mutex // the sink's; taken after engine.mu
+	mu      *spinMutex // the sink's; taken after engine.mu
 	names   names
 	held    []*ownHold
 	lease   int64 // when the first lease of held ends; 0: never

@@ -3,7 +3,6 @@ package core
 import (
 	"encoding/binary"
 	"slices"
-	"sync"
 	"sync/atomic"
 )
 
@@ -15,7 +14,7 @@ import (
 // A sink has one and every coordinator has one. All methods are called with mu
 // held, except those that say so.
 type names struct {
-	mu    *sync.Mutex
+	mu    *spinMutex
 	clock clock
 
 	live   map[string]*name

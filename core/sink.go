@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -27,7 +26,7 @@ type Sink struct {
 	fresh   atomic.Int64 // until when no fact ends by time, 0: not known; see isFresh
 
 	_  cacheLine // who waits for mu spins on its line, not on what it guards
-	mu sync.Mutex
+	mu spinMutex
 	_  cacheLine
 
 	names   names
