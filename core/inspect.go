@@ -181,8 +181,9 @@ func (e *engine) Evict(id OperationID) bool {
 
 // OnFinalized calls fn with the last snapshot of every operation that leaves the
 // window, exactly once each, also when the coordinator is closed, on the goroutine
-// that happens to evict it. No lock is held; while fn blocks, that worker does
-// not run anything else. A panic of fn is counted in [Stats]. Cancel is as for
+// that happens to evict it. What one goroutine evicts it tells of in order; several
+// may do so at once, and after who waits for an operation has been answered. No lock
+// is held; while fn blocks, that worker does not run anything else. A panic of fn is counted in [Stats]. Cancel is as for
 // [Sink.Subscribe].
 func (e *engine) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	if fn == nil {

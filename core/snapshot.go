@@ -49,6 +49,20 @@ func (s Status) String() string {
 // MarshalText is String, for JSON.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// UnmarshalText reads what MarshalText wrote for a valid status, or for several.
+func (s *Status) UnmarshalText(text []byte) error {
+	var all Status
+	for name := range strings.SplitSeq(string(text), "|") {
+		i := slices.Index(statusNames[:], name)
+		if i < 0 {
+			return fmt.Errorf("core: status %q is none of %s", name, strings.Join(statusNames[:], ", "))
+		}
+		all |= 1 << i
+	}
+	*s = all
+	return nil
+}
+
 // A Snapshot is a copy of what an operation was at one instant. It does not
 // change afterwards.
 type Snapshot struct {

@@ -1,0 +1,723 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/registry"
+)
+
+// bodies is the type of coordinator of most tests.
+type bodies = *core.Coordinator[coretest.Body]
+
+var errOnPurpose = errors.New("failed on purpose")
+
+func quick(context.Context) error { return nil }
+
+func plain() (bodies, error) { return core.NewCoordinator(coretest.Run, core.Options{}) }
+
+func makeScoped(*registry.Registry) (bodies, error) { return plain() }
+
+// needing makes a coordinator after getting others.
+func needing(r *registry.Registry, names ...string) func() (bodies, error) {
+	return func() (bodies, error) {
+		for _, name := range names {
+			if _, err := registry.Get[bodies](r, name); err != nil {
+				return nil, err
+			}
+		}
+		return plain()
+	}
+}
+
+func register(t testing.TB, r *registry.Registry, name string, create func() (bodies, error)) {
+	t.Helper()
+	if err := registry.Register(r, name, create); err != nil {
+		t.Fatalf("Register(%q): got error %v", name, err)
+	}
+}
+
+func registerScoped(t testing.TB, r *registry.Registry, name string, create func(*registry.Registry) (bodies, error)) {
+	t.Helper()
+	if err := registry.RegisterScoped(r, name, create); err != nil {
+		t.Fatalf("RegisterScoped(%q): got error %v", name, err)
+	}
+}
+
+func get(t testing.TB, r *registry.Registry, name string) bodies {
+	t.Helper()
+	c, err := registry.Get[bodies](r, name)
+	if err != nil || c == nil {
+		t.Fatalf("Get(%q): got %v and error %v, want a coordinator", name, c, err)
+	}
+	return c
+}
+
+func made(r *registry.Registry) string {
+	var names []string
+	for name := range r.All() {
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
+}
+
+func mustMention(t testing.TB, err error, words ...string) {
+	t.Helper()
+	for _, word := range append(words, "registry: ") {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("got error %q, want one that mentions %s", err, word)
+		}
+	}
+}
+
+func TestLifecycle(t *testing.T) {
+	for name, scoped := range map[string]bool{"registry": false, "scope": true} {
+		t.Run(name, func(t *testing.T) {
+			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
+				sink := core.NewSink(core.SinkOptions{})
+				c, err := core.NewCoordinator(coretest.Run, core.Options{Sink: sink})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := registry.New()
+				registerScoped(t, r, "", func(*registry.Registry) (bodies, error) { return c, nil })
+				if scoped {
+					r = r.Scope()
+				}
+				return coretest.Subject{
+					Lifecycle: r,
+					Submit: func(ctx context.Context, body coretest.Body) error {
+						c, err := registry.Get[bodies](r, "")
+						if err != nil {
+							return err
+						}
+						_, err = c.Enqueue(ctx, body)
+						return err
+					},
+					Pause: c.Pause, Resume: c.Resume,
+					Sink: sink,
+				}
+			})
+		})
+	}
+}
+
+// Weak point: what is registered without a name cannot be had from the factory.
+func TestUnnamedIsTheDefaultName(t *testing.T) {
+	r := registry.New()
+	defer r.Close()
+	register(t, r, "", plain)
+	register(t, r, "priority", plain)
+	unnamed := get(t, r, "")
+	if unnamed != get(t, r, "") {
+		t.Error("Get twice: got two coordinators, want one that is shared")
+	}
+	if unnamed == get(t, r, "priority") {
+		t.Error("got one coordinator for two names")
+	}
+}
+
+// Weak point: a second registration of a name is ignored silently.
+func TestNameTwice(t *testing.T) {
+	r := registry.New()
+	defer r.Close()
+	register(t, r, "", plain)
+	mustMention(t, registry.Register(r, "", plain), `""`, "already")
+	mustMention(t, registry.RegisterScoped(r, "", makeScoped), `""`, "already")
+	mustMention(t, registry.Register(r.Scope(), "", plain), `""`, "already")
+}
+
+func TestMadeWhenFirstAskedFor(t *testing.T) {
+	r := registry.New()
+	defer r.Close()
+	calls := 0
+	register(t, r, "a", func() (bodies, error) { calls++; return plain() })
+	register(t, r, "b", plain)
+	if calls != 0 || made(r) != "" {
+		t.Error("something was made before it was asked for")
+	}
+	a := get(t, r, "a")
+	if get(t, r, "a"); calls != 1 || made(r) != "a" {
+		t.Errorf("a was made %d times and %q are there, want it once and nothing else", calls, made(r))
+	}
+	for _, c := range r.All() {
+		if c.(bodies) != a {
+			t.Error("All shows another coordinator than Get")
+		}
+		break
+	}
+	if got := r.Names(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("Names: got %q, want a and b", got)
+	}
+}
+
+func TestConcurrentGetsMakeOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry.New()
+		defer r.Close()
+		calls := 0
+		register(t, r, "", func() (bodies, error) {
+			calls++ // nothing guards it but the promise
+			time.Sleep(time.Second)
+			if calls == 1 {
+				return nil, errOnPurpose
+			}
+			return plain()
+		})
+		for _, want := range []error{errOnPurpose, nil} {
+			var all sync.WaitGroup
+			var mu sync.Mutex
+			got := make(map[bodies]bool)
+			for range 10 {
+				all.Go(func() {
+					c, err := registry.Get[bodies](r, "")
+					if !errors.Is(err, want) {
+						t.Errorf("got error %v, want %v", err, want)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					got[c] = true
+				})
+			}
+			all.Wait()
+			if len(got) != 1 {
+				t.Errorf("got %d coordinators, want one for all", len(got))
+			}
+		}
+		if calls != 2 {
+			t.Errorf("it was made %d times, want once for each round", calls)
+		}
+	})
+}
+
+// Weak point: a failed creation is remembered for ever.
+func TestFailureIsNotRemembered(t *testing.T) {
+	r := registry.New()
+	defer r.Close()
+	calls := 0
+	register(t, r, "flaky", func() (bodies, error) {
+		switch calls++; calls {
+		case 1:
+			return nil, errOnPurpose
+		case 2:
+			return nil, nil
+		}
+		return plain()
+	})
+	_, err := registry.Get[bodies](r, "flaky")
+	if mustMention(t, err, `"flaky"`); !errors.Is(err, errOnPurpose) {
+		t.Errorf("got error %v, want %v", err, errOnPurpose)
+	}
+	_, err = registry.Get[bodies](r, "flaky")
+	mustMention(t, err, `"flaky"`, "nil")
+	get(t, r, "flaky")
+}
+
+func TestPanicIsNotRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry.New()
+		defer r.Close()
+		first := true
+		register(t, r, "", func() (bodies, error) {
+			time.Sleep(time.Second)
+			if first {
+				first = false
+				panic(errOnPurpose)
+			}
+			return plain()
+		})
+		go func() {
+			defer func() {
+				if r := recover(); r != errOnPurpose {
+					t.Errorf("recovered %v, want the panic to reach whoever asked first", r)
+				}
+			}()
+			registry.Get[bodies](r, "")
+		}()
+		synctest.Wait()
+		_, err := registry.Get[bodies](r, "")
+		mustMention(t, err, "panicked")
+		get(t, r, "")
+	})
+}
+
+// Weak point: an unknown name is only told apart by a general error.
+func TestUnknownName(t *testing.T) {
+	r := registry.New()
+	defer r.Close()
+	register(t, r, "b", plain)
+	register(t, r, "a", plain)
+	scope := r.Scope()
+	register(t, scope, "c", plain)
+	_, err := registry.Get[bodies](scope, "d")
+	if mustMention(t, err, `"d"`, `["a" "b" "c"]`); !errors.Is(err, registry.ErrNotRegistered) {
+		t.Errorf("got error %v, want %v", err, registry.ErrNotRegistered)
+	}
+}
+
+func TestWrongType(t *testing.T) {
+	r := registry.New()
+	defer r.Close()
+	register(t, r, "jobs", plain)
+	_, err := registry.Get[*core.Coordinator[int]](r, "jobs")
+	mustMention(t, err, `"jobs"`, "*core.Coordinator[int]", "coretest.Body]")
+	if c, err := registry.Get[core.Inspector](r, "jobs"); err != nil || c.(bodies) != get(t, r, "jobs") {
+		t.Errorf("as an interface: got %v and error %v, want the coordinator", c, err)
+	}
+}
+
+func TestNeedsAFunction(t *testing.T) {
+	r := registry.New()
+	mustMention(t, registry.Register[bodies](r, "jobs", nil), `"jobs"`, "function")
+	mustMention(t, registry.RegisterScoped[bodies](r, "jobs", nil), `"jobs"`, "function")
+}
+
+func TestOneNeedsAnother(t *testing.T) {
+	r := registry.New()
+	defer r.Close()
+	register(t, r, "a", needing(r, "b", "c"))
+	register(t, r, "b", needing(r, "c"))
+	register(t, r, "c", plain)
+	get(t, r, "a")
+	if made(r) != "c b a" {
+		t.Errorf("made %q, want what is needed first", made(r))
+	}
+}
+
+func TestCircleIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry.New()
+		defer r.Close()
+		register(t, r, "self", needing(r, "self"))
+		register(t, r, "a", needing(r, "b"))
+		register(t, r, "b", needing(r, "c"))
+		register(t, r, "c", needing(r.Scope(), "a"))
+		for range 2 {
+			_, err := registry.Get[bodies](r, "self")
+			if mustMention(t, err, `"self" needs "self"`); !errors.Is(err, core.ErrWouldDeadlock) {
+				t.Errorf("got error %v, want %v", err, core.ErrWouldDeadlock)
+			}
+			_, err = registry.Get[bodies](r, "a")
+			if mustMention(t, err, `"c" needs "a" needs "b" needs "c"`); !errors.Is(err, core.ErrWouldDeadlock) {
+				t.Errorf("got error %v, want %v", err, core.ErrWouldDeadlock)
+			}
+		}
+	})
+}
+
+// Two goroutines make what the other one waits for.
+func TestCircleOfGoroutinesIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry.New()
+		defer r.Close()
+		slowly := func(needs string) func() (bodies, error) {
+			return func() (bodies, error) {
+				time.Sleep(time.Second)
+				return needing(r, needs)()
+			}
+		}
+		register(t, r, "a", slowly("b"))
+		register(t, r, "b", slowly("a"))
+		var all sync.WaitGroup
+		for _, name := range []string{"a", "b"} {
+			all.Go(func() {
+				if _, err := registry.Get[bodies](r, name); !errors.Is(err, core.ErrWouldDeadlock) {
+					t.Errorf("got error %v, want %v", err, core.ErrWouldDeadlock)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// Waiting for what another goroutine makes is no circle, also from inside a making.
+func TestWaitingForOthersIsNoCircle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry.New()
+		defer r.Close()
+		register(t, r, "a", needing(r, "shared", "shared"))
+		register(t, r, "b", needing(r, "shared"))
+		register(t, r, "shared", func() (bodies, error) {
+			time.Sleep(time.Second)
+			return plain()
+		})
+		var all sync.WaitGroup
+		for _, name := range []string{"a", "b", "shared", "a"} {
+			all.Go(func() { get(t, r, name) })
+		}
+		all.Wait()
+		if n := len(strings.Fields(made(r))); n != 3 {
+			t.Errorf("made %q, want three", made(r))
+		}
+	})
+}
+
+func TestGetAfterTheEnd(t *testing.T) {
+	for name, end := range map[string]func(*registry.Registry){
+		"Complete": func(r *registry.Registry) { r.Complete() },
+		"Drain":    func(r *registry.Registry) { r.Drain(context.Background()) },
+		"Close":    func(r *registry.Registry) { r.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := registry.New()
+			register(t, r, "made", plain)
+			register(t, r, "not made", plain)
+			get(t, r, "made")
+			scope := r.Scope()
+			end(r)
+			for _, r := range []*registry.Registry{r, scope} {
+				if _, err := registry.Get[bodies](r, "not made"); err != core.ErrClosed {
+					t.Errorf("what has not been made: got error %v, want %v", err, core.ErrClosed)
+				}
+				want := core.ErrClosed
+				if name != "Close" {
+					want = nil
+				}
+				if _, err := registry.Get[bodies](r, "made"); err != want {
+					t.Errorf("what has been made: got error %v, want %v", err, want)
+				}
+			}
+			if name == "Close" {
+				if err := registry.Register(scope, "late", plain); err != core.ErrClosed {
+					t.Errorf("Register: got error %v, want %v", err, core.ErrClosed)
+				}
+			}
+			r.Close()
+		})
+	}
+}
+
+// Weak point: disposing neither drains nor waits. A coordinator that is being made
+// meanwhile does not escape either.
+func TestClosedWhileMaking(t *testing.T) {
+	for name, end := range map[string]func(*registry.Registry){
+		"Complete": func(r *registry.Registry) { r.Complete() },
+		"Close":    func(r *registry.Registry) { r.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := registry.New()
+				var c bodies
+				register(t, r, "", func() (bodies, error) {
+					time.Sleep(time.Second)
+					var err error
+					c, err = plain()
+					return c, err
+				})
+				answered := make(chan struct{})
+				go func() {
+					defer close(answered)
+					if _, err := registry.Get[bodies](r, ""); err != core.ErrClosed {
+						t.Errorf("got error %v, want %v", err, core.ErrClosed)
+					}
+				}()
+				synctest.Wait()
+				end(r)
+				<-answered
+				if !c.Stats().Closed || made(r) != "" {
+					t.Error("what was made too late is not closed")
+				}
+				r.Close()
+			})
+		})
+	}
+}
+
+// chain registers "first", whose work passes on to "second", whose work passes on
+// to "third", which takes its time.
+func chain(t testing.TB, r *registry.Registry) {
+	t.Helper()
+	passingTo := func(name string) func() (bodies, error) {
+		return func() (bodies, error) {
+			next, err := registry.Get[bodies](r, name)
+			if err != nil {
+				return nil, err
+			}
+			return core.NewCoordinator(func(ctx context.Context, body coretest.Body) error {
+				time.Sleep(time.Second)
+				_, err := next.Enqueue(ctx, body)
+				return err
+			}, core.Options{})
+		}
+	}
+	register(t, r, "first", passingTo("second"))
+	register(t, r, "second", passingTo("third"))
+	register(t, r, "third", plain)
+}
+
+// What is upstream is made last, and drained first: nothing it passes on is refused.
+func TestDrainGoesDownstream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry.New()
+		chain(t, r)
+		ran := false
+		first := get(t, r, "first")
+		if _, err := first.Enqueue(t.Context(), func(context.Context) error { ran = true; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Drain(t.Context()); err != nil || !ran {
+			t.Errorf("Drain: got error %v and the work done %t, want nil and true", err, ran)
+		}
+		r.Close()
+	})
+}
+
+func TestFlushGoesDownstream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry.New()
+		chain(t, r)
+		for range 2 {
+			ran := false
+			first := get(t, r, "first")
+			if _, err := first.Enqueue(t.Context(), func(context.Context) error { ran = true; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Flush(t.Context()); err != nil || !ran {
+				t.Errorf("Flush: got error %v and the work done %t, want nil and true", err, ran)
+			}
+		}
+		r.Close()
+	})
+}
+
+// stub is a coordinator that tells when it is called and fails.
+type stub struct {
+	bodies
+	name  string
+	calls *[]string
+}
+
+func (s *stub) note(call string) error {
+	*s.calls = append(*s.calls, call+" "+s.name)
+	return fmt.Errorf("%s of %s: %w", call, s.name, errOnPurpose)
+}
+
+func (s *stub) Complete()                   { s.note("Complete") }
+func (s *stub) Flush(context.Context) error { return s.note("Flush") }
+func (s *stub) Drain(context.Context) error { return s.note("Drain") }
+func (s *stub) Close() error                { return s.note("Close") }
+
+// All are called, in reverse order of making, whatever goes wrong.
+func TestOrderAndErrors(t *testing.T) {
+	var calls []string
+	r := registry.New()
+	for _, name := range []string{"a", "b", "c"} {
+		if err := registry.Register(r, name, func() (*stub, error) { return &stub{name: name, calls: &calls}, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"b", "c", "a"} {
+		if _, err := registry.Get[*stub](r, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, call := range map[string]func() error{
+		"Complete": func() error { r.Complete(); return nil },
+		"Flush":    func() error { return r.Flush(t.Context()) },
+		"Drain":    func() error { return r.Drain(t.Context()) },
+		"Close":    r.Close,
+	} {
+		calls = nil
+		err := call()
+		want := []string{what + " a", what + " c", what + " b"}
+		if len(calls) < 3 || !slices.Equal(calls[len(calls)-3:], want) { // it may ask before
+			t.Errorf("%s: got calls %q, want %q", what, calls, want)
+		}
+		if what == "Complete" {
+			continue
+		}
+		if !errors.Is(err, errOnPurpose) {
+			t.Errorf("%s: got error %v, want %v", what, err, errOnPurpose)
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			mustMention(t, err, fmt.Sprintf("registry: %q: %s of %s", name, what, name))
+		}
+	}
+}
+
+// From inside a body of one of several coordinators Drain changes none.
+func TestDrainFromABodyChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry.New()
+		register(t, r, "a", plain)
+		register(t, r, "b", plain)
+		a, b := get(t, r, "a"), get(t, r, "b")
+		err := a.Do(t.Context(), func(ctx context.Context) error { return errors.Join(r.Drain(ctx), r.Flush(context.Background())) })
+		if mustMention(t, err, `"a"`); !errors.Is(err, core.ErrWouldDeadlock) {
+			t.Errorf("got error %v, want %v", err, core.ErrWouldDeadlock)
+		}
+		for _, c := range []bodies{a, b} {
+			if err := c.Do(t.Context(), quick); err != nil {
+				t.Errorf("after that: got error %v, want nil", err)
+			}
+		}
+		r.Close()
+	})
+}
+
+// When its context ends, Drain has closed the intake of all.
+func TestDrainWithDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry.New()
+		register(t, r, "idle", plain)
+		register(t, r, "busy", plain)
+		idle, busy := get(t, r, "idle"), get(t, r, "busy")
+		if _, err := busy.TryEnqueue(func(ctx context.Context) error { <-ctx.Done(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
+		defer cancel()
+		err := r.Drain(ctx)
+		if mustMention(t, err, `"busy"`); !errors.Is(err, errOnPurpose) {
+			t.Errorf("got error %v, want %v", err, errOnPurpose)
+		}
+		if _, err := idle.TryEnqueue(quick); err != core.ErrClosed {
+			t.Errorf("the other's intake: got error %v, want %v", err, core.ErrClosed)
+		}
+		r.Close()
+	})
+}
+
+func TestScopesShareAndOwn(t *testing.T) {
+	r := registry.New()
+	defer r.Close()
+	register(t, r, "shared", plain)
+	registerScoped(t, r, "own", makeScoped)
+	a, b := r.Scope(), r.Scope()
+	if get(t, a, "shared") != get(t, r, "shared") || get(t, a, "shared") != get(t, b, "shared") {
+		t.Error("shared: got different coordinators, want one")
+	}
+	if own := get(t, a, "own"); own != get(t, a, "own") {
+		t.Error("own: got two coordinators of one scope, want one")
+	}
+	if get(t, a, "own") == get(t, b, "own") || get(t, a, "own") == get(t, r, "own") {
+		t.Error("own: got one coordinator for two scopes")
+	}
+	if made(a) != "own" || made(r) != "shared own own own" {
+		t.Errorf("the scope has made %q and all is %q, want its own and everything", made(a), made(r))
+	}
+	own := get(t, a, "own")
+	a.Close()
+	if !own.Stats().Closed || get(t, b, "own").Stats().Closed || get(t, r, "shared").Stats().Closed {
+		t.Error("Close of a scope must close its own and nothing else")
+	}
+	if made(r) != "shared own own" {
+		t.Errorf("%q is left, want the closed scope's gone", made(r))
+	}
+	if _, err := registry.Get[bodies](a, "shared"); err != core.ErrClosed {
+		t.Errorf("Get of a closed scope: got error %v, want %v", err, core.ErrClosed)
+	}
+}
+
+// What a scope makes for itself gets its other parts from the same scope.
+func TestScopedNeedsScoped(t *testing.T) {
+	r := registry.New()
+	defer r.Close()
+	inner := make(map[bodies]bodies)
+	registerScoped(t, r, "outer", func(scope *registry.Registry) (bodies, error) {
+		c, err := plain()
+		inner[c] = get(t, scope, "inner")
+		return c, err
+	})
+	registerScoped(t, r, "inner", makeScoped)
+	for _, scope := range []*registry.Registry{r, r.Scope(), r.Scope().Scope()} {
+		if inner[get(t, scope, "outer")] != get(t, scope, "inner") {
+			t.Error("got the inner one of another scope")
+		}
+	}
+}
+
+// Closing a registry closes what its scopes have made, and theirs.
+func TestCloseReachesScopes(t *testing.T) {
+	r := registry.New()
+	registerScoped(t, r, "own", makeScoped)
+	scope := r.Scope()
+	below := scope.Scope()
+	local := r.Scope()
+	register(t, local, "local", plain)
+	all := []bodies{get(t, scope, "own"), get(t, below, "own"), get(t, local, "local")}
+	if _, err := registry.Get[bodies](r, "local"); !errors.Is(err, registry.ErrNotRegistered) {
+		t.Errorf("what is registered in a scope, from above: got error %v, want %v", err, registry.ErrNotRegistered)
+	}
+	r.Close()
+	for _, c := range all {
+		if !c.Stats().Closed {
+			t.Error("a coordinator of a scope is not closed")
+		}
+	}
+	if _, err := registry.Get[bodies](below, "own"); err != core.ErrClosed {
+		t.Errorf("Get of a scope: got error %v, want %v", err, core.ErrClosed)
+	}
+}
+
+// A scope without coordinators is garbage like anything else; so is one that was
+// closed.
+func TestScopesAreForgotten(t *testing.T) {
+	r := registry.New()
+	registerScoped(t, r, "own", makeScoped)
+	unused := func() weak.Pointer[registry.Registry] { return weak.Make(r.Scope()) }()
+	closed := func() weak.Pointer[registry.Registry] {
+		scope := r.Scope()
+		get(t, scope, "own")
+		scope.Close()
+		return weak.Make(scope)
+	}()
+	open := func() weak.Pointer[registry.Registry] {
+		scope := r.Scope()
+		get(t, scope, "own")
+		return weak.Make(scope)
+	}()
+	runtime.GC()
+	if unused.Value() != nil || closed.Value() != nil {
+		t.Error("an unused or closed scope is kept")
+	}
+	if open.Value() == nil {
+		t.Error("a scope with coordinators is not kept")
+	}
+	r.Close()
+}
+
+// Everything at once, in bubbles that find what is left behind.
+func TestEverythingAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry.New()
+		chain(t, r)
+		registerScoped(t, r, "own", func(scope *registry.Registry) (bodies, error) { return needing(scope, "third")() })
+		var all sync.WaitGroup
+		for g := range 8 {
+			all.Go(func() {
+				scope := r.Scope()
+				for i, name := range []string{"second", "own", "first", "own", "third"} {
+					if g == 7 && i == 3 {
+						r.Close()
+					}
+					c, err := registry.Get[bodies](scope, name)
+					if err != nil {
+						if !errors.Is(err, core.ErrClosed) {
+							t.Errorf("Get(%q): got error %v", name, err)
+						}
+						continue
+					}
+					if err := c.Do(t.Context(), quick); err != nil && !errors.Is(err, core.ErrClosed) && !errors.Is(err, context.Canceled) {
+						t.Errorf("Do: got error %v", err)
+					}
+				}
+				if err := scope.Close(); err != nil {
+					t.Errorf("Close: got error %v", err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}

@@ -1,0 +1,708 @@
+package responsibility_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/responsibility"
+)
+
+// scene is a coordinator whose window shows nothing that is not pinned, and a
+// Keeper of its operations.
+type scene struct {
+	*responsibility.Keeper
+	t    *testing.T
+	sink *core.Sink
+	c    *core.Coordinator[coretest.Body]
+}
+
+// stage runs a test in a bubble, in which time is its own and no goroutine may be
+// left behind.
+func stage(t *testing.T, opts responsibility.Options, test func(t *testing.T, s *scene)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		c, err := core.NewCoordinator(coretest.Run, core.Options{Sink: sink, MaxTracked: 100, MaxAge: time.Nanosecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := responsibility.New(c, sink, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, &scene{Keeper: k, t: t, sink: sink, c: c})
+		if err := k.Close(); err != nil {
+			t.Errorf("Close: got %v, want nil", err)
+		}
+		c.Close()
+	})
+}
+
+// operation starts an operation that runs until it is released.
+func (s *scene) operation() (id core.OperationID, finish func()) {
+	s.t.Helper()
+	done := make(chan struct{})
+	id, err := s.c.TryEnqueue(func(ctx context.Context) error {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return id, func() {
+		close(done)
+		synctest.Wait()
+		time.Sleep(time.Nanosecond) // the window's age
+	}
+}
+
+// kept makes a finished operation that a promise keeps in the window.
+func (s *scene) kept(p responsibility.Promise) core.OperationID {
+	s.t.Helper()
+	id, finish := s.operation()
+	if !s.Keep(id, p) {
+		s.t.Fatalf("Keep(%+v): got false, want true", p)
+	}
+	finish()
+	return id
+}
+
+func (s *scene) visible(id core.OperationID) bool {
+	_, ok := s.c.Lookup(id)
+	return ok
+}
+
+func (s *scene) mustBeKept(id core.OperationID, when string) {
+	s.t.Helper()
+	if !s.visible(id) {
+		s.t.Errorf("%s: the operation has left the window, want it kept", when)
+	}
+	if !slices.Contains(s.active(), id) {
+		s.t.Errorf("%s: the promise is not active", when)
+	}
+}
+
+func (s *scene) mustBeReleased(id core.OperationID, when string) {
+	s.t.Helper()
+	if s.visible(id) {
+		s.t.Errorf("%s: the operation is still in the window", when)
+	}
+	if slices.Contains(s.active(), id) {
+		s.t.Errorf("%s: the promise is still active", when)
+	}
+}
+
+func (s *scene) active() []core.OperationID {
+	var ids []core.OperationID
+	for id := range s.Active() {
+		ids = append(ids, id)
+	}
+	if len(ids) != s.Len() {
+		s.t.Errorf("Len: got %d, want %d as Active shows", s.Len(), len(ids))
+	}
+	return ids
+}
+
+func TestKeptUntilAcknowledged(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		id := s.kept(responsibility.Promise{Announce: "file.ready", Key: "f1"})
+		s.mustBeKept(id, "before any signal")
+		s.sink.RaiseKey("file.ready.ack", "f2")
+		s.sink.Raise("file.ready.ack")
+		s.sink.RaiseKey("file.ready.ack.late", "f1")
+		s.mustBeKept(id, "after acknowledgements of other things")
+		s.sink.RaiseKey("file.ready.ack", "f1")
+		s.mustBeReleased(id, "after the acknowledgement")
+	})
+}
+
+// Weak point: the announcement matches what acknowledges, so it releases the pin.
+func TestAnnouncementDoesNotAcknowledge(t *testing.T) {
+	for _, ack := range []string{"", "file.*", "*"} {
+		stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+			id := s.kept(responsibility.Promise{Announce: "file.ready", Ack: ack, Key: "f1"})
+			s.mustBeKept(id, "announced")
+			s.sink.RaiseKey("file.ready", "f1")
+			s.mustBeKept(id, "announced again by somebody else")
+			s.sink.RaiseKey("file.ready.ack", "f1")
+			s.mustBeReleased(id, "acknowledged")
+		})
+	}
+}
+
+func TestWhatAcknowledges(t *testing.T) {
+	for _, c := range []struct {
+		promise responsibility.Promise
+		not     []string // of its key
+		does    string
+	}{
+		{responsibility.Promise{}, []string{"responsibility.ack", "file.ready.ack"}, "responsibility.ack.read"},
+		{responsibility.Promise{Key: "f1"}, []string{"f1.ack"}, "responsibility.ack."},
+		{responsibility.Promise{Ack: "file.read, file.copied"}, []string{"responsibility.ack.read", "file.saved"}, "file.copied"},
+		{responsibility.Promise{Ack: " , "}, []string{" ", ","}, "responsibility.ack.read"},
+		{responsibility.Promise{Ack: "file.read", Announce: "file.ready"}, []string{"file.ready.ack"}, "file.read"},
+		{responsibility.Promise{Announce: "file.ready:a,b*"}, []string{"file.ready:a", "b*.ack", "file.ready:axb?.ack"}, "file.ready:a,b*.ack"},
+	} {
+		stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+			id := s.kept(c.promise)
+			key := c.promise.Key
+			if key == "" {
+				key = id.String()
+			}
+			for _, name := range c.not {
+				s.sink.RaiseKey(name, key)
+				s.mustBeKept(id, fmt.Sprintf("%+v and %q", c.promise, name))
+			}
+			s.sink.RaiseKey(c.does, key+"x")
+			s.mustBeKept(id, fmt.Sprintf("%+v and the wrong key", c.promise))
+			s.sink.RaiseKey(c.does, key)
+			s.mustBeReleased(id, fmt.Sprintf("%+v and %q", c.promise, c.does))
+		})
+	}
+}
+
+// Weak point: it says nothing about pins, releases and expiries. What it says must
+// not be taken for an acknowledgement.
+func TestReportsWhatItDoes(t *testing.T) {
+	stage(t, responsibility.Options{MaxPin: time.Minute}, func(t *testing.T, s *scene) {
+		signals := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+		promise := responsibility.Promise{Announce: "file.ready", Ack: "*", Key: "f1"}
+		s.kept(promise)
+		got := signals.ExpectExactly(responsibility.SignalKept, "file.ready")
+		for _, signal := range got {
+			if signal.Key != "f1" {
+				t.Errorf("%s: got key %q, want that of the promise", signal.Name, signal.Key)
+			}
+		}
+		s.sink.RaiseKey("file.seen", "f1")
+		got = signals.ExpectExactly("file.seen", responsibility.SignalReleased)
+		if want := []string{"file.seen", responsibility.SignalReleased}; !slices.Equal(got[1].Path(), want) {
+			t.Errorf("causes of the release: got %v, want %v", got[1].Path(), want)
+		}
+
+		id := s.kept(promise)
+		s.Complete(id)
+		signals.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalReleased)
+
+		s.kept(promise)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		signals.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalExpired)
+
+		s.kept(promise)
+		s.Close()
+		signals.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalReleased)
+	})
+}
+
+// Two Keepers on one sink do not take each other's reports for acknowledgements.
+func TestTwoKeepersOnOneSink(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		other, err := responsibility.New(s.c, s.sink, responsibility.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		id := s.kept(responsibility.Promise{Ack: "responsibility.*", Key: "f1"})
+		other.Keep(id, responsibility.Promise{Key: "f1"})
+		other.Complete(id)
+		s.mustBeKept(id, "another Keeper has kept and released it")
+	})
+}
+
+// Weak point: with a quiet sink pins outlive their limit.
+func TestExpiresWithoutAnySignal(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		begun := time.Now()
+		id := s.kept(responsibility.Promise{})
+		time.Sleep(time.Second)
+		later := s.kept(responsibility.Promise{})
+		for _, p := range s.Active() {
+			if p.Until.Sub(p.Since) != 5*time.Minute {
+				t.Errorf("got a promise from %v until %v, want five minutes", p.Since, p.Until)
+			}
+		}
+		time.Sleep(time.Until(begun.Add(5*time.Minute - 1)))
+		s.mustBeKept(id, "just before five minutes")
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		s.mustBeReleased(id, "after five minutes")
+		s.mustBeKept(later, "when the earlier one expires")
+		time.Sleep(time.Second)
+		s.mustBeKept(later, "not its time yet: it was made an instant later")
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		s.mustBeReleased(later, "in its turn")
+	})
+}
+
+func TestNegativeMaxPinIsNoLimit(t *testing.T) {
+	stage(t, responsibility.Options{MaxPin: -1}, func(t *testing.T, s *scene) {
+		id := s.kept(responsibility.Promise{})
+		time.Sleep(1000 * time.Hour)
+		synctest.Wait()
+		s.mustBeKept(id, "long afterwards")
+		for _, p := range s.Active() {
+			if !p.Until.IsZero() {
+				t.Errorf("Until: got %v, want none", p.Until)
+			}
+		}
+	})
+}
+
+// The timer that is pending for a promise which has ended does not disturb later
+// ones.
+func TestExpiryAfterOthersHaveEnded(t *testing.T) {
+	stage(t, responsibility.Options{MaxPin: time.Minute}, func(t *testing.T, s *scene) {
+		first, second := s.kept(responsibility.Promise{}), s.kept(responsibility.Promise{})
+		time.Sleep(30 * time.Second)
+		third := s.kept(responsibility.Promise{})
+		s.Complete(first)
+		s.Complete(second)
+		time.Sleep(59 * time.Second)
+		s.mustBeKept(third, "before its minute is over")
+		s.Complete(third)
+
+		fourth := s.kept(responsibility.Promise{})
+		time.Sleep(59 * time.Second)
+		s.mustBeKept(fourth, "before its minute is over")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		s.mustBeReleased(fourth, "after a minute")
+	})
+}
+
+// Weak point: what acknowledges between the pin and the registration is missed.
+func TestAcknowledgedWhilePinning(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		signals := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+		k := core.Must(responsibility.New(pinnerFunc(func(id core.OperationID) (func(), bool) {
+			s.sink.RaiseKey("file.ready.ack", "f1")
+			return s.c.Pin(id)
+		}), s.sink, responsibility.Options{}))
+		defer k.Close()
+		id, finish := s.operation()
+		if !k.Keep(id, responsibility.Promise{Announce: "file.ready", Key: "f1"}) {
+			t.Error("Keep: got false, want true")
+		}
+		finish()
+		if k.Len() != 0 || s.visible(id) {
+			t.Error("the acknowledgement was missed")
+		}
+		signals.ExpectExactly("file.ready.ack", responsibility.SignalKept, responsibility.SignalReleased, "file.ready")
+	})
+}
+
+type pinnerFunc func(core.OperationID) (func(), bool)
+
+func (f pinnerFunc) Pin(id core.OperationID) (func(), bool) { return f(id) }
+
+// The operation is pinned, and the promise hears, when it is announced.
+func TestAcknowledgedFromInsideTheAnnouncement(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		id, finish := s.operation()
+		defer s.sink.Subscribe("file.ready", func(signal core.Signal) {
+			if op, _ := s.c.Lookup(id); op.Pins != 1 {
+				t.Errorf("pins when it is announced: got %d, want 1", op.Pins)
+			}
+			s.sink.RaiseKey("file.ready.ack", signal.Key)
+		})()
+		if !s.Keep(id, responsibility.Promise{Announce: "file.ready", Key: "f1"}) {
+			t.Error("Keep: got false, want true")
+		}
+		finish()
+		s.mustBeReleased(id, "after Keep")
+	})
+}
+
+func TestFromInsideBodies(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		var kept core.OperationID
+		err := s.c.Do(t.Context(), func(ctx context.Context) error {
+			kept = core.OperationFrom(ctx).ID()
+			if !s.Keep(kept, responsibility.Promise{Announce: "file.ready", Key: "f1"}) {
+				t.Error("Keep from its own body: got false, want true")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Nanosecond)
+		s.mustBeKept(kept, "after its body")
+		s.c.Do(t.Context(), func(ctx context.Context) error {
+			core.OperationFrom(ctx).RaiseKey("file.ready.ack", "f1")
+			s.mustBeReleased(kept, "acknowledged by another body")
+			return s.Close()
+		})
+	})
+}
+
+// Weak point: a pin that the user has set by hand is removed by the acknowledgement.
+func TestPinsOfOthersStay(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		id, finish := s.operation()
+		unpin, _ := s.c.Pin(id)
+		s.Keep(id, responsibility.Promise{})
+		finish()
+		s.sink.RaiseKey("responsibility.ack.read", id.String())
+		if !s.visible(id) {
+			t.Error("the operation has left the window although it is pinned by somebody else")
+		}
+		unpin()
+		s.mustBeReleased(id, "after the last unpin")
+
+		id, finish = s.operation()
+		unpin, _ = s.c.Pin(id)
+		s.Keep(id, responsibility.Promise{})
+		finish()
+		unpin()
+		s.mustBeKept(id, "somebody else's pin is gone")
+	})
+}
+
+func TestKeepAgainReplaces(t *testing.T) {
+	stage(t, responsibility.Options{MaxPin: time.Minute}, func(t *testing.T, s *scene) {
+		finalized := 0
+		defer s.c.OnFinalized(func(core.Snapshot) { finalized++ })()
+		signals := coretest.Watch(t, s.sink, "responsibility.*")
+		id := s.kept(responsibility.Promise{Announce: "file.ready", Key: "f1"})
+		other := s.kept(responsibility.Promise{})
+		time.Sleep(time.Minute - 3) // an instant has passed for each of the two
+		if !s.Keep(id, responsibility.Promise{Announce: "file.moved", Key: "f2", Description: "again"}) {
+			t.Fatal("Keep: got false, want true")
+		}
+		signals.ExpectExactly(responsibility.SignalKept, responsibility.SignalKept, responsibility.SignalKept)
+		if op, _ := s.c.Lookup(id); op.Pins != 1 || finalized != 0 {
+			t.Errorf("got %d pins and %d finalized, want 1 and none", op.Pins, finalized)
+		}
+		if got := s.active(); !slices.Equal(got, []core.OperationID{other, id}) {
+			t.Errorf("Active: got %v, want the one that was made anew last", got)
+		}
+		s.sink.RaiseKey("file.ready.ack", "f1")
+		s.mustBeKept(id, "the former promise is acknowledged")
+		time.Sleep(time.Minute - 1)
+		synctest.Wait()
+		s.mustBeKept(id, "the former promise would have expired")
+		s.mustBeReleased(other, "the other has expired")
+		s.sink.RaiseKey("file.moved.ack", "f2")
+		s.mustBeReleased(id, "acknowledged")
+	})
+}
+
+// One acknowledgement is for all promises with its key.
+func TestManyPromisesWithOneKey(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		signals := coretest.Watch(t, s.sink, "responsibility.*")
+		a := s.kept(responsibility.Promise{Ack: "order.shipped", Key: "o1", Description: "invoice"})
+		b := s.kept(responsibility.Promise{Ack: "order.shipped", Key: "o1", Description: "label"})
+		c := s.kept(responsibility.Promise{Ack: "order.shipped", Key: "o2"})
+		s.sink.RaiseKey("order.shipped", "o1")
+		s.mustBeReleased(a, "acknowledged")
+		s.mustBeReleased(b, "acknowledged")
+		s.mustBeKept(c, "it has another key")
+		signals.ExpectExactly(responsibility.SignalKept, responsibility.SignalKept, responsibility.SignalKept,
+			responsibility.SignalReleased, responsibility.SignalReleased)
+	})
+}
+
+func TestComplete(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		id := s.kept(responsibility.Promise{})
+		if s.Complete(id + 1) {
+			t.Error("Complete of something unknown: got true, want false")
+		}
+		if !s.Complete(id) {
+			t.Error("Complete: got false, want true")
+		}
+		s.mustBeReleased(id, "after Complete")
+		if s.Complete(id) {
+			t.Error("Complete twice: got true, want false")
+		}
+	})
+}
+
+func TestActive(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		begun := time.Now()
+		id := s.kept(responsibility.Promise{Announce: "file.ready", Description: "awaiting read"})
+		time.Sleep(time.Second)
+		s.kept(responsibility.Promise{})
+		for got, p := range s.Active() {
+			if got != id {
+				t.Errorf("the first is %v, want the oldest, %v", got, id)
+			}
+			want := responsibility.Promise{Announce: "file.ready", Ack: "file.ready.ack", Key: id.String(), Description: "awaiting read"}
+			if p.Promise != want {
+				t.Errorf("got %+v, want %+v", p.Promise, want)
+			}
+			if !p.Since.Equal(begun) {
+				t.Errorf("Since: got %v, want %v", p.Since, begun)
+			}
+			s.Close() // the loop shows what was there when it began
+			break
+		}
+	})
+}
+
+func TestKeepOfWhatCannotBePinned(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		signals := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+		id, finish := s.operation()
+		finish()
+		if s.Keep(id, responsibility.Promise{Announce: "file.ready"}) {
+			t.Error("Keep of an operation that has left: got true, want false")
+		}
+		signals.None()
+		for range 100 { // MaxTracked
+			s.kept(responsibility.Promise{})
+		}
+		signals.Expect(responsibility.SignalKept)
+		id, _ = s.operation()
+		if s.Keep(id, responsibility.Promise{}) {
+			t.Error("Keep of more than may be pinned: got true, want false")
+		}
+	})
+}
+
+// An operation can leave in spite of its pin; the promise then ends, and nothing of
+// it is left.
+func TestOperationLeavesAnyway(t *testing.T) {
+	stage(t, responsibility.Options{MaxPin: -1}, func(t *testing.T, s *scene) {
+		signals := coretest.Watch(t, s.sink, responsibility.SignalReleased)
+		evicted := s.kept(responsibility.Promise{})
+		closed := s.kept(responsibility.Promise{})
+		s.c.Evict(evicted)
+		s.mustBeReleased(evicted, "after Evict")
+		s.mustBeKept(closed, "another is evicted")
+		signals.ExpectExactly(responsibility.SignalReleased)
+		s.c.Close()
+		s.mustBeReleased(closed, "after Close of the coordinator")
+		signals.ExpectExactly(responsibility.SignalReleased)
+		if s.Keep(closed, responsibility.Promise{}) {
+			t.Error("Keep after Close of the coordinator: got true, want false")
+		}
+	})
+}
+
+// The operation leaves, or the Keeper is closed, after it was pinned and before the
+// promise stands.
+func TestGoneWhilePinning(t *testing.T) {
+	for name, meanwhile := range map[string]func(*scene, *responsibility.Keeper, core.OperationID){
+		"evicted":            func(s *scene, _ *responsibility.Keeper, id core.OperationID) { s.c.Evict(id) },
+		"coordinator closed": func(s *scene, _ *responsibility.Keeper, _ core.OperationID) { s.c.Close() },
+		"keeper closed":      func(_ *scene, k *responsibility.Keeper, _ core.OperationID) { k.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+				var (
+					k *responsibility.Keeper
+					p = &pinner{Coordinator: s.c}
+				)
+				p.pinned = func(id core.OperationID) { meanwhile(s, k, id) }
+				k = core.Must(responsibility.New(p, s.sink, responsibility.Options{}))
+				defer k.Close()
+				signals := coretest.Watch(t, s.sink, "responsibility.*, file.*")
+				id, finish := s.operation()
+				unpin, _ := s.c.Pin(id)
+				finish()
+				if k.Keep(id, responsibility.Promise{Announce: "file.ready"}) {
+					t.Error("Keep: got true, want false")
+				}
+				signals.None()
+				unpin()
+				if k.Len() != 0 || s.visible(id) {
+					t.Error("something is left of it")
+				}
+			})
+		})
+	}
+}
+
+// pinner is a coordinator that lets something happen right after it has pinned.
+type pinner struct {
+	*core.Coordinator[coretest.Body]
+	pinned func(core.OperationID)
+}
+
+func (p *pinner) Pin(id core.OperationID) (func(), bool) {
+	unpin, ok := p.Coordinator.Pin(id)
+	p.pinned(id)
+	return unpin, ok
+}
+
+// Weak point: pins made after it was disposed of are never released.
+func TestClose(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		a, b := s.kept(responsibility.Promise{}), s.kept(responsibility.Promise{})
+		for range 3 {
+			if err := s.Close(); err != nil {
+				t.Errorf("Close: got %v, want nil", err)
+			}
+		}
+		s.mustBeReleased(a, "after Close")
+		s.mustBeReleased(b, "after Close")
+		id, finish := s.operation()
+		if s.Keep(id, responsibility.Promise{}) {
+			t.Error("Keep after Close: got true, want false")
+		}
+		finish()
+		s.mustBeReleased(id, "Keep came after Close")
+		time.Sleep(time.Hour)
+	})
+}
+
+// A coordinator raises its lifecycle signals only while somebody listens to them,
+// and so tells whether the Keeper does.
+func TestListensOnlyWhileSomebodyWaits(t *testing.T) {
+	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
+		listens := func() bool {
+			before := s.sink.Stats().Raised
+			s.c.Do(t.Context(), func(context.Context) error { return nil })
+			return s.sink.Stats().Raised > before
+		}
+		promise := responsibility.Promise{Ack: core.SignalStarted}
+		if listens() {
+			t.Error("it listens although nothing was promised")
+		}
+		a, b := s.kept(promise), s.kept(promise)
+		s.Complete(a)
+		if !listens() {
+			t.Error("it does not listen although one promise is left")
+		}
+		s.sink.RaiseKey(core.SignalStarted, b.String())
+		if listens() {
+			t.Error("it listens although no promise is left")
+		}
+		s.Keep(b, promise) // it is gone
+		if listens() {
+			t.Error("it listens although nothing could be kept")
+		}
+		s.kept(promise)
+		s.Close()
+		if listens() {
+			t.Error("it listens after Close")
+		}
+	})
+}
+
+// A handler of what the Keeper reports may wait for whoever ends a promise, or
+// closes the Keeper, at the same time.
+func TestHandlersMayWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(s *scene, first core.OperationID)
+		then func(s *scene, second core.OperationID)
+	}{
+		"acknowledge, complete": {
+			func(s *scene, first core.OperationID) { s.sink.RaiseKey("seen", "a") },
+			func(s *scene, second core.OperationID) { s.Complete(second) },
+		},
+		"acknowledge, close": {
+			func(s *scene, first core.OperationID) { s.sink.RaiseKey("seen", "a") },
+			func(s *scene, second core.OperationID) { s.Close() },
+		},
+		"evict, close": {
+			func(s *scene, first core.OperationID) { s.c.Evict(first) },
+			func(s *scene, second core.OperationID) { s.Close() },
+		},
+		"expire, close": {
+			func(s *scene, first core.OperationID) { time.Sleep(time.Hour) },
+			func(s *scene, second core.OperationID) { s.Close() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage(t, responsibility.Options{MaxPin: time.Hour}, func(t *testing.T, s *scene) {
+				first := s.kept(responsibility.Promise{Ack: "seen", Key: "a"})
+				time.Sleep(time.Minute)
+				second := s.kept(responsibility.Promise{Ack: "seen", Key: "b"})
+				done := make(chan struct{})
+				defer s.sink.Subscribe(responsibility.SignalReleased+","+responsibility.SignalExpired, func(signal core.Signal) {
+					if signal.Key == "a" {
+						<-done
+					}
+				})()
+				ended := make(chan struct{})
+				go func() { c.end(s, first); close(ended) }()
+				time.Sleep(time.Hour)
+				go func() { c.then(s, second); close(done) }()
+				<-ended
+				synctest.Wait()
+				if s.Len() != 0 {
+					t.Errorf("got %d promises, want none", s.Len())
+				}
+			})
+		})
+	}
+}
+
+// A handler of what the Keeper reports may call it.
+func TestCallsFromHandlers(t *testing.T) {
+	stage(t, responsibility.Options{MaxPin: time.Minute}, func(t *testing.T, s *scene) {
+		var again core.OperationID
+		defer s.sink.Subscribe(responsibility.SignalReleased, func(core.Signal) {
+			if again != 0 && s.Keep(again, responsibility.Promise{Ack: "seen", Key: "again"}) {
+				again = 0
+			}
+		})()
+		defer s.sink.Subscribe(responsibility.SignalExpired, func(core.Signal) { s.Close() })()
+		again, _ = s.operation()
+		s.kept(responsibility.Promise{Ack: "seen", Key: "a"})
+		s.sink.RaiseKey("seen", "a") // the last promise of its pattern, and the first again
+		if s.Len() != 1 {
+			t.Fatalf("got %d promises, want the one made by the handler", s.Len())
+		}
+		s.sink.RaiseKey("seen", "again")
+		if s.Len() != 0 {
+			t.Error("the promise made by the handler did not hear its acknowledgement")
+		}
+		s.kept(responsibility.Promise{})
+		s.kept(responsibility.Promise{})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s.Len() != 0 {
+			t.Error("promises are left after Close by a handler")
+		}
+	})
+}
+
+func TestNewNeedsSomethingToWorkWith(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	if _, err := responsibility.New(nil, sink, responsibility.Options{}); err == nil {
+		t.Error("without a coordinator: got no error")
+	}
+	c := core.Must(core.NewCoordinator(coretest.Run, core.Options{}))
+	if _, err := responsibility.New(c, nil, responsibility.Options{}); err == nil {
+		t.Error("without a sink: got no error")
+	}
+}
+
+// Weak point: every raised signal goes through all registrations. A signal nobody
+// waits for, and one of a key nobody waits for, costs no more with a thousand
+// promises than with none.
+func TestOtherSignalsAreNotLookedAt(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	k := core.Must(responsibility.New(pinnerFunc(func(core.OperationID) (func(), bool) {
+		return func() {}, true
+	}), sink, responsibility.Options{}))
+	defer k.Close()
+	for id := range core.OperationID(1000) {
+		k.Keep(id, responsibility.Promise{Announce: "file.ready", Key: id.String()})
+	}
+	for _, name := range []string{"unrelated", "file.ready.ack"} {
+		if allocs := testing.AllocsPerRun(100, func() { sink.RaiseKey(name, "nobody's") }); allocs > 0 {
+			t.Errorf("raising %q: got %v allocations, want none", name, allocs)
+		}
+	}
+	if k.Len() != 1000 {
+		t.Errorf("got %d promises, want 1000", k.Len())
+	}
+}
