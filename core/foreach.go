@@ -17,7 +17,8 @@ const maxErrors = 100
 // hundred and a count. A panic of work is a [PanicError] among them.
 //
 // When ctx ends, ForEach takes no more items, cancels what runs with the cause of
-// ctx, and returns that cause joined with what else went wrong. With
+// ctx, and returns that cause, unless nothing was left to do, joined with what else
+// went wrong. With
 // [Options.StopOnError] the first error ends it likewise. Items are taken from seq
 // only as there is room for them, on the goroutine that called ForEach.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {
@@ -60,16 +61,20 @@ func forEach[T any](ctx context.Context, seq iter.Seq[T], key func(T) string, wo
 		failed.add(err)
 		stop()
 	}
+	cut := false // there may be items that were not taken
 	for item := range seq {
 		if _, err := r.enqueue(r.ctx, item, true); err != nil && r.ctx.Err() == nil {
 			failed.add(err) // refused, say
 			stop()
 		}
-		if r.ctx.Err() != nil {
+		if cut = r.ctx.Err() != nil; cut {
 			break
 		}
 	}
 	r.wait()
+	if !cut && r.Stats().Cancelled == 0 {
+		return failed.join(nil) // ctx ended, if it did, when all was done
+	}
 	return failed.join(r.cause())
 }
 

@@ -288,3 +288,20 @@ func TestForEachStubbornDoesNotLeak(t *testing.T) {
 		checkError(t, "ForEach", err, context.Canceled)
 	})
 }
+
+// A context that ends when the last item is done has kept nothing from being done.
+func TestForEachReturnsNilIfAllIsDoneWhenTheContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := core.ForEach(ctx, slices.Values([]int{1, 2, 3}), func(_ context.Context, i int) error {
+			if i == 3 {
+				time.Sleep(time.Second) // until it is the only one left
+				cancel()
+			}
+			return nil
+		}, core.Options{})
+		if err != nil {
+			t.Errorf("error %v though all three were done", err)
+		}
+	})
+}

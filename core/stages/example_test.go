@@ -1,0 +1,76 @@
+package stages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/stages"
+)
+
+func Example() {
+	parse := func(ctx context.Context, line string) (string, error) {
+		name, price, found := strings.Cut(line, ";")
+		if !found {
+			return "", fmt.Errorf("%q has no price", line)
+		}
+		return name + " costs " + price, nil
+	}
+	publish := func(ctx context.Context, text string) (string, error) {
+		return strings.ToUpper(text), nil
+	}
+
+	sink := core.NewSink(core.SinkOptions{})
+	prices, err := stages.New([]stages.Stage[string]{
+		{Name: "parse", Work: parse},
+		{Name: "publish", Work: publish, When: "prices.approved", MaxConcurrency: 1},
+	}, core.Options{Sink: sink})
+	if err != nil {
+		panic(err)
+	}
+
+	// Somebody approves of the prices when all have been parsed.
+	sink.Subscribe(stages.SignalComplete, func(s core.Signal) {
+		if s.Key == "parse" {
+			sink.Raise("prices.approved")
+		}
+	})
+
+	results, err := prices.Run(context.Background(), []string{"tea;3", "water", "milk;2"})
+	fmt.Println(err)
+	for _, r := range results {
+		if r.Err != nil {
+			fmt.Println(r.Item, "did not pass", r.Stage)
+		} else {
+			fmt.Println(r.Item)
+		}
+	}
+	// Output:
+	// stages: stage "parse": "water" has no price
+	// TEA COSTS 3
+	// water did not pass parse
+	// MILK COSTS 2
+}
+
+// A run that ends while a stage waits for its signal says so; the stage does not
+// start.
+func ExampleStage_when() {
+	charge := func(ctx context.Context, order string) (string, error) { return order + " charged", nil }
+	orders, err := stages.New([]stages.Stage[string]{
+		{Name: "charge", Work: charge, When: "payments.open"},
+	}, core.Options{Sink: core.NewSink(core.SinkOptions{})})
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errors.New("the shop is closing"))
+
+	results, err := orders.Run(ctx, []string{"order 7"})
+	fmt.Println(err)
+	fmt.Println(results[0].Item, "waits for", results[0].Stage)
+	// Output:
+	// the shop is closing
+	// order 7 waits for charge
+}

@@ -1,0 +1,483 @@
+package stages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/stages"
+)
+
+var errOnPurpose = errors.New("failed on purpose")
+
+// pass adds a digit to an item.
+func pass(digit int) core.ResultWork[int, int] {
+	return func(_ context.Context, i int) (int, error) { return 10*i + digit, nil }
+}
+
+// takes passes an item after a while.
+func takes(d time.Duration) core.ResultWork[int, int] {
+	return func(ctx context.Context, i int) (int, error) {
+		select {
+		case <-time.After(d):
+			return i, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func pipeline(t testing.TB, opts core.Options, list ...stages.Stage[int]) *stages.Pipeline[int] {
+	t.Helper()
+	p, err := stages.New(list, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func checkError(t testing.TB, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("got error %v, want %v", got, want)
+	}
+}
+
+func checkEqual[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// checkResults compares results, as "item stage-where-it-ended".
+func checkResults(t testing.TB, results []stages.Result[int], want ...string) {
+	t.Helper()
+	var got []string
+	for _, r := range results {
+		got = append(got, strings.TrimSpace(fmt.Sprint(r.Item, " ", r.Stage)))
+		if (r.Stage == "") != (r.Err == nil) {
+			t.Errorf("got stage %q and error %v, want both or neither", r.Stage, r.Err)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("results\n got: %q\nwant: %q", got, want)
+	}
+}
+
+func TestStagesFollowOneAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var second atomic.Bool
+		sink := core.NewSink(core.SinkOptions{})
+		signals := coretest.Watch(t, sink, "stage.*")
+		p := pipeline(t, core.Options{Sink: sink, MaxConcurrency: 2},
+			stages.Stage[int]{Name: "first", Work: func(_ context.Context, i int) (int, error) {
+				time.Sleep(time.Second)
+				checkEqual(t, "second has begun", second.Load(), false)
+				return 10*i + 1, nil
+			}},
+			stages.Stage[int]{Work: func(_ context.Context, i int) (int, error) {
+				second.Store(true)
+				return 10*i + 2, nil
+			}},
+		)
+		given := []int{1, 2, 3}
+		begun := time.Now()
+		results, err := p.Run(t.Context(), given)
+		checkError(t, err, nil)
+		checkEqual(t, "took", time.Since(begun), 2*time.Second)
+		checkResults(t, results, "112", "212", "312")
+		checkEqual(t, "an item that was given", given[0], 1)
+		var keys []string
+		for _, s := range signals.ExpectExactly(stages.SignalStart, stages.SignalComplete, stages.SignalStart, stages.SignalComplete) {
+			keys = append(keys, s.Key)
+		}
+		checkEqual(t, "keys", strings.Join(keys, " "), "first first stage-2 stage-2")
+	})
+}
+
+// Weak point: the poll for the trigger never sees a raised signal.
+func TestWaitingStageSeesASignalRaisedBeforeDuringOrHeld(t *testing.T) {
+	for name, raise := range map[string]func(sink *core.Sink){
+		"before": func(sink *core.Sink) { sink.Raise("go.now") },
+		"during": func(sink *core.Sink) { time.AfterFunc(time.Minute, func() { sink.Raise("go.now") }) },
+		"held":   func(sink *core.Sink) { sink.Hold("go.now", "", 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sink := core.NewSink(core.SinkOptions{})
+				p := pipeline(t, core.Options{Sink: sink}, stages.Stage[int]{When: "never, go.*", Work: pass(1)})
+				begun := time.Now()
+				raise(sink)
+				results, err := p.Run(t.Context(), []int{1})
+				checkError(t, err, nil)
+				checkResults(t, results, "11")
+				want := time.Duration(0)
+				if name == "during" {
+					want = time.Minute
+				}
+				checkEqual(t, "waited", time.Since(begun), want)
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // what has aged does not count any more
+		sink := core.NewSink(core.SinkOptions{MaxAge: time.Second})
+		sink.Raise("go")
+		time.Sleep(time.Minute)
+		p := pipeline(t, core.Options{Sink: sink}, stages.Stage[int]{When: "go", Work: pass(1)})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := p.Run(ctx, []int{1})
+		checkError(t, err, context.DeadlineExceeded)
+	})
+}
+
+// Weak point: cancellation while waiting can fall through and run the stage.
+func TestCancellationWhileWaitingDoesNotRunTheStage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		signals := coretest.Watch(t, sink, "stage.*")
+		p := pipeline(t, core.Options{Sink: sink},
+			stages.Stage[int]{Name: "first", Work: pass(1)},
+			stages.Stage[int]{Name: "waits", When: "go", Work: func(context.Context, int) (int, error) {
+				t.Error("the stage ran")
+				return 0, nil
+			}})
+		patience := errors.New("out of patience")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, patience)
+		defer cancel()
+		results, err := p.Run(ctx, []int{1, 2})
+		checkError(t, err, patience)
+		checkResults(t, results, "11 waits", "21 waits")
+		checkEqual(t, "error of an item", results[0].Err, patience)
+		signals.ExpectExactly(stages.SignalStart, stages.SignalComplete)
+
+		sink.Raise("go") // there, but the context has ended already
+		results, err = p.Run(ctx, []int{1})
+		checkError(t, err, patience)
+		checkResults(t, results, "1 first")
+		signals.None()
+	})
+}
+
+// Weak point: failures of items are swallowed, and failed items go on.
+func TestFailedItemsGoNoFurtherAndSayWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pipeline(t, core.Options{MaxConcurrency: 1},
+			stages.Stage[int]{Name: "odd", Work: func(_ context.Context, i int) (int, error) {
+				if i%2 == 0 {
+					return 100, fmt.Errorf("%d is even: %w", i, errOnPurpose)
+				}
+				return 10*i + 1, nil
+			}},
+			stages.Stage[int]{Name: "small", Work: func(_ context.Context, i int) (int, error) {
+				if i > 30 {
+					panic(i)
+				}
+				return 10*i + 2, nil
+			}},
+		)
+		results, err := p.Run(t.Context(), []int{1, 2, 3, 4})
+		checkResults(t, results, "112", "2 odd", "31 small", "4 odd")
+		checkError(t, results[1].Err, errOnPurpose)
+		if p, ok := errors.AsType[*core.PanicError](results[2].Err); !ok || p.Value != 31 || len(p.Stack) == 0 {
+			t.Errorf("got error %v, want the panic", results[2].Err)
+		}
+		want := "stages: stage \"odd\": 2 is even: failed on purpose\n" +
+			"stages: stage \"odd\": 4 is even: failed on purpose\n" +
+			"stages: stage \"small\": ephemeral: operation panicked: 31"
+		checkEqual(t, "error", err.Error(), want)
+	})
+}
+
+// Weak point: a stage reports that it is complete although all failed.
+func TestStageThatLetsNothingPassFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		signals := coretest.Watch(t, sink, "stage.*")
+		fail := func(context.Context, int) (int, error) { return 0, errOnPurpose }
+		p := pipeline(t, core.Options{Sink: sink},
+			stages.Stage[int]{Name: "a", Work: fail},
+			stages.Stage[int]{Name: "b", Work: pass(2), When: "never"}) // nobody waits for that
+		results, err := p.Run(t.Context(), []int{1, 2})
+		checkError(t, err, errOnPurpose)
+		checkResults(t, results, "1 a", "2 a")
+		raised := signals.ExpectExactly(stages.SignalStart, stages.SignalFailed)
+		checkEqual(t, "key", raised[1].Key, "a")
+
+		results, err = p.Run(t.Context(), nil)
+		checkError(t, err, nil)
+		checkEqual(t, "results", len(results), 0)
+		signals.None()
+	})
+}
+
+// Weak point: the concurrency inside a stage cannot be configured.
+func TestStagesHaveTheirOwnLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := []stages.Stage[int]{
+			{Work: takes(time.Second), MaxConcurrency: 1},
+			{Work: takes(time.Minute)},
+			{Work: takes(time.Hour), MaxConcurrency: math.MaxInt},
+		}
+		p := pipeline(t, core.Options{MaxConcurrency: 3, MaxQueued: 1}, list...)
+		list[0].Work = nil // it is a copy that counts
+		begun := time.Now()
+		_, err := p.Run(t.Context(), make([]int, 6))
+		checkError(t, err, nil)
+		checkEqual(t, "took", time.Since(begun), 6*time.Second+2*time.Minute+time.Hour)
+	})
+}
+
+func TestCancelledInAStage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		signals := coretest.Watch(t, sink, "stage.*")
+		p := pipeline(t, core.Options{Sink: sink, MaxConcurrency: 4},
+			stages.Stage[int]{Name: "a", Work: func(ctx context.Context, i int) (int, error) {
+				switch i {
+				case 1:
+					return i, nil
+				case 2: // does not heed its context
+					time.Sleep(time.Minute)
+					return i, nil
+				case 3:
+					<-ctx.Done()
+					return 0, errOnPurpose // something else
+				}
+				return takes(time.Hour)(ctx, i)
+			}},
+			stages.Stage[int]{Name: "b", Work: pass(2)},
+		)
+		patience := errors.New("out of patience")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, patience)
+		defer cancel()
+		begun := time.Now()
+		results, err := p.Run(ctx, []int{1, 2, 3, 4, 5, 6})
+		checkEqual(t, "took", time.Since(begun), time.Minute)
+		checkEqual(t, "error", err.Error(), "out of patience\nstages: stage \"a\": failed on purpose")
+		checkResults(t, results, "1 b", "2 b", "3 a", "4 a", "5 a", "6 a")
+		for i, want := range []error{patience, patience, errOnPurpose, patience, patience, patience} {
+			checkError(t, results[i].Err, want)
+		}
+		signals.ExpectExactly(stages.SignalStart, stages.SignalFailed)
+	})
+}
+
+// Whatever happens at the moment of the cancellation: items have passed or are
+// cancelled.
+func TestCancelledAtAnyMoment(t *testing.T) {
+	for at := range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			items := make([]int, 100)
+			for i := range items {
+				items[i] = i
+			}
+			var ran atomic.Int64
+			p := pipeline(t, core.Options{MaxConcurrency: 8}, stages.Stage[int]{Name: "a", Work: func(_ context.Context, i int) (int, error) {
+				ran.Add(1)
+				if i == at {
+					cancel()
+				}
+				return i + 1000, nil
+			}})
+			results, err := p.Run(ctx, items)
+			var passed int64
+			for i, r := range results {
+				if r.Err == nil {
+					passed++
+					checkEqual(t, "item", r.Item, i+1000)
+				} else {
+					checkEqual(t, "error", r.Err, context.Canceled)
+					checkError(t, err, context.Canceled)
+				}
+			}
+			checkEqual(t, "passed", passed, ran.Load())
+		})
+	}
+}
+
+// A context that ends when all is done does not turn success into failure.
+func TestContextEndsWithTheLastItem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := pipeline(t, core.Options{}, stages.Stage[int]{Work: func(context.Context, int) (int, error) {
+			cancel()
+			return 7, nil
+		}})
+		results, err := p.Run(ctx, []int{1})
+		checkError(t, err, nil)
+		checkResults(t, results, "7")
+	})
+}
+
+func TestStopOnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun atomic.Int64
+		p := pipeline(t, core.Options{StopOnError: true, MaxConcurrency: 3},
+			stages.Stage[int]{Name: "a", Work: func(ctx context.Context, i int) (int, error) {
+				begun.Add(1)
+				if i == 1 {
+					time.Sleep(time.Second)
+					return 0, errOnPurpose
+				}
+				return takes(time.Duration(i)*time.Hour)(ctx, i)
+			}},
+			stages.Stage[int]{Name: "b", Work: pass(2)},
+		)
+		started := time.Now()
+		results, err := p.Run(t.Context(), []int{0, 2, 1, 0, 3, 3})
+		checkEqual(t, "took", time.Since(started), time.Second) // not in the order of the items
+		checkEqual(t, "error", err.Error(), `stages: stage "a": failed on purpose`)
+		checkResults(t, results, "0 b", "2 a", "1 a", "0 b", "3 a", "3 a")
+		checkEqual(t, "begun", begun.Load(), 5)
+	})
+}
+
+func TestErrorsAreCounted(t *testing.T) {
+	p := pipeline(t, core.Options{}, stages.Stage[int]{Work: func(context.Context, int) (int, error) { return 0, errOnPurpose }})
+	_, err := p.Run(t.Context(), make([]int, 1000))
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 101 || lines[100] != "stages: and 900 more errors" {
+		t.Errorf("got %d lines that end with %q, want 100 errors and a count", len(lines), lines[len(lines)-1])
+	}
+}
+
+// What the options keep from starting has not passed, and nothing waits for it.
+func TestGates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		work := func(_ context.Context, i int) (int, error) {
+			if i == 1 {
+				sink.Raise("maintenance")
+			}
+			return i, nil
+		}
+		p := pipeline(t, core.Options{Sink: sink, CancelOn: "maintenance", MaxConcurrency: 1}, stages.Stage[int]{Name: "a", Work: work})
+		results, err := p.Run(t.Context(), []int{0, 1, 2})
+		checkResults(t, results, "0", "1", "2 a")
+		if _, ok := errors.AsType[*core.RefusedError](err); !ok {
+			t.Errorf("got %v, want a refusal", err)
+		}
+
+		p = pipeline(t, core.Options{Sink: sink, DeferOn: "maintenance", MaxDefer: -1}, stages.Stage[int]{Name: "a", Work: work})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		results, err = p.Run(ctx, []int{2, 3})
+		checkEqual(t, "error", err.Error(), context.DeadlineExceeded.Error())
+		checkResults(t, results, "2 a", "3 a")
+	})
+}
+
+func TestRunsAreIndependent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pipeline(t, core.Options{MaxConcurrency: 1}, stages.Stage[int]{Work: takes(time.Second)}, stages.Stage[int]{Work: pass(1)})
+		begun := time.Now()
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				results, err := p.Run(t.Context(), []int{i})
+				checkError(t, err, nil)
+				checkResults(t, results, fmt.Sprint(10*i+1))
+			})
+		}
+		all.Wait()
+		checkEqual(t, "took", time.Since(begun), time.Second)
+	})
+}
+
+// A handler that ends its goroutine, as a failing test does, leaves nothing behind.
+func TestHandlerEndsItsGoroutine(t *testing.T) {
+	for _, signal := range []string{stages.SignalStart, stages.SignalComplete} {
+		synctest.Test(t, func(t *testing.T) {
+			sink := core.NewSink(core.SinkOptions{})
+			defer sink.Subscribe(signal, func(core.Signal) { runtime.Goexit() })()
+			p := pipeline(t, core.Options{Sink: sink, DeferOn: "never"}, stages.Stage[int]{Work: pass(1)})
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				_, _ = p.Run(t.Context(), []int{1, 2})
+				t.Error("Run returned")
+			}()
+			<-over
+		})
+	}
+}
+
+// Random batches against a dull model.
+func TestRandomBatches(t *testing.T) {
+	for seed := range uint64(40) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 2))
+			n, limit := random.IntN(40), 1+random.IntN(5)
+			dies := make([]int, n) // in which stage
+			for i := range dies {
+				dies[i] = random.IntN(6)
+			}
+			var list []stages.Stage[int]
+			var running, most atomic.Int64
+			for s := range 3 {
+				list = append(list, stages.Stage[int]{Name: fmt.Sprint(s), Work: func(ctx context.Context, i int) (int, error) {
+					most.Store(max(most.Load(), running.Add(1)))
+					defer running.Add(-1)
+					time.Sleep(time.Duration(i%7) * time.Second)
+					if dies[i%1000] == s {
+						return 0, errOnPurpose
+					}
+					return i + 1000, nil
+				}})
+			}
+			items, want := make([]int, n), make([]string, n)
+			failed := false
+			for i := range n {
+				items[i] = i
+				want[i] = fmt.Sprint(i + 1000*min(dies[i], 3))
+				if dies[i] < 3 {
+					want[i] += fmt.Sprint(" ", dies[i])
+					failed = true
+				}
+			}
+			results, err := pipeline(t, core.Options{MaxConcurrency: limit}, list...).Run(t.Context(), items)
+			checkResults(t, results, want...)
+			checkEqual(t, "an error", err != nil, failed)
+			if int(most.Load()) > limit {
+				t.Errorf("%d ran at once, want at most %d", most.Load(), limit)
+			}
+		})
+	}
+}
+
+func TestOptions(t *testing.T) {
+	work := pass(1)
+	for want, c := range map[string]struct {
+		list []stages.Stage[int]
+		opts core.Options
+	}{
+		"at least one stage":                    {},
+		`stage "stage-1": Work is nil`:          {list: []stages.Stage[int]{{}}},
+		`stage "a": MaxConcurrency is -1`:       {list: []stages.Stage[int]{{Name: "a", Work: work, MaxConcurrency: -1}}},
+		`two stages "stage-2"`:                  {list: []stages.Stage[int]{{Name: "stage-2", Work: work}, {Work: work}}},
+		`stage "stage-1" waits for "go"`:        {list: []stages.Stage[int]{{When: "go", Work: work}}},
+		"Options.MaxQueued is -1":               {list: []stages.Stage[int]{{Work: work}}, opts: core.Options{MaxQueued: -1}},
+		`Options.ResumeOn is "x", but there is`: {list: []stages.Stage[int]{{Work: work}}, opts: core.Options{ResumeOn: "x"}},
+	} {
+		p, err := stages.New(c.list, c.opts)
+		if p != nil || err == nil || !strings.HasPrefix(err.Error(), "stages: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v and %v, want an error with %q", p, err, want)
+		}
+	}
+}

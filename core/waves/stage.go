@@ -1,0 +1,102 @@
+package waves
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// A Stage is a piece of work and the signals that set it off. OnStart, OnComplete
+// and OnFailure are names of signals to raise, one or several with commas between
+// them, with the key of the trigger, because of it, and an [Event] as payload.
+type Stage struct {
+	// Name tells stages apart; "" means "stage-N", the first being 1.
+	Name string
+	// Trigger is the pattern of the signals that set the stage off, see
+	// [core.Match].
+	Trigger string
+	// Work is done for each of them. Its context ends with the early exit and
+	// with Close.
+	Work core.Work[core.Signal]
+	// OnStart is raised before the work.
+	OnStart string
+	// OnComplete is raised after it, if it returned nil.
+	OnComplete string
+	// OnFailure is raised after it, before [SignalFail], if it failed.
+	OnFailure string
+}
+
+// An Event is the payload of the signals that an executor raises, except
+// [SignalExit]:
+//
+//	e, ok := signal.Payload().(waves.Event)
+type Event struct {
+	Stage string
+	Err   error // why it failed or was cancelled; nil in OnStart and OnComplete
+
+	by *stage // tells the executor its own from those of others
+}
+
+// stage is a Stage, checked and prepared.
+type stage struct {
+	Stage
+	onStart, onComplete, onFailure []core.Kind[Event]
+}
+
+// prepare checks stages and fills in their names.
+func prepare(list []Stage) ([]*stage, error) {
+	if len(list) == 0 {
+		return nil, errors.New("waves: an executor needs at least one stage")
+	}
+	var stages []*stage
+	taken := make(map[string]bool)
+	for i, given := range list {
+		s := &stage{Stage: given}
+		if s.Name == "" {
+			s.Name = fmt.Sprintf("stage-%d", i+1)
+		}
+		if taken[s.Name] {
+			return nil, fmt.Errorf("waves: there are two stages %q", s.Name)
+		}
+		taken[s.Name] = true
+		if err := s.prepare(); err != nil {
+			return nil, err
+		}
+		stages = append(stages, s)
+	}
+	return stages, nil
+}
+
+func (s *stage) prepare() (err error) {
+	switch {
+	case s.Work == nil:
+		return fmt.Errorf("waves: stage %q: Work is nil, but there must be work to do", s.Name)
+	case strings.Trim(s.Trigger, ", ") == "":
+		return fmt.Errorf("waves: stage %q: Trigger is %q, which no signal matches", s.Name, s.Trigger)
+	}
+	if s.onStart, err = s.kinds("OnStart", s.OnStart); err != nil {
+		return err
+	}
+	if s.onComplete, err = s.kinds("OnComplete", s.OnComplete); err != nil {
+		return err
+	}
+	s.onFailure, err = s.kinds("OnFailure", s.OnFailure)
+	return err
+}
+
+// kinds splits a list of names.
+func (s *stage) kinds(field, list string) ([]core.Kind[Event], error) {
+	var kinds []core.Kind[Event]
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if strings.ContainsAny(name, "*?") {
+			return nil, fmt.Errorf("waves: stage %q: %s is %q, but what is raised has a name, not a pattern", s.Name, field, list)
+		}
+		kinds = append(kinds, core.NewKind[Event](name))
+	}
+	return kinds, nil
+}
