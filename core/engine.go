@@ -33,6 +33,7 @@ type engine struct {
 	laneRules   []rule                 // by lane; nil: none has any
 	resumeOn    *condition             // nil: none
 	heeds       bool                   // there are rules
+	quiet       bool                   // operations do not raise lifecycle signals
 	undrain     func()                 // ends the watching of DrainOn; may be nil
 	loop        func()                 // e.work, made once
 	closed      chan struct{}          // closed when Close is done

@@ -11,7 +11,8 @@ const (
 	// SignalStarted and SignalStopped are raised by an operation before and
 	// after its body, but only while a handler or a monitor listens for them,
 	// so that nobody pays for them, and the window is not filled with them, for
-	// nothing. Gates do not heed them.
+	// nothing. Gates do not heed them, and operations of a Dispatcher or a
+	// Processor do not raise them.
 	SignalStarted = "atom.start"
 	SignalStopped = "atom.stop"
 	// SignalPanic is raised by an operation whose body panicked.
@@ -208,7 +209,7 @@ func (e *engine) call(o *Operation) (err error) {
 	if o.marks&forced != 0 {
 		o.Raise(SignalForced)
 	}
-	if e.sink.names.listening.Load() {
+	if e.announces() {
 		o.Raise(SignalStarted)
 	}
 	return o.body.run((*operationContext)(o))
@@ -220,7 +221,7 @@ func (e *engine) end(o *Operation, err error, out *outcome) (now int64) {
 	if e.onReturn != nil {
 		e.onReturn(err)
 	}
-	if e.sink.names.listening.Load() {
+	if e.announces() {
 		o.Raise(SignalStopped)
 	}
 	now = e.clock.now()

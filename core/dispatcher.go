@@ -1,0 +1,141 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A Dispatcher calls handlers for signals in the background, by pattern. Its
+// Dispatch is given signals as [Options.OnSignal] of a coordinator, as a handler
+// of [Sink.Subscribe], or both; it never holds up whoever raises them.
+//
+// It is a coordinator of signals, keyed by their names: those of one name are
+// handled in the order in which they were dispatched, one at a time, and different
+// names side by side. [Options.MaxConcurrency] and [Options.MaxPerKey] change that.
+// While [Options.MaxQueued] signals wait, by default 1024, each further one drops
+// the one that has waited longest, and [Stats] says how many were. Like any
+// coordinator it shows its operations, owns no goroutine while idle, and is brought
+// to an end by Drain, which handles what waits, or Close, which does not.
+//
+// All methods are safe for concurrent use, from handlers as well.
+type Dispatcher struct {
+	*engine
+	signals *Coordinator[Signal]
+
+	mu        sync.Mutex
+	reactions atomic.Pointer[[]*reaction] // by registration; replaced, not changed, with mu held
+}
+
+var _ Inspector = (*Dispatcher)(nil)
+
+// reaction is a handler of a dispatcher. Of the hook it uses the pattern and the
+// barrier: the caller is not a delivery.
+type reaction struct {
+	*hook[Signal]
+	handler Handler
+}
+
+// NewDispatcher makes a dispatcher without handlers, or says what is wrong with the
+// options. The options are a coordinator's, except that the default of Name is
+// "dispatcher", that DropOldest is always on, and that Lanes are not accepted. The
+// operations raise their signals on [Options.Sink], but not [SignalStarted] and
+// [SignalStopped]; it may be the sink the dispatcher listens to.
+func NewDispatcher(opts Options) (*Dispatcher, error) {
+	if opts.Name == "" {
+		opts.Name = "dispatcher"
+	}
+	d := new(Dispatcher)
+	c, err := newReactor(true, d.react, opts)
+	if err != nil {
+		return nil, err
+	}
+	d.engine, d.signals = c.engine, c
+	d.reactions.Store(new([]*reaction))
+	return d, nil
+}
+
+// Handle lets h handle the signals whose name matches pattern, until remove is
+// called. All handlers that match a signal are called, one after the other in the
+// order in which they were registered, whether or not others fail or panic; their
+// errors are joined. Which handlers there are is decided when a signal's turn
+// comes, not when it is dispatched. An operation that is cancelled calls no further
+// ones.
+//
+// After remove has returned no call of h starts and none is running, unless remove
+// was called from inside a handler, which it does not wait for; goroutines that a
+// handler has started are not recognised. A pattern that matches nothing, like "",
+// is never called. Handle panics if h is nil.
+func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
+	if h == nil {
+		panic("core: Handle needs a function")
+	}
+	r := &reaction{newHook[Signal](compile(pattern), nil), h}
+	d.mu.Lock()
+	all := append(slices.Clone(*d.reactions.Load()), r)
+	d.reactions.Store(&all)
+	d.mu.Unlock()
+	return func() {
+		d.mu.Lock()
+		rest := without(*d.reactions.Load(), r)
+		d.reactions.Store(&rest)
+		r.cancel()
+		d.mu.Unlock()
+		if runningOn() != d.number {
+			r.wait()
+		}
+	}
+}
+
+// Dispatch queues a signal for the handlers that match it and returns at once. A
+// signal that none matches is not queued, which costs no more than trying their
+// patterns; nor is one that an operation of this dispatcher has raised. After
+// Complete, Drain or Close, and while a signal matches [Options.CancelOn], it is
+// counted as rejected.
+func (d *Dispatcher) Dispatch(s Signal) {
+	for _, r := range *d.reactions.Load() {
+		if r.pattern.matches(s.Name) {
+			react(d.signals, s)
+			return
+		}
+	}
+}
+
+// react is the body of the operations.
+func (d *Dispatcher) react(ctx context.Context, s Signal) error {
+	var errs []error
+	for _, r := range *d.reactions.Load() {
+		if !r.pattern.matches(s.Name) {
+			continue
+		}
+		if OperationFrom(ctx).isCancelled() {
+			errs = append(errs, context.Cause(ctx))
+			break
+		}
+		if err := r.call(ctx, s); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+func (r *reaction) call(ctx context.Context, s Signal) error {
+	r.late.Add(1)
+	defer r.leave()
+	if r.cancelled.Load() != 0 {
+		return nil
+	}
+	return r.handler.call(ctx, s)
+}
+
+// isCancelled is what the context's Err would tell, at no cost if nobody asked for
+// its Done.
+func (o *Operation) isCancelled() bool {
+	real := o.context.Load()
+	return real != nil && real.Err() != nil
+}

@@ -1,0 +1,751 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+func dispatcher(t testing.TB, opts core.Options) *core.Dispatcher {
+	t.Helper()
+	d, err := core.NewDispatcher(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// noted is a handler that notes the names of the signals it is called for.
+func (j *journal) noted(prefix string) core.Handler {
+	return func(_ context.Context, s core.Signal) error {
+		j.note(prefix + s.Name)
+		return nil
+	}
+}
+
+func named(name string) core.Signal { return core.Signal{Name: name} }
+
+// flushed waits until all that was dispatched or processed is handled.
+func flushed(t testing.TB, l core.Lifecycle) {
+	t.Helper()
+	checkError(t, "Flush", l.Flush(context.Background()), nil)
+}
+
+func TestDispatcherCallsHandlersThatMatchInOrderOfRegistration(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		d := dispatcher(t, core.Options{MaxConcurrency: 1})
+		defer d.Close()
+		d.Handle("error.*, timeout", j.noted("first "))
+		d.Handle("*", j.noted("second "))
+		d.Handle("error.db", j.noted("third "))
+		d.Handle("", j.noted("never "))
+		d.Handle("error.?b", j.noted("fourth "))
+		d.Handle("error.db", j.noted("fifth "))
+		d.Dispatch(named("error.db"))
+		flushed(t, d)
+		j.check(t, "first error.db", "second error.db", "third error.db", "fourth error.db", "fifth error.db")
+		d.Dispatch(named("timeout"))
+		flushed(t, d)
+		j.check(t, "first timeout", "second timeout")
+		d.Dispatch(named("Timeout"))
+		flushed(t, d)
+		j.check(t, "second Timeout")
+	})
+}
+
+func TestDispatcherQueuesOnlyWhatIsHandled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := dispatcher(t, core.Options{MaxQueued: 1})
+		defer d.Close()
+		d.Pause()
+		d.Dispatch(named("a"))
+		remove := d.Handle("a", func(context.Context, core.Signal) error { return nil })
+		for range 3 {
+			d.Dispatch(named("b"))
+		}
+		d.Dispatch(named("a"))
+		remove()
+		d.Dispatch(named("a"))
+		if s := d.Stats(); s.Enqueued != 1 || s.Pending != 1 || s.Dropped != 0 || s.Rejected != 0 {
+			t.Errorf("got %v, want one signal queued and nothing else to tell", s)
+		}
+	})
+}
+
+func TestDispatchOfUnhandledSignalAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	d := dispatcher(t, core.Options{})
+	defer d.Close()
+	for i := range 20 {
+		d.Handle(fmt.Sprintf("other.%d.*, another", i), func(context.Context, core.Signal) error { return nil })
+	}
+	s := named("cache.hit")
+	wantAllocs(t, "Dispatch", 0, func() { d.Dispatch(s) })
+}
+
+func TestDispatcherKeepsOrderPerNameAndRunsNamesSideBySide(t *testing.T) {
+	for _, perName := range []int{0, 1, 2} {
+		t.Run(fmt.Sprint("MaxPerKey ", perName), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var j journal
+				let := make(chan struct{})
+				d := dispatcher(t, core.Options{MaxConcurrency: 8, MaxPerKey: perName})
+				defer d.Close()
+				d.Handle("*", func(_ context.Context, s core.Signal) error {
+					j.note(s.Name + s.Key)
+					<-let
+					return nil
+				})
+				step := func() []string {
+					synctest.Wait()
+					j.mu.Lock()
+					defer j.mu.Unlock()
+					started := j.entries
+					j.entries = nil
+					slices.Sort(started)
+					return started
+				}
+				for _, key := range []string{"1", "2", "3"} {
+					for _, name := range []string{"a", "b"} {
+						d.Dispatch(core.Signal{Name: name, Key: key})
+					}
+				}
+				want := [][]string{{"a1", "b1"}, {"a2", "b2"}, {"a3", "b3"}}
+				if perName == 2 {
+					want = [][]string{{"a1", "a2", "b1", "b2"}, {"a3", "b3"}}
+				}
+				for _, want := range want {
+					started := step()
+					checkSlice(t, "started", started, want)
+					for range started {
+						let <- struct{}{}
+					}
+				}
+				flushed(t, d)
+			})
+		})
+	}
+}
+
+func TestDispatcherHandlersAreThoseRegisteredWhenProcessed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		d := dispatcher(t, core.Options{MaxConcurrency: 1})
+		defer d.Close()
+		early := d.Handle("*", j.noted("early "))
+		d.Pause()
+		d.Dispatch(named("a"))
+		d.Handle("a", j.noted("late "))
+		early()
+		d.Resume()
+		flushed(t, d)
+		j.check(t, "late a")
+	})
+}
+
+func TestDispatcherFlushIsReusable(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		d := dispatcher(t, core.Options{})
+		defer d.Close()
+		d.Handle("*", j.noted(""))
+		for range 3 {
+			d.Dispatch(named("a"))
+			flushed(t, d)
+			flushed(t, d)
+			j.check(t, "a")
+		}
+	})
+}
+
+func TestDispatcherFullQueueDropsTheOldestCountedAndNeverBlocks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		let := make(chan struct{})
+		d := dispatcher(t, core.Options{MaxConcurrency: 1, MaxQueued: 2})
+		defer d.Close()
+		d.Handle("*", func(ctx context.Context, s core.Signal) error {
+			j.note(s.Key)
+			<-let
+			return nil
+		})
+		raise := func(ctx context.Context, key string) error {
+			core.OperationFrom(ctx).RaiseKey("name."+key, key)
+			if key == "0" {
+				synctest.Wait() // it is being handled
+			}
+			return nil
+		}
+		c := coordinator(t, raise, core.Options{OnSignal: d.Dispatch})
+		defer c.Close()
+		for i := range 6 {
+			checkError(t, "Do", c.Do(t.Context(), strconv.Itoa(i)), nil)
+		}
+		s := d.Stats()
+		if s.Running != 1 || s.Pending != 2 || s.Dropped != 3 || s.Enqueued != 6 || s.Rejected != 0 {
+			t.Errorf("got %v, want 1 running, 2 pending and 3 dropped", s)
+		}
+		close(let)
+		flushed(t, d)
+		j.check(t, "0", "4", "5")
+		var dropped []string
+		for op := range d.Operations(core.OperationQuery{Status: core.StatusDropped}) {
+			dropped = append(dropped, op.Key)
+			checkError(t, op.Key, op.Err, core.ErrDropped)
+		}
+		checkSlice(t, "dropped", dropped, []string{"name.1", "name.2", "name.3"})
+	})
+}
+
+func TestDispatcherQueueIs1024ByDefault(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := dispatcher(t, core.Options{})
+		defer d.Close()
+		d.Handle("*", func(context.Context, core.Signal) error { return nil })
+		d.Pause()
+		for range 1025 {
+			d.Dispatch(named("a"))
+		}
+		if s := d.Stats(); s.Pending != 1024 || s.Dropped != 1 {
+			t.Errorf("got %v, want 1024 pending and 1 dropped", s)
+		}
+	})
+}
+
+// A dispatcher does what a slice that drops its head does, under any sequence of
+// names, and whatever the limits.
+func TestDispatcherAgainstModel(t *testing.T) {
+	for seed := range uint64(20) {
+		bubble(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 20))
+			limit := 1 + random.IntN(20)
+			var mu sync.Mutex
+			handled := map[string][]string{}
+			d := dispatcher(t, core.Options{MaxQueued: limit, MaxConcurrency: 1 + random.IntN(4)})
+			defer d.Close()
+			d.Handle("odd.*, even.*", func(_ context.Context, s core.Signal) error {
+				mu.Lock()
+				defer mu.Unlock()
+				handled[s.Name] = append(handled[s.Name], s.Key)
+				return nil
+			})
+			var dropped, total uint64
+			for range 5 {
+				d.Pause()
+				var queue []core.Signal
+				for i := range random.IntN(60) {
+					s := core.Signal{Name: [...]string{"odd.1", "even.2", "odd.3", "even.4", "other"}[random.IntN(5)], Key: strconv.Itoa(i)}
+					d.Dispatch(s)
+					if s.Name == "other" {
+						continue
+					}
+					total++
+					if len(queue) == limit {
+						queue = queue[1:]
+						dropped++
+					}
+					queue = append(queue, s)
+				}
+				d.Resume()
+				flushed(t, d)
+				want := map[string][]string{}
+				for _, s := range queue {
+					want[s.Name] = append(want[s.Name], s.Key)
+				}
+				mu.Lock()
+				for _, name := range []string{"odd.1", "even.2", "odd.3", "even.4"} {
+					checkSlice(t, fmt.Sprintf("seed %d: %s", seed, name), handled[name], want[name])
+				}
+				clear(handled)
+				mu.Unlock()
+				s := d.Stats()
+				checkEqual(t, "Dropped", s.Dropped, dropped)
+				checkEqual(t, "Enqueued", s.Enqueued, total)
+				checkEqual(t, "Succeeded", s.Succeeded, total-dropped)
+			}
+		})
+	}
+}
+
+func TestDispatcherFailingHandlerStopsNoOtherAndIsVisible(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		sink := core.NewSink(core.SinkOptions{})
+		signals := coretest.Watch(t, sink, core.SignalPanic)
+		d := dispatcher(t, core.Options{Sink: sink})
+		defer d.Close()
+		errTwo := errors.New("another failure")
+		d.Handle("a", func(context.Context, core.Signal) error { return errOnPurpose })
+		d.Handle("a", j.noted("after a failure "))
+		d.Handle("a", func(context.Context, core.Signal) error { panic(errTwo) })
+		d.Handle("a", j.noted("after a panic "))
+		d.Handle("b", func(context.Context, core.Signal) error { return errOnPurpose })
+		d.Dispatch(named("a"))
+		flushed(t, d)
+		j.check(t, "after a failure a", "after a panic a")
+		if s := d.Stats(); s.Failed != 1 || s.Succeeded != 0 || s.Panics != 0 {
+			t.Errorf("got %v, want one failed", s)
+		}
+		for op := range d.Operations(core.OperationQuery{Key: "a"}) {
+			checkEqual(t, "status", op.Status, core.StatusFailed)
+			checkError(t, "first error", op.Err, errOnPurpose)
+			checkError(t, "second error", op.Err, errTwo)
+			if p, ok := errors.AsType[*core.PanicError](op.Err); !ok || !strings.Contains(string(p.Stack), "TestDispatcherFailingHandler") {
+				t.Errorf("got %v, want a PanicError with the stack of the handler", op.Err)
+			}
+		}
+		found := signals.ExpectExactly(core.SignalPanic)
+		checkSlice(t, "causes of the panic", found[0].Path(), []string{"a", core.SignalPanic})
+
+		d.Dispatch(named("b"))
+		flushed(t, d)
+		for op := range d.Operations(core.OperationQuery{Key: "b"}) {
+			checkEqual(t, "a single error", op.Err, errOnPurpose)
+		}
+	})
+}
+
+func TestDispatcherHandlerEndingItsGoroutineHindersNoOtherSignal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		d := dispatcher(t, core.Options{MaxConcurrency: 1})
+		defer d.Close()
+		remove := d.Handle("*", func(_ context.Context, s core.Signal) error {
+			if s.Name == "a" {
+				runtime.Goexit()
+			}
+			return nil
+		})
+		d.Handle("*", j.noted(""))
+		d.Dispatch(named("a"))
+		d.Dispatch(named("b"))
+		flushed(t, d)
+		j.check(t, "b")
+		remove() // does not wait for a call that has ended like this
+		if s := d.Stats(); s.Failed != 1 || s.Succeeded != 1 {
+			t.Errorf("got %v, want one failed and one succeeded", s)
+		}
+	})
+}
+
+func TestDispatcherHandlersGetTheContextOfTheirOperation(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		d := dispatcher(t, core.Options{Name: "alerts", Sink: sink})
+		d.Handle("error.*", func(ctx context.Context, s core.Signal) error {
+			op := core.OperationFrom(ctx)
+			checkEqual(t, "operation's key", op.Key(), "error.db")
+			op.Set("about", s.Key)
+			op.Raise("alert.sent")
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		second := 0
+		d.Handle("error.*", func(context.Context, core.Signal) error { second++; return nil })
+		d.Dispatch(core.Signal{Name: "error.db", Key: "orders"})
+		synctest.Wait()
+		for op := range d.Operations(core.OperationQuery{Status: core.StatusRunning}) {
+			if about, _ := core.Value[string](op, "about"); about != "orders" || op.Key != "error.db" {
+				t.Errorf("got %v, want the operation to be about the signal", op)
+			}
+		}
+		for s := range sink.Sense(core.Query{Pattern: "alert.*"}) {
+			checkEqual(t, "source", s.Source, "alerts")
+			checkEqual(t, "key", s.Key, "error.db")
+		}
+		checkError(t, "Close", d.Close(), nil)
+		if s := d.Stats(); s.Cancelled != 1 || second != 0 {
+			t.Errorf("got %v and %d calls, want the operation cancelled and its other handlers not called", s, second)
+		}
+	})
+}
+
+func TestDispatcherHandlerCanBeRemoved(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := dispatcher(t, core.Options{})
+		defer d.Close()
+		let := make(chan struct{})
+		calls := 0
+		remove := d.Handle("a", func(context.Context, core.Signal) error {
+			calls++
+			<-let
+			return nil
+		})
+		d.Handle("*", func(context.Context, core.Signal) error { return nil })
+		d.Dispatch(named("a"))
+		d.Dispatch(named("a"))
+		synctest.Wait()
+		var removed atomic.Bool
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { remove(); removed.Store(true) })
+		}
+		synctest.Wait()
+		checkEqual(t, "removed while it runs", removed.Load(), false)
+		close(let)
+		all.Wait()
+		checkEqual(t, "calls", calls, 1)
+		d.Dispatch(named("a"))
+		flushed(t, d)
+		checkEqual(t, "calls after remove", calls, 1)
+		checkEqual(t, "succeeded", d.Stats().Succeeded, 3)
+	})
+}
+
+func TestDispatcherHandlerMayRemoveItselfAndOthers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		d := dispatcher(t, core.Options{})
+		defer d.Close()
+		var first, second func()
+		first = d.Handle("*", func(ctx context.Context, s core.Signal) error {
+			j.note("first")
+			core.OperationFrom(ctx).Raise("removing") // and from inside a delivery
+			first()
+			return nil
+		})
+		second = d.Handle("*", j.noted("second "))
+		d.Sink().Subscribe("removing", func(core.Signal) { second() })
+		d.Handle("*", func(ctx context.Context, s core.Signal) error {
+			j.note("third")
+			d.Handle(s.Name, j.noted("fourth "))
+			return nil
+		})
+		d.Dispatch(named("a"))
+		flushed(t, d)
+		j.check(t, "first", "third")
+		d.Dispatch(named("a"))
+		flushed(t, d)
+		j.check(t, "third", "fourth a")
+	})
+}
+
+func TestDispatcherOnTheSinkItListensToDoesNotLoop(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		sink := core.NewSink(core.SinkOptions{})
+		watched := coretest.Watch(t, sink, "*") // makes operations raise atom.start
+		d := dispatcher(t, core.Options{Sink: sink, OnSignal: func(core.Signal) {}})
+		defer d.Close()
+		defer sink.Subscribe("*", d.Dispatch)()
+		d.Handle("*", j.noted(""))
+		d.Handle("*", func(ctx context.Context, s core.Signal) error {
+			core.OperationFrom(ctx).Raise("audited")
+			core.OperationFrom(ctx).Because(s).Raise("audited.too")
+			if s.Name == "b" {
+				panic("on purpose")
+			}
+			return nil
+		})
+		sink.Raise("a")
+		flushed(t, d)
+		j.check(t, "a")
+		watched.ExpectExactly("a", "audited", "audited.too")
+		sink.Raise("b")
+		flushed(t, d)
+		j.check(t, "b")
+		watched.ExpectExactly("b", "audited", "audited.too", core.SignalPanic)
+
+		// Operations of others are handled, also if their coordinator has the same name.
+		c := bodies(t, core.Options{Name: d.Name(), Sink: sink})
+		defer c.Close()
+		checkError(t, "Do", c.Do(t.Context(), raise("c")), nil)
+		flushed(t, d)
+		slices.Sort(j.entries)
+		j.check(t, core.SignalStarted, core.SignalStopped, "c")
+	})
+}
+
+func TestDispatcherThatKeepsNoOperationsDoesNotLoop(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var calls atomic.Int64
+		sink := core.NewSink(core.SinkOptions{})
+		d := dispatcher(t, core.Options{Sink: sink, MaxTracked: -1, EchoCapacity: -1})
+		defer d.Close()
+		defer sink.Subscribe("*", d.Dispatch)()
+		d.Handle("*", func(ctx context.Context, s core.Signal) error {
+			if calls.Add(1) > 100 {
+				d.Complete()
+			}
+			core.OperationFrom(ctx).Raise("mine")
+			return nil
+		})
+		sink.Raise("a")
+		flushed(t, d)
+		checkEqual(t, "calls", calls.Load(), 1)
+	})
+}
+
+// Neither what starts and stops nor what panics in one of them sets the others off
+// for ever.
+func TestDispatchersAndProcessorsOnOneSinkDoNotLoop(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		t.Run(fmt.Sprint("panics: ", panics), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				sink := core.NewSink(core.SinkOptions{})
+				var calls atomic.Int64
+				h := func(context.Context, core.Signal) error {
+					if calls.Add(1) > 1000 {
+						return nil
+					}
+					if panics {
+						panic("on purpose")
+					}
+					return nil
+				}
+				var all []core.Lifecycle
+				for range 2 {
+					d := dispatcher(t, core.Options{Sink: sink})
+					defer d.Close()
+					defer sink.Subscribe("*", d.Dispatch)()
+					d.Handle("*", h)
+					p := processor(t, h, core.Options{Sink: sink})
+					defer p.Close()
+					defer sink.Subscribe("*", p.Process)()
+					all = append(all, d, p)
+				}
+				sink.Raise("a")
+				for range all {
+					for _, l := range all {
+						flushed(t, l)
+					}
+				}
+				want := int64(4)
+				if panics {
+					want += 4 * 3 // everybody is told of the others' panics, and panics once more
+				}
+				checkEqual(t, "calls", calls.Load(), want)
+			})
+		})
+	}
+}
+
+func TestSignalsThatHandlersRaiseOnPurposeAreDispatchedWithinPropagation(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		sink := core.NewSink(core.SinkOptions{})
+		d := dispatcher(t, core.Options{Sink: sink})
+		defer d.Close()
+		defer sink.Subscribe("*", d.Dispatch)()
+		answer := func(name string) core.Handler {
+			return func(_ context.Context, s core.Signal) error {
+				j.note(s.Name)
+				sink.Because(s).Raise(name)
+				return nil
+			}
+		}
+		d.Handle("ping", answer("pong"))
+		d.Handle("pong", answer("ping"))
+		sink.Raise("ping")
+		for range 3 {
+			flushed(t, d)
+		}
+		j.check(t, "ping", "pong")
+		checkEqual(t, "blocked", sink.Stats().Blocked, 1)
+	})
+}
+
+func TestDispatchAfterTheEndIsRejected(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := dispatcher(t, core.Options{})
+		h := func(context.Context, core.Signal) error { return nil }
+		d.Handle("a", h)
+		d.Dispatch(named("a"))
+		d.Complete()
+		d.Dispatch(named("a"))
+		checkError(t, "Drain", d.Drain(t.Context()), nil)
+		d.Dispatch(named("a"))
+		d.Close()
+		d.Dispatch(named("a"))
+		d.Dispatch(named("nobody's"))
+		if s := d.Stats(); s.Rejected != 3 || s.Enqueued != 1 || s.Succeeded != 1 {
+			t.Errorf("got %v, want 1 succeeded and 3 rejected", s)
+		}
+		d.Handle("a", h)()
+	})
+}
+
+func TestDispatcherHeedsSignals(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		sink := core.NewSink(core.SinkOptions{})
+		d := dispatcher(t, core.Options{Sink: sink, CancelOn: "stop", DeferOn: "wait", DrainOn: "drain"})
+		defer d.Close()
+		d.Handle("*", j.noted(""))
+		release := sink.Hold("wait", "", 0)
+		d.Dispatch(named("a"))
+		synctest.Wait()
+		j.check(t)
+		release()
+		flushed(t, d)
+		j.check(t, "a")
+		sink.Raise("stop")
+		d.Dispatch(named("b"))
+		sink.Retract("stop")
+		d.Dispatch(named("c"))
+		sink.Raise("drain")
+		d.Dispatch(named("d"))
+		checkError(t, "Drain", d.Drain(t.Context()), nil)
+		j.check(t, "c")
+		checkEqual(t, "Rejected", d.Stats().Rejected, 2)
+	})
+}
+
+func TestNewDispatcherRefusesOptionsThatMakeNoSense(t *testing.T) {
+	for want, opts := range map[string]core.Options{
+		"Options.Lanes are for coordinators":  {Lanes: []core.Lane{{Name: "hot"}}},
+		"Options.StopOnError":                 {StopOnError: true},
+		"Options.MaxConcurrency is -1":        {MaxConcurrency: -1},
+		"Options.MaxQueued is -1":             {MaxQueued: -1},
+		"Options.MaxPerKey is -2":             {MaxPerKey: -2},
+		"Options.Ageing":                      {Ageing: time.Second},
+		`Options.ResumeOn is "go", but there`: {ResumeOn: "go"},
+	} {
+		if d, err := core.NewDispatcher(opts); err == nil || d != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v and error %v, want an error with %q", d, err, want)
+		}
+	}
+	checkEqual(t, "default name", dispatcher(t, core.Options{}).Name(), "dispatcher")
+	checkEqual(t, "name", dispatcher(t, core.Options{Name: "alerts"}).Name(), "alerts")
+}
+
+func TestHandleNeedsAFunction(t *testing.T) {
+	defer func() {
+		if got := recover(); got != "core: Handle needs a function" {
+			t.Errorf("got panic %v", got)
+		}
+	}()
+	dispatcher(t, core.Options{}).Handle("a", nil)
+}
+
+// Every signal is in exactly one counter, whoever dispatches, registers and removes
+// meanwhile.
+func TestDispatcherUnderLoad(t *testing.T) {
+	const raisers, each = 4, 500
+	sink := core.NewSink(core.SinkOptions{})
+	d := dispatcher(t, core.Options{Sink: sink, MaxConcurrency: 3, MaxQueued: 16})
+	defer d.Close()
+	defer sink.Subscribe("load.*", d.Dispatch)()
+	var calls, extra atomic.Uint64
+	d.Handle("*", func(ctx context.Context, s core.Signal) error {
+		calls.Add(1)
+		core.OperationFrom(ctx).Raise("load.handled")
+		return nil
+	})
+	done := make(chan struct{})
+	var all, registering sync.WaitGroup
+	registering.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			var running atomic.Int64
+			remove := d.Handle("load.?", func(context.Context, core.Signal) error {
+				running.Add(1)
+				extra.Add(1)
+				runtime.Gosched()
+				running.Add(-1)
+				return nil
+			})
+			runtime.Gosched()
+			remove()
+			if n := running.Load(); n != 0 {
+				t.Errorf("%d calls were running when remove returned", n)
+			}
+		}
+	})
+	for r := range raisers {
+		all.Go(func() {
+			for i := range each {
+				sink.Raise("load." + strconv.Itoa((r+i)%7))
+				if s := d.Stats(); s.Pending > 16 || coretest.CheckBooks(s) != nil {
+					t.Errorf("got %v, want at most 16 pending and balanced books", s)
+				}
+			}
+		})
+	}
+	all.Wait()
+	flushed(t, d)
+	close(done)
+	registering.Wait()
+	s := d.Stats()
+	if s.Enqueued != raisers*each || s.Succeeded+s.Dropped != s.Enqueued || s.Succeeded != calls.Load() || s.Rejected != 0 {
+		t.Errorf("got %v and %d calls, want all %d accounted for", s, calls.Load(), raisers*each)
+	}
+}
+
+// reactorSubject adapts a thing that is given signals for the lifecycle suite: the
+// bodies travel by the signals' keys.
+type reactorSubject struct {
+	core.Inspector
+	Give          func(core.Signal)
+	Pause, Resume func()
+	Sink          *core.Sink
+	bodies        *sync.Map
+}
+
+func runCarried(bodies *sync.Map) core.Handler {
+	return func(ctx context.Context, s core.Signal) error {
+		body, _ := bodies.LoadAndDelete(s.Key)
+		return body.(coretest.Body)(ctx)
+	}
+}
+
+// subject names the signals by modulo: 1 gives all the same name.
+func (r reactorSubject) subject(names uint64) coretest.Subject {
+	var n atomic.Uint64
+	return coretest.Subject{
+		Lifecycle: r,
+		Submit: func(_ context.Context, body coretest.Body) error {
+			if r.Stats().Closed {
+				return core.ErrClosed // which Dispatch does not say
+			}
+			i := n.Add(1)
+			key := strconv.FormatUint(i, 10)
+			r.bodies.Store(key, body)
+			r.Give(core.Signal{Name: "job." + strconv.FormatUint(i%names, 10), Key: key})
+			return nil
+		},
+		Pause:  r.Pause,
+		Resume: r.Resume,
+		Sink:   r.Sink,
+		Stats:  r.Stats,
+	}
+}
+
+func TestDispatcherLifecycle(t *testing.T) {
+	for name, opts := range map[string]core.Options{
+		"zero options":   {},
+		"one at a time":  {MaxConcurrency: 1},
+		"some of a name": {MaxPerKey: 3, MaxConcurrency: 4, MaxTracked: -1},
+	} {
+		for _, names := range []uint64{1, 1 << 20} {
+			t.Run(fmt.Sprintf("%s, %d names", name, names), func(t *testing.T) {
+				coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
+					d := dispatcher(t, opts)
+					bodies := new(sync.Map)
+					d.Handle("job.*", runCarried(bodies))
+					return reactorSubject{d, d.Dispatch, d.Pause, d.Resume, d.Sink(), bodies}.subject(names)
+				})
+			})
+		}
+	}
+}
