@@ -90,6 +90,9 @@
 // too long ([Propagation]) or, if it does not name its causes, when deliveries are
 // nested 64 deep.
 //
+// Where the raiser should not wait, a [Dispatcher] or a [Processor] is given the
+// signals and handles them in the background.
+//
 // # Shutting down
 //
 // Complete ends the intake. Flush waits for what has been accepted, Drain does

@@ -14,7 +14,7 @@ import (
 // coordinators of different item types. Patterns are as described at [Match].
 type Options struct {
 	// Name is the Source of the signals its operations raise; "" means
-	// "coordinator". It need not be unique.
+	// "coordinator", or what else the constructor says. It need not be unique.
 	Name string
 	// MaxConcurrency is how many operations run at once; 0 means
 	// runtime.GOMAXPROCS. See SetMaxConcurrency.
