@@ -1,0 +1,327 @@
+package aggregate_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/aggregate"
+)
+
+var number = core.NewKind[float64]("number")
+
+func same(n float64) float64 { return n }
+
+func newAggregator(t *testing.T, sink *core.Sink, span time.Duration, opts aggregate.Options) *aggregate.Aggregator[float64] {
+	t.Helper()
+	a, err := aggregate.New(sink, number, span, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Stop)
+	return a
+}
+
+// expect checks a summary: count, sum and what it covers.
+func expect(t *testing.T, a *aggregate.Aggregator[float64], count int, sum float64, covered time.Duration, complete bool) {
+	t.Helper()
+	s := a.Summarize(same)
+	if s.Count != count || s.Sum != sum || s.Covered != covered || s.Complete != complete {
+		t.Errorf("got %d with sum %v, covering %v, %v\nwant %d with sum %v, covering %v, %v",
+			s.Count, s.Sum, s.Covered, s.Complete, count, sum, covered, complete)
+	}
+	if got := a.Covered(); got != covered {
+		t.Errorf("Covered: got %v, want %v", got, covered)
+	}
+}
+
+func TestSlidingSpan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		number.Raise(sink, "", 1000) // nobody asked
+		a := newAggregator(t, sink, 10*time.Second, aggregate.Options{})
+		expect(t, a, 0, 0, 0, false)
+		number.Raise(sink, "", 1)
+		time.Sleep(time.Second)
+		number.Raise(sink, "", 2)
+		sink.Raise("number") // without one
+		core.NewKind[string]("number").Raise(sink, "", "three")
+		core.NewKind[float64]("number.other").Raise(sink, "", 4)
+		expect(t, a, 2, 3, time.Second, false)
+		time.Sleep(9*time.Second - 1)
+		expect(t, a, 2, 3, 10*time.Second-1, false)
+		time.Sleep(time.Nanosecond)
+		expect(t, a, 1, 2, 10*time.Second, true)
+		time.Sleep(time.Second)
+		expect(t, a, 0, 0, 10*time.Second, true)
+		number.Raise(sink, "", 5)
+		expect(t, a, 1, 5, 10*time.Second, true)
+	})
+}
+
+// Weak point: the sink keeps less than the window, so that a sum over five minutes
+// silently covers less.
+func TestTheWindowOfTheSinkDoesNotMatter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{Capacity: 5, MaxAge: time.Second})
+		a := newAggregator(t, sink, 5*time.Minute, aggregate.Options{})
+		for range 600 {
+			number.Raise(sink, "", 1)
+			time.Sleep(time.Second)
+		}
+		expect(t, a, 299, 299, 5*time.Minute, true) // the first of 300 is as old as the span
+	})
+}
+
+// Operations take their facts along when they leave the window.
+func TestFactsOfOperationsThatHaveLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		a := newAggregator(t, sink, time.Minute, aggregate.Options{})
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, n float64) error {
+			number.Raise(core.OperationFrom(ctx), "", n)
+			return nil
+		}, core.Options{Sink: sink, MaxTracked: -1}))
+		for range 3 {
+			if err := c.Do(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if sink.Has("number") {
+			t.Error("the operations are still there")
+		}
+		expect(t, a, 3, 3, 0, false)
+	})
+}
+
+// Weak point: an answer that covers less than the window does not say so.
+func TestAnswersSayWhatTheyCover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		a := newAggregator(t, sink, 10*time.Second, aggregate.Options{Capacity: 3})
+		for n := range 5 {
+			time.Sleep(time.Second)
+			number.Raise(sink, "", float64(n+1))
+		}
+		time.Sleep(time.Second)
+		expect(t, a, 3, 3+4+5, 4*time.Second, false) // 2 came 4 seconds ago
+		groups := aggregate.GroupBy(a, func(core.Signal, float64) string { return "all" }, same)
+		if got := groups["all"]; got.Covered != 4*time.Second || got.Complete {
+			t.Errorf("got %+v", got)
+		}
+		time.Sleep(6*time.Second - 1)
+		expect(t, a, 3, 3+4+5, 10*time.Second-1, false)
+		time.Sleep(time.Nanosecond)
+		expect(t, a, 3, 3+4+5, 10*time.Second, true) // what went would be too old by now
+	})
+}
+
+func TestWhatIsTakenBackDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		a := newAggregator(t, sink, time.Minute, aggregate.Options{})
+		number.Raise(sink, "", 1)
+		sink.Retract("num*")
+		number.Raise(sink, "", 2)
+		sink.Forget(core.Query{}) // is no retraction
+		expect(t, a, 1, 2, 0, false)
+	})
+}
+
+func TestSummary(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	a := newAggregator(t, sink, time.Hour, aggregate.Options{})
+	if s := a.Summarize(same); s.Count != 0 || s.Mean != 0 || s.Min != 0 || s.Max != 0 || s.Quantile(0.5) != 0 {
+		t.Errorf("got %+v of nothing", s)
+	}
+	for _, n := range []float64{-1, 7, 3, math.NaN(), 3} {
+		number.Raise(sink, "", n)
+	}
+	s := a.Summarize(same)
+	if s.Count != 4 || s.Sum != 12 || s.Mean != 3 || s.Min != -1 || s.Max != 7 {
+		t.Errorf("got %+v", s)
+	}
+	for q, want := range map[float64]float64{0: -1, 0.25: -1, 0.26: 3, 0.5: 3, 0.75: 3, 0.76: 7, 1: 7} {
+		if got := s.Quantile(q); got != want {
+			t.Errorf("quantile %v: got %v, want %v", q, got, want)
+		}
+	}
+	s.Covered = time.Second
+	text, err := json.Marshal(s)
+	if want := `{"count":4,"sum":12,"mean":3,"min":-1,"max":7,"covered":1000000000,"complete":false}`; string(text) != want || err != nil {
+		t.Errorf("got %s, %v, want %s", text, err, want)
+	}
+}
+
+// The quantile is the least number whose rank, as a part of all, is not less than q,
+// for every q that is written as such a part.
+func TestQuantilesAreExact(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	for n := 1; n <= 100; n++ {
+		a := newAggregator(t, sink, time.Hour, aggregate.Options{})
+		for i := range n {
+			number.Raise(sink, "", float64(i+1))
+		}
+		s := a.Summarize(same)
+		for i := range n {
+			if got := s.Quantile(float64(i+1) / float64(n)); got != float64(i+1) {
+				t.Fatalf("%d of %d: got %v", i+1, n, got)
+			}
+		}
+		a.Stop()
+	}
+}
+
+func TestGroupBy(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	a := newAggregator(t, sink, time.Hour, aggregate.Options{})
+	for i := range 10 {
+		number.Raise(sink, fmt.Sprint("key-", i%2), float64(i))
+	}
+	number.Raise(sink, "nothing", math.NaN())
+	groups := aggregate.GroupBy(a, func(s core.Signal, _ float64) string { return s.Key }, same)
+	if even, odd := groups["key-0"], groups["key-1"]; len(groups) != 2 || even.Sum != 20 || odd.Sum != 25 || odd.Count != 5 || odd.Quantile(0.5) != 5 {
+		t.Errorf("got %+v", groups)
+	}
+}
+
+func TestAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		a := newAggregator(t, sink, time.Second, aggregate.Options{})
+		number.Raise(sink, "old", 0)
+		time.Sleep(time.Second)
+		for i := range 5 {
+			number.Raise(sink, fmt.Sprint(i), float64(i))
+		}
+		var got []string
+		for s, n := range a.All() {
+			got = append(got, fmt.Sprint(s.Key, "=", n))
+			number.Raise(sink, "new", n)
+			if n == 2 {
+				break
+			}
+		}
+		if want := []string{"0=0", "1=1", "2=2"}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// The functions may do anything, because no lock is held.
+func TestFunctionsMayCallBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		a := newAggregator(t, sink, time.Hour, aggregate.Options{})
+		number.Raise(sink, "", 1)
+		number.Raise(sink, "", 2)
+		value := func(n float64) float64 {
+			number.Raise(sink, "", n)
+			a.Stop()
+			return n
+		}
+		if s := a.Summarize(value); s.Sum != 3 {
+			t.Errorf("got %+v", s)
+		}
+		expect(t, a, 0, 0, 0, false)
+	})
+}
+
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		a := newAggregator(t, sink, time.Hour, aggregate.Options{})
+		number.Raise(sink, "", 1)
+		time.Sleep(time.Hour)
+		number.Raise(sink, "", 1)
+		expect(t, a, 1, 1, time.Hour, true)
+		defer number.Subscribe(sink, func(core.Signal, float64) { a.Stop() })()
+		number.Raise(sink, "", 1)
+		a.Stop()
+		number.Raise(sink, "", 1)
+		time.Sleep(time.Hour)
+		expect(t, a, 0, 0, 0, false)
+	})
+}
+
+func TestConcurrentUse(t *testing.T) {
+	const raisers, each = 4, 500
+	sink := core.NewSink(core.SinkOptions{})
+	a := newAggregator(t, sink, time.Hour, aggregate.Options{})
+	var all sync.WaitGroup
+	for range raisers {
+		all.Go(func() {
+			for i := range each {
+				number.Raise(sink, "", 1)
+				if i%100 == 0 {
+					a.Summarize(same)
+				}
+			}
+		})
+	}
+	all.Wait()
+	last := uint64(0)
+	for s := range a.All() {
+		if s.Seq <= last {
+			t.Fatal("not in order")
+		}
+		last = s.Seq
+	}
+	if s := a.Summarize(same); s.Count != raisers*each {
+		t.Errorf("got %d, want %d", s.Count, raisers*each)
+	}
+}
+
+func TestNew(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	for want, call := range map[string]func() (*aggregate.Aggregator[float64], error){
+		"the sink is nil": func() (*aggregate.Aggregator[float64], error) {
+			return aggregate.New(nil, number, time.Second, aggregate.Options{})
+		},
+		"the kind is the zero Kind": func() (*aggregate.Aggregator[float64], error) {
+			return aggregate.New(sink, core.Kind[float64]{}, time.Second, aggregate.Options{})
+		},
+		"the span is 0s": func() (*aggregate.Aggregator[float64], error) {
+			return aggregate.New(sink, number, 0, aggregate.Options{})
+		},
+		"Options.Capacity is -1": func() (*aggregate.Aggregator[float64], error) {
+			return aggregate.New(sink, number, time.Second, aggregate.Options{Capacity: -1})
+		},
+	} {
+		a, err := call()
+		if a != nil || err == nil || !strings.HasPrefix(err.Error(), "aggregate: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, %v, want %q", a, err, want)
+		}
+	}
+}
+
+func TestMistakesPanic(t *testing.T) {
+	a := newAggregator(t, core.NewSink(core.SinkOptions{}), time.Second, aggregate.Options{})
+	for what, call := range map[string]func(){
+		"Summarize":      func() { a.Summarize(nil) },
+		"GroupBy, group": func() { aggregate.GroupBy[float64, string](a, nil, same) },
+		"GroupBy, value": func() { aggregate.GroupBy(a, func(core.Signal, float64) int { return 0 }, nil) },
+		"Quantile, 1.1":  func() { aggregate.Summary{}.Quantile(1.1) },
+		"Quantile, -1":   func() { aggregate.Summary{}.Quantile(-1) },
+		"Quantile, NaN":  func() { aggregate.Summary{}.Quantile(math.NaN()) },
+	} {
+		func() {
+			defer func() {
+				name, _, _ := strings.Cut(what, ",")
+				if text := fmt.Sprint(recover()); !strings.HasPrefix(text, "aggregate: "+name) {
+					t.Errorf("%s: got %q", what, text)
+				}
+			}()
+			call()
+		}()
+	}
+}

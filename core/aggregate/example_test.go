@@ -1,0 +1,64 @@
+package aggregate_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/aggregate"
+)
+
+type Response struct {
+	Took time.Duration
+	Size int
+}
+
+var Served = core.NewKind[Response]("response.served")
+
+func Example() {
+	sink := core.NewSink(core.SinkOptions{Capacity: 2}) // however little it holds
+	served, err := aggregate.New(sink, Served, time.Minute, aggregate.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer served.Stop()
+
+	for i := range 100 {
+		Served.Raise(sink, "customer-7", Response{Took: time.Duration(i+1) * time.Millisecond, Size: 1000})
+		sink.Raise("chatter")
+	}
+
+	took := served.Summarize(func(r Response) float64 { return r.Took.Seconds() })
+	fmt.Printf("%d took %.3fs on average, 99%% took %.3fs or less\n", took.Count, took.Mean, took.Quantile(0.99))
+	if !took.Complete {
+		fmt.Println("in less than a minute")
+	}
+	// Output:
+	// 100 took 0.051s on average, 99% took 0.099s or less
+	// in less than a minute
+}
+
+func ExampleGroupBy() {
+	sink := core.NewSink(core.SinkOptions{})
+	served, err := aggregate.New(sink, Served, time.Minute, aggregate.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer served.Stop()
+
+	Served.Raise(sink, "customer-7", Response{Size: 1000})
+	Served.Raise(sink, "customer-8", Response{Size: 10})
+	Served.Raise(sink, "customer-7", Response{Size: 3000})
+
+	customer := func(s core.Signal, _ Response) string { return s.Key }
+	size := func(r Response) float64 { return float64(r.Size) }
+	bytes := aggregate.GroupBy(served, customer, size)
+	for _, name := range slices.Sorted(maps.Keys(bytes)) {
+		fmt.Println(name, bytes[name].Sum, bytes[name].Max)
+	}
+	// Output:
+	// customer-7 4000 3000
+	// customer-8 10 10
+}

@@ -1,0 +1,56 @@
+package aggregate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+)
+
+// A Summary is what there is to say about the numbers of some facts.
+type Summary struct {
+	Count int     `json:"count"`
+	Sum   float64 `json:"sum"`
+	Mean  float64 `json:"mean"` // this and the next two are 0 if Count is
+	Min   float64 `json:"min"`
+	Max   float64 `json:"max"`
+
+	Covered  time.Duration `json:"covered"`  // it is about the last Covered
+	Complete bool          `json:"complete"` // which is the whole span
+
+	values []float64 // ascending
+}
+
+// Quantile returns the least of the numbers that at least a part q of them does not
+// exceed: 0.5 is for the median, 0.99 for the 99th percentile, 0 for the least and 1
+// for the greatest. It is one of the numbers, never between two of them (the
+// nearest-rank method: definition 1 of Hyndman and Fan, "Sample Quantiles in
+// Statistical Packages", 1996), or 0 if there are none. It panics if q is not between
+// 0 and 1.
+func (s Summary) Quantile(q float64) float64 {
+	if !(0 <= q && q <= 1) {
+		panic(fmt.Sprintf("aggregate: Quantile needs a part between 0 and 1, not %v", q))
+	}
+	if s.Count == 0 {
+		return 0
+	}
+	return s.values[sort.Search(s.Count, func(i int) bool {
+		return float64(i+1)/float64(s.Count) >= q
+	})]
+}
+
+// summarize takes over values.
+func summarize(values []float64) Summary {
+	values = slices.DeleteFunc(values, math.IsNaN)
+	if len(values) == 0 {
+		return Summary{}
+	}
+	slices.Sort(values)
+	s := Summary{Count: len(values), Min: values[0], Max: values[len(values)-1], values: values}
+	for _, v := range values {
+		s.Sum += v
+	}
+	s.Mean = s.Sum / float64(s.Count)
+	return s
+}

@@ -1,0 +1,183 @@
+package contributors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+const (
+	// SignalCompleted is raised when a contributor has completed, with its name
+	// as key.
+	SignalCompleted = "contributor.completed"
+	// SignalFailed is raised when a contributor has failed, with its name as
+	// key.
+	SignalFailed = "contributor.failed"
+)
+
+var (
+	// ErrUnknown is returned for a name that is not one of the contributors.
+	ErrUnknown = errors.New("contributors: unknown contributor")
+	// ErrSettled is returned for a contributor that has completed or failed
+	// already.
+	ErrSettled = errors.New("contributors: outcome is settled already")
+	// ErrFailed is the error of a contributor that failed without one.
+	ErrFailed = errors.New("contributors: failed for no stated reason")
+)
+
+// Options configure a [Tracker]. The zero value is the default.
+type Options struct {
+	// Sink is where outcomes are raised; nil means nowhere.
+	Sink *core.Sink
+}
+
+// A Tracker keeps the outcomes of a fixed set of contributors. Make one with [New].
+// It owns no goroutine and needs no closing. All methods are safe for concurrent
+// use.
+type Tracker[R any] struct {
+	sink     *core.Sink
+	names    []string // in the order given
+	expected map[string]bool
+
+	mu       sync.Mutex
+	results  map[string]R
+	failures map[string]error
+	changed  chan struct{} // closed when an outcome comes; nil if nobody waits
+}
+
+// New makes a tracker of the contributors with these names; a name that is there
+// twice is one contributor.
+func New[R any](names []string, opts Options) (*Tracker[R], error) {
+	t := &Tracker[R]{
+		sink:     opts.Sink,
+		expected: make(map[string]bool),
+		results:  make(map[string]R),
+		failures: make(map[string]error),
+	}
+	for i, name := range names {
+		if name == "" {
+			return nil, fmt.Errorf(`contributors: name %d of %d is "", but contributors are told apart by it`, i+1, len(names))
+		}
+		if !t.expected[name] {
+			t.expected[name] = true
+			t.names = append(t.names, name)
+		}
+	}
+	if len(t.names) == 0 {
+		return nil, errors.New("contributors: there are no names, but somebody must contribute")
+	}
+	return t, nil
+}
+
+// Complete says that a contributor has completed, and raises [SignalCompleted]. It
+// changes nothing and returns [ErrUnknown] if there is no such contributor, or
+// [ErrSettled] if it has completed or failed before.
+func (t *Tracker[R]) Complete(name string, result R) error {
+	return t.settle(name, SignalCompleted, func() { t.results[name] = result })
+}
+
+// Fail says that a contributor has failed with an error, nil meaning [ErrFailed], and
+// raises [SignalFailed]. It returns errors as Complete does.
+func (t *Tracker[R]) Fail(name string, err error) error {
+	if err == nil {
+		err = ErrFailed
+	}
+	return t.settle(name, SignalFailed, func() { t.failures[name] = err })
+}
+
+func (t *Tracker[R]) settle(name, signal string, record func()) error {
+	if !t.expected[name] {
+		return fmt.Errorf("%w: %q", ErrUnknown, name)
+	}
+	t.mu.Lock()
+	if t.settled(name) {
+		t.mu.Unlock()
+		return fmt.Errorf("%w: %q", ErrSettled, name)
+	}
+	record()
+	changed := t.changed
+	t.changed = nil
+	t.mu.Unlock()
+	if changed != nil {
+		close(changed)
+	}
+	if t.sink != nil {
+		t.sink.RaiseKey(signal, name)
+	}
+	return nil
+}
+
+// Wait waits until as many contributors as required have completed, and returns what
+// there is then, which may be more. It returns at once if that is so already, and
+// with an [UnreachableError] as soon as too many have failed. When ctx ends first it
+// returns its cause, and what there is. Handlers of the outcomes' signals may still
+// run when it returns. Required must be 1 at least, and all at most.
+func (t *Tracker[R]) Wait(ctx context.Context, required int) (Snapshot[R], error) {
+	if required < 1 || required > len(t.names) {
+		return t.Snapshot(), fmt.Errorf("contributors: %d of %d are required, but it must be 1 at least, and all at most", required, len(t.names))
+	}
+	for ended := false; ; {
+		s, changed, err := t.look(required)
+		switch {
+		case changed == nil:
+			return s, err
+		case ended:
+			return t.Snapshot(), context.Cause(ctx)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			ended = true
+		}
+	}
+}
+
+// look answers a waiter, or returns a channel that is closed when it is worth while
+// to look again.
+func (t *Tracker[R]) look(required int) (Snapshot[R], <-chan struct{}, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.results) >= required {
+		return t.snapshot(), nil, nil
+	}
+	if len(t.names)-len(t.failures) < required {
+		return t.snapshot(), nil, &UnreachableError{
+			Required: required,
+			Expected: len(t.names),
+			Failures: maps.Clone(t.failures),
+		}
+	}
+	if t.changed == nil {
+		t.changed = make(chan struct{})
+	}
+	return Snapshot[R]{}, t.changed, nil
+}
+
+// Snapshot returns who has completed, who has failed and who is pending.
+func (t *Tracker[R]) Snapshot() Snapshot[R] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.snapshot()
+}
+
+// snapshot copies the outcomes. The lock is held.
+func (t *Tracker[R]) snapshot() Snapshot[R] {
+	s := Snapshot[R]{Results: maps.Clone(t.results), Failures: maps.Clone(t.failures)}
+	for _, name := range t.names {
+		if !t.settled(name) {
+			s.Pending = append(s.Pending, name)
+		}
+	}
+	return s
+}
+
+// settled reports whether a contributor has an outcome. The lock is held.
+func (t *Tracker[R]) settled(name string) bool {
+	_, completed := t.results[name]
+	_, failed := t.failures[name]
+	return completed || failed
+}

@@ -1,0 +1,298 @@
+package contributors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/contributors"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+var errOnPurpose = errors.New("on purpose")
+
+func newTracker(t *testing.T, opts contributors.Options, names ...string) *contributors.Tracker[int] {
+	t.Helper()
+	tracker, err := contributors.New[int](names, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tracker
+}
+
+// text is a snapshot as text: "a=1 b:error; c d".
+func text(s contributors.Snapshot[int]) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(s.Results)) {
+		words = append(words, fmt.Sprint(name, "=", s.Results[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Failures)) {
+		words = append(words, fmt.Sprint(name, ":", s.Failures[name]))
+	}
+	return strings.Join(words, " ") + "; " + strings.Join(s.Pending, " ")
+}
+
+// waiting is a Wait on a goroutine of its own.
+type waiting struct {
+	mu   sync.Mutex
+	done bool
+	s    contributors.Snapshot[int]
+	err  error
+}
+
+func wait(ctx context.Context, tracker *contributors.Tracker[int], required int) *waiting {
+	w := &waiting{}
+	go func() {
+		s, err := tracker.Wait(ctx, required)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.done, w.s, w.err = true, s, err
+	}()
+	synctest.Wait()
+	return w
+}
+
+// is checks how a Wait stands: "waits", or what it has returned.
+func (w *waiting) is(t *testing.T, want string, wantErr error) {
+	t.Helper()
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	got := "waits"
+	if w.done {
+		got = text(w.s)
+	}
+	if got != want || !errors.Is(w.err, wantErr) {
+		t.Errorf("got %q, %v, want %q, %v", got, w.err, want, wantErr)
+	}
+}
+
+// Weak point: after a wait that timed out every later wait returns the old result at
+// once, and a second waiter overwrites the number the first one waits for.
+func TestWaitersDoNotDisturbEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := newTracker(t, contributors.Options{}, "a", "b", "c", "d")
+		impatient, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
+		defer cancel()
+		gaveUp := wait(impatient, tracker, 2)
+		one, three, four := wait(t.Context(), tracker, 1), wait(t.Context(), tracker, 3), wait(t.Context(), tracker, 4)
+		tracker.Complete("c", 3)
+		one.is(t, "c=3; a b d", nil)
+		gaveUp.is(t, "waits", nil)
+		time.Sleep(time.Second)
+		gaveUp.is(t, "c=3; a b d", errOnPurpose)
+
+		two := wait(t.Context(), tracker, 2)
+		two.is(t, "waits", nil)
+		tracker.Fail("b", errOnPurpose)
+		two.is(t, "waits", nil)
+		three.is(t, "waits", nil)
+		four.is(t, "c=3 b:on purpose; a d", errOnPurpose)
+		tracker.Complete("a", 1)
+		two.is(t, "a=1 c=3 b:on purpose; d", nil)
+		three.is(t, "waits", nil)
+		tracker.Complete("d", 4)
+		three.is(t, "a=1 c=3 d=4 b:on purpose; ", nil)
+		wait(t.Context(), tracker, 1).is(t, "a=1 c=3 d=4 b:on purpose; ", nil)
+	})
+}
+
+// Weak point: a quorum that so many failures have made unreachable still waits for
+// the time-out.
+func TestUnreachableIsAnsweredAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := newTracker(t, contributors.Options{}, "a", "b", "c")
+		w := wait(t.Context(), tracker, 2)
+		tracker.Fail("c", errOnPurpose)
+		w.is(t, "waits", nil)
+		tracker.Fail("a", nil)
+		w.is(t, "a:contributors: failed for no stated reason c:on purpose; b", errOnPurpose)
+		w.is(t, "a:contributors: failed for no stated reason c:on purpose; b", contributors.ErrFailed)
+
+		_, err := tracker.Wait(t.Context(), 3)
+		u, ok := errors.AsType[*contributors.UnreachableError](err)
+		if !ok || u.Required != 3 || u.Expected != 3 || len(u.Failures) != 2 || u.Failures["c"] != errOnPurpose {
+			t.Errorf("got %v", err)
+		}
+		wait(t.Context(), tracker, 1).is(t, "waits", nil)
+		tracker.Complete("b", 0) // so that it ends
+	})
+}
+
+// Weak point: cancellation is reported as a time-out.
+func TestContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := newTracker(t, contributors.Options{}, "a", "b")
+		tracker.Complete("a", 1)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		w := wait(ctx, tracker, 2)
+		cancel(errOnPurpose)
+		w.is(t, "a=1; b", errOnPurpose)
+		wait(ctx, tracker, 2).is(t, "a=1; b", errOnPurpose)
+		wait(ctx, tracker, 1).is(t, "a=1; b", nil) // is so already
+	})
+}
+
+// Weak point: Complete after Fail, or the reverse, counts in both.
+func TestEachHasOneOutcome(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	tracker := newTracker(t, contributors.Options{Sink: sink}, "a", "b", "a")
+	signals := coretest.Watch(t, sink, "*")
+	check := func(got, want error) {
+		t.Helper()
+		if !errors.Is(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	check(tracker.Complete("a", 1), nil)
+	check(tracker.Complete("a", 2), contributors.ErrSettled)
+	check(tracker.Fail("a", errOnPurpose), contributors.ErrSettled)
+	check(tracker.Fail("b", errOnPurpose), nil)
+	check(tracker.Fail("b", nil), contributors.ErrSettled)
+	check(tracker.Complete("b", 3), contributors.ErrSettled)
+	check(tracker.Complete("c", 3), contributors.ErrUnknown)
+	check(tracker.Fail("", errOnPurpose), contributors.ErrUnknown)
+	if got, want := text(tracker.Snapshot()), "a=1 b:on purpose; "; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	raised := signals.ExpectExactly(contributors.SignalCompleted, contributors.SignalFailed)
+	if len(raised) == 2 && (raised[0].Key != "a" || raised[1].Key != "b") {
+		t.Errorf("got %v", raised)
+	}
+}
+
+// Weak point: nil results are left out.
+func TestZeroResultsAreResults(t *testing.T) {
+	tracker, err := contributors.New[any]([]string{"a", "b"}, contributors.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracker.Complete("b", nil)
+	s, err := tracker.Wait(t.Context(), 1)
+	if result, ok := s.Results["b"]; err != nil || !ok || result != nil || len(s.Results) != 1 {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
+func TestSnapshotsAreCopies(t *testing.T) {
+	tracker := newTracker(t, contributors.Options{}, "a", "b", "c")
+	tracker.Complete("a", 1)
+	tracker.Fail("b", errOnPurpose)
+	s := tracker.Snapshot()
+	delete(s.Results, "a")
+	delete(s.Failures, "b")
+	s.Pending[0] = "z"
+	if got, want := text(tracker.Snapshot()), "a=1 b:on purpose; c"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	_, err := tracker.Wait(t.Context(), 3)
+	u, _ := errors.AsType[*contributors.UnreachableError](err)
+	delete(u.Failures, "b")
+	if got := len(tracker.Snapshot().Failures); got != 1 {
+		t.Errorf("got %d failures, want 1", got)
+	}
+}
+
+// Weak point: checking and setting the outcome are not atomic.
+func TestConcurrentOutcomes(t *testing.T) {
+	const contributing, reporting, required = 20, 4, 8
+	for seed := range uint64(20) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		var names []string
+		for i := range contributing {
+			names = append(names, fmt.Sprint(i))
+		}
+		sink := core.NewSink(core.SinkOptions{})
+		tracker := newTracker(t, contributors.Options{Sink: sink}, names...)
+		fails := rnd.IntN(100)
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		accepted := 0
+		for i := range reporting {
+			order := rnd.Perm(contributing)
+			rnd := rand.New(rand.NewPCG(seed, uint64(i+2)))
+			all.Go(func() {
+				for _, n := range order {
+					var err error
+					if rnd.IntN(100) < fails {
+						err = tracker.Fail(names[n], errOnPurpose)
+					} else {
+						err = tracker.Complete(names[n], n)
+					}
+					if err == nil {
+						mu.Lock()
+						accepted++
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		for range reporting {
+			all.Go(func() {
+				s, err := tracker.Wait(t.Context(), required)
+				if n := len(s.Results) + len(s.Failures) + len(s.Pending); n != contributing {
+					t.Errorf("%d of %d: %v", n, contributing, s)
+				}
+				reached := len(s.Results) >= required
+				possible := contributing-len(s.Failures) >= required
+				if reached != (err == nil) || possible != (err == nil) {
+					t.Errorf("got %q, %v", text(s), err)
+				}
+			})
+		}
+		all.Wait()
+		s := tracker.Snapshot()
+		if len(s.Pending) != 0 || len(s.Results)+len(s.Failures) != contributing || accepted != contributing {
+			t.Errorf("%d accepted: %s", accepted, text(s))
+		}
+		if c, f := sink.Count(contributors.SignalCompleted), sink.Count(contributors.SignalFailed); c != len(s.Results) || f != len(s.Failures) {
+			t.Errorf("%d and %d signals, want %d and %d", c, f, len(s.Results), len(s.Failures))
+		}
+	}
+}
+
+// A handler of an outcome may report and wait.
+func TestHandlersMayCallBack(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	tracker := newTracker(t, contributors.Options{Sink: sink}, "a", "b")
+	sink.Subscribe(contributors.SignalCompleted, func(s core.Signal) {
+		if s.Key == "a" {
+			tracker.Fail("b", errOnPurpose)
+			if _, err := tracker.Wait(t.Context(), 1); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	tracker.Complete("a", 1)
+	if got, want := text(tracker.Snapshot()), "a=1 b:on purpose; "; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestBadNumbersAndNames(t *testing.T) {
+	tracker := newTracker(t, contributors.Options{}, "a", "b", "a")
+	for _, required := range []int{-1, 0, 3} {
+		_, err := tracker.Wait(t.Context(), required)
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("contributors: %d of 2 are required", required)) {
+			t.Errorf("got %v", err)
+		}
+	}
+	for want, names := range map[string][]string{
+		"there are no names": nil,
+		`name 2 of 3 is ""`:  {"a", "", "b"},
+	} {
+		tracker, err := contributors.New[int](names, contributors.Options{})
+		if tracker != nil || err == nil || !strings.HasPrefix(err.Error(), "contributors: "+want) {
+			t.Errorf("got %v, %v, want %q", tracker, err, want)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package progress
+
+import (
+	"math"
+	"time"
+)
+
+// meter decides which steps are reported.
+type meter struct {
+	every       int // < 0: none but the last
+	minInterval time.Duration
+
+	report Report
+	steps  int // since one was due
+	last   time.Time
+}
+
+func (m *meter) add(n int64, now time.Time) (due bool) {
+	if n > math.MaxInt64-m.report.Current {
+		n = math.MaxInt64 - m.report.Current
+	}
+	return m.set(m.report.Current+n, now)
+}
+
+func (m *meter) set(current int64, now time.Time) (due bool) {
+	if m.report.Done || current <= m.report.Current {
+		return false
+	}
+	m.report.Current = current
+	if total := m.report.Total; total > 0 && current >= total {
+		m.report.Current = total
+		return m.end()
+	}
+	m.steps++
+	if m.every < 0 || m.steps < m.every {
+		return false
+	}
+	m.steps = 0
+	if now.Sub(m.last) < m.minInterval {
+		return false
+	}
+	m.last = now
+	return true
+}
+
+func (m *meter) end() (due bool) {
+	due = !m.report.Done
+	m.report.Done = true
+	return due
+}

@@ -1,0 +1,338 @@
+package progress_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/progress"
+)
+
+func newReporter(t *testing.T, on core.Raiser, total int64, opts progress.Options) *progress.Reporter {
+	t.Helper()
+	p, err := progress.New(on, "job", total, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// expect checks what has been reported, with "!" behind the end.
+func expect(t *testing.T, sink *core.Sink, want ...string) {
+	t.Helper()
+	var got []string
+	for s, r := range progress.Reports.Sense(sink, core.Query{}) {
+		text := r.String()
+		if r.Done {
+			text += "!"
+		}
+		if s.Name != "progress" || s.Key != "job" {
+			t.Errorf("got signal %v", s)
+		}
+		got = append(got, text)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("reported\n got %q\nwant %q", got, want)
+	}
+}
+
+func TestEveryStep(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	p := newReporter(t, sink, 10, progress.Options{})
+	p.Add(1)
+	p.Add(0)
+	p.Add(3)
+	p.Set(2) // does not go back
+	p.Add(-1)
+	p.Set(9)
+	p.Set(9)
+	if got, want := p.Report(), (progress.Report{Current: 9, Total: 10}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	p.Add(5)
+	p.Add(1)
+	p.Done()
+	p.Set(11)
+	expect(t, sink, "1/10", "4/10", "9/10", "10/10!")
+}
+
+func TestEveryNthStepAndTheEnd(t *testing.T) {
+	for every, want := range map[int][]string{
+		5:  {"5/12", "10/12", "12/12!"},
+		6:  {"6/12", "12/12!"},
+		99: {"12/12!"},
+		-1: {"12/12!"},
+	} {
+		sink := core.NewSink(core.SinkOptions{})
+		p := newReporter(t, sink, 12, progress.Options{Every: every})
+		for range 20 {
+			p.Add(1)
+		}
+		expect(t, sink, want...)
+	}
+}
+
+func TestMinInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		p := newReporter(t, sink, 8, progress.Options{Every: 2, MinInterval: time.Second})
+		p.Add(1)
+		p.Add(1) // reported
+		p.Add(1)
+		time.Sleep(time.Second - 1)
+		p.Add(1) // too soon
+		time.Sleep(time.Nanosecond)
+		p.Add(1) // the first of two again
+		p.Add(1) // reported
+		p.Add(2) // the end
+		expect(t, sink, "2/8", "6/8", "8/8!")
+	})
+}
+
+func TestUnknownTotalEndsWithDone(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	p := newReporter(t, sink, 0, progress.Options{Every: 2})
+	p.Add(10)
+	p.Add(10)
+	p.Add(10)
+	p.Done()
+	p.Done()
+	p.Add(10)
+	expect(t, sink, "20", "30!")
+	r := p.Report()
+	if r.Fraction() != 1 {
+		t.Errorf("fraction: got %v at the end, want 1", r.Fraction())
+	}
+}
+
+func TestDoneBeforeTheTotal(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	p := newReporter(t, sink, 10, progress.Options{Every: 100})
+	p.Add(4)
+	p.Done()
+	p.Add(6)
+	expect(t, sink, "4/10!")
+	if got := p.Report().Fraction(); got != 0.4 {
+		t.Errorf("fraction: got %v, want 0.4", got)
+	}
+}
+
+func TestHugeSteps(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	p := newReporter(t, sink, 0, progress.Options{Every: -1})
+	p.Add(math.MaxInt64 - 1)
+	p.Add(math.MaxInt64)
+	p.Add(math.MinInt64)
+	p.Add(1)
+	if got := p.Report().Current; got != math.MaxInt64 {
+		t.Errorf("got %d", got)
+	}
+}
+
+// Weak point: counters are shared by all sinks and runs, so that a second run starts
+// in the middle of the sampling cycle, and are never removed.
+func TestSecondRunStartsAnew(t *testing.T) {
+	for range 2 {
+		sink := core.NewSink(core.SinkOptions{})
+		other := newReporter(t, core.NewSink(core.SinkOptions{}), 0, progress.Options{Every: 3})
+		p := newReporter(t, sink, 0, progress.Options{Every: 3})
+		for range 4 {
+			p.Add(1)
+			other.Add(1)
+		}
+		p.Done()
+		expect(t, sink, "3", "4!")
+	}
+}
+
+// Reports never go back, the last one is the end, and there are no more than one of
+// so many steps.
+func TestConcurrentSteps(t *testing.T) {
+	const workers, steps, every = 8, 200, 10
+	sink := core.NewSink(core.SinkOptions{Capacity: 10000})
+	var order []progress.Report // handlers run one at a time, or the race detector tells
+	progress.Reports.Subscribe(sink, func(_ core.Signal, r progress.Report) {
+		order = append(order, r)
+		runtime.Gosched()
+	})
+	p := newReporter(t, sink, workers*steps, progress.Options{Every: every})
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for range steps {
+				p.Add(1)
+				if rand.IntN(10) == 0 {
+					runtime.Gosched()
+				}
+			}
+			p.Done() // the first of them is the end
+		})
+	}
+	all.Wait()
+	if len(order) == 0 || len(order) > workers*steps/every+1 {
+		t.Fatalf("got %d reports", len(order))
+	}
+	last := order[len(order)-1]
+	if !last.Done || last != p.Report() {
+		t.Errorf("last reported %+v, stands at %+v", last, p.Report())
+	}
+	for i := 1; i < len(order); i++ {
+		r, before := order[i], order[i-1]
+		if r.Current < before.Current || r.Current == before.Current && !r.Done || before.Done {
+			t.Errorf("reported %+v after %+v", r, before)
+		}
+	}
+	if latest, ok := progress.Latest(sink, "job"); !ok || latest != last {
+		t.Errorf("latest: got %+v, %v, want %+v", latest, ok, last)
+	}
+}
+
+// A handler that blocks holds up who reports, not the others that work.
+func TestSlowHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		free := make(chan struct{})
+		sink.Subscribe("progress", func(core.Signal) { <-free })
+		p := newReporter(t, sink, 100, progress.Options{})
+		go p.Add(1)
+		synctest.Wait()
+		for range 50 {
+			p.Add(1)
+		}
+		p.Done()
+		expect(t, sink, "1/100")
+		close(free)
+		synctest.Wait()
+		expect(t, sink, "1/100", "51/100!")
+	})
+}
+
+// A handler may go on with the work it hears of, and even end its goroutine.
+func TestHandlersThatCallBack(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	p := newReporter(t, sink, 4, progress.Options{})
+	cancel := progress.Reports.Subscribe(sink, func(_ core.Signal, r progress.Report) {
+		p.Add(1)
+		if p.Report().Current != min(4, r.Current+1) {
+			t.Errorf("got %v inside of %v", p.Report(), r)
+		}
+	})
+	p.Add(1)
+	cancel()
+	expect(t, sink, "1/4", "2/4", "3/4", "4/4!")
+
+	sink = core.NewSink(core.SinkOptions{})
+	p = newReporter(t, sink, 2, progress.Options{})
+	cancel = sink.Subscribe("progress", func(core.Signal) { runtime.Goexit() })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.Add(1)
+	}()
+	<-ended
+	cancel()
+	p.Add(1)
+	expect(t, sink, "1/2", "2/2!")
+}
+
+func TestLatestAndAll(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	if _, ok := progress.Latest(sink, "a"); ok {
+		t.Error("latest of nothing")
+	}
+	for _, name := range []string{"a", "b", "a"} { // the newer run counts
+		p, err := progress.New(sink, name, 3, progress.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Add(1)
+		p.Add(1)
+	}
+	sink.RaiseKey(progress.SignalProgress, "b") // somebody else's, without a report
+	want := progress.Report{Current: 2, Total: 3}
+	if got := progress.All(sink); !maps.Equal(got, map[string]progress.Report{"a": want, "b": want}) {
+		t.Errorf("got %v", got)
+	}
+	if got, ok := progress.Latest(sink, "b"); !ok || got != want {
+		t.Errorf("got %v, %v", got, ok)
+	}
+	if got := want.Fraction(); got != 2.0/3 {
+		t.Errorf("got fraction %v", got)
+	}
+	if got := (progress.Report{Current: 5}).Fraction(); got != 0 {
+		t.Errorf("got fraction %v of an unknown total", got)
+	}
+}
+
+// A handler that takes a step for every report does not go on for ever, and the end
+// is reported all the same.
+func TestEndlessHandler(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	p := newReporter(t, sink, 0, progress.Options{})
+	progress.Reports.Subscribe(sink, func(core.Signal, progress.Report) { p.Add(1) })
+	p.Add(1)
+	reported := sink.Count("progress")
+	if latest, _ := progress.Latest(sink, "job"); reported < 2 || reported > 64 || latest.Done {
+		t.Errorf("got %d reports, latest %+v", reported, latest)
+	}
+	p.Done()
+	if latest, _ := progress.Latest(sink, "job"); latest != p.Report() || !latest.Done {
+		t.Errorf("latest %+v, stands at %+v", latest, p.Report())
+	}
+}
+
+// Code that reports may be called outside of an operation.
+func TestOutsideAnOperation(t *testing.T) {
+	p := newReporter(t, core.OperationFrom(context.Background()), 2, progress.Options{})
+	p.Add(1)
+	p.Done()
+}
+
+func TestNew(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	for want, call := range map[string]func() (*progress.Reporter, error){
+		"the raiser is nil": func() (*progress.Reporter, error) {
+			return progress.New(nil, "job", 1, progress.Options{})
+		},
+		"the raiser is nil, but": func() (*progress.Reporter, error) {
+			var none *core.Sink
+			return progress.New(none, "job", 1, progress.Options{})
+		},
+		"the name is": func() (*progress.Reporter, error) {
+			return progress.New(sink, "", 1, progress.Options{})
+		},
+		"the total is -1": func() (*progress.Reporter, error) {
+			return progress.New(sink, "job", -1, progress.Options{})
+		},
+		"Options.MinInterval is -1ns": func() (*progress.Reporter, error) {
+			return progress.New(sink, "job", 1, progress.Options{MinInterval: -1})
+		},
+	} {
+		p, err := call()
+		if p != nil || err == nil || !strings.HasPrefix(err.Error(), "progress: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, %v, want %q", p, err, want)
+		}
+	}
+}
+
+func TestString(t *testing.T) {
+	for r, want := range map[progress.Report]string{
+		{Current: 5, Total: 10}:              "5/10",
+		{Current: 10, Total: 10, Done: true}: "10/10",
+		{Current: 5}:                         "5",
+	} {
+		if got := fmt.Sprint(r); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package progress
+
+import (
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// SignalProgress is raised with the name of a [Reporter] as key and a [Report] as
+// payload.
+const SignalProgress = "progress"
+
+// Reports are the signals of all reporters.
+var Reports = core.NewKind[Report](SignalProgress)
+
+// A Report says how far a piece of work is.
+type Report struct {
+	Current int64 `json:"current"`
+	Total   int64 `json:"total"` // 0: not known
+	Done    bool  `json:"done"`  // nothing more will come, even if Current is less than Total
+}
+
+// Fraction is Current as a part of Total, from 0 to 1. If Total is not known it is
+// 0, and 1 at the end.
+func (r Report) Fraction() float64 {
+	switch {
+	case r.Total > 0:
+		return float64(r.Current) / float64(r.Total)
+	case r.Done:
+		return 1
+	}
+	return 0
+}
+
+// String is "5/10", or "5" if the total is not known.
+func (r Report) String() string {
+	if r.Total == 0 {
+		return fmt.Sprint(r.Current)
+	}
+	return fmt.Sprintf("%d/%d", r.Current, r.Total)
+}
+
+// Latest returns the newest report, that a sink or a coordinator still shows, of the
+// reporter of that name. It is false if there is none.
+func Latest(from core.Sensor, name string) (latest Report, ok bool) {
+	for _, report := range Reports.Sense(from, core.Query{Key: name}) {
+		latest, ok = report, true
+	}
+	return latest, ok
+}
+
+// All returns the newest report, that a sink or a coordinator still shows, of each
+// reporter, by its name.
+func All(from core.Sensor) map[string]Report {
+	all := make(map[string]Report)
+	for signal, report := range Reports.Sense(from, core.Query{}) {
+		all[signal.Key] = report
+	}
+	return all
+}

@@ -1,0 +1,77 @@
+package quorum
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// A voter is an operation, a name or, being neither, a single vote.
+type voter struct {
+	operation core.OperationID
+	name      string
+	seq       uint64
+}
+
+// remembered bounds what a ballot keeps of one voter, and of what was taken back.
+const remembered = 1024
+
+// ballot is the votes that stand. The zero ballot is empty.
+//
+// Votes and their retractions are told by the goroutines that they happen on, so a
+// vote may be heard of after it was taken back, and twice if it was raised while
+// looking back. The order in which a ballot hears of them makes no difference.
+type ballot struct {
+	votes map[voter][]core.Signal // that stand, by Seq; nobody has none
+	gone  []uint64                // Seqs of votes that were taken back, ascending
+}
+
+func (b *ballot) voters() int { return len(b.votes) }
+
+func (b *ballot) cast(v voter, s core.Signal) {
+	if _, gone := slices.BinarySearch(b.gone, s.Seq); gone {
+		return
+	}
+	votes := b.votes[v]
+	i, found := slices.BinarySearchFunc(votes, s.Seq, bySeq)
+	if found {
+		return
+	}
+	if b.votes == nil {
+		b.votes = make(map[voter][]core.Signal)
+	}
+	b.votes[v] = newest(slices.Insert(votes, i, s))
+}
+
+func (b *ballot) takeBack(v voter, seq uint64) {
+	if i, found := slices.BinarySearch(b.gone, seq); !found {
+		b.gone = newest(slices.Insert(b.gone, i, seq))
+	}
+	votes := b.votes[v]
+	i, found := slices.BinarySearchFunc(votes, seq, bySeq)
+	switch {
+	case !found:
+	case len(votes) == 1:
+		delete(b.votes, v)
+	default:
+		b.votes[v] = slices.Delete(votes, i, i+1)
+	}
+}
+
+// list returns the newest vote of each voter, in the order in which they were cast.
+func (b *ballot) list() []core.Signal {
+	list := make([]core.Signal, 0, len(b.votes))
+	for _, votes := range b.votes {
+		list = append(list, votes[len(votes)-1])
+	}
+	slices.SortFunc(list, func(x, y core.Signal) int { return cmp.Compare(x.Seq, y.Seq) })
+	return list
+}
+
+func bySeq(s core.Signal, seq uint64) int { return cmp.Compare(s.Seq, seq) }
+
+// newest bounds a list at no more cost, over time, than appending to it.
+func newest[E any](ascending []E) []E {
+	return ascending[max(0, len(ascending)-remembered):]
+}

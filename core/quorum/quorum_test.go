@@ -1,0 +1,487 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/quorum"
+)
+
+// waiting is a Wait on a goroutine of its own.
+type waiting struct {
+	mu     sync.Mutex
+	result quorum.Result
+	err    error
+	done   bool
+}
+
+// wait starts a Wait and returns when it waits or is done.
+func wait(ctx context.Context, sink *core.Sink, pattern string, required int, opts quorum.Options) *waiting {
+	w := &waiting{}
+	go func() {
+		result, err := quorum.Wait(ctx, sink, pattern, required, opts)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.result, w.err, w.done = result, err, true
+	}()
+	synctest.Wait()
+	return w
+}
+
+// is checks how the wait stands: "waits", "reached", "cancelled", "timed out" or
+// the text of an error, and the keys or else names of the votes.
+func (w *waiting) is(t *testing.T, how string, votes ...string) {
+	t.Helper()
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var ways []string
+	for way, so := range map[string]bool{
+		"waits": !w.done, "reached": w.result.Reached, "cancelled": w.result.Cancelled, "timed out": w.result.TimedOut,
+	} {
+		if so {
+			ways = append(ways, way)
+		}
+	}
+	if w.err != nil {
+		ways = append(ways, w.err.Error())
+	}
+	var keys []string
+	for _, v := range w.result.Votes {
+		if v.Key == "" {
+			v.Key = v.Name
+		}
+		keys = append(keys, v.Key)
+	}
+	got, want := strings.Join(ways, " and "), how
+	if got != want || strings.Join(keys, " ") != strings.Join(votes, " ") {
+		t.Errorf("got %s with %q, want %s with %q", got, keys, want, votes)
+	}
+	if w.result.Cancelled != (w.result.By.Name != "") {
+		t.Errorf("cancelled is %v, by %q", w.result.Cancelled, w.result.By.Name)
+	}
+}
+
+// ends checks how the wait ended, whatever the votes.
+func (w *waiting) ends(t *testing.T, how string) {
+	t.Helper()
+	synctest.Wait()
+	w.result.Votes = nil
+	if w.err != nil && strings.HasSuffix(w.err.Error(), how) {
+		w.err = errors.New(how)
+	}
+	w.is(t, how)
+}
+
+// bubble runs a test in a bubble, with a sink, and a context that is cancelled at
+// the end.
+func bubble(t *testing.T, test func(t *testing.T, ctx context.Context, sink *core.Sink)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		test(t, ctx, core.NewSink(core.SinkOptions{}))
+	})
+}
+
+func TestVotersByKey(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		w := wait(ctx, sink, "vote.*", 3, quorum.Options{})
+		for _, voter := range []string{"ann", "bob", "ann", "ann", "bob"} {
+			sink.RaiseKey("vote.yes", voter)
+			sink.RaiseKey("other", voter+"'s")
+		}
+		w.is(t, "waits")
+		sink.RaiseKey("vote.no", "eve")
+		w.is(t, "reached", "ann", "bob", "eve")
+	})
+}
+
+// Weak point: a voter that raises twice directly on the sink counts twice.
+func TestOneVoterRaisingTwiceOnASinkCountsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		w := wait(ctx, sink, "vote", 2, quorum.Options{Timeout: time.Second})
+		sink.RaiseKey("vote", "ann")
+		sink.RaiseKey("vote", "ann")
+		time.Sleep(time.Second)
+		w.is(t, "timed out", "ann")
+	})
+}
+
+func TestVotersByOperation(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, votes int) error {
+			for range votes {
+				core.OperationFrom(ctx).RaiseKey("vote", "the same key")
+			}
+			return nil
+		}, core.Options{Sink: sink}))
+		w := wait(ctx, sink, "vote", 3, quorum.Options{})
+		for range 2 {
+			if err := c.Do(ctx, 5); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.is(t, "waits")
+		sink.RaiseKey("vote", "the same key") // whoever this is, it is no operation
+		w.is(t, "reached", "the same key", "the same key", "the same key")
+	})
+}
+
+func TestVotesOfNobodyCountEach(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		w := wait(ctx, sink, "vote", 2, quorum.Options{})
+		sink.Raise("vote")
+		w.is(t, "waits")
+		sink.Raise("vote")
+		w.is(t, "reached", "vote", "vote")
+	})
+}
+
+// With a key that says what is voted on, names are voters.
+func TestKey(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		w := wait(ctx, sink, "vote.*", 2, quorum.Options{Key: "user", CancelOn: "verdict"})
+		sink.RaiseKey("vote.a", "user")
+		sink.RaiseKey("vote.a", "user")
+		sink.RaiseKey("vote.b", "somebody else")
+		sink.Raise("vote.b")
+		sink.RaiseKey("verdict", "somebody else")
+		w.is(t, "waits")
+		sink.RaiseKey("vote.b", "user")
+		w.is(t, "reached", "user", "user")
+
+		for _, key := range []string{"user", ""} {
+			w := wait(ctx, sink, "vote.*", 2, quorum.Options{Key: "user", CancelOn: "verdict"})
+			sink.RaiseKey("verdict", key)
+			w.is(t, "cancelled")
+		}
+	})
+}
+
+func TestVoter(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		team := func(vote core.Signal) string {
+			team, _, _ := strings.Cut(vote.Key, "/")
+			return team
+		}
+		w := wait(ctx, sink, "vote", 4, quorum.Options{Voter: team})
+		sink.RaiseKey("vote", "red/ann")
+		sink.RaiseKey("vote", "red/bob")
+		sink.RaiseKey("vote", "blue/eve")
+		sink.RaiseKey("vote", "")
+		w.is(t, "waits")
+		sink.RaiseKey("vote", "") // a voter of its own
+		w.is(t, "reached", "red/bob", "blue/eve", "vote", "vote")
+	})
+}
+
+// Voter may do what any handler may, also while Wait looks back.
+func TestVoterIsCalledWithoutALock(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		var nested atomic.Bool
+		voter := func(vote core.Signal) string {
+			if nested.CompareAndSwap(false, true) {
+				sink.RaiseKey("vote", "from within")
+			}
+			return vote.Key
+		}
+		sink.RaiseKey("vote", "before")
+		w := wait(ctx, sink, "vote", 2, quorum.Options{Voter: voter, Within: -1})
+		w.is(t, "reached", "before", "from within")
+	})
+}
+
+func TestCancelOn(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		w := wait(ctx, sink, "vote", 2, quorum.Options{CancelOn: "stop.*, verdict"})
+		sink.RaiseKey("vote", "ann")
+		sink.RaiseKey("verdict", "guilty")
+		sink.RaiseKey("vote", "bob")
+		w.is(t, "cancelled", "ann")
+		if w.result.By.Key != "guilty" {
+			t.Errorf("got cancelled by %v, want the verdict", w.result.By)
+		}
+	})
+}
+
+func TestCancelPatternIsTestedBeforeTheVote(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		w := wait(ctx, sink, "*", 1, quorum.Options{CancelOn: "vote.void"})
+		sink.Raise("vote.void")
+		w.is(t, "cancelled")
+	})
+}
+
+func TestTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		w := wait(ctx, sink, "vote", 2, quorum.Options{Timeout: time.Minute})
+		sink.RaiseKey("vote", "ann")
+		time.Sleep(time.Minute - 1)
+		w.is(t, "waits")
+		time.Sleep(time.Nanosecond)
+		w.is(t, "timed out", "ann")
+		sink.RaiseKey("vote", "bob")
+		w.is(t, "timed out", "ann")
+	})
+}
+
+// Weak point: an ended context is reported as a time-out.
+func TestEndedContextIsAnErrorNotATimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, _ context.Context, sink *core.Sink) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		w := wait(ctx, sink, "vote", 2, quorum.Options{Timeout: time.Minute})
+		sink.RaiseKey("vote", "ann")
+		cancel(errors.New("gave up"))
+		w.is(t, "gave up", "ann")
+
+		w = wait(ctx, sink, "vote", 2, quorum.Options{Timeout: time.Minute})
+		w.is(t, "gave up")
+		for range 50 {
+			w = wait(ctx, sink, "vote", 1, quorum.Options{Within: -1}) // is there already
+			w.is(t, "reached", "ann")
+		}
+	})
+}
+
+// Weak point: an invalid time-out is noticed after the handler is attached, which
+// stays attached.
+func TestNothingStaysSubscribed(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		var asked atomic.Int64
+		voter := func(core.Signal) string { asked.Add(1); return "" }
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		for how, opts := range map[string]quorum.Options{
+			"reached":               {Voter: voter},
+			"cancelled":             {Voter: voter, CancelOn: "vote"},
+			"timed out":             {Voter: voter, Timeout: time.Second},
+			"context canceled":      {Voter: voter},
+			"must not be negative":  {Voter: voter, Timeout: -1},
+			"reached, looking back": {Voter: voter, Within: -1},
+		} {
+			if strings.Contains(how, "back") {
+				sink.Raise("vote")
+			}
+			on := ctx
+			if how == "context canceled" {
+				on = ended
+			}
+			w := wait(on, sink, "vote", 1, opts)
+			switch how {
+			case "reached", "cancelled":
+				sink.Raise("vote")
+			case "timed out":
+				time.Sleep(time.Second)
+			}
+			how, _, _ = strings.Cut(how, ",")
+			w.ends(t, how)
+			before := asked.Load()
+			sink.Raise("vote")
+			sink.Retract("vote")
+			if asked.Load() != before {
+				t.Errorf("%s: a handler is left", how)
+			}
+		}
+	})
+}
+
+// Weak point: votes raised just before the call are invisible.
+func TestVotesBeforeTheCallCountWithin(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		sink.RaiseKey("vote", "ann")
+		time.Sleep(time.Second)
+		sink.RaiseKey("vote", "bob")
+		sink.RaiseKey("vote", "taken back")
+		sink.Hold("vote", "held", 0)
+		time.Sleep(time.Second)
+		for _, tt := range []struct {
+			within time.Duration
+			want   []string
+		}{
+			{0, nil},
+			{time.Second - 1, nil},
+			{time.Second, []string{"bob", "taken back", "held"}},
+			{2*time.Second - 1, []string{"bob", "taken back", "held"}},
+			{2 * time.Second, []string{"ann", "bob", "taken back", "held"}},
+			{-1, []string{"ann", "bob", "taken back", "held"}},
+		} {
+			begun := time.Now()
+			ctx, cancel := context.WithCancelCause(ctx)
+			w := wait(ctx, sink, "vote", 100, quorum.Options{Within: tt.within})
+			cancel(errors.New("enough"))
+			w.is(t, "enough", tt.want...)
+			if time.Since(begun) != 0 {
+				t.Errorf("within %v: took %v", tt.within, time.Since(begun))
+			}
+		}
+	})
+}
+
+// What the sink has already counts as if it came in now, one after the other.
+func TestLookingBackKeepsTheOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		sink.RaiseKey("vote", "ann")
+		sink.RaiseKey("vote", "bob")
+		sink.Raise("verdict")
+		sink.RaiseKey("vote", "eve")
+		opts := quorum.Options{CancelOn: "verdict", Within: -1}
+		wait(ctx, sink, "vote", 2, opts).is(t, "reached", "ann", "bob")
+		wait(ctx, sink, "vote", 3, opts).is(t, "cancelled", "ann", "bob")
+	})
+}
+
+func TestVotesThatAreTakenBackDoNotCount(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		w := wait(ctx, sink, "vote", 3, quorum.Options{})
+		release := sink.Hold("vote", "held", 0)
+		sink.RaiseKey("vote", "ann")
+		sink.Retract("vote")
+		release()
+		sink.RaiseKey("vote", "bob")
+		sink.RaiseKey("vote", "eve")
+		w.is(t, "waits")
+		sink.RaiseKey("vote", "ann")
+		w.is(t, "reached", "bob", "eve", "ann")
+		sink.Retract("vote")
+		w.is(t, "reached", "bob", "eve", "ann")
+	})
+}
+
+// A voter counts as long as one of its votes stands, whether Wait saw them being
+// cast or looked back at them.
+func TestOneOfSeveralVotesIsTakenBack(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+			steps := make(chan func(*core.Operation))
+			c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
+				for step := range steps {
+					step(core.OperationFrom(ctx))
+				}
+				return nil
+			}, core.Options{Sink: sink}))
+			if _, err := c.Enqueue(ctx, 0); err != nil {
+				t.Fatal(err)
+			}
+			vote := func(op *core.Operation) { op.Raise("vote") }
+			takeBack := func(op *core.Operation) { op.Retract("vote") }
+			var w *waiting
+			look := func() { w = wait(ctx, sink, "vote", 2, quorum.Options{Within: -1}) }
+
+			if !before {
+				look()
+			}
+			steps <- vote
+			steps <- vote
+			if before {
+				look()
+			}
+			steps <- takeBack
+			synctest.Wait()
+			sink.RaiseKey("vote", "ann")
+			w.is(t, "reached", "vote", "ann")
+			sink.Retract("vote")
+
+			look()
+			steps <- takeBack
+			synctest.Wait()
+			sink.RaiseKey("vote", "bob")
+			w.is(t, "waits")
+			close(steps)
+		})
+	}
+}
+
+// What the window loses is not taken back.
+func TestVotesOutliveTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{Capacity: 2, MaxAge: time.Second})
+		w := wait(t.Context(), sink, "vote", 3, quorum.Options{})
+		sink.RaiseKey("vote", "ann")
+		for range 100 {
+			sink.Raise("chatter")
+		}
+		sink.RaiseKey("vote", "bob")
+		time.Sleep(time.Hour)
+		sink.RaiseKey("vote", "eve")
+		w.is(t, "reached", "ann", "bob", "eve")
+	})
+}
+
+// Weak point: the set of voters is changed by concurrent raisers without a lock.
+// Whatever is raised while Wait looks back and subscribes is counted, once.
+func TestConcurrentVotersAreCountedOnce(t *testing.T) {
+	const voters, rounds = 8, 50
+	for range rounds {
+		sink := core.NewSink(core.SinkOptions{})
+		var all sync.WaitGroup
+		for i := range voters {
+			all.Go(func() {
+				runtime.Gosched()
+				sink.RaiseKey("vote", fmt.Sprint(i))
+				sink.RaiseKey("vote", fmt.Sprint(i))
+			})
+		}
+		result, err := quorum.Wait(t.Context(), sink, "vote", voters, quorum.Options{Within: -1})
+		if err != nil || !result.Reached || len(result.Votes) != voters {
+			t.Errorf("got %+v, %v", result, err)
+		}
+		all.Wait()
+	}
+}
+
+// Weak point: one handler that fails disables the others.
+func TestOtherHandlersPanic(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		defer sink.Subscribe("*", func(core.Signal) { panic("on purpose") })()
+		w := wait(ctx, sink, "vote", 1, quorum.Options{})
+		sink.RaiseKey("vote", "ann")
+		w.is(t, "reached", "ann")
+	})
+}
+
+// The reaction to a quorum may be another wait, on the goroutine of the voter.
+func TestWaitInsideAHandler(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		var inner quorum.Result
+		defer sink.Subscribe("start", func(core.Signal) {
+			inner, _ = quorum.Wait(ctx, sink, "vote", 1, quorum.Options{Within: -1})
+		})()
+		sink.RaiseKey("vote", "ann")
+		sink.Raise("start")
+		if !inner.Reached {
+			t.Errorf("got %+v", inner)
+		}
+	})
+}
+
+func TestOptions(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	for want, call := range map[string]func() (quorum.Result, error){
+		"sink is nil": func() (quorum.Result, error) {
+			return quorum.Wait(t.Context(), nil, "vote", 1, quorum.Options{})
+		},
+		`votes is " ,"`: func() (quorum.Result, error) {
+			return quorum.Wait(t.Context(), sink, " ,", 1, quorum.Options{})
+		},
+		"0 votes are required": func() (quorum.Result, error) {
+			return quorum.Wait(t.Context(), sink, "vote", 0, quorum.Options{})
+		},
+		"Options.Timeout is -1ns": func() (quorum.Result, error) {
+			return quorum.Wait(t.Context(), sink, "vote", 1, quorum.Options{Timeout: -1})
+		},
+	} {
+		if _, err := call(); err == nil || !strings.HasPrefix(err.Error(), "quorum: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package reputation_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/reputation"
+)
+
+func newScores(t *testing.T, opts reputation.Options) *reputation.Scores[string] {
+	t.Helper()
+	if opts.HalfLife == 0 {
+		opts.HalfLife = time.Minute
+	}
+	s, err := reputation.New[string](opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func check(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-12*math.Abs(want) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestScoresHalveEveryHalfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScores(t, reputation.Options{HalfLife: 10 * time.Second})
+		check(t, "unknown", s.Score("a"), 0)
+		check(t, "first update", s.Update("a", 8), 8)
+		time.Sleep(10 * time.Second)
+		check(t, "after one half-life", s.Score("a"), 4)
+		check(t, "reading changes nothing", s.Score("a"), 4)
+		time.Sleep(5 * time.Second)
+		check(t, "after one and a half", s.Score("a"), 4*math.Sqrt(0.5))
+		check(t, "update", s.Update("a", -10), 4*math.Sqrt(0.5)-10)
+		time.Sleep(20 * time.Second)
+		check(t, "after two more", s.Score("a"), (4*math.Sqrt(0.5)-10)/4)
+	})
+}
+
+// Weak point: entries never expire by decay.
+func TestFadedScoresAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScores(t, reputation.Options{HalfLife: time.Second, Floor: 1})
+		s.Update("a", 8)
+		s.Update("b", -8)
+		s.Update("c", 0.9)
+		s.Update("d", 0)
+		if got := s.Stats().Len; got != 2 {
+			t.Errorf("got %d scores, want 2", got)
+		}
+		time.Sleep(3 * time.Second)
+		check(t, "at the floor", s.Score("b"), -1)
+		time.Sleep(time.Nanosecond)
+		check(t, "below it", s.Score("b"), 0)
+		if got := s.Stats(); got.Len != 0 || got.Evicted != 0 {
+			t.Errorf("got %+v", got)
+		}
+		if s.Invalidate("a") {
+			t.Error("there was one to invalidate")
+		}
+		check(t, "starts anew", s.Update("a", 2), 2)
+
+		for floor, want := range map[float64]int{0: 0, -1: 1} {
+			s := newScores(t, reputation.Options{HalfLife: time.Second, Floor: floor})
+			s.Update("a", 1)
+			time.Sleep(10 * time.Second) // 0.00098
+			if got := s.Stats().Len; got != want {
+				t.Errorf("floor %v: got %d, want %d", floor, got, want)
+			}
+			time.Sleep(2000 * time.Second)
+			if got := s.Stats().Len; got != 0 {
+				t.Errorf("floor %v: got %d, want none: it is exactly 0", floor, got)
+			}
+		}
+	})
+}
+
+// Weak point: over the limit the most negative reputations go first, the ones worth
+// remembering, and possibly the key just updated.
+func TestTheScoreNearestToZeroIsEvicted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScores(t, reputation.Options{Capacity: 3})
+		s.Update("worst", -100)
+		s.Update("best", 50)
+		s.Update("old", 6)
+		time.Sleep(time.Minute) // old is 3 by now
+		s.Update("new", -4)
+		s.Update("newest", 0.1)
+		var got []string
+		for key := range s.All() {
+			got = append(got, key)
+		}
+		if want := []string{"best", "newest", "worst"}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		if got, want := s.Stats(), (reputation.Stats{Len: 3, Capacity: 3, Evicted: 2}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		s.Update("best", 1) // needs no room
+		if got := s.Stats().Evicted; got != 2 {
+			t.Errorf("got %d evicted, want 2", got)
+		}
+	})
+}
+
+// Weak point: not-a-number is accepted.
+func TestNotANumberIsIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		s := newScores(t, reputation.Options{Sink: sink})
+		s.Update("a", 3)
+		signals := coretest.Watch(t, sink, "*")
+		for _, delta := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			check(t, fmt.Sprint(delta), s.Update("a", delta), 3)
+			check(t, fmt.Sprint(delta), s.Update("b", delta), 0)
+		}
+		signals.None()
+		if got := s.Stats(); got.Ignored != 6 || got.Len != 1 {
+			t.Errorf("got %+v", got)
+		}
+		s.Update("a", math.MaxFloat64)
+		check(t, "largest", s.Update("a", math.MaxFloat64), math.MaxFloat64)
+		check(t, "smallest", s.Update("b", -math.MaxFloat64), -math.MaxFloat64)
+		check(t, "smallest", s.Update("b", -math.MaxFloat64), -math.MaxFloat64)
+	})
+}
+
+// Weak point: the score is text in the signal's name, with a decimal separator that
+// depends on the locale.
+func TestSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type UserID string
+		sink := core.NewSink(core.SinkOptions{})
+		s, err := reputation.New[UserID](reputation.Options{HalfLife: time.Second, Sink: sink})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Update("ann", 1.5)
+		s.Update("ann", 1.5)
+		time.Sleep(time.Second)
+		if !s.Invalidate("ann") {
+			t.Error("there was nothing to invalidate")
+		}
+		s.Invalidate("bob")
+		var got []string
+		for _, kind := range []core.Kind[float64]{reputation.Updates, reputation.Invalidations} {
+			for signal, score := range kind.Sense(sink, core.Query{}) {
+				got = append(got, fmt.Sprint(signal.Name, " ", signal.Key, " ", score))
+			}
+		}
+		want := []string{
+			"reputation.update ann 1.5", "reputation.update ann 3",
+			"reputation.invalidate ann 1.5", "reputation.invalidate bob 0",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q\nwant %q", got, want)
+		}
+		check(t, "invalidated", s.Score("ann"), 0)
+	})
+}
+
+// Handlers may go on with the scores they hear of.
+func TestHandlersMayCallBack(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	s := newScores(t, reputation.Options{Sink: sink, HalfLife: 1000 * time.Hour})
+	reputation.Updates.Subscribe(sink, func(signal core.Signal, score float64) {
+		if score > 2 {
+			s.Invalidate(signal.Key)
+		}
+	})
+	for range 3 {
+		s.Update("a", 1)
+	}
+	if got := s.Score("a"); got != 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScores(t, reputation.Options{})
+		want := map[string]float64{"a": 1, "b": -2, "c": 3, "d": 1}
+		for key, score := range want {
+			s.Update(key, 2*score)
+		}
+		time.Sleep(time.Minute)
+		if got := maps.Collect(s.All()); !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		var keys []string
+		for key := range s.All() {
+			s.Invalidate(key)
+			if keys = append(keys, key); len(keys) == 3 {
+				break
+			}
+		}
+		if got := strings.Join(keys, ""); got != "cad" {
+			t.Errorf("got %q, want the highest first", got)
+		}
+		if got := s.Stats().Len; got != 1 {
+			t.Errorf("got %d left, want 1", got)
+		}
+	})
+}
+
+func TestConcurrentUse(t *testing.T) {
+	s := newScores(t, reputation.Options{Capacity: 10, HalfLife: 1000 * time.Hour})
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for n := range 200 {
+				s.Update(fmt.Sprint(n%20), float64(i+1))
+				s.Score(fmt.Sprint(n % 7))
+				if n%50 == 0 {
+					s.Invalidate(fmt.Sprint(n % 20))
+					for range s.All() {
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := s.Stats().Len; got > 10 {
+		t.Errorf("got %d scores, want 10 at most", got)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	if got := newScores(t, reputation.Options{}).Stats().Capacity; got != 1024 {
+		t.Errorf("got capacity %d, want 1024", got)
+	}
+	for want, opts := range map[string]reputation.Options{
+		"Options.HalfLife is 0s":    {},
+		"Options.HalfLife is -1ns":  {HalfLife: -1},
+		"Options.Capacity is -1":    {HalfLife: 1, Capacity: -1},
+		"Options.Floor is NaN":      {HalfLife: 1, Floor: math.NaN()},
+		"must not be negative":      {HalfLife: 1, Capacity: -1},
+		"Options.Floor is +Inf, bu": {HalfLife: 1, Floor: math.Inf(1)},
+	} {
+		s, err := reputation.New[string](opts)
+		if s != nil || err == nil || !strings.HasPrefix(err.Error(), "reputation: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, %v, want %q", s, err, want)
+		}
+	}
+}
