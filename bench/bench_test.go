@@ -10,6 +10,7 @@ func BenchmarkUnique(b *testing.B)   { benchmark(b, uniqueRows()) }
 func BenchmarkSense(b *testing.B)    { benchmark(b, senseRows()) }
 func BenchmarkRun(b *testing.B)      { benchmark(b, runRows()) }
 func BenchmarkParallel(b *testing.B) { benchmark(b, parallelRows()) }
+func BenchmarkCache(b *testing.B)    { benchmark(b, cacheRows()) }
 
 // benchmark runs every side of every row alone. What a side needs is made when it
 // is run first, and once.

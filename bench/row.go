@@ -22,6 +22,7 @@ func Groups() []Group {
 		{"run", runRows},
 		{"keyed", keyedRows},
 		{"parallel", parallelRows},
+		{"cache", cacheRows},
 	}
 }
 

@@ -189,6 +189,40 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
+// Every cache has hits, and none has more than there can be.
+func TestHitRatios(t *testing.T) {
+	for _, trace := range Traces() {
+		ratios := trace.HitRatios(1000, 20_000)
+		if len(ratios) != len(CacheNames()) {
+			t.Fatalf("%d ratios of %d caches", len(ratios), len(CacheNames()))
+		}
+		for i, ratio := range ratios {
+			if ratio < 0 || ratio > 97 || ratio == 0 && trace.Name == "zipf 0.99" {
+				t.Errorf("%s, %s: %.1f hits of a hundred", trace.Name, CacheNames()[i], ratio)
+			}
+		}
+	}
+}
+
+func TestTraces(t *testing.T) {
+	counts := map[int]int{}
+	next := zipf(100, 1, 1)
+	for range 100_000 {
+		counts[next()]++
+	}
+	if r := float64(counts[0]) / float64(counts[9]); r < 8 || r > 12 {
+		t.Errorf("the first key of Zipf is %.1f times as frequent as the tenth", r)
+	}
+	loop := loopOf(1.5)(10)
+	seen := map[int]bool{}
+	for range 15 {
+		seen[loop()] = true
+	}
+	if len(seen) != 15 || !seen[loop()] {
+		t.Errorf("the loop is %v", seen)
+	}
+}
+
 func TestSpread(t *testing.T) {
 	for _, n := range []int{0, 1, 7, 8, 100} {
 		var calls, sum atomic.Int64

@@ -1,16 +1,14 @@
 package core
 
-import "slices"
-
 // board is the scheduler of coordinators with lanes, with keys, or with both.
 // Higher lanes go first; within a lane the keys take turns; within a key, or a
 // lane without keys, who came first goes first. An operation can start when its
 // lane runs less than the lane's limit and its key less than perKey.
 //
-// So that lower lanes do not starve, of the operations that could start and have
-// waited for the time of ageing the one that has waited longest goes first,
-// whatever its lane, but only every agedTurn-th time: else a backlog, once aged,
-// would take the higher lanes' priority away.
+// So that lower lanes do not starve, of the operations whose turn it is in their
+// lanes and that have waited for the time of ageing the one that has waited longest
+// goes first, whatever its lane, but only every agedTurn-th time: else a backlog,
+// once aged, would take the higher lanes' priority away.
 type board struct {
 	lanes   []lane
 	n       int
@@ -20,8 +18,8 @@ type board struct {
 	ordered bool  // oldest is asked for
 	ageing  int64 // 0: never
 
-	favoured *Operation // next returned it for its age
-	sinceAge int        // starts since one was favoured
+	aged     bool // next, when last asked, favoured a lane for the age of its first
+	sinceAge int  // starts since that was followed
 }
 
 // agedTurn is the share of starts that ageing may take: one in so many.
@@ -58,7 +56,7 @@ func (b *board) push(o *Operation) {
 	l.n++
 	b.n++
 	if b.ordered {
-		l.arrived.add(o, l.n)
+		l.arrived.add(o)
 	}
 	if !b.keyed {
 		l.queue.push(o)
@@ -82,6 +80,7 @@ func (l *lane) head() *Operation {
 
 func (b *board) next(now int64, barred laneSet) *Operation {
 	var first, aged *Operation
+	b.aged = false
 	for i := range b.lanes {
 		l := &b.lanes[i]
 		if l.n == 0 || l.limit > 0 && l.running >= l.limit || barred.has(uint8(i)) {
@@ -99,10 +98,7 @@ func (b *board) next(now int64, barred laneSet) *Operation {
 			aged = o
 		}
 	}
-	if first == aged {
-		return first
-	}
-	b.favoured = aged
+	b.aged = aged != first
 	return aged
 }
 
@@ -118,12 +114,11 @@ func (b *board) earliest(lane uint8) *Operation {
 }
 
 func (b *board) start(o *Operation) {
-	if o == b.favoured {
+	if b.aged {
 		b.sinceAge = 0
 	} else if b.sinceAge < agedTurn {
 		b.sinceAge++
 	}
-	b.favoured = nil
 	l := &b.lanes[o.lane]
 	l.running++
 	if b.keyed {
@@ -155,6 +150,9 @@ func (b *board) take(o *Operation) {
 	l := &b.lanes[o.lane]
 	l.n--
 	b.n--
+	if b.ordered {
+		l.arrived.trim(l.n)
+	}
 	if !b.keyed {
 		l.queue.remove(o)
 		return
@@ -206,14 +204,25 @@ func (b *board) all() []*Operation {
 func (b *board) pending() int { return b.n }
 
 // arrivals remembers pending operations in the order of their arrival, and some
-// that are not pending any more, but never more of these than of the others.
+// that are not pending any more, but never many more of these than of the others.
 type arrivals struct{ operations []*Operation }
 
-func (a *arrivals) add(o *Operation, pending int) {
-	if len(a.operations) > 2*pending+16 {
-		a.operations = slices.DeleteFunc(a.operations, func(o *Operation) bool { return o.status != StatusPending })
+func (a *arrivals) add(o *Operation) { a.operations = append(a.operations, o) }
+
+// trim forgets those that are not pending any more if there are too many of them.
+func (a *arrivals) trim(pending int) {
+	switch {
+	case pending == 0:
+		a.operations = nil
+	case len(a.operations) > 2*pending+16:
+		kept := make([]*Operation, 0, pending+1) // anew, as a slice does not shrink; o itself still counts
+		for _, o := range a.operations {
+			if o.status == StatusPending {
+				kept = append(kept, o)
+			}
+		}
+		a.operations = kept
 	}
-	a.operations = append(a.operations, o)
 }
 
 func (a *arrivals) oldest() *Operation {

@@ -16,18 +16,16 @@ func ParseCommand(name, command string) (payload string, ok bool) {
 	if command == "" {
 		return "", false
 	}
-	for from := 0; ; {
-		i := strings.Index(name[from:], command)
-		if i < 0 {
-			return "", false
+	for i := range len(name) {
+		if name[i] != ':' {
+			continue
 		}
-		start, end := from+i, from+i+len(command)
-		bounded := start == 0 || name[start-1] == '.' || name[start-1] == ':'
-		if bounded && end < len(name) && name[end] == ':' {
-			return name[end+1:], true
+		before, found := strings.CutSuffix(name[:i], command)
+		if found && (before == "" || strings.HasSuffix(before, ".") || strings.HasSuffix(before, ":")) {
+			return name[i+1:], true
 		}
-		from = start + 1
 	}
+	return "", false
 }
 
 // ParseRetryAfter reads the delay from a signal name such as

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,22 @@ func TestParseCommand(t *testing.T) {
 				t.Errorf("got %q, %v, want %q, %v", got, ok, tt.want, tt.ok)
 			}
 		})
+	}
+}
+
+// Weak point 17.2: the scan compared the command at every place of the name. At
+// every place of this name the command stands, but for the colon.
+func TestParseCommandOfLongNames(t *testing.T) {
+	const n = 1 << 20
+	name, command := strings.Repeat("a", 2*n), strings.Repeat("a", n)
+	if _, ok := core.ParseCommand(name, command); ok {
+		t.Error("found a command without a colon")
+	}
+	if _, ok := core.ParseCommand(name+":x", command); ok {
+		t.Error("found a command without a boundary")
+	}
+	if got, ok := core.ParseCommand(name+"."+command+":x", command); got != "x" || !ok {
+		t.Errorf("got %q, %v, want x, true", got, ok)
 	}
 }
 

@@ -143,7 +143,7 @@ func (c *condition) standing(now int64) []standing {
 	c.own.expire(now, &nobody)
 	c.shared.expire(now, &nobody)
 	all := slices.Concat(c.own.standing, c.shared.standing)
-	slices.SortFunc(all, func(a, b standing) int { return cmp.Compare(b.signal.Seq, a.signal.Seq) })
+	slices.SortStableFunc(all, func(a, b standing) int { return cmp.Compare(b.signal.Seq, a.signal.Seq) })
 	all = slices.CompactFunc(all, func(a, b standing) bool { return a.signal.Seq == b.signal.Seq })
 	return all[:min(len(all), maxExplained)]
 }

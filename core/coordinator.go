@@ -135,8 +135,9 @@ func (c *Coordinator[T]) enqueue(ctx context.Context, item T, wait bool) (*Opera
 // without waiting for it to run. While [Options.MaxQueued] items are pending it
 // waits for room, first come first served, until ctx ends, whose cause it then
 // returns. It returns [ErrClosed] after Complete, Drain or Close, a
-// [RefusedError] while a signal matches CancelOn, and, called from a body of this
-// coordinator when it would have to wait, [ErrWouldDeadlock].
+// [RefusedError] while a signal matches CancelOn, and [ErrWouldDeadlock] when it
+// would have to wait and is called from a body of this coordinator, or from one
+// before whose end there will be no room.
 func (c *Coordinator[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 	o, err := c.enqueue(ctx, item, true)
 	return o.ID(), err
@@ -152,8 +153,8 @@ func (c *Coordinator[T]) TryEnqueue(item T) (OperationID, error) {
 // Do enqueues an item, waits until its operation is finished, and returns its
 // error: the body's, or why it did not run. When ctx ends, the operation is
 // cancelled with the cause of ctx, which Do returns without waiting for the body.
-// From a body of this coordinator, or when the operation could not start before
-// the caller's own has ended, it returns [ErrWouldDeadlock].
+// From a body of this coordinator it returns [ErrWouldDeadlock], and likewise, with
+// the operation cancelled, from one before whose end the operation cannot end.
 func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 	if c.isOwn(ctx) {
 		return ErrWouldDeadlock
@@ -168,8 +169,8 @@ func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 // Wait waits until an operation is finished and returns its error, or that of the
 // reason it did not run. It returns [ErrUnknown] for an id that is not, or no
 // longer, in the window. When ctx ends first it returns its cause; the operation
-// goes on. From a body of this coordinator it returns [ErrWouldDeadlock], unless
-// the operation is finished.
+// goes on. From a body of this coordinator, or one before whose end the operation
+// cannot end, it returns [ErrWouldDeadlock], unless the operation is finished.
 func (c *Coordinator[T]) Wait(ctx context.Context, id OperationID) error {
 	_, err := c.wait(ctx, id)
 	return err

@@ -57,7 +57,8 @@
 //
 // or decide by it all the time: a [Monitor] counts it over a sliding span, and a
 // coordinator refuses or defers work while it stands ([Options.CancelOn],
-// [Options.DeferOn]). Those who want to be called subscribe, knowingly.
+// [Options.DeferOn]). Those who want to be called subscribe, knowingly. Sinks of
+// different parts of a program are joined by [Sink.Forward].
 //
 // A fact ages, and newer facts push it out of the window: right for history. A
 // condition that others depend on is held instead ([Sink.Hold], [Operation.Hold])

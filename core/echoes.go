@@ -9,12 +9,17 @@ type echoes struct {
 	n      int
 }
 
+// echo does not refer to its operation, and so to its item, result and context.
 type echo struct {
-	operation *Operation
-	last      *details
-	at        int64
+	id     OperationID
+	key    string
+	status Status
+	err    error
+	last   *details // may be nil
+	at     int64
 }
 
+// add remembers an operation that has been buried.
 func (e *echoes) add(o *Operation, last *details, now int64) {
 	if e.limit == 0 {
 		return
@@ -31,7 +36,7 @@ func (e *echoes) add(o *Operation, last *details, now int64) {
 		e.ring, e.first = bigger, 0
 	}
 	e.n++
-	*e.at(e.n - 1) = echo{o, last, now}
+	*e.at(e.n - 1) = echo{o.id, o.key, o.status, o.err, last, now}
 }
 
 func (e *echoes) at(i int) *echo {

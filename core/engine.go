@@ -78,6 +78,9 @@ type flush struct {
 	done  chan struct{}
 }
 
+// includes reports whether f waits for o, if that has not finished.
+func (f *flush) includes(o *Operation) bool { return int32(o.epoch-f.epoch) <= 0 }
+
 // outcome is what a change under the engine's lock entails.
 type outcome struct {
 	contexts []*cancellation // of bodies that have returned
@@ -178,7 +181,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 	if d.err != nil {
 		return e.intake.reject(d.err)
 	}
-	o.engine, o.base, o.lane = e, ctx, d.lane
+	o.engine, o.base, o.lane = e, baseOf(ctx), d.lane
 	o.enqueued = e.clock.now()
 	if e.refuses(o.lane) {
 		e.lockFresh() // with operations that have to leave their signals go
@@ -231,12 +234,10 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 	if w == nil {
 		return err
 	}
-	n := nestedWait{by: operationIn(ctx), engine: e}
-	if err := n.begin(); err != nil {
+	if err := (awaited{engine: e, room: w}).wait(ctx, w.settled); err != nil {
 		return in.unqueue(w, err)
 	}
-	defer n.end()
-	return in.wait(ctx, w)
+	return w.err
 }
 
 // dropOldest makes room in a lane, if there is none, by dropping the item that has
@@ -309,7 +310,8 @@ func (e *engine) next(now int64, out *outcome) (o *Operation, blocked bool) {
 		if o == nil {
 			e.collect()
 			if o = e.scheduler.next(now, barred); o == nil {
-				return nil, barred != 0 && e.rules.deferOn.holds()
+				// A rule for all holds up arrivals as well; one for a lane may not.
+				return nil, barred != 0 && e.laneRules == nil
 			}
 		}
 		if e.refuses(o.lane) || e.defers(o.lane) {
@@ -358,7 +360,7 @@ func (e *engine) retire(o *Operation, status Status, err error, now int64, out *
 		out.ended = append(out.ended, o.done)
 	}
 	for _, f := range e.flushes {
-		if int32(o.epoch-f.epoch) <= 0 {
+		if f.includes(o) {
 			if f.left--; f.left == 0 {
 				out.flushed = append(out.flushed, f)
 			}
@@ -407,12 +409,11 @@ func (e *engine) forget(o *Operation, now int64, out *outcome) {
 	if o.marks&watched == 0 {
 		o.body.forget()
 	}
-	e.echoes.add(o, o.rest.Load(), now)
 	if len(e.final) > 0 {
 		e.finalizing++
 		out.final = append(out.final, last{o, o.snapshot(), e.final})
 	}
-	e.ledger.bury(o, &out.after)
+	e.echoes.add(o, e.ledger.bury(o, &out.after), now)
 }
 
 // settle does what an outcome entails. No lock is held. It is safe to be called
@@ -433,13 +434,9 @@ func (e *engine) settle(out *outcome) {
 		call()
 	}
 	out.calls = out.calls[:0]
-	if len(out.after.wakes)+len(out.after.gone) > 0 {
-		out.after.settle()
-		e.ledger.tellRetracted(out.after.gone, "")
-		out.after = aftermath{}
-	}
-	if len(out.final) > 0 {
-		e.tellFinal(out)
+	if len(out.after.wakes)+len(out.after.gone)+len(out.final) > 0 {
+		e.settleForeign(out)
+		return
 	}
 	if len(out.flushed) > 0 {
 		for _, f := range out.flushed {
@@ -458,6 +455,19 @@ func (e *engine) settle(out *outcome) {
 		}
 	}
 	out.left = out.left[:0]
+}
+
+// settleForeign does what runs foreign code, and then the rest, even if that ends
+// the goroutine.
+func (e *engine) settleForeign(out *outcome) {
+	defer e.settle(out)
+	if after := out.after; len(after.wakes)+len(after.gone) > 0 {
+		out.after = aftermath{}
+		after.settle()
+		e.ledger.tellRetracted(after.gone, "")
+		return
+	}
+	e.tellFinal(out)
 }
 
 // tellFinal tells of the operations that have left the window. Close waits for

@@ -12,6 +12,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
+const raceEnabled = core.RaceEnabled
+
 // bubble runs a test in a synctest bubble: time is the bubble's, and a goroutine
 // left behind is a failure.
 func bubble(t *testing.T, test func(t *testing.T)) {

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,11 +21,12 @@ import (
 
 // The engine beside a model of it that is dull and obviously right: slices, one
 // goroutine, nothing clever. Both are given the same random calls, and after every
-// call, when all has come to rest, they must show the same.
+// call, when all has come to rest, they must show the same. Of four coordinators one
+// has lanes, one keys, one both.
 func TestEngineModel(t *testing.T) {
 	const perSeed = 500
-	steps := 800_000
-	if raceEnabled {
+	steps := 1_000_000
+	if raceEnabled || testing.Short() {
 		steps /= 25
 	}
 	for seed := range uint64(steps / perSeed) {
@@ -44,6 +46,8 @@ func TestEngineModel(t *testing.T) {
 // modelOp is an operation as the model knows it.
 type modelOp struct {
 	n      int // the item
+	lane   int
+	key    string
 	id     core.OperationID
 	status core.Status
 
@@ -57,7 +61,22 @@ type modelOp struct {
 	command    chan func(ctx context.Context) error
 }
 
-func (o *modelOp) String() string { return fmt.Sprintf("#%d(id %d)", o.n, o.id) }
+func (o *modelOp) String() string {
+	return fmt.Sprintf("#%d(id %d, lane %d, key %q)", o.n, o.id, o.lane, o.key)
+}
+
+func (o *modelOp) Place() (lane int, key string, enqueued int64) {
+	return o.lane, o.key, o.enqueued.UnixNano()
+}
+
+// modelRule is which signals hold up the items of all lanes, or of one.
+type modelRule struct {
+	stop, wait string // "": none
+	maxDefer   time.Duration
+
+	deferring bool
+	since     time.Time
+}
 
 // modelFact is a signal that gates heed.
 type modelFact struct {
@@ -91,6 +110,11 @@ type modelDriver struct {
 	log    []string
 
 	opts    core.Options
+	keyed   bool
+	depths  []int    // by lane
+	front   int      // the lane of items of which nobody says which
+	names   []string // of signals that are heeded
+	narrow  bool     // see squeeze
 	sinkAge time.Duration
 	sink    *core.Sink
 	c       *core.Coordinator[*modelOp]
@@ -107,14 +131,14 @@ type modelDriver struct {
 	// The model.
 	limit                                          int
 	paused, completed, closing, closed             bool
-	waiting                                        []*modelOp
-	pending, running, tracked, aside               []*modelOp
+	board                                          *core.BoardModel[*modelOp] // what is pending and what runs
+	waiting                                        [][]*modelOp               // for room, by lane
+	tracked, aside                                 []*modelOp
 	shouldStart                                    []*modelOp // since the last look
 	all                                            []*modelOp // accepted
 	facts                                          []*modelFact
 	order                                          int
-	deferSince                                     time.Time
-	deferring                                      bool
+	rules                                          []modelRule // for all lanes, and then by lane
 	rejected                                       uint64
 	succeeded, failed, cancelled, refused, dropped uint64
 	forced                                         uint64
@@ -156,8 +180,14 @@ func newModelDriver(t *testing.T, seed uint64) *modelDriver {
 	}
 	d.sink = core.NewSink(core.SinkOptions{MaxAge: d.sinkAge, Capacity: pick(1, 4, 1000)})
 	d.opts.Sink = d.sink
+	d.shape(pick)
 	var err error
-	if d.c, err = core.NewCoordinator(d.body, d.opts); err != nil {
+	if d.keyed {
+		d.c, err = core.NewKeyedCoordinator(func(o *modelOp) string { return o.key }, d.body, d.opts)
+	} else {
+		d.c, err = core.NewCoordinator(d.body, d.opts)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	d.opts.MaxTracked, d.opts.MaxAge = max(0, d.opts.MaxTracked), max(0, d.opts.MaxAge)
@@ -167,6 +197,66 @@ func newModelDriver(t *testing.T, seed uint64) *modelDriver {
 		d.finalized[s.ID]++
 	})
 	return d
+}
+
+// shape gives the coordinator keys or lanes, or both, or neither.
+func (d *modelDriver) shape(pick func(...int) int) {
+	laned := d.seed&1 != 0
+	d.keyed = d.seed&2 != 0
+	d.names = []string{"stop", "wait", "go"}
+	d.rules = []modelRule{{stop: "stop", wait: "wait", maxDefer: d.opts.MaxDefer}}
+	perKey, ageing := 0, 0
+	if d.keyed {
+		d.opts.MaxPerKey = pick(0, 1, 2, 3)
+		perKey = max(1, d.opts.MaxPerKey)
+	}
+	if laned || d.keyed {
+		d.narrow = !d.opts.DropOldest && pick(0, 1) == 0
+		if !d.narrow && !d.opts.DropOldest {
+			d.opts.MaxQueued = 1000
+		}
+	}
+	limits := []int{0}
+	d.depths = []int{d.opts.MaxQueued}
+	if laned {
+		ageing = pick(-1, 1, 5)
+		d.opts.Ageing = time.Duration(ageing) * time.Second
+		limits, d.depths = nil, nil
+		lanes := 1 + d.random.IntN(4)
+		d.front = lanes - 1
+		for i := range lanes {
+			l := core.Lane{Name: fmt.Sprint("lane ", i), Limit: pick(0, 0, 1, 2, 3)}
+			if pick(0, 0, 0, 1) == 1 && d.front == lanes-1 {
+				l.Name, d.front = "normal", i
+			}
+			if d.opts.DropOldest || d.narrow {
+				l.Depth = pick(0, 1, 2, 5)
+			}
+			rule := modelRule{maxDefer: d.opts.MaxDefer}
+			if pick(0, 1) == 1 {
+				rule.stop = fmt.Sprint("stop.", i)
+				l.CancelOn = rule.stop
+				d.names = append(d.names, rule.stop)
+			}
+			if pick(0, 1) == 1 {
+				rule.wait = fmt.Sprint("wait.", i)
+				l.DeferOn = rule.wait
+				d.names = append(d.names, rule.wait)
+				if seconds := pick(0, -1, 1, 20); seconds != 0 && d.opts.ResumeOn == "" {
+					l.MaxDefer = time.Duration(seconds) * time.Second
+					rule.maxDefer = l.MaxDefer
+				}
+			}
+			d.opts.Lanes = append(d.opts.Lanes, l)
+			d.rules = append(d.rules, rule)
+			limits = append(limits, l.Limit)
+			d.depths = append(d.depths, cmp.Or(l.Depth, d.opts.MaxQueued))
+		}
+	} else {
+		d.rules = append(d.rules, modelRule{})
+	}
+	d.waiting = make([][]*modelOp, len(limits))
+	d.board = core.NewBoardModel[*modelOp](limits, perKey, int64(max(0, ageing))*int64(time.Second))
 }
 
 func (d *modelDriver) body(ctx context.Context, o *modelOp) error {
@@ -197,7 +287,42 @@ var errGoOn = errors.New("go on")
 
 func (d *modelDriver) newItem() *modelOp {
 	d.items++
-	return &modelOp{n: d.items, stubborn: d.random.IntN(4) == 0, command: make(chan func(context.Context) error)}
+	o := &modelOp{n: d.items, stubborn: d.random.IntN(4) == 0, command: make(chan func(context.Context) error)}
+	o.lane = d.random.IntN(len(d.waiting))
+	if d.keyed {
+		o.key = []string{"", "a", "b", "c", "d", "e"}[d.random.IntN(1+d.random.IntN(6))]
+	}
+	return o
+}
+
+// door is where to put an item.
+func (d *modelDriver) door(o *modelOp) *core.Coordinator[*modelOp] {
+	if len(d.opts.Lanes) == 0 || o.lane == d.front && d.random.IntN(2) == 0 {
+		return d.c
+	}
+	return d.c.Lane(d.opts.Lanes[o.lane].Name)
+}
+
+// squeeze lowers the limit until nothing that may happen in one step starts more
+// than one operation. Where some wait for room, nobody can say whether who is let
+// in because one has started goes before or after the next one: of its lane or key
+// it may be the first.
+func (d *modelDriver) squeeze(ends bool) {
+	most := len(d.board.Running) + 1
+	if ends {
+		most--
+	}
+	if d.narrow && d.limit > max(1, most) {
+		d.setLimit(max(1, most))
+	}
+}
+
+func (d *modelDriver) setLimit(limit int) {
+	d.logf("set limit %d", limit)
+	d.limit = limit
+	if err := d.c.SetMaxConcurrency(limit); err != nil {
+		d.fatalf("SetMaxConcurrency: %v", err)
+	}
 }
 
 func (d *modelDriver) logf(format string, args ...any) {
@@ -231,7 +356,11 @@ func (d *modelDriver) step() {
 		}
 		return o
 	}
-	switch n := r.IntN(1000); {
+	n := r.IntN(1000)
+	d.squeeze(n >= 330 && n < 680 || n >= 995)
+	switch {
+	case n < 10:
+		d.tryUnknownLane()
 	case n < 180:
 		d.tryEnqueue()
 	case n < 330:
@@ -241,7 +370,7 @@ func (d *modelDriver) step() {
 			d.giveUp(d.calls[r.IntN(len(d.calls))])
 		}
 	case n < 640:
-		if o := any(d.running); o != nil {
+		if o := any(d.board.Running); o != nil {
 			d.end(o)
 		}
 	case n < 680:
@@ -264,7 +393,7 @@ func (d *modelDriver) step() {
 		if o := recent(); o != nil {
 			d.evict(o)
 		}
-	case n < 790:
+	case n < 783:
 		d.logf("pause")
 		d.c.Pause()
 		d.paused = true
@@ -273,26 +402,26 @@ func (d *modelDriver) step() {
 		d.c.Resume()
 		d.paused = false
 	case n < 845:
-		d.limit = 1 + r.IntN(8)
-		d.logf("set limit %d", d.limit)
-		if err := d.c.SetMaxConcurrency(d.limit); err != nil {
-			d.fatalf("SetMaxConcurrency: %v", err)
+		limit := 1 + r.IntN(8)
+		if d.narrow {
+			limit = min(limit, len(d.board.Running)+1)
 		}
+		d.setLimit(limit)
 	case n < 855:
-		d.raise("stop")
+		d.raise(d.anyName("stop"))
 	case n < 870:
-		d.raise("wait")
+		d.raise(d.anyName("wait"))
 	case n < 880:
 		d.raise("go")
-	case n < 905:
-		d.retract([]string{"stop", "wait", "go", "*"}[r.IntN(4)])
 	case n < 915:
+		d.retract([]string{d.anyName("stop"), d.anyName("wait"), "go", "*", "*", "*"}[r.IntN(6)])
+	case n < 935:
 		d.release()
-	case n < 918: // chatter does not open gates
+	case n < 938: // chatter does not open gates
 		for range 5 {
 			d.sink.Raise("chatter")
 		}
-	case n < 970:
+	case n < 978:
 		d.advance(time.Duration(r.IntN(4000)+1) * time.Millisecond * time.Duration(1+r.IntN(3)))
 	case n < 995:
 		d.flush()
@@ -315,48 +444,82 @@ func (d *modelDriver) standing(name string) (newest *modelFact) {
 	return newest
 }
 
+// anyName is a random signal of that kind.
+func (d *modelDriver) anyName(kind string) string {
+	for {
+		if name := d.names[d.random.IntN(len(d.names))]; strings.HasPrefix(name, kind) {
+			return name
+		}
+	}
+}
+
+// refusing is the signal that refuses items of the lane, "" if none does.
+func (d *modelDriver) refusing(lane int) string {
+	for _, name := range []string{d.rules[0].stop, d.rules[1+lane].stop} {
+		if d.standing(name) != nil {
+			return name
+		}
+	}
+	return ""
+}
+
 // refusal is what a new item meets at the door, "" if it is let in or may wait.
-func (d *modelDriver) refusal() (reason string, isIt func(error) bool) {
+func (d *modelDriver) refusal(o *modelOp) (reason string, isIt func(error) bool) {
+	name := d.refusing(o.lane)
 	switch {
 	case d.completed:
 		return "closed", func(err error) bool {
 			return errors.Is(err, core.ErrClosed)
 		}
-	case d.standing("stop") != nil:
+	case name != "":
 		return "refused", func(err error) bool {
 			var r *core.RefusedError
-			return errors.As(err, &r) && r.Signal.Name == "stop"
+			return errors.As(err, &r) && r.Signal.Name == name
 		}
 	}
 	return "", nil
 }
 
-func (d *modelDriver) isFull() bool {
-	return len(d.waiting) > 0 || len(d.pending) >= d.opts.MaxQueued
+func (d *modelDriver) hasRoom(lane int) bool {
+	return d.board.InLane(d.board.Pending, lane) < d.depths[lane]
 }
 
+func (d *modelDriver) isFull(lane int) bool {
+	return len(d.waiting[lane]) > 0 || !d.hasRoom(lane)
+}
+
+// accept takes an item in that was enqueued just now, or waited for room.
 func (d *modelDriver) accept(o *modelOp) {
-	o.status, o.enqueued = core.StatusPending, time.Now()
-	d.pending = append(d.pending, o)
+	o.status = core.StatusPending
+	d.board.Push(o)
 	d.all = append(d.all, o)
 }
 
-func (d *modelDriver) dropOldest() {
-	o := d.pending[0]
-	d.pending = d.pending[1:]
+func (d *modelDriver) dropOldest(lane int) {
+	o := d.board.Oldest(lane)
+	d.board.Remove(o)
 	d.dropped++
 	d.retire(o, core.StatusDropped)
+}
+
+func (d *modelDriver) tryUnknownLane() {
+	d.logf("try an unknown lane")
+	_, err := d.c.Lane("no such lane").TryEnqueue(d.newItem())
+	d.rejected++
+	if want := core.ErrUnknownLane; !errors.Is(err, want) && !d.completed {
+		d.fatalf("TryEnqueue: got error %v, want %v", err, want)
+	}
 }
 
 func (d *modelDriver) tryEnqueue() {
 	o := d.newItem()
 	d.logf("try %v", o)
-	id, err := d.c.TryEnqueue(o)
-	o.id = id
-	_, want := d.refusal()
-	if want == nil && d.isFull() {
+	id, err := d.door(o).TryEnqueue(o)
+	o.id, o.enqueued = id, time.Now()
+	_, want := d.refusal(o)
+	if want == nil && d.isFull(o.lane) {
 		if d.opts.DropOldest {
-			d.dropOldest()
+			d.dropOldest(o.lane)
 		} else {
 			want = func(err error) bool { return errors.Is(err, core.ErrFull) }
 		}
@@ -382,26 +545,27 @@ func (d *modelDriver) enqueue(do bool) {
 		call.what = "Do of " + o.String()
 	}
 	d.logf("%s", call.what)
-	reason, want := d.refusal()
+	o.enqueued = time.Now()
+	reason, want := d.refusal(o)
+	door := d.door(o)
 	switch {
 	case reason != "":
 		d.rejected++
 		call.returned, call.wantErr = true, want
-	case d.isFull() && !d.opts.DropOldest:
-		o.enqueued = time.Now()
-		d.waiting = append(d.waiting, o)
+	case d.isFull(o.lane) && !d.opts.DropOldest:
+		d.waiting[o.lane] = append(d.waiting[o.lane], o)
 	default:
-		if d.isFull() {
-			d.dropOldest()
+		if d.isFull(o.lane) {
+			d.dropOldest(o.lane)
 		}
 		d.accept(o)
 		call.returned = !do
 	}
 	d.start(call, func() (core.OperationID, error) {
 		if do {
-			return 0, d.c.Do(ctx, o)
+			return 0, door.Do(ctx, o)
 		}
-		return d.c.Enqueue(ctx, o)
+		return door.Enqueue(ctx, o)
 	})
 }
 
@@ -423,8 +587,9 @@ func (d *modelDriver) giveUp(call *modelCall) {
 	call.cancel()
 	call.returned = true
 	call.wantErr = func(err error) bool { return errors.Is(err, context.Canceled) }
-	if i := slices.Index(d.waiting, call.op); i >= 0 {
-		d.waiting = slices.Delete(d.waiting, i, i+1)
+	lane := call.op.lane
+	if i := slices.Index(d.waiting[lane], call.op); i >= 0 {
+		d.waiting[lane] = slices.Delete(d.waiting[lane], i, i+1)
 		d.rejected++
 	} else {
 		d.cancelOp(call.op)
@@ -444,14 +609,14 @@ func (d *modelDriver) end(o *modelOp) {
 	case n < 16:
 		how = "ends its goroutine"
 		command = func(context.Context) error { runtime.Goexit(); return nil }
-	case n < 17 && d.sinkAge == 0 && d.opts.MaxAge == 0:
-		name := []string{"stop", "wait", "go"}[d.random.IntN(3)]
+	case n < 17 && d.mayRaise():
+		name := d.names[d.random.IntN(len(d.names))]
 		d.logf("%v raises %s", o, name)
 		o.command <- func(ctx context.Context) error { core.OperationFrom(ctx).Raise(name); return errGoOn }
 		d.addFact(&modelFact{name: name, owner: o})
 		return
-	case n < 18 && d.sinkAge == 0 && d.opts.MaxAge == 0:
-		name := []string{"stop", "wait", "go"}[d.random.IntN(3)]
+	case n < 18 && d.mayRaise():
+		name := d.names[d.random.IntN(len(d.names))]
 		d.logf("%v retracts all %s", o, name)
 		o.command <- func(ctx context.Context) error { core.OperationFrom(ctx).RetractMatching(name); return errGoOn }
 		d.dropFacts(func(f *modelFact) bool { return f.owner == o && f.name == name })
@@ -462,9 +627,13 @@ func (d *modelDriver) end(o *modelOp) {
 	d.endOp(o, status)
 }
 
+// mayRaise reports whether bodies raise signals that are heeded: where it is known
+// when they go, and where nothing waits for room when an operation leaves the
+// window, and its signals with it.
+func (d *modelDriver) mayRaise() bool { return d.sinkAge == 0 && d.opts.MaxAge == 0 && !d.narrow }
+
 func (d *modelDriver) endOp(o *modelOp, status core.Status) {
-	i := slices.Index(d.running, o)
-	d.running = slices.Delete(d.running, i, i+1)
+	d.board.Finish(o)
 	switch {
 	case status == core.StatusSucceeded:
 		d.succeeded++
@@ -489,8 +658,7 @@ func (d *modelDriver) cancel(o *modelOp) {
 func (d *modelDriver) cancelOp(o *modelOp) {
 	switch o.status {
 	case core.StatusPending:
-		i := slices.Index(d.pending, o)
-		d.pending = slices.Delete(d.pending, i, i+1)
+		d.board.Remove(o)
 		d.cancelled++
 		d.retire(o, core.StatusCancelled)
 	case core.StatusRunning:
@@ -605,7 +773,7 @@ func (d *modelDriver) release() {
 }
 
 func (d *modelDriver) unfinished() []*modelOp {
-	return slices.Concat(d.pending, d.running)
+	return slices.Concat(d.board.Pending, d.board.Running)
 }
 
 func (d *modelDriver) flush() {
@@ -619,15 +787,15 @@ func (d *modelDriver) wait(call *modelCall, fn func() error) {
 
 func (d *modelDriver) complete() {
 	d.completed = true
-	d.rejected += uint64(len(d.waiting))
-	for _, o := range d.waiting {
+	for lane, waiting := range d.waiting {
+		d.rejected += uint64(len(waiting))
 		for _, call := range d.calls {
-			if call.op == o {
+			if slices.Contains(waiting, call.op) {
 				call.returned, call.wantErr = true, func(err error) bool { return errors.Is(err, core.ErrClosed) }
 			}
 		}
+		d.waiting[lane] = nil
 	}
-	d.waiting = nil
 }
 
 func (d *modelDriver) drain() {
@@ -643,19 +811,24 @@ func (d *modelDriver) close() {
 	d.c.Pause()
 	d.paused = true
 	obedient := func(o *modelOp) bool { return !o.stubborn }
-	for i := slices.IndexFunc(d.running, obedient); i >= 0 && slices.ContainsFunc(d.running[i+1:], obedient); i = slices.IndexFunc(d.running, obedient) {
-		d.cancel(d.running[i])
+	for {
+		running := d.board.Running
+		i := slices.IndexFunc(running, obedient)
+		if i < 0 || !slices.ContainsFunc(running[i+1:], obedient) {
+			break
+		}
+		d.cancel(running[i])
 		d.compare()
 	}
 	d.logf("close")
 	d.complete()
-	call := &modelCall{what: "Close", waitsFor: slices.Clone(d.running)}
+	call := &modelCall{what: "Close", waitsFor: slices.Clone(d.board.Running)}
 	if !d.closing {
 		d.closing = true
-		for len(d.pending) > 0 {
-			d.cancelOp(d.pending[0])
+		for len(d.board.Pending) > 0 {
+			d.cancelOp(d.board.Pending[0])
 		}
-		for _, o := range slices.Clone(d.running) {
+		for _, o := range slices.Clone(d.board.Running) {
 			d.cancelOp(o)
 		}
 		d.finalizeIfDone()
@@ -664,7 +837,7 @@ func (d *modelDriver) close() {
 }
 
 func (d *modelDriver) finalizeIfDone() {
-	if !d.closing || d.closed || len(d.running)+len(d.pending) > 0 {
+	if !d.closing || d.closed || len(d.unfinished()) > 0 {
 		return
 	}
 	d.closed = true
@@ -689,11 +862,14 @@ func (d *modelDriver) dropFacts(gone func(*modelFact) bool) {
 }
 
 func (d *modelDriver) noticeDeferral() {
-	deferring := d.standing("wait") != nil
-	if deferring && !d.deferring {
-		d.deferSince = time.Now()
+	for i := range d.rules {
+		r := &d.rules[i]
+		deferring := d.standing(r.wait) != nil
+		if deferring && !r.deferring {
+			r.since = time.Now()
+		}
+		r.deferring = deferring
 	}
-	d.deferring = deferring
 }
 
 func (d *modelDriver) retire(o *modelOp, status core.Status) {
@@ -731,61 +907,94 @@ func (d *modelDriver) forget(o *modelOp) {
 	d.dropFacts(func(f *modelFact) bool { return f.owner == o })
 }
 
-// due is when a deferred operation is run all the same.
-func (d *modelDriver) due(o *modelOp) (at time.Time, ok bool) {
-	if d.opts.MaxDefer < 0 {
+// rulesFor are those that hold up items of the lane.
+func (d *modelDriver) rulesFor(lane int) []*modelRule {
+	return []*modelRule{&d.rules[0], &d.rules[1+lane]}
+}
+
+// due is when a deferred operation is run all the same, as far as r is concerned.
+func (r *modelRule) due(o *modelOp) (at time.Time, ok bool) {
+	if r.maxDefer < 0 {
 		return time.Time{}, false
 	}
 	at = o.enqueued
-	if d.deferSince.After(at) {
-		at = d.deferSince
+	if r.since.After(at) {
+		at = r.since
 	}
-	return at.Add(d.opts.MaxDefer), true
+	return at.Add(r.maxDefer), true
+}
+
+// defers reports whether the rule holds items up.
+func (d *modelDriver) defers(r *modelRule) bool {
+	wait, resume := d.standing(r.wait), d.standing("go")
+	return wait != nil && (resume == nil || d.opts.ResumeOn == "" || resume.order < wait.order)
 }
 
 // schedule starts, refuses and lets in what it can.
 func (d *modelDriver) schedule() {
-	for {
-		for len(d.waiting) > 0 && len(d.pending) < d.opts.MaxQueued {
-			o := d.waiting[0]
-			d.waiting = d.waiting[1:]
-			waited := o.enqueued
-			d.accept(o)
-			o.enqueued = waited
-			for _, call := range d.calls {
-				if call.op == o && !call.do {
-					call.returned = true
-				}
+	for again := true; again; {
+		again = d.startOne()
+		for lane := range d.waiting {
+			for len(d.waiting[lane]) > 0 && d.hasRoom(lane) {
+				d.letIn(d.waiting[lane][0])
+				again = true
 			}
 		}
-		if len(d.running) >= d.limit || d.paused || d.closing || len(d.pending) == 0 {
-			return
+	}
+}
+
+// letIn accepts an item that has waited for room.
+func (d *modelDriver) letIn(o *modelOp) {
+	d.waiting[o.lane] = d.waiting[o.lane][1:]
+	d.accept(o)
+	for _, call := range d.calls {
+		if call.op == o && !call.do {
+			call.returned = true
 		}
-		o := d.pending[0]
-		if d.standing("stop") != nil {
-			d.pending = d.pending[1:]
+	}
+}
+
+// startOne starts what is next, and refuses what comes before it and may not start.
+// It reports whether it did either.
+func (d *modelDriver) startOne() (changed bool) {
+	barred := make([]bool, len(d.waiting))
+	for len(d.board.Running) < d.limit && !d.paused && !d.closing {
+		o, aged := d.board.Next(time.Now().UnixNano(), func(lane int) bool { return barred[lane] })
+		if o == nil {
+			break
+		}
+		if d.refusing(o.lane) != "" {
+			d.board.Remove(o)
 			d.refused++
-			d.retire(o, core.StatusRefused)
+			d.retire(o, core.StatusRefused) // whose signals go may let others start
+			changed = true
 			continue
 		}
-		if wait := d.standing("wait"); wait != nil {
-			resume := d.standing("go")
-			if resume == nil || d.opts.ResumeOn == "" || resume.order < wait.order {
-				due, ok := d.due(o)
-				if !ok || due.After(time.Now()) {
-					return
-				}
-				d.forced++
+		first, waits, overdue := d.board.Earliest(o.lane), false, false
+		for _, r := range d.rulesFor(o.lane) {
+			if d.defers(r) {
+				due, ok := r.due(first)
+				past := ok && !due.After(time.Now())
+				waits, overdue = waits || !past, overdue || past
 			}
 		}
-		d.pending = d.pending[1:]
-		o.status, o.started = core.StatusRunning, time.Now()
-		d.running = append(d.running, o)
-		d.shouldStart = append(d.shouldStart, o)
+		if waits {
+			barred[o.lane] = true
+			continue
+		}
+		if overdue {
+			o = first
+			d.forced++
+		}
 		if o.cancelling {
 			panic("the model cancelled a pending operation and starts it")
 		}
+		d.board.Start(o, aged)
+		o.status, o.started = core.StatusRunning, time.Now()
+		d.shouldStart = append(d.shouldStart, o)
+		return true
 	}
+	return changed
 }
 
 // advance lets time pass, from one thing that happens by itself to the next.
@@ -804,9 +1013,11 @@ func (d *modelDriver) advance(by time.Duration) {
 				soonest(f.expires)
 			}
 		}
-		if len(d.pending) > 0 {
-			if due, ok := d.due(d.pending[0]); ok {
-				soonest(due)
+		for _, o := range d.board.Pending {
+			for _, r := range d.rulesFor(o.lane) {
+				if due, ok := r.due(o); ok {
+					soonest(due)
+				}
 			}
 		}
 		time.Sleep(time.Until(next))
@@ -828,9 +1039,15 @@ func (d *modelDriver) compare() {
 	}
 	want := core.Stats{
 		Enqueued: uint64(len(d.all)), Succeeded: d.succeeded, Failed: d.failed, Cancelled: d.cancelled,
-		Refused: d.refused, Dropped: d.dropped, Pending: len(d.pending), Running: len(d.running),
+		Refused: d.refused, Dropped: d.dropped, Pending: len(d.board.Pending), Running: len(d.board.Running),
 		Rejected: d.rejected, Limit: d.limit, Tracked: len(d.tracked) + len(d.aside), Pinned: d.pinned(),
 		Forced: d.forced, Paused: d.paused, Closed: d.completed,
+	}
+	for i, l := range d.opts.Lanes {
+		want.Lanes = append(want.Lanes, core.LaneStats{
+			Name: l.Name, Limit: l.Limit, Depth: d.depths[i],
+			Pending: d.board.InLane(d.board.Pending, i), Running: d.board.InLane(d.board.Running, i),
+		})
 	}
 	if !reflect.DeepEqual(got, want) {
 		d.fatalf("stats differ\n got: %v\nwant: %v", got, want)
@@ -900,6 +1117,13 @@ func (d *modelDriver) compareOp(o *modelOp) {
 	if ok != d.known(o) {
 		d.fatalf("Lookup(%v): got %t, want %t", o, ok, d.known(o))
 	}
+	lane := ""
+	if len(d.opts.Lanes) > 0 {
+		lane = d.opts.Lanes[o.lane].Name
+	}
+	if ok && (s.Lane != lane || s.Key != o.key) {
+		d.fatalf("Lookup(%v): got lane %q and key %q, want %q and %q", o, s.Lane, s.Key, lane, o.key)
+	}
 	if ok && (s.Status != o.status || s.Pins != o.pins || !s.Started.Equal(o.started) || !s.Finished.Equal(o.finished)) {
 		d.fatalf("Lookup(%v): got %+v, want status %v, %d pins, started %v, finished %v", o, s, o.status, o.pins, o.started, o.finished)
 	}
@@ -909,8 +1133,8 @@ func (d *modelDriver) compareOp(o *modelOp) {
 func (d *modelDriver) finish() {
 	d.close()
 	d.compare()
-	for len(d.running) > 0 {
-		d.end(d.running[0])
+	for len(d.board.Running) > 0 {
+		d.end(d.board.Running[0])
 		d.compare()
 	}
 	for _, o := range d.all {

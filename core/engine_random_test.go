@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,13 +19,14 @@ import (
 
 // Calls in bursts, so that they race with each other and with bodies that do
 // whatever bodies do. Nobody can say what comes of it in detail, but the promises
-// must hold: the books balance at every step; never more bodies run than may; when
-// all has come to rest, nothing waits that could run; and in the end every accepted
-// item has been finalized once.
+// must hold: the books balance at every step; never more bodies run than may, in all,
+// of a key and of a lane; those of a key keep their order; when all has come to rest,
+// nothing waits that could run; and in the end every accepted item has been finalized
+// once. Of four coordinators one has lanes, one keys, one both.
 func TestEngineRandom(t *testing.T) {
 	const perSeed = 500
 	steps := 400_000
-	if raceEnabled {
+	if raceEnabled || testing.Short() {
 		steps /= 20
 	}
 	for seed := range uint64(steps / perSeed) {
@@ -42,6 +44,8 @@ type randomDriver struct {
 	opts   core.Options
 	sink   *core.Sink
 	c      *core.Coordinator[uint64]
+	keyed  bool
+	places crowd
 	held   []func()
 	unpins []func()
 
@@ -69,12 +73,31 @@ func newRandomDriver(t *testing.T, seed uint64) *randomDriver {
 		EchoCapacity: pick(-1, 10), EchoAge: time.Second,
 		Sink: d.sink, CancelOn: "stop", DeferOn: "wait.*", ResumeOn: "go", MaxDefer: time.Duration(pick(-1, 20)) * time.Millisecond,
 	}
-	c, err := core.NewCoordinator(d.body, d.opts)
+	d.keyed = seed&1 != 0
+	d.places.perKey = 1 << 30
+	if d.keyed {
+		d.opts.MaxPerKey = pick(0, 1, 2)
+		d.places.perKey = max(1, d.opts.MaxPerKey)
+	}
+	if seed&2 != 0 {
+		d.opts.Lanes = []core.Lane{
+			{Name: "hot", Limit: pick(0, 1, 3), Depth: pick(0, 1)},
+			{Name: "normal", DeferOn: "lane.wait", Depth: pick(0, 2)},
+			{Name: "slow", Limit: 1, CancelOn: "lane.stop"},
+		}
+		d.opts.Ageing = time.Duration(pick(-1, 1, 10)) * time.Millisecond
+		d.places.limits = []int{d.opts.Lanes[0].Limit, 0, 1}
+	}
+	var err error
+	if d.keyed {
+		d.c, err = core.NewKeyedCoordinator(d.key, d.body, d.opts)
+	} else {
+		d.c, err = core.NewCoordinator(d.body, d.opts)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.c = c
-	c.OnFinalized(func(s core.Snapshot) {
+	d.c.OnFinalized(func(s core.Snapshot) {
 		d.ids.Lock()
 		defer d.ids.Unlock()
 		d.ids.finalized[s.ID]++
@@ -83,6 +106,29 @@ func newRandomDriver(t *testing.T, seed uint64) *randomDriver {
 		}
 	})
 	return d
+}
+
+// key and lane are those of an item.
+func (d *randomDriver) key(item uint64) string {
+	if !d.keyed {
+		return ""
+	}
+	return fmt.Sprint(item >> 8 % 5)
+}
+
+func (d *randomDriver) lane(item uint64) int {
+	if len(d.opts.Lanes) == 0 {
+		return 0
+	}
+	return int(item >> 16 % 3)
+}
+
+// door is where to put an item.
+func (d *randomDriver) door(item uint64) *core.Coordinator[uint64] {
+	if len(d.opts.Lanes) == 0 {
+		return d.c
+	}
+	return d.c.Lane(d.opts.Lanes[d.lane(item)].Name)
 }
 
 func (d *randomDriver) fatalf(format string, args ...any) {
@@ -98,6 +144,11 @@ func (d *randomDriver) body(ctx context.Context, seed uint64) error {
 	}
 	defer d.running.Add(-1)
 	op := core.OperationFrom(ctx)
+	leave, err := d.places.enter(d.key(seed), d.lane(seed), op.ID())
+	if err != nil {
+		d.t.Errorf("seed %d, options %+v: %v", d.seed, d.opts, err)
+	}
+	defer leave()
 	switch random := rand.New(rand.NewPCG(seed, 3)); random.IntN(16) {
 	case 0:
 		return errors.New("failed on purpose")
@@ -117,9 +168,11 @@ func (d *randomDriver) body(ctx context.Context, seed uint64) error {
 		op.Raise("stop")
 		op.Retract("stop")
 	case 7:
-		if id, err := d.c.TryEnqueue(random.Uint64()); err == nil {
+		item := random.Uint64()
+		if id, err := d.door(item).TryEnqueue(item); err == nil {
 			d.accepted(id)
 		}
+		op.SetKey("another")
 	case 8:
 		if err := d.c.Drain(ctx); err != core.ErrWouldDeadlock {
 			d.t.Errorf("seed %d: Drain from a body: got %v", d.seed, err)
@@ -178,7 +231,8 @@ func (d *randomDriver) step() {
 	r := d.random
 	switch n := r.IntN(100); {
 	case n < 30:
-		if id, err := d.c.TryEnqueue(r.Uint64()); err == nil {
+		item := r.Uint64()
+		if id, err := d.door(item).TryEnqueue(item); err == nil {
 			d.accepted(id)
 		}
 	case n < 45:
@@ -186,7 +240,7 @@ func (d *randomDriver) step() {
 		d.others.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			if id, err := d.c.Enqueue(ctx, seed); err == nil {
+			if id, err := d.door(seed).Enqueue(ctx, seed); err == nil {
 				d.accepted(id)
 			}
 		})
@@ -195,7 +249,7 @@ func (d *randomDriver) step() {
 		d.others.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			d.c.Do(ctx, seed)
+			d.door(seed).Do(ctx, seed)
 		})
 	case n < 56:
 		d.c.Cancel(d.recent(), nil)
@@ -220,7 +274,7 @@ func (d *randomDriver) step() {
 			d.t.Error(err)
 		}
 	case n < 80:
-		d.sink.Raise([]string{"stop", "wait.for.it", "go"}[r.IntN(3)])
+		d.sink.Raise([]string{"stop", "wait.for.it", "go", "lane.stop", "lane.wait"}[r.IntN(5)])
 	case n < 83:
 		d.sink.Retract("*")
 	case n < 85:
@@ -254,8 +308,14 @@ func (d *randomDriver) rest() {
 		d.fatalf("%d bodies run, but Stats says %d", got, s.Running)
 	}
 	deferred := d.sink.Has("wait.*") || d.c.Has("wait.*")
-	if s.Pending > 0 && s.Running < s.Limit && !s.Paused && !deferred {
-		d.fatalf("operations wait though they could run: %v", s)
+	if s.Pending == 0 || s.Running >= s.Limit || s.Paused || deferred {
+		return
+	}
+	for o := range d.c.Operations(core.OperationQuery{Status: core.StatusPending}) {
+		lane := slices.IndexFunc(d.opts.Lanes, func(l core.Lane) bool { return l.Name == o.Lane })
+		if d.places.couldEnter(o.Key, max(0, lane)) && (lane != 1 || !d.sink.Has("lane.wait")) {
+			d.fatalf("operation %d, of lane %q and key %q, waits though it could run: %v", o.ID, o.Lane, o.Key, s)
+		}
 	}
 }
 
@@ -281,4 +341,50 @@ func (d *randomDriver) finish() {
 			d.t.Errorf("seed %d: operation %d was finalized %d times, want once", d.seed, id, n)
 		}
 	}
+}
+
+// crowd checks, from inside of bodies, how many of a key and of a lane run, and in
+// which order.
+type crowd struct {
+	perKey int
+	limits []int // by lane; 0: none
+
+	mu     sync.Mutex
+	keys   map[string]int // that run
+	lanes  map[int]int
+	newest map[string]core.OperationID // by key and lane: who started last
+}
+
+// couldEnter reports whether the limits of key and lane allow for one more.
+func (c *crowd) couldEnter(key string, lane int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.keys[key] < c.perKey && (len(c.limits) == 0 || c.limits[lane] == 0 || c.lanes[lane] < c.limits[lane])
+}
+
+// enter is called by a body that starts, and leave when it ends.
+func (c *crowd) enter(key string, lane int, id core.OperationID) (leave func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.keys == nil {
+		c.keys, c.lanes, c.newest = make(map[string]int), make(map[int]int), make(map[string]core.OperationID)
+	}
+	c.keys[key]++
+	c.lanes[lane]++
+	place := fmt.Sprint(lane, " ", key)
+	switch {
+	case c.keys[key] > c.perKey:
+		err = fmt.Errorf("%d of key %q run, want at most %d", c.keys[key], key, c.perKey)
+	case len(c.limits) > 0 && c.limits[lane] > 0 && c.lanes[lane] > c.limits[lane]:
+		err = fmt.Errorf("%d of lane %d run, want at most %d", c.lanes[lane], lane, c.limits[lane])
+	case c.perKey == 1 && id < c.newest[place]: // ids are in the order in which items were accepted
+		err = fmt.Errorf("operation %d of lane %d and key %q starts after %d", id, lane, key, c.newest[place])
+	}
+	c.newest[place] = id
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.keys[key]--
+		c.lanes[lane]--
+	}, err
 }

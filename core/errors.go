@@ -19,7 +19,8 @@ var (
 	// [Options.Lanes].
 	ErrUnknownLane = errors.New("ephemeral: unknown lane")
 	// ErrWouldDeadlock is returned on an operation's goroutine, or with its
-	// context, by a call that would wait for that very operation.
+	// context, by a call that would wait for that very operation, be it by way
+	// of others.
 	ErrWouldDeadlock = errors.New("ephemeral: operation would wait for itself")
 	// ErrDropped is the outcome of an item that made room for a newer one
 	// under [Options.DropOldest].

@@ -60,6 +60,28 @@ func ExampleSink_Subscribe() {
 	// alert: error.payment order-7
 }
 
+// What matters to all goes on to a sink that all share; a held fact is held there
+// until it is released where it came from.
+func ExampleSink_Forward() {
+	orders, everybody := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	cancel := orders.Forward(everybody, "order.failed, stock.*")
+	defer cancel()
+
+	orders.Raise("order.placed")
+	orders.RaiseKey("order.failed", "order-7")
+	release := orders.Hold("stock.counting", "warehouse-1", time.Hour)
+
+	for s := range everybody.Sense(core.Query{}) {
+		fmt.Println(s.Name, s.Key)
+	}
+	release()
+	fmt.Println("counting:", everybody.Has("stock.counting"))
+	// Output:
+	// order.failed order-7
+	// stock.counting warehouse-1
+	// counting: false
+}
+
 // WaitFor returns at once if the fact is there, and waits for it if not.
 func ExampleSink_WaitFor() {
 	facts := core.NewSink(core.SinkOptions{})

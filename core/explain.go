@@ -28,10 +28,10 @@ type Reason struct {
 	Holder  OperationID `json:"holder,omitempty"`  // has what it waits for; of several, the one that started first
 	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, where it may be another one
 	Key     string      `json:"key,omitempty"`     // that is busy
-	Lane    string      `json:"lane,omitempty"`    // that is full, or that it is in
+	Lane    string      `json:"lane,omitempty"`    // that is full, that it is in, or that it waits for room in
 	Running int         `json:"running,omitempty"` // so many run
 	Limit   int         `json:"limit,omitempty"`   // of so many that may
-	Ahead   int         `json:"ahead,omitempty"`   // so many go first
+	Ahead   int         `json:"ahead,omitempty"`   // so many go first, or are waited for
 	Signal  Signal      `json:"signal,omitzero"`   // that holds it up
 	Since   time.Time   `json:"since,omitzero"`    // since when that is so
 	Expires time.Time   `json:"expires,omitzero"`  // when the signal's lease or age ends; zero: not by itself
@@ -50,7 +50,7 @@ const (
 	ReasonDeferred ReasonKind = "deferred" // DeferOn: Signal, Since, Expires, Forced
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
 	ReasonOrder    ReasonKind = "order"    // earlier items of its lane or key go first: Ahead
-	ReasonNested   ReasonKind = "nested"   // its body waits for an operation, or for all or for room in a coordinator: Holder, Of
+	ReasonNested   ReasonKind = "nested"   // its body waits: for Holder, for the Ahead operations of a Flush, or for room: Of, Lane
 )
 
 // maxExplained is how many signals an explanation names for one rule, and how many
@@ -132,7 +132,11 @@ func (e *engine) reasons(o *Operation, now int64) (reasons []Reason, holders []*
 			reasons = append(reasons, e.heldUp(ReasonRefused, s))
 		}
 		v := r.deferOn.look(now, resumed)
-		if !v.holds || v.signal.Seq < resumed {
+		forced := int64(0)
+		if r.maxDefer >= 0 {
+			forced = later(max(o.enqueued, v.since), r.maxDefer)
+		}
+		if !v.holds || v.signal.Seq < resumed || r.maxDefer >= 0 && forced <= now {
 			continue
 		}
 		for _, s := range r.deferOn.standing(now) {
@@ -140,17 +144,17 @@ func (e *engine) reasons(o *Operation, now int64) (reasons []Reason, holders []*
 				continue
 			}
 			reason := e.heldUp(ReasonDeferred, s)
-			if r.maxDefer >= 0 {
-				reason.Forced = e.clock.wall(later(max(o.enqueued, v.since), r.maxDefer))
-			}
+			reason.Forced = e.clock.wall(forced)
 			reasons = append(reasons, reason)
 		}
 	}
 
 	higher := 0
+	e.intake.mu.Lock()
 	for i := range o.lane {
 		higher += int(e.intake.queues[i].accepted - e.left[i])
 	}
+	e.intake.mu.Unlock()
 	if higher > 0 {
 		reasons = append(reasons, Reason{Kind: ReasonPriority, Lane: lane.Name, Ahead: higher})
 	}
@@ -173,20 +177,48 @@ func nestedReasons(o *Operation) (reasons []Reason, holders []*Operation) {
 	nested.mu.Lock()
 	defer nested.mu.Unlock()
 	for _, w := range nested.waiting[o] {
-		r := Reason{Kind: ReasonNested, Of: w.engine.name}
-		if w.on != nil {
-			r.Holder = w.on.id
-			holders = append(holders, w.on)
+		if r, holder, waits := w.reason(); waits {
+			reasons = append(reasons, r)
+			if holder != nil {
+				holders = append(holders, holder)
+			}
 		}
-		reasons = append(reasons, r)
 	}
 	return reasons, holders
+}
+
+// reason returns what is waited for, unless the wait is about to end.
+func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
+	e := a.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r = Reason{Kind: ReasonNested, Of: e.name}
+	switch {
+	case a.on != nil:
+		holder, waits = a.on, a.on.status&StatusFinished == 0
+	case a.flush != nil:
+		r.Ahead, waits = a.flush.left, a.flush.left > 0
+		for o := e.running.head; o != nil && holder == nil; o = o.next {
+			if a.flush.includes(o) {
+				holder = o
+			}
+		}
+	default:
+		e.intake.mu.Lock()
+		waits = !a.room.accepted && a.room.err == nil
+		e.intake.mu.Unlock()
+		r.Lane = e.lanes[a.room.operation.lane].Name
+	}
+	if holder != nil {
+		r.Holder = holder.id
+	}
+	return r, holder, waits
 }
 
 // String is the explanation in one line, the reasons separated by semicolons.
 func (x Explanation) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "operation %d is %v", x.Operation, x.Status)
+	fmt.Fprintf(&b, "operation %d %s", x.Operation, x.Status.phrase())
 	who := x.Operation
 	for i, r := range x.Reasons {
 		switch {
@@ -203,6 +235,17 @@ func (x Explanation) String() string {
 	return b.String()
 }
 
+// phrase is the status as the end of a sentence.
+func (s Status) phrase() string {
+	switch s {
+	case StatusSucceeded, StatusFailed:
+		return "has " + s.String()
+	case StatusCancelled, StatusRefused, StatusDropped:
+		return "was " + s.String()
+	}
+	return "is " + s.String()
+}
+
 // String is the reason in words.
 func (r Reason) String() string { return r.text(time.Time{}) }
 
@@ -214,31 +257,56 @@ func (r Reason) text(now time.Time) string {
 		}
 		return fmt.Sprintf(format, t.Sub(now).Abs().Round(time.Millisecond))
 	}
-	slots := fmt.Sprintf("%d of %d run, operation %d%s", r.Running, r.Limit, r.Holder, span(" for %v", r.Since))
+	taken := func(of string) string {
+		var all string
+		switch {
+		case r.Running > r.Limit: // it was lowered
+			all = fmt.Sprintf("%d of %d slots%s are taken", r.Running, r.Limit, of)
+		case r.Limit == 1:
+			return fmt.Sprintf("the only slot%s is taken by operation %d%s", of, r.Holder, span(", for %v", r.Since))
+		default:
+			all = fmt.Sprintf("all %d slots%s are taken", r.Limit, of)
+		}
+		return fmt.Sprintf("%s, the longest by operation %d%s", all, r.Holder, span(", for %v", r.Since))
+	}
 	switch r.Kind {
 	case ReasonPaused:
 		return "the coordinator is paused"
 	case ReasonLimit:
-		return slots
+		return taken("")
 	case ReasonLane:
-		return fmt.Sprintf("in lane %q %s", r.Lane, slots)
+		return taken(fmt.Sprintf(" of lane %q", r.Lane))
 	case ReasonKey:
-		return fmt.Sprintf("of key %q %s", r.Key, slots)
+		return taken(fmt.Sprintf(" of key %q", r.Key))
 	case ReasonRefused:
-		return "refused because of " + r.signalText() + span(", which ends in %v", r.Expires)
+		return "will be refused because of " + r.signalText() + span(", which ends in %v", r.Expires)
 	case ReasonDeferred:
-		return "deferred because of " + r.signalText() + span(", which ends in %v", r.Expires) + span(", for %v at most", r.Forced)
+		return "deferred" + span(" for %v at most", r.Forced) + " because of " + r.signalText() + span(", which ends in %v", r.Expires)
 	case ReasonPriority:
-		return fmt.Sprintf("%d of lanes above %q go first", r.Ahead, r.Lane)
+		return goFirst(r.Ahead, fmt.Sprintf("of lanes above %q", r.Lane))
 	case ReasonOrder:
-		return fmt.Sprintf("%d before it go first", r.Ahead)
+		return goFirst(r.Ahead, "before it")
 	case ReasonNested:
-		if r.Holder != 0 {
+		switch {
+		case r.Ahead == 1:
+			return fmt.Sprintf("its body waits for the last operation of %q", r.Of)
+		case r.Ahead > 0:
+			return fmt.Sprintf("its body waits for %d operations of %q", r.Ahead, r.Of)
+		case r.Holder != 0:
 			return fmt.Sprintf("its body waits for operation %d of %q", r.Holder, r.Of)
+		case r.Lane != "":
+			return fmt.Sprintf("its body waits for room in lane %q of %q", r.Lane, r.Of)
 		}
-		return fmt.Sprintf("its body waits for %q", r.Of)
+		return fmt.Sprintf("its body waits for room in %q", r.Of)
 	}
 	return string(r.Kind)
+}
+
+func goFirst(n int, which string) string {
+	if n == 1 {
+		return "1 item " + which + " goes first"
+	}
+	return fmt.Sprintf("%d items %s go first", n, which)
 }
 
 func (r Reason) signalText() string {

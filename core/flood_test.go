@@ -17,10 +17,10 @@ func flood() int {
 	if testing.Short() || raceEnabled {
 		return 50_000
 	}
-	return 1_000_000
+	return 10_000_000
 }
 
-// A million unrelated signals, each with a name of its own, pass through a window
+// Ten million unrelated signals, each with a name of its own, pass through a window
 // of a thousand. What has to be decided by count or presence does not notice.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -42,6 +42,28 @@ func TestFlood(t *testing.T) {
 		s.Raise("system.overload")
 		if _, err := waiting.Enqueue(t.Context(), 0); err != nil {
 			t.Fatal(err)
+		}
+		// The same by a plain fact, by one of an operation, and on a sink to
+		// which facts are forwarded.
+		elsewhere := core.NewSink(core.SinkOptions{Capacity: 1000})
+		s.Forward(elsewhere, "file.*, maintenance")
+		s.Raise("maintenance")
+		var others []*core.Coordinator[string]
+		for _, opts := range []core.Options{
+			{Sink: s, DeferOn: "maintenance", MaxDefer: -1},
+			{Sink: s, DeferOn: "quota.*", MaxDefer: -1},
+			{Sink: elsewhere, DeferOn: "maintenance", MaxDefer: -1},
+		} {
+			c := core.Must(core.NewCoordinator(func(ctx context.Context, raise string) error {
+				core.OperationFrom(ctx).Raise(raise)
+				return nil
+			}, opts))
+			defer c.Close()
+			if opts.DeferOn == "quota.*" {
+				c.Do(t.Context(), "quota.used")
+			}
+			c.Enqueue(t.Context(), "done")
+			others = append(others, c)
 		}
 
 		n := flood()
@@ -76,13 +98,30 @@ func TestFlood(t *testing.T) {
 		if ran != 0 {
 			t.Error("the defer gate has opened")
 		}
+		for i, c := range others {
+			if got := c.Stats(); got.Pending != 1 || got.Running != 0 {
+				t.Errorf("deferred by a fact, case %d: got %v", i, got)
+			}
+		}
+		if got := elsewhere.Stats(); got.Stored > 1000 || got.Raised < uint64(n) {
+			t.Errorf("elsewhere: got %+v", got)
+		}
 		if got := s.Stats(); got.Stored > 1000 || got.Held != 2 || got.Raised < uint64(n) {
 			t.Errorf("got %+v", got)
 		}
 
 		release()
-		s.Retract("system.overload")
+		s.Retract("system.overload, maintenance")
+		elsewhere.Retract("maintenance")
+		for op := range others[1].Operations(core.OperationQuery{Status: core.StatusSucceeded}) {
+			others[1].Evict(op.ID)
+		}
 		synctest.Wait()
+		for i, c := range others {
+			if got := c.Stats(); got.Pending != 0 || got.Succeeded == 0 {
+				t.Errorf("no longer deferred, case %d: got %v", i, got)
+			}
+		}
 		if ran != 1 {
 			t.Errorf("after the release: ran %d, want 1", ran)
 		}

@@ -18,9 +18,10 @@ const maxErrors = 100
 //
 // When ctx ends, ForEach takes no more items, cancels what runs with the cause of
 // ctx, and returns that cause, unless nothing was left to do, joined with what else
-// went wrong. With
-// [Options.StopOnError] the first error ends it likewise. Items are taken from seq
-// only as there is room for them, on the goroutine that called ForEach.
+// went wrong. With [Options.StopOnError] the first error ends it likewise, and so
+// does it inside a body if the items wait for that body's end, with
+// [ErrWouldDeadlock]. Items are taken from seq only as there is room for them, on
+// the goroutine that called ForEach.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {
 	return forEach(ctx, seq, nil, work, opts)
 }
@@ -39,6 +40,9 @@ func ForEachKeyed[T any, K ~string](ctx context.Context, seq iter.Seq[T], key fu
 }
 
 func forEach[T any](ctx context.Context, seq iter.Seq[T], key func(T) string, work Work[T], opts Options) error {
+	if seq == nil {
+		return errNoSeq
+	}
 	r, err := newRun(ctx, key, work, opts)
 	if err != nil {
 		return err
@@ -63,20 +67,31 @@ func forEach[T any](ctx context.Context, seq iter.Seq[T], key func(T) string, wo
 	}
 	cut := false // there may be items that were not taken
 	for item := range seq {
-		if _, err := r.enqueue(r.ctx, item, true); err != nil && r.ctx.Err() == nil {
+		_, err := r.enqueue(r.ctx, item, true)
+		if err != nil && r.ctx.Err() == nil {
 			failed.add(err) // refused, say
 			stop()
+			if err == ErrWouldDeadlock {
+				r.cancel(err) // there will never be room
+			}
 		}
-		if cut = r.ctx.Err() != nil; cut {
+		if cut = r.ctx.Err() != nil || err == ErrClosed; cut {
 			break
 		}
 	}
-	r.wait()
-	if !cut && r.Stats().Cancelled == 0 {
+	if err := r.wait(); err != nil && r.ctx.Err() == nil {
+		failed.add(err)
+		r.cancel(err)
+	}
+	cut = cut || r.Stats().Cancelled > 0
+	r.close()
+	if !cut {
 		return failed.join(nil) // ctx ended, if it did, when all was done
 	}
 	return failed.join(r.cause())
 }
+
+var errNoSeq = errors.New("core: there must be a sequence of items, not a nil function")
 
 // errStopped is the cause of a cancellation by StopOnError.
 var errStopped = errors.New("ephemeral: stopped at the first error")
@@ -128,17 +143,17 @@ func (r *run[T]) cause() error {
 }
 
 // wait waits until all that was accepted has ended; when the context ends, that
-// is soon.
-func (r *run[T]) wait() {
+// is soon. It returns ErrWouldDeadlock if that could never be.
+func (r *run[T]) wait() error {
 	r.Complete()
-	_ = r.Flush(context.WithoutCancel(r.ctx))
+	return r.Flush(context.WithoutCancel(r.ctx))
 }
 
 // close ends everything, on every way out.
 func (r *run[T]) close() {
-	r.after()
 	r.cancel(errStopped)
-	r.shut(errStopped)
+	r.shut(context.Cause(r.ctx))
+	r.after()
 	<-r.closed
 }
 

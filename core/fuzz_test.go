@@ -1,6 +1,8 @@
 package core_test
 
 import (
+	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,6 +112,52 @@ func FuzzParseRetryAfter(f *testing.F) {
 		}
 		if digits != want+"ms" {
 			t.Errorf("ParseRetryAfter(%q) = %v", name, d)
+		}
+	})
+}
+
+// What a window was saved as comes from a file: it is refused or understood, and
+// says the same when it is written again and when it is restored.
+func FuzzSignalJSON(f *testing.F) {
+	for _, seed := range []string{
+		`{"name":"a","time":"2024-05-01T12:00:00Z","seq":3}`,
+		`{"name":"b","key":"k","operation":7,"source":"w","time":"2024-05-01T12:00:00.5+02:00","seq":9,"held":true,"causes":["x","y"]}`,
+		`{}`, `null`, `[]`, `{"name":5}`, `{"causes":[null,""]}`, `{"operation":18446744073709551615}`, `{"time":"0000-01-01T00:00:00Z"}`,
+		`{"NAME":"a"}`, `{"name":"\ud800"}`, `{"seq":-1}`, `{"name":"*,?","time":"9999-12-31T23:59:59.999999999-23:59"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s core.Signal
+		if err := json.Unmarshal(data, &s); err != nil {
+			if s.Name != "" || s.Depth() != 0 {
+				t.Errorf("%q: refused with %v, but gave %+v", data, err, s)
+			}
+			return
+		}
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatalf("%q: understood as %+v, which cannot be written: %v", data, s, err)
+		}
+		same := func(what string, got core.Signal) {
+			if got.Name != s.Name || got.Key != s.Key || got.Operation != s.Operation || got.Source != s.Source || !slices.Equal(got.Path(), s.Path()) {
+				t.Errorf("%q: %s gave %+v, want %+v", data, what, got, s)
+			}
+		}
+		var again core.Signal
+		if err := json.Unmarshal(text, &again); err != nil {
+			t.Fatalf("%q: written as %q, which is refused: %v", data, text, err)
+		}
+		same("reading it again", again)
+		if !again.Time.Equal(s.Time) || again.Seq != s.Seq || again.Held != s.Held {
+			t.Errorf("%q: reading it again gave %+v, want %+v", data, again, s)
+		}
+		sink := core.NewSink(core.SinkOptions{})
+		if got := sink.Restore(slices.Values([]core.Signal{s})); got != 1 && s.Name != "" || got != 0 && s.Name == "" {
+			t.Errorf("%q: restored %d", data, got)
+		}
+		for got := range sink.Sense(core.Query{}) {
+			same("restoring it", got)
 		}
 	})
 }

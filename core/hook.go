@@ -10,18 +10,22 @@ import "sync/atomic"
 // collected, under the lock that guards their list, which saves an atomic
 // operation where there is just one.
 type hook[E any] struct {
-	pattern   pattern // which events, where that is a matter of a name
 	fn        func(E)
 	early     int64        // entered with the lock of the list held, which guards it
 	late      atomic.Int64 // entered without
 	left      atomic.Int64
 	cancelled atomic.Int64 // 0, or 1 more than early when it was cancelled
 	released  atomic.Bool
+	limit     int32         // with so many running calls a loop is suspected; guarded like early
 	idle      chan struct{} // closed by the last call that leaves after cancel
+	pattern   pattern       // which events, where that is a matter of a name
 }
 
+// newHook makes a hook. The deliveries it is made inside of count as calls of it
+// until a loop is suspected, because a loop may make a new handler in every round.
 func newHook[E any](p pattern, fn func(E)) *hook[E] {
-	return &hook[E]{pattern: p, fn: fn, idle: make(chan struct{})}
+	limit := int32(crowd - deliveries(crowd))
+	return &hook[E]{pattern: p, fn: fn, limit: limit, idle: make(chan struct{})}
 }
 
 // running is the number of calls under way. The lock of the list is held.

@@ -219,9 +219,8 @@ func (e *engine) Echoes(q Query) iter.Seq[Echo] {
 			if x.at < cutoff {
 				continue
 			}
-			o := x.operation
 			e.ledger.mu.Lock()
-			echo := Echo{Operation: o.id, Key: o.key, Status: o.status, Err: o.err, Signals: e.ledger.signals(x.last), Time: e.clock.wall(x.at)}
+			echo := Echo{Operation: x.id, Key: x.key, Status: x.status, Err: x.err, Signals: e.ledger.signals(x.last), Time: e.clock.wall(x.at)}
 			e.ledger.mu.Unlock()
 			found = append(found, echo)
 		}

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 )
@@ -133,17 +132,6 @@ func (in *intake) queue(o *Operation) *waiter {
 	return w
 }
 
-// wait waits until w is accepted. When ctx ends first it returns its cause, unless
-// w was accepted at the same time.
-func (in *intake) wait(ctx context.Context, w *waiter) error {
-	select {
-	case <-w.settled:
-		return w.err
-	case <-ctx.Done():
-	}
-	return in.unqueue(w, context.Cause(ctx))
-}
-
 // unqueue ends the wait of w because of err, unless it is settled by now.
 func (in *intake) unqueue(w *waiter, err error) error {
 	in.mu.Lock()
@@ -173,7 +161,9 @@ func (in *intake) admit(lane uint8, left uint64) bool {
 		n++
 	}
 	admitted := q.waiters[:n:n]
-	q.waiters = q.waiters[n:]
+	if q.waiters = q.waiters[n:]; len(q.waiters) == 0 {
+		q.waiters = nil // or it would keep those who were in it
+	}
 	in.waiting.Add(int64(-n))
 	in.mu.Unlock()
 	for _, w := range admitted {

@@ -10,8 +10,8 @@ import (
 //
 //	var FileSaved = core.NewKind[File]("file.saved")
 //
-// A Kind is an immutable value, usually a package variable. Its signals are
-// ordinary signals: patterns, gates and monitors see them by name.
+// A Kind is an immutable value, usually a package variable, and safe for concurrent
+// use. Its signals are ordinary signals: patterns, gates and monitors see them by name.
 type Kind[P any] struct{ name string }
 
 // NewKind makes the Kind of that name. It panics if name is empty or, used as a
@@ -64,7 +64,8 @@ func (k Kind[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
 	}
 }
 
-// Subscribe calls fn for every signal of this kind; see [Sink.Subscribe].
+// Subscribe calls fn for every signal of this kind that is raised under its own
+// name, without a prefix; see [Sink.Subscribe]. It panics if fn is nil.
 func (k Kind[P]) Subscribe(on *Sink, fn func(Signal, P)) (cancel func()) {
 	if fn == nil {
 		panic("core: Subscribe needs a function")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -157,6 +158,14 @@ func TestKindIsBounded(t *testing.T) {
 	if first != 990 {
 		t.Errorf("the oldest is %d, want 990", first)
 	}
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
+		fileSaved.Raise(s, "", file{})
+		time.Sleep(time.Minute)
+		for range fileSaved.Sense(s, core.Query{}) {
+			t.Error("sensed after its age")
+		}
+	})
 }
 
 func TestNewKindRefusesPatterns(t *testing.T) {

@@ -48,26 +48,35 @@ const defaultLane = "normal"
 // separated by commas, each with its limit behind a colon if it has one, as in
 // "hot:4, normal, slow:2". Blanks around names and limits do not matter.
 func ParseLanes(spec string) ([]Lane, error) {
+	where := strconv.Quote(spec)
+	if n := 1 + strings.Count(spec, ","); n > maxLanes {
+		return nil, tooManyLanes(n, where)
+	}
 	var (
 		lanes []Lane
 		errs  []error
 	)
-	for i, text := range strings.Split(spec, ",") {
+	for text := range strings.SplitSeq(spec, ",") {
 		name, limit, limited := strings.Cut(text, ":")
 		l := Lane{Name: strings.TrimSpace(name)}
 		if limited {
-			n, err := strconv.Atoi(strings.TrimSpace(limit))
-			if err != nil || n < 1 {
-				errs = append(errs, fmt.Errorf("core: lane %d of %q: limit %q must be a number from 1 up", i+1, spec, strings.TrimSpace(limit)))
+			limit = strings.TrimSpace(limit)
+			if n, err := strconv.Atoi(limit); err == nil && n > 0 {
+				l.Limit = n
+			} else {
+				errs = append(errs, fmt.Errorf("core: lane %d of %s: limit %q must be a number from 1 up", len(lanes)+1, where, limit))
 			}
-			l.Limit = n
 		}
 		lanes = append(lanes, l)
 	}
-	if errs = append(errs, checkLanes(lanes, fmt.Sprintf("%q", spec))...); errors.Join(errs...) != nil {
+	if errs = append(errs, checkLanes(lanes, where)...); len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	return lanes, nil
+}
+
+func tooManyLanes(n int, where string) error {
+	return fmt.Errorf("core: %s has %d lanes, but there can be %d", where, n, maxLanes)
 }
 
 // checkLanes says what is wrong with lanes, which were found in where.
@@ -76,7 +85,7 @@ func checkLanes(lanes []Lane, where string) (errs []error) {
 		errs = append(errs, fmt.Errorf("core: lane %d of %s: %s", i+1, where, fmt.Sprintf(format, args...)))
 	}
 	if len(lanes) > maxLanes {
-		errs = append(errs, fmt.Errorf("core: %s has %d lanes, but there can be %d", where, len(lanes), maxLanes))
+		return []error{tooManyLanes(len(lanes), where)}
 	}
 	places := make(map[string]int, len(lanes))
 	for i := range lanes {
@@ -111,15 +120,15 @@ type door struct {
 
 // door returns the lane of that name.
 func (e *engine) door(name string) door {
+	if !e.laned {
+		return door{err: fmt.Errorf("%w: %q, as %s has no lanes", ErrUnknownLane, name, e.name)}
+	}
 	var names []string
 	for i := range e.lanes {
 		if e.lanes[i].Name == name {
 			return door{lane: uint8(i)}
 		}
 		names = append(names, strconv.Quote(e.lanes[i].Name))
-	}
-	if !e.laned {
-		return door{err: fmt.Errorf("%w: %q, as %s has no lanes", ErrUnknownLane, name, e.name)}
 	}
 	return door{err: fmt.Errorf("%w: %q is none of %s", ErrUnknownLane, name, strings.Join(names, ", "))}
 }

@@ -288,18 +288,21 @@ func (s *Sink) removeOwned(seq uint64, owner OperationID, retracted bool, after 
 
 // bury ends the life of an evicted operation: its signals leave the coordinator
 // and the sink. engine.mu is held, so that the window and what is to be seen of its
-// operations agree at every instant.
-func (l *ledger) bury(o *Operation, after *aftermath) {
+// operations agree at every instant. It returns what the operation had, without the
+// values; from now on its key does not change.
+func (l *ledger) bury(o *Operation, after *aftermath) *details {
 	if o.rest.CompareAndSwap(nil, departed) {
-		return // had never anything to show
+		return nil // had never anything to show
 	}
 	l.mu.Lock()
 	last := o.rest.Swap(departed)
+	last.values = nil
 	for i := range last.facts {
 		l.drop(&last.facts[i], after)
 		l.sink.removeOwned(last.facts[i].seq, o.id, false, after)
 	}
 	l.mu.Unlock()
+	return last
 }
 
 // signals shows the facts in d. mu is held.

@@ -74,17 +74,10 @@ func (e *engine) Flush(ctx context.Context) error {
 	if f == nil {
 		return nil
 	}
-	w := nestedWait{by: operationIn(ctx), engine: e, flush: f}
-	if err := w.begin(); err != nil {
+	if err := (awaited{engine: e, flush: f}).wait(ctx, f.done); err != nil {
 		return e.unflush(f, err)
 	}
-	defer w.end()
-	select {
-	case <-f.done:
-		return nil
-	case <-ctx.Done():
-	}
-	return e.unflush(f, context.Cause(ctx))
+	return nil
 }
 
 // unflush stops waiting because of err, unless all is finished by now.
@@ -100,7 +93,9 @@ func (e *engine) unflush(f *flush, err error) error {
 
 // Drain ends the intake, as Complete does, and waits as Flush does.
 func (e *engine) Drain(ctx context.Context) error {
-	if e.isOwn(ctx) {
+	now, cancel := context.WithCancel(ctx)
+	cancel()
+	if e.Flush(now) == ErrWouldDeadlock { // known before anything changes
 		return ErrWouldDeadlock
 	}
 	e.Complete()
@@ -236,16 +231,22 @@ func (e *engine) setPaused(paused bool, signal string) {
 }
 
 // SetMaxConcurrency changes how many operations may run at once. More may start
-// at once; fewer takes effect as running ones finish. It returns an error, and
-// changes nothing, if n is less than 1.
+// at once; fewer takes effect as running ones finish. If then bodies would wait
+// for this coordinator in vain, because their own operations have what slots are
+// left, these waits return [ErrWouldDeadlock], the newest first, until the rest
+// can end. It returns an error, and changes nothing, if n is less than 1.
 func (e *engine) SetMaxConcurrency(n int) error {
 	if n < 1 {
 		return fmt.Errorf("core: SetMaxConcurrency(%d): at least one operation must be able to run", n)
 	}
 	e.mu.Lock()
+	lowered := n < e.limit
 	e.limit = n
 	e.kick()
 	e.mu.Unlock()
+	if lowered {
+		refuseStuck(e)
+	}
 	return nil
 }
 
@@ -291,21 +292,10 @@ func (e *engine) await(ctx context.Context, o *Operation) error {
 		o.done = make(chan struct{})
 	}
 	e.mu.Unlock()
-	w := nestedWait{by: operationIn(ctx), on: o, engine: e}
-	if err := w.begin(); err != nil {
+	if err := (awaited{engine: e, on: o}).wait(ctx, o.done); err != nil {
 		return err
 	}
-	defer w.end()
-	if ctx.Done() == nil { // a select would cost more
-		<-o.done
-		return o.err
-	}
-	select {
-	case <-o.done:
-		return o.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return o.err
 }
 
 // see waits for an operation to end and returns its error; when it stops waiting

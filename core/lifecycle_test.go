@@ -9,7 +9,7 @@ import (
 )
 
 // subject adapts a coordinator of bodies for the lifecycle suite.
-func subject(c *core.Coordinator[coretest.Body]) coretest.Subject {
+func subject(c bodyCoordinator) coretest.Subject {
 	return coretest.Subject{
 		Lifecycle: c,
 		Submit: func(ctx context.Context, body coretest.Body) error {
@@ -31,14 +31,22 @@ func TestCoordinatorLifecycle(t *testing.T) {
 		"no window":       {MaxConcurrency: 3, MaxTracked: -1, EchoCapacity: -1},
 		"heeding signals": {MaxConcurrency: 2, CancelOn: "stop.*", DeferOn: "wait", ResumeOn: "go", DrainOn: "drain"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-				c, err := core.NewCoordinator(coretest.Run, opts)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return subject(c)
+		for _, c := range constructors {
+			t.Run(c.name+", "+name, func(t *testing.T) {
+				coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject { return subject(c.make(t, opts)) })
 			})
-		})
+		}
 	}
+}
+
+// The same is true of what is done through a lane and ended through another, or
+// through the coordinator: a lane is a view.
+func TestLaneLifecycle(t *testing.T) {
+	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
+		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{Lanes: core.Must(core.ParseLanes("hot, slow"))}))
+		s := subject(c.Lane("hot"))
+		s.Lifecycle = c.Lane("slow")
+		s.Pause, s.Resume = c.Pause, c.Lane("slow").Resume
+		return s
+	})
 }

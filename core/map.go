@@ -6,9 +6,10 @@ import (
 )
 
 // Map runs work for every item of seq, a bounded number at once, and walks the
-// results in the order of the items, each with its error; a panic of work is a
-// [PanicError]. It works ahead of the loop by as many items as may run and be
-// queued, and no more. Leaving the loop cancels what runs and waits for it.
+// results in the order of the items, or, for an item that failed, its error; a
+// panic of work is a [PanicError]. It works ahead of the loop by as many items as
+// may run and be queued, and no more. Leaving the loop cancels what runs and waits
+// for it.
 //
 // When ctx ends, Map takes no more items, cancels what runs, and ends with the
 // cause of ctx after the results that were ready. With [Options.StopOnError] it
@@ -17,6 +18,10 @@ import (
 func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In, Out], opts Options) iter.Seq2[Out, error] {
 	return func(yield func(Out, error) bool) {
 		var none Out
+		if seq == nil {
+			yield(none, errNoSeq)
+			return
+		}
 		if work == nil {
 			yield(none, errNoWork)
 			return
@@ -38,13 +43,16 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 			s := ahead[0]
 			ahead = ahead[1:]
 			if s.err == nil {
-				s.err = r.await(r.ctx, s.operation)
+				s.err = r.see(r.ctx, s.operation)
 			}
-			if cause := r.cause(); s.err != nil && cause != nil {
+			if s.err == nil {
+				return yield(s.out, nil)
+			}
+			if cause := r.cause(); cause != nil {
 				yield(none, cause)
 				return false
 			}
-			return yield(s.out, s.err) && (s.err == nil || !opts.StopOnError)
+			return yield(none, s.err) && !opts.StopOnError // the body may still be at s.out
 		}
 		cut := false
 		for in := range seq {

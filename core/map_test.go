@@ -148,6 +148,7 @@ func TestMapWithoutWindow(t *testing.T) {
 func TestMapBadInput(t *testing.T) {
 	for name, seq := range map[string]func(func(int, error) bool){
 		"nil work":    core.Map[int, int](t.Context(), upTo(1), nil, core.Options{}),
+		"nil items":   core.Map(t.Context(), nil, square, core.Options{}),
 		"bad options": core.Map(t.Context(), upTo(1), square, core.Options{MaxConcurrency: -1}),
 	} {
 		got := collect(seq)

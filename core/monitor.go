@@ -15,8 +15,8 @@ import (
 // exact up to [MonitorCap] signals within the span; of more, the newest
 // MonitorCap count.
 //
-// A Monitor costs a few nanoseconds for each matching signal and is kept until
-// Stop. All methods are safe for concurrent use.
+// A Monitor costs a few nanoseconds for each matching signal and, with a span, up to
+// 16 bytes for each that counts; it is kept until Stop. Reading it costs a lock. All methods are safe for concurrent use.
 type Monitor struct {
 	names   *names
 	pattern pattern

@@ -23,6 +23,7 @@ type names struct {
 
 	generation uint64 // of the watchers; routes of older ones are stale
 	subs       []*subscription
+	forwarder  *subscription // called after subs; may be nil
 	gates      []*gate
 	monitors   []*Monitor
 	counters   []*counter
@@ -222,6 +223,9 @@ func (t *names) refresh(n *name) {
 			r.subs = append(r.subs, s)
 		}
 	}
+	if f := t.forwarder; f != nil && f.pattern.matches(n.text) {
+		r.subs = append(r.subs, f)
+	}
 	if !isLifecycle(n.text) { // gates decide on what users say, not on what the engine reports
 		for _, g := range t.gates {
 			if g.pattern.matches(n.text) {
@@ -353,9 +357,10 @@ func without[E comparable](list []E, e E) []E {
 // while somebody listens: see [SignalStarted].
 func isLifecycle(name string) bool { return name == SignalStarted || name == SignalStopped }
 
-// listens reports whether a handler or a monitor would see a lifecycle signal.
+// listens reports whether a handler, a forward or a monitor would see a lifecycle
+// signal.
 func (t *names) listens() bool {
 	hears := func(p pattern) bool { return p.matches(SignalStarted) || p.matches(SignalStopped) }
-	return slices.ContainsFunc(t.subs, func(s *subscription) bool { return hears(s.pattern) }) ||
+	return t.forwarder != nil && hears(t.forwarder.pattern) || slices.ContainsFunc(t.subs, func(s *subscription) bool { return hears(s.pattern) }) ||
 		slices.ContainsFunc(t.monitors, func(m *Monitor) bool { return hears(m.pattern) })
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -154,4 +155,81 @@ func TestTimeFollowsSeqAfterRestore(t *testing.T) {
 			last = signal.Time
 		}
 	})
+}
+
+// Weak point 16.3: patterns were scanned again for every match. Who watches a name
+// is found out once, also for names that come and go.
+func TestRoutesAreFoundOnce(t *testing.T) {
+	s := NewSink(SinkOptions{Capacity: 4})
+	s.Subscribe("a.*", func(Signal) {})
+	for i := range 100 {
+		s.Subscribe(fmt.Sprintf("b.%d.*", i), func(Signal) {})
+		defer s.Monitor(fmt.Sprintf("c.%d.*", i), 0).Stop()
+	}
+	s.Has("a.?")
+	s.Raise("a.x")
+	entry := s.names.lookup("a.x")
+	route, generation := entry.route, s.names.generation
+	if len(route.subs) != 1 || len(route.monitors) != 0 || len(route.counters) != 1 {
+		t.Fatalf("got the route %+v", route)
+	}
+	for i := range 1000 {
+		s.Raise("a.x")
+		s.Raise(fmt.Sprint("a.", i%10))
+	}
+	if s.names.generation != generation || entry.generation != generation || entry.route != route {
+		t.Error("the route was found out again")
+	}
+	if got := s.names.lookup("a.9").route; got != route {
+		t.Error("names with the same watchers do not share their route")
+	}
+}
+
+// A million names, each raised once, directly, by operations and on a sink they are
+// forwarded to: no table of any of them keeps one.
+func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
+	n := 1_000_000
+	if testing.Short() {
+		n = 50_000
+	}
+	s, to := NewSink(SinkOptions{Capacity: 1000}), NewSink(SinkOptions{Capacity: 1000})
+	s.Forward(to, "file.*")
+	m := s.Monitor("file.*", time.Nanosecond)
+	c, err := NewCoordinator(func(ctx context.Context, first int) error {
+		for i := range 10 {
+			OperationFrom(ctx).Raise(fmt.Sprint("file.read:", first+i))
+		}
+		return nil
+	}, Options{Sink: s, MaxTracked: 10, CancelOn: "stop", DeferOn: "wait"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < n; i += 100 {
+		for j := range 90 {
+			s.Raise(fmt.Sprint("file.saved:", i+j))
+		}
+		if err := c.Do(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
+		s.Has(fmt.Sprintf("file.*:%d", i))
+	}
+	m.Count()
+	for _, names := range []*names{&s.names, &to.names, &c.ledger.names} {
+		if got := len(names.live); got > 1001 {
+			t.Errorf("got %d live names in a window of 1000", got)
+		}
+	}
+	c.Close()
+	s.Forget(Query{})
+	to.Forget(Query{})
+	m.Count()
+	for i, names := range []*names{&s.names, &to.names, &c.ledger.names} {
+		recent := slices.ContainsFunc(names.recent[:], func(n *name) bool { return n != nil })
+		if len(names.live) != 0 || recent || len(names.interned) > maxInterned || len(names.gates) != 0 {
+			t.Errorf("table %d: got %d live names, recent %v, %d patterns, %d gates", i, len(names.live), recent, len(names.interned), len(names.gates))
+		}
+	}
+	if m.stamps.n > 0 || s.ring.stored+to.ring.stored+len(s.held)+len(to.held)+len(c.ledger.held) > 0 {
+		t.Errorf("got %d stamps, %d and %d facts", m.stamps.n, s.ring.stored, to.ring.stored)
+	}
 }

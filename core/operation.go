@@ -98,6 +98,9 @@ func (o *Operation) Parent() OperationID {
 	if o == nil {
 		return 0
 	}
+	if child, ok := o.base.(*childContext); ok {
+		return child.parent
+	}
 	return OperationFrom(o.base).ID()
 }
 
@@ -120,7 +123,9 @@ func (o *Operation) SetKey(key string) {
 	}
 	o.engine.ledger.mu.Lock()
 	defer o.engine.ledger.mu.Unlock()
-	o.key = key
+	if o.details() != departed {
+		o.key = key
+	}
 }
 
 // Set stores a value for others to read from the operation's snapshots, with

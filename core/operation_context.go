@@ -17,6 +17,27 @@ type cancellation struct {
 	cancel context.CancelCauseFunc
 }
 
+// childContext is what an operation needs of its parent's context: the values, and
+// who that was. Without it operations that each enqueue the next would keep all of
+// their ancestors alive.
+type childContext struct {
+	context.Context
+	parent OperationID
+}
+
+// baseOf is the context that gives an operation enqueued with ctx its values.
+func baseOf(ctx context.Context) context.Context {
+	parent, ok := ctx.(*operationContext)
+	if !ok {
+		return ctx
+	}
+	base := parent.base
+	if child, ok := base.(*childContext); ok {
+		base = child.Context
+	}
+	return &childContext{base, parent.id}
+}
+
 // ended is the context of an operation that has ended before it needed one.
 var ended = func() *cancellation {
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -1,7 +1,7 @@
 //go:build race
 
-package core_test
+package core
 
-// raceEnabled tells tests that the race detector makes everything slower and
+// RaceEnabled tells tests that the race detector makes everything slower and
 // allocate.
-const raceEnabled = true
+const RaceEnabled = true

@@ -67,10 +67,13 @@ func scoped(to Raiser, parts ...string) Raiser {
 	return &view{to: to, prefix: strings.Join(parts, ".") + "."}
 }
 
-// Propagation bounds chains of causes, made with Because. Handlers that raise
+// Propagation bounds chains of causes, made with Because. Terminal and Leaf are
+// patterns, see [Match]; "" is none. Handlers that raise
 // signals without naming the cause are bounded too: a signal is not recorded that
 // would be delivered 64 deliveries deep on one goroutine to a handler that is in
-// all of them, as it happens in an endless loop; the reason is BlockedDepth.
+// all of them, or that was subscribed that deep, as it happens in an endless loop;
+// the reason is BlockedDepth. Until that goroutine has returned from its
+// deliveries no further signal of the loop is recorded from inside of them.
 type Propagation struct {
 	// MaxDepth is the highest [Signal.Depth] that is recorded; 0 means 10, a
 	// negative value no limit.
@@ -80,22 +83,24 @@ type Propagation struct {
 	AllowCycles bool
 	// Terminal signals end a chain: nothing is recorded that they caused.
 	Terminal string
-	// Leaf signals report and conclude nothing, like "logged"; nothing is
-	// recorded that they caused either.
+	// Leaf signals report and conclude nothing, like "logged": nothing is
+	// recorded that they caused either, and they stay on their sink; see
+	// [Sink.Forward].
 	Leaf string
 	// OnBlocked is told of each signal that was not recorded, on the
-	// goroutine that raised it. It has Name, Key, Operation and its causes,
-	// but no Time and no Seq.
+	// goroutine that raised it and with no lock held. It has Name, Key,
+	// Operation and its causes, but no Time and no Seq. A panic is counted.
+	// What OnBlocked itself raises and is blocked is counted only.
 	OnBlocked func(Signal, BlockReason)
 }
 
-// A BlockReason says why a caused signal was not recorded.
+// A BlockReason says why a signal was not recorded.
 type BlockReason int
 
 const (
-	BlockedDepth    BlockReason = iota + 1 // the chain is as long as it may be
+	BlockedDepth    BlockReason = iota + 1 // the chain or nesting is as deep as it may be
 	BlockedCycle                           // the name is in the chain already
-	BlockedTerminal                        // the cause ends chains
+	BlockedTerminal                        // the cause is terminal or a leaf
 )
 
 func (r BlockReason) String() string {
@@ -116,7 +121,7 @@ const defaultMaxDepth = 10
 type rules struct {
 	maxDepth    int // < 0: no limit
 	allowCycles bool
-	ends        pattern
+	ends, leaf  pattern
 	onBlocked   func(Signal, BlockReason)
 }
 
@@ -125,7 +130,7 @@ func (p Propagation) compile() rules {
 	if r.maxDepth == 0 {
 		r.maxDepth = defaultMaxDepth
 	}
-	r.ends = compile(p.Terminal + "," + p.Leaf)
+	r.ends, r.leaf = compile(p.Terminal+","+p.Leaf), compile(p.Leaf)
 	return r
 }
 

@@ -90,6 +90,49 @@ func TestScopedOfOperation(t *testing.T) {
 	}
 }
 
+// Weak point 18.3: the failure of a callback propagated to the code that emitted.
+func TestScopedPanickingHandlers(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	s.Subscribe("s.c.t.x", func(core.Signal) { panic("handler") })
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
+		for _, r := range []core.Raiser{s, core.OperationFrom(ctx)} {
+			if !r.Scoped("s", "c", "t").Raise("x") {
+				t.Error("not raised")
+			}
+		}
+		return nil
+	}, core.Options{Sink: s, OnSignal: func(core.Signal) { panic("OnSignal") }}))
+	defer c.Close()
+	if err := c.Do(t.Context(), 0); err != nil {
+		t.Errorf("a handler's panic got as far as the body: %v", err)
+	}
+	if s.Count("s.c.t.x") != 2 || s.Stats().Panics != 2 || c.Stats().Panics != 1 {
+		t.Errorf("got %d signals, %d and %d panics, want 2, 2, 1", s.Count("s.c.t.x"), s.Stats().Panics, c.Stats().Panics)
+	}
+}
+
+// Weak point 18.4: parts are not validated, dots inside of one made parsing
+// ambiguous, and stars in names collided with those of patterns. A scope is what
+// a name starts with, nothing takes it apart again, and Match tells the stars.
+func TestScopedPartsAreText(t *testing.T) {
+	for _, tt := range []struct{ sink, coordinator, atom, want string }{
+		{"a.b", "c", "d", "a.b.c.d.x"},
+		{"a", "b.c", "d", "a.b.c.d.x"},
+		{"", "", "", "...x"},
+		{"*", "?", "a,b", "*.?.a,b.x"},
+		{" a ", "b", "c", " a .b.c.x"},
+	} {
+		s := core.NewSink(core.SinkOptions{})
+		if !s.Scoped(tt.sink, tt.coordinator, tt.atom).Raise("x") {
+			t.Errorf("%q: not raised", tt.want)
+		}
+		wantNames(t, "sensed", sensed(s, core.Query{}), tt.want)
+		if !s.Has("*.x") || s.Has("x") {
+			t.Errorf("%q: not found by its last part", tt.want)
+		}
+	}
+}
+
 func TestRaiserOutsideAnOperation(t *testing.T) {
 	o := core.OperationFrom(t.Context())
 	var r core.Raiser = o
@@ -282,6 +325,51 @@ func TestPropagationOfOperations(t *testing.T) {
 	}
 	if got, want := blocked.Path(), []string{"a", "b", "c"}; !slices.Equal(got, want) {
 		t.Errorf("OnBlocked saw the path %q, want %q", got, want)
+	}
+}
+
+// Weak point 14.3: scoped emitters and others bypassed the constraints as well.
+// There is no way to raise a caused signal that does not heed them.
+func TestPropagationBoundsEveryRaiser(t *testing.T) {
+	var b blocks
+	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{Terminal: "end", AllowCycles: true, OnBlocked: b.add}})
+	from := core.NewSink(core.SinkOptions{})
+	from.Raise("end")
+	s.Raise("end")
+	end := newest(t, s, "end")
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
+		o := core.OperationFrom(ctx)
+		for what, raise := range map[string]func() bool{
+			"sink":                func() bool { return s.Because(end).Raise("x") },
+			"sink with key":       func() bool { return s.Because(end).RaiseKey("x", "k") },
+			"sink, scoped":        func() bool { return s.Because(end).Scoped("a", "b", "c").Raise("x") },
+			"scope of sink":       func() bool { return s.Scoped("a", "b", "c").Because(end).RaiseKey("x", "k") },
+			"operation":           func() bool { return o.Because(end).Raise("x") },
+			"operation, scoped":   func() bool { return o.Because(end).Scoped("a", "b", "c").Raise("x") },
+			"scope of operation":  func() bool { return o.Scoped("a", "b", "c").Because(end).Raise("x") },
+			"kind":                func() bool { return fileSaved.Raise(s.Because(end), "", file{}) },
+			"kind of operation":   func() bool { return fileSaved.Raise(o.Because(end), "", file{}) },
+			"another sink's view": func() bool { return s.Because(newest(t, from, "end")).Raise("x") },
+			"forwarded": func() bool {
+				defer from.Forward(s, "x")()
+				before := s.Stats().Raised
+				from.Because(newest(t, from, "end")).Raise("x")
+				return s.Stats().Raised > before
+			},
+		} {
+			before := s.Stats().Blocked
+			if raise() || s.Stats().Blocked != before+1 {
+				t.Errorf("%s: raised what a terminal signal caused, or did not count it", what)
+			}
+		}
+		return nil
+	}, core.Options{Sink: s}))
+	defer c.Close()
+	if err := c.Do(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(b.log); got != 11 {
+		t.Errorf("OnBlocked was told of %d, want 11", got)
 	}
 }
 

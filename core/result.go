@@ -187,9 +187,9 @@ func (f *Future[Out]) ID() OperationID { return f.operation.id }
 
 // Wait waits until the operation is finished and returns its result, or the error
 // of its body, or the reason it did not run. It may be called many times. When ctx
-// ends first it returns its cause; the operation goes on. From a body that the
-// operation is waiting for, or of the same coordinator, it returns
-// [ErrWouldDeadlock] unless the operation is finished.
+// ends first it returns its cause; the operation goes on. From a body of the same
+// coordinator, or one before whose end the operation cannot end, it returns
+// [ErrWouldDeadlock], unless the operation is finished.
 func (f *Future[Out]) Wait(ctx context.Context) (Out, error) {
 	if err := f.operation.engine.waitFor(ctx, f.operation); err != nil {
 		var none Out

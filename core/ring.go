@@ -37,8 +37,8 @@ type more struct {
 	held    bool
 
 	restored  bool
-	operation OperationID // of a restored fact: whoever raised it long ago
-	source    string      // likewise; the fact belongs to the sink
+	operation OperationID // who raised it long ago or on another sink, of a
+	source    string      // restored or forwarded fact, which is the sink's own
 }
 
 // signal is the fact as it is shown.
@@ -53,7 +53,7 @@ func (f *fact) signal(seq uint64, c clock) (s Signal) {
 	}
 	if m := f.more; m != nil {
 		s.payload, s.cause, s.Held = m.payload, m.cause, m.held
-		if m.restored {
+		if f.operation == 0 {
 			s.Operation, s.Source = m.operation, m.source
 		}
 	}

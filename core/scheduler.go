@@ -8,12 +8,13 @@ type scheduler interface {
 	// push adds a pending operation.
 	push(o *Operation)
 	// next returns the operation to start next, of a lane that is not barred, or
-	// nil if none can start, and changes nothing.
+	// nil if none can start. It may be asked many times and says the same.
 	next(now int64, barred laneSet) *Operation
 	// earliest returns the operation of a lane that was enqueued first among
 	// those that could start, or nil.
 	earliest(lane uint8) *Operation
-	// start takes o, which next or earliest returned, out of the pending ones.
+	// start takes o out of the pending ones: what next returned when it was last
+	// asked, or the earliest of that one's lane.
 	start(o *Operation)
 	// finish says that o, which was started, has ended.
 	finish(o *Operation)

@@ -28,9 +28,9 @@ type Signal struct {
 	Key       string      // what it is about; the operation's key unless given
 	Operation OperationID // who raised it; 0 for a raise directly on a sink
 	Source    string      // name of that operation's coordinator; "" for a direct raise
-	Time      time.Time
-	Seq       uint64 // position in its sink: later signals have higher ones
-	Held      bool   // a held fact: see [Sink.Hold]
+	Time      time.Time   // when it was recorded
+	Seq       uint64      // position in its sink, from 1: later signals have higher ones
+	Held      bool        // a held fact: see [Sink.Hold]
 
 	payload any
 	cause   *link
@@ -147,10 +147,10 @@ func (s Signal) LogValue() slog.Value {
 // A Query selects signals. The zero Query selects everything; set fields must
 // all hold.
 type Query struct {
-	Pattern   string // names, see [Match]; "" = any
-	Key       string // "" = any
-	Operation OperationID
-	Source    string
+	Pattern   string        // names, see [Match]; "" = any
+	Key       string        // "" = any
+	Operation OperationID   // 0 = any
+	Source    string        // name of a coordinator; "" = any
 	Within    time.Duration // how far back, inclusive; 0 = everything. time.Since(t) makes it a "since t".
 	AfterSeq  uint64        // only signals with a higher Seq
 }

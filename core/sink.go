@@ -17,8 +17,9 @@ import (
 // passes, is a [Monitor] or a gate of a coordinator, which do not look at the
 // window.
 //
-// A sink owns no goroutine and needs no closing. All methods are safe for
-// concurrent use, from handlers as well.
+// Make a sink with [NewSink]. It owns no goroutine and needs no closing, and its
+// memory grows with the signals in the window, by 64 bytes and what is in them
+// each. All methods are safe for concurrent use, from handlers as well.
 type Sink struct {
 	rules   rules
 	blocked atomic.Uint64
@@ -40,6 +41,8 @@ type Sink struct {
 	expired uint64
 
 	retractions []*hook[Retraction] // replaced, not changed
+	forwards    []*forward          // likewise
+	runaways    []*runaway          // in endless loops
 }
 
 // SinkOptions configure a [Sink]. The zero value is the default.
@@ -61,13 +64,15 @@ type heldFact struct {
 	seq   uint64
 	until int64 // 0: until released
 	gone  bool
+
+	copies []*heldCopy // on other sinks
 }
 
 // A Retraction says that a signal was taken back by its owner.
 type Retraction struct {
 	Signal  Signal
-	Time    time.Time
-	Pattern string // the pattern it was retracted by; "" if by its name
+	Time    time.Time // when it was taken back
+	Pattern string    // the pattern it was retracted by; "" if by its name
 }
 
 var (
@@ -101,14 +106,15 @@ func checkSinkSize(caller string, capacity int, maxAge time.Duration) {
 }
 
 // Raise records a fact, raised directly on the sink, with no key. It reports
-// false, and records nothing, only for an empty name or when a chain of causes
-// has reached its bound.
+// false, and records nothing, only for an empty name or as part of an endless loop
+// of handlers; see [Propagation].
 func (s *Sink) Raise(name string) bool { return s.raise(note{name: name}) }
 
 // RaiseKey is Raise with a key.
 func (s *Sink) RaiseKey(name, key string) bool { return s.raise(note{name: name, key: key}) }
 
-// Because returns a view of the sink that raises signals caused by cause.
+// Because returns a view of the sink that raises signals caused by cause, which may
+// be a signal of another sink.
 func (s *Sink) Because(cause Signal) Raiser { return because(s, cause) }
 
 // Scoped returns a view of the sink that raises "sink.coordinator.atom.name" for
@@ -173,23 +179,6 @@ func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
 	deliver([]*subscription{tell}, false, &blocked, &s.panics)
 }
 
-// A raise from inside a delivery that raises again from inside its delivery is
-// legal until it is endless. While few calls of a handler run there is nothing to
-// find out; above crowd, a raise counts the deliveries its own goroutine is
-// inside of, and is refused when they are that many.
-const crowd = 64
-
-// crowded reports whether so many calls of a handler run that some may be nested.
-// The lock of the list is held.
-func crowded[E any](hooks []*hook[E]) bool {
-	for _, h := range hooks {
-		if h.running() >= crowd {
-			return true
-		}
-	}
-	return false
-}
-
 // enter locks the sink and returns the entry of that name, or nil, unlocked, if
 // raising it is part of an endless loop through its handlers or those of own.
 func (s *Sink) enter(text string, own []*subscription) *name {
@@ -201,13 +190,7 @@ func (s *Sink) enter(text string, own []*subscription) *name {
 	if !crowded(entry.route.subs) && !crowded(own) {
 		return entry
 	}
-	s.names.release(entry)
-	s.mu.Unlock()
-	if deliveries(crowd) >= crowd {
-		return nil
-	}
-	s.mu.Lock()
-	return s.names.intern(text)
+	return s.enterCrowd(entry, own)
 }
 
 // record appends a fact to the window. The lock is held.
@@ -268,6 +251,26 @@ func (s *Sink) advance(now int64, after *aftermath) int64 {
 		s.expireSome(now, 4, after)
 	}
 	return now
+}
+
+// put appends a fact to the window that is the sink's own. Its name has been
+// entered already. The lock is held.
+func (s *Sink) put(f fact, after *aftermath) (*fact, uint64) {
+	r := &s.ring
+	if r.full() {
+		s.evict(after)
+	}
+	if r.head > r.tail {
+		f.at = max(f.at, r.at(r.head-1).at)
+	}
+	s.latest = max(s.latest, f.at)
+	f.previous = f.name.newest
+	seq := r.head
+	place := r.push()
+	*place = f
+	f.name.newest = seq
+	r.stored++
+	return place, seq
 }
 
 // evict removes the oldest place of the window, a fact or a gap.
@@ -346,11 +349,14 @@ const chunk = 4096
 
 // Hold records a held fact: a condition, such as "update.in-progress", that
 // stands until release is called or, if lease is positive, until the lease ends.
-// Unlike other facts it does not age and is not pushed out by newer ones (it does
-// push out an older one, like any), so it
-// is what [Options.DeferOn] and [Options.CancelOn] are best gated by. Handlers
-// and monitors notice it as they notice any signal. Release may be called many
-// times. Holding an empty name does nothing.
+// Unlike other facts it does not age and is not pushed out by newer ones, though
+// it pushes out an older one itself, so it is what [Options.DeferOn] and
+// [Options.CancelOn] are best gated by. Nothing bounds how many facts are held but
+// those who hold them. Handlers and monitors notice a held fact as they notice any
+// signal, and its release as a retraction.
+//
+// Release may be called many times, from anywhere. Where Raise would report false
+// nothing is held, and release does nothing.
 func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
 	n := note{name: name, key: key}
 	if !s.admits(&n, 0) {
@@ -372,19 +378,23 @@ func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
 
 // hold records a held fact. The lock is held.
 func (s *Sink) hold(entry *name, n *note, operation OperationID, source *string, lease time.Duration, after *aftermath) *heldFact {
-	s.names.enter(entry)
-	now := s.advance(s.names.clock.now(), after)
+	return s.stand(fact{
+		name: entry, key: n.key, operation: operation, source: source,
+		more: &more{payload: n.payload, cause: n.cause, held: true},
+	}, lease, after)
+}
+
+// stand records f as a held fact from now on. The lock is held.
+func (s *Sink) stand(f fact, lease time.Duration, after *aftermath) *heldFact {
+	s.names.enter(f.name)
+	f.at = s.advance(s.names.clock.now(), after)
 	if s.ring.full() {
 		s.evict(after)
 	}
-	h := &heldFact{seq: s.ring.head}
-	*s.ring.push() = fact{at: now} // its Seq is a gap in the window
-	h.fact = fact{
-		name: entry, key: n.key, operation: operation, source: source, at: now,
-		more: &more{payload: n.payload, cause: n.cause, held: true},
-	}
+	h := &heldFact{fact: f, seq: s.ring.head}
+	*s.ring.push() = fact{at: f.at} // its Seq is a gap in the window
 	if lease > 0 {
-		h.until = later(now, int64(lease))
+		h.until = later(f.at, int64(lease))
 		if s.lease == 0 || h.until < s.lease {
 			s.lease = h.until
 		}
@@ -392,7 +402,7 @@ func (s *Sink) hold(entry *name, n *note, operation OperationID, source *string,
 	}
 	s.held = append(s.held, h)
 	s.raised++
-	s.notice(entry.route, &h.fact, h.seq, h.until, after)
+	s.notice(f.name.route, &h.fact, h.seq, h.until, after)
 	return h
 }
 
@@ -421,6 +431,10 @@ func (s *Sink) releaseLocked(h *heldFact, after *aftermath) bool {
 	for _, m := range h.fact.name.route.monitors {
 		m.remove(h.seq, &h.fact)
 	}
+	for _, c := range h.copies {
+		after.wake(c)
+	}
+	h.copies = nil
 	s.names.leave(h.fact.name, after)
 	return true
 }
@@ -431,7 +445,7 @@ func (s *Sink) expireLeases(now int64, after *aftermath) {
 		switch {
 		case h.until == 0:
 		case h.until <= now:
-			h.gone = true
+			h.gone, h.copies = true, nil // whose leases end as well
 			s.held = without(s.held, h)
 			s.expired++
 			s.names.leave(h.fact.name, after)
@@ -476,8 +490,8 @@ func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 }
 
 // Resize changes how many signals the window holds and for how long; 0 is no
-// limit of age. Signals that no longer fit are evicted, the oldest first. It
-// panics on values that [NewSink] would not accept.
+// limit of age. Signals that no longer fit are evicted, the oldest first. Unlike in
+// [SinkOptions] a capacity of 0 is none: Resize panics on values out of range.
 func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	checkSinkSize("Resize", capacity, maxAge)
 	var after aftermath
@@ -531,11 +545,11 @@ type SinkStats struct {
 	Raised   uint64        `json:"raised"`  // facts ever recorded, held ones included
 	Evicted  uint64        `json:"evicted"` // pushed out by newer ones
 	Expired  uint64        `json:"expired"` // by age, or at the end of a lease
-	Blocked  uint64        `json:"blocked"` // not recorded: see [Propagation]
+	Blocked  uint64        `json:"blocked"` // neither recorded nor told: see [Propagation]
 	Panics   uint64        `json:"panics"`  // of handlers
 }
 
-// Stats returns the sink's counters.
+// Stats returns the sink's counters. It costs a lock.
 func (s *Sink) Stats() SinkStats {
 	var after aftermath
 	s.lockFresh(&after)

@@ -316,7 +316,8 @@ func (s *Sink) takeOne(seq, end uint64, f *filter, retract bool, after *aftermat
 // SubscribeRetracted calls fn for every signal matching pattern that is taken
 // back: by [Sink.Retract], by its operation, or by the release of a held fact.
 // Ageing, eviction and the end of a lease are no retractions. It is called as
-// the handlers of [Sink.Subscribe] are, on the goroutine that retracts.
+// the handlers of [Sink.Subscribe] are, on the goroutine that retracts, and cancel
+// is what it is there. SubscribeRetracted panics if fn is nil.
 func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
 	if fn == nil {
 		panic("core: SubscribeRetracted needs a function")
@@ -350,10 +351,15 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 		return
 	}
 	s.mu.Lock()
-	if crowded(hooks) && deliveries(crowd) >= crowd {
+	if crowded(hooks) {
 		s.mu.Unlock()
-		s.blocked.Add(1)
-		return
+		w := askStack()
+		s.mu.Lock()
+		if endless(s, w, hooks) {
+			s.mu.Unlock()
+			s.blocked.Add(1)
+			return
+		}
 	}
 	var hear []*hook[Retraction]
 	for _, h := range hooks {
@@ -394,23 +400,12 @@ func (s *Sink) restore(signal Signal) bool {
 	if stored {
 		entry := s.names.intern(signal.Name)
 		s.names.enter(entry)
-		if s.ring.full() {
-			s.evict(&after)
-		}
-		if s.ring.head > s.ring.tail {
-			at = max(at, s.ring.at(s.ring.head-1).at)
-		}
-		s.latest = max(s.latest, at)
-		seq := s.ring.head
-		f := s.ring.push()
-		*f = fact{name: entry, key: signal.Key, at: at, previous: entry.newest, more: &more{
+		f, seq := s.put(fact{name: entry, key: signal.Key, at: at, more: &more{
 			payload: signal.payload, cause: signal.cause, restored: true, operation: signal.Operation, source: signal.Source,
-		}}
-		entry.newest = seq
-		s.ring.stored++
+		}}, &after)
 		until := int64(0)
 		if s.maxAge > 0 {
-			until = later(at, s.maxAge)
+			until = later(f.at, s.maxAge)
 		}
 		(&route{gates: entry.route.gates}).notice(f, seq, until, s.names.clock, &after)
 	}
@@ -428,7 +423,8 @@ type OperationSummary struct {
 	Signals     []Signal // oldest first
 }
 
-// Operation gathers the signals of one operation. It looks at the whole window.
+// Operation gathers the signals of one operation, and reports whether there are
+// any. It looks at the whole window.
 func (s *Sink) Operation(id OperationID) (OperationSummary, bool) {
 	summary := OperationSummary{ID: id}
 	if id == 0 {

@@ -51,6 +51,94 @@ func TestSinkRemembers(t *testing.T) {
 	wantNames(t, "sensed", sensed(s, core.Query{Key: "k"}), "a")
 }
 
+// Weak point 15.1.1: coordinators registered nothing, so that every query of the
+// sink, and with them the rules to defer, cancel and drain, saw none of the
+// signals of operations.
+func TestSinkSeesWhatOperationsRaise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := core.NewSink(core.SinkOptions{})
+		m := s.Monitor("op.*", 0)
+		heard := 0
+		s.Subscribe("op.*", func(core.Signal) { heard++ })
+		raiser := core.Must(core.NewCoordinator(func(ctx context.Context, name string) error {
+			core.OperationFrom(ctx).RaiseKey(name, "k")
+			return nil
+		}, core.Options{Name: "raiser", Sink: s, MaxConcurrency: 1}))
+		defer raiser.Close()
+		work := func(opts core.Options) *core.Coordinator[int] {
+			opts.Sink = s
+			return core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, opts))
+		}
+		deferred := work(core.Options{DeferOn: "op.wait", MaxDefer: -1})
+		refusing := work(core.Options{CancelOn: "op.stop"})
+		draining := work(core.Options{Name: "k", DrainOn: "op.stop"}) // the key says which
+		defer deferred.Close()
+		defer refusing.Close()
+		defer draining.Close()
+
+		raiser.Enqueue(t.Context(), "op.wait")
+		id, _ := raiser.Enqueue(t.Context(), "op.stop")
+		raiser.Flush(t.Context())
+		if !s.Has("op.stop") || s.Count("op.*") != 2 || m.Count() != 2 || heard != 2 || s.Stats().Stored != 2 {
+			t.Errorf("Has %v, Count %d, monitor %d, handler %d, stored %d, want true and 2",
+				s.Has("op.stop"), s.Count("op.*"), m.Count(), heard, s.Stats().Stored)
+		}
+		wantNames(t, "sensed", sensed(s, core.Query{Source: "raiser", Key: "k"}), "op.wait", "op.stop")
+		wantNames(t, "of the operation", sensed(s, core.Query{Operation: id}), "op.stop")
+		if got, ok := s.Operation(id); !ok || len(got.Signals) != 1 {
+			t.Errorf("its summary: got %+v, %v", got, ok)
+		}
+		if got, err := s.WaitFor(t.Context(), "op.wait"); err != nil || got.Source != "raiser" {
+			t.Errorf("WaitFor: got %v, %v", got, err)
+		}
+		deferred.Enqueue(t.Context(), 0)
+		synctest.Wait()
+		_, refusal := refusing.TryEnqueue(0)
+		if deferred.Stats().Pending != 1 || refusal == nil || !draining.Stats().Closed {
+			t.Errorf("deferred %v, refused %v, drained %v", deferred.Stats(), refusal, draining.Stats().Closed)
+		}
+	})
+}
+
+// Weak point 15.1.6: disposed coordinators stayed visible until the garbage
+// collector came.
+func TestClosedCoordinatorsAreNotSeen(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
+		o := core.OperationFrom(ctx)
+		o.Raise("a")
+		o.Hold("h", 0)
+		return nil
+	}, core.Options{Sink: s}))
+	for range 5 {
+		c.Do(t.Context(), 0)
+	}
+	if got := s.Count("a"); got != 5 {
+		t.Fatalf("got %d, want 5", got)
+	}
+	c.Close()
+	wantNames(t, "after Close", sensed(s, core.Query{}), core.SignalClosed)
+	if got := s.Stats(); s.Has("a") || s.Has("h") || got.Held != 0 || got.Stored != 1 {
+		t.Errorf("after Close: got %+v", got)
+	}
+}
+
+// Weak point 15.2: a query by coordinator stopped at the first one with that
+// name, even if another one had the signal.
+func TestCoordinatorsOfOneName(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	for _, name := range []string{"a", "b", "c"} {
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, name string) error {
+			core.OperationFrom(ctx).Raise(name)
+			return nil
+		}, core.Options{Name: "same", Sink: s}))
+		defer c.Close()
+		c.Do(t.Context(), name)
+	}
+	wantNames(t, "of all", sensed(s, core.Query{Source: "same"}), "a", "b", "c")
+	wantNames(t, "of the last", sensed(s, core.Query{Source: "same", Pattern: "c"}), "c")
+}
+
 // Weak point 15.1.8: a capacity below 1000 was not honoured, and the age was
 // enforced every 1024 raises only.
 func TestSinkCapacity(t *testing.T) {

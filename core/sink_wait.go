@@ -13,7 +13,8 @@ const watchBuffer = 256
 // Watch walks the signals matching pattern as they are raised, from the start of
 // the loop until ctx ends or the loop is left. It never makes a raiser wait: a
 // consumer that falls more than 256 signals behind misses the oldest, and the
-// second value says how many went missing just before this one.
+// second value says how many went missing just before this one. It is a handler,
+// with what [Sink.Subscribe] says of patterns.
 func (s *Sink) Watch(ctx context.Context, pattern string) iter.Seq2[Signal, int] {
 	return func(yield func(Signal, int) bool) {
 		w := watch{news: make(chan struct{}, 1)}

@@ -84,12 +84,15 @@ func (e *engine) work() {
 			return
 		}
 		w.current = o
+		force := o.marks&forced != 0
 		e.mu.Unlock()
 		e.settle(&w.out)
 
-		err := e.call(o)
-		now = e.end(o, err, &w.out) // has locked
-		w.current = nil
+		w.err = e.call(o, force)
+		w.returned = true
+		e.stopping(o, w.err)
+		now = e.end(o, w.err, &w.out) // has locked
+		w.current, w.returned = nil, false
 	}
 }
 
@@ -99,6 +102,8 @@ type worker struct {
 	searches bool       // has the token
 	done     bool       // leaves as it should
 	current  *Operation // being run
+	returned bool       // its body has, with err
+	err      error
 	out      outcome
 }
 
@@ -109,8 +114,14 @@ func (w *worker) replace() {
 		return
 	}
 	e := w.engine
+	if w.current != nil && !w.returned {
+		w.returned, w.err = true, &PanicError{Stack: debug.Stack()}
+		defer w.replace() // even if a handler does it once more
+		e.stopping(w.current, w.err)
+		return
+	}
 	if w.current != nil {
-		e.end(w.current, &PanicError{Stack: debug.Stack()}, &w.out)
+		e.end(w.current, w.err, &w.out)
 	} else {
 		e.mu.Lock()
 	}
@@ -135,7 +146,7 @@ func (w *worker) next(now int64) *Operation {
 			case w.searches:
 				w.searches = false
 				e.passToken(now)
-			case !e.plain && e.token.Load() == tokenParked && e.scheduler.next(now, 0) != nil:
+			case !e.plain && e.running.n < e.limit && e.token.Load() != tokenTaken && e.scheduler.next(now, 0) != nil:
 				e.kick() // the end of one operation may let two others start: of its key, and of its lane
 			}
 			return o
@@ -199,14 +210,14 @@ func (e *engine) begin(o *Operation, now int64) {
 }
 
 // call runs the body. It is the one place where a panic of a body is recovered.
-func (e *engine) call(o *Operation) (err error) {
+func (e *engine) call(o *Operation, force bool) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{Value: r, Stack: debug.Stack()}
 			o.Raise(SignalPanic)
 		}
 	}()
-	if o.marks&forced != 0 {
+	if force {
 		o.Raise(SignalForced)
 	}
 	if e.announces() {
@@ -215,17 +226,24 @@ func (e *engine) call(o *Operation) (err error) {
 	return o.body.run((*operationContext)(o))
 }
 
-// end accounts for an operation whose body has returned, and returns the time,
-// with mu held.
-func (e *engine) end(o *Operation, err error, out *outcome) (now int64) {
+// stopping tells that a body has returned.
+func (e *engine) stopping(o *Operation, err error) {
 	if e.onReturn != nil {
 		e.onReturn(err)
 	}
 	if e.announces() {
 		o.Raise(SignalStopped)
 	}
+}
+
+// end accounts for an operation whose body has returned, and returns the time,
+// with mu held.
+func (e *engine) end(o *Operation, err error, out *outcome) (now int64) {
 	now = e.clock.now()
 	e.mu.Lock()
+	if !e.plain { // what has come before the end of o comes before what that lets start
+		e.collect()
+	}
 	e.running.remove(o)
 	e.scheduler.finish(o)
 	status := StatusSucceeded

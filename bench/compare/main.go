@@ -37,6 +37,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	rounds := flags.Int("rounds", 10, "how often everything is measured")
 	span := flags.Duration("cell", 150*time.Millisecond, "how long each side of a row is measured in a round")
+	hits := flags.Int("hits", 0, "instead of times, show the hit ratios of caches over so many requests, say 2000000")
 	only := flags.String("run", "", "measure only rows whose group/name matches this regular expression")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -47,8 +48,14 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	case *rounds < 1 || *span <= 0:
 		return errors.New("-rounds and -cell must be positive")
+	case *hits < 0:
+		return errors.New("-hits must not be negative")
 	}
 
+	if *hits > 0 {
+		hitRatios(stdout, *hits)
+		return nil
+	}
 	fmt.Fprintf(stdout, "%s %s/%s, GOMAXPROCS %d, %d rounds of %v, medians (quartiles)\n\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), *rounds, *span)
 	t := table{w: stdout}

@@ -23,8 +23,20 @@ func TestRunPrintsALineForEachPeer(t *testing.T) {
 	}
 }
 
+func TestRunShowsHitRatios(t *testing.T) {
+	var out strings.Builder
+	if err := run([]string{"-hits=2000"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, trace := range bench.Traces() {
+		if n := strings.Count(out.String(), "| "+trace.Name+" |"); n != 2 {
+			t.Errorf("%d lines for %s, not 2:\n%s", n, trace.Name, &out)
+		}
+	}
+}
+
 func TestRunRefusesNonsense(t *testing.T) {
-	for _, args := range [][]string{{"-rounds=0"}, {"-cell=-1s"}, {"-run=("}, {"-what"}} {
+	for _, args := range [][]string{{"-rounds=0"}, {"-cell=-1s"}, {"-hits=-1"}, {"-run=("}, {"-what"}} {
 		if err := run(args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%v is accepted", args)
 		}

@@ -1,0 +1,363 @@
+package core
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func (o *Operation) Place() (lane int, key string, enqueued int64) {
+	return int(o.lane), o.key, o.enqueued
+}
+
+// The schedulers beside a model of them that is dull and obviously right: both are
+// given the same random calls, and must always answer the same.
+func TestBoardModel(t *testing.T) {
+	const perSeed = 2500
+	steps := 1_000_000
+	if testing.Short() || RaceEnabled {
+		steps /= 20
+	}
+	for seed := range uint64(steps / perSeed) {
+		d := newBoardDriver(t, seed)
+		for range perSeed {
+			d.step()
+		}
+		d.finish()
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+type boardDriver struct {
+	t      *testing.T
+	seed   uint64
+	random *rand.Rand
+	about  string
+	log    []string
+
+	s     scheduler
+	b     *board // s, or nil if it is a fifo
+	model *BoardModel[*Operation]
+
+	now     int64
+	ids     OperationID
+	keys    int // how many different ones come
+	backlog int // about how many are pending
+	limit   int // how many run
+}
+
+func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
+	r := rand.New(rand.NewPCG(seed, 1))
+	d := &boardDriver{
+		t: t, seed: seed, random: r, now: 1,
+		keys: 1 + r.IntN(12), backlog: 1 + r.IntN(25), limit: 1 + r.IntN(8),
+	}
+	opts := Options{DropOldest: r.IntN(2) == 0, MaxPerKey: 1 + r.IntN(3)}
+	lanes := r.IntN(6) // 0: the options have none
+	limits := make([]int, max(1, lanes))
+	for i := range lanes {
+		if r.IntN(2) == 0 {
+			limits[i] = 1 + r.IntN(4)
+		}
+		opts.Lanes = append(opts.Lanes, Lane{Name: fmt.Sprint(i), Limit: limits[i]})
+	}
+	if r.IntN(2) == 0 {
+		opts.Ageing = time.Duration(1 + r.IntN(60))
+	}
+	keyed := r.IntN(2) == 0
+	d.about = fmt.Sprintf("keyed %t, options %+v", keyed, opts)
+	perKey := 0
+	if keyed {
+		perKey = opts.MaxPerKey
+	}
+	d.model = NewBoardModel[*Operation](limits, perKey, int64(opts.Ageing))
+	if lanes == 0 && !keyed {
+		d.s = new(fifo)
+	} else {
+		d.b = newBoard(&opts, keyed)
+		d.s = d.b
+	}
+	return d
+}
+
+func (d *boardDriver) logf(format string, args ...any) {
+	d.log = append(d.log, fmt.Sprintf("at %d: ", d.now)+fmt.Sprintf(format, args...))
+}
+
+func (d *boardDriver) fatalf(format string, args ...any) {
+	d.t.Helper()
+	d.t.Fatalf("seed %d, %s: %s\nafter\n  %s", d.seed, d.about, fmt.Sprintf(format, args...),
+		strings.Join(d.log[max(0, len(d.log)-60):], "\n  "))
+}
+
+func described(o *Operation) string {
+	if o == nil {
+		return "none"
+	}
+	return fmt.Sprintf("#%d (lane %d, key %q, enqueued at %d)", o.id, o.lane, o.key, o.enqueued)
+}
+
+func (d *boardDriver) same(what string, got, want *Operation) {
+	if got != want {
+		d.t.Helper()
+		d.fatalf("%s: got %s, want %s", what, described(got), described(want))
+	}
+}
+
+// someLanes is a random set, mostly empty.
+func (d *boardDriver) someLanes() (set laneSet) {
+	if d.random.IntN(3) == 0 {
+		for lane := range uint8(len(d.model.Limits)) {
+			if d.random.IntN(3) == 0 {
+				set = set.with(lane)
+			}
+		}
+	}
+	return set
+}
+
+// next asks both what is next, before and after asking something else.
+func (d *boardDriver) next() (o *Operation, aged bool) {
+	barred := d.someLanes()
+	o, aged = d.model.Next(d.now, func(lane int) bool { return barred.has(uint8(lane)) })
+	for range d.random.IntN(3) { // changes nothing
+		others := d.someLanes()
+		later := d.now + d.random.Int64N(100)
+		want, _ := d.model.Next(later, func(lane int) bool { return others.has(uint8(lane)) })
+		d.same(fmt.Sprintf("next at %d with lanes %b barred", later, others), d.s.next(later, others), want)
+	}
+	d.same(fmt.Sprintf("next with lanes %b barred", barred), d.s.next(d.now, barred), o)
+	return o, aged
+}
+
+func (d *boardDriver) step() {
+	r, m := d.random, d.model
+	push, start := 40, 30
+	switch n := len(m.Pending); {
+	case n > 2*d.backlog:
+		push = 5
+	case n > d.backlog:
+		push = 25
+	}
+	if len(m.Running) >= d.limit {
+		start = 0
+	}
+	switch n := r.IntN(100); {
+	case n < push:
+		d.push()
+	case n < push+start:
+		if o, aged := d.next(); o != nil {
+			if r.IntN(5) == 0 { // as for one that has been deferred long enough
+				o = m.Earliest(int(o.lane))
+				d.same("earliest", d.s.earliest(o.lane), o)
+			}
+			d.logf("start %s, aged %t", described(o), aged)
+			d.s.start(o)
+			o.status = StatusRunning
+			m.Start(o, aged)
+		}
+	case n < 85:
+		if len(m.Running) > 0 {
+			o := m.Running[r.IntN(len(m.Running))]
+			d.logf("finish %s", described(o))
+			d.s.finish(o)
+			o.status = StatusSucceeded
+			m.Finish(o)
+		}
+	case n < 90:
+		if len(m.Pending) > 0 {
+			o := m.Pending[r.IntN(len(m.Pending))]
+			if d.asksOldest() && r.IntN(2) == 0 {
+				o = m.Oldest(int(o.lane))
+			}
+			d.remove(o)
+		}
+	default:
+		d.now += r.Int64N(30)
+	}
+	d.compare()
+}
+
+func (d *boardDriver) push() {
+	d.ids++
+	o := &Operation{
+		id: d.ids, status: StatusPending, enqueued: d.now,
+		lane: uint8(d.random.IntN(len(d.model.Limits))),
+	}
+	if d.model.PerKey > 0 {
+		o.key = fmt.Sprint(d.random.IntN(1 + d.random.IntN(d.keys))) // some are hot, and "0" the hottest
+	}
+	if d.random.IntN(4) == 0 { // has waited for room, or was overtaken on its way in
+		o.enqueued = max(1, o.enqueued-d.random.Int64N(20))
+	}
+	d.logf("push %s", described(o))
+	d.s.push(o)
+	d.model.Push(o)
+}
+
+func (d *boardDriver) remove(o *Operation) {
+	d.logf("remove %s", described(o))
+	d.s.remove(o)
+	o.status = StatusCancelled
+	d.model.Remove(o)
+}
+
+// asksOldest reports whether the scheduler can tell who has waited longest.
+func (d *boardDriver) asksOldest() bool { return d.b == nil || !d.b.keyed || d.b.ordered }
+
+func (d *boardDriver) compare() {
+	m := d.model
+	if got := d.s.pending(); got != len(m.Pending) {
+		d.fatalf("pending: got %d, want %d", got, len(m.Pending))
+	}
+	lane := uint8(d.random.IntN(len(m.Limits)))
+	d.same("earliest", d.s.earliest(lane), m.Earliest(int(lane)))
+	if d.asksOldest() {
+		d.same("oldest", d.s.oldest(lane), m.Oldest(int(lane)))
+	}
+	if d.random.IntN(8) == 0 {
+		all := d.s.all()
+		slices.SortFunc(all, byID)
+		if !slices.Equal(all, m.Pending) {
+			d.fatalf("all: got %d operations, want the %d that are pending", len(all), len(m.Pending))
+		}
+	}
+	if d.b == nil {
+		return
+	}
+	for i := range d.b.lanes {
+		l := &d.b.lanes[i]
+		if pending, running := m.InLane(m.Pending, i), m.InLane(m.Running, i); l.n != pending || l.running != running {
+			d.fatalf("lane %d: got %d pending and %d running, want %d and %d", i, l.n, l.running, pending, running)
+		}
+		if kept := len(l.arrived.operations); kept > 2*l.n+16 {
+			d.fatalf("lane %d: %d operations are kept in order of arrival while %d are pending", i, kept, l.n)
+		}
+	}
+	d.compareKeys()
+}
+
+// compareKeys checks that the keys of pending and running operations are known, and
+// no others.
+func (d *boardDriver) compareKeys() {
+	if !d.b.keyed {
+		if d.b.keys.live != nil {
+			d.fatalf("keys are kept without there being keys")
+		}
+		return
+	}
+	known := 0
+	for text, k := range d.b.keys.live {
+		running := 0
+		pending := 0
+		for _, o := range d.model.Running {
+			if o.key == text {
+				running++
+			}
+		}
+		for i := range k.turns {
+			pending += k.turns[i].queue.n
+		}
+		if k.running != running || pending+running == 0 {
+			d.fatalf("key %q: %d pending and %d running, want %d running and some of either", text, pending, k.running, running)
+		}
+		known += pending
+	}
+	if known != len(d.model.Pending) {
+		d.fatalf("the known keys have %d pending operations, want %d", known, len(d.model.Pending))
+	}
+}
+
+// finish lets all end, one way or another, after which nothing is left.
+func (d *boardDriver) finish() {
+	m := d.model
+	for len(m.Pending)+len(m.Running) > 0 {
+		for len(m.Running) > 0 {
+			o := m.Running[0]
+			d.s.finish(o)
+			o.status = StatusSucceeded
+			m.Finish(o)
+		}
+		o, aged := m.Next(d.now, func(int) bool { return false })
+		if d.same("next of those that are left", d.s.next(d.now, 0), o); o == nil {
+			break
+		}
+		d.s.start(o)
+		o.status = StatusRunning
+		m.Start(o, aged)
+		if d.random.IntN(3) == 0 && len(m.Pending) > 0 {
+			d.remove(m.Pending[0])
+		}
+		d.compare()
+	}
+	if n := d.s.pending() + len(m.Pending); n > 0 {
+		d.fatalf("%d operations are pending for ever", n)
+	}
+	d.checkEmpty()
+}
+
+// checkEmpty checks that nothing remembers any operation or key.
+func (d *boardDriver) checkEmpty() {
+	for lane := range uint8(len(d.model.Limits)) {
+		if o := d.s.earliest(lane); o != nil {
+			d.fatalf("earliest of nothing: got %s", described(o))
+		}
+		if o := d.s.oldest(lane); o != nil {
+			d.fatalf("oldest of nothing: got %s", described(o))
+		}
+	}
+	if all := d.s.all(); len(all) > 0 || d.s.next(d.now, 0) != nil {
+		d.fatalf("all: got %d operations, want none", len(all))
+	}
+	if d.b == nil {
+		return
+	}
+	if n := len(d.b.keys.live); n > 0 {
+		d.fatalf("%d idle keys are kept", n)
+	}
+	for i := range d.b.lanes {
+		l := &d.b.lanes[i]
+		if want := (lane{limit: l.limit}); !reflect.DeepEqual(*l, want) {
+			d.fatalf("lane %d: got %+v, want %+v", i, *l, want)
+		}
+	}
+}
+
+// A map does not shrink, so after a peak the table of keys gets another one.
+func TestBoardKeepsNothingForIdleKeys(t *testing.T) {
+	for _, dropOldest := range []bool{false, true} {
+		b := newBoard(&Options{MaxPerKey: 1, DropOldest: dropOldest}, true)
+		const n = 10_000
+		for i := range n {
+			b.push(&Operation{id: OperationID(i + 1), status: StatusPending, key: fmt.Sprint("key ", i)})
+		}
+		peak := reflect.ValueOf(b.keys.live).Pointer()
+		if len(b.keys.live) != n {
+			t.Fatalf("got %d keys, want %d", len(b.keys.live), n)
+		}
+		for o := b.next(0, 0); o != nil; o = b.next(0, 0) {
+			b.start(o)
+			o.status = StatusRunning
+			b.finish(o)
+			o.status = StatusSucceeded
+			if o.turn != nil {
+				t.Fatal("a finished operation knows its key's turn")
+			}
+		}
+		if len(b.keys.live) != 0 || b.keys.peak > 64 {
+			t.Errorf("got %d keys and a table made for %d, want none and a small one", len(b.keys.live), b.keys.peak)
+		}
+		if reflect.ValueOf(b.keys.live).Pointer() == peak {
+			t.Error("the table is still the one of the peak")
+		}
+		if kept := cap(b.lanes[0].arrived.operations); kept > 64 {
+			t.Errorf("there is still room for %d operations in order of arrival", kept)
+		}
+	}
+}

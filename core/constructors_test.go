@@ -1,0 +1,114 @@
+package core_test
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// bodyCoordinator is any coordinator whose items are bodies.
+type bodyCoordinator interface {
+	core.Inspector
+	core.Enqueuer[coretest.Body]
+	Do(ctx context.Context, body coretest.Body) error
+	Wait(ctx context.Context, id core.OperationID) error
+	Cancel(id core.OperationID, cause error) bool
+	Evict(id core.OperationID) bool
+	OnFinalized(fn func(core.Snapshot)) (cancel func())
+	Pin(id core.OperationID) (unpin func(), ok bool)
+	Pause()
+	Resume()
+	SetMaxConcurrency(n int) error
+	Sink() *core.Sink
+}
+
+// resultBodies lets a coordinator with results pass for one without.
+type resultBodies struct {
+	*core.ResultCoordinator[coretest.Body, string]
+}
+
+func (c resultBodies) Do(ctx context.Context, body coretest.Body) error {
+	_, err := c.ResultCoordinator.Do(ctx, body)
+	return err
+}
+
+func (c resultBodies) Wait(ctx context.Context, id core.OperationID) error {
+	_, err := c.ResultCoordinator.Wait(ctx, id)
+	return err
+}
+
+func runForResult(ctx context.Context, body coretest.Body) (string, error) {
+	return "result", body(ctx)
+}
+
+// oneKey is the same key for all, differentKeys one of its own for each.
+func oneKey(coretest.Body) string { return "key" }
+
+func differentKeys() func(coretest.Body) string {
+	var n atomic.Int64
+	return func(coretest.Body) string { return strconv.FormatInt(n.Add(1), 10) }
+}
+
+// constructor makes coordinators of one kind.
+type constructor struct {
+	name string
+	most int // bodies at once; 0: MaxConcurrency
+	make func(t testing.TB, opts core.Options) bodyCoordinator
+}
+
+// slots is how many bodies run at once.
+func (c constructor) slots(maxConcurrency int) int {
+	if c.most == 0 {
+		return maxConcurrency
+	}
+	return min(c.most, maxConcurrency)
+}
+
+// constructors are all the ways to make a coordinator.
+var constructors = []constructor{
+	{"plain", 0, func(t testing.TB, opts core.Options) bodyCoordinator {
+		return core.Must(core.NewCoordinator(coretest.Run, opts))
+	}},
+	{"one key", 1, func(t testing.TB, opts core.Options) bodyCoordinator {
+		return core.Must(core.NewKeyedCoordinator(oneKey, coretest.Run, opts))
+	}},
+	{"different keys", 0, func(t testing.TB, opts core.Options) bodyCoordinator {
+		return core.Must(core.NewKeyedCoordinator(differentKeys(), coretest.Run, opts))
+	}},
+	{"lanes", 0, func(t testing.TB, opts core.Options) bodyCoordinator {
+		opts.Lanes = core.Must(core.ParseLanes("hot:2, normal, slow:1"))
+		return core.Must(core.NewCoordinator(coretest.Run, opts))
+	}},
+	{"slow lane", 1, func(t testing.TB, opts core.Options) bodyCoordinator {
+		opts.Lanes = core.Must(core.ParseLanes("hot:2, normal, slow:1"))
+		return core.Must(core.NewCoordinator(coretest.Run, opts)).Lane("slow")
+	}},
+	{"keys and lanes", 1, func(t testing.TB, opts core.Options) bodyCoordinator {
+		opts.Lanes = core.Must(core.ParseLanes("hot:2, slow"))
+		return core.Must(core.NewKeyedCoordinator(oneKey, coretest.Run, opts)).Lane("hot")
+	}},
+	{"results", 0, func(t testing.TB, opts core.Options) bodyCoordinator {
+		return resultBodies{core.Must(core.NewResultCoordinator(runForResult, opts))}
+	}},
+	{"results with keys", 1, func(t testing.TB, opts core.Options) bodyCoordinator {
+		return resultBodies{core.Must(core.NewKeyedResultCoordinator(oneKey, runForResult, opts))}
+	}},
+	{"results with keys and lanes", 2, func(t testing.TB, opts core.Options) bodyCoordinator {
+		opts.Lanes = core.Must(core.ParseLanes("hot:2, slow"))
+		return resultBodies{core.Must(core.NewKeyedResultCoordinator(differentKeys(), runForResult, opts)).Lane("hot")}
+	}},
+}
+
+// everyConstructor runs a test in a bubble for each of them.
+func everyConstructor(t *testing.T, test func(t *testing.T, c constructor)) {
+	t.Helper()
+	for _, c := range constructors {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) { test(t, c) })
+		})
+	}
+}

@@ -1,0 +1,653 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// explain returns why an operation waits, in words.
+func explain(t testing.TB, c core.Inspector, id core.OperationID) string {
+	t.Helper()
+	synctest.Wait()
+	x, ok := c.Explain(id)
+	if !ok || x.Operation != id {
+		t.Errorf("operation %d: got an explanation of operation %d and %t", id, x.Operation, ok)
+	}
+	if text := x.String(); strings.ContainsAny(text, "\n\t") {
+		t.Errorf("got %q, want one line", text)
+	}
+	return x.String()
+}
+
+// checkExplained compares an explanation; "#" in want stands for its operation's
+// id, and %d for those of others.
+func checkExplained(t testing.TB, c core.Inspector, id core.OperationID, want string, others ...any) {
+	t.Helper()
+	want = strings.ReplaceAll(fmt.Sprintf(want, others...), "#", fmt.Sprint(id))
+	if got := explain(t, c, id); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func explainedBodies(t testing.TB, opts core.Options) *core.Coordinator[keyedBody] {
+	t.Helper()
+	if opts.Name == "" {
+		opts.Name = "orders"
+	}
+	return keyedBodies(t, opts)
+}
+
+func TestExplainLimit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 2})
+		first, second := newGate(), newGate()
+		a := enqueue(t, c, first.body)
+		time.Sleep(time.Second)
+		b := enqueue(t, c, second.body)
+		time.Sleep(time.Second)
+		waiting, behind := enqueue(t, c, quick), enqueue(t, c, quick)
+		checkExplained(t, c, a, "operation # is running")
+		checkExplained(t, c, waiting, "operation # is pending: all 2 slots are taken, the longest by operation %d, for 2s", a)
+		checkExplained(t, c, behind, "operation # is pending: all 2 slots are taken, the longest by operation %d, for 2s; 1 item before it goes first", a)
+		c.SetMaxConcurrency(1)
+		checkExplained(t, c, waiting, "operation # is pending: 2 of 1 slots are taken, the longest by operation %d, for 2s", a)
+		first.open()
+		checkExplained(t, c, waiting, "operation # is pending: the only slot is taken by operation %d, for 1s", b)
+		c.Pause()
+		checkExplained(t, c, waiting, "operation # is pending: the coordinator is paused; the only slot is taken by operation %d, for 1s", b)
+		second.open()
+		checkExplained(t, c, waiting, "operation # is pending: the coordinator is paused")
+		checkExplained(t, c, behind, "operation # is pending: the coordinator is paused; 1 item before it goes first")
+		third := enqueue(t, c, quick)
+		checkExplained(t, c, third, "operation # is pending: the coordinator is paused; 2 items before it go first")
+		c.Resume()
+		checkExplained(t, c, waiting, "operation # has succeeded")
+	})
+}
+
+func TestExplainKey(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := explainedBodies(t, core.Options{MaxConcurrency: 8})
+		g := newGate()
+		busy := enqueue(t, c, keyedBody{"ada", g.body})
+		next, after := enqueue(t, c, keyedBody{"ada", quick}), enqueue(t, c, keyedBody{"ada", quick})
+		time.Sleep(1500 * time.Millisecond)
+		checkExplained(t, c, next, `operation # is pending: the only slot of key "ada" is taken by operation %d, for 1.5s`, busy)
+		checkExplained(t, c, after, `operation # is pending: the only slot of key "ada" is taken by operation %d, for 1.5s; 1 item before it goes first`, busy)
+		g.open()
+
+		two := explainedBodies(t, core.Options{MaxConcurrency: 2, MaxPerKey: 2})
+		g = newGate()
+		busy = enqueue(t, two, keyedBody{"ada", g.body})
+		enqueue(t, two, keyedBody{"ada", g.body})
+		next = enqueue(t, two, keyedBody{"ada", quick})
+		checkExplained(t, two, next, `operation # is pending: all 2 slots are taken, the longest by operation %d, for 0s; all 2 slots of key "ada" are taken, the longest by operation %[1]d, for 0s`, busy)
+		bob := enqueue(t, two, keyedBody{"bob", quick})
+		checkExplained(t, two, bob, `operation # is pending: all 2 slots are taken, the longest by operation %d, for 0s`, busy)
+		g.open()
+	})
+}
+
+func TestExplainLanes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{MaxConcurrency: 2, Lanes: core.Must(core.ParseLanes("hot, normal:2, slow:1"))}))
+		g := newGate()
+		slow := enqueue(t, c.Lane("slow"), g.body)
+		next := enqueue(t, c.Lane("slow"), quick)
+		checkExplained(t, c, next, `operation # is pending: the only slot of lane "slow" is taken by operation %d, for 0s`, slow)
+		enqueue(t, c, g.body)
+		synctest.Wait()
+		enqueue(t, c.Lane("hot"), quick)
+		checkExplained(t, c, next, `operation # is pending: all 2 slots are taken, the longest by operation %d, for 0s; the only slot of lane "slow" is taken by operation %[1]d, for 0s; 1 item of lanes above "slow" goes first`, slow)
+		enqueue(t, c.Lane("hot"), quick)
+		waiting := enqueue(t, c, quick)
+		checkExplained(t, c, waiting, `operation # is pending: all 2 slots are taken, the longest by operation %d, for 0s; 2 items of lanes above "normal" go first`, slow)
+		g.open()
+	})
+}
+
+// Signals, with what is left of their leases and ages.
+func TestExplainSignals(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
+		opts := core.Options{Name: "orders", Sink: sink, MaxConcurrency: 1, DeferOn: "wait.*", ResumeOn: "go", CancelOn: "stop", MaxDefer: 10 * time.Second, MaxAge: -1}
+		c := bodies(t, opts)
+		c.Pause()
+		id := enqueue(t, c, quick)
+		const paused = "operation # is pending: the coordinator is paused"
+		checkExplained(t, c, id, paused)
+
+		sink.Raise("wait.aged")
+		time.Sleep(time.Second)
+		checkExplained(t, c, id, paused+`; deferred for 9s at most because of signal "wait.aged", which ends in 59s`)
+		release := sink.Hold("wait.held", "db", 0)
+		checkExplained(t, c, id, paused+`; deferred for 9s at most because of held signal "wait.held" for "db"; deferred for 9s at most because of signal "wait.aged", which ends in 59s`)
+		release()
+		sink.Hold("wait.leased", "", 5*time.Second)
+		time.Sleep(2 * time.Second)
+		checkExplained(t, c, id, paused+`; deferred for 7s at most because of held signal "wait.leased", which ends in 3s; deferred for 7s at most because of signal "wait.aged", which ends in 57s`)
+		time.Sleep(3 * time.Second)
+		checkExplained(t, c, id, paused+`; deferred for 4s at most because of signal "wait.aged", which ends in 54s`)
+		sink.Raise("stop")
+		checkExplained(t, c, id, paused+`; will be refused because of signal "stop", which ends in 1m0s; deferred for 4s at most because of signal "wait.aged", which ends in 54s`)
+		sink.Retract("stop")
+		sink.Raise("go")
+		checkExplained(t, c, id, paused)
+		sink.Raise("wait.again")
+		checkExplained(t, c, id, paused+`; deferred for 10s at most because of signal "wait.again", which ends in 1m0s`)
+		// What MaxDefer has ended does not hold it up, though it stands.
+		time.Sleep(10 * time.Second)
+		checkExplained(t, c, id, paused)
+		c.Resume()
+		checkExplained(t, c, id, "operation # has succeeded")
+	})
+}
+
+// A signal of an operation of the coordinator itself stands as long as that is in
+// the window, whatever the sink forgets; one of another coordinator on the sink
+// says whose it is.
+func TestExplainOwnAndOthersSignals(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
+		c := bodies(t, core.Options{Name: "orders", Sink: sink, DeferOn: "wait", MaxDefer: -1, MaxAge: time.Hour})
+		other := bodies(t, core.Options{Name: "deploys", Sink: sink})
+		own := enqueue(t, c, raise("wait"))
+		synctest.Wait()
+		id := enqueue(t, c, quick)
+		checkExplained(t, c, id, `operation # is pending: deferred because of signal "wait" by operation %d of "orders"`, own)
+		time.Sleep(30 * time.Minute)
+		checkExplained(t, c, id, `operation # is pending: deferred because of signal "wait" by operation %d of "orders"`, own)
+		g := newGate()
+		others := enqueue(t, other, func(ctx context.Context) error {
+			core.OperationFrom(ctx).Hold("wait", time.Hour)
+			return g.body(ctx)
+		})
+		checkExplained(t, c, id, `operation # is pending: deferred because of held signal "wait" by operation %d of "deploys", which ends in 1h0m0s; deferred because of signal "wait" by operation %d of "orders"`, others, own)
+		g.open()
+		checkExplained(t, c, id, `operation # is pending: deferred because of signal "wait" by operation %d of "orders"`, own)
+		c.Evict(own)
+		checkExplained(t, c, id, "operation # has succeeded")
+	})
+}
+
+// The rules of a lane, besides those for all.
+func TestExplainLaneRules(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{MaxConcurrency: 1, DeferOn: "night", MaxDefer: time.Hour, Lanes: []core.Lane{
+			{Name: "hot"},
+			{Name: "slow", DeferOn: "busy", CancelOn: "overload", MaxDefer: -1},
+		}}))
+		c.Pause()
+		hot, slow := enqueue(t, c.Lane("hot"), quick), enqueue(t, c.Lane("slow"), quick)
+		for _, name := range []string{"night", "busy", "overload"} {
+			c.Sink().Raise(name)
+		}
+		checkExplained(t, c, hot, `operation # is pending: the coordinator is paused; deferred for 1h0m0s at most because of signal "night"`)
+		checkExplained(t, c, slow, `operation # is pending: the coordinator is paused; deferred for 1h0m0s at most because of signal "night"; will be refused because of signal "overload"; deferred because of signal "busy"; 1 item of lanes above "slow" goes first`)
+		c.Close()
+	})
+}
+
+// An explanation names some of many signals, the newest.
+func TestExplainManySignals(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{DeferOn: "wait.*", MaxDefer: -1})
+		for i := range 100 {
+			c.Sink().Raise(fmt.Sprint("wait.", i))
+		}
+		id := enqueue(t, c, quick)
+		synctest.Wait()
+		x, _ := c.Explain(id)
+		if len(x.Reasons) != 16 || x.Reasons[0].Signal.Name != "wait.99" || x.Reasons[15].Signal.Name != "wait.84" {
+			t.Errorf("got %v, want the newest 16", x)
+		}
+		c.Close()
+	})
+}
+
+// What an operation waits for is followed, from key to key, from body to body, from
+// coordinator to coordinator.
+func TestExplainChain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		orders := explainedBodies(t, core.Options{Name: "orders", MaxConcurrency: 4})
+		payments := bodies(t, core.Options{Name: "payments", MaxConcurrency: 1})
+		mails := core.Must(core.NewCoordinator(coretest.Run, core.Options{Name: "mails", MaxConcurrency: 1, MaxQueued: 1, DeferOn: "mail.down", MaxDefer: -1,
+			Lanes: []core.Lane{{Name: "bulk"}}}))
+		release := mails.Sink().Hold("mail.down", "smtp", 0)
+
+		id := func(c core.Inspector, status core.Status) (id core.OperationID) {
+			synctest.Wait()
+			for s := range c.Operations(core.OperationQuery{Status: status}) {
+				id = s.ID
+			}
+			return id
+		}
+		enqueue(t, orders, keyedBody{"ada", do(payments, do(mails, quick))})
+		first := id(orders, core.StatusRunning)
+		paying := id(payments, core.StatusRunning)
+		mailing := id(mails, core.StatusPending)
+		second := enqueue(t, orders, keyedBody{"ada", quick})
+		third := enqueue(t, payments, func(ctx context.Context) error { return nil })
+		fourth := enqueue(t, orders, keyedBody{"bob", do(payments, quick)})
+		time.Sleep(time.Second)
+
+		mail := fmt.Sprintf(`operation %d: deferred because of held signal "mail.down" for "smtp"`, mailing)
+		pay := fmt.Sprintf(`operation %d: its body waits for operation %d of "mails"; `, paying, mailing) + mail
+		checkExplained(t, orders, second, `operation # is pending: the only slot of key "ada" is taken by operation %d, for 1s; operation %[1]d: its body waits for operation %d of "payments"; %s`, first, paying, pay)
+		checkExplained(t, orders, first, `operation # is running: its body waits for operation %d of "payments"; %s`, paying, pay)
+		checkExplained(t, payments, third, `operation # is pending: the only slot is taken by operation %d, for 1s; %s`, paying, pay)
+		checkExplained(t, orders, fourth, `operation # is running: its body waits for operation %d of "payments"; operation %[1]d: the only slot is taken by operation %d, for 1s; 1 item before it goes first; %s`,
+			id(payments, core.StatusPending), paying, pay)
+
+		// For all of a coordinator, for the last, and for room.
+		flushing := enqueue(t, orders, keyedBody{"eve", payments.Flush})
+		checkExplained(t, orders, flushing, `operation # is running: its body waits for 3 operations of "payments"; %s`, pay)
+		other := bodies(t, core.Options{Name: "other"})
+		lastly := enqueue(t, orders, keyedBody{"dan", mails.Flush})
+		checkExplained(t, orders, lastly, `operation # is running: its body waits for the last operation of "mails"`)
+		room := enqueue(t, other, func(ctx context.Context) error {
+			_, err := mails.Enqueue(ctx, quick)
+			return err
+		})
+		checkExplained(t, other, room, `operation # is running: its body waits for room in lane "bulk" of "mails"`)
+
+		release()
+		for _, c := range []core.Inspector{orders, payments, mails, other} {
+			checkError(t, "Drain", c.Drain(t.Context()), nil)
+		}
+		checkExplained(t, orders, second, "operation # has succeeded")
+
+		small := bodies(t, core.Options{Name: "small", MaxConcurrency: 1, MaxQueued: 1})
+		g := newGate()
+		enqueue(t, small, g.body)
+		synctest.Wait()
+		enqueue(t, small, quick)
+		last := bodies(t, core.Options{})
+		room = enqueue(t, last, func(ctx context.Context) error {
+			_, err := small.Enqueue(ctx, quick)
+			return err
+		})
+		checkExplained(t, last, room, `operation # is running: its body waits for room in "small"`)
+		g.open()
+	})
+}
+
+// Waits of one body on goroutines of its own are all named; those that have ended
+// are not.
+func TestExplainSeveralWaitsOfABody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a, b := bodies(t, core.Options{Name: "a"}), bodies(t, core.Options{Name: "b", MaxConcurrency: 2})
+		first, second := newGate(), newGate()
+		one, other := enqueue(t, b, first.body), enqueue(t, b, second.body)
+		id := enqueue(t, a, func(ctx context.Context) error {
+			var all sync.WaitGroup
+			for _, id := range []core.OperationID{one, other} {
+				all.Go(func() { b.Wait(ctx, id) })
+			}
+			all.Wait()
+			return nil
+		})
+		synctest.Wait()
+		x, _ := a.Explain(id)
+		named := make(map[core.OperationID]bool)
+		for _, r := range x.Reasons {
+			if r.Kind != core.ReasonNested || r.Of != "b" || r.Operation != id {
+				t.Errorf("got reason %+v", r)
+			}
+			named[r.Holder] = true
+		}
+		if len(x.Reasons) != 2 || !named[one] || !named[other] {
+			t.Errorf("got %v, want both waits", x)
+		}
+		first.open()
+		checkExplained(t, a, id, `operation # is running: its body waits for operation %d of "b"`, other)
+		second.open()
+	})
+}
+
+// A long chain is followed for a while.
+func TestExplainIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var way []*core.Coordinator[coretest.Body]
+		for range 40 {
+			way = append(way, bodies(t, core.Options{MaxConcurrency: 1}))
+		}
+		g := newGate()
+		next := coretest.Body(g.body)
+		for _, c := range way {
+			next = do(c, next)
+		}
+		last := call(t, next)
+		waiting := enqueue(t, way[len(way)-1], quick)
+		synctest.Wait()
+		x, _ := way[len(way)-1].Explain(waiting)
+		if n := len(x.Reasons); n != 16 {
+			t.Errorf("got %d reasons, want those of 16 operations", n)
+		}
+		g.open()
+		checkError(t, "Do", last(), nil)
+	})
+}
+
+func TestExplainFinishedAndUnknown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 1, MaxQueued: 1, DropOldest: true, CancelOn: "stop"})
+		check := func(id core.OperationID, want string) {
+			t.Helper()
+			checkExplained(t, c, id, "operation # "+want)
+		}
+		check(enqueue(t, c, quick), "has succeeded")
+		check(enqueue(t, c, func(context.Context) error { return errOnPurpose }), "has failed")
+		running := enqueue(t, c, untilCancelled)
+		check(running, "is running")
+		dropped := enqueue(t, c, quick)
+		pending := enqueue(t, c, quick)
+		check(dropped, "was dropped")
+		c.Cancel(pending, nil)
+		check(pending, "was cancelled")
+		refused := enqueue(t, c, quick)
+		c.Sink().Raise("stop")
+		c.Cancel(running, nil)
+		check(running, "was cancelled")
+		check(refused, "was refused")
+		for _, id := range []core.OperationID{0, 1 << 60} {
+			if x, ok := c.Explain(id); ok || x.Operation != 0 || x.Reasons != nil {
+				t.Errorf("unknown operation %d: got %v, %t", id, x, ok)
+			}
+		}
+		c.Close()
+		if x, ok := c.Explain(running); ok {
+			t.Errorf("after Close: got %v", x)
+		}
+	})
+}
+
+// Each kind of reason as JSON, in which times are those of the bubble.
+func TestExplanationJSON(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
+		c := core.Must(core.NewKeyedCoordinator(func(b keyedBody) string { return b.key },
+			func(ctx context.Context, b keyedBody) error { return b.body(ctx) },
+			core.Options{Name: "orders", Sink: sink, MaxConcurrency: 1, DeferOn: "wait", CancelOn: "stop",
+				Lanes: core.Must(core.ParseLanes("hot, slow:1"))}))
+		other := bodies(t, core.Options{Name: "other"})
+		g := newGate()
+		busy := enqueue(t, c, keyedBody{"ada", do(other, g.body)})
+		time.Sleep(time.Second)
+		var inner core.OperationID
+		for s := range other.Operations(core.OperationQuery{}) {
+			inner = s.ID
+		}
+		enqueue(t, c, keyedBody{"ada", quick})
+		id := enqueue(t, c, keyedBody{"ada", quick})
+		enqueue(t, c.Lane("hot"), keyedBody{"bob", quick})
+		c.Pause()
+		sink.Raise("stop")
+		sink.Raise("wait")
+		x, _ := c.Explain(id)
+		got, err := json.MarshalIndent(x, "", "")
+		checkError(t, "Marshal", err, nil)
+		at := func(d time.Duration) string {
+			text, _ := json.Marshal(begin.Add(d).Local())
+			return string(text)
+		}
+		var stop, wait core.Signal
+		for s := range sink.Sense(core.Query{Pattern: "stop, wait"}) {
+			stop, wait = wait, s
+		}
+		signal := func(s core.Signal) string {
+			text, _ := json.MarshalIndent(s, "", "")
+			return string(text)
+		}
+		expand := strings.NewReplacer("ID", fmt.Sprint(id), "BUSY", fmt.Sprint(busy), "INNER", fmt.Sprint(inner),
+			"START", at(0), "NOW", at(time.Second), "FORCED", at(6*time.Second), "AGED", at(61*time.Second),
+			"STOP", signal(stop), "WAIT", signal(wait))
+		want := expand.Replace(`{
+"operation": ID,
+"status": "pending",
+"time": NOW,
+"reasons": [
+{
+"kind": "paused",
+"operation": ID
+},
+{
+"kind": "limit",
+"operation": ID,
+"holder": BUSY,
+"running": 1,
+"limit": 1,
+"since": START
+},
+{
+"kind": "lane",
+"operation": ID,
+"holder": BUSY,
+"lane": "slow",
+"running": 1,
+"limit": 1,
+"since": START
+},
+{
+"kind": "key",
+"operation": ID,
+"holder": BUSY,
+"key": "ada",
+"running": 1,
+"limit": 1,
+"since": START
+},
+{
+"kind": "refused",
+"operation": ID,
+"signal": STOP,
+"since": NOW,
+"expires": AGED
+},
+{
+"kind": "deferred",
+"operation": ID,
+"signal": WAIT,
+"since": NOW,
+"expires": AGED,
+"forced": FORCED
+},
+{
+"kind": "priority",
+"operation": ID,
+"lane": "slow",
+"ahead": 1
+},
+{
+"kind": "order",
+"operation": ID,
+"ahead": 1
+},
+{
+"kind": "nested",
+"operation": BUSY,
+"holder": INNER,
+"of": "other"
+}
+]
+}`)
+		if string(got) != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		text, _ := json.Marshal(must(c.Explain(busy)).Reasons[0])
+		checkEqual(t, "one reason", string(text), fmt.Sprintf(`{"kind":"nested","operation":%d,"holder":%d,"of":"other"}`, busy, inner))
+		text, _ = json.Marshal(core.Explanation{})
+		checkEqual(t, "none", string(text), `{"operation":0,"status":"Status(0)","time":"0001-01-01T00:00:00Z"}`)
+		g.open()
+		c.Close()
+	})
+}
+
+func must[V any](v V, ok bool) V {
+	if !ok {
+		panic("not found")
+	}
+	return v
+}
+
+func TestExplanationLogValue(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 1})
+		c.Pause()
+		id, next := enqueue(t, c, quick), enqueue(t, c, quick)
+		var b bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		log.Info("waits", "why", must(c.Explain(next)))
+		want := fmt.Sprintf("msg=waits why.operation=%d why.status=pending why.reasons=\"[the coordinator is paused 1 item before it goes first]\"\n", next)
+		checkEqual(t, "logged", b.String(), want)
+		b.Reset()
+		c.Resume()
+		synctest.Wait()
+		log.Info("ran", "why", must(c.Explain(id)))
+		checkEqual(t, "logged", b.String(), fmt.Sprintf("msg=ran why.operation=%d why.status=succeeded\n", id))
+	})
+}
+
+// Values of the caller's making have a text, too.
+func TestExplanationOfNothing(t *testing.T) {
+	checkEqual(t, "zero Explanation", core.Explanation{}.String(), "operation 0 is Status(0)")
+	checkEqual(t, "zero Reason", core.Reason{}.String(), "")
+	checkEqual(t, "LogValue", core.Explanation{}.LogValue().String(), "[operation=0 status=Status(0)]")
+	for _, kind := range []core.ReasonKind{
+		core.ReasonPaused, core.ReasonLimit, core.ReasonLane, core.ReasonKey, core.ReasonRefused,
+		core.ReasonDeferred, core.ReasonPriority, core.ReasonOrder, core.ReasonNested, "another",
+	} {
+		r := core.Reason{Kind: kind}
+		x := core.Explanation{Operation: 7, Status: core.StatusPending, Reasons: []core.Reason{r, {}}}
+		if r.String() == "" || !strings.Contains(x.String(), r.String()) {
+			t.Errorf("%s: got %q and %q", kind, r, x)
+		}
+		if x.Time = begin; strings.Contains(x.String(), "for 0s") {
+			t.Errorf("%s: got %q, want no spans of what has no time", kind, x)
+		}
+		if _, err := json.Marshal(x); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+// A reason by itself says nothing of how long.
+func TestReasonString(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := explainedBodies(t, core.Options{MaxConcurrency: 1, DeferOn: "wait"})
+		g := newGate()
+		busy := enqueue(t, c, keyedBody{"ada", g.body})
+		synctest.Wait()
+		c.Sink().Hold("wait", "db", time.Minute)
+		id := enqueue(t, c, keyedBody{"ada", quick})
+		var got []string
+		for _, r := range must(c.Explain(id)).Reasons {
+			got = append(got, r.String())
+		}
+		checkSlice(t, "reasons", got, []string{
+			fmt.Sprintf("the only slot is taken by operation %d", busy),
+			fmt.Sprintf(`the only slot of key "ada" is taken by operation %d`, busy),
+			`deferred because of held signal "wait" for "db"`,
+		})
+		g.open()
+		c.Close()
+	})
+}
+
+// Everything that has to be explained, while it changes.
+func TestStressExplain(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	lanes := []core.Lane{{Name: "hot", Limit: 2, DeferOn: "wait.hot"}, {Name: "normal"}}
+	outer := core.Must(core.NewKeyedCoordinator(func(b keyedBody) string { return b.key },
+		func(ctx context.Context, b keyedBody) error { return b.body(ctx) },
+		core.Options{Sink: sink, MaxConcurrency: 4, MaxQueued: 20, MaxTracked: 10, Lanes: lanes, DeferOn: "wait.*", CancelOn: "stop", ResumeOn: "go", MaxDefer: time.Microsecond}))
+	inner := bodies(t, core.Options{Sink: sink, MaxConcurrency: 2, MaxQueued: 2, MaxTracked: 10})
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	aside := func(what func()) {
+		others.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					what()
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	explained := 0
+	aside(func() {
+		for _, c := range []core.Inspector{outer, inner} {
+			for s := range c.Operations(core.OperationQuery{Status: core.StatusPending | core.StatusRunning}) {
+				x, ok := c.Explain(s.ID)
+				if ok && len(x.Reasons) > 0 {
+					explained++
+				}
+				if x.String() == "" {
+					t.Error("no text")
+				}
+				if _, err := json.Marshal(x); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	aside(func() {
+		release := sink.Hold("wait.hot", "", 0)
+		sink.Raise("wait.long")
+		outer.SetMaxConcurrency(2)
+		outer.Pause()
+		sink.Raise("go")
+		outer.Resume()
+		outer.SetMaxConcurrency(4)
+		sink.Retract("wait.long")
+		release()
+	})
+	var producers sync.WaitGroup
+	n := stressed(3000)
+	for p := range uint64(4) {
+		producers.Go(func() {
+			random := rand.New(rand.NewPCG(8, p))
+			for range n {
+				body := coretest.Body(quick)
+				if random.IntN(2) == 0 {
+					body = do(inner, quick)
+				}
+				to := outer
+				if random.IntN(2) == 0 {
+					to = outer.Lane("hot")
+				}
+				if _, err := to.Enqueue(t.Context(), keyedBody{fmt.Sprint(random.IntN(5)), body}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	producers.Wait()
+	close(stop)
+	others.Wait()
+	checkError(t, "Drain", outer.Drain(t.Context()), nil)
+	if explained == 0 {
+		t.Error("nothing had to be explained")
+	}
+}

@@ -1,0 +1,95 @@
+package fromcsharp_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/progress"
+	"github.com/ephemeralgo/ephemeral/core/quorum"
+	"github.com/ephemeralgo/ephemeral/core/reputation"
+	"github.com/ephemeralgo/ephemeral/core/waves"
+)
+
+// Stages that signals set off, a quorum of what they say, a verdict that ends it all,
+// and what is remembered of a user.
+func Example_botDetection() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+	BotEvidence := core.NewKind[evidence]("bot.evidence") // usually a package variable
+	users, err := reputation.New[string](reputation.Options{HalfLife: 10 * time.Minute, Sink: sink})
+	if err != nil {
+		panic(err)
+	}
+
+	// stages: detectors run when content arrives
+	detectors, err := waves.New(sink, []waves.Stage{
+		{Name: "lexical", Trigger: "content.received", Work: runLexical, OnComplete: "vote.lexical"},
+		{Name: "behavior", Trigger: "content.received", Work: runBehavior, OnComplete: "vote.behavior"},
+	}, waves.Options{EarlyExit: "verdict.*"})
+	if err != nil {
+		panic(err)
+	}
+	defer detectors.Close()
+	detectors.Start()
+	sink.RaiseKey("content.received", "user-123")
+
+	// quorum: two votes on that user
+	votes, err := quorum.Wait(ctx, sink, "vote.*", 2, quorum.Options{
+		Key:      "user-123",
+		CancelOn: "verdict.*",
+		Timeout:  3 * time.Second,
+		Within:   time.Minute, // those that are there already
+	})
+	if err != nil {
+		panic(err)
+	}
+	if votes.Reached {
+		score := users.Update("user-123", +5)
+		BotEvidence.Raise(sink, "user-123", evidence{User: "user-123", Score: score})
+		sink.RaiseKey("verdict.bot", "user-123")
+	}
+
+	verdict, _ := detectors.Exited()
+	fmt.Println(verdict.Name, verdict.Key)
+	for _, e := range BotEvidence.Sense(sink, core.Query{}) {
+		fmt.Printf("%s has %.0f\n", e.User, e.Score)
+	}
+	// Output:
+	// verdict.bot user-123
+	// user-123 has 5
+}
+
+// How far it is, every fifth step and at the end.
+func Example_progress() {
+	sink := core.NewSink(core.SinkOptions{})
+
+	ingest, err := progress.New(sink, "ingest", 12, progress.Options{Every: 5})
+	if err != nil {
+		panic(err)
+	}
+	defer ingest.Done()
+	for range 12 {
+		ingest.Add(1)
+	}
+
+	for s, report := range progress.Reports.Sense(sink, core.Query{}) {
+		fmt.Println(s.Key, report)
+	}
+	// Output:
+	// ingest 5/12
+	// ingest 10/12
+	// ingest 12/12
+}
+
+// What stands for your code in this file.
+
+type evidence struct {
+	User  string
+	Score float64
+}
+
+func runLexical(context.Context, core.Signal) error { return nil }
+
+func runBehavior(context.Context, core.Signal) error { return nil }

@@ -1,0 +1,169 @@
+package fromcsharp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Signals that keep items out, and signals that keep them waiting.
+func Example_gates() {
+	sink := core.NewSink(core.SinkOptions{})
+	requests := core.Must(core.NewCoordinator(callAPI, core.Options{
+		Sink:     sink,
+		CancelOn: "circuit-open, shutting-down",
+		DeferOn:  "backpressure, rate-limit*",
+		MaxDefer: 5 * time.Second,
+	}))
+	defer requests.Close()
+
+	sink.Raise("circuit-open")
+	_, err := requests.TryEnqueue("data")
+	if refused, ok := errors.AsType[*core.RefusedError](err); ok {
+		fmt.Println("refused because of", refused.Signal.Name)
+	}
+	// Output: refused because of circuit-open
+}
+
+// One coordinator heeds what another experiences, and neither knows of the other.
+func Example_awareness() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+
+	translations := core.Must(core.NewCoordinator(func(_ context.Context, text string) error {
+		fmt.Println("translating", text)
+		return nil
+	}, core.Options{Sink: sink, DeferOn: "gateway.slow"}))
+	defer translations.Close()
+
+	// some other part of the program
+	recovered := sink.Hold("gateway.slow", "eu-west", 0)
+
+	if _, err := translations.Enqueue(ctx, "hello"); err != nil {
+		panic(err)
+	}
+	fmt.Println("the gateway has recovered")
+	recovered()
+	if err := translations.Drain(ctx); err != nil {
+		panic(err)
+	}
+	// Output:
+	// the gateway has recovered
+	// translating hello
+}
+
+// Whoever is told to wait makes all wait, for as long as they were told.
+func Example_adaptiveRate() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+
+	translator := core.Must(core.NewCoordinator(func(ctx context.Context, text string) error {
+		err := callAPI(ctx, text)
+		if limited, ok := errors.AsType[*rateLimitError](err); ok {
+			sink.Hold("rate-limit", "", limited.RetryAfter) // goes by itself
+		}
+		return err
+	}, core.Options{
+		MaxConcurrency: 1,
+		MaxTracked:     100,
+		Sink:           sink,
+		DeferOn:        "rate-limit",
+		MaxDefer:       -1,
+	}))
+	defer translator.Close()
+
+	fmt.Println(translator.Do(ctx, "too much"))
+	fmt.Println(translator.Do(ctx, "hello")) // 20 milliseconds later
+	fmt.Println("limited:", sink.Has("rate-limit"))
+	// Output:
+	// try again in 20ms
+	// <nil>
+	// limited: false
+}
+
+// The delay of the newest "rate-limit:5000ms".
+func Example_retryAfter() {
+	sink := core.NewSink(core.SinkOptions{})
+	sink.Raise("rate-limit:5000ms")
+	sink.Raise("rate-limit:250ms")
+
+	var delay time.Duration
+	for s := range sink.Sense(core.Query{Pattern: "rate-limit:*"}) { // oldest first
+		if d, ok := core.ParseRetryAfter(s.Name); ok {
+			delay = d
+		}
+	}
+	fmt.Println("be polite for", delay)
+	// Output: be polite for 250ms
+}
+
+// Work waits while what is downstream is slow.
+func Example_backpressure() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+	coordinator := core.Must(core.NewCoordinator(callAPI, core.Options{
+		MaxConcurrency: 4,
+		Sink:           sink,
+		DeferOn:        "backpressure.*",
+	}))
+	defer coordinator.Close()
+
+	sink.Raise("backpressure.downstream") // downstream is slow: new work waits
+	if _, err := coordinator.Enqueue(ctx, "data"); err != nil {
+		panic(err)
+	}
+	fmt.Println(coordinator.Stats().Pending, "waits")
+
+	sink.Retract("backpressure.downstream") // recovered: work resumes at once
+	fmt.Println(coordinator.Drain(ctx))
+	// Output:
+	// 1 waits
+	// <nil>
+}
+
+// Readers pause during an update, without a lock.
+func Example_coordinatedReads() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+	readers := core.Must(core.NewCoordinator(callAPI, core.Options{
+		Sink:     sink,
+		DeferOn:  "update.in-progress",
+		ResumeOn: "update.done", // counts while it is the newer of the two
+	}))
+	defer readers.Close()
+
+	sink.Raise("update.in-progress") // readers wait
+	if _, err := readers.Enqueue(ctx, "SELECT 1"); err != nil {
+		panic(err)
+	}
+	sink.Raise("update.done") // readers go on
+	fmt.Println(readers.Flush(ctx))
+
+	// the same, with a condition that chatter cannot push out of the window
+	release := sink.Hold("update.in-progress", "", time.Minute)
+	_, err := readers.Enqueue(ctx, "SELECT 2")
+	release()
+	fmt.Println(err, readers.Flush(ctx))
+	// Output:
+	// <nil>
+	// <nil> <nil>
+}
+
+// What stands for your code in this file.
+
+type rateLimitError struct{ RetryAfter time.Duration }
+
+func (e *rateLimitError) Error() string { return fmt.Sprint("try again in ", e.RetryAfter) }
+
+func callAPI(_ context.Context, request string) error {
+	switch request {
+	case "too much":
+		return &rateLimitError{RetryAfter: 20 * time.Millisecond}
+	case "unreachable":
+		return fmt.Errorf("%s: %w", request, context.DeadlineExceeded)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package fromcsharp_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Lanes: what goes first, how many of a kind at once, and what holds a kind up.
+func Example_lanes() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+
+	orders := core.Must(core.NewCoordinator(deliver, core.Options{
+		Sink: sink,
+		Lanes: []core.Lane{
+			{Name: "hot", Limit: 4, CancelOn: "maintenance"},
+			{Name: "normal"},
+			{Name: "slow", Limit: 2},
+		},
+	}))
+	defer orders.Close()
+
+	hot, slow := orders.Lane("hot"), orders.Lane("slow")
+	if _, err := hot.Enqueue(ctx, parcel{ID: "order-42"}); err != nil {
+		panic(err)
+	}
+	if _, err := slow.Enqueue(ctx, parcel{ID: "order-43"}); err != nil {
+		panic(err)
+	}
+	if err := orders.Drain(ctx); err != nil {
+		panic(err)
+	}
+	for _, lane := range orders.Stats().Lanes {
+		fmt.Println(lane.Name, lane.Limit)
+	}
+	// Output:
+	// hot 4
+	// normal 0
+	// slow 2
+}
+
+// The same lanes from text, and keys besides: one of a customer at a time, urgent ones
+// first.
+func Example_lanesKeyed() {
+	ctx := context.Background()
+	lanes, err := core.ParseLanes("hot:4, normal, slow:2") // from a configuration, say
+	if err != nil {
+		panic(err)
+	}
+
+	orders := core.Must(core.NewKeyedCoordinator(parcel.customer, shipNow, core.Options{Lanes: lanes}))
+	defer orders.Close()
+
+	orders.Pause()
+	for _, lane := range []string{"normal", "hot"} {
+		if _, err := orders.Lane(lane).Enqueue(ctx, parcel{ID: lane, Customer: "A"}); err != nil {
+			panic(err)
+		}
+	}
+	orders.Resume()
+	if err := orders.Drain(ctx); err != nil {
+		panic(err)
+	}
+	// Output:
+	// shipping hot
+	// shipping normal
+}
+
+// Three lanes without limits of their own.
+func Example_priorities() {
+	ctx := context.Background()
+	lanes := []core.Lane{{Name: "high"}, {Name: "normal"}, {Name: "low"}}
+
+	coordinator := core.Must(core.NewCoordinator(shipNow, core.Options{Lanes: lanes}))
+	defer coordinator.Close()
+
+	fmt.Println(coordinator.Lane("high").Do(ctx, parcel{ID: "order-44"}))
+	// Output:
+	// shipping order-44
+	// <nil>
+}
+
+// What stands for your code in this file.
+
+type parcel struct{ ID, Customer string }
+
+func (p parcel) customer() string { return p.Customer }
+
+func deliver(context.Context, parcel) error { return nil }
+
+func shipNow(_ context.Context, p parcel) error {
+	fmt.Println("shipping", p.ID)
+	return nil
+}

@@ -1,0 +1,179 @@
+package fromcsharp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/lastwords"
+	"github.com/ephemeralgo/ephemeral/core/responsibility"
+)
+
+// What operations said that have left the window.
+func Example_echoes() {
+	ctx := context.Background()
+	coordinator := core.Must(core.NewCoordinator(archive, core.Options{
+		MaxTracked:   -1, // nothing stays
+		EchoCapacity: 256,
+		EchoAge:      time.Minute,
+	}))
+	defer coordinator.Close()
+	if err := coordinator.Do(ctx, "broken.txt"); err != nil {
+		fmt.Println(err)
+	}
+
+	for echo := range coordinator.Echoes(core.Query{Pattern: "error.*", Within: time.Minute}) {
+		fmt.Println(echo.Key, echo.Status, echo.Signals[0].Name)
+	}
+	// Output:
+	// it cannot be read
+	// broken.txt failed error.unreadable
+}
+
+// Told of every operation when it leaves.
+func Example_finalized() {
+	ctx := context.Background()
+	coordinator := core.Must(core.NewCoordinator(archive, core.Options{}))
+
+	coordinator.OnFinalized(func(s core.Snapshot) {
+		fmt.Println("finalizing", s.Key, "with", len(s.Signals), "signals")
+	})
+
+	if err := coordinator.Do(ctx, "a.txt"); err != nil {
+		panic(err)
+	}
+	coordinator.Close() // what is still in the window leaves
+	// Output: finalizing a.txt with 1 signals
+}
+
+// A note of every operation that has left.
+func Example_lastWords() {
+	ctx := context.Background()
+	coordinator := core.Must(core.NewCoordinator(archive, core.Options{}))
+
+	notes, err := lastwords.New(coordinator, store, lastwords.Options{
+		Note: func(s core.Snapshot) (lastwords.Note, bool) {
+			note := lastwords.NoteOf(s)
+			note.Metadata = map[string]string{"reason": "evicted"}
+			if s.Pins > 0 {
+				note.Metadata["reason"] = "responsibility"
+			}
+			return note, true
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer notes.Close()
+
+	if _, err := coordinator.Enqueue(ctx, "a.txt"); err != nil {
+		panic(err)
+	}
+	err = coordinator.Drain(ctx)
+	coordinator.Close() // the rest of the window leaves
+	fmt.Println(errors.Join(err, notes.Drain(ctx)))
+	// Output:
+	// a.txt succeeded archived map[reason:evicted]
+	// <nil>
+}
+
+// An operation stays until somebody has seen what it has left.
+func Example_responsibility() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+	uploads := core.Must(core.NewCoordinator(archive, core.Options{Sink: sink}))
+	defer uploads.Close()
+
+	keeper, err := responsibility.New(uploads, sink, responsibility.Options{MaxPin: 5 * time.Minute})
+	if err != nil {
+		panic(err)
+	}
+	defer keeper.Close()
+
+	id, err := uploads.Enqueue(ctx, "a.txt")
+	if err != nil {
+		panic(err)
+	}
+	kept := keeper.Keep(id, responsibility.Promise{ // pins, then raises file.ready
+		Announce:    "file.ready",
+		Key:         "a.txt",
+		Description: "awaiting read of a.txt",
+	})
+	fmt.Println(kept, keeper.Len())
+
+	// downstream: seen
+	sink.RaiseKey("file.ready.ack", "a.txt")
+	fmt.Println(keeper.Len())
+	// Output:
+	// true 1
+	// 0
+}
+
+// A pin by hand.
+func Example_pin() {
+	ctx := context.Background()
+	coordinator := core.Must(core.NewCoordinator(archive, core.Options{MaxTracked: 1}))
+	defer coordinator.Close()
+
+	id, err := coordinator.Enqueue(ctx, "a.txt")
+	if err != nil {
+		panic(err)
+	}
+	unpin, ok := coordinator.Pin(id)
+	if !ok {
+		panic("it has left already")
+	}
+	for range 10 {
+		if err := coordinator.Do(ctx, "b.txt"); err != nil {
+			panic(err)
+		}
+	}
+	operation, ok := coordinator.Lookup(id)
+	fmt.Println(operation.Key, ok)
+	unpin()
+	// Output: a.txt true
+}
+
+// TryKill: end it if it runs, and let it go.
+func Example_kill() {
+	ctx := context.Background()
+	started := make(chan struct{})
+	coordinator := core.Must(core.NewCoordinator(func(ctx context.Context, _ string) error {
+		close(started)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, core.Options{}))
+	defer coordinator.Close()
+
+	id, err := coordinator.Enqueue(ctx, "endless")
+	if err != nil {
+		panic(err)
+	}
+	<-started
+	coordinator.Cancel(id, errors.New("no longer wanted"))
+	fmt.Println(coordinator.Wait(ctx, id))
+	fmt.Println(coordinator.Evict(id), coordinator.Stats().Cancelled)
+	// Output:
+	// no longer wanted
+	// true 1
+}
+
+// What stands for your code in this file.
+
+func archive(ctx context.Context, name string) error {
+	op := core.OperationFrom(ctx)
+	op.SetKey(name)
+	if name == "broken.txt" {
+		op.Raise("error.unreadable")
+		return errors.New("it cannot be read")
+	}
+	op.Raise("archived")
+	return nil
+}
+
+func store(_ context.Context, n lastwords.Note) error {
+	fmt.Println(n.Key, n.Status, n.Signal, n.Metadata)
+	return nil
+}

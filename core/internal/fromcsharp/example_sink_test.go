@@ -1,0 +1,220 @@
+package fromcsharp_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Coordinators that share a sink see what the others raise.
+func Example_sharedSink() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+	opts := core.Options{Sink: sink, CancelOn: "system.busy"} // for items of any type
+
+	numbers := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, opts))
+	defer numbers.Close()
+	words := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, opts))
+	defer words.Close()
+
+	sink.Raise("system.busy")
+	fmt.Println(numbers.Do(ctx, 1))
+	fmt.Println(words.Do(ctx, "one"))
+	// Output:
+	// ephemeral: refused because of signal "system.busy"
+	// ephemeral: refused because of signal "system.busy"
+}
+
+// What to do with an order depends on what payments have met with.
+func Example_crossAwareness() {
+	ctx := context.Background()
+	signals := core.NewSink(core.SinkOptions{Capacity: 1000})
+	opts := core.Options{Sink: signals}
+
+	orders := core.Must(core.NewCoordinator(takeOrder, opts))
+	defer orders.Close()
+	payments := core.Must(core.NewCoordinator(takePayment, opts))
+	defer payments.Close()
+	retries := core.Must(core.NewCoordinator(takeOrder, core.Options{}))
+	defer retries.Close()
+
+	submit := func(ctx context.Context, id string) error {
+		to := orders
+		if signals.Has("gateway-error") {
+			to = retries
+		}
+		_, err := to.Enqueue(ctx, id)
+		return err
+	}
+
+	fmt.Println(payments.Do(ctx, "order-1"))
+	fmt.Println(submit(ctx, "order-2"))
+	fmt.Println(retries.Stats().Enqueued, "to be tried again")
+	// Output:
+	// the gateway does not answer
+	// <nil>
+	// 1 to be tried again
+}
+
+// A window that everybody can raise on and sense.
+func Example_sink() {
+	sink := core.NewSink(core.SinkOptions{Capacity: 1000, MaxAge: 2 * time.Minute})
+
+	sink.Raise("system-maintenance") // from anywhere
+	sink.RaiseKey("cache.miss", "user-7")
+
+	if sink.Has("system-maintenance") { // Detect
+		fmt.Println("not now")
+	}
+	for s := range sink.Sense(core.Query{Pattern: "cache.*", Key: "user-7"}) {
+		fmt.Println(s.Name)
+	}
+	sink.Resize(5000, 10*time.Minute) // UpdateWindowSize
+	stats := sink.Stats()
+	fmt.Println(stats.Stored, "of", stats.Capacity)
+	// Output:
+	// not now
+	// cache.miss
+	// 2 of 5000
+}
+
+// The pattern language, the same everywhere.
+func Example_patterns() {
+	sink := core.NewSink(core.SinkOptions{})
+	sink.Raise("rate-limit")
+	sink.Raise("http.timeout")
+	sink.Raise("error.payment.critical")
+	sink.Raise("user-123-failed")
+
+	fmt.Println(sink.Has("rate-limit"))       // exact
+	fmt.Println(sink.Has("http.*"))           // http.timeout, http.error
+	fmt.Println(sink.Has("error.*.critical")) // error.payment.critical
+	fmt.Println(sink.Has("user-???-failed"))  // user-123-failed
+	fmt.Println(sink.Has("system-overload, circuit-open, error.*"))
+
+	fmt.Println(core.Match("http.error:5??", "http.error:503")) // on text of your own
+	// Output:
+	// true
+	// true
+	// true
+	// true
+	// true
+	// true
+}
+
+// Chains of causes are bounded.
+func Example_constraints() {
+	sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{
+		MaxDepth: 10,
+		Terminal: "completed, failed, resolved", // end a chain
+		Leaf:     "logged, metric",              // report, and cause nothing
+		OnBlocked: func(s core.Signal, why core.BlockReason) {
+			fmt.Println("blocked:", strings.Join(s.Path(), " -> "), "-", why)
+		},
+	}})
+	sink.Subscribe("order-placed", func(s core.Signal) {
+		sink.Because(s).Raise("inventory-reserved")
+	})
+	sink.Subscribe("inventory-reserved", func(s core.Signal) {
+		sink.Because(s).Raise("order-placed")
+	})
+
+	sink.Raise("order-placed")
+	// Output: blocked: order-placed -> inventory-reserved -> order-placed - cycle
+}
+
+// A signal says what caused it.
+func Example_because() {
+	sink := core.NewSink(core.SinkOptions{})
+	handle := func(s core.Signal, on core.Raiser) {
+		if s.Name == "order-placed" {
+			on.Because(s).RaiseKey("inventory-reserved", s.Key) // false if it was blocked
+		}
+	}
+	sink.Subscribe("*", func(s core.Signal) { handle(s, sink) })
+
+	sink.RaiseKey("order-placed", "order-7")
+	for s := range sink.Sense(core.Query{Pattern: "inventory-*"}) {
+		fmt.Println(s.Key, strings.Join(s.Path(), " -> "))
+	}
+	// Output: order-7 order-placed -> inventory-reserved
+}
+
+// A signal with a payload, whose type both ends agree on.
+func Example_kind() {
+	type evidence struct {
+		User  string
+		Score float64
+	}
+	BotEvidence := core.NewKind[evidence]("bot.evidence") // usually a package variable
+
+	sink := core.NewSink(core.SinkOptions{})
+	BotEvidence.Subscribe(sink, func(s core.Signal, e evidence) {
+		fmt.Println(e.User, "scores", e.Score)
+	})
+	BotEvidence.Raise(sink, "user-123", evidence{User: "user-123", Score: 0.9})
+
+	fmt.Println(sink.Count("bot.*")) // an ordinary signal, too
+	for _, e := range BotEvidence.Sense(sink, core.Query{Within: time.Minute}) {
+		fmt.Println(e.User)
+	}
+	// Output:
+	// user-123 scores 0.9
+	// 1
+	// user-123
+}
+
+// A loop over what is raised, at most one a second.
+func Example_throttle() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	sink := busySink(ctx)
+
+	var last time.Time
+	for s := range sink.Watch(ctx, "rate-limit:*") { // a second value counts what was missed
+		if s.Time.Sub(last) < time.Second {
+			continue
+		}
+		last = s.Time
+		fmt.Println(s.Name)
+		break // as ending ctx would do
+	}
+	// Output: rate-limit:500ms
+}
+
+// Who speaks, as part of the name.
+func Example_scopes() {
+	sink := core.NewSink(core.SinkOptions{})
+
+	router := sink.Scoped("workflow", "coordinator", "Router")
+	router.Raise("route.assigned")
+
+	for s := range sink.Sense(core.Query{Pattern: "workflow.*.Router.*"}) {
+		fmt.Println(s.Name)
+	}
+	// Output: workflow.coordinator.Router.route.assigned
+}
+
+// What stands for your code in this file.
+
+func takeOrder(context.Context, string) error { return nil }
+
+func takePayment(ctx context.Context, _ string) error {
+	core.OperationFrom(ctx).Raise("gateway-error")
+	return fmt.Errorf("the gateway does not answer")
+}
+
+// busySink returns a sink on which somebody raises the same signal all the time.
+func busySink(ctx context.Context) *core.Sink {
+	sink := core.NewSink(core.SinkOptions{})
+	go func() {
+		for ctx.Err() == nil {
+			sink.Raise("rate-limit:500ms")
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	return sink
+}

@@ -1,0 +1,64 @@
+package lru
+
+import "sync/atomic"
+
+// heat says what the uses of an entry mean: a count of accesses, the first being
+// that it was stored, a mark that there was an access since eviction last passed
+// the entry, and a mark that the entry has left the cache.
+type heat struct {
+	after uint64 // accesses that make an entry hot
+	most  uint64 // the count goes no higher, so that it can cool
+}
+
+const (
+	countMask = 1<<60 - 1
+	usedMark  = 1 << 62
+	leftMark  = 1 << 63
+)
+
+// newHeat makes a heat; with after 0 nothing gets hot.
+func newHeat(after int) heat {
+	if after == 0 {
+		return heat{after: countMask, most: 1}
+	}
+	n := min(uint64(after), countMask/4)
+	return heat{after: n, most: 2 * n}
+}
+
+func (h heat) hot(uses uint64) bool { return uses&countMask >= h.after }
+
+// use counts an access. It reports whether the entry is hot by it, and whether it
+// was not before.
+func (h heat) use(uses *atomic.Uint64) (hot, warmed bool) {
+	for {
+		was := uses.Load()
+		is := min(was&countMask+1, h.most) | usedMark
+		if was == is || was&leftMark != 0 {
+			return h.hot(is), false
+		}
+		if uses.CompareAndSwap(was, is) {
+			return h.hot(is), h.hot(is) && !h.hot(was)
+		}
+	}
+}
+
+// pass halves the count and removes the mark of use, and reports whether the entry
+// is not hot any more.
+func (h heat) pass(uses *atomic.Uint64) (cooled bool) {
+	for {
+		was := uses.Load()
+		is := was & countMask / 2
+		if uses.CompareAndSwap(was, is) {
+			return h.hot(was) && !h.hot(is)
+		}
+	}
+}
+
+// used reports whether the mark of use is there.
+func used(uses *atomic.Uint64) bool { return uses.Load()&usedMark != 0 }
+
+// rest removes the mark of use.
+func rest(uses *atomic.Uint64) { uses.And(^uint64(usedMark)) }
+
+// leave ends the counting, and returns what was counted.
+func leave(uses *atomic.Uint64) uint64 { return uses.Swap(leftMark) }

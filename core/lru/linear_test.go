@@ -1,0 +1,196 @@
+package lru_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core/lru"
+)
+
+// call is a call of Get, Set or Invalidate for one key, and when it began and ended,
+// by a clock that ticks at each of these.
+type call struct {
+	name       string
+	value      int  // that was set or got
+	ok         bool // what Get and Invalidate reported
+	begin, end int64
+}
+
+func (c call) String() string {
+	return fmt.Sprintf("[%d-%d] %s %d %v", c.begin, c.end, c.name, c.value, c.ok)
+}
+
+// linearizable reports whether there is an order of the calls in which each of them
+// happens at one instant between its begin and end, and returns what it does: the
+// algorithm of Wing and Gong. A value of 0 stands for none.
+func linearizable(calls []call) bool {
+	type state struct {
+		done  uint32 // calls, one bit for each
+		value int
+	}
+	seen := map[state]bool{}
+	var search func(s state) bool
+	search = func(s state) bool {
+		if s.done == 1<<len(calls)-1 {
+			return true
+		}
+		if seen[s] {
+			return false
+		}
+		seen[s] = true
+		first := int64(1<<63 - 1) // end of those that are still to happen
+		for i, c := range calls {
+			if s.done&(1<<i) == 0 {
+				first = min(first, c.end)
+			}
+		}
+		for i, c := range calls {
+			if s.done&(1<<i) != 0 || c.begin > first {
+				continue
+			}
+			next, possible := s.value, true
+			switch c.name {
+			case "Get":
+				possible = c.ok == (s.value != 0) && c.value == s.value
+			case "Set":
+				next = c.value
+			case "Invalidate":
+				possible = c.ok == (s.value != 0)
+				next = 0
+			}
+			if possible && search(state{s.done | 1<<i, next}) {
+				return true
+			}
+		}
+		return false
+	}
+	return search(state{})
+}
+
+func TestLinearizableItself(t *testing.T) {
+	set := func(value int, begin, end int64) call { return call{"Set", value, false, begin, end} }
+	get := func(value int, begin, end int64) call { return call{"Get", value, value != 0, begin, end} }
+	invalidate := func(ok bool, begin, end int64) call { return call{"Invalidate", 0, ok, begin, end} }
+	for _, c := range []struct {
+		want  bool
+		calls []call
+	}{
+		{true, []call{get(0, 1, 2), set(1, 3, 4), get(1, 5, 6), invalidate(true, 7, 8), get(0, 9, 10)}},
+		{false, []call{set(1, 1, 2), get(0, 3, 4)}},
+		{true, []call{set(1, 1, 3), get(0, 2, 4)}},
+		{false, []call{set(1, 1, 2), set(2, 3, 8), get(2, 4, 5), get(1, 6, 7)}},
+		{true, []call{set(1, 1, 2), set(2, 3, 8), get(1, 4, 5), get(2, 6, 7)}},
+		{false, []call{set(1, 1, 2), invalidate(true, 3, 6), invalidate(true, 4, 5)}},
+	} {
+		wantEqual(t, fmt.Sprint(c.calls), linearizable(c.calls), c.want)
+	}
+}
+
+// Every key behaves as if all calls happened one after the other, also while the
+// table grows and other entries come and go beside it.
+func TestLinearizable(t *testing.T) {
+	rounds := 20_000
+	if testing.Short() || raceEnabled {
+		rounds = 1000
+	}
+	const goroutines, each = 3, 6
+	for round := range rounds {
+		c := newCache(t, lru.Options[int, int]{Capacity: 1000})
+		for i := range round % 20 { // grows soon, or later
+			c.Set(-1-i, i)
+		}
+		var (
+			clock     atomic.Int64
+			all       sync.WaitGroup
+			histories [goroutines][2][]call // by key
+			ready     atomic.Int32
+		)
+		for g := range goroutines {
+			r := rand.New(rand.NewPCG(uint64(round), uint64(g)))
+			all.Go(func() {
+				for ready.Add(1); ready.Load() < goroutines; {
+					runtime.Gosched()
+				}
+				for i := range each {
+					key := r.IntN(2)
+					call := call{name: []string{"Get", "Get", "Set", "Set", "Invalidate"}[r.IntN(5)], begin: clock.Add(1)}
+					switch call.name {
+					case "Get":
+						call.value, call.ok = c.Get(key)
+					case "Set":
+						call.value = 1 + g*each + i
+						c.Set(key, call.value)
+					case "Invalidate":
+						call.ok = c.Invalidate(key)
+					}
+					call.end = clock.Add(1)
+					histories[g][key] = append(histories[g][key], call)
+					c.Set(100*(1+g)+i, i)
+				}
+			})
+		}
+		all.Wait()
+		for key := range 2 {
+			var calls []call
+			for g := range goroutines {
+				calls = append(calls, histories[g][key]...)
+			}
+			if !linearizable(calls) {
+				slices.SortFunc(calls, func(a, b call) int { return int(a.begin - b.begin) })
+				for _, c := range calls {
+					t.Log(c)
+				}
+				t.Fatalf("round %d, key %d: no order explains these", round, key)
+			}
+		}
+	}
+}
+
+// A key that is there all the time is found all the time, by readers without a lock,
+// while the table grows, and entries are linked and unlinked around it and itself
+// replaced.
+func TestReadersFindWhatIsThere(t *testing.T) {
+	rounds := 40
+	if testing.Short() || raceEnabled {
+		rounds = 1
+	}
+	for range rounds {
+		c := newCache(t, lru.Options[int, int]{Capacity: 20_000, TTL: -1})
+		for key := range 4 {
+			c.Set(key, 0)
+		}
+		var readers, writers sync.WaitGroup
+		var done atomic.Bool
+		for range 2 {
+			readers.Go(func() {
+				var last [4]int
+				for i := 0; !done.Load(); i++ {
+					key := i % 4
+					value, ok := c.Get(key)
+					if !ok || value < last[key] {
+						t.Errorf("Get(%d): got %v, %v, after %d", key, value, ok, last[key])
+						return
+					}
+					last[key] = value
+				}
+			})
+		}
+		writers.Go(func() {
+			for i := range 8000 {
+				c.Set(100+i, i)
+				c.Set(i%4, i)
+				if i%3 == 0 {
+					c.Invalidate(100 + i/2)
+				}
+			}
+		})
+		writers.Wait()
+		done.Store(true)
+		readers.Wait()
+	}
+}

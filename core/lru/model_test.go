@@ -1,0 +1,203 @@
+package lru_test
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/lru"
+)
+
+// model is what a cache does, as plainly as it can be said. It does not know what is
+// evicted: the cache tells it.
+type model struct {
+	opts    lru.Options[int, int] // with everything set
+	entries map[int]*modelEntry
+}
+
+type modelEntry struct {
+	value   int
+	ttl     time.Duration
+	count   int
+	stored  time.Time
+	expires time.Time
+}
+
+func (m *model) live(key int) *modelEntry {
+	if e := m.entries[key]; e != nil && time.Now().Before(e.expires) {
+		return e
+	}
+	return nil
+}
+
+func (m *model) hot(e *modelEntry) bool { return e.count >= m.opts.HotAfter }
+
+// prolong is what an access does to the life of an entry.
+func (m *model) prolong(e *modelEntry) {
+	life := e.ttl
+	if m.hot(e) {
+		life = max(life, m.opts.HotTTL)
+	}
+	to := time.Now().Add(life)
+	if last := e.stored.Add(m.opts.MaxAge); to.After(last) {
+		to = last
+	}
+	if to.After(e.expires) {
+		e.expires = to
+	}
+}
+
+func (m *model) get(key int) (*modelEntry, bool) {
+	e := m.live(key)
+	if e == nil {
+		return nil, false
+	}
+	e.count = min(e.count+1, 2*m.opts.HotAfter)
+	m.prolong(e)
+	return e, true
+}
+
+func (m *model) set(key, value int, ttl time.Duration) {
+	if ttl == 0 {
+		ttl = m.opts.TTL
+	}
+	e := &modelEntry{value: value, ttl: ttl, count: 1, stored: time.Now()}
+	if old := m.live(key); old != nil {
+		e.count = old.count
+	}
+	m.prolong(e)
+	m.entries[key] = e
+}
+
+// A million random steps, in fake time, with and without eviction: the cache does
+// what the model does, says so in its signals, and removes what it removes for the
+// reason it gives.
+func TestAgainstModel(t *testing.T) {
+	steps := 1_000_000
+	if testing.Short() || raceEnabled {
+		steps = 60_000
+	}
+	for name, run := range map[string]struct {
+		keys int
+		opts lru.Options[int, int]
+	}{
+		"room for all, one shard": {100, lru.Options[int, int]{Capacity: 100, HotTTL: 3 * time.Minute, MaxAge: 10 * time.Minute}},
+		"room for all, 4 shards":  {500, lru.Options[int, int]{Capacity: 4096, HotTTL: 3 * time.Minute, MaxAge: 10 * time.Minute}},
+		"eviction":                {60, lru.Options[int, int]{Capacity: 24, HotTTL: 1, MaxAge: 100 * time.Hour}},
+		"a place for one":         {5, lru.Options[int, int]{Capacity: 1, HotTTL: 1, MaxAge: 100 * time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) { againstModel(t, run.keys, run.opts, steps/4) })
+		})
+	}
+}
+
+func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int) {
+	opts.TTL, opts.HotAfter = time.Minute, 4
+	m := model{opts, map[int]*modelEntry{}}
+	r := rand.New(rand.NewPCG(1, uint64(keys)))
+	exact := keys <= opts.Capacity
+
+	opts.Sink = core.NewSink(core.SinkOptions{Capacity: 1})
+	var signal string
+	opts.Sink.Subscribe("cache.hit, cache.hot, cache.miss", func(s core.Signal) { signal = s.Name })
+	evicted := false
+	opts.OnRemoved = func(key, value int, reason lru.Reason) {
+		e := m.entries[key]
+		if e == nil || e.value != value {
+			t.Fatalf("%d=%d was %v, but is not there", key, value, reason)
+		}
+		if live := m.live(key) != nil; live == (reason == lru.ReasonExpired) {
+			t.Fatalf("%d=%d was %v, but live is %v", key, value, reason, live)
+		}
+		if reason == lru.ReasonEvicted {
+			evicted = true
+		}
+		if reason != lru.ReasonReplaced {
+			delete(m.entries, key)
+		}
+	}
+	c := newCache(t, opts)
+	check := func() {
+		t.Helper()
+		got, want, hot := maps.Collect(c.All()), map[int]int{}, 0
+		for key := range m.entries {
+			if e := m.live(key); e != nil {
+				want[key] = e.value
+				if m.hot(e) {
+					hot++
+				}
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Fatalf("All: got %v, want %v", got, want)
+		}
+		c.Sweep()
+		if s := c.Stats(); s.Size != len(want) || c.Len() != len(want) || exact && s.Hot != hot {
+			t.Fatalf("%d entries, %d hot, in %v", len(want), hot, s)
+		}
+	}
+	for i := range steps {
+		key := min(r.IntN(keys), r.IntN(keys))
+		value := i + 1
+		ttl := []time.Duration{0, 0, 0, 10 * time.Second, 5 * time.Minute}[r.IntN(5)]
+		evicted = false
+		switch op := r.IntN(100); {
+		case op < 55:
+			got, ok := c.Get(key)
+			e, want := m.get(key)
+			expect := lru.SignalMiss
+			if ok != want || ok && got != e.value {
+				t.Fatalf("step %d: Get(%d): got %v, %v, the model has %v", i, key, got, ok, e)
+			}
+			if ok {
+				expect = lru.SignalHit
+				if m.hot(e) {
+					expect = lru.SignalHot
+				}
+			}
+			if exact && signal != expect {
+				t.Fatalf("step %d: Get(%d) raised %s, want %s", i, key, signal, expect)
+			}
+		case op < 70:
+			c.SetFor(key, value, ttl)
+			m.set(key, value, ttl)
+		case op < 85:
+			got, err := c.GetOrLoadFor(t.Context(), key, ttl, func(context.Context, int) (int, error) { return value, nil })
+			if e, ok := m.get(key); ok {
+				value = e.value
+			} else {
+				m.set(key, value, ttl)
+			}
+			if err != nil || got != value {
+				t.Fatalf("step %d: GetOrLoad(%d): got %v, %v, want %v", i, key, got, err, value)
+			}
+		case op < 90:
+			want := m.live(key) != nil
+			if got := c.Invalidate(key); got != want {
+				t.Fatalf("step %d: Invalidate(%d): got %v, want %v", i, key, got, want)
+			}
+		case op < 98:
+			time.Sleep(time.Duration(r.Int64N(int64(3 * time.Second))))
+			if r.IntN(50) == 0 {
+				time.Sleep(time.Duration(r.Int64N(int64(4 * time.Minute))))
+			}
+		case r.IntN(200) == 0:
+			c.Clear()
+			clear(m.entries)
+		case r.IntN(10) == 0:
+			check()
+		}
+		if evicted && (exact || c.Len() != opts.Capacity) {
+			t.Fatalf("step %d: something was evicted, and now there are %d entries", i, c.Len())
+		}
+		if c.Len() > opts.Capacity {
+			t.Fatalf("step %d: %d entries", i, c.Len())
+		}
+	}
+	check()
+}

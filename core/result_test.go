@@ -1,0 +1,772 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// An answer is work that returns what it is told to.
+type answer func(ctx context.Context) (string, error)
+
+func answering(text string) answer {
+	return func(context.Context) (string, error) { return text, nil }
+}
+
+func answers(t testing.TB, opts core.Options) *core.ResultCoordinator[answer, string] {
+	t.Helper()
+	c, err := core.NewResultCoordinator(func(ctx context.Context, a answer) (string, error) { return a(ctx) }, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// after is an answer that is given when g is opened.
+func (g *gate) after(text string) answer {
+	return func(ctx context.Context) (string, error) { return text, g.body(ctx) }
+}
+
+func checkResult(t testing.TB, what, got string, err error, want string, wantErr error) {
+	t.Helper()
+	if got != want || !errors.Is(err, wantErr) {
+		t.Errorf("%s: got %q and error %v, want %q and %v", what, got, err, want, wantErr)
+	}
+}
+
+// Every way to get a result.
+func TestResult(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := answers(t, core.Options{MaxConcurrency: 2})
+		id, err := c.Enqueue(t.Context(), answering("enqueued"))
+		checkError(t, "Enqueue", err, nil)
+		for range 2 { // by id, as often as one likes
+			got, err := c.Wait(t.Context(), id)
+			checkResult(t, "Wait", got, err, "enqueued", nil)
+		}
+		id, err = c.TryEnqueue(answering("tried"))
+		checkError(t, "TryEnqueue", err, nil)
+		got, err := c.Wait(t.Context(), id)
+		checkResult(t, "Wait", got, err, "tried", nil)
+		got, err = c.Do(t.Context(), answering("done"))
+		checkResult(t, "Do", got, err, "done", nil)
+		f, err := c.Submit(t.Context(), answering("submitted"))
+		checkError(t, "Submit", err, nil)
+		for range 2 {
+			got, err = f.Wait(t.Context())
+			checkResult(t, "Future.Wait", got, err, "submitted", nil)
+		}
+		got, err = c.Wait(t.Context(), f.ID())
+		checkResult(t, "Wait with the id of a Future", got, err, "submitted", nil)
+		checkEqual(t, "its status", lookup(t, c, f.ID()).Status, core.StatusSucceeded)
+		checkError(t, "Close", c.Close(), nil)
+	})
+}
+
+func lookup(t testing.TB, c core.Inspector, id core.OperationID) core.Snapshot {
+	t.Helper()
+	s, ok := c.Lookup(id)
+	if !ok {
+		t.Errorf("operation %d: not found", id)
+	}
+	return s
+}
+
+func TestResultBadInput(t *testing.T) {
+	work := func(context.Context, int) (int, error) { return 0, nil }
+	key := func(int) string { return "" }
+	for name, make := range map[string]func() (*core.ResultCoordinator[int, int], error){
+		"nil work": func() (*core.ResultCoordinator[int, int], error) {
+			return core.NewResultCoordinator[int, int](nil, core.Options{})
+		},
+		"nil work with keys": func() (*core.ResultCoordinator[int, int], error) {
+			return core.NewKeyedResultCoordinator[int, int](key, nil, core.Options{})
+		},
+		"nil key": func() (*core.ResultCoordinator[int, int], error) {
+			return core.NewKeyedResultCoordinator[int, int, string](nil, work, core.Options{})
+		},
+		"bad options": func() (*core.ResultCoordinator[int, int], error) {
+			return core.NewResultCoordinator(work, core.Options{MaxConcurrency: -1})
+		},
+		"StopOnError": func() (*core.ResultCoordinator[int, int], error) {
+			return core.NewResultCoordinator(work, core.Options{StopOnError: true})
+		},
+		"MaxPerKey without keys": func() (*core.ResultCoordinator[int, int], error) {
+			return core.NewResultCoordinator(work, core.Options{MaxPerKey: 2})
+		},
+	} {
+		if c, err := make(); c != nil || err == nil || !strings.HasPrefix(err.Error(), "core: ") {
+			t.Errorf("%s: got %v and error %v, want an error of core", name, c, err)
+		}
+	}
+}
+
+// What has no result has an error that says why, whichever way one asks, and
+// nobody waits for it. (Weak point 8: waiting for what was skipped hangs.)
+func TestResultOfWhatDidNotSucceed(t *testing.T) {
+	type subject struct {
+		*core.ResultCoordinator[answer, string]
+		sink *core.Sink
+		busy *gate // of the operation that runs before
+	}
+	for _, test := range []struct {
+		name   string
+		answer answer
+		meddle func(s subject, id core.OperationID) // while it is pending
+		want   error
+		status core.Status
+	}{
+		{"failed, with half a result", func(context.Context) (string, error) { return "half", errOnPurpose }, nil, errOnPurpose, core.StatusFailed},
+		{"panicked", func(context.Context) (string, error) { panic(errOnPurpose) }, nil, errOnPurpose, core.StatusFailed},
+		{"cancelled while pending", answering("late"), func(s subject, id core.OperationID) { s.Cancel(id, errOnPurpose) }, errOnPurpose, core.StatusCancelled},
+		{"cancelled while running", func(ctx context.Context) (string, error) { return "half", untilCancelled(ctx) }, func(s subject, id core.OperationID) {
+			time.AfterFunc(time.Second, func() { s.Cancel(id, errOnPurpose) })
+		}, errOnPurpose, core.StatusCancelled},
+		{"dropped", answering("late"), func(s subject, _ core.OperationID) {
+			for range 2 {
+				s.TryEnqueue(answering("newer"))
+			}
+		}, core.ErrDropped, core.StatusDropped},
+		{"closed", answering("late"), func(s subject, _ core.OperationID) { go s.Close() }, core.ErrClosed, core.StatusCancelled},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, way := range []string{"Wait", "Future.Wait", "Do"} {
+				bubble(t, func(t *testing.T) {
+					s := subject{sink: core.NewSink(core.SinkOptions{}), busy: newGate()}
+					s.ResultCoordinator = answers(t, core.Options{MaxConcurrency: 1, MaxQueued: 2, DropOldest: true, Sink: s.sink, MaxTracked: -1})
+					first, _ := s.Submit(t.Context(), s.busy.after("first"))
+					synctest.Wait()
+
+					var finished core.Snapshot
+					s.OnFinalized(func(o core.Snapshot) {
+						if o.ID == first.ID()+1 {
+							finished = o
+						}
+					})
+					var (
+						got string
+						err error
+						all sync.WaitGroup
+					)
+					all.Go(func() {
+						switch way {
+						case "Wait":
+							id, _ := s.TryEnqueue(test.answer)
+							got, err = s.Wait(t.Context(), id)
+						case "Future.Wait":
+							f, _ := s.Submit(t.Context(), test.answer)
+							got, err = f.Wait(t.Context())
+						case "Do":
+							got, err = s.Do(t.Context(), test.answer)
+						}
+					})
+					synctest.Wait()
+					if test.meddle != nil {
+						test.meddle(s, first.ID()+1)
+					}
+					synctest.Wait()
+					s.busy.open()
+					all.Wait()
+					checkResult(t, way, got, err, "", test.want)
+					synctest.Wait()
+					checkEqual(t, way+": status", finished.Status, test.status)
+					checkError(t, "Close", s.Close(), nil)
+				})
+			}
+		})
+	}
+}
+
+func TestResultOfGoexit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := answers(t, core.Options{})
+		f, _ := c.Submit(t.Context(), func(context.Context) (string, error) { runtime.Goexit(); return "never", nil })
+		got, err := f.Wait(t.Context())
+		if p, ok := errors.AsType[*core.PanicError](err); got != "" || !ok || p.Value != nil {
+			t.Errorf("got %q and error %v, want a PanicError without a value", got, err)
+		}
+	})
+}
+
+// A signal that refuses items does so before they are accepted, and when they are
+// to start.
+func TestResultRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := answers(t, core.Options{CancelOn: "stop"})
+		c.Pause()
+		early, err := c.Submit(t.Context(), answering("early"))
+		checkError(t, "Submit", err, nil)
+		c.Sink().Raise("stop")
+		c.Resume()
+		_, err = early.Wait(t.Context())
+		checkRefusal(t, err, "stop")
+		_, err = c.Wait(t.Context(), early.ID())
+		checkRefusal(t, err, "stop")
+		f, err := c.Submit(t.Context(), answering("late"))
+		checkRefusal(t, err, "stop")
+		if f != nil {
+			t.Error("got a Future of what was not accepted")
+		}
+		_, err = c.Do(t.Context(), answering("late"))
+		checkRefusal(t, err, "stop")
+		checkEqual(t, "rejected", c.Stats().Rejected, 2)
+	})
+}
+
+// Weak point 8: waiting for an id that is unknown, or known no more, hangs.
+func TestResultOfUnknown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		begun := time.Now()
+		c, other := answers(t, core.Options{MaxTracked: 1}), answers(t, core.Options{})
+		evicted, _ := c.TryEnqueue(answering("forgotten"))
+		synctest.Wait()
+		c.Do(t.Context(), answering("newer"))
+		foreign, _ := other.TryEnqueue(answering("foreign"))
+		check := func(what string, id core.OperationID) {
+			t.Helper()
+			got, err := c.Wait(t.Context(), id)
+			checkResult(t, what, got, err, "", core.ErrUnknown)
+		}
+		check("evicted", evicted)
+		check("of another coordinator", foreign)
+		check("none", 0)
+		check("never given out", 1<<60)
+		last, _ := c.TryEnqueue(answering("last"))
+		c.Close()
+		check("of a closed coordinator", last)
+		checkEqual(t, "all that took", time.Since(begun), 0)
+	})
+}
+
+// Weak point 8: results disappear silently before anybody has read them. Who has a
+// Future has the result, whatever becomes of the operation.
+func TestFutureSurvives(t *testing.T) {
+	for name, opts := range map[string]core.Options{
+		"no window":               {MaxTracked: -1},
+		"no window and no echoes": {MaxTracked: -1, EchoCapacity: -1},
+		"a small window":          {MaxTracked: 1},
+		"a short age":             {MaxAge: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				c := answers(t, opts)
+				var futures []*core.Future[string]
+				for i := range 100 {
+					f, err := c.Submit(t.Context(), answering(fmt.Sprint(i)))
+					checkError(t, "Submit", err, nil)
+					futures = append(futures, f)
+				}
+				check := func() {
+					t.Helper()
+					for i, f := range futures {
+						got, err := f.Wait(t.Context())
+						checkResult(t, "Wait", got, err, fmt.Sprint(i), nil)
+					}
+				}
+				check()
+				time.Sleep(time.Hour)
+				for _, f := range futures {
+					c.Evict(f.ID())
+				}
+				check()
+				checkError(t, "Close", c.Close(), nil)
+				check()
+			})
+		})
+	}
+}
+
+func TestFutureIsWaitedForByMany(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := answers(t, core.Options{MaxTracked: -1})
+		g := newGate()
+		f, _ := c.Submit(t.Context(), g.after("once"))
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				got, err := f.Wait(t.Context())
+				checkResult(t, "Future.Wait", got, err, "once", nil)
+			})
+			all.Go(func() {
+				got, err := c.Wait(t.Context(), f.ID())
+				checkResult(t, "Wait", got, err, "once", nil)
+			})
+		}
+		synctest.Wait()
+		g.open()
+		all.Wait()
+	})
+}
+
+// Who stops waiting for a Future, or an id, says nothing about the operation; who
+// stops waiting in Do cancels it, and says why.
+func TestResultContextEnds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := answers(t, core.Options{MaxTracked: -1})
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
+		defer cancel()
+		g := newGate()
+		f, _ := c.Submit(t.Context(), g.after("late"))
+		got, err := f.Wait(ctx)
+		checkResult(t, "Future.Wait", got, err, "", errOnPurpose)
+		got, err = c.Wait(ctx, f.ID())
+		checkResult(t, "Wait", got, err, "", errOnPurpose)
+		checkEqual(t, "status", lookup(t, c, f.ID()).Status, core.StatusRunning)
+		g.open()
+		got, err = f.Wait(t.Context())
+		checkResult(t, "Future.Wait once more", got, err, "late", nil)
+		got, err = f.Wait(ctx) // has ended, but nobody need wait
+		checkResult(t, "Future.Wait when finished", got, err, "late", nil)
+
+		ctx, cancel = context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
+		defer cancel()
+		var cause error
+		got, err = c.Do(ctx, func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return "half", ctx.Err()
+		})
+		checkResult(t, "Do", got, err, "", errOnPurpose)
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+		checkError(t, "cause in the body", cause, errOnPurpose)
+		checkEqual(t, "cancelled", c.Stats().Cancelled, 1)
+	})
+}
+
+// The same when it has not started yet.
+func TestResultContextEndsWhilePending(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := answers(t, core.Options{MaxConcurrency: 1})
+		g := newGate()
+		c.TryEnqueue(g.after("busy"))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
+		defer cancel()
+		_, err := c.Do(ctx, func(context.Context) (string, error) { t.Error("it ran"); return "", nil })
+		checkError(t, "Do", err, errOnPurpose)
+		checkEqual(t, "pending", c.Stats().Pending, 0)
+		g.open()
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+	})
+}
+
+// From a body of the same coordinator one can submit, but not wait.
+func TestFutureFromBody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := answers(t, core.Options{MaxConcurrency: 4})
+		var child *core.Future[string]
+		got, err := c.Do(t.Context(), func(ctx context.Context) (string, error) {
+			child, _ = c.Submit(ctx, func(ctx context.Context) (string, error) {
+				return fmt.Sprint("child of ", core.OperationFrom(ctx).Parent()), nil
+			})
+			_, err := child.Wait(ctx)
+			checkError(t, "Wait for the child", err, core.ErrWouldDeadlock)
+			_, err = child.Wait(context.Background()) // known by its goroutine
+			checkError(t, "Wait for the child", err, core.ErrWouldDeadlock)
+			done, _ := c.Submit(ctx, answering("done"))
+			synctest.Wait()
+			return done.Wait(ctx) // finished: no wait
+		})
+		checkResult(t, "Do", got, err, "done", nil)
+		got, err = child.Wait(t.Context())
+		checkResult(t, "Wait", got, err, fmt.Sprint("child of ", child.ID()-1), nil)
+	})
+}
+
+// "Nothing" is a result like others.
+func TestZeroResults(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := core.Must(core.NewResultCoordinator(func(context.Context, int) (any, error) { return nil, nil }, core.Options{}))
+		id, _ := c.TryEnqueue(1)
+		got, err := c.Wait(t.Context(), id)
+		if got != nil || err != nil {
+			t.Errorf("Wait: got %v and error %v, want nil and nil", got, err)
+		}
+		got, err = c.Do(t.Context(), 1)
+		if got != nil || err != nil {
+			t.Errorf("Do: got %v and error %v, want nil and nil", got, err)
+		}
+		n := 0
+		for s, out := range c.Results(core.OperationQuery{}) {
+			if s.Status != core.StatusSucceeded || out != nil {
+				t.Errorf("got %v with result %v, want succeeded with nil", s.Status, out)
+			}
+			n++
+		}
+		checkEqual(t, "results", n, 2)
+		none := core.Must(core.NewResultCoordinator(func(context.Context, int) (struct{}, error) { return struct{}{}, nil }, core.Options{}))
+		_, err = none.Do(t.Context(), 1)
+		checkError(t, "Do without a result", err, nil)
+	})
+}
+
+// Weak points 8: there is no way to tell which input a result belongs to; results
+// are in start order only.
+func TestResults(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		type question struct {
+			customer string
+			n        int
+		}
+		c := core.Must(core.NewKeyedResultCoordinator(
+			func(q question) string { return q.customer },
+			func(ctx context.Context, q question) (int, error) {
+				op := core.OperationFrom(ctx)
+				op.Set("question", q)
+				if q.n%2 == 0 {
+					op.Raise("even")
+				}
+				if q.n == 5 {
+					return 25, errOnPurpose
+				}
+				return q.n * q.n, nil
+			}, core.Options{Lanes: core.Must(core.ParseLanes("hot, slow")), MaxConcurrency: 1}))
+		hot := c.Lane("hot")
+		ask := func(from *core.ResultCoordinator[question, int], customer string, n int) {
+			t.Helper()
+			if _, err := from.TryEnqueue(question{customer, n}); err != nil {
+				t.Error(err)
+			}
+		}
+		ask(c, "ada", 1)
+		ask(c, "bob", 2)
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		ask(hot, "ada", 3)
+		ask(c, "ada", 4)
+		ask(c, "ada", 5) // fails
+		synctest.Wait()
+		c.Pause()
+		ask(c, "bob", 6) // pending
+		check := func(what string, q core.OperationQuery, want ...int) {
+			t.Helper()
+			var got []int
+			for s, out := range c.Results(q) {
+				asked, ok := core.Value[question](s, "question")
+				if !ok || out != asked.n*asked.n || s.Key != asked.customer || s.Status != core.StatusSucceeded {
+					t.Errorf("%s: got %v with result %d", what, s, out)
+				}
+				got = append(got, asked.n)
+			}
+			checkSlice(t, what, got, want)
+		}
+		check("all", core.OperationQuery{}, 1, 2, 3, 4)
+		check("by key", core.OperationQuery{Key: "ada"}, 1, 3, 4)
+		check("by lane", core.OperationQuery{Lane: "hot"}, 3)
+		check("by signal", core.OperationQuery{Pattern: "ev*"}, 2, 4)
+		check("by time", core.OperationQuery{Within: time.Second}, 3, 4)
+		check("by all of these", core.OperationQuery{Key: "ada", Lane: "slow", Pattern: "even", Within: time.Second}, 4)
+		check("succeeded", core.OperationQuery{Status: core.StatusSucceeded}, 1, 2, 3, 4)
+		check("finished", core.OperationQuery{Status: core.StatusFinished}, 1, 2, 3, 4)
+		check("failed", core.OperationQuery{Status: core.StatusFailed})
+		check("pending", core.OperationQuery{Status: core.StatusPending})
+
+		// No lock is held, and leaving early is fine.
+		for s := range c.Results(core.OperationQuery{}) {
+			c.Evict(s.ID)
+			break
+		}
+		n := 0
+		for s := range c.Results(core.OperationQuery{}) {
+			c.Evict(s.ID)
+			c.Stats()
+			n++
+		}
+		checkEqual(t, "evicted", n, 3)
+		check("evicted", core.OperationQuery{})
+		checkError(t, "Close", c.Close(), nil)
+	})
+}
+
+// Results are as of the start of the loop; what has left by its turn is skipped.
+func TestResultsEvictedMeanwhile(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := answers(t, core.Options{MaxConcurrency: 1})
+		var ids []core.OperationID
+		for _, text := range []string{"a", "b", "c"} {
+			id, _ := c.TryEnqueue(answering(text))
+			ids = append(ids, id)
+		}
+		synctest.Wait()
+		var got []string
+		for _, text := range c.Results(core.OperationQuery{}) {
+			if text == "a" {
+				c.Evict(ids[1])
+				c.Do(t.Context(), answering("later"))
+			}
+			got = append(got, text)
+		}
+		checkSlice(t, "results", got, []string{"a", "c"})
+	})
+}
+
+// One key's results come one after the other.
+func TestKeyedResults(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var running, most atomic.Int64
+		c := core.Must(core.NewKeyedResultCoordinator(func(i int) string { return fmt.Sprint(i % 2) },
+			func(_ context.Context, i int) (int, error) {
+				most.Store(max(most.Load(), running.Add(1)))
+				defer running.Add(-1)
+				time.Sleep(time.Second)
+				return i, nil
+			}, core.Options{MaxConcurrency: 8}))
+		begun := time.Now()
+		var futures []*core.Future[int]
+		for i := range 10 {
+			f, err := c.Submit(t.Context(), i)
+			checkError(t, "Submit", err, nil)
+			futures = append(futures, f)
+		}
+		for i, f := range futures {
+			got, err := f.Wait(t.Context())
+			if got != i || err != nil {
+				t.Errorf("got %d and error %v, want %d", got, err, i)
+			}
+		}
+		checkEqual(t, "most at once", most.Load(), 2)
+		checkEqual(t, "took", time.Since(begun), 5*time.Second)
+	})
+}
+
+// Lanes are views of the same coordinator, results included.
+func TestResultLanes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := answers(t, core.Options{MaxConcurrency: 1, Lanes: core.Must(core.ParseLanes("hot, slow"))})
+		c.Pause()
+		var order []string
+		noting := func(text string) answer {
+			return func(context.Context) (string, error) {
+				order = append(order, text)
+				return text, nil
+			}
+		}
+		slow, _ := c.Submit(t.Context(), noting("slow")) // by default the last
+		hot, _ := c.Lane("hot").Submit(t.Context(), noting("hot"))
+		c.Resume()
+		got, err := c.Lane("slow").Wait(t.Context(), hot.ID()) // any view knows it
+		checkResult(t, "Wait", got, err, "hot", nil)
+		got, err = slow.Wait(t.Context())
+		checkResult(t, "Wait", got, err, "slow", nil)
+		checkSlice(t, "order", order, []string{"hot", "slow"})
+		checkEqual(t, "lane", lookup(t, c, hot.ID()).Lane, "hot")
+
+		none := c.Lane("none")
+		_, err = none.Do(t.Context(), answering("x"))
+		checkError(t, "Do", err, core.ErrUnknownLane)
+		_, err = none.Submit(t.Context(), answering("x"))
+		checkError(t, "Submit", err, core.ErrUnknownLane)
+		_, err = none.Enqueue(t.Context(), answering("x"))
+		checkError(t, "Enqueue", err, core.ErrUnknownLane)
+		_, err = none.TryEnqueue(answering("x"))
+		checkError(t, "TryEnqueue", err, core.ErrUnknownLane)
+		got, err = none.Wait(t.Context(), slow.ID())
+		checkResult(t, "Wait", got, err, "slow", nil)
+	})
+}
+
+// block is a result whose memory is worth talking about.
+type block [4096]byte
+
+// blockMaker makes a coordinator of blocks, and weak pointers to those it made.
+func blockMaker(opts core.Options) (*core.ResultCoordinator[int, *block], *[]weak.Pointer[block]) {
+	var made []weak.Pointer[block]
+	opts.MaxConcurrency = 1
+	return core.Must(core.NewResultCoordinator(func(context.Context, int) (*block, error) {
+		b := new(block)
+		made = append(made, weak.Make(b))
+		return b, nil
+	}, opts)), &made
+}
+
+func checkFreed(t *testing.T, what string, b weak.Pointer[block], want bool) {
+	t.Helper()
+	synctest.Wait() // workers have gone
+	runtime.GC()
+	if freed := b.Value() == nil; freed != want {
+		t.Errorf("%s: freed is %t, want %t", what, freed, want)
+	}
+}
+
+// A result is kept as long as its operation is in the window, and beyond that only
+// by who holds a Future. The echo keeps the last words, not the result.
+func TestResultMemory(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, made := blockMaker(core.Options{})
+		c.TryEnqueue(0)
+		synctest.Wait()
+		checkFreed(t, "in the window", (*made)[0], false)
+		for s := range c.Results(core.OperationQuery{}) {
+			c.Evict(s.ID)
+		}
+		checkFreed(t, "nobody asked", (*made)[0], true)
+
+		c.Do(t.Context(), 1)
+		checkFreed(t, "Do, in the window", (*made)[1], false)
+		for s := range c.Results(core.OperationQuery{}) {
+			c.Evict(s.ID)
+		}
+		checkFreed(t, "Do, evicted", (*made)[1], true)
+
+		id, _ := c.TryEnqueue(2)
+		c.Wait(t.Context(), id)
+		c.Evict(id)
+		checkFreed(t, "Wait, evicted", (*made)[2], true)
+
+		f, _ := c.Submit(t.Context(), 3)
+		synctest.Wait()
+		c.Evict(f.ID())
+		checkFreed(t, "Future held", (*made)[3], false)
+		if got, err := f.Wait(t.Context()); got != (*made)[3].Value() || err != nil {
+			t.Errorf("Future.Wait: got %p and error %v, want %p", got, err, (*made)[3].Value())
+		}
+		runtime.KeepAlive(f)
+		f = nil
+		checkFreed(t, "Future dropped", (*made)[3], true)
+
+		f, _ = c.Submit(t.Context(), 4)
+		synctest.Wait()
+		c.Close()
+		checkFreed(t, "Future of a closed coordinator", (*made)[4], false)
+		runtime.KeepAlive(f)
+		runtime.KeepAlive(c)
+	})
+}
+
+// An item is not needed once its body has returned, nor one that did not run.
+func TestItemMemory(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := core.Must(core.NewResultCoordinator(func(context.Context, *block) (int, error) { return 0, nil }, core.Options{}))
+		plain := coordinator(t, func(context.Context, *block) error { return nil }, core.Options{})
+		item := func() (*block, weak.Pointer[block]) {
+			b := new(block)
+			return b, weak.Make(b)
+		}
+		b, ran := item()
+		f, _ := c.Submit(t.Context(), b)
+		b, alone := item()
+		plain.TryEnqueue(b)
+		synctest.Wait()
+		c.Pause()
+		b, cancelled := item()
+		id, _ := c.TryEnqueue(b)
+		b = nil
+		checkFreed(t, "ran", ran, true)
+		checkFreed(t, "ran without a result", alone, true)
+		checkFreed(t, "pending", cancelled, false)
+		c.Cancel(id, nil)
+		checkFreed(t, "cancelled", cancelled, true)
+		runtime.KeepAlive(f)
+		runtime.KeepAlive(c)
+		runtime.KeepAlive(plain)
+		_ = b
+	})
+}
+
+// Everything that reads results, beside everything that makes and forgets them.
+func TestStressResults(t *testing.T) {
+	c := core.Must(core.NewKeyedResultCoordinator(func(i int) string { return fmt.Sprint(i % 7) },
+		func(ctx context.Context, i int) (*int, error) {
+			if i%5 == 0 {
+				return nil, errOnPurpose
+			}
+			return &i, nil
+		}, core.Options{MaxConcurrency: 4, MaxTracked: 20, EchoCapacity: 5}))
+	check := func(what string, got *int, err error, i int) {
+		switch {
+		case i%5 == 0:
+			checkError(t, what, err, errOnPurpose)
+		case err != nil || got == nil || *got != i:
+			t.Errorf("%s %d: got %v and error %v", what, i, got, err)
+		}
+	}
+	stop := make(chan struct{})
+	var readers, writers sync.WaitGroup
+	readers.Go(func() {
+		for {
+			for s, out := range c.Results(core.OperationQuery{}) {
+				if out == nil || *out%5 == 0 || s.Key != fmt.Sprint(*out%7) {
+					t.Errorf("operation %d of key %q: got %v", s.ID, s.Key, out)
+				}
+			}
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.Gosched()
+			}
+		}
+	})
+	readers.Go(func() {
+		for {
+			for s := range c.Operations(core.OperationQuery{}) {
+				c.Evict(s.ID)
+				if _, err := c.Wait(t.Context(), s.ID); err != nil && err != core.ErrUnknown && err != errOnPurpose {
+					t.Errorf("Wait: %v", err)
+				}
+			}
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.Gosched()
+			}
+		}
+	})
+	n := stressed(20_000)
+	for w := range 4 {
+		writers.Go(func() {
+			random := rand.New(rand.NewPCG(4, uint64(w)))
+			for i := range n {
+				switch i += w * n; random.IntN(3) {
+				case 0:
+					got, err := c.Do(t.Context(), i)
+					check("Do", got, err, i)
+				case 1:
+					f, err := c.Submit(t.Context(), i)
+					if err != nil {
+						t.Error(err)
+						continue
+					}
+					if random.IntN(2) == 0 {
+						spin(random)
+					}
+					got, err := f.Wait(t.Context())
+					check("Future.Wait", got, err, i)
+				case 2:
+					id, err := c.Enqueue(t.Context(), i)
+					if err != nil {
+						t.Error(err)
+						continue
+					}
+					if got, err := c.Wait(t.Context(), id); err != core.ErrUnknown { // evicted
+						check("Wait", got, err, i)
+					}
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(stop)
+	readers.Wait()
+	checkError(t, "Drain", c.Drain(t.Context()), nil)
+	if err := coretest.CheckBooks(c.Stats()); err != nil {
+		t.Error(err)
+	}
+	if got := slices.Collect(c.Operations(core.OperationQuery{})); len(got) > 20 {
+		t.Errorf("%d operations in the window, want at most 20", len(got))
+	}
+}

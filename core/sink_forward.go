@@ -1,0 +1,234 @@
+package core
+
+import (
+	"slices"
+	"time"
+)
+
+// Forward raises on to as well every signal that is raised on s from now on,
+// directly or by an operation, and whose name matches pattern: on the goroutine
+// that raises it, before its Raise returns, after the handlers of s, and when there
+// are several forwards, in the order in which they were made. No lock is held.
+// While a handler of to blocks, the raiser waits.
+//
+// The copy keeps name, key, payload, operation, source and causes, and gets a Time
+// and a Seq of to. It is a fact of to's own: it ages and is evicted with to's
+// window, and [Sink.Retract] on to takes it back, while a retraction on s does not.
+// What others wait for is better held: a held fact is held on to with what is left
+// of its lease, and released when it is released on s.
+//
+// A signal is on each sink once, however many ways lead there: sinks may forward to
+// each other, also over others. Leaf signals of s, and what [Sink.Restore] puts
+// back, are not forwarded. What the [Propagation] of to does not let in is counted
+// in the [SinkStats] of to, and goes no further from there.
+//
+// For coordinators on s a forward is a handler with that pattern: "*" makes them
+// raise [SignalStarted] and [SignalStopped]. To forward a signal costs a few
+// raises; others cost nothing.
+//
+// After cancel has returned no forward starts and none is under way, unless cancel
+// was called from inside a handler, which it does not wait for; and the facts that
+// are held on to by this forward are released. Forward panics if to is nil or s.
+func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
+	if to == nil || to == s {
+		panic("core: Forward needs another sink to forward to")
+	}
+	var f *forward
+	f = newHook(compile(pattern), func(p passage) { s.carry(f, to, p) })
+	s.mu.Lock()
+	s.setForwards(append(s.forwards[:len(s.forwards):len(s.forwards)], f))
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		s.setForwards(without(s.forwards, f))
+		f.cancel()
+		s.mu.Unlock()
+		f.wait()
+		s.releaseCopies(f)
+	}
+}
+
+// forward is one way from a sink to another.
+type forward = hook[passage]
+
+// passage is a signal on its way.
+type passage struct {
+	signal Signal
+	been   *journey
+}
+
+// journey is which sinks a signal has been on.
+type journey struct {
+	sinks []*Sink
+	room  [4]*Sink // for those of most
+}
+
+func newJourney(from *Sink) *journey {
+	j := new(journey)
+	j.sinks = append(j.room[:0], from)
+	return j
+}
+
+// visits reports whether s is new on the journey, which it is not from then on.
+func (j *journey) visits(s *Sink) bool {
+	if slices.Contains(j.sinks, s) {
+		return false
+	}
+	j.sinks = append(j.sinks, s)
+	return true
+}
+
+// setForwards replaces the forwards of s. One handler, called last, serves all of
+// them, so that they share what there is to know about a signal. The lock is held.
+func (s *Sink) setForwards(forwards []*forward) {
+	s.forwards, s.names.forwarder = forwards, nil
+	if len(forwards) > 0 {
+		var patterns pattern
+		for _, f := range forwards {
+			patterns.terms = append(patterns.terms, f.pattern.terms...)
+		}
+		// The limit of a handler that subscribes anew in every round of a loop
+		// does not matter here: a loop leads through handlers as well.
+		s.names.forwarder = &subscription{limit: crowd, pattern: patterns, fn: func(signal Signal) {
+			s.send(forwards, passage{signal, newJourney(s)})
+		}}
+	}
+	s.names.changed()
+}
+
+// send hands a signal of s on to those of forwards that it matches.
+func (s *Sink) send(forwards []*forward, p passage) {
+	if s.rules.leaf.matches(p.signal.Name) {
+		return
+	}
+	for i, f := range forwards {
+		if f.pattern.matches(p.signal.Name) {
+			deliver(forwards[i:i+1], false, &p, &s.panics)
+		}
+	}
+}
+
+// carry takes a signal of s along f.
+func (s *Sink) carry(f *forward, to *Sink, p passage) {
+	if !p.been.visits(to) {
+		return
+	}
+	if !p.signal.Held {
+		to.receive(p, 0, nil)
+		return
+	}
+	if lease, standing := s.leaseLeft(p.signal.Seq); standing {
+		to.receive(p, lease, func(h *heldFact) (linked bool) {
+			return s.link(p.signal.Seq, &heldCopy{by: f, on: to, fact: h})
+		})
+	}
+}
+
+// receive records a signal of another sink, tells the handlers and sends it on. A
+// held fact is linked to the one it is a copy of before anybody is told of it,
+// and if that is gone already, does not stay.
+func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) bool) {
+	from := &p.signal
+	n := note{name: from.Name, key: from.Key, payload: from.payload, cause: from.cause}
+	if !s.admits(&n, from.Operation) {
+		return
+	}
+	var after aftermath
+	entry := s.enter(n.name, nil)
+	if entry == nil {
+		s.block(&n, from.Operation, BlockedDepth)
+		return
+	}
+	own := fact{name: entry, key: n.key, more: &more{
+		payload: n.payload, cause: n.cause, held: from.Held, operation: from.Operation, source: from.Source,
+	}}
+	var h *heldFact
+	var signal Signal
+	if from.Held {
+		h = s.stand(own, lease, &after)
+		signal = h.fact.signal(h.seq, s.names.clock)
+	} else {
+		s.names.enter(entry)
+		own.at = s.advance(s.names.clock.now(), &after)
+		f, seq := s.put(own, &after)
+		s.raised++
+		s.notice(entry.route, f, seq, 0, &after)
+		signal = f.signal(seq, s.names.clock)
+	}
+	subs, forwards := entry.route.subs, []*forward(nil)
+	if last := len(subs) - 1; last >= 0 && subs[last] == s.names.forwarder {
+		subs, forwards = subs[:last], s.forwards
+	}
+	s.mu.Unlock()
+	after.settle()
+	linked := h == nil || link(h)
+	deliver(subs, false, &signal, &s.panics)
+	s.send(forwards, passage{signal, p.been})
+	if !linked {
+		s.release(h)
+	}
+}
+
+// heldCopy is what a held fact has become on another sink.
+type heldCopy struct {
+	by   *forward
+	on   *Sink
+	fact *heldFact
+}
+
+// wake ends the copy, because the fact it is a copy of was released.
+func (c *heldCopy) wake() { c.on.release(c.fact) }
+
+// leaseLeft returns how long the held fact of that Seq will stand, 0 for until it
+// is released, and whether it does.
+func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
+	var after aftermath
+	now := s.lockFresh(&after)
+	h := s.heldAt(seq)
+	if h != nil && h.until != 0 {
+		left = time.Duration(h.until - now)
+	}
+	s.mu.Unlock()
+	after.settle()
+	return left, h != nil
+}
+
+// link makes c end with the held fact of that Seq, unless that or the forward has
+// ended already.
+func (s *Sink) link(seq uint64, c *heldCopy) (linked bool) {
+	var after aftermath
+	s.lockFresh(&after)
+	h := s.heldAt(seq)
+	if linked = h != nil && c.by.cancelled.Load() == 0; linked {
+		h.copies = append(h.copies, c)
+	}
+	s.mu.Unlock()
+	after.settle()
+	return linked
+}
+
+func (s *Sink) heldAt(seq uint64) *heldFact {
+	i := slices.IndexFunc(s.held, func(h *heldFact) bool { return h.seq == seq })
+	if i < 0 {
+		return nil
+	}
+	return s.held[i]
+}
+
+// releaseCopies releases what came to other sinks along f and is still held.
+func (s *Sink) releaseCopies(f *forward) {
+	var copies []*heldCopy
+	s.mu.Lock()
+	for _, h := range s.held {
+		h.copies = slices.DeleteFunc(h.copies, func(c *heldCopy) bool {
+			if c.by == f {
+				copies = append(copies, c)
+			}
+			return c.by == f
+		})
+	}
+	s.mu.Unlock()
+	for _, c := range copies {
+		c.wake()
+	}
+}

@@ -1,0 +1,871 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// sinks makes n sinks.
+func sinks(n int) []*core.Sink {
+	all := make([]*core.Sink, n)
+	for i := range all {
+		all[i] = core.NewSink(core.SinkOptions{})
+	}
+	return all
+}
+
+func TestForward(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		s.Raise("order.old")
+		to.Raise("there.before")
+		cancel := s.Forward(to, "order.*, file.saved")
+		m := to.Monitor("order.*", 0)
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, key string) error {
+			o := core.OperationFrom(ctx)
+			o.SetKey(key)
+			o.Because(newest(t, s, "cause")).Raise("order.placed")
+			return nil
+		}, core.Options{Name: "shop", Sink: s}))
+		defer c.Close()
+
+		s.Raise("cause")
+		time.Sleep(time.Minute)
+		if err := c.Do(t.Context(), "k1"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		fileSaved.Raise(s, "k2", file{"a.txt", 5})
+		s.Raise("another")
+		wantNames(t, "forwarded", sensed(to, core.Query{}), "there.before", "order.placed", "file.saved")
+
+		original, placed := newest(t, s, "order.placed"), newest(t, to, "order.placed")
+		if placed.Key != "k1" || placed.Operation != original.Operation || placed.Operation == 0 || placed.Source != "shop" {
+			t.Errorf("got %+v, want it as %+v", placed, original)
+		}
+		if got, want := placed.Path(), []string{"cause", "order.placed"}; !slices.Equal(got, want) {
+			t.Errorf("path: got %q, want %q", got, want)
+		}
+		if !placed.Time.Equal(time.Now().Add(-time.Minute)) || placed.Seq != 2 {
+			t.Errorf("got time %v, Seq %d, want those of the sink it came to", placed.Time, placed.Seq)
+		}
+		if got := sensed(to, core.Query{Operation: original.Operation, Source: "shop"}); len(got) != 1 {
+			t.Errorf("of the operation: got %q", got)
+		}
+		saved := newest(t, to, "file.saved")
+		if f, ok := fileSaved.From(saved); !ok || f.Path != "a.txt" || saved.Key != "k2" || saved.Operation != 0 {
+			t.Errorf("got %+v with %v, %v", saved, f, ok)
+		}
+		if m.Count() != 1 || to.Stats().Raised != 3 {
+			t.Errorf("a monitor counts %d, Raised is %d, want 1, 3", m.Count(), to.Stats().Raised)
+		}
+
+		cancel()
+		cancel()
+		s.Raise("order.late")
+		if to.Has("order.late") {
+			t.Error("forwarded after cancel")
+		}
+	})
+}
+
+// Handlers of the sink come first, whenever they subscribed; then the forwards, in
+// order, with the handlers over there; all before Raise returns.
+func TestForwardOrder(t *testing.T) {
+	all := sinks(3)
+	s := all[0]
+	var got []string
+	say := func(what string) func(core.Signal) {
+		return func(core.Signal) { got = append(got, what) }
+	}
+	s.Forward(all[1], "a")
+	s.Subscribe("a", say("here"))
+	s.Forward(all[2], "*")
+	all[2].Subscribe("*", say("second"))
+	all[1].Subscribe("*", func(a core.Signal) {
+		got = append(got, fmt.Sprint("first ", s.Has("a"), all[1].Has("a"), all[2].Has("a")))
+	})
+	s.Raise("a")
+	got = append(got, "raised")
+	wantNames(t, "order", got, "here", "first true true false", "second", "raised")
+
+	for i := range 100 {
+		s.RaiseKey("a", fmt.Sprint(i))
+	}
+	i := 0
+	for a := range all[2].Sense(core.Query{AfterSeq: 1}) {
+		if a.Key != fmt.Sprint(i) {
+			t.Fatalf("got key %s, want %d", a.Key, i)
+		}
+		i++
+	}
+}
+
+// Weak point 15.4: two sinks that forwarded to each other recursed until the
+// process died.
+func TestForwardInCircles(t *testing.T) {
+	tests := []struct {
+		name  string
+		links func(n int) [][2]int
+	}{
+		{"to each other", func(int) [][2]int { return [][2]int{{0, 1}, {1, 0}} }},
+		{"in a ring", func(n int) (links [][2]int) {
+			for i := range n {
+				links = append(links, [2]int{i, (i + 1) % n})
+			}
+			return links
+		}},
+		{"everybody to everybody", func(n int) (links [][2]int) {
+			for i := range n {
+				for j := range n {
+					if i != j {
+						links = append(links, [2]int{i, j})
+					}
+				}
+			}
+			return links
+		}},
+		{"in a diamond", func(int) [][2]int { return [][2]int{{0, 1}, {0, 2}, {1, 3}, {2, 3}} }},
+		{"twice the same way", func(int) [][2]int { return [][2]int{{0, 1}, {0, 1}, {1, 2}, {1, 2}} }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			all := sinks(5)
+			for _, link := range tt.links(len(all)) {
+				all[link[0]].Forward(all[link[1]], "a*")
+			}
+			all[0].RaiseKey("a", "k")
+			release := all[0].Hold("a.held", "", 0)
+			for i, s := range all {
+				stats := s.Stats()
+				if got := s.Count("a"); got > 1 || i == 0 && got != 1 || s.Count("a.held") != got {
+					t.Errorf("sink %d has %d, and %d held, want at most one", i, got, s.Count("a.held"))
+				}
+				if stats.Blocked != 0 || stats.Raised > 2 {
+					t.Errorf("sink %d: got %+v", i, stats)
+				}
+			}
+			if tt.name == "in a diamond" && all[3].Count("a") != 1 || !all[1].Has("a") {
+				t.Error("not forwarded")
+			}
+			release()
+			for i, s := range all {
+				if s.Has("a.held") {
+					t.Errorf("sink %d still holds", i)
+				}
+			}
+		})
+	}
+}
+
+// The same way round again, by way of a handler, ends as other loops do.
+func TestForwardInCirclesThroughHandlers(t *testing.T) {
+	t.Run("without cause", func(t *testing.T) {
+		s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		calls := 0
+		s.Forward(to, "a")
+		to.Subscribe("a", func(core.Signal) {
+			if calls++; calls > endless {
+				panic("endless")
+			}
+			s.Raise("a")
+		})
+		s.Raise("a")
+		if blocked := s.Stats().Blocked + to.Stats().Blocked; calls > 1000 || blocked != 1 {
+			t.Errorf("got %d calls, %d blocked, want it to end with 1", calls, blocked)
+		}
+	})
+	t.Run("with cause", func(t *testing.T) {
+		s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		s.Forward(to, "*")
+		to.Subscribe("a", func(a core.Signal) { s.Because(a).Raise("b") })
+		to.Subscribe("b", func(b core.Signal) { s.Because(b).Raise("a") })
+		s.Raise("a")
+		wantNames(t, "sink", sensed(s, core.Query{}), "a", "b")
+		wantNames(t, "other sink", sensed(to, core.Query{}), "a", "b")
+		if got := s.Stats().Blocked; got != 1 {
+			t.Errorf("got %d blocked, want 1", got)
+		}
+	})
+}
+
+// Weak point 15.4: a signal that was raised while the forward was being made hit
+// a half-built handle and was lost. Either it comes before the forward or it is
+// forwarded, and so are all after it.
+func TestForwardLosesNothingWhileBeingMade(t *testing.T) {
+	const n = 2000
+	s := core.NewSink(core.SinkOptions{Capacity: n})
+	to := core.NewSink(core.SinkOptions{Capacity: n})
+	var raising sync.WaitGroup
+	raising.Go(func() {
+		for i := range n {
+			s.RaiseKey("a", fmt.Sprint(i))
+		}
+	})
+	for s.Stats().Raised < n/4 {
+		runtime.Gosched()
+	}
+	cancel := s.Forward(to, "a")
+	for s.Stats().Raised < n/2 {
+		runtime.Gosched()
+	}
+	cancel()
+	forwarded := to.Stats().Raised
+	raising.Wait()
+	if got := to.Stats().Raised; got != forwarded {
+		t.Errorf("%d forwarded after cancel had returned", got-forwarded)
+	}
+	first := slices.Collect(to.Sense(core.Query{}))
+	for i := 1; i < len(first); i++ {
+		var before, key int
+		fmt.Sscan(first[i-1].Key, &before)
+		if fmt.Sscan(first[i].Key, &key); key != before+1 {
+			t.Fatalf("after %d comes %d", before, key)
+		}
+	}
+}
+
+// Weak point 15.4: a failing callback suppressed the forward.
+func TestForwardInSpiteOfPanics(t *testing.T) {
+	all := sinks(4)
+	for i, s := range all {
+		s.Subscribe("*", func(core.Signal) { panic("handler") })
+		if i > 0 {
+			all[i-1].Forward(s, "*")
+		}
+	}
+	all[0].Forward(all[3], "*")
+	if !all[0].Raise("a") {
+		t.Error("not raised")
+	}
+	for i, s := range all {
+		if got := s.Stats(); s.Count("a") != 1 || got.Panics != 1 {
+			t.Errorf("sink %d: got %d, %d panics, want 1, 1", i, s.Count("a"), got.Panics)
+		}
+	}
+}
+
+// A handler over there that ends the goroutine harms no later raise.
+func TestForwardToAHandlerThatEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		cancel := s.Forward(to, "a")
+		stop := to.Subscribe("a", func(core.Signal) { runtime.Goexit() })
+		go s.Raise("a")
+		synctest.Wait()
+		stop()
+		s.Raise("a")
+		cancel()
+		if got := to.Count("a"); got != 2 {
+			t.Errorf("got %d, want 2", got)
+		}
+	})
+}
+
+func TestForwardRefusesNonsense(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	for what, to := range map[string]*core.Sink{"nil": nil, "itself": s} {
+		func() {
+			defer func() {
+				if message := fmt.Sprint(recover()); !strings.HasPrefix(message, "core: Forward") {
+					t.Errorf("to %s: got %s", what, message)
+				}
+			}()
+			s.Forward(to, "*")
+		}()
+	}
+	to := core.NewSink(core.SinkOptions{})
+	cancel := s.Forward(to, "")
+	s.Raise("a")
+	cancel()
+	if got := to.Stats().Raised; got != 0 {
+		t.Errorf("an empty pattern forwarded %d", got)
+	}
+}
+
+// Leaf signals stay where they are, plain or held. Terminal ones do not.
+func TestForwardLeaf(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{Leaf: "logged, metric.*", Terminal: "done"}})
+	to := core.NewSink(core.SinkOptions{})
+	s.Forward(to, "*")
+	heard := 0
+	s.Subscribe("logged", func(core.Signal) { heard++ })
+	s.Raise("logged")
+	s.Hold("metric.cpu", "", 0)()
+	s.Raise("done")
+	wantNames(t, "forwarded", sensed(to, core.Query{}), "done")
+	if heard != 1 || !s.Has("logged") || s.Stats().Blocked != 0 {
+		t.Errorf("heard %d, recorded %v, %d blocked", heard, s.Has("logged"), s.Stats().Blocked)
+	}
+
+	// A leaf over there arrives, and goes no further.
+	from, end := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	from.Forward(s, "logged")
+	s.Forward(end, "*")
+	from.Raise("logged")
+	if s.Count("logged") != 2 || end.Has("logged") {
+		t.Errorf("arrived %d times, went on %v", s.Count("logged")-1, end.Has("logged"))
+	}
+}
+
+// The limits of the sink that signals come to apply; what it refuses it counts,
+// and does not send on.
+func TestForwardHeedsLimitsOfTheOther(t *testing.T) {
+	tests := []struct {
+		limits core.Propagation
+		want   string
+	}{
+		{core.Propagation{MaxDepth: 1}, "a: chain too deep"},
+		{core.Propagation{}, "a: cycle"},
+		{core.Propagation{AllowCycles: true, Terminal: "b"}, "a: terminal cause"},
+		{core.Propagation{AllowCycles: true, Leaf: "b"}, "a: terminal cause"},
+		{core.Propagation{AllowCycles: true}, ""},
+	}
+	for _, tt := range tests {
+		var b blocks
+		tt.limits.OnBlocked = b.add
+		s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true}})
+		to, end := core.NewSink(core.SinkOptions{Propagation: tt.limits}), core.NewSink(core.SinkOptions{})
+		s.Raise("a")
+		s.Because(newest(t, s, "a")).Raise("b")
+		s.Forward(to, "*")
+		to.Forward(end, "*")
+		if !s.Because(newest(t, s, "b")).Raise("a") {
+			t.Error("refused by the limits of another sink")
+		}
+		if tt.want == "" {
+			b.want(t, to)
+		} else {
+			b.want(t, to, tt.want)
+		}
+		if got := to.Has("a"); got != (tt.want == "") || end.Has("a") && !got || s.Stats().Blocked != 0 {
+			t.Errorf("%+v: arrived %v, went on %v", tt.limits, got, end.Has("a"))
+		}
+	}
+}
+
+// Laws 3, 4 and 8: a copy is a fact of the sink it came to. What is retracted, or
+// leaves, on one side changes nothing on the other.
+func TestForwardedIsTheOthersOwn(t *testing.T) {
+	s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{Capacity: 5})
+	s.Forward(to, "?, by.*")
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, name string) error {
+		core.OperationFrom(ctx).Raise("by.operation")
+		return nil
+	}, core.Options{Sink: s}))
+	defer c.Close()
+	id, _ := c.Enqueue(t.Context(), "")
+	c.Flush(t.Context())
+	s.Raise("a")
+	s.Raise("b")
+	retracted := 0
+	s.SubscribeRetracted("*", func(core.Retraction) { retracted++ })
+
+	s.Retract("a")
+	c.Evict(id)
+	wantNames(t, "here", sensed(s, core.Query{}), "b")
+	wantNames(t, "there", sensed(to, core.Query{}), "by.operation", "a", "b")
+	if got := to.Retract("*"); got != 3 || !s.Has("b") || retracted != 1 {
+		t.Errorf("got %d retracted there, %d here, b is here %v, want 3, 1, true", got, retracted, s.Has("b"))
+	}
+	for range 10 {
+		s.Raise("c")
+	}
+	if s.Count("c") != 10 || to.Count("c") != 5 {
+		t.Errorf("got %d here, %d there, want 10, and the 5 that fit", s.Count("c"), to.Count("c"))
+	}
+}
+
+// What is put back is not raised, and not forwarded.
+func TestForwardNotWhatIsRestored(t *testing.T) {
+	s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	s.Forward(to, "*")
+	s.Restore(slices.Values([]core.Signal{{Name: "a", Time: time.Now()}}))
+	if to.Has("a") {
+		t.Error("forwarded")
+	}
+}
+
+// A forward listens: for lifecycle signals too, if its pattern matches them.
+func TestForwardLifecycle(t *testing.T) {
+	for pattern, want := range map[string]int{"atom.*": 2, "*": 2, "order.*": 0} {
+		s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		cancel := s.Forward(to, pattern)
+		c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Sink: s}))
+		c.Do(t.Context(), 0)
+		if got := to.Count("atom.*"); got != want {
+			t.Errorf("%s: got %d, want %d", pattern, got, want)
+		}
+		cancel()
+		c.Do(t.Context(), 0)
+		if got := s.Count("atom.*"); got != want {
+			t.Errorf("%s: after cancel got %d, want %d", pattern, got, want)
+		}
+		c.Close()
+	}
+}
+
+// A held fact is held over there as well, through other sinks, for as long as it
+// is held here.
+func TestForwardHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := sinks(3)
+		s, to, end := all[0], all[1], core.NewSink(core.SinkOptions{Capacity: 3, MaxAge: time.Second})
+		s.Hold("update", "before", 0)
+		cancel := s.Forward(to, "update")
+		to.Forward(end, "*")
+		var retracted []string
+		end.SubscribeRetracted("*", func(r core.Retraction) {
+			if !r.Signal.Held {
+				t.Errorf("retracted %+v", r.Signal)
+			}
+			retracted = append(retracted, r.Signal.Key)
+		})
+		var ran atomic.Bool
+		c := core.Must(core.NewCoordinator(func(context.Context, int) error { ran.Store(true); return nil },
+			core.Options{Sink: end, DeferOn: "update", MaxDefer: -1}))
+		defer c.Close()
+		check := func(when string, keys ...string) {
+			t.Helper()
+			var got []string
+			for u := range end.Sense(core.Query{Pattern: "update"}) {
+				if !u.Held {
+					t.Errorf("%s: not held: %+v", when, u)
+				}
+				got = append(got, u.Key)
+			}
+			wantNames(t, when, got, keys...)
+			if end.Stats().Held != len(keys) || to.Stats().Held != len(keys) || end.Count("update") != len(keys) {
+				t.Errorf("%s: Stats().Held %d and %d, want %d", when, to.Stats().Held, end.Stats().Held, len(keys))
+			}
+		}
+
+		release := s.Hold("update", "released", 0)
+		s.Hold("update", "leased", time.Minute)
+		if _, err := c.Enqueue(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			end.Raise("chatter")
+		}
+		if got := end.Retract("update") + end.Forget(core.Query{}); got != 3 {
+			t.Errorf("got %d retracted or forgotten, want the chatter only", got)
+		}
+		check("held", "released", "leased")
+		release()
+		release()
+		check("after the release", "leased")
+		wantNames(t, "retracted", retracted, "released")
+
+		time.Sleep(time.Minute - 1)
+		check("before the lease ends", "leased")
+		synctest.Wait()
+		if ran.Load() {
+			t.Error("the gate has opened")
+		}
+		time.Sleep(time.Nanosecond)
+		check("after the lease")
+		synctest.Wait()
+		if !ran.Load() {
+			t.Error("the gate has not opened")
+		}
+		wantNames(t, "retracted", retracted, "released")
+
+		late := s.Hold("update", "cancelled", time.Hour)
+		check("held again", "cancelled")
+		cancel()
+		check("after cancel")
+		if !s.Has("update") || s.Stats().Held != 2 {
+			t.Error("cancel released what is held here")
+		}
+		late()
+		wantNames(t, "retracted", retracted, "released", "cancelled")
+	})
+}
+
+// What is left of a lease is what is left when the fact is forwarded.
+func TestForwardHeldWithWhatIsLeftOfItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to, slow := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{}), 0*time.Second
+		s.Subscribe("a", func(core.Signal) { time.Sleep(slow) })
+		s.Forward(to, "a")
+		slow = time.Second
+		s.Hold("a", "", 3*time.Second)
+		time.Sleep(2*time.Second - 1)
+		if !to.Has("a") {
+			t.Error("gone too early")
+		}
+		time.Sleep(time.Nanosecond)
+		if to.Has("a") || s.Has("a") {
+			t.Error("held after the lease")
+		}
+		slow = time.Minute
+		s.Hold("a", "", time.Second)
+		if to.Stats().Raised != 1 {
+			t.Error("forwarded after its lease")
+		}
+	})
+}
+
+// What an operation holds is released with its end, wherever it has got to by
+// then.
+func TestForwardHeldByOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		s.Forward(to, "busy.*")
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
+			o := core.OperationFrom(ctx)
+			o.Hold("busy.normally", 0)
+			if !to.Has("busy.normally") {
+				t.Error("not forwarded")
+			}
+			// Two that are still being delivered when the operation ends.
+			go o.Hold("busy.here", 0)
+			go o.Hold("busy.there", 0)
+			synctest.Wait()
+			return nil
+		}, core.Options{Name: "worker", Sink: s}))
+		defer c.Close()
+		door := make(chan struct{})
+		s.Subscribe("busy.here", func(core.Signal) { <-door })
+		to.Subscribe("busy.there", func(there core.Signal) {
+			if there.Source != "worker" || there.Operation == 0 {
+				t.Errorf("got %+v", there)
+			}
+			<-door
+		})
+		if err := c.Do(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if to.Has("*") {
+			t.Errorf("still held: %q", sensed(to, core.Query{}))
+		}
+		close(door)
+		synctest.Wait()
+		if to.Has("*") || s.Has("*") || to.Stats().Raised != 2 {
+			t.Errorf("after the delivery: %q here, %q there, %d raised", sensed(s, core.Query{}), sensed(to, core.Query{}), to.Stats().Raised)
+		}
+	})
+}
+
+// A handler that cancels the forward a held fact is coming by does not leave it
+// behind.
+func TestForwardHeldCancelledOnItsWay(t *testing.T) {
+	s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	var cancel func()
+	s.Subscribe("first", func(core.Signal) { cancel() })
+	to.Subscribe("second", func(core.Signal) { cancel() })
+	for _, name := range []string{"first", "second"} {
+		cancel = s.Forward(to, "*")
+		release := s.Hold(name, "", 0)
+		if to.Has("*") {
+			t.Errorf("%s: still held", name)
+		}
+		release()
+	}
+}
+
+// After cancel has returned no forward is under way, unless cancel was called from
+// inside of one.
+func TestForwardCancelWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+		door := make(chan struct{})
+		cancel := s.Forward(to, "a")
+		cancelOther := s.Forward(other, "a")
+		to.Subscribe("a", func(core.Signal) { <-door })
+		go s.Raise("a")
+		synctest.Wait()
+		cancelOther() // does not wait for what is not its own
+		cancelled := false
+		go func() {
+			cancel()
+			cancelled = true
+		}()
+		synctest.Wait()
+		if cancelled {
+			t.Error("cancel has not waited")
+		}
+		close(door)
+		synctest.Wait()
+		if !cancelled || to.Count("a") != 1 || other.Count("a") != 0 {
+			t.Errorf("cancelled %v, forwarded %d and %d, want true, 1, 0", cancelled, to.Count("a"), other.Count("a"))
+		}
+
+		var inside func()
+		to.Subscribe("b", func(core.Signal) { inside(); inside() })
+		inside = s.Forward(to, "b")
+		s.Raise("b")
+		s.Raise("b")
+		if got := to.Count("b"); got != 1 {
+			t.Errorf("got %d, want 1", got)
+		}
+	})
+}
+
+// Handlers may make and cancel forwards, and everything else; no lock is held.
+func TestForwardFromHandlers(t *testing.T) {
+	all := sinks(3)
+	s, to, third := all[0], all[1], all[2]
+	s.Forward(to, "a")
+	to.Subscribe("a", func(core.Signal) {
+		to.Forward(third, "b")
+		cancel := s.Forward(third, "*")
+		s.Raise("b")
+		cancel()
+		s.Raise("c")
+		s.Resize(10, 0)
+		to.Retract("a")
+		to.Hold("h", "", 0)()
+	})
+	s.Raise("a")
+	wantNames(t, "first", sensed(s, core.Query{}), "a", "b", "c")
+	wantNames(t, "second", sensed(to, core.Query{}))
+	wantNames(t, "third", sensed(third, core.Query{}), "b")
+}
+
+// Everything at once, for the race detector; then nothing is held any more.
+func TestForwardConcurrentSafe(t *testing.T) {
+	all := sinks(4)
+	var wg sync.WaitGroup
+	const each = 200
+	for i, s := range all {
+		next := all[(i+1)%len(all)]
+		defer s.Forward(next, "kept.*")()
+		wg.Go(func() {
+			for range each {
+				s.Raise("kept.a")
+				s.Hold("kept.b", "", time.Duration(i)*time.Microsecond)()
+			}
+		})
+		wg.Go(func() {
+			for n := range each {
+				cancel := s.Forward(all[(i+2)%len(all)], "*")
+				if n%2 == 0 {
+					s.Hold("c", "", 0)()
+				}
+				runtime.Gosched()
+				cancel()
+			}
+		})
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
+			o := core.OperationFrom(ctx)
+			wg.Go(func() { o.Hold("kept.d", 0) }) // perhaps when it has ended
+			o.Hold("kept.e", 0)
+			return nil
+		}, core.Options{Sink: s}))
+		defer c.Close()
+		for n := range each {
+			if _, err := c.Enqueue(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wg.Go(func() { c.Flush(t.Context()) })
+	}
+	wg.Wait()
+	for i, s := range all {
+		if got := s.Stats(); got.Held != 0 || got.Blocked != 0 || got.Raised < uint64(len(all)*each) {
+			t.Errorf("sink %d: got %+v, want nothing held", i, got)
+		}
+	}
+}
+
+// Signals that match no forward cost what they cost without one, and a sink to
+// which signals were forwarded does not keep the sink they came from.
+func TestForwardCost(t *testing.T) {
+	s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	cancel := s.Forward(to, "order.*")
+	if !raceEnabled {
+		wantAllocs(t, "raise beside a forward", 0, func() { s.Raise("other") })
+	}
+	s.Raise("order.placed")
+	release := s.Hold("order.held", "", 0)
+	cancel()
+	release()
+	gone := make(chan struct{})
+	runtime.AddCleanup(s, func(struct{}) { close(gone) }, struct{}{})
+	s, release, cancel = nil, nil, nil
+	for range 10 {
+		runtime.GC()
+	}
+	select {
+	case <-gone:
+	case <-time.After(10 * time.Second):
+		t.Error("the sink is still reachable")
+	}
+	if !to.Has("order.placed") {
+		t.Error("the copy has gone with the original")
+	}
+}
+
+// Random forwards between a few sinks, and random things done to them, compared
+// with a dull model: lists of facts, walked depth first.
+func TestForwardModel(t *testing.T) {
+	seeds := 500
+	if testing.Short() || raceEnabled {
+		seeds = 40
+	}
+	for seed := range uint64(seeds) {
+		synctest.Test(t, func(t *testing.T) { newForwardModel(seed).run(t) })
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+type forwardModel struct {
+	rand  *rand.Rand
+	sinks []*forwardingSink
+	holds []*forwardedFact
+	n     int
+}
+
+type forwardingSink struct {
+	sink     *core.Sink
+	forwards []*modelForward
+	facts    []*forwardedFact
+	heard    []string
+	want     []string // to be heard
+}
+
+type modelForward struct {
+	to      *forwardingSink
+	pattern string
+	cancel  func()
+}
+
+type forwardedFact struct {
+	name, key string
+	held      bool
+	until     time.Time
+	by        *modelForward
+	copies    []*forwardedFact
+	gone      bool
+	release   func()
+}
+
+func newForwardModel(seed uint64) *forwardModel {
+	m := &forwardModel{rand: rand.New(rand.NewPCG(seed, 2))}
+	for range 4 {
+		s := &forwardingSink{sink: core.NewSink(core.SinkOptions{})}
+		s.sink.Subscribe("*", func(a core.Signal) { s.heard = append(s.heard, a.Name+a.Key) })
+		m.sinks = append(m.sinks, s)
+	}
+	return m
+}
+
+func (m *forwardModel) run(t *testing.T) {
+	names, patterns := []string{"a", "a.b", "c"}, []string{"a", "a*", "*", "c, a.b", "none"}
+	for range 100 {
+		s := m.sinks[m.rand.IntN(len(m.sinks))]
+		f := &forwardedFact{name: names[m.rand.IntN(len(names))], key: fmt.Sprint(m.n)}
+		m.n++
+		switch n := m.rand.IntN(10); {
+		case n < 3:
+			s.sink.RaiseKey(f.name, f.key)
+			s.arrive(f, map[*forwardingSink]bool{s: true})
+		case n < 5:
+			lease := []time.Duration{0, 0, time.Second, time.Minute}[m.rand.IntN(4)]
+			if f.held = true; lease > 0 {
+				f.until = time.Now().Add(lease)
+			}
+			f.release = s.sink.Hold(f.name, f.key, lease)
+			m.holds = append(m.holds, f)
+			s.arrive(f, map[*forwardingSink]bool{s: true})
+		case n == 5 && len(m.holds) > 0:
+			held := m.holds[m.rand.IntN(len(m.holds))]
+			held.release()
+			held.end(nil)
+		case n == 6:
+			to := m.sinks[m.rand.IntN(len(m.sinks))]
+			if to == s {
+				break
+			}
+			f := &modelForward{to: to, pattern: patterns[m.rand.IntN(len(patterns))]}
+			f.cancel = s.sink.Forward(to.sink, f.pattern)
+			s.forwards = append(s.forwards, f)
+		case n == 7 && len(s.forwards) > 2:
+			i := m.rand.IntN(len(s.forwards))
+			f := s.forwards[i]
+			f.cancel()
+			s.forwards = slices.Delete(s.forwards, i, i+1)
+			for _, held := range s.facts {
+				for _, c := range held.copies {
+					c.end(f)
+				}
+			}
+		case n == 8:
+			pattern := patterns[m.rand.IntN(len(patterns))]
+			s.sink.Retract(pattern)
+			for _, f := range s.facts {
+				f.gone = f.gone || !f.held && core.Match(pattern, f.name)
+			}
+		default:
+			time.Sleep(time.Duration(m.rand.IntN(5)) * 300 * time.Millisecond)
+		}
+		for i, s := range m.sinks {
+			s.compare(t, fmt.Sprintf("sink %d", i))
+		}
+	}
+}
+
+// arrive is a fact that s gets, and passes on.
+func (s *forwardingSink) arrive(f *forwardedFact, been map[*forwardingSink]bool) {
+	s.facts, s.want = append(s.facts, f), append(s.want, f.name+f.key)
+	for _, way := range s.forwards {
+		if core.Match(way.pattern, f.name) && !been[way.to] {
+			been[way.to] = true
+			c := &forwardedFact{name: f.name, key: f.key, held: f.held, until: f.until, by: way}
+			f.copies = append(f.copies, c)
+			way.to.arrive(c, been)
+		}
+	}
+}
+
+// end ends a held fact and what has become of it, if it came by that way.
+func (f *forwardedFact) end(by *modelForward) {
+	if !f.held || by != nil && f.by != by {
+		return
+	}
+	f.gone = true
+	for _, c := range f.copies {
+		c.end(nil)
+	}
+}
+
+func (s *forwardingSink) compare(t *testing.T, what string) {
+	t.Helper()
+	var got, want []string
+	for a := range s.sink.Sense(core.Query{}) {
+		got = append(got, fmt.Sprint(a.Name, a.Key, a.Held))
+	}
+	held := 0
+	for _, f := range s.facts {
+		if !f.gone && (f.until.IsZero() || time.Now().Before(f.until)) {
+			want = append(want, fmt.Sprint(f.name, f.key, f.held))
+			if f.held {
+				held++
+			}
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("%s: got %q, want %q", what, got, want)
+	}
+	if !slices.Equal(s.heard, s.want) {
+		t.Fatalf("%s: heard %q, want %q", what, s.heard, s.want)
+	}
+	if got := s.sink.Stats(); got.Held != held || got.Blocked != 0 || got.Panics != 0 {
+		t.Fatalf("%s: got %+v, want %d held", what, got, held)
+	}
+}
