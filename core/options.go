@@ -20,8 +20,9 @@ type Options struct {
 	// runtime.GOMAXPROCS. See SetMaxConcurrency.
 	MaxConcurrency int
 	// MaxPerKey is how many operations of one key run at once; 0 means 1, by
-	// which they run in the order in which they were enqueued. Coordinators
-	// without keys do not accept it.
+	// which they run in the order in which they were enqueued; with lanes, that
+	// order holds within a lane, and higher lanes overtake. Coordinators without
+	// keys do not accept it.
 	MaxPerKey int
 	// MaxQueued is how many items may wait to run before Enqueue waits and
 	// TryEnqueue refuses; 0 means 1024, and for ForEach and Map as many as
@@ -39,7 +40,8 @@ type Options struct {
 	Lanes []Lane
 	// Ageing keeps lower lanes from starving: while operations wait that could
 	// start and have waited for this long, every fourth start is that of the one
-	// that has waited longest. 0 means 10 seconds, negative never.
+	// that has waited longest; with keys, of those whose turn it is in their
+	// lanes. 0 means 10 seconds, negative never.
 	Ageing time.Duration
 
 	// MaxTracked is how many finished operations the window shows, besides
