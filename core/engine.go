@@ -34,6 +34,7 @@ type engine struct {
 	resumeOn    *condition             // nil: none
 	heeds       bool                   // there are rules
 	quiet       bool                   // operations do not raise lifecycle signals
+	bequeaths   bool                   // what operations in the window have raised stays on the sink at the end
 	undrain     func()                 // ends the watching of DrainOn; may be nil
 	loop        func()                 // e.work, made once
 	closed      chan struct{}          // closed when Close is done
@@ -413,7 +414,7 @@ func (e *engine) forget(o *Operation, now int64, out *outcome) {
 		e.finalizing++
 		out.final = append(out.final, last{o, o.snapshot(), e.final})
 	}
-	e.echoes.add(o, e.ledger.bury(o, &out.after), now)
+	e.echoes.add(o, e.ledger.bury(o, e.bequeaths && e.finalized, &out.after), now)
 }
 
 // settle does what an outcome entails. No lock is held. It is safe to be called

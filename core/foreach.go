@@ -22,6 +22,10 @@ const maxErrors = 100
 // does it inside a body if the items wait for that body's end, with
 // [ErrWouldDeadlock]. Items are taken from seq only as there is room for them, on
 // the goroutine that called ForEach.
+//
+// On [Options.Sink], what the last MaxTracked operations have raised is there to be
+// sensed afterwards, as facts of the sink's own; coordinators that heed it do so only
+// until ForEach returns.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {
 	return forEach(ctx, seq, nil, work, opts)
 }
@@ -120,6 +124,7 @@ func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts O
 	if err != nil {
 		return nil, err
 	}
+	c.bequeaths = true
 	r := &run[T]{Coordinator: c, parent: ctx}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	r.after = context.AfterFunc(r.ctx, func() { c.shut(context.Cause(r.ctx)) })

@@ -305,3 +305,42 @@ func TestForEachReturnsNilIfAllIsDoneWhenTheContextEnds(t *testing.T) {
 		}
 	})
 }
+
+// The signals of a loop can be sensed when it is over, by operation too, but hold
+// up nobody any more, and anybody can clear them away.
+func TestForEachLeavesItsSignalsOnTheSink(t *testing.T) {
+	ctx := t.Context()
+	sink := core.NewSink(core.SinkOptions{})
+	gated := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Sink: sink, CancelOn: "resize.failed"}))
+	monitor := sink.Monitor("resize.*", 0)
+	var failed core.OperationID
+	err := core.ForEach(ctx, slices.Values([]string{"a", "b", "c"}), func(ctx context.Context, s string) error {
+		op := core.OperationFrom(ctx)
+		if s == "b" {
+			failed = op.ID()
+			op.RaiseKey("resize.failed", s)
+			if _, err := gated.TryEnqueue(0); err == nil {
+				t.Error("nobody heeds a signal of a loop that goes on")
+			}
+			return nil
+		}
+		op.RaiseKey("resize.done", s)
+		return nil
+	}, core.Options{Name: "resize", Sink: sink})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := sink.Count("resize.*"); got != 3 || monitor.Count() != 3 {
+		t.Errorf("%d signals on the sink, %d counted by a monitor, want 3", got, monitor.Count())
+	}
+	signals := slices.Collect(sink.Sense(core.Query{Operation: failed, Source: "resize"}))
+	if len(signals) != 1 || signals[0].Name != "resize.failed" || signals[0].Key != "b" {
+		t.Errorf("signals of operation %d: %v", failed, signals)
+	}
+	if err := gated.Do(ctx, 0); err != nil {
+		t.Errorf("held up by a loop that is over: %v", err)
+	}
+	if got := sink.Retract("resize.*"); got != 3 || sink.Has("resize.*") || monitor.Count() != 0 {
+		t.Errorf("retracted %d, want 3 and none left", got)
+	}
+}

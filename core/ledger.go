@@ -287,10 +287,10 @@ func (s *Sink) removeOwned(seq uint64, owner OperationID, retracted bool, after 
 }
 
 // bury ends the life of an evicted operation: its signals leave the coordinator
-// and the sink. engine.mu is held, so that the window and what is to be seen of its
+// and, unless it leaves them there, the sink. engine.mu is held, so that the window and what is to be seen of its
 // operations agree at every instant. It returns what the operation had, without the
 // values; from now on its key does not change.
-func (l *ledger) bury(o *Operation, after *aftermath) *details {
+func (l *ledger) bury(o *Operation, leave bool, after *aftermath) *details {
 	if o.rest.CompareAndSwap(nil, departed) {
 		return nil // had never anything to show
 	}
@@ -298,11 +298,32 @@ func (l *ledger) bury(o *Operation, after *aftermath) *details {
 	last := o.rest.Swap(departed)
 	last.values = nil
 	for i := range last.facts {
+		seq := last.facts[i].seq
 		l.drop(&last.facts[i], after)
-		l.sink.removeOwned(last.facts[i].seq, o.id, false, after)
+		if leave && l.sink.ring.contains(seq) {
+			l.sink.inherit(seq, l.source, after)
+		} else {
+			l.sink.removeOwned(seq, o.id, false, after)
+		}
 	}
 	l.mu.Unlock()
 	return last
+}
+
+// inherit makes the fact of an operation the sink's own, like one that was raised
+// on it directly, but what was waiting for the fact to go waits no more. mu is held.
+func (s *Sink) inherit(seq uint64, source string, after *aftermath) {
+	f := s.ring.at(seq)
+	s.names.refresh(f.name)
+	for _, g := range f.name.route.gates {
+		g.removeSeq(seq, after)
+	}
+	var m more
+	if f.more != nil {
+		m = *f.more
+	}
+	m.operation, m.source = f.operation, source
+	f.more, f.operation, f.source = &m, 0, nil
 }
 
 // signals shows the facts in d. mu is held.

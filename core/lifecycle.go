@@ -172,11 +172,11 @@ func (e *engine) withdraw(o *Operation, status Status, err error, now int64, out
 func (e *engine) finalize(now int64, out *outcome) {
 	e.alarm.stop()
 	e.sweeper.stop()
+	e.finalized = true
 	for o := e.window.any(); o != nil; o = e.window.any() {
 		e.window.remove(o)
 		e.forget(o, now, out)
 	}
-	e.finalized = true
 	out.closed = e.finalizing == 0
 }
 
