@@ -356,15 +356,13 @@ func Example_forEachSignals() {
 	ctx := context.Background()
 	sizes := slices.Values([]string{"small", "large"})
 	sink := core.NewSink(core.SinkOptions{})
-	saved := sink.Monitor("file.saved", time.Hour)
-	defer saved.Stop()
 
 	err := core.ForEach(ctx, sizes, func(ctx context.Context, size string) error {
 		core.OperationFrom(ctx).RaiseKey("file.saved", "/srv/"+size+".png")
 		return nil
 	}, core.Options{Sink: sink})
 
-	fmt.Println(saved.Count(), "saved,", err)
+	fmt.Println(sink.Count("file.saved"), "saved,", err)
 	// Output: 2 saved, <nil>
 }
 
