@@ -39,7 +39,7 @@ func (l *ledger) init(sink *Sink, source string, opts *Options) {
 		l.onSignal = []*subscription{newHook(pattern{}, opts.OnSignal)}
 	}
 	if opts.OnRetract != nil {
-		l.onRetract = []*hook[Retraction]{newHook(pattern{}, opts.OnRetract)}
+		l.onRetract = []*hook[Retraction]{newHook(compile("*"), opts.OnRetract)}
 	}
 }
 

@@ -363,7 +363,7 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 	}
 	var hear []*hook[Retraction]
 	for _, h := range hooks {
-		if h.cancelled.Load() == 0 && (len(h.pattern.terms) == 0 || h.pattern.matches(signal.Name)) {
+		if h.cancelled.Load() == 0 && h.pattern.matches(signal.Name) {
 			hear = append(hear, h)
 		}
 	}

@@ -490,3 +490,13 @@ func TestCoordinatorLease(t *testing.T) {
 		}
 	})
 }
+
+// A pattern without a term matches nothing, here as everywhere.
+func TestSubscribeRetractedToNothing(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	for _, pattern := range []string{"", ",", " "} {
+		s.SubscribeRetracted(pattern, func(r core.Retraction) { t.Errorf("pattern %q is told of %q", pattern, r.Signal.Name) })
+	}
+	s.Raise("a")
+	s.Retract("a")
+}
