@@ -104,13 +104,6 @@ func (in *intake) offer(o *Operation) error {
 	return nil
 }
 
-// arrivals is the number of operations that the scheduler has not yet been given.
-func (in *intake) arrivals() int {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.arrived.n
-}
-
 // reject counts an item that was not accepted because of err, and returns the
 // error to tell: that the intake is closed goes before anything else.
 func (in *intake) reject(err error) error {

@@ -368,9 +368,10 @@ func TestFutureFromBody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := answers(t, core.Options{MaxConcurrency: 4})
 		var child *core.Future[string]
+		g := newGate()
 		got, err := c.Do(t.Context(), func(ctx context.Context) (string, error) {
 			child, _ = c.Submit(ctx, func(ctx context.Context) (string, error) {
-				return fmt.Sprint("child of ", core.OperationFrom(ctx).Parent()), nil
+				return fmt.Sprint("child of ", core.OperationFrom(ctx).Parent()), g.body(ctx)
 			})
 			_, err := child.Wait(ctx)
 			checkError(t, "Wait for the child", err, core.ErrWouldDeadlock)
@@ -381,6 +382,7 @@ func TestFutureFromBody(t *testing.T) {
 			return done.Wait(ctx) // finished: no wait
 		})
 		checkResult(t, "Do", got, err, "done", nil)
+		g.open()
 		got, err = child.Wait(t.Context())
 		checkResult(t, "Wait", got, err, fmt.Sprint("child of ", child.ID()-1), nil)
 	})

@@ -100,7 +100,8 @@ func Value[V any](s Snapshot, name string) (V, bool) {
 }
 
 // MarshalJSON writes the error as text, and a value that has no JSON form as
-// fmt prints it.
+// fmt prints it. A struct that embeds a Snapshot is written as that alone: give it
+// a field name.
 func (s Snapshot) MarshalJSON() ([]byte, error) {
 	var values map[string]json.RawMessage
 	for name, v := range s.Values {

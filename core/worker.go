@@ -84,11 +84,11 @@ func (e *engine) work() {
 			return
 		}
 		w.current = o
-		force := o.marks&forced != 0
+		marks := o.marks
 		e.mu.Unlock()
 		e.settle(&w.out)
 
-		w.err = e.call(o, force)
+		w.err = e.call(o, marks&forced != 0)
 		w.returned = true
 		e.stopping(o, w.err)
 		now = e.end(o, w.err, &w.out) // has locked
@@ -210,14 +210,14 @@ func (e *engine) begin(o *Operation, now int64) {
 }
 
 // call runs the body. It is the one place where a panic of a body is recovered.
-func (e *engine) call(o *Operation, force bool) (err error) {
+func (e *engine) call(o *Operation, forced bool) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{Value: r, Stack: debug.Stack()}
 			o.Raise(SignalPanic)
 		}
 	}()
-	if force {
+	if forced {
 		o.Raise(SignalForced)
 	}
 	if e.announces() {

@@ -11,18 +11,16 @@ import "sync/atomic"
 // now. So an entry can neither be served after it was removed, nor get a new life
 // from a reader who was late.
 type entry[K comparable, V any] struct {
-	hash    uint64
+	hash    uint32 // lower half
+	main    bool   // in which queue; guarded by the shard's lock
 	key     K
 	chain   atomic.Pointer[entry[K, V]] // next in the bucket
 	expires atomic.Int64
 	uses    atomic.Uint64 // see heat
 	value   V
-	ttl     int64         // how long after an access it expires
-	latest  int64         // no access lets it expire later
-
-	// Guarded by the shard's lock.
-	newer, older *entry[K, V] // in its queue
-	main         bool         // which queue
+	ttl     int64  // how long after an access it expires
+	latest  int64  // no access lets it expire later
+	place   uint64 // in the queue; guarded by the shard's lock
 }
 
 // lapse ends the life of e if its time is over, and reports whether it has ended.

@@ -18,7 +18,7 @@ type ghostSet [4]ghost
 // ghost is an evicted key; the zero ghost is of none.
 type ghost struct{ hash, at uint32 }
 
-func (g *ghosts) add(hash uint64) {
+func (g *ghosts) add(hash uint32) {
 	if g.size == 0 {
 		return
 	}
@@ -33,17 +33,17 @@ func (g *ghosts) add(hash uint64) {
 			place = &set[i]
 		}
 	}
-	*place = ghost{short(hash), g.added}
+	*place = ghost{hash, g.added}
 }
 
 // take reports whether hash is remembered, and forgets it.
-func (g *ghosts) take(hash uint64) bool {
+func (g *ghosts) take(hash uint32) bool {
 	if g.sets == nil {
 		return false
 	}
 	set := g.set(hash)
 	for i := range set {
-		if set[i].hash == short(hash) && g.age(set[i]) < g.size {
+		if set[i].hash == hash && g.age(set[i]) < g.size {
 			set[i] = ghost{}
 			return true
 		}
@@ -51,7 +51,7 @@ func (g *ghosts) take(hash uint64) bool {
 	return false
 }
 
-func (g *ghosts) set(hash uint64) *ghostSet { return &g.sets[hash&uint64(len(g.sets)-1)] }
+func (g *ghosts) set(hash uint32) *ghostSet { return &g.sets[hash&uint32(len(g.sets)-1)] }
 
 // age is how many additions ago a ghost was added.
 func (g *ghosts) age(x ghost) uint32 {
@@ -60,5 +60,3 @@ func (g *ghosts) age(x ghost) uint32 {
 	}
 	return g.added - x.at
 }
-
-func short(hash uint64) uint32 { return uint32(hash >> 32) }
