@@ -58,7 +58,7 @@ func (s *Sink) enterCrowd(entry *name, own []*subscription) *name {
 func endless[E any](s *Sink, w witness, lists ...[]*hook[E]) bool {
 	s.runaways = slices.DeleteFunc(s.runaways, func(r *runaway) bool {
 		r.inside = slices.DeleteFunc(r.inside, suspect.rests)
-		return len(r.inside) == 0
+		return len(r.inside) == 0 || w.depth == 0 && r.goroutine == w.goroutine
 	})
 	refused := slices.ContainsFunc(s.runaways, func(r *runaway) bool { return r.goroutine == w.goroutine })
 	if !refused && w.depth >= crowd {

@@ -361,6 +361,7 @@ func isLifecycle(name string) bool { return name == SignalStarted || name == Sig
 // signal.
 func (t *names) listens() bool {
 	hears := func(p pattern) bool { return p.matches(SignalStarted) || p.matches(SignalStopped) }
-	return t.forwarder != nil && hears(t.forwarder.pattern) || slices.ContainsFunc(t.subs, func(s *subscription) bool { return hears(s.pattern) }) ||
+	return t.forwarder != nil && hears(t.forwarder.pattern) ||
+		slices.ContainsFunc(t.subs, func(s *subscription) bool { return hears(s.pattern) }) ||
 		slices.ContainsFunc(t.monitors, func(m *Monitor) bool { return hears(m.pattern) })
 }

@@ -8,8 +8,9 @@ import (
 // Forward raises on to as well every signal that is raised on s from now on,
 // directly or by an operation, and whose name matches pattern: on the goroutine
 // that raises it, before its Raise returns, after the handlers of s, and when there
-// are several forwards, in the order in which they were made. No lock is held.
-// While a handler of to blocks, the raiser waits.
+// are several forwards, in the order in which they were made. So the signals that
+// one goroutine raises keep their order. No lock is held. While a handler of to
+// blocks, the raiser waits.
 //
 // The copy keeps name, key, payload, operation, source and causes, and gets a Time
 // and a Seq of to. It is a fact of to's own: it ages and is evicted with to's

@@ -419,6 +419,7 @@ func TestRestoreKeepsPayloads(t *testing.T) {
 	}
 }
 
+// Weak point 15.3: with signals out of order, the first and the last were wrong.
 func TestSinkOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := core.NewSink(core.SinkOptions{})

@@ -11,16 +11,18 @@ import "sync/atomic"
 // now. So an entry can neither be served after it was removed, nor get a new life
 // from a reader who was late.
 type entry[K comparable, V any] struct {
-	hash    uint32 // lower half
-	main    bool   // in which queue; guarded by the shard's lock
+	hash    uint64
 	key     K
 	chain   atomic.Pointer[entry[K, V]] // next in the bucket
 	expires atomic.Int64
 	uses    atomic.Uint64 // see heat
+	ttl     int64         // how long after an access it expires
+	latest  int64         // no access lets it expire later
 	value   V
-	ttl     int64  // how long after an access it expires
-	latest  int64  // no access lets it expire later
-	place   uint64 // in the queue; guarded by the shard's lock
+
+	// Guarded by the shard's lock.
+	newer, older *entry[K, V] // in its queue
+	main         bool         // which queue
 }
 
 // lapse ends the life of e if its time is over, and reports whether it has ended.

@@ -51,7 +51,7 @@ func (s *shard[K, V]) forget(key K) {
 }
 
 // fly loads a value.
-func (c *LRU[K, V]) fly(f *flight[V], s *shard[K, V], hash uint32, key K, ttl time.Duration, load func(context.Context, K) (V, error)) {
+func (c *LRU[K, V]) fly(f *flight[V], s *shard[K, V], hash uint64, key K, ttl time.Duration, load func(context.Context, K) (V, error)) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -67,7 +67,7 @@ func (c *LRU[K, V]) fly(f *flight[V], s *shard[K, V], hash uint32, key K, ttl ti
 }
 
 // land stores what was loaded, unless it was overtaken, and lets everybody know.
-func (c *LRU[K, V]) land(f *flight[V], s *shard[K, V], hash uint32, key K, ttl time.Duration) {
+func (c *LRU[K, V]) land(f *flight[V], s *shard[K, V], hash uint64, key K, ttl time.Duration) {
 	defer close(f.done) // whatever OnRemoved does
 	e, now := c.entry(hash, key, f.value, ttl)
 	var removed removals[K, V]

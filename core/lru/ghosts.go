@@ -4,9 +4,8 @@ import "math/bits"
 
 // ghosts remembers the hashes of the last entries that were evicted without having
 // been used. It is a hash table of fixed size in which the new takes the place of
-// the oldest nearby, so it may forget a few early, and, as 32 bits of a hash are
-// kept, take one key in a hundred millions for another; neither is an error, only
-// a guess less.
+// the oldest nearby. So it may forget one early, or take one key for another; neither
+// is an error, only a worse guess.
 type ghosts struct {
 	size  uint32 // how many additions a ghost is remembered for
 	added uint32 // additions so far, modulo 1<<32
@@ -18,7 +17,7 @@ type ghostSet [4]ghost
 // ghost is an evicted key; the zero ghost is of none.
 type ghost struct{ hash, at uint32 }
 
-func (g *ghosts) add(hash uint32) {
+func (g *ghosts) add(hash uint64) {
 	if g.size == 0 {
 		return
 	}
@@ -33,17 +32,17 @@ func (g *ghosts) add(hash uint32) {
 			place = &set[i]
 		}
 	}
-	*place = ghost{hash, g.added}
+	*place = ghost{short(hash), g.added}
 }
 
 // take reports whether hash is remembered, and forgets it.
-func (g *ghosts) take(hash uint32) bool {
+func (g *ghosts) take(hash uint64) bool {
 	if g.sets == nil {
 		return false
 	}
 	set := g.set(hash)
 	for i := range set {
-		if set[i].hash == hash && g.age(set[i]) < g.size {
+		if set[i].hash == short(hash) && g.age(set[i]) < g.size {
 			set[i] = ghost{}
 			return true
 		}
@@ -51,7 +50,7 @@ func (g *ghosts) take(hash uint32) bool {
 	return false
 }
 
-func (g *ghosts) set(hash uint32) *ghostSet { return &g.sets[hash&uint32(len(g.sets)-1)] }
+func (g *ghosts) set(hash uint64) *ghostSet { return &g.sets[hash&uint64(len(g.sets)-1)] }
 
 // age is how many additions ago a ghost was added.
 func (g *ghosts) age(x ghost) uint32 {
@@ -60,3 +59,5 @@ func (g *ghosts) age(x ghost) uint32 {
 	}
 	return g.added - x.at
 }
+
+func short(hash uint64) uint32 { return uint32(hash >> 32) }

@@ -205,15 +205,14 @@ func (c *LRU[K, V]) teller(r *removals[K, V]) *removals[K, V] {
 	return r
 }
 
-// locate returns the lower half of a key's hash, and the shard that the key belongs
-// to, which the highest bits choose.
-func (c *LRU[K, V]) locate(key K) (uint32, *shard[K, V]) {
+// locate returns the hash of a key and the shard that the key belongs to.
+func (c *LRU[K, V]) locate(key K) (uint64, *shard[K, V]) {
 	hash := maphash.Comparable(c.seed, key)
-	return uint32(hash), &c.shards[hash>>c.shift]
+	return hash, &c.shards[hash>>c.shift]
 }
 
 // entry makes an entry whose time begins now.
-func (c *LRU[K, V]) entry(hash uint32, key K, value V, ttl time.Duration) (e *entry[K, V], now int64) {
+func (c *LRU[K, V]) entry(hash uint64, key K, value V, ttl time.Duration) (e *entry[K, V], now int64) {
 	switch {
 	case ttl == 0:
 		ttl = c.opts.TTL
@@ -227,7 +226,7 @@ func (c *LRU[K, V]) entry(hash uint32, key K, value V, ttl time.Duration) (e *en
 }
 
 // get finds the live entry of a key, or nil, accesses it, and counts a hit or a miss.
-func (c *LRU[K, V]) get(s *shard[K, V], hash uint32, key K) *entry[K, V] {
+func (c *LRU[K, V]) get(s *shard[K, V], hash uint64, key K) *entry[K, V] {
 	e, hot, sure := c.peek(s, hash, key)
 	if !sure {
 		var removed removals[K, V]
@@ -246,7 +245,7 @@ func (c *LRU[K, V]) get(s *shard[K, V], hash uint32, key K) *entry[K, V] {
 
 // peek finds the live entry of a key, or nil, and accesses it, without the lock. If
 // it is not sure, getLocked has to tell.
-func (c *LRU[K, V]) peek(s *shard[K, V], hash uint32, key K) (e *entry[K, V], hot, sure bool) {
+func (c *LRU[K, V]) peek(s *shard[K, V], hash uint64, key K) (e *entry[K, V], hot, sure bool) {
 	e, sure = s.table.peek(hash, key)
 	if e == nil {
 		return nil, false, sure
@@ -259,7 +258,7 @@ func (c *LRU[K, V]) peek(s *shard[K, V], hash uint32, key K) (e *entry[K, V], ho
 
 // getLocked is the same with the lock, which keeps others from ending the life of
 // the entry. It removes one that has expired.
-func (c *LRU[K, V]) getLocked(s *shard[K, V], hash uint32, key K, out *removals[K, V]) (e *entry[K, V], hot bool) {
+func (c *LRU[K, V]) getLocked(s *shard[K, V], hash uint64, key K, out *removals[K, V]) (e *entry[K, V], hot bool) {
 	e = s.table.find(hash, key)
 	for e != nil {
 		if hot, ok := c.access(s, e); ok {

@@ -44,7 +44,7 @@ func (p *policy[K, V]) admit(e *entry[K, V], now int64) (victim *entry[K, V]) {
 // roomInSmall takes the oldest entry out of small. If it was used, or main is not
 // full, it goes there.
 func (p *policy[K, V]) roomInSmall(now int64) (victim *entry[K, V]) {
-	e := p.small.oldest()
+	e := p.small.oldest
 	p.small.remove(e)
 	if e.over(now) {
 		return e
@@ -66,7 +66,7 @@ func (p *policy[K, V]) roomInMain(now int64) (victim *entry[K, V], ok bool) {
 	if p.main.n < p.mainMax {
 		return nil, true
 	}
-	e := p.main.oldest()
+	e := p.main.oldest
 	if e == nil {
 		return nil, false
 	}

@@ -61,7 +61,7 @@ func (d *dullPolicy) roomInMain() (victim int, evicts, room bool) {
 	return oldest, true, true
 }
 
-func hashOf(key int) uint32 { return uint32(uint64(key) * 0x9e3779b97f4a7c15 >> 32) }
+func hashOf(key int) uint64 { return uint64(key) * 0x9e3779b97f4a7c15 }
 
 func TestPolicyAgainstDullPolicy(t *testing.T) {
 	for _, capacity := range []int{1, 2, 3, 16, 50, 200} {
@@ -123,12 +123,16 @@ func TestPolicyAgainstDullPolicy(t *testing.T) {
 			got  *queue[int, int]
 			want []int
 		}{{&p.small, d.small}, {&p.main, d.main}} {
-			var got []int
-			for _, e := range q.got.all() {
-				got = append(got, e.key)
+			var up, down []int
+			for e := q.got.oldest; e != nil; e = e.newer {
+				up = append(up, e.key)
 			}
-			if !slices.Equal(got, q.want) || q.got.n != len(q.want) {
-				t.Errorf("capacity %d: queue %v, want %v", capacity, got, q.want)
+			for e := q.got.newest; e != nil; e = e.older {
+				down = append(down, e.key)
+			}
+			slices.Reverse(down)
+			if !slices.Equal(up, q.want) || !slices.Equal(down, q.want) || q.got.n != len(q.want) {
+				t.Errorf("capacity %d: queue %v, backwards %v, want %v", capacity, up, down, q.want)
 			}
 		}
 	}

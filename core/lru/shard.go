@@ -105,7 +105,7 @@ func (s *shard[K, V]) left(e *entry[K, V], reason Reason, out *removals[K, V]) {
 
 // invalidate removes the entry of a key, and reports whether there was one. A load
 // that is under way will not be stored.
-func (s *shard[K, V]) invalidate(hash uint32, key K, now int64, out *removals[K, V]) bool {
+func (s *shard[K, V]) invalidate(hash uint64, key K, now int64, out *removals[K, V]) bool {
 	s.forget(key)
 	e := s.table.find(hash, key)
 	switch {
@@ -125,7 +125,8 @@ func (s *shard[K, V]) clear(now int64, out *removals[K, V]) {
 	defer s.table.clear()
 	s.sweeper = sweeper{first: never}
 	for _, q := range []*queue[K, V]{&s.policy.small, &s.policy.main} {
-		for _, e := range q.all() {
+		for q.oldest != nil {
+			e := q.oldest
 			reason := ReasonInvalidated
 			if e.expires.Swap(gone) <= now {
 				reason = ReasonExpired
@@ -136,7 +137,7 @@ func (s *shard[K, V]) clear(now int64, out *removals[K, V]) {
 }
 
 // find is for those who do not hold the lock.
-func (s *shard[K, V]) find(hash uint32, key K) *entry[K, V] {
+func (s *shard[K, V]) find(hash uint64, key K) *entry[K, V] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.table.find(hash, key)
@@ -157,7 +158,13 @@ func (s *shard[K, V]) addTo(stats *Stats) {
 func (s *shard[K, V]) entries() []*entry[K, V] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append(s.policy.small.all(), s.policy.main.all()...)
+	list := make([]*entry[K, V], 0, s.len())
+	for _, q := range []*queue[K, V]{&s.policy.small, &s.policy.main} {
+		for e := q.oldest; e != nil; e = e.newer {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 func (s *shard[K, V]) len() int { return s.policy.small.n + s.policy.main.n }

@@ -15,12 +15,12 @@ const (
 )
 
 // tally returns the tally for the key of that hash.
-func (c *LRU[K, V]) tally(hash uint32) *tally {
-	return &c.tallies[hash>>16%uint32(len(c.tallies))]
+func (c *LRU[K, V]) tally(hash uint64) *tally {
+	return &c.tallies[hash>>16%uint64(len(c.tallies))]
 }
 
 // hit counts that a value was found.
-func (c *LRU[K, V]) hit(hash uint32, key K, hot bool) {
+func (c *LRU[K, V]) hit(hash uint64, key K, hot bool) {
 	c.tally(hash).hits.Add(1)
 	switch {
 	case c.opts.Sink == nil:
@@ -32,7 +32,7 @@ func (c *LRU[K, V]) hit(hash uint32, key K, hot bool) {
 }
 
 // miss counts that none was.
-func (c *LRU[K, V]) miss(hash uint32, key K) {
+func (c *LRU[K, V]) miss(hash uint64, key K) {
 	c.tally(hash).misses.Add(1)
 	if c.opts.Sink != nil {
 		c.sample(SignalMiss, key)

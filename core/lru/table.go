@@ -22,13 +22,14 @@ type cacheLine [128]byte
 
 const minBuckets = 8
 
-func bucketOf[K comparable, V any](buckets []bucket[K, V], hash uint32) *bucket[K, V] {
-	return &buckets[hash&uint32(len(buckets)-1)]
+// bucketOf uses the low bits of a hash; the high ones choose the shard.
+func bucketOf[K comparable, V any](buckets []bucket[K, V], hash uint64) *bucket[K, V] {
+	return &buckets[hash&uint64(len(buckets)-1)]
 }
 
 // peek finds the entry of a key without the lock. If it is not sure that there is
 // none, find must tell.
-func (t *table[K, V]) peek(hash uint32, key K) (e *entry[K, V], sure bool) {
+func (t *table[K, V]) peek(hash uint64, key K) (e *entry[K, V], sure bool) {
 	buckets := t.buckets.Load()
 	if buckets == nil {
 		return nil, false
@@ -41,7 +42,7 @@ func (t *table[K, V]) peek(hash uint32, key K) (e *entry[K, V], sure bool) {
 	return nil, t.buckets.Load() == buckets
 }
 
-func (t *table[K, V]) find(hash uint32, key K) *entry[K, V] {
+func (t *table[K, V]) find(hash uint64, key K) *entry[K, V] {
 	e, _ := t.peek(hash, key)
 	return e
 }

@@ -39,7 +39,7 @@ func TestReadersOfAGrowingTable(t *testing.T) {
 		table := newTable()
 		current.Store(table)
 		for i := 2; i < 300; i++ {
-			e := &entry[int, int]{hash: uint32(i % 64), key: i}
+			e := &entry[int, int]{hash: uint64(i % 64), key: i}
 			table.insert(e)
 			if i%4 == 0 {
 				table.remove(e)
