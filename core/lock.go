@@ -10,7 +10,7 @@ type spinMutex struct{ sync.Mutex }
 
 const (
 	spinTries = 4
-	spinPause = 4000 // rounds of an empty loop, a microsecond or so; each pause is twice as long as the one before
+	spinPause = 8000 // rounds of an empty loop, some microseconds; each pause is twice as long as the one before
 )
 
 // Lock locks the mutex.
