@@ -9,6 +9,7 @@ func BenchmarkRaise(b *testing.B)    { benchmark(b, raiseRows()) }
 func BenchmarkUnique(b *testing.B)   { benchmark(b, uniqueRows()) }
 func BenchmarkSense(b *testing.B)    { benchmark(b, senseRows()) }
 func BenchmarkRun(b *testing.B)      { benchmark(b, runRows()) }
+func BenchmarkKeyed(b *testing.B)    { benchmark(b, keyedRows()) }
 func BenchmarkParallel(b *testing.B) { benchmark(b, parallelRows()) }
 func BenchmarkCache(b *testing.B)    { benchmark(b, cacheRows()) }
 
