@@ -20,13 +20,13 @@ type intake struct {
 
 	mu       sync.Mutex
 	arrived  opList
-	queues   []laneQueue
-	rejected uint64
-	epoch    uint32 // see engine.Flush
-	closed   bool
 	nextID   OperationID // the rest of a block of ids:
 	lastID   OperationID
+	epoch    uint32 // see engine.Flush
+	closed   bool
+	queues   []laneQueue
 	only     [1]laneQueue // of a coordinator without lanes
+	rejected uint64
 }
 
 // laneQueue is what the intake knows of the pending operations of a lane, here
