@@ -1,0 +1,17 @@
+// Package complete is all of Ephemeral with one import. It has no code of its own:
+// every type, constant and error is that of the package it comes from, and every
+// function calls the one it comes from, so values made here and values made there are
+// the same.
+//
+//	uploads, err := complete.NewCoordinator(save, complete.Options{MaxConcurrency: 8})
+//	retrier, err := complete.NewRetrier(complete.RetrierOptions{Attempts: 5})
+//	...
+//
+// Names of package core stay as they are. A name of another package has the package's
+// main type before it, unless it contains that already: retry.New is NewRetrier,
+// retry.Options is RetrierOptions, retry.Wrap is RetrierWrap, retry.ErrBudget would be
+// ErrRetrierBudget. The documentation is with the packages; each name here says which
+// one it comes from.
+//
+// Who needs one part takes its module instead, and has less to download and to read.
+package complete
