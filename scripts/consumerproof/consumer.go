@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,21 +14,39 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 
+	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// prove takes the module as a user would, and returns the modules that came along,
-// apart from itself. It fails if the module cannot be had, does not build, its
-// examples do not pass, or something came along that policy does not grant it.
-// Several modules can be proved at a time.
-func (p *prover) prove(ctx context.Context, m *repo.Module) ([]string, error) {
-	dir := filepath.Join(p.dir, "consumers", strings.ReplaceAll(m.Dir, "/", "-"))
+// proof tells what a user gets with a module.
+type proof struct {
+	size    int64     // of the archive of the module itself
+	brought []brought // what else was downloaded, linked or written into go.mod, sorted
+	named   []string  // modules that go.mod files tell of, such as those for tests; they were not downloaded
+}
+
+// brought is a module that comes along with another.
+type brought struct {
+	path   string
+	size   int64 // of its archive; 0 if nothing needed it
+	direct bool  // the other requires it itself
+}
+
+// prove takes the module as a user would. It fails if the module cannot be had, does
+// not build, its examples do not pass, or something comes along that policy does not
+// grant it. Several modules can be proved at a time.
+func (p *prover) prove(ctx context.Context, m *repo.Module) (*proof, error) {
+	dir := filepath.Join(p.dir, strings.ReplaceAll(m.Dir, "/", "-"))
 	if err := p.writeConsumer(dir, m); err != nil {
 		return nil, err
 	}
-	run := func(name string, args ...string) ([]byte, error) { return command(ctx, dir, p.env, name, args...) }
+	// In a module cache of its own stands what this module downloads, and nothing else.
+	cache := filepath.Join(dir, "modcache")
+	env := append(slices.Clip(p.env), "GOMODCACHE="+cache)
+	run := func(name string, args ...string) ([]byte, error) { return command.Output(ctx, dir, env, name, args...) }
 
 	if _, err := run("go", "get", m.Path()+"@"+p.version); err != nil {
 		return nil, err
@@ -47,20 +66,42 @@ func (p *prover) prove(ctx context.Context, m *repo.Module) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	graph, err := run("go", "mod", "graph")
+	out, err := run("go", "mod", "graph")
 	if err != nil {
 		return nil, err
 	}
-	brought := append(required, strings.Fields(string(linked))...)
-	slices.Sort(brought)
-	brought = slices.DeleteFunc(slices.Compact(brought), func(modulePath string) bool { return modulePath == m.Path() })
+	sizes, err := archives(cache)
+	if err != nil {
+		return nil, err
+	}
+	graph := parseGraph(out)
 	granted := p.granted(m, graph)
-	for _, modulePath := range brought {
+	found := &proof{size: sizes[m.Path()]}
+	comes := slices.Concat(required, strings.Fields(string(linked)), slices.Collect(maps.Keys(sizes)))
+	slices.Sort(comes)
+	for _, modulePath := range slices.Compact(comes) {
+		if modulePath == m.Path() {
+			continue
+		}
 		if !granted[modulePath] {
 			return nil, fmt.Errorf("go get brings %s along, which policy does not grant %s", modulePath, m.Dir)
 		}
+		found.brought = append(found.brought, brought{modulePath, sizes[modulePath], requires(m, modulePath)})
 	}
-	return brought, nil
+	for _, modulePath := range slices.Sorted(maps.Keys(graph)) {
+		if modulePath != consumer && !slices.Contains(comes, modulePath) {
+			found.named = append(found.named, modulePath)
+		}
+	}
+	return found, nil
+}
+
+// consumer is the path of the throw-away modules.
+const consumer = "example.com/consumer"
+
+// requires reports whether m itself needs the module.
+func requires(m *repo.Module, modulePath string) bool {
+	return slices.ContainsFunc(m.Mod.Require, func(r *modfile.Require) bool { return r.Mod.Path == modulePath && !r.Indirect })
 }
 
 // writeConsumer writes a module that consists of the examples of m, and of a test
@@ -69,7 +110,7 @@ func (p *prover) writeConsumer(dir string, m *repo.Module) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	texts := map[string][]byte{"go.mod": fmt.Appendf(nil, "module example.com/consumer\n\ngo %s\n", policy.GoVersion)}
+	texts := map[string][]byte{"go.mod": fmt.Appendf(nil, "module %s\n\ngo %s\n", consumer, policy.GoVersion)}
 	var imports bytes.Buffer
 	for _, pkg := range m.Packages {
 		if importable(pkg) {
@@ -121,10 +162,50 @@ func requiredIn(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// granted returns the paths of the modules that may come along with m: those of the
-// repository that its kind may use, the libraries they exist for, and what these
-// libraries require themselves. The graph is what "go mod graph" has printed.
-func (p *prover) granted(m *repo.Module, graph []byte) map[string]bool {
+// archives returns the sizes of the archives in the module cache, by module.
+func archives(cache string) (map[string]int64, error) {
+	sizes := map[string]int64{}
+	download := os.DirFS(filepath.Join(cache, "cache", "download"))
+	return sizes, fs.WalkDir(download, ".", func(name string, entry fs.DirEntry, err error) error {
+		escaped, _, ok := strings.Cut(name, "/@v/")
+		if err != nil || !ok || path.Ext(name) != ".zip" {
+			return err
+		}
+		modulePath, err := module.UnescapePath(escaped)
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		sizes[modulePath] = info.Size()
+		return nil
+	})
+}
+
+// parseGraph returns what each module requires, from what "go mod graph" prints.
+// Versions do not matter here.
+func parseGraph(printed []byte) map[string][]string {
+	graph := map[string][]string{}
+	for line := range strings.Lines(string(printed)) {
+		from, to, _ := strings.Cut(strings.TrimSpace(line), " ")
+		from, _, _ = strings.Cut(from, "@")
+		to, _, _ = strings.Cut(to, "@")
+		if to != "go" && to != "toolchain" {
+			graph[from] = append(graph[from], to)
+			if _, ok := graph[to]; !ok {
+				graph[to] = nil
+			}
+		}
+	}
+	return graph
+}
+
+// granted returns the modules that may come along with m: those of the repository
+// that its kind may use, the libraries they exist for, and what these libraries
+// require themselves. What their tests use is not among them.
+func (p *prover) granted(m *repo.Module, graph map[string][]string) map[string]bool {
 	granted := map[string]bool{}
 	var libraries []string
 	kind := policy.KindOf(m.Dir)
@@ -134,19 +215,12 @@ func (p *prover) granted(m *repo.Module, graph []byte) map[string]bool {
 			libraries = append(libraries, policy.LibrariesOf(other.Dir)...)
 		}
 	}
-	requires := map[string][]string{}
-	for line := range strings.Lines(string(graph)) {
-		from, to, _ := strings.Cut(strings.TrimSpace(line), " ")
-		from, _, _ = strings.Cut(from, "@")
-		to, _, _ = strings.Cut(to, "@")
-		requires[from] = append(requires[from], to)
-	}
 	for len(libraries) > 0 {
 		library := libraries[0]
 		libraries = libraries[1:]
 		if !granted[library] {
 			granted[library] = true
-			libraries = append(libraries, requires[library]...)
+			libraries = append(libraries, graph[library]...)
 		}
 	}
 	return granted

@@ -1,22 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 
+	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
 // prover proves the modules of one tree. It owns a temporary directory, with the
-// proxy and with a module cache of its own: what the tree holds today must not stay
+// proxy and with module caches of its own: what the tree holds today must not stay
 // in the user's cache under a version that is released tomorrow.
 type prover struct {
 	tree    *repo.Tree
@@ -25,13 +23,20 @@ type prover struct {
 	env     []string // for the go command, inside a throw-away module
 }
 
-// newProver makes the proxy from the tree in root. Close it to remove what it left.
-func newProver(ctx context.Context, root string) (_ *prover, err error) {
+// newProver returns what proves the tree in root at its next version, from a proxy
+// that it makes, or else, published, at its newest release, from where the
+// environment gets modules. Close it to remove what it left.
+func newProver(ctx context.Context, root string, published bool) (_ *prover, err error) {
 	tree, err := repo.Load(os.DirFS(root))
 	if err != nil {
 		return nil, err
 	}
-	version, err := repo.NextVersion(tree.FS)
+	version := ""
+	if published {
+		version, err = lastVersion(tree)
+	} else {
+		version, err = repo.NextVersion(tree.FS)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -45,14 +50,30 @@ func newProver(ctx context.Context, root string) (_ *prover, err error) {
 			err = errors.Join(err, p.close())
 		}
 	}()
-	if err := writeProxy(filepath.Join(dir, "proxy"), tree, version); err != nil {
-		return nil, err
+	if !published {
+		if err := writeProxy(filepath.Join(dir, "proxy"), tree, version); err != nil {
+			return nil, err
+		}
+		if err := fetchLibraries(ctx, root, tree); err != nil {
+			return nil, err
+		}
 	}
-	if err := fetchLibraries(ctx, root, tree); err != nil {
-		return nil, err
-	}
-	p.env, err = environment(ctx, dir)
+	p.env, err = environment(ctx, dir, published)
 	return p, err
+}
+
+// lastVersion returns the newest version that the changelog dates.
+func lastVersion(tree *repo.Tree) (string, error) {
+	sections, err := repo.Changelog(tree.FS)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range sections {
+		if s.Date != "" {
+			return s.Version, nil
+		}
+	}
+	return "", errors.New("CHANGELOG.md: nothing is released yet")
 }
 
 // close removes the temporary directory.
@@ -66,7 +87,7 @@ func fetchLibraries(ctx context.Context, root string, tree *repo.Tree) error {
 			continue
 		}
 		dir := filepath.Join(root, filepath.FromSlash(m.Dir))
-		if _, err := command(ctx, dir, append(os.Environ(), "GOWORK=off"), "go", "list", "-deps", `-f={{""}}`, "./..."); err != nil {
+		if _, err := command.Output(ctx, dir, append(os.Environ(), "GOWORK=off"), "go", "list", "-deps", `-f={{""}}`, "./..."); err != nil {
 			return fmt.Errorf("%s: %w", m.Dir, err)
 		}
 	}
@@ -74,10 +95,20 @@ func fetchLibraries(ctx context.Context, root string, tree *repo.Tree) error {
 }
 
 // environment returns the environment in which the throw-away modules are built:
-// no workspace, no settings of the user, our modules from the proxy in dir, all
-// others from the user's module cache, and nothing from the network.
-func environment(ctx context.Context, dir string) ([]string, error) {
-	out, err := command(ctx, dir, append(os.Environ(), "GOWORK=off"), "go", "env", "-json", "GOCACHE", "GOMODCACHE")
+// without the workspace and with a writable module cache, which can simply be removed.
+// Before the release there are no settings of the user either, our modules come from
+// the proxy in dir, all others from the user's module cache, and nothing from the network.
+func environment(ctx context.Context, dir string, published bool) ([]string, error) {
+	env := append(os.Environ(),
+		"GOWORK=off",
+		"GOTOOLCHAIN=local",
+		// -trimpath makes the results of the build cache independent of the directory.
+		"GOFLAGS=-mod=mod -trimpath -modcacherw",
+	)
+	if published {
+		return env, nil
+	}
+	out, err := command.Output(ctx, dir, append(os.Environ(), "GOWORK=off"), "go", "env", "-json", "GOCACHE", "GOMODCACHE")
 	if err != nil {
 		return nil, err
 	}
@@ -85,33 +116,12 @@ func environment(ctx context.Context, dir string) ([]string, error) {
 	if err := json.Unmarshal(out, &user); err != nil {
 		return nil, err
 	}
-	return append(os.Environ(),
+	return append(env,
 		"GOENV=off",
-		"GOWORK=off",
-		"GOTOOLCHAIN=local",
-		// -trimpath also makes the results of the build cache independent of the
-		// temporary directory, and a writable module cache can simply be removed.
-		"GOFLAGS=-mod=mod -trimpath -modcacherw",
 		"GOPROXY="+fileURL(filepath.Join(dir, "proxy"))+","+fileURL(filepath.Join(user.GOMODCACHE, "cache", "download")),
 		"GOPRIVATE=",
 		"GONOPROXY=",
 		"GOSUMDB=off",
-		"GOMODCACHE="+filepath.Join(dir, "modcache"),
 		"GOCACHE="+user.GOCACHE,
 	), nil
-}
-
-// command runs a program and returns its standard output. The error tells the
-// command and all it has printed.
-func command(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = dir
-	cmd.Env = env
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout = &stdout
-	cmd.Stderr = &stderr
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), err, stderr.Bytes(), stdout.Bytes())
-	}
-	return stdout.Bytes(), nil
 }

@@ -100,12 +100,32 @@ func TestNextVersion(t *testing.T) {
 		{"## [Unreleased] - 1.2.3\n", ""},
 		{"## [Unreleased] - v1.2\n", ""},
 		{"## [Unreleased] - v0.1.0\n## [Unreleased] - v0.2.0\n", ""},
+		{"## v1.2.3 - 2026-01-31\n\n- x\n\n## v1.2.2 - 2026-01-01\n", "v1.2.3"},
+		{"## v1.2.3 - 2026-01-31\n## [Unreleased] - v1.2.2\n", ""},
+		{"## [Unreleased] - v1.2.3\n## v1.2.3 - 2026-01-01\n", ""},
+		{"## [Unreleased] - v1.2.3\n## 1.2.2 (yesterday)\n", ""},
+		{"## [Unreleased] - v1.2.3+build\n", ""},
+		{"# Changelog\n", ""},
 	}
 	for _, test := range tests {
 		got, err := NextVersion(fstest.MapFS{"CHANGELOG.md": {Data: []byte(test.changelog)}})
 		if got != test.want || (err == nil) != (test.want != "") {
 			t.Errorf("%q: got %q, %v; want %q", test.changelog, got, err, test.want)
 		}
+	}
+}
+
+func TestChangelog(t *testing.T) {
+	got, err := Changelog(fstest.MapFS{"CHANGELOG.md": {Data: []byte(
+		"# Changelog\n\nAll.\n\n## [Unreleased] - v0.3.0\n\n## v0.2.0 - 2026-02-01\r\n\r\n- b\r\n  c\r\n\r\n### More\r\n\n## v0.1.0 - 2026-01-31\n- a",
+	)}})
+	want := []Section{
+		{Version: "v0.3.0"},
+		{Version: "v0.2.0", Date: "2026-02-01", Text: "- b\n  c\n\n### More"},
+		{Version: "v0.1.0", Date: "2026-01-31", Text: "- a"},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v\nwant %q", got, err, want)
 	}
 }
 

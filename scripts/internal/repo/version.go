@@ -5,31 +5,72 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"strings"
 
 	"golang.org/x/mod/semver"
 )
 
-var unreleased = regexp.MustCompile(`(?m)^## \[Unreleased\] - (\S+)\s*$`)
+// Section is a section of CHANGELOG.md: a version, and what a user notices of it.
+type Section struct {
+	Version string
+	Date    string // of the release, like 2026-01-31; empty before it
+	Text    string // without the heading and the blank lines around it
+}
 
-// NextVersion returns the version that the heading of the unreleased changes in
-// CHANGELOG.md names:
+// heading matches the heading of a section, before the release and after it.
+var heading = regexp.MustCompile(`^## (?:\[Unreleased\] - (\S+)|(\S+) - (\d{4}-\d\d-\d\d))$`)
+
+// Changelog returns the sections of CHANGELOG.md, newest first. It fails unless
+// there is one, the versions descend, and the first alone may be unreleased.
+func Changelog(fsys fs.FS) ([]Section, error) {
+	data, err := fs.ReadFile(fsys, "CHANGELOG.md")
+	if err != nil {
+		return nil, err
+	}
+	var sections []Section
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimRight(line, " \t\r\n")
+		n := len(sections)
+		if !strings.HasPrefix(line, "## ") {
+			if n > 0 {
+				sections[n-1].Text += line + "\n"
+			}
+			continue
+		}
+		found := heading.FindStringSubmatch(line)
+		if found == nil || found[1] != "" && n > 0 {
+			return nil, fmt.Errorf("CHANGELOG.md: %q: want exactly one heading like %q, and below it only such as %q",
+				line, "## [Unreleased] - v0.2.0", "## v0.1.0 - 2026-01-31")
+		}
+		version := found[1] + found[2]
+		if !semver.IsValid(version) || semver.Canonical(version) != version {
+			return nil, fmt.Errorf("CHANGELOG.md: %q is not a version like v0.1.0", version)
+		}
+		if n > 0 && semver.Compare(version, sections[n-1].Version) >= 0 {
+			return nil, fmt.Errorf("CHANGELOG.md: %s stands below %s", version, sections[n-1].Version)
+		}
+		sections = append(sections, Section{Version: version, Date: found[3]})
+	}
+	if len(sections) == 0 {
+		return nil, errors.New(`CHANGELOG.md: want exactly one heading like "## [Unreleased] - v0.1.0"`)
+	}
+	for i := range sections {
+		sections[i].Text = strings.TrimSpace(sections[i].Text)
+	}
+	return sections, nil
+}
+
+// NextVersion returns the version that the first heading in CHANGELOG.md names:
 //
 //	## [Unreleased] - v0.1.0
 //
-// It is the one place where the version is decided. All modules of the repository
-// require each other at this version, and are released together with it.
+// In the commit of the release itself that heading has got its date. It is the one
+// place where the version is decided. All modules of the repository require each
+// other at this version, and are released together with it.
 func NextVersion(fsys fs.FS) (string, error) {
-	data, err := fs.ReadFile(fsys, "CHANGELOG.md")
+	sections, err := Changelog(fsys)
 	if err != nil {
 		return "", err
 	}
-	found := unreleased.FindAllSubmatch(data, -1)
-	if len(found) != 1 {
-		return "", errors.New(`CHANGELOG.md: want exactly one heading like "## [Unreleased] - v0.1.0"`)
-	}
-	v := string(found[0][1])
-	if !semver.IsValid(v) || semver.Canonical(v) != v {
-		return "", fmt.Errorf("CHANGELOG.md: %q is not a version like v0.1.0", v)
-	}
-	return v, nil
+	return sections[0].Version, nil
 }

@@ -1,0 +1,389 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/scripts/arch"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+)
+
+// clone is a clone of a small repository, beside the bare one that it came from.
+type clone struct {
+	t            *testing.T
+	root, origin string
+	now          time.Time
+}
+
+// newClone makes both repositories, with one commit that is pushed.
+func newClone(t *testing.T) *clone {
+	t.Helper()
+	for key, value := range map[string]string{
+		"GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_SYSTEM": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1",
+		"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.com",
+		"GIT_AUTHOR_DATE": "2026-01-31T23:00:00Z", "GIT_COMMITTER_DATE": "2026-01-31T23:00:00Z", // the same contents get the same hashes
+	} {
+		t.Setenv(key, value)
+	}
+	dir := t.TempDir()
+	c := &clone{t, filepath.Join(dir, "clone"), filepath.Join(dir, "origin.git"), time.Date(2026, 1, 31, 23, 0, 0, 0, time.UTC)}
+	files := fstest.MapFS{}
+	module := func(dir, code string, requires ...string) {
+		text := "module " + prefix + dir + "\n\ngo 1.26\n"
+		for _, r := range requires {
+			up, _ := filepath.Rel(dir, r)
+			text += "\nrequire " + prefix + r + " v0.1.0\n\nreplace " + prefix + r + " => " + filepath.ToSlash(up) + "\n"
+		}
+		files[dir+"/go.mod"] = &fstest.MapFile{Data: []byte(text)}
+		files[dir+"/code.go"] = &fstest.MapFile{Data: []byte("package " + filepath.Base(dir) + "\n\n" + code)}
+	}
+	const useCore = "import \"" + prefix + "core\"\n\nfunc Sink() *core.Sink { return core.New() }\n"
+	module("core", "type Sink struct{ Name string }\n\nfunc New() *Sink { return &Sink{} }\n")
+	module("atoms/retry", useCore, "core")
+	module("atoms/data", useCore, "core")
+	module("atoms/data/file", useCore, "core", "atoms/data")
+	module("complete", "import \""+prefix+"core\"\n\ntype Sink = core.Sink\n", "core", "atoms/retry")
+	module("demo", "", "atoms/retry", "core")
+	files["core/internal/in/in.go"] = &fstest.MapFile{Data: []byte("package in\n\nfunc Gone() {}\n")}
+	files["core/lru/lru.go"] = &fstest.MapFile{Data: []byte("package lru\n\nfunc New(size int) {}\n")}
+	files["go.work"] = &fstest.MapFile{Data: []byte("go 1.26\n\nuse (\n\t./atoms/data\n\t./atoms/data/file\n\t./atoms/retry\n\t./complete\n\t./core\n\t./demo\n)\n")}
+	files["CHANGELOG.md"] = &fstest.MapFile{Data: []byte("# Changelog\n\n## [Unreleased] - v0.1.0\n\n- `core`: all of it\n")}
+	if err := os.CopyFS(c.root, files); err != nil {
+		t.Fatal(err)
+	}
+	c.git("init", "--quiet", "--bare", "--initial-branch=main", c.origin)
+	c.git("init", "--quiet", "--initial-branch=main")
+	c.git("remote", "add", "origin", c.origin)
+	c.commit()
+	return c
+}
+
+func (c *clone) git(args ...string) string {
+	c.t.Helper()
+	out, err := command.Output(c.t.Context(), c.root, nil, "git", args...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// commit pushes what was changed.
+func (c *clone) commit() {
+	c.t.Helper()
+	c.git("add", "--all")
+	c.git("commit", "--quiet", "--message=Work")
+	c.git("push", "--quiet", "origin", "main")
+}
+
+// replace exchanges a piece of a file, which must be there.
+func (c *clone) replace(name, old, new string) {
+	c.t.Helper()
+	name = filepath.Join(c.root, filepath.FromSlash(name))
+	text, err := os.ReadFile(name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if !strings.Contains(string(text), old) {
+		c.t.Fatalf("%s does not contain %q", name, old)
+	}
+	if err := os.WriteFile(name, []byte(strings.Replace(string(text), old, new, 1)), 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// release runs the command with checks that succeed, unless they are given.
+func (c *clone) release(publish bool, checks ...string) (string, error) {
+	c.t.Helper()
+	var out strings.Builder
+	o := options{publish: publish, remote: "origin", branch: "main", checks: strings.Join(checks, " "), now: c.now}
+	if o.checks == "" {
+		o.checks = "git --version"
+	}
+	err := run(c.t.Context(), c.root, o, &out)
+	return out.String(), err
+}
+
+func (c *clone) mustRelease() string {
+	c.t.Helper()
+	out, err := c.release(true)
+	if err != nil {
+		c.t.Fatalf("%v\n%s", err, out)
+	}
+	return out
+}
+
+// mustRefuse fails unless a release does with a message that contains the piece, and
+// leaves everything as it was.
+func (c *clone) mustRefuse(piece string, checks ...string) string {
+	c.t.Helper()
+	before := c.everything()
+	out, err := c.release(true, checks...)
+	if err == nil || !strings.Contains(err.Error(), piece) {
+		c.t.Errorf("got %v, want %q\n%s", err, piece, out)
+	}
+	if after := c.everything(); after != before {
+		c.t.Errorf("was\n%s\nis\n%s", before, after)
+	}
+	return out
+}
+
+// everything tells where all branches and tags of both repositories are, and what is
+// changed in the tree.
+func (c *clone) everything() string {
+	return c.git("show-ref") + "\n" + c.git("ls-remote", "origin") + "\n" + c.git("status", "--porcelain", "--untracked-files=all") + "\n" + c.git("worktree", "list")
+}
+
+// released checks that the version is what every tag of the remote and the commits
+// of the clone say it is.
+func (c *clone) released(version, next string) {
+	c.t.Helper()
+	commit := c.git("rev-parse", "HEAD~1")
+	if got, want := c.git("log", "-2", "--format=%s"), "Open "+next+"\nRelease "+version; got != want {
+		c.t.Errorf("commits %q, want %q", got, want)
+	}
+	if got := c.git("status", "--porcelain"); got != "" {
+		c.t.Errorf("left changed: %s", got)
+	}
+	if got := c.git("ls-remote", "origin", "refs/heads/main"); !strings.HasPrefix(got, c.git("rev-parse", "HEAD")) {
+		c.t.Errorf("main of the remote is %s", got)
+	}
+	for _, dir := range []string{"core", "atoms/retry", "atoms/data", "atoms/data/file", "complete"} {
+		tag := "refs/tags/" + dir + "/" + version
+		if got := c.git("rev-parse", tag+"^{commit}"); got != commit {
+			c.t.Errorf("%s is on %s, want %s", tag, got, commit)
+		}
+		if got := c.git("cat-file", "-t", tag); got != "tag" {
+			c.t.Errorf("%s is not annotated but a %s", tag, got)
+		}
+		if got := c.git("ls-remote", "origin", tag+"^{}"); !strings.HasPrefix(got, commit) {
+			c.t.Errorf("at the remote, %s is %q", tag, got)
+		}
+	}
+	if got := c.git("tag", "--list", "demo/*"); got != "" {
+		c.t.Errorf("tagged %s", got)
+	}
+	c.lawful(version, "HEAD~1")
+	c.lawful(next, "HEAD")
+}
+
+// lawful checks the tree of the commit by the rules that a release could break.
+func (c *clone) lawful(version, commit string) {
+	c.t.Helper()
+	err := checkout{c.root}.at(c.t.Context(), commit, func(root string) error {
+		tree, err := repo.Load(os.DirFS(root))
+		if err != nil {
+			return err
+		}
+		if got, err := repo.NextVersion(tree.FS); err != nil || got != version {
+			c.t.Errorf("%s is version %s, %v; want %s", commit, got, err, version)
+		}
+		for _, rule := range arch.Rules {
+			if slices.Contains([]string{"workspace", "module path", "imports", "requirements", "replacements", "versions"}, rule.Name) {
+				for _, v := range rule.Check(tree) {
+					c.t.Errorf("%s: %v", commit, v)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		c.t.Error(err)
+	}
+}
+
+// TestReleases makes three releases, and takes them as a user would.
+func TestReleases(t *testing.T) {
+	c := newClone(t)
+	before := c.everything()
+	rehearsed, err := c.release(false)
+	if err != nil || c.everything() != before {
+		t.Errorf("a rehearsal: %v, left %s", err, c.everything())
+	}
+	for _, want := range []string{
+		"v0.1.0 is the first release",
+		"git version ", // the check has run
+		"-## [Unreleased] - v0.1.0\n+## v0.1.0 - 2026-01-31\n",
+		"--- a/atoms/data/file/go.mod\n+++ b/atoms/data/file/go.mod\n",
+		"+## [Unreleased] - v0.2.0\n",
+		"$ git push origin refs/tags/complete/v0.1.0\n",
+		"nothing is changed",
+	} {
+		if !strings.Contains(rehearsed, want) {
+			t.Errorf("does not print %q:\n%s", want, rehearsed)
+		}
+	}
+
+	published := c.mustRelease()
+	c.released("v0.1.0", "v0.2.0")
+	commands := func(out string) []string {
+		return slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return !strings.HasPrefix(line, "$ ") })
+	}
+	if did := commands(published); len(did) != 13 || !slices.Equal(did, commands(rehearsed)) {
+		t.Errorf("did %q\nafter rehearsing %q", did, commands(rehearsed))
+	}
+	c.mustRefuse("CHANGELOG.md says nothing about v0.2.0")
+
+	// What the next version adds is compatible, and so is what nobody could import.
+	c.replace("CHANGELOG.md", "v0.2.0\n", "v0.1.1\n\n- `core`: more\n")
+	for _, dir := range []string{"atoms/retry", "atoms/data", "atoms/data/file", "complete", "demo"} {
+		for strings.Contains(c.git("grep", "--no-index", "v0.", "--", dir+"/go.mod"), "v0.2.0") {
+			c.replace(dir+"/go.mod", "v0.2.0", "v0.1.1")
+		}
+	}
+	c.replace("core/code.go", "Name string", "Name, Key string")
+	c.replace("core/internal/in/in.go", "Gone", "Come")
+	c.commit()
+	if out := c.mustRelease(); strings.Contains(out, "incompatible") || !strings.Contains(out, "v0.1.1 follows v0.1.0") {
+		t.Errorf("printed\n%s", out)
+	}
+	c.released("v0.1.1", "v0.2.0")
+
+	// An incompatible change may be part of v0.2.0, but not of v0.1.2.
+	c.replace("CHANGELOG.md", "v0.2.0\n", "v0.1.2\n\n- `core/lru`: other\n")
+	c.replace("core/lru/lru.go", "New(size int)", "New(size int64)")
+	c.commit()
+	out := c.mustRefuse("1 incompatible changes since v0.1.1 ask for a new minor version, not v0.1.2")
+	if !strings.Contains(out, "incompatible: core: ./lru.New: changed from func(int) to func(int64)\n") {
+		t.Errorf("printed\n%s", out)
+	}
+	c.replace("CHANGELOG.md", "v0.1.2\n", "v0.2.0\n")
+	c.commit()
+	c.mustRelease()
+	c.released("v0.2.0", "v0.3.0")
+
+	c.fetchable("v0.1.0", "v0.1.1", "v0.2.0")
+}
+
+// fetchable checks that the go command gets every module from the tags.
+func (c *clone) fetchable(versions ...string) {
+	c.t.Helper()
+	if !strings.HasPrefix(prefix, "github.com/") {
+		c.t.Log("not fetched: of other hosts, the go command first asks over the network where the repository is")
+		return
+	}
+	user := c.t.TempDir()
+	env := append(os.Environ(),
+		"GOENV=off", "GOWORK=off", "GOPROXY=direct", "GOSUMDB=off", "GOFLAGS=-modcacherw -mod=mod", "GOMODCACHE="+filepath.Join(user, "cache"),
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url."+filepath.ToSlash(c.origin)+".insteadOf", "GIT_CONFIG_VALUE_0=https://"+strings.TrimSuffix(prefix, "/"))
+	for _, version := range versions {
+		dir := filepath.Join(user, version)
+		for name, text := range map[string]string{
+			"go.mod":    "module example.com/user\n\ngo 1.26\n",
+			"user.go":   "package user\n\nimport _ \"" + prefix + "complete\"\n",
+			"f/file.go": "package f\n\nimport _ \"" + prefix + "atoms/data/file\"\n",
+		} {
+			name = filepath.Join(dir, filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				c.t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+		get := []string{"get", prefix + "complete@" + version, prefix + "atoms/data/file@" + version}
+		for _, args := range [][]string{get, {"build", "./..."}} {
+			if _, err := command.Output(c.t.Context(), dir, env, "go", args...); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+		out, err := command.Output(c.t.Context(), dir, env, "go", "list", "-m", "all")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if n := strings.Count(string(out), " "+version+"\n"); n != 5 {
+			c.t.Errorf("%s brings\n%s", version, out)
+		}
+	}
+}
+
+func TestReleaseRefuses(t *testing.T) {
+	c := newClone(t)
+	c.mustRefuse("git no-such-command: exit status 1", "git no-such-command")
+	if out, err := c.release(true, "git rm --quiet --cached demo/code.go"); err == nil || !strings.Contains(err.Error(), "git rm --quiet --cached demo/code.go has left the tree dirty") {
+		t.Errorf("with a check that changes something: %v\n%s", err, out)
+	}
+	c.git("reset", "--quiet")
+
+	c.replace("core/code.go", "&Sink{}", "new(Sink)")
+	if out := c.mustRefuse("the tree is dirty: commit or remove\n M core/code.go"); !strings.Contains(out, "was not run: there are problems enough") {
+		t.Errorf("printed\n%s", out)
+	}
+	c.git("commit", "--quiet", "--all", "--message=Work")
+	c.mustRefuse("origin/main does not have all that is here")
+	c.git("push", "--quiet", "origin", "main")
+
+	c.git("switch", "--quiet", "--create", "feature")
+	c.mustRefuse(`this is branch "feature"`)
+	c.git("switch", "--quiet", "main")
+
+	c.git("tag", "core/v0.0.1")
+	c.git("push", "--quiet", "origin", "core/v0.0.1", "HEAD~1:refs/tags/complete/v0.1.0")
+	c.git("tag", "--delete", "core/v0.0.1")
+	c.mustRefuse("origin has tag core/v0.0.1: git fetch --tags origin")
+	c.mustRefuse("tag complete/v0.1.0 is on another commit at origin")
+
+	c.git("remote", "remove", "origin")
+	c.git("remote", "add", "origin", c.origin+".gone")
+	if out, err := c.release(false); err == nil || !strings.Contains(err.Error(), "origin does not answer") || !strings.Contains(out, "$ git push origin") {
+		t.Errorf("without a remote: %v\n%s", err, out)
+	}
+	if _, err := c.release(true, ""); err == nil {
+		t.Error("released to nowhere")
+	}
+	if err := run(t.Context(), c.root, options{publish: true, nochecks: true}, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "-nochecks") {
+		t.Errorf("published without checks: %v", err)
+	}
+}
+
+// TestReleaseResumes stops a release after each of its steps, and lets the next run end
+// it: with the same commits and tags, to the last bit, as when nothing stops it.
+func TestReleaseResumes(t *testing.T) {
+	c := newClone(t)
+	work := checkout{c.root}
+	start := c.git("rev-parse", "HEAD")
+	before := c.everything()
+	c.mustRelease()
+	c.released("v0.1.0", "v0.2.0")
+	want := c.everything()
+	stride := 1
+	if testing.Short() {
+		stride = 4
+	}
+	for stop, steps := 1, 2; stop < steps; stop += stride {
+		c.git("reset", "--quiet", "--hard", start)
+		c.git(append([]string{"tag", "--delete"}, strings.Fields(c.git("tag", "--list"))...)...)
+		c.git("push", "--quiet", "--force", "--prune", "origin", "main", "refs/tags/*")
+		if got := c.everything(); got != before {
+			t.Fatalf("before the release there is\n%s\nwant\n%s", got, before)
+		}
+
+		s, err := work.state(t.Context(), "origin", "main", c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPlan(s)
+		steps = len(p.steps)
+		for _, step := range p.steps[:stop] {
+			if err := work.do(t.Context(), step, io.Discard); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if p.steps[stop-1].edits != nil {
+			c.mustRefuse("the tree is dirty")
+			c.git("restore", ".")
+		}
+		if out := c.mustRelease(); strings.Contains(out, "v0.1.0 has been begun") != (stop > 1) {
+			t.Errorf("after %d steps of %d, went on with\n%s", stop, steps, out)
+		}
+		if got := c.everything(); got != want {
+			t.Fatalf("after %d steps of %d, ended with\n%s\nwant\n%s", stop, steps, got, want)
+		}
+	}
+}
