@@ -15,11 +15,24 @@ require (
 )
 
 require (
+	github.com/avast/retry-go/v5 v5.1.1
+	github.com/bits-and-blooms/bitset v1.24.4
+	github.com/cenkalti/backoff/v7 v7.0.3
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
+	github.com/failsafe-go/failsafe-go v0.9.8
 	go.uber.org/atomic v1.7.0 // indirect
 	go.uber.org/multierr v1.9.0 // indirect
 	golang.org/x/sys v0.36.0 // indirect
 )
 
 replace github.com/ephemeralgo/ephemeral/core => ../core
+
+replace github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
+
+replace github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
+
+replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry

@@ -23,6 +23,8 @@ func Groups() []Group {
 		{"keyed", keyedRows},
 		{"parallel", parallelRows},
 		{"cache", cacheRows},
+		{"retry", retryRows},
+		{"failover", failoverRows},
 	}
 }
 

@@ -3,10 +3,25 @@ module github.com/ephemeralgo/ephemeral/complete
 go 1.26
 
 require (
+	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
 )
 
+replace github.com/ephemeralgo/ephemeral/atoms/echo => ../atoms/echo
+
 replace github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
+
+replace github.com/ephemeralgo/ephemeral/atoms/keyedsequential => ../atoms/keyedsequential
+
+replace github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
+
+replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
+
+replace github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 
 replace github.com/ephemeralgo/ephemeral/core => ../core

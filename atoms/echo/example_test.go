@@ -1,0 +1,118 @@
+package echo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/atoms/echo"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+type lastState struct{ Order, Status string }
+
+var captured = core.NewKind[lastState]("echo.capture")
+
+func Example() {
+	orders, err := core.NewCoordinator(func(ctx context.Context, order string) error {
+		captured.Raise(core.OperationFrom(ctx), order, lastState{order, "archived"})
+		return nil
+	}, core.Options{MaxConcurrency: 1})
+	if err != nil {
+		panic(err)
+	}
+	archive := func(ctx context.Context, e echo.Entry[lastState]) error {
+		for _, c := range e.Captures {
+			fmt.Println(c.Payload.Order, "is", c.Payload.Status)
+		}
+		return nil
+	}
+	rec, err := echo.New(orders, captured, archive, echo.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer rec.Close()
+
+	ctx := context.Background()
+	for _, order := range []string{"order-1", "order-2"} {
+		if _, err := orders.Enqueue(ctx, order); err != nil {
+			panic(err)
+		}
+	}
+	err = orders.Drain(ctx) // all work is done
+	orders.Close()          // the rest of the window leaves
+	if err := errors.Join(err, rec.Drain(ctx)); err != nil {
+		panic(err)
+	}
+	// Output:
+	// order-1 is archived
+	// order-2 is archived
+}
+
+// A job that a signal starts says its last words in its own operation. What came
+// before the activation is not among them.
+func Example_activation() {
+	type payload struct{ Order, State string }
+	var (
+		capture = core.NewKind[payload]("echo.capture")
+		detail  = core.NewKind[payload]("echo.detail")
+	)
+	sink := core.NewSink(core.SinkOptions{})
+	jobs, err := core.NewProcessor(func(ctx context.Context, s core.Signal) error {
+		op := core.OperationFrom(ctx)
+		detail.Raise(op, s.Key, payload{s.Key, "on its way"})
+		capture.Raise(op, s.Key, payload{s.Key, "archivable"})
+		detail.Raise(op, s.Key, payload{s.Key, "on shelf 7"})
+		return nil
+	}, core.Options{Sink: sink})
+	if err != nil {
+		panic(err)
+	}
+	defer sink.Subscribe("job.done", jobs.Process)()
+
+	rec, err := echo.New(jobs, capture, func(ctx context.Context, e echo.Entry[payload]) error {
+		for _, c := range e.Captures {
+			fmt.Println(c.Signal.Name, c.Payload)
+		}
+		return nil
+	}, echo.Options{Activate: "echo.capture", Capture: "echo.*", MaxOperations: 128})
+	if err != nil {
+		panic(err)
+	}
+	defer rec.Close()
+
+	ctx := context.Background()
+	sink.RaiseKey("job.done", "order-1")
+	err = jobs.Drain(ctx)
+	jobs.Close()
+	if err := errors.Join(err, rec.Drain(ctx)); err != nil {
+		panic(err)
+	}
+	// Output:
+	// echo.capture {order-1 archivable}
+	// echo.detail {order-1 on shelf 7}
+}
+
+// An entry that could not be delivered is handed out.
+func ExampleRecorder_Failed() {
+	orders := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
+		captured.Raise(core.OperationFrom(ctx), order, lastState{order, "archived"})
+		return nil
+	}, core.Options{}))
+	rec, err := echo.New(orders, captured, func(context.Context, echo.Entry[lastState]) error {
+		return errors.New("disk is full")
+	}, echo.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer rec.Close()
+	defer rec.Failed().Subscribe(rec.Sink(), func(_ core.Signal, f echo.Failure[lastState]) {
+		fmt.Println(f.Entry.Captures[0].Payload.Order, "is not archived:", f.Err)
+	})()
+
+	ctx := context.Background()
+	orders.Do(ctx, "order-1")
+	orders.Close()
+	rec.Drain(ctx)
+	// Output: order-1 is not archived: disk is full
+}

@@ -1,0 +1,71 @@
+package keyedsequential_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ephemeralgo/ephemeral/atoms/keyedsequential"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func Example() {
+	type Order struct{ Customer, ID string }
+	var mu sync.Mutex
+	processed := map[string][]string{}
+	process := func(ctx context.Context, o Order) error {
+		mu.Lock()
+		defer mu.Unlock()
+		processed[o.Customer] = append(processed[o.Customer], o.ID)
+		return nil
+	}
+	customer := func(o Order) string { return o.Customer }
+	orders, err := keyedsequential.New(customer, process, keyedsequential.Options{MaxConcurrency: 16})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+
+	ctx := context.Background()
+	for _, order := range []Order{
+		{"ada", "order 1"},
+		{"ada", "order 2"}, // waits for order 1
+		{"bob", "order 3"}, // beside them
+	} {
+		if _, err := orders.Enqueue(ctx, order); err != nil {
+			panic(err)
+		}
+	}
+	if err := orders.Drain(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println(processed["ada"], processed["bob"])
+	fmt.Println(orders.Stats().Succeeded, "processed")
+	// Output:
+	// [order 1 order 2] [order 3]
+	// 3 processed
+}
+
+// What an item waits for can be asked.
+func ExampleSequencer_Explain() {
+	begun, end := make(chan struct{}), make(chan struct{})
+	s, err := keyedsequential.New(func(key string) string { return key }, func(context.Context, string) error {
+		begun <- struct{}{}
+		<-end
+		return nil
+	}, keyedsequential.Options{MaxConcurrency: 2})
+	if err != nil {
+		panic(err)
+	}
+	defer s.Close()
+
+	first, _ := s.TryEnqueue("ada")
+	<-begun
+	second, _ := s.TryEnqueue("ada")
+	why, _ := s.Explain(second)
+	fmt.Println(why.Reasons[0].Kind == core.ReasonKey, why.Reasons[0].Key, why.Reasons[0].Holder == first)
+	close(end)
+	<-begun
+	// Output:
+	// true ada true
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package priorityprocessor_test
+
+const raceEnabled = true

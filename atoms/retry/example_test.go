@@ -1,0 +1,174 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/retry"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func Example() {
+	r, err := retry.New(retry.Options{
+		Attempts: 4,
+		Backoff:  retry.Exponential(time.Millisecond, 2),
+		MaxDelay: time.Second,
+	})
+	if err != nil {
+		panic(err)
+	}
+
+	errBusy, errGone := errors.New("busy"), errors.New("no such file")
+	read := func(ctx context.Context, name string) (string, error) {
+		switch {
+		case name == "gone.txt":
+			return "", retry.Permanent(errGone) // no attempt will mend that
+		case retry.Attempt(ctx) < 3:
+			return "", errBusy
+		}
+		return "contents of " + name, nil
+	}
+
+	ctx := context.Background()
+	for _, name := range []string{"a.txt", "gone.txt"} {
+		text, err := retry.Value(ctx, r, func(ctx context.Context) (string, error) { return read(ctx, name) })
+		fmt.Println(text, err)
+	}
+	err = r.Do(ctx, func(context.Context) error { return errBusy })
+	fmt.Println(err, errors.Is(err, errBusy), errors.Is(err, retry.ErrAttempts))
+	// Output:
+	// contents of a.txt <nil>
+	//  no such file
+	// retry: gave up after 4 attempts: busy true true
+}
+
+// Three retries are four attempts.
+func ExampleRetrier_Do() {
+	r, err := retry.New(retry.Options{
+		Attempts: 4,
+		Backoff:  retry.Exponential(10*time.Millisecond, 2.0),
+	})
+	if err != nil {
+		panic(err)
+	}
+	signals := core.NewKind[retry.Event](retry.SignalAttempt)
+	signals.Subscribe(r.Sink(), func(_ core.Signal, e retry.Event) {
+		fmt.Printf("attempt %d, after %v: %v\n", e.Attempt, e.Delay, e.Err)
+	})
+
+	err = r.Do(context.Background(), func(ctx context.Context) error {
+		return errors.New("not reachable")
+	})
+	fmt.Println(err)
+	// Output:
+	// attempt 2, after 10ms: not reachable
+	// attempt 3, after 20ms: not reachable
+	// attempt 4, after 40ms: not reachable
+	// retry: gave up after 4 attempts: not reachable
+}
+
+// A queue works on a bounded number of items at once. What backs off does not keep
+// others waiting.
+func ExampleQueue() {
+	r, err := retry.New(retry.Options{
+		Attempts: 3,
+		Backoff:  func(attempt int) time.Duration { return 10 * time.Millisecond << attempt },
+	})
+	if err != nil {
+		panic(err)
+	}
+	call := func(ctx context.Context, url string) error {
+		fmt.Println(url, "attempt", retry.Attempt(ctx))
+		if url == "https://api.example.com" && retry.Attempt(ctx) < 3 {
+			return errors.New("503 Service Unavailable")
+		}
+		return nil
+	}
+	queue, err := retry.NewQueue(r, call, retry.QueueOptions{MaxConcurrency: 1})
+	if err != nil {
+		panic(err)
+	}
+	defer queue.Close()
+
+	ctx := context.Background()
+	for _, url := range []string{"https://api.example.com", "https://example.org"} {
+		if _, err := queue.Enqueue(ctx, url); err != nil {
+			panic(err)
+		}
+	}
+	if err := queue.Drain(ctx); err != nil { // waits for the retries
+		panic(err)
+	}
+	fmt.Println(queue.Stats().Succeeded, "succeeded")
+	// Output:
+	// https://api.example.com attempt 1
+	// https://example.org attempt 1
+	// https://api.example.com attempt 2
+	// https://api.example.com attempt 3
+	// 2 succeeded
+}
+
+// Wrap makes work that retries itself, for any coordinator.
+func ExampleWrap() {
+	r := core.Must(retry.New(retry.Options{Name: "mail", Backoff: retry.Constant(time.Millisecond)}))
+	send := func(ctx context.Context, to string) error {
+		if retry.Attempt(ctx) == 1 {
+			return errors.New("greylisted")
+		}
+		return nil
+	}
+	c, err := core.NewCoordinator(retry.Wrap(r, send), core.Options{MaxConcurrency: 8})
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+
+	fmt.Println(c.Do(context.Background(), "ada@example.com"))
+	fmt.Println(c.Has(retry.SignalRecovered), r.Stats().Recovered)
+	// Output:
+	// <nil>
+	// true 1
+}
+
+// A server that says when to come back is asked no earlier.
+func ExampleAfter() {
+	r := core.Must(retry.New(retry.Options{Backoff: retry.Constant(time.Hour)}))
+	header := http.Header{"Retry-After": {"0"}}
+	err := r.Do(context.Background(), func(ctx context.Context) error {
+		if retry.Attempt(ctx) > 1 {
+			return nil
+		}
+		err := errors.New("429 Too Many Requests")
+		if d, ok := retry.ParseRetryAfter(header.Get("Retry-After"), time.Now()); ok {
+			return retry.After(err, d)
+		}
+		return err
+	})
+	fmt.Println(err)
+	// Output:
+	// <nil>
+}
+
+// While nothing succeeds, a budget keeps retries from multiplying the load.
+func ExampleBudget() {
+	budget, err := retry.NewBudget(retry.BudgetOptions{Ratio: 0.1, PerSecond: -1, Burst: 10})
+	if err != nil {
+		panic(err)
+	}
+	r := core.Must(retry.New(retry.Options{Budget: budget, Backoff: retry.Constant(0)}))
+	attempts := 0
+	for range 100 {
+		err = r.Do(context.Background(), func(context.Context) error {
+			attempts++
+			return errors.New("overloaded")
+		})
+	}
+	fmt.Println(attempts, "attempts for 100 calls")
+	fmt.Println(err)
+	// Output:
+	// 110 attempts for 100 calls
+	// retry: gave up after 1 attempt: the budget is spent: overloaded
+}

@@ -1,0 +1,63 @@
+package windowsize_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/windowsize"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func Example() {
+	sink := core.NewSink(core.SinkOptions{Capacity: 200, MaxAge: time.Minute})
+	resizer, err := windowsize.New(sink, windowsize.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer resizer.Close()
+
+	sink.Raise("window.size.increase:100")
+	sink.Raise("window.time.set:00:05:00")
+	fmt.Println(sink.Stats().Capacity, sink.Stats().MaxAge)
+
+	sink.Raise(windowsize.CommandSizeSet + ":1000000") // as far as the bounds allow
+	fmt.Println(sink.Stats().Capacity)
+	// Output:
+	// 300 5m0s
+	// 50000
+}
+
+// Every command has an answer.
+func ExampleEvent() {
+	sink := core.NewSink(core.SinkOptions{Capacity: 200, MaxAge: time.Minute})
+	resizer, err := windowsize.New(sink, windowsize.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer resizer.Close()
+
+	applied := core.NewKind[windowsize.Event](windowsize.SignalTimeApplied)
+	rejected := core.NewKind[windowsize.Event](windowsize.SignalTimeRejected)
+	applied.Subscribe(sink, func(_ core.Signal, e windowsize.Event) {
+		fmt.Println(e.Command, "makes", e.From.MaxAge, e.To.MaxAge)
+	})
+	rejected.Subscribe(sink, func(_ core.Signal, e windowsize.Event) { fmt.Println(e.Err) })
+
+	sink.Raise("window.time.decrease:30s")
+	sink.Raise("window.time.set:30")
+	// Output:
+	// window.time.decrease:30s makes 1m0s 30s
+	// windowsize: "30" is not a duration like 30s, 5m, 500ms or 00:05:00
+}
+
+func ExampleResizer_AddCapacity() {
+	sink := core.NewSink(core.SinkOptions{Capacity: 200})
+	resizer, err := windowsize.New(sink, windowsize.Options{MaxCapacity: 250})
+	if err != nil {
+		panic(err)
+	}
+	defer resizer.Close()
+	fmt.Println(resizer.AddCapacity(100), resizer.AddCapacity(-100))
+	// Output:
+	// 250 150
+}
