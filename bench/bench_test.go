@@ -12,6 +12,9 @@ func BenchmarkRun(b *testing.B)      { benchmark(b, runRows()) }
 func BenchmarkKeyed(b *testing.B)    { benchmark(b, keyedRows()) }
 func BenchmarkParallel(b *testing.B) { benchmark(b, parallelRows()) }
 func BenchmarkCache(b *testing.B)    { benchmark(b, cacheRows()) }
+func BenchmarkRetry(b *testing.B)    { benchmark(b, retryRows()) }
+func BenchmarkWave(b *testing.B)     { benchmark(b, waveRows()) }
+func BenchmarkFailover(b *testing.B) { benchmark(b, failoverRows()) }
 
 // benchmark runs every side of every row alone. What a side needs is made when it
 // is run first, and once.

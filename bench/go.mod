@@ -23,6 +23,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/failsafe-go/failsafe-go v0.9.8
 	go.uber.org/atomic v1.7.0 // indirect
 	go.uber.org/multierr v1.9.0 // indirect
@@ -36,3 +37,5 @@ replace github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
 replace github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
 
 replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
+
+replace github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator

@@ -24,6 +24,7 @@ func Groups() []Group {
 		{"parallel", parallelRows},
 		{"cache", cacheRows},
 		{"retry", retryRows},
+		{"wave", waveRows},
 		{"failover", failoverRows},
 	}
 }

@@ -8,6 +8,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
 )
@@ -21,6 +22,8 @@ replace github.com/ephemeralgo/ephemeral/atoms/keyedsequential => ../atoms/keyed
 replace github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
 
 replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
+
+replace github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator
 
 replace github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 

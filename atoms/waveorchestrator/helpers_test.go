@@ -1,0 +1,139 @@
+package waveorchestrator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	wave "github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+const ms = time.Millisecond
+
+var errOnPurpose = errors.New("failed on purpose")
+
+type (
+	worker = wave.Worker[int, int]
+	work   = core.ResultWork[int, int]
+	opts   = wave.Options[int]
+)
+
+// gives returns v after d, unless its context ends before.
+func gives(v int, d time.Duration) work {
+	return func(ctx context.Context, _ int) (int, error) { return v, wait(ctx, d) }
+}
+
+// fails is gives with an error.
+func fails(d time.Duration) work {
+	return func(ctx context.Context, _ int) (int, error) {
+		if err := wait(ctx, d); err != nil {
+			return 0, err
+		}
+		return 0, errOnPurpose
+	}
+}
+
+// deaf returns v after d, whatever its context says.
+func deaf(v int, d time.Duration) work {
+	return func(context.Context, int) (int, error) { time.Sleep(d); return v, nil }
+}
+
+// hangs returns when its context ends.
+func hangs(ctx context.Context, _ int) (int, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return ctx.Err()
+	}
+	alarm := time.NewTimer(d)
+	defer alarm.Stop()
+	select {
+	case <-alarm.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func orchestrator(t testing.TB, o opts, workers ...worker) *wave.Orchestrator[int, int] {
+	t.Helper()
+	x, err := wave.New(workers, o)
+	require.NoError(t, err)
+	return x
+}
+
+// bubble runs a test in a bubble. What is left running fails it.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, test)
+}
+
+// brief is a result in a line: "completed a:1=3 b:1=5 | failed c:2 | skipped d:3".
+func brief(r wave.Result[int]) string {
+	parts := []string{string(r.Outcome)}
+	if r.Decisive != nil {
+		parts[0] += " by " + r.Decisive.Worker
+	}
+	list := func(name string, results []wave.WorkerResult[int], value bool) {
+		if len(results) == 0 {
+			return
+		}
+		text := name
+		for _, w := range results {
+			text += fmt.Sprintf(" %s:%d", w.Worker, w.Wave)
+			if value {
+				text += fmt.Sprintf("=%d", w.Value)
+			}
+		}
+		parts = append(parts, text)
+	}
+	list("completed", r.Completed, true)
+	list("failed", r.Failed, false)
+	list("cancelled", r.Cancelled, false)
+	list("skipped", r.Skipped, false)
+	list("abandoned", r.Abandoned, false)
+	return strings.Join(parts, " | ")
+}
+
+// run executes and returns the result in brief.
+func run(t testing.TB, o *wave.Orchestrator[int, int]) string {
+	t.Helper()
+	r, err := o.Execute(t.Context(), 0)
+	require.NoError(t, err)
+	return brief(r)
+}
+
+// signals lists the names of the signals on the sink that match.
+func signals(sink *core.Sink, pattern string) (names []string) {
+	for s := range sink.Sense(core.Query{Pattern: pattern}) {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// checkBooks checks the laws of Stats for so many workers.
+func checkBooks(t testing.TB, s wave.Stats, workers int) {
+	t.Helper()
+	require.Equal(t, s.Executions, uint64(s.Running)+s.Completed+s.EarlyExits+s.TimedOut+s.Cancelled, "%+v", s)
+	require.Equal(t, s.WorkersRun, s.WorkersCompleted+s.WorkersFailed+s.WorkersCancelled, "%+v", s)
+	ended := s.Executions - uint64(s.Running)
+	require.Equal(t, ended*uint64(workers), s.WorkersRun+s.WorkersSkipped, "%+v", s)
+}
+
+func breakers(o *wave.Orchestrator[int, int]) string {
+	var list []string
+	for _, w := range o.Workers() {
+		list = append(list, fmt.Sprintf("%s:%s:%d", w.Name, w.Breaker, w.Failures))
+	}
+	return strings.Join(list, " ")
+}
