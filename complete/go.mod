@@ -3,15 +3,19 @@ module github.com/ephemeralgo/ephemeral/complete
 go 1.26
 
 require (
+	github.com/ephemeralgo/ephemeral/atoms/batching v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/volatile v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
 )
+
+replace github.com/ephemeralgo/ephemeral/atoms/batching => ../atoms/batching
 
 replace github.com/ephemeralgo/ephemeral/atoms/echo => ../atoms/echo
 
@@ -22,6 +26,8 @@ replace github.com/ephemeralgo/ephemeral/atoms/keyedsequential => ../atoms/keyed
 replace github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
 
 replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
+
+replace github.com/ephemeralgo/ephemeral/atoms/volatile => ../atoms/volatile
 
 replace github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator
 
