@@ -7,8 +7,10 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/molecules v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/signalaware v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/volatile v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
@@ -23,9 +25,13 @@ replace github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
 
 replace github.com/ephemeralgo/ephemeral/atoms/keyedsequential => ../atoms/keyedsequential
 
+replace github.com/ephemeralgo/ephemeral/atoms/molecules => ../atoms/molecules
+
 replace github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
 
 replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
+
+replace github.com/ephemeralgo/ephemeral/atoms/signalaware => ../atoms/signalaware
 
 replace github.com/ephemeralgo/ephemeral/atoms/volatile => ../atoms/volatile
 

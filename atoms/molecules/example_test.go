@@ -1,0 +1,220 @@
+package molecules_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/molecules"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// An order is reserved, paid and shipped. When it cannot be shipped, it is refunded
+// and released, in that order.
+func Example() {
+	// say makes a function of a step that says so.
+	say := func(what string) func(context.Context, *molecules.Run) error {
+		return func(_ context.Context, r *molecules.Run) error {
+			fmt.Println(what, r.Trigger.Key)
+			return nil
+		}
+	}
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+
+	runner, err := molecules.New(sink, []molecules.Blueprint{{
+		Name: "order",
+		On:   "order.placed",
+		Steps: []molecules.Step{
+			{Name: "reserve", Do: say("reserve"), Compensate: say("release")},
+			{Name: "pay", Do: say("charge"), Compensate: say("refund")},
+			{Name: "ship", Timeout: time.Minute, Do: func(_ context.Context, r *molecules.Run) error {
+				if r.Trigger.Key == "order-43" {
+					return errors.New("out of stock")
+				}
+				r.Raise("order.shipped")
+				return nil
+			}},
+		},
+	}}, molecules.Options{Order: molecules.OrderSerial})
+	if err != nil {
+		panic(err)
+	}
+	sink.Subscribe("order.shipped, molecule.failed", func(s core.Signal) {
+		fmt.Println(s.Name, s.Key)
+	})
+
+	sink.RaiseKey("order.placed", "order-42")
+	sink.RaiseKey("order.placed", "order-43")
+	if err := runner.Drain(ctx); err != nil {
+		panic(err)
+	}
+	for op := range runner.Operations(core.OperationQuery{Status: core.StatusFailed}) {
+		fmt.Println(op.Err)
+	}
+	// Output:
+	// reserve order-42
+	// charge order-42
+	// order.shipped order-42
+	// reserve order-43
+	// charge order-43
+	// refund order-43
+	// release order-43
+	// molecule.failed order-43
+	// molecules: step "ship" of "order": out of stock
+}
+
+// A step can wait for a signal about the same thing.
+func ExampleStep_await() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+	settled := core.NewKind[int]("payment.settled")
+
+	runner, err := molecules.New(sink, []molecules.Blueprint{{
+		Name: "order",
+		On:   "order.placed",
+		Steps: []molecules.Step{{
+			Name:         "ship",
+			Await:        "payment.settled",
+			AwaitTimeout: 15 * time.Minute,
+			Do: func(_ context.Context, r *molecules.Run) error {
+				payment, _ := r.Awaited()
+				amount, _ := settled.From(payment)
+				fmt.Println("ship", r.Trigger.Key, "for", amount)
+				return nil
+			},
+		}},
+	}}, molecules.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer runner.Close()
+
+	sink.RaiseKey("order.placed", "order-42")
+	settled.Raise(sink, "order-7", 10)  // another one's
+	settled.Raise(sink, "order-42", 30) // may come at any time from now on
+	if err := runner.Flush(ctx); err != nil {
+		panic(err)
+	}
+	// Output:
+	// ship order-42 for 30
+}
+
+// One signal, one function, in the background: here on what becomes of molecules.
+func ExampleTrigger() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+
+	alerts, err := molecules.NewTrigger(sink, molecules.SignalFailed, func(_ context.Context, s core.Signal) error {
+		event, _ := s.Payload().(molecules.Event)
+		fmt.Println("alert:", event.Blueprint, "of", s.Key, "has failed")
+		return nil
+	}, molecules.TriggerOptions{Order: molecules.OrderSerial})
+	if err != nil {
+		panic(err)
+	}
+	defer alerts.Close()
+
+	runner, err := molecules.New(sink, []molecules.Blueprint{{
+		Name: "backup",
+		On:   "night.*",
+		Steps: []molecules.Step{{Name: "copy", Do: func(context.Context, *molecules.Run) error {
+			return errors.New("disk full")
+		}}},
+	}}, molecules.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer runner.Close()
+
+	sink.RaiseKey("night.falls", "db-1")
+	if err := errors.Join(runner.Drain(ctx), alerts.Drain(ctx)); err != nil {
+		panic(err)
+	}
+	// Output:
+	// alert: backup of db-1 has failed
+}
+
+// A blueprint can be drawn: paste the text where Mermaid is understood.
+func ExampleBlueprint_Mermaid() {
+	do := func(context.Context, *molecules.Run) error { return nil }
+	fmt.Print(molecules.Blueprint{
+		Name: "order",
+		On:   "order.placed",
+		Steps: []molecules.Step{
+			{Name: "reserve", Do: do, Compensate: do},
+			{Name: "ship", Do: do, Await: "payment.settled"},
+		},
+	}.Mermaid())
+	// Output:
+	// flowchart TD
+	//     subgraph m0["order"]
+	//         m0on(["order.placed"])
+	//         m0s0["reserve"]
+	//         m0s1["ship"]
+	//         m0completed(["completed"])
+	//         m0u0["undo reserve"]
+	//         m0failed(["failed"])
+	//         m0on --> m0s0
+	//         m0s0 -->|"payment.settled"| m0s1
+	//         m0s1 --> m0completed
+	//         m0s0 -.->|"fails"| m0failed
+	//         m0u0 -.-> m0failed
+	//         m0s1 -.->|"fails"| m0u0
+	//     end
+}
+
+// Steps hand work to coordinators, and a trigger hands on what a step has raised.
+func Example_coordinators() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+	coordinator := func(name string) *core.Coordinator[string] {
+		return core.Must(core.NewCoordinator(func(_ context.Context, order string) error { return nil }, core.Options{Name: name, Sink: sink}))
+	}
+	payment, inventory, notification := coordinator("payment"), coordinator("inventory"), coordinator("notification")
+
+	order := molecules.Blueprint{
+		Name: "order",
+		On:   "order.placed",
+		Steps: []molecules.Step{
+			{Name: "pay", Do: func(ctx context.Context, r *molecules.Run) error {
+				_, err := payment.Enqueue(ctx, r.Trigger.Key)
+				return err
+			}},
+			{Name: "reserve", Do: func(ctx context.Context, r *molecules.Run) error {
+				r.Raise("order.payment.complete")
+				_, err := inventory.Enqueue(ctx, r.Trigger.Key)
+				return err
+			}},
+		},
+	}
+	runner, err := molecules.New(sink, []molecules.Blueprint{order}, molecules.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer runner.Close()
+	trigger, err := molecules.NewTrigger(sink, "order.payment.complete", func(ctx context.Context, s core.Signal) error {
+		_, err := notification.Enqueue(ctx, s.Key)
+		return err
+	}, molecules.TriggerOptions{})
+	if err != nil {
+		panic(err)
+	}
+	defer trigger.Close()
+
+	sink.RaiseKey("order.placed", "order-42")
+
+	for _, l := range []core.Lifecycle{runner, trigger, payment, inventory, notification} { // upstream first
+		if err := l.Drain(ctx); err != nil {
+			panic(err)
+		}
+	}
+	for _, c := range []*core.Coordinator[string]{payment, inventory, notification} {
+		fmt.Println(c.Name(), c.Stats().Succeeded)
+	}
+	// Output:
+	// payment 1
+	// inventory 1
+	// notification 1
+}
