@@ -12,6 +12,7 @@ func BenchmarkRun(b *testing.B)      { benchmark(b, runRows()) }
 func BenchmarkKeyed(b *testing.B)    { benchmark(b, keyedRows()) }
 func BenchmarkParallel(b *testing.B) { benchmark(b, parallelRows()) }
 func BenchmarkCache(b *testing.B)    { benchmark(b, cacheRows()) }
+func BenchmarkLimiter(b *testing.B)  { benchmark(b, limiterRows()) }
 func BenchmarkRetry(b *testing.B)    { benchmark(b, retryRows()) }
 func BenchmarkWave(b *testing.B)     { benchmark(b, waveRows()) }
 func BenchmarkFailover(b *testing.B) { benchmark(b, failoverRows()) }

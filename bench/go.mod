@@ -4,38 +4,41 @@ go 1.26.0
 
 require (
 	github.com/alitto/pond/v2 v2.7.1
+	github.com/avast/retry-go/v5 v5.1.1
+	github.com/cenkalti/backoff/v7 v7.0.3
 	github.com/dgraph-io/ristretto/v2 v2.4.2
+	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/jellydator/ttlcache/v3 v3.4.1
 	github.com/maypok86/otter/v2 v2.4.0
 	github.com/panjf2000/ants/v2 v2.12.1
 	github.com/sourcegraph/conc v0.3.0
+	github.com/throttled/throttled/v2 v2.15.0
 	golang.org/x/sync v0.24.0
+	golang.org/x/time v0.16.0
 )
 
 require (
-	github.com/avast/retry-go/v5 v5.1.1
-	github.com/bits-and-blooms/bitset v1.24.4
-	github.com/cenkalti/backoff/v7 v7.0.3
+	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
-	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
-	github.com/failsafe-go/failsafe-go v0.9.8
+	github.com/hashicorp/golang-lru v0.5.4 // indirect
 	go.uber.org/atomic v1.7.0 // indirect
 	go.uber.org/multierr v1.9.0 // indirect
 	golang.org/x/sys v0.36.0 // indirect
 )
 
-replace github.com/ephemeralgo/ephemeral/core => ../core
-
-replace github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
-
-replace github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
-
-replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
-
-replace github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator
+replace (
+	github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
+	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
+	github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit
+	github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
+	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator
+	github.com/ephemeralgo/ephemeral/core => ../core
+)

@@ -23,6 +23,7 @@ func Groups() []Group {
 		{"keyed", keyedRows},
 		{"parallel", parallelRows},
 		{"cache", cacheRows},
+		{"limiter", limiterRows},
 		{"retry", retryRows},
 		{"wave", waveRows},
 		{"failover", failoverRows},

@@ -9,6 +9,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/molecules v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/signalaware v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/volatile v0.1.0
@@ -28,6 +29,8 @@ replace github.com/ephemeralgo/ephemeral/atoms/keyedsequential => ../atoms/keyed
 replace github.com/ephemeralgo/ephemeral/atoms/molecules => ../atoms/molecules
 
 replace github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
+
+replace github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit
 
 replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
 

@@ -1,0 +1,78 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// What it costs to be let through, and to be refused.
+func BenchmarkLimiter(b *testing.B) {
+	for name, rate := range map[string]float64{"allow": ratelimit.MaxRate, "deny": ratelimit.MinRate} {
+		l := core.Must(ratelimit.New(rate, ratelimit.Options{Burst: 1000}))
+		for name == "deny" && l.Allow() {
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				l.Allow()
+			}
+		})
+		b.Run(name+"/parallel", func(b *testing.B) {
+			b.SetParallelism(4)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					l.Allow()
+				}
+			})
+		})
+		l.Close()
+	}
+}
+
+func BenchmarkLimiterWait(b *testing.B) {
+	l := core.Must(ratelimit.New(ratelimit.MaxRate, ratelimit.Options{Burst: 1000}))
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := l.Wait(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkGroupWait(b *testing.B) {
+	g := core.Must(ratelimit.NewGroup([]ratelimit.Limit{
+		{Name: "requests", Rate: ratelimit.MaxRate, Burst: 1000},
+		{Name: "tokens", Rate: ratelimit.MaxRate, Burst: 1000},
+	}, ratelimit.GroupOptions{}))
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := g.Wait(ctx, 1, 10); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// Keys that are known, and keys that are all new.
+func BenchmarkKeyed(b *testing.B) {
+	keys := make([]string, 1<<17)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("client:%d", i)
+	}
+	for name, n := range map[string]int{"known": 1 << 10, "new": 1 << 17} {
+		k := core.Must(ratelimit.NewKeyed[string](1, ratelimit.KeyedOptions{MaxKeys: 1 << 14}))
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				k.Allow(keys[i&(n-1)])
+				i++
+			}
+		})
+	}
+}

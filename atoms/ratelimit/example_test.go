@@ -1,0 +1,163 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func Example() {
+	sink := core.NewSink(core.SinkOptions{})
+	l, err := ratelimit.New(100, ratelimit.Options{Name: "api", Burst: 2, Sink: sink})
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+
+	callAPI := func(ctx context.Context, order string) error {
+		fmt.Println("order", order)
+		return nil
+	}
+	calls, err := core.NewCoordinator(ratelimit.Wrap(l, callAPI), core.Options{MaxConcurrency: 1})
+	if err != nil {
+		panic(err)
+	}
+	begin := time.Now()
+	for _, order := range []string{"a", "b", "c", "d"} {
+		if _, err := calls.Enqueue(context.Background(), order); err != nil {
+			panic(err)
+		}
+	}
+	if err := calls.Drain(context.Background()); err != nil {
+		panic(err)
+	}
+	fmt.Println("two at once, two 10 ms apart:", time.Since(begin) >= 20*time.Millisecond)
+
+	sink.RaiseKey(ratelimit.CommandSet+":12.5", "api")
+	fmt.Println("now", l.Rate(), "per second")
+	// Output:
+	// order a
+	// order b
+	// order c
+	// order d
+	// two at once, two 10 ms apart: true
+	// now 12.5 per second
+}
+
+// A server refuses what is too much, and says when to come again.
+func ExampleLimiter_Allow() {
+	l := core.Must(ratelimit.New(0.01, ratelimit.Options{Burst: 3}))
+	defer l.Close()
+	for range 4 {
+		if l.Allow() {
+			fmt.Println("200 OK")
+			continue
+		}
+		r := l.Reserve()
+		fmt.Println("429 Too Many Requests, Retry-After:", r.Delay().Round(time.Second))
+		r.Cancel() // only asking
+	}
+	// Output:
+	// 200 OK
+	// 200 OK
+	// 200 OK
+	// 429 Too Many Requests, Retry-After: 1m40s
+}
+
+// A wait that would take too long is refused at once.
+func ExampleLimiter_Wait() {
+	l := core.Must(ratelimit.New(1, ratelimit.Options{Burst: 1}))
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	fmt.Println(l.Wait(ctx))
+
+	var late *ratelimit.DeadlineError
+	err := l.Wait(ctx)
+	fmt.Println(errors.As(err, &late), errors.Is(err, context.DeadlineExceeded), ctx.Err())
+	// Output:
+	// <nil>
+	// true true <nil>
+}
+
+// A server that says Retry-After is left alone, by everybody who shares the limiter.
+func ExampleLimiter_PauseFor() {
+	sink := core.NewSink(core.SinkOptions{})
+	l := core.Must(ratelimit.New(100, ratelimit.Options{Sink: sink}))
+	defer l.Close()
+	defer sink.Subscribe("rate-limit:*", func(s core.Signal) {
+		if d, ok := core.ParseRetryAfter(s.Name); ok {
+			l.PauseFor(d)
+		}
+	})()
+
+	fmt.Println(l.Allow())
+	sink.Raise("rate-limit:5000ms") // whoever met a 429
+	fmt.Println(l.Allow())
+	// Output:
+	// true
+	// false
+}
+
+// Each client has a bucket of its own.
+func ExampleKeyed() {
+	perClient := core.Must(ratelimit.NewKeyed[string](0.01, ratelimit.KeyedOptions{Burst: 1, MaxKeys: 10_000}))
+	defer perClient.Close()
+	fmt.Println(perClient.Allow("10.0.0.1"), perClient.Allow("10.0.0.1"), perClient.Allow("10.0.0.2"))
+	fmt.Println(perClient.Stats().Keys, "keys")
+	// Output:
+	// true false true
+	// 2 keys
+}
+
+// A model may be asked so often, and for so many tokens; how many it was is known
+// afterwards.
+func ExampleGroup() {
+	limits, err := ratelimit.NewGroup([]ratelimit.Limit{
+		{Name: "requests", Rate: 50.0 / 3600, Burst: 50}, // an hour
+		{Name: "tokens", Rate: 1000.0 / 3600, Burst: 40_000},
+	}, ratelimit.GroupOptions{Name: "model"})
+	if err != nil {
+		panic(err)
+	}
+	defer limits.Close()
+
+	ctx := context.Background()
+	r := limits.Reserve(1, 4000) // at most
+	if err := r.Wait(ctx); err != nil {
+		panic(err)
+	}
+	used := 1500 // as the answer says
+	r.Adjust(1, used)
+
+	for _, limit := range limits.Stats().Limits {
+		fmt.Printf("%.0f %s left\n", limit.Tokens, limit.Name)
+	}
+	// Output:
+	// 49 requests left
+	// 38500 tokens left
+}
+
+// One command is for all limiters, or for the one whose name is its key.
+func ExampleLimiter_commands() {
+	sink := core.NewSink(core.SinkOptions{})
+	api := core.Must(ratelimit.New(10, ratelimit.Options{Name: "api", Sink: sink}))
+	defer api.Close()
+	mail := core.Must(ratelimit.New(1, ratelimit.Options{Name: "mail", Sink: sink}))
+	defer mail.Close()
+	ratelimit.CommandRejected.Subscribe(sink, func(s core.Signal, r ratelimit.Rejection) {
+		fmt.Println(s.Key, "rejects", r.Value+":", r.Rule)
+	})
+
+	sink.Raise(ratelimit.CommandIncrease + ":2.5")
+	sink.RaiseKey(ratelimit.CommandBurst+":50", "api")
+	sink.RaiseKey(ratelimit.CommandSet+":-3", "mail")
+	fmt.Println(api.Rate(), api.Burst(), mail.Rate(), mail.Burst())
+	// Output:
+	// mail rejects -3: must not be negative
+	// 12.5 50 3.5 20
+}

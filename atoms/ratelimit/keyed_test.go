@@ -1,0 +1,301 @@
+package ratelimit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func newKeyed[K comparable](t testing.TB, rate float64, opts ratelimit.KeyedOptions) *ratelimit.Keyed[K] {
+	t.Helper()
+	k, err := ratelimit.NewKeyed[K](rate, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { k.Close() })
+	return k
+}
+
+// A Keyed does for each key what a Limiter of its own would do, also when rate and
+// burst change.
+func TestKeyedIsALimiterForEachKey(t *testing.T) {
+	steps := 20_000
+	if testing.Short() {
+		steps = 4000
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, maxKeys := range []int{100, 1 << 14} {
+			random := rand.New(rand.NewPCG(5, uint64(maxKeys)))
+			k := newKeyed[int](t, 10, ratelimit.KeyedOptions{Burst: 5, MaxKeys: maxKeys})
+			var twins []*ratelimit.Limiter
+			for range 50 {
+				twins = append(twins, newLimiter(t, 10, ratelimit.Options{Burst: 5}))
+			}
+			for range steps {
+				time.Sleep(time.Duration(random.IntN(1e7)))
+				key := random.IntN(len(twins))
+				switch random.IntN(300) {
+				case 0:
+					rate := 1 + 20*random.Float64()
+					require.NoError(t, k.SetRate(rate))
+					for _, l := range twins {
+						require.NoError(t, l.SetRate(rate))
+					}
+				case 1:
+					burst := 1 + random.IntN(9)
+					require.NoError(t, k.SetBurst(burst))
+					for _, l := range twins {
+						require.NoError(t, l.SetBurst(burst))
+					}
+				case 2:
+					k.PauseFor(time.Second)
+					for _, l := range twins {
+						l.PauseFor(time.Second)
+					}
+				default:
+					n := random.IntN(3)
+					require.Equal(t, twins[key].AllowN(n), k.AllowN(key, n))
+					require.Equal(t, twins[key].Tokens(), k.Tokens(key))
+				}
+			}
+			s := k.Stats()
+			assert.Zero(t, s.Forgotten)
+			var allowed, denied uint64
+			for _, l := range twins {
+				allowed += l.Stats().Allowed
+				denied += l.Stats().Denied
+			}
+			assert.Equal(t, allowed, s.Allowed)
+			assert.Equal(t, denied, s.Denied)
+			assert.NotZero(t, denied)
+		}
+	})
+}
+
+// A key that is full again is as good as new, and its memory is used for the next.
+func TestKeyedDropsFullKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeyed[string](t, 1, ratelimit.KeyedOptions{Burst: 10, MaxKeys: 1000})
+		for i := range 10_000 { // 10 a second; each is full again after a second
+			assert.True(t, k.Allow(fmt.Sprint("client:", i)))
+			time.Sleep(100 * time.Millisecond)
+			s := k.Stats()
+			require.LessOrEqual(t, s.Keys, 25)
+			require.EqualValues(t, i+1, uint64(s.Keys)+s.Dropped)
+		}
+		assert.Zero(t, k.Stats().Forgotten)
+		assert.True(t, k.AllowN("zero", 0))
+	})
+}
+
+// When all keys are in use, the fullest of a few is forgotten, and counted.
+func TestKeyedForgetsAtTheBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeyed[int](t, 1, ratelimit.KeyedOptions{Burst: 10, MaxKeys: 100})
+		for i := range 99 {
+			assert.True(t, k.AllowN(i, 10))
+		}
+		for i := 99; i < 10_000; i++ {
+			assert.True(t, k.Allow(i))
+			s := k.Stats()
+			require.LessOrEqual(t, s.Keys, 100)
+			require.EqualValues(t, i+1, uint64(s.Keys)+s.Forgotten)
+		}
+		still := 0
+		for i := range 99 {
+			if k.Tokens(i) == 0 {
+				still++
+			}
+		}
+		assert.Greater(t, still, 85, "those that used most are not forgotten first")
+	})
+}
+
+func TestKeyedWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeyed[string](t, 1, ratelimit.KeyedOptions{Burst: 2, MaxKeys: 2, MaxWaiting: 4})
+		begin := time.Now()
+		out := make(chan served, 8)
+		wait := func(who int, ctx context.Context, key string, n int) {
+			go func() {
+				err := k.WaitN(ctx, key, n)
+				out <- served{who, time.Since(begin), err}
+			}()
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		wait(0, t.Context(), "a", 2)
+		wait(1, ctx, "a", 2)
+		wait(2, t.Context(), "a", 1)
+		wait(3, t.Context(), "b", 2)
+		wait(4, t.Context(), "b", 1)
+		assert.False(t, k.Allow("a"), "somebody waits")
+		assert.True(t, k.Allow("c") || true)
+		assert.Equal(t, 3, k.Stats().Waiting)
+		cancel(errOnPurpose)
+		wait(5, t.Context(), "b", 3)
+		late, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		wait(6, late, "b", 1)
+		time.Sleep(time.Minute)
+		got := map[int]served{}
+		for range 7 {
+			s := <-out
+			got[s.who] = s
+		}
+		assert.Equal(t, served{0, 0, nil}, got[0])
+		assert.ErrorIs(t, got[1].err, errOnPurpose)
+		assert.Equal(t, served{2, time.Second, nil}, got[2])
+		assert.Equal(t, served{3, 0, nil}, got[3])
+		assert.Equal(t, served{4, time.Second, nil}, got[4])
+		assert.ErrorIs(t, got[5].err, ratelimit.ErrExceedsBurst)
+		assert.ErrorIs(t, got[6].err, context.DeadlineExceeded)
+		assert.Equal(t, 2.0, k.Tokens("a"))
+		assert.Zero(t, k.Stats().Waiting)
+		assert.Equal(t, 0, int(k.Stats().Keys)&^3)
+	})
+}
+
+// Those who wait are re-timed when the rate changes, and ended by Close. Keys that are
+// waited for are not forgotten.
+func TestKeyedWaitersAndChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		k := newKeyed[int](t, 1, ratelimit.KeyedOptions{Name: "clients", Burst: 1, MaxKeys: 3, Sink: sink})
+		begin := time.Now()
+		out := make(chan served, 10)
+		wait := func(key int) {
+			go func() {
+				err := k.Wait(t.Context(), key)
+				out <- served{key, time.Since(begin), err}
+			}()
+			synctest.Wait()
+		}
+		for key := range 3 {
+			require.True(t, k.Allow(key))
+			wait(key)
+		}
+		assert.False(t, k.Allow(3), "there is no place")
+		assert.ErrorIs(t, k.Wait(t.Context(), 4), core.ErrFull)
+		sink.RaiseKey(ratelimit.CommandSet+":0", "clients")
+		time.Sleep(time.Hour)
+		require.NoError(t, k.SetRate(10))
+		assert.Equal(t, 10.0, k.Rate())
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		for range 3 {
+			s := <-out
+			assert.Equal(t, time.Hour+100*time.Millisecond, s.at)
+			assert.NoError(t, s.err)
+		}
+		for key := range 3 {
+			wait(key)
+		}
+		k.Reset()
+		for range 3 {
+			assert.NoError(t, (<-out).err)
+		}
+		for key := range 3 {
+			wait(key)
+		}
+		k.Close()
+		k.Close()
+		for range 3 {
+			assert.ErrorIs(t, (<-out).err, core.ErrClosed)
+		}
+		assert.False(t, k.Allow(77))
+		assert.ErrorIs(t, k.Wait(t.Context(), 77), core.ErrClosed)
+		s := k.Stats()
+		assert.EqualValues(t, 3+6, s.Allowed)
+		assert.EqualValues(t, 4, s.Denied)
+		assert.EqualValues(t, 3, s.Cancelled)
+		_, err := json.Marshal(s)
+		assert.NoError(t, err)
+	})
+}
+
+func TestKeyedControl(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	k := newKeyed[int](t, 1, ratelimit.KeyedOptions{Name: "clients", Sink: sink})
+	sink.RaiseKey(ratelimit.CommandIncrease+":2", "clients")
+	sink.Raise(ratelimit.CommandBurst + ":7")
+	sink.RaiseKey(ratelimit.CommandSet+":99", "other")
+	sink.Raise(ratelimit.CommandSet + ":-1")
+	assert.Equal(t, 3.0, k.Rate())
+	assert.Equal(t, 7, k.Burst())
+	assert.Equal(t, 1, sink.Count(ratelimit.SignalRejected))
+	assert.Equal(t, 1, sink.Count(ratelimit.SignalApplied))
+	assert.Equal(t, "clients", k.Name())
+	assert.Same(t, sink, k.Sink())
+	require.True(t, k.Allow(1))
+	sink.Raise(ratelimit.CommandReset)
+	assert.Equal(t, 7.0, k.Tokens(1))
+	assert.Zero(t, k.Stats().Keys)
+}
+
+func TestKeyedOptions(t *testing.T) {
+	for name, opts := range map[string]ratelimit.KeyedOptions{
+		"Burst":      {Burst: -1},
+		"MaxKeys":    {MaxKeys: -1},
+		"MaxWaiting": {MaxWaiting: -1},
+	} {
+		_, err := ratelimit.NewKeyed[int](1, opts)
+		assert.ErrorContains(t, err, name)
+	}
+	_, err := ratelimit.NewKeyed[int](-1, ratelimit.KeyedOptions{})
+	assert.ErrorContains(t, err, "rate must be")
+	k := newKeyed[any](t, 1, ratelimit.KeyedOptions{})
+	assert.Error(t, k.SetRate(-1))
+	assert.Error(t, k.SetBurst(-1))
+	assert.Panics(t, func() { k.Allow(math.NaN()) })
+	assert.Panics(t, func() { k.Allow([]int{}) })
+	assert.Panics(t, func() { k.AllowN(1, -1) })
+	assert.Panics(t, func() { k.WaitN(t.Context(), 1, -1) })
+	assert.True(t, k.Allow("still works"))
+	assert.Panics(t, func() { ratelimit.WrapKeyed[any, int](k, nil, nil) })
+}
+
+func TestKeyedEverythingAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, maxKeys := range []int{10, 1 << 14} {
+			k := newKeyed[int](t, 1000, ratelimit.KeyedOptions{Burst: 3, MaxKeys: maxKeys, MaxWaiting: 30})
+			work := ratelimit.WrapKeyed(k, func(n int) int { return n % 7 }, func(context.Context, int) error { return nil })
+			var all sync.WaitGroup
+			for i := range 20 {
+				all.Go(func() {
+					for j := range 50 {
+						switch (i + j) % 3 {
+						case 0:
+							k.Allow(j)
+						case 1:
+							ctx, cancel := context.WithCancel(t.Context())
+							time.AfterFunc(time.Duration(i)*time.Microsecond*100, cancel)
+							k.WaitN(ctx, j%5, 2)
+							cancel()
+						case 2:
+							work(t.Context(), j)
+						}
+					}
+				})
+			}
+			all.Wait()
+			time.Sleep(time.Second)
+			s := k.Stats()
+			assert.EqualValues(t, 20*50, s.Allowed+s.Denied+s.Cancelled)
+			assert.Zero(t, s.Waiting)
+			for key := range 50 {
+				assert.Equal(t, 3.0, k.Tokens(key))
+			}
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go/ratelimiter"
+	"github.com/throttled/throttled/v2"
+	"github.com/throttled/throttled/v2/store/memstore"
+	"golang.org/x/time/rate"
+
+	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// limiterKeys is how many keys requests are limited by.
+const limiterKeys = 1 << 12
+
+// limiterGoals are the same for every row: a refusal must not cost more than a
+// permission, and neither must grow with the goroutines that ask.
+var limiterGoals = map[string]float64{"x-time-rate": 0.4}
+
+// asker is one way to ask for permission.
+type asker struct {
+	name string
+	new  func(deny bool) (ask func(i int) bool)
+}
+
+// Everybody has one request per nanosecond, and so never refuses while it is measured;
+// or one in an hour, all of which is used up.
+var allowAskers = []asker{
+	{"ours", func(deny bool) func(int) bool {
+		per := ratelimit.MaxRate
+		if deny {
+			per = 1.0 / 3600
+		}
+		l := core.Must(ratelimit.New(per, ratelimit.Options{Burst: burstFor(deny)}))
+		return func(int) bool { return l.Allow() }
+	}},
+	{"x-time-rate", func(deny bool) func(int) bool {
+		l := rate.NewLimiter(rate.Every(intervalFor(deny)), burstFor(deny))
+		return func(int) bool { return l.Allow() }
+	}},
+	{"throttled", func(deny bool) func(int) bool {
+		ask := throttledAsk(intervalFor(deny), burstFor(deny), 1)
+		return func(int) bool { return ask("key") }
+	}},
+	{"failsafe", func(deny bool) func(int) bool { // has no bursts
+		l := ratelimiter.NewSmoothWithMaxRate[any](intervalFor(deny))
+		return func(int) bool { return l.TryAcquirePermit() }
+	}},
+}
+
+// Here who never refuses has a burst that is never used up, and a rate by which no key
+// is as good as new again the next time. x/time/rate leaves it to the program to keep a
+// limiter for each key, as this one does, for ever.
+var keyedAskers = []asker{
+	{"ours", func(deny bool) func(int) bool {
+		k := core.Must(ratelimit.NewKeyed[string](1.0/3600, ratelimit.KeyedOptions{Burst: burstFor(deny), MaxKeys: 4 * limiterKeys}))
+		return func(i int) bool { return k.Allow(clients[i%limiterKeys]) }
+	}},
+	{"x-time-rate", func(deny bool) func(int) bool {
+		var mu sync.Mutex
+		limiters := map[string]*rate.Limiter{}
+		return func(i int) bool {
+			key := clients[i%limiterKeys]
+			mu.Lock()
+			l := limiters[key]
+			if l == nil {
+				l = rate.NewLimiter(rate.Every(time.Hour), burstFor(deny))
+				limiters[key] = l
+			}
+			mu.Unlock()
+			return l.Allow()
+		}
+	}},
+	{"throttled", func(deny bool) func(int) bool {
+		ask := throttledAsk(time.Hour, burstFor(deny), 4*limiterKeys)
+		return func(i int) bool { return ask(clients[i%limiterKeys]) }
+	}},
+}
+
+var clients = func() (keys [limiterKeys]string) {
+	for i := range keys {
+		keys[i] = "client:" + strconv.Itoa(i)
+	}
+	return keys
+}()
+
+func burstFor(deny bool) int {
+	if deny {
+		return 1
+	}
+	return 1 << 20
+}
+
+func intervalFor(deny bool) time.Duration {
+	if deny {
+		return time.Hour
+	}
+	return time.Nanosecond
+}
+
+func throttledAsk(interval time.Duration, burst, keys int) func(key string) bool {
+	store, err := memstore.NewCtx(keys)
+	check(err)
+	per := throttled.PerDuration(1, interval)
+	l, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: per, MaxBurst: burst - 1})
+	check(err)
+	ctx := context.Background()
+	return func(key string) bool {
+		limited, _, err := l.RateLimitCtx(ctx, key, 1)
+		return err == nil && !limited
+	}
+}
+
+// limiterRows: permission to do something, given, refused and waited for.
+func limiterRows() []Row {
+	var rows []Row
+	for _, kind := range []struct {
+		name   string
+		askers []asker
+	}{{"op=", allowAskers}, {"op=keyed-", keyedAskers}} {
+		for _, deny := range []bool{false, true} {
+			for _, goroutines := range []int{1, 8} {
+				row := Row{Name: fmt.Sprintf("%s%s/goroutines=%d", kind.name, map[bool]string{false: "allow", true: "deny"}[deny], goroutines)}
+				for _, a := range kind.askers {
+					row.Sides = append(row.Sides, askSide(a, deny, goroutines))
+				}
+				rows = append(rows, row)
+			}
+		}
+	}
+	return append(rows, Row{Name: "op=wait/goroutines=1", Sides: []Side{
+		waitSide("ours", func() func(context.Context) error {
+			return core.Must(ratelimit.New(ratelimit.MaxRate, ratelimit.Options{Burst: burstFor(false)})).Wait
+		}),
+		waitSide("x-time-rate", func() func(context.Context) error {
+			return rate.NewLimiter(rate.Every(intervalFor(false)), burstFor(false)).Wait
+		}),
+		waitSide("failsafe", func() func(context.Context) error {
+			return ratelimiter.NewSmoothWithMaxRate[any](intervalFor(false)).AcquirePermit
+		}),
+	}})
+}
+
+func askSide(a asker, deny bool, goroutines int) Side {
+	return Side{a.name, limiterGoals[a.name], func() Body {
+		ask := a.new(deny)
+		for i := range limiterKeys {
+			ask(i)
+		}
+		var from atomic.Int64
+		run := func(n int) {
+			at := int(from.Add(int64(n))) - n
+			for i := at; i < at+n; i++ {
+				ask(i)
+			}
+		}
+		return Body{Run: func(n int) { spread(goroutines, n, run) }}
+	}}
+}
+
+func waitSide(name string, maker func() func(context.Context) error) Side {
+	return Side{name, limiterGoals[name], func() Body {
+		wait, ctx := maker(), context.Background()
+		return Body{Run: func(n int) {
+			for range n {
+				check(wait(ctx))
+			}
+		}}
+	}}
+}

@@ -1,0 +1,67 @@
+package migrating_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/panjf2000/ants/v2"
+
+	"github.com/ephemeralgo/ephemeral/atoms/fixedwork"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func Example_antsBefore() {
+	ctx := context.Background()
+	var wg sync.WaitGroup
+	var failed atomic.Int64
+	pool, err := ants.NewPoolWithFuncGeneric(4, func(url string) {
+		defer wg.Done()
+		if _, err := get(ctx, url); err != nil {
+			failed.Add(1)
+		}
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer pool.Release()
+
+	for _, url := range urls {
+		wg.Add(1)
+		if err := pool.Invoke(url); err != nil {
+			panic(err)
+		}
+	}
+	wg.Wait()
+	fmt.Println(failed.Load(), "failed")
+	// Output: 1 failed
+}
+
+func Example_antsAfter() {
+	ctx := context.Background()
+	pool, err := fixedwork.New(func(ctx context.Context, url string) error {
+		_, err := get(ctx, url)
+		return err
+	}, fixedwork.Options{MaxConcurrency: 4})
+	if err != nil {
+		panic(err)
+	}
+	defer pool.Close()
+
+	for _, url := range urls {
+		if _, err := pool.Enqueue(ctx, url); err != nil {
+			panic(err)
+		}
+	}
+	if err := pool.Flush(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println(pool.Stats().Failed, "failed")
+	for op := range pool.Operations(core.OperationQuery{Status: core.StatusFailed}) {
+		fmt.Println(op.Err)
+	}
+	// Output:
+	// 1 failed
+	// /gone: not found
+}

@@ -1,0 +1,47 @@
+package migrating_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/alitto/pond/v2"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func Example_pondBefore() {
+	ctx := context.Background()
+	pool := pond.NewResultPool[string](4, pond.WithQueueSize(100))
+	defer pool.StopAndWait()
+
+	cat := pool.SubmitErr(func() (string, error) { return get(ctx, "/cat") })
+	gone := pool.SubmitErr(func() (string, error) { return get(ctx, "/gone") })
+	fmt.Println(cat.Wait())
+	fmt.Println(gone.Wait())
+	// Output:
+	// CAT <nil>
+	//  /gone: not found
+}
+
+func Example_pondAfter() {
+	ctx := context.Background()
+	pool, err := core.NewResultCoordinator(get, core.Options{MaxConcurrency: 4, MaxQueued: 100})
+	if err != nil {
+		panic(err)
+	}
+	defer pool.Close()
+
+	cat, err := pool.Submit(ctx, "/cat")
+	if err != nil {
+		panic(err)
+	}
+	gone, err := pool.Submit(ctx, "/gone")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(cat.Wait(ctx))
+	fmt.Println(gone.Wait(ctx))
+	// Output:
+	// CAT <nil>
+	//  /gone: not found
+}

@@ -1,0 +1,49 @@
+package migrating_test
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/time/rate"
+
+	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func Example_rateBefore() {
+	limiter := rate.NewLimiter(1000, 2)
+	limited := func(ctx context.Context, url string) (string, error) {
+		if err := limiter.Wait(ctx); err != nil {
+			return "", err
+		}
+		return get(ctx, url)
+	}
+
+	ctx := context.Background()
+	fmt.Println(limited(ctx, "/cat"))
+	limiter.SetLimit(500)
+	fmt.Println(limited(ctx, "/dog"))
+	// Output:
+	// CAT <nil>
+	// DOG <nil>
+}
+
+func Example_rateAfter() {
+	sink := core.NewSink(core.SinkOptions{})
+	limiter, err := ratelimit.New(1000, ratelimit.Options{Burst: 2, Sink: sink})
+	if err != nil {
+		panic(err)
+	}
+	defer limiter.Close()
+	limited := ratelimit.WrapResult(limiter, get)
+
+	ctx := context.Background()
+	fmt.Println(limited(ctx, "/cat"))
+	sink.Raise(ratelimit.CommandSet + ":500") // by whoever knows, wherever it is
+	fmt.Println(limited(ctx, "/dog"))
+	fmt.Println(limiter.Rate(), "a second")
+	// Output:
+	// CAT <nil>
+	// DOG <nil>
+	// 500 a second
+}
