@@ -8,7 +8,8 @@ import (
 )
 
 // RecorderSource is [echo.Source]: A Source is what a Recorder needs of a coordinator;
-// all of core are, dispatchers and processors too.
+// all of core are, dispatchers and processors too, and the atoms that have these
+// methods, such as a fixedwork.Pool.
 type RecorderSource = echo.Source
 
 // RecorderOptions is [echo.Options]: Options configure a Recorder.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,4 +73,20 @@ func TestLifecycle(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestEveryBatchIsFinalizedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := batching.New(runAll, batching.Options[coretest.Body]{MaxSize: 2, MaxTracked: 1})
+		require.NoError(t, err)
+		var left []core.OperationID
+		b.OnFinalized(func(op core.Snapshot) { left = append(left, op.ID) })
+		for range 5 {
+			require.NoError(t, b.Enqueue(t.Context(), func(context.Context) error { return nil }))
+		}
+		require.NoError(t, b.Drain(t.Context()))
+		require.NoError(t, b.Close())
+		require.Len(t, left, 3)
+		require.IsIncreasing(t, left)
+	})
 }

@@ -453,6 +453,12 @@ func (x *engine[In, Out]) Explain(id core.OperationID) (core.Explanation, bool) 
 	return x.inner.Explain(id)
 }
 
+// OnFinalized calls fn with the last snapshot of every batch that leaves the window,
+// exactly once each, on Close too; see [core.Coordinator.OnFinalized].
+func (x *engine[In, Out]) OnFinalized(fn func(core.Snapshot)) (cancel func()) {
+	return x.inner.OnFinalized(fn)
+}
+
 // Stats returns the counters of items and batches, read as one cut.
 func (x *engine[In, Out]) Stats() Stats {
 	x.mu.Lock()

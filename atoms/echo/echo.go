@@ -13,7 +13,8 @@ import (
 )
 
 // A Source is what a [Recorder] needs of a coordinator; all of core are, dispatchers
-// and processors too. Cancel may be called many times.
+// and processors too, and the atoms that have these methods, such as a fixedwork.Pool.
+// Cancel may be called many times.
 type Source interface {
 	OnFinalized(func(core.Snapshot)) (cancel func())
 	Sink() *core.Sink
@@ -74,11 +75,12 @@ type Recorder[P any] struct {
 
 	mu      sync.Mutex
 	last    uint64
-	parcels map[string]*parcel[P] // that wait or are being delivered
+	parcels map[string]*parcel[P]           // that wait
+	begun   map[core.OperationID]*parcel[P] // that are being delivered
 }
 
-// parcel is an entry on its way. Its id is the key of the operation that delivers it,
-// by which it is found when that did not.
+// parcel is an entry on its way. Its id is the key of the operation that delivers it
+// until that begins, by which it is found when it never does.
 type parcel[P any] struct {
 	id    string
 	entry Entry[P]
@@ -138,9 +140,11 @@ func New[P any](c Source, kind core.Kind[P], deliver core.Work[Entry[P]], opts O
 		},
 		sink:    opts.Sink,
 		parcels: map[string]*parcel[P]{},
+		begun:   map[core.OperationID]*parcel[P]{},
 	}
 	var err error
 	r.entries, err = core.NewKeyedCoordinator((*parcel[P]).key, func(ctx context.Context, p *parcel[P]) error {
+		r.begin(core.OperationFrom(ctx), p)
 		return deliver(ctx, p.entry)
 	}, core.Options{
 		Name:           opts.Name,
@@ -183,7 +187,7 @@ func (r *Recorder[P]) Record(s core.Snapshot) error {
 	p := r.wrap(e)
 	_, err := r.entries.TryEnqueue(p)
 	if err != nil {
-		r.take(p.id)
+		r.take(0, p.id)
 	}
 	return err
 }
@@ -197,17 +201,32 @@ func (r *Recorder[P]) wrap(e Entry[P]) *parcel[P] {
 	return p
 }
 
-func (r *Recorder[P]) take(id string) *parcel[P] {
+// begin makes o the operation that delivers p. From now on its key is for those who
+// read what it raises.
+func (r *Recorder[P]) begin(o *core.Operation, p *parcel[P]) {
+	r.mu.Lock()
+	delete(r.parcels, p.id)
+	r.begun[o.ID()] = p
+	r.mu.Unlock()
+	o.SetKey(p.entry.Operation.String())
+}
+
+// take ends the way of the parcel of an operation, which has begun or has that key.
+func (r *Recorder[P]) take(o core.OperationID, key string) *parcel[P] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.parcels[id]
-	delete(r.parcels, id)
+	if p, ok := r.begun[o]; ok {
+		delete(r.begun, o)
+		return p
+	}
+	p := r.parcels[key]
+	delete(r.parcels, key)
 	return p
 }
 
 // arrived is told of each entry that is delivered, or not.
 func (r *Recorder[P]) arrived(s core.Snapshot) {
-	p := r.take(s.Key)
+	p := r.take(s.ID, s.Key)
 	if p != nil && s.Status != core.StatusSucceeded {
 		r.Failed().Raise(r.sink, p.entry.Operation.String(), Failure[P]{p.entry, s.Err})
 	}

@@ -726,3 +726,34 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 	assert.Same(t, c.Sink(), r.Sink())
 	r.Close()
 }
+
+// What delivering raises is about the operation, whose key may be changed like that of
+// any other; a failure is told of all the same.
+func TestDeliveringMayChangeTheKeyOfWhatItRaises(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newOrders(t)
+		r := newRecorder(t, c, func(ctx context.Context, e echo.Entry[string]) error {
+			op := core.OperationFrom(ctx)
+			assert.Equal(t, e.Operation.String(), op.Key())
+			op.SetKey("archive")
+			return errOnPurpose
+		}, echo.Options{})
+		var failed []core.OperationID
+		defer r.Failed().Subscribe(c.Sink(), func(_ core.Signal, f echo.Failure[string]) {
+			failed = append(failed, f.Entry.Operation)
+		})()
+		var spoke []core.OperationID
+		for range 3 {
+			id, err := c.Enqueue(t.Context(), func(ctx context.Context) error {
+				said.Raise(core.OperationFrom(ctx), "", "hello")
+				return nil
+			})
+			require.NoError(t, err)
+			spoke = append(spoke, id)
+		}
+		require.NoError(t, c.Drain(t.Context()))
+		require.NoError(t, c.Close())
+		require.NoError(t, r.Drain(t.Context()))
+		assert.Equal(t, spoke, failed)
+	})
+}

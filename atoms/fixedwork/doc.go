@@ -21,6 +21,9 @@
 // producer runs at the pace of the work, and TryEnqueue refuses; of what is finished
 // the newest are kept. What runs is never forgotten.
 //
+// Where every item is another piece of work, the items are functions, and the work
+// calls the one it is given.
+//
 // There are four ways to come to an end, the same as everywhere in this library.
 // Complete lets nothing more in. Flush waits for what was accepted. Drain does both,
 // which is how a program normally stops. Close does not wait for the work: it

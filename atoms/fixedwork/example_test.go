@@ -65,3 +65,24 @@ func ExamplePool_TryEnqueue() {
 	// try again later
 	// <nil>
 }
+
+// Where every item is another piece of work, the items are functions.
+func ExampleNew_functions() {
+	pool := core.Must(fixedwork.New(func(ctx context.Context, f func(context.Context) error) error {
+		return f(ctx)
+	}, fixedwork.Options{MaxConcurrency: 4}))
+	defer pool.Close()
+
+	ctx := context.Background()
+	for _, f := range []func(context.Context) error{
+		func(context.Context) error { fmt.Println("resize"); return nil },
+		func(context.Context) error { return errors.New("disk is full") },
+	} {
+		if err := pool.Do(ctx, f); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// resize
+	// disk is full
+}

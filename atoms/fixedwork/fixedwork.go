@@ -93,11 +93,19 @@ func (p *Pool[T]) Cancel(id core.OperationID, cause error) bool { return p.c.Can
 // finished not long ago.
 func (p *Pool[T]) Lookup(id core.OperationID) (core.Snapshot, bool) { return p.c.Lookup(id) }
 
+// Explain says why an operation waits: how many go before it, and what has the
+// slots. It is false for an operation that the pool does not, or no longer, show.
+func (p *Pool[T]) Explain(id core.OperationID) (core.Explanation, bool) { return p.c.Explain(id) }
+
 // Operations walks the operations that q selects, in the order in which they were
 // accepted.
 func (p *Pool[T]) Operations(q core.OperationQuery) iter.Seq[core.Snapshot] {
 	return p.c.Operations(q)
 }
+
+// OnFinalized calls fn with the last snapshot of every operation that leaves the
+// window, exactly once each, on Close too; see [core.Coordinator.OnFinalized].
+func (p *Pool[T]) OnFinalized(fn func(core.Snapshot)) (cancel func()) { return p.c.OnFinalized(fn) }
 
 // Stats returns the pool's counters, read as one cut. Every accepted item is in
 // exactly one of them.

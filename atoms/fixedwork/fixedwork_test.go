@@ -226,3 +226,33 @@ func TestNoWindow(t *testing.T) {
 		assert.Zero(t, pool.Stats().Tracked)
 	})
 }
+
+func TestExplainSaysWhatHasTheSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, fixedwork.Options{MaxConcurrency: 1})
+		running := enqueue(t, pool, func(context.Context) error { time.Sleep(time.Minute); return nil })
+		waiting := enqueue(t, pool, quick)
+		synctest.Wait()
+		why, ok := pool.Explain(waiting)
+		require.True(t, ok)
+		require.NotEmpty(t, why.Reasons)
+		assert.Equal(t, core.ReasonLimit, why.Reasons[0].Kind)
+		assert.Equal(t, running, why.Reasons[0].Holder)
+		require.NoError(t, pool.Drain(t.Context()))
+		_, ok = pool.Explain(waiting + 1000)
+		assert.False(t, ok)
+	})
+}
+
+func TestEveryOperationIsFinalizedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, fixedwork.Options{MaxTracked: 1})
+		var left []core.OperationID
+		pool.OnFinalized(func(op core.Snapshot) { left = append(left, op.ID) })
+		first := enqueue(t, pool, quick)
+		second := enqueue(t, pool, quick)
+		require.NoError(t, pool.Drain(t.Context()))
+		require.NoError(t, pool.Close())
+		assert.ElementsMatch(t, []core.OperationID{first, second}, left)
+	})
+}

@@ -111,6 +111,12 @@ func (s *Sequencer[T]) Explain(id core.OperationID) (core.Explanation, bool) {
 	return s.c.Explain(id)
 }
 
+// OnFinalized calls fn with the last snapshot of every operation that leaves the
+// window, exactly once each, on Close too; see [core.Coordinator.OnFinalized].
+func (s *Sequencer[T]) OnFinalized(fn func(core.Snapshot)) (cancel func()) {
+	return s.c.OnFinalized(fn)
+}
+
 // Stats returns the counters, read as one cut. Every accepted item is in exactly one of
 // them.
 func (s *Sequencer[T]) Stats() core.Stats { return s.c.Stats() }

@@ -354,3 +354,16 @@ func TestWindow(t *testing.T) {
 		assert.Equal(t, 0, s.Stats().Tracked)
 	})
 }
+
+func TestEveryOperationIsFinalizedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newOne(t, keyedsequential.Options{MaxTracked: 1})
+		var left []string
+		s.OnFinalized(func(op core.Snapshot) { left = append(left, op.Key) })
+		enqueue(t, s, "a", quick)
+		enqueue(t, s, "b", quick)
+		require.NoError(t, s.Drain(t.Context()))
+		require.NoError(t, s.Close())
+		assert.ElementsMatch(t, []string{"a", "b"}, left)
+	})
+}

@@ -2,7 +2,9 @@ package priorityprocessor_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -862,4 +864,18 @@ func TestDoAllocatesNothing(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(1000, func() { f.Do(ctx, "item") }))
 	f.MarkUnhealthy("a")
 	assert.Zero(t, testing.AllocsPerRun(1000, func() { f.Do(ctx, "item") }), "by the backup")
+}
+
+func TestProcessorStateInJSONSaysWhatWentWrong(t *testing.T) {
+	text, err := json.Marshal([]pp.ProcessorState{
+		{Name: "primary", Priority: 1, Failures: 3, LastErr: errDown},
+		{Name: "backup", Priority: 2, Healthy: true},
+	})
+	require.NoError(t, err)
+	assert.JSONEq(t, fmt.Sprintf(`[
+		{"name": "primary", "priority": 1, "healthy": false, "since": "0001-01-01T00:00:00Z", "failures": 3, "probing": false,
+			"running": 0, "succeeded": 0, "failed": 0, "cancelled": 0, "error": %q},
+		{"name": "backup", "priority": 2, "healthy": true, "since": "0001-01-01T00:00:00Z", "failures": 0, "probing": false,
+			"running": 0, "succeeded": 0, "failed": 0, "cancelled": 0}
+	]`, errDown.Error()), string(text))
 }

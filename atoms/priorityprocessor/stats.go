@@ -1,6 +1,7 @@
 package priorityprocessor
 
 import (
+	"encoding/json"
 	"time"
 )
 
@@ -51,6 +52,19 @@ type ProcessorState struct {
 	Succeeded uint64 `json:"succeeded"`
 	Failed    uint64 `json:"failed"`
 	Cancelled uint64 `json:"cancelled"`
+}
+
+// MarshalJSON adds "error", the text of LastErr, if there is one.
+func (s ProcessorState) MarshalJSON() ([]byte, error) {
+	type plain ProcessorState
+	text := ""
+	if s.LastErr != nil {
+		text = s.LastErr.Error()
+	}
+	return json.Marshal(struct {
+		plain
+		Err string `json:"error,omitempty"`
+	}{plain(s), text})
 }
 
 // Processors returns what the processors are like now, in order of priority, as one

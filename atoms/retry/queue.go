@@ -153,6 +153,10 @@ func (q *Queue[T]) Operations(query core.OperationQuery) iter.Seq[core.Snapshot]
 	return q.c.Operations(query)
 }
 
+// OnFinalized calls fn with the last snapshot of every operation that leaves the
+// window, exactly once each, on Close too; see [core.Coordinator.OnFinalized].
+func (q *Queue[T]) OnFinalized(fn func(core.Snapshot)) (cancel func()) { return q.c.OnFinalized(fn) }
+
 // Stats returns the queue's counters, read as one cut. Every accepted item is in
 // exactly one of them: while it waits for its next attempt, in Pending.
 func (q *Queue[T]) Stats() core.Stats {

@@ -380,3 +380,23 @@ func TestQueueRandom(t *testing.T) {
 		})
 	}
 }
+
+// Whatever its attempts, an item is one operation.
+func TestEveryQueuedItemIsFinalizedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := core.Must(retry.New(retry.Options{}))
+		q := newQueue(t, r, retry.QueueOptions{MaxTracked: 1})
+		var left []core.OperationID
+		q.OnFinalized(func(op core.Snapshot) { left = append(left, op.ID) })
+		first := enqueue(t, q, func(ctx context.Context) error {
+			if retry.Attempt(ctx) < 3 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		second := enqueue(t, q, func(context.Context) error { return nil })
+		require.NoError(t, q.Drain(t.Context()))
+		require.NoError(t, q.Close())
+		assert.ElementsMatch(t, []core.OperationID{first, second}, left)
+	})
+}

@@ -154,6 +154,10 @@ func (g *Gate[T]) Operations(q core.OperationQuery) iter.Seq[core.Snapshot] {
 // runs all the same.
 func (g *Gate[T]) Explain(id core.OperationID) (core.Explanation, bool) { return g.items.Explain(id) }
 
+// OnFinalized calls fn with the last snapshot of every operation that leaves the
+// window, exactly once each, on Close too; see [core.Coordinator.OnFinalized].
+func (g *Gate[T]) OnFinalized(fn func(core.Snapshot)) (cancel func()) { return g.items.OnFinalized(fn) }
+
 // Stats returns the counters of items, read as one cut. Every accepted item is in
 // exactly one of them; Rejected are those refused by Enqueue, Refused those refused
 // while they waited, Forced those that ran in spite of DeferOn.

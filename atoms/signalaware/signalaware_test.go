@@ -406,3 +406,17 @@ func TestCancelAndOperations(t *testing.T) {
 		require.NoError(t, g.Close())
 	})
 }
+
+// Calls that are wrapped are no operations of the gate's.
+func TestEveryItemIsFinalizedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, signalaware.Options{MaxTracked: 1})
+		var left []core.OperationID
+		g.OnFinalized(func(op core.Snapshot) { left = append(left, op.ID) })
+		first, second := enqueue(t, g, quick), enqueue(t, g, quick)
+		require.NoError(t, signalaware.Wrap(g, coretest.Run)(t.Context(), quick))
+		require.NoError(t, g.Drain(t.Context()))
+		require.NoError(t, g.Close())
+		assert.ElementsMatch(t, []core.OperationID{first, second}, left)
+	})
+}
