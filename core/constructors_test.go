@@ -13,6 +13,7 @@ import (
 // bodyCoordinator is any coordinator whose items are bodies.
 type bodyCoordinator interface {
 	core.Inspector
+	core.Sensor
 	core.Enqueuer[coretest.Body]
 	Do(ctx context.Context, body coretest.Body) error
 	Wait(ctx context.Context, id core.OperationID) error

@@ -2,10 +2,9 @@ package core
 
 import "iter"
 
-// Inspector is any coordinator, whatever it carries: for status pages, and for
-// programs that end many of them together.
+// Inspector is any coordinator, or what is built on one, whatever it carries: for
+// status pages, and for programs that end many of them together.
 type Inspector interface {
-	Sensor
 	Lifecycle
 	Name() string
 	Stats() Stats

@@ -38,7 +38,7 @@ type Pool[T any] struct {
 }
 
 var (
-	_ core.Lifecycle     = (*Pool[int])(nil)
+	_ core.Inspector     = (*Pool[int])(nil)
 	_ core.Enqueuer[int] = (*Pool[int])(nil)
 )
 

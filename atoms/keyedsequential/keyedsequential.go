@@ -42,7 +42,7 @@ type Sequencer[T any] struct {
 }
 
 var (
-	_ core.Lifecycle     = (*Sequencer[int])(nil)
+	_ core.Inspector     = (*Sequencer[int])(nil)
 	_ core.Enqueuer[int] = (*Sequencer[int])(nil)
 )
 

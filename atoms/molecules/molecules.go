@@ -55,7 +55,7 @@ type Runner struct {
 	unawait []func() // ends the subscriptions to what steps await
 }
 
-var _ core.Lifecycle = (*Runner)(nil)
+var _ core.Inspector = (*Runner)(nil)
 
 // New makes a runner that heeds the signals raised on sink from now on, or says
 // what is wrong. The blueprints are copied. It starts nothing.

@@ -47,7 +47,7 @@ type Trigger struct {
 	onError func(core.Signal, error)
 }
 
-var _ core.Lifecycle = (*Trigger)(nil)
+var _ core.Inspector = (*Trigger)(nil)
 
 // NewTrigger makes a trigger that calls fn for each signal matching pattern that is
 // raised on sink from now on, or says what is wrong. It starts nothing. What fn

@@ -56,7 +56,7 @@ type Gate[T any] struct {
 }
 
 var (
-	_ core.Lifecycle     = (*Gate[int])(nil)
+	_ core.Inspector     = (*Gate[int])(nil)
 	_ core.Enqueuer[int] = (*Gate[int])(nil)
 )
 
