@@ -83,6 +83,10 @@ var ErrRetrierAttempts = retry.ErrAttempts
 // start later than Options.MaxElapsed allows.
 var ErrRetrierMaxElapsed = retry.ErrMaxElapsed
 
+// ErrRetrierDeadline is [retry.ErrDeadline]: ErrDeadline: the context of the call has a
+// deadline that is not later than the next attempt would start.
+var ErrRetrierDeadline = retry.ErrDeadline
+
 // ErrRetrierMaxDelay is [retry.ErrMaxDelay]: ErrMaxDelay: the error asks for a longer
 // delay than Options.MaxDelay allows.
 var ErrRetrierMaxDelay = retry.ErrMaxDelay
@@ -140,7 +144,8 @@ const RetrierSignalAttempt = retry.SignalAttempt
 const RetrierSignalRecovered = retry.SignalRecovered
 
 // RetrierSignalExhausted is [retry.SignalExhausted]: SignalExhausted: a call gave up
-// for want of attempts or time; see ErrAttempts, ErrMaxElapsed and ErrMaxDelay.
+// for want of attempts or time; see ErrAttempts, ErrMaxElapsed, ErrDeadline and
+// ErrMaxDelay.
 const RetrierSignalExhausted = retry.SignalExhausted
 
 // RetrierSignalBudgetExhausted is [retry.SignalBudgetExhausted]: SignalBudgetExhausted:

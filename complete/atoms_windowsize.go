@@ -58,7 +58,7 @@ var ErrResizerNoLimit = windowsize.ErrNoLimit
 type Resizer = windowsize.Resizer
 
 // ResizerStats is [windowsize.Stats]: Stats are the counters of a Resizer, read as one
-// cut: commands and calls of methods are counted alike.
+// cut: of commands and of calls of methods alike, but for those that return ErrNoLimit.
 type ResizerStats = windowsize.Stats
 
 // NewResizer is [windowsize.New]: New makes a Resizer that listens to the commands on

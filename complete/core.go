@@ -155,8 +155,9 @@ func ForEachKeyed[T any, K ~string](ctx context.Context, seq iter.Seq[T], key fu
 	return core.ForEachKeyed[T, K](ctx, seq, key, work, opts)
 }
 
-// Inspector is [core.Inspector]: Inspector is any coordinator, whatever it carries: for
-// status pages, and for programs that end many of them together.
+// Inspector is [core.Inspector]: Inspector is any coordinator, or what is built on one,
+// whatever it carries: for status pages, and for programs that end many of them
+// together.
 type Inspector = core.Inspector
 
 // Kind is [core.Kind]: A Kind binds a signal name to the type of its payload, so that

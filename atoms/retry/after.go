@@ -11,12 +11,12 @@ import (
 // understands
 //
 //   - the value of a Retry-After header (RFC 9110, section 10.2.3): a whole number
-//     of seconds, or a date in one of the three forms of HTTP, which it takes the
-//     delay from now to; a date that has passed is no delay;
+//     of seconds, of which too many are the longest delay there is, or a date in one
+//     of the three forms of HTTP, which it takes the delay from now to; a date that
+//     has passed is a delay of 0;
 //   - a signal name like "rate-limit:5000ms"; see [core.ParseRetryAfter].
 //
-// Blanks around it are ignored, and a number too large is the longest delay there
-// is. Anything else is not ok.
+// Blanks around it are ignored. Anything else is not ok.
 func ParseRetryAfter(text string, now time.Time) (d time.Duration, ok bool) {
 	text = strings.TrimSpace(text)
 	if d, ok := seconds(text); ok {

@@ -22,48 +22,58 @@ func (r *Retrier) do(ctx context.Context, work func(context.Context) error, s *s
 		}
 	}()
 	err := r.first(ctx, work)
-	if err == nil {
-		r.atOnce.Add(1)
-		if r.budget != nil {
-			r.budget.deposit()
-		}
-	} else {
-		err = r.again(ctx, begun, err, work, s)
-	}
 	returned = true
-	return err
+	if err != nil {
+		return r.again(ctx, begun, err, work, s)
+	}
+	r.atOnce.Add(1)
+	if r.budget != nil {
+		r.budget.deposit()
+	}
+	return nil
 }
 
 // again goes on after the first attempt has failed with err.
 func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, work func(context.Context) error, s *seat) error {
 	on := raiser{r, core.OperationFrom(ctx)}
+	end := &r.stats.Panicked
+	defer func() { count(r, end, 1) }()
 	for n := 1; ; {
 		if mark, ok := errors.AsType[*permanentError](err); ok {
-			count(r, &r.stats.Permanent, 1)
+			end = &r.stats.Permanent
 			if err == error(mark) {
 				err = mark.err
 			}
 			return err
 		}
 		if ctx.Err() != nil {
-			return r.cancelled(ctx, n, err)
-		}
-		if !r.retryIf(err) {
-			count(r, &r.stats.Permanent, 1)
+			end = &r.stats.Cancelled
+			if cause := context.Cause(ctx); !errors.Is(err, cause) {
+				err = &Error{Attempts: n, Cause: cause, Err: err}
+			}
 			return err
 		}
-		delay, cause := r.next(n, begun, err)
-		if cause == nil && r.budget != nil && !r.budget.withdraw() {
-			cause = ErrBudget
+		if !r.retryIf(err) {
+			end = &r.stats.Permanent
+			return err
 		}
+		delay, cause := r.next(ctx, n, begun, err)
 		if cause != nil {
-			return r.gaveUp(on, n, cause, err)
+			end = &r.stats.Exhausted
+			on.raise(kindExhausted, Event{n, 0, err})
+			return &Error{Attempts: n, Cause: cause, Err: err}
+		}
+		if r.budget != nil && !r.budget.withdraw() {
+			end = &r.stats.OverBudget
+			on.raise(kindBudget, Event{n, 0, err})
+			return &Error{Attempts: n, Cause: ErrBudget, Err: err}
 		}
 		if !r.wait(ctx, on, n, delay, err, s) {
 			if r.budget != nil {
 				r.budget.refund()
 			}
-			return r.cancelled(ctx, n, err)
+			end = &r.stats.Cancelled
+			return &Error{Attempts: n, Cause: context.Cause(ctx), Err: err}
 		}
 		n++
 		count(r, &r.stats.Retries, 1)
@@ -73,7 +83,7 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 			if r.budget != nil {
 				r.budget.deposit()
 			}
-			count(r, &r.stats.Recovered, 1)
+			end = &r.stats.Recovered
 			on.raise(kindRecovered, Event{n, 0, last})
 			return nil
 		}
@@ -82,7 +92,7 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 
 // next returns how long to wait after attempt n, or why there is to be no further
 // one.
-func (r *Retrier) next(n int, begun time.Duration, err error) (delay time.Duration, cause error) {
+func (r *Retrier) next(ctx context.Context, n int, begun time.Duration, err error) (delay time.Duration, cause error) {
 	if n >= r.attempts {
 		return 0, ErrAttempts
 	}
@@ -100,6 +110,9 @@ func (r *Retrier) next(n int, begun time.Duration, err error) (delay time.Durati
 	if r.maxElapsed > 0 && delay > r.maxElapsed-(time.Since(r.base)-begun) {
 		return 0, ErrMaxElapsed
 	}
+	if end, ok := ctx.Deadline(); ok && delay > 0 && delay >= time.Until(end) {
+		return 0, ErrDeadline
+	}
 	return delay, nil
 }
 
@@ -115,37 +128,15 @@ func (r *Retrier) wait(ctx context.Context, on raiser, n int, delay time.Duratio
 		timer := time.NewTimer(delay)
 		select {
 		case <-timer.C:
-			if s != nil {
-				s.take(ctx)
-			}
 		case <-ended:
 			timer.Stop()
+		}
+		if s != nil {
+			s.comeBack(ctx)
 		}
 		count(r, &r.stats.Waiting, -1)
 	}
 	return ctx.Err() == nil
-}
-
-// gaveUp accounts for a call that gives up after attempt n.
-func (r *Retrier) gaveUp(on raiser, n int, cause, err error) error {
-	if cause == ErrBudget {
-		count(r, &r.stats.OverBudget, 1)
-		on.raise(kindBudget, Event{n, 0, err})
-	} else {
-		count(r, &r.stats.Exhausted, 1)
-		on.raise(kindExhausted, Event{n, 0, err})
-	}
-	return &Error{Attempts: n, Cause: cause, Err: err}
-}
-
-// cancelled accounts for a call whose context has ended after attempt n.
-func (r *Retrier) cancelled(ctx context.Context, n int, err error) error {
-	count(r, &r.stats.Cancelled, 1)
-	cause := context.Cause(ctx)
-	if errors.Is(err, cause) {
-		return err
-	}
-	return &Error{Attempts: n, Cause: cause, Err: err}
 }
 
 // raiser is where a call raises its signals.

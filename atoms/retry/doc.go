@@ -27,8 +27,9 @@
 // Between two attempts it asks [Options.Backoff], with the number of the attempt that
 // has failed, cuts the answer to [Options.MaxDelay], and lets [Options.Jitter] change
 // it. An error knows better if a server has said how long to stay away: see [After] and
-// [ParseRetryAfter]. Nothing is waited for in vain: a retry that would come too late is
-// given up on at once, and the end of the context ends the wait.
+// [ParseRetryAfter]. Nothing is waited for in vain: a retry that would come later than
+// [Options.MaxElapsed] or the deadline of the context allows is given up on at once,
+// and the end of the context ends the wait.
 //
 // # How much it retries
 //

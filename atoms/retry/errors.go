@@ -16,6 +16,9 @@ var (
 	// ErrMaxElapsed: the next attempt would start later than [Options.MaxElapsed]
 	// allows.
 	ErrMaxElapsed = errors.New("retry: no time left")
+	// ErrDeadline: the context of the call has a deadline that is not later than the
+	// next attempt would start. It matches [context.DeadlineExceeded].
+	ErrDeadline = fmt.Errorf("retry: the next attempt would be too late: %w", context.DeadlineExceeded)
 	// ErrMaxDelay: the error asks for a longer delay than [Options.MaxDelay]
 	// allows.
 	ErrMaxDelay = errors.New("retry: the delay asked for is too long")
@@ -52,11 +55,10 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() []error { return []error{e.Cause, e.Err} }
 
 // Permanent marks an error that no further attempt will mend, and is nil for nil. Do
-// then returns err itself; if the marked error has been wrapped on its way, it
-// returns that as it is. [errors.Is] and [errors.As] see err through the mark.
-//
-// The mark is for the Retrier that made the attempt. One further out, which is
-// returned err, decides for itself.
+// then returns err itself, without the mark, so that a Retrier further out decides for
+// itself. If the marked error has been wrapped or joined on its way, Do returns that as
+// it is, and the mark counts further out as well. [errors.Is] and [errors.As] see err
+// through the mark.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -75,7 +77,8 @@ func (e *permanentError) Unwrap() error { return e.err }
 // the mark.
 //
 // An error of another package says the same by a method RetryAfter() time.Duration
-// that returns more than 0, be it the error itself or one that it wraps.
+// that returns more than 0. Of errors that wrap each other the outermost that asks for a
+// delay counts, of those that are joined the one that asks for the longest.
 func After(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -92,19 +95,26 @@ func (e *afterError) Error() string             { return e.err.Error() }
 func (e *afterError) Unwrap() error             { return e.err }
 func (e *afterError) RetryAfter() time.Duration { return e.delay }
 
-// asking is an error that asks for a delay.
-type asking interface {
-	error
-	RetryAfter() time.Duration
-}
-
-// askedDelay returns the delay that an error asks for, if it does.
+// askedDelay returns the delay that an error asks for, if it does: the outermost that
+// does, and of several joined the one that asks for the longest.
 func askedDelay(err error) (d time.Duration, ok bool) {
-	asks, ok := errors.AsType[asking](err)
-	if !ok {
-		return 0, false
+	switch e := err.(type) {
+	case *afterError:
+		return e.delay, true
+	case interface{ RetryAfter() time.Duration }:
+		if d = e.RetryAfter(); d > 0 {
+			return d, true
+		}
 	}
-	d = asks.RetryAfter()
-	_, marked := asks.(*afterError)
-	return d, marked || d > 0
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return askedDelay(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			if asked, asks := askedDelay(err); asks && (!ok || asked > d) {
+				d, ok = asked, true
+			}
+		}
+	}
+	return d, ok
 }

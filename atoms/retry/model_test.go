@@ -59,7 +59,7 @@ func play(o retry.Options, deadline time.Duration, took []time.Duration, errs []
 			return at, now, retry.ErrMaxElapsed, err
 		}
 		if now+delay >= deadline {
-			return at, deadline, context.DeadlineExceeded, err
+			return at, now, retry.ErrDeadline, err
 		}
 		now += delay
 	}

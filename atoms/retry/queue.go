@@ -46,8 +46,10 @@ type QueueOptions struct {
 // bounded, by MaxQueued and MaxBackingOff.
 //
 // All methods are safe for concurrent use; those that would wait for the very work
-// that calls them return [core.ErrWouldDeadlock]. An idle queue owns no goroutine and
-// needs no closing.
+// that calls them return [core.ErrWouldDeadlock]. That does not see a retry that waits
+// for its place: work that waits, by way of another coordinator, for an item that backs
+// off may have the place which that needs. An idle queue owns no goroutine and needs no
+// closing.
 type Queue[T any] struct {
 	c     *core.Coordinator[T]
 	seats *seats
@@ -106,7 +108,8 @@ func NewQueue[T any](r *Retrier, work core.Work[T], opts QueueOptions) (*Queue[T
 // retrying is what the coordinator does for an item.
 func (q *Queue[T]) retrying(r *Retrier, work core.Work[T]) core.Work[T] {
 	return func(ctx context.Context, item T) error {
-		mine := q.seats.arrive(ctx)
+		mine := seat{of: q.seats}
+		mine.sit(ctx)
 		defer mine.depart()
 		if !mine.sitting {
 			return context.Cause(ctx)

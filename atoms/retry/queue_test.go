@@ -262,6 +262,26 @@ func TestQueuePanicsAreNotRetriedAndKeepNoSlot(t *testing.T) {
 	})
 }
 
+// Work that waits for another item of its queue, by way of another coordinator, waits for
+// the place that it has itself; at the latest when a retry is due that waits for the same.
+func TestQueueWorkThatWaitsForItselfIsRefusedBesideARetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetrier(t, retry.Options{Attempts: 2, Backoff: retry.Constant(time.Minute)})
+		q := newQueue(t, r, retry.QueueOptions{MaxConcurrency: 1})
+		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{}))
+		retried := fails(errOnPurpose)
+		enqueue(t, q, retried.work)
+		synctest.Wait() // and so backs off
+		enqueue(t, q, func(ctx context.Context) error {
+			assert.ErrorIs(t, c.Do(ctx, func(ctx context.Context) error { return q.Do(ctx, fails().work) }), core.ErrWouldDeadlock)
+			assert.Equal(t, time.Minute, time.Since(retried.begun))
+			return nil
+		})
+		require.NoError(t, q.Flush(t.Context()))
+		assert.Equal(t, []time.Duration{0, time.Minute}, retried.at)
+	})
+}
+
 func TestQueueSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetrier(t, retry.Options{Name: "api"})
@@ -399,4 +419,80 @@ func TestEveryQueuedItemIsFinalizedOnce(t *testing.T) {
 		require.NoError(t, q.Close())
 		assert.ElementsMatch(t, []core.OperationID{first, second}, left)
 	})
+}
+
+// However items end (by success, failure, panic, Goexit, Cancel, the end of the context of
+// Do, while they wait, run, back off, or wait for their next place), afterwards as many run
+// at once as before, and as many may back off besides.
+func TestQueueLosesNoPlace(t *testing.T) {
+	seeds := uint64(100)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 4))
+			limit, spare := 1+random.IntN(3), random.IntN(4)
+			options := retry.QueueOptions{MaxConcurrency: limit, MaxQueued: 100, MaxBackingOff: spare}
+			if spare == 0 {
+				options.MaxBackingOff = -1
+			}
+			var backoff atomic.Int64
+			r := newRetrier(t, retry.Options{Attempts: 3, Backoff: func(int) time.Duration { return time.Duration(backoff.Load()) }})
+			q := newQueue(t, r, options)
+			var running atomic.Int64
+			var all sync.WaitGroup
+			for range 60 {
+				how, took := random.IntN(6), time.Duration(random.IntN(4))
+				backoff.Store(int64(random.IntN(3)))
+				body := func(ctx context.Context) error {
+					assert.LessOrEqual(t, running.Add(1), int64(limit))
+					defer running.Add(-1)
+					time.Sleep(took)
+					switch {
+					case how == 0 && retry.Attempt(ctx) == 2:
+						panic("on purpose")
+					case how == 1 && retry.Attempt(ctx) == 2:
+						runtime.Goexit()
+					case how == 2:
+						return nil
+					}
+					return errOnPurpose
+				}
+				after := time.Duration(random.IntN(10))
+				if random.IntN(2) == 0 {
+					all.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), after)
+						defer cancel()
+						_ = q.Do(ctx, body)
+					})
+				} else {
+					id := enqueue(t, q, body)
+					all.Go(func() { time.Sleep(after); q.Cancel(id, nil) })
+				}
+				time.Sleep(time.Duration(random.IntN(3)))
+				assert.NoError(t, coretest.CheckBooks(q.Stats()))
+			}
+			all.Wait()
+			require.NoError(t, q.Flush(t.Context()))
+			assert.Zero(t, q.Stats().Running)
+			assert.Zero(t, r.Stats().Waiting)
+
+			backoff.Store(int64(time.Hour))
+			for range limit {
+				enqueue(t, q, func(ctx context.Context) error { time.Sleep(time.Minute); return nil })
+			}
+			synctest.Wait()
+			assert.Equal(t, limit, q.Stats().Running, "seed %d", seed)
+			require.NoError(t, q.Flush(t.Context()))
+			before := r.Stats()
+			for range limit + spare + 1 {
+				enqueue(t, q, fails(times(3, errOnPurpose)...).work)
+			}
+			synctest.Wait()
+			assert.Equal(t, limit+spare, r.Stats().Waiting, "seed %d", seed)
+			assert.Equal(t, before.Retries, r.Stats().Retries)
+			require.NoError(t, q.Close())
+		})
+	}
 }

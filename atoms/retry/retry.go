@@ -64,7 +64,7 @@ const (
 	// SignalRecovered: an attempt that is not the first has succeeded.
 	SignalRecovered = "retry.recovered"
 	// SignalExhausted: a call gave up for want of attempts or time; see
-	// [ErrAttempts], [ErrMaxElapsed] and [ErrMaxDelay].
+	// [ErrAttempts], [ErrMaxElapsed], [ErrDeadline] and [ErrMaxDelay].
 	SignalExhausted = "retry.exhausted"
 	// SignalBudgetExhausted: a call gave up for want of budget; see [ErrBudget].
 	SignalBudgetExhausted = "retry.budget.exhausted"
@@ -90,7 +90,7 @@ var (
 // number of times. Make one with [New]; it starts nothing, keeps nothing but
 // counters and needs no closing. All methods are safe for concurrent use. A call
 // whose first attempt succeeds costs some 20 nanoseconds and allocates nothing,
-// except with AttemptTimeout.
+// except with AttemptTimeout, and once in an operation while somebody else's retry runs.
 type Retrier struct {
 	name string
 	sink *core.Sink
@@ -123,7 +123,7 @@ type Stats struct {
 	Exhausted  uint64 `json:"exhausted"`  // for want of attempts or time
 	OverBudget uint64 `json:"overBudget"` // for want of budget
 	Cancelled  uint64 `json:"cancelled"`  // because the context of the call had ended
-	Panicked   uint64 `json:"panicked"`   // the function panicked or ended its goroutine
+	Panicked   uint64 `json:"panicked"`   // a function panicked or ended its goroutine
 
 	Retries uint64 `json:"retries"` // attempts after the first, of all calls
 	Waiting int    `json:"waiting"` // calls that wait for their next attempt
@@ -174,7 +174,9 @@ func New(opts Options) (*Retrier, error) {
 //
 // The first attempt begins at once, even if ctx has ended. When ctx ends later there
 // is no further attempt, and Do, if it waits for one, returns at once; the reason is
-// the cause of ctx, and an error that matches that already is returned as it is.
+// the cause of ctx. If its deadline would come first, Do does not wait at all. If ctx
+// ends during an attempt whose error matches its cause already, that error is returned
+// as it is.
 //
 // The context of an attempt is ctx, with the end of [Options.AttemptTimeout] and the
 // number for [Attempt]. Do calls everything on the goroutine of its caller. A panic

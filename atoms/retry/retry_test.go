@@ -207,8 +207,8 @@ func TestCancelledWhileBackingOff(t *testing.T) {
 		why := errors.New("enough")
 		r := newRetrier(t, retry.Options{Backoff: retry.Constant(time.Hour)})
 		signals := coretest.Watch(t, r.Sink(), "retry.*")
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
-		defer cancel()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(why) })
 		s := fails(times(3, errOnPurpose)...)
 		time.AfterFunc(time.Second-1, func() { assert.Equal(t, 1, r.Stats().Waiting) })
 		err := r.Do(ctx, s.work)
@@ -251,6 +251,32 @@ func TestAttemptTimeoutIsRetriedTheCallersIsNot(t *testing.T) {
 			assert.True(t, ok)
 			return nil
 		}))
+	})
+}
+
+// An error of before the wait is not why the call ends, though it may look like it.
+func TestCancelledWhileBackingOffFromATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetrier(t, retry.Options{AttemptTimeout: time.Second, Backoff: retry.Constant(time.Hour)})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { cancel(context.DeadlineExceeded) })
+		err := r.Do(ctx, func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
+		assert.Equal(t, &retry.Error{Attempts: 1, Cause: context.DeadlineExceeded, Err: retry.ErrAttemptTimeout}, err)
+	})
+}
+
+// A retry that would begin when the context has ended is not waited for.
+func TestDeadlineIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fails(times(3, errOnPurpose)...)
+		r := newRetrier(t, retry.Options{Backoff: retry.Constant(time.Second)})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		err := r.Do(ctx, s.work)
+		assert.Equal(t, &retry.Error{Attempts: 2, Cause: retry.ErrDeadline, Err: errOnPurpose}, err)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, time.Second, time.Since(s.begun))
+		assert.Equal(t, retry.Stats{Failed: 1, Exhausted: 1, Retries: 1}, r.Stats())
 	})
 }
 
@@ -347,6 +373,32 @@ func TestErrorsThatAskForADelay(t *testing.T) {
 		assert.ErrorIs(t, err, limited{1})
 	})
 }
+
+// Of what has been joined the longest counts, and what has nothing to say hides nothing.
+func TestErrorsThatAskForADelayTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRetrier(t, retry.Options{Backoff: retry.Constant(time.Second), Attempts: 10})
+		for name, c := range map[string]struct {
+			err  error
+			want time.Duration
+		}{
+			"joined, the first has nothing to say":           {errors.Join(limited{0}, retry.After(errOnPurpose, time.Minute)), time.Minute},
+			"joined, the longest":                            {errors.Join(retry.After(errOnPurpose, time.Minute), limited{time.Hour}), time.Hour},
+			"joined, one at once":                            {errors.Join(errOnPurpose, retry.After(errOnPurpose, 0)), 0},
+			"what has nothing to say wraps one that has":     {silent{limited{time.Minute}}, time.Minute},
+			"an outer Retrier sees what an inner gave up on": {&retry.Error{Attempts: 1, Cause: retry.ErrMaxDelay, Err: limited{time.Hour}}, time.Hour},
+		} {
+			s := fails(c.err)
+			assert.NoError(t, r.Do(t.Context(), s.work))
+			assert.Equal(t, []time.Duration{0, c.want}, s.at, name)
+		}
+	})
+}
+
+type silent struct{ error }
+
+func (silent) RetryAfter() time.Duration { return 0 }
+func (e silent) Unwrap() error           { return e.error }
 
 // If the server wants more than is allowed, waiting is in vain.
 func TestADelayThatIsTooLongIsNotWaitedFor(t *testing.T) {
@@ -475,6 +527,23 @@ func TestPanicAndGoexit(t *testing.T) {
 		r = newRetrier(t, retry.Options{Backoff: func(int) time.Duration { panic("on purpose") }})
 		assert.Panics(t, func() { r.Do(t.Context(), fails(errOnPurpose).work) })
 		assert.Equal(t, retry.Stats{Failed: 1, Panicked: 1}, r.Stats())
+	})
+}
+
+// A call counts once, also if a handler of its last signal ends its goroutine.
+func TestGoexitInAHandlerCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, signal := range []string{retry.SignalExhausted, retry.SignalRecovered, retry.SignalBudgetExhausted, retry.SignalBackoff, retry.SignalAttempt} {
+			r := newRetrier(t, retry.Options{Attempts: 2, Budget: newBudget(t, retry.BudgetOptions{Burst: 1, PerSecond: -1, Ratio: -1})})
+			defer r.Sink().Subscribe(signal, func(core.Signal) { runtime.Goexit() })()
+			for _, s := range []*script{fails(errOnPurpose), fails(errOnPurpose, errOnPurpose)} {
+				go r.Do(t.Context(), s.work)
+				time.Sleep(time.Hour)
+			}
+			s := r.Stats()
+			assert.Equal(t, uint64(2), s.Succeeded+s.Failed, "%s: %+v", signal, s)
+			assert.Zero(t, s.Waiting)
+		}
 	})
 }
 

@@ -23,7 +23,8 @@
 // A command is a signal named like "window.size.set:500". There may be text in front of
 // it, with a dot between, as [core.Sink.Scoped] makes it; see [core.ParseCommand]. With a
 // key it is meant for the Resizer of that name, without one for every Resizer of the
-// sink.
+// sink. The signals of an operation that has a key have that, unless they are given
+// another: it commands with RaiseKey and the name of the Resizer, by default "windowsize".
 //
 // What follows the colon is, for window.size, a whole number of signals. For window.time
 // it is a duration, in hours, minutes, seconds and milliseconds ("90s", "1h30m",

@@ -97,8 +97,8 @@ type Resizer struct {
 // sink do not undo what the others do.
 var changing sync.Mutex
 
-// Stats are the counters of a [Resizer], read as one cut: commands and calls of methods
-// are counted alike.
+// Stats are the counters of a [Resizer], read as one cut: of commands and of calls of
+// methods alike, but for those that return [ErrNoLimit].
 type Stats struct {
 	Applied  uint64 `json:"applied"`
 	Clamped  uint64 `json:"clamped"` // of these, not as far as asked for

@@ -216,6 +216,15 @@ func TestCommandsOfAnOperation(t *testing.T) {
 			return nil
 		}))
 		assert.Equal(t, 300, window(sink).Capacity)
+		require.NoError(t, c.Do(t.Context(), func(ctx context.Context) error {
+			op := core.OperationFrom(ctx)
+			op.SetKey("customer")
+			op.Raise("window.size.set:400") // for a Resizer of that name
+			assert.Equal(t, 300, window(sink).Capacity)
+			op.RaiseKey("window.size.set:400", "windowsize")
+			return nil
+		}))
+		assert.Equal(t, 400, window(sink).Capacity)
 		require.NoError(t, c.Close())
 	})
 }
