@@ -5,17 +5,18 @@ import (
 	"testing"
 )
 
-func BenchmarkRaise(b *testing.B)    { benchmark(b, raiseRows()) }
-func BenchmarkUnique(b *testing.B)   { benchmark(b, uniqueRows()) }
-func BenchmarkSense(b *testing.B)    { benchmark(b, senseRows()) }
-func BenchmarkRun(b *testing.B)      { benchmark(b, runRows()) }
-func BenchmarkKeyed(b *testing.B)    { benchmark(b, keyedRows()) }
-func BenchmarkParallel(b *testing.B) { benchmark(b, parallelRows()) }
-func BenchmarkCache(b *testing.B)    { benchmark(b, cacheRows()) }
-func BenchmarkLimiter(b *testing.B)  { benchmark(b, limiterRows()) }
-func BenchmarkRetry(b *testing.B)    { benchmark(b, retryRows()) }
-func BenchmarkWave(b *testing.B)     { benchmark(b, waveRows()) }
-func BenchmarkFailover(b *testing.B) { benchmark(b, failoverRows()) }
+func BenchmarkRaise(b *testing.B)        { benchmark(b, raiseRows()) }
+func BenchmarkUnique(b *testing.B)       { benchmark(b, uniqueRows()) }
+func BenchmarkSense(b *testing.B)        { benchmark(b, senseRows()) }
+func BenchmarkRun(b *testing.B)          { benchmark(b, runRows()) }
+func BenchmarkKeyed(b *testing.B)        { benchmark(b, keyedRows()) }
+func BenchmarkParallel(b *testing.B)     { benchmark(b, parallelRows()) }
+func BenchmarkCache(b *testing.B)        { benchmark(b, cacheRows()) }
+func BenchmarkSlidingCache(b *testing.B) { benchmark(b, slidingcacheRows()) }
+func BenchmarkLimiter(b *testing.B)      { benchmark(b, limiterRows()) }
+func BenchmarkRetry(b *testing.B)        { benchmark(b, retryRows()) }
+func BenchmarkWave(b *testing.B)         { benchmark(b, waveRows()) }
+func BenchmarkFailover(b *testing.B)     { benchmark(b, failoverRows()) }
 
 // benchmark runs every side of every row alone. What a side needs is made when it
 // is run first, and once.

@@ -11,6 +11,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/slidingcache v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
 	github.com/failsafe-go/failsafe-go v0.9.8
@@ -39,6 +40,7 @@ replace (
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit
 	github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
+	github.com/ephemeralgo/ephemeral/atoms/slidingcache => ../atoms/slidingcache
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator
 	github.com/ephemeralgo/ephemeral/core => ../core
 )

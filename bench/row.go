@@ -23,6 +23,7 @@ func Groups() []Group {
 		{"keyed", keyedRows},
 		{"parallel", parallelRows},
 		{"cache", cacheRows},
+		{"slidingcache", slidingcacheRows},
 		{"limiter", limiterRows},
 		{"retry", retryRows},
 		{"wave", waveRows},

@@ -12,6 +12,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/signalaware v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/slidingcache v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/volatile v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
@@ -35,6 +36,8 @@ replace github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit
 replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
 
 replace github.com/ephemeralgo/ephemeral/atoms/signalaware => ../atoms/signalaware
+
+replace github.com/ephemeralgo/ephemeral/atoms/slidingcache => ../atoms/slidingcache
 
 replace github.com/ephemeralgo/ephemeral/atoms/volatile => ../atoms/volatile
 

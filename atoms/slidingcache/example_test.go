@@ -1,0 +1,140 @@
+package slidingcache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func Example() {
+	type Profile struct{ Name string }
+	loadProfile := func(ctx context.Context, userID string) (Profile, error) {
+		fmt.Println("loading", userID)
+		return Profile{"Ada"}, nil
+	}
+	cache, err := slidingcache.New(loadProfile, slidingcache.Options[string]{
+		Sliding:  5 * time.Minute,
+		Absolute: time.Hour,
+		MaxSize:  1000,
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer cache.Close()
+
+	ctx := context.Background()
+	profile, err := cache.Get(ctx, "user-123") // loads and stores it
+	if err != nil {
+		panic(err)
+	}
+	profile, _ = cache.Get(ctx, "user-123") // for five minutes from now
+	if cached, ok := cache.GetIfPresent("user-123"); ok {
+		fmt.Println(cached == profile, cached.Name)
+	}
+	stats := cache.Stats()
+	fmt.Printf("%d entries, %d hits, %d hot\n", stats.Size, stats.Hits, stats.Hot)
+	// Output:
+	// loading user-123
+	// true Ada
+	// 1 entries, 2 hits, 0 hot
+}
+
+// However many ask at once, the load runs once. It is an operation, so it can be
+// seen.
+func ExampleCache_Loads() {
+	asked, finish := make(chan string), make(chan struct{})
+	cache, err := slidingcache.New(func(ctx context.Context, city string) (string, error) {
+		asked <- city
+		<-finish
+		return "sunny", nil
+	}, slidingcache.Options[string]{})
+	if err != nil {
+		panic(err)
+	}
+	defer cache.Close()
+
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() { cache.Get(context.Background(), "Rome") })
+	}
+	<-asked
+	for load := range cache.Loads(core.OperationQuery{}) {
+		fmt.Println(load.Key, load.Status)
+	}
+	close(finish)
+	all.Wait()
+	fmt.Println(cache.Stats().Loads.Enqueued, "load")
+	// Output:
+	// Rome running
+	// 1 load
+}
+
+// Who changes a product says so, and need not know who caches products.
+func ExampleOptions_invalidateOn() {
+	prices := map[string]int{"tea": 3}
+	sink := core.NewSink(core.SinkOptions{})
+	cache, err := slidingcache.New(func(ctx context.Context, product string) (int, error) {
+		price, ok := prices[product]
+		if !ok {
+			return 0, slidingcache.ErrNotFound
+		}
+		return price, nil
+	}, slidingcache.Options[string]{
+		Sink:         sink,
+		InvalidateOn: "product.changed",
+		NegativeTTL:  time.Minute,
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer cache.Close()
+
+	ctx := context.Background()
+	fmt.Println(cache.Get(ctx, "tea"))
+	_, err = cache.Get(ctx, "coffee")
+	fmt.Println(errors.Is(err, slidingcache.ErrNotFound))
+
+	prices["tea"], prices["coffee"] = 4, 5
+	fmt.Println(cache.Get(ctx, "tea"))
+	sink.RaiseKey("product.changed", "tea")
+	sink.RaiseKey("product.changed", "coffee")
+	fmt.Println(cache.Get(ctx, "tea"))
+	fmt.Println(cache.Get(ctx, "coffee"))
+	// Output:
+	// 3 <nil>
+	// true
+	// 3 <nil>
+	// 4 <nil>
+	// 5 <nil>
+}
+
+// While the database is down, what has expired is better than nothing.
+func ExampleOptions_staleOnError() {
+	var down error
+	cache, err := slidingcache.New(func(ctx context.Context, product string) (int, error) {
+		return 3, down
+	}, slidingcache.Options[string]{
+		Sliding:      time.Nanosecond,
+		StaleOnError: time.Hour,
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer cache.Close()
+
+	ctx := context.Background()
+	fmt.Println(cache.Get(ctx, "tea"))
+	down = errors.New("database is down")
+	time.Sleep(time.Millisecond)
+	fmt.Println(cache.Get(ctx, "tea"))
+	fmt.Println(cache.Stats().Stale, "stale,", cache.Sink().Count(slidingcache.SignalError), "error")
+	// Output:
+	// 3 <nil>
+	// 3 <nil>
+	// 1 stale, 1 error
+}

@@ -1,0 +1,5 @@
+package slidingcache_test
+
+import "math/rand/v2"
+
+func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

@@ -1,0 +1,121 @@
+package slidingcache
+
+import (
+	"context"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// miss gets a value that is not there.
+func (c *Cache[K, V]) miss(ctx context.Context, key K) (V, error) {
+	var (
+		none   V
+		text   = c.text(key)
+		s      = c.shard(key)
+		within = loadOf(ctx)
+		nested = within != nil && within.cache == any(c)
+	)
+	s.mu.Lock()
+	old, v := c.look(key)
+	if v == fresh || v == absent { // stored since
+		s.mu.Unlock()
+		if v == absent {
+			c.recount(0, -1, 1)
+			return none, old.fate.absence
+		}
+		c.recount(1, -1, 0)
+		return old.value, nil
+	}
+	if s.closed {
+		s.mu.Unlock()
+		return none, core.ErrClosed
+	}
+	f := s.flights[key]
+	shared := f != nil
+	var err error
+	if !shared {
+		f = s.open(c, ctx, key, text)
+		if !nested {
+			err = c.submit(f)
+		}
+	} else {
+		s.counts.shared++
+	}
+	f.waiters++
+	mine := nested && f.claim()
+	var own context.Context
+	if mine {
+		own, f.cancel = context.WithCancelCause(f.load)
+		s.counts.nested++
+	}
+	s.mu.Unlock()
+
+	if err != nil {
+		return none, err
+	}
+	c.tell()
+	if shared {
+		c.sample(SignalShared, key)
+	}
+	if mine {
+		c.runHere(ctx, own, f, within)
+	} else if err := c.await(ctx, f, within, nested); err != nil {
+		return none, err
+	}
+	if f.found == nothing && v == outdated && c.serves(f, old.fate) {
+		c.opts.Sink.RaiseKey(SignalStale, text)
+		return old.value, nil
+	}
+	return f.value, f.err
+}
+
+// serves reports whether, after a flight that failed, an expired value is served. It
+// is not if meanwhile the key was set or invalidated, or the cache cleared or closed.
+func (c *Cache[K, V]) serves(f *flight[K, V], old *fate) bool {
+	if !f.current || c.spans.judge(old, c.clock.now()) != outdated {
+		return false
+	}
+	f.shard.mu.Lock()
+	defer f.shard.mu.Unlock()
+	f.shard.counts.stale++
+	return true
+}
+
+// await waits until a flight has landed. When ctx ends first, or the flight will
+// never land, or the wait could never end, it leaves it and says why.
+func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], within *load, nested bool) error {
+	err := core.ErrWouldDeadlock
+	if within.begin(f.load) {
+		defer within.end(f.load)
+		if f.future != nil && !nested { // the coordinator sees more circles
+			_, err = f.future.Wait(ctx)
+		} else {
+			select {
+			case <-f.done:
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+		}
+	}
+	if f.landed() {
+		return nil
+	}
+	c.leave(f, err)
+	return err
+}
+
+// refresh begins to load a value that is there, and due, unless it has left since.
+func (c *Cache[K, V]) refresh(ctx context.Context, key K, due *fate) {
+	text, s := c.text(key), c.shard(key)
+	s.mu.Lock()
+	now, _ := c.look(key)
+	if now.fate == due && s.flights[key] == nil && !s.closed {
+		f := s.open(c, ctx, key, text)
+		f.refreshes, f.kept = true, true
+		if c.submit(f) == nil {
+			s.counts.refreshes++
+		}
+	}
+	s.mu.Unlock()
+	c.tell()
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package slidingcache_test
+
+const raceEnabled = false

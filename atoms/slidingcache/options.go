@@ -1,0 +1,171 @@
+package slidingcache
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// ErrNotFound is what a load function returns, wrapped or not, for a key that has no
+// value: see [Options.NegativeTTL].
+var ErrNotFound = errors.New("slidingcache: not found")
+
+// Options configure a [Cache] with keys of type K. The zero value is the default;
+// for times and MaxConcurrency a negative value means none.
+type Options[K comparable] struct {
+	// Name is the name of the loads' coordinator, and so the source of the signals
+	// they raise; "" means "slidingcache".
+	Name string
+	// Sink is where the cache raises its signals; nil means one of its own.
+	Sink *core.Sink
+
+	// Sliding is how long after it was stored, or got last, a value expires; 0
+	// means 5 minutes, negative never.
+	Sliding time.Duration
+	// Absolute is how long after it was stored a value expires, however often it
+	// is got; 0 means 1 hour, negative never.
+	Absolute time.Duration
+	// MaxSize is how many keys the cache holds at most; 0 means 1000.
+	MaxSize int
+	// MaxConcurrency is how many loads run at once, others wait; 0 means 64,
+	// negative any number.
+	MaxConcurrency int
+
+	// RefreshAfter is how long after it was stored a value is loaded again, in the
+	// background, when somebody gets it; until then, and if that fails, the old
+	// value is served until it expires. After a failure it is tried again after
+	// another RefreshAfter. 0 and negative mean never. It must be less than
+	// Absolute.
+	RefreshAfter time.Duration
+	// StaleOnError is for how long after it has expired a value is still served
+	// when a load fails; 0 and negative mean not at all.
+	StaleOnError time.Duration
+	// NegativeTTL is how long it is remembered that a key has no value, whoever
+	// asks; 0 and negative mean not at all.
+	NegativeTTL time.Duration
+	// NotFound tells whether an error of a load means that the key has no value;
+	// nil means one that wraps [ErrNotFound].
+	NotFound func(err error) bool
+
+	// InvalidateOn is a pattern, see [core.Match], of signals on Sink that
+	// invalidate what they are about: the key that KeyOf says, or, if a signal has
+	// no key and KeyOf does not know one, everything. It must not match signals
+	// of the cache. "" means none. A cache that has it is kept alive by its sink
+	// until it is closed.
+	InvalidateOn string
+	// KeyOf returns the cache's key that a signal is about, or false. nil means the
+	// signal's key, if it has one, and K must be a kind of string then.
+	KeyOf func(s core.Signal) (K, bool)
+	// KeyText is what stands for a key in signals and in the view of loads; nil
+	// means the key itself, in the form of fmt.Sprint. Of a longer text the first
+	// 128 bytes are used.
+	KeyText func(key K) string
+
+	// SampleEvery n raises one of n of [SignalHit], [SignalPeek], [SignalMiss] and
+	// [SignalShared], counted together; 0 means none, so that reading costs
+	// nothing for it. [Stats] counts all of them.
+	SampleEvery int
+	// RaiseEvictions lets the cache raise [SignalCold] and [SignalExpired], which
+	// costs as much as storing a value. [Stats] counts evictions all the same.
+	RaiseEvictions bool
+}
+
+const (
+	defaultName           = "slidingcache"
+	defaultSliding        = 5 * time.Minute
+	defaultAbsolute       = time.Hour
+	defaultMaxSize        = 1000
+	defaultMaxConcurrency = 64
+)
+
+// resolved returns the options with defaults in place of zeroes, and the times as
+// offsets, or says what is wrong.
+func (o Options[K]) resolved() (Options[K], spans, error) {
+	var (
+		t    spans
+		errs []error
+	)
+	refuse := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("slidingcache: Options."+format, args...))
+	}
+	if o.Name == "" {
+		o.Name = defaultName
+	}
+	if o.Sink == nil {
+		o.Sink = core.NewSink(core.SinkOptions{})
+	}
+	switch {
+	case o.MaxSize == 0:
+		o.MaxSize = defaultMaxSize
+	case o.MaxSize < 0:
+		refuse("MaxSize is %d, but must not be negative", o.MaxSize)
+	}
+	if o.SampleEvery < 0 {
+		refuse("SampleEvery is %d, but must not be negative", o.SampleEvery)
+	}
+	switch {
+	case o.MaxConcurrency == 0:
+		o.MaxConcurrency = defaultMaxConcurrency
+	case o.MaxConcurrency < 0:
+		o.MaxConcurrency = math.MaxInt32
+	}
+
+	span := func(value, normally time.Duration, none int64) int64 {
+		switch {
+		case value == 0 && normally != 0:
+			return int64(normally)
+		case value <= 0:
+			return none
+		}
+		return int64(value)
+	}
+	t.sliding = span(o.Sliding, defaultSliding, never)
+	t.absolute = span(o.Absolute, defaultAbsolute, never)
+	t.refresh = span(o.RefreshAfter, 0, never)
+	t.stale = span(o.StaleOnError, 0, 0)
+	t.negative = span(o.NegativeTTL, 0, 0)
+	if o.RefreshAfter > 0 && t.refresh >= t.absolute {
+		refuse("RefreshAfter is %v, but must be less than Absolute, which is %v", o.RefreshAfter, time.Duration(t.absolute))
+	}
+
+	if o.NotFound == nil {
+		o.NotFound = func(err error) bool { return errors.Is(err, ErrNotFound) }
+	}
+	textual := reflect.TypeFor[K]().Kind() == reflect.String
+	if o.InvalidateOn != "" {
+		for _, name := range signals {
+			if core.Match(o.InvalidateOn, name) {
+				refuse("InvalidateOn is %q, but must not match %s, which the cache raises itself", o.InvalidateOn, name)
+				break
+			}
+		}
+		if o.KeyOf == nil && !textual {
+			refuse("KeyOf is nil, but InvalidateOn needs it to make a %v of a signal", reflect.TypeFor[K]())
+		}
+	}
+	if o.KeyOf == nil && textual {
+		o.KeyOf = keyOfText[K]
+	}
+	if o.KeyText == nil {
+		o.KeyText = textOf[K]
+	}
+	return o, t, errors.Join(errs...)
+}
+
+// keyOfText makes a key, of a kind of string, of a signal's.
+func keyOfText[K comparable](s core.Signal) (key K, ok bool) {
+	reflect.ValueOf(&key).Elem().SetString(s.Key)
+	return key, s.Key != ""
+}
+
+// textOf makes text of any key.
+func textOf[K comparable](key K) string {
+	if text, ok := any(key).(string); ok {
+		return text
+	}
+	return fmt.Sprint(key)
+}
