@@ -33,7 +33,7 @@ type RecorderEntry[P any] = echo.Entry[P]
 type RecorderCapture[P any] = echo.Capture[P]
 
 // RecorderFailure is [echo.Failure]: A Failure is an entry that was not delivered, and
-// why: the error of the function, a [*core.PanicError] if it panicked, core.ErrDropped
+// why: the error of the function, a core.PanicError if it panicked, core.ErrDropped
 // when there was no room for it, or core.ErrClosed.
 type RecorderFailure[P any] = echo.Failure[P]
 

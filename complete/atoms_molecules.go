@@ -9,12 +9,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// RunnerBlueprint is [molecules.Blueprint]: A Blueprint is a molecule: what sets it
+// MoleculeBlueprint is [molecules.Blueprint]: A Blueprint is a molecule: what sets it
 // off, and its steps.
-type RunnerBlueprint = molecules.Blueprint
+type MoleculeBlueprint = molecules.Blueprint
 
-// RunnerStep is [molecules.Step]: A Step is a part of a molecule.
-type RunnerStep = molecules.Step
+// MoleculeStep is [molecules.Step]: A Step is a part of a molecule.
+type MoleculeStep = molecules.Step
 
 // RunnerStepError is [molecules.StepError]: A StepError says which step of a run went
 // wrong.
@@ -52,13 +52,13 @@ const RunnerOrderPerKey = molecules.OrderPerKey
 // other, in the order of the signals.
 const RunnerOrderSerial = molecules.OrderSerial
 
-// RunnerRun is [molecules.Run]: A Run is a molecule being made: what its steps know of
-// each other.
-type RunnerRun = molecules.Run
+// MoleculeRun is [molecules.Run]: A Run is a molecule being made: what its steps know
+// of each other.
+type MoleculeRun = molecules.Run
 
-// RunnerState is [molecules.State]: State is where a run is, under ValueState in the
+// MoleculeState is [molecules.State]: State is where a run is, under ValueState in the
 // snapshot of its operation:
-type RunnerState = molecules.State
+type MoleculeState = molecules.State
 
 // RunnerValueState is [molecules.ValueState]: ValueState is the name under which an
 // operation of a Runner stores its State, once it has begun.

@@ -50,7 +50,7 @@ const FailoverSignalFailed = priorityprocessor.SignalFailed
 
 // SignalFailover is [priorityprocessor.SignalFailover]: SignalFailover is raised when
 // an item goes from one that failed it to the next, and SignalExhausted when there is
-// no next; its payload is the [*Error] that Do returns.
+// no next; its payload is the Error that Do returns.
 const SignalFailover = priorityprocessor.SignalFailover
 
 // FailoverSignalExhausted is [priorityprocessor.SignalExhausted].

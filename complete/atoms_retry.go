@@ -26,22 +26,22 @@ func RetrierAttempt(ctx context.Context) int {
 // has failed.
 type RetrierBackoff = retry.Backoff
 
-// RetrierConstant is [retry.Constant]: Constant always waits for d.
-func RetrierConstant(d time.Duration) retry.Backoff {
+// RetrierConstantBackoff is [retry.Constant]: Constant always waits for d.
+func RetrierConstantBackoff(d time.Duration) retry.Backoff {
 	return retry.Constant(d)
 }
 
-// RetrierLinear is [retry.Linear]: Linear waits for step after the first attempt, twice
-// that after the second, and so on; as long as a time.Duration can be when that is too
-// long for one.
-func RetrierLinear(step time.Duration) retry.Backoff {
+// RetrierLinearBackoff is [retry.Linear]: Linear waits for step after the first
+// attempt, twice that after the second, and so on; as long as a time.Duration can be
+// when that is too long for one.
+func RetrierLinearBackoff(step time.Duration) retry.Backoff {
 	return retry.Linear(step)
 }
 
-// RetrierExponential is [retry.Exponential]: Exponential waits for initial after the
-// first attempt and each time multiplier times as long as the time before; as long as a
-// time.Duration can be when that is too long for one, so set Options.MaxDelay.
-func RetrierExponential(initial time.Duration, multiplier float64) retry.Backoff {
+// RetrierExponentialBackoff is [retry.Exponential]: Exponential waits for initial after
+// the first attempt and each time multiplier times as long as the time before; as long
+// as a time.Duration can be when that is too long for one, so set Options.MaxDelay.
+func RetrierExponentialBackoff(initial time.Duration, multiplier float64) retry.Backoff {
 	return retry.Exponential(initial, multiplier)
 }
 

@@ -9,9 +9,9 @@
 //
 // Names of package core stay as they are. A name of another package has the package's
 // main type before it, unless it contains that already: retry.New is NewRetrier,
-// retry.Options is RetrierOptions, retry.Wrap is RetrierWrap, retry.ErrBudget would be
-// ErrRetrierBudget. The documentation is with the packages; each name here says which
-// one it comes from.
+// retry.Options is RetrierOptions, retry.Wrap is RetrierWrap, retry.ErrBudget is
+// ErrRetrierBudget. A few say more than that: retry.Linear is RetrierLinearBackoff.
+// The documentation is with the packages; each name here says which one it comes from.
 //
 // Who needs one part takes its module instead, and has less to download and to read.
 package complete

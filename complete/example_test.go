@@ -2,32 +2,50 @@ package complete_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/complete"
 )
 
+// Calls of an API: no more than so many at once and so many a second, tried again when
+// they fail, and not made at all while the API is down.
 func Example() {
 	sink := complete.NewSink(complete.SinkOptions{})
-	ship := func(ctx context.Context, order string) error {
+	retrier := complete.Must(complete.NewRetrier(complete.RetrierOptions{
+		Attempts: 3,
+		Backoff:  complete.RetrierExponentialBackoff(time.Millisecond, 2),
+	}))
+	limiter := complete.Must(complete.NewLimiter(1000, complete.LimiterOptions{Sink: sink}))
+	defer limiter.Close()
+
+	call := func(ctx context.Context, order string) error {
+		if order == "order-2" && complete.RetrierAttempt(ctx) == 1 {
+			return errors.New("try again")
+		}
 		complete.OperationFrom(ctx).Raise("order.shipped")
 		return nil
 	}
-	pool, err := complete.NewPool(ship, complete.PoolOptions{MaxConcurrency: 4, Sink: sink})
+	gate, err := complete.NewGate(
+		complete.RetrierWrap(retrier, complete.LimiterWrap(limiter, call)),
+		complete.GateOptions{MaxConcurrency: 4, CancelOn: "api.down", Sink: sink})
 	if err != nil {
 		panic(err)
 	}
-	defer pool.Close()
+	defer gate.Close()
 
 	ctx := context.Background()
 	for _, order := range []string{"order-1", "order-2"} {
-		if _, err := pool.Enqueue(ctx, order); err != nil {
-			panic(err)
-		}
+		fmt.Println(order, gate.Do(ctx, order))
 	}
-	if err := pool.Drain(ctx); err != nil {
-		panic(err)
-	}
-	fmt.Println(sink.Count("order.*"), "shipped")
-	// Output: 2 shipped
+	up := sink.Hold("api.down", "", 0)
+	fmt.Println(gate.Do(ctx, "order-3"))
+	up()
+	fmt.Println(sink.Count("order.shipped"), "shipped,", retrier.Stats().Recovered, "at the second attempt")
+	// Output:
+	// order-1 <nil>
+	// order-2 <nil>
+	// ephemeral: refused because of signal "api.down"
+	// 2 shipped, 1 at the second attempt
 }

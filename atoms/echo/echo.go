@@ -234,7 +234,9 @@ func (r *Recorder[P]) arrived(s core.Snapshot) {
 
 // Failed is the kind of [SignalFailed]: to be handed the entries that could not be
 // delivered, subscribe to it on the sink. They come on the goroutine that gave up on
-// them, which waits; when Close has returned, all have come.
+// them, which waits; when Close has returned, all have come. One that was dropped
+// must not be given to Record there: it would be dropped again, or another for it,
+// and so on.
 func (r *Recorder[P]) Failed() core.Kind[Failure[P]] { return core.NewKind[Failure[P]](SignalFailed) }
 
 // Stats returns the recorder's counters: entries that were delivered have Succeeded,
@@ -261,7 +263,10 @@ func (r *Recorder[P]) Complete() {
 }
 
 // Flush waits until all entries so far, of operations that have left the window, are
-// delivered, dropped or have failed. When ctx ends first it returns its cause.
+// delivered, dropped or have failed. When ctx ends first it returns its cause. An
+// operation that leaves because it, or another one, has just finished may not have
+// its entry yet when who waits for that one is told; when the coordinator's Close has
+// returned, all have.
 func (r *Recorder[P]) Flush(ctx context.Context) error { return r.entries.Flush(ctx) }
 
 // Drain ends the intake, as Complete does, and waits as Flush does. Close the

@@ -369,6 +369,19 @@ func TestWhyAndExplain(t *testing.T) {
 	})
 }
 
+// While items are drained a call gets ErrClosed, so there is nothing it would wait for.
+func TestWhyWhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, usual())
+		g.Hold("backpressure.x", "", 0)
+		enqueue(t, g, quick)
+		go g.Drain(t.Context())
+		synctest.Wait()
+		assert.Empty(t, g.Why())
+		require.NoError(t, g.Close())
+	})
+}
+
 func TestOptions(t *testing.T) {
 	g := newGate(t, signalaware.Options{})
 	assert.Equal(t, "signalaware", g.Name())

@@ -111,8 +111,12 @@ func refused(err error) *core.RefusedError {
 // Why lists the signals that stand in the way of an item, or a call, that would
 // come now: one that it would be refused because of, or those that it would wait
 // for. There is none if it would not be held up, and after Complete, Drain and
-// Close. Why asks by knocking at the gate, so it costs as much as a call.
+// Close. Why asks by knocking at the gate, so it costs as much as a call; nothing
+// counts that.
 func (g *Gate[T]) Why() []core.Reason {
+	if g.items.Stats().Closed {
+		return nil
+	}
 	id, err := g.calls.TryEnqueue(new(call))
 	if r := refused(err); r != nil {
 		return []core.Reason{{Kind: core.ReasonRefused, Signal: r.Signal, Since: r.Signal.Time}}

@@ -92,6 +92,22 @@ func TestACallWaitsAndGoesOnInTheVeryInstant(t *testing.T) {
 	})
 }
 
+// A call that waits is refused in the very instant, too.
+func TestACallIsRefusedWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, usual())
+		call := signalaware.WrapResult(g, double)
+		g.Hold("backpressure.x", "", 0)
+		time.AfterFunc(time.Second, func() { g.Raise("shutdown") })
+		begun := time.Now()
+		_, err := call(t.Context(), 1)
+		assert.ErrorAs(t, err, new(*core.RefusedError))
+		assert.Equal(t, time.Second, time.Since(begun))
+		assert.Equal(t, signalaware.CallStats{Calls: 1, Refused: 1}, g.Calls())
+		require.NoError(t, g.Close())
+	})
+}
+
 // Calls are let through in the order in which they came, one does not hold up
 // another, and many waiting ones are bounded by their contexts only.
 func TestManyCallsWaitTogether(t *testing.T) {

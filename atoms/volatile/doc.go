@@ -21,7 +21,8 @@
 // counters stay exact, OnFinalized is called once, and the echo has the operation's
 // last words, all of them, as long as the coordinator remembers echoes.
 //
-// Signals of operations of other coordinators on the sink, and signals raised directly
-// on it, name no operation of this one; the latter do with [Options.ByKey], by which
-// somebody else can kill an operation.
+// Signals of operations of other coordinators on the sink name no operation of this
+// one: they are counted as missed, and change nothing. Signals raised directly on the
+// sink are not heeded at all, unless with [Options.ByKey], by which somebody else can
+// kill an operation.
 package volatile

@@ -27,7 +27,7 @@ type Options struct {
 	// Pattern is which signals kill; "" means "kill.*". See [core.Match].
 	Pattern string
 	// If, if it is set, has to agree as well. It is called on the goroutine that
-	// raises the signal.
+	// raises the signal, which kills nothing if it panics; the sink counts that.
 	If func(core.Signal) bool
 	// ByKey lets a signal that is raised directly on the sink, by no operation, kill
 	// the operation whose id, in decimal, is the signal's key.
@@ -40,8 +40,8 @@ type Options struct {
 	KeepPinned bool
 	// OnKilled is told of each operation that was killed, once it has left the window;
 	// OnMissed of each id that the coordinator did not know. They are called with no
-	// lock held, on the goroutine that raised the signal or, if the operation was
-	// running, on one of the evictor's. A panic is counted in [Stats].
+	// lock held, on the goroutine that raised the signal or, if the operation had to be
+	// waited for, on one of the evictor's. A panic is counted in [Stats].
 	OnKilled, OnMissed func(core.OperationID, core.Signal)
 }
 
@@ -88,12 +88,15 @@ type Stats struct {
 
 // An Evictor evicts operations that raise a certain signal. Make one with [New]. It
 // costs a handler of the sink and, for each operation that is killed while it runs, a
-// goroutine until that is finished, so there are no more than operations run at once.
-// All methods are safe for concurrent use, from handlers, bodies and callbacks too.
+// goroutine until that is finished, so there are no more than operations run at once;
+// with LetFinish those count as well that were killed while they waited to run. All
+// methods are safe for concurrent use, from handlers, bodies and callbacks too.
 type Evictor struct {
 	target      Target
 	opts        Options
 	unsubscribe func()
+	callbacks   *core.Sink // calls them, and knows whether they run
+	silence     func()
 	ctx         context.Context // ends with Close
 	stop        context.CancelFunc
 	waiting     sync.WaitGroup // for operations to finish
@@ -115,19 +118,22 @@ func New(target Target, opts Options) (*Evictor, error) {
 	}
 	e := &Evictor{target: target, opts: opts, underway: make(map[core.OperationID]struct{})}
 	e.ctx, e.stop = context.WithCancel(context.Background())
+	e.callbacks = core.NewSink(core.SinkOptions{Capacity: 1})
+	e.silence = told.Subscribe(e.callbacks, func(_ core.Signal, r report) { r.callback(r.id, r.signal) })
 	e.unsubscribe = target.Sink().Subscribe(opts.Pattern, e.notice)
 	return e, nil
 }
 
 // Close ends the watching. Operations that were to leave the window when they are
 // finished stay for as long as the coordinator shows them. When Close has returned no
-// callback starts; it waits for those that run, unless it is called from a handler or
-// they run on a goroutine of the evictor. It may be called many times and returns nil.
+// callback starts; it waits for those that run, unless it is called from a callback or
+// a handler. It may be called many times and returns nil.
 func (e *Evictor) Close() error {
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
 	e.unsubscribe()
+	e.silence()
 	e.stop()
 	e.waiting.Wait()
 	return nil
@@ -139,6 +145,7 @@ func (e *Evictor) Stats() Stats {
 	defer e.mu.Unlock()
 	s := e.stats
 	s.Underway = len(e.underway)
+	s.Panics = e.callbacks.Stats().Panics
 	return s
 }
 
@@ -217,18 +224,19 @@ func (e *Evictor) await(id core.OperationID, s core.Signal) (outcome *uint64) {
 	}
 	e.waiting.Add(1)
 	go func() {
-		outcome := &e.stats.Abandoned
-		defer func() { e.end(id, s, outcome) }()
 		e.target.Wait(e.ctx, id)
 		e.mu.Lock()
 		closed := e.closed
 		e.mu.Unlock()
+		if closed {
+			e.end(id, s, &e.stats.Abandoned)
+			e.waiting.Done()
+			return
+		}
 		e.waiting.Done() // Close does not wait for what follows, which may call it
-		switch {
-		case closed:
-		case e.isPinned(id):
-			outcome = &e.stats.Spared
-		default:
+		outcome := &e.stats.Spared
+		defer func() { e.end(id, s, outcome) }()
+		if !e.isPinned(id) {
 			outcome = &e.stats.Killed
 			e.target.Evict(id) // or the window has done so already
 		}
@@ -258,17 +266,18 @@ func (e *Evictor) end(id core.OperationID, s core.Signal, outcome *uint64) {
 	}
 }
 
+// report is what a callback is told.
+type report struct {
+	callback func(core.OperationID, core.Signal)
+	id       core.OperationID
+	signal   core.Signal
+}
+
+var told = core.NewKind[report]("volatile.told")
+
 func (e *Evictor) tell(signal string, callback func(core.OperationID, core.Signal), id core.OperationID, s core.Signal) {
 	e.target.Sink().Because(s).RaiseKey(signal, id.String())
-	if callback == nil {
-		return
+	if callback != nil {
+		told.Raise(e.callbacks, "", report{callback, id, s})
 	}
-	defer func() {
-		if recover() != nil {
-			e.mu.Lock()
-			e.stats.Panics++
-			e.mu.Unlock()
-		}
-	}()
-	callback(id, s)
 }

@@ -160,7 +160,11 @@ func TestKillEvictsWhatIsFinished(t *testing.T) {
 			c := newCoordinator(t, core.Options{})
 			e := newEvictor(t, c, volatile.Options{ByKey: true, KeepPinned: keep})
 			plain, pinned := enqueue(t, c, quick), enqueue(t, c, quick)
-			late := enqueue(t, c, func(ctx context.Context) error { return untilCancelled(ctx) })
+			late := enqueue(t, c, func(ctx context.Context) error {
+				err := untilCancelled(ctx)
+				time.Sleep(time.Second)
+				return err
+			})
 			synctest.Wait()
 			_, ok := c.Pin(pinned)
 			require.True(t, ok)
@@ -169,7 +173,7 @@ func TestKillEvictsWhatIsFinished(t *testing.T) {
 			}
 			_, ok = c.Pin(late) // too late to be spared from cancelling
 			require.True(t, ok)
-			synctest.Wait()
+			time.Sleep(2 * time.Second)
 			assert.False(t, shown(c, plain))
 			assert.Equal(t, keep, shown(c, pinned), "pinned or not, unless KeepPinned")
 			assert.Equal(t, keep, shown(c, late))
@@ -344,6 +348,86 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// slowEviction is a target that says when an operation is evicted, and waits.
+type slowEviction struct {
+	*core.Coordinator[coretest.Body]
+	evicting chan struct{}
+}
+
+func (s slowEviction) Evict(id core.OperationID) bool {
+	if !s.Coordinator.Evict(id) {
+		return false
+	}
+	s.evicting <- struct{}{}
+	<-s.evicting
+	return true
+}
+
+// A running operation that is killed is evicted on a goroutine of the evictor, which
+// Close does not wait for.
+func TestNoCallbackStartsAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCoordinator(t, core.Options{})
+		target := slowEviction{c, make(chan struct{})}
+		closed := false
+		e := newEvictor(t, target, volatile.Options{ByKey: true, OnKilled: func(core.OperationID, core.Signal) {
+			assert.False(t, closed)
+		}})
+		id := enqueue(t, c, func(context.Context) error { time.Sleep(time.Second); return nil })
+		synctest.Wait()
+		c.Sink().RaiseKey("kill.job", id.String())
+		<-target.evicting
+		require.NoError(t, e.Close())
+		closed = true
+		target.evicting <- struct{}{}
+		synctest.Wait()
+		assert.Equal(t, volatile.Stats{Matched: 1, Killed: 1}, e.Stats())
+	})
+}
+
+// Close waits for a callback that runs, on whichever goroutine.
+func TestCloseWaitsForCallbacks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCoordinator(t, core.Options{})
+		ended := 0
+		e := newEvictor(t, c, volatile.Options{OnKilled: func(core.OperationID, core.Signal) {
+			time.Sleep(time.Second)
+			ended++
+		}})
+		enqueue(t, c, func(ctx context.Context) error { core.OperationFrom(ctx).Raise("kill.job"); return nil })
+		synctest.Wait()
+		require.NoError(t, e.Close())
+		assert.Equal(t, 1, ended)
+	})
+}
+
+// Who waits for an operation that is killed is told, wherever it was.
+func TestWhoWaitsForAKilledOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		same := func(coretest.Body) string { return "key" }
+		c := core.Must(core.NewKeyedCoordinator(same, coretest.Run, core.Options{Lanes: core.Must(core.ParseLanes("hot, normal"))}))
+		defer c.Close()
+		e := newEvictor(t, c, volatile.Options{ByKey: true})
+		results := make(chan error, 3)
+		do := func(lane string) {
+			go func() { results <- c.Lane(lane).Do(t.Context(), untilCancelled) }()
+			synctest.Wait()
+		}
+		do("normal")
+		do("normal")
+		do("hot")
+		for op := range c.Operations(core.OperationQuery{}) {
+			c.Sink().RaiseKey("kill.job", op.ID.String())
+			synctest.Wait()
+			assert.ErrorIs(t, <-results, volatile.ErrKilled)
+			assert.False(t, shown(c, op.ID))
+		}
+		assert.Equal(t, volatile.Stats{Matched: 3, Killed: 3}, e.Stats())
+		s := c.Stats()
+		assert.Equal(t, []uint64{3, 3}, []uint64{s.Enqueued, s.Cancelled})
+	})
+}
+
 // A body that has killed itself, and a callback on a goroutine of the evictor, may
 // close it.
 func TestCloseFromABodyAndFromACallback(t *testing.T) {
@@ -386,7 +470,7 @@ func TestGoexitInAFinalizer(t *testing.T) {
 		go c.Sink().RaiseKey("kill.job", id.String())
 		running := enqueue(t, c, untilCancelled)
 		synctest.Wait()
-		c.Sink().RaiseKey("kill.job", running.String())
+		go c.Sink().RaiseKey("kill.job", running.String())
 		synctest.Wait()
 		assert.Equal(t, volatile.Stats{Matched: 2, Killed: 2}, e.Stats())
 		cancel()

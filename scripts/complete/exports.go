@@ -3,10 +3,13 @@ package main
 import (
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
+	"io"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,10 +25,9 @@ var leftOut = map[string]string{
 
 // A pkg is a package of a published module, and what it exports.
 type pkg struct {
-	dir     string
-	name    string
-	imports map[string]string // path of an import by the name it has in the package
-	names   []*export         // in the order of the package's documentation: by file, by line
+	dir   string
+	name  string
+	names []*export // in the order of the package's documentation: by file, by line
 }
 
 // path is the import path.
@@ -36,11 +38,12 @@ func (p *pkg) file() string { return dir + "/" + strings.ReplaceAll(p.dir, "/", 
 
 // An export is an exported name of a package.
 type export struct {
-	pkg  *pkg
-	name string // in its package
-	as   string // in complete
-	doc  string
-	what any // *ast.FuncType, *ast.TypeSpec, or a token: token.CONST, token.VAR
+	pkg     *pkg
+	imports map[string]string // of its file: path by name
+	name    string            // in its package
+	as      string            // in complete
+	doc     string
+	what    any // *ast.FuncType, *ast.TypeSpec, or a token: token.CONST, token.VAR
 }
 
 func (e *export) String() string { return e.pkg.name + "." + e.name }
@@ -68,11 +71,20 @@ func exports(tree *repo.Tree) ([]*pkg, error) {
 	return packages, nil
 }
 
-// read parses a package.
+// read parses a package, of which it looks at the files that linux/amd64 has.
 func read(tree *repo.Tree, from *repo.Package) (*pkg, error) {
-	p := &pkg{dir: from.Dir, name: path.Base(from.Dir), imports: map[string]string{}}
+	p := &pkg{dir: from.Dir, name: path.Base(from.Dir)}
+	system := build.Default
+	system.GOOS, system.GOARCH, system.CgoEnabled, system.BuildTags = "linux", "amd64", false, nil
+	system.JoinPath = path.Join
+	system.OpenFile = func(name string) (io.ReadCloser, error) { return tree.FS.Open(name) }
 	for _, f := range from.Files {
-		if f.Test() {
+		if f.Test() || f.Package == "main" {
+			continue
+		}
+		if ok, err := system.MatchFile(path.Split(f.Name)); err != nil {
+			return nil, err
+		} else if !ok {
 			continue
 		}
 		src, err := fs.ReadFile(tree.FS, f.Name)
@@ -83,33 +95,46 @@ func read(tree *repo.Tree, from *repo.Package) (*pkg, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, spec := range file.Imports {
-			if err := p.addImport(spec); err != nil {
-				return nil, fmt.Errorf("%s: %w", f.Name, err)
-			}
+		imports, err := importsOf(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
+		before := len(p.names)
 		for _, decl := range file.Decls {
 			p.add(decl)
+		}
+		for _, e := range p.names[before:] {
+			e.imports = imports
 		}
 	}
 	return p, nil
 }
 
-func (p *pkg) addImport(spec *ast.ImportSpec) error {
-	importPath, err := strconv.Unquote(spec.Path.Value)
-	if err != nil {
-		return err
+// importsOf returns the paths of the packages that a file imports by their names.
+func importsOf(file *ast.File) (map[string]string, error) {
+	imports := map[string]string{}
+	for _, spec := range file.Imports {
+		importPath, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		name := importName(importPath)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		if name == "." {
+			return nil, fmt.Errorf("it is not known which names are of %s: do not import it as a dot", importPath)
+		}
+		imports[name] = importPath
 	}
-	name := path.Base(importPath)
-	if spec.Name != nil {
-		name = spec.Name.Name
-	}
-	if before, ok := p.imports[name]; ok && before != importPath && name != "_" {
-		return fmt.Errorf("%s is the name of %s and of %s: give one of them another in this package", name, before, importPath)
-	}
-	p.imports[name] = importPath
-	return nil
+	return imports, nil
 }
+
+// major is the end of a path that stands for a major version.
+var major = regexp.MustCompile(`[/.]v[0-9]+$`)
+
+// importName guesses the name of a package by its path.
+func importName(importPath string) string { return path.Base(major.ReplaceAllString(importPath, "")) }
 
 func (p *pkg) add(decl ast.Decl) {
 	switch decl := decl.(type) {

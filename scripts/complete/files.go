@@ -31,11 +31,13 @@ func goMod(tree *repo.Tree) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	var requires []*modfile.Require
 	for _, r := range slices.Clone(mod.Require) {
-		if strings.HasPrefix(r.Mod.Path, repo.Prefix) {
-			if err := mod.DropRequire(r.Mod.Path); err != nil {
-				return nil, err
-			}
+		if !strings.HasPrefix(r.Mod.Path, repo.Prefix) {
+			requires = append(requires, &modfile.Require{Mod: r.Mod, Indirect: r.Indirect})
+		}
+		if err := mod.DropRequire(r.Mod.Path); err != nil {
+			return nil, err
 		}
 	}
 	for _, r := range slices.Clone(mod.Replace) {
@@ -44,16 +46,22 @@ func goMod(tree *repo.Tree) ([]byte, error) {
 		}
 	}
 	mod.Cleanup()
+	var own []*repo.Module
 	for _, m := range policy.Published(tree) {
-		if m.Dir == dir {
-			continue
+		if m.Dir != dir {
+			own = append(own, m)
+			r := new(modfile.Require)
+			r.Mod.Path, r.Mod.Version = m.Path(), version
+			requires = append(requires, r)
 		}
-		mod.AddNewRequire(m.Path(), version, false)
+	}
+	mod.SetRequireSeparateIndirect(requires)
+	for _, m := range own {
 		if err := mod.AddReplace(m.Path(), "", "../"+m.Dir, ""); err != nil {
 			return nil, err
 		}
 	}
-	mod.SetRequireSeparateIndirect(slices.Clone(mod.Require))
+	mod.SortBlocks()
 	mod.Cleanup()
 	return mod.Format()
 }

@@ -22,7 +22,15 @@ var stay = map[string][]string{
 }
 
 // renamed are the names for which the rule gives none that reads well.
-var renamed = map[string]string{}
+var renamed = map[string]string{
+	"atoms/molecules.Blueprint": "MoleculeBlueprint",
+	"atoms/molecules.Run":       "MoleculeRun",
+	"atoms/molecules.State":     "MoleculeState",
+	"atoms/molecules.Step":      "MoleculeStep",
+	"atoms/retry.Constant":      "RetrierConstantBackoff",
+	"atoms/retry.Linear":        "RetrierLinearBackoff",
+	"atoms/retry.Exponential":   "RetrierExponentialBackoff",
+}
 
 // settle gives every export its name in complete. An error names every collision and
 // every package without a main type.
@@ -67,7 +75,7 @@ func (p *pkg) mainType() (word string, ok bool) {
 func typeName(x ast.Expr) (string, bool) {
 	switch x := x.(type) {
 	case *ast.Ident:
-		return x.Name, true
+		return x.Name, x.IsExported()
 	case *ast.StarExpr:
 		return typeName(x.X)
 	case *ast.IndexExpr:
