@@ -36,13 +36,13 @@ func NewFailover[T any](processors []priorityprocessor.Processor[T], opts priori
 }
 
 // FailoverSignalStarted is [priorityprocessor.SignalStarted]: SignalStarted and
-// SignalComplete are raised around every attempt if Options.Verbose says so; the second
-// only if it succeeded.
+// SignalCompleted are raised around every attempt if Options.Verbose says so; the
+// second only if it succeeded.
 const FailoverSignalStarted = priorityprocessor.SignalStarted
 
-// FailoverSignalComplete is [priorityprocessor.SignalComplete]:
+// FailoverSignalCompleted is [priorityprocessor.SignalCompleted]:
 // processing.complete:pri1
-const FailoverSignalComplete = priorityprocessor.SignalComplete
+const FailoverSignalCompleted = priorityprocessor.SignalCompleted
 
 // FailoverSignalFailed is [priorityprocessor.SignalFailed]: SignalFailed is raised when
 // an attempt has failed.
@@ -75,7 +75,8 @@ const FailoverSignalRestored = priorityprocessor.SignalRestored
 
 // FailoverSignalProbeStarting is [priorityprocessor.SignalProbeStarting]:
 // SignalProbeStarting and one of the other two are raised on the sink, with the name of
-// the processor as key, for every call of a Probe function.
+// the processor as key, for every call of a Probe function; only the first if the
+// health was changed meanwhile, or on Close.
 const FailoverSignalProbeStarting = priorityprocessor.SignalProbeStarting
 
 // FailoverSignalProbeSuccess is [priorityprocessor.SignalProbeSuccess]:
@@ -105,6 +106,6 @@ type FailoverReport = priorityprocessor.Report
 // one cut:
 type FailoverStats = priorityprocessor.Stats
 
-// FailoverProcessorState is [priorityprocessor.ProcessorState]: A ProcessorState is
+// FailoverProcessorStatus is [priorityprocessor.ProcessorStatus]: A ProcessorStatus is
 // what a processor was like at one instant.
-type FailoverProcessorState = priorityprocessor.ProcessorState
+type FailoverProcessorStatus = priorityprocessor.ProcessorStatus

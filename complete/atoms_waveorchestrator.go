@@ -43,8 +43,8 @@ const OrchestratorOutcomeEarlyExit = waveorchestrator.OutcomeEarlyExit
 const OrchestratorOutcomeTimedOut = waveorchestrator.OutcomeTimedOut
 
 // OrchestratorOutcomeCancelled is [waveorchestrator.OutcomeCancelled]:
-// OutcomeCancelled: the context of Execute has ended, the orchestrator was closed, or
-// Options.EarlyExit panicked.
+// OutcomeCancelled: the context of Execute has ended, the orchestrator was closed,
+// Options.EarlyExit panicked, or a handler ended the goroutine.
 const OrchestratorOutcomeCancelled = waveorchestrator.OutcomeCancelled
 
 // OrchestratorResult is [waveorchestrator.Result]: A Result is what came of an
@@ -124,8 +124,8 @@ const OrchestratorSignalWorkerAbandoned = waveorchestrator.SignalWorkerAbandoned
 
 // OrchestratorSignalBreakerOpened is [waveorchestrator.SignalBreakerOpened]:
 // SignalBreakerOpened is held as SignalBreakerOpened:{name}:failures={count} from when
-// a breaker opens for as long as Options.BreakerReset, so that others can wait for it
-// to be over (core.Options.DeferOn).
+// a breaker opens for as long as Options.BreakerReset, or until Close, so that others
+// can wait for it to be over (core.Options.DeferOn).
 const OrchestratorSignalBreakerOpened = waveorchestrator.SignalBreakerOpened
 
 // OrchestratorSignalBreakerClosed is [waveorchestrator.SignalBreakerClosed]:
@@ -139,7 +139,7 @@ type OrchestratorEvent = waveorchestrator.Event
 
 // OrchestratorStats is [waveorchestrator.Stats]: Stats are the counters of an
 // orchestrator, read as one cut: an execution and its workers are counted when it has
-// ended.
+// ended, abandoned ones when they are abandoned.
 type OrchestratorStats = waveorchestrator.Stats
 
 // Orchestrator is [waveorchestrator.Orchestrator]: An Orchestrator runs its workers for

@@ -45,7 +45,7 @@ type Options struct {
 	// it panics, the coordinator counts that in its Stats, and there is no entry.
 	Filter func(core.Signal) bool
 	// MaxAge leaves out signals that are older when the operation leaves the
-	// window; 0 means no limit.
+	// window; 0 and negative mean no limit.
 	MaxAge time.Duration
 	// MaxPerOperation is how many signals of an operation are captured, the
 	// newest; 0 means 64.
@@ -102,8 +102,6 @@ func New[P any](c Source, kind core.Kind[P], deliver core.Work[Entry[P]], opts O
 		return nil, errors.New("echo: New needs a kind that core.NewKind has made, not the zero one")
 	case deliver == nil:
 		return nil, errors.New("echo: New needs a function that delivers entries, not nil")
-	case opts.MaxAge < 0:
-		return nil, fmt.Errorf("echo: MaxAge is %v, it must not be negative; 0 is no limit", opts.MaxAge)
 	case opts.MaxPerOperation < 0:
 		return nil, fmt.Errorf("echo: MaxPerOperation is %d, it must not be negative", opts.MaxPerOperation)
 	case opts.MaxOperations < 0:

@@ -476,6 +476,7 @@ func TestWhatIsCaptured(t *testing.T) {
 		"which is the last":    {echo.Options{Activate: "oth*", Capture: "*"}, []string{"6", "7"}},
 		"never activated":      {echo.Options{Activate: "shut", Capture: "*"}, nil},
 		"filtered":             {echo.Options{Filter: func(s core.Signal) bool { return s.Payload() != "5" }}, []string{"1", "7"}},
+		"any age":              {echo.Options{MaxAge: -1, Capture: "*"}, []string{"1", "2", "5", "6", "7"}},
 		"young":                {echo.Options{MaxAge: 3 * time.Second, Capture: "*"}, []string{"5", "6", "7"}},
 		"younger":              {echo.Options{MaxAge: 3*time.Second - 1, Capture: "*"}, []string{"6", "7"}},
 		"the newest":           {echo.Options{MaxPerOperation: 2}, []string{"5", "7"}},
@@ -713,7 +714,6 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 	_, err = echo.New(c, said, nil, echo.Options{})
 	assert.ErrorContains(t, err, "echo: New needs a function")
 	for want, opts := range map[string]echo.Options{
-		"echo: MaxAge is -1ns":         {MaxAge: -1},
 		"echo: MaxPerOperation is -1,": {MaxPerOperation: -1},
 		"echo: MaxOperations is -1,":   {MaxOperations: -1},
 		"echo: MaxConcurrency is -1,":  {MaxConcurrency: -1},

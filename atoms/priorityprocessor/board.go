@@ -2,6 +2,7 @@ package priorityprocessor
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -183,7 +184,7 @@ func (b *board) set(i int, healthy bool, now time.Duration) change {
 		m.failures = 0
 	} else {
 		b.trips++
-		m.wait, m.due = b.wait, now+b.wait
+		m.wait, m.due = b.wait, later(now, b.wait)
 	}
 	c.to = b.route()
 	return c
@@ -244,5 +245,13 @@ func (b *board) putOff(m *member, now time.Duration) {
 	} else {
 		m.wait *= 2
 	}
-	m.due = now + m.wait
+	m.due = later(now, m.wait)
+}
+
+// later is at + wait, or as late as can be.
+func later(at, wait time.Duration) time.Duration {
+	if sum := at + wait; sum >= at || wait < 0 {
+		return sum
+	}
+	return math.MaxInt64
 }

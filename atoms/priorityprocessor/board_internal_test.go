@@ -2,6 +2,7 @@ package priorityprocessor
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -235,5 +236,20 @@ func TestBoardPutsOff(t *testing.T) {
 			}
 		}
 		require.Equal(t, limit, m.wait)
+	}
+}
+
+func TestBoardPutsOffForAsLongAsCanBe(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	b := newBoard([]member{{name: "a", priority: 1}}, 1, 100*year, math.MaxInt64, false)
+	b.mark(0, false, 100*year)
+	if due := b.members[0].due; due != 200*year {
+		t.Errorf("first probe is due at %v", due)
+	}
+	for range 2 {
+		b.putOff(&b.members[0], 200*year)
+		if due := b.members[0].due; due != math.MaxInt64 {
+			t.Errorf("next probe is due at %v", due)
+		}
 	}
 }

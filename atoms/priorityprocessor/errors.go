@@ -10,6 +10,12 @@ import (
 // try.
 var ErrNoneHealthy = errors.New("priorityprocessor: no processor is healthy")
 
+// What is known of a panic, or of the end of a goroutine, that passes through.
+var (
+	errPanicked      = errors.New("priorityprocessor: the processor panicked")
+	errProbePanicked = errors.New("priorityprocessor: the probe panicked")
+)
+
 // An Attempt is what became of an item at a processor.
 type Attempt struct {
 	Processor string

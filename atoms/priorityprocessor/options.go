@@ -35,8 +35,9 @@ type Options struct {
 	// Threshold is how many failures in a row make a processor unhealthy; 0
 	// means 3, negative that failures do not.
 	Threshold int
-	// Timeout is how long an attempt may take before its context ends; that it
-	// took longer is then its failure. 0 means no limit but the item's own.
+	// Timeout is how long an attempt may take before its context ends; the error
+	// it then returns is its failure. 0 and negative mean no limit but the
+	// item's own.
 	Timeout time.Duration
 	// HealthyOnly keeps items from processors that are unhealthy, unless a probe
 	// is due. Without it they are tried when all others have failed the item, in
@@ -60,7 +61,7 @@ type Options struct {
 	// 5 seconds, negative no limit.
 	ProbeTimeout time.Duration
 
-	// Verbose raises [SignalStarted] and [SignalComplete], which costs two
+	// Verbose raises [SignalStarted] and [SignalCompleted], which costs two
 	// signals for every attempt.
 	Verbose bool
 }
@@ -71,8 +72,6 @@ const maxProcessors = 64
 // normalize replaces zeros by defaults and says what cannot be.
 func (o *Options) normalize() error {
 	switch {
-	case o.Timeout < 0:
-		return fmt.Errorf("priorityprocessor: Timeout is %v, it must not be negative; 0 is no limit", o.Timeout)
 	case o.MaxProbeAfter < 0:
 		return fmt.Errorf("priorityprocessor: MaxProbeAfter is %v, it must not be negative", o.MaxProbeAfter)
 	}

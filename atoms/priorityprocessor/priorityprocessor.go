@@ -100,22 +100,20 @@ func New[T any](processors []Processor[T], opts Options) (*Failover[T], error) {
 // failure of the processor. After Close, Do returns [core.ErrClosed].
 func (f *Failover[T]) Do(ctx context.Context, item T) error {
 	r := run{start: f.start(ctx)}
+	defer f.unfinished(&r)
 	for {
 		t, err := f.next(ctx, &r)
 		if err != nil {
 			return err
 		}
-		if n := len(r.failed); n > 0 {
-			f.handOver(ctx, t.member, &r.failed[n-1])
-		}
-		o, err := f.attempt(ctx, t, item)
+		o, err := f.attempt(ctx, t, &r, item)
 		switch {
 		case o == failed:
 			m := &f.processors[t.member]
 			r.tried |= 1 << t.member
 			r.failed = append(r.failed, Attempt{m.Name, m.Priority, err})
 		case o == cancelled:
-			return r.stopped(context.Cause(ctx))
+			return r.stopped(ended(ctx))
 		case err != nil && len(r.failed) > 0:
 			m := &f.processors[t.member]
 			return &Error{Attempts: append(r.failed, Attempt{m.Name, m.Priority, err})}
@@ -129,6 +127,7 @@ func (f *Failover[T]) Do(ctx context.Context, item T) error {
 type run struct {
 	start    int // level
 	accepted bool
+	goesOn   bool   // it has been failed, and is to be given to the next
 	tried    uint64 // set of members
 	failed   []Attempt
 }
@@ -145,6 +144,7 @@ func (r *run) stopped(cause error) error {
 func (f *Failover[T]) next(ctx context.Context, r *run) (ticket, error) {
 	over := ctx.Err() != nil
 	now := time.Since(f.base)
+	r.goesOn = false
 	f.mu.Lock()
 	if !r.accepted {
 		if f.closed {
@@ -184,14 +184,37 @@ func (f *Failover[T]) next(ctx context.Context, r *run) (ticket, error) {
 	return ticket{}, err
 }
 
+// unfinished takes note of an item that goes no further because a handler has ended
+// the goroutine.
+func (f *Failover[T]) unfinished(r *run) {
+	if !r.goesOn {
+		return
+	}
+	f.mu.Lock()
+	f.stats.Running--
+	f.stats.Cancelled++
+	f.mu.Unlock()
+}
+
 // attempt gives the item to a processor. Whatever that does, it is taken note of.
-func (f *Failover[T]) attempt(ctx context.Context, t ticket, item T) (o outcome, err error) {
-	defer func() { f.settle(ctx, t, o, err) }()
+func (f *Failover[T]) attempt(ctx context.Context, t ticket, r *run, item T) (o outcome, err error) {
+	defer func() {
+		if o == panicked && err == nil {
+			err = errPanicked // the panic itself passes through
+		}
+		r.goesOn = o == failed
+		f.settle(ctx, t, o, err)
+	}()
+	o = cancelled // should a handler end the goroutine before its turn
+	if n := len(r.failed); n > 0 {
+		f.handOver(ctx, t.member, &r.failed[n-1])
+	}
 	if f.verbose {
 		f.names[t.member].raise(f.names[t.member].started, f.raiser(ctx))
 	}
+	o = panicked
 	do := f.processors[t.member].Do
-	if f.timeout == 0 {
+	if f.timeout <= 0 {
 		err = do(ctx, item)
 	} else {
 		bounded, cancel := context.WithTimeout(ctx, f.timeout)
@@ -206,12 +229,24 @@ func (f *Failover[T]) judge(ctx context.Context, err error) outcome {
 	switch {
 	case err == nil:
 		return succeeded
-	case ctx.Err() != nil:
+	case ended(ctx) != nil:
 		return cancelled
 	case f.failoverIf != nil && !f.failoverIf(err):
 		return succeeded
 	}
 	return failed
+}
+
+// ended is why ctx has ended, or nil. The clock counts as well: a processor that has
+// passed the deadline on may return a little before the context ends.
+func ended(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if at, ok := ctx.Deadline(); ok && !time.Now().Before(at) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // settle takes note of what became of an attempt, and of the item unless it goes on.
@@ -234,14 +269,14 @@ func (f *Failover[T]) settle(ctx context.Context, t ticket, o outcome, err error
 	f.apply(c, f.sink)
 	pending := f.news.pending()
 	f.mu.Unlock()
+	if pending {
+		defer f.deliver() // also when a handler ends the goroutine
+	}
 	switch {
 	case o == failed || o == panicked:
 		f.tellFailed(ctx, t.member, err)
 	case f.verbose && o == succeeded && err == nil:
 		f.names[t.member].raise(f.names[t.member].complete, f.raiser(ctx))
-	}
-	if pending {
-		f.deliver()
 	}
 }
 

@@ -127,7 +127,7 @@ func TestUnhealthyPrimaryGetsNothing(t *testing.T) {
 		trip(t, f, 10)
 		assert.EqualValues(t, 3, primary.items.Load())
 		assert.EqualValues(t, 20, backup.items.Load())
-		assert.Equal(t, []pp.ProcessorState{
+		assert.Equal(t, []pp.ProcessorStatus{
 			{Name: "primary", Priority: 1, Since: time.Now(), Failures: 3, LastErr: errDown, NextProbe: time.Now().Add(5 * time.Second), Failed: 3},
 			{Name: "backup", Priority: 2, Healthy: true, Since: time.Now(), Succeeded: 20},
 		}, f.Processors())
@@ -713,7 +713,7 @@ func TestCommandsMatchWholeNames(t *testing.T) {
 			assert.True(t, f.Processors()[0].Healthy, name)
 		}
 		for _, name := range []string{
-			pp.SignalStarted, pp.SignalComplete, pp.SignalFailed, pp.SignalFailover, pp.SignalExhausted, pp.SignalUnhealthy, pp.SignalHealthy,
+			pp.SignalStarted, pp.SignalCompleted, pp.SignalFailed, pp.SignalFailover, pp.SignalExhausted, pp.SignalUnhealthy, pp.SignalHealthy,
 			pp.SignalRoute, pp.SignalRestored, pp.SignalProbeStarting, pp.SignalProbeSuccess, pp.SignalProbeFailed,
 		} {
 			assert.False(t, core.Match(pp.CommandHealthy+"*,"+pp.CommandUnhealthy+"*,"+pp.CommandRoute+"*", name+":pri1"), name)
@@ -842,7 +842,6 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		`processors[1].Name is "a", as that of another`:    {append(ok, a.as("a", 2)), pp.Options{}},
 		`Priority of "b" is 0, it must be at least 1`:      {append(ok, a.as("b", 0)), pp.Options{}},
 		`Do of "b" is nil, it must be a function`:          {append(ok, pp.Processor[string]{Name: "b", Priority: 1}), pp.Options{}},
-		"Timeout is -1ns, it must not be negative":         {ok, pp.Options{Timeout: -1}},
 		"MaxProbeAfter is -1ns, it must not be negative":   {ok, pp.Options{MaxProbeAfter: -1}},
 		"MaxProbeAfter is 1s, it must be at least ProbeAf": {ok, pp.Options{MaxProbeAfter: time.Second}},
 	} {
@@ -866,8 +865,8 @@ func TestDoAllocatesNothing(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(1000, func() { f.Do(ctx, "item") }), "by the backup")
 }
 
-func TestProcessorStateInJSONSaysWhatWentWrong(t *testing.T) {
-	text, err := json.Marshal([]pp.ProcessorState{
+func TestProcessorStatusInJSONSaysWhatWentWrong(t *testing.T) {
+	text, err := json.Marshal([]pp.ProcessorStatus{
 		{Name: "primary", Priority: 1, Failures: 3, LastErr: errDown},
 		{Name: "backup", Priority: 2, Healthy: true},
 	})

@@ -2,7 +2,6 @@ package priorityprocessor
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -11,8 +10,6 @@ type probe struct {
 	member int
 	epoch  uint32
 }
-
-var errProbePanicked = errors.New("priorityprocessor: the probe panicked")
 
 // plan sets the timer for the next probe of a member that is unhealthy. The lock is
 // held.
@@ -39,13 +36,13 @@ func (f *Failover[T]) probe(ctx context.Context, p probe) (err error) {
 	if !ok {
 		return nil
 	}
-	f.deliver()
 	defer func() {
 		if o == panicked {
 			err = errProbePanicked // core keeps the panic itself
 		}
 		f.probed(p, o, err)
 	}()
+	f.deliver()
 	bounded := ctx
 	if f.probeLimit >= 0 {
 		var cancel context.CancelFunc

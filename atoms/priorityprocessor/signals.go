@@ -7,12 +7,12 @@ import "time"
 // To match any priority, append ":*". The payload of all but SignalExhausted is a
 // [Report].
 const (
-	// SignalStarted and SignalComplete are raised around every attempt if
+	// SignalStarted and SignalCompleted are raised around every attempt if
 	// [Options.Verbose] says so; the second only if it succeeded. Like the
 	// following three they are raised by the item's operation, with its key, or,
 	// outside of one, on the sink.
-	SignalStarted  = "processing.started"  // processing.started:pri1
-	SignalComplete = "processing.complete" // processing.complete:pri1
+	SignalStarted   = "processing.started"  // processing.started:pri1
+	SignalCompleted = "processing.complete" // processing.complete:pri1
 	// SignalFailed is raised when an attempt has failed.
 	SignalFailed = "processing.failed" // processing.failed:pri1
 	// SignalFailover is raised when an item goes from one that failed it to the
@@ -31,7 +31,8 @@ const (
 	SignalRoute    = "route.assigned" // route.assigned:pri2, or route.assigned:none
 	SignalRestored = "restore.primary"
 	// SignalProbeStarting and one of the other two are raised on the sink, with
-	// the name of the processor as key, for every call of a Probe function.
+	// the name of the processor as key, for every call of a Probe function; only
+	// the first if the health was changed meanwhile, or on Close.
 	SignalProbeStarting = "probe.starting" // probe.starting:pri1
 	SignalProbeSuccess  = "probe.success"  // probe.success:pri1
 	SignalProbeFailed   = "probe.failed"   // probe.failed:pri1

@@ -13,7 +13,7 @@ type Stats struct {
 	Running   int    `json:"running"`
 	Succeeded uint64 `json:"succeeded"`
 	Failed    uint64 `json:"failed"`    // by every processor, by their own fault, or with a panic
-	Cancelled uint64 `json:"cancelled"` // their context ended
+	Cancelled uint64 `json:"cancelled"` // their context ended, or a handler ended their goroutine
 	Refused   uint64 `json:"refused"`   // with ErrNoneHealthy
 
 	Rejected uint64 `json:"rejected"` // items that came after Close
@@ -36,14 +36,14 @@ func (f *Failover[T]) Stats() Stats {
 	return s
 }
 
-// A ProcessorState is what a processor was like at one instant.
-type ProcessorState struct {
+// A ProcessorStatus is what a processor was like at one instant.
+type ProcessorStatus struct {
 	Name      string    `json:"name"`
 	Priority  int       `json:"priority"`
 	Healthy   bool      `json:"healthy"`
 	Since     time.Time `json:"since"`              // when that was last changed, or New
 	Failures  int       `json:"failures"`           // in a row
-	LastErr   error     `json:"-"`                  // of its last failure or failed probe
+	LastErr   error     `json:"-"`                  // of its last failure or failed probe; as text in JSON
 	Probing   bool      `json:"probing"`            // it is being probed, by a function or an item
 	NextProbe time.Time `json:"nextProbe,omitzero"` // when it is due to be; zero if it is not to be
 
@@ -55,8 +55,8 @@ type ProcessorState struct {
 }
 
 // MarshalJSON adds "error", the text of LastErr, if there is one.
-func (s ProcessorState) MarshalJSON() ([]byte, error) {
-	type plain ProcessorState
+func (s ProcessorStatus) MarshalJSON() ([]byte, error) {
+	type plain ProcessorStatus
 	text := ""
 	if s.LastErr != nil {
 		text = s.LastErr.Error()
@@ -69,13 +69,13 @@ func (s ProcessorState) MarshalJSON() ([]byte, error) {
 
 // Processors returns what the processors are like now, in order of priority, as one
 // cut.
-func (f *Failover[T]) Processors() []ProcessorState {
+func (f *Failover[T]) Processors() []ProcessorStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	states := make([]ProcessorState, 0, len(f.board.members))
+	states := make([]ProcessorStatus, 0, len(f.board.members))
 	for i := range f.board.members {
 		m := &f.board.members[i]
-		s := ProcessorState{
+		s := ProcessorStatus{
 			Name: m.name, Priority: m.priority,
 			Healthy: m.healthy, Since: f.base.Add(m.since), Failures: m.failures, LastErr: m.err,
 			Probing: m.trying,

@@ -26,7 +26,7 @@ type memberNames struct {
 func newMemberNames(name string, priority int) memberNames {
 	return memberNames{
 		started:  core.NewKind[any](SignalStarted + ":" + pri(priority)),
-		complete: core.NewKind[any](SignalComplete + ":" + pri(priority)),
+		complete: core.NewKind[any](SignalCompleted + ":" + pri(priority)),
 		report:   Report{Processor: name, Priority: priority},
 	}
 }
@@ -148,12 +148,17 @@ func (f *Failover[T]) deliver() {
 }
 
 func (f *Failover[T]) deliverOne(raise func()) {
-	defer func() { // also when a handler ends the goroutine
+	returned := false
+	defer func() {
 		f.mu.Lock()
 		f.news.busy = false
 		f.mu.Unlock()
+		if !returned { // a handler ends the goroutine
+			f.deliver()
+		}
 	}()
 	raise()
+	returned = true
 }
 
 // listen heeds the signals of others.
@@ -162,7 +167,9 @@ func (f *Failover[T]) listen() {
 		CommandUnhealthy, CommandUnhealthy + ":*", CommandHealthy, CommandHealthy + ":*", CommandRoute + "*",
 	}, ",")
 	f.unhook = f.sink.Subscribe(pattern, f.heed)
-	f.routed.Store(f.sink.Has(CommandRoute + "*"))
+	if f.sink.Has(CommandRoute + "*") {
+		f.routed.Store(true)
+	}
 }
 
 func (f *Failover[T]) heed(s core.Signal) {

@@ -56,6 +56,24 @@ func BenchmarkExecute(b *testing.B) {
 	}
 }
 
+// The same with a wave of four.
+func BenchmarkWave(b *testing.B) {
+	list := make([]wave.Worker[int, int], 4)
+	for i := range list {
+		list[i] = wave.Worker[int, int]{Name: fmt.Sprint("worker-", i), Do: noop}
+	}
+	o, err := wave.New(list, wave.Options[int]{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := o.Execute(b.Context(), 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // A worker whose breaker is open: what it costs to see that, and to say so in the
 // result.
 func BenchmarkBreakerOpen(b *testing.B) {

@@ -13,7 +13,7 @@ import (
 
 // execution is one call of Execute. One goroutine conducts it: it starts workers,
 // hears of those that have returned, asks about the early exit, and looks at the
-// clock. What is here is that goroutine's own, except arrived and what follows begun.
+// clock. What is here is that goroutine's own, except arrived and what follows returned.
 type execution[In, Out any] struct {
 	o    *Orchestrator[In, Out]
 	in   In
@@ -21,7 +21,7 @@ type execution[In, Out any] struct {
 
 	caller   context.Context // of Execute, to know when it ends
 	op       *core.Operation
-	ctx      context.Context // of op: it ends with Close
+	ctx      context.Context // of op
 	began    time.Duration
 	deadline time.Duration
 	timeout  error // the cause by which the deadline ends contexts
@@ -37,10 +37,17 @@ type execution[In, Out any] struct {
 	decisive *run[In, Out]
 	returned bool // without a panic
 
-	begun  atomic.Bool // or will not
+	begun  atomic.Bool            // or will not
+	ended  atomic.Pointer[ending] // for the workers
 	done   chan struct{}
 	result Result[Out] // and err: there when done is closed
 	err    error
+}
+
+// ending is when an execution has ended before its time, and why.
+type ending struct {
+	at    time.Duration
+	cause error
 }
 
 // run is the body of the operation.
@@ -54,6 +61,7 @@ func (ex *execution[In, Out]) run(ctx context.Context) error {
 	ex.deadline = after(ex.began, o.opts.TotalTimeout)
 	ex.timeout = &deadline{ErrTimeout}
 	ex.arrived = make(chan *run[In, Out], o.widest)
+	ex.running = make([]*run[In, Out], 0, o.widest)
 	ex.runs = make([]run[In, Out], len(o.members))
 	for i := range ex.runs {
 		ex.runs[i].ex, ex.runs[i].m = ex, o.members[i]
@@ -69,15 +77,19 @@ func (ex *execution[In, Out]) run(ctx context.Context) error {
 	if ex.outcome == "" {
 		ex.outcome = OutcomeCompleted
 	}
-	switch ex.outcome {
-	case OutcomeTimedOut:
-		ex.err = ex.cause
-	case OutcomeCancelled:
-		ex.err = ex.cause
+	if ex.outcome == OutcomeCancelled {
 		o.operation.Cancel(ex.op.ID(), ex.cause) // which is how the operation ends, too
 	}
 	ex.returned = true
-	return ex.err
+	return ex.reason()
+}
+
+// reason is the error that Execute returns.
+func (ex *execution[In, Out]) reason() error {
+	if ex.outcome == OutcomeTimedOut || ex.outcome == OutcomeCancelled {
+		return ex.cause
+	}
+	return nil
 }
 
 // wave runs the workers of a wave that may run, and returns when all that it has
@@ -151,8 +163,8 @@ func (ex *execution[In, Out]) mayStart() bool {
 	case ex.outcome != "":
 	case ex.caller.Err() != nil:
 		ex.end(OutcomeCancelled, context.Cause(ex.caller))
-	case ex.ctx.Err() != nil:
-		ex.end(OutcomeCancelled, context.Cause(ex.ctx))
+	case ex.o.closed():
+		ex.end(OutcomeCancelled, core.ErrClosed)
 	case ex.o.now() >= ex.deadline:
 		ex.end(OutcomeTimedOut, ErrTimeout)
 	}
@@ -177,8 +189,15 @@ func (ex *execution[In, Out]) start(r *run[In, Out]) bool {
 	return true
 }
 
-// await waits for the next thing to happen, and deals with it.
+// await waits for the next thing to happen, and deals with it. A run that has come in
+// was in time, so it goes before an end that has come meanwhile.
 func (ex *execution[In, Out]) await() {
+	select {
+	case r := <-ex.arrived:
+		ex.receive(r)
+		return
+	default:
+	}
 	var (
 		alarm        <-chan time.Time
 		gone, closed <-chan struct{}
@@ -187,7 +206,7 @@ func (ex *execution[In, Out]) await() {
 		alarm = ex.timer.C
 	}
 	if ex.outcome == "" {
-		gone, closed = ex.caller.Done(), ex.ctx.Done()
+		gone, closed = ex.caller.Done(), ex.o.closing
 	}
 	select {
 	case r := <-ex.arrived:
@@ -195,7 +214,7 @@ func (ex *execution[In, Out]) await() {
 	case <-gone:
 		ex.end(OutcomeCancelled, context.Cause(ex.caller))
 	case <-closed:
-		ex.end(OutcomeCancelled, context.Cause(ex.ctx))
+		ex.end(OutcomeCancelled, core.ErrClosed)
 	case <-alarm:
 		ex.armed = never
 		ex.tick()
@@ -271,10 +290,7 @@ func (ex *execution[In, Out]) tick() {
 
 // abandon gives up a run that does not return.
 func (ex *execution[In, Out]) abandon(r *run[In, Out]) {
-	o := ex.o
-	o.abandoned(r.m, 1) // before it can return
-	if !r.stage.CompareAndSwap(stageRunning, stageAbandoned) {
-		o.abandoned(r.m, -1)
+	if !ex.o.abandon(r) {
 		if r.stage.CompareAndSwap(stageWaiting, stageAbandoned) {
 			ex.unstart(r, r.told)
 		} else {
@@ -283,7 +299,7 @@ func (ex *execution[In, Out]) abandon(r *run[In, Out]) {
 		return
 	}
 	ex.forget(r)
-	r.left, r.took = true, o.now()-r.began
+	r.left, r.took = true, ex.o.now()-r.began
 	r.verdict, r.err = cancelled, r.told
 	if r.told == ErrWorkerTimeout {
 		r.verdict = timedOut
@@ -297,7 +313,7 @@ func (ex *execution[In, Out]) unstart(r *run[In, Out], cause error) {
 	ex.o.operation.Cancel(r.id, cause)
 	ex.forget(r)
 	r.id, r.err = 0, cause
-	r.m.release(r.ticket)
+	r.m.giveBack(r.ticket)
 }
 
 // end decides how the execution ends: the contexts of what runs end, with that
@@ -308,6 +324,7 @@ func (ex *execution[In, Out]) end(outcome Outcome, cause error) {
 	}
 	ex.outcome, ex.cause = outcome, cause
 	o, now := ex.o, ex.o.now()
+	ex.ended.Store(&ending{now, cause})
 	until := after(now, o.opts.Grace)
 	for _, r := range slices.Clone(ex.running) {
 		if r.told == nil {
@@ -321,7 +338,7 @@ func (ex *execution[In, Out]) end(outcome Outcome, cause error) {
 	}
 	for i := range ex.runs {
 		if r := &ex.runs[i]; r.admitted {
-			r.m.release(r.ticket)
+			r.m.giveBack(r.ticket)
 		}
 	}
 	if len(ex.running) > 0 {
@@ -336,22 +353,26 @@ func (ex *execution[In, Out]) end(outcome Outcome, cause error) {
 	}
 }
 
-// finish makes the result. If EarlyExit has panicked it waits for what still runs,
-// and lets the panic go on.
+// finish makes the result. If EarlyExit has panicked, or a handler has ended the
+// goroutine, it waits for what still runs before that goes on.
 func (ex *execution[In, Out]) finish() {
-	defer close(ex.done)
-	o := ex.o
 	if !ex.returned {
 		panicked := recover() // nil: the goroutine is being ended
 		if panicked != nil {
 			defer panic(panicked)
 		}
-		ex.err = &core.PanicError{Value: panicked, Stack: debug.Stack()}
-		ex.end(OutcomeCancelled, ex.err)
-		for len(ex.running) > 0 {
-			ex.await()
+		ex.end(OutcomeCancelled, &core.PanicError{Value: panicked, Stack: debug.Stack()})
+		if len(ex.running) > 0 {
+			defer ex.finish() // even if a handler does it once more
+			for len(ex.running) > 0 {
+				ex.await()
+			}
+			return
 		}
 	}
+	defer close(ex.done)
+	o := ex.o
+	ex.err = ex.reason()
 	if ex.timer != nil {
 		ex.timer.Stop()
 	}

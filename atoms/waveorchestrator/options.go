@@ -12,7 +12,8 @@ import (
 // are copied.
 type Options[Out any] struct {
 	// Name tells orchestrators apart: it is the Source of the signals that they
-	// and their workers raise. "" means "waveorchestrator".
+	// and their workers raise, except SignalBreakerOpened. "" means
+	// "waveorchestrator".
 	Name string
 	// Sink is where these signals are raised; nil means one of the
 	// orchestrator's own.

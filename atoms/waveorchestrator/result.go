@@ -19,7 +19,7 @@ const (
 	// OutcomeTimedOut: [Options.TotalTimeout] was over.
 	OutcomeTimedOut Outcome = "timed-out"
 	// OutcomeCancelled: the context of Execute has ended, the orchestrator was
-	// closed, or [Options.EarlyExit] panicked.
+	// closed, [Options.EarlyExit] panicked, or a handler ended the goroutine.
 	OutcomeCancelled Outcome = "cancelled"
 )
 

@@ -60,7 +60,7 @@ func (r *run[In, Out]) run(ctx context.Context) (err error) {
 	}
 	op := core.OperationFrom(ctx)
 	op.SetKey(r.m.Name)
-	ctx, cancel, b := r.context(ctx)
+	c := r.context(ctx)
 	var out Out
 	returned := false
 	defer func() {
@@ -69,16 +69,16 @@ func (r *run[In, Out]) run(ctx context.Context) (err error) {
 			panicked = recover()
 			err = &core.PanicError{Value: panicked, Stack: debug.Stack()}
 		}
-		b.cause(ctx, r.ex.o.now())
-		cancel()
-		err = r.settle(op, out, err, b)
+		cause := r.cause(c)
+		c.end()
+		err = r.settle(op, out, err, cause, &c.own)
 		if panicked != nil {
 			panic(panicked)
 		}
 	}()
 	raise(op, r.m.signals.started, r.m.Name, Event{Execution: r.ex.op.ID(), Worker: r.m.Name, Wave: r.m.Wave})
-	if b.cause(ctx, r.ex.o.now()); b.ended == nil {
-		out, err = r.m.Do(ctx, r.ex.in)
+	if r.cause(c) == nil {
+		out, err = r.m.Do(c, r.ex.in)
 	} else {
 		err = context.DeadlineExceeded // handlers have taken all the time
 	}
@@ -86,46 +86,50 @@ func (r *run[In, Out]) run(ctx context.Context) (err error) {
 	return err
 }
 
-// bound says when the time of a run is over, and why.
-type bound struct {
-	at    time.Duration
-	why   error // the cause then
-	own   error // the cause if it is the worker's own time
-	ended error // the cause by which the context has ended; nil: it has not
-}
-
 // context is that of the worker.
-func (r *run[In, Out]) context(ctx context.Context) (context.Context, context.CancelFunc, bound) {
-	b := bound{at: r.deadline, own: &deadline{ErrWorkerTimeout}}
-	b.why = b.own
-	if r.ex.deadline <= b.at {
-		b.at, b.why = r.ex.deadline, r.ex.timeout
+func (r *run[In, Out]) context(ctx context.Context) *workerContext {
+	c := &workerContext{Context: ctx, own: deadline{ErrWorkerTimeout}}
+	at := r.deadline
+	c.why = &c.own
+	if r.ex.deadline <= at {
+		at, c.why = r.ex.deadline, r.ex.timeout
 	}
-	if b.at == never {
-		ctx, cancel := context.WithCancel(ctx)
-		return ctx, cancel, b
+	if at != never {
+		c.deadline = r.ex.o.base.Add(at)
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, r.ex.o.base.Add(b.at), b.why)
-	return ctx, cancel, b
+	return c
 }
 
-// cause fills in ended. The clock counts as well: who has passed the deadline on, to
-// a connection for example, may return a little before the context ends.
-func (b *bound) cause(ctx context.Context, now time.Duration) {
-	if b.ended = context.Cause(ctx); b.ended == nil && now >= b.at {
-		b.ended = b.why
+// cause is why the worker's context has ended, or nil: what came first. The clock
+// counts as well: who has passed the deadline on, to a connection for example, may
+// return a little before the context ends.
+func (r *run[In, Out]) cause(c *workerContext) error {
+	deadline := min(r.deadline, r.ex.deadline)
+	if real := c.asked(); real != nil {
+		if cause := context.Cause(real); cause != nil {
+			return cause
+		}
+	} else if end := r.ex.ended.Load(); end != nil && end.at < deadline {
+		return end.cause
 	}
+	switch {
+	case r.ex.o.now() >= deadline:
+		return c.why
+	case r.ex.o.closed():
+		return core.ErrClosed
+	}
+	return nil
 }
 
 // settle says what came of a run that has returned, and returns the error of the
-// operation.
-func (r *run[In, Out]) settle(op *core.Operation, out Out, err error, b bound) error {
-	o, cause := r.ex.o, b.ended
+// operation. Cause is why its context had ended; own is that if it is its own time.
+func (r *run[In, Out]) settle(op *core.Operation, out Out, err, cause, own error) error {
+	o := r.ex.o
 	if cause != nil && err == nil {
 		o.late()
 	}
 	if !r.stage.CompareAndSwap(stageRunning, stageReturned) {
-		o.abandoned(r.m, -1)
+		o.outlived(r.m)
 		if err == nil {
 			err = cause
 		}
@@ -138,9 +142,9 @@ func (r *run[In, Out]) settle(op *core.Operation, out Out, err error, b bound) e
 		r.verdict, r.value = completed, out
 	case cause == nil:
 		r.verdict, r.err = failed, err
-	case cause == b.own && (err == nil || err == context.DeadlineExceeded):
+	case cause == own && (err == nil || err == context.DeadlineExceeded):
 		r.verdict, r.err = timedOut, ErrWorkerTimeout
-	case cause == b.own:
+	case cause == own:
 		r.verdict, r.err = timedOut, fmt.Errorf("%w: %w", ErrWorkerTimeout, err)
 	default:
 		r.verdict, r.err = cancelled, cause
@@ -162,7 +166,7 @@ func (r *run[In, Out]) reason() error {
 func (r *run[In, Out]) book(on core.Raiser) {
 	m, o := r.m, r.ex.o
 	if r.verdict == cancelled {
-		m.release(r.ticket)
+		m.giveBack(r.ticket)
 		return
 	}
 	e := Event{Execution: r.ex.op.ID(), Worker: m.Name, Wave: m.Wave, Duration: r.took, Err: r.err}
@@ -174,14 +178,14 @@ func (r *run[In, Out]) book(on core.Raiser) {
 		}
 		return
 	}
-	failures, opened := m.failure(r.ticket, o.now())
+	failures, until, opened := m.failure(r.ticket, o.now())
+	if opened {
+		defer o.holdOpened(m, failures, until) // also when a handler ends the goroutine
+	}
 	if r.verdict == timedOut {
 		raise(on, m.signals.timedOut+millis(r.took), m.Name, e)
 	} else {
 		raise(on, m.signals.failed+message(r.err), m.Name, e)
-	}
-	if opened {
-		o.holdOpened(m, failures)
 	}
 }
 

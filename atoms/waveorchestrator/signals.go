@@ -55,8 +55,9 @@ const (
 
 	// SignalBreakerOpened is held as
 	// SignalBreakerOpened:{name}:failures={count} from when a breaker opens for
-	// as long as [Options.BreakerReset], so that others can wait for it to be
-	// over ([core.Options.DeferOn]). It has no payload.
+	// as long as [Options.BreakerReset], or until Close, so that others can wait
+	// for it to be over ([core.Options.DeferOn]). It has no payload and no
+	// Source.
 	SignalBreakerOpened = "circuit.opened"
 	// SignalBreakerClosed is raised as SignalBreakerClosed:{name} when a probe
 	// has completed.

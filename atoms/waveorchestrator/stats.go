@@ -1,7 +1,7 @@
 package waveorchestrator
 
 // Stats are the counters of an orchestrator, read as one cut: an execution and its
-// workers are counted when it has ended.
+// workers are counted when it has ended, abandoned ones when they are abandoned.
 //
 //	Executions    = Running + Completed + EarlyExits + TimedOut + Cancelled
 //	WorkersRun    = WorkersCompleted + WorkersFailed + WorkersCancelled

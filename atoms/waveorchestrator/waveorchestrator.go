@@ -142,6 +142,11 @@ func (o *Orchestrator[In, Out]) Operations(q core.OperationQuery) iter.Seq[core.
 	return o.operation.Operations(q)
 }
 
+// Lookup returns what is known of an execution or a run of a worker.
+func (o *Orchestrator[In, Out]) Lookup(id core.OperationID) (core.Snapshot, bool) {
+	return o.operation.Lookup(id)
+}
+
 // Name is [Options.Name].
 func (o *Orchestrator[In, Out]) Name() string { return o.operation.Name() }
 
@@ -150,19 +155,39 @@ func (o *Orchestrator[In, Out]) Sink() *core.Sink { return o.operation.Sink() }
 
 // Close ends all executions, with the cause [core.ErrClosed], and waits until they
 // have returned their results and no worker runs any more; for abandoned ones as
-// long as it takes. Called by a worker, by [Options.EarlyExit] or by a handler it
-// does not wait. It may be called many times, and returns nil.
+// long as it takes. That breakers are open is not held any longer. Called by a worker,
+// by [Options.EarlyExit] or by a handler it does not wait. It may be called many
+// times, and returns nil.
 func (o *Orchestrator[In, Out]) Close() error {
 	o.close.Do(func() { close(o.closing) })
+	for _, m := range o.members {
+		m.releaseOpened()
+	}
 	return o.operation.Close()
+}
+
+// closed reports whether Close has begun.
+func (o *Orchestrator[In, Out]) closed() bool {
+	select {
+	case <-o.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 // now is the time, as what has passed since New.
 func (o *Orchestrator[In, Out]) now() time.Duration { return time.Since(o.base) }
 
 // holdOpened tells that a breaker has opened, for as long as it is sure to be open.
-func (o *Orchestrator[In, Out]) holdOpened(m *member[In, Out], failures int) {
-	o.Sink().Hold(m.signals.opened+strconv.Itoa(failures), m.Name, max(o.opts.BreakerReset, 1))
+func (o *Orchestrator[In, Out]) holdOpened(m *member[In, Out], failures int, until time.Duration) {
+	release := o.Sink().Hold(m.signals.opened+strconv.Itoa(failures), m.Name, max(until-o.now(), 1))
+	m.mu.Lock()
+	m.release = release
+	m.mu.Unlock()
+	if o.closed() { // otherwise Close will
+		release()
+	}
 }
 
 // begun counts an execution that begins.
@@ -183,7 +208,6 @@ func (o *Orchestrator[In, Out]) ended(r *Result[Out]) {
 	o.stats.WorkersCancelled += uint64(len(r.Cancelled))
 	o.stats.WorkersRun += uint64(len(r.Completed) + len(r.Failed) + len(r.Cancelled))
 	o.stats.WorkersSkipped += uint64(len(r.Skipped))
-	o.stats.WorkersAbandoned += uint64(len(r.Abandoned))
 }
 
 // late counts a value that was dropped.
@@ -193,10 +217,27 @@ func (o *Orchestrator[In, Out]) late() {
 	o.stats.Late++
 }
 
-// abandoned counts runs that are abandoned and go on: one more, or one less.
-func (o *Orchestrator[In, Out]) abandoned(m *member[In, Out], n int) {
-	m.abandon(n)
+// abandon counts a run that is abandoned, unless it has returned.
+func (o *Orchestrator[In, Out]) abandon(r *run[In, Out]) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.stats.StillAbandoned += n
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if !r.stage.CompareAndSwap(stageRunning, stageAbandoned) {
+		return false
+	}
+	r.m.abandoned++
+	o.stats.WorkersAbandoned++
+	o.stats.StillAbandoned++
+	return true
+}
+
+// outlived counts an abandoned run that has returned after all.
+func (o *Orchestrator[In, Out]) outlived(m *member[In, Out]) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.abandoned--
+	o.stats.StillAbandoned--
 }

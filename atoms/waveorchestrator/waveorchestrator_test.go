@@ -483,6 +483,9 @@ func TestWorkersAreOperations(t *testing.T) {
 			assert.True(t, op.Has("looked"))
 		}
 		assert.Equal(t, 2, n)
+		op, ok := o.Lookup(r.Completed[0].Operation)
+		assert.True(t, ok)
+		assert.Equal(t, "w", op.Key)
 		for s := range sink.Sense(core.Query{Pattern: "looked"}) {
 			assert.Equal(t, "checks", s.Source)
 			assert.Equal(t, "w", s.Key)

@@ -294,13 +294,14 @@ func TestWorkersAreCheckedAndWavesAreThoseThereAre(t *testing.T) {
 	do := gives(1, 0)
 	sink := core.NewSink(core.SinkOptions{})
 	for want, list := range map[string][]worker{
-		"at least one worker":       {},
-		"worker 1 needs a name":     {{Name: "a", Do: do}, {Do: do}},
-		`two workers "a"`:           {{Name: "a", Do: do}, {Name: "a", Wave: 1, Do: do}},
-		`"a" needs a function Do`:   {{Name: "a"}},
-		`the name "a*" of worker 0`: {{Name: "a*", Do: do}},
-		`the name " a" of worker 0`: {{Name: " a", Do: do}},
-		"has 129 bytes":             {{Name: strings.Repeat("x", 129), Do: do}},
+		"at least one worker":        {},
+		"worker 1 needs a name":      {{Name: "a", Do: do}, {Do: do}},
+		`two workers "a"`:            {{Name: "a", Do: do}, {Name: "a", Wave: 1, Do: do}},
+		`"a" needs a function Do`:    {{Name: "a"}},
+		`the name "a*" of worker 0`:  {{Name: "a*", Do: do}},
+		`the name "a:b" of worker 0`: {{Name: "a:b", Do: do}},
+		`the name " a" of worker 0`:  {{Name: " a", Do: do}},
+		"has 129 bytes":              {{Name: strings.Repeat("x", 129), Do: do}},
 	} {
 		_, err := wave.New(list, opts{Sink: sink})
 		assert.ErrorContains(t, err, want)

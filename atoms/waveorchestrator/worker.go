@@ -17,8 +17,8 @@ import (
 // A Worker is a function with a name and a place in the order of things.
 type Worker[In, Out any] struct {
 	// Name tells workers apart, in results and in signals, of whose names it is
-	// a part: not empty, at most 128 bytes, without commas, "*", "?", control
-	// characters and blanks around it.
+	// a part: not empty, at most 128 bytes, without commas, colons, "*", "?",
+	// control characters and blanks around it.
 	Name string
 	// Wave says when it runs: after all workers of lower waves. Waves need not
 	// start at 0, may be negative, and may leave gaps.
@@ -57,8 +57,8 @@ func (w *Worker[In, Out]) validate(i int) error {
 		return fmt.Errorf("waveorchestrator: worker %d needs a name", i)
 	case len(w.Name) > maxName:
 		return fmt.Errorf("waveorchestrator: the name of worker %d has %d bytes, and may have %d", i, len(w.Name), maxName)
-	case strings.ContainsAny(w.Name, ",*?") || strings.ContainsFunc(w.Name, unicode.IsControl) || strings.TrimSpace(w.Name) != w.Name:
-		return fmt.Errorf("waveorchestrator: the name %q of worker %d must be without commas, *, ?, control characters and blanks around it", w.Name, i)
+	case strings.ContainsAny(w.Name, ",:*?") || strings.ContainsFunc(w.Name, unicode.IsControl) || strings.TrimSpace(w.Name) != w.Name:
+		return fmt.Errorf("waveorchestrator: the name %q of worker %d must be without commas, colons, *, ?, control characters and blanks around it", w.Name, i)
 	case w.Do == nil:
 		return fmt.Errorf("waveorchestrator: worker %q needs a function Do, not nil", w.Name)
 	}
@@ -121,7 +121,8 @@ type member[In, Out any] struct {
 
 	mu        sync.Mutex
 	breaker   breaker
-	abandoned int // runs that still go on
+	abandoned int    // runs that still go on
+	release   func() // of the fact that the breaker has opened; nil: it has not
 }
 
 // admit returns why the worker must not run now, or nil and the breaker's ticket.
@@ -144,23 +145,27 @@ func (m *member[In, Out]) success(ticket uint64) (closed bool) {
 	return m.breaker.success(ticket)
 }
 
-func (m *member[In, Out]) failure(ticket uint64, now time.Duration) (failures int, opened bool) {
+func (m *member[In, Out]) failure(ticket uint64, now time.Duration) (failures int, until time.Duration, opened bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	opened = m.breaker.failure(ticket, now)
-	return m.breaker.failures, opened
+	return m.breaker.failures, m.breaker.until, opened
 }
 
-func (m *member[In, Out]) release(ticket uint64) {
+func (m *member[In, Out]) giveBack(ticket uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.breaker.release(ticket)
 }
 
-func (m *member[In, Out]) abandon(n int) {
+func (m *member[In, Out]) releaseOpened() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.abandoned += n
+	release := m.release
+	m.release = nil
+	m.mu.Unlock()
+	if release != nil {
+		release()
+	}
 }
 
 func (m *member[In, Out]) status(base time.Time) WorkerStatus {
