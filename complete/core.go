@@ -141,6 +141,9 @@ const ReasonOrder = core.ReasonOrder
 // operations of a Flush, or for room: Of, Lane
 const ReasonNested = core.ReasonNested
 
+// ReasonBody is [core.ReasonBody]: its body says that it waits: What, Since, Expires
+const ReasonBody = core.ReasonBody
+
 // ForEach is [core.ForEach]: ForEach runs work for every item of seq, a bounded number
 // at once, starting them in order, and returns when all that was started has ended:
 // nil, or the errors joined, in the order in which they occurred; of more than a

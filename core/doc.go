@@ -44,6 +44,7 @@
 // What runs next is decided when a slot is free, so a busy key delays no other and
 // a late urgent item is next. [Coordinator.Explain] says of any operation why it
 // waits, from the limit to the key and who has it, to the signal and who raised it.
+// A body that waits for something of its own says so ([Operation.WaitsFor]).
 //
 // # Signals
 //

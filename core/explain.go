@@ -32,9 +32,10 @@ type Reason struct {
 	Running int         `json:"running,omitempty"` // so many run
 	Limit   int         `json:"limit,omitempty"`   // of so many that may
 	Ahead   int         `json:"ahead,omitempty"`   // so many go first, or are waited for
+	What    string      `json:"what,omitempty"`    // its body waits for; see [Operation.WaitsFor]
 	Signal  Signal      `json:"signal,omitzero"`   // that holds it up
 	Since   time.Time   `json:"since,omitzero"`    // since when that is so
-	Expires time.Time   `json:"expires,omitzero"`  // when the signal's lease or age ends; zero: not by itself
+	Expires time.Time   `json:"expires,omitzero"`  // when the signal's lease or age ends, or the wait; zero: not by itself
 	Forced  time.Time   `json:"forced,omitzero"`   // when MaxDefer is over; zero: never
 }
 
@@ -51,6 +52,7 @@ const (
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
 	ReasonOrder    ReasonKind = "order"    // earlier items of its lane or key go first: Ahead
 	ReasonNested   ReasonKind = "nested"   // its body waits: for Holder, for the Ahead operations of a Flush, or for room: Of, Lane
+	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
 )
 
 // maxExplained is how many signals an explanation names for one rule, and how many
@@ -93,6 +95,7 @@ func (e *engine) explain(o *Operation) (status Status, at time.Time, reasons []R
 	e.mu.Unlock()
 	if status == StatusRunning {
 		reasons, holders = nestedReasons(o)
+		reasons = append(reasons, e.bodyReasons(o)...)
 	}
 	for i := range reasons {
 		reasons[i].Operation = o.id
@@ -298,6 +301,8 @@ func (r Reason) text(now time.Time) string {
 			return fmt.Sprintf("its body waits for room in lane %q of %q", r.Lane, r.Of)
 		}
 		return fmt.Sprintf("its body waits for room in %q", r.Of)
+	case ReasonBody:
+		return fmt.Sprintf("its body waits for %s%s%s", r.What, span(", for %v", r.Since), span(", for %v more at most", r.Expires))
 	}
 	return string(r.Kind)
 }

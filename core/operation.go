@@ -63,6 +63,7 @@ type details struct {
 	first  [1]seqFact // room for the one that most have
 	holds  []*heldFact
 	values map[string]any
+	waits  *bodyWait // newest first
 
 	pins  int
 	cause error // of its cancellation, once cancelled while running

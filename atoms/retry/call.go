@@ -3,6 +3,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -125,14 +126,18 @@ func (r *Retrier) wait(ctx context.Context, on raiser, n int, delay time.Duratio
 			s.leave()
 		}
 		count(r, &r.stats.Waiting, 1)
+		waited := on.op.WaitsFor("attempt "+strconv.Itoa(n+1), time.Now().Add(delay))
 		timer := time.NewTimer(delay)
 		select {
 		case <-timer.C:
 		case <-ended:
 			timer.Stop()
 		}
+		waited()
 		if s != nil {
+			waited = on.op.WaitsFor("its turn to make attempt "+strconv.Itoa(n+1), time.Time{})
 			s.comeBack(ctx)
+			waited()
 		}
 		count(r, &r.stats.Waiting, -1)
 	}

@@ -56,7 +56,7 @@ type Queue[T any] struct {
 }
 
 var (
-	_ core.Lifecycle     = (*Queue[int])(nil)
+	_ core.Inspector     = (*Queue[int])(nil)
 	_ core.Enqueuer[int] = (*Queue[int])(nil)
 )
 
@@ -159,6 +159,11 @@ func (q *Queue[T]) Operations(query core.OperationQuery) iter.Seq[core.Snapshot]
 // OnFinalized calls fn with the last snapshot of every operation that leaves the
 // window, exactly once each, on Close too; see [core.Coordinator.OnFinalized].
 func (q *Queue[T]) OnFinalized(fn func(core.Snapshot)) (cancel func()) { return q.c.OnFinalized(fn) }
+
+// Explain says why an operation waits: before its first attempt, or, as a
+// [core.ReasonBody], for the next one. Limits it names count those that back off as
+// well.
+func (q *Queue[T]) Explain(id core.OperationID) (core.Explanation, bool) { return q.c.Explain(id) }
 
 // Stats returns the queue's counters, read as one cut. Every accepted item is in
 // exactly one of them: while it waits for its next attempt, in Pending.

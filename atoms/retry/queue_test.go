@@ -401,6 +401,39 @@ func TestQueueRandom(t *testing.T) {
 	}
 }
 
+// Every operation that waits says why: for its first attempt, for the next, or for its
+// turn to make that.
+func TestQueueExplains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := core.Must(retry.New(retry.Options{Backoff: retry.Constant(3 * time.Second)}))
+		q := newQueue(t, r, retry.QueueOptions{MaxConcurrency: 1, MaxBackingOff: 1})
+		release := make(chan struct{})
+		explain := func(id core.OperationID) string {
+			synctest.Wait()
+			x, ok := q.Explain(id)
+			require.True(t, ok)
+			return x.String()
+		}
+		failing := enqueue(t, q, func(ctx context.Context) error {
+			if retry.Attempt(ctx) == 1 {
+				return errOnPurpose
+			}
+			return nil
+		})
+		time.Sleep(time.Second)
+		blocking := enqueue(t, q, func(context.Context) error { <-release; return nil })
+		waiting := enqueue(t, q, func(context.Context) error { return nil })
+		assert.Contains(t, explain(failing), "its body waits for attempt 2, for 1s, for 2s more at most")
+		assert.Contains(t, explain(waiting), "slots are taken")
+		assert.NotContains(t, explain(blocking), "waits")
+		time.Sleep(3 * time.Second)
+		assert.Contains(t, explain(failing), "its body waits for its turn to make attempt 2")
+		close(release)
+		require.NoError(t, q.Drain(t.Context()))
+		assert.NotContains(t, explain(failing), "waits")
+	})
+}
+
 // Whatever its attempts, an item is one operation.
 func TestEveryQueuedItemIsFinalizedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -90,6 +90,9 @@ func (o *Orchestrator[In, Out]) Execute(ctx context.Context, in In) (Result[Out]
 	if err != nil {
 		return o.reject(err)
 	}
+	if op := core.OperationFrom(ctx); op != nil {
+		defer op.WaitsFor("execution "+id.String()+" of "+o.Name(), time.Time{})()
+	}
 	select {
 	case <-ex.done:
 		return ex.result, ex.err
