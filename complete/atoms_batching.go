@@ -68,6 +68,11 @@ var BatcherFailed = batching.Failed
 // BatcherBisected is [batching.Bisected].
 var BatcherBisected = batching.Bisected
 
+// BatcherValueBatch is [batching.ValueBatch]: ValueBatch is the name under which an
+// operation that has flushed a batch stores its Batch, for Lookup and Operations; see
+// core.Value.
+const BatcherValueBatch = batching.ValueBatch
+
 // BatcherBatch is [batching.Batch]: A Batch is what a batcher tells of a batch.
 type BatcherBatch = batching.Batch
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -447,6 +448,75 @@ func TestAFlushDoesNotWaitForItself(t *testing.T) {
 	})
 }
 
+// Whatever was not accepted is counted, also when Do would have waited for itself.
+func TestADoThatWouldWaitForItselfIsRejected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b *batching.Batcher[int]
+		b = newBatcher(t, func(ctx context.Context, _ []int) error { return b.Do(ctx, 1) }, batching.Options[int]{MaxSize: 1})
+		assert.ErrorIs(t, b.Do(t.Context(), 0), core.ErrWouldDeadlock)
+		assert.Equal(t, uint64(1), b.Stats().Rejected)
+		require.NoError(t, b.Close())
+	})
+}
+
+// A call that ends its goroutine is one, too.
+func TestGoexitIsACallThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lost
+		b := newBatcher(t, func(_ context.Context, batch []int) error {
+			if len(batch) < 4 {
+				runtime.Goexit()
+			}
+			time.Sleep(time.Second)
+			return errOnPurpose
+		}, batching.Options[int]{MaxSize: 4, Bisect: true, OnError: l.onError})
+		batches := core.NewKind[batching.Batch](batching.SignalFailed)
+		var told batching.Batch
+		batches.Subscribe(b.Sink(), func(_ core.Signal, b batching.Batch) { told = b })
+		enqueue(t, b, 1, 2, 3, 4)
+		require.NoError(t, b.Drain(t.Context()))
+		assert.Equal(t, []int{1, 2, 3, 4}, l.items)
+		assert.ErrorAs(t, l.errs[0], new(*core.PanicError))
+		assert.Equal(t, 2, told.Calls)
+		s := b.Stats()
+		assert.Equal(t, uint64(2), s.Calls)
+		assert.Equal(t, uint64(4), s.Failed)
+		balanced(t, s)
+	})
+}
+
+// No item is lost silently, not even if a handler ends the goroutine.
+func TestOnErrorIsToldEvenIfAHandlerEndsTheGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lost
+		b := newBatcher(t, func(context.Context, []int) error { return errOnPurpose },
+			batching.Options[int]{MaxSize: 2, Bisect: true, OnError: l.onError})
+		b.Sink().Subscribe("batch.*", func(core.Signal) { runtime.Goexit() })
+		enqueue(t, b, 1, 2)
+		require.NoError(t, b.Drain(t.Context()))
+		assert.Equal(t, []int{1, 2}, l.items)
+		balanced(t, b.Stats())
+	})
+}
+
+// A context of another make may have any deadline.
+func TestADeadlineLongPast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, margin := range []time.Duration{0, time.Hour, math.MaxInt64} {
+			j := newJournal()
+			b := newBatcher(t, j.flush, batching.Options[int]{MaxDelay: -1, FlushMargin: margin})
+			time.Sleep(time.Second)
+			assert.NoError(t, b.Do(longPast{t.Context()}, 1))
+			assert.Equal(t, []string{"1s: [1]"}, j.got())
+			require.NoError(t, b.Close())
+		}
+	})
+}
+
+type longPast struct{ context.Context }
+
+func (longPast) Deadline() (time.Time, bool) { return time.Time{}, true }
+
 // A coordinator may run Do: it is work like any other.
 func TestDoIsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -580,5 +650,20 @@ func TestEverythingAtOnce(t *testing.T) {
 		assert.Equal(t, uint64(30*30), s.Enqueued+s.Rejected)
 		assert.LessOrEqual(t, slices.Max(j.sizes), 5)
 		assert.LessOrEqual(t, j.most, 2)
+	})
+}
+
+// An operation that waits for its item says so.
+func TestExplainNamesTheBatcher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBatcher(t, newJournal().flush, batching.Options[int]{Name: "rows", MaxDelay: time.Second})
+		c := core.Must(core.NewCoordinator(b.Do, core.Options{}))
+		id, err := c.Enqueue(t.Context(), 1)
+		require.NoError(t, err)
+		synctest.Wait()
+		why, _ := c.Explain(id)
+		assert.Contains(t, why.String(), `its body waits for a batch of "rows"`)
+		require.NoError(t, c.Drain(t.Context()))
+		require.NoError(t, b.Close())
 	})
 }

@@ -61,5 +61,5 @@
 // and for OnError.
 //
 // Batches are operations of a coordinator: Operations, Lookup, Explain and Cancel
-// work as they do there. A batcher that holds no items owns no goroutine.
+// work as they do there, and each that has been flushed shows its [Batch]. A batcher that holds no items owns no goroutine.
 package batching

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,7 +126,7 @@ func (x *engine[In, Out]) enter(ctx context.Context, in In, called, wait bool) (
 	if called {
 		e.value.settled = make(chan struct{})
 		if deadline, ok := ctx.Deadline(); ok {
-			e.latest = deadline.Sub(x.base)
+			e.latest = max(0, deadline.Sub(x.base))
 		}
 	}
 	waits, err := x.accept(e)
@@ -212,11 +213,14 @@ func (x *engine[In, Out]) reject(err error) error {
 // do brings an item and waits for its result.
 func (x *engine[In, Out]) do(ctx context.Context, in In) (out Out, err error) {
 	if x.isOwn(ctx) {
-		return out, core.ErrWouldDeadlock
+		return out, x.reject(core.ErrWouldDeadlock)
 	}
 	e, err := x.enter(ctx, in, true, true)
 	if err != nil {
 		return out, err
+	}
+	if op := core.OperationFrom(ctx); op != nil {
+		defer op.WaitsFor("a batch of "+strconv.Quote(x.Name()), time.Time{})()
 	}
 	select {
 	case <-e.value.settled:
@@ -371,6 +375,7 @@ func (x *engine[In, Out]) Complete() {
 	turnedAway := x.builder.complete()
 	x.builder.flush()
 	x.commit(x.now(), nil) // nobody is let in or out by this
+	x.disarm()
 	x.mu.Unlock()
 	for _, e := range turnedAway {
 		close(e.value.room)
@@ -400,9 +405,7 @@ func (x *engine[In, Out]) Close() error {
 	after := x.commit(x.now(), core.ErrClosed)
 	after.cause = core.ErrClosed
 	x.lose(&after, lost)
-	if x.timer != nil {
-		x.timer.Stop()
-	}
+	x.disarm()
 	x.mu.Unlock()
 	for _, e := range turnedAway {
 		close(e.value.room)
@@ -471,6 +474,14 @@ func (x *engine[In, Out]) Name() string { return x.inner.Name() }
 
 // Sink is where signals are raised.
 func (x *engine[In, Out]) Sink() *core.Sink { return x.inner.Sink() }
+
+// disarm stops the timer, which would keep the batcher in memory, when there is
+// nothing left that could become due. mu is held.
+func (x *engine[In, Out]) disarm() {
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+}
 
 // ring is the timer's function.
 func (x *engine[In, Out]) ring() {

@@ -426,6 +426,22 @@ func TestNothingIsStrandedByDrain(t *testing.T) {
 	})
 }
 
+// After its end a batcher has no timer, which would keep it in memory.
+func TestNoTimerIsLeftAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, end := range map[string]func(*batching.Batcher[int]) error{
+			"Complete": func(b *batching.Batcher[int]) error { b.Complete(); return nil },
+			"Drain":    func(b *batching.Batcher[int]) error { return b.Drain(t.Context()) },
+			"Close":    (*batching.Batcher[int]).Close,
+		} {
+			b := newBatcher(t, newJournal().flush, batching.Options[int]{MaxDelay: time.Hour})
+			enqueue(t, b, 1)
+			require.NoError(t, end(b))
+			assert.False(t, batching.StopTimer(b), name)
+		}
+	})
+}
+
 // Weak point: the flush gets a context that nothing ends.
 func TestCloseCancelsFlushesAndGivesTheRestBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -523,6 +539,10 @@ func TestABatchCanBeSeenAndCancelled(t *testing.T) {
 		assert.Equal(t, []int{3, 4, 1, 2}, l.items)
 		assert.Equal(t, []error{errOnPurpose, core.ErrCancelled}, l.errs)
 		assert.Equal(t, []string{"0s: [1 2]", "0s: [5 6]"}, j.got())
+		op, _ = b.Lookup(ids[0])
+		batch, _ := core.Value[batching.Batch](op, batching.ValueBatch)
+		assert.Equal(t, batching.ReasonSize, batch.Reason)
+		assert.Equal(t, 2, batch.Failed)
 		require.NoError(t, b.Close())
 		assert.False(t, b.Cancel(ids[2], nil))
 		balanced(t, b.Stats())

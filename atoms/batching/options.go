@@ -54,7 +54,7 @@ type Options[T any] struct {
 
 	// Key, if there is one, tells the key of an item: the items of each key have
 	// batches of their own, which are flushed in order, one at a time. Keys without
-	// items cost nothing. Key is called once for each item, on the goroutine that
+	// items are forgotten. Key is called once for each item, on the goroutine that
 	// brings it.
 	Key func(T) string
 	// MaxConcurrency is how many batches are flushed at once; 0 means 1. With more,

@@ -67,33 +67,20 @@ type flight[In, Out any] struct {
 // flush flushes the next entries of the lot, in one call or, when that fails and
 // bisecting may help, in two halves.
 func (f *flight[In, Out]) flush(entries []*entry[item[In, Out]]) {
-	if f.batch.Calls > 0 && f.ctx.Err() != nil {
+	first := f.batch.Calls == 0
+	if !first && f.ctx.Err() != nil {
 		return // conclude settles them
 	}
-	begun := time.Now()
 	out, err := f.call(entries)
-	took := time.Since(begun)
 	v := f.judge(len(entries), out, err)
-	f.batch.Duration += took
-	f.batch.Calls++
-	first := f.batch.Calls == 1
-	splits := v.splits && f.opts.Bisect && len(entries) > 1 && f.ctx.Err() == nil
-
-	f.mu.Lock()
-	f.builder.stats.Calls++
-	if first {
-		f.builder.margin.observe(took)
-	}
-	if first && splits {
-		f.builder.stats.Bisected++
-	}
-	f.mu.Unlock()
-
-	if !splits {
+	if !v.splits || !f.opts.Bisect || len(entries) == 1 || f.ctx.Err() != nil {
 		f.conclusive(entries, &v)
 		return
 	}
 	if first {
+		f.mu.Lock()
+		f.builder.stats.Bisected++
+		f.mu.Unlock()
 		f.mixed = true
 		told := f.batch
 		told.Err = v.err
@@ -111,13 +98,27 @@ func (f *flight[In, Out]) call(entries []*entry[item[In, Out]]) (out []Out, err 
 	for i, e := range entries {
 		batch[i] = e.value.in
 	}
+	begun := time.Now()
 	defer func() {
+		f.count(time.Since(begun))
 		if r := recover(); r != nil {
 			out, err = nil, &core.PanicError{Value: r, Stack: debug.Stack()}
 			core.OperationFrom(f.ctx).Raise(core.SignalPanic)
 		}
 	}()
 	return f.work(f.ctx, batch)
+}
+
+// count takes note of a call that has come to its end, however it did.
+func (f *flight[In, Out]) count(took time.Duration) {
+	f.batch.Duration += took
+	f.batch.Calls++
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.builder.stats.Calls++
+	if f.batch.Calls == 1 {
+		f.builder.margin.observe(took)
+	}
 }
 
 // verdict is what a call said.
@@ -220,8 +221,10 @@ func (f *flight[In, Out]) conclude() error {
 			f.batch.Err = f.errs
 		}
 	}
-	signal.Raise(core.OperationFrom(f.ctx), "", f.batch)
-	f.report()
+	defer f.report() // after the signal, even if a handler of it ends the goroutine
+	op := core.OperationFrom(f.ctx)
+	op.Set(ValueBatch, f.batch)
+	signal.Raise(op, "", f.batch)
 	return f.batch.Err
 }
 

@@ -28,16 +28,20 @@ var (
 	Bisected = core.NewKind[Batch](SignalBisected)
 )
 
+// ValueBatch is the name under which an operation that has flushed a batch stores its
+// [Batch], for Lookup and Operations; see [core.Value].
+const ValueBatch = "batch"
+
 // A Batch is what a batcher tells of a batch.
 type Batch struct {
-	Items    int           // in it when its flush began
-	Bytes    int           // of these, as told by SizeOf
-	Reason   Reason        // why it was flushed when it was
-	Waited   time.Duration // from when the first item came to when the flush began
-	Duration time.Duration // of all calls together
-	Calls    int           // of the function; more than one only with Bisect
-	Failed   int           // how many of the items were not flushed
-	Err      error         // why; [ItemErrors] if that depends on the item
+	Items    int           `json:"items"`    // in it when its flush began
+	Bytes    int           `json:"bytes"`    // of these, as told by SizeOf
+	Reason   Reason        `json:"reason"`   // why it was flushed when it was
+	Waited   time.Duration `json:"waited"`   // from when the first item came to when the flush began
+	Duration time.Duration `json:"duration"` // of all calls together
+	Calls    int           `json:"calls"`    // of the function; more than one only with Bisect
+	Failed   int           `json:"failed"`   // how many of the items were not flushed
+	Err      error         `json:"-"`        // why; [ItemErrors] if that depends on the item
 }
 
 // A Reason says why a batch was flushed when it was.

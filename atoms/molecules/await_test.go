@@ -40,6 +40,8 @@ func TestAwait(t *testing.T) {
 		for op := range r.Operations(core.OperationQuery{}) {
 			state, _ := core.Value[molecules.State](op, molecules.ValueState)
 			assert.Equal(t, molecules.State{Blueprint: "order", Step: "ship", Awaiting: "settled, settled:*"}, state)
+			why, _ := r.Explain(op.ID)
+			assert.Contains(t, why.String(), `its body waits for signal "settled, settled:*" for "a", for 0s, for 1m0s more at most`)
 		}
 		sink.RaiseKey("settled", "b") // another's
 		sink.Raise("settled")         // nobody's
@@ -161,6 +163,63 @@ func TestAwaitedSignalsOfARunAreNotTakenForThoseOfTheNext(t *testing.T) {
 	}
 }
 
+// Not even if the signal that sets the next one off is delivered late.
+func TestALateTriggerDoesNotTakeWhatWasForTheRunBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys = 1500 // more than are remembered
+		sink := core.NewSink(core.SinkOptions{Capacity: 100 * keys})
+		late := make(chan struct{})
+		sink.Subscribe("placed:late", func(core.Signal) { <-late })
+		var j journal
+		b := ship(&j, time.Minute, quick)
+		b.On = "placed:*"
+		r := newRunner(t, sink, molecules.Options{Order: molecules.OrderPerKey, MaxQueued: keys}, b)
+		sink.RaiseKey("placed:1", "a")
+		go sink.RaiseKey("placed:late", "a")
+		synctest.Wait()
+		sink.RaiseKey("settled", "a")
+		synctest.Wait()
+		assert.Equal(t, []string{"ship a because of settled true"}, j.take())
+		close(late)
+		synctest.Wait()
+		assert.Empty(t, j.take(), "that was for the first")
+		sink.RaiseKey("settled:too", "a")
+		synctest.Wait()
+		assert.Equal(t, []string{"ship a because of settled:too true"}, j.take())
+
+		for i := range keys {
+			key := fmt.Sprint(i)
+			sink.RaiseKey("placed:1", key)
+			sink.RaiseKey("settled", key)
+			synctest.Wait()
+		}
+		assert.Len(t, j.take(), keys)
+		assert.LessOrEqual(t, molecules.Remembered(r), 1024)
+		require.NoError(t, r.Drain(t.Context()))
+	})
+}
+
+// When the end of a run is told of, it is over: what is raised then is for the next.
+func TestAHandlerOfTheEndRaisesForTheNextRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newSink()
+		var j journal
+		r := newRunner(t, sink, molecules.Options{Order: molecules.OrderPerKey}, ship(&j, time.Minute, quick))
+		core.NewKind[molecules.Event](molecules.SignalCompleted).Subscribe(sink, func(s core.Signal, e molecules.Event) {
+			if r.Stats().Succeeded == 0 {
+				sink.RaiseKey("settled:next", s.Key)
+			}
+		})
+		sink.RaiseKey("placed", "a")
+		sink.RaiseKey("placed", "a")
+		synctest.Wait()
+		sink.RaiseKey("settled", "a")
+		synctest.Wait()
+		assert.Equal(t, []string{"ship a because of settled true", "ship a because of settled:next true"}, j.take())
+		require.NoError(t, r.Drain(t.Context()))
+	})
+}
+
 // A step may do nothing but wait, and the first may, too.
 func TestAStepThatOnlyAwaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -176,6 +235,37 @@ func TestAStepThatOnlyAwaits(t *testing.T) {
 		sink.Raise("on.your.marks")
 		require.NoError(t, r.Drain(t.Context()))
 		assert.Equal(t, []string{"then"}, j.take())
+	})
+}
+
+// Drain, too, ends the listening first, and not if it is called from inside.
+func TestWhileItIsDrainedNothingIsSetOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newSink()
+		asked := 0
+		var r *molecules.Runner
+		b := blueprint(func(ctx context.Context, _ *molecules.Run) error {
+			assert.ErrorIs(t, r.Drain(ctx), core.ErrWouldDeadlock)
+			assert.ErrorIs(t, r.Drain(t.Context()), core.ErrWouldDeadlock)
+			return nil
+		}, takes(time.Second))
+		b.When = func(core.Signal) bool { asked++; return true }
+		r = newRunner(t, sink, molecules.Options{}, b)
+		called := 0
+		trigger := newTrigger(t, sink, "go", func(context.Context, core.Signal) error { called++; time.Sleep(time.Second); return nil }, molecules.TriggerOptions{})
+		sink.Raise("go")
+		synctest.Wait()
+		sink.Raise("go")
+		synctest.Wait()
+		go func() { assert.NoError(t, r.Drain(t.Context())) }()
+		go func() { assert.NoError(t, trigger.Drain(t.Context())) }()
+		synctest.Wait()
+		sink.Raise("go")
+		time.Sleep(time.Minute)
+		assert.Equal(t, 2, asked)
+		assert.Equal(t, 2, called)
+		assert.Zero(t, r.Stats().Rejected)
+		assert.Zero(t, trigger.Stats().Rejected)
 	})
 }
 

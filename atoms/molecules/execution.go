@@ -33,8 +33,8 @@ func (r *Runner) run(ctx context.Context, run *Run) (err error) {
 	run.enter(State{}, core.Signal{})
 	e := &execution{Run: run, runner: r, ctx: ctx}
 	defer func() { err = e.outcome() }()
-	defer r.leave(run)
 	defer e.end()
+	defer r.leave(run) // what a handler of the end raises is for the next one
 	defer e.compensate()
 	e.raise(kindStarted, "", nil)
 	for i := range run.blueprint.Steps {
@@ -100,12 +100,16 @@ func (e *execution) await(i int) (core.Signal, error) {
 		return core.Signal{}, nil
 	}
 	e.enter(State{Step: s.Name, Awaiting: s.Await}, core.Signal{})
-	var late <-chan time.Time
+	var (
+		late  <-chan time.Time
+		until time.Time
+	)
 	if s.AwaitTimeout > 0 {
 		timer := time.NewTimer(s.AwaitTimeout)
 		defer timer.Stop()
-		late = timer.C
+		late, until = timer.C, time.Now().Add(s.AwaitTimeout)
 	}
+	defer e.op.WaitsFor(fmt.Sprintf("signal %q for %q", s.Await, e.Trigger.Key), until)()
 	for isLate := false; ; {
 		if signal, ok := e.runner.roll.arrival(e.Run, i); ok {
 			return signal, nil

@@ -15,3 +15,11 @@ func Listens(r *Runner) bool {
 	defer r.reactor.mu.Unlock()
 	return len(r.unawait)+len(r.unlisten) > 0
 }
+
+// Remembered is of how many groups the runner remembers what came for runs that
+// have ended.
+func Remembered(r *Runner) int {
+	r.roll.mu.Lock()
+	defer r.roll.mu.Unlock()
+	return max(len(r.roll.heard), len(r.roll.order))
+}

@@ -88,15 +88,20 @@ func (c chart) edge(from, arrow, label, to string) {
 }
 
 // escape makes text of any kind a label that shows it: what could mean something to
-// Mermaid or to HTML is written as a character code.
+// Mermaid, to HTML, or to Markdown, as which Mermaid renders labels, is written as a
+// character code.
 func escape(text string) string {
 	var out strings.Builder
 	for _, r := range text {
-		switch {
-		case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune(" .,:*?!+-/=()_", r):
-			out.WriteRune(r)
+		switch before := out.String(); {
 		case unicode.IsSpace(r), !unicode.IsGraphic(r):
 			out.WriteByte(' ')
+		case strings.TrimSpace(before) == "" && (unicode.IsDigit(r) || strings.ContainsRune("+-*", r)), // would begin a list
+			strings.ContainsRune("*_", r) && strings.ContainsRune(before, r), // would end an emphasis
+			r == '/' && strings.HasSuffix(before, "/"):                       // would make a link
+			fmt.Fprintf(&out, "#%d;", r)
+		case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune(".,:*?!+-/=()_", r):
+			out.WriteRune(r)
 		default:
 			fmt.Fprintf(&out, "#%d;", r)
 		}

@@ -66,6 +66,27 @@ func TestMermaid(t *testing.T) {
 	assert.Equal(t, one, blueprints[0].Mermaid())
 }
 
+// Mermaid renders labels as Markdown, of which it knows but a part: what is no text
+// to it is missing in the chart.
+func TestMermaidLabelsAreNoMarkdown(t *testing.T) {
+	for name, want := range map[string]string{
+		"*":          "#42;",
+		"a.*, b.*":   "a.*, b.#42;",
+		"_a_":        "_a#95;",
+		"charge_all": "charge_all",
+		"1. order":   "#49;. order",
+		" - a":       " #45; a",
+		"\x00+ a":    " #43; a",
+		"re-send 2.": "re-send 2.",
+		"http://a/b": "http:/#47;a/b",
+	} {
+		text := molecules.Blueprint{Name: name, On: name, Steps: []molecules.Step{{Name: name, Await: "go"}}}.Mermaid()
+		assert.Contains(t, text, `m0["`+want+`"]`)
+		assert.Contains(t, text, `m0on(["`+want+`"])`)
+		assert.Contains(t, text, `m0s0["`+want+`"]`)
+	}
+}
+
 // Whatever the names are, each line is one of a few forms, and the text of a label
 // never ends it.
 func FuzzMermaid(f *testing.F) {

@@ -118,15 +118,14 @@ func (r *Runner) trigger(b *Blueprint, s core.Signal) {
 	first, cancelled, err := r.roll.enter(run, func() (core.OperationID, error) { return r.coordinator.TryEnqueue(run) })
 	switch {
 	case err == core.ErrClosed:
-		r.stopAwaitingIfDone()
 	case err != nil:
 		r.drop(b, s, err)
-		r.stopAwaitingIfDone()
 	case cancelled != nil:
 		r.never(run, cancelled)
 	case first || !r.roll.ordered:
 		r.catchUp(run)
 	}
+	r.stopAwaitingIfDone() // it may have been the last to enter, with its run already at the end
 }
 
 // wants asks When.
@@ -204,12 +203,11 @@ func (r *Runner) Complete() {
 // first it returns its cause; the runs go on. From inside a step it returns
 // [core.ErrWouldDeadlock] and changes nothing.
 func (r *Runner) Drain(ctx context.Context) error {
-	err := r.reactor.Drain(ctx)
-	if err == nil || r.Stats().Closed {
-		r.roll.close()
-		r.stopAwaitingIfDone()
+	if r.isInside(ctx) {
+		return core.ErrWouldDeadlock
 	}
-	return err
+	r.Complete()
+	return r.coordinator.Flush(ctx)
 }
 
 // Close ends the listening, cancels the runs that go, with the cause

@@ -196,11 +196,18 @@ func (r *reactor[T]) Complete() {
 // ends first it returns its cause, and the rest goes on. From inside it returns
 // [core.ErrWouldDeadlock] and changes nothing.
 func (r *reactor[T]) Drain(ctx context.Context) error {
-	err := r.coordinator.Drain(ctx)
-	if err == nil || r.coordinator.Stats().Closed {
-		r.stopListening()
+	if r.isInside(ctx) {
+		return core.ErrWouldDeadlock
 	}
-	return err
+	r.Complete()
+	return r.coordinator.Flush(ctx)
+}
+
+// isInside reports whether what has been set off would wait for itself.
+func (r *reactor[T]) isInside(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return r.coordinator.Flush(ctx) == core.ErrWouldDeadlock
 }
 
 // Cancel keeps what a signal has set off from starting, or cancels its context,

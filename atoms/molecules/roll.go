@@ -18,9 +18,14 @@ type roll struct {
 	groups   map[group][]*Run           // those with steps that await signals
 	entering int                        // so many are about to be listed,
 	missed   map[core.OperationID]error // and of these, perhaps, some were cancelled, why
+	heard    map[group]uint64           // Seq of the newest that came for those that have ended
+	order    []group                    // of heard, oldest first: at most maxHeard
 	closed   bool                       // no more will come
 	over     bool                       // those that have not begun never will
 }
+
+// maxHeard is how many groups the roll remembers of which no run is left.
+const maxHeard = 1024
 
 // group is what runs have in common that await the same signals.
 type group struct {
@@ -46,12 +51,12 @@ func (l *roll) enter(r *Run, accept func() (core.OperationID, error)) (first boo
 	if err == nil && !r.begun { // else it has listed itself, and may have ended
 		l.list(r, id)
 		cancelled = l.missed[id]
-		delete(l.missed, id)
 		if cancelled == nil && l.over {
 			cancelled = core.ErrClosed
 		}
 		r.claimed = cancelled != nil
 	}
+	delete(l.missed, id)
 	if l.entering--; l.entering == 0 {
 		l.missed = nil
 	}
@@ -62,6 +67,7 @@ func (l *roll) list(r *Run, id core.OperationID) {
 	r.id = id
 	l.runs[id] = r
 	if r.blueprint.awaits() {
+		r.since = max(r.Trigger.Seq, l.heard[r.group()])
 		l.groups[r.group()] = append(l.groups[r.group()], r)
 	}
 }
@@ -130,8 +136,33 @@ func (l *roll) leave(r *Run) {
 			for _, other := range list {
 				other.arrived = nil
 			}
+			l.remember(g, r.arrived)
 		}
 	}
+}
+
+// remember keeps in mind what has come for runs of a group that have ended: it is
+// not for one whose trigger was raised before but is delivered only now, as a
+// handler may hold it up. mu is held.
+func (l *roll) remember(g group, arrived map[int]core.Signal) {
+	var newest uint64
+	for _, s := range arrived {
+		newest = max(newest, s.Seq)
+	}
+	if newest <= l.heard[g] {
+		return
+	}
+	if l.heard == nil {
+		l.heard = make(map[group]uint64)
+	}
+	if _, known := l.heard[g]; !known {
+		if len(l.order) == maxHeard {
+			delete(l.heard, l.order[0])
+			l.order = l.order[1:]
+		}
+		l.order = append(l.order, g)
+	}
+	l.heard[g] = newest
 }
 
 // close says that no more runs will come.
@@ -154,7 +185,7 @@ func (l *roll) note(g group, step int, s core.Signal, only *Run) {
 	l.mu.Lock()
 	var told []*Run
 	for _, r := range l.groups[g] {
-		if only != nil && only != r || s.Seq <= r.Trigger.Seq || s.Seq <= r.arrived[step].Seq {
+		if only != nil && only != r || s.Seq <= r.since || s.Seq <= r.arrived[step].Seq {
 			continue
 		}
 		if r.arrived == nil {

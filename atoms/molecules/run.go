@@ -26,6 +26,7 @@ type Run struct {
 	id      core.OperationID
 	claimed bool                // somebody tells how it ends: itself, or who has cancelled it before it began
 	begun   bool                // it is itself
+	since   uint64              // it heeds signals with a Seq beyond this
 	arrived map[int]core.Signal // by step: what it awaits
 
 	news chan struct{} // has room for one: "look again"

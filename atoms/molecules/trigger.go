@@ -97,10 +97,10 @@ func (t *Trigger) run(ctx context.Context, s core.Signal) (err error) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		kindTriggerFailed.Raise(op.Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
 		if t.onError != nil {
-			t.onError(s, err)
+			defer t.onError(s, err) // after the signal, even if a handler of it ends the goroutine
 		}
+		kindTriggerFailed.Raise(op.Because(s), s.Key, TriggerEvent{Trigger: t.Name(), Err: err, by: t})
 	}()
 	guard(&err, func() { op.Because(s).Raise(core.SignalPanic) }, func() error { return t.fn(ctx, s) })
 	return err

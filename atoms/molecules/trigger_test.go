@@ -140,6 +140,20 @@ func TestTriggerErrorsAreCountedAndTold(t *testing.T) {
 	})
 }
 
+func TestOnErrorIsToldEvenIfAHandlerEndsTheGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newSink()
+		sink.Subscribe(molecules.SignalTriggerFailed, func(core.Signal) { runtime.Goexit() })
+		var told []error
+		trigger, err := molecules.NewTrigger(sink, "go", func(context.Context, core.Signal) error { return errOnPurpose },
+			molecules.TriggerOptions{OnError: func(_ core.Signal, err error) { told = append(told, err) }})
+		require.NoError(t, err)
+		sink.Raise("go")
+		require.NoError(t, trigger.Drain(t.Context()))
+		assert.Equal(t, []error{errOnPurpose}, told)
+	})
+}
+
 // Weak point: no cycle guard.
 func TestTriggersThatSetEachOtherOffComeToAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
