@@ -500,7 +500,8 @@ func TestKeys(t *testing.T) {
 		assert.Equal(t, []string{"0s: [11 12]", "1s: [21]"}, j.got())
 		require.NoError(t, b.Drain(t.Context()))
 		assert.Equal(t, []string{"10s: [1 2]", "20s: [3 4]", "30s: [5]"}, j.got()[2:])
-		assert.Equal(t, []string{"a", "b", "c", "a", "a"}, keys)
+		assert.ElementsMatch(t, []string{"a", "b"}, keys[:2], "at once")
+		assert.Equal(t, []string{"c", "a", "a"}, keys[2:])
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -247,8 +248,13 @@ func TestExplainSaysWhatHasTheSlots(t *testing.T) {
 func TestEveryOperationIsFinalizedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(t, fixedwork.Options{MaxTracked: 1})
+		var mu sync.Mutex
 		var left []core.OperationID
-		pool.OnFinalized(func(op core.Snapshot) { left = append(left, op.ID) })
+		pool.OnFinalized(func(op core.Snapshot) {
+			mu.Lock()
+			defer mu.Unlock()
+			left = append(left, op.ID)
+		})
 		first := enqueue(t, pool, quick)
 		second := enqueue(t, pool, quick)
 		require.NoError(t, pool.Drain(t.Context()))

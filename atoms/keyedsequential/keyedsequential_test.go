@@ -358,8 +358,13 @@ func TestWindow(t *testing.T) {
 func TestEveryOperationIsFinalizedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newOne(t, keyedsequential.Options{MaxTracked: 1})
+		var mu sync.Mutex
 		var left []string
-		s.OnFinalized(func(op core.Snapshot) { left = append(left, op.Key) })
+		s.OnFinalized(func(op core.Snapshot) {
+			mu.Lock()
+			defer mu.Unlock()
+			left = append(left, op.Key)
+		})
 		enqueue(t, s, "a", quick)
 		enqueue(t, s, "b", quick)
 		require.NoError(t, s.Drain(t.Context()))

@@ -532,6 +532,7 @@ func TestCloseFromInsideAStep(t *testing.T) {
 		var r *molecules.Runner
 		var j journal
 		b := blueprint(quick, func(ctx context.Context, _ *molecules.Run) error {
+			time.Sleep(time.Second) // until the other one waits
 			assert.NoError(t, r.Close())
 			assert.ErrorIs(t, context.Cause(ctx), core.ErrClosed)
 			return ctx.Err()
@@ -540,7 +541,7 @@ func TestCloseFromInsideAStep(t *testing.T) {
 		r = newRunner(t, sink, molecules.Options{MaxConcurrency: 1}, b)
 		sink.RaiseKey("go", "runs")
 		sink.RaiseKey("go", "waits")
-		synctest.Wait()
+		time.Sleep(2 * time.Second)
 		require.NoError(t, r.Close())
 		told := signals.ExpectExactly(molecules.SignalCancelled, molecules.SignalCancelled)
 		assert.Equal(t, "waits", told[0].Key)

@@ -63,6 +63,15 @@ func (c *condition) announce() {
 	}
 }
 
+// retime sets how long nobody must have been refused. Locked.
+func (c *condition) retime(calm int64) {
+	sooner := calm < c.calm
+	c.calm = calm
+	if sooner && c.release != nil {
+		c.timer.Reset(0)
+	}
+}
+
 // look ends the condition, or looks again when it might end. It is called by the
 // timer.
 func (c *condition) look() {
@@ -73,8 +82,8 @@ func (c *condition) look() {
 	if c.room.line.first == nil {
 		wait -= now - c.last
 	}
-	if c.closed || wait > 0 {
-		if !c.closed {
+	if c.release == nil || wait > 0 { // nil: it has ended
+		if c.release != nil {
 			c.timer.Reset(time.Duration(wait))
 		}
 		c.room.unlock(now, done)
@@ -99,7 +108,7 @@ func (c *condition) look() {
 // close ends the condition without a word. Locked; the caller calls what it returns
 // when it has unlocked.
 func (c *condition) close() (release func()) {
-	c.closed = true
+	c.closed, c.on = true, false
 	if c.timer != nil {
 		c.timer.Stop()
 	}

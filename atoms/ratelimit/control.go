@@ -93,14 +93,12 @@ func parseNumber(value string) (n float64, rule string) {
 	}
 	n, err := strconv.ParseFloat(value, 64)
 	switch {
-	case math.IsInf(n, 0):
-		return 0, ruleMaxRate
-	case err != nil:
+	case err != nil && !math.IsInf(n, 0): // infinite is what is too large
 		return 0, "must be a decimal number such as 12.5 or 1e3"
-	case math.Signbit(n) && n != 0:
+	case n < 0:
 		return 0, "must not be negative"
 	}
-	return n, ""
+	return math.Abs(n), "" // -0 is 0
 }
 
 // next returns the rate that a command makes of a rate, or the rule against it.
@@ -111,6 +109,9 @@ func nextRate(rate float64, command string, n float64) (next float64, rule strin
 	case CommandIncrease, CommandDecrease:
 		if n == 0 {
 			return 0, "must be more than 0"
+		}
+		if n > MaxRate {
+			return 0, ruleMaxRate
 		}
 	}
 	if rate == Unlimited {

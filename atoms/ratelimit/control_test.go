@@ -259,3 +259,53 @@ func TestLimitedGates(t *testing.T) {
 		require.NoError(t, c.Close())
 	})
 }
+
+func TestRejectionsNameTheRuleOfTheCommand(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	newLimiter(t, 10, ratelimit.Options{Sink: sink})
+	var rules []string
+	ratelimit.CommandRejected.Subscribe(sink, func(_ core.Signal, r ratelimit.Rejection) { rules = append(rules, r.Rule) })
+	for _, name := range []string{ratelimit.CommandBurst + ":1e400", ratelimit.CommandSet + ":-1e400", ratelimit.CommandDecrease + ":1e400"} {
+		sink.Raise(name)
+	}
+	assert.Equal(t, []string{
+		"must be at least 1 and at most 2^40",
+		"must not be negative",
+		"must be at most 1e9 per second",
+	}, rules)
+}
+
+// A gate does not wait for the minute that the old rate would have taken.
+func TestRecoversByTheNewRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		l := newLimiter(t, 0.1, ratelimit.Options{Burst: 10, Sink: sink}) // full in 100 s
+		drain(l)
+		require.NoError(t, l.SetRate(5)) // in 2 s
+		time.Sleep(2*time.Second - 1)
+		assert.True(t, sink.Has(ratelimit.SignalLimited))
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		assert.False(t, sink.Has(ratelimit.SignalLimited))
+		assert.Equal(t, 1, sink.Count(ratelimit.SignalRecovered))
+
+		drain(l)
+		time.Sleep(1500 * time.Millisecond)
+		require.NoError(t, l.SetBurst(5)) // in 1 s, which is over
+		synctest.Wait()
+		assert.False(t, sink.Has(ratelimit.SignalLimited))
+		time.Sleep(time.Hour)
+		assert.Equal(t, 2, sink.Count(ratelimit.SignalRecovered))
+	})
+}
+
+func TestClosedIsNotLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, 1, ratelimit.Options{Burst: 1})
+		drain(l)
+		assert.True(t, l.Stats().Limited)
+		l.Close()
+		assert.False(t, l.Sink().Has(ratelimit.SignalLimited))
+		assert.False(t, l.Stats().Limited)
+	})
+}

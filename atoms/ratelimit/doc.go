@@ -71,5 +71,5 @@
 // [SignalLimited] is held on the sink, where gates of coordinators and anybody else see
 // it; its end is [SignalRecovered]. There is no signal for a single request, so that
 // Allow stays as cheap as it is: a lock and a look at the clock. There is no goroutine
-// either; a timer is set while somebody waits.
+// either; a timer is set while somebody waits, or [SignalLimited] stands.
 package ratelimit

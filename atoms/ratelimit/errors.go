@@ -34,6 +34,7 @@ func (e *DeadlineError) Unwrap() error { return context.DeadlineExceeded }
 var (
 	errClosed    = fmt.Errorf("ratelimit: %w", closedError{})
 	errFull      = fmt.Errorf("ratelimit: as many wait as may: %w", core.ErrFull)
+	errKeys      = fmt.Errorf("ratelimit: all of MaxKeys keys are waited for: %w", core.ErrFull)
 	errCancelled = fmt.Errorf("ratelimit: reservation was cancelled: %w", core.ErrCancelled)
 )
 

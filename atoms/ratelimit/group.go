@@ -33,7 +33,8 @@ type GroupOptions struct {
 // requests, and so many bytes. A request has a cost for each, in the order in which the
 // limits were given to [NewGroup], and takes all or nothing: who waits holds nothing of
 // any, the first in line takes from all buckets at the moment at which all have enough,
-// and nobody overtakes it.
+// and nobody overtakes it. A cost of 0 too needs a limit that is not paused, and owes
+// nothing.
 //
 // What a request really cost is often known afterwards: reserve what it may cost, and
 // tell the reservation; see [Reservation.Adjust].

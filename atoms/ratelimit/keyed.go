@@ -19,9 +19,9 @@ type KeyedOptions struct {
 	Name string
 	// Burst is how many tokens the bucket of each key holds; 0 means 20.
 	Burst int
-	// MaxKeys is how many keys it remembers at most; 0 means 65,536. If it is 8192
-	// or more, the keys are spread over up to 64 parts, each of which has its share
-	// of MaxKeys, rounded up.
+	// MaxKeys is how many keys it remembers; 0 means 65,536, and 2^30 is the most. If
+	// it is 8192 or more, the keys are spread over up to 64 parts, each of which has
+	// its share of MaxKeys, rounded up.
 	MaxKeys int
 	// MaxWaiting is how many may wait, for all keys together; 0 means 10,000.
 	MaxWaiting int
@@ -38,7 +38,7 @@ type KeyedOptions struct {
 //
 // Only keys that have used something lately are remembered: a key whose bucket is full
 // again is as good as a new one, and its memory goes to the next that is new. A key
-// costs its own size, 32 bytes, and its place in a map. There are at most MaxKeys. When
+// costs its own size and some 50 bytes. There are at most MaxKeys. When
 // as many are in use and another comes, one of those that are nearest to having a full
 // bucket is forgotten (the best of a few that are looked at), and counted as such: it
 // starts anew with a full bucket, which is no more than what a client gets who makes
@@ -59,13 +59,14 @@ type Keyed[K comparable] struct {
 	changes     sync.Mutex // who holds it changes all shards
 }
 
-// A shard has its part of the keys.
+// A shard has its part of the keys. They are in a table of its own rather than in a map,
+// which would hash every key once more than it takes to find the shard.
 type shard[K comparable] struct {
 	_  cacheLine
 	mu sync.Mutex
 
 	meter   meter
-	index   map[K]int32
+	heads   []int32 // the first slot of each hash; a power of two of them
 	slots   []slot[K]
 	free    []int32
 	hand    int
@@ -82,6 +83,8 @@ type shard[K comparable] struct {
 type slot[K comparable] struct {
 	key  K
 	mark amount
+	hash uint32
+	next int32 // the next slot for the same head, or none
 	used bool
 	wait bool // has a room, which has the mark
 }
@@ -90,8 +93,12 @@ type slot[K comparable] struct {
 type keyRoom struct {
 	room
 	bucket [1]bucket
-	users  int // calls that will look at it again
+	at     int32 // its slot
+	users  int   // calls that will look at it again
 }
+
+// none is no slot.
+const none int32 = -1
 
 const (
 	defaultMaxKeys = 1 << 16
@@ -147,7 +154,7 @@ func NewKeyed[K comparable](rate float64, opts KeyedOptions) (*Keyed[K], error) 
 	for i := range k.shards {
 		k.shards[i].meter = newMeter(0, rate, int64(opts.Burst))
 		k.shards[i].maxKeys = (opts.MaxKeys + n - 1) / n
-		k.shards[i].index = map[K]int32{}
+		k.shards[i].grow()
 		k.shards[i].rooms = map[int32]*keyRoom{}
 	}
 	if !opts.NoControl {
@@ -171,14 +178,13 @@ func shardsFor(procs int) int {
 
 func (k *Keyed[K]) now() int64 { return int64(time.Since(k.begin)) }
 
-func (k *Keyed[K]) shard(key K) *shard[K] {
-	if !same(key, key) { // it would never be found again, nor dropped
+// shard returns where the key is, and by which hash.
+func (k *Keyed[K]) shard(key K) (s *shard[K], hash uint32) {
+	if !same(key, key) { // it would never be found again
 		panic("ratelimit: the key does not equal itself")
 	}
-	if len(k.shards) == 1 {
-		return &k.shards[0]
-	}
-	return &k.shards[maphash.Comparable(k.seed, key)&uint64(len(k.shards)-1)]
+	h := maphash.Comparable(k.seed, key)
+	return &k.shards[h&uint64(len(k.shards)-1)], uint32(h >> 32)
 }
 
 func same[K comparable](a, b K) bool { return a == b }
@@ -191,10 +197,10 @@ func (k *Keyed[K]) AllowN(key K, n int) bool {
 	if n < 0 {
 		panic("ratelimit: AllowN needs a number of tokens that is not negative")
 	}
-	s := k.shard(key)
+	s, hash := k.shard(key)
 	now := k.now()
 	s.mu.Lock()
-	ok, room := s.take(key, now, int64(n))
+	ok, room := s.take(key, hash, now, int64(n))
 	if room != nil {
 		return room.allow(now, []int64{int64(n)})
 	}
@@ -216,7 +222,7 @@ func (k *Keyed[K]) WaitN(ctx context.Context, key K, n int) error {
 	if n < 0 {
 		panic("ratelimit: WaitN needs a number of tokens that is not negative")
 	}
-	s := k.shard(key)
+	s, hash := k.shard(key)
 	if ctx.Err() != nil {
 		s.mu.Lock()
 		s.counts.cancelled++
@@ -225,7 +231,7 @@ func (k *Keyed[K]) WaitN(ctx context.Context, key K, n int) error {
 	}
 	now := k.now()
 	s.mu.Lock()
-	ok, room := s.take(key, now, int64(n))
+	ok, room := s.take(key, hash, now, int64(n))
 	if ok {
 		s.counts.allowed++
 		s.mu.Unlock()
@@ -233,7 +239,7 @@ func (k *Keyed[K]) WaitN(ctx context.Context, key K, n int) error {
 	}
 	err := s.check(int64(n))
 	if err == nil && room == nil {
-		room, err = k.open(s, key, now)
+		room, err = k.open(s, key, hash, now)
 	}
 	if err != nil {
 		s.counts.denied++
@@ -242,7 +248,7 @@ func (k *Keyed[K]) WaitN(ctx context.Context, key K, n int) error {
 	}
 	room.users++
 	s.mu.Unlock()
-	defer s.leave(key, room)
+	defer s.leave(room)
 	return room.wait(ctx, newPlace(n))
 }
 
@@ -258,15 +264,16 @@ func (s *shard[K]) check(n int64) error {
 }
 
 // open makes the room for a key, whose bucket is there from then on.
-func (k *Keyed[K]) open(s *shard[K], key K, now int64) (*keyRoom, error) {
-	at, known := s.index[key]
-	if !known {
-		var ok bool
-		if at, ok = s.add(key, now); !ok {
-			return nil, errFull
-		}
+func (k *Keyed[K]) open(s *shard[K], key K, hash uint32, now int64) (*keyRoom, error) {
+	at := s.find(key, hash)
+	if at == none {
+		at = s.add(key, hash, now)
 	}
-	r := &keyRoom{room: room{
+	if at == none {
+		return nil, errKeys
+	}
+	r := &keyRoom{at: at, room: room{
+		name:       k.name,
 		mu:         &s.mu,
 		begin:      k.begin,
 		maxWaiting: k.maxWaiting,
@@ -282,20 +289,48 @@ func (k *Keyed[K]) open(s *shard[K], key K, now int64) (*keyRoom, error) {
 }
 
 // leave closes the room when the last has left it.
-func (s *shard[K]) leave(key K, r *keyRoom) {
+func (s *shard[K]) leave(r *keyRoom) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.users--; r.users == 0 {
-		at := s.index[key]
-		s.slots[at].mark, s.slots[at].wait = r.bucket[0].mark, false
-		delete(s.rooms, at)
+		s.slots[r.at].mark, s.slots[r.at].wait = r.bucket[0].mark, false
+		delete(s.rooms, r.at)
 	}
 }
 
+// find returns the slot of the key, or none.
+func (s *shard[K]) find(key K, hash uint32) int32 {
+	at := *s.head(hash)
+	for at != none && (s.slots[at].hash != hash || s.slots[at].key != key) {
+		at = s.slots[at].next
+	}
+	return at
+}
+
+func (s *shard[K]) head(hash uint32) *int32 { return &s.heads[hash&uint32(len(s.heads)-1)] }
+
+// grow doubles the heads.
+func (s *shard[K]) grow() {
+	s.heads = make([]int32, max(8, 2*len(s.heads)))
+	for i := range s.heads {
+		s.heads[i] = none
+	}
+	for at := range s.slots {
+		if s.slots[at].used {
+			s.link(int32(at))
+		}
+	}
+}
+
+func (s *shard[K]) link(at int32) {
+	head := s.head(s.slots[at].hash)
+	s.slots[at].next, *head = *head, at
+}
+
 // take takes n tokens now or not at all, or says in which room that is decided.
-func (s *shard[K]) take(key K, now, n int64) (ok bool, decides *keyRoom) {
-	at, known := s.index[key]
-	if known {
+func (s *shard[K]) take(key K, hash uint32, now, n int64) (ok bool, decides *keyRoom) {
+	at := s.find(key, hash)
+	if at != none {
 		found := &s.slots[at]
 		if found.wait {
 			return false, s.rooms[at]
@@ -311,7 +346,7 @@ func (s *shard[K]) take(key K, now, n int64) (ok bool, decides *keyRoom) {
 		return false, nil
 	}
 	if mark != lowest {
-		if at, ok = s.add(key, now); !ok {
+		if at = s.add(key, hash, now); at == none {
 			return false, nil
 		}
 		s.slots[at].mark = mark
@@ -326,15 +361,15 @@ func (s *shard[K]) takeSlow(mark *amount, now, n int64) verdict {
 	return s.meter.takeSlow(mark, now, n)
 }
 
-// add finds a slot for a key that is new; not, if there is none, because somebody
-// waits for every key that it looked at.
-func (s *shard[K]) add(key K, now int64) (at int32, ok bool) {
-	best := s.look(now, sweep, -1)
+// add finds a slot for a key that is new; none, if somebody waits for every key that
+// it looked at.
+func (s *shard[K]) add(key K, hash uint32, now int64) (at int32) {
+	best := s.look(now, sweep, none)
 	if len(s.free) == 0 && len(s.slots) >= s.maxKeys {
 		best = s.look(now, sweepMore, best)
 		if len(s.free) == 0 {
-			if best < 0 {
-				return 0, false
+			if best == none {
+				return none
 			}
 			s.drop(best)
 			s.forgotten++
@@ -346,14 +381,17 @@ func (s *shard[K]) add(key K, now int64) (at int32, ok bool) {
 	} else {
 		at = int32(len(s.slots))
 		s.slots = append(s.slots, slot[K]{})
+		if len(s.slots) > len(s.heads) {
+			s.grow()
+		}
 	}
-	s.slots[at] = slot[K]{key: key, mark: lowest, used: true}
-	s.index[key] = at
-	return at, true
+	s.slots[at] = slot[K]{key: key, mark: lowest, hash: hash, used: true}
+	s.link(at)
+	return at
 }
 
 // look looks at the next n slots, and drops the keys whose bucket is full. It returns
-// the one of them and best that is nearest to that; negative: none.
+// the one of them and best that is nearest to that, or none.
 func (s *shard[K]) look(now int64, n int, best int32) int32 {
 	full := s.meter.fill(now).max(s.meter.floor)
 	for range min(n, len(s.slots)) {
@@ -367,7 +405,7 @@ func (s *shard[K]) look(now int64, n int, best int32) int32 {
 		case !full.less(it.mark):
 			s.drop(at)
 			s.dropped++
-		case best < 0 || it.mark.less(s.slots[best].mark):
+		case best == none || it.mark.less(s.slots[best].mark):
 			best = at
 		}
 	}
@@ -375,25 +413,53 @@ func (s *shard[K]) look(now int64, n int, best int32) int32 {
 }
 
 func (s *shard[K]) drop(at int32) {
-	delete(s.index, s.slots[at].key)
+	link := s.head(s.slots[at].hash)
+	for *link != at {
+		link = &s.slots[*link].next
+	}
+	*link = s.slots[at].next
 	s.slots[at] = slot[K]{}
 	s.free = append(s.free, at)
 }
 
 // Tokens is how many tokens are in the bucket of the key, to 2^-64 of one.
 func (k *Keyed[K]) Tokens(key K) float64 {
-	s := k.shard(key)
+	s, hash := k.shard(key)
 	now := k.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	mark := lowest
-	if at, known := s.index[key]; known {
+	if at := s.find(key, hash); at != none {
 		mark = s.slots[at].mark
 		if r := s.rooms[at]; r != nil {
 			mark = r.bucket[0].mark
 		}
 	}
 	return s.meter.level(mark, now).float()
+}
+
+// Delay is how long it is, as things stand, until Allow says yes to the key if nobody
+// else takes its tokens: what a server says as Retry-After. It is [InfDuration] if the
+// rate is 0 or it is closed.
+func (k *Keyed[K]) Delay(key K) time.Duration {
+	s, hash := k.shard(key)
+	now, due := k.now(), int64(never)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.find(key, hash)
+	switch {
+	case s.closed:
+	case at == none:
+		due = (&bucket{&s.meter, lowest}).due(1, now)
+	case s.slots[at].wait:
+		due = s.rooms[at].line.dueNext([]int64{1}, now)
+	default:
+		due = (&bucket{&s.meter, s.slots[at].mark}).due(1, now)
+	}
+	if due == never {
+		return InfDuration
+	}
+	return time.Duration(max(0, due-now))
 }
 
 // Name is [KeyedOptions.Name].
@@ -439,12 +505,16 @@ func (k *Keyed[K]) SetBurst(burst int) error {
 
 // PauseFor lets nothing pass for any key; see [Limiter.PauseFor].
 func (k *Keyed[K]) PauseFor(d time.Duration) {
+	k.changes.Lock()
+	defer k.changes.Unlock()
 	k.change(func(s *shard[K], now int64) { s.meter.pause(now, now+max(0, min(int64(d), forward))) })
 }
 
 // Reset fills the buckets of all keys, and so forgets those that nobody waits for. It
 // looks at all of them.
 func (k *Keyed[K]) Reset() {
+	k.changes.Lock()
+	defer k.changes.Unlock()
 	k.change(func(s *shard[K], now int64) {
 		for at := range s.slots {
 			if it := &s.slots[at]; it.used && !it.wait {
@@ -463,6 +533,8 @@ func (k *Keyed[K]) Reset() {
 // [core.ErrClosed], and so does whoever comes later; Allow says no. It returns nil.
 func (k *Keyed[K]) Close() error {
 	k.unsubscribe()
+	k.changes.Lock()
+	defer k.changes.Unlock()
 	for i := range k.shards {
 		s := &k.shards[i]
 		var done places
@@ -481,8 +553,9 @@ func (k *Keyed[K]) Close() error {
 }
 
 // change changes all shards, one after the other, and lets those wait anew who are in
-// line.
-func (k *Keyed[K]) change(fn func(s *shard[K], now int64)) {
+// line. It reports whether it did, which it does not after Close. The caller holds
+// changes, so that all shards see the same changes in the same order.
+func (k *Keyed[K]) change(fn func(s *shard[K], now int64)) (changed bool) {
 	for i := range k.shards {
 		s := &k.shards[i]
 		var done places
@@ -497,10 +570,12 @@ func (k *Keyed[K]) change(fn func(s *shard[K], now int64)) {
 				done.join(r.change(now, func() {}))
 				r.set(now)
 			}
+			changed = true
 		}
 		s.mu.Unlock()
 		wake(done)
 	}
+	return changed
 }
 
 // keyedTarget is what commands are for.
@@ -511,11 +586,9 @@ func (t *keyedTarget[K]) changeRate(on core.Raiser, next func(rate float64) (flo
 	k.changes.Lock()
 	rate, rule := next(k.Rate())
 	change := Change{rate, k.Burst()}
-	if rule == "" {
-		k.change(func(s *shard[K], now int64) { s.meter.setRate(now, rate) })
-	}
+	changed := rule == "" && k.change(func(s *shard[K], now int64) { s.meter.setRate(now, rate) })
 	k.changes.Unlock()
-	if rule == "" {
+	if changed {
 		RateApplied.Raise(on, k.name, change)
 	}
 	return rule
@@ -524,10 +597,12 @@ func (t *keyedTarget[K]) changeRate(on core.Raiser, next func(rate float64) (flo
 func (t *keyedTarget[K]) changeBurst(on core.Raiser, burst int64) {
 	k := (*Keyed[K])(t)
 	k.changes.Lock()
-	k.change(func(s *shard[K], now int64) { s.meter.setBurst(now, burst) })
+	changed := k.change(func(s *shard[K], now int64) { s.meter.setBurst(now, burst) })
 	change := Change{k.Rate(), int(burst)}
 	k.changes.Unlock()
-	BurstApplied.Raise(on, k.name, change)
+	if changed {
+		BurstApplied.Raise(on, k.name, change)
+	}
 }
 
 func (t *keyedTarget[K]) Reset() { (*Keyed[K])(t).Reset() }
@@ -566,7 +641,7 @@ func (k *Keyed[K]) Stats() (st KeyedStats) {
 		st.Denied += s.counts.denied
 		st.Cancelled += s.counts.cancelled
 		st.Delayed += s.counts.delayed
-		st.Keys += len(s.index)
+		st.Keys += len(s.slots) - len(s.free)
 		st.Dropped += s.dropped
 		st.Forgotten += s.forgotten
 		st.Rate, st.Burst = s.meter.rate, int(s.meter.burst)

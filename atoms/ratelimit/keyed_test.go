@@ -299,3 +299,53 @@ func TestKeyedEverythingAtOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestKeyedClosedAppliesNothing(t *testing.T) {
+	k := newKeyed[int](t, 1, ratelimit.KeyedOptions{})
+	k.Close()
+	require.NoError(t, k.SetRate(7))
+	require.NoError(t, k.SetBurst(7))
+	assert.Equal(t, 1.0, k.Rate())
+	assert.False(t, k.Sink().Has(ratelimit.SignalApplied))
+	assert.False(t, k.Sink().Has(ratelimit.SignalBurstApplied))
+}
+
+// What a server says as Retry-After.
+func TestKeyedDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeyed[string](t, 0.1, ratelimit.KeyedOptions{Burst: 2})
+		assert.Zero(t, k.Delay("a"))
+		assert.Zero(t, k.Stats().Keys, "asking makes no key")
+		require.True(t, k.AllowN("a", 2))
+		assert.Equal(t, 10*time.Second, k.Delay("a"))
+		go k.WaitN(t.Context(), "a", 2)
+		synctest.Wait()
+		assert.Equal(t, 30*time.Second, k.Delay("a"), "behind who waits")
+		time.Sleep(25 * time.Second)
+		assert.Equal(t, 5*time.Second, k.Delay("a"))
+		k.PauseFor(time.Hour)
+		assert.Equal(t, time.Hour, k.Delay("b"))
+		require.NoError(t, k.SetRate(0))
+		assert.Equal(t, ratelimit.InfDuration, k.Delay("a"))
+		require.NoError(t, k.SetRate(ratelimit.Unlimited))
+		assert.Equal(t, time.Hour, k.Delay("a"))
+		k.Close()
+		assert.Equal(t, ratelimit.InfDuration, k.Delay("a"))
+	})
+}
+
+// A handler of what it raises may change it again.
+func TestKeyedHandlersMayCall(t *testing.T) {
+	k := newKeyed[int](t, 1, ratelimit.KeyedOptions{})
+	k.Sink().Subscribe(ratelimit.SignalApplied, func(core.Signal) {
+		k.SetBurst(3)
+		k.Reset()
+		k.PauseFor(0)
+		k.Stats()
+		k.Close()
+	})
+	k.Sink().Raise(ratelimit.CommandSet + ":2")
+	assert.Equal(t, 2.0, k.Rate())
+	assert.Equal(t, 3, k.Burst())
+	assert.False(t, k.Allow(1), "closed by the handler")
+}

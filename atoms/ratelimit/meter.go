@@ -176,8 +176,8 @@ func (m *meter) pause(now, until int64) {
 	switch {
 	case until > max(now, m.until):
 		m.read(now)
-		m.since, m.until = until, until
-	case until <= now && now < m.until: // go on
+		m.since, m.until = max(m.since, until), until
+	case until <= now && now < m.until && m.since == m.until: // go on
 		m.since, m.until = now, now
 	}
 }

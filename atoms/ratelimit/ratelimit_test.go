@@ -777,6 +777,10 @@ func TestNoAllocations(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { free.AllowN(3) }))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { free.Wait(ctx) }))
 
+	unlimited := newLimiter(t, ratelimit.Unlimited, ratelimit.Options{})
+	assert.Zero(t, testing.AllocsPerRun(100, func() { unlimited.Allow() }))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { unlimited.Wait(ctx) }))
+
 	spent := newLimiter(t, ratelimit.MinRate, ratelimit.Options{Burst: 1})
 	drain(spent)
 	assert.Zero(t, testing.AllocsPerRun(100, func() { spent.Allow() }))
@@ -791,4 +795,109 @@ func TestNoAllocations(t *testing.T) {
 	keyed.Allow("a")
 	assert.Zero(t, testing.AllocsPerRun(100, func() { keyed.Allow("a") }))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { keyed.Wait(ctx, "a") }))
+}
+
+func TestTATAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, 1, ratelimit.Options{Burst: 3})
+		l.PauseFor(time.Minute)
+		l.ReserveN(2)
+		assert.Equal(t, time.Minute+2*time.Second, time.Until(l.TAT()))
+		time.Sleep(time.Minute)
+		assert.Equal(t, 2*time.Second, time.Until(l.TAT()))
+	})
+}
+
+// A century at a token per nanosecond, with the largest bucket.
+func TestUptime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most, century = int(min(1<<40, math.MaxInt)), 100 * 365 * 24 * time.Hour
+		if math.MaxInt < int64(1)<<40 {
+			t.Skip("there is no such burst")
+		}
+		for _, rate := range []float64{ratelimit.MaxRate, ratelimit.MinRate, 1} {
+			l := newLimiter(t, rate, ratelimit.Options{Burst: most})
+			require.True(t, l.AllowN(most))
+			r := l.Reserve()
+			r.Adjust(math.MaxInt) // more than there is in the bucket
+			require.NoError(t, l.SetRate(rate))
+			l.Reset()
+			assert.EqualValues(t, -1, l.Tokens(), "granted when it is full, and the rest is owed")
+			time.Sleep(time.Second)
+			assert.InDelta(t, rate-1, l.Tokens(), 1e-6)
+			r.Cancel()
+			assert.EqualValues(t, most, l.Tokens())
+			require.True(t, l.AllowN(most))
+			assert.False(t, l.AllowN(math.MaxInt))
+			assert.False(t, l.ReserveN(math.MaxInt).OK())
+		}
+		l := newLimiter(t, ratelimit.MaxRate, ratelimit.Options{Burst: most})
+		require.True(t, l.AllowN(most))
+		time.Sleep(century)
+		assert.EqualValues(t, most, l.Tokens())
+		require.True(t, l.AllowN(most))
+		assert.False(t, l.Allow())
+		require.NoError(t, l.SetRate(1))
+		time.Sleep(time.Second)
+		assert.Equal(t, 1.0, l.Tokens())
+		l.PauseFor(math.MaxInt64)
+		assert.False(t, l.Allow())
+		assert.Equal(t, ratelimit.InfDuration > l.Reserve().Delay(), true)
+		l.PauseFor(math.MinInt64)
+		assert.False(t, l.Allow(), "the reservation has it")
+	})
+}
+
+// Cancelled, adjusted and waited for by many at the same time, a reservation gives back
+// once what it took once.
+func TestReservationForMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, 100, ratelimit.Options{Burst: 10})
+		var all sync.WaitGroup
+		for i := range 100 {
+			r := l.ReserveN(1 + i%10)
+			for j := range 5 {
+				all.Go(func() {
+					time.Sleep(time.Duration((i*7+j)%10) * time.Second / 20)
+					switch j {
+					case 0:
+						r.Wait(t.Context())
+					case 1:
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						time.AfterFunc(r.Delay(), cancel) // at the very moment
+						r.Wait(ctx)
+					case 2:
+						r.Adjust(i % 17)
+						r.Adjust(i % 3)
+					default:
+						r.Cancel()
+					}
+				})
+			}
+		}
+		all.Wait()
+		s := l.Stats()
+		assert.Equal(t, 10.0, s.Tokens)
+		assert.EqualValues(t, 100, s.Cancelled+s.Denied)
+		assert.Zero(t, s.Allowed)
+		assert.Zero(t, s.Waiting)
+	})
+}
+
+// An operation that waits in line says for whom.
+func TestExplainNamesTheLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, 1, ratelimit.Options{Name: "api", Burst: 1})
+		drain(l)
+		c := core.Must(core.NewCoordinator(ratelimit.Wrap(l, func(context.Context, int) error { return nil }), core.Options{}))
+		id, err := c.Enqueue(t.Context(), 1)
+		require.NoError(t, err)
+		synctest.Wait()
+		why, _ := c.Explain(id)
+		assert.Contains(t, why.String(), `its body waits for limiter "api"`)
+		require.NoError(t, c.Drain(t.Context()))
+		why, _ = c.Explain(id)
+		assert.NotContains(t, why.String(), "waits")
+	})
 }

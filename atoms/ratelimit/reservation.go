@@ -25,7 +25,8 @@ func (r *Reservation) OK() bool {
 }
 
 // Delay is how long it is, as things stand, until the holder may act: 0 if it may,
-// [InfDuration] if the limiter is paused or the reservation is not OK.
+// [InfDuration] if the limiter is paused or the reservation is not OK. It may look
+// through the line.
 func (r *Reservation) Delay() time.Duration {
 	now := r.room.now()
 	r.room.mu.Lock()
@@ -86,8 +87,9 @@ func (r *Reservation) Cancel() { r.room.cancel(&r.place, errCancelled) }
 
 // Adjust makes the reservation cost what was really used, one number for every limit
 // of a [Group]: what was used less comes back, what was used more is taken, and owed
-// if it is not there. It may be called before and after the turn has come, and
-// many times; after Cancel it does nothing. It panics if a number is negative or
+// if it is not there. The bucket is then as if the reservation had cost that from its
+// turn on. Adjust may be called before and after the turn has come, and many times;
+// after Cancel it does nothing. It panics if a number is negative or
 // there are not as many as limits.
 func (r *Reservation) Adjust(actual ...int) {
 	if len(actual) != len(r.place.costs) {

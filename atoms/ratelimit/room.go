@@ -2,9 +2,12 @@ package ratelimit
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // InfDuration is the delay of what is never due.
@@ -20,6 +23,7 @@ type counts struct {
 // and those who sleep in it. One timer serves all of them; it is set while somebody
 // sleeps, for when the first in line is due.
 type room struct {
+	name  string // of whose it is
 	begin time.Time
 	mu    sync.Locker
 	line  line
@@ -221,12 +225,18 @@ func (p *place) grantNow(buckets []bucket) {
 	}
 }
 
-// deadline returns when ctx ends by time; never, if it does not say.
+// deadline returns when ctx ends by time; never, if it does not say. It goes by the
+// time that is left, because the wall clock may have been set since begin.
 func (r *room) deadline(ctx context.Context) int64 {
-	if at, ok := ctx.Deadline(); ok {
-		return int64(at.Sub(r.begin))
+	at, ok := ctx.Deadline()
+	if !ok {
+		return never
 	}
-	return never
+	left, now := int64(time.Until(at)), r.now()
+	if left > never-now {
+		return never
+	}
+	return now + left
 }
 
 // wait enters p and waits for its turn.
@@ -250,6 +260,9 @@ func (r *room) giveUp() {
 
 // await sleeps until p is granted or ended, or gives it up when ctx ends.
 func (r *room) await(ctx context.Context, p *place) error {
+	if op := core.OperationFrom(ctx); op != nil {
+		defer op.WaitsFor("limiter "+strconv.Quote(r.name), time.Time{})()
+	}
 	select {
 	case <-p.ready:
 		// Granted at the very moment at which ctx ended is cancelled too, so that

@@ -32,6 +32,7 @@ func (s *shell) open(name string, sink *core.Sink, maxWaiting int, buckets []buc
 	}
 	s.name, s.sink, s.unsubscribe = name, sink, func() {}
 	s.room = room{
+		name:       name,
 		mu:         &s.mu,
 		begin:      time.Now(),
 		maxWaiting: int64(maxWaiting),
@@ -47,11 +48,12 @@ func (s *shell) open(name string, sink *core.Sink, maxWaiting int, buckets []buc
 
 // calm tells the condition how long the slowest bucket takes to fill.
 func (s *shell) calm() {
-	s.condition.calm = 0
+	longest := int64(0)
 	for i := range s.room.line.buckets {
 		m := s.room.line.buckets[i].meter
-		s.condition.calm = max(s.condition.calm, calm(m.burst, m.rate))
+		longest = max(longest, calm(m.burst, m.rate))
 	}
+	s.condition.retime(longest)
 }
 
 // Name is the name in the options: the key of the signals it raises.

@@ -439,8 +439,13 @@ func TestEveryQueuedItemIsFinalizedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := core.Must(retry.New(retry.Options{}))
 		q := newQueue(t, r, retry.QueueOptions{MaxTracked: 1})
+		var mu sync.Mutex
 		var left []core.OperationID
-		q.OnFinalized(func(op core.Snapshot) { left = append(left, op.ID) })
+		q.OnFinalized(func(op core.Snapshot) {
+			mu.Lock()
+			defer mu.Unlock()
+			left = append(left, op.ID)
+		})
 		first := enqueue(t, q, func(ctx context.Context) error {
 			if retry.Attempt(ctx) < 3 {
 				return errors.New("not yet")

@@ -424,8 +424,13 @@ func TestCancelAndOperations(t *testing.T) {
 func TestEveryItemIsFinalizedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, signalaware.Options{MaxTracked: 1})
+		var mu sync.Mutex
 		var left []core.OperationID
-		g.OnFinalized(func(op core.Snapshot) { left = append(left, op.ID) })
+		g.OnFinalized(func(op core.Snapshot) {
+			mu.Lock()
+			defer mu.Unlock()
+			left = append(left, op.ID)
+		})
 		first, second := enqueue(t, g, quick), enqueue(t, g, quick)
 		require.NoError(t, signalaware.Wrap(g, coretest.Run)(t.Context(), quick))
 		require.NoError(t, g.Drain(t.Context()))
