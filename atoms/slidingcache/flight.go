@@ -16,6 +16,7 @@ type flight[K comparable, V any] struct {
 	key   K
 	text  string
 	load  *load
+	self  helper
 
 	refreshes bool // what is stored
 
@@ -36,6 +37,8 @@ type flight[K comparable, V any] struct {
 // open makes the flight of a key. The lock is held.
 func (s *shard[K, V]) open(c *Cache[K, V], ctx context.Context, key K, text string) *flight[K, V] {
 	f := &flight[K, V]{shard: s, key: key, text: text, load: &load{caller: ctx, cache: c}, done: make(chan struct{})}
+	f.self = f
+	f.load.pending.Store(&f.self)
 	if key == key { // a NaN could not be deleted
 		if s.flights == nil {
 			s.flights = make(map[K]*flight[K, V])
@@ -48,7 +51,11 @@ func (s *shard[K, V]) open(c *Cache[K, V], ctx context.Context, key K, text stri
 // submit makes a flight an operation. The lock is held: the coordinator calls
 // nothing foreign.
 func (c *Cache[K, V]) submit(f *flight[K, V]) (err error) {
-	f.future, err = c.loads.Submit(f.load, f)
+	loads := c.loads
+	if f.refreshes {
+		loads = c.late
+	}
+	f.future, err = loads.Submit(f.load, f)
 	if err != nil {
 		f.shard.close(f.key)
 	}
@@ -75,7 +82,16 @@ func (s *shard[K, V]) forget(key K) (unwanted *flight[K, V]) {
 	if f.waiters > 0 {
 		return nil
 	}
+	f.abandon()
 	return f
+}
+
+// abandon lets a flight that has not begun never begin. The lock is held, nobody
+// wants it any more, and it will be cancelled.
+func (f *flight[K, V]) abandon() {
+	if f.claim() && f.refreshes {
+		f.shard.counts.refreshFailures++
+	}
 }
 
 // drop cancels a flight that nobody wants. It may be nil.
@@ -104,8 +120,11 @@ func (c *Cache[K, V]) leave(f *flight[K, V], cause error) {
 	s.mu.Lock()
 	f.waiters--
 	last := f.waiters == 0 && !f.kept
-	if last && s.flights[f.key] == f {
-		s.close(f.key)
+	if last {
+		if s.flights[f.key] == f {
+			s.close(f.key)
+		}
+		f.abandon()
 	}
 	s.mu.Unlock()
 	if last {
@@ -117,6 +136,7 @@ func (c *Cache[K, V]) leave(f *flight[K, V], cause error) {
 func (f *flight[K, V]) claim() bool {
 	mine := !f.started
 	f.started = true
+	f.load.pending.Store(nil)
 	return mine
 }
 
@@ -140,8 +160,9 @@ func (c *Cache[K, V]) run(ctx context.Context, f *flight[K, V]) (struct{}, error
 	mine := f.claim()
 	f.shard.mu.Unlock()
 	if mine {
+		f.load.raiser = core.OperationFrom(ctx)
 		c.fly(ctx, f)
-	} else { // it is part of another operation, which cancels this one at its end
+	} else { // it is part of another operation, or abandoned, and about to be cancelled
 		select {
 		case <-f.done:
 		case <-ctx.Done():
@@ -157,9 +178,29 @@ func (c *Cache[K, V]) run(ctx context.Context, f *flight[K, V]) (struct{}, error
 // errElsewhere is why an operation is cancelled that had not begun.
 var errElsewhere = errors.New("slidingcache: another load needed the value and has loaded it")
 
-// runHere runs a flight as part of the operation of another load, with whose context
-// ctx it was asked for.
-func (c *Cache[K, V]) runHere(ctx, own context.Context, f *flight[K, V], within *load) {
+// help runs a flight that waits for its turn, unless it has begun, in the place of a
+// load of the same cache, if there is one, for a load within that waits for on.
+func (f *flight[K, V]) help(ctx context.Context, within, on, place *load) {
+	s := f.shard
+	s.mu.Lock()
+	mine := f.claim()
+	var own context.Context
+	if mine {
+		own, f.cancel = context.WithCancelCause(f.load)
+		if f.load != on { // which counts within already
+			f.waiters++
+		}
+		s.counts.nested++
+	}
+	s.mu.Unlock()
+	if mine {
+		f.load.cache.(*Cache[K, V]).runHere(ctx, own, f, within, place)
+	}
+}
+
+// runHere runs a flight in the place of another load, as part of its operation, for a
+// load within, with whose context ctx it was asked for.
+func (c *Cache[K, V]) runHere(ctx, own context.Context, f *flight[K, V], within, place *load) {
 	if !within.begin(f.load) {
 		panic("slidingcache: a load that has not begun waits for another")
 	}
@@ -174,6 +215,10 @@ func (c *Cache[K, V]) runHere(ctx, own context.Context, f *flight[K, V], within 
 			c.loads.Cancel(f.future.ID(), errElsewhere)
 		}
 	}()
+	f.load.raiser = c.opts.Sink
+	if place != nil {
+		f.load.raiser = place.raiser
+	}
 	c.fly(own, f)
 }
 
@@ -194,18 +239,18 @@ func (c *Cache[K, V]) fly(ctx context.Context, f *flight[K, V]) {
 		c.land(f)
 		c.tell()
 		if panicked != nil {
-			f.raise(ctx, core.SignalPanic)
+			f.raise(core.SignalPanic)
 		}
 		switch {
 		case f.found == fresh:
-			f.raise(ctx, ends)
+			f.raise(ends)
 		case f.found == absent:
-			f.raise(ctx, SignalNotFound)
+			f.raise(SignalNotFound)
 		case failed:
-			LoadFailed.Raise(core.OperationFrom(ctx), f.text, f.err)
+			LoadFailed.Raise(f.load.raiser, f.text, f.err)
 		}
 	}()
-	f.raise(ctx, begins)
+	f.raise(begins)
 	value, err := c.load(ctx, f.key)
 	switch {
 	case err == nil:

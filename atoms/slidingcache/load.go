@@ -31,6 +31,10 @@ func (c *Cache[K, V]) miss(ctx context.Context, key K) (V, error) {
 		return none, core.ErrClosed
 	}
 	f := s.flights[key]
+	var pending *flight[K, V]
+	if f != nil && f.refreshes && !f.started { // it would wait for its turn behind all loads
+		pending, f = s.forget(key), nil
+	}
 	shared := f != nil
 	var err error
 	if !shared {
@@ -50,6 +54,7 @@ func (c *Cache[K, V]) miss(ctx context.Context, key K) (V, error) {
 	}
 	s.mu.Unlock()
 
+	c.drop(pending)
 	if err != nil {
 		return none, err
 	}
@@ -58,7 +63,7 @@ func (c *Cache[K, V]) miss(ctx context.Context, key K) (V, error) {
 		c.sample(SignalShared, key)
 	}
 	if mine {
-		c.runHere(ctx, own, f, within)
+		c.runHere(ctx, own, f, within, within)
 	} else if err := c.await(ctx, f, within, nested); err != nil {
 		return none, err
 	}
@@ -87,8 +92,12 @@ func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], within *load, 
 	err := core.ErrWouldDeadlock
 	if within.begin(f.load) {
 		defer within.end(f.load)
+		within.help(ctx, f.load, false)
 		if f.future != nil && !nested { // the coordinator sees more circles
 			_, err = f.future.Wait(ctx)
+			for err == core.ErrWouldDeadlock && !f.landed() && within.help(ctx, f.load, true) {
+				_, err = f.future.Wait(ctx)
+			}
 		} else {
 			select {
 			case <-f.done:

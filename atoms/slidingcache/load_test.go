@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -836,4 +837,267 @@ func TestNobodySeesWhatWasInvalidatedBeforeInParallel(t *testing.T) {
 		floor.Store(step)
 	}
 	all.Wait()
+}
+
+// busy is a context whose methods do something first.
+type busy struct {
+	context.Context
+	do func()
+}
+
+func (b busy) Value(key any) any           { b.do(); return b.Context.Value(key) }
+func (b busy) Err() error                  { b.do(); return b.Context.Err() }
+func (b busy) Done() <-chan struct{}       { b.do(); return b.Context.Done() }
+func (b busy) Deadline() (time.Time, bool) { b.do(); return b.Context.Deadline() }
+
+func TestForeignCodeMayUseTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *cache
+		deep := false
+		var mu sync.Mutex
+		use := func() {
+			mu.Lock()
+			again := deep
+			deep = true
+			mu.Unlock()
+			if again {
+				return
+			}
+			for _, key := range []string{"a", "b", "c"} {
+				c.GetIfPresent(key)
+				c.Set("other", 1)
+				c.Invalidate("other")
+			}
+			c.Len()
+			c.Stats()
+			for s := range c.Loads(core.OperationQuery{}) {
+				c.Lookup(s.ID)
+				c.Explain(s.ID)
+			}
+			c.Sweep()
+			mu.Lock()
+			deep = false
+			mu.Unlock()
+		}
+		c = newCache(t, func(ctx context.Context, key string) (int, error) {
+			use()
+			ctx.Value("x")
+			switch key {
+			case "a":
+				time.Sleep(time.Second)
+				return c.Get(busy{ctx, use}, "b")
+			case "c":
+				return 0, errOnPurpose
+			}
+			time.Sleep(time.Second)
+			return 1, nil
+		}, options{
+			RefreshAfter: time.Minute, StaleOnError: time.Minute, NegativeTTL: time.Minute, SampleEvery: 1, RaiseEvictions: true, MaxSize: 4, MaxConcurrency: 1,
+			InvalidateOn: "changed",
+			KeyText:      func(key string) string { use(); return key },
+			NotFound:     func(err error) bool { use(); return err == errOnPurpose },
+			KeyOf:        func(s core.Signal) (string, bool) { use(); return s.Key, s.Key != "" },
+		})
+		c.Sink().Subscribe("*", func(core.Signal) { use() })
+		for range 4 {
+			var all sync.WaitGroup
+			for _, key := range []string{"a", "b", "c"} {
+				for range 3 {
+					all.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second*3/2)
+						defer cancel()
+						c.Get(busy{ctx, use}, key)
+					})
+				}
+			}
+			all.Wait()
+			synctest.Wait()
+			time.Sleep(time.Minute)
+			c.Sink().RaiseKey("changed", "b")
+			time.Sleep(time.Second)
+			for i := range 10 {
+				c.Set(fmt.Sprint(i), i)
+			}
+		}
+		c.Clear()
+		require.NoError(t, c.Close())
+	})
+}
+
+func TestLoadsThatNeedOthersOverSomethingElse(t *testing.T) {
+	for _, limit := range []int{1, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			var c *cache
+			detour := func(ctx context.Context, key string) (int, error) {
+				time.Sleep(time.Second)
+				return c.Get(ctx, "base of "+key)
+			}
+			d := newCache(t, detour, options{MaxConcurrency: limit})
+			pool, err := core.NewResultCoordinator(detour, core.Options{MaxConcurrency: limit})
+			require.NoError(t, err)
+			c = newCache(t, func(ctx context.Context, key string) (int, error) {
+				time.Sleep(time.Second)
+				switch key[0] {
+				case 'd':
+					return d.Get(ctx, key)
+				case 'p':
+					return pool.Do(ctx, key)
+				}
+				return len(key), nil
+			}, options{MaxConcurrency: limit})
+			var all sync.WaitGroup
+			for i := range 8 {
+				for _, key := range []string{fmt.Sprint("d", i), fmt.Sprint("p", i)} {
+					all.Go(func() { wantGet(t, c, key, len("base of ")+2) })
+				}
+			}
+			all.Wait()
+			synctest.Wait()
+			got := c.Stats()
+			assert.GreaterOrEqual(t, got.Nested, uint64(8))
+			assert.EqualValues(t, 32, c.Sink().Count(slidingcache.SignalLoading))
+			assert.EqualValues(t, 32, c.Sink().Count(slidingcache.SignalLoaded))
+			assert.EqualValues(t, 8, d.Sink().Count(slidingcache.SignalLoaded))
+			assert.Zero(t, pool.Sink().Count(slidingcache.SignalLoaded))
+		})
+	}
+}
+
+func TestContextThatEndsWhenTheLoadDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, gone := 0, 0
+		for i := range 200 {
+			s := source{takes: time.Second}
+			c := newCache(t, s.load, options{})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if i%2 == 0 {
+				cancel()
+				ctx, cancel = context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, cancel)
+			}
+			v, err := c.Get(ctx, "a")
+			if err == nil {
+				assert.Equal(t, 1, v)
+				got++
+			} else {
+				assert.ErrorIs(t, err, ctx.Err())
+				gone++
+			}
+			cancel()
+			synctest.Wait()
+			st := c.Stats().Loads
+			assert.Equal(t, uint64(1), st.Succeeded+st.Cancelled+st.Failed)
+			c.Close()
+		}
+		assert.Equal(t, 200, got+gone)
+	})
+}
+
+// Loads of two caches need each other's keys, smaller ones only, with few places, and
+// some fail, panic, leave early or are overtaken: in the end none is left over.
+func TestCachesThatNeedEachOther(t *testing.T) {
+	rounds := 300
+	if testing.Short() || raceEnabled {
+		rounds = 60
+	}
+	for round := range rounds {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRandom(uint64(round))
+			var mu sync.Mutex
+			n := func(n int) int {
+				mu.Lock()
+				defer mu.Unlock()
+				return r.IntN(n)
+			}
+			pause := func(most int) { time.Sleep(time.Duration(n(most))) }
+			var caches [2]*cache
+			get := func(ctx context.Context, key, patience int) error {
+				if patience > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, time.Duration(patience))
+					defer cancel()
+				}
+				_, err := caches[n(2)].Get(ctx, fmt.Sprint(key))
+				return err
+			}
+			load := func(ctx context.Context, text string) (int, error) {
+				key, err := strconv.Atoi(text)
+				for range n(3) {
+					pause(10)
+					switch how := n(40); {
+					case key == 0 || err != nil:
+					case how < 2:
+						panic("on purpose")
+					case how < 4:
+						err = errOnPurpose
+					case how < 10:
+						err = get(ctx, n(key), 1+n(9))
+					default:
+						err = get(ctx, n(key), 0)
+					}
+				}
+				pause(10)
+				return key, err
+			}
+			for i := range caches {
+				caches[i] = newCache(t, load, options{
+					MaxConcurrency: 1 + n(3), Sliding: 40, Absolute: 100,
+					RefreshAfter: time.Duration(n(30)), StaleOnError: time.Duration(n(20)), NegativeTTL: time.Duration(n(2) * 200),
+				})
+			}
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					for range 40 {
+						pause(10)
+						c, key := caches[n(2)], n(10)
+						switch n(10) {
+						case 0:
+							c.Invalidate(fmt.Sprint(key))
+						case 1:
+							c.Set(fmt.Sprint(key), key)
+						default:
+							get(t.Context(), key, 10+n(300))
+						}
+					}
+				})
+			}
+			all.Wait()
+			time.Sleep(10_000)
+			synctest.Wait()
+			for _, c := range caches {
+				got := c.Stats()
+				if got.Loads.Pending+got.Loads.Running > 0 || got.RefreshFailures > got.Refreshes {
+					t.Errorf("round %d: %v", round, got)
+				}
+			}
+		})
+	}
+}
+
+// Who leaves, leaves all that is loaded for it, also what runs in another's place.
+func TestLeavingALoadOverAnotherCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c, d *cache
+		c = newCache(t, func(ctx context.Context, key string) (int, error) {
+			if key == "a" {
+				return d.Get(ctx, "x")
+			}
+			select {
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			case <-time.After(time.Hour):
+				return 1, nil
+			}
+		}, options{MaxConcurrency: 1})
+		d = newCache(t, func(ctx context.Context, key string) (int, error) { return c.Get(ctx, "b") }, options{})
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := c.Get(ctx, "a")
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		synctest.Wait()
+		assert.Zero(t, c.Stats().Loads.Running+d.Stats().Loads.Running)
+		assert.Equal(t, time.Minute, time.Since(begun))
+	})
 }

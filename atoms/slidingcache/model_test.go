@@ -136,10 +136,12 @@ func TestAgainstModel(t *testing.T) {
 	for i, opts := range []options{
 		{Sliding: 10, Absolute: 25},
 		{Sliding: 10, Absolute: 25, NegativeTTL: 7},
+		{Sliding: 10, Absolute: 25, NegativeTTL: 60},
 		{Sliding: 10, Absolute: 25, RefreshAfter: 6},
 		{Sliding: 10, Absolute: 25, StaleOnError: 8},
 		{Sliding: 10, Absolute: 25, RefreshAfter: 6, StaleOnError: 8, NegativeTTL: 7},
 		{Sliding: 30, Absolute: 20, RefreshAfter: 1, StaleOnError: 50, NegativeTTL: 40, SampleEvery: 2},
+		{Sliding: 30, Absolute: 20, RefreshAfter: 5, NegativeTTL: 40},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -31,8 +31,8 @@ type Options[K comparable] struct {
 	Absolute time.Duration
 	// MaxSize is how many keys the cache holds at most; 0 means 1000.
 	MaxSize int
-	// MaxConcurrency is how many loads run at once, others wait; 0 means 64,
-	// negative any number.
+	// MaxConcurrency is how many loads run at once; others wait, refreshes behind
+	// those that somebody waits for. 0 means 64, negative any number.
 	MaxConcurrency int
 
 	// RefreshAfter is how long after it was stored a value is loaded again, in the

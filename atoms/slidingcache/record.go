@@ -57,8 +57,12 @@ type spans struct {
 	sliding, absolute, refresh, stale, negative int64
 }
 
+// decides reports whether the fate of a value says when it expires; otherwise the
+// store knows, which has one maximum age for values and for absences.
+func (s *spans) decides() bool { return s.stale > 0 || s.negative > s.absolute }
+
 // rich reports whether values have a fate.
-func (s *spans) rich() bool { return s.stale > 0 || s.refresh < never }
+func (s *spans) rich() bool { return s.decides() || s.refresh < never }
 
 // fateOf is the fate of a value that is stored now, nil if it needs none.
 func (s *spans) fateOf(now int64) *fate {
@@ -67,7 +71,7 @@ func (s *spans) fateOf(now int64) *fate {
 	}
 	f := &fate{latest: later(now, s.absolute)}
 	f.expires.Store(never)
-	if s.stale > 0 {
+	if s.decides() {
 		f.expires.Store(min(later(now, s.sliding), f.latest))
 	}
 	f.refresh.Store(later(now, s.refresh))
@@ -102,7 +106,7 @@ func (s *spans) judge(f *fate, now int64) verdict {
 			return absent
 		}
 		return nothing
-	case s.stale == 0:
+	case !s.decides():
 		return fresh
 	}
 	switch end, alive := f.access(now, s.sliding); {
@@ -118,10 +122,10 @@ func (s *spans) judge(f *fate, now int64) verdict {
 // at most.
 func (s *spans) forStore() (ttl, maxAge time.Duration) {
 	span := func(n int64) time.Duration {
-		if n = later(n, s.stale); n == never {
+		if n == never {
 			return -1
 		}
 		return time.Duration(n)
 	}
-	return span(s.sliding), span(s.absolute)
+	return span(later(s.sliding, s.stale)), span(max(later(s.absolute, s.stale), s.negative))
 }

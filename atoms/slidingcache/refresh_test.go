@@ -2,6 +2,7 @@ package slidingcache_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -346,5 +347,95 @@ func TestNotFound(t *testing.T) {
 		s.fails = context.Canceled
 		_, err := c.Get(t.Context(), "c")
 		assert.ErrorAs(t, err, new(*core.PanicError))
+	})
+}
+
+// Nothing foreign is called under a lock: whatever calls back finds the cache open.
+
+func TestAbsenceIsRememberedLongerThanValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := source{fails: slidingcache.ErrNotFound}
+		c := newCache(t, s.load, options{Absolute: time.Minute, NegativeTTL: time.Hour})
+		c.Get(t.Context(), "a")
+		time.Sleep(time.Hour - 1)
+		c.Get(t.Context(), "a")
+		assert.Equal(t, 1, s.calls)
+		time.Sleep(time.Nanosecond)
+		s.fails = nil
+		wantGet(t, c, "a", 2)
+		for range 59 {
+			time.Sleep(time.Second)
+			wantGet(t, c, "a", 2)
+		}
+		time.Sleep(time.Second)
+		wantGet(t, c, "a", 3)
+	})
+}
+
+func TestRefreshesThatNeverBeginAreFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := source{}
+		c := newCache(t, s.load, options{RefreshAfter: time.Minute, MaxConcurrency: 1})
+		for _, key := range []string{"a", "b", "c", "d"} {
+			c.Set(key, 0)
+		}
+		time.Sleep(time.Minute)
+		s.takes = time.Second
+		for _, key := range []string{"a", "b", "c", "d"} {
+			wantGet(t, c, key, 0)
+		}
+		synctest.Wait()
+		c.Invalidate("b")
+		c.Set("c", 1)
+		c.Close()
+		assert.EqualValues(t, 4, c.Stats().Refreshes)
+		assert.EqualValues(t, 3, c.Stats().RefreshFailures)
+	})
+}
+
+// What a load needs over a load of another cache, or in an operation of a coordinator,
+// runs in its place as well, and tells so where its cache does.
+
+func TestLoadsGoBeforeRefreshes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := source{}
+		c := newCache(t, s.load, options{RefreshAfter: time.Minute, Sliding: time.Hour, MaxConcurrency: 1})
+		for i := range 100 {
+			c.Set(fmt.Sprint(i), 0)
+		}
+		time.Sleep(time.Minute)
+		s.takes = time.Second
+		for i := range 100 {
+			c.Get(t.Context(), fmt.Sprint(i))
+		}
+		synctest.Wait()
+		begun := time.Now()
+		c.Get(t.Context(), "new")
+		assert.LessOrEqual(t, time.Since(begun), 2*time.Second)
+		c.Invalidate("99")
+		begun = time.Now()
+		c.Get(t.Context(), "99")
+		assert.LessOrEqual(t, time.Since(begun), 2*time.Second)
+	})
+}
+
+func TestWaitingForARefreshThatHasNotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := source{}
+		c := newCache(t, s.load, options{RefreshAfter: 30 * time.Second, Sliding: time.Minute, MaxConcurrency: 1})
+		for i := range 200 {
+			c.Set(fmt.Sprint(i), 0)
+		}
+		time.Sleep(50 * time.Second)
+		s.takes = time.Second
+		for i := range 200 {
+			c.Get(t.Context(), fmt.Sprint(i))
+		}
+		time.Sleep(61 * time.Second)
+		begun := time.Now()
+		c.Get(t.Context(), "199")
+		assert.LessOrEqual(t, time.Since(begun), 5*time.Second)
+		before := c.Stats()
+		assert.EqualValues(t, 1, before.RefreshFailures, "it was cancelled for a load")
 	})
 }

@@ -1,7 +1,6 @@
 package slidingcache
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
@@ -66,9 +65,7 @@ func (c *Cache[K, V]) sample(name string, key K) {
 }
 
 // raise raises a signal of a load.
-func (f *flight[K, V]) raise(ctx context.Context, name string) {
-	core.OperationFrom(ctx).RaiseKey(name, f.text)
-}
+func (f *flight[K, V]) raise(name string) { f.load.raiser.RaiseKey(name, f.text) }
 
 // removals are keys whose records the store has dropped by itself. It says so while
 // locks are held, and nothing is raised under a lock, so they are kept until who

@@ -27,6 +27,7 @@ type Cache[K comparable, V any] struct {
 	load  core.ResultWork[K, V]
 	store *lru.LRU[K, record[V]]
 	loads *core.ResultCoordinator[*flight[K, V], struct{}]
+	late  *core.ResultCoordinator[*flight[K, V], struct{}] // the same, for refreshes
 
 	seed   maphash.Seed
 	shards []shard[K, V] // as many as a power of two
@@ -61,6 +62,12 @@ const (
 	maxShardBits = 6
 )
 
+// Lanes of the coordinator: what somebody waits for goes first.
+const (
+	laneLoads     = "loads"
+	laneRefreshes = "refreshes"
+)
+
 // New makes a cache that gets the values it does not have from load, or says what is
 // wrong with the options. It starts nothing, and memory grows with what is stored.
 func New[K comparable, V any](load func(ctx context.Context, key K) (V, error), opts Options[K]) (*Cache[K, V], error) {
@@ -84,16 +91,18 @@ func New[K comparable, V any](load func(ctx context.Context, key K) (V, error), 
 		return nil, err
 	}
 	textOf := func(f *flight[K, V]) string { return f.text }
-	c.loads, err = core.NewKeyedResultCoordinator(textOf, c.run, core.Options{
+	loads, err := core.NewKeyedResultCoordinator(textOf, c.run, core.Options{
 		Name:           opts.Name,
 		Sink:           opts.Sink,
 		MaxConcurrency: opts.MaxConcurrency,
 		MaxPerKey:      math.MaxInt32, // that there is one at a time is not its business
 		MaxQueued:      math.MaxInt32, // somebody waits for each, or it refreshes what is stored
+		Lanes:          []core.Lane{{Name: laneLoads}, {Name: laneRefreshes}},
 	})
 	if err != nil {
 		return nil, err
 	}
+	c.loads, c.late = loads.Lane(laneLoads), loads.Lane(laneRefreshes)
 	if opts.InvalidateOn != "" {
 		c.unsubscribe = opts.Sink.Subscribe(opts.InvalidateOn, c.heed)
 	}
@@ -118,11 +127,12 @@ func New[K comparable, V any](load func(ctx context.Context, key K) (V, error), 
 // stored.
 //
 // A load may use the cache, with the context that it was given, also to get other
-// keys. What it gets that way and is not there is loaded at once, on its own
-// goroutine, as part of its operation, so that it needs no place among
-// [Options.MaxConcurrency]. If it asks for its own key, or would wait for a load that
-// waits for it, over any number of keys and caches, or if it would wait without its
-// context, Get returns [core.ErrWouldDeadlock].
+// keys. What it gets that way and is not there is loaded at once, on the goroutine
+// that asks, as part of its operation, so that it needs no place among
+// [Options.MaxConcurrency]. The same goes for loads of other caches that would wait
+// for a place as long as somebody waits for them. If a load asks for its own key, or
+// would wait for a load that waits for it, over any number of keys and caches, or if
+// it would wait without its context, Get returns [core.ErrWouldDeadlock].
 //
 // After Close, Get returns [core.ErrClosed].
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
@@ -270,9 +280,9 @@ func (c *Cache[K, V]) heed(signal core.Signal) {
 // and that nobody has met since.
 func (c *Cache[K, V]) Len() int { return c.store.Len() }
 
-// Sweep removes all that has expired. Nobody has to call it: what has expired is not
-// served, and makes room when there is something to store. But a cache that nobody
-// uses holds on to it.
+// Sweep removes what has expired and is not kept for [Options.StaleOnError]. Nobody
+// has to call it: what has expired is not served, and makes room when there is
+// something to store. But a cache that nobody uses holds on to it.
 func (c *Cache[K, V]) Sweep() {
 	c.store.Sweep()
 	c.tell()

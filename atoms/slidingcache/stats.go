@@ -25,7 +25,7 @@ type Stats struct {
 	Loads           core.Stats `json:"loads"`           // what became of the loads, refreshes included; one that finds no value has succeeded
 	Nested          uint64     `json:"nested"`          // loads that another load has run itself; those that waited for their turn until then are cancelled in Loads, others not in it
 	Refreshes       uint64     `json:"refreshes"`       // of the loads, how many nobody waited for
-	RefreshFailures uint64     `json:"refreshFailures"` // of these, how many returned an error, panicked or were cancelled
+	RefreshFailures uint64     `json:"refreshFailures"` // of these, how many returned an error, panicked or were cancelled, also before they began
 	Discarded       uint64     `json:"discarded"`       // loads whose result was not stored, because the key was set or invalidated, or nobody waited any more
 
 	Evictions     uint64 `json:"evictions"`     // records that left for others
@@ -89,8 +89,8 @@ func (s Stats) String() string {
 
 // Loads walks the loads that q selects, as operations: those that wait for their
 // turn, run, or have ended not long ago, in the order in which they were asked for.
-// Their Key is the text of the cache's key. A load that another load has run itself
-// is not among them.
+// Their Key is the text of the cache's key, and their Lane "loads" or "refreshes". A
+// load that another load has run itself is not among them.
 func (c *Cache[K, V]) Loads(q core.OperationQuery) iter.Seq[core.Snapshot] {
 	return c.loads.Operations(q)
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // load is what is known of a load to those who run inside it: they find it in their
@@ -18,7 +20,15 @@ type load struct {
 	caller context.Context
 	cache  any // whose load it is
 	over   atomic.Bool
-	on     []*load // it waits for; guarded by waits
+	on, by []*load // it waits for, and that wait for it; guarded by waits
+
+	pending atomic.Pointer[helper] // nil when it has begun
+	raiser  core.Raiser            // its operation, or that it is part of; set when it begins
+}
+
+// helper is a flight, of any cache.
+type helper interface {
+	help(ctx context.Context, within, on, place *load)
 }
 
 // waits guards what loads wait for, in all caches. Only loads that wait need it.
@@ -55,7 +65,7 @@ func (l *load) begin(on *load) bool {
 	if on.reaches(l) {
 		return false
 	}
-	l.on = append(l.on, on)
+	l.on, on.by = append(l.on, on), append(on.by, l)
 	return true
 }
 
@@ -66,22 +76,69 @@ func (l *load) end(on *load) {
 	}
 	waits.Lock()
 	defer waits.Unlock()
-	i := slices.Index(l.on, on)
-	l.on = slices.Delete(l.on, i, i+1)
+	without := func(list []*load, one *load) []*load {
+		i := slices.Index(list, one)
+		return slices.Delete(list, i, i+1)
+	}
+	l.on, on.by = without(l.on, on), without(on.by, l)
 }
 
 // reaches reports whether l is other, or waits for it, over any number of loads.
-func (l *load) reaches(other *load) bool {
+func (l *load) reaches(other *load) bool { return slices.Contains(l.all(forward), other) }
+
+// help runs what l is about to wait for and what nobody else might ever run, and
+// reports whether there was any. That l waits is noted already, so who comes later
+// finds what was missing here.
+func (l *load) help(ctx context.Context, on *load, stuck bool) (any bool) {
+	for {
+		f, place := l.idle(on, stuck)
+		if f == nil {
+			return any
+		}
+		f.help(ctx, l, on, place)
+		any = true
+	}
+}
+
+// idle returns a flight that on is, or waits for, and that waits for its turn although
+// a load of the same cache is l, or waits for l, and so keeps its place for nothing. If
+// it is known that l is stuck otherwise, any flight that waits for its turn will do, and
+// there may be no place.
+func (l *load) idle(on *load, stuck bool) (f helper, place *load) {
+	if l == nil {
+		return nil, nil
+	}
+	waits.Lock()
+	defer waits.Unlock()
+	holders := l.all(backward)
+	for _, next := range on.all(forward) {
+		f := next.pending.Load()
+		if f == nil {
+			continue
+		}
+		i := slices.IndexFunc(holders, func(l *load) bool { return l.cache == next.cache })
+		switch {
+		case i >= 0:
+			return *f, holders[i]
+		case stuck:
+			return *f, nil
+		}
+	}
+	return nil, nil
+}
+
+func forward(l *load) []*load  { return l.on }
+func backward(l *load) []*load { return l.by }
+
+// all returns l and all that is found from there.
+func (l *load) all(next func(*load) []*load) []*load {
 	all := []*load{l}
 	for i := 0; i < len(all); i++ {
-		if all[i] == other {
-			return true
-		}
-		for _, next := range all[i].on {
-			if !slices.Contains(all, next) {
-				all = append(all, next)
+		for _, n := range next(all[i]) {
+			if !slices.Contains(all, n) {
+				all = append(all, n)
 			}
 		}
 	}
-	return false
+	return all
 }
