@@ -168,7 +168,11 @@ func loadingSide(name string, goal float64, maker func(capacity int) loading, go
 				do(c, list[i%len(list)], i)
 			}
 		}
-		run(cacheRounds / 2)
+		for _, key := range list[:4*cacheSize] { // which fills it
+			if _, ok := c.peek(key); !ok {
+				c.set(key, 0)
+			}
+		}
 		return Body{func(n int) { spread(goroutines, n, run) }, c.done}
 	}}
 }
@@ -176,10 +180,14 @@ func loadingSide(name string, goal float64, maker func(capacity int) loading, go
 // residentRequests are for so few keys that all of them have room.
 func residentRequests() []string {
 	const n = cacheSize / 2
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = "user:" + strconv.Itoa(i)
+	}
 	next := zipf(n, 0.99, 1)
-	list := make([]string, cacheRounds/2)
-	for i := range list {
-		list[i] = "user:" + strconv.Itoa(next())
+	list := append(make([]string, 0, cacheRounds/2), keys...) // each once, and then as they come
+	for len(list) < cap(list) {
+		list = append(list, keys[next()])
 	}
 	return list
 }
