@@ -994,7 +994,9 @@ func TestContextThatEndsWhenTheLoadDoes(t *testing.T) {
 }
 
 // Loads of two caches need each other's keys, smaller ones only, with few places, and
-// some fail, panic, leave early or are overtaken: in the end none is left over.
+// some fail, panic, leave early or are overtaken: in the end none is left over. There
+// are no refreshes: of these more can wait for each other than can be told apart, see
+// Options.RefreshAfter.
 func TestCachesThatNeedEachOther(t *testing.T) {
 	rounds := 300
 	if testing.Short() || raceEnabled {
@@ -1042,7 +1044,7 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 			for i := range caches {
 				caches[i] = newCache(t, load, options{
 					MaxConcurrency: 1 + n(3), Sliding: 40, Absolute: 100,
-					RefreshAfter: time.Duration(n(30)), StaleOnError: time.Duration(n(20)), NegativeTTL: time.Duration(n(2) * 200),
+					StaleOnError: time.Duration(n(20)), NegativeTTL: time.Duration(n(2) * 200),
 				})
 			}
 			var all sync.WaitGroup
