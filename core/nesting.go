@@ -229,7 +229,8 @@ func (stuck waiting) letIn(w *waiter) bool {
 	if n < 0 {
 		return true // it has been let in, or turned away
 	}
-	before := slices.DeleteFunc(e.scheduler.all(), func(o *Operation) bool { return o.lane != w.operation.lane })
+	before := in.arrived.appendTo(e.scheduler.all()) // some may have been let in since they were collected
+	before = slices.DeleteFunc(before, func(o *Operation) bool { return o.lane != w.operation.lane })
 	for _, w := range q.waiters[:n] {
 		before = append(before, w.operation)
 	}
