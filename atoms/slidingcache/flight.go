@@ -36,7 +36,7 @@ type flight[K comparable, V any] struct {
 
 // open makes the flight of a key. The lock is held.
 func (s *shard[K, V]) open(c *Cache[K, V], ctx context.Context, key K, text string) *flight[K, V] {
-	f := &flight[K, V]{shard: s, key: key, text: text, load: &load{caller: ctx, cache: c}, done: make(chan struct{})}
+	f := &flight[K, V]{shard: s, key: key, text: text, load: &load{caller: ctx, cache: c, limit: c.opts.MaxConcurrency}, done: make(chan struct{})}
 	f.self = f
 	f.load.pending.Store(&f.self)
 	if key == key { // a NaN could not be deleted
@@ -161,18 +161,31 @@ func (c *Cache[K, V]) run(ctx context.Context, f *flight[K, V]) (struct{}, error
 	f.shard.mu.Unlock()
 	if mine {
 		f.load.raiser = core.OperationFrom(ctx)
+		f.load.placed.Store(true)
 		c.fly(ctx, f)
-	} else { // it is part of another operation, or abandoned, and about to be cancelled
-		select {
-		case <-f.done:
-		case <-ctx.Done():
-			return struct{}{}, context.Cause(ctx)
-		}
+	} else if err := c.follow(ctx, f); err != nil {
+		return struct{}{}, err
 	}
 	if f.found == nothing {
 		return struct{}{}, f.err
 	}
 	return struct{}{}, nil
+}
+
+// follow waits for a flight that is part of another operation, or abandoned, and about
+// to be cancelled. It has a place meanwhile, which others may need.
+func (c *Cache[K, V]) follow(ctx context.Context, f *flight[K, V]) error {
+	l := &load{cache: c, limit: c.opts.MaxConcurrency, raiser: core.OperationFrom(ctx)}
+	l.placed.Store(true)
+	l.begin(f.load)
+	defer l.end(f.load)
+	l.help(ctx, f.load, false)
+	select {
+	case <-f.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // errElsewhere is why an operation is cancelled that had not begun.

@@ -993,10 +993,8 @@ func TestContextThatEndsWhenTheLoadDoes(t *testing.T) {
 	})
 }
 
-// Loads of two caches need each other's keys, smaller ones only, with few places, and
-// some fail, panic, leave early or are overtaken: in the end none is left over. There
-// are no refreshes: of these more can wait for each other than can be told apart, see
-// Options.RefreshAfter.
+// Loads of some caches need each other's keys, smaller ones only, with few places, and
+// some fail, panic, leave early or are overtaken: in the end none is left over.
 func TestCachesThatNeedEachOther(t *testing.T) {
 	rounds := 300
 	if testing.Short() || raceEnabled {
@@ -1012,14 +1010,14 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 				return r.IntN(n)
 			}
 			pause := func(most int) { time.Sleep(time.Duration(n(most))) }
-			var caches [2]*cache
+			caches := make([]*cache, 2+n(3))
 			get := func(ctx context.Context, key, patience int) error {
 				if patience > 0 {
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeout(ctx, time.Duration(patience))
 					defer cancel()
 				}
-				_, err := caches[n(2)].Get(ctx, fmt.Sprint(key))
+				_, err := caches[n(len(caches))].Get(ctx, fmt.Sprint(key))
 				return err
 			}
 			load := func(ctx context.Context, text string) (int, error) {
@@ -1044,7 +1042,7 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 			for i := range caches {
 				caches[i] = newCache(t, load, options{
 					MaxConcurrency: 1 + n(3), Sliding: 40, Absolute: 100,
-					StaleOnError: time.Duration(n(20)), NegativeTTL: time.Duration(n(2) * 200),
+					RefreshAfter: time.Duration(n(30)), StaleOnError: time.Duration(n(20)), NegativeTTL: time.Duration(n(2) * 200),
 				})
 			}
 			var all sync.WaitGroup
@@ -1052,7 +1050,7 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 				all.Go(func() {
 					for range 40 {
 						pause(10)
-						c, key := caches[n(2)], n(10)
+						c, key := caches[n(len(caches))], n(10)
 						switch n(10) {
 						case 0:
 							c.Invalidate(fmt.Sprint(key))

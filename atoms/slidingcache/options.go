@@ -40,11 +40,6 @@ type Options[K comparable] struct {
 	// value is served until it expires. After a failure it is tried again after
 	// another RefreshAfter. 0 and negative mean never. It must be less than
 	// Absolute.
-	//
-	// Nobody waits for a refresh, so nobody gives it up. Where loads of two caches
-	// need values of each other, both ways, and all of MaxConcurrency are in use, it
-	// can happen that refreshes wait for each other for good: give such loads a
-	// deadline.
 	RefreshAfter time.Duration
 	// StaleOnError is for how long after it has expired a value is still served
 	// when a load fails; 0 and negative mean not at all.

@@ -18,7 +18,9 @@ import (
 // who asked first, and nothing else of it.
 type load struct {
 	caller context.Context
-	cache  any // whose load it is
+	cache  any         // whose load it is
+	limit  int         // of places there
+	placed atomic.Bool // it has one; a load that is part of another operation has none
 	over   atomic.Bool
 	on, by []*load // it waits for, and that wait for it; guarded by waits
 
@@ -31,8 +33,11 @@ type helper interface {
 	help(ctx context.Context, within, on, place *load)
 }
 
-// waits guards what loads wait for, in all caches. Only loads that wait need it.
-var waits sync.Mutex
+// waits is what loads wait for, in all caches. Only loads that wait need it.
+var waits struct {
+	sync.Mutex
+	idle map[any][]*load // by cache, those that wait and keep a place there meanwhile
+}
 
 type loadKey struct{}
 
@@ -65,6 +70,12 @@ func (l *load) begin(on *load) bool {
 	if on.reaches(l) {
 		return false
 	}
+	if len(l.on) == 0 && l.placed.Load() {
+		if waits.idle == nil {
+			waits.idle = make(map[any][]*load)
+		}
+		waits.idle[l.cache] = append(waits.idle[l.cache], l)
+	}
 	l.on, on.by = append(l.on, on), append(on.by, l)
 	return true
 }
@@ -76,11 +87,20 @@ func (l *load) end(on *load) {
 	}
 	waits.Lock()
 	defer waits.Unlock()
-	without := func(list []*load, one *load) []*load {
-		i := slices.Index(list, one)
-		return slices.Delete(list, i, i+1)
-	}
 	l.on, on.by = without(l.on, on), without(on.by, l)
+	if len(l.on) > 0 || !l.placed.Load() {
+		return
+	}
+	if idle := without(waits.idle[l.cache], l); len(idle) > 0 {
+		waits.idle[l.cache] = idle
+	} else if delete(waits.idle, l.cache); len(waits.idle) == 0 {
+		waits.idle = nil // maps do not shrink
+	}
+}
+
+func without(list []*load, one *load) []*load {
+	i := slices.Index(list, one)
+	return slices.Delete(list, i, i+1)
 }
 
 // reaches reports whether l is other, or waits for it, over any number of loads.
@@ -101,9 +121,11 @@ func (l *load) help(ctx context.Context, on *load, stuck bool) (any bool) {
 }
 
 // idle returns a flight that on is, or waits for, and that waits for its turn although
-// a load of the same cache is l, or waits for l, and so keeps its place for nothing. If
-// it is known that l is stuck otherwise, any flight that waits for its turn will do, and
-// there may be no place.
+// a load of the same cache is l, or waits for l, and so keeps its place for nothing. What
+// waits for its turn where all places are kept like that, waits for those who keep them:
+// so the last load that would close a circle through the places of some caches finds
+// the one that its own place is good for. If it is known that l is stuck otherwise, any
+// flight that waits for its turn will do, and there may be no place.
 func (l *load) idle(on *load, stuck bool) (f helper, place *load) {
 	if l == nil {
 		return nil, nil
@@ -111,7 +133,7 @@ func (l *load) idle(on *load, stuck bool) (f helper, place *load) {
 	waits.Lock()
 	defer waits.Unlock()
 	holders := l.all(backward)
-	for _, next := range on.all(forward) {
+	for _, next := range on.all(blockers) {
 		f := next.pending.Load()
 		if f == nil {
 			continue
@@ -129,6 +151,17 @@ func (l *load) idle(on *load, stuck bool) (f helper, place *load) {
 
 func forward(l *load) []*load  { return l.on }
 func backward(l *load) []*load { return l.by }
+
+// blockers returns what a load waits for, be it that loads give up their places.
+func blockers(l *load) []*load {
+	if l.pending.Load() == nil {
+		return l.on
+	}
+	if idle := waits.idle[l.cache]; len(idle) >= l.limit {
+		return idle
+	}
+	return nil
+}
 
 // all returns l and all that is found from there.
 func (l *load) all(next func(*load) []*load) []*load {
