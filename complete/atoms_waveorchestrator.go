@@ -43,8 +43,9 @@ const OrchestratorOutcomeEarlyExit = waveorchestrator.OutcomeEarlyExit
 const OrchestratorOutcomeTimedOut = waveorchestrator.OutcomeTimedOut
 
 // OrchestratorOutcomeCancelled is [waveorchestrator.OutcomeCancelled]:
-// OutcomeCancelled: the context of Execute has ended, the orchestrator was closed,
-// Options.EarlyExit panicked, or a handler ended the goroutine.
+// OutcomeCancelled: the context of Execute has ended, Cancel was called, the
+// orchestrator was closed, Options.EarlyExit panicked, or a handler ended the
+// goroutine.
 const OrchestratorOutcomeCancelled = waveorchestrator.OutcomeCancelled
 
 // OrchestratorResult is [waveorchestrator.Result]: A Result is what came of an

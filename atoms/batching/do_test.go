@@ -496,6 +496,17 @@ func TestOnErrorIsToldEvenIfAHandlerEndsTheGoroutine(t *testing.T) {
 		require.NoError(t, b.Drain(t.Context()))
 		assert.Equal(t, []int{1, 2}, l.items)
 		balanced(t, b.Stats())
+
+		l = lost{}
+		b = newBatcher(t, newJournal().flush, batching.Options[int]{MaxQueued: 1, DropOldest: true, OnError: l.onError})
+		b.Sink().Subscribe(batching.SignalDropped, func(core.Signal) { runtime.Goexit() })
+		enqueue(t, b, 1)
+		var producer sync.WaitGroup
+		producer.Go(func() { _ = b.TryEnqueue(2) })
+		producer.Wait()
+		assert.Equal(t, []int{1}, l.items)
+		require.NoError(t, b.Drain(t.Context()))
+		balanced(t, b.Stats())
 	})
 }
 

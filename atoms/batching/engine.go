@@ -340,9 +340,14 @@ func (x *engine[In, Out]) settle(after *aftermath[item[In, Out]]) {
 
 // report tells of items that will not be flushed. No lock is held.
 func (x *engine[In, Out]) report(after *aftermath[item[In, Out]]) {
+	defer x.handOver(after) // after the signal, even if a handler of it ends the goroutine
 	if after.floods {
 		x.inner.Sink().RaiseKey(SignalDropped, x.opts.Name)
 	}
+}
+
+// handOver hands items that will not be flushed to OnError.
+func (x *engine[In, Out]) handOver(after *aftermath[item[In, Out]]) {
 	var lost []In
 	for _, e := range after.gone {
 		if !e.called {

@@ -161,8 +161,9 @@ func (q *Queue[T]) Operations(query core.OperationQuery) iter.Seq[core.Snapshot]
 func (q *Queue[T]) OnFinalized(fn func(core.Snapshot)) (cancel func()) { return q.c.OnFinalized(fn) }
 
 // Explain says why an operation waits: before its first attempt, or, as a
-// [core.ReasonBody], for the next one. Limits it names count those that back off as
-// well.
+// [core.ReasonBody], for the next one. The slots of a [core.ReasonLimit] are
+// MaxConcurrency and one for each that backs off, up to MaxBackingOff; so its Holder,
+// which has had one longest, may be backing off and not be what the operation waits for.
 func (q *Queue[T]) Explain(id core.OperationID) (core.Explanation, bool) { return q.c.Explain(id) }
 
 // Stats returns the queue's counters, read as one cut. Every accepted item is in

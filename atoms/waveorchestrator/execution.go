@@ -26,22 +26,23 @@ type execution[In, Out any] struct {
 	deadline time.Duration
 	timeout  error // the cause by which the deadline ends contexts
 
-	arrived chan *run[In, Out]
-	running []*run[In, Out] // in the order of their starts
-	ran     bool            // a wave has
-	timer   *time.Timer     // nil: not needed yet
-	armed   time.Duration   // when it goes off; never: it does not
+	arrived chan *run[In, Out] // nil: it was cancelled
+	running []*run[In, Out]    // in the order of their starts
+	ran     bool               // a wave has
+	timer   *time.Timer        // nil: not needed yet
+	armed   time.Duration      // when it goes off; never: it does not
 
 	outcome  Outcome // "": not decided
 	cause    error   // of the end; nil if all waves were gone through
 	decisive *run[In, Out]
 	returned bool // without a panic
 
-	begun  atomic.Bool            // or will not
-	ended  atomic.Pointer[ending] // for the workers
-	done   chan struct{}
-	result Result[Out] // and err: there when done is closed
-	err    error
+	begun    atomic.Bool            // or will not
+	unwanted atomic.Pointer[error]  // why it was cancelled; nil: it was not
+	ended    atomic.Pointer[ending] // for the workers
+	done     chan struct{}
+	result   Result[Out] // and err: there when done is closed
+	err      error
 }
 
 // ending is when an execution has ended before its time, and why.
@@ -60,13 +61,13 @@ func (ex *execution[In, Out]) run(ctx context.Context) error {
 	ex.began = o.now()
 	ex.deadline = after(ex.began, o.opts.TotalTimeout)
 	ex.timeout = &deadline{ErrTimeout}
-	ex.arrived = make(chan *run[In, Out], o.widest)
+	ex.arrived = make(chan *run[In, Out], o.widest+1) // Cancel has a place of its own
 	ex.running = make([]*run[In, Out], 0, o.widest)
 	ex.runs = make([]run[In, Out], len(o.members))
 	for i := range ex.runs {
 		ex.runs[i].ex, ex.runs[i].m = ex, o.members[i]
 	}
-	o.begun()
+	o.begun(ex)
 	defer ex.finish()
 	ex.raise(SignalStarted, "", Event{})
 	for i := range o.waves {
@@ -163,6 +164,8 @@ func (ex *execution[In, Out]) mayStart() bool {
 	case ex.outcome != "":
 	case ex.caller.Err() != nil:
 		ex.end(OutcomeCancelled, context.Cause(ex.caller))
+	case ex.unwanted.Load() != nil:
+		ex.end(OutcomeCancelled, *ex.unwanted.Load())
 	case ex.o.closed():
 		ex.end(OutcomeCancelled, core.ErrClosed)
 	case ex.o.now() >= ex.deadline:
@@ -221,8 +224,19 @@ func (ex *execution[In, Out]) await() {
 	}
 }
 
-// receive deals with a run that has ended by itself.
+// cancel ends the execution, unless it has come to its end. The first cause counts.
+func (ex *execution[In, Out]) cancel(cause error) {
+	if ex.unwanted.CompareAndSwap(nil, &cause) {
+		ex.arrived <- nil // there is room
+	}
+}
+
+// receive deals with a run that has ended by itself, or with Cancel.
 func (ex *execution[In, Out]) receive(r *run[In, Out]) {
+	if r == nil {
+		ex.end(OutcomeCancelled, *ex.unwanted.Load())
+		return
+	}
 	ex.forget(r)
 	if ex.outcome != "" {
 		return
@@ -387,7 +401,7 @@ func (ex *execution[In, Out]) finish() {
 		decisive := ex.decisive.result()
 		r.Decisive = &decisive
 	}
-	o.ended(r)
+	o.ended(ex)
 	ex.raise(SignalCompleted+":duration="+millis(r.Duration)+":results="+strconv.Itoa(len(r.Completed)), "",
 		Event{Outcome: r.Outcome, Workers: len(r.Completed), Duration: r.Duration})
 }

@@ -80,18 +80,23 @@ func TestExecutionThatHasNotBegun(t *testing.T) {
 func TestTimePassesInHandlers(t *testing.T) {
 	ends := map[string]struct {
 		want error
-		end  func(o *wave.Orchestrator[int, int], cancel context.CancelCauseFunc)
+		end  func(o *wave.Orchestrator[int, int], execution core.OperationID, cancel context.CancelCauseFunc)
 	}{
-		"timeout": {wave.ErrTimeout, func(*wave.Orchestrator[int, int], context.CancelCauseFunc) { time.Sleep(time.Minute) }},
-		"caller":  {errOnPurpose, func(_ *wave.Orchestrator[int, int], cancel context.CancelCauseFunc) { cancel(errOnPurpose) }},
-		"close":   {core.ErrClosed, func(o *wave.Orchestrator[int, int], _ context.CancelCauseFunc) { _ = o.Close() }},
+		"timeout": {wave.ErrTimeout, func(*wave.Orchestrator[int, int], core.OperationID, context.CancelCauseFunc) { time.Sleep(time.Minute) }},
+		"caller": {errOnPurpose, func(_ *wave.Orchestrator[int, int], _ core.OperationID, cancel context.CancelCauseFunc) {
+			cancel(errOnPurpose)
+		}},
+		"cancel": {core.ErrCancelled, func(o *wave.Orchestrator[int, int], execution core.OperationID, _ context.CancelCauseFunc) {
+			o.Cancel(execution, nil)
+		}},
+		"close": {core.ErrClosed, func(o *wave.Orchestrator[int, int], _ core.OperationID, _ context.CancelCauseFunc) { _ = o.Close() }},
 	}
 	for name, x := range ends {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				o := orchestrator(t, opts{}, worker{Name: "w", Do: func(context.Context, int) (int, error) { t.Error("started"); return 0, nil }})
 				ctx, cancel := context.WithCancelCause(t.Context())
-				o.Sink().Subscribe("wave.started:*", func(core.Signal) { x.end(o, cancel) })
+				o.Sink().Subscribe("wave.started:*", func(s core.Signal) { x.end(o, s.Operation, cancel) })
 				r, err := o.Execute(ctx, 0)
 				assert.Equal(t, x.want, err)
 				assert.Contains(t, brief(r), " | skipped w:0")

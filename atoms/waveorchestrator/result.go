@@ -18,8 +18,9 @@ const (
 	OutcomeEarlyExit Outcome = "early-exit"
 	// OutcomeTimedOut: [Options.TotalTimeout] was over.
 	OutcomeTimedOut Outcome = "timed-out"
-	// OutcomeCancelled: the context of Execute has ended, the orchestrator was
-	// closed, [Options.EarlyExit] panicked, or a handler ended the goroutine.
+	// OutcomeCancelled: the context of Execute has ended, Cancel was called, the
+	// orchestrator was closed, [Options.EarlyExit] panicked, or a handler ended the
+	// goroutine.
 	OutcomeCancelled Outcome = "cancelled"
 )
 

@@ -29,8 +29,9 @@ type Orchestrator[In, Out any] struct {
 	closing   chan struct{} // closed when Close begins
 	close     sync.Once
 
-	mu    sync.Mutex
-	stats Stats
+	mu       sync.Mutex
+	stats    Stats
+	underway map[core.OperationID]*execution[In, Out]
 }
 
 // task is an operation of an orchestrator: an execution, or a run of a worker.
@@ -48,7 +49,10 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 	if opts, err = opts.resolved(waves); err != nil {
 		return nil, err
 	}
-	o := &Orchestrator[In, Out]{opts: opts, members: members, waves: waves, base: time.Now(), closing: make(chan struct{})}
+	o := &Orchestrator[In, Out]{
+		opts: opts, members: members, waves: waves, base: time.Now(),
+		closing: make(chan struct{}), underway: make(map[core.OperationID]*execution[In, Out]),
+	}
 	for _, w := range waves {
 		o.widest = max(o.widest, w.end-w.from)
 	}
@@ -77,9 +81,9 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 //
 // The error is nil when the execution was completed or left by the early exit,
 // whatever workers have failed. Otherwise it says what ended it, and the result has
-// what there was until then: [ErrTimeout]; the cause of ctx, when that has ended;
-// [core.ErrClosed] during and after Close; or, if [Options.EarlyExit] panicked, a
-// [core.PanicError].
+// what there was until then: [ErrTimeout]; the cause of ctx, when that has ended, or
+// that of Cancel; [core.ErrClosed] during and after Close; or, if [Options.EarlyExit]
+// panicked, a [core.PanicError].
 //
 // An execution takes at most [Options.TotalTimeout] and [Options.Grace], as far as
 // handlers of its signals and EarlyExit do not hold it up. It is a [core.ResultWork],
@@ -150,6 +154,23 @@ func (o *Orchestrator[In, Out]) Lookup(id core.OperationID) (core.Snapshot, bool
 	return o.operation.Lookup(id)
 }
 
+// Cancel ends an execution, as the end of the context of Execute does, with that
+// cause; nil means [core.ErrCancelled]. It does not wait for that. It reports false if
+// no execution of that id is under way; a run of a worker cannot be cancelled alone.
+func (o *Orchestrator[In, Out]) Cancel(id core.OperationID, cause error) bool {
+	if cause == nil {
+		cause = core.ErrCancelled
+	}
+	o.mu.Lock()
+	ex := o.underway[id]
+	o.mu.Unlock()
+	if ex == nil {
+		return false
+	}
+	ex.cancel(cause)
+	return true
+}
+
 // Name is [Options.Name].
 func (o *Orchestrator[In, Out]) Name() string { return o.operation.Name() }
 
@@ -194,17 +215,20 @@ func (o *Orchestrator[In, Out]) holdOpened(m *member[In, Out], failures int, unt
 }
 
 // begun counts an execution that begins.
-func (o *Orchestrator[In, Out]) begun() {
+func (o *Orchestrator[In, Out]) begun(ex *execution[In, Out]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.underway[ex.op.ID()] = ex
 	o.stats.Executions++
 	o.stats.Running++
 }
 
 // ended counts an execution that has ended.
-func (o *Orchestrator[In, Out]) ended(r *Result[Out]) {
+func (o *Orchestrator[In, Out]) ended(ex *execution[In, Out]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	delete(o.underway, ex.op.ID())
+	r := &ex.result
 	o.stats.count(r.Outcome)
 	o.stats.WorkersCompleted += uint64(len(r.Completed))
 	o.stats.WorkersFailed += uint64(len(r.Failed))
