@@ -26,7 +26,8 @@ type flight[K comparable, V any] struct {
 	waiters int
 	kept    bool // goes on when nobody waits
 	started bool
-	current bool // nobody wanted anything else of the key before it landed
+	moved   chan struct{} // nil, or closed when the coordinator knows that it runs elsewhere
+	current bool          // nobody wanted anything else of the key before it landed
 
 	done  chan struct{} // closed when the rest is set
 	value V
@@ -36,7 +37,7 @@ type flight[K comparable, V any] struct {
 
 // open makes the flight of a key. The lock is held.
 func (s *shard[K, V]) open(c *Cache[K, V], ctx context.Context, key K, text string) *flight[K, V] {
-	f := &flight[K, V]{shard: s, key: key, text: text, load: &load{caller: ctx, cache: c, limit: c.opts.MaxConcurrency}, done: make(chan struct{})}
+	f := &flight[K, V]{shard: s, key: key, text: text, load: &load{caller: ctx, cache: c, root: c, limit: c.opts.MaxConcurrency}, done: make(chan struct{})}
 	f.self = f
 	f.load.pending.Store(&f.self)
 	if key == key { // a NaN could not be deleted
@@ -136,7 +137,9 @@ func (c *Cache[K, V]) leave(f *flight[K, V], cause error) {
 func (f *flight[K, V]) claim() bool {
 	mine := !f.started
 	f.started = true
-	f.load.pending.Store(nil)
+	if f.moved == nil {
+		f.load.pending.Store(nil)
+	}
 	return mine
 }
 
@@ -159,47 +162,35 @@ func (c *Cache[K, V]) run(ctx context.Context, f *flight[K, V]) (struct{}, error
 	f.shard.mu.Lock()
 	mine := f.claim()
 	f.shard.mu.Unlock()
-	if mine {
-		f.load.raiser = core.OperationFrom(ctx)
-		f.load.placed.Store(true)
-		c.fly(ctx, f)
-	} else if err := c.follow(ctx, f); err != nil {
-		return struct{}{}, err
+	if !mine { // it is part of another operation, or abandoned, and this one about to be cancelled
+		<-ctx.Done()
+		return struct{}{}, context.Cause(ctx)
 	}
+	f.load.raiser = core.OperationFrom(ctx)
+	f.load.placed.Store(true)
+	c.fly(ctx, f)
 	if f.found == nothing {
 		return struct{}{}, f.err
 	}
 	return struct{}{}, nil
 }
 
-// follow waits for a flight that is part of another operation, or abandoned, and about
-// to be cancelled. It has a place meanwhile, which others may need.
-func (c *Cache[K, V]) follow(ctx context.Context, f *flight[K, V]) error {
-	l := &load{cache: c, limit: c.opts.MaxConcurrency, raiser: core.OperationFrom(ctx)}
-	l.placed.Store(true)
-	l.begin(f.load)
-	defer l.end(f.load)
-	l.help(ctx, f.load, false)
-	select {
-	case <-f.done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // errElsewhere is why an operation is cancelled that had not begun.
-var errElsewhere = errors.New("slidingcache: another load needed the value and has loaded it")
+var errElsewhere = errors.New("slidingcache: another load needs the value and loads it")
 
-// help runs a flight that waits for its turn, unless it has begun, in the place of a
-// load of the same cache, if there is one, for a load within that waits for on.
-func (f *flight[K, V]) help(ctx context.Context, within, on, place *load) {
-	s := f.shard
+// help runs a flight that waits for its turn, in the place of a load of the same
+// cache, if there is one, for a load within that waits for on, with ctx. If somebody
+// else does, it waits until the coordinator knows, and reports whether it does.
+func (f *flight[K, V]) help(ctx context.Context, within, on, place *load) bool {
+	s, operation := f.shard, core.OperationFrom(ctx)
 	s.mu.Lock()
+	if !f.started && f.future != nil {
+		f.moved = make(chan struct{})
+	}
 	mine := f.claim()
 	var own context.Context
 	if mine {
-		own, f.cancel = context.WithCancelCause(f.load)
+		own, f.cancel = context.WithCancelCause(part{f.load, operation})
 		if f.load != on { // which counts within already
 			f.waiters++
 		}
@@ -208,12 +199,28 @@ func (f *flight[K, V]) help(ctx context.Context, within, on, place *load) {
 	s.mu.Unlock()
 	if mine {
 		f.load.cache.(*Cache[K, V]).runHere(ctx, own, f, within, place)
+	} else if f.moved != nil {
+		select {
+		case <-f.moved:
+		case <-ctx.Done():
+			return false
+		}
 	}
+	return true
+}
+
+// withdraw ends the operation of a flight that waited for its turn, as it runs now as
+// part of another one.
+func (c *Cache[K, V]) withdraw(f *flight[K, V]) {
+	defer close(f.moved)
+	defer f.load.pending.Store(nil)
+	c.loads.Cancel(f.future.ID(), errElsewhere)
 }
 
 // runHere runs a flight in the place of another load, as part of its operation, for a
 // load within, with whose context ctx it was asked for.
 func (c *Cache[K, V]) runHere(ctx, own context.Context, f *flight[K, V], within, place *load) {
+	f.load.root = within.root
 	if !within.begin(f.load) {
 		panic("slidingcache: a load that has not begun waits for another")
 	}
@@ -222,12 +229,7 @@ func (c *Cache[K, V]) runHere(ctx, own context.Context, f *flight[K, V], within,
 	defer closed()
 	left := context.AfterFunc(ctx, func() { c.leave(f, context.Cause(ctx)) })
 	defer left()
-	defer func() {
-		f.cancel(context.Canceled) // what outlives the load does not run on
-		if f.future != nil {       // those who wait for it need not wait for its turn
-			c.loads.Cancel(f.future.ID(), errElsewhere)
-		}
-	}()
+	defer f.cancel(context.Canceled) // what outlives the load does not run on
 	f.load.raiser = c.opts.Sink
 	if place != nil {
 		f.load.raiser = place.raiser
@@ -263,6 +265,9 @@ func (c *Cache[K, V]) fly(ctx context.Context, f *flight[K, V]) {
 			LoadFailed.Raise(f.load.raiser, f.text, f.err)
 		}
 	}()
+	if f.moved != nil {
+		c.withdraw(f)
+	}
 	f.raise(begins)
 	value, err := c.load(ctx, f.key)
 	switch {

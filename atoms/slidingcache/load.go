@@ -46,12 +46,6 @@ func (c *Cache[K, V]) miss(ctx context.Context, key K) (V, error) {
 		s.counts.shared++
 	}
 	f.waiters++
-	mine := nested && f.claim()
-	var own context.Context
-	if mine {
-		own, f.cancel = context.WithCancelCause(f.load)
-		s.counts.nested++
-	}
 	s.mu.Unlock()
 
 	c.drop(pending)
@@ -62,9 +56,7 @@ func (c *Cache[K, V]) miss(ctx context.Context, key K) (V, error) {
 	if shared {
 		c.sample(SignalShared, key)
 	}
-	if mine {
-		c.runHere(ctx, own, f, within, within)
-	} else if err := c.await(ctx, f, within, nested); err != nil {
+	if err := c.await(ctx, f, within); err != nil {
 		return none, err
 	}
 	if f.found == nothing && v == outdated && c.serves(f, old.fate) {
@@ -88,29 +80,39 @@ func (c *Cache[K, V]) serves(f *flight[K, V], old *fate) bool {
 
 // await waits until a flight has landed. When ctx ends first, or the flight will
 // never land, or the wait could never end, it leaves it and says why.
-func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], within *load, nested bool) error {
+func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], within *load) error {
 	err := core.ErrWouldDeadlock
 	if within.begin(f.load) {
 		defer within.end(f.load)
 		within.help(ctx, f.load, false)
-		if f.future != nil && !nested { // the coordinator sees more circles
-			_, err = f.future.Wait(ctx)
-			for err == core.ErrWouldDeadlock && !f.landed() && within.help(ctx, f.load, true) {
-				_, err = f.future.Wait(ctx)
-			}
-		} else {
-			select {
-			case <-f.done:
-			case <-ctx.Done():
-				err = context.Cause(ctx)
-			}
-		}
+		err = c.hold(ctx, f, within)
 	}
 	if f.landed() {
 		return nil
 	}
 	c.leave(f, err)
 	return err
+}
+
+// hold waits until a flight has landed, or its operation is cancelled, or ctx ends.
+func (c *Cache[K, V]) hold(ctx context.Context, f *flight[K, V], within *load) error {
+	// The coordinator sees more circles; but to it, what is part of one of its
+	// operations waits for itself, and it does not know what runs elsewhere.
+	if f.future != nil && !within.partOf(c) {
+		_, err := f.future.Wait(ctx)
+		for err == core.ErrWouldDeadlock && !f.landed() && within.help(ctx, f.load, true) {
+			_, err = f.future.Wait(ctx)
+		}
+		if err != errElsewhere {
+			return err
+		}
+	}
+	select {
+	case <-f.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // refresh begins to load a value that is there, and due, unless it has left since.

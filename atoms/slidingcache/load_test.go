@@ -437,7 +437,7 @@ func TestLoadThatIsNeededDoesNotWaitForItsTurn(t *testing.T) {
 	})
 }
 
-// The same with a place for it while it is run by another.
+// The same with a place for it while it is run by another: it needs none.
 func TestLoadThatIsNeededAndGetsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *cache
@@ -459,7 +459,11 @@ func TestLoadThatIsNeededAndGetsItsTurn(t *testing.T) {
 		go wantGet(t, c, "b", 7)
 		wantGet(t, c, "a", 7)
 		synctest.Wait()
-		assert.Equal(t, uint64(3), c.Stats().Loads.Succeeded)
+		got := c.Stats()
+		assert.NoError(t, coretest.CheckBooks(got.Loads))
+		assert.Equal(t, uint64(2), got.Loads.Succeeded)
+		assert.Equal(t, uint64(1), got.Nested)
+		assert.Equal(t, uint64(1), got.Loads.Cancelled)
 	})
 }
 
@@ -1071,6 +1075,115 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 					t.Errorf("round %d: %v", round, got)
 				}
 			}
+		})
+	}
+}
+
+// What runs within another load of the cache, over another cache, waits for a load
+// that has its own place.
+func TestLoadOverAnotherCacheWaitsForOneThatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c, d *cache
+		c = newCache(t, func(ctx context.Context, key string) (int, error) {
+			if key == "b" {
+				time.Sleep(time.Minute)
+				return 7, nil
+			}
+			time.Sleep(time.Second)
+			return d.Get(ctx, "x")
+		}, options{MaxConcurrency: 2})
+		d = newCache(t, func(ctx context.Context, key string) (int, error) {
+			if key == "h" {
+				return c.Get(ctx, "a")
+			}
+			return c.Get(ctx, "b")
+		}, options{MaxConcurrency: 1})
+		var all sync.WaitGroup
+		all.Go(func() { wantGet(t, c, "b", 7) })
+		all.Go(func() { wantGet(t, d, "h", 7) })
+		all.Wait()
+		assert.Equal(t, uint64(1), d.Stats().Nested)
+	})
+}
+
+// A circle through the places of two caches is opened where it does not close another
+// one: c's load would need what would run it.
+func TestPlacesInACircle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c, d, e *cache
+		c = newCache(t, func(ctx context.Context, key string) (int, error) {
+			time.Sleep(time.Second)
+			return e.Get(ctx, "z")
+		}, options{MaxConcurrency: 1})
+		d = newCache(t, func(ctx context.Context, key string) (int, error) {
+			if key == "h" {
+				time.Sleep(2 * time.Second)
+				return c.Get(ctx, "b")
+			}
+			return 7, nil
+		}, options{MaxConcurrency: 1})
+		e = newCache(t, func(ctx context.Context, key string) (int, error) {
+			time.Sleep(2 * time.Second)
+			return d.Get(ctx, "f")
+		}, options{})
+		var all sync.WaitGroup
+		all.Go(func() { wantGet(t, c, "a", 7) })
+		all.Go(func() { wantGet(t, d, "h", 7) })
+		all.Wait()
+	})
+}
+
+// Loads of some caches, with few places, need smaller keys only, one after the other or
+// at once: whatever waits for whatever place, none fails.
+func TestLoadsOfCachesThatNeedEachOtherSucceed(t *testing.T) {
+	rounds := 300
+	if testing.Short() || raceEnabled {
+		rounds = 60
+	}
+	for round := range rounds {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRandom(uint64(round))
+			var mu sync.Mutex
+			n := func(n int) int {
+				mu.Lock()
+				defer mu.Unlock()
+				return r.IntN(n)
+			}
+			caches := make([]*cache, 1+n(5))
+			get := func(ctx context.Context, key int) {
+				time.Sleep(time.Duration(n(10)))
+				value, err := caches[n(len(caches))].Get(ctx, fmt.Sprint(key))
+				assert.NoError(t, err)
+				assert.Equal(t, key, value)
+			}
+			load := func(ctx context.Context, text string) (int, error) {
+				key, err := strconv.Atoi(text)
+				for range min(key, n(3)) {
+					var all sync.WaitGroup
+					for range n(2) * n(4) {
+						all.Go(func() { get(ctx, n(key)) })
+					}
+					get(ctx, n(key))
+					all.Wait()
+				}
+				time.Sleep(time.Duration(n(10)))
+				return key, err
+			}
+			for i := range caches {
+				caches[i] = newCache(t, load, options{MaxConcurrency: 1 + n(3), Sliding: 40, Absolute: 100, RefreshAfter: time.Duration(n(30))})
+			}
+			begun := time.Now()
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					for range 30 {
+						get(t.Context(), n(10))
+					}
+				})
+			}
+			all.Wait()
+			assert.Less(t, time.Since(begun), 100*time.Microsecond)
+			time.Sleep(time.Millisecond) // until refreshes are over
 		})
 	}
 }

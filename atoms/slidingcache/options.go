@@ -31,8 +31,11 @@ type Options[K comparable] struct {
 	Absolute time.Duration
 	// MaxSize is how many keys the cache holds at most; 0 means 1000.
 	MaxSize int
-	// MaxConcurrency is how many loads run at once; others wait, refreshes behind
-	// those that somebody waits for. 0 means 64, negative any number.
+	// MaxConcurrency is how many loads have a place at once; others wait, refreshes
+	// behind those that somebody waits for. 0 means 64, negative any number. A load
+	// that runs within another, see [Cache.Get], uses the place of one that waits:
+	// where that waits for several at once, several use it, and when it gives up
+	// waiting for one that others want, it goes on beside that.
 	MaxConcurrency int
 
 	// RefreshAfter is how long after it was stored a value is loaded again, in the

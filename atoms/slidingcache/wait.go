@@ -21,22 +21,25 @@ type load struct {
 	cache  any         // whose load it is
 	limit  int         // of places there
 	placed atomic.Bool // it has one; a load that is part of another operation has none
+	root   any         // the cache in whose operation it runs
 	over   atomic.Bool
 	on, by []*load // it waits for, and that wait for it; guarded by waits
+	walk   uint64  // the last that came here; likewise
 
-	pending atomic.Pointer[helper] // nil when it has begun
+	pending atomic.Pointer[helper] // nil when it has begun, and its coordinator knows
 	raiser  core.Raiser            // its operation, or that it is part of; set when it begins
 }
 
 // helper is a flight, of any cache.
 type helper interface {
-	help(ctx context.Context, within, on, place *load)
+	help(ctx context.Context, within, on, place *load) bool
 }
 
 // waits is what loads wait for, in all caches. Only loads that wait need it.
 var waits struct {
 	sync.Mutex
-	idle map[any][]*load // by cache, those that wait and keep a place there meanwhile
+	idle  map[any][]*load // by cache, those that wait and keep a place there meanwhile
+	walks uint64          // number of the last walk
 }
 
 type loadKey struct{}
@@ -52,6 +55,20 @@ func (l *load) Value(key any) any {
 	return l.caller.Value(key)
 }
 
+// part is the context of a load that is part of another one's operation.
+type part struct {
+	*load
+	operation *core.Operation
+}
+
+func (p part) Value(key any) any {
+	value := p.load.Value(key)
+	if _, ok := value.(*core.Operation); ok { // of who asked first
+		return p.operation
+	}
+	return value
+}
+
 // loadOf returns the load whose function was given ctx, and still runs, or nil.
 func loadOf(ctx context.Context) *load {
 	if l, ok := ctx.Value(loadKey{}).(*load); ok && !l.over.Load() {
@@ -59,6 +76,9 @@ func loadOf(ctx context.Context) *load {
 	}
 	return nil
 }
+
+// partOf reports whether l runs in an operation of a cache.
+func (l *load) partOf(cache any) bool { return l != nil && l.root == cache }
 
 // begin lets l wait for another load, unless that waits for l. A nil l is nobody.
 func (l *load) begin(on *load) bool {
@@ -112,38 +132,63 @@ func (l *load) reaches(other *load) bool { return slices.Contains(l.all(forward)
 func (l *load) help(ctx context.Context, on *load, stuck bool) (any bool) {
 	for {
 		f, place := l.idle(on, stuck)
-		if f == nil {
+		if f == nil || !f.help(ctx, l, on, place) {
 			return any
 		}
-		f.help(ctx, l, on, place)
 		any = true
 	}
 }
 
-// idle returns a flight that on is, or waits for, and that waits for its turn although
-// a load of the same cache is l, or waits for l, and so keeps its place for nothing. What
-// waits for its turn where all places are kept like that, waits for those who keep them:
-// so the last load that would close a circle through the places of some caches finds
-// the one that its own place is good for. If it is known that l is stuck otherwise, any
-// flight that waits for its turn will do, and there may be no place.
+// idle returns a flight that on is, or waits for, and that waits for its turn in vain:
+// some load keeps a place of its cache and waits for l, or for something else that
+// cannot have a turn before. So who would close a circle, also through the places of
+// some caches, finds what to run instead. It is always something that l waits for:
+// anything else might need l, which could not go on before it returns. Place is who
+// keeps one. If it is known that l is stuck otherwise, any flight that waits for its
+// turn will do, and there may be no place.
 func (l *load) idle(on *load, stuck bool) (f helper, place *load) {
 	if l == nil {
 		return nil, nil
 	}
 	waits.Lock()
 	defer waits.Unlock()
-	holders := l.all(backward)
-	for _, next := range on.all(blockers) {
-		f := next.pending.Load()
-		if f == nil {
-			continue
+	type step struct {
+		to    *load
+		first *helper // that waits for its turn, on the way
+		place *load   // and over whose place the way goes on
+	}
+	behind := l.all(backward)
+	waits.walks++
+	on.walk = waits.walks
+	steps := []step{{to: on}}
+	for i := 0; i < len(steps); i++ {
+		s := steps[i]
+		next, pending := s.to.on, s.to.pending.Load()
+		if pending != nil {
+			w := slices.IndexFunc(behind, func(l *load) bool { return l.cache == s.to.cache })
+			if s.first == nil {
+				s.first = pending
+				if w >= 0 {
+					s.place = behind[w]
+				}
+			}
+			if w >= 0 || stuck {
+				return *s.first, s.place
+			}
+			if next = waits.idle[s.to.cache]; len(next) < s.to.limit {
+				continue
+			}
 		}
-		i := slices.IndexFunc(holders, func(l *load) bool { return l.cache == next.cache })
-		switch {
-		case i >= 0:
-			return *f, holders[i]
-		case stuck:
-			return *f, nil
+		for _, n := range next {
+			if n.walk == waits.walks {
+				continue
+			}
+			n.walk = waits.walks
+			step := step{n, s.first, s.place}
+			if step.first != nil && step.place == nil {
+				step.place = n
+			}
+			steps = append(steps, step)
 		}
 	}
 	return nil, nil
@@ -152,23 +197,15 @@ func (l *load) idle(on *load, stuck bool) (f helper, place *load) {
 func forward(l *load) []*load  { return l.on }
 func backward(l *load) []*load { return l.by }
 
-// blockers returns what a load waits for, be it that loads give up their places.
-func blockers(l *load) []*load {
-	if l.pending.Load() == nil {
-		return l.on
-	}
-	if idle := waits.idle[l.cache]; len(idle) >= l.limit {
-		return idle
-	}
-	return nil
-}
-
 // all returns l and all that is found from there.
 func (l *load) all(next func(*load) []*load) []*load {
+	waits.walks++
+	l.walk = waits.walks
 	all := []*load{l}
 	for i := 0; i < len(all); i++ {
 		for _, n := range next(all[i]) {
-			if !slices.Contains(all, n) {
+			if n.walk != waits.walks {
+				n.walk = waits.walks
 				all = append(all, n)
 			}
 		}
