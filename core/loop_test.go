@@ -97,7 +97,7 @@ func TestLoopOfFreshHandlers(t *testing.T) {
 	}
 	for name, setup := range tests {
 		t.Run(name, func(t *testing.T) {
-			if raceEnabled && testing.Short() && (name == "one more each time" || name == "of retractions") {
+			if testing.Short() && (name == "one more each time" || name == "of retractions") {
 				t.Skip("thousands of looks at a deep stack")
 			}
 			calls := 0
@@ -191,7 +191,7 @@ func TestLoopThatBranches(t *testing.T) {
 	}
 	for name, setup := range tests {
 		t.Run(name, func(t *testing.T) {
-			if raceEnabled && testing.Short() && name == "of handlers that add handlers" {
+			if testing.Short() && name == "of handlers that add handlers" {
 				t.Skip("thousands of looks at a deep stack")
 			}
 			s := core.NewSink(core.SinkOptions{})

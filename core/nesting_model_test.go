@@ -20,7 +20,7 @@ import (
 // if and only if it would not have ended by then.
 func TestNestingModel(t *testing.T) {
 	seeds := 400
-	if raceEnabled {
+	if raceEnabled || testing.Short() {
 		seeds /= 10
 	}
 	refused := 0

@@ -674,6 +674,9 @@ func TestForwardConcurrentSafe(t *testing.T) {
 		wg.Go(func() { c.Flush(t.Context()) })
 	}
 	wg.Wait()
+	for _, s := range all { // of two workers, one may end the flush while the other still releases copies
+		checkError(t, "WaitGone", s.WaitGone(t.Context(), "kept.b, kept.d, kept.e, c"), nil)
+	}
 	for i, s := range all {
 		if got := s.Stats(); got.Held != 0 || got.Blocked != 0 || got.Raised < uint64(len(all)*each) {
 			t.Errorf("sink %d: got %+v, want nothing held", i, got)

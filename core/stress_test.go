@@ -16,9 +16,10 @@ import (
 // a bubble's calm does not bring about. What goes wrong here hangs, or shows in the
 // books.
 
-// stressed scales a number of operations down under the race detector.
+// stressed scales a number of operations down under the race detector, and in the
+// short form, which runs under emulation.
 func stressed(n int) int {
-	if raceEnabled {
+	if raceEnabled || testing.Short() {
 		return n / 20
 	}
 	return n

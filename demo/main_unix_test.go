@@ -29,7 +29,8 @@ func TestInterrupt(t *testing.T) {
 			dir := t.TempDir()
 			manyImages(t, dir, total)
 			out := filepath.Join(t.TempDir(), "out")
-			cmd, stdout := start(t, "-in", dir, "-out", out)
+			// One thumbnail after the other takes seconds, on a machine with however many processors.
+			cmd, stdout := start(t, "-in", dir, "-out", out, "-thumbnailers", "1")
 			waitForThumbnail(t, stdout, filepath.Join(out, "thumbs"))
 			if err := cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)

@@ -70,9 +70,9 @@ func ExampleLimiter_Allow() {
 
 // A wait that would take too long is refused at once.
 func ExampleLimiter_Wait() {
-	l := core.Must(ratelimit.New(1, ratelimit.Options{Burst: 1}))
+	l := core.Must(ratelimit.New(0.01, ratelimit.Options{Burst: 1})) // one in 100 seconds
 	defer l.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	fmt.Println(l.Wait(ctx))
 

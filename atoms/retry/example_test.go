@@ -103,7 +103,7 @@ func ExampleQueue() {
 		panic(err)
 	}
 	fmt.Println(queue.Stats().Succeeded, "succeeded")
-	// Output:
+	// Unordered output:
 	// https://api.example.com attempt 1
 	// https://example.org attempt 1
 	// https://api.example.com attempt 2

@@ -64,7 +64,7 @@ func Wait(ctx context.Context, sink *core.Sink, pattern string, required int, op
 		defer timer.Stop()
 		timeout = timer.C
 	}
-	p := poll{opts: opts, required: required, ended: make(chan struct{})}
+	p := poll{opts: opts, required: required, ended: make(chan struct{}), lookingBack: opts.Within != 0}
 	// In this order: the retraction of a vote that is counted is heard of, and
 	// a vote that is raised while looking back is counted.
 	defer sink.SubscribeRetracted(pattern, p.retract)()
@@ -72,8 +72,9 @@ func Wait(ctx context.Context, sink *core.Sink, pattern string, required int, op
 	defer sink.Subscribe(both, p.hear)()
 	if opts.Within != 0 {
 		for s := range sink.Sense(core.Query{Pattern: both, Within: max(0, opts.Within)}) {
-			p.hear(s)
+			p.count(s)
 		}
+		p.catchUp()
 	}
 
 	select {
@@ -122,14 +123,48 @@ type poll struct {
 	required int
 	ended    chan struct{} // closed when over
 
-	mu     sync.Mutex
-	ballot ballot
-	over   bool
-	result Result // if over
+	mu          sync.Mutex
+	ballot      ballot
+	lookingBack bool
+	meanwhile   []core.Signal // heard while looking back
+	over        bool
+	result      Result // if over
 }
 
-// hear takes in a signal that matches the votes, CancelOn or both.
+// hear takes in a signal that is raised now. While Wait looks back, it is only noted:
+// what was there before comes first.
 func (p *poll) hear(s core.Signal) {
+	p.mu.Lock()
+	noted := p.lookingBack && !p.over
+	if noted {
+		p.meanwhile = append(p.meanwhile, s)
+	}
+	p.mu.Unlock()
+	if !noted {
+		p.count(s)
+	}
+}
+
+// catchUp counts what was raised while looking back, until there is no more.
+func (p *poll) catchUp() {
+	for {
+		p.mu.Lock()
+		next := p.meanwhile
+		p.meanwhile = nil
+		p.lookingBack = len(next) > 0 && !p.over
+		more := p.lookingBack
+		p.mu.Unlock()
+		if !more {
+			return
+		}
+		for _, s := range next {
+			p.count(s)
+		}
+	}
+}
+
+// count counts a signal that matches the votes, CancelOn or both.
+func (p *poll) count(s core.Signal) {
 	if core.Match(p.opts.CancelOn, s.Name) {
 		if p.opts.Key == "" || s.Key == "" || s.Key == p.opts.Key {
 			p.end(Result{Cancelled: true, By: s})

@@ -340,6 +340,45 @@ func TestLookingBackKeepsTheOrder(t *testing.T) {
 	})
 }
 
+// What is raised while Wait looks back comes after what it looks back at.
+func TestLookingBackComesFirst(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, meanwhile []string
+		how               string
+		votes             []string
+	}{
+		"a verdict, too late":      {[]string{"ann", "bob"}, []string{"verdict"}, "reached", []string{"ann", "bob"}},
+		"a verdict, and the votes": {[]string{"ann"}, []string{"verdict", "bob"}, "cancelled", []string{"ann"}},
+		"a vote, too late":         {[]string{"ann", "verdict"}, []string{"bob"}, "cancelled", []string{"ann"}},
+		"a vote":                   {[]string{"ann"}, []string{"bob", "verdict"}, "reached", []string{"ann", "bob"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+				raise := func(keys []string) {
+					for _, key := range keys {
+						if key == "verdict" {
+							sink.Raise(key)
+						} else {
+							sink.RaiseKey("vote", key)
+						}
+					}
+				}
+				raise(test.before)
+				lookingBack := true
+				voter := func(vote core.Signal) string {
+					if lookingBack {
+						lookingBack = false
+						raise(test.meanwhile)
+					}
+					return vote.Key
+				}
+				opts := quorum.Options{CancelOn: "verdict", Within: -1, Voter: voter}
+				wait(ctx, sink, "vote", 2, opts).is(t, test.how, test.votes...)
+			})
+		})
+	}
+}
+
 func TestVotesThatAreTakenBackDoNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
 		w := wait(ctx, sink, "vote", 3, quorum.Options{})

@@ -25,14 +25,20 @@ type clone struct {
 // newClone makes both repositories, with one commit that is pushed.
 func newClone(t *testing.T) *clone {
 	t.Helper()
+	dir := t.TempDir()
+	// What git does in the background would still write to directories that are being removed. This is for both ends of a
+	// push and what the go command fetches, too, which takes a file.
+	config := filepath.Join(dir, "gitconfig")
+	if err := os.WriteFile(config, []byte("[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for key, value := range map[string]string{
-		"GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_SYSTEM": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1",
+		"GIT_CONFIG_GLOBAL": config, "GIT_CONFIG_SYSTEM": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1",
 		"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@example.com",
 		"GIT_AUTHOR_DATE": "2026-01-31T23:00:00Z", "GIT_COMMITTER_DATE": "2026-01-31T23:00:00Z", // the same contents get the same hashes
 	} {
 		t.Setenv(key, value)
 	}
-	dir := t.TempDir()
 	c := &clone{t, filepath.Join(dir, "clone"), filepath.Join(dir, "origin.git"), time.Date(2026, 1, 31, 23, 0, 0, 0, time.UTC)}
 	files := fstest.MapFS{}
 	module := func(dir, code string, requires ...string) {

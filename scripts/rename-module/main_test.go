@@ -93,9 +93,13 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	git := func(args ...string) {
 		t.Helper()
-		args = append([]string{"-c", "user.name=A", "-c", "user.email=a@example.com"}, args...)
+		args = append([]string{"-c", "user.name=A", "-c", "user.email=a@example.com",
+			"-c", "maintenance.auto=false", "-c", "gc.auto=0", // nothing in the background, while the directory is removed
+		}, args...)
 		if _, err := command.Output(t.Context(), root, nil, "git", args...); err != nil {
 			t.Fatal(err)
 		}
