@@ -277,6 +277,182 @@ func TestLifecycleUnderLoad(t *testing.T) {
 	}
 }
 
+// Bodies that close each other's coordinator.
+func TestCloseOfEachOther(t *testing.T) {
+	for n := 2; n <= 4; n++ {
+		bubble(t, func(t *testing.T) {
+			var all []*core.Coordinator[coretest.Body]
+			for range n {
+				all = append(all, bodies(t, core.Options{MaxConcurrency: 2}))
+			}
+			begin := newGate()
+			var closed []func() error
+			for i, c := range all {
+				next := all[(i+1)%n]
+				closed = append(closed, call(t, do(c, begin.before(func(context.Context) error { return next.Close() }))))
+			}
+			outside := call(t, func(context.Context) error { return all[0].Close() })
+			begin.open()
+			for _, err := range closed {
+				checkError(t, "what closes", err(), nil)
+			}
+			checkError(t, "Close from outside", outside(), nil)
+			for _, c := range all {
+				checkEqual(t, "running", c.Stats().Running, 0)
+			}
+		})
+	}
+}
+
+// A Close that can wait does, also inside a body.
+func TestCloseOfAnotherWaits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a, b := bodies(t, core.Options{}), bodies(t, core.Options{})
+		g := newGate()
+		enqueue(t, b, g.body)
+		for range 2 {
+			closed := call(t, do(a, func(context.Context) error {
+				checkError(t, "Close", b.Close(), nil)
+				checkEqual(t, "running", b.Stats().Running, 0)
+				return nil
+			}))
+			time.Sleep(time.Second)
+			g.open()
+			checkError(t, "what closes", closed(), nil)
+		}
+	})
+}
+
+// A ForEach or Map waits for its items, whatever they wait for.
+func TestCloseFromAnItem(t *testing.T) {
+	loops := map[string]func(ctx context.Context, item func(context.Context) error) error{
+		"ForEach": func(ctx context.Context, item func(context.Context) error) error {
+			return core.ForEach(ctx, upTo(3), func(ctx context.Context, _ int) error { return item(ctx) }, core.Options{})
+		},
+		"Map": func(ctx context.Context, item func(context.Context) error) (err error) {
+			for _, err = range core.Map(ctx, upTo(3), func(ctx context.Context, _ int) (int, error) { return 0, item(ctx) }, core.Options{}) {
+			}
+			return err
+		},
+	}
+	for name, loop := range loops {
+		bubble(t, func(t *testing.T) {
+			a := bodies(t, core.Options{})
+			err := a.Do(t.Context(), func(ctx context.Context) error {
+				return loop(ctx, func(context.Context) error { return a.Close() })
+			})
+			if err != nil { // it may have had nothing left to do
+				checkError(t, name, err, core.ErrClosed)
+			}
+			checkError(t, "Close", a.Close(), nil)
+
+			a = bodies(t, core.Options{})
+			err = a.Do(t.Context(), func(ctx context.Context) error {
+				return loop(ctx, func(ctx context.Context) error {
+					return loop(ctx, func(context.Context) error { return a.Close() })
+				})
+			})
+			if err != nil {
+				checkError(t, name+" in it", err, core.ErrClosed)
+			}
+			checkError(t, "Close", a.Close(), nil)
+
+			// One that is not inside of a body of it can wait.
+			a = bodies(t, core.Options{})
+			g := newGate()
+			enqueue(t, a, g.body)
+			outside := call(t, func(ctx context.Context) error {
+				return loop(ctx, func(context.Context) error {
+					err := a.Close()
+					checkEqual(t, "running", a.Stats().Running, 0)
+					return err
+				})
+			})
+			g.open()
+			checkError(t, name+" outside", outside(), nil)
+		})
+	}
+}
+
+// A handler that blocks holds up the worker that called it, and nobody else.
+func TestBlockedHandlerHoldsUpItsWorkerOnly(t *testing.T) {
+	listen := map[string]func(c bodyCoordinator, handle func()){
+		"OnFinalized": func(c bodyCoordinator, handle func()) {
+			c.OnFinalized(func(core.Snapshot) { handle() })
+		},
+		"retraction": func(c bodyCoordinator, handle func()) {
+			c.Sink().SubscribeRetracted("held", func(core.Retraction) { handle() })
+		},
+		"retraction on another sink": func(c bodyCoordinator, handle func()) {
+			other := core.NewSink(core.SinkOptions{})
+			other.SubscribeRetracted("held", func(core.Retraction) { handle() })
+			c.Sink().Forward(other, "held")
+		},
+	}
+	for name, listen := range listen {
+		t.Run(name, func(t *testing.T) {
+			everyConstructor(t, func(t *testing.T, kind constructor) {
+				c := kind.make(t, core.Options{MaxConcurrency: 2, MaxTracked: -1})
+				blocked, once := newGate(), false
+				listen(c, func() {
+					if !once {
+						once = true
+						blocked.body(t.Context())
+					}
+				})
+				holds := func(ctx context.Context) error {
+					core.OperationFrom(ctx).Hold("held", 0)
+					return nil
+				}
+				_, err := c.TryEnqueue(holds)
+				checkError(t, "TryEnqueue", err, nil)
+				synctest.Wait()
+				checkEqual(t, "called", once, true)
+
+				// The slot is free.
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				checkError(t, "Do while it blocks", c.Do(ctx, quick), nil)
+				blocked.open()
+				checkError(t, "Drain", c.Drain(t.Context()), nil)
+			})
+		})
+	}
+}
+
+// Nor those who wait for room that there is.
+func TestBlockedHandlerLeavesRoom(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 2, MaxQueued: 1, MaxTracked: -1})
+		blocked, first, second := newGate(), newGate(), newGate()
+		once := false
+		c.OnFinalized(func(core.Snapshot) {
+			if !once {
+				once = true
+				blocked.body(t.Context())
+			}
+		})
+		for _, g := range []*gate{first, second} {
+			enqueue(t, c, g.body)
+			synctest.Wait()
+		}
+		enqueue(t, c, quick) // the queue is full
+		waits := call(t, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := c.Enqueue(ctx, quick)
+			return err
+		})
+		first.open()
+		synctest.Wait()
+		checkEqual(t, "called", once, true)
+		checkError(t, "Enqueue", waits(), nil)
+		blocked.open()
+		second.open()
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+	})
+}
+
 // Goexit in a body, as t.FailNow does, ends a worker but not the coordinator.
 func TestGoexitKeepsWorkersComing(t *testing.T) {
 	bubble(t, func(t *testing.T) {

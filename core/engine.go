@@ -94,6 +94,11 @@ type outcome struct {
 	left     []laneLeft // lanes that operations have left while somebody waited for room
 }
 
+// foreign reports whether settling it runs foreign code.
+func (out *outcome) foreign() bool {
+	return !out.after.empty() || len(out.final) > 0
+}
+
 // laneLeft says how many have left the queue of a lane by now.
 type laneLeft struct {
 	lane uint8
@@ -435,7 +440,13 @@ func (e *engine) settle(out *outcome) {
 		call()
 	}
 	out.calls = out.calls[:0]
-	if len(out.after.wakes)+len(out.after.gone)+len(out.final) > 0 {
+	for _, l := range out.left {
+		if e.intake.admit(l.lane, l.left) {
+			e.poke()
+		}
+	}
+	out.left = out.left[:0]
+	if out.foreign() {
 		e.settleForeign(out)
 		return
 	}
@@ -450,19 +461,13 @@ func (e *engine) settle(out *outcome) {
 		out.closed = false
 		close(e.closed)
 	}
-	for _, l := range out.left {
-		if e.intake.admit(l.lane, l.left) {
-			e.poke()
-		}
-	}
-	out.left = out.left[:0]
 }
 
 // settleForeign does what runs foreign code, and then the rest, even if that ends
 // the goroutine.
 func (e *engine) settleForeign(out *outcome) {
 	defer e.settle(out)
-	if after := out.after; len(after.wakes)+len(after.gone) > 0 {
+	if after := out.after; !after.empty() {
 		out.after = aftermath{}
 		after.settle()
 		e.ledger.tellRetracted(after.gone, "")

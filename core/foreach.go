@@ -107,6 +107,7 @@ type run[T any] struct {
 	cancel context.CancelCauseFunc
 	parent context.Context
 	after  func() bool
+	inside uint64 // number of the engine of the body it is called by, or 0
 }
 
 func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts Options) (*run[T], error) {
@@ -128,6 +129,10 @@ func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts O
 	r := &run[T]{Coordinator: c, parent: ctx}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	r.after = context.AfterFunc(r.ctx, func() { c.shut(context.Cause(r.ctx)) })
+	if o := operationIn(ctx); o != nil {
+		r.inside = o.engine.number
+		ends.await(r.inside, r.number)
+	}
 	return r, nil
 }
 
@@ -160,6 +165,8 @@ func (r *run[T]) close() {
 	r.shut(context.Cause(r.ctx))
 	r.after()
 	<-r.closed
+	ends.reached(r.inside, r.number)
+	r.inside = 0
 }
 
 // failures collects the errors of a ForEach.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // Lifecycle is how everything that accepts work is brought to an end; one
@@ -105,15 +106,69 @@ func (e *engine) Drain(ctx context.Context) error {
 // Close ends the intake, cancels the running operations with the cause
 // [ErrClosed], accounts for the pending ones as cancelled, waits for the bodies
 // to return and empties the window. Called by an operation of the coordinator, on
-// its goroutine, or by a handler, it does not wait. It returns nil.
+// its goroutine, or by a handler, it does not wait; nor when one of the bodies can
+// return only after the caller has, because it closes the caller's coordinator, or
+// is in the ForEach or Map of which the caller is a part. It returns nil.
 func (e *engine) Close() error {
 	if e.shut(ErrClosed) {
 		e.sink.RaiseKey(SignalClosed, e.name)
 	}
-	if runningOn() != e.number && deliveries(1) == 0 {
+	by := runningOn()
+	if deliveries(1) == 0 && ends.await(by, e.number) {
 		<-e.closed
+		ends.reached(by, e.number)
 	}
 	return nil
+}
+
+// ends are the engines whose end is waited for in bodies, whatever becomes of their
+// contexts: by Close, or by the ForEach or Map that it is the engine of.
+var ends awaitedEnds
+
+type awaitedEnds struct {
+	mu sync.Mutex
+	by map[uint64][]uint64 // an engine's number -> those of the engines of the bodies
+}
+
+// await notes that a body of engine by is about to wait for the end of engine of. It
+// reports false, and notes nothing, if that would be waiting for itself.
+func (a *awaitedEnds) await(by, of uint64) bool {
+	if by == 0 {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen := []uint64{by} // who waits for by, in the end
+	for i := 0; i < len(seen); i++ {
+		if seen[i] == of {
+			return false
+		}
+		for _, n := range a.by[seen[i]] {
+			if !slices.Contains(seen, n) {
+				seen = append(seen, n)
+			}
+		}
+	}
+	if a.by == nil {
+		a.by = make(map[uint64][]uint64)
+	}
+	a.by[of] = append(a.by[of], by)
+	return true
+}
+
+// reached undoes an await.
+func (a *awaitedEnds) reached(by, of uint64) {
+	if by == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.by[of] = without(a.by[of], by); len(a.by[of]) > 0 {
+		return
+	}
+	if delete(a.by, of); len(a.by) == 0 {
+		a.by = nil // a Go map never shrinks
+	}
 }
 
 // shut is Close without the waiting. It reports whether it was the first.

@@ -431,9 +431,7 @@ func (s *Sink) releaseLocked(h *heldFact, after *aftermath) bool {
 	for _, m := range h.fact.name.route.monitors {
 		m.remove(h.seq, &h.fact)
 	}
-	for _, c := range h.copies {
-		after.wake(c)
-	}
+	after.copies = append(after.copies, h.copies...)
 	h.copies = nil
 	s.names.leave(h.fact.name, after)
 	return true

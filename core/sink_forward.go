@@ -177,9 +177,6 @@ type heldCopy struct {
 	fact *heldFact
 }
 
-// wake ends the copy, because the fact it is a copy of was released.
-func (c *heldCopy) wake() { c.on.release(c.fact) }
-
 // leaseLeft returns how long the held fact of that Seq will stand, 0 for until it
 // is released, and whether it does.
 func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
@@ -218,18 +215,16 @@ func (s *Sink) heldAt(seq uint64) *heldFact {
 
 // releaseCopies releases what came to other sinks along f and is still held.
 func (s *Sink) releaseCopies(f *forward) {
-	var copies []*heldCopy
+	var after aftermath
 	s.mu.Lock()
 	for _, h := range s.held {
 		h.copies = slices.DeleteFunc(h.copies, func(c *heldCopy) bool {
 			if c.by == f {
-				copies = append(copies, c)
+				after.copies = append(after.copies, c)
 			}
 			return c.by == f
 		})
 	}
 	s.mu.Unlock()
-	for _, c := range copies {
-		c.wake()
-	}
+	after.settle()
 }

@@ -273,6 +273,60 @@ func TestForwardToAHandlerThatEndsItsGoroutine(t *testing.T) {
 	})
 }
 
+// A handler on the other sink that ends its goroutine, or takes its time, keeps
+// nobody waiting for what has gone from this one, and nothing held on a third.
+func TestForwardRetractionEndsGoroutineOrBlocks(t *testing.T) {
+	blocked := make(chan struct{})
+	for name, handle := range map[string]func(){"ends": runtime.Goexit, "blocks": func() { <-blocked }} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				blocked = make(chan struct{})
+				s, other, third := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+				cancel := s.Forward(other, "*")
+				s.Forward(third, "*")
+				other.SubscribeRetracted("busy", func(core.Retraction) { handle() })
+				work := coordinator(t, func(context.Context, int) error { return nil }, core.Options{Sink: s, DeferOn: "busy.too", MaxDefer: -1})
+				release := []func(){s.Hold("busy", "", 0)}
+				holder := bodies(t, core.Options{Sink: s})
+				end := newGate()
+				enqueue(t, holder, func(ctx context.Context) error {
+					core.OperationFrom(ctx).Hold("busy", 0)
+					core.OperationFrom(ctx).Hold("busy.too", 0)
+					return end.body(ctx)
+				})
+				synctest.Wait()
+				deferred := enqueue(t, work, 1)
+				go release[0]()
+				end.open()
+				synctest.Wait()
+				took, err := gone(t, s, "busy*", time.Second)
+				if err != nil || took != 0 {
+					t.Errorf("WaitGone: got %v after %v, want nil at once", err, took)
+				}
+				checkStatus(t, work, deferred, core.StatusSucceeded)
+				close(blocked)
+				synctest.Wait()
+				checkEqual(t, "held on the third", third.Stats().Held, 0)
+				cancel()
+			})
+		})
+	}
+}
+
+// The same when it is the forward that ends.
+func TestForwardCancelReleasesAll(t *testing.T) {
+	s, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	cancel := s.Forward(other, "*")
+	other.SubscribeRetracted("*", func(core.Retraction) { runtime.Goexit() })
+	for i := range 3 {
+		s.Hold(fmt.Sprint("busy.", i), "", 0)
+	}
+	var cancelling sync.WaitGroup
+	cancelling.Go(cancel)
+	cancelling.Wait()
+	checkEqual(t, "held on the other", other.Stats().Held, 0)
+}
+
 func TestForwardRefusesNonsense(t *testing.T) {
 	s := core.NewSink(core.SinkOptions{})
 	for what, to := range map[string]*core.Sink{"nil": nil, "itself": s} {

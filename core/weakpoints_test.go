@@ -90,6 +90,38 @@ func TestHandlerOfStoppedEndsItsGoroutine(t *testing.T) {
 	})
 }
 
+// One that does so before the body has begun does not keep it from running: who
+// waits for what the body does would wait for ever.
+func TestHandlerEndsItsGoroutineBeforeTheBody(t *testing.T) {
+	everyConstructor(t, func(t *testing.T, kind constructor) {
+		sink := core.NewSink(core.SinkOptions{})
+		var ended []string
+		handle := func(s core.Signal) {
+			ended = append(ended, s.Name)
+			runtime.Goexit()
+		}
+		sink.Subscribe(core.SignalForced, handle)
+		sink.Subscribe(core.SignalStarted, handle)
+		c := kind.make(t, core.Options{MaxConcurrency: 1, MaxTracked: -1, Sink: sink, DeferOn: "wait", MaxDefer: time.Second})
+		c.OnFinalized(func(core.Snapshot) { // of the one before, when the next has been chosen
+			ended = append(ended, "finalized")
+			runtime.Goexit()
+		})
+		sink.Raise("wait")
+		ran := 0
+		for range 2 {
+			_, err := c.TryEnqueue(func(context.Context) error { ran++; return nil })
+			checkError(t, "TryEnqueue", err, nil)
+		}
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+		synctest.Wait()
+		checkEqual(t, "bodies run", ran, 2)
+		checkEqual(t, "succeeded", c.Stats().Succeeded, 2)
+		one := []string{core.SignalForced, core.SignalStarted, "finalized"}
+		checkSlice(t, "what was told", ended, slices.Concat(one, one))
+	})
+}
+
 // Weak points 5.9, 6.9 and 8: what one kind of coordinator can do, another cannot.
 // Here all can do everything.
 func TestEveryKindCanDoEverything(t *testing.T) {

@@ -76,23 +76,31 @@ func (e *engine) work() {
 	w := worker{engine: e, searches: true}
 	defer w.replace()
 	e.mu.Lock()
-	now := e.clock.now()
-	for {
-		o := w.next(now)
-		if o == nil {
-			w.done = true // next has unlocked
-			return
-		}
-		w.current = o
-		marks := o.marks
-		e.mu.Unlock()
-		e.settle(&w.out)
+	w.goOn(e.clock.now())
+}
 
-		w.err = e.call(o, marks&forced != 0)
-		w.returned = true
-		e.stopping(o, w.err)
-		now = e.end(o, w.err, &w.out) // has locked
-		w.current, w.returned = nil, false
+// goOn is the loop of a worker. mu is held unless it has a current operation.
+func (w *worker) goOn(now int64) {
+	e := w.engine
+	for {
+		if w.current == nil {
+			o := w.next(now)
+			if o == nil {
+				w.done = true // next has unlocked
+				return
+			}
+			w.current, w.phase = o, starting
+			if o.marks&forced != 0 {
+				w.phase = forcing
+			}
+			e.mu.Unlock()
+			e.settle(&w.out)
+		}
+		w.err = w.call(w.current)
+		w.phase = returned
+		e.stopping(w.current, w.err)
+		now = e.end(w.current, w.err, &w.out) // has locked
+		w.current = nil
 	}
 }
 
@@ -102,20 +110,40 @@ type worker struct {
 	searches bool       // has the token
 	done     bool       // leaves as it should
 	current  *Operation // being run
-	returned bool       // its body has, with err
-	err      error
+	phase    phase      // of the current one
+	err      error      // of its body, which has returned
 	out      outcome
 }
 
+// phase is how far a worker has got with an operation.
+type phase uint8
+
+const (
+	forcing  phase = iota // to be told that it is forced,
+	starting              // and that it starts
+	started               // which has been told
+	entered               // its body runs, or has ended the goroutine
+	returned
+)
+
 // replace ends a worker whose body, or a handler it called, has ended the
-// goroutine: the operation is accounted for and another worker takes over.
+// goroutine: the operation is accounted for and another worker takes over. A body
+// that has not begun is not to blame, and runs there.
 func (w *worker) replace() {
 	if w.done {
 		return
 	}
 	e := w.engine
-	if w.current != nil && !w.returned {
-		w.returned, w.err = true, &PanicError{Stack: debug.Stack()}
+	if w.current != nil && w.phase < entered {
+		next := *w
+		go spell(e.number, func() {
+			defer next.replace()
+			next.goOn(0)
+		})
+		return
+	}
+	if w.current != nil && w.phase < returned {
+		w.phase, w.err = returned, &PanicError{Stack: debug.Stack()}
 		defer w.replace() // even if a handler does it once more
 		e.stopping(w.current, w.err)
 		return
@@ -164,16 +192,7 @@ func (w *worker) next(now int64) *Operation {
 				w.searches = e.token.CompareAndSwap(token, tokenTaken)
 			}
 		}
-		if turns < lingers {
-			e.mu.Unlock()
-			e.settle(&w.out)
-			for ; turns < lingers && !e.intake.fresh.Load(); turns++ {
-				runtime.Gosched()
-			}
-			e.mu.Lock()
-			continue
-		}
-		if w.searches {
+		if w.searches && (turns == lingers || w.out.foreign()) { // handlers take what time they like
 			w.searches = false
 			e.token.Store(tokenParked)
 			if e.intake.fresh.Load() && e.token.CompareAndSwap(tokenParked, tokenTaken) {
@@ -183,7 +202,13 @@ func (w *worker) next(now int64) *Operation {
 		}
 		e.mu.Unlock()
 		e.settle(&w.out)
-		return nil
+		if turns == lingers {
+			return nil
+		}
+		for ; turns < lingers && !e.intake.fresh.Load(); turns++ {
+			runtime.Gosched()
+		}
+		e.mu.Lock()
 	}
 }
 
@@ -210,19 +235,24 @@ func (e *engine) begin(o *Operation, now int64) {
 }
 
 // call runs the body. It is the one place where a panic of a body is recovered.
-func (e *engine) call(o *Operation, forced bool) (err error) {
+func (w *worker) call(o *Operation) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{Value: r, Stack: debug.Stack()}
 			o.Raise(SignalPanic)
 		}
 	}()
-	if forced {
+	if w.phase == forcing {
+		w.phase = starting
 		o.Raise(SignalForced)
 	}
-	if e.announces() {
-		o.Raise(SignalStarted)
+	if w.phase == starting {
+		w.phase = started
+		if w.engine.announces() {
+			o.Raise(SignalStarted)
+		}
 	}
+	w.phase = entered
 	return o.body.run((*operationContext)(o))
 }
 

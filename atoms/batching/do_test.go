@@ -491,7 +491,7 @@ func TestOnErrorIsToldEvenIfAHandlerEndsTheGoroutine(t *testing.T) {
 		var l lost
 		b := newBatcher(t, func(context.Context, []int) error { return errOnPurpose },
 			batching.Options[int]{MaxSize: 2, Bisect: true, OnError: l.onError})
-		b.Sink().Subscribe("batch.*", func(core.Signal) { runtime.Goexit() })
+		b.Sink().Subscribe("batch.*,atom.start", func(core.Signal) { runtime.Goexit() })
 		enqueue(t, b, 1, 2)
 		require.NoError(t, b.Drain(t.Context()))
 		assert.Equal(t, []int{1, 2}, l.items)

@@ -133,6 +133,21 @@ func TestGoexitInAHandlerCompensates(t *testing.T) {
 	})
 }
 
+// One that does so before the run has begun does not keep it from running.
+func TestGoexitInAHandlerOfStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newSink()
+		signals := coretest.Watch(t, sink, terminal)
+		sink.Subscribe(core.SignalStarted, func(core.Signal) { runtime.Goexit() })
+		r := newRunner(t, sink, molecules.Options{}, blueprint(quick))
+		sink.Raise("go")
+		require.NoError(t, r.Drain(t.Context()))
+		signals.ExpectExactly(molecules.SignalCompleted)
+		assert.Equal(t, uint64(1), r.Stats().Succeeded)
+		assert.Zero(t, molecules.Listed(r))
+	})
+}
+
 // A cancelled run is undone with a context that is not, for as long as
 // CompensateTimeout says.
 func TestACancelledRunIsCompensated(t *testing.T) {

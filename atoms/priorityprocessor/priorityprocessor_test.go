@@ -391,6 +391,21 @@ func TestProbesThatPanicOrHang(t *testing.T) {
 	})
 }
 
+// A handler that ends the goroutine before a probe begins does not end all probing.
+func TestHandlerOfStartedEndsTheGoroutineOfAProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var backup fake
+		probe := func(context.Context) error { return nil }
+		f := newFailover(t, pp.Options{}, pp.Processor[string]{Name: "primary", Priority: 1, Do: backup.do, Probe: probe}, backup.as("backup", 2))
+		f.Sink().Subscribe(core.SignalStarted, func(core.Signal) { runtime.Goexit() })
+		f.MarkUnhealthy("primary")
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		assert.True(t, f.Processors()[0].Healthy)
+		require.NoError(t, f.Close())
+	})
+}
+
 // Weak point: dispose does not wait; nothing is given a context.
 func TestCloseWaitsForProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

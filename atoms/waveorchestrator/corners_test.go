@@ -79,7 +79,7 @@ func TestCloseBeforeOpenedIsHeld(t *testing.T) {
 // nothing behind, however many there are.
 func TestHandlersThatEndTheGoroutine(t *testing.T) {
 	for _, pattern := range []string{
-		"wave.orchestrator.started", "wave.started:*", "worker.started:*", "worker.failed:*", "worker.timeout:*", "worker.abandoned:*",
+		core.SignalStarted, "wave.orchestrator.started", "wave.started:*", "worker.started:*", "worker.failed:*", "worker.timeout:*", "worker.abandoned:*",
 		"circuit.opened:*", "wave.orchestrator.completed:*", "w*,circuit.*",
 	} {
 		t.Run(pattern, func(t *testing.T) {
