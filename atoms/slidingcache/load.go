@@ -1,6 +1,7 @@
 package slidingcache
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -47,6 +48,11 @@ func (c *Cache[K, V]) miss(ctx context.Context, key K) (V, error) {
 	}
 	f.waiters++
 	s.mu.Unlock()
+	defer func() {
+		if !f.landed() {
+			c.leave(f, cmp.Or(err, core.ErrCancelled)) // also if a handler has ended the goroutine
+		}
+	}()
 
 	c.drop(pending)
 	if err != nil {
@@ -56,7 +62,7 @@ func (c *Cache[K, V]) miss(ctx context.Context, key K) (V, error) {
 	if shared {
 		c.sample(SignalShared, key)
 	}
-	if err := c.await(ctx, f, within); err != nil {
+	if err = c.await(ctx, f, within); err != nil {
 		return none, err
 	}
 	if f.found == nothing && v == outdated && c.serves(f, old.fate) {
@@ -79,19 +85,17 @@ func (c *Cache[K, V]) serves(f *flight[K, V], old *fate) bool {
 }
 
 // await waits until a flight has landed. When ctx ends first, or the flight will
-// never land, or the wait could never end, it leaves it and says why.
+// never land, or the wait could never end, it says why.
 func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], within *load) error {
-	err := core.ErrWouldDeadlock
-	if within.begin(f.load) {
-		defer within.end(f.load)
-		within.help(ctx, f.load, false)
-		err = c.hold(ctx, f, within)
+	if !within.begin(f.load) {
+		return core.ErrWouldDeadlock
 	}
-	if f.landed() {
-		return nil
+	defer within.end(f.load)
+	within.help(ctx, f.load, false)
+	if err := c.hold(ctx, f, within); !f.landed() {
+		return err
 	}
-	c.leave(f, err)
-	return err
+	return nil
 }
 
 // hold waits until a flight has landed, or its operation is cancelled, or ctx ends.

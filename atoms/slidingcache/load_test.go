@@ -571,6 +571,28 @@ func TestNestedLoadThatPanics(t *testing.T) {
 	})
 }
 
+// Who has been kept from waiting, by a handler that ended the goroutine, does not keep
+// a load going that nobody else waits for.
+func TestHandlerThatEndsTheGoroutineOfWhoAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, func(ctx context.Context, key string) (int, error) {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}, options{SampleEvery: 1})
+		c.Sink().Subscribe(slidingcache.SignalShared, func(core.Signal) { runtime.Goexit() })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { c.Get(ctx, "a") })
+			synctest.Wait()
+		}
+		all.Wait()
+		synctest.Wait()
+		assert.Zero(t, c.Stats().Loads.Running)
+	})
+}
+
 // Nothing hangs: a load that asks for its own key, directly, over others, over
 // another cache, over a coordinator, or without its context.
 func TestLoadThatWouldWaitForItself(t *testing.T) {
