@@ -105,14 +105,14 @@ func ExampleRecorder_Failed() {
 	if err != nil {
 		panic(err)
 	}
-	defer rec.Close()
-	defer rec.Failed().Subscribe(rec.Sink(), func(_ core.Signal, f echo.Failure[lastState]) {
+	rec.Failed().Subscribe(rec.Sink(), func(_ core.Signal, f echo.Failure[lastState]) {
 		fmt.Println(f.Entry.Captures[0].Payload.Order, "is not archived:", f.Err)
-	})()
+	})
 
 	ctx := context.Background()
 	orders.Do(ctx, "order-1")
 	orders.Close()
 	rec.Drain(ctx)
+	rec.Close() // all failures have come
 	// Output: order-1 is not archived: disk is full
 }
