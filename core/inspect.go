@@ -182,9 +182,10 @@ func (e *engine) Evict(id OperationID) bool {
 // OnFinalized calls fn with the last snapshot of every operation that leaves the
 // window, exactly once each, also when the coordinator is closed, on the goroutine
 // that happens to evict it. What one goroutine evicts it tells of in order; several
-// may do so at once, and after who waits for an operation has been answered. No lock
-// is held; while fn blocks, that worker does not run anything else. A panic of fn is counted in [Stats]. Cancel is as for
-// [Sink.Subscribe].
+// may do so at once, whatever MaxConcurrency is, and after who waits for an operation
+// has been answered: Flush and Drain may return before, Close does not. No lock is
+// held; while fn blocks, that worker does not run anything else. A panic of fn is
+// counted in [Stats]. Cancel is as for [Sink.Subscribe].
 func (e *engine) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	if fn == nil {
 		panic("core: OnFinalized needs a function")
