@@ -16,7 +16,8 @@ import (
 // and a Seq of to. It is a fact of to's own: it ages and is evicted with to's
 // window, and [Sink.Retract] on to takes it back, while a retraction on s does not.
 // What others wait for is better held: a held fact is held on to with what is left
-// of its lease, and released when it is released on s.
+// of its lease, and released when it is released on s, by the goroutine that does so
+// there: when an operation's end does, Flush may return before; see [Sink.WaitGone].
 //
 // A signal is on each sink once, however many ways lead there: sinks may forward to
 // each other, also over others. Leaf signals of s, and what [Sink.Restore] puts
