@@ -1019,6 +1019,17 @@ func TestContextThatEndsWhenTheLoadDoes(t *testing.T) {
 	})
 }
 
+// dice returns random numbers less than n, to any goroutine.
+func dice(seed uint64) func(n int) int {
+	r := newRandom(seed)
+	var mu sync.Mutex
+	return func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return r.IntN(n)
+	}
+}
+
 // Loads of some caches need each other's keys, smaller ones only, with few places, and
 // some fail, panic, leave early or are overtaken: in the end none is left over.
 func TestCachesThatNeedEachOther(t *testing.T) {
@@ -1028,13 +1039,7 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 	}
 	for round := range rounds {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRandom(uint64(round))
-			var mu sync.Mutex
-			n := func(n int) int {
-				mu.Lock()
-				defer mu.Unlock()
-				return r.IntN(n)
-			}
+			n := dice(uint64(round))
 			pause := func(most int) { time.Sleep(time.Duration(n(most))) }
 			caches := make([]*cache, 2+n(3))
 			get := func(ctx context.Context, key, patience int) error {
@@ -1164,13 +1169,7 @@ func TestLoadsOfCachesThatNeedEachOtherSucceed(t *testing.T) {
 	}
 	for round := range rounds {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRandom(uint64(round))
-			var mu sync.Mutex
-			n := func(n int) int {
-				mu.Lock()
-				defer mu.Unlock()
-				return r.IntN(n)
-			}
+			n := dice(uint64(round))
 			caches := make([]*cache, 1+n(5))
 			get := func(ctx context.Context, key int) {
 				time.Sleep(time.Duration(n(10)))

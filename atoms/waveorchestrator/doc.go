@@ -40,9 +40,9 @@
 // [Options.BreakerThreshold] failures in a row it opens, and the worker is skipped
 // for [Options.BreakerReset]. Then one execution runs it, while others still skip
 // it: if it completes, the breaker closes, if it fails, it opens again. A run that
-// was cancelled, by the caller, Cancel, an early exit, the total timeout or Close, shows
-// nothing, neither good nor bad; if it was the probe, the next execution may probe.
-// [Orchestrator.Workers] shows the breakers.
+// was cancelled, by the caller, Cancel, an early exit, the total timeout or Close,
+// shows nothing, neither good nor bad; if it was the probe, the next execution may
+// probe. [Orchestrator.Workers] shows the breakers.
 //
 // # What is to be seen
 //

@@ -30,7 +30,8 @@ type Worker[In, Out any] struct {
 	// operation that the run is ([core.OperationFrom]), and ends when the
 	// worker's time is over or nothing more is wanted of it, with the cause set:
 	// [ErrWorkerTimeout], [ErrTimeout], [ErrEarlyExit], what ended the context of
-	// Execute, the cause of Cancel, or [core.ErrClosed]. Do should return then; see [Options.Grace].
+	// Execute, the cause of Cancel, or [core.ErrClosed]. Do should return then; see
+	// [Options.Grace].
 	//
 	// All workers get the same input. What it points to is shared by those of a
 	// wave, and by abandoned ones; what earlier waves have written there, later
