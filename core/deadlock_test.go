@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -450,6 +451,29 @@ func TestBlockedHandlerLeavesRoom(t *testing.T) {
 		blocked.open()
 		second.open()
 		checkError(t, "Drain", c.Drain(t.Context()), nil)
+	})
+}
+
+// Of an operation that has left, OnFinalized may still be telling when Flush returns;
+// meanwhile another worker tells of the next, however few may run. Close waits.
+func TestCloseWaitsForOnFinalized(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 1, MaxTracked: -1})
+		var begun, told atomic.Int64
+		c.OnFinalized(func(core.Snapshot) {
+			begun.Add(1)
+			time.Sleep(time.Minute)
+			told.Add(1)
+		})
+		for range 2 {
+			checkError(t, "Do", c.Do(t.Context(), quick), nil)
+		}
+		checkError(t, "Flush", c.Flush(t.Context()), nil)
+		synctest.Wait()
+		checkEqual(t, "begun at once", begun.Load(), 2)
+		checkEqual(t, "told when Flush returns", told.Load(), 0)
+		checkError(t, "Close", c.Close(), nil)
+		checkEqual(t, "told when Close returns", told.Load(), 2)
 	})
 }
 
