@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func wantAllocs(t *testing.T, what string, want float64, fn func()) {
@@ -19,7 +20,7 @@ func wantAllocs(t *testing.T, what string, want float64, fn func()) {
 
 // What is promised to cost no allocation, in a window that is full.
 func TestSignalsAllocateNothing(t *testing.T) {
-	if raceEnabled {
+	if coretest.Race {
 		t.Skip("the race detector allocates")
 	}
 	for _, capacity := range []int{1000, 1 << 16} {
@@ -72,9 +73,28 @@ func TestSignalsAllocateNothing(t *testing.T) {
 	wantAllocs(t, "raise with an age", 0, func() { aged.Raise("a") })
 }
 
+// A sink costs what is in it: a program may have one for each of its requests.
+func TestFirstSignalOfASinkIsCheap(t *testing.T) {
+	if coretest.Race {
+		t.Skip("the race detector allocates")
+	}
+	const n = 200
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range n {
+		core.NewSink(core.SinkOptions{}).Raise("a")
+	}
+	runtime.ReadMemStats(&after)
+	if got := (after.TotalAlloc - before.TotalAlloc) / n; got > 6<<10 {
+		t.Errorf("got %d bytes for a sink of one signal, want at most 6 KiB", got)
+	} else {
+		t.Logf("%d bytes", got)
+	}
+}
+
 // Enqueue and run: one allocation, the operation.
 func TestRunAllocatesOnce(t *testing.T) {
-	if raceEnabled {
+	if coretest.Race {
 		t.Skip("the race detector allocates")
 	}
 	const n = 50_000

@@ -14,15 +14,10 @@ func (o *Operation) Place() (lane int, key string, enqueued int64) {
 	return int(o.lane), o.key, o.enqueued
 }
 
-// The schedulers beside a model of them that is dull and obviously right: both are
-// given the same random calls, and must always answer the same.
+// The schedulers beside a simple model of them: both get the same random calls and must give the same answers.
 func TestBoardModel(t *testing.T) {
 	const perSeed = 2500
-	steps := 1_000_000
-	if testing.Short() || RaceEnabled {
-		steps /= 20
-	}
-	for seed := range uint64(steps / perSeed) {
+	for seed := range uint64(Often(400, 100)) {
 		d := newBoardDriver(t, seed)
 		for range perSeed {
 			d.step()
@@ -162,13 +157,32 @@ func (d *boardDriver) step() {
 			o.status = StatusRunning
 			m.Start(o, aged)
 		}
-	case n < 85:
-		if len(m.Running) > 0 {
-			o := m.Running[r.IntN(len(m.Running))]
+	case n < 83:
+		if alive := slices.Concat(m.Running, m.Suspended); len(alive) > 0 {
+			o := alive[r.IntN(len(alive))]
 			d.logf("finish %s", described(o))
 			d.s.finish(o)
 			o.status = StatusSucceeded
 			m.Finish(o)
+		}
+	case n < 85:
+		if len(m.Running) > 0 && len(m.Suspended) < 4 {
+			o := m.Running[r.IntN(len(m.Running))]
+			d.logf("suspend %s", described(o))
+			d.s.suspend(o)
+			o.status = StatusSuspended
+			m.Suspend(o)
+		}
+	case n < 87:
+		if len(m.Suspended) > 0 {
+			o := m.Suspended[r.IntN(len(m.Suspended))]
+			d.logf("resume %s", described(o))
+			if got, want := d.s.resume(o), m.LaneFits(int(o.lane)); got != want {
+				d.fatalf("resume %s: got %t, want %t", described(o), got, want)
+			} else if got {
+				o.status = StatusRunning
+				m.Resume(o)
+			}
 		}
 	case n < 90:
 		if len(m.Pending) > 0 {
@@ -197,6 +211,11 @@ func (d *boardDriver) push() {
 		o.enqueued = max(1, o.enqueued-d.random.Int64N(20))
 	}
 	d.logf("push %s", described(o))
+	if next, _ := d.model.Next(d.now, func(int) bool { return false }); next == nil {
+		if got, want := d.s.admits(o), d.model.Admits(o); got != want {
+			d.fatalf("admits %s: got %t, want %t", described(o), got, want)
+		}
+	}
 	d.s.push(o)
 	d.model.Push(o)
 }
@@ -208,7 +227,7 @@ func (d *boardDriver) remove(o *Operation) {
 	d.model.Remove(o)
 }
 
-// asksOldest reports whether the scheduler can tell who has waited longest.
+// asksOldest reports whether the scheduler can tell which operation has waited longest.
 func (d *boardDriver) asksOldest() bool { return d.b == nil || !d.b.keyed || d.b.ordered }
 
 func (d *boardDriver) compare() {
@@ -256,7 +275,7 @@ func (d *boardDriver) compareKeys() {
 	for text, k := range d.b.keys.live {
 		running := 0
 		pending := 0
-		for _, o := range d.model.Running {
+		for _, o := range slices.Concat(d.model.Running, d.model.Suspended) {
 			if o.key == text {
 				running++
 			}
@@ -277,9 +296,8 @@ func (d *boardDriver) compareKeys() {
 // finish lets all end, one way or another, after which nothing is left.
 func (d *boardDriver) finish() {
 	m := d.model
-	for len(m.Pending)+len(m.Running) > 0 {
-		for len(m.Running) > 0 {
-			o := m.Running[0]
+	for len(m.Pending)+len(m.Running)+len(m.Suspended) > 0 {
+		for _, o := range slices.Concat(m.Running, m.Suspended) {
 			d.s.finish(o)
 			o.status = StatusSucceeded
 			m.Finish(o)
@@ -325,39 +343,6 @@ func (d *boardDriver) checkEmpty() {
 		l := &d.b.lanes[i]
 		if want := (lane{limit: l.limit}); !reflect.DeepEqual(*l, want) {
 			d.fatalf("lane %d: got %+v, want %+v", i, *l, want)
-		}
-	}
-}
-
-// A map does not shrink, so after a peak the table of keys gets another one.
-func TestBoardKeepsNothingForIdleKeys(t *testing.T) {
-	for _, dropOldest := range []bool{false, true} {
-		b := newBoard(&Options{MaxPerKey: 1, DropOldest: dropOldest}, true)
-		const n = 10_000
-		for i := range n {
-			b.push(&Operation{id: OperationID(i + 1), status: StatusPending, key: fmt.Sprint("key ", i)})
-		}
-		peak := reflect.ValueOf(b.keys.live).Pointer()
-		if len(b.keys.live) != n {
-			t.Fatalf("got %d keys, want %d", len(b.keys.live), n)
-		}
-		for o := b.next(0, 0); o != nil; o = b.next(0, 0) {
-			b.start(o)
-			o.status = StatusRunning
-			b.finish(o)
-			o.status = StatusSucceeded
-			if o.turn != nil {
-				t.Fatal("a finished operation knows its key's turn")
-			}
-		}
-		if len(b.keys.live) != 0 || b.keys.peak > 64 {
-			t.Errorf("got %d keys and a table made for %d, want none and a small one", len(b.keys.live), b.keys.peak)
-		}
-		if reflect.ValueOf(b.keys.live).Pointer() == peak {
-			t.Error("the table is still the one of the peak")
-		}
-		if kept := cap(b.lanes[0].arrived.operations); kept > 64 {
-			t.Errorf("there is still room for %d operations in order of arrival", kept)
 		}
 	}
 }

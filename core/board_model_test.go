@@ -11,6 +11,7 @@ type BoardModel[T Placed] struct {
 	Ageing int64 // 0: never
 
 	Pending, Running []T
+	Suspended        []T // keep their key
 
 	turns    [][]string // by lane: the keys of which something could start, the next one first
 	sinceAge int        // starts since one was chosen for its age
@@ -74,7 +75,7 @@ func (m *BoardModel[T]) of(lane int, key string) (first T) {
 // free reports whether one more of the key may run.
 func (m *BoardModel[T]) free(key string) bool {
 	running := 0
-	for _, o := range m.Running {
+	for _, o := range slices.Concat(m.Running, m.Suspended) {
 		if keyOf(o) == key {
 			running++
 		}
@@ -82,13 +83,21 @@ func (m *BoardModel[T]) free(key string) bool {
 	return m.PerKey == 0 || running < m.PerKey
 }
 
+// LaneFits reports whether one more of the lane may run.
+func (m *BoardModel[T]) LaneFits(lane int) bool {
+	return m.Limits[lane] == 0 || m.InLane(m.Running, lane) < m.Limits[lane]
+}
+
+// Admits reports whether o could start if it came now and nothing else could.
+func (m *BoardModel[T]) Admits(o T) bool { return m.LaneFits(laneOf(o)) && m.free(keyOf(o)) }
+
 // Next is what is to start next, of a lane that is not barred, or nil, and whether
 // that is because of its age.
 func (m *BoardModel[T]) Next(now int64, barred func(lane int) bool) (next T, aged bool) {
 	var none T
 	var heads []T // of the lanes that may start something, the highest first
 	for lane, keys := range m.turns {
-		if len(keys) > 0 && !barred(lane) && (m.Limits[lane] == 0 || m.InLane(m.Running, lane) < m.Limits[lane]) {
+		if len(keys) > 0 && !barred(lane) && m.LaneFits(lane) {
 			heads = append(heads, m.of(lane, keys[0]))
 		}
 	}
@@ -107,7 +116,7 @@ func (m *BoardModel[T]) Next(now int64, barred func(lane int) bool) (next T, age
 	return next, next != heads[0]
 }
 
-// Earliest is who was enqueued first of those in the lane whose key is free, or
+// Earliest is the operation of the lane whose key is free that was enqueued first, or
 // nil; of several, the one whose turn is next.
 func (m *BoardModel[T]) Earliest(lane int) (earliest T) {
 	var none T
@@ -136,8 +145,22 @@ func (m *BoardModel[T]) Start(o T, aged bool) {
 }
 
 func (m *BoardModel[T]) Finish(o T) {
-	m.Running = drop(m.Running, o)
+	if slices.Contains(m.Running, o) {
+		m.Running = drop(m.Running, o)
+	} else {
+		m.Suspended = drop(m.Suspended, o)
+	}
 	m.update(keyOf(o))
+}
+
+func (m *BoardModel[T]) Suspend(o T) {
+	m.Running = drop(m.Running, o)
+	m.Suspended = append(m.Suspended, o)
+}
+
+func (m *BoardModel[T]) Resume(o T) {
+	m.Suspended = drop(m.Suspended, o)
+	m.Running = append(m.Running, o)
 }
 
 func (m *BoardModel[T]) Remove(o T) {

@@ -16,13 +16,17 @@ func ParseCommand(name, command string) (payload string, ok bool) {
 	if command == "" {
 		return "", false
 	}
-	for i := range len(name) {
-		if name[i] != ':' {
-			continue
+	for colon := len(command); colon < len(name); colon++ { // before, there is no room for the command
+		if name[colon] != ':' {
+			next := strings.IndexByte(name[colon:], ':')
+			if next < 0 {
+				break
+			}
+			colon += next
 		}
-		before, found := strings.CutSuffix(name[:i], command)
-		if found && (before == "" || strings.HasSuffix(before, ".") || strings.HasSuffix(before, ":")) {
-			return name[i+1:], true
+		start := colon - len(command)
+		if name[start:colon] == command && (start == 0 || name[start-1] == '.' || name[start-1] == ':') {
+			return name[colon+1:], true
 		}
 	}
 	return "", false

@@ -36,7 +36,7 @@ func TestParseCommand(t *testing.T) {
 		{":1", "", "", false},
 		{"", "", "", false},
 
-		// Weak point 17.1: there was no boundary check before the command.
+		// A command begins at the start of the name, or after a dot or a colon.
 		{"reset:5", "set", "", false},
 		{"xwindow.size.set:1", "window.size.set", "", false},
 		{"x-set:1", "set", "", false},
@@ -52,8 +52,7 @@ func TestParseCommand(t *testing.T) {
 	}
 }
 
-// Weak point 17.2: the scan compared the command at every place of the name. At
-// every place of this name the command stands, but for the colon.
+// The time is linear in the length of the name. At every place of this name the command stands, but for the colon.
 func TestParseCommandOfLongNames(t *testing.T) {
 	const n = 1 << 20
 	name, command := strings.Repeat("a", 2*n), strings.Repeat("a", n)

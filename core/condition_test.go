@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,164 +12,76 @@ import (
 )
 
 // CancelOn, DeferOn, ResumeOn, MaxDefer and DrainOn: what signals do to the intake
-// and to what waits. The reference is sections 6.6 to 6.9 of the core's.
+// and to pending items.
 
-func TestCancelOnAtTheDoor(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		c := bodies(t, core.Options{Sink: sink, CancelOn: "maintenance.*, shutting-down"})
-		sink.Raise("maintenance.planned")
-		id, err := c.Enqueue(t.Context(), quick)
-		checkRefusal(t, err, "maintenance.planned")
-		checkEqual(t, "id", id, 0)
-		_, err = c.TryEnqueue(quick)
-		checkRefusal(t, err, "maintenance.planned")
-		checkRefusal(t, c.Do(t.Context(), quick), "maintenance.planned")
-		s := c.Stats()
-		if s.Rejected != 3 || s.Enqueued != 0 || s.Refused != 0 || s.Failed != 0 {
-			t.Errorf("got %v, want 3 rejected and nothing else", s)
+// Lifecycle signals cost more than the start and the end of an operation, so a subscription to everything does not
+// switch them on.
+func TestOnlyAPatternThatNamesLifecycleSignalsSwitchesThemOn(t *testing.T) {
+	watchers := map[string]func(s *core.Sink, pattern string) (cancel func()){
+		"Subscribe": func(s *core.Sink, pattern string) func() { return s.Subscribe(pattern, func(core.Signal) {}) },
+		"Monitor":   func(s *core.Sink, pattern string) func() { return s.Monitor(pattern, 0).Stop },
+		"Forward": func(s *core.Sink, pattern string) func() {
+			return s.Forward(core.NewSink(core.SinkOptions{}), pattern)
+		},
+	}
+	const off, on = "body after", "atom.started body atom.stopped after" // as one who watches everything sees it
+	patterns := map[string]string{
+		"*": off, "**": off, "?tom.started": off, "*.started, *.stopped": off, "atom*": off, "atom.panicked": off, "atoms.*": off, "*, atom.panicked": off,
+		"atom.*": on, "atom.started": on, "atom.stopped": on, "x, atom.st*": on, "*, atom.s*": on,
+	}
+	for name, watch := range watchers {
+		for pattern, want := range patterns {
+			bubble(t, func(t *testing.T) {
+				s := core.NewSink(core.SinkOptions{})
+				c := bodies(t, core.Options{Sink: s})
+				all := coretest.Watch(t, s, "*")
+				cancel := watch(s, pattern)
+				checkError(t, "Do", c.Do(t.Context(), raise("body")), nil)
+				cancel()
+				checkError(t, "Do", c.Do(t.Context(), raise("after")), nil)
+				if seen := all.ExpectExactly(strings.Fields(want)...); t.Failed() {
+					t.Fatalf("%s of %q: got %v", name, pattern, seen)
+				}
+			})
 		}
-		sink.Retract("maintenance.*")
-		checkError(t, "Do after the retraction", c.Do(t.Context(), quick), nil)
-	})
+	}
 }
 
-// Weak point 6.6: a skipped item is lost without a trace beyond a counter shared
-// with failures.
-func TestCancelOnAtTheStart(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		c := bodies(t, core.Options{Sink: sink, CancelOn: "stop", MaxConcurrency: 1})
-		g := newGate()
-		first := enqueue(t, c, g.body)
-		second := enqueue(t, c, func(context.Context) error { t.Error("a refused item ran"); return nil })
-		synctest.Wait()
-		sink.Raise("stop")
-		checkStatus(t, c, second, core.StatusPending) // not before its turn
-		g.open()
-		synctest.Wait()
-		checkStatus(t, c, first, core.StatusSucceeded)
-		s := checkStatus(t, c, second, core.StatusRefused)
-		checkRefusal(t, s.Err, "stop")
-		checkRefusal(t, c.Wait(t.Context(), second), "stop")
-		if !s.Started.IsZero() || s.Finished.IsZero() {
-			t.Errorf("got started %v, finished %v, want not started but finished", s.Started, s.Finished)
-		}
-		if s := c.Stats(); s.Refused != 1 || s.Failed != 0 || s.Succeeded != 1 {
-			t.Errorf("got %v, want one refused and one succeeded", s)
-		}
-	})
-}
-
-// Weak point 2, 6.6: in the original a coordinator looks at its own window only.
-func TestCancelOnHeedsOwnWindow(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{CancelOn: "circuit-open"})
-		id := enqueue(t, c, raise("circuit-open"))
-		synctest.Wait()
-		_, err := c.TryEnqueue(quick)
-		checkRefusal(t, err, "circuit-open")
-		c.Evict(id) // and with it its signals
-		checkError(t, "Do", c.Do(t.Context(), quick), nil)
-	})
-}
-
-// Weak point 6.6: once every item is skipped nothing trims, so the circuit stays
-// open for ever unless somebody reads.
-func TestCancelOnHealsByItself(t *testing.T) {
-	t.Run("age of the sink", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			sink := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
-			c := bodies(t, core.Options{Sink: sink, CancelOn: "stop"})
-			sink.Raise("stop")
-			time.Sleep(time.Minute - 1)
-			_, err := c.TryEnqueue(quick)
-			checkRefusal(t, err, "stop")
-			time.Sleep(time.Nanosecond)
-			checkError(t, "Do", c.Do(t.Context(), quick), nil)
-		})
-	})
-	t.Run("age of the window", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			c := bodies(t, core.Options{CancelOn: "stop", MaxAge: time.Minute})
-			checkError(t, "Do", c.Do(t.Context(), raise("stop")), nil)
-			time.Sleep(time.Minute - 1)
-			_, err := c.TryEnqueue(quick)
-			checkRefusal(t, err, "stop")
-			time.Sleep(time.Second)
-			checkError(t, "Do", c.Do(t.Context(), quick), nil)
-			closeDown(t, c)
-		})
-	})
-	t.Run("end of a lease", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			sink := core.NewSink(core.SinkOptions{})
-			c := bodies(t, core.Options{Sink: sink, CancelOn: "stop"})
-			sink.Hold("stop", "", time.Minute)
-			time.Sleep(time.Minute)
-			checkError(t, "Do", c.Do(t.Context(), quick), nil)
-		})
-	})
-}
-
-func TestGatesOutliveChatter(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 4})
-		c := bodies(t, core.Options{Sink: sink, CancelOn: "stop", MaxConcurrency: 1})
-		sink.Raise("stop")
-		for range 100 {
-			sink.Raise("chatter")
-		}
-		_, err := c.TryEnqueue(quick)
-		checkRefusal(t, err, "stop")
-		sink.Retract("stop")
-		checkError(t, "Do", c.Do(t.Context(), quick), nil)
-	})
-}
-
-// Weak point 3.5: patterns like "*" match every operation because of the lifecycle
-// signals.
-func TestGatesIgnoreLifecycleSignals(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		w := coretest.Watch(t, sink, "atom.*")
-		c := bodies(t, core.Options{Sink: sink, CancelOn: "*"})
-		for range 2 {
-			checkError(t, "Do", c.Do(t.Context(), quick), nil)
-		}
-		w.ExpectExactly(core.SignalStarted, core.SignalStopped, core.SignalStarted, core.SignalStopped)
-	})
-}
-
-// What is not accepted any more is not refused either, and gates that nobody
-// attends to any more must not answer.
-func TestClosedBeatsRefused(t *testing.T) {
-	for name, end := range map[string]func(c *core.Coordinator[coretest.Body]){
-		"complete": func(c *core.Coordinator[coretest.Body]) { c.Complete() },
-		"drain":    func(c *core.Coordinator[coretest.Body]) { c.Drain(context.Background()) },
-		"close":    func(c *core.Coordinator[coretest.Body]) { c.Close() },
+// A raised fact that is never retracted closes a gate until it is too old, unless the sink has no maximum age. A
+// held fact stays.
+func TestRaisedFactsCloseGatesForATime(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts   *core.SinkOptions // nil: the coordinator has a sink of its own
+		raise  func(s *core.Sink)
+		healed bool
+	}{
+		"default":       {&core.SinkOptions{}, func(s *core.Sink) { s.Raise("stop") }, true},
+		"of its own":    {nil, func(s *core.Sink) { s.Raise("stop") }, true},
+		"held":          {nil, func(s *core.Sink) { s.Hold("stop", "", 0) }, false},
+		"without limit": {&core.SinkOptions{MaxAge: -1}, func(s *core.Sink) { s.Raise("stop") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				sink := core.NewSink(core.SinkOptions{})
-				c := bodies(t, core.Options{Sink: sink, CancelOn: "stop"})
-				sink.Raise("stop")
-				end(c)
-				_, err := c.TryEnqueue(quick)
-				checkError(t, "TryEnqueue while the signal is there", err, core.ErrClosed)
-				sink.Retract("stop")
-				_, err = c.TryEnqueue(quick)
-				checkError(t, "TryEnqueue after its retraction", err, core.ErrClosed)
-				checkEqual(t, "rejected", c.Stats().Rejected, 2)
+				opts := core.Options{CancelOn: "stop"}
+				if c.opts != nil {
+					opts.Sink = core.NewSink(*c.opts)
+				}
+				gated := bodies(t, opts)
+				c.raise(gated.Sink())
+				time.Sleep(5*time.Minute - 1)
+				checkRefusal(t, gated.Do(t.Context(), quick), "stop")
+				time.Sleep(time.Nanosecond)
+				if err := gated.Do(t.Context(), quick); (err == nil) != c.healed {
+					t.Errorf("got %v after 5 minutes", err)
+				}
 			})
 		})
 	}
 }
 
-// An operation's signals last as long as it is in the window: what starts when its
-// end, or that of the one that pushes it out, frees the slot, must not be refused
-// because of them.
-func TestSignalsOfDepartedDoNotRefuse(t *testing.T) {
+// The signals of an operation end when it leaves the window. They do not refuse an item that starts at that
+// moment.
+func TestSignalsOfEvictedOperationsDoNotRefuse(t *testing.T) {
 	for name, test := range map[string]struct {
 		tracked int
 		last    coretest.Body // what the culprit does before it ends
@@ -208,320 +121,58 @@ func TestSignalsOfDepartedDoNotRefuse(t *testing.T) {
 	}
 }
 
-func TestDeferOnSink(t *testing.T) {
-	for name, test := range map[string]struct {
-		begin func(*core.Sink) (end func())
+// MaxDefer limits how long raised facts defer. A held fact defers as long as it is held. Raised facts beside it
+// keep their own time.
+func TestMaxDeferDoesNotOverrideWhatIsHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		signals func(s *core.Sink)
+		want    time.Duration
+		forced  uint64
 	}{
-		"raised and retracted": {func(s *core.Sink) func() {
-			s.Raise("backpressure.downstream")
-			return func() { s.Retract("backpressure.downstream") }
-		}},
-		"held and released": {func(s *core.Sink) func() { return s.Hold("backpressure.downstream", "", 0) }},
+		"held":   {func(s *core.Sink) { time.AfterFunc(time.Minute, s.Hold("busy", "", 0)) }, time.Minute, 0},
+		"leased": {func(s *core.Sink) { s.Hold("busy", "", time.Minute) }, time.Minute, 0},
+		"held, then raised": {func(s *core.Sink) {
+			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
+			s.Raise("busy")
+		}, time.Minute, 1},
+		"leased, then raised": {func(s *core.Sink) {
+			s.Hold("busy", "", time.Minute)
+			s.Raise("busy")
+		}, time.Minute, 1},
+		"raised, then held": {func(s *core.Sink) {
+			s.Raise("busy")
+			time.AfterFunc(4*time.Second, func() { s.Hold("busy", "", time.Minute) })
+		}, 64 * time.Second, 1},
+		"held twice, then raised": {func(s *core.Sink) {
+			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
+			time.AfterFunc(time.Second, s.Hold("busy", "", 0))
+			s.Raise("busy")
+		}, time.Minute, 1},
+		"raised shortly before the release": {func(s *core.Sink) {
+			time.AfterFunc(time.Minute, s.Hold("busy", "", 0))
+			time.AfterFunc(59*time.Second, func() { s.Raise("busy") })
+		}, 64 * time.Second, 1},
+		"held before it was resumed": {func(s *core.Sink) {
+			s.Hold("busy", "", 0)
+			s.Raise("go")
+			s.Raise("busy")
+		}, 5 * time.Second, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				sink := core.NewSink(core.SinkOptions{})
-				c := bodies(t, core.Options{Sink: sink, DeferOn: "backpressure.*", MaxDefer: -1})
-				end := test.begin(sink)
-				id := enqueue(t, c, quick)
-				time.Sleep(time.Hour)
-				checkStatus(t, c, id, core.StatusPending)
-				ended := time.Now()
-				end()
-				synctest.Wait()
-				s := checkStatus(t, c, id, core.StatusSucceeded)
-				if !s.Started.Equal(ended) { // nothing polls
-					t.Errorf("started %v after the signal went, want at once", s.Started.Sub(ended))
-				}
-				checkEqual(t, "forced", c.Stats().Forced, 0)
+				s := core.NewSink(core.SinkOptions{})
+				gated := bodies(t, core.Options{Sink: s, DeferOn: "busy", ResumeOn: "go"})
+				c.signals(s)
+				begun := time.Now()
+				checkError(t, "Do", gated.Do(t.Context(), quick), nil)
+				checkEqual(t, "deferred for", time.Since(begun), c.want)
+				checkEqual(t, "forced", gated.Stats().Forced, c.forced)
 			})
 		})
 	}
 }
 
-func TestDeferOnEndsWithAge(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
-		c := bodies(t, core.Options{Sink: sink, DeferOn: "busy", MaxDefer: -1})
-		sink.Raise("busy")
-		begun := time.Now()
-		checkError(t, "Do", c.Do(t.Context(), quick), nil)
-		checkEqual(t, "deferred for", time.Since(begun), time.Minute)
-	})
-}
-
-func TestDeferOnEndsWithLease(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		c := bodies(t, core.Options{Sink: sink, DeferOn: "busy", MaxDefer: -1})
-		sink.Hold("busy", "", time.Minute)
-		begun := time.Now()
-		checkError(t, "Do", c.Do(t.Context(), quick), nil)
-		checkEqual(t, "deferred for", time.Since(begun), time.Minute)
-	})
-}
-
-// Docs: a coordinator without a sink that defers on signals of its own operations
-// must work.
-func TestDeferOnOwnWindow(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{DeferOn: "rate-limit", MaxDefer: -1})
-		limited := enqueue(t, c, raise("rate-limit"))
-		synctest.Wait()
-		next := enqueue(t, c, quick)
-		synctest.Wait()
-		checkStatus(t, c, next, core.StatusPending)
-		c.Evict(limited)
-		synctest.Wait()
-		checkStatus(t, c, next, core.StatusSucceeded)
-	})
-}
-
-// Waiting behind several signals ends when the last one has gone, in whatever
-// order and way they go.
-func TestDeferOnSeveralSignals(t *testing.T) {
-	setup := func(t *testing.T) (*core.Sink, *core.Coordinator[coretest.Body]) {
-		sink := core.NewSink(core.SinkOptions{})
-		return sink, bodies(t, core.Options{Sink: sink, DeferOn: "busy.*", MaxDefer: -1})
-	}
-	t.Run("the older goes first", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			sink, c := setup(t)
-			sink.Raise("busy.a")
-			id := enqueue(t, c, quick)
-			sink.Raise("busy.b")
-			sink.Retract("busy.a")
-			synctest.Wait()
-			checkStatus(t, c, id, core.StatusPending)
-			sink.Retract("busy.b")
-			synctest.Wait()
-			checkStatus(t, c, id, core.StatusSucceeded)
-		})
-	})
-	// The lease that is left when the others have gone must ring the alarm.
-	t.Run("a lease is left", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			sink, c := setup(t)
-			sink.Raise("busy.a")
-			id := enqueue(t, c, quick)
-			synctest.Wait() // it has seen that nothing ends by itself
-			sink.Hold("busy.b", "", time.Minute)
-			sink.Retract("busy.a")
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			checkStatus(t, c, id, core.StatusSucceeded)
-			closeDown(t, c)
-		})
-	})
-}
-
-// Docs: update.done resumes readers without any retraction.
-func TestResumeOn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		c := bodies(t, core.Options{Sink: sink, DeferOn: "update.start", ResumeOn: "update.done", MaxDefer: -1})
-		check := func(what string, want core.Status) {
-			t.Helper()
-			id := enqueue(t, c, quick)
-			synctest.Wait()
-			s, _ := c.Lookup(id)
-			checkEqual(t, what, s.Status, want)
-			c.Cancel(id, nil)
-		}
-		check("nothing raised", core.StatusSucceeded)
-		sink.Raise("update.done") // of an earlier batch
-		check("stale resume", core.StatusSucceeded)
-		// Weak point 6.7: a stale resume signal disables deferral.
-		sink.Raise("update.start")
-		check("newer defer", core.StatusPending)
-		sink.Raise("update.done")
-		check("newer resume", core.StatusSucceeded)
-		sink.Raise("update.start")
-		check("still newer defer", core.StatusPending)
-
-		id := enqueue(t, c, quick)
-		synctest.Wait()
-		sink.Raise("update.done")
-		synctest.Wait()
-		checkStatus(t, c, id, core.StatusSucceeded) // woken by it
-		sink.Retract("update.done")
-		check("resume retracted", core.StatusPending)
-	})
-}
-
-// When the newest of two deferring signals goes, a resume that is newer than the
-// other one wins, at once.
-func TestResumeNewerThanWhatIsLeft(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		c := bodies(t, core.Options{Sink: sink, DeferOn: "defer.*", ResumeOn: "resume", MaxDefer: -1})
-		sink.Raise("defer.old")
-		sink.Raise("resume")
-		sink.Raise("defer.new")
-		id := enqueue(t, c, quick)
-		synctest.Wait()
-		checkStatus(t, c, id, core.StatusPending)
-		sink.Retract("defer.new")
-		synctest.Wait()
-		checkStatus(t, c, id, core.StatusSucceeded)
-		closeDown(t, c)
-	})
-}
-
-// Weak point 6.7: the limit is per item, so that with a lasting signal each queued
-// item waits anew.
-func TestMaxDefer(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		w := coretest.Watch(t, sink, "coordinator.*")
-		c := bodies(t, core.Options{Sink: sink, DeferOn: "busy", MaxDefer: time.Second, MaxConcurrency: 1})
-		sink.Raise("busy")
-		begun := time.Now()
-		for range 10 {
-			enqueue(t, c, quick)
-		}
-		time.Sleep(time.Second - 1)
-		synctest.Wait()
-		checkEqual(t, "pending just before", c.Stats().Pending, 10)
-		w.None()
-		checkError(t, "Flush", c.Flush(t.Context()), nil)
-		checkEqual(t, "deferred for", time.Since(begun), time.Second)
-		checkEqual(t, "forced", c.Stats().Forced, 10)
-		for range 10 {
-			w.Expect(core.SignalForced)
-		}
-		w.None()
-
-		// One that comes later is deferred from when it comes.
-		time.Sleep(time.Hour)
-		begun = time.Now()
-		checkError(t, "Do", c.Do(t.Context(), quick), nil)
-		checkEqual(t, "the later one was deferred for", time.Since(begun), time.Second)
-	})
-}
-
-// An item that waits for another reason when the deferral begins is deferred from
-// then on.
-func TestMaxDeferCountsFromWhenDeferralBegan(t *testing.T) {
-	setup := func(t *testing.T, resumeOn string) (*core.Sink, *core.Coordinator[coretest.Body], *gate) {
-		sink := core.NewSink(core.SinkOptions{})
-		c := bodies(t, core.Options{Sink: sink, DeferOn: "busy", ResumeOn: resumeOn, MaxDefer: 5 * time.Second, MaxConcurrency: 1})
-		g := newGate()
-		enqueue(t, c, g.body)
-		return sink, c, g
-	}
-	check := func(t *testing.T, c *core.Coordinator[coretest.Body], id core.OperationID, deferred time.Time) {
-		t.Helper()
-		time.Sleep(time.Minute)
-		s := checkStatus(t, c, id, core.StatusSucceeded)
-		checkEqual(t, "deferred for", s.Started.Sub(deferred), 5*time.Second)
-		checkEqual(t, "forced", c.Stats().Forced, 1)
-	}
-	t.Run("first", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			sink, c, g := setup(t, "")
-			id := enqueue(t, c, quick)
-			time.Sleep(time.Hour)
-			sink.Raise("busy")
-			deferred := time.Now()
-			g.open()
-			check(t, c, id, deferred)
-		})
-	})
-	t.Run("again, after a retraction", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			sink, c, g := setup(t, "")
-			id := enqueue(t, c, quick)
-			sink.Raise("busy")
-			sink.Retract("busy")
-			time.Sleep(time.Hour)
-			sink.Raise("busy")
-			deferred := time.Now()
-			g.open()
-			check(t, c, id, deferred)
-		})
-	})
-	// The first deferral ended with its lease, although nobody had reason to look.
-	t.Run("again, after a lease", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			sink, c, g := setup(t, "")
-			id := enqueue(t, c, quick)
-			sink.Hold("busy", "", time.Second)
-			time.Sleep(time.Hour)
-			sink.Hold("busy", "", 0)
-			deferred := time.Now()
-			g.open()
-			check(t, c, id, deferred)
-		})
-	})
-	// A resume ended the first deferral, though its signal is still there.
-	t.Run("again, after a resume", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			sink, c, g := setup(t, "resume")
-			id := enqueue(t, c, quick)
-			sink.Raise("busy")
-			sink.Raise("resume")
-			time.Sleep(time.Hour)
-			sink.Raise("busy")
-			deferred := time.Now()
-			g.open()
-			check(t, c, id, deferred)
-		})
-	})
-}
-
-// Weak point 6.6: the cancel check is not repeated after a defer wait.
-func TestCancelOnAfterDeferral(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		c := bodies(t, core.Options{Sink: sink, DeferOn: "busy", CancelOn: "stop", MaxDefer: -1})
-		release := sink.Hold("busy", "", 0)
-		id := enqueue(t, c, quick)
-		synctest.Wait()
-		sink.Raise("stop")
-		release()
-		synctest.Wait()
-		checkStatus(t, c, id, core.StatusRefused)
-	})
-}
-
-// Weak point 5.7: an item already waiting for a defer still starts after Pause
-// returned.
-func TestPauseWhileDeferred(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		c := bodies(t, core.Options{Sink: sink, DeferOn: "busy", MaxDefer: time.Second})
-		sink.Raise("busy")
-		id := enqueue(t, c, quick)
-		synctest.Wait()
-		c.Pause()
-		time.Sleep(time.Hour)
-		checkStatus(t, c, id, core.StatusPending)
-		c.Resume()
-		synctest.Wait()
-		checkStatus(t, c, id, core.StatusSucceeded)
-	})
-}
-
-func TestCancelWhileDeferred(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		c := bodies(t, core.Options{Sink: sink, DeferOn: "busy", MaxDefer: time.Minute})
-		sink.Raise("busy")
-		first, second := enqueue(t, c, quick), enqueue(t, c, quick)
-		if !c.Cancel(first, errOnPurpose) {
-			t.Error("Cancel of a deferred operation: got false, want true")
-		}
-		checkError(t, "Wait", c.Wait(t.Context(), first), errOnPurpose)
-		begun := time.Now()
-		checkError(t, "Drain", c.Drain(t.Context()), nil) // waits for the other
-		checkEqual(t, "Drain took", time.Since(begun), time.Minute)
-		checkStatus(t, c, second, core.StatusSucceeded)
-	})
-}
-
-// Weak point 6.9: an idle coordinator never reacts, and targeted drains compare
-// the wrong ids.
+// DrainOn ends the intake of an idle coordinator too, and a key selects coordinators by name.
 func TestDrainOn(t *testing.T) {
 	for _, test := range []struct {
 		name, key string
@@ -547,30 +198,4 @@ func TestDrainOn(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Law 1: nothing runs or ends because a signal was raised, unless told so.
-func TestNoDrainByDefault(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		c := bodies(t, core.Options{Sink: sink})
-		sink.Raise("coordinator.drain.all")
-		checkEqual(t, "closed", c.Stats().Closed, false)
-	})
-}
-
-// The sink does not keep a finished coordinator alive, nor what it would heed.
-func TestDetachedWhenDone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		c := bodies(t, core.Options{Sink: sink, DeferOn: "busy", MaxDefer: -1})
-		release := sink.Hold("busy", "", 0)
-		id := enqueue(t, c, quick)
-		c.Complete() // still heeds the signal, for what it has accepted
-		synctest.Wait()
-		checkStatus(t, c, id, core.StatusPending)
-		release()
-		synctest.Wait()
-		checkStatus(t, c, id, core.StatusSucceeded)
-	})
 }

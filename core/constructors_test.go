@@ -24,6 +24,7 @@ type bodyCoordinator interface {
 	Pause()
 	Resume()
 	SetMaxConcurrency(n int) error
+	WaitIdle(ctx context.Context) error
 	Sink() *core.Sink
 }
 
@@ -57,48 +58,39 @@ func differentKeys() func(coretest.Body) string {
 // constructor makes coordinators of one kind.
 type constructor struct {
 	name string
-	most int // bodies at once; 0: MaxConcurrency
 	make func(t testing.TB, opts core.Options) bodyCoordinator
-}
-
-// slots is how many bodies run at once.
-func (c constructor) slots(maxConcurrency int) int {
-	if c.most == 0 {
-		return maxConcurrency
-	}
-	return min(c.most, maxConcurrency)
 }
 
 // constructors are all the ways to make a coordinator.
 var constructors = []constructor{
-	{"plain", 0, func(t testing.TB, opts core.Options) bodyCoordinator {
+	{"plain", func(t testing.TB, opts core.Options) bodyCoordinator {
 		return core.Must(core.NewCoordinator(coretest.Run, opts))
 	}},
-	{"one key", 1, func(t testing.TB, opts core.Options) bodyCoordinator {
+	{"one key", func(t testing.TB, opts core.Options) bodyCoordinator {
 		return core.Must(core.NewKeyedCoordinator(oneKey, coretest.Run, opts))
 	}},
-	{"different keys", 0, func(t testing.TB, opts core.Options) bodyCoordinator {
+	{"different keys", func(t testing.TB, opts core.Options) bodyCoordinator {
 		return core.Must(core.NewKeyedCoordinator(differentKeys(), coretest.Run, opts))
 	}},
-	{"lanes", 0, func(t testing.TB, opts core.Options) bodyCoordinator {
+	{"lanes", func(t testing.TB, opts core.Options) bodyCoordinator {
 		opts.Lanes = core.Must(core.ParseLanes("hot:2, normal, slow:1"))
 		return core.Must(core.NewCoordinator(coretest.Run, opts))
 	}},
-	{"slow lane", 1, func(t testing.TB, opts core.Options) bodyCoordinator {
+	{"slow lane", func(t testing.TB, opts core.Options) bodyCoordinator {
 		opts.Lanes = core.Must(core.ParseLanes("hot:2, normal, slow:1"))
 		return core.Must(core.NewCoordinator(coretest.Run, opts)).Lane("slow")
 	}},
-	{"keys and lanes", 1, func(t testing.TB, opts core.Options) bodyCoordinator {
+	{"keys and lanes", func(t testing.TB, opts core.Options) bodyCoordinator {
 		opts.Lanes = core.Must(core.ParseLanes("hot:2, slow"))
 		return core.Must(core.NewKeyedCoordinator(oneKey, coretest.Run, opts)).Lane("hot")
 	}},
-	{"results", 0, func(t testing.TB, opts core.Options) bodyCoordinator {
+	{"results", func(t testing.TB, opts core.Options) bodyCoordinator {
 		return resultBodies{core.Must(core.NewResultCoordinator(runForResult, opts))}
 	}},
-	{"results with keys", 1, func(t testing.TB, opts core.Options) bodyCoordinator {
+	{"results with keys", func(t testing.TB, opts core.Options) bodyCoordinator {
 		return resultBodies{core.Must(core.NewKeyedResultCoordinator(oneKey, runForResult, opts))}
 	}},
-	{"results with keys and lanes", 2, func(t testing.TB, opts core.Options) bodyCoordinator {
+	{"results with keys and lanes", func(t testing.TB, opts core.Options) bodyCoordinator {
 		opts.Lanes = core.Must(core.ParseLanes("hot:2, slow"))
 		return resultBodies{core.Must(core.NewKeyedResultCoordinator(differentKeys(), runForResult, opts)).Lane("hot")}
 	}},

@@ -15,7 +15,7 @@ type Work[T any] func(ctx context.Context, item T) error
 // An Enqueuer is what a producer needs to know of a coordinator.
 type Enqueuer[T any] interface {
 	Enqueue(ctx context.Context, item T) (OperationID, error)
-	TryEnqueue(item T) (OperationID, error)
+	TryEnqueue(ctx context.Context, item T) (OperationID, error)
 }
 
 // A Coordinator runs work for items, a bounded number at once, and remembers the
@@ -24,12 +24,12 @@ type Enqueuer[T any] interface {
 // keys and lanes, if there are any, allow.
 //
 // An idle coordinator owns no goroutine and needs no closing, except that one
-// that heeds signals of a shared sink, by CancelOn, DeferOn, ResumeOn or DrainOn,
+// that watches signals of a shared sink, by CancelOn, DeferOn, ResumeOn or DrainOn,
 // is kept alive by the sink until it is drained or closed. All methods are safe
-// for concurrent use, from bodies and from handlers as well.
+// for concurrent use, from bodies and from handlers as well. Those of the zero value
+// panic: make one with [NewCoordinator] or [NewKeyedCoordinator].
 type Coordinator[T any] struct {
-	*engine
-	work Work[T]
+	Control
 	key  func(T) string // nil: none
 	door door
 }
@@ -90,7 +90,12 @@ func newCoordinator[T any](key func(T) string, work Work[T], opts Options) (*Coo
 	if err != nil {
 		return nil, err
 	}
-	return &Coordinator[T]{e, work, key, e.front()}, nil
+	return coordinatorOf(e, key, work), nil
+}
+
+func coordinatorOf[T any](e *engine, key func(T) string, work Work[T]) *Coordinator[T] {
+	e.bodies = work
+	return &Coordinator[T]{Control{e}, key, e.front()}
 }
 
 // Lane returns a view of the coordinator whose Enqueue, TryEnqueue and Do put
@@ -106,25 +111,31 @@ func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
 // task is an operation together with its item: the one allocation of an Enqueue.
 type task[T any] struct {
 	Operation
-	work Work[T]
-	item T
+	value T
 }
 
-func (t *task[T]) run(ctx context.Context) error { return t.work(ctx, t.item) }
+func (t *task[T]) run(ctx context.Context) error { return t.engine.bodies.(Work[T])(ctx, t.value) }
 
 func (t *task[T]) discard() {
 	var none T
-	t.work, t.item = nil, none
+	t.value = none
 }
+
+func (t *task[T]) item() any { return t.value }
 
 func (t *task[T]) forget() {}
 
-func (c *Coordinator[T]) enqueue(ctx context.Context, item T, wait bool) (*Operation, error) {
-	t := &task[T]{work: c.work, item: item}
+func (c *Coordinator[T]) newTask(item T) *task[T] {
+	t := &task[T]{value: item}
 	t.body = t
 	if c.key != nil {
 		t.key = c.key(item)
 	}
+	return t
+}
+
+func (c *Coordinator[T]) enqueue(ctx context.Context, item T, wait bool) (*Operation, error) {
+	t := c.newTask(item)
 	if err := c.engine.enqueue(ctx, &t.Operation, c.door, wait); err != nil {
 		return nil, err
 	}
@@ -132,45 +143,47 @@ func (c *Coordinator[T]) enqueue(ctx context.Context, item T, wait bool) (*Opera
 }
 
 // Enqueue gives an item to the coordinator and returns the id of its operation,
-// without waiting for it to run. While [Options.MaxQueued] items are pending it
-// waits for room, first come first served, until ctx ends, whose cause it then
-// returns. It returns [ErrClosed] after Complete, Drain or Close, a
-// [RefusedError] while a signal matches CancelOn, and [ErrWouldDeadlock] when it
-// would have to wait and is called from a body of this coordinator, or from one
-// before whose end there will be no room.
+// without waiting for it to run. If [Options.MaxQueued] items are still pending after
+// all that can start has been started, it waits for room, first come first served,
+// until ctx ends, whose cause it then returns. It returns [ErrClosed] after Complete,
+// Drain or Close, and a [RefusedError] while a signal matches CancelOn.
+//
+// An operation of this coordinator never waits here: when the queue is full, its item
+// is accepted beyond MaxQueued and counted in [Stats].Overflow. So work may enqueue
+// more work, and a tree of work is as large as you let it grow; with TryEnqueue the
+// queue stays bounded.
 func (c *Coordinator[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 	o, err := c.enqueue(ctx, item, true)
 	return o.ID(), err
 }
 
-// TryEnqueue is Enqueue for those who do not wait: it returns [ErrFull] when there
-// is no room.
-func (c *Coordinator[T]) TryEnqueue(item T) (OperationID, error) {
-	o, err := c.enqueue(context.Background(), item, false)
+// TryEnqueue is Enqueue without waiting: it returns [ErrFull] when there is no room.
+func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, error) {
+	o, err := c.enqueue(ctx, item, false)
 	return o.ID(), err
 }
 
 // Do enqueues an item, waits until its operation is finished, and returns its
 // error: the body's, or why it did not run. When ctx ends, the operation is
 // cancelled with the cause of ctx, which Do returns without waiting for the body.
-// From a body of this coordinator it returns [ErrWouldDeadlock], and likewise, with
-// the operation cancelled, from one before whose end the operation cannot end.
+//
+// A body of this coordinator that calls Do with its own context is suspended
+// meanwhile, as in [Operation.Suspend]; a body of another one keeps its slot. Do
+// returns [ErrWouldDeadlock] where an operation would wait for itself: on an
+// operation's goroutine with another context, for an item of its own key when
+// [Options.MaxPerKey] is 1, and when operations that each keep a key wait for each
+// other's. Waits in a circle over several coordinators are not found; Explain shows
+// them.
 func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
-	if c.isOwn(ctx) {
-		return ErrWouldDeadlock
-	}
-	o, err := c.enqueue(ctx, item, true)
-	if err != nil {
-		return err
-	}
-	return c.see(ctx, o)
+	t := c.newTask(item)
+	return c.do(ctx, &t.Operation, c.door)
 }
 
 // Wait waits until an operation is finished and returns its error, or that of the
 // reason it did not run. It returns [ErrUnknown] for an id that is not, or no
 // longer, in the window. When ctx ends first it returns its cause; the operation
-// goes on. From a body of this coordinator, or one before whose end the operation
-// cannot end, it returns [ErrWouldDeadlock], unless the operation is finished.
+// goes on. Called from a body it suspends the body's operation, or returns
+// [ErrWouldDeadlock], as Do does.
 func (c *Coordinator[T]) Wait(ctx context.Context, id OperationID) error {
 	_, err := c.wait(ctx, id)
 	return err

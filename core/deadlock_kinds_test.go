@@ -20,7 +20,7 @@ import (
 func fillUp(t testing.TB, c bodyCoordinator) {
 	t.Helper()
 	for range 100 {
-		if _, err := c.TryEnqueue(quick); err != nil {
+		if _, err := c.TryEnqueue(context.Background(), quick); err != nil {
 			checkError(t, "TryEnqueue", err, core.ErrFull)
 			return
 		}
@@ -28,9 +28,8 @@ func fillUp(t testing.TB, c bodyCoordinator) {
 	t.Error("the queue is never full")
 }
 
-// Enqueue from a body, with room and without, with the body's context and without,
-// on its goroutine and on another.
-func TestDeadlockEnqueueFromBodyOfEveryKind(t *testing.T) {
+// A body can always enqueue, with room and without, with its context and without, on its goroutine and on another.
+func TestEnqueueFromBodyOfEveryKind(t *testing.T) {
 	everyConstructor(t, func(t *testing.T, kind constructor) {
 		c := kind.make(t, core.Options{MaxConcurrency: 1, MaxQueued: 3})
 		checkError(t, "Do", c.Do(t.Context(), func(ctx context.Context) error {
@@ -38,37 +37,39 @@ func TestDeadlockEnqueueFromBodyOfEveryKind(t *testing.T) {
 			checkError(t, "Enqueue with room", err, nil)
 			fillUp(t, c)
 			_, err = c.Enqueue(ctx, quick)
-			checkError(t, "Enqueue without room", err, core.ErrWouldDeadlock)
+			checkError(t, "Enqueue without room", err, nil)
 			_, err = c.Enqueue(context.Background(), quick)
-			checkError(t, "Enqueue without room and without the context", err, core.ErrWouldDeadlock)
+			checkError(t, "Enqueue without room and without the context", err, nil)
 			var aside sync.WaitGroup
 			aside.Go(func() {
 				_, err := c.Enqueue(ctx, quick)
-				checkError(t, "Enqueue on a goroutine of the body", err, core.ErrWouldDeadlock)
+				checkError(t, "Enqueue on a goroutine of the body", err, nil)
 			})
 			aside.Wait()
 			return nil
 		}), nil)
 		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		checkEqual(t, "succeeded", c.Stats().Succeeded, 4)
+		checkEqual(t, "succeeded", c.Stats().Succeeded, 7)
+		checkEqual(t, "beyond the queue", c.Stats().Overflow, 3)
 	})
 }
 
-// Everything that waits, from a body.
+// A body that would wait for itself gets an error.
 func TestDeadlockWaitFromBodyOfEveryKind(t *testing.T) {
 	everyConstructor(t, func(t *testing.T, kind constructor) {
 		c := kind.make(t, core.Options{MaxConcurrency: 2})
 		checkError(t, "Do", c.Do(t.Context(), func(ctx context.Context) error {
 			self := core.OperationFrom(ctx).ID()
 			for name, wait := range map[string]coretest.Body{
-				"Do":    do(c, quick),
 				"Wait":  func(ctx context.Context) error { return c.Wait(ctx, self) },
 				"Flush": c.Flush,
 				"Drain": c.Drain,
+				"Idle":  c.WaitIdle,
 			} {
 				checkError(t, name, wait(ctx), core.ErrWouldDeadlock)
 				checkError(t, name+" without the context", wait(context.Background()), core.ErrWouldDeadlock)
 			}
+			checkError(t, "Do without the context", c.Do(context.Background(), quick), core.ErrWouldDeadlock)
 			return nil
 		}), nil)
 		if s := c.Stats(); s.Closed || s.Enqueued != 1 {
@@ -77,14 +78,14 @@ func TestDeadlockWaitFromBodyOfEveryKind(t *testing.T) {
 	})
 }
 
-// Close from a body cancels the others and itself and does not wait.
+// Close in a body cancels all operations, the body's own too, and does not wait.
 func TestDeadlockCloseFromBodyOfEveryKind(t *testing.T) {
 	everyConstructor(t, func(t *testing.T, kind constructor) {
 		c := kind.make(t, core.Options{MaxConcurrency: 2})
 		var cause error
 		err := c.Do(t.Context(), func(ctx context.Context) error {
 			for range 5 {
-				_, err := c.TryEnqueue(untilCancelled)
+				_, err := c.TryEnqueue(context.Background(), untilCancelled)
 				checkError(t, "TryEnqueue", err, nil)
 			}
 			synctest.Wait()
@@ -105,12 +106,12 @@ func TestDeadlockCloseFromBodyOfEveryKind(t *testing.T) {
 }
 
 // A body may resize, pause and cancel, others and itself.
-func TestDeadlockMeddleFromBodyOfEveryKind(t *testing.T) {
+func TestDeadlockControlFromBodyOfEveryKind(t *testing.T) {
 	everyConstructor(t, func(t *testing.T, kind constructor) {
 		c := kind.make(t, core.Options{MaxConcurrency: 1})
 		err := c.Do(t.Context(), func(ctx context.Context) error {
 			self := core.OperationFrom(ctx).ID()
-			pending, err := c.TryEnqueue(func(context.Context) error { t.Error("it ran"); return nil })
+			pending, err := c.TryEnqueue(context.Background(), func(context.Context) error { t.Error("it ran"); return nil })
 			checkError(t, "TryEnqueue", err, nil)
 			for _, limit := range []int{8, 1, 4} {
 				c.Pause()
@@ -134,14 +135,14 @@ func TestDeadlockMeddleFromBodyOfEveryKind(t *testing.T) {
 	})
 }
 
-// meddle does everything that a handler can do, short of closing.
-func meddle(t testing.TB, c bodyCoordinator, s core.Signal) {
+// callEverything calls everything that a handler may call, except Close.
+func callEverything(t testing.TB, c bodyCoordinator, s core.Signal) {
 	sink := c.Sink()
-	sink.Raise("meddled")
-	sink.Hold("meddled", "", 0)()
-	sink.Retract("meddled")
+	sink.Raise("called")
+	sink.Hold("called", "", 0)()
+	sink.Retract("called")
 	sink.Subscribe("other", func(core.Signal) {})()
-	if _, err := c.TryEnqueue(quick); err != nil {
+	if _, err := c.TryEnqueue(context.Background(), quick); err != nil {
 		checkError(t, "TryEnqueue", err, core.ErrClosed)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -188,10 +189,10 @@ func TestDeadlockHandlersOfEveryKind(t *testing.T) {
 				again := once[where]
 				once[where] = true
 				mu.Unlock()
-				if again || s.Name == "meddled" {
+				if again || s.Name == "called" {
 					return
 				}
-				meddle(t, c, s)
+				callEverything(t, c, s)
 				if where == "subscriber" {
 					cancel() // itself
 				}
@@ -220,29 +221,10 @@ func TestDeadlockHandlersOfEveryKind(t *testing.T) {
 				t.Errorf("Do: got error %v, want %v", err, want)
 			}
 			checkError(t, "Close", c.Close(), nil)
-			if err := coretest.CheckBooks(c.Stats()); err != nil {
-				t.Error(err)
-			}
+			checkError(t, "the books", coretest.CheckBooks(c.Stats()), nil)
 			j.check(t, "OnSignal", "subscriber", "OnRetract", "retraction subscriber", "OnFinalized")
 		})
 	}
-}
-
-// A handler that raises what it handles, from a body.
-func TestDeadlockHandlerRaisesItsOwnSignal(t *testing.T) {
-	everyConstructor(t, func(t *testing.T, kind constructor) {
-		sink := core.NewSink(core.SinkOptions{})
-		n := 0
-		sink.Subscribe("again", func(core.Signal) {
-			n++
-			sink.Raise("again")
-		})
-		c := kind.make(t, core.Options{Sink: sink})
-		checkError(t, "Do", c.Do(t.Context(), raise("again")), nil)
-		if n == 0 || sink.Stats().Blocked == 0 {
-			t.Errorf("handled %d times, %d raises refused, want an end of it", n, sink.Stats().Blocked)
-		}
-	})
 }
 
 // Resize, cancel, pause, flush, drain and close, from outside and from bodies, while
@@ -280,7 +262,7 @@ func TestDeadlockUnderLoadOfEveryKind(t *testing.T) {
 								case 1:
 									c.Cancel(self, nil)
 								case 2:
-									c.TryEnqueue(quick)
+									c.TryEnqueue(context.Background(), quick)
 								case 3:
 									core.OperationFrom(ctx).Raise("progress")
 								case 4:
@@ -313,9 +295,7 @@ func TestDeadlockUnderLoadOfEveryKind(t *testing.T) {
 				checkError(t, "Flush", c.Flush(t.Context()), nil)
 				checkError(t, "end", end(c), nil)
 				producers.Wait()
-				if err := coretest.CheckBooks(c.Stats()); err != nil {
-					t.Error(err)
-				}
+				checkError(t, "the books", coretest.CheckBooks(c.Stats()), nil)
 			})
 		})
 	}

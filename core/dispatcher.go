@@ -20,9 +20,10 @@ import (
 // coordinator it shows its operations, owns no goroutine while idle, and is brought
 // to an end by Drain, which handles what waits, or Close, which does not.
 //
-// All methods are safe for concurrent use, from handlers as well.
+// All methods are safe for concurrent use, from handlers as well. Those of the zero
+// value panic: make one with [NewDispatcher].
 type Dispatcher struct {
-	*engine
+	Control
 	signals *Coordinator[Signal]
 
 	mu        sync.Mutex
@@ -52,7 +53,7 @@ func NewDispatcher(opts Options) (*Dispatcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.engine, d.signals = c.engine, c
+	d.Control, d.signals = c.Control, c
 	d.reactions.Store(new([]*reaction))
 	return d, nil
 }
@@ -72,6 +73,7 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 	if h == nil {
 		panic("core: Handle needs a function")
 	}
+	d.made()
 	r := &reaction{newHook[Signal](compile(pattern), nil), h}
 	d.mu.Lock()
 	all := append(slices.Clone(*d.reactions.Load()), r)
@@ -95,6 +97,7 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 // Complete, Drain or Close, and while a signal matches [Options.CancelOn], it is
 // counted as rejected.
 func (d *Dispatcher) Dispatch(s Signal) {
+	d.made()
 	for _, r := range *d.reactions.Load() {
 		if r.pattern.matches(s.Name) {
 			react(d.signals, s)
@@ -133,7 +136,7 @@ func (r *reaction) call(ctx context.Context, s Signal) error {
 	return r.handler.call(ctx, s)
 }
 
-// isCancelled is what the context's Err would tell, at no cost if nobody asked for
+// isCancelled reports whether the context has ended, at no cost if no code has asked for
 // its Done.
 func (o *Operation) isCancelled() bool {
 	real := o.context.Load()

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
@@ -87,7 +86,7 @@ func TestDispatcherQueuesOnlyWhatIsHandled(t *testing.T) {
 }
 
 func TestDispatchOfUnhandledSignalAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if coretest.Race {
 		t.Skip("the race detector allocates")
 	}
 	d := dispatcher(t, core.Options{})
@@ -99,48 +98,33 @@ func TestDispatchOfUnhandledSignalAllocatesNothing(t *testing.T) {
 	wantAllocs(t, "Dispatch", 0, func() { d.Dispatch(s) })
 }
 
-func TestDispatcherKeepsOrderPerNameAndRunsNamesSideBySide(t *testing.T) {
-	for _, perName := range []int{0, 1, 2} {
-		t.Run(fmt.Sprint("MaxPerKey ", perName), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				var j journal
-				let := make(chan struct{})
-				d := dispatcher(t, core.Options{MaxConcurrency: 8, MaxPerKey: perName})
-				defer d.Close()
-				d.Handle("*", func(_ context.Context, s core.Signal) error {
-					j.note(s.Name + s.Key)
-					<-let
-					return nil
-				})
-				step := func() []string {
-					synctest.Wait()
-					j.mu.Lock()
-					defer j.mu.Unlock()
-					started := j.entries
-					j.entries = nil
-					slices.Sort(started)
-					return started
-				}
-				for _, key := range []string{"1", "2", "3"} {
-					for _, name := range []string{"a", "b"} {
-						d.Dispatch(core.Signal{Name: name, Key: key})
-					}
-				}
-				want := [][]string{{"a1", "b1"}, {"a2", "b2"}, {"a3", "b3"}}
-				if perName == 2 {
-					want = [][]string{{"a1", "a2", "b1", "b2"}, {"a3", "b3"}}
-				}
-				for _, want := range want {
-					started := step()
-					checkSlice(t, "started", started, want)
-					for range started {
-						let <- struct{}{}
-					}
-				}
-				flushed(t, d)
-			})
+// Signals of different names are handled side by side, and as many of one name as MaxPerKey says.
+func TestDispatcherRunsNamesSideBySide(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		let := make(chan struct{})
+		d := dispatcher(t, core.Options{MaxConcurrency: 8, MaxPerKey: 2})
+		defer d.Close()
+		d.Handle("*", func(_ context.Context, s core.Signal) error {
+			j.note(s.Name + s.Key)
+			<-let
+			return nil
 		})
-	}
+		for _, key := range []string{"1", "2", "3"} {
+			for _, name := range []string{"a", "b"} {
+				d.Dispatch(core.Signal{Name: name, Key: key})
+			}
+		}
+		for _, want := range [][]string{{"a1", "a2", "b1", "b2"}, {"a3", "b3"}} {
+			synctest.Wait()
+			slices.Sort(j.entries)
+			j.check(t, want...)
+			for range want {
+				let <- struct{}{}
+			}
+		}
+		flushed(t, d)
+	})
 }
 
 func TestDispatcherHandlersAreThoseRegisteredWhenProcessed(t *testing.T) {
@@ -159,61 +143,7 @@ func TestDispatcherHandlersAreThoseRegisteredWhenProcessed(t *testing.T) {
 	})
 }
 
-func TestDispatcherFlushIsReusable(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var j journal
-		d := dispatcher(t, core.Options{})
-		defer d.Close()
-		d.Handle("*", j.noted(""))
-		for range 3 {
-			d.Dispatch(named("a"))
-			flushed(t, d)
-			flushed(t, d)
-			j.check(t, "a")
-		}
-	})
-}
-
-func TestDispatcherFullQueueDropsTheOldestCountedAndNeverBlocks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var j journal
-		let := make(chan struct{})
-		d := dispatcher(t, core.Options{MaxConcurrency: 1, MaxQueued: 2})
-		defer d.Close()
-		d.Handle("*", func(ctx context.Context, s core.Signal) error {
-			j.note(s.Key)
-			<-let
-			return nil
-		})
-		raise := func(ctx context.Context, key string) error {
-			core.OperationFrom(ctx).RaiseKey("name."+key, key)
-			if key == "0" {
-				synctest.Wait() // it is being handled
-			}
-			return nil
-		}
-		c := coordinator(t, raise, core.Options{OnSignal: d.Dispatch})
-		defer c.Close()
-		for i := range 6 {
-			checkError(t, "Do", c.Do(t.Context(), strconv.Itoa(i)), nil)
-		}
-		s := d.Stats()
-		if s.Running != 1 || s.Pending != 2 || s.Dropped != 3 || s.Enqueued != 6 || s.Rejected != 0 {
-			t.Errorf("got %v, want 1 running, 2 pending and 3 dropped", s)
-		}
-		close(let)
-		flushed(t, d)
-		j.check(t, "0", "4", "5")
-		var dropped []string
-		for op := range d.Operations(core.OperationQuery{Status: core.StatusDropped}) {
-			dropped = append(dropped, op.Key)
-			checkError(t, op.Key, op.Err, core.ErrDropped)
-		}
-		checkSlice(t, "dropped", dropped, []string{"name.1", "name.2", "name.3"})
-	})
-}
-
-func TestDispatcherQueueIs1024ByDefault(t *testing.T) {
+func TestDispatcherDefaults(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := dispatcher(t, core.Options{})
 		defer d.Close()
@@ -225,11 +155,11 @@ func TestDispatcherQueueIs1024ByDefault(t *testing.T) {
 		if s := d.Stats(); s.Pending != 1024 || s.Dropped != 1 {
 			t.Errorf("got %v, want 1024 pending and 1 dropped", s)
 		}
+		checkEqual(t, "name", d.Name(), "dispatcher")
 	})
 }
 
-// A dispatcher does what a slice that drops its head does, under any sequence of
-// names, and whatever the limits.
+// The model of a dispatcher is a slice that drops its first signal when it is full.
 func TestDispatcherAgainstModel(t *testing.T) {
 	for seed := range uint64(20) {
 		bubble(t, func(t *testing.T) {
@@ -287,7 +217,7 @@ func TestDispatcherFailingHandlerStopsNoOtherAndIsVisible(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
 		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, core.SignalPanic)
+		signals := coretest.Watch(t, sink, core.SignalPanicked)
 		d := dispatcher(t, core.Options{Sink: sink})
 		defer d.Close()
 		errTwo := errors.New("another failure")
@@ -310,8 +240,8 @@ func TestDispatcherFailingHandlerStopsNoOtherAndIsVisible(t *testing.T) {
 				t.Errorf("got %v, want a PanicError with the stack of the handler", op.Err)
 			}
 		}
-		found := signals.ExpectExactly(core.SignalPanic)
-		checkSlice(t, "causes of the panic", found[0].Path(), []string{"a", core.SignalPanic})
+		found := signals.ExpectExactly(core.SignalPanicked)
+		checkSlice(t, "causes of the panic", found[0].Path(), []string{"a", core.SignalPanicked})
 
 		d.Dispatch(named("b"))
 		flushed(t, d)
@@ -440,7 +370,7 @@ func TestDispatcherOnTheSinkItListensToDoesNotLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
 		sink := core.NewSink(core.SinkOptions{})
-		watched := coretest.Watch(t, sink, "*") // makes operations raise atom.start
+		watched := coretest.Watch(t, sink, "*, atom.*") // makes operations raise atom.started
 		d := dispatcher(t, core.Options{Sink: sink, OnSignal: func(core.Signal) {}})
 		defer d.Close()
 		defer sink.Subscribe("*", d.Dispatch)()
@@ -460,7 +390,7 @@ func TestDispatcherOnTheSinkItListensToDoesNotLoop(t *testing.T) {
 		sink.Raise("b")
 		flushed(t, d)
 		j.check(t, "b")
-		watched.ExpectExactly("b", "audited", "audited.too", core.SignalPanic)
+		watched.ExpectExactly("b", "audited", "audited.too", core.SignalPanicked)
 
 		// Operations of others are handled, also if their coordinator has the same name.
 		c := bodies(t, core.Options{Name: d.Name(), Sink: sink})
@@ -492,8 +422,8 @@ func TestDispatcherThatKeepsNoOperationsDoesNotLoop(t *testing.T) {
 	})
 }
 
-// Neither what starts and stops nor what panics in one of them sets the others off
-// for ever.
+// Dispatchers and processors on one sink do not trigger each other without end, neither by lifecycle signals nor
+// by panics.
 func TestDispatchersAndProcessorsOnOneSinkDoNotLoop(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		t.Run(fmt.Sprint("panics: ", panics), func(t *testing.T) {
@@ -528,7 +458,7 @@ func TestDispatchersAndProcessorsOnOneSinkDoNotLoop(t *testing.T) {
 				}
 				want := int64(4)
 				if panics {
-					want += 4 * 3 // everybody is told of the others' panics, and panics once more
+					want += 4 * 3 // each handler gets the panics of the others, and panics once more
 				}
 				checkEqual(t, "calls", calls.Load(), want)
 			})
@@ -581,7 +511,7 @@ func TestDispatchAfterTheEndIsRejected(t *testing.T) {
 	})
 }
 
-func TestDispatcherHeedsSignals(t *testing.T) {
+func TestDispatcherIsGatedBySignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
 		sink := core.NewSink(core.SinkOptions{})
@@ -607,35 +537,14 @@ func TestDispatcherHeedsSignals(t *testing.T) {
 	})
 }
 
-func TestNewDispatcherRefusesOptionsThatMakeNoSense(t *testing.T) {
-	for want, opts := range map[string]core.Options{
-		"Options.Lanes are for coordinators":  {Lanes: []core.Lane{{Name: "hot"}}},
-		"Options.StopOnError":                 {StopOnError: true},
-		"Options.MaxConcurrency is -1":        {MaxConcurrency: -1},
-		"Options.MaxQueued is -1":             {MaxQueued: -1},
-		"Options.MaxPerKey is -2":             {MaxPerKey: -2},
-		"Options.Ageing":                      {Ageing: time.Second},
-		`Options.ResumeOn is "go", but there`: {ResumeOn: "go"},
-	} {
-		if d, err := core.NewDispatcher(opts); err == nil || d != nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v and error %v, want an error with %q", d, err, want)
-		}
-	}
-	checkEqual(t, "default name", dispatcher(t, core.Options{}).Name(), "dispatcher")
-	checkEqual(t, "name", dispatcher(t, core.Options{Name: "alerts"}).Name(), "alerts")
-}
-
 func TestHandleNeedsAFunction(t *testing.T) {
 	defer func() {
-		if got := recover(); got != "core: Handle needs a function" {
-			t.Errorf("got panic %v", got)
-		}
+		checkEqual(t, "panic", recover(), "core: Handle needs a function")
 	}()
 	dispatcher(t, core.Options{}).Handle("a", nil)
 }
 
-// Every signal is in exactly one counter, whoever dispatches, registers and removes
-// meanwhile.
+// Every signal is in exactly one counter while others dispatch, register and remove.
 func TestDispatcherUnderLoad(t *testing.T) {
 	const raisers, each = 4, 500
 	sink := core.NewSink(core.SinkOptions{})
@@ -667,9 +576,7 @@ func TestDispatcherUnderLoad(t *testing.T) {
 			})
 			runtime.Gosched()
 			remove()
-			if n := running.Load(); n != 0 {
-				t.Errorf("%d calls were running when remove returned", n)
-			}
+			checkEqual(t, "calls that run when remove returns", running.Load(), 0)
 		}
 	})
 	for r := range raisers {

@@ -1,39 +1,43 @@
 // Package core runs concurrent work that is bounded, tracked, observable and
-// self-cleaning, and lets pieces of a program coordinate through signals: small
-// facts in a bounded, time-limited window that are sensed rather than delivered.
+// self-cleaning. Parts of a program coordinate through signals: small facts in a
+// bounded, time-limited window, which others read when they choose to.
 //
 // # Operations
 //
-// A [Coordinator] is given a function and then items. For each item it runs the
-// function as an operation, so many at once and no more:
+// A [Coordinator] has one function and runs it for each item. Each run is an operation.
+// A limit bounds how many run at once:
 //
 //	uploads, err := core.NewCoordinator(save, core.Options{MaxConcurrency: 8})
 //	...
 //	id, err := uploads.Enqueue(ctx, file)
 //
-// Enqueue returns at once while there is room in the queue, and waits when there
-// is none, so a fast producer is slowed down by slow work. The operation can be
-// looked up by its id, waited for, pinned and cancelled; when it has finished it
-// stays visible in the window for a while and then leaves by itself. Nothing has
-// to be collected, and nothing is lost track of: every item that was accepted is
-// in exactly one of the counters of [Stats].
+// Enqueue returns at once while the queue has room, and waits while it is full. So slow
+// work slows down a fast producer. With the id, anybody can look an operation up, wait
+// for it, pin it or cancel it. A finished operation stays in the window for a while and
+// then leaves without help. Every accepted item is in exactly one counter of [Stats].
 //
 //	enqueued -> pending -> running -> succeeded | failed | cancelled -> evicted -> echo -> gone
+//	               |         | ^
+//	               |         v |
+//	               |       suspended
 //	               |
 //	               +-> cancelled | refused | dropped ------------------> evicted -> ...
 //
-// Inside the function, [OperationFrom] finds the operation in the context; through
-// it the function leaves values for others to read and raises signals. For a
-// sequence of items there are [ForEach] and [Map], which do the same and return
-// when all is done. Where items have results there is a [ResultCoordinator].
+// [Options.OnDone] is called for each operation that ends. The window keeps failed
+// operations apart from the others, so that many successes do not push them out. A
+// [Group] waits for a set of items on a coordinator that others use as well.
 //
-// # Keys, lanes, and why
+// In its function, an operation finds itself in the context: [OperationFrom]. Through
+// it, the function stores values for others to read and raises signals. [ForEach] and
+// [Map] run a sequence of items in the same way and return when all are done. A
+// [ResultCoordinator] runs operations that have results.
 //
-// A keyed coordinator ([NewKeyedCoordinator]) runs items of one key in order, one
-// at a time, and different keys side by side. Lanes ([Options.Lanes]) say which
-// items go first, how many of a kind may run at once, and which signals hold up
-// that kind. They combine with each other, with limits, signals and results,
-// because one scheduler knows them all:
+// # Keys and lanes
+//
+// A keyed coordinator ([NewKeyedCoordinator]) runs the items of one key in order, one at
+// a time, and different keys side by side. Lanes ([Options.Lanes]) say which items start
+// first, how many of a lane run at once, and which signals defer or refuse them. One
+// scheduler knows limits, keys, lanes and signals, so all of them combine:
 //
 //	lanes, err := core.ParseLanes("hot:4, normal, slow:2")
 //	...
@@ -41,76 +45,86 @@
 //	...
 //	id, err := orders.Lane("hot").Enqueue(ctx, order)
 //
-// What runs next is decided when a slot is free, so a busy key delays no other and
-// a late urgent item is next. [Coordinator.Explain] says of any operation why it
-// waits, from the limit to the key and who has it, to the signal and who raised it.
-// A body that waits for something of its own says so ([Operation.WaitsFor]).
+// The scheduler decides what runs next when a slot is free. So a busy key delays no
+// other key, and an urgent item that comes late is the next to start.
+//
+// [Coordinator.Explain] says why an operation waits: the limit, its key and the
+// operation that has it, or a signal and the operation that raised it. A function that
+// waits for something else can say so: [Operation.WaitsFor].
+//
+// # Waits and recursion
+//
+// An operation that waits for long can give up its slot meanwhile: [Operation.Suspend].
+// An operation that waits for another one of its own coordinator does so by itself. An
+// operation may always enqueue into its own coordinator, so work can create more work.
+// [Coordinator.WaitIdle] waits until none is left.
 //
 // # Signals
 //
-// A [Signal] is a fact: a name, what it is about, who said so and when. Operations
-// raise signals, and so may anybody on a [Sink], the window that a program's parts
-// share. Raising one runs nothing and obliges nobody. Others sense it, when they
-// choose to:
+// A [Signal] is a fact: a name, a key that says what it is about, the operation that
+// raised it, and a time. Operations raise signals, and so can any code, on a [Sink]: the
+// window that parts of a program share. To raise a signal starts nothing. Others look
+// when they choose to:
 //
 //	if sink.Has("gateway.error.*") { ... }
 //	for s := range sink.Sense(core.Query{Pattern: "order.*", Within: time.Minute}) { ... }
 //
-// or decide by it all the time: a [Monitor] counts it over a sliding span, and a
-// coordinator refuses or defers work while it stands ([Options.CancelOn],
-// [Options.DeferOn]). Those who want to be called subscribe, knowingly. Sinks of
-// different parts of a program are joined by [Sink.Forward].
+// A [Monitor] counts signals over a sliding span. A coordinator refuses or defers items
+// while a signal is present: [Options.CancelOn], [Options.DeferOn]. Code that wants to be
+// called subscribes: [Sink.Subscribe]. [Sink.Forward] connects sinks.
 //
-// A fact ages, and newer facts push it out of the window: right for history. A
-// condition that others depend on is held instead ([Sink.Hold], [Operation.Hold])
-// and stands until it is released. Only who raised a signal can take it back.
+// A raised signal leaves the window after 5 minutes by default, or when newer signals
+// push it out. That suits history, and a signal that is never retracted does not block
+// work for ever. For a condition that must last, hold a signal: [Sink.Hold],
+// [Operation.Hold]. A held signal stays until it is released. A signal can be retracted
+// only by the operation that raised it, or by the sink if it was raised there.
 //
 // # Guarantees
 //
-//   - Order. Operations start in the order in which items were accepted; with keys
-//     and lanes, within each.
-//   - Bounds. Never more than the limit run; the queue, the window, its echoes,
-//     the sink, the signals of one operation and the facts a gate remembers are
-//     all bounded, and what is dropped is counted.
-//   - Running operations are never evicted. Finalizing ([Coordinator.OnFinalized])
-//     happens exactly once for each operation, on Close too.
-//   - No function of yours is called while a lock is held. Bodies, handlers and
-//     callbacks may call any method of anything, also to close what they run in.
-//     A call that would have to wait for the operation it is made from, directly or
-//     through operations that wait for each other, returns [ErrWouldDeadlock].
-//   - A panic in a body makes its operation failed, with a [PanicError]; one in a
-//     handler or callback is counted and harms nobody else. Nothing else recovers.
-//   - Goroutines exist while there is work. An idle coordinator or sink owns none.
-//     Timers may be pending, for what is to expire.
+//   - Order. Operations start in the order in which their items were accepted; with keys
+//     and lanes, within each of them.
+//   - Bounds. Never more operations run than the limit allows. The queue, the window, the
+//     echoes, the sink and the signals of one operation are bounded. What is dropped is
+//     counted.
+//   - Running operations are never evicted. [Coordinator.OnFinalized] is called exactly
+//     once for each operation, also on Close.
+//   - No function of yours is called while a lock is held. Bodies, handlers and callbacks
+//     may call any method, also Close on their own coordinator. A call that would have to
+//     wait for its own operation returns [ErrWouldDeadlock]. Circles of waits over several
+//     coordinators are not detected; Explain shows them.
+//   - A panic in a body makes its operation failed, with a [PanicError]. A panic in a
+//     handler or callback is counted. Nothing else recovers panics.
+//   - An idle coordinator or sink owns no goroutine. It may own a timer, for what will
+//     expire.
 //
 // # Handlers
 //
-// A handler runs on the goroutine that raises the signal, before Raise returns, in
-// the order of subscription. While it blocks, the raiser waits; that is how a full
-// coordinator further down slows the one further up. A handler that raises what
-// it handles, over however many steps, is stopped when the chain of causes gets
-// too long ([Propagation]) or, if it does not name its causes, when deliveries are
-// nested 64 deep.
+// A handler runs on the goroutine that raises the signal, before Raise returns, in the
+// order of subscription. While a handler blocks, the raiser waits: this is the
+// backpressure of a pipeline. A handler that causes itself, over any number of steps, is
+// stopped: by the length of the chain of causes ([Propagation]), or when calls of handlers
+// are nested 64 deep.
 //
-// Where the raiser should not wait, a [Dispatcher] or a [Processor] is given the
-// signals and handles them in the background.
+// A [Dispatcher] or a [Processor] handles signals in the background, so that the raiser
+// does not wait.
 //
 // # Shutting down
 //
-// Complete ends the intake. Flush waits for what has been accepted, Drain does
-// both, Close cancels what runs. See [Lifecycle]. Drain what is upstream first.
+// Complete ends the intake. Flush waits for what was accepted. Drain does both. Stop also
+// cancels what is pending, and Close also cancels what runs. See [Lifecycle]. In a
+// pipeline, drain the first stage first.
 //
 // # Cost
 //
-// Raising a signal costs little more than reading the clock and taking a lock,
-// allocates nothing, and does not depend on the size of the window or on how many
-// subscribe to other names. Has of a name costs less than that, Count and reading a
-// Monitor cost a lock. An operation costs one allocation, plus what it raises and
-// stores; a key costs something only while it has operations.
+// To raise a signal costs about as much as to read the clock, and allocates nothing. The
+// cost does not depend on the size of the window, nor on subscribers to other names. Has
+// of an exact name takes no lock; Count and [Monitor.Count] take one. An operation costs
+// one allocation, and one more for its first signal. A key costs nothing while it has no
+// operations.
 //
 // # Testing
 //
 // Everything takes its time from package time, so it runs under the fake clock of
-// testing/synctest. Package coretest has the checks that everything with a
-// lifecycle must pass, and helpers to expect signals.
+// testing/synctest. Package coretest has the checks that every type with a lifecycle must
+// pass, and helpers to expect signals.
 package core

@@ -20,7 +20,7 @@ func echoed(c *core.Coordinator[coretest.Body], q core.Query) []core.OperationID
 	return ids
 }
 
-// Docs: GetEchoes takes a pattern, comma lists allowed, and entries carry a time.
+// Echoes takes a pattern, also a comma list, and each echo has a time.
 func TestEchoes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -114,7 +114,7 @@ func TestEchoWithoutWhatWasRetracted(t *testing.T) {
 	})
 }
 
-// Weak point 5.5: what is in the window at dispose is lost.
+// Close makes echoes of the operations that were in the window.
 func TestEchoesOfClosedCoordinator(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{MaxConcurrency: 1})

@@ -10,35 +10,39 @@ import (
 )
 
 // engine runs operations: it accepts them, asks the scheduler what is next,
-// heeds limits and signals, keeps the accounts and shuts down. It is the same for
+// watches limits and signals, keeps the accounts and shuts down. It is the same for
 // every coordinator; they differ in the scheduler and in what a body is.
 //
 // The two locks are small. Producers take the intake's. Workers take mu once per
 // operation, to finish one and to choose the next; its end is the next one's
 // start, so the clock is read once. What follows for others, such as callbacks
-// and wakings, is collected in an outcome and done when no lock is held.
+// and wakings, is collected in the effects and done when no lock is held.
 type engine struct {
-	number      uint64 // of this engine in the process: see runningOn
-	name        string
-	perKey      int // Options.MaxPerKey
-	sink        *Sink
-	clock       clock
-	dropsOldest bool                   // Options.DropOldest
-	onReturn    func(err error)        // a body has returned; no lock is held
-	onUnrun     func(err error) func() // an operation will not run; mu is held, not for what it returns
-	lanes       []Lane                 // resolved; one without a name if there are none
-	laned       bool                   // there are lanes
-	plain       bool                   // the scheduler is first in, first out
-	rules       rule                   // for all lanes
-	laneRules   []rule                 // by lane; nil: none has any
-	resumeOn    *condition             // nil: none
-	heeds       bool                   // there are rules
-	quiet       bool                   // operations do not raise lifecycle signals
-	bequeaths   bool                   // what operations in the window have raised stays on the sink at the end
-	undrain     func()                 // ends the watching of DrainOn; may be nil
-	loop        func()                 // e.work, made once
-	closed      chan struct{}          // closed when Close is done
-	token       atomic.Uint32          // see worker.go
+	number       uint64 // of this engine in the process: see runningOn
+	name         string
+	perKey       int // Options.MaxPerKey
+	sink         *Sink
+	clock        clock
+	dropsOldest  bool              // Options.DropOldest
+	mayLend      int               // Options.MaxSuspended
+	timeout      int64             // Options.Timeout; 0: none
+	onDone       []*hook[Snapshot] // Options.OnDone, or nil
+	lanes        []Lane            // resolved; one without a name if there are none
+	laned        bool              // there are lanes
+	plain        bool              // the scheduler is first in, first out
+	rules        rule              // for all lanes
+	laneRules    []rule            // by lane; nil: none has any
+	resumeOn     *condition        // nil: none
+	hasRules     bool              // it has rules
+	quiet        bool              // operations do not raise lifecycle signals
+	keepsSignals bool              // what operations in the window have raised stays on the sink at the end
+	undrain      func()            // ends the watching of DrainOn; may be nil
+	loop         func()            // e.work, made once
+	errClosed    error             // ErrClosed and ErrFull with the name
+	errFull      error
+	bodies       any           // the Work or ResultWork
+	closed       chan struct{} // closed when Close is done
+	token        atomic.Uint32 // see worker.go
 
 	_ cacheLine // producers and workers do not share any from here on
 
@@ -47,14 +51,20 @@ type engine struct {
 	_ cacheLine
 
 	mu         sync.Mutex
-	running    opList
+	running    opList // have a slot
+	suspended  opList // have given it up while they wait
+	resuming   opList // wait for it to come back
+	lent       int    // of the suspended ones, how many count against maxSuspended
+	waits      uint64 // number of the newest wait for an operation of this engine
 	limit      int
 	paused     bool
 	closing    bool
 	detached   bool
 	finalized  bool     // closed, and the window is empty
-	finalizing int      // operations of which OnFinalized is being told
+	finalizing int      // operations that OnFinalized is being called for
+	telling    int      // ended operations that OnDone is being called for
 	left       []uint64 // by lane: operations that were pending and are not any more
+	overflow   uint64   // operations that were accepted without room
 	scheduler  scheduler
 	window     window
 	index      index
@@ -63,7 +73,6 @@ type engine struct {
 	flushes    []*flush
 	final      []*hook[Snapshot] // of OnFinalized; replaced, not changed
 	maxPinned  int
-	nested     int   // of the running operations, how many wait in their body; guarded by nested.mu
 	alarm      alarm // wakes when a deferral may be over
 	sweeper    alarm // evicts what is too old
 	ledger     ledger
@@ -72,40 +81,56 @@ type engine struct {
 // cacheLine keeps what is before it and what is after it from sharing one.
 type cacheLine [64]byte
 
-// flush waits for the operations accepted before it.
+// flush waits for the operations accepted before it, or until there are none.
 type flush struct {
+	idle  bool   // the latter
 	epoch uint32 // of the newest operation it waits for
-	left  int
+	left  int    // 0: done
 	done  chan struct{}
 }
 
 // includes reports whether f waits for o, if that has not finished.
 func (f *flush) includes(o *Operation) bool { return int32(o.epoch-f.epoch) <= 0 }
 
-// outcome is what a change under the engine's lock entails.
-type outcome struct {
-	contexts []*cancellation // of bodies that have returned
-	ended    []chan struct{} // somebody waits for that
-	calls    []func()        // of onUnrun
-	after    aftermath       // of signals that have left with their operations
+// engineEffects are what a change under the engine's lock entails.
+type engineEffects struct {
+	cancels  []cancelled     // contexts to be cancelled
+	closing  []chan struct{} // to be closed, for those that wait for it
+	calls    []func()        // to end a group
+	done     []done          // that OnDone is to be called for
+	after    effects         // of signals that have left with their operations
 	final    []last
 	flushed  []*flush
-	closed   bool       // Close is done
-	left     []laneLeft // lanes that operations have left while somebody waited for room
+	closed   bool // Close is done
+	admitted bool // waiters for room have got it
+}
+
+func (out *engineEffects) close(c chan struct{}) { out.closing = append(out.closing, c) }
+
+// empty reports whether there is nothing to settle, as after most changes.
+func (out *engineEffects) empty() bool {
+	return len(out.cancels)+len(out.closing)+len(out.calls)+len(out.flushed) == 0 && !out.closed && !out.admitted && !out.foreign()
 }
 
 // foreign reports whether settling it runs foreign code.
-func (out *outcome) foreign() bool {
-	return !out.after.empty() || len(out.final) > 0
+func (out *engineEffects) foreign() bool {
+	return !out.after.empty() || len(out.final)+len(out.done) > 0
 }
 
-// laneLeft says how many have left the queue of a lane by now.
-type laneLeft struct {
-	lane uint8
-	left uint64
+// cancelled is an operation whose context is to be cancelled with that cause.
+type cancelled struct {
+	operation *Operation
+	cause     error
 }
 
-// last is an operation that has left the window, and whom to tell.
+// done is an operation that has ended, before its waiters are answered.
+type done struct {
+	operation *Operation
+	snapshot  Snapshot
+	waits     []*bodyWait
+}
+
+// last is an operation that has left the window, and the hooks to call.
 type last struct {
 	operation *Operation
 	snapshot  Snapshot
@@ -125,21 +150,26 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	}
 	sink := opts.Sink
 	if sink == nil {
-		sink = NewSink(SinkOptions{})
+		sink = new(Sink)
 	}
+	sink.prepareZero()
 	e := &engine{
 		number:      engines.Add(1),
+		errClosed:   named(ErrClosed, opts.Name, "is closed"),
+		errFull:     named(ErrFull, opts.Name, "has a full queue"),
 		name:        opts.Name,
 		perKey:      opts.MaxPerKey,
 		sink:        sink,
 		clock:       sink.names.clock,
 		dropsOldest: opts.DropOldest,
+		mayLend:     opts.MaxSuspended,
+		timeout:     int64(opts.Timeout),
 		lanes:       opts.Lanes,
 		laned:       len(opts.Lanes) > 0,
 		plain:       !keyed && len(opts.Lanes) == 0,
 		left:        make([]uint64, max(1, len(opts.Lanes))),
 		closed:      make(chan struct{}),
-		window:      window{limit: opts.MaxTracked, maxAge: int64(opts.MaxAge)},
+		window:      window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
 		echoes:      echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
 		limit:       opts.MaxConcurrency,
 		maxPinned:   opts.MaxTracked,
@@ -156,6 +186,9 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	e.loop = e.work
 	e.token.Store(tokenParked)
 	e.ledger.init(sink, opts.Name, &opts)
+	if opts.OnDone != nil {
+		e.onDone = []*hook[Snapshot]{newHook(pattern{}, opts.OnDone)}
+	}
 	e.rules = e.newRule(opts.CancelOn, opts.DeferOn, opts.MaxDefer)
 	for i := range opts.Lanes {
 		l := &opts.Lanes[i]
@@ -167,11 +200,11 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		}
 	}
 	e.resumeOn = e.ledger.condition(opts.ResumeOn, e, true)
-	e.heeds = e.laneRules != nil || e.rules != rule{maxDefer: e.rules.maxDefer}
+	e.hasRules = e.laneRules != nil || e.rules != rule{maxDefer: e.rules.maxDefer}
 	if opts.DrainOn != "" {
 		e.undrain = sink.Subscribe(opts.DrainOn, func(s Signal) {
 			if s.Key == "" || Match(s.Key, e.name) {
-				e.Complete()
+				Control{e}.Complete()
 			}
 		})
 	}
@@ -181,102 +214,137 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 // enqueue gives an operation to the engine. Unless wait is set it does not wait
 // for room.
 func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) error {
+	e.made()
+	if ctx == nil {
+		panic(nilContext)
+	}
 	if wait && ctx.Err() != nil {
-		return e.intake.reject(context.Cause(ctx))
+		return e.reject(context.Cause(ctx))
 	}
 	if d.err != nil {
-		return e.intake.reject(d.err)
+		return e.reject(d.err)
 	}
-	o.engine, o.base, o.lane = e, baseOf(ctx), d.lane
+	o.engine, o.lane = e, d.lane
+	if o.base == nil {
+		o.base = baseOf(ctx, time.Time{})
+	}
 	o.enqueued = e.clock.now()
 	if e.refuses(o.lane) {
 		e.lockFresh() // with operations that have to leave their signals go
 		e.mu.Unlock()
 		if err := e.refusal(o.lane, o.enqueued); err != nil {
-			return e.intake.reject(err)
+			return e.reject(err)
 		}
 	}
 	err := e.intake.offer(o)
-	for err == ErrFull && e.dropsOldest {
-		e.dropOldest(o.lane)
-		err = e.intake.offer(o)
-	}
 	if err == ErrFull {
-		err = e.enqueueFull(ctx, o, wait)
+		err = e.enqueueFull(ctx, o, wait && !e.dropsOldest)
 	}
 	if err != nil {
-		return e.intake.reject(err)
+		return e.reject(err)
 	}
-	e.poke()
+	e.wakeForArrival()
 	return nil
+}
+
+// reject counts an item that was not accepted because of err, and returns the error for
+// the caller.
+func (e *engine) reject(err error) error {
+	switch err = e.intake.reject(err); err {
+	case ErrClosed:
+		return e.errClosed
+	case ErrFull:
+		return e.errFull
+	}
+	return err
 }
 
 // enqueueFull goes on when there seems to be no room.
 func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error {
-	own := wait && e.isOwn(ctx)
-	in := &e.intake
-	e.mu.Lock()
-	in.mu.Lock()
-	q := &in.queues[o.lane]
-	q.left = e.left[o.lane]
+	beyond := wait && e.isOwn(ctx)
 	var (
 		w   *waiter
-		err error
+		out engineEffects
 	)
+	e.mu.Lock()
+	err := e.offerAgain(o)
 	switch {
-	case in.closed:
-		err = ErrClosed
-	case len(q.waiters) == 0 && !q.full():
-		in.accept(o)
-	case !wait:
-		err = ErrFull
-	case own:
-		err = ErrWouldDeadlock
+	case err != ErrFull:
+	case beyond:
+		err = e.acceptBeyond(o)
+		e.overflow++
+	case wait:
+		e.intake.mu.Lock()
+		w, err = e.intake.queue(o), nil
+		e.intake.mu.Unlock()
+		e.wakeLocked() // it may be able to start
 	default:
-		w = in.queue(o)
+		err = e.squeeze(o, &out)
 	}
-	in.mu.Unlock()
 	e.mu.Unlock()
+	e.settle(&out)
 	if w == nil {
 		return err
 	}
 	if err := (awaited{engine: e, room: w}).wait(ctx, w.settled); err != nil {
-		return in.unqueue(w, err)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.intake.unqueue(w) {
+			e.wakeLocked() // the next waiter may be able to start
+			return err
+		}
 	}
 	return w.err
 }
 
-// dropOldest makes room in a lane, if there is none, by dropping the item that has
-// waited longest there.
-func (e *engine) dropOldest(lane uint8) {
-	var out outcome
-	in := &e.intake
-	e.mu.Lock()
-	e.collect()
-	in.mu.Lock()
-	q := &in.queues[lane]
-	q.left = e.left[lane]
-	full := q.full() && !in.closed
-	in.mu.Unlock()
-	if oldest := e.scheduler.oldest(lane); full && oldest != nil { // it may have arrived just now: then once more
-		e.withdraw(oldest, StatusDropped, ErrDropped, e.clock.now(), &out)
-		in.mu.Lock()
-		q.left = e.left[lane]
-		in.mu.Unlock()
-	}
-	e.mu.Unlock()
-	e.settle(&out)
+// offerAgain is intake.offer with what is known for certain. mu is held.
+func (e *engine) offerAgain(o *Operation) error {
+	e.intake.mu.Lock()
+	e.intake.queues[o.lane].left = e.left[o.lane]
+	e.intake.mu.Unlock()
+	return e.intake.offer(o)
 }
 
-// isOwn reports whether the caller is an operation of this engine: by its
-// goroutine or by its context.
-func (e *engine) isOwn(ctx context.Context) bool {
-	o := OperationFrom(ctx)
-	e.mu.Lock()
-	none := e.running.n == 0
-	own := o != nil && o.engine == e && o.status == StatusRunning
-	e.mu.Unlock()
-	return own || !none && runningOn() == e.number
+// acceptBeyond accepts an operation without room. mu is held.
+func (e *engine) acceptBeyond(o *Operation) error {
+	e.intake.mu.Lock()
+	defer e.intake.mu.Unlock()
+	if e.intake.closed {
+		return ErrClosed
+	}
+	e.intake.accept(o)
+	return nil
+}
+
+// squeeze accepts an operation if there is room once all that can start has been
+// started, or if it can start itself, or in place of the oldest. mu is held.
+func (e *engine) squeeze(o *Operation, out *engineEffects) error {
+	now := e.clock.now()
+	e.startAll(now, out)
+	err := e.offerAgain(o)
+	if err != ErrFull || !e.dropsOldest && (e.full() || e.paused || !e.scheduler.admits(o) || len(e.intake.queues[o.lane].waiters) > 0) {
+		return err
+	}
+	if err := e.acceptBeyond(o); err != nil {
+		return err
+	}
+	e.startAll(now, out)
+	e.collect()
+	e.intake.mu.Lock()
+	defer e.intake.mu.Unlock()
+	q := &e.intake.queues[o.lane]
+	if o.status != StatusPending || q.accepted-e.left[o.lane] <= q.limit {
+		return nil
+	}
+	if oldest := e.scheduler.oldest(o.lane); e.dropsOldest && oldest != o {
+		e.withdraw(oldest, StatusDropped, ErrDropped, now, out)
+		return nil
+	}
+	e.scheduler.remove(o)
+	e.index.remove(o)
+	o.status = 0
+	q.accepted--
+	return ErrFull
 }
 
 // collect moves what has arrived to the scheduler. mu is held.
@@ -303,10 +371,10 @@ func (e *engine) collect() {
 
 // next takes the operation that is to start now, or nil; blocked says that there
 // may be one but something other than arrivals has to happen first. mu is held.
-func (e *engine) next(now int64, out *outcome) (o *Operation, blocked bool) {
+func (e *engine) next(now int64, out *engineEffects) (o *Operation, blocked bool) {
 	var barred laneSet // by DeferOn
 	for {
-		if e.running.n >= e.limit || e.paused || e.closing {
+		if e.full() || e.paused || e.closing {
 			return nil, true
 		}
 		if !e.plain { // what has just arrived may go before all others
@@ -316,6 +384,10 @@ func (e *engine) next(now int64, out *outcome) (o *Operation, blocked bool) {
 		if o == nil {
 			e.collect()
 			if o = e.scheduler.next(now, barred); o == nil {
+				if e.intake.waiting.Load() > 0 && e.fromWaiters(now, barred, out) {
+					barred = 0 // as when it had been pending before
+					continue
+				}
 				// A rule for all holds up arrivals as well; one for a lane may not.
 				return nil, barred != 0 && e.laneRules == nil
 			}
@@ -330,11 +402,19 @@ func (e *engine) next(now int64, out *outcome) (o *Operation, blocked bool) {
 			}
 		}
 		if e.defers(o.lane) {
-			lane := o.lane
-			if o = e.undeferred(o, now); o == nil {
+			lane, overdue := o.lane, false
+			if o, overdue = e.undeferred(o, e.scheduler.earliest(lane), now); o == nil {
 				barred = barred.with(lane)
 				continue
 			}
+			if overdue {
+				o.marks |= forced
+				e.counts.forced++
+			}
+		}
+		if g := groupOf(o); g != nil && g.halted != nil {
+			e.withdraw(o, StatusCancelled, g.halted, now, out)
+			continue
 		}
 		e.scheduler.start(o)
 		e.leaveQueue(o, out)
@@ -342,56 +422,122 @@ func (e *engine) next(now int64, out *outcome) (o *Operation, blocked bool) {
 	}
 }
 
-// leaveQueue counts that o is not pending any more. mu is held. Whoever waits for
-// room has begun to with mu held.
-func (e *engine) leaveQueue(o *Operation, out *outcome) {
+// fromWaiters accepts an operation that waits for room and could start at once. It
+// reports whether there is one. Nothing that is pending can start. mu is held.
+func (e *engine) fromWaiters(now int64, barred laneSet, out *engineEffects) bool {
+	in := &e.intake
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := range in.queues {
+		lane := uint8(i)
+		if len(in.queues[i].waiters) == 0 || barred.has(lane) {
+			continue
+		}
+		o := in.queues[i].waiters[0].operation
+		if !e.scheduler.admits(o) {
+			continue
+		}
+		if e.defers(lane) {
+			if o, _ = e.undeferred(o, o, now); o == nil {
+				continue
+			}
+		}
+		in.admit(lane, true, out)
+		return true
+	}
+	return false
+}
+
+// full reports whether nothing that is pending may start. mu is held.
+func (e *engine) full() bool { return e.running.n+max(0, e.lent-e.mayLend) >= e.limit }
+
+// started lists the operations that have started and not ended. mu is held.
+func (e *engine) started() []*Operation {
+	return e.resuming.appendTo(e.suspended.appendTo(e.running.appendTo(nil)))
+}
+
+// alive is the number of operations that have started and not ended. mu is held.
+func (e *engine) alive() int { return e.running.n + e.suspended.n + e.resuming.n }
+
+// leaveQueue counts that o is not pending any more. mu is held.
+func (e *engine) leaveQueue(o *Operation, out *engineEffects) {
 	e.left[o.lane]++
 	if e.intake.waiting.Load() == 0 {
 		return
 	}
-	for i := range out.left {
-		if l := &out.left[i]; l.lane == o.lane {
-			l.left = e.left[o.lane]
-			return
-		}
-	}
-	out.left = append(out.left, laneLeft{o.lane, e.left[o.lane]})
+	e.intake.mu.Lock()
+	e.intake.queues[o.lane].left = e.left[o.lane]
+	e.intake.admit(o.lane, false, out)
+	e.intake.mu.Unlock()
 }
 
 // retire records the end of an operation and puts it into the window. mu is held.
-func (e *engine) retire(o *Operation, status Status, err error, now int64, out *outcome) {
+func (e *engine) retire(o *Operation, status Status, err error, now int64, out *engineEffects) {
 	o.status, o.err, o.finished = status, err, now
-	o.body.discard()
-	if o.done != nil {
-		out.ended = append(out.ended, o.done)
+	var waits []*bodyWait
+	if o.marks&awaitedOwn != 0 {
+		waits = e.endWaits(o, out)
 	}
-	for _, f := range e.flushes {
-		if f.includes(o) {
-			if f.left--; f.left == 0 {
-				out.flushed = append(out.flushed, f)
-			}
+	if e.onDone == nil {
+		if o.done != nil || waits != nil || e.flushes != nil || o.marks&grouped != 0 {
+			e.answer(o, waits, out)
 		}
+	} else {
+		e.telling++
+		o.marks |= untold
+		s := o.snapshot()
+		s.Item = o.body.item()
+		out.done = append(out.done, done{o, s, waits})
 	}
-	if len(out.flushed) > 0 {
-		e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool { return f.left == 0 })
+	if status == StatusSucceeded {
+		o.body.discard()
 	}
 	e.window.add(o)
 	e.sweep(now, out)
 }
 
+// answer ends the waits for an operation that has ended. mu is held.
+func (e *engine) answer(o *Operation, waits []*bodyWait, out *engineEffects) {
+	if o.done != nil {
+		out.close(o.done)
+	}
+	if g := groupOf(o); g != nil {
+		g.ended(o, out)
+	}
+	for _, w := range waits {
+		out.close(w.done)
+	}
+	for _, f := range e.flushes {
+		switch {
+		case f.idle && e.idle():
+			f.left = 0
+		case !f.idle && f.includes(o):
+			f.left--
+		}
+		if f.left == 0 {
+			out.flushed = append(out.flushed, f)
+		}
+	}
+	if len(out.flushed) > 0 {
+		if e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool { return f.left == 0 }); len(e.flushes) == 0 {
+			e.flushes = nil
+		}
+	}
+}
+
 // sweep evicts what the window need not show any more. mu is held.
-func (e *engine) sweep(now int64, out *outcome) {
+func (e *engine) sweep(now int64, out *engineEffects) {
 	for o := e.window.evict(now); o != nil; o = e.window.evict(now) {
 		e.forget(o, now, out)
 	}
 	if e.window.maxAge == 0 || e.sweeper.armed {
 		return
 	}
-	if o := e.window.finished.head; o != nil {
+	if oldest, ok := e.window.oldest(); ok {
 		// Reading sweeps as well, so where no signal is waited to go, a busy
 		// window has a few dozen sweeps per MaxAge, not one per operation.
-		at := later(o.finished, e.window.maxAge)
-		if !e.heeds {
+		at := later(oldest, e.window.maxAge)
+		if !e.hasRules {
 			at = max(at, later(e.sweeper.last, e.window.maxAge/64))
 		}
 		e.sweeper.set(e.clock, at, e.tidy)
@@ -400,7 +546,7 @@ func (e *engine) sweep(now int64, out *outcome) {
 
 // tidy is the sweeper's alarm.
 func (e *engine) tidy() {
-	var out outcome
+	var out engineEffects
 	e.mu.Lock()
 	now := e.clock.now()
 	e.sweeper.armed, e.sweeper.last = false, now
@@ -410,8 +556,11 @@ func (e *engine) tidy() {
 }
 
 // forget drops an operation that has left the window. mu is held.
-func (e *engine) forget(o *Operation, now int64, out *outcome) {
+func (e *engine) forget(o *Operation, now int64, out *engineEffects) {
 	e.index.remove(o)
+	if o.status != StatusSucceeded {
+		o.body.discard() // has been shown until now
+	}
 	if o.marks&watched == 0 {
 		o.body.forget()
 	}
@@ -419,33 +568,34 @@ func (e *engine) forget(o *Operation, now int64, out *outcome) {
 		e.finalizing++
 		out.final = append(out.final, last{o, o.snapshot(), e.final})
 	}
-	e.echoes.add(o, e.ledger.bury(o, e.bequeaths && e.finalized, &out.after), now)
+	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, &out.after), now)
 }
 
-// settle does what an outcome entails. No lock is held. It is safe to be called
-// with an empty outcome, which is left empty.
-func (e *engine) settle(out *outcome) {
-	for i, real := range out.contexts {
-		out.contexts[i] = nil
-		real.cancel(context.Canceled)
+// settle does what the effects entails. No lock is held. It is safe to be called
+// with an empty engineEffects, which is left empty.
+func (e *engine) settle(out *engineEffects) {
+	if out.empty() {
+		return
 	}
-	out.contexts = out.contexts[:0]
-	for i, done := range out.ended {
-		out.ended[i] = nil
-		close(done)
+	for _, c := range out.cancels {
+		(*operationContext)(c.operation).real().cancel(c.cause)
 	}
-	out.ended = out.ended[:0]
-	for i, call := range out.calls {
-		out.calls[i] = nil
+	clear(out.cancels)
+	out.cancels = out.cancels[:0]
+	for _, c := range out.closing {
+		close(c)
+	}
+	clear(out.closing)
+	out.closing = out.closing[:0]
+	calls := out.calls
+	out.calls = nil
+	for _, call := range calls {
 		call()
 	}
-	out.calls = out.calls[:0]
-	for _, l := range out.left {
-		if e.intake.admit(l.lane, l.left) {
-			e.poke()
-		}
+	if out.admitted {
+		out.admitted = false
+		e.wakeForArrival()
 	}
-	out.left = out.left[:0]
 	if out.foreign() {
 		e.settleForeign(out)
 		return
@@ -465,26 +615,62 @@ func (e *engine) settle(out *outcome) {
 
 // settleForeign does what runs foreign code, and then the rest, even if that ends
 // the goroutine.
-func (e *engine) settleForeign(out *outcome) {
+func (e *engine) settleForeign(out *engineEffects) {
 	defer e.settle(out)
+	if len(out.done) > 0 {
+		e.callDone(out)
+		return
+	}
 	if after := out.after; !after.empty() {
-		out.after = aftermath{}
+		out.after = effects{}
 		after.settle()
 		e.ledger.tellRetracted(after.gone, "")
 		return
 	}
-	e.tellFinal(out)
+	e.callFinal(out)
 }
 
-// tellFinal tells of the operations that have left the window. Close waits for
-// that to be done.
-func (e *engine) tellFinal(out *outcome) {
+// callDone calls OnDone for operations that have ended, and then ends the waits for
+// them. For waits, OnDone counts as an operation of this engine.
+func (e *engine) callDone(out *engineEffects) {
+	ended := out.done
+	out.done = nil
+	defer func() {
+		e.mu.Lock()
+		e.telling -= len(ended)
+		for _, d := range ended {
+			d.operation.marks &^= untold
+			e.answer(d.operation, d.waits, out)
+		}
+		out.closed = out.closed || e.isClosed()
+		e.mu.Unlock()
+	}()
+	tell := func() {
+		for i := range ended {
+			d := &ended[i]
+			d.snapshot.Parent = d.operation.Parent()
+			deliver(e.onDone, false, &d.snapshot, &e.ledger.panics)
+		}
+	}
+	if runsOn(e.number) {
+		tell()
+	} else {
+		engineFrame(e.number, tell)
+	}
+}
+
+// isClosed reports whether Close is done. mu is held.
+func (e *engine) isClosed() bool { return e.finalized && e.finalizing+e.telling == 0 }
+
+// callFinal calls OnFinalized for operations that have left the window. Close waits for
+// these calls.
+func (e *engine) callFinal(out *engineEffects) {
 	final := out.final
 	out.final = nil
 	defer func() {
 		e.mu.Lock()
 		e.finalizing -= len(final)
-		closed := e.finalized && e.finalizing == 0
+		closed := e.isClosed()
 		e.mu.Unlock()
 		if closed {
 			close(e.closed)

@@ -12,8 +12,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-const raceEnabled = core.RaceEnabled
-
 // bubble runs a test in a synctest bubble: time is the bubble's, and a goroutine
 // left behind is a failure.
 func bubble(t *testing.T, test func(t *testing.T)) {
@@ -39,14 +37,24 @@ func coordinator[T any](t testing.TB, work core.Work[T], opts core.Options) *cor
 // enqueue enqueues an item that must be accepted.
 func enqueue[T any](t testing.TB, c *core.Coordinator[T], item T) core.OperationID {
 	t.Helper()
-	id, err := c.TryEnqueue(item)
+	id, err := c.TryEnqueue(context.Background(), item)
 	if err != nil || id == 0 {
 		t.Fatalf("TryEnqueue: got id %d and error %v, want it to be accepted", id, err)
 	}
 	return id
 }
 
-// gate is a body that runs until it is opened, deaf to cancellation.
+// accepted returns a check of what Enqueue has returned.
+func accepted(t testing.TB) func(id core.OperationID, err error) {
+	return func(id core.OperationID, err error) {
+		if err != nil || id == 0 {
+			t.Helper()
+			t.Errorf("got id %d and error %v, want it to be accepted", id, err)
+		}
+	}
+}
+
+// gate is a body that runs until it is opened and ignores cancellation.
 type gate struct {
 	opened chan struct{}
 	once   sync.Once
@@ -60,6 +68,15 @@ func (g *gate) body(context.Context) error {
 }
 
 func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
+
+func (g *gate) isOpen() bool {
+	select {
+	case <-g.opened:
+		return true
+	default:
+		return false
+	}
+}
 
 func quick(context.Context) error { return nil }
 
@@ -89,13 +106,6 @@ func (j *journal) note(entry string) {
 	j.entries = append(j.entries, entry)
 }
 
-func (j *journal) noting(entry string) coretest.Body {
-	return func(context.Context) error {
-		j.note(entry)
-		return nil
-	}
-}
-
 func (j *journal) check(t testing.TB, want ...string) {
 	t.Helper()
 	j.mu.Lock()
@@ -122,13 +132,6 @@ func checkStatus[T any](t testing.TB, c *core.Coordinator[T], id core.OperationI
 		t.Errorf("operation %d: got %v with error %v, want %v", id, s.Status, s.Err, want)
 	}
 	return s
-}
-
-func checkGone[T any](t testing.TB, c *core.Coordinator[T], id core.OperationID) {
-	t.Helper()
-	if s, ok := c.Lookup(id); ok {
-		t.Errorf("operation %d: found, %v, want it gone from the window", id, s.Status)
-	}
 }
 
 func checkEqual[V comparable](t testing.TB, what string, got, want V) {

@@ -19,17 +19,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// The engine beside a model of it that is dull and obviously right: slices, one
-// goroutine, nothing clever. Both are given the same random calls, and after every
-// call, when all has come to rest, they must show the same. Of four coordinators one
-// has lanes, one keys, one both.
+// The engine beside a simple model of it, made of slices on one goroutine. Both get the same random calls. After
+// every call, when nothing moves any more, they must show the same. Of four coordinators one has lanes, one keys,
+// one both.
 func TestEngineModel(t *testing.T) {
 	const perSeed = 500
-	steps := 1_000_000
-	if raceEnabled || testing.Short() {
-		steps /= 25
-	}
-	for seed := range uint64(steps / perSeed) {
+	for seed := range uint64(core.Often(2000, 200)) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newModelDriver(t, seed)
 			for range perSeed {
@@ -54,11 +49,13 @@ type modelOp struct {
 	enqueued, started, finished time.Time
 
 	cancelling bool
-	stubborn   bool // its body does not heed its context
+	stubborn   bool // its body ignores its context
+	answered   bool // it was suspended, and wants its slot back
 	pins       int
 	aside      bool
 	evicted    bool
 	command    chan func(ctx context.Context) error
+	answer     chan struct{} // ends its Suspend
 }
 
 func (o *modelOp) String() string {
@@ -74,11 +71,11 @@ type modelRule struct {
 	stop, wait string // "": none
 	maxDefer   time.Duration
 
-	deferring bool
+	deferring bool // because of facts that were raised,
 	since     time.Time
 }
 
-// modelFact is a signal that gates heed.
+// modelFact is a signal that gates react to.
 type modelFact struct {
 	name    string
 	owner   *modelOp
@@ -112,9 +109,9 @@ type modelDriver struct {
 	opts    core.Options
 	keyed   bool
 	depths  []int    // by lane
-	front   int      // the lane of items of which nobody says which
-	names   []string // of signals that are heeded
-	narrow  bool     // see squeeze
+	front   int      // the lane of items that are enqueued without one
+	names   []string // of signals that gates react to
+	narrow  bool     // many items wait for room
 	sinkAge time.Duration
 	sink    *core.Sink
 	c       *core.Coordinator[*modelOp]
@@ -127,19 +124,21 @@ type modelDriver struct {
 	started   []*modelOp    // really, since the last look
 	ids       map[*modelOp]core.OperationID
 	finalized map[core.OperationID]int
+	done      map[*modelOp]core.Status // as OnDone has said
 
 	// The model.
 	limit                                          int
 	paused, completed, closing, closed             bool
 	board                                          *core.BoardModel[*modelOp] // what is pending and what runs
 	waiting                                        [][]*modelOp               // for room, by lane
-	tracked, aside                                 []*modelOp
+	resuming                                       []*modelOp                 // of the suspended ones, in order
+	tracked, failures, aside                       []*modelOp
 	shouldStart                                    []*modelOp // since the last look
 	all                                            []*modelOp // accepted
 	facts                                          []*modelFact
 	order                                          int
 	rules                                          []modelRule // for all lanes, and then by lane
-	rejected                                       uint64
+	rejected, overflow                             uint64
 	succeeded, failed, cancelled, refused, dropped uint64
 	forced                                         uint64
 	evictions                                      int
@@ -157,14 +156,17 @@ func newModelDriver(t *testing.T, seed uint64) *modelDriver {
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)),
 		over:      make(chan struct{}),
 		finalized: make(map[core.OperationID]int),
+		done:      make(map[*modelOp]core.Status),
 		ids:       make(map[*modelOp]core.OperationID),
 	}
 	pick := func(values ...int) int { return values[d.random.IntN(len(values))] }
 	d.limit = pick(1, 1, 2, 3, 8)
 	d.opts = core.Options{
 		MaxConcurrency: d.limit,
-		MaxQueued:      pick(1, 2, 3, 10, 100),
+		MaxQueued:      pick(-1, 1, 2, 3, 10, 100),
+		MaxSuspended:   pick(-1, 0, 1),
 		MaxTracked:     pick(-1, 1, 2, 5, 50),
+		MaxFailed:      pick(-1, 1, 3),
 		MaxAge:         time.Duration(pick(-1, -1, 10, 60)) * time.Second,
 		DropOldest:     d.random.IntN(5) == 0,
 		EchoCapacity:   pick(-1, 1, 20),
@@ -178,8 +180,9 @@ func newModelDriver(t *testing.T, seed uint64) *modelDriver {
 	if d.opts.MaxAge > 0 {
 		d.sinkAge = time.Duration(pick(0, 3, 20)) * time.Second
 	}
-	d.sink = core.NewSink(core.SinkOptions{MaxAge: d.sinkAge, Capacity: pick(1, 4, 1000)})
+	d.sink = core.NewSink(core.SinkOptions{MaxAge: cmp.Or(d.sinkAge, -1), Capacity: pick(1, 4, 1000)})
 	d.opts.Sink = d.sink
+	d.opts.OnDone = d.onDone
 	d.shape(pick)
 	var err error
 	if d.keyed {
@@ -190,13 +193,25 @@ func newModelDriver(t *testing.T, seed uint64) *modelDriver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.opts.MaxTracked, d.opts.MaxAge = max(0, d.opts.MaxTracked), max(0, d.opts.MaxAge)
+	d.opts.MaxTracked, d.opts.MaxFailed, d.opts.MaxAge = max(0, d.opts.MaxTracked), max(0, d.opts.MaxFailed), max(0, d.opts.MaxAge)
+	d.opts.MaxSuspended = max(0, cmp.Or(d.opts.MaxSuspended, d.opts.MaxQueued))
 	d.c.OnFinalized(func(s core.Snapshot) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.finalized[s.ID]++
 	})
 	return d
+}
+
+// onDone checks that it is called once for each end.
+func (d *modelDriver) onDone(s core.Snapshot) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o := s.Item.(*modelOp)
+	if d.done[o] != 0 || s.Status&core.StatusFinished == 0 {
+		d.t.Errorf("seed %d: OnDone says that %v has %v, and has said that it has %v", d.seed, o, s.Status, d.done[o])
+	}
+	d.done[o] = s.Status
 }
 
 // shape gives the coordinator keys or lanes, or both, or neither.
@@ -230,7 +245,7 @@ func (d *modelDriver) shape(pick func(...int) int) {
 				l.Name, d.front = "normal", i
 			}
 			if d.opts.DropOldest || d.narrow {
-				l.Depth = pick(0, 1, 2, 5)
+				l.Depth = pick(0, -1, 1, 2, 5)
 			}
 			rule := modelRule{maxDefer: d.opts.MaxDefer}
 			if pick(0, 1) == 1 {
@@ -282,12 +297,12 @@ func (d *modelDriver) body(ctx context.Context, o *modelOp) error {
 	}
 }
 
-// errGoOn is what a command returns that does not end its body.
+// errGoOn is returned by a command that does not end its body.
 var errGoOn = errors.New("go on")
 
 func (d *modelDriver) newItem() *modelOp {
 	d.items++
-	o := &modelOp{n: d.items, stubborn: d.random.IntN(4) == 0, command: make(chan func(context.Context) error)}
+	o := &modelOp{n: d.items, stubborn: d.random.IntN(4) == 0, command: make(chan func(context.Context) error), answer: make(chan struct{})}
 	o.lane = d.random.IntN(len(d.waiting))
 	if d.keyed {
 		o.key = []string{"", "a", "b", "c", "d", "e"}[d.random.IntN(1+d.random.IntN(6))]
@@ -295,26 +310,12 @@ func (d *modelDriver) newItem() *modelOp {
 	return o
 }
 
-// door is where to put an item.
+// door returns where to enqueue an item.
 func (d *modelDriver) door(o *modelOp) *core.Coordinator[*modelOp] {
 	if len(d.opts.Lanes) == 0 || o.lane == d.front && d.random.IntN(2) == 0 {
 		return d.c
 	}
 	return d.c.Lane(d.opts.Lanes[o.lane].Name)
-}
-
-// squeeze lowers the limit until nothing that may happen in one step starts more
-// than one operation. Where some wait for room, nobody can say whether who is let
-// in because one has started goes before or after the next one: of its lane or key
-// it may be the first.
-func (d *modelDriver) squeeze(ends bool) {
-	most := len(d.board.Running) + 1
-	if ends {
-		most--
-	}
-	if d.narrow && d.limit > max(1, most) {
-		d.setLimit(max(1, most))
-	}
 }
 
 func (d *modelDriver) setLimit(limit int) {
@@ -352,12 +353,11 @@ func (d *modelDriver) step() {
 		}
 		o := d.all[max(0, len(d.all)-1-r.IntN(20))]
 		if o.id == 0 {
-			return nil // of a Do, and not started: nobody knows its id
+			return nil // of a Do, and not started: its id is not known
 		}
 		return o
 	}
 	n := r.IntN(1000)
-	d.squeeze(n >= 330 && n < 680 || n >= 995)
 	switch {
 	case n < 10:
 		d.tryUnknownLane()
@@ -369,9 +369,13 @@ func (d *modelDriver) step() {
 		if len(d.calls) > 0 {
 			d.giveUp(d.calls[r.IntN(len(d.calls))])
 		}
-	case n < 640:
+	case n < 590:
 		if o := any(d.board.Running); o != nil {
 			d.end(o)
+		}
+	case n < 640:
+		if o := any(d.board.Suspended); o != nil && !o.answered {
+			d.answer(o)
 		}
 	case n < 680:
 		if o := recent(); o != nil {
@@ -403,7 +407,7 @@ func (d *modelDriver) step() {
 		d.paused = false
 	case n < 845:
 		limit := 1 + r.IntN(8)
-		if d.narrow {
+		if d.dying() > 1 { // any of them may end first
 			limit = min(limit, len(d.board.Running)+1)
 		}
 		d.setLimit(limit)
@@ -463,7 +467,7 @@ func (d *modelDriver) refusing(lane int) string {
 	return ""
 }
 
-// refusal is what a new item meets at the door, "" if it is let in or may wait.
+// refusal returns why a new item is refused, "" if it is accepted or may wait.
 func (d *modelDriver) refusal(o *modelOp) (reason string, isIt func(error) bool) {
 	name := d.refusing(o.lane)
 	switch {
@@ -495,16 +499,39 @@ func (d *modelDriver) accept(o *modelOp) {
 	d.all = append(d.all, o)
 }
 
-func (d *modelDriver) dropOldest(lane int) {
-	o := d.board.Oldest(lane)
+// force takes an item in for which there is no room, if it starts at once or in place
+// of the oldest.
+func (d *modelDriver) force(o *modelOp) bool {
+	if len(d.waiting[o.lane]) > 0 {
+		return false
+	}
+	d.accept(o)
+	for d.startOne() {
+	}
+	if o.status != core.StatusPending || d.board.InLane(d.board.Pending, o.lane) <= d.depths[o.lane] {
+		return true
+	}
+	if oldest := d.board.Oldest(o.lane); d.opts.DropOldest && oldest != o {
+		d.remove(oldest)
+		d.dropped++
+		d.retire(oldest, core.StatusDropped)
+		return true
+	}
 	d.board.Remove(o)
-	d.dropped++
-	d.retire(o, core.StatusDropped)
+	d.all = d.all[:len(d.all)-1]
+	o.status = 0
+	return false
+}
+
+// remove takes an item out of the queue, which lets others in that wait for room.
+func (d *modelDriver) remove(o *modelOp) {
+	d.board.Remove(o)
+	d.letIn(o.lane)
 }
 
 func (d *modelDriver) tryUnknownLane() {
 	d.logf("try an unknown lane")
-	_, err := d.c.Lane("no such lane").TryEnqueue(d.newItem())
+	_, err := d.c.Lane("no such lane").TryEnqueue(context.Background(), d.newItem())
 	d.rejected++
 	if want := core.ErrUnknownLane; !errors.Is(err, want) && !d.completed {
 		d.fatalf("TryEnqueue: got error %v, want %v", err, want)
@@ -514,13 +541,12 @@ func (d *modelDriver) tryUnknownLane() {
 func (d *modelDriver) tryEnqueue() {
 	o := d.newItem()
 	d.logf("try %v", o)
-	id, err := d.door(o).TryEnqueue(o)
+	id, err := d.door(o).TryEnqueue(context.Background(), o)
 	o.id, o.enqueued = id, time.Now()
 	_, want := d.refusal(o)
+	accepted := false
 	if want == nil && d.isFull(o.lane) {
-		if d.opts.DropOldest {
-			d.dropOldest(o.lane)
-		} else {
+		if accepted = d.force(o); !accepted {
 			want = func(err error) bool { return errors.Is(err, core.ErrFull) }
 		}
 	}
@@ -532,7 +558,7 @@ func (d *modelDriver) tryEnqueue() {
 		}
 	case err != nil || id == 0:
 		d.fatalf("TryEnqueue: got id %d and error %v, want it to be accepted", id, err)
-	default:
+	case !accepted:
 		d.accept(o)
 	}
 }
@@ -552,14 +578,19 @@ func (d *modelDriver) enqueue(do bool) {
 	case reason != "":
 		d.rejected++
 		call.returned, call.wantErr = true, want
-	case d.isFull(o.lane) && !d.opts.DropOldest:
-		d.waiting[o.lane] = append(d.waiting[o.lane], o)
-	default:
-		if d.isFull(o.lane) {
-			d.dropOldest(o.lane)
-		}
+	case !d.isFull(o.lane):
 		d.accept(o)
 		call.returned = !do
+	case !d.opts.DropOldest:
+		d.waiting[o.lane] = append(d.waiting[o.lane], o)
+	case d.force(o):
+		call.returned = !do || o.status&core.StatusFinished != 0
+		if call.returned && do {
+			call.wantErr = func(err error) bool { return err != nil } // refused
+		}
+	default:
+		d.rejected++
+		call.returned, call.wantErr = true, func(err error) bool { return errors.Is(err, core.ErrFull) }
 	}
 	d.start(call, func() (core.OperationID, error) {
 		if do {
@@ -615,7 +646,13 @@ func (d *modelDriver) end(o *modelOp) {
 		o.command <- func(ctx context.Context) error { core.OperationFrom(ctx).Raise(name); return errGoOn }
 		d.addFact(&modelFact{name: name, owner: o})
 		return
-	case n < 18 && d.mayRaise():
+	case n < 18:
+		d.suspend(o)
+		return
+	case n < 19:
+		d.enqueueInside(o)
+		return
+	case n < 20 && d.mayRaise():
 		name := d.names[d.random.IntN(len(d.names))]
 		d.logf("%v retracts all %s", o, name)
 		o.command <- func(ctx context.Context) error { core.OperationFrom(ctx).RetractMatching(name); return errGoOn }
@@ -627,10 +664,101 @@ func (d *modelDriver) end(o *modelOp) {
 	d.endOp(o, status)
 }
 
-// mayRaise reports whether bodies raise signals that are heeded: where it is known
+// suspend lets a body wait without its slot until it gets an answer.
+func (d *modelDriver) suspend(o *modelOp) {
+	d.logf("%v is suspended", o)
+	o.command <- func(ctx context.Context) error {
+		err := core.OperationFrom(ctx).Suspend(ctx, "an answer", func(ctx context.Context) error {
+			cancelled := ctx.Done()
+			if o.stubborn {
+				cancelled = nil
+			}
+			select {
+			case <-o.answer:
+				return errGoOn
+			case <-cancelled:
+				return ctx.Err()
+			case <-d.over:
+				return nil
+			}
+		})
+		return err
+	}
+	d.board.Suspend(o)
+	o.status = core.StatusSuspended
+	if o.cancelling && !o.stubborn {
+		d.comeBack(o)
+	}
+}
+
+// answer ends the wait of a suspended body.
+func (d *modelDriver) answer(o *modelOp) {
+	d.logf("%v has its answer", o)
+	o.answer <- struct{}{}
+	d.comeBack(o)
+}
+
+// comeBack lets a suspended operation wait for its slot.
+func (d *modelDriver) comeBack(o *modelOp) {
+	o.answered = true
+	d.resuming = append(d.resuming, o)
+}
+
+// dying is how many operations end when they have a slot again.
+func (d *modelDriver) dying() (n int) {
+	for _, o := range d.resuming {
+		if o.cancelling && !o.stubborn {
+			n++
+		}
+	}
+	return n
+}
+
+// enqueueInside lets a body enqueue an item, which is never too many.
+func (d *modelDriver) enqueueInside(by *modelOp) {
+	o := d.newItem()
+	d.logf("%v enqueues %v", by, o)
+	door := d.door(o)
+	o.enqueued = time.Now()
+	var err error
+	by.command <- func(ctx context.Context) error {
+		if ctx.Err() == nil {
+			o.id, err = door.Enqueue(ctx, o)
+		} else {
+			o.id, err = door.Enqueue(context.WithoutCancel(ctx), o)
+		}
+		return errGoOn
+	}
+	synctest.Wait()
+	_, want := d.refusal(o)
+	switch {
+	case want != nil:
+		d.rejected++
+	case !d.isFull(o.lane):
+		d.accept(o)
+	case !d.opts.DropOldest:
+		d.overflow++
+		d.accept(o)
+	case !d.force(o):
+		d.rejected++
+		want = func(err error) bool { return errors.Is(err, core.ErrFull) }
+	}
+	if want == nil && err != nil || want != nil && !want(err) {
+		d.fatalf("Enqueue in a body: got error %v", err)
+	}
+}
+
+// mayRaise reports whether bodies raise signals that gates react to: where it is known
 // when they go, and where nothing waits for room when an operation leaves the
 // window, and its signals with it.
 func (d *modelDriver) mayRaise() bool { return d.sinkAge == 0 && d.opts.MaxAge == 0 && !d.narrow }
+
+// endNow ends a body.
+func (d *modelDriver) endNow(o *modelOp) {
+	d.logf("%v ends", o)
+	o.command <- func(context.Context) error { return nil }
+	d.endOp(o, core.StatusSucceeded)
+}
 
 func (d *modelDriver) endOp(o *modelOp, status core.Status) {
 	d.board.Finish(o)
@@ -648,7 +776,7 @@ func (d *modelDriver) endOp(o *modelOp, status core.Status) {
 
 func (d *modelDriver) cancel(o *modelOp) {
 	d.logf("cancel %v", o)
-	want := o.status&(core.StatusPending|core.StatusRunning) != 0
+	want := o.status&core.StatusAlive != 0
 	if got := d.c.Cancel(o.id, errModelCause); got != want {
 		d.fatalf("Cancel(%v): got %t, want %t", o, got, want)
 	}
@@ -658,13 +786,18 @@ func (d *modelDriver) cancel(o *modelOp) {
 func (d *modelDriver) cancelOp(o *modelOp) {
 	switch o.status {
 	case core.StatusPending:
-		d.board.Remove(o)
+		d.remove(o)
 		d.cancelled++
 		d.retire(o, core.StatusCancelled)
 	case core.StatusRunning:
 		o.cancelling = true
 		if !o.stubborn {
 			d.endOp(o, core.StatusFailed)
+		}
+	case core.StatusSuspended:
+		o.cancelling = true
+		if !o.stubborn && !o.answered {
+			d.comeBack(o)
 		}
 	}
 }
@@ -725,11 +858,10 @@ func (d *modelDriver) evict(o *modelOp) {
 	if !want {
 		return
 	}
-	if i := slices.Index(d.tracked, o); i >= 0 {
-		d.tracked = slices.Delete(d.tracked, i, i+1)
-	} else {
-		i := slices.Index(d.aside, o)
-		d.aside = slices.Delete(d.aside, i, i+1)
+	for _, list := range []*[]*modelOp{&d.tracked, &d.failures, &d.aside} {
+		if i := slices.Index(*list, o); i >= 0 {
+			*list = slices.Delete(*list, i, i+1)
+		}
 	}
 	d.forget(o)
 }
@@ -773,8 +905,11 @@ func (d *modelDriver) release() {
 }
 
 func (d *modelDriver) unfinished() []*modelOp {
-	return slices.Concat(d.board.Pending, d.board.Running)
+	return slices.Concat(d.board.Pending, d.alive())
 }
+
+// alive are those that have started and not ended.
+func (d *modelDriver) alive() []*modelOp { return slices.Concat(d.board.Running, d.board.Suspended) }
 
 func (d *modelDriver) flush() {
 	d.logf("flush")
@@ -806,29 +941,30 @@ func (d *modelDriver) drain() {
 }
 
 func (d *modelDriver) close() {
-	// Of several bodies that Close cancels, nobody can say which ends first, so
+	// Of several bodies that Close cancels, any may end first, so
 	// that what is in the window could not be compared. Leave it just one.
 	d.c.Pause()
 	d.paused = true
-	obedient := func(o *modelOp) bool { return !o.stubborn }
+	obedient := func(o *modelOp) bool { return !o.stubborn && !o.cancelling }
 	for {
-		running := d.board.Running
-		i := slices.IndexFunc(running, obedient)
-		if i < 0 || !slices.ContainsFunc(running[i+1:], obedient) {
+		alive := d.alive()
+		i := slices.IndexFunc(alive, obedient)
+		if i < 0 || !slices.ContainsFunc(alive[i+1:], obedient) {
 			break
 		}
-		d.cancel(running[i])
+		d.cancelOp(alive[i])
+		d.c.Cancel(alive[i].id, errModelCause)
 		d.compare()
 	}
 	d.logf("close")
 	d.complete()
-	call := &modelCall{what: "Close", waitsFor: slices.Clone(d.board.Running)}
+	call := &modelCall{what: "Close", waitsFor: d.alive()}
 	if !d.closing {
 		d.closing = true
 		for len(d.board.Pending) > 0 {
 			d.cancelOp(d.board.Pending[0])
 		}
-		for _, o := range slices.Clone(d.board.Running) {
+		for _, o := range d.alive() {
 			d.cancelOp(o)
 		}
 		d.finalizeIfDone()
@@ -841,10 +977,10 @@ func (d *modelDriver) finalizeIfDone() {
 		return
 	}
 	d.closed = true
-	for _, o := range slices.Concat(d.tracked, d.aside) {
+	for _, o := range slices.Concat(d.tracked, d.failures, d.aside) {
 		d.forget(o)
 	}
-	d.tracked, d.aside = nil, nil
+	d.tracked, d.failures, d.aside = nil, nil, nil
 }
 
 // --- what follows from them
@@ -864,7 +1000,7 @@ func (d *modelDriver) dropFacts(gone func(*modelFact) bool) {
 func (d *modelDriver) noticeDeferral() {
 	for i := range d.rules {
 		r := &d.rules[i]
-		deferring := d.standing(r.wait) != nil
+		deferring := slices.ContainsFunc(d.facts, func(f *modelFact) bool { return f.name == r.wait && !f.held })
 		if deferring && !r.deferring {
 			r.since = time.Now()
 		}
@@ -874,7 +1010,11 @@ func (d *modelDriver) noticeDeferral() {
 
 func (d *modelDriver) retire(o *modelOp, status core.Status) {
 	o.status, o.finished = status, time.Now()
-	d.tracked = append(d.tracked, o)
+	if status == core.StatusFailed {
+		d.failures = append(d.failures, o)
+	} else {
+		d.tracked = append(d.tracked, o)
+	}
 	d.sweep()
 	for _, call := range d.calls {
 		if call.do && call.op == o && !call.returned {
@@ -886,12 +1026,17 @@ func (d *modelDriver) retire(o *modelOp, status core.Status) {
 }
 
 func (d *modelDriver) sweep() {
-	for len(d.tracked) > 0 {
-		o := d.tracked[0]
-		if len(d.tracked) <= d.opts.MaxTracked && (d.opts.MaxAge == 0 || time.Since(o.finished) < d.opts.MaxAge) {
+	d.sweepSome(&d.tracked, d.opts.MaxTracked)
+	d.sweepSome(&d.failures, d.opts.MaxFailed)
+}
+
+func (d *modelDriver) sweepSome(list *[]*modelOp, most int) {
+	for len(*list) > 0 {
+		o := (*list)[0]
+		if len(*list) <= most && (d.opts.MaxAge == 0 || time.Since(o.finished) < d.opts.MaxAge) {
 			return
 		}
-		d.tracked = d.tracked[1:]
+		*list = (*list)[1:]
 		if o.pins > 0 {
 			o.aside = true
 			d.aside = append(d.aside, o)
@@ -912,9 +1057,11 @@ func (d *modelDriver) rulesFor(lane int) []*modelRule {
 	return []*modelRule{&d.rules[0], &d.rules[1+lane]}
 }
 
-// due is when a deferred operation is run all the same, as far as r is concerned.
-func (r *modelRule) due(o *modelOp) (at time.Time, ok bool) {
-	if r.maxDefer < 0 {
+// due is when a deferred operation is run all the same, as far as r is concerned: in
+// its time because of what was raised, never because of what is held.
+func (d *modelDriver) due(r *modelRule, o *modelOp) (at time.Time, ok bool) {
+	held := slices.ContainsFunc(d.facts, func(f *modelFact) bool { return f.name == r.wait && f.held })
+	if r.maxDefer < 0 || held {
 		return time.Time{}, false
 	}
 	at = o.enqueued
@@ -932,20 +1079,61 @@ func (d *modelDriver) defers(r *modelRule) bool {
 
 // schedule starts, refuses and lets in what it can.
 func (d *modelDriver) schedule() {
-	for again := true; again; {
-		again = d.startOne()
-		for lane := range d.waiting {
-			for len(d.waiting[lane]) > 0 && d.hasRoom(lane) {
-				d.letIn(d.waiting[lane][0])
-				again = true
-			}
-		}
+	for d.resumeOne() || d.startOne() || d.startWaiter() {
 	}
 }
 
-// letIn accepts an item that has waited for room.
-func (d *modelDriver) letIn(o *modelOp) {
-	d.waiting[o.lane] = d.waiting[o.lane][1:]
+// resumeOne gives a slot back to the first that waits for one and can have it. What
+// was cancelled ends with it.
+func (d *modelDriver) resumeOne() bool {
+	if len(d.board.Running) >= d.limit {
+		return false
+	}
+	for i, o := range d.resuming {
+		if !d.board.LaneFits(o.lane) {
+			continue
+		}
+		d.resuming = slices.Delete(d.resuming, i, i+1)
+		d.board.Resume(o)
+		o.status, o.answered = core.StatusRunning, false
+		if o.cancelling && !o.stubborn {
+			d.endOp(o, core.StatusFailed)
+		}
+		return true
+	}
+	return false
+}
+
+// startWaiter lets in the first that waits for room in a lane and could start at once.
+func (d *modelDriver) startWaiter() bool {
+	if d.full() || d.paused || d.closing {
+		return false
+	}
+	for lane, waiting := range d.waiting {
+		deferred := d.board.Earliest(lane) != nil && d.board.LaneFits(lane)
+		if len(waiting) > 0 && !deferred && d.board.Admits(waiting[0]) && !d.isDeferred(waiting[0]) {
+			d.letInFirst(lane)
+			return true
+		}
+	}
+	return false
+}
+
+// full reports whether nothing that is pending may start.
+func (d *modelDriver) full() bool {
+	return len(d.board.Running)+max(0, len(d.board.Suspended)-d.opts.MaxSuspended) >= d.limit
+}
+
+// letIn accepts items that have waited for room in a lane.
+func (d *modelDriver) letIn(lane int) {
+	for len(d.waiting[lane]) > 0 && d.hasRoom(lane) {
+		d.letInFirst(lane)
+	}
+}
+
+func (d *modelDriver) letInFirst(lane int) {
+	o := d.waiting[lane][0]
+	d.waiting[lane] = d.waiting[lane][1:]
 	d.accept(o)
 	for _, call := range d.calls {
 		if call.op == o && !call.do {
@@ -954,17 +1142,28 @@ func (d *modelDriver) letIn(o *modelOp) {
 	}
 }
 
+// isDeferred reports whether an item could not start because of a signal if it was the
+// first of its lane.
+func (d *modelDriver) isDeferred(o *modelOp) bool {
+	for _, r := range d.rulesFor(o.lane) {
+		if due, ok := d.due(r, o); d.defers(r) && (!ok || due.After(time.Now())) {
+			return true
+		}
+	}
+	return false
+}
+
 // startOne starts what is next, and refuses what comes before it and may not start.
 // It reports whether it did either.
 func (d *modelDriver) startOne() (changed bool) {
 	barred := make([]bool, len(d.waiting))
-	for len(d.board.Running) < d.limit && !d.paused && !d.closing {
+	for !d.full() && !d.paused && !d.closing {
 		o, aged := d.board.Next(time.Now().UnixNano(), func(lane int) bool { return barred[lane] })
 		if o == nil {
 			break
 		}
 		if d.refusing(o.lane) != "" {
-			d.board.Remove(o)
+			d.remove(o)
 			d.refused++
 			d.retire(o, core.StatusRefused) // whose signals go may let others start
 			changed = true
@@ -973,7 +1172,7 @@ func (d *modelDriver) startOne() (changed bool) {
 		first, waits, overdue := d.board.Earliest(o.lane), false, false
 		for _, r := range d.rulesFor(o.lane) {
 			if d.defers(r) {
-				due, ok := r.due(first)
+				due, ok := d.due(r, first)
 				past := ok && !due.After(time.Now())
 				waits, overdue = waits || !past, overdue || past
 			}
@@ -990,6 +1189,7 @@ func (d *modelDriver) startOne() (changed bool) {
 			panic("the model cancelled a pending operation and starts it")
 		}
 		d.board.Start(o, aged)
+		d.letIn(o.lane)
 		o.status, o.started = core.StatusRunning, time.Now()
 		d.shouldStart = append(d.shouldStart, o)
 		return true
@@ -1013,9 +1213,9 @@ func (d *modelDriver) advance(by time.Duration) {
 				soonest(f.expires)
 			}
 		}
-		for _, o := range d.board.Pending {
+		for _, o := range slices.Concat(append(d.waiting, d.board.Pending)...) {
 			for _, r := range d.rulesFor(o.lane) {
-				if due, ok := r.due(o); ok {
+				if due, ok := d.due(r, o); ok {
 					soonest(due)
 				}
 			}
@@ -1040,7 +1240,7 @@ func (d *modelDriver) compare() {
 	want := core.Stats{
 		Enqueued: uint64(len(d.all)), Succeeded: d.succeeded, Failed: d.failed, Cancelled: d.cancelled,
 		Refused: d.refused, Dropped: d.dropped, Pending: len(d.board.Pending), Running: len(d.board.Running),
-		Rejected: d.rejected, Limit: d.limit, Tracked: len(d.tracked) + len(d.aside), Pinned: d.pinned(),
+		Suspended: len(d.board.Suspended), Overflow: d.overflow, Rejected: d.rejected, Limit: d.limit, Tracked: len(d.tracked) + len(d.failures) + len(d.aside), Pinned: d.pinned(),
 		Forced: d.forced, Paused: d.paused, Closed: d.completed,
 	}
 	for i, l := range d.opts.Lanes {
@@ -1052,7 +1252,7 @@ func (d *modelDriver) compare() {
 	if !reflect.DeepEqual(got, want) {
 		d.fatalf("stats differ\n got: %v\nwant: %v", got, want)
 	}
-	if got.Tracked > d.opts.MaxTracked+got.Pinned {
+	if got.Tracked > d.opts.MaxTracked+d.opts.MaxFailed+got.Pinned {
 		d.fatalf("%d operations in the window, of which %d pinned; want at most %d besides those", got.Tracked, got.Pinned, d.opts.MaxTracked)
 	}
 	d.mu.Lock()
@@ -1073,6 +1273,11 @@ func (d *modelDriver) compare() {
 		d.fatalf("started %v, want %v", started, d.shouldStart)
 	}
 	d.shouldStart = d.shouldStart[:0]
+	for _, o := range d.all {
+		if finished := o.status & core.StatusFinished; d.done[o] != finished {
+			d.fatalf("%v has %v, but OnDone has said %v", o, o.status, d.done[o])
+		}
+	}
 	if finalized != d.evictions {
 		d.fatalf("%d operations were finalized, want %d", finalized, d.evictions)
 	}
@@ -1129,12 +1334,16 @@ func (d *modelDriver) compareOp(o *modelOp) {
 	}
 }
 
-// finish closes the coordinator and takes stock.
+// finish closes the coordinator and checks what is left.
 func (d *modelDriver) finish() {
 	d.close()
 	d.compare()
-	for len(d.board.Running) > 0 {
-		d.end(d.board.Running[0])
+	for len(d.alive()) > 0 {
+		if len(d.board.Running) > 0 {
+			d.endNow(d.board.Running[0])
+		} else {
+			d.answer(d.board.Suspended[0])
+		}
 		d.compare()
 	}
 	for _, o := range d.all {

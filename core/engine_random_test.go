@@ -17,19 +17,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// Calls in bursts, so that they race with each other and with bodies that do
-// whatever bodies do. Nobody can say what comes of it in detail, but the promises
-// must hold: the books balance at every step; never more bodies run than may, in all,
-// of a key and of a lane; those of a key keep their order; when all has come to rest,
-// nothing waits that could run; and in the end every accepted item has been finalized
-// once. Of four coordinators one has lanes, one keys, one both.
+// Calls in bursts, which race with each other and with the bodies. The outcome is not known in detail, but the
+// promises must hold: the books balance at every step; no limit is exceeded, neither in all nor of a key or a
+// lane; operations of one key keep their order; when nothing moves any more, nothing waits that could run; and in
+// the end every accepted item has been finalized once. Of four coordinators one has lanes, one keys, one both.
 func TestEngineRandom(t *testing.T) {
 	const perSeed = 500
-	steps := 400_000
-	if raceEnabled || testing.Short() {
-		steps /= 20
-	}
-	for seed := range uint64(steps / perSeed) {
+	for seed := range uint64(core.Often(800, 200)) {
 		synctest.Test(t, func(t *testing.T) { newRandomDriver(t, seed).run(perSeed) })
 		if t.Failed() {
 			return
@@ -65,7 +59,7 @@ func newRandomDriver(t *testing.T, seed uint64) *randomDriver {
 	d := &randomDriver{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 2))}
 	pick := func(values ...int) int { return values[d.random.IntN(len(values))] }
 	d.ids.finalized = make(map[core.OperationID]int)
-	d.sink = core.NewSink(core.SinkOptions{MaxAge: time.Duration(pick(0, 1)) * time.Second})
+	d.sink = core.NewSink(core.SinkOptions{MaxAge: time.Duration(pick(-1, 1)) * time.Second})
 	d.limit = pick(1, 2, 8)
 	d.opts = core.Options{
 		MaxConcurrency: d.limit, MaxQueued: pick(1, 2, 4, 64), DropOldest: pick(0, 0, 1) == 1,
@@ -123,7 +117,7 @@ func (d *randomDriver) lane(item uint64) int {
 	return int(item >> 16 % 3)
 }
 
-// door is where to put an item.
+// door returns where to enqueue an item.
 func (d *randomDriver) door(item uint64) *core.Coordinator[uint64] {
 	if len(d.opts.Lanes) == 0 {
 		return d.c
@@ -169,7 +163,7 @@ func (d *randomDriver) body(ctx context.Context, seed uint64) error {
 		op.Retract("stop")
 	case 7:
 		item := random.Uint64()
-		if id, err := d.door(item).TryEnqueue(item); err == nil {
+		if id, err := d.door(item).TryEnqueue(context.Background(), item); err == nil {
 			d.accepted(id)
 		}
 		op.SetKey("another")
@@ -191,6 +185,7 @@ func (d *randomDriver) body(ctx context.Context, seed uint64) error {
 	return nil
 }
 
+// accepted returns a check of what Enqueue has returned.
 func (d *randomDriver) accepted(id core.OperationID) {
 	d.ids.Lock()
 	defer d.ids.Unlock()
@@ -213,8 +208,8 @@ func (d *randomDriver) run(steps int) {
 		if err := coretest.CheckBooks(s); err != nil {
 			d.fatalf("%v", err)
 		}
-		if s.Tracked > max(0, d.opts.MaxTracked)+s.Pinned {
-			d.fatalf("%d operations in the window, of which %d pinned; want at most %d besides those", s.Tracked, s.Pinned, d.opts.MaxTracked)
+		if s.Tracked > max(0, d.opts.MaxTracked)+200+s.Pinned {
+			d.fatalf("%d operations in the window, of which %d pinned; want at most %d and 200 failed ones besides those", s.Tracked, s.Pinned, d.opts.MaxTracked)
 		}
 		if s.Running > max(d.limit, d.surplus) {
 			d.fatalf("%d operations run, want at most %d", s.Running, max(d.limit, d.surplus))
@@ -232,7 +227,7 @@ func (d *randomDriver) step() {
 	switch n := r.IntN(100); {
 	case n < 30:
 		item := r.Uint64()
-		if id, err := d.door(item).TryEnqueue(item); err == nil {
+		if id, err := d.door(item).TryEnqueue(context.Background(), item); err == nil {
 			d.accepted(id)
 		}
 	case n < 45:

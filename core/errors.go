@@ -1,43 +1,73 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
 
-// The errors a coordinator answers with. Use [errors.Is].
+// The errors of coordinators. Compare them with [errors.Is]: what is returned may say more.
 var (
-	// ErrClosed is returned by every late call, and is the cause of a
-	// cancellation by Close.
-	ErrClosed = errors.New("ephemeral: coordinator is closed")
-	// ErrFull is returned by TryEnqueue when MaxQueued items are waiting.
-	ErrFull = errors.New("ephemeral: queue is full")
+	// ErrClosed is returned by Enqueue and its kin after the intake has ended, and is the
+	// cause of a cancellation by Close. The error names the coordinator.
+	ErrClosed = errors.New("core: coordinator is closed")
+	// ErrFull is returned by TryEnqueue when MaxQueued items are pending; with lanes, in
+	// the lane of the item. The error names the coordinator.
+	ErrFull = errors.New("core: queue is full")
 	// ErrUnknown is returned for an id that was never given out by this
 	// coordinator, or whose operation has left the window.
-	ErrUnknown = errors.New("ephemeral: unknown operation")
+	ErrUnknown = errors.New("core: unknown operation")
 	// ErrUnknownLane is returned for items of a lane that is not among
 	// [Options.Lanes].
-	ErrUnknownLane = errors.New("ephemeral: unknown lane")
+	ErrUnknownLane = errors.New("core: unknown lane")
 	// ErrWouldDeadlock is returned on an operation's goroutine, or with its
-	// context, by a call that would wait for that very operation, be it by way
-	// of others.
-	ErrWouldDeadlock = errors.New("ephemeral: operation would wait for itself")
-	// ErrDropped is the outcome of an item that made room for a newer one
+	// context, by a call that would wait for the end of that operation.
+	ErrWouldDeadlock = errors.New("core: operation would wait for itself")
+	// ErrDropped is the error of an item that made room for a newer one
 	// under [Options.DropOldest].
-	ErrDropped = errors.New("ephemeral: item was dropped for a newer one")
+	ErrDropped = errors.New("core: item was dropped for a newer one")
+	// ErrStopped is the error of an item that was pending when its coordinator was
+	// stopped.
+	ErrStopped = errors.New("core: coordinator was stopped")
+	// ErrTimeout is the error of an operation that took longer than
+	// [Options.Timeout]. It is a [context.DeadlineExceeded], too.
+	ErrTimeout error = timeoutError{}
 	// ErrCancelled is the cause of a cancellation that gave none.
-	ErrCancelled = errors.New("ephemeral: operation was cancelled")
+	ErrCancelled = errors.New("core: operation was cancelled")
 )
+
+// namedError is an error that names the coordinator it is about. Each coordinator makes
+// its own once, so that a refused item allocates nothing.
+type namedError struct {
+	error
+	text string
+}
+
+func named(err error, coordinator, says string) error {
+	return &namedError{err, fmt.Sprintf("core: coordinator %q %s", coordinator, says)}
+}
+
+func (e *namedError) Error() string { return e.text }
+func (e *namedError) Unwrap() error { return e.error }
+
+type timeoutError struct{}
+
+func (timeoutError) Error() string        { return "core: operation took longer than its timeout" }
+func (timeoutError) Timeout() bool        { return true }
+func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // A RefusedError says which signal, matching [Options.CancelOn], kept an item
 // from being accepted or from being started.
 type RefusedError struct{ Signal Signal }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("ephemeral: refused because of signal %q", e.Signal.Name)
+	if e.Signal.Key != "" {
+		return fmt.Sprintf("core: refused because of signal %q for %q", e.Signal.Name, e.Signal.Key)
+	}
+	return fmt.Sprintf("core: refused because of signal %q", e.Signal.Name)
 }
 
-// A PanicError is the outcome of an operation whose body panicked or ended its
+// A PanicError is the error of an operation whose body panicked or ended its
 // goroutine with [runtime.Goexit].
 type PanicError struct {
 	Value any    // what was passed to panic; nil for Goexit
@@ -46,9 +76,9 @@ type PanicError struct {
 
 func (e *PanicError) Error() string {
 	if e.Value == nil {
-		return "ephemeral: operation ended its goroutine (runtime.Goexit)"
+		return "core: operation ended its goroutine (runtime.Goexit)"
 	}
-	return fmt.Sprintf("ephemeral: operation panicked: %v", e.Value)
+	return fmt.Sprintf("core: operation panicked: %v", e.Value)
 }
 
 // Unwrap returns the value that was passed to panic if it is an error.

@@ -43,7 +43,7 @@ func ExampleNewCoordinator() {
 	// 2 succeeded, 1 failed
 }
 
-// Do enqueues an item and waits for its own outcome.
+// Do enqueues an item and waits for its own result.
 func ExampleCoordinator_Do() {
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, n int) error {
 		if n < 0 {
@@ -68,7 +68,7 @@ func ExampleCoordinator_TryEnqueue() {
 
 	c.Pause() // so that nothing leaves the queue
 	for i := range 3 {
-		if _, err := c.TryEnqueue(i); errors.Is(err, core.ErrFull) {
+		if _, err := c.TryEnqueue(context.Background(), i); errors.Is(err, core.ErrFull) {
 			fmt.Println("no room for", i)
 		}
 	}
@@ -121,8 +121,7 @@ func ExampleCoordinator_Lookup() {
 	// Output: thumbnail of /srv/photo.jpg for alice
 }
 
-// Hear the last words of every operation that leaves the window, by its size, its
-// age, or at Close.
+// OnFinalized gets the last snapshot of every operation that leaves the window, by the window's size, by age, or at Close.
 func ExampleCoordinator_OnFinalized() {
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
 		op := core.OperationFrom(ctx)
@@ -159,7 +158,7 @@ func ExampleCoordinator_SetMaxConcurrency() {
 
 	ready.Add(2)
 	for i := range 10 {
-		if _, err := c.TryEnqueue(i); err != nil {
+		if _, err := c.TryEnqueue(context.Background(), i); err != nil {
 			panic(err)
 		}
 	}
@@ -191,7 +190,7 @@ func ExampleOptions_deferOn() {
 
 	release := sink.Hold("update.in-progress", "", time.Minute)
 	for row := range 2 {
-		if _, err := c.TryEnqueue(row); err != nil {
+		if _, err := c.TryEnqueue(context.Background(), row); err != nil {
 			panic(err)
 		}
 	}
@@ -214,7 +213,7 @@ func ExampleRefusedError() {
 	defer c.Close()
 
 	sink.Raise("maintenance.planned")
-	_, err := c.TryEnqueue(1)
+	_, err := c.TryEnqueue(context.Background(), 1)
 	if refused, ok := errors.AsType[*core.RefusedError](err); ok {
 		fmt.Println("refused because of", refused.Signal.Name)
 	}

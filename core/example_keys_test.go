@@ -66,10 +66,10 @@ func ExampleCoordinator_Lane() {
 	hot, slow := c.Lane("hot"), c.Lane("slow")
 
 	c.Pause() // until all are there
-	slow.TryEnqueue("rebuild the index")
-	c.TryEnqueue("send a mail") // without a lane: "normal"
-	hot.TryEnqueue("show a page")
-	_, err := c.Lane("lukewarm").TryEnqueue("never")
+	slow.TryEnqueue(context.Background(), "rebuild the index")
+	c.TryEnqueue(context.Background(), "send a mail") // without a lane: "normal"
+	hot.TryEnqueue(context.Background(), "show a page")
+	_, err := c.Lane("lukewarm").TryEnqueue(context.Background(), "never")
 	fmt.Println(errors.Is(err, core.ErrUnknownLane))
 
 	c.Resume()
@@ -166,7 +166,7 @@ func ExampleResultCoordinator_Results() {
 	defer c.Close()
 
 	for _, line := range []string{"ada buys a book", "bob looks", "ada pays"} {
-		if _, err := c.TryEnqueue(line); err != nil {
+		if _, err := c.TryEnqueue(context.Background(), line); err != nil {
 			panic(err)
 		}
 	}
@@ -191,11 +191,11 @@ func ExampleCoordinator_Explain() {
 
 	release := sink.Hold("update.in-progress", "prices", time.Hour)
 	c.Pause()
-	_, err := c.TryEnqueue("first")
+	_, err := c.TryEnqueue(context.Background(), "first")
 	if err != nil {
 		panic(err)
 	}
-	id, err := c.TryEnqueue("second")
+	id, err := c.TryEnqueue(context.Background(), "second")
 	if err != nil {
 		panic(err)
 	}
@@ -281,7 +281,7 @@ func ExampleInspector() {
 	defer lengths.Close()
 
 	for _, to := range []string{"ada", "nobody"} {
-		if _, err := mails.TryEnqueue(to); err != nil {
+		if _, err := mails.TryEnqueue(context.Background(), to); err != nil {
 			panic(err)
 		}
 	}
@@ -289,7 +289,7 @@ func ExampleInspector() {
 		panic(err)
 	}
 	lengths.Pause()
-	if _, err := lengths.TryEnqueue("ephemeral"); err != nil {
+	if _, err := lengths.TryEnqueue(context.Background(), "ephemeral"); err != nil {
 		panic(err)
 	}
 	page(mails, lengths)

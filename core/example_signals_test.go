@@ -10,7 +10,7 @@ import (
 )
 
 // A sink is where one part of a program leaves a fact and another, which knows
-// nothing of the first, takes notice when it cares to.
+// nothing of the first, reads it when it needs to.
 func ExampleSink() {
 	facts := core.NewSink(core.SinkOptions{Capacity: 1000, MaxAge: 2 * time.Minute})
 
@@ -113,7 +113,7 @@ func ExampleSink_Because() {
 	// blocked: order.placed -> stock.reserved -> order.placed because of a cycle
 }
 
-// A scope says who speaks, in the name itself; "*" stands for all of a part.
+// A scope puts the raiser into the name; "*" stands for all of a part.
 func ExampleSink_Scoped() {
 	facts := core.NewSink(core.SinkOptions{})
 	facts.Scoped("request", "gateway", "ResizeImage").Raise("started")

@@ -7,7 +7,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Work that is bounded and can be asked about.
+// A coordinator runs a bounded number of operations and shows what they did.
 func Example() {
 	resize := func(ctx context.Context, name string) error {
 		if name == "broken.png" {
@@ -17,7 +17,14 @@ func Example() {
 		return nil
 	}
 
-	images, err := core.NewCoordinator(resize, core.Options{MaxConcurrency: 4})
+	images, err := core.NewCoordinator(resize, core.Options{
+		MaxConcurrency: 4,
+		OnDone: func(op core.Snapshot) { // called once for each operation that ends
+			if op.Err != nil {
+				fmt.Println(op.Item, op.Status)
+			}
+		},
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -38,12 +45,13 @@ func Example() {
 		fmt.Println(op.Status, op.Err)
 	}
 	// Output:
+	// broken.png failed
 	// 2 resized
 	// failed broken.png is not an image
 }
 
-// One part of a program says what is so; another heeds it. They share a sink and
-// nothing else.
+// One part of a program holds a signal; another part refuses work while it is held.
+// They share a sink and nothing else.
 func Example_signals() {
 	sink := core.NewSink(core.SinkOptions{})
 
@@ -63,7 +71,52 @@ func Example_signals() {
 	reopen()
 	fmt.Println(orders.Do(ctx, "order-2"))
 	// Output:
-	// ephemeral: refused because of signal "warehouse.closed"
+	// core: refused because of signal "warehouse.closed" for "north"
 	// shipping order-2
 	// <nil>
+}
+
+// Ask an operation why it waits. Printed as a whole, the answer is one line:
+//
+//	operation 66 is pending: the only slot of key "ada" is taken by operation 65, for 2ms; deferred because of held signal "warehouse.closed" for "north"
+func Example_explain() {
+	type order struct {
+		customer string
+		number   int
+	}
+	sink := core.NewSink(core.SinkOptions{})
+	started, finish := make(chan bool), make(chan bool)
+	orders, err := core.NewKeyedCoordinator(
+		func(o order) string { return o.customer },
+		func(ctx context.Context, o order) error {
+			started <- true
+			<-finish
+			return nil
+		}, core.Options{MaxConcurrency: 8, Sink: sink, DeferOn: "warehouse.closed"})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+
+	ctx := context.Background()
+	orders.Enqueue(ctx, order{"ada", 1})
+	<-started
+	reopen := sink.Hold("warehouse.closed", "north", 0)
+	second, err := orders.Enqueue(ctx, order{"ada", 2})
+	if err != nil {
+		panic(err)
+	}
+
+	why, _ := orders.Explain(second)
+	for _, reason := range why.Reasons {
+		fmt.Printf("%s: %s\n", reason.Kind, reason.Key+reason.Signal.Name)
+	}
+
+	finish <- true
+	reopen()
+	<-started
+	finish <- true
+	// Output:
+	// key: ada
+	// deferred: warehouse.closed
 }

@@ -37,9 +37,7 @@ func explain(t testing.TB, c core.Inspector, id core.OperationID) string {
 func checkExplained(t testing.TB, c core.Inspector, id core.OperationID, want string, others ...any) {
 	t.Helper()
 	want = strings.ReplaceAll(fmt.Sprintf(want, others...), "#", fmt.Sprint(id))
-	if got := explain(t, c, id); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	checkEqual(t, "explanation", explain(t, c, id), want)
 }
 
 func explainedBodies(t testing.TB, opts core.Options) *core.Coordinator[keyedBody] {
@@ -134,11 +132,11 @@ func TestExplainSignals(t *testing.T) {
 		time.Sleep(time.Second)
 		checkExplained(t, c, id, paused+`; deferred for 9s at most because of signal "wait.aged", which ends in 59s`)
 		release := sink.Hold("wait.held", "db", 0)
-		checkExplained(t, c, id, paused+`; deferred for 9s at most because of held signal "wait.held" for "db"; deferred for 9s at most because of signal "wait.aged", which ends in 59s`)
+		checkExplained(t, c, id, paused+`; deferred because of held signal "wait.held" for "db"; deferred because of signal "wait.aged", which ends in 59s`)
 		release()
 		sink.Hold("wait.leased", "", 5*time.Second)
 		time.Sleep(2 * time.Second)
-		checkExplained(t, c, id, paused+`; deferred for 7s at most because of held signal "wait.leased", which ends in 3s; deferred for 7s at most because of signal "wait.aged", which ends in 57s`)
+		checkExplained(t, c, id, paused+`; deferred because of held signal "wait.leased", which ends in 3s; deferred because of signal "wait.aged", which ends in 57s`)
 		time.Sleep(3 * time.Second)
 		checkExplained(t, c, id, paused+`; deferred for 4s at most because of signal "wait.aged", which ends in 54s`)
 		sink.Raise("stop")
@@ -156,9 +154,8 @@ func TestExplainSignals(t *testing.T) {
 	})
 }
 
-// A signal of an operation of the coordinator itself stands as long as that is in
-// the window, whatever the sink forgets; one of another coordinator on the sink
-// says whose it is.
+// A signal of the coordinator's own operation counts as long as the operation is in the window, also when the sink
+// has forgotten it. A signal of another coordinator is shown with its name.
 func TestExplainOwnAndOthersSignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{MaxAge: time.Minute})
@@ -195,13 +192,13 @@ func TestExplainLaneRules(t *testing.T) {
 		for _, name := range []string{"night", "busy", "overload"} {
 			c.Sink().Raise(name)
 		}
-		checkExplained(t, c, hot, `operation # is pending: the coordinator is paused; deferred for 1h0m0s at most because of signal "night"`)
-		checkExplained(t, c, slow, `operation # is pending: the coordinator is paused; deferred for 1h0m0s at most because of signal "night"; will be refused because of signal "overload"; deferred because of signal "busy"; 1 item of lanes above "slow" goes first`)
+		checkExplained(t, c, hot, `operation # is pending: the coordinator is paused; deferred for 1h0m0s at most because of signal "night", which ends in 5m0s`)
+		checkExplained(t, c, slow, `operation # is pending: the coordinator is paused; deferred for 1h0m0s at most because of signal "night", which ends in 5m0s; will be refused because of signal "overload", which ends in 5m0s; deferred because of signal "busy", which ends in 5m0s; 1 item of lanes above "slow" goes first`)
 		c.Close()
 	})
 }
 
-// An explanation names some of many signals, the newest.
+// An explanation names the newest of many signals.
 func TestExplainManySignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{DeferOn: "wait.*", MaxDefer: -1})
@@ -218,8 +215,7 @@ func TestExplainManySignals(t *testing.T) {
 	})
 }
 
-// What an operation waits for is followed, from key to key, from body to body, from
-// coordinator to coordinator.
+// An explanation follows the waits from key to key, from body to body and from coordinator to coordinator.
 func TestExplainChain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		orders := explainedBodies(t, core.Options{Name: "orders", MaxConcurrency: 4})
@@ -285,8 +281,7 @@ func TestExplainChain(t *testing.T) {
 	})
 }
 
-// Waits of one body on goroutines of its own are all named; those that have ended
-// are not.
+// All waits of one body on goroutines of its own are named, until they end.
 func TestExplainSeveralWaitsOfABody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a, b := bodies(t, core.Options{Name: "a"}), bodies(t, core.Options{Name: "b", MaxConcurrency: 2})
@@ -318,7 +313,7 @@ func TestExplainSeveralWaitsOfABody(t *testing.T) {
 	})
 }
 
-// A long chain is followed for a while.
+// An explanation of a long chain ends after 16 operations.
 func TestExplainIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var way []*core.Coordinator[coretest.Body]
@@ -334,9 +329,7 @@ func TestExplainIsBounded(t *testing.T) {
 		waiting := enqueue(t, way[len(way)-1], quick)
 		synctest.Wait()
 		x, _ := way[len(way)-1].Explain(waiting)
-		if n := len(x.Reasons); n != 16 {
-			t.Errorf("got %d reasons, want those of 16 operations", n)
-		}
+		checkEqual(t, "reasons", len(x.Reasons), 16)
 		g.open()
 		checkError(t, "Do", last(), nil)
 	})
@@ -526,7 +519,7 @@ func TestExplanationLogValue(t *testing.T) {
 	})
 }
 
-// Values of the caller's making have a text, too.
+// Values that a user makes have a text, too.
 func TestExplanationOfNothing(t *testing.T) {
 	checkEqual(t, "zero Explanation", core.Explanation{}.String(), "operation 0 is Status(0)")
 	checkEqual(t, "zero Reason", core.Reason{}.String(), "")
@@ -549,7 +542,7 @@ func TestExplanationOfNothing(t *testing.T) {
 	}
 }
 
-// A reason by itself says nothing of how long.
+// The text of a reason alone does not say for how long.
 func TestReasonString(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := explainedBodies(t, core.Options{MaxConcurrency: 1, DeferOn: "wait"})
@@ -572,7 +565,7 @@ func TestReasonString(t *testing.T) {
 	})
 }
 
-// Everything that has to be explained, while it changes.
+// Explain is called while everything that it shows changes.
 func TestStressExplain(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	lanes := []core.Lane{{Name: "hot", Limit: 2, DeferOn: "wait.hot"}, {Name: "normal"}}
@@ -637,9 +630,7 @@ func TestStressExplain(t *testing.T) {
 				if random.IntN(2) == 0 {
 					to = outer.Lane("hot")
 				}
-				if _, err := to.Enqueue(t.Context(), keyedBody{fmt.Sprint(random.IntN(5)), body}); err != nil {
-					t.Error(err)
-				}
+				accepted(t)(to.Enqueue(t.Context(), keyedBody{fmt.Sprint(random.IntN(5)), body}))
 			}
 		})
 	}

@@ -16,16 +16,17 @@ const maxErrors = 100
 // joined, in the order in which they occurred; of more than a hundred the first
 // hundred and a count. A panic of work is a [PanicError] among them.
 //
-// When ctx ends, ForEach takes no more items, cancels what runs with the cause of
-// ctx, and returns that cause, unless nothing was left to do, joined with what else
-// went wrong. With [Options.StopOnError] the first error ends it likewise, and so
-// does it inside a body if the items wait for that body's end, with
-// [ErrWouldDeadlock]. Items are taken from seq only as there is room for them, on
-// the goroutine that called ForEach.
+// When ctx ends, ForEach takes no more items and cancels what runs, with the cause of
+// ctx. It returns that cause, joined with the other errors, unless all items were done
+// by then. With [Options.StopOnError] the first error has the same effect, and is the
+// cause for the operations that run then.
 //
-// On [Options.Sink], what the last MaxTracked operations have raised is there to be
-// sensed afterwards, as facts of the sink's own; coordinators that heed it do so only
-// until ForEach returns.
+// ForEach takes an item from seq only when there is room for it, on the goroutine that
+// called it. Inside a body, ForEach keeps the slot of the body's operation: if its items
+// use that coordinator, call it in [Operation.Suspend].
+//
+// The signals of the last MaxTracked operations stay on [Options.Sink], as signals of
+// the sink itself. For gates they count only until ForEach returns.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {
 	return forEach(ctx, seq, nil, work, opts)
 }
@@ -47,70 +48,37 @@ func forEach[T any](ctx context.Context, seq iter.Seq[T], key func(T) string, wo
 	if seq == nil {
 		return errNoSeq
 	}
-	r, err := newRun(ctx, key, work, opts)
+	r, err := newRun(ctx, key, work, opts, opts.StopOnError)
 	if err != nil {
 		return err
 	}
 	defer r.close()
-	var failed failures
-	stop := func() {
-		if opts.StopOnError {
-			r.stop()
-		}
-	}
-	r.onUnrun = func(err error) func() {
-		failed.add(err)
-		return stop
-	}
-	r.onReturn = func(err error) {
-		if err == nil || r.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(r.ctx))) {
-			return // nothing that is not known already
-		}
-		failed.add(err)
-		stop()
-	}
-	cut := false // there may be items that were not taken
 	for item := range seq {
-		_, err := r.enqueue(r.ctx, item, true)
-		if err != nil && r.ctx.Err() == nil {
-			failed.add(err) // refused, say
-			stop()
-			if err == ErrWouldDeadlock {
-				r.cancel(err) // there will never be room
-			}
+		_, err := r.group.enqueue(r.group.ctx, item)
+		if r.group.ctx.Err() != nil { // there may be items that were not taken
+			r.group.noteCut()
+			break
 		}
-		if cut = r.ctx.Err() != nil || err == ErrClosed; cut {
+		if err != nil {
+			r.group.fail(err)
+		}
+		if errors.Is(err, ErrClosed) {
 			break
 		}
 	}
-	if err := r.wait(); err != nil && r.ctx.Err() == nil {
-		failed.add(err)
-		r.cancel(err)
-	}
-	cut = cut || r.Stats().Cancelled > 0
-	r.close()
-	if !cut {
-		return failed.join(nil) // ctx ended, if it did, when all was done
-	}
-	return failed.join(r.cause())
+	return r.group.Wait()
 }
 
 var errNoSeq = errors.New("core: there must be a sequence of items, not a nil function")
 
-// errStopped is the cause of a cancellation by StopOnError.
-var errStopped = errors.New("ephemeral: stopped at the first error")
-
-// run is a coordinator for the time of one call.
+// run is a coordinator for the time of one call, and the group of all its items.
 type run[T any] struct {
 	*Coordinator[T]
-	ctx    context.Context // ends with the caller's, or by stop
-	cancel context.CancelCauseFunc
-	parent context.Context
-	after  func() bool
+	group  *Group[T]
 	inside uint64 // number of the engine of the body it is called by, or 0
 }
 
-func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts Options) (*run[T], error) {
+func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts Options, stopOnError bool) (*run[T], error) {
 	if len(opts.Lanes) > 0 {
 		return nil, errors.New("core: Options.Lanes are for coordinators, not for ForEach and Map")
 	}
@@ -125,55 +93,29 @@ func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts O
 	if err != nil {
 		return nil, err
 	}
-	c.bequeaths = true
-	r := &run[T]{Coordinator: c, parent: ctx}
-	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	r.after = context.AfterFunc(r.ctx, func() { c.shut(context.Cause(r.ctx)) })
-	if o := operationIn(ctx); o != nil {
+	c.keepsSignals = true
+	r := &run[T]{Coordinator: c, group: c.Group(ctx, GroupOptions{StopOnError: stopOnError})}
+	if o := OperationFrom(ctx); o != nil {
 		r.inside = o.engine.number
 		ends.await(r.inside, r.number)
 	}
 	return r, nil
 }
 
-// stop starts no more and cancels what runs.
-func (r *run[T]) stop() {
-	r.mu.Lock()
-	r.paused = true // at once; shutting down follows
-	r.mu.Unlock()
-	r.cancel(errStopped)
-}
-
-// cause is why the caller's context ended, or nil.
-func (r *run[T]) cause() error {
-	if r.parent.Err() == nil {
-		return nil
-	}
-	return context.Cause(r.parent)
-}
-
-// wait waits until all that was accepted has ended; when the context ends, that
-// is soon. It returns ErrWouldDeadlock if that could never be.
-func (r *run[T]) wait() error {
-	r.Complete()
-	return r.Flush(context.WithoutCancel(r.ctx))
-}
-
 // close ends everything, on every way out.
 func (r *run[T]) close() {
-	r.cancel(errStopped)
-	r.shut(context.Cause(r.ctx))
-	r.after()
+	r.group.end()
+	r.shut(context.Cause(r.group.ctx))
 	<-r.closed
 	ends.reached(r.inside, r.number)
-	r.inside = 0
 }
 
-// failures collects the errors of a ForEach.
+// failures collects the errors of a group.
 type failures struct {
 	mu   sync.Mutex
 	errs []error
 	more int
+	late []error // of operations that were cancelled: mostly they say just that
 }
 
 func (f *failures) add(err error) {
@@ -186,12 +128,27 @@ func (f *failures) add(err error) {
 	}
 }
 
-func (f *failures) join(cause error) error {
+func (f *failures) addLate(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	errs := append([]error{cause}, f.errs...)
-	if f.more > 0 {
-		errs = append(errs, fmt.Errorf("ephemeral: and %d more errors", f.more))
+	if len(f.late) < maxErrors {
+		f.late = append(f.late, err)
+	}
+}
+
+// join joins the errors, and those late ones that say more than that the operation was
+// cancelled with that reason. First is nil, or the first error of all.
+func (f *failures) join(first, reason error) error {
+	f.mu.Lock()
+	errs, late, more := append([]error{first}, f.errs...), f.late, f.more
+	f.mu.Unlock()
+	for _, err := range late {
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, reason) {
+			errs = append(errs, err)
+		}
+	}
+	if more > 0 {
+		errs = append(errs, fmt.Errorf("core: and %d more errors", more))
 	}
 	return errors.Join(errs...)
 }

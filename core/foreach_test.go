@@ -50,16 +50,7 @@ func TestForEach(t *testing.T) {
 	})
 }
 
-// Bodies that block run side by side: weak point 10, 6.3.
-func TestForEachTakesTimeOfTheLongest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		begun := time.Now()
-		core.ForEach(t.Context(), upTo(10), func(context.Context, int) error { time.Sleep(time.Second); return nil }, core.Options{MaxConcurrency: 10})
-		checkEqual(t, "took", time.Since(begun), time.Second)
-	})
-}
-
-// Weak point 10: failures of bodies are swallowed.
+// The errors of bodies are returned, joined.
 func TestForEachJoinsErrors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		even := errors.New("even")
@@ -79,7 +70,7 @@ func TestForEachJoinsErrors(t *testing.T) {
 		if _, ok := errors.AsType[*core.PanicError](err); !ok {
 			t.Errorf("got %v, want it to contain the panic", err)
 		}
-		want := "item 0: even\nitem 2: even\nephemeral: operation panicked: three\nitem 4: even"
+		want := "item 0: even\nitem 2: even\ncore: operation panicked: three\nitem 4: even"
 		checkEqual(t, "text", err.Error(), want)
 	})
 }
@@ -88,7 +79,7 @@ func TestForEachCountsErrors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		err := core.ForEach(t.Context(), upTo(1000), func(_ context.Context, i int) error { return fmt.Errorf("no. %d", i) }, core.Options{MaxConcurrency: 1})
 		lines := strings.Split(err.Error(), "\n")
-		if len(lines) != 101 || lines[99] != "no. 99" || lines[100] != "ephemeral: and 900 more errors" {
+		if len(lines) != 101 || lines[99] != "no. 99" || lines[100] != "core: and 900 more errors" {
 			t.Errorf("got %d lines that end with %q, want 100 errors and a count", len(lines), lines[len(lines)-1])
 		}
 	})
@@ -106,6 +97,7 @@ func TestForEachStopOnError(t *testing.T) {
 			select {
 			case <-ctx.Done():
 				cancelled.Add(1)
+				checkError(t, "cause in the other body", context.Cause(ctx), errOnPurpose)
 				return ctx.Err()
 			case <-time.After(time.Hour):
 				return nil
@@ -119,8 +111,7 @@ func TestForEachStopOnError(t *testing.T) {
 	})
 }
 
-// After the first error nothing more is started: with one at a time, what follows
-// the item that failed has not run.
+// After the first error nothing more is started.
 func TestForEachStopOnErrorStartsNoMore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var ran []int
@@ -136,7 +127,7 @@ func TestForEachStopOnErrorStartsNoMore(t *testing.T) {
 	})
 }
 
-// Weak point 10: on cancellation the call returns while bodies still run.
+// When the context ends, ForEach returns after the bodies have returned.
 func TestForEachCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
@@ -164,7 +155,7 @@ func TestForEachCancelled(t *testing.T) {
 	})
 }
 
-// What goes wrong while it is being cancelled is not lost.
+// An error of a body that was cancelled is not lost.
 func TestForEachCancelledAndFailed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -178,7 +169,7 @@ func TestForEachCancelledAndFailed(t *testing.T) {
 	})
 }
 
-// Weak point 10: memory grows with the source. Items are taken as there is room.
+// Items are taken from the source when there is room, so memory does not grow with the source.
 func TestForEachTakesItemsAsNeeded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		taken := 0
@@ -224,9 +215,8 @@ func TestForEachOfPanickingSource(t *testing.T) {
 	})
 }
 
-// Docs: a loop's signals are on the sink, and cancel and defer rules apply; weak
-// point 10: in the original they do not.
-func TestForEachHeedsAndRaisesSignals(t *testing.T) {
+// The signals of a loop are on the sink, and the loop is deferred and refused by signals.
+func TestForEachIsGatedAndRaisesSignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		opts := core.Options{Sink: sink, CancelOn: "stop", DeferOn: "wait", MaxDefer: -1, MaxConcurrency: 1, MaxTracked: 100, Name: "loop"}
@@ -266,30 +256,7 @@ func TestForEachInsideABody(t *testing.T) {
 	})
 }
 
-func TestForEachBadInput(t *testing.T) {
-	if err := core.ForEach[int](t.Context(), upTo(1), nil, core.Options{}); err == nil {
-		t.Error("nil work: got no error")
-	}
-	err := core.ForEach(t.Context(), upTo(1), func(context.Context, int) error { t.Error("it ran"); return nil }, core.Options{MaxConcurrency: -1})
-	if err == nil || !strings.Contains(err.Error(), "MaxConcurrency") {
-		t.Errorf("got error %v, want one about MaxConcurrency", err)
-	}
-}
-
-// A body that is deaf to cancellation is waited for.
-func TestForEachStubbornDoesNotLeak(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		err := core.ForEach(ctx, upTo(3), func(context.Context, int) error {
-			time.Sleep(time.Minute) // deaf
-			return nil
-		}, core.Options{MaxConcurrency: 1})
-		checkError(t, "ForEach", err, context.Canceled)
-	})
-}
-
-// A context that ends when the last item is done has kept nothing from being done.
+// The end of the context is no error when all items are done.
 func TestForEachReturnsNilIfAllIsDoneWhenTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -306,8 +273,8 @@ func TestForEachReturnsNilIfAllIsDoneWhenTheContextEnds(t *testing.T) {
 	})
 }
 
-// The signals of a loop can be sensed when it is over, by operation too, but hold
-// up nobody any more, and anybody can clear them away.
+// The signals of a loop stay on the sink when it is over. They close no gates any more, and the sink can retract
+// them.
 func TestForEachLeavesItsSignalsOnTheSink(t *testing.T) {
 	ctx := t.Context()
 	sink := core.NewSink(core.SinkOptions{})
@@ -319,8 +286,8 @@ func TestForEachLeavesItsSignalsOnTheSink(t *testing.T) {
 		if s == "b" {
 			failed = op.ID()
 			op.RaiseKey("resize.failed", s)
-			if _, err := gated.TryEnqueue(0); err == nil {
-				t.Error("nobody heeds a signal of a loop that goes on")
+			if _, err := gated.TryEnqueue(context.Background(), 0); err == nil {
+				t.Error("a signal of a loop that goes on closes no gate")
 			}
 			return nil
 		}

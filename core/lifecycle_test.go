@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -20,27 +21,36 @@ func subject(c bodyCoordinator) coretest.Subject {
 		Resume: c.Resume,
 		Sink:   c.Sink(),
 		Stats:  c.Stats,
+
+		WaitIdle: c.WaitIdle,
 	}
 }
 
 func TestCoordinatorLifecycle(t *testing.T) {
 	for name, opts := range map[string]core.Options{
-		"zero options":    {},
-		"one at a time":   {MaxConcurrency: 1},
-		"short queue":     {MaxConcurrency: 1, MaxQueued: 2},
-		"no window":       {MaxConcurrency: 3, MaxTracked: -1, EchoCapacity: -1},
-		"heeding signals": {MaxConcurrency: 2, CancelOn: "stop.*", DeferOn: "wait", ResumeOn: "go", DrainOn: "drain"},
+		"zero options":  {},
+		"one at a time": {MaxConcurrency: 1},
+		"short queue":   {MaxConcurrency: 1, MaxQueued: 2},
+		"no window":     {MaxConcurrency: 3, MaxTracked: -1, EchoCapacity: -1},
+		"with gates":    {MaxConcurrency: 2, CancelOn: "stop.*", DeferOn: "wait", ResumeOn: "go", DrainOn: "drain"},
 	} {
 		for _, c := range constructors {
 			t.Run(c.name+", "+name, func(t *testing.T) {
-				coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject { return subject(c.make(t, opts)) })
+				coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
+					var told atomic.Uint64
+					opts := opts
+					opts.OnDone = func(core.Snapshot) { told.Add(1) }
+					s := subject(c.make(t, opts))
+					s.Told = told.Load
+					return s
+				})
 			})
 		}
 	}
 }
 
-// The same is true of what is done through a lane and ended through another, or
-// through the coordinator: a lane is a view.
+// The same holds for work that is enqueued through a lane and ended through another one, or through the
+// coordinator: a lane is a view.
 func TestLaneLifecycle(t *testing.T) {
 	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
 		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{Lanes: core.Must(core.ParseLanes("hot, slow"))}))

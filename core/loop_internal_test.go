@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Suspicion costs a look at the stack for every raise, so it ends with the loop.
+// While a loop is suspected, every raise looks at the stack, so the suspicion ends with the loop.
 func TestSuspicionEnds(t *testing.T) {
 	s, loop := NewSink(SinkOptions{}), true
 	for range 2 {
@@ -29,8 +29,7 @@ func TestSuspicionEnds(t *testing.T) {
 	}
 }
 
-// A fact that is still on its way when its forward is cancelled from inside a
-// handler, which does not wait for it, does not stay on the other side.
+// When a handler cancels a forward, a fact that is on its way does not stay on the other sink.
 func TestForwardCancelledBeforeItsFactIsLinked(t *testing.T) {
 	s, to := NewSink(SinkOptions{}), NewSink(SinkOptions{})
 	cancel := s.Forward(to, "a")

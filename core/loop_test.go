@@ -11,8 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A handler that subscribes another one, or itself anew, before it raises what
-// both handle: no handler is ever in many deliveries at once.
+// A loop ends also when its handlers are new each time, so that no handler is in many deliveries at once.
 func TestLoopOfFreshHandlers(t *testing.T) {
 	// count panics before the stack overflows.
 	count := func(calls *int) {
@@ -97,7 +96,7 @@ func TestLoopOfFreshHandlers(t *testing.T) {
 	}
 	for name, setup := range tests {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && (name == "one more each time" || name == "of retractions") {
+			if core.Often(1, 0) == 0 && (name == "one more each time" || name == "of retractions") {
 				t.Skip("thousands of looks at a deep stack")
 			}
 			calls := 0
@@ -116,8 +115,8 @@ func TestLoopOfFreshHandlers(t *testing.T) {
 	}
 }
 
-// A loop that branches would, if only the deepest raise of each branch were
-// refused, make 2 to the power of 64 calls.
+// A loop that branches ends soon. If only the deepest raise of each branch were refused, there would be 2 to the
+// power of 64 calls.
 func TestLoopThatBranches(t *testing.T) {
 	tests := map[string]func(s *core.Sink, call func()){
 		"two handlers": func(s *core.Sink, call func()) {
@@ -191,7 +190,7 @@ func TestLoopThatBranches(t *testing.T) {
 	}
 	for name, setup := range tests {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && name == "of handlers that add handlers" {
+			if core.Often(1, 0) == 0 && name == "of handlers that add handlers" {
 				t.Skip("thousands of looks at a deep stack")
 			}
 			s := core.NewSink(core.SinkOptions{})
@@ -210,8 +209,7 @@ func TestLoopThatBranches(t *testing.T) {
 	}
 }
 
-// Once a loop has ended, everything is as it was: nesting is legal, on the same
-// goroutine and on others, and while others are in the handler.
+// After a loop, nesting is legal again, on the same goroutine and on others, and while others are in the handler.
 func TestAfterALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
@@ -267,8 +265,7 @@ func TestAfterALoop(t *testing.T) {
 	})
 }
 
-// While one goroutine finds its way out of a loop, others raise the same signal,
-// from inside of deliveries too, and are not refused.
+// While one goroutine leaves a loop, others can raise the same signal, also inside deliveries.
 func TestLoopConcernsOneGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, other := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
@@ -330,7 +327,7 @@ func TestManyLoopsAtOnce(t *testing.T) {
 	t.Logf("%d calls", calls.Load())
 }
 
-// A handler made deep inside of deliveries is a handler like others.
+// A handler that was subscribed deep inside of deliveries is a handler like others.
 func TestSubscribeDeepInside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := core.NewSink(core.SinkOptions{})

@@ -6,15 +6,16 @@ import (
 )
 
 // Map runs work for every item of seq, a bounded number at once, and walks the
-// results in the order of the items, or, for an item that failed, its error; a
-// panic of work is a [PanicError]. It works ahead of the loop by as many items as
-// may run and be queued, and no more. Leaving the loop cancels what runs and waits
-// for it.
+// results in the order of the items, each with its error; a panic of work is a
+// [PanicError]. It works ahead of the loop by as many items as
+// may run and be queued, and no more. Leaving the loop cancels what runs, with the
+// cause [ErrCancelled], and waits for it.
 //
 // When ctx ends, Map takes no more items, cancels what runs, and ends with the
 // cause of ctx after the results that were ready. With [Options.StopOnError] it
-// ends after the first error. If the options are not valid, the loop sees just
-// that error. The loop runs on the goroutine that called it.
+// ends after the first error, which is the cause for what runs then. If the options
+// are not valid, the loop sees just that error. The loop runs on the goroutine that
+// called it.
 func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In, Out], opts Options) iter.Seq2[Out, error] {
 	return func(yield func(Out, error) bool) {
 		var none Out
@@ -29,7 +30,7 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 		r, err := newRun(ctx, nil, func(ctx context.Context, s *slot[In, Out]) (err error) {
 			s.out, err = work(ctx, s.in)
 			return err
-		}, opts)
+		}, opts, false)
 		if err != nil {
 			yield(none, err)
 			return
@@ -43,28 +44,35 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 			s := ahead[0]
 			ahead = ahead[1:]
 			if s.err == nil {
-				s.err = r.see(r.ctx, s.operation)
+				s.err = r.await(r.group.ctx, s.operation, nil, true)
 			}
 			if s.err == nil {
 				return yield(s.out, nil)
 			}
-			if cause := r.cause(); cause != nil {
-				yield(none, cause)
+			if cause := r.group.parentCause(); cause != nil {
+				yield(none, cause) // the body may still be at s.out
 				return false
 			}
-			return yield(none, s.err) && !opts.StopOnError // the body may still be at s.out
+			out := none
+			if s.ready() {
+				out = s.out
+			}
+			if opts.StopOnError {
+				r.group.halt(s.err)
+			}
+			return yield(out, s.err) && !opts.StopOnError
 		}
 		cut := false
 		for in := range seq {
 			s := &slot[In, Out]{in: in}
-			s.operation, s.err = r.enqueue(r.ctx, s, true)
+			s.operation, s.err = r.group.enqueue(r.group.ctx, s)
 			ahead = append(ahead, s)
 			for len(ahead) == limit || len(ahead) > 0 && ahead[0].ready() {
 				if !emit() {
 					return
 				}
 			}
-			if cut = r.cause() != nil; cut {
+			if cut = r.group.parentCause() != nil; cut {
 				break
 			}
 		}
@@ -74,7 +82,7 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 			}
 		}
 		if cut {
-			yield(none, r.cause())
+			yield(none, r.group.parentCause())
 		}
 	}
 }
@@ -89,11 +97,5 @@ type slot[In, Out any] struct {
 
 // ready reports whether the result can be had without waiting.
 func (s *slot[In, Out]) ready() bool {
-	if s.operation == nil {
-		return true
-	}
-	e := s.operation.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return s.operation.status&StatusFinished != 0
+	return s.operation == nil || s.operation.engine.ended(s.operation)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -53,13 +52,49 @@ func TestMapErrors(t *testing.T) {
 	}
 	bubble(t, func(t *testing.T) {
 		got := collect(core.Map(t.Context(), upTo(4), work, core.Options{MaxConcurrency: 1}))
-		checkSlice(t, "results", got, []string{"0", "error: failed on purpose", "error: ephemeral: operation panicked: two", "3"})
+		checkSlice(t, "results", got, []string{"0", "error: failed on purpose", "error: core: operation panicked: two", "3"})
 		got = collect(core.Map(t.Context(), upTo(1_000_000), work, core.Options{MaxConcurrency: 1, StopOnError: true}))
 		checkSlice(t, "results with StopOnError", got, []string{"0", "error: failed on purpose"})
 	})
 }
 
-// It works ahead by as many items as run and wait, and no more.
+// When Map ends before its items, their context has the cause: the error that ended it, or that it was cancelled.
+func TestMapTellsBodiesWhyItEnds(t *testing.T) {
+	for _, stops := range []bool{true, false} {
+		bubble(t, func(t *testing.T) {
+			var cause error
+			for range core.Map(t.Context(), upTo(2), func(ctx context.Context, i int) (int, error) {
+				if i == 1 {
+					<-ctx.Done()
+					cause = context.Cause(ctx)
+					return 0, nil
+				}
+				synctest.Wait()
+				return 0, errOnPurpose
+			}, core.Options{StopOnError: stops}) {
+				if !stops {
+					break
+				}
+			}
+			want := core.ErrCancelled
+			if stops {
+				want = errOnPurpose
+			}
+			checkError(t, "cause", cause, want)
+		})
+	}
+}
+
+// A result that comes with an error is yielded with it.
+func TestMapYieldsTheResultOfAFailedItem(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for out, err := range core.Map(t.Context(), upTo(1), func(context.Context, int) (string, error) { return "half", errOnPurpose }, core.Options{}) {
+			checkResult(t, "Map", out, err, "half", errOnPurpose)
+		}
+	})
+}
+
+// Map takes as many items ahead as run and wait, and no more.
 func TestMapWorksAheadABit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		taken := 0
@@ -126,7 +161,7 @@ func TestMapRefused(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		sink.Raise("stop")
 		got := collect(core.Map(t.Context(), upTo(2), square, core.Options{Sink: sink, CancelOn: "stop"}))
-		want := `error: ephemeral: refused because of signal "stop"`
+		want := `error: core: refused because of signal "stop"`
 		checkSlice(t, "results", got, []string{want, want})
 	})
 }
@@ -145,20 +180,7 @@ func TestMapWithoutWindow(t *testing.T) {
 	})
 }
 
-func TestMapBadInput(t *testing.T) {
-	for name, seq := range map[string]func(func(int, error) bool){
-		"nil work":    core.Map[int, int](t.Context(), upTo(1), nil, core.Options{}),
-		"nil items":   core.Map(t.Context(), nil, square, core.Options{}),
-		"bad options": core.Map(t.Context(), upTo(1), square, core.Options{MaxConcurrency: -1}),
-	} {
-		got := collect(seq)
-		if len(got) != 1 || !strings.HasPrefix(got[0], "error: core: ") {
-			t.Errorf("%s: got %v, want just an error", name, got)
-		}
-	}
-}
-
-// A Map is a value: each loop over it begins anew.
+// A Map is a value: each loop over it starts from the beginning.
 func TestMapTwice(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		seq := core.Map(t.Context(), upTo(3), square, core.Options{})

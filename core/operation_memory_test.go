@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"runtime"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"weak"
@@ -10,9 +11,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A body that enqueues the next one, which enqueues the next one, and so on, as
-// what polls or crawls does, keeps none of its ancestors alive. The values of the
-// first context are handed down all the same.
+// A body that enqueues the next one, and so on, keeps none of its ancestors alive. The values of the first context
+// are still passed on.
 func TestDescendantsKeepNoAncestors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		type name struct{}
@@ -49,8 +49,7 @@ func TestDescendantsKeepNoAncestors(t *testing.T) {
 	})
 }
 
-// What is remembered of an operation that has left the window does not keep what
-// it stored, its item or its context.
+// The echo of an operation keeps neither what it stored nor its item nor its context.
 func TestEchoKeepsLastWordsOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		type request struct{}
@@ -82,22 +81,42 @@ func TestEchoKeepsLastWordsOnly(t *testing.T) {
 	})
 }
 
-// Once an operation has left the window its methods do nothing: what still has its
-// context cannot change what is remembered of it.
-func TestSetKeyAfterTheWindow(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{MaxTracked: -1})
-		var op *core.Operation
-		c.Do(t.Context(), func(ctx context.Context) error {
-			op = core.OperationFrom(ctx)
-			op.SetKey("before")
-			return nil
-		})
-		synctest.Wait()
-		op.SetKey("after")
-		checkEqual(t, "Key", op.Key(), "before")
-		for e := range c.Echoes(core.Query{}) {
-			checkEqual(t, "key of the echo", e.Key, "before")
+// The memory of many pending items is given back when they are done, not when the coordinator is closed.
+func TestAFloodLeavesNoMemoryBehind(t *testing.T) {
+	const items, allowed = 100_000, 256 << 10
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for _, test := range []struct {
+		name string
+		make func(core.Work[int], core.Options) (*core.Coordinator[int], error)
+		opts core.Options
+	}{
+		{"plain", core.NewCoordinator[int], core.Options{}},
+		{"lanes", core.NewCoordinator[int], core.Options{Lanes: []core.Lane{{Name: "hot"}, {Name: "normal"}}}},
+		{"keys", func(work core.Work[int], opts core.Options) (*core.Coordinator[int], error) {
+			return core.NewKeyedCoordinator(strconv.Itoa, work, opts)
+		}, core.Options{}},
+	} {
+		test.opts.MaxQueued = items
+		before := heap()
+		c := core.Must(test.make(func(context.Context, int) error { return nil }, test.opts))
+		c.Pause()
+		for i := range items {
+			accepted(t)(c.TryEnqueue(context.Background(), i))
 		}
-	})
+		if took := heap() - before; took < 10*allowed {
+			t.Errorf("%s: pending items take %d bytes: this shows nothing", test.name, took)
+		}
+		c.Resume()
+		checkError(t, "Flush", c.Flush(context.Background()), nil)
+		if left := heap() - before; left > allowed {
+			t.Errorf("%s: %d bytes left after all is done, want at most %d", test.name, left, allowed)
+		}
+		runtime.KeepAlive(c)
+	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// A body that waits for what no coordinator knows of can say so.
+// A body can say what it waits for.
 func TestExplainWhatABodyWaitsFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{Name: "orders", MaxConcurrency: 1}))
@@ -34,7 +34,7 @@ func TestExplainWhatABodyWaitsFor(t *testing.T) {
 		const token = "its body waits for a token of limiter api, for 1s, for 59s more at most"
 		checkExplained(t, c, id, "operation # is running: its body waits for an answer, for 1s; "+token)
 		if got := explain(t, c, next); !strings.HasSuffix(got, token) {
-			t.Errorf("who waits for it is told %q", got)
+			t.Errorf("an operation that waits for it gets %q", got)
 		}
 		go1 <- struct{}{}
 		checkExplained(t, c, id, "operation # is running: "+token)
@@ -46,15 +46,13 @@ func TestExplainWhatABodyWaitsFor(t *testing.T) {
 		go1 <- struct{}{}
 		checkExplained(t, c, id, "operation # is running")
 		close(end)
-		if err := c.Drain(t.Context()); err != nil {
-			t.Error(err)
-		}
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
 		checkExplained(t, c, id, "operation # has succeeded")
 	})
 }
 
-// Whoever has left says nothing any more, and outside of an operation nobody does.
-func TestWaitsForOfNobody(t *testing.T) {
+// WaitsFor has no effect outside of an operation, and after the operation has left.
+func TestWaitsForWithoutAnOperation(t *testing.T) {
 	core.OperationFrom(t.Context()).WaitsFor("nothing", time.Time{})()
 	bubble(t, func(t *testing.T) {
 		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{MaxTracked: -1}))

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -24,12 +25,25 @@ type Options struct {
 	// order holds within a lane, and higher lanes overtake. Coordinators without
 	// keys do not accept it.
 	MaxPerKey int
-	// MaxQueued is how many items may wait to run before Enqueue waits and
-	// TryEnqueue refuses; 0 means 1024, and for ForEach and Map as many as
-	// run at once.
+	// Timeout is how long an operation may take, from its start, suspended time
+	// included; 0 or negative means no limit. Then its context ends with the cause
+	// [ErrTimeout], and if its body returns an error it is failed with one that is
+	// both ErrTimeout and [context.DeadlineExceeded].
+	Timeout time.Duration
+	// MaxQueued is how many items may be pending, once all that can start has been
+	// started, before Enqueue waits and TryEnqueue refuses; 0 means 1024, and for
+	// ForEach and Map as many as run at once; negative means no queue, so that an
+	// item is accepted only if it can start at once.
 	MaxQueued int
+	// MaxSuspended is how many slots [Operation.Suspend] lends to pending items:
+	// while more operations are suspended in it, each further one keeps its slot
+	// from them, so that the queue fills up while everything waits. Operations that
+	// wait for others of the same coordinator do not count. 0 means as many as
+	// MaxQueued, negative none.
+	MaxSuspended int
 	// DropOldest drops the item that has waited longest, instead of waiting or
-	// refusing, when an item comes and the queue is full.
+	// refusing, when an item comes and the queue is full. Without a queue the item
+	// is refused.
 	DropOldest bool
 
 	// Lanes, if there are any, are the classes of items, highest first. When an
@@ -45,9 +59,13 @@ type Options struct {
 	Ageing time.Duration
 
 	// MaxTracked is how many finished operations the window shows, besides
-	// running and pinned ones; 0 means 200, negative none. As many may be
+	// running, failed and pinned ones; 0 means 200, negative none. As many may be
 	// pinned.
 	MaxTracked int
+	// MaxFailed is how many failed operations the window shows, so that others do
+	// not push them out; 0 means 200, or none if MaxTracked is negative; negative
+	// means none.
+	MaxFailed int
 	// MaxAge is how long the window shows a finished operation; 0 means 5
 	// minutes, negative no limit.
 	MaxAge time.Duration
@@ -56,27 +74,36 @@ type Options struct {
 	EchoCapacity int
 	EchoAge      time.Duration
 
-	// Sink is where the operations raise their signals, and where signals of
-	// others are heeded; nil means one of its own.
+	// Sink is where the operations raise their signals, and whose signals count for
+	// CancelOn, DeferOn, ResumeOn and DrainOn; nil means a sink of its own.
 	Sink *Sink
 	// CancelOn keeps items from being accepted ([RefusedError]) and from being
 	// started (StatusRefused) while a matching signal is present in the window
-	// or on the sink. A signal that newer ones have pushed out of the sink
-	// still counts, until it is retracted, ages or leaves with its operation;
-	// of these the newest 256 are remembered, and any number of held ones.
+	// or on the sink. Of those for which the sink's window has no room it keeps
+	// the newest 256, until they are retracted, age or leave with their
+	// operation: see [Sink].
 	CancelOn string
 	// DeferOn keeps items waiting while a matching signal is present, as for
 	// CancelOn, unless a signal matching ResumeOn is newer.
 	DeferOn, ResumeOn string
-	// MaxDefer is how long an item is deferred at most, counted from when it
-	// was enqueued or the deferral began, whichever is later; then it is run
-	// all the same and [SignalForced] is raised. 0 means 5 seconds, negative
-	// no limit.
+	// MaxDefer is how long raised signals defer an item at most, counted from when
+	// it was enqueued or the first of them came, whichever is later; then it is run
+	// all the same and [SignalForced] is raised. While a matching signal is held
+	// ([Sink.Hold]) the item waits however long that takes. 0 means 5 seconds,
+	// negative no limit.
 	MaxDefer time.Duration
 	// DrainOn ends the intake, like Complete, when a matching signal is raised
 	// on the sink that has no key, or a key that, as a pattern, matches Name.
 	DrainOn string
 
+	// OnDone is called once for every operation that ends, also if it was refused,
+	// dropped or cancelled before it ran, with what it was and its item, before Wait,
+	// Do, Flush, WaitIdle, Drain and Stop return to their callers. It is called
+	// on the goroutine that ends the operation, under no lock, for several operations
+	// at once; while it blocks, that worker does not run anything else. What would
+	// wait for this coordinator in it returns [ErrWouldDeadlock]. A panic is counted
+	// in Stats.
+	OnDone func(Snapshot)
 	// OnSignal is called for every signal that an operation raises, before the
 	// sink's subscribers, on the goroutine that raises it; see
 	// [Sink.Subscribe]. Lifecycle signals are raised for subscribers of the
@@ -93,6 +120,7 @@ type Options struct {
 const (
 	defaultMaxQueued    = 1024
 	defaultMaxTracked   = 200
+	defaultMaxFailed    = 200
 	defaultMaxAge       = 5 * time.Minute
 	defaultEchoCapacity = 256
 	defaultEchoAge      = time.Minute
@@ -113,44 +141,36 @@ func (o Options) resolved() (Options, error) {
 			errs = append(errs, fmt.Errorf("core: Options.%s is %d, but must not be negative", field, *value))
 		}
 	}
-	orNone := func(value *int, normally int) {
-		switch {
-		case *value == 0:
-			*value = normally
-		case *value < 0:
-			*value = 0
-		}
-	}
-	spanOrNone := func(value *time.Duration, normally time.Duration) {
-		switch {
-		case *value == 0:
-			*value = normally
-		case *value < 0:
-			*value = 0
-		}
-	}
 	atLeast("MaxConcurrency", &o.MaxConcurrency, 1, runtime.GOMAXPROCS(0))
 	atLeast("MaxPerKey", &o.MaxPerKey, 1, 1)
-	atLeast("MaxQueued", &o.MaxQueued, 1, defaultMaxQueued)
+	if o.MaxQueued == 0 {
+		o.MaxQueued = defaultMaxQueued
+	}
+	orNone(&o.MaxSuspended, max(0, o.MaxQueued))
+	if o.MaxFailed == 0 && o.MaxTracked < 0 {
+		o.MaxFailed = -1
+	}
 	orNone(&o.MaxTracked, defaultMaxTracked)
-	spanOrNone(&o.MaxAge, defaultMaxAge)
+	orNone(&o.MaxFailed, defaultMaxFailed)
+	orNone(&o.MaxAge, defaultMaxAge)
 	orNone(&o.EchoCapacity, defaultEchoCapacity)
 	if o.EchoAge < 0 {
 		o.EchoCapacity = 0
 	}
-	spanOrNone(&o.EchoAge, defaultEchoAge)
+	orNone(&o.EchoAge, defaultEchoAge)
 	if o.MaxDefer < 0 {
 		o.MaxDefer = -1
 	} else {
-		spanOrNone(&o.MaxDefer, defaultMaxDefer)
+		orNone(&o.MaxDefer, defaultMaxDefer)
 	}
+	o.Timeout = max(0, o.Timeout)
 	if o.Name == "" {
 		o.Name = defaultName
 	}
 	if o.Ageing != 0 && len(o.Lanes) == 0 {
 		errs = append(errs, fmt.Errorf("core: Options.Ageing is %v, but there are no lanes that could starve", o.Ageing))
 	}
-	spanOrNone(&o.Ageing, defaultAgeing)
+	orNone(&o.Ageing, defaultAgeing)
 	errs = append(errs, checkLanes(o.Lanes, "Options.Lanes")...)
 	o.Lanes = slices.Clone(o.Lanes)
 	defers := o.DeferOn != ""
@@ -169,3 +189,6 @@ func (o Options) resolved() (Options, error) {
 	}
 	return o, errors.Join(errs...)
 }
+
+// orNone puts the default in place of 0, and 0 in place of a negative value.
+func orNone[N int | time.Duration](value *N, normally N) { *value = max(0, cmp.Or(*value, normally)) }

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"strings"
 	"unicode/utf8"
 )
@@ -18,21 +20,112 @@ import (
 //
 // Matching allocates nothing and takes at worst len(pattern) x len(name) steps.
 func Match(pattern, name string) bool {
-	for more := true; more; {
-		var term string
-		term, pattern, more = strings.Cut(pattern, ",")
-		if term = strings.TrimSpace(term); term != "" && matchTerm(term, name) {
-			return true
+	for {
+		matches, end := matchFirst(pattern, name)
+		if end < 0 {
+			end = termEnd(pattern, 0)
+			term := strings.TrimSpace(pattern[:end])
+			matches = term != "" && walk(term, name)
 		}
+		if matches || end == len(pattern) {
+			return matches
+		}
+		pattern = pattern[end+1:]
 	}
-	return false
 }
 
-// matchTerm matches a single alternative. On a mismatch it goes back to the
-// newest star and lets that take one character more; older stars never need to
-// be reconsidered. The star is looked for before the literal, because a name may
+// matchFirst matches the first term of a list, which ends at end; a negative end says
+// that it takes trim and walk. It looks for the literal after a star as a whole, and
+// only for its first place, which leaves most to what follows.
+func matchFirst(list, name string) (matches bool, end int) {
+	if list == "" || !isGraph(list[0]) {
+		return false, -1
+	}
+	i := 0
+	if list[0] != '*' {
+		i = special(list)
+	}
+	switch {
+	case i == len(list) || list[i] == ',':
+		if i == 0 || !isGraph(list[i-1]) {
+			return false, -1
+		}
+		return list[:i] == name, i
+	case list[i] == '?':
+		return false, -1
+	case !strings.HasPrefix(name, list[:i]):
+		return false, termEnd(list, i)
+	}
+	for rest := list; ; {
+		name, rest = name[i:], rest[i+1:]
+		if rest == "" {
+			return true, len(list)
+		}
+		if !utf8.RuneStart(rest[0]) { // a star takes whole characters
+			return false, -1
+		}
+		i = special(rest)
+		if i == len(rest) || rest[i] == ',' {
+			if i > 0 && !isGraph(rest[i-1]) {
+				return false, -1
+			}
+			return strings.HasSuffix(name, rest[:i]), len(list) - len(rest) + i
+		}
+		if rest[i] == '?' {
+			return false, -1
+		}
+		at := strings.Index(name, rest[:i])
+		if at < 0 {
+			return false, termEnd(list, len(list)-len(rest))
+		}
+		name = name[at:]
+	}
+}
+
+// termEnd returns where the term that reaches up to from at least ends.
+func termEnd(list string, from int) int {
+	if i := strings.IndexByte(list[from:], ','); i >= 0 {
+		return from + i
+	}
+	return len(list)
+}
+
+// isGraph reports whether c is not a blank, nor part of one.
+func isGraph(c byte) bool { return c > ' ' && c < utf8.RuneSelf }
+
+// special returns the index of the first "*", "?" or "," in s, or its length. It
+// looks at eight bytes at a time, by the test for a zero byte of "Bit Twiddling
+// Hacks" (https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord). That
+// may mark a byte above a zero one too, but the lowest it marks is right. The last
+// word overlaps the one before, in which there was none.
+func special(s string) int {
+	const ones = 0x0101010101010101
+	if last := len(s) - 8; last >= 0 {
+		for i := 0; ; i = min(i+8, last) {
+			word := binary.LittleEndian.Uint64([]byte(s[i : i+8]))
+			star, query, comma := word^'*'*ones, word^'?'*ones, word^','*ones
+			hits := ((star-ones)&^star | (query-ones)&^query | (comma-ones)&^comma) & (0x80 * ones)
+			if hits != 0 {
+				return i + bits.TrailingZeros64(hits)/8
+			}
+			if i == last {
+				return len(s)
+			}
+		}
+	}
+	for i := range len(s) {
+		if c := s[i]; c == '*' || c == '?' || c == ',' {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// walk matches a single alternative of any kind, character by character. On a
+// mismatch it goes back to the newest star and lets that take one character more;
+// older stars never need to be reconsidered. The star is looked for before the literal, because a name may
 // contain stars of its own.
-func matchTerm(term, name string) bool {
+func walk(term, name string) bool {
 	t, n := 0, 0
 	star, resume := -1, 0
 	for n < len(name) {
@@ -67,28 +160,44 @@ func matchTerm(term, name string) bool {
 	return t == len(term)
 }
 
-// pattern is a pattern split once, for those who match many names against it.
+// pattern is a pattern split once, to match many names against it.
 type pattern struct {
 	text  string
 	terms []term
 }
 
 type term struct {
-	text  string
-	plain bool // no wildcard: equality
-	all   bool // "*"
+	text           string
+	kind           termKind
+	prefix, suffix string // of affixes
 }
+
+type termKind int8
+
+const (
+	exact   termKind = iota // no wildcard
+	affixes                 // one star between two literals, which may be empty
+	stars                   // several
+	mixed                   // anything else
+)
 
 func compile(text string) pattern {
 	p := pattern{text: text}
 	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			p.terms = append(p.terms, term{
-				text:  part,
-				plain: !strings.ContainsAny(part, "*?"),
-				all:   part == "*",
-			})
+		if part = strings.TrimSpace(part); part == "" {
+			continue
 		}
+		t := term{text: part}
+		prefix, suffix, starred := strings.Cut(part, "*")
+		switch {
+		case strings.Contains(part, "?"):
+			t.kind = mixed
+		case strings.Contains(suffix, "*"), suffix != "" && !utf8.RuneStart(suffix[0]):
+			t.kind = stars
+		case starred:
+			t.kind, t.prefix, t.suffix = affixes, prefix, suffix
+		}
+		p.terms = append(p.terms, t)
 	}
 	return p
 }
@@ -96,15 +205,23 @@ func compile(text string) pattern {
 func (p pattern) matches(name string) bool {
 	for i := range p.terms {
 		t := &p.terms[i]
-		switch {
-		case t.all:
-			return true
-		case t.plain:
+		switch t.kind {
+		case exact:
 			if t.text == name {
 				return true
 			}
-		case matchTerm(t.text, name):
-			return true
+		case affixes:
+			if len(name) >= len(t.prefix)+len(t.suffix) && strings.HasPrefix(name, t.prefix) && strings.HasSuffix(name, t.suffix) {
+				return true
+			}
+		case stars:
+			if Match(t.text, name) {
+				return true
+			}
+		case mixed:
+			if walk(t.text, name) {
+				return true
+			}
 		}
 	}
 	return false
@@ -112,7 +229,7 @@ func (p pattern) matches(name string) bool {
 
 // exact returns the only name p can match, if there is just one.
 func (p pattern) exact() (name string, ok bool) {
-	if len(p.terms) == 1 && p.terms[0].plain {
+	if len(p.terms) == 1 && p.terms[0].kind == exact {
 		return p.terms[0].text, true
 	}
 	return "", false
@@ -120,16 +237,5 @@ func (p pattern) exact() (name string, ok bool) {
 
 // isPlain reports whether text, used as a pattern, matches only itself.
 func isPlain(text string) bool {
-	if text == "" || text[0] == ' ' || text[len(text)-1] == ' ' {
-		return false
-	}
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '*', c == '?', c == ',':
-			return false
-		case c < ' ', c >= utf8.RuneSelf: // may be a blank to trim: let the pattern decide
-			return strings.TrimSpace(text) == text && !strings.ContainsAny(text, "*?,")
-		}
-	}
-	return true
+	return text != "" && strings.TrimSpace(text) == text && special(text) == len(text)
 }

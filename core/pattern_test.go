@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func TestMatch(t *testing.T) {
@@ -73,9 +74,7 @@ func TestMatch(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%q against %q", tt.pattern, tt.name), func(t *testing.T) {
-			if got := core.Match(tt.pattern, tt.name); got != tt.want {
-				t.Errorf("Match = %v, want %v", got, tt.want)
-			}
+			checkEqual(t, "Match", core.Match(tt.pattern, tt.name), tt.want)
 			if got := (core.Signal{Name: tt.name}).Matches(tt.pattern); got != tt.want {
 				t.Errorf("Signal.Matches = %v, want %v", got, tt.want)
 			}
@@ -111,8 +110,7 @@ func askSink(pattern, name string) bool {
 	return has
 }
 
-// Weak point 16.1: a "*" in the value that met a "*" in the pattern was consumed
-// as a literal, and the star was lost. Scoped names contain stars.
+// A star in a name does not use up the star of a pattern. Scoped names contain stars.
 func TestMatchStarsInNames(t *testing.T) {
 	for _, tt := range []struct{ pattern, name string }{
 		{"request.*.health.failed", "request.*.*.health.failed"},
@@ -133,7 +131,7 @@ func TestMatchStarsInNames(t *testing.T) {
 	}
 }
 
-// Weak point 16.2: "?" matched half of a character outside the basic plane.
+// A question mark matches a whole character, however many bytes it has.
 func TestMatchWholeCharacters(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, name string
@@ -155,6 +153,26 @@ func TestMatchWholeCharacters(t *testing.T) {
 	}
 }
 
+// Special characters are searched for eight bytes at a time. They are found at every place, and no other character
+// is taken for one.
+func TestMatchSpecialsAtEveryPlace(t *testing.T) {
+	const filler = "abcdefghijklmnopqrst"
+	for n := range len(filler) + 1 {
+		for i := range n {
+			for j := i; j < n; j++ {
+				for _, c := range []string{"**", "*+", "+*", "?>", "@?", ",-", "+,", "*,", ",*", "?*", "*é"} {
+					pattern := filler[:i] + c[:1] + filler[i:j] + c[1:] + filler[j:n]
+					for _, name := range []string{filler[:n], pattern, filler[:i], filler[:i] + "x" + filler[i:j] + "é" + filler[j:n]} {
+						if got, want := core.Match(pattern, name), simpleMatch(pattern, name); got != want {
+							t.Fatalf("Match(%q, %q) = %v, want %v", pattern, name, got, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // The documented bound: pattern times name, not exponential in the stars.
 func TestMatchManyStars(t *testing.T) {
 	pattern := strings.Repeat("*a", 200) + "*b"
@@ -168,13 +186,11 @@ func TestMatchManyStars(t *testing.T) {
 }
 
 func TestMatchAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if coretest.Race {
 		t.Skip("the race detector allocates")
 	}
 	got := testing.AllocsPerRun(100, func() {
 		core.Match(" a , *.b.* ,user-???-failed", "user-123-failed")
 	})
-	if got != 0 {
-		t.Errorf("%v allocations, want 0", got)
-	}
+	checkEqual(t, "allocations of Match", got, 0)
 }

@@ -87,7 +87,7 @@ type Propagation struct {
 	// recorded that they caused either, and they stay on their sink; see
 	// [Sink.Forward].
 	Leaf string
-	// OnBlocked is told of each signal that was not recorded, on the
+	// OnBlocked is called for each signal that was not recorded, on the
 	// goroutine that raised it and with no lock held. It has Name, Key,
 	// Operation and its causes, but no Time and no Seq. A panic is counted.
 	// What OnBlocked itself raises and is blocked is counted only.

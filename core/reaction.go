@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 )
 
 // A Handler reacts to a signal in the background, as an operation of a
@@ -22,8 +21,8 @@ type Handler func(ctx context.Context, s Signal) error
 func (h Handler) call(ctx context.Context, s Signal) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = &PanicError{Value: r, Stack: debug.Stack()}
-			OperationFrom(ctx).Because(s).Raise(SignalPanic)
+			err = &PanicError{Value: r, Stack: stackTrace()}
+			OperationFrom(ctx).Because(s).Raise(SignalPanicked)
 		}
 	}()
 	return h(ctx, s)
@@ -49,14 +48,14 @@ func newReactor(keyed bool, work Work[Signal], opts Options) (*Coordinator[Signa
 	}
 	e.quiet = true
 	name := func(s Signal) string { return s.Name }
-	return &Coordinator[Signal]{e, work, name, e.front()}, nil
+	return coordinatorOf(e, name, work), nil
 }
 
 // react queues a signal, unless an operation of c has raised it. What is not
 // accepted is counted.
 func react(c *Coordinator[Signal], s Signal) {
 	if !c.raised(s) {
-		c.TryEnqueue(s)
+		c.TryEnqueue(context.Background(), s)
 	}
 }
 
@@ -74,3 +73,64 @@ func (e *engine) raised(s Signal) bool {
 // signals do not: two dispatchers that listen to everything on one sink would have
 // each other's operations to handle for ever.
 func (e *engine) announces() bool { return !e.quiet && e.sink.names.listening.Load() }
+
+// A Processor handles every signal it is given in the background, such as sending
+// it to a collector of logs. Its Process is given signals as [Options.OnSignal] of
+// a coordinator, as a handler of [Sink.Subscribe], or both; it never holds up
+// whoever raises them. See [Dispatcher] for handlers by pattern.
+//
+// It is a coordinator of signals: they are started in the order in which they came,
+// [Options.MaxConcurrency] of them at once, by default 4, so that with 1 they are
+// handled one after the other. While [Options.MaxQueued] signals wait, by default
+// 1000, each further one drops the one that has waited longest, and [Stats] says
+// how many were. Like any coordinator it shows its operations, whose Key is the
+// name of the signal, owns no goroutine while idle, and is brought to an end by
+// Drain, which handles what waits, or Close, which accounts for it as cancelled.
+//
+// All methods are safe for concurrent use, from the handler as well. Those of the zero
+// value panic: make one with [NewProcessor].
+type Processor struct {
+	Control
+	signals *Coordinator[Signal]
+}
+
+var _ Inspector = (*Processor)(nil)
+
+const (
+	defaultProcessorConcurrency = 4
+	defaultProcessorQueued      = 1000
+)
+
+// NewProcessor makes a processor, or says what is wrong with the options. The
+// options are a coordinator's, except for the defaults of Name, "processor", of
+// MaxConcurrency and of MaxQueued, that DropOldest is always on, and that Lanes and
+// MaxPerKey are not accepted. The operations raise their signals on [Options.Sink],
+// but not [SignalStarted] and [SignalStopped]; it may be the sink the processor
+// listens to.
+func NewProcessor(h Handler, opts Options) (*Processor, error) {
+	if h == nil {
+		return nil, errNoHandler
+	}
+	if opts.Name == "" {
+		opts.Name = "processor"
+	}
+	if opts.MaxConcurrency == 0 {
+		opts.MaxConcurrency = defaultProcessorConcurrency
+	}
+	if opts.MaxQueued == 0 {
+		opts.MaxQueued = defaultProcessorQueued
+	}
+	c, err := newReactor(false, h.call, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Processor{c.Control, c}, nil
+}
+
+// Process queues a signal for the handler and returns at once. One that an
+// operation of this processor has raised is not queued. After Complete, Drain or
+// Close, and while a signal matches [Options.CancelOn], it is counted as rejected.
+func (p *Processor) Process(s Signal) {
+	p.made()
+	react(p.signals, s)
+}

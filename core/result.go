@@ -10,10 +10,10 @@ type ResultWork[In, Out any] func(ctx context.Context, in In) (Out, error)
 
 // A ResultCoordinator is a [Coordinator] whose operations have results. A result
 // is kept with its operation, as long as that is in the window, and beyond that
-// for who holds a [Future] of it.
+// for the holder of a [Future] of it. The methods of the zero value panic: make one with
+// [NewResultCoordinator] or [NewKeyedResultCoordinator].
 type ResultCoordinator[In, Out any] struct {
-	*engine
-	work ResultWork[In, Out]
+	Control
 	key  func(In) string // nil: none
 	door door
 }
@@ -50,7 +50,8 @@ func newResultCoordinator[In, Out any](key func(In) string, work ResultWork[In, 
 	if err != nil {
 		return nil, err
 	}
-	return &ResultCoordinator[In, Out]{e, work, key, e.front()}, nil
+	e.bodies = work
+	return &ResultCoordinator[In, Out]{Control{e}, key, e.front()}, nil
 }
 
 // Lane returns a view of the coordinator that puts items into that lane; see
@@ -64,32 +65,38 @@ func (c *ResultCoordinator[In, Out]) Lane(name string) *ResultCoordinator[In, Ou
 // resultTask is an operation together with its item and its result.
 type resultTask[In, Out any] struct {
 	Operation
-	work ResultWork[In, Out]
-	in   In
-	out  Out // written by the body; guarded by engine.mu once it has returned
+	in  In
+	out Out // written by the body; guarded by engine.mu once it has returned
 }
 
 func (t *resultTask[In, Out]) run(ctx context.Context) (err error) {
-	t.out, err = t.work(ctx, t.in)
+	t.out, err = t.engine.bodies.(ResultWork[In, Out])(ctx, t.in)
 	return err
 }
 
 func (t *resultTask[In, Out]) discard() {
 	var none In
-	t.work, t.in = nil, none
+	t.in = none
 }
+
+func (t *resultTask[In, Out]) item() any { return t.in }
 
 func (t *resultTask[In, Out]) forget() {
 	var none Out
 	t.out = none
 }
 
-func (c *ResultCoordinator[In, Out]) enqueue(ctx context.Context, in In, m marks, wait bool) (*resultTask[In, Out], error) {
-	t := &resultTask[In, Out]{work: c.work, in: in}
+func (c *ResultCoordinator[In, Out]) newTask(in In, m marks) *resultTask[In, Out] {
+	t := &resultTask[In, Out]{in: in}
 	t.body, t.marks = t, m
 	if c.key != nil {
 		t.key = c.key(in)
 	}
+	return t
+}
+
+func (c *ResultCoordinator[In, Out]) enqueue(ctx context.Context, in In, m marks, wait bool) (*resultTask[In, Out], error) {
+	t := c.newTask(in, m)
 	if err := c.engine.enqueue(ctx, &t.Operation, c.door, wait); err != nil {
 		return nil, err
 	}
@@ -107,15 +114,15 @@ func (c *ResultCoordinator[In, Out]) Enqueue(ctx context.Context, in In) (Operat
 }
 
 // TryEnqueue is as [Coordinator.TryEnqueue].
-func (c *ResultCoordinator[In, Out]) TryEnqueue(in In) (OperationID, error) {
-	t, err := c.enqueue(context.Background(), in, 0, false)
+func (c *ResultCoordinator[In, Out]) TryEnqueue(ctx context.Context, in In) (OperationID, error) {
+	t, err := c.enqueue(ctx, in, 0, false)
 	if err != nil {
 		return 0, err
 	}
 	return t.id, nil
 }
 
-// Submit is Enqueue for those who will ask for the result whenever they like: the
+// Submit is Enqueue for callers that want the result later: the
 // Future has it, whatever the window forgets.
 func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future[Out], error) {
 	t, err := c.enqueue(ctx, in, watched, true)
@@ -126,31 +133,35 @@ func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future
 }
 
 // Do enqueues an item, waits until its operation is finished, and returns its
-// result; see [Coordinator.Do].
+// result and its error; a body may return both. When ctx ends first there is no
+// result. See [Coordinator.Do].
 func (c *ResultCoordinator[In, Out]) Do(ctx context.Context, in In) (Out, error) {
 	var none Out
-	if c.isOwn(ctx) {
-		return none, ErrWouldDeadlock
+	t := c.newTask(in, watched)
+	err := c.do(ctx, &t.Operation, c.door)
+	if err != nil && (ctx.Err() != nil || !c.ended(&t.Operation)) {
+		return none, err // the body may still be at t.out
 	}
-	t, err := c.enqueue(ctx, in, watched, true)
-	if err != nil {
-		return none, err
-	}
-	if err = c.see(ctx, &t.Operation); err != nil {
-		return none, err
-	}
-	return t.out, nil
+	return t.out, err
 }
 
-// Wait waits until an operation is finished and returns its result, or the error
+// Wait waits until an operation is finished and returns its result and the error
 // of its body, or the reason it did not run; see [Coordinator.Wait].
 func (c *ResultCoordinator[In, Out]) Wait(ctx context.Context, id OperationID) (Out, error) {
-	var none Out
 	o, err := c.wait(ctx, id)
-	if err != nil {
+	if err != nil && (o == nil || !c.ended(o)) {
+		var none Out
 		return none, err
 	}
-	return o.body.(*resultTask[In, Out]).out, nil
+	return o.body.(*resultTask[In, Out]).out, o.err
+}
+
+// ended reports whether an operation has ended, after which neither its result nor its
+// error changes.
+func (e *engine) ended(o *Operation) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return o.answered()
 }
 
 // Results walks the operations that q selects among those that have succeeded,
@@ -185,15 +196,19 @@ type Future[Out any] struct {
 // ID is the id of the operation, for status pages.
 func (f *Future[Out]) ID() OperationID { return f.operation.id }
 
-// Wait waits until the operation is finished and returns its result, or the error
+// Done is closed when the operation is finished, so that Wait does not wait.
+func (f *Future[Out]) Done() <-chan struct{} { return f.operation.engine.doneOf(f.operation) }
+
+// Wait waits until the operation is finished and returns its result and the error
 // of its body, or the reason it did not run. It may be called many times. When ctx
-// ends first it returns its cause; the operation goes on. From a body of the same
-// coordinator, or one before whose end the operation cannot end, it returns
-// [ErrWouldDeadlock], unless the operation is finished.
+// ends first it returns its cause; the operation goes on. Called from a body it
+// suspends the body's operation, or returns [ErrWouldDeadlock], as [Coordinator.Do]
+// does.
 func (f *Future[Out]) Wait(ctx context.Context) (Out, error) {
-	if err := f.operation.engine.waitFor(ctx, f.operation); err != nil {
+	o := f.operation
+	if err := o.engine.waitFor(ctx, o); err != nil && !o.engine.ended(o) {
 		var none Out
 		return none, err
 	}
-	return *f.out, nil
+	return *f.out, o.err
 }

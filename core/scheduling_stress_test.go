@@ -53,8 +53,7 @@ func tickets(t *testing.T, opts core.Options) *core.Coordinator[ticket] {
 	return c
 }
 
-// A lost wake-up would leave an item behind: one slot, one operation at a time,
-// whatever its key and lane.
+// With one slot and one operation at a time, a lost wake-up would leave an item behind.
 func TestStressKeysAndLanesOneAtATime(t *testing.T) {
 	for _, limit := range []int{1, 2} {
 		random := rand.New(rand.NewPCG(11, uint64(limit)))
@@ -70,8 +69,8 @@ func TestStressKeysAndLanesOneAtATime(t *testing.T) {
 	}
 }
 
-// The same for what becomes able to start when another ends, of its key or of its
-// lane: both ends wait for each other, so that a wake-up that is lost, hangs.
+// The end of one operation lets two start, one of its key and one of its lane. These wait for each other, so a
+// lost wake-up hangs.
 func TestStressEndOfOneStartsTwo(t *testing.T) {
 	c := tickets(t, core.Options{MaxConcurrency: 8, Lanes: stressLanes})
 	random := rand.New(rand.NewPCG(12, 1))
@@ -85,7 +84,7 @@ func TestStressEndOfOneStartsTwo(t *testing.T) {
 		enqueue(t, slow, ticket{"a", 2, func(context.Context) { <-start }})
 		enqueue(t, normal, ticket{"a", 1, meet})
 		enqueue(t, slow, ticket{"b", 2, meet})
-		for range random.IntN(40) { // so that at times nobody looks for arrivals any more
+		for range random.IntN(40) { // so that at times no worker looks for arrivals
 			runtime.Gosched()
 		}
 		close(start)
@@ -94,11 +93,8 @@ func TestStressEndOfOneStartsTwo(t *testing.T) {
 	checkAllSucceeded(t, c, 3*n)
 }
 
-// Many producers, few hot keys and many cold ones that come and go, so that keys
-// are forgotten and come back all the time, while the limit changes.
-//
-// Weak point 7: a key that is forgotten while somebody is about to use it has two
-// states, and its order is lost. Weak point 12: more run than the limit.
+// Many producers, few hot keys and many cold ones, so that keys are forgotten and come back all the time, while
+// the limit changes. No key has two states, and no limit is exceeded.
 func TestStressKeysComeAndGo(t *testing.T) {
 	for _, perKey := range []int{1, 3} {
 		var running, most atomic.Int64
@@ -136,9 +132,7 @@ func TestStressKeysComeAndGo(t *testing.T) {
 					if random.IntN(2) == 0 {
 						i.key = fmt.Sprint(random.IntN(2000))
 					}
-					if _, err := c.Lane(stressLanes[i.lane].Name).Enqueue(t.Context(), i); err != nil {
-						t.Error(err)
-					}
+					accepted(t)(c.Lane(stressLanes[i.lane].Name).Enqueue(t.Context(), i))
 				}
 			})
 		}
@@ -202,7 +196,7 @@ func TestStressLaneRules(t *testing.T) {
 	}
 }
 
-// Weak point 9: an item that passes the door while it closes is accepted and lost.
+// An item that is enqueued during Close or Drain is refused, or accepted and finalized.
 func TestStressEnqueueWhileClosing(t *testing.T) {
 	for round := range stressed(2000) {
 		c := tickets(t, core.Options{MaxConcurrency: 2, Lanes: stressLanes, MaxQueued: 4})

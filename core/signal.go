@@ -24,13 +24,13 @@ func (id OperationID) String() string { return strconv.FormatUint(uint64(id), 10
 // ("payment.declined"), with a parameter after a colon ("rate-limit:5000ms").
 // Identities belong into Key, not into the name.
 type Signal struct {
-	Name      string
-	Key       string      // what it is about; the operation's key unless given
-	Operation OperationID // who raised it; 0 for a raise directly on a sink
-	Source    string      // name of that operation's coordinator; "" for a direct raise
-	Time      time.Time   // when it was recorded
-	Seq       uint64      // position in its sink, from 1: later signals have higher ones
-	Held      bool        // a held fact: see [Sink.Hold]
+	Name      string      `json:"name"`
+	Key       string      `json:"key,omitempty"`       // what it is about; the operation's key unless given
+	Operation OperationID `json:"operation,omitempty"` // that raised it; 0 for a raise directly on a sink
+	Source    string      `json:"source,omitempty"`    // name of that operation's coordinator; "" for a direct raise
+	Time      time.Time   `json:"time"`                // when it was recorded
+	Seq       uint64      `json:"seq"`                 // position in its sink, from 1: later signals have higher ones
+	Held      bool        `json:"held,omitempty"`      // a held fact: see [Sink.Hold]
 
 	payload any
 	cause   *link
@@ -87,20 +87,13 @@ func (l *link) contains(name string) bool {
 	return false
 }
 
-type signalJSON struct {
-	Name      string      `json:"name"`
-	Key       string      `json:"key,omitempty"`
-	Operation OperationID `json:"operation,omitempty"`
-	Source    string      `json:"source,omitempty"`
-	Time      time.Time   `json:"time"`
-	Seq       uint64      `json:"seq"`
-	Held      bool        `json:"held,omitempty"`
-	Causes    []string    `json:"causes,omitempty"`
-}
-
 // MarshalJSON writes everything but the payload.
 func (s Signal) MarshalJSON() ([]byte, error) {
-	j := signalJSON{s.Name, s.Key, s.Operation, s.Source, s.Time, s.Seq, s.Held, nil}
+	type fields Signal // without this method
+	j := struct {
+		fields
+		Causes []string `json:"causes,omitempty"`
+	}{fields: fields(s)}
 	if s.cause != nil {
 		path := s.Path()
 		j.Causes = path[:len(path)-1]
@@ -111,11 +104,15 @@ func (s Signal) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON wrote, so that a window can be saved and
 // given to [Sink.Restore].
 func (s *Signal) UnmarshalJSON(data []byte) error {
-	var j signalJSON
+	type fields Signal
+	var j struct {
+		fields
+		Causes []string `json:"causes"`
+	}
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	*s = Signal{Name: j.Name, Key: j.Key, Operation: j.Operation, Source: j.Source, Time: j.Time, Seq: j.Seq, Held: j.Held}
+	*s = Signal(j.fields)
 	for _, name := range j.Causes {
 		s.cause = &link{name: name, up: s.cause}
 	}
@@ -183,7 +180,7 @@ func earliest(now int64, span time.Duration) int64 {
 }
 
 // A Sensor is a place where signals can be sensed: a [Sink], which shows what
-// everybody raised on it, or a coordinator, which shows what the operations in
+// all code raised on it, or a coordinator, which shows what the operations in
 // its window raised. All methods are safe for concurrent use.
 type Sensor interface {
 	// Has reports whether a signal matching pattern is present. It costs the

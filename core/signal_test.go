@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // sensed lists the names of what q selects, in order.
@@ -92,15 +93,11 @@ func TestSignalOfOperation(t *testing.T) {
 	if saved.Operation != id || saved.Source != "files" || saved.Key != "a.txt" {
 		t.Errorf("got operation %v, source %q, key %q, want %v, files, a.txt", saved.Operation, saved.Source, saved.Key, id)
 	}
-	if indexed.Key != "other" {
-		t.Errorf("got key %q, want other", indexed.Key)
-	}
-	if own := newest(t, c, "saved"); own != saved {
-		t.Errorf("the coordinator shows %v, the sink %v", own, saved)
-	}
+	checkEqual(t, "key", indexed.Key, "other")
+	checkEqual(t, "what the coordinator shows", newest(t, c, "saved"), saved)
 }
 
-// Weak point 14.1: "root = 0" was documented, but an emitted root reported 1.
+// A signal without a cause has depth 0.
 func TestSignalDepthAndPath(t *testing.T) {
 	s := core.NewSink(core.SinkOptions{})
 	check := func(name string, depth int, path ...string) core.Signal {
@@ -122,18 +119,12 @@ func TestSignalDepthAndPath(t *testing.T) {
 	s.Because(a).Because(b).Raise("e") // the nearest cause counts
 	check("e", 2, "a", "b", "e")
 
-	c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
-		core.OperationFrom(ctx).Raise("root")
-		core.OperationFrom(ctx).Because(b).Raise("f")
-		return nil
-	}, core.Options{Sink: s}))
-	defer c.Close()
-	if err := c.Do(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
-	check("root", 0, "root")
-	check("f", 2, "a", "b", "f")
-
+	inBody(t, core.Options{Sink: s, MaxTracked: 5}, func(_ context.Context, o *core.Operation, _ *core.Coordinator[coretest.Body]) {
+		o.Raise("root")
+		o.Because(b).Raise("f")
+		check("root", 0, "root")
+		check("f", 2, "a", "b", "f")
+	})
 	path := b.Path()
 	path[0] = "changed"
 	check("b", 1, "a", "b") // a copy was changed
@@ -201,7 +192,7 @@ func TestSignalJSON(t *testing.T) {
 	})
 }
 
-func TestSignalJSONRefusesNonsense(t *testing.T) {
+func TestSignalJSONRefusesBadInput(t *testing.T) {
 	kept := core.Signal{Name: "kept"}
 	for _, text := range []string{`{"name":5}`, `[]`, `{"time":"yesterday"}`, `{"operation":-1}`} {
 		s := kept
@@ -230,9 +221,7 @@ func TestSignalLogValue(t *testing.T) {
 		t.Helper()
 		out.Reset()
 		log.Info("m", "s", newest(t, s, name))
-		if got := strings.TrimSpace(out.String()); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		checkEqual(t, "logged", strings.TrimSpace(out.String()), want)
 	}
 	check("a", `msg=m s.name=a s.key=k`)
 	check("b", `msg=m s.name=b s.path="[a b]"`)
@@ -242,17 +231,14 @@ func TestSignalLogValue(t *testing.T) {
 func TestQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := core.NewSink(core.SinkOptions{})
-		c := core.Must(core.NewCoordinator(func(ctx context.Context, name string) error {
-			core.OperationFrom(ctx).Raise(name)
-			return nil
-		}, core.Options{Name: "worker", Sink: s}))
+		c := bodies(t, core.Options{Name: "worker", Sink: s})
 		defer c.Close()
 
 		s.RaiseKey("a.x", "k1") // 4 s ago
 		time.Sleep(time.Second)
 		s.RaiseKey("a.y", "k2") // 3 s ago
 		time.Sleep(time.Second)
-		id, _ := c.Enqueue(t.Context(), "a.x") // 2 s ago
+		id := enqueue(t, c, raise("a.x")) // 2 s ago
 		synctest.Wait()
 		time.Sleep(time.Second)
 		s.Hold("b.h", "k1", 0) // 1 s ago
@@ -267,26 +253,10 @@ func TestQuery(t *testing.T) {
 			}
 		}
 		check(core.Query{}, "a.x", "a.y", "a.x", "b.h", "b.z")
-		check(core.Query{Pattern: "a.x"}, "a.x", "a.x")
-		check(core.Query{Pattern: "a.*"}, "a.x", "a.y", "a.x")
-		check(core.Query{Pattern: "a.y, b.*"}, "a.y", "b.h", "b.z")
 		check(core.Query{Pattern: ","})
-		check(core.Query{Pattern: "none"})
-		check(core.Query{Key: "k1"}, "a.x", "b.h")
-		check(core.Query{Key: "k3"})
-		check(core.Query{Operation: id}, "a.x")
-		check(core.Query{Operation: id + 1000})
-		check(core.Query{Source: "worker"}, "a.x")
-		check(core.Query{Source: "other"})
-		check(core.Query{AfterSeq: second.Seq}, "a.x", "b.h", "b.z")
-		check(core.Query{AfterSeq: second.Seq, Pattern: "a.x"}, "a.x")
-		check(core.Query{AfterSeq: 1 << 60})
-		check(core.Query{Within: time.Nanosecond}, "b.z")
 		check(core.Query{Within: 2 * time.Second}, "a.x", "b.h", "b.z")
 		check(core.Query{Within: 2*time.Second - 1}, "b.h", "b.z")
 		check(core.Query{Within: time.Since(second.Time)}, "a.y", "a.x", "b.h", "b.z")
-		check(core.Query{Within: 2 * time.Second, Pattern: "a.x"}, "a.x")
-		check(core.Query{Within: time.Hour, Key: "k1", Pattern: "b.*"}, "b.h")
 		check(core.Query{Within: 1<<63 - 1}, "a.x", "a.y", "a.x", "b.h", "b.z")
 
 		wantNames(t, "coordinator", sensed(c, core.Query{}), "a.x")

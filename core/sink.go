@@ -1,41 +1,49 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
+	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 )
 
-// A Sink is a bounded, time-limited window of signals that everybody can raise
-// on and sense: the shared memory through which parts of a program take notice of
-// each other. Nothing is delivered to anybody who did not subscribe, and nothing
-// runs because a signal was raised.
+// A Sink is a bounded, time-limited window of signals that all code can raise
+// on and sense: the shared memory in which parts of a program see what others
+// state. Only subscribers are called; otherwise a raised signal starts nothing.
 //
-// The window holds the newest Capacity signals of the last MaxAge, less those
-// that were retracted. A condition that must not be pushed out by chatter is held
-// instead: see Hold. What has to be decided by count or presence, however much
-// passes, is a [Monitor] or a gate of a coordinator, which do not look at the
-// window.
+// The window holds the newest Capacity signals of the last MaxAge, 5 minutes by
+// default, less those that were retracted. So what was raised and is never taken back
+// ends by itself. Hold what must outlast 5 minutes, and a condition that newer signals
+// must not push out: see Hold. What has to be decided by count, however much passes, is a
+// [Monitor], which does not look at the window. What has to be decided by presence is
+// a gate of a coordinator, such as [Options.CancelOn]: of the signals that match it
+// and for which the window has no room the sink keeps the newest 256. They are
+// present like those in the window, but outside of Capacity.
 //
-// Make a sink with [NewSink]. It owns no goroutine and needs no closing, and its
-// memory grows with the signals in the window, by 64 bytes and what is in them
-// each. All methods are safe for concurrent use, from handlers as well.
+// Make a sink with [NewSink]; the zero Sink is one with default options. It must not
+// be copied. It owns no goroutine and needs no closing. It takes some 5 kB, and its
+// memory grows with the signals in the window, by 64 bytes and what is in them each.
+// All methods are safe for concurrent use, from handlers as well.
 type Sink struct {
 	rules   rules
 	blocked atomic.Uint64
 	panics  atomic.Uint64
 	fresh   atomic.Int64 // until when no fact ends by time, 0: not known; see isFresh
+	ready   atomic.Bool  // not yet for the zero Sink
 
-	_  cacheLine // who waits for mu spins on its line, not on what it guards
+	_  cacheLine // a goroutine that waits for mu spins on its line, not on what it guards
 	mu spinMutex
 	_  cacheLine
 
 	names   names
 	ring    ring
-	held    []*heldFact // by Seq
-	lease   int64       // when the first lease of held ends; 0: never
-	maxAge  int64       // 0: no limit
-	latest  int64       // newest time given to a fact: time follows Seq
+	held    map[uint64]*heldFact // by Seq
+	kept    []keptFact           // likewise
+	lease   int64                // when the first lease of held ends; 0: never
+	maxAge  int64                // 0: no limit
+	latest  int64                // newest time given to a fact: time follows Seq
 	raised  uint64
 	evicted uint64
 	expired uint64
@@ -48,13 +56,14 @@ type Sink struct {
 // SinkOptions configure a [Sink]. The zero value is the default.
 type SinkOptions struct {
 	Capacity    int           // signals kept; 0 = 1000, at most [MaxSinkCapacity]
-	MaxAge      time.Duration // how long they are kept; 0 = no limit
+	MaxAge      time.Duration // how long they are kept; 0 = 5 minutes, negative: no limit
 	Propagation Propagation
 }
 
 // Limits of a sink's capacity.
 const (
 	defaultSinkCapacity = 1000
+	defaultSinkAge      = 5 * time.Minute
 	MaxSinkCapacity     = 1 << 26
 )
 
@@ -64,8 +73,15 @@ type heldFact struct {
 	seq   uint64
 	until int64 // 0: until released
 	gone  bool
+	owner *Operation // nil: none
 
 	copies []*heldCopy // on other sinks
+}
+
+// keptFact is a fact that the window had no room for and gates keep.
+type keptFact struct {
+	seqFact
+	gates int // that keep it; it goes with the last
 }
 
 // A Retraction says that a signal was taken back by its owner.
@@ -81,28 +97,49 @@ var (
 )
 
 // NewSink makes a sink. It panics if the capacity is negative or above
-// [MaxSinkCapacity], or the age is negative.
+// [MaxSinkCapacity].
 func NewSink(opts SinkOptions) *Sink {
-	if opts.Capacity == 0 {
-		opts.Capacity = defaultSinkCapacity
+	opts, err := opts.resolved()
+	if err != nil {
+		panic(err.Error())
 	}
-	checkSinkSize("NewSink", opts.Capacity, opts.MaxAge)
-	s := &Sink{
-		rules:  opts.Propagation.compile(),
-		ring:   newRing(opts.Capacity, 1),
-		maxAge: int64(opts.MaxAge),
-	}
-	s.names.mu, s.names.clock = &s.mu, newClock()
+	s := new(Sink)
+	s.prepare(opts)
 	return s
 }
 
-func checkSinkSize(caller string, capacity int, maxAge time.Duration) {
-	if capacity < 1 || capacity > MaxSinkCapacity {
-		panic(fmt.Sprintf("core: %s: a sink's capacity is between 1 and %d, not %d", caller, MaxSinkCapacity, capacity))
+// prepare does what NewSink does. The zero Sink is prepared by whatever has to do
+// with facts first, before it takes the lock or the time.
+func (s *Sink) prepare(opts SinkOptions) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ready.Load() {
+		return
 	}
-	if maxAge < 0 {
-		panic(fmt.Sprintf("core: %s: a sink's maximum age is not negative, as %v is", caller, maxAge))
+	s.rules, s.ring, s.maxAge = opts.Propagation.compile(), newRing(opts.Capacity, 1), int64(opts.MaxAge)
+	s.names.mu, s.names.clock = &s.mu, newClock()
+	s.ready.Store(true)
+}
+
+func (s *Sink) prepareZero() {
+	s.prepare(SinkOptions{Capacity: defaultSinkCapacity, MaxAge: defaultSinkAge})
+}
+
+// resolved returns the options with defaults, or says what is wrong with them.
+func (o SinkOptions) resolved() (SinkOptions, error) {
+	o.Capacity = cmp.Or(o.Capacity, defaultSinkCapacity)
+	orNone(&o.MaxAge, defaultSinkAge)
+	return o, checkSinkSize("NewSink", o.Capacity, o.MaxAge)
+}
+
+func checkSinkSize(caller string, capacity int, maxAge time.Duration) error {
+	switch {
+	case capacity < 1 || capacity > MaxSinkCapacity:
+		return fmt.Errorf("core: %s: a sink's capacity is between 1 and %d, not %d", caller, MaxSinkCapacity, capacity)
+	case maxAge < 0:
+		return fmt.Errorf("core: %s: a sink's maximum age is not negative, as %v is", caller, maxAge)
 	}
+	return nil
 }
 
 // Raise records a fact, raised directly on the sink, with no key. It reports
@@ -124,10 +161,13 @@ func (s *Sink) Scoped(sink, coordinator, atom string) Raiser {
 }
 
 func (s *Sink) raise(n note) bool {
+	if !s.ready.Load() {
+		s.prepareZero()
+	}
 	if (n.name == "" || n.cause != nil) && !s.admits(&n, 0) {
 		return false
 	}
-	var after aftermath
+	var after effects
 	now := s.names.clock.now()
 	entry := s.enter(n.name, nil)
 	if entry == nil {
@@ -149,7 +189,7 @@ func (s *Sink) raise(n note) bool {
 	return true
 }
 
-// admits reports whether the rules let n be recorded, and tells of it if not.
+// admits reports whether the rules let n be recorded, and reports it if not.
 func (s *Sink) admits(n *note, operation OperationID) bool {
 	if n.name == "" {
 		return false
@@ -194,18 +234,22 @@ func (s *Sink) enter(text string, own []*subscription) *name {
 }
 
 // record appends a fact to the window. The lock is held.
-func (s *Sink) record(entry *name, n *note, operation OperationID, source *string, now int64, after *aftermath) (*fact, uint64) {
-	s.names.enter(entry) // first, lest evicting forgets it
-	now = s.advance(now, after)
+func (s *Sink) record(entry *name, n *note, operation OperationID, source *string, now int64, after *effects) (*fact, uint64) {
+	s.names.enter(entry) // first, so that evicting does not forget it
+	now = s.advance(entry, now, after)
 	r := &s.ring
 	if r.full() {
 		// The place is left as it is: it is about to be written over.
-		if f := r.at(r.tail); f.name != nil {
-			s.names.leave(f.name, after)
-			r.stored--
-			s.evicted++
-		}
+		f := r.at(r.tail)
 		r.tail++
+		if f.name != nil {
+			r.stored--
+			if s.names.leaveUnwatched(f.name) {
+				s.evicted++
+			} else {
+				s.keep(f, r.tail-1, after)
+			}
+		}
 	}
 	seq := r.head
 	f := r.push()
@@ -218,22 +262,15 @@ func (s *Sink) record(entry *name, n *note, operation OperationID, source *strin
 	r.stored++
 	s.raised++
 	if route := entry.route; len(route.gates)+len(route.monitors) > 0 {
-		s.notice(route, f, seq, 0, after)
+		route.notice(f, seq, after)
 	}
 	return f, seq
 }
 
-// notice tells gates and monitors of a new fact.
-func (s *Sink) notice(r *route, f *fact, seq uint64, until int64, after *aftermath) {
-	if until == 0 && s.maxAge > 0 && (f.more == nil || !f.more.held) {
-		until = later(f.at, s.maxAge)
-	}
-	r.notice(f, seq, until, s.names.clock, after)
-}
-
-func (r *route) notice(f *fact, seq uint64, until int64, c clock, after *aftermath) {
+// notice adds a new fact to gates and monitors.
+func (r *route) notice(f *fact, seq uint64, after *effects) {
 	for _, g := range r.gates {
-		g.add(standing{signal: f.signal(seq, c), owner: f.operation, at: f.at, until: until}, after)
+		g.enter(seq, f, after)
 	}
 	for _, m := range r.monitors {
 		m.record(seq, f)
@@ -242,12 +279,16 @@ func (r *route) notice(f *fact, seq uint64, until int64, c clock, after *afterma
 
 // advance returns the time for a new fact and lets a few old ones expire, so that
 // raising alone keeps the window within its age.
-func (s *Sink) advance(now int64, after *aftermath) int64 {
+func (s *Sink) advance(entry *name, now int64, after *effects) int64 {
 	if now < s.latest {
-		now = s.latest // read before the lock, by somebody who came later
+		now = s.latest // read before the lock, by a raiser that got the lock later
 	}
 	s.latest = now
-	if s.maxAge > 0 {
+	switch {
+	case len(entry.route.gates) > 0: // a gate must know whether it stood open until now
+		for s.expireSome(now, chunk, after) {
+		}
+	case s.maxAge > 0:
 		s.expireSome(now, 4, after)
 	}
 	return now
@@ -255,13 +296,13 @@ func (s *Sink) advance(now int64, after *aftermath) int64 {
 
 // put appends a fact to the window that is the sink's own. Its name has been
 // entered already. The lock is held.
-func (s *Sink) put(f fact, after *aftermath) (*fact, uint64) {
+func (s *Sink) put(f fact, after *effects) (*fact, uint64) {
 	r := &s.ring
-	if r.full() {
-		s.evict(after)
-	}
 	if r.head > r.tail {
 		f.at = max(f.at, r.at(r.head-1).at)
+	}
+	if r.full() {
+		s.evict(after)
 	}
 	s.latest = max(s.latest, f.at)
 	f.previous = f.name.newest
@@ -274,36 +315,123 @@ func (s *Sink) put(f fact, after *aftermath) (*fact, uint64) {
 }
 
 // evict removes the oldest place of the window, a fact or a gap.
-func (s *Sink) evict(after *aftermath) {
+func (s *Sink) evict(after *effects) {
 	f := s.ring.at(s.ring.tail)
+	s.ring.tail++
 	if f.name != nil {
-		s.names.leave(f.name, after)
 		s.ring.stored--
-		s.evicted++
+		s.keep(f, s.ring.tail-1, after)
 	}
 	*f = fact{}
-	s.ring.tail++
 }
 
-// remove takes a fact out of the middle of the window and leaves a gap.
-func (s *Sink) remove(seq uint64, after *aftermath) {
-	f := s.ring.at(seq)
-	entry := f.name
-	if entry.newest == seq {
-		entry.newest = f.previous
+// pushOut evicts a fact from the middle of the window, if it is there.
+func (s *Sink) pushOut(seq uint64, after *effects) {
+	if s.ring.contains(seq) {
+		f := s.cut(seq)
+		s.keep(&f, seq, after)
 	}
-	s.names.refresh(entry)
-	for _, g := range entry.route.gates {
-		g.removeSeq(seq, after)
+}
+
+// keep evicts a fact that the window does not show any more, unless it matters to
+// gates: each keeps the newest maxKept of these.
+func (s *Sink) keep(f *fact, seq uint64, after *effects) {
+	s.names.refresh(f.name)
+	gates := f.name.route.gates
+	if len(gates) == 0 || !f.notices() {
+		s.evicted++
+		s.names.leaveWatched(f, seq, after)
+		return
 	}
-	*f = fact{at: f.at, previous: f.previous}
+	i, _ := s.keptAt(seq)
+	s.kept = slices.Insert(s.kept, i, keptFact{seqFact{seq, *f}, len(gates)})
+	for _, g := range gates {
+		i, _ := slices.BinarySearch(g.kept, seq)
+		g.kept = slices.Insert(g.kept, i, seq)
+		if len(g.kept) > maxKept {
+			s.unkeep(g, after)
+		}
+	}
+}
+
+// unkeep lets a gate keep its oldest fact no longer.
+func (s *Sink) unkeep(g *gate, after *effects) {
+	seq := g.kept[0]
+	g.kept = slices.Delete(g.kept, 0, 1)
+	i, _ := s.keptAt(seq)
+	if s.kept[i].gates--; s.kept[i].gates == 0 {
+		s.evicted++
+		s.remove(seq, false, after)
+	}
+}
+
+// keptAt returns where in kept the fact of that Seq is, or would be.
+func (s *Sink) keptAt(seq uint64) (i int, found bool) {
+	return slices.BinarySearchFunc(s.kept, seq, func(k keptFact, seq uint64) int { return cmp.Compare(k.seq, seq) })
+}
+
+// find returns the fact of that Seq, in the window or kept, or nil.
+func (s *Sink) find(seq uint64) *fact {
+	if s.ring.contains(seq) {
+		return s.ring.at(seq)
+	}
+	if i, found := s.keptAt(seq); found {
+		return &s.kept[i].fact
+	}
+	return nil
+}
+
+// following is the lowest Seq from that one on which may be that of a fact.
+func (s *Sink) following(seq uint64) uint64 {
+	if seq >= s.ring.tail {
+		return seq
+	}
+	if i, _ := s.keptAt(seq); i < len(s.kept) {
+		return min(s.kept[i].seq, s.ring.tail)
+	}
+	return s.ring.tail
+}
+
+// since is the lowest Seq of a fact whose time is at or after cutoff.
+func (s *Sink) since(cutoff int64) uint64 {
+	seq := s.ring.since(cutoff)
+	for i := len(s.kept) - 1; i >= 0 && s.kept[i].fact.at >= cutoff; i-- {
+		seq = min(seq, s.kept[i].seq)
+	}
+	return seq
+}
+
+// remove takes a fact away, which is there.
+func (s *Sink) remove(seq uint64, retracted bool, after *effects) {
+	f := s.cut(seq)
+	if retracted {
+		s.names.retracted(&f, seq)
+	}
+	s.names.leave(&f, seq, after)
+}
+
+// cut takes a fact out of those that are kept, or out of the window, where it leaves a
+// gap.
+func (s *Sink) cut(seq uint64) (f fact) {
+	if !s.ring.contains(seq) {
+		i, _ := s.keptAt(seq)
+		f = s.kept[i].fact
+		s.kept = slices.Delete(s.kept, i, i+1)
+		return f
+	}
+	place := s.ring.at(seq)
+	f = *place
+	if f.name.newest == seq {
+		f.name.newest = f.previous
+	}
+	*place = fact{at: f.at, previous: f.previous}
 	s.ring.stored--
-	s.names.leave(entry, after)
+	return f
 }
 
 // expireSome lets up to most places of the window, whose time is over, go, and
 // the leases that have ended. It reports whether there may be more of them.
-func (s *Sink) expireSome(now int64, most int, after *aftermath) (more bool) {
+func (s *Sink) expireSome(now int64, most int, after *effects) (more bool) {
 	if s.lease != 0 && s.lease <= now {
 		s.expireLeases(now, after)
 	}
@@ -311,6 +439,11 @@ func (s *Sink) expireSome(now int64, most int, after *aftermath) (more bool) {
 		return false
 	}
 	for ; most > 0; most-- {
+		if len(s.kept) > 0 && s.kept[0].fact.at <= now-s.maxAge {
+			s.remove(s.kept[0].seq, false, after)
+			s.expired++
+			continue
+		}
 		if s.ring.tail == s.ring.head {
 			return false
 		}
@@ -319,7 +452,7 @@ func (s *Sink) expireSome(now int64, most int, after *aftermath) (more bool) {
 			return false
 		}
 		if f.name != nil {
-			s.names.leave(f.name, after)
+			s.names.leave(f, s.ring.tail, after)
 			s.ring.stored--
 			s.expired++
 		}
@@ -329,10 +462,23 @@ func (s *Sink) expireSome(now int64, most int, after *aftermath) (more bool) {
 	return true
 }
 
+// lockAt locks the sink with nothing in it whose time is over by now. It wakes nothing:
+// see gate.leave.
+func (s *Sink) lockAt(now int64) {
+	s.mu.Lock()
+	for s.expireSome(now, chunk, &effects{}) {
+		s.mu.Unlock()
+		s.mu.Lock()
+	}
+}
+
 // lockFresh locks the sink with nothing in it whose time is over. Much to expire
 // is expired in chunks, so that raisers get their turn in between.
-func (s *Sink) lockFresh(after *aftermath) (now int64) {
-	s.mu.Mutex.Lock() // costs less; who raises all the time does not look all the time
+func (s *Sink) lockFresh(after *effects) (now int64) {
+	if !s.ready.Load() {
+		s.prepareZero()
+	}
+	s.mu.Mutex.Lock() // costs less; code that raises in a loop does not look in a loop
 	if s.maxAge == 0 && s.lease == 0 {
 		return 0
 	}
@@ -350,19 +496,22 @@ const chunk = 4096
 // Hold records a held fact: a condition, such as "update.in-progress", that
 // stands until release is called or, if lease is positive, until the lease ends.
 // Unlike other facts it does not age and is not pushed out by newer ones, though
-// it pushes out an older one itself, so it is what [Options.DeferOn] and
-// [Options.CancelOn] are best gated by. Nothing bounds how many facts are held but
-// those who hold them. Handlers and monitors notice a held fact as they notice any
+// it pushes out an older one itself, and [Options.MaxDefer] does not end it. So it is
+// best for [Options.DeferOn] and [Options.CancelOn]. The number of held facts is not
+// bounded. Handlers and monitors notice a held fact as they notice any
 // signal, and its release as a retraction.
 //
 // Release may be called many times, from anywhere. Where Raise would report false
 // nothing is held, and release does nothing.
 func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
+	if !s.ready.Load() {
+		s.prepareZero()
+	}
 	n := note{name: name, key: key}
 	if !s.admits(&n, 0) {
 		return func() {}
 	}
-	var after aftermath
+	var after effects
 	entry := s.enter(n.name, nil)
 	if entry == nil {
 		s.block(&n, 0, BlockedDepth)
@@ -377,7 +526,7 @@ func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
 }
 
 // hold records a held fact. The lock is held.
-func (s *Sink) hold(entry *name, n *note, operation OperationID, source *string, lease time.Duration, after *aftermath) *heldFact {
+func (s *Sink) hold(entry *name, n *note, operation OperationID, source *string, lease time.Duration, after *effects) *heldFact {
 	return s.stand(fact{
 		name: entry, key: n.key, operation: operation, source: source,
 		more: &more{payload: n.payload, cause: n.cause, held: true},
@@ -385,9 +534,9 @@ func (s *Sink) hold(entry *name, n *note, operation OperationID, source *string,
 }
 
 // stand records f as a held fact from now on. The lock is held.
-func (s *Sink) stand(f fact, lease time.Duration, after *aftermath) *heldFact {
+func (s *Sink) stand(f fact, lease time.Duration, after *effects) *heldFact {
 	s.names.enter(f.name)
-	f.at = s.advance(s.names.clock.now(), after)
+	f.at = s.advance(f.name, s.names.clock.now(), after)
 	if s.ring.full() {
 		s.evict(after)
 	}
@@ -400,53 +549,62 @@ func (s *Sink) stand(f fact, lease time.Duration, after *aftermath) *heldFact {
 		}
 		s.fresh.Store(0)
 	}
-	s.held = append(s.held, h)
+	put(&s.held, h.seq, h)
 	s.raised++
-	s.notice(f.name.route, &h.fact, h.seq, h.until, after)
+	f.name.route.notice(&h.fact, h.seq, after)
 	return h
 }
 
 func (s *Sink) release(h *heldFact) {
-	var after aftermath
+	var after effects
 	s.lockFresh(&after)
 	signal := h.fact.signal(h.seq, s.names.clock)
 	gone := s.releaseLocked(h, &after)
 	s.mu.Unlock()
 	after.settle()
-	if gone {
+	switch {
+	case !gone:
+	case h.owner != nil:
+		h.owner.engine.ledger.tellRetracted([]Signal{signal}, "")
+	default:
 		s.tellRetracted(signal, "")
 	}
 }
 
-func (s *Sink) releaseLocked(h *heldFact, after *aftermath) bool {
+func (s *Sink) releaseLocked(h *heldFact, after *effects) bool {
 	if h.gone {
 		return false
 	}
-	h.gone = true
-	s.held = without(s.held, h)
-	s.names.refresh(h.fact.name)
-	for _, g := range h.fact.name.route.gates {
-		g.removeSeq(h.seq, after)
-	}
-	for _, m := range h.fact.name.route.monitors {
-		m.remove(h.seq, &h.fact)
-	}
 	after.copies = append(after.copies, h.copies...)
-	h.copies = nil
-	s.names.leave(h.fact.name, after)
+	s.unhold(h, true, after)
 	return true
 }
 
-func (s *Sink) expireLeases(now int64, after *aftermath) {
+func (s *Sink) unhold(h *heldFact, released bool, after *effects) {
+	h.gone, h.copies = true, nil
+	if delete(s.held, h.seq); len(s.held) == 0 {
+		s.held = nil // a Go map never shrinks
+	}
+	if h.owner != nil {
+		h.owner.engine.ledger.unhold(h, released, after)
+	}
+	if released {
+		s.names.retracted(&h.fact, h.seq)
+	}
+	s.names.leave(&h.fact, h.seq, after)
+}
+
+func (s *Sink) expireLeases(now int64, after *effects) {
+	if now < s.lease {
+		return
+	}
 	s.lease = 0
-	for _, h := range s.held { // releaseLocked replaces s.held
+	for _, h := range s.held {
 		switch {
 		case h.until == 0:
 		case h.until <= now:
-			h.gone, h.copies = true, nil // whose leases end as well
-			s.held = without(s.held, h)
+			s.unhold(h, false, after) // the leases of its copies end as well
 			s.expired++
-			s.names.leave(h.fact.name, after)
 		case s.lease == 0 || h.until < s.lease:
 			s.lease = h.until
 		}
@@ -459,11 +617,11 @@ func (s *Sink) expireLeases(now int64, after *aftermath) {
 // enqueue and close. While fn blocks, whoever raised the signal waits, which is
 // how a slow consumer slows its producer; for work that should not hold the
 // raiser up, enqueue it on a coordinator. A panic of fn is counted in
-// [SinkStats] and harms nobody else.
+// [SinkStats] and has no other effect.
 //
-// A pattern that matches [SignalStarted] or [SignalStopped], as "*" does, makes
-// coordinators on the sink raise these for every operation; name what you are
-// after if you can.
+// A pattern that names [SignalStarted] or [SignalStopped], as "atom.*" does, makes
+// coordinators on the sink raise these for every operation. "*" does not; it sees them
+// while another pattern names them.
 //
 // After cancel has returned no call of fn starts and none is running, unless
 // cancel was called from inside a handler, which it does not wait for. A pattern
@@ -487,16 +645,16 @@ func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 	}
 }
 
-// Resize changes how many signals the window holds and for how long; 0 is no
-// limit of age. Signals that no longer fit are evicted, the oldest first. Unlike in
-// [SinkOptions] a capacity of 0 is none: Resize panics on values out of range.
+// Resize changes how many signals the window holds and for how long. Signals that no
+// longer fit are evicted, the oldest first. Values are as in [SinkStats] and not as in
+// [SinkOptions]: a maxAge of 0 is no limit, and a capacity of 0 or a value below 0 makes
+// Resize panic.
 func (s *Sink) Resize(capacity int, maxAge time.Duration) {
-	checkSinkSize("Resize", capacity, maxAge)
-	var after aftermath
-	s.lockFresh(&after)
-	for _, g := range s.names.gates {
-		g.expire(s.names.clock.now(), &after) // what has expired does not come back
+	if err := checkSinkSize("Resize", capacity, maxAge); err != nil {
+		panic(err.Error())
 	}
+	var after effects
+	s.lockFresh(&after)
 	for s.ring.head-s.ring.tail > uint64(capacity) {
 		for range chunk {
 			if s.ring.head-s.ring.tail <= uint64(capacity) {
@@ -514,15 +672,7 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 		s.maxAge = int64(maxAge)
 		s.fresh.Store(0)
 		for _, g := range s.names.gates {
-			for i := range g.standing {
-				if st := &g.standing[i]; !st.signal.Held {
-					st.until = 0
-					if s.maxAge > 0 {
-						st.until = later(st.at, s.maxAge)
-					}
-				}
-			}
-			g.update(&after, true) // an alarm may have to be set anew
+			after.wake(g.waker) // an alarm may have to be set again
 		}
 		for _, c := range s.names.counters {
 			if c.gone != nil {
@@ -534,26 +684,35 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	after.settle()
 }
 
-// SinkStats is what a sink holds and has seen, read as one cut.
+// SinkStats is what a sink holds and has seen, all read at the same moment. In the window,
+// Stored = Raised - Evicted - Expired - (retracted, released and held ones).
 type SinkStats struct {
 	Held     int           `json:"held"`   // held facts
 	Stored   int           `json:"stored"` // other facts in the window
+	Kept     int           `json:"kept"`   // facts that gates keep beside the window
 	Capacity int           `json:"capacity"`
-	MaxAge   time.Duration `json:"maxAge"`
+	MaxAge   time.Duration `json:"maxAge"`  // 0: no limit
 	Raised   uint64        `json:"raised"`  // facts ever recorded, held ones included
 	Evicted  uint64        `json:"evicted"` // pushed out by newer ones
 	Expired  uint64        `json:"expired"` // by age, or at the end of a lease
-	Blocked  uint64        `json:"blocked"` // neither recorded nor told: see [Propagation]
+	Blocked  uint64        `json:"blocked"` // not recorded: see [Propagation]
 	Panics   uint64        `json:"panics"`  // of handlers
 }
 
+// LogValue groups the counters by their JSON names.
+func (s SinkStats) LogValue() slog.Value { return StatsValue(s) }
+
+// String is the JSON form.
+func (s SinkStats) String() string { return StatsString(s) }
+
 // Stats returns the sink's counters. It costs a lock.
 func (s *Sink) Stats() SinkStats {
-	var after aftermath
+	var after effects
 	s.lockFresh(&after)
 	stats := SinkStats{
 		Held:     len(s.held),
 		Stored:   s.ring.stored,
+		Kept:     len(s.kept),
 		Capacity: int(s.ring.capacity),
 		MaxAge:   time.Duration(s.maxAge),
 		Raised:   s.raised,

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -24,9 +25,9 @@ import (
 // back, are not forwarded. What the [Propagation] of to does not let in is counted
 // in the [SinkStats] of to, and goes no further from there.
 //
-// For coordinators on s a forward is a handler with that pattern: "*" makes them
-// raise [SignalStarted] and [SignalStopped]. To forward a signal costs a few
-// raises; others cost nothing.
+// For coordinators on s a forward is a handler with that pattern: "atom.*" makes them
+// raise [SignalStarted] and [SignalStopped], "*" does not. To forward a signal costs a
+// few raises; others cost nothing.
 //
 // After cancel has returned no forward starts and none is under way, unless cancel
 // was called from inside a handler, which it does not wait for; and the facts that
@@ -89,7 +90,7 @@ func (s *Sink) setForwards(forwards []*forward) {
 		for _, f := range forwards {
 			patterns.terms = append(patterns.terms, f.pattern.terms...)
 		}
-		// The limit of a handler that subscribes anew in every round of a loop
+		// The limit of a handler that subscribes again in every round of a loop
 		// does not matter here: a loop leads through handlers as well.
 		s.names.forwarder = &subscription{limit: crowd, pattern: patterns, fn: func(signal Signal) {
 			s.send(forwards, passage{signal, newJourney(s)})
@@ -126,16 +127,19 @@ func (s *Sink) carry(f *forward, to *Sink, p passage) {
 	}
 }
 
-// receive records a signal of another sink, tells the handlers and sends it on. A
-// held fact is linked to the one it is a copy of before anybody is told of it,
+// receive records a signal of another sink, calls the handlers and sends it on. A
+// held fact is linked to the one it is a copy of before its handlers are called,
 // and if that is gone already, does not stay.
 func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) bool) {
+	if !s.ready.Load() {
+		s.prepareZero()
+	}
 	from := &p.signal
 	n := note{name: from.Name, key: from.Key, payload: from.payload, cause: from.cause}
 	if !s.admits(&n, from.Operation) {
 		return
 	}
-	var after aftermath
+	var after effects
 	entry := s.enter(n.name, nil)
 	if entry == nil {
 		s.block(&n, from.Operation, BlockedDepth)
@@ -151,10 +155,10 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) bool
 		signal = h.fact.signal(h.seq, s.names.clock)
 	} else {
 		s.names.enter(entry)
-		own.at = s.advance(s.names.clock.now(), &after)
+		own.at = s.advance(own.name, s.names.clock.now(), &after)
 		f, seq := s.put(own, &after)
 		s.raised++
-		s.notice(entry.route, f, seq, 0, &after)
+		entry.route.notice(f, seq, &after)
 		signal = f.signal(seq, s.names.clock)
 	}
 	subs, forwards := entry.route.subs, []*forward(nil)
@@ -181,9 +185,9 @@ type heldCopy struct {
 // leaseLeft returns how long the held fact of that Seq will stand, 0 for until it
 // is released, and whether it does.
 func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
-	var after aftermath
+	var after effects
 	now := s.lockFresh(&after)
-	h := s.heldAt(seq)
+	h := s.held[seq]
 	if h != nil && h.until != 0 {
 		left = time.Duration(h.until - now)
 	}
@@ -195,9 +199,9 @@ func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
 // link makes c end with the held fact of that Seq, unless that or the forward has
 // ended already.
 func (s *Sink) link(seq uint64, c *heldCopy) (linked bool) {
-	var after aftermath
+	var after effects
 	s.lockFresh(&after)
-	h := s.heldAt(seq)
+	h := s.held[seq]
 	if linked = h != nil && c.by.cancelled.Load() == 0; linked {
 		h.copies = append(h.copies, c)
 	}
@@ -206,19 +210,12 @@ func (s *Sink) link(seq uint64, c *heldCopy) (linked bool) {
 	return linked
 }
 
-func (s *Sink) heldAt(seq uint64) *heldFact {
-	i := slices.IndexFunc(s.held, func(h *heldFact) bool { return h.seq == seq })
-	if i < 0 {
-		return nil
-	}
-	return s.held[i]
-}
-
 // releaseCopies releases what came to other sinks along f and is still held.
 func (s *Sink) releaseCopies(f *forward) {
-	var after aftermath
+	var after effects
 	s.mu.Lock()
-	for _, h := range s.held {
+	for _, seq := range slices.Sorted(maps.Keys(s.held)) {
+		h := s.held[seq]
 		h.copies = slices.DeleteFunc(h.copies, func(c *heldCopy) bool {
 			if c.by == f {
 				after.copies = append(after.copies, c)

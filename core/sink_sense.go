@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"iter"
 	"math"
 	"slices"
@@ -8,12 +9,13 @@ import (
 	"time"
 )
 
-// Has reports whether a signal matching pattern is in the window or held.
+// Has reports whether a signal matching pattern is present: in the window, kept for a
+// gate, or held.
 func (s *Sink) Has(pattern string) bool {
 	if s.isFresh() && s.names.knows(pattern) {
 		return true
 	}
-	var after aftermath
+	var after effects
 	now := s.lockFresh(&after)
 	n := s.names.count(pattern)
 	if n > 0 {
@@ -38,11 +40,7 @@ func (s *Sink) isFresh() bool {
 func (s *Sink) refresh(now int64) {
 	until := int64(math.MaxInt64)
 	if s.maxAge > 0 {
-		first := now
-		if s.ring.tail < s.ring.head {
-			first = s.ring.at(s.ring.tail).at
-		}
-		until = later(first, s.maxAge)
+		until = later(s.oldest(now), s.maxAge)
 	}
 	if s.lease != 0 {
 		until = min(until, s.lease)
@@ -52,9 +50,20 @@ func (s *Sink) refresh(now int64) {
 	}
 }
 
-// Count counts the signals matching pattern in the window and held.
+// oldest is the time of the oldest fact that ages, or now. The lock is held.
+func (s *Sink) oldest(now int64) int64 {
+	if s.ring.tail < s.ring.head {
+		now = s.ring.at(s.ring.tail).at
+	}
+	if len(s.kept) > 0 {
+		now = min(now, s.kept[0].fact.at)
+	}
+	return now
+}
+
+// Count counts the signals matching pattern that are present.
 func (s *Sink) Count(pattern string) int {
-	var after aftermath
+	var after effects
 	s.lockFresh(&after)
 	n := s.names.count(pattern)
 	s.mu.Unlock()
@@ -66,32 +75,45 @@ func (s *Sink) Count(pattern string) int {
 // those in the window.
 func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	p := compile(pattern)
-	var after aftermath
+	var after effects
 	s.lockFresh(&after)
 	var known []seqFact
-	for text, entry := range s.names.live {
-		if !p.matches(text) {
-			continue
-		}
-		for seq := entry.newest; seq >= s.ring.tail; {
-			f := s.ring.at(seq)
-			if f.name == entry {
-				known = append(known, seqFact{seq, *f})
-			}
-			if seq = f.previous; seq == 0 {
-				break
-			}
-		}
-	}
-	for _, h := range s.held {
-		if p.matches(h.fact.name.text) {
-			known = append(known, seqFact{h.seq, h.fact})
-		}
-	}
+	s.each(p, func(seq uint64, f *fact) bool {
+		known = append(known, seqFact{seq, *f})
+		return true
+	})
 	m := s.names.addMonitor(p, span, known, s.ring.head)
 	s.mu.Unlock()
 	after.settle()
 	return m
+}
+
+// each visits all matching facts: those of one name that are in the window newest
+// first, until visit wants no older ones; the same for those that are kept; and those
+// that are held. The lock is held.
+func (s *Sink) each(p pattern, visit func(seq uint64, f *fact) (older bool)) {
+	for text, entry := range s.names.live {
+		if !p.matches(text) {
+			continue
+		}
+		for seq := entry.newest; seq != 0 && seq >= s.ring.tail; {
+			f := s.ring.at(seq)
+			if f.name == entry && !visit(seq, f) {
+				break
+			}
+			seq = f.previous
+		}
+	}
+	for i := len(s.kept) - 1; i >= 0; i-- {
+		if k := &s.kept[i]; p.matches(k.fact.name.text) && !visit(k.seq, &k.fact) {
+			break
+		}
+	}
+	for seq, h := range s.held {
+		if p.matches(h.fact.name.text) {
+			visit(seq, &h.fact)
+		}
+	}
 }
 
 // Sense walks the signals that q selects, oldest first, held ones among the
@@ -114,13 +136,13 @@ func (s *Sink) Sense(q Query) iter.Seq[Signal] {
 // yielded without it. The chunk's memory is reused.
 func (s *Sink) scan(f *filter) iter.Seq[[]Signal] {
 	return func(yield func([]Signal) bool) {
-		var after aftermath
+		var after effects
 		now := s.lockFresh(&after)
 		if f.Within > 0 && now == 0 {
 			now = s.names.clock.now()
 		}
 		cutoff := f.cutoff(now)
-		from, end := max(s.ring.since(cutoff), f.AfterSeq+1), s.ring.head
+		from, end := max(s.since(cutoff), f.AfterSeq+1), s.ring.head
 		held := s.heldMatching(f, cutoff)
 		name, exact := f.pattern.exact()
 		s.mu.Unlock()
@@ -140,8 +162,7 @@ func (s *Sink) scan(f *filter) iter.Seq[[]Signal] {
 		}
 		next := from
 		s.copyChunks(f, held, end, func() (uint64, bool) {
-			next = max(next, s.ring.tail)
-			next++
+			next = s.following(next) + 1
 			return next - 1, next <= end
 		}, yield)
 	}
@@ -160,10 +181,11 @@ func (s *Sink) copyChunks(f *filter, held []Signal, end uint64, next func() (uin
 			if seq, more = next(); !more {
 				break
 			}
-			if seq >= end || !s.ring.contains(seq) {
+			fact := s.find(seq)
+			if seq >= end || fact == nil {
 				continue
 			}
-			signal := s.ring.at(seq).signal(seq, s.names.clock)
+			signal := fact.signal(seq, s.names.clock)
 			if !f.accepts(&signal) {
 				continue
 			}
@@ -203,6 +225,16 @@ func (s *Sink) chain(name string, from uint64) []uint64 {
 		seqs = append(seqs, seq)
 		seq = s.ring.at(seq).previous
 	}
+	found := len(seqs)
+	for i := range s.kept {
+		if k := &s.kept[i]; k.seq >= from && k.fact.name.text == name {
+			seqs = append(seqs, k.seq)
+		}
+	}
+	if len(seqs) > found { // of these some may have been in the window before
+		slices.SortFunc(seqs, func(a, b uint64) int { return cmp.Compare(b, a) })
+		seqs = slices.Compact(seqs)
+	}
 	return seqs
 }
 
@@ -214,11 +246,12 @@ func (s *Sink) heldMatching(f *filter, cutoff int64) []Signal {
 			held = append(held, signal)
 		}
 	}
+	slices.SortFunc(held, func(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) })
 	return held
 }
 
 // Retract takes back the facts matching pattern that were raised directly on
-// this sink, and returns how many were in the window. Facts of operations are
+// this sink, and returns how many there were. Facts of operations are
 // theirs to retract, and held facts their holder's to release. Whatever waits for
 // the facts to go, like [Options.DeferOn], notices.
 func (s *Sink) Retract(pattern string) int {
@@ -233,24 +266,32 @@ func byPattern(p pattern) string {
 	return p.text
 }
 
-// Forget removes the facts that q selects from the window, whoever raised them,
-// as if they had never been raised: nobody is told, and monitors keep counting
+// Forget removes the facts that q selects, whoever raised them,
+// as if they had never been raised: no handler is called, and monitors keep counting
 // them. Held facts stay. It is for whoever owns the sink: a test, an operator, a
 // window that is reset. It returns how many were removed. Operations still show
-// their own facts.
-func (s *Sink) Forget(q Query) int { return s.take(q, "", false) }
+// their own facts. It panics if q selects everything: that is ForgetAll.
+func (s *Sink) Forget(q Query) int {
+	if q == (Query{}) {
+		panic("core: Forget needs a Query that selects something: to remove all facts call ForgetAll")
+	}
+	return s.take(q, "", false)
+}
+
+// ForgetAll is Forget of all facts.
+func (s *Sink) ForgetAll() int { return s.take(Query{}, "", false) }
 
 // take removes the facts in the window that q selects; as a retraction only those
-// raised directly on the sink, telling everybody.
+// raised directly on the sink, and calls the handlers.
 func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 	f := q.compile()
-	var after aftermath
+	var after effects
 	now := s.lockFresh(&after)
 	if q.Within > 0 && now == 0 {
 		now = s.names.clock.now()
 	}
 	cutoff := f.cutoff(now)
-	next, end := max(s.ring.since(cutoff), q.AfterSeq+1), s.ring.head
+	next, end := max(s.since(cutoff), q.AfterSeq+1), s.ring.head
 	if name, exact := f.pattern.exact(); exact {
 		s.mu.Unlock()
 		seqs := s.chain(name, next)
@@ -264,21 +305,13 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 			taken += s.takeOne(seq, end, &f, retract, &after)
 		}
 	} else {
-		for ; next < end; next++ {
+		for next = s.following(next); next < end; next = s.following(next + 1) {
 			if next%chunk == 0 {
 				s.mu.Unlock()
 				s.mu.Lock()
 			}
-			next = max(next, s.ring.tail)
 			taken += s.takeOne(next, end, &f, retract, &after)
 		}
-	}
-	// Gates may remember facts that the window has evicted.
-	for _, g := range s.names.gates {
-		g.remove(func(st *standing) bool {
-			return (st.direct() || !retract && !st.signal.Held) && st.signal.Seq < end &&
-				st.at >= cutoff && f.accepts(&st.signal)
-		}, &after)
 	}
 	s.mu.Unlock()
 	after.settle()
@@ -288,28 +321,19 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 	return taken
 }
 
-func (s *Sink) takeOne(seq, end uint64, f *filter, retract bool, after *aftermath) int {
-	if seq >= end || !s.ring.contains(seq) {
-		return 0
-	}
-	fact := s.ring.at(seq)
-	if retract && fact.operation != 0 {
+func (s *Sink) takeOne(seq, end uint64, f *filter, retract bool, after *effects) int {
+	fact := s.find(seq)
+	if seq >= end || fact == nil || retract && fact.operation != 0 {
 		return 0
 	}
 	signal := fact.signal(seq, s.names.clock)
 	if !f.accepts(&signal) {
 		return 0
 	}
-	if retract {
-		s.names.refresh(fact.name)
-		for _, m := range fact.name.route.monitors {
-			m.remove(seq, fact)
-		}
-		if len(s.retractions) > 0 {
-			after.gone = append(after.gone, signal)
-		}
+	if retract && len(s.retractions) > 0 {
+		after.gone = append(after.gone, signal)
 	}
-	s.remove(seq, after)
+	s.remove(seq, retract, after)
 	return 1
 }
 
@@ -335,7 +359,7 @@ func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel f
 	}
 }
 
-// tellRetracted calls those who subscribed to the retraction of such a signal. No
+// tellRetracted calls the subscribers to the retraction of such a signal. No
 // lock is held.
 func (s *Sink) tellRetracted(signal Signal, by string) {
 	s.mu.Lock()
@@ -380,6 +404,9 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 // now; so restore first and raise afterwards. Signals beyond the sink's age are
 // skipped; Held ones are restored as facts. It returns how many were put back.
 func (s *Sink) Restore(signals iter.Seq[Signal]) int {
+	if signals == nil {
+		panic("core: Restore needs signals, not nil: slices.Values makes them of a slice")
+	}
 	n := 0
 	for signal := range signals {
 		if s.restore(signal) {
@@ -390,7 +417,7 @@ func (s *Sink) Restore(signals iter.Seq[Signal]) int {
 }
 
 func (s *Sink) restore(signal Signal) bool {
-	var after aftermath
+	var after effects
 	now := s.lockFresh(&after)
 	if now == 0 {
 		now = s.names.clock.now()
@@ -403,43 +430,9 @@ func (s *Sink) restore(signal Signal) bool {
 		f, seq := s.put(fact{name: entry, key: signal.Key, at: at, more: &more{
 			payload: signal.payload, cause: signal.cause, restored: true, operation: signal.Operation, source: signal.Source,
 		}}, &after)
-		until := int64(0)
-		if s.maxAge > 0 {
-			until = later(f.at, s.maxAge)
-		}
-		(&route{gates: entry.route.gates}).notice(f, seq, until, s.names.clock, &after)
+		(&route{gates: entry.route.gates}).notice(f, seq, &after)
 	}
 	s.mu.Unlock()
 	after.settle()
 	return stored
-}
-
-// An OperationSummary is what a sink knows of an operation: the signals it
-// raised that are still there.
-type OperationSummary struct {
-	ID          OperationID
-	Key         string // of its first signal that has one
-	First, Last time.Time
-	Signals     []Signal // oldest first
-}
-
-// Operation gathers the signals of one operation, and reports whether there are
-// any. It looks at the whole window.
-func (s *Sink) Operation(id OperationID) (OperationSummary, bool) {
-	summary := OperationSummary{ID: id}
-	if id == 0 {
-		return summary, false
-	}
-	summary.Signals = slices.Collect(s.Sense(Query{Operation: id}))
-	if len(summary.Signals) == 0 {
-		return summary, false
-	}
-	summary.First = summary.Signals[0].Time
-	summary.Last = summary.Signals[len(summary.Signals)-1].Time
-	for _, signal := range summary.Signals {
-		if summary.Key == "" {
-			summary.Key = signal.Key
-		}
-	}
-	return summary, true
 }

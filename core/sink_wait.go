@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"iter"
+	"math"
 	"sync"
 	"time"
 )
@@ -16,6 +17,7 @@ const watchBuffer = 256
 // second value says how many went missing just before this one. It is a handler,
 // with what [Sink.Subscribe] says of patterns.
 func (s *Sink) Watch(ctx context.Context, pattern string) iter.Seq2[Signal, int] {
+	needContext(ctx, "Watch")
 	return func(yield func(Signal, int) bool) {
 		w := watch{news: make(chan struct{}, 1)}
 		defer s.Subscribe(pattern, w.add)()
@@ -72,6 +74,7 @@ func (w *watch) take() (s Signal, missed int, ok bool) {
 // WaitFor returns the newest signal matching pattern, at once if one is present,
 // else as soon as one is raised. When ctx ends first it returns its cause.
 func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
+	needContext(ctx, "WaitFor")
 	raised := make(chan Signal, 1)
 	defer s.Subscribe(pattern, func(s Signal) {
 		select {
@@ -96,6 +99,12 @@ func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
 	}
 }
 
+func needContext(ctx context.Context, caller string) {
+	if ctx == nil {
+		panic("core: " + caller + " needs a context, not nil: context.Background() never ends")
+	}
+}
+
 // orNothing keeps an empty pattern, which matches nothing, from being an empty
 // Query.Pattern, which selects everything.
 func orNothing(pattern string) string {
@@ -110,6 +119,7 @@ func orNothing(pattern string) string {
 // that is raised right after that may be seen or not. When ctx ends first it
 // returns its cause.
 func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
+	needContext(ctx, "WaitGone")
 	gone := make(chanWaker, 1)
 	s.mu.Lock()
 	c := s.names.addCounter(compile(pattern), gone)
@@ -120,7 +130,7 @@ func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 		s.mu.Unlock()
 	}()
 	for {
-		var after aftermath
+		var after effects
 		s.lockFresh(&after)
 		n := c.n
 		ends := s.nextEnd()
@@ -159,8 +169,8 @@ func (c chanWaker) wake() {
 // will. The lock is held.
 func (s *Sink) nextEnd() int64 {
 	end := s.lease
-	if s.maxAge > 0 && s.ring.head > s.ring.tail {
-		if e := later(s.ring.at(s.ring.tail).at, s.maxAge); end == 0 || e < end {
+	if s.maxAge > 0 && (s.ring.head > s.ring.tail || len(s.kept) > 0) {
+		if e := later(s.oldest(math.MaxInt64), s.maxAge); end == 0 || e < end {
 			end = e
 		}
 	}

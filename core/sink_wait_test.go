@@ -67,7 +67,7 @@ func TestWaitForGivesUp(t *testing.T) {
 	})
 }
 
-// A deadline is kept although somebody's handler of the same signal blocks.
+// A deadline is kept although a handler of the same signal blocks.
 func TestWaitForBesideASlowHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := core.NewSink(core.SinkOptions{MaxAge: time.Millisecond})
@@ -94,65 +94,67 @@ func gone(t *testing.T, s *core.Sink, pattern string, limit time.Duration) (time
 	return time.Since(start), err
 }
 
-func TestWaitGone(t *testing.T) {
-	tests := map[string]func(s *core.Sink){
-		"retracted": func(s *core.Sink) {
-			s.Raise("busy.a")
-			s.Raise("busy.b")
-			time.AfterFunc(time.Second, func() { s.Retract("busy.a") })
-			time.AfterFunc(2*time.Second, func() { s.Retract("busy.b") })
-		},
-		"released": func(s *core.Sink) {
-			time.AfterFunc(2*time.Second, s.Hold("busy.a", "", 0))
-		},
-		"evicted": func(s *core.Sink) {
-			s.Raise("busy.a")
-			time.AfterFunc(2*time.Second, func() {
-				for range 100 {
-					s.Raise("other")
-				}
-			})
-		},
-		"forgotten": func(s *core.Sink) {
-			s.Raise("busy.a")
-			time.AfterFunc(2*time.Second, func() { s.Forget(core.Query{}) })
-		},
-		"leased": func(s *core.Sink) {
-			s.Hold("busy.a", "", time.Second)
-			s.Hold("busy.b", "", 2*time.Second)
-			s.Hold("other", "", 3*time.Second)
-		},
-		"aged": func(s *core.Sink) {
-			s.Resize(100, 2*time.Second)
-			s.Raise("busy.a")
-		},
-		"resized": func(s *core.Sink) {
-			s.Raise("busy.a")
-			time.AfterFunc(2*time.Second, func() { s.Raise("other"); s.Resize(1, 0) })
-		},
+// endings are ways in which "busy.*" is there for two seconds.
+var endings = map[string]func(s *core.Sink){
+	"retracted": func(s *core.Sink) {
+		s.Raise("busy.a")
+		s.Raise("busy.b")
+		time.AfterFunc(time.Second, func() { s.Retract("busy.a") })
+		time.AfterFunc(2*time.Second, func() { s.Retract("busy.b") })
+	},
+	"released": func(s *core.Sink) {
+		time.AfterFunc(2*time.Second, s.Hold("busy.a", "", 0))
+	},
+	"evicted": func(s *core.Sink) {
+		s.Raise("busy.a")
+		time.AfterFunc(2*time.Second, func() {
+			for range 100 {
+				s.Raise("other")
+			}
+		})
+	},
+	"forgotten": func(s *core.Sink) {
+		s.Raise("busy.a")
+		time.AfterFunc(2*time.Second, func() { s.ForgetAll() })
+	},
+	"leased": func(s *core.Sink) {
+		s.Hold("busy.a", "", time.Second)
+		s.Hold("busy.b", "", 2*time.Second)
+		s.Hold("other", "", 3*time.Second)
+	},
+	"aged": func(s *core.Sink) {
+		s.Resize(100, 2*time.Second)
+		s.Raise("busy.a")
+	},
+	"resized": func(s *core.Sink) {
+		s.Raise("busy.a")
+		time.AfterFunc(2*time.Second, func() { s.Raise("other"); s.Resize(1, 0) })
+	},
 
-		// The same, with an end that is set only while it is waited for.
-		"aged by a resize": func(s *core.Sink) {
-			s.Raise("busy.a")
-			time.AfterFunc(time.Second, func() { s.Resize(100, 2*time.Second) })
-		},
-		"leased later": func(s *core.Sink) {
-			s.Raise("busy.a")
-			time.AfterFunc(time.Second, func() {
-				s.Hold("busy.b", "", time.Second)
-				s.Retract("busy.a")
-			})
-		},
-		"released, and then a younger one aged": func(s *core.Sink) {
-			s.Resize(100, time.Second)
-			release := s.Hold("busy.a", "", 0)
-			time.AfterFunc(time.Second, func() {
-				s.Raise("busy.b")
-				release()
-			})
-		},
-	}
-	for name, setup := range tests {
+	// The same, with an end that is set only while it is waited for.
+	"aged by a resize": func(s *core.Sink) {
+		s.Raise("busy.a")
+		time.AfterFunc(time.Second, func() { s.Resize(100, 2*time.Second) })
+	},
+	"leased later": func(s *core.Sink) {
+		s.Raise("busy.a")
+		time.AfterFunc(time.Second, func() {
+			s.Hold("busy.b", "", time.Second)
+			s.Retract("busy.a")
+		})
+	},
+	"released, and then a younger one aged": func(s *core.Sink) {
+		s.Resize(100, time.Second)
+		release := s.Hold("busy.a", "", 0)
+		time.AfterFunc(time.Second, func() {
+			s.Raise("busy.b")
+			release()
+		})
+	},
+}
+
+func TestWaitGone(t *testing.T) {
+	for name, setup := range endings {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := core.NewSink(core.SinkOptions{Capacity: 100})
@@ -225,11 +227,11 @@ func TestWatch(t *testing.T) {
 		cancel()
 		<-done
 		wantNames(t, "watched", got, "a.1 0", "a.2 0")
-		s.Raise("a.3") // nobody is left to hear it
+		s.Raise("a.3") // no loop is left to get it
 	})
 }
 
-// A slow consumer misses the oldest and is told how many, and no raiser waits.
+// A slow loop misses the oldest signals and gets their number, and no raiser waits.
 func TestWatchMisses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := core.NewSink(core.SinkOptions{})
@@ -259,9 +261,7 @@ func TestWatchMisses(t *testing.T) {
 		s.Raise("last")
 		synctest.Wait()
 		wantNames(t, "watched", got, "n0 0", "n745 744")
-		if total != 1002 {
-			t.Errorf("seen and missed are %d, want 1002", total)
-		}
+		checkEqual(t, "total", total, 1002)
 	})
 }
 
@@ -281,16 +281,14 @@ func TestWatchEnds(t *testing.T) {
 				cancel() // the rest is not shown
 			}
 		}
-		if n != 3 {
-			t.Errorf("got %d after the end, want 3", n)
-		}
+		checkEqual(t, "after the end", n, 3)
 		for range s.Watch(ctx, "a") {
 			t.Error("got a signal, the context has ended before")
 		}
 	})
 }
 
-// A signal raised from inside the loop's body is seen by the loop.
+// A signal that the body of the loop raises is seen by the loop.
 func TestWatchRaisesItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := core.NewSink(core.SinkOptions{})
@@ -302,8 +300,6 @@ func TestWatchRaisesItself(t *testing.T) {
 			}
 			s.Raise(fmt.Sprintf("a%d", n))
 		}
-		if n != 500 {
-			t.Errorf("got %d, want 500", n)
-		}
+		checkEqual(t, "signals", n, 500)
 	})
 }

@@ -15,18 +15,13 @@ import (
 	"time"
 )
 
-// Worlds of a few coordinators, of random kinds and with random features, whose bodies
-// wait for each other in every way there is, while limits, gates and pauses come and
-// go. Whatever happens, all comes to an end: no wake-up is lost, and no wait that
-// could never end is let begin. What hangs is shown as the engines see it.
+// Worlds of a few coordinators of random kinds with random features, whose bodies wait for their own coordinator
+// and for others in every possible way, while limits, gates and pauses change. Everything comes to an end, and no
+// wake-up is lost. When something hangs, the state of the engines is shown.
 func TestStressWorlds(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	worlds := 60
-	if RaceEnabled || testing.Short() {
-		worlds /= 6
-	}
 	var counts worldCounts
-	for seed := range uint64(worlds) {
+	for seed := range uint64(Often(60, 25)) {
 		random := rand.New(rand.NewPCG(seed, 31))
 		runtime.GOMAXPROCS([]int{1, 2, 3, 8}[random.IntN(4)])
 		features := feature(random.Uint32())
@@ -59,6 +54,7 @@ const (
 	tries
 	futures
 	dispatches
+	suspends
 )
 
 type world struct {
@@ -71,9 +67,8 @@ type world struct {
 	counts   *worldCounts
 	over     atomic.Bool
 
-	mu      sync.Mutex
-	latest  []accepted
-	futures []*Future[int]
+	mu     sync.Mutex
+	latest []accepted
 }
 
 // worldCounts says how waits ended.
@@ -83,7 +78,10 @@ type worldCounts struct{ ended, refused, others atomic.Int64 }
 type station struct {
 	*ResultCoordinator[worldItem, int]
 	views []*ResultCoordinator[worldItem, int] // of the lanes, too
+	place int                                  // among the stations: bodies wait for none before it
 	keys  int
+
+	futures []*Future[int] // guarded by world.mu
 }
 
 type worldItem struct {
@@ -91,6 +89,7 @@ type worldItem struct {
 	body func(ctx context.Context) error
 }
 
+// accepted returns a check of what Enqueue has returned.
 type accepted struct {
 	at *station
 	id OperationID
@@ -113,7 +112,7 @@ func (w *world) has(f feature) bool { return w.features&f != 0 }
 func newWorld(t *testing.T, seed uint64, features feature, counts *worldCounts) *world {
 	random := rand.New(rand.NewPCG(seed, 32))
 	w := &world{t: t, seed: seed, features: features, counts: counts}
-	w.sinks = []*Sink{NewSink(SinkOptions{Capacity: 64}), NewSink(SinkOptions{Capacity: 64, MaxAge: time.Millisecond})}
+	w.sinks = []*Sink{NewSink(SinkOptions{Capacity: 64, MaxAge: -1}), NewSink(SinkOptions{Capacity: 64, MaxAge: time.Millisecond})}
 	if random.IntN(2) == 0 {
 		w.sinks[0].Forward(w.sinks[1], "*")
 		w.sinks[1].Forward(w.sinks[0], "wait*, held")
@@ -132,7 +131,7 @@ func newWorld(t *testing.T, seed uint64, features feature, counts *worldCounts) 
 	if w.has(handlers) {
 		for _, s := range w.sinks {
 			handle := w.handler(random)
-			s.Subscribe(oneOf(random, SignalStarted, SignalStopped, SignalPanic, SignalForced, "step", "*"), func(Signal) { handle() })
+			s.Subscribe(oneOf(random, SignalStarted, SignalStopped, SignalPanicked, SignalForced, "step", "*"), func(Signal) { handle() })
 			s.SubscribeRetracted("*", func(Retraction) { handle() })
 		}
 	}
@@ -142,7 +141,7 @@ func newWorld(t *testing.T, seed uint64, features feature, counts *worldCounts) 
 func (w *world) newStation(random *rand.Rand, i int) *station {
 	opts := Options{
 		Name: fmt.Sprint("station ", i), Sink: oneOf(random, w.sinks...),
-		MaxConcurrency: 1 + random.IntN(3), MaxQueued: 1 + random.IntN(3), MaxTracked: oneOf(random, -1, 3, 20),
+		MaxConcurrency: 1 + random.IntN(3), MaxQueued: oneOf(random, -1, 1, 2, 3), MaxSuspended: oneOf(random, -1, 1, 0), MaxTracked: oneOf(random, -1, 3, 20),
 		DropOldest: random.IntN(4) == 0,
 	}
 	patience := func() time.Duration { return oneOf(random, -1, time.Microsecond, time.Millisecond) }
@@ -155,7 +154,7 @@ func (w *world) newStation(random *rand.Rand, i int) *station {
 	if random.IntN(2) == 0 {
 		opts.Ageing = oneOf(random, -1, 0, time.Millisecond)
 		for _, name := range []string{"hot", "normal", "slow"}[:2+random.IntN(2)] {
-			l := Lane{Name: name, Limit: random.IntN(3), Depth: random.IntN(3)}
+			l := Lane{Name: name, Limit: random.IntN(3), Depth: random.IntN(4) - 1}
 			if w.has(gates) {
 				l.CancelOn = oneOf(random, "", "", "", "stop")
 				if random.IntN(3) == 0 {
@@ -165,7 +164,7 @@ func (w *world) newStation(random *rand.Rand, i int) *station {
 			opts.Lanes = append(opts.Lanes, l)
 		}
 	}
-	p := &station{keys: 1 + random.IntN(4)}
+	p := &station{keys: 1 + random.IntN(4), place: i}
 	work := func(ctx context.Context, i worldItem) (int, error) { return 1, i.body(ctx) }
 	if random.IntN(2) == 0 {
 		opts.MaxPerKey = 1 + random.IntN(2)
@@ -196,14 +195,14 @@ func (w *world) handler(random *rand.Rand) func() {
 		case n == 2:
 			runtime.Gosched()
 		case n == 3 && enqueues:
-			w.stations[rand.IntN(len(w.stations))].TryEnqueue(worldItem{"x", func(context.Context) error { return nil }})
+			w.stations[rand.IntN(len(w.stations))].TryEnqueue(context.Background(), worldItem{"x", func(context.Context) error { return nil }})
 		}
 	}
 }
 
-// live lets producers and a god do what they do, and waits until all is over.
+// live runs producers and calls from outside, and waits until everything has ended.
 func (w *world) live(random *rand.Rand) {
-	hangs := time.AfterFunc(2*time.Minute, func() { panic(w.String()) }) // it takes milliseconds
+	hangs := time.AfterFunc(15*time.Second, func() { panic(w.String()) }) // it takes milliseconds
 	defer hangs.Stop()
 	var god, producers sync.WaitGroup
 	own := fork(random)
@@ -230,21 +229,16 @@ func (w *world) live(random *rand.Rand) {
 		}
 	}
 	for _, e := range w.reactors {
-		e.Drain(context.Background())
+		Control{e}.Drain(context.Background())
 	}
 	for _, p := range w.stations {
 		p.Drain(context.Background())
 		p.Close()
 		s := p.Stats()
-		if s.Pending+s.Running != 0 || s.Enqueued != s.Succeeded+s.Failed+s.Cancelled+s.Refused+s.Dropped || p.intake.waiting.Load() != 0 {
+		if s.Pending+s.Running+s.Suspended != 0 || p.lent != 0 || s.Enqueued != s.Succeeded+s.Failed+s.Cancelled+s.Refused+s.Dropped || p.intake.waiting.Load() != 0 {
 			w.t.Errorf("world %d: got %v, want all accounted for", w.seed, s)
 		}
 	}
-	nested.mu.Lock()
-	if len(nested.waiting) != 0 {
-		w.t.Errorf("world %d: %d waits are left", w.seed, len(nested.waiting))
-	}
-	nested.mu.Unlock()
 	ends.mu.Lock()
 	if len(ends.by) != 0 {
 		w.t.Errorf("world %d: %d ends are still waited for", w.seed, len(ends.by))
@@ -267,7 +261,7 @@ func (w *world) produce(random *rand.Rand) {
 	}
 }
 
-// mortal returns a context that may end before long.
+// mortal returns a context that may end soon.
 func (w *world) mortal(ctx context.Context, random *rand.Rand) (context.Context, context.CancelFunc) {
 	if !w.has(endings) || random.IntN(6) > 0 {
 		return ctx, func() {}
@@ -281,7 +275,7 @@ func (w *world) mortal(ctx context.Context, random *rand.Rand) (context.Context,
 	return ctx, cancel
 }
 
-// interfere does one thing that bodies do not. Nothing it holds up stays so.
+// interfere makes one call from outside. Nothing stays held up by it.
 func (w *world) interfere(random *rand.Rand) {
 	p, s := oneOf(random, w.stations...), oneOf(random, w.sinks...)
 	switch n := random.IntN(8); {
@@ -339,21 +333,21 @@ func (w *world) some(random *rand.Rand) accepted {
 
 func (w *world) item(random *rand.Rand, p *station, depth int) worldItem {
 	own := fork(random)
-	return worldItem{strconv.Itoa(random.IntN(p.keys)), func(ctx context.Context) error { return w.body(ctx, own, depth) }}
+	return worldItem{strconv.Itoa(random.IntN(p.keys)), func(ctx context.Context) error { return w.body(ctx, own, depth, p.place) }}
 }
 
-func (w *world) body(ctx context.Context, random *rand.Rand, depth int) (err error) {
+func (w *world) body(ctx context.Context, random *rand.Rand, depth, from int) (err error) {
 	o := OperationFrom(ctx)
 	if w.has(parallel) && random.IntN(6) == 0 {
 		var all sync.WaitGroup
 		for range 2 + random.IntN(2) {
 			own := fork(random)
-			all.Go(func() { w.act(ctx, own, depth) })
+			all.Go(func() { w.act(ctx, own, depth, from) })
 		}
 		all.Wait()
 	}
 	for range 1 + random.IntN(2) {
-		err = w.act(ctx, random, depth)
+		err = w.act(ctx, random, depth, from)
 	}
 	if random.IntN(10) == 0 {
 		o.Raise("step")
@@ -372,9 +366,10 @@ func (w *world) body(ctx context.Context, random *rand.Rand, depth int) (err err
 	return err
 }
 
-// act waits in one way or another, and counts how that ended.
-func (w *world) act(ctx context.Context, random *rand.Rand, depth int) (err error) {
-	if depth == 0 {
+// act waits in one way or another, for one of the stations from a place on, and counts
+// how that ended.
+func (w *world) act(ctx context.Context, random *rand.Rand, depth, from int) (err error) {
+	if depth == 0 || from == len(w.stations) {
 		yield(random, 4)
 		return nil
 	}
@@ -391,10 +386,7 @@ func (w *world) act(ctx context.Context, random *rand.Rand, depth int) (err erro
 			w.counts.others.Add(1)
 		}
 	}()
-	p := oneOf(random, w.stations...)
-	if OperationFrom(ctx).engine == p.engine && random.IntN(5) > 0 { // rather another's
-		p = oneOf(random, w.stations...)
-	}
+	p := oneOf(random, w.stations[from:]...)
 	view := oneOf(random, p.views...)
 	switch n := random.IntN(16); {
 	case n == 0 && w.has(flushes):
@@ -403,20 +395,27 @@ func (w *world) act(ctx context.Context, random *rand.Rand, depth int) (err erro
 		f, err := view.Submit(ctx, w.item(random, p, depth-1))
 		if err == nil {
 			w.note(p, f.ID())
-			_, err = w.exchange(random, f).Wait(ctx)
+			_, err = w.exchange(random, p, f).Wait(ctx)
 		}
 		return err
 	case n == 2 || n == 3:
-		if a := w.some(random); a.at != nil {
+		if a := w.some(random); a.at != nil && a.at.place >= from {
 			_, err = a.at.Wait(ctx, a.id)
 		}
 		return err
+	case n == 11 && w.has(suspends):
+		return OperationFrom(ctx).Suspend(ctx, "something", func(ctx context.Context) error {
+			if w.has(panics) && runningOn() != 0 && random.IntN(20) == 0 { // not on a goroutine of the test
+				panic("while suspended, on purpose")
+			}
+			return w.act(ctx, random, depth-1, from)
+		})
 	case n == 4 && w.has(tries):
-		id, err := view.TryEnqueue(w.item(random, p, depth-1))
+		id, err := view.TryEnqueue(context.Background(), w.item(random, p, depth-1))
 		w.note(p, id)
 		return err
 	case n < 7 && w.has(loops):
-		return w.loop(ctx, random, depth)
+		return w.loop(ctx, random, depth, from)
 	case n < 10:
 		for range 1 + random.IntN(3) {
 			id, err := view.Enqueue(ctx, w.item(random, p, depth-1))
@@ -441,23 +440,23 @@ func (w *world) act(ctx context.Context, random *rand.Rand, depth int) (err erro
 }
 
 // exchange puts a Future to some others and returns one of them.
-func (w *world) exchange(random *rand.Rand, f *Future[int]) *Future[int] {
+func (w *world) exchange(random *rand.Rand, p *station, f *Future[int]) *Future[int] {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.futures) == 16 {
-		w.futures = slices.Delete(w.futures, 0, 1)
+	if len(p.futures) == 16 {
+		p.futures = slices.Delete(p.futures, 0, 1)
 	}
-	w.futures = append(w.futures, f)
-	return oneOf(random, w.futures...)
+	p.futures = append(p.futures, f)
+	return oneOf(random, p.futures...)
 }
 
-func (w *world) loop(ctx context.Context, random *rand.Rand, depth int) (err error) {
+func (w *world) loop(ctx context.Context, random *rand.Rand, depth, from int) (err error) {
 	opts := Options{MaxConcurrency: 1 + random.IntN(3), MaxQueued: 1 + random.IntN(2), StopOnError: random.IntN(2) == 0}
 	var items []*rand.Rand
 	for range 1 + random.IntN(4) {
 		items = append(items, fork(random))
 	}
-	work := func(ctx context.Context, own *rand.Rand) error { return w.body(ctx, own, depth-1) }
+	work := func(ctx context.Context, own *rand.Rand) error { return w.body(ctx, own, depth-1, from+1) } // the loop's operation keeps its slot
 	switch random.IntN(3) {
 	case 0:
 		return ForEach(ctx, slices.Values(items), work, opts)
@@ -472,43 +471,19 @@ func (w *world) loop(ctx context.Context, random *rand.Rand, depth int) (err err
 			break
 		}
 		if random.IntN(4) == 0 {
-			w.act(ctx, random, depth-1)
+			w.act(ctx, random, depth-1, from+1)
 		}
 	}
 	return err
 }
 
-// String tells how the world stands.
+// String describes the state of the world.
 func (w *world) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "world %d hangs; features %b, GOMAXPROCS %d\n", w.seed, w.features, runtime.GOMAXPROCS(0))
 	engines := slices.Clone(w.reactors)
 	for _, p := range w.stations {
 		engines = append(engines, p.engine)
-	}
-	if nested.mu.TryLock() {
-		stuck := nested.waiting.stuck()
-		for by, waits := range nested.waiting {
-			for _, n := range waits {
-				fmt.Fprintf(&b, "wait %d of operation %d of %s, %v, for %s", n.number, by.id, by.engine.name, by.status, n.engine.name)
-				switch {
-				case n.on != nil:
-					fmt.Fprintf(&b, ", operation %d, %v", n.on.id, n.on.status)
-				case n.flush != nil:
-					fmt.Fprintf(&b, ", all up to %d", n.flush.epoch)
-				default:
-					b.WriteString(", room")
-				}
-				if stuck[by] != nil {
-					b.WriteString(": stuck")
-				}
-				b.WriteString("\n")
-				engines = append(engines, n.engine, by.engine)
-			}
-		}
-		nested.mu.Unlock()
-	} else {
-		b.WriteString("nested.mu is locked\n")
 	}
 	for i, e := range engines {
 		if slices.Contains(engines[:i], e) {
@@ -518,13 +493,18 @@ func (w *world) String() string {
 			fmt.Fprintf(&b, "%s is locked\n", e.name)
 			continue
 		}
-		fmt.Fprintf(&b, "%s: limit %d, running %d, pending %d, arrived %d, fresh %v, token %d, paused %v, closing %v, deferring %v, waiting for room %d, nested %d, alarm %v\n",
-			e.name, e.limit, e.running.n, e.scheduler.pending(), e.intake.arrived.n, e.intake.fresh.Load(), e.token.Load(), e.paused, e.closing, e.rules.deferOn.holds(), e.intake.waiting.Load(), e.nested, e.alarm.armed)
+		fmt.Fprintf(&b, "%s: limit %d, running %d, pending %d, arrived %d, fresh %v, token %d, paused %v, closing %v, deferring %v, waiting for room %d, suspended %d, resuming %d, lent %d, alarm %v\n",
+			e.name, e.limit, e.running.n, e.scheduler.pending(), e.intake.arrived.n, e.intake.fresh.Load(), e.token.Load(), e.paused, e.closing, e.rules.deferOn.holds(), e.intake.waiting.Load(), e.suspended.n, e.resuming.n, e.lent, e.alarm.armed)
 		for i, q := range e.intake.queues {
 			fmt.Fprintf(&b, "  lane %+v: accepted %d, left %d, known to have left %d, waiters %d\n", e.lanes[i], q.accepted, e.left[i], q.left, len(q.waiters))
 		}
-		for _, o := range append(e.running.appendTo(nil), e.scheduler.all()...) {
+		for _, o := range append(e.started(), e.scheduler.all()...) {
 			fmt.Fprintf(&b, "  operation %d, %v, lane %d, key %q\n", o.id, o.status, o.lane, o.key)
+			if d := o.rest.Load(); d != nil {
+				for _, n := range d.waits {
+					fmt.Fprintf(&b, "    waits %q, %+v, gives %v\n", n.what, n.on, n.gives)
+				}
+			}
 		}
 		e.mu.Unlock()
 	}

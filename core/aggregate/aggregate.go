@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -18,15 +19,22 @@ type Options struct {
 	Capacity int
 }
 
-const defaultCapacity = core.MonitorCap
+// resolved returns the options with defaults, or says what is wrong with them.
+func (o Options) resolved() (Options, error) {
+	if o.Capacity < 0 {
+		return o, fmt.Errorf("aggregate: Options.Capacity is %d, but must not be negative", o.Capacity)
+	}
+	o.Capacity = cmp.Or(o.Capacity, core.MonitorCap)
+	return o, nil
+}
 
 // An Aggregator keeps the facts of a kind that are younger than its span, and
-// computes from them; a fact counts when its raise returns. Make one with [New]. All methods are safe for concurrent use;
-// no lock is held while a function that they are given runs.
+// computes from them. A fact counts when its raise returns. Make one with [New]. All
+// methods are safe for concurrent use. No lock is held while functions of the caller run.
 //
-// It costs each raise of the kind about as much as appending to a slice, and as much
-// memory as there are facts within the span, up to its capacity, with their
-// payloads. It owns no goroutine, and is kept by its sink until Stop.
+// It costs each raise of the kind about as much as an append to a slice. It keeps the
+// facts within the span, up to its capacity, with their payloads. It owns no goroutine.
+// Its sink keeps it alive until Stop.
 type Aggregator[P any] struct {
 	kind core.Kind[P]
 	span time.Duration
@@ -49,17 +57,12 @@ func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Opt
 	if span <= 0 {
 		errs = append(errs, fmt.Errorf("aggregate: the span is %v, but must be positive", span))
 	}
-	if opts.Capacity < 0 {
-		errs = append(errs, fmt.Errorf("aggregate: Options.Capacity is %d, but must not be negative", opts.Capacity))
-	}
-	if err := errors.Join(errs...); err != nil {
+	opts, err := opts.resolved()
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	if opts.Capacity == 0 {
-		opts.Capacity = defaultCapacity
-	}
 	a := &Aggregator[P]{kind: kind, span: span, record: record{span: span, capacity: opts.Capacity}}
-	// Retractions first, so that none of a fact that is heard of is missed.
+	// Retractions first, so that none of a fact that is kept is missed.
 	cancelRetracted := sink.SubscribeRetracted(kind.Name(), func(r core.Retraction) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -80,25 +83,22 @@ func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Opt
 	return a, nil
 }
 
-// Summarize computes from all facts within the span, value saying by which number
-// each enters; it leaves out those of which that is not a number. It takes
-// O(n log n).
+// Summarize computes from all facts within the span. Value returns the number of a
+// fact; facts whose value is NaN are left out. It takes O(n log n).
 func (a *Aggregator[P]) Summarize(value func(P) float64) Summary {
 	if value == nil {
 		panic("aggregate: Summarize needs a function")
 	}
 	facts, covered := a.facts()
-	var values []float64
-	for _, s := range facts {
-		if p, ok := a.kind.From(s); ok {
-			values = append(values, value(p))
-		}
+	values := make([]float64, len(facts))
+	for i, s := range facts {
+		values[i] = value(a.payload(s))
 	}
 	return a.summary(values, covered)
 }
 
-// GroupBy is [Aggregator.Summarize] for each group of facts, group saying which a
-// fact belongs to. Groups that nothing enters are left out.
+// GroupBy is [Aggregator.Summarize] for each group of facts. Group returns the group of
+// a fact. Groups without a number are left out.
 func GroupBy[P any, K comparable](a *Aggregator[P], group func(core.Signal, P) K, value func(P) float64) map[K]Summary {
 	if group == nil || value == nil {
 		panic("aggregate: GroupBy needs two functions")
@@ -106,10 +106,9 @@ func GroupBy[P any, K comparable](a *Aggregator[P], group func(core.Signal, P) K
 	facts, covered := a.facts()
 	values := make(map[K][]float64)
 	for _, s := range facts {
-		if p, ok := a.kind.From(s); ok {
-			k := group(s, p)
-			values[k] = append(values[k], value(p))
-		}
+		p := a.payload(s)
+		k := group(s, p)
+		values[k] = append(values[k], value(p))
 	}
 	groups := make(map[K]Summary)
 	for k, v := range values {
@@ -125,23 +124,23 @@ func (a *Aggregator[P]) All() iter.Seq2[core.Signal, P] {
 	return func(yield func(core.Signal, P) bool) {
 		facts, _ := a.facts()
 		for _, s := range facts {
-			if p, ok := a.kind.From(s); ok && !yield(s, p) {
+			if !yield(s, a.payload(s)) {
 				return
 			}
 		}
 	}
 }
 
-// Covered is how far back answers reach: the span, or less if facts from within it
-// may be missing.
+// Covered is how far back answers reach: the span, or less if facts from within it may
+// be missing.
 func (a *Aggregator[P]) Covered() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.record.covered(time.Now())
 }
 
-// Stop ends the keeping of facts and forgets them; answers cover nothing from then
-// on. It may be called many times.
+// Stop forgets all facts and keeps no new ones: answers cover nothing from then on. It
+// may be called many times.
 func (a *Aggregator[P]) Stop() {
 	a.stop()
 	a.mu.Lock()
@@ -156,6 +155,12 @@ func (a *Aggregator[P]) facts() (facts []core.Signal, covered time.Duration) {
 	now := time.Now()
 	a.record.expire(now)
 	return slices.Clone(a.record.facts), a.record.covered(now)
+}
+
+// payload returns the payload of a fact. All facts are of the kind.
+func (a *Aggregator[P]) payload(s core.Signal) P {
+	p, _ := a.kind.From(s)
+	return p
 }
 
 func (a *Aggregator[P]) summary(values []float64, covered time.Duration) Summary {

@@ -46,7 +46,7 @@ func expect(t *testing.T, a *aggregate.Aggregator[float64], count int, sum float
 func TestSlidingSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
-		number.Raise(sink, "", 1000) // nobody asked
+		number.Raise(sink, "", 1000) // before the aggregator
 		a := newAggregator(t, sink, 10*time.Second, aggregate.Options{})
 		expect(t, a, 0, 0, 0, false)
 		number.Raise(sink, "", 1)
@@ -67,7 +67,7 @@ func TestSlidingSpan(t *testing.T) {
 	})
 }
 
-// Weak point: the sink keeps less than the window, so that a sum over five minutes
+// Fault avoided: the sink keeps less than the window, so that a sum over five minutes
 // silently covers less.
 func TestTheWindowOfTheSinkDoesNotMatter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestFactsOfOperationsThatHaveLeft(t *testing.T) {
 	})
 }
 
-// Weak point: an answer that covers less than the window does not say so.
+// Fault avoided: an answer that covers less than the window does not say so.
 func TestAnswersSayWhatTheyCover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -132,7 +132,7 @@ func TestWhatIsTakenBackDoesNotCount(t *testing.T) {
 		number.Raise(sink, "", 1)
 		sink.Retract("num*")
 		number.Raise(sink, "", 2)
-		sink.Forget(core.Query{}) // is no retraction
+		sink.ForgetAll() // is no retraction
 		expect(t, a, 1, 2, 0, false)
 	})
 }
@@ -283,21 +283,18 @@ func TestConcurrentUse(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
-	for want, call := range map[string]func() (*aggregate.Aggregator[float64], error){
-		"the sink is nil": func() (*aggregate.Aggregator[float64], error) {
-			return aggregate.New(nil, number, time.Second, aggregate.Options{})
-		},
-		"the kind is the zero Kind": func() (*aggregate.Aggregator[float64], error) {
-			return aggregate.New(sink, core.Kind[float64]{}, time.Second, aggregate.Options{})
-		},
-		"the span is 0s": func() (*aggregate.Aggregator[float64], error) {
-			return aggregate.New(sink, number, 0, aggregate.Options{})
-		},
-		"Options.Capacity is -1": func() (*aggregate.Aggregator[float64], error) {
-			return aggregate.New(sink, number, time.Second, aggregate.Options{Capacity: -1})
-		},
+	for want, c := range map[string]struct {
+		sink *core.Sink
+		kind core.Kind[float64]
+		span time.Duration
+		opts aggregate.Options
+	}{
+		"the sink is nil":           {nil, number, time.Second, aggregate.Options{}},
+		"the kind is the zero Kind": {sink, core.Kind[float64]{}, time.Second, aggregate.Options{}},
+		"the span is 0s":            {sink, number, 0, aggregate.Options{}},
+		"Options.Capacity is -1":    {sink, number, time.Second, aggregate.Options{Capacity: -1}},
 	} {
-		a, err := call()
+		a, err := aggregate.New(c.sink, c.kind, c.span, c.opts)
 		if a != nil || err == nil || !strings.HasPrefix(err.Error(), "aggregate: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, %v, want %q", a, err, want)
 		}

@@ -15,19 +15,18 @@
 //	size := func(r Response) float64 { return float64(r.Size) }
 //	for name, bytes := range aggregate.GroupBy(served, customer, size) { ... }
 //
-// An [Aggregator] keeps the facts of one [core.Kind] as they are raised, for as long
-// as its span. It does not look at the sink's window, which may be shorter, and is
-// as full as everybody else makes it. A fact that is taken back does not count any
-// more.
+// A fact is a signal of one [core.Kind]. An [Aggregator] keeps each fact from the moment
+// it is raised until it is older than the span. It does not use the sink's window, which
+// may be shorter and which all signals share. A retracted fact no longer counts.
 //
-// Every answer says how much of the span it is about. That is less than all of it
-// while the aggregator is younger than its span, because it knows nothing of what
-// was raised before it was made, and when there were more facts than it keeps:
+// Every answer says how much of the span it covers. It covers less than the span while
+// the aggregator is younger than its span, because facts raised before it was made are
+// unknown. It also covers less when there were more facts than it keeps:
 //
 //	if !took.Complete {
 //		fmt.Println("only the last", took.Covered)
 //	}
 //
-// What an answer covers it covers without gaps, so Sum / Covered.Seconds() is a rate
-// per second even then. To count signals, without payloads, use a [core.Monitor].
+// There are no gaps within what an answer covers, so Sum / Covered.Seconds() is a rate
+// per second even then. To count signals without payloads, use a [core.Monitor].
 package aggregate

@@ -8,9 +8,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// record is the newest facts, bounded by age and number. Facts and retractions are
-// told by the goroutines that they happen on, so they come nearly in the order of
-// Seq, and a fact may be heard of after it was taken back.
+// record keeps the newest facts, bounded by age and number. Facts and retractions come
+// on the goroutines that raise and retract them: nearly in the order of Seq, and a fact
+// may come after its retraction.
 type record struct {
 	span     time.Duration
 	capacity int

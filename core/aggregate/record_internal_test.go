@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// model is a record that looks at everything it was ever told.
+// model is a record that goes through everything it was ever given.
 type model struct {
 	span, capacity, since int // seconds
 	facts                 map[uint64]int
@@ -35,7 +35,7 @@ func (m *model) add(seq uint64, at, now int) {
 	}
 }
 
-// A record is told of facts and retractions with some delay and in any order. It
+// A record is given facts and retractions with some delay and in any order. It
 // shows the newest of what is within the span and was not taken back, and nothing is
 // missing of what it claims to cover.
 func TestRecordAgainstModel(t *testing.T) {
@@ -51,7 +51,7 @@ func TestRecordAgainstModel(t *testing.T) {
 			at   int
 			back bool
 		}
-		var late []event // not told yet
+		var late []event // not given yet
 		raised := uint64(0)
 		for now := range 150 {
 			clock := epoch.Add(time.Duration(now) * time.Second)
@@ -63,11 +63,11 @@ func TestRecordAgainstModel(t *testing.T) {
 				}
 			}
 			rnd.Shuffle(len(late), func(i, j int) { late[i], late[j] = late[j], late[i] })
-			told := len(late)
+			given := len(late)
 			if rnd.IntN(3) == 0 {
-				told = rnd.IntN(told + 1)
+				given = rnd.IntN(given + 1)
 			}
-			for _, e := range late[:told] {
+			for _, e := range late[:given] {
 				if e.back {
 					m.gone[e.seq] = true
 					r.takeBack(e.seq)
@@ -76,7 +76,7 @@ func TestRecordAgainstModel(t *testing.T) {
 					r.add(core.Signal{Seq: e.seq, Time: epoch.Add(time.Duration(e.at) * time.Second)}, clock)
 				}
 			}
-			late = late[told:]
+			late = late[given:]
 
 			r.expire(clock)
 			var got []uint64

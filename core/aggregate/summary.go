@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Summary is what there is to say about the numbers of some facts.
+// A Summary has the count, sum, mean and limits of the numbers of some facts.
 type Summary struct {
 	Count int     `json:"count"`
 	Sum   float64 `json:"sum"`
@@ -16,16 +16,15 @@ type Summary struct {
 	Min   float64 `json:"min"`
 	Max   float64 `json:"max"`
 
-	Covered  time.Duration `json:"covered"`  // it is about the last Covered
-	Complete bool          `json:"complete"` // which is the whole span
+	Covered  time.Duration `json:"covered"`  // how far back the facts reach
+	Complete bool          `json:"complete"` // Covered is the whole span
 
 	values []float64 // ascending
 }
 
-// Quantile returns the least of the numbers that at least a part q of them does not
-// exceed: 0.5 is for the median, 0.99 for the 99th percentile, 0 for the least and 1
-// for the greatest. It is one of the numbers, never between two of them (the
-// nearest-rank method: definition 1 of Hyndman and Fan, "Sample Quantiles in
+// Quantile returns the q-quantile of the numbers: 0.5 is the median, 0.99 the 99th
+// percentile, 0 the least number and 1 the greatest. It is always one of the numbers
+// (the nearest-rank method: definition 1 of Hyndman and Fan, "Sample Quantiles in
 // Statistical Packages", 1996), or 0 if there are none. It panics if q is not between
 // 0 and 1.
 func (s Summary) Quantile(q float64) float64 {

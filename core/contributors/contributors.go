@@ -1,6 +1,7 @@
 package contributors
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +12,11 @@ import (
 )
 
 const (
-	// SignalCompleted is raised when a contributor has completed, with its name
-	// as key.
+	// SignalCompleted is raised when a contributor has completed, with the name of the
+	// contributor as key.
 	SignalCompleted = "contributor.completed"
-	// SignalFailed is raised when a contributor has failed, with its name as
-	// key.
+	// SignalFailed is raised when a contributor has failed, with the name of the
+	// contributor as key.
 	SignalFailed = "contributor.failed"
 )
 
@@ -31,36 +32,51 @@ var (
 
 // Options configure a [Tracker]. The zero value is the default.
 type Options struct {
-	// Sink is where outcomes are raised; nil means nowhere.
+	// Name tells trackers apart; "" means "contributors".
+	Name string
+	// Sink is where outcomes are raised; nil means one of the tracker's own.
 	Sink *core.Sink
+}
+
+// resolved returns the options with defaults. There are no wrong ones.
+func (o Options) resolved() (Options, error) {
+	o.Name = cmp.Or(o.Name, "contributors")
+	if o.Sink == nil {
+		o.Sink = core.NewSink(core.SinkOptions{})
+	}
+	return o, nil
 }
 
 // A Tracker keeps the outcomes of a fixed set of contributors. Make one with [New].
 // It owns no goroutine and needs no closing. All methods are safe for concurrent
 // use.
 type Tracker[R any] struct {
-	sink     *core.Sink
+	opts     Options
 	names    []string // in the order given
 	expected map[string]bool
 
 	mu       sync.Mutex
 	results  map[string]R
 	failures map[string]error
-	changed  chan struct{} // closed when an outcome comes; nil if nobody waits
+	changed  chan struct{} // closed when an outcome comes; nil without waiters
 }
 
-// New makes a tracker of the contributors with these names; a name that is there
+// New makes a tracker of the contributors with these names. A name that is given
 // twice is one contributor.
 func New[R any](names []string, opts Options) (*Tracker[R], error) {
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
 	t := &Tracker[R]{
-		sink:     opts.Sink,
+		opts:     opts,
 		expected: make(map[string]bool),
 		results:  make(map[string]R),
 		failures: make(map[string]error),
 	}
 	for i, name := range names {
 		if name == "" {
-			return nil, fmt.Errorf(`contributors: name %d of %d is "", but contributors are told apart by it`, i+1, len(names))
+			return nil, fmt.Errorf(`contributors: name %d of %d is "", but the names tell contributors apart`, i+1, len(names))
 		}
 		if !t.expected[name] {
 			t.expected[name] = true
@@ -68,10 +84,16 @@ func New[R any](names []string, opts Options) (*Tracker[R], error) {
 		}
 	}
 	if len(t.names) == 0 {
-		return nil, errors.New("contributors: there are no names, but somebody must contribute")
+		return nil, errors.New("contributors: there are no names, but there must be at least one contributor")
 	}
 	return t, nil
 }
+
+// Name returns [Options.Name].
+func (t *Tracker[R]) Name() string { return t.opts.Name }
+
+// Sink is where outcomes are raised.
+func (t *Tracker[R]) Sink() *core.Sink { return t.opts.Sink }
 
 // Complete says that a contributor has completed, and raises [SignalCompleted]. It
 // changes nothing and returns [ErrUnknown] if there is no such contributor, or
@@ -105,20 +127,18 @@ func (t *Tracker[R]) settle(name, signal string, record func()) error {
 	if changed != nil {
 		close(changed)
 	}
-	if t.sink != nil {
-		t.sink.RaiseKey(signal, name)
-	}
+	t.opts.Sink.RaiseKey(signal, name)
 	return nil
 }
 
-// Wait waits until as many contributors as required have completed, and returns what
-// there is then, which may be more. It returns at once if that is so already, and
-// with an [UnreachableError] as soon as too many have failed. When ctx ends first it
-// returns its cause, and what there is. Handlers of the outcomes' signals may still
-// run when it returns. Required must be 1 at least, and all at most.
+// Wait waits until as many contributors as required have completed, and returns the
+// outcomes so far, which may be more. It returns an [UnreachableError] as soon as too
+// many have failed. When ctx ends first, it returns its cause and the outcomes so far.
+// Handlers of the outcomes' signals may still run when it returns. Required must be at
+// least 1 and at most the number of contributors.
 func (t *Tracker[R]) Wait(ctx context.Context, required int) (Snapshot[R], error) {
 	if required < 1 || required > len(t.names) {
-		return t.Snapshot(), fmt.Errorf("contributors: %d of %d are required, but it must be 1 at least, and all at most", required, len(t.names))
+		return t.Snapshot(), fmt.Errorf("contributors: %d of %d are required, want at least 1 and at most all", required, len(t.names))
 	}
 	for ended := false; ; {
 		s, changed, err := t.look(required)
@@ -136,8 +156,8 @@ func (t *Tracker[R]) Wait(ctx context.Context, required int) (Snapshot[R], error
 	}
 }
 
-// look answers a waiter, or returns a channel that is closed when it is worth while
-// to look again.
+// look answers a waiter, or returns a channel that is closed when the next outcome
+// comes.
 func (t *Tracker[R]) look(required int) (Snapshot[R], <-chan struct{}, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,7 +177,7 @@ func (t *Tracker[R]) look(required int) (Snapshot[R], <-chan struct{}, error) {
 	return Snapshot[R]{}, t.changed, nil
 }
 
-// Snapshot returns who has completed, who has failed and who is pending.
+// Snapshot returns which contributors have completed, have failed and are pending.
 func (t *Tracker[R]) Snapshot() Snapshot[R] {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -76,7 +76,7 @@ func (w *waiting) is(t *testing.T, want string, wantErr error) {
 	}
 }
 
-// Weak point: after a wait that timed out every later wait returns the old result at
+// Fault avoided: after a wait that timed out every later wait returns the old result at
 // once, and a second waiter overwrites the number the first one waits for.
 func TestWaitersDoNotDisturbEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestWaitersDoNotDisturbEachOther(t *testing.T) {
 	})
 }
 
-// Weak point: a quorum that so many failures have made unreachable still waits for
+// Fault avoided: a quorum that so many failures have made unreachable still waits for
 // the time-out.
 func TestUnreachableIsAnsweredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestUnreachableIsAnsweredAtOnce(t *testing.T) {
 	})
 }
 
-// Weak point: cancellation is reported as a time-out.
+// Fault avoided: cancellation is reported as a time-out.
 func TestContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := newTracker(t, contributors.Options{}, "a", "b")
@@ -142,7 +142,7 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
-// Weak point: Complete after Fail, or the reverse, counts in both.
+// Fault avoided: Complete after Fail, or the reverse, counts in both.
 func TestEachHasOneOutcome(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	tracker := newTracker(t, contributors.Options{Sink: sink}, "a", "b", "a")
@@ -170,13 +170,16 @@ func TestEachHasOneOutcome(t *testing.T) {
 	}
 }
 
-// Weak point: nil results are left out.
+// Fault avoided: nil results are left out.
 func TestZeroResultsAreResults(t *testing.T) {
 	tracker, err := contributors.New[any]([]string{"a", "b"}, contributors.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	tracker.Complete("b", nil)
+	if tracker.Name() != "contributors" || !tracker.Sink().Has(contributors.SignalCompleted) {
+		t.Errorf("got name %q, and no signal on the tracker's own sink", tracker.Name())
+	}
 	s, err := tracker.Wait(t.Context(), 1)
 	if result, ok := s.Results["b"]; err != nil || !ok || result != nil || len(s.Results) != 1 {
 		t.Errorf("got %+v, %v", s, err)
@@ -202,7 +205,7 @@ func TestSnapshotsAreCopies(t *testing.T) {
 	}
 }
 
-// Weak point: checking and setting the outcome are not atomic.
+// Fault avoided: checking and setting the outcome are not atomic.
 func TestConcurrentOutcomes(t *testing.T) {
 	const contributing, reporting, required = 20, 4, 8
 	for seed := range uint64(20) {

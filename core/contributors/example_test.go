@@ -33,7 +33,7 @@ func Example() {
 	// without [cedar]
 }
 
-// Nobody waits for what cannot be any more.
+// Wait returns as soon as the number cannot be reached any more.
 func ExampleUnreachableError() {
 	replicas, err := contributors.New[int]([]string{"bergen", "oslo", "tromsø"}, contributors.Options{})
 	if err != nil {

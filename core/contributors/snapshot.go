@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// A Snapshot is what had become of the contributors at one instant. Each is in
-// exactly one of the three. It is a copy, and the caller's.
+// A Snapshot has the outcomes of the contributors at one instant. Each contributor is in
+// exactly one of the three fields. It is a copy: the caller may change it.
 type Snapshot[R any] struct {
-	Results  map[string]R     // of those that completed, whatever the result
-	Failures map[string]error // of those that failed
+	Results  map[string]R     // of the contributors that have completed
+	Failures map[string]error // of the contributors that have failed
 	Pending  []string         // in the order in which New was given them
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,16 +23,16 @@ type Body func(ctx context.Context) error
 // Run runs a body: the work function of a subject whose items are bodies.
 func Run(ctx context.Context, body Body) error { return body(ctx) }
 
-// A Subject is what [RunLifecycle] needs to know of a thing to put it through its
-// paces. The first two fields are required; what is nil is not tested.
+// A Subject is what [RunLifecycle] tests. The first two fields are required; the other
+// promises are not tested if their fields are nil.
 type Subject struct {
 	core.Lifecycle
 
-	// Submit accepts a body to be run with a context that Close cancels, or
-	// says why not. It may wait for room.
+	// Submit accepts a body, which runs with a context that Close cancels, or
+	// returns an error. It may wait for room.
 	Submit func(ctx context.Context, body Body) error
 
-	// Pause and Resume keep accepted bodies from starting, and let them.
+	// Pause keeps accepted bodies from starting until Resume.
 	Pause, Resume func()
 
 	// Sink is one whose handlers may close the subject.
@@ -39,6 +40,12 @@ type Subject struct {
 
 	// Stats are the counters, for the accounting law.
 	Stats func() core.Stats
+
+	// WaitIdle waits until nothing is pending and nothing runs.
+	WaitIdle func(ctx context.Context) error
+
+	// Told returns how often [core.Options].OnDone has been called. It needs Stats.
+	Told func() uint64
 }
 
 // A Factory makes a subject that is open and idle. It is called inside the bubble
@@ -57,7 +64,7 @@ func RunLifecycle(t *testing.T, factory Factory) {
 	}
 }
 
-// lifecycleCase is one promise and the scene that puts it to the test.
+// lifecycleCase is one promise and the test of it.
 type lifecycleCase struct {
 	name  string
 	rule  string // printed when it is violated
@@ -67,6 +74,7 @@ type lifecycleCase struct {
 
 func canPause(s Subject) bool { return s.Pause != nil && s.Resume != nil }
 func hasSink(s Subject) bool  { return s.Sink != nil }
+func hasIdle(s Subject) bool  { return s.WaitIdle != nil }
 
 func (c lifecycleCase) run(t testing.TB, factory Factory) {
 	x := newExam(t, c.rule, factory)
@@ -78,7 +86,7 @@ func (c lifecycleCase) run(t testing.TB, factory Factory) {
 	c.scene(x)
 }
 
-var lifecycleCases = []lifecycleCase{{
+var lifecycleCases = append(waitCases(), []lifecycleCase{{
 	name: "close twice",
 	rule: "Close may be called many times and returns nil",
 	scene: func(x *exam) {
@@ -93,18 +101,18 @@ var lifecycleCases = []lifecycleCase{{
 	scene: func(x *exam) {
 		begun := time.Now()
 		x.call("Close", x.Close).returns(nil)
-		if took := time.Since(begun); took != 0 {
-			x.violated("Close took %v of the bubble's time, want none", took)
-		}
+		took := time.Since(begun)
+		x.violatedIf(took != 0, "Close took %v of the bubble's time, want none", took)
 	},
 }, {
 	name: "drain twice",
-	rule: "Drain may be called many times and returns nil when all is finished",
+	rule: "Drain may be called many times and returns nil when all bodies have ended; a late item gets core.ErrClosed",
 	scene: func(x *exam) {
 		x.submit(quick)
 		for range 3 {
 			x.call("Drain", x.drain).returns(nil)
 		}
+		x.call("Submit", x.late).returns(core.ErrClosed)
 	},
 }, {
 	name: "complete twice",
@@ -127,6 +135,7 @@ var lifecycleCases = []lifecycleCase{{
 		x.call("Complete", x.complete).returns(nil)
 		x.call("Flush", x.flush).returns(nil)
 		x.call("Drain", x.drain).returns(nil)
+		x.call("Stop", x.stop).returns(nil)
 		x.call("Submit", x.late).returns(core.ErrClosed)
 	},
 }, {
@@ -139,78 +148,76 @@ var lifecycleCases = []lifecycleCase{{
 		b.release()
 	},
 }, {
-	name: "late item after drain",
-	rule: "after Drain a late item gets core.ErrClosed",
-	scene: func(x *exam) {
-		x.call("Drain", x.drain).returns(nil)
-		x.call("Submit", x.late).returns(core.ErrClosed)
-	},
-}, {
 	name: "drain waits",
 	rule: "Drain returns when all that was accepted is finished, and not before",
 	scene: func(x *exam) {
 		b := x.block()
-		var after atomic.Bool
-		x.submitAside("an item behind it", func(context.Context) error { after.Store(true); return nil })
+		after, body := flag()
+		x.submitAside("an item behind it", body)
 		drain := x.call("Drain", x.drain)
 		drain.stillWaits()
 		b.release()
 		drain.returns(nil)
 		b.mustHaveEnded("Drain")
-		if !after.Load() {
-			x.violated("Drain returned before the last accepted body had run")
-		}
+		x.violatedIf(!after.Load(), "Drain returned before the last accepted body had run")
 	},
 }, {
 	name: "drain from many goroutines",
 	rule: "Drain may be called from many goroutines; each returns when all is finished",
 	scene: func(x *exam) {
-		b := x.block()
-		var drains []*call
-		for range 10 {
-			drains = append(drains, x.call("Drain", x.drain))
-		}
-		for _, d := range drains {
-			d.stillWaits()
-		}
-		b.release()
-		for _, d := range drains {
-			d.returns(nil)
-		}
+		x.many("Drain", x.drain, x.block())
 	},
 }, {
-	name: "deadline passes during drain",
-	rule: "when its context ends Drain stops waiting and returns the cause; the intake stays closed, what runs goes on",
+	name: "stop",
+	rule: "Stop waits for the bodies that run, which go on; items that wait, and late ones, never run and are accounted for as cancelled",
 	scene: func(x *exam) {
-		b := x.block()
-		patience := errors.New("out of patience")
-		ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, patience)
-		defer cancel()
-		begun := time.Now()
-		x.call("Drain", func() error { return x.Drain(ctx) }).returns(patience)
-		if took := time.Since(begun); took != time.Second {
-			x.violated("Drain returned after %v, want the second its context gave it", took)
-		}
-		b.mustStillRun("a Drain that gave up")
+		let := make(chan struct{})
+		var begun, cancelled atomic.Int64
+		submits := x.flood(func(ctx context.Context) error {
+			begun.Add(1)
+			select {
+			case <-let:
+			case <-x.over:
+			case <-ctx.Done():
+				cancelled.Add(1)
+			}
+			return nil
+		})
+		before := x.stats()
+		stop := x.call("Stop", x.stop)
+		stop.stillWaits()
 		x.call("Submit", x.late).returns(core.ErrClosed)
-		b.release()
-		x.call("second Drain", x.drain).returns(nil)
-		b.mustHaveEnded("second Drain")
+		x.violatedIf(cancelled.Load() != 0, "Stop cancelled %d bodies that ran, want none", cancelled.Load())
+		close(let)
+		stop.returns(nil)
+		for _, s := range submits {
+			s.returns(nil, core.ErrClosed)
+		}
+		time.Sleep(time.Hour)
+		after := x.stats()
+		ended := after.Succeeded + after.Failed
+		wrong := x.Stats != nil && begun.Load() != int64(ended)
+		x.violatedIf(wrong, "%d bodies ran, but %d have ended by themselves, in %v", begun.Load(), ended, after)
+		got := after.Cancelled - before.Cancelled
+		x.violatedIf(got != uint64(before.Pending), "Stop cancelled %d items, want the %d that were pending", got, before.Pending)
 	},
 }, {
-	name: "deadline passes during flush",
-	rule: "when its context ends Flush stops waiting and returns the cause; intake and what runs go on",
+	name: "stop twice",
+	rule: "Stop may be called many times, and beside Drain; each returns when what runs is finished",
 	scene: func(x *exam) {
 		b := x.block()
-		patience := errors.New("out of patience")
-		ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, patience)
-		defer cancel()
-		x.call("Flush", func() error { return x.Flush(ctx) }).returns(patience)
-		b.mustStillRun("a Flush that gave up")
-		x.submitAside("an item after the Flush", quick)
+		calls := []*call{x.call("Drain", x.drain), x.call("Stop", x.stop), x.call("second Stop", x.stop)}
+		synctest.Wait()
+		calls = append(calls, x.call("late Drain", x.drain))
+		for _, c := range calls {
+			c.stillWaits()
+		}
 		b.release()
-		x.call("second Flush", x.flush).returns(nil)
-		b.mustHaveEnded("second Flush")
+		for _, c := range calls {
+			c.returns(nil)
+		}
+		b.mustHaveEnded("Stop")
+		x.call("third Stop", x.stop).returns(nil)
 	},
 }, {
 	name: "flush leaves the intake open",
@@ -252,7 +259,7 @@ var lifecycleCases = []lifecycleCase{{
 	scene: func(x *exam) {
 		var cause atomic.Value
 		var ended atomic.Bool
-		started := make(chan struct{})
+		started := make(chan error)
 		x.submit(func(ctx context.Context) error {
 			close(started)
 			<-ctx.Done()
@@ -261,54 +268,17 @@ var lifecycleCases = []lifecycleCase{{
 			ended.Store(true)
 			return ctx.Err()
 		})
-		x.await("the body to start", started)
+		x.receive("the start of the body", started).returns(nil)
 		x.call("Close", x.Close).returns(nil)
-		if !ended.Load() {
-			x.violated("Close returned while a body was still running")
-		}
-		if got, _ := cause.Load().(error); !errors.Is(got, core.ErrClosed) {
-			x.violated("the body's context ended with the cause %v, want %v", got, core.ErrClosed)
-		}
+		x.violatedIf(!ended.Load(), "Close returned while a body was still running")
+		got, _ := cause.Load().(error)
+		x.violatedIf(!errors.Is(got, core.ErrClosed), "the body's context ended with the cause %v, want %v", got, core.ErrClosed)
 	},
 }, {
 	name: "close from many goroutines",
 	rule: "every Close returns only when no body runs any more",
 	scene: func(x *exam) {
-		b := x.stubborn()
-		var closes []*call
-		for range 10 {
-			closes = append(closes, x.call("Close", x.Close))
-		}
-		for _, c := range closes {
-			c.stillWaits()
-		}
-		b.release()
-		for _, c := range closes {
-			c.returns(nil)
-		}
-		b.mustHaveEnded("Close")
-	},
-}, {
-	name: "close while draining",
-	rule: "Close during a Drain cancels what the Drain waits for; both return nil",
-	scene: func(x *exam) {
-		b := x.block()
-		drain := x.call("Drain", x.drain)
-		drain.stillWaits()
-		x.call("Close", x.Close).returns(nil)
-		drain.returns(nil)
-		b.mustHaveEnded("Close")
-	},
-}, {
-	name: "close while flushing",
-	rule: "Close during a Flush cancels what the Flush waits for; both return nil",
-	scene: func(x *exam) {
-		b := x.block()
-		flush := x.call("Flush", x.flush)
-		flush.stillWaits()
-		x.call("Close", x.Close).returns(nil)
-		flush.returns(nil)
-		b.mustHaveEnded("Close")
+		x.many("Close", x.Close, x.stubborn())
 	},
 }, {
 	name: "item while closing",
@@ -325,39 +295,27 @@ var lifecycleCases = []lifecycleCase{{
 	name: "items wait for room while closing",
 	rule: "items that wait for room when Close comes get core.ErrClosed; nothing runs after Close",
 	scene: func(x *exam) {
-		var accepted, running, ran atomic.Int64
-		var submits []*call
-		for range 100 {
-			submits = append(submits, x.call("Submit", func() error {
-				err := x.Submit(context.Background(), func(ctx context.Context) error {
-					ran.Add(1)
-					running.Add(1)
-					defer running.Add(-1)
-					<-ctx.Done()
-					return ctx.Err()
-				})
-				if err == nil {
-					accepted.Add(1)
-				}
-				return err
-			}))
-		}
-		synctest.Wait()
+		var running, ran atomic.Int64
+		submits := x.flood(func(ctx context.Context) error {
+			ran.Add(1)
+			running.Add(1)
+			defer running.Add(-1)
+			<-ctx.Done()
+			return ctx.Err()
+		})
 		x.call("Close", x.Close).returns(nil)
-		if n := running.Load(); n != 0 {
-			x.violated("%d bodies were running when Close returned, want none", n)
-		}
-		before := ran.Load()
+		x.violatedIf(running.Load() != 0, "%d bodies were running when Close returned, want none", running.Load())
+		before, accepted := ran.Load(), int64(0)
 		for _, s := range submits {
-			s.returnsOneOf(nil, core.ErrClosed)
+			s.returns(nil, core.ErrClosed)
+			if s.err == nil {
+				accepted++
+			}
 		}
 		time.Sleep(time.Hour)
-		if after := ran.Load(); after != before {
-			x.violated("%d bodies were started after Close had returned, want none", after-before)
-		}
-		if r, a := ran.Load(), accepted.Load(); r > a {
-			x.violated("%d bodies were run, but only %d accepted", r, a)
-		}
+		after := ran.Load()
+		x.violatedIf(after != before, "%d bodies were started after Close had returned, want none", after-before)
+		x.violatedIf(after > accepted, "%d bodies were run, but only %d accepted", after, accepted)
 	},
 }, {
 	name: "close from a body",
@@ -375,24 +333,30 @@ var lifecycleCases = []lifecycleCase{{
 		x.call("Drain", x.drain).returns(nil)
 	},
 }, {
-	name: "drain from a body",
-	rule: "Drain called by a body, with its context or another, returns core.ErrWouldDeadlock and changes nothing",
+	name:  "wait until idle",
+	rule:  "WaitIdle waits for what was accepted, and for what bodies submit meanwhile; the intake stays open",
+	needs: hasIdle,
 	scene: func(x *exam) {
-		x.fromBody("Drain(its context)", func(ctx context.Context) error { return x.Drain(ctx) }, core.ErrWouldDeadlock)
-		x.fromBody("Drain(another context)", func(context.Context) error { return x.drain() }, core.ErrWouldDeadlock)
+		x.call("WaitIdle", x.idle).returns(nil)
+		let := make(chan struct{})
+		child, body := x.newBlocked(false)
+		x.submit(func(ctx context.Context) error {
+			<-let
+			return x.Submit(ctx, body)
+		})
+		idle := x.call("WaitIdle", x.idle)
+		idle.stillWaits()
+		close(let)
+		idle.stillWaits()
+		child.mustStillRun("a WaitIdle that waits for it")
+		child.release()
+		idle.returns(nil)
+		child.mustHaveEnded("WaitIdle")
 		x.submit(quick)
 	},
 }, {
-	name: "flush from a body",
-	rule: "Flush called by a body, with its context or another, returns core.ErrWouldDeadlock",
-	scene: func(x *exam) {
-		x.fromBody("Flush(its context)", func(ctx context.Context) error { return x.Flush(ctx) }, core.ErrWouldDeadlock)
-		x.fromBody("Flush(another context)", func(context.Context) error { return x.flush() }, core.ErrWouldDeadlock)
-		x.call("Flush", x.flush).returns(nil)
-	},
-}, {
 	name:  "close from a handler",
-	rule:  "a signal handler may call Close, whoever raised the signal; it does not wait for bodies",
+	rule:  "a signal handler may call Close, also for a signal of a body; it does not wait for bodies",
 	needs: hasSink,
 	scene: func(x *exam) {
 		const signal = "coretest.close"
@@ -402,7 +366,7 @@ var lifecycleCases = []lifecycleCase{{
 	},
 }, {
 	name:  "close from a handler, beside a body",
-	rule:  "a handler that calls Close while a body runs does not hold up whoever raised the signal",
+	rule:  "a handler that calls Close while a body runs does not hold up the goroutine that raises the signal",
 	needs: hasSink,
 	scene: func(x *exam) {
 		const signal = "coretest.close"
@@ -419,37 +383,28 @@ var lifecycleCases = []lifecycleCase{{
 	scene: func(x *exam) {
 		x.Pause()
 		x.Pause()
-		var ran atomic.Bool
-		x.submit(func(context.Context) error { ran.Store(true); return nil })
+		ran, body := flag()
+		x.submit(body)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		x.call("Drain with a deadline", func() error { return x.Drain(ctx) }).returns(context.DeadlineExceeded)
 		drain := x.call("Drain", x.drain)
 		drain.stillWaits()
-		if ran.Load() {
-			x.violated("a body was started while paused")
-		}
+		x.violatedIf(ran.Load(), "a body was started while paused")
 		x.Resume()
 		drain.returns(nil)
-		if !ran.Load() {
-			x.violated("Drain returned before the body had run")
-		}
+		x.violatedIf(!ran.Load(), "Drain returned before the body had run")
 	},
 }, {
 	name:  "close while paused",
-	rule:  "Close while paused returns; what was accepted is not run",
+	rule:  "Close while paused returns; accepted items do not run",
 	needs: canPause,
-	scene: func(x *exam) {
-		x.Pause()
-		var ran atomic.Bool
-		x.submit(func(context.Context) error { ran.Store(true); return nil })
-		x.call("Close", x.Close).returns(nil)
-		x.Resume()
-		synctest.Wait()
-		if ran.Load() {
-			x.violated("a body was run after Close")
-		}
-	},
+	scene: func(x *exam) { x.endPaused("Close", x.Close) },
+}, {
+	name:  "stop while paused",
+	rule:  "Stop while paused returns when running bodies have ended; accepted items do not run",
+	needs: canPause,
+	scene: func(x *exam) { x.endPaused("Stop", x.stop) },
 }, {
 	name: "bodies fail and panic",
 	rule: "a body that fails or panics hinders neither others nor Flush, Drain and Close",
@@ -457,12 +412,10 @@ var lifecycleCases = []lifecycleCase{{
 		x.submit(func(context.Context) error { return errors.New("failed on purpose") })
 		x.submit(func(context.Context) error { panic("panicked on purpose") })
 		x.call("Flush", x.flush).returns(nil)
-		var ran atomic.Bool
-		x.submit(func(context.Context) error { ran.Store(true); return nil })
+		ran, body := flag()
+		x.submit(body)
 		x.call("Drain", x.drain).returns(nil)
-		if !ran.Load() {
-			x.violated("a body that was accepted after one that panicked did not run")
-		}
+		x.violatedIf(!ran.Load(), "a body that was accepted after one that panicked did not run")
 	},
 }, {
 	name: "everything at once",
@@ -475,21 +428,85 @@ var lifecycleCases = []lifecycleCase{{
 			other.finish()
 		}
 	},
-}}
+}}...)
+
+// waits are the calls that wait for bodies.
+var waits = []struct {
+	name  string
+	call  func(*exam, context.Context) error
+	ends  bool // it ends the intake
+	needs func(Subject) bool
+}{
+	{"Drain", (*exam).Drain, true, nil},
+	{"Stop", (*exam).Stop, true, nil},
+	{"Flush", (*exam).Flush, false, nil},
+	{"WaitIdle", func(x *exam, ctx context.Context) error { return x.WaitIdle(ctx) }, false, hasIdle},
+}
+
+// waitCases are the cases that each of the waits has.
+func waitCases() (cases []lifecycleCase) {
+	for _, w := range waits {
+		cases = append(cases, lifecycleCase{
+			name:  "deadline passes during " + w.name,
+			rule:  "when its context ends " + w.name + " returns the cause; running bodies go on, Drain and Stop have ended the intake",
+			needs: w.needs,
+			scene: func(x *exam) {
+				b := x.block()
+				x.givesUp(w.name, func(ctx context.Context) error { return w.call(x, ctx) }, b)
+				if w.ends {
+					x.call("Submit", x.late).returns(core.ErrClosed)
+				} else {
+					x.submitAside("an item after the "+w.name, quick)
+				}
+				b.release()
+				x.call("second "+w.name, func() error { return w.call(x, context.Background()) }).returns(nil)
+				b.mustHaveEnded("second " + w.name)
+			},
+		}, lifecycleCase{
+			name:  "Close during " + w.name,
+			rule:  "Close during a " + w.name + " cancels what it waits for; both return nil",
+			needs: w.needs,
+			scene: func(x *exam) {
+				b := x.block()
+				waits := x.call(w.name, func() error { return w.call(x, context.Background()) })
+				waits.stillWaits()
+				x.call("Close", x.Close).returns(nil)
+				waits.returns(nil)
+				b.mustHaveEnded("Close")
+			},
+		}, lifecycleCase{
+			name:  w.name + " from a body",
+			rule:  w.name + " called by a body, with its context or another, returns core.ErrWouldDeadlock and changes nothing",
+			needs: w.needs,
+			scene: func(x *exam) {
+				x.fromBody(w.name+"(its context)", func(ctx context.Context) error { return w.call(x, ctx) }, core.ErrWouldDeadlock)
+				x.fromBody(w.name+"(another context)", func(context.Context) error { return w.call(x, context.Background()) }, core.ErrWouldDeadlock)
+				x.submit(quick)
+			},
+		})
+	}
+	return cases
+}
 
 func quick(context.Context) error { return nil }
 
-// patience is how long, in the bubble's time, a call that must return may take: a
-// subject may wait for an interval or back off before it finishes.
+// flag returns a body that sets a flag.
+func flag() (*atomic.Bool, Body) {
+	ran := new(atomic.Bool)
+	return ran, func(context.Context) error { ran.Store(true); return nil }
+}
+
+// patience is how long, in the bubble's time, a call that must return may take. A
+// subject may wait for an interval or back off before that.
 const patience = 24 * time.Hour
 
-// exam is one case being run.
+// exam is one run of a case.
 type exam struct {
 	testing.TB
 	Subject
 	rule    string
 	factory Factory
-	over    chan struct{} // closed at the end: everything that blocks, stops
+	over    chan struct{} // closed at the end, so that blocked bodies return
 }
 
 func newExam(t testing.TB, rule string, factory Factory) *exam {
@@ -501,40 +518,33 @@ func newExam(t testing.TB, rule string, factory Factory) *exam {
 	return x
 }
 
-// finish closes the subject, also when the case has failed, and checks its books.
+// finish closes the subject, also when the case has failed, and checks its counters.
 func (x *exam) finish() {
 	x.Helper()
 	close(x.over)
-	closing := x.call("the last Close", x.Close)
-	if err := closing.wait(); err != nil {
-		x.violated("the last Close: got %v, want nil", err)
-	}
+	err := x.call("the last Close", x.Close).wait()
+	x.violatedIf(err != nil, "the last Close: got %v, want nil", err)
 	synctest.Wait()
 	if x.Stats == nil {
 		return
 	}
 	s := x.Stats()
-	x.checkBooks(s)
-	if s.Pending != 0 || s.Running != 0 || !s.Closed {
-		x.violated("after Close: got pending %d, running %d, closed %t, want 0, 0, true", s.Pending, s.Running, s.Closed)
-	}
-}
-
-func (x *exam) checkBooks(s core.Stats) {
-	x.Helper()
-	if err := CheckBooks(s); err != nil {
-		x.violated("%v", err)
+	err = CheckBooks(s)
+	x.violatedIf(err != nil, "%v", err)
+	x.violatedIf(s.Pending+s.Running != 0 || !s.Closed, "after Close: got %v, want it closed, and nothing pending and running", s)
+	if x.Told != nil && x.Told() != s.Enqueued {
+		x.violated("OnDone was called %d times for %d items", x.Told(), s.Enqueued)
 	}
 }
 
 // CheckBooks returns an error if counters violate the accounting law, that every
 // accepted item is in exactly one place:
 //
-//	Enqueued = Pending + Running + Succeeded + Failed + Cancelled + Refused + Dropped
+//	Enqueued = Pending + Running + Suspended + Succeeded + Failed + Cancelled + Refused + Dropped
 func CheckBooks(s core.Stats) error {
-	sum := uint64(s.Pending) + uint64(s.Running) + s.Succeeded + s.Failed + s.Cancelled + s.Refused + s.Dropped
-	if s.Pending < 0 || s.Running < 0 || s.Enqueued != sum {
-		return fmt.Errorf("the books do not balance: Enqueued is %d, but Pending + Running + Succeeded + Failed + Cancelled + Refused + Dropped is %d, in %v", s.Enqueued, sum, s)
+	sum := uint64(s.Pending) + uint64(s.Running) + uint64(s.Suspended) + s.Succeeded + s.Failed + s.Cancelled + s.Refused + s.Dropped
+	if s.Pending < 0 || s.Running < 0 || s.Suspended < 0 || s.Enqueued != sum {
+		return fmt.Errorf("coretest: Enqueued is %d, but the states of all items add up to %d, in %v", s.Enqueued, sum, s)
 	}
 	return nil
 }
@@ -552,8 +562,18 @@ func (x *exam) violatedIf(wrong bool, format string, args ...any) {
 }
 
 func (x *exam) drain() error    { return x.Drain(context.Background()) }
+func (x *exam) stop() error     { return x.Stop(context.Background()) }
 func (x *exam) flush() error    { return x.Flush(context.Background()) }
+func (x *exam) idle() error     { return x.WaitIdle(context.Background()) }
 func (x *exam) complete() error { x.Complete(); return nil }
+
+// stats are the subject's, or none.
+func (x *exam) stats() (s core.Stats) {
+	if x.Stats != nil {
+		s = x.Stats()
+	}
+	return s
+}
 
 // late submits a body that should not be accepted.
 func (x *exam) late() error {
@@ -569,20 +589,17 @@ func (x *exam) submit(body Body) {
 	x.call("Submit", func() error { return x.Submit(context.Background(), body) }).returns(nil)
 }
 
-// submitAside submits a body while others run, and thus may have to wait for room.
+// submitAside submits a body while others run, so it may have to wait for room.
 func (x *exam) submitAside(what string, body Body) {
 	x.Helper()
 	c := x.call("Submit of "+what, func() error { return x.Submit(context.Background(), body) })
-	synctest.Wait()
-	select {
-	case <-c.done:
-		c.returns(nil)
-	default:
+	if !c.isOver() {
 		x.Fatalf("coretest: Submit of %s waits for room; the Subject must have room for two items", what)
 	}
+	c.returns(nil)
 }
 
-// call is a call on a goroutine of its own, so that one that hangs is seen.
+// call is a call on a goroutine of its own, so that a call that hangs is found.
 type call struct {
 	x    *exam
 	what string
@@ -616,51 +633,51 @@ func (c *call) wait() error {
 }
 
 // returns checks that the call returns, and what.
-func (c *call) returns(want error) {
+func (c *call) returns(want ...error) {
 	c.x.Helper()
 	if got := c.wait(); got == errHangs {
 		c.x.violated("%s: %v", c.what, got)
 		c.x.FailNow()
-	} else if !errors.Is(got, want) {
-		c.x.violated("%s: got error %v, want %v", c.what, got, want)
+	} else {
+		c.x.checkError(c.what, got, want)
 	}
 }
 
-func (c *call) returnsOneOf(want ...error) {
-	c.x.Helper()
-	got := c.wait()
-	for _, w := range want {
-		if errors.Is(got, w) {
-			return
-		}
-	}
-	c.x.violated("%s: got error %v, want one of %v", c.what, got, want)
+// checkError checks that an error is one of those.
+func (x *exam) checkError(what string, got error, want []error) {
+	x.Helper()
+	is := func(w error) bool { return errors.Is(got, w) }
+	x.violatedIf(!slices.ContainsFunc(want, is), "%s: got error %v, want %v", what, got, errors.Join(want...))
 }
 
-// stillWaits checks that the call has not returned although everything has come
-// to rest.
+// stillWaits checks that the call has not returned when all goroutines block.
 func (c *call) stillWaits() {
 	c.x.Helper()
+	c.x.violatedIf(c.isOver(), "%s returned, want it to wait", c.what)
+}
+
+// isOver reports whether the call has returned when all goroutines block.
+func (c *call) isOver() bool {
 	synctest.Wait()
 	select {
 	case <-c.done:
-		c.x.violated("%s returned %v, want it to wait", c.what, c.err)
+		return true
 	default:
+		return false
 	}
 }
 
 // blocked is a body that runs until it is released or, unless it is stubborn,
 // cancelled.
 type blocked struct {
-	x        *exam
-	started  chan struct{}
-	let      chan struct{}
-	ended    atomic.Bool
-	released bool
+	x       *exam
+	started chan error // closed
+	let     chan struct{}
+	ended   atomic.Bool
 }
 
 func (x *exam) newBlocked(stubborn bool) (*blocked, Body) {
-	b := &blocked{x: x, started: make(chan struct{}), let: make(chan struct{})}
+	b := &blocked{x: x, started: make(chan error), let: make(chan struct{})}
 	return b, func(ctx context.Context) error {
 		close(b.started)
 		cancelled := ctx.Done()
@@ -679,11 +696,16 @@ func (x *exam) newBlocked(stubborn bool) (*blocked, Body) {
 
 // block submits a body that runs until it is released or cancelled, and waits for
 // it to start.
-func (x *exam) block() *blocked {
+func (x *exam) block() *blocked { return x.start(false) }
+
+// stubborn is block with a body that ignores its cancellation.
+func (x *exam) stubborn() *blocked { return x.start(true) }
+
+func (x *exam) start(stubborn bool) *blocked {
 	x.Helper()
-	b, body := x.newBlocked(false)
+	b, body := x.newBlocked(stubborn)
 	x.submit(body)
-	x.await("the body to start", b.started)
+	x.receive("the start of the body", b.started).returns(nil)
 	return b
 }
 
@@ -695,21 +717,7 @@ func (x *exam) blockLater() *blocked {
 	return b
 }
 
-// stubborn submits a body that runs until it is released, cancelled or not.
-func (x *exam) stubborn() *blocked {
-	x.Helper()
-	b, body := x.newBlocked(true)
-	x.submit(body)
-	x.await("the body to start", b.started)
-	return b
-}
-
-func (b *blocked) release() {
-	if !b.released {
-		b.released = true
-		close(b.let)
-	}
-}
+func (b *blocked) release() { close(b.let) }
 
 func (b *blocked) mustHaveEnded(before string) {
 	b.x.Helper()
@@ -722,14 +730,55 @@ func (b *blocked) mustStillRun(despite string) {
 	b.x.violatedIf(b.ended.Load(), "the body was ended by %s", despite)
 }
 
-func (x *exam) await(what string, c <-chan struct{}) {
+// many makes a call from many goroutines, which waits for b.
+func (x *exam) many(what string, fn func() error, b *blocked) {
 	x.Helper()
-	select {
-	case <-c:
-	case <-time.After(patience):
-		x.violated("waited in vain for %s", what)
-		x.FailNow()
+	var calls []*call
+	for range 10 {
+		calls = append(calls, x.call(what, fn))
 	}
+	for _, c := range calls {
+		c.stillWaits()
+	}
+	b.release()
+	for _, c := range calls {
+		c.returns(nil)
+	}
+	b.mustHaveEnded(what)
+}
+
+// flood submits a body a hundred times, also where there is no room.
+func (x *exam) flood(body Body) (submits []*call) {
+	for range 100 {
+		submits = append(submits, x.call("Submit", func() error { return x.Submit(context.Background(), body) }))
+	}
+	synctest.Wait()
+	return submits
+}
+
+// givesUp makes a call that waits for b with a deadline, which passes.
+func (x *exam) givesUp(what string, fn func(context.Context) error, b *blocked) {
+	x.Helper()
+	patience := errors.New("out of patience")
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, patience)
+	defer cancel()
+	begun := time.Now()
+	x.call(what, func() error { return fn(ctx) }).returns(patience)
+	took := time.Since(begun)
+	x.violatedIf(took != time.Second, "%s returned after %v, want the second of its context", what, took)
+	b.mustStillRun("a " + what + " that gave up")
+}
+
+// endPaused ends the subject while it is paused, with an item that waits.
+func (x *exam) endPaused(what string, fn func() error) {
+	x.Helper()
+	x.Pause()
+	ran, body := flag()
+	x.submit(body)
+	x.call(what, fn).returns(nil)
+	x.Resume()
+	synctest.Wait()
+	x.violatedIf(ran.Load(), "a body was run after %s", what)
 }
 
 // fromBody makes a call from inside a body and checks what it returns.
@@ -740,22 +789,27 @@ func (x *exam) fromBody(what string, fn func(ctx context.Context) error, want er
 		done <- fn(ctx)
 		return nil
 	})
-	select {
-	case got := <-done:
-		x.violatedIf(!errors.Is(got, want), "%s from a body: got error %v, want %v", what, got, want)
-	case <-time.After(patience):
-		x.violated("%s from a body: %v", what, errHangs)
-		x.FailNow()
-	}
+	x.receive(what+" from a body", done).returns(want)
+}
+
+// receive is a call that returns what a body sends.
+func (x *exam) receive(what string, sent <-chan error) *call {
+	return x.call(what, func() error {
+		select {
+		case err := <-sent:
+			return err
+		case <-x.over:
+			return nil
+		}
+	})
 }
 
 // closeOn lets a handler close the subject. It stays subscribed: to unsubscribe
 // would wait for a handler that hangs.
 func (x *exam) closeOn(signal string) {
 	x.Sink.Subscribe(signal, func(core.Signal) {
-		if err := x.Close(); err != nil {
-			x.violated("Close from a handler: got error %v, want nil", err)
-		}
+		err := x.Close()
+		x.violatedIf(err != nil, "Close from a handler: got error %v, want nil", err)
 	})
 }
 
@@ -768,9 +822,8 @@ func (x *exam) everythingAtOnce(seed uint64) {
 			random := rand.New(rand.NewPCG(seed, g))
 			for range 50 {
 				x.randomCall(random)
-				if x.Stats != nil {
-					x.checkBooks(x.Stats())
-				}
+				err := CheckBooks(x.stats())
+				x.violatedIf(err != nil, "%v", err)
 			}
 		})
 	}
@@ -785,8 +838,10 @@ func (x *exam) randomCall(random *rand.Rand) {
 	case n < 50:
 		what, allowed = "Submit", append(allowed, core.ErrClosed, core.ErrFull)
 		err = x.Submit(ctx, x.randomBody(random.Uint64()))
-	case n < 70:
+	case n < 60:
 		what, err = "Flush", x.Flush(ctx)
+	case n < 70 && hasIdle(x.Subject):
+		what, err = "WaitIdle", x.WaitIdle(ctx)
 	case n < 80 && canPause(x.Subject):
 		if n%2 == 0 {
 			x.Pause()
@@ -800,20 +855,17 @@ func (x *exam) randomCall(random *rand.Rand) {
 	case n < 97:
 		what, err = "Drain", x.Drain(ctx)
 	case n < 98:
+		what, err = "Stop", x.Stop(ctx)
+	case n < 99:
 		what, err, allowed = "Close", x.Close(), []error{nil}
 	}
-	for _, a := range allowed {
-		if errors.Is(err, a) {
-			return
-		}
-	}
-	x.violated("%s: got error %v, want one of %v", what, err, allowed)
+	x.checkError(what, err, allowed)
 }
 
 func (x *exam) randomBody(seed uint64) Body {
 	return func(ctx context.Context) error {
 		random := rand.New(rand.NewPCG(seed, 0))
-		switch random.IntN(12) {
+		switch random.IntN(13) {
 		case 0:
 			return errors.New("failed on purpose")
 		case 1:
@@ -821,10 +873,9 @@ func (x *exam) randomBody(seed uint64) Body {
 		case 2:
 			<-ctx.Done()
 			return ctx.Err()
-		case 3:
-			x.violatedIf(!errors.Is(x.Drain(ctx), core.ErrWouldDeadlock), "Drain from a body did not return core.ErrWouldDeadlock")
-		case 4:
-			x.violatedIf(!errors.Is(x.flush(), core.ErrWouldDeadlock), "Flush from a body did not return core.ErrWouldDeadlock")
+		case 3, 4, 12:
+			w := waits[random.IntN(3)] // WaitIdle may be missing
+			x.checkError(w.name+" from a body", w.call(x, ctx), []error{core.ErrWouldDeadlock})
 		case 5:
 			if random.IntN(20) == 0 {
 				x.violatedIf(x.Close() != nil, "Close from a body returned an error")

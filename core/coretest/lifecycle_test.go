@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,7 +78,7 @@ func sound(t testing.TB) Subject {
 			_, err := c.Enqueue(ctx, body)
 			return err
 		},
-		Pause: c.Pause, Resume: c.Resume, Sink: c.Sink(), Stats: c.Stats,
+		Pause: c.Pause, Resume: c.Resume, Sink: c.Sink(), Stats: c.Stats, WaitIdle: c.WaitIdle,
 	}
 }
 
@@ -86,43 +87,22 @@ type broken struct {
 	core.Lifecycle
 	complete     func()
 	flush, drain func(context.Context) error
+	stop         func(context.Context) error
 	close        func() error
 }
 
-func (b *broken) Complete() {
-	if b.complete != nil {
-		b.complete()
-		return
-	}
-	b.Lifecycle.Complete()
-}
-
-func (b *broken) Flush(ctx context.Context) error {
-	if b.flush != nil {
-		return b.flush(ctx)
-	}
-	return b.Lifecycle.Flush(ctx)
-}
-
-func (b *broken) Drain(ctx context.Context) error {
-	if b.drain != nil {
-		return b.drain(ctx)
-	}
-	return b.Lifecycle.Drain(ctx)
-}
-
-func (b *broken) Close() error {
-	if b.close != nil {
-		return b.close()
-	}
-	return b.Lifecycle.Close()
-}
+func (b *broken) Complete()                       { b.complete() }
+func (b *broken) Flush(ctx context.Context) error { return b.flush(ctx) }
+func (b *broken) Drain(ctx context.Context) error { return b.drain(ctx) }
+func (b *broken) Stop(ctx context.Context) error  { return b.stop(ctx) }
+func (b *broken) Close() error                    { return b.close() }
 
 // breakIt makes a factory of subjects that are sound but for what spoil does.
 func breakIt(spoil func(s *Subject, b *broken)) Factory {
 	return func(t testing.TB) Subject {
 		s := sound(t)
-		b := &broken{Lifecycle: s.Lifecycle}
+		l := s.Lifecycle
+		b := &broken{l, l.Complete, l.Flush, l.Drain, l.Stop, l.Close}
 		s.Lifecycle = b
 		spoil(&s, b)
 		return s
@@ -139,6 +119,36 @@ func once(first func() error, again error) func() error {
 		called = true
 		return first()
 	}
+}
+
+// wait is a method that waits.
+type wait = func(context.Context) error
+
+// onlyFirst lets only the first call wait.
+func onlyFirst(fn wait) wait {
+	var called atomic.Bool
+	return func(ctx context.Context) error {
+		if called.Swap(true) {
+			return nil
+		}
+		return fn(ctx)
+	}
+}
+
+// closing closes the subject when its context ends.
+func closing(fn wait, b *broken) wait {
+	return func(ctx context.Context) error {
+		err := fn(ctx)
+		if err != nil {
+			b.Lifecycle.Close()
+		}
+		return err
+	}
+}
+
+// failing fails when it has waited.
+func failing(fn wait) wait {
+	return func(ctx context.Context) error { fn(ctx); return core.ErrClosed }
 }
 
 var errTwice = errors.New("called twice")
@@ -196,33 +206,23 @@ var brokenSubjects = []struct {
 		}
 	}),
 }, {
-	"drain leaves the intake open", "late item after drain", "Submit: got error <nil>",
+	"drain leaves the intake open", "drain twice", "Submit: got error <nil>",
 	breakIt(func(s *Subject, b *broken) { b.drain = b.Lifecycle.Flush }),
 }, {
-	"drain does not wait", "drain waits", "Drain returned <nil>, want it to wait",
+	"drain does not wait", "drain waits", "Drain returned, want it to wait",
 	breakIt(func(s *Subject, b *broken) {
 		b.drain = func(context.Context) error { b.Lifecycle.Complete(); return nil }
 	}),
 }, {
 	"a second drain does not wait", "drain from many goroutines", "want it to wait",
-	breakIt(func(s *Subject, b *broken) {
-		var once sync.Once
-		b.drain = func(ctx context.Context) (err error) {
-			var first bool
-			once.Do(func() { first = true })
-			if first {
-				return b.Lifecycle.Drain(ctx)
-			}
-			return nil
-		}
-	}),
+	breakIt(func(s *Subject, b *broken) { b.drain = onlyFirst(b.Lifecycle.Drain) }),
 }, {
-	"drain does not heed its context", "deadline passes during drain", "Drain: it did not return within 24h0m0s",
+	"drain ignores its context", "deadline passes during Drain", "Drain: it did not return within 24h0m0s",
 	breakIt(func(s *Subject, b *broken) {
 		b.drain = func(ctx context.Context) error { return b.Lifecycle.Drain(context.WithoutCancel(ctx)) }
 	}),
 }, {
-	"drain returns not the cause", "deadline passes during drain", "want out of patience",
+	"drain returns not the cause", "deadline passes during Drain", "want out of patience",
 	breakIt(func(s *Subject, b *broken) {
 		b.drain = func(ctx context.Context) error {
 			if b.Lifecycle.Drain(ctx) != nil {
@@ -232,24 +232,47 @@ var brokenSubjects = []struct {
 		}
 	}),
 }, {
-	"a drain that gives up cancels", "deadline passes during drain", "the body was ended by a Drain that gave up",
+	"a drain that gives up cancels", "deadline passes during Drain", "the body was ended by a Drain that gave up",
+	breakIt(func(s *Subject, b *broken) { b.drain = closing(b.Lifecycle.Drain, b) }),
+}, {
+	"stop runs what waits", "stop", "Stop cancelled 0 items, want the",
+	breakIt(func(s *Subject, b *broken) { b.stop = b.Lifecycle.Drain }),
+}, {
+	"stop cancels what runs", "stop", "bodies that ran, want none",
 	breakIt(func(s *Subject, b *broken) {
-		b.drain = func(ctx context.Context) error {
-			err := b.Lifecycle.Drain(ctx)
-			if err != nil {
-				b.Lifecycle.Close()
-			}
-			return err
+		b.stop = func(context.Context) error { return b.Lifecycle.Close() }
+	}),
+}, {
+	"stop leaves the intake open", "stop", "a body ran that came too late",
+	breakIt(func(s *Subject, b *broken) { b.stop = b.Lifecycle.Flush }),
+}, {
+	"a second stop does not wait", "stop twice", "Stop returned, want it to wait",
+	breakIt(func(s *Subject, b *broken) { b.stop = onlyFirst(b.Lifecycle.Stop) }),
+}, {
+	"a stop ended by close fails", "Close during Stop", "Stop: got error core: coordinator is closed",
+	breakIt(func(s *Subject, b *broken) { b.stop = failing(b.Lifecycle.Stop) }),
+}, {
+	"a stop that gives up cancels", "deadline passes during Stop", "the body was ended by a Stop that gave up",
+	breakIt(func(s *Subject, b *broken) { b.stop = closing(b.Lifecycle.Stop, b) }),
+}, {
+	"stop from a body closes the intake", "Stop from a body", "Submit: got error",
+	breakIt(func(s *Subject, b *broken) {
+		b.stop = func(ctx context.Context) error {
+			b.Lifecycle.Complete()
+			return b.Lifecycle.Stop(ctx)
 		}
 	}),
 }, {
-	"a flush that gives up closes the intake", "deadline passes during flush", "coordinator is closed",
+	"stop while paused waits for resume", "stop while paused", "Stop: it did not return",
+	breakIt(func(s *Subject, b *broken) { b.stop = b.Lifecycle.Drain }),
+}, {
+	"a flush that gives up closes the intake", "deadline passes during Flush", "is closed",
 	breakIt(func(s *Subject, b *broken) { b.flush = b.Lifecycle.Drain }),
 }, {
-	"flush closes the intake", "flush leaves the intake open", "coordinator is closed",
+	"flush closes the intake", "flush leaves the intake open", "is closed",
 	breakIt(func(s *Subject, b *broken) { b.flush = b.Lifecycle.Drain }),
 }, {
-	"flushes share one generation", "flushes overlap", "late Flush returned <nil>",
+	"flushes share one generation", "flushes overlap", "late Flush returned, want",
 	breakIt(func(s *Subject, b *broken) {
 		var mu sync.Mutex
 		var current chan struct{}
@@ -273,6 +296,29 @@ var brokenSubjects = []struct {
 		}
 	}),
 }, {
+	"idle without the children", "wait until idle", "WaitIdle returned, want it to wait",
+	breakIt(func(s *Subject, b *broken) { s.WaitIdle = b.Lifecycle.Flush }),
+}, {
+	"OnDone is called twice", "close twice", "OnDone was called 2 times for 1 items",
+	breakIt(func(s *Subject, b *broken) {
+		stats := s.Stats
+		s.Told = func() uint64 { return 2 * stats().Enqueued }
+	}),
+}, {
+	"idle ignores its context", "deadline passes during WaitIdle", "WaitIdle: it did not return",
+	breakIt(func(s *Subject, b *broken) {
+		idle := s.WaitIdle
+		s.WaitIdle = func(ctx context.Context) error { return idle(context.WithoutCancel(ctx)) }
+	}),
+}, {
+	"idle from a body waits", "WaitIdle from a body", "got error context deadline exceeded, want core: operation would wait",
+	breakIt(func(s *Subject, b *broken) {
+		s.WaitIdle = func(context.Context) error { return context.DeadlineExceeded }
+	}),
+}, {
+	"an idle ended by close fails", "Close during WaitIdle", "WaitIdle: got error core: coordinator is closed",
+	breakIt(func(s *Subject, b *broken) { s.WaitIdle = failing(s.WaitIdle) }),
+}, {
 	"close does not wait", "close cancels what runs", "while a body was still running",
 	breakIt(func(s *Subject, b *broken) {
 		b.close = func() error { go b.Lifecycle.Close(); return nil }
@@ -290,20 +336,13 @@ var brokenSubjects = []struct {
 		}
 	}),
 }, {
-	"a second close does not wait", "close from many goroutines", "Close returned <nil>, want it to wait",
+	"a second close does not wait", "close from many goroutines", "Close returned, want it to wait",
 	breakIt(func(s *Subject, b *broken) {
-		var once sync.Once
-		b.close = func() error {
-			var first bool
-			once.Do(func() { first = true })
-			if first {
-				return b.Lifecycle.Close()
-			}
-			return nil
-		}
+		first := onlyFirst(func(context.Context) error { return b.Lifecycle.Close() })
+		b.close = func() error { return first(context.Background()) }
 	}),
 }, {
-	"close does not end a drain", "close while draining", "Drain: it did not return",
+	"close does not end a drain", "Close during Drain", "Drain: it did not return",
 	breakIt(func(s *Subject, b *broken) {
 		b.drain = func(ctx context.Context) error {
 			err := b.Lifecycle.Drain(ctx)
@@ -312,10 +351,8 @@ var brokenSubjects = []struct {
 		}
 	}),
 }, {
-	"a flush ended by close fails", "close while flushing", "Flush: got error ephemeral: coordinator is closed",
-	breakIt(func(s *Subject, b *broken) {
-		b.flush = func(ctx context.Context) error { b.Lifecycle.Flush(ctx); return core.ErrClosed }
-	}),
+	"a flush ended by close fails", "Close during Flush", "Flush: got error core: coordinator is closed",
+	breakIt(func(s *Subject, b *broken) { b.flush = failing(b.Lifecycle.Flush) }),
 }, {
 	"an item waits for the close", "item while closing", "Submit: it did not return",
 	breakIt(func(s *Subject, b *broken) {
@@ -363,7 +400,7 @@ var brokenSubjects = []struct {
 		}
 	}),
 }, {
-	"complete from a body panics", "complete from a body", "the books",
+	"complete from a body panics", "complete from a body", "add up to",
 	breakIt(func(s *Subject, b *broken) {
 		b.complete = func() { b.Lifecycle.Complete(); panic("from a body") }
 		stats := s.Stats
@@ -374,7 +411,7 @@ var brokenSubjects = []struct {
 		}
 	}),
 }, {
-	"drain from a body gives up", "drain from a body", "context deadline exceeded, want ephemeral: operation would wait for itself",
+	"drain from a body gives up", "Drain from a body", "context deadline exceeded, want core: operation would wait for itself",
 	breakIt(func(s *Subject, b *broken) {
 		b.drain = func(ctx context.Context) error {
 			if core.OperationFrom(ctx) != nil {
@@ -384,7 +421,7 @@ var brokenSubjects = []struct {
 		}
 	}),
 }, {
-	"drain from a body closes the intake", "drain from a body", "Submit: got error",
+	"drain from a body closes the intake", "Drain from a body", "Submit: got error",
 	breakIt(func(s *Subject, b *broken) {
 		b.drain = func(ctx context.Context) error {
 			b.Lifecycle.Complete()
@@ -392,7 +429,7 @@ var brokenSubjects = []struct {
 		}
 	}),
 }, {
-	"flush from a body returns", "flush from a body", "got error <nil>, want ephemeral: operation would wait for itself",
+	"flush from a body returns", "Flush from a body", "got error <nil>, want core: operation would wait for itself",
 	breakIt(func(s *Subject, b *broken) {
 		b.flush = func(ctx context.Context) error {
 			if err := b.Lifecycle.Flush(ctx); err != core.ErrWouldDeadlock {
@@ -518,7 +555,7 @@ func TestSuitePassesSoundSubject(t *testing.T) {
 }
 
 // A subject that offers only what is required is tested by the other cases.
-func TestSuiteSkipsWhatIsNotOffered(t *testing.T) {
+func TestSuiteSkipsMissingFields(t *testing.T) {
 	bare := func(t testing.TB) Subject {
 		s := sound(t)
 		return Subject{Lifecycle: s.Lifecycle, Submit: s.Submit}
@@ -560,7 +597,7 @@ func TestSubjectNeedsSubmit(t *testing.T) {
 }
 
 func TestCheckBooks(t *testing.T) {
-	if err := CheckBooks(core.Stats{Enqueued: 7, Pending: 1, Running: 1, Succeeded: 1, Failed: 1, Cancelled: 1, Refused: 1, Dropped: 1}); err != nil {
+	if err := CheckBooks(core.Stats{Enqueued: 8, Pending: 1, Running: 1, Suspended: 1, Succeeded: 1, Failed: 1, Cancelled: 1, Refused: 1, Dropped: 1}); err != nil {
 		t.Errorf("got %v for books that balance", err)
 	}
 	for _, s := range []core.Stats{{Enqueued: 1}, {Running: 1}, {Enqueued: 0, Pending: -1, Running: 1}} {

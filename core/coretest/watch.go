@@ -9,14 +9,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Watcher records signals of a sink, for a test to say which it expects. Each
-// signal is dealt with once: what an expectation has passed over is gone. It is
+// A Watcher records signals of a sink, so that a test can say which it expects. Each
+// signal counts once: an expectation removes the signals up to those that it finds. It is
 // safe for concurrent use.
 type Watcher struct {
 	t testing.TB
 
 	mu      sync.Mutex
-	pending []core.Signal // not yet dealt with
+	pending []core.Signal // recorded and not checked yet
 }
 
 // Watch records the signals matching pattern that are raised from now on, until the
@@ -31,10 +31,9 @@ func Watch(t testing.TB, sink *core.Sink, pattern string) *Watcher {
 	return w
 }
 
-// Expect checks that signals of these names were raised, in this order, others
-// before and between them allowed, and returns them. Names may be patterns. What
-// was raised up to the last of them has been dealt with; if one is missing, all
-// has.
+// Expect checks that signals of these names were raised, in this order, and returns them.
+// Other signals may come before and between them. Names may be patterns. It removes the
+// signals up to the last of them; if one is missing, all.
 func (w *Watcher) Expect(names ...string) []core.Signal {
 	w.t.Helper()
 	w.mu.Lock()
@@ -44,7 +43,7 @@ func (w *Watcher) Expect(names ...string) []core.Signal {
 	for _, name := range names {
 		i := slices.IndexFunc(rest, func(s core.Signal) bool { return s.Matches(name) })
 		if i < 0 {
-			w.t.Errorf("signal %q was not raised in its turn\n got: %s\nwant: %s, in this order, among others", name, list(w.pending), strings.Join(names, " "))
+			w.t.Errorf("signal %q was not raised in this order\n got: %s\nwant: %s, among others", name, list(w.pending), joined(names))
 			w.pending = nil
 			return found
 		}
@@ -54,9 +53,8 @@ func (w *Watcher) Expect(names ...string) []core.Signal {
 	return found
 }
 
-// ExpectExactly checks that signals of these names were raised, in this order, and
-// no others, and returns them. Names may be patterns. Everything has been dealt
-// with then.
+// ExpectExactly checks that signals of these names were raised, in this order, and no
+// others, and returns them. Names may be patterns. It removes all signals.
 func (w *Watcher) ExpectExactly(names ...string) []core.Signal {
 	w.t.Helper()
 	w.mu.Lock()
@@ -64,12 +62,12 @@ func (w *Watcher) ExpectExactly(names ...string) []core.Signal {
 	found := w.pending
 	w.pending = nil
 	if !slices.EqualFunc(found, names, func(s core.Signal, name string) bool { return s.Matches(name) }) {
-		w.t.Errorf("other signals than expected\n got: %s\nwant: %s, exactly", list(found), list2(names))
+		w.t.Errorf("other signals than expected\n got: %s\nwant: %s, exactly", list(found), joined(names))
 	}
 	return found
 }
 
-// None checks that no signal was raised that has not been dealt with.
+// None checks that no further signal was raised.
 func (w *Watcher) None() {
 	w.t.Helper()
 	w.ExpectExactly()
@@ -80,10 +78,10 @@ func list(signals []core.Signal) string {
 	for i, s := range signals {
 		names[i] = s.Name
 	}
-	return list2(names)
+	return joined(names)
 }
 
-func list2(names []string) string {
+func joined(names []string) string {
 	if len(names) == 0 {
 		return "(none)"
 	}

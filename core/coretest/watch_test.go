@@ -34,10 +34,10 @@ func TestWatch(t *testing.T) {
 	raise("order.placed", "order.paid")
 	check("", func() { w.Expect("order.p*") })
 	check("got: order.paid\nwant: (none)", func() { w.None() })
-	check("", func() { w.None() }) // told once
+	check("", func() { w.None() }) // reported once
 
 	raise("order.paid", "order.placed")
-	check(`"order.paid" was not raised in its turn`, func() { w.Expect("order.placed", "order.paid") })
+	check(`"order.paid" was not raised in this order`, func() { w.Expect("order.placed", "order.paid") })
 	check("", func() { w.None() })
 
 	raise("order.placed", "order.paid")

@@ -60,7 +60,7 @@ func combiner(t testing.TB, combine func(core.Signal, []int) (int, error), opts 
 func enqueue(t testing.TB, c *earlyexit.Collector[job, int], jobs ...job) (ids []core.OperationID) {
 	t.Helper()
 	for _, j := range jobs {
-		id, err := c.TryEnqueue(j)
+		id, err := c.TryEnqueue(context.Background(), j)
 		if err != nil || id == 0 {
 			t.Fatalf("got id %d and error %v, want the item to be accepted", id, err)
 		}
@@ -160,7 +160,7 @@ func TestExitCancelsWhatRunsAndDiscardsWhatWaits(t *testing.T) {
 		// The handler has done it all before Raise returns, without waiting.
 		_, err := c.Enqueue(t.Context(), gives(2))
 		checkExited(t, err, "verdict.guilty")
-		_, err = c.TryEnqueue(gives(2))
+		_, err = c.TryEnqueue(context.Background(), gives(2))
 		checkExited(t, err, "verdict.guilty")
 		outcome := results(t, c)
 		checkOutcome(t, outcome, "verdict.guilty", 1)
@@ -181,6 +181,25 @@ func TestExitCancelsWhatRunsAndDiscardsWhatWaits(t *testing.T) {
 		if got, want := exit.Path(), []string{"verdict.guilty", earlyexit.SignalExited}; !slices.Equal(got, want) {
 			t.Errorf("causes of the exit: got %v, want %v", got, want)
 		}
+	})
+}
+
+func TestExitCancelsWhatIsSuspended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := collector(t, core.Options{})
+		defer c.Close()
+		id := enqueue(t, c, func(ctx context.Context) (int, error) {
+			return 0, core.OperationFrom(ctx).Suspend(ctx, "an answer", func(ctx context.Context) error {
+				_, err := untilCancelled(ctx)
+				return err
+			})
+		})[0]
+		synctest.Wait()
+		c.Sink().Raise("verdict.guilty")
+		synctest.Wait()
+		op, _ := c.Lookup(id)
+		checkEqual(t, "status", op.Status, core.StatusCancelled)
+		checkExited(t, op.Err, "verdict.guilty")
 	})
 }
 
@@ -258,7 +277,7 @@ func TestSignalsBeforeAndAfterDoNotCount(t *testing.T) {
 		checkError(t, "Drain", c.Drain(t.Context()), nil)
 		sink.Raise("verdict.late")
 		checkOutcome(t, results(t, c), "", 1)
-		_, err := c.TryEnqueue(gives(1))
+		_, err := c.TryEnqueue(context.Background(), gives(1))
 		if _, ok := errors.AsType[*earlyexit.ExitedError](err); ok || !errors.Is(err, core.ErrClosed) {
 			t.Errorf("got error %v, want just core.ErrClosed", err)
 		}
@@ -277,7 +296,7 @@ func TestSignalsBeforeAndAfterDoNotCount(t *testing.T) {
 		enqueue(t, c, gives(1))
 		c.Complete()
 		synctest.Wait()
-		sink.Raise("verdict.last") // before anybody has waited
+		sink.Raise("verdict.last") // before any call has waited
 		checkOutcome(t, results(t, c), "verdict.last", 1)
 	})
 }
@@ -409,46 +428,23 @@ func TestResultsStopsWaitingWithItsContext(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 20 {
-			outcome, err := c.Results(ended) // what is there is told whatever the context
+			outcome, err := c.Results(ended) // the outcome is there, so the context does not count
 			checkError(t, "Results", err, nil)
 			checkOutcome(t, outcome, "", 1)
 		}
 	})
 }
 
-func TestCompleteThenDrainThenResults(t *testing.T) {
+func TestStopKeepsWhatHasSucceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := collector(t, core.Options{})
-		enqueue(t, c, gives(1))
-		for range 2 {
-			c.Complete()
-			checkError(t, "Drain", c.Drain(t.Context()), nil)
-			checkOutcome(t, results(t, c), "", 1)
-		}
-		c.Close()
+		c := collector(t, core.Options{MaxConcurrency: 1})
+		enqueue(t, c, func(context.Context) (int, error) { time.Sleep(time.Second); return 1, nil })
+		synctest.Wait()
+		enqueue(t, c, gives(2))
+		checkError(t, "Stop", c.Stop(t.Context()), nil)
+		c.Sink().Raise("verdict.late")
 		checkOutcome(t, results(t, c), "", 1)
-	})
-}
-
-func TestWhoWaitsForRoomIsToldOfTheExit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := collector(t, core.Options{MaxConcurrency: 1, MaxQueued: 1})
-		defer c.Close()
-		enqueue(t, c, untilCancelled)
-		synctest.Wait()
-		enqueue(t, c, gives(1))
-		if _, err := c.TryEnqueue(gives(2)); !errors.Is(err, core.ErrFull) {
-			t.Errorf("got error %v, want core.ErrFull", err)
-		}
-		var waiting sync.WaitGroup
-		waiting.Go(func() {
-			_, err := c.Enqueue(context.Background(), gives(2))
-			checkExited(t, err, "verdict.guilty")
-		})
-		synctest.Wait()
-		c.Sink().Raise("verdict.guilty")
-		waiting.Wait()
-		checkOutcome(t, results(t, c), "verdict.guilty")
+		checkEqual(t, "cancelled", c.Stats().Cancelled, 1)
 	})
 }
 
@@ -464,7 +460,7 @@ func TestExitEndsWhatIsDeferred(t *testing.T) {
 		c = collector(t, core.Options{DrainOn: "drain"})
 		defer c.Close()
 		c.Sink().Raise("drain")
-		if _, err := c.TryEnqueue(gives(1)); !errors.Is(err, core.ErrClosed) {
+		if _, err := c.TryEnqueue(context.Background(), gives(1)); !errors.Is(err, core.ErrClosed) {
 			t.Errorf("got error %v, want core.ErrClosed", err)
 		}
 	})
@@ -514,7 +510,7 @@ func TestHandlersOfTheExitMayClose(t *testing.T) {
 	})
 }
 
-// Each hears the exit of the other, and its own.
+// The pattern matches the exit signals of each other, and their own.
 func TestCollectorsThatExitOnEverythingEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -542,13 +538,13 @@ func TestNewRefusesWhatMakesNoSense(t *testing.T) {
 		exitOn string
 		opts   core.Options
 	}{
-		"earlyexit: there must be work":             {nil, "verdict.*", core.Options{}},
-		`earlyexit: exitOn is ""`:                   {run, "", core.Options{}},
-		`earlyexit: exitOn is " ,\t,"`:              {run, " ,\t,", core.Options{}},
-		"earlyexit: Options.Lanes":                  {run, "verdict.*", core.Options{Lanes: []core.Lane{{Name: "hot"}}}},
-		"earlyexit: core: Options.StopOnError":      {run, "verdict.*", core.Options{StopOnError: true}},
-		"earlyexit: core: Options.MaxPerKey is 2":   {run, "verdict.*", core.Options{MaxPerKey: 2}},
-		"earlyexit: core: Options.MaxQueued is -1,": {run, "verdict.*", core.Options{MaxQueued: -1}},
+		"earlyexit: there must be work":                  {nil, "verdict.*", core.Options{}},
+		`earlyexit: exitOn is ""`:                        {run, "", core.Options{}},
+		`earlyexit: exitOn is " ,\t,"`:                   {run, " ,\t,", core.Options{}},
+		"earlyexit: Options.Lanes":                       {run, "verdict.*", core.Options{Lanes: []core.Lane{{Name: "hot"}}}},
+		"earlyexit: core: Options.StopOnError":           {run, "verdict.*", core.Options{StopOnError: true}},
+		"earlyexit: core: Options.MaxPerKey is 2":        {run, "verdict.*", core.Options{MaxPerKey: 2}},
+		"earlyexit: core: Options.MaxConcurrency is -1,": {run, "verdict.*", core.Options{MaxConcurrency: -1}},
 	} {
 		if c, err := earlyexit.New(try.work, try.exitOn, nil, try.opts); err == nil || c != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v and error %v, want an error with %q", c, err, want)
@@ -576,7 +572,7 @@ func TestExitAtAnyTime(t *testing.T) {
 							select {
 							case <-time.After(time.Duration(i%4) * time.Millisecond):
 							case <-ctx.Done():
-								if i%2 == 0 { // heeds it
+								if i%2 == 0 { // follows it
 									return 0, ctx.Err()
 								}
 							}
@@ -629,6 +625,7 @@ func TestLifecycle(t *testing.T) {
 						_, err := c.Enqueue(ctx, func(ctx context.Context) (int, error) { return 0, body(ctx) })
 						return err
 					},
+					Pause: c.Pause, Resume: c.Resume, WaitIdle: c.WaitIdle,
 					Sink:  c.Sink(),
 					Stats: c.Stats,
 				}

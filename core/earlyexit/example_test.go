@@ -56,7 +56,7 @@ func ExampleExitedError() {
 	defer answers.Close()
 
 	sink.Raise("user.left")
-	_, err = answers.TryEnqueue("a.example")
+	_, err = answers.TryEnqueue(context.Background(), "a.example")
 	if exited, ok := errors.AsType[*earlyexit.ExitedError](err); ok {
 		fmt.Println("too late:", exited.Signal.Name)
 	}

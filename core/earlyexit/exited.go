@@ -6,13 +6,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// SignalExited is raised on the sink of a [Collector] that a signal has ended, with
-// the key of that signal and caused by it, after what ran has been cancelled.
-const SignalExited = "coordinator.early_exit"
+// SignalExited is raised on the sink of a [Collector] when a signal has ended it, after
+// running work has been cancelled. It has the key of that signal, and is caused by it.
+const SignalExited = "coordinator.exited"
 
-// An ExitedError says which signal ended a [Collector]: to who comes with an item
-// later, and, as the cause of the cancellation, to the work that ran. It is a
-// [core.ErrClosed].
+// An ExitedError says which signal ended a [Collector]. It is the error of later items,
+// and the cause of the cancellation of running work. It is a [core.ErrClosed].
 type ExitedError struct{ Signal core.Signal }
 
 func (e *ExitedError) Error() string {

@@ -1,5 +1,5 @@
-// Package graph runs work that depends on other work: each node once, after
-// everything it depends on has succeeded, and as many at once as may.
+// Package graph runs work that depends on other work: each node once, after all nodes it
+// depends on have succeeded, and as many at once as the options allow.
 //
 //	tables := graph.New[string]()
 //	err := errors.Join(
@@ -10,20 +10,19 @@
 //	...
 //	report, err := tables.Run(ctx, load, core.Options{MaxConcurrency: 4})
 //
-// Before anything runs the graph is checked: an unknown dependency or a cycle is
-// an error that names the nodes, as in "a -> b -> a" where a depends on b. Then a
-// node starts the moment the last of its dependencies has succeeded and there is
-// room for it. What it depends on has happened before it: it may read, without a
-// lock, what the work of these nodes has written.
+// The graph is checked before anything runs. An unknown dependency or a cycle is an error
+// that names the nodes, as in "a -> b -> a" where a depends on b. Then a node starts as
+// soon as the last of its dependencies has succeeded and there is room for it. Its work
+// may read without a lock what the work of its dependencies has written.
 //
-// When a node fails, others that do not depend on it go on. Those that do, over
-// however many steps, are skipped: they do not run, the [Report] says which node
-// is to blame, and [SignalSkipped] is raised for each. So the report of a run
-// accounts for every node, and the error of Run joins what went wrong.
+// When a node fails, nodes that do not depend on it go on. Nodes that depend on it,
+// directly or not, are skipped: they do not run, the [Report] names the failed node, and
+// [SignalSkipped] is raised for each. So the report of a run has a result for every node,
+// and the error of Run joins all errors.
 //
-// The nodes run as operations of a [core.Coordinator] that lives as long as the
-// run, so all of [core.Options] applies: limits, gates and the sink. The key of
-// an operation, and of the signals its work raises, is the name of the node. These
-// signals stay on the sink after the run, as long as [core.Options.MaxTracked] and
-// [core.Options.MaxAge] say.
+// The nodes run as operations of a [core.Coordinator] that lives as long as the run, so
+// all of [core.Options] applies: limits, gates and the sink. The name of the node is the
+// key of its operation, and of the signals that its work raises. These signals stay on
+// the sink after the run, as long as [core.Options.MaxTracked] and [core.Options.MaxAge]
+// say.
 package graph

@@ -12,27 +12,34 @@ import (
 )
 
 // Signals of a run. They are raised on [core.Options.Sink], with the name of the
-// node as key. Each SignalStart is followed by one of SignalDone, SignalFailed
-// and SignalCancelled, and that by the SignalStart of dependents.
+// node as key. Each SignalStarted is followed by one of SignalCompleted, SignalFailed and
+// SignalCancelled, and that by the SignalStarted of dependents.
 const (
-	// SignalStart is raised when the work of a node is about to start.
-	SignalStart = "operation.start"
-	// SignalDone is raised when a node has succeeded.
-	SignalDone = "operation.done"
+	// SignalStarted is raised when the work of a node is about to start.
+	SignalStarted = "operation.started"
+	// SignalCompleted is raised when a node has succeeded.
+	SignalCompleted = "operation.completed"
 	// SignalFailed is raised when a node has failed; the payload is the error.
 	SignalFailed = "operation.failed"
-	// SignalSkipped is raised for a node that will not run because a node it
-	// depends on has failed; the payload is the name of the one that failed.
+	// SignalSkipped is raised for a node that does not run because a node it depends on
+	// has failed; the payload is the name of the failed node.
 	SignalSkipped = "operation.skipped"
 	// SignalCancelled is raised when a node has ended because the run was
-	// cancelled. Nodes that had not started yet raise nothing.
+	// cancelled. It is not raised for nodes that had not started.
 	SignalCancelled = "operation.cancelled"
 )
 
+var (
+	// Failures are the signals [SignalFailed], with the error.
+	Failures = core.NewKind[error](SignalFailed)
+	// Skips are the signals [SignalSkipped], with the name of the failed node.
+	Skips = core.NewKind[string](SignalSkipped)
+)
+
 // A Graph is a set of named nodes, each with an item to work on and the names of
-// the nodes it depends on. Make one with [New]. It is safe for concurrent use and
-// may be run many times, also at once: each run takes the nodes that have been
-// added by then and is independent of the others.
+// the nodes it depends on. Make one with [New]. It is safe for concurrent use and may be
+// run many times, also at once. Each run is independent of the others and takes the nodes
+// that have been added until then.
 type Graph[T any] struct {
 	mu    sync.Mutex
 	nodes []node[T] // only ever appended to
@@ -48,10 +55,9 @@ type node[T any] struct {
 // New makes an empty graph.
 func New[T any]() *Graph[T] { return &Graph[T]{index: make(map[string]int)} }
 
-// Add adds a node that depends on the nodes named in deps, which need not have
-// been added yet; naming one twice changes nothing. It returns an error, and
-// leaves the graph as it is, if the name is empty or taken. A run that is under
-// way does not notice.
+// Add adds a node that depends on the nodes named in deps. These may be added later;
+// naming one twice changes nothing. If the name is empty or taken, it returns an error and
+// does not change the graph. It does not affect a run that has started.
 func (g *Graph[T]) Add(name string, item T, deps ...string) error {
 	if name == "" {
 		return errors.New("graph: a node needs a name")
@@ -66,19 +72,20 @@ func (g *Graph[T]) Add(name string, item T, deps ...string) error {
 	return nil
 }
 
-// Run does work for the item of every node and returns when all that was started
-// has ended. Nodes that may run start in the order in which they became so, at
-// first that in which they were added.
+// Run does work for the item of every node and returns when every started node has ended.
+// Nodes start in the order in which they became ready; nodes without dependencies start in
+// the order in which they were added. A suspended node, see [core.Operation.Suspend],
+// still counts towards MaxConcurrency: no other starts in its place.
 //
-// If a dependency is unknown, there is a cycle or the options are not valid,
-// nothing runs, and the report is empty. Otherwise the report tells of every
-// node, and the error joins the errors of the nodes that failed, in the order in
-// which they occurred; of more than a hundred the first hundred and a count.
+// If a dependency is unknown, there is a cycle or the options are not valid, nothing runs
+// and the report is empty. Otherwise the report has a result for every node. The error
+// joins the errors of the nodes that failed, in the order in which they ended; of more
+// than a hundred errors it has the first hundred and the number of the others.
 //
-// When ctx ends before all is done, Run starts no more nodes, cancels what runs
-// with the cause of ctx, and returns that cause joined with what else went wrong.
-// With [core.Options.StopOnError] the first failure ends the run likewise, and is
-// what Run returns.
+// When ctx ends before all nodes have ended, Run starts no more nodes, cancels running
+// ones with the cause of ctx, and returns that cause joined with the other errors. With
+// [core.Options.StopOnError] the first failure ends the run in the same way: it is the
+// cause for running nodes, and the error of Run.
 //
 // Run panics if work is nil.
 func (g *Graph[T]) Run(ctx context.Context, work core.Work[T], opts core.Options) (Report, error) {
@@ -94,9 +101,9 @@ func (g *Graph[T]) Run(ctx context.Context, work core.Work[T], opts core.Options
 	if err != nil {
 		return Report{}, err
 	}
-	defer r.close()
-	r.loop()
-	return Report{r.results, index}, r.err()
+	defer r.Close()
+	err = r.do()
+	return Report{r.results, index}, err
 }
 
 // snapshot returns the nodes there are now.

@@ -106,7 +106,7 @@ func TestDiamond(t *testing.T) {
 	})
 }
 
-// Weak point: dependents of what failed are never started and nobody learns of it.
+// Fault avoided: dependents of a failed node are never started, without a report.
 func TestDependentsOfFailedAreSkippedAndSaySo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -128,8 +128,8 @@ func TestDependentsOfFailedAreSkippedAndSaySo(t *testing.T) {
 			}
 			checkEqual(t, "has an error", n.Err != nil, n.Name == "b")
 		}
-		raised := signals.ExpectExactly(graph.SignalStart, graph.SignalDone, graph.SignalStart, graph.SignalFailed,
-			graph.SignalSkipped, graph.SignalSkipped, graph.SignalStart, graph.SignalDone)
+		raised := signals.ExpectExactly(graph.SignalStarted, graph.SignalCompleted, graph.SignalStarted, graph.SignalFailed,
+			graph.SignalSkipped, graph.SignalSkipped, graph.SignalStarted, graph.SignalCompleted)
 		var keys string
 		for _, s := range raised {
 			keys += s.Key
@@ -140,24 +140,7 @@ func TestDependentsOfFailedAreSkippedAndSaySo(t *testing.T) {
 	})
 }
 
-// Weak point: a node whose two dependencies finish together can be started twice.
-func TestNodeRunsOnceWhenItsDependenciesFinishTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var ran atomic.Int64
-		g := graph.New[job]()
-		var deps []string
-		for i := range 50 {
-			deps = append(deps, strconv.Itoa(i))
-			add(t, g, deps[i], takes(time.Second))
-		}
-		add(t, g, "last", func(context.Context) error { ran.Add(1); return nil }, deps...)
-		_, err := g.Run(t.Context(), do, core.Options{MaxConcurrency: 50})
-		checkError(t, err, nil)
-		checkEqual(t, "runs of the last node", ran.Load(), 1)
-	})
-}
-
-// Weak point: cancellation while nodes wait for a slot looks like success.
+// Fault avoided: cancellation while nodes wait for a slot looks like success.
 func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -178,7 +161,7 @@ func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 		checkEqual(t, "took", time.Since(begun), time.Minute)
 		checkError(t, err, patience)
 		if _, ok := errors.AsType[*core.PanicError](err); !ok {
-			t.Errorf("got %v, want it to tell of the panic as well", err)
+			t.Errorf("got %v, want it to contain the panic as well", err)
 		}
 		checkStatuses(t, r, "done succeeded, running cancelled, stubborn succeeded, unruly failed, waits for a slot cancelled, waits for another cancelled, skipped skipped")
 		for _, name := range []string{"running", "waits for a slot", "waits for another"} {
@@ -187,11 +170,11 @@ func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 			checkEqual(t, name+" has started", !n.Started.IsZero(), name == "running")
 		}
 		count := map[string]int{}
-		for _, s := range signals.Expect(graph.SignalStart, "*", "*", "*", "*", "*", "*", "*", "*") {
+		for _, s := range signals.Expect(graph.SignalStarted, "*", "*", "*", "*", "*", "*", "*", "*") {
 			count[s.Name]++
 		}
-		checkEqual(t, "started", count[graph.SignalStart], 4)
-		checkEqual(t, "done", count[graph.SignalDone], 2)
+		checkEqual(t, "started", count[graph.SignalStarted], 4)
+		checkEqual(t, "done", count[graph.SignalCompleted], 2)
 		checkEqual(t, "cancelled", count[graph.SignalCancelled], 1)
 		checkEqual(t, "failed", count[graph.SignalFailed], 1)
 		checkEqual(t, "skipped", count[graph.SignalSkipped], 1)
@@ -206,8 +189,7 @@ func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 	})
 }
 
-// Whatever happens at the moment of the cancellation: nodes have succeeded or are
-// cancelled.
+// At any moment of the cancellation, each node has succeeded or is cancelled.
 func TestCancelledAtAnyMoment(t *testing.T) {
 	for at := range 100 {
 		synctest.Test(t, func(t *testing.T) {
@@ -254,7 +236,7 @@ func TestContextEndsWithTheLastNode(t *testing.T) {
 	})
 }
 
-// Weak point: deep chains overflow the stack, and each completion looks at every
+// Fault avoided: deep chains overflow the stack, and each completion looks at every
 // node.
 func TestDeepAndWideGraphs(t *testing.T) {
 	n := 100_000
@@ -308,7 +290,7 @@ func TestDeepAndWideGraphs(t *testing.T) {
 	})
 }
 
-// Weak point: a second run runs the roots again but not their dependents, and
+// Fault avoided: a second run runs the roots again but not their dependents, and
 // adding during a run is undefined.
 func TestRunsAreIndependentAndAddIsForLaterOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -402,7 +384,7 @@ func TestErrorsAreJoined(t *testing.T) {
 		add(t, g, "b", func(context.Context) error { panic(errOnPurpose) })
 		add(t, g, "c", quick, "a", "b")
 		r, err := g.Run(t.Context(), do, core.Options{MaxConcurrency: 1})
-		checkEqual(t, "error", err.Error(), "graph: node \"a\": failed on purpose\ngraph: node \"b\": ephemeral: operation panicked: failed on purpose")
+		checkEqual(t, "error", err.Error(), "graph: node \"a\": failed on purpose\ngraph: node \"b\": core: operation panicked: failed on purpose")
 		checkStatuses(t, r, "a failed, b failed, c skipped")
 		b, _ := r.Node("b")
 		if p, ok := errors.AsType[*core.PanicError](b.Err); !ok || len(p.Stack) == 0 {
@@ -433,6 +415,27 @@ func TestStopOnError(t *testing.T) {
 		checkEqual(t, "took", time.Since(begun), time.Second)
 		checkEqual(t, "error", err.Error(), `graph: node "a": failed on purpose`)
 		checkStatuses(t, r, "a failed, b cancelled, c cancelled, d skipped")
+	})
+}
+
+// What runs, or is suspended, when a node fails gets that error as its cause.
+func TestFirstErrorIsTheCauseForTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := graph.New[job]()
+		checked := func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Hour):
+			}
+			checkError(t, context.Cause(ctx), errOnPurpose)
+			return context.Cause(ctx)
+		}
+		add(t, g, "a", func(context.Context) error { time.Sleep(time.Second); return errOnPurpose })
+		add(t, g, "b", checked)
+		add(t, g, "c", func(ctx context.Context) error { return core.OperationFrom(ctx).Suspend(ctx, "an answer", checked) })
+		r, err := g.Run(t.Context(), do, core.Options{MaxConcurrency: 3, StopOnError: true})
+		checkEqual(t, "error", err.Error(), `graph: node "a": failed on purpose`)
+		checkStatuses(t, r, "a failed, b cancelled, c cancelled")
 	})
 }
 
@@ -515,17 +518,17 @@ func TestOperations(t *testing.T) {
 func TestSignalsPrecedeDependents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
-		var told atomic.Bool
-		defer sink.Subscribe(graph.SignalDone, func(s core.Signal) {
+		var handled atomic.Bool
+		defer sink.Subscribe(graph.SignalCompleted, func(s core.Signal) {
 			if s.Key == "a" {
 				time.Sleep(time.Minute)
-				told.Store(true)
+				handled.Store(true)
 			}
 		})()
 		g := graph.New[job]()
 		add(t, g, "a", quick)
-		add(t, g, "b", func(context.Context) error { checkEqual(t, "told", told.Load(), true); return nil }, "a")
-		add(t, g, "c", func(context.Context) error { checkEqual(t, "told", told.Load(), false); return nil })
+		add(t, g, "b", func(context.Context) error { checkEqual(t, "handled", handled.Load(), true); return nil }, "a")
+		add(t, g, "c", func(context.Context) error { checkEqual(t, "handled", handled.Load(), false); return nil })
 		_, err := g.Run(t.Context(), do, core.Options{Sink: sink, MaxConcurrency: 2})
 		checkError(t, err, nil)
 	})
@@ -551,7 +554,7 @@ func TestRunInsideAHandler(t *testing.T) {
 // A handler that ends its goroutine, as a failing test does, neither stops a run nor
 // leaves one behind.
 func TestHandlerEndsItsGoroutine(t *testing.T) {
-	for _, signal := range []string{graph.SignalStart, graph.SignalDone, graph.SignalFailed, graph.SignalSkipped} {
+	for _, signal := range []string{graph.SignalStarted, graph.SignalCompleted, graph.SignalFailed, graph.SignalSkipped} {
 		synctest.Test(t, func(t *testing.T) {
 			sink := core.NewSink(core.SinkOptions{})
 			defer sink.Subscribe(signal, func(core.Signal) { runtime.Goexit() })()
@@ -573,7 +576,7 @@ func TestHandlerEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// random graphs against a dull model.
+// random graphs against a simple model.
 func TestRandomGraphs(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// plan is the shape of a graph, checked, with numbers for names. It does not
-// change.
+// plan is the checked structure of a graph, with numbers for names. It does not change.
 type plan struct {
-	dependents [][]int // of each node; one that names it twice is in there twice
+	dependents [][]int // of each node; one that names the node twice is in it twice
 	waits      []int   // how many names each depends on
 }
 
-// newPlan returns the plan of nodes, or says what is wrong with it, in time linear
-// in nodes and dependencies.
+// newPlan returns the plan of nodes, or says what is wrong with it. It takes time linear in
+// nodes and dependencies.
 func newPlan[T any](nodes []node[T], index map[string]int) (plan, error) {
 	p := plan{make([][]int, len(nodes)), make([]int, len(nodes))}
 	var unknown []error
@@ -39,9 +38,9 @@ func newPlan[T any](nodes []node[T], index map[string]int) (plan, error) {
 	return p, nil
 }
 
-// rehearse goes through the plan as if every node succeeded. It returns nil if
-// each gets its turn, and otherwise how many nodes each still waits for. (Kahn,
-// Topological sorting of large networks, 1962.)
+// rehearse goes through the plan as if every node succeeded. It returns nil if every node
+// runs, and otherwise how many nodes each still waits for. (Kahn, Topological sorting of
+// large networks, 1962.)
 func (p plan) rehearse() (waits []int) {
 	s := newSchedule(p)
 	for range s.waits {
@@ -54,9 +53,9 @@ func (p plan) rehearse() (waits []int) {
 	return nil
 }
 
-// cycle returns the names along a cycle, the first one again at the end, among the
-// nodes that wait for others. Each of these depends on another one that waits, so
-// going from one to the next must lead to one that was passed already.
+// cycle returns the names along a cycle of the nodes that wait for others, with the first
+// one again at the end. Each of them depends on another one that waits, so the path from
+// one to the next must come back to a node on it.
 func cycle[T any](nodes []node[T], index map[string]int, waits []int) []string {
 	waiting := func(name string) bool { return waits[index[name]] > 0 }
 	at := slices.IndexFunc(waits, func(n int) bool { return n > 0 })

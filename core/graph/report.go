@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A Report is what became of the nodes of a graph in one run.
+// A Report has the results of all nodes of a graph in one run.
 type Report struct {
 	Nodes []Result // in the order in which they were added
 
 	index map[string]int
 }
 
-// Node returns what became of the node of that name, and whether there was one.
+// Node returns the result of the node of that name, and whether there is one.
 func (r Report) Node(name string) (Result, bool) {
 	i, ok := r.index[name]
 	if !ok {
@@ -21,15 +21,15 @@ func (r Report) Node(name string) (Result, bool) {
 	return r.Nodes[i], true
 }
 
-// A Result is what became of a node.
+// A Result says how a node ended.
 type Result struct {
 	Name   string
 	Status Status
 	// Err is why the node failed or was cancelled; nil for others. A panic of
 	// the work is a [core.PanicError].
 	Err error
-	// FailedDependency is the node for whose failure this one was skipped; if
-	// it depends on several that failed, the first.
+	// FailedDependency is the node whose failure made the run skip this one: the
+	// first, if it depends on several that failed.
 	FailedDependency string
 	Started          time.Time // of the work; zero if it did not start
 	Finished         time.Time
@@ -40,7 +40,7 @@ type Status uint8
 
 const (
 	StatusSucceeded Status = iota + 1 // the work returned nil
-	StatusFailed                      // it returned another error than its cancellation, panicked, or was kept from starting by [core.Options]
+	StatusFailed                      // the work failed or panicked, or [core.Options] refused the node
 	StatusSkipped                     // a node it depends on, over however many steps, has failed
 	StatusCancelled                   // the run was cancelled before the node was done
 )

@@ -2,14 +2,14 @@ package graph
 
 import "slices"
 
-// schedule decides which nodes of a plan may run, as others succeed and fail. It
-// is a plain data structure, without goroutine and lock. A whole run takes steps
-// linear in nodes and dependencies.
+// schedule decides which nodes of a plan may run, as others succeed and fail. It is a
+// plain data structure, without goroutine and lock. A run takes time linear in nodes and
+// dependencies.
 type schedule struct {
 	plan
-	waits   []int  // how many of the names each depends on have yet to succeed
-	skipped []bool // will not run
-	ready   []int  // may run, in the order in which they became so
+	waits   []int  // how many of the names each depends on have not succeeded yet
+	skipped []bool // does not run
+	ready   []int  // may run, in the order in which they became ready
 }
 
 func newSchedule(p plan) *schedule {
@@ -22,7 +22,7 @@ func newSchedule(p plan) *schedule {
 	return s
 }
 
-// next takes the node that is to run next.
+// next removes and returns the node to run next.
 func (s *schedule) next() (i int, ok bool) {
 	if len(s.ready) == 0 {
 		return 0, false
@@ -31,8 +31,8 @@ func (s *schedule) next() (i int, ok bool) {
 	return i, true
 }
 
-// succeeded says that node i has. Its dependents have one name less to wait for;
-// the last makes them ready, so each becomes so once.
+// succeeded notes that node i has succeeded. Its dependents have one name less to wait
+// for. A dependent becomes ready once, with its last name.
 func (s *schedule) succeeded(i int) {
 	for _, d := range s.dependents[i] {
 		if s.waits[d]--; s.waits[d] == 0 {
@@ -41,8 +41,8 @@ func (s *schedule) succeeded(i int) {
 	}
 }
 
-// failed says that node i has, and returns the nodes that are to be skipped for
-// that and were not skipped before, the nearest first.
+// failed notes that node i has failed. It returns the nodes that are now skipped, the
+// nearest first.
 func (s *schedule) failed(i int) []int {
 	skipped := []int{i}
 	for n := 0; n < len(skipped); n++ {

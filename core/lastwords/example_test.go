@@ -4,28 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
 )
 
-// Orders leave the window as soon as they are finished. What became of them is
-// written down.
-func Example() {
-	orders, err := core.NewCoordinator(func(ctx context.Context, id string) error {
-		op := core.OperationFrom(ctx)
-		op.SetKey(id)
-		if id == "order-2" {
-			op.Raise("order.rejected")
-			return errors.New("card declined")
-		}
-		op.Raise("order.shipped")
-		return nil
-	}, core.Options{MaxConcurrency: 1, MaxTracked: -1})
-	if err != nil {
-		panic(err)
+func process(ctx context.Context, order string) error {
+	op := core.OperationFrom(ctx)
+	op.SetKey(order)
+	if order == "order-2" {
+		op.Raise("order.rejected")
+		return errors.New("card declined")
 	}
+	op.Raise("order.shipped")
+	return nil
+}
 
+// Every order that leaves the window is written down.
+func Example() {
+	orders := core.Must(core.NewCoordinator(process, core.Options{MaxConcurrency: 1, MaxTracked: -1}))
 	journal, err := lastwords.New(orders, func(ctx context.Context, n lastwords.Note) error {
 		fmt.Printf("%s %s: %s\n", n.Key, n.Status, n.Signal)
 		return nil
@@ -36,16 +34,14 @@ func Example() {
 	defer journal.Close()
 
 	ctx := context.Background()
-	for _, id := range []string{"order-1", "order-2", "order-3"} {
-		if _, err := orders.Enqueue(ctx, id); err != nil {
-			panic(err)
-		}
+	for _, order := range []string{"order-1", "order-2", "order-3"} {
+		core.Must(orders.Enqueue(ctx, order))
 	}
-	if err := orders.Drain(ctx); err != nil {
-		panic(err)
-	}
+	err = orders.Drain(ctx)
 	orders.Close()
-	if err := journal.Drain(ctx); err != nil {
+	deadline, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := errors.Join(err, journal.Drain(deadline)); err != nil { // Close would drop the notes that wait
 		panic(err)
 	}
 	// Output:
@@ -54,35 +50,60 @@ func Example() {
 	// order-3 succeeded: order.shipped
 }
 
-// Note selects what is worth a note, and says more about it.
+// Note selects the operations that have notes, and adds to the notes.
 func ExampleOptions_note() {
-	uploads := core.Must(core.NewCoordinator(func(ctx context.Context, size int) error {
-		if size > 100 {
-			core.OperationFrom(ctx).Set("size", size)
-			return errors.New("too big")
-		}
+	orders := core.Must(core.NewCoordinator(process, core.Options{MaxConcurrency: 1}))
+	failed := func(s core.Snapshot) (lastwords.Note, bool) {
+		n := lastwords.NoteOf(s)
+		n.Metadata = map[string]string{"shop": "north"}
+		return n, s.Status == core.StatusFailed
+	}
+	journal := core.Must(lastwords.New(orders, func(ctx context.Context, n lastwords.Note) error {
+		fmt.Println(n.Key, n.Status, n.Err, n.Metadata)
 		return nil
-	}, core.Options{MaxConcurrency: 1}))
-
-	journal := core.Must(lastwords.New(uploads, func(ctx context.Context, n lastwords.Note) error {
-		fmt.Println(n.Status, n.Err, n.Metadata)
-		return nil
-	}, lastwords.Options{
-		Note: func(s core.Snapshot) (lastwords.Note, bool) {
-			n := lastwords.NoteOf(s)
-			size, _ := core.Value[int](s, "size")
-			n.Metadata = map[string]string{"size": fmt.Sprint(size)}
-			return n, s.Status == core.StatusFailed
-		},
-	}))
-	defer journal.Close()
+	}, lastwords.Options{Note: failed}))
 
 	ctx := context.Background()
-	for _, size := range []int{50, 150} {
-		uploads.Enqueue(ctx, size)
-	}
-	uploads.Drain(ctx)
-	uploads.Close()
+	orders.Do(ctx, "order-1")
+	orders.Do(ctx, "order-2")
+	orders.Close()
 	journal.Drain(ctx)
-	// Output: failed too big map[size:150]
+	// Output: order-2 failed card declined map[shop:north]
+}
+
+// A relay delivers values of any type.
+func ExampleRelay() {
+	orders := core.Must(core.NewCoordinator(process, core.Options{MaxConcurrency: 1}))
+	type row struct {
+		order string
+		ok    bool
+	}
+	relay := core.Must(lastwords.NewRelay(orders,
+		func(s core.Snapshot) (row, bool) { return row{s.Key, s.Err == nil}, true },
+		func(_ context.Context, r row) error { fmt.Println(r.order, r.ok); return nil },
+		core.Options{Name: "rows"}))
+
+	ctx := context.Background()
+	orders.Do(ctx, "order-1")
+	orders.Close()
+	relay.Drain(ctx)
+	// Output: order-1 true
+}
+
+// A note that could not be stored is handed out.
+func ExampleFailure() {
+	orders := core.Must(core.NewCoordinator(process, core.Options{MaxConcurrency: 1}))
+	var source lastwords.Source = orders
+	journal := core.Must(lastwords.New(source, func(context.Context, lastwords.Note) error {
+		return errors.New("disk is full")
+	}, lastwords.Options{}))
+	lastwords.Failed.Subscribe(journal.Sink(), func(_ core.Signal, f lastwords.Failure) {
+		fmt.Println(f.Note.Key, f.Err)
+	})
+
+	ctx := context.Background()
+	orders.Do(ctx, "order-1")
+	orders.Close()
+	journal.Drain(ctx)
+	// Output: order-1 disk is full
 }

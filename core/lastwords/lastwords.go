@@ -1,140 +1,193 @@
 package lastwords
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Source is what a [Journal] needs of a coordinator. Cancel may be called many
-// times.
+// A Source is what a [Relay] needs of a coordinator. Cancel may be called many times.
 type Source interface {
 	OnFinalized(func(core.Snapshot)) (cancel func())
 }
 
 // Options configure a [Journal]. The zero value is the default.
 type Options struct {
-	// Name tells journals apart: the Source of the signals that persisting
-	// raises. "" means "lastwords".
+	// Name tells journals apart: it is the Source of the signals that storing raises.
+	// "" means "lastwords".
 	Name string
-	// MaxQueued is how many notes may wait to be persisted before the oldest
-	// of them is dropped; 0 means 1024. A coordinator that is closed lets its
-	// whole window go at once: to lose none of that, let as many wait as
-	// the coordinator tracks.
+	// MaxQueued is how many notes may wait to be stored before the oldest of them is
+	// dropped; 0 means 1024, negative no queue. A coordinator that is closed evicts its
+	// whole window at once: to lose none of that, set MaxQueued to at least the number
+	// of operations that the coordinator tracks.
 	MaxQueued int
-	// Note says what to note of an operation, and whether to; nil means
-	// [NoteOf], for every one. It is called on the goroutine that evicts the
-	// operation, which waits for it, so it should be quick.
+	// Note makes the note of an operation and reports whether to store it; nil means
+	// [NoteOf], for every operation. It is called on the goroutine that evicts the
+	// operation and delays that goroutine, so it should be quick.
 	Note func(core.Snapshot) (Note, bool)
-	// Sink is where [Failed] is raised, and what the function that persists
-	// raises; nil means nowhere.
+	// Sink is where [Failed] is raised, and the signals of the function that stores; nil
+	// means one of the journal's own.
 	Sink *core.Sink
 }
 
-// A Journal persists notes of operations that leave a coordinator's window, one at
-// a time. Make one with [New]. It is kept alive by the coordinator until it is
-// completed, drained or closed, and owns a goroutine only while there are notes to
-// persist. All methods are safe for concurrent use.
-type Journal struct {
-	notes  *core.Coordinator[Note]
-	note   func(core.Snapshot) (Note, bool)
-	unhook func()
+func (o Options) resolved() Options {
+	o.Name = cmp.Or(o.Name, "lastwords")
+	if o.Note == nil {
+		o.Note = func(s core.Snapshot) (Note, bool) { return NoteOf(s), true }
+	}
+	o.Sink = cmp.Or(o.Sink, core.NewSink(core.SinkOptions{}))
+	return o
 }
 
-var _ core.Lifecycle = (*Journal)(nil)
+// A Journal stores notes of operations that leave a coordinator's window, one at a time
+// unless SetMaxConcurrency says otherwise. Make one with [New].
+type Journal = Relay[Note]
 
-// New makes a journal of the operations that leave c from now on, or says what is
-// wrong with the options. Persist is given each note with a context that ends when
-// the journal is closed; a note whose persist returns an error or panics is not
-// tried again.
-func New(c Source, persist func(context.Context, Note) error, opts Options) (*Journal, error) {
-	if c == nil {
-		return nil, errors.New("lastwords: New needs a coordinator to hear of, not nil")
-	}
-	if persist == nil {
-		return nil, errors.New("lastwords: New needs a function that persists notes, not nil")
-	}
-	if opts.Name == "" {
-		opts.Name = "lastwords"
-	}
-	const noted = "note"
-	notes, err := core.NewCoordinator(func(ctx context.Context, n Note) error {
-		core.OperationFrom(ctx).Set(noted, n)
-		return persist(ctx, n)
-	}, core.Options{
+// New makes a journal of the operations that leave c from now on, or says what is wrong
+// with the options. Persist gets each note with a context that ends when the journal is
+// closed. A note for which persist returns an error or panics is not tried again.
+func New(c Source, persist core.Work[Note], opts Options) (*Journal, error) {
+	opts = opts.resolved()
+	return NewRelay(c, opts.Note, persist, core.Options{
 		Name:           opts.Name,
 		MaxConcurrency: 1, // one at a time, in order
 		MaxQueued:      opts.MaxQueued,
-		DropOldest:     true, // so that nobody waits
-		MaxTracked:     -1,   // so that failures are known at once
-		EchoCapacity:   -1,
 		Sink:           opts.Sink,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("lastwords: %w", err)
-	}
-	if opts.Sink != nil {
-		notes.OnFinalized(func(s core.Snapshot) {
-			if n, ok := core.Value[Note](s, noted); ok && s.Status == core.StatusFailed {
+		OnDone: func(s core.Snapshot) {
+			if s.Status != core.StatusSucceeded {
+				n := s.Item.(Note)
 				Failed.Raise(opts.Sink, n.Key, Failure{n, s.Err})
 			}
-		})
-	}
-	j := &Journal{notes: notes, note: opts.Note}
-	if j.note == nil {
-		j.note = func(s core.Snapshot) (Note, bool) { return NoteOf(s), true }
-	}
-	j.unhook = c.OnFinalized(func(s core.Snapshot) {
-		if n, ok := j.note(s); ok {
-			j.Add(n) // it counts what comes too late
-		}
+		},
 	})
-	return j, nil
 }
 
-// Add accepts a note from elsewhere, such as another coordinator's OnFinalized. It
-// never waits: when the queue is full the oldest note is dropped. It returns
-// [core.ErrClosed] after Complete, Drain and Close.
-func (j *Journal) Add(n Note) error {
-	_, err := j.notes.TryEnqueue(n)
+// A Note is a record of an operation that has left its coordinator's window. It holds
+// text only, so that it can be stored anywhere.
+type Note struct {
+	Operation core.OperationID  `json:"operation"`
+	Key       string            `json:"key,omitempty"`
+	Signal    string            `json:"signal,omitempty"` // name of the last signal it raised and did not retract
+	Status    core.Status       `json:"status"`
+	Err       string            `json:"error,omitempty"` // of the body, or why it did not run
+	Time      time.Time         `json:"time"`            // when it left
+	Metadata  map[string]string `json:"metadata,omitempty"`
+}
+
+// NoteOf returns the note of an operation that leaves now, without metadata.
+func NoteOf(s core.Snapshot) Note {
+	n := Note{Operation: s.ID, Key: s.Key, Status: s.Status, Time: time.Now()}
+	if len(s.Signals) > 0 {
+		n.Signal = s.Signals[len(s.Signals)-1].Name
+	}
+	if s.Err != nil {
+		n.Err = s.Err.Error()
+	}
+	return n
+}
+
+// SignalFailed is the name of [Failed].
+const SignalFailed = "lastwords.failed"
+
+// Failed is raised, with the note's key, for every note that was not stored. A handler
+// must not give a note that was dropped back to Add: the queue is still full, so a note
+// would be dropped again, and so on.
+var Failed = core.NewKind[Failure](SignalFailed)
+
+// A Failure is a note that was not stored, and why: the error of the function, a
+// [*core.PanicError] if it panicked, [core.ErrDropped] when there was no room for the
+// note, [core.ErrStopped] or [core.ErrClosed].
+type Failure struct {
+	Note Note
+	Err  error
+}
+
+// A Relay makes a value of each operation that leaves a coordinator's window, and
+// delivers it to a function. The coordinator never waits for the function: values are
+// queued, and when the queue is full the oldest one is dropped. Make a Relay with
+// [NewRelay]. The coordinator keeps it alive until it is completed, drained, stopped or
+// closed. It owns a goroutine only while there are values to deliver. All methods are
+// safe for concurrent use, from the function too.
+//
+// Its operations are the values. A value that was delivered has Succeeded; the others
+// have Failed, were Dropped because the queue was full, or were Cancelled by Stop or
+// Close. A value that comes after that is Rejected.
+type Relay[T any] struct {
+	core.Control
+	values *core.Coordinator[T]
+	value  func(core.Snapshot) (T, bool)
+	unhook func()
+}
+
+// NewRelay makes a relay for the operations that leave c from now on, or says what is
+// wrong. Value makes the value of an operation and reports whether to deliver it. It is
+// called on the goroutine that evicts the operation and delays that goroutine; if it
+// panics, c counts the panic and nothing is delivered. The options are those of a
+// coordinator that calls deliver; NewRelay itself sets DropOldest, MaxTracked and
+// EchoCapacity. OnDone gets every value, as the Item, with its outcome.
+func NewRelay[T any](c Source, value func(core.Snapshot) (T, bool), deliver core.Work[T], opts core.Options) (*Relay[T], error) {
+	if c == nil || value == nil {
+		return nil, errors.New("lastwords: a relay needs a coordinator, and a function that makes a value of a snapshot, not nil")
+	}
+	opts.DropOldest = true // so that the coordinator does not wait
+	opts.MaxTracked, opts.EchoCapacity = -1, -1
+	values, err := core.NewCoordinator(deliver, opts)
+	if err != nil {
+		return nil, fmt.Errorf("lastwords: relay %q: %w", opts.Name, err)
+	}
+	r := &Relay[T]{Control: values.Control, values: values, value: value}
+	r.unhook = c.OnFinalized(func(s core.Snapshot) { r.Record(s) }) // a value that is late is counted
+	return r, nil
+}
+
+// Record makes a value of a snapshot from elsewhere, such as another coordinator's
+// OnFinalized, and accepts it as Add does. If there is no value it does nothing.
+func (r *Relay[T]) Record(s core.Snapshot) error {
+	if v, ok := r.value(s); ok {
+		return r.Add(v)
+	}
+	return nil
+}
+
+// Add accepts a value from elsewhere. It never waits: when the queue is full the oldest
+// value is dropped. It returns [core.ErrClosed] after Complete, Drain, Stop and Close.
+func (r *Relay[T]) Add(value T) error {
+	_, err := r.values.TryEnqueue(context.Background(), value)
 	return err
 }
 
-// Stats returns the journal's counters: notes that were persisted have Succeeded,
-// the others have Failed, were Dropped because the queue was full, or Cancelled by
-// Close; those that came later still were Rejected.
-func (j *Journal) Stats() core.Stats { return j.notes.Stats() }
-
-// Complete ends the intake: operations that leave from now on are not noted. What
-// has been is still persisted.
-func (j *Journal) Complete() {
-	j.unhook()
-	j.notes.Complete()
+// Complete ends the intake: operations that leave from now on have no value. Values that
+// were accepted are still delivered.
+func (r *Relay[T]) Complete() {
+	r.unhook()
+	r.Control.Complete()
 }
-
-// Flush waits until all notes so far are persisted, dropped or have failed. When ctx
-// ends first it returns its cause. Called by the function that persists it returns
-// [core.ErrWouldDeadlock].
-func (j *Journal) Flush(ctx context.Context) error { return j.notes.Flush(ctx) }
 
 // Drain ends the intake, as Complete does, and waits as Flush does. Close the
-// coordinator first, so that what is left in its window is noted.
-func (j *Journal) Drain(ctx context.Context) error {
-	err := j.notes.Drain(ctx)
-	if errors.Is(err, core.ErrWouldDeadlock) {
-		return err
+// coordinator first, so that the operations that are left in its window have values.
+func (r *Relay[T]) Drain(ctx context.Context) error { return r.unhooked(r.Control.Drain(ctx)) }
+
+// Stop ends the intake, drops the values that wait, counts them as Cancelled, and waits
+// until the function has returned. When ctx ends first it returns its cause.
+func (r *Relay[T]) Stop(ctx context.Context) error { return r.unhooked(r.Control.Stop(ctx)) }
+
+// unhooked unsubscribes from the coordinator if the intake has ended with err.
+func (r *Relay[T]) unhooked(err error) error {
+	if err != core.ErrWouldDeadlock {
+		r.unhook()
 	}
-	j.unhook()
 	return err
 }
 
-// Close ends the intake, cancels the context of the note that is being persisted,
-// accounts for those that wait as cancelled, and waits for the function that
-// persists to return; called by that function or a handler it does not wait. It
-// returns nil.
-func (j *Journal) Close() error {
-	j.unhook()
-	return j.notes.Close()
+// Close ends the intake, cancels the contexts of the deliveries that run, and waits for
+// them; called by the function or a handler it does not wait. Values that wait are
+// dropped, and counted as Cancelled: to deliver them, call Drain with a deadline first.
+// Close returns nil.
+func (r *Relay[T]) Close() error {
+	r.unhook()
+	return r.Control.Close()
 }

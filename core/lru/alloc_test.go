@@ -1,15 +1,18 @@
 package lru_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if coretest.Race {
 		t.Skip("the race detector allocates")
 	}
 	want := func(what string, want float64, fn func()) {
@@ -18,37 +21,33 @@ func TestAllocations(t *testing.T) {
 			t.Errorf("%s: %v allocations, want %v", what, got, want)
 		}
 	}
-	texts := newCache(t, lru.Options[string, int]{Capacity: 3000})
-	structs := newCache(t, lru.Options[struct {
-		a string
-		b int
-	}, [4]int]{TTL: -1})
-	for i := range 10_000 {
-		texts.Set(fmt.Sprint(i), i)
-	}
-	structs.Set(struct {
-		a string
-		b int
-	}{"a", 1}, [4]int{})
-	texts.Set("key", 1)
-	want("Get, a hit", 0, func() { texts.Get("key") })
-	want("Get, a miss", 0, func() { texts.Get("nothing") })
-	want("Get, a hit with a struct", 0, func() {
-		structs.Get(struct {
-			a string
-			b int
-		}{"a", 1})
-	})
-	want("Set, another value", 1, func() { texts.Set("key", 2) })
-	i := 0
-	keys := make([]string, 2000)
+	c := newCache(t, lru.Options[string, int]{Capacity: 3000})
+	keys := make([]string, 10_000)
 	for i := range keys {
-		keys[i] = fmt.Sprint("new ", i)
+		keys[i] = fmt.Sprint(i)
+		c.Set(keys[i], i)
 	}
-	want("Set, another key", 1, func() { texts.Set(keys[i], i); i++ })
+	c.Set("key", 1)
+	loadWithLife := func(context.Context, string) (int, time.Duration, error) { return 1, time.Minute, nil }
+	load := func(context.Context, string) (int, error) { return 1, nil }
+	i := 0
+	want("Get, a hit", 0, func() { c.Get("key") })
+	want("Peek", 0, func() { c.Peek("key") })
+	want("Get, a miss", 0, func() { c.Get("nothing") })
+	want("GetOrLoad, a hit", 0, func() { _, _ = c.GetOrLoad(t.Context(), "key", load) })
+	want("GetOrLoadWithLife, a hit", 0, func() { _, _ = c.GetOrLoadWithLife(t.Context(), "key", loadWithLife) })
+	want("Set, another value", 1, func() { c.Set("key", 2) })
+	want("Set, another key", 1, func() { c.Set(keys[i], i); i++ })
+	want("Refresh", 7, func() { _, _ = c.Refresh(context.Background(), "key", load) })
 
-	sink := core.NewSink(core.SinkOptions{})
-	signalled := newCache(t, lru.Options[string, int]{Sink: sink})
+	type pair struct {
+		a string
+		b int
+	}
+	structs := newCache(t, lru.Options[pair, [4]int]{TTL: -1})
+	structs.Set(pair{"a", 1}, [4]int{})
+	want("Get, a hit with a struct", 0, func() { structs.Get(pair{"a", 1}) })
+	signalled := newCache(t, lru.Options[string, int]{Sink: core.NewSink(core.SinkOptions{})})
 	signalled.Set("key", 1)
 	want("Get, a hit that is signalled", 0, func() { signalled.Get("key") })
 }

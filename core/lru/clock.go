@@ -2,23 +2,23 @@ package lru
 
 import "time"
 
-// clock measures time as nanoseconds since a base of its own, which costs one
-// monotonic reading. The first may be 0.
+// clock measures time in nanoseconds since the cache was made. It costs one reading of the
+// monotonic clock. The first reading may be 0.
 type clock struct{ base time.Time }
 
 func newClock() clock { return clock{time.Now()} }
 
 func (c clock) now() int64 { return int64(time.Since(c.base)) }
 
-// Offsets that no reading reaches.
+// Offsets that no reading has.
 const (
 	never = 1<<63 - 1
 	gone  = -1 << 63
 )
 
-// later is the offset that lies span, which is not negative, after at.
-func later(at, span int64) int64 {
-	if end := at + span; end >= at {
+// later is the offset that lies d after at. d is not negative.
+func later(at, d int64) int64 {
+	if end := at + d; end >= at {
 		return end
 	}
 	return never

@@ -2,14 +2,12 @@ package lru
 
 import "sync/atomic"
 
-// entry is a key and its value, which do not change: another value is another
-// entry.
+// entry is a key and its value, which do not change: a new value is a new entry.
 //
-// Readers hold no lock. Whether an entry is still in the cache is decided by one
-// word, expires: who ends the life of an entry sets it to gone, with the shard's
-// lock held, and who reads the entry has seen it in the cache if it was later than
-// now. So an entry can neither be served after it was removed, nor get a new life
-// from a reader who was late.
+// Readers hold no lock. One word, expires, decides whether an entry is still in the cache. To
+// remove an entry, a goroutine that holds the shard's lock sets expires to gone. A reader
+// uses the entry only if expires is later than now. So an entry that was removed is not
+// returned, and a late reader does not revive it.
 type entry[K comparable, V any] struct {
 	hash    uint64
 	key     K
@@ -23,9 +21,10 @@ type entry[K comparable, V any] struct {
 	// Guarded by the shard's lock.
 	newer, older *entry[K, V] // in its queue
 	main         bool         // which queue
+	place        uint32       // in deadlines
 }
 
-// lapse ends the life of e if its time is over, and reports whether it has ended.
+// lapse removes e if it has expired, and reports whether it is removed.
 func (e *entry[K, V]) lapse(now int64) bool {
 	for {
 		at := e.expires.Load()
@@ -38,10 +37,10 @@ func (e *entry[K, V]) lapse(now int64) bool {
 	}
 }
 
-// prolong lets e live for span from now on, if that is longer than it would, and
-// not longer than it may.
-func (e *entry[K, V]) prolong(now, span int64) {
-	to := min(later(now, span), e.latest)
+// prolong lets e live until ttl from now, but not longer than it may. It never shortens the
+// life of e.
+func (e *entry[K, V]) prolong(now, ttl int64) {
+	to := min(later(now, ttl), e.latest)
 	for {
 		at := e.expires.Load()
 		if at >= to || at == gone || e.expires.CompareAndSwap(at, to) {
@@ -50,5 +49,5 @@ func (e *entry[K, V]) prolong(now, span int64) {
 	}
 }
 
-// over reports whether e would be found expired.
+// over reports whether e has expired or was removed.
 func (e *entry[K, V]) over(now int64) bool { return e.expires.Load() <= now }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lru"
@@ -33,7 +34,7 @@ func Example() {
 		}
 		fmt.Println(u.name)
 	}
-	users.Invalidate("ada")
+	users.Remove("ada")
 	_, ok := users.Get("ada")
 	fmt.Println("still there:", ok)
 	// Output:
@@ -45,7 +46,64 @@ func Example() {
 	// still there: false
 }
 
-// The signals of a cache are ordinary ones, on a sink of the program.
+// A token has a life of its own. It is not returned after the end of that life, however
+// often it is asked for.
+func ExampleLRU_GetOrLoadWithLife() {
+	issued := 0
+	login := func(ctx context.Context, account string) (string, time.Duration, error) {
+		issued++
+		return fmt.Sprint("token ", issued, " of ", account), 55 * time.Minute, nil
+	}
+	tokens := core.Must(lru.New(lru.Options[string, string]{}))
+
+	ctx := context.Background()
+	for range 2 {
+		fmt.Println(tokens.GetOrLoadWithLife(ctx, "ada", login))
+	}
+	fmt.Println(tokens.RefreshWithLife(ctx, "ada", login)) // it was revoked
+	// Output:
+	// token 1 of ada <nil>
+	// token 1 of ada <nil>
+	// token 2 of ada <nil>
+}
+
+// Refresh loads a value that is there again. When that fails, the old value stays.
+func ExampleLRU_Refresh() {
+	rates := core.Must(lru.New(lru.Options[string, float64]{}))
+	rates.Set("EUR", 1.08)
+
+	ctx := context.Background()
+	_, err := rates.Refresh(ctx, "EUR", func(context.Context, string) (float64, error) {
+		return 0, errors.New("the bank is closed")
+	})
+	fmt.Println(err)
+	fmt.Println(rates.Peek("EUR"))
+	fmt.Println(rates.Refresh(ctx, "EUR", func(context.Context, string) (float64, error) { return 1.09, nil }))
+	// Output:
+	// the bank is closed
+	// 1.08 true
+	// 1.09 <nil>
+}
+
+// Peek and Contains are not accesses. Remove returns what was there.
+func ExampleLRU_Peek() {
+	prices := core.Must(lru.New(lru.Options[string, int]{}))
+	prices.Set("tea", 3)
+
+	fmt.Println(prices.Peek("tea"))
+	fmt.Println(prices.Contains("coffee"))
+	fmt.Println(prices.Remove("tea"))
+	fmt.Println(prices.Remove("tea"))
+	fmt.Println(prices.Stats().Hits, "hits")
+	// Output:
+	// 3 true
+	// false
+	// 3 true
+	// 0 false
+	// 0 hits
+}
+
+// A cache raises its signals on a sink of the program.
 func ExampleOptions_sink() {
 	sink := core.NewSink(core.SinkOptions{})
 	prices := core.Must(lru.New(lru.Options[int, float64]{Sink: sink, HotAfter: 3}))
@@ -54,7 +112,7 @@ func ExampleOptions_sink() {
 	prices.Set(7, 9.99)
 	prices.Get(7)
 	prices.Get(7)
-	prices.Invalidate(7)
+	prices.Remove(7)
 	for s := range sink.Sense(core.Query{Pattern: "cache.*"}) {
 		fmt.Println(s.Name, s.Key)
 	}
@@ -62,10 +120,10 @@ func ExampleOptions_sink() {
 	// cache.miss 7
 	// cache.hit 7
 	// cache.hot 7
-	// cache.invalidate 7
+	// cache.invalidated 7
 }
 
-// Values that hold something are closed when they leave.
+// Values that hold a resource are closed when they leave the cache.
 func ExampleOptions_onRemoved() {
 	type connection struct{ to string }
 	connections := core.Must(lru.New(lru.Options[string, *connection]{

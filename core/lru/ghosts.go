@@ -2,10 +2,10 @@ package lru
 
 import "math/bits"
 
-// ghosts remembers the hashes of the last entries that were evicted without having
-// been used. It is a hash table of fixed size in which the new takes the place of
-// the oldest nearby. So it may forget one early, or take one key for another; neither
-// is an error, only a worse guess.
+// ghosts remembers the hashes of entries that were evicted lately without having been used.
+// It is a hash table of fixed size, in which a new hash takes the place of the oldest one
+// nearby. So it may forget a hash early, or take one key for another. Neither is an error,
+// only a worse guess.
 type ghosts struct {
 	size  uint32 // how many additions a ghost is remembered for
 	added uint32 // additions so far, modulo 1<<32
@@ -14,7 +14,7 @@ type ghosts struct {
 
 type ghostSet [4]ghost
 
-// ghost is an evicted key; the zero ghost is of none.
+// ghost is an evicted key. The zero ghost stands for none.
 type ghost struct{ hash, at uint32 }
 
 func (g *ghosts) add(hash uint64) {

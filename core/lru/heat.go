@@ -2,9 +2,9 @@ package lru
 
 import "sync/atomic"
 
-// heat says what the uses of an entry mean: a count of accesses, the first being
-// that it was stored, a mark that there was an access since eviction last passed
-// the entry, and a mark that the entry has left the cache.
+// heat reads and writes the uses of an entry: a count of accesses, storing the entry being
+// the first; a mark that it was used since eviction last passed it; and a mark that it has
+// left the cache.
 type heat struct {
 	after uint64 // accesses that make an entry hot
 	most  uint64 // the count goes no higher, so that it can cool
@@ -16,7 +16,7 @@ const (
 	leftMark  = 1 << 63
 )
 
-// newHeat makes a heat; with after 0 nothing gets hot.
+// newHeat makes a heat. With after 0 no entry gets hot.
 func newHeat(after int) heat {
 	if after == 0 {
 		return heat{after: countMask, most: 1}
@@ -27,8 +27,7 @@ func newHeat(after int) heat {
 
 func (h heat) hot(uses uint64) bool { return uses&countMask >= h.after }
 
-// use counts an access. It reports whether the entry is hot by it, and whether it
-// was not before.
+// use counts an access. It reports whether the entry is hot now, and whether it was not before.
 func (h heat) use(uses *atomic.Uint64) (hot, warmed bool) {
 	for {
 		was := uses.Load()
@@ -42,8 +41,8 @@ func (h heat) use(uses *atomic.Uint64) (hot, warmed bool) {
 	}
 }
 
-// pass halves the count and removes the mark of use, and reports whether the entry
-// is not hot any more.
+// pass halves the count, removes the mark of use, and reports whether the entry was hot and is
+// not any more.
 func (h heat) pass(uses *atomic.Uint64) (cooled bool) {
 	for {
 		was := uses.Load()

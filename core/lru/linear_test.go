@@ -9,15 +9,16 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
-// call is a call of Get, Set or Invalidate for one key, and when it began and ended,
+// call is a call of Get, Peek, Set or Remove for one key, and when it began and ended,
 // by a clock that ticks at each of these.
 type call struct {
 	name       string
-	value      int  // that was set or got
-	ok         bool // what Get and Invalidate reported
+	value      int  // that was set, got or removed
+	ok         bool // what Get, Peek and Remove reported
 	begin, end int64
 }
 
@@ -55,12 +56,12 @@ func linearizable(calls []call) bool {
 			}
 			next, possible := s.value, true
 			switch c.name {
-			case "Get":
+			case "Get", "Peek":
 				possible = c.ok == (s.value != 0) && c.value == s.value
 			case "Set":
 				next = c.value
-			case "Invalidate":
-				possible = c.ok == (s.value != 0)
+			case "Remove":
+				possible = c.ok == (s.value != 0) && c.value == s.value
 				next = 0
 			}
 			if possible && search(state{s.done | 1<<i, next}) {
@@ -75,17 +76,16 @@ func linearizable(calls []call) bool {
 func TestLinearizableItself(t *testing.T) {
 	set := func(value int, begin, end int64) call { return call{"Set", value, false, begin, end} }
 	get := func(value int, begin, end int64) call { return call{"Get", value, value != 0, begin, end} }
-	invalidate := func(ok bool, begin, end int64) call { return call{"Invalidate", 0, ok, begin, end} }
+	remove := func(value int, begin, end int64) call { return call{"Remove", value, value != 0, begin, end} }
 	for _, c := range []struct {
 		want  bool
 		calls []call
 	}{
-		{true, []call{get(0, 1, 2), set(1, 3, 4), get(1, 5, 6), invalidate(true, 7, 8), get(0, 9, 10)}},
+		{true, []call{get(0, 1, 2), set(1, 3, 4), get(1, 5, 6), remove(1, 7, 8), get(0, 9, 10)}},
 		{false, []call{set(1, 1, 2), get(0, 3, 4)}},
-		{true, []call{set(1, 1, 3), get(0, 2, 4)}},
 		{false, []call{set(1, 1, 2), set(2, 3, 8), get(2, 4, 5), get(1, 6, 7)}},
-		{true, []call{set(1, 1, 2), set(2, 3, 8), get(1, 4, 5), get(2, 6, 7)}},
-		{false, []call{set(1, 1, 2), invalidate(true, 3, 6), invalidate(true, 4, 5)}},
+		{false, []call{set(1, 1, 2), remove(1, 3, 6), remove(1, 4, 5)}},
+		{false, []call{set(1, 1, 2), set(2, 3, 4), remove(1, 5, 6)}},
 	} {
 		wantEqual(t, fmt.Sprint(c.calls), linearizable(c.calls), c.want)
 	}
@@ -95,7 +95,7 @@ func TestLinearizableItself(t *testing.T) {
 // table grows and other entries come and go beside it.
 func TestLinearizable(t *testing.T) {
 	rounds := 20_000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || coretest.Race {
 		rounds = 1000
 	}
 	const goroutines, each = 3, 6
@@ -118,15 +118,17 @@ func TestLinearizable(t *testing.T) {
 				}
 				for i := range each {
 					key := r.IntN(2)
-					call := call{name: []string{"Get", "Get", "Set", "Set", "Invalidate"}[r.IntN(5)], begin: clock.Add(1)}
+					call := call{name: []string{"Get", "Peek", "Set", "Set", "Remove"}[r.IntN(5)], begin: clock.Add(1)}
 					switch call.name {
 					case "Get":
 						call.value, call.ok = c.Get(key)
+					case "Peek":
+						call.value, call.ok = c.Peek(key)
 					case "Set":
 						call.value = 1 + g*each + i
 						c.Set(key, call.value)
-					case "Invalidate":
-						call.ok = c.Invalidate(key)
+					case "Remove":
+						call.value, call.ok = c.Remove(key)
 					}
 					call.end = clock.Add(1)
 					histories[g][key] = append(histories[g][key], call)
@@ -156,7 +158,7 @@ func TestLinearizable(t *testing.T) {
 // replaced.
 func TestReadersFindWhatIsThere(t *testing.T) {
 	rounds := 40
-	if testing.Short() || raceEnabled {
+	if testing.Short() || coretest.Race {
 		rounds = 1
 	}
 	for range rounds {
@@ -185,7 +187,7 @@ func TestReadersFindWhatIsThere(t *testing.T) {
 				c.Set(100+i, i)
 				c.Set(i%4, i)
 				if i%3 == 0 {
-					c.Invalidate(100 + i/2)
+					c.Remove(100 + i/2)
 				}
 			}
 		})

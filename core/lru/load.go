@@ -4,75 +4,144 @@ import (
 	"context"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/flight"
 )
 
-// GetOrLoad returns the value of key, as Get does, even if ctx has ended, or else
-// loads and stores it, to expire after [Options.TTL] without an access.
+// GetOrLoad returns the value of key, as Get does. If there is none, it loads and stores it,
+// to expire after [Options.TTL] without an access.
 //
-// While load runs for a key, others who want the key wait for the same load. It
-// runs on a goroutine of its own, with a context that has the values of the first
-// caller's, but neither its deadline nor its cancellation: who waits leaves with
-// the cause of the own context when that ends, and the load goes on for the others.
-// When nobody waits any more, the load's context is cancelled, with the cause of the
-// last one's, and its result is dropped; who comes then begins another load.
+// While load runs for a key, other callers that want the key wait for the same load. It runs
+// on a goroutine of its own. Its context has the values of the first caller's context, but
+// neither its deadline nor its cancellation. A caller leaves, with the cause of its own
+// context, when that ends, and the load goes on for the others. When the last caller leaves,
+// the load's context is cancelled with the cause of that caller, and its result is dropped;
+// the next caller begins another load.
 //
-// An error of load goes to all who wait, and nothing is stored. If load panics or
-// ends its goroutine, it is a [core.PanicError]. If the key is set or invalidated,
-// or the cache cleared, while load runs, those who wait get its value, but it is
-// not stored.
+// An error of load goes to all callers that wait, and nothing is stored. If load panics or
+// ends its goroutine, the error is a [core.PanicError]. If the key is set or removed, or the
+// cache cleared, while load runs, the callers that wait get its value, but it is not stored.
 //
-// A load function may use the cache, with the context that it was given, also to
-// load other keys. If it asks for its own key, or waits for a load that waits for
-// it, over any number of keys and caches, GetOrLoad returns
-// [core.ErrWouldDeadlock].
+// A load function may use the cache, with the context that it was given, also to load other
+// keys. If it asks for its own key, or waits for a load that waits for it, over any number
+// of keys and caches, it gets [core.ErrWouldDeadlock].
 //
 // GetOrLoad panics if load is nil.
-func (c *LRU[K, V]) GetOrLoad(ctx context.Context, key K, load func(ctx context.Context, key K) (V, error)) (V, error) {
+func (c *LRU[K, V]) GetOrLoad(ctx context.Context, key K, load func(context.Context, K) (V, error)) (V, error) {
 	return c.GetOrLoadFor(ctx, key, 0, load)
 }
 
-// GetOrLoadFor is GetOrLoad for a value that expires after ttl without an access; 0
-// means [Options.TTL], negative never. If others wait for the same load, the ttl of
-// the first counts.
-func (c *LRU[K, V]) GetOrLoadFor(ctx context.Context, key K, ttl time.Duration, load func(ctx context.Context, key K) (V, error)) (V, error) {
+// GetOrLoadFor is GetOrLoad for a value that expires after ttl without an access; 0 means
+// [Options.TTL], negative never. If several callers wait for the same load, the ttl of the
+// first one counts.
+func (c *LRU[K, V]) GetOrLoadFor(ctx context.Context, key K, ttl time.Duration, load func(context.Context, K) (V, error)) (V, error) {
 	if load == nil {
 		panic("lru: GetOrLoad needs a function")
 	}
-	hash, s := c.locate(key)
-	if e := c.get(s, hash, key); e != nil {
-		return e.value, nil
+	if value, ok := c.Get(key); ok {
+		return value, nil
 	}
-	var none V
-	if ctx.Err() != nil {
-		return none, context.Cause(ctx)
-	}
-	within := loadOf(ctx)
+	return c.obtain(ctx, key, false, loader[K, V]{plain: load, ttl: ttl})
+}
 
+// GetOrLoadWithLife is GetOrLoad for values whose load function knows how long they live,
+// such as tokens and addresses. It returns the life beside the value. The life begins at the
+// end of the load, and no access prolongs it, see [LRU.SetWithLife].
+func (c *LRU[K, V]) GetOrLoadWithLife(ctx context.Context, key K, load func(context.Context, K) (V, time.Duration, error)) (V, error) {
+	if load == nil {
+		panic("lru: GetOrLoadWithLife needs a function")
+	}
+	if value, ok := c.Get(key); ok {
+		return value, nil
+	}
+	return c.obtain(ctx, key, false, loader[K, V]{withLife: load})
+}
+
+// Refresh loads the value of key, even if there is one, stores it, to expire after
+// [Options.TTL] without an access, and returns it. Until then other callers get the old
+// value, which stays if the load fails. If a load of the key runs already, Refresh waits for
+// that one. It is not an access, and counts neither as a hit nor as a miss. The rest is as
+// with GetOrLoad.
+func (c *LRU[K, V]) Refresh(ctx context.Context, key K, load func(context.Context, K) (V, error)) (V, error) {
+	if load == nil {
+		panic("lru: Refresh needs a function")
+	}
+	return c.obtain(ctx, key, true, loader[K, V]{plain: load})
+}
+
+// RefreshWithLife is Refresh for values whose load function says how long they live, as with
+// [LRU.GetOrLoadWithLife].
+func (c *LRU[K, V]) RefreshWithLife(ctx context.Context, key K, load func(context.Context, K) (V, time.Duration, error)) (V, error) {
+	if load == nil {
+		panic("lru: RefreshWithLife needs a function")
+	}
+	return c.obtain(ctx, key, true, loader[K, V]{withLife: load})
+}
+
+// loader is a load function, with or without the life of its value.
+type loader[K comparable, V any] struct {
+	plain    func(context.Context, K) (V, error)
+	ttl      time.Duration // of its value
+	withLife func(context.Context, K) (V, time.Duration, error)
+}
+
+// call calls the function.
+func (c *LRU[K, V]) call(ctx context.Context, key K, l loader[K, V]) (V, lifetime, error) {
+	if l.plain != nil {
+		value, err := l.plain(ctx, key)
+		return value, c.sliding(l.ttl), err
+	}
+	value, life, err := l.withLife(ctx, key)
+	return value, c.fixed(life), err
+}
+
+// obtain waits for the load of a key, its own or one that is under way. Unless refresh is
+// set, a value that was stored since the caller looked will do.
+func (c *LRU[K, V]) obtain(ctx context.Context, key K, refresh bool, l loader[K, V]) (V, error) {
+	if ctx.Err() != nil {
+		return *new(V), context.Cause(ctx)
+	}
 	var (
-		removed removals[K, V]
-		f       *flight[V]
-		first   bool
+		e     *entry[K, V]
+		call  *flight.Call[V]
+		first bool
 	)
-	s.mu.Lock()
-	e, _ := c.getLocked(s, hash, key, c.teller(&removed)) // stored since
+	hash, s := c.locate(key)
+	s.flights.Lock()
+	if !refresh {
+		e, _ = c.getLocked(s, hash, key)
+	}
 	if e == nil {
-		f, first = s.join(ctx, key)
+		if call, first = s.flights.Join(ctx, key); first {
+			s.loads++
+		}
 	}
-	s.mu.Unlock()
 	if first {
-		go c.fly(f, s, hash, key, ttl, load)
+		go c.run(call, s, hash, key, l)
 	}
-	c.tell(removed)
+	c.unlock(s)
 	if e != nil {
 		return e.value, nil
 	}
-	if within != nil {
-		if !within.begin(&f.wait) {
-			c.leave(f, s, key, core.ErrWouldDeadlock)
-			return none, core.ErrWouldDeadlock
+	return s.flights.Wait(ctx, key, call)
+}
+
+// run loads a value and stores it, unless the load was overtaken.
+func (c *LRU[K, V]) run(call *flight.Call[V], s *shard[K, V], hash uint64, key K, l loader[K, V]) {
+	var life lifetime
+	flight.Run(func() (value V, err error) {
+		value, life, err = c.call(call.Context(), key, l)
+		return value, err
+	}, func(value V, err error) {
+		defer call.Finish(value, err) // also if OnRemoved ends the goroutine
+		e, now := c.entry(hash, key, value, life)
+		s.flights.Lock()
+		current := s.flights.Remove(key, call)
+		switch {
+		case err != nil:
+			s.loadFailures++
+		case current:
+			s.put(e, now)
 		}
-		defer within.end(&f.wait)
-	}
-	return c.await(ctx, f, s, key)
+		c.unlock(s)
+	})
 }

@@ -3,10 +3,8 @@ package lru_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,8 +31,8 @@ func (l *loader) load(context.Context, string) (int, error) {
 	return int(n), l.err
 }
 
-// nobody calls it, because somebody else loads the key already.
-func nobody(_ context.Context, key string) (int, error) { panic("called for " + key) }
+// neverCalled is for keys that another caller loads already.
+func neverCalled(_ context.Context, key string) (int, error) { panic("called for " + key) }
 
 func wantLoaded(t testing.TB, what string, got int, err error, want int) {
 	t.Helper()
@@ -50,8 +48,7 @@ func wantError(t testing.TB, what string, got int, err, want error) {
 	}
 }
 
-// Weak point: no single flight, concurrent misses all run the factory, and losers
-// return their own value instead of the stored one.
+// Misses at the same time run one load, and all callers get the value that is stored.
 func TestConcurrentMissesLoadOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCache(t, lru.Options[string, int]{})
@@ -76,25 +73,7 @@ func TestConcurrentMissesLoadOnce(t *testing.T) {
 	})
 }
 
-func TestDifferentKeysLoadSideBySide(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newCache(t, lru.Options[string, int]{})
-		l := loader{after: time.Second}
-		begun := time.Now()
-		var all sync.WaitGroup
-		for i := range 100 {
-			all.Go(func() {
-				_, err := c.GetOrLoad(t.Context(), fmt.Sprint(i), l.load)
-				wantEqual(t, "error", err, nil)
-			})
-		}
-		all.Wait()
-		wantEqual(t, "took", time.Since(begun), time.Second)
-		wantEqual(t, "calls", l.calls.Load(), 100)
-	})
-}
-
-// Weak point: GetOrAdd serves and revives what has expired.
+// GetOrLoad neither returns nor revives an expired value.
 func TestGetOrLoadDoesNotServeWhatHasExpired(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
@@ -125,352 +104,124 @@ func TestTimeBeginsWhenTheLoadHasEnded(t *testing.T) {
 	})
 }
 
-func TestGetOrLoadFor(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newCache(t, lru.Options[string, int]{TTL: time.Minute})
-		var l loader
-		_, err := c.GetOrLoadFor(t.Context(), "second", time.Second, l.load)
-		wantEqual(t, "error", err, nil)
-		_, err = c.GetOrLoadFor(t.Context(), "forever", -1, l.load)
-		wantEqual(t, "error", err, nil)
-		time.Sleep(time.Second)
-		wantNone(t, c, "second")
-		time.Sleep(time.Hour)
-		wantValue(t, c, "forever", 2)
-	})
-}
-
-// The load has the values of the first caller's context, but neither its deadline
-// nor its cancellation.
-func TestLoadIsDetachedFromItsFirstCaller(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		type key struct{}
-		c := newCache(t, lru.Options[string, int]{})
-		first, cancel := context.WithDeadlineCause(context.WithValue(t.Context(), key{}, "first"), time.Now().Add(time.Second), errOnPurpose)
-		defer cancel()
-		load := func(ctx context.Context, _ string) (int, error) {
-			if _, ok := ctx.Deadline(); ok || ctx.Value(key{}) != "first" {
-				t.Errorf("context of the load: %v", ctx)
-			}
-			time.Sleep(time.Minute)
-			return 1, ctx.Err()
-		}
-		var all sync.WaitGroup
-		all.Go(func() {
-			begun := time.Now()
-			v, err := c.GetOrLoad(first, "a", load)
-			wantError(t, "the first", v, err, errOnPurpose)
-			wantEqual(t, "the first waited", time.Since(begun), time.Second)
-		})
-		synctest.Wait()
-		all.Go(func() {
-			v, err := c.GetOrLoad(t.Context(), "a", load)
-			wantLoaded(t, "the second", v, err, 1)
-		})
-		all.Wait()
-		wantValue(t, c, "a", 1)
-	})
-}
-
-func TestLoadIsCancelledWhenNobodyWaits(t *testing.T) {
+func TestRefresh(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCache(t, lru.Options[string, int]{TTL: -1})
-		causes := make(chan error, 1)
-		abandoned := func(ctx context.Context, _ string) (int, error) {
-			<-ctx.Done()
-			time.Sleep(time.Hour) // takes its time
-			causes <- context.Cause(ctx)
-			return 1, nil
-		}
+		c.Set("a", 10)
+		l := loader{after: time.Second}
 		var all sync.WaitGroup
-		errs := []error{errors.New("a"), errors.New("b"), errors.New("c")}
-		for i, want := range errs {
-			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(i+1)*time.Second, want)
-			defer cancel()
+		refresh := func(want int) {
 			all.Go(func() {
-				v, err := c.GetOrLoad(ctx, "a", abandoned)
-				wantError(t, "who left", v, err, want)
+				v, err := c.Refresh(t.Context(), "a", l.load)
+				wantLoaded(t, "Refresh", v, err, want)
 			})
+			synctest.Wait()
 		}
+		refresh(1)
+		refresh(1) // waits for the same load
+		wantValue(t, c, "a", 10)
 		all.Wait()
-		var l loader
+		wantValue(t, c, "a", 1)
+
+		refresh(2)
+		c.Set("a", 11) // is not overwritten
+		all.Wait()
+		wantValue(t, c, "a", 11)
+
+		c.Remove("a")
+		refresh(3)
+		v, err := c.GetOrLoad(t.Context(), "a", neverCalled)
+		wantLoaded(t, "GetOrLoad beside Refresh", v, err, 3)
+		all.Wait()
+		wantEqual(t, "misses", c.Stats().Misses, 1)
+	})
+}
+
+// The result of a load that all callers have left is not stored, and no caller gets it.
+func TestAbandonedLoadStoresNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := newCache(t, lru.Options[string, int]{TTL: -1})
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
+		defer cancel()
+		v, err := c.GetOrLoad(ctx, "a", func(ctx context.Context, _ string) (int, error) {
+			<-ctx.Done()
+			time.Sleep(time.Hour)
+			return 1, nil
+		})
+		wantError(t, "the caller that left", v, err, errOnPurpose)
+		l := loader{after: time.Minute}
 		l.calls.Store(7)
-		v, err := c.GetOrLoad(t.Context(), "a", l.load) // does not join what was cancelled
-		wantLoaded(t, "who came then", v, err, 8)
-		wantEqual(t, "cause: the last one's", <-causes, errs[2])
-		synctest.Wait()
-		wantValue(t, c, "a", 8) // not 1
+		v, err = c.GetOrLoad(t.Context(), "a", l.load)
+		wantLoaded(t, "the caller that came then", v, err, 8)
+		time.Sleep(time.Hour)
+		wantValue(t, c, "a", 8)
 		wantEqual(t, "loads", c.Stats().Loads, 2)
 	})
 }
 
-func TestGetOrLoadWhenTheContextHasEnded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newCache(t, lru.Options[string, int]{})
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(errOnPurpose)
-		var l loader
-		v, err := c.GetOrLoad(ctx, "a", l.load)
-		wantError(t, "a miss", v, err, errOnPurpose)
-		wantEqual(t, "calls", l.calls.Load(), 0)
-		c.Set("a", 5)
-		v, err = c.GetOrLoad(ctx, "a", l.load)
-		wantLoaded(t, "a hit", v, err, 5)
-	})
-}
-
-// Factory failure propagates, nothing is stored.
+// A load that fails, or panics, stores nothing. What its callers get is tested in flight.
 func TestFailedLoadStoresNothing(t *testing.T) {
-	for name, fail := range map[string]func(context.Context, string) (int, error){
-		"error": func(context.Context, string) (int, error) { time.Sleep(time.Second); return 9, errOnPurpose },
-		"panic": func(context.Context, string) (int, error) { time.Sleep(time.Second); panic(errOnPurpose) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				c := newCache(t, lru.Options[string, int]{})
-				var all sync.WaitGroup
-				for range 10 {
-					all.Go(func() {
-						v, err := c.GetOrLoad(t.Context(), "a", fail)
-						wantError(t, "GetOrLoad", v, err, errOnPurpose)
-						var p *core.PanicError
-						if errors.As(err, &p) != (name == "panic") {
-							t.Errorf("got %T", err)
-						}
-						if p != nil && !strings.Contains(string(p.Stack), "load_test.go") {
-							t.Errorf("the stack does not show where: %s", p.Stack)
-						}
-					})
-				}
-				all.Wait()
-				wantNone(t, c, "a")
-				wantEqual(t, "loads", c.Stats().Loads, 1)
-				wantEqual(t, "load failures", c.Stats().LoadFailures, 1)
-				var l loader
-				v, err := c.GetOrLoad(t.Context(), "a", l.load)
-				wantLoaded(t, "the next load", v, err, 1)
-			})
-		})
-	}
-}
-
-func TestLoadThatEndsItsGoroutine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCache(t, lru.Options[string, int]{})
-		v, err := c.GetOrLoad(t.Context(), "a", func(context.Context, string) (int, error) {
-			runtime.Goexit()
-			return 1, nil
-		})
-		var p *core.PanicError
-		if !errors.As(err, &p) || p.Value != nil || v != 0 {
-			t.Errorf("got %v, %v, want a PanicError without a value", v, err)
+		for key, load := range map[string]func(context.Context, string) (int, error){
+			"fails":  func(context.Context, string) (int, error) { return 9, errOnPurpose },
+			"panics": func(context.Context, string) (int, error) { panic(errOnPurpose) },
+		} {
+			v, err := c.GetOrLoad(t.Context(), key, load)
+			wantError(t, key, v, err, errOnPurpose)
+			wantNone(t, c, key)
 		}
-		wantNone(t, c, "a")
+		wantEqual(t, "loads", c.Stats().Loads, 2)
+		wantEqual(t, "load failures", c.Stats().LoadFailures, 2)
 	})
 }
 
-// What was set or invalidated while a load ran is not overwritten by its result,
-// which is older. Who waits for it gets it all the same; who comes later does not.
+// What was set or removed while a load ran is not overwritten by its result, which is
+// older. Callers that wait for it get it all the same; later ones do not.
 func TestResultOfAnOvertakenLoadIsNotStored(t *testing.T) {
 	for name, overtake := range map[string]func(c *lru.LRU[string, int]){
-		"Set":        func(c *lru.LRU[string, int]) { c.Set("a", 100) },
-		"Invalidate": func(c *lru.LRU[string, int]) { c.Invalidate("a") },
-		"Clear":      func(c *lru.LRU[string, int]) { c.Clear() },
-		"Set and Invalidate": func(c *lru.LRU[string, int]) {
-			c.Set("a", 100)
-			c.Invalidate("a")
-		},
+		"Set":            func(c *lru.LRU[string, int]) { c.Set("a", 2) },
+		"Remove":         func(c *lru.LRU[string, int]) { c.Remove("a") },
+		"Clear":          func(c *lru.LRU[string, int]) { c.Clear() },
+		"Set and Remove": func(c *lru.LRU[string, int]) { c.Set("a", 100); c.Remove("a") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				c := newCache(t, lru.Options[string, int]{})
-				l := loader{after: time.Second}
-				var all sync.WaitGroup
-				all.Go(func() {
-					v, err := c.GetOrLoad(t.Context(), "a", l.load)
-					wantLoaded(t, "who waited before", v, err, 1)
-				})
-				synctest.Wait()
-				overtake(c)
-				want := 2
-				if name == "Set" {
-					want = 100
-				}
-				time.Sleep(time.Second / 2)
-				all.Go(func() {
-					v, err := c.GetOrLoad(t.Context(), "a", l.load)
-					wantLoaded(t, "who came after", v, err, want)
-				})
-				all.Wait()
-				wantValue(t, c, "a", want)
+		bubble(t, func(t *testing.T) {
+			c := newCache(t, lru.Options[string, int]{})
+			l := loader{after: time.Second}
+			var all sync.WaitGroup
+			all.Go(func() {
+				v, err := c.GetOrLoad(t.Context(), "a", l.load)
+				wantLoaded(t, name+": a caller that waited before", v, err, 1)
 			})
+			synctest.Wait()
+			overtake(c)
+			time.Sleep(time.Second / 2)
+			v, err := c.GetOrLoad(t.Context(), "a", l.load)
+			wantLoaded(t, name+": a caller that came after", v, err, 2)
+			all.Wait()
+			wantValue(t, c, "a", 2)
 		})
 	}
 }
 
-// An overtaken load is cancelled as well when nobody waits for it, and what replaced
-// it is not.
-func TestOvertakenLoadIsCancelledAlone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newCache(t, lru.Options[string, int]{})
-		untilCancelled := func(ctx context.Context, _ string) (int, error) {
-			<-ctx.Done()
-			return 0, context.Cause(ctx)
-		}
-		ctx, cancel := context.WithCancelCause(t.Context())
-		var all sync.WaitGroup
-		all.Go(func() {
-			v, err := c.GetOrLoad(ctx, "a", untilCancelled)
-			wantError(t, "the old load", v, err, errOnPurpose)
-		})
-		synctest.Wait()
-		c.Invalidate("a")
-		l := loader{after: time.Second}
-		all.Go(func() {
-			v, err := c.GetOrLoad(t.Context(), "a", l.load)
-			wantLoaded(t, "the new load", v, err, 1)
-		})
-		synctest.Wait()
-		cancel(errOnPurpose)
-		all.Wait()
-		wantValue(t, c, "a", 1)
-	})
-}
-
+// A load may store its key itself, and read it then. It cannot wait for itself.
 func TestLoadThatAsksForItsOwnKey(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCache(t, lru.Options[string, int]{})
-		var self func(ctx context.Context, key string) (int, error)
-		self = func(ctx context.Context, key string) (int, error) { return c.GetOrLoad(ctx, key, self) }
-		v, err := c.GetOrLoad(t.Context(), "a", self)
-		wantError(t, "GetOrLoad", v, err, core.ErrWouldDeadlock)
-
-		// It may store it, though.
-		v, err = c.GetOrLoad(t.Context(), "a", func(ctx context.Context, key string) (int, error) {
+		v, err := c.GetOrLoad(t.Context(), "a", func(ctx context.Context, key string) (int, error) {
+			v, err := c.Refresh(ctx, key, neverCalled)
+			wantError(t, "Refresh", v, err, core.ErrWouldDeadlock)
+			v, err = c.GetOrLoad(ctx, key, neverCalled)
+			wantError(t, "GetOrLoad", v, err, core.ErrWouldDeadlock)
 			c.Set(key, 5)
-			return c.GetOrLoad(ctx, key, self)
+			return c.GetOrLoad(ctx, key, neverCalled)
 		})
 		wantLoaded(t, "after Set", v, err, 5)
 	})
 }
 
-func TestLoadThatLoadsOtherKeys(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newCache(t, lru.Options[int, int]{})
-		var fibonacci func(ctx context.Context, n int) (int, error)
-		fibonacci = func(ctx context.Context, n int) (int, error) {
-			if n < 2 {
-				return n, nil
-			}
-			var sum atomic.Int64
-			var both sync.WaitGroup
-			for _, k := range []int{n - 1, n - 2} {
-				both.Go(func() {
-					v, err := c.GetOrLoad(ctx, k, fibonacci)
-					wantEqual(t, "error", err, nil)
-					sum.Add(int64(v))
-				})
-			}
-			both.Wait()
-			return int(sum.Load()), nil
-		}
-		v, err := c.GetOrLoad(t.Context(), 40, fibonacci)
-		wantLoaded(t, "fibonacci(40)", v, err, 102334155)
-		wantEqual(t, "loads", c.Stats().Loads, 41)
-	})
-}
-
-// Loads that wait for each other, begun by different callers.
-func TestLoadsThatWaitInACircle(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		numbers := newCache(t, lru.Options[int, int]{})
-		texts := newCache(t, lru.Options[string, int]{})
-		const n = 6
-		var loadText func(ctx context.Context, key string) (int, error)
-		loadNumber := func(ctx context.Context, key int) (int, error) {
-			time.Sleep(time.Second)
-			return texts.GetOrLoad(ctx, fmt.Sprint(key), loadText)
-		}
-		loadText = func(ctx context.Context, key string) (int, error) {
-			time.Sleep(time.Second)
-			var number int
-			fmt.Sscan(key, &number)
-			return numbers.GetOrLoad(ctx, (number+1)%n, loadNumber)
-		}
-		var all sync.WaitGroup
-		for i := range n {
-			all.Go(func() {
-				v, err := numbers.GetOrLoad(t.Context(), i, loadNumber)
-				wantError(t, "GetOrLoad", v, err, core.ErrWouldDeadlock)
-			})
-		}
-		all.Wait()
-		wantEqual(t, "stored", numbers.Len()+texts.Len(), 0)
-	})
-}
-
-// Who gave up waiting does not wait.
-func TestLoadThatGaveUpWaiting(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newCache(t, lru.Options[string, int]{})
-		var all sync.WaitGroup
-		all.Go(func() {
-			v, err := c.GetOrLoad(t.Context(), "slow", func(ctx context.Context, _ string) (int, error) {
-				time.Sleep(time.Minute)
-				return c.GetOrLoad(ctx, "impatient", nobody)
-			})
-			wantLoaded(t, "slow", v, err, 1)
-		})
-		synctest.Wait()
-		all.Go(func() {
-			v, err := c.GetOrLoad(t.Context(), "impatient", func(ctx context.Context, _ string) (int, error) {
-				short, cancel := context.WithTimeout(ctx, time.Second)
-				defer cancel()
-				v, err := c.GetOrLoad(short, "slow", nobody)
-				wantError(t, "slow, within a second", v, err, context.DeadlineExceeded)
-				time.Sleep(time.Hour)
-				return 1, nil
-			})
-			wantLoaded(t, "impatient", v, err, 1)
-		})
-		all.Wait()
-	})
-}
-
-// The context of a load that has ended is nobody's any more.
-func TestContextOfALoadThatHasEnded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newCache(t, lru.Options[string, int]{})
-		var leaked context.Context
-		_, err := c.GetOrLoad(t.Context(), "a", func(ctx context.Context, _ string) (int, error) {
-			leaked = context.WithoutCancel(ctx)
-			return 1, nil
-		})
-		wantEqual(t, "error", err, nil)
-		if ctx := leaked; ctx.Err() != nil {
-			t.Errorf("%v", ctx.Err())
-		}
-		c.Invalidate("a")
-		l := loader{after: time.Second}
-		v, err := c.GetOrLoad(leaked, "a", l.load)
-		wantLoaded(t, "GetOrLoad", v, err, 1)
-	})
-}
-
-func TestContextOfALoadIsReleased(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newCache(t, lru.Options[string, int]{})
-		var ctx context.Context
-		_, err := c.GetOrLoad(t.Context(), "a", func(own context.Context, _ string) (int, error) {
-			ctx = own
-			return 1, nil
-		})
-		wantEqual(t, "error", err, nil)
-		wantEqual(t, "context after the load", ctx.Err(), context.Canceled)
-	})
-}
-
-// What a load pushes out has been told of when GetOrLoad returns.
+// When GetOrLoad returns, OnRemoved was called for the entry that made room, and its signal
+// was raised.
 func TestOnRemovedBeforeGetOrLoadReturns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
@@ -483,7 +234,7 @@ func TestOnRemovedBeforeGetOrLoadReturns(t *testing.T) {
 			wantEqual(t, "error", err, nil)
 		}
 		j.want(t, "a=1 evicted")
-		got := w.ExpectExactly(lru.SignalMiss, lru.SignalMiss, lru.SignalEvict, lru.SignalHit)
+		got := w.ExpectExactly(lru.SignalMiss, lru.SignalMiss, lru.SignalEvicted, lru.SignalHit)
 		wantEqual(t, "key evicted", got[2].Key, "a")
 	})
 }
@@ -511,13 +262,22 @@ func TestHandlerThatEndsAGoroutine(t *testing.T) {
 
 func TestGetOrLoadNeedsAFunction(t *testing.T) {
 	c := newCache(t, lru.Options[string, int]{})
-	defer func() { wantEqual(t, "panic", recover(), any("lru: GetOrLoad needs a function")) }()
-	_, _ = c.GetOrLoad(t.Context(), "a", nil)
+	c.Set("a", 1)
+	for name, call := range map[string]func(){
+		"GetOrLoad":         func() { _, _ = c.GetOrLoad(t.Context(), "a", nil) },
+		"GetOrLoadWithLife": func() { _, _ = c.GetOrLoadWithLife(t.Context(), "a", nil) },
+		"Refresh":           func() { _, _ = c.Refresh(t.Context(), "a", nil) },
+		"RefreshWithLife":   func() { _, _ = c.RefreshWithLife(t.Context(), "a", nil) },
+	} {
+		func() {
+			defer func() { wantEqual(t, name, recover(), any("lru: "+name+" needs a function")) }()
+			call()
+		}()
+	}
 }
 
-// Callers that come, leave, set and invalidate at random: nobody hangs, everybody
-// gets the cause of the own context or a value that was loaded or set, and nothing
-// is left under way.
+// Callers come, leave, refresh, set and remove at random. Each of them gets the cause of its
+// own context or a value that was loaded or set, and no load is left over.
 func TestManyCallers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCache(t, lru.Options[int, int]{Capacity: 8, TTL: 20 * time.Millisecond})
@@ -548,10 +308,14 @@ func TestManyCallers(t *testing.T) {
 					case 7:
 						c.Set(key, key)
 					case 8:
-						c.Invalidate(key)
+						c.Remove(key)
 					default:
 						ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(i%11)*time.Millisecond, context.DeadlineExceeded)
-						v, err := c.GetOrLoad(ctx, key, load)
+						get := c.GetOrLoad
+						if i%4 == 0 {
+							get = c.Refresh
+						}
+						v, err := get(ctx, key, load)
 						cancel()
 						if err == nil && v != key || err != nil && !errors.Is(err, errOnPurpose) && !errors.Is(err, context.DeadlineExceeded) {
 							t.Errorf("GetOrLoad(%d): %v, %v", key, v, err)

@@ -6,17 +6,17 @@ import (
 	"math/bits"
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// An LRU is a bounded cache from which entries go when they have not been used for
-// a while, or when others need the place more. Make one with [New].
+// An LRU is a bounded cache. Entries leave when they have not been used for a while, or
+// when others need the room. Make one with [New].
 //
-// All methods are safe for concurrent use, by OnRemoved, load functions and
-// handlers of signals as well. A cache owns no goroutine but those that run load
-// functions, and needs no closing.
+// All methods are safe for concurrent use, also by OnRemoved, load functions and handlers of
+// signals. A cache owns no goroutines but those of its loads, and needs no Close.
 type LRU[K comparable, V any] struct {
 	opts   Options[K, V]
-	tells  bool // somebody wants to know what leaves
 	clock  clock
 	seed   maphash.Seed
 	heat   heat
@@ -29,21 +29,21 @@ type LRU[K comparable, V any] struct {
 	tallies [16]tally
 }
 
-// tally counts without a lock. Keys are divided among several, so that not all
-// readers write the same word.
+// tally counts without a lock. Keys are divided among several tallies, so that readers do
+// not all write the same word.
 type tally struct {
 	hits, misses atomic.Uint64
 	_            cacheLine
 }
 
-// Small shards cost hits, because not all of them get the same share of the keys.
+// Small shards cost hits, because keys are not divided evenly.
 const (
 	entriesPerShard = 1024
 	maxShardBits    = 6
 )
 
-// New makes a cache, or says what is wrong with the options. It starts nothing, and
-// memory grows with what is stored.
+// New makes a cache, or returns an error that says what is wrong with the options. It starts
+// no goroutine. Memory grows with what is stored.
 func New[K comparable, V any](opts Options[K, V]) (*LRU[K, V], error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -52,7 +52,6 @@ func New[K comparable, V any](opts Options[K, V]) (*LRU[K, V], error) {
 	shardBits := max(0, min(bits.Len(uint(opts.Capacity/entriesPerShard))-1, maxShardBits))
 	c := &LRU[K, V]{
 		opts:   opts,
-		tells:  opts.Sink != nil || opts.OnRemoved != nil,
 		clock:  newClock(),
 		seed:   maphash.MakeSeed(),
 		heat:   newHeat(opts.HotAfter),
@@ -64,13 +63,22 @@ func New[K comparable, V any](opts Options[K, V]) (*LRU[K, V], error) {
 		if i < opts.Capacity&(len(c.shards)-1) {
 			capacity++
 		}
-		c.shards[i].init(capacity, c.heat)
+		s := &c.shards[i]
+		s.policy.init(capacity, c.heat)
+		s.hotTTL = int64(opts.HotTTL)
+		s.keepsRemoved = opts.Sink != nil || opts.OnRemoved != nil
 	}
 	return c, nil
 }
 
-// Get returns the value of key, if there is one. It counts as an access: the entry
-// now expires after its TTL, or HotTTL, from now.
+// Name is [Options.Name].
+func (c *LRU[K, V]) Name() string { return c.opts.Name }
+
+// Sink is where the cache raises its signals; nil if it raises none.
+func (c *LRU[K, V]) Sink() *core.Sink { return c.opts.Sink }
+
+// Get returns the value of key, if there is one. It is an access: the entry expires after
+// its TTL, or HotTTL, from now.
 func (c *LRU[K, V]) Get(key K) (value V, ok bool) {
 	hash, s := c.locate(key)
 	e := c.get(s, hash, key)
@@ -80,97 +88,128 @@ func (c *LRU[K, V]) Get(key K) (value V, ok bool) {
 	return e.value, true
 }
 
+// Peek returns the value of key, if there is one. It is not an access: it does not prolong
+// the entry's life, counts nothing and raises nothing.
+func (c *LRU[K, V]) Peek(key K) (value V, ok bool) {
+	hash, s := c.locate(key)
+	e, sure := s.table.peek(hash, key)
+	if !sure || e != nil && e.over(c.clock.now()) { // but the key may have a new value
+		e = s.live(hash, key, c.clock)
+	}
+	if e == nil {
+		return value, false
+	}
+	return e.value, true
+}
+
+// Contains reports whether Peek would return a value.
+func (c *LRU[K, V]) Contains(key K) bool {
+	_, ok := c.Peek(key)
+	return ok
+}
+
 // Set stores the value of key, which expires after [Options.TTL].
 func (c *LRU[K, V]) Set(key K, value V) { c.SetFor(key, value, 0) }
 
-// SetFor stores the value of key, which expires after ttl without an access; 0
-// means [Options.TTL], negative never. A load of the key that is under way does not
-// overwrite it.
+// SetFor stores the value of key, which expires after ttl without an access; 0 means
+// [Options.TTL], negative never. A load of the key that is under way does not overwrite it.
 func (c *LRU[K, V]) SetFor(key K, value V, ttl time.Duration) {
-	hash, s := c.locate(key)
-	e, now := c.entry(hash, key, value, ttl)
-	var removed removals[K, V]
-	s.mu.Lock()
-	s.forget(key)
-	s.put(e, now, int64(c.opts.HotTTL), c.teller(&removed))
-	s.mu.Unlock()
-	c.tell(removed)
+	c.set(key, value, c.sliding(ttl))
 }
 
-// Invalidate removes the value of key, and reports whether there was one. The
-// result of a load that is under way will not be stored.
-func (c *LRU[K, V]) Invalidate(key K) bool {
+// SetWithLife stores the value of key, which expires at the end of life, however often it is
+// accessed. TTL, HotTTL and MaxAge of [Options] do not count for it. 0 means that they do,
+// negative that the value never expires. A load of the key that is under way does not
+// overwrite it.
+func (c *LRU[K, V]) SetWithLife(key K, value V, life time.Duration) {
+	c.set(key, value, c.fixed(life))
+}
+
+func (c *LRU[K, V]) set(key K, value V, life lifetime) {
+	hash, s := c.locate(key)
+	e, now := c.entry(hash, key, value, life)
+	s.flights.Lock()
+	s.flights.Delete(key)
+	s.put(e, now)
+	c.unlock(s)
+}
+
+// Remove removes the value of key and returns it, if there was one. The result of a load
+// that is under way will not be stored.
+func (c *LRU[K, V]) Remove(key K) (value V, ok bool) {
 	hash, s := c.locate(key)
 	now := c.clock.now()
-	var removed removals[K, V]
-	s.mu.Lock()
-	found := s.invalidate(hash, key, now, c.teller(&removed))
-	s.mu.Unlock()
-	c.tell(removed)
-	return found
+	s.flights.Lock()
+	e := s.invalidate(hash, key, now)
+	c.unlock(s)
+	if e == nil {
+		return value, false
+	}
+	return e.value, true
 }
 
-// Clear removes everything. What is stored while it runs may stay. It raises
-// [SignalClear] in place of a signal for each entry.
+// Clear removes everything. What is stored while it runs may stay. It raises one
+// [SignalCleared], and no signals for the entries.
 func (c *LRU[K, V]) Clear() {
 	for i := range c.shards {
 		s := &c.shards[i]
 		now := c.clock.now()
-		var removed removals[K, V]
-		s.mu.Lock()
-		s.clear(now, c.teller(&removed))
-		s.mu.Unlock()
+		s.flights.Lock()
+		s.clear(now)
+		removed := s.removed
+		s.removed = nil
+		s.flights.Unlock()
 		for _, r := range removed {
-			c.handOver(r)
+			c.onRemoved(r)
 		}
 	}
 	if c.opts.Sink != nil {
-		c.opts.Sink.Raise(SignalClear)
+		c.opts.Sink.Raise(SignalCleared)
 	}
 }
 
-// Sweep removes all entries that have expired. Nobody has to call it: they are not
-// served, and make room when there are others to store. But a cache that nobody
-// uses holds on to them.
+// Sweep removes all entries that have expired. There is no need to call it: expired entries
+// are not returned, and are the first to make room. But an idle cache keeps them in memory.
 func (c *LRU[K, V]) Sweep() {
 	for i := range c.shards {
 		s := &c.shards[i]
-		for bucket, more := 0, true; more; more = bucket != 0 {
-			now := c.clock.now()
-			var removed removals[K, V]
-			s.mu.Lock()
-			bucket = s.sweepFrom(bucket, now, c.teller(&removed))
-			s.mu.Unlock()
-			c.tell(removed)
+		now := c.clock.now()
+		for more := true; more; {
+			s.flights.Lock()
+			more = s.sweep(now, sweepChunk)
+			c.unlock(s)
 		}
 	}
 }
 
-// Len is the number of entries, [Options.Capacity] at most. It includes those that
-// have expired and that nobody has met since.
+// Len is the number of entries, at most [Options.Capacity]. It includes entries that have
+// expired and are not removed yet.
 func (c *LRU[K, V]) Len() int {
 	n := 0
 	for i := range c.shards {
 		s := &c.shards[i]
-		s.mu.Lock()
+		s.flights.Lock()
 		n += s.len()
-		s.mu.Unlock()
+		s.flights.Unlock()
 	}
 	return n
 }
 
-// All walks the entries, in no particular order, which does not count as an access.
-// Every key that is there all the time is met once, with a value that it had in the
-// meantime. No lock is held while the loop's body runs.
+// All walks the entries in no particular order. It is not an access. A key that is there all
+// the time is visited once, with a value that it had in the meantime. No lock is held while
+// the body of the loop runs.
 func (c *LRU[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i := range c.shards {
 			s := &c.shards[i]
-			for _, e := range s.entries() {
-				if e.over(c.clock.now()) { // but the key may have another value
-					e = s.find(e.hash, e.key)
+			s.flights.Lock()
+			entries := s.entries()
+			s.flights.Unlock()
+			for _, e := range entries {
+				if e.over(c.clock.now()) { // but the key may have a new value
+					e = s.live(e.hash, e.key, c.clock)
 				}
-				if e != nil && !e.over(c.clock.now()) && !yield(e.key, e.value) {
+				if e != nil && !yield(e.key, e.value) {
 					return
 				}
 			}
@@ -182,13 +221,20 @@ func (c *LRU[K, V]) All() iter.Seq2[K, V] {
 func (c *LRU[K, V]) Stats() Stats {
 	stats := Stats{Capacity: c.opts.Capacity, Panics: c.panics.Load()}
 	for i := range c.shards {
-		c.shards[i].mu.Lock()
+		c.shards[i].flights.Lock()
 	}
 	for i := range c.shards {
-		c.shards[i].addTo(&stats)
+		s := &c.shards[i]
+		stats.Size += s.len()
+		stats.Hot += int(max(0, s.policy.hot.Load()))
+		stats.Loads += s.loads
+		stats.LoadFailures += s.loadFailures
+		stats.Evictions += s.removals[ReasonEvicted]
+		stats.Expirations += s.removals[ReasonExpired]
+		stats.Invalidations += s.removals[ReasonInvalidated]
 	}
 	for i := range c.shards {
-		c.shards[i].mu.Unlock()
+		c.shards[i].flights.Unlock()
 	}
 	for i := range c.tallies {
 		stats.Hits += c.tallies[i].hits.Load()
@@ -197,30 +243,41 @@ func (c *LRU[K, V]) Stats() Stats {
 	return stats
 }
 
-// teller returns r if somebody wants to know of removals.
-func (c *LRU[K, V]) teller(r *removals[K, V]) *removals[K, V] {
-	if !c.tells {
-		return nil
-	}
-	return r
-}
-
 // locate returns the hash of a key and the shard that the key belongs to.
 func (c *LRU[K, V]) locate(key K) (uint64, *shard[K, V]) {
 	hash := maphash.Comparable(c.seed, key)
 	return hash, &c.shards[hash>>c.shift]
 }
 
-// entry makes an entry whose time begins now.
-func (c *LRU[K, V]) entry(hash uint64, key K, value V, ttl time.Duration) (e *entry[K, V], now int64) {
+// lifetime is how long an entry lives: after an access, and at most.
+type lifetime struct{ ttl, most int64 }
+
+// sliding is the lifetime of a value that expires after ttl without an access.
+func (c *LRU[K, V]) sliding(ttl time.Duration) lifetime {
 	switch {
 	case ttl == 0:
 		ttl = c.opts.TTL
 	case ttl < 0:
 		ttl = never
 	}
+	return lifetime{int64(ttl), int64(c.opts.MaxAge)}
+}
+
+// fixed is the lifetime of a value that no access prolongs.
+func (c *LRU[K, V]) fixed(life time.Duration) lifetime {
+	switch {
+	case life == 0:
+		return c.sliding(0)
+	case life < 0:
+		life = never
+	}
+	return lifetime{int64(life), int64(life)}
+}
+
+// entry makes an entry whose life begins now.
+func (c *LRU[K, V]) entry(hash uint64, key K, value V, life lifetime) (e *entry[K, V], now int64) {
 	now = c.clock.now()
-	e = &entry[K, V]{hash: hash, key: key, value: value, ttl: int64(ttl), latest: later(now, int64(c.opts.MaxAge))}
+	e = &entry[K, V]{hash: hash, key: key, value: value, ttl: life.ttl, latest: later(now, life.most)}
 	e.expires.Store(min(later(now, e.ttl), e.latest))
 	return e, now
 }
@@ -229,11 +286,9 @@ func (c *LRU[K, V]) entry(hash uint64, key K, value V, ttl time.Duration) (e *en
 func (c *LRU[K, V]) get(s *shard[K, V], hash uint64, key K) *entry[K, V] {
 	e, hot, sure := c.peek(s, hash, key)
 	if !sure {
-		var removed removals[K, V]
-		s.mu.Lock()
-		e, hot = c.getLocked(s, hash, key, c.teller(&removed))
-		s.mu.Unlock()
-		c.tell(removed)
+		s.flights.Lock()
+		e, hot = c.getLocked(s, hash, key)
+		c.unlock(s)
 	}
 	if e == nil {
 		c.miss(hash, key)
@@ -243,8 +298,8 @@ func (c *LRU[K, V]) get(s *shard[K, V], hash uint64, key K) *entry[K, V] {
 	return e
 }
 
-// peek finds the live entry of a key, or nil, and accesses it, without the lock. If
-// it is not sure, getLocked has to tell.
+// peek finds the live entry of a key, or nil, and accesses it, without the lock. If it is
+// not sure, the caller has to use getLocked.
 func (c *LRU[K, V]) peek(s *shard[K, V], hash uint64, key K) (e *entry[K, V], hot, sure bool) {
 	e, sure = s.table.peek(hash, key)
 	if e == nil {
@@ -256,23 +311,23 @@ func (c *LRU[K, V]) peek(s *shard[K, V], hash uint64, key K) (e *entry[K, V], ho
 	return nil, false, false
 }
 
-// getLocked is the same with the lock, which keeps others from ending the life of
-// the entry. It removes one that has expired.
-func (c *LRU[K, V]) getLocked(s *shard[K, V], hash uint64, key K, out *removals[K, V]) (e *entry[K, V], hot bool) {
+// getLocked is peek with the lock, which keeps other goroutines from removing the entry. It
+// removes an entry that has expired.
+func (c *LRU[K, V]) getLocked(s *shard[K, V], hash uint64, key K) (e *entry[K, V], hot bool) {
 	e = s.table.find(hash, key)
 	for e != nil {
 		if hot, ok := c.access(s, e); ok {
 			return e, hot
 		}
 		if e.lapse(c.clock.now()) {
-			s.remove(e, ReasonExpired, out)
+			s.remove(e, ReasonExpired)
 			break
 		}
 	}
 	return nil, false
 }
 
-// access prolongs the life of e and counts, unless its life is over.
+// access prolongs the life of e and counts the access, unless e has expired.
 func (c *LRU[K, V]) access(s *shard[K, V], e *entry[K, V]) (hot, ok bool) {
 	at := e.expires.Load()
 	now := int64(gone)

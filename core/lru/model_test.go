@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
@@ -20,7 +21,8 @@ type model struct {
 
 type modelEntry struct {
 	value   int
-	ttl     time.Duration
+	ttl     time.Duration // after an access
+	most    time.Duration // in all
 	count   int
 	stored  time.Time
 	expires time.Time
@@ -42,7 +44,7 @@ func (m *model) prolong(e *modelEntry) {
 		life = max(life, m.opts.HotTTL)
 	}
 	to := time.Now().Add(life)
-	if last := e.stored.Add(m.opts.MaxAge); to.After(last) {
+	if last := e.stored.Add(e.most); to.After(last) {
 		to = last
 	}
 	if to.After(e.expires) {
@@ -64,7 +66,22 @@ func (m *model) set(key, value int, ttl time.Duration) {
 	if ttl == 0 {
 		ttl = m.opts.TTL
 	}
-	e := &modelEntry{value: value, ttl: ttl, count: 1, stored: time.Now()}
+	m.put(key, &modelEntry{value: value, ttl: ttl, most: m.opts.MaxAge})
+}
+
+func (m *model) setWithLife(key, value int, life time.Duration) {
+	switch {
+	case life == 0:
+		m.set(key, value, 0)
+		return
+	case life < 0:
+		life = 100_000 * time.Hour
+	}
+	m.put(key, &modelEntry{value: value, ttl: life, most: life})
+}
+
+func (m *model) put(key int, e *modelEntry) {
+	e.count, e.stored = 1, time.Now()
 	if old := m.live(key); old != nil {
 		e.count = old.count
 	}
@@ -77,7 +94,7 @@ func (m *model) set(key, value int, ttl time.Duration) {
 // reason it gives.
 func TestAgainstModel(t *testing.T) {
 	steps := 1_000_000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || coretest.Race {
 		steps = 60_000
 	}
 	for name, run := range map[string]struct {
@@ -116,6 +133,11 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 		}
 		if reason == lru.ReasonEvicted {
 			evicted = true
+			for other := range m.entries {
+				if m.live(other) == nil {
+					t.Fatalf("%d=%d was %v, but %d has expired", key, value, reason, other)
+				}
+			}
 		}
 		if reason != lru.ReasonReplaced {
 			delete(m.entries, key)
@@ -145,9 +167,31 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 		key := min(r.IntN(keys), r.IntN(keys))
 		value := i + 1
 		ttl := []time.Duration{0, 0, 0, 10 * time.Second, 5 * time.Minute}[r.IntN(5)]
+		life := []time.Duration{0, -1, 20 * time.Second, 20 * time.Minute}[r.IntN(4)]
+		var fails error
+		if r.IntN(4) == 0 {
+			fails = errOnPurpose
+		}
+		load := func(context.Context, int) (int, error) { return value, fails }
+		loadWithLife := func(context.Context, int) (int, time.Duration, error) { return value, life, fails }
+		wantLoad := func(what string, got int, err error, known *modelEntry, set func()) {
+			t.Helper()
+			want, wantErr := value, fails
+			switch {
+			case known != nil:
+				want, wantErr = known.value, nil
+			case fails != nil:
+				want = 0
+			default:
+				set()
+			}
+			if got != want || err != wantErr {
+				t.Fatalf("step %d: %s(%d): got %v, %v, want %v, %v", i, what, key, got, err, want, wantErr)
+			}
+		}
 		evicted = false
 		switch op := r.IntN(100); {
-		case op < 55:
+		case op < 50:
 			got, ok := c.Get(key)
 			e, want := m.get(key)
 			expect := lru.SignalMiss
@@ -163,23 +207,43 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 			if exact && signal != expect {
 				t.Fatalf("step %d: Get(%d) raised %s, want %s", i, key, signal, expect)
 			}
-		case op < 70:
+		case op < 55:
+			signal = ""
+			got, ok := c.Peek(key)
+			e := m.live(key)
+			if ok != (e != nil) || ok && got != e.value || c.Contains(key) != ok || signal != "" {
+				t.Fatalf("step %d: Peek(%d): got %v, %v, the model has %v; raised %q", i, key, got, ok, e, signal)
+			}
+		case op < 65:
 			c.SetFor(key, value, ttl)
 			m.set(key, value, ttl)
+		case op < 70:
+			c.SetWithLife(key, value, life)
+			m.setWithLife(key, value, life)
 		case op < 85:
-			got, err := c.GetOrLoadFor(t.Context(), key, ttl, func(context.Context, int) (int, error) { return value, nil })
-			if e, ok := m.get(key); ok {
-				value = e.value
-			} else {
-				m.set(key, value, ttl)
-			}
-			if err != nil || got != value {
-				t.Fatalf("step %d: GetOrLoad(%d): got %v, %v, want %v", i, key, got, err, value)
+			set := func() { m.set(key, value, ttl) }
+			setWithLife := func() { m.setWithLife(key, value, life) }
+			switch r.IntN(4) {
+			case 0:
+				got, err := c.GetOrLoadFor(t.Context(), key, ttl, load)
+				e, _ := m.get(key)
+				wantLoad("GetOrLoadFor", got, err, e, set)
+			case 1:
+				got, err := c.GetOrLoadWithLife(t.Context(), key, loadWithLife)
+				e, _ := m.get(key)
+				wantLoad("GetOrLoadWithLife", got, err, e, setWithLife)
+			case 2:
+				ttl = 0
+				got, err := c.Refresh(t.Context(), key, load)
+				wantLoad("Refresh", got, err, nil, set)
+			case 3:
+				got, err := c.RefreshWithLife(t.Context(), key, loadWithLife)
+				wantLoad("RefreshWithLife", got, err, nil, setWithLife)
 			}
 		case op < 90:
-			want := m.live(key) != nil
-			if got := c.Invalidate(key); got != want {
-				t.Fatalf("step %d: Invalidate(%d): got %v, want %v", i, key, got, want)
+			e := m.live(key)
+			if got, ok := c.Remove(key); ok != (e != nil) || ok && got != e.value {
+				t.Fatalf("step %d: Remove(%d): got %v, %v, the model has %v", i, key, got, ok, e)
 			}
 		case op < 98:
 			time.Sleep(time.Duration(r.Int64N(int64(3 * time.Second))))

@@ -2,18 +2,24 @@ package lru
 
 import "sync/atomic"
 
-// policy decides who leaves a full shard. It is S3-FIFO with a main queue that
-// turns candidates away, see the package documentation: a small queue for the new,
-// a main queue for those that proved useful, and ghosts of those that did not.
+// policy decides which entry leaves a full shard. It is S3-FIFO with a main queue that may
+// reject candidates, see the package documentation: a small queue for new entries, a main
+// queue for entries that proved useful, and ghosts of entries that did not.
 //
-// What it does for an entry that comes does not depend on how many there are.
+// Its work for a new entry does not depend on the number of entries.
 type policy[K comparable, V any] struct {
 	small, main       queue[K, V]
 	smallMax, mainMax int
 	ghosts            ghosts
 	heat              heat
-	hot               atomic.Int64 // entries that are
+	hot               atomic.Int64 // number of hot entries
+	resting           int          // entries that left small since the hand moved
 }
+
+// maxRest is how many entries may leave small while the hand rests. Without candidates the
+// hand would rest for ever, and main would keep entries that are not used any more. A smaller
+// maxRest costs hits after a scan.
+const maxRest = 32
 
 // smallShare is the part of the entries that the small queue is for.
 const smallShare = 16
@@ -25,32 +31,30 @@ func (p *policy[K, V]) init(capacity int, h heat) {
 	p.heat = h
 }
 
-// admit takes e in and returns the entry that has left for it, or nil.
-func (p *policy[K, V]) admit(e *entry[K, V], now int64) (victim *entry[K, V]) {
+// admit takes e in, and returns the entry that was evicted for it, or nil.
+func (p *policy[K, V]) admit(e *entry[K, V]) (victim *entry[K, V]) {
 	full := p.small.n == p.smallMax
 	if p.ghosts.take(e.hash) && (full || p.main.n < p.mainMax) {
-		if victim, ok := p.roomInMain(now); ok {
+		if victim, ok := p.roomInMain(); ok {
 			p.pushMain(e)
 			return victim
 		}
 	}
 	if full {
-		victim = p.roomInSmall(now)
+		victim = p.roomInSmall()
 	}
 	p.small.push(e)
 	return victim
 }
 
-// roomInSmall takes the oldest entry out of small. If it was used, or main is not
-// full, it goes there.
-func (p *policy[K, V]) roomInSmall(now int64) (victim *entry[K, V]) {
+// roomInSmall takes the oldest entry out of small. It may go to main if it was used, if main
+// is not full, or if the hand has rested for too long.
+func (p *policy[K, V]) roomInSmall() (victim *entry[K, V]) {
 	e := p.small.oldest
 	p.small.remove(e)
-	if e.over(now) {
-		return e
-	}
-	if used(&e.uses) || p.main.n < p.mainMax {
-		if victim, ok := p.roomInMain(now); ok {
+	p.resting++
+	if used(&e.uses) || p.main.n < p.mainMax || p.resting >= maxRest {
+		if victim, ok := p.roomInMain(); ok {
 			rest(&e.uses)
 			p.pushMain(e)
 			return victim
@@ -60,18 +64,19 @@ func (p *policy[K, V]) roomInSmall(now int64) (victim *entry[K, V]) {
 	return e
 }
 
-// roomInMain reports whether there is room in main. If it is full, its oldest entry
-// has left for that, unless it was used since its last turn: then it gets another.
-func (p *policy[K, V]) roomInMain(now int64) (victim *entry[K, V], ok bool) {
+// roomInMain reports whether there is room in main. If main is full, it takes out the oldest
+// entry. An entry that was used since its last turn is put back, and there is no room.
+func (p *policy[K, V]) roomInMain() (victim *entry[K, V], ok bool) {
 	if p.main.n < p.mainMax {
 		return nil, true
 	}
+	p.resting = 0
 	e := p.main.oldest
 	if e == nil {
 		return nil, false
 	}
 	p.main.remove(e)
-	if used(&e.uses) && !e.over(now) {
+	if used(&e.uses) {
 		if p.heat.pass(&e.uses) {
 			p.hot.Add(-1)
 		}
@@ -80,6 +85,8 @@ func (p *policy[K, V]) roomInMain(now int64) (victim *entry[K, V], ok bool) {
 	}
 	return e, true
 }
+
+func (p *policy[K, V]) full() bool { return p.small.n == p.smallMax && p.main.n == p.mainMax }
 
 func (p *policy[K, V]) pushMain(e *entry[K, V]) {
 	e.main = true

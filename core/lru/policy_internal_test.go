@@ -11,8 +11,8 @@ type dullPolicy struct {
 	smallMax, mainMax int
 	small, main       []int
 	used              map[int]bool
-	expired           map[int]bool
 	ghosts            *ghosts // the same guesses: they are tested below
+	resting           int
 }
 
 func (d *dullPolicy) admit(key int) (victim int, ok bool) {
@@ -25,7 +25,8 @@ func (d *dullPolicy) admit(key int) (victim int, ok bool) {
 	if len(d.small) == d.smallMax {
 		oldest := d.small[0]
 		d.small = d.small[1:]
-		candidate := !d.expired[oldest] && (d.used[oldest] || len(d.main) < d.mainMax)
+		d.resting++
+		candidate := d.used[oldest] || len(d.main) < d.mainMax || d.resting >= maxRest
 		room := false
 		if candidate {
 			victim, ok, room = d.roomInMain()
@@ -35,9 +36,7 @@ func (d *dullPolicy) admit(key int) (victim int, ok bool) {
 			d.main = append(d.main, oldest)
 		} else {
 			victim, ok = oldest, true
-			if !d.expired[oldest] {
-				d.ghosts.add(hashOf(oldest))
-			}
+			d.ghosts.add(hashOf(oldest))
 		}
 	}
 	d.small = append(d.small, key)
@@ -48,12 +47,13 @@ func (d *dullPolicy) roomInMain() (victim int, evicts, room bool) {
 	if len(d.main) < d.mainMax {
 		return 0, false, true
 	}
+	d.resting = 0
 	if len(d.main) == 0 {
 		return 0, false, false
 	}
 	oldest := d.main[0]
 	d.main = d.main[1:]
-	if d.used[oldest] && !d.expired[oldest] {
+	if d.used[oldest] {
 		d.used[oldest] = false
 		d.main = append(d.main, oldest)
 		return 0, false, false
@@ -69,12 +69,11 @@ func TestPolicyAgainstDullPolicy(t *testing.T) {
 		h := newHeat(3)
 		var p policy[int, int]
 		p.init(capacity, h)
-		d := dullPolicy{smallMax: p.smallMax, mainMax: p.mainMax, used: map[int]bool{}, expired: map[int]bool{}, ghosts: &ghosts{size: p.ghosts.size}}
+		d := dullPolicy{smallMax: p.smallMax, mainMax: p.mainMax, used: map[int]bool{}, ghosts: &ghosts{size: p.ghosts.size}}
 		entries := map[int]*entry[int, int]{}
 		leaves := func(key int) {
 			delete(entries, key)
 			delete(d.used, key)
-			delete(d.expired, key)
 		}
 		for step := range 50_000 {
 			key := min(r.IntN(2*capacity+1), r.IntN(2*capacity+1))
@@ -82,10 +81,9 @@ func TestPolicyAgainstDullPolicy(t *testing.T) {
 			switch op := r.IntN(100); {
 			case e == nil:
 				e = &entry[int, int]{hash: hashOf(key), key: key}
-				e.expires.Store(1)
 				e.uses.Store(1)
 				var got int
-				victim := p.admit(e, 0)
+				victim := p.admit(e)
 				if victim != nil {
 					got = victim.key
 				}
@@ -102,13 +100,9 @@ func TestPolicyAgainstDullPolicy(t *testing.T) {
 				d.used[key] = true
 			case op < 70:
 				e2 := &entry[int, int]{hash: e.hash, key: key}
-				e2.expires.Store(e.expires.Load())
 				e2.uses.Store(e.uses.Load())
 				p.replace(e, e2)
 				entries[key] = e2
-			case op < 75:
-				e.expires.Store(0)
-				d.expired[key] = true
 			case op < 80:
 				p.remove(e)
 				d.small = slices.DeleteFunc(d.small, func(k int) bool { return k == key })

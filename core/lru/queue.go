@@ -6,44 +6,35 @@ type queue[K comparable, V any] struct {
 	n              int
 }
 
-func (q *queue[K, V]) push(e *entry[K, V]) {
-	e.older, e.newer = q.newest, nil
-	if q.newest != nil {
-		q.newest.newer = e
+// join makes two entries neighbours; nil is what lies beyond an end of the queue.
+func (q *queue[K, V]) join(newer, older *entry[K, V]) {
+	if newer != nil {
+		newer.older = older
 	} else {
-		q.oldest = e
+		q.newest = older
 	}
-	q.newest = e
+	if older != nil {
+		older.newer = newer
+	} else {
+		q.oldest = newer
+	}
+}
+
+func (q *queue[K, V]) push(e *entry[K, V]) {
+	q.join(e, q.newest)
+	q.join(nil, e)
 	q.n++
 }
 
 func (q *queue[K, V]) remove(e *entry[K, V]) {
-	if e.newer != nil {
-		e.newer.older = e.older
-	} else {
-		q.newest = e.older
-	}
-	if e.older != nil {
-		e.older.newer = e.newer
-	} else {
-		q.oldest = e.newer
-	}
+	q.join(e.newer, e.older)
 	e.newer, e.older = nil, nil
 	q.n--
 }
 
 // replace puts e in the place of old.
 func (q *queue[K, V]) replace(old, e *entry[K, V]) {
-	e.newer, e.older = old.newer, old.older
-	if e.newer != nil {
-		e.newer.older = e
-	} else {
-		q.newest = e
-	}
-	if e.older != nil {
-		e.older.newer = e
-	} else {
-		q.oldest = e
-	}
+	q.join(old.newer, e)
+	q.join(e, old.older)
 	old.newer, old.older = nil, nil
 }

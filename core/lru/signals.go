@@ -2,19 +2,19 @@ package lru
 
 import "fmt"
 
-// What a cache raises on [Options.Sink]. The key of a signal is that of the entry, in
-// the form of fmt.Sprint.
+// Signals that a cache raises on [Options.Sink]. The key of a signal is the key of the
+// entry, in the form of fmt.Sprint.
 const (
-	SignalHit        = "cache.hit"        // a value was found; sampled
-	SignalHot        = "cache.hot"        // the same, and the entry is hot; sampled
-	SignalMiss       = "cache.miss"       // no value was found; sampled
-	SignalEvict      = "cache.evict"      // an entry made room for another
-	SignalExpire     = "cache.expire"     // an entry was removed because its time was over
-	SignalInvalidate = "cache.invalidate" // an entry was removed by Invalidate
-	SignalClear      = "cache.clear"      // all entries were removed by Clear; no key
+	SignalHit         = "cache.hit"         // a value was found; sampled
+	SignalHot         = "cache.hot"         // the same, and the entry is hot; sampled
+	SignalMiss        = "cache.miss"        // no value was found; sampled
+	SignalEvicted     = "cache.evicted"     // an entry made room for another
+	SignalExpired     = "cache.expired"     // an expired entry was removed
+	SignalInvalidated = "cache.invalidated" // an entry was removed by Remove
+	SignalCleared     = "cache.cleared"     // all entries were removed by Clear; no key
 )
 
-// tally returns the tally for the key of that hash.
+// tally returns the tally of a key by its hash.
 func (c *LRU[K, V]) tally(hash uint64) *tally {
 	return &c.tallies[hash>>16%uint64(len(c.tallies))]
 }
@@ -31,7 +31,7 @@ func (c *LRU[K, V]) hit(hash uint64, key K, hot bool) {
 	}
 }
 
-// miss counts that none was.
+// miss counts that no value was found.
 func (c *LRU[K, V]) miss(hash uint64, key K) {
 	c.tally(hash).misses.Add(1)
 	if c.opts.Sink != nil {
@@ -39,7 +39,7 @@ func (c *LRU[K, V]) miss(hash uint64, key K) {
 	}
 }
 
-// sample raises one of so many signals.
+// sample raises one of [Options.SampleEvery] signals.
 func (c *LRU[K, V]) sample(name string, key K) {
 	if c.sampled.Add(1)%uint64(c.opts.SampleEvery) == 0 {
 		c.raise(name, key)
@@ -54,25 +54,24 @@ func (c *LRU[K, V]) raise(name string, key K) {
 	c.opts.Sink.RaiseKey(name, text)
 }
 
-// tell raises the signals of what was removed and hands it over. No lock is held.
-func (c *LRU[K, V]) tell(removed removals[K, V]) {
+// signalOf is the signal of an entry that was removed for that reason.
+var signalOf = [...]string{ReasonEvicted: SignalEvicted, ReasonExpired: SignalExpired, ReasonInvalidated: SignalInvalidated, ReasonReplaced: ""}
+
+// unlock unlocks a shard, raises the signals of what was removed, and calls OnRemoved.
+func (c *LRU[K, V]) unlock(s *shard[K, V]) {
+	removed := s.removed
+	s.removed = nil
+	s.flights.Unlock()
 	for _, r := range removed {
-		if c.opts.Sink != nil {
-			switch r.reason {
-			case ReasonEvicted:
-				c.raise(SignalEvict, r.key)
-			case ReasonExpired:
-				c.raise(SignalExpire, r.key)
-			case ReasonInvalidated:
-				c.raise(SignalInvalidate, r.key)
-			}
+		if name := signalOf[r.reason]; name != "" && c.opts.Sink != nil {
+			c.raise(name, r.key)
 		}
-		c.handOver(r)
+		c.onRemoved(r)
 	}
 }
 
-// handOver calls OnRemoved.
-func (c *LRU[K, V]) handOver(r removal[K, V]) {
+// onRemoved calls OnRemoved. A panic is counted.
+func (c *LRU[K, V]) onRemoved(r removal[K, V]) {
 	if c.opts.OnRemoved == nil {
 		return
 	}

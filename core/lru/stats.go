@@ -1,42 +1,37 @@
 package lru
 
 import (
-	"encoding/json"
 	"log/slog"
+
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Stats are the counters of a cache. What is stored, and what became of it, is read
-// as one cut; hits and misses are counted without a lock and read right after it.
+// Stats are the counters of a cache.
+//
+//	calls of Get and GetOrLoad = Hits + Misses
+//
+// All but Hits, Misses and Panics are read at the same moment, at which Size is at most
+// Capacity, Hot at most Size, and LoadFailures at most Loads. Hits and Misses are counted
+// without a lock and read right after the others.
 type Stats struct {
-	Size     int `json:"size"`     // entries, expired ones that nobody met included
-	Hot      int `json:"hot"`      // hot ones of them
+	Size     int `json:"size"`     // entries, including expired ones that are not removed yet
+	Hot      int `json:"hot"`      // of these, entries with [Options.HotAfter] accesses or more
 	Capacity int `json:"capacity"` // [Options.Capacity]
 
 	Hits   uint64 `json:"hits"`
 	Misses uint64 `json:"misses"`
 
 	Loads        uint64 `json:"loads"`        // calls of load functions
-	LoadFailures uint64 `json:"loadFailures"` // of these, how many returned an error, panicked or were abandoned
+	LoadFailures uint64 `json:"loadFailures"` // of these, how many returned an error or panicked
 
-	Evictions     uint64 `json:"evictions"`     // entries that left for others
-	Expirations   uint64 `json:"expirations"`   // entries whose time was over
-	Invalidations uint64 `json:"invalidations"` // entries removed by Invalidate and Clear
+	Evictions     uint64 `json:"evictions"`     // entries that made room for others
+	Expirations   uint64 `json:"expirations"`   // entries that have expired and are removed
+	Invalidations uint64 `json:"invalidations"` // entries removed by Remove and Clear
 	Panics        uint64 `json:"panics"`        // of OnRemoved
 }
 
 // LogValue groups all counters.
-func (s Stats) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.Int("size", s.Size), slog.Int("hot", s.Hot), slog.Int("capacity", s.Capacity),
-		slog.Uint64("hits", s.Hits), slog.Uint64("misses", s.Misses),
-		slog.Uint64("loads", s.Loads), slog.Uint64("loadFailures", s.LoadFailures),
-		slog.Uint64("evictions", s.Evictions), slog.Uint64("expirations", s.Expirations),
-		slog.Uint64("invalidations", s.Invalidations), slog.Uint64("panics", s.Panics),
-	)
-}
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
 
 // String is the JSON form.
-func (s Stats) String() string {
-	text, _ := json.Marshal(s)
-	return string(text)
-}
+func (s Stats) String() string { return core.StatsString(s) }

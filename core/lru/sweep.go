@@ -1,67 +1,88 @@
 package lru
 
-// sweeper knows where to look for expired entries, and when it is worth it.
-type sweeper struct {
-	bucket int   // the next
-	first  int64 // no entry expires before
-	next   int64 // none that was passed, or came, since bucket 0 does
+// deadlines is a heap of entries, the one that may expire first on top. Readers prolong lives
+// without the lock. So the heap orders entries by a time before which they do not expire; at
+// that time the entry is looked at again.
+type deadlines[K comparable, V any] []deadline[K, V]
+
+type deadline[K comparable, V any] struct {
+	at int64
+	e  *entry[K, V]
 }
 
-// sweepBuckets is how many buckets an insertion looks at. There are at most four for
-// an entry, so that all are looked at within as many insertions as there are
-// entries.
-const sweepBuckets = 4
+func (d *deadlines[K, V]) add(e *entry[K, V]) {
+	*d = append(*d, deadline[K, V]{})
+	d.put(len(*d)-1, deadline[K, V]{e.expires.Load(), e})
+}
 
-// sweepChunk is how many are looked at without giving others the lock.
+func (d *deadlines[K, V]) remove(e *entry[K, V]) {
+	n := len(*d) - 1
+	last := (*d)[n]
+	(*d)[n] = deadline[K, V]{}
+	*d = (*d)[:n]
+	if last.e != e {
+		d.put(int(e.place), last)
+	}
+}
+
+// replace gives e the place of old, or an earlier one.
+func (d deadlines[K, V]) replace(old, e *entry[K, V]) {
+	i := int(old.place)
+	at := d[i].at
+	d.set(i, deadline[K, V]{at, e})
+	if expires := e.expires.Load(); expires < at {
+		d.put(i, deadline[K, V]{expires, e})
+	}
+}
+
+// put puts x where it belongs, starting at place i, and moves other entries out of its way.
+func (d deadlines[K, V]) put(i int, x deadline[K, V]) {
+	for i > 0 {
+		up := (i - 1) / 2
+		if d[up].at <= x.at {
+			break
+		}
+		d.set(i, d[up])
+		i = up
+	}
+	for {
+		down := 2*i + 1
+		if down+1 < len(d) && d[down+1].at < d[down].at {
+			down++
+		}
+		if down >= len(d) || d[down].at >= x.at {
+			break
+		}
+		d.set(i, d[down])
+		i = down
+	}
+	d.set(i, x)
+}
+
+func (d deadlines[K, V]) set(i int, x deadline[K, V]) {
+	d[i] = x
+	x.e.place = uint32(i)
+}
+
+// sweepLooks is how many entries that may have expired an insertion looks at. While the shard
+// is full it looks at more, because nothing live is evicted while something has expired.
+const sweepLooks = 4
+
+// sweepChunk is how many entries are looked at before the lock is released for others.
 const sweepChunk = 1024
 
-// expect takes note of an entry that expires at that time, or later.
-func (s *sweeper) expect(at int64) {
-	s.first = min(s.first, at)
-	s.next = min(s.next, at)
-}
-
-// sweep removes what has expired in the next few buckets.
-func (s *shard[K, V]) sweep(now int64, out *removals[K, V]) {
-	w := &s.sweeper
-	for range sweepBuckets {
-		if now < w.first || s.table.n == 0 {
-			return
+// sweep looks at so many entries that may have expired, removes those that have, and reports
+// whether there may be more.
+func (s *shard[K, V]) sweep(now int64, looks int) (more bool) {
+	for range looks {
+		if len(s.deadlines) == 0 || s.deadlines[0].at > now {
+			return false
 		}
-		if w.bucket == 0 {
-			w.next = never
-		}
-		w.next = min(w.next, s.sweepBucket(w.bucket, now, out))
-		w.bucket++
-		if w.bucket >= s.table.len() {
-			w.bucket, w.first = 0, w.next
-		}
-	}
-}
-
-// sweepBucket removes what has expired in a bucket, and returns when the first of
-// the others may expire.
-func (s *shard[K, V]) sweepBucket(i int, now int64, out *removals[K, V]) (first int64) {
-	first = never
-	for e := s.table.bucket(i); e != nil; e = e.chain.Load() {
-		if e.lapse(now) {
-			s.remove(e, ReasonExpired, out)
+		if e := s.deadlines[0].e; e.lapse(now) {
+			s.remove(e, ReasonExpired)
 		} else {
-			first = min(first, e.expires.Load())
+			s.deadlines.put(0, deadline[K, V]{e.expires.Load(), e})
 		}
 	}
-	return first
-}
-
-// sweepFrom removes what has expired in a chunk of buckets, and returns where to go
-// on; 0 if all have been looked at.
-func (s *shard[K, V]) sweepFrom(i int, now int64, out *removals[K, V]) (next int) {
-	end := min(i+sweepChunk, s.table.len())
-	for ; i < end; i++ {
-		s.sweepBucket(i, now, out)
-	}
-	if end == s.table.len() {
-		return 0
-	}
-	return end
+	return true
 }

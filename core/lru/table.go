@@ -2,17 +2,17 @@ package lru
 
 import "sync/atomic"
 
-// table finds entries by key: buckets of linked entries, read without a lock and
-// changed with the shard's.
+// table finds entries by key: buckets of linked entries. It is read without a lock, and
+// changed with the lock of the shard.
 //
-// Entries are linked in at the head of a bucket, and in the place of the entry they
-// replace; one that was taken out keeps its link. So a reader meets every entry
-// that was there all the time it looked. Growing links the entries anew and may
-// lose a reader its way; meanwhile there are no buckets, and a reader who has not
-// found its key looks whether they are still the same.
+// A new entry becomes the head of its bucket, or takes the place of the entry that it
+// replaces. An entry that was taken out keeps its link. So a reader finds every entry that
+// was there all the time. Growing changes the links, and a reader may lose its way. So there
+// are no buckets while the table grows, and a reader that has not found its key checks
+// whether the buckets are still the same.
 type table[K comparable, V any] struct {
 	buckets atomic.Pointer[[]bucket[K, V]]
-	_       cacheLine // readers do not wait for the line that writers write
+	_       cacheLine // readers do not share a cache line with writers
 	n       int       // entries
 }
 
@@ -27,8 +27,8 @@ func bucketOf[K comparable, V any](buckets []bucket[K, V], hash uint64) *bucket[
 	return &buckets[hash&uint64(len(buckets)-1)]
 }
 
-// peek finds the entry of a key without the lock. If it is not sure that there is
-// none, find must tell.
+// peek finds the entry of a key without the lock. If it finds none and is not sure, the
+// caller has to take the lock and use find.
 func (t *table[K, V]) peek(hash uint64, key K) (e *entry[K, V], sure bool) {
 	buckets := t.buckets.Load()
 	if buckets == nil {
@@ -69,7 +69,7 @@ func (t *table[K, V]) remove(e *entry[K, V]) {
 	t.n--
 }
 
-// clear lets go of the buckets of an empty table.
+// clear frees the buckets of an empty table.
 func (t *table[K, V]) clear() { t.buckets.Store(nil) }
 
 // linkTo is what points to e.
@@ -80,17 +80,6 @@ func (t *table[K, V]) linkTo(e *entry[K, V]) *atomic.Pointer[entry[K, V]] {
 	}
 	return link
 }
-
-// len is the number of buckets.
-func (t *table[K, V]) len() int {
-	if buckets := t.buckets.Load(); buckets != nil {
-		return len(*buckets)
-	}
-	return 0
-}
-
-// bucket is the first entry of a bucket.
-func (t *table[K, V]) bucket(i int) *entry[K, V] { return (*t.buckets.Load())[i].Load() }
 
 // grow doubles the buckets.
 func (t *table[K, V]) grow() *[]bucket[K, V] {

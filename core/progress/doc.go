@@ -1,5 +1,5 @@
-// Package progress reports how far long work is, as signals that pages and other
-// parts of the program can look at when they care:
+// Package progress reports how far long work is, as signals that status pages and other
+// parts of the program can read:
 //
 //	p, err := progress.New(sink, "ingest", int64(len(rows)), progress.Options{Every: 100})
 //	if err != nil {
@@ -12,7 +12,7 @@
 //	}
 //
 // A reporter raises [SignalProgress] now and then, with its name as key and a
-// [Report] as payload, and once more at the end. What it raised last, as long as it
-// is in the window, is found with [Latest], or with [All] for a page; [Reports]
-// gives the rest: subscriptions, history, the progress within one operation.
+// [Report] as payload, and once more at the end. [Latest] returns the newest report of
+// one reporter, and [All] those of all, while they are in the sink's window. [Reports] is
+// the kind, for subscriptions, for history and for the progress within one operation.
 package progress

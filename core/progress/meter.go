@@ -7,9 +7,7 @@ import (
 
 // meter decides which steps are reported.
 type meter struct {
-	every       int // < 0: none but the last
-	minInterval time.Duration
-
+	Options
 	report Report
 	steps  int // since one was due
 	last   time.Time
@@ -32,11 +30,11 @@ func (m *meter) set(current int64, now time.Time) (due bool) {
 		return m.end()
 	}
 	m.steps++
-	if m.every < 0 || m.steps < m.every {
+	if m.Every < 0 || m.steps < m.Every {
 		return false
 	}
 	m.steps = 0
-	if now.Sub(m.last) < m.minInterval {
+	if now.Sub(m.last) < m.MinInterval {
 		return false
 	}
 	m.last = now

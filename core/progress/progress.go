@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,82 +12,81 @@ import (
 
 // Options configure a [Reporter]. The zero value reports every step.
 type Options struct {
-	// Every is how many steps there are to a report: 5 reports each fifth step,
-	// and the end. 0 means 1, negative that only the end is reported.
+	// Every is the number of steps between reports: 5 reports each fifth step, and the
+	// end. 0 means 1; negative means that only the end is reported.
 	Every int
-	// MinInterval leaves out a report, other than the last, that would come
-	// sooner than this after the one before; 0 means none is left out.
+	// MinInterval is the least time between two reports. A report that would come
+	// sooner is left out, except the last. 0 means no limit.
 	MinInterval time.Duration
+}
+
+// resolved returns the options with defaults, or says what is wrong with them.
+func (o Options) resolved() (Options, error) {
+	if o.MinInterval < 0 {
+		return o, fmt.Errorf("progress: Options.MinInterval is %v, but must not be negative", o.MinInterval)
+	}
+	o.Every = cmp.Or(o.Every, 1)
+	return o, nil
 }
 
 // A Reporter counts the steps of one piece of work and reports on it. Make one with
 // [New] for each run, and call Done at its end, so that its last report says so. It
 // owns no goroutine.
 //
-// All methods are safe for concurrent use. Reports are raised on the goroutine of
-// the step that is due to be reported, one at a time, and never go back: while one
-// is being delivered to its handlers, those that fall due elsewhere, or in the
-// handlers, do not wait, and the newest of them is raised after it. So a slow
-// handler slows down one of the goroutines that work, and makes reports rarer.
+// All methods are safe for concurrent use. Reports are raised one at a time, on the
+// goroutine of the step that is due, and never go back. A step that is due while another
+// goroutine raises a report does not wait; the newest report is raised after it. So a
+// slow handler slows down one goroutine at a time, and makes reports rarer.
 type Reporter struct {
 	on   core.Raiser
 	name string
 
 	mu      sync.Mutex
 	meter   meter
-	due     bool // something is to be reported
-	raising bool // by somebody who looks again afterwards
+	due     bool // a report is to be raised
+	raising bool // a goroutine raises a report, and checks due again afterwards
 }
 
-// New makes a reporter of something with that name and so many steps, which raises
-// its signals on a sink or an operation; with core.OperationFrom(ctx) outside of an
-// operation it reports to nobody. A total of 0 means that it is not known.
+// New makes a reporter of work with that name and total. It raises its signals on a sink
+// or an operation; with core.OperationFrom(ctx) outside of an operation it raises none. A
+// total of 0 means that it is not known.
 func New(on core.Raiser, name string, total int64, opts Options) (*Reporter, error) {
 	var errs []error
 	if sink, ok := on.(*core.Sink); on == nil || ok && sink == nil {
 		errs = append(errs, errors.New("progress: the raiser is nil, but reports are signals of a sink or an operation"))
 	}
 	if name == "" {
-		errs = append(errs, errors.New(`progress: the name is "", but reports are told apart by it`))
+		errs = append(errs, errors.New(`progress: the name is "", but it tells reports apart`))
 	}
 	if total < 0 {
 		errs = append(errs, fmt.Errorf("progress: the total is %d, but must not be negative; 0 means unknown", total))
 	}
-	if opts.MinInterval < 0 {
-		errs = append(errs, fmt.Errorf("progress: Options.MinInterval is %v, but must not be negative", opts.MinInterval))
-	}
-	if err := errors.Join(errs...); err != nil {
+	opts, err := opts.resolved()
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	if opts.Every == 0 {
-		opts.Every = 1
-	}
-	return &Reporter{on: on, name: name, meter: meter{
-		every:       opts.Every,
-		minInterval: opts.MinInterval,
-		report:      Report{Total: total},
-	}}, nil
+	return &Reporter{on: on, name: name, meter: meter{Options: opts, report: Report{Total: total}}}, nil
 }
 
-// Add says that n more is done: a step. What would go back, or comes after the end,
-// is no step and changes nothing; what goes beyond the total ends there.
+// Add says that n more is done: a step. A step that would go back, or comes after the
+// end, changes nothing. A step beyond the total ends at the total.
 func (r *Reporter) Add(n int64) {
 	r.step(func(now time.Time) bool { return r.meter.add(n, now) })
 }
 
-// Set says that n is done in all: a step, as for Add.
+// Set says that n is done in all: a step, as in Add.
 func (r *Reporter) Set(n int64) {
 	r.step(func(now time.Time) bool { return r.meter.set(n, now) })
 }
 
-// Done says that nothing more will come, whether the total was reached or not, and
-// reports it. It may be called many times; the end is reported once. That the total
-// was reached is the end, too.
+// Done says that no more steps will come, whether the total was reached or not, and
+// reports it. It may be called many times; the end is reported once. Reaching the total
+// is an end, too.
 func (r *Reporter) Done() {
 	r.step(func(time.Time) bool { return r.meter.end() })
 }
 
-// Report is how far the work is, reported or not.
+// Report returns how far the work is, reported or not.
 func (r *Reporter) Report() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,18 +108,18 @@ func (r *Reporter) step(step func(now time.Time) (due bool)) {
 	}
 }
 
-// enough is how many reports one step raises, its own and those that fall due
-// meanwhile, before it leaves the next to the next step. So nobody is kept from its
-// work by the steps of others, and a handler that takes a step for every report does
-// not go on for ever. The end is not left to anybody.
-const enough = 16
+// maxRaises is how many reports one step raises, its own and those that become due
+// meanwhile, before it leaves the next report to the next step. It bounds the work that
+// one goroutine does for others, and ends the loop of a handler that takes a step for
+// every report. The last report is never left to a later step.
+const maxRaises = 16
 
-// next is what a step that has raised so many reports has to raise, if there is
-// something and nobody else is about to.
+// next returns the report to raise after so many were raised, if one is due and no other
+// goroutine raises one.
 func (r *Reporter) next(raised int) (Report, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.due || r.raising || raised >= enough && !r.meter.report.Done {
+	if !r.due || r.raising || raised >= maxRaises && !r.meter.report.Done {
 		return Report{}, false
 	}
 	r.due, r.raising = false, true

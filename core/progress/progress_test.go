@@ -139,9 +139,9 @@ func TestHugeSteps(t *testing.T) {
 	}
 }
 
-// Weak point: counters are shared by all sinks and runs, so that a second run starts
+// Fault avoided: counters are shared by all sinks and runs, so that a second run starts
 // in the middle of the sampling cycle, and are never removed.
-func TestSecondRunStartsAnew(t *testing.T) {
+func TestSecondRunStartsAgain(t *testing.T) {
 	for range 2 {
 		sink := core.NewSink(core.SinkOptions{})
 		other := newReporter(t, core.NewSink(core.SinkOptions{}), 0, progress.Options{Every: 3})
@@ -160,7 +160,7 @@ func TestSecondRunStartsAnew(t *testing.T) {
 func TestConcurrentSteps(t *testing.T) {
 	const workers, steps, every = 8, 200, 10
 	sink := core.NewSink(core.SinkOptions{Capacity: 10000})
-	var order []progress.Report // handlers run one at a time, or the race detector tells
+	var order []progress.Report // handlers run one at a time, or the race detector reports it
 	progress.Reports.Subscribe(sink, func(_ core.Signal, r progress.Report) {
 		order = append(order, r)
 		runtime.Gosched()
@@ -197,7 +197,7 @@ func TestConcurrentSteps(t *testing.T) {
 	}
 }
 
-// A handler that blocks holds up who reports, not the others that work.
+// A handler that blocks holds up the goroutine that reports, not the others.
 func TestSlowHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -217,7 +217,7 @@ func TestSlowHandler(t *testing.T) {
 	})
 }
 
-// A handler may go on with the work it hears of, and even end its goroutine.
+// A handler may go on with the work it receives, and even end its goroutine.
 func TestHandlersThatCallBack(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	p := newReporter(t, sink, 4, progress.Options{})
@@ -258,7 +258,7 @@ func TestLatestAndAll(t *testing.T) {
 		p.Add(1)
 		p.Add(1)
 	}
-	sink.RaiseKey(progress.SignalProgress, "b") // somebody else's, without a report
+	sink.RaiseKey(progress.SignalProgress, "b") // another signal of that name, without a report
 	want := progress.Report{Current: 2, Total: 3}
 	if got := progress.All(sink); !maps.Equal(got, map[string]progress.Report{"a": want, "b": want}) {
 		t.Errorf("got %v", got)
@@ -300,25 +300,20 @@ func TestOutsideAnOperation(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
-	for want, call := range map[string]func() (*progress.Reporter, error){
-		"the raiser is nil": func() (*progress.Reporter, error) {
-			return progress.New(nil, "job", 1, progress.Options{})
-		},
-		"the raiser is nil, but": func() (*progress.Reporter, error) {
-			var none *core.Sink
-			return progress.New(none, "job", 1, progress.Options{})
-		},
-		"the name is": func() (*progress.Reporter, error) {
-			return progress.New(sink, "", 1, progress.Options{})
-		},
-		"the total is -1": func() (*progress.Reporter, error) {
-			return progress.New(sink, "job", -1, progress.Options{})
-		},
-		"Options.MinInterval is -1ns": func() (*progress.Reporter, error) {
-			return progress.New(sink, "job", 1, progress.Options{MinInterval: -1})
-		},
+	var none *core.Sink
+	for want, c := range map[string]struct {
+		on    core.Raiser
+		name  string
+		total int64
+		opts  progress.Options
+	}{
+		"the raiser is nil":           {nil, "job", 1, progress.Options{}},
+		"the raiser is nil, but":      {none, "job", 1, progress.Options{}},
+		"the name is":                 {sink, "", 1, progress.Options{}},
+		"the total is -1":             {sink, "job", -1, progress.Options{}},
+		"Options.MinInterval is -1ns": {sink, "job", 1, progress.Options{MinInterval: -1}},
 	} {
-		p, err := call()
+		p, err := progress.New(c.on, c.name, c.total, c.opts)
 		if p != nil || err == nil || !strings.HasPrefix(err.Error(), "progress: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, %v, want %q", p, err, want)
 		}

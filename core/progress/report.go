@@ -17,7 +17,7 @@ var Reports = core.NewKind[Report](SignalProgress)
 type Report struct {
 	Current int64 `json:"current"`
 	Total   int64 `json:"total"` // 0: not known
-	Done    bool  `json:"done"`  // nothing more will come, even if Current is less than Total
+	Done    bool  `json:"done"`  // this is the last report, even if Current is less than Total
 }
 
 // Fraction is Current as a part of Total, from 0 to 1. If Total is not known it is
@@ -40,8 +40,8 @@ func (r Report) String() string {
 	return fmt.Sprintf("%d/%d", r.Current, r.Total)
 }
 
-// Latest returns the newest report, that a sink or a coordinator still shows, of the
-// reporter of that name. It is false if there is none.
+// Latest returns the newest report of the reporter of that name that the sink or
+// coordinator still shows, and whether there is one.
 func Latest(from core.Sensor, name string) (latest Report, ok bool) {
 	for _, report := range Reports.Sense(from, core.Query{Key: name}) {
 		latest, ok = report, true
@@ -49,8 +49,8 @@ func Latest(from core.Sensor, name string) (latest Report, ok bool) {
 	return latest, ok
 }
 
-// All returns the newest report, that a sink or a coordinator still shows, of each
-// reporter, by its name.
+// All returns the newest report of each reporter that the sink or coordinator still
+// shows, by the name of the reporter.
 func All(from core.Sensor) map[string]Report {
 	all := make(map[string]Report)
 	for signal, report := range Reports.Sense(from, core.Query{}) {

@@ -7,24 +7,24 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A voter is an operation, a name or, being neither, a single vote.
+// A voter is an operation, a name or, with neither, a single vote.
 type voter struct {
 	operation core.OperationID
 	name      string
 	seq       uint64
 }
 
-// remembered bounds what a ballot keeps of one voter, and of what was taken back.
+// remembered bounds the votes that a ballot keeps of one voter, and the retractions.
 const remembered = 1024
 
-// ballot is the votes that stand. The zero ballot is empty.
+// ballot has the votes that are not retracted. The zero ballot is empty.
 //
-// Votes and their retractions are told by the goroutines that they happen on, so a
-// vote may be heard of after it was taken back, and twice if it was raised while
-// looking back. The order in which a ballot hears of them makes no difference.
+// Votes and retractions come on the goroutines that raise and retract them. So a vote may
+// come after its retraction, and twice if it was raised while looking back. Their order
+// makes no difference.
 type ballot struct {
-	votes map[voter][]core.Signal // that stand, by Seq; nobody has none
-	gone  []uint64                // Seqs of votes that were taken back, ascending
+	votes map[voter][]core.Signal // by Seq; each voter has at least one
+	gone  []uint64                // Seqs of retracted votes, ascending
 }
 
 func (b *ballot) voters() int { return len(b.votes) }
@@ -71,7 +71,7 @@ func (b *ballot) list() []core.Signal {
 
 func bySeq(s core.Signal, seq uint64) int { return cmp.Compare(s.Seq, seq) }
 
-// newest bounds a list at no more cost, over time, than appending to it.
+// newest bounds a list. Its amortized cost is that of append.
 func newest[E any](ascending []E) []E {
 	return ascending[max(0, len(ascending)-remembered):]
 }

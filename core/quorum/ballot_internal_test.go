@@ -8,34 +8,34 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Whatever the order in which a ballot hears of votes and retractions, and however
-// often it hears of a vote, it ends up with the votes that were not taken back.
+// A ballot gets votes and retractions in any order, and some votes twice. It ends up with
+// the votes that were not retracted.
 func TestBallotAgainstModel(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	type news struct {
+	type event struct {
 		by   voter
 		vote core.Signal
 		back bool
 	}
 	for range 2000 {
-		var heard []news
+		var events []event
 		last := map[voter]core.Signal{}
 		for seq := range uint64(rnd.IntN(20)) {
 			s := core.Signal{Seq: seq + 1}
 			by := voter{operation: core.OperationID(1 + rnd.IntN(5))}
 			for range 1 + rnd.IntN(2) {
-				heard = append(heard, news{by, s, false})
+				events = append(events, event{by, s, false})
 			}
 			if rnd.IntN(3) == 0 {
-				heard = append(heard, news{by, s, true})
+				events = append(events, event{by, s, true})
 			} else {
 				last[by] = s
 			}
 		}
-		rnd.Shuffle(len(heard), func(i, j int) { heard[i], heard[j] = heard[j], heard[i] })
+		rnd.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
 
 		var b ballot
-		for _, n := range heard {
+		for _, n := range events {
 			if n.back {
 				b.takeBack(n.by, n.vote.Seq)
 			} else {
@@ -52,7 +52,7 @@ func TestBallotAgainstModel(t *testing.T) {
 			got = append(got, s.Seq)
 		}
 		if !slices.Equal(got, want) || b.voters() != len(want) {
-			t.Fatalf("after %v:\n got %v, %d voters\nwant %v", heard, got, b.voters(), want)
+			t.Fatalf("after %v:\n got %v, %d voters\nwant %v", events, got, b.voters(), want)
 		}
 	}
 }

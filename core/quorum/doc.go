@@ -1,5 +1,5 @@
-// Package quorum waits until enough different voters have voted. A vote is a signal,
-// and whoever casts it need not know that anybody counts:
+// Package quorum waits until enough different voters have voted. A vote is a signal; the
+// code that raises it need not know that votes are counted:
 //
 //	result, err := quorum.Wait(ctx, sink, "vote.bot", 2, quorum.Options{
 //		CancelOn: "verdict.*",
@@ -12,16 +12,16 @@
 //		sink.Raise("verdict.bot")
 //	}
 //
-// What counts is voters, not votes. A vote that an operation raised is that
-// operation's, however often it votes. One raised directly on the sink is its
-// key's: sink.RaiseKey("vote.bot", "lexical") is the vote of "lexical". A vote
-// with neither is a voter of its own. Where the key says what is voted on, name it
-// with [Options.Key], and the names of the votes tell the voters apart; any other
-// way is a function, [Options.Voter].
+// Wait counts voters, not votes. The voter of a signal is the operation that raised it,
+// however often it votes. Each vote raised directly on the sink is a voter of its own.
+// If the key says what is voted on, set [Options.Key]: then only votes with that key
+// count, and the names of votes raised directly on the sink are their voters. For any
+// other rule use [Options.Voter]: with a function that returns the key,
+// sink.RaiseKey("vote.bot", "lexical") is the vote of "lexical".
 //
-// A vote that is taken back before the quorum is reached does not count. One that
-// ages, is pushed out of the window or leaves it with its operation does.
+// A vote that is retracted before the quorum is reached does not count. A vote still
+// counts when it has left the sink's window, by age, by number or with its operation.
 //
-// Votes count from the call on; those that were cast a little earlier count as far
-// as [Options.Within] looks back. None is lost in between.
+// Votes count from the call on. With [Options.Within], earlier votes count as well. None
+// is lost in between.
 package quorum

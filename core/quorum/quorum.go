@@ -11,51 +11,59 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Options configure a [Wait]. The zero value waits, for votes that are yet to come,
-// as long as the context allows. Patterns are as described at [core.Match].
+// Options configure a [Wait]. The zero value waits for votes raised from now on, until
+// the context ends. Patterns are as described at [core.Match].
 type Options struct {
 	// CancelOn ends the wait when a matching signal is raised. A signal that
 	// matches both this and the votes is no vote.
 	CancelOn string
 	// Timeout is how long to wait; 0 means until the context ends.
 	Timeout time.Duration
-	// Within is how far back votes, and signals matching CancelOn, count that
-	// the sink has already, as if they came in now, oldest first; 0 means not
-	// at all, negative that all do.
+	// Within says how far back earlier signals count: votes, and signals matching
+	// CancelOn, that the sink has already. They count oldest first. 0 means that
+	// they do not count; negative that all of them do.
 	Within time.Duration
-	// Key is what is voted on: other votes, and signals matching CancelOn with
-	// another key, do not count. "" means that keys are voters.
+	// Key is what is voted on. Votes and signals matching CancelOn with another key
+	// do not count. Votes of one name that were raised directly on the sink have the
+	// same voter. "" means that all keys count.
 	Key string
-	// Voter says who cast a vote; nil means its operation or, for one raised
-	// directly on the sink, its key or, with Key, its name. Votes of which
-	// Voter returns "" count each. It is called on the goroutine that raises
-	// or retracts the vote, or on that of Wait, with no lock held, and must
-	// return the same whenever it is given the same vote.
+	// Voter returns the voter of a vote; nil means its operation. A vote that was
+	// raised directly on the sink is then a voter of its own or, with Key, has its
+	// name as voter. Each vote for which Voter returns "" counts. It is called on
+	// the goroutine that raises or retracts the vote, or on that of Wait, with no
+	// lock held. It must always return the same for the same vote.
 	Voter func(vote core.Signal) string
 }
 
-// A Result is how a wait ended: without an error, one of Reached, Cancelled and
-// TimedOut.
+// resolved returns the options with defaults, or says what is wrong with them.
+func (o Options) resolved() (Options, error) {
+	if o.Timeout < 0 {
+		return o, fmt.Errorf("quorum: Options.Timeout is %v, but must not be negative", o.Timeout)
+	}
+	return o, nil
+}
+
+// A Result is how a wait ended. Without an error, one of Reached, Cancelled and
+// TimedOut is true.
 type Result struct {
 	Reached   bool
-	Cancelled bool // By ended it
+	Cancelled bool // because of By
 	TimedOut  bool
 
 	By    core.Signal   // the signal matching [Options.CancelOn], if Cancelled
 	Votes []core.Signal // the newest of each voter, in the order of Seq
 }
 
-// Wait waits until votes of as many different voters as required, which are signals
-// matching pattern, stand at the same time. It returns as soon as this is so, or a
-// signal matches [Options.CancelOn], or [Options.Timeout] is over; the result says
-// which, and what votes there were then. When ctx ends first, Wait returns its
-// cause, with the votes so far.
+// Wait waits until as many different voters as required have a vote: a signal matching
+// pattern that is not retracted. It also returns when a signal matches [Options.CancelOn]
+// and when [Options.Timeout] is over. The result says which, with the votes until then.
+// When ctx ends first, Wait returns its cause and the votes so far.
 //
-// Wait starts no goroutine and leaves nothing subscribed. While it waits it keeps of
-// each voter the newest 1024 votes that stand; a voter that casts more counts as
-// long as one of those stands.
+// Wait starts no goroutine and leaves nothing subscribed. While it waits it keeps the
+// newest 1024 votes of each voter; a voter counts while one of these is not retracted.
 func Wait(ctx context.Context, sink *core.Sink, pattern string, required int, opts Options) (Result, error) {
-	if err := check(sink, pattern, required, opts); err != nil {
+	opts, err := check(sink, pattern, required, opts)
+	if err != nil {
 		return Result{}, err
 	}
 	var timeout <-chan time.Time
@@ -65,11 +73,11 @@ func Wait(ctx context.Context, sink *core.Sink, pattern string, required int, op
 		timeout = timer.C
 	}
 	p := poll{opts: opts, required: required, ended: make(chan struct{}), lookingBack: opts.Within != 0}
-	// In this order: the retraction of a vote that is counted is heard of, and
-	// a vote that is raised while looking back is counted.
+	// In this order no retraction of a counted vote is missed, and votes that are raised
+	// while Wait looks back count.
 	defer sink.SubscribeRetracted(pattern, p.retract)()
 	both := pattern + "," + opts.CancelOn
-	defer sink.Subscribe(both, p.hear)()
+	defer sink.Subscribe(both, p.receive)()
 	if opts.Within != 0 {
 		for s := range sink.Sense(core.Query{Pattern: both, Within: max(0, opts.Within)}) {
 			p.count(s)
@@ -91,33 +99,22 @@ func Wait(ctx context.Context, sink *core.Sink, pattern string, required int, op
 	return result, context.Cause(ctx)
 }
 
-func check(sink *core.Sink, pattern string, required int, opts Options) error {
+func check(sink *core.Sink, pattern string, required int, opts Options) (Options, error) {
 	var errs []error
 	if sink == nil {
 		errs = append(errs, errors.New("quorum: the sink is nil, but votes are signals of a sink"))
 	}
-	if isEmpty(pattern) {
+	if strings.Trim(pattern, ", \t\r\n") == "" {
 		errs = append(errs, fmt.Errorf("quorum: the pattern of the votes is %q, which no signal matches", pattern))
 	}
 	if required < 1 {
-		errs = append(errs, fmt.Errorf("quorum: %d votes are required, but it must be 1 at least", required))
+		errs = append(errs, fmt.Errorf("quorum: %d votes are required, but it must be at least 1", required))
 	}
-	if opts.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("quorum: Options.Timeout is %v, but must not be negative", opts.Timeout))
-	}
-	return errors.Join(errs...)
+	opts, err := opts.resolved()
+	return opts, errors.Join(append(errs, err)...)
 }
 
-func isEmpty(pattern string) bool {
-	for part := range strings.SplitSeq(pattern, ",") {
-		if strings.TrimSpace(part) != "" {
-			return false
-		}
-	}
-	return true
-}
-
-// poll is a wait: what handlers tell of and the waiter reads.
+// poll is the state of one Wait, shared with the handlers of its subscriptions.
 type poll struct {
 	opts     Options
 	required int
@@ -126,26 +123,26 @@ type poll struct {
 	mu          sync.Mutex
 	ballot      ballot
 	lookingBack bool
-	meanwhile   []core.Signal // heard while looking back
+	meanwhile   []core.Signal // raised while looking back
 	over        bool
 	result      Result // if over
 }
 
-// hear takes in a signal that is raised now. While Wait looks back, it is only noted:
-// what was there before comes first.
-func (p *poll) hear(s core.Signal) {
+// receive handles a signal that is raised now. While Wait looks back, the signal is
+// queued: earlier signals count first.
+func (p *poll) receive(s core.Signal) {
 	p.mu.Lock()
-	noted := p.lookingBack && !p.over
-	if noted {
+	queued := p.lookingBack && !p.over
+	if queued {
 		p.meanwhile = append(p.meanwhile, s)
 	}
 	p.mu.Unlock()
-	if !noted {
+	if !queued {
 		p.count(s)
 	}
 }
 
-// catchUp counts what was raised while looking back, until there is no more.
+// catchUp counts the signals that were queued while looking back.
 func (p *poll) catchUp() {
 	for {
 		p.mu.Lock()
@@ -214,7 +211,7 @@ func (p *poll) settle(result Result) {
 	close(p.ended)
 }
 
-// voter says who cast a vote; it is false for a vote on something else.
+// voter returns the voter of a vote; it is false for a vote with another key.
 func (p *poll) voter(s core.Signal) (voter, bool) {
 	if p.opts.Key != "" && s.Key != p.opts.Key {
 		return voter{}, false
@@ -227,8 +224,6 @@ func (p *poll) voter(s core.Signal) (voter, bool) {
 		v.operation = s.Operation
 	case p.opts.Key != "":
 		v.name = s.Name
-	default:
-		v.name = s.Key
 	}
 	if v == (voter{}) {
 		v.seq = s.Seq

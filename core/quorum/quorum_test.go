@@ -71,7 +71,7 @@ func (w *waiting) is(t *testing.T, how string, votes ...string) {
 	}
 }
 
-// ends checks how the wait ended, whatever the votes.
+// ends checks how the wait ended, without its votes.
 func (w *waiting) ends(t *testing.T, how string) {
 	t.Helper()
 	synctest.Wait()
@@ -93,9 +93,27 @@ func bubble(t *testing.T, test func(t *testing.T, ctx context.Context, sink *cor
 	})
 }
 
+// byKey makes keys the voters.
+func byKey(vote core.Signal) string { return vote.Key }
+
+// Each signal raised directly on the sink is a voter, with any name and key.
+func TestDirectRaisesAreAVoterEach(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
+		w := wait(ctx, sink, "vote.*", 4, quorum.Options{})
+		sink.RaiseKey("vote.lexical", "user-123")
+		sink.RaiseKey("vote.behavior", "user-123")
+		sink.RaiseKey("vote.behavior", "user-123")
+		w.is(t, "waits")
+		sink.Raise("vote.none")
+		w.is(t, "reached", "user-123", "user-123", "user-123", "vote.none")
+	})
+}
+
+// Fault avoided: a voter that raises twice directly on the sink counts twice, and nothing
+// can change that.
 func TestVotersByKey(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
-		w := wait(ctx, sink, "vote.*", 3, quorum.Options{})
+		w := wait(ctx, sink, "vote.*", 3, quorum.Options{Voter: byKey})
 		for _, voter := range []string{"ann", "bob", "ann", "ann", "bob"} {
 			sink.RaiseKey("vote.yes", voter)
 			sink.RaiseKey("other", voter+"'s")
@@ -103,17 +121,6 @@ func TestVotersByKey(t *testing.T) {
 		w.is(t, "waits")
 		sink.RaiseKey("vote.no", "eve")
 		w.is(t, "reached", "ann", "bob", "eve")
-	})
-}
-
-// Weak point: a voter that raises twice directly on the sink counts twice.
-func TestOneVoterRaisingTwiceOnASinkCountsOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
-		w := wait(ctx, sink, "vote", 2, quorum.Options{Timeout: time.Second})
-		sink.RaiseKey("vote", "ann")
-		sink.RaiseKey("vote", "ann")
-		time.Sleep(time.Second)
-		w.is(t, "timed out", "ann")
 	})
 }
 
@@ -132,18 +139,8 @@ func TestVotersByOperation(t *testing.T) {
 			}
 		}
 		w.is(t, "waits")
-		sink.RaiseKey("vote", "the same key") // whoever this is, it is no operation
+		sink.RaiseKey("vote", "the same key") // this voter is no operation
 		w.is(t, "reached", "the same key", "the same key", "the same key")
-	})
-}
-
-func TestVotesOfNobodyCountEach(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
-		w := wait(ctx, sink, "vote", 2, quorum.Options{})
-		sink.Raise("vote")
-		w.is(t, "waits")
-		sink.Raise("vote")
-		w.is(t, "reached", "vote", "vote")
 	})
 }
 
@@ -153,9 +150,9 @@ func TestKey(t *testing.T) {
 		w := wait(ctx, sink, "vote.*", 2, quorum.Options{Key: "user", CancelOn: "verdict"})
 		sink.RaiseKey("vote.a", "user")
 		sink.RaiseKey("vote.a", "user")
-		sink.RaiseKey("vote.b", "somebody else")
+		sink.RaiseKey("vote.b", "another")
 		sink.Raise("vote.b")
-		sink.RaiseKey("verdict", "somebody else")
+		sink.RaiseKey("verdict", "another")
 		w.is(t, "waits")
 		sink.RaiseKey("vote.b", "user")
 		w.is(t, "reached", "user", "user")
@@ -235,7 +232,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// Weak point: an ended context is reported as a time-out.
+// Fault avoided: an ended context is reported as a time-out.
 func TestEndedContextIsAnErrorNotATimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, _ context.Context, sink *core.Sink) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -253,7 +250,7 @@ func TestEndedContextIsAnErrorNotATimeout(t *testing.T) {
 	})
 }
 
-// Weak point: an invalid time-out is noticed after the handler is attached, which
+// Fault avoided: an invalid time-out is noticed after the handler is attached, which
 // stays attached.
 func TestNothingStaysSubscribed(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
@@ -295,7 +292,7 @@ func TestNothingStaysSubscribed(t *testing.T) {
 	})
 }
 
-// Weak point: votes raised just before the call are invisible.
+// Fault avoided: votes raised just before the call are invisible.
 func TestVotesBeforeTheCallCountWithin(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
 		sink.RaiseKey("vote", "ann")
@@ -456,8 +453,8 @@ func TestVotesOutliveTheWindow(t *testing.T) {
 	})
 }
 
-// Weak point: the set of voters is changed by concurrent raisers without a lock.
-// Whatever is raised while Wait looks back and subscribes is counted, once.
+// Fault avoided: the set of voters is changed by concurrent raisers without a lock.
+// A vote that is raised while Wait looks back and subscribes counts, once.
 func TestConcurrentVotersAreCountedOnce(t *testing.T) {
 	const voters, rounds = 8, 50
 	for range rounds {
@@ -470,7 +467,7 @@ func TestConcurrentVotersAreCountedOnce(t *testing.T) {
 				sink.RaiseKey("vote", fmt.Sprint(i))
 			})
 		}
-		result, err := quorum.Wait(t.Context(), sink, "vote", voters, quorum.Options{Within: -1})
+		result, err := quorum.Wait(t.Context(), sink, "vote", voters, quorum.Options{Voter: byKey, Within: -1})
 		if err != nil || !result.Reached || len(result.Votes) != voters {
 			t.Errorf("got %+v, %v", result, err)
 		}
@@ -478,7 +475,7 @@ func TestConcurrentVotersAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Weak point: one handler that fails disables the others.
+// Fault avoided: one handler that fails disables the others.
 func TestOtherHandlersPanic(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context, sink *core.Sink) {
 		defer sink.Subscribe("*", func(core.Signal) { panic("on purpose") })()
@@ -505,21 +502,18 @@ func TestWaitInsideAHandler(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
-	for want, call := range map[string]func() (quorum.Result, error){
-		"sink is nil": func() (quorum.Result, error) {
-			return quorum.Wait(t.Context(), nil, "vote", 1, quorum.Options{})
-		},
-		`votes is " ,"`: func() (quorum.Result, error) {
-			return quorum.Wait(t.Context(), sink, " ,", 1, quorum.Options{})
-		},
-		"0 votes are required": func() (quorum.Result, error) {
-			return quorum.Wait(t.Context(), sink, "vote", 0, quorum.Options{})
-		},
-		"Options.Timeout is -1ns": func() (quorum.Result, error) {
-			return quorum.Wait(t.Context(), sink, "vote", 1, quorum.Options{Timeout: -1})
-		},
+	for want, c := range map[string]struct {
+		sink     *core.Sink
+		pattern  string
+		required int
+		opts     quorum.Options
+	}{
+		"sink is nil":             {nil, "vote", 1, quorum.Options{}},
+		`votes is " ,"`:           {sink, " ,", 1, quorum.Options{}},
+		"0 votes are required":    {sink, "vote", 0, quorum.Options{}},
+		"Options.Timeout is -1ns": {sink, "vote", 1, quorum.Options{Timeout: -1}},
 	} {
-		if _, err := call(); err == nil || !strings.HasPrefix(err.Error(), "quorum: ") || !strings.Contains(err.Error(), want) {
+		if _, err := quorum.Wait(t.Context(), c.sink, c.pattern, c.required, c.opts); err == nil || !strings.HasPrefix(err.Error(), "quorum: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -10,13 +9,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// creation is a coordinator being made. The function that makes it may get others,
-// and then waits until these are made, by itself or by somebody else. So that no
-// circle is closed, creations know what they wait for. The tree's lock guards that;
-// made and err may be read when done is closed.
+// creation is one call of a function that makes a coordinator. The function may Get other
+// coordinators, and then waits for their creations. Each creation knows the last one it
+// waited for, so that no circle of them waits for ever. The tree's lock guards number and
+// wants; made and err may be read when done is closed.
 type creation struct {
-	name  string
-	wants *creation // nil while it does not wait
+	name   string
+	number uint64    // in the order in which coordinators were made; 0 before
+	wants  *creation // nil if it has not waited for another
 
 	done chan struct{}
 	made core.Inspector
@@ -24,56 +24,53 @@ type creation struct {
 }
 
 func (r *Registry) get(name string) (core.Inspector, error) {
-	t := r.tree
-	t.mu.Lock()
-	reg, owner := r.find(name)
-	if r.isClosed() {
-		t.mu.Unlock()
-		return nil, core.ErrClosed
+	r.tree.mu.Lock()
+	c, begin, err := r.join(name)
+	r.tree.mu.Unlock()
+	if err != nil {
+		return nil, err
 	}
-	if reg == nil {
-		names := r.names()
-		t.mu.Unlock()
-		return nil, fmt.Errorf("%w: %q; there are %q", ErrNotRegistered, name, names)
-	}
-	if in, ok := owner.made[name]; ok {
-		t.mu.Unlock()
-		return in.coordinator, nil
-	}
-	c := owner.making[name]
-	first := c == nil
-	if first {
-		if owner.isCompleted() {
-			t.mu.Unlock()
-			return nil, core.ErrClosed
-		}
-		c = &creation{name: name, done: make(chan struct{})}
-		owner.making[name] = c
-	}
-	me := goroutine()
-	outer := t.inside[me]
-	if outer != nil {
-		if err := outer.circle(c); err != nil {
-			t.mu.Unlock()
-			return nil, err
-		}
-		outer.wants = c
-	}
-	t.mu.Unlock()
-	if first {
-		owner.create(reg, c, me)
+	if begin != nil {
+		begin()
 	}
 	<-c.done
-	if outer != nil {
-		t.mu.Lock()
-		outer.wants = nil
-		t.mu.Unlock()
-	}
 	return c.made, c.err
 }
 
-// circle returns an error if c waits for o, over any number of others, so that o
-// must not wait for c.
+// join returns the creation of a name and, if it is a new one, what begins it. The lock is
+// held.
+func (r *Registry) join(name string) (c *creation, begin func(), err error) {
+	reg, owner := r.find(name)
+	switch {
+	case r.isClosed():
+		return nil, nil, core.ErrClosed
+	case reg == nil:
+		return nil, nil, fmt.Errorf("%w: %q; there are %q", ErrNotRegistered, name, r.names())
+	}
+	c = owner.creations[name]
+	switch {
+	case c != nil && c.number > 0: // it has been made
+		return c, nil, nil
+	case c == nil && owner.isCompleted():
+		return nil, nil, core.ErrClosed
+	}
+	me := goroutine()
+	outer := r.tree.inside[me]
+	if c == nil {
+		c = &creation{name: name, done: make(chan struct{})}
+		owner.creations[name], r.tree.inside[me] = c, c
+		begin = func() { owner.create(reg, c, me, outer) }
+	}
+	if outer != nil {
+		if err := outer.circle(c); err != nil {
+			return nil, nil, err
+		}
+		outer.wants = c
+	}
+	return c, begin, nil
+}
+
+// circle returns an error if c waits for o, directly or not, so that o must not wait for c.
 func (o *creation) circle(c *creation) error {
 	names := []string{fmt.Sprintf("%q", o.name)}
 	for at := c; at != nil; at = at.wants {
@@ -85,49 +82,34 @@ func (o *creation) circle(c *creation) error {
 	return nil
 }
 
-var errUnfinished = errors.New("the function that makes it has panicked")
-
-// create calls the function that makes the coordinator. If it panics, whoever else
-// waits gets an error.
-func (r *Registry) create(reg *registration, c *creation, me string) {
-	var (
-		t    = r.tree
-		made core.Inspector
-		err  = errUnfinished
-	)
-	t.mu.Lock()
-	outer := t.inside[me]
-	t.inside[me] = c
-	t.mu.Unlock()
+// create calls the function that makes the coordinator, inside the creation outer, if there
+// is one. If the function panics, other callers that wait get an error.
+func (r *Registry) create(reg *registration, c *creation, me string, outer *creation) {
+	made, err := core.Inspector(nil), fmt.Errorf("registry: the function that makes %q has panicked", c.name)
 	defer func() {
-		t.mu.Lock()
-		delete(r.making, c.name)
-		delete(t.inside, me)
+		r.tree.mu.Lock()
+		delete(r.tree.inside, me)
 		if outer != nil {
-			t.inside[me] = outer
+			r.tree.inside[me] = outer
 		}
-		late := err == nil && r.isCompleted()
-		switch {
-		case late:
-			c.err = core.ErrClosed
-		case err != nil:
-			c.err = fmt.Errorf("registry: %q: %w", c.name, err)
-		default:
+		if err == nil && r.isCompleted() { // it comes too late
+			err = core.ErrClosed
+			defer made.Close()
+		}
+		if c.err = err; err == nil {
 			c.made = made
-			r.add(c.name, made)
+			r.keep(c)
+		} else {
+			delete(r.creations, c.name)
 		}
-		t.mu.Unlock()
+		r.tree.mu.Unlock()
 		close(c.done)
-		if late {
-			made.Close()
-		}
 	}()
 	made, err = reg.create(r)
 }
 
-// goroutine identifies the one that calls: the first words of its stack trace are
-// "goroutine 7". Functions are called without a context that could tell; core asks
-// the stack for the same reason.
+// goroutine identifies the calling goroutine: the first words of its stack trace are
+// "goroutine 7". Functions that make coordinators get no context that could say it.
 func goroutine() string {
 	var trace [64]byte
 	id, _, _ := bytes.Cut(trace[:runtime.Stack(trace[:], false)], []byte(" ["))

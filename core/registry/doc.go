@@ -1,7 +1,7 @@
-// Package registry holds a program's coordinators by name, so that the place where
-// they are configured and the places where they are used need not know each other.
-// It is a map that makes what it is asked for, once, and shuts all of it down in
-// order. It is not a container, and injects nothing.
+// Package registry holds a program's coordinators by name, so that the code that
+// configures them and the code that uses them need not know each other. It is a map that
+// makes each coordinator once, when it is first needed, and ends all of them in order. It
+// is not a container, and injects nothing.
 //
 //	r := registry.New()
 //	defer r.Close()
@@ -18,11 +18,11 @@
 //
 // A program with one coordinator may call it "".
 //
-// The function that makes a coordinator runs when it is first asked for, and may ask
-// for others. What it passes its work on to was thus made before it, and the last
-// made is the furthest upstream: so [Registry.Drain] and the others go backwards.
+// The function that makes a coordinator runs with the first Get of its name. It may Get
+// the coordinators that its own passes work on to. So downstream coordinators are made
+// first, and [Registry.Drain] and the others begin with the one that was made last.
 //
-// A [Registry.Scope] is a registry below another, for one tenant or one request. It
-// shares what is registered above, except what was registered with [RegisterScoped]:
-// of that it has its own, which is closed with it.
+// A [Registry.Scope] is a registry below another, for one tenant or one request. It shares
+// the coordinators of the registry above. Of names registered with [RegisterScoped] it has
+// its own coordinators, which are closed with it.
 package registry

@@ -9,46 +9,49 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Complete ends the intake of all coordinators at once, also for what upstream ones
-// would still pass on: see Drain. No more coordinators are made.
+// Complete ends the intake of all coordinators at once, so upstream ones cannot pass on
+// work any more: see Drain. No more coordinators are made.
 func (r *Registry) Complete() {
-	r.complete()
-	for _, in := range slices.Backward(r.all()) {
-		in.coordinator.Complete()
+	r.complete(false)
+	for _, c := range slices.Backward(r.all()) {
+		c.made.Complete()
 	}
 }
 
-// Flush flushes the coordinators one after the other, the one that was made last
-// first, so that it also waits for what upstream ones pass on. When ctx ends it stops
-// waiting. It returns the errors joined, each with the name of its coordinator; from
-// inside a body of one of them [core.ErrWouldDeadlock].
-func (r *Registry) Flush(ctx context.Context) error {
-	all := r.all()
-	if err := wouldDeadlock(ctx, all); err != nil {
-		return err
-	}
-	return backward(all, func(c core.Inspector) error { return c.Flush(ctx) })
-}
+// Flush flushes the coordinators one after the other, the one that was made last first,
+// so that it also waits for the work that upstream ones pass on. When ctx ends it stops
+// waiting. It returns the errors joined, each with the name of its coordinator. Called
+// from inside a body of one of them it returns [core.ErrWouldDeadlock].
+func (r *Registry) Flush(ctx context.Context) error { return r.wait(ctx, core.Inspector.Flush, false) }
 
-// Drain drains the coordinators one after the other, the one that was made last
-// first, so that what upstream ones pass on is still accepted downstream, and
-// finished. No more coordinators are made. When ctx ends it stops waiting; the intake
-// of all is closed then, too. It returns what Flush does.
-func (r *Registry) Drain(ctx context.Context) error {
+// Drain drains the coordinators one after the other, the one that was made last first,
+// so that downstream ones still accept and finish the work that upstream ones pass on. No
+// more coordinators are made. When ctx ends it stops waiting, and the intake of all
+// coordinators is closed. It returns errors as Flush does.
+func (r *Registry) Drain(ctx context.Context) error { return r.wait(ctx, core.Inspector.Drain, true) }
+
+// Stop stops the coordinators one after the other, the one that was made last first, so
+// that work that runs upstream can still pass on items; these are cancelled downstream if
+// they have not started. No more coordinators are made. When ctx ends it stops waiting;
+// the intake of all is closed, and pending items are cancelled. It returns errors as Flush
+// does.
+func (r *Registry) Stop(ctx context.Context) error { return r.wait(ctx, core.Inspector.Stop, true) }
+
+func (r *Registry) wait(ctx context.Context, one func(core.Inspector, context.Context) error, ends bool) error {
 	if err := wouldDeadlock(ctx, r.all()); err != nil {
 		return err
 	}
-	r.complete()
-	return backward(r.all(), func(c core.Inspector) error { return c.Drain(ctx) })
+	if ends {
+		r.complete(false)
+	}
+	return backward(r.all(), func(c core.Inspector) error { return one(c, ctx) })
 }
 
-// Close closes the coordinators, the one that was made last first. No more are made:
-// one that is being made is closed as soon as it has been. It returns the errors
-// joined, each with the name of its coordinator.
+// Close closes the coordinators, the one that was made last first. No more are made; one
+// that is being made is closed as soon as it is ready. It returns the errors joined, each
+// with the name of its coordinator.
 func (r *Registry) Close() error {
-	r.tree.mu.Lock()
-	r.completed, r.closed = true, true
-	r.tree.mu.Unlock()
+	r.complete(true)
 	err := backward(r.all(), core.Inspector.Close)
 	if r.parent != nil {
 		r.tree.mu.Lock()
@@ -58,25 +61,26 @@ func (r *Registry) Close() error {
 	return err
 }
 
-func (r *Registry) complete() {
+func (r *Registry) complete(closed bool) {
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
-	r.completed = true
+	r.completed, r.closed = true, r.closed || closed
 }
 
-func backward(all []instance, call func(core.Inspector) error) error {
+// backward calls the coordinators, the one that was made last first.
+func backward(all []*creation, call func(core.Inspector) error) error {
 	var errs []error
-	for _, in := range slices.Backward(all) {
-		if err := call(in.coordinator); err != nil {
-			errs = append(errs, fmt.Errorf("registry: %q: %w", in.name, err))
+	for _, c := range slices.Backward(all) {
+		if err := call(c.made); err != nil {
+			errs = append(errs, fmt.Errorf("registry: %q: %w", c.name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// wouldDeadlock returns the error of whoever would wait for the caller. It asks by
-// a Flush that does not wait for anybody, before anything is changed.
-func wouldDeadlock(ctx context.Context, all []instance) error {
+// wouldDeadlock returns the errors of coordinators that would wait for the caller, before
+// anything is changed. It finds them by a Flush whose context has ended.
+func wouldDeadlock(ctx context.Context, all []*creation) error {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return backward(all, func(c core.Inspector) error {

@@ -9,22 +9,21 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// ErrNotRegistered is returned by [Get] for a name that is unknown. Use [errors.Is];
-// the message says which name that is, and which there are.
+// ErrNotRegistered is returned by [Get] for an unknown name. Use [errors.Is]; the error
+// has the name and lists the known names.
 var ErrNotRegistered = errors.New("registry: not registered")
 
-// A Registry holds coordinators by name. Make one with [New] and close it, which
-// closes what it has made. It owns no goroutine. All methods, and the functions that
-// take a Registry, are safe for concurrent use, also from bodies and handlers.
+// A Registry holds coordinators by name. Make one with [New] and close it, which closes
+// the coordinators that it has made. It owns no goroutine. All methods, and the functions
+// that take a Registry, are safe for concurrent use, also from bodies and handlers.
 type Registry struct {
 	tree   *tree
-	parent *Registry // nil for the uppermost
+	parent *Registry // nil if this is no scope
 
-	// The lock of the tree guards the rest.
+	// The lock of the tree guards the following.
 	registered map[string]*registration
-	making     map[string]*creation
-	made       map[string]instance
-	below      map[*Registry]struct{} // scopes that have made something and are not closed
+	creations  map[string]*creation   // those that have not failed
+	below      map[*Registry]struct{} // scopes that have made coordinators and are not closed
 	completed  bool                   // makes no more
 	closed     bool
 }
@@ -36,58 +35,61 @@ func New() *Registry {
 	return newRegistry(&tree{inside: make(map[string]*creation)}, nil)
 }
 
-// Register says how to make the coordinator of a name. Create is called when [Get]
-// first asks for it, and again if it returned an error; what it makes is shared by
-// all. Register returns an error if the name is taken or create is nil, and
-// [core.ErrClosed] after Close.
+// Register sets the function that makes the coordinator of a name. The first [Get] of the
+// name calls it, and the next one calls it again if it returned an error. All callers
+// share the coordinator. Register returns an error if the name is taken or create is nil,
+// and [core.ErrClosed] after Close.
 //
-// Create may Get others. It should get those that its coordinator will pass work on
-// to, rather than leave that to the work: [Registry.Drain] relies on their having
-// been made before.
+// Create may Get other coordinators. It should get those that its coordinator passes work
+// on to: [Registry.Drain] relies on the order in which they were made.
 func Register[C core.Inspector](r *Registry, name string, create func() (C, error)) error {
-	if create == nil {
-		return missing(name)
+	var of func(*Registry) (C, error)
+	if create != nil {
+		of = func(*Registry) (C, error) { return create() }
 	}
-	return r.register(name, &registration{create: func(*Registry) (core.Inspector, error) {
-		return checked(create())
-	}})
+	return register(r, name, false, of)
 }
 
-// RegisterScoped is [Register] for a coordinator of which each [Registry.Scope] has
-// one of its own. Create is given the scope, or the registry itself, that it makes
-// it for; Get the others from there.
+// RegisterScoped is [Register] for a coordinator of which each [Registry.Scope] has its
+// own. Create gets the scope, or the registry, that the coordinator is for; it should Get
+// other coordinators from there.
 func RegisterScoped[C core.Inspector](r *Registry, name string, create func(scope *Registry) (C, error)) error {
+	return register(r, name, true, create)
+}
+
+func register[C core.Inspector](r *Registry, name string, scoped bool, create func(*Registry) (C, error)) error {
 	if create == nil {
-		return missing(name)
+		return fmt.Errorf("registry: %q needs a function that makes it, not nil", name)
 	}
-	return r.register(name, &registration{scoped: true, create: func(scope *Registry) (core.Inspector, error) {
-		return checked(create(scope))
-	}})
+	r.tree.mu.Lock()
+	defer r.tree.mu.Unlock()
+	if r.isClosed() {
+		return core.ErrClosed
+	}
+	if taken, _ := r.find(name); taken != nil {
+		return fmt.Errorf("registry: %q is registered already", name)
+	}
+	r.registered[name] = &registration{scoped, func(scope *Registry) (core.Inspector, error) {
+		c, err := create(scope)
+		if err != nil {
+			return nil, fmt.Errorf("registry: %q: %w", name, err)
+		}
+		if v := reflect.ValueOf(c); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			return nil, fmt.Errorf("registry: the function that makes %q has returned nil without an error", name)
+		}
+		return c, nil
+	}}
+	return nil
 }
 
-func missing(name string) error {
-	return fmt.Errorf("registry: %q needs a function that makes it, not nil", name)
-}
-
-// checked is the result of a function that makes a coordinator.
-func checked[C core.Inspector](c C, err error) (core.Inspector, error) {
-	if err != nil {
-		return nil, err
-	}
-	if v := reflect.ValueOf(c); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, errors.New("made without an error, but nil")
-	}
-	return c, nil
-}
-
-// Get returns the coordinator of a name. If it has not been made, Get makes it;
-// whoever asks for it at the same time waits, and gets the same.
+// Get returns the coordinator of a name. If it has not been made, Get makes it; other
+// callers at the same time wait for it and get the same one.
 //
-// It returns [ErrNotRegistered], an error with that of the function that makes it,
-// or an error if what was made is not a C. If the making of it needs itself, over
-// any number of others, the error is a [core.ErrWouldDeadlock]; goroutines that the
-// function has started are not recognised. After Close it is [core.ErrClosed], and
-// after Complete and Drain as well if it would have to be made.
+// It returns [ErrNotRegistered], an error that wraps that of the function that makes it,
+// or an error if the coordinator is not a C. If the function needs its own coordinator,
+// directly or over others, the error is a [core.ErrWouldDeadlock]; goroutines that the
+// function has started are not recognised. After Close the error is [core.ErrClosed], and
+// after Complete, Drain and Stop as well if the coordinator has not been made.
 func Get[C core.Inspector](r *Registry, name string) (C, error) {
 	var none C
 	made, err := r.get(name)
@@ -108,21 +110,21 @@ func (r *Registry) Names() []string {
 	return r.names()
 }
 
-// All walks the coordinators that have been made, those of open scopes included, in
-// the order in which they were made, as of the start of the loop.
+// All walks the coordinators that have been made, also by open scopes, in the order in
+// which they were made, as of the start of the loop.
 func (r *Registry) All() iter.Seq2[string, core.Inspector] {
 	return func(yield func(string, core.Inspector) bool) {
-		for _, in := range r.all() {
-			if !yield(in.name, in.coordinator) {
+		for _, c := range r.all() {
+			if !yield(c.name, c.made) {
 				return
 			}
 		}
 	}
 }
 
-// Scope returns a registry below this one: it finds what is registered here, and
-// shares it unless it was registered with [RegisterScoped]. Of that it has its own,
-// and Complete, Flush, Drain and Close of the scope are about its own only. Those of
-// this registry are about its scopes, too. Once it has made something this registry
-// keeps it alive, until it is closed.
+// Scope returns a registry below this one. It shares the coordinators that are registered
+// here, but has its own ones for names registered with [RegisterScoped] and for names
+// registered with the scope. Complete, Flush, Drain, Stop and Close of the scope end only
+// its own coordinators; those of this registry end those of its scopes, too. Once the
+// scope has made a coordinator, this registry keeps it alive until the scope is closed.
 func (r *Registry) Scope() *Registry { return newRegistry(r.tree, r) }

@@ -113,22 +113,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// Weak point: what is registered without a name cannot be had from the factory.
-func TestUnnamedIsTheDefaultName(t *testing.T) {
-	r := registry.New()
-	defer r.Close()
-	register(t, r, "", plain)
-	register(t, r, "priority", plain)
-	unnamed := get(t, r, "")
-	if unnamed != get(t, r, "") {
-		t.Error("Get twice: got two coordinators, want one that is shared")
-	}
-	if unnamed == get(t, r, "priority") {
-		t.Error("got one coordinator for two names")
-	}
-}
-
-// Weak point: a second registration of a name is ignored silently.
+// Fault avoided: a second registration of a name is ignored silently.
 func TestNameTwice(t *testing.T) {
 	r := registry.New()
 	defer r.Close()
@@ -201,7 +186,7 @@ func TestConcurrentGetsMakeOne(t *testing.T) {
 	})
 }
 
-// Weak point: a failed creation is remembered for ever.
+// Fault avoided: a failed creation is remembered for ever.
 func TestFailureIsNotRemembered(t *testing.T) {
 	r := registry.New()
 	defer r.Close()
@@ -252,7 +237,7 @@ func TestPanicIsNotRemembered(t *testing.T) {
 	})
 }
 
-// Weak point: an unknown name is only told apart by a general error.
+// Fault avoided: the error does not say which name is unknown.
 func TestUnknownName(t *testing.T) {
 	r := registry.New()
 	defer r.Close()
@@ -281,18 +266,6 @@ func TestNeedsAFunction(t *testing.T) {
 	r := registry.New()
 	mustMention(t, registry.Register[bodies](r, "jobs", nil), `"jobs"`, "function")
 	mustMention(t, registry.RegisterScoped[bodies](r, "jobs", nil), `"jobs"`, "function")
-}
-
-func TestOneNeedsAnother(t *testing.T) {
-	r := registry.New()
-	defer r.Close()
-	register(t, r, "a", needing(r, "b", "c"))
-	register(t, r, "b", needing(r, "c"))
-	register(t, r, "c", plain)
-	get(t, r, "a")
-	if made(r) != "c b a" {
-		t.Errorf("made %q, want what is needed first", made(r))
-	}
 }
 
 func TestCircleIsAnError(t *testing.T) {
@@ -367,6 +340,7 @@ func TestGetAfterTheEnd(t *testing.T) {
 	for name, end := range map[string]func(*registry.Registry){
 		"Complete": func(r *registry.Registry) { r.Complete() },
 		"Drain":    func(r *registry.Registry) { r.Drain(context.Background()) },
+		"Stop":     func(r *registry.Registry) { r.Stop(context.Background()) },
 		"Close":    func(r *registry.Registry) { r.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -377,7 +351,7 @@ func TestGetAfterTheEnd(t *testing.T) {
 			scope := r.Scope()
 			end(r)
 			for _, r := range []*registry.Registry{r, scope} {
-				if _, err := registry.Get[bodies](r, "not made"); err != core.ErrClosed {
+				if _, err := registry.Get[bodies](r, "not made"); !errors.Is(err, core.ErrClosed) {
 					t.Errorf("what has not been made: got error %v, want %v", err, core.ErrClosed)
 				}
 				want := core.ErrClosed
@@ -389,7 +363,7 @@ func TestGetAfterTheEnd(t *testing.T) {
 				}
 			}
 			if name == "Close" {
-				if err := registry.Register(scope, "late", plain); err != core.ErrClosed {
+				if err := registry.Register(scope, "late", plain); !errors.Is(err, core.ErrClosed) {
 					t.Errorf("Register: got error %v, want %v", err, core.ErrClosed)
 				}
 			}
@@ -398,7 +372,7 @@ func TestGetAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Weak point: disposing neither drains nor waits. A coordinator that is being made
+// Fault avoided: disposing neither drains nor waits. A coordinator that is being made
 // meanwhile does not escape either.
 func TestClosedWhileMaking(t *testing.T) {
 	for name, end := range map[string]func(*registry.Registry){
@@ -418,7 +392,7 @@ func TestClosedWhileMaking(t *testing.T) {
 				answered := make(chan struct{})
 				go func() {
 					defer close(answered)
-					if _, err := registry.Get[bodies](r, ""); err != core.ErrClosed {
+					if _, err := registry.Get[bodies](r, ""); !errors.Is(err, core.ErrClosed) {
 						t.Errorf("got error %v, want %v", err, core.ErrClosed)
 					}
 				}()
@@ -456,42 +430,66 @@ func chain(t testing.TB, r *registry.Registry) {
 	register(t, r, "third", plain)
 }
 
-// What is upstream is made last, and drained first: nothing it passes on is refused.
-func TestDrainGoesDownstream(t *testing.T) {
+// What runs upstream can pass on its work until it is finished; downstream that is
+// cancelled unless it starts in time.
+func TestStopGoesDownstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := registry.New()
 		chain(t, r)
-		ran := false
-		first := get(t, r, "first")
-		if _, err := first.Enqueue(t.Context(), func(context.Context) error { ran = true; return nil }); err != nil {
-			t.Fatal(err)
+		first, second, third := get(t, r, "first"), get(t, r, "second"), get(t, r, "third")
+		var ran []string
+		enqueue := func(c bodies, name string) {
+			if err := c.SetMaxConcurrency(1); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Enqueue(t.Context(), func(context.Context) error { ran = append(ran, name); return nil }); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := r.Drain(t.Context()); err != nil || !ran {
-			t.Errorf("Drain: got error %v and the work done %t, want nil and true", err, ran)
+		enqueue(second, "running in the second")
+		time.Sleep(time.Second / 2)
+		second.Pause()
+		enqueue(second, "in line of the second")
+		enqueue(first, "running in the first")
+		synctest.Wait()
+		enqueue(first, "in line of the first")
+		if err := r.Stop(t.Context()); err != nil {
+			t.Errorf("Stop: got error %v", err)
 		}
-		r.Close()
+		if want := []string{"running in the second"}; !slices.Equal(ran, want) {
+			t.Errorf("ran %q, want %q", ran, want)
+		}
+		for name, c := range map[string]bodies{"first": first, "second": second, "third": third} {
+			s := c.Stats()
+			want := map[string][]uint64{"first": {2, 1, 1, 0}, "second": {3, 1, 2, 0}, "third": {1, 1, 0, 0}}[name]
+			if got := []uint64{s.Enqueued, s.Succeeded, s.Cancelled, s.Rejected}; !slices.Equal(got, want) || !s.Closed {
+				t.Errorf("%s: got %v, want %v and closed", name, s, want)
+			}
+		}
 	})
 }
 
-func TestFlushGoesDownstream(t *testing.T) {
+// The upstream coordinator is made last, and flushed and drained first: no item that it
+// passes on is refused.
+func TestFlushAndDrainGoDownstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := registry.New()
 		chain(t, r)
-		for range 2 {
+		for _, wait := range []func(context.Context) error{r.Flush, r.Flush, r.Drain} {
 			ran := false
 			first := get(t, r, "first")
 			if _, err := first.Enqueue(t.Context(), func(context.Context) error { ran = true; return nil }); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.Flush(t.Context()); err != nil || !ran {
-				t.Errorf("Flush: got error %v and the work done %t, want nil and true", err, ran)
+			if err := wait(t.Context()); err != nil || !ran {
+				t.Errorf("got error %v and the work done %t, want nil and true", err, ran)
 			}
 		}
 		r.Close()
 	})
 }
 
-// stub is a coordinator that tells when it is called and fails.
+// stub is a coordinator that records its calls, and fails.
 type stub struct {
 	bodies
 	name  string
@@ -506,9 +504,10 @@ func (s *stub) note(call string) error {
 func (s *stub) Complete()                   { s.note("Complete") }
 func (s *stub) Flush(context.Context) error { return s.note("Flush") }
 func (s *stub) Drain(context.Context) error { return s.note("Drain") }
+func (s *stub) Stop(context.Context) error  { return s.note("Stop") }
 func (s *stub) Close() error                { return s.note("Close") }
 
-// All are called, in reverse order of making, whatever goes wrong.
+// All are called, in reverse order of making, also after errors.
 func TestOrderAndErrors(t *testing.T) {
 	var calls []string
 	r := registry.New()
@@ -526,6 +525,7 @@ func TestOrderAndErrors(t *testing.T) {
 		"Complete": func() error { r.Complete(); return nil },
 		"Flush":    func() error { return r.Flush(t.Context()) },
 		"Drain":    func() error { return r.Drain(t.Context()) },
+		"Stop":     func() error { return r.Stop(t.Context()) },
 		"Close":    r.Close,
 	} {
 		calls = nil
@@ -546,14 +546,16 @@ func TestOrderAndErrors(t *testing.T) {
 	}
 }
 
-// From inside a body of one of several coordinators Drain changes none.
-func TestDrainFromABodyChangesNothing(t *testing.T) {
+// From inside a body of one of several coordinators Drain and Stop change none.
+func TestDrainOrStopFromABodyChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := registry.New()
 		register(t, r, "a", plain)
 		register(t, r, "b", plain)
 		a, b := get(t, r, "a"), get(t, r, "b")
-		err := a.Do(t.Context(), func(ctx context.Context) error { return errors.Join(r.Drain(ctx), r.Flush(context.Background())) })
+		err := a.Do(t.Context(), func(ctx context.Context) error {
+			return errors.Join(r.Drain(ctx), r.Stop(ctx), r.Flush(context.Background()))
+		})
 		if mustMention(t, err, `"a"`); !errors.Is(err, core.ErrWouldDeadlock) {
 			t.Errorf("got error %v, want %v", err, core.ErrWouldDeadlock)
 		}
@@ -573,7 +575,7 @@ func TestDrainWithDeadline(t *testing.T) {
 		register(t, r, "idle", plain)
 		register(t, r, "busy", plain)
 		idle, busy := get(t, r, "idle"), get(t, r, "busy")
-		if _, err := busy.TryEnqueue(func(ctx context.Context) error { <-ctx.Done(); return nil }); err != nil {
+		if _, err := busy.TryEnqueue(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
@@ -582,7 +584,7 @@ func TestDrainWithDeadline(t *testing.T) {
 		if mustMention(t, err, `"busy"`); !errors.Is(err, errOnPurpose) {
 			t.Errorf("got error %v, want %v", err, errOnPurpose)
 		}
-		if _, err := idle.TryEnqueue(quick); err != core.ErrClosed {
+		if _, err := idle.TryEnqueue(context.Background(), quick); !errors.Is(err, core.ErrClosed) {
 			t.Errorf("the other's intake: got error %v, want %v", err, core.ErrClosed)
 		}
 		r.Close()
@@ -615,7 +617,7 @@ func TestScopesShareAndOwn(t *testing.T) {
 	if made(r) != "shared own own" {
 		t.Errorf("%q is left, want the closed scope's gone", made(r))
 	}
-	if _, err := registry.Get[bodies](a, "shared"); err != core.ErrClosed {
+	if _, err := registry.Get[bodies](a, "shared"); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("Get of a closed scope: got error %v, want %v", err, core.ErrClosed)
 	}
 }
@@ -656,7 +658,7 @@ func TestCloseReachesScopes(t *testing.T) {
 			t.Error("a coordinator of a scope is not closed")
 		}
 	}
-	if _, err := registry.Get[bodies](below, "own"); err != core.ErrClosed {
+	if _, err := registry.Get[bodies](below, "own"); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("Get of a scope: got error %v, want %v", err, core.ErrClosed)
 	}
 }

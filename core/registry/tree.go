@@ -2,7 +2,6 @@ package registry
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -13,7 +12,7 @@ import (
 // tree is what a registry and the scopes below it share.
 type tree struct {
 	mu     sync.Mutex
-	made   uint64               // coordinators so far
+	made   uint64               // number of coordinators so far
 	inside map[string]*creation // the innermost one of each goroutine
 }
 
@@ -22,57 +21,41 @@ type registration struct {
 	create func(*Registry) (core.Inspector, error)
 }
 
-type instance struct {
-	number      uint64 // in the order in which they were made
-	name        string
-	coordinator core.Inspector
-}
-
 func newRegistry(t *tree, parent *Registry) *Registry {
 	return &Registry{
 		tree:       t,
 		parent:     parent,
 		registered: make(map[string]*registration),
-		making:     make(map[string]*creation),
-		made:       make(map[string]instance),
+		creations:  make(map[string]*creation),
 		below:      make(map[*Registry]struct{}),
 	}
 }
 
-func (r *Registry) register(name string, reg *registration) error {
+// all lists the coordinators that r and the scopes below have made, in that order.
+func (r *Registry) all() []*creation {
 	r.tree.mu.Lock()
 	defer r.tree.mu.Unlock()
-	if r.isClosed() {
-		return core.ErrClosed
-	}
-	if taken, _ := r.find(name); taken != nil {
-		return fmt.Errorf("registry: %q is registered already", name)
-	}
-	r.registered[name] = reg
-	return nil
-}
-
-// all lists what r and the scopes below have made, in the order in which it was made.
-func (r *Registry) all() []instance {
-	r.tree.mu.Lock()
 	all := r.gather(nil)
-	r.tree.mu.Unlock()
-	slices.SortFunc(all, func(a, b instance) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(all, func(a, b *creation) int { return cmp.Compare(a.number, b.number) })
 	return all
 }
 
-// The lock is held for what follows.
+// The lock is held in the following methods.
 
-func (r *Registry) gather(all []instance) []instance {
-	all = slices.AppendSeq(all, maps.Values(r.made))
+func (r *Registry) gather(all []*creation) []*creation {
+	for _, c := range r.creations {
+		if c.number > 0 {
+			all = append(all, c)
+		}
+	}
 	for scope := range r.below {
 		all = scope.gather(all)
 	}
 	return all
 }
 
-// find returns how to make the coordinator of a name for r, and the registry it
-// belongs to; nil if nobody has said.
+// find returns the registration of a name for r, and the registry that its coordinator
+// belongs to; nil if there is none.
 func (r *Registry) find(name string) (reg *registration, owner *Registry) {
 	for at := r; at != nil; at = at.parent {
 		if reg = at.registered[name]; reg != nil {
@@ -85,10 +68,10 @@ func (r *Registry) find(name string) (reg *registration, owner *Registry) {
 	return nil, nil
 }
 
-// add keeps a coordinator that has been made.
-func (r *Registry) add(name string, c core.Inspector) {
+// keep notes that a coordinator has been made.
+func (r *Registry) keep(c *creation) {
 	r.tree.made++
-	r.made[name] = instance{r.tree.made, name, c}
+	c.number = r.tree.made
 	for at := r; at.parent != nil; at = at.parent {
 		at.parent.below[at] = struct{}{}
 	}

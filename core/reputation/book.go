@@ -16,12 +16,11 @@ import (
 // Shkapenyuk, Srivastava and Xu, "Forward Decay: A Practical Time Decay Model for
 // Streaming Systems", ICDE 2009.
 type book[K ~string] struct {
-	capacity int
 	halfLife float64 // in nanoseconds
 	floor    float64
 	entries  map[K]*entry[K]
 	heap     byRank[K]
-	evicted  uint64
+	stats    Stats
 }
 
 type entry[K ~string] struct {
@@ -33,7 +32,7 @@ type entry[K ~string] struct {
 }
 
 func newBook[K ~string](capacity int, halfLife, floor float64) book[K] {
-	return book[K]{capacity: capacity, halfLife: halfLife, floor: floor, entries: make(map[K]*entry[K])}
+	return book[K]{halfLife: halfLife, floor: floor, entries: make(map[K]*entry[K]), stats: Stats{Capacity: capacity}}
 }
 
 // update adds delta to the score of key and returns it. Time does not go back.
@@ -46,16 +45,17 @@ func (b *book[K]) update(key K, delta float64, now time.Duration) float64 {
 	}
 	score = min(max(score, -math.MaxFloat64), math.MaxFloat64)
 	if b.forgets(score) {
-		b.remove(key)
+		b.remove(key, &b.stats.Faded)
 		return 0
 	}
 	if e == nil {
-		if len(b.heap) == b.capacity {
-			delete(b.entries, heap.Pop(&b.heap).(*entry[K]).key)
-			b.evicted++
+		if len(b.heap) == b.stats.Capacity {
+			b.remove(b.heap[0].key, &b.stats.Evicted)
 		}
 		e = &entry[K]{key: key}
 		b.entries[key] = e
+		b.stats.Len++
+		b.stats.Added++
 		b.rate(e, score, now)
 		heap.Push(&b.heap, e)
 		return score
@@ -79,17 +79,20 @@ func (b *book[K]) score(key K, now time.Duration) float64 {
 	return 0
 }
 
-func (b *book[K]) remove(key K) {
+// remove forgets the score of key, if there is one, and counts it.
+func (b *book[K]) remove(key K, counter *uint64) {
 	if e := b.entries[key]; e != nil {
 		heap.Remove(&b.heap, e.index)
 		delete(b.entries, key)
+		b.stats.Len--
+		*counter++
 	}
 }
 
 // fade forgets the scores that have come too near to 0.
 func (b *book[K]) fade(now time.Duration) {
 	for len(b.heap) > 0 && b.forgets(b.decayed(b.heap[0], now)) {
-		delete(b.entries, heap.Pop(&b.heap).(*entry[K]).key)
+		b.remove(b.heap[0].key, &b.stats.Faded)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package reputation keeps scores, of users or addresses for instance, that are
-// raised and lowered by what these do and decay exponentially as it becomes history:
+// Package reputation keeps scores, for example of users or addresses. Each action of a
+// user raises or lowers the score, and the score decays exponentially with time:
 //
 //	scores, err := reputation.New[UserID](reputation.Options{HalfLife: 10 * time.Minute})
 //	...
@@ -7,14 +7,13 @@
 //		return errBlocked
 //	}
 //
-// A score halves every half-life, continuously: after a time t it is 2^(-t/half-life)
-// of what it was. That is computed when it is asked for; nothing runs meanwhile.
+// A score halves every half-life, continuously: after a time t it is multiplied by
+// 2^(-t/half-life). This is computed when the score is read; no goroutine runs.
 //
-// Memory is bounded. Scores that have faded below a floor are forgotten. When there
-// is no room for a new one, the score that is the nearest to 0 goes, so the worst
-// reputations are remembered as well as the best. As all of them fade at the same
-// rate, their order does not change by itself, which is what makes it cheap to know
-// the smallest: an update costs O(log n).
+// Memory is bounded. Scores that have decayed below a floor are forgotten. When there is
+// no room for a new score, the score nearest to 0 is evicted, so the worst reputations
+// are kept as well as the best. All scores decay at the same rate, so their order does
+// not change with time. An update costs O(log n).
 //
-// Changes are signals: [SignalUpdate] and [SignalInvalidate].
+// Changes are signals: [SignalUpdated] and [SignalInvalidated].
 package reputation

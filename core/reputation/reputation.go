@@ -1,9 +1,11 @@
 package reputation
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"math"
 	"slices"
 	"sync"
@@ -13,82 +15,87 @@ import (
 )
 
 const (
-	// SignalUpdate is raised by [Scores.Update], with the key of the score.
-	SignalUpdate = "reputation.update"
-	// SignalInvalidate is raised by [Scores.Invalidate], with the key of the
+	// SignalUpdated is raised by [Scores.Update], with the key of the score.
+	SignalUpdated = "reputation.updated"
+	// SignalInvalidated is raised by [Scores.Invalidate], with the key of the
 	// score, whether there was one or not.
-	SignalInvalidate = "reputation.invalidate"
+	SignalInvalidated = "reputation.invalidated"
 )
 
 var (
-	// Updates are the signals [SignalUpdate], with the new score.
-	Updates = core.NewKind[float64](SignalUpdate)
-	// Invalidations are the signals [SignalInvalidate], with the score there
-	// was.
-	Invalidations = core.NewKind[float64](SignalInvalidate)
+	// Updates are the signals [SignalUpdated], with the new score.
+	Updates = core.NewKind[float64](SignalUpdated)
+	// Invalidations are the signals [SignalInvalidated], with the former score.
+	Invalidations = core.NewKind[float64](SignalInvalidated)
 )
 
 // Options configure [Scores]. HalfLife is required.
 type Options struct {
+	// Name tells sets of scores apart; "" means "reputation".
+	Name string
 	// HalfLife is the time in which a score halves.
 	HalfLife time.Duration
 	// Capacity is how many scores are kept; 0 means 1024.
 	Capacity int
-	// Floor is where a score ends: one that is nearer to 0 is forgotten, and is
-	// 0. 0 means 0.001, which suits updates by about 1; negative means none.
+	// Floor is the least absolute value of a score: a score nearer to 0 is forgotten.
+	// 0 means 0.001, which suits updates by about 1; negative means no floor.
 	Floor float64
-	// Sink is where changes are raised; nil means nowhere.
+	// Sink is where changes are raised; nil means nowhere, so that updates stay
+	// cheap.
 	Sink *core.Sink
 }
 
-const (
-	defaultCapacity = 1024
-	defaultFloor    = 0.001
-)
+// resolved returns the options with defaults, or says what is wrong with them.
+func (o Options) resolved() (Options, error) {
+	var errs []error
+	if o.HalfLife <= 0 {
+		errs = append(errs, fmt.Errorf("reputation: Options.HalfLife is %v, but must be positive", o.HalfLife))
+	}
+	if o.Capacity < 0 {
+		errs = append(errs, fmt.Errorf("reputation: Options.Capacity is %d, but must not be negative", o.Capacity))
+	}
+	if math.IsNaN(o.Floor) || math.IsInf(o.Floor, 0) {
+		errs = append(errs, fmt.Errorf("reputation: Options.Floor is %v, but must be finite", o.Floor))
+	} else {
+		o.Floor = cmp.Or(o.Floor, 0.001)
+	}
+	o.Name, o.Capacity = cmp.Or(o.Name, "reputation"), cmp.Or(o.Capacity, 1024)
+	return o, errors.Join(errs...)
+}
 
 // Scores are the scores of keys. Make them with [New]. They own no goroutine and
 // need no closing. All methods are safe for concurrent use.
 type Scores[K ~string] struct {
-	sink *core.Sink
+	opts Options
 	base time.Time
 
-	mu      sync.Mutex
-	book    book[K]
-	ignored uint64
+	mu   sync.Mutex
+	book book[K]
 }
 
 // New makes an empty set of scores, or says what is wrong with the options.
 func New[K ~string](opts Options) (*Scores[K], error) {
-	var errs []error
-	if opts.HalfLife <= 0 {
-		errs = append(errs, fmt.Errorf("reputation: Options.HalfLife is %v, but must be positive", opts.HalfLife))
-	}
-	if opts.Capacity < 0 {
-		errs = append(errs, fmt.Errorf("reputation: Options.Capacity is %d, but must not be negative", opts.Capacity))
-	}
-	if math.IsNaN(opts.Floor) || math.IsInf(opts.Floor, 0) {
-		errs = append(errs, fmt.Errorf("reputation: Options.Floor is %v, but must be finite", opts.Floor))
-	}
-	if err := errors.Join(errs...); err != nil {
+	opts, err := opts.resolved()
+	if err != nil {
 		return nil, err
 	}
-	if opts.Capacity == 0 {
-		opts.Capacity = defaultCapacity
-	}
-	if opts.Floor == 0 {
-		opts.Floor = defaultFloor
-	}
 	return &Scores[K]{
-		sink: opts.Sink,
+		opts: opts,
 		base: time.Now(),
 		book: newBook[K](opts.Capacity, float64(opts.HalfLife), opts.Floor),
 	}, nil
 }
 
-// Update adds delta to the score of key, as it is now, raises [SignalUpdate], and
+// Name returns [Options.Name].
+func (s *Scores[K]) Name() string { return s.opts.Name }
+
+// Sink is where changes are raised, or nil.
+func (s *Scores[K]) Sink() *core.Sink { return s.opts.Sink }
+
+// Update adds delta to the score of key as it is now, raises [SignalUpdated], and
 // returns the new score. Signals of concurrent updates of a key may come in either
-// order. A delta that is infinite or not a number changes nothing, is counted in
-// [Stats], and raises no signal; a score does not exceed what a float64 holds.
+// order. A delta that is infinite or NaN changes nothing, is counted in [Stats], and
+// raises no signal. A score is at most the largest float64.
 func (s *Scores[K]) Update(key K, delta float64) (score float64) {
 	finite := !math.IsNaN(delta) && !math.IsInf(delta, 0)
 	s.mu.Lock()
@@ -97,11 +104,11 @@ func (s *Scores[K]) Update(key K, delta float64) (score float64) {
 		score = s.book.update(key, delta, now)
 	} else {
 		score = s.book.score(key, now)
-		s.ignored++
+		s.book.stats.Ignored++
 	}
 	s.mu.Unlock()
-	if finite && s.sink != nil {
-		Updates.Raise(s.sink, string(key), score)
+	if finite && s.opts.Sink != nil {
+		Updates.Raise(s.opts.Sink, string(key), score)
 	}
 	return score
 }
@@ -113,15 +120,15 @@ func (s *Scores[K]) Score(key K) float64 {
 	return s.book.score(key, s.now())
 }
 
-// Invalidate forgets the score of key and raises [SignalInvalidate]. It reports
+// Invalidate forgets the score of key and raises [SignalInvalidated]. It reports
 // whether there was one.
 func (s *Scores[K]) Invalidate(key K) bool {
 	s.mu.Lock()
 	score := s.book.score(key, s.now())
-	s.book.remove(key)
+	s.book.remove(key, &s.book.stats.Invalidated)
 	s.mu.Unlock()
-	if s.sink != nil {
-		Invalidations.Raise(s.sink, string(key), score)
+	if s.opts.Sink != nil {
+		Invalidations.Raise(s.opts.Sink, string(key), score)
 	}
 	return score != 0
 }
@@ -142,27 +149,33 @@ func (s *Scores[K]) All() iter.Seq2[K, float64] {
 	}
 }
 
-// Stats are what [Scores] hold and have dropped.
+// Stats are the counters of [Scores]. Every score that was added is in one of them:
+//
+//	Added = Len + Evicted + Faded + Invalidated
 type Stats struct {
-	Len      int    `json:"len"` // scores that are not forgotten
-	Capacity int    `json:"capacity"`
-	Evicted  uint64 `json:"evicted"` // forgotten to make room for others
-	Ignored  uint64 `json:"ignored"` // updates by what is not a finite number
+	Len         int    `json:"len"` // scores that are kept
+	Capacity    int    `json:"capacity"`
+	Added       uint64 `json:"added"`       // scores of new keys
+	Evicted     uint64 `json:"evicted"`     // forgotten to make room for others
+	Faded       uint64 `json:"faded"`       // forgotten because they came below the floor
+	Invalidated uint64 `json:"invalidated"` // forgotten by Invalidate
+	Ignored     uint64 `json:"ignored"`     // updates by infinities and NaN
 }
+
+// LogValue returns the counters for package log/slog.
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String returns the counters as JSON.
+func (s Stats) String() string { return core.StatsString(s) }
 
 // Stats returns the counters.
 func (s *Scores[K]) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.book.fade(s.now())
-	return Stats{
-		Len:      len(s.book.heap),
-		Capacity: s.book.capacity,
-		Evicted:  s.book.evicted,
-		Ignored:  s.ignored,
-	}
+	return s.book.stats
 }
 
-// now is the time since the scores were made. It is monotonic, so a clock that is
-// set back decays nothing and restores nothing.
+// now is the time since the scores were made. It is monotonic: setting the clock back
+// does not change scores.
 func (s *Scores[K]) now() time.Duration { return time.Since(s.base) }

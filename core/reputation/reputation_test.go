@@ -51,7 +51,7 @@ func TestScoresHalveEveryHalfLife(t *testing.T) {
 	})
 }
 
-// Weak point: entries never expire by decay.
+// Fault avoided: entries never expire by decay.
 func TestFadedScoresAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScores(t, reputation.Options{HalfLife: time.Second, Floor: 1})
@@ -72,7 +72,7 @@ func TestFadedScoresAreForgotten(t *testing.T) {
 		if s.Invalidate("a") {
 			t.Error("there was one to invalidate")
 		}
-		check(t, "starts anew", s.Update("a", 2), 2)
+		check(t, "starts again", s.Update("a", 2), 2)
 
 		for floor, want := range map[float64]int{0: 0, -1: 1} {
 			s := newScores(t, reputation.Options{HalfLife: time.Second, Floor: floor})
@@ -89,7 +89,7 @@ func TestFadedScoresAreForgotten(t *testing.T) {
 	})
 }
 
-// Weak point: over the limit the most negative reputations go first, the ones worth
+// Fault avoided: over the limit the most negative reputations go first, the ones worth
 // remembering, and possibly the key just updated.
 func TestTheScoreNearestToZeroIsEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestTheScoreNearestToZeroIsEvicted(t *testing.T) {
 		if want := []string{"best", "newest", "worst"}; !slices.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
-		if got, want := s.Stats(), (reputation.Stats{Len: 3, Capacity: 3, Evicted: 2}); got != want {
+		if got, want := s.Stats(), (reputation.Stats{Len: 3, Capacity: 3, Added: 5, Evicted: 2}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 		s.Update("best", 1) // needs no room
@@ -117,7 +117,7 @@ func TestTheScoreNearestToZeroIsEvicted(t *testing.T) {
 	})
 }
 
-// Weak point: not-a-number is accepted.
+// Fault avoided: not-a-number is accepted.
 func TestNotANumberIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -139,7 +139,7 @@ func TestNotANumberIsIgnored(t *testing.T) {
 	})
 }
 
-// Weak point: the score is text in the signal's name, with a decimal separator that
+// Fault avoided: the score is text in the signal's name, with a decimal separator that
 // depends on the locale.
 func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestSignals(t *testing.T) {
 			}
 		}
 		want := []string{
-			"reputation.update ann 1.5", "reputation.update ann 3",
-			"reputation.invalidate ann 1.5", "reputation.invalidate bob 0",
+			"reputation.updated ann 1.5", "reputation.updated ann 3",
+			"reputation.invalidated ann 1.5", "reputation.invalidated bob 0",
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q\nwant %q", got, want)
@@ -173,7 +173,7 @@ func TestSignals(t *testing.T) {
 	})
 }
 
-// Handlers may go on with the scores they hear of.
+// Handlers may go on with the scores they receive.
 func TestHandlersMayCallBack(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	s := newScores(t, reputation.Options{Sink: sink, HalfLife: 1000 * time.Hour})
@@ -234,14 +234,18 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := s.Stats().Len; got > 10 {
-		t.Errorf("got %d scores, want 10 at most", got)
+	got := s.Stats()
+	if got.Len > 10 || got.Added != uint64(got.Len)+got.Evicted+got.Faded+got.Invalidated {
+		t.Errorf("got %v, want at most 10 scores, and each added one accounted for", got)
 	}
 }
 
 func TestOptions(t *testing.T) {
 	if got := newScores(t, reputation.Options{}).Stats().Capacity; got != 1024 {
 		t.Errorf("got capacity %d, want 1024", got)
+	}
+	if s := newScores(t, reputation.Options{}); s.Name() != "reputation" || s.Sink() != nil {
+		t.Errorf("got name %q and sink %v, want the default and none", s.Name(), s.Sink())
 	}
 	for want, opts := range map[string]reputation.Options{
 		"Options.HalfLife is 0s":    {},

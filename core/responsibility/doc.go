@@ -1,11 +1,10 @@
-// Package responsibility keeps operations in their coordinator's window until
-// somebody has taken note of them.
+// Package responsibility keeps operations in their coordinator's window until they are
+// acknowledged.
 //
-// An operation that has finished stays visible for a while and then leaves by
-// itself. That is too soon for a result that another part of the program still has
-// to fetch, and pinning it by hand is too long: somebody has to remember to unpin.
-// A [Keeper] ties the pin to a promise, "I answer for this until you have seen it",
-// which ends when it is acknowledged:
+// A finished operation stays visible for a while and then leaves the window. That is too
+// soon if another part of the program still has to fetch its result. A pin keeps it, but
+// has to be removed in the end. A [Keeper] connects the pin with a promise, "this stays
+// until you have seen it", which ends when a signal acknowledges it:
 //
 //	keeper, err := responsibility.New(uploads, sink, responsibility.Options{})
 //	if err != nil {
@@ -26,12 +25,12 @@
 //		sink.RaiseKey("file.ready.ack", s.Key)
 //	})
 //
-// The announcement and the acknowledgement are signals with the same key, so who
-// keeps and who takes note need not know each other. The announcement is made when
-// the operation is pinned and the acknowledgement is listened for: whoever reacts to
-// it finds the operation, and is heard.
+// The announcement and the acknowledgement are signals with the same key, so the two parts
+// of the program need not know each other. The announcement is raised when the operation
+// is pinned and the Keeper is subscribed: a handler of it finds the operation, and may
+// acknowledge at once.
 //
-// A promise ends once, in one of these ways, and the operation is then unpinned:
+// A promise ends once, in one of these ways. Then the operation is unpinned:
 //
 //	kept -> acknowledged                responsibility.released
 //	     -> Complete                    responsibility.released
@@ -40,5 +39,5 @@
 //	     -> MaxPin is over              responsibility.expired
 //
 // An operation leaves anyway when it is evicted by hand or its coordinator is closed.
-// Pins are counted: one that somebody else has set is not touched.
+// Pins are counted: the Keeper removes only its own.
 package responsibility

@@ -9,8 +9,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
 )
 
-// An upload answers for its file until the indexer, of which it knows nothing, has
-// seen where the file is.
+// An upload keeps its operation until the indexer has seen where the file is. The two
+// know nothing of each other.
 func Example() {
 	sink := core.NewSink(core.SinkOptions{})
 	var keeper *responsibility.Keeper
@@ -54,7 +54,43 @@ func Example() {
 	// 0 left
 }
 
-// The one who made the promise can end it as well, here because the consumer has
+// A status page shows what is kept, and why. A Pinner can be any type with the method Pin,
+// here one that prints what it does.
+func ExampleKeeper_Active() {
+	sink := core.NewSink(core.SinkOptions{})
+	reports := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil },
+		core.Options{Sink: sink}))
+	defer reports.Close()
+	keeper := core.Must(responsibility.New(printing{reports}, sink, responsibility.Options{MaxPin: -1}))
+
+	id, err := reports.Enqueue(context.Background(), "monthly")
+	if err != nil {
+		panic(err)
+	}
+	keeper.Keep(id, responsibility.Promise{Announce: "report.ready", Description: "waits to be mailed"})
+	line := func(k responsibility.Kept) string { return k.Description + " until " + k.Ack }
+	for _, kept := range keeper.Active() {
+		fmt.Println(line(kept))
+	}
+	keeper.Close()
+	// Output:
+	// pinned
+	// waits to be mailed until report.ready.ack
+	// unpinned
+}
+
+type printing struct{ responsibility.Pinner }
+
+func (p printing) Pin(id core.OperationID) (func(), bool) {
+	fmt.Println("pinned")
+	unpin, ok := p.Pinner.Pin(id)
+	return func() {
+		fmt.Println("unpinned")
+		unpin()
+	}, ok
+}
+
+// The code that made the promise can end it as well, here because the consumer has
 // failed and the work will be done again.
 func ExampleKeeper_Complete() {
 	sink := core.NewSink(core.SinkOptions{})

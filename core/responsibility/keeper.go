@@ -1,10 +1,45 @@
 package responsibility
 
 import (
+	"container/list"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
+
+// promise is one call of Keep. Keep enters it first, so that signals acknowledge it, and
+// lets it stand once its operation is pinned.
+type promise struct {
+	id    core.OperationID
+	terms Promise // with Ack and Key
+	unpin func()
+	since time.Time
+
+	ack   *ack          // nil before it is entered, and after its end
+	place *list.Element // in Keeper.order; nil before it stands
+	early *core.Signal  // what acknowledged it before it stood
+}
+
+// ack has the promises that wait for signals of one pattern.
+type ack struct {
+	byKey  map[string][]*promise
+	cancel func()
+}
+
+func newPromise(id core.OperationID, terms Promise) *promise {
+	if strings.Trim(terms.Ack, " ,") == "" {
+		terms.Ack = "responsibility.ack.*"
+		if terms.Announce != "" {
+			terms.Ack = terms.Announce + ".ack"
+		}
+	}
+	if terms.Key == "" {
+		terms.Key = id.String()
+	}
+	return &promise{id: id, terms: terms}
+}
 
 // enter lets signals acknowledge a promise from now on. It is false after Close.
 func (k *Keeper) enter(p *promise) bool {
@@ -13,103 +48,100 @@ func (k *Keeper) enter(p *promise) bool {
 	if k.closed {
 		return false
 	}
-	if k.book.enter(p) {
-		// With the lock held, because others with this pattern rely on it.
-		a := p.ack
-		a.listener.cancel = k.sink.Subscribe(a.pattern, func(s core.Signal) { k.hear(a, s) })
+	a := k.acks[p.terms.Ack]
+	if a == nil {
+		a = &ack{byKey: make(map[string][]*promise)}
+		k.acks[p.terms.Ack] = a
+		// With the lock held, because other promises with this pattern rely on it.
+		a.cancel = k.sink.Subscribe(p.terms.Ack, func(s core.Signal) { k.acknowledge(a, s) })
 	}
+	a.byKey[p.terms.Key] = append(a.byKey[p.terms.Key], p)
+	p.ack = a
+	k.entered[p] = struct{}{}
 	return true
 }
 
-// stand lets a promise stand whose operation is pinned, in place of the one that
-// does. It is false if it has ended in the meantime.
+// stand lets an entered promise stand, in place of the former one of its operation. It is
+// false if the promise has ended in the meantime.
 func (k *Keeper) stand(p *promise, unpin func()) bool {
-	var after aftermath
 	k.mu.Lock()
 	if p.ack == nil {
 		k.mu.Unlock()
 		return false
 	}
-	if former := k.book.stand(p, unpin, time.Now()); former != nil {
-		k.end(former, &after)
+	former := k.byID[p.id]
+	if former != nil {
+		k.remove(former)
 	}
+	delete(k.entered, p)
+	p.unpin, p.since = unpin, time.Now()
+	p.place = k.order.PushBack(p)
+	k.byID[p.id] = p
 	k.arm()
 	k.mu.Unlock()
-	after.settle(k.sink, "")
+	if former != nil {
+		former.unpin()
+	}
 	return true
 }
 
-// hear is the handler of signals that match a.
-func (k *Keeper) hear(a *ack, s core.Signal) {
-	var after aftermath
-	k.mu.Lock()
-	acknowledged := a.acknowledged(&s)
-	if len(acknowledged) == 0 {
-		k.mu.Unlock()
+// acknowledge is the handler of the signals of a.
+func (k *Keeper) acknowledge(a *ack, s core.Signal) {
+	switch s.Name {
+	case SignalKept, SignalReleased, SignalExpired:
 		return
 	}
-	a.listener.running++
-	for _, p := range acknowledged {
-		if p.place == nil {
+	var acknowledged []*promise
+	k.mu.Lock()
+	for _, p := range a.byKey[s.Key] {
+		switch {
+		case s.Name == p.terms.Announce:
+		case p.place == nil:
 			early := s
 			p.early = &early
-		} else {
-			k.end(p, &after)
+		default:
+			acknowledged = append(acknowledged, p)
 		}
 	}
 	k.mu.Unlock()
-	defer k.leave(&a.listener)
-	after.settle(k.sink.Because(s), SignalReleased)
+	if len(acknowledged) > 0 {
+		k.end(k.sink.Because(s), SignalReleased, acknowledged...)
+	}
 }
 
-// finalized is told that an operation has left the window.
+// finalized is called when an operation has left the window.
 func (k *Keeper) finalized(s core.Snapshot) {
-	var after aftermath
 	k.mu.Lock()
-	promises := k.book.of(s.ID)
-	if len(promises) == 0 {
-		k.mu.Unlock()
-		return
-	}
-	k.final.running++
-	for _, p := range promises {
-		k.end(p, &after)
+	for p := range k.entered {
+		if p.id == s.ID {
+			k.remove(p)
+		}
 	}
 	k.mu.Unlock()
-	defer k.leave(&k.final)
-	after.settle(k.sink, SignalReleased)
+	k.Complete(s.ID)
 }
 
-func (k *Keeper) leave(l *listener) {
-	var after aftermath
-	k.mu.Lock()
-	after.cancel(l.leave())
-	k.mu.Unlock()
-	after.settle(nil, "")
-}
-
-// expire is what the timer calls.
+// expire is called by the timer.
 func (k *Keeper) expire() {
-	var after aftermath
+	var due []*promise
 	k.mu.Lock()
 	k.armed = false
-	for p := k.book.oldest(); p != nil && time.Since(p.since) >= k.maxPin; p = k.book.oldest() {
-		k.end(p, &after)
+	for e := k.order.Front(); e != nil && time.Since(e.Value.(*promise).since) >= k.opts.MaxPin; e = e.Next() {
+		due = append(due, e.Value.(*promise))
 	}
-	k.arm()
 	k.mu.Unlock()
-	after.settle(k.sink, SignalExpired)
+	k.end(k.sink, SignalExpired, due...)
 }
 
-// arm sets the timer for the promise that expires first. All are given the same
-// time, so a timer that is set is never set too late. mu is held.
+// arm sets the timer for the oldest promise. All have the same time, so a timer that is
+// set is never too late. mu is held.
 func (k *Keeper) arm() {
-	p := k.book.oldest()
-	if k.armed || k.maxPin == 0 || p == nil {
+	oldest := k.order.Front()
+	if k.armed || k.opts.MaxPin < 0 || oldest == nil {
 		return
 	}
 	k.armed = true
-	left := k.maxPin - time.Since(p.since)
+	left := k.opts.MaxPin - time.Since(oldest.Value.(*promise).since)
 	if k.timer == nil {
 		k.timer = time.AfterFunc(left, k.expire)
 	} else {
@@ -117,51 +149,50 @@ func (k *Keeper) arm() {
 	}
 }
 
-// release ends a promise.
-func (k *Keeper) release(p *promise, on core.Raiser, signal string) {
-	var after aftermath
+// standing lists the promises that stand, oldest first. mu is held.
+func (k *Keeper) standing() []*promise {
+	all := make([]*promise, 0, k.order.Len())
+	for e := k.order.Front(); e != nil; e = e.Next() {
+		all = append(all, e.Value.(*promise))
+	}
+	return all
+}
+
+// end ends promises. Those that stood it unpins, and raises the signal for each, if it
+// has a name. It reports whether there were any.
+func (k *Keeper) end(on core.Raiser, signal string, promises ...*promise) bool {
 	k.mu.Lock()
-	k.end(p, &after)
+	promises = slices.DeleteFunc(promises, func(p *promise) bool { return !k.remove(p) || p.place == nil })
+	k.arm()
 	k.mu.Unlock()
-	after.settle(on, signal)
-}
-
-// end takes a promise out of the book, if it is there. mu is held.
-func (k *Keeper) end(p *promise, after *aftermath) {
-	if p.ack == nil {
-		return
-	}
-	if unused := k.book.remove(p); unused != nil {
-		after.cancel(unused.listener.end())
-	}
-	if p.place != nil {
-		after.ended = append(after.ended, p)
-	}
-	if k.armed && k.book.oldest() == nil {
-		k.armed = false
-		k.timer.Stop()
-	}
-}
-
-// aftermath is what the end of promises entails, to be done without the lock.
-type aftermath struct {
-	ended   []*promise // which stood
-	cancels []func()
-}
-
-func (a *aftermath) cancel(f func()) {
-	if f != nil {
-		a.cancels = append(a.cancels, f)
-	}
-}
-
-// settle does it. An empty signal is not raised.
-func (a *aftermath) settle(on core.Raiser, signal string) {
-	for _, cancel := range a.cancels {
-		cancel()
-	}
-	for _, p := range a.ended {
+	for _, p := range promises {
 		p.unpin()
+	}
+	for _, p := range promises {
 		on.RaiseKey(signal, p.terms.Key)
 	}
+	return len(promises) > 0
+}
+
+// remove takes a promise out. It is false if the promise has ended before. mu is held.
+func (k *Keeper) remove(p *promise) bool {
+	a, key := p.ack, p.terms.Key
+	if a == nil {
+		return false
+	}
+	p.ack = nil
+	delete(k.entered, p)
+	if p.place != nil {
+		k.order.Remove(p.place)
+		delete(k.byID, p.id)
+	}
+	a.byKey[key] = slices.DeleteFunc(a.byKey[key], func(other *promise) bool { return other == p })
+	if len(a.byKey[key]) == 0 {
+		delete(a.byKey, key)
+	}
+	if len(a.byKey) == 0 {
+		delete(k.acks, p.terms.Ack)
+		go a.cancel() // it may wait for a handler
+	}
+	return true
 }

@@ -85,7 +85,7 @@ func compareWithModel(t *testing.T, seed uint64) {
 	defer c.Close()
 	var ids []core.OperationID
 	for i := range 20 {
-		id, err := c.TryEnqueue(i)
+		id, err := c.TryEnqueue(context.Background(), i)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func compareWithModel(t *testing.T, seed uint64) {
 	}
 }
 
-// Everything at once: whoever wins, each promise ends once, and no pin is left.
+// With everything at once, each promise ends once, and no pin is left.
 func TestEverythingAtOnce(t *testing.T) {
 	for seed := range uint64(5) {
 		synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestEverythingAtOnce(t *testing.T) {
 				all.Go(func() {
 					random := rand.New(rand.NewPCG(seed, g))
 					for range 100 {
-						id, err := c.TryEnqueue(0)
+						id, err := c.TryEnqueue(context.Background(), 0)
 						if err != nil {
 							t.Error(err)
 							return

@@ -1,23 +1,25 @@
 package responsibility
 
 import (
+	"cmp"
+	"container/list"
 	"errors"
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// What a [Keeper] reports on its sink, with the key of the promise. None of these
-// acknowledges a promise.
+// The signals of a [Keeper] on its sink, with the key of the promise. They never
+// acknowledge a promise.
 const (
 	SignalKept     = "responsibility.kept"     // the operation is pinned
-	SignalReleased = "responsibility.released" // the promise has ended; a cause is what acknowledged it
-	SignalExpired  = "responsibility.expired"  // nobody acknowledged it within Options.MaxPin
+	SignalReleased = "responsibility.released" // the promise has ended; the cause is the acknowledgement, if there was one
+	SignalExpired  = "responsibility.expired"  // it was not acknowledged within Options.MaxPin
 )
-
-const defaultMaxPin = 5 * time.Minute
 
 // A Pinner is what a [Keeper] needs of a coordinator. If it also has OnFinalized, as
 // coordinators do, a promise ends when its operation leaves the window in spite of
@@ -32,25 +34,33 @@ type finalizer interface {
 
 // Options configure a [Keeper]. The zero value is the default.
 type Options struct {
+	// Name tells Keepers apart; "" means "responsibility".
+	Name string
 	// MaxPin is how long a promise keeps its operation pinned at most; 0 means
 	// 5 minutes, negative no limit.
 	MaxPin time.Duration
 }
 
-// A Promise says that somebody answers for an operation until it is acknowledged,
-// and how that is done. The zero Promise is valid.
+// resolved returns the options with defaults. There are no wrong ones.
+func (o Options) resolved() (Options, error) {
+	o.Name, o.MaxPin = cmp.Or(o.Name, "responsibility"), cmp.Or(o.MaxPin, 5*time.Minute)
+	return o, nil
+}
+
+// A Promise keeps an operation in the window until it is acknowledged, and says which
+// signals acknowledge it. The zero Promise is valid.
 type Promise struct {
 	// Announce is the name of a signal to raise on the sink when the operation
 	// is pinned; "" means none.
 	Announce string
-	// Ack is the pattern of the signals that acknowledge; see [core.Match]. ""
-	// means the one name Announce + ".ack", or without Announce the pattern
-	// "responsibility.ack.*". So does what can match nothing, like a blank.
+	// Ack is the pattern of the signals that acknowledge; see [core.Match]. "", like
+	// any pattern without a name, means Announce + ".ack", or "responsibility.ack.*"
+	// without Announce. If Announce has commas, blanks or wildcards, set Ack as well.
 	Ack string
-	// Key is what the promise is about. The announcement bears it, and only
-	// signals that bear it acknowledge. "" means the operation's id as text.
+	// Key is what the promise is about: the key of the announcement and of the
+	// signals that acknowledge. "" means the operation's id as text.
 	Key string
-	// Description says why the operation is kept, for those who look at Active.
+	// Description says why the operation is kept; Active shows it.
 	Description string
 }
 
@@ -61,58 +71,73 @@ type Kept struct {
 	Until   time.Time // when it expires; zero if it does not
 }
 
-// A Keeper pins operations of one coordinator until somebody acknowledges them.
-// Make one with [New] and close it, which releases what it still keeps.
+// A Keeper pins operations of one coordinator until they are acknowledged. Make one with
+// [New] and close it, which releases what it still keeps.
 //
-// All methods are safe for concurrent use, also from bodies and handlers. A Keeper
-// owns no goroutine; while a promise stands that can expire, a timer is pending. It
-// keeps as many promises as the coordinator lets be pinned, one for an operation. A
-// signal costs it nothing unless it may acknowledge something, and then a look into
-// a map.
+// All methods are safe for concurrent use, also from bodies and handlers. A Keeper owns no
+// goroutine, except for a moment when it ends a subscription. A timer is pending while a
+// promise can expire. It keeps one promise for an operation, and as many promises as the
+// coordinator can pin. A signal costs it nothing unless it may acknowledge a promise, and
+// then a look into a map.
 type Keeper struct {
 	pinner Pinner
 	sink   *core.Sink
-	maxPin time.Duration // 0: no limit
+	opts   Options
 
-	mu     sync.Mutex
-	book   book
-	final  listener // to the pinner's OnFinalized
-	timer  *time.Timer
-	armed  bool
-	closed bool
+	mu      sync.Mutex
+	acks    map[string]*ack               // by pattern
+	entered map[*promise]struct{}         // promises that do not stand yet
+	byID    map[core.OperationID]*promise // promises that stand
+	order   list.List                     // the same, oldest first
+	timer   *time.Timer
+	armed   bool
+	closed  bool
+
+	cancel func() // ends the calls of finalized; nil if there are none
 }
 
-// New makes a Keeper of operations of c, which raises and hears signals on sink.
+// New makes a Keeper of operations of c, with signals on sink.
 func New(c Pinner, sink *core.Sink, opts Options) (*Keeper, error) {
 	if c == nil {
-		return nil, errors.New("responsibility: New needs a coordinator to pin operations of, not nil")
+		return nil, errors.New("responsibility: the coordinator is nil, but New needs one to pin operations")
 	}
 	if sink == nil {
-		return nil, errors.New("responsibility: New needs a sink to raise and hear signals on, not nil")
+		return nil, errors.New("responsibility: the sink is nil, but announcements are signals of a sink")
 	}
-	k := &Keeper{pinner: c, sink: sink, book: newBook()}
-	switch {
-	case opts.MaxPin == 0:
-		k.maxPin = defaultMaxPin
-	case opts.MaxPin > 0:
-		k.maxPin = opts.MaxPin
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
+	k := &Keeper{
+		pinner:  c,
+		sink:    sink,
+		opts:    opts,
+		acks:    make(map[string]*ack),
+		entered: make(map[*promise]struct{}),
+		byID:    make(map[core.OperationID]*promise),
 	}
 	if f, ok := c.(finalizer); ok {
-		k.final.cancel = f.OnFinalized(k.finalized)
+		k.cancel = f.OnFinalized(k.finalized)
 	}
 	return k, nil
 }
 
+// Name returns [Options.Name].
+func (k *Keeper) Name() string { return k.opts.Name }
+
+// Sink is where the Keeper raises its signals, and acknowledgements are raised.
+func (k *Keeper) Sink() *core.Sink { return k.sink }
+
 // Keep pins an operation until the promise is acknowledged, raises [SignalKept] and
-// then the announcement, and reports true. What is raised from the call on
-// acknowledges, so the promise may have ended by the time Keep returns.
+// then the announcement, and reports true. Signals from the call on acknowledge, so the
+// promise may have ended when Keep returns.
 //
-// It reports false, and announces nothing, if the operation cannot be pinned: it is
-// unknown, it has left the window, or as many as may be are pinned already. After
-// Close it is false as well.
+// It reports false, and raises nothing, if the operation cannot be pinned: it is unknown,
+// it has left the window, or as many operations as possible are pinned. After Close it is
+// false as well.
 //
-// A second promise for the same operation replaces the first, whose end is not
-// reported: the time starts again, and the operation stays pinned all the while.
+// A second promise for the same operation replaces the first: the time starts again, and
+// the operation stays pinned. The end of the first is not reported.
 func (k *Keeper) Keep(id core.OperationID, p Promise) bool {
 	next := newPromise(id, p)
 	if !k.enter(next) {
@@ -120,20 +145,19 @@ func (k *Keeper) Keep(id core.OperationID, p Promise) bool {
 	}
 	unpin, ok := k.pinner.Pin(id)
 	if !ok {
-		k.release(next, k.sink, "")
+		k.end(k.sink, "", next)
 		return false
 	}
 	if !k.stand(next, unpin) {
 		unpin()
 		return false
 	}
-	key := next.terms.Key
-	k.sink.RaiseKey(SignalKept, key)
+	k.sink.RaiseKey(SignalKept, next.terms.Key)
 	if next.early != nil {
-		k.release(next, k.sink.Because(*next.early), SignalReleased)
+		k.end(k.sink.Because(*next.early), SignalReleased, next)
 	}
 	if p.Announce != "" {
-		k.sink.RaiseKey(p.Announce, key)
+		k.sink.RaiseKey(p.Announce, next.terms.Key)
 	}
 	return true
 }
@@ -141,28 +165,22 @@ func (k *Keeper) Keep(id core.OperationID, p Promise) bool {
 // Complete ends the promise for an operation now, acknowledged or not, for example
 // to try again. It reports false if there is none.
 func (k *Keeper) Complete(id core.OperationID) bool {
-	var after aftermath
 	k.mu.Lock()
-	p := k.book.byID[id]
-	if p != nil {
-		k.end(p, &after)
-	}
+	p := k.byID[id]
 	k.mu.Unlock()
-	after.settle(k.sink, SignalReleased)
-	return p != nil
+	return p != nil && k.end(k.sink, SignalReleased, p)
 }
 
-// Active walks the promises that stand, the oldest first, as of the start of the
-// loop.
+// Active walks the promises that stand, oldest first, as of the start of the loop.
 func (k *Keeper) Active() iter.Seq2[core.OperationID, Kept] {
 	return func(yield func(core.OperationID, Kept) bool) {
 		k.mu.Lock()
-		all := k.book.all()
+		all := k.standing()
 		k.mu.Unlock()
 		for _, p := range all {
 			kept := Kept{Promise: p.terms, Since: p.since}
-			if k.maxPin > 0 {
-				kept.Until = p.since.Add(k.maxPin)
+			if k.opts.MaxPin > 0 {
+				kept.Until = p.since.Add(k.opts.MaxPin)
 			}
 			if !yield(p.id, kept) {
 				return
@@ -175,24 +193,20 @@ func (k *Keeper) Active() iter.Seq2[core.OperationID, Kept] {
 func (k *Keeper) Len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.book.byID)
+	return len(k.byID)
 }
 
-// Close ends all promises, as Complete does, and lets no more be made. It waits for
-// nobody: a handler of an acknowledgement that came before may still run. It returns
-// nil.
+// Close ends all promises, as Complete does, and accepts no more. It does not wait: a
+// handler of an earlier acknowledgement may still run. It returns nil.
 func (k *Keeper) Close() error {
-	var after aftermath
 	k.mu.Lock()
+	first := !k.closed
 	k.closed = true
-	for p := range k.book.entered {
-		k.end(p, &after)
-	}
-	for _, p := range k.book.all() {
-		k.end(p, &after)
-	}
-	after.cancel(k.final.end())
+	all := slices.AppendSeq(k.standing(), maps.Keys(k.entered))
 	k.mu.Unlock()
-	after.settle(k.sink, SignalReleased)
+	k.end(k.sink, SignalReleased, all...)
+	if first && k.cancel != nil {
+		go k.cancel() // it may wait for a handler
+	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package stages takes a batch of items through the stages of a pipeline, one
-// stage after the other: all items that are left go through the first, and when
-// it is over, those that passed it go through the second.
+// Package stages takes a batch of items through the stages of a pipeline, one stage after
+// the other: all items go through the first stage, and when it has ended, the items that
+// passed it go through the second.
 //
 //	photos, err := stages.New([]stages.Stage[Photo]{
 //		{Name: "decode", Work: decode},
@@ -10,17 +10,15 @@
 //	...
 //	results, err := photos.Run(ctx, batch)
 //
-// Within a stage items are worked on side by side. The work gets an item and
-// returns what goes on to the next stage. An item whose work fails goes no
-// further, and its [Result] says where it failed and why; the others go on. When
-// none is left, the pipeline ends.
+// Within a stage, several items are worked on at once. The work gets an item and returns
+// the item for the next stage. An item whose work fails goes no further, and its [Result]
+// says where it failed and why; the others go on. The run ends when no item is left.
 //
-// A stage with [Stage.When] starts when a matching signal is on the sink. A signal
-// that was raised before counts as long as it is there, so nothing is missed and
-// nothing polls. Stages say on the sink what they do: [SignalStart],
-// [SignalComplete], [SignalFailed].
+// A stage with [Stage.When] starts when a matching signal is on the sink. A signal that
+// was raised before also counts while it is there, so none is missed. Stages raise
+// signals themselves: [SignalStart], [SignalComplete], [SignalFailed].
 //
-// Stages are for work that has to be finished for all before it goes on for any,
-// as in import, check, publish. Where each item may go on by itself, let the work
-// of one [core.Coordinator] enqueue on the next.
+// Use stages if a step has to end for all items before the next one begins, as in import,
+// check, publish. If each item may go on by itself, let the work of one [core.Coordinator]
+// enqueue on the next.
 package stages

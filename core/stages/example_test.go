@@ -31,7 +31,7 @@ func Example() {
 		panic(err)
 	}
 
-	// Somebody approves of the prices when all have been parsed.
+	// The prices are approved when all have been parsed.
 	sink.Subscribe(stages.SignalComplete, func(s core.Signal) {
 		if s.Key == "parse" {
 			sink.Raise("prices.approved")
@@ -40,12 +40,15 @@ func Example() {
 
 	results, err := prices.Run(context.Background(), []string{"tea;3", "water", "milk;2"})
 	fmt.Println(err)
-	for _, r := range results {
+	show := func(r stages.Result[string]) {
 		if r.Err != nil {
 			fmt.Println(r.Item, "did not pass", r.Stage)
-		} else {
-			fmt.Println(r.Item)
+			return
 		}
+		fmt.Println(r.Item)
+	}
+	for _, r := range results {
+		show(r)
 	}
 	// Output:
 	// stages: stage "parse": "water" has no price

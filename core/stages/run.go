@@ -1,36 +1,23 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/runner"
 )
 
-// errStopped is the cause of a cancellation by StopOnError.
-var errStopped = errors.New("stages: stopped at the first error")
-
-// maxErrors is how many errors Run joins; the others are counted.
-const maxErrors = 100
-
-// run is one run of a pipeline: a coordinator that gets the items of one stage
-// after those of the other. The goroutine that called Run decides what is next.
-// Each item in work has one that waits for its operation; these send the number of
-// the item to ended and then do not touch its result any more.
+// run is one run of a pipeline: a coordinator that gets the items of one stage after
+// those of the other. While an item is in a stage, its result belongs to the goroutines of
+// its operation.
 type run[T any] struct {
-	coordinator *core.Coordinator[job[T]]
-	limit       int // of stages that do not have their own
-	stopOnError bool
-
-	ctx     context.Context // ends with the caller's, or by StopOnError
-	cancel  context.CancelCauseFunc
-	values  context.Context // ctx without its end
+	*runner.Runner[job[T]]
+	limit   int // of stages without their own
 	results []Result[T]
-
-	failures []error
-	more     int  // failures beyond maxErrors
-	cut      bool // an item was kept from passing by the end of ctx
+	cut     bool // an item was cancelled because the run has ended
 }
 
 // job is an item in a stage.
@@ -40,90 +27,58 @@ type job[T any] struct {
 }
 
 func newRun[T any](ctx context.Context, p *Pipeline[T], items []T) *run[T] {
-	r := &run[T]{
-		stopOnError: p.opts.StopOnError,
-		values:      context.WithoutCancel(ctx),
-		results:     make([]Result[T], len(items)),
-	}
+	r := &run[T]{results: make([]Result[T], len(items))}
 	for i, item := range items {
 		r.results[i].Item = item
 	}
-	opts := p.opts
-	opts.StopOnError = false
-	r.coordinator = core.Must(core.NewCoordinator(r.body, opts)) // New has checked them
-	r.limit = r.coordinator.Stats().Limit
-	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	r.Runner = core.Must(runner.New(ctx, "stages", r.body, p.opts)) // New has checked the options
+	r.limit = r.Stats().Limit
 	return r
 }
 
-// enter takes the items that are left through a stage, when it is time for it, and
+// enter takes the items that are left through a stage, once its signal is there, and
 // returns those that passed.
 func (r *run[T]) enter(stage *Stage[T], left []int) (passed []int) {
-	sink := r.coordinator.Sink()
 	if stage.When != "" {
-		_, _ = sink.WaitFor(r.ctx, stage.When) // what counts is whether ctx has ended
+		_, _ = r.Sink().WaitFor(r.Context, stage.When) // work finds out whether the context has ended
 	}
-	if r.ctx.Err() != nil {
-		for _, i := range left {
-			r.fail(stage, i, context.Cause(r.ctx))
-		}
-		return nil
+	started := r.Context.Err() == nil
+	if started {
+		r.Sink().RaiseKey(SignalStart, stage.Name)
 	}
-	sink.RaiseKey(SignalStart, stage.Name)
 	r.work(stage, left)
 	for _, i := range left {
 		if r.results[i].Err == nil {
 			passed = append(passed, i)
 		}
 	}
-	if len(passed) == 0 || r.cut {
-		sink.RaiseKey(SignalFailed, stage.Name)
-	} else {
-		sink.RaiseKey(SignalComplete, stage.Name)
+	switch {
+	case !started:
+	case len(passed) == 0 || r.cut:
+		r.Sink().RaiseKey(SignalFailed, stage.Name)
+	default:
+		r.Sink().RaiseKey(SignalComplete, stage.Name)
 	}
 	return passed
 }
 
-// work does the work of a stage. It hands out no more items than may be worked on
-// at once, so that what waits for its turn costs no goroutine.
+// work does the work of a stage.
 func (r *run[T]) work(stage *Stage[T], items []int) {
-	limit := stage.MaxConcurrency
-	if limit == 0 {
-		limit = r.limit
-	}
-	_ = r.coordinator.SetMaxConcurrency(limit) // New has checked it too
-	limit = min(limit, len(items))
-	type end struct {
-		item int
-		err  error
-	}
-	ended := make(chan end, limit)
-	running, stop := 0, r.ctx.Done()
-	for {
-		for running < limit && len(items) > 0 && r.ctx.Err() == nil {
-			i := items[0]
-			items = items[1:]
-			running++
-			go func() {
-				ended <- end{i, r.coordinator.Do(r.values, job[T]{stage, i})}
-			}()
+	limit := cmp.Or(stage.MaxConcurrency, r.limit)
+	_ = r.SetMaxConcurrency(limit) // New has checked it
+	next := func() (j job[T], ok bool) {
+		if len(items) == 0 {
+			return j, false
 		}
-		if running == 0 {
-			break
-		}
-		select {
-		case e := <-ended:
-			running--
-			if e.err != nil {
-				r.fail(stage, e.item, e.err)
-			}
-		case <-stop:
-			stop = nil
-			r.halt()
-		}
+		j = job[T]{stage, items[0]}
+		items = items[1:]
+		return j, true
 	}
-	for _, i := range items { // ctx has ended before their turn
-		r.fail(stage, i, context.Cause(r.ctx))
+	ended := func(j job[T], err error) { r.results[j.item].Err = err }
+	r.Run(min(limit, len(items)), next, ended, r.settle)
+	for _, i := range items { // the context has ended before their turn
+		r.results[i].Err = r.Cause()
+		r.settle(job[T]{stage, i})
 	}
 }
 
@@ -137,56 +92,19 @@ func (r *run[T]) body(ctx context.Context, j job[T]) error {
 	return err
 }
 
-// fail records why an item goes no further.
-func (r *run[T]) fail(stage *Stage[T], i int, err error) {
-	res := &r.results[i]
-	res.Stage, res.Err = stage.Name, err
-	switch {
-	case r.isCancellation(err):
-		r.cut = true
-		if err == core.ErrClosed {
-			res.Err = context.Cause(r.ctx)
-		}
+// settle records why an item goes no further, if it has an error.
+func (r *run[T]) settle(j job[T]) {
+	res := &r.results[j.item]
+	if res.Err == nil {
 		return
-	case len(r.failures) < maxErrors:
-		r.failures = append(r.failures, fmt.Errorf("stages: stage %q: %w", stage.Name, err))
-	default:
-		r.more++
 	}
-	if r.stopOnError {
-		r.cancel(errStopped)
+	res.Stage = j.stage.Name
+	if !r.IsCancellation(res.Err) {
+		r.Fail(fmt.Errorf("stages: stage %q: %w", res.Stage, res.Err))
+		return
 	}
-}
-
-// isCancellation reports whether an error says no more than that the run has been
-// cancelled. ErrClosed is the answer to operations that come after halt.
-func (r *run[T]) isCancellation(err error) bool {
-	return r.ctx.Err() != nil &&
-		(errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(r.ctx)) || err == core.ErrClosed)
-}
-
-// halt starts no more operations and cancels those there are.
-func (r *run[T]) halt() {
-	r.coordinator.Complete()
-	for op := range r.coordinator.Operations(core.OperationQuery{Status: core.StatusPending | core.StatusRunning}) {
-		r.coordinator.Cancel(op.ID, context.Cause(r.ctx))
+	r.cut = true
+	if errors.Is(res.Err, core.ErrClosed) {
+		res.Err = r.Cause()
 	}
-}
-
-// close lets go of the sink.
-func (r *run[T]) close() {
-	r.cancel(nil)
-	r.coordinator.Complete()
-}
-
-// err is what Run returns.
-func (r *run[T]) err() error {
-	errs := r.failures
-	if r.more > 0 {
-		errs = append(errs, fmt.Errorf("stages: and %d more errors", r.more))
-	}
-	if cause := context.Cause(r.ctx); r.cut && cause != errStopped {
-		errs = append([]error{cause}, errs...)
-	}
-	return errors.Join(errs...)
 }

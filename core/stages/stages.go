@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,16 +10,15 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Signals of a run. They are raised on [core.Options.Sink], with the name of the
+// Signals of a run. They are raised on the sink of the pipeline, with the name of the
 // stage as key. Each SignalStart is followed by one of the others.
 const (
 	// SignalStart is raised when a stage starts, with at least one item.
 	SignalStart = "stage.start"
-	// SignalComplete is raised when a stage is over and has let at least one
-	// item pass.
+	// SignalComplete is raised at the end of a stage that at least one item has passed.
 	SignalComplete = "stage.complete"
-	// SignalFailed is raised when a stage is over and has let no item pass, or
-	// was cut short because the run was cancelled or stopped at an error.
+	// SignalFailed is raised at the end of a stage that no item has passed, or whose
+	// items were cancelled because the run was cancelled or stopped at an error.
 	SignalFailed = "stage.failed"
 )
 
@@ -29,32 +29,33 @@ type Stage[T any] struct {
 	// When is a pattern, see [core.Match]: the stage waits until a matching
 	// signal is on the sink. "" means it does not wait.
 	When string
-	// Work is done for each item. What it returns goes on to the next stage;
-	// with an error the item stays as it was and goes no further.
+	// Work is done for each item. Its result goes on to the next stage. With an
+	// error the item stays as it was and goes no further.
 	Work core.ResultWork[T, T]
-	// MaxConcurrency is how many items are worked on at once in this stage; 0
-	// means what the options of the pipeline say.
+	// MaxConcurrency is how many items are worked on at once in this stage, suspended
+	// ones included; 0 means that of the options of the pipeline.
 	MaxConcurrency int
 }
 
-// A Pipeline takes batches through its stages. Make one with [New]. It is safe for
-// concurrent use, may be run many times, also at once, and needs no closing.
+// A Pipeline takes batches of items through its stages. Make one with [New]. It is safe
+// for concurrent use, may be run many times, also at once, and needs no closing.
 type Pipeline[T any] struct {
 	stages []Stage[T]
 	opts   core.Options
 }
 
-// New makes a pipeline of stages that are gone through in the order given, or says
-// what is wrong. A run is a coordinator with these options, Name "" meaning
-// "stages". Stages that wait for a signal need [core.Options.Sink].
+// New makes a pipeline of stages, in the order given, or says what is wrong with them. A
+// run is a coordinator with these options. The default of Name is "stages". A nil Sink
+// means one of the pipeline's own, which all runs share.
 func New[T any](stages []Stage[T], opts core.Options) (*Pipeline[T], error) {
 	if len(stages) == 0 {
 		return nil, errors.New("stages: a pipeline needs at least one stage")
 	}
-	if opts.Name == "" {
-		opts.Name = "stages"
-	}
 	p := &Pipeline[T]{slices.Clone(stages), opts}
+	p.opts.Name = cmp.Or(opts.Name, "stages")
+	if opts.Sink == nil {
+		p.opts.Sink = core.NewSink(core.SinkOptions{})
+	}
 	taken := make(map[string]bool)
 	for i := range p.stages {
 		s := &p.stages[i]
@@ -68,13 +69,11 @@ func New[T any](stages []Stage[T], opts core.Options) (*Pipeline[T], error) {
 			return nil, fmt.Errorf("stages: stage %q: Work is nil, but there must be work to do", s.Name)
 		case s.MaxConcurrency < 0:
 			return nil, fmt.Errorf("stages: stage %q: MaxConcurrency is %d, but must not be negative", s.Name, s.MaxConcurrency)
-		case s.When != "" && opts.Sink == nil:
-			return nil, fmt.Errorf("stages: stage %q waits for %q, but there is no Options.Sink where it could be raised", s.Name, s.When)
 		}
 		taken[s.Name] = true
 	}
-	// The options are valid if a coordinator takes them. This one heeds nothing
-	// but a sink of its own and is garbage at once.
+	// The options are valid if a coordinator accepts them. This one listens to no sink but
+	// its own, and needs no closing.
 	opts.Sink, opts.StopOnError = nil, false
 	if _, err := core.NewCoordinator(func(context.Context, int) error { return nil }, opts); err != nil {
 		return nil, fmt.Errorf("stages: %w", err)
@@ -82,31 +81,37 @@ func New[T any](stages []Stage[T], opts core.Options) (*Pipeline[T], error) {
 	return p, nil
 }
 
-// A Result is what became of an item.
+// A Result says how far an item came.
 type Result[T any] struct {
-	// Item is what the last stage that it passed has made of it.
+	// Item is the result of the last stage that it passed.
 	Item T
-	// Stage is where it failed, or which stage it was in or waited for when
-	// the run ended; "" if it has passed all.
+	// Stage is where it failed, or the stage it was in or waited for when the run
+	// ended; "" if it has passed all.
 	Stage string
-	// Err is why it did not pass; nil if it did. A panic of the work is a
+	// Err is why it did not pass all stages; nil if it did. A panic of the work is a
 	// [core.PanicError].
 	Err error
 }
 
-// Run takes items through the stages and returns when all that was started has
-// ended. There is a result for each item, in the same order. The error joins the
-// errors of the items that failed, in the order in which they occurred; of more
-// than a hundred the first hundred and a count. The items given are not changed.
+// Name returns [core.Options.Name].
+func (p *Pipeline[T]) Name() string { return p.opts.Name }
+
+// Sink is where the signals of runs are raised, and where stages wait for theirs.
+func (p *Pipeline[T]) Sink() *core.Sink { return p.opts.Sink }
+
+// Run takes items through the stages and returns when all work has ended. There is a
+// result for each item, in the same order. The error joins the errors of the items that
+// failed, in the order in which they ended; of more than a hundred errors it has the
+// first hundred and the number of the others. The slice of items is not changed.
 //
-// When ctx ends before all is done, Run starts nothing more, cancels what runs
-// with the cause of ctx, and returns that cause joined with what else went wrong;
-// a stage that still waits for its signal does not start. With
-// [core.Options.StopOnError] the first error ends the run likewise, and is what
-// Run returns.
+// When ctx ends before all work is done, Run starts nothing more, cancels running work
+// with the cause of ctx, and returns that cause joined with the other errors. A stage that
+// still waits for its signal does not start. With [core.Options.StopOnError] the first
+// error ends the run in the same way: it is the cause for running work, and the error of
+// Run.
 func (p *Pipeline[T]) Run(ctx context.Context, items []T) ([]Result[T], error) {
 	r := newRun(ctx, p, items)
-	defer r.close()
+	defer r.Close()
 	left := make([]int, len(items))
 	for i := range left {
 		left[i] = i
@@ -116,5 +121,5 @@ func (p *Pipeline[T]) Run(ctx context.Context, items []T) ([]Result[T], error) {
 			left = r.enter(&p.stages[i], left)
 		}
 	}
-	return r.results, r.err()
+	return r.results, r.Err(r.cut)
 }

@@ -108,7 +108,7 @@ func TestStagesFollowOneAnother(t *testing.T) {
 	})
 }
 
-// Weak point: the poll for the trigger never sees a raised signal.
+// Fault avoided: the poll for the trigger never sees a raised signal.
 func TestWaitingStageSeesASignalRaisedBeforeDuringOrHeld(t *testing.T) {
 	for name, raise := range map[string]func(sink *core.Sink){
 		"before": func(sink *core.Sink) { sink.Raise("go.now") },
@@ -144,7 +144,7 @@ func TestWaitingStageSeesASignalRaisedBeforeDuringOrHeld(t *testing.T) {
 	})
 }
 
-// Weak point: cancellation while waiting can fall through and run the stage.
+// Fault avoided: cancellation while waiting can fall through and run the stage.
 func TestCancellationWhileWaitingDoesNotRunTheStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -172,7 +172,7 @@ func TestCancellationWhileWaitingDoesNotRunTheStage(t *testing.T) {
 	})
 }
 
-// Weak point: failures of items are swallowed, and failed items go on.
+// Fault avoided: failures of items are swallowed, and failed items go on.
 func TestFailedItemsGoNoFurtherAndSayWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pipeline(t, core.Options{MaxConcurrency: 1},
@@ -197,12 +197,12 @@ func TestFailedItemsGoNoFurtherAndSayWhy(t *testing.T) {
 		}
 		want := "stages: stage \"odd\": 2 is even: failed on purpose\n" +
 			"stages: stage \"odd\": 4 is even: failed on purpose\n" +
-			"stages: stage \"small\": ephemeral: operation panicked: 31"
+			"stages: stage \"small\": core: operation panicked: 31"
 		checkEqual(t, "error", err.Error(), want)
 	})
 }
 
-// Weak point: a stage reports that it is complete although all failed.
+// Fault avoided: a stage reports that it is complete although all failed.
 func TestStageThatLetsNothingPassFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -210,7 +210,7 @@ func TestStageThatLetsNothingPassFails(t *testing.T) {
 		fail := func(context.Context, int) (int, error) { return 0, errOnPurpose }
 		p := pipeline(t, core.Options{Sink: sink},
 			stages.Stage[int]{Name: "a", Work: fail},
-			stages.Stage[int]{Name: "b", Work: pass(2), When: "never"}) // nobody waits for that
+			stages.Stage[int]{Name: "b", Work: pass(2), When: "never"}) // the run ends before
 		results, err := p.Run(t.Context(), []int{1, 2})
 		checkError(t, err, errOnPurpose)
 		checkResults(t, results, "1 a", "2 a")
@@ -224,7 +224,7 @@ func TestStageThatLetsNothingPassFails(t *testing.T) {
 	})
 }
 
-// Weak point: the concurrency inside a stage cannot be configured.
+// Fault avoided: the concurrency inside a stage cannot be configured.
 func TestStagesHaveTheirOwnLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		list := []stages.Stage[int]{
@@ -250,7 +250,7 @@ func TestCancelledInAStage(t *testing.T) {
 				switch i {
 				case 1:
 					return i, nil
-				case 2: // does not heed its context
+				case 2: // ignores its context
 					time.Sleep(time.Minute)
 					return i, nil
 				case 3:
@@ -274,41 +274,6 @@ func TestCancelledInAStage(t *testing.T) {
 		}
 		signals.ExpectExactly(stages.SignalStart, stages.SignalFailed)
 	})
-}
-
-// Whatever happens at the moment of the cancellation: items have passed or are
-// cancelled.
-func TestCancelledAtAnyMoment(t *testing.T) {
-	for at := range 100 {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			items := make([]int, 100)
-			for i := range items {
-				items[i] = i
-			}
-			var ran atomic.Int64
-			p := pipeline(t, core.Options{MaxConcurrency: 8}, stages.Stage[int]{Name: "a", Work: func(_ context.Context, i int) (int, error) {
-				ran.Add(1)
-				if i == at {
-					cancel()
-				}
-				return i + 1000, nil
-			}})
-			results, err := p.Run(ctx, items)
-			var passed int64
-			for i, r := range results {
-				if r.Err == nil {
-					passed++
-					checkEqual(t, "item", r.Item, i+1000)
-				} else {
-					checkEqual(t, "error", r.Err, context.Canceled)
-					checkError(t, err, context.Canceled)
-				}
-			}
-			checkEqual(t, "passed", passed, ran.Load())
-		})
-	}
 }
 
 // A context that ends when all is done does not turn success into failure.
@@ -348,6 +313,33 @@ func TestStopOnError(t *testing.T) {
 	})
 }
 
+// What runs, or is suspended, when an item fails gets that error as its cause.
+func TestFirstErrorIsTheCauseForTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		checked := func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Hour):
+			}
+			checkError(t, context.Cause(ctx), errOnPurpose)
+			return context.Cause(ctx)
+		}
+		p := pipeline(t, core.Options{StopOnError: true, MaxConcurrency: 3}, stages.Stage[int]{Name: "a", Work: func(ctx context.Context, i int) (int, error) {
+			switch i {
+			case 1:
+				time.Sleep(time.Second)
+				return i, errOnPurpose
+			case 2:
+				return i, checked(ctx)
+			}
+			return i, core.OperationFrom(ctx).Suspend(ctx, "an answer", checked)
+		}})
+		results, err := p.Run(t.Context(), []int{1, 2, 3})
+		checkEqual(t, "error", err.Error(), `stages: stage "a": failed on purpose`)
+		checkResults(t, results, "1 a", "2 a", "3 a")
+	})
+}
+
 func TestErrorsAreCounted(t *testing.T) {
 	p := pipeline(t, core.Options{}, stages.Stage[int]{Work: func(context.Context, int) (int, error) { return 0, errOnPurpose }})
 	_, err := p.Run(t.Context(), make([]int, 1000))
@@ -381,6 +373,16 @@ func TestGates(t *testing.T) {
 		checkEqual(t, "error", err.Error(), context.DeadlineExceeded.Error())
 		checkResults(t, results, "2 a", "3 a")
 	})
+}
+
+// Without Options.Sink a pipeline has its own, where stages wait and raise.
+func TestSinkOfItsOwn(t *testing.T) {
+	p := pipeline(t, core.Options{}, stages.Stage[int]{When: "go", Work: pass(1)})
+	p.Sink().Raise("go")
+	_, err := p.Run(t.Context(), []int{1})
+	checkError(t, err, nil)
+	checkEqual(t, "completed", p.Sink().Count(stages.SignalComplete), 1)
+	checkEqual(t, "name", p.Name(), "stages")
 }
 
 func TestRunsAreIndependent(t *testing.T) {
@@ -418,7 +420,7 @@ func TestHandlerEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// Random batches against a dull model.
+// Random batches against a simple model.
 func TestRandomBatches(t *testing.T) {
 	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) {
@@ -471,8 +473,7 @@ func TestOptions(t *testing.T) {
 		`stage "stage-1": Work is nil`:          {list: []stages.Stage[int]{{}}},
 		`stage "a": MaxConcurrency is -1`:       {list: []stages.Stage[int]{{Name: "a", Work: work, MaxConcurrency: -1}}},
 		`two stages "stage-2"`:                  {list: []stages.Stage[int]{{Name: "stage-2", Work: work}, {Work: work}}},
-		`stage "stage-1" waits for "go"`:        {list: []stages.Stage[int]{{When: "go", Work: work}}},
-		"Options.MaxQueued is -1":               {list: []stages.Stage[int]{{Work: work}}, opts: core.Options{MaxQueued: -1}},
+		"Options.MaxConcurrency is -1":          {list: []stages.Stage[int]{{Work: work}}, opts: core.Options{MaxConcurrency: -1}},
 		`Options.ResumeOn is "x", but there is`: {list: []stages.Stage[int]{{Work: work}}, opts: core.Options{ResumeOn: "x"}},
 	} {
 		p, err := stages.New(c.list, c.opts)

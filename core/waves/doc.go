@@ -1,6 +1,5 @@
-// Package waves runs stages that are set off by signals: what one stage says when
-// it is done sets off the next, wave after wave, until one of them comes to a
-// conclusion that ends it all.
+// Package waves runs stages that signals set off: the signal that one stage raises when it
+// is done sets off the next, wave after wave, until a signal ends everything.
 //
 //	bots, err := waves.New(sink, []waves.Stage{
 //		{Name: "lexical", Trigger: "content.received", Work: lexical, OnComplete: "vote.lexical"},
@@ -12,34 +11,35 @@
 //	bots.Start()
 //	sink.RaiseKey("content.received", "user-123")
 //
-// Every signal that matches the trigger of a stage queues one run of it; one that
-// matches several queues one of each, in the order of the stages. The work gets
-// the signal. Whoever raised it does not wait. As many runs as may go at once do
-// so, the others wait in a queue, and when that is full the oldest is dropped and
-// counted.
+// Every signal that matches the trigger of a stage queues one run of that stage. A signal
+// that matches several triggers queues one run of each stage, in the order of the stages.
+// The work gets the signal. The goroutine that raises the signal does not wait. At most
+// [Options.MaxConcurrency] runs go at once, the others wait in a queue. When the queue is
+// full, the oldest run is dropped and counted.
 //
 // A run raises the signals of [Stage.OnStart], and of [Stage.OnComplete] or
 // [Stage.OnFailure], with the key of its trigger and because of it
-// ([core.Sink.Because]). So what set off what can be seen ([core.Signal.Path]),
-// and stages that set each other off in a circle are stopped by the sink's rules
-// of [core.Propagation].
+// ([core.Sink.Because]). So [core.Signal.Path] shows what set off what, and the sink's
+// rules of [core.Propagation] stop stages that set each other off in a circle.
 //
 // A stage may have a trigger as wide as "*" without setting itself off for ever:
 //
-//   - The signals that the executor raises for a run do not set off the stage
-//     that ran.
-//   - Those that the work raises through its operation, and its coordinator about
-//     it, set off nothing, unless they are raised because of another signal.
-//   - [core.SignalStarted] and [core.SignalStopped] set off nothing and end
-//     nothing, whoever raises them.
+//   - The signals that the executor raises for a run do not set off the stage of that run.
+//   - The signals that the work raises through its operation, and those that the
+//     coordinator raises about it, set off nothing, unless another signal is their cause.
+//   - [core.SignalStarted] and [core.SignalStopped] set off nothing and end nothing,
+//     whichever coordinator raises them.
 //
-// So work that wants to set off other stages names its trigger as the cause, as in
-// sink.Because(trigger).RaiseKey("verdict.bot", trigger.Key). Work that raises on
-// the sink without a cause cannot be told from anybody else.
+// So work that sets off other stages names its trigger as the cause, as in
+// sink.Because(trigger).RaiseKey("verdict.bot", trigger.Key). Signals that the work raises
+// on the sink without a cause set off stages like anybody's.
 //
-// A signal that matches [Options.EarlyExit] ends everything: what runs is
-// cancelled with an [ExitError] as the cause, what is queued is discarded without
-// a trace but for the count, and [SignalExit] is raised. The executor is done
-// then; [Executor.Exited] says so. For the next use make a new one, which costs
-// next to nothing: so a verdict about one thing never ends the work on another.
+// A signal that matches [Options.EarlyExit] ends everything: runs that have started are
+// cancelled with an [ExitError] as the cause, queued runs are only counted, and
+// [SignalExited] is raised. Then the executor is done; [Executor.Exited] returns the signal.
+// Make a new executor for the next use, which costs little: so a verdict about one thing
+// never ends the work on another.
+//
+// Use waveorchestrator, in the atoms, if the waves are known in advance and a call has to
+// return their results.
 package waves

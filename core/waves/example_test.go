@@ -2,6 +2,7 @@ package waves_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -33,7 +34,7 @@ func Example() {
 	bots.Start()
 
 	sink.RaiseKey("content.received", "user-123")
-	exit, err := sink.WaitFor(context.Background(), waves.SignalExit)
+	exit, err := sink.WaitFor(context.Background(), waves.SignalExited)
 	if err != nil {
 		panic(err)
 	}
@@ -46,7 +47,7 @@ func Example() {
 // What failed, and why, is in the payload.
 func ExampleEvent() {
 	sink := core.NewSink(core.SinkOptions{})
-	sink.Subscribe(waves.SignalFail, func(s core.Signal) {
+	sink.Subscribe(waves.SignalFailed, func(s core.Signal) {
 		event := s.Payload().(waves.Event)
 		fmt.Println(event.Stage, "of", s.Key+":", event.Err)
 	})
@@ -68,4 +69,33 @@ func ExampleEvent() {
 	}
 	// Output:
 	// charge of order-7: the card has expired
+}
+
+// The early exit cancels stages that run. The cause of their context says which signal it was.
+func ExampleExitError() {
+	sink := core.NewSink(core.SinkOptions{})
+	started := make(chan struct{})
+	bots, err := waves.New(sink, []waves.Stage{{
+		Name:    "slow",
+		Trigger: "content.received",
+		Work: func(ctx context.Context, content core.Signal) error {
+			close(started)
+			<-ctx.Done()
+			var exit *waves.ExitError
+			if errors.As(context.Cause(ctx), &exit) {
+				fmt.Println("stopped because of", exit.Signal.Name, exit.Signal.Key)
+			}
+			return context.Cause(ctx)
+		},
+	}}, waves.Options{EarlyExit: "verdict.*"})
+	if err != nil {
+		panic(err)
+	}
+	bots.Start()
+	sink.RaiseKey("content.received", "user-123")
+	<-started
+	sink.RaiseKey("verdict.bot", "user-123")
+	bots.Close()
+	// Output:
+	// stopped because of verdict.bot user-123
 }

@@ -1,6 +1,7 @@
 package waves
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,35 +9,35 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Stage is a piece of work and the signals that set it off. OnStart, OnComplete
-// and OnFailure are names of signals to raise, one or several with commas between
-// them, with the key of the trigger, because of it, and an [Event] as payload.
+// A Stage is a piece of work and the signals that set it off. OnStart, OnComplete and
+// OnFailure are names of signals that its runs raise: one, or several with commas between
+// them. These signals have the key of the trigger and an [Event] as payload, and the
+// trigger is their cause.
 type Stage struct {
 	// Name tells stages apart; "" means "stage-N", the first being 1.
 	Name string
 	// Trigger is the pattern of the signals that set the stage off, see
 	// [core.Match].
 	Trigger string
-	// Work is done for each of them. Its context ends with the early exit and
+	// Work is called for each of these signals. Its context ends with the early exit and
 	// with Close.
 	Work core.Work[core.Signal]
 	// OnStart is raised before the work.
 	OnStart string
 	// OnComplete is raised after it, if it returned nil.
 	OnComplete string
-	// OnFailure is raised after it, before [SignalFail], if it failed.
+	// OnFailure is raised after it, before [SignalFailed], if it failed.
 	OnFailure string
 }
 
-// An Event is the payload of the signals that an executor raises, except
-// [SignalExit]:
+// An Event is the payload of all signals that an executor raises but [SignalExited]:
 //
 //	e, ok := signal.Payload().(waves.Event)
 type Event struct {
 	Stage string
 	Err   error // why it failed or was cancelled; nil in OnStart and OnComplete
 
-	by *stage // tells the executor its own from those of others
+	by *stage // so that a stage does not set itself off
 }
 
 // stage is a Stage, checked and prepared.
@@ -54,9 +55,7 @@ func prepare(list []Stage) ([]*stage, error) {
 	taken := make(map[string]bool)
 	for i, given := range list {
 		s := &stage{Stage: given}
-		if s.Name == "" {
-			s.Name = fmt.Sprintf("stage-%d", i+1)
-		}
+		s.Name = cmp.Or(s.Name, fmt.Sprintf("stage-%d", i+1))
 		if taken[s.Name] {
 			return nil, fmt.Errorf("waves: there are two stages %q", s.Name)
 		}
@@ -69,21 +68,18 @@ func prepare(list []Stage) ([]*stage, error) {
 	return stages, nil
 }
 
-func (s *stage) prepare() (err error) {
+func (s *stage) prepare() error {
 	switch {
 	case s.Work == nil:
 		return fmt.Errorf("waves: stage %q: Work is nil, but there must be work to do", s.Name)
 	case strings.Trim(s.Trigger, ", ") == "":
 		return fmt.Errorf("waves: stage %q: Trigger is %q, which no signal matches", s.Name, s.Trigger)
 	}
-	if s.onStart, err = s.kinds("OnStart", s.OnStart); err != nil {
-		return err
-	}
-	if s.onComplete, err = s.kinds("OnComplete", s.OnComplete); err != nil {
-		return err
-	}
-	s.onFailure, err = s.kinds("OnFailure", s.OnFailure)
-	return err
+	var errs [3]error
+	s.onStart, errs[0] = s.kinds("OnStart", s.OnStart)
+	s.onComplete, errs[1] = s.kinds("OnComplete", s.OnComplete)
+	s.onFailure, errs[2] = s.kinds("OnFailure", s.OnFailure)
+	return errors.Join(errs[:]...)
 }
 
 // kinds splits a list of names.
@@ -94,7 +90,7 @@ func (s *stage) kinds(field, list string) ([]core.Kind[Event], error) {
 			continue
 		}
 		if strings.ContainsAny(name, "*?") {
-			return nil, fmt.Errorf("waves: stage %q: %s is %q, but what is raised has a name, not a pattern", s.Name, field, list)
+			return nil, fmt.Errorf("waves: stage %q: %s is %q, but must be names, not patterns", s.Name, field, list)
 		}
 		kinds = append(kinds, core.NewKind[Event](name))
 	}

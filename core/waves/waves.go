@@ -1,10 +1,10 @@
 package waves
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,72 +12,89 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Signals of an executor, with the key of the trigger.
+// The signals of an executor. Their key is that of the trigger.
 const (
-	// SignalFail is raised when the work of a stage has failed: returned an
-	// error, also that of a time limit of its own, or panicked. The payload is
-	// an [Event].
-	SignalFail = "stage.fail"
-	// SignalCancel is raised when a run that had started was cancelled, by the
-	// early exit or Close. The payload is an [Event].
-	SignalCancel = "stage.cancel"
-	// SignalExit is raised, because of the signal that it was and with its key,
-	// when the early exit was taken.
-	SignalExit = "stage.exit"
+	// SignalFailed is raised when the work of a stage has failed: it returned an error,
+	// also one of a time limit of its own, or panicked. The payload is an [Event].
+	SignalFailed = "stage.failed"
+	// SignalCancelled is raised when a run that had started was cancelled, by the early exit
+	// or by Close. The payload is an [Event].
+	SignalCancelled = "stage.cancelled"
+	// SignalExited is raised when the early exit was taken, because of the signal that
+	// caused it.
+	SignalExited = "stage.exited"
 )
 
-// ValueStage is the name of the value, see [core.Value], by which the operations
-// of an executor say which stage they run.
+// The kinds of the signals with a payload.
+var (
+	Failed    = core.NewKind[Event](SignalFailed)
+	Cancelled = core.NewKind[Event](SignalCancelled)
+)
+
+// ValueStage is the name of the value, see [core.Value], by which the operations of an
+// executor say which stage they run.
 const ValueStage = "stage"
 
 // Options configure an [Executor]. The zero value is the default.
 type Options struct {
-	// Name tells executors apart: it is the Source of the signals that the work
-	// raises. "" means "waves".
+	// Name tells executors apart: it is the Source of the signals that the work raises.
+	// "" means "waves".
 	Name string
-	// EarlyExit is the pattern of the signals that end everything, see
-	// [core.Match]; "" means none.
+	// EarlyExit is the pattern of the signals that end everything, see [core.Match]; ""
+	// means none.
 	EarlyExit string
-	// MaxConcurrency is how many runs go at once, of all stages together; 0
-	// means 4.
+	// MaxConcurrency is how many runs go at once, of all stages together; 0 means 4.
 	MaxConcurrency int
-	// MaxQueued is how many runs may wait; 0 means 1024. When one more comes,
-	// the one that has waited longest is dropped, and counted in Stats.
+	// MaxQueued is how many runs may wait; 0 means 1024, negative none. When the queue is
+	// full, a new run takes the place of the one that has waited longest, which is dropped
+	// and counted in Stats.
 	MaxQueued int
-	// MaxTracked is how many finished runs the executor still shows; 0 means
-	// 200, negative none.
+	// MaxTracked is how many finished runs the executor still shows; 0 means 200, negative
+	// none.
 	MaxTracked int
 	// MaxAge is how long it shows them; 0 means 5 minutes, negative no limit.
 	MaxAge time.Duration
 }
 
-const defaultMaxConcurrency = 4
+func (o Options) resolved() (Options, error) {
+	if o.MaxConcurrency < 0 {
+		return o, fmt.Errorf("waves: Options.MaxConcurrency is %d, but must not be negative", o.MaxConcurrency)
+	}
+	o.Name = cmp.Or(o.Name, "waves")
+	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 4)
+	return o, nil
+}
 
-// An Executor runs stages as signals set them off. Make one with [New] and
-// [Executor.Start] it. It is for one use: what was closed, drained or left by the
-// early exit does not start again.
+// An Executor runs stages when signals set them off. Make one with [New] and [Executor.Start]
+// it. It is used once: an executor that was closed, drained or stopped, or that has taken
+// the early exit, does not start again.
 //
-// All methods are safe for concurrent use, from the work and from handlers as
-// well. An idle executor owns no goroutine, but the sink keeps it alive from Start
-// on, until it is closed, has been drained or takes the early exit.
+// All methods are safe for concurrent use, from the work and from handlers as well. An
+// idle executor owns no goroutine. But from Start on the sink keeps it in memory, until it
+// is closed, drained or stopped, or takes the early exit.
+//
+// Its operations are the runs. Those that have started have the key of their trigger and,
+// as [ValueStage], the name of their stage. Every run that was queued is in exactly one of
+// the counters: runs that the early exit or Stop discards are Cancelled, runs that made
+// room for newer ones are Dropped.
 type Executor struct {
+	core.Control
 	sink        *core.Sink
 	stages      []*stage
 	earlyExit   string
 	coordinator *core.Coordinator[run]
 	exit        atomic.Pointer[ExitError] // set once, with mu held
 
-	mu        sync.Mutex
-	started   bool
-	completed bool     // listens to no more triggers
-	unlisten  []func() // ends the subscriptions to triggers
-	unexit    func()   // ends that to EarlyExit; who takes it away decides whether the exit is taken
+	mu       sync.Mutex
+	started  bool     // or will never start
+	unlisten []func() // ends the subscriptions to triggers
+	unexit   func()   // ends that to EarlyExit; taken once, by the exit or by the end
 }
 
-var _ core.Lifecycle = (*Executor)(nil)
+var _ core.Inspector = (*Executor)(nil)
 
-// New makes an executor of stages that are set off by signals on sink, or says
-// what is wrong. It starts nothing.
+// New makes an executor of stages that signals on sink set off, or says what is wrong. It
+// starts nothing.
 func New(sink *core.Sink, stages []Stage, opts Options) (*Executor, error) {
 	if sink == nil {
 		return nil, errors.New("waves: there must be a sink, not nil, whose signals set off the stages")
@@ -86,11 +103,8 @@ func New(sink *core.Sink, stages []Stage, opts Options) (*Executor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.Name == "" {
-		opts.Name = "waves"
-	}
-	if opts.MaxConcurrency == 0 {
-		opts.MaxConcurrency = defaultMaxConcurrency
+	if opts, err = opts.resolved(); err != nil {
+		return nil, err
 	}
 	e := &Executor{sink: sink, stages: prepared, earlyExit: opts.EarlyExit}
 	e.coordinator, err = core.NewCoordinator(e.run, core.Options{
@@ -105,16 +119,16 @@ func New(sink *core.Sink, stages []Stage, opts Options) (*Executor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("waves: %w", err)
 	}
+	e.Control = e.coordinator.Control
 	return e, nil
 }
 
-// Start begins to listen. Only signals that are raised from now on count, for
-// triggers and for the early exit. Later calls, and calls after the end, do
-// nothing.
+// Start begins to listen. Only signals that are raised from now on count, for triggers and
+// for the early exit. Later calls, and calls after the end, do nothing.
 func (e *Executor) Start() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.started || e.completed {
+	if e.started {
 		return
 	}
 	e.started = true
@@ -123,7 +137,7 @@ func (e *Executor) Start() {
 	for _, s := range e.stages {
 		e.unlisten = append(e.unlisten, e.sink.Subscribe(s.Trigger, func(trigger core.Signal) {
 			if e.setsOff(s, trigger) {
-				_, _ = e.coordinator.TryEnqueue(run{s, trigger}) // what is not accepted is counted
+				_, _ = e.coordinator.TryEnqueue(context.Background(), run{s, trigger}) // what is not accepted is counted
 			}
 		}))
 	}
@@ -137,83 +151,108 @@ func (e *Executor) setsOff(s *stage, trigger core.Signal) bool {
 	if event, ok := trigger.Payload().(Event); ok && event.by == s {
 		return false
 	}
-	if trigger.Operation == 0 || trigger.Depth() > 0 || trigger.Source != e.coordinator.Name() {
-		return true
-	}
-	_, own := e.coordinator.Lookup(trigger.Operation)
-	return !own
+	return trigger.Depth() > 0 || !e.Raised(trigger)
 }
 
-// isLifecycle reports whether s is of those that every operation raises while
-// somebody listens for them. They do not count, as for the gates of coordinators.
+// isLifecycle reports whether s is one of the signals that every operation raises while
+// a pattern names them. They do not count, as for the gates of coordinators.
 func isLifecycle(s core.Signal) bool {
 	return s.Name == core.SignalStarted || s.Name == core.SignalStopped
 }
 
-// Stats returns the executor's counters, read as one cut. Every run that was
-// queued is in exactly one of them; those discarded by the early exit are
-// Cancelled, those that made room for newer ones Dropped.
-func (e *Executor) Stats() core.Stats { return e.coordinator.Stats() }
+// An ExitError is the cause of a cancellation by the early exit.
+type ExitError struct{ Signal core.Signal }
 
-// Operations walks the runs that q selects, in the order in which they were
-// queued. Those that have started bear the key of their trigger and, as
-// [ValueStage], the name of their stage.
-func (e *Executor) Operations(q core.OperationQuery) iter.Seq[core.Snapshot] {
-	return e.coordinator.Operations(q)
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("waves: early exit because of signal %q", e.Signal.Name)
 }
 
-// Complete ends the intake: signals set off nothing more, also those that runs
-// which were queued before still raise. The early exit can still be taken.
+// leave takes the early exit.
+func (e *Executor) leave(s core.Signal) {
+	if isLifecycle(s) {
+		return
+	}
+	exit := &ExitError{s}
+	unexit := e.endExit(exit)
+	if unexit == nil {
+		return // it was taken, or the executor is closed, which waits for this handler
+	}
+	e.Control.Complete()
+	e.Abort(exit)
+	unexit()
+	e.unlistenAll()
+	e.sink.Because(s).RaiseKey(SignalExited, s.Key)
+}
+
+// endExit ends the time in which the exit can be taken, and notes the exit if it is taken
+// now. Only the first call gets a function, which ends the subscription.
+func (e *Executor) endExit(exit *ExitError) (unexit func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if unexit, e.unexit = e.unexit, nil; unexit != nil {
+		e.exit.Store(exit)
+	}
+	return unexit
+}
+
+// Exited returns the signal that made the executor take the early exit, and whether there
+// was one.
+func (e *Executor) Exited() (core.Signal, bool) {
+	if exit := e.exit.Load(); exit != nil {
+		return exit.Signal, true
+	}
+	return core.Signal{}, false
+}
+
+// Complete ends the intake: signals set off nothing more, also the signals of runs that
+// were queued before. The early exit can still be taken.
 func (e *Executor) Complete() {
-	e.coordinator.Complete()
+	e.Control.Complete()
 	e.unlistenAll()
 }
 
-// Flush waits until all runs queued so far are finished; not for those that they
-// set off. When ctx ends first it returns its cause. From inside the work of a
-// stage it returns [core.ErrWouldDeadlock].
-func (e *Executor) Flush(ctx context.Context) error { return e.coordinator.Flush(ctx) }
+// Drain is Complete, and then waits until all runs are finished. When ctx ends first it
+// returns its cause, and the runs go on. From inside the work of a stage it returns
+// [core.ErrWouldDeadlock] and changes nothing.
+func (e *Executor) Drain(ctx context.Context) error { return e.ended(e.Control.Drain(ctx)) }
 
-// Drain is Complete, and then waits until all runs are finished. When ctx ends
-// first it returns its cause; the runs go on. From inside the work of a stage it
-// returns [core.ErrWouldDeadlock] and changes nothing.
-func (e *Executor) Drain(ctx context.Context) error {
-	err := e.coordinator.Drain(ctx)
-	switch {
-	case err == nil:
-		e.detach()
-	case e.Stats().Closed:
+// Stop is Complete, discards the runs that are queued, and then waits until the runs that
+// have started are finished. When ctx ends first it returns its cause, and the runs go on.
+// From inside the work of a stage it returns [core.ErrWouldDeadlock] and changes nothing.
+func (e *Executor) Stop(ctx context.Context) error { return e.ended(e.Control.Stop(ctx)) }
+
+// ended ends the listening after a Drain or Stop with that result.
+func (e *Executor) ended(err error) error {
+	if err != core.ErrWouldDeadlock {
 		e.unlistenAll()
+	}
+	if err == nil {
+		e.detach()
 	}
 	return err
 }
 
-// Close ends the intake, cancels the runs that go, with the cause
-// [core.ErrClosed], accounts for those that wait as cancelled, and waits for the
-// work to return; called by the work itself or by a handler it does not wait. It
-// returns nil.
+// Close ends the intake, cancels the runs that have started, with the cause
+// [core.ErrClosed], counts the queued ones as cancelled, and waits for the work to return.
+// Called by the work itself or by a handler it does not wait. It returns nil.
 func (e *Executor) Close() error {
 	e.detach()
-	return e.coordinator.Close()
+	return e.Control.Close()
 }
 
-// detach ends all listening. Handlers that run are waited for, so not under the
-// lock.
+// detach ends all listening. Unsubscribing waits for handlers that run, so it is not done
+// under the lock.
 func (e *Executor) detach() {
 	e.unlistenAll()
-	e.mu.Lock()
-	unexit := e.unexit
-	e.unexit = nil
-	e.mu.Unlock()
-	if unexit != nil {
+	if unexit := e.endExit(nil); unexit != nil {
 		unexit()
 	}
 }
 
-// unlistenAll ends the listening to triggers, for good.
+// unlistenAll ends the listening to triggers.
 func (e *Executor) unlistenAll() {
 	e.mu.Lock()
-	e.completed = true
+	e.started = true // so that Start does nothing
 	unlisten := e.unlisten
 	e.unlisten = nil
 	e.mu.Unlock()

@@ -35,9 +35,8 @@ func Example_botDetection() {
 	detectors.Start()
 	sink.RaiseKey("content.received", "user-123")
 
-	// quorum: two votes on that user
+	// quorum: wait for two votes
 	votes, err := quorum.Wait(ctx, sink, "vote.*", 2, quorum.Options{
-		Key:      "user-123",
 		CancelOn: "verdict.*",
 		Timeout:  3 * time.Second,
 		Within:   time.Minute, // those that are there already

@@ -21,14 +21,14 @@ func Example_gates() {
 	defer requests.Close()
 
 	sink.Raise("circuit-open")
-	_, err := requests.TryEnqueue("data")
+	_, err := requests.TryEnqueue(context.Background(), "data")
 	if refused, ok := errors.AsType[*core.RefusedError](err); ok {
 		fmt.Println("refused because of", refused.Signal.Name)
 	}
 	// Output: refused because of circuit-open
 }
 
-// One coordinator heeds what another experiences, and neither knows of the other.
+// One coordinator is gated by the signals of another, and neither refers to the other.
 func Example_awareness() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})

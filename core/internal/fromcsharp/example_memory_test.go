@@ -32,7 +32,7 @@ func Example_echoes() {
 	// broken.txt failed error.unreadable
 }
 
-// Told of every operation when it leaves.
+// A function is called for each operation that leaves.
 func Example_finalized() {
 	ctx := context.Background()
 	coordinator := core.Must(core.NewCoordinator(archive, core.Options{}))
@@ -73,7 +73,9 @@ func Example_lastWords() {
 	}
 	err = coordinator.Drain(ctx)
 	coordinator.Close() // the rest of the window leaves
-	fmt.Println(errors.Join(err, notes.Drain(ctx)))
+	deadline, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	fmt.Println(errors.Join(err, notes.Drain(deadline))) // Close would drop what waits
 	// Output:
 	// a.txt succeeded archived map[reason:evicted]
 	// <nil>

@@ -209,7 +209,7 @@ func Example_holdInBody() {
 	// processing: false
 }
 
-// Told of what is taken back.
+// A function is called for each signal that is retracted.
 func Example_onRetract() {
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, text string) error {
 		op := core.OperationFrom(ctx)
@@ -340,8 +340,8 @@ func Example_byOperation() {
 		panic(err)
 	}
 
-	summary, _ := sink.Operation(id)
-	fmt.Println(len(summary.Signals), "signals")
+	own := slices.Collect(sink.Sense(core.Query{Operation: id}))
+	fmt.Println(len(own), "signals")
 	for s := range sink.Sense(core.Query{Operation: id, Pattern: "resize.*"}) {
 		fmt.Println(s.Name)
 	}

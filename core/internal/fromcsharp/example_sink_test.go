@@ -24,8 +24,8 @@ func Example_sharedSink() {
 	fmt.Println(numbers.Do(ctx, 1))
 	fmt.Println(words.Do(ctx, "one"))
 	// Output:
-	// ephemeral: refused because of signal "system.busy"
-	// ephemeral: refused because of signal "system.busy"
+	// core: refused because of signal "system.busy"
+	// core: refused because of signal "system.busy"
 }
 
 // What to do with an order depends on what payments have met with.
@@ -185,7 +185,7 @@ func Example_throttle() {
 	// Output: rate-limit:500ms
 }
 
-// Who speaks, as part of the name.
+// The scope of a raiser is part of the name.
 func Example_scopes() {
 	sink := core.NewSink(core.SinkOptions{})
 

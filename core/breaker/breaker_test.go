@@ -1,0 +1,379 @@
+package breaker_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/breaker"
+)
+
+const (
+	success = breaker.Success
+	failure = breaker.Failure
+	neutral = breaker.Neutral
+)
+
+var start = time.Unix(1_000_000_000, 0)
+
+func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+
+func made(t testing.TB, opts breaker.Options) *breaker.Breaker {
+	t.Helper()
+	b, err := breaker.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func check(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func allow(t testing.TB, b *breaker.Breaker, seconds float64, want bool) breaker.Permit {
+	t.Helper()
+	p, ok := b.Allow(at(seconds))
+	if ok != want {
+		t.Errorf("allowed at %v s: got %t, want %t", seconds, ok, want)
+	}
+	return p
+}
+
+// When breakers open, and when they do not. Each step is the result of a call at a second.
+func TestOpens(t *testing.T) {
+	type step struct {
+		second float64
+		result breaker.Result
+	}
+	for name, c := range map[string]struct {
+		opts     breaker.Options
+		steps    []step
+		opens    bool // at the last step, and not before
+		failures int  // then
+	}{
+		"five in a row by default":       {breaker.Options{}, []step{{0, failure}, {9, failure}, {99, failure}, {999, failure}, {9999, failure}}, true, 5},
+		"a success ends the row":         {breaker.Options{Threshold: 2}, []step{{0, failure}, {1, success}, {2, failure}}, false, 1},
+		"a neutral result does not":      {breaker.Options{Threshold: 2}, []step{{0, failure}, {1, neutral}, {2, failure}}, true, 2},
+		"no threshold":                   {breaker.Options{Threshold: -1}, []step{{0, failure}, {0, failure}, {0, failure}, {0, failure}, {0, failure}, {0, failure}}, false, 6},
+		"within the window":              {breaker.Options{Threshold: 3, Window: 10 * time.Second}, []step{{0, failure}, {5, success}, {6, failure}, {8.9, failure}}, true, 3},
+		"over the window":                {breaker.Options{Threshold: 3, Window: 10 * time.Second}, []step{{0, failure}, {6, failure}, {10, failure}}, false, 2},
+		"half of the calls":              {breaker.Options{Rate: 0.5, MinCalls: 4}, []step{{0, failure}, {1, success}, {2, success}, {3, failure}}, true, 2},
+		"less than half":                 {breaker.Options{Rate: 0.5, MinCalls: 4}, []step{{0, success}, {1, success}, {2, success}, {3, failure}, {3, failure}}, false, 2},
+		"too few calls":                  {breaker.Options{Rate: 0.5, MinCalls: 4}, []step{{0, failure}, {1, failure}, {2, failure}}, false, 3},
+		"20 calls by default":            {breaker.Options{Rate: 1}, repeat(step{0, failure}, 20), true, 20},
+		"no minimum":                     {breaker.Options{Rate: 1, MinCalls: -1}, []step{{0, failure}}, true, 1},
+		"calls that have left":           {breaker.Options{Rate: 0.5, MinCalls: 4, Window: time.Second}, []step{{0, failure}, {0, failure}, {2, failure}, {2, failure}}, false, 2},
+		"the threshold beside a rate":    {breaker.Options{Rate: 1, Threshold: 2}, []step{{0, failure}, {0, success}, {20, success}, {26, failure}}, true, 2},
+		"a success opens nothing":        {breaker.Options{Rate: 0.1, MinCalls: 2}, []step{{0, failure}, {0, success}}, false, 1},
+		"a window that is a nanosecond":  {breaker.Options{Rate: 1, MinCalls: 2, Window: 1}, []step{{0, failure}, {1, failure}}, false, 1},
+		"a window that lasts for ever":   {breaker.Options{Threshold: 2, Window: math.MaxInt64}, []step{{0, failure}, {1e9, failure}}, true, 2},
+		"a rate with a negative window":  {breaker.Options{Rate: 1, MinCalls: 2, Window: -1}, []step{{0, failure}, {1, failure}}, false, 1},
+		"a negative rate, as if without": {breaker.Options{Rate: -1, Threshold: 1}, []step{{0, failure}}, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, observe := range []bool{false, true} {
+				b := made(t, c.opts)
+				for i, s := range c.steps {
+					done := b.Observe
+					if !observe {
+						p := allow(t, b, s.second, true)
+						done = func(now time.Time, r breaker.Result) bool { return b.Done(p, now, r) }
+					}
+					last := i == len(c.steps)-1
+					check(t, "changed", done(at(s.second), s.result), last && c.opens)
+				}
+				end := c.steps[len(c.steps)-1].second
+				want := breaker.Closed
+				if c.opens {
+					want = breaker.Open
+				}
+				check(t, "state", b.State(at(end)), want)
+				check(t, "failures", b.Failures(at(end)), c.failures)
+			}
+		})
+	}
+}
+
+func repeat[T any](v T, n int) (list []T) {
+	for range n {
+		list = append(list, v)
+	}
+	return list
+}
+
+func TestOpenForThenHalfOpen(t *testing.T) {
+	b := made(t, breaker.Options{Threshold: 1})
+	old := allow(t, b, 0, true)
+	b.Done(allow(t, b, 0, true), at(1), failure)
+	check(t, "closes in", b.ClosesIn(at(11)), 20*time.Second)
+	allow(t, b, 30.9, false)
+	check(t, "state", b.State(at(30.9)), breaker.Open)
+	check(t, "observed while open", b.Observe(at(30.9), failure), false)
+	check(t, "state", b.State(at(31)), breaker.HalfOpen)
+	check(t, "closes in", b.ClosesIn(at(31)), time.Duration(0))
+	check(t, "begun before", b.Done(old, at(31), success), false)
+
+	probe := allow(t, b, 31, true)
+	allow(t, b, 31, false) // one at once
+	check(t, "begun before", b.Done(old, at(31), failure), false)
+	check(t, "opened by the probe", b.Done(probe, at(32), failure), true)
+	check(t, "closes in", b.ClosesIn(at(32)), 30*time.Second)
+	check(t, "failures", b.Failures(at(32)), 2)
+
+	b.Done(allow(t, b, 62, true), at(62), neutral)
+	check(t, "after a neutral probe", b.State(at(62)), breaker.HalfOpen)
+	probe = allow(t, b, 62, true)
+	check(t, "closed by the probe", b.Done(probe, at(63), success), true)
+	check(t, "failures", b.Failures(at(63)), 0)
+	check(t, "a permit of the half-open state", b.Done(probe, at(63), failure), false)
+	check(t, "no permit", b.Done(breaker.Permit{}, at(63), failure), false)
+	check(t, "state", b.State(at(63)), breaker.Closed)
+}
+
+func TestProbes(t *testing.T) {
+	b := made(t, breaker.Options{Threshold: 1, Probes: 3, OpenFor: 10 * time.Second})
+	b.Trip(at(0))
+	first, second := allow(t, b, 10, true), allow(t, b, 11, true)
+	third := allow(t, b, 12, true)
+	allow(t, b, 12, false)
+	check(t, "first", b.Done(first, at(13), success), false)
+	allow(t, b, 13, false) // as many at once as must still succeed
+	b.Done(second, at(13), neutral)
+	second = allow(t, b, 14, true)
+
+	// Two probes are lost: as many others may begin, and no more, also when one of the
+	// lost ones comes back without a result.
+	allow(t, b, 23.9, false)
+	fourth, fifth := allow(t, b, 24, true), allow(t, b, 24, true)
+	allow(t, b, 24, false)
+	b.Done(third, at(25), neutral)
+	allow(t, b, 25, false)
+	check(t, "a lost one", b.Done(second, at(26), success), false)
+	allow(t, b, 26, false)
+	check(t, "the third success", b.Done(fourth, at(27), success), true)
+	check(t, "after the close", b.Done(fifth, at(28), failure), false)
+	check(t, "state", b.State(at(28)), breaker.Closed)
+
+	b.Trip(at(30))
+	allow(t, b, 40, true)
+	check(t, "others count as probes", b.Observe(at(41), success), false)
+	check(t, "others count as probes", b.Observe(at(41), failure), true)
+	check(t, "state", b.State(at(41)), breaker.Open)
+}
+
+func TestOpenForNothing(t *testing.T) {
+	b := made(t, breaker.Options{Threshold: 1, OpenFor: -1})
+	b.Observe(at(0), failure)
+	check(t, "state", b.State(at(0)), breaker.HalfOpen)
+	allow(t, b, 0, true)
+	allow(t, b, 1e6, false) // it is not replaced
+}
+
+func TestTripAndReset(t *testing.T) {
+	b := made(t, breaker.Options{Threshold: 2, OpenFor: 10 * time.Second})
+	old := allow(t, b, 0, true)
+	b.Trip(at(0))
+	b.Trip(at(5))
+	check(t, "closes in", b.ClosesIn(at(5)), 10*time.Second)
+	b.Reset()
+	check(t, "state", b.State(at(5)), breaker.Closed)
+	check(t, "closes in", b.ClosesIn(at(5)), time.Duration(0))
+	b.Done(old, at(5), failure)
+	check(t, "failures", b.Failures(at(5)), 0)
+	b.Observe(at(6), failure)
+	b.Reset() // also of a closed one
+	check(t, "failures", b.Failures(at(6)), 0)
+}
+
+func TestOptionsThatAreWrong(t *testing.T) {
+	for _, rate := range []float64{1.1, math.Inf(1), math.NaN()} {
+		b, err := breaker.New(breaker.Options{Rate: rate})
+		if b != nil || err == nil || !strings.HasPrefix(err.Error(), "breaker: Options.Rate is ") {
+			t.Errorf("rate %v: got %v and %v, want an error", rate, b, err)
+		}
+	}
+}
+
+// model is a breaker that remembers everything and computes what it says from that.
+type model struct {
+	opts    breaker.Options // all set
+	state   breaker.State
+	changed time.Time      // when the state was entered
+	calls   []result       // since the last Reset
+	since   map[int]string // calls that began in the present state: "" or "probe" or "lost"
+	newest  time.Time      // when the newest probe began
+	good    int
+}
+
+type result struct {
+	at     time.Time
+	failed bool
+}
+
+func (m *model) enter(s breaker.State, now time.Time) {
+	m.state, m.changed, m.since, m.good = s, now, map[int]string{}, 0
+	if s == breaker.Closed {
+		m.calls = nil
+	}
+}
+
+func (m *model) advance(now time.Time) {
+	if m.state == breaker.Open && now.Sub(m.changed) >= m.opts.OpenFor {
+		m.enter(breaker.HalfOpen, now)
+	}
+}
+
+func (m *model) allow(call int, now time.Time) bool {
+	m.advance(now)
+	switch m.state {
+	case breaker.Open:
+		return false
+	case breaker.Closed:
+		m.since[call] = ""
+		return true
+	}
+	out := 0
+	for _, kind := range m.since {
+		if kind == "probe" {
+			out++
+		}
+	}
+	if out+m.good >= m.opts.Probes {
+		if now.Sub(m.newest) < m.opts.OpenFor {
+			return false
+		}
+		for call, kind := range m.since {
+			if kind == "probe" {
+				m.since[call] = "lost"
+			}
+		}
+	}
+	m.since[call], m.newest = "probe", now
+	return true
+}
+
+func (m *model) done(call int, now time.Time, r breaker.Result) {
+	if _, counts := m.since[call]; !counts {
+		return
+	}
+	delete(m.since, call)
+	if r == neutral {
+		return
+	}
+	m.calls = append(m.calls, result{now, r == failure})
+	switch {
+	case m.state == breaker.HalfOpen && r == failure:
+		m.enter(breaker.Open, now)
+	case m.state == breaker.HalfOpen:
+		if m.good++; m.good == m.opts.Probes {
+			m.enter(breaker.Closed, now)
+		}
+	case r == failure:
+		calls, failures, inRow := m.count(now)
+		if m.opts.Window == 0 {
+			failures = inRow
+		}
+		byRate := m.opts.Rate > 0 && calls >= m.opts.MinCalls && float64(failures) >= m.opts.Rate*float64(calls)
+		if byRate || m.opts.Threshold > 0 && failures >= m.opts.Threshold {
+			m.enter(breaker.Open, now)
+		}
+	}
+}
+
+// count counts by parts of the window.
+func (m *model) count(now time.Time) (calls, failures, inRow int) {
+	for _, c := range m.calls {
+		if inRow++; !c.failed {
+			inRow = 0
+		}
+		if part := int64(m.opts.Window / 10); part > 0 && now.UnixNano()/part-c.at.UnixNano()/part < 10 {
+			calls++
+			if c.failed {
+				failures++
+			}
+		}
+	}
+	return calls, failures, inRow
+}
+
+// Whatever happens, a breaker is in the state, and allows the calls, that the model says.
+func TestModel(t *testing.T) {
+	states := map[breaker.State]int{}
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		opts := breaker.Options{Threshold: 1 + rng.IntN(4), OpenFor: time.Duration(1 + rng.IntN(60)), Probes: 1 + rng.IntN(3)}
+		if rng.IntN(2) == 0 {
+			opts.Window = time.Duration(10 * (1 + rng.IntN(10)))
+		}
+		if opts.Window > 0 && rng.IntN(2) == 0 {
+			opts.Rate, opts.MinCalls, opts.Threshold = rng.Float64(), 1+rng.IntN(5), -1
+		}
+		b, m, now := made(t, opts), &model{opts: opts}, start
+		m.enter(breaker.Closed, now)
+		var out []int
+		permits := map[int]breaker.Permit{}
+		for call := range 2000 {
+			now = now.Add(time.Duration(rng.IntN(10)))
+			switch n := rng.IntN(100); {
+			case n == 0:
+				b.Trip(now)
+				if m.state != breaker.Open {
+					m.enter(breaker.Open, now)
+				}
+				m.changed = now
+			case n == 1:
+				b.Reset()
+				if m.calls = nil; m.state != breaker.Closed {
+					m.enter(breaker.Closed, now)
+				}
+			case n < 60 || len(out) == 0:
+				p, ok := b.Allow(now)
+				if want := m.allow(call, now); ok != want {
+					t.Fatalf("seed %d, call %d, %+v: allowed %t, want %t", seed, call, opts, ok, want)
+				}
+				if ok {
+					out, permits[call] = append(out, call), p
+				}
+			default:
+				i := rng.IntN(len(out))
+				r := breaker.Result(rng.IntN(3))
+				before := m.state
+				m.done(out[i], now, r)
+				if changed := b.Done(permits[out[i]], now, r); changed != (m.state != before) {
+					t.Fatalf("seed %d, call %d, %+v: changed is %t, in %s, before %s", seed, call, opts, changed, m.state, before)
+				}
+				out = append(out[:i], out[i+1:]...)
+			}
+			m.advance(now)
+			states[m.state]++
+			if got := b.State(now); got != m.state {
+				t.Fatalf("seed %d, call %d, %+v: %s, want %s", seed, call, opts, got, m.state)
+			}
+			if m.state == breaker.Open && b.ClosesIn(now) != m.changed.Add(opts.OpenFor).Sub(now) {
+				t.Fatalf("seed %d, call %d, %+v: closes in %v", seed, call, opts, b.ClosesIn(now))
+			}
+		}
+	}
+	if len(states) != 3 {
+		t.Errorf("states seen: %v", states)
+	}
+}
+
+func TestAllocs(t *testing.T) {
+	b := made(t, breaker.Options{Rate: 0.5, Threshold: 3, OpenFor: -1})
+	now := start
+	n := testing.AllocsPerRun(100, func() {
+		for _, r := range []breaker.Result{success, failure, failure, failure, neutral} {
+			now = now.Add(time.Second)
+			p, _ := b.Allow(now)
+			b.Done(p, now, r)
+		}
+	})
+	check(t, "allocations", n, 0.0)
+}

@@ -1,0 +1,31 @@
+// Package breaker decides whether something that fails may be called: a circuit breaker
+// that is nothing but its state. It has no lock, no clock and no goroutine, and calls
+// nothing. The caller says what time it is, and holds a lock if goroutines share it.
+//
+//	b, err := breaker.New(breaker.Options{Threshold: 5, OpenFor: 30 * time.Second})
+//	...
+//	permit, ok := b.Allow(time.Now())
+//	if !ok {
+//		return fmt.Errorf("try again in %v", b.ClosesIn(time.Now()))
+//	}
+//	result := breaker.Success
+//	if err = call(); err != nil {
+//		result = breaker.Failure
+//	}
+//	b.Done(permit, time.Now(), result)
+//
+// A closed breaker allows every call. It opens when calls fail: [Options.Threshold] of
+// them in a row, or that many within [Options.Window], or the share [Options.Rate] of
+// the calls in Window. An open breaker allows no call for [Options.OpenFor]. Then it is
+// half-open and allows [Options.Probes] calls. It closes when so many have succeeded,
+// and opens again when one has failed.
+//
+// A result counts only if the call began in the present state of the breaker. So a slow
+// call that began before the breaker opened neither closes it nor keeps it open. A call
+// that was cancelled shows nothing: its result is [Neutral], and if it was a probe,
+// another call may probe.
+//
+// Use this package to build something that guards calls. To keep the items of a
+// coordinator waiting while something is down, hold a fact with core.Sink.Hold and name
+// it in core.Options.DeferOn.
+package breaker

@@ -1,0 +1,256 @@
+package core_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// OnDone is called once for each end of whatever kind, with the item.
+func TestOnDone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var (
+			mu   sync.Mutex
+			told []string
+		)
+		g := newGate()
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, item string) error {
+			switch item {
+			case "fails":
+				return errOnPurpose
+			case "panics":
+				panic("on purpose")
+			case "blocks":
+				<-g.opened
+			}
+			return nil
+		}, core.Options{MaxConcurrency: 1, MaxQueued: 2, CancelOn: "stop", DropOldest: true, OnDone: func(s core.Snapshot) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, fmt.Sprintf("%v %v", s.Item, s.Status))
+			if s.Item == "panics" {
+				panic("in OnDone, on purpose")
+			}
+		}}))
+		for _, item := range []string{"succeeds", "fails", "panics"} {
+			c.Do(t.Context(), item)
+		}
+		for _, item := range []string{"blocks", "is dropped", "is refused", "is cancelled"} {
+			id := enqueue(t, c, item)
+			synctest.Wait()
+			if item == "is cancelled" {
+				c.Cancel(id, nil)
+			}
+		}
+		c.Sink().Raise("stop")
+		g.open()
+		checkError(t, "Flush", c.Flush(t.Context()), nil)
+		want := "succeeds succeeded, fails failed, panics failed, is dropped dropped, is cancelled cancelled, blocks succeeded, is refused refused"
+		checkEqual(t, "told", strings.Join(told, ", "), want)
+		checkEqual(t, "panics", c.Stats().Panics, 1)
+	})
+}
+
+// Callers that wait for an operation get their answer after OnDone.
+func TestOnDoneGoesBeforeAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		type coordinator = *core.Coordinator[coretest.Body]
+		ofAll := func(wait func(coordinator, context.Context) error) func(context.Context, coordinator, core.OperationID) error {
+			return func(ctx context.Context, c coordinator, _ core.OperationID) error { return wait(c, ctx) }
+		}
+		for name, wait := range map[string]func(ctx context.Context, c coordinator, id core.OperationID) error{
+			"Wait":     func(ctx context.Context, c coordinator, id core.OperationID) error { return c.Wait(ctx, id) },
+			"Flush":    ofAll(coordinator.Flush),
+			"WaitIdle": ofAll(coordinator.WaitIdle),
+			"Drain":    ofAll(coordinator.Drain),
+			"Stop":     ofAll(coordinator.Stop),
+			"Close":    ofAll(func(c coordinator, _ context.Context) error { return c.Close() }),
+			"own": func(ctx context.Context, c coordinator, id core.OperationID) error {
+				return c.Do(ctx, func(ctx context.Context) error { return c.Wait(ctx, id) })
+			},
+		} {
+			for _, late := range []bool{false, true} { // the call comes while OnDone is told
+				if late && name == "own" {
+					continue // the slot is taken
+				}
+				g, telling := newGate(), newGate()
+				c := bodies(t, core.Options{MaxConcurrency: 2, OnDone: func(s core.Snapshot) {
+					if s.Parent == 0 && s.Key == "" && !telling.isOpen() {
+						<-telling.opened
+					}
+				}})
+				id := enqueue(t, c, func(ctx context.Context) error { <-g.opened; return nil })
+				synctest.Wait()
+				if late {
+					g.open()
+					synctest.Wait()
+				}
+				done := make(chan error, 1)
+				go func() { done <- wait(t.Context(), c, id) }()
+				synctest.Wait()
+				g.open()
+				synctest.Wait()
+				select {
+				case err := <-done:
+					t.Errorf("%s, late %t: returned %v while OnDone was told", name, late, err)
+				default:
+				}
+				telling.open()
+				checkError(t, name, <-done, nil)
+				c.Close()
+			}
+		}
+	})
+}
+
+// In OnDone, a call that would wait for the coordinator gets an error, on whatever goroutine it is made. Close
+// does not wait.
+func TestOnDoneMayNotWait(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var c, other *core.Coordinator[coretest.Body]
+		calls := 0
+		other = bodies(t, core.Options{MaxConcurrency: 1})
+		c = bodies(t, core.Options{MaxConcurrency: 1, OnDone: func(s core.Snapshot) {
+			calls++
+			ctx := context.Background()
+			checkError(t, "Wait", c.Wait(ctx, s.ID), core.ErrWouldDeadlock)
+			checkError(t, "Flush", c.Flush(ctx), core.ErrWouldDeadlock)
+			checkError(t, "WaitIdle", c.WaitIdle(ctx), core.ErrWouldDeadlock)
+			checkError(t, "Drain", c.Drain(ctx), core.ErrWouldDeadlock)
+			checkError(t, "Stop", c.Stop(ctx), core.ErrWouldDeadlock)
+			checkError(t, "Do", c.Do(ctx, quick), core.ErrWouldDeadlock)
+			if calls == 4 {
+				c.Close()
+				return
+			}
+			checkError(t, "Do of another", other.Do(ctx, quick), nil)
+		}})
+		checkError(t, "on a worker", c.Do(t.Context(), quick), nil)
+		for range 2 {
+			c.Pause()
+			id := enqueue(t, c, quick)
+			synctest.Wait()
+			checkEqual(t, "on a goroutine of the caller", c.Cancel(id, nil), true)
+		}
+		id := enqueue(t, c, quick)
+		checkError(t, "on a worker of another", other.Do(t.Context(), func(context.Context) error { c.Cancel(id, nil); return nil }), nil)
+		checkEqual(t, "calls", calls, 4)
+		checkEqual(t, "closed", c.Stats().Closed, true)
+	})
+}
+
+// A thousand successes do not push a failure out of the window. Its item can be read, but is not in JSON.
+func TestFailuresAreKept(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := core.Must(core.NewCoordinator(func(_ context.Context, item string) error {
+			if item == "secret" {
+				return errOnPurpose
+			}
+			return nil
+		}, core.Options{}))
+		for i := range 1500 {
+			item := "quick"
+			if i == 0 {
+				item = "secret"
+			}
+			c.Do(t.Context(), item)
+		}
+		failed, succeeded := 0, 0
+		for s := range c.Operations(core.OperationQuery{}) {
+			switch s.Status {
+			case core.StatusFailed:
+				failed++
+				text, _ := json.Marshal(s)
+				if s.Item != "secret" || strings.Contains(string(text)+logged(s), "secret") {
+					t.Errorf("got item %v, and in JSON and logs %s %s", s.Item, text, logged(s))
+				}
+			case core.StatusSucceeded:
+				succeeded++
+				checkEqual(t, "item", s.Item, nil)
+			}
+		}
+		checkEqual(t, "failed", failed, 1)
+		checkEqual(t, "succeeded", succeeded, 200)
+	})
+}
+
+// The body sees the deadline of a context whose end cancels the operation.
+func TestDeadlinesPassThrough(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		want, _ := ctx.Deadline()
+		check := func(what string) coretest.Body {
+			return func(ctx context.Context) error {
+				if got, ok := ctx.Deadline(); !ok || !got.Equal(want) {
+					t.Errorf("%s: got deadline %v, %t, want %v", what, got, ok, want)
+				}
+				return nil
+			}
+		}
+		c := bodies(t, core.Options{MaxConcurrency: 2})
+		checkError(t, "Do", c.Do(ctx, check("Do")), nil)
+		checkError(t, "Do in a body", c.Do(ctx, func(ctx context.Context) error { return c.Do(ctx, check("Do in a body")) }), nil)
+		one := func(yield func(int) bool) { yield(1) }
+		checkError(t, "ForEach", core.ForEach(ctx, one, func(ctx context.Context, _ int) error { return check("ForEach")(ctx) }, core.Options{}), nil)
+		g := c.Group(ctx, core.GroupOptions{})
+		g.Enqueue(ctx, check("Group"))
+		checkError(t, "Group", g.Wait(), nil)
+		enqueue(t, c, func(ctx context.Context) error {
+			if at, ok := ctx.Deadline(); ok {
+				t.Errorf("Enqueue: got deadline %v, want none", at)
+			}
+			return nil
+		})
+		checkError(t, "Flush", c.Flush(t.Context()), nil)
+	})
+}
+
+// Timeout counts from the start and includes suspended time. The operation has failed then.
+func TestTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 1, Timeout: time.Second})
+		begun := time.Now()
+		var cause error
+		id := enqueue(t, c, func(ctx context.Context) error {
+			if at, ok := ctx.Deadline(); !ok || !at.Equal(begun.Add(time.Second)) {
+				t.Errorf("got deadline %v, %t, want one in a second", at, ok)
+			}
+			time.Sleep(500 * time.Millisecond)
+			err := core.OperationFrom(ctx).Suspend(ctx, "an answer", func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			cause = context.Cause(ctx)
+			return fmt.Errorf("no answer: %w", err)
+		})
+		err := c.Wait(t.Context(), id)
+		if !errors.Is(err, core.ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer") {
+			t.Errorf("got %v, want the body's error, because of a timeout", err)
+		}
+		checkEqual(t, "took", time.Since(begun), time.Second)
+		checkError(t, "cause", cause, core.ErrTimeout)
+		checkStatus(t, c, id, core.StatusFailed)
+		checkError(t, "returned in time", c.Do(t.Context(), quick), nil)
+		checkError(t, "ignored", c.Do(t.Context(), func(context.Context) error { time.Sleep(time.Hour); return nil }), nil)
+		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		checkError(t, "the earlier deadline", c.Do(soon, func(ctx context.Context) error {
+			if at, _ := ctx.Deadline(); time.Until(at) > time.Millisecond {
+				t.Errorf("got a deadline in %v", time.Until(at))
+			}
+			return nil
+		}), nil)
+		_, err = core.NewCoordinator(coretest.Run, core.Options{Timeout: -1})
+		checkError(t, "negative", err, nil) // none
+	})
+}

@@ -1,0 +1,379 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"time"
+)
+
+// Name is [Options.Name].
+func (c Control) Name() string { return c.made().name }
+
+// Sink is the sink that the operations raise their signals on: [Options.Sink], or
+// the coordinator's own.
+func (c Control) Sink() *Sink { return c.made().sink }
+
+// Stats returns the coordinator's counters.
+func (c Control) Stats() Stats {
+	e := c.made()
+	e.lockFresh()
+	defer e.mu.Unlock()
+	e.intake.mu.Lock()
+	defer e.intake.mu.Unlock()
+	e.ledger.mu.Lock()
+	defer e.ledger.mu.Unlock()
+	return Stats{
+		Enqueued:       e.intake.accepted(),
+		Succeeded:      e.counts.succeeded,
+		Failed:         e.counts.failed,
+		Cancelled:      e.counts.cancelled,
+		Refused:        e.counts.refused,
+		Dropped:        e.counts.dropped,
+		Pending:        e.scheduler.pending() + e.intake.arrived.n,
+		Running:        e.running.n,
+		Suspended:      e.suspended.n + e.resuming.n,
+		Rejected:       e.intake.rejected,
+		Overflow:       e.overflow,
+		Limit:          e.limit,
+		Tracked:        e.window.len(),
+		Pinned:         e.window.pinned,
+		Forced:         e.counts.forced,
+		SignalsDropped: e.ledger.dropped,
+		Panics:         e.ledger.panics.Load(),
+		Paused:         e.paused,
+		Closed:         e.intake.closed,
+		Lanes:          e.laneStats(),
+	}
+}
+
+// laneStats returns the counters of the lanes, if there are any. mu and the
+// intake's are held.
+func (e *engine) laneStats() []LaneStats {
+	if !e.laned {
+		return nil
+	}
+	stats := make([]LaneStats, len(e.lanes))
+	for i := range e.lanes {
+		l := &e.lanes[i]
+		stats[i] = LaneStats{
+			Name:    l.Name,
+			Pending: int(e.intake.queues[i].accepted - e.left[i]),
+			Limit:   l.Limit,
+			Depth:   l.Depth,
+		}
+	}
+	for o := e.running.head; o != nil; o = o.next {
+		stats[o.lane].Running++
+	}
+	return stats
+}
+
+// Lookup returns a snapshot of an operation that is pending, running, or still in
+// the window.
+func (c Control) Lookup(id OperationID) (Snapshot, bool) {
+	e := c.made()
+	o := e.find(id)
+	if o == nil {
+		return Snapshot{}, false
+	}
+	e.mu.Lock()
+	s := o.snapshot()
+	e.mu.Unlock()
+	s.Parent = o.Parent()
+	return s, true
+}
+
+// Operations walks the operations that q selects in the order in which they were
+// accepted, as of the start of the loop. Each snapshot is taken when its turn
+// comes; one that has left the window by then is skipped. No lock is held while
+// the loop's body runs.
+func (c Control) Operations(q OperationQuery) iter.Seq[Snapshot] {
+	e := c.made()
+	return e.operations(q, func(*Operation) {})
+}
+
+// operations is Operations, and calls visit with the lock held whenever it has
+// taken a snapshot.
+func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[Snapshot] {
+	return func(yield func(Snapshot) bool) {
+		for _, o := range e.all() {
+			e.mu.Lock()
+			if e.index.get(o.id) != o || q.Status != 0 && q.Status&o.status == 0 {
+				e.mu.Unlock()
+				continue
+			}
+			s := o.snapshot()
+			visit(o)
+			e.mu.Unlock()
+			s.Parent = o.Parent()
+			if q.accepts(&s, time.Now()) && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// all lists the operations in the index by id, gathered in chunks.
+func (e *engine) all() []*Operation {
+	e.lockFresh()
+	var all []*Operation
+	version := e.index.version
+	for _, o := range e.index.overflow {
+		all = append(all, o)
+	}
+	for i := 0; i < len(e.index.slots); i++ {
+		if i%chunk == chunk-1 {
+			e.mu.Unlock()
+			e.mu.Lock()
+			if version != e.index.version { // places have changed
+				version, all, i = e.index.version, all[:0], 0
+				for _, o := range e.index.overflow {
+					all = append(all, o)
+				}
+			}
+		}
+		if o := e.index.slots[i]; o != nil {
+			all = append(all, o)
+		}
+	}
+	e.mu.Unlock()
+	slices.SortFunc(all, byID)
+	return slices.Compact(all)
+}
+
+func byID(a, b *Operation) int { return cmp.Compare(a.id, b.id) }
+
+// Pin keeps an operation in the window, whatever its age and number, until unpin
+// is called; pins are counted, and unpin may be called many times. It is false if
+// the operation is unknown, or as many as [Options.MaxTracked] are pinned.
+func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
+	e := c.made()
+	e.lockFresh()
+	defer e.mu.Unlock()
+	o := e.index.get(id)
+	if o == nil || !e.window.pin(o, e.maxPinned) {
+		return func() {}, false
+	}
+	pinned := true
+	return func() {
+		var out engineEffects
+		e.mu.Lock()
+		if pinned && e.index.get(id) == o && e.window.unpin(o) {
+			e.forget(o, e.clock.now(), &out)
+		}
+		pinned = false
+		e.mu.Unlock()
+		e.settle(&out)
+	}, true
+}
+
+// Evict removes a finished operation from the window now, pinned or not. It is
+// false if the operation is unknown or not finished: see Cancel.
+func (c Control) Evict(id OperationID) bool {
+	e := c.made()
+	var out engineEffects
+	e.lockFresh()
+	o := e.index.get(id)
+	finished := o != nil && o.status&StatusFinished != 0
+	if finished {
+		e.window.remove(o)
+		e.forget(o, e.clock.now(), &out)
+	}
+	e.mu.Unlock()
+	e.settle(&out)
+	return finished
+}
+
+// OnFinalized calls fn with the last snapshot of every operation that leaves the
+// window, exactly once each, also when the coordinator is closed, on the goroutine
+// that happens to evict it. The calls of one
+// goroutine are in the order of eviction. Several goroutines may call fn at once, whatever
+// MaxConcurrency is. Flush and Drain may return before these calls, Close does not. No lock is
+// held; while fn blocks, that worker does not run anything else. A panic of fn is
+// counted in [Stats]. Cancel is as for [Sink.Subscribe].
+func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
+	e := c.made()
+	if fn == nil {
+		panic("core: OnFinalized needs a function")
+	}
+	h := newHook(pattern{}, fn)
+	e.mu.Lock()
+	e.final = append(e.final[:len(e.final):len(e.final)], h)
+	e.mu.Unlock()
+	return func() {
+		e.mu.Lock()
+		e.final = without(e.final, h)
+		h.cancel()
+		e.mu.Unlock()
+		h.wait()
+	}
+}
+
+// Echoes walks what is remembered of operations that have left the window, oldest
+// first. Of q, Pattern, Key and Operation select those that have a signal that
+// matches; without any of the three all are shown. Within is how long ago they
+// left.
+func (c Control) Echoes(q Query) iter.Seq[Echo] {
+	e := c.made()
+	return func(yield func(Echo) bool) {
+		f := q.compile()
+		e.mu.Lock()
+		now := e.clock.now()
+		e.echoes.expire(now)
+		cutoff := f.cutoff(now)
+		found := make([]Echo, 0, e.echoes.n)
+		for i := range e.echoes.n {
+			at := e.echoes.at(i)
+			x, facts := e.echoes.ring[at], ownFacts{}
+			if e.echoes.facts != nil {
+				facts = e.echoes.facts[at]
+			}
+			if x.at < cutoff {
+				continue
+			}
+			e.ledger.mu.Lock()
+			echo := Echo{Operation: x.id, Key: x.key, Status: x.status, Err: x.err, Signals: e.ledger.signals(facts), Time: e.clock.wall(x.at)}
+			e.ledger.mu.Unlock()
+			found = append(found, echo)
+		}
+		e.mu.Unlock()
+		for _, echo := range found {
+			if q.Key != "" && q.Key != echo.Key || q.Operation != 0 && q.Operation != echo.Operation || q.Source != "" && q.Source != e.name {
+				continue
+			}
+			if q.Pattern != "" && !slices.ContainsFunc(echo.Signals, func(s Signal) bool { return f.pattern.matches(s.Name) }) {
+				continue
+			}
+			if !yield(echo) {
+				return
+			}
+		}
+	}
+}
+
+// Has reports whether an operation in the window has a signal matching pattern.
+func (c Control) Has(pattern string) bool { return c.Count(pattern) > 0 }
+
+// Count counts the signals matching pattern of the operations in the window.
+func (c Control) Count(pattern string) int {
+	e := c.made()
+	e.lockFresh()
+	e.mu.Unlock()
+	return e.ledger.count(pattern)
+}
+
+// Sense walks the signals that q selects of the operations in the window, in the
+// order in which they were raised; see [Sensor].
+func (c Control) Sense(q Query) iter.Seq[Signal] {
+	e := c.made()
+	return func(yield func(Signal) bool) {
+		f := q.compile()
+		cutoff := e.clock.wall(e.clock.now())
+		if q.Within > 0 {
+			cutoff = cutoff.Add(-q.Within)
+		}
+		e.sink.mu.Lock()
+		end := e.sink.ring.head
+		e.sink.mu.Unlock()
+		var operations []*Operation
+		if q.Operation == 0 {
+			operations = e.all()
+		} else if o := e.find(q.Operation); o != nil {
+			operations = []*Operation{o}
+		}
+		var found []Signal
+		for _, o := range operations {
+			for _, signal := range o.Signals() {
+				if signal.Seq < end && f.accepts(&signal) && (q.Within <= 0 || !signal.Time.Before(cutoff)) {
+					found = append(found, signal)
+				}
+			}
+		}
+		slices.SortFunc(found, func(a, b Signal) int {
+			if a.Seq < b.Seq {
+				return -1
+			}
+			return 1
+		})
+		for _, signal := range found {
+			if !yield(signal) {
+				return
+			}
+		}
+	}
+}
+
+// Monitor counts the signals matching pattern that the operations raise, over the
+// last span, starting with those of the operations in the window.
+func (c Control) Monitor(pattern string, span time.Duration) *Monitor {
+	e := c.made()
+	p := compile(pattern)
+	l := &e.ledger
+	l.mu.Lock()
+	m := l.names.addMonitor(p, span, nil, e.sink.ring.head)
+	l.mu.Unlock()
+	operations := e.all()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var known []seqFact
+	for _, o := range operations {
+		l.eachOf(o, func(seq uint64, f *fact) bool {
+			if p.matches(f.name.text) {
+				known = append(known, seqFact{seq, *f})
+			}
+			return true
+		})
+	}
+	m.backfill(known)
+	return m
+}
+
+// wait waits for an operation by id, whose result is then kept with it.
+func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
+	e.lockFresh()
+	o := e.index.get(id)
+	if o != nil {
+		o.marks |= watched
+	}
+	e.mu.Unlock()
+	if o == nil {
+		return nil, ErrUnknown
+	}
+	return o, e.waitFor(ctx, o)
+}
+
+// waitFor waits for an operation, unless it would wait for itself.
+func (e *engine) waitFor(ctx context.Context, o *Operation) error {
+	by, foreign := e.caller(ctx)
+	if foreign {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if !o.answered() {
+			return ErrWouldDeadlock
+		}
+		return o.err
+	}
+	return e.await(ctx, o, by, false)
+}
+
+// do enqueues an operation and waits for its end; see Coordinator.Do.
+func (e *engine) do(ctx context.Context, o *Operation, d door) error {
+	by, foreign := e.caller(ctx)
+	if by != nil {
+		e.mu.Lock()
+		foreign = e.keeps(by, o.key)
+		e.mu.Unlock()
+	}
+	if foreign {
+		return ErrWouldDeadlock
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		o.base = baseOf(ctx, deadline)
+	}
+	if err := e.enqueue(ctx, o, d, true); err != nil {
+		return err
+	}
+	return e.await(ctx, o, by, true)
+}

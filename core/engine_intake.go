@@ -1,0 +1,180 @@
+package core
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// intake is where producers leave operations, behind a small lock of its own, so
+// that they do not contend with workers. A worker moves all of it to the scheduler
+// at once when it runs out of work.
+//
+// How much room a lane has follows from what was accepted and what has left its
+// queue since. The latter is counted by the engine; the intake knows it as of its
+// last refresh, which errs on the side of "full", and then the engine is asked.
+// Waiters come and go with the engine's lock held as well.
+type intake struct {
+	waiting atomic.Int64 // Enqueues that wait for room
+	fresh   atomic.Bool  // arrived is not empty; changed with mu held
+
+	_ cacheLine
+
+	mu       sync.Mutex
+	arrived  opList
+	nextID   OperationID // the rest of a block of ids:
+	lastID   OperationID
+	epoch    uint32 // see engine.Flush
+	closed   bool
+	queues   []laneQueue
+	only     [1]laneQueue // of a coordinator without lanes
+	rejected uint64
+}
+
+// laneQueue is what the intake knows of the pending operations of a lane, here
+// and in the scheduler.
+type laneQueue struct {
+	limit    uint64
+	accepted uint64
+	left     uint64 // of these, how many are known to be pending no more
+	waiters  []*waiter
+}
+
+func (q *laneQueue) full() bool { return q.accepted-q.left >= q.limit }
+
+func (in *intake) init(opts *Options) {
+	in.queues = in.only[:]
+	if len(opts.Lanes) > 0 {
+		in.queues = make([]laneQueue, len(opts.Lanes))
+	}
+	in.only[0].limit = uint64(max(0, opts.MaxQueued))
+	for i := range opts.Lanes {
+		in.queues[i].limit = uint64(max(0, opts.Lanes[i].Depth))
+	}
+}
+
+// accepted is the number of operations ever accepted. mu is held.
+func (in *intake) accepted() (n uint64) {
+	for i := range in.queues {
+		n += in.queues[i].accepted
+	}
+	return n
+}
+
+// waiter is an Enqueue that waits for room.
+type waiter struct {
+	operation *Operation
+	settled   chan struct{} // closed when it was accepted, or err is set
+	err       error
+}
+
+// Ids are handed out to coordinators in blocks, so that these do not contend.
+const idBlock = 64
+
+var operationIDs atomic.Uint64
+
+// accept takes an operation in. mu is held.
+func (in *intake) accept(o *Operation) {
+	if in.nextID == in.lastID {
+		in.lastID = OperationID(operationIDs.Add(idBlock))
+		in.nextID = in.lastID - idBlock
+	}
+	in.nextID++
+	o.id = in.nextID
+	o.epoch = in.epoch
+	o.status = StatusPending
+	in.arrived.push(o)
+	in.queues[o.lane].accepted++
+	if !in.fresh.Load() {
+		in.fresh.Store(true)
+	}
+}
+
+// offer takes an operation in if there is certainly room and no waiter for it.
+func (in *intake) offer(o *Operation) (err error) {
+	in.mu.Lock()
+	q := &in.queues[o.lane]
+	switch {
+	case in.closed:
+		err = ErrClosed
+	case len(q.waiters) > 0, q.full():
+		err = ErrFull
+	default:
+		in.accept(o)
+	}
+	in.mu.Unlock()
+	return err
+}
+
+// reject counts an item that was not accepted because of err, and returns the
+// error to return: that the intake is closed goes before anything else.
+func (in *intake) reject(err error) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.rejected++
+	if in.closed {
+		return ErrClosed
+	}
+	return err
+}
+
+// queue lets an operation wait for room. The engine's lock and mu are held.
+func (in *intake) queue(o *Operation) *waiter {
+	w := &waiter{operation: o, settled: make(chan struct{})}
+	q := &in.queues[o.lane]
+	q.waiters = append(q.waiters, w)
+	in.waiting.Add(1)
+	return w
+}
+
+// unqueue ends a wait without room. It reports false if that is settled by now. The
+// engine's lock is held.
+func (in *intake) unqueue(w *waiter) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	q := &in.queues[w.operation.lane]
+	i := slices.Index(q.waiters, w)
+	if i < 0 {
+		return false
+	}
+	q.waiters = slices.Delete(q.waiters, i, i+1)
+	in.waiting.Add(-1)
+	return true
+}
+
+// admit accepts the first waiters of a lane, as many as there is room for, or the
+// first one without room. The engine's lock and mu are held.
+func (in *intake) admit(lane uint8, beyond bool, out *engineEffects) {
+	q := &in.queues[lane]
+	for len(q.waiters) > 0 && (beyond || !q.full()) {
+		w := q.waiters[0]
+		q.waiters[0] = nil
+		if q.waiters = q.waiters[1:]; len(q.waiters) == 0 {
+			q.waiters = nil
+		}
+		in.waiting.Add(-1)
+		in.accept(w.operation)
+		out.close(w.settled)
+		out.admitted = true
+		beyond = false
+	}
+}
+
+// close ends the intake, and the waits for room with [ErrClosed]. It reports whether
+// it was open. The engine's lock is held.
+func (in *intake) close(out *engineEffects) (first bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	first = !in.closed
+	in.closed = true
+	for i := range in.queues {
+		q := &in.queues[i]
+		for _, w := range q.waiters {
+			w.err = ErrClosed
+			out.close(w.settled)
+		}
+		in.waiting.Add(int64(-len(q.waiters)))
+		q.waiters = nil
+	}
+	return first
+}

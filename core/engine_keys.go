@@ -1,0 +1,111 @@
+package core
+
+import "maps"
+
+// keyState is a key with operations that are pending or running. A key without
+// any is forgotten.
+type keyState struct {
+	text    string
+	running int
+	turns   []turn // by lane
+	only    [1]turn
+	spare   *keyState // the next one that is not used
+}
+
+// turn is the pending operations of a key in a lane, and its place among the keys
+// that take turns there.
+type turn struct {
+	key        *keyState
+	queue      opList
+	ready      bool // is in its lane's list of turns
+	prev, next *turn
+}
+
+// turns are the keys of which an operation could start, in the order in which it
+// is their turn.
+type turns struct{ head, tail *turn }
+
+func (l *turns) push(t *turn) {
+	t.ready = true
+	t.prev, t.next = l.tail, nil
+	if l.tail == nil {
+		l.head = t
+	} else {
+		l.tail.next = t
+	}
+	l.tail = t
+}
+
+func (l *turns) remove(t *turn) {
+	t.ready = false
+	if t.prev == nil {
+		l.head = t.next
+	} else {
+		t.prev.next = t.next
+	}
+	if t.next == nil {
+		l.tail = t.prev
+	} else {
+		t.next.prev = t.prev
+	}
+	t.prev, t.next = nil, nil
+}
+
+// keyTable finds the keys that are live.
+type keyTable struct {
+	live  map[string]*keyState
+	spare *keyState // were used, while any are live
+	peak  int       // of len(live) since the map was made, which never shrinks
+}
+
+func (t *keyTable) obtain(text string, lanes int) *keyState {
+	if k := t.live[text]; k != nil {
+		return k
+	}
+	k := t.spare
+	if k != nil {
+		t.spare, k.spare = k.spare, nil
+	} else {
+		k = newKeyState(lanes)
+	}
+	k.text = text
+	if t.live == nil {
+		t.live = make(map[string]*keyState)
+	}
+	t.live[text] = k
+	t.peak = max(t.peak, len(t.live))
+	return k
+}
+
+func newKeyState(lanes int) *keyState {
+	k := new(keyState)
+	if k.turns = k.only[:]; lanes > 1 {
+		k.turns = make([]turn, lanes)
+	}
+	for i := range k.turns {
+		k.turns[i].key = k
+	}
+	return k
+}
+
+// release forgets a key that has nothing left.
+func (t *keyTable) release(k *keyState) {
+	if k.running > 0 {
+		return
+	}
+	for i := range k.turns {
+		if k.turns[i].queue.n > 0 {
+			return
+		}
+	}
+	delete(t.live, k.text)
+	k.text, k.spare, t.spare = "", t.spare, k
+	if len(t.live) == 0 {
+		k.spare = nil // an idle table keeps one
+	}
+	if t.peak > 64 && len(t.live) < t.peak/8 {
+		fewer := make(map[string]*keyState, 2*len(t.live))
+		maps.Copy(fewer, t.live)
+		t.live, t.peak = fewer, len(fewer)
+	}
+}

@@ -1,0 +1,240 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// A handler that ends its goroutine, as t.FailNow does, ends a worker, whenever it is called. Others take over.
+func TestHandlerEndsItsGoroutineWhileWorking(t *testing.T) {
+	for name, listen := range map[string]func(opts *core.Options, handle func()){
+		core.SignalStarted: func(opts *core.Options, handle func()) {
+			opts.Sink.Subscribe(core.SignalStarted, func(core.Signal) { handle() })
+		},
+		core.SignalStopped: func(opts *core.Options, handle func()) {
+			opts.Sink.Subscribe(core.SignalStopped, func(core.Signal) { handle() })
+		},
+		"OnSignal":  func(opts *core.Options, handle func()) { opts.OnSignal = func(core.Signal) { handle() } },
+		"OnRetract": func(opts *core.Options, handle func()) { opts.OnRetract = func(core.Retraction) { handle() } },
+		"retraction subscriber": func(opts *core.Options, handle func()) {
+			opts.Sink.SubscribeRetracted("*", func(core.Retraction) { handle() })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everyConstructor(t, func(t *testing.T, kind constructor) {
+				var handled atomic.Int64
+				opts := core.Options{MaxConcurrency: 2, Sink: core.NewSink(core.SinkOptions{}), MaxTracked: -1}
+				listen(&opts, func() {
+					handled.Add(1)
+					runtime.Goexit()
+				})
+				c := kind.make(t, opts)
+				var finalized atomic.Int64
+				c.OnFinalized(func(core.Snapshot) { // other handlers
+					finalized.Add(1)
+					if finalized.Load()%2 == 0 {
+						runtime.Goexit()
+					}
+				})
+				for i := range 10 {
+					_, err := c.TryEnqueue(context.Background(), func(ctx context.Context) error {
+						core.OperationFrom(ctx).Hold("held", 0) // released at the end
+						if i%3 == 0 {
+							runtime.Goexit()
+						}
+						return nil
+					})
+					checkError(t, "TryEnqueue", err, nil)
+				}
+				checkError(t, "Drain", c.Drain(t.Context()), nil)
+				checkError(t, "Close", c.Close(), nil)
+				s := c.Stats()
+				checkError(t, "the books", coretest.CheckBooks(s), nil)
+				if s.Succeeded+s.Failed != 10 || finalized.Load() != 10 || handled.Load() == 0 {
+					t.Errorf("got %v, %d finalized and %d handled, want all 10 finished and finalized", s, finalized.Load(), handled.Load())
+				}
+			})
+		})
+	}
+}
+
+// A handler that ends its goroutine after the body has returned does not change the status of the operation.
+func TestHandlerOfStoppedEndsItsGoroutine(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{})
+		c.Sink().Subscribe(core.SignalStopped, func(core.Signal) { runtime.Goexit() })
+		checkError(t, "success", c.Do(t.Context(), quick), nil)
+		checkError(t, "failure", c.Do(t.Context(), func(context.Context) error { return errOnPurpose }), errOnPurpose)
+		err := c.Do(t.Context(), func(context.Context) error { runtime.Goexit(); return nil })
+		if _, ok := errors.AsType[*core.PanicError](err); !ok {
+			t.Errorf("got error %v, want a PanicError", err)
+		}
+	})
+}
+
+// A handler that ends its goroutine before the body has begun does not keep the body from running.
+func TestHandlerEndsItsGoroutineBeforeTheBody(t *testing.T) {
+	everyConstructor(t, func(t *testing.T, kind constructor) {
+		sink := core.NewSink(core.SinkOptions{})
+		var ended []string
+		handle := func(s core.Signal) {
+			ended = append(ended, s.Name)
+			runtime.Goexit()
+		}
+		sink.Subscribe(core.SignalForced, handle)
+		sink.Subscribe(core.SignalStarted, handle)
+		c := kind.make(t, core.Options{MaxConcurrency: 1, MaxTracked: -1, Sink: sink, DeferOn: "wait", MaxDefer: time.Second})
+		c.OnFinalized(func(core.Snapshot) { // of the one before, when the next has been chosen
+			ended = append(ended, "finalized")
+			runtime.Goexit()
+		})
+		sink.Raise("wait")
+		ran := 0
+		for range 2 {
+			_, err := c.TryEnqueue(context.Background(), func(context.Context) error { ran++; return nil })
+			checkError(t, "TryEnqueue", err, nil)
+		}
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+		synctest.Wait()
+		checkEqual(t, "bodies run", ran, 2)
+		checkEqual(t, "succeeded", c.Stats().Succeeded, 2)
+		one := []string{core.SignalForced, core.SignalStarted, "finalized"}
+		checkSlice(t, "what was told", ended, slices.Concat(one, one))
+	})
+}
+
+func TestSignalsAreACopy(t *testing.T) {
+	inBody(t, core.Options{}, func(ctx context.Context, op *core.Operation, c *core.Coordinator[coretest.Body]) {
+		op.Raise("a")
+		got := op.Signals()
+		op.Raise("b")
+		op.Retract("a")
+		if len(got) != 1 || got[0].Name != "a" {
+			t.Errorf("got %v, want what it was", got)
+		}
+		got = op.Signals()
+		got[0].Name = "changed"
+		checkEqual(t, "signal", op.Signals()[0].Name, "b")
+	})
+}
+
+// Operations that are pinned stay at their place in the order of the window.
+func TestPinsDoNotDisturbTheOrder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxTracked: 3, MaxConcurrency: 1, MaxAge: time.Minute})
+		var want []core.OperationID
+		pin := func() {
+			id := enqueue(t, c, quick)
+			c.Pin(id)
+			want = append(want, id)
+		}
+		pin()
+		for range 10 {
+			enqueue(t, c, quick)
+			synctest.Wait()
+		}
+		pin()
+		for range 10 {
+			enqueue(t, c, quick)
+			synctest.Wait()
+		}
+		pin()
+		time.Sleep(time.Hour)
+		for range 3 {
+			want = append(want, enqueue(t, c, quick))
+			synctest.Wait()
+		}
+		var got []core.OperationID
+		for s := range c.Operations(core.OperationQuery{}) {
+			got = append(got, s.ID)
+		}
+		checkSlice(t, "window", got, want)
+		closeDown(t, c)
+	})
+}
+
+// A closed coordinator gives the same answers to late calls, however it was ended.
+func TestLateCallsOfEveryKind(t *testing.T) {
+	everyConstructor(t, func(t *testing.T, kind constructor) {
+		c := kind.make(t, core.Options{MaxConcurrency: 1})
+		id, _ := c.TryEnqueue(context.Background(), quick)
+		checkError(t, "Close", c.Close(), nil)
+		for range 2 {
+			_, err := c.Enqueue(t.Context(), quick)
+			checkError(t, "Enqueue", err, core.ErrClosed)
+			_, err = c.TryEnqueue(context.Background(), quick)
+			checkError(t, "TryEnqueue", err, core.ErrClosed)
+			checkError(t, "Do", c.Do(t.Context(), quick), core.ErrClosed)
+			checkError(t, "Wait", c.Wait(t.Context(), id), core.ErrUnknown)
+			checkError(t, "Flush", c.Flush(t.Context()), nil)
+			checkError(t, "Drain", c.Drain(t.Context()), nil)
+			checkError(t, "Close", c.Close(), nil)
+			checkError(t, "SetMaxConcurrency", c.SetMaxConcurrency(3), nil)
+			c.Complete()
+			c.Pause()
+			c.Resume()
+			none, ok := c.Pin(id)
+			none() // does nothing
+			if ok || c.Cancel(id, nil) || c.Evict(id) {
+				t.Error("something can be done with an operation of a closed coordinator")
+			}
+			if n := len(slices.Collect(c.Operations(core.OperationQuery{}))); n != 0 {
+				t.Errorf("%d operations in the window of a closed coordinator", n)
+			}
+		}
+		checkEqual(t, "rejected", c.Stats().Rejected, 6)
+	})
+}
+
+// No id is given out twice, and those of one coordinator ascend.
+func TestStressIDs(t *testing.T) {
+	var (
+		mu   sync.Mutex
+		seen = make(map[core.OperationID]bool)
+		all  sync.WaitGroup
+	)
+	n := stressed(20_000)
+	shared := coordinator(t, func(context.Context, int) error { return nil }, core.Options{MaxQueued: 1 << 20})
+	for g := range uint64(4) {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(9, g))
+			own := coordinator(t, func(context.Context, int) error { return nil }, core.Options{MaxQueued: 1 << 20})
+			var ids []core.OperationID
+			last := make(map[*core.Coordinator[int]]core.OperationID)
+			for i := range n {
+				c := own
+				if random.IntN(2) == 0 {
+					c = shared
+				}
+				id, err := c.TryEnqueue(context.Background(), i)
+				if err != nil || id <= last[c] {
+					t.Errorf("got id %d after %d and error %v, want ascending ids", id, last[c], err)
+				}
+				last[c] = id
+				ids = append(ids, id)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, id := range ids {
+				if id == 0 || seen[id] {
+					t.Errorf("id %d was given out twice, or is none", id)
+				}
+				seen[id] = true
+			}
+			checkError(t, "Drain", own.Drain(t.Context()), nil)
+		})
+	}
+	all.Wait()
+	checkError(t, "Drain", shared.Drain(t.Context()), nil)
+}

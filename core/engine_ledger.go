@@ -1,0 +1,441 @@
+package core
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// ledger is a coordinator's own view of the signals its operations raised, which
+// lasts exactly as long as the operations are in its window. The facts themselves
+// are with the operations; the ledger counts their names and notifies those that
+// watch them. Every fact goes to the sink as well, under the same Seq, and the
+// sink's lock guards both: an operation's signal enters and leaves both at once.
+type ledger struct {
+	sink   *Sink
+	source string // name of the coordinator
+	panics atomic.Uint64
+
+	onSignal  []*subscription
+	onRetract []*hook[Retraction]
+
+	mu      *spinMutex // the sink's; taken after engine.mu
+	names   names
+	gated   map[*Operation]struct{} // those that have, or had, facts that gates of names count
+	dropped uint64
+}
+
+func (l *ledger) init(sink *Sink, source string, opts *Options) {
+	l.sink, l.source, l.mu = sink, source, &sink.mu
+	l.names.mu, l.names.clock = l.mu, sink.names.clock
+	if opts.OnSignal != nil {
+		l.onSignal = []*subscription{newHook(pattern{}, opts.OnSignal)}
+	}
+	if opts.OnRetract != nil {
+		l.onRetract = []*hook[Retraction]{newHook(compile("*"), opts.OnRetract)}
+	}
+}
+
+// raise records a signal of o, here and on the sink.
+func (l *ledger) raise(o *Operation, n note) bool {
+	s := l.sink
+	if (n.name == "" || n.cause != nil) && !s.admits(&n, o.id) {
+		return false
+	}
+	var after effects
+	now := l.names.clock.now()
+	shared := s.enter(n.name, l.onSignal)
+	if shared == nil {
+		s.block(&n, o.id, BlockedDepth)
+		return false
+	}
+	if o.rest.Load() == nil {
+		o.rest.CompareAndSwap(nil, firstOnly)
+	}
+	if o.rest.Load() == evicted {
+		s.names.release(shared)
+		l.mu.Unlock()
+		return false
+	}
+	if n.key == "" {
+		n.key = o.key
+	}
+	f, seq := s.record(shared, &n, o.id, &l.source, now, &after)
+	l.add(o, f, seq, nil, &after)
+	subs := shared.route.subs
+	var signal Signal
+	if len(subs) > 0 || l.onSignal != nil {
+		signal = f.signal(seq, l.names.clock)
+		if l.onSignal == nil {
+			enterFirst(subs)
+		}
+	}
+	l.mu.Unlock()
+	after.settle()
+	deliver(l.onSignal, false, &signal, &l.panics)
+	deliver(subs, l.onSignal == nil, &signal, &s.panics)
+	return true
+}
+
+// add enters a fact of o that the sink has recorded; h if it is held. Each knows its
+// name by an entry of its own.
+func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact, after *effects) {
+	own := ownFact{seq: seq, name: l.names.recall(f.name.text), key: f.key, at: f.at, more: f.more}
+	if own.name == nil {
+		own.name = l.names.intern(f.name.text)
+	}
+	l.names.enter(own.name)
+	if r := own.name.route; len(r.gates)+len(r.monitors) > 0 {
+		noticed := l.fact(o.id, &own)
+		r.notice(&noticed, seq, after)
+		if len(r.gates) > 0 {
+			put(&l.gated, o, struct{}{})
+		}
+	}
+	d := o.rest.Load()
+	switch {
+	case h != nil:
+		put(&o.details().holds, seq, h)
+	case o.first == nil && len(d.facts) == d.from:
+		first := own // so that own itself stays off the heap
+		o.first = &first
+	default:
+		d = o.details()
+		shown := len(d.facts) - d.from
+		if o.first != nil {
+			shown++
+		}
+		if shown == maxFacts {
+			l.dropOldest(o, d, after)
+		}
+		d.facts = append(d.facts, own)
+	}
+}
+
+// ownFact is a fact that an operation has raised, without what the operation knows.
+type ownFact struct {
+	seq  uint64
+	name *name // the ledger's
+	key  string
+	at   int64
+	more *more
+}
+
+// ownFacts are the facts of an operation, which may have left the window.
+type ownFacts struct {
+	id    OperationID
+	first *ownFact // older than those in rest; nil: none
+	rest  *details // may be nil
+}
+
+func (o *Operation) ownFacts() ownFacts { return ownFacts{o.id, o.first, o.rest.Load()} }
+
+// fact is an operation's own fact as others know it.
+func (l *ledger) fact(id OperationID, f *ownFact) fact {
+	return fact{name: f.name, key: f.key, operation: id, source: &l.source, at: f.at, more: f.more}
+}
+
+func put[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = make(map[K]V)
+	}
+	(*m)[k] = v
+}
+
+// dropOldest drops the oldest fact that an operation raised, as if the sink's window
+// had no room for it: gates keep it there.
+func (l *ledger) dropOldest(o *Operation, d *details, after *effects) {
+	var oldest ownFact
+	if o.first != nil {
+		oldest, o.first = *o.first, nil
+	} else {
+		oldest, d.facts[d.from] = d.facts[d.from], oldest
+		if d.from++; d.from == maxFacts/4 { // rarely, because that moves the others
+			d.facts, d.from = slices.Delete(d.facts, 0, d.from), 0
+		}
+	}
+	l.leave(o.id, &oldest, after)
+	l.sink.pushOut(oldest.seq, after)
+	d.dropped = true
+	l.dropped++
+}
+
+// each visits the facts of operations that matter to gates.
+func (l *ledger) each(p pattern, visit func(seq uint64, f *fact) (older bool)) {
+	for o := range l.gated {
+		l.eachOf(o, func(seq uint64, f *fact) bool { return !p.matches(f.name.text) || visit(seq, f) })
+	}
+}
+
+// eachOf visits all facts of an operation: those that were raised newest first, until
+// visit wants no older ones, and those that are held.
+func (l *ledger) eachOf(o *Operation, visit func(seq uint64, f *fact) (older bool)) {
+	raised := func(own *ownFact) bool {
+		f := l.fact(o.id, own)
+		return visit(own.seq, &f)
+	}
+	older := true
+	d := o.rest.Load()
+	if d != nil {
+		for i := len(d.facts) - 1; i >= d.from && older; i-- {
+			older = raised(&d.facts[i])
+		}
+	}
+	if older && o.first != nil {
+		raised(o.first)
+	}
+	if d != nil {
+		for seq, h := range d.holds {
+			visit(seq, &h.fact)
+		}
+	}
+}
+
+// leave lets an operation's own fact go. mu is held.
+func (l *ledger) leave(id OperationID, own *ownFact, after *effects) {
+	f := l.fact(id, own)
+	l.names.leave(&f, own.seq, after)
+}
+
+// hold records a held fact of o, here and on the sink, if o is running.
+func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release func()) {
+	s := l.sink
+	n := note{name: name}
+	if !s.admits(&n, o.id) {
+		return func() {}
+	}
+	var after effects
+	o.engine.mu.Lock() // so that it does not finish meanwhile
+	if o.status&(StatusRunning|StatusSuspended) == 0 {
+		o.engine.mu.Unlock()
+		return func() {}
+	}
+	shared := s.enter(n.name, l.onSignal)
+	if shared == nil {
+		o.engine.mu.Unlock()
+		s.block(&n, o.id, BlockedDepth)
+		return func() {}
+	}
+	o.marks |= holding
+	n.key = o.key
+	h := s.hold(shared, &n, o.id, &l.source, lease, &after)
+	h.owner = o
+	l.add(o, &h.fact, h.seq, h, &after)
+	signal, subs := h.fact.signal(h.seq, l.names.clock), shared.route.subs
+	l.mu.Unlock()
+	o.engine.mu.Unlock()
+	after.settle()
+	deliver(l.onSignal, false, &signal, &l.panics)
+	deliver(subs, false, &signal, &s.panics)
+	return func() { s.release(h) }
+}
+
+// unhold ends a held fact of an operation, which the sink has ended.
+func (l *ledger) unhold(h *heldFact, released bool, after *effects) {
+	own := h.fact
+	own.name = l.names.lookup(own.name.text)
+	if released {
+		l.names.retracted(&own, h.seq)
+	}
+	l.names.leave(&own, h.seq, after)
+	delete(h.owner.rest.Load().holds, h.seq)
+}
+
+// releaseAll ends what o holds, when it has finished, so that it comes to hold nothing
+// more. Others get their turn at the lock in between.
+func (l *ledger) releaseAll(o *Operation, after *effects) {
+	s := l.sink
+	s.lockFresh(after)
+	holds := o.rest.Load().holds
+	seqs := slices.Collect(maps.Keys(holds))
+	s.mu.Unlock()
+	slices.Sort(seqs)
+	for some := range slices.Chunk(seqs, chunk/16) {
+		s.mu.Lock()
+		for _, seq := range some {
+			if h := holds[seq]; h != nil && s.releaseLocked(h, after) {
+				after.gone = append(after.gone, h.fact.signal(seq, s.names.clock))
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// endLeases ends held facts whose lease is over. mu is held. It wakes nothing: see
+// gate.leave.
+func (l *ledger) endLeases() {
+	if s := l.sink; s.lease != 0 {
+		s.expireLeases(s.names.clock.now(), &effects{})
+	}
+}
+
+// retract takes back the facts of o that match says, newest first; held facts are
+// released, not retracted. It returns how many there were.
+func (l *ledger) retract(o *Operation, by string, match func(name string) bool) int {
+	var after effects
+	var gone []Signal
+	s := l.sink
+	s.lockFresh(&after)
+	d := o.rest.Load()
+	if d == nil || d == evicted {
+		l.mu.Unlock()
+		after.settle()
+		return 0
+	}
+	take := func(own *ownFact) bool {
+		if !match(own.name.text) {
+			return false
+		}
+		f := l.fact(o.id, own)
+		gone = append(gone, f.signal(own.seq, l.names.clock))
+		l.names.retracted(&f, own.seq)
+		l.names.leave(&f, own.seq, &after)
+		s.removeOwned(own.seq, true, &after)
+		return true
+	}
+	for i := len(d.facts) - 1; i >= d.from; i-- {
+		if take(&d.facts[i]) {
+			d.facts = slices.Delete(d.facts, i, i+1)
+		}
+	}
+	if o.first != nil && take(o.first) {
+		o.first = nil
+	}
+	for _, f := range slices.Backward(s.keptOf(o, d)) {
+		if match(f.fact.name.text) {
+			gone = append(gone, f.fact.signal(f.seq, l.names.clock))
+			for _, m := range l.names.monitors {
+				if m.pattern.matches(f.fact.name.text) {
+					m.remove(f.seq, &f.fact)
+				}
+			}
+			s.remove(f.seq, true, &after)
+		}
+	}
+	l.mu.Unlock()
+	after.settle()
+	slices.Reverse(gone) // handlers are called in the order they were raised
+	l.tellRetracted(gone, by)
+	return len(gone)
+}
+
+func (l *ledger) tellRetracted(gone []Signal, by string) {
+	for _, signal := range gone {
+		l.sink.tell(l.onRetract, signal, by, &l.panics)
+		l.sink.tellRetracted(signal, by)
+	}
+}
+
+// removeOwned removes a fact of an operation, unless it has gone already. mu is held.
+func (s *Sink) removeOwned(seq uint64, retracted bool, after *effects) {
+	if s.find(seq) != nil {
+		s.remove(seq, retracted, after)
+	}
+}
+
+// keptOf lists what gates keep of the facts that an operation shows no more. mu is held.
+func (s *Sink) keptOf(o *Operation, d *details) (kept []keptFact) {
+	if d.dropped {
+		for _, k := range s.kept {
+			if k.fact.operation == o.id {
+				kept = append(kept, k)
+			}
+		}
+	}
+	return kept
+}
+
+// evictSignals takes the signals of an evicted operation from the coordinator and,
+// unless keep is set, from the sink. engine.mu is held, so that the window and the
+// signals of its operations agree at every instant. It returns the facts that the
+// operation had; from now on its key does not change.
+func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts {
+	if o.rest.CompareAndSwap(nil, evicted) {
+		return ownFacts{} // it never had any
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := o.ownFacts()
+	o.first = nil
+	o.rest.Store(evicted)
+	leave := func(own *ownFact) {
+		l.leave(o.id, own, after)
+		if keep && l.sink.ring.contains(own.seq) {
+			l.sink.inherit(own.seq, l.source, after)
+		} else {
+			l.sink.removeOwned(own.seq, false, after)
+		}
+	}
+	if last.first != nil {
+		leave(last.first)
+	}
+	delete(l.gated, o)
+	d := last.rest
+	if d == firstOnly {
+		return last
+	}
+	d.values = nil
+	for i := range d.facts[d.from:] {
+		leave(&d.facts[d.from+i])
+	}
+	for _, k := range l.sink.keptOf(o, d) {
+		l.sink.removeOwned(k.seq, false, after)
+	}
+	return last
+}
+
+// inherit makes the fact of an operation the sink's own, like one that was raised
+// on it directly, but what was waiting for the fact to go waits no more. mu is held.
+func (s *Sink) inherit(seq uint64, source string, after *effects) {
+	f := s.ring.at(seq)
+	s.names.refresh(f.name)
+	if f.notices() {
+		for _, g := range f.name.route.gates {
+			g.leave(seq, after)
+		}
+	}
+	var m more
+	if f.more != nil {
+		m = *f.more
+	}
+	m.operation, m.source, m.inherited = f.operation, source, true
+	f.more, f.operation, f.source = &m, 0, nil
+}
+
+// signals shows the facts of an operation, oldest first. mu is held.
+func (l *ledger) signals(facts ownFacts) (signals []Signal) {
+	l.endLeases()
+	show := func(own *ownFact) {
+		f := l.fact(facts.id, own)
+		signals = append(signals, f.signal(own.seq, l.names.clock))
+	}
+	d := facts.rest
+	if d == nil {
+		return nil
+	}
+	if n := len(d.facts) - d.from + len(d.holds); n > 0 {
+		signals = make([]Signal, 0, 1+n)
+	}
+	if facts.first != nil {
+		show(facts.first)
+	}
+	for i := range d.facts[d.from:] {
+		show(&d.facts[d.from+i])
+	}
+	for seq, h := range d.holds {
+		signals = append(signals, h.fact.signal(seq, l.names.clock))
+	}
+	if len(d.holds) > 0 {
+		slices.SortFunc(signals, func(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) })
+	}
+	return signals
+}
+
+func (l *ledger) count(pattern string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endLeases()
+	return l.names.count(pattern)
+}

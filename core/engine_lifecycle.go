@@ -1,0 +1,420 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Lifecycle is how everything that accepts work is brought to an end; one
+// vocabulary for the whole library. All methods may be called many times, from
+// many goroutines, and from inside a body.
+type Lifecycle interface {
+	// Complete ends the intake. What was accepted still runs.
+	Complete()
+	// Flush waits until all that has been accepted so far is finished, while
+	// the intake stays open. When ctx ends first it stops waiting and returns
+	// its cause. From inside a body it returns ErrWouldDeadlock.
+	Flush(ctx context.Context) error
+	// Drain is Complete, and then waits until all that was accepted is
+	// finished. When ctx ends first it stops waiting and returns its cause;
+	// the intake stays closed. From inside a body it returns ErrWouldDeadlock
+	// and changes nothing.
+	Drain(ctx context.Context) error
+	// Stop ends the intake, cancels what has not started, and waits until what runs
+	// is finished. When ctx ends first it stops waiting and returns its cause. From
+	// inside a body it returns ErrWouldDeadlock and changes nothing.
+	Stop(ctx context.Context) error
+	// Close ends the intake, cancels what runs, accounts for what has not
+	// started as cancelled, and waits for the bodies to return. Called from
+	// inside a body or a handler it does not wait. It returns nil.
+	Close() error
+}
+
+// Complete ends the intake: later items get [ErrClosed]. What was accepted still runs.
+// A coordinator with CancelOn, DeferOn, ResumeOn or DrainOn on a shared sink stays in
+// memory until it is drained or closed.
+func (c Control) Complete() {
+	e := c.made()
+	var out engineEffects
+	e.mu.Lock()
+	first := e.intake.close(&out)
+	if first {
+		e.startFlush() // so that the last operation detaches the engine
+	}
+	e.mu.Unlock()
+	e.settle(&out)
+	if first {
+		e.detachIfDone()
+	}
+}
+
+// startFlush begins to wait for what has been accepted so far; nil if that is
+// finished. mu is held.
+func (e *engine) startFlush() *flush {
+	e.intake.mu.Lock()
+	f := &flush{
+		epoch: e.intake.epoch,
+		left:  e.alive() + e.telling + e.scheduler.pending() + e.intake.arrived.n,
+		done:  make(chan struct{}),
+	}
+	e.intake.epoch++
+	e.intake.mu.Unlock()
+	if f.left == 0 {
+		return nil
+	}
+	e.flushes = append(e.flushes, f)
+	return f
+}
+
+// Flush waits until all operations accepted so far are finished, while the intake
+// stays open. When ctx ends first it returns its cause. Called by an operation of
+// the coordinator, on its goroutine or with its context, it returns
+// [ErrWouldDeadlock]; goroutines that a body has started are recognised by the
+// context only. While the coordinator is paused it waits for Resume.
+func (c Control) Flush(ctx context.Context) error {
+	e := c.made()
+	return e.waitForAll(ctx, e.startFlush)
+}
+
+// WaitIdle waits until nothing is pending, running or suspended, operations included
+// that others have enqueued meanwhile. The intake stays open. When ctx ends first it
+// returns its cause. Called by an operation of the coordinator it returns
+// [ErrWouldDeadlock], as Flush does.
+func (c Control) WaitIdle(ctx context.Context) error {
+	e := c.made()
+	return e.waitForAll(ctx, func() *flush {
+		if e.idle() {
+			return nil
+		}
+		f := &flush{idle: true, left: 1, done: make(chan struct{})}
+		e.flushes = append(e.flushes, f)
+		return f
+	})
+}
+
+// idle reports whether there is nothing to do. mu is held.
+func (e *engine) idle() bool {
+	return e.alive()+e.telling+e.scheduler.pending() == 0 && !e.intake.fresh.Load()
+}
+
+// waitForAll waits until what start has begun with mu held is done.
+func (e *engine) waitForAll(ctx context.Context, start func() *flush) error {
+	if e.isOwn(ctx) {
+		return ErrWouldDeadlock
+	}
+	e.mu.Lock()
+	f := start()
+	e.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	err := (awaited{engine: e, flush: f}).wait(ctx, f.done)
+	if err == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if f.left == 0 {
+		return nil
+	}
+	e.flushes = without(e.flushes, f)
+	return err
+}
+
+// Drain ends the intake, as Complete does, and waits as Flush does.
+func (c Control) Drain(ctx context.Context) error {
+	e := c.made()
+	if e.isOwn(ctx) {
+		return ErrWouldDeadlock
+	}
+	c.Complete()
+	return c.Flush(ctx)
+}
+
+// Stop ends the intake, cancels the pending operations with the cause [ErrStopped], and
+// waits until those that have started are finished, as Flush does.
+func (c Control) Stop(ctx context.Context) error {
+	e := c.made()
+	if e.isOwn(ctx) {
+		return ErrWouldDeadlock
+	}
+	c.Complete()
+	e.cancelAll(ErrStopped, false)
+	return c.Flush(ctx)
+}
+
+// Abort cancels everything that is pending, running or suspended, as Cancel does. The
+// intake stays open.
+func (c Control) Abort(cause error) { c.made().cancelAll(cmp.Or(cause, ErrCancelled), true) }
+
+// cancelAll cancels what is pending and, if started is set, what has started.
+func (e *engine) cancelAll(cause error, started bool) {
+	var out engineEffects
+	e.mu.Lock()
+	e.withdrawAll(cause, &out)
+	if started {
+		e.cancelStarted(e.started(), cause, &out)
+	}
+	e.mu.Unlock()
+	e.settle(&out)
+}
+
+// withdrawAll cancels what is pending. mu is held.
+func (e *engine) withdrawAll(cause error, out *engineEffects) {
+	e.collect()
+	pending := e.scheduler.all()
+	slices.SortFunc(pending, byID)
+	for _, o := range pending {
+		e.withdraw(o, StatusCancelled, cause, e.clock.now(), out)
+	}
+}
+
+// cancelStarted cancels operations that have started. mu is held.
+func (e *engine) cancelStarted(alive []*Operation, cause error, out *engineEffects) {
+	for _, o := range alive {
+		o.cancelling(cause)
+		out.cancels = append(out.cancels, cancelled{o, cause})
+	}
+}
+
+// Close ends the intake, cancels pending and running operations with the cause
+// [ErrClosed], waits for the bodies to return and empties the window. It returns nil.
+//
+// Close does not wait where that could never end:
+//   - inside an operation of the coordinator, and inside handlers;
+//   - if a body of the coordinator waits in Close for the caller's coordinator;
+//   - if a body of the coordinator waits for the ForEach or Map that the caller is part of.
+func (c Control) Close() error {
+	e := c.made()
+	if e.shut(e.errClosed) {
+		e.sink.RaiseKey(SignalClosed, e.name)
+	}
+	by := runningOn()
+	if deliveries(1) == 0 && ends.await(by, e.number) {
+		<-e.closed
+		ends.reached(by, e.number)
+	}
+	return nil
+}
+
+// ends are the engines whose end is waited for in bodies, even if the contexts of the
+// bodies end: by Close, or by the ForEach or Map that it is the engine of.
+var ends awaitedEnds
+
+type awaitedEnds struct {
+	mu sync.Mutex
+	by map[uint64][]uint64 // an engine's number -> those of the engines of the bodies
+}
+
+// await notes that a body of engine by is about to wait for the end of engine of. It
+// reports false, and notes nothing, if that would be waiting for itself.
+func (a *awaitedEnds) await(by, of uint64) bool {
+	if by == 0 {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen := []uint64{by} // engines that wait for by, directly or not
+	for i := 0; i < len(seen); i++ {
+		if seen[i] == of {
+			return false
+		}
+		for _, n := range a.by[seen[i]] {
+			if !slices.Contains(seen, n) {
+				seen = append(seen, n)
+			}
+		}
+	}
+	if a.by == nil {
+		a.by = make(map[uint64][]uint64)
+	}
+	a.by[of] = append(a.by[of], by)
+	return true
+}
+
+// reached undoes an await.
+func (a *awaitedEnds) reached(by, of uint64) {
+	if by == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.by[of] = without(a.by[of], by); len(a.by[of]) > 0 {
+		return
+	}
+	if delete(a.by, of); len(a.by) == 0 {
+		a.by = nil // a Go map never shrinks
+	}
+}
+
+// shut is Close without the waiting. It reports whether it was the first.
+func (e *engine) shut(cause error) bool {
+	var out engineEffects
+	e.made().mu.Lock()
+	if e.closing {
+		e.mu.Unlock()
+		return false
+	}
+	e.closing = true
+	e.intake.close(&out)
+	e.withdrawAll(cause, &out)
+	e.cancelStarted(e.started(), cause, &out)
+	if e.alive() == 0 {
+		e.finalize(e.clock.now(), &out)
+	}
+	e.mu.Unlock()
+	e.settle(&out)
+	e.detach()
+	return true
+}
+
+// withdraw ends a pending operation that will not run. mu is held.
+func (e *engine) withdraw(o *Operation, status Status, err error, now int64, out *engineEffects) {
+	e.scheduler.remove(o)
+	e.leaveQueue(o, out)
+	switch status {
+	case StatusCancelled:
+		e.counts.cancelled++
+	case StatusRefused:
+		e.counts.refused++
+	case StatusDropped:
+		e.counts.dropped++
+	}
+	e.retire(o, status, err, now, out)
+}
+
+// finalize empties the window of a closed engine. mu is held.
+func (e *engine) finalize(now int64, out *engineEffects) {
+	e.alarm.stop()
+	e.sweeper.stop()
+	e.finalized = true
+	for o := e.window.any(); o != nil; o = e.window.any() {
+		e.window.remove(o)
+		e.forget(o, now, out)
+	}
+	out.closed = e.isClosed()
+}
+
+// detachIfDone detaches the engine when the intake is closed and all is finished.
+func (e *engine) detachIfDone() {
+	e.mu.Lock()
+	e.intake.mu.Lock()
+	done := e.intake.closed && e.idle()
+	e.intake.mu.Unlock()
+	e.mu.Unlock()
+	if done {
+		e.detach()
+	}
+}
+
+// detach removes the gates, after which the sink does not refer to the
+// engine any more.
+func (e *engine) detach() {
+	e.mu.Lock()
+	already := e.detached
+	e.detached = true
+	e.mu.Unlock()
+	if already {
+		return
+	}
+	e.rules.detach()
+	for i := range e.laneRules {
+		e.laneRules[i].detach()
+	}
+	e.resumeOn.detach()
+	if e.undrain != nil {
+		e.undrain()
+	}
+}
+
+// Pause keeps further operations from starting; running ones go on and Enqueue
+// still accepts. It raises [SignalPaused] if the coordinator was not paused.
+func (c Control) Pause() { c.made().setPaused(true, SignalPaused) }
+
+// Resume ends a Pause. It raises [SignalResumed] if the coordinator was paused.
+func (c Control) Resume() { c.made().setPaused(false, SignalResumed) }
+
+func (e *engine) setPaused(paused bool, signal string) {
+	e.made().mu.Lock()
+	changed := e.paused != paused
+	e.paused = paused
+	e.wakeLocked()
+	e.mu.Unlock()
+	if changed {
+		e.sink.RaiseKey(signal, e.name)
+	}
+}
+
+// SetMaxConcurrency changes how many operations may run at once. More may start
+// at once; fewer takes effect as running ones finish. It returns an error, and changes
+// nothing, if n is less than 1.
+func (c Control) SetMaxConcurrency(n int) error {
+	e := c.made()
+	if n < 1 {
+		return fmt.Errorf("core: SetMaxConcurrency(%d): at least one operation must be able to run", n)
+	}
+	var out engineEffects
+	e.mu.Lock()
+	e.limit = n
+	e.grant(&out)
+	e.wakeLocked()
+	e.mu.Unlock()
+	e.settle(&out)
+	return nil
+}
+
+// Cancel cancels an operation. A pending one does not run; a running or suspended one
+// has its context cancelled with that cause, nil meaning [ErrCancelled], and counts as
+// cancelled if its body then returns an error. Cancel does not wait for the body.
+// It reports false if there is no such operation, or it has ended.
+func (c Control) Cancel(id OperationID, cause error) bool {
+	e := c.made()
+	cause = cmp.Or(cause, ErrCancelled)
+	var out engineEffects
+	e.mu.Lock()
+	e.collect()
+	o := e.index.get(id)
+	status := Status(0)
+	if o != nil {
+		status = o.status
+	}
+	switch status {
+	case StatusPending:
+		e.withdraw(o, StatusCancelled, cause, e.clock.now(), &out)
+	case StatusRunning, StatusSuspended:
+		e.cancelStarted([]*Operation{o}, cause, &out)
+	}
+	e.mu.Unlock()
+	e.settle(&out)
+	return status&StatusAlive != 0
+}
+
+// find returns an operation that is pending, running or in the window.
+func (e *engine) find(id OperationID) *Operation {
+	e.lockFresh()
+	defer e.mu.Unlock()
+	return e.index.get(id)
+}
+
+// lockFresh locks the engine with everything accepted at hand and nothing in the
+// window whose time is over.
+func (e *engine) lockFresh() {
+	e.made().mu.Lock()
+	e.collect()
+	oldest, ok := e.window.oldest()
+	if !ok || e.window.maxAge == 0 {
+		return
+	}
+	now := e.clock.now()
+	if oldest > now-e.window.maxAge {
+		return
+	}
+	var out engineEffects
+	e.sweep(now, &out)
+	e.mu.Unlock()
+	e.settle(&out)
+	e.mu.Lock()
+}

@@ -1,0 +1,89 @@
+package core
+
+import "time"
+
+// rule is which signals hold up the items of a lane, or of all.
+type rule struct {
+	cancelOn *condition // nil: none
+	deferOn  *condition // nil: none
+	maxDefer int64      // < 0: no limit
+}
+
+func (e *engine) newRule(cancelOn, deferOn string, maxDefer time.Duration) rule {
+	return rule{
+		cancelOn: e.ledger.condition(cancelOn, e, false),
+		deferOn:  e.ledger.condition(deferOn, e, false),
+		maxDefer: int64(maxDefer),
+	}
+}
+
+// laneRule returns the rule for that lane only.
+func (e *engine) laneRule(lane uint8) *rule {
+	if e.laneRules == nil {
+		return &noRule
+	}
+	return &e.laneRules[lane]
+}
+
+var noRule rule
+
+func (r *rule) detach() {
+	r.cancelOn.detach()
+	r.deferOn.detach()
+}
+
+// refuses reports whether a signal may keep items of a lane from being accepted
+// and started; refusal says for certain.
+func (e *engine) refuses(lane uint8) bool {
+	return e.rules.cancelOn.holds() || e.laneRule(lane).cancelOn.holds()
+}
+
+// refusal is the error of an item of a lane that a signal keeps from being
+// accepted or started, or nil.
+func (e *engine) refusal(lane uint8, now int64) error {
+	for _, c := range [...]*condition{e.rules.cancelOn, e.laneRule(lane).cancelOn} {
+		if v := c.look(now, 0); v.holds {
+			return &RefusedError{v.signal}
+		}
+	}
+	return nil
+}
+
+// defers reports whether a signal may hold up items of a lane; undeferred says
+// for certain.
+func (e *engine) defers(lane uint8) bool {
+	return e.rules.deferOn.holds() || e.laneRule(lane).deferOn.holds()
+}
+
+// undeferred returns the operation of the lane of o that is to start although
+// DeferOn may hold: o itself if it does not, or first, the earliest of the lane, if
+// raised facts alone have deferred that for MaxDefer, which overdue says. If there is none it sets
+// the alarm and returns nil. mu is held.
+func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overdue bool) {
+	resumed := e.resumeOn.look(now, 0).signal.Seq // 0: never
+	for _, r := range [...]*rule{&e.rules, e.laneRule(o.lane)} {
+		v := r.deferOn.look(now, resumed)
+		if !v.holds || resumed > v.signal.Seq {
+			continue
+		}
+		wakeAt := v.expires
+		if r.maxDefer >= 0 && !v.held {
+			due := later(max(first.enqueued, v.since), r.maxDefer)
+			if due <= now {
+				overdue = true
+				continue
+			}
+			if wakeAt == 0 || due < wakeAt {
+				wakeAt = due
+			}
+		}
+		if wakeAt != 0 {
+			e.alarm.set(e.clock, wakeAt, e.wake)
+		}
+		return nil, false
+	}
+	if overdue {
+		return first, true
+	}
+	return o, false
+}

@@ -1,0 +1,240 @@
+package core
+
+import (
+	"bytes"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// Three questions have no other answer in Go than the goroutine's own stack: "how
+// many deliveries am I inside of?", asked by a cancellation that would otherwise
+// wait for itself, by a new handler and by a raise that may be part of an endless
+// loop; "which goroutine is this?", asked by such a raise; and "which coordinator's operation runs
+// here?", asked by Close, Drain and friends, which have no context to find it in.
+// All are asked rarely, and never by a raise that is not part of a suspected loop.
+
+// deliveries counts the deliveries that this goroutine is inside of, up to most.
+// That deliverSome is never inlined, because it defers, makes it cheap.
+func deliveries(most int) (n int) {
+	walkStack(func(pc uintptr) bool {
+		if isIn(pc, deliverFunction) {
+			n++
+		}
+		return n < most
+	})
+	return n
+}
+
+// isIn reports whether pc is a return address in a function whose name starts so.
+func isIn(pc uintptr, function string) bool {
+	f := runtime.FuncForPC(pc - 1)
+	return f != nil && strings.HasPrefix(f.Name(), function)
+}
+
+// walkStack calls visit with the return addresses on this goroutine's stack, innermost
+// first, until visit returns false.
+func walkStack(visit func(pc uintptr) bool) {
+	var pcs [64]uintptr
+	for skip := 2; ; skip += len(pcs) {
+		got := runtime.Callers(skip, pcs[:])
+		for _, pc := range pcs[:got] {
+			if !visit(pc) {
+				return
+			}
+		}
+		if got < len(pcs) {
+			return
+		}
+	}
+}
+
+// witness is what a goroutine's stack shows about it.
+type witness struct {
+	goroutine uint64
+	depth     int // deliveries it is inside of, up to crowd
+}
+
+func askStack() witness { return witness{goroutineID(), deliveries(crowd)} }
+
+// goroutineID is the number by which the runtime tells this goroutine from others.
+func goroutineID() uint64 {
+	var text [64]byte // "goroutine 123 [running]: ..."
+	n := uint64(0)
+	for _, c := range text[len("goroutine "):runtime.Stack(text[:], false)] {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = 10*n + uint64(c-'0')
+	}
+	return n
+}
+
+// blocking reports whether this goroutine is inside an OnBlocked already.
+func blocking() (inside bool) {
+	walkStack(func(pc uintptr) bool {
+		inside = isIn(pc, blockedFunction)
+		return !inside
+	})
+	return inside
+}
+
+// runningOn returns the number of the engine whose worker this goroutine is, or whose
+// OnDone it calls, or 0; of several, the innermost.
+func runningOn() (number uint64) {
+	walkEngines(func(n uint64) bool { number = n; return false })
+	return number
+}
+
+// runsOn reports whether runningOn is that number, or one further out.
+func runsOn(number uint64) (found bool) {
+	walkEngines(func(n uint64) bool { found = n == number; return !found })
+	return found
+}
+
+// walkEngines calls visit with the numbers on this goroutine's stack, innermost first,
+// until visit returns false. A number is on the stack in base 16, one frame of
+// engineFrame0 to engineFrameF each, the highest digit innermost, and engineFrame
+// outermost.
+func walkEngines(visit func(number uint64) bool) {
+	number := uint64(0)
+	walkStack(func(pc uintptr) (on bool) {
+		if pc <= framesStart || pc > framesEnd {
+			return true
+		}
+		digit := slices.IndexFunc(frameCode[:], func(code frameSpan) bool { return pc > code.start && pc <= code.end })
+		switch {
+		case digit < 0:
+		case digit < 16:
+			number = number<<4 | uint64(digit)
+		case !visit(number):
+			return false
+		default:
+			number = 0
+		}
+		return true
+	})
+}
+
+// stackTrace is the stack of this goroutine as [debug.Stack] has it, without the
+// frames that only encode the engine's number.
+func stackTrace() []byte {
+	var kept []byte
+	lines := bytes.SplitAfter(debug.Stack(), []byte("\n"))
+	for i := 0; i < len(lines); i++ {
+		if bytes.HasPrefix(lines[i], engineFrameLine) {
+			i++ // the line with the file
+			continue
+		}
+		kept = append(kept, lines[i]...)
+	}
+	return kept
+}
+
+var (
+	packagePrefix   = findPackagePrefix()
+	deliverFunction = packagePrefix + "deliverSome["
+	blockedFunction = packagePrefix + "(*Sink).tellBlocked"
+	engineFrameLine = []byte(packagePrefix + "engine")
+)
+
+// findPackagePrefix returns what the names of this package's functions start with.
+func findPackagePrefix() string {
+	pc, _, _, _ := runtime.Caller(0)
+	name := runtime.FuncForPC(pc).Name()
+	return strings.TrimSuffix(name, "findPackagePrefix")
+}
+
+// engineFrame calls run with number on the stack, lowest digit outermost.
+//
+//go:noinline
+func engineFrame(number uint64, run func()) { engineDigit(number, run) }
+
+func engineDigit(number uint64, run func()) {
+	if number == 0 {
+		run()
+		return
+	}
+	engineFrames[number&15](number>>4, run)
+}
+
+// engineFrames are engineFrame0 to engineFrameF and engineFrame, and frameCode is where
+// their code lies. Return addresses are told apart by it, because naming their functions would
+// cost much more. They are set in init because the functions refer to them.
+var (
+	engineFrames           [17]func(uint64, func())
+	frameCode              [17]frameSpan
+	framesStart, framesEnd uintptr
+)
+
+type frameSpan struct{ start, end uintptr }
+
+func init() {
+	engineFrames = [...]func(uint64, func()){
+		engineFrame0, engineFrame1, engineFrame2, engineFrame3, engineFrame4, engineFrame5, engineFrame6, engineFrame7,
+		engineFrame8, engineFrame9, engineFrameA, engineFrameB, engineFrameC, engineFrameD, engineFrameE, engineFrameF,
+		engineFrame,
+	}
+	for i, f := range &engineFrames {
+		start := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Entry()
+		end := start
+		for runtime.FuncForPC(end+1) != nil && runtime.FuncForPC(end+1).Entry() == start {
+			end++
+		}
+		frameCode[i].start, frameCode[i].end = start, end
+		if framesStart == 0 || start < framesStart {
+			framesStart = start
+		}
+		framesEnd = max(framesEnd, end)
+	}
+}
+
+//go:noinline
+func engineFrame0(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrame1(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrame2(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrame3(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrame4(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrame5(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrame6(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrame7(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrame8(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrame9(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrameA(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrameB(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrameC(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrameD(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrameE(rest uint64, run func()) { engineDigit(rest, run) }
+
+//go:noinline
+func engineFrameF(rest uint64, run func()) { engineDigit(rest, run) }

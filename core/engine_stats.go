@@ -1,0 +1,79 @@
+package core
+
+import (
+	"encoding/json"
+	"log/slog"
+	"reflect"
+	"strings"
+)
+
+// Stats are a coordinator's counters, all read at the same moment, at which
+//
+//	Enqueued = Pending + Running + Suspended + Succeeded + Failed + Cancelled + Refused + Dropped
+type Stats struct {
+	// What became of the items that were accepted.
+	Enqueued  uint64 `json:"enqueued"`
+	Succeeded uint64 `json:"succeeded"`
+	Failed    uint64 `json:"failed"`
+	Cancelled uint64 `json:"cancelled"`
+	Refused   uint64 `json:"refused"`
+	Dropped   uint64 `json:"dropped"`
+	Pending   int    `json:"pending"`
+	Running   int    `json:"running"`
+	Suspended int    `json:"suspended"` // gave up their slot: see [Operation.Suspend]
+
+	Rejected uint64 `json:"rejected"` // items that were never accepted
+	Overflow uint64 `json:"overflow"` // items that operations enqueued beyond MaxQueued
+	Limit    int    `json:"limit"`    // how many may run at once
+	Tracked  int    `json:"tracked"`  // finished operations in the window
+	Pinned   int    `json:"pinned"`   // operations somebody keeps there
+
+	Forced         uint64 `json:"forced"`         // run in spite of DeferOn: see MaxDefer
+	SignalsDropped uint64 `json:"signalsDropped"` // beyond what one operation shows
+	Panics         uint64 `json:"panics"`         // of callbacks, not of bodies
+
+	Paused bool `json:"paused"`
+	Closed bool `json:"closed"` // takes no more items
+
+	Lanes []LaneStats `json:"lanes,omitempty"` // highest first
+}
+
+// LogValue groups the counters by their JSON names.
+func (s Stats) LogValue() slog.Value { return StatsValue(s) }
+
+// String is the JSON form.
+func (s Stats) String() string { return StatsString(s) }
+
+// StatsValue is the LogValue of a struct of counters, such as the Stats of a module: a
+// group of its exported fields under their JSON names. Fields that are slices or maps, or
+// that have "-" for a name, are left out, and embedded structs are shown as part of the
+// struct.
+func StatsValue(stats any) slog.Value {
+	return slog.GroupValue(statsFields(nil, reflect.ValueOf(stats))...)
+}
+
+func statsFields(fields []slog.Attr, v reflect.Value) []slog.Attr {
+	for field, value := range v.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case field.Anonymous && value.Kind() == reflect.Struct:
+			fields = statsFields(fields, value)
+			continue
+		case !field.IsExported() || name == "-" || value.Kind() == reflect.Slice || value.Kind() == reflect.Map:
+			continue
+		case name == "":
+			name = field.Name
+		}
+		fields = append(fields, slog.Any(name, value.Interface()))
+	}
+	return fields
+}
+
+// StatsString is the String of a struct of counters: its JSON form.
+func StatsString(stats any) string {
+	text, err := json.Marshal(stats)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

@@ -1,0 +1,441 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// suspension is what an operation's body waits for. Guarded by engine.mu.
+//
+// An operation is suspended from the start of the first wait that gives up its slot
+// to the end of the last one. Then it is resuming until it has a slot again, which
+// it takes before anything that is pending.
+type suspension struct {
+	waits   []*bodyWait
+	giving  int           // of these, waits that give up the slot
+	own     int           // of these in turn, waits for operations of the same engine
+	lends   bool          // counts in engine.lent; for a resuming operation, if it did before
+	ready   chan struct{} // of a resuming operation: closed when it has its slot
+	awaited []*bodyWait   // for the end of this operation, by others of its engine
+}
+
+// bodyWait is a wait of an operation's body: for what it says, or for something in
+// an engine. Guarded by the mu of the operation's engine.
+type bodyWait struct {
+	by           *Operation
+	what         string
+	on           awaited
+	since, until time.Time
+
+	gives  bool          // gives up the slot
+	number uint64        // of a wait for operations of the same engine, in the order in which they began
+	list   *[]*bodyWait  // that such a wait is in until they have ended
+	done   chan struct{} // closed when that wait has ended, unless its context has
+	err    error         // why it has ended if not by the end of the operation
+	ready  chan struct{} // set when it has ended: closed when the body may go on; nil means at once
+}
+
+// awaited is what is waited for in an engine, namely
+type awaited struct {
+	engine *engine
+	on     *Operation // the end of this one,
+	flush  *flush     // or of these,
+	group  *group     // or of these,
+	room   *waiter    // or room in a queue
+}
+
+// wait waits until done is closed. When ctx ends first it returns its cause. If ctx
+// is an operation's, Explain shows the wait.
+func (a awaited) wait(ctx context.Context, done <-chan struct{}) error {
+	if by := OperationFrom(ctx); by != nil {
+		w := &bodyWait{by: by, on: a}
+		w.note()
+		defer w.end()
+	} else if ctx.Done() == nil { // a select would cost more
+		<-done
+		return nil
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// note enters a wait that keeps the slot, unless the operation has ended.
+func (w *bodyWait) note() {
+	w.by.engine.mu.Lock()
+	defer w.by.engine.mu.Unlock()
+	if w.by.status&StatusAlive != 0 {
+		d := w.by.suspending()
+		d.waits = append(d.waits, w)
+	}
+}
+
+// end undoes note, or ends a wait that has given up the slot, and returns when the
+// body may go on.
+func (w *bodyWait) end() {
+	var out engineEffects
+	e := w.by.engine
+	e.mu.Lock()
+	e.endWait(w, &out)
+	e.mu.Unlock()
+	e.settle(&out)
+	if w.ready != nil {
+		<-w.ready
+	}
+}
+
+// WaitsFor says that the body waits for something that its coordinator does not
+// know of, such as a timer, a lock or an answer: Explain then shows it, as a
+// [ReasonBody], until done is called. The operation keeps its slot; see
+// [Operation.Suspend] for one that gives it up. What is the object of a sentence, "a
+// token of limiter api" for example. Until is when the wait ends at the latest; the
+// zero time means that it does not by itself. Several waits may be under way at once;
+// done may be called many times. Wait, Do, Drain and Flush say by themselves what they
+// wait for.
+//
+// It costs a lock and two allocations. Call it only when there is something to wait
+// for.
+func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
+	if o == nil {
+		return func() {}
+	}
+	w := &bodyWait{by: o, what: what, since: time.Now(), until: until}
+	w.note()
+	return w.end
+}
+
+// Suspend calls wait with ctx and returns its error. Meanwhile the operation gives up
+// its slot, and that of its lane, so that others can run. It keeps its key: the next
+// item of the key does not start. Explain and [Snapshot.WaitsFor] show what it waits
+// for; what is the object of a sentence, "approval of order 7" for example.
+//
+// Suspend returns when the operation has a slot again. It gets one before anything
+// pending starts, so that never more operations run than may. This is so even if the
+// operation was cancelled or the coordinator closed; it may take as long as the
+// operations that run. If wait panics or ends its goroutine, that goes on with the
+// slot.
+//
+// If several goroutines of a body wait, the operation is suspended from the start of
+// the first wait to the end of the last one; those that return before go on without a
+// slot. Inside another Suspend, and after the operation has ended, Suspend only calls
+// wait; so does it on a nil Operation. [Options.MaxSuspended] bounds how many slots are
+// given up in this way.
+//
+// Do not hold a mutex during Suspend that other bodies lock: they would keep the slot
+// that the holder of the mutex needs to go on.
+func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.Context) error) error {
+	if wait == nil {
+		panic("core: Suspend needs a function")
+	}
+	if o == nil {
+		return wait(ctx)
+	}
+	w := &bodyWait{by: o, what: what, since: time.Now(), gives: true}
+	var out engineEffects
+	e := o.engine
+	e.mu.Lock()
+	e.startWait(w, &out)
+	e.mu.Unlock()
+	e.settle(&out)
+	defer w.end()
+	return wait(ctx)
+}
+
+// suspending returns the details of an operation that has not ended, with suspension.
+// engine.mu is held.
+func (o *Operation) suspending() *details {
+	d := o.details()
+	if d.suspension == nil {
+		d.suspension = new(suspension)
+	}
+	return d
+}
+
+// startWait begins a wait that gives up the slot, unless the operation has ended. mu is
+// held.
+func (e *engine) startWait(w *bodyWait, out *engineEffects) {
+	o := w.by
+	if o.status&StatusAlive == 0 {
+		return
+	}
+	d := o.suspending()
+	d.waits = append(d.waits, w)
+	if d.giving++; w.number > 0 {
+		d.own++
+	}
+	e.lend(d)
+	if d.giving == 1 {
+		if o.status == StatusRunning {
+			e.running.remove(o)
+			e.scheduler.suspend(o)
+			o.status = StatusSuspended
+		} else { // resuming; the goroutine that waits for the slot goes on without one
+			e.resuming.remove(o)
+			out.close(d.ready)
+			d.ready = nil
+		}
+		e.suspended.push(o)
+		e.grant(out)
+	}
+	if e.full() {
+		return // the slot has gone to a resuming operation, or is not lent
+	}
+	if e.scheduler.pending() > 0 || e.intake.waiting.Load() > 0 || w.number > 0 && e.running.n+e.resuming.n == 0 {
+		e.wakeLocked()
+		return
+	}
+	e.token.CompareAndSwap(tokenNone, tokenParked)
+	if e.intake.fresh.Load() { // looked at after parking, as a worker does
+		e.wakeLocked()
+	}
+}
+
+// endWait takes a wait out, if it is in, and with the last one that gave up the slot
+// gets that back, or sets ready. mu is held.
+func (e *engine) endWait(w *bodyWait, out *engineEffects) {
+	o := w.by
+	d := o.rest.Load()
+	if d == nil || d.suspension == nil {
+		return
+	}
+	i := slices.Index(d.waits, w)
+	if i < 0 {
+		return
+	}
+	d.waits = slices.Delete(d.waits, i, i+1)
+	if w.gives {
+		d.giving--
+	}
+	if w.number > 0 {
+		d.own--
+	}
+	if d.giving > 0 || !w.gives {
+		e.lend(d)
+		return
+	}
+	if !e.regain(o, &e.suspended) {
+		e.suspended.remove(o)
+		e.resuming.push(o)
+		d.ready = make(chan struct{})
+		w.ready = d.ready
+	}
+}
+
+// regain gives an operation its slot back if one is free. mu is held.
+func (e *engine) regain(o *Operation, from *opList) bool {
+	if e.running.n >= e.limit || !e.scheduler.resume(o) {
+		return false
+	}
+	from.remove(o)
+	e.running.push(o)
+	o.status = StatusRunning
+	e.lend(o.rest.Load())
+	return true
+}
+
+// grant gives free slots back to resuming operations, first come first served. It is
+// called wherever a slot becomes free, so that while mu is free none of them waits for
+// a slot that it could have. mu is held.
+func (e *engine) grant(out *engineEffects) {
+	for o := e.resuming.head; o != nil && e.running.n < e.limit; {
+		next := o.next
+		if e.regain(o, &e.resuming) {
+			d := o.rest.Load()
+			out.close(d.ready)
+			d.ready = nil
+		}
+		o = next
+	}
+}
+
+// lend counts an operation that has given up its slot against mayLend, until it has it
+// back, unless it waits for the end of another one of its engine, which could not start
+// otherwise. mu is held.
+func (e *engine) lend(d *details) {
+	lends := d.giving > 0 && d.own == 0
+	if lends == d.lends {
+		return
+	}
+	if d.lends = lends; lends {
+		e.lent++
+	} else {
+		e.lent--
+	}
+}
+
+// abandonWaits forgets the waits of an operation whose body has returned while other
+// goroutines of its wait. mu is held.
+func (e *engine) abandonWaits(o *Operation, out *engineEffects) {
+	d := o.rest.Load()
+	if d.giving > 0 {
+		e.suspended.remove(o)
+	} else {
+		e.resuming.remove(o)
+		out.close(d.ready)
+		d.ready = nil
+	}
+	d.waits, d.giving, d.own = nil, 0, 0
+	e.lend(d)
+}
+
+// caller returns the operation of this engine that ctx belongs to, or nil. Foreign says
+// that the goroutine is one of its operations', but ctx is not.
+func (e *engine) caller(ctx context.Context) (by *Operation, foreign bool) {
+	by = OperationFrom(ctx)
+	e.made().mu.Lock()
+	none := e.alive()+e.telling == 0
+	own := by != nil && by.engine == e && by.status&(StatusRunning|StatusSuspended) != 0
+	e.mu.Unlock()
+	if own {
+		return by, false
+	}
+	return nil, !none && runsOn(e.number)
+}
+
+// isOwn reports whether the caller is an operation of this engine: by its context or
+// by its goroutine.
+func (e *engine) isOwn(ctx context.Context) bool {
+	by, foreign := e.caller(ctx)
+	return by != nil || foreign
+}
+
+// await waits for an operation to end and returns its error. When ctx ends first it
+// returns its cause, after cancelling the operation if cancels is set. By is the
+// operation of this engine that waits, or nil.
+func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) error {
+	e.mu.Lock()
+	if o.answered() {
+		defer e.mu.Unlock()
+		return o.err
+	}
+	if by != nil && by.status&StatusAlive != 0 && o.status&StatusAlive != 0 {
+		return e.awaitOwn(ctx, o, by, cancels)
+	}
+	done := o.whenDone()
+	e.mu.Unlock()
+	if err := (awaited{engine: e, on: o}).wait(ctx, done); err != nil {
+		if cancels {
+			Control{e}.Cancel(o.id, err)
+		}
+		return err
+	}
+	return o.err
+}
+
+// whenDone is the channel that is closed when the operation is answered. It is not yet;
+// engine.mu is held.
+func (o *Operation) whenDone() chan struct{} {
+	if o.done == nil {
+		o.done = make(chan struct{})
+	}
+	return o.done
+}
+
+// doneOf is whenDone with mu not held, also for an operation that is answered.
+func (e *engine) doneOf(o *Operation) <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if o.answered() {
+		return closedChannel
+	}
+	return o.whenDone()
+}
+
+var closedChannel = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// awaitOwn is await by an operation of the same engine, which is suspended meanwhile.
+// mu is held, and released.
+func (e *engine) awaitOwn(ctx context.Context, o, by *Operation, cancels bool) error {
+	e.collect()
+	if o == by || o.status == StatusPending && o.turn != nil && e.keeps(by, o.turn.key.text) {
+		e.mu.Unlock()
+		return ErrWouldDeadlock
+	}
+	e.waits++
+	o.marks |= awaitedOwn
+	d := o.suspending()
+	w := &bodyWait{by: by, on: awaited{engine: e, on: o}, gives: true, number: e.waits, done: make(chan struct{}), list: &d.awaited}
+	d.awaited = append(d.awaited, w)
+	var out engineEffects
+	e.startWait(w, &out)
+	e.mu.Unlock()
+	e.settle(&out)
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		cause := context.Cause(ctx)
+		e.mu.Lock()
+		e.refuse(w, cause, &out)
+		e.mu.Unlock()
+		e.settle(&out)
+	}
+	if cancels && w.err != nil {
+		Control{e}.Cancel(o.id, w.err) // it may have the slot that is wanted back
+	}
+	if w.ready != nil {
+		<-w.ready
+	}
+	if w.err != nil {
+		return w.err
+	}
+	return o.err
+}
+
+// keeps reports whether items of that key cannot start before the end of by. mu is
+// held.
+func (e *engine) keeps(by *Operation, key string) bool {
+	return e.perKey == 1 && by.turn != nil && by.turn.key.text == key
+}
+
+// refuse ends a wait for operations that have not ended. mu is held.
+func (e *engine) refuse(w *bodyWait, err error, out *engineEffects) {
+	i := slices.Index(*w.list, w)
+	if i < 0 {
+		return // it has
+	}
+	*w.list = slices.Delete(*w.list, i, i+1)
+	w.err = err
+	e.endWait(w, out)
+	out.close(w.done)
+}
+
+// endWaits gives operations that wait for o, which has ended, their slots back, and
+// returns their waits. mu is held.
+func (e *engine) endWaits(o *Operation, out *engineEffects) []*bodyWait {
+	d := o.rest.Load()
+	waits := d.awaited
+	d.awaited = nil
+	for _, w := range waits {
+		e.endWait(w, out)
+	}
+	return waits
+}
+
+// breakCircle refuses the newest wait for an operation of this engine if none of these
+// waits can end otherwise: nothing runs, nothing can start, and all that is suspended
+// waits for operations of this engine. That happens with keys. mu is held.
+func (e *engine) breakCircle(now int64, out *engineEffects) {
+	for e.suspended.n > 0 && e.running.n+e.resuming.n == 0 && !e.intake.fresh.Load() && e.scheduler.next(now, 0) == nil {
+		var newest *bodyWait
+		for o := e.suspended.head; o != nil; o = o.next {
+			d := o.rest.Load()
+			if d.own == 0 {
+				return
+			}
+			for _, w := range d.waits {
+				if newest == nil || w.number > newest.number {
+					newest = w
+				}
+			}
+		}
+		e.refuse(newest, ErrWouldDeadlock, out)
+	}
+}

@@ -1,0 +1,90 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// A crawler: work that enqueues more work. Each page is visited once; WaitIdle waits
+// until no page is left.
+func ExampleCoordinator_WaitIdle() {
+	links := map[string][]string{
+		"/":         {"/about", "/products"},
+		"/about":    {"/"},
+		"/products": {"/", "/products/1", "/products/2"},
+	}
+	var (
+		site *core.Coordinator[string]
+		seen sync.Map
+	)
+	visit := func(ctx context.Context, page string) error {
+		for _, link := range links[page] {
+			if _, old := seen.LoadOrStore(link, true); old {
+				continue
+			}
+			if _, err := site.Enqueue(ctx, link); err != nil { // its own coordinator always accepts it
+				return err
+			}
+		}
+		return nil
+	}
+	site, err := core.NewCoordinator(visit, core.Options{MaxConcurrency: 4})
+	if err != nil {
+		panic(err)
+	}
+	defer site.Close()
+
+	ctx := context.Background()
+	seen.Store("/", true)
+	if _, err := site.Enqueue(ctx, "/"); err != nil {
+		panic(err)
+	}
+	if err := site.WaitIdle(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println(site.Stats().Succeeded, "pages")
+	// Output:
+	// 5 pages
+}
+
+// An operation that waits long gives its slot to others meanwhile. Here one slot is
+// enough for an order that waits for its approval, and the approval itself.
+func ExampleOperation_Suspend() {
+	orders, err := core.NewCoordinator(func(ctx context.Context, order string) error {
+		op := core.OperationFrom(ctx)
+		if order == "approve" {
+			fmt.Println("approved")
+			op.Raise("approved")
+			return nil
+		}
+		err := op.Suspend(ctx, "the approval", func(ctx context.Context) error {
+			_, err := op.Sink().WaitFor(ctx, "approved")
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Println("shipping", order)
+		return nil
+	}, core.Options{MaxConcurrency: 1})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+
+	ctx := context.Background()
+	for _, item := range []string{"order 1", "approve"} {
+		if _, err := orders.Enqueue(ctx, item); err != nil {
+			panic(err)
+		}
+	}
+	if err := orders.Drain(ctx); err != nil {
+		panic(err)
+	}
+	// Output:
+	// approved
+	// shipping order 1
+}

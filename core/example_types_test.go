@@ -1,0 +1,209 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Functions of a program take the narrowest type that does: a producer needs an
+// Enqueuer, a status page a Control, a shutdown a Lifecycle, a decision a Sensor.
+func ExampleControl() {
+	produce := func(ctx context.Context, to core.Enqueuer[int]) error {
+		_, err := to.Enqueue(ctx, 1)
+		return err
+	}
+	show := func(c core.Control) {
+		fmt.Println(c.Name(), c.Stats().Succeeded)
+		for _, lane := range c.Stats().Lanes {
+			printLane(lane)
+		}
+	}
+	ready := func(s core.Sensor) bool { return s.Has("warm") }
+	shutDown := func(ctx context.Context, parts ...core.Lifecycle) {
+		for _, part := range parts {
+			fmt.Println(part.Drain(ctx), part.Close())
+		}
+	}
+
+	jobs := core.Must(core.NewCoordinator(func(ctx context.Context, n int) error {
+		core.OperationFrom(ctx).Raise("warm")
+		return nil
+	}, core.Options{Name: "jobs", Lanes: []core.Lane{{Name: "normal", Limit: 2}}}))
+
+	ctx := context.Background()
+	if err := produce(ctx, jobs); err != nil {
+		panic(err)
+	}
+	if err := jobs.WaitIdle(ctx); err != nil {
+		panic(err)
+	}
+	show(jobs.Control)
+	fmt.Println(ready(jobs))
+	shutDown(ctx, jobs)
+	// Output:
+	// jobs 1
+	// lane normal: 0 of 2 run
+	// true
+	// <nil> <nil>
+}
+
+func printLane(l core.LaneStats) {
+	fmt.Printf("lane %s: %d of %d run\n", l.Name, l.Running, l.Limit)
+}
+
+// What surrounds the work is a function around it: it has the item and the context.
+func ExampleWork() {
+	checked := func(next core.Work[int]) core.Work[int] {
+		return func(ctx context.Context, n int) error {
+			if n < 0 {
+				return fmt.Errorf("%d is negative", n)
+			}
+			return next(ctx, n)
+		}
+	}
+	doubled := func(next core.ResultWork[int, int]) core.ResultWork[int, int] {
+		return func(ctx context.Context, n int) (int, error) {
+			out, err := next(ctx, n)
+			return 2 * out, err
+		}
+	}
+
+	ctx := context.Background()
+	plain := core.Must(core.NewCoordinator(checked(func(context.Context, int) error { return nil }), core.Options{}))
+	defer plain.Close()
+	fmt.Println(plain.Do(ctx, -1))
+
+	squares := core.Must(core.NewResultCoordinator(doubled(func(_ context.Context, n int) (int, error) { return n * n, nil }), core.Options{}))
+	defer squares.Close()
+	fmt.Println(squares.Do(ctx, 3))
+	// Output:
+	// -1 is negative
+	// 18 <nil>
+}
+
+// A panic in a body is an error of its operation.
+func ExamplePanicError() {
+	c := core.Must(core.NewCoordinator(func(_ context.Context, n int) error {
+		_ = []int{}[n]
+		return nil
+	}, core.Options{}))
+	defer c.Close()
+
+	err := c.Do(context.Background(), 7)
+	if panicked, ok := errors.AsType[*core.PanicError](err); ok {
+		fmt.Println(panicked)
+	}
+	// Output: core: operation panicked: runtime error: index out of range [7] with length 0
+}
+
+// An echo is what is left of an operation that the window has no room for.
+func ExampleEcho() {
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, n int) error {
+		core.OperationFrom(ctx).Raise(fmt.Sprint("done.", n))
+		return nil
+	}, core.Options{MaxConcurrency: 1, MaxTracked: 1}))
+	defer c.Close()
+
+	for n := range 2 {
+		if err := c.Do(context.Background(), n); err != nil {
+			panic(err)
+		}
+	}
+	print := func(e core.Echo) { fmt.Println(e.Status, e.Signals[0].Name) }
+	for e := range c.Echoes(core.Query{}) {
+		print(e)
+	}
+	// Output: succeeded done.0
+}
+
+// The release of a held signal is a retraction.
+func ExampleSink_SubscribeRetracted() {
+	sink := core.NewSink(core.SinkOptions{})
+	cancel := sink.SubscribeRetracted("update.*", func(r core.Retraction) {
+		fmt.Println(r.Signal.Name, r.Signal.Key, "has ended")
+	})
+	defer cancel()
+
+	release := sink.Hold("update.in-progress", "prices", 0)
+	release()
+	// Output: update.in-progress prices has ended
+}
+
+// Count what operations wait for, over all that are pending.
+func ExampleReasonKind() {
+	c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{}))
+	defer c.Close()
+	c.Pause()
+	for n := range 3 {
+		if _, err := c.TryEnqueue(context.Background(), n); err != nil {
+			panic(err)
+		}
+	}
+
+	count := make(map[core.ReasonKind]int)
+	for op := range c.Operations(core.OperationQuery{Status: core.StatusPending}) {
+		why, _ := c.Explain(op.ID)
+		for _, reason := range why.Reasons {
+			count[reason.Kind]++
+		}
+	}
+	fmt.Println(count[core.ReasonPaused], "paused,", count[core.ReasonOrder], "behind others")
+	// Output: 3 paused, 2 behind others
+}
+
+// A handler with what surrounds it.
+func ExampleHandler() {
+	counted := 0
+	count := func(next core.Handler) core.Handler {
+		return func(ctx context.Context, s core.Signal) error {
+			counted++
+			return next(ctx, s)
+		}
+	}
+	p := core.Must(core.NewProcessor(count(func(_ context.Context, s core.Signal) error {
+		fmt.Println(s.Name)
+		return nil
+	}), core.Options{MaxConcurrency: 1}))
+	defer p.Close()
+
+	sink := core.NewSink(core.SinkOptions{})
+	defer sink.Subscribe("*", p.Process)()
+	sink.Raise("file.saved")
+	if err := p.Drain(context.Background()); err != nil {
+		panic(err)
+	}
+	fmt.Println(counted)
+	// Output:
+	// file.saved
+	// 1
+}
+
+// Some items on a coordinator that others use as well.
+func ExampleCoordinator_Group() {
+	pool, err := core.NewCoordinator(func(ctx context.Context, page string) error {
+		if page == "broken" {
+			return fmt.Errorf("%s cannot be read", page)
+		}
+		return nil
+	}, core.Options{MaxConcurrency: 4})
+	if err != nil {
+		panic(err)
+	}
+	defer pool.Close()
+
+	ctx := context.Background()
+	read := func(group *core.Group[string], pages ...string) error {
+		for _, page := range pages {
+			if _, err := group.Enqueue(ctx, page); err != nil {
+				return err
+			}
+		}
+		return group.Wait()
+	}
+	fmt.Println(read(pool.Group(ctx, core.GroupOptions{}), "index", "broken", "about"))
+	// Output:
+	// broken cannot be read
+}

@@ -1,0 +1,93 @@
+package flight
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// A Load stands for one run of a load function. It is the context that the context of the
+// function is made from: it has the values of the first caller's context, but neither its
+// deadline nor its end, because other callers may wait for the same load.
+type Load struct {
+	caller context.Context
+	on     []*Load // the loads that this one waits for; guarded by waits
+}
+
+// NewLoad makes the load that is begun for a caller with that context.
+func NewLoad(caller context.Context) *Load { return &Load{caller: caller} }
+
+type loadKey struct{}
+
+// From returns the load whose function has got ctx, or a context made from it, or nil. If
+// one load was begun inside another one, it is the inner one.
+func From(ctx context.Context) *Load {
+	l, _ := ctx.Value(loadKey{}).(*Load)
+	return l
+}
+
+// Deadline is none.
+func (*Load) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+
+// Done is nil: what cancels the load is up to the context that is made from it.
+func (*Load) Done() <-chan struct{} { return nil }
+
+// Err is nil.
+func (*Load) Err() error { return nil }
+
+// Value is that of the first caller's context.
+func (l *Load) Value(key any) any {
+	if key == (loadKey{}) {
+		return l
+	}
+	return context.WithoutCancel(l.caller).Value(key) // context.Cause must not find the caller's
+}
+
+// Await calls wait, which waits for the end of the load, and returns its error. ctx is
+// the caller's. If it comes from this load, or from one that this load waits for, over any
+// number of loads and caches, Await returns [core.ErrWouldDeadlock] and does not call wait.
+func (l *Load) Await(ctx context.Context, wait func() error) error {
+	by := From(ctx)
+	if by == nil {
+		return wait()
+	}
+	waits.Lock()
+	circle := l.waitsFor(by)
+	if !circle {
+		by.on = append(by.on, l)
+	}
+	waits.Unlock()
+	if circle {
+		return core.ErrWouldDeadlock
+	}
+	defer func() {
+		waits.Lock()
+		defer waits.Unlock()
+		i := slices.Index(by.on, l)
+		by.on = slices.Delete(by.on, i, i+1)
+	}()
+	return wait()
+}
+
+// waits guards what loads wait for, in all caches. Only a load that waits for another
+// load takes it.
+var waits sync.Mutex
+
+// waitsFor reports whether l is other, or waits for it, over any number of loads.
+func (l *Load) waitsFor(other *Load) bool {
+	all := []*Load{l}
+	for i := 0; i < len(all); i++ {
+		if all[i] == other {
+			return true
+		}
+		for _, next := range all[i].on {
+			if !slices.Contains(all, next) {
+				all = append(all, next)
+			}
+		}
+	}
+	return false
+}

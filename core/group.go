@@ -1,0 +1,271 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"sync"
+)
+
+// GroupOptions configure a [Group]. The zero value is the default.
+type GroupOptions struct {
+	// StopOnError cancels the group's other operations, with that error as the cause,
+	// when one fails.
+	StopOnError bool
+}
+
+// A Group is some items on a coordinator that others use as well: what is enqueued
+// through it is waited for, and cancelled, together. Make one with
+// [Coordinator.Group], and call Wait. All methods are safe for concurrent use.
+type Group[T any] struct {
+	c *Coordinator[T]
+	group
+}
+
+// group is what does not depend on the items.
+type group struct {
+	engine *engine
+	parent context.Context
+	ctx    context.Context // ends with the parent, by StopOnError and by Wait
+	cancel context.CancelCauseFunc
+	after  func() bool
+	stops  bool
+	failed failures
+	halted error // why it has stopped; guarded by the engine's mu
+
+	mu      sync.Mutex // taken last
+	left    int
+	over    bool            // Wait has returned
+	cut     bool            // something was cancelled because the context has ended
+	idle    []chan struct{} // of those that wait
+	awaited []*bodyWait     // the same, by operations of the engine
+}
+
+// groupTask is a task of a group.
+type groupTask[T any] struct {
+	task[T]
+	group *group
+}
+
+func (t *groupTask[T]) of() *group { return t.group }
+
+// groupOf is the group of an operation, or nil.
+func groupOf(o *Operation) *group {
+	if o.marks&grouped == 0 {
+		return nil
+	}
+	return o.body.(interface{ of() *group }).of()
+}
+
+// Group returns an empty group. When ctx ends, the group takes no more items, and what
+// it has enqueued is cancelled with the cause of ctx.
+func (c *Coordinator[T]) Group(ctx context.Context, opts GroupOptions) *Group[T] {
+	OperationFrom(ctx) // says what is wrong with a nil context
+	g := &Group[T]{c: c, group: group{engine: c.made(), parent: ctx, stops: opts.StopOnError}}
+	g.ctx, g.cancel = context.WithCancelCause(ctx)
+	g.after = context.AfterFunc(g.ctx, g.abort)
+	return g
+}
+
+// Enqueue is as [Coordinator.Enqueue]. An item that it does not accept is not part of the
+// group, so Wait does not return that error. It also returns the cause of the group's context
+// once that has ended, and [ErrClosed] once Wait has returned. The operation has the
+// values of ctx, and the deadline of the group's context.
+func (g *Group[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
+	o, err := g.enqueue(ctx, item)
+	if err != nil {
+		return 0, err
+	}
+	return o.id, nil
+}
+
+func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
+	t := &groupTask[T]{task[T]{value: item}, &g.group}
+	t.body, t.marks = t, grouped
+	if g.c.key != nil {
+		t.key = g.c.key(item)
+	}
+	deadline, _ := g.ctx.Deadline()
+	t.base = baseOf(ctx, deadline)
+	if err := g.enter(); err != nil {
+		return nil, err
+	}
+	if err := g.engine.enqueue(ctx, &t.Operation, g.c.door, true); err != nil {
+		var out engineEffects
+		g.engine.mu.Lock()
+		g.leave(&out)
+		g.engine.mu.Unlock()
+		g.engine.settle(&out)
+		return nil, err
+	}
+	if g.ctx.Err() != nil {
+		g.abort() // it may have come too late for the first one
+	}
+	return &t.Operation, nil
+}
+
+// Wait waits until all that was enqueued through the group has ended, and ends the group.
+// It returns nil, or the errors joined as by [ForEach], with the cause of the group's
+// context if that has ended before. A body that calls it with a group made with its own
+// context is suspended meanwhile, or gets [ErrWouldDeadlock]; see [Coordinator.Do].
+func (g *Group[T]) Wait() error {
+	by, foreign := g.engine.caller(g.parent)
+	if foreign {
+		return ErrWouldDeadlock
+	}
+	if err := g.wait(by); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	cut := g.cut
+	g.mu.Unlock()
+	var cause error
+	if cut {
+		cause = g.parentCause()
+	}
+	reason := context.Cause(g.ctx)
+	g.end()
+	return g.failed.join(cause, cmp.Or(reason, context.Canceled))
+}
+
+// parentCause is why the context that the group was made with has ended, or nil.
+func (g *group) parentCause() error {
+	if g.parent.Err() == nil {
+		return nil
+	}
+	return context.Cause(g.parent)
+}
+
+// end ends the group's context.
+func (g *group) end() {
+	g.after()
+	g.cancel(ErrCancelled)
+}
+
+// noteCut notes that the end of the context has kept something from being done.
+func (g *group) noteCut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.cut = true
+}
+
+// fail adds the error of an item that was not accepted.
+func (g *group) fail(err error) {
+	g.failed.add(err)
+	if g.stops {
+		g.halt(err)
+	}
+}
+
+// halt starts nothing more of the group, and cancels what runs with that cause.
+func (g *group) halt(cause error) {
+	g.engine.mu.Lock()
+	g.halted = cmp.Or(g.halted, cause)
+	g.engine.mu.Unlock()
+	g.cancel(cause)
+}
+
+func (g *group) wait(by *Operation) error {
+	e := g.engine
+	var (
+		w    *bodyWait
+		idle chan struct{}
+		out  engineEffects
+	)
+	e.mu.Lock()
+	g.mu.Lock()
+	switch {
+	case g.left == 0:
+		g.over = true
+	case by != nil && by.status&StatusAlive != 0:
+		e.waits++
+		w = &bodyWait{by: by, on: awaited{engine: e, group: g}, gives: true, number: e.waits, done: make(chan struct{}), list: &g.awaited}
+		g.awaited = append(g.awaited, w)
+	default:
+		idle = make(chan struct{})
+		g.idle = append(g.idle, idle)
+	}
+	g.mu.Unlock()
+	if w != nil {
+		e.startWait(w, &out)
+	}
+	e.mu.Unlock()
+	e.settle(&out)
+	switch {
+	case w != nil:
+		<-w.done
+		if w.ready != nil {
+			<-w.ready
+		}
+		return w.err
+	case idle != nil:
+		return (awaited{engine: e, group: g}).wait(context.WithoutCancel(g.parent), idle)
+	}
+	return nil
+}
+
+// enter counts an item that is about to be enqueued.
+func (g *group) enter() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.over:
+		return ErrClosed
+	case g.ctx.Err() != nil:
+		return context.Cause(g.ctx)
+	}
+	g.left++
+	return nil
+}
+
+// leave counts an item that is not waited for any more. The engine's mu is held.
+func (g *group) leave(out *engineEffects) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.left--; g.left > 0 {
+		return
+	}
+	g.over = g.over || len(g.idle)+len(g.awaited) > 0
+	for _, idle := range g.idle {
+		out.close(idle)
+	}
+	for _, w := range g.awaited {
+		g.engine.endWait(w, out)
+		out.close(w.done)
+	}
+	g.idle, g.awaited = nil, nil
+}
+
+// ended notes the end of an operation of the group. The engine's mu is held.
+func (g *group) ended(o *Operation, out *engineEffects) {
+	stopped := g.halted != nil || g.ctx.Err() != nil
+	switch err := o.err; {
+	case o.status == StatusSucceeded:
+	case o.status == StatusCancelled && stopped:
+		g.noteCut()
+		g.failed.addLate(err)
+	default:
+		g.failed.add(err)
+		if g.stops && !stopped {
+			g.halted = err
+			out.calls = append(out.calls, func() { g.cancel(err) })
+		}
+	}
+	g.leave(out)
+}
+
+// abort cancels what the group has enqueued.
+func (g *group) abort() {
+	e := g.engine
+	e.mu.Lock()
+	e.collect()
+	var mine []OperationID
+	for _, o := range append(e.started(), e.scheduler.all()...) {
+		if groupOf(o) == g {
+			mine = append(mine, o.id)
+		}
+	}
+	e.mu.Unlock()
+	for _, id := range mine {
+		Control{e}.Cancel(id, context.Cause(g.ctx))
+	}
+}

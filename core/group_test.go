@@ -1,0 +1,134 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// A group waits for its own items only and joins their errors.
+func TestGroup(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 3})
+		g, others := newGate(), newGate()
+		enqueue(t, c, others.body)
+		group := c.Group(t.Context(), core.GroupOptions{})
+		for _, body := range []coretest.Body{quick, g.body, func(context.Context) error { return errOnPurpose }} {
+			accepted(t)(group.Enqueue(t.Context(), body))
+		}
+		wait := call(t, func(context.Context) error { return group.Wait() })
+		g.open()
+		checkError(t, "Wait", wait(), errOnPurpose)
+		checkWaits(t, c, 1, 0, 0)
+		_, err := group.Enqueue(t.Context(), quick)
+		checkError(t, "Enqueue after Wait", err, core.ErrClosed)
+		checkError(t, "Wait once more", group.Wait(), errOnPurpose)
+		checkError(t, "Wait of nothing", c.Group(t.Context(), core.GroupOptions{}).Wait(), nil)
+		others.open()
+	})
+}
+
+// The first error, or the end of the context, cancels the group's items and no others.
+func TestGroupIsCancelledTogether(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 2})
+		others := newGate()
+		enqueue(t, c, others.body)
+		var causes []error
+		cancelled := func(ctx context.Context) error {
+			<-ctx.Done()
+			causes = append(causes, context.Cause(ctx))
+			return ctx.Err()
+		}
+		group := c.Group(t.Context(), core.GroupOptions{StopOnError: true})
+		fail := newGate()
+		group.Enqueue(t.Context(), func(ctx context.Context) error {
+			c.SetMaxConcurrency(3)
+			<-fail.opened
+			return errOnPurpose
+		})
+		group.Enqueue(t.Context(), cancelled)
+		synctest.Wait()
+		group.Enqueue(t.Context(), func(context.Context) error { t.Error("it ran"); return nil })
+		fail.open()
+		synctest.Wait()
+		_, err := group.Enqueue(t.Context(), quick)
+		checkError(t, "Enqueue after the first error", err, errOnPurpose)
+		checkEqual(t, "Wait", fmt.Sprint(group.Wait()), errOnPurpose.Error())
+
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("too late"))
+		defer cancel()
+		group = c.Group(ctx, core.GroupOptions{})
+		group.Enqueue(t.Context(), cancelled)
+		checkEqual(t, "Wait", fmt.Sprint(group.Wait()), "too late")
+		checkEqual(t, "causes", fmt.Sprint(causes), fmt.Sprint([]error{errOnPurpose, errors.New("too late")}))
+		checkWaits(t, c, 1, 0, 0)
+		others.open()
+	})
+}
+
+// A body that waits for a group on its own coordinator is suspended.
+func TestGroupFromBody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{Name: "pool", MaxConcurrency: 1})
+		g := newGate()
+		parent := call(t, do(c, func(ctx context.Context) error {
+			group := c.Group(ctx, core.GroupOptions{})
+			for range 2 {
+				group.Enqueue(ctx, g.body)
+			}
+			foreign := c.Group(context.Background(), core.GroupOptions{})
+			foreign.Enqueue(ctx, quick)
+			checkError(t, "with another context", foreign.Wait(), core.ErrWouldDeadlock)
+			return group.Wait()
+		}))
+		id := firstOf(c, core.StatusSuspended)
+		checkExplained(t, c, id, `operation # is suspended: its body waits for 2 operations of "pool"`)
+		g.open()
+		checkError(t, "Do", parent(), nil)
+		checkWaits(t, c, 0, 0, 0)
+	})
+}
+
+// Stop cancels what is pending and waits for what runs; Abort cancels both and leaves the
+// intake open.
+func TestStopAndAbort(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 2})
+		g := newGate()
+		var cause error
+		enqueue(t, c, g.suspended(quick))
+		enqueue(t, c, func(ctx context.Context) error { <-ctx.Done(); cause = context.Cause(ctx); return cause })
+		stay := newGate()
+		enqueue(t, c, stay.body)
+		pending := enqueue(t, c, quick)
+		synctest.Wait()
+		c.Abort(errOnPurpose)
+		checkError(t, "pending", c.Wait(t.Context(), pending), errOnPurpose)
+		synctest.Wait()
+		checkError(t, "running", cause, errOnPurpose)
+		g.open()
+		stay.open()
+		checkError(t, "the intake is open", c.Do(t.Context(), quick), nil)
+
+		g = newGate()
+		enqueue(t, c, g.body)
+		enqueue(t, c, g.body)
+		synctest.Wait()
+		pending = enqueue(t, c, quick)
+		stop := call(t, c.Stop)
+		checkError(t, "pending", c.Wait(t.Context(), pending), core.ErrStopped)
+		checkError(t, "late", c.Do(t.Context(), quick), core.ErrClosed)
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		checkError(t, "Stop with a deadline", c.Stop(soon), context.DeadlineExceeded)
+		g.open()
+		checkError(t, "Stop", stop(), nil)
+	})
+}

@@ -1,0 +1,128 @@
+// Package runner does jobs on a coordinator that lives as long as one call, for packages
+// whose calls decide, job by job, what runs next.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// maxErrors is how many errors Err joins; further ones are counted.
+const maxErrors = 100
+
+// A Runner does the jobs of one call. The goroutine of the call makes it, closes it and
+// calls its methods.
+type Runner[J any] struct {
+	*core.Coordinator[J]
+	Context context.Context // ends with that of the caller, and by the first error with StopOnError
+
+	name        string
+	stopOnError bool
+	caller      context.Context
+	cancel      context.CancelCauseFunc
+	failures    []error
+	more        int // failures beyond maxErrors
+}
+
+// New makes a runner for a package of that name, which is also the default of
+// [core.Options.Name]. The package handles [core.Options.StopOnError] by Fail.
+func New[J any](ctx context.Context, name string, work core.Work[J], opts core.Options) (*Runner[J], error) {
+	r := &Runner[J]{name: name, stopOnError: opts.StopOnError, caller: ctx}
+	if opts.Name == "" {
+		opts.Name = name
+	}
+	opts.StopOnError = false
+	c, err := core.NewCoordinator(work, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	r.Coordinator = c
+	r.Context, r.cancel = context.WithCancelCause(ctx)
+	return r, nil
+}
+
+// Run does the jobs that next returns, at most limit at once, until next has no more and
+// none runs. So jobs that wait for their turn cost no goroutine. When the context ends, it
+// starts no more jobs and cancels what runs.
+//
+// It calls ended with the error of a job on the goroutine of the job, and then settle on
+// that of the caller, also if ended ends its goroutine.
+func (r *Runner[J]) Run(limit int, next func() (J, bool), ended func(J, error), settle func(J)) {
+	values, stop := context.WithoutCancel(r.Context), r.Context.Done()
+	done := make(chan J, limit)
+	running := 0
+	for {
+		for running < limit && r.Context.Err() == nil {
+			job, ok := next()
+			if !ok {
+				break
+			}
+			running++
+			go func() {
+				defer func() { done <- job }()
+				ended(job, r.Do(values, job))
+			}()
+		}
+		if running == 0 {
+			return
+		}
+		select {
+		case job := <-done:
+			running--
+			settle(job)
+		case <-stop:
+			stop = nil
+			r.halt()
+		}
+	}
+}
+
+// Fail adds an error to those of Err. With StopOnError it ends the context.
+func (r *Runner[J]) Fail(err error) {
+	if len(r.failures) < maxErrors {
+		r.failures = append(r.failures, err)
+	} else {
+		r.more++
+	}
+	if r.stopOnError {
+		r.cancel(err)
+	}
+}
+
+// IsCancellation reports whether an error says no more than that the context has ended.
+// ErrClosed is the error of jobs that start after that.
+func (r *Runner[J]) IsCancellation(err error) bool {
+	return r.Context.Err() != nil &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, r.Cause()) || errors.Is(err, core.ErrClosed))
+}
+
+// Cause is why the context has ended.
+func (r *Runner[J]) Cause() error { return context.Cause(r.Context) }
+
+// Err joins the errors. If jobs were cancelled because the caller's context has ended, its
+// cause is the first.
+func (r *Runner[J]) Err(cancelled bool) error {
+	errs := r.failures
+	if r.more > 0 {
+		errs = append(errs, fmt.Errorf("%s: and %d more errors", r.name, r.more))
+	}
+	if cancelled && r.caller.Err() != nil {
+		errs = append([]error{context.Cause(r.caller)}, errs...)
+	}
+	return errors.Join(errs...)
+}
+
+// Close cancels what still runs, and removes the runner from its sink.
+func (r *Runner[J]) Close() {
+	r.cancel(nil)
+	r.halt()
+}
+
+// halt starts no more jobs and cancels those that run.
+func (r *Runner[J]) halt() {
+	r.Complete()
+	r.Abort(r.Cause())
+}

@@ -1,0 +1,131 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// operationContext is an Operation in its role as the context of its body: the
+// same memory with another set of methods. It has the values of the context the
+// item was enqueued with, but not its end: it is cancelled only by Cancel,
+// Close and Options.Timeout. A real cancellable context is made when somebody first asks for Done.
+type operationContext Operation
+
+// cancellation is the real context behind an operationContext.
+type cancellation struct {
+	context.Context
+	cancel context.CancelCauseFunc
+}
+
+// origin is what an operation needs of the context it was enqueued with, where that is
+// more than the values: the operation that it belongs to, of which nothing else is kept,
+// or operations that each enqueue the next would keep all of their ancestors alive; and
+// the deadline, if the end of that context cancels the operation.
+type origin struct {
+	context.Context
+	parent   OperationID
+	deadline time.Time // zero: none
+}
+
+// baseOf is the context that gives an operation enqueued with ctx its values, and its
+// deadline unless that is zero.
+func baseOf(ctx context.Context, deadline time.Time) context.Context {
+	parent, ok := ctx.(*operationContext)
+	switch {
+	case !ok && deadline.IsZero():
+		return ctx
+	case !ok:
+		return &origin{ctx, 0, deadline}
+	}
+	base := parent.base
+	if from, ok := base.(*origin); ok {
+		base = from.Context
+	}
+	return &origin{base, parent.id, deadline}
+}
+
+// ended is the context of an operation that has ended before it needed one.
+var ended = func() *cancellation {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(context.Canceled)
+	return &cancellation{ctx, cancel}
+}()
+
+// real returns the real context, making it if need be. One that is made is
+// cancelled when the body has returned, so that a context that outlives its body
+// neither runs on nor keeps anything alive.
+func (c *operationContext) real() *cancellation {
+	if real := c.context.Load(); real != nil {
+		return real
+	}
+	c.engine.mu.Lock()
+	defer c.engine.mu.Unlock()
+	real := c.context.Load()
+	switch {
+	case real != nil:
+	case c.status&StatusFinished != 0:
+		real = ended
+	default:
+		ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.base))
+		real = &cancellation{ctx, cancel}
+		if c.engine.timeout > 0 {
+			timed, stop := context.WithDeadlineCause(ctx, c.timeout(), ErrTimeout)
+			real = &cancellation{timed, func(cause error) {
+				cancel(cause)
+				stop()
+			}}
+		}
+		c.context.Store(real)
+	}
+	return real
+}
+
+// Deadline is when the context ends by itself, that of [Options.Timeout] or the
+// enqueuer's, if that cancels the operation.
+func (c *operationContext) Deadline() (deadline time.Time, ok bool) {
+	if from, is := c.base.(*origin); is {
+		deadline = from.deadline
+	}
+	if c.engine.timeout > 0 {
+		if at := c.timeout(); deadline.IsZero() || at.Before(deadline) {
+			deadline = at
+		}
+	}
+	return deadline, !deadline.IsZero()
+}
+
+// timeout is when Options.Timeout is over. The body has started.
+func (c *operationContext) timeout() time.Time {
+	return c.engine.clock.wall(later(c.started, c.engine.timeout))
+}
+
+// timedOut is the error of a body, which is another one after a timeout.
+func (o *Operation) timedOut(err error) error {
+	real := o.context.Load()
+	switch {
+	case err == nil || real == nil || context.Cause(real) != ErrTimeout || errors.Is(err, ErrTimeout):
+		return err
+	case err == context.DeadlineExceeded:
+		return ErrTimeout
+	}
+	return fmt.Errorf("%w: %w", ErrTimeout, err)
+}
+
+func (c *operationContext) Done() <-chan struct{} { return c.real().Done() }
+
+func (c *operationContext) Err() error { return c.real().Err() }
+
+func (c *operationContext) Value(key any) any {
+	if key == (operationKey{}) {
+		return (*Operation)(c)
+	}
+	real := c.context.Load()
+	if real == nil {
+		return context.WithoutCancel(c.base).Value(key) // Cause must not find the enqueuer's
+	}
+	return real.Value(key)
+}
+
+func (c *operationContext) String() string { return "core.Operation(" + c.id.String() + ")" }

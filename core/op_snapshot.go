@@ -1,0 +1,201 @@
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Status is where an operation is in its life:
+//
+//	enqueued -> pending -> running -> succeeded | failed | cancelled
+//	              |          | ^
+//	              |          v |
+//	              |        suspended
+//	              |
+//	              +-> cancelled | refused | dropped
+//
+// Statuses may be or-ed in an [OperationQuery].
+type Status uint8
+
+const (
+	StatusPending   Status = 1 << iota // accepted, waits to run
+	StatusRunning                      // its body runs
+	StatusSuspended                    // its body waits, without a slot: see [Operation.Suspend]
+	StatusSucceeded                    // the body returned nil
+	StatusFailed                       // the body returned an error or panicked
+	StatusCancelled                    // by Cancel or Close, before or while running
+	StatusRefused                      // kept from starting by a signal: see [RefusedError]
+	StatusDropped                      // made room for a newer item: see [Options.DropOldest]
+
+	StatusAlive    = StatusPending | StatusRunning | StatusSuspended
+	StatusFinished = StatusSucceeded | StatusFailed | StatusCancelled | StatusRefused | StatusDropped
+)
+
+var statusNames = [...]string{"pending", "running", "suspended", "succeeded", "failed", "cancelled", "refused", "dropped"}
+
+// String is the status in lower case; or-ed statuses are joined by "|".
+func (s Status) String() string {
+	var names []string
+	for i, name := range statusNames {
+		if s&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Sprintf("Status(%d)", uint8(s))
+	}
+	return strings.Join(names, "|")
+}
+
+// MarshalText is String, for JSON.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote for a valid status, or for several.
+func (s *Status) UnmarshalText(text []byte) error {
+	var all Status
+	for name := range strings.SplitSeq(string(text), "|") {
+		i := slices.Index(statusNames[:], name)
+		if i < 0 {
+			return fmt.Errorf("core: status %q is none of %s", name, strings.Join(statusNames[:], ", "))
+		}
+		all |= 1 << i
+	}
+	*s = all
+	return nil
+}
+
+// A Snapshot is a copy of what an operation was at one instant. It does not
+// change afterwards.
+type Snapshot struct {
+	ID       OperationID    `json:"id"`
+	Parent   OperationID    `json:"parent,omitempty"` // whose body enqueued it; 0 if none
+	Item     any            `json:"-"`                // nil once it has succeeded, except in OnDone; not in JSON and logs
+	Key      string         `json:"key,omitempty"`
+	Lane     string         `json:"lane,omitempty"` // "" if the coordinator has no lanes
+	Status   Status         `json:"status"`
+	Enqueued time.Time      `json:"enqueued"`
+	Started  time.Time      `json:"started,omitzero"`  // zero while pending
+	Finished time.Time      `json:"finished,omitzero"` // zero while pending and running
+	Err      error          `json:"-"`                 // of the body, or why it did not run; in JSON "error", as text
+	Pins     int            `json:"pins,omitempty"`
+	WaitsFor []string       `json:"waitsFor,omitempty"` // as its body says: see [Operation.Suspend]
+	Signals  []Signal       `json:"signals,omitempty"`  // oldest first
+	Values   map[string]any `json:"-"`                  // by Set; see [Value]; in JSON "values"
+}
+
+// Duration is how long the body ran; 0 if it has not ended, or never started.
+func (s Snapshot) Duration() time.Duration {
+	if s.Started.IsZero() || s.Finished.IsZero() {
+		return 0
+	}
+	return s.Finished.Sub(s.Started)
+}
+
+// Has reports whether the operation has a signal matching pattern.
+func (s Snapshot) Has(pattern string) bool {
+	p := compile(pattern)
+	return slices.ContainsFunc(s.Signals, func(s Signal) bool { return p.matches(s.Name) })
+}
+
+// Value returns a value that the operation stored under name, if it is of type V.
+func Value[V any](s Snapshot, name string) (V, bool) {
+	v, ok := s.Values[name].(V)
+	return v, ok
+}
+
+// MarshalJSON writes the error as text, and a value that has no JSON form as
+// fmt prints it. A struct that embeds a Snapshot is written as that alone: give it
+// a field name.
+func (s Snapshot) MarshalJSON() ([]byte, error) {
+	type fields Snapshot // without this method
+	j := struct {
+		fields
+		Err    string                     `json:"error,omitempty"`
+		Values map[string]json.RawMessage `json:"values,omitempty"`
+	}{fields: fields(s)}
+	if s.Err != nil {
+		j.Err = s.Err.Error()
+	}
+	for name, v := range s.Values {
+		text, err := json.Marshal(v)
+		if err != nil {
+			text, _ = json.Marshal(fmt.Sprint(v))
+		}
+		put(&j.Values, name, json.RawMessage(text))
+	}
+	return json.Marshal(j)
+}
+
+// LogValue groups what is set, without the values.
+func (s Snapshot) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.Uint64("id", uint64(s.ID)), slog.String("status", s.Status.String())}
+	if s.Parent != 0 {
+		attrs = append(attrs, slog.Uint64("parent", uint64(s.Parent)))
+	}
+	if s.Key != "" {
+		attrs = append(attrs, slog.String("key", s.Key))
+	}
+	if s.Lane != "" {
+		attrs = append(attrs, slog.String("lane", s.Lane))
+	}
+	if d := s.Duration(); d > 0 {
+		attrs = append(attrs, slog.Duration("duration", d))
+	}
+	if s.Err != nil {
+		attrs = append(attrs, slog.String("error", s.Err.Error()))
+	}
+	if len(s.WaitsFor) > 0 {
+		attrs = append(attrs, slog.Any("waitsFor", s.WaitsFor))
+	}
+	if len(s.Signals) > 0 {
+		names := make([]string, len(s.Signals))
+		for i := range s.Signals {
+			names[i] = s.Signals[i].Name
+		}
+		attrs = append(attrs, slog.Any("signals", names))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// An OperationQuery selects operations. The zero OperationQuery selects all; set
+// fields must all hold.
+type OperationQuery struct {
+	Status  Status        // 0 = any; statuses may be or-ed
+	Pattern string        // has a signal that matches; "" = any
+	Key     string        // "" = any
+	Lane    string        // "" = any
+	Within  time.Duration // its last change of status is not longer ago; 0 = any
+}
+
+func (q *OperationQuery) accepts(s *Snapshot, now time.Time) bool {
+	if q.Status != 0 && q.Status&s.Status == 0 || q.Key != "" && q.Key != s.Key || q.Lane != "" && q.Lane != s.Lane {
+		return false
+	}
+	if q.Within > 0 {
+		changed := s.Enqueued
+		for _, t := range []time.Time{s.Started, s.Finished} {
+			if !t.IsZero() {
+				changed = t
+			}
+		}
+		if now.Sub(changed) > q.Within {
+			return false
+		}
+	}
+	return q.Pattern == "" || s.Has(q.Pattern)
+}
+
+// An Echo is what is remembered for a while of an operation that has left the
+// window: its last words.
+type Echo struct {
+	Operation OperationID
+	Key       string
+	Status    Status
+	Err       error
+	Signals   []Signal  // all that it still showed
+	Time      time.Time // when it left
+}

@@ -1,0 +1,164 @@
+package core
+
+// window remembers the newest finished operations, bounded by count and by age
+// since they finished. Failed ones have a bound of their own, so that others do not
+// push them out. It is a plain data structure: the caller says what time it is and does
+// what follows from an eviction.
+//
+// A pinned operation is not evicted. When its turn comes it is moved aside, so
+// that it is looked at once, and is evicted when its last pin goes.
+type window struct {
+	maxAge   int64 // 0: no limit
+	finished share // but for failed ones
+	failed   share
+	aside    opList // would have been evicted but for a pin
+	pinned   int    // operations with pins, of any status
+}
+
+// share is a part of the window with a bound of its own.
+type share struct {
+	limit int // operations kept, pinned ones aside
+	opList
+}
+
+// of is the share that an operation is in, unless it is aside.
+func (w *window) of(o *Operation) *share {
+	if o.status == StatusFailed {
+		return &w.failed
+	}
+	return &w.finished
+}
+
+// add takes in an operation that has just finished.
+func (w *window) add(o *Operation) { w.of(o).push(o) }
+
+// oldest is when the first operation finished that is not aside.
+func (w *window) oldest() (at int64, ok bool) {
+	for _, s := range [...]*share{&w.finished, &w.failed} {
+		if o := s.head; o != nil && (!ok || o.finished < at) {
+			at, ok = o.finished, true
+		}
+	}
+	return at, ok
+}
+
+// evict removes and returns an operation whose time is over, or nil.
+func (w *window) evict(now int64) *Operation {
+	o := w.evictOf(&w.finished, now)
+	if o == nil && w.failed.head != nil {
+		o = w.evictOf(&w.failed, now)
+	}
+	return o
+}
+
+func (w *window) evictOf(s *share, now int64) *Operation {
+	for {
+		o := s.head
+		if o == nil || s.n <= s.limit && (w.maxAge == 0 || o.finished > now-w.maxAge) {
+			return nil
+		}
+		s.remove(o)
+		if !o.pinned() {
+			return o
+		}
+		o.marks |= aside
+		w.aside.push(o)
+	}
+}
+
+// remove takes a finished operation out, pinned or not.
+func (w *window) remove(o *Operation) {
+	if o.pinned() {
+		w.pinned--
+	}
+	if o.marks&aside != 0 {
+		w.aside.remove(o)
+	} else {
+		w.of(o).remove(o)
+	}
+}
+
+// any returns a finished operation, or nil when there is none.
+func (w *window) any() *Operation {
+	for _, l := range [...]*opList{&w.finished.opList, &w.failed.opList, &w.aside} {
+		if l.head != nil {
+			return l.head
+		}
+	}
+	return nil
+}
+
+// len is the number of finished operations in the window.
+func (w *window) len() int { return w.finished.n + w.failed.n + w.aside.n }
+
+// pin adds a pin to an operation, unless as many as limit are pinned already.
+func (w *window) pin(o *Operation, limit int) bool {
+	d := o.details()
+	if d.pins == 0 {
+		if w.pinned >= limit {
+			return false
+		}
+		w.pinned++
+	}
+	d.pins++
+	return true
+}
+
+// unpin takes a pin away and reports whether the operation is to be evicted now.
+func (w *window) unpin(o *Operation) (evict bool) {
+	d := o.rest.Load()
+	d.pins--
+	if d.pins > 0 {
+		return false
+	}
+	w.pinned--
+	if o.marks&aside != 0 {
+		w.aside.remove(o)
+	}
+	return o.marks&aside != 0
+}
+
+func (o *Operation) pinned() bool {
+	d := o.rest.Load()
+	return d != nil && d.pins > 0
+}
+
+// opList is a list of operations, linked through the operations themselves: an
+// operation is in one list at a time.
+type opList struct {
+	head, tail *Operation
+	n          int
+}
+
+func (l *opList) push(o *Operation) {
+	o.prev, o.next = l.tail, nil
+	if l.tail == nil {
+		l.head = o
+	} else {
+		l.tail.next = o
+	}
+	l.tail = o
+	l.n++
+}
+
+func (l *opList) remove(o *Operation) {
+	if o.prev == nil {
+		l.head = o.next
+	} else {
+		o.prev.next = o.next
+	}
+	if o.next == nil {
+		l.tail = o.prev
+	} else {
+		o.next.prev = o.prev
+	}
+	o.prev, o.next = nil, nil
+	l.n--
+}
+
+func (l *opList) appendTo(all []*Operation) []*Operation {
+	for o := l.head; o != nil; o = o.next {
+		all = append(all, o)
+	}
+	return all
+}

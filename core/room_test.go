@@ -1,0 +1,174 @@
+package core_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// An item lacks room only if the queue is full after everything that can start has
+// been started. Each case counts how many of many items are accepted at once, none of
+// which ends.
+func TestRoomIsCountedAfterAllHasStarted(t *testing.T) {
+	lanes := core.Must(core.ParseLanes("hot:1, normal:2"))
+	lanes[0].Depth = 1
+	for _, test := range []struct {
+		name  string
+		opts  core.Options
+		lane  string
+		keys  int // 0: without keys
+		pause bool
+		want  int
+	}{
+		{name: "limit and queue", opts: core.Options{MaxConcurrency: 10, MaxQueued: 1}, want: 11},
+		{name: "default queue", opts: core.Options{MaxConcurrency: 5000}, want: 5000 + 1024},
+		{name: "no queue", opts: core.Options{MaxConcurrency: 10, MaxQueued: -1}, want: 10},
+		{name: "paused", opts: core.Options{MaxConcurrency: 10, MaxQueued: 3}, pause: true, want: 3},
+		{name: "paused, no queue", opts: core.Options{MaxConcurrency: 10, MaxQueued: -1}, pause: true, want: 0},
+		{name: "lane with a depth", opts: core.Options{MaxConcurrency: 10, MaxQueued: 3, Lanes: lanes}, lane: "hot", want: 2},
+		{name: "lane without", opts: core.Options{MaxConcurrency: 10, MaxQueued: 3, Lanes: lanes}, lane: "normal", want: 5},
+		{name: "keys", opts: core.Options{MaxConcurrency: 10, MaxQueued: 2}, keys: 3, want: 5},
+		{name: "keys, no queue", opts: core.Options{MaxConcurrency: 10, MaxQueued: -1}, keys: 3, want: 3},
+		{name: "deferred", opts: core.Options{MaxConcurrency: 10, MaxQueued: 2, DeferOn: "wait"}, want: 2},
+		{name: "deferred, no queue", opts: core.Options{MaxConcurrency: 10, MaxQueued: -1, DeferOn: "wait"}, want: 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g := newGate()
+				work := func(context.Context, int) error { <-g.opened; return nil }
+				c := core.Must(core.NewCoordinator(work, test.opts))
+				if test.keys > 0 {
+					c = core.Must(core.NewKeyedCoordinator(func(i int) string { return strconv.Itoa(i % test.keys) }, work, test.opts))
+				}
+				release := c.Sink().Hold("wait", "", 0)
+				in := c
+				if test.lane != "" {
+					in = c.Lane(test.lane)
+				}
+				if test.pause {
+					c.Pause()
+				}
+				accepted := 0
+				for i := range 3 * max(10, test.want) {
+					if _, err := in.TryEnqueue(context.Background(), i); err == nil {
+						accepted++
+					} else {
+						checkError(t, "TryEnqueue", err, core.ErrFull)
+					}
+				}
+				checkEqual(t, "accepted", accepted, test.want)
+				release()
+				c.Resume()
+				g.open()
+				checkError(t, "Drain", c.Drain(t.Context()), nil)
+			})
+		})
+	}
+}
+
+// DropOldest drops nothing that could start.
+func TestDropOldestOfAnIdleCoordinatorDropsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := newGate()
+		c := bodies(t, core.Options{MaxConcurrency: 10, MaxQueued: 1, DropOldest: true})
+		for range 11 {
+			enqueue(t, c, g.body)
+		}
+		checkEqual(t, "dropped", c.Stats().Dropped, 0)
+		enqueue(t, c, g.body)
+		checkEqual(t, "dropped of one more", c.Stats().Dropped, 1)
+		g.open()
+		none := bodies(t, core.Options{MaxConcurrency: 1, MaxQueued: -1, DropOldest: true})
+		stay := newGate()
+		enqueue(t, none, stay.body)
+		_, err := none.TryEnqueue(context.Background(), quick) // without a queue there is no oldest one
+		checkError(t, "no queue", err, core.ErrFull)
+		stay.open()
+	})
+}
+
+// Without a queue Enqueue waits until its item can start: when a slot, a lane's slot or
+// a key is free, the limit is raised, or a waiter before it has left.
+func TestEnqueueWithoutAQueueWaitsForASlot(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := keyedBodies(t, core.Options{MaxConcurrency: 1, MaxQueued: -1})
+		g := newGate()
+		enqueue(t, c, keyedBody{"ada", g.body})
+		var order []string
+		var mu sync.Mutex
+		add := func(ctx context.Context, key string) func() error {
+			return call(t, func(context.Context) error {
+				_, err := c.Enqueue(ctx, keyedBody{key, func(context.Context) error {
+					mu.Lock()
+					defer mu.Unlock()
+					order = append(order, key)
+					return nil
+				}})
+				return err
+			})
+		}
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		first := add(soon, "ada")
+		second := add(t.Context(), "bob")
+		c.SetMaxConcurrency(2)
+		synctest.Wait()
+		started := func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(order)
+		}
+		checkEqual(t, "started", started(), 0) // ada's second item goes first, and its key is busy
+		checkError(t, "the first one", first(), context.DeadlineExceeded)
+		checkError(t, "the second one", second(), nil)
+		third := add(t.Context(), "cyd")
+		checkError(t, "the third one", third(), nil)
+		g.open()
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+		checkEqual(t, "started", started(), 2)
+	})
+}
+
+// Work that enqueues work: with default options all of it is done, and WaitIdle waits
+// for all of it.
+func TestCrawlLosesNothing(t *testing.T) {
+	const pages, links = 20_000, 10
+	for _, kind := range []string{"plain", "20 keys", "one key"} {
+		var (
+			c    *core.Coordinator[int]
+			seen sync.Map
+			done atomic.Int64
+		)
+		visit := func(ctx context.Context, page int) error {
+			for link := page*links + 1; link <= page*links+links && link < pages; link++ {
+				if _, old := seen.LoadOrStore(link, true); old {
+					t.Errorf("page %d was seen before", link)
+				}
+				if _, err := c.Enqueue(ctx, link); err != nil {
+					t.Errorf("page %d: %v", link, err)
+				}
+			}
+			done.Add(1)
+			return nil
+		}
+		switch kind {
+		case "plain":
+			c = core.Must(core.NewCoordinator(visit, core.Options{}))
+		case "20 keys":
+			c = core.Must(core.NewKeyedCoordinator(func(page int) string { return strconv.Itoa(page % 20) }, visit, core.Options{}))
+		default:
+			c = core.Must(core.NewKeyedCoordinator(func(int) string { return "one" }, visit, core.Options{}))
+		}
+		accepted(t)(c.Enqueue(t.Context(), 0))
+		checkError(t, "WaitIdle", c.WaitIdle(t.Context()), nil)
+		if s := c.Stats(); done.Load() != pages || s.Succeeded != pages || s.Overflow == 0 {
+			t.Errorf("%s: %d pages were visited, want %d: %v", kind, done.Load(), pages, s)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package core
+
+import (
+	"sync"
+	"time"
+)
+
+// clock measures time as nanoseconds since a base of its own, which costs one
+// monotonic reading instead of the two of time.Now. The first reading is 1, so
+// that 0 is free to mean "not yet".
+type clock struct{ base time.Time }
+
+func newClock() clock { return clock{base: time.Now().Add(-1)} }
+
+func (c clock) now() int64 { return int64(time.Since(c.base)) }
+
+// wall is the time at offset, for the edge of the library.
+func (c clock) wall(offset int64) time.Time {
+	if offset == 0 {
+		return time.Time{}
+	}
+	return c.base.Add(time.Duration(offset))
+}
+
+// later is the offset that lies span after at, or the last there is.
+func later(at, span int64) int64 {
+	if end := at + span; end >= at {
+		return end
+	}
+	return 1<<63 - 1
+}
+
+// offset is the inverse of wall.
+func (c clock) offset(t time.Time) int64 { return int64(t.Sub(c.base)) }
+
+// spinMutex is a [sync.Mutex] for sections of a few dozen nanoseconds. A goroutine that finds it
+// locked looks again after pauses in which the holder, and others on the same
+// processor, get dozens of sections done; it queues only after the last. See
+// docs/adr/0009.
+type spinMutex struct{ sync.Mutex }
+
+const (
+	spinTries = 4
+	spinPause = 8000 // rounds of an empty loop, some microseconds; each pause is twice as long as the one before
+)
+
+// Lock locks the mutex.
+func (m *spinMutex) Lock() {
+	if !m.TryLock() {
+		m.lockSlow()
+	}
+}
+
+func (m *spinMutex) lockSlow() {
+	for try := range spinTries {
+		for range spinPause << try {
+		}
+		if m.TryLock() {
+			return
+		}
+	}
+	m.Mutex.Lock()
+}

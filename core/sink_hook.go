@@ -1,0 +1,98 @@
+package core
+
+import "sync/atomic"
+
+// hook is a user's function that is called for events, and the barrier its
+// cancellation waits at.
+//
+// A delivery calls several hooks, one after the other. Each is entered right before
+// its call and left after it; the first may be entered already when the hooks are
+// collected, under the lock that guards their list, which saves an atomic
+// operation where there is just one.
+type hook[E any] struct {
+	fn        func(E)
+	early     int64        // entered with the lock of the list held, which guards it
+	late      atomic.Int64 // entered without
+	left      atomic.Int64
+	cancelled atomic.Int64 // 0, or 1 more than early when it was cancelled
+	released  atomic.Bool
+	limit     int32         // with so many running calls a loop is suspected; guarded like early
+	idle      chan struct{} // closed by the last call that leaves after cancel
+	pattern   pattern       // which events, where that is a matter of a name
+}
+
+// newHook makes a hook. The deliveries it is made inside of count as calls of it
+// until a loop is suspected, because a loop may make a new handler in every round.
+func newHook[E any](p pattern, fn func(E)) *hook[E] {
+	limit := int32(crowd - deliveries(crowd))
+	return &hook[E]{pattern: p, fn: fn, limit: limit, idle: make(chan struct{})}
+}
+
+// running is the number of calls under way. The lock of the list is held.
+func (h *hook[E]) running() int64 { return h.early + h.late.Load() - h.left.Load() }
+
+func (h *hook[E]) leave() {
+	left := h.left.Add(1)
+	if c := h.cancelled.Load(); c != 0 && left == c-1+h.late.Load() && h.released.CompareAndSwap(false, true) {
+		close(h.idle)
+	}
+}
+
+// cancel lets no more calls start. The lock of the list is held.
+func (h *hook[E]) cancel() { h.cancelled.CompareAndSwap(0, h.early+1) }
+
+// wait waits, without the lock, until the calls that have started before cancel
+// have ended. From inside a delivery it does not wait, because that may be one of
+// them.
+func (h *hook[E]) wait() {
+	late := h.late.Load()
+	if h.left.Load() == h.cancelled.Load()-1+late || deliveries(1) > 0 {
+		return
+	}
+	<-h.idle
+}
+
+// enterFirst enters the first of hooks. The lock of the list is held, and deliver
+// follows without delay.
+func enterFirst[E any](hooks []*hook[E]) {
+	if len(hooks) > 0 {
+		hooks[0].early++
+	}
+}
+
+// deliver calls every hook with e, in order, on this goroutine. A panic ends only
+// the call it happens in and is counted. The first hook has been entered if
+// entered says so.
+func deliver[E any](hooks []*hook[E], entered bool, e *E, panics *atomic.Uint64) {
+	for i := 0; i < len(hooks); entered = false {
+		i = deliverSome(hooks, i, entered, e, panics)
+	}
+}
+
+// deliverSome calls the hooks from i on and returns where to go on after a panic.
+// There is one deferred frame for all of them, not one for each. Its frames on
+// the stack show how deep deliveries are nested; see deliveries.
+func deliverSome[E any](hooks []*hook[E], i int, entered bool, e *E, panics *atomic.Uint64) (next int) {
+	defer func() {
+		if i == len(hooks) {
+			return
+		}
+		hooks[i].leave() // panicked, or ends the goroutine
+		next = i + 1
+		if recover() != nil {
+			panics.Add(1)
+		}
+	}()
+	for ; i < len(hooks); i++ {
+		h := hooks[i]
+		if !entered {
+			h.late.Add(1)
+		}
+		entered = false
+		if h.cancelled.Load() == 0 {
+			h.fn(*e)
+		}
+		h.leave()
+	}
+	return i
+}

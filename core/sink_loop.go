@@ -1,0 +1,99 @@
+package core
+
+import "slices"
+
+// A raise from inside a delivery that raises again from inside its delivery is
+// legal until it is endless. While few calls of a handler run there is nothing to
+// find out; with crowd of them, a raise looks at the stack for the deliveries its
+// own goroutine is inside of, and is refused when they are that many.
+//
+// Refusing the deepest raise ends a loop only if no handler raises again on the way
+// back: two handlers that do would be called 2 to the power of crowd times. So the
+// goroutine is a runaway until it is out of the handlers it was in, and does not
+// get to handlers that are suspects meanwhile.
+const (
+	crowd       = 64
+	maxRunaways = 256 // remembered by a sink
+)
+
+// runaway is a goroutine of which a raise was refused, and the handlers that have
+// been running since, among which are those it is in.
+type runaway struct {
+	goroutine uint64
+	inside    []suspect
+}
+
+// suspect is a handler that a loop may lead through. Every raise that it is to
+// hear looks at the stack.
+type suspect interface{ rests() bool }
+
+// crowded reports whether so many calls of a handler run that some may be nested.
+// The lock of the list is held.
+func crowded[E any](hooks []*hook[E]) bool {
+	for _, h := range hooks {
+		if h.running() >= int64(h.limit) {
+			return true
+		}
+	}
+	return false
+}
+
+// enterCrowd is enter where there may be a loop.
+func (s *Sink) enterCrowd(entry *name, own []*subscription) *name {
+	s.names.release(entry)
+	s.mu.Unlock()
+	w := askStack()
+	s.mu.Lock()
+	entry = s.names.intern(entry.text)
+	if endless(s, w, entry.route.subs, own) {
+		s.names.release(entry)
+		s.mu.Unlock()
+		return nil
+	}
+	return entry
+}
+
+// endless decides whether a delivery to hooks, some of which are crowded, is not to
+// be. The lock is held.
+func endless[E any](s *Sink, w witness, lists ...[]*hook[E]) bool {
+	s.runaways = slices.DeleteFunc(s.runaways, func(r *runaway) bool {
+		r.inside = slices.DeleteFunc(r.inside, suspect.rests)
+		return len(r.inside) == 0 || w.depth == 0 && r.goroutine == w.goroutine
+	})
+	refused := slices.ContainsFunc(s.runaways, func(r *runaway) bool { return r.goroutine == w.goroutine })
+	if !refused && w.depth >= crowd {
+		refused = true
+		r := &runaway{goroutine: w.goroutine}
+		r.inside = appendRunning(appendRunning(r.inside, s.names.subs), s.retractions)
+		for _, hooks := range lists {
+			r.inside = appendRunning(r.inside, hooks)
+		}
+		if len(s.runaways) == maxRunaways {
+			s.runaways = slices.Delete(s.runaways, 0, 1)
+		}
+		s.runaways = append(s.runaways, r)
+	}
+	for _, hooks := range lists {
+		for _, h := range hooks {
+			if refused {
+				h.limit = 0
+			} else if len(s.runaways) == 0 {
+				h.limit = crowd
+			}
+		}
+	}
+	return refused
+}
+
+// appendRunning makes suspects of those of hooks that run, and appends them.
+func appendRunning[E any](to []suspect, hooks []*hook[E]) []suspect {
+	for _, h := range hooks {
+		if !h.rests() {
+			h.limit = 0
+			to = append(to, h)
+		}
+	}
+	return to
+}
+
+func (h *hook[E]) rests() bool { return h.running() == 0 }

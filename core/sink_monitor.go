@@ -1,0 +1,226 @@
+package core
+
+import (
+	"slices"
+	"time"
+)
+
+// A Monitor counts the signals that match a pattern, as they arrive, over a
+// sliding span of time. It is what to decide by: it does not depend on how many
+// other signals pass, and reading it does not look at the window.
+//
+// The count goes down when a signal becomes older than the span and when one is
+// retracted that is still present; that a window evicts a signal changes nothing. A
+// signal exactly as old as the span counts. With a span of 0 or less signals count until retracted. Counts are
+// exact up to [MonitorCap] signals within the span; of more, the newest
+// MonitorCap count.
+//
+// A Monitor costs a few nanoseconds for each matching signal and, with a span, up to
+// 16 bytes for each that counts; it is kept until Stop. Reading it costs a lock. All methods are safe for concurrent use.
+type Monitor struct {
+	names   *names
+	pattern pattern
+	span    int64
+
+	// Guarded by names.mu.
+	stamps  stamps // within the span, oldest first; not used without a span
+	total   int    // without a span
+	from    uint64 // without a span: signals from this Seq on are counted
+	made    uint64 // Seq when it was made: restored ones from there on do not count
+	last    fact   // newest signal seen
+	lastSeq uint64
+	stopped bool
+}
+
+// MonitorCap is how many signals within its span a [Monitor] counts exactly.
+const MonitorCap = 1 << 14
+
+// stamp is all that a monitor remembers of a signal.
+type stamp struct {
+	seq uint64
+	at  int64
+}
+
+func (m *Monitor) record(seq uint64, f *fact) {
+	m.last, m.lastSeq = *f, seq
+	if m.span <= 0 {
+		m.total++
+		return
+	}
+	m.expire(f.at)
+	if m.stamps.n == MonitorCap {
+		m.stamps.drop(1)
+	}
+	m.stamps.push(stamp{seq, f.at})
+}
+
+func (m *Monitor) remove(seq uint64, f *fact) {
+	if m.span <= 0 {
+		restored := f.more != nil && f.more.restored
+		if seq >= m.from && !(restored && seq >= m.made) {
+			m.total--
+		}
+	} else {
+		m.stamps.remove(seq)
+	}
+	if seq == m.lastSeq {
+		m.last, m.lastSeq = fact{}, 0
+	}
+}
+
+func (m *Monitor) expire(now int64) {
+	for m.stamps.n > 0 && m.stamps.at(0).at < now-m.span {
+		m.stamps.drop(1)
+	}
+}
+
+func (m *Monitor) countLocked() int {
+	if m.span <= 0 {
+		return m.total
+	}
+	if m.stamps.n > 0 {
+		m.expire(m.names.clock.now())
+	}
+	return m.stamps.n
+}
+
+// Count is the number of signals within the span.
+func (m *Monitor) Count() int {
+	m.names.mu.Mutex.Lock() // costs less; code that raises in a loop does not count in a loop
+	n := m.countLocked()
+	m.names.mu.Unlock()
+	return n
+}
+
+// Last is the newest signal that was counted. It is false when nothing counts any
+// more, and when the newest was retracted and no newer one has come.
+func (m *Monitor) Last() (Signal, bool) {
+	m.names.mu.Lock()
+	defer m.names.mu.Unlock()
+	if m.lastSeq == 0 || m.countLocked() == 0 {
+		return Signal{}, false
+	}
+	return m.last.signal(m.lastSeq, m.names.clock), true
+}
+
+// Below is how long it will take until Count is less than n if no more signals
+// arrive: 0 if it is already, the largest Duration if only retractions can bring
+// it there.
+func (m *Monitor) Below(n int) time.Duration {
+	m.names.mu.Lock()
+	defer m.names.mu.Unlock()
+	count := m.countLocked()
+	switch {
+	case count < n:
+		return 0
+	case m.span <= 0 || n <= 0:
+		return maxDuration
+	}
+	leaving := m.stamps.at(count - n) // the newest of those that have to go
+	return time.Duration(later(leaving.at, m.span) - m.names.clock.now() + 1)
+}
+
+// Stop ends the counting; Count is 0 from then on. It may be called many times.
+func (m *Monitor) Stop() {
+	t := m.names
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m.stopped {
+		return
+	}
+	m.stopped = true
+	m.stamps, m.total, m.lastSeq, m.last = stamps{}, 0, 0, fact{}
+	t.monitors = without(t.monitors, m)
+	t.changed()
+}
+
+// stamps is a ring of stamps that doubles when full.
+type stamps struct {
+	ring  []stamp // length is a power of two
+	first int
+	n     int
+}
+
+func (s *stamps) at(i int) *stamp { return &s.ring[(s.first+i)&(len(s.ring)-1)] }
+
+func (s *stamps) push(e stamp) {
+	if s.n == len(s.ring) {
+		bigger := make([]stamp, max(16, 2*len(s.ring)))
+		for i := range s.n {
+			bigger[i] = *s.at(i)
+		}
+		s.ring, s.first = bigger, 0
+	}
+	s.n++
+	*s.at(s.n - 1) = e
+}
+
+func (s *stamps) drop(n int) {
+	s.first = (s.first + n) & (len(s.ring) - 1)
+	s.n -= n
+}
+
+func (s *stamps) remove(seq uint64) {
+	lo, hi := 0, s.n
+	for lo < hi {
+		if mid := (lo + hi) / 2; s.at(mid).seq < seq {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == s.n || s.at(lo).seq != seq {
+		return
+	}
+	for i := lo; i+1 < s.n; i++ {
+		*s.at(i) = *s.at(i + 1)
+	}
+	s.n--
+}
+
+// addMonitor starts a monitor at Seq next, with what is known to be present.
+func (t *names) addMonitor(p pattern, span time.Duration, known []seqFact, next uint64) *Monitor {
+	m := &Monitor{names: t, pattern: p, span: max(0, int64(span)), from: next, made: next}
+	m.backfill(known)
+	t.monitors = append(t.monitors, m)
+	t.changed()
+	return m
+}
+
+// backfill counts facts from before the monitor was made.
+func (m *Monitor) backfill(known []seqFact) {
+	slices.SortFunc(known, bySeq)
+	since, last, lastSeq := m.stamps, m.last, m.lastSeq
+	m.stamps = stamps{}
+	for i := range known {
+		if seq := known[i].seq; seq < m.made {
+			m.from = min(m.from, seq)
+			m.record(seq, &known[i].fact)
+		}
+	}
+	for i := range since.n {
+		if m.stamps.n == MonitorCap {
+			m.stamps.drop(1)
+		}
+		m.stamps.push(*since.at(i))
+	}
+	if lastSeq != 0 {
+		m.last, m.lastSeq = last, lastSeq
+	}
+	if m.span > 0 {
+		m.expire(m.names.clock.now())
+	}
+}
+
+// seqFact is a fact together with its Seq.
+type seqFact struct {
+	seq  uint64
+	fact fact
+}
+
+func bySeq(a, b seqFact) int {
+	if a.seq < b.seq {
+		return -1
+	}
+	return 1
+}

@@ -1,0 +1,395 @@
+package core
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// names is the table of live names: those that at least one fact bears. A name
+// enters with its first fact and goes with its last, so that a million unique
+// names leave nothing behind. For each it keeps the number of facts and the
+// route: what watches it, found once per name and not once per raise.
+//
+// A sink has one and every coordinator has one. All methods are called with mu
+// held, except those that say so.
+type names struct {
+	mu    *spinMutex
+	clock clock
+
+	live   map[string]*name
+	recent *[recentNames]*name // by content, in front of live; made on first use
+	peak   int                 // most names in live since it was made
+
+	generation uint64 // of the watchers; routes of older ones are stale
+	subs       []*subscription
+	forwarder  *subscription // called after subs; may be nil
+	gates      []*gate
+	monitors   []*Monitor
+	counters   []*counter
+	interned   map[string]*counter // the counters of patterns asked for
+	asked      *counter            // the latest of them
+	last       *route              // newest route made, to be shared by equal ones
+	scratch    route
+
+	listening atomic.Bool                                       // somebody listens to lifecycle signals; read without mu
+	known     atomic.Pointer[[recentNames]atomic.Pointer[name]] // by content; see knows
+}
+
+const (
+	recentNames = 256
+	maxInterned = 64
+)
+
+// name is a live name.
+type name struct {
+	text       string
+	newest     uint64 // Seq of its newest fact in the ring; older ones are chained to it
+	generation uint64 // of route
+	route      *route
+	count      int32    // facts bearing it, held ones included
+	plain      tristate // used as a pattern it matches only itself
+}
+
+// tristate is a bool that is not known while it is 0.
+type tristate int8
+
+func (n *name) isPlain() bool {
+	if n.plain == 0 {
+		n.plain = -1
+		if isPlain(n.text) {
+			n.plain = 1
+		}
+	}
+	return n.plain > 0
+}
+
+// route lists what watches a name. It is immutable.
+type route struct {
+	subs     []*subscription
+	gates    []*gate
+	monitors []*Monitor
+	counters []*counter
+}
+
+// subscription is a handler of signals.
+type subscription = hook[Signal]
+
+// counter counts the facts that match a pattern.
+type counter struct {
+	pattern pattern
+	n       int
+	gone    waker // woken when n becomes less; may be nil
+}
+
+// A waker is woken, after the locks are released, when something it waits for may
+// have happened.
+type waker interface{ wake() }
+
+// recall returns the entry of text if it is at hand and its route is fresh.
+func (t *names) recall(text string) *name {
+	if t.recent == nil {
+		return nil
+	}
+	n := t.recent[place(text)]
+	if n == nil || n.text != text || n.generation != t.generation {
+		return nil
+	}
+	return n
+}
+
+// place is where in recent a name belongs: a hash of its length and its last eight
+// bytes, in which names differ most.
+func place(text string) uint8 {
+	var tail uint64
+	switch n := len(text); {
+	case n >= 8:
+		tail = binary.LittleEndian.Uint64([]byte(text[n-8:]))
+	case n >= 4: // first and last four, which may overlap
+		tail = uint64(binary.LittleEndian.Uint32([]byte(text[:4])))<<32 | uint64(binary.LittleEndian.Uint32([]byte(text[n-4:])))
+	case n > 0:
+		tail = uint64(text[0])<<16 | uint64(text[n/2])<<8 | uint64(text[n-1])
+	}
+	return uint8((tail ^ uint64(len(text))) * 0x9E3779B97F4A7C15 >> 56)
+}
+
+// intern returns the entry of text, entering it if need be, with a fresh route.
+func (t *names) intern(text string) *name {
+	if t.recent == nil {
+		t.recent = new([recentNames]*name)
+	}
+	slot := &t.recent[place(text)]
+	n := *slot
+	if n == nil || n.text != text {
+		n = t.live[text]
+		if n == nil {
+			n = &name{text: text, generation: ^uint64(0)}
+			if t.live == nil {
+				t.live = make(map[string]*name)
+			}
+			t.live[text] = n
+			t.peak = max(t.peak, len(t.live))
+		}
+		*slot = n
+	}
+	t.refresh(n)
+	return n
+}
+
+// lookup returns the entry of text if it is live.
+func (t *names) lookup(text string) *name {
+	if t.recent == nil {
+		return nil
+	}
+	slot := &t.recent[place(text)]
+	if n := *slot; n != nil && n.text == text {
+		return n
+	}
+	n := t.live[text]
+	if n != nil {
+		*slot = n
+	}
+	return n
+}
+
+// enter counts one more fact of n.
+func (t *names) enter(n *name) {
+	n.count++
+	if len(n.route.counters) > 0 {
+		n.route.countUp()
+	}
+}
+
+func (r *route) countUp() {
+	for _, c := range r.counters {
+		c.n++
+	}
+}
+
+// release forgets an entry that was interned for a fact which did not come.
+func (t *names) release(n *name) {
+	if n.count == 0 {
+		t.forget(n)
+	}
+}
+
+// leave counts a fact less, and forgets its name with the last one.
+func (t *names) leave(f *fact, seq uint64, after *effects) {
+	if !t.leaveUnwatched(f.name) {
+		t.leaveWatched(f, seq, after)
+	}
+}
+
+// leaveUnwatched does so where nothing counts the name, which is usual, and reports whether it
+// has.
+func (t *names) leaveUnwatched(n *name) bool {
+	if n.count == 1 || n.generation != t.generation || len(n.route.counters)+len(n.route.gates) > 0 {
+		return false
+	}
+	n.count--
+	return true
+}
+
+func (t *names) leaveWatched(f *fact, seq uint64, after *effects) {
+	n := f.name
+	t.refresh(n)
+	n.count--
+	for _, c := range n.route.counters {
+		if c.n--; c.gone != nil {
+			after.wake(c.gone)
+		}
+	}
+	if f.notices() {
+		for _, g := range n.route.gates {
+			g.leave(seq, after)
+		}
+	}
+	if n.count > 0 {
+		return
+	}
+	t.forget(n)
+}
+
+// retracted removes a fact that is taken back from monitors.
+func (t *names) retracted(f *fact, seq uint64) {
+	t.refresh(f.name)
+	for _, m := range f.name.route.monitors {
+		m.remove(seq, f)
+	}
+}
+
+// forget removes an entry that no fact bears.
+func (t *names) forget(n *name) {
+	delete(t.live, n.text)
+	at := place(n.text)
+	if slot := &t.recent[at]; *slot == n {
+		*slot = nil
+	}
+	if known := t.known.Load(); known != nil && known[at].Load() == n {
+		known[at].Store(nil)
+	}
+	if len(t.live) == 0 && t.peak > recentNames {
+		t.live, t.peak = nil, 0 // a Go map never shrinks
+	}
+}
+
+// refresh finds out what watches n, if that may have changed.
+func (t *names) refresh(n *name) {
+	if n.generation == t.generation {
+		return
+	}
+	r := &t.scratch
+	r.subs, r.gates, r.monitors, r.counters = r.subs[:0], r.gates[:0], r.monitors[:0], r.counters[:0]
+	for _, s := range t.subs {
+		if s.pattern.matches(n.text) {
+			r.subs = append(r.subs, s)
+		}
+	}
+	if f := t.forwarder; f != nil && f.pattern.matches(n.text) {
+		r.subs = append(r.subs, f)
+	}
+	if !isLifecycle(n.text) { // gates decide on what users say, not on what the engine reports
+		for _, g := range t.gates {
+			if g.pattern.matches(n.text) {
+				r.gates = append(r.gates, g)
+			}
+		}
+	}
+	for _, m := range t.monitors {
+		if m.pattern.matches(n.text) {
+			r.monitors = append(r.monitors, m)
+		}
+	}
+	for _, c := range t.counters {
+		if c.pattern.matches(n.text) {
+			r.counters = append(r.counters, c)
+		}
+	}
+	if t.last == nil || !t.last.equal(r) {
+		t.last = r.clone()
+	}
+	n.route, n.generation = t.last, t.generation
+}
+
+func (r *route) equal(o *route) bool {
+	return slices.Equal(r.subs, o.subs) && slices.Equal(r.gates, o.gates) &&
+		slices.Equal(r.monitors, o.monitors) && slices.Equal(r.counters, o.counters)
+}
+
+func (r *route) clone() *route {
+	return &route{slices.Clone(r.subs), slices.Clone(r.gates), slices.Clone(r.monitors), slices.Clone(r.counters)}
+}
+
+// changed makes every route stale. The scratch is cleared so that it holds no
+// watcher that has gone.
+func (t *names) changed() {
+	t.generation++
+	t.scratch, t.last = route{}, nil
+	t.listening.Store(t.listens())
+}
+
+// count is the number of facts whose names match text.
+func (t *names) count(text string) int {
+	if t.asked != nil && t.asked.pattern.text == text {
+		return t.asked.n
+	}
+	n := t.lookup(text)
+	if n != nil && n.isPlain() {
+		return int(n.count)
+	}
+	if n == nil && isPlain(text) {
+		return 0
+	}
+	c := t.interned[text]
+	if c == nil {
+		c = t.addCounter(compile(text), nil)
+		if t.interned == nil {
+			t.interned = make(map[string]*counter)
+		}
+		if len(t.interned) >= maxInterned {
+			for old, victim := range t.interned { // any: asking again only costs a recount
+				delete(t.interned, old)
+				t.removeCounter(victim)
+				break
+			}
+		}
+		t.interned[text] = c
+	}
+	t.asked = c
+	return c.n
+}
+
+// knows reports, without mu, whether text is a live name. When it says no, the name may not have been asked for
+// yet.
+func (t *names) knows(text string) bool {
+	known := t.known.Load()
+	if known == nil {
+		return false
+	}
+	n := known[place(text)].Load()
+	return n != nil && n.text == text
+}
+
+// learn lets knows know text, if it is a live name and a plain one.
+func (t *names) learn(text string) {
+	n := t.lookup(text)
+	if n == nil || !n.isPlain() {
+		return
+	}
+	known := t.known.Load()
+	if known == nil {
+		known = new([recentNames]atomic.Pointer[name])
+		t.known.Store(known)
+	}
+	known[place(text)].Store(n)
+}
+
+func (t *names) addCounter(p pattern, gone waker) *counter {
+	c := &counter{pattern: p, gone: gone}
+	for text, n := range t.live {
+		if p.matches(text) {
+			c.n += int(n.count)
+		}
+	}
+	t.counters = append(t.counters, c)
+	t.changed()
+	return c
+}
+
+// The watcher lists are replaced, never changed in place: routes share no memory
+// with them, but readers of an older list may still walk it.
+
+func (t *names) removeCounter(c *counter) {
+	if t.asked == c {
+		t.asked = nil
+	}
+	t.counters = without(t.counters, c)
+	t.changed()
+}
+
+func without[E comparable](list []E, e E) []E {
+	i := slices.Index(list, e)
+	if i < 0 {
+		return list
+	}
+	return slices.Concat(list[:i], list[i+1:])
+}
+
+// Lifecycle signals are raised by coordinators about their operations, and only
+// while somebody listens: see [SignalStarted].
+func isLifecycle(name string) bool { return name == SignalStarted || name == SignalStopped }
+
+// listens reports whether a handler, a forward or a monitor asks for lifecycle signals:
+// by a term that begins with "atom.". One that matches everything does not ask, because
+// these signals cost more than a short operation.
+func (t *names) listens() bool {
+	hears := func(p pattern) bool {
+		return slices.ContainsFunc(p.terms, func(t term) bool {
+			return strings.HasPrefix(t.text, "atom.") && (walk(t.text, SignalStarted) || walk(t.text, SignalStopped))
+		})
+	}
+	return t.forwarder != nil && hears(t.forwarder.pattern) ||
+		slices.ContainsFunc(t.subs, func(s *subscription) bool { return hears(s.pattern) }) ||
+		slices.ContainsFunc(t.monitors, func(m *Monitor) bool { return hears(m.pattern) })
+}

@@ -1,0 +1,164 @@
+package core
+
+import "math/bits"
+
+// ring is the memory of a sink: the last facts raised, by Seq. A fact's place
+// follows from its Seq alone. Removing one leaves a gap, so the ring holds the
+// last capacity facts less the removed ones. Facts of one name are chained from
+// the newest to the oldest by Seq; a link below tail leads out of the window,
+// which is why removing and evicting need not unlink anything.
+//
+// The ring grows by segments, as facts arrive. It copies facts only while all of
+// them fit into a part of one segment.
+type ring struct {
+	segments   [][]fact
+	shift      uint   // log2 of the segment size
+	mask       uint64 // places - 1; places is a power of two and >= capacity
+	capacity   uint64
+	tail, head uint64 // the window is tail <= Seq < head
+	stored     int    // facts in the window that are not gaps
+}
+
+// fact is one raised signal, 64 bytes. A gap has no name but keeps its time and
+// its link.
+type fact struct {
+	name      *name
+	key       string
+	operation OperationID
+	source    *string
+	at        int64 // never decreases with Seq
+	previous  uint64
+	more      *more // what few facts have
+}
+
+// more is the rest of a fact.
+type more struct {
+	payload any
+	cause   *link
+	held    bool
+
+	inherited bool // the sink's own since the loop that raised it is over
+	restored  bool
+	operation OperationID // that raised it long ago or on another sink, of a
+	source    string      // restored or forwarded fact, which is the sink's own
+}
+
+// signal is the fact as it is shown.
+func (f *fact) signal(seq uint64, c clock) (s Signal) {
+	s.Name = f.name.text
+	s.Key = f.key
+	s.Operation = f.operation
+	s.Time = c.wall(f.at)
+	s.Seq = seq
+	if f.source != nil {
+		s.Source = *f.source
+	}
+	if m := f.more; m != nil {
+		s.payload, s.cause, s.Held = m.payload, m.cause, m.held
+		if f.operation == 0 {
+			s.Operation, s.Source = m.operation, m.source
+		}
+	}
+	return s
+}
+
+const (
+	maxSegment = 1024 // 64 KiB
+	minSegment = 16
+)
+
+func newRing(capacity int, next uint64) ring {
+	places := uint64(1) << bits.Len64(uint64(capacity-1))
+	segment := min(places, maxSegment)
+	return ring{
+		segments: make([][]fact, places/segment),
+		shift:    uint(bits.TrailingZeros64(segment)),
+		mask:     places - 1,
+		capacity: uint64(capacity),
+		tail:     next,
+		head:     next,
+	}
+}
+
+// at returns the fact of that Seq, which must be in the window.
+func (r *ring) at(seq uint64) *fact {
+	i := seq & r.mask
+	return &r.segments[i>>r.shift][i&(1<<r.shift-1)]
+}
+
+// push returns the place of the next fact. The ring must not be full.
+func (r *ring) push() *fact {
+	i := r.head & r.mask
+	segment, place := &r.segments[i>>r.shift], i&(1<<r.shift-1)
+	if place >= uint64(len(*segment)) {
+		r.grow(segment, place)
+	}
+	r.head++
+	return &(*segment)[place]
+}
+
+// grow makes room for that place of a segment: for all of it, unless the window has
+// few facts.
+func (r *ring) grow(segment *[]fact, place uint64) {
+	size := uint64(1) << r.shift
+	if r.head-r.tail < size {
+		size = min(size, max(minSegment, uint64(1)<<bits.Len64(place)))
+	}
+	bigger := make([]fact, size)
+	copy(bigger, *segment)
+	*segment = bigger
+}
+
+// resized returns a ring of another capacity that holds the same facts, which
+// must fit into it. Whole segments change hands; only what two blocks of Seqs
+// share is copied.
+func (r *ring) resized(capacity int) ring {
+	to := newRing(capacity, r.tail)
+	to.head, to.stored = r.head, r.stored
+	if r.tail == r.head {
+		return to
+	}
+	first, last := r.tail>>r.shift, (r.head-1)>>r.shift
+	whole := r.shift == to.shift
+	for block := first; block <= last; block++ {
+		src := block & uint64(len(r.segments)-1)
+		dst := block & uint64(len(to.segments)-1)
+		edge := block == first || block == last
+		if whole && !edge {
+			to.segments[dst] = r.segments[src]
+			continue
+		}
+		start := max(block<<r.shift, r.tail)
+		end := min((block+1)<<r.shift, r.head)
+		for seq := start; seq < end; seq++ {
+			i := seq & to.mask
+			segment := &to.segments[i>>to.shift]
+			if *segment == nil {
+				*segment = make([]fact, 1<<to.shift)
+			}
+			(*segment)[i&(1<<to.shift-1)] = *r.at(seq)
+		}
+	}
+	return to
+}
+
+func (r *ring) full() bool { return r.head-r.tail == r.capacity }
+
+// contains reports whether seq is a fact of the window and not a gap.
+func (r *ring) contains(seq uint64) bool {
+	return r.tail <= seq && seq < r.head && r.at(seq).name != nil
+}
+
+// since returns the lowest Seq in the window whose time is at or after cutoff.
+func (r *ring) since(cutoff int64) uint64 {
+	lo, hi := r.tail, r.head
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		if r.at(mid).at < cutoff {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}

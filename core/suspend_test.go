@@ -1,0 +1,522 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// Waits that give up their slot.
+
+// keyedBody is an item with a key.
+type keyedBody struct {
+	key  string
+	body coretest.Body
+}
+
+func keyedBodies(t testing.TB, opts core.Options) *core.Coordinator[keyedBody] {
+	t.Helper()
+	c, err := core.NewKeyedCoordinator(
+		func(b keyedBody) string { return b.key },
+		func(ctx context.Context, b keyedBody) error { return b.body(ctx) }, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// do is a body that has another coordinator run an item, and waits for it.
+func do[T any](c interface {
+	Do(ctx context.Context, item T) error
+}, item T) coretest.Body {
+	return func(ctx context.Context) error { return c.Do(ctx, item) }
+}
+
+// before is a body that begins when g is opened.
+func (g *gate) before(body coretest.Body) coretest.Body {
+	return func(ctx context.Context) error {
+		<-g.opened
+		return body(ctx)
+	}
+}
+
+// call makes a call aside, lets it come to rest, and returns how to wait for it.
+func call(t testing.TB, what coretest.Body) (result func() error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- what(t.Context()) }()
+	synctest.Wait()
+	return func() error { return <-done }
+}
+
+func checkWaits(t testing.TB, c core.Inspector, running, suspended, pending int) {
+	t.Helper()
+	synctest.Wait()
+	if s := c.Stats(); s.Running != running || s.Suspended != suspended || s.Pending != pending {
+		t.Errorf("%s: got %d running, %d suspended and %d pending, want %d, %d and %d", c.Name(), s.Running, s.Suspended, s.Pending, running, suspended, pending)
+	}
+}
+
+// suspended is a body that is suspended until g is opened, and then runs the body.
+func (g *gate) suspended(body coretest.Body) coretest.Body {
+	return func(ctx context.Context) error {
+		err := core.OperationFrom(ctx).Suspend(ctx, "the gate", func(context.Context) error {
+			<-g.opened
+			return nil
+		})
+		return errors.Join(err, body(ctx))
+	}
+}
+
+// While the body waits, others can have its slot. It gets one back before anything pending starts.
+func TestSuspendFreesTheSlot(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 1})
+		answer, after, busy := newGate(), newGate(), newGate()
+		first := enqueue(t, c, answer.suspended(after.body))
+		checkWaits(t, c, 0, 1, 0)
+		enqueue(t, c, busy.body)
+		enqueue(t, c, quick)
+		checkWaits(t, c, 1, 1, 1)
+		checkExplained(t, c, first, "operation # is suspended: its body waits for the gate, for 0s")
+		if s, _ := c.Lookup(first); s.Status != core.StatusSuspended || len(s.WaitsFor) != 1 || s.WaitsFor[0] != "the gate" {
+			t.Errorf("got %v that waits for %q, want it suspended for the gate", s.Status, s.WaitsFor)
+		}
+		answer.open()
+		checkWaits(t, c, 1, 1, 1) // no slot yet
+		checkExplained(t, c, first, "operation # is suspended: its wait is over and it waits for a slot; the only slot is taken by operation %d, for 0s", first+1)
+		busy.open()
+		checkWaits(t, c, 1, 0, 1) // it goes before what is pending
+		after.open()
+		checkError(t, "flush", c.Flush(t.Context()), nil)
+	})
+}
+
+// The slot of the lane is free as well, but not that of the key.
+func TestSuspendKeepsTheKey(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		laned := bodies(t, core.Options{MaxConcurrency: 4, Lanes: core.Must(core.ParseLanes("normal, slow:1"))})
+		g := newGate()
+		slow := laned.Lane("slow")
+		enqueue(t, slow, g.suspended(quick))
+		busy := newGate()
+		enqueue(t, slow, busy.body)
+		checkWaits(t, laned, 1, 1, 0)
+		g.open()
+		checkWaits(t, laned, 1, 1, 0) // there are slots, but not of its lane
+		checkError(t, "another lane", laned.Do(t.Context(), quick), nil)
+		busy.open()
+		checkError(t, "flush", laned.Flush(t.Context()), nil)
+
+		keyed := keyedBodies(t, core.Options{MaxConcurrency: 4})
+		g = newGate()
+		holder := enqueue(t, keyed, keyedBody{"ada", g.suspended(quick)})
+		next := enqueue(t, keyed, keyedBody{"ada", quick})
+		checkWaits(t, keyed, 0, 1, 1)
+		checkExplained(t, keyed, next, `operation # is pending: the only slot of key "ada" is taken by operation %d, for 0s; operation %[1]d: its body waits for the gate, for 0s`, holder)
+		g.open()
+		checkError(t, "flush", keyed.Flush(t.Context()), nil)
+	})
+}
+
+// Also when it was cancelled or closed, the body goes on only with a slot. With a lower limit it waits until that
+// allows it.
+func TestSuspendComesBackWithASlot(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, end := range []string{"cancel", "close", "limit", "pause"} {
+			c := bodies(t, core.Options{MaxConcurrency: 2})
+			busy, other, g := newGate(), newGate(), newGate()
+			went := false
+			id := enqueue(t, c, func(ctx context.Context) error {
+				err := core.OperationFrom(ctx).Suspend(ctx, "the gate", func(ctx context.Context) error {
+					select {
+					case <-g.opened:
+						return nil
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					}
+				})
+				went = true
+				return err
+			})
+			synctest.Wait()
+			enqueue(t, c, busy.body)
+			enqueue(t, c, other.body)
+			checkWaits(t, c, 2, 1, 0)
+			closed := func() error { return nil }
+			switch end {
+			case "cancel":
+				c.Cancel(id, errors.New("no more"))
+			case "close":
+				closed = call(t, func(context.Context) error { return c.Close() })
+			case "limit":
+				c.SetMaxConcurrency(1)
+				g.open()
+				busy.open()
+			case "pause":
+				c.Pause() // keeps others from starting, not this one from going on
+				g.open()
+			}
+			synctest.Wait()
+			if went {
+				t.Errorf("%s: the body went on without a slot", end)
+			}
+			busy.open()
+			other.open()
+			checkWaits(t, c, 0, 0, 0)
+			if !went {
+				t.Errorf("%s: the body did not go on", end)
+			}
+			checkError(t, end, closed(), nil)
+			c.Close()
+		}
+	})
+}
+
+// Panic and Goexit pass through, with the slot.
+func TestSuspendPassesPanics(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 1})
+		for _, end := range []func(){func() { panic("no answer") }, runtime.Goexit} {
+			g, busy := newGate(), newGate()
+			recovered := 0
+			id := enqueue(t, c, func(ctx context.Context) error {
+				defer func() { recovered = c.Stats().Running }()
+				return core.OperationFrom(ctx).Suspend(ctx, "the gate", func(context.Context) error { <-g.opened; end(); return nil })
+			})
+			synctest.Wait()
+			enqueue(t, c, busy.body)
+			checkWaits(t, c, 1, 1, 0)
+			g.open()
+			checkWaits(t, c, 1, 1, 0)
+			busy.open()
+			var panicked *core.PanicError
+			if err := c.Wait(t.Context(), id); !errors.As(err, &panicked) || recovered != 1 {
+				t.Errorf("got %v with %d running, want a panic with its slot", err, recovered)
+			}
+			if strings.Contains(string(panicked.Stack), "engineFrame") {
+				t.Errorf("the stack shows frames that mean nothing to users:\n%s", panicked.Stack)
+			}
+		}
+	})
+}
+
+// Several goroutines of a body: suspended from the first wait to the last. What is left
+// when the body has returned has no effect.
+func TestSuspendByManyGoroutines(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 1})
+		first, second, late := newGate(), newGate(), newGate()
+		var all sync.WaitGroup
+		enqueue(t, c, func(ctx context.Context) error {
+			for _, g := range []*gate{first, second} {
+				all.Go(func() { g.suspended(quick)(ctx) })
+			}
+			all.Wait()
+			go late.suspended(quick)(ctx)
+			synctest.Wait() // it is suspended by the late one
+			return nil
+		})
+		checkWaits(t, c, 0, 1, 0)
+		first.open()
+		checkWaits(t, c, 0, 1, 0)
+		second.open()
+		checkError(t, "flush", c.Flush(t.Context()), nil)
+		busy := newGate()
+		enqueue(t, c, busy.body)
+		late.open()
+		checkWaits(t, c, 1, 0, 0)
+		busy.open()
+	})
+}
+
+// Inside another Suspend, outside of an operation and after its end, only the wait
+// counts.
+func TestSuspendInsideAndOutside(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		failure := errors.New("no answer")
+		fails := func(context.Context) error { return failure }
+		var none *core.Operation
+		checkError(t, "outside", none.Suspend(t.Context(), "an answer", fails), failure)
+		c := bodies(t, core.Options{MaxConcurrency: 1})
+		var ended context.Context
+		checkError(t, "inside", c.Do(t.Context(), func(ctx context.Context) error {
+			ended = ctx
+			o := core.OperationFrom(ctx)
+			return o.Suspend(ctx, "one", func(ctx context.Context) error { return o.Suspend(ctx, "two", fails) })
+		}), failure)
+		checkError(t, "after the end", core.OperationFrom(ended).Suspend(ended, "an answer", fails), failure)
+		checkWaits(t, c, 0, 0, 0)
+	})
+}
+
+// While more are suspended than MaxSuspended, nothing pending starts. Waits for items of the own coordinator do
+// not count, because these could not start otherwise.
+func TestMaxSuspended(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 2, MaxSuspended: 3})
+		g := newGate()
+		for range 10 {
+			enqueue(t, c, g.suspended(quick))
+		}
+		checkWaits(t, c, 0, 5, 5) // two, and three besides
+		checkExplained(t, c, enqueue(t, c, quick), "operation # is pending: 5 operations are suspended, and only 3 of them lend their slots; 5 items before it go first")
+		g.open()
+		checkError(t, "flush", c.Flush(t.Context()), nil)
+
+		none := bodies(t, core.Options{MaxConcurrency: 1, MaxSuspended: -1})
+		g = newGate()
+		enqueue(t, none, g.suspended(quick))
+		enqueue(t, none, quick)
+		checkWaits(t, none, 0, 1, 1)
+		g.open()
+		checkError(t, "an own item, while suspended", none.Do(t.Context(), func(ctx context.Context) error {
+			return core.OperationFrom(ctx).Suspend(ctx, "an item", func(ctx context.Context) error { return none.Do(ctx, quick) })
+		}), nil)
+	})
+}
+
+// A body that waits for its own coordinator is suspended by itself.
+func TestWaitForOwnCoordinator(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := core.Must(core.NewResultCoordinator(func(ctx context.Context, body func(context.Context) (int, error)) (int, error) { return body(ctx) },
+			core.Options{Name: "numbers", MaxConcurrency: 1, Lanes: core.Must(core.ParseLanes("normal:1"))}))
+		var most, running atomic.Int64
+		var fibonacci func(n int) func(context.Context) (int, error)
+		fibonacci = func(n int) func(context.Context) (int, error) {
+			return func(ctx context.Context) (int, error) {
+				most.Store(max(most.Load(), running.Add(1)))
+				defer running.Add(-1)
+				if n < 2 {
+					return n, nil
+				}
+				running.Add(-1)
+				future, err := c.Submit(ctx, fibonacci(n-1))
+				if err != nil {
+					return 0, err
+				}
+				a, err := future.Wait(ctx)
+				if err != nil {
+					return 0, err
+				}
+				b, err := c.Do(ctx, fibonacci(n-2))
+				running.Add(1)
+				return a + b, err
+			}
+		}
+		if got, err := c.Do(t.Context(), fibonacci(10)); got != 55 || err != nil || most.Load() != 1 {
+			t.Errorf("got %d, %v with %d at once, want 55 with one", got, err, most.Load())
+		}
+		// The parent goes on before what was pending meanwhile.
+		g := newGate()
+		order := make(chan string, 2)
+		parent := call(t, func(ctx context.Context) error {
+			_, err := c.Do(ctx, func(ctx context.Context) (int, error) {
+				c.Do(ctx, func(context.Context) (int, error) { <-g.opened; return 0, nil })
+				order <- "parent"
+				return 0, nil
+			})
+			return err
+		})
+		c.Enqueue(t.Context(), func(context.Context) (int, error) { order <- "pending"; return 0, nil })
+		g.open()
+		checkError(t, "parent", parent(), nil)
+		c.Flush(t.Context())
+		checkEqual(t, "first", <-order, "parent")
+		// A wait that ends with its context takes the slot back, too.
+		_, err := c.Do(t.Context(), func(ctx context.Context) (int, error) {
+			soon, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := c.Do(soon, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, context.Cause(ctx) })
+			return 0, err
+		})
+		checkError(t, "timeout", err, context.DeadlineExceeded)
+		checkError(t, "flush", c.Flush(t.Context()), nil)
+		checkWaits(t, c, 0, 0, 0)
+	})
+}
+
+// asking is a context whose methods ask a coordinator first.
+type asking struct {
+	context.Context
+	about core.Inspector
+}
+
+func (a asking) Err() error { a.about.Stats(); return a.Context.Err() }
+
+// The context of a wait for an own item is not called under a lock.
+func TestContextOfAWaitMayAskTheCoordinator(t *testing.T) {
+	c := bodies(t, core.Options{MaxConcurrency: 1})
+	checkError(t, "do", c.Do(t.Context(), func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		id := enqueue(t, c, quick)
+		c.Pause()
+		defer c.Resume()
+		checkError(t, "wait", c.Wait(asking{ctx, c}, id), context.Canceled)
+		return nil
+	}), nil)
+}
+
+// A wait that would be for itself directly is refused before anything is enqueued.
+func TestWaitForItself(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := keyedBodies(t, core.Options{MaxConcurrency: 4})
+		want := core.ErrWouldDeadlock
+		checkError(t, "body", c.Do(t.Context(), keyedBody{"ada", func(ctx context.Context) error {
+			checkError(t, "its own key", c.Do(ctx, keyedBody{"ada", quick}), want)
+			checkError(t, "another context", c.Do(context.Background(), keyedBody{"bob", quick}), want)
+			checkEqual(t, "Stats().Enqueued", c.Stats().Enqueued, 1)
+			behind, _ := c.Enqueue(ctx, keyedBody{"ada", quick})
+			checkError(t, "behind it", c.Wait(ctx, behind), want)
+			checkError(t, "another key", c.Do(ctx, keyedBody{"bob", quick}), nil)
+			return nil
+		}}), nil)
+	})
+}
+
+// Two operations each keep a key and wait for an item of the other's. When nothing else can end it, the newest
+// wait gets an error.
+func TestWaitsInACircleOfKeys(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := keyedBodies(t, core.Options{MaxConcurrency: 4})
+		first, second, busy := newGate(), newGate(), newGate()
+		ada := call(t, do(c, keyedBody{"ada", first.before(do(c, keyedBody{"bob", quick}))}))
+		bob := call(t, do(c, keyedBody{"bob", second.before(do(c, keyedBody{"ada", quick}))}))
+		enqueue(t, c, keyedBody{"cyd", busy.body})
+		first.open()
+		synctest.Wait()
+		second.open()
+		checkWaits(t, c, 1, 2, 2) // as far as anybody knows, cyd may help
+		busy.open()
+		checkError(t, "the older one", ada(), nil)
+		checkError(t, "the newer one", bob(), core.ErrWouldDeadlock)
+		checkWaits(t, c, 0, 0, 0)
+
+		plain := bodies(t, core.Options{MaxConcurrency: 4})
+		ids := make(chan core.OperationID, 2)
+		other := func(ctx context.Context) error { return plain.Wait(ctx, <-ids) }
+		a := enqueue(t, plain, other)
+		b := enqueue(t, plain, other)
+		ids <- b
+		synctest.Wait()
+		ids <- a
+		checkError(t, "flush", plain.Flush(t.Context()), nil)
+		if s := plain.Stats(); s.Failed != 2 { // the older one waits for the one that was refused
+			t.Errorf("got %v, want the error of both", s)
+		}
+	})
+}
+
+// A circle over several coordinators is not refused; Explain shows it. A wait with a deadline ends it.
+func TestWaitsOverCoordinators(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a, b := bodies(t, core.Options{Name: "a", MaxConcurrency: 1}), bodies(t, core.Options{Name: "b", MaxConcurrency: 1})
+		var back error
+		var inner core.OperationID
+		outer := call(t, do(a, func(ctx context.Context) error {
+			return b.Do(ctx, func(ctx context.Context) error {
+				soon, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				inner, _ = a.Enqueue(ctx, quick)
+				back = a.Wait(soon, inner)
+				return nil
+			})
+		}))
+		checkExplained(t, a, inner, `operation # is pending: the only slot is taken by operation %d, for 0s; operation %[1]d: its body waits for operation %d of "b"; operation %[2]d: its body waits for operation # of "a"`,
+			firstOf(a, core.StatusRunning), firstOf(b, core.StatusRunning))
+		checkError(t, "outer", outer(), nil)
+		checkError(t, "the way back", back, context.DeadlineExceeded)
+	})
+}
+
+func firstOf(c core.Inspector, status core.Status) core.OperationID {
+	for s := range c.Operations(core.OperationQuery{Status: status}) {
+		return s.ID
+	}
+	return 0
+}
+
+// Everything in this file at once, under load.
+func TestSuspendStress(t *testing.T) {
+	for _, limit := range []int{1, 2, 8} {
+		for _, seed := range []uint64{1, 2, 3} {
+			var running, most atomic.Int64
+			c := keyedBodies(t, core.Options{MaxConcurrency: limit, MaxQueued: 4, MaxSuspended: 2, Lanes: core.Must(core.ParseLanes("normal, slow:1"))})
+			var item func(random *rand.Rand, depth int) keyedBody
+			item = func(random *rand.Rand, depth int) keyedBody {
+				random = rand.New(rand.NewPCG(random.Uint64(), 1))
+				return keyedBody{strconv.Itoa(random.IntN(8)), func(ctx context.Context) error {
+					most.Store(max(most.Load(), running.Add(1)))
+					defer running.Add(-1)
+					for range random.IntN(3) * depth {
+						running.Add(-1)
+						switch random.IntN(3) {
+						case 0:
+							c.Lane("slow").Do(ctx, item(random, depth-1))
+						case 1:
+							c.Do(ctx, item(random, depth-1))
+						default:
+							core.OperationFrom(ctx).Suspend(ctx, "others", func(context.Context) error { runtime.Gosched(); return nil })
+						}
+						most.Store(max(most.Load(), running.Add(1)))
+					}
+					return nil
+				}}
+			}
+			var all sync.WaitGroup
+			for i := range 4 {
+				random := rand.New(rand.NewPCG(seed, uint64(i)))
+				all.Go(func() {
+					for range 200 {
+						c.Do(t.Context(), item(random, 3))
+					}
+				})
+			}
+			all.Wait()
+			c.Drain(t.Context())
+			if most.Load() > int64(limit) {
+				t.Errorf("limit %d: %d ran at once", limit, most.Load())
+			}
+			checkError(t, "the books", coretest.CheckBooks(c.Stats()), nil)
+		}
+	}
+}
+
+// An item that comes when a slot is given from a suspended operation to a resuming one starts when that one is
+// suspended in turn.
+func TestSuspendAfterASlotWasHandedOn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 1})
+		first, second, handOn, last := newGate(), newGate(), newGate(), newGate()
+		enqueue(t, c, first.suspended(second.suspended(quick)))
+		synctest.Wait()
+		ran := false
+		enqueue(t, c, handOn.before(func(ctx context.Context) error {
+			enqueue(t, c, func(context.Context) error { ran = true; return nil })
+			return last.suspended(quick)(ctx)
+		}))
+		synctest.Wait()
+		first.open()
+		synctest.Wait()
+		handOn.open()
+		synctest.Wait()
+		if !ran {
+			t.Error("the item has not run, although the slot is free")
+		}
+		second.open()
+		last.open()
+		checkError(t, "Flush", c.Flush(t.Context()), nil)
+	})
+}
