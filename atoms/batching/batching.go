@@ -8,10 +8,12 @@ import (
 )
 
 // A Batcher collects items into batches and hands them to a function that flushes
-// a batch. Make one with [New]. All methods are safe for concurrent use, from the
-// function too, where those that would wait for the very flush that calls them return
-// [core.ErrWouldDeadlock]: it is recognised by its context or its goroutine. A flush
-// that waits for somebody else who waits in Do or for room is not; so do not.
+// a batch. Make one with [New]. All methods are safe for concurrent use.
+//
+// The function may call them too. A call that would wait for the flush that makes it
+// returns [core.ErrWouldDeadlock]; the flush is recognised by its context or its
+// goroutine. If a flush waits for another goroutine that waits in Do or for room, that is
+// not recognised, and neither returns.
 //
 // A batcher that holds no items owns no goroutine and needs no closing.
 type Batcher[T any] struct{ *engine[T, struct{}] }
@@ -25,15 +27,15 @@ var (
 	_ core.Lifecycle = (*ResultBatcher[int, int])(nil)
 )
 
-// New makes a batcher that flushes batches with flush, or says what is wrong with the
+// New makes a batcher that flushes batches with flush, or returns what is wrong with the
 // options. It starts nothing.
 //
-// Flush is called with one to [Options.MaxSize] items in the order in which they
-// came; the slice is its own, to keep and to change. The context has an operation of
-// its own, see [core.OperationFrom], whose key is that of the items, and the values of
-// no caller. It ends when the batch is cancelled: by Cancel, by Close, or because all
-// who waited for its items have left. An error means that no item was flushed, unless
-// it is or wraps [ItemErrors]; so does a panic, which becomes a [core.PanicError].
+// Flush is called with one to [Options.MaxSize] items in the order in which they came. It
+// may keep and change the slice. Its context has an operation, see [core.OperationFrom],
+// whose key is that of the items, and the values of no caller. The context ends when the
+// batch is cancelled: by Cancel, Abort or Close, or because all callers that waited for its
+// items have left. An error means that no item was flushed, unless it is or wraps
+// [ItemErrors]. A panic means the same, and becomes a [core.PanicError].
 func New[T any](flush core.Work[[]T], opts Options[T]) (*Batcher[T], error) {
 	if flush == nil {
 		return nil, errNoFlush
@@ -47,10 +49,10 @@ func New[T any](flush core.Work[[]T], opts Options[T]) (*Batcher[T], error) {
 	return &Batcher[T]{x}, nil
 }
 
-// NewResultBatcher is [New] for a function that returns a result for each item: as many
-// as there are items, in their order. Another number is an error for all of them,
-// unless there is one anyway. With [ItemErrors], which have a place for every item,
-// the results of the others count.
+// NewResultBatcher is [New] for a function that returns a result for each item, in the
+// order of the items. Another number of results is an error of all items, unless the
+// function returns an error anyway. If it returns [ItemErrors], it also returns a result
+// for each item, and those of the items without an error count.
 func NewResultBatcher[In, Out any](flush core.ResultWork[[]In, []Out], opts Options[In]) (*ResultBatcher[In, Out], error) {
 	if flush == nil {
 		return nil, errNoFlush
@@ -59,26 +61,26 @@ func NewResultBatcher[In, Out any](flush core.ResultWork[[]In, []Out], opts Opti
 	if err != nil {
 		return nil, err
 	}
-	x.results = true
+	x.hasResults = true
 	return &ResultBatcher[In, Out]{x}, nil
 }
 
 var errNoFlush = errors.New("batching: there must be a function to flush batches, not nil")
 
-// Do brings an item, as Enqueue does, and waits until its batch has been flushed; it
-// returns the error of the item: what the flush returned, or why there was none. A
-// deadline of ctx lets the batch be flushed early enough, see [Options.FlushMargin].
+// Do enqueues an item, as Enqueue does, and waits until its batch has been flushed. It
+// returns the error of the item: what the flush returned, or why there was none. If ctx has
+// a deadline, the batch is flushed when half of the time until then has passed, or earlier.
 //
-// When ctx ends first, Do returns its cause. If the item still waits, it is taken out
-// of its batch and counts as cancelled; if it is being flushed, that goes on unless
-// nobody wants it any more. Called from a flush of this batcher Do returns
-// [core.ErrWouldDeadlock].
+// When ctx ends first, Do returns its cause. If the flush has not begun, the item is taken
+// out of its batch and counts as Cancelled. If it has begun, it goes on, unless no other
+// caller waits for the batch and no item of it came by Enqueue. Called from a flush of this
+// batcher Do returns [core.ErrWouldDeadlock].
 func (b *Batcher[T]) Do(ctx context.Context, item T) error {
 	_, err := b.engine.do(ctx, item)
 	return err
 }
 
-// Do brings an item and returns its result; see [Batcher.Do].
+// Do enqueues an item and returns its result; see [Batcher.Do].
 func (b *ResultBatcher[In, Out]) Do(ctx context.Context, item In) (Out, error) {
 	return b.engine.do(ctx, item)
 }

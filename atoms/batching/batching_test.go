@@ -2,20 +2,17 @@ package batching_test
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"sync"
+	"runtime"
+	"strconv"
 	"testing"
-	"testing/synctest"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/batching"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
-
-var errOnPurpose = errors.New("failed on purpose")
 
 // runAll is a flush that runs bodies one after the other.
 func runAll(ctx context.Context, batch []coretest.Body) error {
@@ -26,16 +23,6 @@ func runAll(ctx context.Context, batch []coretest.Body) error {
 	return errs
 }
 
-// books are the counters of a batcher in the form in which coretest checks them.
-func books(s batching.Stats) core.Stats {
-	return core.Stats{
-		Enqueued: s.Enqueued, Succeeded: s.Succeeded, Failed: s.Failed, Cancelled: s.Cancelled, Dropped: s.Dropped,
-		Pending: s.Pending, Running: s.Running, Closed: s.Closed,
-	}
-}
-
-// Weak points of the common atom surface: drain twice fails; dispose returns while
-// flushes run, and loses what waits. The suite covers them.
 func TestLifecycle(t *testing.T) {
 	for name, opts := range map[string]batching.Options[coretest.Body]{
 		"zero options":  {},
@@ -43,57 +30,93 @@ func TestLifecycle(t *testing.T) {
 		"small queue":   {MaxSize: 3, MaxQueued: 4, MaxTracked: -1},
 		"side by side":  {MaxSize: 2, MaxConcurrency: 3, Bisect: true},
 		"only if asked": {MaxDelay: 1 << 40, MaxQueued: 3},
-		"keys": {MaxSize: 2, MaxConcurrency: 2, Key: func(b coretest.Body) string {
-			if b == nil {
-				return "none"
-			}
-			return "some"
-		}},
+		"keys":          {MaxSize: 2, MaxConcurrency: 2, Key: func(b coretest.Body) string { return strconv.FormatBool(b == nil) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, do := range []bool{false, true}[:1+len(name)%2] { // half of them with callers beside
-				coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-					b, err := batching.New(runAll, opts)
-					require.NoError(t, err)
-					submit := b.Enqueue
-					if do {
-						submit = func(ctx context.Context, body coretest.Body) error {
-							if err := b.Enqueue(ctx, body); err != nil {
-								return err
-							}
-							go b.Do(ctx, func(context.Context) error { return nil })
-							return nil
+			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
+				b, err := batching.New(runAll, opts)
+				require.NoError(t, err)
+				return coretest.Subject{
+					Lifecycle: b,
+					Submit:    b.Enqueue,
+					Pause:     b.Pause,
+					Resume:    b.Resume,
+					WaitIdle:  b.WaitIdle,
+					Sink:      b.Sink(),
+					Stats: func() core.Stats {
+						s := b.Stats()
+						return core.Stats{
+							Enqueued: s.Enqueued, Succeeded: s.Succeeded, Failed: s.Failed, Cancelled: s.Cancelled, Dropped: s.Dropped,
+							Pending: s.Pending, Running: s.Running, Closed: s.Closed,
 						}
-					}
-					return coretest.Subject{
-						Lifecycle: b,
-						Submit:    submit,
-						Sink:      b.Sink(),
-						Stats:     func() core.Stats { return books(b.Stats()) },
-					}
-				})
-			}
+					},
+				}
+			})
 		})
 	}
 }
 
-func TestEveryBatchIsFinalizedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, err := batching.New(runAll, batching.Options[coretest.Body]{MaxSize: 2, MaxTracked: 1})
-		require.NoError(t, err)
-		var mu sync.Mutex
-		var left []core.OperationID
-		b.OnFinalized(func(op core.Snapshot) {
-			mu.Lock()
-			defer mu.Unlock()
-			left = append(left, op.ID)
-		})
-		for range 5 {
-			require.NoError(t, b.Enqueue(t.Context(), func(context.Context) error { return nil }))
+func TestOptions(t *testing.T) {
+	flush := func(context.Context, []int) error { return nil }
+	b := newBatcher(t, flush, batching.Options[int]{})
+	assert.Equal(t, "batching", b.Name())
+	for want, opts := range map[string]batching.Options[int]{
+		"Options.MaxSize is -1":                               {MaxSize: -1},
+		"Options.MaxBytes is -1":                              {MaxBytes: -1},
+		"Options.MaxQueued is -1":                             {MaxQueued: -1},
+		"Options.MaxQueuedBytes is -1":                        {MaxQueuedBytes: -1},
+		"Options.MaxConcurrency is -1":                        {MaxConcurrency: -1},
+		"Options.MaxBytes is 1, but there is no SizeOf":       {MaxBytes: 1},
+		"Options.MaxQueuedBytes is 1, but there is no SizeOf": {MaxQueuedBytes: 1},
+		"must not be less than MaxBytes, which is 2":          {MaxBytes: 2, MaxQueuedBytes: 1, SizeOf: func(int) int { return 1 }},
+	} {
+		b, err := batching.New(flush, opts)
+		assert.Nil(t, b)
+		assert.ErrorContains(t, err, "batching: ")
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := batching.New[int](nil, batching.Options[int]{})
+	assert.ErrorContains(t, err, "batching: ")
+	_, err = batching.NewResultBatcher[int, int](nil, batching.Options[int]{})
+	assert.ErrorContains(t, err, "batching: ")
+}
+
+// The memory of many items that wait to be flushed is given back when they have been, not
+// when the batcher goes.
+func TestAFloodLeavesNoMemoryBehind(t *testing.T) {
+	const items, allowed = 30_000, 160 << 10
+	heap := func() int {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	for name, opts := range map[string]batching.Options[int]{
+		"many batches":    {MaxSize: 1},
+		"one large batch": {MaxSize: items},
+		"keys":            {MaxSize: 1, Key: strconv.Itoa, MaxConcurrency: 4},
+		"open batches":    {MaxSize: 2, MaxDelay: -1, Key: strconv.Itoa, MaxConcurrency: 4},
+	} {
+		opts.MaxQueued = items
+		hold := make(chan struct{}, items)
+		b := newBatcher(t, func(context.Context, []int) error { <-hold; return nil }, opts)
+		for i := range 1000 { // what a full window needs is there
+			hold <- struct{}{}
+			require.NoError(t, b.TryEnqueue(context.Background(), i))
 		}
-		require.NoError(t, b.Drain(t.Context()))
-		require.NoError(t, b.Close())
-		slices.Sort(left)
-		require.Len(t, slices.Compact(left), 3)
-	})
+		require.NoError(t, b.Flush(context.Background()))
+		for len(hold) > 0 {
+			<-hold
+		}
+		before := heap()
+		for i := range items {
+			require.NoError(t, b.TryEnqueue(context.Background(), i))
+		}
+		assert.Greater(t, heap()-before, 10*allowed, "%s: items that wait take no memory: this shows nothing", name)
+		close(hold)
+		require.NoError(t, b.Flush(context.Background()))
+		assert.Less(t, heap()-before, allowed, "%s: left after all is done", name)
+		runtime.KeepAlive(b)
+	}
 }

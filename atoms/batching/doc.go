@@ -1,5 +1,5 @@
 // Package batching collects items into batches and hands each batch to one function,
-// because one insert of a hundred rows costs less than a hundred inserts of one.
+// because one insert of a hundred rows costs less than a hundred inserts of one row.
 //
 //	batcher, err := batching.New(insertRows, batching.Options[Row]{MaxSize: 100})
 //	if err != nil {
@@ -9,57 +9,65 @@
 //	...
 //	err = batcher.Enqueue(ctx, row) // returns when the row is accepted
 //	...
-//	err = batcher.Do(ctx, row)      // returns when the row is inserted, or not
+//	err = batcher.Do(ctx, row)      // returns when the row is inserted, or could not be
 //	...
-//	return batcher.Drain(ctx)       // flushes the rest
+//	return batcher.Drain(ctx)       // flushes the rest, by the deadline of ctx
 //
 // # When a batch is flushed
 //
-// A batch is flushed when it has [Options.MaxSize] items or [Options.MaxBytes] bytes,
-// when [Options.MaxDelay] has passed since the first of its items came, and before
-// the deadline of a Do that waits for one of them. [Batcher.Flush] flushes what there
-// is, and so do Complete and Drain. A batch never has more items or bytes than these
-// limits say.
+// To flush a batch is to call the function with its items. A batch is flushed
 //
-// One batch is flushed at a time, and batches are flushed in the order in which their
-// items came, unless [Options.MaxConcurrency] says otherwise. While one is being
-// flushed the next goes on to be filled, so that a slow function gets fuller batches,
-// not more of them. With [Options.Key] the items of each key, say of a table or a
-// tenant, have batches of their own, which are flushed in order, side by side with
-// those of other keys.
+//   - when it has [Options.MaxSize] items or [Options.MaxBytes] bytes,
+//   - when [Options.MaxDelay] has passed since its first item came,
+//   - when half of the time has passed that the context of a Do in it allows,
+//   - when an item finds no room in the queue and the batch has the oldest item,
+//   - and by [Batcher.Flush], Complete, Drain and WaitIdle.
+//
+// A batch never has more items or bytes than these limits allow.
+//
+// One batch is flushed at a time, in the order in which the items came, unless
+// [Options.MaxConcurrency] allows more. A batch that waits for its turn goes on taking
+// items until it is full. So a slow function gets fuller batches, not more of them. With
+// [Options.Key] the items of each key, such as a table or a tenant, have batches of their
+// own. The batches of one key are flushed in order; different keys are flushed side by side.
 //
 // # What becomes of an item
 //
-// At most [Options.MaxQueued] items wait. Then Enqueue and Do wait for room, so that
-// a fast producer runs at the pace of the flushes; TryEnqueue refuses; and with
-// [Options.DropOldest] the item that has waited longest makes room. Every item that
-// was accepted is in exactly one of the counters of [Stats].
+// At most [Options.MaxQueued] items wait to be flushed. When the queue is full, Enqueue and
+// Do wait for room, so that a fast producer runs at the pace of the flushes. TryEnqueue
+// returns [core.ErrFull]. With [Options.DropOldest] the oldest item makes room. Every item
+// that was accepted is in exactly one of the counters of [Stats].
 //
-// A batch succeeds or fails as a whole, unless the function returns [ItemErrors],
-// which say which items failed, or [Options.Bisect] lets the batcher find out. Do
-// returns the error of its item. Those that came by Enqueue, for which nobody waits,
-// are handed to [Options.OnError], whatever it was that kept them from being flushed.
-// A [ResultBatcher], whose function returns a result for each item, is what a loader
-// of single records needs that asks for many at once.
+// A batch succeeds or fails as a whole, unless the function returns [ItemErrors], which
+// say which items failed, or [Options.Bisect] lets the batcher find out. Do returns the
+// error of its item. Items that came by Enqueue have no caller that waits: if they are not
+// flushed, for any reason, [Options.OnError] gets them. A [ResultBatcher] has a function
+// that returns a result for each item. Use it to load single records when the store can
+// return many at once.
 //
-// A caller of Do may leave before its batch is flushed; its item is then taken out of
-// the batch. When all callers of a batch that is being flushed have left, and nothing
-// in it came by Enqueue, the context of the flush is cancelled. That context has the
-// values of no caller, because it serves many.
+// A caller of Do may leave before its batch is flushed: when its context ends, the item is
+// taken out of the batch. When all callers of a batch leave during its flush, and no item
+// of it came by Enqueue, the context of the flush is cancelled. That context has the values
+// of no caller, because it serves many.
 //
 // # Middleware
 //
 // The function is a [core.Work] of a batch, so what wraps work wraps it: retries of
-// whole batches, a rate limit for them, a breaker. Do has the shape of a core.Work of
-// an item, and that of a ResultBatcher that of a [core.ResultWork]: a coordinator can
-// run it.
+// whole batches, a rate limit, a circuit breaker. Do is a core.Work of an item, and the Do
+// of a ResultBatcher is a [core.ResultWork]: a coordinator can run it.
 //
 // # Shutting down
 //
-// Drain flushes all that was accepted. Close flushes nothing: it cancels the flushes
-// that run, and what waits counts as cancelled, with [core.ErrClosed] for its callers
-// and for OnError.
+// Drain flushes all items that were accepted. Stop drops the items that wait, and lets the
+// flushes that run finish. The dropped items count as Cancelled; their callers and OnError
+// get [core.ErrStopped]. Close cancels the running flushes as well, with [core.ErrClosed].
+// So at the end call Drain with a deadline, then Close.
 //
-// Batches are operations of a coordinator: Operations, Lookup, Explain and Cancel
-// work as they do there, and each that has been flushed shows its [Batch]. A batcher that holds no items owns no goroutine.
+// Batches are operations of a coordinator, and a batcher has its [core.Control]:
+// Operations, Lookup, Explain, Cancel and Pause work as they do there. An operation begins
+// to wait when its batch is full or due, and when it has ended it shows its [Batch]. Abort
+// and WaitIdle include items whose batch is not an operation yet. Call these methods on the
+// batcher, not on its Control field, which knows nothing of items.
+//
+// A batcher that holds no items owns no goroutine and no timer.
 package batching

@@ -33,7 +33,9 @@ func Example() {
 			panic(err)
 		}
 	}
-	if err := batcher.Drain(ctx); err != nil { // flushes the rest
+	deadline, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := batcher.Drain(deadline); err != nil { // flushes the rest, which Close would drop
 		panic(err)
 	}
 	fmt.Println(batcher.Stats().Succeeded, "rows in", batcher.Stats().Batches, "batches")
@@ -44,7 +46,7 @@ func Example() {
 }
 
 // Do waits until the item is flushed, and returns its error. A flush that knows which
-// items are bad says so with ItemErrors.
+// items are bad returns ItemErrors.
 func ExampleBatcher_Do() {
 	errEmpty := errors.New("empty message")
 	publish := func(ctx context.Context, messages []string) error {
@@ -56,10 +58,7 @@ func ExampleBatcher_Do() {
 		}
 		return errs
 	}
-	batcher, err := batching.New(publish, batching.Options[string]{MaxSize: 2})
-	if err != nil {
-		panic(err)
-	}
+	batcher := core.Must(batching.New(publish, batching.Options[string]{MaxSize: 2}))
 	defer batcher.Close()
 
 	messages := []string{"hello", ""}
@@ -76,7 +75,7 @@ func ExampleBatcher_Do() {
 	// empty message
 }
 
-// Many callers load one record each; the store is asked for many at once.
+// Many callers load one record each. The store is asked for many records at once.
 func ExampleResultBatcher() {
 	queries := 0
 	load := func(ctx context.Context, ids []int) ([]string, error) {
@@ -87,10 +86,7 @@ func ExampleResultBatcher() {
 		}
 		return names, nil
 	}
-	users, err := batching.NewResultBatcher(load, batching.Options[int]{MaxSize: 100, MaxDelay: time.Millisecond})
-	if err != nil {
-		panic(err)
-	}
+	users := core.Must(batching.NewResultBatcher(load, batching.Options[int]{MaxSize: 100, MaxDelay: time.Millisecond}))
 	defer users.Close()
 
 	names := make([]string, 100)
@@ -113,20 +109,20 @@ func ExampleOptions_bisect() {
 		fmt.Println("insert", rows)
 		return nil
 	}
-	batcher, err := batching.New(insert, batching.Options[string]{
+	batcher := core.Must(batching.New(insert, batching.Options[string]{
 		MaxSize: 4,
 		Bisect:  true,
 		OnError: func(rows []string, err error) { fmt.Println("bad:", rows) },
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
+	defer batcher.Close()
+
+	ctx := context.Background()
 	for _, row := range []string{"a", "b", "c?", "d"} {
-		if err := batcher.Enqueue(context.Background(), row); err != nil {
+		if err := batcher.Enqueue(ctx, row); err != nil {
 			panic(err)
 		}
 	}
-	if err := batcher.Drain(context.Background()); err != nil {
+	if err := batcher.Drain(ctx); err != nil {
 		panic(err)
 	}
 	fmt.Println(batcher.Stats().Calls, "calls")
@@ -157,9 +153,38 @@ func Example_logEntries() {
 		}
 	}
 	// ... a batch is flushed when it is full OR after 5 seconds
-	if err := batcher.Drain(ctx); err != nil {
+	deadline, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := batcher.Drain(deadline); err != nil {
 		panic(err)
 	}
 	// Output:
 	// Flushing 2 entries
+}
+
+// The signals about a batch carry a Batch. It says why the batch was flushed.
+func ExampleBatch() {
+	insert := func(ctx context.Context, rows []string) error { return nil }
+	batcher := core.Must(batching.New(insert, batching.Options[string]{MaxSize: 2}))
+	defer batcher.Close()
+	flushes := map[batching.Reason]int{}
+	batching.Flushed.Subscribe(batcher.Sink(), func(_ core.Signal, b batching.Batch) {
+		fmt.Println(b.Items, "rows in", b.Calls, "call, because of", b.Reason)
+		flushes[b.Reason]++
+	})
+
+	ctx := context.Background()
+	for _, row := range []string{"a", "b", "c"} {
+		if err := batcher.Enqueue(ctx, row); err != nil {
+			panic(err)
+		}
+	}
+	if err := batcher.Drain(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println("full batches:", flushes[batching.ReasonSize])
+	// Output:
+	// 2 rows in 1 call, because of size
+	// 1 rows in 1 call, because of flush
+	// full batches: 1
 }

@@ -1,288 +1,214 @@
 package echo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/lastwords"
 )
 
-// A Source is what a [Recorder] needs of a coordinator; all of core are, dispatchers
-// and processors too, and the atoms that have these methods, such as a fixedwork.Pool.
-// Cancel may be called many times.
+// A Source is what a [Recorder] needs of a coordinator. All coordinators of core are
+// Sources, dispatchers and processors too, and the atoms that have these methods, such as
+// a fixedwork.Pool. Cancel may be called many times.
 type Source interface {
-	OnFinalized(func(core.Snapshot)) (cancel func())
+	lastwords.Source
 	Sink() *core.Sink
 }
 
 // Options configure a [Recorder]. The zero value is the default.
 type Options struct {
-	// Name tells recorders apart: the Source of the signals that delivering
+	// Name tells recorders apart: it is the Source of the signals that delivering
 	// raises. "" means "echo".
 	Name string
-	// Sink is where [SignalFailed] is raised, and what the function raises; nil
-	// means that of the coordinator.
+	// Sink is where [SignalFailed] is raised, and the signals of the function that
+	// delivers; nil means the sink of the coordinator.
 	Sink *core.Sink
 
-	// Capture is the pattern of the signals that are captured, if they have a
-	// payload of the kind's type. "" means those of the kind, whatever is in
-	// front of the name when an operation raises it Scoped.
+	// Capture is the pattern of the signals that are captured, if their payload is of
+	// the kind's type. "" means the signals of the kind, whatever prefix Scoped has put
+	// before the name.
 	Capture string
-	// Activate is the pattern of the signals that open an operation's mouth:
-	// what it raised before the first of them is not captured. "" means that
-	// everything is.
+	// Activate is the pattern of the signals that start capturing: the signals that an
+	// operation raised before the first of them are not captured. "" means that
+	// capturing starts at once.
 	Activate string
-	// SkipActivation leaves out the signal that did that; otherwise it is
-	// captured if it is one of those.
+	// SkipActivation leaves out the signal that started capturing; otherwise it is
+	// captured if it matches Capture.
 	SkipActivation bool
-	// Filter has the last say on what is captured; nil means everything. It is
-	// called on the goroutine that evicts the operation, which waits for it. If
-	// it panics, the coordinator counts that in its Stats, and there is no entry.
+	// Filter decides last what is captured; nil means everything. It is called on the
+	// goroutine that evicts the operation and delays that goroutine. If it panics, the
+	// coordinator counts that in its Stats, and there is no entry.
 	Filter func(core.Signal) bool
-	// MaxAge leaves out signals that are older when the operation leaves the
-	// window; 0 and negative mean no limit.
+	// MaxAge leaves out signals that are older when the operation leaves the window; 0
+	// and negative mean no limit.
 	MaxAge time.Duration
-	// MaxPerOperation is how many signals of an operation are captured, the
-	// newest; 0 means 64.
+	// MaxPerOperation is how many signals of an operation are captured, the newest; 0
+	// means 64, negative no limit.
 	MaxPerOperation int
 
-	// MaxOperations is how many entries may wait to be delivered before the
-	// oldest of them is dropped; 0 means 256. A coordinator that is closed lets
-	// its whole window go at once: to lose none of that, let as many wait as the
-	// coordinator tracks.
-	MaxOperations int
-	// MaxConcurrency is how many entries are delivered at once; 0 means 1, by
-	// which they keep their order.
+	// MaxQueued is how many entries may wait to be delivered before the oldest of them
+	// is dropped; 0 means 1024, negative no queue. A coordinator that is closed evicts
+	// its whole window at once: to lose none of that, set MaxQueued to at least the
+	// number of operations that the coordinator tracks.
+	MaxQueued int
+	// MaxConcurrency is how many entries are delivered at once; 0 means 1, which keeps
+	// them in order.
 	MaxConcurrency int
 }
 
-// A Recorder delivers the last words of operations that leave a coordinator's window.
-// Make one with [New]. It is kept alive by the coordinator until it is completed,
-// drained or closed, and owns a goroutine only while there are entries to deliver.
-// All methods are safe for concurrent use, from the function that delivers as well;
-// those that would wait for it then return [core.ErrWouldDeadlock].
-type Recorder[P any] struct {
-	entries *core.Coordinator[*parcel[P]]
-	capture capturer[P]
-	sink    *core.Sink
-	unhook  func()
-	missed  atomic.Uint64
-
-	mu      sync.Mutex
-	last    uint64
-	parcels map[string]*parcel[P]           // that wait
-	begun   map[core.OperationID]*parcel[P] // that are being delivered
+func (o Options) resolved(c Source, kind string) Options {
+	o.Name = cmp.Or(o.Name, "echo")
+	o.Sink = cmp.Or(o.Sink, c.Sink())
+	o.Capture = cmp.Or(o.Capture, kind+", *."+kind)
+	o.MaxPerOperation = cmp.Or(o.MaxPerOperation, 64)
+	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 1)
+	return o
 }
 
-// parcel is an entry on its way. Its id is the key of the operation that delivers it
-// until that begins, by which it is found when it never does.
-type parcel[P any] struct {
-	id    string
-	entry Entry[P]
-}
-
-var _ core.Lifecycle = (*Recorder[int])(nil)
-
-// New makes a recorder of the operations that leave c from now on, or says what is
-// wrong with the options. Deliver is given each entry with a context that ends when
-// the recorder is closed; an entry for which it returns an error or panics is not
-// tried again.
+// A Recorder delivers entries of operations that leave a coordinator's window. Make one
+// with [New]. It is a [lastwords.Relay] of entries: the coordinator keeps it alive until
+// it is completed, drained, stopped or closed, and it owns a goroutine only while there
+// are entries to deliver. All methods are safe for concurrent use, from the function that
+// delivers as well; methods that would wait for that function then return
+// [core.ErrWouldDeadlock].
 //
-// With a Kind[any] signals of any payload are captured, and plain ones.
+// Flush, Drain and WaitIdle wait for the entries of operations that have left the window.
+// An operation that leaves because another one has just finished may have no entry yet
+// when a waiter for that other one returns; when the coordinator's Close has returned, all
+// operations have.
+type Recorder[P any] struct {
+	*lastwords.Relay[Entry[P]]
+	opts   Options
+	missed atomic.Uint64
+}
+
+var _ core.Inspector = (*Recorder[int])(nil)
+
+// New makes a recorder of the operations that leave c from now on, or says what is wrong
+// with the options. Deliver gets each entry with a context that ends when the recorder is
+// closed. An entry for which deliver returns an error or panics is not tried again.
+//
+// With a Kind[any] signals with any payload are captured, and signals with none.
 func New[P any](c Source, kind core.Kind[P], deliver core.Work[Entry[P]], opts Options) (*Recorder[P], error) {
-	switch {
-	case c == nil:
-		return nil, errors.New("echo: New needs a coordinator to hear of, not nil")
-	case kind.Name() == "":
-		return nil, errors.New("echo: New needs a kind that core.NewKind has made, not the zero one")
-	case deliver == nil:
-		return nil, errors.New("echo: New needs a function that delivers entries, not nil")
-	case opts.MaxPerOperation < 0:
-		return nil, fmt.Errorf("echo: MaxPerOperation is %d, it must not be negative", opts.MaxPerOperation)
-	case opts.MaxOperations < 0:
-		return nil, fmt.Errorf("echo: MaxOperations is %d, it must not be negative", opts.MaxOperations)
-	case opts.MaxConcurrency < 0:
-		return nil, fmt.Errorf("echo: MaxConcurrency is %d, it must not be negative", opts.MaxConcurrency)
+	if c == nil || deliver == nil || kind.Name() == "" {
+		return nil, errors.New("echo: New needs a coordinator, a kind that core.NewKind has made, and a function that delivers entries")
 	}
-	if opts.Name == "" {
-		opts.Name = "echo"
-	}
-	if opts.Sink == nil {
-		opts.Sink = c.Sink()
-	}
-	if opts.Capture == "" {
-		opts.Capture = kind.Name() + ", *." + kind.Name()
-	}
-	if opts.MaxPerOperation == 0 {
-		opts.MaxPerOperation = 64
-	}
-	if opts.MaxOperations == 0 {
-		opts.MaxOperations = 256
-	}
-	if opts.MaxConcurrency == 0 {
-		opts.MaxConcurrency = 1
-	}
-	r := &Recorder[P]{
-		capture: capturer[P]{
-			pattern:        opts.Capture,
-			activate:       opts.Activate,
-			skipActivation: opts.SkipActivation,
-			filter:         opts.Filter,
-			maxAge:         opts.MaxAge,
-			max:            opts.MaxPerOperation,
-		},
-		sink:    opts.Sink,
-		parcels: map[string]*parcel[P]{},
-		begun:   map[core.OperationID]*parcel[P]{},
-	}
+	r := &Recorder[P]{opts: opts.resolved(c, kind.Name())}
 	var err error
-	r.entries, err = core.NewKeyedCoordinator((*parcel[P]).key, func(ctx context.Context, p *parcel[P]) error {
-		r.begin(core.OperationFrom(ctx), p)
-		return deliver(ctx, p.entry)
+	r.Relay, err = lastwords.NewRelay(c, r.entry, func(ctx context.Context, e Entry[P]) error {
+		core.OperationFrom(ctx).SetKey(e.Operation.String())
+		return deliver(ctx, e)
 	}, core.Options{
-		Name:           opts.Name,
-		MaxConcurrency: opts.MaxConcurrency,
-		MaxQueued:      opts.MaxOperations,
-		DropOldest:     true, // so that nobody waits
-		MaxTracked:     -1,   // so that failures are known at once
-		EchoCapacity:   -1,
-		Sink:           opts.Sink,
+		Name:           r.opts.Name,
+		MaxConcurrency: r.opts.MaxConcurrency,
+		MaxQueued:      r.opts.MaxQueued,
+		OnDone:         r.done,
+		Sink:           r.opts.Sink,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("echo: %w", err)
 	}
-	r.entries.OnFinalized(r.arrived)
-	r.unhook = c.OnFinalized(func(s core.Snapshot) { r.Record(s) }) // it counts what comes too late
 	return r, nil
 }
 
-func (p *parcel[P]) key() string { return p.id }
-
-// Record accepts the last words of an operation from elsewhere, such as another
-// coordinator's OnFinalized; if there are none it does nothing. It never waits: when
-// the queue is full the oldest entry is dropped. It returns [core.ErrClosed] after
-// Complete, Drain and Close.
-func (r *Recorder[P]) Record(s core.Snapshot) error {
-	now := time.Now()
-	captures, missed := r.capture.capture(s.Signals, now)
-	if len(captures) == 0 {
-		return nil
-	}
-	r.missed.Add(uint64(missed))
-	e := Entry[P]{
+// entry makes the entry of an operation, if it has raised anything to capture.
+func (r *Recorder[P]) entry(s core.Snapshot) (e Entry[P], ok bool) {
+	e = Entry[P]{
 		Operation: s.ID, Key: s.Key, Status: s.Status, Pinned: s.Pins > 0,
-		Finished: s.Finished, Finalized: now,
-		Captures: captures, Missed: missed,
+		Finished: s.Finished, Finalized: time.Now(),
 	}
 	if s.Err != nil {
 		e.Err = s.Err.Error()
 	}
-	p := r.wrap(e)
-	_, err := r.entries.TryEnqueue(p)
-	if err != nil {
-		r.take(0, p.id)
+	active := r.opts.Activate == ""
+	for _, s := range s.Signals {
+		skip := false
+		if !active && s.Matches(r.opts.Activate) {
+			active, skip = true, r.opts.SkipActivation
+		}
+		tooOld := r.opts.MaxAge > 0 && e.Finalized.Sub(s.Time) > r.opts.MaxAge
+		if !active || skip || tooOld || !s.Matches(r.opts.Capture) {
+			continue
+		}
+		if p, ok := payload[P](s); ok && (r.opts.Filter == nil || r.opts.Filter(s)) {
+			e.Captures = append(e.Captures, Capture[P]{s, p})
+		}
 	}
-	return err
-}
-
-func (r *Recorder[P]) wrap(e Entry[P]) *parcel[P] {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.last++
-	p := &parcel[P]{strconv.FormatUint(r.last, 36), e}
-	r.parcels[p.id] = p
-	return p
-}
-
-// begin makes o the operation that delivers p. From now on its key is for those who
-// read what it raises.
-func (r *Recorder[P]) begin(o *core.Operation, p *parcel[P]) {
-	r.mu.Lock()
-	delete(r.parcels, p.id)
-	r.begun[o.ID()] = p
-	r.mu.Unlock()
-	o.SetKey(p.entry.Operation.String())
-}
-
-// take ends the way of the parcel of an operation, which has begun or has that key.
-func (r *Recorder[P]) take(o core.OperationID, key string) *parcel[P] {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if p, ok := r.begun[o]; ok {
-		delete(r.begun, o)
-		return p
+	if limit := r.opts.MaxPerOperation; limit > 0 && len(e.Captures) > limit {
+		e.Missed = len(e.Captures) - limit
+		e.Captures = append([]Capture[P](nil), e.Captures[e.Missed:]...)
+		r.missed.Add(uint64(e.Missed))
 	}
-	p := r.parcels[key]
-	delete(r.parcels, key)
-	return p
+	return e, len(e.Captures) > 0
 }
 
-// arrived is told of each entry that is delivered, or not.
-func (r *Recorder[P]) arrived(s core.Snapshot) {
-	p := r.take(s.ID, s.Key)
-	if p != nil && s.Status != core.StatusSucceeded {
-		r.Failed().Raise(r.sink, p.entry.Operation.String(), Failure[P]{p.entry, s.Err})
+// payload returns the payload of a signal if it is a P. No payload is one if P is any.
+func payload[P any](s core.Signal) (p P, ok bool) {
+	if s.Payload() == nil {
+		_, ok = any(&p).(*any)
+		return p, ok
+	}
+	p, ok = s.Payload().(P)
+	return p, ok
+}
+
+// done raises the failure of an entry that was not delivered.
+func (r *Recorder[P]) done(s core.Snapshot) {
+	if s.Status != core.StatusSucceeded {
+		e := s.Item.(Entry[P])
+		r.Failed().Raise(r.opts.Sink, e.Operation.String(), Failure[P]{e, s.Err})
 	}
 }
 
-// Failed is the kind of [SignalFailed]: to be handed the entries that could not be
-// delivered, subscribe to it on the sink. They come on the goroutine that gave up on
-// them, which waits; when Close has returned, all have come. One that was dropped
-// must not be given to Record there: it would be dropped again, or another for it,
-// and so on.
+// Failed is the kind of [SignalFailed]: to get the entries that were not delivered,
+// subscribe to it on the sink. A handler is called on the goroutine that gave up on the
+// entry, and delays it. When Flush, Drain, Stop or Close has returned, the handlers have
+// been called for the entries that it waits for; called by a handler, these methods return
+// [core.ErrWouldDeadlock]. A handler must not give an entry that was dropped back to Add:
+// the queue is still full, so an entry would be dropped again, and so on.
 func (r *Recorder[P]) Failed() core.Kind[Failure[P]] { return core.NewKind[Failure[P]](SignalFailed) }
 
-// Stats returns the recorder's counters: entries that were delivered have Succeeded,
-// the others have Failed, were Dropped because the queue was full, or Cancelled by
-// Close; those that came later still were Rejected. SignalsDropped counts what
-// MaxPerOperation left out.
+// Stats returns the counters of the entries, see [lastwords.Relay]. SignalsDropped also
+// counts the signals that MaxPerOperation left out.
 func (r *Recorder[P]) Stats() core.Stats {
-	s := r.entries.Stats()
+	s := r.Relay.Stats()
 	s.SignalsDropped += r.missed.Load()
 	return s
 }
 
-// Name is [Options.Name].
-func (r *Recorder[P]) Name() string { return r.entries.Name() }
-
-// Sink is where [SignalFailed] is raised.
-func (r *Recorder[P]) Sink() *core.Sink { return r.sink }
-
-// Complete ends the intake: operations that leave from now on are not recorded. What
-// has been is still delivered.
-func (r *Recorder[P]) Complete() {
-	r.unhook()
-	r.entries.Complete()
+// An Entry is what was captured of an operation.
+type Entry[P any] struct {
+	Operation core.OperationID `json:"operation"`
+	Key       string           `json:"key,omitempty"`
+	Status    core.Status      `json:"status"`
+	Err       string           `json:"error,omitempty"` // of the body, or why it did not run
+	Pinned    bool             `json:"pinned,omitempty"`
+	Finished  time.Time        `json:"finished,omitzero"`
+	Finalized time.Time        `json:"finalized"` // when it left the window
+	Captures  []Capture[P]     `json:"captures"`  // oldest first; at least one
+	// Missed is how many older signals [Options.MaxPerOperation] left out.
+	Missed int `json:"missed,omitempty"`
 }
 
-// Flush waits until all entries so far, of operations that have left the window, are
-// delivered, dropped or have failed. When ctx ends first it returns its cause. An
-// operation that leaves because it, or another one, has just finished may not have
-// its entry yet when who waits for that one is told; when the coordinator's Close has
-// returned, all have.
-func (r *Recorder[P]) Flush(ctx context.Context) error { return r.entries.Flush(ctx) }
-
-// Drain ends the intake, as Complete does, and waits as Flush does. Close the
-// coordinator first, so that what is left in its window is recorded.
-func (r *Recorder[P]) Drain(ctx context.Context) error {
-	err := r.entries.Drain(ctx)
-	if errors.Is(err, core.ErrWouldDeadlock) {
-		return err
-	}
-	r.unhook()
-	return err
+// A Capture is one signal of an operation and its payload.
+type Capture[P any] struct {
+	Signal  core.Signal `json:"signal"`
+	Payload P           `json:"payload"`
 }
 
-// Close ends the intake, cancels the context of the entries that are being delivered,
-// hands out those that wait as failures, see [SignalFailed], and waits for the
-// function that delivers to return; called by that function or a handler it does not
-// wait. It returns nil.
-func (r *Recorder[P]) Close() error {
-	r.unhook()
-	return r.entries.Close()
+// A Failure is an entry that was not delivered, and why: the error of the function, a
+// [*core.PanicError] if it panicked, [core.ErrDropped] when there was no room for the
+// entry, [core.ErrStopped] or [core.ErrClosed].
+type Failure[P any] struct {
+	Entry Entry[P]
+	Err   error
 }
+
+// SignalFailed is raised, with the operation's id as key and a [Failure] as payload, for
+// every entry that is not delivered; see [Recorder.Failed].
+const SignalFailed = "echo.failed"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/echo"
 	"github.com/ephemeralgo/ephemeral/core"
@@ -35,13 +36,13 @@ func Example() {
 
 	ctx := context.Background()
 	for _, order := range []string{"order-1", "order-2"} {
-		if _, err := orders.Enqueue(ctx, order); err != nil {
-			panic(err)
-		}
+		core.Must(orders.Enqueue(ctx, order))
 	}
 	err = orders.Drain(ctx) // all work is done
 	orders.Close()          // the rest of the window leaves
-	if err := errors.Join(err, rec.Drain(ctx)); err != nil {
+	deadline, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := errors.Join(err, rec.Drain(deadline)); err != nil { // Close would drop the entries that wait
 		panic(err)
 	}
 	// Output:
@@ -49,8 +50,8 @@ func Example() {
 	// order-2 is archived
 }
 
-// A job that a signal starts says its last words in its own operation. What came
-// before the activation is not among them.
+// A job that a signal starts raises its signals in its own operation. The signals before
+// the activation are not captured.
 func Example_activation() {
 	type payload struct{ Order, State string }
 	var (
@@ -75,7 +76,7 @@ func Example_activation() {
 			fmt.Println(c.Signal.Name, c.Payload)
 		}
 		return nil
-	}, echo.Options{Activate: "echo.capture", Capture: "echo.*", MaxOperations: 128})
+	}, echo.Options{Activate: "echo.capture", Capture: "echo.*", MaxQueued: 128})
 	if err != nil {
 		panic(err)
 	}
@@ -85,7 +86,9 @@ func Example_activation() {
 	sink.RaiseKey("job.done", "order-1")
 	err = jobs.Drain(ctx)
 	jobs.Close()
-	if err := errors.Join(err, rec.Drain(ctx)); err != nil {
+	deadline, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := errors.Join(err, rec.Drain(deadline)); err != nil {
 		panic(err)
 	}
 	// Output:
@@ -93,18 +96,16 @@ func Example_activation() {
 	// echo.detail {order-1 on shelf 7}
 }
 
-// An entry that could not be delivered is handed out.
+// An entry that was not delivered is handed out.
 func ExampleRecorder_Failed() {
 	orders := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
 		captured.Raise(core.OperationFrom(ctx), order, lastState{order, "archived"})
 		return nil
 	}, core.Options{}))
-	rec, err := echo.New(orders, captured, func(context.Context, echo.Entry[lastState]) error {
+	var source echo.Source = orders
+	rec := core.Must(echo.New(source, captured, func(context.Context, echo.Entry[lastState]) error {
 		return errors.New("disk is full")
-	}, echo.Options{})
-	if err != nil {
-		panic(err)
-	}
+	}, echo.Options{}))
 	rec.Failed().Subscribe(rec.Sink(), func(_ core.Signal, f echo.Failure[lastState]) {
 		fmt.Println(f.Entry.Captures[0].Payload.Order, "is not archived:", f.Err)
 	})
@@ -112,7 +113,6 @@ func ExampleRecorder_Failed() {
 	ctx := context.Background()
 	orders.Do(ctx, "order-1")
 	orders.Close()
-	rec.Drain(ctx)
-	rec.Close() // all failures have come
+	rec.Drain(ctx) // all failures have come
 	// Output: order-1 is not archived: disk is full
 }

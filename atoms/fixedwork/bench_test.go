@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/atoms/fixedwork"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 func nothing(context.Context, int) error { return nil }
@@ -17,15 +18,10 @@ func nothing(context.Context, int) error { return nil }
 func BenchmarkPool(b *testing.B) {
 	for _, workers := range []int{1, 8} {
 		b.Run(fmt.Sprintf("workers=%d/pool", workers), func(b *testing.B) {
-			pool, err := fixedwork.New(nothing, fixedwork.Options{MaxConcurrency: workers})
-			if err != nil {
-				b.Fatal(err)
-			}
+			pool := core.Must(fixedwork.New(nothing, fixedwork.Options{MaxConcurrency: workers}))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := pool.Enqueue(b.Context(), 1); err != nil {
-					b.Fatal(err)
-				}
+				core.Must(pool.Enqueue(b.Context(), 1))
 			}
 			if err := pool.Drain(context.Background()); err != nil {
 				b.Fatal(err)
@@ -52,16 +48,11 @@ func BenchmarkPool(b *testing.B) {
 }
 
 func BenchmarkPoolParallel(b *testing.B) {
-	pool, err := fixedwork.New(nothing, fixedwork.Options{MaxConcurrency: 8})
-	if err != nil {
-		b.Fatal(err)
-	}
+	pool := core.Must(fixedwork.New(nothing, fixedwork.Options{MaxConcurrency: 8}))
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := pool.Enqueue(b.Context(), 1); err != nil {
-				b.Error(err)
-			}
+			core.Must(pool.Enqueue(b.Context(), 1))
 		}
 	})
 	if err := pool.Drain(context.Background()); err != nil {
@@ -71,10 +62,7 @@ func BenchmarkPoolParallel(b *testing.B) {
 
 // The time from Do to its return on a pool that has nothing else to do.
 func BenchmarkPoolDo(b *testing.B) {
-	pool, err := fixedwork.New(nothing, fixedwork.Options{MaxConcurrency: 8})
-	if err != nil {
-		b.Fatal(err)
-	}
+	pool := core.Must(fixedwork.New(nothing, fixedwork.Options{MaxConcurrency: 8}))
 	defer pool.Close()
 	b.ReportAllocs()
 	for b.Loop() {

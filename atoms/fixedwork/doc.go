@@ -14,24 +14,24 @@
 //	}
 //	return pool.Drain(ctx)
 //
-// An item is accepted, waits its turn, runs and is finished; it is then an operation
-// that Lookup and Operations still show for a while, with its outcome and whatever
-// the work said about it (see [core.OperationFrom]). The pool keeps a bounded number
-// of both: when as many items wait as may, Enqueue waits for room, so that a fast
-// producer runs at the pace of the work, and TryEnqueue refuses; of what is finished
-// the newest are kept. What runs is never forgotten.
+// An item is accepted, waits its turn, runs and is finished. It is an operation, which
+// Lookup and Operations still show for a while, with its outcome and the signals and values
+// of the work (see [core.OperationFrom]). Both the queue and the finished operations are
+// bounded: when the queue is full, Enqueue waits for room, so that a fast producer runs at
+// the pace of the work, and TryEnqueue refuses; the newest finished operations are kept.
+// An operation that runs is never forgotten.
 //
-// Where every item is another piece of work, the items are functions, and the work
-// calls the one it is given.
+// If every item is another piece of work, let the items be functions, and let the work
+// call them.
 //
-// There are four ways to come to an end, the same as everywhere in this library.
-// Complete lets nothing more in. Flush waits for what was accepted. Drain does both,
-// which is how a program normally stops. Close does not wait for the work: it
-// cancels what runs, through the context the work was given, accounts for what
-// waits as cancelled, and returns when no work runs any more. An idle pool owns no
-// goroutine, so one that is just forgotten is garbage like anything else.
+// There are five ways to end a pool, the same as everywhere in this library. Complete
+// ends the intake. Flush waits for the items that were accepted. Drain does both, which is
+// how a program normally stops. Stop cancels items that wait, and waits for items that
+// run. Close also cancels the contexts of items that run, and returns when no work runs any
+// more. An idle pool owns no goroutine, so a pool that is not closed is garbage like
+// anything else.
 //
 // The pool is the smallest of the coordinators that package core can make. Use
-// [core.NewCoordinator] itself for what a pool does not do: limits that change,
-// signals that hold items back or refuse them, and pinned operations.
+// [core.NewCoordinator] itself for lanes, groups, and signals that hold items back or
+// refuse them.
 package fixedwork

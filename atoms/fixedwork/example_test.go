@@ -52,10 +52,10 @@ func ExamplePool_TryEnqueue() {
 	if err != nil {
 		panic(err)
 	}
-	pool.TryEnqueue("runs")
+	pool.TryEnqueue(context.Background(), "runs")
 	<-busy
-	pool.TryEnqueue("waits")
-	if _, err := pool.TryEnqueue("too many"); errors.Is(err, core.ErrFull) {
+	pool.TryEnqueue(context.Background(), "waits")
+	if _, err := pool.TryEnqueue(context.Background(), "too many"); errors.Is(err, core.ErrFull) {
 		fmt.Println("try again later")
 	}
 	close(free)

@@ -49,19 +49,16 @@ func Example() {
 // What an item waits for can be asked.
 func ExampleSequencer_Explain() {
 	begun, end := make(chan struct{}), make(chan struct{})
-	s, err := keyedsequential.New(func(key string) string { return key }, func(context.Context, string) error {
+	s := core.Must(keyedsequential.New(func(key string) string { return key }, func(context.Context, string) error {
 		begun <- struct{}{}
 		<-end
 		return nil
-	}, keyedsequential.Options{MaxConcurrency: 2})
-	if err != nil {
-		panic(err)
-	}
+	}, keyedsequential.Options{MaxConcurrency: 2}))
 	defer s.Close()
 
-	first, _ := s.TryEnqueue("ada")
+	first, _ := s.TryEnqueue(context.Background(), "ada")
 	<-begun
-	second, _ := s.TryEnqueue("ada")
+	second, _ := s.TryEnqueue(context.Background(), "ada")
 	why, _ := s.Explain(second)
 	fmt.Println(why.Reasons[0].Kind == core.ReasonKey, why.Reasons[0].Key, why.Reasons[0].Holder == first)
 	close(end)

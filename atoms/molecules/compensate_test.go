@@ -18,175 +18,103 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-func TestCompletedStepsAreCompensatedInReverseOrder(t *testing.T) {
+// The error of a run is that of its step, joined with those of its compensations.
+func TestErrorsOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
 		var j journal
-		signals := coretest.Watch(t, sink, "molecule.*")
-		b := blueprint(quick, quick, quick, fail, quick)
-		for _, i := range []int{0, 2, 3, 4} {
-			b.Steps[i].Compensate = j.notes(fmt.Sprint("undo", i), nil)
-		}
-		r := newRunner(t, sink, molecules.Options{}, b)
+		signals := coretest.Watch(t, sink, terminal+", molecule.step.failed, molecule.compensation.failed")
+		b := blueprint(quick, quick, quick, fail)
+		r := newRunner(sink, molecules.Options{}, b)
 		sink.Raise("go")
-		require.NoError(t, r.Flush(t.Context()))
-		assert.Equal(t, []string{"undo2", "undo0"}, j.take())
-		told := signals.Expect(molecules.SignalStepFailed, molecules.SignalStepCompensated, molecules.SignalStepCompensated, molecules.SignalCompensated, molecules.SignalFailed)
-		signals.None()
-		assert.Equal(t, "step3", told[0].Payload().(molecules.Event).Step)
-		assert.Equal(t, "step2", told[1].Payload().(molecules.Event).Step)
-		var failed *molecules.StepError
-		require.ErrorAs(t, told[4].Payload().(molecules.Event).Err, &failed)
-		assert.Equal(t, molecules.StepError{Blueprint: "m", Step: "step3", Err: errOnPurpose}, *failed)
+		require.NoError(t, r.Drain(t.Context()))
+		raised := signals.ExpectExactly(molecules.SignalStepFailed, molecules.SignalFailed)
+		failed := &molecules.StepError{Blueprint: "m", Step: "step3", Err: errOnPurpose}
+		assert.Equal(t, molecules.Event{Blueprint: "m", Run: raised[0].Operation, Step: "step3", Err: failed}, event(raised[0]))
+		assert.Equal(t, molecules.Event{Blueprint: "m", Run: raised[0].Operation, Err: failed}, event(raised[1]))
 		assert.EqualError(t, failed, `molecules: step "step3" of "m": failed on purpose`)
 		for op := range r.Operations(core.OperationQuery{Status: core.StatusFailed, Pattern: molecules.SignalFailed}) {
 			assert.Equal(t, failed, op.Err)
 		}
-		require.NoError(t, r.Close())
-	})
-}
 
-// Compensations that go wrong, in whatever way, are told of, joined, and do not
-// keep the others from being done.
-func TestCompensationsThatFail(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := newSink()
-		var j journal
-		signals := coretest.Watch(t, sink, "molecule.comp*, molecule.step.comp*, atom.panic,"+terminal)
-		b := blueprint(quick, quick, quick, quick, fail)
 		b.Steps[0].Compensate = j.notes("undo0", nil)
 		b.Steps[1].Compensate = func(context.Context, *molecules.Run) error { panic("on purpose") }
 		b.Steps[2].Compensate = j.notes("undo2", errors.New("cannot undo"))
-		b.Steps[3].Compensate = func(context.Context, *molecules.Run) error { runtime.Goexit(); return nil }
-		r := newRunner(t, sink, molecules.Options{}, b)
+		r = newRunner(sink, molecules.Options{}, b)
 		sink.Raise("go")
-		require.NoError(t, r.Flush(t.Context()))
+		require.NoError(t, r.Drain(t.Context()))
 		assert.Equal(t, []string{"undo2", "undo0"}, j.take())
-		told := signals.ExpectExactly(molecules.SignalStepCompleted, molecules.SignalStepCompleted, molecules.SignalStepCompleted, molecules.SignalStepCompleted,
-			molecules.SignalCompensationFailed, molecules.SignalCompensationFailed, core.SignalPanic, molecules.SignalCompensationFailed,
-			molecules.SignalStepCompensated, molecules.SignalFailed)
-		err := told[9].Payload().(molecules.Event).Err
+		raised = signals.ExpectExactly(
+			molecules.SignalStepFailed, molecules.SignalCompensationFailed, molecules.SignalCompensationFailed, molecules.SignalFailed)
+		assert.EqualError(t, event(raised[1]).Err, `molecules: compensation of step "step2" of "m": cannot undo`)
+		err := event(raised[3]).Err
 		assert.ErrorIs(t, err, errOnPurpose)
+		assert.ErrorIs(t, err, event(raised[1]).Err)
 		assert.ErrorAs(t, err, new(*core.PanicError))
-		assert.ErrorContains(t, err, `molecules: undoing step "step2" of "m": cannot undo`)
-		require.NoError(t, r.Close())
-		assert.Equal(t, uint64(1), r.Stats().Failed)
 	})
 }
 
-func TestAPanicOrGoexitInAStepIsAFailureAndCompensates(t *testing.T) {
-	for name, end := range map[string]func(){
-		"panic":  func() { panic(errOnPurpose) },
-		"goexit": runtime.Goexit,
+// A handler that ends the goroutine ends the run, which is compensated. Before the run
+// begins it has no effect.
+func TestGoexitInAHandler(t *testing.T) {
+	for signal, want := range map[string][]string{
+		core.SignalStarted:            {"do", molecules.SignalCompleted},
+		molecules.SignalStarted:       {molecules.SignalFailed},
+		molecules.SignalStepStarted:   {molecules.SignalFailed},
+		molecules.SignalStepCompleted: {"do", "undo", molecules.SignalFailed},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				sink := newSink()
-				var j journal
-				signals := coretest.Watch(t, sink, "atom.panic, molecule.step.failed,"+terminal)
-				b := blueprint(quick, func(context.Context, *molecules.Run) error { end(); return nil }, quick)
-				b.Steps[0].Compensate = j.notes("undo", nil)
-				r := newRunner(t, sink, molecules.Options{MaxConcurrency: 1}, b)
-				for range 2 {
-					sink.Raise("go")
-					require.NoError(t, r.Flush(t.Context()))
-					assert.Equal(t, []string{"undo"}, j.take())
-					if name == "panic" {
-						told := signals.ExpectExactly(core.SignalPanic, molecules.SignalStepFailed, molecules.SignalFailed)
-						assert.ErrorIs(t, told[2].Payload().(molecules.Event).Err, errOnPurpose)
-					} else {
-						signals.ExpectExactly(molecules.SignalStepFailed, molecules.SignalFailed)
-					}
-				}
-				assert.Equal(t, uint64(2), r.Stats().Failed)
-				for op := range r.Operations(core.OperationQuery{}) {
-					assert.ErrorAs(t, op.Err, new(*core.PanicError))
-				}
-				assert.Zero(t, molecules.Listed(r))
-				require.NoError(t, r.Close())
-			})
+		bubble(t, signal, func(t *testing.T) {
+			sink := newSink()
+			var j journal
+			sink.Subscribe(signal, func(core.Signal) { runtime.Goexit() })
+			sink.Subscribe(terminal, func(s core.Signal) { j.add("%s", s.Name) })
+			b := blueprint(j.notes("do", nil))
+			b.Steps[0].Compensate = j.notes("undo", nil)
+			r := newRunner(sink, molecules.Options{}, b)
+			sink.Raise("go")
+			require.NoError(t, r.Drain(t.Context()))
+			assert.Equal(t, want, j.take())
+			assert.Equal(t, signal == core.SignalStarted, r.Stats().Succeeded == 1)
 		})
 	}
 }
 
-// A handler that ends the goroutine between two steps is not the end of the second.
-func TestGoexitInAHandlerCompensates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := newSink()
-		var j journal
-		signals := coretest.Watch(t, sink, terminal)
-		cancel := sink.Subscribe(molecules.SignalStepStarted, func(s core.Signal) {
-			if s.Payload().(molecules.Event).Step == "step1" {
-				runtime.Goexit()
-			}
-		})
-		defer cancel()
-		b := blueprint(quick, j.notes("never", nil))
-		b.Steps[0].Compensate = j.notes("undo", nil)
-		r := newRunner(t, sink, molecules.Options{}, b)
-		sink.Raise("go")
-		require.NoError(t, r.Flush(t.Context()))
-		assert.Equal(t, []string{"undo"}, j.take())
-		signals.ExpectExactly(molecules.SignalFailed)
-		assert.Equal(t, uint64(1), r.Stats().Failed)
-		require.NoError(t, r.Close())
-	})
-}
-
-// One that does so before the run has begun does not keep it from running.
-func TestGoexitInAHandlerOfStarted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := newSink()
-		signals := coretest.Watch(t, sink, terminal)
-		sink.Subscribe(core.SignalStarted, func(core.Signal) { runtime.Goexit() })
-		r := newRunner(t, sink, molecules.Options{}, blueprint(quick))
-		sink.Raise("go")
-		require.NoError(t, r.Drain(t.Context()))
-		signals.ExpectExactly(molecules.SignalCompleted)
-		assert.Equal(t, uint64(1), r.Stats().Succeeded)
-		assert.Zero(t, molecules.Listed(r))
-	})
-}
-
-// A cancelled run is undone with a context that is not, for as long as
-// CompensateTimeout says.
+// A cancelled run is compensated, with a context that is not cancelled, for as long as
+// CompensateTimeout says. Close waits for that.
 func TestACancelledRunIsCompensated(t *testing.T) {
 	for _, c := range []struct{ given, want time.Duration }{{0, 30 * time.Second}, {time.Second, time.Second}, {-1, 0}} {
-		t.Run(fmt.Sprint(c.given), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				sink := newSink()
-				signals := coretest.Watch(t, sink, terminal+", molecule.compensat*, molecule.step.cancelled, last.words")
-				b := blueprint(quick, takes(time.Hour))
-				b.Steps[0].Compensate = func(ctx context.Context, r *molecules.Run) error {
-					assert.NoError(t, ctx.Err())
-					assert.NotNil(t, core.OperationFrom(ctx), "its values are there")
-					assert.True(t, r.Raise("last.words"))
-					begun := time.Now()
-					if deadline, ok := ctx.Deadline(); c.want == 0 {
-						assert.False(t, ok)
-					} else {
-						assert.Equal(t, c.want, deadline.Sub(begun))
-						<-ctx.Done()
-						assert.Equal(t, c.want, time.Since(begun))
-					}
-					return ctx.Err()
-				}
-				r := newRunner(t, sink, molecules.Options{CompensateTimeout: c.given}, b)
-				sink.Raise("go")
-				synctest.Wait()
+		bubble(t, fmt.Sprint(c.given), func(t *testing.T) {
+			sink := newSink()
+			signals := coretest.Watch(t, sink, terminal+", molecule.compensat*, molecule.step.cancelled, last.words")
+			b := blueprint(quick, takes(time.Hour))
+			b.Steps[0].Compensate = func(ctx context.Context, r *molecules.Run) error {
+				assert.NoError(t, ctx.Err())
+				assert.Equal(t, r.ID(), core.OperationFrom(ctx).ID())
+				assert.True(t, r.Raise("last.words"))
 				begun := time.Now()
-				require.NoError(t, r.Close())
-				assert.Equal(t, c.want, time.Since(begun), "Close waits")
-				if c.want == 0 {
-					signals.ExpectExactly(molecules.SignalStepCancelled, "last.words", molecules.SignalCompensated, molecules.SignalCancelled)
+				if deadline, ok := ctx.Deadline(); c.want == 0 {
+					assert.False(t, ok)
 				} else {
-					told := signals.ExpectExactly(molecules.SignalStepCancelled, "last.words", molecules.SignalCompensationFailed, molecules.SignalCancelled)
-					err := told[3].Payload().(molecules.Event).Err
-					assert.ErrorIs(t, err, core.ErrClosed)
-					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					assert.Equal(t, c.want, deadline.Sub(begun))
+					<-ctx.Done()
+					assert.Equal(t, c.want, time.Since(begun))
 				}
-				assert.Equal(t, uint64(1), r.Stats().Cancelled)
-			})
+				return ctx.Err()
+			}
+			r := newRunner(sink, molecules.Options{CompensateTimeout: c.given}, b)
+			sink.Raise("go")
+			synctest.Wait()
+			begun := time.Now()
+			require.NoError(t, r.Close())
+			assert.Equal(t, c.want, time.Since(begun))
+			if c.want == 0 {
+				signals.ExpectExactly(molecules.SignalStepCancelled, "last.words", molecules.SignalCompensated, molecules.SignalCancelled)
+			} else {
+				raised := signals.ExpectExactly(molecules.SignalStepCancelled, "last.words", molecules.SignalCompensationFailed, molecules.SignalCancelled)
+				assert.ErrorIs(t, event(raised[3]).Err, core.ErrClosed)
+				assert.ErrorIs(t, event(raised[3]).Err, context.DeadlineExceeded)
+			}
+			assert.Equal(t, uint64(1), r.Stats().Cancelled)
 		})
 	}
 }
@@ -194,23 +122,17 @@ func TestACancelledRunIsCompensated(t *testing.T) {
 func TestStepTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
-		signals := coretest.Watch(t, sink, terminal)
-		b := blueprint(takes(time.Second))
-		b.Steps[0].Timeout = time.Second + 1
-		r := newRunner(t, sink, molecules.Options{}, b)
-		sink.Raise("go")
-		require.NoError(t, r.Drain(t.Context()))
-		signals.ExpectExactly(molecules.SignalCompleted)
-
-		b.Steps[0].Timeout = time.Second - 1
-		r = newRunner(t, sink, molecules.Options{}, b)
+		b := blueprint(takes(time.Second), takes(time.Second))
+		b.Steps[0].Timeout, b.Steps[1].Timeout = time.Second+1, time.Second-1
+		r := newRunner(sink, molecules.Options{}, b)
 		sink.Raise("go")
 		begun := time.Now()
 		require.NoError(t, r.Drain(t.Context()))
-		assert.Equal(t, time.Second-1, time.Since(begun))
-		err := signals.ExpectExactly(molecules.SignalFailed)[0].Payload().(molecules.Event).Err
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.EqualError(t, err, `molecules: step "step0" of "m": the step took longer than 999.999999ms: context deadline exceeded`)
+		assert.Equal(t, 2*time.Second-1, time.Since(begun))
+		for op := range r.Operations(core.OperationQuery{}) {
+			assert.ErrorIs(t, op.Err, context.DeadlineExceeded)
+			assert.EqualError(t, op.Err, `molecules: step "step1" of "m": the step took longer than 999.999999ms: context deadline exceeded`)
+		}
 	})
 }
 
@@ -218,13 +140,13 @@ func TestStepTimeout(t *testing.T) {
 type way int
 
 const (
-	missing way = iota // there is none
+	missing way = iota // there is no function
 	works
 	fails
 	panics
 	exits
-	cancels // the run is, and the function returns the error of its context
-	ignores // the run is, and the function does not care
+	cancels // it cancels the run and returns the error of its context
+	ignores // it cancels the run and returns nil
 	ways
 )
 
@@ -238,7 +160,7 @@ func (w way) function(r **molecules.Runner, j *journal, what string) do {
 		case fails:
 			return errOnPurpose
 		case panics:
-			panic("on purpose")
+			panic(errOnPurpose)
 		case exits:
 			runtime.Goexit()
 		case cancels:
@@ -251,9 +173,10 @@ func (w way) function(r **molecules.Runner, j *journal, what string) do {
 	}
 }
 
-// plan is a blueprint, and what is to be expected of it, told as simply as can be.
+// plan is a blueprint, by how its functions end.
 type plan struct{ do, undo []way }
 
+// expect is the model: the signals and calls of a run, in order.
 func (p plan) expect() (lines []string) {
 	add := func(s string, args ...any) { lines = append(lines, fmt.Sprintf(s, args...)) }
 	var done []int
@@ -270,6 +193,9 @@ func (p plan) expect() (lines []string) {
 			done = append(done, i)
 			add("molecule.step.completed")
 			continue
+		}
+		if w == panics {
+			add("atom.panicked")
 		}
 		if w == cancels {
 			add("molecule.step.cancelled")
@@ -291,6 +217,9 @@ func (p plan) expect() (lines []string) {
 		add("undo%d", done[k])
 		undone++
 		cancelled = cancelled || w == cancels || w == ignores
+		if w == panics {
+			add("atom.panicked")
+		}
 		if w == fails || w == panics || w == exits {
 			well = false
 			add("molecule.compensation.failed")
@@ -307,6 +236,16 @@ func (p plan) expect() (lines []string) {
 		add("molecule.failed")
 	}
 	return lines
+}
+
+// fails returns how the first step ends that does not work, or works.
+func (p plan) fails() way {
+	for _, w := range p.do {
+		if w != works {
+			return w
+		}
+	}
+	return works
 }
 
 func TestRandomRunsAgainstTheModel(t *testing.T) {
@@ -328,10 +267,12 @@ func TestRandomRunsAgainstTheModel(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			sink := newSink()
 			var (
-				r *molecules.Runner
-				j journal
+				r   *molecules.Runner
+				j   journal
+				err error
 			)
-			defer sink.Subscribe("molecule.*", func(s core.Signal) { j.add("%s", s.Name) })()
+			sink.Subscribe("molecule.*, atom.panicked", func(s core.Signal) { j.add("%s", s.Name) })
+			sink.Subscribe(terminal, func(s core.Signal) { err = event(s).Err })
 			b := molecules.Blueprint{Name: "m", On: "go"}
 			for i := range p.do {
 				b.Steps = append(b.Steps, molecules.Step{
@@ -340,7 +281,7 @@ func TestRandomRunsAgainstTheModel(t *testing.T) {
 					Compensate: p.undo[i].function(&r, &j, fmt.Sprint("undo", i)),
 				})
 			}
-			r = newRunner(t, sink, molecules.Options{}, b)
+			r = newRunner(sink, molecules.Options{}, b)
 			sink.Raise("go")
 			require.NoError(t, r.Flush(t.Context()))
 			want := p.expect()
@@ -352,6 +293,14 @@ func TestRandomRunsAgainstTheModel(t *testing.T) {
 			}[want[len(want)-1]]
 			for op := range r.Operations(core.OperationQuery{}) {
 				require.Equal(t, status, op.Status, "%v", p)
+			}
+			switch p.fails() {
+			case works:
+				require.NoError(t, err)
+			case fails:
+				require.ErrorIs(t, err, errOnPurpose)
+			case panics, exits:
+				require.ErrorAs(t, err, new(*core.PanicError))
 			}
 			require.NoError(t, r.Close())
 		})

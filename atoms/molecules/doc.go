@@ -1,6 +1,6 @@
-// Package molecules runs workflows that are set off by signals. A [Blueprint] says
-// which signals, and what is to be done, step by step, and how to undo a step when a
-// later one fails. A [Runner] listens and does it, in the background:
+// Package molecules runs workflows that signals start. A [Blueprint] says which signals
+// start it, what to do, step by step, and how to undo a step when a later one fails. A
+// [Runner] listens to the signals and does the steps, in the background:
 //
 //	order := molecules.Blueprint{
 //		Name: "order",
@@ -16,55 +16,56 @@
 //	defer runner.Close()
 //	sink.RaiseKey("order.placed", "order-42")
 //
-// A [Trigger] is the smaller sibling: one pattern, one function, called in the
-// background for each signal that matches.
+// A [Trigger] is simpler: it calls one function, in the background, for each signal that
+// matches a pattern.
 //
 // # Runs
 //
-// Each signal that matches sets off a [Run]. Its steps share it: the signal itself,
-// values, and a way to raise signals. They are done one after the other, and a step
-// may first wait for a signal with the same key ([Step.Await]). Different runs go
-// side by side, so many at once; the others wait in a queue ([Options.Order] says
-// which wait for each other). Whoever raised the signal never waits. When the queue
-// is full too, the signal sets nothing off, which is counted and raised as
-// [SignalDropped].
+// Each signal that matches starts a [Run]; the signal is the trigger of the run. The steps
+// of a run are done one after the other. They share the run: its trigger, values, and
+// methods that raise signals. A step can first wait for a signal with the same key; see
+// [Step.Await].
 //
-// A run waits in its slot for what a step awaits. If it can only go on when other
-// runs have come their way, leave room for these, and do not put them in order
-// behind it: it would end in an [AwaitError].
+// A bounded number of runs go on at the same time; the others wait in a queue.
+// [Options.Order] says which runs must not overlap. The goroutine that raises a signal
+// never waits for the runs. When the queue is full, the signal starts no run: this is
+// counted, and raised as [SignalDropped].
 //
-// # When something goes wrong
+// A run keeps its slot while a step waits for a signal. If that signal comes from another
+// run, there must be a slot for the other run, and the order must not put it behind the
+// first. Otherwise the wait ends with an [AwaitError].
 //
-// When a step fails, panics or is cancelled, later steps are not done, and those
-// that were are undone by their Compensate functions, the last first. A compensation
-// that fails does not keep the others from being done; its error is joined to that of
-// the run. A run that is cancelled is undone all the same, so the context of a
-// compensation is not cancelled with the run; it has a time limit of its own
-// ([Options.CompensateTimeout]). The step that failed is not compensated: it is its
-// own business to leave nothing behind. To have a step tried again, wrap its
-// function, which is a [core.Work] of a *Run.
+// # Failures
 //
-// All of this is in memory. It does not outlive the process.
+// When a step fails, panics or is cancelled, later steps are not done. The steps that are
+// done are undone by their Compensate functions, the last one first. If one of these
+// fails, the others are still called, and its error is joined to that of the run. A
+// cancelled run is compensated too, so the context of Compensate is not cancelled with the
+// run; it has a time limit of its own, [Options.CompensateTimeout]. The step that failed
+// is not compensated: it must leave nothing behind. To retry a step, wrap its function,
+// which is a [core.Work] of a *Run.
+//
+// Runs are in memory only. They do not survive the process.
 //
 // # Signals
 //
-// A run says what becomes of it (see [SignalStarted]), to the very end, which is
-// always one of [SignalCompleted], [SignalFailed] and [SignalCancelled]. What runs,
-// waits, and has ended is on show as operations, with the step they have come to
-// ([State]).
+// A run raises signals about its progress, see [SignalStarted]. The last one is always one
+// of [SignalCompleted], [SignalFailed] and [SignalCancelled]. Runs are also operations of
+// the runner, which show the step that they have reached; see [State].
 //
-// What a run raises it raises because of its trigger. So when molecules set each
-// other off in a circle, or one itself, the sink's rules of [core.Propagation] end
-// it: by default, a signal that is among its own causes is not recorded, nor one ten
-// causes deep. That goes for the signals about a run, too: one whose trigger has
-// molecule.failed among its causes cannot raise molecule.failed again. So that even
-// patterns like "*" come to rest, these set off nothing:
+// The trigger is the cause of all signals that a run raises. So the sink's rules of
+// [core.Propagation] end workflows that start each other, or themselves, in a circle. By
+// default, a signal is not recorded if its own name is among its causes, or if it has more
+// than ten causes. This applies to the signals about a run as well: a run whose trigger
+// was caused by molecule.failed cannot raise molecule.failed.
 //
-//   - the signals that any Runner raises about its runs (a Trigger reacts to them),
-//   - what a step raises with [core.OperationFrom], not naming a cause, as far as the
-//     same Runner or Trigger is concerned: use the methods of [Run] instead,
+// These signals start no run and no call, so that the pattern "*" does not react for ever:
+//
+//   - signals that any Runner raises about its runs; a Trigger does react to them,
+//   - signals that a step raises with [core.OperationFrom] and without a cause, for the
+//     same Runner or Trigger: use the methods of [Run] instead,
 //   - [core.SignalStarted] and [core.SignalStopped].
 //
-// What a step raises on the sink without naming a cause cannot be told from what
-// anybody else raises.
+// When a step raises a signal on the sink without a cause, the Runner cannot know where it
+// comes from. Such signals are not protected against loops.
 package molecules

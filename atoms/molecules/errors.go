@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// A StepError says which step of a run went wrong. The error of a run that failed
-// is one, or, if compensations failed as well, several joined, the step's first.
+// A StepError says which step of a run failed. It is the error of a failed run. If
+// compensations failed too, the error of the run is several StepErrors joined, and that
+// of the step comes first.
 type StepError struct {
 	Blueprint, Step string
-	Compensating    bool  // it was being undone
+	Compensating    bool  // Compensate failed, not Do
 	Err             error // of Do or Compensate, a [core.PanicError] if it panicked, or an [AwaitError]
 }
 
 func (e *StepError) Error() string {
 	what := "step"
 	if e.Compensating {
-		what = "undoing step"
+		what = "compensation of step"
 	}
 	return fmt.Sprintf("molecules: %s %q of %q: %v", what, e.Step, e.Blueprint, e.Err)
 }

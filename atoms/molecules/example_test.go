@@ -13,7 +13,7 @@ import (
 // An order is reserved, paid and shipped. When it cannot be shipped, it is refunded
 // and released, in that order.
 func Example() {
-	// say makes a function of a step that says so.
+	// say returns a function of a step that prints what and the key.
 	say := func(what string) func(context.Context, *molecules.Run) error {
 		return func(_ context.Context, r *molecules.Run) error {
 			fmt.Println(what, r.Trigger.Key)
@@ -65,13 +65,13 @@ func Example() {
 	// molecules: step "ship" of "order": out of stock
 }
 
-// A step can wait for a signal about the same thing.
+// A step can wait for a signal with the key of the trigger.
 func ExampleStep_await() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
 	settled := core.NewKind[int]("payment.settled")
 
-	runner, err := molecules.New(sink, []molecules.Blueprint{{
+	runner := core.Must(molecules.New(sink, []molecules.Blueprint{{
 		Name: "order",
 		On:   "order.placed",
 		Steps: []molecules.Step{{
@@ -85,15 +85,12 @@ func ExampleStep_await() {
 				return nil
 			},
 		}},
-	}}, molecules.Options{})
-	if err != nil {
-		panic(err)
-	}
+	}}, molecules.Options{}))
 	defer runner.Close()
 
 	sink.RaiseKey("order.placed", "order-42")
-	settled.Raise(sink, "order-7", 10)  // another one's
-	settled.Raise(sink, "order-42", 30) // may come at any time from now on
+	settled.Raise(sink, "order-7", 10)  // of another order
+	settled.Raise(sink, "order-42", 30) // it may come at any time after the trigger
 	if err := runner.Flush(ctx); err != nil {
 		panic(err)
 	}
@@ -101,31 +98,25 @@ func ExampleStep_await() {
 	// ship order-42 for 30
 }
 
-// One signal, one function, in the background: here on what becomes of molecules.
+// A trigger calls a function in the background: here when a run has failed.
 func ExampleTrigger() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
 
-	alerts, err := molecules.NewTrigger(sink, molecules.SignalFailed, func(_ context.Context, s core.Signal) error {
-		event, _ := s.Payload().(molecules.Event)
+	alerts := core.Must(molecules.NewTrigger(sink, molecules.SignalFailed, func(_ context.Context, s core.Signal) error {
+		event, _ := molecules.Failed.From(s)
 		fmt.Println("alert:", event.Blueprint, "of", s.Key, "has failed")
 		return nil
-	}, molecules.TriggerOptions{Order: molecules.OrderSerial})
-	if err != nil {
-		panic(err)
-	}
+	}, molecules.TriggerOptions{Order: molecules.OrderSerial}))
 	defer alerts.Close()
 
-	runner, err := molecules.New(sink, []molecules.Blueprint{{
+	runner := core.Must(molecules.New(sink, []molecules.Blueprint{{
 		Name: "backup",
 		On:   "night.*",
 		Steps: []molecules.Step{{Name: "copy", Do: func(context.Context, *molecules.Run) error {
 			return errors.New("disk full")
 		}}},
-	}}, molecules.Options{})
-	if err != nil {
-		panic(err)
-	}
+	}}, molecules.Options{}))
 	defer runner.Close()
 
 	sink.RaiseKey("night.falls", "db-1")
@@ -136,15 +127,18 @@ func ExampleTrigger() {
 	// alert: backup of db-1 has failed
 }
 
-// A blueprint can be drawn: paste the text where Mermaid is understood.
+// A blueprint can be drawn, wherever Mermaid is understood.
 func ExampleBlueprint_Mermaid() {
 	do := func(context.Context, *molecules.Run) error { return nil }
 	fmt.Print(molecules.Blueprint{
 		Name: "order",
 		On:   "order.placed",
+		When: func(core.Signal) bool { return true },
 		Steps: []molecules.Step{
 			{Name: "reserve", Do: do, Compensate: do},
-			{Name: "ship", Do: do, Await: "payment.settled"},
+			{Name: "check", Do: do},
+			{Name: "pay", Do: do, Compensate: do},
+			{Name: "ship", Do: do, Await: "payment.settled, paid"},
 		},
 	}.Mermaid())
 	// Output:
@@ -152,20 +146,28 @@ func ExampleBlueprint_Mermaid() {
 	//     subgraph m0["order"]
 	//         m0on(["order.placed"])
 	//         m0s0["reserve"]
-	//         m0s1["ship"]
+	//         m0s1["check"]
+	//         m0s2["pay"]
+	//         m0s3["ship"]
 	//         m0completed(["completed"])
 	//         m0u0["undo reserve"]
+	//         m0u2["undo pay"]
 	//         m0failed(["failed"])
-	//         m0on --> m0s0
-	//         m0s0 -->|"payment.settled"| m0s1
-	//         m0s1 --> m0completed
+	//         m0on -->|"when"| m0s0
+	//         m0s0 --> m0s1
+	//         m0s1 --> m0s2
+	//         m0s2 -->|"payment.settled, paid"| m0s3
+	//         m0s3 --> m0completed
 	//         m0s0 -.->|"fails"| m0failed
 	//         m0u0 -.-> m0failed
 	//         m0s1 -.->|"fails"| m0u0
+	//         m0s2 -.->|"fails"| m0u0
+	//         m0u2 -.-> m0u0
+	//         m0s3 -.->|"fails"| m0u2
 	//     end
 }
 
-// Steps hand work to coordinators, and a trigger hands on what a step has raised.
+// Steps give work to coordinators, and a trigger reacts to what a step has raised.
 func Example_coordinators() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
@@ -189,18 +191,12 @@ func Example_coordinators() {
 			}},
 		},
 	}
-	runner, err := molecules.New(sink, []molecules.Blueprint{order}, molecules.Options{})
-	if err != nil {
-		panic(err)
-	}
+	runner := core.Must(molecules.New(sink, []molecules.Blueprint{order}, molecules.Options{}))
 	defer runner.Close()
-	trigger, err := molecules.NewTrigger(sink, "order.payment.complete", func(ctx context.Context, s core.Signal) error {
+	trigger := core.Must(molecules.NewTrigger(sink, "order.payment.complete", func(ctx context.Context, s core.Signal) error {
 		_, err := notification.Enqueue(ctx, s.Key)
 		return err
-	}, molecules.TriggerOptions{})
-	if err != nil {
-		panic(err)
-	}
+	}, molecules.TriggerOptions{}))
 	defer trigger.Close()
 
 	sink.RaiseKey("order.placed", "order-42")
@@ -217,4 +213,45 @@ func Example_coordinators() {
 	// payment 1
 	// inventory 1
 	// notification 1
+}
+
+// A payment does not come in time, and the mail about it cannot be sent. The errors say
+// which step and which trigger failed. The operation of the run says how far it came.
+func ExampleStepError() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+	molecules.Failed.Subscribe(sink, func(s core.Signal, e molecules.Event) {
+		var step *molecules.StepError
+		var late *molecules.AwaitError
+		if errors.As(e.Err, &step) && errors.As(e.Err, &late) {
+			fmt.Println(s.Key+":", step.Step, "waited", late.Timeout, "for", late.Pattern)
+		}
+	})
+	molecules.TriggerFailed.Subscribe(sink, func(s core.Signal, e molecules.TriggerEvent) {
+		fmt.Println(s.Key+":", e.Trigger, "failed:", e.Err)
+	})
+
+	runner := core.Must(molecules.New(sink, []molecules.Blueprint{{
+		Name:  "order",
+		On:    "order.placed",
+		Steps: []molecules.Step{{Name: "ship", Await: "payment.settled", AwaitTimeout: time.Millisecond}},
+	}}, molecules.Options{}))
+	defer runner.Close()
+	mails := core.Must(molecules.NewTrigger(sink, molecules.SignalFailed, func(context.Context, core.Signal) error {
+		return errors.New("no mail server")
+	}, molecules.TriggerOptions{Name: "mail"}))
+	defer mails.Close()
+
+	sink.RaiseKey("order.placed", "order-42")
+	if err := errors.Join(runner.Drain(ctx), mails.Drain(ctx)); err != nil {
+		panic(err)
+	}
+	for op := range runner.Operations(core.OperationQuery{}) {
+		state, _ := core.Value[molecules.State](op, molecules.ValueState)
+		fmt.Println(op.Key+":", op.Status, "in step", state.Step)
+	}
+	// Output:
+	// order-42: ship waited 1ms for payment.settled
+	// order-42: mail failed: no mail server
+	// order-42: failed in step ship
 }

@@ -10,49 +10,44 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// execution is a run while its operation runs. Everything that must happen is
-// deferred, so that it does when a step ends its goroutine, too.
+// execution is a run whose operation runs. What must happen in any case is deferred: a
+// step, or a handler of a signal, may end the goroutine.
 type execution struct {
 	*Run
-	runner *Runner
-	ctx    context.Context
-	over   bool    // the steps have come to an end by themselves
-	done   []int   // the steps that are done
-	err    error   // why the steps came to an end; nil: all are done
-	undo   []error // of compensations
+	runner   *Runner
+	ctx      context.Context
+	returned bool    // the steps have ended, and not with the goroutine
+	done     []*Step // not yet compensated
+	undone   int     // how many steps were compensated, or failed to be
+	err      error   // why the steps ended; nil: all are done
+	undoErrs []error // of compensations
 }
 
 // run is the work of the coordinator.
 func (r *Runner) run(ctx context.Context, run *Run) (err error) {
 	run.op = core.OperationFrom(ctx)
-	if !r.roll.begin(run, run.op.ID()) {
-		<-ctx.Done() // whoever has cancelled it, is about to
-		return context.Cause(ctx)
-	}
 	run.op.SetKey(run.Trigger.Key)
-	run.enter(State{}, core.Signal{})
+	run.setState(State{}, core.Signal{})
 	e := &execution{Run: run, runner: r, ctx: ctx}
-	defer func() { err = e.outcome() }()
-	defer e.end()
-	defer r.leave(run) // what a handler of the end raises is for the next one
+	defer func() { err = e.result() }()
+	defer e.raiseEnd()
+	defer r.runs.remove(run) // a handler of the end may raise signals for the next run
 	defer e.compensate()
-	e.raise(kindStarted, "", nil)
+	e.raise(Started, "", nil)
 	for i := range run.blueprint.Steps {
 		if !e.step(i) {
 			break
 		}
 	}
-	e.over = true
+	e.returned = true
 	return nil
 }
 
-// raise says what has become of the run, or of a step.
+// raise raises a signal about the run, or about a step.
 func (e *execution) raise(k core.Kind[Event], step string, err error) {
 	k.Raise(e.Raiser(), e.Trigger.Key, Event{Blueprint: e.Blueprint(), Run: e.ID(), Step: step, Err: err})
 }
 
-// cancelled reports whether the run counts as cancelled, having come to an end
-// before its steps.
 func (e *execution) cancelled() bool { return e.ctx.Err() != nil }
 
 // step does a step and reports whether to go on.
@@ -64,21 +59,21 @@ func (e *execution) step(i int) bool {
 	awaited, err := e.await(i)
 	if err != nil {
 		if e.err = err; !e.cancelled() {
-			e.fail(kindStepFailed, s, err)
+			e.fail(StepFailed, s, err)
 		}
 		return false
 	}
-	e.enter(State{Step: s.Name}, awaited)
-	e.raise(kindStepStarted, s.Name, nil)
+	e.setState(State{Step: s.Name}, awaited)
+	e.raise(StepStarted, s.Name, nil)
 	defer func() {
 		switch {
 		case err == nil:
-			e.done = append(e.done, i)
-			e.raise(kindStepCompleted, s.Name, nil)
+			e.done = append(e.done, s)
+			e.raise(StepCompleted, s.Name, nil)
 		case e.cancelled():
-			e.fail(kindStepCancelled, s, err)
+			e.fail(StepCancelled, s, err)
 		default:
-			e.fail(kindStepFailed, s, err)
+			e.fail(StepFailed, s, err)
 		}
 	}()
 	if s.Do != nil {
@@ -87,124 +82,119 @@ func (e *execution) step(i int) bool {
 	return err == nil
 }
 
-// fail notes why the steps come to an end.
+// fail sets the error that ends the steps.
 func (e *execution) fail(k core.Kind[Event], s *Step, err error) {
 	e.err = &StepError{Blueprint: e.Blueprint(), Step: s.Name, Err: err}
 	e.raise(k, s.Name, e.err)
 }
 
-// await waits for the signal that a step awaits, if it does.
+// await waits for the signal that a step awaits, if there is one.
 func (e *execution) await(i int) (core.Signal, error) {
 	s := &e.blueprint.Steps[i]
 	if s.Await == "" {
 		return core.Signal{}, nil
 	}
-	e.enter(State{Step: s.Name, Awaiting: s.Await}, core.Signal{})
-	var (
-		late  <-chan time.Time
-		until time.Time
-	)
+	e.setState(State{Step: s.Name, Awaiting: s.Await}, core.Signal{})
+	ctx, until := e.ctx, time.Time{}
 	if s.AwaitTimeout > 0 {
-		timer := time.NewTimer(s.AwaitTimeout)
-		defer timer.Stop()
-		late, until = timer.C, time.Now().Add(s.AwaitTimeout)
+		until = time.Now().Add(s.AwaitTimeout)
+		timed, cancel := context.WithDeadlineCause(ctx, until, &AwaitError{Pattern: s.Await, Key: e.Trigger.Key, Timeout: s.AwaitTimeout})
+		defer cancel()
+		ctx = timed
 	}
 	defer e.op.WaitsFor(fmt.Sprintf("signal %q for %q", s.Await, e.Trigger.Key), until)()
-	for isLate := false; ; {
-		if signal, ok := e.runner.roll.arrival(e.Run, i); ok {
+	for {
+		ended := ctx.Err() != nil // before the last look
+		if signal, ok := e.runner.runs.newest(e.Run, i); ok {
 			return signal, nil
 		}
-		if isLate {
-			return core.Signal{}, &AwaitError{Pattern: s.Await, Key: e.Trigger.Key, Timeout: s.AwaitTimeout}
+		if ended {
+			return core.Signal{}, context.Cause(ctx)
 		}
 		select {
-		case <-e.news:
-		case <-late:
-			isLate = true
-		case <-e.ctx.Done():
-			return core.Signal{}, context.Cause(e.ctx)
+		case <-e.wake:
+		case <-ctx.Done():
 		}
 	}
 }
 
-// compensate undoes the steps that are done, the last first, if that is not all.
+// compensate undoes the steps that are done, the last one first, unless all are done.
 func (e *execution) compensate() {
-	if e.err == nil && !e.over { // a handler has ended the goroutine
+	if e.err == nil && !e.returned { // a handler has ended the goroutine
 		e.err = &core.PanicError{Stack: debug.Stack()}
 	}
 	if e.err == nil {
 		return
 	}
-	undone := 0
-	defer func() {
-		if undone > 0 && len(e.undo) == 0 {
-			e.raise(kindCompensated, "", nil)
-		}
-	}()
-	for _, i := range e.done { // each defers the one before it: the last goes first
-		s := &e.blueprint.Steps[i]
+	if last := len(e.done) - 1; last >= 0 {
+		s := e.done[last]
+		e.done = e.done[:last]
+		defer e.compensate()
 		if s.Compensate != nil {
-			defer func() {
-				undone++
-				e.uncompensate(s)
-			}()
+			e.undo(s)
 		}
+		return
+	}
+	if e.undone > 0 && len(e.undoErrs) == 0 {
+		e.raise(Compensated, "", nil)
 	}
 }
 
-// uncompensate undoes a step.
-func (e *execution) uncompensate(s *Step) {
-	e.enter(State{Step: s.Name, Compensating: true}, core.Signal{})
+// undo compensates a step.
+func (e *execution) undo(s *Step) {
+	e.undone++
+	e.setState(State{Step: s.Name, Compensating: true}, core.Signal{})
 	var err error
 	defer func() {
 		if err == nil {
-			e.raise(kindStepCompensated, s.Name, nil)
+			e.raise(StepCompensated, s.Name, nil)
 			return
 		}
 		err = &StepError{Blueprint: e.Blueprint(), Step: s.Name, Compensating: true, Err: err}
-		e.undo = append(e.undo, err)
-		e.raise(kindCompensationFailed, s.Name, err)
+		e.undoErrs = append(e.undoErrs, err)
+		e.raise(CompensationFailed, s.Name, err)
 	}()
 	e.call(context.WithoutCancel(e.ctx), e.runner.compensateTimeout, s.Compensate, &err)
 }
 
-// outcome is the error of the run.
-func (e *execution) outcome() error {
-	if len(e.undo) == 0 {
+// result is the error of the run.
+func (e *execution) result() error {
+	if len(e.undoErrs) == 0 {
 		return e.err
 	}
-	return errors.Join(append([]error{e.err}, e.undo...)...)
+	return errors.Join(append([]error{e.err}, e.undoErrs...)...)
 }
 
-// end says how the run has ended.
-func (e *execution) end() {
-	switch err := e.outcome(); {
+// raiseEnd raises how the run has ended.
+func (e *execution) raiseEnd() {
+	switch err := e.result(); {
 	case err == nil:
-		e.raise(kindCompleted, "", nil)
+		e.raise(Completed, "", nil)
 	case e.cancelled():
-		e.raise(kindCancelled, "", err)
+		e.raise(Cancelled, "", err)
 	default:
-		e.raise(kindFailed, "", err)
+		e.raise(Failed, "", err)
 	}
 }
 
-// call calls a function of a step, for so long, and notes its error. A panic is one
-// too, as more is to be done than core could know of; it is signalled as core would.
+// call calls a function of a step, with a time limit if that is positive, and sets err.
 func (e *execution) call(ctx context.Context, limit time.Duration, fn func(context.Context, *Run) error, err *error) {
-	var cancel context.CancelFunc
 	if limit > 0 {
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("the step took longer than %v: %w", limit, context.DeadlineExceeded))
+		cause := fmt.Errorf("the step took longer than %v: %w", limit, context.DeadlineExceeded)
+		timed, cancel := context.WithTimeoutCause(ctx, limit, cause)
 		defer cancel()
+		ctx = timed
 	}
-	guard(err, func() { e.Raise(core.SignalPanic) }, func() error { return fn(ctx, e.Run) })
+	guard(err, e.Raiser(), func() error { return fn(ctx, e.Run) })
 	if *err != nil && *err == ctx.Err() {
 		*err = context.Cause(ctx) // says more
 	}
 }
 
-// guard calls fn and notes its error. If it panics, or ends its goroutine, which
-// cannot be held up, the error is a PanicError.
-func guard(err *error, panicked func(), fn func() error) {
+// guard calls fn and sets err. If fn panics, err is a PanicError, and the panic is raised
+// as the coordinator would, but with a cause. If fn ends its goroutine, which cannot be
+// stopped, err is a PanicError too.
+func guard(err *error, on core.Raiser, fn func() error) {
 	returned := false
 	defer func() {
 		if returned {
@@ -213,7 +203,7 @@ func guard(err *error, panicked func(), fn func() error) {
 		v := recover()
 		*err = &core.PanicError{Value: v, Stack: debug.Stack()}
 		if v != nil {
-			panicked()
+			on.Raise(core.SignalPanicked)
 		}
 	}()
 	*err = fn()

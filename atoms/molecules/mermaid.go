@@ -6,9 +6,8 @@ import (
 	"unicode"
 )
 
-// Mermaid draws the blueprint as a Mermaid flowchart: its steps with what they
-// await, and, dotted, what is undone when one fails. The same blueprint gives the
-// same text.
+// Mermaid draws the blueprint as a Mermaid flowchart: its steps with what they await, and,
+// dotted, what is compensated when a step fails. The same blueprint gives the same text.
 func (b Blueprint) Mermaid() string { return mermaid(&b) }
 
 // Mermaid draws all blueprints of the runner as one Mermaid flowchart.
@@ -26,24 +25,24 @@ func mermaid(blueprints ...*Blueprint) string {
 	return text.String()
 }
 
-// chart writes the nodes and edges of one blueprint, whose ids have a prefix.
+// chart writes the nodes and edges of one blueprint. Their ids have a prefix.
 type chart struct {
 	*strings.Builder
 	prefix string
 }
 
 func (c chart) draw(b *Blueprint) {
-	c.round("on", b.On)
+	c.node(round, "on", b.On)
 	for i, s := range b.Steps {
-		c.box(step(i), s.Name)
+		c.node(box, step(i), s.Name)
 	}
-	c.round("completed", "completed")
+	c.node(round, "completed", "completed")
 	for i, s := range b.Steps {
 		if s.Compensate != nil {
-			c.box(undo(i), "undo "+s.Name)
+			c.node(box, undo(i), "undo "+s.Name)
 		}
 	}
-	c.round("failed", "failed")
+	c.node(round, "failed", "failed")
 
 	from := "on"
 	for i, s := range b.Steps {
@@ -59,7 +58,7 @@ func (c chart) draw(b *Blueprint) {
 	}
 	c.edge(from, "-->", "", "completed")
 
-	before := "failed" // where a failure of step i leads: to the undoing of the last step before it that has one
+	before := "failed" // where a failure leads: to the last compensation before the step
 	for i, s := range b.Steps {
 		c.edge(step(i), "-.->", "fails", before)
 		if s.Compensate != nil {
@@ -72,12 +71,14 @@ func (c chart) draw(b *Blueprint) {
 func step(i int) string { return fmt.Sprintf("s%d", i) }
 func undo(i int) string { return fmt.Sprintf("u%d", i) }
 
-func (c chart) box(id, label string) {
-	fmt.Fprintf(c, "        %s%s[\"%s\"]\n", c.prefix, id, escape(label))
-}
+// The shapes of nodes.
+const (
+	box   = `["%s"]`
+	round = `(["%s"])`
+)
 
-func (c chart) round(id, label string) {
-	fmt.Fprintf(c, "        %s%s([\"%s\"])\n", c.prefix, id, escape(label))
+func (c chart) node(shape, id, label string) {
+	fmt.Fprintf(c, "        %s%s"+shape+"\n", c.prefix, id, escape(label))
 }
 
 func (c chart) edge(from, arrow, label, to string) {
@@ -87,20 +88,18 @@ func (c chart) edge(from, arrow, label, to string) {
 	fmt.Fprintf(c, "        %s%s %s %s%s\n", c.prefix, from, arrow, c.prefix, to)
 }
 
-// escape makes text of any kind a label that shows it: what could mean something to
-// Mermaid, to HTML, or to Markdown, as which Mermaid renders labels, is written as a
-// character code.
+// escape makes a label that shows text as it is. Letters, digits and a few signs stay; the
+// rest is written as character codes, because Mermaid reads labels as Markdown. So is a
+// digit at the start, which could begin a list.
 func escape(text string) string {
 	var out strings.Builder
 	for _, r := range text {
-		switch before := out.String(); {
+		switch {
 		case unicode.IsSpace(r), !unicode.IsGraphic(r):
-			out.WriteByte(' ')
-		case strings.TrimSpace(before) == "" && (unicode.IsDigit(r) || strings.ContainsRune("+-*", r)), // would begin a list
-			strings.ContainsRune("*_", r) && strings.ContainsRune(before, r), // would end an emphasis
-			r == '/' && strings.HasSuffix(before, "/"):                       // would make a link
-			fmt.Fprintf(&out, "#%d;", r)
-		case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune(".,:*?!+-/=()_", r):
+			if out.Len() > 0 {
+				out.WriteByte(' ')
+			}
+		case unicode.IsLetter(r), unicode.IsDigit(r) && out.Len() > 0, strings.ContainsRune(".,:?!=()", r):
 			out.WriteRune(r)
 		default:
 			fmt.Fprintf(&out, "#%d;", r)

@@ -2,76 +2,81 @@ package molecules
 
 import "github.com/ephemeralgo/ephemeral/core"
 
-// Signals of a [Runner]. All bear the key of the run's trigger, name it as their
-// cause, and have an [Event] as payload. Those of a run are raised by its
-// operation. They set off no blueprint; a [Trigger] can react to them.
+// Signals of a [Runner]. Their key is the key of the run's trigger, their cause is the
+// trigger, and their payload is an [Event]. The operation of the run raises them. They
+// start no run of any Runner; a [Trigger] can react to them.
 const (
 	SignalStarted = "molecule.started"
 
-	// Each run ends with exactly one of these three.
+	// Each run ends with exactly one of these three. SignalCancelled is also raised for
+	// a run that never began: on the sink, by the caller of Cancel, Abort, Stop or
+	// Close. A handler of that signal cannot wait for the runner: it gets
+	// [core.ErrWouldDeadlock].
 	SignalCompleted = "molecule.completed" // all steps are done
-	SignalFailed    = "molecule.failed"    // a step has failed; what could be undone was
-	SignalCancelled = "molecule.cancelled" // the same, because of Cancel or Close; also of a run that had not started
+	SignalFailed    = "molecule.failed"    // a step has failed; the steps before it were compensated
+	SignalCancelled = "molecule.cancelled" // the run was cancelled; the steps that were done were compensated
 
-	// SignalCompensated is raised before SignalFailed or SignalCancelled if
-	// there was something to undo and all of it was undone.
+	// SignalCompensated is raised before SignalFailed or SignalCancelled if at least one
+	// step was compensated and no compensation failed.
 	SignalCompensated = "molecule.compensated"
-	// SignalDropped is raised on the sink for a trigger that set nothing off,
-	// because the queue was full or When panicked: see Event.Err.
+	// SignalDropped is raised on the sink when a signal started no run because the queue
+	// was full or When panicked: see Event.Err.
 	SignalDropped = "molecule.dropped"
 
 	SignalStepStarted     = "molecule.step.started"
 	SignalStepCompleted   = "molecule.step.completed"
-	SignalStepFailed      = "molecule.step.failed" // without SignalStepStarted if what it awaited did not come
+	SignalStepFailed      = "molecule.step.failed" // without SignalStepStarted if what the step awaited did not come
 	SignalStepCancelled   = "molecule.step.cancelled"
 	SignalStepCompensated = "molecule.step.compensated"
-	// SignalCompensationFailed is raised when Compensate of a step returned an
-	// error or panicked.
+	// SignalCompensationFailed is raised when Compensate of a step has returned an error
+	// or panicked.
 	SignalCompensationFailed = "molecule.compensation.failed"
 )
 
-// Signals of a [Trigger]. They bear the key of the signal that it reacted to, name
-// it as their cause, and have a [TriggerEvent] as payload. They never set off the
-// trigger they are about.
+// Signals of a [Trigger]. Their key is the key of the signal that it reacted to, their
+// cause is that signal, and their payload is a [TriggerEvent]. A trigger does not react
+// to its own.
 const (
-	// SignalTriggerFailed is raised when the callback has failed.
-	SignalTriggerFailed = "trigger.failed"
-	// SignalTriggerDropped is raised when a signal came while the queue was
-	// full.
-	SignalTriggerDropped = "trigger.dropped"
+	SignalTriggerFailed  = "trigger.failed"  // the function has failed
+	SignalTriggerDropped = "trigger.dropped" // the queue was full
 )
 
-// An Event is the payload of the signals of a [Runner]:
+// The kinds of the signals of a [Runner], for their payload:
 //
-//	e, ok := signal.Payload().(molecules.Event)
+//	molecules.Failed.Subscribe(sink, func(s core.Signal, e molecules.Event) { ... })
+var (
+	Started            = core.NewKind[Event](SignalStarted)
+	Completed          = core.NewKind[Event](SignalCompleted)
+	Failed             = core.NewKind[Event](SignalFailed)
+	Cancelled          = core.NewKind[Event](SignalCancelled)
+	Compensated        = core.NewKind[Event](SignalCompensated)
+	Dropped            = core.NewKind[Event](SignalDropped)
+	StepStarted        = core.NewKind[Event](SignalStepStarted)
+	StepCompleted      = core.NewKind[Event](SignalStepCompleted)
+	StepFailed         = core.NewKind[Event](SignalStepFailed)
+	StepCancelled      = core.NewKind[Event](SignalStepCancelled)
+	StepCompensated    = core.NewKind[Event](SignalStepCompensated)
+	CompensationFailed = core.NewKind[Event](SignalCompensationFailed)
+)
+
+// The kinds of the signals of a [Trigger].
+var (
+	TriggerFailed  = core.NewKind[TriggerEvent](SignalTriggerFailed)
+	TriggerDropped = core.NewKind[TriggerEvent](SignalTriggerDropped)
+)
+
+// An Event is the payload of the signals of a [Runner].
 type Event struct {
 	Blueprint string
 	Run       core.OperationID // 0 in SignalDropped
 	Step      string           // "" in signals that are not about a step
-	Err       error            // why it failed, was cancelled or dropped; else nil
+	Err       error            // why the run or the step failed or was cancelled, or the signal was dropped; else nil
 }
 
 // A TriggerEvent is the payload of the signals of a [Trigger].
 type TriggerEvent struct {
 	Trigger string // its name
-	Err     error  // the callback's, or [core.ErrFull]
+	Err     error  // the error of the function, or [core.ErrFull]
 
 	by *Trigger
 }
-
-var (
-	kindStarted            = core.NewKind[Event](SignalStarted)
-	kindCompleted          = core.NewKind[Event](SignalCompleted)
-	kindFailed             = core.NewKind[Event](SignalFailed)
-	kindCancelled          = core.NewKind[Event](SignalCancelled)
-	kindCompensated        = core.NewKind[Event](SignalCompensated)
-	kindDropped            = core.NewKind[Event](SignalDropped)
-	kindStepStarted        = core.NewKind[Event](SignalStepStarted)
-	kindStepCompleted      = core.NewKind[Event](SignalStepCompleted)
-	kindStepFailed         = core.NewKind[Event](SignalStepFailed)
-	kindStepCancelled      = core.NewKind[Event](SignalStepCancelled)
-	kindStepCompensated    = core.NewKind[Event](SignalStepCompensated)
-	kindCompensationFailed = core.NewKind[Event](SignalCompensationFailed)
-	kindTriggerFailed      = core.NewKind[TriggerEvent](SignalTriggerFailed)
-	kindTriggerDropped     = core.NewKind[TriggerEvent](SignalTriggerDropped)
-)

@@ -1,200 +1,190 @@
 package priorityprocessor
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"time"
 )
 
-// board decides who is tried next and who is healthy. It has no lock and no clock:
-// times are offsets from a base.
+// board decides which processor tries an item next and which processors are healthy. It
+// has no lock and no clock: times are offsets from a base.
 type board struct {
 	members   []member // by priority, and in the order in which they were given
-	levels    []level  // of the members, highest first
-	threshold int      // failures in a row; negative: never unhealthy
+	levels    []level  // of the members, highest priority first
+	threshold int      // failures in a row; negative: they make nothing unhealthy
 	wait      time.Duration
 	maxWait   time.Duration
-	neverTry  bool // those that are unhealthy, while no probe is due
+	neverTry  bool // unhealthy members, while no probe is due
 
-	attempts, trips, restores, probes uint64
+	stats Stats
 }
 
 // level is all members of one priority.
 type level struct {
 	priority   int
 	first, end int // members
-	turn       int // who is next, from first
+	turn       int // which one is next, from first
 }
 
 type member struct {
-	name     string
-	level    int
-	priority int
-	probed   bool // by a function; otherwise by items
-
-	healthy  bool
-	epoch    uint32 // counts the changes of health: what began in another tells nothing of this one
-	failures int    // in a row
-	err      error  // of the last failure
-	since    time.Duration
+	ProcessorStatus
+	probed bool   // by a function; otherwise by items
+	epoch  uint32 // counts the changes of health: a result counts only if it began in this epoch
+	since  time.Duration
 
 	// While it is unhealthy:
-	trying bool          // it is being probed
-	due    time.Duration // when it is to be probed
-	wait   time.Duration // how long that was put off the last time
-
-	running                      int
-	succeeded, failed, cancelled uint64
+	due  time.Duration // when it is to be probed
+	wait time.Duration // how long the probe was delayed the last time
 }
 
-// ticket is an attempt under way.
+// ticket is an attempt that has begun.
 type ticket struct {
 	member int
 	epoch  uint32
-	trial  bool // it is the probe
+	probe  bool // the item is the probe
 }
 
 type outcome int
 
 const (
-	panicked  outcome = iota // or ended the goroutine: as good as failed
-	succeeded                // or failed by fault of the item
+	panicked  outcome = iota // or ended the goroutine: also a failure
+	succeeded                // or the error is the item's own fault
 	failed
-	cancelled // nobody knows
+	cancelled // says nothing about the processor
 )
 
-// change is what an event has changed.
-type change struct {
-	member  int
-	changed bool // its health
-	healthy bool // from now on
-	// from and to are the highest priorities with a healthy member before and
-	// after; 0 if there is none.
-	from, to int
-}
-
-// newBoard sorts the members, which must not be empty.
-func newBoard(members []member, threshold int, wait, maxWait time.Duration, neverTry bool) board {
-	slices.SortStableFunc(members, func(a, b member) int { return cmp.Compare(a.priority, b.priority) })
-	b := board{members: members, threshold: threshold, wait: wait, maxWait: maxWait, neverTry: neverTry}
+// newBoard makes a board of one or more members, sorted by priority. All are healthy.
+func newBoard(members []member, opts Options) board {
+	b := board{members: members, threshold: opts.Threshold, wait: opts.ProbeAfter, maxWait: opts.MaxProbeAfter, neverTry: opts.HealthyOnly}
 	for i := range members {
-		if i == 0 || members[i].priority != members[i-1].priority {
-			b.levels = append(b.levels, level{priority: members[i].priority, first: i})
+		if i == 0 || members[i].Priority != members[i-1].Priority {
+			b.levels = append(b.levels, level{priority: members[i].Priority, first: i})
 		}
 		b.levels[len(b.levels)-1].end = i + 1
-		members[i].level = len(b.levels) - 1
-		members[i].healthy = true
+		members[i].Healthy = true
 	}
 	return b
 }
 
-// pick chooses who is tried next, of those that are not in the set tried, beginning
-// at level start.
+// pick chooses which member tries an item next, of those that are not in the set tried,
+// beginning at level start.
 func (b *board) pick(tried uint64, start int, now time.Duration) (t ticket, ok bool) {
+	lastResort := -1
 	for n := range b.levels {
 		l := &b.levels[(start+n)%len(b.levels)]
 		for i := l.first; i < l.end; i++ {
-			if m := &b.members[i]; tried&(1<<i) == 0 && b.awaitsItem(m, now) {
-				m.trying = true
+			if tried&(1<<i) != 0 {
+				continue
+			}
+			if lastResort < 0 {
+				lastResort = i
+			}
+			if m := &b.members[i]; !m.probed && b.due(m, now) {
+				m.Probing = true
 				return b.begin(i, true), true
 			}
 		}
 		size := l.end - l.first
 		for k := range size {
 			i := l.first + (l.turn+k)%size
-			if tried&(1<<i) == 0 && b.members[i].healthy {
+			if tried&(1<<i) == 0 && b.members[i].Healthy {
 				l.turn = (i - l.first + 1) % size
 				return b.begin(i, false), true
 			}
 		}
 	}
-	if b.neverTry {
+	if b.neverTry || lastResort < 0 {
 		return ticket{}, false
 	}
-	for n := range b.levels {
-		l := &b.levels[(start+n)%len(b.levels)]
-		for i := l.first; i < l.end; i++ {
-			if tried&(1<<i) == 0 {
-				return b.begin(i, false), true
-			}
+	return b.begin(lastResort, false), true
+}
+
+// due reports whether m is to be probed now.
+func (b *board) due(m *member, now time.Duration) bool {
+	return !m.Healthy && !m.Probing && b.wait >= 0 && now >= m.due
+}
+
+// finish counts the end of an item.
+func (b *board) finish(counter *uint64) {
+	b.stats.Running--
+	*counter++
+}
+
+func (b *board) begin(i int, probe bool) ticket {
+	b.stats.Attempts++
+	b.members[i].Running++
+	return ticket{i, b.members[i].epoch, probe}
+}
+
+// end records the end of an attempt, and reports whether the health of its member has
+// changed.
+func (b *board) end(t ticket, o outcome, err error, now time.Duration) (changed bool) {
+	m := &b.members[t.member]
+	m.Running--
+	switch o {
+	case succeeded:
+		m.Succeeded++
+	case cancelled:
+		m.Cancelled++
+	default:
+		m.Failed++
+	}
+	changed, counts := b.result(t, o, err, now)
+	if counts && o != succeeded {
+		m.Failures++
+		if m.Healthy && b.threshold >= 0 && m.Failures >= b.threshold {
+			return b.set(t.member, false, now)
 		}
 	}
-	return ticket{}, false
+	return changed
 }
 
-// awaitsItem reports whether an item is to be the probe of m.
-func (b *board) awaitsItem(m *member, now time.Duration) bool {
-	return !m.healthy && !m.probed && !m.trying && b.wait >= 0 && now >= m.due
-}
-
-func (b *board) begin(i int, trial bool) ticket {
-	b.attempts++
-	b.members[i].running++
-	return ticket{i, b.members[i].epoch, trial}
-}
-
-// end takes note of what became of an attempt.
-func (b *board) end(t ticket, o outcome, err error, now time.Duration) change {
+// result records the result of an attempt or a probe, and reports whether it has changed
+// the health of its member, and whether it counts.
+func (b *board) result(t ticket, o outcome, err error, now time.Duration) (changed, counts bool) {
 	m := &b.members[t.member]
-	m.running--
-	switch o {
-	case succeeded:
-		m.succeeded++
-	case cancelled:
-		m.cancelled++
-	default:
-		m.failed++
+	if m.epoch != t.epoch {
+		return false, false
 	}
-	if t.epoch != m.epoch {
-		return change{}
-	}
-	if t.trial {
-		m.trying = false
+	if t.probe {
+		m.Probing = false
 	}
 	switch o {
 	case cancelled:
-		return change{}
+		return false, false
 	case succeeded:
-		m.failures = 0
-		return b.set(t.member, true, now)
+		m.Failures = 0
+		return b.set(t.member, true, now), true
 	}
-	m.failures++
-	m.err = err
-	switch {
-	case t.trial:
-		b.putOff(m, now)
-	case m.healthy && b.threshold >= 0 && m.failures >= b.threshold:
-		return b.set(t.member, false, now)
+	m.LastErr = err
+	if t.probe {
+		b.delay(m, now)
 	}
-	return change{}
+	return false, true
 }
 
-// set changes the health of a member, if it is not so already.
-func (b *board) set(i int, healthy bool, now time.Duration) change {
+// set sets the health of a member, and reports whether that has changed.
+func (b *board) set(i int, healthy bool, now time.Duration) (changed bool) {
 	m := &b.members[i]
-	if m.healthy == healthy {
-		return change{}
+	if m.Healthy == healthy {
+		return false
 	}
-	c := change{member: i, changed: true, healthy: healthy, from: b.route()}
-	m.healthy, m.since, m.trying = healthy, now, false
+	m.Healthy, m.since, m.Probing = healthy, now, false
 	m.epoch++
 	if healthy {
-		b.restores++
-		m.failures = 0
+		b.stats.Restored++
+		m.Failures = 0
 	} else {
-		b.trips++
+		b.stats.Unhealthy++
 		m.wait, m.due = b.wait, later(now, b.wait)
 	}
-	c.to = b.route()
-	return c
+	return true
 }
 
-// mark is set from outside: what went before does not count any more.
-func (b *board) mark(i int, healthy bool, now time.Duration) change {
+// mark is set from outside: results of what began before do not count any more.
+func (b *board) mark(i int, healthy bool, now time.Duration) (changed bool) {
 	m := &b.members[i]
-	if m.healthy {
-		m.failures, m.err = 0, nil
+	if m.Healthy {
+		m.Failures, m.LastErr = 0, nil
 		m.epoch++
 	}
 	return b.set(i, healthy, now)
@@ -203,43 +193,26 @@ func (b *board) mark(i int, healthy bool, now time.Duration) change {
 // route is the highest priority with a healthy member, or 0.
 func (b *board) route() int {
 	for i := range b.members {
-		if b.members[i].healthy {
-			return b.members[i].priority
+		if b.members[i].Healthy {
+			return b.members[i].Priority
 		}
 	}
 	return 0
 }
 
-// beginProbe reports whether a probe that was planned in that epoch may begin.
-func (b *board) beginProbe(i int, epoch uint32) bool {
+// beginProbe begins a probe by a function, if one is due.
+func (b *board) beginProbe(i int, now time.Duration) (t ticket, ok bool) {
 	m := &b.members[i]
-	if m.healthy || m.epoch != epoch || m.trying {
-		return false
+	if !b.due(m, now) {
+		return ticket{}, false
 	}
-	m.trying = true
-	b.probes++
-	return true
+	m.Probing = true
+	b.stats.Probes++
+	return ticket{i, m.epoch, true}, true
 }
 
-// endProbe takes note of what a probe said, and reports whether that was news.
-func (b *board) endProbe(i int, epoch uint32, o outcome, err error, now time.Duration) (c change, news bool) {
-	m := &b.members[i]
-	if m.epoch != epoch {
-		return change{}, false
-	}
-	m.trying = false
-	switch o {
-	case cancelled:
-		return change{}, false
-	case succeeded:
-		return b.set(i, true, now), true
-	}
-	m.err = err
-	b.putOff(m, now)
-	return change{}, true
-}
-
-func (b *board) putOff(m *member, now time.Duration) {
+// delay doubles the time until the next probe.
+func (b *board) delay(m *member, now time.Duration) {
 	if m.wait > b.maxWait/2 {
 		m.wait = b.maxWait
 	} else {
@@ -248,7 +221,7 @@ func (b *board) putOff(m *member, now time.Duration) {
 	m.due = later(now, m.wait)
 }
 
-// later is at + wait, or as late as can be.
+// later is at + wait, or the latest time there is.
 func later(at, wait time.Duration) time.Duration {
 	if sum := at + wait; sum >= at || wait < 0 {
 		return sum

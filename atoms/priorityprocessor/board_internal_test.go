@@ -10,21 +10,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dull is what the board should do, in the words of the documentation.
-type dull struct {
+func testMember(priority int, probed bool) member {
+	return member{ProcessorStatus: ProcessorStatus{Priority: priority}, probed: probed}
+}
+
+// model is what the board should do, as the documentation says it.
+type model struct {
 	priorities  []int
 	probed      []bool
 	healthy     []bool
 	failures    []int
 	due, wait   []time.Duration
 	trying      []bool
-	turns       map[int][]int // members of a priority, who is next first
+	turns       map[int][]int // members of a priority, the next one first
 	threshold   int
 	after, most time.Duration
 	healthyOnly bool
 }
 
-func (d *dull) order(start int) (order []int) {
+func (d *model) order(start int) (order []int) {
 	for _, from := range []bool{true, false} {
 		for p := 1; p <= 9; p++ {
 			if (p >= start) == from {
@@ -39,7 +43,7 @@ func (d *dull) order(start int) (order []int) {
 	return order
 }
 
-func (d *dull) pick(tried map[int]bool, start int, now time.Duration) (member int, trial bool) {
+func (d *model) pick(tried map[int]bool, start int, now time.Duration) (member int, probe bool) {
 	done := map[int]bool{}
 	for _, i := range d.order(start) {
 		p := d.priorities[i]
@@ -70,8 +74,8 @@ func (d *dull) pick(tried map[int]bool, start int, now time.Duration) (member in
 	return -1, false
 }
 
-// The board does what a dull model does, step by step. One attempt or probe at a time
-// is under way, so none is of an earlier epoch.
+// The board does what the model does, step by step. There is one attempt or probe at a
+// time, so none is of an earlier epoch.
 func TestBoardLikeTheModel(t *testing.T) {
 	rounds := 2000
 	if testing.Short() {
@@ -80,7 +84,7 @@ func TestBoardLikeTheModel(t *testing.T) {
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(uint64(seed), 15))
 		after := []time.Duration{-1, 5, 5}[r.IntN(3)]
-		d := &dull{threshold: r.IntN(4) - 1, after: after, most: 35, healthyOnly: r.IntN(2) == 0, turns: map[int][]int{}}
+		d := &model{threshold: r.IntN(4) - 1, after: after, most: 35, healthyOnly: r.IntN(2) == 0, turns: map[int][]int{}}
 		if d.threshold == 0 {
 			d.threshold = 3
 		}
@@ -95,11 +99,11 @@ func TestBoardLikeTheModel(t *testing.T) {
 			d.probed = append(d.probed, probed)
 			d.healthy = append(d.healthy, true)
 			d.turns[priority] = append(d.turns[priority], i)
-			members = append(members, member{priority: priority, probed: probed})
+			members = append(members, testMember(priority, probed))
 		}
 		n := len(members)
 		d.failures, d.due, d.wait, d.trying = make([]int, n), make([]time.Duration, n), make([]time.Duration, n), make([]bool, n)
-		b := newBoard(members, d.threshold, after, d.most, d.healthyOnly)
+		b := newBoard(members, Options{Threshold: d.threshold, ProbeAfter: after, MaxProbeAfter: d.most, HealthyOnly: d.healthyOnly})
 		now := time.Duration(0)
 
 		set := func(i int, healthy bool) {
@@ -130,12 +134,12 @@ func TestBoardLikeTheModel(t *testing.T) {
 			case 1: // a probe
 				i := r.IntN(n)
 				o := []outcome{succeeded, failed, panicked, cancelled}[r.IntN(4)]
-				began := b.beginProbe(i, b.members[i].epoch)
-				require.Equal(t, !d.healthy[i], began, "seed %d", seed)
+				ticket, began := b.beginProbe(i, now)
+				require.Equal(t, !d.healthy[i] && after >= 0 && now >= d.due[i], began, "seed %d", seed)
 				if !began {
 					break
 				}
-				b.endProbe(i, b.members[i].epoch, o, nil, now)
+				b.result(ticket, o, nil, now)
 				switch o {
 				case succeeded:
 					set(i, true)
@@ -148,16 +152,16 @@ func TestBoardLikeTheModel(t *testing.T) {
 				tried, set64 := map[int]bool{}, uint64(0)
 				for {
 					ticket, ok := b.pick(set64, level, now)
-					want, trial := d.pick(tried, start, now)
+					want, probe := d.pick(tried, start, now)
 					require.Equal(t, want >= 0, ok, "seed %d: somebody is picked", seed)
 					if !ok {
 						break
 					}
 					require.Equal(t, want, ticket.member, "seed %d", seed)
-					require.Equal(t, trial, ticket.trial, "seed %d", seed)
+					require.Equal(t, probe, ticket.probe, "seed %d", seed)
 					o := []outcome{failed, failed, failed, succeeded, panicked, cancelled}[r.IntN(6)]
 					b.end(ticket, o, nil, now)
-					if trial {
+					if probe {
 						d.trying[want] = false
 					}
 					switch o {
@@ -166,7 +170,7 @@ func TestBoardLikeTheModel(t *testing.T) {
 						set(want, true)
 					case failed, panicked:
 						d.failures[want]++
-						if trial {
+						if probe {
 							putOff(want)
 						} else if d.healthy[want] && d.threshold >= 0 && d.failures[want] >= d.threshold {
 							set(want, false)
@@ -180,10 +184,10 @@ func TestBoardLikeTheModel(t *testing.T) {
 			}
 			for i := range n {
 				m := &b.members[i]
-				require.Equal(t, d.healthy[i], m.healthy, "seed %d: health of %d", seed, i)
-				require.Equal(t, d.failures[i], m.failures, "seed %d: failures of %d", seed, i)
-				require.Equal(t, 0, m.running, "seed %d", seed)
-				if !m.healthy && after >= 0 {
+				require.Equal(t, d.healthy[i], m.Healthy, "seed %d: health of %d", seed, i)
+				require.Equal(t, d.failures[i], m.Failures, "seed %d: failures of %d", seed, i)
+				require.Equal(t, 0, m.Running, "seed %d", seed)
+				if !m.Healthy && after >= 0 {
 					require.Equal(t, d.due[i], m.due, "seed %d: when %d is due", seed, i)
 				}
 			}
@@ -191,44 +195,48 @@ func TestBoardLikeTheModel(t *testing.T) {
 	}
 }
 
-// What began before the health changed tells nothing of what it is now.
+// Results of what began before the health changed do not count.
 func TestBoardForgetsWhatBeganEarlier(t *testing.T) {
-	b := newBoard([]member{{priority: 1}, {priority: 2}}, 1, 5, 60, false)
+	b := newBoard([]member{testMember(1, false), testMember(2, false)}, Options{Threshold: 1, ProbeAfter: 5, MaxProbeAfter: 60})
+	m := &b.members[0]
 	slow, _ := b.pick(0, 0, 0)
 	late, _ := b.pick(0, 0, 0)
 	bad, _ := b.pick(0, 0, 0)
 	b.end(bad, failed, errors.New("down"), 0)
-	require.False(t, b.members[0].healthy)
+	require.False(t, m.Healthy)
 	b.end(slow, succeeded, nil, 1)
-	require.False(t, b.members[0].healthy, "it had begun while all was well")
-	trial, _ := b.pick(0, 0, 5)
-	require.True(t, trial.trial)
-	b.end(trial, succeeded, nil, 6)
-	require.True(t, b.members[0].healthy)
+	require.False(t, m.Healthy, "it had begun before the failure")
+	probe, _ := b.pick(0, 0, 5)
+	require.True(t, probe.probe)
+	b.end(probe, succeeded, nil, 6)
+	require.True(t, m.Healthy)
 	b.end(late, failed, nil, 7)
-	require.True(t, b.members[0].healthy, "it had begun before it was repaired")
-	require.Zero(t, b.members[0].running)
+	require.True(t, m.Healthy, "it had begun before the probe")
+	require.Zero(t, m.Running)
 
 	b.mark(0, false, 10)
-	require.True(t, b.beginProbe(0, b.members[0].epoch))
-	epoch := b.members[0].epoch
-	require.False(t, b.beginProbe(0, epoch), "one at a time")
-	b.mark(0, true, 11)
-	c, news := b.endProbe(0, epoch, failed, nil, 12)
-	require.False(t, news || c.changed)
-	require.True(t, b.members[0].healthy)
+	ticket, ok := b.beginProbe(0, 15)
+	require.True(t, ok)
+	_, ok = b.beginProbe(0, 15)
+	require.False(t, ok, "one at a time")
+	b.mark(0, true, 16)
+	changed, counts := b.result(ticket, failed, nil, 17)
+	require.False(t, counts || changed)
+	require.True(t, m.Healthy)
 }
 
-// The time between probes doubles up to the limit, whatever that is.
-func TestBoardPutsOff(t *testing.T) {
-	for _, limit := range []time.Duration{60, 1<<63 - 1} {
-		b := newBoard([]member{{priority: 1}}, 1, 5, limit, false)
+// The time between probes doubles up to the limit, and the time of the next one does not
+// overflow.
+func TestBoardDelay(t *testing.T) {
+	for _, limit := range []time.Duration{60, math.MaxInt64} {
+		b := newBoard([]member{testMember(1, false)}, Options{Threshold: 1, ProbeAfter: 5, MaxProbeAfter: limit})
 		m := &b.members[0]
-		b.mark(0, false, 0)
+		b.mark(0, false, 100)
 		want := time.Duration(5)
 		for range 100 {
 			require.Equal(t, want, m.wait)
-			b.putOff(m, 0)
+			require.True(t, m.due == 100+want || m.due == math.MaxInt64 && want > math.MaxInt64-100)
+			b.delay(m, 100)
 			if want > limit/2 {
 				want = limit
 			} else {
@@ -236,20 +244,5 @@ func TestBoardPutsOff(t *testing.T) {
 			}
 		}
 		require.Equal(t, limit, m.wait)
-	}
-}
-
-func TestBoardPutsOffForAsLongAsCanBe(t *testing.T) {
-	const year = 365 * 24 * time.Hour
-	b := newBoard([]member{{name: "a", priority: 1}}, 1, 100*year, math.MaxInt64, false)
-	b.mark(0, false, 100*year)
-	if due := b.members[0].due; due != 200*year {
-		t.Errorf("first probe is due at %v", due)
-	}
-	for range 2 {
-		b.putOff(&b.members[0], 200*year)
-		if due := b.members[0].due; due != math.MaxInt64 {
-			t.Errorf("next probe is due at %v", due)
-		}
 	}
 }

@@ -2,49 +2,45 @@ package priorityprocessor
 
 import (
 	"errors"
-	"strconv"
+	"fmt"
 	"strings"
 )
 
-// ErrNoneHealthy is returned under [Options.HealthyOnly] for an item that nobody may
-// try.
+// ErrNoneHealthy is returned under [Options.HealthyOnly] for an item when no processor may
+// try it.
 var ErrNoneHealthy = errors.New("priorityprocessor: no processor is healthy")
 
-// What is known of a panic, or of the end of a goroutine, that passes through.
+// What is recorded when a panic, or the end of a goroutine, passes through.
 var (
 	errPanicked      = errors.New("priorityprocessor: the processor panicked")
 	errProbePanicked = errors.New("priorityprocessor: the probe panicked")
 )
 
-// An Attempt is what became of an item at a processor.
+// An Attempt is a processor's failure to do an item.
 type Attempt struct {
 	Processor string
 	Priority  int
 	Err       error
 }
 
-// An Error says why every processor that was tried failed an item. errors.Is and
-// errors.As look into all of it.
+// An Error says why every processor that was tried failed an item. errors.Is and errors.As
+// look into all attempts and the cause.
 type Error struct {
 	Attempts []Attempt // in the order in which they were made
-	// Cause is why there were no further attempts: the cause of the item's
-	// context. It is nil when nobody was left to try.
+	// Cause is why there were no more attempts: the cause of the item's context. It is
+	// nil if all processors were tried, or if the last error was the item's own fault.
 	Cause error
 }
 
 func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString("priorityprocessor: ")
-	for i, a := range e.Attempts {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(a.Processor + " (priority " + strconv.Itoa(a.Priority) + "): " + a.Err.Error())
+	var parts []string
+	for _, a := range e.Attempts {
+		parts = append(parts, fmt.Sprintf("%s (priority %d): %v", a.Processor, a.Priority, a.Err))
 	}
 	if e.Cause != nil {
-		b.WriteString("; then stopped: " + e.Cause.Error())
+		parts = append(parts, fmt.Sprint("then stopped: ", e.Cause))
 	}
-	return b.String()
+	return "priorityprocessor: " + strings.Join(parts, "; ")
 }
 
 // Unwrap returns the errors of all attempts and the cause.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -43,12 +44,28 @@ func Example() {
 	// backup: healthy true, 4 attempts
 }
 
-// A whole workflow: a coordinator bounds and tracks the work and keeps the order of
-// each widget; two processors do it; what happens is on the sink.
+// Do returns what a processor returns.
+func ExampleNewResult() {
+	rates := core.Must(priorityprocessor.NewResult([]priorityprocessor.ResultProcessor[string, float64]{
+		{Name: "live", Priority: 1, Do: func(ctx context.Context, currency string) (float64, error) {
+			return 0, errors.New("connection refused")
+		}},
+		{Name: "yesterday's", Priority: 2, Do: func(ctx context.Context, currency string) (float64, error) {
+			return 1.25, nil
+		}},
+	}, priorityprocessor.Options{}))
+	defer rates.Close()
+
+	fmt.Println(rates.Do(context.Background(), "CHF"))
+	// Output: 1.25 <nil>
+}
+
+// A complete workflow: a coordinator bounds and tracks the work and keeps the order of each
+// widget, two processors do the work, and the sink has the signals about it.
 func Example_workflow() {
 	sink := core.NewSink(core.SinkOptions{Capacity: 10_000, MaxAge: 5 * time.Minute})
 	var calls atomic.Int64
-	widgets, err := priorityprocessor.New([]priorityprocessor.Processor[string]{
+	widgets := core.Must(priorityprocessor.New([]priorityprocessor.Processor[string]{
 		{Name: "a", Priority: 1, Do: func(ctx context.Context, widget string) error {
 			if calls.Add(1) <= 2 {
 				return errors.New("still warming up")
@@ -56,16 +73,10 @@ func Example_workflow() {
 			return nil
 		}, Probe: func(ctx context.Context) error { return nil }},
 		{Name: "b", Priority: 2, Do: func(ctx context.Context, widget string) error { return nil }},
-	}, priorityprocessor.Options{Sink: sink, Verbose: true})
-	if err != nil {
-		panic(err)
-	}
+	}, priorityprocessor.Options{Sink: sink, Verbose: true}))
 	defer widgets.Close()
-	work, err := core.NewKeyedCoordinator(func(widget string) string { return widget }, widgets.Do,
-		core.Options{MaxConcurrency: 4, Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	work := core.Must(core.NewKeyedCoordinator(func(widget string) string { return widget }, widgets.Do,
+		core.Options{MaxConcurrency: 4, Sink: sink}))
 	defer work.Close()
 
 	ctx := context.Background()
@@ -90,27 +101,21 @@ func Example_workflow() {
 	// concurrency: 4
 }
 
-// Processors that react to a signal: its key is the item.
+// Processors react to a signal. Its key is the item.
 func Example_listening() {
 	sink := core.NewSink(core.SinkOptions{})
-	orders, err := priorityprocessor.New([]priorityprocessor.Processor[string]{
+	orders := core.Must(priorityprocessor.New([]priorityprocessor.Processor[string]{
 		{Name: "a", Priority: 1, Do: func(ctx context.Context, order string) error { return errors.New("out of service") }},
 		{Name: "b", Priority: 2, Do: func(ctx context.Context, order string) error {
 			fmt.Println("b has", order)
 			return nil
 		}},
-	}, priorityprocessor.Options{Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	}, priorityprocessor.Options{Sink: sink}))
 	defer orders.Close()
 
-	listener, err := core.NewProcessor(func(ctx context.Context, s core.Signal) error {
+	listener := core.Must(core.NewProcessor(func(ctx context.Context, s core.Signal) error {
 		return orders.Do(ctx, s.Key)
-	}, core.Options{MaxConcurrency: 1, Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{MaxConcurrency: 1, Sink: sink}))
 	defer sink.Subscribe("order.placed", listener.Process)()
 
 	sink.RaiseKey("order.placed", "WIDGET-123")
@@ -132,7 +137,7 @@ func ExampleProcessor() {
 		}
 		return nil
 	}
-	work, err := priorityprocessor.New([]priorityprocessor.Processor[string]{
+	work := core.Must(priorityprocessor.New([]priorityprocessor.Processor[string]{
 		{Name: "primary", Priority: 1, Probe: ping, Do: func(ctx context.Context, item string) error {
 			fmt.Println("primary:", item)
 			return ping(ctx)
@@ -145,10 +150,7 @@ func ExampleProcessor() {
 		Threshold:     1,
 		ProbeAfter:    time.Millisecond, // by default 5 seconds,
 		MaxProbeAfter: time.Millisecond, // and up to a minute
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer work.Close()
 
 	ctx := context.Background()
@@ -166,7 +168,7 @@ func ExampleProcessor() {
 	// primary: three
 }
 
-// Somebody else routes: items start with priority 2 while that is held.
+// Another part of the program routes: items start with priority 2 while it holds the fact.
 func ExampleFailover_Do_route() {
 	say := func(name string) core.Work[string] {
 		return func(ctx context.Context, item string) error {
@@ -175,13 +177,10 @@ func ExampleFailover_Do_route() {
 		}
 	}
 	sink := core.NewSink(core.SinkOptions{})
-	work, err := priorityprocessor.New([]priorityprocessor.Processor[string]{
+	work := core.Must(priorityprocessor.New([]priorityprocessor.Processor[string]{
 		{Name: "here", Priority: 1, Do: say("here")},
 		{Name: "there", Priority: 2, Do: say("there")},
-	}, priorityprocessor.Options{Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	}, priorityprocessor.Options{Sink: sink}))
 	defer work.Close()
 
 	ctx := context.Background()
@@ -192,4 +191,30 @@ func ExampleFailover_Do_route() {
 	// Output:
 	// there does one
 	// here does two
+}
+
+// When all processors have failed, the error has their attempts. Signals carry a Report.
+func ExampleError() {
+	charge := core.Must(priorityprocessor.New([]priorityprocessor.Processor[string]{
+		{Name: "primary", Priority: 1, Do: func(context.Context, string) error { return errors.New("connection refused") }},
+		{Name: "backup", Priority: 2, Do: func(context.Context, string) error { return errors.New("disk full") }},
+	}, priorityprocessor.Options{Threshold: 1}))
+	defer charge.Close()
+	charge.Sink().Subscribe(priorityprocessor.SignalUnhealthy+":*", func(s core.Signal) {
+		report := s.Payload().(priorityprocessor.Report)
+		fmt.Println(report.Processor, "is unhealthy:", report.Err)
+	})
+
+	var failed *priorityprocessor.Error
+	if errors.As(charge.Do(context.Background(), "order-1"), &failed) {
+		last := func(attempts []priorityprocessor.Attempt) string { return attempts[len(attempts)-1].Processor }
+		fmt.Println(len(failed.Attempts), "attempts, the last by", last(failed.Attempts))
+	}
+	healthy := func(p priorityprocessor.ProcessorStatus) bool { return p.Healthy }
+	fmt.Println("one is healthy:", slices.ContainsFunc(charge.Processors(), healthy))
+	// Output:
+	// primary is unhealthy: connection refused
+	// backup is unhealthy: disk full
+	// 2 attempts, the last by backup
+	// one is healthy: false
 }

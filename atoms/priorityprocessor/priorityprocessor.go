@@ -2,137 +2,176 @@ package priorityprocessor
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
-// A Failover does items by the best processor that is healthy and goes on to the
-// next when that fails. Make one with [New]. It owns a goroutine only while a Probe
-// runs, and a timer while there is one to come. Its sink keeps it alive until it is
-// closed. All methods are safe for concurrent use, from processors, probes and
-// handlers as well.
+// A Failover gives each item to the best healthy processor, and to the next one when that
+// fails. Make one with [New]. It owns a goroutine only while a Probe runs, and a timer
+// only while a processor with a Probe is unhealthy. Its sink keeps it alive until it is
+// closed. All methods are safe for concurrent use, also from processors, probes and
+// handlers.
 //
 // An item that the first processor does costs two short locks and no allocation.
-type Failover[T any] struct {
-	name       string
-	sink       *core.Sink
-	processors []Processor[T] // in the order of the board's members
-	names      []memberNames
-	levels     []int // priorities, highest first; starting points of routes
-	timeout    time.Duration
-	probeLimit time.Duration
-	failoverIf func(error) bool
-	verbose    bool
+type Failover[T any] struct{ *engine[T, struct{}] }
+
+// A ResultFailover is a [Failover] whose processors return a result. Make one with
+// [NewResult].
+type ResultFailover[In, Out any] struct{ *engine[In, Out] }
+
+// engine is what both have in common.
+type engine[In, Out any] struct {
+	opts       Options
+	processors []ResultProcessor[In, Out] // in the order of the board's members
+	signals    []attemptSignals           // of each processor
 	base       time.Time
-	probes     *core.Coordinator[probe]
-	unhook     func()
+	probes     *core.Coordinator[int] // its items are members
+	unsub      func()
 
 	routed atomic.Bool // there may be facts of CommandRoute on the sink
 
 	mu     sync.Mutex
 	board  board
-	stats  Stats
+	route  int // the route that was signalled last
 	closed bool
-	timers []*time.Timer // of members that are to be probed by a function
-	news   news
+	timers []*time.Timer // of the members with a Probe; else nil
+	out    outbox.Outbox // signals about health
 }
 
-// New makes a Failover of one or more processors, at most 64, or says what is wrong
-// with them or with the options. All are healthy. It starts nothing.
+// maxPending is how many signals about health may wait while a handler blocks.
+const maxPending = 1024
+
+// New makes a Failover of one or more processors, at most 64, or says what is wrong with
+// them or with the options. All are healthy. It starts nothing.
 func New[T any](processors []Processor[T], opts Options) (*Failover[T], error) {
-	if err := check(processors); err != nil {
-		return nil, err
-	}
-	if err := opts.normalize(); err != nil {
-		return nil, err
-	}
-	processors = slices.Clone(processors)
-	slices.SortStableFunc(processors, func(a, b Processor[T]) int { return a.Priority - b.Priority })
-	members := make([]member, len(processors))
+	all := make([]ResultProcessor[T, struct{}], len(processors))
 	for i, p := range processors {
-		members[i] = member{name: p.Name, priority: p.Priority, probed: p.Probe != nil}
+		all[i] = ResultProcessor[T, struct{}]{Name: p.Name, Priority: p.Priority, Probe: p.Probe}
+		if p.Do != nil {
+			all[i].Do = func(ctx context.Context, item T) (struct{}, error) { return struct{}{}, p.Do(ctx, item) }
+		}
 	}
-	f := &Failover[T]{
-		name:       opts.Name,
-		sink:       opts.Sink,
-		processors: processors,
-		timeout:    opts.Timeout,
-		probeLimit: opts.ProbeTimeout,
-		failoverIf: opts.FailoverIf,
-		verbose:    opts.Verbose,
-		base:       time.Now(),
-		board:      newBoard(members, opts.Threshold, opts.ProbeAfter, opts.MaxProbeAfter, opts.HealthyOnly),
-		timers:     make([]*time.Timer, len(processors)),
-	}
-	for _, m := range members {
-		f.names = append(f.names, newMemberNames(m.name, m.priority))
-	}
-	for _, l := range f.board.levels {
-		f.levels = append(f.levels, l.priority)
-	}
-	var err error
-	f.probes, err = core.NewKeyedCoordinator(func(p probe) string { return processors[p.member].Name }, f.probe, core.Options{
-		Name:           opts.Name,
-		Sink:           opts.Sink,
-		MaxConcurrency: len(processors),
-		DropOldest:     true,
-	})
+	f, err := newEngine(all, opts)
 	if err != nil {
 		return nil, err
 	}
-	f.listen()
+	return &Failover[T]{f}, nil
+}
+
+// NewResult is [New] for processors that return a result.
+func NewResult[In, Out any](processors []ResultProcessor[In, Out], opts Options) (*ResultFailover[In, Out], error) {
+	f, err := newEngine(slices.Clone(processors), opts)
+	if err != nil {
+		return nil, err
+	}
+	return &ResultFailover[In, Out]{f}, nil
+}
+
+// newEngine keeps and sorts processors.
+func newEngine[In, Out any](processors []ResultProcessor[In, Out], opts Options) (*engine[In, Out], error) {
+	if err := checkProcessors(processors); err != nil {
+		return nil, err
+	}
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
+	f := &engine[In, Out]{opts: opts, processors: processors, base: time.Now(), out: outbox.Outbox{Max: maxPending}}
+	f.probes = core.Must(core.NewKeyedCoordinator(func(i int) string { return processors[i].Name }, f.probe, core.Options{
+		Name: opts.Name, Sink: opts.Sink, MaxConcurrency: len(processors),
+	}))
+	slices.SortStableFunc(processors, func(a, b ResultProcessor[In, Out]) int { return a.Priority - b.Priority })
+	members := make([]member, len(processors))
+	f.timers = make([]*time.Timer, len(processors))
+	for i, p := range processors {
+		members[i] = member{ProcessorStatus: ProcessorStatus{Name: p.Name, Priority: p.Priority}, probed: p.Probe != nil}
+		f.signals = append(f.signals, attemptSignals{
+			started:   core.NewKind[any](SignalStarted + ":" + pri(p.Priority)),
+			completed: core.NewKind[any](SignalCompleted + ":" + pri(p.Priority)),
+			report:    Report{Processor: p.Name, Priority: p.Priority},
+		})
+		if p.Probe != nil {
+			f.timers[i] = time.AfterFunc(math.MaxInt64, func() { f.probes.TryEnqueue(context.Background(), i) })
+			f.timers[i].Stop()
+		}
+	}
+	f.board = newBoard(members, opts)
+	f.route = f.board.route()
+	f.unsub = opts.Sink.Subscribe(commands, f.command)
+	if opts.Sink.Has(CommandRoute + "*") {
+		f.routed.Store(true)
+	}
 	return f, nil
 }
 
-// Do does an item: by the highest healthy priority, by the next at once if that
-// fails, and so on. It returns nil when one has succeeded, and an [*Error] when all
-// have failed. It has the form of [core.Work].
+// Do does an item. It gives the item to the highest healthy priority, and to the next one
+// at once if that fails, and so on. It returns nil when a processor has succeeded, and an
+// [*Error] when all have failed. It has the form of [core.Work].
 //
-// Every attempt is given ctx, bounded by [Options.Timeout], on the goroutine that
-// called Do, one after the other. When ctx ends, Do tries no further and returns its
-// cause, in an [*Error] if there had been failures; the processor that had the item
-// is not blamed. An error of which [Options.FailoverIf] says that it is the item's own
-// fault is returned at once, as it is if it is the first. A panic passes through, as a
-// failure of the processor. After Close, Do returns [core.ErrClosed].
+// The attempts are made one after the other on the goroutine that called Do, with ctx,
+// bounded by [Options.Timeout]. When ctx ends, Do makes no more attempts and returns the
+// cause of ctx, in an [*Error] if attempts have failed before; for the processor that had
+// the item this is not a failure. When [Options.FailoverIf] says that an error is the
+// item's own fault, Do returns the error at once, in an [*Error] if attempts have failed
+// before. A panic is a failure of the processor, and passes through to the caller. After
+// Close, Do returns [core.ErrClosed].
 func (f *Failover[T]) Do(ctx context.Context, item T) error {
+	_, err := f.do(ctx, item)
+	return err
+}
+
+// Do does an item and returns the result of the processor that succeeded, or that
+// returned an error which is the item's own fault; see [Failover.Do]. It has the form of
+// [core.ResultWork].
+func (f *ResultFailover[In, Out]) Do(ctx context.Context, item In) (Out, error) {
+	return f.do(ctx, item)
+}
+
+func (f *engine[In, Out]) do(ctx context.Context, item In) (none Out, err error) {
 	r := run{start: f.start(ctx)}
-	defer f.unfinished(&r)
+	defer f.endAbandoned(&r)
 	for {
 		t, err := f.next(ctx, &r)
 		if err != nil {
-			return err
+			if e, ok := err.(*Error); ok && e.Cause == nil {
+				Exhausted.Raise(f.raiser(ctx), "", e)
+			}
+			return none, err
 		}
-		o, err := f.attempt(ctx, t, &r, item)
+		out, o, err := f.attempt(ctx, t, &r, item)
 		switch {
 		case o == failed:
-			m := &f.processors[t.member]
 			r.tried |= 1 << t.member
-			r.failed = append(r.failed, Attempt{m.Name, m.Priority, err})
+			r.failed = append(r.failed, f.asAttempt(t, err))
 		case o == cancelled:
-			return r.stopped(ended(ctx))
+			return none, r.stopped(ended(ctx))
 		case err != nil && len(r.failed) > 0:
-			m := &f.processors[t.member]
-			return &Error{Attempts: append(r.failed, Attempt{m.Name, m.Priority, err})}
+			return out, &Error{Attempts: append(r.failed, f.asAttempt(t, err))}
 		default:
-			return err
+			return out, err
 		}
 	}
 }
 
-// run is what one item has been through.
-type run struct {
-	start    int // level
-	accepted bool
-	goesOn   bool   // it has been failed, and is to be given to the next
-	tried    uint64 // set of members
-	failed   []Attempt
+func (f *engine[In, Out]) asAttempt(t ticket, err error) Attempt {
+	return Attempt{f.processors[t.member].Name, f.processors[t.member].Priority, err}
 }
 
-// stopped is the error of an item that goes no further because its context ended.
+// run is the way of one item through the processors.
+type run struct {
+	start  int    // level
+	tried  uint64 // set of members
+	failed []Attempt
+	waits  bool // a processor has failed it, and the next has not begun
+}
+
+// stopped is the error of an item whose context has ended.
 func (r *run) stopped(cause error) error {
 	if len(r.failed) == 0 {
 		return cause
@@ -140,105 +179,94 @@ func (r *run) stopped(cause error) error {
 	return &Error{r.failed, cause}
 }
 
-// next says who tries the item next, or what Do returns because nobody does.
-func (f *Failover[T]) next(ctx context.Context, r *run) (ticket, error) {
+// next chooses the processor that tries the item next, or returns the error of Do.
+func (f *engine[In, Out]) next(ctx context.Context, r *run) (ticket, error) {
 	over := ctx.Err() != nil
 	now := time.Since(f.base)
-	r.goesOn = false
 	f.mu.Lock()
-	if !r.accepted {
+	defer f.mu.Unlock()
+	r.waits = false
+	s := &f.board.stats
+	first := len(r.failed) == 0
+	if first {
 		if f.closed {
-			f.stats.Rejected++
-			f.mu.Unlock()
+			s.Rejected++
 			return ticket{}, core.ErrClosed
 		}
-		r.accepted = true
-		f.stats.Accepted++
-		f.stats.Running++
+		s.Accepted++
+		s.Running++
 	}
 	if over {
-		f.stats.Running--
-		f.stats.Cancelled++
-		f.mu.Unlock()
+		f.board.finish(&s.Cancelled)
 		return ticket{}, r.stopped(context.Cause(ctx))
 	}
 	t, ok := f.board.pick(r.tried, r.start, now)
 	switch {
 	case ok:
-		if len(r.failed) > 0 {
-			f.stats.Failovers++
+		if !first {
+			s.Failovers++
 		}
-		f.mu.Unlock()
 		return t, nil
-	case len(r.failed) == 0:
-		f.stats.Running--
-		f.stats.Refused++
-		f.mu.Unlock()
+	case first:
+		f.board.finish(&s.Refused)
 		return ticket{}, ErrNoneHealthy
 	}
-	f.stats.Running--
-	f.stats.Failed++
-	f.mu.Unlock()
-	err := &Error{Attempts: r.failed}
-	exhausted.Raise(f.raiser(ctx), "", err)
-	return ticket{}, err
+	f.board.finish(&s.Failed)
+	return ticket{}, &Error{Attempts: r.failed}
 }
 
-// unfinished takes note of an item that goes no further because a handler has ended
-// the goroutine.
-func (f *Failover[T]) unfinished(r *run) {
-	if !r.goesOn {
+// endAbandoned counts an item between two attempts whose goroutine a handler has ended.
+func (f *engine[In, Out]) endAbandoned(r *run) {
+	if !r.waits {
 		return
 	}
 	f.mu.Lock()
-	f.stats.Running--
-	f.stats.Cancelled++
-	f.mu.Unlock()
+	defer f.mu.Unlock()
+	f.board.finish(&f.board.stats.Cancelled)
 }
 
-// attempt gives the item to a processor. Whatever that does, it is taken note of.
-func (f *Failover[T]) attempt(ctx context.Context, t ticket, r *run, item T) (o outcome, err error) {
+// attempt gives the item to a processor. The result is recorded in any case.
+func (f *engine[In, Out]) attempt(ctx context.Context, t ticket, r *run, item In) (out Out, o outcome, err error) {
 	defer func() {
 		if o == panicked && err == nil {
 			err = errPanicked // the panic itself passes through
 		}
-		r.goesOn = o == failed
+		r.waits = o == failed
 		f.settle(ctx, t, o, err)
 	}()
-	o = cancelled // should a handler end the goroutine before its turn
+	o = cancelled // in case a handler ends the goroutine before Do is called
 	if n := len(r.failed); n > 0 {
-		f.handOver(ctx, t.member, &r.failed[n-1])
+		f.raiseFailover(ctx, t.member, &r.failed[n-1])
 	}
-	if f.verbose {
-		f.names[t.member].raise(f.names[t.member].started, f.raiser(ctx))
+	if f.opts.Verbose {
+		s := &f.signals[t.member]
+		s.started.Raise(f.raiser(ctx), "", s.report)
 	}
 	o = panicked
-	do := f.processors[t.member].Do
-	if f.timeout <= 0 {
-		err = do(ctx, item)
-	} else {
-		bounded, cancel := context.WithTimeout(ctx, f.timeout)
-		defer cancel()
-		err = do(bounded, item)
-	}
-	return f.judge(ctx, err), err
-}
-
-// judge says what an answer tells of the processor.
-func (f *Failover[T]) judge(ctx context.Context, err error) outcome {
+	bounded, cancel := withTimeout(ctx, f.opts.Timeout)
+	defer cancel()
+	out, err = f.processors[t.member].Do(bounded, item)
 	switch {
 	case err == nil:
-		return succeeded
+		return out, succeeded, nil
 	case ended(ctx) != nil:
-		return cancelled
-	case f.failoverIf != nil && !f.failoverIf(err):
-		return succeeded
+		return out, cancelled, err
+	case f.opts.FailoverIf != nil && !f.opts.FailoverIf(err):
+		return out, succeeded, err
 	}
-	return failed
+	return out, failed, err
+}
+
+// withTimeout is context.WithTimeout if the timeout is positive.
+func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, timeout)
 }
 
 // ended is why ctx has ended, or nil. The clock counts as well: a processor that has
-// passed the deadline on may return a little before the context ends.
+// passed on the deadline may return shortly before the context ends.
 func ended(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -249,88 +277,87 @@ func ended(ctx context.Context) error {
 	return nil
 }
 
-// settle takes note of what became of an attempt, and of the item unless it goes on.
-func (f *Failover[T]) settle(ctx context.Context, t ticket, o outcome, err error) {
+// settle records the result of an attempt, and the end of the item unless the attempt
+// has failed.
+func (f *engine[In, Out]) settle(ctx context.Context, t ticket, o outcome, err error) {
 	now := time.Since(f.base)
 	f.mu.Lock()
-	c := f.board.end(t, o, err, now)
-	if o != failed {
-		f.stats.Running--
-	}
-	switch {
+	changed := f.board.end(t, o, err, now)
+	switch s := &f.board.stats; {
 	case o == failed:
 	case o == cancelled:
-		f.stats.Cancelled++
+		f.board.finish(&s.Cancelled)
 	case o == succeeded && err == nil:
-		f.stats.Succeeded++
+		f.board.finish(&s.Succeeded)
 	default:
-		f.stats.Failed++
+		f.board.finish(&s.Failed)
 	}
-	f.apply(c, f.sink)
-	pending := f.news.pending()
+	if changed {
+		f.apply(t.member, f.opts.Sink)
+	}
 	f.mu.Unlock()
-	if pending {
-		defer f.deliver() // also when a handler ends the goroutine
+	if changed {
+		defer f.out.Run() // deferred: a handler may end the goroutine
 	}
 	switch {
 	case o == failed || o == panicked:
-		f.tellFailed(ctx, t.member, err)
-	case f.verbose && o == succeeded && err == nil:
-		f.names[t.member].raise(f.names[t.member].complete, f.raiser(ctx))
+		f.raiseFailed(ctx, t.member, err)
+	case f.opts.Verbose && o == succeeded && err == nil:
+		s := &f.signals[t.member]
+		s.completed.Raise(f.raiser(ctx), "", s.report)
 	}
 }
 
-// MarkUnhealthy makes a processor unhealthy, as if it had failed too often: items
-// pass it by until a probe restores it. It reports whether there is a processor of
-// that name; if it is unhealthy already, nothing changes.
-func (f *Failover[T]) MarkUnhealthy(name string) bool { return f.mark(name, false) }
+// MarkUnhealthy makes a processor unhealthy, as if it had failed too often: it gets no
+// items until a probe makes it healthy. It reports whether there is a processor of that
+// name. If it is unhealthy already, nothing changes.
+func (f *engine[In, Out]) MarkUnhealthy(name string) bool { return f.mark(name, false) }
 
-// Reset makes a processor healthy, with no failures, and reports whether there is a
-// processor of that name. Attempts and probes that are under way do not count any
-// more.
-func (f *Failover[T]) Reset(name string) bool { return f.mark(name, true) }
+// MarkHealthy makes a processor healthy, with no failures, and reports whether there is a
+// processor of that name. The results of attempts and probes that have begun before do
+// not count.
+func (f *engine[In, Out]) MarkHealthy(name string) bool { return f.mark(name, true) }
 
-func (f *Failover[T]) mark(name string, healthy bool) bool {
-	return f.markAll(func(m *member) bool { return m.name == name }, healthy, f.sink) > 0
+func (f *engine[In, Out]) mark(name string, healthy bool) bool {
+	return f.markAll(func(m *member) bool { return m.Name == name }, healthy, f.opts.Sink)
 }
 
-// markAll sets the health of the members that are meant and returns how many are.
-func (f *Failover[T]) markAll(meant func(*member) bool, healthy bool, on core.Raiser) (n int) {
+// markAll sets the health of the selected members and reports whether there are any.
+func (f *engine[In, Out]) markAll(selected func(*member) bool, healthy bool, on core.Raiser) (found bool) {
 	now := time.Since(f.base)
 	f.mu.Lock()
 	for i := range f.board.members {
-		if meant(&f.board.members[i]) {
-			n++
-			f.apply(f.board.mark(i, healthy, now), on)
+		if selected(&f.board.members[i]) {
+			found = true
+			if f.board.mark(i, healthy, now) {
+				f.apply(i, on)
+			}
 		}
 	}
 	f.mu.Unlock()
-	f.deliver()
-	return n
+	f.out.Run()
+	return found
 }
 
 // Name is [Options.Name].
-func (f *Failover[T]) Name() string { return f.name }
+func (f *engine[In, Out]) Name() string { return f.opts.Name }
 
-// Sink is where signals are raised and heeded.
-func (f *Failover[T]) Sink() *core.Sink { return f.sink }
+// Sink is where signals are raised, and where commands come from.
+func (f *engine[In, Out]) Sink() *core.Sink { return f.opts.Sink }
 
 // Close ends the intake and the probes: Do returns [core.ErrClosed] from now on, the
-// context of a Probe that runs is cancelled with that cause, and Close waits for it
-// to return, unless it is called from inside of it. It does not wait for items, which
-// run on their callers' goroutines: drain what calls Do first. It returns nil, may be
-// called many times, and is required only if the sink is to outlive the Failover or a
-// processor is unhealthy.
-func (f *Failover[T]) Close() error {
+// context of a running Probe is cancelled with that cause, and Close waits for it to
+// return, except when called from inside the Probe or from a handler. It does not wait
+// for items, which run on the goroutines of their callers: drain the callers first. It
+// returns nil, and may be called many times. It is needed only if the sink is to outlive
+// the Failover or a processor is unhealthy.
+func (f *engine[In, Out]) Close() error {
 	f.mu.Lock()
 	f.closed = true
-	for i, t := range f.timers {
-		if t != nil {
-			t.Stop()
-			f.timers[i] = nil
-		}
+	for i := range f.timers {
+		f.setTimer(i)
 	}
 	f.mu.Unlock()
-	f.unhook()
+	f.unsub()
 	return f.probes.Close()
 }

@@ -26,7 +26,7 @@ var (
 	errItem = errors.New("no such order")
 )
 
-// fake is a processor that does what it is told to.
+// fake is a processor whose errors the test sets.
 type fake struct {
 	err    atomic.Pointer[error]
 	probe  atomic.Pointer[error]
@@ -61,14 +61,16 @@ func (p *fake) withProbe(name string, priority int) pp.Processor[string] {
 	return pp.Processor[string]{Name: name, Priority: priority, Do: p.do, Probe: p.ping}
 }
 
-func newFailover[T any](t testing.TB, opts pp.Options, processors ...pp.Processor[T]) *pp.Failover[T] {
-	t.Helper()
-	f, err := pp.New(processors, opts)
-	require.NoError(t, err)
-	return f
+func newFailover[T any](opts pp.Options, processors ...pp.Processor[T]) *pp.Failover[T] {
+	return core.Must(pp.New(processors, opts))
 }
 
-// settled checks that no item is lost count of.
+// work returns a processor that calls fn.
+func work(name string, priority int, fn func(context.Context) error) pp.Processor[string] {
+	return pp.Processor[string]{Name: name, Priority: priority, Do: func(ctx context.Context, _ string) error { return fn(ctx) }}
+}
+
+// settled checks that every item is counted once.
 func settled[T any](t testing.TB, f *pp.Failover[T]) pp.Stats {
 	t.Helper()
 	s := f.Stats()
@@ -83,6 +85,22 @@ func settled[T any](t testing.TB, f *pp.Failover[T]) pp.Stats {
 	return s
 }
 
+// expectAfter expects signals after that time and none before.
+func expectAfter(t testing.TB, signals *coretest.Watcher, d time.Duration, names ...string) []core.Signal {
+	t.Helper()
+	time.Sleep(d - 1)
+	synctest.Wait()
+	signals.None()
+	time.Sleep(time.Nanosecond)
+	synctest.Wait()
+	return signals.ExpectExactly(names...)
+}
+
+// bubble runs a subtest in a synctest bubble.
+func bubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 func trip(t testing.TB, f *pp.Failover[string], n int) {
 	t.Helper()
 	for range n {
@@ -90,36 +108,39 @@ func trip(t testing.TB, f *pp.Failover[string], n int) {
 	}
 }
 
-// Weak point: failed work is not handed to the backup; the failover signal is raised
-// once, and nobody submits the work again.
-func TestFailedItemGoesToTheNextAtOnce(t *testing.T) {
+// A failed item goes to the next processor at once, until all have failed it.
+func TestFailover(t *testing.T) {
 	var a, b, c fake
 	a.fail(errDown)
-	b.fail(errDown)
-	sink := core.NewSink(core.SinkOptions{})
-	signals := coretest.Watch(t, sink, "fail*,proc*")
-	f := newFailover(t, pp.Options{Sink: sink, Threshold: -1}, c.as("third", 3), a.as("first", 1), b.as("second", 2))
+	b.fail(errItem)
+	f := newFailover(pp.Options{Threshold: -1}, c.as("third", 3), a.as("first", 1), b.as("second", 2))
+	signals := coretest.Watch(t, f.Sink(), "fail*,proc*")
 	require.NoError(t, f.Do(t.Context(), "order-1"))
-	raised := signals.ExpectExactly("processing.failed:pri1", "failover.requested:pri1->pri2", "processing.failed:pri2", "failover.requested:pri2->pri3")
+	tried := []string{"processing.failed:pri1", "failover.requested:pri1->pri2", "processing.failed:pri2", "failover.requested:pri2->pri3"}
+	raised := signals.ExpectExactly(tried...)
 	assert.Equal(t, pp.Report{Processor: "first", Priority: 1, To: "second", ToPriority: 2, Err: errDown}, raised[1].Payload())
-	for range 9 {
-		require.NoError(t, f.Do(t.Context(), "order"))
-	}
-	assert.EqualValues(t, 10, a.items.Load())
-	assert.EqualValues(t, 10, b.items.Load())
-	assert.EqualValues(t, 10, c.items.Load())
-	s := settled(t, f)
-	assert.EqualValues(t, 10, s.Succeeded)
-	assert.EqualValues(t, 20, s.Failovers)
+	assert.EqualValues(t, 2, settled(t, f).Failovers)
+
+	c.fail(errDown)
+	err := f.Do(t.Context(), "order-1")
+	raised = signals.ExpectExactly(append(tried, "processing.failed:pri3", "failover.exhausted")...)
+	var all *pp.Error
+	require.ErrorAs(t, err, &all)
+	exhausted, _ := pp.Exhausted.From(raised[5])
+	assert.Same(t, all, exhausted)
+	assert.Equal(t, []pp.Attempt{{"first", 1, errDown}, {"second", 2, errItem}, {"third", 3, errDown}}, all.Attempts)
+	assert.ErrorIs(t, err, errDown)
+	assert.ErrorIs(t, err, errItem)
+	assert.EqualError(t, err, "priorityprocessor: first (priority 1): down; second (priority 2): no such order; third (priority 3): down")
+	assert.Equal(t, []uint64{1, 1, 4}, []uint64{settled(t, f).Succeeded, settled(t, f).Failed, settled(t, f).Failovers})
 }
 
-// Weak points: priority 1 takes all work, healthy or not; once routing works the same
-// item is processed twice; priorities above 1 never process anything.
+// An unhealthy processor gets no items, and each item is done once.
 func TestUnhealthyPrimaryGetsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var primary, backup fake
 		primary.fail(errDown)
-		f := newFailover(t, pp.Options{}, primary.as("primary", 1), backup.as("backup", 2))
+		f := newFailover(pp.Options{}, primary.as("primary", 1), backup.as("backup", 2))
 		trip(t, f, 10)
 		assert.EqualValues(t, 3, primary.items.Load(), "three failures in a row are the threshold")
 		assert.EqualValues(t, 10, backup.items.Load(), "and each item is done once")
@@ -134,103 +155,36 @@ func TestUnhealthyPrimaryGetsNothing(t *testing.T) {
 	})
 }
 
-func TestSuccessBeginsTheCountAnew(t *testing.T) {
-	var primary, backup fake
-	f := newFailover(t, pp.Options{}, primary.as("primary", 1), backup.as("backup", 2))
-	for range 10 {
-		primary.fail(errDown)
-		trip(t, f, 2)
-		primary.fail(nil)
-		trip(t, f, 1)
-	}
-	assert.True(t, f.Processors()[0].Healthy)
-	assert.EqualValues(t, 30, primary.items.Load())
-}
-
-func TestThreshold(t *testing.T) {
-	for threshold, want := range map[int]int64{-1: 100, 0: 3, 1: 1, 7: 7} {
-		var primary, backup fake
-		primary.fail(errDown)
-		f := newFailover(t, pp.Options{Threshold: threshold}, primary.as("primary", 1), backup.as("backup", 2))
-		trip(t, f, 100)
-		assert.Equal(t, want, primary.items.Load(), "threshold %d", threshold)
-	}
-}
-
-// Weak point: the last in rank still asks for failover to a priority that does not
-// exist.
-func TestLastAsksForNoFailover(t *testing.T) {
-	var primary, backup fake
-	primary.fail(errDown)
-	backup.fail(errItem)
-	sink := core.NewSink(core.SinkOptions{})
-	f := newFailover(t, pp.Options{Sink: sink}, primary.as("primary", 1), backup.as("backup", 2))
-	signals := coretest.Watch(t, sink, "failover.*")
-	err := f.Do(t.Context(), "order-1")
-	raised := signals.ExpectExactly("failover.requested:pri1->pri2", "failover.exhausted")
-	var all *pp.Error
-	require.ErrorAs(t, err, &all)
-	assert.Same(t, all, raised[1].Payload())
-	assert.Equal(t, []pp.Attempt{{"primary", 1, errDown}, {"backup", 2, errItem}}, all.Attempts)
-	assert.ErrorIs(t, err, errDown)
-	assert.ErrorIs(t, err, errItem)
-	assert.EqualError(t, err, "priorityprocessor: primary (priority 1): down; backup (priority 2): no such order")
-	assert.EqualValues(t, 1, settled(t, f).Failed)
-}
-
-// Weak point of the companions: all are down, and the lowest rank is used without
-// saying so.
-func TestAllDown(t *testing.T) {
+// When all are unhealthy they are the last resort, or, with HealthyOnly, nothing is.
+func TestAllUnhealthy(t *testing.T) {
 	for _, healthyOnly := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			var a, b fake
-			sink := core.NewSink(core.SinkOptions{})
-			f := newFailover(t, pp.Options{Sink: sink, HealthyOnly: healthyOnly}, a.withProbe("a", 1), b.withProbe("b", 2))
-			defer f.Close()
-			signals := coretest.Watch(t, sink, "route.assigned:*, restore.*")
-			require.True(t, f.MarkUnhealthy("a"))
-			require.True(t, f.MarkUnhealthy("b"))
-			signals.ExpectExactly("route.assigned:pri2", "route.assigned:none")
-			err := f.Do(t.Context(), "order")
-			if healthyOnly {
-				assert.ErrorIs(t, err, pp.ErrNoneHealthy)
-				assert.EqualValues(t, 1, settled(t, f).Refused)
-				signals.None()
-				return
-			}
-			assert.NoError(t, err, "as the last resort, in order")
-			assert.EqualValues(t, 1, a.items.Load())
-			signals.ExpectExactly("route.assigned:pri1", "restore.primary")
-			assert.True(t, f.Processors()[0].Healthy, "it has shown that it works")
-			a.fail(errDown)
-			assert.NoError(t, f.Do(t.Context(), "order"), "those that are unhealthy are tried after the others")
-			assert.EqualValues(t, 1, b.items.Load())
-		})
+		var a, b fake
+		f := newFailover(pp.Options{HealthyOnly: healthyOnly, ProbeAfter: -1}, a.as("a", 1), b.as("b", 2))
+		signals := coretest.Watch(t, f.Sink(), "route.assigned:*, restore.*")
+		require.True(t, f.MarkUnhealthy("a"))
+		require.True(t, f.MarkUnhealthy("b"))
+		signals.ExpectExactly("route.assigned:pri2", "route.assigned:none")
+		err := f.Do(t.Context(), "order")
+		if healthyOnly {
+			assert.ErrorIs(t, err, pp.ErrNoneHealthy)
+			assert.EqualValues(t, 1, settled(t, f).Refused)
+			continue
+		}
+		assert.NoError(t, err)
+		assert.EqualValues(t, 1, a.items.Load())
+		signals.ExpectExactly("route.assigned:pri1", "restore.primary")
+		assert.True(t, f.Processors()[0].Healthy, "it has done an item")
 	}
 }
 
-func TestSamePriorityTakesTurns(t *testing.T) {
-	var a, b, c, d fake
-	f := newFailover(t, pp.Options{Threshold: 1, HealthyOnly: true, ProbeAfter: -1}, a.as("a", 1), b.as("b", 1), c.as("c", 1), d.as("d", 2))
-	trip(t, f, 9)
-	assert.Equal(t, [4]int64{3, 3, 3, 0}, [4]int64{a.items.Load(), b.items.Load(), c.items.Load(), d.items.Load()})
-	b.fail(errDown)
-	trip(t, f, 8) // one of them at b first
-	assert.Equal(t, [4]int64{7, 4, 7, 0}, [4]int64{a.items.Load(), b.items.Load(), c.items.Load(), d.items.Load()})
-	a.fail(errDown)
-	c.fail(errDown)
-	trip(t, f, 5)
-	assert.EqualValues(t, 5, d.items.Load())
-}
-
-// With a Probe function nobody asks an item to find out.
+// With a Probe function items are not probes.
 func TestProbesRestore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var primary, backup fake
 		primary.fail(errDown)
 		primary.failProbe(errDown)
 		sink := core.NewSink(core.SinkOptions{})
-		f := newFailover(t, pp.Options{Sink: sink}, primary.withProbe("primary", 1), backup.as("backup", 2))
+		f := newFailover(pp.Options{Sink: sink}, primary.withProbe("primary", 1), backup.as("backup", 2))
 		defer f.Close()
 		signals := coretest.Watch(t, sink, "processor.*, probe.*, route.assigned:*, restore.*")
 		trip(t, f, 3)
@@ -238,13 +192,8 @@ func TestProbesRestore(t *testing.T) {
 		assert.Equal(t, "primary", raised[0].Key)
 		assert.Equal(t, pp.Report{Processor: "primary", Priority: 1, Failures: 3, Err: errDown}, raised[0].Payload())
 		for i, wait := range []time.Duration{5, 10, 20, 40, 60, 60} {
-			time.Sleep(wait*time.Second - 1)
-			synctest.Wait()
-			signals.None()
-			assert.EqualValues(t, i, primary.probes.Load())
-			time.Sleep(time.Nanosecond)
-			synctest.Wait()
-			raised := signals.ExpectExactly("probe.starting:pri1", "probe.failed:pri1")
+			raised := expectAfter(t, signals, wait*time.Second, "probe.starting:pri1", "probe.failed:pri1")
+			assert.EqualValues(t, i+1, primary.probes.Load())
 			next := min(2*wait, 60) * time.Second
 			assert.Equal(t, pp.Report{Processor: "primary", Priority: 1, Next: next, Err: errDown}, raised[1].Payload())
 			assert.Equal(t, time.Now().Add(next), f.Processors()[0].NextProbe)
@@ -253,9 +202,8 @@ func TestProbesRestore(t *testing.T) {
 		assert.EqualValues(t, 3, primary.items.Load())
 		primary.fail(nil)
 		primary.failProbe(nil)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		raised = signals.ExpectExactly("probe.starting:pri1", "probe.success:pri1", "processor.healthy:pri1", "route.assigned:pri1", "restore.primary")
+		raised = expectAfter(t, signals, time.Minute,
+			"probe.starting:pri1", "probe.success:pri1", "processor.healthy:pri1", "route.assigned:pri1", "restore.primary")
 		assert.Equal(t, pp.Report{Priority: 2, ToPriority: 1}, raised[4].Payload())
 		assert.Equal(t, "priorityprocessor", raised[4].Key)
 		trip(t, f, 10)
@@ -271,46 +219,18 @@ func TestProbesRestore(t *testing.T) {
 		trip(t, f, 3)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		assert.EqualValues(t, 8, primary.probes.Load(), "the wait begins anew")
+		assert.EqualValues(t, 8, primary.probes.Load(), "the delay starts again")
 	})
 }
 
-// Without a Probe function the item that comes when one is due is the probe.
-func TestItemIsTheProbe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var primary, backup fake
-		primary.fail(errDown)
-		f := newFailover(t, pp.Options{HealthyOnly: true}, primary.as("primary", 1), backup.as("backup", 2))
-		trip(t, f, 3)
-		for _, wait := range []time.Duration{5, 10, 20, 40, 60, 60} {
-			before := primary.items.Load()
-			time.Sleep(wait*time.Second - 1)
-			trip(t, f, 5)
-			assert.Equal(t, before, primary.items.Load(), "just before")
-			time.Sleep(time.Nanosecond)
-			trip(t, f, 5)
-			assert.Equal(t, before+1, primary.items.Load(), "one is tried, and no item is lost by that")
-		}
-		time.Sleep(time.Hour)
-		cancelled, cancel := context.WithCancel(t.Context())
-		primary.err.Store(nil)
-		stop := errors.New("stop")
-		primary.fail(stop)
-		cancel()
-		assert.ErrorIs(t, f.Do(cancelled, "item"), context.Canceled)
-		primary.fail(nil)
-		trip(t, f, 5)
-		assert.True(t, f.Processors()[0].Healthy)
-	})
-}
-
-// While an item is the probe, others go on to the backup.
+// Without a Probe function an item is the probe when one is due. Others go to the backup
+// meanwhile.
 func TestOneItemAtATimeIsTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var backup fake
 		var inside atomic.Int64
 		hang := make(chan struct{})
-		f := newFailover(t, pp.Options{}, pp.Processor[string]{Name: "primary", Priority: 1, Do: func(ctx context.Context, _ string) error {
+		f := newFailover(pp.Options{}, work("primary", 1, func(ctx context.Context) error {
 			inside.Add(1)
 			select {
 			case <-hang:
@@ -318,9 +238,12 @@ func TestOneItemAtATimeIsTheProbe(t *testing.T) {
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-		}}, backup.as("backup", 2))
+		}), backup.as("backup", 2))
 		f.MarkUnhealthy("primary")
-		time.Sleep(5 * time.Second)
+		time.Sleep(5*time.Second - 1)
+		trip(t, f, 5)
+		assert.Zero(t, inside.Load())
+		time.Sleep(time.Nanosecond)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var all sync.WaitGroup
 		all.Go(func() { assert.ErrorIs(t, f.Do(ctx, "first"), errItem) })
@@ -330,7 +253,7 @@ func TestOneItemAtATimeIsTheProbe(t *testing.T) {
 		assert.EqualValues(t, 1, inside.Load())
 		cancel(errItem)
 		all.Wait()
-		assert.False(t, f.Processors()[0].Probing, "who was cancelled has found out nothing")
+		assert.False(t, f.Processors()[0].Probing, "a cancelled item is no result")
 		all.Go(func() { assert.NoError(t, f.Do(t.Context(), "second")) })
 		synctest.Wait()
 		trip(t, f, 5)
@@ -342,8 +265,8 @@ func TestOneItemAtATimeIsTheProbe(t *testing.T) {
 	})
 }
 
-// Weak points of the prober: after a probe that went wrong the next is not put off,
-// and probes overlap.
+// A probe that panics, hangs or ends its goroutine has failed. Probes of a processor do not
+// overlap.
 func TestProbesThatPanicOrHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var backup fake
@@ -352,66 +275,35 @@ func TestProbesThatPanicOrHang(t *testing.T) {
 			func(context.Context) error { panic("on purpose") },
 			func(context.Context) error { runtime.Goexit(); return nil },
 			func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+			func(context.Context) error { return errDown },
 			func(context.Context) error { time.Sleep(time.Hour); return errDown },
 			func(context.Context) error { return nil },
 		}
-		f := newFailover(t, pp.Options{}, pp.Processor[string]{Name: "primary", Priority: 1, Do: backup.do, Probe: func(ctx context.Context) error {
+		f := newFailover(pp.Options{MaxProbeAfter: -1}, pp.Processor[string]{Name: "primary", Priority: 1, Do: backup.do, Probe: func(ctx context.Context) error {
 			most.Store(max(most.Load(), running.Add(1)))
 			defer running.Add(-1)
 			return kinds[calls.Add(1)-1](ctx)
 		}}, backup.as("backup", 2))
-		defer f.Close()
-		signals := coretest.Watch(t, f.Sink(), "probe.*, atom.panic")
+		signals := coretest.Watch(t, f.Sink(), "probe.*, atom.panicked")
 		f.MarkUnhealthy("primary")
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		signals.ExpectExactly("probe.starting:pri1", "probe.failed:pri1", "atom.panic")
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		signals.ExpectExactly("probe.starting:pri1", "probe.failed:pri1")
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
-		signals.ExpectExactly("probe.starting:pri1")
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		signals.ExpectExactly("probe.failed:pri1")
-		time.Sleep(40 * time.Second)
-		synctest.Wait()
-		signals.ExpectExactly("probe.starting:pri1")
-		f.Reset("primary")
+		expectAfter(t, signals, 5*time.Second, "probe.starting:pri1", "probe.failed:pri1", "atom.panicked")
+		expectAfter(t, signals, 10*time.Second, "probe.starting:pri1", "probe.failed:pri1")
+		expectAfter(t, signals, 20*time.Second, "probe.starting:pri1")
+		expectAfter(t, signals, 5*time.Second, "probe.failed:pri1")
+		expectAfter(t, signals, 40*time.Second, "probe.starting:pri1", "probe.failed:pri1")
+		expectAfter(t, signals, 80*time.Second, "probe.starting:pri1")
+		f.MarkHealthy("primary")
 		f.MarkUnhealthy("primary")
-		time.Sleep(time.Hour - 1)
-		synctest.Wait()
-		signals.None() // the next one waits for the one that hangs
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		signals.ExpectExactly("probe.starting:pri1", "probe.success:pri1")
+		expectAfter(t, signals, time.Hour, "probe.starting:pri1", "probe.success:pri1") // it waits for the one that hangs
 		assert.EqualValues(t, 1, most.Load())
-		assert.True(t, f.Processors()[0].Healthy)
 	})
 }
 
-// A handler that ends the goroutine before a probe begins does not end all probing.
-func TestHandlerOfStartedEndsTheGoroutineOfAProbe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var backup fake
-		probe := func(context.Context) error { return nil }
-		f := newFailover(t, pp.Options{}, pp.Processor[string]{Name: "primary", Priority: 1, Do: backup.do, Probe: probe}, backup.as("backup", 2))
-		f.Sink().Subscribe(core.SignalStarted, func(core.Signal) { runtime.Goexit() })
-		f.MarkUnhealthy("primary")
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		assert.True(t, f.Processors()[0].Healthy)
-		require.NoError(t, f.Close())
-	})
-}
-
-// Weak point: dispose does not wait; nothing is given a context.
 func TestCloseWaitsForProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a fake
 		var ended atomic.Bool
-		f := newFailover(t, pp.Options{ProbeTimeout: -1}, pp.Processor[string]{Name: "a", Priority: 1, Do: a.do, Probe: func(ctx context.Context) error {
+		f := newFailover(pp.Options{ProbeTimeout: -1}, pp.Processor[string]{Name: "a", Priority: 1, Do: a.do, Probe: func(ctx context.Context) error {
 			<-ctx.Done()
 			assert.ErrorIs(t, context.Cause(ctx), core.ErrClosed)
 			time.Sleep(time.Minute)
@@ -432,71 +324,55 @@ func TestCloseWaitsForProbes(t *testing.T) {
 		assert.ErrorIs(t, f.Do(t.Context(), "late"), core.ErrClosed)
 		assert.EqualValues(t, 1, f.Stats().Rejected)
 		f.Sink().RaiseKey(pp.CommandHealthy, "a")
-		assert.False(t, f.Processors()[0].Healthy, "a closed one heeds nothing")
-		f.Reset("a")
+		assert.False(t, f.Processors()[0].Healthy, "it does not listen any more")
+		f.MarkHealthy("a")
 		f.MarkUnhealthy("a")
 		time.Sleep(time.Hour)
 		assert.Zero(t, f.Processors()[0].NextProbe)
 	})
 }
 
+// Close does not wait for a processor, a Probe or a handler that calls it.
 func TestCloseFromAnywhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var f *pp.Failover[string]
-		closeIt := func() { assert.NoError(t, f.Close()) }
-		f = newFailover(t, pp.Options{}, pp.Processor[string]{Name: "a", Priority: 1,
-			Do:    func(context.Context, string) error { closeIt(); return errDown },
-			Probe: func(context.Context) error { closeIt(); return nil },
+	for _, from := range []string{"Do", "Probe", "processor.unhealthy:*", "probe.starting:*"} {
+		synctest.Test(t, func(t *testing.T) {
+			var f *pp.Failover[string]
+			closeFrom := func(where string) {
+				if where == from {
+					assert.NoError(t, f.Close())
+				}
+			}
+			p := work("a", 1, func(context.Context) error { closeFrom("Do"); return errDown })
+			p.Probe = func(context.Context) error { closeFrom("Probe"); return nil }
+			f = newFailover(pp.Options{Threshold: 1}, p)
+			f.Sink().Subscribe("processor.unhealthy:*, probe.starting:*", func(s core.Signal) { closeFrom(s.Name[:len(s.Name)-4] + "*") })
+			assert.ErrorIs(t, f.Do(t.Context(), "item"), errDown)
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			assert.Equal(t, core.ErrClosed, f.Do(t.Context(), "late"))
 		})
-		f.MarkUnhealthy("a")
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		assert.Error(t, f.Do(t.Context(), "late"))
-
-		f = newFailover(t, pp.Options{Threshold: 1}, pp.Processor[string]{Name: "a", Priority: 1,
-			Do: func(context.Context, string) error { return errDown },
-		})
-		f.Sink().Subscribe("processor.unhealthy:*", func(core.Signal) { closeIt() })
-		assert.ErrorIs(t, f.Do(t.Context(), "item"), errDown)
-
-		f = newFailover(t, pp.Options{}, pp.Processor[string]{Name: "a", Priority: 1,
-			Do:    func(context.Context, string) error { return errDown },
-			Probe: func(context.Context) error { return nil },
-		})
-		f.Sink().Subscribe("probe.starting:*", func(core.Signal) { closeIt() })
-		f.MarkUnhealthy("a")
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		assert.Error(t, f.Do(t.Context(), "late"))
-	})
+	}
 }
 
-// The end of the item's context is nobody's failure, and the end of it.
+// The end of the item's context is not a failure of the processor, and ends the item.
 func TestCancellationIsNeutral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var backup fake
-		f := newFailover(t, pp.Options{Threshold: 1}, pp.Processor[string]{Name: "slow", Priority: 1, Do: func(ctx context.Context, _ string) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}}, backup.as("backup", 2))
+		hangs := work("slow", 1, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		f := newFailover(pp.Options{Threshold: 1}, hangs, backup.as("backup", 2))
 		why := errors.New("the user has left")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
 		defer cancel()
 		assert.Equal(t, why, f.Do(ctx, "item"))
-		assert.Equal(t, why, f.Do(ctx, "item"), "and it is not begun")
-		assert.Zero(t, backup.items.Load())
+		assert.Equal(t, why, f.Do(ctx, "item"), "and it does not begin")
 		s := settled(t, f)
 		assert.EqualValues(t, 2, s.Cancelled)
 		assert.EqualValues(t, 1, s.Attempts)
 		assert.True(t, f.Processors()[0].Healthy)
 
 		ctx, cancelCause := context.WithCancelCause(t.Context())
-		f = newFailover(t, pp.Options{}, pp.Processor[string]{Name: "fails", Priority: 1, Do: func(ctx context.Context, _ string) error {
-			return errDown
-		}}, pp.Processor[string]{Name: "stops", Priority: 2, Do: func(ctx context.Context, _ string) error {
-			cancelCause(why)
-			return ctx.Err()
-		}}, backup.as("backup", 3))
+		f = newFailover(pp.Options{}, work("fails", 1, func(context.Context) error { return errDown }),
+			work("stops", 2, func(ctx context.Context) error { cancelCause(why); return ctx.Err() }), backup.as("backup", 3))
 		err := f.Do(ctx, "item")
 		assert.ErrorIs(t, err, why)
 		assert.ErrorIs(t, err, errDown)
@@ -505,132 +381,193 @@ func TestCancellationIsNeutral(t *testing.T) {
 	})
 }
 
-// A processor that hangs is blamed when it was given a limit.
+// Nor is it when the processor returns at the deadline of the item, whichever of the two
+// comes first.
+func TestTheDeadlineOfTheItem(t *testing.T) {
+	for _, timeout := range []time.Duration{-1, 0, time.Second} {
+		for range 100 {
+			synctest.Test(t, func(t *testing.T) {
+				var backup fake
+				f := newFailover(pp.Options{Threshold: 1, Timeout: timeout}, work("remote", 1, func(ctx context.Context) error {
+					if timeout <= 0 {
+						time.Sleep(time.Second) // the remote side knows the deadline
+					} else {
+						<-ctx.Done()
+					}
+					return context.DeadlineExceeded
+				}), backup.as("backup", 2))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				require.Equal(t, context.DeadlineExceeded, f.Do(ctx, "item"))
+				require.True(t, f.Processors()[0].Healthy)
+				require.Zero(t, backup.items.Load())
+				require.EqualValues(t, 1, settled(t, f).Cancelled)
+			})
+		}
+	}
+}
+
+// A processor that hangs has failed when its Timeout is over.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var backup fake
-		f := newFailover(t, pp.Options{Threshold: 1, Timeout: time.Second}, pp.Processor[string]{Name: "hangs", Priority: 1, Do: func(ctx context.Context, _ string) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}}, backup.as("backup", 2))
+		hangs := work("hangs", 1, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		f := newFailover(pp.Options{Threshold: 1, Timeout: time.Second}, hangs, backup.as("backup", 2))
 		begun := time.Now()
 		require.NoError(t, f.Do(t.Context(), "item"))
 		assert.Equal(t, time.Second, time.Since(begun))
-		state := f.Processors()[0]
-		assert.False(t, state.Healthy)
-		assert.ErrorIs(t, state.LastErr, context.DeadlineExceeded)
+		assert.False(t, f.Processors()[0].Healthy)
+		assert.ErrorIs(t, f.Processors()[0].LastErr, context.DeadlineExceeded)
 	})
 }
 
 func TestFailoverIf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var primary, backup fake
-		primary.fail(errDown)
-		f := newFailover(t, pp.Options{Verbose: true, FailoverIf: func(err error) bool { return !errors.Is(err, errItem) }}, primary.as("primary", 1), backup.as("backup", 2))
-		trip(t, f, 2)
-		primary.fail(errItem)
-		signals := coretest.Watch(t, f.Sink(), "processing.*, failover.*")
-		assert.Equal(t, errItem, f.Do(t.Context(), "item"), "as it is")
-		signals.ExpectExactly("processing.started:pri1")
-		assert.Zero(t, f.Processors()[0].Failures, "who finds fault with an item works")
-		primary.fail(errDown)
-		backup.fail(errItem)
-		err := f.Do(t.Context(), "item")
-		assert.ErrorIs(t, err, errItem)
-		assert.ErrorIs(t, err, errDown)
-		assert.EqualValues(t, 2, settled(t, f).Failed)
-	})
+	var primary, backup fake
+	primary.fail(errDown)
+	f := newFailover(pp.Options{Verbose: true, FailoverIf: func(err error) bool { return !errors.Is(err, errItem) }},
+		primary.as("primary", 1), backup.as("backup", 2))
+	trip(t, f, 2)
+	primary.fail(errItem)
+	signals := coretest.Watch(t, f.Sink(), "processing.*, failover.*")
+	assert.Equal(t, errItem, f.Do(t.Context(), "item"), "not wrapped")
+	signals.ExpectExactly("processing.started:pri1")
+	assert.Zero(t, f.Processors()[0].Failures, "it works")
+	primary.fail(errDown)
+	backup.fail(errItem)
+	err := f.Do(t.Context(), "item")
+	assert.ErrorIs(t, err, errItem)
+	assert.ErrorIs(t, err, errDown)
+	assert.EqualValues(t, 2, settled(t, f).Failed)
 }
 
-// A panic goes to the caller, after all is taken note of.
+// A panic of FailoverIf passes through. The error of the processor counts as its failure.
+func TestFailoverIfPanics(t *testing.T) {
+	var p fake
+	p.fail(errDown)
+	f := newFailover(pp.Options{FailoverIf: func(error) bool { panic("oops") }}, p.as("p", 1))
+	assert.PanicsWithValue(t, "oops", func() { _ = f.Do(t.Context(), "item") })
+	assert.EqualValues(t, 1, settled(t, f).Failed)
+	assert.Equal(t, errDown, f.Processors()[0].LastErr)
+}
+
+// A panic is a failure, and passes through to the caller after it is recorded.
 func TestPanicAndGoexit(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic(errDown) }, "Goexit": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var backup fake
-				f := newFailover(t, pp.Options{Threshold: 2}, pp.Processor[string]{Name: "primary", Priority: 1, Do: func(context.Context, string) error {
-					end()
-					return nil
-				}}, backup.as("backup", 2))
-				c := core.Must(core.NewCoordinator(f.Do, core.Options{}))
-				for range 2 {
-					err := c.Do(t.Context(), "item")
-					var p *core.PanicError
-					require.ErrorAs(t, err, &p)
-				}
-				require.NoError(t, c.Do(t.Context(), "item"))
-				s := settled(t, f)
-				assert.EqualValues(t, 2, s.Failed)
-				assert.EqualValues(t, 1, s.Succeeded)
-				time.Sleep(5 * time.Second)
-				require.Error(t, c.Do(t.Context(), "item"), "the probe")
-				require.NoError(t, c.Do(t.Context(), "item"))
-				assert.False(t, f.Processors()[0].Probing)
-			})
+		bubble(t, name, func(t *testing.T) {
+			var backup fake
+			f := newFailover(pp.Options{Threshold: 2}, work("primary", 1, func(context.Context) error { end(); return nil }), backup.as("backup", 2))
+			signals := coretest.Watch(t, f.Sink(), "processing.failed:*, processor.unhealthy:*")
+			c := core.Must(core.NewCoordinator(f.Do, core.Options{Sink: f.Sink()}))
+			var p *core.PanicError
+			for range 2 {
+				require.ErrorAs(t, c.Do(t.Context(), "item"), &p)
+			}
+			for _, s := range signals.ExpectExactly("processing.failed:pri1", "processing.failed:pri1", "processor.unhealthy:pri1") {
+				assert.ErrorContains(t, s.Payload().(pp.Report).Err, "priorityprocessor: the processor panicked")
+			}
+			require.NoError(t, c.Do(t.Context(), "item"))
+			s := settled(t, f)
+			assert.EqualValues(t, 2, s.Failed)
+			assert.EqualValues(t, 1, s.Succeeded)
+			time.Sleep(5 * time.Second)
+			require.Error(t, c.Do(t.Context(), "item"), "it is the probe")
+			require.NoError(t, c.Do(t.Context(), "item"))
+			assert.False(t, f.Processors()[0].Probing)
 		})
 	}
 }
 
-// Weak point: the priority is in the key of the signal, where those who need it do
-// not look.
-func TestPriorityIsInTheName(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var a, b fake
-		f := newFailover(t, pp.Options{Verbose: true, Name: "orders"}, a.as("a", 1), b.as("b", 22))
-		c := core.Must(core.NewKeyedCoordinator(func(item string) string { return item }, f.Do, core.Options{Sink: f.Sink()}))
-		signals := coretest.Watch(t, f.Sink(), "p*,route.*")
-		require.NoError(t, c.Do(t.Context(), "order-1"))
-		a.fail(errDown)
-		require.NoError(t, c.Do(t.Context(), "order-2"))
-		f.MarkUnhealthy("a")
-		raised := signals.ExpectExactly(
-			"processing.started:pri1", "processing.complete:pri1",
-			"processing.started:pri1", "processing.failed:pri1", "processing.started:pri22", "processing.complete:pri22",
-			"processor.unhealthy:pri1", "route.assigned:pri22",
-		)
-		for i, key := range []string{"order-1", "order-1", "order-2", "order-2", "order-2", "order-2", "a", "orders"} {
-			assert.Equal(t, key, raised[i].Key)
-		}
-		assert.Equal(t, pp.Report{Processor: "b", Priority: 22}, raised[5].Payload())
-		assert.NotZero(t, raised[5].Operation, "the operation of the item raises it")
-	})
+// Handlers that end the goroutine, as t.FailNow does, lose no item, no probe and no
+// signal.
+func TestHandlersThatEndTheGoroutine(t *testing.T) {
+	for _, pattern := range []string{
+		"processing.started:*", "processing.complete:*", "processing.failed:*", "failover.*", "processor.*", "route.*", "restore.*", "probe.*", "p*,f*,r*",
+	} {
+		bubble(t, pattern, func(t *testing.T) {
+			var primary, backup fake
+			primary.fail(errDown)
+			f := newFailover(pp.Options{Threshold: 1, Verbose: true}, primary.withProbe("primary", 1), backup.as("backup", 2))
+			signals := coretest.Watch(t, f.Sink(), "processor.*,route.*,restore.*,probe.*")
+			f.Sink().Subscribe(pattern, func(core.Signal) { runtime.Goexit() })
+			c := core.Must(core.NewCoordinator(f.Do, core.Options{Sink: f.Sink()}))
+			err := c.Do(t.Context(), "item")
+			if pattern == "processing.started:*" || pattern == "p*,f*,r*" {
+				assert.Error(t, err)
+				assert.EqualValues(t, 1, settled(t, f).Cancelled, "before a processor got it")
+				go f.MarkUnhealthy("primary")
+			}
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			settled(t, f)
+			if pattern == "probe.*" || pattern == "p*,f*,r*" {
+				signals.ExpectExactly("processor.unhealthy:pri1", "route.assigned:pri2", "probe.starting:pri1", "probe.failed:pri1")
+				assert.Equal(t, 10*time.Second, time.Until(f.Processors()[0].NextProbe), "there will be another probe")
+				require.NoError(t, f.Close())
+				return
+			}
+			assert.True(t, f.Processors()[0].Healthy, "a probe has restored it")
+			signals.ExpectExactly("processor.unhealthy:pri1", "route.assigned:pri2",
+				"probe.starting:pri1", "probe.success:pri1", "processor.healthy:pri1", "route.assigned:pri1", "restore.primary")
+		})
+	}
 }
 
-// A stand-in for a router that knows nothing but the sink: while a region is being
-// moved, work starts elsewhere; single customers are moved for good.
+func TestPriorityIsInTheName(t *testing.T) {
+	var a, b fake
+	f := newFailover(pp.Options{Verbose: true, Name: "orders"}, a.as("a", 1), b.as("b", 22))
+	c := core.Must(core.NewKeyedCoordinator(func(item string) string { return item }, f.Do, core.Options{Sink: f.Sink()}))
+	signals := coretest.Watch(t, f.Sink(), "p*,route.*")
+	require.NoError(t, c.Do(t.Context(), "order-1"))
+	a.fail(errDown)
+	require.NoError(t, c.Do(t.Context(), "order-2"))
+	f.MarkUnhealthy("a")
+	raised := signals.ExpectExactly(
+		"processing.started:pri1", "processing.complete:pri1",
+		"processing.started:pri1", "processing.failed:pri1", "processing.started:pri22", "processing.complete:pri22",
+		"processor.unhealthy:pri1", "route.assigned:pri22",
+	)
+	for i, key := range []string{"order-1", "order-1", "order-2", "order-2", "order-2", "order-2", "a", "orders"} {
+		assert.Equal(t, key, raised[i].Key)
+	}
+	assert.Equal(t, pp.Report{Processor: "b", Priority: 22}, raised[5].Payload())
+	assert.NotZero(t, raised[5].Operation, "the operation of the item raises it")
+}
+
+// Another part of the program routes by signals on the sink alone: all items, or those of
+// a key.
 func TestRouterFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a, b, c fake
-		sink := core.NewSink(core.SinkOptions{Capacity: 10})
-		f := newFailover(t, pp.Options{Sink: sink}, a.as("a", 1), b.as("b", 2), c.as("c", 3))
-		orders := core.Must(core.NewKeyedCoordinator(func(item string) string { return item }, f.Do, core.Options{}))
-		took := func(item string) (by string) {
-			before := []int64{a.items.Load(), b.items.Load(), c.items.Load()}
-			require.NoError(t, orders.Do(t.Context(), item))
-			for i, n := range []int64{a.items.Load(), b.items.Load(), c.items.Load()} {
-				if n != before[i] {
-					by += string(rune('a' + i))
-				}
-			}
-			return by
+		var tried string
+		errs := map[string]error{}
+		p := func(name string, priority int) pp.Processor[string] {
+			return work(name, priority, func(context.Context) error { tried += name; return errs[name] })
 		}
+		sink := core.NewSink(core.SinkOptions{Capacity: 10})
+		before := sink.Hold(pp.CommandRoute+"3", "", 0)
+		f := newFailover(pp.Options{Sink: sink}, p("a", 1), p("b", 2), p("c", 3))
+		orders := core.Must(core.NewKeyedCoordinator(func(item string) string { return item }, f.Do, core.Options{}))
+		took := func(item string) string {
+			tried = ""
+			require.NoError(t, orders.Do(t.Context(), item))
+			return tried
+		}
+		assert.Equal(t, "c", took("order-1"), "it was held before New")
+		before()
 		assert.Equal(t, "a", took("order-1"))
 		release := sink.Hold(pp.CommandRoute+"2", "", 0)
 		assert.Equal(t, "b", took("order-1"))
 		for range 20 {
 			sink.Raise("chatter")
 		}
-		assert.Equal(t, "b", took("order-1"), "nobody pushes out what is held")
-		b.fail(errDown)
+		assert.Equal(t, "b", took("order-1"), "a held fact is not pushed out")
+		errs["b"] = errDown
 		assert.Equal(t, "bc", took("order-1"), "then lower ones")
-		c.fail(errDown)
-		assert.Equal(t, "abc", took("order-1"), "then higher ones")
-		b.fail(nil)
-		c.fail(nil)
-
+		errs["c"] = errDown
+		assert.Equal(t, "bca", took("order-1"), "then higher ones")
+		clear(errs)
 		one := sink.Hold(pp.CommandRoute+"3", "order-3", time.Minute)
 		assert.Equal(t, "c", took("order-3"), "the newest counts")
-		assert.Equal(t, "b", took("order-1"), "for whom it is")
+		assert.Equal(t, "b", took("order-1"), "it has another key")
 		release()
 		assert.Equal(t, "a", took("order-1"))
 		assert.Equal(t, "c", took("order-3"))
@@ -646,36 +583,15 @@ func TestRouterFromOutside(t *testing.T) {
 		assert.Equal(t, "b", took("order-1"))
 		assert.Equal(t, 1, sink.Retract(pp.CommandRoute+"2"))
 		assert.Equal(t, "a", took("order-1"))
-
-		// An operation that routes itself.
-		op := core.Must(core.NewCoordinator(func(ctx context.Context, item string) error {
-			core.OperationFrom(ctx).SetKey(item)
-			core.OperationFrom(ctx).Raise(pp.CommandRoute + "2")
-			return f.Do(ctx, item)
-		}, core.Options{Sink: sink}))
-		before := b.items.Load()
-		require.NoError(t, op.Do(t.Context(), "order-7"))
-		assert.Equal(t, before+1, b.items.Load())
-		assert.Equal(t, "a", took("order-1"))
 	})
 }
 
-// Routes that were there before are heeded.
-func TestRouteBeforeNew(t *testing.T) {
-	var a, b fake
-	sink := core.NewSink(core.SinkOptions{})
-	defer sink.Hold(pp.CommandRoute+"2", "", 0)()
-	f := newFailover(t, pp.Options{Sink: sink}, a.as("a", 1), b.as("b", 2))
-	trip(t, f, 1)
-	assert.EqualValues(t, 1, b.items.Load())
-}
-
-// A stand-in for a prober that knows nothing but the sink.
+// Another part of the program probes, by signals on the sink alone.
 func TestProberFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a, b, c fake
 		sink := core.NewSink(core.SinkOptions{})
-		f := newFailover(t, pp.Options{Sink: sink, ProbeAfter: -1}, a.withProbe("a", 1), b.withProbe("b", 2), c.as("c", 2))
+		f := newFailover(pp.Options{Sink: sink, ProbeAfter: -1}, a.withProbe("a", 1), b.withProbe("b", 2), c.as("c", 2))
 		healthy := func() (names string) {
 			for _, p := range f.Processors() {
 				if p.Healthy {
@@ -684,7 +600,6 @@ func TestProberFromOutside(t *testing.T) {
 			}
 			return names
 		}
-		// It repairs what it hears of, after a while.
 		defer sink.Subscribe("processor.unhealthy:*", func(s core.Signal) {
 			priority, ok := core.ParseCommand(s.Name, "processor.unhealthy")
 			require.True(t, ok)
@@ -696,115 +611,98 @@ func TestProberFromOutside(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		assert.Equal(t, "abc", healthy())
-		assert.Zero(t, a.probes.Load())
-
-		sink.RaiseKey("processor.mark.unhealthy:pri1", "b")
-		sink.RaiseKey("processor.mark.unhealthy", "nobody")
-		sink.Raise("processor.mark.unhealthy:pri3")
-		sink.Raise("processor.mark.unhealthy:")
-		assert.Equal(t, "abc", healthy(), "that is none of these")
-		sink.Raise("processor.mark.unhealthy:pri2")
-		assert.Equal(t, "a", healthy())
-		sink.RaiseKey("processor.mark.healthy", "c")
-		assert.Equal(t, "ac", healthy())
-		sink.Raise("processor.mark.unhealthy")
-		assert.Equal(t, "", healthy())
+		for _, c := range []struct{ name, key, want string }{
+			{"processor.mark.unhealthy:pri1", "b", "abc"}, // no such processor
+			{"processor.mark.unhealthy", "nobody", "abc"},
+			{"processor.mark.unhealthy:pri3", "", "abc"},
+			{"processor.mark.unhealthy:", "", "abc"},
+			{"processor.mark.unhealthy:pri2", "", "a"},
+			{"processor.mark.healthy", "c", "ac"},
+			{"processor.mark.unhealthy", "", ""},
+		} {
+			sink.RaiseKey(c.name, c.key)
+			assert.Equal(t, c.want, healthy(), c.name)
+		}
 		assert.Zero(t, f.Processors()[0].NextProbe)
+		assert.Zero(t, a.probes.Load())
 	})
 }
 
-// Weak point: the prefix that is listened for also matches longer names, and the atom
-// hears itself.
+// Commands match whole names, and no signal that a Failover raises is a command.
 func TestCommandsMatchWholeNames(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var a fake
-		sink := core.NewSink(core.SinkOptions{})
-		f := newFailover(t, pp.Options{Sink: sink}, a.as("a", 1))
-		for _, name := range []string{
-			pp.CommandUnhealthy + "ish", "x" + pp.CommandUnhealthy, "x." + pp.CommandUnhealthy,
-			pp.SignalUnhealthy, pp.SignalUnhealthy + ":pri1", "processor.a.unhealthy",
-		} {
-			sink.RaiseKey(name, "a")
-			assert.True(t, f.Processors()[0].Healthy, name)
-		}
-		for _, name := range []string{
-			pp.SignalStarted, pp.SignalCompleted, pp.SignalFailed, pp.SignalFailover, pp.SignalExhausted, pp.SignalUnhealthy, pp.SignalHealthy,
-			pp.SignalRoute, pp.SignalRestored, pp.SignalProbeStarting, pp.SignalProbeSuccess, pp.SignalProbeFailed,
-		} {
-			assert.False(t, core.Match(pp.CommandHealthy+"*,"+pp.CommandUnhealthy+"*,"+pp.CommandRoute+"*", name+":pri1"), name)
-		}
-	})
+	var a fake
+	f := newFailover(pp.Options{}, a.as("a", 1))
+	for _, name := range []string{
+		pp.CommandUnhealthy + "ish", "x" + pp.CommandUnhealthy, "x." + pp.CommandUnhealthy,
+		pp.SignalUnhealthy, pp.SignalUnhealthy + ":pri1", "processor.a.unhealthy",
+	} {
+		f.Sink().RaiseKey(name, "a")
+		assert.True(t, f.Processors()[0].Healthy, name)
+	}
+	for _, name := range []string{
+		pp.SignalStarted, pp.SignalCompleted, pp.SignalFailed, pp.SignalFailover, pp.SignalExhausted, pp.SignalUnhealthy, pp.SignalHealthy,
+		pp.SignalRoute, pp.SignalRestored, pp.SignalProbeStarting, pp.SignalProbeSuccess, pp.SignalProbeFailed,
+	} {
+		assert.False(t, core.Match(pp.CommandHealthy+"*,"+pp.CommandUnhealthy+"*,"+pp.CommandRoute+"*", name+":pri1"), name)
+	}
 }
 
-func TestMarkAndReset(t *testing.T) {
+func TestMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a, b fake
-		f := newFailover(t, pp.Options{}, a.withProbe("a", 1), b.as("b", 2))
+		f := newFailover(pp.Options{}, a.withProbe("a", 1), b.as("b", 2))
 		defer f.Close()
-		signals := coretest.Watch(t, f.Sink(), "processor.*")
+		signals := coretest.Watch(t, f.Sink(), "processor.*, atom.started")
 		assert.False(t, f.MarkUnhealthy("nobody"))
-		assert.False(t, f.Reset("nobody"))
-		assert.True(t, f.Reset("a"))
+		assert.False(t, f.MarkHealthy("nobody"))
+		assert.True(t, f.MarkHealthy("a"))
 		signals.None()
 		a.fail(errDown)
 		trip(t, f, 2)
-		assert.True(t, f.Reset("a"))
+		assert.True(t, f.MarkHealthy("a"))
 		trip(t, f, 2)
-		signals.None() // the count began anew
+		signals.None() // the count started again
 		assert.True(t, f.MarkUnhealthy("a"))
 		assert.True(t, f.MarkUnhealthy("a"))
 		assert.Equal(t, pp.Report{Processor: "a", Priority: 1}, signals.ExpectExactly("processor.unhealthy:pri1")[0].Payload())
-		assert.True(t, f.Reset("a"))
+		assert.True(t, f.MarkHealthy("a"))
 		signals.ExpectExactly("processor.healthy:pri1")
 		time.Sleep(time.Hour)
-		assert.Zero(t, a.probes.Load(), "the timer is stopped")
+		signals.None() // the timer is stopped
 	})
 }
 
 // Signals about health come in the order in which it changed, also when a handler
 // changes it.
 func TestSignalsComeInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var a fake
-		f := newFailover(t, pp.Options{}, a.as("a", 1))
-		defer f.Sink().Subscribe("processor.unhealthy:*", func(core.Signal) { f.Reset("a") })()
-		signals := coretest.Watch(t, f.Sink(), "processor.*, route.assigned:*")
-		f.MarkUnhealthy("a")
-		signals.ExpectExactly("processor.unhealthy:pri1", "route.assigned:none", "processor.healthy:pri1", "route.assigned:pri1")
-	})
+	var a fake
+	f := newFailover(pp.Options{}, a.as("a", 1))
+	f.Sink().Subscribe("processor.unhealthy:*", func(core.Signal) { f.MarkHealthy("a") })
+	signals := coretest.Watch(t, f.Sink(), "processor.*, route.assigned:*")
+	f.MarkUnhealthy("a")
+	signals.ExpectExactly("processor.unhealthy:pri1", "route.assigned:none", "processor.healthy:pri1", "route.assigned:pri1")
 }
 
-// Weak point: counters are not synchronised, and nothing bounds how many run at once.
+// As the work of a coordinator, items of many goroutines are bounded and all counted.
 func TestManyAtOnceThroughACoordinator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := 2000
-		if testing.Short() {
-			n = 500
-		}
-		var running, most atomic.Int64
+		const n = 1000
+		var running, most, calls atomic.Int64
 		var backup fake
-		var calls atomic.Int64
-		f := newFailover(t, pp.Options{ProbeAfter: time.Millisecond}, pp.Processor[int]{Name: "primary", Priority: 1, Do: func(ctx context.Context, i int) error {
+		f := newFailover(pp.Options{ProbeAfter: time.Millisecond}, pp.Processor[string]{Name: "primary", Priority: 1, Do: func(context.Context, string) error {
 			m := running.Add(1)
 			for have := most.Load(); m > have && !most.CompareAndSwap(have, m); have = most.Load() {
 			}
 			defer running.Add(-1)
-			time.Sleep(time.Duration(i%5) * time.Millisecond)
+			time.Sleep(time.Duration(m%5) * time.Millisecond)
 			if calls.Add(1)%5 != 0 {
 				return errDown
 			}
 			return nil
-		}, Probe: backup.ping}, pp.Processor[int]{Name: "backup", Priority: 2, Do: func(ctx context.Context, i int) error {
-			return backup.do(ctx, "")
-		}}, pp.Processor[int]{Name: "other", Priority: 2, Do: func(ctx context.Context, i int) error {
-			if i%7 == 0 {
-				return errDown
-			}
-			return nil
-		}})
+		}, Probe: backup.ping}, backup.as("backup", 2), work("other", 2, func(context.Context) error { return errDown }))
 		c := core.Must(core.NewCoordinator(f.Do, core.Options{MaxConcurrency: 8}))
-		for i := range n {
-			_, err := c.Enqueue(t.Context(), i)
+		for range n {
+			_, err := c.Enqueue(t.Context(), "item")
 			require.NoError(t, err)
 		}
 		require.NoError(t, c.Drain(t.Context()))
@@ -813,22 +711,21 @@ func TestManyAtOnceThroughACoordinator(t *testing.T) {
 		assert.EqualValues(t, n, s.Succeeded)
 		assert.LessOrEqual(t, most.Load(), int64(8))
 		assert.Positive(t, s.Restored)
-		require.NoError(t, c.Close())
 	})
 }
 
-// A handler that blocks holds up who raises, and nobody else; what cannot be told is
+// A handler that blocks holds up one goroutine only. Signals beyond a limit are dropped and
 // counted.
 func TestHandlerThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a fake
-		f := newFailover(t, pp.Options{}, a.as("a", 1))
+		f := newFailover(pp.Options{}, a.as("a", 1))
 		hang := make(chan struct{})
 		defer f.Sink().Subscribe("processor.unhealthy:*", func(core.Signal) { <-hang })()
 		go f.MarkUnhealthy("a")
 		synctest.Wait()
 		for range 1000 {
-			f.Reset("a")
+			f.MarkHealthy("a")
 			f.MarkUnhealthy("a")
 		}
 		assert.Positive(t, f.Stats().SignalsDropped)
@@ -851,36 +748,63 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		processors []pp.Processor[string]
 		opts       pp.Options
 	}{
-		"New needs at least one processor":                 {nil, pp.Options{}},
-		"there are 65 processors, there may be 64":         {many, pp.Options{}},
-		`processors[1].Name is " ", it must not be blank`:  {append(ok, a.as(" ", 1)), pp.Options{}},
-		`processors[1].Name is "a", as that of another`:    {append(ok, a.as("a", 2)), pp.Options{}},
-		`Priority of "b" is 0, it must be at least 1`:      {append(ok, a.as("b", 0)), pp.Options{}},
-		`Do of "b" is nil, it must be a function`:          {append(ok, pp.Processor[string]{Name: "b", Priority: 1}), pp.Options{}},
-		"MaxProbeAfter is -1ns, it must not be negative":   {ok, pp.Options{MaxProbeAfter: -1}},
-		"MaxProbeAfter is 1s, it must be at least ProbeAf": {ok, pp.Options{MaxProbeAfter: time.Second}},
+		"there must be at least one processor":                         {nil, pp.Options{}},
+		"there are 65 processors, there may be 64":                     {many, pp.Options{}},
+		`the name of processor 2 is " ", it must not be blank`:         {append(ok, a.as(" ", 1)), pp.Options{}},
+		`two of the processors have the name "a"`:                      {append(ok, a.as("a", 2)), pp.Options{}},
+		`Priority of "b" is 0, it must be at least 1`:                  {append(ok, a.as("b", 0)), pp.Options{}},
+		`Do of "b" is nil, it must be a function`:                      {append(ok, pp.Processor[string]{Name: "b", Priority: 1}), pp.Options{}},
+		`Options.MaxProbeAfter of "x" is 1s, it must be at least Prob`: {ok, pp.Options{Name: "x", MaxProbeAfter: time.Second}},
 	} {
 		_, err := pp.New(try.processors, try.opts)
 		assert.ErrorContains(t, err, "priorityprocessor: "+want)
 	}
-	f := newFailover(t, pp.Options{ProbeAfter: time.Hour}, ok...)
+	f := newFailover(pp.Options{ProbeAfter: time.Hour}, ok...)
 	assert.Equal(t, "priorityprocessor", f.Name())
 }
 
-// Nothing on the way to the first processor allocates.
+// The result is that of the processor that succeeds, or whose error is the item's own
+// fault. Results of failed attempts are dropped.
+func TestTheResult(t *testing.T) {
+	errItem := errors.New("no such item")
+	answers := map[string]error{"a": errDown}
+	work := func(name string) pp.ResultProcessor[string, string] {
+		return pp.ResultProcessor[string, string]{Name: name, Priority: 1, Do: func(_ context.Context, item string) (string, error) {
+			return item + " by " + name, answers[name]
+		}}
+	}
+	f, err := pp.NewResult([]pp.ResultProcessor[string, string]{work("a"), work("b")}, pp.Options{
+		Threshold: -1, FailoverIf: func(err error) bool { return err != errItem },
+	})
+	require.NoError(t, err)
+	defer f.Close()
+	for _, last := range []struct {
+		b    error
+		want string
+	}{{nil, "item by b"}, {errItem, "item by b"}, {errDown, ""}} {
+		answers["b"] = last.b
+		for range 2 { // they take turns
+			got, err := f.Do(t.Context(), "item")
+			assert.Equal(t, last.want, got)
+			assert.ErrorIs(t, err, last.b)
+		}
+	}
+}
+
+// An item that the first processor does costs no allocation.
 func TestDoAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if coretest.Race {
 		t.Skip("the race detector allocates")
 	}
 	var a, b fake
-	f := newFailover(t, pp.Options{}, a.as("a", 1), b.as("b", 2))
+	f := newFailover(pp.Options{}, a.as("a", 1), b.as("b", 2))
 	ctx := t.Context()
 	assert.Zero(t, testing.AllocsPerRun(1000, func() { f.Do(ctx, "item") }))
 	f.MarkUnhealthy("a")
 	assert.Zero(t, testing.AllocsPerRun(1000, func() { f.Do(ctx, "item") }), "by the backup")
 }
 
-func TestProcessorStatusInJSONSaysWhatWentWrong(t *testing.T) {
+func TestStatusInJSON(t *testing.T) {
 	text, err := json.Marshal([]pp.ProcessorStatus{
 		{Name: "primary", Priority: 1, Failures: 3, LastErr: errDown},
 		{Name: "backup", Priority: 2, Healthy: true},
@@ -892,4 +816,6 @@ func TestProcessorStatusInJSONSaysWhatWentWrong(t *testing.T) {
 		{"name": "backup", "priority": 2, "healthy": true, "since": "0001-01-01T00:00:00Z", "failures": 0, "probing": false,
 			"running": 0, "succeeded": 0, "failed": 0, "cancelled": 0}
 	]`, errDown.Error()), string(text))
+	assert.Contains(t, pp.Stats{Accepted: 3}.String(), `{"accepted":3,`)
+	assert.Equal(t, "accepted", pp.Stats{}.LogValue().Group()[0].Key)
 }

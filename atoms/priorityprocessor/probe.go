@@ -5,51 +5,42 @@ import (
 	"time"
 )
 
-// probe is one that is due, of a member in that epoch.
-type probe struct {
-	member int
-	epoch  uint32
-}
-
-// plan sets the timer for the next probe of a member that is unhealthy. The lock is
-// held.
-func (f *Failover[T]) plan(i int) {
+// setTimer sets the timer for the next probe of a member by its function, or stops it if
+// there is no next one. The lock is held.
+func (f *engine[In, Out]) setTimer(i int) {
 	m := &f.board.members[i]
-	if f.closed || !m.probed || f.board.wait < 0 {
-		return
+	switch timer := f.timers[i]; {
+	case timer == nil:
+	case m.Healthy || f.closed || f.board.wait < 0:
+		timer.Stop()
+	default:
+		timer.Reset(m.wait)
 	}
-	p := probe{i, m.epoch}
-	f.timers[i] = time.AfterFunc(m.wait, func() {
-		f.probes.TryEnqueue(p) // refused only when closed
-	})
 }
 
 // probe calls the Probe of a member, as an operation of f.probes.
-func (f *Failover[T]) probe(ctx context.Context, p probe) (err error) {
-	o := panicked
+func (f *engine[In, Out]) probe(ctx context.Context, i int) (err error) {
+	now := time.Since(f.base)
 	f.mu.Lock()
-	ok := f.board.beginProbe(p.member, p.epoch)
+	t, ok := f.board.beginProbe(i, now)
 	if ok {
-		f.tellProbe(p.member, probeStarting, Report{})
+		f.addProbeSignal(i, SignalProbeStarting, Report{})
 	}
 	f.mu.Unlock()
-	if !ok {
+	if !ok { // its health has changed since the timer fired
 		return nil
 	}
+	o := panicked
 	defer func() {
 		if o == panicked {
 			err = errProbePanicked // core keeps the panic itself
 		}
-		f.probed(p, o, err)
+		f.endProbe(t, o, err)
 	}()
-	f.deliver()
-	bounded := ctx
-	if f.probeLimit >= 0 {
-		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, f.probeLimit)
-		defer cancel()
-	}
-	err = f.processors[p.member].Probe(bounded)
+	f.out.Run()
+	bounded, cancel := withTimeout(ctx, f.opts.ProbeTimeout)
+	defer cancel()
+	err = f.processors[i].Probe(bounded)
 	switch {
 	case err == nil:
 		o = succeeded
@@ -61,20 +52,20 @@ func (f *Failover[T]) probe(ctx context.Context, p probe) (err error) {
 	return err
 }
 
-// probed takes note of what a probe said.
-func (f *Failover[T]) probed(p probe, o outcome, err error) {
+// endProbe records the result of a probe.
+func (f *engine[In, Out]) endProbe(t ticket, o outcome, err error) {
 	now := time.Since(f.base)
 	f.mu.Lock()
-	c, news := f.board.endProbe(p.member, p.epoch, o, err, now)
+	changed, counts := f.board.result(t, o, err, now)
 	switch {
-	case !news:
-	case o == succeeded:
-		f.tellProbe(p.member, probeSuccess, Report{})
-		f.apply(c, f.sink)
+	case !counts:
+	case changed:
+		f.addProbeSignal(t.member, SignalProbeSuccess, Report{})
+		f.apply(t.member, f.opts.Sink)
 	default:
-		f.plan(p.member)
-		f.tellProbe(p.member, probeFailed, Report{Next: f.board.members[p.member].wait, Err: err})
+		f.setTimer(t.member)
+		f.addProbeSignal(t.member, SignalProbeFailed, Report{Next: f.board.members[t.member].wait, Err: err})
 	}
 	f.mu.Unlock()
-	f.deliver()
+	f.out.Run()
 }

@@ -1,70 +1,80 @@
 package priorityprocessor
 
-import "time"
+import (
+	"time"
 
-// The signals that a Failover raises. The priority follows the name after a colon,
-// so that it can be read by those who know only the sink: "processor.unhealthy:pri1".
-// To match any priority, append ":*". The payload of all but SignalExhausted is a
-// [Report].
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// The signals that a Failover raises. The priority follows the name after a colon, as in
+// "processor.unhealthy:pri1", so that others can read it from the sink alone. To match any
+// priority, append ":*". Each signal has a payload, see [Report]:
+//
+//	report, ok := signal.Payload().(priorityprocessor.Report)
 const (
-	// SignalStarted and SignalCompleted are raised around every attempt if
-	// [Options.Verbose] says so; the second only if it succeeded. Like the
-	// following three they are raised by the item's operation, with its key, or,
-	// outside of one, on the sink.
+	// SignalStarted and SignalCompleted are raised before and after every attempt if
+	// [Options.Verbose] says so; the second only if the attempt succeeded. These two,
+	// SignalFailed, SignalFailover and SignalExhausted are raised by the item's
+	// operation, with its key, or on the sink if there is no operation.
 	SignalStarted   = "processing.started"  // processing.started:pri1
 	SignalCompleted = "processing.complete" // processing.complete:pri1
 	// SignalFailed is raised when an attempt has failed.
 	SignalFailed = "processing.failed" // processing.failed:pri1
-	// SignalFailover is raised when an item goes from one that failed it to the
-	// next, and SignalExhausted when there is no next; its payload is the
-	// [*Error] that Do returns.
+	// SignalFailover is raised when an item goes from a processor that failed it to the
+	// next one, and SignalExhausted when there is no next one.
 	SignalFailover  = "failover.requested" // failover.requested:pri1->pri2
-	SignalExhausted = "failover.exhausted"
+	SignalExhausted = "failover.exhausted" // the payload is the [*Error] that Do returns
 
-	// SignalUnhealthy and SignalHealthy are raised on the sink, with the name of
-	// the processor as key, when its health changes.
+	// SignalUnhealthy and SignalHealthy are raised on the sink, with the name of the
+	// processor as key, when its health changes.
 	SignalUnhealthy = "processor.unhealthy" // processor.unhealthy:pri1
 	SignalHealthy   = "processor.healthy"   // processor.healthy:pri1
-	// SignalRoute is raised on the sink, with the name of the Failover as key,
-	// when thereby the highest priority with a healthy processor changes, and
-	// SignalRestored as well when that is again the highest there is.
+	// SignalRoute is raised on the sink, with the name of the Failover as key, when a
+	// change of health changes the highest priority with a healthy processor.
+	// SignalRestored follows it if that is again the highest priority there is.
 	SignalRoute    = "route.assigned" // route.assigned:pri2, or route.assigned:none
 	SignalRestored = "restore.primary"
-	// SignalProbeStarting and one of the other two are raised on the sink, with
-	// the name of the processor as key, for every call of a Probe function; only
-	// the first if the health was changed meanwhile, or on Close.
+	// SignalProbeStarting, and then one of the other two, are raised on the sink, with
+	// the name of the processor as key, for every call of a Probe function. Only the
+	// first is raised if the health is changed during the call, or on Close.
 	SignalProbeStarting = "probe.starting" // probe.starting:pri1
 	SignalProbeSuccess  = "probe.success"  // probe.success:pri1
 	SignalProbeFailed   = "probe.failed"   // probe.failed:pri1
 )
 
-// The signals that a Failover heeds, raised on its sink by others.
+// The kinds of the signals whose names have no priority.
+var (
+	Exhausted = core.NewKind[*Error](SignalExhausted)
+	Restored  = core.NewKind[Report](SignalRestored)
+)
+
+// The signals that control a Failover. Others raise them on its sink.
 const (
-	// CommandRoute and a priority, as in "route.priority.2": while such a fact is
-	// on the sink, items start with that priority, go on to lower ones, and to
-	// the higher ones last. Without a key it is for all items; with one, for
-	// items whose operation has that key. Of several the newest counts; of
-	// priorities that no processor has, none. Hold it, see [core.Sink.Hold]: a
-	// raised one is pushed out of the window by other facts. While there are
-	// such facts, each item costs a look at all of them.
+	// CommandRoute followed by a priority, as in "route.priority.2": while such a fact is
+	// on the sink, items start with that priority, go on to lower ones, and to higher
+	// ones last. Without a key it applies to all items; with a key, to items whose
+	// operation has that key. Of several the newest counts. One with a priority that no
+	// processor has is ignored. Hold it, see [core.Sink.Hold]: later signals push a
+	// raised one out of the window. While there are such facts, each item costs a search
+	// for them.
 	CommandRoute = "route.priority."
-	// CommandUnhealthy and CommandHealthy do what [Failover.MarkUnhealthy] and
-	// [Failover.Reset] do, to the processor whose name is their key. Without a
-	// key they are for all processors, or, with a priority as in
-	// "processor.mark.healthy:pri2", for all of that one.
+	// CommandUnhealthy and CommandHealthy are [Failover.MarkUnhealthy] and
+	// [Failover.MarkHealthy] of the processor whose name is their key. Without a key they
+	// apply to all processors. With a priority, as in "processor.mark.healthy:pri2", they
+	// apply to those of that priority only.
 	CommandUnhealthy = "processor.mark.unhealthy"
 	CommandHealthy   = "processor.mark.healthy"
 )
 
-// A Report is the payload of a signal. Which fields are set depends on the signal.
+// A Report is the payload of all signals except SignalExhausted. Which fields are set
+// depends on the signal.
 type Report struct {
-	Processor string // that it is about, or that failed the item; "" for SignalRoute and SignalRestored
-	Priority  int    // its priority; for SignalRoute and SignalRestored the one before, 0 for none
-	// To and ToPriority are who gets the item, for SignalFailover. For
-	// SignalRoute and SignalRestored ToPriority is the new priority, 0 for none.
-	To         string
-	ToPriority int
-	Failures   int           // SignalUnhealthy: failures in a row; 0 if it was marked from outside
-	Next       time.Duration // SignalProbeFailed: when it is probed again, from then on
-	Err        error         // SignalFailed, SignalFailover, SignalUnhealthy, SignalProbeFailed: what went wrong
+	Processor  string // the processor; "" for SignalRoute and SignalRestored
+	Priority   int    // its priority; the previous one for SignalRoute and SignalRestored, 0 for none
+	To         string // SignalFailover: the processor that gets the item
+	ToPriority int    // SignalFailover: its priority; SignalRoute and SignalRestored: the new one, 0 for none
+
+	Failures int           // SignalUnhealthy: failures in a row; 0 if it was marked from outside
+	Next     time.Duration // SignalProbeFailed: how long until the next probe
+	Err      error         // SignalFailed, SignalFailover, SignalUnhealthy, SignalProbeFailed: the error
 }

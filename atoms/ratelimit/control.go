@@ -8,35 +8,37 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Signals that limiters raise, with the limiter's name as key.
+// Signals that limiters raise, with the name of the limiter as the key. [SignalApplied],
+// [SignalBurstApplied] and [SignalRejected] of a [Group] have the name of the limit.
 const (
-	// SignalLimited is held while requests are refused or have to wait: from the
-	// first one until there was none for as long as the bucket takes to fill, a
-	// second at least and a minute at most.
+	// SignalLimited is held while requests are refused or queued: from the first such
+	// request until there was none for as long as the bucket takes to fill, for at
+	// least a second and at most a minute. A [Keyed] does not raise it.
 	SignalLimited = "rate.limit.limited"
-	// SignalRecovered is raised at the end of that.
+	// SignalRecovered is raised at the end of that time.
 	SignalRecovered = "rate.limit.recovered"
 	// SignalApplied is raised when the rate was set; see [RateApplied].
 	SignalApplied = "rate.limit.applied"
 	// SignalBurstApplied is raised when the burst was set; see [BurstApplied].
 	SignalBurstApplied = "rate.limit.burst.applied"
-	// SignalRejected is raised for a command that was not heeded; see
+	// SignalRejected is raised for a command that was not obeyed; see
 	// [CommandRejected].
 	SignalRejected = "rate.limit.rejected"
 )
 
-// Signals that limiters heed. With a key they are for the limiter of that name,
-// without one for all on the sink. The first four are followed by a colon and a
-// number, 1e3 or 12.5; text before the command ends with a dot or a colon, as in
-// "api.rate.limit.set:50". See [core.ParseCommand].
+// Signals that limiters obey. A command with a key is for the limiter of that name, or for
+// the limit of that name of a [Group]. A command without a key is for all limiters on the
+// sink. The first four are followed by a colon and a number, such as 1e3 or 12.5. Text
+// before the command ends with a dot or a colon, as in "api.rate.limit.set:50". See
+// [core.ParseCommand].
 const (
 	// CommandSet sets the rate in tokens per second; 0 pauses.
 	CommandSet = "rate.limit.set"
 	// CommandIncrease adds to the rate.
 	CommandIncrease = "rate.limit.increase"
-	// CommandDecrease takes from the rate, but goes no lower than 1 per second.
+	// CommandDecrease subtracts from the rate, down to 1 per second.
 	CommandDecrease = "rate.limit.decrease"
-	// CommandBurst sets the burst; of 2.7 the 2 counts.
+	// CommandBurst sets the burst; a fraction is cut off.
 	CommandBurst = "rate.limit.burst"
 	// CommandReset, without colon and number, fills the bucket.
 	CommandReset = "rate.limit.reset"
@@ -48,52 +50,75 @@ type Change struct {
 	Burst int     `json:"burst"`
 }
 
-// A Rejection is the payload of signals about a command that was not heeded.
+// A Rejection is the payload of signals about a command that was not obeyed.
 type Rejection struct {
 	Command string `json:"command"` // one of the Command constants
-	Value   string `json:"value"`   // what came behind it, at most 64 bytes
-	Rule    string `json:"rule"`    // why it was not heeded
+	Value   string `json:"value"`   // what followed the command
+	Rule    string `json:"rule"`    // the rule that it breaks
 }
 
-// The signals with payloads. What a command brought about is caused by it; see
-// [core.Sink.Because].
+// The signals with their payload. If a command asked for the change, it is the cause of the
+// signal; see [core.Sink.Because].
 var (
 	RateApplied     = core.NewKind[Change](SignalApplied)
 	BurstApplied    = core.NewKind[Change](SignalBurstApplied)
 	CommandRejected = core.NewKind[Rejection](SignalRejected)
 )
 
-// commandPattern matches all commands and, because of what may come before them, a
-// little more. It matches none of the signals that are raised here.
-const commandPattern = "*" + CommandSet + ":*, *" + CommandIncrease + ":*, *" + CommandDecrease + ":*, *" +
-	CommandBurst + ":*, *" + CommandReset
+// numberCommands are the commands with a number.
+var numberCommands = []string{CommandSet, CommandIncrease, CommandDecrease, CommandBurst}
 
-var commands = []string{CommandSet, CommandIncrease, CommandDecrease, CommandBurst}
-
-// parseCommand takes the command of a signal's name apart; "" if it is none. Of
-// several, the first counts: "rate.limit.set:rate.limit.burst:5" sets no burst.
+// parseCommand returns the command in the name of a signal, and what follows it; "" if there
+// is none.
 func parseCommand(name string) (command, value string) {
-	for _, c := range commands {
-		if v, ok := core.ParseCommand(name, c); ok && (command == "" || len(v) > len(value)) {
-			command, value = c, v
-		}
-	}
-	if before, ok := strings.CutSuffix(name, CommandReset); ok && command == "" {
-		if before == "" || strings.HasSuffix(before, ".") || strings.HasSuffix(before, ":") {
-			return CommandReset, ""
-		}
+	command, value = core.FindCommand(name, numberCommands...)
+	if rest, ok := core.ParseCommand(name+":", CommandReset); command == "" && ok && rest == "" {
+		command = CommandReset
 	}
 	return command, strings.TrimSpace(value)
 }
 
-// parseNumber reads a decimal number, and nothing that only a machine would write.
-func parseNumber(value string) (n float64, rule string) {
-	if value == "" || strings.Trim(value, "0123456789.eE+-") != "" {
-		return 0, "must be a decimal number such as 12.5 or 1e3"
+// subscribe makes the engine obey commands. Those without a key are for all limits, or for
+// none.
+func (e *engine) subscribe(opts Options, withoutKey bool) {
+	if opts.IgnoreCommands {
+		return
 	}
+	e.unsubscribe = e.sink.Subscribe(core.CommandPattern(numberCommands...)+",*"+CommandReset, func(s core.Signal) {
+		command, value := parseCommand(s.Name)
+		for limit, name := range e.limits {
+			if command != "" && (s.Key == name || s.Key == "" && withoutKey) {
+				e.obey(s, limit, command, value)
+			}
+		}
+	})
+}
+
+// obey does what a command says, or raises a signal that says why not.
+func (e *engine) obey(s core.Signal, limit int, command, value string) {
+	if command == CommandReset {
+		e.reset(limit, limit+1)
+		return
+	}
+	on, applied := e.sink.Because(s), RateApplied
+	if command == CommandBurst {
+		applied = BurstApplied
+	}
+	n, rule := parseNumber(value)
+	if rule == "" {
+		rule = e.update(on, limit, applied, func(old Change) (Change, string) { return old.next(command, n) })
+	}
+	if rule != "" {
+		CommandRejected.Raise(on, e.limits[limit], Rejection{command, value, rule})
+	}
+}
+
+// parseNumber reads a decimal number, or returns the rule that it breaks. It does not read
+// hexadecimal numbers, infinity and the like.
+func parseNumber(value string) (n float64, rule string) {
 	n, err := strconv.ParseFloat(value, 64)
 	switch {
-	case err != nil && !math.IsInf(n, 0): // infinite is what is too large
+	case strings.Trim(value, "0123456789.eE+-") != "", err != nil: // one that is too large is an error
 		return 0, "must be a decimal number such as 12.5 or 1e3"
 	case n < 0:
 		return 0, "must not be negative"
@@ -101,84 +126,37 @@ func parseNumber(value string) (n float64, rule string) {
 	return math.Abs(n), "" // -0 is 0
 }
 
-// next returns the rate that a command makes of a rate, or the rule against it.
-func nextRate(rate float64, command string, n float64) (next float64, rule string) {
-	switch command {
-	case CommandSet:
-		return n, rateRule(n)
-	case CommandIncrease, CommandDecrease:
-		if n == 0 {
-			return 0, "must be more than 0"
-		}
-		if n > MaxRate {
-			return 0, ruleMaxRate
-		}
-	}
-	if rate == Unlimited {
-		return 0, "the rate is unlimited: set it first"
-	}
-	if command == CommandIncrease {
-		return rate + n, rateRule(rate + n)
-	}
-	next = max(rate-n, min(1, rate))
-	if next == rate {
-		return 0, "a decrease does not go below 1 per second"
-	}
-	return next, ""
-}
-
-const (
-	ruleMaxRate = "must be at most 1e9 per second"
-	ruleBurst   = "must be at least 1 and at most 2^40"
-	maxText     = 64
-)
-
-// rateRule is the rule that a rate from a command breaks; "" if none.
-func rateRule(rate float64) string {
+// next returns what a command makes of the settings, or the rule that it breaks.
+func (c Change) next(command string, n float64) (Change, string) {
+	old := c.Rate
 	switch {
-	case rate > MaxRate:
-		return ruleMaxRate
-	case rate != 0 && rate < MinRate:
-		return "must be 0, which pauses, or at least 1e-9 per second"
-	}
-	return ""
-}
-
-// A target is a limiter, or a part of one, that can be told to change. What it
-// changes it says on a raiser.
-type target interface {
-	// changeRate sets the rate to what next makes of it, or returns the rule
-	// against it. It calls next under a lock.
-	changeRate(on core.Raiser, next func(rate float64) (float64, string)) (rule string)
-	changeBurst(on core.Raiser, burst int64)
-	Reset()
-}
-
-// heed does what a signal says to a target of that name.
-func heed(sink *core.Sink, t target, name string, s core.Signal) {
-	command, value := parseCommand(s.Name)
-	if command == "" {
-		return
-	}
-	if command == CommandReset {
-		t.Reset()
-		return
-	}
-	on := sink.Because(s)
-	n, rule := parseNumber(value)
-	switch {
-	case rule != "":
-	case command != CommandBurst:
-		rule = t.changeRate(on, func(rate float64) (float64, string) { return nextRate(rate, command, n) })
-	case n < 1 || n > float64(maxBurst):
-		rule = ruleBurst
+	case command == CommandBurst && (n < 1 || n > float64(maxBurst)):
+		return c, ruleBurst
+	case command == CommandBurst:
+		c.Burst = int(n)
+		return c, ""
+	case command == CommandSet:
+		c.Rate = n
+	case n == 0:
+		return c, "must be more than 0"
+	case old == Unlimited:
+		return c, "the rate is unlimited: set it first"
+	case command == CommandIncrease:
+		c.Rate += n
+	case old <= 1:
+		return c, "a decrease does not go below 1 per second"
 	default:
-		t.changeBurst(on, int64(n))
+		c.Rate = max(old-n, 1)
 	}
-	if rule != "" {
-		if len(value) > maxText {
-			value = strings.ToValidUTF8(value[:maxText], "")
-		}
-		CommandRejected.Raise(on, name, Rejection{command, value, rule})
+	return c, rateRule(c.Rate)
+}
+
+const ruleBurst = "must be at least 1 and at most 2^40"
+
+// rateRule is the rule that a rate breaks; "" if none. It breaks it if it is not a number.
+func rateRule(rate float64) string {
+	if rate == 0 || rate >= MinRate && rate <= MaxRate {
+		return ""
 	}
+	return "must be 0, which pauses, or from 1e-9 to 1e9 per second"
 }

@@ -1,7 +1,7 @@
 // Package ratelimit lets requests pass at a rate: so many in a second, and a burst of
 // them after a quiet time.
 //
-//	l, err := ratelimit.New(100, ratelimit.Options{Burst: 20})
+//	l, err := ratelimit.New(100, ratelimit.Options{Burst: 20}) // or Every(10*time.Millisecond)
 //	if err != nil {
 //		return err
 //	}
@@ -12,64 +12,63 @@
 //		return err
 //	}
 //
-// [Wrap] makes work wait before it is done, so a coordinator whose work calls somebody
-// else's API keeps to what that allows:
+// [Wrap] makes work wait for a token before it runs, so that a coordinator whose work calls
+// a foreign API keeps to the rate of that API:
 //
 //	core.NewCoordinator(ratelimit.Wrap(l, callAPI), core.Options{MaxConcurrency: 8})
 //
 // # Waiting
 //
-// Who comes first is served first, one that wants many tokens before those behind it
-// that want few; Allow does not overtake who waits. Who waits holds nothing: when its
-// context ends, it leaves, and those behind move up at once. A wait that would outlast
-// the deadline of its context is refused at once, and so is one for more tokens than
-// the bucket can hold. The line is bounded. [Limiter.Reserve] takes a place in line
-// without waiting; a reservation gives back exactly what it took when it is cancelled,
-// and can be told afterwards what was really used.
+// Requests wait in a queue. The first caller is served first: a request for many tokens is
+// not overtaken by later ones for few, and not by Allow. A queued request holds no tokens.
+// When its context ends, it leaves the queue, and the requests behind it move up at once. A
+// wait that would outlast the deadline of its context is refused at once, and so is one for
+// more tokens than the bucket holds. The queue is bounded. [Limiter.Reserve] queues a
+// request without waiting. A [Reservation] that is cancelled gives back exactly what it took,
+// and its cost can be corrected afterwards.
 //
-// # Changing it
+// # Changes
 //
-// Rate and burst change while requests wait, by [Limiter.SetRate] and
-// [Limiter.SetBurst], or by signals on the sink ([CommandSet] and others):
+// Rate and burst can change while requests wait, by [Limiter.SetRate] and
+// [Limiter.SetBurst], or by signals on the sink, such as [CommandSet]:
 //
 //	sink.Raise(ratelimit.CommandSet + ":50")               // all limiters on the sink
 //	sink.RaiseKey(ratelimit.CommandIncrease+":2.5", "api") // the one called api
 //
-// A change grants nothing: what is in the bucket stays as it is, and so does what is
-// owed. A rate of 0 pauses. [Limiter.PauseFor] does for a while, when a server says
-// Retry-After. What cannot be heeded is said by [SignalRejected].
+// A change grants no tokens: what is in the bucket stays, and so does what is owed. Only the
+// end of [Unlimited] leaves a full bucket. A rate of 0 pauses. [Limiter.PauseFor] pauses for
+// a while, when a server says Retry-After, and [Keyed.PauseKeyFor] does so for one of many
+// servers. A command that cannot be obeyed is answered by [SignalRejected].
 //
 // # Token bucket and GCRA
 //
-// They are the same rule, told twice. A bucket holds up to burst tokens; they come in
-// at the rate, continuously, and a request takes some. GCRA, the generic cell rate
-// algorithm of ATM networks, keeps the theoretical arrival time (TAT) instead: the time
-// at which the bucket is full again. A request of n moves it n intervals of 1/rate into
-// the future, and passes if it is then not more than burst intervals away. With both
-// in view,
+// Both are the same rule. A bucket holds up to burst tokens. They come in at the rate,
+// continuously, and a request takes some. GCRA, the generic cell rate algorithm of ATM
+// networks, keeps the theoretical arrival time (TAT) instead: the time at which the bucket
+// is full again. A request for n tokens moves it n intervals of 1/rate into the future, and
+// passes if it is then not more than burst intervals away. Because of
 //
 //	tokens in the bucket = burst - (TAT - now) * rate
 //
-// so they let the same requests pass at the same moments, and there is one type for
-// both: [Limiter.Tokens] is what those look at who think of buckets, and [Limiter.TAT]
-// what those do who think of GCRA. The tests hold the engine against an exact model of
-// either, with rates and bursts that change.
+// both let the same requests pass at the same moments, so one type is both. [Limiter.Tokens]
+// is the view of a token bucket, [Limiter.TAT] that of GCRA. The tests compare the
+// implementation with an exact model of each, with rates and bursts that change.
 //
-// Inside, time is counted in tokens instead of nanoseconds, in fixed point to 2^-64 of
-// one. A changed rate is then only a clock that goes faster, and nothing is rounded to
-// whole nanoseconds, which at 300 million a second would be 10 % wrong.
+// Inside, time is counted in tokens instead of nanoseconds, in fixed point to 2^-64 of a
+// token. A changed rate is then a clock that goes faster. Nothing is rounded to whole
+// nanoseconds, which would be 10 % wrong at 300 million a second.
 //
 // # Many limits
 //
-// [Keyed] is a limiter for each key, such as a client, in bounded memory. [Group] is
-// several limits for each request, such as requests and bytes: all or nothing, and
-// nothing of one is held while it waits for another.
+// A [Keyed] is a limiter for each key, such as a client, in bounded memory. A [Group] is
+// several limits for each request, such as requests and bytes: all or nothing, and a request
+// that waits for one limit holds nothing of another.
 //
-// # What is it doing?
+// # Observing it
 //
-// Stats counts every request exactly once. While requests are refused or wait,
-// [SignalLimited] is held on the sink, where gates of coordinators and anybody else see
-// it; its end is [SignalRecovered]. There is no signal for a single request, so that
-// Allow stays as cheap as it is: a lock and a look at the clock. There is no goroutine
-// either; a timer is set while somebody waits, or [SignalLimited] stands.
+// Stats counts every request exactly once. While requests are refused or queued,
+// [SignalLimited] is held on the sink, where gates of coordinators see it. Its end is
+// [SignalRecovered]. There is no signal for a single request, so that Allow costs only a
+// lock and a look at the clock. There is no goroutine. A timer is set while requests are
+// queued or [SignalLimited] is held.
 package ratelimit

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
@@ -48,7 +49,7 @@ func Example() {
 	// now 12.5 per second
 }
 
-// A server refuses what is too much, and says when to come again.
+// A server refuses what is too much, and says when to try again.
 func ExampleLimiter_Allow() {
 	l := core.Must(ratelimit.New(0.01, ratelimit.Options{Burst: 3}))
 	defer l.Close()
@@ -59,7 +60,7 @@ func ExampleLimiter_Allow() {
 		}
 		r := l.Reserve()
 		fmt.Println("429 Too Many Requests, Retry-After:", r.Delay().Round(time.Second))
-		r.Cancel() // only asking
+		r.Cancel() // it was only asked for
 	}
 	// Output:
 	// 200 OK
@@ -70,7 +71,7 @@ func ExampleLimiter_Allow() {
 
 // A wait that would take too long is refused at once.
 func ExampleLimiter_Wait() {
-	l := core.Must(ratelimit.New(0.01, ratelimit.Options{Burst: 1})) // one in 100 seconds
+	l := core.Must(ratelimit.New(ratelimit.Every(100*time.Second), ratelimit.Options{Burst: 1}))
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -84,7 +85,7 @@ func ExampleLimiter_Wait() {
 	// true true <nil>
 }
 
-// A server that says Retry-After is left alone, by everybody who shares the limiter.
+// After Retry-After, all users of the limiter leave the server alone.
 func ExampleLimiter_PauseFor() {
 	sink := core.NewSink(core.SinkOptions{})
 	l := core.Must(ratelimit.New(100, ratelimit.Options{Sink: sink}))
@@ -96,16 +97,42 @@ func ExampleLimiter_PauseFor() {
 	})()
 
 	fmt.Println(l.Allow())
-	sink.Raise("rate-limit:5000ms") // whoever met a 429
+	sink.Raise("rate-limit:5000ms") // a caller got a 429
 	fmt.Println(l.Allow())
 	// Output:
 	// true
 	// false
 }
 
+// After Retry-After of one of many servers, only that server is left alone.
+func ExampleKeyed_PauseKeyFor() {
+	perHost := core.Must(ratelimit.NewKeyed[string](100, ratelimit.Options{}))
+	defer perHost.Close()
+
+	if err := perHost.PauseKeyFor("a.example", 5*time.Second); err != nil { // it has answered 429
+		panic(err)
+	}
+	fmt.Println(perHost.Allow("a.example"), perHost.Allow("b.example"))
+	// Output: false true
+}
+
+// Every fetch takes a token of its host.
+func ExampleWrapKeyedResult() {
+	perHost := core.Must(ratelimit.NewKeyed[string](100, ratelimit.Options{Burst: 1}))
+	defer perHost.Close()
+
+	host := func(u *url.URL) string { return u.Host }
+	fetch := func(_ context.Context, u *url.URL) (string, error) { return "the page " + u.Path, nil }
+	pages := core.Must(core.NewResultCoordinator(ratelimit.WrapKeyedResult(perHost, host, fetch), core.Options{}))
+
+	page, err := pages.Do(context.Background(), &url.URL{Host: "a.example", Path: "/home"})
+	fmt.Println(page, err, perHost.Stats().Keys)
+	// Output: the page /home <nil> 1
+}
+
 // Each client has a bucket of its own.
 func ExampleKeyed() {
-	perClient := core.Must(ratelimit.NewKeyed[string](0.01, ratelimit.KeyedOptions{Burst: 1, MaxKeys: 10_000}))
+	perClient := core.Must(ratelimit.NewKeyed[string](0.01, ratelimit.Options{Burst: 1, Capacity: 10_000}))
 	defer perClient.Close()
 	fmt.Println(perClient.Allow("10.0.0.1"), perClient.Allow("10.0.0.1"), perClient.Allow("10.0.0.2"))
 	fmt.Println(perClient.Stats().Keys, "keys")
@@ -114,13 +141,13 @@ func ExampleKeyed() {
 	// 2 keys
 }
 
-// A model may be asked so often, and for so many tokens; how many it was is known
-// afterwards.
+// A model accepts so many requests, and so many tokens. How many tokens a request used is
+// known afterwards.
 func ExampleGroup() {
 	limits, err := ratelimit.NewGroup([]ratelimit.Limit{
-		{Name: "requests", Rate: 50.0 / 3600, Burst: 50}, // an hour
-		{Name: "tokens", Rate: 1000.0 / 3600, Burst: 40_000},
-	}, ratelimit.GroupOptions{Name: "model"})
+		{Name: "requests", Rate: ratelimit.Every(time.Hour / 50), Burst: 50}, // 50 an hour
+		{Name: "tokens", Rate: ratelimit.Every(time.Hour / 1000), Burst: 40_000},
+	}, ratelimit.Options{Name: "model"})
 	if err != nil {
 		panic(err)
 	}
@@ -131,7 +158,7 @@ func ExampleGroup() {
 	if err := r.Wait(ctx); err != nil {
 		panic(err)
 	}
-	used := 1500 // as the answer says
+	used := 1500 // says the answer
 	r.Adjust(1, used)
 
 	for _, limit := range limits.Stats().Limits {
@@ -142,7 +169,7 @@ func ExampleGroup() {
 	// 38500 tokens left
 }
 
-// One command is for all limiters, or for the one whose name is its key.
+// A command is for all limiters, or for the one whose name is its key.
 func ExampleLimiter_commands() {
 	sink := core.NewSink(core.SinkOptions{})
 	api := core.Must(ratelimit.New(10, ratelimit.Options{Name: "api", Sink: sink}))
@@ -160,4 +187,25 @@ func ExampleLimiter_commands() {
 	// Output:
 	// mail rejects -3: must not be negative
 	// 12.5 50 3.5 20
+}
+
+// Each change of a rate or burst raises a signal. Stats has the counters and the limit.
+func ExampleChange() {
+	sink := core.NewSink(core.SinkOptions{})
+	l := core.Must(ratelimit.New(10, ratelimit.Options{Name: "api", Burst: 1, Sink: sink}))
+	defer l.Close()
+	ratelimit.RateApplied.Subscribe(sink, func(s core.Signal, c ratelimit.Change) {
+		fmt.Println(s.Key, "has", c.Rate, "per second, burst", c.Burst)
+	})
+
+	l.Allow()
+	sink.RaiseKey(ratelimit.CommandSet+":0", "api")
+	l.Allow()
+	stats := l.Stats()
+	fmt.Println(stats.Counts.Allowed, "allowed,", stats.Counts.Denied, "denied")
+	fmt.Println(stats.LimitStats.Name, "has", stats.LimitStats.Rate, "per second")
+	// Output:
+	// api has 0 per second, burst 1
+	// 1 allowed, 1 denied
+	// api has 0 per second
 }

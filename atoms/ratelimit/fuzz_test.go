@@ -7,13 +7,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Whatever a command says, the limiter either does exactly that or stays as it was,
-// and what it rejects it says.
+// The limiter either does exactly what a command says, or stays as it was and raises a
+// signal.
 func FuzzCommand(f *testing.F) {
-	for _, value := range []string{"50", "12.5", "1e3", "0", "-0", "-1", "", " 7 ", "Inf", "NaN", "1e400", "0x1p4", "1_000", "1,5", ".5", "5.", "+3", "rate.limit.burst:3"} {
-		for i := range commands {
-			f.Add(commands[i] + ":" + value)
-			f.Add("app." + commands[i] + ":" + value)
+	for _, value := range []string{"50", "12.5", "1e3", "0", "-0", "-1", "", " 7 ", "Inf", "NaN", "1e400", "0x1p4", "1_000", "1,5", ".5", "5.",
+		"+3", "rate.limit.burst:3"} {
+		for _, command := range numberCommands {
+			f.Add(command + ":" + value)
+			f.Add("app." + command + ":" + value)
 		}
 	}
 	f.Add(CommandReset)
@@ -47,7 +48,9 @@ func FuzzCommand(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q was taken for a number", value)
 		}
-		want := map[string]float64{CommandSet: n, CommandIncrease: 10 + n, CommandDecrease: max(10-n, 1), CommandBurst: float64(int64(n))}[command]
+		want := map[string]float64{
+			CommandSet: n, CommandIncrease: 10 + n, CommandDecrease: max(10-n, 1), CommandBurst: float64(int64(n)),
+		}[command]
 		got := rate
 		if command == CommandBurst {
 			got = float64(burst)

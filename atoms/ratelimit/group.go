@@ -1,216 +1,141 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // A Limit is one of the limits of a [Group].
 type Limit struct {
-	// Name says what is limited; commands whose key it is are for this limit. It
-	// must not be empty.
+	// Name says what is limited. It is the key of the commands for this limit. It must
+	// not be blank.
 	Name string
-	// Rate is in tokens per second, as for [New].
+	// Rate is in tokens per second, as for [New], but must not be 0. To begin with a
+	// pause, call [Group.SetRate].
 	Rate float64
-	// Burst is how many tokens the bucket holds; 0 means 20.
+	// Burst is how many tokens the bucket holds; 0 means [Options.Burst].
 	Burst int
 }
 
-// GroupOptions configure a [Group]. The zero value is the default.
-type GroupOptions struct {
-	// Name is the key of [SignalLimited] and [SignalRecovered], which are about the
-	// group; "" means "ratelimit".
-	Name string
-	// MaxWaiting, NoControl and Sink are as in [Options].
-	MaxWaiting int
-	NoControl  bool
-	Sink       *core.Sink
-}
-
-// A Group is several limits that every request has to keep at once: so many
-// requests, and so many bytes. A request has a cost for each, in the order in which the
-// limits were given to [NewGroup], and takes all or nothing: who waits holds nothing of
-// any, the first in line takes from all buckets at the moment at which all have enough,
-// and nobody overtakes it. A cost of 0 too needs a limit that is not paused, and owes
-// nothing.
+// A Group is several limits that every request has to keep at once, for example a number of
+// requests and a number of bytes. A request has a cost for each limit, in the order in which
+// the limits were given to [NewGroup]. It takes all or nothing: a waiter holds nothing of
+// any limit, the first in the queue takes from all buckets at the moment at which all have
+// enough, and no request overtakes it. A cost of 0 also needs a limit that is not paused.
 //
-// What a request really cost is often known afterwards: reserve what it may cost, and
-// tell the reservation; see [Reservation.Adjust].
+// What a request really costs is often known afterwards: reserve what it may cost, and
+// correct the reservation later; see [Reservation.Adjust].
 //
 // Methods panic if they are given a negative cost, or not as many costs as there are
-// limits. All are safe for concurrent use. Allow and Wait cost as much as that of a
-// [Limiter], and a little for every further limit; a wait with a deadline, and a
-// reservation's Delay, may look through the line.
+// limits. All are safe for concurrent use. Allow and Wait cost as much as those of a
+// [Limiter], and a little for every further limit.
 //
-// Unlike a Limiter, a Group heeds only commands with a key, the name of a limit: one
-// number would not do for all.
-type Group struct {
-	shell
-	names   []string
-	meters  []meter
-	buckets []bucket
-}
+// Unlike a Limiter, a Group obeys only commands with a key, the name of a limit: one number
+// does not fit all limits.
+type Group struct{ single }
 
-// NewGroup makes a group of 1 to 64 limits, with full buckets, or says what is wrong.
-// It starts no goroutine; unless told not to, it subscribes to commands on the sink.
-func NewGroup(limits []Limit, opts GroupOptions) (*Group, error) {
-	if len(limits) == 0 || len(limits) > maxBuckets {
-		return nil, fmt.Errorf("ratelimit: a group has 1 to %d limits, not %d", maxBuckets, len(limits))
-	}
-	if opts.Name == "" {
-		opts.Name = defaultName
-	}
-	if err := checkMaxWaiting(&opts.MaxWaiting); err != nil {
+// NewGroup makes a group of limits with full buckets. [Options.Burst] is the burst of limits
+// that have none. NewGroup returns an error if the limits or the options are not valid. It
+// starts no goroutine. It subscribes to commands on the sink, except with IgnoreCommands.
+func NewGroup(limits []Limit, opts Options) (*Group, error) {
+	_, opts, err := opts.resolved(0)
+	if err != nil {
 		return nil, err
 	}
-	g := &Group{meters: make([]meter, len(limits))}
+	if len(limits) == 0 {
+		return nil, errors.New("ratelimit: a group has at least one limit")
+	}
+	limits = slices.Clone(limits)
 	for i, limit := range limits {
-		if limit.Burst == 0 {
-			limit.Burst = defaultBurst
-		}
-		rate, err := checkRate(limit.Rate)
-		if err == nil {
-			err = checkBurst("Burst", limit.Burst)
-		}
-		if err == nil && (limit.Name == "" || g.find(limit.Name) != nil) {
-			err = fmt.Errorf("ratelimit: Name must not be empty and differ from the others")
+		limits[i], err = limit.resolved(opts.Burst)
+		if err == nil && slices.ContainsFunc(limits[:i], func(other Limit) bool { return other.Name == limit.Name }) {
+			err = errors.New("ratelimit: Name is that of another limit, they must differ")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w (limit %d, %q)", err, i, limit.Name)
 		}
-		g.meters[i] = newMeter(0, rate, int64(limit.Burst))
-		g.names = append(g.names, limit.Name)
-		g.buckets = append(g.buckets, bucket{&g.meters[i], lowest})
 	}
-	g.open(opts.Name, opts.Sink, opts.MaxWaiting, g.buckets)
-	if !opts.NoControl {
-		g.unsubscribe = g.sink.Subscribe(commandPattern, func(s core.Signal) {
-			if p := g.find(s.Key); p != nil {
-				heed(g.sink, *p, s.Key, s)
-			}
-		})
-	}
+	g := &Group{}
+	g.init(opts, limits...)
+	g.subscribe(opts, false)
 	return g, nil
 }
 
-// find returns the limit of that name; nil if there is none.
-func (g *Group) find(name string) *part {
-	for i, known := range g.names {
-		if known == name {
-			return &part{&g.shell, name, &g.buckets[i]}
-		}
+// resolved returns the limit with the defaults filled in.
+func (l Limit) resolved(burst int) (Limit, error) {
+	l.Burst = cmp.Or(l.Burst, burst)
+	rate, err := checkRate(l.Rate)
+	if err == nil && rate == 0 {
+		err = errors.New("ratelimit: Rate must not be 0, which would pause the group until SetRate")
 	}
-	return nil
+	l.Rate = rate
+	return l, errors.Join(err, checkName(l.Name), checkBurst("Burst", l.Burst))
 }
 
-// must is find for names that must be right.
-func (g *Group) must(name string) *part {
-	p := g.find(name)
-	if p == nil {
-		panic(fmt.Sprintf("ratelimit: the group has no limit %q", name))
+// find calls fn with the index of a limit, or returns an error.
+func (g *Group) find(name string, fn func(limit int) error) error {
+	i := slices.Index(g.limits, name)
+	if i < 0 {
+		return fmt.Errorf("ratelimit: group %q has no limit %q, only %q", g.name, name, g.limits)
 	}
-	return p
+	return fn(i)
 }
 
-// check panics if these cannot be costs.
-func (g *Group) check(costs []int) {
-	if len(costs) != len(g.buckets) {
-		panic(fmt.Sprintf("ratelimit: the group has %d limits, and was given %d costs", len(g.buckets), len(costs)))
-	}
-}
-
-// Allow takes what a request costs if it is there and nobody waits, and reports
+// Allow takes what a request costs if it is there and the queue is empty, and reports
 // whether it did.
 func (g *Group) Allow(costs ...int) bool {
-	g.check(costs)
 	var few [4]int64
-	all := toCosts("Allow", few[:0], costs)
-	now := g.room.now()
-	g.mu.Lock()
-	return g.room.allow(now, all)
+	all := g.toCosts("Allow", few[:0], costs)
+	return g.queue.allow(g.shard.lock(), all)
 }
 
 // Wait takes what a request costs, and waits until it is there; see [Limiter.WaitN]
 // for when it does not.
 func (g *Group) Wait(ctx context.Context, costs ...int) error {
-	g.check(costs)
-	if ctx.Err() != nil {
-		g.room.giveUp()
-		return context.Cause(ctx)
-	}
 	var few [4]int64
-	all := toCosts("Wait", few[:0], costs)
-	now := g.room.now()
-	g.mu.Lock()
-	if !g.room.closed && g.room.takeAll(now, all) {
-		g.counts.allowed++
-		g.mu.Unlock()
+	all := g.toCosts("Wait", few[:0], costs)
+	if ctx.Err() != nil {
+		return g.shard.giveUp(ctx)
+	}
+	now := g.shard.lock()
+	ok := g.queue.takeNow(now, all)
+	g.shard.mu.Unlock()
+	if ok {
 		return nil
 	}
-	g.mu.Unlock()
-	return g.room.wait(ctx, newPlace(append([]int(nil), costs...)...))
+	r, deadline := newRequest(all), g.deadline(ctx)
+	return g.queue.wait(ctx, g.shard.lock(), r, deadline)
 }
 
-// Reserve takes a place in line for what a request costs, and waits for nothing; see
-// [Limiter.ReserveN].
+// Reserve queues a request for what it costs, and does not wait; see [Limiter.ReserveN].
 func (g *Group) Reserve(costs ...int) *Reservation {
-	g.check(costs)
-	return g.reserve(append([]int(nil), costs...)...)
+	return g.queue.reserve(g.toCosts("Reserve", nil, costs))
 }
 
-// SetRate changes the rate of a limit; see [Limiter.SetRate]. It panics if there is
-// no limit of that name, as the other methods do that take a name.
-func (g *Group) SetRate(name string, rate float64) error { return g.must(name).setRate(rate) }
-
-// SetBurst changes the burst of a limit; see [Limiter.SetBurst].
-func (g *Group) SetBurst(name string, burst int) error { return g.must(name).setBurst(burst) }
-
-// Tokens is how many tokens are in the bucket of a limit; see [Limiter.Tokens].
-func (g *Group) Tokens(name string) float64 { return g.must(name).tokens() }
-
-// Reset fills all buckets, and forgets what is owed.
-func (g *Group) Reset() {
-	r := &g.room
-	now := r.now()
-	g.mu.Lock()
-	done := r.change(now, func() { r.line.fill(now) })
-	r.unlock(now, done)
+// SetRate changes the rate of a limit; see [Limiter.SetRate]. It returns an error if
+// there is no limit of that name.
+func (g *Group) SetRate(name string, rate float64) error {
+	return g.find(name, func(limit int) error { return g.setRate(limit, rate) })
 }
 
-// GroupStats are the counters of a [Group]. Every request that was ever made is in
-// exactly one of the first four.
-type GroupStats struct {
-	Allowed   uint64 `json:"allowed"`   // have got what they asked for
-	Denied    uint64 `json:"denied"`    // were refused when they came
-	Waiting   int    `json:"waiting"`   // stand in line, reservations too
-	Cancelled uint64 `json:"cancelled"` // have given it back, or gave up, be it because of Close
-
-	Delayed uint64       `json:"delayed"` // have got it later than they asked, whatever became of it
-	Limited bool         `json:"limited"` // [SignalLimited] stands
-	Limits  []LimitStats `json:"limits"`
+// SetBurst changes the burst of a limit; see [Limiter.SetBurst]. It returns an error if
+// there is no limit of that name.
+func (g *Group) SetBurst(name string, burst int) error {
+	return g.find(name, func(limit int) error { return g.setBurst(limit, burst) })
 }
 
-// LimitStats say how it is with a limit of a [Group].
-type LimitStats struct {
-	Name   string  `json:"name"`
-	Tokens float64 `json:"tokens"` // in the bucket; negative: owed
-	Rate   float64 `json:"rate"`   // tokens per second; [Unlimited] if it is
-	Burst  int     `json:"burst"`
+// Tokens is how many tokens are in the bucket of a limit; see [Limiter.Tokens]. It
+// panics if there is no limit of that name.
+func (g *Group) Tokens(name string) (tokens float64) {
+	limits := g.stats().Limits
+	err := g.find(name, func(limit int) error { tokens = limits[limit].Tokens; return nil })
+	return core.Must(tokens, err)
 }
 
-// Stats returns the counters of the group, read as one cut.
-func (g *Group) Stats() GroupStats {
-	now := g.room.now()
-	g.mu.Lock()
-	done := g.room.settle(now)
-	common := g.stats()
-	limits := make([]LimitStats, len(g.buckets))
-	for i := range limits {
-		b := &g.buckets[i]
-		limits[i] = LimitStats{g.names[i], b.meter.level(b.mark, now).float(), b.meter.rate, int(b.meter.burst)}
-	}
-	g.room.unlock(now, done)
-	return GroupStats{common.Allowed, common.Denied, common.Waiting, common.Cancelled, common.Delayed, common.Limited, limits}
-}
+// Stats returns the counters and the state of the group.
+func (g *Group) Stats() GroupStats { return g.stats() }

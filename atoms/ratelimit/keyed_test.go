@@ -2,7 +2,6 @@ package ratelimit_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,7 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-func newKeyed[K comparable](t testing.TB, rate float64, opts ratelimit.KeyedOptions) *ratelimit.Keyed[K] {
+func newKeyed[K comparable](t testing.TB, rate float64, opts ratelimit.Options) *ratelimit.Keyed[K] {
 	t.Helper()
 	k, err := ratelimit.NewKeyed[K](rate, opts)
 	require.NoError(t, err)
@@ -29,14 +28,14 @@ func newKeyed[K comparable](t testing.TB, rate float64, opts ratelimit.KeyedOpti
 // A Keyed does for each key what a Limiter of its own would do, also when rate and
 // burst change.
 func TestKeyedIsALimiterForEachKey(t *testing.T) {
-	steps := 20_000
-	if testing.Short() {
-		steps = 4000
+	steps := 4000
+	if ratelimit.Long {
+		steps = 20_000
 	}
 	synctest.Test(t, func(t *testing.T) {
 		for _, maxKeys := range []int{100, 1 << 14} {
 			random := rand.New(rand.NewPCG(5, uint64(maxKeys)))
-			k := newKeyed[int](t, 10, ratelimit.KeyedOptions{Burst: 5, MaxKeys: maxKeys})
+			k := newKeyed[int](t, 10, ratelimit.Options{Burst: 5, Capacity: maxKeys})
 			var twins []*ratelimit.Limiter
 			for range 50 {
 				twins = append(twins, newLimiter(t, 10, ratelimit.Options{Burst: 5}))
@@ -62,6 +61,10 @@ func TestKeyedIsALimiterForEachKey(t *testing.T) {
 					for _, l := range twins {
 						l.PauseFor(time.Second)
 					}
+				case 3, 4, 5:
+					d := time.Duration(1 + random.IntN(2e9))
+					require.NoError(t, k.PauseKeyFor(key, d))
+					twins[key].PauseFor(d)
 				default:
 					n := random.IntN(3)
 					require.Equal(t, twins[key].AllowN(n), k.AllowN(key, n))
@@ -85,7 +88,7 @@ func TestKeyedIsALimiterForEachKey(t *testing.T) {
 // A key that is full again is as good as new, and its memory is used for the next.
 func TestKeyedDropsFullKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeyed[string](t, 1, ratelimit.KeyedOptions{Burst: 10, MaxKeys: 1000})
+		k := newKeyed[string](t, 1, ratelimit.Options{Burst: 10, Capacity: 1000})
 		for i := range 10_000 { // 10 a second; each is full again after a second
 			assert.True(t, k.Allow(fmt.Sprint("client:", i)))
 			time.Sleep(100 * time.Millisecond)
@@ -98,10 +101,10 @@ func TestKeyedDropsFullKeys(t *testing.T) {
 	})
 }
 
-// When all keys are in use, the fullest of a few is forgotten, and counted.
+// When all keys are in use, the key with the fullest bucket of a few is forgotten, and counted.
 func TestKeyedForgetsAtTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeyed[int](t, 1, ratelimit.KeyedOptions{Burst: 10, MaxKeys: 100})
+		k := newKeyed[int](t, 1, ratelimit.Options{Burst: 10, Capacity: 100})
 		for i := range 99 {
 			assert.True(t, k.AllowN(i, 10))
 		}
@@ -117,19 +120,19 @@ func TestKeyedForgetsAtTheBound(t *testing.T) {
 				still++
 			}
 		}
-		assert.Greater(t, still, 85, "those that used most are not forgotten first")
+		assert.Greater(t, still, 85, "keys that used most are not forgotten first")
 	})
 }
 
 func TestKeyedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeyed[string](t, 1, ratelimit.KeyedOptions{Burst: 2, MaxKeys: 2, MaxWaiting: 4})
+		k := newKeyed[string](t, 1, ratelimit.Options{Burst: 2, Capacity: 2, MaxQueued: 4})
 		begin := time.Now()
 		out := make(chan served, 8)
-		wait := func(who int, ctx context.Context, key string, n int) {
+		wait := func(caller int, ctx context.Context, key string, n int) {
 			go func() {
 				err := k.WaitN(ctx, key, n)
-				out <- served{who, time.Since(begin), err}
+				out <- served{caller, time.Since(begin), err}
 			}()
 			synctest.Wait()
 		}
@@ -139,9 +142,8 @@ func TestKeyedWait(t *testing.T) {
 		wait(2, t.Context(), "a", 1)
 		wait(3, t.Context(), "b", 2)
 		wait(4, t.Context(), "b", 1)
-		assert.False(t, k.Allow("a"), "somebody waits")
-		assert.True(t, k.Allow("c") || true)
-		assert.Equal(t, 3, k.Stats().Waiting)
+		assert.False(t, k.Allow("a"), "a request is queued")
+		assert.Equal(t, 3, k.Stats().Queued)
 		cancel(errOnPurpose)
 		wait(5, t.Context(), "b", 3)
 		late, stop := context.WithTimeout(t.Context(), time.Second)
@@ -151,7 +153,7 @@ func TestKeyedWait(t *testing.T) {
 		got := map[int]served{}
 		for range 7 {
 			s := <-out
-			got[s.who] = s
+			got[s.caller] = s
 		}
 		assert.Equal(t, served{0, 0, nil}, got[0])
 		assert.ErrorIs(t, got[1].err, errOnPurpose)
@@ -161,17 +163,16 @@ func TestKeyedWait(t *testing.T) {
 		assert.ErrorIs(t, got[5].err, ratelimit.ErrExceedsBurst)
 		assert.ErrorIs(t, got[6].err, context.DeadlineExceeded)
 		assert.Equal(t, 2.0, k.Tokens("a"))
-		assert.Zero(t, k.Stats().Waiting)
-		assert.Equal(t, 0, int(k.Stats().Keys)&^3)
+		assert.Zero(t, k.Stats().Queued)
 	})
 }
 
-// Those who wait are re-timed when the rate changes, and ended by Close. Keys that are
-// waited for are not forgotten.
+// Waiters of all keys are due by the new rate when it changes, and are ended by Close. Keys
+// with waiters are not forgotten.
 func TestKeyedWaitersAndChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
-		k := newKeyed[int](t, 1, ratelimit.KeyedOptions{Name: "clients", Burst: 1, MaxKeys: 3, Sink: sink})
+		k := newKeyed[int](t, 1, ratelimit.Options{Name: "clients", Burst: 1, Capacity: 3, Sink: sink})
 		begin := time.Now()
 		out := make(chan served, 10)
 		wait := func(key int) {
@@ -185,7 +186,7 @@ func TestKeyedWaitersAndChanges(t *testing.T) {
 			require.True(t, k.Allow(key))
 			wait(key)
 		}
-		assert.False(t, k.Allow(3), "there is no place")
+		assert.False(t, k.Allow(3), "there is no room")
 		assert.ErrorIs(t, k.Wait(t.Context(), 4), core.ErrFull)
 		sink.RaiseKey(ratelimit.CommandSet+":0", "clients")
 		time.Sleep(time.Hour)
@@ -219,56 +220,34 @@ func TestKeyedWaitersAndChanges(t *testing.T) {
 		assert.EqualValues(t, 3+6, s.Allowed)
 		assert.EqualValues(t, 4, s.Denied)
 		assert.EqualValues(t, 3, s.Cancelled)
-		_, err := json.Marshal(s)
-		assert.NoError(t, err)
+		assert.Contains(t, s.String(), `"allowed":9,`)
+		assert.Equal(t, "Group", s.LogValue().Kind().String())
 	})
 }
 
-func TestKeyedControl(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
-	k := newKeyed[int](t, 1, ratelimit.KeyedOptions{Name: "clients", Sink: sink})
-	sink.RaiseKey(ratelimit.CommandIncrease+":2", "clients")
-	sink.Raise(ratelimit.CommandBurst + ":7")
-	sink.RaiseKey(ratelimit.CommandSet+":99", "other")
-	sink.Raise(ratelimit.CommandSet + ":-1")
-	assert.Equal(t, 3.0, k.Rate())
-	assert.Equal(t, 7, k.Burst())
-	assert.Equal(t, 1, sink.Count(ratelimit.SignalRejected))
-	assert.Equal(t, 1, sink.Count(ratelimit.SignalApplied))
-	assert.Equal(t, "clients", k.Name())
-	assert.Same(t, sink, k.Sink())
-	require.True(t, k.Allow(1))
-	sink.Raise(ratelimit.CommandReset)
-	assert.Equal(t, 7.0, k.Tokens(1))
-	assert.Zero(t, k.Stats().Keys)
-}
-
 func TestKeyedOptions(t *testing.T) {
-	for name, opts := range map[string]ratelimit.KeyedOptions{
-		"Burst":      {Burst: -1},
-		"MaxKeys":    {MaxKeys: -1},
-		"MaxWaiting": {MaxWaiting: -1},
-	} {
-		_, err := ratelimit.NewKeyed[int](1, opts)
-		assert.ErrorContains(t, err, name)
-	}
-	_, err := ratelimit.NewKeyed[int](-1, ratelimit.KeyedOptions{})
-	assert.ErrorContains(t, err, "rate must be")
-	k := newKeyed[any](t, 1, ratelimit.KeyedOptions{})
+	_, err := ratelimit.NewKeyed[int](1, ratelimit.Options{Capacity: -1})
+	assert.ErrorContains(t, err, "ratelimit: Capacity must be at least 1")
+	k := newKeyed[any](t, 1, ratelimit.Options{Name: "clients"})
+	assert.Equal(t, "clients", k.Name())
+	assert.Equal(t, 20, k.Burst())
 	assert.Error(t, k.SetRate(-1))
 	assert.Error(t, k.SetBurst(-1))
-	assert.Panics(t, func() { k.Allow(math.NaN()) })
 	assert.Panics(t, func() { k.Allow([]int{}) })
 	assert.Panics(t, func() { k.AllowN(1, -1) })
 	assert.Panics(t, func() { k.WaitN(t.Context(), 1, -1) })
 	assert.True(t, k.Allow("still works"))
+	nan := newKeyed[float64](t, 1, ratelimit.Options{Burst: 1})
+	assert.True(t, nan.Allow(math.NaN()))
+	assert.True(t, nan.Allow(math.NaN()), "a new key each time")
 	assert.Panics(t, func() { ratelimit.WrapKeyed[any, int](k, nil, nil) })
+	assert.Panics(t, func() { ratelimit.WrapKeyedResult[any, int, int](k, nil, nil) })
 }
 
 func TestKeyedEverythingAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, maxKeys := range []int{10, 1 << 14} {
-			k := newKeyed[int](t, 1000, ratelimit.KeyedOptions{Burst: 3, MaxKeys: maxKeys, MaxWaiting: 30})
+			k := newKeyed[int](t, 1000, ratelimit.Options{Burst: 3, Capacity: maxKeys, MaxQueued: 30})
 			work := ratelimit.WrapKeyed(k, func(n int) int { return n % 7 }, func(context.Context, int) error { return nil })
 			var all sync.WaitGroup
 			for i := range 20 {
@@ -292,7 +271,7 @@ func TestKeyedEverythingAtOnce(t *testing.T) {
 			time.Sleep(time.Second)
 			s := k.Stats()
 			assert.EqualValues(t, 20*50, s.Allowed+s.Denied+s.Cancelled)
-			assert.Zero(t, s.Waiting)
+			assert.Zero(t, s.Queued)
 			for key := range 50 {
 				assert.Equal(t, 3.0, k.Tokens(key))
 			}
@@ -300,27 +279,17 @@ func TestKeyedEverythingAtOnce(t *testing.T) {
 	})
 }
 
-func TestKeyedClosedAppliesNothing(t *testing.T) {
-	k := newKeyed[int](t, 1, ratelimit.KeyedOptions{})
-	k.Close()
-	require.NoError(t, k.SetRate(7))
-	require.NoError(t, k.SetBurst(7))
-	assert.Equal(t, 1.0, k.Rate())
-	assert.False(t, k.Sink().Has(ratelimit.SignalApplied))
-	assert.False(t, k.Sink().Has(ratelimit.SignalBurstApplied))
-}
-
-// What a server says as Retry-After.
+// Delay is what a server says as Retry-After.
 func TestKeyedDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeyed[string](t, 0.1, ratelimit.KeyedOptions{Burst: 2})
+		k := newKeyed[string](t, 0.1, ratelimit.Options{Burst: 2})
 		assert.Zero(t, k.Delay("a"))
 		assert.Zero(t, k.Stats().Keys, "asking makes no key")
 		require.True(t, k.AllowN("a", 2))
 		assert.Equal(t, 10*time.Second, k.Delay("a"))
 		go k.WaitN(t.Context(), "a", 2)
 		synctest.Wait()
-		assert.Equal(t, 30*time.Second, k.Delay("a"), "behind who waits")
+		assert.Equal(t, 30*time.Second, k.Delay("a"), "behind the waiter")
 		time.Sleep(25 * time.Second)
 		assert.Equal(t, 5*time.Second, k.Delay("a"))
 		k.PauseFor(time.Hour)
@@ -334,18 +303,51 @@ func TestKeyedDelay(t *testing.T) {
 	})
 }
 
-// A handler of what it raises may change it again.
-func TestKeyedHandlersMayCall(t *testing.T) {
-	k := newKeyed[int](t, 1, ratelimit.KeyedOptions{})
-	k.Sink().Subscribe(ratelimit.SignalApplied, func(core.Signal) {
-		k.SetBurst(3)
-		k.Reset()
-		k.PauseFor(0)
-		k.Stats()
-		k.Close()
+func TestPauseKeyFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, rate := range []float64{1, ratelimit.Unlimited} {
+			k := newKeyed[string](t, rate, ratelimit.Options{Burst: 3, Capacity: 2})
+			require.NoError(t, k.PauseKeyFor("a", time.Minute))
+			require.NoError(t, k.PauseKeyFor("a", time.Second))
+			assert.False(t, k.Allow("a"))
+			assert.True(t, k.Allow("b"), "another key")
+			assert.Equal(t, time.Minute, k.Delay("a"))
+			began, served := time.Now(), make(chan time.Duration, 1)
+			go func() {
+				k.Wait(t.Context(), "a")
+				served <- time.Since(began)
+			}()
+			time.Sleep(time.Minute - 1)
+			for _, other := range []string{"c", "d", "e"} {
+				assert.True(t, k.AllowN(other, 3))
+			}
+			assert.False(t, k.Allow("a"), "it is not forgotten")
+			assert.Equal(t, 3.0, k.Tokens("a"), "nothing comes in, and nothing goes")
+			assert.Equal(t, time.Minute, <-served)
+			assert.True(t, k.AllowN("a", 2))
+			assert.Equal(t, rate == ratelimit.Unlimited, k.Allow("a"))
+
+			require.NoError(t, k.PauseKeyFor("a", time.Hour))
+			k.PauseFor(2 * time.Hour) // of all, so also of this one
+			time.Sleep(time.Hour)
+			assert.False(t, k.Allow("a"))
+			require.NoError(t, k.PauseKeyFor("a", 0))
+			assert.False(t, k.Allow("a"), "all are paused")
+			k.PauseFor(0)
+			require.NoError(t, k.PauseKeyFor("a", time.Hour))
+			require.NoError(t, k.PauseKeyFor("a", 0))
+			require.NoError(t, k.PauseKeyFor("a", -1))
+			time.Sleep(time.Second)
+			assert.True(t, k.Allow("a"))
+
+			require.NoError(t, k.PauseKeyFor("a", time.Hour))
+			require.NoError(t, k.PauseKeyFor("b", time.Hour))
+			assert.ErrorIs(t, k.PauseKeyFor("c", time.Hour), core.ErrFull)
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			assert.NoError(t, k.PauseKeyFor("c", time.Hour))
+			k.Close()
+			assert.ErrorIs(t, k.PauseKeyFor("c", 0), core.ErrClosed)
+		}
 	})
-	k.Sink().Raise(ratelimit.CommandSet + ":2")
-	assert.Equal(t, 2.0, k.Rate())
-	assert.Equal(t, 3, k.Burst())
-	assert.False(t, k.Allow(1), "closed by the handler")
 }

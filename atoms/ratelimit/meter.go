@@ -1,41 +1,42 @@
 package ratelimit
 
 import (
+	"encoding/binary"
 	"math"
 	"math/big"
 	"math/bits"
+	"time"
 )
 
-// never is when what will not happen happens.
+// never is the time of what will not happen.
 const never = math.MaxInt64
 
 // A meter is a clock that counts tokens instead of nanoseconds: total is how many
-// have ever come in. Reckoned in it, a rate that changes is a clock that goes slower
-// or faster, and nothing else has to be touched; a limiter that pauses is a clock
-// that stands.
+// tokens have ever come in. A change of the rate makes the clock go slower or faster,
+// and changes nothing else. A pause makes it stand.
 //
-// The bucket that goes with it is one number, the mark: the total at which all that
-// was taken from the bucket has come in. So total-mark tokens are in the bucket; if
-// it is negative, they are owed. Taking n moves the mark n up, giving back moves it
-// down. A bucket overflows, so a mark counts as at least total-burst. In the words
-// of GCRA, mark+burst is the theoretical arrival time, in tokens.
+// A bucket of a meter is one number, its mark: the total at which all that was taken
+// from the bucket has come in. So total-mark tokens are in the bucket; if that is
+// negative, the bucket owes them. Taking n tokens adds n to the mark, and giving them
+// back subtracts n. A bucket overflows, so a mark counts as at least total-burst. In
+// the words of GCRA, mark+burst is the theoretical arrival time, in tokens.
 //
 // Many buckets may go by one meter. A meter is not safe for concurrent use, and does
-// not look at the clock: now is nanoseconds since whenever, and may go back a little.
+// not read the clock: now is nanoseconds since some moment, and may go back a little.
 type meter struct {
 	since int64     // when total was read
-	span  uint64    // how many nanoseconds from since it goes; 0: it stands
+	span  uint64    // for how many nanoseconds from since it counts; 0: it stands
 	per   [3]uint64 // tokens in a nanosecond: whole, 2^-64, 2^-128
 	total amount    // at since
 	floor amount    // no mark counts as lower: it was full under a smaller burst
 	burst int64
 
 	rate  float64 // tokens in a second; 0: paused
-	until int64   // nothing is given out before
+	until int64   // paused before
 }
 
-// forward is as long as a clock in nanoseconds goes.
-const forward = 1 << 62
+// maxSpan is the longest span of time in nanoseconds, 146 years.
+const maxSpan = 1 << 62
 
 func newMeter(now int64, rate float64, burst int64) meter {
 	m := meter{since: now, until: now, floor: lowest, burst: burst}
@@ -61,8 +62,8 @@ func (m *meter) after(ns uint64) amount {
 	return amount{int64(whole) + m.total.whole + int64(carry), part}
 }
 
-// when is the first moment, not before from, at which the total is v and something
-// may be given out.
+// when is the first moment, not before from, at which the total is v and the meter is not
+// paused.
 func (m *meter) when(v amount, from int64) int64 {
 	switch {
 	case m.rate == Unlimited:
@@ -78,7 +79,7 @@ func (m *meter) when(v amount, from int64) int64 {
 	// A float64 says where to look, to some 50 bits; the exact answer is found
 	// between.
 	guess := gap.float() / m.rate * 1e9
-	if guess >= forward {
+	if guess >= maxSpan {
 		return never
 	}
 	slack := guess*0x1p-48 + 2
@@ -96,23 +97,14 @@ func (m *meter) when(v amount, from int64) int64 {
 	return max(from, m.since+int64(low))
 }
 
-// A verdict is the answer to somebody who wants tokens at once.
-type verdict int
-
-const (
-	short   verdict = iota // there are not so many
-	taken                  // they are taken
-	unclear                // takeSlow knows
-)
-
 // take takes n tokens, at least 0, out of the bucket if they are in it.
-func (m *meter) take(mark *amount, now, n int64) verdict {
+func (m *meter) take(mark *amount, now, n int64) bool {
 	ns := uint64(now - m.since)
 	if ns >= m.span { // also if now is before since
-		return unclear
+		return m.takeSlow(mark, now, n)
 	}
 	if n > m.burst {
-		return short
+		return false
 	}
 	total, next := m.after(ns), *mark
 	if full := total.plus(-m.burst); next.less(full) {
@@ -123,27 +115,27 @@ func (m *meter) take(mark *amount, now, n int64) verdict {
 	}
 	next.whole += n
 	if total.less(next) {
-		return short
+		return false
 	}
 	*mark = next
-	return taken
+	return true
 }
 
-// takeSlow is take when the meter may stand.
-func (m *meter) takeSlow(mark *amount, now, n int64) verdict {
+// takeSlow is take for a meter that stands, or a time before since.
+func (m *meter) takeSlow(mark *amount, now, n int64) bool {
 	switch {
 	case m.rate == 0 || now < m.until:
-		return short
+		return false
 	case m.rate == Unlimited:
-		return taken
+		return true
 	}
 	return m.take(mark, max(now, m.since), n)
 }
 
-// level is what is in the bucket; negative: what is owed.
+// level is how many tokens are in the bucket; negative: how many it owes.
 func (m *meter) level(mark amount, now int64) amount {
 	level := m.at(now).minus(mark.max(m.floor))
-	if level.whole >= m.burst {
+	if level.whole >= m.burst || m.rate == Unlimited {
 		return amount{whole: m.burst}
 	}
 	return level
@@ -155,24 +147,28 @@ func (m *meter) read(now int64) {
 	m.since = max(m.since, now)
 }
 
-// setRate changes the rate, which has been checked.
-func (m *meter) setRate(now int64, rate float64) {
+// setRate changes the rate, which has been checked. If it reports true, the rate was
+// unlimited, which a meter cannot count, and the caller has to fill the buckets.
+func (m *meter) setRate(now int64, rate float64) (fill bool) {
+	fill = m.rate == Unlimited && rate != Unlimited
 	m.read(now)
 	m.rate, m.per, m.span = rate, [3]uint64{}, 0
 	if rate > 0 && rate < Unlimited {
-		m.per, m.span = perNanosecond(rate), forward
+		m.per, m.span = perNanosecond(rate), maxSpan
 	}
+	return fill
 }
 
-// setBurst changes the burst, which has been checked. What a full bucket has let
-// overflow does not come back.
+// setBurst changes the burst, which has been checked. Tokens that overflowed before do not
+// come back.
 func (m *meter) setBurst(now, burst int64) {
 	m.floor = m.floor.max(m.at(now).plus(-m.burst))
 	m.burst = burst
 }
 
-// pause makes the meter stand until a time; not later than now: go on.
-func (m *meter) pause(now, until int64) {
+// pauseFor makes the meter stand for so long; 0 or less ends the pause.
+func (m *meter) pauseFor(now int64, d time.Duration) {
+	until := now + max(0, min(int64(d), maxSpan))
 	switch {
 	case until > max(now, m.until):
 		m.read(now)
@@ -182,21 +178,97 @@ func (m *meter) pause(now, until int64) {
 	}
 }
 
-// fill returns the mark of a full bucket.
-func (m *meter) fill(now int64) amount { return m.at(now).plus(-m.burst) }
+// fullMark is the mark of a full bucket.
+func (m *meter) fullMark(now int64) amount { return m.at(now).plus(-m.burst) }
 
-// perNanosecond converts a rate, rounded up, so that a second at 3 per second is
-// three tokens and not a little less.
-func perNanosecond(rate float64) (per [3]uint64) {
-	r, _ := new(big.Float).SetFloat64(rate).Rat(nil)
-	num := new(big.Int).Lsh(r.Num(), 128)
-	den := new(big.Int).Mul(r.Denom(), big.NewInt(1e9))
-	num.Add(num, den).Sub(num, big.NewInt(1)).Quo(num, den)
-	word := new(big.Int)
-	mask := new(big.Int).SetUint64(math.MaxUint64)
-	for i := range per {
-		per[len(per)-1-i] = word.And(num, mask).Uint64()
-		num.Rsh(num, 64)
+// perNanosecond converts a rate, rounded up, so that a second at 3 per second is three
+// tokens and not a little less.
+func perNanosecond(rate float64) [3]uint64 {
+	x := new(big.Float).SetPrec(256).SetFloat64(rate)
+	x.SetMantExp(x.Quo(x, big.NewFloat(1e9)), 128)
+	n, _ := x.Int(nil)
+	var b [24]byte
+	n.Add(n, big.NewInt(1)).FillBytes(b[:])
+	return [3]uint64{binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:]), binary.BigEndian.Uint64(b[16:])}
+}
+
+// An amount is a number of tokens in fixed point: whole + part/2^64. It is exact where a
+// float64 would round, so that taking tokens and giving them back changes nothing.
+type amount struct {
+	whole int64
+	part  uint64
+}
+
+// lowest is less than every other amount.
+var lowest = amount{whole: -1 << 62}
+
+func (a amount) less(b amount) bool {
+	return a.whole < b.whole || a.whole == b.whole && a.part < b.part
+}
+
+func (a amount) max(b amount) amount {
+	if a.less(b) {
+		return b
 	}
-	return per
+	return a
+}
+
+// plus adds whole tokens.
+func (a amount) plus(n int64) amount { return amount{a.whole + n, a.part} }
+
+func (a amount) minus(b amount) amount {
+	whole := a.whole - b.whole
+	if a.part < b.part {
+		whole--
+	}
+	return amount{whole, a.part - b.part}
+}
+
+func (a amount) float() float64 { return float64(a.whole) + float64(a.part)*0x1p-64 }
+
+// A bucket holds the tokens of one limit, or of one key: a meter and a mark, see [meter].
+type bucket struct {
+	meter *meter
+	mark  amount
+}
+
+// due is when a request that is the first in the queue since from can have n tokens, if
+// nothing else is taken. A request for more than the burst, which was lowered meanwhile,
+// gets them when the bucket is full, and the bucket owes the rest.
+func (b *bucket) due(n, from int64) int64 {
+	return b.meter.when(b.mark.max(b.meter.floor).plus(min(n, b.meter.burst)), from)
+}
+
+// take takes n tokens that are due at a time. If they become due in that very nanosecond,
+// the part of a token that comes in beyond them does not overflow.
+func (b *bucket) take(n, from, at int64) {
+	m := b.meter
+	if m.rate == Unlimited {
+		return
+	}
+	mark := b.mark.max(m.floor)
+	if at == from || !m.at(at-1).less(mark.plus(min(n, m.burst))) {
+		mark = mark.max(m.fullMark(at))
+	}
+	b.mark = mark.plus(n)
+}
+
+// charge takes n more tokens, whether they are there or not; a negative n puts tokens back.
+func (b *bucket) charge(n int64) {
+	b.mark = b.mark.max(b.meter.floor).plus(n)
+	b.mark.whole = min(b.mark.whole, maxSpan/2)
+}
+
+// fill fills the bucket.
+func (b *bucket) fill(now int64) {
+	b.meter.floor = lowest
+	b.mark = b.meter.fullMark(now)
+}
+
+// dueAt is when all buckets have the costs.
+func dueAt(buckets []bucket, costs []int64, from int64) int64 {
+	for i := range buckets {
+		from = max(from, buckets[i].due(costs[i], from))
+	}
+	return from
 }

@@ -4,238 +4,173 @@ import (
 	"context"
 	"math"
 	"time"
-
-	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Rates are in tokens per second, and may be fractions. Besides those between MinRate
-// and MaxRate there are two more: 0 pauses, and Unlimited, or math.Inf(1), lets
-// everything pass.
+// Rates are in tokens per second, and may be fractions. Besides the rates between MinRate
+// and MaxRate there are two more: 0 pauses, and Unlimited, or math.Inf(1), lets everything
+// pass.
 const (
 	MinRate   = 1e-9 // one in 32 years
 	MaxRate   = 1e9  // one in a nanosecond
 	Unlimited = math.MaxFloat64
 )
 
-// maxBurst is the largest burst, and the most that one request can cost.
-const maxBurst = int64(min(1<<40, math.MaxInt))
-
-// Options configure a [Limiter]. The zero value is the default.
-type Options struct {
-	// Name tells limiters apart: it is the key of the signals that the limiter
-	// raises, and of the commands that are for it alone. "" means "ratelimit".
-	Name string
-	// Burst is how many tokens the bucket holds, and so how many may be had at
-	// once after a quiet time: at most 2^40; 0 means 20. It cannot be negative.
-	Burst int
-	// MaxWaiting is how many may stand in line, waits and reservations that are
-	// not due yet; whoever comes then is refused. 0 means 10,000; at most 2^20.
-	MaxWaiting int
-	// NoControl makes the limiter deaf to commands on the sink.
-	NoControl bool
-	// Sink is where the limiter raises its signals and hears commands; nil means
-	// one of its own.
-	Sink *core.Sink
+// Every is the rate of one token each d: New(Every(time.Minute), ...) is one a minute, and
+// Every(time.Hour/50) is 50 an hour. The next token is there exactly d after the one before,
+// if d is at most 52 days. A d of 0 or less means [Unlimited]; a d of more than 31 years is
+// below [MinRate].
+func Every(d time.Duration) float64 {
+	if d <= 0 {
+		return Unlimited
+	}
+	rate := 1e9 / float64(d)
+	if math.FMA(rate, float64(d), -1e9) < 0 { // rounded down, it would be late
+		rate = math.Nextafter(rate, Unlimited)
+	}
+	return rate
 }
 
 // A Limiter lets requests pass at a rate, and a burst of them after a quiet time.
-// Make one with [New]. A sink that others have too holds on to it until it is closed.
-// All methods are safe for concurrent use, from handlers of signals as well.
+// Make one with [New]. The sink refers to it until Close. All methods are safe for
+// concurrent use, from handlers of signals as well.
 //
-// Allow says at once whether a request may pass; it is for servers, which refuse what
-// is too much. Wait waits until it may, which is for clients. Reserve says when it
-// may, and leaves the waiting to the caller. Each takes a token; AllowN, WaitN and
-// ReserveN take n, and panic if n is negative.
+// Allow says at once whether a request may pass. It is for servers, which refuse what is
+// too much. Wait waits until the request may pass, which is for clients. Reserve says when
+// it may pass, and does not wait. Each takes one token. AllowN, WaitN and ReserveN take n
+// tokens, and panic if n is negative.
 //
-// Allow, and Wait when it does not have to wait, cost a lock and a look at the clock,
-// and allocate nothing.
-type Limiter struct {
-	bucket [1]bucket
-	meter  meter
-	shell
-}
+// Allow, and Wait when it does not have to wait, cost a lock and a look at the clock, and
+// allocate nothing.
+type Limiter struct{ single }
 
-// New makes a limiter of so many tokens per second, with a full bucket, or says
-// what is wrong. It starts no goroutine; unless told not to, it subscribes to
-// commands on the sink.
+// New makes a limiter of so many tokens per second, with a full bucket. It returns an error
+// if the rate or the options are not valid. It starts no goroutine. It subscribes to
+// commands on the sink, except with IgnoreCommands.
 func New(rate float64, opts Options) (*Limiter, error) {
-	rate, err := checkRate(rate)
+	rate, opts, err := opts.resolved(rate)
 	if err != nil {
 		return nil, err
 	}
-	if opts.Name == "" {
-		opts.Name = defaultName
-	}
-	if opts.Burst == 0 {
-		opts.Burst = defaultBurst
-	}
-	if err := checkBurst("Burst", opts.Burst); err != nil {
-		return nil, err
-	}
-	if err := checkMaxWaiting(&opts.MaxWaiting); err != nil {
-		return nil, err
-	}
-	l := &Limiter{meter: newMeter(0, rate, int64(opts.Burst))}
-	l.bucket[0] = bucket{&l.meter, lowest}
-	l.open(opts.Name, opts.Sink, opts.MaxWaiting, l.bucket[:])
-	if !opts.NoControl {
-		l.unsubscribe = l.sink.Subscribe(commandPattern, func(s core.Signal) {
-			if s.Key == "" || s.Key == l.name {
-				heed(l.sink, l.part(), l.name, s)
-			}
-		})
-	}
+	l := &Limiter{}
+	l.init(opts, Limit{opts.Name, rate, opts.Burst})
+	l.subscribe(opts, true)
 	return l, nil
 }
 
-func (l *Limiter) part() part { return part{&l.shell, l.name, &l.bucket[0]} }
-
-// Allow takes a token if there is one and nobody waits for it, and reports whether
-// it did.
+// Allow takes a token if there is one and the queue is empty, and reports whether it did.
 func (l *Limiter) Allow() bool { return l.AllowN(1) }
 
-// AllowN takes n tokens if there are as many and nobody waits, and reports whether it
+// AllowN takes n tokens if there are as many and the queue is empty, and reports whether it
 // did.
 func (l *Limiter) AllowN(n int) bool {
-	if n < 0 {
-		panic("ratelimit: AllowN needs a number of tokens that is not negative")
+	cost := [1]int64{costOf("AllowN", n)}
+	now, ok := l.takeFast(cost[0])
+	if ok {
+		return true
 	}
-	now := l.room.now()
-	if !l.mu.TryLock() {
-		l.mu.lockSlow()
+	if l.limited.on && l.queue.requests.Len() == 0 && !l.shard.closed { // as allow does it, but faster
+		l.limited.last = now
+		l.shard.counts.Denied++
+		l.shard.mu.Unlock()
+		return false
 	}
-	if l.room.line.first == nil {
-		switch v := l.meter.take(&l.bucket[0].mark, now, int64(n)); {
-		case v == taken:
-			l.counts.allowed++
-			l.mu.Unlock()
-			return true
-		case v == short && l.condition.on:
-			l.condition.last = now
-			l.counts.denied++
-			l.mu.Unlock()
-			return false
-		}
+	return l.queue.allow(now, cost[:])
+}
+
+// takeFast is takeNow, but faster. It locks, and unlocks if it takes the tokens.
+func (l *Limiter) takeFast(n int64) (now int64, ok bool) {
+	now = l.now()
+	if !l.shard.mu.TryLock() {
+		l.shard.mu.lockSlow()
 	}
-	cost := [1]int64{int64(n)}
-	return l.room.allow(now, cost[:])
+	b := &l.queue.buckets[0]
+	if l.queue.requests.Len() > 0 || l.shard.closed || !b.meter.take(&b.mark, now, n) {
+		return now, false
+	}
+	l.shard.counts.Allowed++
+	l.shard.mu.Unlock()
+	return now, true
 }
 
 // Wait waits for a token; see WaitN.
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
-// WaitN takes n tokens, and waits until there are as many. Who comes first is served
-// first, and holds nothing while it waits: when ctx ends, WaitN returns its cause, and
-// those behind move up at once, as if it had never come.
+// WaitN takes n tokens, and waits until there are as many. The first caller is served
+// first. A waiter holds no tokens. When ctx ends before the tokens are there, WaitN returns
+// the cause of ctx, and the requests behind move up at once, as if it had never come.
 //
-// It returns at once, having taken nothing, with [ErrExceedsBurst] if there can never
-// be as many; with a [*DeadlineError] if ctx has a deadline that is not later than its
-// turn would be; with an error that is [core.ErrFull] if MaxWaiting stand in line
-// already; and with the cause of ctx if that has ended.
+// WaitN returns at once, and takes nothing, in these cases: with the cause of ctx if that
+// has ended; with [ErrExceedsBurst] if n is more than the burst; with a [*DeadlineError] if
+// the turn would not come before the deadline of ctx; with an error that is [core.ErrFull]
+// if MaxQueued requests are queued; with an error that is [core.ErrClosed] after Close.
 func (l *Limiter) WaitN(ctx context.Context, n int) error {
-	if n < 0 {
-		panic("ratelimit: WaitN needs a number of tokens that is not negative")
-	}
+	cost := [1]int64{costOf("WaitN", n)}
 	if ctx.Err() != nil {
-		l.room.giveUp()
-		return context.Cause(ctx)
+		return l.shard.giveUp(ctx)
 	}
-	now := l.room.now()
-	if !l.mu.TryLock() {
-		l.mu.lockSlow()
+	if _, ok := l.takeFast(cost[0]); ok {
+		return nil
 	}
-	if l.room.line.first == nil {
-		v := l.meter.take(&l.bucket[0].mark, now, int64(n))
-		if v == unclear && !l.room.closed {
-			v = l.meter.takeSlow(&l.bucket[0].mark, now, int64(n))
-		}
-		if v == taken {
-			l.counts.allowed++
-			l.mu.Unlock()
-			return nil
-		}
-	}
-	l.mu.Unlock()
-	return l.room.wait(ctx, newPlace(n))
+	l.shard.mu.Unlock()
+	r, deadline := newRequest(cost[:]), l.deadline(ctx)
+	return l.queue.wait(ctx, l.shard.lock(), r, deadline)
 }
 
 // Reserve reserves a token; see ReserveN.
 func (l *Limiter) Reserve() *Reservation { return l.ReserveN(1) }
 
-// ReserveN takes a place in line for n tokens, and waits for nothing. Its OK is false
-// if n is more than the burst, MaxWaiting stand in line, or the limiter is closed.
+// ReserveN queues a request for n tokens, and does not wait. OK of the reservation is false
+// if n is more than the burst, MaxQueued requests are queued, or the limiter is closed.
 func (l *Limiter) ReserveN(n int) *Reservation {
-	if n < 0 {
-		panic("ratelimit: ReserveN needs a number of tokens that is not negative")
-	}
-	return l.reserve(n)
+	return l.queue.reserve([]int64{costOf("ReserveN", n)})
 }
 
 // Rate is the rate in tokens per second.
-func (l *Limiter) Rate() float64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.meter.rate
-}
+func (l *Limiter) Rate() float64 { return l.settings(0).Rate }
 
 // Burst is how many tokens the bucket holds.
-func (l *Limiter) Burst() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return int(l.meter.burst)
-}
+func (l *Limiter) Burst() int { return l.settings(0).Burst }
 
-// SetRate changes the rate. The tokens in the bucket, or owed, stay as they are, and
-// those who wait keep their order and are due by the new rate from now on. A rate of 0
-// pauses: nothing passes, whatever is in the bucket, and those who wait go on waiting.
-// An unlimited one lets all pass that wait, and takes nothing for it. SetRate returns
-// an error for other rates that are not between [MinRate] and [MaxRate], and does
-// nothing once the limiter is closed.
-func (l *Limiter) SetRate(rate float64) error { return l.part().setRate(rate) }
+// SetRate changes the rate. The tokens in the bucket, or owed, stay as they are. Queued
+// requests keep their order and are due by the new rate from now on. A rate of 0 pauses:
+// nothing passes, whatever is in the bucket, and waiters go on waiting. The rate Unlimited
+// lets all queued requests pass, and takes no tokens for them; the bucket is full when it
+// ends. SetRate returns an error for other rates that are not between [MinRate] and
+// [MaxRate], and does nothing after Close.
+func (l *Limiter) SetRate(rate float64) error { return l.setRate(0, rate) }
 
-// SetBurst changes how many tokens the bucket holds: 1 to 2^40, or it returns an
-// error. It does not put any in, and takes out what no longer fits. Those in line stay
-// there: who asked for more than now fits has it when the bucket is full, and the rest
-// is owed.
-func (l *Limiter) SetBurst(burst int) error { return l.part().setBurst(burst) }
+// SetBurst changes how many tokens the bucket holds: 1 to 2^40, or it returns an error. It
+// adds no tokens, and takes out those that no longer fit. Queued requests stay in the queue:
+// one for more tokens than now fit gets them when the bucket is full, and the bucket owes
+// the rest.
+func (l *Limiter) SetBurst(burst int) error { return l.setBurst(0, burst) }
 
-// Reset fills the bucket, and forgets what is owed. Those who wait are served from it
-// first.
-func (l *Limiter) Reset() { l.part().Reset() }
+// Tokens is how many tokens are in the bucket, to 2^-64 of one. It is negative if more were
+// used than there were, see [Reservation.Adjust]. Queued requests hold none.
+func (l *Limiter) Tokens() float64 { return l.stats().Limits[0].Tokens }
 
-// Tokens is how many tokens are in the bucket, to 2^-64 of one; negative if more
-// were used than there were, see [Reservation.Adjust]. Those who wait hold none.
-func (l *Limiter) Tokens() float64 { return l.part().tokens() }
-
-// TAT is the theoretical arrival time of GCRA: when the bucket will be full, if
-// nothing more is taken than those in line want; now if it is. It is the zero time if
-// the limiter is paused before. A request of n tokens passes at once if it is not
-// later than burst-n intervals of 1/rate from now.
+// TAT is the theoretical arrival time of GCRA: when the bucket will be full, if nothing more
+// is taken than by the queued requests; now if it is full. If that is never, because the
+// rate is 0, TAT is the zero time. It is never later than 146 years after New. A request of
+// n tokens passes at once if TAT is not later than burst-n intervals of 1/rate from now.
 func (l *Limiter) TAT() time.Time {
-	r := &l.room
-	now := r.now()
-	l.mu.Lock()
-	done := r.settle(now)
-	b := &l.bucket[0]
+	q := &l.queue
+	now := l.shard.lock()
+	defer q.unlock(now)
+	q.settle(now)
 	at := now
-	if b.meter.rate != Unlimited && (r.line.first != nil || b.meter.level(b.mark, now).whole < b.meter.burst) {
-		at = r.line.dueBehind(r.line.owed, b.meter.burst, now)
+	b := q.buckets[0]
+	if q.requests.Len() > 0 || b.meter.level(b.mark, now).whole < b.meter.burst {
+		at = q.dueNext([]int64{b.meter.burst}, now)
 	}
-	r.unlock(now, done)
-	if at == never {
+	if at == never && b.meter.rate == 0 {
 		return time.Time{}
 	}
-	return r.begin.Add(time.Duration(at))
+	return l.begin.Add(time.Duration(min(at, maxSpan)))
 }
 
-// Stats returns the counters of the limiter, read as one cut.
+// Stats returns the counters and the state of the limiter.
 func (l *Limiter) Stats() Stats {
-	now := l.room.now()
-	l.mu.Lock()
-	done := l.room.settle(now)
-	s := l.stats()
-	s.Rate, s.Burst = l.meter.rate, int(l.meter.burst)
-	s.Tokens = l.meter.level(l.bucket[0].mark, now).float()
-	l.room.unlock(now, done)
-	return s
+	all := l.stats()
+	return Stats{all.Counts, all.Limits[0], all.Limited}
 }

@@ -1,28 +1,90 @@
 package ratelimit
 
-// Stats are the counters of a [Limiter]. Every request that was ever made is in
-// exactly one of the first four.
-type Stats struct {
-	Allowed   uint64 `json:"allowed"`   // have got what they asked for
-	Denied    uint64 `json:"denied"`    // were refused when they came
-	Waiting   int    `json:"waiting"`   // stand in line, reservations too
-	Cancelled uint64 `json:"cancelled"` // have given it back, or gave up, be it because of Close
+import (
+	"log/slog"
 
-	Delayed uint64  `json:"delayed"` // have got it later than they asked, whatever became of it
-	Tokens  float64 `json:"tokens"`  // in the bucket; negative: owed
-	Rate    float64 `json:"rate"`    // tokens per second; [Unlimited] if it is
-	Burst   int     `json:"burst"`
-	Limited bool    `json:"limited"` // [SignalLimited] stands
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Counts are the counters that all limiters have, all read at the same moment.
+//
+//	requests = Allowed + Denied + Queued + Cancelled
+type Counts struct {
+	Allowed   uint64 `json:"allowed"`   // have their tokens
+	Denied    uint64 `json:"denied"`    // were refused when they came
+	Queued    int    `json:"queued"`    // are in the queue, reservations too
+	Cancelled uint64 `json:"cancelled"` // gave up, also because of Close, or gave their tokens back
+
+	Delayed uint64 `json:"delayed"` // got their tokens later than they asked, and may have given them back
 }
 
-// stats returns what is common to all. Locked.
-func (s *shell) stats() Stats {
-	return Stats{
-		Allowed:   s.counts.allowed,
-		Denied:    s.counts.denied,
-		Waiting:   s.room.line.length,
-		Cancelled: s.counts.cancelled,
-		Delayed:   s.counts.delayed,
-		Limited:   s.condition.on,
-	}
+func (c Counts) plus(d Counts) Counts {
+	return Counts{c.Allowed + d.Allowed, c.Denied + d.Denied, c.Queued + d.Queued, c.Cancelled + d.Cancelled, c.Delayed + d.Delayed}
+}
+
+// Stats are the counters and the state of a [Limiter].
+//
+//	requests = Allowed + Denied + Queued + Cancelled
+type Stats struct {
+	Counts
+	LimitStats
+	Limited bool `json:"limited"` // [SignalLimited] is held
+}
+
+// GroupStats are the counters and the state of a [Group].
+//
+//	requests = Allowed + Denied + Queued + Cancelled
+type GroupStats struct {
+	Counts
+	Limited bool         `json:"limited"` // [SignalLimited] is held
+	Limits  []LimitStats `json:"limits"`
+}
+
+// LimitStats are the state of a [Limiter], or of a limit of a [Group]. Tokens <= Burst.
+type LimitStats struct {
+	Name   string  `json:"name"`
+	Tokens float64 `json:"tokens"` // in the bucket; negative: owed
+	Rate   float64 `json:"rate"`   // tokens per second; [Unlimited] if it is
+	Burst  int     `json:"burst"`
+}
+
+// KeyedStats are the counters and the state of a [Keyed].
+//
+//	requests = Allowed + Denied + Queued + Cancelled
+type KeyedStats struct {
+	Counts
+	Keys      int     `json:"keys"`      // remembered
+	Dropped   uint64  `json:"dropped"`   // keys no longer remembered because their bucket was full
+	Forgotten uint64  `json:"forgotten"` // keys no longer remembered because there were too many
+	Rate      float64 `json:"rate"`      // tokens per second; [Unlimited] if it is
+	Burst     int     `json:"burst"`
+}
+
+// LogValue groups the counters by their JSON names.
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s Stats) String() string { return core.StatsString(s) }
+
+// LogValue groups the counters by their JSON names.
+func (s GroupStats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s GroupStats) String() string { return core.StatsString(s) }
+
+// LogValue groups the fields by their JSON names.
+func (s LimitStats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s LimitStats) String() string { return core.StatsString(s) }
+
+// LogValue groups the counters by their JSON names.
+func (s KeyedStats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s KeyedStats) String() string { return core.StatsString(s) }
+
+// state is the state of a limit in the bucket that goes by it.
+func (b *bucket) state(name string, now int64) LimitStats {
+	return LimitStats{name, b.meter.level(b.mark, now).float(), b.meter.rate, int(b.meter.burst)}
 }

@@ -6,43 +6,54 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Wrap returns work that waits for a token of l before it does its work; see
-// [Limiter.WaitN]. When it cannot have one, it returns that error, and the work is not
-// done. Wrap panics if l or work is nil.
+// Wrap returns work that waits for a token of l before it runs; see [Limiter.WaitN]. If it
+// gets none, the work does not run and the error is returned. Wrap panics if l or work is
+// nil.
 func Wrap[T any](l *Limiter, work core.Work[T]) core.Work[T] {
-	if l == nil || work == nil {
-		panic("ratelimit: Wrap needs a limiter and a function")
-	}
+	needs("Wrap", l != nil && work != nil)
+	return waitFirst(func(ctx context.Context, _ T) error { return l.Wait(ctx) }, work)
+}
+
+// WrapResult is Wrap for work with a result.
+func WrapResult[In, Out any](l *Limiter, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
+	needs("WrapResult", l != nil && work != nil)
+	return waitFirstResult(func(ctx context.Context, _ In) error { return l.Wait(ctx) }, work)
+}
+
+// WrapKeyed is Wrap for a limiter of many keys: key returns the key whose token an item takes.
+func WrapKeyed[K comparable, T any](k *Keyed[K], key func(T) K, work core.Work[T]) core.Work[T] {
+	needs("WrapKeyed", k != nil && key != nil && work != nil)
+	return waitFirst(func(ctx context.Context, item T) error { return k.Wait(ctx, key(item)) }, work)
+}
+
+// WrapKeyedResult is WrapKeyed for work with a result.
+func WrapKeyedResult[K comparable, In, Out any](k *Keyed[K], key func(In) K, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
+	needs("WrapKeyedResult", k != nil && key != nil && work != nil)
+	return waitFirstResult(func(ctx context.Context, in In) error { return k.Wait(ctx, key(in)) }, work)
+}
+
+// waitFirst returns work that runs when wait returns no error.
+func waitFirst[T any](wait, work core.Work[T]) core.Work[T] {
 	return func(ctx context.Context, item T) error {
-		if err := l.Wait(ctx); err != nil {
+		if err := wait(ctx, item); err != nil {
 			return err
 		}
 		return work(ctx, item)
 	}
 }
 
-// WrapResult is Wrap for work with a result.
-func WrapResult[In, Out any](l *Limiter, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
-	if l == nil || work == nil {
-		panic("ratelimit: WrapResult needs a limiter and a function")
-	}
+// waitFirstResult is waitFirst for work with a result.
+func waitFirstResult[In, Out any](wait core.Work[In], work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	return func(ctx context.Context, in In) (out Out, err error) {
-		if err := l.Wait(ctx); err != nil {
+		if err := wait(ctx, in); err != nil {
 			return out, err
 		}
 		return work(ctx, in)
 	}
 }
 
-// WrapKeyed is Wrap for a limiter of many keys: key says whose token an item takes.
-func WrapKeyed[K comparable, T any](k *Keyed[K], key func(T) K, work core.Work[T]) core.Work[T] {
-	if k == nil || key == nil || work == nil {
-		panic("ratelimit: WrapKeyed needs a limiter and two functions")
-	}
-	return func(ctx context.Context, item T) error {
-		if err := k.Wait(ctx, key(item)); err != nil {
-			return err
-		}
-		return work(ctx, item)
+func needs(what string, all bool) {
+	if !all {
+		panic("ratelimit: " + what + " needs a limiter and functions that are not nil")
 	}
 }

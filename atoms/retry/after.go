@@ -7,11 +7,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// ParseRetryAfter reads how long a server wants to be left alone, for [After]. It
+// ParseRetryAfter reads how long a server asks its callers to wait, for [After]. It
 // understands
 //
 //   - the value of a Retry-After header (RFC 9110, section 10.2.3): a whole number
-//     of seconds, of which too many are the longest delay there is, or a date in one
+//     of seconds, at most the longest delay there is, or a date in one
 //     of the three forms of HTTP, which it takes the delay from now to; a date that
 //     has passed is a delay of 0;
 //   - a signal name like "rate-limit:5000ms"; see [core.ParseRetryAfter].

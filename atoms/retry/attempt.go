@@ -8,8 +8,8 @@ import (
 )
 
 // Attempt returns the number of the attempt that was given ctx, or a context made
-// from it: 2 for the first retry. It is 1 on a first attempt, outside of one, and in an
-// operation that one has enqueued. Of Retriers inside each other the innermost counts.
+// from it: 2 for the first retry. It is 1 on a first attempt, outside of attempts, and in
+// an operation that an attempt has enqueued. Of nested Retriers the innermost counts.
 func Attempt(ctx context.Context) int {
 	if a, ok := ctx.Value(attemptKey{}).(*attemptContext); ok && a.operation == core.OperationFrom(ctx) && !a.ended.Load() {
 		return a.number
@@ -19,7 +19,7 @@ func Attempt(ctx context.Context) int {
 
 type attemptKey struct{}
 
-// attemptContext is the context of an attempt that is not the first. A first one needs
+// attemptContext is the context of an attempt that is not the first. A first attempt needs
 // one only inside of such an attempt, so that as a rule nothing is allocated.
 type attemptContext struct {
 	context.Context
@@ -35,8 +35,8 @@ func (c *attemptContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// numbered is how many attempts are under way whose context has a number. While there
-// are none, first need not look for one, which in an operation would allocate.
+// numbered is how many attempts are under way whose context has a number. While it is 0,
+// first does not look for a number, which in an operation would allocate.
 var numbered atomic.Int64
 
 // first makes the first attempt.
@@ -60,14 +60,14 @@ func (r *Retrier) numbered(ctx context.Context, on *core.Operation, n int, work 
 
 // attempt calls work.
 func (r *Retrier) attempt(ctx context.Context, work func(context.Context) error) error {
-	if r.attemptTimeout > 0 {
+	if r.opts.AttemptTimeout > 0 {
 		return r.timed(ctx, work)
 	}
 	return work(ctx)
 }
 
 func (r *Retrier) timed(ctx context.Context, work func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.attemptTimeout, ErrAttemptTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.AttemptTimeout, ErrAttemptTimeout)
 	defer cancel()
 	return work(ctx)
 }

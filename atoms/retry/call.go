@@ -3,17 +3,16 @@ package retry
 import (
 	"context"
 	"errors"
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// do makes attempts until one succeeds or there is to be no further one. An operation
-// of a [Queue] has a seat, which it leaves while it waits.
-func (r *Retrier) do(ctx context.Context, work func(context.Context) error, s *seat) error {
+// do makes attempts until one succeeds or there is no other attempt. If suspends is set, the operation of ctx gives up its slot while it waits.
+func (r *Retrier) do(ctx context.Context, work func(context.Context) error, suspends bool) error {
 	var begun time.Duration
-	if r.maxElapsed > 0 {
+	if r.opts.MaxElapsed > 0 {
 		begun = time.Since(r.base)
 	}
 	returned := false
@@ -25,17 +24,17 @@ func (r *Retrier) do(ctx context.Context, work func(context.Context) error, s *s
 	err := r.first(ctx, work)
 	returned = true
 	if err != nil {
-		return r.again(ctx, begun, err, work, s)
+		return r.again(ctx, begun, err, work, suspends)
 	}
 	r.atOnce.Add(1)
-	if r.budget != nil {
-		r.budget.deposit()
+	if r.opts.Budget != nil {
+		r.opts.Budget.deposit()
 	}
 	return nil
 }
 
 // again goes on after the first attempt has failed with err.
-func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, work func(context.Context) error, s *seat) error {
+func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, work func(context.Context) error, suspends bool) error {
 	on := raiser{r, core.OperationFrom(ctx)}
 	end := &r.stats.Panicked
 	defer func() { count(r, end, 1) }()
@@ -50,65 +49,67 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 		if ctx.Err() != nil {
 			end = &r.stats.Cancelled
 			if cause := context.Cause(ctx); !errors.Is(err, cause) {
-				err = &Error{Attempts: n, Cause: cause, Err: err}
+				err = giveUp(n, cause, err)
 			}
 			return err
 		}
-		if !r.retryIf(err) {
+		if !r.opts.RetryIf(err) {
 			end = &r.stats.Permanent
 			return err
 		}
 		delay, cause := r.next(ctx, n, begun, err)
 		if cause != nil {
 			end = &r.stats.Exhausted
-			on.raise(kindExhausted, Event{n, 0, err})
-			return &Error{Attempts: n, Cause: cause, Err: err}
+			on.raise(Exhausted, Event{n, 0, err})
+			return giveUp(n, cause, err)
 		}
-		if r.budget != nil && !r.budget.withdraw() {
+		if r.opts.Budget != nil && !r.opts.Budget.withdraw() {
 			end = &r.stats.OverBudget
-			on.raise(kindBudget, Event{n, 0, err})
-			return &Error{Attempts: n, Cause: ErrBudget, Err: err}
+			on.raise(BudgetExhausted, Event{n, 0, err})
+			return giveUp(n, ErrBudget, err)
 		}
-		if !r.wait(ctx, on, n, delay, err, s) {
-			if r.budget != nil {
-				r.budget.refund()
+		if !r.wait(ctx, on, n, delay, err, suspends) {
+			if r.opts.Budget != nil {
+				r.opts.Budget.refund()
 			}
 			end = &r.stats.Cancelled
-			return &Error{Attempts: n, Cause: context.Cause(ctx), Err: err}
+			return giveUp(n, context.Cause(ctx), err)
 		}
 		n++
 		count(r, &r.stats.Retries, 1)
-		on.raise(kindAttempt, Event{n, delay, err})
+		on.raise(Started, Event{n, delay, err})
 		last := err
 		if err = r.numbered(ctx, on.op, n, work); err == nil {
-			if r.budget != nil {
-				r.budget.deposit()
+			if r.opts.Budget != nil {
+				r.opts.Budget.deposit()
 			}
 			end = &r.stats.Recovered
-			on.raise(kindRecovered, Event{n, 0, last})
+			on.raise(Recovered, Event{n, 0, last})
 			return nil
 		}
 	}
 }
 
-// next returns how long to wait after attempt n, or why there is to be no further
-// one.
+// next returns how long to wait after attempt n, or why there is no other attempt.
 func (r *Retrier) next(ctx context.Context, n int, begun time.Duration, err error) (delay time.Duration, cause error) {
-	if n >= r.attempts {
+	if n >= r.opts.Attempts {
 		return 0, ErrAttempts
 	}
 	delay, asked := askedDelay(err)
 	switch {
-	case asked && delay > r.maxDelay:
+	case asked && delay > r.opts.MaxDelay:
 		return 0, ErrMaxDelay
 	case !asked:
-		delay = min(r.backoff(n), r.maxDelay)
-		if r.jitter != nil {
-			delay = min(r.jitter(delay), r.maxDelay)
+		if delay = r.opts.Backoff(n); delay < 0 {
+			return 0, ErrStopped
+		}
+		delay = min(delay, r.opts.MaxDelay)
+		if r.opts.Jitter != nil {
+			delay = min(r.opts.Jitter(delay), r.opts.MaxDelay)
 		}
 	}
 	delay = max(0, delay)
-	if r.maxElapsed > 0 && delay > r.maxElapsed-(time.Since(r.base)-begun) {
+	if r.opts.MaxElapsed > 0 && delay > r.opts.MaxElapsed-(time.Since(r.base)-begun) {
 		return 0, ErrMaxElapsed
 	}
 	if end, ok := ctx.Deadline(); ok && delay > 0 && delay >= time.Until(end) {
@@ -118,25 +119,25 @@ func (r *Retrier) next(ctx context.Context, n int, begun time.Duration, err erro
 }
 
 // wait lets the delay after attempt n pass. It is false if ctx has ended.
-func (r *Retrier) wait(ctx context.Context, on raiser, n int, delay time.Duration, err error, s *seat) bool {
+func (r *Retrier) wait(ctx context.Context, on raiser, n int, delay time.Duration, err error, suspends bool) bool {
 	if delay > 0 {
-		on.raise(kindBackoff, Event{n, delay, err})
-		ended := ctx.Done()
-		if s != nil {
-			s.leave()
-		}
+		on.raise(Delayed, Event{n, delay, err})
 		count(r, &r.stats.Waiting, 1)
-		waited := on.op.WaitsFor("attempt "+strconv.Itoa(n+1), time.Now().Add(delay))
-		timer := time.NewTimer(delay)
-		select {
-		case <-timer.C:
-		case <-ended:
-			timer.Stop()
+		what := fmt.Sprintf("attempt %d after a delay of %v", n+1, delay)
+		pass := func(ctx context.Context) error {
+			timer := time.NewTimer(delay)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			return nil
 		}
-		waited()
-		if s != nil {
-			waited = on.op.WaitsFor("its turn to make attempt "+strconv.Itoa(n+1), time.Time{})
-			s.comeBack(ctx)
+		if suspends {
+			_ = on.op.Suspend(ctx, what, pass)
+		} else {
+			waited := on.op.WaitsFor(what, time.Now().Add(delay))
+			_ = pass(ctx)
 			waited()
 		}
 		count(r, &r.stats.Waiting, -1)
@@ -151,13 +152,14 @@ type raiser struct {
 }
 
 func (on raiser) raise(kind core.Kind[Event], e Event) {
+	e.Err = unmark(e.Err)
 	if on.op == nil {
-		kind.Raise(on.r.sink, on.r.name, e)
+		kind.Raise(on.r.opts.Sink, on.r.opts.Name, e)
 		return
 	}
 	key := on.op.Key()
 	if key == "" {
-		key = on.r.name
+		key = on.r.opts.Name
 	}
 	kind.Raise(on.op, key, e)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Why a [Retrier] gave up on an error that it would have retried: the Cause of an
-// [Error]. The other cause is that of a context that has ended.
+// [Error]. If the context has ended, its cause is the Cause.
 var (
 	// ErrAttempts: there were as many attempts as [Options.Attempts] allows.
 	ErrAttempts = errors.New("retry: no attempts left")
@@ -22,6 +22,8 @@ var (
 	// ErrMaxDelay: the error asks for a longer delay than [Options.MaxDelay]
 	// allows.
 	ErrMaxDelay = errors.New("retry: the delay asked for is too long")
+	// ErrStopped: [Options.Backoff] returned a negative delay.
+	ErrStopped = errors.New("retry: stopped by the backoff")
 	// ErrBudget: [Options.Budget] is spent.
 	ErrBudget = errors.New("retry: the budget is spent")
 )
@@ -30,12 +32,19 @@ var (
 // than [Options.AttemptTimeout]. It matches [context.DeadlineExceeded].
 var ErrAttemptTimeout = fmt.Errorf("retry: the attempt timed out: %w", context.DeadlineExceeded)
 
-// An Error says that a [Retrier] gave up, why, and on what. [errors.Is] and
+// An Error says that a [Retrier] gave up, why, and after which error. [errors.Is] and
 // [errors.As] look into both Cause and Err.
 type Error struct {
 	Attempts int   // how many there were
-	Cause    error // why there was no further one
-	Err      error // what the last one returned
+	Cause    error // why there was no other attempt
+	Err      error // the error of the last attempt, without the mark of [After]
+
+	mark *afterError // that mark, for a Retrier further out; nil: there was none
+}
+
+func giveUp(attempts int, cause, err error) *Error {
+	mark, _ := err.(*afterError)
+	return &Error{attempts, cause, unmark(err), mark}
 }
 
 // Error says it in one line.
@@ -52,12 +61,17 @@ func (e *Error) Error() string {
 }
 
 // Unwrap returns Cause and Err.
-func (e *Error) Unwrap() []error { return []error{e.Cause, e.Err} }
+func (e *Error) Unwrap() []error {
+	if e.mark != nil {
+		return []error{e.Cause, e.mark}
+	}
+	return []error{e.Cause, e.Err}
+}
 
-// Permanent marks an error that no further attempt will mend, and is nil for nil. Do
-// then returns err itself, without the mark, so that a Retrier further out decides for
-// itself. If the marked error has been wrapped or joined on its way, Do returns that as
-// it is, and the mark counts further out as well. [errors.Is] and [errors.As] see err
+// Permanent marks an error that no other attempt can change, and is nil for nil. Do
+// then returns err itself, without the mark, so that an outer Retrier decides for itself.
+// If the marked error has been wrapped or joined, Do returns that error as it is, and the
+// mark counts for the outer Retrier as well. [errors.Is] and [errors.As] see err
 // through the mark.
 func Permanent(err error) error {
 	if err == nil {
@@ -71,14 +85,15 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
-// After marks an error after which the next attempt should come after d, whatever
-// the backoff says, as when a server has said so; see [ParseRetryAfter]. A d of 0 or
+// After marks an error with the delay before the next attempt, which replaces the
+// backoff, for example when a server has asked for it; see [ParseRetryAfter]. A d of 0 or
 // less means at once. It is nil for nil. [errors.Is] and [errors.As] see err through
-// the mark.
+// the mark. An [Error] and an [Event] have err itself, unless the marked error has been
+// wrapped.
 //
 // An error of another package says the same by a method RetryAfter() time.Duration
 // that returns more than 0. Of errors that wrap each other the outermost that asks for a
-// delay counts, of those that are joined the one that asks for the longest.
+// delay counts, of joined errors the one that asks for the longest delay.
 func After(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -95,8 +110,19 @@ func (e *afterError) Error() string             { return e.err.Error() }
 func (e *afterError) Unwrap() error             { return e.err }
 func (e *afterError) RetryAfter() time.Duration { return e.delay }
 
-// askedDelay returns the delay that an error asks for, if it does: the outermost that
-// does, and of several joined the one that asks for the longest.
+// unmark returns the error that was given to After.
+func unmark(err error) error {
+	for {
+		mark, ok := err.(*afterError)
+		if !ok {
+			return err
+		}
+		err = mark.err
+	}
+}
+
+// askedDelay returns the delay that an error asks for, if any: that of the outermost error
+// that asks, and of joined errors the longest.
 func askedDelay(err error) (d time.Duration, ok bool) {
 	switch e := err.(type) {
 	case *afterError:

@@ -25,7 +25,7 @@ func Example() {
 	read := func(ctx context.Context, name string) (string, error) {
 		switch {
 		case name == "gone.txt":
-			return "", retry.Permanent(errGone) // no attempt will mend that
+			return "", retry.Permanent(errGone) // no attempt can change that
 		case retry.Attempt(ctx) < 3:
 			return "", errBusy
 		}
@@ -34,7 +34,7 @@ func Example() {
 
 	ctx := context.Background()
 	for _, name := range []string{"a.txt", "gone.txt"} {
-		text, err := retry.Value(ctx, r, func(ctx context.Context) (string, error) { return read(ctx, name) })
+		text, err := retry.DoValue(ctx, r, func(ctx context.Context) (string, error) { return read(ctx, name) })
 		fmt.Println(text, err)
 	}
 	err = r.Do(ctx, func(context.Context) error { return errBusy })
@@ -54,8 +54,7 @@ func ExampleRetrier_Do() {
 	if err != nil {
 		panic(err)
 	}
-	signals := core.NewKind[retry.Event](retry.SignalAttempt)
-	signals.Subscribe(r.Sink(), func(_ core.Signal, e retry.Event) {
+	retry.Started.Subscribe(r.Sink(), func(_ core.Signal, e retry.Event) {
 		fmt.Printf("attempt %d, after %v: %v\n", e.Attempt, e.Delay, e.Err)
 	})
 
@@ -70,8 +69,8 @@ func ExampleRetrier_Do() {
 	// retry: gave up after 4 attempts: not reachable
 }
 
-// A queue works on a bounded number of items at once. What backs off does not keep
-// others waiting.
+// A queue works on a bounded number of items at once. An item that backs off
+// gives up its slot, so that others run.
 func ExampleQueue() {
 	r, err := retry.New(retry.Options{
 		Attempts: 3,
@@ -133,7 +132,7 @@ func ExampleWrap() {
 	// true 1
 }
 
-// A server that says when to come back is asked no earlier.
+// A server that says when to call again is not called earlier.
 func ExampleAfter() {
 	r := core.Must(retry.New(retry.Options{Backoff: retry.Constant(time.Hour)}))
 	header := http.Header{"Retry-After": {"0"}}
@@ -171,4 +170,17 @@ func ExampleBudget() {
 	// Output:
 	// 110 attempts for 100 calls
 	// retry: gave up after 1 attempt: the budget is spent: overloaded
+}
+
+// The error of a call that gave up says how many attempts there were, and why it ended.
+func ExampleError() {
+	r, err := retry.New(retry.Options{Attempts: 2, Backoff: retry.Constant(0)})
+	if err != nil {
+		panic(err)
+	}
+	err = r.Do(context.Background(), func(context.Context) error { return errors.New("busy") })
+	if gaveUp, ok := errors.AsType[*retry.Error](err); ok {
+		fmt.Println(gaveUp.Attempts, gaveUp.Err, gaveUp.Cause == retry.ErrAttempts)
+	}
+	// Output: 2 busy true
 }

@@ -41,6 +41,7 @@ func play(o retry.Options, deadline time.Duration, took []time.Duration, errs []
 			return at, now, retry.ErrAttempts, err
 		}
 		delay := o.Backoff(n)
+		stop := delay < 0
 		if o.MaxDelay > 0 {
 			delay = min(delay, o.MaxDelay)
 		}
@@ -53,8 +54,9 @@ func play(o retry.Options, deadline time.Duration, took []time.Duration, errs []
 			if o.MaxDelay > 0 && delay > o.MaxDelay {
 				return at, now, retry.ErrMaxDelay, err
 			}
+		} else if stop {
+			return at, now, retry.ErrStopped, err
 		}
-		delay = max(0, delay)
 		if o.MaxElapsed > 0 && now+delay > o.MaxElapsed {
 			return at, now, retry.ErrMaxElapsed, err
 		}
@@ -63,6 +65,14 @@ func play(o retry.Options, deadline time.Duration, took []time.Duration, errs []
 		}
 		now += delay
 	}
+}
+
+// unmarked is the error without the mark of After.
+func unmarked(err error) error {
+	if errors.Is(err, errOnPurpose) {
+		return errOnPurpose
+	}
+	return err
 }
 
 var errPermanent = errors.New("permanent, on purpose")
@@ -125,7 +135,8 @@ func TestModel(t *testing.T) {
 			if cause == nil {
 				require.Equal(t, last, err, "seed %d: %+v", seed, o)
 			} else {
-				require.Equal(t, &retry.Error{Attempts: len(at), Cause: cause, Err: last}, err, "seed %d: %+v", seed, o)
+				got, _ := errors.AsType[*retry.Error](err)
+				require.Equal(t, []any{len(at), cause, unmarked(last)}, []any{got.Attempts, got.Cause, got.Err}, "seed %d: %+v", seed, o)
 			}
 			s := r.Stats()
 			require.Equal(t, uint64(1), s.Succeeded+s.Failed)

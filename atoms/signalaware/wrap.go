@@ -3,19 +3,20 @@ package signalaware
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Wrap puts work behind the gate: a call returns a [core.RefusedError] while a
-// signal matches CancelOn, and waits while one matches DeferOn, until that is over,
-// for MaxDefer at most, or until its context ends, whose cause it then returns.
-// Otherwise it does the work, on the goroutine of the caller and with its context,
-// whatever is raised meanwhile. After Complete, Drain and Close it returns
-// [core.ErrClosed].
+// Wrap puts work behind the gate. While a signal matches CancelOn, a call returns a
+// [core.RefusedError]. While one matches DeferOn, a call waits until no signal does, or
+// until its context ends, whose cause it then returns; because of raised signals it waits
+// for MaxDefer at most. Then it does the work, on the goroutine of the caller and with its
+// context; signals that are raised later do not affect it. After Complete, Drain, Stop and
+// Close it returns [core.ErrClosed].
 //
-// The work is the caller's, not the gate's: it is not limited by MaxConcurrency nor
-// in Stats, and Close does not cancel it. [Gate.Calls] counts the calls. Each costs
+// The work belongs to the caller, not to the gate: MaxConcurrency does not limit it, Stats
+// do not count it, and Close does not cancel it. [Gate.Calls] counts the calls. Each costs
 // about as much as an operation of a coordinator. Wrap panics if g or work is nil.
 func Wrap[T, G any](g *Gate[G], work core.Work[T]) core.Work[T] {
 	if g == nil || work == nil {
@@ -51,21 +52,27 @@ type CallStats struct {
 	Waiting int    `json:"waiting"` // at the gate, now
 	Passed  uint64 `json:"passed"`  // were let through
 	Refused uint64 `json:"refused"` // because of CancelOn
-	GaveUp  uint64 `json:"gaveUp"`  // their context ended, or the gate's life did
+	GaveUp  uint64 `json:"gaveUp"`  // their context ended, or the gate was closed
 	Forced  uint64 `json:"forced"`  // of Passed: in spite of DeferOn
 }
 
-// Calls returns the counters of the calls of wrapped functions, read as one cut.
+// LogValue groups the counters by their JSON names.
+func (s CallStats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s CallStats) String() string { return core.StatsString(s) }
+
+// Calls returns the counters of the calls of wrapped functions, read together.
 func (g *Gate[T]) Calls() CallStats {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.stats
 }
 
-// call is one at the gate. Its operation does nothing: that it may run is what it
-// waits for.
+// call is a call at the gate.
 type call struct{ forced bool }
 
+// passes is the work of the operations that calls wait for.
 func passes(ctx context.Context, c *call) error {
 	c.forced = core.OperationFrom(ctx).Has(core.SignalForced)
 	return nil
@@ -74,9 +81,9 @@ func passes(ctx context.Context, c *call) error {
 // pass waits until the gate lets the caller through.
 func (g *Gate[T]) pass(ctx context.Context) (err error) {
 	c := new(call)
-	err = core.ErrClosed
+	err = core.ErrClosed // for when the context panics
 	g.count(func(s *CallStats) { s.Calls++; s.Waiting++ })
-	defer g.count(func(s *CallStats) { // also if the context panics
+	defer g.count(func(s *CallStats) {
 		s.Waiting--
 		switch {
 		case err == nil:
@@ -84,15 +91,12 @@ func (g *Gate[T]) pass(ctx context.Context) (err error) {
 			if c.forced {
 				s.Forced++
 			}
-		case refused(err) != nil:
+		case errors.As(err, new(*core.RefusedError)):
 			s.Refused++
 		default:
 			s.GaveUp++
 		}
 	})
-	if g.items.Stats().Closed { // while items are drained, the calls may still be open
-		return err
-	}
 	err = g.calls.Do(ctx, c)
 	return err
 }
@@ -103,25 +107,16 @@ func (g *Gate[T]) count(change func(*CallStats)) {
 	change(&g.stats)
 }
 
-func refused(err error) *core.RefusedError {
-	r, _ := errors.AsType[*core.RefusedError](err)
-	return r
-}
-
-// Why lists the signals that stand in the way of an item, or a call, that would
-// come now: one that it would be refused because of, or those that it would wait
-// for. There is none if it would not be held up, and after Complete, Drain and
-// Close. Why asks by knocking at the gate, so it costs as much as a call; nothing
-// counts that.
+// Why lists the signals that would affect an item, or a call, that came now: the one
+// that would refuse it, or those that it would wait for. The list is empty if there is
+// none, and after Complete, Drain, Stop and Close. Why costs as much as a call; nothing
+// counts it.
 func (g *Gate[T]) Why() []core.Reason {
-	if g.items.Stats().Closed {
-		return nil
-	}
-	id, err := g.calls.TryEnqueue(new(call))
-	if r := refused(err); r != nil {
+	id, err := g.calls.TryEnqueue(context.Background(), new(call))
+	if r, ok := errors.AsType[*core.RefusedError](err); ok {
 		return []core.Reason{{Kind: core.ReasonRefused, Signal: r.Signal, Since: r.Signal.Time}}
 	}
-	if err == core.ErrFull { // others wait: for the same
+	if errors.Is(err, core.ErrFull) { // other calls wait for the same
 		for op := range g.calls.Operations(core.OperationQuery{Status: core.StatusPending}) {
 			return g.reasons(op.ID)
 		}
@@ -130,12 +125,12 @@ func (g *Gate[T]) Why() []core.Reason {
 	return g.reasons(id)
 }
 
-// reasons lists the signals that hold up a call.
+// reasons lists the signals that a call waits for.
 func (g *Gate[T]) reasons(id core.OperationID) (reasons []core.Reason) {
 	x, _ := g.calls.Explain(id)
 	for _, r := range x.Reasons {
 		if r.Kind == core.ReasonRefused || r.Kind == core.ReasonDeferred {
-			r.Operation = 0 // it is nobody's
+			r.Operation = 0 // the operation of the call is of no use to the caller
 			reasons = append(reasons, r)
 		}
 	}

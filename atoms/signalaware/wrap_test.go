@@ -14,190 +14,157 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// double is what is put behind the gate.
+// double is work behind the gate.
 func double(_ context.Context, n int) (int, error) { return 2 * n, nil }
 
 func TestACallGoesThroughOnItsOwnGoroutineWithItsOwnContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, usual())
-		call := signalaware.Wrap(g, func(ctx context.Context, n *int) error {
-			*n++
-			assert.Same(t, t.Context(), ctx)
-			return errOnPurpose
-		})
-		n := 0
-		assert.Equal(t, errOnPurpose, call(t.Context(), &n))
-		assert.Equal(t, 1, n)
-		assert.Equal(t, signalaware.CallStats{Calls: 1, Passed: 1}, g.Calls())
-		assert.Zero(t, g.Stats().Enqueued)
-		require.NoError(t, g.Close())
+	g := newGate(t, nil)
+	n := 0
+	call := signalaware.Wrap(g, func(ctx context.Context, n *int) error {
+		*n++
+		assert.Same(t, t.Context(), ctx)
+		return errOnPurpose
 	})
+	assert.Equal(t, errOnPurpose, call(t.Context(), &n))
+	assert.Equal(t, 1, n)
+	assert.Equal(t, signalaware.CallStats{Calls: 1, Passed: 1}, g.Calls())
+	assert.JSONEq(t, `{"calls":1,"waiting":0,"passed":1,"refused":0,"gaveUp":0,"forced":0}`, g.Calls().String())
+	assert.Len(t, g.Calls().LogValue().Group(), 6)
+	assert.Zero(t, g.Stats().Enqueued)
 }
 
-func TestACallIsRefused(t *testing.T) {
+// A call waits like an item, and ends at the instant of the change.
+func TestACallWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, usual())
+		g := newGate(t, nil)
+		signals := coretest.Watch(t, g.Sink(), core.SignalForced)
 		call := signalaware.WrapResult(g, double)
-		g.Raise("shutdown")
-		_, err := call(t.Context(), 1)
-		var refused *core.RefusedError
-		require.ErrorAs(t, err, &refused)
-		assert.Equal(t, "shutdown", refused.Signal.Name)
-		g.Retract("shutdown")
-		n, err := call(t.Context(), 1)
-		assert.NoError(t, err)
-		assert.Equal(t, 2, n)
-
-		g.Raise("backpressure.x")
-		time.AfterFunc(time.Second, func() { g.Raise("shutdown") })
-		begun := time.Now()
-		_, err = call(t.Context(), 1)
-		assert.ErrorAs(t, err, &refused, "while it waits")
-		assert.Equal(t, time.Second, time.Since(begun))
-		assert.Equal(t, signalaware.CallStats{Calls: 3, Passed: 1, Refused: 2}, g.Calls())
-		require.NoError(t, g.Close())
-	})
-}
-
-func TestACallWaitsAndGoesOnInTheVeryInstant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, usual())
-		call := signalaware.WrapResult(g, double)
+		takes := func(want time.Duration, ctx context.Context) (int, error) {
+			begun := time.Now()
+			n, err := call(ctx, 1)
+			assert.Equal(t, want, time.Since(begun))
+			return n, err
+		}
 		g.Raise("backpressure.x")
 		time.AfterFunc(time.Second+7, func() {
 			assert.Equal(t, 1, g.Calls().Waiting)
-			g.Retract("backpressure.*")
+			g.Sink().Retract("backpressure.*")
 		})
-		begun := time.Now()
-		_, err := call(t.Context(), 1)
+		n, err := takes(time.Second+7, t.Context())
 		assert.NoError(t, err)
-		assert.Equal(t, time.Second+7, time.Since(begun))
+		assert.Equal(t, 2, n)
 
-		g.Hold("backpressure.x", "", time.Minute)
-		forced := coretest.Watch(t, g.Sink(), core.SignalForced)
-		begun = time.Now()
-		_, err = call(t.Context(), 1)
+		release := g.Sink().Hold("backpressure.x", "", time.Minute)
+		_, err = takes(time.Minute, t.Context())
 		assert.NoError(t, err)
-		assert.Equal(t, 5*time.Second, time.Since(begun), "MaxDefer")
-		forced.ExpectExactly(core.SignalForced)
+		signals.None()
+		release()
+
+		g.Raise("backpressure.x")
+		_, err = takes(5*time.Second, t.Context())
+		assert.NoError(t, err, "MaxDefer")
+		signals.ExpectExactly(core.SignalForced)
 
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
 		defer cancel()
-		begun = time.Now()
-		_, err = call(ctx, 1)
+		_, err = takes(time.Second, ctx)
 		assert.ErrorIs(t, err, errOnPurpose)
-		assert.Equal(t, time.Second, time.Since(begun))
-		assert.Equal(t, signalaware.CallStats{Calls: 3, Passed: 2, Forced: 1, GaveUp: 1}, g.Calls())
-		require.NoError(t, g.Close())
-	})
-}
 
-// A call that waits is refused in the very instant, too.
-func TestACallIsRefusedWhileItWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, usual())
-		call := signalaware.WrapResult(g, double)
-		g.Hold("backpressure.x", "", 0)
 		time.AfterFunc(time.Second, func() { g.Raise("shutdown") })
-		begun := time.Now()
-		_, err := call(t.Context(), 1)
-		assert.ErrorAs(t, err, new(*core.RefusedError))
-		assert.Equal(t, time.Second, time.Since(begun))
-		assert.Equal(t, signalaware.CallStats{Calls: 1, Refused: 1}, g.Calls())
-		require.NoError(t, g.Close())
+		_, err = takes(time.Second, t.Context())
+		assertRefused(t, err, "shutdown")
+		_, err = takes(0, t.Context())
+		assertRefused(t, err, "shutdown")
+		assert.Equal(t, signalaware.CallStats{Calls: 6, Passed: 3, Forced: 1, GaveUp: 1, Refused: 2}, g.Calls())
 	})
 }
 
-// Calls are let through in the order in which they came, one does not hold up
-// another, and many waiting ones are bounded by their contexts only.
+// Many calls wait together, and only their contexts bound them.
 func TestManyCallsWaitTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := usual()
-		opts.MaxQueued = 10
-		g := newGate(t, opts)
+		g := newGate(t, func(o *signalaware.Options) { o.MaxQueued = -1 })
 		call := signalaware.Wrap(g, func(context.Context, int) error { time.Sleep(time.Hour); return nil })
 		g.Raise("backpressure.x")
 		begun := time.Now()
-		done := make(chan error, 30)
-		for i := range 30 {
+		done := make(chan error)
+		for i := range 1100 {
 			go func() { done <- call(t.Context(), i) }()
 		}
 		synctest.Wait()
-		assert.Equal(t, 30, g.Calls().Waiting)
-		g.Retract("*")
-		for range 30 {
+		assert.Equal(t, 1100, g.Calls().Waiting)
+		g.Sink().Retract("*")
+		for range 1100 {
 			assert.NoError(t, <-done)
 		}
 		assert.Equal(t, time.Hour, time.Since(begun))
-		require.NoError(t, g.Close())
 	})
 }
 
-// What waits at the gate when it closes, or comes later, gets ErrClosed; a Drain
-// waits until it has been let through.
+// A call that waits at the gate gets ErrClosed from Close and ErrStopped from Stop; the
+// other ends wait for it. A call that comes later gets ErrClosed.
 func TestCallsAndTheLifecycle(t *testing.T) {
-	for name, end := range map[string]func(g *signalaware.Gate[coretest.Body]) error{
-		"Close":    func(g *signalaware.Gate[coretest.Body]) error { return g.Close() },
-		"Drain":    func(g *signalaware.Gate[coretest.Body]) error { return g.Drain(context.Background()) },
-		"Flush":    func(g *signalaware.Gate[coretest.Body]) error { return g.Flush(context.Background()) },
-		"Complete": func(g *signalaware.Gate[coretest.Body]) error { g.Complete(); return nil },
-		"Drain that gives up": func(g *signalaware.Gate[coretest.Body]) error {
-			g.TryEnqueue(func(context.Context) error { time.Sleep(10 * time.Second); return nil })
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	background := context.Background()
+	for name, c := range map[string]struct {
+		end  func(g *gate) error
+		call error // of the call that waits
+		late error
+	}{
+		"Close":    {func(g *gate) error { return g.Close() }, core.ErrClosed, core.ErrClosed},
+		"Stop":     {func(g *gate) error { return g.Stop(background) }, core.ErrStopped, core.ErrClosed},
+		"Drain":    {func(g *gate) error { return g.Drain(background) }, nil, core.ErrClosed},
+		"Flush":    {func(g *gate) error { return g.Flush(background) }, nil, nil},
+		"WaitIdle": {func(g *gate) error { return g.WaitIdle(background) }, nil, nil},
+		"Complete": {func(g *gate) error { g.Complete(); return nil }, nil, core.ErrClosed},
+		"Drain that gives up": {func(g *gate) error {
+			ctx, cancel := context.WithTimeout(background, time.Second)
 			defer cancel()
 			if g.Drain(ctx) != context.DeadlineExceeded {
 				return errOnPurpose
 			}
 			return nil
-		},
+		}, nil, core.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := newGate(t, usual())
-				call := signalaware.WrapResult(g, double)
-				g.Hold("backpressure.x", "", 3*time.Second)
-				done := make(chan error)
+				g := newGate(t, nil)
+				call := signalaware.Wrap(g, coretest.Run)
+				g.Sink().Hold("backpressure.x", "", 3*time.Second)
+				first, late, ended := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 				begun := time.Now()
-				go func() {
-					_, err := call(context.Background(), 1)
-					done <- err
-				}()
+				go func() { first <- call(background, quick) }()
 				synctest.Wait()
-				ended := make(chan error, 1)
-				go func() { ended <- end(g) }()
+				go func() { ended <- c.end(g) }()
 				synctest.Wait()
-				_, late := call(t.Context(), 1)
-				if name != "Flush" {
-					assert.ErrorIs(t, late, core.ErrClosed)
-				}
-				err := <-done
-				if name == "Close" {
-					assert.ErrorIs(t, err, core.ErrClosed)
-				} else {
-					assert.NoError(t, err)
+				go func() { late <- call(background, quick) }()
+				assert.ErrorIs(t, <-first, c.call)
+				if c.call == nil {
 					assert.Equal(t, 3*time.Second, time.Since(begun))
 				}
+				assert.ErrorIs(t, <-late, c.late)
 				assert.NoError(t, <-ended)
-				require.NoError(t, g.Close())
 			})
 		})
 	}
 }
 
-// The work of an item may call what waits at the same gate, and flush and close it.
-func TestACallFromInsideTheWork(t *testing.T) {
+// The work of an item may make a call that waits at the same gate, and close it. Methods
+// that would wait for the caller change nothing.
+func TestFromInsideTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := usual()
-		opts.MaxConcurrency = 1
-		g := newGate(t, opts)
-		call := signalaware.Wrap(g, func(ctx context.Context, _ int) error {
+		g := newGate(t, func(o *signalaware.Options) { o.MaxConcurrency = 1 })
+		check := func(ctx context.Context) error {
 			assert.ErrorIs(t, g.Flush(ctx), core.ErrWouldDeadlock)
+			assert.ErrorIs(t, g.Stop(ctx), core.ErrWouldDeadlock)
 			assert.ErrorIs(t, g.Drain(ctx), core.ErrWouldDeadlock)
 			return nil
-		})
-		id := enqueue(t, g, func(ctx context.Context) error {
+		}
+		call := signalaware.Wrap(g, coretest.Run)
+		cancel := g.Sink().Subscribe(core.SignalStarted, func(core.Signal) { g.Drain(t.Context()) }) // of a call
+		assert.NoError(t, call(t.Context(), quick))
+		cancel()
+		id := enqueue(g, func(ctx context.Context) error {
 			g.Raise("backpressure.x")
-			return call(ctx, 1)
+			return call(ctx, check)
 		})
 		synctest.Wait()
 		x, _ := g.Explain(id)
@@ -205,10 +172,8 @@ func TestACallFromInsideTheWork(t *testing.T) {
 		assert.Equal(t, "backpressure.x", x.Reasons[1].Signal.Name)
 		require.NoError(t, g.Wait(t.Context(), id))
 		assert.Equal(t, uint64(1), g.Calls().Forced)
-
-		g.Retract("*")
-		assert.NoError(t, g.Do(t.Context(), func(ctx context.Context) error { return g.Close() }))
-		require.NoError(t, g.Close())
+		g.Sink().Retract("*")
+		assert.NoError(t, g.Do(t.Context(), func(context.Context) error { return g.Close() }))
 	})
 }
 
@@ -216,19 +181,17 @@ type badContext struct{ context.Context }
 
 func (badContext) Err() error { panic("on purpose") }
 
-// A context that panics is not the gate's fault, and leaves it as it was.
+// A context that panics leaves the gate as it was.
 func TestACallWhoseContextPanics(t *testing.T) {
-	g := newGate(t, usual())
-	call := signalaware.Wrap(g, func(context.Context, int) error { return nil })
-	assert.Panics(t, func() { call(badContext{t.Context()}, 1) })
+	g := newGate(t, nil)
+	call := signalaware.Wrap(g, coretest.Run)
+	assert.Panics(t, func() { call(badContext{t.Context()}, quick) })
 	assert.Equal(t, signalaware.CallStats{Calls: 1, GaveUp: 1}, g.Calls())
-	assert.NoError(t, call(t.Context(), 1))
-	require.NoError(t, g.Close())
+	assert.NoError(t, call(t.Context(), quick))
 }
 
 func TestWrapNeedsAGateAndAFunction(t *testing.T) {
-	g := newGate(t, usual())
-	defer g.Close()
+	g := newGate(t, nil)
 	assert.PanicsWithValue(t, "signalaware: Wrap needs a gate and a function", func() { signalaware.Wrap[int](g, nil) })
 	assert.PanicsWithValue(t, "signalaware: WrapResult needs a gate and a function", func() {
 		signalaware.WrapResult[int, int, int](nil, double)

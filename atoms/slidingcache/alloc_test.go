@@ -8,34 +8,38 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-func TestHitsAllocateNothing(t *testing.T) {
-	if raceEnabled {
+func TestAllocations(t *testing.T) {
+	if coretest.Race {
 		t.Skip("the race detector allocates")
 	}
 	ctx := context.Background()
-	for name, opts := range map[string]options{
-		"plain":       {},
-		"with a fate": {RefreshAfter: time.Minute, StaleOnError: time.Minute},
-		"sampled":     {SampleEvery: 1},
-	} {
-		c := newCache(t, func(context.Context, string) (int, error) { return 1, nil }, opts)
-		c.Set("key", 1)
-		assert.Zero(t, testing.AllocsPerRun(1000, func() { c.Get(ctx, "key") }), name)
-		assert.Zero(t, testing.AllocsPerRun(1000, func() { c.GetIfPresent("key") }), name)
+	load := func(_ context.Context, key string) (int, error) {
+		if key == "absent" {
+			return 0, slidingcache.ErrNotFound
+		}
+		return 1, nil
 	}
-	absent := newCache(t, func(context.Context, string) (int, error) { return 0, slidingcache.ErrNotFound }, options{NegativeTTL: time.Hour})
-	absent.Get(ctx, "key")
-	assert.Zero(t, testing.AllocsPerRun(1000, func() { absent.Get(ctx, "key") }))
-	assert.Zero(t, testing.AllocsPerRun(1000, func() { absent.GetIfPresent("nothing") }))
-
-	type point struct{ x, y int }
-	points, err := slidingcache.New(func(context.Context, point) ([8]int, error) { return [8]int{}, nil }, slidingcache.Options[point]{})
-	assert.NoError(t, err)
-	points.Get(ctx, point{1, 2})
-	assert.Zero(t, testing.AllocsPerRun(1000, func() { points.Get(ctx, point{1, 2}) }))
-
-	c := newCache(t, func(context.Context, string) (int, error) { return 1, nil }, options{})
+	for name, opts := range map[string]options{
+		"plain":        {NegativeTTL: time.Hour},
+		"with details": {RefreshAfter: time.Minute, StaleOnError: time.Minute, NegativeTTL: time.Hour},
+		"sampled":      {SampleEvery: 1, NegativeTTL: time.Hour},
+	} {
+		c := newCache(t, load, opts)
+		c.Set("key", 1)
+		c.Get(ctx, "absent")
+		for what, hit := range map[string]func(){
+			"Get":          func() { c.Get(ctx, "key") },
+			"Get, absent":  func() { c.Get(ctx, "absent") },
+			"GetIfPresent": func() { c.GetIfPresent("key") },
+			"Peek":         func() { c.Peek("key") },
+		} {
+			assert.Zero(t, testing.AllocsPerRun(1000, hit), "%s, %s", what, name)
+		}
+	}
+	c := newCache(t, load, options{})
 	assert.LessOrEqual(t, testing.AllocsPerRun(1000, func() { c.Set("key", 1) }), 1.0)
+	assert.LessOrEqual(t, testing.AllocsPerRun(1000, func() { c.Remove("key"); c.Get(ctx, "key") }), 13.0)
 }

@@ -1,7 +1,7 @@
-// Package slidingcache is a cache that loads what it does not have: once, however
-// many ask, and where it can be seen.
+// Package slidingcache is a cache that loads the values it does not have. A load runs once,
+// however many callers want its value, and it is an operation that can be seen.
 //
-//	users, err := slidingcache.New(db.LoadUser, slidingcache.Options[string]{MaxSize: 10_000})
+//	users, err := slidingcache.New(db.LoadUser, slidingcache.Options[string]{Capacity: 10_000})
 //	if err != nil {
 //		return err
 //	}
@@ -9,49 +9,61 @@
 //	...
 //	user, err := users.Get(ctx, id)
 //
+// Use [github.com/ephemeralgo/ephemeral/core/lru] when nothing is loaded, or when loads need
+// no limit and need not be seen: it is cheaper. Use
+// [github.com/ephemeralgo/ephemeral/core/flight] when nothing should be kept.
+//
 // # Expiry
 //
-// A value expires when nobody has got it for Sliding, and in any case when it is
-// older than Absolute. Both count from when the load has returned, so a slow load
-// does not eat up the life of its value. That is exact: nobody gets an expired value,
-// except as StaleOnError says. No goroutine looks for what has expired; it makes room
-// when something else is stored, or goes with [Cache.Sweep].
+// A value expires when it was not got for Sliding, and in any case at the age Absolute. Both
+// begin when the load has returned, so a slow load does not shorten the life of its value.
+// Expiry is exact: no caller gets an expired value, except as StaleOnError says. No
+// goroutine searches for expired values. They are the first to make room for other values;
+// [Cache.Sweep] removes all of them. A value that is kept for StaleOnError takes up room
+// until that time is over.
 //
-// When the cache is full, a new key takes the place of another at once, chosen by how
-// recently and how often it was asked for, with what was popular once cooling off.
-// The store is [github.com/ephemeralgo/ephemeral/core/lru], whose documentation says
+// A load function for [NewWithLife] says how long its value lives. That replaces Sliding and
+// Absolute, and no Get prolongs it.
+//
+// When the cache is full, a new key takes the place of another one at once. The choice
+// depends on how recently and how often keys were used, and keys that were popular once cool
+// down. The store is [github.com/ephemeralgo/ephemeral/core/lru], whose documentation says
 // more.
 //
 // # Loading
 //
-// Loads are operations of a coordinator: so many at once and no more; Loads, Lookup
-// and Explain show which run, which wait, and why; Close cancels them. Who waits for a
-// load leaves when the own context ends, and the load goes on as long as somebody
-// waits. That makes a load cost some microseconds more than calling the function,
-// which is little for what is worth caching.
+// Loads are operations of a coordinator. Only so many run at once. A load that waits for
+// another load is suspended and does not count. Loads, Lookup and Explain show which loads
+// run, which wait, and why. A caller that waits for a load leaves when its own context ends;
+// the load goes on as long as a caller waits for it. Close cancels the loads, and Stop lets
+// the loads that run finish first.
 //
-// What was set or invalidated is never overwritten by a load that began before: its
-// result goes to those who waited for it, and is not stored.
+// As an operation, a load costs some microseconds and ten allocations more than a call of
+// the function. That is little for values that are worth a cache.
 //
-// Three things help when loads are slow or fail:
+// A load never overwrites a value that was set, or restores one that was removed, after the
+// load began. The result goes to the callers that wait for it, and is not stored.
 //
-//   - RefreshAfter loads a value again in the background while the old one is still
-//     served.
-//   - StaleOnError serves an expired value when a load fails.
-//   - NegativeTTL remembers that a key has no value: that the load returned
-//     [ErrNotFound], or what else NotFound says.
+// Refresh loads a value again and waits for it. Other callers get the old value until the
+// new one is there; if the load fails, the old value stays. Three options help when loads
+// are slow or fail:
 //
-// A load that finds that a key has no value has not failed: it is an answer, which
-// takes the place of an older value.
+//   - RefreshAfter loads a value again in the background while callers still get the old one.
+//   - StaleOnError returns an expired value when a load fails.
+//   - NegativeTTL remembers that a key has no value. The load says so with [ErrNotFound], or
+//     with an error that NotFound accepts.
+//
+// A load that finds that a key has no value has not failed. This is an answer: it replaces an
+// older value.
 //
 // # Signals
 //
-// With InvalidateOn a cache heeds signals of others: who changes a product raises
-// "product.changed" with its key, and need not know who caches products.
+// With InvalidateOn a cache removes keys when other parts of the program raise signals. The
+// code that changes a product raises "product.changed" with its key, and need not know which
+// caches hold products.
 //
-// A cache raises a signal for each load and what came of it. Reads are counted, and
-// raise signals only when SampleEvery says so, so that a hit costs no more than
-// looking it up: it takes no lock and allocates nothing. A busy cache soon fills the
-// window of a sink, so by default it has one of its own; what others should see can
-// be forwarded from there.
+// A cache raises signals when a load begins and ends. Reads are counted; they raise signals
+// only with SampleEvery, so that a hit costs no more than the look-up: it takes no lock and
+// allocates nothing. A busy cache soon fills the window of a sink, so by default it has a
+// sink of its own; forward from there what others should see.
 package slidingcache

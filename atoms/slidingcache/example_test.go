@@ -20,7 +20,7 @@ func Example() {
 	cache, err := slidingcache.New(loadProfile, slidingcache.Options[string]{
 		Sliding:  5 * time.Minute,
 		Absolute: time.Hour,
-		MaxSize:  1000,
+		Capacity: 1000,
 	})
 	if err != nil {
 		panic(err)
@@ -44,8 +44,8 @@ func Example() {
 	// 1 entries, 2 hits, 0 hot
 }
 
-// However many ask at once, the load runs once. It is an operation, so it can be
-// seen.
+// Ten callers want the same key at once, and the load runs once. It is an operation, so it
+// can be seen.
 func ExampleCache_Loads() {
 	asked, finish := make(chan string), make(chan struct{})
 	cache, err := slidingcache.New(func(ctx context.Context, city string) (string, error) {
@@ -74,7 +74,8 @@ func ExampleCache_Loads() {
 	// 1 load
 }
 
-// Who changes a product says so, and need not know who caches products.
+// The code that changes a product raises a signal. It need not know which caches hold
+// products.
 func ExampleOptions_invalidateOn() {
 	prices := map[string]int{"tea": 3}
 	sink := core.NewSink(core.SinkOptions{})
@@ -113,7 +114,37 @@ func ExampleOptions_invalidateOn() {
 	// 5 <nil>
 }
 
-// While the database is down, what has expired is better than nothing.
+// A token has a life of its own. It is not returned after the end of that life, however
+// often it is asked for.
+func ExampleNewWithLife() {
+	issued := 0
+	login := func(ctx context.Context, account string) (string, time.Duration, error) {
+		issued++
+		return fmt.Sprint("token ", issued, " of ", account), 55 * time.Minute, nil
+	}
+	tokens, err := slidingcache.NewWithLife(login, slidingcache.Options[string]{})
+	if err != nil {
+		panic(err)
+	}
+	defer tokens.Close()
+
+	ctx := context.Background()
+	fmt.Println(tokens.Get(ctx, "ada"))
+	fmt.Println(tokens.Get(ctx, "ada"))
+	fmt.Println(tokens.Refresh(ctx, "ada")) // it was revoked
+	fmt.Println(tokens.Peek("ada"))         // no access: its life is as long as it was
+	fmt.Println(tokens.Remove("ada"))
+	fmt.Println(tokens.Contains("ada"))
+	// Output:
+	// token 1 of ada <nil>
+	// token 1 of ada <nil>
+	// token 2 of ada <nil>
+	// token 2 of ada true
+	// token 2 of ada true
+	// false
+}
+
+// While the database is down, an expired value is better than none.
 func ExampleOptions_staleOnError() {
 	var down error
 	cache, err := slidingcache.New(func(ctx context.Context, product string) (int, error) {
@@ -132,7 +163,7 @@ func ExampleOptions_staleOnError() {
 	down = errors.New("database is down")
 	time.Sleep(time.Millisecond)
 	fmt.Println(cache.Get(ctx, "tea"))
-	fmt.Println(cache.Stats().Stale, "stale,", cache.Sink().Count(slidingcache.SignalError), "error")
+	fmt.Println(cache.Stats().Stale, "stale,", cache.Sink().Count(slidingcache.SignalFailed), "error")
 	// Output:
 	// 3 <nil>
 	// 3 <nil>

@@ -1,81 +1,117 @@
 package slidingcache
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/flight"
 )
 
-// miss gets a value that is not there.
-func (c *Cache[K, V]) miss(ctx context.Context, key K) (V, error) {
-	var (
-		none   V
-		text   = c.text(key)
-		s      = c.shard(key)
-		within = loadOf(ctx)
-		nested = within != nil && within.cache == any(c)
-	)
-	s.mu.Lock()
-	old, v := c.look(key)
-	if v == fresh || v == absent { // stored since
-		s.mu.Unlock()
-		if v == absent {
-			c.recount(0, -1, 1)
-			return none, old.fate.absence
-		}
-		c.recount(1, -1, 0)
-		return old.value, nil
-	}
-	if s.closed {
-		s.mu.Unlock()
-		return none, core.ErrClosed
-	}
-	f := s.flights[key]
-	var pending *flight[K, V]
-	if f != nil && f.refreshes && !f.started { // it would wait for its turn behind all loads
-		pending, f = s.forget(key), nil
-	}
-	shared := f != nil
-	var err error
-	if !shared {
-		f = s.open(c, ctx, key, text)
-		if !nested {
-			err = c.submit(f)
-		}
-	} else {
-		s.counts.shared++
-	}
-	f.waiters++
-	s.mu.Unlock()
-	defer func() {
-		if !f.landed() {
-			c.leave(f, cmp.Or(err, core.ErrCancelled)) // also if a handler has ended the goroutine
-		}
-	}()
+// Refresh loads the value of key, even if it has not expired, stores and returns it. Until then
+// other callers get the old value. If the load fails, the old value stays, and Refresh returns
+// the error, with [Options.StaleOnError] as well. If a load of the key runs already, Refresh
+// waits for that one. It counts neither as a hit nor as a miss. The rest is as with Get.
+func (c *Cache[K, V]) Refresh(ctx context.Context, key K) (V, error) { return c.obtain(ctx, key, true) }
 
-	c.drop(pending)
-	if err != nil {
-		return none, err
+// obtain waits for the load of a key, its own or one that is under way. Unless it is to
+// load the value again, one that was stored since the caller looked will do.
+func (c *Cache[K, V]) obtain(ctx context.Context, key K, again bool) (V, error) {
+	text, s, lane := c.text(key), c.shard(key), c.loads
+	if flight.From(ctx) != nil {
+		lane = c.needed
 	}
-	c.tell()
-	if shared {
-		c.sample(SignalShared, key)
+	for first := !again; ; first = false {
+		if ctx.Err() != nil {
+			return *new(V), context.Cause(ctx)
+		}
+		s.mu.Lock()
+		old, found := c.peek(key)
+		if !again && (found == fresh || found == absent) {
+			s.mu.Unlock()
+			switch {
+			case !first:
+			case found == fresh:
+				c.recount(1, -1, 0)
+			default:
+				c.recount(0, -1, 1)
+			}
+			return old.value, old.err()
+		}
+		f, shared, unwanted, err := s.join(ctx, lane, key, text)
+		if shared = shared && first; shared {
+			s.counts.shared++
+		}
+		s.mu.Unlock()
+		c.drop(unwanted)
+		if err == nil {
+			err = c.await(ctx, f, shared)
+		}
+		switch {
+		case err != nil:
+			return *new(V), err
+		case f.found != nothing:
+		case f.refreshes:
+			continue // it began when there was a value: its failure is not that of the caller
+		case !again && found == outdated && c.serves(f, old.details):
+			c.opts.Sink.RaiseKey(SignalStale, text)
+			return old.value, nil
+		}
+		return f.value, f.err
 	}
-	if err = c.await(ctx, f, within); err != nil {
-		return none, err
-	}
-	if f.found == nothing && v == outdated && c.serves(f, old.fate) {
-		c.opts.Sink.RaiseKey(SignalStale, text)
-		return old.value, nil
-	}
-	return f.value, f.err
 }
 
-// serves reports whether, after a flight that failed, an expired value is served. It
-// is not if meanwhile the key was set or invalidated, or the cache cleared or closed.
-func (c *Cache[K, V]) serves(f *flight[K, V], old *fate) bool {
-	if !f.current || c.spans.judge(old, c.clock.now()) != outdated {
+// join returns the load of a key, with one caller more to wait for it, and whether it was
+// under way before. The lock is held.
+func (s *shard[K, V]) join(ctx context.Context, lane *lane[K, V], key K, text string) (f *loading[K, V], shared bool, unwanted *loading[K, V], err error) {
+	if s.closed {
+		return nil, false, nil, core.ErrClosed
+	}
+	f = s.loads.Get(key)
+	if f != nil && f.refreshes && !f.claimed { // all loads go before it
+		unwanted, f = s.forget(key), nil
+	}
+	if shared = f != nil; !shared {
+		if f, err = s.open(ctx, lane, key, text); err != nil {
+			return nil, false, unwanted, err
+		}
+	}
+	f.waiters++
+	return f, shared, unwanted, nil
+}
+
+// await waits until a load has landed. If the caller is a load itself, it gives up its
+// slot meanwhile. When ctx ends first, or the load will never land, or the wait could never
+// end, it leaves the load and says why.
+func (c *Cache[K, V]) await(ctx context.Context, f *loading[K, V], shared bool) error {
+	wait := func(ctx context.Context) (err error) {
+		err = core.ErrCancelled // if a handler, or a method of ctx, ends the goroutine
+		defer func() {
+			if err != nil {
+				c.leave(f, err) // before the caller gets its slot back, which f may have
+			}
+		}()
+		c.raiseEvictions()
+		if shared {
+			c.sample(SignalShared, f.key)
+		}
+		return f.flight.Await(ctx, func() error {
+			if _, err := f.future.Wait(ctx); !f.landed.Load() {
+				return err
+			}
+			return nil
+		})
+	}
+	if flight.From(ctx) == nil {
+		return wait(ctx)
+	}
+	return core.OperationFrom(ctx).Suspend(ctx, fmt.Sprintf("the load of key %q of %q", f.text, c.opts.Name), wait)
+}
+
+// serves reports whether, after a load that failed, an expired value is served. It is not
+// if meanwhile the key was set or removed, or the cache cleared or closed.
+func (c *Cache[K, V]) serves(f *loading[K, V], old *details) bool {
+	if !f.current || c.times.check(old, c.clock.now(), 0) != outdated {
 		return false
 	}
 	f.shard.mu.Lock()
@@ -84,53 +120,17 @@ func (c *Cache[K, V]) serves(f *flight[K, V], old *fate) bool {
 	return true
 }
 
-// await waits until a flight has landed. When ctx ends first, or the flight will
-// never land, or the wait could never end, it says why.
-func (c *Cache[K, V]) await(ctx context.Context, f *flight[K, V], within *load) error {
-	if !within.begin(f.load) {
-		return core.ErrWouldDeadlock
-	}
-	defer within.end(f.load)
-	within.help(ctx, f.load, false)
-	if err := c.hold(ctx, f, within); !f.landed() {
-		return err
-	}
-	return nil
-}
-
-// hold waits until a flight has landed, or its operation is cancelled, or ctx ends.
-func (c *Cache[K, V]) hold(ctx context.Context, f *flight[K, V], within *load) error {
-	// The coordinator sees more circles; but to it, what is part of one of its
-	// operations waits for itself, and it does not know what runs elsewhere.
-	if f.future != nil && !within.partOf(c) {
-		_, err := f.future.Wait(ctx)
-		for err == core.ErrWouldDeadlock && !f.landed() && within.help(ctx, f.load, true) {
-			_, err = f.future.Wait(ctx)
-		}
-		if err != errElsewhere {
-			return err
-		}
-	}
-	select {
-	case <-f.done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// refresh begins to load a value that is there, and due, unless it has left since.
-func (c *Cache[K, V]) refresh(ctx context.Context, key K, due *fate) {
+// refresh begins to load a value again that is due, unless it was removed since.
+func (c *Cache[K, V]) refresh(ctx context.Context, key K, due *details) {
 	text, s := c.text(key), c.shard(key)
 	s.mu.Lock()
-	now, _ := c.look(key)
-	if now.fate == due && s.flights[key] == nil && !s.closed {
-		f := s.open(c, ctx, key, text)
-		f.refreshes, f.kept = true, true
-		if c.submit(f) == nil {
+	now, _ := c.peek(key)
+	if now.details == due && s.loads.Get(key) == nil && !s.closed {
+		if f, err := s.open(ctx, c.late, key, text); err == nil {
+			f.refreshes = true
 			s.counts.refreshes++
 		}
 	}
 	s.mu.Unlock()
-	c.tell()
+	c.raiseEvictions()
 }

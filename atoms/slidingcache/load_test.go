@@ -1,17 +1,18 @@
 package slidingcache_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,9 +20,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
-// Seed against code: every miss queues its own compute.
+// Ten callers want the same key at once, and it is loaded once.
 func TestTenConcurrentRequestsLoadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source{takes: time.Second}
@@ -38,200 +40,185 @@ func TestTenConcurrentRequestsLoadOnce(t *testing.T) {
 	})
 }
 
-// Weak point: the caller's ctx does not stop the factory, and the factory gets only
-// the coordinator's ctx.
-func TestLoadIsCancelledWhenNobodyWaitsAnyMore(t *testing.T) {
+// A load has the values of the first caller's context, but not its deadline. It goes on
+// until the last caller leaves. Then it is cancelled with the cause of that one, and its
+// result is not stored.
+func TestLoadIsCancelledWhenNoCallerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
-		causes := make(chan error, 2)
+		causes := make(chan error, 1)
 		c := newCache(t, func(ctx context.Context, k string) (int, error) {
-			assert.Equal(t, "of the first", ctx.Value(key{}))
 			_, limited := ctx.Deadline()
-			assert.False(t, limited)
+			assert.Equal(t, []any{0, false}, []any{ctx.Value(key{}), limited})
 			<-ctx.Done()
 			causes <- context.Cause(ctx)
 			return 7, nil // all the same
 		}, options{})
 		signals := coretest.Watch(t, c.Sink(), "cache.*")
-
-		errFirst, errLast := errors.New("first"), errors.New("last")
-		for i, cause := range []error{errFirst, errLast} {
-			ctx := context.WithValue(t.Context(), key{}, "of the first")
-			if i > 0 {
-				ctx = context.WithValue(t.Context(), key{}, "of another")
-			}
-			ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(i+1)*time.Minute, cause)
+		callers := []error{errors.New("first"), errors.New("last")}
+		var all sync.WaitGroup
+		for i, cause := range callers {
+			ctx, cancel := context.WithTimeoutCause(context.WithValue(t.Context(), key{}, i), time.Duration(i+1)*time.Minute, cause)
 			defer cancel()
-			go func() {
-				begun := time.Now()
+			all.Go(func() {
 				_, err := c.Get(ctx, "a")
 				assert.ErrorIs(t, err, cause)
-				assert.Equal(t, time.Duration(i+1)*time.Minute, time.Since(begun))
-			}()
+			})
 			synctest.Wait()
 		}
-		time.Sleep(2*time.Minute - 1)
+		begun := time.Now()
+		assert.Equal(t, callers[1], <-causes)
+		assert.Equal(t, 2*time.Minute, time.Since(begun))
+		all.Wait()
 		synctest.Wait()
-		assert.Empty(t, causes, "a caller leaving does not cancel the others")
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		require.Len(t, causes, 1)
-		assert.Equal(t, errLast, <-causes)
-		_, ok := c.GetIfPresent("a")
-		assert.False(t, ok, "nobody waits, nothing is stored")
+		assert.False(t, c.Contains("a"))
 		assert.Equal(t, uint64(1), c.Stats().Discarded)
 		signals.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalLoaded)
-	})
-}
-
-func TestCallerLeavingDoesNotDisturbOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{takes: time.Minute}
-		c := newCache(t, s.load, options{})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		go c.Get(ctx, "a")
-		synctest.Wait()
-		wantGet(t, c, "a", 1)
-		wantGet(t, c, "a", 1)
-	})
-}
-
-// A context that has ended is no reason not to tell what is there, but one not to
-// load.
-func TestEndedContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s source
-		c := newCache(t, s.load, options{})
-		ctx, cancel := context.WithCancelCause(t.Context())
+		ended, cancel := context.WithCancelCause(t.Context())
 		cancel(errOnPurpose)
-		_, err := c.Get(ctx, "a")
-		assert.ErrorIs(t, err, errOnPurpose)
-		assert.Zero(t, s.calls)
-		c.Set("a", 5)
-		value, err := c.Get(ctx, "a")
-		assert.NoError(t, err)
-		assert.Equal(t, 5, value)
+		_, err := c.Get(ended, "a")
+		assert.ErrorIs(t, err, errOnPurpose, "no load for a context that has ended")
 	})
 }
 
-func TestErrorsGoToAllAndAreNotCached(t *testing.T) {
+// A load that fails, panics or ends its goroutine fails all callers that wait for it, and
+// the next caller begins another one.
+func TestFailuresGoToAllAndAreNotCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := source{takes: time.Second, fails: errOnPurpose}
-		c := newCache(t, s.load, options{NegativeTTL: time.Hour})
-		var all sync.WaitGroup
-		for range 3 {
-			all.Go(func() {
-				_, err := c.Get(t.Context(), "a")
-				assert.Equal(t, errOnPurpose, err)
-			})
-		}
-		all.Wait()
-		assert.Equal(t, 1, s.calls)
-		s.fails = nil
-		wantGet(t, c, "a", 2)
-	})
-}
-
-func TestPanicGoesToAllAndIsNotCached(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ends := map[string]func(){
-			"panic":  func() { panic(errOnPurpose) },
-			"goexit": runtime.Goexit,
+		ends := map[string]func() error{
+			"error":  func() error { return errOnPurpose },
+			"panic":  func() error { panic(errOnPurpose) },
+			"goexit": func() error { runtime.Goexit(); return nil },
 		}
 		c := newCache(t, func(_ context.Context, key string) (int, error) {
 			time.Sleep(time.Second)
 			if end := ends[key]; end != nil {
 				delete(ends, key)
-				end()
+				return 7, end()
 			}
 			return 1, nil
-		}, options{MaxConcurrency: 1, StaleOnError: time.Hour})
-		signals := coretest.Watch(t, c.Sink(), "cache.*, "+core.SignalPanic)
-		for _, key := range []string{"panic", "goexit"} {
+		}, options{MaxConcurrency: 1, StaleOnError: time.Hour, NegativeTTL: time.Hour})
+		signals := coretest.Watch(t, c.Sink(), "cache.*, "+core.SignalPanicked)
+		for key, expect := range map[string][]string{
+			"error":  {slidingcache.SignalLoading, slidingcache.SignalFailed},
+			"panic":  {slidingcache.SignalLoading, core.SignalPanicked, slidingcache.SignalFailed},
+			"goexit": {slidingcache.SignalLoading, slidingcache.SignalFailed},
+		} {
 			var all sync.WaitGroup
 			for range 3 {
 				all.Go(func() {
 					_, err := c.Get(t.Context(), key)
 					var p *core.PanicError
-					if assert.ErrorAs(t, err, &p) {
-						assert.Contains(t, string(p.Stack), "TestPanicGoesToAll")
-						assert.Equal(t, key == "panic", errors.Is(err, errOnPurpose))
+					assert.Equal(t, key != "error", errors.As(err, &p), key)
+					assert.Equal(t, key != "goexit", errors.Is(err, errOnPurpose), key)
+					if p != nil {
+						assert.Contains(t, string(p.Stack), "TestFailuresGoToAll")
 					}
 				})
 			}
 			all.Wait()
-			if key == "panic" {
-				signals.ExpectExactly(slidingcache.SignalLoading, core.SignalPanic, slidingcache.SignalError)
-			} else {
-				signals.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalError)
-			}
+			signals.ExpectExactly(expect...)
 			wantGet(t, c, key, 1)
 			signals.Expect(slidingcache.SignalLoaded)
 		}
-		assert.Equal(t, uint64(2), c.Stats().Loads.Failed)
+		assert.Equal(t, uint64(3), c.Stats().Loads.Failed)
 	})
 }
 
-// The late value goes to those who waited, not to those who come after.
-func TestInvalidateDuringALoad(t *testing.T) {
-	for name, invalidate := range map[string]func(*cache){
-		"Invalidate":   func(c *cache) { assert.False(t, c.Invalidate("a")) },
+// The late value goes to the callers that waited for it. Later ones do not get it.
+func TestOvertakenLoads(t *testing.T) {
+	for name, overtake := range map[string]func(*cache){
+		"Remove":       func(c *cache) { assert.False(t, removed(c.Remove("a"))) },
 		"Clear":        (*cache).Clear,
 		"InvalidateOn": func(c *cache) { c.Sink().RaiseKey("changed", "a") },
+		"Set":          func(c *cache) { c.Set("a", 2) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := source{takes: time.Minute}
-				c := newCache(t, s.load, options{InvalidateOn: "changed"})
-				go wantGet(t, c, "a", 1, "who waited")
-				time.Sleep(time.Second)
-				invalidate(c)
-				wantGet(t, c, "a", 2, "who comes after")
-				wantGet(t, c, "a", 2)
-				assert.Equal(t, uint64(1), c.Stats().Discarded)
-			})
+		synctest.Test(t, func(t *testing.T) {
+			s := source{takes: time.Minute}
+			c := newCache(t, s.load, options{InvalidateOn: "changed"})
+			go wantGet(t, c, "a", 1, name)
+			time.Sleep(time.Second)
+			overtake(c)
+			wantGet(t, c, "a", 2, name)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			wantGet(t, c, "a", 2, name)
+			assert.Equal(t, uint64(1), c.Stats().Discarded)
 		})
 	}
 }
 
-func TestSetDuringALoadWins(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{takes: time.Minute}
-		c := newCache(t, s.load, options{})
-		go wantGet(t, c, "a", 1)
-		time.Sleep(time.Second)
-		c.Set("a", 10)
-		wantGet(t, c, "a", 10)
-		time.Sleep(time.Hour / 2)
-		synctest.Wait()
-		c.Set("b", 0)
-		_, ok := c.GetIfPresent("a")
-		assert.False(t, ok, "expired, and not there again")
-	})
-}
-
+// Close cancels the loads that run, wait for their turn, or wait for another load, and
+// waits for them. No load begins in the place of one that waits.
 func TestCloseCancelsLoadsAndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCache(t, func(ctx context.Context, key string) (int, error) {
+		var c *cache
+		var begun atomic.Int32
+		c = newCache(t, func(ctx context.Context, key string) (int, error) {
+			begun.Add(1)
+			if key == "a" {
+				return c.Get(ctx, "b")
+			}
 			<-ctx.Done()
 			time.Sleep(time.Minute)
 			return 0, context.Cause(ctx)
 		}, options{MaxConcurrency: 1})
-		for i := range 3 { // one runs, two wait for their turn
-			go func() {
-				_, err := c.Get(t.Context(), fmt.Sprint(i))
+		var all sync.WaitGroup
+		for _, key := range []string{"a", "b", "c", "d"} {
+			all.Go(func() {
+				_, err := c.Get(t.Context(), key)
 				assert.ErrorIs(t, err, core.ErrClosed)
-			}()
+			})
+			synctest.Wait()
 		}
-		synctest.Wait()
 		signals := coretest.Watch(t, c.Sink(), "cache.*")
-		begun := time.Now()
+		start := time.Now()
 		require.NoError(t, c.Close())
-		assert.Equal(t, time.Minute, time.Since(begun))
+		all.Wait()
+		assert.Equal(t, time.Minute, time.Since(start))
+		assert.EqualValues(t, 2, begun.Load())
+		assert.Equal(t, uint64(4), c.Stats().Loads.Cancelled)
+		signals.None() // they have not failed
+	})
+}
+
+// Stop lets the loads that run finish, and cancels those that wait for their turn.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *cache
+		c = newCache(t, func(ctx context.Context, key string) (int, error) {
+			assert.ErrorIs(t, c.Stop(ctx), core.ErrWouldDeadlock)
+			assert.ErrorIs(t, c.WaitIdle(ctx), core.ErrWouldDeadlock)
+			time.Sleep(time.Minute)
+			return 1, ctx.Err()
+		}, options{MaxConcurrency: 1})
+		require.NoError(t, c.WaitIdle(t.Context()))
+		c.Set("there", 9)
+		begun := time.Now()
+		go wantGet(t, c, "running", 1)
 		synctest.Wait()
-		assert.Equal(t, uint64(3), c.Stats().Loads.Cancelled)
-		signals.None() // it has not failed
+		go func() {
+			_, err := c.Get(t.Context(), "pending")
+			assert.ErrorIs(t, err, core.ErrStopped)
+		}()
+		synctest.Wait()
+		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		assert.ErrorIs(t, c.Stop(impatient), context.DeadlineExceeded)
+		wantGet(t, c, "there", 9)
+		_, err := c.Get(t.Context(), "another")
+		assert.ErrorIs(t, err, core.ErrClosed)
+		require.NoError(t, c.WaitIdle(t.Context()))
+		assert.Equal(t, time.Minute, time.Since(begun))
+		for range 2 {
+			require.NoError(t, c.Stop(t.Context()))
+			require.NoError(t, c.Close())
+		}
+		c.Set("a", 1)
+		c.Clear()
+		c.Sweep()
+		assert.False(t, removed(c.Remove("a")))
+		assert.Zero(t, c.Len())
 	})
 }
 
@@ -257,65 +244,16 @@ func TestCloseFromALoadAndFromAHandler(t *testing.T) {
 	})
 }
 
-// A handler that Close waits for may wait for a load.
-func TestCloseWhileAHandlerWaitsForALoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCache(t, func(ctx context.Context, key string) (int, error) {
-			<-ctx.Done()
-			return 0, context.Cause(ctx)
-		}, options{InvalidateOn: "changed", MaxConcurrency: 1})
-		c.Set("a", 1)
-		c.Sink().Subscribe(slidingcache.SignalInvalidate, func(s core.Signal) {
-			_, err := c.Get(t.Context(), s.Key)
-			assert.ErrorIs(t, err, core.ErrClosed)
-		})
-		for _, key := range []string{"a", "b"} {
-			c.Set(key, 1)
-			go c.Sink().RaiseKey("changed", key)
-			synctest.Wait()
-		}
-		require.NoError(t, c.Close())
-	})
-}
-
-// No load begins while the cache closes, in the place of one that is nested.
-func TestNothingBeginsWhileClosing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c *cache
-		var begun atomic.Int32
-		c = newCache(t, func(ctx context.Context, key string) (int, error) {
-			begun.Add(1)
-			if key == "a" {
-				return c.Get(ctx, "b")
-			}
-			<-ctx.Done()
-			return 0, context.Cause(ctx)
-		}, options{MaxConcurrency: 1})
-		for _, key := range []string{"a", "c", "d", "e"} {
-			go c.Get(t.Context(), key)
-			synctest.Wait()
-		}
-		require.NoError(t, c.Close())
-		assert.EqualValues(t, 2, begun.Load())
-	})
-}
-
-// Loads are operations: bounded, in order, and it can be seen why they wait.
+// Loads are operations: so many run at once, the others wait in order, and Explain says why.
 func TestLoadsAreOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var running, most atomic.Int32
 		c := newCache(t, func(ctx context.Context, key string) (int, error) {
-			if now := running.Add(1); now > most.Load() {
-				most.Store(now)
-			}
 			core.OperationFrom(ctx).Set("from", "db")
 			time.Sleep(time.Minute)
-			running.Add(-1)
 			return 1, nil
-		}, options{Name: "users", MaxConcurrency: 2})
-		var all sync.WaitGroup
+		}, options{MaxConcurrency: 2})
 		for i := range 5 {
-			all.Go(func() { c.Get(t.Context(), fmt.Sprint(i)) })
+			go c.Get(t.Context(), fmt.Sprint(i))
 			synctest.Wait()
 		}
 		var seen []string
@@ -328,8 +266,7 @@ func TestLoadsAreOperations(t *testing.T) {
 		why, ok := c.Explain(last)
 		assert.True(t, ok)
 		assert.Equal(t, core.ReasonLimit, why.Reasons[0].Kind)
-		all.Wait()
-		assert.EqualValues(t, 2, most.Load())
+		require.NoError(t, c.WaitIdle(t.Context()))
 		op, ok := c.Lookup(last)
 		assert.True(t, ok)
 		from, _ := core.Value[string](op, "from")
@@ -337,22 +274,7 @@ func TestLoadsAreOperations(t *testing.T) {
 	})
 }
 
-func TestNoLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{takes: time.Second}
-		c := newCache(t, s.load, options{MaxConcurrency: -1})
-		begun := time.Now()
-		var all sync.WaitGroup
-		for i := range 500 {
-			all.Go(func() { c.Get(t.Context(), fmt.Sprint(i)) })
-		}
-		all.Wait()
-		assert.Equal(t, time.Second, time.Since(begun))
-	})
-}
-
-// Who waits for a load that has no turn yet leaves like any other, and the load is
-// never run.
+// A caller may leave while its load waits for its turn. Then the load never runs.
 func TestLeavingBeforeTheLoadHasATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source{takes: time.Minute}
@@ -370,122 +292,48 @@ func TestLeavingBeforeTheLoadHasATurn(t *testing.T) {
 	})
 }
 
-// family is a load function of keys that need others.
-func family(t testing.TB, needs map[string][]string, get func() func(context.Context, string) (int, error)) loader {
-	return func(ctx context.Context, key string) (int, error) {
-		time.Sleep(time.Second)
-		sum := 1
-		for _, other := range needs[key] {
-			value, err := get()(ctx, other)
-			if err != nil {
-				return 0, fmt.Errorf("%s: %w", key, err)
-			}
-			sum += value
-		}
-		return sum, nil
-	}
-}
-
-// A load may get other keys, whatever the limit.
-func TestLoadsThatNeedOthers(t *testing.T) {
+// Loads that other loads wait for go first, so that few loads are under way at once, however
+// many callers there are.
+func TestLoadsThatAreNeededGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, limit := range []int{1, 2, 8} {
-			var c *cache
-			needs := map[string][]string{"a": {"b", "c"}, "b": {"c", "d"}, "c": {"d"}}
-			c = newCache(t, family(t, needs, func() func(context.Context, string) (int, error) { return c.Get }), options{MaxConcurrency: limit})
-			signals := coretest.Watch(t, c.Sink(), slidingcache.SignalLoaded)
-			wantGet(t, c, "a", 1+4+2)
-			var keys []string
-			for _, s := range signals.ExpectExactly("*", "*", "*", "*") {
-				keys = append(keys, s.Key)
-			}
-			assert.Equal(t, []string{"d", "c", "b", "a"}, keys)
-			got := c.Stats()
-			assert.Equal(t, uint64(1), got.Loads.Enqueued)
-			assert.Equal(t, uint64(3), got.Nested, "as part of it")
-		}
-	})
-}
-
-// A load that another one needs, and that waits for its turn behind that one, is
-// run by it; who waits for it has it at once.
-func TestLoadThatIsNeededDoesNotWaitForItsTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+		var active, most atomic.Int32
 		var c *cache
 		c = newCache(t, func(ctx context.Context, key string) (int, error) {
-			time.Sleep(time.Minute)
-			if key == "a" {
-				value, err := c.Get(ctx, "b")
-				time.Sleep(time.Hour / 2)
-				return value + 1, err
+			most.Store(max(most.Load(), active.Add(1)))
+			defer active.Add(-1)
+			time.Sleep(time.Millisecond)
+			if len(key) == 3 {
+				return 3, nil
 			}
-			return 1, nil
+			return c.Get(ctx, key+"'")
 		}, options{MaxConcurrency: 1})
 		var all sync.WaitGroup
-		begun := time.Now()
-		all.Go(func() { wantGet(t, c, "a", 2) })
-		synctest.Wait()
-		all.Go(func() {
-			wantGet(t, c, "b", 1)
-			assert.Equal(t, 2*time.Minute, time.Since(begun))
-		})
+		for _, key := range "abcdefgh" {
+			all.Go(func() { wantGet(t, c, string(key), 3) })
+		}
 		all.Wait()
-		got := c.Stats()
-		assert.NoError(t, coretest.CheckBooks(got.Loads))
-		assert.Equal(t, uint64(1), got.Nested)
-		assert.Equal(t, uint64(1), got.Loads.Cancelled)
+		assert.EqualValues(t, 3, most.Load())
 	})
 }
 
-// The same with a place for it while it is run by another: it needs none.
-func TestLoadThatIsNeededAndGetsItsTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c *cache
-		c = newCache(t, func(ctx context.Context, key string) (int, error) {
-			switch key {
-			case "a":
-				time.Sleep(time.Second)
-				return c.Get(ctx, "b")
-			case "b":
-				time.Sleep(time.Hour / 2)
-				return 7, nil
-			}
-			time.Sleep(time.Minute)
-			return 1, nil
-		}, options{MaxConcurrency: 2})
-		go c.Get(t.Context(), "a")
-		go c.Get(t.Context(), "other")
-		synctest.Wait()
-		go wantGet(t, c, "b", 7)
-		wantGet(t, c, "a", 7)
-		synctest.Wait()
-		got := c.Stats()
-		assert.NoError(t, coretest.CheckBooks(got.Loads))
-		assert.Equal(t, uint64(2), got.Loads.Succeeded)
-		assert.Equal(t, uint64(1), got.Nested)
-		assert.Equal(t, uint64(1), got.Loads.Cancelled)
-	})
-}
-
-// The one who runs a load for others may leave: it goes on for them; and if there
-// are none, it is cancelled.
-func TestNestedLoadOfOneWhoLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c *cache
-		var cause error
-		c = newCache(t, func(ctx context.Context, key string) (int, error) {
-			if key == "a" {
-				return c.Get(ctx, "b")
-			}
-			select {
-			case <-time.After(time.Minute):
-				return 1, nil
-			case <-ctx.Done():
-				cause = context.Cause(ctx)
-				return 0, cause
-			}
-		}, options{})
-		for _, others := range []bool{true, false} {
+// A load that another load has asked for is cancelled when that one leaves, which gets its
+// slot back then. If there are other callers, it goes on for them.
+func TestNestedLoadOfACallerThatLeaves(t *testing.T) {
+	for _, others := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var c *cache
+			var cause error
+			c = newCache(t, func(ctx context.Context, key string) (int, error) {
+				if key == "a" {
+					return c.Get(ctx, "b")
+				}
+				select {
+				case <-time.After(time.Minute):
+				case <-ctx.Done():
+					cause = context.Cause(ctx)
+				}
+				return 1, cause
+			}, options{MaxConcurrency: 1})
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
 			defer cancel()
 			if others {
@@ -496,175 +344,68 @@ func TestNestedLoadOfOneWhoLeaves(t *testing.T) {
 			}
 			_, err := c.Get(ctx, "a")
 			assert.ErrorIs(t, err, errOnPurpose)
-			synctest.Wait()
-			if others {
-				assert.NoError(t, cause)
-			} else {
-				assert.ErrorIs(t, cause, errOnPurpose)
-			}
 			time.Sleep(time.Hour)
-		}
-	})
-}
-
-func TestNestedLoadIsCancelledByClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c *cache
-		c = newCache(t, func(ctx context.Context, key string) (int, error) {
-			if key == "a" {
-				return c.Get(ctx, "b")
-			}
-			<-ctx.Done()
-			return 0, context.Cause(ctx)
-		}, options{})
-		go func() {
-			_, err := c.Get(t.Context(), "b's other friend")
-			assert.ErrorIs(t, err, core.ErrClosed)
-		}()
-		go func() {
-			_, err := c.Get(t.Context(), "a")
-			assert.ErrorIs(t, err, core.ErrClosed)
-		}()
-		synctest.Wait()
-		go func() {
-			_, err := c.Get(t.Context(), "b")
-			assert.ErrorIs(t, err, core.ErrClosed)
-		}()
-		synctest.Wait()
-		require.NoError(t, c.Close())
-	})
-}
-
-// A nested load that panics fails as a load of its own; one that ends its goroutine
-// takes those with it in which it runs.
-func TestNestedLoadThatPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c *cache
-		c = newCache(t, func(ctx context.Context, key string) (int, error) {
-			switch key {
-			case "a", "b":
-				value, err := c.Get(ctx, key+"'s")
-				assert.ErrorAs(t, err, new(*core.PanicError))
-				return value, err
-			case "a's":
-				time.Sleep(time.Minute)
-				panic("on purpose")
-			}
-			time.Sleep(time.Minute)
-			runtime.Goexit()
-			return 0, nil
-		}, options{MaxConcurrency: 1})
-		for _, key := range []string{"a", "b"} {
-			var all sync.WaitGroup
-			all.Go(func() {
-				_, err := c.Get(t.Context(), key)
-				assert.ErrorAs(t, err, new(*core.PanicError))
-			})
 			synctest.Wait()
-			all.Go(func() {
-				_, err := c.Get(t.Context(), key+"'s")
-				assert.ErrorAs(t, err, new(*core.PanicError))
-			})
-			all.Wait()
-		}
-		assert.Equal(t, uint64(2), c.Stats().Loads.Failed)
-	})
-}
-
-// Who has been kept from waiting, by a handler that ended the goroutine, does not keep
-// a load going that nobody else waits for.
-func TestHandlerThatEndsTheGoroutineOfWhoAsks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCache(t, func(ctx context.Context, key string) (int, error) {
-			<-ctx.Done()
-			return 0, ctx.Err()
-		}, options{SampleEvery: 1})
-		c.Sink().Subscribe(slidingcache.SignalShared, func(core.Signal) { runtime.Goexit() })
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		var all sync.WaitGroup
-		for range 3 {
-			all.Go(func() { c.Get(ctx, "a") })
-			synctest.Wait()
-		}
-		all.Wait()
-		synctest.Wait()
-		assert.Zero(t, c.Stats().Loads.Running)
-	})
-}
-
-// Nothing hangs: a load that asks for its own key, directly, over others, over
-// another cache, over a coordinator, or without its context.
-func TestLoadThatWouldWaitForItself(t *testing.T) {
-	within := func(t *testing.T, c *cache, key string) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		_, err := c.Get(ctx, key)
-		assert.ErrorIs(t, err, core.ErrWouldDeadlock)
-		assert.NoError(t, ctx.Err())
-	}
-	for _, limit := range []int{1, 4} {
-		opts := options{MaxConcurrency: limit}
-		t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) {
-			t.Run("itself", func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var c *cache
-					c = newCache(t, func(ctx context.Context, key string) (int, error) { return c.Get(ctx, key) }, opts)
-					within(t, c, "a")
-				})
-			})
-			t.Run("without its context", func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var c *cache
-					c = newCache(t, func(context.Context, string) (int, error) { return c.Get(context.Background(), "a") }, opts)
-					within(t, c, "a")
-					within(t, c, "b")
-				})
-			})
-			t.Run("a circle", func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var c *cache
-					needs := map[string][]string{"a": {"b"}, "b": {"c"}, "c": {"a"}}
-					c = newCache(t, family(t, needs, func() func(context.Context, string) (int, error) { return c.Get }), opts)
-					within(t, c, "a")
-				})
-			})
-			t.Run("crosswise", func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var c *cache
-					needs := map[string][]string{"a": {"b"}, "b": {"a"}}
-					c = newCache(t, family(t, needs, func() func(context.Context, string) (int, error) { return c.Get }), opts)
-					var other sync.WaitGroup
-					other.Go(func() { within(t, c, "b") })
-					within(t, c, "a")
-					other.Wait()
-				})
-			})
-			t.Run("another cache", func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var c, d *cache
-					c = newCache(t, func(ctx context.Context, key string) (int, error) { return d.Get(ctx, key) }, opts)
-					d = newCache(t, func(ctx context.Context, key string) (int, error) { return c.Get(ctx, key) }, opts)
-					within(t, c, "a")
-				})
-			})
-			t.Run("a coordinator", func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var c *cache
-					pool, err := core.NewResultCoordinator(func(ctx context.Context, key string) (int, error) { return c.Get(ctx, key) }, core.Options{MaxConcurrency: 1})
-					require.NoError(t, err)
-					c = newCache(t, pool.Do, opts)
-					within(t, c, "a")
-					_, err = pool.Do(t.Context(), "b")
-					assert.ErrorIs(t, err, core.ErrWouldDeadlock)
-				})
-			})
+			assert.Equal(t, others, cause == nil)
 		})
 	}
 }
 
-// A load that another one needs and that runs already is waited for.
+// A load that would wait for itself, or for a load that waits for it, gets an error: over
+// other keys, other caches of both kinds, a coordinator, or without its context.
+func TestLoadThatWouldWaitForItself(t *testing.T) {
+	for name, load := range map[string]func(t *testing.T, get loader, opts options) loader{
+		"itself":  func(_ *testing.T, get loader, _ options) loader { return get },
+		"Refresh": nil, // below
+		"without its context": func(_ *testing.T, get loader, _ options) loader {
+			return func(context.Context, string) (int, error) { return get(context.Background(), "a") }
+		},
+		"a circle": func(_ *testing.T, get loader, _ options) loader {
+			next := map[string]string{"a": "b", "b": "c", "c": "a"}
+			return func(ctx context.Context, key string) (int, error) {
+				time.Sleep(time.Second)
+				return get(ctx, next[key])
+			}
+		},
+		"another cache": func(t *testing.T, get loader, opts options) loader { return newCache(t, get, opts).Get },
+		"a coordinator": func(t *testing.T, get loader, _ options) loader {
+			return core.Must(core.NewResultCoordinator(get, core.Options{MaxConcurrency: 1})).Do
+		},
+		"an lru": func(t *testing.T, get loader, _ options) loader {
+			c := core.Must(lru.New(lru.Options[string, int]{}))
+			return func(ctx context.Context, key string) (int, error) {
+				time.Sleep(time.Second)
+				return c.GetOrLoad(ctx, key, get)
+			}
+		},
+	} {
+		for _, limit := range []int{1, 4} {
+			synctest.Test(t, func(t *testing.T) {
+				var c *cache
+				opts := options{MaxConcurrency: limit}
+				get := func(ctx context.Context, key string) (int, error) { return c.Get(ctx, key) }
+				if load == nil {
+					c = newCache(t, func(ctx context.Context, key string) (int, error) { return c.Refresh(ctx, key) }, opts)
+				} else {
+					c = newCache(t, load(t, get, opts), opts)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				var all sync.WaitGroup
+				for _, key := range []string{"a", "b"} {
+					all.Go(func() {
+						_, err := c.Get(ctx, key)
+						assert.ErrorIs(t, err, core.ErrWouldDeadlock, "%s, limit %d", name, limit)
+					})
+				}
+				all.Wait()
+				assert.NoError(t, ctx.Err())
+			})
+		}
+	}
+}
+
+// A load waits for one that runs already. It is suspended, and shows what it waits for.
 func TestNestedLoadWaitsForOneThatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *cache
@@ -679,76 +420,42 @@ func TestNestedLoadWaitsForOneThatRuns(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() { wantGet(t, c, "b", 1) })
 		synctest.Wait()
-		all.Go(func() { wantGet(t, c, "x", 2) })
 		all.Go(func() { wantGet(t, c, "a", 2) })
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
-		defer cancel()
-		_, err := c.Get(ctx, "impatient")
-		assert.ErrorIs(t, err, errOnPurpose)
 		synctest.Wait()
-		assert.Equal(t, 3, c.Stats().Loads.Running, "its load has left as well")
+		got := c.Stats().Loads
+		assert.Equal(t, []int{1, 1}, []int{got.Running, got.Suspended})
+		for s := range c.Loads(core.OperationQuery{Status: core.StatusSuspended}) {
+			assert.Equal(t, []string{`the load of key "b" of "slidingcache"`}, s.WaitsFor)
+		}
 		all.Wait()
-		assert.Equal(t, uint64(4), c.Stats().Loads.Enqueued)
-		assert.Zero(t, c.Stats().Nested)
-	})
-}
-
-// A context of a load that has ended is like any other.
-func TestContextThatOutlivesItsLoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var kept context.Context
-		var c *cache
-		c = newCache(t, func(ctx context.Context, key string) (int, error) {
-			if key == "a" {
-				if kept = ctx; true {
-					return c.Get(ctx, "b")
-				}
-			}
-			return 1, nil
-		}, options{})
-		wantGet(t, c, "a", 1)
-		_, err := c.Get(context.WithoutCancel(kept), "c")
-		assert.NoError(t, err)
 		assert.Equal(t, uint64(2), c.Stats().Loads.Enqueued)
 	})
 }
 
-func TestKeysThatAreNotEqualToThemselves(t *testing.T) {
-	calls := 0
-	c, err := slidingcache.New(func(context.Context, float64) (int, error) { calls++; return calls, nil }, slidingcache.Options[float64]{MaxSize: 3})
-	require.NoError(t, err)
-	nan := func() float64 { zero := 0.0; return zero / zero }()
-	for i := range 10 {
-		value, err := c.Get(t.Context(), nan)
-		assert.NoError(t, err)
-		assert.Equal(t, i+1, value)
-	}
-	assert.LessOrEqual(t, c.Len(), 3)
-	assert.NoError(t, c.Close())
-}
-
-// A panic of KeyText, on the caller's goroutine, leaves nothing locked.
-func TestPanickingKeyText(t *testing.T) {
+// A panic of KeyText, on the caller's goroutine, leaves nothing locked; nor does one of a
+// context that is nil.
+func TestPanicsOfTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s source
-		var bad atomic.Bool
+		bad := true
 		c := newCache(t, s.load, options{KeyText: func(key string) string {
-			if bad.Load() {
+			if bad {
 				panic("on purpose")
 			}
 			return key
 		}})
 		c.Set("a", 1)
-		bad.Store(true)
 		assert.Panics(t, func() { c.Get(t.Context(), "b") })
-		assert.Panics(t, func() { c.Invalidate("a") })
-		bad.Store(false)
+		assert.Panics(t, func() { c.Remove("a") })
+		bad = false
+		var none context.Context
+		assert.Panics(t, func() { c.Get(none, "b") })
 		wantGet(t, c, "b", 1)
 		wantGet(t, c, "a", 2)
 	})
 }
 
-// What is stored, or removed, between the first look and the second counts.
+// A value that is stored, or removed, between the first look and the second one counts.
 func TestSecondLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s source
@@ -767,102 +474,64 @@ func TestSecondLook(t *testing.T) {
 		assert.Zero(t, c.Stats().Misses)
 
 		time.Sleep(time.Minute)
-		meanwhile = func(key string) { c.Invalidate(key) }
+		meanwhile = func(key string) { c.Remove(key) }
 		wantGet(t, c, "a", 7, "it was still there")
 		synctest.Wait()
 		assert.Zero(t, s.calls, "a refresh does not bring it back")
 	})
 }
 
-// No order of reads, writes and invalidations, with loads that take their time, lets
-// somebody see a value that is older than one that was set, or invalidated, before
-// they asked. In fake time, so that many orders happen.
-func TestNobodySeesWhatWasInvalidatedBefore(t *testing.T) {
+// No order of reads, writes, removals, evictions and slow loads lets a caller see a value
+// that is older than one that was set, or removed, before the call. In fake time, so that
+// many orders happen.
+func TestNoCallerSeesWhatWasRemovedBefore(t *testing.T) {
 	rounds := 300
-	if testing.Short() || raceEnabled {
+	if testing.Short() || coretest.Race {
 		rounds = 30
 	}
 	for round := range rounds {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRandom(uint64(round))
-			var mu sync.Mutex
-			pause := func(most int) {
-				mu.Lock()
-				d := time.Duration(r.IntN(most))
-				mu.Unlock()
-				time.Sleep(d)
-			}
-			var stored, floor [2]atomic.Int64 // what the source has; what nobody may be behind
-			keys := []string{"a", "b"}
+			n := dice(uint64(round))
+			pause := func(most int) { time.Sleep(time.Duration(n(most))) }
+			var stored, floor atomic.Int64 // what the source has; the oldest that a caller may see
 			c := newCache(t, func(ctx context.Context, key string) (int, error) {
-				i := slices.Index(keys, key)
 				pause(20)
-				value := stored[i].Load()
+				value := stored.Load()
 				pause(20)
 				return int(value), nil
-			}, options{MaxConcurrency: 1 + r.IntN(4), RefreshAfter: 5, Sliding: 20, Absolute: 100, StaleOnError: 10, MaxSize: 1 + r.IntN(2)})
+			}, options{MaxConcurrency: 1 + n(4), RefreshAfter: 5, Sliding: 20, Absolute: 100, StaleOnError: 10, Capacity: 1})
 			var all sync.WaitGroup
-			for i, key := range keys {
+			all.Go(func() {
+				for step := range int64(30) {
+					pause(30)
+					stored.Store(step)
+					switch step % 3 {
+					case 0:
+						c.Set("a", int(step))
+					case 1:
+						c.Remove("a")
+					default:
+						c.Clear()
+					}
+					floor.Store(step)
+				}
+			})
+			for i := range 4 {
 				all.Go(func() {
-					for step := range int64(30) {
-						pause(30)
-						stored[i].Store(step)
-						if step%3 == 0 {
-							c.Set(key, int(step))
-						} else {
-							c.Invalidate(key)
+					for range 50 {
+						pause(10)
+						c.Set("b", 0)
+						get := []loader{c.Get, c.Get, c.Get, c.Refresh}[i]
+						least := floor.Load()
+						if got, err := get(t.Context(), "a"); err != nil || int64(got) < least {
+							t.Errorf("round %d: it is %d (%v), but had been %d", round, got, err, least)
 						}
-						floor[i].Store(step)
 					}
 				})
-				for range 3 {
-					all.Go(func() {
-						for range 50 {
-							pause(10)
-							least := floor[i].Load()
-							got, err := c.Get(t.Context(), key)
-							if err != nil || int64(got) < least {
-								t.Errorf("round %d: %s is %d (%v), but had been %d", round, key, got, err, least)
-							}
-						}
-					})
-				}
 			}
 			all.Wait()
 		})
 	}
-}
-
-// The same with real goroutines and nothing that takes its time.
-func TestNobodySeesWhatWasInvalidatedBeforeInParallel(t *testing.T) {
-	steps := int64(20_000)
-	if testing.Short() || raceEnabled {
-		steps = 2000
-	}
-	var stored, floor atomic.Int64
-	c := newCache(t, func(context.Context, string) (int, error) { return int(stored.Load()), nil }, options{RefreshAfter: 1})
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for least := int64(0); least < steps-1; {
-				least = floor.Load()
-				if got, err := c.Get(t.Context(), "a"); err != nil || int64(got) < least {
-					t.Errorf("it is %d (%v), but had been %d", got, err, least)
-					return
-				}
-			}
-		})
-	}
-	for step := range steps {
-		stored.Store(step)
-		if step%2 == 0 {
-			c.Set("a", int(step))
-		} else {
-			c.Invalidate("a")
-		}
-		floor.Store(step)
-	}
-	all.Wait()
 }
 
 // busy is a context whose methods do something first.
@@ -876,49 +545,40 @@ func (b busy) Err() error                  { b.do(); return b.Context.Err() }
 func (b busy) Done() <-chan struct{}       { b.do(); return b.Context.Done() }
 func (b busy) Deadline() (time.Time, bool) { b.do(); return b.Context.Deadline() }
 
+// No function of the user is called while a lock is held: all of them may use the cache.
 func TestForeignCodeMayUseTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *cache
-		deep := false
-		var mu sync.Mutex
+		var inside atomic.Bool
 		use := func() {
-			mu.Lock()
-			again := deep
-			deep = true
-			mu.Unlock()
-			if again {
+			if inside.Swap(true) {
 				return
 			}
+			defer inside.Store(false)
 			for _, key := range []string{"a", "b", "c"} {
 				c.GetIfPresent(key)
 				c.Set("other", 1)
-				c.Invalidate("other")
+				c.Remove("other")
 			}
 			c.Len()
 			c.Stats()
 			for s := range c.Loads(core.OperationQuery{}) {
-				c.Lookup(s.ID)
 				c.Explain(s.ID)
 			}
 			c.Sweep()
-			mu.Lock()
-			deep = false
-			mu.Unlock()
 		}
 		c = newCache(t, func(ctx context.Context, key string) (int, error) {
 			use()
-			ctx.Value("x")
+			time.Sleep(time.Second)
 			switch key {
 			case "a":
-				time.Sleep(time.Second)
 				return c.Get(busy{ctx, use}, "b")
 			case "c":
 				return 0, errOnPurpose
 			}
-			time.Sleep(time.Second)
 			return 1, nil
 		}, options{
-			RefreshAfter: time.Minute, StaleOnError: time.Minute, NegativeTTL: time.Minute, SampleEvery: 1, RaiseEvictions: true, MaxSize: 4, MaxConcurrency: 1,
+			RefreshAfter: time.Minute, StaleOnError: time.Minute, NegativeTTL: time.Minute, SampleEvery: 1, RaiseEvictions: true, Capacity: 4, MaxConcurrency: 1,
 			InvalidateOn: "changed",
 			KeyText:      func(key string) string { use(); return key },
 			NotFound:     func(err error) bool { use(); return err == errOnPurpose },
@@ -927,20 +587,16 @@ func TestForeignCodeMayUseTheCache(t *testing.T) {
 		c.Sink().Subscribe("*", func(core.Signal) { use() })
 		for range 4 {
 			var all sync.WaitGroup
-			for _, key := range []string{"a", "b", "c"} {
-				for range 3 {
-					all.Go(func() {
-						ctx, cancel := context.WithTimeout(t.Context(), time.Second*3/2)
-						defer cancel()
-						c.Get(busy{ctx, use}, key)
-					})
-				}
+			for i := range 9 {
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second*3/2)
+					defer cancel()
+					c.Get(busy{ctx, use}, []string{"a", "b", "c"}[i%3])
+				})
 			}
 			all.Wait()
-			synctest.Wait()
 			time.Sleep(time.Minute)
 			c.Sink().RaiseKey("changed", "b")
-			time.Sleep(time.Second)
 			for i := range 10 {
 				c.Set(fmt.Sprint(i), i)
 			}
@@ -950,73 +606,35 @@ func TestForeignCodeMayUseTheCache(t *testing.T) {
 	})
 }
 
-func TestLoadsThatNeedOthersOverSomethingElse(t *testing.T) {
+// A load that waits for a coordinator that needs the cache says so, and gives up its slot.
+func TestLoadsThatNeedOthersOverACoordinator(t *testing.T) {
 	for _, limit := range []int{1, 4} {
 		synctest.Test(t, func(t *testing.T) {
 			var c *cache
-			detour := func(ctx context.Context, key string) (int, error) {
+			pool := core.Must(core.NewResultCoordinator(func(ctx context.Context, key string) (int, error) {
 				time.Sleep(time.Second)
 				return c.Get(ctx, "base of "+key)
-			}
-			d := newCache(t, detour, options{MaxConcurrency: limit})
-			pool, err := core.NewResultCoordinator(detour, core.Options{MaxConcurrency: limit})
-			require.NoError(t, err)
-			c = newCache(t, func(ctx context.Context, key string) (int, error) {
+			}, core.Options{MaxConcurrency: limit}))
+			c = newCache(t, func(ctx context.Context, key string) (value int, err error) {
 				time.Sleep(time.Second)
-				switch key[0] {
-				case 'd':
-					return d.Get(ctx, key)
-				case 'p':
-					return pool.Do(ctx, key)
+				if len(key) > 1 {
+					return len(key), nil
 				}
-				return len(key), nil
+				err = core.OperationFrom(ctx).Suspend(ctx, "the pool", func(ctx context.Context) error {
+					value, err = pool.Do(ctx, key)
+					return err
+				})
+				return value, err
 			}, options{MaxConcurrency: limit})
 			var all sync.WaitGroup
 			for i := range 8 {
-				for _, key := range []string{fmt.Sprint("d", i), fmt.Sprint("p", i)} {
-					all.Go(func() { wantGet(t, c, key, len("base of ")+2) })
-				}
+				all.Go(func() { wantGet(t, c, fmt.Sprint(i), len("base of ")+1) })
 			}
 			all.Wait()
 			synctest.Wait()
-			got := c.Stats()
-			assert.GreaterOrEqual(t, got.Nested, uint64(8))
-			assert.EqualValues(t, 32, c.Sink().Count(slidingcache.SignalLoading))
-			assert.EqualValues(t, 32, c.Sink().Count(slidingcache.SignalLoaded))
-			assert.EqualValues(t, 8, d.Sink().Count(slidingcache.SignalLoaded))
-			assert.Zero(t, pool.Sink().Count(slidingcache.SignalLoaded))
+			assert.EqualValues(t, 16, c.Sink().Count(slidingcache.SignalLoaded))
 		})
 	}
-}
-
-func TestContextThatEndsWhenTheLoadDoes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		got, gone := 0, 0
-		for i := range 200 {
-			s := source{takes: time.Second}
-			c := newCache(t, s.load, options{})
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if i%2 == 0 {
-				cancel()
-				ctx, cancel = context.WithCancel(t.Context())
-				time.AfterFunc(time.Second, cancel)
-			}
-			v, err := c.Get(ctx, "a")
-			if err == nil {
-				assert.Equal(t, 1, v)
-				got++
-			} else {
-				assert.ErrorIs(t, err, ctx.Err())
-				gone++
-			}
-			cancel()
-			synctest.Wait()
-			st := c.Stats().Loads
-			assert.Equal(t, uint64(1), st.Succeeded+st.Cancelled+st.Failed)
-			c.Close()
-		}
-		assert.Equal(t, 200, got+gone)
-	})
 }
 
 // dice returns random numbers less than n, to any goroutine.
@@ -1030,62 +648,79 @@ func dice(seed uint64) func(n int) int {
 	}
 }
 
-// Loads of some caches need each other's keys, smaller ones only, with few places, and
-// some fail, panic, leave early or are overtaken: in the end none is left over.
+// Loads of some caches need smaller keys of each other, with few slots, one after the other
+// and at once. No cache runs more loads than it may, and in the end none is left over. As
+// long as no load fails or panics and no caller leaves, all of them succeed.
 func TestCachesThatNeedEachOther(t *testing.T) {
-	rounds := 300
-	if testing.Short() || raceEnabled {
-		rounds = 60
+	rounds := 600
+	if testing.Short() || coretest.Race {
+		rounds = 120
 	}
 	for round := range rounds {
 		synctest.Test(t, func(t *testing.T) {
-			n := dice(uint64(round))
+			n, fails := dice(uint64(round)), round%2 == 0
 			pause := func(most int) { time.Sleep(time.Duration(n(most))) }
-			caches := make([]*cache, 2+n(3))
+			caches := make([]*cache, 1+n(5))
+			limits, running := make([]int32, len(caches)), make([]atomic.Int32, len(caches))
 			get := func(ctx context.Context, key, patience int) error {
-				if patience > 0 {
+				if patience > 0 && fails {
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeout(ctx, time.Duration(patience))
 					defer cancel()
 				}
-				_, err := caches[n(len(caches))].Get(ctx, fmt.Sprint(key))
+				value, err := caches[n(len(caches))].Get(ctx, fmt.Sprint(key))
+				if !fails && (err != nil || value != key) {
+					t.Errorf("round %d: key %d is %d, %v", round, key, value, err)
+				}
 				return err
 			}
-			load := func(ctx context.Context, text string) (int, error) {
+			load := func(ctx context.Context, i int, text string) (int, error) {
+				if now := running[i].Add(1); now > limits[i] {
+					t.Errorf("round %d: %d loads run, but only %d may", round, now, limits[i])
+				}
+				defer running[i].Add(-1)
 				key, err := strconv.Atoi(text)
-				for range n(3) {
+				for range min(key, n(3)) {
 					pause(10)
 					switch how := n(40); {
-					case key == 0 || err != nil:
-					case how < 2:
+					case how == 0 && fails:
 						panic("on purpose")
-					case how < 4:
+					case how == 1 && fails:
+						runtime.Goexit()
+					case how < 4 && fails:
 						err = errOnPurpose
-					case how < 10:
-						err = get(ctx, n(key), 1+n(9))
 					default:
-						err = get(ctx, n(key), 0)
+						running[i].Add(-1)
+						var others sync.WaitGroup
+						for range n(2) * n(3) {
+							others.Go(func() { get(ctx, n(key), 0) })
+						}
+						failed := get(ctx, n(key), (how%4/3)*(1+n(9)))
+						others.Wait()
+						running[i].Add(1)
+						err = cmp.Or(err, failed)
 					}
 				}
 				pause(10)
 				return key, err
 			}
 			for i := range caches {
-				caches[i] = newCache(t, load, options{
-					MaxConcurrency: 1 + n(3), Sliding: 40, Absolute: 100,
+				limits[i] = int32(1 + n(3))
+				caches[i] = newCache(t, func(ctx context.Context, text string) (int, error) { return load(ctx, i, text) }, options{
+					MaxConcurrency: int(limits[i]), Sliding: 40, Absolute: 100,
 					RefreshAfter: time.Duration(n(30)), StaleOnError: time.Duration(n(20)), NegativeTTL: time.Duration(n(2) * 200),
 				})
 			}
 			var all sync.WaitGroup
 			for range 8 {
 				all.Go(func() {
-					for range 40 {
+					for range 30 {
 						pause(10)
 						c, key := caches[n(len(caches))], n(10)
-						switch n(10) {
-						case 0:
-							c.Invalidate(fmt.Sprint(key))
-						case 1:
+						switch how := n(10); {
+						case how == 0 && fails: // which cancels a refresh
+							c.Remove(fmt.Sprint(key))
+						case how == 1 && fails:
 							c.Set(fmt.Sprint(key), key)
 						default:
 							get(t.Context(), key, 10+n(300))
@@ -1094,11 +729,11 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 				})
 			}
 			all.Wait()
-			time.Sleep(10_000)
+			time.Sleep(time.Millisecond)
 			synctest.Wait()
 			for _, c := range caches {
 				got := c.Stats()
-				if got.Loads.Pending+got.Loads.Running > 0 || got.RefreshFailures > got.Refreshes {
+				if got.Loads.Pending+got.Loads.Running+got.Loads.Suspended > 0 || got.RefreshFailures > got.Refreshes {
 					t.Errorf("round %d: %v", round, got)
 				}
 			}
@@ -1106,132 +741,63 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 	}
 }
 
-// What runs within another load of the cache, over another cache, waits for a load
-// that has its own place.
-func TestLoadOverAnotherCacheWaitsForOneThatRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c, d *cache
-		c = newCache(t, func(ctx context.Context, key string) (int, error) {
-			if key == "b" {
-				time.Sleep(time.Minute)
-				return 7, nil
-			}
-			time.Sleep(time.Second)
-			return d.Get(ctx, "x")
-		}, options{MaxConcurrency: 2})
-		d = newCache(t, func(ctx context.Context, key string) (int, error) {
-			if key == "h" {
-				return c.Get(ctx, "a")
-			}
-			return c.Get(ctx, "b")
-		}, options{MaxConcurrency: 1})
-		var all sync.WaitGroup
-		all.Go(func() { wantGet(t, c, "b", 7) })
-		all.Go(func() { wantGet(t, d, "h", 7) })
-		all.Wait()
-		assert.Equal(t, uint64(1), d.Stats().Nested)
-	})
-}
-
-// A circle through the places of two caches is opened where it does not close another
-// one: c's load would need what would run it.
-func TestPlacesInACircle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c, d, e *cache
-		c = newCache(t, func(ctx context.Context, key string) (int, error) {
-			time.Sleep(time.Second)
-			return e.Get(ctx, "z")
-		}, options{MaxConcurrency: 1})
-		d = newCache(t, func(ctx context.Context, key string) (int, error) {
-			if key == "h" {
-				time.Sleep(2 * time.Second)
-				return c.Get(ctx, "b")
-			}
-			return 7, nil
-		}, options{MaxConcurrency: 1})
-		e = newCache(t, func(ctx context.Context, key string) (int, error) {
-			time.Sleep(2 * time.Second)
-			return d.Get(ctx, "f")
-		}, options{})
-		var all sync.WaitGroup
-		all.Go(func() { wantGet(t, c, "a", 7) })
-		all.Go(func() { wantGet(t, d, "h", 7) })
-		all.Wait()
-	})
-}
-
-// Loads of some caches, with few places, need smaller keys only, one after the other or
-// at once: whatever waits for whatever place, none fails.
-func TestLoadsOfCachesThatNeedEachOtherSucceed(t *testing.T) {
-	rounds := 300
-	if testing.Short() || raceEnabled {
-		rounds = 60
-	}
-	for round := range rounds {
+// A handler that ends its goroutine ends the load that it belongs to, as a panic does, or
+// the wait of the caller that it belongs to. No caller hangs, and no load goes on that no
+// caller waits for.
+func TestHandlersThatEndTheirGoroutine(t *testing.T) {
+	for _, name := range []string{slidingcache.SignalShared, slidingcache.SignalLoading, slidingcache.SignalLoaded, slidingcache.SignalFailed, slidingcache.SignalCold} {
 		synctest.Test(t, func(t *testing.T) {
-			n := dice(uint64(round))
-			caches := make([]*cache, 1+n(5))
-			get := func(ctx context.Context, key int) {
-				time.Sleep(time.Duration(n(10)))
-				value, err := caches[n(len(caches))].Get(ctx, fmt.Sprint(key))
-				assert.NoError(t, err)
-				assert.Equal(t, key, value)
-			}
-			load := func(ctx context.Context, text string) (int, error) {
-				key, err := strconv.Atoi(text)
-				for range min(key, n(3)) {
-					var all sync.WaitGroup
-					for range n(2) * n(4) {
-						all.Go(func() { get(ctx, n(key)) })
-					}
-					get(ctx, n(key))
-					all.Wait()
-				}
-				time.Sleep(time.Duration(n(10)))
-				return key, err
-			}
-			for i := range caches {
-				caches[i] = newCache(t, load, options{MaxConcurrency: 1 + n(3), Sliding: 40, Absolute: 100, RefreshAfter: time.Duration(n(30))})
-			}
-			begun := time.Now()
+			s := source{takes: time.Second}
+			c := newCache(t, s.load, options{MaxConcurrency: 1, Capacity: 1, RaiseEvictions: true, SampleEvery: 1})
+			c.Set("b", 1)
+			var once sync.Once
+			c.Sink().Subscribe(name, func(core.Signal) { once.Do(runtime.Goexit) })
 			var all sync.WaitGroup
-			for range 8 {
+			for i := range 2 {
 				all.Go(func() {
-					for range 30 {
-						get(t.Context(), n(10))
+					value, err := c.Get(t.Context(), "a")
+					if name == slidingcache.SignalLoading && i == 0 {
+						assert.ErrorAs(t, err, new(*core.PanicError))
+						return
 					}
+					assert.Equal(t, []any{1, nil}, []any{value, err})
 				})
+				synctest.Wait()
 			}
 			all.Wait()
-			assert.Less(t, time.Since(begun), 100*time.Microsecond)
-			time.Sleep(time.Millisecond) // until refreshes are over
+			s.fails = errOnPurpose
+			_, err := c.Get(t.Context(), "c")
+			assert.ErrorIs(t, err, errOnPurpose)
+			s.fails = nil
+			_, err = c.Get(t.Context(), "d")
+			assert.NoError(t, err)
+			synctest.Wait()
+			assert.Zero(t, c.Stats().Loads.Running)
 		})
 	}
 }
 
-// Who leaves, leaves all that is loaded for it, also what runs in another's place.
-func TestLeavingALoadOverAnotherCache(t *testing.T) {
+// A cache that is not referenced any more is garbage when its loads are not shown any more, for
+// which there is a timer.
+func TestForgottenCacheIsGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c, d *cache
-		c = newCache(t, func(ctx context.Context, key string) (int, error) {
-			if key == "a" {
-				return d.Get(ctx, "x")
-			}
-			select {
-			case <-ctx.Done():
-				return 0, ctx.Err()
-			case <-time.After(time.Hour):
+		forget := func() weak.Pointer[cache] {
+			var c *cache
+			c, err := slidingcache.New(func(ctx context.Context, key string) (int, error) {
+				c.Set("other "+key, 2)
 				return 1, nil
-			}
-		}, options{MaxConcurrency: 1})
-		d = newCache(t, func(ctx context.Context, key string) (int, error) { return c.Get(ctx, "b") }, options{})
-		begun := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, err := c.Get(ctx, "a")
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
+			}, options{RefreshAfter: time.Minute, StaleOnError: time.Hour})
+			require.NoError(t, err)
+			c.Sink().Subscribe("cache.*", func(core.Signal) { c.Len() })
+			wantGet(t, c, "a", 1)
+			return weak.Make(c)
+		}
+		gone := forget()
+		time.Sleep(time.Hour)
 		synctest.Wait()
-		assert.Zero(t, c.Stats().Loads.Running+d.Stats().Loads.Running)
-		assert.Equal(t, time.Minute, time.Since(begun))
+		for range 3 {
+			runtime.GC()
+		}
+		assert.Nil(t, gone.Value())
 	})
 }

@@ -10,13 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // model is what a cache does that never has to make room, as plainly as it can be
 // said. Loads take no time.
 type model struct {
 	opts    options
-	world   map[string]outcome // what loads find
+	world   map[string]outcome       // what loads find
+	lives   map[string]time.Duration // and how long they say that it lives
 	entries map[string]*entry
 
 	hits, absences, misses, stale, refreshes, failures, loads, invalidated uint64
@@ -31,23 +33,40 @@ type outcome struct {
 type entry struct {
 	outcome
 	stored, expires, refresh time.Time
+	sliding, absolute        time.Duration
 }
 
-// alive is the value of a key that has not expired, or nil.
-func (m *model) alive(key string) *entry {
+// peek is what is known of a key that has not expired, or nil.
+func (m *model) peek(key string) *entry {
 	e := m.entries[key]
 	if e == nil || !time.Now().Before(e.expires) {
 		return nil
 	}
-	if e.err == nil {
-		e.expires = later(e.expires, earlier(time.Now().Add(m.opts.Sliding), e.stored.Add(m.opts.Absolute)))
+	return e
+}
+
+// alive is the same as an access.
+func (m *model) alive(key string) *entry {
+	e := m.peek(key)
+	if e != nil && e.err == nil {
+		to := time.Now().Add(min(e.sliding, time.Until(e.stored.Add(e.absolute))))
+		if to.After(e.expires) {
+			e.expires = to
+		}
 	}
 	return e
 }
 
-func (m *model) set(key string, value int) {
+func (m *model) set(key string, value int, life time.Duration) {
 	now := time.Now()
-	m.entries[key] = &entry{outcome{value: value}, now, now.Add(min(m.opts.Sliding, m.opts.Absolute)), now.Add(m.opts.RefreshAfter)}
+	sliding, absolute := m.opts.Sliding, m.opts.Absolute
+	switch {
+	case life < 0:
+		sliding, absolute = time.Hour, time.Hour // steps take nanoseconds
+	case life > 0:
+		sliding, absolute = life, life
+	}
+	m.entries[key] = &entry{outcome{value: value}, now, now.Add(min(sliding, absolute)), now.Add(m.opts.RefreshAfter), sliding, absolute}
 }
 
 // load loads and stores, and reports whether that has failed.
@@ -56,7 +75,7 @@ func (m *model) load(key string) (found outcome, failed bool) {
 	found = m.world[key]
 	switch {
 	case found.err == nil:
-		m.set(key, found.value)
+		m.set(key, found.value, m.lives[key])
 	case found.err != slidingcache.ErrNotFound:
 		return found, true
 	case m.opts.NegativeTTL > 0:
@@ -103,34 +122,20 @@ func (m *model) getIfPresent(key string) (int, bool) {
 	return 0, false
 }
 
-func (m *model) invalidate(key string) bool {
-	e := m.alive(key)
+func (m *model) remove(key string) (int, bool) {
+	e := m.peek(key)
 	delete(m.entries, key)
 	if e == nil || e.err != nil {
-		return false
+		return 0, false
 	}
 	m.invalidated++
-	return true
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
+	return e.value, true
 }
 
 // Random steps in fake time: the cache does what the model does.
 func TestAgainstModel(t *testing.T) {
 	steps := 60_000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || coretest.Race {
 		steps = 4_000
 	}
 	for i, opts := range []options{
@@ -146,10 +151,12 @@ func TestAgainstModel(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRandom(uint64(i))
-				m := &model{opts: opts, world: map[string]outcome{}, entries: map[string]*entry{}}
-				c := newCache(t, func(_ context.Context, key string) (int, error) {
-					return m.world[key].value, m.world[key].err
+				m := &model{opts: opts, world: map[string]outcome{}, lives: map[string]time.Duration{}, entries: map[string]*entry{}}
+				c, err := slidingcache.NewWithLife(func(_ context.Context, key string) (int, time.Duration, error) {
+					return m.world[key].value, m.lives[key], m.world[key].err
 				}, opts)
+				require.NoError(t, err)
+				defer c.Close()
 				for step := range steps {
 					key := fmt.Sprint(r.IntN(4))
 					what := fmt.Sprintf("step %d, key %s", step, key)
@@ -158,17 +165,32 @@ func TestAgainstModel(t *testing.T) {
 						time.Sleep(time.Duration(r.IntN(12)))
 					case n < 30:
 						m.world[key] = []outcome{{step, nil}, {step, nil}, {0, errOnPurpose}, {0, slidingcache.ErrNotFound}}[r.IntN(4)]
+						m.lives[key] = []time.Duration{0, 0, -1, 7, 33}[r.IntN(5)]
 					case n < 35:
 						c.Set(key, step)
-						m.set(key, step)
+						m.set(key, step, 0)
 					case n < 40:
-						require.Equal(t, m.invalidate(key), c.Invalidate(key), what)
+						value, ok := c.Remove(key)
+						wantValue, wantOK := m.remove(key)
+						require.Equal(t, []any{wantValue, wantOK}, []any{value, ok}, what)
 					case n == 40:
 						c.Clear()
 						clear(m.entries)
 					case n == 41:
 						c.Sweep()
+					case n < 45:
+						value, ok := c.Peek(key)
+						e := m.peek(key)
+						require.Equal(t, e != nil && e.err == nil, ok, what)
+						require.Equal(t, ok, c.Contains(key), what)
+						if ok {
+							require.Equal(t, e.value, value, what)
+						}
 					case n < 50:
+						value, err := c.Refresh(t.Context(), key)
+						found, _ := m.load(key)
+						require.Equal(t, found, outcome{value, err}, what)
+					case n < 55:
 						value, ok := c.GetIfPresent(key)
 						wantValue, wantOK := m.getIfPresent(key)
 						require.Equal(t, []any{wantValue, wantOK}, []any{value, ok}, what)
@@ -180,7 +202,7 @@ func TestAgainstModel(t *testing.T) {
 				}
 				got := c.Stats()
 				want := slidingcache.Stats{
-					Size: got.Size, Hot: got.Hot, MaxSize: 1000, Expirations: got.Expirations, Loads: got.Loads,
+					Size: got.Size, Hot: got.Hot, Capacity: 1000, Expirations: got.Expirations, Loads: got.Loads,
 					Hits: m.hits, Absences: m.absences, Misses: m.misses, Stale: m.stale,
 					Refreshes: m.refreshes, RefreshFailures: m.failures, Invalidations: m.invalidated,
 				}

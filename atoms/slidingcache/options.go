@@ -14,66 +14,65 @@ import (
 // value: see [Options.NegativeTTL].
 var ErrNotFound = errors.New("slidingcache: not found")
 
-// Options configure a [Cache] with keys of type K. The zero value is the default;
-// for times and MaxConcurrency a negative value means none.
+// Options configure a [Cache] with keys of type K. The zero value is the default. For durations
+// and MaxConcurrency, a negative value means none.
 type Options[K comparable] struct {
-	// Name is the name of the loads' coordinator, and so the source of the signals
-	// they raise; "" means "slidingcache".
+	// Name is the name of the coordinator of loads, and the source of the signals that
+	// loads raise; "" means "slidingcache".
 	Name string
 	// Sink is where the cache raises its signals; nil means one of its own.
 	Sink *core.Sink
 
-	// Sliding is how long after it was stored, or got last, a value expires; 0
-	// means 5 minutes, negative never.
+	// Sliding is how long after it was stored, or got last, a value expires; 0 means
+	// 5 minutes, negative never.
 	Sliding time.Duration
-	// Absolute is how long after it was stored a value expires, however often it
-	// is got; 0 means 1 hour, negative never.
+	// Absolute is how long after it was stored a value expires, however often it is
+	// got; 0 means 1 hour, negative never.
 	Absolute time.Duration
-	// MaxSize is how many keys the cache holds at most; 0 means 1000.
-	MaxSize int
-	// MaxConcurrency is how many loads have a place at once; others wait, refreshes
-	// behind those that somebody waits for. 0 means 64, negative any number. A load
-	// that runs within another, see [Cache.Get], uses the place of one that waits:
-	// where that waits for several at once, several use it, and when it gives up
-	// waiting for one that others want, it goes on beside that.
+	// Capacity is how many keys the cache holds at most; 0 means 1000.
+	Capacity int
+	// MaxConcurrency is how many loads run at once, besides loads that wait for another
+	// load, see [Cache.Get]. Others wait for their turn: first the loads that other
+	// loads wait for, then the loads that other callers wait for, then refreshes. 0
+	// means 64, negative any number.
 	MaxConcurrency int
 
-	// RefreshAfter is how long after it was stored a value is loaded again, in the
-	// background, when somebody gets it; until then, and if that fails, the old
-	// value is served until it expires. After a failure it is tried again after
-	// another RefreshAfter. 0 and negative mean never. It must be less than
-	// Absolute.
+	// RefreshAfter is the age at which a value that is got is loaded again in the
+	// background. Callers get the old value until the new one is there, and, if the
+	// load fails, until the old value expires. After a failure the refresh is tried
+	// again after another RefreshAfter. A Get that finds the value expired waits for a
+	// refresh that runs, and if that fails, for another load. 0 and negative mean
+	// never. It must be less than Absolute.
 	RefreshAfter time.Duration
-	// StaleOnError is for how long after it has expired a value is still served
-	// when a load fails; 0 and negative mean not at all.
+	// StaleOnError is how long after its expiry a value is still returned when a load
+	// fails; 0 and negative mean not at all.
 	StaleOnError time.Duration
-	// NegativeTTL is how long it is remembered that a key has no value, whoever
-	// asks; 0 and negative mean not at all.
+	// NegativeTTL is how long the cache remembers that a key has no value; 0 and
+	// negative mean not at all. No access prolongs it.
 	NegativeTTL time.Duration
-	// NotFound tells whether an error of a load means that the key has no value;
-	// nil means one that wraps [ErrNotFound].
+	// NotFound reports whether an error of a load means that the key has no value; nil
+	// accepts errors that wrap [ErrNotFound].
 	NotFound func(err error) bool
 
-	// InvalidateOn is a pattern, see [core.Match], of signals on Sink that
-	// invalidate what they are about: the key that KeyOf says, or, if a signal has
-	// no key and KeyOf does not know one, everything. It must not match signals
-	// of the cache. "" means none. A cache that has it is kept alive by its sink
-	// until it is closed.
+	// InvalidateOn is a pattern, see [core.Match], of signals on Sink that invalidate
+	// keys: the key that KeyOf returns, or all keys if the signal has no key and KeyOf
+	// returns none. It must not match signals of the cache. "" means none. A cache with
+	// InvalidateOn is kept alive by its sink until it is closed.
 	InvalidateOn string
 	// KeyOf returns the cache's key that a signal is about, or false. nil means the
-	// signal's key, if it has one, and K must be a kind of string then.
+	// signal's key, if it has one; then K must be a kind of string.
 	KeyOf func(s core.Signal) (K, bool)
-	// KeyText is what stands for a key in signals and in the view of loads; nil
-	// means the key itself, in the form of fmt.Sprint. Of a longer text the first
-	// 128 bytes are used.
+	// KeyText returns what stands for a key in signals and in the view of loads; nil
+	// means the key itself, in the form of fmt.Sprint. Only the first 128 bytes of a
+	// longer text are used.
 	KeyText func(key K) string
 
-	// SampleEvery n raises one of n of [SignalHit], [SignalPeek], [SignalMiss] and
-	// [SignalShared], counted together; 0 means none, so that reading costs
-	// nothing for it. [Stats] counts all of them.
+	// SampleEvery n raises one of n [SignalHit], [SignalPeeked], [SignalMiss] and
+	// [SignalShared], counted together; 0 means none, so that reads cost nothing for
+	// it. [Stats] counts all of them.
 	SampleEvery int
-	// RaiseEvictions lets the cache raise [SignalCold] and [SignalExpired], which
-	// costs as much as storing a value. [Stats] counts evictions all the same.
+	// RaiseEvictions makes the cache raise [SignalCold] and [SignalExpired], each of which
+	// costs about as much as storing a value. [Stats] counts evictions in any case.
 	RaiseEvictions bool
 }
 
@@ -81,15 +80,15 @@ const (
 	defaultName           = "slidingcache"
 	defaultSliding        = 5 * time.Minute
 	defaultAbsolute       = time.Hour
-	defaultMaxSize        = 1000
+	defaultCapacity       = 1000
 	defaultMaxConcurrency = 64
 )
 
-// resolved returns the options with defaults in place of zeroes, and the times as
-// offsets, or says what is wrong.
-func (o Options[K]) resolved() (Options[K], spans, error) {
+// resolved returns the options with defaults in place of zeroes, and the durations as times, or
+// says what is wrong.
+func (o Options[K]) resolved() (Options[K], times, error) {
 	var (
-		t    spans
+		t    times
 		errs []error
 	)
 	refuse := func(format string, args ...any) {
@@ -102,10 +101,10 @@ func (o Options[K]) resolved() (Options[K], spans, error) {
 		o.Sink = core.NewSink(core.SinkOptions{})
 	}
 	switch {
-	case o.MaxSize == 0:
-		o.MaxSize = defaultMaxSize
-	case o.MaxSize < 0:
-		refuse("MaxSize is %d, but must not be negative", o.MaxSize)
+	case o.Capacity == 0:
+		o.Capacity = defaultCapacity
+	case o.Capacity < 0:
+		refuse("Capacity is %d, but must not be negative", o.Capacity)
 	}
 	if o.SampleEvery < 0 {
 		refuse("SampleEvery is %d, but must not be negative", o.SampleEvery)

@@ -5,27 +5,33 @@ import (
 	"time"
 )
 
-// record is what is stored for a key. Most are a value of which the store knows all
-// there is to know; such a record has no fate.
+// record is what is stored for a key. If the store knows all about it, it is a value and has no
+// details.
 type record[V any] struct {
-	value V
-	fate  *fate
+	value   V
+	details *details
 }
 
-// fate is what the store cannot know of a record: that it stands for an absence,
-// that it is to be refreshed, or that it has expired but is kept for the case that
-// a load fails.
-type fate struct {
-	absence error        // not nil: there is no value, and why
+// err is why there is no value, or nil.
+func (r record[V]) err() error {
+	if r.details == nil {
+		return nil
+	}
+	return r.details.absence
+}
+
+// details are what the store cannot know of a record: that it stands for an absence, when it is
+// due for a refresh, or that it has expired and is kept in case a load fails.
+type details struct {
+	absence error        // not nil: why there is no value; the rest is not used
 	latest  int64        // no access lets it expire later
-	expires atomic.Int64 // when that is; ^when once found expired
-	refresh atomic.Int64 // from when on it is to be refreshed
+	expires atomic.Int64 // the time; ^time once it was found expired
+	refresh atomic.Int64 // the time from which on it is due for a refresh
 }
 
-// access prolongs the life of a record by span, unless it is over, and returns when
-// it ends, or has ended. Once it was found to be over, it stays so, also for those
-// who are late.
-func (f *fate) access(now, span int64) (end int64, alive bool) {
+// access prolongs the life of a record by d, unless it has expired, and returns when it expires,
+// or has expired. Once it was found expired, it stays so, also for a caller that is late.
+func (f *details) access(now, d int64) (end int64, alive bool) {
 	for {
 		at := f.expires.Load()
 		switch {
@@ -37,79 +43,77 @@ func (f *fate) access(now, span int64) (end int64, alive bool) {
 			}
 			continue
 		}
-		to := max(at, min(later(now, span), f.latest))
+		to := max(at, min(later(now, d), f.latest))
 		if to == at || f.expires.CompareAndSwap(at, to) {
 			return to, true
 		}
 	}
 }
 
-// due reports whether the record is to be refreshed, to one of those who ask; the
-// others, and all when that has failed, are told the next time after span.
-func (f *fate) due(now, span int64) bool {
+// due reports whether the record is due for a refresh. It says so to one caller. Later callers
+// are told again after d.
+func (f *details) due(now, d int64) bool {
 	at := f.refresh.Load()
-	return at <= now && f.refresh.CompareAndSwap(at, later(now, span))
+	return at <= now && f.refresh.CompareAndSwap(at, later(now, d))
 }
 
-// spans are the times of [Options] as offsets; never stands for none, except that
-// stale and negative are 0 then.
-type spans struct {
+// times are the durations of [Options] as offsets. For none there is never, or 0 for stale and
+// negative.
+type times struct {
 	sliding, absolute, refresh, stale, negative int64
 }
 
-// decides reports whether the fate of a value says when it expires; otherwise the
-// store knows, which has one maximum age for values and for absences.
-func (s *spans) decides() bool { return s.stale > 0 || s.negative > s.absolute }
+// decides reports whether the details of a value say when it expires; otherwise the store
+// knows.
+func (s *times) decides() bool { return s.stale > 0 }
 
-// rich reports whether values have a fate.
-func (s *spans) rich() bool { return s.decides() || s.refresh < never }
+// needed reports whether values have details.
+func (s *times) needed() bool { return s.decides() || s.refresh < never }
 
-// fateOf is the fate of a value that is stored now, nil if it needs none.
-func (s *spans) fateOf(now int64) *fate {
-	if !s.rich() {
+// detailsOf returns the details of a value that is stored now, or nil if it needs none. life is
+// what its load has said: 0 means nothing, negative that the value never expires.
+func (s *times) detailsOf(now int64, life time.Duration) *details {
+	if !s.needed() {
 		return nil
 	}
-	f := &fate{latest: later(now, s.absolute)}
+	sliding, absolute := s.sliding, s.absolute
+	switch {
+	case life < 0:
+		sliding, absolute = never, never
+	case life > 0:
+		sliding, absolute = int64(life), int64(life)
+	}
+	f := &details{latest: later(now, absolute)}
 	f.expires.Store(never)
 	if s.decides() {
-		f.expires.Store(min(later(now, s.sliding), f.latest))
+		f.expires.Store(min(later(now, sliding), f.latest))
 	}
 	f.refresh.Store(later(now, s.refresh))
 	return f
 }
 
-// absence is the fate of a record that says that there is no value.
-func (s *spans) absence(now int64, why error) *fate {
-	f := &fate{absence: why, latest: later(now, s.negative)}
-	f.expires.Store(f.latest)
-	f.refresh.Store(never)
-	return f
-}
-
-// verdict is what a record is good for.
-type verdict uint8
+// status says what a record is good for.
+type status uint8
 
 const (
-	nothing  verdict = iota // there is none, or it is over
-	fresh                   // a value
-	absent                  // it is known that there is none
-	outdated                // a value, if there should be no other
+	nothing  status = iota // there is none, or it has expired
+	fresh                  // a value
+	absent                 // it is known that there is no value
+	outdated               // an expired value, for the case that a load fails
 )
 
-// judge says what a record is good for now, and accesses it.
-func (s *spans) judge(f *fate, now int64) verdict {
+// check returns the status of a record that the store has, and prolongs its life by d; 0 is no
+// access.
+func (s *times) check(f *details, now, d int64) status {
 	switch {
 	case f == nil:
 		return fresh
 	case f.absence != nil:
-		if _, alive := f.access(now, 0); alive {
-			return absent
-		}
-		return nothing
+		return absent
 	case !s.decides():
 		return fresh
 	}
-	switch end, alive := f.access(now, s.sliding); {
+	switch end, alive := f.access(now, d); {
 	case alive:
 		return fresh
 	case now < later(end, s.stale):
@@ -118,14 +122,13 @@ func (s *spans) judge(f *fate, now int64) verdict {
 	return nothing
 }
 
-// forStore returns for how long the store has to keep values, after an access and
-// at most.
-func (s *spans) forStore() (ttl, maxAge time.Duration) {
+// forStore returns how long the store has to keep values: after an access, and at most.
+func (s *times) forStore() (ttl, maxAge time.Duration) {
 	span := func(n int64) time.Duration {
 		if n == never {
 			return -1
 		}
 		return time.Duration(n)
 	}
-	return span(later(s.sliding, s.stale)), span(max(later(s.absolute, s.stale), s.negative))
+	return span(later(s.sliding, s.stale)), span(later(s.absolute, s.stale))
 }

@@ -2,6 +2,7 @@ package slidingcache_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -16,334 +17,316 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
+// A value that is due is loaded again in the background, once, even if that takes longer
+// than RefreshAfter. It has the values of the caller's context, and outlives it.
+func TestRefreshAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		takes := 2 * time.Minute
+		c := newCache(t, func(ctx context.Context, _ string) (int, error) {
+			time.Sleep(takes)
+			return ctx.Value(key{}).(int), ctx.Err()
+		}, options{RefreshAfter: time.Minute})
+		c.Set("a", 1)
+		signals := coretest.Watch(t, c.Sink(), "cache.*")
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, 2))
+		get := func(want int) {
+			t.Helper()
+			begun := time.Now()
+			value, err := c.Get(ctx, "a")
+			synctest.Wait()
+			assert.Equal(t, []any{want, nil, time.Duration(0)}, []any{value, err, time.Since(begun)})
+		}
+		time.Sleep(time.Minute - 1)
+		get(1)
+		time.Sleep(time.Nanosecond)
+		c.GetIfPresent("a")
+		signals.None()
+		for range 12 { // callers get the old value meanwhile
+			get(1)
+			time.Sleep(10 * time.Second)
+		}
+		cancel()
+		synctest.Wait()
+		signals.ExpectExactly(slidingcache.SignalRefreshing, slidingcache.SignalRefreshed)
+		get(2)
+		assert.Equal(t, uint64(1), c.Stats().Refreshes)
+	})
+}
+
+// Refresh loads once for all its callers. Until then others get the old value, which stays
+// if the load fails, with StaleOnError as well. What was set meanwhile is not overwritten.
 func TestRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source{takes: time.Second}
-		c := newCache(t, s.load, options{RefreshAfter: time.Minute})
-		wantGet(t, c, "a", 1)
-		signals := coretest.Watch(t, c.Sink(), "cache.*")
-		time.Sleep(time.Minute - 1)
-		wantGet(t, c, "a", 1)
-		synctest.Wait()
-		signals.None()
-		time.Sleep(time.Nanosecond)
-		c.GetIfPresent("a")
-		synctest.Wait()
-		signals.None()
-		begun := time.Now()
-		for range 10 {
-			wantGet(t, c, "a", 1)
+		c := newCache(t, s.load, options{Sliding: time.Minute, StaleOnError: time.Hour})
+		var all sync.WaitGroup
+		refresh := func(want int, wantErr error) {
+			all.Go(func() {
+				got, err := c.Refresh(t.Context(), "a")
+				assert.Equal(t, []any{want, wantErr}, []any{got, err})
+			})
+			synctest.Wait()
 		}
-		assert.Zero(t, time.Since(begun), "the old value is served meanwhile")
-		synctest.Wait()
-		signals.ExpectExactly(slidingcache.SignalRefreshing)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		signals.ExpectExactly(slidingcache.SignalRefreshed)
-		wantGet(t, c, "a", 2)
-		assert.Equal(t, 2, s.calls)
-		assert.Equal(t, uint64(1), c.Stats().Refreshes)
-	})
-}
-
-// One refresh at a time for a key, also if it takes longer than RefreshAfter.
-func TestOneRefreshAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{}
-		c := newCache(t, s.load, options{RefreshAfter: time.Second})
+		c.Set("a", 10)
+		refresh(1, nil)
+		refresh(1, nil)
+		wantGet(t, c, "a", 10)
+		all.Wait()
 		wantGet(t, c, "a", 1)
-		s.takes = time.Minute
-		for range 60 {
-			time.Sleep(time.Second)
-			wantGet(t, c, "a", 1)
-		}
-		assert.Equal(t, 1, c.Stats().Loads.Running)
-		assert.Equal(t, uint64(1), c.Stats().Refreshes)
-	})
-}
 
-// A refresh that fails keeps the old value, and is tried again after another
-// RefreshAfter.
-func TestFailingRefreshKeepsTheOldValue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{}
-		c := newCache(t, s.load, options{RefreshAfter: time.Minute, Absolute: 3 * time.Minute})
-		signals := coretest.Watch(t, c.Sink(), slidingcache.SignalError)
-		wantGet(t, c, "a", 1)
 		s.fails = errOnPurpose
 		time.Sleep(time.Minute)
-		for range 60 {
-			wantGet(t, c, "a", 1)
-			synctest.Wait()
-			time.Sleep(time.Second)
-		}
-		signals.ExpectExactly(slidingcache.SignalError)
-		wantGet(t, c, "a", 1)
+		refresh(0, errOnPurpose)
+		all.Wait()
+		wantGet(t, c, "a", 1, "stale")
+
+		s.fails = nil
+		refresh(4, nil)
+		c.Set("a", 11)
+		all.Wait()
+		wantGet(t, c, "a", 11)
+
+		c.Remove("a")
+		all.Go(func() { wantGet(t, c, "a", 5) })
 		synctest.Wait()
-		signals.ExpectExactly(slidingcache.SignalError)
-		assert.Equal(t, uint64(2), c.Stats().RefreshFailures)
-		time.Sleep(time.Minute)
-		_, err := c.Get(t.Context(), "a")
-		assert.ErrorIs(t, err, errOnPurpose, "until it expires")
+		refresh(5, nil)
+		all.Wait()
+		stats := c.Stats()
+		assert.Equal(t, []uint64{3, 2, 0}, []uint64{stats.Hits, stats.Misses, stats.Shared})
 	})
 }
 
-// That there is no value any more is an answer.
-func TestRefreshThatFindsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, ttl := range []time.Duration{0, time.Minute} {
-			s := source{}
-			c := newCache(t, s.load, options{RefreshAfter: time.Minute, StaleOnError: time.Hour, NegativeTTL: ttl})
-			wantGet(t, c, "a", 1)
-			time.Sleep(time.Minute)
-			s.fails = slidingcache.ErrNotFound
-			wantGet(t, c, "a", 1)
-			synctest.Wait()
-			_, ok := c.GetIfPresent("a")
-			assert.False(t, ok)
-			assert.Equal(t, 1, c.Sink().Count(slidingcache.SignalNotFound))
-			_, err := c.Get(t.Context(), "a")
-			assert.ErrorIs(t, err, slidingcache.ErrNotFound)
-			assert.Zero(t, c.Stats().RefreshFailures)
-		}
-	})
-}
-
-// What was set or invalidated during a refresh stays so, and the refresh is
-// cancelled, as nobody wants its result.
+// A refresh does not overwrite what was set, nor bring back what was removed. It is
+// cancelled, as no caller waits for it.
 func TestRefreshIsOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, overtake := range []func(*cache){
-			func(c *cache) { c.Set("a", 10) },
-			func(c *cache) { c.Invalidate("a"); c.Set("a", 10) },
-			func(c *cache) { c.Clear(); c.Set("a", 10) },
+		for want, overtake := range map[int]func(*cache){
+			10: func(c *cache) { c.Set("a", 10) },
+			11: func(c *cache) { c.Clear(); c.Set("a", 11) },
+			0:  func(c *cache) { c.Remove("a") },
 		} {
-			s := source{}
 			var ended error
 			c := newCache(t, func(ctx context.Context, key string) (int, error) {
-				if s.calls > 0 {
-					<-ctx.Done()
-					ended = context.Cause(ctx)
-				}
-				return s.load(ctx, key)
+				<-ctx.Done()
+				ended = context.Cause(ctx)
+				return 7, nil
 			}, options{RefreshAfter: time.Minute})
-			wantGet(t, c, "a", 1)
+			c.Set("a", 1)
 			time.Sleep(time.Minute)
 			wantGet(t, c, "a", 1)
 			synctest.Wait()
 			overtake(c)
 			synctest.Wait()
 			assert.ErrorIs(t, ended, core.ErrCancelled)
-			wantGet(t, c, "a", 10)
+			value, ok := c.Peek("a")
+			assert.Equal(t, []any{want, want > 0}, []any{value, ok})
 			assert.Equal(t, uint64(1), c.Stats().Discarded)
 		}
 	})
 }
 
-// A value that expires while it is refreshed is waited for, by those who ask then.
-func TestGetWaitsForTheRefreshOfWhatHasExpired(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{}
-		c := newCache(t, s.load, options{RefreshAfter: time.Minute, Absolute: 2 * time.Minute})
-		wantGet(t, c, "a", 1)
-		s.takes = 2 * time.Minute
-		time.Sleep(time.Minute)
-		wantGet(t, c, "a", 1)
-		time.Sleep(time.Minute)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := c.Get(ctx, "a")
-		assert.ErrorIs(t, err, context.DeadlineExceeded, "leaving does not end a refresh")
-		wantGet(t, c, "a", 2)
-		assert.Equal(t, 2, s.calls)
-	})
+// Callers that find the value expired wait for a refresh that runs. It goes on when they
+// leave. If it fails, one load follows for all that wait, and only they get its error.
+func TestGetWaitsForARefresh(t *testing.T) {
+	errOwn := errors.New("own load failed on purpose")
+	untilCancelled := func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, context.Cause(ctx) }
+	for name, run := range map[string]struct {
+		refresh func() (int, error)
+		own     func(ctx context.Context) (int, error) // nil: not called
+		want    int
+		err     error
+	}{
+		"succeeds":  {func() (int, error) { return 2, nil }, nil, 2, nil},
+		"fails":     {func() (int, error) { return 0, errOnPurpose }, func(context.Context) (int, error) { return 3, nil }, 3, nil},
+		"panics":    {func() (int, error) { panic("on purpose") }, func(context.Context) (int, error) { return 3, nil }, 3, nil},
+		"both fail": {func() (int, error) { return 0, errOnPurpose }, func(context.Context) (int, error) { return 0, errOwn }, 0, errOwn},
+		"all leave": {func() (int, error) { return 0, errOnPurpose }, untilCancelled, 0, context.DeadlineExceeded},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			c := newCache(t, func(ctx context.Context, key string) (int, error) {
+				time.Sleep(20 * time.Second)
+				if calls++; calls == 1 {
+					return run.refresh()
+				}
+				return run.own(ctx)
+			}, options{RefreshAfter: 50 * time.Second, Absolute: time.Minute, MaxConcurrency: 1})
+			c.Set("a", 1)
+			time.Sleep(50 * time.Second)
+			wantGet(t, c, "a", 1)
+			time.Sleep(10 * time.Second)
+			impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := c.Get(impatient, "a")
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					value, err := c.Get(ctx, "a")
+					assert.Equal(t, []any{run.want, run.err}, []any{value, err}, name)
+				})
+			}
+			all.Wait()
+			synctest.Wait()
+			s, failed := c.Stats(), uint64(0)
+			if run.own != nil {
+				failed = 1
+			}
+			assert.EqualValues(t, []uint64{1 + failed, 4, 1, failed}, []uint64{uint64(calls), s.Shared, s.Refreshes, s.RefreshFailures}, name)
+			assert.Zero(t, s.Loads.Running+s.Loads.Pending)
+			assert.Equal(t, run.err == nil, c.Contains("a"))
+		})
+	}
 }
 
-// Once it was overtaken, a refresh is a load like any other for those who wait for
-// it: it goes on as long as they do.
+// Once it was overtaken, a refresh is like any other load: it goes on as long as a caller
+// waits for it.
 func TestRefreshThatIsWaitedForAndOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls, ended := 0, make(chan error, 1)
+		ended := make(chan error, 1)
 		c := newCache(t, func(ctx context.Context, key string) (int, error) {
-			if calls++; calls > 1 {
-				<-ctx.Done()
-				ended <- context.Cause(ctx)
-			}
-			return calls, nil
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return 0, nil
 		}, options{RefreshAfter: time.Minute, Absolute: 2 * time.Minute})
-		wantGet(t, c, "a", 1)
+		c.Set("a", 1)
 		time.Sleep(time.Minute)
 		wantGet(t, c, "a", 1)
 		time.Sleep(time.Minute)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errOnPurpose)
 		defer cancel()
-		go func() {
-			synctest.Wait()
-			c.Set("a", 7)
-			synctest.Wait()
-			assert.Empty(t, ended)
-		}()
+		time.AfterFunc(time.Minute, func() { c.Set("a", 7) })
 		_, err := c.Get(ctx, "a")
 		assert.ErrorIs(t, err, errOnPurpose)
 		assert.ErrorIs(t, <-ended, errOnPurpose)
 	})
 }
 
-func TestCloseEndsARefresh(t *testing.T) {
+// Refreshes go after all loads, also when a caller needs the value of one that has not
+// begun. One that never begins has failed.
+func TestRefreshesThatHaveNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls := 0
-		c := newCache(t, func(ctx context.Context, key string) (int, error) {
-			if calls++; calls > 1 {
-				<-ctx.Done()
-			}
-			return calls, context.Cause(ctx)
-		}, options{RefreshAfter: time.Minute, MaxConcurrency: 1})
-		wantGet(t, c, "a", 1)
-		c.Set("b", 1)
+		s := source{takes: time.Second}
+		c := newCache(t, s.load, options{RefreshAfter: 30 * time.Second, Sliding: time.Minute, MaxConcurrency: 1, Capacity: 4000})
+		const n = 3000
+		for i := range n {
+			c.Set(fmt.Sprint(i), 0)
+		}
+		time.Sleep(50 * time.Second)
+		for i := range n {
+			wantGet(t, c, fmt.Sprint(i), 0) // and a refresh waits
+		}
+		soon := func(key string, most time.Duration) {
+			time.Sleep(time.Second / 2) // while a refresh runs
+			begun := time.Now()
+			_, err := c.Get(t.Context(), key)
+			assert.NoError(t, err)
+			assert.LessOrEqual(t, time.Since(begun), most)
+		}
+		soon("new", 3*time.Second/2)
+		c.Remove("100")
+		soon("100", 3*time.Second/2)
 		time.Sleep(time.Minute)
-		wantGet(t, c, "a", 1)
-		wantGet(t, c, "b", 1) // waits for its turn
-		synctest.Wait()
+		soon("200", 5*time.Second) // has expired
+		c.Set("300", 1)
+		assert.EqualValues(t, 3, c.Stats().RefreshFailures)
+		s.mu.Lock()
+		loaded := s.calls
+		s.mu.Unlock()
 		require.NoError(t, c.Close())
-		assert.Equal(t, 2, calls, "none begins while the cache closes")
-		assert.Equal(t, uint64(2), c.Stats().Loads.Cancelled)
+		assert.LessOrEqual(t, s.calls, loaded+1, "none begins while the cache closes")
+		got := c.Stats()
+		assert.EqualValues(t, n, got.Refreshes)
+		assert.EqualValues(t, n+3, int(got.RefreshFailures)+s.calls)
 	})
 }
 
+// An expired value is returned when a load fails, until StaleOnError is over. That counts
+// at the end of the load.
 func TestStaleOnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source{}
 		c := newCache(t, s.load, options{Sliding: time.Minute, StaleOnError: time.Hour})
-		wantGet(t, c, "a", 1)
+		c.Set("a", 1)
 		s.fails = errOnPurpose
-		_, err := c.Get(t.Context(), "b")
-		assert.ErrorIs(t, err, errOnPurpose, "there is nothing to serve")
 		time.Sleep(time.Minute)
 		_, ok := c.GetIfPresent("a")
 		assert.False(t, ok, "only if a load has failed")
 		signals := coretest.Watch(t, c.Sink(), "cache.*")
 		wantGet(t, c, "a", 1)
-		assert.Equal(t, "a", signals.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalError, slidingcache.SignalStale)[2].Key)
+		assert.Equal(t, "a", signals.ExpectExactly(slidingcache.SignalLoading, slidingcache.SignalFailed, slidingcache.SignalStale)[2].Key)
 		time.Sleep(time.Hour - 1)
-		wantGet(t, c, "a", 1, "just before; what was served has no longer life for it")
-		time.Sleep(time.Nanosecond)
-		_, err = c.Get(t.Context(), "a")
+		wantGet(t, c, "a", 1, "this did not prolong it")
+		s.takes = 1
+		_, err := c.Get(t.Context(), "a")
 		assert.ErrorIs(t, err, errOnPurpose)
 		assert.Equal(t, uint64(2), c.Stats().Stale)
-		s.fails = nil
-		wantGet(t, c, "a", 6)
 	})
 }
 
-// The time counts when the load has failed, not when it began.
-func TestStaleOnErrorAfterASlowLoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{}
-		c := newCache(t, s.load, options{Sliding: time.Minute, StaleOnError: time.Minute})
-		wantGet(t, c, "a", 1)
-		s.fails, s.takes = errOnPurpose, time.Minute
-		time.Sleep(time.Minute)
-		_, err := c.Get(t.Context(), "a")
-		assert.ErrorIs(t, err, errOnPurpose)
-	})
-}
-
-// What was invalidated is not served, nor when the key has no value, nor by a cache
-// that is closed, nor to those who have left.
+// A stale value is not returned when it was removed, when the key has no value, when the
+// cache is closed, or to a caller that has left.
 func TestStaleOnErrorIsNotForEverything(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s *source
-		setUp := func() *cache {
-			s = new(source)
-			c := newCache(t, s.load, options{Sliding: time.Minute, StaleOnError: time.Hour})
-			wantGet(t, c, "a", 1)
-			s.fails, s.takes = errOnPurpose, time.Second
+	for name, run := range map[string]struct {
+		source    *source
+		meanwhile func(c *cache)
+		want      error
+	}{
+		"removed":  {&source{takes: time.Second, fails: errOnPurpose}, func(c *cache) { c.Remove("a") }, errOnPurpose},
+		"no value": {&source{takes: time.Second, fails: slidingcache.ErrNotFound}, func(*cache) {}, slidingcache.ErrNotFound},
+		"closed":   {&source{takes: time.Second, fails: errOnPurpose}, func(c *cache) { c.Close() }, errOnPurpose},
+		"left":     {&source{takes: time.Hour, fails: errOnPurpose}, func(*cache) {}, context.DeadlineExceeded},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCache(t, run.source.load, options{Sliding: time.Minute, StaleOnError: time.Hour})
+			c.Set("a", 1)
 			time.Sleep(time.Minute)
-			return c
-		}
-		c := setUp()
-		go func() {
-			synctest.Wait()
-			c.Invalidate("a")
-		}()
-		_, err := c.Get(t.Context(), "a")
-		assert.ErrorIs(t, err, errOnPurpose, "invalidated")
-
-		c = setUp()
-		s.fails = slidingcache.ErrNotFound
-		_, err = c.Get(t.Context(), "a")
-		assert.ErrorIs(t, err, slidingcache.ErrNotFound)
-		s.fails = errOnPurpose
-		_, err = c.Get(t.Context(), "a")
-		assert.ErrorIs(t, err, errOnPurpose, "it has no value any more")
-
-		c = setUp()
-		go func() {
-			synctest.Wait()
-			c.Close()
-		}()
-		_, err = c.Get(t.Context(), "a")
-		assert.Error(t, err, "closed")
-
-		c = setUp()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		_, err = c.Get(ctx, "a")
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		synctest.Wait()
-		assert.Zero(t, c.Stats().Stale)
-	})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			time.AfterFunc(time.Millisecond, func() { run.meanwhile(c) })
+			_, err := c.Get(ctx, "a")
+			assert.ErrorIs(t, err, run.want, name)
+			time.Sleep(2 * time.Hour)
+			assert.Zero(t, c.Stats().Stale)
+		})
+	}
 }
 
+// A key without a value is remembered, which is a hit and no error. The model says when.
 func TestNegativeTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source{fails: slidingcache.ErrNotFound}
 		c := newCache(t, s.load, options{NegativeTTL: time.Minute, SampleEvery: 1})
 		signals := coretest.Watch(t, c.Sink(), "cache.*")
-		for range 60 {
+		for range 2 {
 			_, err := c.Get(t.Context(), "a")
 			assert.ErrorIs(t, err, slidingcache.ErrNotFound)
-			time.Sleep(time.Second)
 		}
-		assert.Equal(t, 1, s.calls, "asking does not prolong it")
-		signals.Expect(slidingcache.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalNotFound, slidingcache.SignalHit)
-		assert.Zero(t, c.Sink().Count(slidingcache.SignalError))
-		s.fails = nil
-		wantGet(t, c, "a", 2)
-		assert.Equal(t, uint64(59), c.Stats().Absences)
-
-		s.fails = slidingcache.ErrNotFound
-		c.Get(t.Context(), "b")
-		c.Set("b", 5)
-		wantGet(t, c, "b", 5)
+		signals.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalNotFound, slidingcache.SignalHit)
 	})
 }
 
+// NotFound says which errors mean that there is no value. If it panics, the load has failed.
 func TestNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := source{fails: errOnPurpose, takes: time.Second}
+		s := source{fails: errOnPurpose}
 		c := newCache(t, s.load, options{NegativeTTL: time.Minute, NotFound: func(err error) bool {
 			if err == context.Canceled {
 				panic("on purpose")
 			}
 			return err == errOnPurpose
 		}})
-		var all sync.WaitGroup
-		for range 2 {
-			all.Go(func() {
-				for range 2 {
-					_, err := c.Get(t.Context(), "a")
-					assert.Equal(t, errOnPurpose, err)
-				}
-			})
+		for _, fails := range []error{errOnPurpose, slidingcache.ErrNotFound} {
+			s.fails = fails
+			for range 2 {
+				_, err := c.Get(t.Context(), fails.Error())
+				assert.Equal(t, fails, err)
+			}
 		}
-		all.Wait()
-		assert.Equal(t, 1, s.calls)
-		s.fails = slidingcache.ErrNotFound
-		for range 2 {
-			c.Get(t.Context(), "b")
-		}
-		assert.Equal(t, 3, s.calls, "it says what counts")
+		assert.Equal(t, 3, s.calls)
 		s.fails = context.Canceled
 		_, err := c.Get(t.Context(), "c")
 		assert.ErrorAs(t, err, new(*core.PanicError))
@@ -351,91 +334,3 @@ func TestNotFound(t *testing.T) {
 }
 
 // Nothing foreign is called under a lock: whatever calls back finds the cache open.
-
-func TestAbsenceIsRememberedLongerThanValues(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{fails: slidingcache.ErrNotFound}
-		c := newCache(t, s.load, options{Absolute: time.Minute, NegativeTTL: time.Hour})
-		c.Get(t.Context(), "a")
-		time.Sleep(time.Hour - 1)
-		c.Get(t.Context(), "a")
-		assert.Equal(t, 1, s.calls)
-		time.Sleep(time.Nanosecond)
-		s.fails = nil
-		wantGet(t, c, "a", 2)
-		for range 59 {
-			time.Sleep(time.Second)
-			wantGet(t, c, "a", 2)
-		}
-		time.Sleep(time.Second)
-		wantGet(t, c, "a", 3)
-	})
-}
-
-func TestRefreshesThatNeverBeginAreFailures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{}
-		c := newCache(t, s.load, options{RefreshAfter: time.Minute, MaxConcurrency: 1})
-		for _, key := range []string{"a", "b", "c", "d"} {
-			c.Set(key, 0)
-		}
-		time.Sleep(time.Minute)
-		s.takes = time.Second
-		for _, key := range []string{"a", "b", "c", "d"} {
-			wantGet(t, c, key, 0)
-		}
-		synctest.Wait()
-		c.Invalidate("b")
-		c.Set("c", 1)
-		c.Close()
-		assert.EqualValues(t, 4, c.Stats().Refreshes)
-		assert.EqualValues(t, 3, c.Stats().RefreshFailures)
-	})
-}
-
-// What a load needs over a load of another cache, or in an operation of a coordinator,
-// runs in its place as well, and tells so where its cache does.
-
-func TestLoadsGoBeforeRefreshes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{}
-		c := newCache(t, s.load, options{RefreshAfter: time.Minute, Sliding: time.Hour, MaxConcurrency: 1})
-		for i := range 100 {
-			c.Set(fmt.Sprint(i), 0)
-		}
-		time.Sleep(time.Minute)
-		s.takes = time.Second
-		for i := range 100 {
-			c.Get(t.Context(), fmt.Sprint(i))
-		}
-		synctest.Wait()
-		begun := time.Now()
-		c.Get(t.Context(), "new")
-		assert.LessOrEqual(t, time.Since(begun), 2*time.Second)
-		c.Invalidate("99")
-		begun = time.Now()
-		c.Get(t.Context(), "99")
-		assert.LessOrEqual(t, time.Since(begun), 2*time.Second)
-	})
-}
-
-func TestWaitingForARefreshThatHasNotBegun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{}
-		c := newCache(t, s.load, options{RefreshAfter: 30 * time.Second, Sliding: time.Minute, MaxConcurrency: 1})
-		for i := range 200 {
-			c.Set(fmt.Sprint(i), 0)
-		}
-		time.Sleep(50 * time.Second)
-		s.takes = time.Second
-		for i := range 200 {
-			c.Get(t.Context(), fmt.Sprint(i))
-		}
-		time.Sleep(61 * time.Second)
-		begun := time.Now()
-		c.Get(t.Context(), "199")
-		assert.LessOrEqual(t, time.Since(begun), 5*time.Second)
-		before := c.Stats()
-		assert.EqualValues(t, 1, before.RefreshFailures, "it was cancelled for a load")
-	})
-}

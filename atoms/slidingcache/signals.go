@@ -1,50 +1,48 @@
 package slidingcache
 
 import (
-	"sync"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
-// What a cache raises on its sink. The key of a signal is the text of the cache's
-// key: see [Options.KeyText]. Signals of a load are raised by its operation.
+// Signals that a cache raises on its sink. The key of a signal is the text of the cache's
+// key, see [Options.KeyText]. The signals of a load are raised by its operation.
 const (
-	SignalHit    = "cache.hit"       // Get found a value, or that there is none; sampled
-	SignalPeek   = "cache.peek"      // GetIfPresent found a value; sampled
-	SignalMiss   = "cache.miss"      // neither was found; sampled
-	SignalShared = "cache.hit.dedup" // Get waits for a load that is under way; sampled
+	SignalHit    = "cache.hit"    // Get found a value, or that there is none; sampled
+	SignalPeeked = "cache.peeked" // GetIfPresent found a value; sampled
+	SignalMiss   = "cache.miss"   // neither was found; sampled
+	SignalShared = "cache.shared" // Get waits for a load that is under way; sampled
 
-	SignalLoading    = "cache.compute.start" // a load begins
-	SignalLoaded     = "cache.compute.done"  // it has a value
-	SignalRefreshing = "cache.refresh.start" // a load begins whose result nobody waits for
-	SignalRefreshed  = "cache.refresh.done"  // it has a value
-	SignalNotFound   = "cache.notfound"      // a load found that the key has no value
-	SignalError      = "cache.error"         // a load failed; see [LoadFailed]
-	SignalStale      = "cache.stale"         // Get returned an expired value because the load failed
+	SignalLoading    = "cache.compute.started"   // a load begins
+	SignalLoaded     = "cache.compute.completed" // it has a value
+	SignalRefreshing = "cache.refresh.started"   // a load in the background begins
+	SignalRefreshed  = "cache.refresh.completed" // it has a value
+	SignalNotFound   = "cache.absent"            // a load found that the key has no value
+	SignalFailed     = "cache.failed"            // a load failed; see [LoadFailed]
+	SignalStale      = "cache.stale"             // Get returned an expired value because the load failed
 
-	SignalInvalidate = "cache.invalidate"    // a value was removed by Invalidate or InvalidateOn
-	SignalClear      = "cache.clear"         // everything was removed by Clear or InvalidateOn; no key
-	SignalExpired    = "cache.evict.expired" // a record was removed because its time was over; with [Options.RaiseEvictions]
-	SignalCold       = "cache.evict.cold"    // a record made room for another; likewise
+	SignalInvalidated = "cache.invalidated"   // a value was removed by Remove or InvalidateOn
+	SignalCleared     = "cache.cleared"       // everything was removed by Clear or InvalidateOn; no key
+	SignalExpired     = "cache.evict.expired" // an expired record was removed; with [Options.RaiseEvictions]
+	SignalCold        = "cache.evict.cold"    // a record made room for another; likewise
 )
 
 // signals lists them.
 var signals = []string{
-	SignalHit, SignalPeek, SignalMiss, SignalShared,
-	SignalLoading, SignalLoaded, SignalRefreshing, SignalRefreshed, SignalNotFound, SignalError, SignalStale,
-	SignalInvalidate, SignalClear, SignalExpired, SignalCold,
+	SignalHit, SignalPeeked, SignalMiss, SignalShared,
+	SignalLoading, SignalLoaded, SignalRefreshing, SignalRefreshed, SignalNotFound, SignalFailed, SignalStale,
+	SignalInvalidated, SignalCleared, SignalExpired, SignalCold,
 }
 
-// LoadFailed is [SignalError] with what went wrong.
-var LoadFailed = core.NewKind[error](SignalError)
+// LoadFailed is [SignalFailed] with what went wrong.
+var LoadFailed = core.NewKind[error](SignalFailed)
 
 // maxText is how many bytes of a key's text are used.
 const maxText = 128
 
-// text is what stands for a key in signals. It calls foreign code.
+// text is what stands for a key in signals. It calls the function of the user.
 func (c *Cache[K, V]) text(key K) string {
 	text := c.opts.KeyText(key)
 	if len(text) <= maxText {
@@ -57,7 +55,7 @@ func (c *Cache[K, V]) text(key K) string {
 	return text[:cut]
 }
 
-// sample raises one of so many signals.
+// sample raises one of [Options.SampleEvery] signals.
 func (c *Cache[K, V]) sample(name string, key K) {
 	if every := c.opts.SampleEvery; every > 0 && c.sampled.Add(1)%uint64(every) == 0 {
 		c.opts.Sink.RaiseKey(name, c.text(key))
@@ -65,25 +63,10 @@ func (c *Cache[K, V]) sample(name string, key K) {
 }
 
 // raise raises a signal of a load.
-func (f *flight[K, V]) raise(name string) { f.load.raiser.RaiseKey(name, f.text) }
+func (f *loading[K, V]) raise(name string) { f.operation.RaiseKey(name, f.text) }
 
-// removals are keys whose records the store has dropped by itself. It says so while
-// locks are held, and nothing is raised under a lock, so they are kept until who
-// made the store do so has released it.
-type removals[K comparable] struct {
-	some atomic.Bool
-
-	mu   sync.Mutex
-	list []removal[K]
-}
-
-type removal[K comparable] struct {
-	key  K
-	name string // of the signal
-}
-
-// add is called by the store.
-func (r *removals[K]) add(key K, reason lru.Reason) {
+// onRemoved is called by the store, while a lock is held, when it has removed a record.
+func (c *Cache[K, V]) onRemoved(key K, _ record[V], reason lru.Reason) {
 	name := SignalCold
 	switch reason {
 	case lru.ReasonEvicted:
@@ -92,27 +75,12 @@ func (r *removals[K]) add(key K, reason lru.Reason) {
 	default:
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.list = append(r.list, removal[K]{key, name})
-	r.some.Store(true)
+	c.evictions.Add(func() { c.opts.Sink.RaiseKey(name, c.text(key)) })
 }
 
-func (r *removals[K]) take() []removal[K] {
-	if !r.some.Load() {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := r.list
-	r.list = nil
-	r.some.Store(false)
-	return list
-}
-
-// tell raises what the store has dropped. No lock is held.
-func (c *Cache[K, V]) tell() {
-	for _, gone := range c.removals.take() {
-		c.opts.Sink.RaiseKey(gone.name, c.text(gone.key))
+// raiseEvictions raises the signals of what the store has removed. No lock is held.
+func (c *Cache[K, V]) raiseEvictions() {
+	if c.opts.RaiseEvictions {
+		c.evictions.Run()
 	}
 }

@@ -8,69 +8,88 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/flight"
 	"github.com/ephemeralgo/ephemeral/core/lru"
+	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
-// A Cache remembers what a function has loaded for a key, until it has not been
-// asked for a while, and loads what it does not have. Make one with [New].
+// A Cache holds the values that a function loads for keys, until they expire or make room,
+// and loads the values it does not have. Make one with [New].
 //
-// All methods are safe for concurrent use, by load functions and handlers of signals
-// as well. An idle cache owns no goroutine and needs no closing, except that one with
-// [Options.InvalidateOn] is kept alive by its sink until it is closed. One that is
-// forgotten is garbage when its last loads are not shown any more, after some minutes.
+// All methods are safe for concurrent use, also by load functions and handlers of signals. An
+// idle cache owns no goroutine and needs no Close, but a cache with [Options.InvalidateOn] is
+// kept alive by its sink until it is closed. A cache that is not referenced any more is
+// garbage some minutes after its last load, when no load is shown any more.
 type Cache[K comparable, V any] struct {
-	opts  Options[K]
-	spans spans
-	clock clock
-	load  core.ResultWork[K, V]
-	store *lru.LRU[K, record[V]]
-	loads *core.ResultCoordinator[*flight[K, V], struct{}]
-	late  *core.ResultCoordinator[*flight[K, V], struct{}] // the same, for refreshes
+	opts   Options[K]
+	times  times
+	clock  clock
+	loader func(ctx context.Context, key K) (V, time.Duration, error)
+	store  *lru.LRU[K, record[V]]
+
+	needed, loads, late *lane[K, V] // lanes of one coordinator
 
 	seed   maphash.Seed
 	shards []shard[K, V] // as many as a power of two
 
-	unsubscribe func()          // nil: InvalidateOn is not set
-	closing     context.Context // ends with Close
-	closeLoads  context.CancelCauseFunc
+	unsubscribe func() // nil: InvalidateOn is not set
 
 	_ cacheLine // what is above does not change
 
-	removals removals[K]
-	sampled  atomic.Uint64
-	adjust   struct{ hits, misses, absences atomic.Int64 } // to what the store counts
+	evictions outbox.Outbox // signals of them
+	sampled   atomic.Uint64
+	adjust    struct{ hits, misses, absences atomic.Int64 } // added to the counters of the store
 }
 
 type cacheLine [64]byte
 
-// shard has the loads of a part of the keys, and orders them with what is stored
-// otherwise.
+// shard has the loads of a part of the keys. Its lock orders them with other changes of what
+// is stored.
 type shard[K comparable, V any] struct {
-	mu      sync.Mutex
-	flights map[K]*flight[K, V] // loads whose result will be stored
-	closed  bool
-	counts  counts
+	mu     sync.Mutex
+	loads  flight.Table[K, loading[K, V]] // loads whose result will be stored
+	closed bool
+	counts counts
 
 	_ cacheLine
 }
 
-// Shards cost memory, and locks that are shared cost time.
+// More shards cost memory, fewer cost time.
 const (
 	keysPerShard = 128
 	maxShardBits = 6
 )
 
-// Lanes of the coordinator: what somebody waits for goes first.
+type lane[K comparable, V any] = core.ResultCoordinator[*loading[K, V], struct{}]
+
+// Lanes of the coordinator, the first one first. A load that other loads wait for goes
+// first, so that few loads are under way at once.
 const (
+	laneNeeded    = "needed"
 	laneLoads     = "loads"
 	laneRefreshes = "refreshes"
 )
 
-// New makes a cache that gets the values it does not have from load, or says what is
-// wrong with the options. It starts nothing, and memory grows with what is stored.
+// New makes a cache that loads values with load, or returns an error that says what is wrong
+// with the options. It starts no goroutine. Memory grows with what is stored.
 func New[K comparable, V any](load func(ctx context.Context, key K) (V, error), opts Options[K]) (*Cache[K, V], error) {
+	if load == nil {
+		return NewWithLife[K, V](nil, opts)
+	}
+	return NewWithLife(func(ctx context.Context, key K) (value V, life time.Duration, err error) {
+		value, err = load(ctx, key)
+		return value, 0, err
+	}, opts)
+}
+
+// NewWithLife is New for values whose load function knows how long they live, such as tokens
+// and addresses. It returns the life beside the value. The life begins at the end of the load,
+// and no Get prolongs it. It replaces Sliding and Absolute of [Options]; 0 means that these
+// count, negative that the value never expires.
+func NewWithLife[K comparable, V any](load func(ctx context.Context, key K) (V, time.Duration, error), opts Options[K]) (*Cache[K, V], error) {
 	opts, t, err := opts.resolved()
 	if load == nil {
 		err = errors.Join(errors.New("slidingcache: New needs a function that loads values, not nil"), err)
@@ -78,84 +97,90 @@ func New[K comparable, V any](load func(ctx context.Context, key K) (V, error), 
 	if err != nil {
 		return nil, err
 	}
-	c := &Cache[K, V]{opts: opts, spans: t, clock: newClock(), load: load, seed: maphash.MakeSeed()}
-	c.shards = make([]shard[K, V], 1<<min(bits.Len(uint(opts.MaxSize/keysPerShard)), maxShardBits))
-	c.closing, c.closeLoads = context.WithCancelCause(context.Background())
+	c := &Cache[K, V]{opts: opts, times: t, clock: newClock(), loader: load, seed: maphash.MakeSeed()}
+	c.shards = make([]shard[K, V], 1<<min(bits.Len(uint(opts.Capacity/keysPerShard)), maxShardBits))
 	ttl, maxAge := t.forStore()
-	store := lru.Options[K, record[V]]{Capacity: opts.MaxSize, TTL: ttl, MaxAge: maxAge, HotTTL: -1}
+	store := lru.Options[K, record[V]]{Capacity: opts.Capacity, TTL: ttl, MaxAge: maxAge, HotTTL: -1}
 	if opts.RaiseEvictions {
-		store.OnRemoved = func(key K, _ record[V], reason lru.Reason) { c.removals.add(key, reason) }
+		store.OnRemoved = c.onRemoved
 	}
 	c.store, err = lru.New(store)
 	if err != nil {
 		return nil, err
 	}
-	textOf := func(f *flight[K, V]) string { return f.text }
+	textOf := func(f *loading[K, V]) string { return f.text }
 	loads, err := core.NewKeyedResultCoordinator(textOf, c.run, core.Options{
 		Name:           opts.Name,
 		Sink:           opts.Sink,
 		MaxConcurrency: opts.MaxConcurrency,
-		MaxPerKey:      math.MaxInt32, // that there is one at a time is not its business
-		MaxQueued:      math.MaxInt32, // somebody waits for each, or it refreshes what is stored
-		Lanes:          []core.Lane{{Name: laneLoads}, {Name: laneRefreshes}},
+		MaxPerKey:      math.MaxInt32, // the flights of a shard see to it that there is one
+		MaxQueued:      math.MaxInt32, // a caller waits for each, or it refreshes what is stored
+		MaxSuspended:   math.MaxInt32, // likewise; the loads that they wait for must be able to begin
+		Lanes:          []core.Lane{{Name: laneNeeded}, {Name: laneLoads}, {Name: laneRefreshes}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.loads, c.late = loads.Lane(laneLoads), loads.Lane(laneRefreshes)
+	c.needed, c.loads, c.late = loads.Lane(laneNeeded), loads.Lane(laneLoads), loads.Lane(laneRefreshes)
 	if opts.InvalidateOn != "" {
-		c.unsubscribe = opts.Sink.Subscribe(opts.InvalidateOn, c.heed)
+		c.unsubscribe = opts.Sink.Subscribe(opts.InvalidateOn, c.invalidate)
 	}
 	return c, nil
 }
 
-// Get returns the value of key from the cache, even if ctx has ended, or else loads
-// and stores it. It is a [core.ResultWork], so c.Get is what a coordinator of results
-// works with, or what a middleware wraps.
+// Get returns the value of key from the cache, even if ctx has ended. If there is none, it
+// loads and stores it. Get is a [core.ResultWork], so c.Get can be the work of a coordinator of
+// results, or be wrapped by a middleware.
 //
-// While a load of a key runs, others who want the key wait for the same one. It
-// belongs to nobody in particular: its context has the values of the first caller's,
-// but neither its deadline nor its cancellation. Who waits leaves with the cause of
-// the own context when that ends, and the load goes on for the others. When nobody
-// waits any more, the load's context is cancelled, with the cause of the last one's,
-// and its result is dropped; who comes then begins another load.
+// While a load of a key runs, other callers that want the key wait for the same load. Its
+// context has the values of the first caller's context, but neither its deadline nor its
+// cancellation. A caller leaves, with the cause of its own context, when that ends, and the
+// load goes on for the others. When the last caller leaves, the load's context is cancelled
+// with the cause of that caller, and its result is dropped; the next caller begins another
+// load.
 //
-// An error of the load goes to all who wait, and nothing is stored, except for what
-// [Options.StaleOnError] and [Options.NegativeTTL] say. A load that panics or ends
-// its goroutine fails with a [core.PanicError]. If the key is set or invalidated, or
-// the cache cleared, while a load runs, those who wait get its result, but it is not
-// stored.
+// An error of the load goes to all callers that wait, and nothing is stored, except as
+// [Options.StaleOnError] and [Options.NegativeTTL] say. If a load panics or ends its
+// goroutine, the error is a [core.PanicError]. If the key is set or removed, or the cache
+// cleared, while a load runs, the callers that wait get its result, but it is not stored. A
+// caller may find a value expired and wait for a refresh that runs, see
+// [Options.RefreshAfter]. If the refresh fails, no caller gets its error: they wait for another
+// load.
 //
-// A load may use the cache, with the context that it was given, also to get other
-// keys. What it gets that way and is not there is loaded at once, on the goroutine
-// that asks, as part of its operation, so that it needs no place among
-// [Options.MaxConcurrency]. The same goes for loads of other caches that would wait
-// for a place as long as somebody waits for them. If a load asks for its own key, or
-// would wait for a load that waits for it, over any number of keys and caches, or if
-// it would wait without its context, Get returns [core.ErrWouldDeadlock].
+// A load may use the cache, with the context that it was given, also to get other keys. While
+// it waits for another load, of this cache or another one, its operation is suspended: it
+// gives up its slot among [Options.MaxConcurrency], and Get returns when it has one again,
+// even if its context has ended. So do not hold a mutex meanwhile that other loads lock. A
+// load that waits for something else that needs the cache, such as an operation of a
+// coordinator, has to say so with [core.Operation.Suspend].
+//
+// A load gets [core.ErrWouldDeadlock] if it asks for its own key, if it would wait for a load
+// that waits for it, over any number of keys and caches, including those of
+// [github.com/ephemeralgo/ephemeral/core/lru], or if it would wait for another load of its
+// cache without its context.
 //
 // After Close, Get returns [core.ErrClosed].
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
 	r, ok := c.store.Get(key)
-	if ok && r.fate == nil && c.opts.SampleEvery == 0 {
+	if ok && r.details == nil && c.opts.SampleEvery == 0 {
 		return r.value, nil
 	}
 	return c.get(ctx, key, r, ok)
 }
 
-// get goes on with what the store has.
+// get continues Get with the record that the store has.
 func (c *Cache[K, V]) get(ctx context.Context, key K, r record[V], ok bool) (V, error) {
 	var none V
 	v := nothing
 	switch {
 	case !ok:
-	case r.fate == nil:
+	case r.details == nil:
 		c.sample(SignalHit, key)
 		return r.value, nil
 	default:
 		now := c.clock.now()
-		if v = c.spans.judge(r.fate, now); v == fresh && r.fate.due(now, c.spans.refresh) {
-			c.refresh(ctx, key, r.fate)
+		if v = c.times.check(r.details, now, c.times.sliding); v == fresh && r.details.due(now, c.times.refresh) {
+			c.refresh(ctx, key, r.details)
 		}
 	}
 	switch v {
@@ -165,100 +190,115 @@ func (c *Cache[K, V]) get(ctx context.Context, key K, r record[V], ok bool) (V, 
 	case absent:
 		c.recount(-1, 0, 1)
 		c.sample(SignalHit, key)
-		return none, r.fate.absence
+		return none, r.details.absence
 	}
 	if ok {
 		c.recount(-1, 1, 0)
 	}
 	c.sample(SignalMiss, key)
-	c.tell()
-	if ctx.Err() != nil {
-		return none, context.Cause(ctx)
-	}
-	return c.miss(ctx, key)
+	c.raiseEvictions()
+	return c.obtain(ctx, key, false)
 }
 
-// GetIfPresent returns the value of key if it is in the cache, and loads nothing. It
-// prolongs the value's life, as Get does.
+// GetIfPresent returns the value of key if it is in the cache. It loads nothing. It prolongs
+// the value's life, as Get does.
 func (c *Cache[K, V]) GetIfPresent(key K) (value V, ok bool) {
 	r, ok := c.store.Get(key)
-	if ok && r.fate != nil && c.spans.judge(r.fate, c.clock.now()) != fresh {
+	if ok && r.details != nil && c.times.check(r.details, c.clock.now(), c.times.sliding) != fresh {
 		c.recount(-1, 1, 0)
 		ok = false
 	}
 	if ok {
-		c.sample(SignalPeek, key)
+		c.sample(SignalPeeked, key)
 		return r.value, true
 	}
 	c.sample(SignalMiss, key)
-	c.tell()
+	c.raiseEvictions()
 	return value, false
 }
 
-// Set stores the value of key, as if it had just been loaded. A load of the key that
-// is under way does not overwrite it. After Close it does nothing.
+// Peek returns the value of key if it is in the cache. It loads nothing, does not prolong the
+// value's life, counts nothing and raises nothing.
+func (c *Cache[K, V]) Peek(key K) (value V, ok bool) {
+	if r, v := c.peek(key); v == fresh {
+		return r.value, true
+	}
+	return value, false
+}
+
+// Contains reports whether Peek would return a value.
+func (c *Cache[K, V]) Contains(key K) bool {
+	_, v := c.peek(key)
+	return v == fresh
+}
+
+// Set stores the value of key, as if it had just been loaded. A load of the key that is under
+// way does not overwrite it. After Close it does nothing.
 func (c *Cache[K, V]) Set(key K, value V) {
 	s := c.shard(key)
 	s.mu.Lock()
-	var unwanted *flight[K, V]
+	var unwanted *loading[K, V]
 	if !s.closed {
 		unwanted = s.forget(key)
-		c.put(key, value)
+		c.put(key, value, 0)
 	}
 	s.mu.Unlock()
 	c.drop(unwanted)
-	c.tell()
+	c.raiseEvictions()
 }
 
-// put stores a value. The shard's lock is held.
-func (c *Cache[K, V]) put(key K, value V) {
+// put stores a value, with the life that its load has given it. The shard's lock is held.
+func (c *Cache[K, V]) put(key K, value V, life time.Duration) {
 	r := record[V]{value: value}
-	if c.spans.rich() {
-		r.fate = c.spans.fateOf(c.clock.now())
+	if c.times.needed() {
+		r.details = c.times.detailsOf(c.clock.now(), life)
 	}
-	c.store.Set(key, r)
+	if life > 0 {
+		life = time.Duration(later(int64(life), c.times.stale))
+	}
+	c.store.SetWithLife(key, r, life)
 }
 
-// Invalidate removes the value of key, and reports whether there was one. The result
-// of a load that is under way will not be stored, and who asks from now on does not
-// wait for it.
-func (c *Cache[K, V]) Invalidate(key K) bool {
+// Remove removes the value of key and returns it, if there was one. The result of a load that
+// is under way will not be stored, and later callers do not wait for it.
+func (c *Cache[K, V]) Remove(key K) (value V, ok bool) {
 	s := c.shard(key)
 	s.mu.Lock()
 	unwanted := s.forget(key)
-	_, v := c.look(key)
-	removed := c.store.Invalidate(key)
-	if removed = removed && v == fresh; removed {
+	_, v := c.peek(key)
+	r, ok := c.store.Remove(key)
+	if ok = ok && v == fresh; ok {
+		value = r.value
 		s.counts.invalidated++
 	}
 	s.mu.Unlock()
 	c.drop(unwanted)
-	if removed {
-		c.opts.Sink.RaiseKey(SignalInvalidate, c.text(key))
+	if ok {
+		c.opts.Sink.RaiseKey(SignalInvalidated, c.text(key))
 	}
-	c.tell()
-	return removed
+	c.raiseEvictions()
+	return value, ok
 }
 
-// Clear removes everything. Results of loads that are under way will not be stored.
-// What is stored while it runs may stay.
+// Clear removes everything. The results of loads that are under way will not be stored. What
+// is stored while Clear runs may stay.
 func (c *Cache[K, V]) Clear() {
 	for _, f := range c.forgetAll(false) {
 		c.drop(f)
 	}
 	c.store.Clear()
-	c.tell()
-	c.opts.Sink.Raise(SignalClear)
+	c.raiseEvictions()
+	c.opts.Sink.Raise(SignalCleared)
 }
 
-// forgetAll does not want any loads to be stored that are under way, and returns
-// those that nobody wants any more. With closing there will be no others.
-func (c *Cache[K, V]) forgetAll(closing bool) (unwanted []*flight[K, V]) {
+// forgetAll forgets all loads, and returns those that no caller waits for. If closing is set,
+// no others begin.
+func (c *Cache[K, V]) forgetAll(closing bool) (unwanted []*loading[K, V]) {
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
 		s.closed = s.closed || closing
-		for key := range s.flights {
+		for key := range s.loads.Keys() {
 			unwanted = append(unwanted, s.forget(key))
 		}
 		s.mu.Unlock()
@@ -266,26 +306,25 @@ func (c *Cache[K, V]) forgetAll(closing bool) (unwanted []*flight[K, V]) {
 	return unwanted
 }
 
-// heed does what a signal that matches InvalidateOn says.
-func (c *Cache[K, V]) heed(signal core.Signal) {
+// invalidate does what a signal that matches [Options.InvalidateOn] says.
+func (c *Cache[K, V]) invalidate(signal core.Signal) {
 	if key, ok := c.opts.KeyOf(signal); ok {
-		c.Invalidate(key)
+		c.Remove(key)
 	} else if signal.Key == "" {
 		c.Clear()
 	}
 }
 
-// Len is the number of keys in the cache, [Options.MaxSize] at most. It includes
-// those of which is remembered that they have no value, and those that have expired
-// and that nobody has met since.
+// Len is the number of keys in the cache, at most [Options.Capacity]. It includes keys that are
+// known to have no value, and keys that have expired and are not removed yet.
 func (c *Cache[K, V]) Len() int { return c.store.Len() }
 
-// Sweep removes what has expired and is not kept for [Options.StaleOnError]. Nobody
-// has to call it: what has expired is not served, and makes room when there is
-// something to store. But a cache that nobody uses holds on to it.
+// Sweep removes the values that have expired and are not kept for [Options.StaleOnError]. There
+// is no need to call it: expired values are not returned, and are the first to make room. But
+// an idle cache keeps them in memory.
 func (c *Cache[K, V]) Sweep() {
 	c.store.Sweep()
-	c.tell()
+	c.raiseEvictions()
 }
 
 // Name is [Options.Name].
@@ -294,13 +333,12 @@ func (c *Cache[K, V]) Name() string { return c.opts.Name }
 // Sink is where the cache raises its signals.
 func (c *Cache[K, V]) Sink() *core.Sink { return c.opts.Sink }
 
-// Close stops heeding signals, cancels the loads, with the cause [core.ErrClosed],
-// which is what those get who wait for them, waits for the loads to return, and
-// empties the cache. Called by a load, or by a handler, it does not wait. It may be
-// called many times, and returns nil.
+// Close cancels the loads with the cause [core.ErrClosed], which the callers that wait for them
+// get, waits until the loads have returned, and empties the cache. Signals do not invalidate
+// anything any more. Called by a load, or by a handler, Close does not wait. It may be called
+// many times, and returns nil.
 func (c *Cache[K, V]) Close() error {
 	c.forgetAll(true)
-	c.closeLoads(core.ErrClosed)
 	err := c.loads.Close()
 	if c.unsubscribe != nil { // not before: a handler may wait for a load
 		c.unsubscribe()
@@ -309,32 +347,39 @@ func (c *Cache[K, V]) Close() error {
 	return err
 }
 
+// Stop refuses new loads, cancels the loads that wait for their turn, with the cause
+// [core.ErrStopped], waits until the loads that run have returned, and then does what Close
+// does. Until then callers get what is in the cache. When ctx ends first, Stop returns its
+// cause; then Close has to do the rest. Called by a load, Stop returns [core.ErrWouldDeadlock]
+// and changes nothing.
+func (c *Cache[K, V]) Stop(ctx context.Context) error {
+	if err := c.loads.Stop(ctx); err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// WaitIdle waits until no load runs or waits for its turn, including refreshes. When ctx ends
+// first, it returns its cause. Called by a load, it returns [core.ErrWouldDeadlock].
+func (c *Cache[K, V]) WaitIdle(ctx context.Context) error { return c.loads.WaitIdle(ctx) }
+
 // shard returns the shard that a key belongs to.
 func (c *Cache[K, V]) shard(key K) *shard[K, V] {
 	return &c.shards[maphash.Comparable(c.seed, key)&uint64(len(c.shards)-1)]
 }
 
-// look returns what the store has for a key, without counting that. The shard's
-// lock is held.
-func (c *Cache[K, V]) look(key K) (record[V], verdict) {
-	r, ok := c.store.Get(key)
+// peek returns what the store has for a key. It is no access and needs no lock.
+func (c *Cache[K, V]) peek(key K) (record[V], status) {
+	r, ok := c.store.Peek(key)
 	if !ok {
-		c.recount(0, -1, 0)
 		return r, nothing
 	}
-	c.recount(-1, 0, 0)
-	return r, c.spans.judge(r.fate, c.clock.now())
+	return r, c.times.check(r.details, c.clock.now(), 0)
 }
 
-// recount corrects what the store has counted.
+// recount corrects the counters of the store.
 func (c *Cache[K, V]) recount(hits, misses, absences int64) {
-	if hits != 0 {
-		c.adjust.hits.Add(hits)
-	}
-	if misses != 0 {
-		c.adjust.misses.Add(misses)
-	}
-	if absences != 0 {
-		c.adjust.absences.Add(absences)
-	}
+	c.adjust.hits.Add(hits)
+	c.adjust.misses.Add(misses)
+	c.adjust.absences.Add(absences)
 }

@@ -1,41 +1,44 @@
 package slidingcache
 
 import (
-	"encoding/json"
 	"iter"
 	"log/slog"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Stats are the counters of a cache. Every Get and GetIfPresent is one of Hits,
-// Absences and Misses. Loads is read as one cut, and so are the counters below it up
-// to Discarded; the others are exact as well, but read one after the other.
+// Stats are the counters of a cache.
+//
+//	calls of Get and GetIfPresent = Hits + Absences + Misses
+//
+// Shared and Stale are at most Misses each, RefreshFailures at most Refreshes, and
+// Size at most Capacity. The counters of Loads are read at one moment, and so are Shared,
+// Stale, Refreshes, RefreshFailures, Discarded and Invalidations; the others are exact, but
+// read one after the other.
 type Stats struct {
-	Size    int `json:"size"`    // keys, expired ones that nobody met included
-	Hot     int `json:"hot"`     // of these, with five accesses or more, less what has cooled off
-	MaxSize int `json:"maxSize"` // [Options.MaxSize]
+	Size     int `json:"size"`     // keys, including expired ones that are not removed yet
+	Hot      int `json:"hot"`      // of these, keys with five accesses or more that have not cooled down; they live no longer than others
+	Capacity int `json:"capacity"` // [Options.Capacity]
 
 	Hits     uint64 `json:"hits"`     // a value was there
-	Absences uint64 `json:"absences"` // it was remembered that there is none
+	Absences uint64 `json:"absences"` // the key was known to have no value
 	Misses   uint64 `json:"misses"`   // neither
 	Shared   uint64 `json:"shared"`   // of the misses, how many waited for a load that was under way
 	Stale    uint64 `json:"stale"`    // of the misses, how many got an expired value because the load failed
 
-	Loads           core.Stats `json:"loads"`           // what became of the loads, refreshes included; one that finds no value has succeeded
-	Nested          uint64     `json:"nested"`          // loads that another load has run itself; those that waited for their turn until then are cancelled in Loads, others not in it
-	Refreshes       uint64     `json:"refreshes"`       // of the loads, how many nobody waited for
-	RefreshFailures uint64     `json:"refreshFailures"` // of these, how many returned an error, panicked or were cancelled, also before they began
-	Discarded       uint64     `json:"discarded"`       // loads whose result was not stored, because the key was set or invalidated, or nobody waited any more
+	Loads           core.Stats `json:"loads"`           // including refreshes; a load that finds no value has succeeded
+	Refreshes       uint64     `json:"refreshes"`       // of the loads, how many ran, or were to run, in the background
+	RefreshFailures uint64     `json:"refreshFailures"` // of these, how many failed or were cancelled, also before they began
+	Discarded       uint64     `json:"discarded"`       // loads whose result was not stored, because the key was set or removed, or all callers had left
 
-	Evictions     uint64 `json:"evictions"`     // records that left for others
-	Expirations   uint64 `json:"expirations"`   // records removed because their time was over
-	Invalidations uint64 `json:"invalidations"` // values removed by Invalidate and InvalidateOn, one by one
+	Evictions     uint64 `json:"evictions"`     // records that made room for others
+	Expirations   uint64 `json:"expirations"`   // records that have expired and are removed
+	Invalidations uint64 `json:"invalidations"` // values removed by Remove and InvalidateOn, one by one
 }
 
 // counts are what a shard counts. Guarded by its lock.
 type counts struct {
-	shared, stale, nested, refreshes, refreshFailures, discarded, invalidated uint64
+	shared, stale, refreshes, refreshFailures, discarded, invalidated uint64
 }
 
 // Stats returns the counters of the cache.
@@ -48,7 +51,6 @@ func (c *Cache[K, V]) Stats() Stats {
 		n := &c.shards[i].counts
 		s.Shared += n.shared
 		s.Stale += n.stale
-		s.Nested += n.nested
 		s.Refreshes += n.refreshes
 		s.RefreshFailures += n.refreshFailures
 		s.Discarded += n.discarded
@@ -59,7 +61,7 @@ func (c *Cache[K, V]) Stats() Stats {
 	}
 	store := c.store.Stats()
 	corrected := func(n uint64, by int64) uint64 { return uint64(max(0, int64(n)+by)) }
-	s.Size, s.Hot, s.MaxSize = store.Size, store.Hot, store.Capacity
+	s.Size, s.Hot, s.Capacity = store.Size, store.Hot, store.Capacity
 	s.Hits = corrected(store.Hits, c.adjust.hits.Load())
 	s.Misses = corrected(store.Misses, c.adjust.misses.Load())
 	s.Absences = uint64(c.adjust.absences.Load())
@@ -68,29 +70,15 @@ func (c *Cache[K, V]) Stats() Stats {
 }
 
 // LogValue groups all counters.
-func (s Stats) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.Int("size", s.Size), slog.Int("hot", s.Hot), slog.Int("maxSize", s.MaxSize),
-		slog.Uint64("hits", s.Hits), slog.Uint64("absences", s.Absences), slog.Uint64("misses", s.Misses),
-		slog.Uint64("shared", s.Shared), slog.Uint64("stale", s.Stale),
-		slog.Any("loads", s.Loads), slog.Uint64("nested", s.Nested),
-		slog.Uint64("refreshes", s.Refreshes), slog.Uint64("refreshFailures", s.RefreshFailures),
-		slog.Uint64("discarded", s.Discarded),
-		slog.Uint64("evictions", s.Evictions), slog.Uint64("expirations", s.Expirations),
-		slog.Uint64("invalidations", s.Invalidations),
-	)
-}
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
 
 // String is the JSON form.
-func (s Stats) String() string {
-	text, _ := json.Marshal(s)
-	return string(text)
-}
+func (s Stats) String() string { return core.StatsString(s) }
 
-// Loads walks the loads that q selects, as operations: those that wait for their
-// turn, run, or have ended not long ago, in the order in which they were asked for.
-// Their Key is the text of the cache's key, and their Lane "loads" or "refreshes". A
-// load that another load has run itself is not among them.
+// Loads walks the loads that q selects, as operations, in the order in which callers asked for
+// them: loads that wait for their turn, run, wait for other loads, or ended not long ago. Their
+// Key is the text of the cache's key. Their Lane is "needed" if another load has asked for
+// them, or else "loads" or "refreshes".
 func (c *Cache[K, V]) Loads(q core.OperationQuery) iter.Seq[core.Snapshot] {
 	return c.loads.Operations(q)
 }
@@ -98,7 +86,7 @@ func (c *Cache[K, V]) Loads(q core.OperationQuery) iter.Seq[core.Snapshot] {
 // Lookup returns what is known of a load.
 func (c *Cache[K, V]) Lookup(id core.OperationID) (core.Snapshot, bool) { return c.loads.Lookup(id) }
 
-// Explain says why a load waits: for its turn, or, if it runs, for what else.
+// Explain says why a load waits: for its turn, or, once it has begun, for something else.
 func (c *Cache[K, V]) Explain(id core.OperationID) (core.Explanation, bool) {
 	return c.loads.Explain(id)
 }

@@ -31,9 +31,7 @@ func Example() {
 	defer evictor.Close()
 
 	for _, job := range []string{"plain", "odd", "plain"} {
-		if _, err := jobs.Enqueue(ctx, job); err != nil {
-			panic(err)
-		}
+		core.Must(jobs.Enqueue(ctx, job))
 	}
 	<-gone
 	<-gone
@@ -50,7 +48,7 @@ func Example() {
 	// echo: succeeded kill.job
 }
 
-// Somebody else kills an operation, by its id.
+// Other code kills an operation, by its id.
 func Example_byKey() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
@@ -59,20 +57,13 @@ func Example_byKey() {
 		return context.Cause(ctx)
 	}, core.Options{Sink: sink}))
 	defer jobs.Close()
-	evictor, err := volatile.New(jobs, volatile.Options{ByKey: true})
-	if err != nil {
-		panic(err)
-	}
+	var target volatile.Target = jobs
+	evictor := core.Must(volatile.New(target, volatile.Options{ByKey: true}))
 	defer evictor.Close()
 
-	id, err := jobs.Enqueue(ctx, "endless")
-	if err != nil {
-		panic(err)
-	}
+	id := core.Must(jobs.Enqueue(ctx, "endless"))
 	sink.RaiseKey("kill.job", id.String())
-	if _, err := sink.WaitFor(ctx, volatile.SignalKilled); err != nil {
-		panic(err)
-	}
+	core.Must(sink.WaitFor(ctx, volatile.SignalKilled))
 	_, shown := jobs.Lookup(id)
 	fmt.Println("cancelled:", jobs.Stats().Cancelled, "still shown:", shown)
 	// Output:

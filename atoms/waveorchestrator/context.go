@@ -6,57 +6,39 @@ import (
 	"time"
 )
 
-// workerContext is what a worker is given: the context of its operation, and a
-// deadline. Quick workers do not ask whether it has ended, so the context that knows
-// is made when somebody does. It knows nothing of the execution, which whoever keeps
-// a context would keep as well.
+// workerContext is the context of a worker: that of its operation, with a deadline. Quick
+// workers do not ask whether it has ended, so the context with a timer is made when one
+// does. It does not refer to the execution, so that a worker that keeps its context does
+// not keep that in memory.
 type workerContext struct {
-	context.Context           // of the operation
-	deadline        time.Time // zero: none
-	why             error     // the cause then
-	own             deadline  // why, if it is the worker's own time
+	deadline time.Time // zero: none
+	cause    error     // of the end at the deadline
 
 	mu     sync.Mutex
-	real   context.Context // nil: not made
-	cancel context.CancelFunc
+	ctx    context.Context    // of the operation; with the deadline once cancel is set
+	cancel context.CancelFunc // not called: ctx ends with the operation
 }
 
-func (c *workerContext) made() context.Context {
+func (c *workerContext) current() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ctx
+}
+
+func (c *workerContext) timed() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.real != nil:
+	case c.cancel != nil:
 	case c.deadline.IsZero():
-		c.real, c.cancel = context.WithCancel(c.Context)
+		c.ctx, c.cancel = context.WithCancel(c.ctx)
 	default:
-		c.real, c.cancel = context.WithDeadlineCause(c.Context, c.deadline, c.why)
+		c.ctx, c.cancel = context.WithDeadlineCause(c.ctx, c.deadline, c.cause)
 	}
-	return c.real
-}
-
-// asked returns the context that was made, or nil.
-func (c *workerContext) asked() context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.real
-}
-
-// end ends it. One that is made later ends with the operation.
-func (c *workerContext) end() {
-	if c.asked() != nil {
-		c.cancel()
-	}
+	return c.ctx
 }
 
 func (c *workerContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
-
-func (c *workerContext) Done() <-chan struct{} { return c.made().Done() }
-
-func (c *workerContext) Err() error { return c.made().Err() }
-
-func (c *workerContext) Value(key any) any {
-	if real := c.asked(); real != nil {
-		return real.Value(key)
-	}
-	return c.Context.Value(key)
-}
+func (c *workerContext) Done() <-chan struct{}       { return c.timed().Done() }
+func (c *workerContext) Err() error                  { return c.timed().Err() }
+func (c *workerContext) Value(key any) any           { return c.current().Value(key) }

@@ -1,5 +1,5 @@
-// Package waveorchestrator asks several workers about one input, the cheap ones
-// first, and stops when it knows enough.
+// Package waveorchestrator asks several workers about one input, the cheap ones first, and
+// stops when a result is decisive.
 //
 //	checks, err := waveorchestrator.New([]waveorchestrator.Worker[Request, Score]{
 //		{Name: "agent", Wave: 0, Do: checkAgent},
@@ -12,50 +12,48 @@
 //	...
 //	result, err := checks.Execute(ctx, request)
 //
-// Workers of a wave run side by side, so many at once as [Options.MaxPerWave] and
-// [Options.PerWave] allow; waves run one after the other, lowest number first. All
-// get the same input: what one finds out does not go to the next.
+// The workers of a wave run at the same time, as many as [Options.MaxPerWave] and
+// [Options.PerWave] allow. Waves run one after the other, the lowest number first. All
+// workers get the same input. What one worker returns is not given to the next.
 //
 // # The end of an execution
 //
-// An execution has one [Outcome]. All waves were gone through; or a value was
-// decisive, by [Options.EarlyExit], which is asked about each value as it comes; or
-// the time was over; or somebody did not want it any more. In the last three cases
-// the contexts of the workers that run end at once, later ones are not started, and
-// the [Result] has what there is.
+// An execution has one [Outcome]. It ends when all waves were run. Then it is completed if
+// at least one worker has completed; otherwise it has failed, with [ErrFailed]. It ends
+// early when a value is decisive ([Options.EarlyExit]), when [Options.TotalTimeout] has
+// passed, or when it is cancelled. Then the contexts of the workers end at once, the
+// others are not started, and the [Result] has what there is.
 //
-// A worker that fails does not end anything. It has failed if it has returned an
-// error or panicked, or taken longer than [Options.WorkerTimeout]. What a worker
-// returns when its context has ended is too late and is dropped.
+// A worker has failed if it has returned an error, has panicked, or has taken longer than
+// [Options.WorkerTimeout]. The failure of a worker does not end the execution. What a
+// worker returns after its context has ended is too late, and is dropped.
 //
-// A worker should return when its context ends. It is given [Options.Grace] to do
-// so; then the execution abandons it and goes on, or returns, without it. Nothing
-// can end a goroutine from outside, so an abandoned run is listed in the result,
-// counted, and signalled, and when [Options.MaxAbandoned] of one worker are still
-// running, that worker is skipped.
+// A worker should return when its context ends. The execution waits [Options.Grace] for
+// that. Then it abandons the worker and goes on, or returns, without it. Go cannot stop a
+// goroutine from outside. So the result lists an abandoned run, Stats count it, and a
+// signal reports it. While [Options.MaxAbandoned] runs of one worker are still running,
+// that worker is skipped.
 //
 // # Breakers
 //
-// Each worker has a breaker, which is common to all executions. After
-// [Options.BreakerThreshold] failures in a row it opens, and the worker is skipped
-// for [Options.BreakerReset]. Then one execution runs it, while others still skip
-// it: if it completes, the breaker closes, if it fails, it opens again. A run that
-// was cancelled, by the caller, Cancel, an early exit, the total timeout or Close,
-// shows nothing, neither good nor bad; if it was the probe, the next execution may
-// probe. [Orchestrator.Workers] shows the breakers.
+// Each worker has a breaker ([breaker.Breaker]), which all executions share. It opens after
+// [Options.BreakerThreshold] failures in a row. Then the worker is skipped for
+// [Options.BreakerReset]. After that one execution runs it as a probe, and the others still
+// skip it. The breaker closes if the probe completes, and opens again if it fails. A run
+// that was cancelled, by the caller, Cancel, an early exit, the total timeout or Close,
+// counts neither as a success nor as a failure; if it was the probe, the next execution
+// probes. [Orchestrator.Workers] shows the breakers.
 //
-// # What is to be seen
+// # What can be observed
 //
-// Executions and the runs of workers are operations ([Orchestrator.Operations]), so
-// workers may leave values and raise signals through [core.OperationFrom]. They
-// raise the signals of the constants of this package, from [SignalStarted] to
-// [SignalCompleted]; these stay on the sink as long as the operation is shown. That
-// a breaker is open is held, so that others can wait for its end:
+// Executions and runs of workers are operations, see [Orchestrator.Operations]. So workers
+// may leave values and raise signals through [core.OperationFrom]. The signals of an
+// orchestrator are the constants of this package, from [SignalStarted] to
+// [SignalBreakerClosed]. They stay on the sink as long as the operation is shown. That a
+// breaker is open is a held fact, so that others can wait for the end of it:
 //
 //	core.Options{DeferOn: "circuit.opened:model:*"}
 //
-// [Orchestrator.Stats] counts everything.
-//
-// Package [github.com/ephemeralgo/ephemeral/core/waves] is something else: stages
-// that are set off by signals. Here an execution is a call, and has a result.
+// Package [github.com/ephemeralgo/ephemeral/core/waves] is something else: there signals
+// set off stages. Here an execution is a call, and returns a result.
 package waveorchestrator

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/breaker"
 )
 
 func Example() {
@@ -16,26 +17,23 @@ func Example() {
 		return func(ctx context.Context, input string) (string, error) { return input + ": " + answer, nil }
 	}
 	sink := core.NewSink(core.SinkOptions{})
-	orchestrator, err := waveorchestrator.New([]waveorchestrator.Worker[string, string]{
+	orchestrator := core.Must(waveorchestrator.New([]waveorchestrator.Worker[string, string]{
 		{Name: "FastCheck1", Wave: 0, Priority: 10, Do: answers("well-formed")},
 		{Name: "FastCheck2", Wave: 0, Priority: 20, Do: answers("unknown")},
-		{Name: "SlowCheck", Wave: 1, Priority: 10, Do: answers("DEFINITIVE_ANSWER")}, // only if nothing before was decisive
-		{Name: "AI", Wave: 2, Priority: 10, Do: answers("perhaps")},                  // expensive: only if really needed
+		{Name: "SlowCheck", Wave: 1, Priority: 10, Do: answers("DEFINITIVE_ANSWER")}, // runs only if nothing before was decisive
+		{Name: "AI", Wave: 2, Priority: 10, Do: answers("perhaps")},                  // expensive, so it comes last
 	}, waveorchestrator.Options[string]{
 		MaxPerWave:       4,
 		PerWave:          map[int]int{0: 8, 1: 4, 2: 1},
 		EarlyExit:        func(result string) bool { return strings.Contains(result, "DEFINITIVE_ANSWER") },
 		BreakerThreshold: 3,
 		Sink:             sink,
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer orchestrator.Close()
 
 	result, err := orchestrator.Execute(context.Background(), "my-input")
 	if err != nil {
-		panic(err) // cancelled or timed out; result has what there was until then
+		panic(err) // no worker has completed, or the time was over; the result says more
 	}
 	fmt.Println("Outcome:", result.Outcome, "by", result.Decisive.Worker)
 	for _, w := range result.Completed {
@@ -54,8 +52,7 @@ func Example() {
 	// Signals: 3
 }
 
-// All options that decide how an execution goes, with their defaults where they have
-// one.
+// The options of an execution, with their defaults where they have one.
 func ExampleOptions() {
 	type Finding struct{ Confidence float64 }
 
@@ -96,7 +93,7 @@ func ExampleOptions() {
 	// early-exit model <nil>
 }
 
-// Most requests are decided by what costs nothing; the few uncertain ones go on.
+// Cheap checks decide about most requests. Later waves see the few uncertain ones.
 func Example_botDetection() {
 	type Request struct{ Agent, IP string }
 	type Verdict struct{ Confidence float64 } // that it is a bot
@@ -127,7 +124,7 @@ func Example_botDetection() {
 		{Name: "Behavioral", Wave: 1, Priority: 20, Do: unsure},
 		// Wave 2: analysis (10-50ms)
 		{Name: "Inconsistency", Wave: 2, Priority: 10, Do: unsure},
-		// Wave 3: only for uncertain cases
+		// Wave 3: expensive, for uncertain requests only
 		{Name: "LLM", Wave: 3, Priority: 10, Do: unsure},
 	}, waveorchestrator.Options[Verdict]{
 		PerWave:      map[int]int{0: 8, 1: 4, 2: 2, 3: 1},
@@ -155,8 +152,8 @@ func Example_botDetection() {
 	// uncertain after 6 checks
 }
 
-// Stages of a pipeline meet in something that the input points to: a worker gets the
-// input, not what other workers have returned.
+// The stages of a pipeline share what the input points to: a worker gets the input, not
+// what other workers have returned.
 func Example_dataPipeline() {
 	type Data struct {
 		raw   []int
@@ -215,8 +212,8 @@ func Example_dataPipeline() {
 	// 3 Save: saved 60
 }
 
-// Execute has the form of a core.ResultWork: a coordinator bounds how many executions
-// run at once, and shows them.
+// Execute is a core.ResultWork. So a coordinator can bound how many executions run at once,
+// and show them.
 func ExampleOrchestrator_Execute() {
 	orchestrator, err := waveorchestrator.New([]waveorchestrator.Worker[string, int]{
 		{Name: "length", Do: func(_ context.Context, s string) (int, error) { return len(s), nil }},
@@ -243,7 +240,7 @@ func ExampleOrchestrator_Execute() {
 	// 1 execution
 }
 
-// A worker that fails again and again is left alone for a while.
+// A worker that fails again and again is skipped for a while.
 func ExampleOrchestrator_Workers() {
 	orchestrator, err := waveorchestrator.New([]waveorchestrator.Worker[int, int]{
 		{Name: "good", Do: func(context.Context, int) (int, error) { return 1, nil }},
@@ -264,15 +261,16 @@ func ExampleOrchestrator_Workers() {
 			fmt.Println(w.Worker, "skipped:", w.Err)
 		}
 	}
+	isOpen := func(w waveorchestrator.WorkerStatus) bool { return w.Breaker == breaker.Open }
 	for _, w := range orchestrator.Workers() {
-		fmt.Println(w.Name, w.Breaker)
+		fmt.Println(w.Name, "is skipped:", isOpen(w))
 	}
 	// Output:
 	// bad failed: connection refused
 	// bad failed: connection refused
 	// bad skipped: waveorchestrator: the breaker is open
-	// bad open
-	// good closed
+	// bad is skipped: true
+	// good is skipped: false
 }
 
 // The signals of an orchestrator carry an Event.
@@ -288,10 +286,10 @@ func ExampleEvent() {
 		fmt.Println(s.Name)
 		fmt.Println(e.Worker, "of wave", e.Wave, "said:", e.Err)
 	})
-	if _, err := orchestrator.Execute(context.Background(), 0); err != nil {
-		panic(err)
-	}
+	_, err = orchestrator.Execute(context.Background(), 0)
+	fmt.Println(err)
 	// Output:
 	// worker.failed:db:error=connection refused
 	// db of wave 0 said: connection refused
+	// waveorchestrator: no worker has completed; the result says why
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// execution is one call of Execute. One goroutine conducts it: it starts workers,
-// hears of those that have returned, asks about the early exit, and looks at the
-// clock. What is here is that goroutine's own, except arrived and what follows returned.
+// execution is one call of Execute. Its goroutine starts workers, receives their results,
+// calls EarlyExit, and watches the clock. Only that goroutine uses the fields up to
+// returned, except arrived.
 type execution[In, Out any] struct {
 	o    *Orchestrator[In, Out]
 	in   In
@@ -21,31 +21,30 @@ type execution[In, Out any] struct {
 
 	caller   context.Context // of Execute, to know when it ends
 	op       *core.Operation
-	ctx      context.Context // of op
+	ctx      context.Context // of op; ends by Cancel and Close
 	began    time.Duration
 	deadline time.Duration
-	timeout  error // the cause by which the deadline ends contexts
 
-	arrived chan *run[In, Out] // nil: it was cancelled
-	running []*run[In, Out]    // in the order of their starts
-	ran     bool               // a wave has
-	timer   *time.Timer        // nil: not needed yet
-	armed   time.Duration      // when it goes off; never: it does not
+	arrived chan *run[In, Out]
+	running []*run[In, Out] // in the order of their starts
+	ran     bool            // a wave has
+	valued  bool            // a worker has completed
+	timer   *time.Timer     // nil: not needed yet
+	timerAt time.Duration   // when it fires; never: it does not
 
 	outcome  Outcome // "": not decided
-	cause    error   // of the end; nil if all waves were gone through
+	cause    error   // why it has ended early or failed; nil if it was completed
 	decisive *run[In, Out]
 	returned bool // without a panic
 
-	begun    atomic.Bool            // or will not
-	unwanted atomic.Pointer[error]  // why it was cancelled; nil: it was not
-	ended    atomic.Pointer[ending] // for the workers
-	done     chan struct{}
-	result   Result[Out] // and err: there when done is closed
-	err      error
+	begun  atomic.Bool            // or will never begin
+	ending atomic.Pointer[ending] // for the workers
+	done   chan struct{}
+	result Result[Out] // and err: valid when done is closed
+	err    error
 }
 
-// ending is when an execution has ended before its time, and why.
+// ending is when, and why, an execution has ended early.
 type ending struct {
 	at    time.Duration
 	cause error
@@ -58,16 +57,15 @@ func (ex *execution[In, Out]) run(ctx context.Context) error {
 	}
 	o := ex.o
 	ex.op, ex.ctx = core.OperationFrom(ctx), ctx
-	ex.began = o.now()
+	ex.began, ex.timerAt = o.now(), never
 	ex.deadline = after(ex.began, o.opts.TotalTimeout)
-	ex.timeout = &deadline{ErrTimeout}
-	ex.arrived = make(chan *run[In, Out], o.widest+1) // Cancel has a place of its own
+	ex.arrived = make(chan *run[In, Out], o.widest)
 	ex.running = make([]*run[In, Out], 0, o.widest)
 	ex.runs = make([]run[In, Out], len(o.members))
 	for i := range ex.runs {
 		ex.runs[i].ex, ex.runs[i].m = ex, o.members[i]
 	}
-	o.begun(ex)
+	o.update(func(s *Stats) { s.Executions++; s.Running++ })
 	defer ex.finish()
 	ex.raise(SignalStarted, "", Event{})
 	for i := range o.waves {
@@ -75,26 +73,30 @@ func (ex *execution[In, Out]) run(ctx context.Context) error {
 			break
 		}
 	}
-	if ex.outcome == "" {
+	switch {
+	case ex.outcome != "":
+	case ex.valued:
 		ex.outcome = OutcomeCompleted
+	default:
+		ex.end(OutcomeFailed, ErrFailed)
 	}
 	if ex.outcome == OutcomeCancelled {
-		o.operation.Cancel(ex.op.ID(), ex.cause) // which is how the operation ends, too
+		o.operation.Cancel(ex.op.ID(), ex.cause) // so that the operation is cancelled, too
 	}
 	ex.returned = true
-	return ex.reason()
+	return ex.failure()
 }
 
-// reason is the error that Execute returns.
-func (ex *execution[In, Out]) reason() error {
-	if ex.outcome == OutcomeTimedOut || ex.outcome == OutcomeCancelled {
-		return ex.cause
+// failure is the error that Execute returns.
+func (ex *execution[In, Out]) failure() error {
+	if ex.outcome == OutcomeEarlyExit {
+		return nil
 	}
-	return nil
+	return ex.cause
 }
 
-// wave runs the workers of a wave that may run, and returns when all that it has
-// started have ended.
+// wave runs the workers of a wave that may run, and returns when all that it has started
+// have ended.
 func (ex *execution[In, Out]) wave(w *wave) {
 	runs := ex.runs[w.from:w.end]
 	workers := ex.admit(runs)
@@ -104,7 +106,7 @@ func (ex *execution[In, Out]) wave(w *wave) {
 	if ex.ran {
 		ex.pause()
 	}
-	if !ex.mayStart() {
+	if !ex.goesOn() {
 		return
 	}
 	ex.ran = true
@@ -114,28 +116,26 @@ func (ex *execution[In, Out]) wave(w *wave) {
 	}
 	ex.raise(started, w.key, Event{Wave: w.number, Workers: workers})
 	for next := 0; ; {
-		for ; next < len(runs) && len(ex.running) < w.limit; next++ {
-			if r := &runs[next]; r.admitted && !ex.start(r) {
-				next = len(runs)
-				break
+		for ; next < len(runs) && len(ex.running) < w.limit && ex.goesOn(); next++ {
+			if r := &runs[next]; r.admitted {
+				ex.start(r)
 			}
 		}
 		if len(ex.running) == 0 {
 			return
 		}
 		ex.await()
-		if ex.outcome != "" {
-			next = len(runs)
-		}
 	}
 }
 
 // admit asks the breakers which workers may run, and returns how many.
 func (ex *execution[In, Out]) admit(runs []run[In, Out]) (n int) {
-	now := ex.o.now()
+	ex.o.mu.Lock()
+	defer ex.o.mu.Unlock()
+	now := time.Now()
 	for i := range runs {
 		r := &runs[i]
-		if r.ticket, r.err = r.m.admit(now); r.err == nil {
+		if r.permit, r.err = r.m.admit(now, ex.o.opts.MaxAbandoned); r.err == nil {
 			r.admitted = true
 			n++
 		}
@@ -143,57 +143,46 @@ func (ex *execution[In, Out]) admit(runs []run[In, Out]) (n int) {
 	return n
 }
 
-// pause lets the interval between two waves pass, if there is one.
+// pause waits for the interval between two waves.
 func (ex *execution[In, Out]) pause() {
-	interval := ex.o.opts.WaveInterval
-	if interval == 0 {
-		return
-	}
-	until := after(ex.o.now(), interval)
-	ex.arm(until)
+	until := after(ex.o.now(), ex.o.opts.WaveInterval)
 	for ex.outcome == "" && ex.o.now() < until {
-		ex.await()
 		ex.arm(until)
+		ex.await()
 	}
 }
 
-// mayStart reports whether the execution goes on, and ends it if it has come to
-// its end without having heard of that.
-func (ex *execution[In, Out]) mayStart() bool {
+// goesOn reports whether the execution goes on. It ends one that should not.
+func (ex *execution[In, Out]) goesOn() bool {
 	switch {
 	case ex.outcome != "":
 	case ex.caller.Err() != nil:
 		ex.end(OutcomeCancelled, context.Cause(ex.caller))
-	case ex.unwanted.Load() != nil:
-		ex.end(OutcomeCancelled, *ex.unwanted.Load())
-	case ex.o.closed():
-		ex.end(OutcomeCancelled, core.ErrClosed)
+	case ex.ctx.Err() != nil:
+		ex.end(OutcomeCancelled, context.Cause(ex.ctx))
 	case ex.o.now() >= ex.deadline:
 		ex.end(OutcomeTimedOut, ErrTimeout)
 	}
 	return ex.outcome == ""
 }
 
-// start starts a worker, and reports whether it could.
-func (ex *execution[In, Out]) start(r *run[In, Out]) bool {
-	if !ex.mayStart() {
-		return false
-	}
+// start starts a worker, and ends the execution if that is impossible.
+func (ex *execution[In, Out]) start(r *run[In, Out]) {
 	r.began = ex.o.now()
 	r.deadline = after(r.began, ex.o.opts.WorkerTimeout)
+	r.next = r.deadline
 	id, err := ex.o.operation.Enqueue(ex.ctx, r)
 	if err != nil {
 		ex.end(OutcomeCancelled, err)
-		return false
+		return
 	}
-	r.id, r.admitted = id, false // the ticket is the run's now
+	r.id, r.admitted = id, false // the run gives the permit back
 	ex.running = append(ex.running, r)
 	ex.arm(min(r.deadline, ex.deadline))
-	return true
 }
 
-// await waits for the next thing to happen, and deals with it. A run that has come in
-// was in time, so it goes before an end that has come meanwhile.
+// await waits for the next event, and handles it. A run that has returned comes before
+// an end of the execution, because it returned before that.
 func (ex *execution[In, Out]) await() {
 	select {
 	case r := <-ex.arrived:
@@ -202,73 +191,56 @@ func (ex *execution[In, Out]) await() {
 	default:
 	}
 	var (
-		alarm        <-chan time.Time
-		gone, closed <-chan struct{}
+		timer           <-chan time.Time
+		gone, cancelled <-chan struct{}
 	)
 	if ex.timer != nil {
-		alarm = ex.timer.C
+		timer = ex.timer.C
 	}
 	if ex.outcome == "" {
-		gone, closed = ex.caller.Done(), ex.o.closing
+		gone, cancelled = ex.caller.Done(), ex.ctx.Done()
 	}
 	select {
 	case r := <-ex.arrived:
 		ex.receive(r)
 	case <-gone:
-		ex.end(OutcomeCancelled, context.Cause(ex.caller))
-	case <-closed:
-		ex.end(OutcomeCancelled, core.ErrClosed)
-	case <-alarm:
-		ex.armed = never
+		ex.goesOn()
+	case <-cancelled:
+		ex.goesOn()
+	case <-timer:
 		ex.tick()
 	}
 }
 
-// cancel ends the execution, unless it has come to its end. The first cause counts.
-func (ex *execution[In, Out]) cancel(cause error) {
-	if ex.unwanted.CompareAndSwap(nil, &cause) {
-		ex.arrived <- nil // there is room
-	}
-}
-
-// receive deals with a run that has ended by itself, or with Cancel.
+// receive handles a run that has returned.
 func (ex *execution[In, Out]) receive(r *run[In, Out]) {
-	if r == nil {
-		ex.end(OutcomeCancelled, *ex.unwanted.Load())
-		return
-	}
-	ex.forget(r)
-	if ex.outcome != "" {
-		return
-	}
-	switch r.verdict {
-	case completed:
+	ex.remove(r)
+	switch {
+	case ex.outcome != "":
+	case r.status == completed:
+		ex.valued = true
 		if exit := ex.o.opts.EarlyExit; exit != nil && exit(r.value) {
 			ex.decisive = r
 			ex.end(OutcomeEarlyExit, ErrEarlyExit)
 		}
-	case cancelled: // it has heard of the end sooner
-		if r.err == ex.timeout {
-			ex.end(OutcomeTimedOut, ErrTimeout)
-		} else {
-			ex.end(OutcomeCancelled, r.err)
-		}
+	case r.status == cancelled:
+		ex.goesOn() // the run has seen the end first
 	}
 }
 
-// forget takes a run from the running ones.
-func (ex *execution[In, Out]) forget(r *run[In, Out]) {
+// remove takes a run from the running ones.
+func (ex *execution[In, Out]) remove(r *run[In, Out]) {
 	if i := slices.Index(ex.running, r); i >= 0 {
 		ex.running = slices.Delete(ex.running, i, i+1)
 	}
 }
 
-// arm sees to it that the timer goes off at that time, or sooner.
+// arm makes the timer fire at that time, or sooner.
 func (ex *execution[In, Out]) arm(at time.Duration) {
-	if at >= ex.armed {
+	if at >= ex.timerAt {
 		return
 	}
-	ex.armed = at
+	ex.timerAt = at
 	if d := at - ex.o.now(); ex.timer == nil {
 		ex.timer = time.NewTimer(d)
 	} else {
@@ -276,17 +248,16 @@ func (ex *execution[In, Out]) arm(at time.Duration) {
 	}
 }
 
-// tick looks at the clock.
+// tick is called when the timer has fired.
 func (ex *execution[In, Out]) tick() {
+	ex.timerAt = never
+	ex.goesOn()
 	now := ex.o.now()
-	if ex.outcome == "" && now >= ex.deadline {
-		ex.end(OutcomeTimedOut, ErrTimeout)
-	}
 	for _, r := range slices.Clone(ex.running) {
-		if r.told == nil && now >= r.deadline {
-			r.told, r.until = ErrWorkerTimeout, after(r.deadline, ex.o.opts.Grace)
+		if r.cause == nil && now >= r.next {
+			r.cause, r.next = ErrWorkerTimeout, after(r.deadline, ex.o.opts.Grace)
 		}
-		if r.told != nil && now >= r.until {
+		if now >= r.next {
 			ex.abandon(r)
 		}
 	}
@@ -294,81 +265,86 @@ func (ex *execution[In, Out]) tick() {
 		ex.arm(ex.deadline)
 	}
 	for _, r := range ex.running {
-		if r.told == nil {
-			ex.arm(r.deadline)
-		} else {
-			ex.arm(r.until)
-		}
+		ex.arm(r.next)
 	}
 }
 
-// abandon gives up a run that does not return.
+// abandon goes on without a run that does not return.
 func (ex *execution[In, Out]) abandon(r *run[In, Out]) {
-	if !ex.o.abandon(r) {
-		if r.stage.CompareAndSwap(stageWaiting, stageAbandoned) {
-			ex.unstart(r, r.told)
-		} else {
-			r.until = never // it has returned, and handlers hold it up
+	ex.o.update(func(s *Stats) {
+		if r.abandoned = r.stage.CompareAndSwap(stageRunning, stageAbandoned); r.abandoned {
+			r.m.abandoned++
+			s.WorkersAbandoned++
+			s.StillAbandoned++
 		}
-		return
+	})
+	switch {
+	case r.abandoned:
+		ex.remove(r)
+		r.took, r.status, r.err = ex.o.now()-r.began, cancelled, r.cause
+		if r.cause == ErrWorkerTimeout {
+			r.status = timedOut
+		}
+		r.record(ex.op)
+		r.raise(ex.op, SignalWorkerAbandoned)
+	case !ex.withdraw(r, r.cause):
+		r.next = never // it has returned, and handlers hold it up
 	}
-	ex.forget(r)
-	r.left, r.took = true, ex.o.now()-r.began
-	r.verdict, r.err = cancelled, r.told
-	if r.told == ErrWorkerTimeout {
-		r.verdict = timedOut
-	}
-	r.book(ex.op)
-	raise(ex.op, r.m.signals.abandoned, r.m.Name, Event{Execution: ex.op.ID(), Worker: r.m.Name, Wave: r.m.Wave, Duration: r.took, Err: r.err})
 }
 
-// unstart deals with a run whose goroutine has not begun, and does not any more.
-func (ex *execution[In, Out]) unstart(r *run[In, Out], cause error) {
+// withdraw takes back a run whose goroutine has not begun.
+func (ex *execution[In, Out]) withdraw(r *run[In, Out], cause error) bool {
+	if !r.stage.CompareAndSwap(stageWaiting, stageAbandoned) {
+		return false
+	}
 	ex.o.operation.Cancel(r.id, cause)
-	ex.forget(r)
+	ex.remove(r)
 	r.id, r.err = 0, cause
-	r.m.giveBack(r.ticket)
+	ex.o.giveBack(r)
+	return true
 }
 
-// end decides how the execution ends: the contexts of what runs end, with that
-// cause, and nothing more is started.
+// end decides how the execution ends: it ends the contexts of the runs, with that cause,
+// and nothing more is started.
 func (ex *execution[In, Out]) end(outcome Outcome, cause error) {
 	if ex.outcome != "" {
 		return
 	}
 	ex.outcome, ex.cause = outcome, cause
-	o, now := ex.o, ex.o.now()
-	ex.ended.Store(&ending{now, cause})
-	until := after(now, o.opts.Grace)
+	now := ex.o.now()
+	ex.ending.Store(&ending{now, cause})
 	for _, r := range slices.Clone(ex.running) {
-		if r.told == nil {
-			r.told, r.until = cause, until
+		switch {
+		case ex.withdraw(r, cause):
+			continue
+		case r.cause == nil: // otherwise it has failed, because its own time is over
+			r.cause, r.next = cause, after(now, ex.o.opts.Grace)
+			ex.o.operation.Cancel(r.id, cause)
 		}
-		if r.stage.CompareAndSwap(stageWaiting, stageAbandoned) {
-			ex.unstart(r, cause)
-		} else {
-			o.operation.Cancel(r.id, cause)
-		}
+		ex.arm(r.next)
 	}
 	for i := range ex.runs {
 		if r := &ex.runs[i]; r.admitted {
-			r.m.giveBack(r.ticket)
+			ex.o.giveBack(r)
 		}
 	}
-	if len(ex.running) > 0 {
-		ex.arm(until)
-	}
+	e := Event{Duration: now - ex.began}
 	switch outcome {
 	case OutcomeEarlyExit:
-		m, key := ex.decisive.m, strconv.Itoa(ex.decisive.m.Wave)
-		ex.raise(SignalEarlyExit+":wave="+key, key, Event{Worker: m.Name, Wave: m.Wave, Duration: now - ex.began})
+		m := ex.decisive.m
+		e.Worker, e.Wave = m.Name, m.Wave
+		key := strconv.Itoa(m.Wave)
+		ex.raise(SignalEarlyExit+":wave="+key, key, e)
 	case OutcomeTimedOut:
-		ex.raise(SignalTimeout+":elapsed="+millis(now-ex.began), "", Event{Duration: now - ex.began})
+		ex.raise(SignalTimeout+":elapsed="+millis(e.Duration), "", e)
+	case OutcomeFailed:
+		e.Err = cause
+		ex.raise(SignalFailed, "", e)
 	}
 }
 
 // finish makes the result. If EarlyExit has panicked, or a handler has ended the
-// goroutine, it waits for what still runs before that goes on.
+// goroutine, it waits for the runs first.
 func (ex *execution[In, Out]) finish() {
 	if !ex.returned {
 		panicked := recover() // nil: the goroutine is being ended
@@ -377,7 +353,7 @@ func (ex *execution[In, Out]) finish() {
 		}
 		ex.end(OutcomeCancelled, &core.PanicError{Value: panicked, Stack: debug.Stack()})
 		if len(ex.running) > 0 {
-			defer ex.finish() // even if a handler does it once more
+			defer ex.finish() // even if a handler ends the goroutine again
 			for len(ex.running) > 0 {
 				ex.await()
 			}
@@ -385,45 +361,40 @@ func (ex *execution[In, Out]) finish() {
 		}
 	}
 	defer close(ex.done)
-	o := ex.o
-	ex.err = ex.reason()
 	if ex.timer != nil {
 		ex.timer.Stop()
 	}
+	ex.err = ex.failure()
 	r := &ex.result
-	r.Outcome, r.Duration = ex.outcome, o.now()-ex.began
-	r.Completed = ex.collect(func(run *run[In, Out]) bool { return run.verdict == completed })
-	r.Failed = ex.collect(func(run *run[In, Out]) bool { return run.verdict == failed || run.verdict == timedOut })
-	r.Cancelled = ex.collect(func(run *run[In, Out]) bool { return run.verdict == cancelled })
-	r.Skipped = ex.collect(func(run *run[In, Out]) bool { return run.verdict == skipped })
-	r.Abandoned = ex.collect(func(run *run[In, Out]) bool { return run.left })
-	if ex.decisive != nil {
-		decisive := ex.decisive.result()
-		r.Decisive = &decisive
-	}
-	o.ended(ex)
+	r.Outcome, r.Duration = ex.outcome, ex.o.now()-ex.began
+	ex.collect(r)
+	ex.o.update(func(s *Stats) { count(s, r) })
 	ex.raise(SignalCompleted+":duration="+millis(r.Duration)+":results="+strconv.Itoa(len(r.Completed)), "",
 		Event{Outcome: r.Outcome, Workers: len(r.Completed), Duration: r.Duration})
 }
 
-// collect lists the runs that are of some kind.
-func (ex *execution[In, Out]) collect(of func(*run[In, Out]) bool) []WorkerResult[Out] {
-	n := 0
+// collect puts the runs into the lists of the result.
+func (ex *execution[In, Out]) collect(result *Result[Out]) {
+	lists := [...]*[]WorkerResult[Out]{
+		skipped: &result.Skipped, completed: &result.Completed, failed: &result.Failed,
+		timedOut: &result.Failed, cancelled: &result.Cancelled,
+	}
 	for i := range ex.runs {
-		if of(&ex.runs[i]) {
-			n++
+		r := &ex.runs[i]
+		w := r.result()
+		list := lists[r.status]
+		if *list == nil {
+			*list = make([]WorkerResult[Out], 0, len(ex.runs)-i)
+		}
+		*list = append(*list, w)
+		if r.abandoned {
+			result.Abandoned = append(result.Abandoned, w)
+		}
+		if r == ex.decisive {
+			decisive := w
+			result.Decisive = &decisive
 		}
 	}
-	if n == 0 {
-		return nil
-	}
-	list := make([]WorkerResult[Out], 0, n)
-	for i := range ex.runs {
-		if run := &ex.runs[i]; of(run) {
-			list = append(list, run.result())
-		}
-	}
-	return list
 }
 
 // raise raises a signal of the execution.

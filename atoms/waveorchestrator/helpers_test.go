@@ -40,8 +40,8 @@ func fails(d time.Duration) work {
 	}
 }
 
-// deaf returns v after d, whatever its context says.
-func deaf(v int, d time.Duration) work {
+// ignores returns v after d, even if its context ends before.
+func ignores(v int, d time.Duration) work {
 	return func(context.Context, int) (int, error) { time.Sleep(d); return v, nil }
 }
 
@@ -72,7 +72,7 @@ func orchestrator(t testing.TB, o opts, workers ...worker) *wave.Orchestrator[in
 	return x
 }
 
-// bubble runs a test in a bubble. What is left running fails it.
+// bubble runs a test in a bubble. Goroutines that are left running fail it.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, test)
@@ -80,36 +80,40 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 
 // brief is a result in a line: "completed a:1=3 b:1=5 | failed c:2 | skipped d:3".
 func brief(r wave.Result[int]) string {
-	parts := []string{string(r.Outcome)}
-	if r.Decisive != nil {
-		parts[0] += " by " + r.Decisive.Worker
-	}
-	list := func(name string, results []wave.WorkerResult[int], value bool) {
-		if len(results) == 0 {
-			return
+	return text(r, " |", func(w wave.WorkerResult[int]) string {
+		if w.Err == nil {
+			return fmt.Sprintf("%s:%d=%d", w.Worker, w.Wave, w.Value)
 		}
-		text := name
-		for _, w := range results {
-			text += fmt.Sprintf(" %s:%d", w.Worker, w.Wave)
-			if value {
-				text += fmt.Sprintf("=%d", w.Value)
-			}
-		}
-		parts = append(parts, text)
-	}
-	list("completed", r.Completed, true)
-	list("failed", r.Failed, false)
-	list("cancelled", r.Cancelled, false)
-	list("skipped", r.Skipped, false)
-	list("abandoned", r.Abandoned, false)
-	return strings.Join(parts, " | ")
+		return fmt.Sprintf("%s:%d", w.Worker, w.Wave)
+	})
 }
 
-// run executes and returns the result in brief.
+// text is a result with its lists, as far as there are any.
+func text(r wave.Result[int], before string, show func(wave.WorkerResult[int]) string) string {
+	text := string(r.Outcome)
+	if r.Decisive != nil {
+		text += " by " + r.Decisive.Worker
+	}
+	for i, list := range [][]wave.WorkerResult[int]{r.Completed, r.Failed, r.Cancelled, r.Skipped, r.Abandoned} {
+		if len(list) > 0 {
+			text += before + " " + []string{"completed", "failed", "cancelled", "skipped", "abandoned"}[i]
+		}
+		for _, w := range list {
+			text += " " + show(w)
+		}
+	}
+	return text
+}
+
+// run executes, and returns the result in brief.
 func run(t testing.TB, o *wave.Orchestrator[int, int]) string {
 	t.Helper()
 	r, err := o.Execute(t.Context(), 0)
-	require.NoError(t, err)
+	if r.Outcome == wave.OutcomeFailed {
+		require.Equal(t, wave.ErrFailed, err)
+	} else {
+		require.NoError(t, err)
+	}
 	return brief(r)
 }
 
@@ -124,7 +128,7 @@ func signals(sink *core.Sink, pattern string) (names []string) {
 // checkBooks checks the laws of Stats for so many workers.
 func checkBooks(t testing.TB, s wave.Stats, workers int) {
 	t.Helper()
-	require.Equal(t, s.Executions, uint64(s.Running)+s.Completed+s.EarlyExits+s.TimedOut+s.Cancelled, "%+v", s)
+	require.Equal(t, s.Executions, uint64(s.Running)+s.Completed+s.EarlyExits+s.TimedOut+s.Failed+s.Cancelled, "%+v", s)
 	require.Equal(t, s.WorkersRun, s.WorkersCompleted+s.WorkersFailed+s.WorkersCancelled, "%+v", s)
 	ended := s.Executions - uint64(s.Running)
 	require.Equal(t, ended*uint64(workers), s.WorkersRun+s.WorkersSkipped, "%+v", s)

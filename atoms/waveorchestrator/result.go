@@ -8,49 +8,50 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// An Outcome is how an execution has ended, in exactly one way.
+// An Outcome says how an execution has ended.
 type Outcome string
 
 const (
-	// OutcomeCompleted: all waves have been gone through.
+	// OutcomeCompleted: all waves were run, and at least one worker has completed.
 	OutcomeCompleted Outcome = "completed"
 	// OutcomeEarlyExit: a result was decisive, see [Options.EarlyExit].
 	OutcomeEarlyExit Outcome = "early-exit"
-	// OutcomeTimedOut: [Options.TotalTimeout] was over.
+	// OutcomeTimedOut: [Options.TotalTimeout] has passed.
 	OutcomeTimedOut Outcome = "timed-out"
+	// OutcomeFailed: all waves were run, and every worker has failed or was skipped.
+	OutcomeFailed Outcome = "failed"
 	// OutcomeCancelled: the context of Execute has ended, Cancel was called, the
 	// orchestrator was closed, [Options.EarlyExit] panicked, or a handler ended the
 	// goroutine.
 	OutcomeCancelled Outcome = "cancelled"
 )
 
-// A Result is what came of an execution, as far as it got. Each worker is in
-// exactly one of Completed, Failed, Cancelled and Skipped, and these are in the
-// order of wave, priority and name.
+// A Result is the outcome of an execution, with the results of all workers. Each worker is
+// in exactly one of Completed, Failed, Cancelled and Skipped. These lists are in the order
+// of wave, priority and name.
 type Result[Out any] struct {
 	Outcome  Outcome
 	Decisive *WorkerResult[Out] // the result that led to an early exit; nil without one
 
-	// Completed are those that returned a value in time, including the decisive
-	// one.
+	// Completed are the workers that returned a value in time, the decisive one
+	// included.
 	Completed []WorkerResult[Out]
-	// Failed are those that returned an error, panicked, or took longer than
-	// [Options.WorkerTimeout]. What is in here counts for the breaker, and
-	// nothing else does.
+	// Failed are the workers that returned an error, panicked, or took longer than
+	// [Options.WorkerTimeout]. Only these count as failures for the breaker.
 	Failed []WorkerResult[Out]
-	// Cancelled are those that ran when the execution ended before its time.
+	// Cancelled are the workers that ran when the execution ended early.
 	Cancelled []WorkerResult[Out]
-	// Skipped are those that were not run, because of their breaker or because
-	// the execution had ended.
+	// Skipped are the workers that were not run, because of their breaker or because the
+	// execution had ended.
 	Skipped []WorkerResult[Out]
 	// Abandoned are those of Failed and Cancelled that did not return within
-	// [Options.Grace] when their context had ended: they may still be running.
+	// [Options.Grace] after their context had ended: they may still be running.
 	Abandoned []WorkerResult[Out]
 
 	Duration time.Duration
 }
 
-// A WorkerResult is what came of one worker in one execution.
+// A WorkerResult is the result of one worker in one execution.
 type WorkerResult[Out any] struct {
 	Worker    string
 	Wave      int
@@ -60,21 +61,23 @@ type WorkerResult[Out any] struct {
 	Err       error            // why it failed, was cancelled or skipped; nil if it has completed
 }
 
-// The errors that say why something has ended, or was not begun. They are also the
-// causes of the contexts that ended with it. Use [errors.Is]; ErrTimeout and
-// ErrWorkerTimeout are [context.DeadlineExceeded] as well.
+// The errors that say why an execution or a worker has ended, or was not begun. They are
+// also the causes of the contexts that end with them. Compare with [errors.Is]; ErrTimeout
+// and ErrWorkerTimeout match [context.DeadlineExceeded], too.
 var (
 	// ErrTimeout: the execution took longer than [Options.TotalTimeout].
-	ErrTimeout error = &timeoutError{"waveorchestrator: the time for the execution is over"}
+	ErrTimeout error = &timeoutError{"waveorchestrator: the execution took longer than Options.TotalTimeout"}
 	// ErrWorkerTimeout: the worker took longer than [Options.WorkerTimeout].
-	ErrWorkerTimeout error = &timeoutError{"waveorchestrator: the time for the worker is over"}
+	ErrWorkerTimeout error = &timeoutError{"waveorchestrator: the worker took longer than Options.WorkerTimeout"}
+	// ErrFailed: no worker has completed; the [Result] says why.
+	ErrFailed = errors.New("waveorchestrator: no worker has completed; the result says why")
 	// ErrEarlyExit: the result of another worker was decisive.
 	ErrEarlyExit = errors.New("waveorchestrator: early exit")
-	// ErrBreakerOpen: the breaker of the worker is open, or another execution
-	// is probing it.
+	// ErrBreakerOpen: the breaker of the worker is open, or another execution is probing
+	// it.
 	ErrBreakerOpen = errors.New("waveorchestrator: the breaker is open")
-	// ErrStuck: [Options.MaxAbandoned] runs of the worker do not return.
-	ErrStuck = errors.New("waveorchestrator: too many runs of the worker do not return")
+	// ErrTooManyAbandoned: [Options.MaxAbandoned] runs of the worker do not return.
+	ErrTooManyAbandoned = errors.New("waveorchestrator: Options.MaxAbandoned runs of the worker do not return")
 )
 
 type timeoutError struct{ text string }
@@ -82,9 +85,3 @@ type timeoutError struct{ text string }
 func (e *timeoutError) Error() string   { return e.text }
 func (e *timeoutError) Timeout() bool   { return true }
 func (e *timeoutError) Is(t error) bool { return t == context.DeadlineExceeded }
-
-// deadline is a timeout of one execution or one run. There may be orchestrators
-// within orchestrators; by the address of the cause each knows its own.
-type deadline struct{ error }
-
-func (d *deadline) Unwrap() error { return d.error }

@@ -1,52 +1,54 @@
 package waveorchestrator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/breaker"
 )
 
-// run is one worker in one execution. The execution's goroutine starts it, the
-// worker's own does the work; stage says whose turn it is, and whoever takes it to
-// its end says what came of it.
+// run is one worker in one execution. The execution's goroutine starts it, the worker's
+// own goroutine does the work. Whichever takes stage to its end records the outcome.
 type run[In, Out any] struct {
 	ex    *execution[In, Out]
 	m     *member[In, Out]
 	stage atomic.Uint32
 
-	// The execution's own.
-	id       core.OperationID
-	admitted bool // has the ticket, and has not started
-	ticket   uint64
-	began    time.Duration
-	deadline time.Duration
-	told     error         // why its context has ended; nil: it has not, as far as the execution knows
-	until    time.Duration // then: when it is abandoned
-	left     bool          // it was
+	// Used by the execution's goroutine only; began and deadline are read by both.
+	id        core.OperationID
+	admitted  bool // has the permit, and has not started
+	permit    breaker.Permit
+	began     time.Duration
+	deadline  time.Duration
+	cause     error         // why its context has ended; nil: it has not, as far as the execution knows
+	next      time.Duration // when the execution has to look: at the deadline, or to abandon the run
+	abandoned bool
 
-	// What came of it. Of whoever has taken stage to its end, until the
-	// execution knows.
-	verdict verdict
-	value   Out
-	err     error
-	took    time.Duration
+	// The outcome. It belongs to the goroutine that takes stage to its end, until the
+	// execution receives the run.
+	status status
+	value  Out
+	err    error
+	took   time.Duration
 }
 
 const (
 	stageWaiting   uint32 = iota // for its goroutine
 	stageRunning                 //
 	stageReturned                // an end: on its way to the execution
-	stageAbandoned               // an end: what it returns counts no more
+	stageAbandoned               // an end: what it returns does not count
 )
 
-type verdict uint8
+type status uint8
 
 const (
-	skipped verdict = iota
+	skipped status = iota
 	completed
 	failed
 	timedOut // failed, too
@@ -56,28 +58,31 @@ const (
 // run is the body of the operation.
 func (r *run[In, Out]) run(ctx context.Context) (err error) {
 	if !r.stage.CompareAndSwap(stageWaiting, stageRunning) {
-		return context.Cause(ctx) // the execution has ended meanwhile, and has cancelled it
+		return context.Cause(ctx) // the execution has withdrawn it
 	}
 	op := core.OperationFrom(ctx)
 	op.SetKey(r.m.Name)
-	c := r.context(ctx)
+	c := &workerContext{ctx: ctx, cause: ErrTimeout}
+	if r.deadline < r.ex.deadline {
+		c.cause = ErrWorkerTimeout
+	}
+	if at := min(r.deadline, r.ex.deadline); at != never {
+		c.deadline = r.ex.o.base.Add(at)
+	}
 	var out Out
 	returned := false
 	defer func() {
-		var panicked any
-		if !returned { // core recovers it; but what it was is part of the result
-			panicked = recover()
+		panicked := recover()
+		if !returned { // core recovers the panic; but its value is part of the result
 			err = &core.PanicError{Value: panicked, Stack: debug.Stack()}
 		}
-		cause := r.cause(c)
-		c.end()
-		err = r.settle(op, out, err, cause, &c.own)
+		err = r.settle(op, out, err)
 		if panicked != nil {
 			panic(panicked)
 		}
 	}()
-	raise(op, r.m.signals.started, r.m.Name, Event{Execution: r.ex.op.ID(), Worker: r.m.Name, Wave: r.m.Wave})
-	if r.cause(c) == nil {
+	raise(op, r.m.started, r.m.Name, Event{Execution: r.ex.op.ID(), Worker: r.m.Name, Wave: r.m.Wave})
+	if _, cause := r.interrupted(); cause == nil {
 		out, err = r.m.Do(c, r.ex.in)
 	} else {
 		err = context.DeadlineExceeded // handlers have taken all the time
@@ -86,120 +91,103 @@ func (r *run[In, Out]) run(ctx context.Context) (err error) {
 	return err
 }
 
-// context is that of the worker.
-func (r *run[In, Out]) context(ctx context.Context) *workerContext {
-	c := &workerContext{Context: ctx, own: deadline{ErrWorkerTimeout}}
-	at := r.deadline
-	c.why = &c.own
-	if r.ex.deadline <= at {
-		at, c.why = r.ex.deadline, r.ex.timeout
+// interrupted returns how and why the worker's context has ended, whichever came first;
+// or completed and nil if it has not. It goes by the clock, because a worker that has
+// passed the deadline on, to a connection for example, may return a little before its
+// context ends.
+func (r *run[In, Out]) interrupted() (status, error) {
+	ex := r.ex
+	deadline := min(r.deadline, ex.deadline)
+	if end := ex.ending.Load(); end != nil && end.at < deadline {
+		return cancelled, end.cause
 	}
-	if at != never {
-		c.deadline = r.ex.o.base.Add(at)
+	switch late := ex.o.now() >= deadline; {
+	case late && r.deadline < ex.deadline:
+		return timedOut, ErrWorkerTimeout
+	case late:
+		return cancelled, ErrTimeout
+	case ex.ctx.Err() != nil:
+		return cancelled, context.Cause(ex.ctx)
 	}
-	return c
+	return completed, nil
 }
 
-// cause is why the worker's context has ended, or nil: what came first. The clock
-// counts as well: who has passed the deadline on, to a connection for example, may
-// return a little before the context ends.
-func (r *run[In, Out]) cause(c *workerContext) error {
-	deadline := min(r.deadline, r.ex.deadline)
-	if real := c.asked(); real != nil {
-		if cause := context.Cause(real); cause != nil {
-			return cause
-		}
-	} else if end := r.ex.ended.Load(); end != nil && end.at < deadline {
-		return end.cause
-	}
-	switch {
-	case r.ex.o.now() >= deadline:
-		return c.why
-	case r.ex.o.closed():
-		return core.ErrClosed
-	}
-	return nil
-}
-
-// settle says what came of a run that has returned, and returns the error of the
-// operation. Cause is why its context had ended; own is that if it is its own time.
-func (r *run[In, Out]) settle(op *core.Operation, out Out, err, cause, own error) error {
+// settle records the outcome of a run that has returned, and returns the error of the
+// operation.
+func (r *run[In, Out]) settle(op *core.Operation, out Out, err error) error {
 	o := r.ex.o
+	status, cause := r.interrupted()
 	if cause != nil && err == nil {
-		o.late()
+		o.update(func(s *Stats) { s.Late++ })
 	}
 	if !r.stage.CompareAndSwap(stageRunning, stageReturned) {
-		o.outlived(r.m)
-		if err == nil {
-			err = cause
-		}
-		return err
+		o.update(func(s *Stats) { s.StillAbandoned--; r.m.abandoned-- })
+		return cmp.Or(err, cause)
 	}
 	defer func() { r.ex.arrived <- r }() // there is room for all
 	r.took = o.now() - r.began
+	r.status, r.err = status, cause
 	switch {
-	case cause == nil && err == nil:
-		r.verdict, r.value = completed, out
-	case cause == nil:
-		r.verdict, r.err = failed, err
-	case cause == own && (err == nil || err == context.DeadlineExceeded):
-		r.verdict, r.err = timedOut, ErrWorkerTimeout
-	case cause == own:
-		r.verdict, r.err = timedOut, fmt.Errorf("%w: %w", ErrWorkerTimeout, err)
-	default:
-		r.verdict, r.err = cancelled, cause
-		o.operation.Cancel(op.ID(), r.reason()) // which is how the operation ends, too
+	case status == completed && err == nil:
+		r.value = out
+	case status == completed:
+		r.status, r.err = failed, err
+	case status == timedOut && err != nil && err != context.DeadlineExceeded:
+		r.err = fmt.Errorf("%w: %w", cause, err)
+	case status == cancelled:
+		o.operation.Cancel(op.ID(), cause) // so that the operation is cancelled, too
 	}
-	r.book(op)
-	return r.reason()
-}
-
-// reason is the error as others see it.
-func (r *run[In, Out]) reason() error {
-	if r.err == r.ex.timeout {
-		return ErrTimeout
-	}
+	r.record(op)
 	return r.err
 }
 
-// book tells the breaker and everybody what came of a run that has ended.
-func (r *run[In, Out]) book(on core.Raiser) {
+// record gives the permit back, with the outcome, and raises the signals of that.
+func (r *run[In, Out]) record(on core.Raiser) {
 	m, o := r.m, r.ex.o
-	if r.verdict == cancelled {
-		m.giveBack(r.ticket)
-		return
+	results := [...]breaker.Result{
+		completed: breaker.Success, failed: breaker.Failure, timedOut: breaker.Failure, cancelled: breaker.Neutral,
 	}
-	e := Event{Execution: r.ex.op.ID(), Worker: m.Name, Wave: m.Wave, Duration: r.took, Err: r.err}
-	if r.verdict == completed {
-		closed := m.success(r.ticket)
-		raise(on, m.signals.completed+millis(r.took), m.Name, e)
-		if closed {
-			raise(on, m.signals.closed, m.Name, e)
+	o.mu.Lock()
+	now := time.Now()
+	changed := m.breaker.Done(r.permit, now, results[r.status])
+	failures := m.breaker.Failures(now)
+	until := now.Add(m.breaker.ClosesIn(now))
+	o.mu.Unlock()
+	if changed && r.status != completed {
+		defer o.holdOpened(m, failures, until) // even if a handler ends the goroutine
+	}
+	switch r.status {
+	case completed:
+		r.raise(on, SignalWorkerCompleted+":"+m.Name+":duration="+millis(r.took))
+		if changed {
+			r.raise(on, SignalBreakerClosed)
 		}
-		return
-	}
-	failures, until, opened := m.failure(r.ticket, o.now())
-	if opened {
-		defer o.holdOpened(m, failures, until) // also when a handler ends the goroutine
-	}
-	if r.verdict == timedOut {
-		raise(on, m.signals.timedOut+millis(r.took), m.Name, e)
-	} else {
-		raise(on, m.signals.failed+message(r.err), m.Name, e)
+	case failed:
+		r.raise(on, SignalWorkerFailed+":"+m.Name+":error="+message(r.err))
+	case timedOut:
+		r.raise(on, SignalWorkerTimeout+":"+m.Name+":duration="+millis(r.took))
 	}
 }
 
-// result is what is told of the run, at the end of the execution.
-func (r *run[In, Out]) result() WorkerResult[Out] {
-	w := WorkerResult[Out]{
-		Worker:    r.m.Name,
-		Wave:      r.m.Wave,
-		Operation: r.id,
-		Duration:  r.took,
-		Value:     r.value,
-		Err:       r.reason(),
+// holdOpened holds the fact that a breaker has opened, for as long as it stays open.
+func (o *Orchestrator[In, Out]) holdOpened(m *member[In, Out], failures int, until time.Time) {
+	name := SignalBreakerOpened + ":" + m.Name + ":failures=" + strconv.Itoa(failures)
+	release := o.Sink().Hold(name, m.Name, max(time.Until(until), 1))
+	o.update(func(*Stats) { m.release = release })
+	if o.closing.Err() != nil { // otherwise Close will
+		release()
 	}
-	if r.verdict == skipped && w.Err == nil {
+}
+
+// raise raises a signal about a run that has ended.
+func (r *run[In, Out]) raise(on core.Raiser, name string) {
+	raise(on, name, r.m.Name, Event{Execution: r.ex.op.ID(), Worker: r.m.Name, Wave: r.m.Wave, Duration: r.took, Err: r.err})
+}
+
+// result is the run as Execute returns it.
+func (r *run[In, Out]) result() WorkerResult[Out] {
+	w := WorkerResult[Out]{Worker: r.m.Name, Wave: r.m.Wave, Operation: r.id, Duration: r.took, Value: r.value, Err: r.err}
+	if r.status == skipped && w.Err == nil {
 		w.Err = r.ex.cause
 	}
 	return w

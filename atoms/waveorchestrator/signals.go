@@ -6,62 +6,64 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// What the names of the signals of an orchestrator begin with. What follows is in
-// the payload, an [Event], as well, and who it is about, the worker's name or the
-// number of the wave, is the key.
-//
-// Match them as families: "worker.failed:*" are all failures,
-// "worker.completed:db:*" what the worker db has completed.
+// The signals of an orchestrator. Their payload is an [Event]; their key is the name of the
+// worker or the number of the wave that they are about. Some have a name that begins with
+// the constant and goes on with details, which the payload has, too. Match these by
+// pattern: "worker.failed:*" are all failures, "worker.completed:db:*" is what the worker db
+// has completed.
 const (
 	// SignalStarted is raised when an execution begins.
 	SignalStarted = "wave.orchestrator.started"
-	// SignalCompleted is raised as SignalCompleted:duration={ms}:results={count}
-	// when an execution has ended, in whichever way; the count is of the workers
-	// that have completed.
+	// SignalCompleted is raised as SignalCompleted:duration={ms}:results={count} when an
+	// execution has ended, however it did; the count is of the workers that have
+	// completed.
 	SignalCompleted = "wave.orchestrator.completed"
-	// SignalWaveStarted is raised as SignalWaveStarted:wave={N}:workers={count},
-	// with the number of workers that are not skipped. A wave whose workers all
-	// are does not start.
-	SignalWaveStarted = "wave.started"
-	// SignalEarlyExit is raised as SignalEarlyExit:wave={N} when a result of
-	// that wave was decisive; the payload says whose.
-	SignalEarlyExit = "wave.early_exit"
-	// SignalTimeout is raised as SignalTimeout:elapsed={ms} when
-	// [Options.TotalTimeout] is over.
+	// SignalFailed is raised when all waves were run and no worker has completed.
+	SignalFailed = "wave.failed"
+	// SignalTimeout is raised as SignalTimeout:elapsed={ms} when [Options.TotalTimeout]
+	// has passed.
 	SignalTimeout = "wave.timeout"
+	// SignalWaveStarted is raised as SignalWaveStarted:wave={N}:workers={count}, with the
+	// number of workers that are not skipped. A wave without such workers does not start.
+	SignalWaveStarted = "wave.started"
+	// SignalEarlyExit is raised as SignalEarlyExit:wave={N} when a result of that wave
+	// was decisive. The payload names the worker.
+	SignalEarlyExit = "wave.early_exit"
 
 	// SignalWorkerStarted is raised as SignalWorkerStarted:{name}.
 	SignalWorkerStarted = "worker.started"
-	// SignalWorkerCompleted is raised as
-	// SignalWorkerCompleted:{name}:duration={ms}.
+	// SignalWorkerCompleted is raised as SignalWorkerCompleted:{name}:duration={ms}.
 	SignalWorkerCompleted = "worker.completed"
-	// SignalWorkerFailed is raised as SignalWorkerFailed:{name}:error={message}
-	// when a worker has returned an error or panicked. Of the message there are
-	// 128 bytes, without commas, "*", "?" and control characters; the payload has
-	// the error.
+	// SignalWorkerFailed is raised as SignalWorkerFailed:{name}:error={message} when a
+	// worker has returned an error or panicked. The name has 128 bytes of the message,
+	// without commas, "*", "?" and control characters; the payload has the error.
 	SignalWorkerFailed = "worker.failed"
 	// SignalWorkerTimeout is raised, instead of SignalWorkerFailed, as
-	// SignalWorkerTimeout:{name}:duration={ms} when a worker has taken longer
-	// than [Options.WorkerTimeout].
+	// SignalWorkerTimeout:{name}:duration={ms} when a worker has taken longer than
+	// [Options.WorkerTimeout].
 	SignalWorkerTimeout = "worker.timeout"
-	// SignalWorkerAbandoned is raised as SignalWorkerAbandoned:{name} when a
-	// worker has not returned within [Options.Grace].
+	// SignalWorkerAbandoned is raised when a worker has not returned within
+	// [Options.Grace].
 	SignalWorkerAbandoned = "worker.abandoned"
 
-	// SignalBreakerOpened is held as
-	// SignalBreakerOpened:{name}:failures={count} from when a breaker opens for
-	// as long as [Options.BreakerReset], or until Close, so that others can wait
-	// for it to be over ([core.Options.DeferOn]). It has no payload and no
-	// Source.
+	// SignalBreakerOpened is held as SignalBreakerOpened:{name}:failures={count} while a
+	// breaker is open, for [Options.BreakerReset] or until Close. So others can wait for
+	// the end of it, with [core.Options.DeferOn]. It has no payload and no Source.
 	SignalBreakerOpened = "circuit.opened"
-	// SignalBreakerClosed is raised as SignalBreakerClosed:{name} when a probe
-	// has completed.
+	// SignalBreakerClosed is raised when a probe has completed.
 	SignalBreakerClosed = "circuit.closed"
+)
+
+// The kinds of the signals whose names are constant.
+var (
+	Started         = core.NewKind[Event](SignalStarted)
+	Failed          = core.NewKind[Event](SignalFailed)
+	WorkerAbandoned = core.NewKind[Event](SignalWorkerAbandoned)
+	BreakerClosed   = core.NewKind[Event](SignalBreakerClosed)
 )
 
 // An Event is the payload of an orchestrator's signals:
@@ -75,25 +77,8 @@ type Event struct {
 	Wave      int
 	Workers   int           // SignalWaveStarted: that run; SignalCompleted: that have completed
 	Duration  time.Duration // of the run, or of the execution so far
-	Err       error         // why the worker failed
+	Err       error         // why the worker, or with SignalFailed the execution, failed
 	Outcome   Outcome       // SignalCompleted
-}
-
-// names are those of the signals about a worker, or what they begin with.
-type names struct {
-	started, completed, failed, timedOut, abandoned, opened, closed string
-}
-
-func namesOf(worker string) names {
-	return names{
-		started:   SignalWorkerStarted + ":" + worker,
-		completed: SignalWorkerCompleted + ":" + worker + ":duration=",
-		failed:    SignalWorkerFailed + ":" + worker + ":error=",
-		timedOut:  SignalWorkerTimeout + ":" + worker + ":duration=",
-		abandoned: SignalWorkerAbandoned + ":" + worker,
-		opened:    SignalBreakerOpened + ":" + worker + ":failures=",
-		closed:    SignalBreakerClosed + ":" + worker,
-	}
 }
 
 func waveStarted(key string, workers int) string {
@@ -110,22 +95,16 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 // maxMessage is how much of an error is in the name of a signal, in bytes.
 const maxMessage = 128
 
-// message is the text of an error as it can be part of a name. A panic of its Error
-// method is part of the text.
+// message is the text of an error as it can be part of a name. If its Error method panics,
+// the text says so.
 func message(err error) string {
 	text := fmt.Sprintf("%v", err)
-	if len(text) > maxMessage {
-		cut := maxMessage
-		for cut > 0 && !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut]
-	}
+	text = strings.ToValidUTF8(text[:min(len(text), maxMessage)], "_")
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case r == ',':
 			return ';'
-		case r == '*', r == '?', r == utf8.RuneError, unicode.IsControl(r):
+		case r == '*', r == '?', unicode.IsControl(r):
 			return '_'
 		}
 		return r

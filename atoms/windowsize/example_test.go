@@ -27,7 +27,7 @@ func Example() {
 	// 50000
 }
 
-// Every command has an answer.
+// Every command is answered by a signal.
 func ExampleEvent() {
 	sink := core.NewSink(core.SinkOptions{Capacity: 200, MaxAge: time.Minute})
 	resizer, err := windowsize.New(sink, windowsize.Options{})
@@ -36,17 +36,16 @@ func ExampleEvent() {
 	}
 	defer resizer.Close()
 
-	applied := core.NewKind[windowsize.Event](windowsize.SignalTimeApplied)
-	rejected := core.NewKind[windowsize.Event](windowsize.SignalTimeRejected)
-	applied.Subscribe(sink, func(_ core.Signal, e windowsize.Event) {
-		fmt.Println(e.Command, "makes", e.From.MaxAge, e.To.MaxAge)
+	show := func(w windowsize.Window) string { return fmt.Sprint(w.Capacity, " signals for ", w.MaxAge) }
+	windowsize.TimeApplied.Subscribe(sink, func(_ core.Signal, e windowsize.Event) {
+		fmt.Println(e.Command+":", show(e.From), "->", show(e.To))
 	})
-	rejected.Subscribe(sink, func(_ core.Signal, e windowsize.Event) { fmt.Println(e.Err) })
+	windowsize.TimeRejected.Subscribe(sink, func(_ core.Signal, e windowsize.Event) { fmt.Println(e.Err) })
 
 	sink.Raise("window.time.decrease:30s")
 	sink.Raise("window.time.set:30")
 	// Output:
-	// window.time.decrease:30s makes 1m0s 30s
+	// window.time.decrease:30s: 200 signals for 1m0s -> 200 signals for 30s
 	// windowsize: "30" is not a duration like 30s, 5m, 500ms or 00:05:00
 }
 

@@ -3,6 +3,7 @@ package windowsize
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"sync"
@@ -11,21 +12,23 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Options configure a [Resizer]. The zero value is the default. The bounds hold for what
-// a Resizer does, not for what the sink is made with or resized to by others.
+// Options configure a [Resizer]. The zero value is the default. The bounds apply to what
+// the Resizer does. They do not apply to how the sink was made, or to other calls of
+// [core.Sink.Resize].
 type Options struct {
-	// Name is the key of the commands that are meant for this Resizer only, and of
-	// the signals it raises. "" means "windowsize".
+	// Name is the key of the signals that the Resizer raises, and of the commands for
+	// this Resizer only. "" means "windowsize".
 	Name string
-	// MinCapacity and MaxCapacity bound how many signals the window holds; 0 means 16
-	// and 50,000, negative none but those of the sink, 1 and [core.MaxSinkCapacity].
+	// MinCapacity and MaxCapacity bound how many signals the window holds. 0 means 16
+	// and 50,000. Negative means only the bounds of the sink, 1 and
+	// [core.MaxSinkCapacity].
 	MinCapacity, MaxCapacity int
-	// MinAge and MaxAge bound for how long it holds them; 0 means 5 seconds and 1
-	// hour, negative none.
+	// MinAge and MaxAge bound for how long the window holds a signal. 0 means 5 seconds
+	// and 1 hour. Negative means no bound.
 	MinAge, MaxAge time.Duration
 }
 
-// Commands that a [Resizer] heeds, each followed by a colon and a number of signals or a
+// Commands for a [Resizer]. Each is followed by a colon and a number of signals or a
 // duration.
 const (
 	CommandSizeSet      = "window.size.set"
@@ -36,23 +39,34 @@ const (
 	CommandTimeDecrease = "window.time.decrease"
 )
 
-// Signals that a [Resizer] raises on its sink, with its name as key, caused by the
-// command if there was one. [core.Signal.Payload] is an [Event].
+var commands = []string{
+	CommandSizeSet, CommandSizeIncrease, CommandSizeDecrease, CommandTimeSet, CommandTimeIncrease, CommandTimeDecrease,
+}
+
+// Signals that a [Resizer] raises on its sink, with its name as the key. If a command asked
+// for the change, it is the cause of the signal.
 const (
-	// SignalSizeApplied and SignalTimeApplied: a command or a method has been carried
-	// out, as far as the bounds allow, even if nothing has changed by it.
+	// SignalSizeApplied and SignalTimeApplied mean that a command or a method was
+	// carried out, as far as the bounds allow. The window may be the same as before.
 	SignalSizeApplied = "window.size.applied"
 	SignalTimeApplied = "window.time.applied"
-	// SignalSizeRejected and SignalTimeRejected: a command could not be understood, or
-	// [ErrNoLimit].
+	// SignalSizeRejected and SignalTimeRejected mean that a command could not be
+	// understood, or failed with [ErrNoLimit].
 	SignalSizeRejected = "window.size.rejected"
 	SignalTimeRejected = "window.time.rejected"
 )
 
-// An Event is the payload of the signals. To subscribe to one of them with its payload,
-// make its kind: core.NewKind[windowsize.Event](windowsize.SignalSizeApplied).
+// The signals with their payload.
+var (
+	SizeApplied  = core.NewKind[Event](SignalSizeApplied)
+	TimeApplied  = core.NewKind[Event](SignalTimeApplied)
+	SizeRejected = core.NewKind[Event](SignalSizeRejected)
+	TimeRejected = core.NewKind[Event](SignalTimeRejected)
+)
+
+// An Event is the payload of the signals.
 type Event struct {
-	Command  string // name of the signal that asked for it; "" for a method
+	Command  string // the name of the signal that asked for it; "" for a method
 	From, To Window
 	Clamped  bool  // the bounds did not allow what was asked for
 	Err      error // why it was rejected; nil if it was applied
@@ -60,117 +74,129 @@ type Event struct {
 
 // A Window is how much a sink remembers.
 type Window struct {
-	Capacity int
-	MaxAge   time.Duration // 0: no limit
+	Capacity int           // how many signals
+	MaxAge   time.Duration // for how long; 0: no limit
 }
 
-// ErrNoLimit is why the time of a window is not increased or decreased that has no limit
-// of age: there is nothing to add to. It can be set.
+// ErrNoLimit is returned when the age of a window without a limit of age is to be increased
+// or decreased. Set the age instead.
 var ErrNoLimit = errors.New("windowsize: the window has no limit of age to change")
 
-var kinds = map[string]core.Kind[Event]{
-	SignalSizeApplied:  core.NewKind[Event](SignalSizeApplied),
-	SignalTimeApplied:  core.NewKind[Event](SignalTimeApplied),
-	SignalSizeRejected: core.NewKind[Event](SignalSizeRejected),
-	SignalTimeRejected: core.NewKind[Event](SignalTimeRejected),
-}
-
-// A Resizer changes the window of a sink, on command or by its methods. Make one with
+// A Resizer changes the window of a sink, by commands and by its methods. Make one with
 // [New]. All methods are safe for concurrent use, from handlers of the sink as well, and
-// work after Close too. A command is carried out before the Raise that gave it returns;
-// shrinking takes as long as there are signals to let go, and any change of capacity as
-// long as it takes to copy what stays. It owns no goroutine, but the sink keeps it until
-// Close.
+// work after Close too.
+//
+// A command is carried out before the Raise that gave it returns. A change of capacity
+// takes time in proportion to the signals that stay and those that go. A Resizer has no
+// goroutine. The sink refers to it until Close.
 type Resizer struct {
 	sink   *core.Sink
-	name   string
+	opts   Options
 	cancel func()
-
-	minCapacity, maxCapacity int
-	minAge, maxAge           time.Duration
 
 	mu    sync.Mutex
 	stats Stats
 }
 
-// changing is held from looking at a window to changing it, so that Resizers of one
-// sink do not undo what the others do.
+// changing is locked from reading a window to changing it, so that two Resizers of one sink
+// do not overwrite each other's changes.
 var changing sync.Mutex
 
-// Stats are the counters of a [Resizer], read as one cut: of commands and of calls of
-// methods alike, but for those that return [ErrNoLimit].
+// Stats are the counters of a [Resizer], all read at the same moment.
+//
+//	Applied + Rejected = commands + calls of methods that returned no error
 type Stats struct {
 	Applied  uint64 `json:"applied"`
-	Clamped  uint64 `json:"clamped"` // of these, not as far as asked for
+	Clamped  uint64 `json:"clamped"` // of Applied, those that the bounds limited
 	Rejected uint64 `json:"rejected"`
 }
 
-// New makes a Resizer that listens to the commands on sink, or says what is wrong with
-// the options. It does not change the window. Close it when it is to listen no more.
+// LogValue groups the counters by their JSON names.
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s Stats) String() string { return core.StatsString(s) }
+
+// New makes a Resizer for the sink. It returns an error if the sink is nil or the options
+// are not valid. The Resizer subscribes to the commands. Close it when it is no longer
+// needed. New does not change the window.
 func New(sink *core.Sink, opts Options) (*Resizer, error) {
 	if sink == nil {
 		return nil, errors.New("windowsize: New needs a sink")
 	}
-	r := &Resizer{sink: sink, name: opts.Name}
-	if r.name == "" {
-		r.name = "windowsize"
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
 	}
-	r.minCapacity, r.maxCapacity = preset(opts.MinCapacity, 16, 1), preset(opts.MaxCapacity, 50_000, core.MaxSinkCapacity)
-	r.minAge, r.maxAge = preset(opts.MinAge, 5*time.Second, 1), preset(opts.MaxAge, time.Hour, longest)
-	switch {
-	case r.maxCapacity > core.MaxSinkCapacity:
-		return nil, fmt.Errorf("windowsize: Options.MaxCapacity is %d: a sink holds up to %d signals", r.maxCapacity, core.MaxSinkCapacity)
-	case r.minCapacity > r.maxCapacity:
-		return nil, fmt.Errorf("windowsize: Options.MinCapacity is %d: it must not be above MaxCapacity, %d", r.minCapacity, r.maxCapacity)
-	case r.minAge > r.maxAge:
-		return nil, fmt.Errorf("windowsize: Options.MinAge is %v: it must not be above MaxAge, %v", r.minAge, r.maxAge)
-	}
-	r.cancel = sink.Subscribe(patterns, r.heed)
+	r := &Resizer{sink: sink, opts: opts}
+	r.cancel = sink.Subscribe(core.CommandPattern(commands...), r.onCommand)
 	return r, nil
 }
 
-// preset is the value of an option, where 0 means the default and negative none.
-func preset[N int | time.Duration](v, preset, none N) N {
-	switch {
-	case v == 0:
-		return preset
-	case v < 0:
-		return none
-	default:
-		return v
+// resolved returns the options with the defaults filled in.
+func (o Options) resolved() (Options, error) {
+	if o.Name == "" {
+		o.Name = "windowsize"
 	}
+	o.MinCapacity, o.MaxCapacity = orDefault(o.MinCapacity, 16, 1), orDefault(o.MaxCapacity, 50_000, core.MaxSinkCapacity)
+	o.MinAge, o.MaxAge = orDefault(o.MinAge, 5*time.Second, 1), orDefault(o.MaxAge, time.Hour, math.MaxInt64)
+	switch {
+	case o.MaxCapacity > core.MaxSinkCapacity:
+		return o, fmt.Errorf("windowsize: Options.MaxCapacity is %d: a sink holds up to %d signals", o.MaxCapacity, core.MaxSinkCapacity)
+	case o.MinCapacity > o.MaxCapacity:
+		return o, fmt.Errorf("windowsize: Options.MinCapacity is %d: it must not be above MaxCapacity, %d", o.MinCapacity, o.MaxCapacity)
+	case o.MinAge > o.MaxAge:
+		return o, fmt.Errorf("windowsize: Options.MinAge is %v: it must not be above MaxAge, %v", o.MinAge, o.MaxAge)
+	}
+	return o, nil
 }
 
-const longest = time.Duration(math.MaxInt64)
+// orDefault is the value of an option: 0 means the default, negative means none.
+func orDefault[N int | time.Duration](v, byDefault, none N) N {
+	switch {
+	case v == 0:
+		return byDefault
+	case v < 0:
+		return none
+	}
+	return v
+}
 
 // SetCapacity lets the window hold n signals, within the bounds, and returns how many it
 // holds now.
-func (r *Resizer) SetCapacity(n int) int { return r.changeCapacity(set, n, nil) }
+func (r *Resizer) SetCapacity(n int) int {
+	to, _ := r.change(r.capacity(set, n), SizeApplied, nil)
+	return to.Capacity
+}
 
-// AddCapacity lets the window hold delta signals more, or less if delta is negative, and
-// returns how many it holds now. A window that is beyond a bound already does not move
-// the other way.
-func (r *Resizer) AddCapacity(delta int) int { return r.changeCapacity(add, delta, nil) }
+// AddCapacity lets the window hold delta more signals, or fewer if delta is negative, and
+// returns how many it holds now. An increase never shrinks a window that is already above
+// the bounds, and a decrease never grows one that is below.
+func (r *Resizer) AddCapacity(delta int) int {
+	to, _ := r.change(r.capacity(add, delta), SizeApplied, nil)
+	return to.Capacity
+}
 
 // SetMaxAge lets the window hold signals for d, within the bounds, and returns for how
 // long it holds them now.
 func (r *Resizer) SetMaxAge(d time.Duration) time.Duration {
-	age, _ := r.changeAge(set, d, nil) // only adding can fail
-	return age
+	to, _ := r.change(r.maxAge(set, d), TimeApplied, nil)
+	return to.MaxAge
 }
 
 // AddMaxAge lets the window hold signals for delta longer, or shorter if delta is
-// negative, and returns for how long it holds them now. A window that is beyond a bound
-// already does not move the other way. It returns [ErrNoLimit], and changes nothing, if
-// the window has no limit of age.
+// negative, and returns for how long it holds them now. Beyond the bounds it does what
+// AddCapacity does. If the window has no limit of age, AddMaxAge changes nothing and
+// returns [ErrNoLimit].
 func (r *Resizer) AddMaxAge(delta time.Duration) (time.Duration, error) {
-	return r.changeAge(add, delta, nil)
+	to, err := r.change(r.maxAge(add, delta), TimeApplied, nil)
+	return to.MaxAge, err
 }
 
 // Name is [Options.Name].
-func (r *Resizer) Name() string { return r.name }
+func (r *Resizer) Name() string { return r.opts.Name }
 
-// Sink is the sink whose window it is.
+// Sink is the sink whose window is changed.
 func (r *Resizer) Sink() *core.Sink { return r.sink }
 
 // Stats returns the counters.
@@ -180,103 +206,85 @@ func (r *Resizer) Stats() Stats {
 	return r.stats
 }
 
-// Close lets the Resizer heed no more commands. When it has returned none is being
-// carried out, unless it was called from inside a handler, which it does not wait for. It
-// may be called many times, and returns nil.
+// Close ends the subscription to commands. When it returns, no command is being carried
+// out, unless Close was called from a handler. It may be called many times, and returns
+// nil.
 func (r *Resizer) Close() error {
 	r.cancel()
 	return nil
 }
 
-// patterns match the commands, and some more that [core.ParseCommand] sorts out.
-var patterns = func() string {
-	var list []string
-	for _, c := range commands {
-		list = append(list, "*"+c.name+":*")
-	}
-	return strings.Join(list, ",")
-}()
-
-var commands = []command{
-	{CommandSizeSet, SignalSizeRejected, onSize(set, 1)},
-	{CommandSizeIncrease, SignalSizeRejected, onSize(add, 1)},
-	{CommandSizeDecrease, SignalSizeRejected, onSize(add, -1)},
-	{CommandTimeSet, SignalTimeRejected, onTime(set, 1)},
-	{CommandTimeIncrease, SignalTimeRejected, onTime(add, 1)},
-	{CommandTimeDecrease, SignalTimeRejected, onTime(add, -1)},
-}
-
-type command struct {
-	name     string
-	rejected string // signal that says it was not understood
-	run      func(r *Resizer, payload string, by *core.Signal) error
-}
-
-func onSize(how change, sign int) func(*Resizer, string, *core.Signal) error {
-	return func(r *Resizer, payload string, by *core.Signal) error {
-		n, err := parseSize(payload)
-		if err == nil {
-			r.changeCapacity(how, sign*n, by)
-		}
-		return err
-	}
-}
-
-func onTime(how change, sign time.Duration) func(*Resizer, string, *core.Signal) error {
-	return func(r *Resizer, payload string, by *core.Signal) error {
-		d, err := parseAge(payload)
-		if err == nil {
-			_, err = r.changeAge(how, sign*d, by)
-		}
-		return err
-	}
-}
-
-// heed handles a signal that may be a command. Of several in one name, the first counts:
-// the others are its payload.
-func (r *Resizer) heed(s core.Signal) {
-	if s.Key != "" && s.Key != r.name {
+// onCommand handles a signal that may be a command.
+func (r *Resizer) onCommand(s core.Signal) {
+	if s.Key != "" && s.Key != r.opts.Name {
 		return
 	}
-	var first *command
-	payload := ""
-	for i := range commands {
-		if p, ok := core.ParseCommand(s.Name, commands[i].name); ok && (first == nil || len(p) > len(payload)) {
-			first, payload = &commands[i], p
-		}
-	}
-	if first == nil {
+	command, payload := core.FindCommand(s.Name, commands...)
+	how, sign := set, 1
+	switch command {
+	case "":
 		return
+	case CommandSizeIncrease, CommandTimeIncrease:
+		how = add
+	case CommandSizeDecrease, CommandTimeDecrease:
+		how, sign = add, -1
 	}
-	if err := first.run(r, payload, &s); err != nil {
+	applied, rejected := SizeApplied, SizeRejected
+	var next nextWindow
+	var err error
+	if strings.HasPrefix(command, "window.size.") {
+		var n int
+		n, err = parseSize(payload)
+		next = r.capacity(how, sign*n)
+	} else {
+		var d time.Duration
+		d, err = parseAge(payload)
+		next = r.maxAge(how, time.Duration(sign)*d)
+		applied, rejected = TimeApplied, TimeRejected
+	}
+	if err == nil {
+		_, err = r.change(next, applied, &s)
+	}
+	if err != nil {
 		r.mu.Lock()
 		r.stats.Rejected++
 		r.mu.Unlock()
 		now := r.window()
-		r.raise(first.rejected, Event{From: now, To: now, Err: err}, &s)
+		rejected.Raise(r.sink.Because(s), r.opts.Name, Event{Command: s.Name, From: now, To: now, Err: err})
 	}
 }
 
-func (r *Resizer) raise(name string, e Event, by *core.Signal) {
-	on := core.Raiser(r.sink)
-	if by != nil {
-		e.Command = by.Name
-		on = r.sink.Because(*by)
-	}
-	kinds[name].Raise(on, r.name, e)
-}
-
-// A change is how a value becomes another.
-type change int
+// mode is how a value becomes another.
+type mode int
 
 const (
-	set change = iota
+	set mode = iota
 	add
 )
 
-// apply returns what becomes of now, within the bounds, and whether they mattered.
-// Adding to what is beyond a bound does not make it less, and the other way round.
-func apply[N int | time.Duration](how change, now, v, least, most N) (to N, clamped bool) {
+// nextWindow returns what a window is changed to, and whether the bounds limited it.
+type nextWindow func(from Window) (to Window, clamped bool, err error)
+
+func (r *Resizer) capacity(how mode, n int) nextWindow {
+	return func(w Window) (to Window, clamped bool, err error) {
+		w.Capacity, clamped = within(how, w.Capacity, n, r.opts.MinCapacity, r.opts.MaxCapacity)
+		return w, clamped, nil
+	}
+}
+
+func (r *Resizer) maxAge(how mode, d time.Duration) nextWindow {
+	return func(w Window) (to Window, clamped bool, err error) {
+		if how == add && w.MaxAge == 0 {
+			return w, false, ErrNoLimit
+		}
+		w.MaxAge, clamped = within(how, w.MaxAge, d, r.opts.MinAge, r.opts.MaxAge)
+		return w, clamped, nil
+	}
+}
+
+// within returns what now becomes, within the bounds, and whether they limited it. Adding
+// to a value beyond a bound never makes it less, and subtracting never makes it more.
+func within[N int | time.Duration](how mode, now, v, least, most N) (to N, clamped bool) {
 	want := v
 	if how == add {
 		if want = now + v; v > 0 && want < now { // now is positive: only this way can it overflow
@@ -296,49 +304,35 @@ func apply[N int | time.Duration](how change, now, v, least, most N) (to N, clam
 	return to, clamped || to != want
 }
 
-// changeCapacity changes the capacity.
-func (r *Resizer) changeCapacity(how change, n int, by *core.Signal) int {
+// change changes the window and raises the signal that says so. by is the command; nil for
+// a method.
+func (r *Resizer) change(next nextWindow, applied core.Kind[Event], by *core.Signal) (Window, error) {
 	changing.Lock()
 	from := r.window()
-	to := from
-	var clamped bool
-	to.Capacity, clamped = apply(how, from.Capacity, n, r.minCapacity, r.maxCapacity)
-	r.sink.Resize(to.Capacity, to.MaxAge) // it calls nobody
-	changing.Unlock()
-	r.applied(clamped)
-	r.raise(SignalSizeApplied, Event{From: from, To: to, Clamped: clamped}, by)
-	return to.Capacity
-}
-
-// changeAge changes the limit of age.
-func (r *Resizer) changeAge(how change, d time.Duration, by *core.Signal) (time.Duration, error) {
-	changing.Lock()
-	from := r.window()
-	if how == add && from.MaxAge == 0 {
-		changing.Unlock()
-		return 0, ErrNoLimit
+	to, clamped, err := next(from)
+	if err == nil {
+		r.sink.Resize(to.Capacity, to.MaxAge) // it calls no handlers
 	}
-	to := from
-	var clamped bool
-	to.MaxAge, clamped = apply(how, from.MaxAge, d, r.minAge, r.maxAge)
-	r.sink.Resize(to.Capacity, to.MaxAge) // it calls nobody
 	changing.Unlock()
-	r.applied(clamped)
-	r.raise(SignalTimeApplied, Event{From: from, To: to, Clamped: clamped}, by)
-	return to.MaxAge, nil
-}
-
-// window is what the sink remembers now.
-func (r *Resizer) window() Window {
-	s := r.sink.Stats()
-	return Window{s.Capacity, s.MaxAge}
-}
-
-func (r *Resizer) applied(clamped bool) {
+	if err != nil {
+		return to, err
+	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.stats.Applied++
 	if clamped {
 		r.stats.Clamped++
 	}
+	r.mu.Unlock()
+	event, on := Event{From: from, To: to, Clamped: clamped}, core.Raiser(r.sink)
+	if by != nil {
+		event.Command, on = by.Name, r.sink.Because(*by)
+	}
+	applied.Raise(on, r.opts.Name, event)
+	return to, nil
+}
+
+// window is how much the sink remembers now.
+func (r *Resizer) window() Window {
+	s := r.sink.Stats()
+	return Window{s.Capacity, s.MaxAge}
 }

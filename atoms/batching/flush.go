@@ -1,0 +1,217 @@
+package batching
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// run is the body of a batch's operation.
+func (x *engine[In, Out]) run(ctx context.Context, b *batch[In, Out]) (err error) {
+	x.mu.Lock()
+	items := x.queue.start(b)
+	x.unlock()
+	if items == nil {
+		return core.ErrCancelled
+	}
+	f := &flush[In, Out]{
+		engine: x,
+		ctx:    ctx,
+		info:   Batch{Items: len(items), Bytes: b.bytes, Reason: b.reason, Waited: time.Since(b.began)},
+		items:  items,
+		rest:   items,
+	}
+	defer func() { err = f.conclude() }()
+	f.flush(items)
+	return nil
+}
+
+// flush is the flush of one batch.
+type flush[In, Out any] struct {
+	*engine[In, Out]
+	ctx   context.Context
+	info  Batch
+	items []*item[In, Out]
+	rest  []*item[In, Out] // items that are not settled
+	err   error            // what the last call returned
+	mixed bool             // errors depend on the item
+}
+
+// flush flushes the next items of the batch, in one call or, when that fails and
+// bisecting may help, in two halves.
+func (f *flush[In, Out]) flush(items []*item[In, Out]) {
+	if f.info.Calls > 0 && f.ctx.Err() != nil {
+		return // conclude settles them
+	}
+	a := f.call(items)
+	if !a.bisectable || !f.opts.Bisect || len(items) == 1 || f.ctx.Err() != nil {
+		f.settle(items, a)
+		return
+	}
+	if f.info.Calls == 1 {
+		f.mu.Lock()
+		f.queue.stats.Bisected++
+		f.mu.Unlock()
+		f.mixed = true
+		info := f.info
+		info.Err = a.err
+		Bisected.Raise(core.OperationFrom(f.ctx), "", info)
+	}
+	half := len(items) / 2
+	f.flush(items[:half])
+	f.flush(items[half:])
+}
+
+// call calls the function. A panic ends here, so that the rest of the batch has its
+// turn and its callers get an answer.
+func (f *flush[In, Out]) call(items []*item[In, Out]) (a answer[Out]) {
+	in := make([]In, len(items))
+	for i, it := range items {
+		in[i] = it.in
+	}
+	begun := time.Now()
+	defer func() {
+		f.info.Duration += time.Since(begun)
+		f.info.Calls++
+		f.mu.Lock()
+		f.queue.stats.Calls++
+		f.mu.Unlock()
+		if r := recover(); r != nil {
+			a = answer[Out]{err: &core.PanicError{Value: r, Stack: debug.Stack()}, bisectable: true}
+			core.OperationFrom(f.ctx).Raise(core.SignalPanicked)
+		}
+	}()
+	out, err := f.work(f.ctx, in)
+	return f.answer(len(items), out, err)
+}
+
+// answer is what a call says of its items.
+type answer[Out any] struct {
+	out        []Out
+	err        error      // nil: all were flushed
+	each       ItemErrors // what err says of each item; nil: the same of all
+	bisectable bool       // err does not say which items failed
+}
+
+func (a *answer[Out]) errorOf(i int) error {
+	if a.each != nil {
+		return a.each[i]
+	}
+	return a.err
+}
+
+// answer checks what a call for n items has returned.
+func (f *flush[In, Out]) answer(n int, out []Out, err error) answer[Out] {
+	var wrongNumber error
+	if f.hasResults && len(out) != n {
+		wrongNumber = fmt.Errorf("batching: the function of %q returned %d results for %d items", f.opts.Name, len(out), n)
+	}
+	if each, ok := err.(ItemErrors); ok && each == nil {
+		err = nil // it is nil but for its type
+	}
+	each, ok := errors.AsType[ItemErrors](err)
+	switch {
+	case err == nil:
+		return answer[Out]{out: out, err: wrongNumber}
+	case !ok:
+		return answer[Out]{err: f.cause(err), bisectable: true}
+	case len(each) != n:
+		err = fmt.Errorf("batching: the function of %q returned %d ItemErrors for %d items: %w", f.opts.Name, len(each), n, err)
+		return answer[Out]{err: err}
+	}
+	each = slices.Clone(each)
+	for i, err := range each {
+		if each[i] = f.cause(err); err == nil {
+			each[i] = wrongNumber
+		}
+	}
+	return answer[Out]{out: out, err: err, each: each}
+}
+
+// cause returns why the context has ended if err says no more than that it has.
+func (f *flush[In, Out]) cause(err error) error {
+	if err == context.Canceled && f.ctx.Err() != nil {
+		return context.Cause(f.ctx)
+	}
+	return err
+}
+
+// settle gives the next items their results.
+func (f *flush[In, Out]) settle(items []*item[In, Out], a answer[Out]) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	failed := &f.queue.stats.Failed
+	if f.ctx.Err() != nil {
+		failed = &f.queue.stats.Cancelled
+	}
+	for i, it := range items {
+		err, counter := a.errorOf(i), &f.queue.stats.Succeeded
+		if err != nil {
+			counter = failed
+			f.info.Failed++
+		} else if f.hasResults {
+			it.out = a.out[i]
+		}
+		f.queue.settle(it, err, counter)
+	}
+	f.rest = f.rest[len(items):]
+	f.err, f.mixed = a.err, f.mixed || a.each != nil
+}
+
+// conclude settles the items that are left over, raises the signal of the batch, and
+// returns its error.
+func (f *flush[In, Out]) conclude() error {
+	if len(f.rest) > 0 {
+		err := context.Cause(f.ctx)
+		if err == nil {
+			err = &core.PanicError{Stack: debug.Stack()} // the function has ended the goroutine
+		}
+		f.settle(f.rest, answer[Out]{err: err})
+	}
+	signal := Flushed
+	if f.info.Failed > 0 {
+		signal = Failed
+		f.info.Err = f.err
+		if f.info.Calls > 1 {
+			f.info.Err = errorsOf(f.items)
+		}
+		defer f.report() // also if a handler of the signal ends the goroutine
+	}
+	op := core.OperationFrom(f.ctx)
+	op.Set(ValueBatch, f.info)
+	signal.Raise(op, "", f.info)
+	return f.info.Err
+}
+
+// report calls OnError with the items that no Do waits for and that were not flushed.
+func (f *flush[In, Out]) report() {
+	var (
+		failed []*item[In, Out]
+		lost   []In
+	)
+	for _, it := range f.items {
+		if it.err != nil && it.done == nil {
+			failed, lost = append(failed, it), append(lost, it.in)
+		}
+	}
+	switch {
+	case len(lost) == 0 || f.opts.OnError == nil:
+	case f.mixed:
+		f.opts.OnError(lost, errorsOf(failed))
+	default:
+		f.opts.OnError(lost, f.err)
+	}
+}
+
+func errorsOf[In, Out any](items []*item[In, Out]) ItemErrors {
+	errs := make(ItemErrors, len(items))
+	for i, it := range items {
+		errs[i] = it.err
+	}
+	return errs
+}

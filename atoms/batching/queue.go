@@ -1,0 +1,277 @@
+package batching
+
+import (
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// queue decides which items make a batch, and when a batch is submitted to the
+// coordinator. It has no lock, goroutine or clock.
+//
+// A batch is submitted when it is full, when its time has come, when an item finds no
+// room, or by Flush. The coordinator decides when its flush begins. Until then the batch
+// goes on taking items, as long as it is not full.
+type queue[In, Out any] struct {
+	maxSize, maxBytes         int
+	maxQueued, maxQueuedBytes int
+	dropOldest                bool
+	begin                     func(*batch[In, Out]) // notes the time, and sets the timer
+	submit                    func(*batch[In, Out]) // gives a batch to the coordinator
+
+	open     map[string]*batch[In, Out] // batches that take items, by key
+	mostOpen int                        // since the map was made
+	pending  list[In, Out]              // accepted items whose flush has not begun
+	waiting  list[In, Out]              // items that wait for room
+	bytes    int                        // of the pending items
+	dropping bool                       // the last item that came made another one go
+	closed   bool
+	stats    Stats
+	effects  effects[In, Out]
+}
+
+// effects is what follows from a change once the lock is released.
+type effects[In, Out any] struct {
+	lost     []In              // items that no Do waits for and that will not be flushed
+	unwanted []*batch[In, Out] // submitted batches to cancel
+	cause    error             // why
+	flood    bool              // items begin to be dropped
+}
+
+// accept puts an item into a batch. If there is no room it returns ErrFull, or lets an
+// item that has a channel for it wait.
+func (q *queue[In, Out]) accept(it *item[In, Out]) error {
+	if q.closed {
+		return core.ErrClosed
+	}
+	drops := false
+	if q.waiting.n > 0 || !q.fits(it) {
+		if !q.dropOldest {
+			q.enqueue(q.pending.head.batch, ReasonRoom) // nothing else may ever make room
+			if it.room == nil {
+				return core.ErrFull
+			}
+			it.state = stateWaiting
+			q.waiting.push(it)
+			return nil
+		}
+		drops = true
+		for !q.fits(it) {
+			q.withdraw(q.pending.head, core.ErrDropped, &q.stats.Dropped)
+		}
+	}
+	q.effects.flood = drops && !q.dropping
+	q.dropping = drops
+	q.admit(it)
+	return nil
+}
+
+func (q *queue[In, Out]) fits(it *item[In, Out]) bool {
+	return q.pending.n < q.maxQueued && it.size <= q.maxQueuedBytes-q.bytes
+}
+
+// admit puts an item into the open batch of its key.
+func (q *queue[In, Out]) admit(it *item[In, Out]) {
+	b := q.open[it.key]
+	if b != nil && it.size > q.maxBytes-b.bytes {
+		q.seal(b, ReasonBytes)
+		b = nil
+	}
+	if b == nil {
+		b = &batch[In, Out]{key: it.key, items: make([]*item[In, Out], 0, min(q.maxSize, 32))}
+		q.open[it.key] = b
+		q.mostOpen = max(q.mostOpen, len(q.open))
+		q.begin(b)
+	}
+	it.state, it.batch = statePending, b
+	b.items = append(b.items, it)
+	b.n++
+	b.bytes += it.size
+	q.pending.push(it)
+	q.bytes += it.size
+	q.stats.Enqueued++
+	if it.room != nil {
+		close(it.room)
+	}
+	switch {
+	case b.n == q.maxSize:
+		q.seal(b, ReasonSize)
+	case b.bytes >= q.maxBytes:
+		q.seal(b, ReasonBytes)
+	}
+}
+
+// enqueue submits a batch, unless that was done before or it has no items.
+func (q *queue[In, Out]) enqueue(b *batch[In, Out], r Reason) {
+	if b.reason != "" || b.n == 0 {
+		return
+	}
+	b.reason = r
+	b.stopTimer()
+	q.submit(b)
+}
+
+// seal submits a batch that takes no more items.
+func (q *queue[In, Out]) seal(b *batch[In, Out], r Reason) {
+	q.closeBatch(b)
+	q.enqueue(b, r)
+}
+
+// closeBatch lets a batch take no more items.
+func (q *queue[In, Out]) closeBatch(b *batch[In, Out]) {
+	if q.open[b.key] != b {
+		return
+	}
+	delete(q.open, b.key)
+	if len(q.open) == 0 && q.mostOpen > 1024 { // a map does not shrink
+		q.open, q.mostOpen = make(map[string]*batch[In, Out]), 0
+	}
+}
+
+// flush submits all batches, in the order of their oldest items.
+func (q *queue[In, Out]) flush() {
+	for it := q.pending.head; it != nil; {
+		b := it.batch
+		it = it.next
+		q.enqueue(b, ReasonFlush)
+	}
+}
+
+// start begins the flush of a batch and returns its items; nil if all were withdrawn.
+func (q *queue[In, Out]) start(b *batch[In, Out]) []*item[In, Out] {
+	if b.items == nil {
+		return nil
+	}
+	q.closeBatch(b)
+	b.compact()
+	items := b.items
+	b.items = nil // the coordinator shows the batch for a while
+	for _, it := range items {
+		q.pending.remove(it)
+		it.state = stateFlushing
+	}
+	q.bytes -= b.bytes
+	b.wanted = b.n
+	q.stats.Running += b.n
+	q.stats.Batches++
+	q.refill()
+	return items
+}
+
+// settle ends the flush of one item. Counter is what it counts as.
+func (q *queue[In, Out]) settle(it *item[In, Out], err error, counter *uint64) {
+	q.stats.Running--
+	q.finish(it, err, counter)
+}
+
+func (q *queue[In, Out]) finish(it *item[In, Out], err error, counter *uint64) {
+	*counter++
+	it.state, it.err = stateSettled, err
+	if it.done != nil {
+		close(it.done)
+	}
+}
+
+// leave is called when the caller of an item does not wait any more, for room or for its
+// result.
+func (q *queue[In, Out]) leave(it *item[In, Out], cause error) {
+	switch it.state {
+	case stateWaiting:
+		q.turnAway(it)
+		q.refill()
+	case statePending:
+		q.withdraw(it, cause, &q.stats.Cancelled)
+		q.refill()
+	case stateFlushing:
+		if it.batch.wanted--; it.batch.wanted == 0 {
+			q.abandon(it.batch, cause)
+		}
+	}
+}
+
+// abandon notes that the operation of a batch is to be cancelled.
+func (q *queue[In, Out]) abandon(b *batch[In, Out], cause error) {
+	q.effects.unwanted, q.effects.cause = append(q.effects.unwanted, b), cause
+}
+
+// withdraw takes a pending item out of its batch.
+func (q *queue[In, Out]) withdraw(it *item[In, Out], cause error, counter *uint64) {
+	q.pending.remove(it)
+	q.bytes -= it.size
+	q.finish(it, cause, counter)
+	if it.done == nil {
+		q.effects.lost, q.effects.cause = append(q.effects.lost, it.in), cause
+	}
+	b := it.batch
+	b.n--
+	b.bytes -= it.size
+	switch {
+	case b.n == 0:
+		q.closeBatch(b)
+		b.stopTimer()
+		b.items = nil
+		if b.reason != "" {
+			q.abandon(b, cause)
+		}
+	case len(b.items) > 2*b.n+16: // callers that come and leave do not fill the memory
+		b.compact()
+	}
+}
+
+// cancel withdraws the items of a batch. It returns false if it has none, or its flush
+// has begun.
+func (q *queue[In, Out]) cancel(b *batch[In, Out], cause error) bool {
+	if b.items == nil {
+		return false
+	}
+	for _, it := range slices.Clone(b.items) {
+		if it.state == statePending {
+			q.withdraw(it, cause, &q.stats.Cancelled)
+		}
+	}
+	q.refill()
+	return true
+}
+
+// cancelAll withdraws all pending items.
+func (q *queue[In, Out]) cancelAll(cause error) {
+	for q.pending.n > 0 {
+		q.withdraw(q.pending.head, cause, &q.stats.Cancelled)
+	}
+	q.refill()
+}
+
+// complete accepts no more items, and turns away those that wait for room.
+func (q *queue[In, Out]) complete() {
+	q.closed = true
+	for q.waiting.n > 0 {
+		q.turnAway(q.waiting.head)
+	}
+}
+
+func (q *queue[In, Out]) turnAway(it *item[In, Out]) {
+	q.waiting.remove(it)
+	it.state = stateSettled
+	q.stats.Rejected++
+	close(it.room)
+}
+
+// refill accepts items that wait for room, first come first served.
+func (q *queue[In, Out]) refill() {
+	for q.waiting.n > 0 {
+		it := q.waiting.head
+		if !q.fits(it) {
+			q.enqueue(q.pending.head.batch, ReasonRoom)
+			return
+		}
+		q.waiting.remove(it)
+		q.admit(it)
+	}
+}
+
+// counters returns the counters as they are now.
+func (q *queue[In, Out]) counters() Stats {
+	s := q.stats
+	s.Pending, s.PendingBytes, s.Closed = q.pending.n, q.bytes, q.closed
+	return s
+}

@@ -1,0 +1,143 @@
+package molecules
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Options configure a [Runner]. The zero value is the default.
+type Options struct {
+	// Name is the Source of the signals that the runs raise. "" means "molecules".
+	Name string
+	// Order says which runs wait for each other; 0 is [OrderNone].
+	Order Order
+	// MaxConcurrency is how many runs of all blueprints run at once, including those
+	// that wait for a signal; 0 means 16. With [OrderSerial] it is 1.
+	MaxConcurrency int
+	// MaxQueued is how many runs may wait for a slot; 0 means 1024, negative none. When
+	// the queue is full, a signal starts no run: it is counted as Rejected, and
+	// [SignalDropped] is raised.
+	MaxQueued int
+	// MaxTracked is how many finished runs the runner still shows; 0 means 200, negative
+	// none.
+	MaxTracked int
+	// MaxAge is how long the runner shows finished runs; 0 means 5 minutes, negative no
+	// limit.
+	MaxAge time.Duration
+	// CompensateTimeout is how long each Compensate may take before its context ends; 0
+	// means 30 seconds, negative no limit.
+	CompensateTimeout time.Duration
+}
+
+// TriggerOptions configure a [Trigger]. The zero value is the default.
+type TriggerOptions struct {
+	// Name is the Source of the signals that the calls raise. "" means "trigger".
+	Name string
+	// Order says which calls wait for each other; 0 is [OrderNone].
+	Order Order
+	// MaxConcurrency is how many calls run at once; 0 means 16. With [OrderSerial] it
+	// is 1.
+	MaxConcurrency int
+	// MaxQueued is how many signals may wait for their call; 0 means 1024, negative
+	// none. When the queue is full, a signal is dropped: it is counted as Rejected, and
+	// [SignalTriggerDropped] is raised.
+	MaxQueued int
+	// MaxTracked is how many finished calls the trigger still shows; 0 means 200,
+	// negative none.
+	MaxTracked int
+	// MaxAge is how long the trigger shows finished calls; 0 means 5 minutes, negative
+	// no limit.
+	MaxAge time.Duration
+	// OnError, if not nil, is called after a call has failed and [SignalTriggerFailed]
+	// was raised, on the goroutine of the call. It is not called for a cancelled call.
+	OnError func(core.Signal, error)
+}
+
+// An Order says which runs of a [Runner], or which calls of a [Trigger], wait for each
+// other.
+type Order int
+
+const (
+	// OrderNone runs all of them at once, up to MaxConcurrency. Keys take turns in the
+	// queue, so a key with many signals does not delay the others.
+	OrderNone Order = iota
+	// OrderPerKey runs those of one key one after the other, in the order of the
+	// signals. All signals without a key count as one key.
+	OrderPerKey
+	// OrderSerial runs all of them one after the other, in the order of the signals.
+	OrderSerial
+)
+
+func (o Order) String() string {
+	switch o {
+	case OrderNone:
+		return "none"
+	case OrderPerKey:
+		return "per key"
+	case OrderSerial:
+		return "serial"
+	}
+	return fmt.Sprintf("Order(%d)", int(o))
+}
+
+const (
+	defaultMaxConcurrency    = 16
+	defaultCompensateTimeout = 30 * time.Second
+)
+
+// resolved returns the options with defaults in place of zeros, or says what is wrong
+// with them.
+func (o Options) resolved() (Options, error) {
+	o.Name = cmp.Or(o.Name, "molecules")
+	o.CompensateTimeout = cmp.Or(o.CompensateTimeout, defaultCompensateTimeout)
+	switch {
+	case isBlank(o.Name):
+		return o, fmt.Errorf("molecules: Options.Name is %q, it must not be blank", o.Name)
+	case o.Order < OrderNone || o.Order > OrderSerial:
+		return o, fmt.Errorf("molecules: Options.Order of %q is %v, it must be one of the constants", o.Name, o.Order)
+	case o.MaxConcurrency < 0:
+		return o, fmt.Errorf("molecules: Options.MaxConcurrency of %q is %d, it must not be negative", o.Name, o.MaxConcurrency)
+	case o.Order == OrderSerial && o.MaxConcurrency > 1:
+		return o, fmt.Errorf("molecules: Options.MaxConcurrency of %q is %d, with OrderSerial it must be 1", o.Name, o.MaxConcurrency)
+	}
+	if o.MaxConcurrency == 0 {
+		o.MaxConcurrency = defaultMaxConcurrency
+	}
+	return o, nil
+}
+
+// resolved returns what the options have in common with those of a Runner, with defaults
+// in place of zeros, or says what is wrong with them.
+func (o TriggerOptions) resolved() (Options, error) {
+	return Options{
+		Name: cmp.Or(o.Name, "trigger"), Order: o.Order, MaxConcurrency: o.MaxConcurrency,
+		MaxQueued: o.MaxQueued, MaxTracked: o.MaxTracked, MaxAge: o.MaxAge,
+	}.resolved()
+}
+
+// coordinator returns the options of the coordinator. The order is kept by keys, so that
+// SetMaxConcurrency does not change it.
+func (o Options) coordinator(sink *core.Sink) core.Options {
+	c := core.Options{
+		Name: o.Name, Sink: sink, MaxConcurrency: o.MaxConcurrency,
+		MaxQueued: o.MaxQueued, MaxTracked: o.MaxTracked, MaxAge: o.MaxAge,
+	}
+	switch o.Order {
+	case OrderNone:
+		c.MaxPerKey = c.MaxConcurrency
+	case OrderSerial:
+		c.MaxConcurrency = 1
+	}
+	return c
+}
+
+// key returns the key for the coordinator of what s starts.
+func (o Options) key(s core.Signal) string {
+	if o.Order == OrderSerial {
+		return ""
+	}
+	return s.Key
+}

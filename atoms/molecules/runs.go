@@ -1,0 +1,87 @@
+package molecules
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// runs are the runs that have not ended and have steps that await signals.
+type runs struct {
+	ordered bool // the runs of a group do not overlap
+
+	mu     sync.Mutex
+	groups map[group][]*Run
+}
+
+// A group is all runs that await the same signals.
+type group struct {
+	blueprint *Blueprint
+	key       string
+}
+
+func (r *Run) group() group { return group{r.blueprint, r.Trigger.Key} }
+
+// add adds a run: from now on it receives the signals that its steps await.
+func (l *runs) add(r *Run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.after = r.Trigger.Seq
+	l.groups[r.group()] = append(l.groups[r.group()], r)
+}
+
+// remove removes a run that has ended. If the runs of its group do not overlap and it had
+// begun, the signals that have come until now were for it and not for the next run.
+func (l *runs) remove(r *Run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := r.group()
+	rest := slices.DeleteFunc(l.groups[g], func(other *Run) bool { return other == r })
+	if len(rest) == 0 {
+		delete(l.groups, g)
+		return
+	}
+	l.groups[g] = rest
+	if !l.ordered || r.op == nil {
+		return
+	}
+	for _, s := range r.received {
+		for _, other := range rest {
+			other.after = max(other.after, s.Seq)
+		}
+	}
+	for _, other := range rest {
+		other.received = nil
+	}
+}
+
+// receive passes a signal that a step awaits to the runs of a group.
+func (l *runs) receive(g group, step int, s core.Signal) {
+	l.mu.Lock()
+	receivers := slices.Clone(l.groups[g])
+	for _, r := range receivers {
+		if s.Seq <= r.after || s.Seq <= r.received[step].Seq {
+			continue
+		}
+		if r.received == nil {
+			r.received = make(map[int]core.Signal)
+		}
+		r.received[step] = s
+	}
+	l.mu.Unlock()
+	for _, r := range receivers {
+		select {
+		case r.wake <- struct{}{}:
+		default: // it is to look already
+		}
+	}
+}
+
+// newest returns the newest signal that has come for a step of r.
+func (l *runs) newest(r *Run, step int) (core.Signal, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, ok := r.received[step]
+	return s, ok
+}

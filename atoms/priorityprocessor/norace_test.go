@@ -1,5 +1,0 @@
-//go:build !race
-
-package priorityprocessor_test
-
-const raceEnabled = false

@@ -1,0 +1,118 @@
+package priorityprocessor
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// pri is a priority as it follows the name of a signal.
+func pri(priority int) string {
+	if priority == 0 {
+		return "none"
+	}
+	return "pri" + strconv.Itoa(priority)
+}
+
+// attemptSignals are the signals of Options.Verbose of one processor, made once: raising
+// them allocates nothing.
+type attemptSignals struct {
+	started, completed core.Kind[any]
+	report             any
+}
+
+// raise raises the signal of that name and argument.
+func raise(on core.Raiser, name, arg, key string, r Report) {
+	core.NewKind[Report](name+":"+arg).Raise(on, key, r)
+}
+
+// raiser is the item's operation, or the sink if there is none.
+func (f *engine[In, Out]) raiser(ctx context.Context) core.Raiser {
+	if op := core.OperationFrom(ctx); op != nil {
+		return op
+	}
+	return f.opts.Sink
+}
+
+func (f *engine[In, Out]) raiseFailed(ctx context.Context, i int, err error) {
+	p := &f.processors[i]
+	raise(f.raiser(ctx), SignalFailed, pri(p.Priority), "", Report{Processor: p.Name, Priority: p.Priority, Err: err})
+}
+
+func (f *engine[In, Out]) raiseFailover(ctx context.Context, i int, from *Attempt) {
+	to := &f.processors[i]
+	raise(f.raiser(ctx), SignalFailover, pri(from.Priority)+"->"+pri(to.Priority), "", Report{
+		Processor: from.Processor, Priority: from.Priority,
+		To: to.Name, ToPriority: to.Priority,
+		Err: from.Err,
+	})
+}
+
+// addProbeSignal adds a signal about a probe to the outbox. The lock is held.
+func (f *engine[In, Out]) addProbeSignal(i int, name string, r Report) {
+	p := &f.processors[i]
+	r.Processor, r.Priority = p.Name, p.Priority
+	f.out.Add(func() { raise(f.opts.Sink, name, pri(p.Priority), p.Name, r) })
+}
+
+// apply does what follows from a change of the health of a member. The lock is held; run
+// the outbox after it is released.
+func (f *engine[In, Out]) apply(i int, on core.Raiser) {
+	f.setTimer(i)
+	m := &f.board.members[i]
+	name, r := SignalHealthy, Report{Processor: m.Name, Priority: m.Priority}
+	if !m.Healthy {
+		name, r.Failures, r.Err = SignalUnhealthy, m.Failures, m.LastErr
+	}
+	f.out.Add(func() { raise(on, name, pri(r.Priority), r.Processor, r) })
+	route := Report{Priority: f.route, ToPriority: f.board.route()}
+	if route.Priority == route.ToPriority {
+		return
+	}
+	f.route = route.ToPriority
+	f.out.Add(func() { raise(on, SignalRoute, pri(route.ToPriority), f.opts.Name, route) })
+	if f.route == f.board.levels[0].priority {
+		f.out.Add(func() { Restored.Raise(on, f.opts.Name, route) })
+	}
+}
+
+// commands matches all commands.
+const commands = CommandUnhealthy + "," + CommandUnhealthy + ":*," + CommandHealthy + "," + CommandHealthy + ":*," + CommandRoute + "*"
+
+func (f *engine[In, Out]) command(s core.Signal) {
+	if strings.HasPrefix(s.Name, CommandRoute) {
+		f.routed.Store(true)
+		return
+	}
+	name, priority, narrowed := strings.Cut(s.Name, ":")
+	f.markAll(func(m *member) bool {
+		return (s.Key == "" || s.Key == m.Name) && (!narrowed || priority == pri(m.Priority))
+	}, name == CommandHealthy, f.opts.Sink.Because(s))
+}
+
+// start is the level an item starts with: that of the newest fact of [CommandRoute] for
+// it, or the highest.
+func (f *engine[In, Out]) start(ctx context.Context) int {
+	if !f.routed.Load() {
+		return 0
+	}
+	key := core.OperationFrom(ctx).Key()
+	start, newest := 0, uint64(0)
+	for i := range f.board.levels {
+		pattern := CommandRoute + strconv.Itoa(f.board.levels[i].priority)
+		for s := range f.opts.Sink.Sense(core.Query{Pattern: pattern}) {
+			if (s.Key == "" || s.Key == key) && s.Seq > newest {
+				start, newest = i, s.Seq
+			}
+		}
+	}
+	if newest == 0 && !f.opts.Sink.Has(CommandRoute+"*") {
+		f.routed.Store(false)
+		if f.opts.Sink.Has(CommandRoute + "*") { // raised in between
+			f.routed.Store(true)
+		}
+	}
+	return start
+}

@@ -1,0 +1,332 @@
+package ratelimit
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/outbox"
+)
+
+// InfDuration is the delay of what will never be due.
+const InfDuration = time.Duration(never)
+
+// An engine is what a [Limiter], a [Group] and a [Keyed] have in common: shards, and all
+// that changes them.
+type engine struct {
+	name        string
+	limits      []string // the keys of commands and signals, one for each meter of a shard
+	sink        *core.Sink
+	unsubscribe func()
+	begin       time.Time
+	maxQueued   int64
+	shards      []*shard
+	changes     sync.Mutex // locked while all shards are changed
+
+	errClosed, errFull, errExceeds, errKeys, errCancelled error
+
+	queued  atomic.Int64  // requests in all queues
+	effects outbox.Outbox // signals to raise
+}
+
+// A shard is a lock and what it guards: meters, the queues in front of buckets that go by
+// them, and counters. A Limiter and a Group have one shard with one queue. A Keyed has many
+// shards, with a queue for each key that has waiters or is paused.
+type shard struct {
+	engine *engine
+	meters []*meter
+	queues map[int32]*queue
+	forget func() // forgets all keys without a queue; nil if there are no keys
+	counts Counts
+	closed bool
+	raises bool // unlock has effects to run
+
+	_  cacheLine
+	mu mutex
+	_  cacheLine
+}
+
+// init makes the engine. It does not subscribe yet.
+func (e *engine) init(opts Options, limits []string, shards ...*shard) {
+	e.name, e.sink, e.limits, e.shards = opts.Name, opts.Sink, limits, shards
+	e.begin, e.maxQueued, e.unsubscribe = time.Now(), int64(opts.MaxQueued), func() {}
+	e.errClosed = &refusal{e.name, "is closed", core.ErrClosed}
+	e.errFull = &refusal{e.name, "has MaxQueued requests in its queue", core.ErrFull}
+	e.errExceeds = &refusal{e.name, "was asked for more tokens than its burst", ErrExceedsBurst}
+	e.errKeys = &refusal{e.name, "has no room for the key: Capacity others are waited for or paused", core.ErrFull}
+	e.errCancelled = &refusal{e.name, "has cancelled the reservation", core.ErrCancelled}
+	for _, s := range shards {
+		s.engine, s.queues = e, map[int32]*queue{}
+	}
+}
+
+// addQueue adds a queue in front of buckets.
+func (s *shard) addQueue(q *queue, slot int32, buckets []bucket) {
+	q.shard, q.slot, q.buckets, q.alarm = s, slot, buckets, never
+	s.queues[slot] = q
+}
+
+func (e *engine) now() int64 { return int64(time.Since(e.begin)) }
+
+// lock locks, and reads the clock before.
+func (s *shard) lock() (now int64) {
+	now = s.engine.now()
+	if !s.mu.TryLock() { // as Lock does it, but inlined
+		s.mu.lockSlow()
+	}
+	return now
+}
+
+// unlock unlocks and runs the effects.
+func (s *shard) unlock() {
+	raises := s.raises
+	s.raises = false
+	s.mu.Unlock()
+	if raises {
+		s.engine.effects.Run()
+	}
+}
+
+// afterUnlock lets unlock run an effect.
+func (s *shard) afterUnlock(effect func()) {
+	s.engine.effects.Add(effect)
+	s.raises = true
+}
+
+// giveUp counts a request whose context had ended before it came.
+func (s *shard) giveUp(ctx context.Context) error {
+	s.mu.Lock()
+	s.counts.Cancelled++
+	s.mu.Unlock()
+	return context.Cause(ctx)
+}
+
+// check says why the costs can never be had.
+func (s *shard) check(buckets []bucket, costs []int64) error {
+	if s.closed {
+		return s.engine.errClosed
+	}
+	for i, cost := range costs {
+		if m := buckets[i].meter; cost > m.burst && m.rate != Unlimited {
+			return s.engine.errExceeds
+		}
+	}
+	return nil
+}
+
+// read settles the queues and returns the counters.
+func (s *shard) read(now int64) Counts {
+	queued := 0
+	for _, q := range s.queues {
+		q.settle(now)
+		q.schedule(now)
+		queued += q.requests.Len()
+	}
+	return s.counts.plus(Counts{Queued: queued})
+}
+
+// deadline returns when ctx ends by time; never, if it has no deadline. It goes by the time
+// that is left, because the wall clock may have been set since begin.
+func (e *engine) deadline(ctx context.Context) int64 {
+	at, ok := ctx.Deadline()
+	if !ok {
+		return never
+	}
+	return e.now() + min(int64(time.Until(at)), maxSpan)
+}
+
+// tooLate returns an error if a request is not due before the deadline.
+func (e *engine) tooLate(due, now, deadline int64) error {
+	if due < deadline {
+		return nil
+	}
+	err := &DeadlineError{Limiter: e.name, Wait: InfDuration, Left: time.Duration(deadline - now)}
+	if due != never {
+		err.Wait = time.Duration(due - now)
+	}
+	return err
+}
+
+// change changes all shards, one after the other, unless they are closed, and then runs the
+// effects. What is queued is due by the change from now on. All shards see the same changes
+// in the same order.
+func (e *engine) change(fn func(s *shard, now int64)) {
+	e.changes.Lock()
+	for _, s := range e.shards {
+		now := s.lock()
+		if !s.closed {
+			s.read(now)
+			fn(s, now)
+			for _, q := range s.queues {
+				q.changed(now)
+				q.schedule(now)
+			}
+		}
+		s.unlock()
+	}
+	e.changes.Unlock()
+	e.effects.Run()
+}
+
+// eachMeter calls fn with the meter of a limit, and with those of paused keys.
+func (s *shard) eachMeter(limit int, fn func(m *meter)) {
+	shared := s.meters[limit]
+	fn(shared)
+	for _, q := range s.queues {
+		if own := q.buckets[limit].meter; own != shared {
+			fn(own)
+		}
+	}
+}
+
+// fill fills the buckets of a limit.
+func (s *shard) fill(limit int, now int64) {
+	if s.forget != nil {
+		s.forget()
+	}
+	s.meters[limit].floor = lowest
+	for _, q := range s.queues {
+		q.buckets[limit].fill(now)
+	}
+}
+
+// settings are the rate and the burst of a limit.
+func (e *engine) settings(limit int) Change {
+	s := e.shards[0]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.settings(limit)
+}
+
+func (s *shard) settings(limit int) Change {
+	return Change{s.meters[limit].rate, int(s.meters[limit].burst)}
+}
+
+// update changes a limit to what next makes of its settings and raises the signal that
+// says so, or returns the rule that next is against.
+func (e *engine) update(on core.Raiser, limit int, applied core.Kind[Change], next func(old Change) (Change, string)) (rule string) {
+	var to Change
+	e.change(func(s *shard, now int64) {
+		if s == e.shards[0] {
+			to, rule = next(s.settings(limit))
+		}
+		if rule != "" {
+			return
+		}
+		s.apply(limit, to, now)
+		if s == e.shards[len(e.shards)-1] {
+			e.effects.Add(func() { applied.Raise(on, e.limits[limit], to) })
+		}
+	})
+	return rule
+}
+
+// apply changes the rate and the burst of a limit.
+func (s *shard) apply(limit int, to Change, now int64) {
+	fill := false
+	s.eachMeter(limit, func(m *meter) {
+		if m.rate != to.Rate {
+			fill = m.setRate(now, to.Rate)
+		}
+		m.setBurst(now, int64(to.Burst))
+	})
+	if fill {
+		s.fill(limit, now)
+	}
+}
+
+func (e *engine) setRate(limit int, rate float64) error {
+	rate, err := checkRate(rate)
+	if err == nil {
+		e.update(e.sink, limit, RateApplied, func(old Change) (Change, string) { return Change{rate, old.Burst}, "" })
+	}
+	return err
+}
+
+func (e *engine) setBurst(limit int, burst int) error {
+	err := checkBurst("SetBurst", burst)
+	if err == nil {
+		e.update(e.sink, limit, BurstApplied, func(old Change) (Change, string) { return Change{old.Rate, burst}, "" })
+	}
+	return err
+}
+
+// reset fills the buckets of the limits from first on, before end.
+func (e *engine) reset(first, end int) {
+	e.change(func(s *shard, now int64) {
+		for limit := first; limit < end; limit++ {
+			s.fill(limit, now)
+		}
+	})
+}
+
+// Name is the name in the options: the key of the signals that it raises.
+func (e *engine) Name() string { return e.name }
+
+// Sink is where it raises its signals and takes commands.
+func (e *engine) Sink() *core.Sink { return e.sink }
+
+// Reset fills the buckets, and forgets what they owe. Queued requests are served first.
+func (e *engine) Reset() { e.reset(0, len(e.limits)) }
+
+// PauseFor lets nothing pass for so long from now on, whatever is in the buckets, and
+// nothing comes into them meanwhile: what a server asks for with Retry-After. Waiters go on
+// waiting. Of two pauses the one that ends later counts. A pause of 0 or less ends all
+// pauses.
+func (e *engine) PauseFor(d time.Duration) {
+	e.change(func(s *shard, now int64) {
+		for limit := range e.limits {
+			s.eachMeter(limit, func(m *meter) { m.pauseFor(now, d) })
+		}
+	})
+}
+
+// Close ends the subscription to commands. Waiters return an error that is
+// [core.ErrClosed], and so does every Wait from now on; Allow refuses. Close may be called
+// many times, and returns nil.
+func (e *engine) Close() error {
+	e.unsubscribe()
+	e.change(func(s *shard, now int64) {
+		s.closed = true
+		for _, q := range s.queues {
+			q.close(now)
+		}
+	})
+	return nil
+}
+
+// A single is an engine with one shard and one queue, which a [Limiter] and a [Group] are.
+type single struct {
+	limited condition
+	queue   queue
+	shard   shard
+	engine
+}
+
+// init makes a single with full buckets. It does not subscribe yet.
+func (s *single) init(opts Options, limits ...Limit) {
+	var names []string
+	buckets := make([]bucket, len(limits))
+	for i, limit := range limits {
+		m := newMeter(0, limit.Rate, int64(limit.Burst))
+		s.shard.meters = append(s.shard.meters, &m)
+		buckets[i] = bucket{&m, lowest}
+		names = append(names, limit.Name)
+	}
+	s.engine.init(opts, names, &s.shard)
+	s.queue.limited = &s.limited
+	s.shard.addQueue(&s.queue, 0, buckets)
+}
+
+// stats returns the counters and the state.
+func (s *single) stats() GroupStats {
+	now := s.shard.lock()
+	defer s.shard.mu.Unlock()
+	st := GroupStats{Counts: s.shard.read(now), Limited: s.limited.on}
+	for i, name := range s.limits {
+		st.Limits = append(st.Limits, s.queue.buckets[i].state(name, now))
+	}
+	return st
+}

@@ -1,0 +1,238 @@
+package ratelimit
+
+import "time"
+
+// A keyShard has a part of the keys, in a hash table of its own. A map would hash every key
+// once more than it takes to find the shard.
+type keyShard[K comparable] struct {
+	meter   meter
+	heads   []int32 // the first slot of each hash; a power of two of them
+	slots   []slot[K]
+	free    []int32 // unused slots
+	hand    int     // the slot that was looked at last
+	maxKeys int
+
+	dropped   uint64
+	forgotten uint64
+	shard
+}
+
+// A slot has a key and its bucket.
+type slot[K comparable] struct {
+	key    K
+	mark   amount
+	hash   uint32
+	next   int32 // the next slot for the same head, or none
+	used   bool
+	queued bool // there is a queue, which has the mark
+}
+
+// none is no slot.
+const none int32 = -1
+
+// sweep is how many slots a new key looks at for a full bucket: at least 2, so that full
+// buckets are found faster than keys come. If there is no room, it looks at sweepFull.
+const (
+	sweep     = 2
+	sweepFull = 10
+)
+
+// find returns the slot of the key, or none.
+func (s *keyShard[K]) find(key K, hash uint32) int32 {
+	at := *s.head(hash)
+	for at != none && (s.slots[at].hash != hash || s.slots[at].key != key) {
+		at = s.slots[at].next
+	}
+	return at
+}
+
+func (s *keyShard[K]) head(hash uint32) *int32 { return &s.heads[hash&uint32(len(s.heads)-1)] }
+
+// grow doubles the heads.
+func (s *keyShard[K]) grow() {
+	s.heads = make([]int32, max(8, 2*len(s.heads)))
+	for i := range s.heads {
+		s.heads[i] = none
+	}
+	for at := range s.slots {
+		if s.slots[at].used {
+			s.link(int32(at))
+		}
+	}
+}
+
+func (s *keyShard[K]) link(at int32) {
+	head := s.head(s.slots[at].hash)
+	s.slots[at].next, *head = *head, at
+}
+
+// add returns a slot for a new key, or none if it finds no room.
+func (s *keyShard[K]) add(key K, hash uint32, now int64) (at int32) {
+	full, n := len(s.free) == 0 && len(s.slots) >= s.maxKeys, sweep
+	if full {
+		n = sweepFull
+	}
+	best := s.look(now, n)
+	if full && len(s.free) == 0 {
+		if best == none {
+			return none
+		}
+		s.drop(best)
+		s.forgotten++
+	}
+	if last := len(s.free) - 1; last >= 0 {
+		at = s.free[last]
+		s.free = s.free[:last]
+	} else {
+		at = int32(len(s.slots))
+		s.slots = append(s.slots, slot[K]{})
+		if len(s.slots) > len(s.heads) {
+			s.grow()
+		}
+	}
+	s.slots[at] = slot[K]{key: key, mark: lowest, hash: hash, used: true}
+	s.link(at)
+	return at
+}
+
+// look looks at the next n slots, and drops the keys whose bucket is full. It returns the
+// slot of those that stay with the fullest bucket, or none.
+func (s *keyShard[K]) look(now int64, n int) int32 {
+	best, full := none, s.meter.fullMark(now).max(s.meter.floor)
+	for range min(n, len(s.slots)) {
+		s.hand = (s.hand + 1) % len(s.slots)
+		at := int32(s.hand)
+		it := &s.slots[at]
+		switch {
+		case !it.used || it.queued && !s.remove(s.queues[at], now):
+		case !full.less(it.mark):
+			s.drop(at)
+			s.dropped++
+		case best == none || it.mark.less(s.slots[best].mark):
+			best = at
+		}
+	}
+	return best
+}
+
+func (s *keyShard[K]) drop(at int32) {
+	link := s.head(s.slots[at].hash)
+	for *link != at {
+		link = &s.slots[*link].next
+	}
+	*link = s.slots[at].next
+	s.slots[at] = slot[K]{}
+	s.free = append(s.free, at)
+}
+
+// forgetAll drops all keys without a queue.
+func (s *keyShard[K]) forgetAll() {
+	for at := range s.slots {
+		if it := &s.slots[at]; it.used && !it.queued {
+			s.drop(int32(at))
+			s.dropped++
+		}
+	}
+}
+
+// take takes n tokens now or not at all, or returns the queue that decides.
+func (s *keyShard[K]) take(key K, hash uint32, now, n int64) (ok bool, decides *queue) {
+	if s.closed {
+		return false, nil
+	}
+	at := s.find(key, hash)
+	if at != none {
+		if s.slots[at].queued && !s.remove(s.queues[at], now) {
+			return false, s.queues[at]
+		}
+		return s.meter.take(&s.slots[at].mark, now, n), nil
+	}
+	mark := lowest
+	ok = s.meter.take(&mark, now, n)
+	if ok && mark != lowest {
+		if at = s.add(key, hash, now); at == none {
+			return false, nil
+		}
+		s.slots[at].mark = mark
+	}
+	return ok, nil
+}
+
+// bucketOf returns the bucket of a key, and the queue in front of it if there is one.
+func (s *keyShard[K]) bucketOf(key K, hash uint32) (bucket, *queue) {
+	at := s.find(key, hash)
+	if at == none {
+		return bucket{&s.meter, lowest}, nil
+	}
+	if q := s.queues[at]; q != nil {
+		return q.buckets[0], q
+	}
+	return bucket{&s.meter, s.slots[at].mark}, nil
+}
+
+// queueOf returns the queue of a key, and makes it unless the costs can never be had.
+func (s *keyShard[K]) queueOf(key K, hash uint32, now int64, costs []int64) (*queue, error) {
+	b, q := s.bucketOf(key, hash)
+	if q != nil {
+		return q, nil
+	}
+	buckets := []bucket{b}
+	if err := s.check(buckets, costs); err != nil {
+		return nil, err
+	}
+	at := s.find(key, hash)
+	if at == none {
+		at = s.add(key, hash, now)
+	}
+	if at == none {
+		return nil, s.engine.errKeys
+	}
+	q = &queue{}
+	s.addQueue(q, at, buckets)
+	s.slots[at].queued = true
+	return q, nil
+}
+
+// remove removes a queue that is empty, unless the key is paused, and reports whether it
+// did. The mark goes back to the slot.
+func (s *keyShard[K]) remove(q *queue, now int64) bool {
+	if q.requests.Len() > 0 || s.isPaused(q) && now < q.buckets[0].meter.until {
+		return false
+	}
+	s.endPause(q, now)
+	s.slots[q.slot].mark, s.slots[q.slot].queued = q.buckets[0].mark, false
+	delete(s.queues, q.slot)
+	return true
+}
+
+// leave removes the queue that a waiter has left, if it is still there.
+func (s *keyShard[K]) leave(q *queue) {
+	now := s.lock()
+	if s.queues[q.slot] == q {
+		s.remove(q, now)
+	}
+	s.mu.Unlock()
+}
+
+// isPaused reports whether the bucket of a key has a meter of its own, because the key is
+// paused or was.
+func (s *keyShard[K]) isPaused(q *queue) bool { return q.buckets[0].meter != &s.meter }
+
+// pause gives the bucket a meter of its own, which is paused.
+func (s *keyShard[K]) pause(q *queue, now int64, d time.Duration) {
+	if !s.isPaused(q) {
+		own := s.meter
+		q.buckets[0].meter = &own
+	}
+	q.buckets[0].meter.pauseFor(now, d)
+}
+
+// endPause lets the bucket go by the meter of the shard again. It keeps its tokens.
+func (s *keyShard[K]) endPause(q *queue, now int64) {
+	b := &q.buckets[0]
+	if b.meter == &s.meter {
+		return
+	}
+	level := b.meter.at(now).minus(b.mark.max(b.meter.floor).max(b.meter.fullMark(now)))
+	*b = bucket{&s.meter, s.meter.at(now).minus(level)}
+}

@@ -1,0 +1,82 @@
+package ratelimit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Options configure a [Limiter], a [Group] or a [Keyed]. The zero value is the default.
+type Options struct {
+	// Name tells limiters apart: it is the key of the signals that the limiter raises,
+	// and of the commands for this limiter only. "" means "ratelimit". For a Group it
+	// is the key of [SignalLimited] and [SignalRecovered], which are about the whole
+	// group.
+	Name string
+	// Burst is how many tokens the bucket holds, and so how many requests may pass at
+	// once after a quiet time: at most 2^40; 0 means 20. It must not be negative. Each
+	// key of a Keyed has a bucket of that size.
+	Burst int
+	// MaxQueued is how many requests may be in the queue: waiters, and reservations
+	// that are not due yet. A request beyond that is refused. 0 means 10,000; at most
+	// 2^20. Negative means no queue: what cannot pass at once is refused. It bounds
+	// the queues of all keys together.
+	MaxQueued int
+	// IgnoreCommands makes the limiter ignore commands on the sink.
+	IgnoreCommands bool
+	// Sink is where the limiter raises its signals and takes commands; nil means a
+	// sink of its own.
+	Sink *core.Sink
+	// Capacity is how many keys a Keyed remembers; 0 means 65,536, and 2^30 is the
+	// most. It must not be negative. If it is 8192 or more, the keys are spread over
+	// up to 64 shards, each of which has its share of Capacity, rounded up. A Limiter
+	// and a Group have no use for it.
+	Capacity int
+}
+
+// maxBurst is the largest burst, and the most that a request can cost.
+const maxBurst = int64(min(1<<40, math.MaxInt))
+
+// resolved returns the rate and the options with the defaults filled in.
+func (o Options) resolved(rate float64) (float64, Options, error) {
+	o.Name, o.Burst = cmp.Or(o.Name, "ratelimit"), cmp.Or(o.Burst, 20)
+	o.MaxQueued, o.Capacity = max(0, cmp.Or(o.MaxQueued, 10_000)), cmp.Or(o.Capacity, 1<<16)
+	if o.Sink == nil {
+		o.Sink = core.NewSink(core.SinkOptions{})
+	}
+	rate, err := checkRate(rate)
+	err = errors.Join(err, checkName(o.Name), checkBurst("Burst", o.Burst),
+		checkRange("MaxQueued", o.MaxQueued, 0, 1<<20), checkRange("Capacity", o.Capacity, 1, 1<<30))
+	return rate, o, err
+}
+
+// checkRate returns the rate as it is kept.
+func checkRate(rate float64) (float64, error) {
+	if rate >= Unlimited {
+		return Unlimited, nil
+	}
+	if rule := rateRule(rate); rule != "" {
+		return 0, fmt.Errorf("ratelimit: rate is %g, but %s, or Unlimited", rate, rule)
+	}
+	return math.Abs(rate), nil // -0 is 0
+}
+
+func checkBurst(field string, burst int) error { return checkRange(field, burst, 1, int(maxBurst)) }
+
+func checkRange(field string, v, least, most int) error {
+	if v < least || v > most {
+		return fmt.Errorf("ratelimit: %s must be at least %d and at most %d, not %d", field, least, most, v)
+	}
+	return nil
+}
+
+func checkName(name string) error {
+	if strings.TrimSpace(name) == "" {
+		return fmt.Errorf("ratelimit: Name is %q, it must not be blank", name)
+	}
+	return nil
+}

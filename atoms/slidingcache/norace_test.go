@@ -1,5 +1,0 @@
-//go:build !race
-
-package slidingcache_test
-
-const raceEnabled = false
