@@ -8,7 +8,9 @@ import (
 func BenchmarkRaise(b *testing.B)        { benchmark(b, raiseRows()) }
 func BenchmarkUnique(b *testing.B)       { benchmark(b, uniqueRows()) }
 func BenchmarkSense(b *testing.B)        { benchmark(b, senseRows()) }
+func BenchmarkMatch(b *testing.B)        { benchmark(b, matchRows()) }
 func BenchmarkRun(b *testing.B)          { benchmark(b, runRows()) }
+func BenchmarkOneCore(b *testing.B)      { benchmark(b, oneCoreRows()) }
 func BenchmarkKeyed(b *testing.B)        { benchmark(b, keyedRows()) }
 func BenchmarkParallel(b *testing.B)     { benchmark(b, parallelRows()) }
 func BenchmarkCache(b *testing.B)        { benchmark(b, cacheRows()) }
@@ -17,9 +19,10 @@ func BenchmarkLimiter(b *testing.B)      { benchmark(b, limiterRows()) }
 func BenchmarkRetry(b *testing.B)        { benchmark(b, retryRows()) }
 func BenchmarkWave(b *testing.B)         { benchmark(b, waveRows()) }
 func BenchmarkFailover(b *testing.B)     { benchmark(b, failoverRows()) }
+func BenchmarkOriginal(b *testing.B)     { benchmark(b, originalRows()) }
 
-// benchmark runs every side of every row alone. What a side needs is made when it
-// is run first, and once.
+// benchmark runs every side of every row alone. A side is made once, before its first
+// run.
 func benchmark(b *testing.B, rows []Row) {
 	for _, row := range rows {
 		b.Run(row.Name, func(b *testing.B) {

@@ -16,23 +16,26 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
-// What everybody is given. Nothing expires while it is measured; but everybody has
-// to look at the clock and to keep account, as for a cache from which things do.
-const (
-	cacheSize   = 1 << 15
-	cacheKeys   = 16 * cacheSize // keys that are asked for, by Zipf's law
-	cacheTTL    = 5 * time.Minute
-	cacheRounds = 1 << 21 // requests until the same ones come again
-)
+// What every cache gets. No entry expires while it is measured, but every cache reads the
+// clock and keeps account as if entries did.
+const cacheTTL = 5 * time.Minute
 
-// cache is what the libraries have in common.
+var cacheSize = 1 << 15 // entries; tests make it smaller
+
+// cacheKeys is the number of keys that are requested, by Zipf's law.
+func cacheKeys() int { return 16 * cacheSize }
+
+// cacheRequests is the number of requests that are repeated, a power of two.
+func cacheRequests() int { return 64 * cacheSize }
+
+// cache has the methods that all libraries have.
 type cache struct {
 	get   func(key string) (int, bool)
 	set   func(key string, value int)
 	close func() // may be nil
 }
 
-// done releases what the cache holds.
+// done releases the resources of the cache.
 func (c cache) done() {
 	if c.close != nil {
 		c.close()
@@ -58,8 +61,8 @@ func oursCache(capacity int) cache {
 	return cache{get: c.Get, set: c.Set}
 }
 
-// otter's reads, too, prolong the life of what they find, but only if by more than
-// a second.
+// A read of otter prolongs the life of the entry, but only if that gains more than a
+// second.
 func otterCache(capacity int) cache {
 	c := otter.Must(&otter.Options[string, int]{
 		MaximumSize:      capacity,
@@ -72,7 +75,7 @@ func otterCache(capacity int) cache {
 	}
 }
 
-// ristretto's reads prolong nothing.
+// A read of ristretto does not prolong the life of the entry.
 func ristrettoCache(capacity int) cache {
 	c, err := ristretto.NewCache(&ristretto.Config[string, int]{
 		NumCounters:        int64(10 * capacity),
@@ -88,7 +91,8 @@ func ristrettoCache(capacity int) cache {
 	}
 }
 
-// expirable's reads prolong nothing; its goroutine cannot be ended.
+// A read of expirable does not prolong the life of the entry. Its goroutine cannot be
+// stopped.
 func expirableCache(capacity int) cache {
 	c := expirable.NewLRU[string, int](capacity, nil, cacheTTL)
 	return cache{get: c.Get, set: func(key string, value int) { c.Add(key, value) }}
@@ -160,7 +164,7 @@ func cacheSide(maker cacheMaker, goal float64, goroutines int, requests func() [
 		run := func(n int) {
 			at := int(from.Add(int64(n))) - n
 			for i := at; i < at+n; i++ {
-				do(c, list[i%cacheRounds], i)
+				do(c, list[i&(len(list)-1)], i)
 			}
 		}
 		run(8 * cacheSize)
@@ -168,14 +172,14 @@ func cacheSide(maker cacheMaker, goal float64, goroutines int, requests func() [
 	}}
 }
 
-// zipfRequests returns the keys of so many requests.
+// zipfRequests returns the keys of cacheRequests requests.
 func zipfRequests() []string {
-	keys := make([]string, cacheKeys)
+	keys := make([]string, cacheKeys())
 	for i := range keys {
 		keys[i] = "user:" + strconv.Itoa(i)
 	}
-	next := zipf(cacheKeys, 0.99, 1)
-	list := make([]string, cacheRounds)
+	next := zipf(len(keys), 0.99, 1)
+	list := make([]string, cacheRequests())
 	for i := range list {
 		list[i] = keys[next()]
 	}

@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// callTable is dispatch and nothing else, in the manner of kelindar/event: events
-// bear a number, not a name, and their subscribers are found by binary search in
-// an immutable table. It calls them directly, where that library queues for a
-// goroutine of each. It keeps no window, knows no patterns, no cancellation and no
-// panics, and so shows what a call costs that nobody remembers.
+// callTable only dispatches, like kelindar/event: an event has a number instead of a
+// name, and its subscribers are found by binary search in an immutable table. It calls
+// them directly; kelindar/event has a queue and a goroutine for each. It has no window,
+// no patterns, no cancellation and no handling of panics. It shows the cost of the call
+// alone.
 type callTable struct{ table atomic.Pointer[table] }
 
 type table struct {

@@ -1,17 +1,18 @@
-// Package bench measures the library beside what it is compared with.
+// Package bench measures the library beside other libraries and beside plain code.
 //
-// What is measured is data: a [Group] of [Row] values, each with the sides that do
-// the same thing, ours first, and how our time should relate to theirs. The
-// benchmarks of this package run every side alone, as go test does; the program
-// compare runs the sides of a group in turn, again and again, and relates what
-// was measured close together.
+// Measurements are data: a [Group] has [Row] values, and a row has sides that do the same
+// thing. The first side is ours. Each other side may have a goal: the highest ratio of
+// our time to its time. The benchmarks of this package run every side alone. The program
+// compare runs the sides of a group in turns, in many rounds, and computes the ratios of
+// each round.
 //
 // The rules, the same for every side:
 //
-//   - The body of every operation is the same, and so are the limit of what runs
-//     at once and the bound of the queue, where a library has one.
-//   - What is timed ends when the last operation has ended.
-//   - Nothing is made in the loop that a program would make once.
-//   - The heap holds the same [Ballast], because the cost of an allocation
-//     depends on how much lives.
+//   - The body of every operation is the same. So are the concurrency limit and the
+//     length of the queue, where a library has one.
+//   - Time ends when the last operation has ended.
+//   - A program makes some things once, such as a pool or a cache. They are made before
+//     the loop.
+//   - The heap holds the same [Ballast], because the cost of an allocation depends on the
+//     size of the heap.
 package bench

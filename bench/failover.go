@@ -3,14 +3,15 @@ package bench
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/priorityprocessor"
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// failoverRows: an item that does nothing by way of a primary and a backup, beside
-// calling the one that does it. How long failover takes, at p99, is shown by the
-// benchmark in atoms/priorityprocessor.
+// failoverRows: an item that does nothing, processed by a primary with a backup. Beside
+// it is the call of the function itself. The benchmark in atoms/priorityprocessor shows
+// how long a failover takes at p99.
 func failoverRows() []Row {
 	var (
 		works core.Work[int] = func(context.Context, int) error { return nil }
@@ -19,21 +20,26 @@ func failoverRows() []Row {
 	)
 	direct := Side{"direct", 0, func() Body { return doing(works) }}
 	return []Row{
-		{Name: "primary=works", Sides: []Side{throughFailover(works, works, false), direct}},
-		{Name: "primary=unhealthy", Sides: []Side{throughFailover(fails, works, true), direct}},
-		// Each item is failed by the primary, which raises two signals, and done
-		// by the backup.
-		{Name: "primary=fails", MaxAllocs: 8, Sides: []Side{throughFailover(fails, works, false), direct}},
+		{Name: "primary=works", Sides: []Side{throughFailover("ours", works, works, false, 0), direct}},
+		{Name: "primary=unhealthy", Sides: []Side{throughFailover("ours", fails, works, true, 0), direct}},
+		// The primary fails each item, which raises two signals. The backup does it.
+		{Name: "primary=fails", MaxAllocs: 8, Sides: []Side{
+			throughFailover("ours", fails, works, false, 0),
+			throughFailover("ours-age=none", fails, works, false, -1),
+			direct,
+		}},
 	}
 }
 
-// throughFailover does items by way of a primary that stays as healthy as it is.
-func throughFailover(primary, backup core.Work[int], unhealthy bool) Side {
-	return Side{"ours", 0, func() Body {
+// throughFailover processes items with a primary whose health does not change.
+func throughFailover(name string, primary, backup core.Work[int], unhealthy bool, age time.Duration) Side {
+	return Side{name, 0, func() Body {
 		f := core.Must(priorityprocessor.New([]priorityprocessor.Processor[int]{
 			{Name: "primary", Priority: 1, Do: primary},
 			{Name: "backup", Priority: 2, Do: backup},
-		}, priorityprocessor.Options{Threshold: -1, ProbeAfter: -1}))
+		}, priorityprocessor.Options{
+			Sink: core.NewSink(core.SinkOptions{MaxAge: age}), Threshold: -1, ProbeAfter: -1,
+		}))
 		if unhealthy {
 			f.MarkUnhealthy("primary")
 		}
@@ -43,7 +49,7 @@ func throughFailover(primary, backup core.Work[int], unhealthy bool) Side {
 	}}
 }
 
-// doing does items, one after the other.
+// doing runs work for one item after the other.
 func doing(work core.Work[int]) Body {
 	return Body{Run: func(n int) {
 		ctx := context.Background()

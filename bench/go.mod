@@ -13,6 +13,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/slidingcache v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/hashicorp/golang-lru/v2 v2.0.7
@@ -42,5 +43,6 @@ replace (
 	github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
 	github.com/ephemeralgo/ephemeral/atoms/slidingcache => ../atoms/slidingcache
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator
+	github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 	github.com/ephemeralgo/ephemeral/core => ../core
 )

@@ -11,7 +11,7 @@ import (
 
 const (
 	keyCount = 10_000
-	perKey   = 10 // items of a key in a round
+	perKey   = 10 // items of a key in a block
 	coldKeys = 1000
 	hotItems = 10_000
 	slow     = 100 * time.Microsecond
@@ -28,8 +28,8 @@ var keyNames = func() []string {
 // keyedRows: the same operations that do nothing, with order per key.
 func keyedRows() []Row {
 	return []Row{
-		{Name: "keys=10k/items=10/order=turns", MaxAllocs: -1, Sides: []Side{ // every key is new again by its next turn
-			keyedRun("ours", 0, func(i int) int { return i % keyCount }),
+		{Name: "keys=10k/items=10/order=turns", MaxAllocs: -1, Sides: []Side{ // a key has no operation left when its next item comes
+			keyedRun("ours", 0, inTurns),
 			oursRun("ours-unkeyed", 2.0, 1, nothing),
 		}},
 		{Name: "keys=10k/items=10/order=blocks", MaxAllocs: -1, Sides: []Side{
@@ -42,6 +42,9 @@ func keyedRows() []Row {
 		}},
 	}
 }
+
+// inTurns gives every key one item before any has its second.
+func inTurns(i int) int { return i % keyCount }
 
 func keyed(work core.Work[int], queue int) *core.Coordinator[int] {
 	return core.Must(core.NewKeyedCoordinator(func(i int) string { return keyNames[i] }, work, core.Options{
@@ -65,8 +68,8 @@ func keyedRun(name string, goal float64, key func(i int) int) Side {
 	}}
 }
 
-// coldRun runs items of many keys while one further key has a long queue of slow
-// ones, and waits for the former.
+// coldRun runs items of many keys, and waits for them, while one more key has a long
+// queue of slow items.
 func coldRun(name string, goal float64, hot int) Side {
 	const hotKey = keyCount - 1
 	return Side{name, goal, func() Body {
@@ -80,7 +83,7 @@ func coldRun(name string, goal float64, hot int) Side {
 			return nil
 		}, queue+hot)
 		for range hot {
-			_, err := c.TryEnqueue(hotKey)
+			_, err := c.TryEnqueue(context.Background(), hotKey)
 			check(err)
 		}
 		return Body{func(n int) {

@@ -17,11 +17,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// limiterKeys is how many keys requests are limited by.
+// limiterKeys is the number of keys that have a limit each.
 const limiterKeys = 1 << 12
 
 // limiterGoals are the same for every row: a refusal must not cost more than a
-// permission, and neither must grow with the goroutines that ask.
+// permission, and neither may cost more when more goroutines ask.
 var limiterGoals = map[string]float64{"x-time-rate": 0.4}
 
 // asker is one way to ask for permission.
@@ -30,8 +30,8 @@ type asker struct {
 	new  func(deny bool) (ask func(i int) bool)
 }
 
-// Everybody has one request per nanosecond, and so never refuses while it is measured;
-// or one in an hour, all of which is used up.
+// The rate of every limiter is one request per nanosecond, so that it never refuses; or,
+// to measure refusals, one request per hour, which has been used.
 var allowAskers = []asker{
 	{"ours", func(deny bool) func(int) bool {
 		per := ratelimit.MaxRate
@@ -55,12 +55,12 @@ var allowAskers = []asker{
 	}},
 }
 
-// Here who never refuses has a burst that is never used up, and a rate by which no key
-// is as good as new again the next time. x/time/rate leaves it to the program to keep a
-// limiter for each key, as this one does, for ever.
+// A limiter that never refuses has a large burst here, and a rate that is too low to
+// refill a key before its next request. With x/time/rate the program keeps a limiter for
+// each key; this one never removes any.
 var keyedAskers = []asker{
 	{"ours", func(deny bool) func(int) bool {
-		k := core.Must(ratelimit.NewKeyed[string](1.0/3600, ratelimit.KeyedOptions{Burst: burstFor(deny), MaxKeys: 4 * limiterKeys}))
+		k := core.Must(ratelimit.NewKeyed[string](1.0/3600, ratelimit.Options{Burst: burstFor(deny), Capacity: 4 * limiterKeys}))
 		return func(i int) bool { return k.Allow(clients[i%limiterKeys]) }
 	}},
 	{"x-time-rate", func(deny bool) func(int) bool {
@@ -118,7 +118,7 @@ func throttledAsk(interval time.Duration, burst, keys int) func(key string) bool
 	}
 }
 
-// limiterRows: permission to do something, given, refused and waited for.
+// limiterRows: a permission that is given, one that is refused, one that is waited for.
 func limiterRows() []Row {
 	var rows []Row
 	for _, kind := range []struct {

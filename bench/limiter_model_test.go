@@ -13,9 +13,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 )
 
-// Ours says what x/time/rate says, of random requests at random times, with rates and
-// bursts that change. That one reckons in floating point, so nothing is asked that is
-// about to be decided by its rounding; a full bucket is exact.
+// Our limiter gives the answers of x/time/rate to random requests at random times, with
+// rates and bursts that change. x/time/rate computes in floating point, so the test makes
+// no request whose answer depends on rounding. A full bucket is exact.
 func TestLimiterDoesWhatXTimeRateDoes(t *testing.T) {
 	steps := 100_000
 	if testing.Short() {
@@ -25,7 +25,7 @@ func TestLimiterDoesWhatXTimeRateDoes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			per, burst := 10.0, 5
-			ours, err := ratelimit.New(per, ratelimit.Options{Burst: burst, NoControl: true})
+			ours, err := ratelimit.New(per, ratelimit.Options{Burst: burst, IgnoreCommands: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +48,7 @@ func TestLimiterDoesWhatXTimeRateDoes(t *testing.T) {
 						t.Fatal(err)
 					}
 					theirs.SetLimit(rate.Limit(per))
-				case what == 1 && ours.Stats().Waiting == 0: // for those in line there are differences of opinion
+				case what == 1 && ours.Stats().Queued == 0: // the two differ for requests that wait
 					burst = 1 + random.IntN(20)
 					if err := ours.SetBurst(burst); err != nil {
 						t.Fatal(err)
@@ -82,8 +82,8 @@ func TestLimiterDoesWhatXTimeRateDoes(t *testing.T) {
 	}
 }
 
-// Ours says what the GCRA of throttled says, to the nanosecond, of rates whose interval
-// is a whole number of nanoseconds, as it is there.
+// Our limiter gives the answers of throttled's GCRA, to the nanosecond, for rates whose
+// interval is a whole number of nanoseconds. throttled has no others.
 func TestLimiterDoesWhatThrottledDoes(t *testing.T) {
 	steps := 50_000
 	if testing.Short() {
@@ -101,7 +101,7 @@ func TestLimiterDoesWhatThrottledDoes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ours, err := ratelimit.New(float64(per), ratelimit.Options{Burst: burst, NoControl: true})
+				ours, err := ratelimit.New(float64(per), ratelimit.Options{Burst: burst, IgnoreCommands: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -109,7 +109,7 @@ func TestLimiterDoesWhatThrottledDoes(t *testing.T) {
 				for i := range steps / 12 {
 					wait := time.Duration(random.Int64N(int64(interval)))
 					if random.IntN(2) == 0 {
-						wait = interval / time.Duration(1+random.IntN(4)) // exactly then
+						wait = interval / time.Duration(1+random.IntN(4)) // exactly when a request becomes possible
 					}
 					time.Sleep(wait)
 					n := 1 + random.IntN(burst+1)
@@ -123,7 +123,7 @@ func TestLimiterDoesWhatThrottledDoes(t *testing.T) {
 					if got := ours.AllowN(n); got == limited {
 						t.Fatalf("%d per second, burst %d, step %d: allow %d: %v, throttled says %v", per, burst, i, n, got, !limited)
 					}
-					if got := time.Until(ours.TAT()); n <= burst && got != result.ResetAfter { // else it does not say
+					if got := time.Until(ours.TAT()); n <= burst && got != result.ResetAfter { // else throttled returns no time
 						t.Fatalf("%d per second, burst %d, step %d: full in %v, throttled says %v", per, burst, i, got, result.ResetAfter)
 					}
 					if !limited {

@@ -10,20 +10,19 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-const (
-	small = 1_000
-	large = 1_000_000
-)
+const small = 1_000
 
-// size is how a window's capacity is written in names.
+var large = 1_000_000 // tests make it smaller
+
+// size is the capacity of a window as rows name it.
 func size(capacity int) string {
-	if capacity == large {
-		return "1M"
+	if capacity == small {
+		return "1k"
 	}
-	return "1k"
+	return "1M"
 }
 
-// names are what is raised again and again.
+// names are the signals that are raised again and again.
 var names = func() (list [16]string) {
 	for i := range list {
 		list[i] = "file.saved." + strconv.Itoa(i)
@@ -42,14 +41,14 @@ func fullSink(opts core.SinkOptions) *core.Sink {
 	return s
 }
 
-// sharedSink returns what makes such a sink once.
+// sharedSink returns a function that makes such a sink once.
 func sharedSink(capacity int, age time.Duration) func() *core.Sink {
 	return sync.OnceValue(func() *core.Sink {
 		return fullSink(core.SinkOptions{Capacity: capacity, MaxAge: age})
 	})
 }
 
-// now is what raising and sensing are measured by: a raise reads the clock.
+// now is the yardstick of raising and sensing: a raise reads the clock.
 func now(goal float64) Side {
 	return loop("time.Now", goal, func(n int) {
 		for range n {
@@ -58,8 +57,8 @@ func now(goal float64) Side {
 	})
 }
 
-// clockAndLock is what a raise cannot do without: one reading of the clock, for an
-// offset rather than a date, and one lock.
+// clockAndLock is the least that a raise needs: one lock, and one reading of the clock,
+// as an offset rather than a date.
 func clockAndLock() Side {
 	return Side{"clock-and-lock", 0, func() Body {
 		var mu sync.Mutex
@@ -96,43 +95,62 @@ func raiseFirst(s *core.Sink, n int) {
 	}
 }
 
-// raiseRows: repeated names and full windows; then one exact subscriber, alone and
-// beside a hundred whose patterns do not match.
-func raiseRows() []Row {
-	windows := map[int]func() *core.Sink{small: sharedSink(small, 0), large: sharedSink(large, 0)}
-	var rows []Row
-	for _, capacity := range []int{small, large} {
-		row := Row{Name: "window=" + size(capacity) + "/subscribers=0", Sides: []Side{
-			onSink("ours", 0, windows[capacity], raiseNames),
-			now(0.8),
-			clockAndLock(),
-		}}
-		if capacity != small {
-			row.Sides = append(row.Sides, onSink("ours-1k", 1.5, windows[small], raiseNames))
-		}
-		rows = append(rows, row)
+// ages are the values of MaxAge that windows are measured with: none, and the default.
+var ages = []struct {
+	name  string // as rows name it
+	age   time.Duration
+	raise float64 // the goal of a raise beside time.Now
+}{{"age=none", -1, 0.8}, {"age=default", 0, 1.25}}
+
+// without is a goal for windows without a limit of age only.
+func without(age time.Duration, goal float64) float64 {
+	if age < 0 {
+		return goal
 	}
-	alone := sync.OnceValue(func() *core.Sink { return subscribed(0, func(core.Signal) {}) })
-	crowd := sync.OnceValue(func() *core.Sink { return subscribed(100, func(core.Signal) {}) })
-	return append(rows,
-		Row{Name: "window=1k/subscribers=1", Sides: []Side{
-			onSink("ours", 0, alone, raiseFirst),
-			now(0),
-			calls(0),
-		}},
-		Row{Name: "window=1k/subscribers=1/nonmatching=100", Sides: []Side{
-			onSink("ours", 0, crowd, raiseFirst),
-			now(1.4),
-			onSink("ours-nonmatching=0", 1.05, alone, raiseFirst),
-			calls(100),
-		}},
-	)
+	return 0
 }
 
-// subscribed makes a sink with one subscriber of the first name and others whose
-// patterns match none.
-func subscribed(others int, fn func(core.Signal)) *core.Sink {
-	s := fullSink(core.SinkOptions{Capacity: small})
+// raiseRows: repeated names in full windows, without a limit of age and with the default.
+// There is no subscriber; one for exactly that name; that one and a hundred more whose
+// patterns do not match.
+func raiseRows() []Row {
+	var rows []Row
+	for _, age := range ages {
+		windows := map[int]func() *core.Sink{small: sharedSink(small, age.age), large: sharedSink(large, age.age)}
+		for _, capacity := range []int{small, large} {
+			row := Row{Name: "window=" + size(capacity) + "/subscribers=0/" + age.name, Sides: []Side{
+				onSink("ours", 0, windows[capacity], raiseNames),
+				now(age.raise),
+				clockAndLock(),
+			}}
+			if capacity != small {
+				row.Sides = append(row.Sides, onSink("ours-1k", without(age.age, 1.5), windows[small], raiseNames))
+			}
+			rows = append(rows, row)
+		}
+		alone := sync.OnceValue(func() *core.Sink { return subscribed(age.age, 0, func(core.Signal) {}) })
+		crowd := sync.OnceValue(func() *core.Sink { return subscribed(age.age, 100, func(core.Signal) {}) })
+		rows = append(rows,
+			Row{Name: "window=1k/subscribers=1/" + age.name, Sides: []Side{
+				onSink("ours", 0, alone, raiseFirst),
+				now(0),
+				calls(0),
+			}},
+			Row{Name: "window=1k/subscribers=1/nonmatching=100/" + age.name, Sides: []Side{
+				onSink("ours", 0, crowd, raiseFirst),
+				now(without(age.age, 1.4)),
+				onSink("ours-nonmatching=0", without(age.age, 1.05), alone, raiseFirst),
+				calls(100),
+			}},
+		)
+	}
+	return rows
+}
+
+// subscribed makes a sink with one subscriber of the first name, and others whose
+// patterns match no name.
+func subscribed(age time.Duration, others int, fn func(core.Signal)) *core.Sink {
+	s := fullSink(core.SinkOptions{Capacity: small, MaxAge: age})
 	for i := range others {
 		s.Subscribe(fmt.Sprintf("other.%d.*", i), fn)
 	}
@@ -155,12 +173,12 @@ func calls(others int) Side {
 	}}
 }
 
-// uniqueRows: no name is in the window twice. The names are made beforehand; there
-// are enough of them that each has left the window before its next turn.
+// uniqueRows: no name is in the window twice. The names are made before. There are so
+// many of them that each has left the window when it is raised again.
 func uniqueRows() []Row {
-	fresh := func(capacity int) func() func(int) {
+	fresh := func(capacity int, age time.Duration) func() func(int) {
 		return sync.OnceValue(func() func(int) {
-			s, list := core.NewSink(core.SinkOptions{Capacity: capacity}), uniqueNames(capacity)
+			s, list := core.NewSink(core.SinkOptions{Capacity: capacity, MaxAge: age}), uniqueNames(capacity)
 			next := 0
 			run := func(n int) {
 				for range n {
@@ -175,11 +193,17 @@ func uniqueRows() []Row {
 	side := func(name string, goal float64, run func() func(int)) Side {
 		return Side{name, goal, func() Body { return Body{Run: run()} }}
 	}
-	atSmall, atLarge := fresh(small), fresh(large)
-	return []Row{
-		{Name: "window=1k", MaxAllocs: -1, Sides: []Side{side("ours", 0, atSmall), now(3.5)}},
-		{Name: "window=1M", MaxAllocs: -1, Sides: []Side{side("ours", 0, atLarge), now(12), side("ours-1k", 0, atSmall)}},
+	var rows []Row
+	for _, age := range ages {
+		atSmall, atLarge := fresh(small, age.age), fresh(large, age.age)
+		rows = append(rows,
+			Row{Name: "window=1k/" + age.name, MaxAllocs: -1, Sides: []Side{side("ours", 0, atSmall), now(without(age.age, 3.5))}},
+			Row{Name: "window=1M/" + age.name, MaxAllocs: -1, Sides: []Side{
+				side("ours", 0, atLarge), now(without(age.age, 12)), side("ours-1k", 0, atSmall),
+			}},
+		)
 	}
+	return rows
 }
 
 // uniqueNames makes at least twice as many names as capacity, a power of two.

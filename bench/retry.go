@@ -16,7 +16,7 @@ import (
 // retrier calls work up to three times, without a pause.
 type retrier func(work func() error) error
 
-// retriers make what the libraries offer for it, ready to be called many times.
+// retriers make a retrier of each library once, to be called many times.
 var retriers = []struct {
 	name string
 	new  func() retrier

@@ -2,46 +2,49 @@ package bench
 
 import "sync"
 
-// Ballast is what everybody carries on the heap.
+// Ballast is on the heap in every measurement.
 var Ballast = make([]byte, 64<<20)
 
-// A Group is a list of rows that are measured together. Rows may share what they
-// measure, a full window for example; it is made by the first that needs it, and
-// goes with the rows.
+// A Group is a list of rows that are measured together. Rows may share a full window, for
+// example. The first row that needs it makes it, and it is released with the rows.
 type Group struct {
-	Name string
-	Rows func() []Row
+	Name  string
+	Cores int // 1: its sides set GOMAXPROCS to 1 while they run; 0: they use what there is
+	Rows  func() []Row
 }
 
 // Groups lists all groups, in the order in which they are shown.
 func Groups() []Group {
 	return []Group{
-		{"raise", raiseRows},
-		{"unique", uniqueRows},
-		{"sense", senseRows},
-		{"run", runRows},
-		{"keyed", keyedRows},
-		{"parallel", parallelRows},
-		{"cache", cacheRows},
-		{"slidingcache", slidingcacheRows},
-		{"limiter", limiterRows},
-		{"retry", retryRows},
-		{"wave", waveRows},
-		{"failover", failoverRows},
+		{"raise", 0, raiseRows},
+		{"unique", 0, uniqueRows},
+		{"sense", 0, senseRows},
+		{"match", 0, matchRows},
+		{"run", 0, runRows},
+		{"onecore", 1, oneCoreRows},
+		{"keyed", 0, keyedRows},
+		{"parallel", 0, parallelRows},
+		{"cache", 0, cacheRows},
+		{"slidingcache", 0, slidingcacheRows},
+		{"limiter", 0, limiterRows},
+		{"retry", 0, retryRows},
+		{"wave", 0, waveRows},
+		{"failover", 0, failoverRows},
+		{"original", 0, originalRows},
 	}
 }
 
-// A Row is one thing done by several sides.
+// A Row is one task that several sides do.
 type Row struct {
 	Name  string // key=value pairs, separated by slashes
 	Sides []Side // ours first
 
 	// MaxAllocs is how many allocations our side may make for each operation;
-	// negative: it does not say.
+	// negative: any number.
 	MaxAllocs float64
 }
 
-// A Side is one way to do what the row says.
+// A Side is one way to do the task of the row.
 type Side struct {
 	Name string
 	Goal float64 // our time should be at most so many times this side's; 0: it is only shown
@@ -54,19 +57,19 @@ type Body struct {
 	Close func() // may be nil
 }
 
-// Done releases what the body holds.
+// Done releases the resources of the body.
 func (b Body) Done() {
 	if b.Close != nil {
 		b.Close()
 	}
 }
 
-// loop is a side that needs no preparation.
+// loop is a side without preparation.
 func loop(name string, goal float64, run func(n int)) Side {
 	return Side{name, goal, func() Body { return Body{Run: run} }}
 }
 
-// spread does n operations on so many goroutines, each its share, and waits.
+// spread divides n operations among goroutines and waits for all.
 func spread(goroutines, n int, run func(n int)) {
 	var wg sync.WaitGroup
 	for i := range goroutines {

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/alitto/pond/v2"
 	"github.com/panjf2000/ants/v2"
@@ -12,7 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// What everybody is given, where a library has such a thing.
+// What every side gets, where its library has such a setting.
 const (
 	limit  = 8    // operations at once
 	queue  = 1024 // operations waiting
@@ -21,9 +22,9 @@ const (
 
 func noop() {}
 
-// runRows: operations that do nothing, so that what is measured is the rest.
+// runRows: operations whose bodies do nothing, so that only the overhead is measured.
 func runRows() []Row {
-	return []Row{
+	rows := []Row{
 		{Name: "producers=1", MaxAllocs: 1, Sides: []Side{
 			oursRun("ours", 0, 1, nothing),
 			concRun(0.65, 1, noop),
@@ -32,7 +33,7 @@ func runRows() []Row {
 			pondSubmit(0.25, 1, noop),
 			pondGo(1.2, 1, noop),
 		}},
-		{Name: "producers=64", MaxAllocs: -1, Sides: []Side{ // who waits for room allocates
+		{Name: "producers=64", MaxAllocs: -1, Sides: []Side{ // a producer that waits for room allocates
 			oursRun("ours", 0, 64, nothing),
 			concRun(0.45, 64, noop),
 			antsRun(0, 64, noop),
@@ -40,17 +41,22 @@ func runRows() []Row {
 			pondSubmit(0, 64, noop),
 			pondGo(0, 64, noop),
 		}},
-		{Name: "producers=1/signals=1", MaxAllocs: -1, Sides: []Side{
+		{Name: "producers=1/signals=1/age=none", MaxAllocs: -1, Sides: []Side{
 			oursRun("ours", 0, 1, raising),
 			concRun(1.0, 1, noop),
 			oursRun("ours-signals=0", 0, 1, nothing),
+		}},
+		{Name: "producers=1/signals=1/age=default", MaxAllocs: -1, Sides: []Side{
+			oursRunOn("ours", 0, 0, 1, raising),
+			concRun(0, 1, noop),
+			oursRun("ours-age=none", 0, 1, raising),
 		}},
 		{Name: "producers=1/lanes=3", MaxAllocs: 1, Sides: []Side{
 			lanesRun(),
 			concRun(0.9, 1, noop),
 			oursRun("ours-lanes=0", 0, 1, nothing),
 		}},
-		{Name: "producers=1/one-at-a-time", MaxAllocs: 1, Sides: []Side{ // the task says when it is done
+		{Name: "producers=1/one-at-a-time", MaxAllocs: 1, Sides: []Side{ // the task signals its end on a channel
 			oursOne(),
 			concOne(1.4),
 			concOneEach(),
@@ -58,17 +64,18 @@ func runRows() []Row {
 			errgroupOne(),
 			pondOne(),
 		}},
-		{Name: "producers=1/one-at-a-time/do", MaxAllocs: -1, Sides: []Side{ // the coordinator says so
+		{Name: "producers=1/one-at-a-time/do", MaxAllocs: -1, Sides: []Side{ // Do returns when the task has ended
 			oursDo(),
-			concOne(1.4),
+			concOne(2.0),
 			concOneEach(),
 			errgroupOne(),
 			pondOne(),
 		}},
 	}
+	return append(rows, stageRows(noop)...)
 }
 
-// nothing is noop as our work.
+// nothing is noop as work of a coordinator.
 func nothing(context.Context, int) error { return nil }
 
 // raising raises one signal that belongs to the operation.
@@ -77,8 +84,10 @@ func raising(ctx context.Context, _ int) error {
 	return nil
 }
 
-func coordinator(work core.Work[int]) *core.Coordinator[int] {
+// coordinator makes a coordinator on a sink with that MaxAge.
+func coordinator(work core.Work[int], age time.Duration) *core.Coordinator[int] {
 	return core.Must(core.NewCoordinator(work, core.Options{
+		Sink:           core.NewSink(core.SinkOptions{MaxAge: age}),
 		MaxConcurrency: limit,
 		MaxQueued:      queue,
 		MaxTracked:     window,
@@ -86,8 +95,12 @@ func coordinator(work core.Work[int]) *core.Coordinator[int] {
 }
 
 func oursRun(name string, goal float64, producers int, work core.Work[int]) Side {
+	return oursRunOn(name, goal, -1, producers, work)
+}
+
+func oursRunOn(name string, goal float64, age time.Duration, producers int, work core.Work[int]) Side {
 	return Side{name, goal, func() Body {
-		c := coordinator(work)
+		c := coordinator(work, age)
 		return Body{func(n int) {
 			ctx := context.Background()
 			produce(producers, n, func() { _, err := c.Enqueue(ctx, 0); check(err) })
@@ -116,9 +129,12 @@ func lanesRun() Side {
 	}}
 }
 
-// A pool of conc ends with Wait, so there is one for each run, not for each
-// operation.
+// A conc pool ends with Wait, so every run has a pool of its own.
 func concRun(goal float64, producers int, work func()) Side {
+	return concRunOf(limit, goal, producers, work)
+}
+
+func concRunOf(limit int, goal float64, producers int, work func()) Side {
 	return loop("conc", goal, func(n int) {
 		p := pool.New().WithMaxGoroutines(limit)
 		produce(producers, n, func() { p.Go(work) })
@@ -126,7 +142,7 @@ func concRun(goal float64, producers int, work func()) Side {
 	})
 }
 
-// ants has nothing to wait for all with: its users count.
+// ants cannot wait for all tasks, so the tasks count down a WaitGroup.
 func antsRun(goal float64, producers int, work func()) Side {
 	return Side{"ants", goal, func() Body {
 		p, err := ants.NewPool(limit)
@@ -156,12 +172,12 @@ func pondSubmit(goal float64, producers int, work func()) Side {
 	return pondRun("pond-Submit", goal, producers, work, func(p pond.Pool, task func()) { p.Submit(task) })
 }
 
-// pondGo returns nothing that could be asked later.
+// pondGo returns no future.
 func pondGo(goal float64, producers int, work func()) Side {
 	return pondRun("pond-Go", goal, producers, work, func(p pond.Pool, task func()) { check(p.Go(task)) })
 }
 
-// A pool of pond ends with StopAndWait; to wait and go on, its users count.
+// A pond pool ends with StopAndWait, so the tasks count down a WaitGroup.
 func pondRun(name string, goal float64, producers int, work func(), submit func(pond.Pool, func())) Side {
 	return Side{name, goal, func() Body {
 		p := pond.NewPool(limit, pond.WithQueueSize(queue))
@@ -175,7 +191,7 @@ func pondRun(name string, goal float64, producers int, work func(), submit func(
 	}}
 }
 
-// produce calls put n times, on so many goroutines.
+// produce calls put n times in all, from that number of goroutines.
 func produce(producers, n int, put func()) {
 	many := func(n int) {
 		for range n {
@@ -189,9 +205,9 @@ func produce(producers, n int, put func()) {
 	spread(producers, n, many)
 }
 
-// One operation at a time: submit it, wait until it has ended, submit the next.
-// What is compared with is a pool that stands and is idle, and whose users wait
-// at a channel, because our coordinator stands and is idle as well.
+// One operation at a time: submit it, wait until it has ended, submit the next. Our
+// coordinator exists and is idle before each operation, and so are the pools beside it.
+// Their users wait at a channel.
 
 func oursOne() Side {
 	return Side{"ours", 0, func() Body {
@@ -208,7 +224,7 @@ func oursOne() Side {
 
 func oursDo() Side {
 	return Side{"ours", 0, func() Body {
-		c := coordinator(nothing)
+		c := coordinator(nothing, -1)
 		return Body{func(n int) {
 			ctx := context.Background()
 			for range n {
@@ -225,7 +241,7 @@ func concOne(goal float64) Side {
 	}}
 }
 
-// concOneEach is the way conc offers by itself: a pool for each.
+// concOneEach is the way that conc itself offers: a pool for each operation.
 func concOneEach() Side {
 	return loop("conc-new-pool", 0, func(n int) {
 		for range n {
@@ -281,7 +297,7 @@ func oneByOne(submit func(task func())) func(n int) {
 
 func closing(c *core.Coordinator[int]) func() { return func() { check(c.Close()) } }
 
-// check stops a measurement that does not measure what it says.
+// check stops a measurement in which an operation failed.
 func check(err error) {
 	if err != nil {
 		panic(err)

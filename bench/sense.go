@@ -7,16 +7,23 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// senseRows: questions to full windows, without and with a limit of age, which
-// nothing reaches while it is measured.
+// senseRows: questions to full windows. The limit of age is none, the default, or an
+// hour, which no signal reaches during the measurement.
 func senseRows() []Row {
 	type window struct {
 		sink    func() *core.Sink
 		monitor func() *core.Monitor
 	}
-	full := func(capacity int, age time.Duration) window {
-		sink := sharedSink(capacity, age)
-		return window{sink, sync.OnceValue(func() *core.Monitor { return sink().Monitor(names[0], age) })}
+	full := func(capacity int, age, span time.Duration) window {
+		once := sharedSink(capacity, age)
+		sink := func() *core.Sink {
+			s := once()
+			for i := 0; s.Stats().Stored < capacity; i++ { // some may have expired since
+				s.Raise(name(i))
+			}
+			return s
+		}
+		return window{sink, sync.OnceValue(func() *core.Monitor { return sink().Monitor(names[0], span) })}
 	}
 	ops := []struct {
 		name string
@@ -33,21 +40,22 @@ func senseRows() []Row {
 		}},
 	}
 	ages := []struct {
-		name string
-		age  time.Duration
-		goal float64
-	}{{"age=none", 0, 0.35}, {"age=1h", time.Hour, 1.0}}
+		name      string
+		age, span time.Duration
+		goal      float64
+		same      float64
+	}{{"age=none", -1, 0, 0.35, equal}, {"age=default", 0, 5 * time.Minute, 0, 0}, {"age=1h", time.Hour, time.Hour, 1.0, equal}}
 
 	var rows []Row
 	for _, age := range ages {
-		at1k, at1M := full(small, age.age), full(large, age.age)
+		at1k, at1M := full(small, age.age, age.span), full(large, age.age, age.span)
 		for _, op := range ops {
 			rows = append(rows,
 				Row{Name: op.name + "/window=1k/" + age.name, Sides: []Side{
 					op.side("ours", 0, at1k), now(age.goal),
 				}},
 				Row{Name: op.name + "/window=1M/" + age.name, Sides: []Side{
-					op.side("ours", 0, at1M), now(age.goal), op.side("ours-1k", equal, at1k),
+					op.side("ours", 0, at1M), now(age.goal), op.side("ours-1k", age.same, at1k),
 				}},
 			)
 		}
@@ -55,7 +63,7 @@ func senseRows() []Row {
 	return rows
 }
 
-// equal is the goal of what should cost the same; the rest is measuring.
+// equal is the goal where both sides should cost the same. It allows for noise.
 const equal = 1.1
 
 func hasNames(s *core.Sink, n int) {

@@ -16,8 +16,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// loading is what the libraries have in common that load what they do not have, once
-// however many ask.
+// loading has the methods that all caches with a loader have. A missing entry is loaded
+// once, even if several callers request it.
 type loading struct {
 	get   func(ctx context.Context, key string) (int, error)
 	peek  func(key string) (int, bool) // loads nothing
@@ -25,7 +25,7 @@ type loading struct {
 	close func() // may be nil
 }
 
-// done releases what the cache holds.
+// done releases the resources of the cache.
 func (c loading) done() {
 	if c.close != nil {
 		c.close()
@@ -42,17 +42,17 @@ var loadingMakers = []struct {
 	{"ttlcache", ttlcacheLoading},
 }
 
-// loadNothing is a load that costs nothing, so that what is measured is the rest.
+// loadNothing is a load that costs nothing, so that only the overhead is measured.
 func loadNothing(_ context.Context, key string) (int, error) { return len(key), nil }
 
-// ours runs a load as an operation, which can be seen and cancelled, and whose
-// waiters may leave.
+// Our cache runs a load as an operation, which can be seen and cancelled. A caller that
+// waits for it may leave.
 func oursLoading(capacity int) loading {
-	c := core.Must(slidingcache.New(loadNothing, slidingcache.Options[string]{MaxSize: capacity, Sliding: cacheTTL}))
+	c := core.Must(slidingcache.New(loadNothing, slidingcache.Options[string]{Capacity: capacity, Sliding: cacheTTL}))
 	return loading{c.Get, c.GetIfPresent, c.Set, func() { c.Close() }}
 }
 
-// otter runs a load on the goroutine of the first who asks.
+// otter runs a load on the goroutine of the first caller.
 func otterLoading(capacity int) loading {
 	c := otter.Must(&otter.Options[string, int]{
 		MaximumSize:      capacity,
@@ -67,7 +67,7 @@ func otterLoading(capacity int) loading {
 	}
 }
 
-// singleflightLoading is what one writes with the two.
+// singleflightLoading is what a program writes with singleflight and expirable.
 func singleflightLoading(capacity int) loading {
 	c := expirable.NewLRU[string, int](capacity, nil, cacheTTL)
 	var group singleflight.Group
@@ -90,7 +90,7 @@ func singleflightLoading(capacity int) loading {
 	return loading{get: get, peek: c.Get, set: func(key string, value int) { c.Add(key, value) }}
 }
 
-// ttlcache's loaders have neither a context nor an error.
+// A loader of ttlcache has neither a context nor an error.
 func ttlcacheLoading(capacity int) loading {
 	loader := ttlcache.LoaderFunc[string, int](func(c *ttlcache.Cache[string, int], key string) *ttlcache.Item[string, int] {
 		value, _ := loadNothing(context.Background(), key)
@@ -139,7 +139,7 @@ func slidingcacheRows() []Row {
 				c.peek(key)
 			}
 		}},
-		{"op=load-missing", 0, -1, many, func(c loading, key string, _ int) { c.get(ctx, key) }},
+		{"op=load-missing", 2.2, -1, many, func(c loading, key string, _ int) { c.get(ctx, key) }},
 	}
 	var rows []Row
 	for _, op := range ops {
@@ -158,7 +158,10 @@ func slidingcacheRows() []Row {
 	return rows
 }
 
-func loadingSide(name string, goal float64, maker func(capacity int) loading, goroutines int, requests func() []string, do func(loading, string, int)) Side {
+func loadingSide(
+	name string, goal float64, maker func(capacity int) loading, goroutines int,
+	requests func() []string, do func(loading, string, int),
+) Side {
 	return Side{name, goal, func() Body {
 		c, list := maker(cacheSize), requests()
 		var from atomic.Int64
@@ -168,7 +171,7 @@ func loadingSide(name string, goal float64, maker func(capacity int) loading, go
 				do(c, list[i%len(list)], i)
 			}
 		}
-		for _, key := range list[:4*cacheSize] { // which fills it
+		for _, key := range list[:4*cacheSize] { // fill it
 			if _, ok := c.peek(key); !ok {
 				c.set(key, 0)
 			}
@@ -177,15 +180,15 @@ func loadingSide(name string, goal float64, maker func(capacity int) loading, go
 	}}
 }
 
-// residentRequests are for so few keys that all of them have room.
+// residentRequests are for so few keys that the cache has room for all.
 func residentRequests() []string {
-	const n = cacheSize / 2
+	n := cacheSize / 2
 	keys := make([]string, n)
 	for i := range keys {
 		keys[i] = "user:" + strconv.Itoa(i)
 	}
 	next := zipf(n, 0.99, 1)
-	list := append(make([]string, 0, cacheRounds/2), keys...) // each once, and then as they come
+	list := append(make([]string, 0, cacheRequests()/2), keys...) // each key once, then by Zipf's law
 	for len(list) < cap(list) {
 		list = append(list, keys[next()])
 	}

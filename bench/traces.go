@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// A Trace is a kind of requests that a cache has to cope with.
+// A Trace is a kind of requests to a cache.
 type Trace struct {
 	Name string
 
@@ -15,7 +15,7 @@ type Trace struct {
 	requests func(capacity int) func() int
 }
 
-// Traces lists them.
+// Traces lists all traces.
 func Traces() []Trace {
 	skewed := func(capacity int) func() int { return zipf(16*capacity, 0.99, 1) }
 	return []Trace{
@@ -40,7 +40,7 @@ func Traces() []Trace {
 	}
 }
 
-// HitRatios makes so many requests to a cache of each library, and returns how many
+// HitRatios makes that number of requests to a cache of each library, and returns how many
 // of a hundred were hits.
 func (t Trace) HitRatios(capacity, requests int) []float64 {
 	var ratios []float64
@@ -69,7 +69,7 @@ func CacheNames() []string {
 	return names
 }
 
-// loopOf asks for the same keys again and again, in order.
+// loopOf requests the same keys again and again, in order.
 func loopOf(capacities float64) func(capacity int) func() int {
 	return func(capacity int) func() int {
 		keys, i := int(capacities*float64(capacity)), 0

@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/bench"
 )
 
-// margin is how many points fewer hits than otter we may have.
+// margin is how many percentage points our hit ratio may be below otter's.
 const margin = 1.5
 
 // hitRatios prints how many of a hundred requests each cache could serve.
@@ -27,7 +27,7 @@ func hitRatios(w io.Writer, requests int) {
 				columns = append(columns, fmt.Sprintf("%.1f", ratio))
 			}
 			goal := ratios[slices.Index(names, "otter")] - margin
-			t.line(append(columns, verdict(goal, ratios[0]))...)
+			t.line(append(columns, met(goal, ratios[0]))...)
 		}
 	}
 }

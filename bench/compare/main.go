@@ -1,5 +1,5 @@
-// Command compare measures the library beside what it is compared with, all sides
-// in turn, and prints how they relate as a Markdown table.
+// Command compare measures the library beside other libraries, all sides in turns, and
+// prints their times and ratios as a Markdown table.
 //
 // Usage:
 //
@@ -38,6 +38,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	rounds := flags.Int("rounds", 10, "how often everything is measured")
 	span := flags.Duration("cell", 150*time.Millisecond, "how long each side of a row is measured in a round")
 	hits := flags.Int("hits", 0, "instead of times, show the hit ratios of caches over so many requests, say 2000000")
+	cores := flags.Int("cpu", 0, "measure only rows for so many cores: 1 takes the rows for one core, more takes the others; 0 takes all")
 	only := flags.String("run", "", "measure only rows whose group/name matches this regular expression")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -48,19 +49,26 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	case *rounds < 1 || *span <= 0:
 		return errors.New("-rounds and -cell must be positive")
-	case *hits < 0:
-		return errors.New("-hits must not be negative")
+	case *hits < 0 || *cores < 0:
+		return errors.New("-hits and -cpu must not be negative")
 	}
 
 	if *hits > 0 {
 		hitRatios(stdout, *hits)
 		return nil
 	}
+	if *cores > 0 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(*cores))
+	}
 	fmt.Fprintf(stdout, "%s %s/%s, GOMAXPROCS %d, %d rounds of %v, medians (quartiles)\n\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), *rounds, *span)
 	t := table{w: stdout}
 	t.head()
+	measuredAny := false
 	for _, group := range bench.Groups() {
+		if *cores > 0 && (*cores == 1) != (group.Cores == 1) {
+			continue
+		}
 		var rows []bench.Row
 		for _, row := range group.Rows() {
 			if match.MatchString(group.Name + "/" + row.Name) {
@@ -70,6 +78,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		if len(rows) == 0 {
 			continue
 		}
+		measuredAny = true
 		fmt.Fprintf(stderr, "measuring %s: %d rows\n", group.Name, len(rows))
 		for _, m := range measure(rows, *rounds, *span) {
 			t.row(group.Name, m)
@@ -77,5 +86,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 		debug.FreeOSMemory() // the next group starts without the windows of this one
 	}
 	runtime.KeepAlive(bench.Ballast)
+	if !measuredAny {
+		return errors.New("-run and -cpu select no row")
+	}
 	return nil
 }

@@ -5,20 +5,52 @@ import (
 	"flag"
 	"io"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/bench"
 )
 
-func TestRunPrintsALineForEachPeer(t *testing.T) {
+// quick measures the rows of one group that match only.
+func quick(t *testing.T, only string, more ...string) string {
+	t.Helper()
 	var out strings.Builder
-	if err := run([]string{"-rounds=2", "-cell=1ms", "-run=^run/producers=1$"}, &out, io.Discard); err != nil {
+	if err := run(append([]string{"-rounds=2", "-cell=1ms", "-run=" + only}, more...), &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
+	return out.String()
+}
+
+func TestRunPrintsALineForEachPeer(t *testing.T) {
+	out := quick(t, "^run/producers=1$")
 	for _, peer := range []string{"conc", "ants", "errgroup", "pond-Submit", "pond-Go"} {
-		if n := strings.Count(out.String(), "| "+peer+" |"); n != 1 {
-			t.Errorf("%d lines for %s, not 1:\n%s", n, peer, &out)
+		if n := strings.Count(out, "| "+peer+" |"); n != 1 {
+			t.Errorf("%d lines for %s, not 1:\n%s", n, peer, out)
+		}
+	}
+}
+
+// -cpu selects the rows for that number of cores. GOMAXPROCS is restored after the run.
+func TestRunSelectsByCores(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	const both = "^(onecore/op=lanes|match/op=match/pattern=exact)$"
+	for _, c := range []struct {
+		cpu            string
+		header         string
+		onecore, other bool
+	}{
+		{"0", "GOMAXPROCS 3,", true, true},
+		{"1", "GOMAXPROCS 1,", true, false},
+		{"2", "GOMAXPROCS 2,", false, true},
+	} {
+		out := quick(t, both, "-cpu="+c.cpu)
+		onecore, other := strings.Contains(out, "| onecore/"), strings.Contains(out, "| match/")
+		if !strings.Contains(out, c.header) || onecore != c.onecore || other != c.other {
+			t.Errorf("-cpu %s:\n%s", c.cpu, out)
+		}
+		if n := runtime.GOMAXPROCS(0); n != 3 {
+			t.Fatalf("-cpu %s leaves GOMAXPROCS at %d", c.cpu, n)
 		}
 	}
 }
@@ -36,7 +68,10 @@ func TestRunShowsHitRatios(t *testing.T) {
 }
 
 func TestRunRefusesNonsense(t *testing.T) {
-	for _, args := range [][]string{{"-rounds=0"}, {"-cell=-1s"}, {"-hits=-1"}, {"-run=("}, {"-what"}} {
+	for _, args := range [][]string{
+		{"-rounds=0"}, {"-cell=-1s"}, {"-hits=-1"}, {"-cpu=-1"}, {"-what"},
+		{"-run=("}, {"-run=^nothing$"}, {"-cpu=1", "-run=^match/"},
+	} {
 		if err := run(args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%v is accepted", args)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/bench"
 )
 
-// cell is one side of a row, and what was measured of it, one entry for each round.
+// cell is one side of a row and its measurements, one for each round.
 type cell struct {
 	bench.Side
 	body   bench.Body
@@ -23,7 +23,8 @@ type measured struct {
 	cells []*cell
 }
 
-// measure runs all cells of the rows in turn, so many rounds, each for about span.
+// measure runs all cells of the rows in turns, in that number of rounds. A cell runs for
+// about span in a round.
 func measure(rows []bench.Row, rounds int, span time.Duration) []measured {
 	var results []measured
 	for _, row := range rows {
@@ -48,7 +49,7 @@ func measure(rows []bench.Row, rounds int, span time.Duration) []measured {
 	return results
 }
 
-// calibrate finds out how many operations take about as long as span.
+// calibrate finds out how many operations take about span.
 func (c *cell) calibrate(span time.Duration) {
 	c.n = 1
 	for c.time() < span/2 && c.n < 1<<30 {
@@ -62,8 +63,8 @@ func (c *cell) time() time.Duration {
 	return time.Since(start)
 }
 
-// round measures once, beginning with a clean heap so that no cell pays for the
-// one before it.
+// round measures once. It starts with a clean heap, so that no cell pays for the one
+// before it.
 func (c *cell) round(span time.Duration) {
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -75,7 +76,8 @@ func (c *cell) round(span time.Duration) {
 	c.n = max(1, int(float64(c.n)*min(2, float64(span)/float64(max(1, took)))))
 }
 
-// ratios relates two cells round by round: what disturbs one round disturbs both.
+// ratios divides the times of two cells round by round: a disturbance of a round disturbs
+// both.
 func ratios(ours, theirs *cell) []float64 {
 	list := make([]float64, len(ours.ns))
 	for i := range list {

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// table writes one line for each side that ours is compared with.
+// table writes one line for each side beside ours.
 type table struct{ w io.Writer }
 
 func (t *table) head() {
@@ -31,7 +31,7 @@ func (t *table) row(group string, m measured) {
 			spread("%.1f", c.ns),
 			spread("%.2f", ratio),
 			goal(c.Goal),
-			verdict(median(ratio), c.Goal),
+			met(median(ratio), c.Goal),
 			allocs(ours, m.MaxAllocs),
 			number(median(c.allocs)),
 		)
@@ -46,10 +46,10 @@ func goal(g float64) string {
 	if g == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%g", g)
+	return fmt.Sprintf("%.3g", g)
 }
 
-func verdict(ratio, goal float64) string {
+func met(ratio, goal float64) string {
 	switch {
 	case goal == 0:
 		return ""
@@ -59,8 +59,8 @@ func verdict(ratio, goal float64) string {
 	return "**missed**"
 }
 
-// allocs says how many there were, and whether there may be as many. A few more
-// are of goroutines and of the measuring.
+// allocs returns the number of allocations, in bold if it is more than most. A few more
+// come from goroutines and from the measurement itself.
 func allocs(c *cell, most float64) string {
 	n := median(c.allocs)
 	if most >= 0 && n > most+0.05 {

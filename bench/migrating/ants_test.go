@@ -2,6 +2,7 @@ package migrating_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -64,4 +65,41 @@ func Example_antsAfter() {
 	// Output:
 	// 1 failed
 	// /gone: not found
+}
+
+func Example_antsNonblockingBefore() {
+	release := make(chan struct{})
+	pool, err := ants.NewPool(1, ants.WithNonblocking(true))
+	if err != nil {
+		panic(err)
+	}
+	defer pool.Release()
+	defer close(release)
+
+	busy := func() { <-release }
+	fmt.Println(pool.Submit(busy))
+	fmt.Println(errors.Is(pool.Submit(busy), ants.ErrPoolOverload))
+	// Output:
+	// <nil>
+	// true
+}
+
+func Example_antsNonblockingAfter() {
+	ctx := context.Background()
+	release := make(chan struct{})
+	pool, err := fixedwork.New(func(context.Context, string) error { <-release; return nil },
+		fixedwork.Options{MaxConcurrency: 1, MaxQueued: -1})
+	if err != nil {
+		panic(err)
+	}
+	defer pool.Close()
+	defer close(release)
+
+	_, err = pool.TryEnqueue(ctx, "/cat")
+	fmt.Println(err)
+	_, err = pool.TryEnqueue(ctx, "/dog")
+	fmt.Println(errors.Is(err, core.ErrFull))
+	// Output:
+	// <nil>
+	// true
 }

@@ -48,7 +48,7 @@ func Example_backoffAfter() {
 	if err != nil {
 		panic(err)
 	}
-	body, err := retry.Value(context.Background(), r, func(context.Context) (string, error) { return request() })
+	body, err := retry.DoValue(context.Background(), r, func(context.Context) (string, error) { return request() })
 	fmt.Println(body, err, r.Stats().Recovered)
 	// Output: CAT <nil> 1
 }

@@ -45,3 +45,40 @@ func Example_pondAfter() {
 	// CAT <nil>
 	//  /gone: not found
 }
+
+func Example_pondGroupBefore() {
+	ctx := context.Background()
+	pool := pond.NewPool(4)
+	defer pool.StopAndWait()
+
+	group := pool.NewGroup()
+	for _, url := range urls {
+		group.SubmitErr(func() error {
+			_, err := get(ctx, url)
+			return err
+		})
+	}
+	fmt.Println(group.Wait())
+	// Output: /gone: not found
+}
+
+func Example_pondGroupAfter() {
+	ctx := context.Background()
+	pool, err := core.NewCoordinator(func(ctx context.Context, url string) error {
+		_, err := get(ctx, url)
+		return err
+	}, core.Options{MaxConcurrency: 4})
+	if err != nil {
+		panic(err)
+	}
+	defer pool.Close()
+
+	group := pool.Group(ctx, core.GroupOptions{StopOnError: true})
+	for _, url := range urls {
+		if _, err := group.Enqueue(ctx, url); err != nil {
+			break // the group has stopped, and Wait says why
+		}
+	}
+	fmt.Println(group.Wait())
+	// Output: /gone: not found
+}

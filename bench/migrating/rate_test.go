@@ -39,7 +39,7 @@ func Example_rateAfter() {
 
 	ctx := context.Background()
 	fmt.Println(limited(ctx, "/cat"))
-	sink.Raise(ratelimit.CommandSet + ":500") // by whoever knows, wherever it is
+	sink.Raise(ratelimit.CommandSet + ":500") // from anywhere in the program
 	fmt.Println(limited(ctx, "/dog"))
 	fmt.Println(limiter.Rate(), "a second")
 	// Output:

@@ -7,15 +7,18 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"os"
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // The heap after 100,000 files is that after 20,000. Every path is its own, and a fifth of the contents.
 func TestMemoryDoesNotGrowWithFiles(t *testing.T) {
 	first, last := 20_000, 100_000
-	if testing.Short() || raceEnabled {
+	if os.Getenv("EPHEMERAL_LONG") != "1" || coretest.Race { // .ci/run sets it
 		first, last = 4_000, 8_000
 	}
 	// What is in flight comes and goes, an encoder takes a megabyte: the least of some samples is what stays.

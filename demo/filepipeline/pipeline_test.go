@@ -202,7 +202,7 @@ func TestRunTrouble(t *testing.T) {
 		nothing("vanished", "file does not exist"),
 		whole("vanishes").failing("file does not exist"),
 	)
-	if s.Signals["directory.failed"] != 1 || s.Failed != 8 || s.Signals[core.SignalPanic] != 2 {
+	if s.Signals["directory.failed"] != 1 || s.Failed != 8 || s.Signals[core.SignalPanicked] != 2 {
 		t.Errorf("%d failures, signals %v", s.Failed, s.Signals)
 	}
 	if !slices.ContainsFunc(s.Failures, func(f Failure) bool { return f.File.Path == "secret" }) {

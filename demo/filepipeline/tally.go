@@ -26,9 +26,8 @@ func newTally() *tally {
 	return &tally{signals: map[string]uint64{}, skipped: map[Reason]uint64{}}
 }
 
-// counted matches the signals of the pipeline, and panics. A plain "*" would also ask the coordinators to report the
-// start and stop of every operation, which they do only for those who listen.
-const counted = "file.*, directory.*, thumbnail.*, metadata.*, duplicate.*, output.*, pipeline.*, " + core.SignalPanic
+// counted matches the signals of the pipeline, and panics.
+const counted = "file.*, directory.*, thumbnail.*, metadata.*, duplicate.*, output.*, pipeline.*, " + core.SignalPanicked
 
 // subscribe listens on the sink until the result is called.
 func (t *tally) subscribe(sink *core.Sink) (cancel func()) {

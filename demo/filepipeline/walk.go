@@ -23,7 +23,7 @@ type entry struct {
 
 // walk yields everything below the root except directories themselves, depth first; sorted within directories of up to
 // readAhead entries, in the directory's own order beyond that, so nothing may depend on the order. It follows no link
-// and opens nothing but directories, hence no loop and no waiting. It holds readAhead names and one open directory per
+// and opens nothing but directories, so there is no loop and no waiting. It holds readAhead names and one open directory per
 // level.
 func walk(fsys fs.FS) iter.Seq[entry] {
 	return func(yield func(entry) bool) {

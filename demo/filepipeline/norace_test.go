@@ -1,5 +1,0 @@
-//go:build !race
-
-package filepipeline
-
-const raceEnabled = false
