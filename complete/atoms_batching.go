@@ -16,47 +16,45 @@ type Batcher[T any] = batching.Batcher[T]
 type ResultBatcher[In, Out any] = batching.ResultBatcher[In, Out]
 
 // NewBatcher is [batching.New]: New makes a batcher that flushes batches with flush, or
-// says what is wrong with the options.
+// returns what is wrong with the options.
 func NewBatcher[T any](flush core.Work[[]T], opts batching.Options[T]) (*batching.Batcher[T], error) {
 	return batching.New[T](flush, opts)
 }
 
 // NewResultBatcher is [batching.NewResultBatcher]: NewResultBatcher is New for a
-// function that returns a result for each item: as many as there are items, in their
-// order.
+// function that returns a result for each item, in the order of the items.
 func NewResultBatcher[In, Out any](flush core.ResultWork[[]In, []Out], opts batching.Options[In]) (*batching.ResultBatcher[In, Out], error) {
 	return batching.NewResultBatcher[In, Out](flush, opts)
 }
 
-// ErrBatcherTooLarge is [batching.ErrTooLarge]: ErrTooLarge is what the error of
-// Enqueue, TryEnqueue and Do for an item is that alone has more than Options.MaxBytes
-// or Options.MaxQueuedBytes bytes.
+// ErrBatcherTooLarge is [batching.ErrTooLarge]: ErrTooLarge is returned by Enqueue,
+// TryEnqueue and Do for an item that alone has more than Options.MaxBytes or
+// Options.MaxQueuedBytes bytes.
 var ErrBatcherTooLarge = batching.ErrTooLarge
 
 // BatcherItemErrors is [batching.ItemErrors]: ItemErrors is the error of a flush that
-// failed for some of its items only: as many errors as there are items, in their order,
-// nil for those that were flushed.
+// failed for some of its items only.
 type BatcherItemErrors = batching.ItemErrors
 
 // BatcherOptions is [batching.Options]: Options configure a batcher of items of type T.
 // The zero value is the default.
 type BatcherOptions[T any] = batching.Options[T]
 
-// BatcherSignalFlushed is [batching.SignalFlushed]: SignalFlushed tells that all items
-// of a batch were flushed.
+// BatcherSignalFlushed is [batching.SignalFlushed]: SignalFlushed: all items of a batch
+// were flushed.
 const BatcherSignalFlushed = batching.SignalFlushed
 
-// BatcherSignalFailed is [batching.SignalFailed]: SignalFailed tells that some items of
-// a batch were not.
+// BatcherSignalFailed is [batching.SignalFailed]: SignalFailed: some items of a batch
+// were not flushed.
 const BatcherSignalFailed = batching.SignalFailed
 
-// BatcherSignalBisected is [batching.SignalBisected]: SignalBisected tells that the
-// flush of a batch failed and will be tried with halves of it.
+// BatcherSignalBisected is [batching.SignalBisected]: SignalBisected: the flush of a
+// batch failed and is tried again with halves of it.
 const BatcherSignalBisected = batching.SignalBisected
 
 // BatcherSignalDropped is [batching.SignalDropped]: SignalDropped is raised on the
 // sink, with the batcher's name as key, when an item is dropped for a newer one, unless
-// the item that came before did the same.
+// the item before did the same.
 const BatcherSignalDropped = batching.SignalDropped
 
 // BatcherFlushed is [batching.Flushed].
@@ -73,11 +71,12 @@ var BatcherBisected = batching.Bisected
 // core.Value.
 const BatcherValueBatch = batching.ValueBatch
 
-// BatcherBatch is [batching.Batch]: A Batch is what a batcher tells of a batch.
+// BatcherBatch is [batching.Batch]: A Batch describes a batch whose flush has ended or,
+// in Bisected, is going on.
 type BatcherBatch = batching.Batch
 
-// BatcherReason is [batching.Reason]: A Reason says why a batch was flushed when it
-// was.
+// BatcherReason is [batching.Reason]: A Reason says why a batch was flushed: the first
+// thing that happened of these.
 type BatcherReason = batching.Reason
 
 // BatcherReasonSize is [batching.ReasonSize]: it had MaxSize items
@@ -90,15 +89,17 @@ const BatcherReasonBytes = batching.ReasonBytes
 // BatcherReasonDelay is [batching.ReasonDelay]: MaxDelay had passed
 const BatcherReasonDelay = batching.ReasonDelay
 
-// BatcherReasonDeadline is [batching.ReasonDeadline]: a Do could not wait longer
+// BatcherReasonDeadline is [batching.ReasonDeadline]: half of the time had passed that
+// a Do had
 const BatcherReasonDeadline = batching.ReasonDeadline
 
 // BatcherReasonRoom is [batching.ReasonRoom]: an item found no room in the queue
 const BatcherReasonRoom = batching.ReasonRoom
 
-// BatcherReasonFlush is [batching.ReasonFlush]: Flush, Complete or Drain was called
+// BatcherReasonFlush is [batching.ReasonFlush]: Flush, Complete, Drain or WaitIdle was
+// called
 const BatcherReasonFlush = batching.ReasonFlush
 
-// BatcherStats is [batching.Stats]: Stats are the counters of a batcher, read as one
-// cut, so that at every instant
+// BatcherStats is [batching.Stats]: Stats are the counters of a batcher, all read at
+// the same moment, at which
 type BatcherStats = batching.Stats

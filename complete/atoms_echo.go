@@ -7,16 +7,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// RecorderSource is [echo.Source]: A Source is what a Recorder needs of a coordinator;
-// all of core are, dispatchers and processors too, and the atoms that have these
-// methods, such as a fixedwork.Pool.
+// RecorderSource is [echo.Source]: A Source is what a Recorder needs of a coordinator.
 type RecorderSource = echo.Source
 
 // RecorderOptions is [echo.Options]: Options configure a Recorder.
 type RecorderOptions = echo.Options
 
-// Recorder is [echo.Recorder]: A Recorder delivers the last words of operations that
-// leave a coordinator's window.
+// Recorder is [echo.Recorder]: A Recorder delivers entries of operations that leave a
+// coordinator's window.
 type Recorder[P any] = echo.Recorder[P]
 
 // NewRecorder is [echo.New]: New makes a recorder of the operations that leave c from
@@ -25,7 +23,7 @@ func NewRecorder[P any](c echo.Source, kind core.Kind[P], deliver core.Work[echo
 	return echo.New[P](c, kind, deliver, opts)
 }
 
-// RecorderEntry is [echo.Entry]: An Entry is the last words of an operation.
+// RecorderEntry is [echo.Entry]: An Entry is what was captured of an operation.
 type RecorderEntry[P any] = echo.Entry[P]
 
 // RecorderCapture is [echo.Capture]: A Capture is one signal of an operation and its
@@ -34,7 +32,7 @@ type RecorderCapture[P any] = echo.Capture[P]
 
 // RecorderFailure is [echo.Failure]: A Failure is an entry that was not delivered, and
 // why: the error of the function, a core.PanicError if it panicked, core.ErrDropped
-// when there was no room for it, or core.ErrClosed.
+// when there was no room for the entry, core.ErrStopped or core.ErrClosed.
 type RecorderFailure[P any] = echo.Failure[P]
 
 // RecorderSignalFailed is [echo.SignalFailed]: SignalFailed is raised, with the

@@ -15,8 +15,7 @@ type SequencerOptions = keyedsequential.Options
 type Sequencer[T any] = keyedsequential.Sequencer[T]
 
 // NewSequencer is [keyedsequential.New]: New makes a sequencer that does work for each
-// item, in order among those of which key returns the same, or says what is wrong with
-// the options.
+// item, in order among items with the same key, or says what is wrong with the options.
 func NewSequencer[T any, K ~string](key func(T) K, work core.Work[T], opts keyedsequential.Options) (*keyedsequential.Sequencer[T], error) {
 	return keyedsequential.New[T, K](key, work, opts)
 }

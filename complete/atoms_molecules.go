@@ -9,63 +9,66 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// MoleculeBlueprint is [molecules.Blueprint]: A Blueprint is a molecule: what sets it
-// off, and its steps.
+// MoleculeBlueprint is [molecules.Blueprint]: A Blueprint describes a workflow: the
+// signals that start it, and its steps.
 type MoleculeBlueprint = molecules.Blueprint
 
-// MoleculeStep is [molecules.Step]: A Step is a part of a molecule.
+// MoleculeStep is [molecules.Step]: A Step is a part of a Blueprint.
 type MoleculeStep = molecules.Step
 
-// RunnerStepError is [molecules.StepError]: A StepError says which step of a run went
-// wrong.
+// RunnerStepError is [molecules.StepError]: A StepError says which step of a run
+// failed.
 type RunnerStepError = molecules.StepError
 
 // RunnerAwaitError is [molecules.AwaitError]: An AwaitError says that the signal which
 // a step awaits did not come in time.
 type RunnerAwaitError = molecules.AwaitError
 
-// RunnerOptions is [molecules.Options]: Options configure a Runner.
-type RunnerOptions = molecules.Options
-
-// Runner is [molecules.Runner]: A Runner makes molecules: each signal that matches a
-// Blueprint sets off a run of it, in the background.
+// Runner is [molecules.Runner]: A Runner starts a run of a Blueprint, in the
+// background, for each signal that matches it.
 type Runner = molecules.Runner
 
-// NewRunner is [molecules.New]: New makes a runner that heeds the signals raised on
-// sink from now on, or says what is wrong.
+// NewRunner is [molecules.New]: New makes a runner that listens to the signals raised
+// on sink from now on, or says what is wrong.
 func NewRunner(sink *core.Sink, blueprints []molecules.Blueprint, opts molecules.Options) (*molecules.Runner, error) {
 	return molecules.New(sink, blueprints, opts)
 }
 
-// RunnerOrder is [molecules.Order]: An Order says which of the things that signals set
-// off wait for each other.
+// RunnerOptions is [molecules.Options]: Options configure a Runner.
+type RunnerOptions = molecules.Options
+
+// TriggerOptions is [molecules.TriggerOptions]: TriggerOptions configure a Trigger.
+type TriggerOptions = molecules.TriggerOptions
+
+// RunnerOrder is [molecules.Order]: An Order says which runs of a Runner, or which
+// calls of a Trigger, wait for each other.
 type RunnerOrder = molecules.Order
 
-// RunnerOrderNone is [molecules.OrderNone]: OrderNone lets them go side by side.
+// RunnerOrderNone is [molecules.OrderNone]: OrderNone runs all of them at once, up to
+// MaxConcurrency.
 const RunnerOrderNone = molecules.OrderNone
 
-// RunnerOrderPerKey is [molecules.OrderPerKey]: OrderPerKey lets those of one key go
-// one after the other, in the order of the signals; what has no key is one key as well.
+// RunnerOrderPerKey is [molecules.OrderPerKey]: OrderPerKey runs those of one key one
+// after the other, in the order of the signals.
 const RunnerOrderPerKey = molecules.OrderPerKey
 
-// RunnerOrderSerial is [molecules.OrderSerial]: OrderSerial lets all go one after the
-// other, in the order of the signals.
+// RunnerOrderSerial is [molecules.OrderSerial]: OrderSerial runs all of them one after
+// the other, in the order of the signals.
 const RunnerOrderSerial = molecules.OrderSerial
 
-// MoleculeRun is [molecules.Run]: A Run is a molecule being made: what its steps know
-// of each other.
+// MoleculeRun is [molecules.Run]: A Run is one execution of a Blueprint: what its steps
+// share.
 type MoleculeRun = molecules.Run
 
-// MoleculeState is [molecules.State]: State is where a run is, under ValueState in the
-// snapshot of its operation:
+// MoleculeState is [molecules.State]: State says which step a run has reached.
 type MoleculeState = molecules.State
 
-// RunnerValueState is [molecules.ValueState]: ValueState is the name under which an
-// operation of a Runner stores its State, once it has begun.
+// RunnerValueState is [molecules.ValueState]: ValueState is the name under which the
+// operation of a run stores its State, once it has begun.
 const RunnerValueState = molecules.ValueState
 
-// RunnerValue is [molecules.Value]: Value returns a value that a step has stored under
-// name, if it is of type V.
+// RunnerValue is [molecules.Value]: Value returns the value that a step has stored
+// under name, if it is of type V.
 func RunnerValue[V any](r *molecules.Run, name string) (V, bool) {
 	return molecules.Value[V](r, name)
 }
@@ -77,21 +80,21 @@ const RunnerSignalStarted = molecules.SignalStarted
 // of these three.
 const RunnerSignalCompleted = molecules.SignalCompleted
 
-// RunnerSignalFailed is [molecules.SignalFailed]: a step has failed; what could be
-// undone was
+// RunnerSignalFailed is [molecules.SignalFailed]: a step has failed; the steps before
+// it were compensated
 const RunnerSignalFailed = molecules.SignalFailed
 
-// RunnerSignalCancelled is [molecules.SignalCancelled]: the same, because of Cancel or
-// Close; also of a run that had not started
+// RunnerSignalCancelled is [molecules.SignalCancelled]: the run was cancelled; the
+// steps that were done were compensated
 const RunnerSignalCancelled = molecules.SignalCancelled
 
 // RunnerSignalCompensated is [molecules.SignalCompensated]: SignalCompensated is raised
-// before SignalFailed or SignalCancelled if there was something to undo and all of it
-// was undone.
+// before SignalFailed or SignalCancelled if at least one step was compensated and no
+// compensation failed.
 const RunnerSignalCompensated = molecules.SignalCompensated
 
 // RunnerSignalDropped is [molecules.SignalDropped]: SignalDropped is raised on the sink
-// for a trigger that set nothing off, because the queue was full or When panicked: see
+// when a signal started no run because the queue was full or When panicked: see
 // Event.Err.
 const RunnerSignalDropped = molecules.SignalDropped
 
@@ -102,7 +105,7 @@ const RunnerSignalStepStarted = molecules.SignalStepStarted
 const RunnerSignalStepCompleted = molecules.SignalStepCompleted
 
 // RunnerSignalStepFailed is [molecules.SignalStepFailed]: without SignalStepStarted if
-// what it awaited did not come
+// what the step awaited did not come
 const RunnerSignalStepFailed = molecules.SignalStepFailed
 
 // RunnerSignalStepCancelled is [molecules.SignalStepCancelled].
@@ -112,31 +115,67 @@ const RunnerSignalStepCancelled = molecules.SignalStepCancelled
 const RunnerSignalStepCompensated = molecules.SignalStepCompensated
 
 // RunnerSignalCompensationFailed is [molecules.SignalCompensationFailed]:
-// SignalCompensationFailed is raised when Compensate of a step returned an error or
+// SignalCompensationFailed is raised when Compensate of a step has returned an error or
 // panicked.
 const RunnerSignalCompensationFailed = molecules.SignalCompensationFailed
 
-// SignalTriggerFailed is [molecules.SignalTriggerFailed]: SignalTriggerFailed is raised
-// when the callback has failed.
+// SignalTriggerFailed is [molecules.SignalTriggerFailed]: the function has failed
 const SignalTriggerFailed = molecules.SignalTriggerFailed
 
-// SignalTriggerDropped is [molecules.SignalTriggerDropped]: SignalTriggerDropped is
-// raised when a signal came while the queue was full.
+// SignalTriggerDropped is [molecules.SignalTriggerDropped]: the queue was full
 const SignalTriggerDropped = molecules.SignalTriggerDropped
 
-// RunnerEvent is [molecules.Event]: An Event is the payload of the signals of a Runner:
+// RunnerStarted is [molecules.Started].
+var RunnerStarted = molecules.Started
+
+// RunnerCompleted is [molecules.Completed].
+var RunnerCompleted = molecules.Completed
+
+// RunnerFailed is [molecules.Failed].
+var RunnerFailed = molecules.Failed
+
+// RunnerCancelled is [molecules.Cancelled].
+var RunnerCancelled = molecules.Cancelled
+
+// RunnerCompensated is [molecules.Compensated].
+var RunnerCompensated = molecules.Compensated
+
+// RunnerDropped is [molecules.Dropped].
+var RunnerDropped = molecules.Dropped
+
+// RunnerStepStarted is [molecules.StepStarted].
+var RunnerStepStarted = molecules.StepStarted
+
+// RunnerStepCompleted is [molecules.StepCompleted].
+var RunnerStepCompleted = molecules.StepCompleted
+
+// RunnerStepFailed is [molecules.StepFailed].
+var RunnerStepFailed = molecules.StepFailed
+
+// RunnerStepCancelled is [molecules.StepCancelled].
+var RunnerStepCancelled = molecules.StepCancelled
+
+// RunnerStepCompensated is [molecules.StepCompensated].
+var RunnerStepCompensated = molecules.StepCompensated
+
+// RunnerCompensationFailed is [molecules.CompensationFailed].
+var RunnerCompensationFailed = molecules.CompensationFailed
+
+// TriggerFailed is [molecules.TriggerFailed].
+var TriggerFailed = molecules.TriggerFailed
+
+// TriggerDropped is [molecules.TriggerDropped].
+var TriggerDropped = molecules.TriggerDropped
+
+// RunnerEvent is [molecules.Event]: An Event is the payload of the signals of a Runner.
 type RunnerEvent = molecules.Event
 
 // TriggerEvent is [molecules.TriggerEvent]: A TriggerEvent is the payload of the
 // signals of a Trigger.
 type TriggerEvent = molecules.TriggerEvent
 
-// TriggerOptions is [molecules.TriggerOptions]: TriggerOptions configure a Trigger.
-type TriggerOptions = molecules.TriggerOptions
-
 // Trigger is [molecules.Trigger]: A Trigger calls a function, in the background, for
-// each signal that matches a pattern: so one atom's signal starts another, or a
-// molecule.
+// each signal that matches a pattern.
 type Trigger = molecules.Trigger
 
 // NewTrigger is [molecules.NewTrigger]: NewTrigger makes a trigger that calls fn for

@@ -7,11 +7,11 @@ import (
 )
 
 // ErrFailoverNoneHealthy is [priorityprocessor.ErrNoneHealthy]: ErrNoneHealthy is
-// returned under Options.HealthyOnly for an item that nobody may try.
+// returned under Options.HealthyOnly for an item when no processor may try it.
 var ErrFailoverNoneHealthy = priorityprocessor.ErrNoneHealthy
 
-// FailoverAttempt is [priorityprocessor.Attempt]: An Attempt is what became of an item
-// at a processor.
+// FailoverAttempt is [priorityprocessor.Attempt]: An Attempt is a processor's failure
+// to do an item.
 type FailoverAttempt = priorityprocessor.Attempt
 
 // FailoverError is [priorityprocessor.Error]: An Error says why every processor that
@@ -22,12 +22,20 @@ type FailoverError = priorityprocessor.Error
 // work.
 type FailoverProcessor[T any] = priorityprocessor.Processor[T]
 
+// FailoverResultProcessor is [priorityprocessor.ResultProcessor]: A ResultProcessor is
+// a Processor whose work has a result.
+type FailoverResultProcessor[In, Out any] = priorityprocessor.ResultProcessor[In, Out]
+
 // FailoverOptions is [priorityprocessor.Options]: Options configure a Failover.
 type FailoverOptions = priorityprocessor.Options
 
-// Failover is [priorityprocessor.Failover]: A Failover does items by the best processor
-// that is healthy and goes on to the next when that fails.
+// Failover is [priorityprocessor.Failover]: A Failover gives each item to the best
+// healthy processor, and to the next one when that fails.
 type Failover[T any] = priorityprocessor.Failover[T]
+
+// ResultFailover is [priorityprocessor.ResultFailover]: A ResultFailover is a Failover
+// whose processors return a result.
+type ResultFailover[In, Out any] = priorityprocessor.ResultFailover[In, Out]
 
 // NewFailover is [priorityprocessor.New]: New makes a Failover of one or more
 // processors, at most 64, or says what is wrong with them or with the options.
@@ -35,9 +43,15 @@ func NewFailover[T any](processors []priorityprocessor.Processor[T], opts priori
 	return priorityprocessor.New[T](processors, opts)
 }
 
+// NewFailoverResult is [priorityprocessor.NewResult]: NewResult is New for processors
+// that return a result.
+func NewFailoverResult[In, Out any](processors []priorityprocessor.ResultProcessor[In, Out], opts priorityprocessor.Options) (*priorityprocessor.ResultFailover[In, Out], error) {
+	return priorityprocessor.NewResult[In, Out](processors, opts)
+}
+
 // FailoverSignalStarted is [priorityprocessor.SignalStarted]: SignalStarted and
-// SignalCompleted are raised around every attempt if Options.Verbose says so; the
-// second only if it succeeded.
+// SignalCompleted are raised before and after every attempt if Options.Verbose says so;
+// the second only if the attempt succeeded.
 const FailoverSignalStarted = priorityprocessor.SignalStarted
 
 // FailoverSignalCompleted is [priorityprocessor.SignalCompleted]:
@@ -49,11 +63,12 @@ const FailoverSignalCompleted = priorityprocessor.SignalCompleted
 const FailoverSignalFailed = priorityprocessor.SignalFailed
 
 // SignalFailover is [priorityprocessor.SignalFailover]: SignalFailover is raised when
-// an item goes from one that failed it to the next, and SignalExhausted when there is
-// no next; its payload is the Error that Do returns.
+// an item goes from a processor that failed it to the next one, and SignalExhausted
+// when there is no next one.
 const SignalFailover = priorityprocessor.SignalFailover
 
-// FailoverSignalExhausted is [priorityprocessor.SignalExhausted].
+// FailoverSignalExhausted is [priorityprocessor.SignalExhausted]: the payload is the
+// Error that Do returns
 const FailoverSignalExhausted = priorityprocessor.SignalExhausted
 
 // FailoverSignalUnhealthy is [priorityprocessor.SignalUnhealthy]: SignalUnhealthy and
@@ -65,18 +80,16 @@ const FailoverSignalUnhealthy = priorityprocessor.SignalUnhealthy
 const FailoverSignalHealthy = priorityprocessor.SignalHealthy
 
 // FailoverSignalRoute is [priorityprocessor.SignalRoute]: SignalRoute is raised on the
-// sink, with the name of the Failover as key, when thereby the highest priority with a
-// healthy processor changes, and SignalRestored as well when that is again the highest
-// there is.
+// sink, with the name of the Failover as key, when a change of health changes the
+// highest priority with a healthy processor.
 const FailoverSignalRoute = priorityprocessor.SignalRoute
 
 // FailoverSignalRestored is [priorityprocessor.SignalRestored].
 const FailoverSignalRestored = priorityprocessor.SignalRestored
 
 // FailoverSignalProbeStarting is [priorityprocessor.SignalProbeStarting]:
-// SignalProbeStarting and one of the other two are raised on the sink, with the name of
-// the processor as key, for every call of a Probe function; only the first if the
-// health was changed meanwhile, or on Close.
+// SignalProbeStarting, and then one of the other two, are raised on the sink, with the
+// name of the processor as key, for every call of a Probe function.
 const FailoverSignalProbeStarting = priorityprocessor.SignalProbeStarting
 
 // FailoverSignalProbeSuccess is [priorityprocessor.SignalProbeSuccess]:
@@ -86,26 +99,33 @@ const FailoverSignalProbeSuccess = priorityprocessor.SignalProbeSuccess
 // FailoverSignalProbeFailed is [priorityprocessor.SignalProbeFailed]: probe.failed:pri1
 const FailoverSignalProbeFailed = priorityprocessor.SignalProbeFailed
 
-// FailoverCommandRoute is [priorityprocessor.CommandRoute]: CommandRoute and a
+// FailoverExhausted is [priorityprocessor.Exhausted].
+var FailoverExhausted = priorityprocessor.Exhausted
+
+// FailoverRestored is [priorityprocessor.Restored].
+var FailoverRestored = priorityprocessor.Restored
+
+// FailoverCommandRoute is [priorityprocessor.CommandRoute]: CommandRoute followed by a
 // priority, as in "route.priority.2": while such a fact is on the sink, items start
-// with that priority, go on to lower ones, and to the higher ones last.
+// with that priority, go on to lower ones, and to higher ones last.
 const FailoverCommandRoute = priorityprocessor.CommandRoute
 
 // FailoverCommandUnhealthy is [priorityprocessor.CommandUnhealthy]: CommandUnhealthy
-// and CommandHealthy do what Failover.MarkUnhealthy and Failover.Reset do, to the
+// and CommandHealthy are Failover.MarkUnhealthy and Failover.MarkHealthy of the
 // processor whose name is their key.
 const FailoverCommandUnhealthy = priorityprocessor.CommandUnhealthy
 
 // FailoverCommandHealthy is [priorityprocessor.CommandHealthy].
 const FailoverCommandHealthy = priorityprocessor.CommandHealthy
 
-// FailoverReport is [priorityprocessor.Report]: A Report is the payload of a signal.
+// FailoverReport is [priorityprocessor.Report]: A Report is the payload of all signals
+// except SignalExhausted.
 type FailoverReport = priorityprocessor.Report
 
-// FailoverStats is [priorityprocessor.Stats]: Stats are a Failover's counters, read as
-// one cut:
+// FailoverStats is [priorityprocessor.Stats]: Stats are a Failover's counters, all read
+// at the same moment, at which
 type FailoverStats = priorityprocessor.Stats
 
-// FailoverProcessorStatus is [priorityprocessor.ProcessorStatus]: A ProcessorStatus is
-// what a processor was like at one instant.
+// FailoverProcessorStatus is [priorityprocessor.ProcessorStatus]: A ProcessorStatus
+// describes a processor at one moment.
 type FailoverProcessorStatus = priorityprocessor.ProcessorStatus

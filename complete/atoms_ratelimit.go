@@ -3,17 +3,19 @@
 package complete
 
 import (
+	"time"
+
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // LimiterSignalLimited is [ratelimit.SignalLimited]: SignalLimited is held while
-// requests are refused or have to wait: from the first one until there was none for as
-// long as the bucket takes to fill, a second at least and a minute at most.
+// requests are refused or queued: from the first such request until there was none for
+// as long as the bucket takes to fill, for at least a second and at most a minute.
 const LimiterSignalLimited = ratelimit.SignalLimited
 
 // LimiterSignalRecovered is [ratelimit.SignalRecovered]: SignalRecovered is raised at
-// the end of that.
+// the end of that time.
 const LimiterSignalRecovered = ratelimit.SignalRecovered
 
 // LimiterSignalApplied is [ratelimit.SignalApplied]: SignalApplied is raised when the
@@ -25,7 +27,7 @@ const LimiterSignalApplied = ratelimit.SignalApplied
 const LimiterSignalBurstApplied = ratelimit.SignalBurstApplied
 
 // LimiterSignalRejected is [ratelimit.SignalRejected]: SignalRejected is raised for a
-// command that was not heeded; see CommandRejected.
+// command that was not obeyed; see CommandRejected.
 const LimiterSignalRejected = ratelimit.SignalRejected
 
 // LimiterCommandSet is [ratelimit.CommandSet]: CommandSet sets the rate in tokens per
@@ -36,12 +38,12 @@ const LimiterCommandSet = ratelimit.CommandSet
 // rate.
 const LimiterCommandIncrease = ratelimit.CommandIncrease
 
-// LimiterCommandDecrease is [ratelimit.CommandDecrease]: CommandDecrease takes from the
-// rate, but goes no lower than 1 per second.
+// LimiterCommandDecrease is [ratelimit.CommandDecrease]: CommandDecrease subtracts from
+// the rate, down to 1 per second.
 const LimiterCommandDecrease = ratelimit.CommandDecrease
 
-// LimiterCommandBurst is [ratelimit.CommandBurst]: CommandBurst sets the burst; of 2.7
-// the 2 counts.
+// LimiterCommandBurst is [ratelimit.CommandBurst]: CommandBurst sets the burst; a
+// fraction is cut off.
 const LimiterCommandBurst = ratelimit.CommandBurst
 
 // LimiterCommandReset is [ratelimit.CommandReset]: CommandReset, without colon and
@@ -53,7 +55,7 @@ const LimiterCommandReset = ratelimit.CommandReset
 type LimiterChange = ratelimit.Change
 
 // LimiterRejection is [ratelimit.Rejection]: A Rejection is the payload of signals
-// about a command that was not heeded.
+// about a command that was not obeyed.
 type LimiterRejection = ratelimit.Rejection
 
 // LimiterRateApplied is [ratelimit.RateApplied].
@@ -65,52 +67,44 @@ var LimiterBurstApplied = ratelimit.BurstApplied
 // LimiterCommandRejected is [ratelimit.CommandRejected].
 var LimiterCommandRejected = ratelimit.CommandRejected
 
+// LimiterInfDuration is [ratelimit.InfDuration]: InfDuration is the delay of what will
+// never be due.
+const LimiterInfDuration = ratelimit.InfDuration
+
 // ErrLimiterExceedsBurst is [ratelimit.ErrExceedsBurst]: ErrExceedsBurst is returned
-// for more tokens than the bucket holds, which would never be there together.
+// for a request for more tokens than the bucket holds.
 var ErrLimiterExceedsBurst = ratelimit.ErrExceedsBurst
 
-// LimiterDeadlineError is [ratelimit.DeadlineError]: A DeadlineError is returned by a
-// wait that would outlast the deadline of its context.
+// LimiterDeadlineError is [ratelimit.DeadlineError]: A DeadlineError is returned at
+// once by a wait that would outlast the deadline of its context.
 type LimiterDeadlineError = ratelimit.DeadlineError
 
 // LimiterLimit is [ratelimit.Limit]: A Limit is one of the limits of a Group.
 type LimiterLimit = ratelimit.Limit
 
-// LimiterGroupOptions is [ratelimit.GroupOptions]: GroupOptions configure a Group.
-type LimiterGroupOptions = ratelimit.GroupOptions
-
 // LimiterGroup is [ratelimit.Group]: A Group is several limits that every request has
-// to keep at once: so many requests, and so many bytes.
+// to keep at once, for example a number of requests and a number of bytes.
 type LimiterGroup = ratelimit.Group
 
-// NewLimiterGroup is [ratelimit.NewGroup]: NewGroup makes a group of 1 to 64 limits,
-// with full buckets, or says what is wrong.
-func NewLimiterGroup(limits []ratelimit.Limit, opts ratelimit.GroupOptions) (*ratelimit.Group, error) {
+// NewLimiterGroup is [ratelimit.NewGroup]: NewGroup makes a group of limits with full
+// buckets.
+func NewLimiterGroup(limits []ratelimit.Limit, opts ratelimit.Options) (*ratelimit.Group, error) {
 	return ratelimit.NewGroup(limits, opts)
 }
-
-// LimiterGroupStats is [ratelimit.GroupStats]: GroupStats are the counters of a Group.
-type LimiterGroupStats = ratelimit.GroupStats
-
-// LimiterLimitStats is [ratelimit.LimitStats]: LimitStats say how it is with a limit of
-// a Group.
-type LimiterLimitStats = ratelimit.LimitStats
-
-// LimiterKeyedOptions is [ratelimit.KeyedOptions]: KeyedOptions configure a Keyed.
-type LimiterKeyedOptions = ratelimit.KeyedOptions
 
 // LimiterKeyed is [ratelimit.Keyed]: A Keyed is a limiter for each key, all with the
 // same rate and burst: so many requests of each client.
 type LimiterKeyed[K comparable] = ratelimit.Keyed[K]
 
 // NewLimiterKeyed is [ratelimit.NewKeyed]: NewKeyed makes a limiter of so many tokens
-// per second for each key, or says what is wrong.
-func NewLimiterKeyed[K comparable](rate float64, opts ratelimit.KeyedOptions) (*ratelimit.Keyed[K], error) {
+// per second for each key.
+func NewLimiterKeyed[K comparable](rate float64, opts ratelimit.Options) (*ratelimit.Keyed[K], error) {
 	return ratelimit.NewKeyed[K](rate, opts)
 }
 
-// LimiterKeyedStats is [ratelimit.KeyedStats]: KeyedStats are the counters of a Keyed.
-type LimiterKeyedStats = ratelimit.KeyedStats
+// LimiterOptions is [ratelimit.Options]: Options configure a Limiter, a Group or a
+// Keyed.
+type LimiterOptions = ratelimit.Options
 
 // LimiterMinRate is [ratelimit.MinRate]: one in 32 years
 const LimiterMinRate = ratelimit.MinRate
@@ -121,32 +115,47 @@ const LimiterMaxRate = ratelimit.MaxRate
 // LimiterUnlimited is [ratelimit.Unlimited].
 const LimiterUnlimited = ratelimit.Unlimited
 
-// LimiterOptions is [ratelimit.Options]: Options configure a Limiter.
-type LimiterOptions = ratelimit.Options
+// LimiterEvery is [ratelimit.Every]: Every is the rate of one token each d:
+// New(Every(time.Minute), ...) is one a minute, and Every(time.Hour/50) is 50 an hour.
+func LimiterEvery(d time.Duration) float64 {
+	return ratelimit.Every(d)
+}
 
 // Limiter is [ratelimit.Limiter]: A Limiter lets requests pass at a rate, and a burst
 // of them after a quiet time.
 type Limiter = ratelimit.Limiter
 
 // NewLimiter is [ratelimit.New]: New makes a limiter of so many tokens per second, with
-// a full bucket, or says what is wrong.
+// a full bucket.
 func NewLimiter(rate float64, opts ratelimit.Options) (*ratelimit.Limiter, error) {
 	return ratelimit.New(rate, opts)
 }
 
-// LimiterReservation is [ratelimit.Reservation]: A Reservation is a place in line,
-// taken by Limiter.ReserveN or Group.Reserve.
+// LimiterReservation is [ratelimit.Reservation]: A Reservation is a queued request,
+// made by Limiter.ReserveN or Group.Reserve.
 type LimiterReservation = ratelimit.Reservation
 
-// LimiterInfDuration is [ratelimit.InfDuration]: InfDuration is the delay of what is
-// never due.
-const LimiterInfDuration = ratelimit.InfDuration
+// LimiterCounts is [ratelimit.Counts]: Counts are the counters that all limiters have,
+// all read at the same moment.
+type LimiterCounts = ratelimit.Counts
 
-// LimiterStats is [ratelimit.Stats]: Stats are the counters of a Limiter.
+// LimiterStats is [ratelimit.Stats]: Stats are the counters and the state of a Limiter.
 type LimiterStats = ratelimit.Stats
 
+// LimiterGroupStats is [ratelimit.GroupStats]: GroupStats are the counters and the
+// state of a Group.
+type LimiterGroupStats = ratelimit.GroupStats
+
+// LimiterLimitStats is [ratelimit.LimitStats]: LimitStats are the state of a Limiter,
+// or of a limit of a Group.
+type LimiterLimitStats = ratelimit.LimitStats
+
+// LimiterKeyedStats is [ratelimit.KeyedStats]: KeyedStats are the counters and the
+// state of a Keyed.
+type LimiterKeyedStats = ratelimit.KeyedStats
+
 // LimiterWrap is [ratelimit.Wrap]: Wrap returns work that waits for a token of l before
-// it does its work; see Limiter.WaitN.
+// it runs; see Limiter.WaitN.
 func LimiterWrap[T any](l *ratelimit.Limiter, work core.Work[T]) core.Work[T] {
 	return ratelimit.Wrap[T](l, work)
 }
@@ -158,7 +167,13 @@ func LimiterWrapResult[In, Out any](l *ratelimit.Limiter, work core.ResultWork[I
 }
 
 // LimiterWrapKeyed is [ratelimit.WrapKeyed]: WrapKeyed is Wrap for a limiter of many
-// keys: key says whose token an item takes.
+// keys: key returns the key whose token an item takes.
 func LimiterWrapKeyed[K comparable, T any](k *ratelimit.Keyed[K], key func(T) K, work core.Work[T]) core.Work[T] {
 	return ratelimit.WrapKeyed[K, T](k, key, work)
+}
+
+// LimiterWrapKeyedResult is [ratelimit.WrapKeyedResult]: WrapKeyedResult is WrapKeyed
+// for work with a result.
+func LimiterWrapKeyedResult[K comparable, In, Out any](k *ratelimit.Keyed[K], key func(In) K, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
+	return ratelimit.WrapKeyedResult[K, In, Out](k, key, work)
 }

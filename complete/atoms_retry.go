@@ -11,7 +11,7 @@ import (
 )
 
 // RetrierParseRetryAfter is [retry.ParseRetryAfter]: ParseRetryAfter reads how long a
-// server wants to be left alone, for After.
+// server asks its callers to wait, for After.
 func RetrierParseRetryAfter(text string, now time.Time) (d time.Duration, ok bool) {
 	return retry.ParseRetryAfter(text, now)
 }
@@ -46,13 +46,13 @@ func RetrierExponentialBackoff(initial time.Duration, multiplier float64) retry.
 }
 
 // RetrierFullJitter is [retry.FullJitter]: FullJitter replaces a delay by a random one
-// between 0 and it, so that those who failed together do not come back together.
+// between 0 and it, so that callers that failed together do not come back together.
 func RetrierFullJitter(d time.Duration) time.Duration {
 	return retry.FullJitter(d)
 }
 
 // RetrierEqualJitter is [retry.EqualJitter]: EqualJitter replaces a delay by a random
-// one between half of it and all of it: for when some pause there must be.
+// one between half of it and all of it, if there must be some pause.
 func RetrierEqualJitter(d time.Duration) time.Duration {
 	return retry.EqualJitter(d)
 }
@@ -65,8 +65,8 @@ type RetrierBudgetOptions = retry.BudgetOptions
 // it.
 type RetrierBudget = retry.Budget
 
-// RetrierBudgetStats is [retry.BudgetStats]: BudgetStats are what a Budget holds and
-// has seen, read as one cut.
+// RetrierBudgetStats is [retry.BudgetStats]: BudgetStats are the counters of a Budget,
+// read together, so that at every instant
 type RetrierBudgetStats = retry.BudgetStats
 
 // NewRetrierBudget is [retry.NewBudget]: NewBudget makes a budget, or says what is
@@ -91,6 +91,10 @@ var ErrRetrierDeadline = retry.ErrDeadline
 // delay than Options.MaxDelay allows.
 var ErrRetrierMaxDelay = retry.ErrMaxDelay
 
+// ErrRetrierStopped is [retry.ErrStopped]: ErrStopped: Options.Backoff returned a
+// negative delay.
+var ErrRetrierStopped = retry.ErrStopped
+
 // ErrRetrierBudget is [retry.ErrBudget]: ErrBudget: Options.Budget is spent.
 var ErrRetrierBudget = retry.ErrBudget
 
@@ -98,18 +102,18 @@ var ErrRetrierBudget = retry.ErrBudget
 // of the context of an attempt that has taken longer than Options.AttemptTimeout.
 var ErrRetrierAttemptTimeout = retry.ErrAttemptTimeout
 
-// RetrierError is [retry.Error]: An Error says that a Retrier gave up, why, and on
-// what.
+// RetrierError is [retry.Error]: An Error says that a Retrier gave up, why, and after
+// which error.
 type RetrierError = retry.Error
 
-// RetrierPermanent is [retry.Permanent]: Permanent marks an error that no further
-// attempt will mend, and is nil for nil.
+// RetrierPermanent is [retry.Permanent]: Permanent marks an error that no other attempt
+// can change, and is nil for nil.
 func RetrierPermanent(err error) error {
 	return retry.Permanent(err)
 }
 
-// RetrierAfter is [retry.After]: After marks an error after which the next attempt
-// should come after d, whatever the backoff says, as when a server has said so; see
+// RetrierAfter is [retry.After]: After marks an error with the delay before the next
+// attempt, which replaces the backoff, for example when a server has asked for it; see
 // ParseRetryAfter.
 func RetrierAfter(err error, d time.Duration) error {
 	return retry.After(err, d)
@@ -119,7 +123,7 @@ func RetrierAfter(err error, d time.Duration) error {
 type RetrierQueueOptions = retry.QueueOptions
 
 // RetrierQueue is [retry.Queue]: A Queue works on items, a bounded number at once, and
-// retries what fails.
+// retries items that fail.
 type RetrierQueue[T any] = retry.Queue[T]
 
 // NewRetrierQueue is [retry.NewQueue]: NewQueue makes a queue that does work for each
@@ -131,57 +135,71 @@ func NewRetrierQueue[T any](r *retry.Retrier, work core.Work[T], opts retry.Queu
 // RetrierOptions is [retry.Options]: Options configure a Retrier.
 type RetrierOptions = retry.Options
 
-// RetrierSignalBackoff is [retry.SignalBackoff]: SignalBackoff: an attempt has failed
+// RetrierSignalDelayed is [retry.SignalDelayed]: SignalDelayed: an attempt has failed
 // and the next one has to wait.
-const RetrierSignalBackoff = retry.SignalBackoff
+const RetrierSignalDelayed = retry.SignalDelayed
 
-// RetrierSignalAttempt is [retry.SignalAttempt]: SignalAttempt: an attempt begins that
+// RetrierSignalStarted is [retry.SignalStarted]: SignalStarted: an attempt begins that
 // is not the first.
-const RetrierSignalAttempt = retry.SignalAttempt
+const RetrierSignalStarted = retry.SignalStarted
 
 // RetrierSignalRecovered is [retry.SignalRecovered]: SignalRecovered: an attempt that
 // is not the first has succeeded.
 const RetrierSignalRecovered = retry.SignalRecovered
 
 // RetrierSignalExhausted is [retry.SignalExhausted]: SignalExhausted: a call gave up
-// for want of attempts or time; see ErrAttempts, ErrMaxElapsed, ErrDeadline and
-// ErrMaxDelay.
+// because it had no attempts or no time left, or because the backoff said stop; see
+// ErrAttempts, ErrMaxElapsed, ErrDeadline, ErrMaxDelay and ErrStopped.
 const RetrierSignalExhausted = retry.SignalExhausted
 
 // RetrierSignalBudgetExhausted is [retry.SignalBudgetExhausted]: SignalBudgetExhausted:
-// a call gave up for want of budget; see ErrBudget.
+// a call gave up because the budget was spent; see ErrBudget.
 const RetrierSignalBudgetExhausted = retry.SignalBudgetExhausted
 
 // RetrierEvent is [retry.Event]: An Event is the payload of the signals.
 type RetrierEvent = retry.Event
 
+// RetrierDelayed is [retry.Delayed].
+var RetrierDelayed = retry.Delayed
+
+// RetrierStarted is [retry.Started].
+var RetrierStarted = retry.Started
+
+// RetrierRecovered is [retry.Recovered].
+var RetrierRecovered = retry.Recovered
+
+// RetrierExhausted is [retry.Exhausted].
+var RetrierExhausted = retry.Exhausted
+
+// RetrierBudgetExhausted is [retry.BudgetExhausted].
+var RetrierBudgetExhausted = retry.BudgetExhausted
+
 // Retrier is [retry.Retrier]: A Retrier calls functions again that have failed, after a
-// while, and a bounded number of times.
+// delay, and a bounded number of times.
 type Retrier = retry.Retrier
 
-// RetrierStats is [retry.Stats]: Stats are the counters of a Retrier, read as one cut.
+// RetrierStats is [retry.Stats]: Stats are the counters of a Retrier, read together.
 type RetrierStats = retry.Stats
 
-// NewRetrier is [retry.New]: New makes a Retrier, or says what is wrong with the
-// options.
+// NewRetrier is [retry.New]: New makes a Retrier.
 func NewRetrier(opts retry.Options) (*retry.Retrier, error) {
 	return retry.New(opts)
 }
 
-// RetrierValue is [retry.Value]: Value is Do for a function that has a result; it
+// RetrierDoValue is [retry.DoValue]: DoValue is Do for a function that has a result; it
 // returns what the last attempt did.
-func RetrierValue[T any](ctx context.Context, r *retry.Retrier, work func(context.Context) (T, error)) (T, error) {
-	return retry.Value[T](ctx, r, work)
+func RetrierDoValue[T any](ctx context.Context, r *retry.Retrier, work func(context.Context) (T, error)) (T, error) {
+	return retry.DoValue[T](ctx, r, work)
 }
 
-// RetrierWrap is [retry.Wrap]: Wrap returns work that does work by r: Do for every
-// item.
+// RetrierWrap is [retry.Wrap]: Wrap returns work that calls Do of r for every item, for
+// any coordinator.
 func RetrierWrap[T any](r *retry.Retrier, work core.Work[T]) core.Work[T] {
 	return retry.Wrap[T](r, work)
 }
 
 // RetrierWrapResult is [retry.WrapResult]: WrapResult is Wrap for work that has a
-// result, which it returns as Value does.
+// result, which it returns as DoValue does.
 func RetrierWrapResult[In, Out any](r *retry.Retrier, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	return retry.WrapResult[In, Out](r, work)
 }

@@ -19,10 +19,7 @@ func NewGate[T any](work core.Work[T], opts signalaware.Options) (*signalaware.G
 	return signalaware.New[T](work, opts)
 }
 
-// GateWrap is [signalaware.Wrap]: Wrap puts work behind the gate: a call returns a
-// core.RefusedError while a signal matches CancelOn, and waits while one matches
-// DeferOn, until that is over, for MaxDefer at most, or until its context ends, whose
-// cause it then returns.
+// GateWrap is [signalaware.Wrap]: Wrap puts work behind the gate.
 func GateWrap[T, G any](g *signalaware.Gate[G], work core.Work[T]) core.Work[T] {
 	return signalaware.Wrap[T, G](g, work)
 }

@@ -4,6 +4,7 @@ package complete
 
 import (
 	"context"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 )
@@ -13,16 +14,15 @@ import (
 var ErrCacheNotFound = slidingcache.ErrNotFound
 
 // CacheOptions is [slidingcache.Options]: Options configure a Cache with keys of type
-// K. The zero value is the default; for times and MaxConcurrency a negative value means
-// none.
+// K. The zero value is the default.
 type CacheOptions[K comparable] = slidingcache.Options[K]
 
 // CacheSignalHit is [slidingcache.SignalHit]: Get found a value, or that there is none;
 // sampled
 const CacheSignalHit = slidingcache.SignalHit
 
-// CacheSignalPeek is [slidingcache.SignalPeek]: GetIfPresent found a value; sampled
-const CacheSignalPeek = slidingcache.SignalPeek
+// CacheSignalPeeked is [slidingcache.SignalPeeked]: GetIfPresent found a value; sampled
+const CacheSignalPeeked = slidingcache.SignalPeeked
 
 // CacheSignalMiss is [slidingcache.SignalMiss]: neither was found; sampled
 const CacheSignalMiss = slidingcache.SignalMiss
@@ -37,8 +37,8 @@ const CacheSignalLoading = slidingcache.SignalLoading
 // CacheSignalLoaded is [slidingcache.SignalLoaded]: it has a value
 const CacheSignalLoaded = slidingcache.SignalLoaded
 
-// CacheSignalRefreshing is [slidingcache.SignalRefreshing]: a load begins whose result
-// nobody waits for
+// CacheSignalRefreshing is [slidingcache.SignalRefreshing]: a load in the background
+// begins
 const CacheSignalRefreshing = slidingcache.SignalRefreshing
 
 // CacheSignalRefreshed is [slidingcache.SignalRefreshed]: it has a value
@@ -48,41 +48,47 @@ const CacheSignalRefreshed = slidingcache.SignalRefreshed
 // no value
 const CacheSignalNotFound = slidingcache.SignalNotFound
 
-// CacheSignalError is [slidingcache.SignalError]: a load failed; see LoadFailed
-const CacheSignalError = slidingcache.SignalError
+// CacheSignalFailed is [slidingcache.SignalFailed]: a load failed; see LoadFailed
+const CacheSignalFailed = slidingcache.SignalFailed
 
 // CacheSignalStale is [slidingcache.SignalStale]: Get returned an expired value because
 // the load failed
 const CacheSignalStale = slidingcache.SignalStale
 
-// CacheSignalInvalidate is [slidingcache.SignalInvalidate]: a value was removed by
-// Invalidate or InvalidateOn
-const CacheSignalInvalidate = slidingcache.SignalInvalidate
+// CacheSignalInvalidated is [slidingcache.SignalInvalidated]: a value was removed by
+// Remove or InvalidateOn
+const CacheSignalInvalidated = slidingcache.SignalInvalidated
 
-// CacheSignalClear is [slidingcache.SignalClear]: everything was removed by Clear or
-// InvalidateOn; no key
-const CacheSignalClear = slidingcache.SignalClear
+// CacheSignalCleared is [slidingcache.SignalCleared]: everything was removed by Clear
+// or InvalidateOn; no key
+const CacheSignalCleared = slidingcache.SignalCleared
 
-// CacheSignalExpired is [slidingcache.SignalExpired]: a record was removed because its
-// time was over; with Options.RaiseEvictions
+// CacheSignalExpired is [slidingcache.SignalExpired]: an expired record was removed;
+// with Options.RaiseEvictions
 const CacheSignalExpired = slidingcache.SignalExpired
 
 // CacheSignalCold is [slidingcache.SignalCold]: a record made room for another;
 // likewise
 const CacheSignalCold = slidingcache.SignalCold
 
-// CacheLoadFailed is [slidingcache.LoadFailed]: LoadFailed is SignalError with what
+// CacheLoadFailed is [slidingcache.LoadFailed]: LoadFailed is SignalFailed with what
 // went wrong.
 var CacheLoadFailed = slidingcache.LoadFailed
 
-// Cache is [slidingcache.Cache]: A Cache remembers what a function has loaded for a
-// key, until it has not been asked for a while, and loads what it does not have.
+// Cache is [slidingcache.Cache]: A Cache holds the values that a function loads for
+// keys, until they expire or make room, and loads the values it does not have.
 type Cache[K comparable, V any] = slidingcache.Cache[K, V]
 
-// NewCache is [slidingcache.New]: New makes a cache that gets the values it does not
-// have from load, or says what is wrong with the options.
+// NewCache is [slidingcache.New]: New makes a cache that loads values with load, or
+// returns an error that says what is wrong with the options.
 func NewCache[K comparable, V any](load func(ctx context.Context, key K) (V, error), opts slidingcache.Options[K]) (*slidingcache.Cache[K, V], error) {
 	return slidingcache.New[K, V](load, opts)
+}
+
+// NewCacheWithLife is [slidingcache.NewWithLife]: NewWithLife is New for values whose
+// load function knows how long they live, such as tokens and addresses.
+func NewCacheWithLife[K comparable, V any](load func(ctx context.Context, key K) (V, time.Duration, error), opts slidingcache.Options[K]) (*slidingcache.Cache[K, V], error) {
+	return slidingcache.NewWithLife[K, V](load, opts)
 }
 
 // CacheStats is [slidingcache.Stats]: Stats are the counters of a cache.

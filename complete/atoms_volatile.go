@@ -4,36 +4,29 @@ package complete
 
 import (
 	"github.com/ephemeralgo/ephemeral/atoms/volatile"
-	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // ErrEvictorKilled is [volatile.ErrKilled]: ErrKilled is the cause with which an
-// operation is cancelled that is killed.
+// operation that is killed is cancelled.
 var ErrEvictorKilled = volatile.ErrKilled
 
-// EvictorSignalKilled is [volatile.SignalKilled]: SignalKilled tells that an operation
-// was killed and has left the window.
+// EvictorSignalKilled is [volatile.SignalKilled]: SignalKilled: an operation was killed
+// and has left the window.
 const EvictorSignalKilled = volatile.SignalKilled
 
-// EvictorSignalMissed is [volatile.SignalMissed]: SignalMissed tells that there was no
-// such operation, or not any more.
+// EvictorSignalMissed is [volatile.SignalMissed]: SignalMissed: the coordinator does
+// not know the operation, or not any more.
 const EvictorSignalMissed = volatile.SignalMissed
 
 // EvictorOptions is [volatile.Options]: Options configure an Evictor.
 type EvictorOptions = volatile.Options
 
-// EvictorTarget is [volatile.Target]: A Target is a coordinator: a core.Coordinator is
-// one as it is, a core.ResultCoordinator by Results.
+// EvictorTarget is [volatile.Target]: A Target is a coordinator, such as a
+// core.Coordinator.
 type EvictorTarget = volatile.Target
 
-// EvictorResults is [volatile.Results]: Results makes a Target of a coordinator whose
-// operations have results.
-func EvictorResults[In, Out any](c *core.ResultCoordinator[In, Out]) volatile.Target {
-	return volatile.Results[In, Out](c)
-}
-
-// EvictorStats is [volatile.Stats]: Stats are the counters of an evictor, read as one
-// cut, so that at every instant
+// EvictorStats is [volatile.Stats]: Stats are the counters of an evictor, read
+// together, so that at every instant
 type EvictorStats = volatile.Stats
 
 // Evictor is [volatile.Evictor]: An Evictor evicts operations that raise a certain

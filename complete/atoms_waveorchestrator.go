@@ -6,32 +6,15 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 )
 
-// OrchestratorBreakerStatus is [waveorchestrator.BreakerStatus]: A BreakerStatus says
-// what a breaker does with its worker.
-type OrchestratorBreakerStatus = waveorchestrator.BreakerStatus
-
-// OrchestratorBreakerClosed is [waveorchestrator.BreakerClosed]: BreakerClosed lets it
-// run.
-const OrchestratorBreakerClosed = waveorchestrator.BreakerClosed
-
-// OrchestratorBreakerOpen is [waveorchestrator.BreakerOpen]: BreakerOpen keeps it from
-// running, until Options.BreakerReset is over.
-const OrchestratorBreakerOpen = waveorchestrator.BreakerOpen
-
-// OrchestratorBreakerHalfOpen is [waveorchestrator.BreakerHalfOpen]: BreakerHalfOpen
-// lets one execution run it, to see whether it is well again: the next one, or one that
-// is doing so.
-const OrchestratorBreakerHalfOpen = waveorchestrator.BreakerHalfOpen
-
 // OrchestratorOptions is [waveorchestrator.Options]: Options configure an Orchestrator.
 type OrchestratorOptions[Out any] = waveorchestrator.Options[Out]
 
-// OrchestratorOutcome is [waveorchestrator.Outcome]: An Outcome is how an execution has
-// ended, in exactly one way.
+// OrchestratorOutcome is [waveorchestrator.Outcome]: An Outcome says how an execution
+// has ended.
 type OrchestratorOutcome = waveorchestrator.Outcome
 
 // OrchestratorOutcomeCompleted is [waveorchestrator.OutcomeCompleted]:
-// OutcomeCompleted: all waves have been gone through.
+// OutcomeCompleted: all waves were run, and at least one worker has completed.
 const OrchestratorOutcomeCompleted = waveorchestrator.OutcomeCompleted
 
 // OrchestratorOutcomeEarlyExit is [waveorchestrator.OutcomeEarlyExit]:
@@ -39,8 +22,12 @@ const OrchestratorOutcomeCompleted = waveorchestrator.OutcomeCompleted
 const OrchestratorOutcomeEarlyExit = waveorchestrator.OutcomeEarlyExit
 
 // OrchestratorOutcomeTimedOut is [waveorchestrator.OutcomeTimedOut]: OutcomeTimedOut:
-// Options.TotalTimeout was over.
+// Options.TotalTimeout has passed.
 const OrchestratorOutcomeTimedOut = waveorchestrator.OutcomeTimedOut
+
+// OrchestratorOutcomeFailed is [waveorchestrator.OutcomeFailed]: OutcomeFailed: all
+// waves were run, and every worker has failed or was skipped.
+const OrchestratorOutcomeFailed = waveorchestrator.OutcomeFailed
 
 // OrchestratorOutcomeCancelled is [waveorchestrator.OutcomeCancelled]:
 // OutcomeCancelled: the context of Execute has ended, Cancel was called, the
@@ -48,12 +35,12 @@ const OrchestratorOutcomeTimedOut = waveorchestrator.OutcomeTimedOut
 // goroutine.
 const OrchestratorOutcomeCancelled = waveorchestrator.OutcomeCancelled
 
-// OrchestratorResult is [waveorchestrator.Result]: A Result is what came of an
-// execution, as far as it got.
+// OrchestratorResult is [waveorchestrator.Result]: A Result is the outcome of an
+// execution, with the results of all workers.
 type OrchestratorResult[Out any] = waveorchestrator.Result[Out]
 
-// OrchestratorWorkerResult is [waveorchestrator.WorkerResult]: A WorkerResult is what
-// came of one worker in one execution.
+// OrchestratorWorkerResult is [waveorchestrator.WorkerResult]: A WorkerResult is the
+// result of one worker in one execution.
 type OrchestratorWorkerResult[Out any] = waveorchestrator.WorkerResult[Out]
 
 // ErrOrchestratorTimeout is [waveorchestrator.ErrTimeout]: ErrTimeout: the execution
@@ -64,6 +51,10 @@ var ErrOrchestratorTimeout = waveorchestrator.ErrTimeout
 // ErrWorkerTimeout: the worker took longer than Options.WorkerTimeout.
 var ErrOrchestratorWorkerTimeout = waveorchestrator.ErrWorkerTimeout
 
+// ErrOrchestratorFailed is [waveorchestrator.ErrFailed]: ErrFailed: no worker has
+// completed; the Result says why.
+var ErrOrchestratorFailed = waveorchestrator.ErrFailed
+
 // ErrOrchestratorEarlyExit is [waveorchestrator.ErrEarlyExit]: ErrEarlyExit: the result
 // of another worker was decisive.
 var ErrOrchestratorEarlyExit = waveorchestrator.ErrEarlyExit
@@ -72,9 +63,9 @@ var ErrOrchestratorEarlyExit = waveorchestrator.ErrEarlyExit
 // breaker of the worker is open, or another execution is probing it.
 var ErrOrchestratorBreakerOpen = waveorchestrator.ErrBreakerOpen
 
-// ErrOrchestratorStuck is [waveorchestrator.ErrStuck]: ErrStuck: Options.MaxAbandoned
-// runs of the worker do not return.
-var ErrOrchestratorStuck = waveorchestrator.ErrStuck
+// ErrOrchestratorTooManyAbandoned is [waveorchestrator.ErrTooManyAbandoned]:
+// ErrTooManyAbandoned: Options.MaxAbandoned runs of the worker do not return.
+var ErrOrchestratorTooManyAbandoned = waveorchestrator.ErrTooManyAbandoned
 
 // OrchestratorSignalStarted is [waveorchestrator.SignalStarted]: SignalStarted is
 // raised when an execution begins.
@@ -82,8 +73,16 @@ const OrchestratorSignalStarted = waveorchestrator.SignalStarted
 
 // OrchestratorSignalCompleted is [waveorchestrator.SignalCompleted]: SignalCompleted is
 // raised as SignalCompleted:duration={ms}:results={count} when an execution has ended,
-// in whichever way; the count is of the workers that have completed.
+// however it did; the count is of the workers that have completed.
 const OrchestratorSignalCompleted = waveorchestrator.SignalCompleted
+
+// OrchestratorSignalFailed is [waveorchestrator.SignalFailed]: SignalFailed is raised
+// when all waves were run and no worker has completed.
+const OrchestratorSignalFailed = waveorchestrator.SignalFailed
+
+// OrchestratorSignalTimeout is [waveorchestrator.SignalTimeout]: SignalTimeout is
+// raised as SignalTimeout:elapsed={ms} when Options.TotalTimeout has passed.
+const OrchestratorSignalTimeout = waveorchestrator.SignalTimeout
 
 // OrchestratorSignalWaveStarted is [waveorchestrator.SignalWaveStarted]:
 // SignalWaveStarted is raised as SignalWaveStarted:wave={N}:workers={count}, with the
@@ -91,13 +90,8 @@ const OrchestratorSignalCompleted = waveorchestrator.SignalCompleted
 const OrchestratorSignalWaveStarted = waveorchestrator.SignalWaveStarted
 
 // OrchestratorSignalEarlyExit is [waveorchestrator.SignalEarlyExit]: SignalEarlyExit is
-// raised as SignalEarlyExit:wave={N} when a result of that wave was decisive; the
-// payload says whose.
+// raised as SignalEarlyExit:wave={N} when a result of that wave was decisive.
 const OrchestratorSignalEarlyExit = waveorchestrator.SignalEarlyExit
-
-// OrchestratorSignalTimeout is [waveorchestrator.SignalTimeout]: SignalTimeout is
-// raised as SignalTimeout:elapsed={ms} when Options.TotalTimeout is over.
-const OrchestratorSignalTimeout = waveorchestrator.SignalTimeout
 
 // OrchestratorSignalWorkerStarted is [waveorchestrator.SignalWorkerStarted]:
 // SignalWorkerStarted is raised as SignalWorkerStarted:{name}.
@@ -119,32 +113,40 @@ const OrchestratorSignalWorkerFailed = waveorchestrator.SignalWorkerFailed
 const OrchestratorSignalWorkerTimeout = waveorchestrator.SignalWorkerTimeout
 
 // OrchestratorSignalWorkerAbandoned is [waveorchestrator.SignalWorkerAbandoned]:
-// SignalWorkerAbandoned is raised as SignalWorkerAbandoned:{name} when a worker has not
-// returned within Options.Grace.
+// SignalWorkerAbandoned is raised when a worker has not returned within Options.Grace.
 const OrchestratorSignalWorkerAbandoned = waveorchestrator.SignalWorkerAbandoned
 
 // OrchestratorSignalBreakerOpened is [waveorchestrator.SignalBreakerOpened]:
-// SignalBreakerOpened is held as SignalBreakerOpened:{name}:failures={count} from when
-// a breaker opens for as long as Options.BreakerReset, or until Close, so that others
-// can wait for it to be over (core.Options.DeferOn).
+// SignalBreakerOpened is held as SignalBreakerOpened:{name}:failures={count} while a
+// breaker is open, for Options.BreakerReset or until Close.
 const OrchestratorSignalBreakerOpened = waveorchestrator.SignalBreakerOpened
 
 // OrchestratorSignalBreakerClosed is [waveorchestrator.SignalBreakerClosed]:
-// SignalBreakerClosed is raised as SignalBreakerClosed:{name} when a probe has
-// completed.
+// SignalBreakerClosed is raised when a probe has completed.
 const OrchestratorSignalBreakerClosed = waveorchestrator.SignalBreakerClosed
+
+// OrchestratorStarted is [waveorchestrator.Started].
+var OrchestratorStarted = waveorchestrator.Started
+
+// OrchestratorFailed is [waveorchestrator.Failed].
+var OrchestratorFailed = waveorchestrator.Failed
+
+// OrchestratorWorkerAbandoned is [waveorchestrator.WorkerAbandoned].
+var OrchestratorWorkerAbandoned = waveorchestrator.WorkerAbandoned
+
+// OrchestratorBreakerClosed is [waveorchestrator.BreakerClosed].
+var OrchestratorBreakerClosed = waveorchestrator.BreakerClosed
 
 // OrchestratorEvent is [waveorchestrator.Event]: An Event is the payload of an
 // orchestrator's signals:
 type OrchestratorEvent = waveorchestrator.Event
 
 // OrchestratorStats is [waveorchestrator.Stats]: Stats are the counters of an
-// orchestrator, read as one cut: an execution and its workers are counted when it has
-// ended, abandoned ones when they are abandoned.
+// orchestrator, all read at the same moment.
 type OrchestratorStats = waveorchestrator.Stats
 
 // Orchestrator is [waveorchestrator.Orchestrator]: An Orchestrator runs its workers for
-// one input after the other, or for many at once.
+// one input after the other, or for many inputs at once.
 type Orchestrator[In, Out any] = waveorchestrator.Orchestrator[In, Out]
 
 // NewOrchestrator is [waveorchestrator.New]: New makes an orchestrator of workers, or
@@ -153,10 +155,10 @@ func NewOrchestrator[In, Out any](workers []waveorchestrator.Worker[In, Out], op
 	return waveorchestrator.New[In, Out](workers, opts)
 }
 
-// OrchestratorWorker is [waveorchestrator.Worker]: A Worker is a function with a name
-// and a place in the order of things.
+// OrchestratorWorker is [waveorchestrator.Worker]: A Worker is a function with a name,
+// a wave and a priority.
 type OrchestratorWorker[In, Out any] = waveorchestrator.Worker[In, Out]
 
-// OrchestratorWorkerStatus is [waveorchestrator.WorkerStatus]: WorkerStatus is how a
-// worker stands, across executions.
+// OrchestratorWorkerStatus is [waveorchestrator.WorkerStatus]: WorkerStatus is the
+// state of a worker, across executions.
 type OrchestratorWorkerStatus = waveorchestrator.WorkerStatus

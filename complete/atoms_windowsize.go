@@ -29,19 +29,32 @@ const ResizerCommandTimeIncrease = windowsize.CommandTimeIncrease
 const ResizerCommandTimeDecrease = windowsize.CommandTimeDecrease
 
 // ResizerSignalSizeApplied is [windowsize.SignalSizeApplied]: SignalSizeApplied and
-// SignalTimeApplied: a command or a method has been carried out, as far as the bounds
-// allow, even if nothing has changed by it.
+// SignalTimeApplied mean that a command or a method was carried out, as far as the
+// bounds allow.
 const ResizerSignalSizeApplied = windowsize.SignalSizeApplied
 
 // ResizerSignalTimeApplied is [windowsize.SignalTimeApplied].
 const ResizerSignalTimeApplied = windowsize.SignalTimeApplied
 
 // ResizerSignalSizeRejected is [windowsize.SignalSizeRejected]: SignalSizeRejected and
-// SignalTimeRejected: a command could not be understood, or ErrNoLimit.
+// SignalTimeRejected mean that a command could not be understood, or failed with
+// ErrNoLimit.
 const ResizerSignalSizeRejected = windowsize.SignalSizeRejected
 
 // ResizerSignalTimeRejected is [windowsize.SignalTimeRejected].
 const ResizerSignalTimeRejected = windowsize.SignalTimeRejected
+
+// ResizerSizeApplied is [windowsize.SizeApplied].
+var ResizerSizeApplied = windowsize.SizeApplied
+
+// ResizerTimeApplied is [windowsize.TimeApplied].
+var ResizerTimeApplied = windowsize.TimeApplied
+
+// ResizerSizeRejected is [windowsize.SizeRejected].
+var ResizerSizeRejected = windowsize.SizeRejected
+
+// ResizerTimeRejected is [windowsize.TimeRejected].
+var ResizerTimeRejected = windowsize.TimeRejected
 
 // ResizerEvent is [windowsize.Event]: An Event is the payload of the signals.
 type ResizerEvent = windowsize.Event
@@ -49,20 +62,19 @@ type ResizerEvent = windowsize.Event
 // ResizerWindow is [windowsize.Window]: A Window is how much a sink remembers.
 type ResizerWindow = windowsize.Window
 
-// ErrResizerNoLimit is [windowsize.ErrNoLimit]: ErrNoLimit is why the time of a window
-// is not increased or decreased that has no limit of age: there is nothing to add to.
+// ErrResizerNoLimit is [windowsize.ErrNoLimit]: ErrNoLimit is returned when the age of
+// a window without a limit of age is to be increased or decreased.
 var ErrResizerNoLimit = windowsize.ErrNoLimit
 
-// Resizer is [windowsize.Resizer]: A Resizer changes the window of a sink, on command
-// or by its methods.
+// Resizer is [windowsize.Resizer]: A Resizer changes the window of a sink, by commands
+// and by its methods.
 type Resizer = windowsize.Resizer
 
-// ResizerStats is [windowsize.Stats]: Stats are the counters of a Resizer, read as one
-// cut: of commands and of calls of methods alike, but for those that return ErrNoLimit.
+// ResizerStats is [windowsize.Stats]: Stats are the counters of a Resizer, all read at
+// the same moment.
 type ResizerStats = windowsize.Stats
 
-// NewResizer is [windowsize.New]: New makes a Resizer that listens to the commands on
-// sink, or says what is wrong with the options.
+// NewResizer is [windowsize.New]: New makes a Resizer for the sink.
 func NewResizer(sink *core.Sink, opts windowsize.Options) (*windowsize.Resizer, error) {
 	return windowsize.New(sink, opts)
 }

@@ -5,6 +5,7 @@ package complete
 import (
 	"context"
 	"iter"
+	"log/slog"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -23,6 +24,30 @@ func ParseCommand(name, command string) (payload string, ok bool) {
 func ParseRetryAfter(name string) (d time.Duration, ok bool) {
 	return core.ParseRetryAfter(name)
 }
+
+// FindCommand is [core.FindCommand]: FindCommand looks in a signal name for each of the
+// commands, as ParseCommand does, and returns the one that comes first in the name,
+// with its payload.
+func FindCommand(name string, commands ...string) (command, payload string) {
+	return core.FindCommand(name, commands...)
+}
+
+// CommandPattern is [core.CommandPattern]: CommandPattern is a pattern for
+// Sink.Subscribe that matches every name in which FindCommand finds one of the
+// commands.
+func CommandPattern(commands ...string) string {
+	return core.CommandPattern(commands...)
+}
+
+// Control is [core.Control]: A Control is what every coordinator shows, whatever its
+// items are: its counters and operations, why they wait, and how it is paused, resized
+// and brought to an end.
+type Control = core.Control
+
+// Inspector is [core.Inspector]: Inspector is any coordinator, or what is built on one,
+// whatever it carries: for status pages, and for programs that end many of them
+// together.
+type Inspector = core.Inspector
 
 // Work is [core.Work]: Work is what a coordinator does with an item.
 type Work[T any] = core.Work[T]
@@ -57,48 +82,6 @@ type Dispatcher = core.Dispatcher
 // handlers, or says what is wrong with the options.
 func NewDispatcher(opts core.Options) (*core.Dispatcher, error) {
 	return core.NewDispatcher(opts)
-}
-
-// ErrClosed is [core.ErrClosed]: ErrClosed is returned by every late call, and is the
-// cause of a cancellation by Close.
-var ErrClosed = core.ErrClosed
-
-// ErrFull is [core.ErrFull]: ErrFull is returned by TryEnqueue when MaxQueued items are
-// waiting.
-var ErrFull = core.ErrFull
-
-// ErrUnknown is [core.ErrUnknown]: ErrUnknown is returned for an id that was never
-// given out by this coordinator, or whose operation has left the window.
-var ErrUnknown = core.ErrUnknown
-
-// ErrUnknownLane is [core.ErrUnknownLane]: ErrUnknownLane is returned for items of a
-// lane that is not among Options.Lanes.
-var ErrUnknownLane = core.ErrUnknownLane
-
-// ErrWouldDeadlock is [core.ErrWouldDeadlock]: ErrWouldDeadlock is returned on an
-// operation's goroutine, or with its context, by a call that would wait for that very
-// operation, be it by way of others.
-var ErrWouldDeadlock = core.ErrWouldDeadlock
-
-// ErrDropped is [core.ErrDropped]: ErrDropped is the outcome of an item that made room
-// for a newer one under Options.DropOldest.
-var ErrDropped = core.ErrDropped
-
-// ErrCancelled is [core.ErrCancelled]: ErrCancelled is the cause of a cancellation that
-// gave none.
-var ErrCancelled = core.ErrCancelled
-
-// RefusedError is [core.RefusedError]: A RefusedError says which signal, matching
-// Options.CancelOn, kept an item from being accepted or from being started.
-type RefusedError = core.RefusedError
-
-// PanicError is [core.PanicError]: A PanicError is the outcome of an operation whose
-// body panicked or ended its goroutine with runtime.Goexit.
-type PanicError = core.PanicError
-
-// Must is [core.Must]: Must returns v and panics if err is not nil.
-func Must[V any](v V, err error) V {
-	return core.Must[V](v, err)
 }
 
 // Explanation is [core.Explanation]: An Explanation says why an operation waits: every
@@ -144,33 +127,13 @@ const ReasonNested = core.ReasonNested
 // ReasonBody is [core.ReasonBody]: its body says that it waits: What, Since, Expires
 const ReasonBody = core.ReasonBody
 
-// ForEach is [core.ForEach]: ForEach runs work for every item of seq, a bounded number
-// at once, starting them in order, and returns when all that was started has ended:
-// nil, or the errors joined, in the order in which they occurred; of more than a
-// hundred the first hundred and a count.
-func ForEach[T any](ctx context.Context, seq iter.Seq[T], work core.Work[T], opts core.Options) error {
-	return core.ForEach[T](ctx, seq, work, opts)
-}
+// ReasonSuspended is [core.ReasonSuspended]: of Ahead suspended operations,
+// MaxSuspended lend their slots: Limit
+const ReasonSuspended = core.ReasonSuspended
 
-// ForEachKeyed is [core.ForEachKeyed]: ForEachKeyed is ForEach where at most
-// Options.MaxPerKey items of one key are worked on at once, by default one, in order.
-func ForEachKeyed[T any, K ~string](ctx context.Context, seq iter.Seq[T], key func(T) K, work core.Work[T], opts core.Options) error {
-	return core.ForEachKeyed[T, K](ctx, seq, key, work, opts)
-}
-
-// Inspector is [core.Inspector]: Inspector is any coordinator, or what is built on one,
-// whatever it carries: for status pages, and for programs that end many of them
-// together.
-type Inspector = core.Inspector
-
-// Kind is [core.Kind]: A Kind binds a signal name to the type of its payload, so that
-// both ends agree on it at compile time:
-type Kind[P any] = core.Kind[P]
-
-// NewKind is [core.NewKind]: NewKind makes the Kind of that name.
-func NewKind[P any](name string) core.Kind[P] {
-	return core.NewKind[P](name)
-}
+// ReasonResuming is [core.ReasonResuming]: it was suspended, its wait is over, and it
+// waits for a slot: further reasons say why
+const ReasonResuming = core.ReasonResuming
 
 // Lane is [core.Lane]: A Lane is a class of items of one coordinator: which go first,
 // how many of them may run at once, and which signals hold them up.
@@ -190,20 +153,135 @@ func ParseLanes(spec string) ([]core.Lane, error) {
 // brought to an end; one vocabulary for the whole library.
 type Lifecycle = core.Lifecycle
 
+// Stats is [core.Stats]: Stats are a coordinator's counters, all read at the same
+// moment, at which
+type Stats = core.Stats
+
+// StatsValue is [core.StatsValue]: StatsValue is the LogValue of a struct of counters,
+// such as the Stats of a module: a group of its exported fields under their JSON names.
+func StatsValue(stats any) slog.Value {
+	return core.StatsValue(stats)
+}
+
+// StatsString is [core.StatsString]: StatsString is the String of a struct of counters:
+// its JSON form.
+func StatsString(stats any) string {
+	return core.StatsString(stats)
+}
+
+// SignalStarted is [core.SignalStarted]: SignalStarted and SignalStopped are raised by
+// an operation before and after its body, but only while the sink has a handler, a
+// forward or a monitor with a pattern that matches them and begins with "atom.", such
+// as "atom.*".
+const SignalStarted = core.SignalStarted
+
+// SignalStopped is [core.SignalStopped].
+const SignalStopped = core.SignalStopped
+
+// SignalPanicked is [core.SignalPanicked]: SignalPanicked is raised by an operation
+// whose body panicked.
+const SignalPanicked = core.SignalPanicked
+
+// SignalForced is [core.SignalForced]: SignalForced is raised by an operation that runs
+// in spite of the raised signals that match DeferOn, because MaxDefer is over.
+const SignalForced = core.SignalForced
+
+// SignalPaused is [core.SignalPaused]: SignalPaused, SignalResumed and SignalClosed are
+// raised on the sink, with the coordinator's name as key.
+const SignalPaused = core.SignalPaused
+
+// SignalResumed is [core.SignalResumed].
+const SignalResumed = core.SignalResumed
+
+// SignalClosed is [core.SignalClosed].
+const SignalClosed = core.SignalClosed
+
+// ErrClosed is [core.ErrClosed]: ErrClosed is returned by Enqueue and its kin after the
+// intake has ended, and is the cause of a cancellation by Close.
+var ErrClosed = core.ErrClosed
+
+// ErrFull is [core.ErrFull]: ErrFull is returned by TryEnqueue when MaxQueued items are
+// pending; with lanes, in the lane of the item.
+var ErrFull = core.ErrFull
+
+// ErrUnknown is [core.ErrUnknown]: ErrUnknown is returned for an id that was never
+// given out by this coordinator, or whose operation has left the window.
+var ErrUnknown = core.ErrUnknown
+
+// ErrUnknownLane is [core.ErrUnknownLane]: ErrUnknownLane is returned for items of a
+// lane that is not among Options.Lanes.
+var ErrUnknownLane = core.ErrUnknownLane
+
+// ErrWouldDeadlock is [core.ErrWouldDeadlock]: ErrWouldDeadlock is returned on an
+// operation's goroutine, or with its context, by a call that would wait for the end of
+// that operation.
+var ErrWouldDeadlock = core.ErrWouldDeadlock
+
+// ErrDropped is [core.ErrDropped]: ErrDropped is the error of an item that made room
+// for a newer one under Options.DropOldest.
+var ErrDropped = core.ErrDropped
+
+// ErrStopped is [core.ErrStopped]: ErrStopped is the error of an item that was pending
+// when its coordinator was stopped.
+var ErrStopped = core.ErrStopped
+
+// ErrTimeout is [core.ErrTimeout]: ErrTimeout is the error of an operation that took
+// longer than Options.Timeout.
+var ErrTimeout = core.ErrTimeout
+
+// ErrCancelled is [core.ErrCancelled]: ErrCancelled is the cause of a cancellation that
+// gave none.
+var ErrCancelled = core.ErrCancelled
+
+// RefusedError is [core.RefusedError]: A RefusedError says which signal, matching
+// Options.CancelOn, kept an item from being accepted or from being started.
+type RefusedError = core.RefusedError
+
+// PanicError is [core.PanicError]: A PanicError is the error of an operation whose body
+// panicked or ended its goroutine with runtime.Goexit.
+type PanicError = core.PanicError
+
+// Must is [core.Must]: Must returns v and panics if err is not nil.
+func Must[V any](v V, err error) V {
+	return core.Must[V](v, err)
+}
+
+// ForEach is [core.ForEach]: ForEach runs work for every item of seq, a bounded number
+// at once, starting them in order, and returns when all that was started has ended:
+// nil, or the errors joined, in the order in which they occurred; of more than a
+// hundred the first hundred and a count.
+func ForEach[T any](ctx context.Context, seq iter.Seq[T], work core.Work[T], opts core.Options) error {
+	return core.ForEach[T](ctx, seq, work, opts)
+}
+
+// ForEachKeyed is [core.ForEachKeyed]: ForEachKeyed is ForEach where at most
+// Options.MaxPerKey items of one key are worked on at once, by default one, in order.
+func ForEachKeyed[T any, K ~string](ctx context.Context, seq iter.Seq[T], key func(T) K, work core.Work[T], opts core.Options) error {
+	return core.ForEachKeyed[T, K](ctx, seq, key, work, opts)
+}
+
+// GroupOptions is [core.GroupOptions]: GroupOptions configure a Group.
+type GroupOptions = core.GroupOptions
+
+// Group is [core.Group]: A Group is some items on a coordinator that others use as
+// well: what is enqueued through it is waited for, and cancelled, together.
+type Group[T any] = core.Group[T]
+
+// Kind is [core.Kind]: A Kind binds a signal name to the type of its payload, so that
+// both ends agree on it at compile time:
+type Kind[P any] = core.Kind[P]
+
+// NewKind is [core.NewKind]: NewKind makes the Kind of that name.
+func NewKind[P any](name string) core.Kind[P] {
+	return core.NewKind[P](name)
+}
+
 // Map is [core.Map]: Map runs work for every item of seq, a bounded number at once, and
-// walks the results in the order of the items, or, for an item that failed, its error;
-// a panic of work is a PanicError.
+// walks the results in the order of the items, each with its error; a panic of work is
+// a PanicError.
 func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work core.ResultWork[In, Out], opts core.Options) iter.Seq2[Out, error] {
 	return core.Map[In, Out](ctx, seq, work, opts)
 }
-
-// Monitor is [core.Monitor]: A Monitor counts the signals that match a pattern, as they
-// arrive, over a sliding span of time.
-type Monitor = core.Monitor
-
-// MonitorCap is [core.MonitorCap]: MonitorCap is how many signals within its span a
-// Monitor counts exactly.
-const MonitorCap = core.MonitorCap
 
 // Operation is [core.Operation]: An Operation is an item being worked on, as its own
 // body sees it: obtained with OperationFrom from the context the body is given.
@@ -215,22 +293,66 @@ func OperationFrom(ctx context.Context) *core.Operation {
 	return core.OperationFrom(ctx)
 }
 
+// Status is [core.Status]: A Status is where an operation is in its life:
+type Status = core.Status
+
+// StatusPending is [core.StatusPending]: accepted, waits to run
+const StatusPending = core.StatusPending
+
+// StatusRunning is [core.StatusRunning]: its body runs
+const StatusRunning = core.StatusRunning
+
+// StatusSuspended is [core.StatusSuspended]: its body waits, without a slot: see
+// Operation.Suspend
+const StatusSuspended = core.StatusSuspended
+
+// StatusSucceeded is [core.StatusSucceeded]: the body returned nil
+const StatusSucceeded = core.StatusSucceeded
+
+// StatusFailed is [core.StatusFailed]: the body returned an error or panicked
+const StatusFailed = core.StatusFailed
+
+// StatusCancelled is [core.StatusCancelled]: by Cancel or Close, before or while
+// running
+const StatusCancelled = core.StatusCancelled
+
+// StatusRefused is [core.StatusRefused]: kept from starting by a signal: see
+// RefusedError
+const StatusRefused = core.StatusRefused
+
+// StatusDropped is [core.StatusDropped]: made room for a newer item: see
+// Options.DropOldest
+const StatusDropped = core.StatusDropped
+
+// StatusAlive is [core.StatusAlive].
+const StatusAlive = core.StatusAlive
+
+// StatusFinished is [core.StatusFinished].
+const StatusFinished = core.StatusFinished
+
+// Snapshot is [core.Snapshot]: A Snapshot is a copy of what an operation was at one
+// instant.
+type Snapshot = core.Snapshot
+
+// Value is [core.Value]: Value returns a value that the operation stored under name, if
+// it is of type V.
+func Value[V any](s core.Snapshot, name string) (V, bool) {
+	return core.Value[V](s, name)
+}
+
+// OperationQuery is [core.OperationQuery]: An OperationQuery selects operations.
+type OperationQuery = core.OperationQuery
+
+// Echo is [core.Echo]: An Echo is what is remembered for a while of an operation that
+// has left the window: its last words.
+type Echo = core.Echo
+
 // Options is [core.Options]: Options configure a coordinator.
 type Options = core.Options
 
 // Match is [core.Match]: Match reports whether name matches pattern.
 func Match(pattern, name string) bool {
 	return core.Match(pattern, name)
-}
-
-// Processor is [core.Processor]: A Processor handles every signal it is given in the
-// background, such as sending it to a collector of logs.
-type Processor = core.Processor
-
-// NewProcessor is [core.NewProcessor]: NewProcessor makes a processor, or says what is
-// wrong with the options.
-func NewProcessor(h core.Handler, opts core.Options) (*core.Processor, error) {
-	return core.NewProcessor(h, opts)
 }
 
 // Raiser is [core.Raiser]: A Raiser is where a signal can be raised: a Sink, an
@@ -256,6 +378,16 @@ const BlockedTerminal = core.BlockedTerminal
 // Handler is [core.Handler]: A Handler reacts to a signal in the background, as an
 // operation of a Dispatcher or a Processor.
 type Handler = core.Handler
+
+// Processor is [core.Processor]: A Processor handles every signal it is given in the
+// background, such as sending it to a collector of logs.
+type Processor = core.Processor
+
+// NewProcessor is [core.NewProcessor]: NewProcessor makes a processor, or says what is
+// wrong with the options.
+func NewProcessor(h core.Handler, opts core.Options) (*core.Processor, error) {
+	return core.NewProcessor(h, opts)
+}
 
 // ResultWork is [core.ResultWork]: ResultWork is Work that has a result.
 type ResultWork[In, Out any] = core.ResultWork[In, Out]
@@ -292,13 +424,13 @@ type Signal = core.Signal
 type Query = core.Query
 
 // Sensor is [core.Sensor]: A Sensor is a place where signals can be sensed: a Sink,
-// which shows what everybody raised on it, or a coordinator, which shows what the
+// which shows what all code raised on it, or a coordinator, which shows what the
 // operations in its window raised.
 type Sensor = core.Sensor
 
-// Sink is [core.Sink]: A Sink is a bounded, time-limited window of signals that
-// everybody can raise on and sense: the shared memory through which parts of a program
-// take notice of each other.
+// Sink is [core.Sink]: A Sink is a bounded, time-limited window of signals that all
+// code can raise on and sense: the shared memory in which parts of a program see what
+// others state.
 type Sink = core.Sink
 
 // SinkOptions is [core.SinkOptions]: SinkOptions configure a Sink.
@@ -316,88 +448,14 @@ func NewSink(opts core.SinkOptions) *core.Sink {
 	return core.NewSink(opts)
 }
 
-// SinkStats is [core.SinkStats]: SinkStats is what a sink holds and has seen, read as
-// one cut.
+// SinkStats is [core.SinkStats]: SinkStats is what a sink holds and has seen, all read
+// at the same moment.
 type SinkStats = core.SinkStats
 
-// OperationSummary is [core.OperationSummary]: An OperationSummary is what a sink knows
-// of an operation: the signals it raised that are still there.
-type OperationSummary = core.OperationSummary
+// Monitor is [core.Monitor]: A Monitor counts the signals that match a pattern, as they
+// arrive, over a sliding span of time.
+type Monitor = core.Monitor
 
-// Status is [core.Status]: A Status is where an operation is in its life:
-type Status = core.Status
-
-// StatusPending is [core.StatusPending]: accepted, waits to run
-const StatusPending = core.StatusPending
-
-// StatusRunning is [core.StatusRunning]: its body runs
-const StatusRunning = core.StatusRunning
-
-// StatusSucceeded is [core.StatusSucceeded]: the body returned nil
-const StatusSucceeded = core.StatusSucceeded
-
-// StatusFailed is [core.StatusFailed]: the body returned an error or panicked
-const StatusFailed = core.StatusFailed
-
-// StatusCancelled is [core.StatusCancelled]: by Cancel or Close, before or while
-// running
-const StatusCancelled = core.StatusCancelled
-
-// StatusRefused is [core.StatusRefused]: kept from starting by a signal: see
-// RefusedError
-const StatusRefused = core.StatusRefused
-
-// StatusDropped is [core.StatusDropped]: made room for a newer item: see
-// Options.DropOldest
-const StatusDropped = core.StatusDropped
-
-// StatusFinished is [core.StatusFinished].
-const StatusFinished = core.StatusFinished
-
-// Snapshot is [core.Snapshot]: A Snapshot is a copy of what an operation was at one
-// instant.
-type Snapshot = core.Snapshot
-
-// Value is [core.Value]: Value returns a value that the operation stored under name, if
-// it is of type V.
-func Value[V any](s core.Snapshot, name string) (V, bool) {
-	return core.Value[V](s, name)
-}
-
-// OperationQuery is [core.OperationQuery]: An OperationQuery selects operations.
-type OperationQuery = core.OperationQuery
-
-// Echo is [core.Echo]: An Echo is what is remembered for a while of an operation that
-// has left the window: its last words.
-type Echo = core.Echo
-
-// Stats is [core.Stats]: Stats are a coordinator's counters, read as one cut, so that
-// at every instant
-type Stats = core.Stats
-
-// SignalStarted is [core.SignalStarted]: SignalStarted and SignalStopped are raised by
-// an operation before and after its body, but only while a handler or a monitor listens
-// for them, so that nobody pays for them, and the window is not filled with them, for
-// nothing.
-const SignalStarted = core.SignalStarted
-
-// SignalStopped is [core.SignalStopped].
-const SignalStopped = core.SignalStopped
-
-// SignalPanic is [core.SignalPanic]: SignalPanic is raised by an operation whose body
-// panicked.
-const SignalPanic = core.SignalPanic
-
-// SignalForced is [core.SignalForced]: SignalForced is raised by an operation that runs
-// in spite of DeferOn because MaxDefer is over.
-const SignalForced = core.SignalForced
-
-// SignalPaused is [core.SignalPaused]: SignalPaused, SignalResumed and SignalClosed are
-// raised on the sink, with the coordinator's name as key.
-const SignalPaused = core.SignalPaused
-
-// SignalResumed is [core.SignalResumed].
-const SignalResumed = core.SignalResumed
-
-// SignalClosed is [core.SignalClosed].
-const SignalClosed = core.SignalClosed
+// MonitorCap is [core.MonitorCap]: MonitorCap is how many signals within its span a
+// Monitor counts exactly.
+const MonitorCap = core.MonitorCap

@@ -13,8 +13,7 @@ import (
 type AggregatorOptions = aggregate.Options
 
 // Aggregator is [aggregate.Aggregator]: An Aggregator keeps the facts of a kind that
-// are younger than its span, and computes from them; a fact counts when its raise
-// returns.
+// are younger than its span, and computes from them.
 type Aggregator[P any] = aggregate.Aggregator[P]
 
 // NewAggregator is [aggregate.New]: New makes an aggregator of the facts of a kind that
@@ -24,11 +23,11 @@ func NewAggregator[P any](sink *core.Sink, kind core.Kind[P], span time.Duration
 }
 
 // AggregatorGroupBy is [aggregate.GroupBy]: GroupBy is Aggregator.Summarize for each
-// group of facts, group saying which a fact belongs to.
+// group of facts.
 func AggregatorGroupBy[P any, K comparable](a *aggregate.Aggregator[P], group func(core.Signal, P) K, value func(P) float64) map[K]aggregate.Summary {
 	return aggregate.GroupBy[P, K](a, group, value)
 }
 
-// AggregatorSummary is [aggregate.Summary]: A Summary is what there is to say about the
-// numbers of some facts.
+// AggregatorSummary is [aggregate.Summary]: A Summary has the count, sum, mean and
+// limits of the numbers of some facts.
 type AggregatorSummary = aggregate.Summary

@@ -7,11 +7,11 @@ import (
 )
 
 // TrackerSignalCompleted is [contributors.SignalCompleted]: SignalCompleted is raised
-// when a contributor has completed, with its name as key.
+// when a contributor has completed, with the name of the contributor as key.
 const TrackerSignalCompleted = contributors.SignalCompleted
 
 // TrackerSignalFailed is [contributors.SignalFailed]: SignalFailed is raised when a
-// contributor has failed, with its name as key.
+// contributor has failed, with the name of the contributor as key.
 const TrackerSignalFailed = contributors.SignalFailed
 
 // ErrTrackerUnknown is [contributors.ErrUnknown]: ErrUnknown is returned for a name
@@ -34,12 +34,12 @@ type TrackerOptions = contributors.Options
 type Tracker[R any] = contributors.Tracker[R]
 
 // NewTracker is [contributors.New]: New makes a tracker of the contributors with these
-// names; a name that is there twice is one contributor.
+// names.
 func NewTracker[R any](names []string, opts contributors.Options) (*contributors.Tracker[R], error) {
 	return contributors.New[R](names, opts)
 }
 
-// TrackerSnapshot is [contributors.Snapshot]: A Snapshot is what had become of the
+// TrackerSnapshot is [contributors.Snapshot]: A Snapshot has the outcomes of the
 // contributors at one instant.
 type TrackerSnapshot[R any] = contributors.Snapshot[R]
 

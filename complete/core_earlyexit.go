@@ -7,8 +7,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/earlyexit"
 )
 
-// CollectorOutcome is [earlyexit.Outcome]: An Outcome is what a Collector has
-// collected, and how that ended.
+// CollectorOutcome is [earlyexit.Outcome]: An Outcome has the results of a Collector,
+// and says how it ended.
 type CollectorOutcome[Out any] = earlyexit.Outcome[Out]
 
 // Collector is [earlyexit.Collector]: A Collector does work for items, a bounded number
@@ -23,11 +23,9 @@ func NewCollector[In, Out any](work core.ResultWork[In, Out], exitOn string, com
 }
 
 // CollectorSignalExited is [earlyexit.SignalExited]: SignalExited is raised on the sink
-// of a Collector that a signal has ended, with the key of that signal and caused by it,
-// after what ran has been cancelled.
+// of a Collector when a signal has ended it, after running work has been cancelled.
 const CollectorSignalExited = earlyexit.SignalExited
 
 // CollectorExitedError is [earlyexit.ExitedError]: An ExitedError says which signal
-// ended a Collector: to who comes with an item later, and, as the cause of the
-// cancellation, to the work that ran.
+// ended a Collector.
 type CollectorExitedError = earlyexit.ExitedError

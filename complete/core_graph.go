@@ -6,26 +6,34 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/graph"
 )
 
-// GraphSignalStart is [graph.SignalStart]: SignalStart is raised when the work of a
-// node is about to start.
-const GraphSignalStart = graph.SignalStart
+// GraphSignalStarted is [graph.SignalStarted]: SignalStarted is raised when the work of
+// a node is about to start.
+const GraphSignalStarted = graph.SignalStarted
 
-// GraphSignalDone is [graph.SignalDone]: SignalDone is raised when a node has
-// succeeded.
-const GraphSignalDone = graph.SignalDone
+// GraphSignalCompleted is [graph.SignalCompleted]: SignalCompleted is raised when a
+// node has succeeded.
+const GraphSignalCompleted = graph.SignalCompleted
 
 // GraphSignalFailed is [graph.SignalFailed]: SignalFailed is raised when a node has
 // failed; the payload is the error.
 const GraphSignalFailed = graph.SignalFailed
 
 // GraphSignalSkipped is [graph.SignalSkipped]: SignalSkipped is raised for a node that
-// will not run because a node it depends on has failed; the payload is the name of the
-// one that failed.
+// does not run because a node it depends on has failed; the payload is the name of the
+// failed node.
 const GraphSignalSkipped = graph.SignalSkipped
 
 // GraphSignalCancelled is [graph.SignalCancelled]: SignalCancelled is raised when a
 // node has ended because the run was cancelled.
 const GraphSignalCancelled = graph.SignalCancelled
+
+// GraphFailures is [graph.Failures]: Failures are the signals SignalFailed, with the
+// error.
+var GraphFailures = graph.Failures
+
+// GraphSkips is [graph.Skips]: Skips are the signals SignalSkipped, with the name of
+// the failed node.
+var GraphSkips = graph.Skips
 
 // Graph is [graph.Graph]: A Graph is a set of named nodes, each with an item to work on
 // and the names of the nodes it depends on.
@@ -36,11 +44,11 @@ func NewGraph[T any]() *graph.Graph[T] {
 	return graph.New[T]()
 }
 
-// GraphReport is [graph.Report]: A Report is what became of the nodes of a graph in one
-// run.
+// GraphReport is [graph.Report]: A Report has the results of all nodes of a graph in
+// one run.
 type GraphReport = graph.Report
 
-// GraphResult is [graph.Result]: A Result is what became of a node.
+// GraphResult is [graph.Result]: A Result says how a node ended.
 type GraphResult = graph.Result
 
 // GraphStatus is [graph.Status]: A Status says how a node ended.
@@ -49,8 +57,8 @@ type GraphStatus = graph.Status
 // GraphStatusSucceeded is [graph.StatusSucceeded]: the work returned nil
 const GraphStatusSucceeded = graph.StatusSucceeded
 
-// GraphStatusFailed is [graph.StatusFailed]: it returned another error than its
-// cancellation, panicked, or was kept from starting by core.Options
+// GraphStatusFailed is [graph.StatusFailed]: the work failed or panicked, or
+// core.Options refused the node
 const GraphStatusFailed = graph.StatusFailed
 
 // GraphStatusSkipped is [graph.StatusSkipped]: a node it depends on, over however many

@@ -3,31 +3,28 @@
 package complete
 
 import (
-	"context"
-
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
 )
 
-// JournalSource is [lastwords.Source]: A Source is what a Journal needs of a
-// coordinator.
+// JournalSource is [lastwords.Source]: A Source is what a Relay needs of a coordinator.
 type JournalSource = lastwords.Source
 
 // JournalOptions is [lastwords.Options]: Options configure a Journal.
 type JournalOptions = lastwords.Options
 
-// Journal is [lastwords.Journal]: A Journal persists notes of operations that leave a
-// coordinator's window, one at a time.
+// Journal is [lastwords.Journal]: A Journal stores notes of operations that leave a
+// coordinator's window, one at a time unless SetMaxConcurrency says otherwise.
 type Journal = lastwords.Journal
 
 // NewJournal is [lastwords.New]: New makes a journal of the operations that leave c
 // from now on, or says what is wrong with the options.
-func NewJournal(c lastwords.Source, persist func(context.Context, lastwords.Note) error, opts lastwords.Options) (*lastwords.Journal, error) {
+func NewJournal(c lastwords.Source, persist core.Work[lastwords.Note], opts lastwords.Options) (*lastwords.Journal, error) {
 	return lastwords.New(c, persist, opts)
 }
 
-// JournalNote is [lastwords.Note]: A Note is what is remembered of an operation that
-// has left its coordinator's window.
+// JournalNote is [lastwords.Note]: A Note is a record of an operation that has left its
+// coordinator's window.
 type JournalNote = lastwords.Note
 
 // JournalNoteOf is [lastwords.NoteOf]: NoteOf returns the note of an operation that
@@ -39,10 +36,21 @@ func JournalNoteOf(s core.Snapshot) lastwords.Note {
 // JournalSignalFailed is [lastwords.SignalFailed]: SignalFailed is the name of Failed.
 const JournalSignalFailed = lastwords.SignalFailed
 
-// JournalFailed is [lastwords.Failed]: Failed is raised, with the note's key, when a
-// note could not be persisted.
+// JournalFailed is [lastwords.Failed]: Failed is raised, with the note's key, for every
+// note that was not stored.
 var JournalFailed = lastwords.Failed
 
-// JournalFailure is [lastwords.Failure]: A Failure is a note that could not be
-// persisted, and why.
+// JournalFailure is [lastwords.Failure]: A Failure is a note that was not stored, and
+// why: the error of the function, a core.PanicError if it panicked, core.ErrDropped
+// when there was no room for the note, core.ErrStopped or core.ErrClosed.
 type JournalFailure = lastwords.Failure
+
+// JournalRelay is [lastwords.Relay]: A Relay makes a value of each operation that
+// leaves a coordinator's window, and delivers it to a function.
+type JournalRelay[T any] = lastwords.Relay[T]
+
+// NewJournalRelay is [lastwords.NewRelay]: NewRelay makes a relay for the operations
+// that leave c from now on, or says what is wrong.
+func NewJournalRelay[T any](c lastwords.Source, value func(core.Snapshot) (T, bool), deliver core.Work[T], opts core.Options) (*lastwords.Relay[T], error) {
+	return lastwords.NewRelay[T](c, value, deliver, opts)
+}

@@ -6,11 +6,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
-// LRU is [lru.LRU]: An LRU is a bounded cache from which entries go when they have not
-// been used for a while, or when others need the place more.
+// LRU is [lru.LRU]: An LRU is a bounded cache.
 type LRU[K comparable, V any] = lru.LRU[K, V]
 
-// NewLRU is [lru.New]: New makes a cache, or says what is wrong with the options.
+// NewLRU is [lru.New]: New makes a cache, or returns an error that says what is wrong
+// with the options.
 func NewLRU[K comparable, V any](opts lru.Options[K, V]) (*lru.LRU[K, V], error) {
 	return lru.New[K, V](opts)
 }
@@ -24,10 +24,10 @@ type LRUReason = lru.Reason
 // LRUReasonEvicted is [lru.ReasonEvicted]: for another entry
 const LRUReasonEvicted = lru.ReasonEvicted
 
-// LRUReasonExpired is [lru.ReasonExpired]: its time was over
+// LRUReasonExpired is [lru.ReasonExpired]: it has expired
 const LRUReasonExpired = lru.ReasonExpired
 
-// LRUReasonInvalidated is [lru.ReasonInvalidated]: by Invalidate or Clear
+// LRUReasonInvalidated is [lru.ReasonInvalidated]: by Remove or Clear
 const LRUReasonInvalidated = lru.ReasonInvalidated
 
 // LRUReasonReplaced is [lru.ReasonReplaced]: by another value of its key
@@ -42,17 +42,17 @@ const LRUSignalHot = lru.SignalHot
 // LRUSignalMiss is [lru.SignalMiss]: no value was found; sampled
 const LRUSignalMiss = lru.SignalMiss
 
-// LRUSignalEvict is [lru.SignalEvict]: an entry made room for another
-const LRUSignalEvict = lru.SignalEvict
+// LRUSignalEvicted is [lru.SignalEvicted]: an entry made room for another
+const LRUSignalEvicted = lru.SignalEvicted
 
-// LRUSignalExpire is [lru.SignalExpire]: an entry was removed because its time was over
-const LRUSignalExpire = lru.SignalExpire
+// LRUSignalExpired is [lru.SignalExpired]: an expired entry was removed
+const LRUSignalExpired = lru.SignalExpired
 
-// LRUSignalInvalidate is [lru.SignalInvalidate]: an entry was removed by Invalidate
-const LRUSignalInvalidate = lru.SignalInvalidate
+// LRUSignalInvalidated is [lru.SignalInvalidated]: an entry was removed by Remove
+const LRUSignalInvalidated = lru.SignalInvalidated
 
-// LRUSignalClear is [lru.SignalClear]: all entries were removed by Clear; no key
-const LRUSignalClear = lru.SignalClear
+// LRUSignalCleared is [lru.SignalCleared]: all entries were removed by Clear; no key
+const LRUSignalCleared = lru.SignalCleared
 
 // LRUStats is [lru.Stats]: Stats are the counters of a cache.
 type LRUStats = lru.Stats

@@ -14,9 +14,7 @@ type ReporterOptions = progress.Options
 // reports on it.
 type Reporter = progress.Reporter
 
-// NewReporter is [progress.New]: New makes a reporter of something with that name and
-// so many steps, which raises its signals on a sink or an operation; with
-// core.OperationFrom(ctx) outside of an operation it reports to nobody.
+// NewReporter is [progress.New]: New makes a reporter of work with that name and total.
 func NewReporter(on core.Raiser, name string, total int64, opts progress.Options) (*progress.Reporter, error) {
 	return progress.New(on, name, total, opts)
 }
@@ -31,14 +29,14 @@ var ReporterReports = progress.Reports
 // ReporterReport is [progress.Report]: A Report says how far a piece of work is.
 type ReporterReport = progress.Report
 
-// ReporterLatest is [progress.Latest]: Latest returns the newest report, that a sink or
-// a coordinator still shows, of the reporter of that name.
+// ReporterLatest is [progress.Latest]: Latest returns the newest report of the reporter
+// of that name that the sink or coordinator still shows, and whether there is one.
 func ReporterLatest(from core.Sensor, name string) (latest progress.Report, ok bool) {
 	return progress.Latest(from, name)
 }
 
-// ReporterAll is [progress.All]: All returns the newest report, that a sink or a
-// coordinator still shows, of each reporter, by its name.
+// ReporterAll is [progress.All]: All returns the newest report of each reporter that
+// the sink or coordinator still shows, by the name of the reporter.
 func ReporterAll(from core.Sensor) map[string]progress.Report {
 	return progress.All(from)
 }

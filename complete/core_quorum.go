@@ -12,12 +12,11 @@ import (
 // QuorumOptions is [quorum.Options]: Options configure a Wait.
 type QuorumOptions = quorum.Options
 
-// QuorumResult is [quorum.Result]: A Result is how a wait ended: without an error, one
-// of Reached, Cancelled and TimedOut.
+// QuorumResult is [quorum.Result]: A Result is how a wait ended.
 type QuorumResult = quorum.Result
 
-// QuorumWait is [quorum.Wait]: Wait waits until votes of as many different voters as
-// required, which are signals matching pattern, stand at the same time.
+// QuorumWait is [quorum.Wait]: Wait waits until as many different voters as required
+// have a vote: a signal matching pattern that is not retracted.
 func QuorumWait(ctx context.Context, sink *core.Sink, pattern string, required int, opts quorum.Options) (quorum.Result, error) {
 	return quorum.Wait(ctx, sink, pattern, required, opts)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrRegistryNotRegistered is [registry.ErrNotRegistered]: ErrNotRegistered is returned
-// by Get for a name that is unknown.
+// by Get for an unknown name.
 var ErrRegistryNotRegistered = registry.ErrNotRegistered
 
 // Registry is [registry.Registry]: A Registry holds coordinators by name.
@@ -19,14 +19,14 @@ func NewRegistry() *registry.Registry {
 	return registry.New()
 }
 
-// RegistryRegister is [registry.Register]: Register says how to make the coordinator of
-// a name.
+// RegistryRegister is [registry.Register]: Register sets the function that makes the
+// coordinator of a name.
 func RegistryRegister[C core.Inspector](r *registry.Registry, name string, create func() (C, error)) error {
 	return registry.Register[C](r, name, create)
 }
 
 // RegistryRegisterScoped is [registry.RegisterScoped]: RegisterScoped is Register for a
-// coordinator of which each Registry.Scope has one of its own.
+// coordinator of which each Registry.Scope has its own.
 func RegistryRegisterScoped[C core.Inspector](r *registry.Registry, name string, create func(scope *registry.Registry) (C, error)) error {
 	return registry.RegisterScoped[C](r, name, create)
 }

@@ -6,20 +6,20 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/reputation"
 )
 
-// ScoresSignalUpdate is [reputation.SignalUpdate]: SignalUpdate is raised by
+// ScoresSignalUpdated is [reputation.SignalUpdated]: SignalUpdated is raised by
 // Scores.Update, with the key of the score.
-const ScoresSignalUpdate = reputation.SignalUpdate
+const ScoresSignalUpdated = reputation.SignalUpdated
 
-// ScoresSignalInvalidate is [reputation.SignalInvalidate]: SignalInvalidate is raised
-// by Scores.Invalidate, with the key of the score, whether there was one or not.
-const ScoresSignalInvalidate = reputation.SignalInvalidate
+// ScoresSignalInvalidated is [reputation.SignalInvalidated]: SignalInvalidated is
+// raised by Scores.Invalidate, with the key of the score, whether there was one or not.
+const ScoresSignalInvalidated = reputation.SignalInvalidated
 
-// ScoresUpdates is [reputation.Updates]: Updates are the signals SignalUpdate, with the
-// new score.
+// ScoresUpdates is [reputation.Updates]: Updates are the signals SignalUpdated, with
+// the new score.
 var ScoresUpdates = reputation.Updates
 
 // ScoresInvalidations is [reputation.Invalidations]: Invalidations are the signals
-// SignalInvalidate, with the score there was.
+// SignalInvalidated, with the former score.
 var ScoresInvalidations = reputation.Invalidations
 
 // ScoresOptions is [reputation.Options]: Options configure Scores.
@@ -34,5 +34,5 @@ func NewScores[K ~string](opts reputation.Options) (*reputation.Scores[K], error
 	return reputation.New[K](opts)
 }
 
-// ScoresStats is [reputation.Stats]: Stats are what Scores hold and have dropped.
+// ScoresStats is [reputation.Stats]: Stats are the counters of Scores.
 type ScoresStats = reputation.Stats

@@ -10,11 +10,11 @@ import (
 // KeeperSignalKept is [responsibility.SignalKept]: the operation is pinned
 const KeeperSignalKept = responsibility.SignalKept
 
-// KeeperSignalReleased is [responsibility.SignalReleased]: the promise has ended; a
-// cause is what acknowledged it
+// KeeperSignalReleased is [responsibility.SignalReleased]: the promise has ended; the
+// cause is the acknowledgement, if there was one
 const KeeperSignalReleased = responsibility.SignalReleased
 
-// KeeperSignalExpired is [responsibility.SignalExpired]: nobody acknowledged it within
+// KeeperSignalExpired is [responsibility.SignalExpired]: it was not acknowledged within
 // Options.MaxPin
 const KeeperSignalExpired = responsibility.SignalExpired
 
@@ -25,19 +25,19 @@ type KeeperPinner = responsibility.Pinner
 // KeeperOptions is [responsibility.Options]: Options configure a Keeper.
 type KeeperOptions = responsibility.Options
 
-// KeeperPromise is [responsibility.Promise]: A Promise says that somebody answers for
-// an operation until it is acknowledged, and how that is done.
+// KeeperPromise is [responsibility.Promise]: A Promise keeps an operation in the window
+// until it is acknowledged, and says which signals acknowledge it.
 type KeeperPromise = responsibility.Promise
 
 // KeeperKept is [responsibility.Kept]: Kept is a promise that stands.
 type KeeperKept = responsibility.Kept
 
 // Keeper is [responsibility.Keeper]: A Keeper pins operations of one coordinator until
-// somebody acknowledges them.
+// they are acknowledged.
 type Keeper = responsibility.Keeper
 
-// NewKeeper is [responsibility.New]: New makes a Keeper of operations of c, which
-// raises and hears signals on sink.
+// NewKeeper is [responsibility.New]: New makes a Keeper of operations of c, with
+// signals on sink.
 func NewKeeper(c responsibility.Pinner, sink *core.Sink, opts responsibility.Options) (*responsibility.Keeper, error) {
 	return responsibility.New(c, sink, opts)
 }

@@ -11,26 +11,26 @@ import (
 // starts, with at least one item.
 const PipelineSignalStart = stages.SignalStart
 
-// PipelineSignalComplete is [stages.SignalComplete]: SignalComplete is raised when a
-// stage is over and has let at least one item pass.
+// PipelineSignalComplete is [stages.SignalComplete]: SignalComplete is raised at the
+// end of a stage that at least one item has passed.
 const PipelineSignalComplete = stages.SignalComplete
 
-// PipelineSignalFailed is [stages.SignalFailed]: SignalFailed is raised when a stage is
-// over and has let no item pass, or was cut short because the run was cancelled or
-// stopped at an error.
+// PipelineSignalFailed is [stages.SignalFailed]: SignalFailed is raised at the end of a
+// stage that no item has passed, or whose items were cancelled because the run was
+// cancelled or stopped at an error.
 const PipelineSignalFailed = stages.SignalFailed
 
 // PipelineStage is [stages.Stage]: A Stage is one step of a Pipeline.
 type PipelineStage[T any] = stages.Stage[T]
 
-// Pipeline is [stages.Pipeline]: A Pipeline takes batches through its stages.
+// Pipeline is [stages.Pipeline]: A Pipeline takes batches of items through its stages.
 type Pipeline[T any] = stages.Pipeline[T]
 
-// NewPipeline is [stages.New]: New makes a pipeline of stages that are gone through in
-// the order given, or says what is wrong.
+// NewPipeline is [stages.New]: New makes a pipeline of stages, in the order given, or
+// says what is wrong with them.
 func NewPipeline[T any](stages_ []stages.Stage[T], opts core.Options) (*stages.Pipeline[T], error) {
 	return stages.New[T](stages_, opts)
 }
 
-// PipelineResult is [stages.Result]: A Result is what became of an item.
+// PipelineResult is [stages.Result]: A Result says how far an item came.
 type PipelineResult[T any] = stages.Result[T]

@@ -7,30 +7,32 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/waves"
 )
 
-// ExecutorExitError is [waves.ExitError]: An ExitError is the cause of a cancellation
-// by the early exit.
-type ExecutorExitError = waves.ExitError
-
 // ExecutorStage is [waves.Stage]: A Stage is a piece of work and the signals that set
 // it off.
 type ExecutorStage = waves.Stage
 
-// ExecutorEvent is [waves.Event]: An Event is the payload of the signals that an
-// executor raises, except SignalExit:
+// ExecutorEvent is [waves.Event]: An Event is the payload of all signals that an
+// executor raises but SignalExited:
 type ExecutorEvent = waves.Event
 
-// ExecutorSignalFail is [waves.SignalFail]: SignalFail is raised when the work of a
-// stage has failed: returned an error, also that of a time limit of its own, or
+// ExecutorSignalFailed is [waves.SignalFailed]: SignalFailed is raised when the work of
+// a stage has failed: it returned an error, also one of a time limit of its own, or
 // panicked.
-const ExecutorSignalFail = waves.SignalFail
+const ExecutorSignalFailed = waves.SignalFailed
 
-// ExecutorSignalCancel is [waves.SignalCancel]: SignalCancel is raised when a run that
-// had started was cancelled, by the early exit or Close.
-const ExecutorSignalCancel = waves.SignalCancel
+// ExecutorSignalCancelled is [waves.SignalCancelled]: SignalCancelled is raised when a
+// run that had started was cancelled, by the early exit or by Close.
+const ExecutorSignalCancelled = waves.SignalCancelled
 
-// ExecutorSignalExit is [waves.SignalExit]: SignalExit is raised, because of the signal
-// that it was and with its key, when the early exit was taken.
-const ExecutorSignalExit = waves.SignalExit
+// ExecutorSignalExited is [waves.SignalExited]: SignalExited is raised when the early
+// exit was taken, because of the signal that caused it.
+const ExecutorSignalExited = waves.SignalExited
+
+// ExecutorFailed is [waves.Failed].
+var ExecutorFailed = waves.Failed
+
+// ExecutorCancelled is [waves.Cancelled].
+var ExecutorCancelled = waves.Cancelled
 
 // ExecutorValueStage is [waves.ValueStage]: ValueStage is the name of the value, see
 // core.Value, by which the operations of an executor say which stage they run.
@@ -39,11 +41,15 @@ const ExecutorValueStage = waves.ValueStage
 // ExecutorOptions is [waves.Options]: Options configure an Executor.
 type ExecutorOptions = waves.Options
 
-// Executor is [waves.Executor]: An Executor runs stages as signals set them off.
+// Executor is [waves.Executor]: An Executor runs stages when signals set them off.
 type Executor = waves.Executor
 
-// NewExecutor is [waves.New]: New makes an executor of stages that are set off by
-// signals on sink, or says what is wrong.
+// NewExecutor is [waves.New]: New makes an executor of stages that signals on sink set
+// off, or says what is wrong.
 func NewExecutor(sink *core.Sink, stages []waves.Stage, opts waves.Options) (*waves.Executor, error) {
 	return waves.New(sink, stages, opts)
 }
+
+// ExecutorExitError is [waves.ExitError]: An ExitError is the cause of a cancellation
+// by the early exit.
+type ExecutorExitError = waves.ExitError

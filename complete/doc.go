@@ -13,5 +13,5 @@
 // ErrRetrierBudget. A few say more than that: retry.Linear is RetrierLinearBackoff.
 // The documentation is with the packages; each name here says which one it comes from.
 //
-// Who needs one part takes its module instead, and has less to download and to read.
+// A program that needs one part takes its module instead, and downloads less.
 package complete

@@ -46,6 +46,6 @@ func Example() {
 	// Output:
 	// order-1 <nil>
 	// order-2 <nil>
-	// ephemeral: refused because of signal "api.down"
+	// core: refused because of signal "api.down"
 	// 2 shipped, 1 at the second attempt
 }

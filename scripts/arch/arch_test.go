@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
@@ -19,7 +20,7 @@ func TestRepository(t *testing.T) {
 	}
 	for _, rule := range Rules {
 		t.Run(rule.Name, func(t *testing.T) {
-			vs := rule.Check(tree)
+			vs := rule.Violations(tree, policy.Exceptions)
 			for _, v := range vs {
 				t.Error(v)
 			}

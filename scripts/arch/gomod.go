@@ -3,7 +3,6 @@ package arch
 import (
 	"fmt"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,10 +12,55 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
+// requirements checks the require lines. Lines marked as indirect may name any
+// library if the module requires a library of its own or testify.
+func requirements(t *repo.Tree, report reporter) {
+	for _, m := range t.Modules {
+		kind := policy.KindOf(m.Dir)
+		for _, r := range m.Mod.Require {
+			if do := misplaced(t, m, kind, r); do != "" {
+				report(m.Dir+"/go.mod", fmt.Sprintf("requires %s: %s", r.Mod.Path, kind.Reason), do)
+			}
+		}
+		for _, dir := range kind.Needs {
+			if !m.Requires(repo.Prefix + dir) {
+				report(m.Dir+"/go.mod", "does not require "+repo.Prefix+dir, "add the require line, and import it")
+			}
+		}
+	}
+	for _, l := range policy.Libraries {
+		if m := t.Module(l.Module); m != nil && !m.Requires(l.Path) {
+			report(m.Dir+"/go.mod", "does not require "+l.Path+", for which it has an exception", "remove the exception from policy.Libraries")
+		}
+	}
+}
+
+// misplaced says what to do about a require line that is not allowed; it returns "" if the
+// line is allowed.
+func misplaced(t *repo.Tree, m *repo.Module, kind *policy.Kind, r *modfile.Require) string {
+	if strings.HasPrefix(r.Mod.Path+"/", repo.Prefix) {
+		owner := t.Owner(r.Mod.Path)
+		switch {
+		case owner == nil || owner.Path() != r.Mod.Path:
+			return "remove the line: there is no such module"
+		case !kind.MayUse(owner.Dir):
+			return "remove the import and the line"
+		}
+		return ""
+	}
+	own := policy.LibrariesOf(m.Dir)
+	switch {
+	case kind.Tool, kind.Testify && r.Mod.Path == policy.Testify, slices.Contains(own, r.Mod.Path):
+		return ""
+	case r.Indirect && (m.Dir == "complete" || len(own) > 0 || kind.Testify && m.Requires(policy.Testify)):
+		return ""
+	}
+	return "remove the import and the line; if the module exists for this library, add it with the reason to policy.Libraries"
+}
+
 // replacements checks that each module replaces exactly the modules of the
 // repository it requires, by their directories.
-func replacements(t *repo.Tree) []Violation {
-	var vs []Violation
+func replacements(t *repo.Tree, report reporter) {
 	for _, m := range t.Modules {
 		name := m.Dir + "/go.mod"
 		replaced := map[string]bool{}
@@ -24,90 +68,61 @@ func replacements(t *repo.Tree) []Violation {
 			owner := t.Owner(r.Old.Path)
 			switch {
 			case owner == nil || owner.Path() != r.Old.Path:
-				vs = append(vs, Violation{name, "replaces " + r.Old.Path, "remove the line: only modules of this repository are replaced"})
+				report(name, "replaces "+r.Old.Path, "remove the line: only modules of this repository are replaced")
 				continue
-			case !requires(m, r.Old.Path):
-				vs = append(vs, Violation{name, "replaces " + r.Old.Path + " without requiring it", "remove the line"})
+			case !m.Requires(r.Old.Path):
+				report(name, "replaces "+r.Old.Path+" without requiring it", "remove the line")
 				continue
 			}
 			replaced[r.Old.Path] = true
-			if r.Old.Version != "" || r.New.Version != "" || path.Clean(r.New.Path) != path.Clean(between(m.Dir, owner.Dir)) {
-				vs = append(vs, Violation{name, "replaces " + r.Old.Path + " by " + r.New.Path, replaceLine(m, owner)})
+			if r.Old.Version != "" || r.New.Version != "" || path.Join(m.Dir, r.New.Path) != owner.Dir {
+				report(name, "replaces "+r.Old.Path+" by "+r.New.Path, replaceLine(m, owner))
 			}
 		}
 		for _, r := range m.Mod.Require {
 			owner := t.Owner(r.Mod.Path)
 			if owner != nil && owner.Path() == r.Mod.Path && !replaced[r.Mod.Path] {
-				vs = append(vs, Violation{name, "requires " + r.Mod.Path + " without replacing it", "add: " + replaceLine(m, owner)})
+				report(name, "requires "+r.Mod.Path+" without replacing it", "add: "+replaceLine(m, owner))
 			}
 		}
 	}
-	return vs
 }
 
 func replaceLine(m, owner *repo.Module) string {
-	return fmt.Sprintf("replace %s => %s", owner.Path(), between(m.Dir, owner.Dir))
+	up := strings.Repeat("../", strings.Count(m.Dir, "/")+1)
+	return fmt.Sprintf("replace %s => %s%s", owner.Path(), up, owner.Dir)
 }
 
-// between returns the relative path from one directory of the tree to another, as
-// a replace line wants it.
-func between(from, to string) string {
-	rel, err := filepath.Rel(filepath.FromSlash(from), filepath.FromSlash(to))
-	if err != nil {
-		panic("arch: between: " + err.Error()) // both are relative to the root
-	}
-	rel = filepath.ToSlash(rel)
-	if !strings.HasPrefix(rel, ".") {
-		rel = "./" + rel
-	}
-	return rel
-}
-
-// goDirective checks that everything is written in the same version of the
-// language, and that nothing chooses a toolchain. A library that demands the first
-// release of that version, as in "go 1.26.0", makes the go command write the same
-// into the go.mod of who requires it, and into go.work.
-func goDirective(t *repo.Tree) []Violation {
-	var vs []Violation
-	check := func(name string, directive *modfile.Go, toolchain *modfile.Toolchain, released bool) {
-		version := "nothing"
-		if directive != nil {
-			version = directive.Version
-		}
-		if version != policy.GoVersion && (version != policy.GoVersion+".0" || !released) {
-			vs = append(vs, Violation{name, "its go directive says " + version, "go " + policy.GoVersion})
+// goDirective checks that every module has the same version of the language, and that none
+// chooses a toolchain. A library that demands the first release of that version, as in "go
+// 1.26.0", makes the go command write the same into go.mod and go.work.
+func goDirective(t *repo.Tree, report reporter) {
+	check := func(name string, directive *modfile.Go, toolchain *modfile.Toolchain) {
+		if directive == nil || strings.TrimSuffix(directive.Version, ".0") != policy.GoVersion {
+			report(name, "has another go directive", "write: go "+policy.GoVersion)
 		}
 		if toolchain != nil {
-			vs = append(vs, Violation{name, "has a toolchain line", "remove it"})
+			report(name, "has a toolchain line", "remove it")
 		}
 	}
-	anyLibrary := false
 	for _, m := range t.Modules {
-		library := slices.ContainsFunc(m.Mod.Require, func(r *modfile.Require) bool { return !strings.HasPrefix(r.Mod.Path, repo.Prefix) })
-		anyLibrary = anyLibrary || library
-		check(m.Dir+"/go.mod", m.Mod.Go, m.Mod.Toolchain, library)
+		check(m.Dir+"/go.mod", m.Mod.Go, m.Mod.Toolchain)
 	}
-	check("go.work", t.Work.Go, t.Work.Toolchain, anyLibrary)
-	return vs
+	check("go.work", t.Work.Go, t.Work.Toolchain)
 }
 
 // versions checks that the modules require each other at the next version.
-func versions(t *repo.Tree) []Violation {
-	next, err := repo.NextVersion(t.FS)
+func versions(t *repo.Tree, report reporter) {
+	next, err := t.NextVersion()
 	if err != nil {
-		return []Violation{{"CHANGELOG.md", err.Error(), `begin it with a section "## [Unreleased] - vX.Y.Z" for the next version`}}
+		report("CHANGELOG.md", err.Error(), `begin it with a section "## [Unreleased] - vX.Y.Z" for the next version`)
+		return
 	}
-	var vs []Violation
 	for _, m := range t.Modules {
 		for _, r := range m.Mod.Require {
 			if strings.HasPrefix(r.Mod.Path, repo.Prefix) && r.Mod.Version != next {
-				vs = append(vs, Violation{
-					m.Dir + "/go.mod",
-					fmt.Sprintf("requires %s, but the next version is %s", r.Mod, next),
-					fmt.Sprintf("require %s %s", r.Mod.Path, next),
-				})
+				report(m.Dir+"/go.mod", fmt.Sprintf("requires %s, but the next version is %s", r.Mod, next), "require "+r.Mod.Path+" "+next)
 			}
 		}
 	}
-	return vs
 }

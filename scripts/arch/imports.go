@@ -2,6 +2,8 @@ package arch
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
@@ -10,103 +12,67 @@ import (
 
 // eachImport calls f for every import of every Go file in the tree.
 func eachImport(t *repo.Tree, f func(m *repo.Module, file *repo.GoFile, importPath string)) {
-	for _, m := range t.Modules {
-		for _, p := range m.Packages {
-			for _, file := range p.Files {
-				for _, importPath := range file.Imports {
-					f(m, file, importPath)
-				}
-			}
+	t.GoFiles(func(m *repo.Module, _ *repo.Package, file *repo.GoFile) {
+		for _, importPath := range file.Imports {
+			f(m, file, importPath)
 		}
-	}
+	})
 }
 
-// imports checks the direction between the modules of the repository.
-func imports(t *repo.Tree) []Violation {
-	var vs []Violation
+// imports checks which modules of the repository import each other.
+func imports(t *repo.Tree, report reporter) {
 	eachImport(t, func(m *repo.Module, file *repo.GoFile, importPath string) {
 		kind := policy.KindOf(m.Dir)
-		if kind == nil || !strings.HasPrefix(importPath+"/", repo.Prefix) {
+		if !strings.HasPrefix(importPath+"/", repo.Prefix) {
 			return
 		}
 		switch owner := t.Owner(importPath); {
 		case owner == nil:
-			vs = append(vs, Violation{file.Name, "imports " + importPath + ", which no module provides", "correct the path"})
+			report(file.Name, "imports "+importPath+", which no module provides", "correct the path")
 		case owner != m && !kind.MayUse(owner.Dir):
-			vs = append(vs, Violation{
-				file.Name,
-				fmt.Sprintf("imports %s, but %s may not use %s: %s", importPath, m.Dir, owner.Dir, kind.Reason),
-				"move what both need into core, or let them meet through signals",
-			})
+			what := fmt.Sprintf("imports %s, but %s may not use %s: %s", importPath, m.Dir, owner.Dir, kind.Reason)
+			report(file.Name, what, "move what both need into core, or let them work together by signals")
 		}
 	})
-	return vs
 }
 
 // libraries checks what is imported from outside the repository.
-func libraries(t *repo.Tree) []Violation {
-	var vs []Violation
+func libraries(t *repo.Tree, report reporter) {
+	const do = "use the standard library, or testify in tests of atoms; if the module exists for this library, add it to policy.Libraries"
 	eachImport(t, func(m *repo.Module, file *repo.GoFile, importPath string) {
 		kind := policy.KindOf(m.Dir)
-		if kind == nil || kind.AnyLibrary || standard(importPath) || strings.HasPrefix(importPath+"/", repo.Prefix) {
+		if kind.Tool || standard(importPath) || strings.HasPrefix(importPath+"/", repo.Prefix) {
 			return
 		}
-		if within(importPath, policy.Testify) && kind.Testify {
-			if !file.Test() {
-				vs = append(vs, Violation{file.Name, "imports " + importPath + " outside a test", "import it from _test.go files only"})
-			}
-			return
+		allowed := policy.LibrariesOf(m.Dir)
+		if kind.Testify && file.Test() {
+			allowed = append(allowed, policy.Testify)
 		}
-		for _, library := range policy.LibrariesOf(m.Dir) {
-			if within(importPath, library) {
-				return
-			}
+		if !slices.ContainsFunc(allowed, func(library string) bool { return within(importPath, library) }) {
+			report(file.Name, "imports "+importPath, do)
 		}
-		do := "use the standard library; if the module exists for this library, add it with the reason to policy.Libraries in scripts/internal/policy"
-		if m.Dir == "core" {
-			do = "use the standard library: core requires nothing, in its tests either"
-		}
-		vs = append(vs, Violation{file.Name, "imports " + importPath, do})
 	})
-	return vs
 }
 
-// coreHeart checks that package core itself does without the other packages of its module.
-func coreHeart(t *repo.Tree) []Violation {
+// internals checks imports that the compiler allows: of internal packages of other modules,
+// of the helpers for tests in core/coretest, and of other packages of core in its root
+// package.
+func internals(t *repo.Tree, report reporter) {
 	const core = repo.Prefix + "core"
-	var vs []Violation
-	eachImport(t, func(_ *repo.Module, file *repo.GoFile, importPath string) {
-		heart := strings.Count(file.Name, "/") == 1 && strings.HasPrefix(file.Name, "core/")
-		if heart && !file.Test() && within(importPath, core) && !within(importPath, core+"/internal") {
-			vs = append(vs, Violation{file.Name, "imports " + importPath, "turn it around: that package may import core; what both need belongs into core or core/internal"})
-		}
-	})
-	return vs
-}
-
-// testHelpers checks that core/coretest is imported by tests only.
-func testHelpers(t *repo.Tree) []Violation {
-	const coretest = repo.Prefix + "core/coretest"
-	var vs []Violation
-	eachImport(t, func(_ *repo.Module, file *repo.GoFile, importPath string) {
-		if within(importPath, coretest) && !file.Test() && !strings.HasPrefix(file.Name, "core/coretest/") {
-			vs = append(vs, Violation{file.Name, "imports " + importPath + " outside a test", "import it from _test.go files only"})
-		}
-	})
-	return vs
-}
-
-// internals checks that no module reaches into another's internal packages, also
-// where the compiler would let it.
-func internals(t *repo.Tree) []Violation {
-	var vs []Violation
 	eachImport(t, func(m *repo.Module, file *repo.GoFile, importPath string) {
+		in := path.Dir(file.Name)
 		owner := t.Owner(importPath)
-		if owner != nil && owner != m && strings.Contains(importPath+"/", "/internal/") {
-			vs = append(vs, Violation{file.Name, "imports " + importPath + " of module " + owner.Dir, "export it from " + owner.Dir + ", or copy it"})
+		internal := strings.Contains(importPath+"/", "/internal/")
+		switch {
+		case owner != nil && owner != m && internal:
+			report(file.Name, "imports "+importPath+" of module "+owner.Dir, "export it from "+owner.Dir+", or copy it")
+		case file.Test():
+		case within(importPath, core+"/coretest") && in != "core/coretest":
+			report(file.Name, "imports "+importPath+" outside a test", "import it from _test.go files only")
+		case in == "core" && within(importPath, core) && !internal:
+			report(file.Name, "imports "+importPath, "move what both need into core or core/internal: the other package may import them")
 		}
 	})
-	return vs
 }
 
 // standard reports whether the import path is one of the standard library.
@@ -115,7 +81,7 @@ func standard(importPath string) bool {
 	return !strings.Contains(first, ".")
 }
 
-// within reports whether the import path is that of the module, or of the package, or one below it.
+// within reports whether the import path is root, or is below it.
 func within(importPath, root string) bool {
 	return importPath == root || strings.HasPrefix(importPath, root+"/")
 }

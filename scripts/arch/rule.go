@@ -1,119 +1,79 @@
+// Package arch checks that the repository keeps its own rules: which module may import
+// which other, what each module contains, what READMEs show, and which words, names and
+// signatures are used.
+//
+// Each rule is a function that reports violations in a [repo.Tree], with the reason for
+// the rule beside it. What differs between modules is data in package policy. The tests
+// of this package apply all rules to the checkout they run in, and every rule to small
+// broken trees, in which it must report something.
 package arch
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// Rule is one thing that holds for the whole repository.
+// Rule is a rule for the whole repository.
 type Rule struct {
-	Name   string
-	Reason string
-	Check  func(*repo.Tree) []Violation
+	Name, Reason string
+	check        func(*repo.Tree, reporter)
 }
 
-// Violation is a place where a rule does not hold.
-type Violation struct {
-	Where string // a file or directory
-	What  string // is wrong
-	Do    string // to put it right
-}
+// A reporter is called with the place of a violation (a file, a line or a directory),
+// what is wrong there, and what to do about it.
+type reporter func(where, what, do string)
 
-func (v Violation) String() string {
-	return fmt.Sprintf("%s: %s\n\tdo: %s", v.Where, v.What, v.Do)
+// Violations returns the places where the tree breaks the rule. A violation whose text
+// begins with the name of an exception does not count. An exception that no violation needs
+// is a violation itself.
+func (r Rule) Violations(t *repo.Tree, exceptions []policy.Exception) []string {
+	var vs []string
+	needed := map[string]bool{}
+	r.check(t, func(where, what, do string) {
+		name, _, _ := strings.Cut(what, " ")
+		if slices.ContainsFunc(exceptions, func(x policy.Exception) bool { return x.Rule == r.Name && x.Name == name }) {
+			needed[name] = true
+			return
+		}
+		vs = append(vs, fmt.Sprintf("%s: %s\n\tdo: %s", where, what, do))
+	})
+	for _, x := range exceptions {
+		if x.Rule == r.Name && !needed[x.Name] {
+			vs = append(vs, fmt.Sprintf("%s: is an exception that nothing needs\n\tdo: remove it from policy.Exceptions", x.Name))
+		}
+	}
+	return vs
 }
 
 // Rules lists all rules.
 var Rules = []Rule{
-	{
-		"workspace",
-		"go.work is the list of modules from which every command and CI derive theirs",
-		workspace,
-	},
-	{
-		"module path",
-		"a path that follows from the directory is one nobody has to look up",
-		modulePaths,
-	},
-	{
-		"imports",
-		"who takes one small module must not get others with it",
-		imports,
-	},
-	{
-		"libraries",
-		"a library in one module is a library in every program that uses it",
-		libraries,
-	},
-	{
-		"core",
-		"the small packages of core are built on its heart, so the heart stays readable without them",
-		coreHeart,
-	},
-	{
-		"test helpers",
-		"helpers for tests must not be linked into anybody's program",
-		testHelpers,
-	},
-	{
-		"internal",
-		"modules are chosen one by one, so an internal package of another may be of another version",
-		internals,
-	},
-	{
-		"requirements",
-		"what go.mod requires is what a user downloads, whatever is imported",
-		requirements,
-	},
-	{
-		"replacements",
-		"each module builds alone from a checkout, and only the repository's own modules are taken from it",
-		replacements,
-	},
-	{
-		"go directive",
-		"one language version everywhere, and the toolchain is the user's choice",
-		goDirective,
-	},
-	{
-		"versions",
-		"all modules are released together, at the version in the heading of CHANGELOG.md",
-		versions,
-	},
-	{
-		"files",
-		"who has seen one module finds everything in the next",
-		files,
-	},
-	{
-		"package names",
-		"a package whose name differs from its path makes every importer look twice",
-		packageNames,
-	},
-	{
-		"readme length",
-		"the README of a small module is read on one screen",
-		readmeLength,
-	},
-	{
-		"readme snippets",
-		"code in a README that nobody compiles is wrong within a month",
-		snippets,
-	},
-	{
-		"readme table",
-		"a module that the front page does not name is not found",
-		frontPage,
-	},
-	{
-		"decisions",
-		"a decision that two pages claim the number of cannot be cited",
-		decisions,
-	},
-	{
-		"private places",
-		"the project must build on any machine, and say nothing about the one it was written on",
-		privatePlaces,
-	},
+	{"workspace", "every command and CI take the list of modules from go.work", workspace},
+	{"module path", "a reader can tell the path of a module from its directory", modulePaths},
+	{"imports", "a user of one small module must not get other modules with it", imports},
+	{"libraries", "a library in one module is a library in every program that uses the module", libraries},
+	{"internal", "the root package of core is read alone, coretest is for tests, and other modules may have other versions", internals},
+	{"requirements", "users download what go.mod requires, even if nothing imports it", requirements},
+	{"replacements", "each module builds alone in a checkout, with the other modules of that checkout", replacements},
+	{"go directive", "there is one language version, and the user chooses the toolchain", goDirective},
+	{"versions", "all modules are released together, at the version in the heading of CHANGELOG.md", versions},
+	{"files", "a reader who knows one module finds everything in the next one", files},
+	{"package names", "readers expect that a package is called like the end of its path", packageNames},
+	{"readme length", "the README of a small module fits on one screen", readmeLength},
+	{"readme snippets", "code in a README that is not compiled is soon wrong", snippets},
+	{"readme table", "users find modules on the front page", frontPage},
+	{"decisions", "decisions are cited by number, so no two decisions may have the same number", decisions},
+	{"private places", "the project builds on any machine, and names no place on the machine of its authors", privatePlaces},
+	{"words", "readers are engineers in a hurry, and English is their second language", words},
+	{"constructors", "a user who knows one constructor knows them all", constructors},
+	{"methods", "a user who knows one coordinator knows the methods of all", methods},
+	{"options", "an option has one name and one place where it is checked", options},
+	{"stats", "users log Stats, and tests check the law that their comment states", stats},
+	{"signal names", "users write patterns that match signals: a signal says what has happened, or what state something is in", signalNames},
+	{"kinds", "a user reads the payload of a signal by its kind", kinds},
+	{"errors", "a user who finds an error in a log must know which package it comes from", errorTexts},
+	{"examples", "users look for an example of each type before they read its documentation", examples},
 }

@@ -6,14 +6,67 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
 // tree is the text of files by name.
 type tree map[string]string
 
-// house returns a small tree that keeps all rules.
-func house() tree {
+const control = `package core
+
+type Control struct{ *engine }
+
+type engine struct{}
+
+func (*engine) Name() string { return "" }
+func (*engine) Sink() *Sink { return nil }
+
+type OperationID uint64
+`
+
+const queue = `package retry
+
+import (
+	"errors"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+const SignalFailed = "retry.failed"
+
+const SignalStale = "retry.item.stale"
+
+var Failed = core.NewKind[struct{ n [2]int }](SignalFailed)
+
+var again = core.NewKind[int](SignalFailed).Raise
+
+type Options struct {
+	MaxQueued int
+	Sink *core.Sink
+}
+
+func (o Options) resolved() (Options, error) { return o, errors.New("retry: it fails") }
+
+type Queue struct{ inner[int] }
+
+type inner[T any] struct{ core.Control }
+
+func New(_ int, opts Options) (*Queue, error) { return nil, nil }
+
+func (q *Queue) Enqueue(item int) (id core.OperationID, err error) { return 0, nil }
+
+// Stats are counters: Begun = Ended + Running.
+type Stats struct{ Begun, Ended, Running int }
+
+func (Stats) LogValue() string { return "" }
+func (Stats) String() string { return "" }
+
+func (q *Queue) Stats() Stats { return Stats{} }
+`
+
+// sample returns a small tree that keeps all rules.
+func sample() tree {
 	const (
 		mod  = "module github.com/ephemeralgo/ephemeral/"
 		core = "\n\ngo 1.26\n\nrequire github.com/ephemeralgo/ephemeral/core v0.1.0\n\nreplace github.com/ephemeralgo/ephemeral/core => "
@@ -24,21 +77,25 @@ func house() tree {
 		"README.md":    "# Ephemeral\n\n| module |\n|---|\n| [core](core) |\n| [data](./atoms/data/) |\n| [sqlite](atoms/data/sqlite/README.md) |\n| [retry](atoms/retry) |\n",
 
 		"docs/adr/0001-many-modules.md": "# 1. Many modules\n",
+		"docs/words.md":                 "`le" + "st`\n\n```sh\nhe" + "eds\n```\n\nReaders who know it.\n",
 
 		"core/go.mod":             mod + "core\n\ngo 1.26\n",
 		"core/doc.go":             "package core\n",
 		"core/sink.go":            "package core\n\nimport _ \"time\"\n",
 		"core/sink_test.go":       "package core_test\n\nimport (\n\t_ \"github.com/ephemeralgo/ephemeral/core/coretest\"\n\t_ \"testing\"\n)\n",
-		"core/example_test.go":    "package core_test\n\nimport \"fmt\"\n\nfunc Example() {\n\tfmt.Println(\"hello\")\n\t// Output: hello\n}\n",
+		"core/example_test.go":    "package core_test\n\nimport \"fmt\"\n\nfunc Example() {\n\tfmt.Println(\"hello\")\n\t// Output: hello\n}\n\nfunc ExampleControl_method() { var _ core.OperationID }\n",
+		"core/control.go":         control,
 		"core/coretest/expect.go": "package coretest\n\nimport _ \"github.com/ephemeralgo/ephemeral/core\"\n",
 		"core/README.md":          "# core\n\n<!-- example: core.Example -->\n```go\nfmt.Println(\"hello\")\n```\n",
 
-		"atoms/retry/go.mod":          mod + "atoms/retry" + core + "../../core\n",
-		"atoms/retry/doc.go":          "package retry\n",
-		"atoms/retry/retry.go":        "package retry\n\nimport _ \"github.com/ephemeralgo/ephemeral/core\"\n",
-		"atoms/retry/retry_test.go":   "package retry\n",
-		"atoms/retry/example_test.go": "package retry_test\n",
-		"atoms/retry/README.md":       "# retry\n",
+		"atoms/retry/go.mod":                mod + "atoms/retry" + core + "../../core\n",
+		"atoms/retry/doc.go":                "package retry\n",
+		"atoms/retry/retry.go":              "package retry\n\nimport _ \"github.com/ephemeralgo/ephemeral/core\"\n",
+		"atoms/retry/queue.go":              queue,
+		"atoms/retry/example_queue_test.go": "package retry_test\n\nfunc ExampleQueue() {\n\tretry.New(retry.Options{}).Stats()\n}\n",
+		"atoms/retry/retry_test.go":         "package retry\n",
+		"atoms/retry/example_test.go":       "package retry_test\n",
+		"atoms/retry/README.md":             "# retry\n",
 
 		"atoms/data/go.mod":          mod + "atoms/data" + core + "../../core\n",
 		"atoms/data/doc.go":          "package data\n",
@@ -94,10 +151,20 @@ func importing(path string) string {
 	return "import _ \"" + strings.Replace(path, "EPHEMERAL/", repo.Prefix, 1) + "\"\n"
 }
 
-func TestHouseKeepsAllRules(t *testing.T) {
-	loaded := house().load(t)
+// rule returns the rule with the name.
+func rule(t *testing.T, name string) Rule {
+	t.Helper()
+	i := slices.IndexFunc(Rules, func(r Rule) bool { return r.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no rule %q", name)
+	}
+	return Rules[i]
+}
+
+func TestSampleKeepsAllRules(t *testing.T) {
+	loaded := sample().load(t)
 	for _, rule := range Rules {
-		for _, v := range rule.Check(loaded) {
+		for _, v := range rule.Violations(loaded, nil) {
 			t.Errorf("%s: %v", rule.Name, v)
 		}
 	}
@@ -127,18 +194,18 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 
 		{"libraries", "atom imports library", add("atoms/retry/retry.go", importing("modernc.org/sqlite")), "atoms/retry/retry.go: imports modernc.org/sqlite"},
 		{"libraries", "library of a like name", add("atoms/data/sqlite/sqlite.go", importing("modernc.org/sqlite2")), "imports modernc.org/sqlite2"},
-		{"libraries", "testify outside a test", add("atoms/retry/retry.go", importing("github.com/stretchr/testify/require")), "outside a test"},
-		{"libraries", "testify in core", add("core/sink_test.go", importing("github.com/stretchr/testify/require")), "core requires nothing, in its tests either"},
+		{"libraries", "testify outside a test", add("atoms/retry/retry.go", importing("github.com/stretchr/testify/require")), "atoms/retry/retry.go: imports github.com/stretchr"},
+		{"libraries", "testify in core", add("core/sink_test.go", importing("github.com/stretchr/testify/require")), "core/sink_test.go: imports github.com/stretchr"},
 
-		{"core", "heart imports small package", add("core/sink.go", importing("EPHEMERAL/core/lru")), "core/sink.go: imports github.com/ephemeralgo/ephemeral/core/lru"},
+		{"internal", "root package imports small package", add("core/sink.go", importing("EPHEMERAL/core/lru")), "core/sink.go: imports github.com/ephemeralgo/ephemeral/core/lru"},
 
-		{"test helpers", "atom uses coretest", add("atoms/retry/retry.go", importing("EPHEMERAL/core/coretest")), "outside a test"},
-		{"test helpers", "core uses coretest", add("core/lru/lru.go", "package lru\n"+importing("EPHEMERAL/core/coretest")), "core/lru/lru.go"},
+		{"internal", "atom uses coretest", add("atoms/retry/retry.go", importing("EPHEMERAL/core/coretest")), "outside a test"},
+		{"internal", "core uses coretest", add("core/lru/lru.go", "package lru\n"+importing("EPHEMERAL/core/coretest")), "core/lru/lru.go"},
 
 		{"internal", "store uses internals of the contract", add("atoms/data/sqlite/sqlite.go", importing("EPHEMERAL/atoms/data/internal/file")), "of module atoms/data"},
 
-		{"requirements", "core requires something", add("core/go.mod", "require golang.org/x/sync v0.1.0\n"), "core requires nothing at all"},
-		{"requirements", "core requires something indirectly", add("core/go.mod", "require golang.org/x/sync v0.1.0 // indirect\n"), "core requires nothing at all"},
+		{"requirements", "core requires something", add("core/go.mod", "require golang.org/x/sync v0.1.0\n"), "core/go.mod: requires golang.org/x/sync"},
+		{"requirements", "core requires something indirectly", add("core/go.mod", "require golang.org/x/sync v0.1.0 // indirect\n"), "core/go.mod: requires golang.org/x/sync"},
 		{"requirements", "atom requires atom", add("atoms/retry/go.mod", "require github.com/ephemeralgo/ephemeral/atoms/data v0.1.0\n"), "requires github.com/ephemeralgo/ephemeral/atoms/data"},
 		{"requirements", "atom requires library", add("atoms/retry/go.mod", "require golang.org/x/sync v0.1.0\n"), "requires golang.org/x/sync"},
 		{"requirements", "atom requires library indirectly", add("atoms/retry/go.mod", "require golang.org/x/sync v0.1.0 // indirect\n"), "requires golang.org/x/sync"},
@@ -146,17 +213,16 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"requirements", "atom without core", replace("atoms/retry/go.mod", "require github.com/ephemeralgo/ephemeral/core v0.1.0\n", ""), "does not require github.com/ephemeralgo/ephemeral/core"},
 		{"requirements", "idle exception", replace("atoms/data/sqlite/go.mod", "\tmodernc.org/sqlite v1.2.3\n", ""), "remove the exception"},
 
-		{"replacements", "missing", replace("atoms/data/sqlite/go.mod", "replace github.com/ephemeralgo/ephemeral/atoms/data => ..", ""), "add: replace github.com/ephemeralgo/ephemeral/atoms/data => .."},
+		{"replacements", "missing", replace("atoms/data/sqlite/go.mod", "replace github.com/ephemeralgo/ephemeral/atoms/data => ..", ""), "add: replace github.com/ephemeralgo/ephemeral/atoms/data => ../../../atoms/data"},
 		{"replacements", "wrong depth", replace("atoms/retry/go.mod", "../../core", "../core"), "do: replace github.com/ephemeralgo/ephemeral/core => ../../core"},
 		{"replacements", "not required", add("demo/go.mod", "replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry\n"), "without requiring it"},
 		{"replacements", "from outside", add("demo/go.mod", "replace golang.org/x/sync => ../sync\n"), "only modules of this repository"},
 		{"replacements", "one version only", replace("atoms/retry/go.mod", "core =>", "core v0.1.0 =>"), "do: replace github.com/ephemeralgo/ephemeral/core => ../../core"},
 
-		{"go directive", "older", replace("core/go.mod", "go 1.26", "go 1.25"), "core/go.mod: its go directive says 1.25"},
-		{"go directive", "none", replace("core/go.mod", "go 1.26", ""), "core/go.mod: its go directive says nothing"},
-		{"go directive", "workspace", replace("go.work", "go 1.26", "go 1.26.1"), "go.work: its go directive says 1.26.1"},
-		{"go directive", "a release without need", replace("core/go.mod", "go 1.26", "go 1.26.0"), "core/go.mod: its go directive says 1.26.0"},
-		{"go directive", "another release", replace("atoms/data/sqlite/go.mod", "go 1.26", "go 1.26.1"), "says 1.26.1"},
+		{"go directive", "older", replace("core/go.mod", "go 1.26", "go 1.25"), "core/go.mod: has another go directive"},
+		{"go directive", "none", replace("core/go.mod", "go 1.26", ""), "core/go.mod: has another go directive"},
+		{"go directive", "workspace", replace("go.work", "go 1.26", "go 1.26.1"), "go.work: has another go directive"},
+		{"go directive", "another release", replace("atoms/data/sqlite/go.mod", "go 1.26", "go 1.26.1"), "has another go directive"},
 		{"go directive", "toolchain", add("demo/go.mod", "toolchain go1.26.1\n"), "toolchain"},
 
 		{"versions", "left behind", replace("CHANGELOG.md", "v0.1.0", "v0.2.0"), "require github.com/ephemeralgo/ephemeral/core v0.2.0"},
@@ -178,7 +244,7 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"readme length", "root", add("README.md", strings.Repeat("long\n", 400)), "300 are allowed"},
 
 		{"readme snippets", "differs", replace("core/README.md", "hello", "hullo"), "core/README.md:4: differs from core.Example"},
-		{"readme snippets", "no marker", replace("core/README.md", "<!-- example: core.Example -->", ""), "core/README.md:4: a Go block that no example compiles"},
+		{"readme snippets", "no marker", replace("core/README.md", "<!-- example: core.Example -->", ""), "core/README.md:4: a Go block that is not a compiled example"},
 		{"readme snippets", "no such example", replace("core/README.md", "core.Example", "core.ExampleGone"), "there is no ExampleGone"},
 		{"readme snippets", "in a guide", add("docs/guide.md", "<!-- example: core.Example -->\n```go\nother\n```\n"), "docs/guide.md:2"},
 
@@ -187,8 +253,45 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"readme table", "no readme", remove("README.md"), "README.md"},
 
 		{"decisions", "number taken", add("docs/adr/0001-one-module.md", "# 1. One module\n"), "docs/adr/0001-one-module.md: has the number of docs/adr/0001-many-modules.md"},
-		{"decisions", "no number", add("docs/adr/modules.md", "# 2. Modules\n"), "is not called like a decision"},
+		{"decisions", "no number", add("docs/adr/modules.md", "# 2. Modules\n"), "does not have the name of a decision"},
 		{"decisions", "other number", add("docs/adr/0002-modules.md", "# 3. Modules\n"), "does not begin with its number"},
+
+		{"words", "in Markdown", add("docs/a.md", "One.\nTwo he"+"eds it.\n"), "docs/a.md:2: he" + "eds\n\tdo: write: follow"},
+		{"words", "on two lines", add("demo/a.go", "package main\n\n// All of those\n// who"+" wait.\nvar x int\n"), "demo/a.go:3: those " + "who wait"},
+		{"words", "second sentence", add("demo/a.go", "package main\n\n/* One.\nWho"+" comes\n*/\nvar x int\n"), "demo/a.go:4: who" + " comes"},
+		{"words", "list", add("docs/a.md", "- who"+" has it\n"), "docs/a.md:1: who" + " has"},
+		{"words", "in a string", add("demo/a.go", "package main\n\nvar x = \"th"+"us\"\n"), "demo/a.go:3: th" + "us"},
+		{"words", "after code", add("docs/a.md", "```go\nx()\n```\nand `y\nz` as one"+" cut\n"), "docs/a.md:5: as one"},
+
+		{"constructors", "no error", replace("atoms/retry/queue.go", "(*Queue, error)", "*Queue"), "atoms/retry/queue.go:28: retry.New does not return"},
+		{"constructors", "two values", add("core/lru/lru.go", "package lru\n\nfunc NewPair() (a, b int, err error) { return }\n"), "lru.NewPair does not return"},
+		{"constructors", "options first", replace("atoms/retry/queue.go", "_ int, opts Options", "opts Options, _ int"), "retry.New has options that are not"},
+
+		{"methods", "no Sink", replace("core/control.go", "Sink() *Sink", "Drain() *Sink"), "retry.Queue raises signals, but has no method Sink"},
+		{"methods", "no Control", replace("atoms/retry/queue.go", "{ core.Control }", "{ c core.Control }"), "has no method Name"},
+		{"methods", "sink is a parameter", replace("atoms/retry/queue.go", "_ int, opts Options) (*Queue,", "sink *core.Sink) (*Options,"),
+			"retry.Options raises signals, but has no method Name"},
+		{"methods", "options of core", replace("atoms/retry/queue.go", "_ int, opts Options) (*Queue,", "opts core.Options) (*Options,"),
+			"retry.Options raises signals, but has no method Name"},
+		{"methods", "Enqueue", replace("atoms/retry/queue.go", "(id core.OperationID, err error)", "(int, error)"), "retry.Queue.Enqueue does not return"},
+
+		{"options", "not resolved", replace("atoms/retry/queue.go", "resolved", "validate"), "retry.Options has no method resolved"},
+		{"options", "other name", replace("atoms/retry/queue.go", "MaxQueued", "MaxPending"), "queue.go:18: retry.Options.MaxPending has a name of its own\n\tdo: call it MaxQueued"},
+
+		{"stats", "no String", replace("atoms/retry/queue.go", ") String()", ") Text()"), "retry.Stats lacks LogValue or String"},
+		{"stats", "no law", replace("atoms/retry/queue.go", "Begun = Ended + Running", "some"), "retry.Stats does not state its law"},
+
+		{"signal names", "upper case", replace("atoms/retry/queue.go", "retry.failed", "Retry.failed"), "Retry.failed is not in lower case"},
+		{"signal names", "present", replace("atoms/retry/queue.go", "retry.failed", "retry.fail"), "retry.fail does not end in a past tense"},
+
+		{"kinds", "not exported", replace("atoms/retry/queue.go", "var Failed", "var failed"), "queue.go:13: retry.SignalFailed has a payload"},
+		{"kinds", "a method", replace("atoms/retry/queue.go", "var Failed = ", "var Failed = new(chan int); var x = "), "retry.SignalFailed has a payload"},
+
+		{"errors", "no package", replace("atoms/retry/queue.go", "retry: it", "it"), "queue.go:22: atoms/retry/queue.go has an error with text \"it fails\""},
+		{"errors", "core", add("core/errors.go", "package core\n\nimport \"fmt\"\n\nfunc F() error { return fmt.Errorf(\"wrong: no\") }\n"), "begin it with core: "},
+
+		{"examples", "none", replace("core/example_test.go", "Control_method", "Sink"), "core.Control is in no example"},
+		{"examples", "result", replace("atoms/retry/example_queue_test.go", ".Stats()", ""), "retry.Stats is in no example"},
 
 		{"private places", "registry", add("docs/setup.md", "export GOPROXY=https://proxy."+"golang.org\n"), "docs/setup.md:1"},
 		{"private places", "machine path", add(".ci/run", "cd "+slash+"work/main\n"), ".ci/run:1"},
@@ -198,14 +301,10 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 	for _, test := range tests {
 		tried[test.rule] = true
 		t.Run(test.rule+"/"+test.name, func(t *testing.T) {
-			i := slices.IndexFunc(Rules, func(r Rule) bool { return r.Name == test.rule })
-			if i < 0 {
-				t.Fatalf("there is no rule %q", test.rule)
-			}
-			tr := house()
+			tr := sample()
 			test.spoil(tr)
-			vs := Rules[i].Check(tr.load(t))
-			if !slices.ContainsFunc(vs, func(v Violation) bool { return strings.Contains(v.String(), test.want) }) {
+			vs := rule(t, test.rule).Violations(tr.load(t), nil)
+			if !slices.ContainsFunc(vs, func(v string) bool { return strings.Contains(v, test.want) }) {
 				t.Errorf("got violations %v\nwant one with %q", vs, test.want)
 			}
 		})
@@ -220,22 +319,42 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 	}
 }
 
+// An exception allows one name, and is reported once nothing needs it.
+func TestExceptions(t *testing.T) {
+	tr := sample()
+	replace("atoms/retry/queue.go", "retry.failed", "retry.fail")(tr)
+	replace("atoms/retry/queue.go", "retry.item.stale", "retry.item.fail")(tr)
+	got := rule(t, "signal names").Violations(tr.load(t), []policy.Exception{
+		{Rule: "signal names", Name: "retry.fail"},
+		{Rule: "signal names", Name: "retry.gone"},
+		{Rule: "stats", Name: "retry.item.fail"},
+	})
+	if len(got) != 2 || !strings.Contains(got[0], "retry.item.fail does not end") || !strings.Contains(got[1], "retry.gone: is an exception that nothing needs") {
+		t.Errorf("got %q", got)
+	}
+	for _, x := range policy.Exceptions {
+		if rule(t, x.Rule); x.Reason == "" {
+			t.Errorf("the exception of %s for %s has no reason", x.Rule, x.Name)
+		}
+	}
+}
+
 // A library may demand the first release of the language version.
 func TestGoDirectiveFollowsLibraries(t *testing.T) {
-	tr := house()
+	tr := sample()
 	replace("atoms/data/sqlite/go.mod", "go 1.26", "go 1.26.0")(tr)
 	replace("go.work", "go 1.26", "go 1.26.0")(tr)
-	for _, v := range goDirective(tr.load(t)) {
+	for _, v := range rule(t, "go directive").Violations(tr.load(t), nil) {
 		t.Error(v)
 	}
 }
 
 // Paths that look like private ones at first sight.
 func TestPrivatePlacesLeavesOthersAlone(t *testing.T) {
-	tr := house()
+	tr := sample()
 	tr["docs/links.md"] = "see https://pkg.go.dev/golang.org/x/sync, ./core/work/list.go and https://example.com/work/list\n"
 	tr["demo/data.bin"] = "\x00/" + "work/"
-	for _, v := range privatePlaces(tr.load(t)) {
+	for _, v := range rule(t, "private places").Violations(tr.load(t), nil) {
 		t.Error(v)
 	}
 }

@@ -3,18 +3,23 @@
 //
 //	go run ./scripts/complete
 //
-// It writes one file for each package and the requirements in go.mod, removes what
-// is stale, and prints the files it has changed. The tests fail when it has not been
-// run. When a module has come to require another library, "go mod tidy" in complete
-// adds that, and it stays.
+// It writes one file for each package, and the requirements in go.mod. It removes files of
+// packages that are gone, and prints the files it has changed. The tests fail if it has to
+// be run. It keeps requirements of libraries, which "go mod tidy" in complete adds.
 package main
 
 import (
-	"fmt"
-	"io"
+	"bytes"
+	"context"
 	"os"
-	"path/filepath"
+	"path"
+	"slices"
+	"strings"
 
+	"golang.org/x/mod/modfile"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
@@ -22,51 +27,12 @@ import (
 const dir = "complete"
 
 func main() {
-	root, err := repo.Root()
-	if err == nil {
-		err = update(root, os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "complete:", err)
-		os.Exit(1)
-	}
+	command.Main("complete", nil, func(_ context.Context, root string) error { return command.Update(root, os.Stdout, plan) })
 }
 
-// update makes the files of the module in the tree in root what they should be, and
-// prints the names of those that changed.
-func update(root string, stdout io.Writer) error {
-	tree, err := repo.Load(os.DirFS(root))
-	if err != nil {
-		return err
-	}
-	changes, err := plan(tree)
-	if err != nil {
-		return err
-	}
-	for _, c := range changes {
-		name := filepath.Join(root, c.name)
-		if c.content == nil {
-			err = os.Remove(name)
-		} else {
-			err = os.WriteFile(name, c.content, 0o644)
-		}
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(stdout, c.name)
-	}
-	return nil
-}
-
-// A change is a file that is not what it should be.
-type change struct {
-	name    string
-	was     []byte // nil: there is no such file
-	content []byte // as it should be; nil: there should be no such file
-}
-
-// plan returns what has to change, sorted by name of file.
-func plan(tree *repo.Tree) ([]change, error) {
+// plan returns the files that have to change, with their new text. The text is nil if the
+// program wrote the file once and does not write it any more.
+func plan(tree *repo.Tree) (map[string][]byte, error) {
 	packages, err := exports(tree)
 	if err != nil {
 		return nil, err
@@ -74,16 +40,60 @@ func plan(tree *repo.Tree) ([]change, error) {
 	if err := settle(packages); err != nil {
 		return nil, err
 	}
-	want := map[string][]byte{}
+	files := map[string][]byte{}
 	for _, p := range packages {
-		content, err := render(p)
-		if err != nil {
+		if files[p.file()], err = render(p); err != nil {
 			return nil, err
 		}
-		want[p.file()] = content
 	}
-	if want[dir+"/go.mod"], err = goMod(tree); err != nil {
+	if files[dir+"/go.mod"], err = goMod(tree); err != nil {
 		return nil, err
 	}
-	return compare(tree, want)
+	for _, name := range tree.Files {
+		switch is, should := tree.Text(name), files[name]; {
+		case should != nil && bytes.Equal(is, should):
+			delete(files, name)
+		case should == nil && path.Dir(name) == dir && bytes.HasPrefix(is, []byte(head)):
+			files[name] = nil
+		}
+	}
+	return files, nil
+}
+
+// goMod returns go.mod with a requirement and a replacement for every published module. It
+// keeps requirements of libraries.
+func goMod(tree *repo.Tree) ([]byte, error) {
+	name := dir + "/go.mod"
+	mod, err := modfile.Parse(name, tree.Text(name), nil)
+	if err != nil {
+		return nil, err
+	}
+	version, err := tree.NextVersion()
+	if err != nil {
+		return nil, err
+	}
+	requires := slices.DeleteFunc(slices.Clone(mod.Require), func(r *modfile.Require) bool {
+		return strings.HasPrefix(r.Mod.Path, repo.Prefix)
+	})
+	for _, r := range slices.Clone(mod.Replace) {
+		if err := mod.DropReplace(r.Old.Path, r.Old.Version); err != nil {
+			return nil, err
+		}
+	}
+	mod.Cleanup()
+	own := slices.DeleteFunc(policy.Published(tree), func(m *repo.Module) bool { return m.Dir == dir })
+	for _, m := range own {
+		r := new(modfile.Require)
+		r.Mod.Path, r.Mod.Version = m.Path(), version
+		requires = append(requires, r)
+	}
+	mod.SetRequireSeparateIndirect(requires)
+	for _, m := range own {
+		if err := mod.AddReplace(m.Path(), "", "../"+m.Dir, ""); err != nil {
+			return nil, err
+		}
+	}
+	mod.SortBlocks()
+	mod.Cleanup()
+	return mod.Format()
 }

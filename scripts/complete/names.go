@@ -7,21 +7,25 @@ import (
 	"go/ast"
 	"slices"
 	"strings"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// mainTypes settles what cannot be told from the result of a package's New: the name
-// that tells its other names apart. Names of core stay as they are.
+// mainTypes are the main types of packages whose function New does not return them. The
+// main type is the word that is added to other names. Nothing is added to names of core.
 var mainTypes = map[string]string{
 	"core":        "",
+	"core/flight": "Flight",
+	"core/outbox": "Outbox",
 	"core/quorum": "Quorum",
 }
 
-// stay are further words of a package: a name that contains one stays as it is.
+// stay are further words of a package: nothing is added to names that contain one.
 var stay = map[string][]string{
 	"atoms/molecules": {"Trigger"},
 }
 
-// renamed are the names for which the rule gives none that reads well.
+// renamed are names that do not read well with the main type.
 var renamed = map[string]string{
 	"atoms/molecules.Blueprint": "MoleculeBlueprint",
 	"atoms/molecules.Run":       "MoleculeRun",
@@ -40,13 +44,15 @@ func settle(packages []*pkg) error {
 	for _, p := range packages {
 		word, ok := p.mainType()
 		if !ok {
-			errs = append(errs, fmt.Errorf("%s has no function New that returns its main type: give it a line in mainTypes, in scripts/complete/names.go", p.dir))
+			const do = "add it to mainTypes in scripts/complete/names.go"
+			errs = append(errs, fmt.Errorf("%s has no function New that returns its main type: %s", p.dir, do))
 			continue
 		}
 		for _, e := range p.names {
-			e.as = cmp.Or(renamed[p.dir+"."+e.name], flat(word, stay[p.dir], e.name))
+			e.as = cmp.Or(renamed[p.dir+"."+e.Name], flat(word, stay[p.dir], e.Name))
 			if other := taken[e.as]; other != nil {
-				errs = append(errs, fmt.Errorf("%s and %s would both be %s: give one of them another name in renamed, in scripts/complete/names.go", other, e, e.as))
+				const do = "add one of them to renamed in scripts/complete/names.go"
+				errs = append(errs, fmt.Errorf("%s and %s would both be %s: %s", other, e, e.as, do))
 				continue
 			}
 			taken[e.as] = e
@@ -55,40 +61,26 @@ func settle(packages []*pkg) error {
 	return errors.Join(errs...)
 }
 
-// mainType returns the word that tells the package's names apart.
+// mainType returns the word that is added to names of the package.
 func (p *pkg) mainType() (word string, ok bool) {
 	if word, ok := mainTypes[p.dir]; ok {
 		return word, true
 	}
-	i := slices.IndexFunc(p.names, func(e *export) bool { return e.name == "New" })
+	i := slices.IndexFunc(p.names, func(e *export) bool { return e.Name == "New" })
 	if i < 0 {
 		return "", false
 	}
-	fn, ok := p.names[i].what.(*ast.FuncType)
-	if !ok || fn.Results == nil {
+	fn, ok := p.names[i].Node.(*ast.FuncDecl)
+	if !ok || fn.Type.Results == nil {
 		return "", false
 	}
-	return typeName(fn.Results.List[0].Type)
+	word = repo.TypeName(fn.Type.Results.List[0].Type)
+	return word, ast.IsExported(word)
 }
 
-// typeName returns T for T, *T and T[...].
-func typeName(x ast.Expr) (string, bool) {
-	switch x := x.(type) {
-	case *ast.Ident:
-		return x.Name, x.IsExported()
-	case *ast.StarExpr:
-		return typeName(x.X)
-	case *ast.IndexExpr:
-		return typeName(x.X)
-	case *ast.IndexListExpr:
-		return typeName(x.X)
-	}
-	return "", false
-}
-
-// flat returns the name in complete of a name of the package whose main type is word:
-// New is NewBatcher, Options is BatcherOptions, ErrFull is ErrBatcherFull, and
-// BatcherStats and, in core, everything stays.
+// flat returns the name in complete of a name of a package. If the word is Batcher, New
+// becomes NewBatcher, Options BatcherOptions and ErrFull ErrBatcherFull; BatcherStats stays,
+// and so does a name that contains a word of stay.
 func flat(word string, stay []string, name string) string {
 	if strings.Contains(name, word) || slices.ContainsFunc(stay, func(s string) bool { return strings.Contains(name, s) }) {
 		return name

@@ -4,8 +4,8 @@
 //	go run ./scripts/consumerproof
 //	go run ./scripts/consumerproof -published
 //
-// It makes a module proxy of files from the checkout. Then, for each module and in
-// a throw-away module outside the checkout, it runs go get at the next version with
+// It makes a module proxy of files from the checkout. Then, for each module and in a
+// temporary module outside the checkout, it runs go get at the next version with
 // the workspace off and no replacement, builds a program that imports every package
 // of the module, runs the module's own examples with it, and looks at what was
 // downloaded for it and linked into it: an atom brings core along and nothing else.
@@ -19,40 +19,30 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 
+	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
 func main() {
 	published := flag.Bool("published", false, "take the modules from GOPROXY, as they were released")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	root, err := repo.Root()
-	if err == nil {
-		err = run(ctx, root, *published, os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "consumerproof:", err)
-		os.Exit(1)
-	}
+	command.Main("consumerproof", nil, func(ctx context.Context, root string) error { return run(ctx, root, *published, os.Stdout) })
 }
 
-// run proves all published modules of the tree in root, one after the other, and
-// prints what each brings along. It fails if one of them did.
-func run(ctx context.Context, root string, published bool, stdout io.Writer) (err error) {
-	p, err := newProver(ctx, root, published)
+// run proves all published modules of the tree in root, one after the other, and prints
+// what each brings along. It fails if one of them fails.
+func run(ctx context.Context, root string, published bool, stdout io.Writer) error {
+	dir, err := os.MkdirTemp("", "consumerproof-")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closing := p.close(); err == nil {
-			err = closing
-		}
-	}()
+	defer os.RemoveAll(dir)
+	p, err := newProver(ctx, dir, root, published)
+	if err != nil {
+		return err
+	}
 	modules := policy.Published(p.tree)
 	failed := 0
 	for _, m := range modules {
@@ -73,34 +63,20 @@ func run(ctx context.Context, root string, published bool, stdout io.Writer) (er
 	return nil
 }
 
-// String tells what comes along, our modules by their directories, and its weight.
+// String says what comes along, with the sizes of archives, and our modules by their
+// directories.
 func (p *proof) String() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "(%s) brings", size(p.size))
+	text := fmt.Sprintf("(%s) brings", size(p.size))
 	if len(p.brought) == 0 {
-		text.WriteString(" nothing else")
+		return text + " nothing else"
 	}
-	for _, direct := range []bool{true, false} {
-		var these []string
-		sum := int64(0)
-		for _, b := range p.brought {
-			if b.direct == direct {
-				these = append(these, fmt.Sprintf("%s (%s)", strings.TrimPrefix(b.path, repo.Prefix), size(b.size)))
-				sum += b.size
-			}
-		}
-		switch n := len(these); {
-		case n == 0:
-		case direct:
-			fmt.Fprintf(&text, " %d, %s: %s", n, size(sum), strings.Join(these, ", "))
-		default:
-			fmt.Fprintf(&text, "; these need %d more, %s: %s", n, size(sum), strings.Join(these, ", "))
-		}
+	var all []string
+	sum := int64(0)
+	for _, b := range p.brought {
+		all = append(all, fmt.Sprintf("%s (%s)", strings.TrimPrefix(b.path, repo.Prefix), size(b.size)))
+		sum += b.size
 	}
-	if len(p.named) > 0 {
-		fmt.Fprintf(&text, "\n\tnamed in go.mod files, but not downloaded: %s", strings.Join(p.named, ", "))
-	}
-	return text.String()
+	return fmt.Sprintf("%s %d, %s: %s", text, len(all), size(sum), strings.Join(all, ", "))
 }
 
 // size returns a number of bytes for people.

@@ -2,21 +2,23 @@ package main
 
 import (
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"golang.org/x/mod/module"
 
+	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// TestRepository proves every published module of the checkout that the test runs in.
+// TestRepository proves every published module of the checkout that the test runs in; in the
+// short form, one atom, with core.
 func TestRepository(t *testing.T) {
 	root, err := repo.Root()
 	if err != nil {
@@ -24,6 +26,9 @@ func TestRepository(t *testing.T) {
 	}
 	p := start(t, root)
 	for _, m := range policy.Published(p.tree) {
+		if os.Getenv("EPHEMERAL_LONG") == "" && m.Dir != "atoms/fixedwork" {
+			continue
+		}
 		t.Run(m.Dir, func(t *testing.T) {
 			t.Parallel()
 			found, err := p.prove(t.Context(), m)
@@ -37,20 +42,15 @@ func TestRepository(t *testing.T) {
 
 func start(t *testing.T, root string) *prover {
 	t.Helper()
-	p, err := newProver(t.Context(), root, false)
+	p, err := newProver(t.Context(), t.TempDir(), root, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := p.close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return p
 }
 
-// house writes a small tree, after exchanging some of its files, and returns its root.
-func house(t *testing.T, exchange map[string]string) string {
+// smallTree writes a small repository, in which it replaces some files, and returns its root.
+func smallTree(t *testing.T, exchange map[string]string) string {
 	t.Helper()
 	const (
 		mod  = "module github.com/ephemeralgo/ephemeral/"
@@ -73,15 +73,9 @@ func house(t *testing.T, exchange map[string]string) string {
 		"atoms/retry/retry.go":        "package retry\n\nimport \"" + core + "\"\n\nfunc Name() string { return \"retry on \" + core.Name() }\n",
 		"atoms/retry/example_test.go": "package retry_test\n\nimport (\n\t\"fmt\"\n\n\t\"github.com/ephemeralgo/ephemeral/atoms/retry\"\n)\n\nfunc Example() {\n\tfmt.Println(retry.Name())\n\t// Output: retry on core\n}\n",
 	}
-	for name, text := range exchange {
-		files[name] = text
-	}
-	fsys := fstest.MapFS{}
-	for name, text := range files {
-		fsys[name] = &fstest.MapFile{Data: []byte(text)}
-	}
+	maps.Copy(files, exchange)
 	root := t.TempDir()
-	if err := os.CopyFS(root, fsys); err != nil {
+	if err := command.WriteFiles(root, files); err != nil {
 		t.Fatal(err)
 	}
 	return root
@@ -96,8 +90,6 @@ func TestProve(t *testing.T) {
 		brings   string
 		fails    string
 	}{
-		{name: "core", module: "core", brings: "(N kB) brings nothing else"},
-		{name: "atom", module: "atoms/retry", brings: "(N kB) brings 1, N kB: core (N kB)"},
 		{
 			name:   "atom with a library in its tests",
 			module: "atoms/retry",
@@ -105,7 +97,7 @@ func TestProve(t *testing.T) {
 				"atoms/retry/go.mod":        "module " + prefix + "atoms/retry\n\ngo 1.26\n\nrequire (\n\t" + prefix + "core v0.99.9\n\t" + policy.Testify + " v1.99.9\n)\n",
 				"atoms/retry/retry_test.go": "package retry\n\nimport _ \"" + policy.Testify + "/assert\"\n",
 			},
-			brings: "(N kB) brings 1, N kB: core (N kB)\n\tnamed in go.mod files, but not downloaded: " + policy.Testify,
+			brings: "(N kB) brings 1, N kB: core (N kB)",
 		},
 		{
 			name:     "no package",
@@ -154,7 +146,7 @@ func TestProve(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, house(t, test.exchange))
+			p := start(t, smallTree(t, test.exchange))
 			found, err := p.prove(t.Context(), p.tree.Module(test.module))
 			if test.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), test.fails) {
@@ -179,7 +171,7 @@ func unweighed(text string) string {
 
 // What the tree holds today must not be found in the user's module cache tomorrow.
 func TestProveLeavesTheModuleCacheAlone(t *testing.T) {
-	p := start(t, house(t, nil))
+	p := start(t, smallTree(t, nil))
 	if _, err := p.prove(t.Context(), p.tree.Module("atoms/retry")); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +195,7 @@ func TestProveLeavesTheModuleCacheAlone(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	root := house(t, map[string]string{"atoms/echo/echo.go": "package echo\n\nvar x int = \"\"\n"})
+	root := smallTree(t, map[string]string{"atoms/echo/echo.go": "package echo\n\nvar x int = \"\"\n"})
 	var out strings.Builder
 	err := run(t.Context(), root, false, &out)
 	if err == nil || err.Error() != "v0.99.9: 1 of 3 modules failed" {
@@ -222,7 +214,7 @@ func TestRun(t *testing.T) {
 
 // What is released is taken from where the environment says, at its own version.
 func TestRunPublished(t *testing.T) {
-	root := house(t, map[string]string{"CHANGELOG.md": "## [Unreleased] - v0.100.0\n\n## v0.99.9 - 2026-01-31\n"})
+	root := smallTree(t, map[string]string{"CHANGELOG.md": "## [Unreleased] - v0.100.0\n\n## v0.99.9 - 2026-01-31\n"})
 	tree, err := repo.Load(os.DirFS(root))
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +231,7 @@ func TestRunPublished(t *testing.T) {
 			t.Errorf("when %s is there: %v, want %q\n%s", step.serves, err, step.fails, &out)
 		}
 	}
-	root = house(t, nil)
+	root = smallTree(t, nil)
 	if err := run(t.Context(), root, true, io.Discard); err == nil || !strings.Contains(err.Error(), "nothing is released yet") {
 		t.Errorf("got %v", err)
 	}

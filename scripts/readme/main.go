@@ -1,5 +1,5 @@
 // Command readme rewrites the Go blocks of all Markdown files from the compiled
-// examples they are marked with:
+// examples that they name:
 //
 //	go run ./scripts/readme
 //
@@ -8,55 +8,34 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 
+	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/snippet"
 )
 
 func main() {
-	root, err := repo.Root()
-	if err == nil {
-		err = update(root, os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "readme:", err)
-		os.Exit(1)
-	}
+	command.Main("readme", nil, func(_ context.Context, root string) error { return command.Update(root, os.Stdout, plan) })
 }
 
-// update rewrites the Markdown files of the tree in root and prints the names of
-// those that changed.
-func update(root string, stdout io.Writer) error {
-	tree, err := repo.Load(os.DirFS(root))
-	if err != nil {
-		return err
-	}
-	body := func(example string) (string, error) { return snippet.Body(tree.FS, example) }
+// plan returns the Markdown files that change.
+func plan(tree *repo.Tree) (map[string][]byte, error) {
+	changed := map[string][]byte{}
 	for _, name := range tree.Files {
 		if path.Ext(name) != ".md" {
 			continue
 		}
-		before, err := fs.ReadFile(tree.FS, name)
+		text, err := snippet.Update(tree.Text(name), func(example string) (string, error) { return snippet.Body(tree, example) })
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		after, err := snippet.Update(before, body)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		if !bytes.Equal(text, tree.Text(name)) {
+			changed[name] = text
 		}
-		if bytes.Equal(before, after) {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(root, name), after, 0o644); err != nil {
-			return err
-		}
-		fmt.Fprintln(stdout, name)
 	}
-	return nil
+	return changed, nil
 }

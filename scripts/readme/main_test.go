@@ -6,12 +6,15 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 )
 
 func TestUpdate(t *testing.T) {
 	root := t.TempDir()
 	err := os.CopyFS(root, fstest.MapFS{
 		"go.work":              {Data: []byte("go 1.26\n")},
+		"core/go.mod":          {Data: []byte("module core\n")},
 		"core/example_test.go": {Data: []byte("package core_test\n\nfunc Example() {\n\tnew()\n}\n")},
 		"core/README.md":       {Data: []byte("<!-- example: core.Example -->\n```go\nold()\n```\n")},
 		"README.md":            {Data: []byte("nothing to do\n")},
@@ -21,7 +24,7 @@ func TestUpdate(t *testing.T) {
 	}
 	for _, want := range []string{"core/README.md\n", ""} {
 		var out strings.Builder
-		if err := update(root, &out); err != nil || out.String() != want {
+		if err := command.Update(root, &out, plan); err != nil || out.String() != want {
 			t.Errorf("printed %q, %v; want %q", out.String(), err, want)
 		}
 	}

@@ -16,22 +16,23 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// judge says why a version with these incompatible changes may not follow base; it
-// returns "" if it may. A pre-release has promised nothing.
-func judge(base, version string, breaks []string) string {
+// forbidden says why a version with these incompatible changes may not follow base; it
+// returns "" if it may. Every version may follow a pre-release.
+func forbidden(base, version string, breaks []string) string {
 	switch {
 	case len(breaks) == 0, semver.Prerelease(base) != "", semver.Major(base) != semver.Major(version):
 		return ""
 	case semver.Major(version) != "v0":
-		return fmt.Sprintf("%d incompatible changes since %s, which only a new major version could have: take them back", len(breaks), base)
+		return fmt.Sprintf("%d incompatible changes since %s need a new major version: undo them", len(breaks), base)
 	case semver.MajorMinor(base) == semver.MajorMinor(version):
-		return fmt.Sprintf("%d incompatible changes since %s ask for a new minor version, not %s: correct the heading in CHANGELOG.md, and what go.mod files require", len(breaks), base, version)
+		const do = "correct the heading in CHANGELOG.md and the versions in go.mod files"
+		return fmt.Sprintf("%d incompatible changes since %s need a new minor version, not %s: %s", len(breaks), base, version, do)
 	}
 	return ""
 }
 
-// incompatible returns what users of the published modules in the old tree would miss
-// in the new one, on the system this runs on.
+// incompatible returns the incompatible changes of the published modules between two trees,
+// on the system it runs on.
 func incompatible(ctx context.Context, oldRoot, newRoot string) ([]string, error) {
 	before, err := load(ctx, oldRoot)
 	if err != nil {
@@ -77,7 +78,7 @@ func load(ctx context.Context, root string) (map[string]*apidiff.Module, error) 
 		Mode:       packages.NeedName | packages.NeedImports | packages.NeedTypes | packages.NeedTypesSizes,
 		Dir:        root,
 		Env:        append(os.Environ(), "GOWORK="+filepath.Join(root, "go.work")),
-		BuildFlags: []string{"-trimpath"}, // the build cache then serves any directory
+		BuildFlags: []string{"-trimpath"}, // the build cache then works for any directory
 	}
 	loaded, err := packages.Load(config, patterns...)
 	if err != nil {
@@ -88,7 +89,7 @@ func load(ctx context.Context, root string) (map[string]*apidiff.Module, error) 
 			return nil, fmt.Errorf("%s: %w", pkg.PkgPath, pkg.Errors[0])
 		}
 		owner := tree.Owner(pkg.PkgPath)
-		if owner != nil && modules[owner.Path()] != nil && !strings.Contains(pkg.PkgPath+"/", "/internal/") {
+		if owner != nil && modules[owner.Path()] != nil && !policy.Internal(pkg.PkgPath) {
 			m := modules[owner.Path()]
 			m.Packages = append(m.Packages, pkg.Types)
 		}

@@ -1,28 +1,24 @@
 package main
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 )
 
-// written writes the files, with a go.mod for each of the modules, and returns where.
+// written writes the files, with a go.mod for each of the modules, and returns their root.
 func written(t *testing.T, modules []string, files map[string]string) string {
 	t.Helper()
-	fsys := fstest.MapFS{}
 	work := "go 1.26\n\n"
 	for _, dir := range modules {
 		work += "use ./" + dir + "\n"
-		fsys[dir+"/go.mod"] = &fstest.MapFile{Data: []byte("module " + prefix + dir + "\n\ngo 1.26\n")}
+		files[dir+"/go.mod"] = "module " + prefix + dir + "\n\ngo 1.26\n"
 	}
-	fsys["go.work"] = &fstest.MapFile{Data: []byte(work)}
-	for name, text := range files {
-		fsys[name] = &fstest.MapFile{Data: []byte(text)}
-	}
+	files["go.work"] = work
 	root := t.TempDir()
-	if err := os.CopyFS(root, fsys); err != nil {
+	if err := command.WriteFiles(root, files); err != nil {
 		t.Fatal(err)
 	}
 	return root

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
-	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 
@@ -15,7 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// state is all that a release is planned from.
+// state is everything that the plan of a release depends on.
 type state struct {
 	remote, branch string // where it goes
 	today          string // like 2026-01-31
@@ -27,21 +27,21 @@ type state struct {
 	on       string            // the branch that is checked out
 	head     string            // its commit
 	tags     map[string]string // commits by tag
-	last     *past             // what the newest section with a date is about; nil if there is none
+	last     *past             // the release of the newest section with a date; nil if there is none
 
-	unreachable error             // why the remote does not answer; what is here then stands for what is there
+	unreachable error             // why the remote does not answer; refs are then those of this repository
 	refs        map[string]string // commits of the remote by the full names of branches and tags
 	diverged    bool              // the branch of the remote has commits that head has not
 }
 
-// past is a release that has at least been begun.
+// past is a release that was made, or interrupted.
 type past struct {
 	version string
-	commit  string // "" if it is not to be found
+	commit  string // "" if it was not found
 	modules []string
 }
 
-// plan says what a release consists of, and what stands against it.
+// plan lists the steps of a release, and the problems that prevent it.
 type plan struct {
 	version  string
 	base     string // the last release before it; "" if it is the first
@@ -58,8 +58,8 @@ type step struct {
 
 type edit struct{ name, before, after string }
 
-// newPlan plans what is left to do of the release that was begun last, or else the
-// next one. The API and the checks are judged elsewhere: they take time.
+// newPlan plans the rest of a release that was interrupted, or else the next release. It does
+// not compare the API or run the checks, because they take time.
 func newPlan(s *state) *plan {
 	p := new(plan)
 	if s.dirty != "" {
@@ -72,8 +72,8 @@ func newPlan(s *state) *plan {
 	case s.unreachable != nil:
 		p.problem("%s does not answer: %v", s.remote, s.unreachable)
 	case s.diverged:
-		p.problem("%s/%s has commits that are not here: pull them, or if this is a release that was interrupted before its first tag: git reset --hard %[1]s/%[2]s",
-			s.remote, s.branch)
+		const do = "pull them, or if a release was interrupted before its first tag"
+		p.problem("%s/%s has commits that are not here: %s: git reset --hard %[1]s/%[2]s", s.remote, s.branch, do)
 	}
 	if s.last != nil && (s.last.commit == "" || s.sections[0].Date != "" || !s.complete(s.last)) {
 		p.resume(s)
@@ -87,7 +87,7 @@ func (p *plan) problem(format string, args ...any) {
 	p.problems = append(p.problems, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// complete reports whether every tag of the release is where it belongs, here and there.
+// complete reports whether every tag of the release is on its commit, here and at the remote.
 func (s *state) complete(r *past) bool {
 	return !slices.ContainsFunc(r.modules, func(dir string) bool {
 		tag := dir + "/" + r.version
@@ -96,8 +96,8 @@ func (s *state) complete(r *past) bool {
 }
 
 // begin plans a release from its start: two commits, of which the first is tagged.
-// The second makes the modules require each other at the version after it, so that
-// the rule that they require the version in the changelog holds in both.
+// The second makes the modules require each other at the next version: in both commits they
+// require the version in the changelog.
 func (p *plan) begin(s *state) {
 	next := s.sections[0]
 	p.version = next.Version
@@ -116,7 +116,7 @@ func (p *plan) begin(s *state) {
 		p.problem("CHANGELOG.md announces %s, but %s is released", p.version, p.base)
 	}
 	if s.unreachable == nil && !s.diverged && s.refs["refs/heads/"+s.branch] != s.head {
-		p.problem("%s/%s does not have all that is here: push it, and let CI see it", s.remote, s.branch)
+		p.problem("%s/%s lacks commits that are here: push them, and wait for CI", s.remote, s.branch)
 	}
 	for _, ref := range slices.Sorted(maps.Keys(s.refs)) {
 		if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok && strings.HasPrefix(tag, "core/") && s.tags[tag] == "" {
@@ -124,27 +124,18 @@ func (p *plan) begin(s *state) {
 		}
 	}
 
-	released, err := edits(s.files, p.version, func(changelog string) string {
-		return strings.Replace(changelog, unreleased(p.version), "## "+p.version+" - "+s.today, 1)
-	})
-	if err != nil {
-		p.problem("%v", err)
-		return
-	}
-	p.edit(released)
+	p.edit(s, p.version, unreleased(p.version), "## "+p.version+" - "+s.today)
 	p.git("commit", "--all", "--message="+subject(p.version))
-	for _, e := range released {
-		s.files[e.name] = e.after
-	}
 	p.open(s)
 	p.push(s, &past{p.version, "HEAD~1", s.modules}, true)
 }
 
-// resume plans the rest of a release whose commit is there.
+// resume plans the rest of a release whose commit was made.
 func (p *plan) resume(s *state) {
 	p.resumed, p.version = true, s.last.version
 	if s.last.commit == "" {
-		p.problem("CHANGELOG.md dates %s, but no commit on this branch is called %q, and no tag core/%[1]s is here: is the history complete?", p.version, subject(p.version))
+		p.problem("CHANGELOG.md dates %s, but there is no commit %q on this branch, and no tag core/%[1]s: is the history complete?",
+			p.version, subject(p.version))
 		return
 	}
 	opens := s.sections[0].Date != ""
@@ -154,22 +145,15 @@ func (p *plan) resume(s *state) {
 	p.push(s, s.last, opens || s.refs["refs/heads/"+s.branch] != s.head)
 }
 
-// open plans the commit that begins the work on the version after p.version.
+// open plans the commit that opens the version after p.version.
 func (p *plan) open(s *state) {
 	after := following(p.version)
-	opened, err := edits(s.files, after, func(changelog string) string {
-		return strings.Replace(changelog, "## "+p.version, unreleased(after)+"\n\n## "+p.version, 1)
-	})
-	if err != nil {
-		p.problem("%v", err)
-		return
-	}
-	p.edit(opened)
+	p.edit(s, after, "## "+p.version, unreleased(after)+"\n\n## "+p.version)
 	p.git("commit", "--all", "--message=Open "+after)
 }
 
-// push plans to push the branch, if it has to be, and then to tag each module where
-// it is not yet tagged and to push the tag, after those of the modules it requires.
+// push plans to push the branch, if that is needed, and then to make and push the missing
+// tags, module by module. A module comes after the modules it requires.
 func (p *plan) push(s *state, r *past, branch bool) {
 	if branch {
 		p.git("push", s.remote, "HEAD:refs/heads/"+s.branch)
@@ -179,10 +163,11 @@ func (p *plan) push(s *state, r *past, branch bool) {
 		ref := "refs/tags/" + tag
 		here, there := s.tags[tag], s.refs[ref]
 		if here != "" && here != r.commit {
-			p.problem("tag %s is on another commit, %s: if it was never pushed, git tag --delete %[1]s; if it was, release a later version", tag, here)
+			const do = "if it was pushed, release a later version; otherwise delete it with git tag --delete"
+			p.problem("tag %s is on another commit, %s: %s", tag, here, do)
 		}
 		if there != "" && there != r.commit {
-			p.problem("tag %s is on another commit at %s, %s: a version is for ever, so release a later one", tag, s.remote, there)
+			p.problem("tag %s is on another commit at %s, %s: release a later version", tag, s.remote, there)
 		}
 		if here == "" {
 			p.git("tag", "--annotate", "--message="+dir+" "+r.version, tag, r.commit)
@@ -193,8 +178,28 @@ func (p *plan) push(s *state, r *past, branch bool) {
 	}
 }
 
-func (p *plan) edit(edits []edit)     { p.steps = append(p.steps, step{edits: edits}) }
 func (p *plan) git(command ...string) { p.steps = append(p.steps, step{git: command}) }
+
+// requirement matches the requirement of a module of the repository in a go.mod file.
+var requirement = regexp.MustCompile(`(` + regexp.QuoteMeta(repo.Prefix) + `\S+) v\S+`)
+
+// edit plans to replace a heading of the changelog, and to make all modules require each
+// other at the version.
+func (p *plan) edit(s *state, version, heading, by string) {
+	var edits []edit
+	for _, name := range slices.Sorted(maps.Keys(s.files)) {
+		before := s.files[name]
+		after := requirement.ReplaceAllString(before, "${1} "+version)
+		if name == "CHANGELOG.md" {
+			after = strings.Replace(before, heading, by, 1)
+		}
+		if after != before {
+			edits = append(edits, edit{name, before, after})
+			s.files[name] = after
+		}
+	}
+	p.steps = append(p.steps, step{edits: edits})
+}
 
 // subject returns the first line of the message of the commit that is tagged.
 func subject(version string) string { return "Release " + version }
@@ -202,8 +207,8 @@ func subject(version string) string { return "Release " + version }
 // unreleased returns the heading of the section about the version, before its release.
 func unreleased(version string) string { return "## [Unreleased] - " + version }
 
-// following returns the version that is opened once the given one is released: the
-// next minor version, or what a pre-release leads to.
+// following returns the version that is opened after a release: the next minor version, or
+// after a pre-release the version itself.
 func following(version string) string {
 	if pre := semver.Prerelease(version); pre != "" {
 		return strings.TrimSuffix(version, pre)
@@ -213,61 +218,13 @@ func following(version string) string {
 	return fmt.Sprintf("v%d.%d.0", major, minor+1)
 }
 
-// edits returns what changes the changelog by the function, and lets all modules
-// require each other at the version.
-func edits(files map[string]string, version string, changelog func(string) string) ([]edit, error) {
-	var all []edit
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		before := files[name]
-		after := before
-		if name == "CHANGELOG.md" {
-			after = changelog(before)
-		} else {
-			var err error
-			if after, err = require(name, before, version); err != nil {
-				return nil, err
-			}
-		}
-		if after != before {
-			all = append(all, edit{name, before, after})
-		}
-	}
-	return all, nil
-}
-
-// require returns the go.mod file with the modules of the repository required at
-// the version. Replacements stay: nobody but the main module heeds them.
-func require(name, text, version string) (string, error) {
-	mod, err := modfile.Parse(name, []byte(text), nil)
-	if err != nil {
-		return "", err
-	}
-	changed := false
-	for _, r := range mod.Require {
-		if strings.HasPrefix(r.Mod.Path, repo.Prefix) && r.Mod.Version != version {
-			changed = true
-			if err := mod.AddRequire(r.Mod.Path, version); err != nil {
-				return "", err
-			}
-		}
-	}
-	if !changed {
-		return text, nil
-	}
-	formatted, err := mod.Format()
-	return string(formatted), err
-}
-
-// tagged returns those of the directories that are published as modules, in the order
-// in which they are tagged: policy lists a kind of modules after those it may use.
+// tagged returns the directories of published modules, in the order in which they are
+// tagged. Package policy lists a kind of modules after the kinds that it may use.
 func tagged(dirs []string) []string {
 	rank := func(dir string) int {
 		return slices.IndexFunc(policy.Kinds, func(k policy.Kind) bool { return k.Pattern == policy.KindOf(dir).Pattern })
 	}
-	dirs = slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
-		kind := policy.KindOf(dir)
-		return kind == nil || !kind.Published
-	})
+	dirs = slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool { return !policy.KindOf(dir).Published })
 	slices.SortFunc(dirs, func(a, b string) int { return cmp.Or(rank(a)-rank(b), strings.Compare(a, b)) })
 	return dirs
 }

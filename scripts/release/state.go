@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -21,44 +23,30 @@ func (c checkout) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimRight(string(out), "\n"), err
 }
 
-// state reads what a release to the branch of the remote is planned from. It changes nothing.
+// state reads the state that a release to the branch of the remote depends on. It changes nothing.
 func (c checkout) state(ctx context.Context, remote, branch string, now time.Time) (*state, error) {
 	tree, err := repo.Load(os.DirFS(c.root))
 	if err != nil {
 		return nil, err
 	}
 	s := &state{remote: remote, branch: branch, today: now.UTC().Format(time.DateOnly), files: map[string]string{}}
-	if s.sections, err = repo.Changelog(tree.FS); err != nil {
+	if s.sections, err = repo.Changelog(tree.Text("CHANGELOG.md")); err != nil {
 		return nil, err
 	}
-	names := []string{"CHANGELOG.md"}
 	var dirs []string
+	s.files["CHANGELOG.md"] = string(tree.Text("CHANGELOG.md"))
 	for _, m := range tree.Modules {
-		names = append(names, m.Dir+"/go.mod")
+		s.files[m.Dir+"/go.mod"] = string(tree.Text(m.Dir + "/go.mod"))
 		dirs = append(dirs, m.Dir)
 	}
 	s.modules = tagged(dirs)
-	for _, name := range names {
-		text, err := fs.ReadFile(tree.FS, name)
-		if err != nil {
-			return nil, err
-		}
-		s.files[name] = string(text)
-	}
-	for _, q := range []struct {
-		to   *string
-		args []string
-	}{
-		{&s.dirty, []string{"status", "--porcelain"}},
-		{&s.on, []string{"branch", "--show-current"}},
-		{&s.head, []string{"rev-parse", "HEAD"}},
-	} {
-		if *q.to, err = c.git(ctx, q.args...); err != nil {
-			return nil, err
-		}
-	}
+	var errs [4]error
+	s.dirty, errs[0] = c.git(ctx, "status", "--porcelain")
+	s.on, errs[1] = c.git(ctx, "branch", "--show-current")
+	s.head, errs[2] = c.git(ctx, "rev-parse", "HEAD")
 	refs, err := c.refs(ctx, "show-ref", "--dereference")
-	if err != nil {
+	errs[3] = err
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
 	s.tags = map[string]string{}
@@ -85,17 +73,14 @@ func (c checkout) refs(ctx context.Context, args ...string) (map[string]string, 
 	}
 	refs := map[string]string{}
 	for line := range strings.Lines(out) {
-		hash, ref, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		if ref == "" {
-			hash, ref, _ = strings.Cut(hash, " ")
-		}
-		// An annotated tag is an object of its own, and then comes what it is on.
+		hash, ref, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(line), "\t", " "), " ")
+		// An annotated tag is an object of its own. The next line is what it is on.
 		refs[strings.TrimSuffix(ref, "^{}")] = hash
 	}
 	return refs, nil
 }
 
-// past looks for the commit of the newest version that the changelog dates.
+// past returns the release of the newest version that has a date in the changelog.
 func (c checkout) past(ctx context.Context, s *state) (*past, error) {
 	dated := s.sections
 	if dated[0].Date == "" {
@@ -105,22 +90,11 @@ func (c checkout) past(ctx context.Context, s *state) (*past, error) {
 		return nil, nil
 	}
 	p := &past{version: dated[0].Version}
-	log, err := c.git(ctx, "log", "--first-parent", "--format=%H %s")
-	if err != nil {
-		return nil, err
-	}
-	for line := range strings.Lines(log) {
-		hash, title, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if title == subject(p.version) {
-			p.commit = hash
-			break
-		}
-	}
-	if p.commit == "" {
-		p.commit = s.tags["core/"+p.version]
-	}
-	if p.commit == "" {
-		return p, nil
+	title := "^" + regexp.QuoteMeta(subject(p.version)) + "$"
+	commit, err := c.git(ctx, "log", "--first-parent", "--max-count=1", "--format=%H", "--grep="+title)
+	p.commit = cmp.Or(commit, s.tags["core/"+p.version])
+	if err != nil || p.commit == "" {
+		return p, err
 	}
 	files, err := c.git(ctx, "ls-tree", "-r", "--name-only", p.commit)
 	if err != nil {
@@ -136,7 +110,7 @@ func (c checkout) past(ctx context.Context, s *state) (*past, error) {
 	return p, nil
 }
 
-// at calls f with a directory that holds the files of the tag for as long as f runs.
+// at calls f with a directory that holds the files of the tag until f returns.
 func (c checkout) at(ctx context.Context, tag string, f func(root string) error) (err error) {
 	dir, err := os.MkdirTemp("", "release-")
 	if err != nil {

@@ -2,22 +2,21 @@
 //
 //	go run ./scripts/rename-module example.com/our/ephemeral
 //
-// Whoever forks the repository under another name needs that, because Go finds modules
-// by path. It exchanges the path where it stands as a path: in go.mod files, imports,
-// strings and comments of Go files, and in all other texts. It prints the files that
-// changed. It refuses if git has changes that are not committed, unless it is told -f.
+// A fork that is published under its own name needs that, because Go finds modules by
+// path. The command replaces the path in all texts: go.mod files, imports, strings,
+// comments and documents. It prints the files that changed. It refuses if git has changes
+// that are not committed, unless -f is given.
 package main
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/signal"
-	"path/filepath"
+	"strings"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
@@ -25,25 +24,9 @@ import (
 
 func main() {
 	force := flag.Bool("f", false, "rename although there are changes that are not committed")
-	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./scripts/rename-module [-f] PATH")
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if flag.NArg() != 1 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	root, err := repo.Root()
-	if err == nil {
-		err = run(ctx, root, flag.Arg(0), *force, os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "rename-module:", err)
-		os.Exit(1)
-	}
+	command.Main("rename-module", []string{"PATH"}, func(ctx context.Context, root string) error {
+		return run(ctx, root, flag.Arg(0), *force, os.Stdout)
+	})
 }
 
 // run renames the modules of the tree in root and prints the names of the files that
@@ -51,18 +34,6 @@ func main() {
 func run(ctx context.Context, root, to string, force bool, stdout io.Writer) error {
 	if err := valid(to); err != nil {
 		return err
-	}
-	tree, err := repo.Load(os.DirFS(root))
-	if err != nil {
-		return err
-	}
-	from, err := current(tree)
-	if err != nil {
-		return err
-	}
-	if from == to {
-		fmt.Fprintf(stdout, "the modules are called %s already\n", to)
-		return nil
 	}
 	if !force {
 		dirty, err := command.Output(ctx, root, nil, "git", "status", "--porcelain")
@@ -73,30 +44,31 @@ func run(ctx context.Context, root, to string, force bool, stdout io.Writer) err
 			return fmt.Errorf("%d files have changes that are not committed: commit them, or rename with -f", bytes.Count(dirty, []byte("\n")))
 		}
 	}
+	err := command.Update(root, stdout, func(tree *repo.Tree) (map[string][]byte, error) { return plan(tree, to) })
+	if err == nil {
+		fmt.Fprintf(stdout, "\nThe modules are called %s. Now: go run ./scripts/readme && go test work\n", to)
+	}
+	return err
+}
+
+// plan returns the files that change. The old path is read from the tree, not from this
+// program, so that a second run finds nothing to do.
+func plan(tree *repo.Tree, to string) (map[string][]byte, error) {
+	core := tree.Module("core")
+	if core == nil {
+		return nil, errors.New("there is no module core")
+	}
+	from := strings.TrimSuffix(core.Path(), "/core")
 	changed := map[string][]byte{}
 	for _, name := range tree.Files {
-		before, err := fs.ReadFile(tree.FS, name)
-		if err != nil {
-			return err
-		}
+		before := tree.Text(name)
 		after, err := rewrite(name, before, from, to)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if !bytes.Equal(before, after) {
 			changed[name] = after
 		}
 	}
-	for _, name := range tree.Files {
-		after, ok := changed[name]
-		if !ok {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(name)), after, 0o644); err != nil {
-			return err
-		}
-		fmt.Fprintln(stdout, name)
-	}
-	fmt.Fprintf(stdout, "\n%d files. Now: go run ./scripts/readme && go test work\n", len(changed))
-	return nil
+	return changed, nil
 }

@@ -1,17 +1,45 @@
-// Package command runs other programs for the programs of this module.
+// Package command holds what the programs of this module have in common.
 package command
 
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
+	"io"
+	"maps"
+	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// Output runs a program in dir and returns its standard output. A nil env is that
-// of this process. The error tells the command and all it has printed.
+// Main runs the program on the checkout around the working directory. The program takes
+// flags, and as many arguments as args names. An interrupt cancels the context. If the
+// program fails, Main prints the error and ends the process.
+func Main(name string, args []string, program func(ctx context.Context, root string) error) {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	root, err := repo.Root()
+	if err == nil && flag.NArg() != len(args) {
+		err = fmt.Errorf("usage: go run ./scripts/%s [flags] %s", name, strings.Join(args, " "))
+	}
+	if err == nil {
+		err = program(ctx, root)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
+// Output runs a program in dir and returns its standard output. A nil env is that of
+// this process. An error contains the command and everything that it has printed.
 func Output(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -23,4 +51,41 @@ func Output(ctx context.Context, dir string, env []string, name string, args ...
 		return nil, fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), err, stderr.Bytes(), stdout.Bytes())
 	}
 	return stdout.Bytes(), nil
+}
+
+// Update changes files of the tree in root and prints their names. The plan returns the new
+// texts by name; nil removes a file.
+func Update(root string, stdout io.Writer, plan func(t *repo.Tree) (map[string][]byte, error)) error {
+	tree, err := repo.Load(os.DirFS(root))
+	if err != nil {
+		return err
+	}
+	changes, err := plan(tree)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		fmt.Fprintln(stdout, name)
+		if changes[name] == nil {
+			delete(changes, name)
+			if err := os.Remove(filepath.Join(root, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return WriteFiles(root, changes)
+}
+
+// WriteFiles writes the files into dir, and makes the directories of their names.
+func WriteFiles[Text string | []byte](dir string, texts map[string]Text) error {
+	for name, text := range texts {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }

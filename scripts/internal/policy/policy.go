@@ -1,20 +1,21 @@
-// Package policy holds the rules of the house as data: what kinds of modules there
-// are, what each may use, and what each has to bring along.
+// Package policy holds the rules of the repository as data: what kinds of modules there
+// are, what each may use and must contain, how large each may be, and which words and
+// names are used.
 //
-// It is a statement of policy. Do not change it to get a build green: change it
-// when the policy has changed, with the reason beside it and an entry in docs/adr.
+// Change the data when the policy changes, with the reason beside it and an entry in
+// docs/adr; do not change it to make a test pass.
 package policy
 
 import (
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// GoVersion is what the go directive of every go.mod and of go.work says. With
-// ".0" behind it, it is the first release of the same version; a module says that
-// if a library it requires does.
+// GoVersion is what the go directive of every go.mod and of go.work says. A module that
+// requires a library with ".0" after that version says the same.
 const GoVersion = "1.26"
 
 // Testify may be used by the tests of atoms and patterns.
@@ -30,100 +31,66 @@ type Kind struct {
 	Uses        []string // patterns of the directories of modules it may import and require
 	Needs       []string // directories of modules that it must require
 	Testify     bool     // may use [Testify] in tests
-	AnyLibrary  bool     // may import any library; the others need a line in [Libraries]
-	Commands    bool     // may hold packages main
-	Files       []string // file patterns it must have; NAME is the last element of its directory
+	Tool        bool     // may hold packages main and import any library; the others need a line in [Libraries]
+	Files       []string // patterns of files it must have; NAME is the last element of its directory
 	ReadmeLines int      // how long its README.md may be
 	Reason      string
 }
 
-var published = []string{"core", "atoms/*", "atoms/data/*", "patterns/*"}
+var (
+	core      = []string{"core"}
+	stored    = []string{"core", "atoms/data"}
+	published = []string{"core", "atoms/*", "atoms/data/*", "patterns/*"}
 
-// Kinds lists every kind of module; the first whose pattern matches counts.
+	filesOfLarge = []string{"doc.go", "example*_test.go", "README.md", "go.mod"}
+	filesOfSmall = []string{"doc.go", "NAME.go", "NAME_test.go", "example_test.go", "README.md", "go.mod"}
+	filesOfTool  = []string{"README.md", "go.mod"}
+)
+
+// Kinds lists every kind of module. The first whose pattern matches counts.
 var Kinds = []Kind{
 	{
-		Pattern:     "core",
-		Published:   true,
-		Files:       []string{"doc.go", "example*_test.go", "README.md", "go.mod"},
-		ReadmeLines: 200,
-		Reason:      "everybody depends on core, so core depends on nothing: who takes it takes no other code",
+		Pattern: "core", Published: true, Files: filesOfLarge, ReadmeLines: 200,
+		Reason: "every module depends on core, so core depends on nothing",
 	},
 	{
-		Pattern:     "atoms/*",
-		Published:   true,
-		Uses:        []string{"core"},
-		Needs:       []string{"core"},
-		Testify:     true,
-		Files:       []string{"doc.go", "NAME.go", "NAME_test.go", "example_test.go", "README.md", "go.mod"},
-		ReadmeLines: 80,
-		Reason:      "who takes one atom takes core and that atom; atoms meet through signals, not through imports",
+		Pattern: "atoms/*", Published: true, Uses: core, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Reason: "a user of one atom gets core and that atom; atoms work together by signals, not by imports",
 	},
 	{
-		Pattern:     "atoms/data/*",
-		Published:   true,
-		Uses:        []string{"core", "atoms/data"},
-		Needs:       []string{"core", "atoms/data"},
-		Testify:     true,
-		Files:       []string{"doc.go", "NAME.go", "NAME_test.go", "example_test.go", "README.md", "go.mod"},
-		ReadmeLines: 80,
-		Reason:      "a store implements the contract in atoms/data; a module of its own keeps its driver out of all the others",
+		Pattern: "atoms/data/*", Published: true, Uses: stored, Needs: stored, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Reason: "a store implements the contract in atoms/data; its own module keeps its driver out of the other modules",
 	},
 	{
-		Pattern:     "patterns/*",
-		Published:   true,
-		Uses:        []string{"core"},
-		Needs:       []string{"core"},
-		Testify:     true,
-		Files:       []string{"doc.go", "NAME.go", "NAME_test.go", "example_test.go", "README.md", "go.mod"},
-		ReadmeLines: 80,
-		Reason:      "a pattern shows how to compose core; if it needs an atom it is a scenario, and belongs into demo",
+		Pattern: "patterns/*", Published: true, Uses: core, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Reason: "a pattern shows how to use core; if it needs an atom it is a scenario and belongs in demo",
 	},
 	{
-		Pattern:     "complete",
-		Published:   true,
-		Uses:        published,
-		Needs:       []string{"core"},
-		Files:       []string{"doc.go", "example*_test.go", "README.md", "go.mod"},
-		ReadmeLines: 120,
-		Reason:      "complete re-exports every published module and has no logic of its own",
+		Pattern: "complete", Published: true, Uses: published, Needs: core, Files: filesOfLarge, ReadmeLines: 120,
+		Reason: "complete exports the names of every published module again, and has no logic of its own",
 	},
 	{
-		Pattern:     "demo",
-		Uses:        published,
-		AnyLibrary:  true,
-		Commands:    true,
-		Files:       []string{"README.md", "go.mod"},
-		ReadmeLines: 120,
-		Reason:      "scenarios put everything together as a user would, from the small modules; nobody imports them",
+		Pattern: "demo", Uses: published, Tool: true, Files: filesOfTool, ReadmeLines: 120,
+		Reason: "a scenario uses the small modules as a user would; nothing imports it",
 	},
 	{
-		Pattern:     "bench",
-		Uses:        published,
-		AnyLibrary:  true,
-		Commands:    true,
-		Files:       []string{"README.md", "go.mod"},
-		ReadmeLines: 200,
-		Reason:      "benchmarks stand beside other libraries, which nobody else should have to download",
+		Pattern: "bench", Uses: published, Tool: true, Files: filesOfTool, ReadmeLines: 200,
+		Reason: "benchmarks compare with other libraries, which users should not have to download",
 	},
 	{
-		Pattern:     "scripts",
-		Uses:        published,
-		AnyLibrary:  true,
-		Commands:    true,
-		Files:       []string{"README.md", "go.mod"},
-		ReadmeLines: 80,
-		Reason:      "programs of the maintainers; nobody imports them",
+		Pattern: "scripts", Uses: published, Tool: true, Files: filesOfTool, ReadmeLines: 80,
+		Reason: "these are programs of the maintainers; nothing imports them",
 	},
 }
 
-// Library is an exception: the library a published module exists for.
+// Library is the library that a published module exists for.
 type Library struct {
 	Module string // directory
 	Path   string // module path of the library
 	Reason string
 }
 
-// Libraries lists all exceptions from "an atom requires core and nothing else".
+// Libraries lists the exceptions to the rule that an atom requires core and nothing else.
 var Libraries = []Library{
 	{
 		Module: "atoms/data/sqlite",
@@ -137,19 +104,20 @@ var Libraries = []Library{
 	},
 }
 
-// KindOf returns the kind of the module in dir; nil if the house has no place for it.
+// KindOf returns the kind of the module in dir. If there is none, it returns a kind with
+// the empty pattern.
 func KindOf(dir string) *Kind {
 	for i := range Kinds {
-		if matches(Kinds[i].Pattern, dir) {
+		if Matches(Kinds[i].Pattern, dir) {
 			return &Kinds[i]
 		}
 	}
-	return nil
+	return &Kind{Reason: "there is no kind of module for this directory"}
 }
 
 // MayUse reports whether modules of this kind may import and require the module in dir.
 func (k *Kind) MayUse(dir string) bool {
-	return slices.ContainsFunc(k.Uses, func(pattern string) bool { return matches(pattern, dir) })
+	return slices.ContainsFunc(k.Uses, func(pattern string) bool { return Matches(pattern, dir) })
 }
 
 // LibrariesOf returns the paths of the libraries that the module in dir may use.
@@ -166,17 +134,21 @@ func LibrariesOf(dir string) []string {
 // Published returns the modules of the tree that get a tag with every release,
 // sorted by directory.
 func Published(t *repo.Tree) []*repo.Module {
-	var ms []*repo.Module
-	for _, m := range t.Modules {
-		if k := KindOf(m.Dir); k != nil && k.Published {
-			ms = append(ms, m)
-		}
-	}
-	return ms
+	return slices.DeleteFunc(slices.Clone(t.Modules), func(m *repo.Module) bool { return !KindOf(m.Dir).Published })
 }
 
-// matches is [path.Match] for the patterns of this package, which are well-formed.
-func matches(pattern, name string) bool {
+// Shown reports whether module complete shows the names of the package in dir, because
+// other modules can import it. It leaves out core/coretest, which is for tests.
+func Shown(dir string) bool {
+	base, _, _ := strings.Cut(dir, "/")
+	return slices.Contains([]string{"core", "atoms", "patterns"}, base) && dir != "core/coretest" && !Internal(dir)
+}
+
+// Internal reports whether only packages of the same module can import the package in dir.
+func Internal(dir string) bool { return strings.Contains(dir+"/", "/internal/") }
+
+// Matches is [path.Match] for the patterns of this package, which are well-formed.
+func Matches(pattern, name string) bool {
 	ok, _ := path.Match(pattern, name)
 	return ok
 }

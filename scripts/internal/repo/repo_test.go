@@ -108,7 +108,7 @@ func TestNextVersion(t *testing.T) {
 		{"# Changelog\n", ""},
 	}
 	for _, test := range tests {
-		got, err := NextVersion(fstest.MapFS{"CHANGELOG.md": {Data: []byte(test.changelog)}})
+		got, err := (&Tree{texts: map[string][]byte{"CHANGELOG.md": []byte(test.changelog)}}).NextVersion()
 		if got != test.want || (err == nil) != (test.want != "") {
 			t.Errorf("%q: got %q, %v; want %q", test.changelog, got, err, test.want)
 		}
@@ -116,9 +116,9 @@ func TestNextVersion(t *testing.T) {
 }
 
 func TestChangelog(t *testing.T) {
-	got, err := Changelog(fstest.MapFS{"CHANGELOG.md": {Data: []byte(
+	got, err := Changelog([]byte(
 		"# Changelog\n\nAll.\n\n## [Unreleased] - v0.3.0\n\n## v0.2.0 - 2026-02-01\r\n\r\n- b\r\n  c\r\n\r\n### More\r\n\n## v0.1.0 - 2026-01-31\n- a",
-	)}})
+	))
 	want := []Section{
 		{Version: "v0.3.0"},
 		{Version: "v0.2.0", Date: "2026-02-01", Text: "- b\n  c\n\n### More"},

@@ -3,32 +3,27 @@ package repo
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"strings"
 
 	"golang.org/x/mod/semver"
 )
 
-// Section is a section of CHANGELOG.md: a version, and what a user notices of it.
+// Section is a section of CHANGELOG.md: a version, and its changes.
 type Section struct {
 	Version string
-	Date    string // of the release, like 2026-01-31; empty before it
+	Date    string // of the release, like 2026-01-31; empty before the release
 	Text    string // without the heading and the blank lines around it
 }
 
 // heading matches the heading of a section, before the release and after it.
 var heading = regexp.MustCompile(`^## (?:\[Unreleased\] - (\S+)|(\S+) - (\d{4}-\d\d-\d\d))$`)
 
-// Changelog returns the sections of CHANGELOG.md, newest first. It fails unless
+// Changelog returns the sections of the text of CHANGELOG.md, newest first. It fails unless
 // there is one, the versions descend, and the first alone may be unreleased.
-func Changelog(fsys fs.FS) ([]Section, error) {
-	data, err := fs.ReadFile(fsys, "CHANGELOG.md")
-	if err != nil {
-		return nil, err
-	}
+func Changelog(text []byte) ([]Section, error) {
 	var sections []Section
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, " \t\r\n")
 		n := len(sections)
 		if !strings.HasPrefix(line, "## ") {
@@ -64,11 +59,11 @@ func Changelog(fsys fs.FS) ([]Section, error) {
 //
 //	## [Unreleased] - v0.1.0
 //
-// In the commit of the release itself that heading has got its date. It is the one
-// place where the version is decided. All modules of the repository require each
-// other at this version, and are released together with it.
-func NextVersion(fsys fs.FS) (string, error) {
-	sections, err := Changelog(fsys)
+// In the commit of the release that heading has a date. The version is decided there and
+// nowhere else. All modules of the repository require each other at this version, and are
+// released together.
+func (t *Tree) NextVersion() (string, error) {
+	sections, err := Changelog(t.Text("CHANGELOG.md"))
 	if err != nil {
 		return "", err
 	}

@@ -1,7 +1,7 @@
 // Package snippet keeps the Go blocks of Markdown files equal to compiled examples.
 //
 // A block is tied to an Example function by an HTML comment on the line directly
-// before it, which names the directory of the package, from the root of the
+// before it. The comment names the directory of the package, from the root of the
 // repository, and the function:
 //
 //	<!-- example: atoms/retry.ExampleRetrier_Do -->
@@ -10,7 +10,7 @@
 //	...
 //	```
 //
-// What is shown is the body of the function without its output comment.
+// The block is the body of the function without its output comment.
 package snippet
 
 import (
@@ -40,6 +40,14 @@ func Blocks(md []byte) []Block {
 	var current Block // of Go, if its Line is not 0
 	var before string // the last line outside a fence
 	offset, number := 0, 0
+	end := func(at int) {
+		if current.Line != 0 {
+			current.end = at
+			current.Text = strings.ReplaceAll(string(md[current.start:at]), "\r\n", "\n")
+			blocks = append(blocks, current)
+		}
+		open, current, before = "", Block{}, ""
+	}
 	for raw := range bytes.Lines(md) {
 		number++
 		start := offset
@@ -59,19 +67,10 @@ func Blocks(md []byte) []Block {
 		case open == "":
 			before = line
 		case found != nil && strings.HasPrefix(found[1], open) && strings.TrimSpace(found[2]) == "":
-			if current.Line != 0 {
-				current.end = start
-				current.Text = strings.ReplaceAll(string(md[current.start:start]), "\r\n", "\n")
-				blocks = append(blocks, current)
-			}
-			open, current, before = "", Block{}, ""
+			end(start)
 		}
 	}
-	if current.Line != 0 { // never closed: it runs to the end of the file
-		current.end = len(md)
-		current.Text = strings.ReplaceAll(string(md[current.start:]), "\r\n", "\n")
-		blocks = append(blocks, current)
-	}
+	end(len(md)) // a block that is never closed ends with the file
 	return blocks
 }
 

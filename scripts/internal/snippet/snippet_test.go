@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
 func TestBlocks(t *testing.T) {
@@ -52,9 +54,15 @@ func ExampleNew() {
 func ExampleOld() { fmt.Println("one line") }
 `
 	fsys := fstest.MapFS{
+		"go.work":                  {Data: []byte("go 1.26\n")},
+		"core/go.mod":              {Data: []byte("module core\n")},
 		"core/lru/a_test.go":       {Data: []byte("package lru\n")},
 		"core/lru/example_test.go": {Data: []byte(src)},
 		"core/lru/lru.go":          {Data: []byte("package lru\n\nfunc ExampleInCode() {}\n")},
+	}
+	tree, err := repo.Load(fsys)
+	if err != nil {
+		t.Fatal(err)
 	}
 	tests := []struct{ example, want string }{
 		{"core/lru.ExampleNew", "// A comment inside.\ntext := `\n\traw, with a tab\n`\n\nif text != \"\" {\n\tfmt.Print(text) // output: not this one\n}\n"},
@@ -66,7 +74,7 @@ func ExampleOld() { fmt.Println("one line") }
 		{"core/[.Example", ""},
 	}
 	for _, test := range tests {
-		got, err := Body(fsys, test.example)
+		got, err := Body(tree, test.example)
 		if got != test.want || (err == nil) != (test.want != "") {
 			t.Errorf("Body(%q)\ngot  %q, %v\nwant %q", test.example, got, err, test.want)
 		}

@@ -1,0 +1,93 @@
+package arch
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/snippet"
+)
+
+// readmeLength checks that no README is longer than its kind allows. Rule "files" checks that
+// each module has one.
+func readmeLength(t *repo.Tree, report reporter) {
+	limits := map[string]int{"README.md": policy.RootReadmeLines}
+	for _, m := range t.Modules {
+		limits[m.Dir+"/README.md"] = policy.KindOf(m.Dir).ReadmeLines
+	}
+	for name, limit := range limits {
+		if n := bytes.Count(t.Text(name), []byte("\n")); n > limit {
+			report(name, fmt.Sprintf("is %d lines long, %d are allowed", n, limit), "shorten it, or move parts of it into doc.go")
+		}
+	}
+}
+
+// snippets checks that every Go block of a README, and every marked one of any
+// other Markdown file, is the body of a compiled example.
+func snippets(t *repo.Tree, report reporter) {
+	for _, name := range t.Files {
+		if path.Ext(name) != ".md" {
+			continue
+		}
+		for _, b := range snippet.Blocks(t.Text(name)) {
+			where := fmt.Sprintf("%s:%d", name, b.Line)
+			if b.Example == "" {
+				if path.Base(name) == "README.md" {
+					report(where, "a Go block that is not a compiled example",
+						"put a line like <!-- example: core.ExampleNewCoordinator --> directly before it; then go run ./scripts/readme")
+				}
+				continue
+			}
+			want, err := snippet.Body(t, b.Example)
+			if err != nil {
+				report(where, err.Error(), "name an Example function: <!-- example: DIRECTORY.ExampleName -->")
+			} else if b.Text != want {
+				report(where, "differs from "+b.Example, "go run ./scripts/readme")
+			}
+		}
+	}
+}
+
+// frontPage checks that a table of the root README links every published module.
+func frontPage(t *repo.Tree, report reporter) {
+	for _, m := range policy.Published(t) {
+		row := regexp.MustCompile(`(?m)^ *\|.*\]\((\./)?` + regexp.QuoteMeta(m.Dir) + `/?(README\.md)?\)`)
+		if !row.Match(t.Text("README.md")) {
+			do := fmt.Sprintf("add a row like: | [%s](%s) | what it is for |", path.Base(m.Dir), m.Dir)
+			report("README.md", "no row of a table links "+m.Dir, do)
+		}
+	}
+}
+
+// private matches the hosts of package registries, and absolute paths that only exist on
+// some machine, in lower case. The patterns are written so that they do not match
+// themselves. Texts without one of the stems have no match; they are searched fast.
+var (
+	private = regexp.MustCompile(`\b(?:proxy|sum|index)[.]golang[.]org\b` +
+		`|\bgoproxy[.](?:io|cn)\b` +
+		`|\b(?:registry[.]npmjs|deb[.]debian|security[.]debian|archive[.]ubuntu)[.]\w+` +
+		`|(?:^|[^\w./~*-])/+(?:work|root|home|users)/`)
+	privateStems = []string{".golang.", "goproxy.", "npmjs.", "debian.", "ubuntu.", "work/", "root/", "home/", "users/"}
+)
+
+// privatePlaces checks that no text of the repository names such a place.
+func privatePlaces(t *repo.Tree, report reporter) {
+	for _, name := range t.Files {
+		text := strings.ToLower(string(t.Text(name)))
+		stem := func(s string) bool { return strings.Contains(text, s) }
+		if strings.Contains(text, "\x00") || !slices.ContainsFunc(privateStems, stem) {
+			continue
+		}
+		for i, line := range strings.Split(text, "\n") {
+			if found := private.FindString(line); found != "" {
+				where := fmt.Sprintf("%s:%d", name, i+1)
+				report(where, fmt.Sprintf("names %q", found), "leave the place to the user's settings, or make the path relative")
+			}
+		}
+	}
+}

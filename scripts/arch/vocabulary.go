@@ -1,0 +1,304 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+)
+
+// eachExport calls f for every exported name and method that module complete shows.
+func eachExport(t *repo.Tree, f func(p *repo.Package, d repo.Decl)) {
+	for _, m := range t.Modules {
+		for _, p := range m.Packages {
+			for _, d := range p.Decls {
+				if policy.Shown(p.Dir) && ast.IsExported(d.Name) && !d.File.Test() {
+					f(p, d)
+				}
+			}
+		}
+	}
+}
+
+// called returns the name of a declaration as users write it.
+func called(p *repo.Package, d repo.Decl) string {
+	if d.Recv != "" {
+		return path.Base(p.Dir) + "." + d.Recv + "." + d.Name
+	}
+	return path.Base(p.Dir) + "." + d.Name
+}
+
+// types returns the types of a list of parameters or results.
+func types(fields *ast.FieldList) []ast.Expr {
+	var all []ast.Expr
+	if fields != nil {
+		for _, f := range fields.List {
+			all = append(all, slices.Repeat([]ast.Expr{f.Type}, max(1, len(f.Names)))...)
+		}
+	}
+	return all
+}
+
+// named reports whether the types have these names; * stands for any type.
+func named(list []ast.Expr, names ...string) bool {
+	return slices.EqualFunc(list, names, func(x ast.Expr, name string) bool { return name == "*" || repo.TypeName(x) == name })
+}
+
+// constructors checks the parameters and results of constructors.
+func constructors(t *repo.Tree, report reporter) {
+	eachExport(t, func(p *repo.Package, d repo.Decl) {
+		fn, ok := constructor(d)
+		if !ok {
+			return
+		}
+		if !named(types(fn.Results), "*", "error") {
+			report(t.At(d.Pos), called(p, d)+" does not return (T, error)", "return an error as well")
+		}
+		params := types(fn.Params)
+		i := slices.IndexFunc(params, func(x ast.Expr) bool { return strings.HasSuffix(repo.TypeName(x), "Options") })
+		if i >= 0 && i != len(params)-1 {
+			report(t.At(d.Pos), called(p, d)+" has options that are not its last parameter", "move them")
+		}
+	})
+}
+
+// constructor returns the type of a function called New or NewX.
+func constructor(d repo.Decl) (*ast.FuncType, bool) {
+	fn, ok := d.Node.(*ast.FuncDecl)
+	rest, is := strings.CutPrefix(d.Name, "New")
+	if !ok || !is || d.Recv != "" || rest != "" && !ast.IsExported(rest) {
+		return nil, false
+	}
+	return fn.Type, true
+}
+
+// methods checks that types with a sink in their options have methods Name and Sink, and what
+// Enqueue returns.
+func methods(t *repo.Tree, report reporter) {
+	eachExport(t, func(p *repo.Package, d repo.Decl) {
+		if fn, ok := d.Node.(*ast.FuncDecl); ok && d.Recv != "" && d.Name == "Enqueue" && !named(types(fn.Type.Results), "OperationID", "error") {
+			report(t.At(d.Pos), called(p, d)+" does not return (core.OperationID, error)", "return them")
+		}
+		fn, ok := constructor(d)
+		if !ok || len(types(fn.Results)) == 0 || !slices.ContainsFunc(types(fn.Params), func(x ast.Expr) bool { return hasSink(p, x) }) {
+			return
+		}
+		typ := repo.TypeName(types(fn.Results)[0])
+		there := methodsOf(t, p, typ)
+		for _, method := range []string{"Name", "Sink"} {
+			if !there[method] {
+				report(t.At(d.Pos), path.Base(p.Dir)+"."+typ+" raises signals, but has no method "+method, "add it, or embed core.Control")
+			}
+		}
+	})
+}
+
+// hasSink reports whether a parameter has a sink in its options, or is a sink on which the
+// package raises signals.
+func hasSink(p *repo.Package, param ast.Expr) bool {
+	name := repo.TypeName(param)
+	if _, imported := param.(*ast.SelectorExpr); imported && name == "Options" {
+		return true // core.Options
+	}
+	if name == "Sink" {
+		return slices.ContainsFunc(p.Decls, func(d repo.Decl) bool { return d.Tok == token.CONST && strings.HasPrefix(d.Name, "Signal") })
+	}
+	return strings.HasSuffix(name, "Options") && slices.ContainsFunc(fieldsOf(typeOf(p, name)), func(f *ast.Field) bool {
+		return slices.ContainsFunc(f.Names, func(n *ast.Ident) bool { return n.Name == "Sink" })
+	})
+}
+
+// typeOf returns the declaration of a type of the package.
+func typeOf(p *repo.Package, name string) repo.Decl {
+	i := slices.IndexFunc(p.Decls, func(d repo.Decl) bool { return d.Tok == token.TYPE && d.Name == name })
+	if i < 0 {
+		return repo.Decl{}
+	}
+	return p.Decls[i]
+}
+
+// fieldsOf returns the fields of a struct; nil of other types.
+func fieldsOf(d repo.Decl) []*ast.Field {
+	if spec, ok := d.Node.(*ast.TypeSpec); ok {
+		if s, ok := spec.Type.(*ast.StructType); ok {
+			return s.Fields.List
+		}
+	}
+	return nil
+}
+
+// methodsOf returns the methods of a type of the package, with those of embedded types.
+func methodsOf(t *repo.Tree, p *repo.Package, typ string) map[string]bool {
+	all := map[string]bool{}
+	for _, d := range p.Decls {
+		if d.Recv == typ {
+			all[d.Name] = true
+		}
+	}
+	d := typeOf(p, typ)
+	for _, f := range fieldsOf(d) {
+		from, x := p, f.Type
+		if star, ok := x.(*ast.StarExpr); ok {
+			x = star.X
+		}
+		if sel, ok := x.(*ast.SelectorExpr); ok {
+			from = t.Package(strings.TrimPrefix(d.File.Import(sel.X.(*ast.Ident).Name), repo.Prefix))
+		}
+		if len(f.Names) == 0 {
+			maps.Copy(all, methodsOf(t, from, repo.TypeName(x)))
+		}
+	}
+	return all
+}
+
+// eachStruct calls f for every exported struct whose name has this end, with its methods.
+func eachStruct(t *repo.Tree, end string, f func(name string, d repo.Decl, methods map[string]bool)) {
+	eachExport(t, func(p *repo.Package, d repo.Decl) {
+		if strings.HasSuffix(d.Name, end) && fieldsOf(d) != nil {
+			f(called(p, d), d, methodsOf(t, p, d.Name))
+		}
+	})
+}
+
+// options checks the names of options, and that one method checks their values.
+func options(t *repo.Tree, report reporter) {
+	eachStruct(t, "Options", func(name string, d repo.Decl, methods map[string]bool) {
+		if !methods["resolved"] {
+			report(t.At(d.Pos), name+" has no method resolved", "return the options with defaults, and an error, from a method resolved")
+		}
+		for _, f := range fieldsOf(d) {
+			for _, field := range f.Names {
+				if want := policy.OptionNames[field.Name]; want != "" {
+					report(t.At(field.Pos()), name+"."+field.Name+" has a name of its own", "call it "+want)
+				}
+			}
+		}
+	})
+}
+
+// stats checks the types whose names end in Stats.
+func stats(t *repo.Tree, report reporter) {
+	eachStruct(t, "Stats", func(name string, d repo.Decl, methods map[string]bool) {
+		if !methods["LogValue"] || !methods["String"] {
+			report(t.At(d.Pos), name+" lacks LogValue or String", "return core.StatsValue and core.StatsString from them")
+		}
+		if !strings.Contains(d.Doc.Text(), "=") {
+			report(t.At(d.Pos), name+" does not state its law", "write in its comment which sums are equal, as in Enqueued = Pending + ...")
+		}
+	})
+}
+
+var (
+	signalMade = regexp.MustCompile(`^\s*(?:const )?Signal\w+ += "([^"]*)"`)
+	signalName = regexp.MustCompile(`^(?:[a-z_]+\.)*([a-z_]+)$`)
+)
+
+// signalNames checks the values of constants whose names begin with Signal.
+func signalNames(t *repo.Tree, report reporter) {
+	eachSource(t, signalMade, func(_ *repo.Package, where string, made []string) {
+		found := signalName.FindStringSubmatch(made[1])
+		switch {
+		case found == nil:
+			report(where, made[1]+" is not in lower case with dots", "rename it")
+		case !strings.HasSuffix(found[1], "ed") && !slices.Contains(policy.SignalStates, found[1]):
+			report(where, made[1]+" does not end in a past tense or a state", "rename it, or add the state to policy.SignalStates")
+		}
+	})
+}
+
+// kindMade matches where a kind is made for a signal, with the exported variable it is for.
+var kindMade = regexp.MustCompile(`^(?:(?:\t|var )([A-Z]\w*) += |.*?)core\.NewKind\[.*\]\((Signal\w+)\)`)
+
+// kinds checks that there is an exported kind for each signal with a payload.
+func kinds(t *repo.Tree, report reporter) {
+	missing := map[string]string{} // where the kind is made, by package and signal
+	eachSource(t, kindMade, func(p *repo.Package, where string, found []string) {
+		name := path.Base(p.Dir) + "." + found[2]
+		if found[1] != "" {
+			missing[name] = "" // it is exported
+		} else if _, seen := missing[name]; !seen {
+			missing[name] = where
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		if missing[name] != "" {
+			report(missing[name], name+" has a payload, but no exported kind", "export a variable with the result of core.NewKind")
+		}
+	}
+}
+
+// eachSource calls f for every match in a file that is no test, in packages that module
+// complete shows.
+func eachSource(t *repo.Tree, pattern *regexp.Regexp, f func(p *repo.Package, where string, found []string)) {
+	t.GoFiles(func(_ *repo.Module, p *repo.Package, file *repo.GoFile) {
+		if !policy.Shown(p.Dir) || file.Test() {
+			return
+		}
+		for i, line := range strings.Split(file.Source(file.Syntax.FileStart, file.Syntax.FileEnd), "\n") {
+			if found := pattern.FindStringSubmatch(line); found != nil && !strings.HasPrefix(strings.TrimSpace(line), "//") {
+				f(p, fmt.Sprintf("%s:%d", file.Name, i+1), found)
+			}
+		}
+	})
+}
+
+// errorText matches the text of a new error.
+var errorText = regexp.MustCompile(`\b(?:errors\.New|fmt\.Errorf)\(["\x60]([^"\x60]*)`)
+
+// errorTexts checks that texts of errors begin with the package, or with another error.
+func errorTexts(t *repo.Tree, report reporter) {
+	eachSource(t, errorText, func(p *repo.Package, where string, found []string) {
+		prefix := path.Base(p.Dir) + ": "
+		if text := found[1]; !strings.HasPrefix(text, prefix) && !strings.HasPrefix(text, "%w") {
+			file, _, _ := strings.Cut(where, ":")
+			report(where, file+" has an error with text "+strconv.Quote(text), "begin it with "+prefix)
+		}
+	})
+}
+
+// examples checks that each exported type has an example, or is named in an example of its
+// package, or is returned by a function that such an example names.
+func examples(t *repo.Tree, report reporter) {
+	used := map[*repo.Package]map[string]bool{}
+	eachExport(t, func(p *repo.Package, d repo.Decl) {
+		if used[p] == nil {
+			used[p] = namesInExamples(p)
+		}
+		if d.Tok == token.TYPE && !used[p][d.Name] {
+			report(t.At(d.Pos), called(p, d)+" is in no example", "write one, or use it in one")
+		}
+	})
+}
+
+// namesInExamples returns the names in files of examples, and the types that functions and
+// methods with such names return.
+func namesInExamples(p *repo.Package) map[string]bool {
+	names := map[string]bool{}
+	for _, f := range p.Files {
+		if policy.Matches("example*_test.go", path.Base(f.Name)) {
+			ast.Inspect(f.Syntax, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok {
+					typ, _, _ := strings.Cut(strings.TrimPrefix(id.Name, "Example"), "_") // ExampleType_Method
+					names[id.Name], names[typ] = true, true
+				}
+				return true
+			})
+		}
+	}
+	for _, d := range p.Decls {
+		if fn, ok := d.Node.(*ast.FuncDecl); ok && names[d.Name] && !d.File.Test() {
+			for _, x := range types(fn.Type.Results) {
+				names[repo.TypeName(x)] = true
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,84 @@
+package policy
+
+// Word is an expression that texts of the repository do not use.
+type Word struct {
+	Stem    string // a part of every match; most texts do not have it, so they are searched fast
+	Pattern string // a regular expression for text in lower case; a blank is any white space
+	Instead string
+}
+
+// Words lists them. Each pattern is written so that it does not match itself. CHANGELOG.md
+// may quote old names as code.
+var Words = []Word{
+	{"who", `(?:\A|[.:;(|*!?]\s+|\n\s*\n\s*|- )who (?:are|have|had|[a-z]+s)\b`, `begin with the noun: "a caller that ..."`},
+	{"who", `\b(?:those|of|by|to|for|than) who (?:are|have|had|[a-z]+s?)\b`, `the noun: "callers that ..."`},
+	{"hee", `\bheed(?:s|ed|ing)?\b`, "follow, obey, take into account"},
+	{"dea", `\bdear\b`, "expensive"},
+	{"les", `\blest\b`, "so that ... not"},
+	{"be", `\bbe it\b`, "whether it is"},
+	{"whatever", `\bwhatever becomes\b`, "in every case"},
+	{"cut", `\bas one cut\b`, "atomically, consistently"},
+	{"told", `\btold of\b`, "notified, informed about"},
+	{"tell", `\btells? of\b`, "reports, says"},
+	{"hear", `\bhear(?:d|s)? of\b`, "learn, receive, is notified of"},
+	{"dea", `\bdeaf\b`, "does not listen, ignores"},
+	{"fores", `\bforesee(?:s|n|ing)?\b`, "expect, predict"},
+	{"henc", `\bhence\b`, "so, therefore"},
+	{"thereo", `\bthereof\b`, "of it"},
+	{"whenc", `\bwhence\b`, "from where"},
+	{"thu", `\bthus\b`, "so"},
+	{"ane", `\banew\b`, "again"},
+	{"nobody", `\bnobody wants\b`, "unused, not needed"},
+	{"weak", `\bweak point [0-9]`, "the fault itself: the cited document is not in the repository"},
+	{"lot", `\b(?:the|each|every|this|that|per|next|its|same|one|whole|first|last|full|another|two) lots?\b`, "batch"},
+}
+
+// OptionNames are names of options that are not used, with the names that are used instead.
+var OptionNames = map[string]string{
+	"MaxWaiting":    "MaxQueued",
+	"MaxPending":    "MaxQueued",
+	"MaxWaiters":    "MaxQueued",
+	"MaxQueue":      "MaxQueued",
+	"QueueSize":     "MaxQueued",
+	"QueueCapacity": "MaxQueued",
+	"MaxOperations": "MaxQueued",
+	"MaxKeys":       "Capacity",
+	"MaxEntries":    "Capacity",
+	"NoControl":     "IgnoreCommands",
+}
+
+// SignalStates are the last words that names of signals may have beside words in -ed: other
+// past tenses, and states.
+var SignalStates = []string{
+	"healthy", "unhealthy", "stale", "hot", "cold", "kept", "open", "progress", "hit", "miss", "lost", "begun", "timeout", "absent",
+}
+
+// Exception is a name that may break a rule of package arch.
+type Exception struct{ Rule, Name, Reason string }
+
+// Exceptions lists them. TestRepository of package arch reports exceptions that are not needed.
+var Exceptions = []Exception{
+	{"constructors", "core.NewKind", "it cannot fail"},
+	{"constructors", "core.NewSink", "it is used as an expression everywhere; a size below 1 is a mistake in the code, and panics"},
+	{"constructors", "flight.NewLoad", "it cannot fail"},
+	{"constructors", "graph.New", "it cannot fail: Run returns what is wrong with the nodes"},
+	{"constructors", "registry.New", "it cannot fail"},
+	{"options", "core.GroupOptions", "one boolean: there is nothing to resolve"},
+	{"options", "fixedwork.Options", "New hands all of them to core, which resolves them"},
+	{"options", "keyedsequential.Options", "New hands all of them to core, which resolves them"},
+	{"options", "signalaware.Options", "New hands all of them to core, which resolves them"},
+	{"options", "retry.QueueOptions", "NewQueue hands all of them to core, which resolves them"},
+	{"methods", "echo.Recorder", "it embeds a lastwords.Relay, and so a core.Control"},
+	{"methods", "lastwords.Journal", "it is a Relay, and so embeds a core.Control"},
+	{"kinds", "echo.SignalFailed", "its kind depends on the type of the payload: Recorder.Failed returns it"},
+	{"errors", "atoms/molecules/blueprint.go", "New and Run put the package and the blueprint in front"},
+	{"errors", "atoms/molecules/execution.go", "StepError puts the package and the step in front"},
+	{"methods", "batching.engine.Enqueue", "an item of a batch is no operation: its batch is one"},
+	{"signal names", "stage.start", "signals.md, complete.md and readme.md of the original name it"},
+	{"signal names", "stage.complete", "signals.md and complete.md of the original name it"},
+	{"signal names", "processing.complete", "advanced-patterns.md of the original names it"},
+	{"signal names", "restore.primary", "advanced-patterns.md of the original names it"},
+	{"signal names", "probe.starting", "advanced-patterns.md of the original names it"},
+	{"signal names", "probe.success", "advanced-patterns.md of the original names it"},
+	{"signal names", "wave.early_exit", "waveorchestrator.md of the original names it"},
+}

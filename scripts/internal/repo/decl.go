@@ -1,0 +1,96 @@
+package repo
+
+import (
+	"go/ast"
+	"go/token"
+	"path"
+	"regexp"
+)
+
+// Decl is a name that a package declares outside its functions: a constant, a variable,
+// a type, a function or a method.
+type Decl struct {
+	File *GoFile
+	Name string
+	Pos  token.Pos
+	Doc  *ast.CommentGroup
+	Tok  token.Token // CONST, VAR, TYPE or FUNC
+	Recv string      // of a method: the name of its type
+
+	// Node is an *ast.FuncDecl, *ast.TypeSpec or *ast.ValueSpec.
+	Node ast.Node
+}
+
+func declared(f *GoFile, decl ast.Decl) []Decl {
+	switch decl := decl.(type) {
+	case *ast.FuncDecl:
+		d := Decl{File: f, Name: decl.Name.Name, Pos: decl.Name.Pos(), Doc: decl.Doc, Tok: token.FUNC, Node: decl}
+		if decl.Recv != nil {
+			d.Recv = TypeName(decl.Recv.List[0].Type)
+		}
+		return []Decl{d}
+	case *ast.GenDecl:
+		var all []Decl
+		single := (*ast.CommentGroup)(nil)
+		if !decl.Lparen.IsValid() {
+			single = decl.Doc
+		}
+		for _, spec := range decl.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				all = append(all, Decl{f, spec.Name.Name, spec.Pos(), first(spec.Doc, decl.Doc), token.TYPE, "", spec})
+			case *ast.ValueSpec:
+				for _, name := range spec.Names {
+					all = append(all, Decl{f, name.Name, name.Pos(), first(spec.Doc, spec.Comment, single), decl.Tok, "", spec})
+				}
+			}
+		}
+		return all
+	}
+	return nil
+}
+
+// first returns the first comment there is.
+func first(comments ...*ast.CommentGroup) *ast.CommentGroup {
+	for _, c := range comments {
+		if c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// TypeName returns T for T, *T, T[...] and p.T; "" for other types.
+func TypeName(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x.Name
+	case *ast.StarExpr:
+		return TypeName(x.X)
+	case *ast.IndexExpr:
+		return TypeName(x.X)
+	case *ast.IndexListExpr:
+		return TypeName(x.X)
+	case *ast.SelectorExpr:
+		return x.Sel.Name
+	}
+	return ""
+}
+
+// major is the end of a path that stands for a major version.
+var major = regexp.MustCompile(`[/.]v[0-9]+$`)
+
+// Import returns the path of the package that has this name in the file; "" if there is
+// none. Where the import gives it no name, its name is guessed from its path.
+func (f *GoFile) Import(name string) string {
+	for i, spec := range f.Syntax.Imports {
+		called := path.Base(major.ReplaceAllString(f.Imports[i], ""))
+		if spec.Name != nil {
+			called = spec.Name.Name
+		}
+		if called == name {
+			return f.Imports[i]
+		}
+	}
+	return ""
+}
