@@ -116,6 +116,15 @@ func (j *journal) check(t testing.TB, want ...string) {
 	j.entries = nil
 }
 
+// checkAnyOrder is check where several goroutines note at once.
+func (j *journal) checkAnyOrder(t testing.TB, want ...string) {
+	t.Helper()
+	j.mu.Lock()
+	slices.Sort(j.entries)
+	j.mu.Unlock()
+	j.check(t, want...)
+}
+
 func checkError(t testing.TB, what string, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {
