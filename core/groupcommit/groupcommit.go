@@ -51,7 +51,12 @@ func (o Options) resolved() (Options, error) {
 // A Committer commits items in groups, one commit at a time, in the order in which Do
 // accepted them. Make one with [New]. All methods are safe for concurrent use. It owns a
 // goroutine only while there are items; end it with Drain or Close.
+//
+// Its [core.Control] is that of the coordinator whose operations run the commits: Stats
+// counts those, not items, and Flush waits until the items accepted so far are committed or
+// have failed.
 type Committer[T any] struct {
+	core.Control
 	runs   *core.Coordinator[struct{}] // each operation commits what waits when it starts
 	commit func(ctx context.Context, items []T, errs []error) error
 	batch  int
@@ -85,7 +90,11 @@ func New[T any](commit func(ctx context.Context, items []T, errs []error) error,
 	c.runs, err = core.NewCoordinator(c.run, core.Options{
 		Name: opts.Name, Sink: opts.Sink, MaxConcurrency: 1, OnDone: c.ended,
 	})
-	return c, err
+	if err != nil {
+		return nil, fmt.Errorf("groupcommit: %w", err)
+	}
+	c.Control = c.runs.Control
+	return c, nil
 }
 
 // Do has item committed and returns when that is done, with the error of its commit. If
@@ -114,7 +123,7 @@ func (c *Committer[T]) Do(ctx context.Context, item T) error {
 }
 
 func (c *Committer[T]) add(ctx context.Context, item T) (*entry[T], error) {
-	if c.runs.Inside(ctx) {
+	if c.Inside(ctx) {
 		return nil, core.ErrWouldDeadlock
 	}
 	if ctx.Err() != nil {
