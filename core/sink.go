@@ -117,7 +117,7 @@ func (s *Sink) prepare(opts SinkOptions) {
 		return
 	}
 	s.rules, s.ring, s.maxAge = opts.Propagation.compile(), newRing(opts.Capacity, 1), int64(opts.MaxAge)
-	s.names.mu, s.names.clock = &s.mu, newClock()
+	s.names.mu, s.names.clock, s.names.sink = &s.mu, newClock(), s
 	s.ready.Store(true)
 }
 
@@ -149,6 +149,9 @@ func (s *Sink) Raise(name string) bool { return s.raise(note{name: name}) }
 
 // RaiseKey is Raise with a key.
 func (s *Sink) RaiseKey(name, key string) bool { return s.raise(note{name: name, key: key}) }
+
+// Sink returns s, as a [Sensor] does.
+func (s *Sink) Sink() *Sink { return s }
 
 // Because returns a view of the sink that raises signals caused by cause, which may
 // be a signal of another sink.
@@ -274,6 +277,7 @@ func (r *route) notice(f *fact, seq uint64, after *effects) {
 	}
 	for _, m := range r.monitors {
 		m.record(seq, f)
+		m.check(after)
 	}
 }
 
@@ -405,7 +409,7 @@ func (s *Sink) since(cutoff int64) uint64 {
 func (s *Sink) remove(seq uint64, retracted bool, after *effects) {
 	f := s.cut(seq)
 	if retracted {
-		s.names.retracted(&f, seq)
+		s.names.retracted(&f, seq, after)
 	}
 	s.names.leave(&f, seq, after)
 }
@@ -589,7 +593,7 @@ func (s *Sink) unhold(h *heldFact, released bool, after *effects) {
 		h.owner.engine.ledger.unhold(h, released, after)
 	}
 	if released {
-		s.names.retracted(&h.fact, h.seq)
+		s.names.retracted(&h.fact, h.seq, after)
 	}
 	s.names.leave(&h.fact, h.seq, after)
 }
@@ -630,11 +634,15 @@ func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 	if fn == nil {
 		panic("core: Subscribe needs a function")
 	}
-	sub := newHook(compile(pattern), fn)
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.subscribe(newHook(compile(pattern), fn))
+}
+
+// subscribe adds a handler. The lock is held.
+func (s *Sink) subscribe(sub *subscription) (cancel func()) {
 	s.names.subs = append(s.names.subs[:len(s.names.subs):len(s.names.subs)], sub)
 	s.names.changed()
-	s.mu.Unlock()
 	return func() {
 		s.mu.Lock()
 		s.names.subs = without(s.names.subs, sub)
@@ -691,12 +699,14 @@ type SinkStats struct {
 	Stored   int           `json:"stored"` // other facts in the window
 	Kept     int           `json:"kept"`   // facts that gates keep beside the window
 	Capacity int           `json:"capacity"`
-	MaxAge   time.Duration `json:"maxAge"`  // 0: no limit
-	Raised   uint64        `json:"raised"`  // facts ever recorded, held ones included
-	Evicted  uint64        `json:"evicted"` // pushed out by newer ones
-	Expired  uint64        `json:"expired"` // by age, or at the end of a lease
-	Blocked  uint64        `json:"blocked"` // not recorded: see [Propagation]
-	Panics   uint64        `json:"panics"`  // of handlers
+	MaxAge   time.Duration `json:"maxAge"`   // 0: no limit
+	Raised   uint64        `json:"raised"`   // facts ever recorded, held ones included
+	Evicted  uint64        `json:"evicted"`  // pushed out by newer ones
+	Expired  uint64        `json:"expired"`  // by age, or at the end of a lease
+	Blocked  uint64        `json:"blocked"`  // not recorded: see [Propagation]
+	Panics   uint64        `json:"panics"`   // of handlers
+	Handlers int           `json:"handlers"` // of signals and of retractions
+	Monitors int           `json:"monitors"`
 }
 
 // LogValue groups the counters by their JSON names.
@@ -720,6 +730,8 @@ func (s *Sink) Stats() SinkStats {
 		Expired:  s.expired,
 		Blocked:  s.blocked.Load(),
 		Panics:   s.panics.Load(),
+		Handlers: len(s.names.subs) + len(s.retractions),
+		Monitors: len(s.names.monitors),
 	}
 	s.mu.Unlock()
 	after.settle()

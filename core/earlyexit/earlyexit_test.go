@@ -210,11 +210,12 @@ func TestNothingStartsAfterTheSignal(t *testing.T) {
 		c := collector(t, core.Options{MaxConcurrency: 1})
 		defer c.Close()
 		let, ran := make(chan struct{}), false
-		asking := slowContext{t.Context(), make(chan struct{})}
+		asking := &slowContext{Context: t.Context(), answer: make(chan struct{})}
 		if _, err := c.Enqueue(asking, func(context.Context) (int, error) { <-let; return 1, nil }); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
+		asking.slow.Store(true)
 		ids := enqueue(t, c, func(context.Context) (int, error) { ran = true; return 2, nil })
 		var raising sync.WaitGroup
 		raising.Go(func() { c.Sink().Raise("verdict.guilty") })
@@ -233,11 +234,14 @@ func TestNothingStartsAfterTheSignal(t *testing.T) {
 
 type slowContext struct {
 	context.Context
+	slow   atomic.Bool
 	answer chan struct{}
 }
 
-func (c slowContext) Value(key any) any {
-	<-c.answer
+func (c *slowContext) Value(key any) any {
+	if c.slow.Load() {
+		<-c.answer
+	}
 	return c.Context.Value(key)
 }
 
