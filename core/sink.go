@@ -41,8 +41,8 @@ type Sink struct {
 	ring    ring
 	held    map[uint64]*heldFact // by Seq
 	kept    []keptFact           // likewise
-	lease   int64                // when the first lease of held ends; 0: never
-	maxAge  int64                // 0: no limit
+	lease   int64                // when the first lease of held ends, or never
+	maxAge  int64                // or never
 	latest  int64                // newest time given to a fact: time follows Seq
 	raised  uint64
 	evicted uint64
@@ -71,7 +71,7 @@ const (
 type heldFact struct {
 	fact  fact
 	seq   uint64
-	until int64 // 0: until released
+	until int64 // or never: until released
 	gone  bool
 	owner *Operation // nil: none
 
@@ -116,7 +116,8 @@ func (s *Sink) prepare(opts SinkOptions) {
 	if s.ready.Load() {
 		return
 	}
-	s.rules, s.ring, s.maxAge = opts.Propagation.compile(), newRing(opts.Capacity, 1), int64(opts.MaxAge)
+	s.rules, s.ring = opts.Propagation.compile(), newRing(opts.Capacity, 1)
+	s.maxAge, s.lease = cmp.Or(int64(opts.MaxAge), never), never
 	s.names.mu, s.names.clock = &s.mu, newClock()
 	s.ready.Store(true)
 }
@@ -288,7 +289,7 @@ func (s *Sink) advance(entry *name, now int64, after *effects) int64 {
 	case len(entry.route.gates) > 0: // a gate must know whether it stood open until now
 		for s.expireSome(now, chunk, after) {
 		}
-	case s.maxAge > 0:
+	case s.maxAge != never:
 		s.expireSome(now, 4, after)
 	}
 	return now
@@ -432,10 +433,10 @@ func (s *Sink) cut(seq uint64) (f fact) {
 // expireSome lets up to most places of the window, whose time is over, go, and
 // the leases that have ended. It reports whether there may be more of them.
 func (s *Sink) expireSome(now int64, most int, after *effects) (more bool) {
-	if s.lease != 0 && s.lease <= now {
+	if s.lease <= now {
 		s.expireLeases(now, after)
 	}
-	if s.maxAge == 0 {
+	if s.maxAge == never {
 		return false
 	}
 	for ; most > 0; most-- {
@@ -479,7 +480,7 @@ func (s *Sink) lockFresh(after *effects) (now int64) {
 		s.prepareZero()
 	}
 	s.mu.Mutex.Lock() // costs less; code that raises in a loop does not look in a loop
-	if s.maxAge == 0 && s.lease == 0 {
+	if s.maxAge == never && s.lease == never {
 		return 0
 	}
 	now = s.names.clock.now()
@@ -540,13 +541,11 @@ func (s *Sink) stand(f fact, lease time.Duration, after *effects) *heldFact {
 	if s.ring.full() {
 		s.evict(after)
 	}
-	h := &heldFact{fact: f, seq: s.ring.head}
+	h := &heldFact{fact: f, seq: s.ring.head, until: never}
 	*s.ring.push() = fact{at: f.at} // its Seq is a gap in the window
 	if lease > 0 {
 		h.until = later(f.at, int64(lease))
-		if s.lease == 0 || h.until < s.lease {
-			s.lease = h.until
-		}
+		s.lease = min(s.lease, h.until)
 		s.fresh.Store(0)
 	}
 	put(&s.held, h.seq, h)
@@ -598,16 +597,14 @@ func (s *Sink) expireLeases(now int64, after *effects) {
 	if now < s.lease {
 		return
 	}
-	s.lease = 0
+	s.lease = never
 	for _, h := range s.held {
-		switch {
-		case h.until == 0:
-		case h.until <= now:
-			s.unhold(h, false, after) // the leases of its copies end as well
-			s.expired++
-		case s.lease == 0 || h.until < s.lease:
-			s.lease = h.until
+		if h.until > now {
+			s.lease = min(s.lease, h.until)
+			continue
 		}
+		s.unhold(h, false, after) // the leases of its copies end as well
+		s.expired++
 	}
 }
 
@@ -668,8 +665,8 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	if s.ring.capacity != uint64(capacity) {
 		s.ring = s.ring.resized(capacity)
 	}
-	if s.maxAge != int64(maxAge) {
-		s.maxAge = int64(maxAge)
+	if limit := cmp.Or(int64(maxAge), never); s.maxAge != limit {
+		s.maxAge = limit
 		s.fresh.Store(0)
 		for _, g := range s.names.gates {
 			after.wake(g.waker) // an alarm may have to be set again
@@ -714,12 +711,14 @@ func (s *Sink) Stats() SinkStats {
 		Stored:   s.ring.stored,
 		Kept:     len(s.kept),
 		Capacity: int(s.ring.capacity),
-		MaxAge:   time.Duration(s.maxAge),
 		Raised:   s.raised,
 		Evicted:  s.evicted,
 		Expired:  s.expired,
 		Blocked:  s.blocked.Load(),
 		Panics:   s.panics.Load(),
+	}
+	if s.maxAge != never {
+		stats.MaxAge = time.Duration(s.maxAge)
 	}
 	s.mu.Unlock()
 	after.settle()

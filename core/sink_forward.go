@@ -188,7 +188,7 @@ func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
 	var after effects
 	now := s.lockFresh(&after)
 	h := s.held[seq]
-	if h != nil && h.until != 0 {
+	if h != nil && h.until != never {
 		left = time.Duration(h.until - now)
 	}
 	s.mu.Unlock()

@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"iter"
-	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -31,34 +30,29 @@ func (s *Sink) Has(pattern string) bool {
 // somebody looked last with the lock held.
 func (s *Sink) isFresh() bool {
 	until := s.fresh.Load()
-	return until == math.MaxInt64 || until != 0 && s.names.clock.now() < until
+	return until == never || until != 0 && s.names.clock.now() < until
 }
 
 // refresh notes until when no fact ends by time, given that none is due. mu is
 // held. Facts to come end later than those that are there, and whatever else may
 // end one earlier sets fresh to 0.
 func (s *Sink) refresh(now int64) {
-	until := int64(math.MaxInt64)
-	if s.maxAge > 0 {
-		until = later(s.oldest(now), s.maxAge)
-	}
-	if s.lease != 0 {
-		until = min(until, s.lease)
-	}
-	if s.fresh.Load() != until {
+	if until := s.nextEnd(now); s.fresh.Load() != until {
 		s.fresh.Store(until)
 	}
 }
 
-// oldest is the time of the oldest fact that ages, or now. The lock is held.
-func (s *Sink) oldest(now int64) int64 {
+// nextEnd is when the next fact expires, by age or lease, or never. Another one that
+// ages may come at next. The lock is held.
+func (s *Sink) nextEnd(next int64) int64 {
+	oldest := next
 	if s.ring.tail < s.ring.head {
-		now = s.ring.at(s.ring.tail).at
+		oldest = s.ring.at(s.ring.tail).at
 	}
 	if len(s.kept) > 0 {
-		now = min(now, s.kept[0].fact.at)
+		oldest = min(oldest, s.kept[0].fact.at)
 	}
-	return now
+	return min(s.lease, later(oldest, s.maxAge))
 }
 
 // Count counts the signals matching pattern that are present.
@@ -394,7 +388,7 @@ func (s *Sink) restore(signal Signal) bool {
 		now = s.names.clock.now()
 	}
 	at := min(s.names.clock.offset(signal.Time), now)
-	stored := signal.Name != "" && (s.maxAge == 0 || at > now-s.maxAge)
+	stored := signal.Name != "" && later(at, s.maxAge) > now
 	if stored {
 		entry := s.names.intern(signal.Name)
 		s.names.enter(entry)
