@@ -627,19 +627,7 @@ func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 	if fn == nil {
 		panic("core: Subscribe needs a function")
 	}
-	sub := newHook(compile(pattern), fn)
-	s.mu.Lock()
-	s.names.subs = append(s.names.subs[:len(s.names.subs):len(s.names.subs)], sub)
-	s.names.changed()
-	s.mu.Unlock()
-	return func() {
-		s.mu.Lock()
-		s.names.subs = without(s.names.subs, sub)
-		s.names.changed()
-		sub.cancel()
-		s.mu.Unlock()
-		sub.wait()
-	}
+	return newHook(compile(pattern), fn).attach(&s.mu, &s.names.subs, s.names.changed)
 }
 
 // Resize changes how many signals the window holds and for how long. Signals that no

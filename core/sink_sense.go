@@ -311,17 +311,7 @@ func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel f
 	if fn == nil {
 		panic("core: SubscribeRetracted needs a function")
 	}
-	hook := newHook(compile(pattern), fn)
-	s.mu.Lock()
-	s.retractions = append(s.retractions[:len(s.retractions):len(s.retractions)], hook)
-	s.mu.Unlock()
-	return func() {
-		s.mu.Lock()
-		s.retractions = without(s.retractions, hook)
-		hook.cancel()
-		s.mu.Unlock()
-		hook.wait()
-	}
+	return newHook(compile(pattern), fn).attach(&s.mu, &s.retractions, func() {})
 }
 
 // tellRetracted calls the subscribers to the retraction of such a signal. No
