@@ -382,26 +382,6 @@ func (s *Sink) find(seq uint64) *fact {
 	return nil
 }
 
-// following is the lowest Seq from that one on which may be that of a fact.
-func (s *Sink) following(seq uint64) uint64 {
-	if seq >= s.ring.tail {
-		return seq
-	}
-	if i, _ := s.keptAt(seq); i < len(s.kept) {
-		return min(s.kept[i].seq, s.ring.tail)
-	}
-	return s.ring.tail
-}
-
-// since is the lowest Seq of a fact whose time is at or after cutoff.
-func (s *Sink) since(cutoff int64) uint64 {
-	seq := s.ring.since(cutoff)
-	for i := len(s.kept) - 1; i >= 0 && s.kept[i].fact.at >= cutoff; i-- {
-		seq = min(seq, s.kept[i].seq)
-	}
-	return seq
-}
-
 // remove takes a fact away, which is there.
 func (s *Sink) remove(seq uint64, retracted bool, after *effects) {
 	f := s.cut(seq)

@@ -154,10 +154,9 @@ type search struct {
 	sink      *Sink
 	filter    filter
 	cutoff    int64
-	next, end uint64   // Seqs that have not been looked at
-	name      string   // if exact
-	exact     bool     // of the Seqs only these are looked at, once they are known:
-	seqs      []uint64 // in order
+	chain     bool     // the facts of one name are chained, and still to be added to seqs
+	seqs      []uint64 // to look at, in order, and then
+	next, end uint64   // from the one to the other
 }
 
 // start locks the sink.
@@ -168,8 +167,13 @@ func (w *search) start(after *effects) {
 		now = s.names.clock.now()
 	}
 	w.cutoff, w.end = w.filter.cutoff(now), s.ring.head
-	w.next = max(s.since(w.cutoff), w.filter.AfterSeq+1)
-	w.name, w.exact = w.filter.pattern.exact()
+	w.next = max(s.ring.since(w.cutoff), w.filter.AfterSeq+1)
+	_, w.chain = w.filter.pattern.exact()
+	for i := range s.kept {
+		if k := &s.kept[i]; k.fact.at >= w.cutoff && (w.chain || k.seq < w.next) {
+			w.seqs = append(w.seqs, k.seq)
+		}
+	}
 }
 
 // some visits the next chunk of facts, with the lock held, until visit returns false, and
@@ -177,25 +181,21 @@ func (w *search) start(after *effects) {
 // to visit.
 func (w *search) some(visit func(seq uint64, f *fact) (more bool)) (more bool) {
 	s := w.sink
-	if w.exact && w.seqs == nil {
-		w.seqs = s.chain(w.name, w.next)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if w.chain {
+		w.follow()
+	}
 	for range chunk {
 		seq := w.next
 		switch {
-		case !w.exact:
-			seq = s.following(seq)
 		case len(w.seqs) > 0:
 			seq, w.seqs = w.seqs[0], w.seqs[1:]
+		case seq < w.end:
+			w.next++
 		default:
 			return false
 		}
-		if seq >= w.end {
-			return false
-		}
-		w.next = seq + 1
 		if f := s.find(seq); f != nil && !visit(seq, f) {
 			break
 		}
@@ -203,32 +203,28 @@ func (w *search) some(visit func(seq uint64, f *fact) (more bool)) (more bool) {
 	return true
 }
 
-// chain lists the Seqs of the facts of that name from Seq from on, in order.
-func (s *Sink) chain(name string, from uint64) []uint64 {
-	var seqs []uint64
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	entry := s.names.lookup(name)
-	if entry == nil {
-		return nil
-	}
-	for seq := entry.newest; seq != 0 && seq >= max(from, s.ring.tail); seq = s.ring.at(seq).previous {
-		seqs = append(seqs, seq)
-		if len(seqs)%chunk == 0 {
-			s.mu.Unlock()
-			s.mu.Lock()
-			if seq < s.ring.tail {
-				break
+// follow finds the facts of an exact name by their chain. The lock is held, except now and
+// then.
+func (w *search) follow() {
+	s := w.sink
+	name, _ := w.filter.pattern.exact()
+	if entry := s.names.lookup(name); entry != nil {
+		for seq := entry.newest; seq != 0 && seq >= max(w.next, s.ring.tail); seq = s.ring.at(seq).previous {
+			if seq < w.end {
+				w.seqs = append(w.seqs, seq)
+			}
+			if len(w.seqs)%chunk == chunk-1 {
+				s.mu.Unlock()
+				s.mu.Lock()
+				if seq < s.ring.tail {
+					break
+				}
 			}
 		}
 	}
-	for i := range s.kept {
-		if k := &s.kept[i]; k.seq >= from && k.fact.name.text == name {
-			seqs = append(seqs, k.seq)
-		}
-	}
-	slices.Sort(seqs)
-	return slices.Compact(seqs) // what is kept may have been in the window before
+	slices.Sort(w.seqs)
+	w.seqs = slices.Compact(w.seqs) // some may be kept since they were in the window
+	w.chain, w.next = false, w.end
 }
 
 func (s *Sink) heldMatching(f *filter, cutoff int64) []Signal {
