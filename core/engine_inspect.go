@@ -198,17 +198,7 @@ func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	if fn == nil {
 		panic("core: OnFinalized needs a function")
 	}
-	h := newHook(pattern{}, fn)
-	e.mu.Lock()
-	e.final = append(e.final[:len(e.final):len(e.final)], h)
-	e.mu.Unlock()
-	return func() {
-		e.mu.Lock()
-		e.final = without(e.final, h)
-		h.cancel()
-		e.mu.Unlock()
-		h.wait()
-	}
+	return newHook(pattern{}, fn).attach(&e.mu, &e.final, func() {})
 }
 
 // Echoes walks what is remembered of operations that have left the window, oldest

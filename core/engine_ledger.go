@@ -268,7 +268,7 @@ func (l *ledger) releaseAll(o *Operation, after *effects) {
 // endLeases ends held facts whose lease is over. mu is held. It wakes nothing: see
 // gate.leave.
 func (l *ledger) endLeases() {
-	if s := l.sink; s.lease != 0 {
+	if s := l.sink; s.lease != never {
 		s.expireLeases(s.names.clock.now(), &effects{})
 	}
 }

@@ -73,11 +73,9 @@ func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overd
 				overdue = true
 				continue
 			}
-			if wakeAt == 0 || due < wakeAt {
-				wakeAt = due
-			}
+			wakeAt = min(wakeAt, due)
 		}
-		if wakeAt != 0 {
+		if wakeAt != never {
 			e.alarm.set(e.clock, wakeAt, e.wake)
 		}
 		return nil, false
