@@ -16,7 +16,7 @@ import (
 // The two locks are small. Producers take the intake's. Workers take mu once per
 // operation, to finish one and to choose the next; its end is the next one's
 // start, so the clock is read once. What follows for others, such as callbacks
-// and wakings, is collected in the effects and done when no lock is held.
+// and wakings, is collected in out and done by unlock.
 type engine struct {
 	number       uint64 // of this engine in the process: see runningOn
 	name         string
@@ -76,6 +76,7 @@ type engine struct {
 	alarm      alarm // wakes when a deferral may be over
 	sweeper    alarm // evicts what is too old
 	ledger     ledger
+	out        engineEffects // of what the holder of mu has done; empty while nobody has it
 }
 
 // cacheLine keeps what is before it and what is after it from sharing one.
@@ -91,51 +92,6 @@ type flush struct {
 
 // includes reports whether f waits for o, if that has not finished.
 func (f *flush) includes(o *Operation) bool { return int32(o.epoch-f.epoch) <= 0 }
-
-// engineEffects are what a change under the engine's lock entails.
-type engineEffects struct {
-	cancels  []cancelled     // contexts to be cancelled
-	closing  []chan struct{} // to be closed, for those that wait for it
-	calls    []func()        // to end a group
-	done     []done          // that OnDone is to be called for
-	after    effects         // of signals that have left with their operations
-	final    []last
-	flushed  []*flush
-	closed   bool // Close is done
-	admitted bool // waiters for room have got it
-}
-
-func (out *engineEffects) close(c chan struct{}) { out.closing = append(out.closing, c) }
-
-// empty reports whether there is nothing to settle, as after most changes.
-func (out *engineEffects) empty() bool {
-	return len(out.cancels)+len(out.closing)+len(out.calls)+len(out.flushed) == 0 && !out.closed && !out.admitted && !out.foreign()
-}
-
-// foreign reports whether settling it runs foreign code.
-func (out *engineEffects) foreign() bool {
-	return !out.after.empty() || len(out.final)+len(out.done) > 0
-}
-
-// cancelled is an operation whose context is to be cancelled with that cause.
-type cancelled struct {
-	operation *Operation
-	cause     error
-}
-
-// done is an operation that has ended, before its waiters are answered.
-type done struct {
-	operation *Operation
-	snapshot  Snapshot
-	waits     []*bodyWait
-}
-
-// last is an operation that has left the window, and the hooks to call.
-type last struct {
-	operation *Operation
-	snapshot  Snapshot
-	hooks     []*hook[Snapshot]
-}
 
 var engines atomic.Uint64
 
@@ -262,10 +218,7 @@ func (e *engine) reject(err error) error {
 // enqueueFull goes on when there seems to be no room.
 func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error {
 	beyond := wait && e.isOwn(ctx)
-	var (
-		w   *waiter
-		out engineEffects
-	)
+	var w *waiter
 	e.mu.Lock()
 	err := e.offerAgain(o)
 	switch {
@@ -279,10 +232,9 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 		e.intake.mu.Unlock()
 		e.wakeLocked() // it may be able to start
 	default:
-		err = e.squeeze(o, &out)
+		err = e.squeeze(o)
 	}
-	e.mu.Unlock()
-	e.settle(&out)
+	e.unlock()
 	if w == nil {
 		return err
 	}
@@ -318,9 +270,9 @@ func (e *engine) acceptBeyond(o *Operation) error {
 
 // squeeze accepts an operation if there is room once all that can start has been
 // started, or if it can start itself, or in place of the oldest. mu is held.
-func (e *engine) squeeze(o *Operation, out *engineEffects) error {
+func (e *engine) squeeze(o *Operation) error {
 	now := e.clock.now()
-	e.startAll(now, out)
+	e.startAll(now)
 	err := e.offerAgain(o)
 	if err != ErrFull || !e.dropsOldest && (e.full() || e.paused || !e.scheduler.admits(o) || len(e.intake.queues[o.lane].waiters) > 0) {
 		return err
@@ -328,7 +280,7 @@ func (e *engine) squeeze(o *Operation, out *engineEffects) error {
 	if err := e.acceptBeyond(o); err != nil {
 		return err
 	}
-	e.startAll(now, out)
+	e.startAll(now)
 	e.collect()
 	e.intake.mu.Lock()
 	defer e.intake.mu.Unlock()
@@ -337,7 +289,7 @@ func (e *engine) squeeze(o *Operation, out *engineEffects) error {
 		return nil
 	}
 	if oldest := e.scheduler.oldest(o.lane); e.dropsOldest && oldest != o {
-		e.withdraw(oldest, StatusDropped, ErrDropped, now, out)
+		e.withdraw(oldest, StatusDropped, ErrDropped, now)
 		return nil
 	}
 	e.scheduler.remove(o)
@@ -371,7 +323,7 @@ func (e *engine) collect() {
 
 // next takes the operation that is to start now, or nil; blocked says that there
 // may be one but something other than arrivals has to happen first. mu is held.
-func (e *engine) next(now int64, out *engineEffects) (o *Operation, blocked bool) {
+func (e *engine) next(now int64) (o *Operation, blocked bool) {
 	var barred laneSet // by DeferOn
 	for {
 		if e.full() || e.paused || e.closing {
@@ -384,7 +336,7 @@ func (e *engine) next(now int64, out *engineEffects) (o *Operation, blocked bool
 		if o == nil {
 			e.collect()
 			if o = e.scheduler.next(now, barred); o == nil {
-				if e.intake.waiting.Load() > 0 && e.fromWaiters(now, barred, out) {
+				if e.intake.waiting.Load() > 0 && e.fromWaiters(now, barred) {
 					barred = 0 // as when it had been pending before
 					continue
 				}
@@ -393,11 +345,11 @@ func (e *engine) next(now int64, out *engineEffects) (o *Operation, blocked bool
 			}
 		}
 		if e.refuses(o.lane) || e.defers(o.lane) {
-			e.sweep(now, out) // with operations that have to leave their signals go
+			e.sweep(now) // with operations that have to leave their signals go
 		}
 		if e.refuses(o.lane) {
 			if err := e.refusal(o.lane, now); err != nil {
-				e.withdraw(o, StatusRefused, err, now, out)
+				e.withdraw(o, StatusRefused, err, now)
 				continue
 			}
 		}
@@ -413,18 +365,18 @@ func (e *engine) next(now int64, out *engineEffects) (o *Operation, blocked bool
 			}
 		}
 		if g := groupOf(o); g != nil && g.halted != nil {
-			e.withdraw(o, StatusCancelled, g.halted, now, out)
+			e.withdraw(o, StatusCancelled, g.halted, now)
 			continue
 		}
 		e.scheduler.start(o)
-		e.leaveQueue(o, out)
+		e.leaveQueue(o)
 		return o, false
 	}
 }
 
 // fromWaiters accepts an operation that waits for room and could start at once. It
 // reports whether there is one. Nothing that is pending can start. mu is held.
-func (e *engine) fromWaiters(now int64, barred laneSet, out *engineEffects) bool {
+func (e *engine) fromWaiters(now int64, barred laneSet) bool {
 	in := &e.intake
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -442,7 +394,7 @@ func (e *engine) fromWaiters(now int64, barred laneSet, out *engineEffects) bool
 				continue
 			}
 		}
-		in.admit(lane, true, out)
+		in.admit(lane, true, &e.out)
 		return true
 	}
 	return false
@@ -460,52 +412,55 @@ func (e *engine) started() []*Operation {
 func (e *engine) alive() int { return e.running.n + e.suspended.n + e.resuming.n }
 
 // leaveQueue counts that o is not pending any more. mu is held.
-func (e *engine) leaveQueue(o *Operation, out *engineEffects) {
+func (e *engine) leaveQueue(o *Operation) {
 	e.left[o.lane]++
 	if e.intake.waiting.Load() == 0 {
 		return
 	}
 	e.intake.mu.Lock()
 	e.intake.queues[o.lane].left = e.left[o.lane]
-	e.intake.admit(o.lane, false, out)
+	e.intake.admit(o.lane, false, &e.out)
 	e.intake.mu.Unlock()
+	if e.intake.fresh.Load() {
+		e.wakeForArrival()
+	}
 }
 
 // retire records the end of an operation and puts it into the window. mu is held.
-func (e *engine) retire(o *Operation, status Status, err error, now int64, out *engineEffects) {
+func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	o.status, o.err, o.finished = status, err, now
 	var waits []*bodyWait
 	if o.marks&awaitedOwn != 0 {
-		waits = e.endWaits(o, out)
+		waits = e.endWaits(o)
 	}
 	if e.onDone == nil {
 		if o.done != nil || waits != nil || e.flushes != nil || o.marks&grouped != 0 {
-			e.answer(o, waits, out)
+			e.answer(o, waits)
 		}
 	} else {
 		e.telling++
 		o.marks |= untold
 		s := o.snapshot()
 		s.Item = o.body.item()
-		out.done = append(out.done, done{o, s, waits})
+		e.out.done = append(e.out.done, done{o, s, waits})
 	}
 	if status == StatusSucceeded {
 		o.body.discard()
 	}
 	e.window.add(o)
-	e.sweep(now, out)
+	e.sweep(now)
 }
 
 // answer ends the waits for an operation that has ended. mu is held.
-func (e *engine) answer(o *Operation, waits []*bodyWait, out *engineEffects) {
+func (e *engine) answer(o *Operation, waits []*bodyWait) {
 	if o.done != nil {
-		out.close(o.done)
+		e.out.close(o.done)
 	}
 	if g := groupOf(o); g != nil {
-		g.ended(o, out)
+		g.ended(o)
 	}
 	for _, w := range waits {
-		out.close(w.done)
+		e.out.close(w.done)
 	}
 	for _, f := range e.flushes {
 		switch {
@@ -515,10 +470,10 @@ func (e *engine) answer(o *Operation, waits []*bodyWait, out *engineEffects) {
 			f.left--
 		}
 		if f.left == 0 {
-			out.flushed = append(out.flushed, f)
+			e.out.ends = append(e.out.ends, f.done)
 		}
 	}
-	if len(out.flushed) > 0 {
+	if len(e.out.ends) > 0 {
 		if e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool { return f.left == 0 }); len(e.flushes) == 0 {
 			e.flushes = nil
 		}
@@ -526,9 +481,9 @@ func (e *engine) answer(o *Operation, waits []*bodyWait, out *engineEffects) {
 }
 
 // sweep evicts what the window need not show any more. mu is held.
-func (e *engine) sweep(now int64, out *engineEffects) {
+func (e *engine) sweep(now int64) {
 	for o := e.window.evict(now); o != nil; o = e.window.evict(now) {
-		e.forget(o, now, out)
+		e.forget(o, now)
 	}
 	if e.window.maxAge == 0 || e.sweeper.armed {
 		return
@@ -546,17 +501,15 @@ func (e *engine) sweep(now int64, out *engineEffects) {
 
 // tidy is the sweeper's alarm.
 func (e *engine) tidy() {
-	var out engineEffects
 	e.mu.Lock()
 	now := e.clock.now()
 	e.sweeper.armed, e.sweeper.last = false, now
-	e.sweep(now, &out)
-	e.mu.Unlock()
-	e.settle(&out)
+	e.sweep(now)
+	e.unlock()
 }
 
 // forget drops an operation that has left the window. mu is held.
-func (e *engine) forget(o *Operation, now int64, out *engineEffects) {
+func (e *engine) forget(o *Operation, now int64) {
 	e.index.remove(o)
 	if o.status != StatusSucceeded {
 		o.body.discard() // has been shown until now
@@ -566,121 +519,9 @@ func (e *engine) forget(o *Operation, now int64, out *engineEffects) {
 	}
 	if len(e.final) > 0 {
 		e.finalizing++
-		out.final = append(out.final, last{o, o.snapshot(), e.final})
+		e.out.final = append(e.out.final, last{o, o.snapshot(), e.final})
 	}
-	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, &out.after), now)
-}
-
-// settle does what the effects entails. No lock is held. It is safe to be called
-// with an empty engineEffects, which is left empty.
-func (e *engine) settle(out *engineEffects) {
-	if out.empty() {
-		return
-	}
-	for _, c := range out.cancels {
-		(*operationContext)(c.operation).real().cancel(c.cause)
-	}
-	clear(out.cancels)
-	out.cancels = out.cancels[:0]
-	for _, c := range out.closing {
-		close(c)
-	}
-	clear(out.closing)
-	out.closing = out.closing[:0]
-	calls := out.calls
-	out.calls = nil
-	for _, call := range calls {
-		call()
-	}
-	if out.admitted {
-		out.admitted = false
-		e.wakeForArrival()
-	}
-	if out.foreign() {
-		e.settleForeign(out)
-		return
-	}
-	if len(out.flushed) > 0 {
-		for _, f := range out.flushed {
-			close(f.done)
-		}
-		out.flushed = out.flushed[:0]
-		e.detachIfDone()
-	}
-	if out.closed {
-		out.closed = false
-		close(e.closed)
-	}
-}
-
-// settleForeign does what runs foreign code, and then the rest, even if that ends
-// the goroutine.
-func (e *engine) settleForeign(out *engineEffects) {
-	defer e.settle(out)
-	if len(out.done) > 0 {
-		e.callDone(out)
-		return
-	}
-	if after := out.after; !after.empty() {
-		out.after = effects{}
-		after.settle()
-		e.ledger.tellRetracted(after.gone, "")
-		return
-	}
-	e.callFinal(out)
-}
-
-// callDone calls OnDone for operations that have ended, and then ends the waits for
-// them. For waits, OnDone counts as an operation of this engine.
-func (e *engine) callDone(out *engineEffects) {
-	ended := out.done
-	out.done = nil
-	defer func() {
-		e.mu.Lock()
-		e.telling -= len(ended)
-		for _, d := range ended {
-			d.operation.marks &^= untold
-			e.answer(d.operation, d.waits, out)
-		}
-		out.closed = out.closed || e.isClosed()
-		e.mu.Unlock()
-	}()
-	tell := func() {
-		for i := range ended {
-			d := &ended[i]
-			d.snapshot.Parent = d.operation.Parent()
-			deliver(e.onDone, false, &d.snapshot, &e.ledger.panics)
-		}
-	}
-	if runsOn(e.number) {
-		tell()
-	} else {
-		engineFrame(e.number, tell)
-	}
-}
-
-// isClosed reports whether Close is done. mu is held.
-func (e *engine) isClosed() bool { return e.finalized && e.finalizing+e.telling == 0 }
-
-// callFinal calls OnFinalized for operations that have left the window. Close waits for
-// these calls.
-func (e *engine) callFinal(out *engineEffects) {
-	final := out.final
-	out.final = nil
-	defer func() {
-		e.mu.Lock()
-		e.finalizing -= len(final)
-		closed := e.isClosed()
-		e.mu.Unlock()
-		if closed {
-			close(e.closed)
-		}
-	}()
-	for i := range final {
-		f := &final[i]
-		f.snapshot.Parent = f.operation.Parent()
-		deliver(f.hooks, false, &f.snapshot, &e.ledger.panics)
-	}
+	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, &e.out.after), now)
 }
 
 // alarm is a timer that is set at most once at a time.

@@ -158,14 +158,12 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 	}
 	pinned := true
 	return func() {
-		var out engineEffects
 		e.mu.Lock()
 		if pinned && e.index.get(id) == o && e.window.unpin(o) {
-			e.forget(o, e.clock.now(), &out)
+			e.forget(o, e.clock.now())
 		}
 		pinned = false
-		e.mu.Unlock()
-		e.settle(&out)
+		e.unlock()
 	}, true
 }
 
@@ -173,16 +171,14 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 // false if the operation is unknown or not finished: see Cancel.
 func (c Control) Evict(id OperationID) bool {
 	e := c.made()
-	var out engineEffects
 	e.lockFresh()
 	o := e.index.get(id)
 	finished := o != nil && o.status&StatusFinished != 0
 	if finished {
 		e.window.remove(o)
-		e.forget(o, e.clock.now(), &out)
+		e.forget(o, e.clock.now())
 	}
-	e.mu.Unlock()
-	e.settle(&out)
+	e.unlock()
 	return finished
 }
 

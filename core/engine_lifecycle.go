@@ -38,14 +38,12 @@ type Lifecycle interface {
 // memory until it is drained or closed.
 func (c Control) Complete() {
 	e := c.made()
-	var out engineEffects
 	e.mu.Lock()
-	first := e.intake.close(&out)
+	first := e.intake.close(&e.out)
 	if first {
 		e.startFlush() // so that the last operation detaches the engine
 	}
-	e.mu.Unlock()
-	e.settle(&out)
+	e.unlock()
 	if first {
 		e.detachIfDone()
 	}
@@ -152,31 +150,29 @@ func (c Control) Abort(cause error) { c.made().cancelAll(cmp.Or(cause, ErrCancel
 
 // cancelAll cancels what is pending and, if started is set, what has started.
 func (e *engine) cancelAll(cause error, started bool) {
-	var out engineEffects
 	e.mu.Lock()
-	e.withdrawAll(cause, &out)
+	e.withdrawAll(cause)
 	if started {
-		e.cancelStarted(e.started(), cause, &out)
+		e.cancelStarted(e.started(), cause)
 	}
-	e.mu.Unlock()
-	e.settle(&out)
+	e.unlock()
 }
 
 // withdrawAll cancels what is pending. mu is held.
-func (e *engine) withdrawAll(cause error, out *engineEffects) {
+func (e *engine) withdrawAll(cause error) {
 	e.collect()
 	pending := e.scheduler.all()
 	slices.SortFunc(pending, byID)
 	for _, o := range pending {
-		e.withdraw(o, StatusCancelled, cause, e.clock.now(), out)
+		e.withdraw(o, StatusCancelled, cause, e.clock.now())
 	}
 }
 
 // cancelStarted cancels operations that have started. mu is held.
-func (e *engine) cancelStarted(alive []*Operation, cause error, out *engineEffects) {
+func (e *engine) cancelStarted(alive []*Operation, cause error) {
 	for _, o := range alive {
 		o.cancelling(cause)
-		out.cancels = append(out.cancels, cancelled{o, cause})
+		e.out.cancels = append(e.out.cancels, cancelled{o, cause})
 	}
 }
 
@@ -252,29 +248,27 @@ func (a *awaitedEnds) reached(by, of uint64) {
 
 // shut is Close without the waiting. It reports whether it was the first.
 func (e *engine) shut(cause error) bool {
-	var out engineEffects
 	e.made().mu.Lock()
 	if e.closing {
 		e.mu.Unlock()
 		return false
 	}
 	e.closing = true
-	e.intake.close(&out)
-	e.withdrawAll(cause, &out)
-	e.cancelStarted(e.started(), cause, &out)
+	e.intake.close(&e.out)
+	e.withdrawAll(cause)
+	e.cancelStarted(e.started(), cause)
 	if e.alive() == 0 {
-		e.finalize(e.clock.now(), &out)
+		e.finalize(e.clock.now())
 	}
-	e.mu.Unlock()
-	e.settle(&out)
+	e.unlock()
 	e.detach()
 	return true
 }
 
 // withdraw ends a pending operation that will not run. mu is held.
-func (e *engine) withdraw(o *Operation, status Status, err error, now int64, out *engineEffects) {
+func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
 	e.scheduler.remove(o)
-	e.leaveQueue(o, out)
+	e.leaveQueue(o)
 	switch status {
 	case StatusCancelled:
 		e.counts.cancelled++
@@ -283,19 +277,19 @@ func (e *engine) withdraw(o *Operation, status Status, err error, now int64, out
 	case StatusDropped:
 		e.counts.dropped++
 	}
-	e.retire(o, status, err, now, out)
+	e.retire(o, status, err, now)
 }
 
 // finalize empties the window of a closed engine. mu is held.
-func (e *engine) finalize(now int64, out *engineEffects) {
+func (e *engine) finalize(now int64) {
 	e.alarm.stop()
 	e.sweeper.stop()
 	e.finalized = true
 	for o := e.window.any(); o != nil; o = e.window.any() {
 		e.window.remove(o)
-		e.forget(o, now, out)
+		e.forget(o, now)
 	}
-	out.closed = e.isClosed()
+	e.endClose()
 }
 
 // detachIfDone detaches the engine when the intake is closed and all is finished.
@@ -356,13 +350,11 @@ func (c Control) SetMaxConcurrency(n int) error {
 	if n < 1 {
 		return fmt.Errorf("core: SetMaxConcurrency(%d): at least one operation must be able to run", n)
 	}
-	var out engineEffects
 	e.mu.Lock()
 	e.limit = n
-	e.grant(&out)
+	e.grant()
 	e.wakeLocked()
-	e.mu.Unlock()
-	e.settle(&out)
+	e.unlock()
 	return nil
 }
 
@@ -373,7 +365,6 @@ func (c Control) SetMaxConcurrency(n int) error {
 func (c Control) Cancel(id OperationID, cause error) bool {
 	e := c.made()
 	cause = cmp.Or(cause, ErrCancelled)
-	var out engineEffects
 	e.mu.Lock()
 	e.collect()
 	o := e.index.get(id)
@@ -383,12 +374,11 @@ func (c Control) Cancel(id OperationID, cause error) bool {
 	}
 	switch status {
 	case StatusPending:
-		e.withdraw(o, StatusCancelled, cause, e.clock.now(), &out)
+		e.withdraw(o, StatusCancelled, cause, e.clock.now())
 	case StatusRunning, StatusSuspended:
-		e.cancelStarted([]*Operation{o}, cause, &out)
+		e.cancelStarted([]*Operation{o}, cause)
 	}
-	e.mu.Unlock()
-	e.settle(&out)
+	e.unlock()
 	return status&StatusAlive != 0
 }
 
@@ -412,9 +402,7 @@ func (e *engine) lockFresh() {
 	if oldest > now-e.window.maxAge {
 		return
 	}
-	var out engineEffects
-	e.sweep(now, &out)
-	e.mu.Unlock()
-	e.settle(&out)
+	e.sweep(now)
+	e.unlock()
 	e.mu.Lock()
 }

@@ -82,6 +82,8 @@ func (c *operationContext) real() *cancellation {
 	return real
 }
 
+func (o *Operation) cancelWith(cause error) { (*operationContext)(o).real().cancel(cause) }
+
 // Deadline is when the context ends by itself, that of [Options.Timeout] or the
 // enqueuer's, if that cancels the operation.
 func (c *operationContext) Deadline() (deadline time.Time, ok bool) {
