@@ -39,14 +39,11 @@ type Lifecycle interface {
 func (c Control) Complete() {
 	e := c.made()
 	e.mu.Lock()
-	first := e.intake.close(&e.out)
-	if first {
+	if e.intake.close(&e.out) {
 		e.startFlush() // so that the last operation detaches the engine
 	}
 	e.unlock()
-	if first {
-		e.detachIfDone()
-	}
+	e.detachIfDone()
 }
 
 // startFlush begins to wait for what has been accepted so far; nil if that is
@@ -140,40 +137,46 @@ func (c Control) Stop(ctx context.Context) error {
 		return ErrWouldDeadlock
 	}
 	c.Complete()
-	e.cancelAll(ErrStopped, false)
+	e.cancelAll(StatusPending, nil, ErrStopped)
 	return c.Flush(ctx)
 }
 
 // Abort cancels everything that is pending, running or suspended, as Cancel does. The
 // intake stays open.
-func (c Control) Abort(cause error) { c.made().cancelAll(cmp.Or(cause, ErrCancelled), true) }
+func (c Control) Abort(cause error) {
+	c.made().cancelAll(StatusAlive, nil, cmp.Or(cause, ErrCancelled))
+}
 
-// cancelAll cancels what is pending and, if started is set, what has started.
-func (e *engine) cancelAll(cause error, started bool) {
+// cancelAll cancels the operations of a status that belong to g, if that is not nil.
+func (e *engine) cancelAll(status Status, g *group, cause error) {
 	e.mu.Lock()
-	e.withdrawAll(cause)
-	if started {
-		e.cancelStarted(e.started(), cause)
-	}
+	e.cancelLocked(status, g, cause)
 	e.unlock()
 }
 
-// withdrawAll cancels what is pending. mu is held.
-func (e *engine) withdrawAll(cause error) {
+// cancelLocked is cancelAll with mu held.
+func (e *engine) cancelLocked(status Status, g *group, cause error) {
 	e.collect()
-	pending := e.scheduler.all()
-	slices.SortFunc(pending, byID)
-	for _, o := range pending {
-		e.withdraw(o, StatusCancelled, cause, e.clock.now())
+	alive := append(e.scheduler.all(), e.started()...)
+	slices.SortFunc(alive, byID)
+	for _, o := range alive {
+		if o.status&status != 0 && (g == nil || groupOf(o) == g) {
+			e.cancel(o, cause)
+		}
 	}
 }
 
-// cancelStarted cancels operations that have started. mu is held.
-func (e *engine) cancelStarted(alive []*Operation, cause error) {
-	for _, o := range alive {
-		o.cancelling(cause)
-		e.out.cancels = append(e.out.cancels, cancelled{o, cause})
+// cancel cancels an operation that has not ended: one that has started returns then,
+// others do not start. mu is held.
+func (e *engine) cancel(o *Operation, cause error) {
+	if o.status == StatusPending {
+		e.withdraw(o, StatusCancelled, cause, e.clock.now())
+		return
 	}
+	if d := o.details(); d.cause == nil { // the first one counts
+		d.cause = cause
+	}
+	e.out.cancels = append(e.out.cancels, cancelled{o, cause})
 }
 
 // Close ends the intake, cancels pending and running operations with the cause
@@ -255,13 +258,12 @@ func (e *engine) shut(cause error) bool {
 	}
 	e.closing = true
 	e.intake.close(&e.out)
-	e.withdrawAll(cause)
-	e.cancelStarted(e.started(), cause)
+	e.cancelLocked(StatusAlive, nil, cause)
 	if e.alive() == 0 {
 		e.finalize(e.clock.now())
 	}
 	e.unlock()
-	e.detach()
+	e.detachIfDone()
 	return true
 }
 
@@ -292,26 +294,14 @@ func (e *engine) finalize(now int64) {
 	e.endClose()
 }
 
-// detachIfDone detaches the engine when the intake is closed and all is finished.
+// detachIfDone removes the gates when nothing will start any more, after which the sink
+// does not refer to the engine.
 func (e *engine) detachIfDone() {
 	e.mu.Lock()
-	e.intake.mu.Lock()
-	done := e.intake.closed && e.idle()
-	e.intake.mu.Unlock()
+	detach := !e.detached && (e.closing || e.intake.closed && e.idle()) // closed with mu held
+	e.detached = e.detached || detach
 	e.mu.Unlock()
-	if done {
-		e.detach()
-	}
-}
-
-// detach removes the gates, after which the sink does not refer to the
-// engine any more.
-func (e *engine) detach() {
-	e.mu.Lock()
-	already := e.detached
-	e.detached = true
-	e.mu.Unlock()
-	if already {
+	if !detach {
 		return
 	}
 	e.rules.detach()
@@ -364,22 +354,15 @@ func (c Control) SetMaxConcurrency(n int) error {
 // It reports false if there is no such operation, or it has ended.
 func (c Control) Cancel(id OperationID, cause error) bool {
 	e := c.made()
-	cause = cmp.Or(cause, ErrCancelled)
 	e.mu.Lock()
+	defer e.unlock()
 	e.collect()
 	o := e.index.get(id)
-	status := Status(0)
-	if o != nil {
-		status = o.status
+	if o == nil || o.status&StatusAlive == 0 {
+		return false
 	}
-	switch status {
-	case StatusPending:
-		e.withdraw(o, StatusCancelled, cause, e.clock.now())
-	case StatusRunning, StatusSuspended:
-		e.cancelStarted([]*Operation{o}, cause)
-	}
-	e.unlock()
-	return status&StatusAlive != 0
+	e.cancel(o, cmp.Or(cause, ErrCancelled))
+	return true
 }
 
 // find returns an operation that is pending, running or in the window.

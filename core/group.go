@@ -254,17 +254,5 @@ func (g *group) cancelWith(cause error) { g.cancel(cause) }
 
 // abort cancels what the group has enqueued.
 func (g *group) abort() {
-	e := g.engine
-	e.mu.Lock()
-	e.collect()
-	var mine []OperationID
-	for _, o := range append(e.started(), e.scheduler.all()...) {
-		if groupOf(o) == g {
-			mine = append(mine, o.id)
-		}
-	}
-	e.mu.Unlock()
-	for _, id := range mine {
-		Control{e}.Cancel(id, context.Cause(g.ctx))
-	}
+	g.engine.cancelAll(StatusAlive, g, context.Cause(g.ctx))
 }
