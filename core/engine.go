@@ -224,8 +224,9 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 	switch {
 	case err != ErrFull:
 	case beyond:
-		err = e.acceptBeyond(o)
+		e.acceptBeyond(o)
 		e.overflow++
+		err = nil
 	case wait:
 		e.intake.mu.Lock()
 		w, err = e.intake.queue(o), nil
@@ -257,15 +258,11 @@ func (e *engine) offerAgain(o *Operation) error {
 	return e.intake.offer(o)
 }
 
-// acceptBeyond accepts an operation without room. mu is held.
-func (e *engine) acceptBeyond(o *Operation) error {
+// acceptBeyond accepts an operation without room. mu is held, and the intake is open.
+func (e *engine) acceptBeyond(o *Operation) {
 	e.intake.mu.Lock()
-	defer e.intake.mu.Unlock()
-	if e.intake.closed {
-		return ErrClosed
-	}
 	e.intake.accept(o)
-	return nil
+	e.intake.mu.Unlock()
 }
 
 // squeeze accepts an operation if there is room once all that can start has been
@@ -273,30 +270,34 @@ func (e *engine) acceptBeyond(o *Operation) error {
 func (e *engine) squeeze(o *Operation) error {
 	now := e.clock.now()
 	e.startAll(now)
-	err := e.offerAgain(o)
-	if err != ErrFull || !e.dropsOldest && (e.full() || e.paused || !e.scheduler.admits(o) || len(e.intake.queues[o.lane].waiters) > 0) {
+	if err := e.offerAgain(o); err != ErrFull {
 		return err
 	}
-	if err := e.acceptBeyond(o); err != nil {
-		return err
-	}
-	e.startAll(now)
 	e.collect()
-	e.intake.mu.Lock()
-	defer e.intake.mu.Unlock()
-	q := &e.intake.queues[o.lane]
-	if o.status != StatusPending || q.accepted-e.left[o.lane] <= q.limit {
+	if !e.full() && !e.paused && len(e.intake.queues[o.lane].waiters) == 0 && e.couldStart(o, now) {
+		e.acceptBeyond(o)
+		e.startAll(now)
 		return nil
 	}
-	if oldest := e.scheduler.oldest(o.lane); e.dropsOldest && oldest != o {
-		e.withdraw(oldest, StatusDropped, ErrDropped, now)
-		return nil
+	oldest := e.scheduler.oldest(o.lane)
+	if !e.dropsOldest || oldest == nil {
+		return ErrFull
 	}
-	e.scheduler.remove(o)
-	e.index.remove(o)
-	o.status = 0
-	q.accepted--
-	return ErrFull
+	e.withdraw(oldest, StatusDropped, ErrDropped, now)
+	e.acceptBeyond(o)
+	return nil
+}
+
+// couldStart reports whether o, which is not pending yet, could start now, given that
+// nothing that is pending can, but a slot is free. mu is held.
+func (e *engine) couldStart(o *Operation, now int64) bool {
+	if !e.scheduler.admits(o) {
+		return false
+	}
+	if e.defers(o.lane) {
+		o, _ = e.undeferred(o, o, now)
+	}
+	return o != nil
 }
 
 // collect moves what has arrived to the scheduler. mu is held.
@@ -382,20 +383,11 @@ func (e *engine) fromWaiters(now int64, barred laneSet) bool {
 	defer in.mu.Unlock()
 	for i := range in.queues {
 		lane := uint8(i)
-		if len(in.queues[i].waiters) == 0 || barred.has(lane) {
-			continue
+		waiters := in.queues[i].waiters
+		if len(waiters) > 0 && !barred.has(lane) && e.couldStart(waiters[0].operation, now) {
+			in.admit(lane, true, &e.out)
+			return true
 		}
-		o := in.queues[i].waiters[0].operation
-		if !e.scheduler.admits(o) {
-			continue
-		}
-		if e.defers(lane) {
-			if o, _ = e.undeferred(o, o, now); o == nil {
-				continue
-			}
-		}
-		in.admit(lane, true, &e.out)
-		return true
 	}
 	return false
 }
