@@ -96,6 +96,9 @@ func (f *flush) includes(o *Operation) bool { return int32(o.epoch-f.epoch) <= 0
 var engines atomic.Uint64
 
 func newEngine(opts Options, keyed bool) (*engine, error) {
+	if opts.StopOnError {
+		return nil, errStopOnError
+	}
 	perKey := opts.MaxPerKey
 	opts, err := opts.resolved()
 	if err == nil && perKey != 0 && !keyed {

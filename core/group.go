@@ -42,7 +42,7 @@ type group struct {
 
 // groupTask is a task of a group.
 type groupTask[T any] struct {
-	task[T]
+	task[T, struct{}]
 	group *group
 }
 
@@ -79,7 +79,7 @@ func (g *Group[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 }
 
 func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
-	t := &groupTask[T]{task[T]{value: item}, &g.group}
+	t := &groupTask[T]{task[T, struct{}]{in: item}, &g.group}
 	t.body, t.marks = t, grouped
 	if g.c.key != nil {
 		t.key = g.c.key(item)
