@@ -20,20 +20,17 @@ import (
 type engine struct {
 	number       uint64 // of this engine in the process: see runningOn
 	name         string
-	perKey       int // Options.MaxPerKey
 	sink         *Sink
 	clock        clock
-	dropsOldest  bool              // Options.DropOldest
-	mayLend      int               // Options.MaxSuspended
-	timeout      int64             // Options.Timeout; 0: none
+	opts         Options           // resolved
 	onDone       []*hook[Snapshot] // Options.OnDone, or nil
 	lanes        []Lane            // resolved; one without a name if there are none
 	laned        bool              // there are lanes
 	plain        bool              // the scheduler is first in, first out
 	rules        rule              // for all lanes
-	laneRules    []rule            // by lane; nil: none has any
+	laneRules    []rule            // by lane
+	laneRuled    bool              // one of these is not empty
 	resumeOn     *condition        // nil: none
-	hasRules     bool              // it has rules
 	quiet        bool              // operations do not raise lifecycle signals
 	keepsSignals bool              // what operations in the window have raised stays on the sink at the end
 	undrain      func()            // ends the watching of DrainOn; may be nil
@@ -69,12 +66,12 @@ type engine struct {
 	window     window
 	index      index
 	echoes     echoes
-	counts     struct{ succeeded, failed, cancelled, refused, dropped, forced uint64 }
+	outcomes   [len(statusNames)]uint64 // how many ended with a status
+	forced     uint64
 	flushes    []*flush
 	final      []*hook[Snapshot] // of OnFinalized; replaced, not changed
-	maxPinned  int
-	alarm      alarm // wakes when a deferral may be over
-	sweeper    alarm // evicts what is too old
+	alarm      alarm             // wakes when a deferral may be over
+	sweeper    alarm             // evicts what is too old
 	ledger     ledger
 	out        engineEffects // of what the holder of mu has done; empty while nobody has it
 }
@@ -113,25 +110,21 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	}
 	sink.prepareZero()
 	e := &engine{
-		number:      engines.Add(1),
-		errClosed:   named(ErrClosed, opts.Name, "is closed"),
-		errFull:     named(ErrFull, opts.Name, "has a full queue"),
-		name:        opts.Name,
-		perKey:      opts.MaxPerKey,
-		sink:        sink,
-		clock:       sink.names.clock,
-		dropsOldest: opts.DropOldest,
-		mayLend:     opts.MaxSuspended,
-		timeout:     int64(opts.Timeout),
-		lanes:       opts.Lanes,
-		laned:       len(opts.Lanes) > 0,
-		plain:       !keyed && len(opts.Lanes) == 0,
-		left:        make([]uint64, max(1, len(opts.Lanes))),
-		closed:      make(chan struct{}),
-		window:      window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
-		echoes:      echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
-		limit:       opts.MaxConcurrency,
-		maxPinned:   opts.MaxTracked,
+		number:    engines.Add(1),
+		errClosed: named(ErrClosed, opts.Name, "is closed"),
+		errFull:   named(ErrFull, opts.Name, "has a full queue"),
+		name:      opts.Name,
+		sink:      sink,
+		clock:     sink.names.clock,
+		opts:      opts,
+		lanes:     opts.Lanes,
+		laned:     len(opts.Lanes) > 0,
+		plain:     !keyed && len(opts.Lanes) == 0,
+		left:      make([]uint64, max(1, len(opts.Lanes))),
+		closed:    make(chan struct{}),
+		window:    window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
+		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
+		limit:     opts.MaxConcurrency,
 	}
 	if e.plain {
 		e.scheduler = new(fifo)
@@ -149,17 +142,12 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		e.onDone = []*hook[Snapshot]{newHook(pattern{}, opts.OnDone)}
 	}
 	e.rules = e.newRule(opts.CancelOn, opts.DeferOn, opts.MaxDefer)
-	for i := range opts.Lanes {
-		l := &opts.Lanes[i]
-		if r := e.newRule(l.CancelOn, l.DeferOn, l.MaxDefer); r.cancelOn != nil || r.deferOn != nil {
-			if e.laneRules == nil {
-				e.laneRules = make([]rule, len(opts.Lanes))
-			}
-			e.laneRules[i] = r
-		}
+	for _, l := range e.lanes {
+		r := e.newRule(l.CancelOn, l.DeferOn, l.MaxDefer)
+		e.laneRules = append(e.laneRules, r)
+		e.laneRuled = e.laneRuled || !r.empty()
 	}
 	e.resumeOn = e.ledger.condition(opts.ResumeOn, e, true)
-	e.hasRules = e.laneRules != nil || e.rules != rule{maxDefer: e.rules.maxDefer}
 	if opts.DrainOn != "" {
 		e.undrain = sink.Subscribe(opts.DrainOn, func(s Signal) {
 			if s.Key == "" || Match(s.Key, e.name) {
@@ -197,7 +185,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 	}
 	err := e.intake.offer(o)
 	if err == ErrFull {
-		err = e.enqueueFull(ctx, o, wait && !e.dropsOldest)
+		err = e.enqueueFull(ctx, o, wait && !e.opts.DropOldest)
 	}
 	if err != nil {
 		return e.reject(err)
@@ -283,7 +271,7 @@ func (e *engine) squeeze(o *Operation) error {
 		return nil
 	}
 	oldest := e.scheduler.oldest(o.lane)
-	if !e.dropsOldest || oldest == nil {
+	if !e.opts.DropOldest || oldest == nil {
 		return ErrFull
 	}
 	e.withdraw(oldest, StatusDropped, ErrDropped, now)
@@ -345,7 +333,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 					continue
 				}
 				// A rule for all holds up arrivals as well; one for a lane may not.
-				return nil, barred != 0 && e.laneRules == nil
+				return nil, barred != 0 && !e.laneRuled
 			}
 		}
 		if e.refuses(o.lane) || e.defers(o.lane) {
@@ -365,7 +353,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			}
 			if overdue {
 				o.marks |= forced
-				e.counts.forced++
+				e.forced++
 			}
 		}
 		if g := groupOf(o); g != nil && g.halted != nil {
@@ -396,7 +384,7 @@ func (e *engine) fromWaiters(now int64, barred laneSet) bool {
 }
 
 // full reports whether nothing that is pending may start. mu is held.
-func (e *engine) full() bool { return e.running.n+max(0, e.lent-e.mayLend) >= e.limit }
+func (e *engine) full() bool { return e.running.n+max(0, e.lent-e.opts.MaxSuspended) >= e.limit }
 
 // started lists the operations that have started and not ended. mu is held.
 func (e *engine) started() []*Operation {
@@ -424,6 +412,7 @@ func (e *engine) leaveQueue(o *Operation) {
 // retire records the end of an operation and puts it into the window. mu is held.
 func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	o.status, o.err, o.finished = status, err, now
+	e.outcomes[status.bit()]++
 	var waits []*bodyWait
 	if o.marks&awaitedOwn != 0 {
 		waits = e.endWaits(o)
@@ -487,7 +476,7 @@ func (e *engine) sweep(now int64) {
 		// Reading sweeps as well, so where no signal is waited to go, a busy
 		// window has a few dozen sweeps per MaxAge, not one per operation.
 		at := later(oldest, e.window.maxAge)
-		if !e.hasRules {
+		if e.rules.empty() && !e.laneRuled {
 			at = max(at, later(e.sweeper.last, e.window.maxAge/64))
 		}
 		e.sweeper.set(e.clock, at, e.tidy)

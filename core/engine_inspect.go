@@ -26,11 +26,11 @@ func (c Control) Stats() Stats {
 	defer e.ledger.mu.Unlock()
 	return Stats{
 		Enqueued:       e.intake.accepted(),
-		Succeeded:      e.counts.succeeded,
-		Failed:         e.counts.failed,
-		Cancelled:      e.counts.cancelled,
-		Refused:        e.counts.refused,
-		Dropped:        e.counts.dropped,
+		Succeeded:      e.outcomes[StatusSucceeded.bit()],
+		Failed:         e.outcomes[StatusFailed.bit()],
+		Cancelled:      e.outcomes[StatusCancelled.bit()],
+		Refused:        e.outcomes[StatusRefused.bit()],
+		Dropped:        e.outcomes[StatusDropped.bit()],
 		Pending:        e.scheduler.pending() + e.intake.arrived.n,
 		Running:        e.running.n,
 		Suspended:      e.suspended.n + e.resuming.n,
@@ -39,7 +39,7 @@ func (c Control) Stats() Stats {
 		Limit:          e.limit,
 		Tracked:        e.window.len(),
 		Pinned:         e.window.pinned,
-		Forced:         e.counts.forced,
+		Forced:         e.forced,
 		SignalsDropped: e.ledger.dropped,
 		Panics:         e.ledger.panics.Load(),
 		Paused:         e.paused,
@@ -153,7 +153,7 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 	e.lockFresh()
 	defer e.mu.Unlock()
 	o := e.index.get(id)
-	if o == nil || !e.window.pin(o, e.maxPinned) {
+	if o == nil || !e.window.pin(o, e.opts.MaxTracked) {
 		return func() {}, false
 	}
 	pinned := true

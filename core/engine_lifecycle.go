@@ -271,14 +271,6 @@ func (e *engine) shut(cause error) bool {
 func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
 	e.scheduler.remove(o)
 	e.leaveQueue(o)
-	switch status {
-	case StatusCancelled:
-		e.counts.cancelled++
-	case StatusRefused:
-		e.counts.refused++
-	case StatusDropped:
-		e.counts.dropped++
-	}
 	e.retire(o, status, err, now)
 }
 

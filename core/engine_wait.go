@@ -248,7 +248,7 @@ func (e *engine) grant() {
 	}
 }
 
-// lend counts an operation that has given up its slot against mayLend, until it has it
+// lend counts an operation that has given up its slot against MaxSuspended, until it has it
 // back, unless it waits for the end of another one of its engine, which could not start
 // otherwise. mu is held.
 func (e *engine) lend(d *details) {
@@ -385,7 +385,7 @@ func (e *engine) awaitOwn(ctx context.Context, o, by *Operation, cancels bool) e
 // keeps reports whether items of that key cannot start before the end of by. mu is
 // held.
 func (e *engine) keeps(by *Operation, key string) bool {
-	return e.perKey == 1 && by.turn != nil && by.turn.key.text == key
+	return e.opts.MaxPerKey == 1 && by.turn != nil && by.turn.key.text == key
 }
 
 // refuse ends a wait for operations that have not ended. mu is held.

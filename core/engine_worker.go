@@ -93,7 +93,7 @@ func (w *worker) goOn(now int64) {
 			e.unlockTo(&w.spare)
 		}
 		w.err = w.call(w.current)
-		if e.timeout > 0 {
+		if e.opts.Timeout > 0 {
 			w.err = w.current.timedOut(w.err)
 		}
 		w.phase = returned
@@ -306,19 +306,15 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 	if e.resuming.head != nil {
 		e.grant()
 	}
-	status := StatusSucceeded
-	switch {
+	status := StatusFailed
+	switch cause := o.cause(); {
 	case err == nil:
-		e.counts.succeeded++
-	case o.cause() != nil:
+		status = StatusSucceeded
+	case cause != nil:
 		status = StatusCancelled
-		e.counts.cancelled++
 		if err == context.Canceled {
-			err = o.cause() // says more
+			err = cause // says more
 		}
-	default:
-		status = StatusFailed
-		e.counts.failed++
 	}
 	if o.marks&holding != 0 {
 		e.ledger.releaseAll(o, &e.out.after)
