@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 )
@@ -118,29 +119,19 @@ func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[S
 // all lists the operations in the index by id, gathered in chunks.
 func (e *engine) all() []*Operation {
 	e.lockFresh()
-	var all []*Operation
-	version := e.index.version
-	for _, o := range e.index.overflow {
-		all = append(all, o)
-	}
-	for i := 0; i < len(e.index.slots); i++ {
-		if i%chunk == chunk-1 {
-			e.mu.Unlock()
-			e.mu.Lock()
-			if version != e.index.version { // places have changed
-				version, all, i = e.index.version, all[:0], 0
-				for _, o := range e.index.overflow {
-					all = append(all, o)
-				}
+	all := slices.Collect(maps.Values(e.index.overflow))
+	for some := range slices.Chunk(e.index.slots, chunk) { // these slots are left as they are when the index is resized
+		for _, o := range some {
+			if o != nil {
+				all = append(all, o)
 			}
 		}
-		if o := e.index.slots[i]; o != nil {
-			all = append(all, o)
-		}
+		e.mu.Unlock()
+		e.mu.Lock()
 	}
 	e.mu.Unlock()
 	slices.SortFunc(all, byID)
-	return slices.Compact(all)
+	return all
 }
 
 func byID(a, b *Operation) int { return cmp.Compare(a.id, b.id) }
@@ -287,12 +278,7 @@ func (c Control) Sense(q Query) iter.Seq[Signal] {
 				}
 			}
 		}
-		slices.SortFunc(found, func(a, b Signal) int {
-			if a.Seq < b.Seq {
-				return -1
-			}
-			return 1
-		})
+		slices.SortFunc(found, asRaised)
 		for _, signal := range found {
 			if !yield(signal) {
 				return
