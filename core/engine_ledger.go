@@ -430,10 +430,12 @@ func (l *ledger) signals(facts ownFacts) (signals []Signal) {
 		signals = append(signals, h.fact.signal(seq, l.names.clock))
 	}
 	if len(d.holds) > 0 {
-		slices.SortFunc(signals, func(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) })
+		slices.SortFunc(signals, asRaised)
 	}
 	return signals
 }
+
+func asRaised(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) }
 
 func (l *ledger) count(pattern string) int {
 	l.mu.Lock()
