@@ -206,24 +206,6 @@ func TestFailuresAreVisible(t *testing.T) {
 	})
 }
 
-func TestNoteSelects(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, r := newOrders(1), new(records)
-		j := core.Must(lastwords.New(c, r.persist, lastwords.Options{Note: func(s core.Snapshot) (lastwords.Note, bool) {
-			if s.Key == "panics" {
-				panic("on purpose")
-			}
-			return lastwords.Note{Operation: s.ID}, s.Key != "skipped"
-		}}))
-		ids := run(t, c, "a", "panics", "skipped", "b")
-		c.Close()
-		r.want(t, j, ids[0], ids[3])
-		if n := c.Stats().Panics; n != 1 {
-			t.Errorf("the coordinator counts %d panics of callbacks, want 1", n)
-		}
-	})
-}
-
 // After Complete, Drain, Stop and Close the journal is not subscribed to the coordinator.
 func TestEndsItsSubscription(t *testing.T) {
 	for name, end := range map[string]func(*lastwords.Journal){
