@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -176,12 +177,15 @@ func TestFailed(t *testing.T) {
 			return a.append(ctx, e)
 		}, echo.Options{Sink: sink, Name: "archive", MaxQueued: 1}))
 		require.Same(t, sink, r.Sink())
+		var mu sync.Mutex // Close and the function that runs fail at once
 		failures := map[string]error{}
 		defer r.Failed().Subscribe(sink, func(s core.Signal, f echo.Failure[string]) {
 			assert.Equal(t, echo.SignalFailed, s.Name)
 			assert.Equal(t, f.Entry.Operation.String(), s.Key)
 			assert.ErrorIs(t, r.Flush(t.Context()), core.ErrWouldDeadlock)
 			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
 			failures[f.Entry.Captures[0].Payload] = f.Err
 		})()
 		for _, w := range []string{"fails", "panics", "arrives", "runs", "dropped", "waits", "in the window"} {
