@@ -333,4 +333,3 @@ func TestNotFound(t *testing.T) {
 	})
 }
 
-// Nothing foreign is called under a lock: whatever calls back finds the cache open.
