@@ -332,4 +332,3 @@ func TestNotFound(t *testing.T) {
 		assert.ErrorAs(t, err, new(*core.PanicError))
 	})
 }
-

@@ -3,6 +3,7 @@ package earlyexit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -173,44 +174,6 @@ func TestExitCancelsWhatRunsAndDiscardsWhatWaits(t *testing.T) {
 	})
 }
 
-// A worker that becomes free while the exit is under way starts nothing: here the
-// exit is held up by the values of a context, which are asked for the parent.
-func TestNothingStartsAfterTheSignal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := collector(t, core.Options{MaxConcurrency: 1})
-		defer c.Close()
-		let, ran := make(chan struct{}), false
-		asking := slowContext{t.Context(), make(chan struct{})}
-		if _, err := c.Enqueue(asking, func(context.Context) (int, error) { <-let; return 1, nil }); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		ids := enqueue(t, c, func(context.Context) (int, error) { ran = true; return 2, nil })
-		var raising sync.WaitGroup
-		raising.Go(func() { c.Sink().Raise("verdict.guilty") })
-		synctest.Wait()
-		close(let)
-		synctest.Wait()
-		op, _ := c.Lookup(ids[0])
-		checkEqual(t, "status", op.Status, core.StatusCancelled)
-		checkExited(t, op.Err, "verdict.guilty")
-		close(asking.answer)
-		raising.Wait()
-		checkOutcome(t, results(t, c), "verdict.guilty", 1)
-		checkEqual(t, "ran", ran, false)
-	})
-}
-
-type slowContext struct {
-	context.Context
-	answer chan struct{}
-}
-
-func (c slowContext) Value(key any) any {
-	<-c.answer
-	return c.Context.Value(key)
-}
-
 func TestSignalsBeforeAndAfterDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -274,36 +237,19 @@ func TestCombinesOnceAndHandsOutCopies(t *testing.T) {
 }
 
 func TestFailingCombinerIsAnErrorNotAHang(t *testing.T) {
+	isPanic := func(err error) bool { return errors.As(err, new(*core.PanicError)) }
 	for name, test := range map[string]struct {
-		combine func(core.Signal, []int) (int, error)
+		combine func() (int, error)
 		check   func(error) bool
+		answers int64 // of five callers
 	}{
-		"error": {
-			func(core.Signal, []int) (int, error) { return 0, errOnPurpose },
-			func(err error) bool { return errors.Is(err, errOnPurpose) },
-		},
-		"panic": {
-			func(core.Signal, []int) (int, error) { panic(errOnPurpose) },
-			func(err error) bool {
-				p, ok := errors.AsType[*core.PanicError](err)
-				return ok && errors.Is(err, errOnPurpose) && strings.Contains(string(p.Stack), "TestFailingCombiner")
-			},
-		},
-		"goexit": {
-			func(core.Signal, []int) (int, error) { runtime.Goexit(); return 0, nil },
-			func(err error) bool {
-				p, ok := errors.AsType[*core.PanicError](err)
-				return ok && p.Value == nil
-			},
-		},
+		"error":  {func() (int, error) { return 0, errOnPurpose }, func(err error) bool { return errors.Is(err, errOnPurpose) && !isPanic(err) }, 5},
+		"panic":  {func() (int, error) { panic(errOnPurpose) }, func(err error) bool { return errors.Is(err, errOnPurpose) && isPanic(err) }, 5},
+		"goexit": {func() (int, error) { runtime.Goexit(); return 0, nil }, isPanic, 4}, // the goroutine that combined has ended
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				let := make(chan struct{})
-				c := combiner(t, func(s core.Signal, results []int) (int, error) {
-					<-let
-					return test.combine(s, results)
-				}, core.Options{})
+				c := combiner(t, func(core.Signal, []int) (int, error) { time.Sleep(time.Second); return test.combine() }, core.Options{})
 				defer c.Close()
 				enqueue(t, c, raises("verdict.guilty", 1))
 				var answers atomic.Int64
@@ -313,19 +259,11 @@ func TestFailingCombinerIsAnErrorNotAHang(t *testing.T) {
 						outcome, err := c.Results(context.Background())
 						answers.Add(1)
 						checkOutcome(t, outcome, "verdict.guilty", 1)
-						if !test.check(err) {
-							t.Errorf("got error %v", err)
-						}
+						checkEqual(t, fmt.Sprint(err), test.check(err), true)
 					})
 				}
-				synctest.Wait()
-				close(let)
 				all.Wait()
-				want := int64(5)
-				if name == "goexit" {
-					want-- // the goroutine that combined has ended
-				}
-				checkEqual(t, "answers", answers.Load(), want)
+				checkEqual(t, "answers", answers.Load(), test.answers)
 			})
 		})
 	}

@@ -123,29 +123,6 @@ func TestNoteAsJSON(t *testing.T) {
 	}
 }
 
-// Operations that are in the window when the coordinator is closed have notes too.
-// Notes are stored one at a time, in order.
-func TestOneAtATimeInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, r := newOrders(0), &records{takes: time.Second}
-		running := 0
-		j := core.Must(lastwords.New(c, func(ctx context.Context, n lastwords.Note) error {
-			running++ // guarded by the promise only
-			defer func() { running-- }()
-			if running != 1 {
-				t.Errorf("got %d at once, want one at a time", running)
-			}
-			return r.persist(ctx, n)
-		}, lastwords.Options{}))
-		ids := run(t, c, make([]string, 20)...)
-		if n := j.Stats().Enqueued; n != 0 {
-			t.Errorf("got %d notes of operations that are in the window", n)
-		}
-		c.Close()
-		r.want(t, j, ids...)
-	})
-}
-
 // When storing is slower than operations leave, the coordinator's workers do not wait.
 func TestNeverHoldsUpTheWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

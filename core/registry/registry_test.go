@@ -469,29 +469,6 @@ func TestDrainOrStopFromABodyChangesNothing(t *testing.T) {
 	})
 }
 
-// When its context ends, Drain has closed the intake of all.
-func TestDrainWithDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := registry.New()
-		register(t, r, "idle", plain)
-		register(t, r, "busy", plain)
-		idle, busy := get(t, r, "idle"), get(t, r, "busy")
-		if _, err := busy.TryEnqueue(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil }); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
-		defer cancel()
-		err := r.Drain(ctx)
-		if mustMention(t, err, `"busy"`); !errors.Is(err, errOnPurpose) {
-			t.Errorf("got error %v, want %v", err, errOnPurpose)
-		}
-		if _, err := idle.TryEnqueue(context.Background(), quick); !errors.Is(err, core.ErrClosed) {
-			t.Errorf("the other's intake: got error %v, want %v", err, core.ErrClosed)
-		}
-		r.Close()
-	})
-}
-
 func TestScopesShareAndOwn(t *testing.T) {
 	r := registry.New()
 	defer r.Close()

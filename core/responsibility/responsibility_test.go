@@ -233,24 +233,6 @@ type pinnerFunc func(core.OperationID) (func(), bool)
 
 func (f pinnerFunc) Pin(id core.OperationID) (func(), bool) { return f(id) }
 
-// When the promise is announced, the operation is pinned and signals acknowledge it.
-func TestAcknowledgedFromInsideTheAnnouncement(t *testing.T) {
-	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
-		id, finish := s.operation()
-		defer s.sink.Subscribe("file.ready", func(signal core.Signal) {
-			if op, _ := s.c.Lookup(id); op.Pins != 1 {
-				t.Errorf("pins when it is announced: got %d, want 1", op.Pins)
-			}
-			s.sink.RaiseKey("file.ready.ack", signal.Key)
-		})()
-		if !s.Keep(id, responsibility.Promise{Announce: "file.ready", Key: "f1"}) {
-			t.Error("Keep: got false, want true")
-		}
-		finish()
-		s.mustBeReleased(id, "after Keep")
-	})
-}
-
 // Fault avoided: a pin that the user has set by hand is removed by the acknowledgement.
 func TestPinsOfOthersStay(t *testing.T) {
 	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
@@ -264,13 +246,6 @@ func TestPinsOfOthersStay(t *testing.T) {
 		}
 		unpin()
 		s.mustBeReleased(id, "after the last unpin")
-
-		id, finish = s.operation()
-		unpin, _ = s.c.Pin(id)
-		s.Keep(id, responsibility.Promise{})
-		finish()
-		unpin()
-		s.mustBeKept(id, "the other pin is gone")
 	})
 }
 
@@ -336,12 +311,7 @@ func TestKeepOfWhatCannotBePinned(t *testing.T) {
 func TestOperationLeavesAnyway(t *testing.T) {
 	stage(t, responsibility.Options{MaxPin: -1}, func(t *testing.T, s *scene) {
 		signals := coretest.Watch(t, s.sink, responsibility.SignalReleased)
-		evicted := s.kept(responsibility.Promise{})
 		closed := s.kept(responsibility.Promise{})
-		s.c.Evict(evicted)
-		s.mustBeReleased(evicted, "after Evict")
-		s.mustBeKept(closed, "another is evicted")
-		signals.ExpectExactly(responsibility.SignalReleased)
 		s.c.Close()
 		s.mustBeReleased(closed, "after Close of the coordinator")
 		signals.ExpectExactly(responsibility.SignalReleased)
@@ -463,10 +433,6 @@ func TestHandlersMayWait(t *testing.T) {
 		"acknowledge, complete": {
 			func(s *scene, first core.OperationID) { s.sink.RaiseKey("seen", "a") },
 			func(s *scene, second core.OperationID) { s.Complete(second) },
-		},
-		"acknowledge, close": {
-			func(s *scene, first core.OperationID) { s.sink.RaiseKey("seen", "a") },
-			func(s *scene, second core.OperationID) { s.Close() },
 		},
 		"evict, close": {
 			func(s *scene, first core.OperationID) { s.c.Evict(first) },

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -358,49 +357,6 @@ func TestHandlerEndsItsGoroutine(t *testing.T) {
 				t.Error("Run returned")
 			}()
 			<-over
-		})
-	}
-}
-
-// Random batches against a simple model.
-func TestRandomBatches(t *testing.T) {
-	for seed := range uint64(40) {
-		synctest.Test(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 2))
-			n, limit := random.IntN(40), 1+random.IntN(5)
-			dies := make([]int, n) // in which stage
-			for i := range dies {
-				dies[i] = random.IntN(6)
-			}
-			var list []stages.Stage[int]
-			var running, most atomic.Int64
-			for s := range 3 {
-				list = append(list, stages.Stage[int]{Name: fmt.Sprint(s), Work: func(ctx context.Context, i int) (int, error) {
-					most.Store(max(most.Load(), running.Add(1)))
-					defer running.Add(-1)
-					time.Sleep(time.Duration(i%7) * time.Second)
-					if dies[i%1000] == s {
-						return 0, errOnPurpose
-					}
-					return i + 1000, nil
-				}})
-			}
-			items, want := make([]int, n), make([]string, n)
-			failed := false
-			for i := range n {
-				items[i] = i
-				want[i] = fmt.Sprint(i + 1000*min(dies[i], 3))
-				if dies[i] < 3 {
-					want[i] += fmt.Sprint(" ", dies[i])
-					failed = true
-				}
-			}
-			results, err := pipeline(t, core.Options{MaxConcurrency: limit}, list...).Run(t.Context(), items)
-			checkResults(t, results, want...)
-			checkEqual(t, "an error", err != nil, failed)
-			if int(most.Load()) > limit {
-				t.Errorf("%d ran at once, want at most %d", most.Load(), limit)
-			}
 		})
 	}
 }
