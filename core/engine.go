@@ -18,28 +18,29 @@ import (
 // start, so the clock is read once. What follows for others, such as callbacks
 // and wakings, is collected in out and done by unlock.
 type engine struct {
-	number       uint64 // of this engine in the process: see runningOn
-	name         string
-	sink         *Sink
-	clock        clock
-	opts         Options           // resolved
-	onDone       []*hook[Snapshot] // Options.OnDone, or nil
-	lanes        []Lane            // resolved; one without a name if there are none
-	laned        bool              // there are lanes
-	plain        bool              // the scheduler is first in, first out
-	rules        rule              // for all lanes
-	laneRules    []rule            // by lane
-	laneRuled    bool              // one of these is not empty
-	resumeOn     *condition        // nil: none
-	quiet        bool              // operations do not raise lifecycle signals
-	keepsSignals bool              // what operations in the window have raised stays on the sink at the end
-	undrain      func()            // ends the watching of DrainOn; may be nil
-	loop         func()            // e.work, made once
-	errClosed    error             // ErrClosed and ErrFull with the name
-	errFull      error
-	bodies       any           // the Work or ResultWork
-	closed       chan struct{} // closed when Close is done
-	token        atomic.Uint32 // see worker.go
+	number         uint64 // of this engine in the process: see runningOn
+	name           string
+	sink           *Sink
+	clock          clock
+	opts           Options           // resolved
+	onDone         []*hook[Snapshot] // Options.OnDone, or nil
+	lanes          []Lane            // resolved; one without a name if there are none
+	laned          bool              // there are lanes
+	plain          bool              // the scheduler is first in, first out
+	rules          rule              // for all lanes
+	laneRules      []rule            // by lane
+	laneRuled      bool              // one of these is not empty
+	resumeOn       *condition        // nil: none
+	quiet          bool              // operations do not raise lifecycle signals
+	keepsSignals   bool              // what operations in the window have raised stays on the sink at the end
+	undrain        func()            // ends the watching of DrainOn; may be nil
+	loop           func()            // e.work, made once
+	errClosed      error             // ErrClosed and ErrFull with the name
+	errFull        error
+	bodies         any           // the Work or ResultWork
+	closed         chan struct{} // closed when Close is done
+	token          atomic.Uint32 // see worker.go
+	watchesPending atomic.Bool   // there are pendingMarks
 
 	_ cacheLine // producers and workers do not share any from here on
 
@@ -47,48 +48,58 @@ type engine struct {
 
 	_ cacheLine
 
-	mu         sync.Mutex
-	running    opList // have a slot
-	suspended  opList // have given it up while they wait
-	resuming   opList // wait for it to come back
-	lent       int    // of the suspended ones, how many count against maxSuspended
-	waits      uint64 // number of the newest wait for an operation of this engine
-	limit      int
-	paused     bool
-	closing    bool
-	detached   bool
-	finalized  bool     // closed, and the window is empty
-	finalizing int      // operations that OnFinalized is being called for
-	telling    int      // ended operations that OnDone is being called for
-	left       []uint64 // by lane: operations that were pending and are not any more
-	overflow   uint64   // operations that were accepted without room
-	scheduler  scheduler
-	window     window
-	index      index
-	echoes     echoes
-	outcomes   [len(statusNames)]uint64 // how many ended with a status
-	forced     uint64
-	flushes    []*flush
-	final      []*hook[Snapshot] // of OnFinalized; replaced, not changed
-	alarm      alarm             // wakes when a deferral may be over
-	sweeper    alarm             // evicts what is too old
-	ledger     ledger
-	out        engineEffects // of what the holder of mu has done; empty while nobody has it
+	mu           sync.Mutex
+	running      opList // have a slot
+	suspended    opList // have given it up while they wait
+	resuming     opList // wait for it to come back
+	lent         int    // of the suspended ones, how many count against maxSuspended
+	waits        uint64 // number of the newest wait for an operation of this engine
+	limit        int
+	paused       bool
+	closing      bool
+	detached     bool
+	finalized    bool     // closed, and the window is empty
+	finalizing   int      // operations that OnFinalized is being called for
+	telling      int      // ended operations that OnDone is being called for
+	left         []uint64 // by lane: operations that were pending and are not any more
+	overflow     uint64   // operations that were accepted without room
+	scheduler    scheduler
+	window       window
+	index        index
+	echoes       echoes
+	outcomes     [len(statusNames)]uint64 // how many ended with a status
+	forced       uint64
+	flushes      []*flush
+	final        []*hook[Snapshot] // of OnFinalized; replaced, not changed
+	onClosed     []*hook[struct{}] // likewise
+	pendingMarks []*watermark
+	alarm        alarm // wakes when a deferral may be over
+	sweeper      alarm // evicts what is too old
+	ledger       ledger
+	out          engineEffects // of what the holder of mu has done; empty while nobody has it
 }
 
 // cacheLine keeps what is before it and what is after it from sharing one.
 type cacheLine [64]byte
 
-// flush waits for the operations accepted before it, or until there are none.
+// flush waits for the operations accepted before it, for those that ran, or until there are
+// none.
 type flush struct {
-	idle  bool   // the latter
-	epoch uint32 // of the newest operation it waits for
-	left  int    // 0: done
-	done  chan struct{}
+	idle    bool                    // the last
+	running map[*Operation]struct{} // the second, which it waits for; nil: not that
+	epoch   uint32                  // of the newest operation it waits for
+	left    int                     // 0: done
+	done    chan struct{}
 }
 
 // includes reports whether f waits for o, if that has not finished.
-func (f *flush) includes(o *Operation) bool { return int32(o.epoch-f.epoch) <= 0 }
+func (f *flush) includes(o *Operation) bool {
+	if f.running != nil {
+		_, ok := f.running[o]
+		return ok
+	}
+	return int32(o.epoch-f.epoch) <= 0
+}
 
 var engines atomic.Uint64
 
@@ -191,6 +202,11 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 		return e.reject(err)
 	}
 	e.wakeForArrival()
+	if e.watchesPending.Load() {
+		e.mu.Lock()
+		e.seePending()
+		e.unlock()
+	}
 	return nil
 }
 
@@ -397,15 +413,17 @@ func (e *engine) alive() int { return e.running.n + e.suspended.n + e.resuming.n
 // leaveQueue counts that o is not pending any more. mu is held.
 func (e *engine) leaveQueue(o *Operation) {
 	e.left[o.lane]++
-	if e.intake.waiting.Load() == 0 {
-		return
+	if e.intake.waiting.Load() > 0 {
+		e.intake.mu.Lock()
+		e.intake.queues[o.lane].left = e.left[o.lane]
+		e.intake.admit(o.lane, false, &e.out)
+		e.intake.mu.Unlock()
+		if e.intake.fresh.Load() {
+			e.wakeForArrival()
+		}
 	}
-	e.intake.mu.Lock()
-	e.intake.queues[o.lane].left = e.left[o.lane]
-	e.intake.admit(o.lane, false, &e.out)
-	e.intake.mu.Unlock()
-	if e.intake.fresh.Load() {
-		e.wakeForArrival()
+	if len(e.pendingMarks) > 0 {
+		e.seePending()
 	}
 }
 

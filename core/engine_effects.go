@@ -75,10 +75,12 @@ func (e *engine) settle(out *engineEffects) {
 		return
 	}
 	if len(out.ends) > 0 {
-		for _, c := range out.ends {
-			close(c)
-		}
-		out.ends = emptied(out.ends)
+		defer func() { // also if a function of OnClosed ends the goroutine
+			for _, c := range out.ends {
+				close(c)
+			}
+			out.ends = emptied(out.ends)
+		}()
 		e.detachIfDone()
 	}
 }

@@ -292,6 +292,7 @@ func (e *engine) detachIfDone() {
 	e.mu.Lock()
 	detach := !e.detached && (e.closing || e.intake.closed && e.idle()) // closed with mu held
 	e.detached = e.detached || detach
+	hooks := e.onClosed
 	e.mu.Unlock()
 	if !detach {
 		return
@@ -304,6 +305,7 @@ func (e *engine) detachIfDone() {
 	if e.undrain != nil {
 		e.undrain()
 	}
+	e.tellClosed(hooks)
 }
 
 // Pause keeps further operations from starting; running ones go on and Enqueue
