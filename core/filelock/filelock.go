@@ -1,0 +1,101 @@
+// Package filelock lets processes take turns, by an advisory lock on a file: processes that
+// write to the same directory or database, for example.
+//
+//	lock, err := filelock.Open("app.db.lock")
+//	…
+//	release, err := lock.Acquire(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	defer release()
+//
+// The lock ends with the process that holds it, however that ends. The file stays; deleting
+// it while a process runs breaks the lock. It needs a local file system. Callers get the
+// lock in about the order in which they ask for it, which is up to the operating system
+// between processes.
+package filelock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// A Lock is a file that at most one process has locked, and in it one caller. Make one with
+// [Open]. All methods are safe for concurrent use.
+type Lock struct {
+	file *os.File
+	turn chan struct{} // has a value while a caller has the lock, or waits for other processes
+}
+
+// Open opens the lock file, and makes it if there is none; its directory must exist. It
+// locks nothing. An error is one of package os, or errors.ErrUnsupported where the operating
+// system has no such locks.
+func Open(path string) (*Lock, error) {
+	if !supported {
+		return nil, fmt.Errorf("filelock: %w", errors.ErrUnsupported)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("filelock: %w", err)
+	}
+	return &Lock{file, make(chan struct{}, 1)}, nil
+}
+
+// Acquire waits for the lock and returns a function that releases it, which must be called
+// once. When ctx ends first it returns its cause.
+func (l *Lock) Acquire(ctx context.Context) (release func(), err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if ok, err := l.control(tryLock); ok || err != nil {
+		return l.locked(err)
+	}
+	waited := make(chan error, 1)
+	go func() {
+		_, err := l.control(waitLock)
+		waited <- err
+	}()
+	select {
+	case err := <-waited:
+		return l.locked(err)
+	case <-ctx.Done():
+		go func() { // a wait for a lock of another process cannot be ended
+			if release, err := l.locked(<-waited); err == nil {
+				release()
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (l *Lock) locked(err error) (release func(), failed error) {
+	if err != nil {
+		<-l.turn
+		return nil, fmt.Errorf("filelock: %s: %w", l.file.Name(), err)
+	}
+	return func() {
+		_, _ = l.control(unlock) // fails only if it is not locked, or the file is closed
+		<-l.turn
+	}, nil
+}
+
+// Close closes the file, which releases the lock. A later Acquire fails.
+func (l *Lock) Close() error { return l.file.Close() }
+
+// control calls fn with the file's handle, which stays open meanwhile.
+func (l *Lock) control(fn func(handle uintptr) (bool, error)) (ok bool, err error) {
+	conn, err := l.file.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	failed := conn.Control(func(handle uintptr) { ok, err = fn(handle) })
+	return ok, cmp.Or(failed, err)
+}
