@@ -6,19 +6,20 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A gate counts the calls of a store and closes the engine when none is left. A call is
-// either inside the engine or in a function of its caller, such as the body of a loop.
-// Close waits for calls of the first kind only: it may be called in such a function.
+// A gate counts the calls of a store, and closes the engine when none is left. A call is
+// inside the engine, or in a function of its caller, such as the body of a loop. Close waits
+// for calls inside only, so such a function may call it.
 type gate struct {
-	end   func() error  // closes the engine
-	quiet chan struct{} // closed when all calls that are left are in functions of their callers
-	done  chan struct{} // closed when the engine is closed
+	end func() error // closes the engine
 
-	mu     sync.Mutex
-	inside int // calls inside the engine
-	closed bool
-	stats  Stats
-	err    error // of end; set before done is closed
+	mu      sync.Mutex
+	changed sync.Cond // of mu
+	inside  int       // calls inside the engine
+	closed  bool      // no call may begin, nor come back from a function of its caller
+	ending  bool      // end has been called
+	ended   bool      // and has returned err
+	err     error
+	stats   Stats
 }
 
 func (g *gate) enter() error {
@@ -33,78 +34,57 @@ func (g *gate) enter() error {
 	return nil
 }
 
-// leave ends a call.
-func (g *gate) leave(ok bool) {
-	g.mu.Lock()
-	if ok {
-		g.stats.Succeeded++
-	} else {
-		g.stats.Failed++
-	}
-	g.stats.Running--
-	g.inside--
-	g.unlock()
-}
-
-// user calls a function of the caller of a call. The call may use the engine again unless
-// user returns an error.
-func (g *gate) user(fn func()) error {
-	g.mu.Lock()
-	g.inside--
-	g.unlock()
-	defer func() {
-		g.mu.Lock()
-		g.inside++
-		g.mu.Unlock()
-	}()
-	fn()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return core.ErrClosed
-	}
-	return nil
-}
-
-// close refuses further calls and waits until no call is inside the engine. It returns the
-// error of closing the engine, if that is closed.
-func (g *gate) close() error {
-	g.mu.Lock()
-	if first := !g.closed; first {
-		g.closed = true
-		g.unlock()
-	} else {
-		g.mu.Unlock()
-	}
-	select {
-	case <-g.done:
-		return g.err
-	case <-g.quiet:
-		return nil
-	}
-}
-
-// unlock unlocks mu, and then does what follows from there being one call less inside.
-func (g *gate) unlock() {
-	last := g.closed && g.stats.Running == 0
-	if g.closed && g.inside == 0 && !last {
-		select {
-		case <-g.quiet:
-		default:
-			close(g.quiet)
+func (g *gate) leave(err error) {
+	g.step(func() {
+		g.stats.Running--
+		g.inside--
+		if err == nil {
+			g.stats.Succeeded++
+		} else {
+			g.stats.Failed++
 		}
-	}
-	g.mu.Unlock()
-	if last {
-		g.err = g.end()
-		close(g.done)
-	}
+	})
 }
 
-func (g *gate) conflict() {
+// user calls a function of the caller. The engine may be used again unless it returns an
+// error: that of the function, or [core.ErrClosed].
+func (g *gate) user(fn func() error) (err error) {
+	g.step(func() { g.inside-- })
+	defer func() {
+		if closed := g.step(func() { g.inside++ }); closed && err == nil {
+			err = core.ErrClosed
+		}
+	}()
+	return fn()
+}
+
+// close waits until no call is inside the engine, and returns the error of closing it if it
+// is closed then.
+func (g *gate) close() error {
+	g.step(func() { g.closed = true })
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.stats.Conflicts++
+	for g.inside > 0 || g.ending && !g.ended {
+		g.changed.Wait()
+	}
+	return g.err
+}
+
+// step makes a change, closes the engine if nothing can use it any more, and reports whether
+// the gate is closed.
+func (g *gate) step(change func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change()
+	if g.closed && g.stats.Running == 0 && !g.ending {
+		g.ending = true
+		g.mu.Unlock()
+		err := g.end()
+		g.mu.Lock()
+		g.ended, g.err = true, err
+	}
+	g.changed.Broadcast()
+	return g.closed
 }
 
 func (g *gate) counters() Stats {
