@@ -33,7 +33,7 @@ func New[K ~string, V any](engine Engine, opts Options[V]) (Store[K, V], error) 
 		return nil, err
 	}
 	s := &store[K, V]{engine: engine, opts: opts}
-	s.gate.end, s.gate.changed.L = engine.Close, &s.gate.mu
+	s.gate.end = func() error { return s.tell(Deleted(opts.Name), s.named(engine.Close(), "close", "")) }
 	if err := s.open(); err != nil {
 		return nil, err
 	}
@@ -96,8 +96,7 @@ func (s *store[K, V]) Save(ctx context.Context, key K, value V) error {
 
 func (s *store[K, V]) save(ctx context.Context, key K, value V) error {
 	return s.keyed(ctx, "save", key, func(key string) error {
-		var encoded []byte
-		err := s.gate.user(func() (err error) { encoded, err = s.encode(value); return err })
+		encoded, err := s.encode(value)
 		if err != nil {
 			return err
 		}
@@ -107,8 +106,8 @@ func (s *store[K, V]) save(ctx context.Context, key K, value V) error {
 
 func (s *store[K, V]) SaveAll(ctx context.Context, entries iter.Seq2[K, V]) error {
 	var items []Item
-	return s.tell(Saved(s.opts.Name), s.call(ctx, "save", "", func() error {
-		err := s.gate.user(func() (err error) { items, err = s.collect(entries); return err })
+	return s.tell(Saved(s.opts.Name), s.call(ctx, "save", "", func() (err error) {
+		items, err = s.collect(entries)
 		if err != nil || len(items) == 0 {
 			return err
 		}
@@ -143,13 +142,11 @@ func (s *store[K, V]) Load(ctx context.Context, key K) (value V, ok bool, err er
 		if err != nil || !found {
 			return err
 		}
-		return s.gate.user(func() (err error) {
-			value, err = s.opts.Codec.Decode(encoded)
-			ok = err == nil
-			return err
-		})
+		value, err = s.opts.Codec.Decode(encoded)
+		ok = err == nil
+		return err
 	})
-	return value, ok && err == nil, err
+	return value, ok, err
 }
 
 func (s *store[K, V]) Has(ctx context.Context, key K) (ok bool, err error) {
@@ -185,20 +182,16 @@ func (s *store[K, V]) swap(ctx context.Context, key string, fn func(value V, ok 
 	if err != nil {
 		return false, err
 	}
-	var encoded []byte
-	err = s.gate.user(func() (err error) {
-		var value V
-		if ok {
-			value, err = s.opts.Codec.Decode(slices.Clone(old)) // which may keep it
+	var value V
+	if ok {
+		if value, err = s.opts.Codec.Decode(slices.Clone(old)); err != nil { // it may keep its bytes
+			return false, err
 		}
-		if err == nil {
-			value, err = fn(value, ok)
-		}
-		if err == nil {
-			encoded, err = s.encode(value)
-		}
-		return err
-	})
+	}
+	if value, err = fn(value, ok); err != nil {
+		return false, err
+	}
+	encoded, err := s.encode(value)
 	if err != nil {
 		return false, err
 	}
@@ -232,7 +225,8 @@ func (s *store[K, V]) list(ctx context.Context, prefix string, values bool, yiel
 		}
 		for item, err := range s.engine.List(ctx, prefix, values) {
 			if err == nil {
-				err = s.gate.user(func() error { more = yield(item, nil); return context.Cause(ctx) })
+				more = yield(item, nil)
+				err = context.Cause(ctx)
 			}
 			if err != nil || !more {
 				return err
@@ -263,11 +257,11 @@ func (s *store[K, V]) Stats() Stats {
 	return stats
 }
 
-// Close cancels the requests, waits for calls that use the engine, and closes it.
+// Close cancels the requests and, unless there are direct calls, closes the engine.
 func (s *store[K, V]) Close() error {
+	err := s.gate.close()
 	for _, cancel := range s.cancels {
 		cancel()
 	}
-	s.requests.Close()
-	return s.gate.close()
+	return errors.Join(err, s.requests.Close())
 }

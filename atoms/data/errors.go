@@ -8,7 +8,7 @@ import (
 // An Error is what methods of a [Store] return, and the payload of [Failed].
 type Error struct {
 	Store string // its name
-	Op    string // "save", "load", "has", "delete", "update", "list", "len" or "clear"
+	Op    string // "save", "load", "has", "delete", "update", "list", "len", "clear" or "close"
 	Key   string // or the prefix of a list; "" if it is about all keys, or several
 	Err   error  // why it was not done
 }
