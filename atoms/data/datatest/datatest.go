@@ -260,6 +260,7 @@ func (s *suite) update() {
 					if ok && json.Unmarshal(old, &n) != nil {
 						s.Errorf("Update got %q", old)
 					}
+					clear(old) // it is the caller's
 					return json.Marshal(n + 1)
 				})
 				if err != nil {
@@ -312,6 +313,8 @@ func (s *suite) list() {
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	var writer sync.WaitGroup
+	defer writer.Wait()
+	defer cancel()
 	writer.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
 			key := "stay" + string([]byte{byte(i % 100), 1})
