@@ -159,6 +159,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		assert.Equal(t, int64(3), most.Load())
 		assert.Equal(t, 6, load(t, s, "d"), "in order")
 		answers.ExpectExactly(slices.Repeat([]string{"saved.data.data"}, 7)...)
+		assert.Zero(t, s.Stats().Requests.Tracked, "no value is kept")
 
 		for i := range 4 {
 			data.Save[int]("data").Raise(sink, "c", i)
@@ -171,7 +172,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		}
 		data.Save[int]("data").Raise(sink, "c", 1)
 		answers.None()
-		coretest.CheckBooks(s.Stats().Requests)
+		assert.NoError(t, coretest.CheckBooks(s.Stats().Requests))
 	})
 }
 

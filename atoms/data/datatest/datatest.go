@@ -348,7 +348,7 @@ func (s *suite) list() {
 
 func (s *suite) contexts() {
 	s.save("key", value("a"))
-	why := errors.New("ended on purpose")
+	why := errors.New("datatest: ended on purpose")
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	cancel(why)
 	_, _, load := s.e.Load(ctx, "key")
