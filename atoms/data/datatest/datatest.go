@@ -317,8 +317,9 @@ func (s *suite) list() {
 	defer cancel()
 	writer.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			key := "stay" + string([]byte{byte(i % 100), 1})
-			if err := errors.Join(s.e.Save(s.ctx, []data.Item{{Key: key, Value: value(key)}}), s.e.Delete(s.ctx, key)); err != nil {
+			same, key := stay[i%len(stay)], "stay"+string([]byte{byte(i % 100), 1})
+			items := []data.Item{{Key: same, Value: value(same)}, {Key: key, Value: value(key)}}
+			if err := errors.Join(s.e.Save(s.ctx, items), s.e.Delete(s.ctx, key)); err != nil {
 				s.Error(err)
 				return
 			}

@@ -300,7 +300,7 @@ func (e *engine) Delete(ctx context.Context, key string) error {
 }
 
 func (e *engine) Clear(ctx context.Context) error {
-	return e.removeAll(ctx, func() ([]string, error) { return e.names(ctx) })
+	return e.removeAll(ctx, e.names)
 }
 
 // removeAll removes the files that which returns.
@@ -320,17 +320,20 @@ func (e *engine) removeAll(ctx context.Context, which func() ([]string, error)) 
 	return undecided(e.disk.syncDir(e.dir), true)
 }
 
-// names returns the names of the files of values.
-func (e *engine) names(ctx context.Context) ([]string, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
+// names returns the names of the files of values. The lock is held: a file that is replaced
+// while a directory is read may be in it twice, or not at all.
+func (e *engine) names() ([]string, error) {
 	names, err := e.disk.names(e.dir)
 	return slices.DeleteFunc(names, func(name string) bool { _, ok := keyOf(name); return !ok }), err
 }
 
+func (e *engine) namesNow(ctx context.Context) (names []string, err error) {
+	err = e.locked(ctx, func() (err error) { names, err = e.names(); return err })
+	return names, err
+}
+
 func (e *engine) Len(ctx context.Context) (int, error) {
-	names, err := e.names(ctx)
+	names, err := e.namesNow(ctx)
 	return len(names), err
 }
 
@@ -354,7 +357,7 @@ func (e *engine) List(ctx context.Context, prefix string, values bool) iter.Seq2
 
 // keys returns the keys with the prefix, sorted.
 func (e *engine) keys(ctx context.Context, prefix string) (keys []string, err error) {
-	names, err := e.names(ctx)
+	names, err := e.namesNow(ctx)
 	if err != nil {
 		return nil, err
 	}
