@@ -14,11 +14,16 @@ import (
 // mainTypes are the main types of packages whose function New does not return them. The
 // main type is the word that is added to other names. Nothing is added to names of core.
 var mainTypes = map[string]string{
-	"core":          "",
-	"core/filelock": "Lock",
-	"core/flight":   "Flight",
-	"core/outbox":   "Outbox",
-	"core/quorum":   "Quorum",
+	"atoms/data/file":           "FileStore",
+	"atoms/data/postgres":       "Store",
+	"atoms/data/sqlite":         "Store",
+	"atoms/sqlitewriter":        "Writer",
+	"patterns/persistentwindow": "Window",
+	"core":                      "",
+	"core/filelock":             "Lock",
+	"core/flight":               "Flight",
+	"core/outbox":               "Outbox",
+	"core/quorum":               "Quorum",
 }
 
 // stay are further words of a package: nothing is added to names that contain one.

@@ -1,9 +1,13 @@
 package file
 
 import (
-	"cmp"
+	"context"
 	"io"
 	"os"
+	"runtime"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/filelock"
 )
 
 // A disk is all that the engine does to files, so that a test can take a disk that loses
@@ -15,8 +19,9 @@ type disk interface {
 	create(path string) (writer, error)           // which must not be there
 	rename(from, to string) error                 // replaces what is there
 	remove(path string) error
-	syncDir(dir string) error // makes what create, rename and remove did there durable
-	openLock(path string) (locker, error)
+	syncDir(dir string) error               // makes what create, rename and remove did there durable
+	age(path string) (time.Duration, error) // since it was written
+	lock(path string) (lock, error)
 }
 
 // A writer is a file that is being written. Sync makes what has been written durable.
@@ -25,12 +30,9 @@ type writer interface {
 	Sync() error
 }
 
-// A locker is a file that at most one locker in all processes has locked. It is unlocked
-// when it is closed, and when its process ends.
-type locker interface {
-	// lock reports whether it has locked the file; if wait is set, it waits for that.
-	lock(wait bool) (bool, error)
-	unlock() error
+// A lock is a [filelock.Lock].
+type lock interface {
+	Acquire(ctx context.Context) (release func(), err error)
 	Close() error
 }
 
@@ -64,7 +66,7 @@ func (osDisk) read(path string, most int64) ([]byte, error) {
 }
 
 func (osDisk) syncDir(dir string) error {
-	if !dirsSync {
+	if runtime.GOOS == "windows" { // it cannot sync directories
 		return nil
 	}
 	d, err := os.Open(dir)
@@ -75,29 +77,12 @@ func (osDisk) syncDir(dir string) error {
 	return d.Sync()
 }
 
-func (osDisk) openLock(path string) (locker, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	return osLock{f}, err
-}
+func (osDisk) lock(path string) (lock, error) { return filelock.Open(path) }
 
-type osLock struct{ *os.File }
-
-func (l osLock) lock(wait bool) (bool, error) {
-	err := l.control(func(handle uintptr) error { return lockFile(handle, wait) })
-	if err == errLocked {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func (l osLock) unlock() error { return l.control(unlockFile) }
-
-// control calls fn with the handle of the file, which is not closed meanwhile.
-func (l osLock) control(fn func(handle uintptr) error) error {
-	conn, err := l.SyscallConn()
+func (osDisk) age(path string) (time.Duration, error) {
+	info, err := os.Stat(path)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	failed := conn.Control(func(handle uintptr) { err = fn(handle) })
-	return cmp.Or(failed, err)
+	return time.Since(info.ModTime()), nil
 }

@@ -39,6 +39,7 @@
 //
 // A save costs two syncs, of the file and of the directory, whatever the number of
 // keys. Keys, All, Len and Clear read the whole directory, while writers wait; Keys and All
-// keep the keys in memory to sort them. Open reads the directory, too, and removes the
-// temporary files of processes that were killed. For many keys take atoms/data/sqlite.
+// keep the keys in memory to sort them. Open reads the directory, too, and removes
+// temporary files that killed processes left more than an hour ago. For many keys take
+// atoms/data/sqlite.
 package file

@@ -10,16 +10,16 @@ import (
 	"io/fs"
 	"iter"
 	"path/filepath"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 )
 
 // Open opens the store of the name in opts below dir, and makes the directories that are
-// missing. It removes what processes that were killed have left over. If another process
+// missing. It removes temporary files of killed processes after an hour. If another process
 // opens or writes at the moment, it waits for that until ctx ends. The store must be closed.
 func Open[K ~string, V any](ctx context.Context, dir string, opts data.Options[V]) (data.Store[K, V], error) {
 	name := cmp.Or(opts.Name, "data")
@@ -43,36 +43,20 @@ func Open[K ~string, V any](ctx context.Context, dir string, opts data.Options[V
 type engine struct {
 	disk disk
 	dir  string
-	id   string        // of this engine, in names
-	temp atomic.Uint64 // number of the last temporary file
-	turn chan struct{} // has a value while the lock is held, or waited for, by a goroutine of this engine
-	lock locker        // is that of the store
-	self locker        // says to others that this engine is alive
+	lock lock
 }
 
+// open opens the engine of the store of that name below parent.
 func open(ctx context.Context, d disk, parent, name string) (*engine, error) {
-	e := &engine{
-		disk: d, dir: filepath.Join(parent, "store-"+escape(name)),
-		id: strings.ToLower(rand.Text()), turn: make(chan struct{}, 1),
-	}
-	if err := e.mkdir(e.dir); err != nil {
-		return nil, err
-	}
-	var err error
-	if e.lock, err = d.openLock(filepath.Join(e.dir, lockName)); err != nil {
-		return nil, err
-	}
-	err = e.locked(ctx, func() error {
-		if err := e.clean(); err != nil {
-			return err
-		}
-		if e.self, err = d.openLock(filepath.Join(e.dir, ownerName+e.id)); err != nil {
-			return err
-		}
-		_, err := e.self.lock(true)
-		return err
-	})
+	e := &engine{disk: d, dir: filepath.Join(parent, "store-"+escape(name))}
+	err := e.mkdir(e.dir)
 	if err != nil {
+		return nil, err
+	}
+	if e.lock, err = d.lock(filepath.Join(e.dir, lockName)); err != nil {
+		return nil, err
+	}
+	if err := e.locked(ctx, e.clean); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
@@ -97,35 +81,23 @@ func (e *engine) mkdir(dir string) error {
 	return err
 }
 
-// clean removes the files of engines that are not alive. The lock is held.
+// clean removes temporary files of processes that were killed: those that were written
+// more than an hour ago.
 func (e *engine) clean() error {
 	names, err := e.disk.names(e.dir)
-	alive := map[string]bool{}
 	for _, name := range names {
-		if id, owner := strings.CutPrefix(name, ownerName); owner && err == nil {
-			alive[id], err = e.alive(name)
+		if !strings.HasPrefix(name, tempName) {
+			continue
 		}
-	}
-	for _, name := range names {
-		rest, temp := strings.CutPrefix(name, tempName)
-		if id, _, _ := strings.Cut(rest, "-"); temp && err == nil && !alive[id] {
+		age, err := e.disk.age(filepath.Join(e.dir, name))
+		if err == nil && age > time.Hour {
 			err = e.remove(name)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return err
-}
-
-// alive reports whether the engine with this file is alive, and removes the file if not.
-func (e *engine) alive(name string) (bool, error) {
-	self, err := e.disk.openLock(filepath.Join(e.dir, name))
-	if err != nil {
-		return false, err
-	}
-	dead, err := self.lock(false)
-	if err = errors.Join(err, self.Close()); dead && err == nil {
-		err = e.remove(name)
-	}
-	return !dead, err
 }
 
 // remove removes a file, if it is there.
@@ -137,41 +109,14 @@ func (e *engine) remove(name string) error {
 	return err
 }
 
-// locked calls fn with the lock held. Only waiting for the lock ends with ctx: then a
-// goroutine goes on waiting, and unlocks, since no system call waits for both.
+// locked calls fn with the lock held. Only waiting for the lock ends with ctx.
 func (e *engine) locked(ctx context.Context, fn func() error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	release, err := e.lock.Acquire(ctx)
+	if err != nil {
+		return err
 	}
-	select {
-	case e.turn <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	locked := make(chan error, 1)
-	go func() {
-		_, err := e.lock.lock(true)
-		locked <- err
-	}()
-	select {
-	case err := <-locked:
-		defer e.unlock()
-		if err != nil {
-			return err
-		}
-		return fn()
-	case <-ctx.Done():
-		go func() {
-			<-locked
-			e.unlock()
-		}()
-		return context.Cause(ctx)
-	}
-}
-
-func (e *engine) unlock() {
-	e.lock.unlock()
-	<-e.turn
+	defer release()
+	return fn()
 }
 
 func (e *engine) Save(ctx context.Context, items []data.Item) error {
@@ -203,7 +148,7 @@ func (e *engine) replace(ctx context.Context, items []data.Item, check func() (b
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
-		temps = append(temps, tempName+e.id+"-"+strconv.FormatUint(e.temp.Add(1), 10))
+		temps = append(temps, tempName+strings.ToLower(rand.Text()))
 		if err := e.write(temps[len(temps)-1], item); err != nil {
 			return false, err
 		}
@@ -263,13 +208,13 @@ func (e *engine) Has(ctx context.Context, key string) (ok bool, err error) {
 	return ok, err
 }
 
-// reading calls fn, which reads a file.
+// reading calls fn, which reads a file. Windows cannot replace a file that is read.
 func (e *engine) reading(ctx context.Context, fn func() error) error {
+	if runtime.GOOS == "windows" {
+		return e.locked(ctx, fn)
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	}
-	if readsLock {
-		return e.locked(ctx, fn)
 	}
 	return fn()
 }
@@ -391,10 +336,4 @@ func (e *engine) keyIn(ctx context.Context, name string) (key string, err error)
 	return key, err
 }
 
-func (e *engine) Close() error {
-	err := e.lock.Close()
-	if e.self != nil {
-		err = errors.Join(err, e.self.Close(), e.remove(ownerName+e.id))
-	}
-	return err
-}
+func (e *engine) Close() error { return e.lock.Close() }

@@ -2,9 +2,15 @@ module github.com/ephemeralgo/ephemeral/atoms/data/file
 
 go 1.26
 
-require github.com/ephemeralgo/ephemeral/atoms/data v0.1.0
+require (
+	github.com/ephemeralgo/ephemeral/atoms/data v0.1.0
+	github.com/stretchr/testify v1.12.1
+)
 
-require github.com/ephemeralgo/ephemeral/core v0.1.0 // indirect
+require (
+	github.com/ephemeralgo/ephemeral/core v0.1.0
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+)
 
 replace github.com/ephemeralgo/ephemeral/core => ../../../core
 

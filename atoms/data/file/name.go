@@ -13,8 +13,7 @@ import (
 const (
 	plainName = "k-" // and the escaped key
 	hashName  = "h-" // and the SHA-256 of a key whose name would be too long
-	tempName  = "t-" // and the id of an engine, a dash and a number: a file that is being written
-	ownerName = "p-" // and the id of an engine, which has it locked
+	tempName  = "t-" // and a random text: a file that is being written
 	lockName  = "lock"
 
 	maxName = 140 // some file systems have names of 143 bytes at most

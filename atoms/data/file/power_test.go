@@ -3,7 +3,6 @@ package file
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -11,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -179,8 +179,8 @@ func (d *powerDisk) String() string {
 	var b strings.Builder
 	for _, p := range slices.Sorted(maps.Keys(d.entries)) {
 		name := path.Base(p)
-		if strings.HasPrefix(name, tempName) || strings.HasPrefix(name, ownerName) {
-			name = name[:2] // which engine it was does not matter
+		if strings.HasPrefix(name, tempName) {
+			name = name[:2] // the rest is random
 		}
 		if n := d.now(p); n != nil {
 			fmt.Fprintf(&b, "%s/%s=%q\n", path.Dir(p), name, n.data)
@@ -308,13 +308,15 @@ func (d *powerDisk) syncDir(dir string) error {
 	return nil
 }
 
-func (d *powerDisk) openLock(p string) (locker, error) {
+func (d *powerDisk) lock(p string) (lock, error) {
 	if d.now(p) == nil {
 		d.put(p, &node{durable: true})
 		d.change()
 	}
 	return powerLock{}, nil
 }
+
+func (d *powerDisk) age(string) (time.Duration, error) { return 2 * time.Hour, nil }
 
 type powerFile struct {
 	d *powerDisk
@@ -339,6 +341,5 @@ func (f *powerFile) Close() error { return nil }
 // powerLock is a lock of which there is one user.
 type powerLock struct{}
 
-func (powerLock) lock(bool) (bool, error) { return true, nil }
-func (powerLock) unlock() error           { return nil }
-func (powerLock) Close() error            { return errors.Join() }
+func (powerLock) Acquire(context.Context) (release func(), err error) { return func() {}, nil }
+func (powerLock) Close() error                                        { return nil }

@@ -164,10 +164,10 @@ func Published(t *repo.Tree) []*repo.Module {
 }
 
 // Shown reports whether module complete shows the names of the package in dir, because
-// other modules can import it. It leaves out core/coretest, which is for tests.
+// other modules can import it. It leaves out what is for tests.
 func Shown(dir string) bool {
 	base, _, _ := strings.Cut(dir, "/")
-	return slices.Contains([]string{"core", "atoms", "patterns"}, base) && dir != "core/coretest" && !Internal(dir)
+	return slices.Contains([]string{"core", "atoms", "patterns"}, base) && !slices.Contains([]string{"core/coretest", "atoms/data/datatest"}, dir) && !Internal(dir)
 }
 
 // Internal reports whether only packages of the same module can import the package in dir.
