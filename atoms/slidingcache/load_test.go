@@ -272,8 +272,7 @@ func TestLoadsThatAreNeededGoFirst(t *testing.T) {
 // other keys, other caches of both kinds, or without its context.
 func TestLoadThatWouldWaitForItself(t *testing.T) {
 	for name, load := range map[string]func(t *testing.T, get loader, opts options) loader{
-		"itself":  func(_ *testing.T, get loader, _ options) loader { return get },
-		"Refresh": nil, // below
+		"itself": func(_ *testing.T, get loader, _ options) loader { return get },
 		"without its context": func(_ *testing.T, get loader, _ options) loader {
 			return func(context.Context, string) (int, error) { return get(context.Background(), "a") }
 		},
@@ -298,11 +297,7 @@ func TestLoadThatWouldWaitForItself(t *testing.T) {
 				var c *cache
 				opts := options{MaxConcurrency: limit}
 				get := func(ctx context.Context, key string) (int, error) { return c.Get(ctx, key) }
-				if load == nil {
-					c = newCache(t, func(ctx context.Context, key string) (int, error) { return c.Refresh(ctx, key) }, opts)
-				} else {
-					c = newCache(t, load(t, get, opts), opts)
-				}
+				c = newCache(t, load(t, get, opts), opts)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				var all sync.WaitGroup
@@ -553,8 +548,6 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 					switch how := n(40); {
 					case how == 0 && fails:
 						panic("on purpose")
-					case how == 1 && fails:
-						runtime.Goexit()
 					case how < 4 && fails:
 						err = errOnPurpose
 					default:
@@ -585,12 +578,9 @@ func TestCachesThatNeedEachOther(t *testing.T) {
 					for range 30 {
 						pause(10)
 						c, key := caches[n(len(caches))], n(10)
-						switch how := n(10); {
-						case how == 0 && fails: // which cancels a refresh
+						if n(10) == 0 && fails { // which cancels a refresh
 							c.Remove(fmt.Sprint(key))
-						case how == 1 && fails:
-							c.Set(fmt.Sprint(key), key)
-						default:
+						} else {
 							get(t.Context(), key, 10+n(300))
 						}
 					}

@@ -1,7 +1,6 @@
 package aggregate_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -64,28 +63,6 @@ func TestSlidingSpan(t *testing.T) {
 		expect(t, a, 0, 0, 10*time.Second, true)
 		number.Raise(sink, "", 5)
 		expect(t, a, 1, 5, 10*time.Second, true)
-	})
-}
-
-// Operations take their facts along when they leave the window.
-func TestFactsOfOperationsThatHaveLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		a := newAggregator(t, sink, time.Minute, aggregate.Options{})
-		c := core.Must(core.NewCoordinator(func(ctx context.Context, n float64) error {
-			number.Raise(core.OperationFrom(ctx), "", n)
-			return nil
-		}, core.Options{Sink: sink, MaxTracked: -1}))
-		for range 3 {
-			if err := c.Do(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
-		}
-		synctest.Wait()
-		if sink.Has("number") {
-			t.Error("the operations are still there")
-		}
-		expect(t, a, 3, 3, 0, false)
 	})
 }
 

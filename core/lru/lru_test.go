@@ -235,34 +235,6 @@ func TestAllWhileTheCacheChanges(t *testing.T) {
 	})
 }
 
-// A key that gets another value while All looks at it is met all the same.
-func TestAllMeetsKeysThatAreReplacedMeanwhile(t *testing.T) {
-	const keys = 8
-	c := newCache(t, lru.Options[int, int]{})
-	for key := range keys {
-		c.Set(key, 0)
-	}
-	var writer sync.WaitGroup
-	var done atomic.Bool
-	writer.Go(func() {
-		for i := 1; !done.Load(); i++ {
-			c.Set(i%keys, i)
-		}
-	})
-	for range 30_000 {
-		met := 0
-		for range c.All() {
-			met++
-		}
-		if met != keys {
-			t.Errorf("All: %d keys, want %d", met, keys)
-			break
-		}
-	}
-	done.Store(true)
-	writer.Wait()
-}
-
 // All that happens to entries can be observed on a sink.
 func TestSignals(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -324,23 +323,6 @@ func TestSinkOfItsOwn(t *testing.T) {
 	checkError(t, err, nil)
 	checkEqual(t, "completed", p.Sink().Count(stages.SignalComplete), 1)
 	checkEqual(t, "name", p.Name(), "stages")
-}
-
-func TestRunsAreIndependent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := pipeline(t, core.Options{MaxConcurrency: 1}, stages.Stage[int]{Work: takes(time.Second)}, stages.Stage[int]{Work: pass(1)})
-		begun := time.Now()
-		var all sync.WaitGroup
-		for i := range 10 {
-			all.Go(func() {
-				results, err := p.Run(t.Context(), []int{i})
-				checkError(t, err, nil)
-				checkResults(t, results, fmt.Sprint(10*i+1))
-			})
-		}
-		all.Wait()
-		checkEqual(t, "took", time.Since(begun), time.Second)
-	})
 }
 
 // A handler that ends its goroutine, as a failing test does, leaves nothing behind.
