@@ -204,28 +204,6 @@ func TestCircles(t *testing.T) {
 	})
 }
 
-// Loads that share what they need are no circle.
-func TestLoadsThatNeedOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var g flight.Group[int, int]
-		var fibonacci func(ctx context.Context, n int) (int, error)
-		fibonacci = func(ctx context.Context, n int) (int, error) {
-			if time.Sleep(time.Second); n < 2 {
-				return n, nil
-			}
-			var before int
-			var other sync.WaitGroup
-			other.Go(func() { before, _ = g.Do(ctx, n-2, fibonacci) })
-			last, err := g.Do(ctx, n-1, fibonacci)
-			other.Wait()
-			return before + last, err
-		}
-		if got, err := g.Do(t.Context(), 30, fibonacci); got != 832040 || err != nil {
-			t.Errorf("got %d, %v", got, err)
-		}
-	})
-}
-
 func TestTable(t *testing.T) {
 	var table flight.Table[float64, int]
 	one, two := new(int), new(int)

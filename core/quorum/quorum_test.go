@@ -360,22 +360,6 @@ func TestVotesThatAreTakenBackDoNotCount(t *testing.T) {
 	})
 }
 
-// What the window loses is not taken back.
-func TestVotesOutliveTheWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{Capacity: 2, MaxAge: time.Second})
-		w := wait(t.Context(), sink, "vote", 3, quorum.Options{})
-		sink.RaiseKey("vote", "ann")
-		for range 100 {
-			sink.Raise("chatter")
-		}
-		sink.RaiseKey("vote", "bob")
-		time.Sleep(time.Hour)
-		sink.RaiseKey("vote", "eve")
-		w.is(t, "reached", "ann", "bob", "eve")
-	})
-}
-
 // Fault avoided: the set of voters is changed by concurrent raisers without a lock.
 // A vote that is raised while Wait looks back and subscribes counts, once.
 func TestConcurrentVotersAreCountedOnce(t *testing.T) {

@@ -529,39 +529,3 @@ func TestScopesAreForgotten(t *testing.T) {
 	}
 	r.Close()
 }
-
-// Everything at once, in bubbles that find what is left behind.
-func TestEverythingAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := registry.New()
-		register(t, r, "first", needing(r, "second"))
-		register(t, r, "second", needing(r, "third"))
-		register(t, r, "third", plain)
-		registerScoped(t, r, "own", func(scope *registry.Registry) (bodies, error) { return needing(scope, "third")() })
-		var all sync.WaitGroup
-		for g := range 8 {
-			all.Go(func() {
-				scope := r.Scope()
-				for i, name := range []string{"second", "own", "first", "own", "third"} {
-					if g == 7 && i == 3 {
-						r.Close()
-					}
-					c, err := registry.Get[bodies](scope, name)
-					if err != nil {
-						if !errors.Is(err, core.ErrClosed) {
-							t.Errorf("Get(%q): got error %v", name, err)
-						}
-						continue
-					}
-					if err := c.Do(t.Context(), quick); err != nil && !errors.Is(err, core.ErrClosed) && !errors.Is(err, context.Canceled) {
-						t.Errorf("Do: got error %v", err)
-					}
-				}
-				if err := scope.Close(); err != nil {
-					t.Errorf("Close: got error %v", err)
-				}
-			})
-		}
-		all.Wait()
-	})
-}
