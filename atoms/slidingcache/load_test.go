@@ -224,23 +224,21 @@ func TestStop(t *testing.T) {
 
 func TestCloseFromALoadAndFromAHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c *cache
-		c = newCache(t, func(ctx context.Context, key string) (int, error) {
-			assert.NoError(t, c.Close())
-			return 1, nil
-		}, options{InvalidateOn: "changed"})
-		value, err := c.Get(t.Context(), "a")
-		assert.NoError(t, err)
-		assert.Equal(t, 1, value)
-		assert.Zero(t, c.Len())
-
-		var s source
-		d := newCache(t, s.load, options{InvalidateOn: "changed"})
-		d.Sink().Subscribe("changed, "+slidingcache.SignalLoaded, func(core.Signal) { assert.NoError(t, d.Close()) })
-		d.Get(t.Context(), "a")
-		d.Sink().Raise("changed")
-		_, err = d.Get(t.Context(), "b")
-		assert.ErrorIs(t, err, core.ErrClosed)
+		for _, signal := range []string{"", "changed", slidingcache.SignalLoaded} { // "": from the load
+			var c *cache
+			c = newCache(t, func(ctx context.Context, key string) (int, error) {
+				if signal == "" {
+					assert.NoError(t, c.Close())
+				}
+				c.Sink().Raise("changed")
+				return 1, nil
+			}, options{InvalidateOn: "changed"})
+			c.Sink().Subscribe(signal, func(core.Signal) { assert.NoError(t, c.Close()) })
+			c.Get(t.Context(), "a")
+			_, err := c.Get(t.Context(), "b")
+			assert.ErrorIs(t, err, core.ErrClosed)
+			assert.Zero(t, c.Len())
+		}
 	})
 }
 

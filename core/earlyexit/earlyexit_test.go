@@ -179,27 +179,21 @@ func TestSignalsBeforeAndAfterDoNotCount(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		sink.Raise("verdict.old")
 		sink.Hold("verdict.standing", "", 0)
+		for name, end := range map[string]func(*earlyexit.Collector[job, int]) error{
+			"Drain": func(c *earlyexit.Collector[job, int]) error { return c.Drain(t.Context()) },
+			"Close": func(c *earlyexit.Collector[job, int]) error { return errors.Join(c.Flush(t.Context()), c.Close()) },
+		} {
+			c := collector(t, core.Options{Sink: sink})
+			enqueue(t, c, gives(1))
+			checkError(t, name, end(c), nil)
+			sink.Raise("verdict.late")
+			checkOutcome(t, results(t, c), "", 1)
+			_, err := c.TryEnqueue(context.Background(), gives(1))
+			if errors.As(err, new(*earlyexit.ExitedError)) || !errors.Is(err, core.ErrClosed) || sink.Has(earlyexit.SignalExited) {
+				t.Errorf("%s: got error %v, want just core.ErrClosed, and no exit", name, err)
+			}
+		}
 		c := collector(t, core.Options{Sink: sink})
-		enqueue(t, c, gives(1))
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		sink.Raise("verdict.late")
-		checkOutcome(t, results(t, c), "", 1)
-		_, err := c.TryEnqueue(context.Background(), gives(1))
-		if _, ok := errors.AsType[*earlyexit.ExitedError](err); ok || !errors.Is(err, core.ErrClosed) {
-			t.Errorf("got error %v, want just core.ErrClosed", err)
-		}
-
-		c = collector(t, core.Options{Sink: sink})
-		enqueue(t, c, gives(1))
-		checkError(t, "Flush", c.Flush(t.Context()), nil)
-		c.Close()
-		sink.Raise("verdict.late")
-		checkOutcome(t, results(t, c), "", 1)
-		if sink.Has(earlyexit.SignalExited) {
-			t.Error("an exit was raised for a signal that did not count")
-		}
-
-		c = collector(t, core.Options{Sink: sink})
 		enqueue(t, c, gives(1))
 		c.Complete()
 		synctest.Wait()

@@ -161,15 +161,13 @@ func TestReportsWhatItDoes(t *testing.T) {
 			t.Errorf("causes of the release: got %v, want %v", got[1].Path(), want)
 		}
 
-		id := s.kept(promise)
-		s.Complete(id)
-		signals.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalReleased)
-
-		s.kept(promise)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		signals.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalExpired)
-
+		for want, end := range map[string]func(core.OperationID){
+			responsibility.SignalReleased: func(id core.OperationID) { s.Complete(id) },
+			responsibility.SignalExpired:  func(core.OperationID) { time.Sleep(time.Minute); synctest.Wait() },
+		} {
+			end(s.kept(promise))
+			signals.ExpectExactly(responsibility.SignalKept, "file.ready", want)
+		}
 		s.kept(promise)
 		s.Close()
 		signals.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalReleased)
@@ -426,22 +424,10 @@ func TestSubscribesOnlyWhileThereArePromises(t *testing.T) {
 // A handler of the Keeper's signals may wait for a goroutine that ends a promise, or closes
 // the Keeper, at the same time.
 func TestHandlersMayWait(t *testing.T) {
-	for name, c := range map[string]struct {
-		end  func(s *scene, first core.OperationID)
-		then func(s *scene, second core.OperationID)
-	}{
-		"acknowledge, complete": {
-			func(s *scene, first core.OperationID) { s.sink.RaiseKey("seen", "a") },
-			func(s *scene, second core.OperationID) { s.Complete(second) },
-		},
-		"evict, close": {
-			func(s *scene, first core.OperationID) { s.c.Evict(first) },
-			func(s *scene, second core.OperationID) { s.Close() },
-		},
-		"expire, close": {
-			func(s *scene, first core.OperationID) { time.Sleep(time.Hour) },
-			func(s *scene, second core.OperationID) { s.Close() },
-		},
+	for name, end := range map[string]func(s *scene, first core.OperationID){
+		"acknowledge": func(s *scene, first core.OperationID) { s.sink.RaiseKey("seen", "a") },
+		"evict":       func(s *scene, first core.OperationID) { s.c.Evict(first) },
+		"expire":      func(s *scene, first core.OperationID) { time.Sleep(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, responsibility.Options{MaxPin: time.Hour}, func(t *testing.T, s *scene) {
@@ -455,9 +441,9 @@ func TestHandlersMayWait(t *testing.T) {
 					}
 				})()
 				ended := make(chan struct{})
-				go func() { c.end(s, first); close(ended) }()
+				go func() { end(s, first); close(ended) }()
 				time.Sleep(time.Hour)
-				go func() { c.then(s, second); close(done) }()
+				go func() { s.Complete(second); s.Close(); close(done) }()
 				<-ended
 				synctest.Wait()
 				if s.Len() != 0 {
