@@ -91,6 +91,8 @@ func TestWaitersDoNotDisturbEachOther(t *testing.T) {
 		gaveUp.is(t, "waits", nil)
 		time.Sleep(time.Second)
 		gaveUp.is(t, "c=3; a b d", errOnPurpose)
+		wait(impatient, tracker, 2).is(t, "c=3; a b d", errOnPurpose)
+		wait(impatient, tracker, 1).is(t, "c=3; a b d", nil) // is so already
 
 		two := wait(t.Context(), tracker, 2)
 		two.is(t, "waits", nil)
@@ -126,20 +128,6 @@ func TestUnreachableIsAnsweredAtOnce(t *testing.T) {
 		}
 		wait(t.Context(), tracker, 1).is(t, "waits", nil)
 		tracker.Complete("b", 0) // so that it ends
-	})
-}
-
-// Fault avoided: cancellation is reported as a time-out.
-func TestContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tracker := newTracker(t, contributors.Options{}, "a", "b")
-		tracker.Complete("a", 1)
-		ctx, cancel := context.WithCancelCause(t.Context())
-		w := wait(ctx, tracker, 2)
-		cancel(errOnPurpose)
-		w.is(t, "a=1; b", errOnPurpose)
-		wait(ctx, tracker, 2).is(t, "a=1; b", errOnPurpose)
-		wait(ctx, tracker, 1).is(t, "a=1; b", nil) // is so already
 	})
 }
 

@@ -181,6 +181,9 @@ func TestSignalsBeforeAndAfterDoNotCount(t *testing.T) {
 		sink.Hold("verdict.standing", "", 0)
 		for name, end := range map[string]func(*earlyexit.Collector[job, int]) error{
 			"Drain": func(c *earlyexit.Collector[job, int]) error { return c.Drain(t.Context()) },
+			"Stop": func(c *earlyexit.Collector[job, int]) error {
+				return errors.Join(c.Flush(t.Context()), c.Stop(t.Context()))
+			},
 			"Close": func(c *earlyexit.Collector[job, int]) error { return errors.Join(c.Flush(t.Context()), c.Close()) },
 		} {
 			c := collector(t, core.Options{Sink: sink})
@@ -294,19 +297,6 @@ func TestResultsStopsWaitingWithItsContext(t *testing.T) {
 			checkError(t, "Results", err, nil)
 			checkOutcome(t, outcome, "", 1)
 		}
-	})
-}
-
-func TestStopKeepsWhatHasSucceeded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := collector(t, core.Options{MaxConcurrency: 1})
-		enqueue(t, c, func(context.Context) (int, error) { time.Sleep(time.Second); return 1, nil })
-		synctest.Wait()
-		enqueue(t, c, gives(2))
-		checkError(t, "Stop", c.Stop(t.Context()), nil)
-		c.Sink().Raise("verdict.late")
-		checkOutcome(t, results(t, c), "", 1)
-		checkEqual(t, "cancelled", c.Stats().Cancelled, 1)
 	})
 }
 

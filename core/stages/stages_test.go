@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -323,24 +322,6 @@ func TestSinkOfItsOwn(t *testing.T) {
 	checkError(t, err, nil)
 	checkEqual(t, "completed", p.Sink().Count(stages.SignalComplete), 1)
 	checkEqual(t, "name", p.Name(), "stages")
-}
-
-// A handler that ends its goroutine, as a failing test does, leaves nothing behind.
-func TestHandlerEndsItsGoroutine(t *testing.T) {
-	for _, signal := range []string{stages.SignalStart, stages.SignalComplete} {
-		synctest.Test(t, func(t *testing.T) {
-			sink := core.NewSink(core.SinkOptions{})
-			defer sink.Subscribe(signal, func(core.Signal) { runtime.Goexit() })()
-			p := pipeline(t, core.Options{Sink: sink, DeferOn: "never"}, stages.Stage[int]{Work: pass(1)})
-			over := make(chan struct{})
-			go func() {
-				defer close(over)
-				_, _ = p.Run(t.Context(), []int{1, 2})
-				t.Error("Run returned")
-			}()
-			<-over
-		})
-	}
 }
 
 func TestOptions(t *testing.T) {
