@@ -212,20 +212,6 @@ func TestEndsItsSubscription(t *testing.T) {
 	}
 }
 
-// One journal may take the notes of several coordinators.
-func TestRecordAndAdd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b, r := newOrders(1), newOrders(1), new(records)
-		j := core.Must(lastwords.New(a, r.persist, lastwords.Options{}))
-		b.OnFinalized(func(s core.Snapshot) { j.Record(s) })
-		ids := append(run(t, a, "1", "2"), run(t, b, "3")...)
-		j.Add(lastwords.Note{Operation: 7})
-		a.Close()
-		b.Close()
-		r.want(t, j, ids[0], 7, ids[1], ids[2])
-	})
-}
-
 func TestOptions(t *testing.T) {
 	c, r := newOrders(0), new(records)
 	defer c.Close()
