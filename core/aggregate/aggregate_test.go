@@ -78,6 +78,20 @@ func TestWhatIsTakenBackDoesNotCount(t *testing.T) {
 	})
 }
 
+// Fault avoided: the sink keeps less than the window, so that a sum over five minutes
+// silently covers less.
+func TestTheWindowOfTheSinkDoesNotMatter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{Capacity: 5, MaxAge: time.Second})
+		a := newAggregator(t, sink, 5*time.Minute, aggregate.Options{})
+		for range 600 {
+			number.Raise(sink, "", 1)
+			time.Sleep(time.Second)
+		}
+		expect(t, a, 299, 299, 5*time.Minute, true) // the first of 300 is as old as the span
+	})
+}
+
 func TestSummary(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	a := newAggregator(t, sink, time.Hour, aggregate.Options{})

@@ -242,6 +242,24 @@ func TestEarlyExitCancelsEverything(t *testing.T) {
 	})
 }
 
+// Weak point: queued runs still raise OnStart after the cancellation. Here slots become
+// free while many queued runs are being discarded.
+func TestNoQueuedRunStartsWhileTheExitIsTaken(t *testing.T) {
+	bubble(t, "", func(t *testing.T, sink *core.Sink) {
+		const n = 20_000
+		e := start(t, sink, waves.Options{EarlyExit: "verdict", MaxQueued: n}, waves.Stage{Trigger: "go", Work: hangs, OnStart: "started"})
+		for range n {
+			sink.Raise("go")
+		}
+		synctest.Wait()
+		sink.Forget(core.Query{Pattern: "go, started"})
+		sink.Raise("verdict")
+		drain(t, e, core.Stats{Enqueued: n, Cancelled: n})
+		check(t, "cancelled", sink.Count(waves.SignalCancelled), 4)
+		check(t, "started since", sink.Count("started"), 0)
+	})
+}
+
 // A run may cause the exit itself.
 func TestEarlyExitFromInside(t *testing.T) {
 	for name, stage := range map[string]waves.Stage{
