@@ -12,7 +12,7 @@ import (
 
 // The policy has more hits than exact LRU where keys differ in popularity, goes on
 // having some where LRU has none, and follows when popularity moves. How it compares
-// with LRU and with other libraries is shown by go run ./bench/compare -hits.
+// with other libraries is shown by go run ./bench/compare -hits.
 func TestHitRatios(t *testing.T) {
 	if coretest.Race {
 		t.Skip("slow, and one goroutine")

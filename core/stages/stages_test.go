@@ -105,8 +105,7 @@ func TestStagesFollowOneAnother(t *testing.T) {
 	})
 }
 
-// Fault avoided: cancellation while waiting can fall through and run the stage.
-// A signal that is there already is seen by TestSinkOfItsOwn.
+// TestSinkOfItsOwn waits for a signal that is there already.
 func TestWaitingStageGoesOnWithTheSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -120,6 +119,7 @@ func TestWaitingStageGoesOnWithTheSignal(t *testing.T) {
 	})
 }
 
+// Fault avoided: cancellation while waiting can fall through and run the stage.
 func TestCancellationWhileWaitingDoesNotRunTheStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -301,7 +301,6 @@ func TestErrorsAreCounted(t *testing.T) {
 	}
 }
 
-// Without Options.Sink a pipeline has its own, where stages wait and raise.
 // Items that a gate holds back when the context ends are cancelled, and have not failed.
 func TestCancelledWhileDeferred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -315,6 +314,8 @@ func TestCancelledWhileDeferred(t *testing.T) {
 	})
 }
 
+// Without Options.Sink a pipeline has its own, where stages wait and raise. Fault avoided:
+// a stage never sees a signal that was raised before it waits.
 func TestSinkOfItsOwn(t *testing.T) {
 	p := pipeline(t, core.Options{}, stages.Stage[int]{When: "go", Work: pass(1)})
 	p.Sink().Raise("go")
