@@ -70,6 +70,21 @@ func TestWhatWasPopularCoolsAndLeaves(t *testing.T) {
 	})
 }
 
+// What has expired is removed as such, also by Remove and Clear.
+func TestRemovalOfWhatHasExpired(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		c := newCache(t, lru.Options[string, int]{TTL: time.Minute, OnRemoved: j.add})
+		for _, remove := range []func(){func() { c.Remove("a") }, c.Clear} {
+			c.Set("a", 1)
+			time.Sleep(time.Minute)
+			remove()
+			j.want(t, "a=1 expired")
+		}
+		wantEqual(t, "invalidations", c.Stats().Invalidations, 0)
+	})
+}
+
 // Insertions remove expired entries, a few each. There is no goroutine for that: the bubble
 // would report it.
 func TestInsertionsReclaimWhatHasExpired(t *testing.T) {
