@@ -425,10 +425,9 @@ type busy struct {
 	do func()
 }
 
-func (b busy) Value(key any) any           { b.do(); return b.Context.Value(key) }
-func (b busy) Err() error                  { b.do(); return b.Context.Err() }
-func (b busy) Done() <-chan struct{}       { b.do(); return b.Context.Done() }
-func (b busy) Deadline() (time.Time, bool) { b.do(); return b.Context.Deadline() }
+func (b busy) Value(key any) any     { b.do(); return b.Context.Value(key) }
+func (b busy) Err() error            { b.do(); return b.Context.Err() }
+func (b busy) Done() <-chan struct{} { b.do(); return b.Context.Done() }
 
 // No function of the user is called while a lock is held: all of them may use the cache.
 func TestForeignCodeMayUseTheCache(t *testing.T) {

@@ -3,7 +3,6 @@ package progress_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -206,29 +205,6 @@ func TestHandlersThatCallBack(t *testing.T) {
 	cancel()
 	p.Add(1)
 	expect(t, sink, "1/2", "2/2!")
-}
-
-func TestLatestAndAll(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
-	if _, ok := progress.Latest(sink, "a"); ok {
-		t.Error("latest of nothing")
-	}
-	for _, name := range []string{"a", "b", "a"} { // the newer run counts
-		p, err := progress.New(sink, name, 3, progress.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Add(1)
-		p.Add(1)
-	}
-	sink.RaiseKey(progress.SignalProgress, "b") // another signal of that name, without a report
-	want := progress.Report{Current: 2, Total: 3}
-	if got := progress.All(sink); !maps.Equal(got, map[string]progress.Report{"a": want, "b": want}) {
-		t.Errorf("got %v", got)
-	}
-	if got, ok := progress.Latest(sink, "b"); !ok || got != want {
-		t.Errorf("got %v, %v", got, ok)
-	}
 }
 
 // A handler that takes a step for every report does not go on for ever, and the end

@@ -174,36 +174,29 @@ func TestReportsWhatItDoes(t *testing.T) {
 	})
 }
 
-// Fault avoided: with a quiet sink pins outlive their limit.
+// Fault avoided: with a quiet sink pins outlive their limit, which is five minutes by
+// default, or none.
 func TestExpiresWithoutAnySignal(t *testing.T) {
-	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
-		begun := time.Now()
-		id := s.kept(responsibility.Promise{})
-		for _, p := range s.Active() {
-			if p.Until.Sub(p.Since) != 5*time.Minute {
-				t.Errorf("got a promise from %v until %v, want five minutes", p.Since, p.Until)
+	for given, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, -1: 0} {
+		stage(t, responsibility.Options{MaxPin: given}, func(t *testing.T, s *scene) {
+			begun := time.Now()
+			id := s.kept(responsibility.Promise{})
+			for _, p := range s.Active() {
+				if p.Until.IsZero() != (want == 0) || want > 0 && p.Until.Sub(p.Since) != want {
+					t.Errorf("got a promise from %v until %v, want %v", p.Since, p.Until, want)
+				}
 			}
-		}
-		time.Sleep(time.Until(begun.Add(5*time.Minute - 1)))
-		s.mustBeKept(id, "just before five minutes")
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		s.mustBeReleased(id, "after five minutes")
-	})
-}
-
-func TestNegativeMaxPinIsNoLimit(t *testing.T) {
-	stage(t, responsibility.Options{MaxPin: -1}, func(t *testing.T, s *scene) {
-		id := s.kept(responsibility.Promise{})
-		time.Sleep(1000 * time.Hour)
-		synctest.Wait()
-		s.mustBeKept(id, "long afterwards")
-		for _, p := range s.Active() {
-			if !p.Until.IsZero() {
-				t.Errorf("Until: got %v, want none", p.Until)
+			time.Sleep(time.Until(begun.Add(5*time.Minute - 1)))
+			s.mustBeKept(id, "just before five minutes")
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			if want > 0 {
+				s.mustBeReleased(id, "after five minutes")
+			} else {
+				s.mustBeKept(id, "without a limit")
 			}
-		}
-	})
+		})
+	}
 }
 
 // Fault avoided: an acknowledgement between the pin and the registration is missed.
