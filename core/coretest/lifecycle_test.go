@@ -278,9 +278,6 @@ var brokenSubjects = append(brokenWaits(), []brokenSubject{{
 	"a second stop does not wait", "stop twice", "Stop returned, want it to wait",
 	breakIt(func(s *Subject, b *broken) { b.stop = onlyFirst(b.Lifecycle.Stop) }),
 }, {
-	"a stop that gives up cancels", "deadline passes during Stop", "the body was ended by a Stop that gave up",
-	breakIt(func(s *Subject, b *broken) { b.stop = closing(b.Lifecycle.Stop, b) }),
-}, {
 	"stop while paused waits for resume", "stop while paused", "Stop: it did not return",
 	breakIt(func(s *Subject, b *broken) { b.stop = b.Lifecycle.Drain }),
 }, {

@@ -73,14 +73,13 @@ func checkEqual[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
-// Dependencies may be added later and be named twice, and what was given is copied.
+// Dependencies are copied. They may be added later, see TestRandomGraphs.
 func TestAdd(t *testing.T) {
 	g := graph.New[job]()
-	deps := []string{"a", "a"}
-	a := false
-	add(t, g, "b", func(context.Context) error { checkEqual(t, "a has run", a, true); return nil }, deps...)
+	deps := []string{"a"}
+	add(t, g, "b", quick, deps...)
 	deps[0] = "changed"
-	add(t, g, "a", func(context.Context) error { a = true; return nil })
+	add(t, g, "a", quick)
 	r, err := g.Run(t.Context(), do, core.Options{MaxConcurrency: math.MaxInt})
 	checkError(t, err, nil)
 	checkStatuses(t, r, "b succeeded, a succeeded")
