@@ -25,10 +25,7 @@ func runAll(ctx context.Context, batch []coretest.Body) error {
 
 func TestLifecycle(t *testing.T) {
 	for name, opts := range map[string]batching.Options[coretest.Body]{
-		"zero options":  {},
 		"one by one":    {MaxSize: 1, MaxQueued: 2},
-		"small queue":   {MaxSize: 3, MaxQueued: 4, MaxTracked: -1},
-		"side by side":  {MaxSize: 2, MaxConcurrency: 3, Bisect: true},
 		"only if asked": {MaxDelay: 1 << 40, MaxQueued: 3},
 		"keys":          {MaxSize: 2, MaxConcurrency: 2, Key: func(b coretest.Body) string { return strconv.FormatBool(b == nil) }},
 	} {

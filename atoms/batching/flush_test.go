@@ -143,51 +143,14 @@ func TestTooLarge(t *testing.T) {
 	assert.Equal(t, uint64(2), drained(t, b).Rejected)
 }
 
-func TestFlushAndWaitIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := newJournal(time.Second)
-		b := newBatcher(t, j.flush, batching.Options[int]{MaxDelay: time.Hour})
-		require.NoError(t, b.Flush(t.Context()), "of nothing")
-		enqueue(t, b, 1, 2)
-		require.NoError(t, b.Flush(t.Context()))
-		assert.Equal(t, []string{"0s: [1 2]"}, j.got())
-		enqueue(t, b, 3)
-		assert.ErrorIs(t, b.Flush(leaveAfter(t, time.Millisecond)), errOnPurpose)
-		assert.Equal(t, 1, b.Stats().Running, "the flush goes on")
-		enqueue(t, b, 4)
-		require.NoError(t, b.WaitIdle(t.Context()))
-		assert.Equal(t, uint64(4), b.Stats().Succeeded)
-		drained(t, b)
-	})
-}
-
-// A batcher whose flushes are held up fills a batch until it can be flushed.
-func TestPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := newJournal(0)
-		b := newBatcher(t, j.flush, batching.Options[int]{})
-		b.Pause()
-		play(t, b, "1 5s 2 5s 3")
-		b.Resume()
-		synctest.Wait()
-		assert.Equal(t, []string{"10s: [1 2 3]"}, j.got())
-		drained(t, b)
-	})
-}
-
 func TestConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal(time.Second)
 		b := newBatcher(t, j.flush, batching.Options[int]{MaxSize: 2, MaxConcurrency: 2})
 		enqueue(t, b, 1, 2, 3, 4, 5, 6, 7, 8)
-		require.NoError(t, b.Flush(t.Context()))
+		drained(t, b)
 		assert.Equal(t, 2, j.most)
 		assert.Equal(t, 2*time.Second, time.Since(j.begun))
-		enqueue(t, b, 1, 2, 3, 4, 5, 6, 7, 8, 9)
-		require.NoError(t, b.SetMaxConcurrency(5))
-		drained(t, b)
-		assert.Equal(t, 5, j.most)
-		assert.Equal(t, 3*time.Second, time.Since(j.begun))
 	})
 }
 

@@ -46,28 +46,3 @@ func BenchmarkPool(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkPoolParallel(b *testing.B) {
-	pool := core.Must(fixedwork.New(nothing, fixedwork.Options{MaxConcurrency: 8}))
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			core.Must(pool.Enqueue(b.Context(), 1))
-		}
-	})
-	if err := pool.Drain(context.Background()); err != nil {
-		b.Fatal(err)
-	}
-}
-
-// The time from Do to its return on a pool that has nothing else to do.
-func BenchmarkPoolDo(b *testing.B) {
-	pool := core.Must(fixedwork.New(nothing, fixedwork.Options{MaxConcurrency: 8}))
-	defer pool.Close()
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := pool.Do(b.Context(), 1); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

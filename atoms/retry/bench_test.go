@@ -47,24 +47,3 @@ func BenchmarkDo(b *testing.B) {
 		}
 	})
 }
-
-// What the queue costs per item beside the coordinator that it is made of.
-func BenchmarkQueue(b *testing.B) {
-	r := core.Must(retry.New(retry.Options{}))
-	work := func(context.Context, int) error { return nil }
-	run := func(name string, on core.Enqueuer[int], drain func(context.Context) error) {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				core.Must(on.Enqueue(context.Background(), 1))
-			}
-			if err := drain(context.Background()); err != nil {
-				b.Fatal(err)
-			}
-		})
-	}
-	c := core.Must(core.NewCoordinator(retry.Wrap(r, work), core.Options{MaxConcurrency: 8}))
-	run("coordinator", c, c.Flush)
-	q := core.Must(retry.NewQueue(r, work, retry.QueueOptions{MaxConcurrency: 8}))
-	run("queue", q, q.Flush)
-}

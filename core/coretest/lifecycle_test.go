@@ -151,16 +151,50 @@ func failing(fn wait) wait {
 	return func(ctx context.Context) error { fn(ctx); return core.ErrClosed }
 }
 
-var errTwice = errors.New("called twice")
-
-// brokenSubjects are subjects that break a promise each, and the case that must
-// notice.
-var brokenSubjects = []struct {
+// brokenSubject is a subject that breaks a promise, and the case that must notice.
+type brokenSubject struct {
 	name    string
 	noticed string // name of the case
 	says    string // part of the failure
 	factory Factory
-}{{
+}
+
+// brokenWaits are brokenSubjects whose methods that wait have one fault each.
+func brokenWaits() (list []brokenSubject) {
+	for _, w := range waits {
+		spoil := func(how func(wait) wait) Factory {
+			return breakIt(func(s *Subject, b *broken) {
+				method := map[string]*wait{"Drain": &b.drain, "Stop": &b.stop, "Flush": &b.flush, "WaitIdle": &s.WaitIdle}[w.name]
+				*method = how(*method)
+			})
+		}
+		list = append(list, brokenSubject{
+			w.name + " ignores its context", "deadline passes during " + w.name, w.name + ": it did not return within 24h0m0s",
+			spoil(func(fn wait) wait {
+				return func(ctx context.Context) error { return fn(context.WithoutCancel(ctx)) }
+			}),
+		}, brokenSubject{
+			w.name + " ended by Close fails", "Close during " + w.name, w.name + ": got error core: coordinator is closed",
+			spoil(failing),
+		}, brokenSubject{
+			w.name + " from a body gives up", w.name + " from a body", "context deadline exceeded, want core: operation would wait for itself",
+			spoil(func(fn wait) wait {
+				return func(ctx context.Context) error {
+					if err := fn(ctx); err != core.ErrWouldDeadlock {
+						return err
+					}
+					return context.DeadlineExceeded
+				}
+			}),
+		})
+	}
+	return list
+}
+
+var errTwice = errors.New("called twice")
+
+// brokenSubjects break a promise each.
+var brokenSubjects = append(brokenWaits(), []brokenSubject{{
 	"close twice fails", "close twice", "called twice",
 	breakIt(func(s *Subject, b *broken) { b.close = once(b.Lifecycle.Close, errTwice) }),
 }, {
@@ -217,11 +251,6 @@ var brokenSubjects = []struct {
 	"a second drain does not wait", "drain from many goroutines", "want it to wait",
 	breakIt(func(s *Subject, b *broken) { b.drain = onlyFirst(b.Lifecycle.Drain) }),
 }, {
-	"drain ignores its context", "deadline passes during Drain", "Drain: it did not return within 24h0m0s",
-	breakIt(func(s *Subject, b *broken) {
-		b.drain = func(ctx context.Context) error { return b.Lifecycle.Drain(context.WithoutCancel(ctx)) }
-	}),
-}, {
 	"drain returns not the cause", "deadline passes during Drain", "want out of patience",
 	breakIt(func(s *Subject, b *broken) {
 		b.drain = func(ctx context.Context) error {
@@ -248,20 +277,6 @@ var brokenSubjects = []struct {
 }, {
 	"a second stop does not wait", "stop twice", "Stop returned, want it to wait",
 	breakIt(func(s *Subject, b *broken) { b.stop = onlyFirst(b.Lifecycle.Stop) }),
-}, {
-	"a stop ended by close fails", "Close during Stop", "Stop: got error core: coordinator is closed",
-	breakIt(func(s *Subject, b *broken) { b.stop = failing(b.Lifecycle.Stop) }),
-}, {
-	"a stop that gives up cancels", "deadline passes during Stop", "the body was ended by a Stop that gave up",
-	breakIt(func(s *Subject, b *broken) { b.stop = closing(b.Lifecycle.Stop, b) }),
-}, {
-	"stop from a body closes the intake", "Stop from a body", "Submit: got error",
-	breakIt(func(s *Subject, b *broken) {
-		b.stop = func(ctx context.Context) error {
-			b.Lifecycle.Complete()
-			return b.Lifecycle.Stop(ctx)
-		}
-	}),
 }, {
 	"stop while paused waits for resume", "stop while paused", "Stop: it did not return",
 	breakIt(func(s *Subject, b *broken) { b.stop = b.Lifecycle.Drain }),
@@ -305,20 +320,6 @@ var brokenSubjects = []struct {
 		s.Told = func() uint64 { return 2 * stats().Enqueued }
 	}),
 }, {
-	"idle ignores its context", "deadline passes during WaitIdle", "WaitIdle: it did not return",
-	breakIt(func(s *Subject, b *broken) {
-		idle := s.WaitIdle
-		s.WaitIdle = func(ctx context.Context) error { return idle(context.WithoutCancel(ctx)) }
-	}),
-}, {
-	"idle from a body waits", "WaitIdle from a body", "got error context deadline exceeded, want core: operation would wait",
-	breakIt(func(s *Subject, b *broken) {
-		s.WaitIdle = func(context.Context) error { return context.DeadlineExceeded }
-	}),
-}, {
-	"an idle ended by close fails", "Close during WaitIdle", "WaitIdle: got error core: coordinator is closed",
-	breakIt(func(s *Subject, b *broken) { s.WaitIdle = failing(s.WaitIdle) }),
-}, {
 	"close does not wait", "close cancels what runs", "while a body was still running",
 	breakIt(func(s *Subject, b *broken) {
 		b.close = func() error { go b.Lifecycle.Close(); return nil }
@@ -341,18 +342,6 @@ var brokenSubjects = []struct {
 		first := onlyFirst(func(context.Context) error { return b.Lifecycle.Close() })
 		b.close = func() error { return first(context.Background()) }
 	}),
-}, {
-	"close does not end a drain", "Close during Drain", "Drain: it did not return",
-	breakIt(func(s *Subject, b *broken) {
-		b.drain = func(ctx context.Context) error {
-			err := b.Lifecycle.Drain(ctx)
-			time.Sleep(2 * patience)
-			return err
-		}
-	}),
-}, {
-	"a flush ended by close fails", "Close during Flush", "Flush: got error core: coordinator is closed",
-	breakIt(func(s *Subject, b *broken) { b.flush = failing(b.Lifecycle.Flush) }),
 }, {
 	"an item waits for the close", "item while closing", "Submit: it did not return",
 	breakIt(func(s *Subject, b *broken) {
@@ -411,31 +400,11 @@ var brokenSubjects = []struct {
 		}
 	}),
 }, {
-	"drain from a body gives up", "Drain from a body", "context deadline exceeded, want core: operation would wait for itself",
-	breakIt(func(s *Subject, b *broken) {
-		b.drain = func(ctx context.Context) error {
-			if core.OperationFrom(ctx) != nil {
-				return context.DeadlineExceeded
-			}
-			return b.Lifecycle.Drain(ctx)
-		}
-	}),
-}, {
 	"drain from a body closes the intake", "Drain from a body", "Submit: got error",
 	breakIt(func(s *Subject, b *broken) {
 		b.drain = func(ctx context.Context) error {
 			b.Lifecycle.Complete()
 			return b.Lifecycle.Drain(ctx)
-		}
-	}),
-}, {
-	"flush from a body returns", "Flush from a body", "got error <nil>, want core: operation would wait for itself",
-	breakIt(func(s *Subject, b *broken) {
-		b.flush = func(ctx context.Context) error {
-			if err := b.Lifecycle.Flush(ctx); err != core.ErrWouldDeadlock {
-				return err
-			}
-			return nil
 		}
 	}),
 }, {
@@ -512,7 +481,7 @@ var brokenSubjects = []struct {
 			return core.ErrWouldDeadlock
 		}
 	}),
-}}
+}}...)
 
 func TestSuiteNoticesBrokenSubjects(t *testing.T) {
 	cases := make(map[string]lifecycleCase)

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/flight"
 )
 
 // An Outcome has the results of a [Collector], and says how it ended.
@@ -19,7 +19,7 @@ type Outcome[Out any] struct {
 	Exited   bool        // a signal ended it
 	Signal   core.Signal // the signal; zero if there was none
 	Results  []Out       // of the operations that succeeded, in the order of their items
-	Combined Out         // the result of combine; zero without one
+	Combined Out         // the result of combine; zero without one, and with an error
 }
 
 // A Collector does work for items, a bounded number at once, and keeps all results,
@@ -193,14 +193,12 @@ func (c *Collector[In, Out]) conclude() {
 	if c.combine == nil {
 		return
 	}
-	returned := false
-	defer func() {
-		if !returned {
-			c.err = fmt.Errorf("earlyexit: combining the results: %w", &core.PanicError{Value: recover(), Stack: debug.Stack()})
+	flight.Run(func() (Out, error) { return c.combine(o.Signal, slices.Clone(o.Results)) }, func(combined Out, err error) {
+		if errors.As(err, new(*core.PanicError)) {
+			err = fmt.Errorf("earlyexit: combining the results: %w", err)
 		}
-	}()
-	o.Combined, c.err = c.combine(o.Signal, slices.Clone(o.Results))
-	returned = true
+		o.Combined, c.err = combined, err
+	})
 }
 
 // Drain ends the intake and waits until all accepted operations have ended; from then on

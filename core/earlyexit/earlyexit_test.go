@@ -221,27 +221,24 @@ func TestSignalsBeforeAndAfterDoNotCount(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		sink.Raise("verdict.old")
 		sink.Hold("verdict.standing", "", 0)
+		for name, end := range map[string]func(*earlyexit.Collector[job, int]) error{
+			"Drain": func(c *earlyexit.Collector[job, int]) error { return c.Drain(t.Context()) },
+			"Stop": func(c *earlyexit.Collector[job, int]) error {
+				return errors.Join(c.Flush(t.Context()), c.Stop(t.Context()))
+			},
+			"Close": func(c *earlyexit.Collector[job, int]) error { return errors.Join(c.Flush(t.Context()), c.Close()) },
+		} {
+			c := collector(t, core.Options{Sink: sink})
+			enqueue(t, c, gives(1))
+			checkError(t, name, end(c), nil)
+			sink.Raise("verdict.late")
+			checkOutcome(t, results(t, c), "", 1)
+			_, err := c.TryEnqueue(context.Background(), gives(1))
+			if errors.As(err, new(*earlyexit.ExitedError)) || !errors.Is(err, core.ErrClosed) || sink.Has(earlyexit.SignalExited) {
+				t.Errorf("%s: got error %v, want just core.ErrClosed, and no exit", name, err)
+			}
+		}
 		c := collector(t, core.Options{Sink: sink})
-		enqueue(t, c, gives(1))
-		checkError(t, "Drain", c.Drain(t.Context()), nil)
-		sink.Raise("verdict.late")
-		checkOutcome(t, results(t, c), "", 1)
-		_, err := c.TryEnqueue(context.Background(), gives(1))
-		if _, ok := errors.AsType[*earlyexit.ExitedError](err); ok || !errors.Is(err, core.ErrClosed) {
-			t.Errorf("got error %v, want just core.ErrClosed", err)
-		}
-
-		c = collector(t, core.Options{Sink: sink})
-		enqueue(t, c, gives(1))
-		checkError(t, "Flush", c.Flush(t.Context()), nil)
-		c.Close()
-		sink.Raise("verdict.late")
-		checkOutcome(t, results(t, c), "", 1)
-		if sink.Has(earlyexit.SignalExited) {
-			t.Error("an exit was raised for a signal that did not count")
-		}
-
-		c = collector(t, core.Options{Sink: sink})
 		enqueue(t, c, gives(1))
 		c.Complete()
 		synctest.Wait()
@@ -345,19 +342,6 @@ func TestResultsStopsWaitingWithItsContext(t *testing.T) {
 	})
 }
 
-func TestStopKeepsWhatHasSucceeded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := collector(t, core.Options{MaxConcurrency: 1})
-		enqueue(t, c, func(context.Context) (int, error) { time.Sleep(time.Second); return 1, nil })
-		synctest.Wait()
-		enqueue(t, c, gives(2))
-		checkError(t, "Stop", c.Stop(t.Context()), nil)
-		c.Sink().Raise("verdict.late")
-		checkOutcome(t, results(t, c), "", 1)
-		checkEqual(t, "cancelled", c.Stats().Cancelled, 1)
-	})
-}
-
 func TestResultsOutliveTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := collector(t, core.Options{MaxTracked: -1, MaxAge: time.Second})
@@ -420,13 +404,11 @@ func TestNewRefusesWhatMakesNoSense(t *testing.T) {
 		exitOn string
 		opts   core.Options
 	}{
-		"earlyexit: there must be work":                  {nil, "verdict.*", core.Options{}},
-		`earlyexit: exitOn is ""`:                        {run, "", core.Options{}},
-		`earlyexit: exitOn is " ,\t,"`:                   {run, " ,\t,", core.Options{}},
-		"earlyexit: Options.Lanes":                       {run, "verdict.*", core.Options{Lanes: []core.Lane{{Name: "hot"}}}},
-		"earlyexit: core: Options.StopOnError":           {run, "verdict.*", core.Options{StopOnError: true}},
-		"earlyexit: core: Options.MaxPerKey is 2":        {run, "verdict.*", core.Options{MaxPerKey: 2}},
-		"earlyexit: core: Options.MaxConcurrency is -1,": {run, "verdict.*", core.Options{MaxConcurrency: -1}},
+		"earlyexit: there must be work":        {nil, "verdict.*", core.Options{}},
+		`earlyexit: exitOn is ""`:              {run, "", core.Options{}},
+		`earlyexit: exitOn is " ,\t,"`:         {run, " ,\t,", core.Options{}},
+		"earlyexit: Options.Lanes":             {run, "verdict.*", core.Options{Lanes: []core.Lane{{Name: "hot"}}}},
+		"earlyexit: core: Options.StopOnError": {run, "verdict.*", core.Options{StopOnError: true}},
 	} {
 		if c, err := earlyexit.New(try.work, try.exitOn, nil, try.opts); err == nil || c != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v and error %v, want an error with %q", c, err, want)

@@ -60,27 +60,6 @@ func TestDoLoadsOnce(t *testing.T) {
 	})
 }
 
-// After Delete another load begins, and both go to the callers that wait for them.
-func TestDelete(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var (
-			g     group
-			calls int
-			all   sync.WaitGroup
-		)
-		all.Go(func() { want(t, &g, t.Context(), "a", after(&calls), 1, nil) })
-		synctest.Wait()
-		g.Lock()
-		g.Delete("a")
-		g.Unlock()
-		for range 2 {
-			all.Go(func() { want(t, &g, t.Context(), "a", after(&calls), 2, nil) })
-			time.Sleep(time.Second / 2) // the first load ends before the second caller comes
-		}
-		all.Wait()
-	})
-}
-
 // The load has the values of the first caller's context, and goes on until all callers
 // have left. Then it is cancelled with the cause of the last one, and no caller finds it.
 func TestCallersLeave(t *testing.T) {
@@ -201,28 +180,6 @@ func TestCircles(t *testing.T) {
 			return 1, nil
 		}, 1, nil)
 		all.Wait()
-	})
-}
-
-// Loads that share what they need are no circle.
-func TestLoadsThatNeedOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var g flight.Group[int, int]
-		var fibonacci func(ctx context.Context, n int) (int, error)
-		fibonacci = func(ctx context.Context, n int) (int, error) {
-			if time.Sleep(time.Second); n < 2 {
-				return n, nil
-			}
-			var before int
-			var other sync.WaitGroup
-			other.Go(func() { before, _ = g.Do(ctx, n-2, fibonacci) })
-			last, err := g.Do(ctx, n-1, fibonacci)
-			other.Wait()
-			return before + last, err
-		}
-		if got, err := g.Do(t.Context(), 30, fibonacci); got != 832040 || err != nil {
-			t.Errorf("got %d, %v", got, err)
-		}
 	})
 }
 

@@ -212,20 +212,6 @@ func TestEndsItsSubscription(t *testing.T) {
 	}
 }
 
-// One journal may take the notes of several coordinators.
-func TestRecordAndAdd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b, r := newOrders(1), newOrders(1), new(records)
-		j := core.Must(lastwords.New(a, r.persist, lastwords.Options{}))
-		b.OnFinalized(func(s core.Snapshot) { j.Record(s) })
-		ids := append(run(t, a, "1", "2"), run(t, b, "3")...)
-		j.Add(lastwords.Note{Operation: 7})
-		a.Close()
-		b.Close()
-		r.want(t, j, ids[0], 7, ids[1], ids[2])
-	})
-}
-
 func TestOptions(t *testing.T) {
 	c, r := newOrders(0), new(records)
 	defer c.Close()
@@ -234,11 +220,9 @@ func TestOptions(t *testing.T) {
 	if noCoordinator == nil || noFunction == nil {
 		t.Errorf("got %v and %v, want errors", noCoordinator, noFunction)
 	}
-	for given, want := range map[string]string{"": "lastwords", "orders": "orders"} {
-		j := core.Must(lastwords.New(c, r.persist, lastwords.Options{Name: given}))
-		if got := j.Name(); got != want {
-			t.Errorf("got name %q, want %q", got, want)
-		}
-		j.Close()
+	j := core.Must(lastwords.New(c, r.persist, lastwords.Options{}))
+	defer j.Close()
+	if got := j.Name(); got != "lastwords" {
+		t.Errorf("got name %q, want %q", got, "lastwords")
 	}
 }

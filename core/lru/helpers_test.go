@@ -60,6 +60,3 @@ func (j *journal) want(t testing.TB, lines ...string) {
 	}
 	j.lines = nil
 }
-
-// removed is whether Remove found something.
-func removed[V any](_ V, ok bool) bool { return ok }

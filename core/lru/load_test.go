@@ -72,6 +72,24 @@ func TestConcurrentMissesLoadOnce(t *testing.T) {
 	})
 }
 
+// GetOrLoad neither returns nor revives an expired value.
+func TestGetOrLoadDoesNotServeWhatHasExpired(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var j journal
+		c := newCache(t, lru.Options[string, int]{TTL: time.Minute, OnRemoved: j.add})
+		var l loader
+		for want := range 3 {
+			v, err := c.GetOrLoad(t.Context(), "a", l.load)
+			wantLoaded(t, "when expired", v, err, want+1)
+			time.Sleep(time.Minute - 1)
+			v, err = c.GetOrLoad(t.Context(), "a", l.load)
+			wantLoaded(t, "just before", v, err, want+1)
+			time.Sleep(time.Minute)
+		}
+		j.want(t, "a=1 expired", "a=2 expired")
+	})
+}
+
 func TestTimeBeginsWhenTheLoadHasEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := newCache(t, lru.Options[string, int]{TTL: time.Minute, MaxAge: time.Minute})

@@ -37,11 +37,7 @@ func (o *Outbox) Add(effect func()) {
 // goroutine, or a caller further up the stack, runs them. No lock may be held. If an effect
 // panics or ends the goroutine, the others run first.
 func (o *Outbox) Run() {
-	for {
-		effect := o.next()
-		if effect == nil {
-			return
-		}
+	for effect := o.next(); effect != nil; effect = o.next() {
 		o.runOne(effect)
 	}
 }

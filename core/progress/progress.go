@@ -95,16 +95,9 @@ func (r *Reporter) Report() Report {
 
 func (r *Reporter) step(step func(now time.Time) (due bool)) {
 	r.mu.Lock()
-	if step(time.Now()) {
-		r.due = true
-	}
+	r.due = step(time.Now()) || r.due
 	r.mu.Unlock()
-	for raised := 0; ; raised++ {
-		report, ok := r.next(raised)
-		if !ok {
-			return
-		}
-		r.raise(report)
+	for raised := 0; r.raise(raised); raised++ {
 	}
 }
 
@@ -114,23 +107,22 @@ func (r *Reporter) step(step func(now time.Time) (due bool)) {
 // every report. The last report is never left to a later step.
 const maxRaises = 16
 
-// next returns the report to raise after so many were raised, if one is due and no other
-// goroutine raises one.
-func (r *Reporter) next(raised int) (Report, bool) {
+// raise raises a report, after so many were raised, if one is due and no other goroutine
+// raises one.
+func (r *Reporter) raise(raised int) bool {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.due || r.raising || raised >= maxRaises && !r.meter.report.Done {
-		return Report{}, false
+	report := r.meter.report
+	if !r.due || r.raising || raised >= maxRaises && !report.Done {
+		r.mu.Unlock()
+		return false
 	}
 	r.due, r.raising = false, true
-	return r.meter.report, true
-}
-
-func (r *Reporter) raise(report Report) {
+	r.mu.Unlock()
 	defer func() { // also when a handler ends the goroutine
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.raising = false
 	}()
 	Reports.Raise(r.on, r.name, report)
+	return true
 }

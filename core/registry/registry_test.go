@@ -139,90 +139,52 @@ func TestMadeWhenFirstAskedFor(t *testing.T) {
 	}
 }
 
-func TestConcurrentGetsMakeOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := registry.New()
-		defer r.Close()
-		calls := 0
-		register(t, r, "", func() (bodies, error) {
-			calls++ // nothing guards it but the promise
-			time.Sleep(time.Second)
-			if calls == 1 {
-				return nil, errOnPurpose
-			}
-			return plain()
-		})
-		for _, want := range []error{errOnPurpose, nil} {
+// All that ask meanwhile get what is made, once. Fault avoided: a failed creation is
+// remembered for ever.
+func TestFailureIsForAllThatWaitAndNotRemembered(t *testing.T) {
+	for says, fail := range map[string]func() (bodies, error){
+		errOnPurpose.Error(): func() (bodies, error) { return nil, errOnPurpose },
+		"nil":                func() (bodies, error) { return nil, nil },
+		"panicked":           func() (bodies, error) { panic(errOnPurpose) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := registry.New()
+			defer r.Close()
+			calls := 0
+			register(t, r, "flaky", func() (bodies, error) {
+				calls++ // nothing guards it but the promise
+				time.Sleep(time.Second)
+				if calls == 1 {
+					return fail()
+				}
+				return plain()
+			})
+			go func() {
+				defer func() {
+					if got := recover(); (got == errOnPurpose) != (says == "panicked") {
+						t.Errorf("recovered %v: a panic is that of the caller that asked first, and of no other", got)
+					}
+				}()
+				registry.Get[bodies](r, "flaky")
+			}()
+			synctest.Wait()
 			var all sync.WaitGroup
-			var mu sync.Mutex
-			got := make(map[bodies]bool)
 			for range 10 {
 				all.Go(func() {
-					c, err := registry.Get[bodies](r, "")
-					if !errors.Is(err, want) {
-						t.Errorf("got error %v, want %v", err, want)
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					got[c] = true
+					_, err := registry.Get[bodies](r, "flaky")
+					mustMention(t, err, `"flaky"`, says)
 				})
 			}
 			all.Wait()
-			if len(got) != 1 {
-				t.Errorf("got %d coordinators, want one for all", len(got))
+			for range 10 {
+				all.Go(func() { get(t, r, "flaky") })
 			}
-		}
-		if calls != 2 {
-			t.Errorf("it was made %d times, want once for each round", calls)
-		}
-	})
-}
-
-// Fault avoided: a failed creation is remembered for ever.
-func TestFailureIsNotRemembered(t *testing.T) {
-	r := registry.New()
-	defer r.Close()
-	failures := []error{errOnPurpose, nil}
-	register(t, r, "flaky", func() (c bodies, err error) {
-		if len(failures) == 0 {
-			return plain()
-		}
-		err, failures = failures[0], failures[1:]
-		return nil, err
-	})
-	for _, want := range []string{errOnPurpose.Error(), "nil"} {
-		_, err := registry.Get[bodies](r, "flaky")
-		mustMention(t, err, `"flaky"`, want)
-	}
-	get(t, r, "flaky")
-}
-
-func TestPanicIsNotRemembered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := registry.New()
-		defer r.Close()
-		first := true
-		register(t, r, "", func() (bodies, error) {
-			time.Sleep(time.Second)
-			if first {
-				first = false
-				panic(errOnPurpose)
+			all.Wait()
+			if calls != 2 {
+				t.Errorf("it was made %d times, want once for each round", calls)
 			}
-			return plain()
 		})
-		go func() {
-			defer func() {
-				if r := recover(); r != errOnPurpose {
-					t.Errorf("recovered %v, want the panic to reach whoever asked first", r)
-				}
-			}()
-			registry.Get[bodies](r, "")
-		}()
-		synctest.Wait()
-		_, err := registry.Get[bodies](r, "")
-		mustMention(t, err, "panicked")
-		get(t, r, "")
-	})
+	}
 }
 
 // Fault avoided: the error does not say which name is unknown.
@@ -566,40 +528,4 @@ func TestScopesAreForgotten(t *testing.T) {
 		t.Error("a scope with coordinators is not kept")
 	}
 	r.Close()
-}
-
-// Everything at once, in bubbles that find what is left behind.
-func TestEverythingAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := registry.New()
-		register(t, r, "first", needing(r, "second"))
-		register(t, r, "second", needing(r, "third"))
-		register(t, r, "third", plain)
-		registerScoped(t, r, "own", func(scope *registry.Registry) (bodies, error) { return needing(scope, "third")() })
-		var all sync.WaitGroup
-		for g := range 8 {
-			all.Go(func() {
-				scope := r.Scope()
-				for i, name := range []string{"second", "own", "first", "own", "third"} {
-					if g == 7 && i == 3 {
-						r.Close()
-					}
-					c, err := registry.Get[bodies](scope, name)
-					if err != nil {
-						if !errors.Is(err, core.ErrClosed) {
-							t.Errorf("Get(%q): got error %v", name, err)
-						}
-						continue
-					}
-					if err := c.Do(t.Context(), quick); err != nil && !errors.Is(err, core.ErrClosed) && !errors.Is(err, context.Canceled) {
-						t.Errorf("Do: got error %v", err)
-					}
-				}
-				if err := scope.Close(); err != nil {
-					t.Errorf("Close: got error %v", err)
-				}
-			})
-		}
-		all.Wait()
-	})
 }

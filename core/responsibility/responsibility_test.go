@@ -161,51 +161,42 @@ func TestReportsWhatItDoes(t *testing.T) {
 			t.Errorf("causes of the release: got %v, want %v", got[1].Path(), want)
 		}
 
-		id := s.kept(promise)
-		s.Complete(id)
-		signals.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalReleased)
-
-		s.kept(promise)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		signals.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalExpired)
-
+		for want, end := range map[string]func(core.OperationID){
+			responsibility.SignalReleased: func(id core.OperationID) { s.Complete(id) },
+			responsibility.SignalExpired:  func(core.OperationID) { time.Sleep(time.Minute); synctest.Wait() },
+		} {
+			end(s.kept(promise))
+			signals.ExpectExactly(responsibility.SignalKept, "file.ready", want)
+		}
 		s.kept(promise)
 		s.Close()
 		signals.ExpectExactly(responsibility.SignalKept, "file.ready", responsibility.SignalReleased)
 	})
 }
 
-// Fault avoided: with a quiet sink pins outlive their limit.
+// Fault avoided: with a quiet sink pins outlive their limit, which is five minutes by
+// default, or none.
 func TestExpiresWithoutAnySignal(t *testing.T) {
-	stage(t, responsibility.Options{}, func(t *testing.T, s *scene) {
-		begun := time.Now()
-		id := s.kept(responsibility.Promise{})
-		for _, p := range s.Active() {
-			if p.Until.Sub(p.Since) != 5*time.Minute {
-				t.Errorf("got a promise from %v until %v, want five minutes", p.Since, p.Until)
+	for given, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, -1: 0} {
+		stage(t, responsibility.Options{MaxPin: given}, func(t *testing.T, s *scene) {
+			begun := time.Now()
+			id := s.kept(responsibility.Promise{})
+			for _, p := range s.Active() {
+				if p.Until.IsZero() != (want == 0) || want > 0 && p.Until.Sub(p.Since) != want {
+					t.Errorf("got a promise from %v until %v, want %v", p.Since, p.Until, want)
+				}
 			}
-		}
-		time.Sleep(time.Until(begun.Add(5*time.Minute - 1)))
-		s.mustBeKept(id, "just before five minutes")
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		s.mustBeReleased(id, "after five minutes")
-	})
-}
-
-func TestNegativeMaxPinIsNoLimit(t *testing.T) {
-	stage(t, responsibility.Options{MaxPin: -1}, func(t *testing.T, s *scene) {
-		id := s.kept(responsibility.Promise{})
-		time.Sleep(1000 * time.Hour)
-		synctest.Wait()
-		s.mustBeKept(id, "long afterwards")
-		for _, p := range s.Active() {
-			if !p.Until.IsZero() {
-				t.Errorf("Until: got %v, want none", p.Until)
+			time.Sleep(time.Until(begun.Add(5*time.Minute - 1)))
+			s.mustBeKept(id, "just before five minutes")
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			if want > 0 {
+				s.mustBeReleased(id, "after five minutes")
+			} else {
+				s.mustBeKept(id, "without a limit")
 			}
-		}
-	})
+		})
+	}
 }
 
 // Fault avoided: an acknowledgement between the pin and the registration is missed.
@@ -426,22 +417,10 @@ func TestSubscribesOnlyWhileThereArePromises(t *testing.T) {
 // A handler of the Keeper's signals may wait for a goroutine that ends a promise, or closes
 // the Keeper, at the same time.
 func TestHandlersMayWait(t *testing.T) {
-	for name, c := range map[string]struct {
-		end  func(s *scene, first core.OperationID)
-		then func(s *scene, second core.OperationID)
-	}{
-		"acknowledge, complete": {
-			func(s *scene, first core.OperationID) { s.sink.RaiseKey("seen", "a") },
-			func(s *scene, second core.OperationID) { s.Complete(second) },
-		},
-		"evict, close": {
-			func(s *scene, first core.OperationID) { s.c.Evict(first) },
-			func(s *scene, second core.OperationID) { s.Close() },
-		},
-		"expire, close": {
-			func(s *scene, first core.OperationID) { time.Sleep(time.Hour) },
-			func(s *scene, second core.OperationID) { s.Close() },
-		},
+	for name, end := range map[string]func(s *scene, first core.OperationID){
+		"acknowledge": func(s *scene, first core.OperationID) { s.sink.RaiseKey("seen", "a") },
+		"evict":       func(s *scene, first core.OperationID) { s.c.Evict(first) },
+		"expire":      func(s *scene, first core.OperationID) { time.Sleep(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, responsibility.Options{MaxPin: time.Hour}, func(t *testing.T, s *scene) {
@@ -455,9 +434,9 @@ func TestHandlersMayWait(t *testing.T) {
 					}
 				})()
 				ended := make(chan struct{})
-				go func() { c.end(s, first); close(ended) }()
+				go func() { end(s, first); close(ended) }()
 				time.Sleep(time.Hour)
-				go func() { c.then(s, second); close(done) }()
+				go func() { s.Complete(second); s.Close(); close(done) }()
 				<-ended
 				synctest.Wait()
 				if s.Len() != 0 {

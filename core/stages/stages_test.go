@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -107,8 +105,7 @@ func TestStagesFollowOneAnother(t *testing.T) {
 	})
 }
 
-// Fault avoided: cancellation while waiting can fall through and run the stage.
-// A signal that is there already is seen by TestSinkOfItsOwn.
+// TestSinkOfItsOwn waits for a signal that is there already.
 func TestWaitingStageGoesOnWithTheSignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -122,6 +119,7 @@ func TestWaitingStageGoesOnWithTheSignal(t *testing.T) {
 	})
 }
 
+// Fault avoided: cancellation while waiting can fall through and run the stage.
 func TestCancellationWhileWaitingDoesNotRunTheStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -303,7 +301,6 @@ func TestErrorsAreCounted(t *testing.T) {
 	}
 }
 
-// Without Options.Sink a pipeline has its own, where stages wait and raise.
 // Items that a gate holds back when the context ends are cancelled, and have not failed.
 func TestCancelledWhileDeferred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -317,6 +314,8 @@ func TestCancelledWhileDeferred(t *testing.T) {
 	})
 }
 
+// Without Options.Sink a pipeline has its own, where stages wait and raise. Fault avoided:
+// a stage never sees a signal that was raised before it waits.
 func TestSinkOfItsOwn(t *testing.T) {
 	p := pipeline(t, core.Options{}, stages.Stage[int]{When: "go", Work: pass(1)})
 	p.Sink().Raise("go")
@@ -324,41 +323,6 @@ func TestSinkOfItsOwn(t *testing.T) {
 	checkError(t, err, nil)
 	checkEqual(t, "completed", p.Sink().Count(stages.SignalComplete), 1)
 	checkEqual(t, "name", p.Name(), "stages")
-}
-
-func TestRunsAreIndependent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := pipeline(t, core.Options{MaxConcurrency: 1}, stages.Stage[int]{Work: takes(time.Second)}, stages.Stage[int]{Work: pass(1)})
-		begun := time.Now()
-		var all sync.WaitGroup
-		for i := range 10 {
-			all.Go(func() {
-				results, err := p.Run(t.Context(), []int{i})
-				checkError(t, err, nil)
-				checkResults(t, results, fmt.Sprint(10*i+1))
-			})
-		}
-		all.Wait()
-		checkEqual(t, "took", time.Since(begun), time.Second)
-	})
-}
-
-// A handler that ends its goroutine, as a failing test does, leaves nothing behind.
-func TestHandlerEndsItsGoroutine(t *testing.T) {
-	for _, signal := range []string{stages.SignalStart, stages.SignalComplete} {
-		synctest.Test(t, func(t *testing.T) {
-			sink := core.NewSink(core.SinkOptions{})
-			defer sink.Subscribe(signal, func(core.Signal) { runtime.Goexit() })()
-			p := pipeline(t, core.Options{Sink: sink, DeferOn: "never"}, stages.Stage[int]{Work: pass(1)})
-			over := make(chan struct{})
-			go func() {
-				defer close(over)
-				_, _ = p.Run(t.Context(), []int{1, 2})
-				t.Error("Run returned")
-			}()
-			<-over
-		})
-	}
 }
 
 func TestOptions(t *testing.T) {
