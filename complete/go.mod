@@ -4,6 +4,8 @@ go 1.26
 
 require (
 	github.com/ephemeralgo/ephemeral/atoms/batching v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/data v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/data/file v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
@@ -20,6 +22,10 @@ require (
 )
 
 replace github.com/ephemeralgo/ephemeral/atoms/batching => ../atoms/batching
+
+replace github.com/ephemeralgo/ephemeral/atoms/data => ../atoms/data
+
+replace github.com/ephemeralgo/ephemeral/atoms/data/file => ../atoms/data/file
 
 replace github.com/ephemeralgo/ephemeral/atoms/echo => ../atoms/echo
 
