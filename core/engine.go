@@ -274,8 +274,9 @@ func (e *engine) squeeze(o *Operation) error {
 	if !e.opts.DropOldest || oldest == nil {
 		return ErrFull
 	}
-	e.withdraw(oldest, StatusDropped, ErrDropped, now)
 	e.acceptBeyond(o)
+	e.collect() // so that a key of both keeps its turn
+	e.withdraw(oldest, StatusDropped, ErrDropped, now)
 	return nil
 }
 
@@ -413,20 +414,16 @@ func (e *engine) leaveQueue(o *Operation) {
 func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	o.status, o.err, o.finished = status, err, now
 	e.outcomes[status.bit()]++
-	var waits []*bodyWait
-	if o.marks&awaitedOwn != 0 {
-		waits = e.endWaits(o)
-	}
 	if e.onDone == nil {
-		if o.done != nil || waits != nil || e.flushes != nil || o.marks&grouped != 0 {
-			e.answer(o, waits)
+		if o.done != nil || e.flushes != nil || o.marks&(awaitedOwn|grouped) != 0 {
+			e.answer(o)
 		}
 	} else {
 		e.telling++
 		o.marks |= untold
 		s := o.snapshot()
 		s.Item = o.body.item()
-		e.out.done = append(e.out.done, done{o, s, waits})
+		e.out.done = append(e.out.done, done{o, s})
 	}
 	if status == StatusSucceeded {
 		o.body.discard()
@@ -436,15 +433,15 @@ func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 }
 
 // answer ends the waits for an operation that has ended. mu is held.
-func (e *engine) answer(o *Operation, waits []*bodyWait) {
+func (e *engine) answer(o *Operation) {
 	if o.done != nil {
 		e.out.close(o.done)
 	}
 	if g := groupOf(o); g != nil {
 		g.ended(o)
 	}
-	for _, w := range waits {
-		e.out.close(w.done)
+	if o.marks&awaitedOwn != 0 {
+		e.endWaits(&o.rest.Load().awaited)
 	}
 	for _, f := range e.flushes {
 		switch {

@@ -33,7 +33,6 @@ type cancelled struct {
 type done struct {
 	operation *Operation
 	snapshot  Snapshot
-	waits     []*bodyWait
 }
 
 // last is an operation that has left the window, and the hooks to call.
@@ -116,8 +115,9 @@ func (e *engine) callDone(out *engineEffects) {
 		e.telling -= len(ended)
 		for _, d := range ended {
 			d.operation.marks &^= untold
-			e.answer(d.operation, d.waits)
+			e.answer(d.operation)
 		}
+		e.breakCircle(e.clock.now()) // which is not looked for meanwhile
 		e.endClose()
 		e.unlockTo(out)
 	}()

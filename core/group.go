@@ -32,12 +32,13 @@ type group struct {
 	failed failures
 	halted error // why it has stopped; guarded by the engine's mu
 
-	mu      sync.Mutex // taken last
-	left    int
-	over    bool            // Wait has returned
-	cut     bool            // something was cancelled because the context has ended
-	idle    []chan struct{} // of those that wait
+	idle    []chan struct{} // of those that wait; likewise
 	awaited []*bodyWait     // the same, by operations of the engine
+
+	mu   sync.Mutex // taken last
+	left int
+	over bool // Wait has returned
+	cut  bool // something was cancelled because the context has ended
 }
 
 // groupTask is a task of a group.
@@ -164,39 +165,23 @@ func (g *group) halt(cause error) {
 
 func (g *group) wait(by *Operation) error {
 	e := g.engine
-	var (
-		w    *bodyWait
-		idle chan struct{}
-	)
 	e.mu.Lock()
 	g.mu.Lock()
-	switch {
-	case g.left == 0:
-		g.over = true
-	case by != nil && by.status&StatusAlive != 0:
-		e.waits++
-		w = &bodyWait{by: by, on: awaited{engine: e, group: g}, gives: true, number: e.waits, done: make(chan struct{}), list: &g.awaited}
-		g.awaited = append(g.awaited, w)
-	default:
-		idle = make(chan struct{})
-		g.idle = append(g.idle, idle)
-	}
+	ended := g.left == 0
+	g.over = g.over || ended
 	g.mu.Unlock()
-	if w != nil {
-		e.startWait(w)
-	}
-	e.unlock()
+	on := awaited{engine: e, group: g}
 	switch {
-	case w != nil:
-		<-w.done
-		if w.ready != nil {
-			<-w.ready
-		}
-		return w.err
-	case idle != nil:
-		return (awaited{engine: e, group: g}).wait(context.WithoutCancel(g.parent), idle)
+	case ended:
+		e.mu.Unlock()
+		return nil
+	case by != nil && by.status&StatusAlive != 0:
+		return e.awaitOwn(context.Background(), by, on, &g.awaited, false)
 	}
-	return nil
+	idle := make(chan struct{})
+	g.idle = append(g.idle, idle)
+	e.mu.Unlock()
+	return on.wait(context.WithoutCancel(g.parent), idle)
 }
 
 // enter counts an item that is about to be enqueued.
@@ -224,11 +209,8 @@ func (g *group) leave() {
 	for _, idle := range g.idle {
 		g.engine.out.close(idle)
 	}
-	for _, w := range g.awaited {
-		g.engine.endWait(w)
-		g.engine.out.close(w.done)
-	}
-	g.idle, g.awaited = nil, nil
+	g.idle = nil
+	g.engine.endWaits(&g.awaited)
 }
 
 // ended notes the end of an operation of the group. The engine's mu is held.
