@@ -388,13 +388,10 @@ func (r Reason) signalText() string {
 
 // LogValue groups the operation, its status and the reasons in words.
 func (x Explanation) LogValue() slog.Value {
-	attrs := []slog.Attr{slog.Uint64("operation", uint64(x.Operation)), slog.String("status", x.Status.String())}
-	if len(x.Reasons) > 0 {
-		texts := make([]string, len(x.Reasons))
-		for i, r := range x.Reasons {
-			texts[i] = r.text(x.Time)
-		}
-		attrs = append(attrs, slog.Any("reasons", texts))
+	var texts []string
+	for _, r := range x.Reasons {
+		texts = append(texts, r.text(x.Time))
 	}
-	return slog.GroupValue(attrs...)
+	attrs := []slog.Attr{slog.Uint64("operation", uint64(x.Operation)), slog.String("status", x.Status.String())}
+	return groupWith(attrs, slog.Any("reasons", texts))
 }
