@@ -353,7 +353,7 @@ func (s *Sink) keptOf(o *Operation, d *details) (kept []keptFact) {
 // operation had; from now on its key does not change.
 func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts {
 	if o.rest.CompareAndSwap(nil, evicted) {
-		return ownFacts{} // it never had any
+		return ownFacts{id: o.id} // it never had any
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
