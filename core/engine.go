@@ -423,7 +423,7 @@ func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 		o.marks |= untold
 		s := o.snapshot()
 		s.Item = o.body.item()
-		e.out.done = append(e.out.done, done{o, s})
+		e.out.done = append(e.out.done, told{o, s, e.onDone})
 	}
 	if status == StatusSucceeded {
 		o.body.discard()
@@ -500,7 +500,7 @@ func (e *engine) forget(o *Operation, now int64) {
 	}
 	if len(e.final) > 0 {
 		e.finalizing++
-		e.out.final = append(e.out.final, last{o, o.snapshot(), e.final})
+		e.out.final = append(e.out.final, told{o, o.snapshot(), e.final})
 	}
 	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, &e.out.after), now)
 }

@@ -150,11 +150,11 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 	pinned := true
 	return func() {
 		e.mu.Lock()
+		defer e.unlock()
 		if pinned && e.index.get(id) == o && e.window.unpin(o) {
 			e.forget(o, e.clock.now())
 		}
 		pinned = false
-		e.unlock()
 	}, true
 }
 
@@ -163,14 +163,14 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 func (c Control) Evict(id OperationID) bool {
 	e := c.made()
 	e.lockFresh()
+	defer e.unlock()
 	o := e.index.get(id)
-	finished := o != nil && o.status&StatusFinished != 0
-	if finished {
-		e.window.remove(o)
-		e.forget(o, e.clock.now())
+	if o == nil || o.status&StatusFinished == 0 {
+		return false
 	}
-	e.unlock()
-	return finished
+	e.window.remove(o)
+	e.forget(o, e.clock.now())
+	return true
 }
 
 // OnFinalized calls fn with the last snapshot of every operation that leaves the

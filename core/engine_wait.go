@@ -331,30 +331,17 @@ func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) erro
 	return o.err
 }
 
-// whenDone is the channel that is closed when the operation is answered. It is not yet;
-// engine.mu is held.
+// whenDone is the channel that is closed when the operation is answered. engine.mu is
+// held.
 func (o *Operation) whenDone() chan struct{} {
 	if o.done == nil {
 		o.done = make(chan struct{})
+		if o.answered() {
+			close(o.done)
+		}
 	}
 	return o.done
 }
-
-// doneOf is whenDone with mu not held, also for an operation that is answered.
-func (e *engine) doneOf(o *Operation) <-chan struct{} {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if o.answered() {
-		return closedChannel
-	}
-	return o.whenDone()
-}
-
-var closedChannel = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
 
 // awaitOwn waits for what is on, as one of list. By is the operation of this engine that
 // waits, which is suspended meanwhile. If cancels is set, it cancels the operation that

@@ -148,7 +148,12 @@ type Future[Out any] struct {
 func (f *Future[Out]) ID() OperationID { return f.operation.id }
 
 // Done is closed when the operation is finished, so that Wait does not wait.
-func (f *Future[Out]) Done() <-chan struct{} { return f.operation.engine.doneOf(f.operation) }
+func (f *Future[Out]) Done() <-chan struct{} {
+	e := f.operation.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return f.operation.whenDone()
+}
 
 // Wait waits until the operation is finished and returns its result and the error
 // of its body, or the reason it did not run. It may be called many times. When ctx
