@@ -3,6 +3,9 @@ package core
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -29,7 +32,6 @@ type group struct {
 	cancel context.CancelCauseFunc
 	after  func() bool
 	stops  bool
-	failed failures
 	halted error // why it has stopped; guarded by the engine's mu
 
 	idle    []chan struct{} // of those that wait; likewise
@@ -39,6 +41,9 @@ type group struct {
 	left int
 	over bool // Wait has returned
 	cut  bool // something was cancelled because the context has ended
+	errs []error
+	more int     // errors that are only counted
+	late []error // of operations that were cancelled: mostly they say just that
 }
 
 // groupTask is a task of a group.
@@ -92,7 +97,9 @@ func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
 	}
 	if err := g.engine.enqueue(ctx, &t.Operation, g.c.door, true); err != nil {
 		g.engine.mu.Lock()
+		g.mu.Lock()
 		g.leave()
+		g.mu.Unlock()
 		g.engine.unlock()
 		return nil, err
 	}
@@ -114,16 +121,29 @@ func (g *Group[T]) Wait() error {
 	if err := g.wait(by); err != nil {
 		return err
 	}
-	g.mu.Lock()
-	cut := g.cut
-	g.mu.Unlock()
-	var cause error
-	if cut {
-		cause = g.parentCause()
-	}
-	reason := context.Cause(g.ctx)
+	reason := cmp.Or(context.Cause(g.ctx), context.Canceled)
 	g.end()
-	return g.failed.join(cause, cmp.Or(reason, context.Canceled))
+	return g.err(reason)
+}
+
+// err joins the errors, and those late ones that say more than that the operation was
+// cancelled with that reason.
+func (g *group) err(reason error) error {
+	g.mu.Lock()
+	errs, late, more, cut := slices.Clone(g.errs), g.late, g.more, g.cut
+	g.mu.Unlock()
+	if cut {
+		errs = slices.Insert(errs, 0, g.parentCause())
+	}
+	for _, err := range late {
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, reason) {
+			errs = append(errs, err)
+		}
+	}
+	if more > 0 {
+		errs = append(errs, fmt.Errorf("core: and %d more errors", more))
+	}
+	return errors.Join(errs...)
 }
 
 // parentCause is why the context that the group was made with has ended, or nil.
@@ -149,9 +169,23 @@ func (g *group) noteCut() {
 
 // fail adds the error of an item that was not accepted.
 func (g *group) fail(err error) {
-	g.failed.add(err)
+	g.mu.Lock()
+	g.add(err)
+	g.mu.Unlock()
 	if g.stops {
 		g.halt(err)
+	}
+}
+
+// maxErrors is how many errors a group joins; the others are counted.
+const maxErrors = 100
+
+// add adds an error. mu is held.
+func (g *group) add(err error) {
+	if len(g.errs) < maxErrors {
+		g.errs = append(g.errs, err)
+	} else {
+		g.more++
 	}
 }
 
@@ -198,10 +232,8 @@ func (g *group) enter() error {
 	return nil
 }
 
-// leave counts an item that is not waited for any more. The engine's mu is held.
+// leave counts an item that is not waited for any more. The engine's mu and mu are held.
 func (g *group) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if g.left--; g.left > 0 {
 		return
 	}
@@ -215,14 +247,18 @@ func (g *group) leave() {
 
 // ended notes the end of an operation of the group. The engine's mu is held.
 func (g *group) ended(o *Operation) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	stopped := g.halted != nil || g.ctx.Err() != nil
 	switch err := o.err; {
 	case o.status == StatusSucceeded:
 	case o.status == StatusCancelled && stopped:
-		g.noteCut()
-		g.failed.addLate(err)
+		g.cut = true
+		if len(g.late) < maxErrors {
+			g.late = append(g.late, err)
+		}
 	default:
-		g.failed.add(err)
+		g.add(err)
 		if g.stops && !stopped {
 			g.halted = err
 			out := &g.engine.out
