@@ -171,6 +171,13 @@ func (x *explainer) pending(o *Operation, now int64) {
 	for other := o.prev; other != nil; other = other.prev {
 		ahead++
 	}
+	switch t := o.turn; {
+	case t == nil:
+	case t.up == o: // behind those of other keys
+		ahead = 0
+	case t.up != nil:
+		ahead++
+	}
 	if ahead > 0 {
 		x.add(o, Reason{Kind: ReasonOrder, Ahead: ahead}, nil)
 	}

@@ -130,14 +130,21 @@ type opList struct {
 	n          int
 }
 
-func (l *opList) push(o *Operation) {
-	o.prev, o.next = l.tail, nil
-	if l.tail == nil {
+func (l *opList) push(o *Operation) { l.insert(o, nil) }
+
+// insert puts o before another operation, or, if that is nil, at the end.
+func (l *opList) insert(o, before *Operation) {
+	o.prev, o.next = l.tail, before
+	if before == nil {
+		l.tail = o
+	} else {
+		o.prev, before.prev = before.prev, o
+	}
+	if o.prev == nil {
 		l.head = o
 	} else {
-		l.tail.next = o
+		o.prev.next = o
 	}
-	l.tail = o
 	l.n++
 }
 
