@@ -239,6 +239,7 @@ func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r = Reason{Kind: ReasonNested, Of: e.name}
+	waited := func(*Operation) bool { return false } // one of several
 	switch {
 	case a.on != nil:
 		holder, waits = a.on, a.on.status&StatusFinished == 0
@@ -247,27 +248,22 @@ func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 		if a.flush.idle {
 			r.Ahead = e.alive() + e.scheduler.pending()
 		}
-		for _, o := range e.started() {
-			if a.flush.idle || a.flush.includes(o) {
-				holder = o
-				break
-			}
-		}
+		waited = func(o *Operation) bool { return a.flush.idle || a.flush.includes(o) }
 	case a.group != nil:
 		a.group.mu.Lock()
 		r.Ahead, waits = a.group.left, a.group.left > 0
 		a.group.mu.Unlock()
-		for _, o := range e.started() {
-			if groupOf(o) == a.group {
-				holder = o
-				break
-			}
-		}
+		waited = func(o *Operation) bool { return groupOf(o) == a.group }
 	default:
 		e.intake.mu.Lock()
 		waits = slices.Contains(e.intake.queues[a.room.operation.lane].waiters, a.room)
 		e.intake.mu.Unlock()
 		r.Lane = e.lanes[a.room.operation.lane].Name
+	}
+	if started := e.started(); holder == nil {
+		if i := slices.IndexFunc(started, waited); i >= 0 {
+			holder = started[i]
+		}
 	}
 	return r, holder, waits
 }
@@ -315,14 +311,12 @@ func (r Reason) text(now time.Time) string {
 		return fmt.Sprintf(format, t.Sub(now).Abs().Round(time.Millisecond))
 	}
 	taken := func(of string) string {
-		var all string
+		all := fmt.Sprintf("all %d slots%s are taken", r.Limit, of)
 		switch {
 		case r.Running > r.Limit: // it was lowered
 			all = fmt.Sprintf("%d of %d slots%s are taken", r.Running, r.Limit, of)
 		case r.Limit == 1:
 			return fmt.Sprintf("the only slot%s is taken by operation %d%s", of, r.Holder, span(", for %v", r.Since))
-		default:
-			all = fmt.Sprintf("all %d slots%s are taken", r.Limit, of)
 		}
 		return fmt.Sprintf("%s, the longest by operation %d%s", all, r.Holder, span(", for %v", r.Since))
 	}

@@ -44,26 +44,17 @@ func (w *window) oldest() (at int64, ok bool) {
 
 // evict removes and returns an operation whose time is over, or nil.
 func (w *window) evict(now int64) *Operation {
-	o := w.evictOf(&w.finished, now)
-	if o == nil && w.failed.head != nil {
-		o = w.evictOf(&w.failed, now)
-	}
-	return o
-}
-
-func (w *window) evictOf(s *share, now int64) *Operation {
-	for {
-		o := s.head
-		if o == nil || s.n <= s.limit && (w.maxAge == 0 || o.finished > now-w.maxAge) {
-			return nil
+	for _, s := range [...]*share{&w.finished, &w.failed} {
+		for o := s.head; o != nil && (s.n > s.limit || w.maxAge > 0 && o.finished <= now-w.maxAge); o = s.head {
+			s.remove(o)
+			if !o.pinned() {
+				return o
+			}
+			o.marks |= aside
+			w.aside.push(o)
 		}
-		s.remove(o)
-		if !o.pinned() {
-			return o
-		}
-		o.marks |= aside
-		w.aside.push(o)
 	}
+	return nil
 }
 
 // remove takes a finished operation out, pinned or not.
