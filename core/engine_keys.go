@@ -38,10 +38,7 @@ func (t *keyTable) obtain(text string, lanes int) *keyState {
 		k = newKeyState(lanes)
 	}
 	k.text = text
-	if t.live == nil {
-		t.live = make(map[string]*keyState)
-	}
-	t.live[text] = k
+	put(&t.live, text, k)
 	t.peak = max(t.peak, len(t.live))
 	return k
 }

@@ -119,13 +119,10 @@ func (e *engine) ended(o *Operation) bool {
 // each with its result; see [Coordinator.Operations].
 func (c *ResultCoordinator[In, Out]) Results(q OperationQuery) iter.Seq2[Snapshot, Out] {
 	return func(yield func(Snapshot, Out) bool) {
-		if q.Status == 0 {
-			q.Status = StatusSucceeded
-		}
-		q.Status &= StatusSucceeded
-		if q.Status == 0 {
+		if q.Status != 0 && q.Status&StatusSucceeded == 0 {
 			return
 		}
+		q.Status = StatusSucceeded
 		var out Out
 		found := c.operations(q, func(o *Operation) { out = o.body.(*task[In, Out]).out })
 		for s := range found {
