@@ -343,9 +343,9 @@ func (o *Operation) whenDone() chan struct{} {
 	return o.done
 }
 
-// awaitOwn waits for what is on, as one of list. By is the operation of this engine that
-// waits, which is suspended meanwhile. If cancels is set, it cancels the operation that
-// it does not wait for any more. mu is held, and released.
+// awaitOwn waits for an operation or a group, of which list has the waits. By is the
+// operation of this engine that waits, which is suspended meanwhile. If cancels is set
+// and ctx ends first, what it waited for is cancelled. mu is held, and released.
 func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, list *[]*bodyWait, cancels bool) error {
 	e.waits++
 	w := &bodyWait{by: by, on: on, gives: true, number: e.waits, done: make(chan struct{}), list: list}
@@ -387,8 +387,8 @@ func (e *engine) refuse(w *bodyWait, err error) {
 	e.out.close(w.done)
 }
 
-// endWaits ends waits for operations that have ended: who waits has its slot back. mu is
-// held.
+// endWaits ends waits for operations that have ended, so that those that wait get their
+// slots back. mu is held.
 func (e *engine) endWaits(list *[]*bodyWait) {
 	for _, w := range *list {
 		e.endWait(w)

@@ -133,7 +133,7 @@ func TestStopAndAbort(t *testing.T) {
 	})
 }
 
-// While OnDone is told of the last operation of a group, a body that waits for the group does not wait for itself.
+// While OnDone is called for the last operation of a group, a body that waits for the group does not wait for itself.
 func TestGroupWaitDuringOnDone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var c *core.Coordinator[int]
