@@ -131,6 +131,18 @@ type ownFacts struct {
 	rest  *details // may be nil
 }
 
+// raised visits the facts that were raised, oldest first.
+func (f ownFacts) raised(visit func(*ownFact)) {
+	if f.first != nil {
+		visit(f.first)
+	}
+	if f.rest != nil {
+		for i := range f.rest.facts[f.rest.from:] {
+			visit(&f.rest.facts[f.rest.from+i])
+		}
+	}
+}
+
 func (o *Operation) ownFacts() ownFacts { return ownFacts{o.id, o.first, o.rest.Load()} }
 
 // fact is an operation's own fact as others know it.
@@ -355,33 +367,27 @@ func (s *Sink) keptOf(o *Operation, d *details) (kept []keptFact) {
 // operation had; from now on its key does not change.
 func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts {
 	if o.rest.CompareAndSwap(nil, evicted) {
-		return ownFacts{} // it never had any
+		return ownFacts{id: o.id} // it never had any
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := o.ownFacts()
 	o.first = nil
 	o.rest.Store(evicted)
-	leave := func(own *ownFact) {
+	last.raised(func(own *ownFact) {
 		l.leave(o.id, own, after)
 		if keep && l.sink.ring.contains(own.seq) {
 			l.sink.inherit(own.seq, l.source, after)
 		} else {
 			l.sink.removeOwned(own.seq, false, after)
 		}
-	}
-	if last.first != nil {
-		leave(last.first)
-	}
+	})
 	delete(l.gated, o)
 	d := last.rest
 	if d == firstOnly {
 		return last
 	}
 	d.values = nil
-	for i := range d.facts[d.from:] {
-		leave(&d.facts[d.from+i])
-	}
 	for _, k := range l.sink.keptOf(o, d) {
 		l.sink.removeOwned(k.seq, false, after)
 	}
@@ -409,10 +415,6 @@ func (s *Sink) inherit(seq uint64, source string, after *effects) {
 // signals shows the facts of an operation, oldest first. mu is held.
 func (l *ledger) signals(facts ownFacts) (signals []Signal) {
 	l.endLeases()
-	show := func(own *ownFact) {
-		f := l.fact(facts.id, own)
-		signals = append(signals, f.signal(own.seq, l.names.clock))
-	}
 	d := facts.rest
 	if d == nil {
 		return nil
@@ -420,12 +422,10 @@ func (l *ledger) signals(facts ownFacts) (signals []Signal) {
 	if n := len(d.facts) - d.from + len(d.holds); n > 0 {
 		signals = make([]Signal, 0, 1+n)
 	}
-	if facts.first != nil {
-		show(facts.first)
-	}
-	for i := range d.facts[d.from:] {
-		show(&d.facts[d.from+i])
-	}
+	facts.raised(func(own *ownFact) {
+		f := l.fact(facts.id, own)
+		signals = append(signals, f.signal(own.seq, l.names.clock))
+	})
 	for seq, h := range d.holds {
 		signals = append(signals, h.fact.signal(seq, l.names.clock))
 	}
