@@ -391,11 +391,7 @@ func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts 
 func (s *Sink) inherit(seq uint64, source string, after *effects) {
 	f := s.ring.at(seq)
 	s.names.refresh(f.name)
-	if f.notices() {
-		for _, g := range f.name.route.gates {
-			g.leave(seq, after)
-		}
-	}
+	s.names.leaveGates(f, seq, after)
 	var m more
 	if f.more != nil {
 		m = *f.more

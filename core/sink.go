@@ -640,9 +640,7 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 			after.wake(g.waker) // an alarm may have to be set again
 		}
 		for _, c := range s.names.counters {
-			if c.gone != nil {
-				after.wake(c.gone)
-			}
+			after.wake(c.gone)
 		}
 	}
 	s.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 // for each gate. Whoever is gated asks shut, one atomic load, and only then the rest,
 // under the lock of the table it watches.
 type gate struct {
-	pattern pattern
-	waker   waker
-	eager   bool // wake for every fact, not only when the gate shuts
-	of      interface {
+	pattern
+	waker waker
+	eager bool // wake for every fact, not only when the gate shuts
+	of    interface {
 		each(p pattern, visit func(seq uint64, f *fact) (older bool))
 	}
 
@@ -126,13 +126,11 @@ type effects struct {
 
 func (a *effects) empty() bool { return len(a.wakes)+len(a.copies)+len(a.gone) == 0 }
 
+// wake notes that w has to be woken, if it is not nil.
 func (a *effects) wake(w waker) {
-	for _, have := range a.wakes {
-		if have == w {
-			return
-		}
+	if w != nil && !slices.Contains(a.wakes, w) {
+		a.wakes = append(a.wakes, w)
 	}
-	a.wakes = append(a.wakes, w)
 }
 
 // settle wakes the wakers and then ends the copies, which runs handlers. No

@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -18,9 +19,9 @@ import (
 // A Monitor costs a few nanoseconds for each matching signal and, with a span, up to
 // 16 bytes for each that counts; it is kept until Stop. Reading it costs a lock. All methods are safe for concurrent use.
 type Monitor struct {
-	names   *names
-	pattern pattern
-	span    int64
+	names *names
+	pattern
+	span int64
 
 	// Guarded by names.mu.
 	stamps  stamps // within the span, oldest first; not used without a span
@@ -161,18 +162,11 @@ func (s *stamps) drop(n int) {
 }
 
 func (s *stamps) remove(seq uint64) {
-	lo, hi := 0, s.n
-	for lo < hi {
-		if mid := (lo + hi) / 2; s.at(mid).seq < seq {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if lo == s.n || s.at(lo).seq != seq {
+	i := sort.Search(s.n, func(i int) bool { return s.at(i).seq >= seq })
+	if i == s.n || s.at(i).seq != seq {
 		return
 	}
-	for i := lo; i+1 < s.n; i++ {
+	for ; i+1 < s.n; i++ {
 		*s.at(i) = *s.at(i + 1)
 	}
 	s.n--

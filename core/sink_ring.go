@@ -1,6 +1,9 @@
 package core
 
-import "math/bits"
+import (
+	"math/bits"
+	"sort"
+)
 
 // ring is the memory of a sink: the last facts raised, by Seq. A fact's place
 // follows from its Seq alone. Removing one leaves a gap, so the ring holds the
@@ -151,14 +154,6 @@ func (r *ring) contains(seq uint64) bool {
 
 // since returns the lowest Seq in the window whose time is at or after cutoff.
 func (r *ring) since(cutoff int64) uint64 {
-	lo, hi := r.tail, r.head
-	for lo < hi {
-		mid := lo + (hi-lo)/2
-		if r.at(mid).at < cutoff {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	newer := func(i int) bool { return r.at(r.tail+uint64(i)).at >= cutoff }
+	return r.tail + uint64(sort.Search(int(r.head-r.tail), newer))
 }

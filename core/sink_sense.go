@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -162,12 +163,13 @@ type search struct {
 // start locks the sink.
 func (w *search) start(after *effects) {
 	s := w.sink
-	now := s.lockFresh(after)
-	if w.filter.Within > 0 && now == 0 {
-		now = s.names.clock.now()
+	s.lockFresh(after)
+	w.cutoff, w.next, w.end = math.MinInt64, s.ring.tail, s.ring.head
+	if w.filter.Within > 0 {
+		w.cutoff = w.filter.cutoff(s.names.clock.now())
+		w.next = s.ring.since(w.cutoff)
 	}
-	w.cutoff, w.end = w.filter.cutoff(now), s.ring.head
-	w.next = max(s.ring.since(w.cutoff), w.filter.AfterSeq+1)
+	w.next = max(w.next, w.filter.AfterSeq+1)
 	_, w.chain = w.filter.pattern.exact()
 	for i := range s.kept {
 		if k := &s.kept[i]; k.fact.at >= w.cutoff && (w.chain || k.seq < w.next) {
