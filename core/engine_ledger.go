@@ -219,8 +219,8 @@ func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release f
 		return func() {}
 	}
 	o.marks |= holding
-	n.key = o.key
-	h := s.hold(shared, &n, o.id, &l.source, lease, &after)
+	own := fact{name: shared, key: o.key, operation: o.id, source: &l.source, more: &more{held: true}}
+	h := s.hold(own, lease, &after)
 	h.owner = o
 	l.add(o, &h.fact, h.seq, h, &after)
 	signal, subs := h.fact.signal(h.seq, l.names.clock), shared.route.subs
@@ -292,7 +292,7 @@ func (l *ledger) retract(o *Operation, by string, match func(name string) bool) 
 		gone = append(gone, f.signal(own.seq, l.names.clock))
 		l.names.retracted(&f, own.seq)
 		l.names.leave(&f, own.seq, &after)
-		s.removeOwned(own.seq, true, &after)
+		s.remove(own.seq, true, &after)
 		return true
 	}
 	for i := len(d.facts) - 1; i >= d.from; i-- {
@@ -328,13 +328,6 @@ func (l *ledger) tellRetracted(gone []Signal, by string) {
 	}
 }
 
-// removeOwned removes a fact of an operation, unless it has gone already. mu is held.
-func (s *Sink) removeOwned(seq uint64, retracted bool, after *effects) {
-	if s.find(seq) != nil {
-		s.remove(seq, retracted, after)
-	}
-}
-
 // keptOf lists what gates keep of the facts that an operation shows no more. mu is held.
 func (s *Sink) keptOf(o *Operation, d *details) (kept []keptFact) {
 	if d.dropped {
@@ -365,7 +358,7 @@ func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts 
 		if keep && l.sink.ring.contains(own.seq) {
 			l.sink.inherit(own.seq, l.source, after)
 		} else {
-			l.sink.removeOwned(own.seq, false, after)
+			l.sink.remove(own.seq, false, after)
 		}
 	}
 	if last.first != nil {
@@ -381,7 +374,7 @@ func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts 
 		leave(&d.facts[d.from+i])
 	}
 	for _, k := range l.sink.keptOf(o, d) {
-		l.sink.removeOwned(k.seq, false, after)
+		l.sink.remove(k.seq, false, after)
 	}
 	return last
 }

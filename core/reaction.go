@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 )
@@ -111,15 +112,9 @@ func NewProcessor(h Handler, opts Options) (*Processor, error) {
 	if h == nil {
 		return nil, errNoHandler
 	}
-	if opts.Name == "" {
-		opts.Name = "processor"
-	}
-	if opts.MaxConcurrency == 0 {
-		opts.MaxConcurrency = defaultProcessorConcurrency
-	}
-	if opts.MaxQueued == 0 {
-		opts.MaxQueued = defaultProcessorQueued
-	}
+	opts.Name = cmp.Or(opts.Name, "processor")
+	opts.MaxConcurrency = cmp.Or(opts.MaxConcurrency, defaultProcessorConcurrency)
+	opts.MaxQueued = cmp.Or(opts.MaxQueued, defaultProcessorQueued)
 	c, err := newReactor(false, h.call, opts)
 	if err != nil {
 		return nil, err

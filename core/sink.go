@@ -71,8 +71,7 @@ const (
 type heldFact struct {
 	fact  fact
 	seq   uint64
-	until int64 // or never: until released
-	gone  bool
+	until int64      // or never: until released
 	owner *Operation // nil: none
 
 	copies []*heldCopy // on other sinks
@@ -382,8 +381,11 @@ func (s *Sink) find(seq uint64) *fact {
 	return nil
 }
 
-// remove takes a fact away, which is there.
+// remove takes a fact away, unless it has gone already.
 func (s *Sink) remove(seq uint64, retracted bool, after *effects) {
+	if s.find(seq) == nil {
+		return
+	}
 	f := s.cut(seq)
 	if retracted {
 		s.names.retracted(&f, seq)
@@ -485,37 +487,15 @@ const chunk = 4096
 // Release may be called many times, from anywhere. Where Raise would report false
 // nothing is held, and release does nothing.
 func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
-	if !s.ready.Load() {
-		s.prepareZero()
-	}
-	n := note{name: name, key: key}
-	if !s.admits(&n, 0) {
+	h := s.receive(passage{signal: Signal{Name: name, Key: key, Held: true}}, lease, nil)
+	if h == nil {
 		return func() {}
 	}
-	var after effects
-	entry := s.enter(n.name, nil)
-	if entry == nil {
-		s.block(&n, 0, BlockedDepth)
-		return func() {}
-	}
-	h := s.hold(entry, &n, 0, nil, lease, &after)
-	subs, signal := entry.route.subs, h.fact.signal(h.seq, s.names.clock)
-	s.mu.Unlock()
-	after.settle()
-	deliver(subs, false, &signal, &s.panics)
 	return func() { s.release(h) }
 }
 
-// hold records a held fact. The lock is held.
-func (s *Sink) hold(entry *name, n *note, operation OperationID, source *string, lease time.Duration, after *effects) *heldFact {
-	return s.stand(fact{
-		name: entry, key: n.key, operation: operation, source: source,
-		more: &more{payload: n.payload, cause: n.cause, held: true},
-	}, lease, after)
-}
-
-// stand records f as a held fact from now on. The lock is held.
-func (s *Sink) stand(f fact, lease time.Duration, after *effects) *heldFact {
+// hold records f as a held fact from now on. The lock is held.
+func (s *Sink) hold(f fact, lease time.Duration, after *effects) *heldFact {
 	s.names.enter(f.name)
 	f.at = s.advance(f.name, s.names.clock.now(), after)
 	if s.ring.full() {
@@ -538,11 +518,11 @@ func (s *Sink) release(h *heldFact) {
 	var after effects
 	s.lockFresh(&after)
 	signal := h.fact.signal(h.seq, s.names.clock)
-	gone := s.releaseLocked(h, &after)
+	standing := s.releaseLocked(h, &after)
 	s.mu.Unlock()
 	after.settle()
 	switch {
-	case !gone:
+	case !standing:
 	case h.owner != nil:
 		h.owner.engine.ledger.tellRetracted([]Signal{signal}, "")
 	default:
@@ -550,17 +530,17 @@ func (s *Sink) release(h *heldFact) {
 	}
 }
 
-func (s *Sink) releaseLocked(h *heldFact, after *effects) bool {
-	if h.gone {
-		return false
+// releaseLocked releases h, and reports whether it was still held.
+func (s *Sink) releaseLocked(h *heldFact, after *effects) (standing bool) {
+	if standing = s.held[h.seq] != nil; standing {
+		after.copies = append(after.copies, h.copies...)
+		s.unhold(h, true, after)
 	}
-	after.copies = append(after.copies, h.copies...)
-	s.unhold(h, true, after)
-	return true
+	return standing
 }
 
 func (s *Sink) unhold(h *heldFact, released bool, after *effects) {
-	h.gone, h.copies = true, nil
+	h.copies = nil
 	if delete(s.held, h.seq); len(s.held) == 0 {
 		s.held = nil // a Go map never shrinks
 	}
