@@ -177,6 +177,7 @@ func (t *names) release(n *name) {
 // leave counts a fact less, and forgets its name with the last one.
 func (t *names) leave(f *fact, seq uint64, after *effects) {
 	if !t.leaveUnwatched(f.name) {
+		t.refresh(f.name)
 		t.leaveWatched(f, seq, after)
 	}
 }
@@ -191,9 +192,9 @@ func (t *names) leaveUnwatched(n *name) bool {
 	return true
 }
 
+// leaveWatched does so where the route is fresh.
 func (t *names) leaveWatched(f *fact, seq uint64, after *effects) {
 	n := f.name
-	t.refresh(n)
 	n.count--
 	for _, c := range n.route.counters {
 		c.n--
@@ -242,29 +243,28 @@ func (t *names) refresh(n *name) {
 	}
 	r := &t.scratch
 	r.subs, r.gates, r.monitors, r.counters = r.subs[:0], r.gates[:0], r.monitors[:0], r.counters[:0]
-	r.subs = matching(r.subs, t.subs, n.text)
+	appendMatching(&r.subs, t.subs, n.text)
 	if f := t.forwarder; f != nil && f.matches(n.text) {
 		r.subs = append(r.subs, f)
 	}
 	if !isLifecycle(n.text) { // gates decide on what users say, not on what the engine reports
-		r.gates = matching(r.gates, t.gates, n.text)
+		appendMatching(&r.gates, t.gates, n.text)
 	}
-	r.monitors = matching(r.monitors, t.monitors, n.text)
-	r.counters = matching(r.counters, t.counters, n.text)
+	appendMatching(&r.monitors, t.monitors, n.text)
+	appendMatching(&r.counters, t.counters, n.text)
 	if t.last == nil || !t.last.equal(r) {
 		t.last = r.clone()
 	}
 	n.route, n.generation = t.last, t.generation
 }
 
-// matching appends those of all to the list whose patterns match a name.
-func matching[W interface{ matches(name string) bool }](list, all []W, name string) []W {
+// appendMatching appends those of all to the list whose patterns match a name.
+func appendMatching[W interface{ matches(name string) bool }](list *[]W, all []W, name string) {
 	for _, w := range all {
 		if w.matches(name) {
-			list = append(list, w)
+			*list = append(*list, w)
 		}
 	}
-	return list
 }
 
 func (r *route) equal(o *route) bool {
