@@ -44,6 +44,7 @@ type Sink struct {
 	lease   int64                // when the first lease of held ends, or never
 	maxAge  int64                // or never
 	latest  int64                // newest time given to a fact: time follows Seq
+	after   effects              // of what has been changed since the lock was taken
 	raised  uint64
 	evicted uint64
 	expired uint64
@@ -117,7 +118,7 @@ func (s *Sink) prepare(opts SinkOptions) {
 	}
 	s.rules, s.ring = opts.Propagation.compile(), newRing(opts.Capacity, 1)
 	s.maxAge, s.lease = cmp.Or(int64(opts.MaxAge), never), never
-	s.names.mu, s.names.clock = &s.mu, newClock()
+	s.names.mu, s.names.after, s.names.clock = &s.mu, &s.after, newClock()
 	s.ready.Store(true)
 }
 
@@ -167,24 +168,21 @@ func (s *Sink) raise(n note) bool {
 	if (n.name == "" || n.cause != nil) && !s.admits(&n, 0) {
 		return false
 	}
-	var after effects
 	now := s.names.clock.now()
 	entry := s.enter(n.name, nil)
 	if entry == nil {
 		s.block(&n, 0, BlockedDepth)
 		return false
 	}
-	f, seq := s.record(entry, &n, 0, nil, now, &after)
+	f, seq := s.record(entry, &n, 0, nil, now)
 	subs := entry.route.subs
 	if len(subs) == 0 {
-		s.mu.Unlock()
-		after.settle()
+		s.unlock()
 		return true
 	}
 	signal := f.signal(seq, s.names.clock)
 	enterFirst(subs)
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	deliver(subs, true, &signal, &s.panics)
 	return true
 }
@@ -234,9 +232,9 @@ func (s *Sink) enter(text string, own []*subscription) *name {
 }
 
 // record appends a fact to the window. The lock is held.
-func (s *Sink) record(entry *name, n *note, operation OperationID, source *string, now int64, after *effects) (*fact, uint64) {
+func (s *Sink) record(entry *name, n *note, operation OperationID, source *string, now int64) (*fact, uint64) {
 	s.names.enter(entry) // first, so that evicting does not forget it
-	now = s.advance(entry, now, after)
+	now = s.advance(entry, now)
 	r := &s.ring
 	if r.full() {
 		// The place is left as it is: it is about to be written over.
@@ -247,7 +245,7 @@ func (s *Sink) record(entry *name, n *note, operation OperationID, source *strin
 			if s.names.leaveUnwatched(f.name) {
 				s.evicted++
 			} else {
-				s.keep(f, r.tail-1, after)
+				s.keep(f, r.tail-1)
 			}
 		}
 	}
@@ -262,7 +260,7 @@ func (s *Sink) record(entry *name, n *note, operation OperationID, source *strin
 	r.stored++
 	s.raised++
 	if route := entry.route; len(route.gates)+len(route.monitors) > 0 {
-		route.notice(f, seq, after)
+		route.notice(f, seq, &s.after)
 	}
 	return f, seq
 }
@@ -279,30 +277,30 @@ func (r *route) notice(f *fact, seq uint64, after *effects) {
 
 // advance returns the time for a new fact and lets a few old ones expire, so that
 // raising alone keeps the window within its age.
-func (s *Sink) advance(entry *name, now int64, after *effects) int64 {
+func (s *Sink) advance(entry *name, now int64) int64 {
 	if now < s.latest {
 		now = s.latest // read before the lock, by a raiser that got the lock later
 	}
 	s.latest = now
 	switch {
 	case len(entry.route.gates) > 0: // a gate must know whether it stood open until now
-		for s.expireSome(now, chunk, after) {
+		for s.expireSome(now, chunk) {
 		}
 	case s.maxAge != never:
-		s.expireSome(now, 4, after)
+		s.expireSome(now, 4)
 	}
 	return now
 }
 
 // put appends a fact to the window that is the sink's own. Its name has been
 // entered already. The lock is held.
-func (s *Sink) put(f fact, after *effects) (*fact, uint64) {
+func (s *Sink) put(f fact) (*fact, uint64) {
 	r := &s.ring
 	if r.head > r.tail {
 		f.at = max(f.at, r.at(r.head-1).at)
 	}
 	if r.full() {
-		s.evict(after)
+		s.evict()
 	}
 	s.latest = max(s.latest, f.at)
 	f.previous = f.name.newest
@@ -315,32 +313,32 @@ func (s *Sink) put(f fact, after *effects) (*fact, uint64) {
 }
 
 // evict removes the oldest place of the window, a fact or a gap.
-func (s *Sink) evict(after *effects) {
+func (s *Sink) evict() {
 	f := s.ring.at(s.ring.tail)
 	s.ring.tail++
 	if f.name != nil {
 		s.ring.stored--
-		s.keep(f, s.ring.tail-1, after)
+		s.keep(f, s.ring.tail-1)
 	}
 	*f = fact{}
 }
 
 // pushOut evicts a fact from the middle of the window, if it is there.
-func (s *Sink) pushOut(seq uint64, after *effects) {
+func (s *Sink) pushOut(seq uint64) {
 	if s.ring.contains(seq) {
 		f := s.cut(seq)
-		s.keep(&f, seq, after)
+		s.keep(&f, seq)
 	}
 }
 
 // keep evicts a fact that the window does not show any more, unless it matters to
 // gates: each keeps the newest maxKept of these.
-func (s *Sink) keep(f *fact, seq uint64, after *effects) {
+func (s *Sink) keep(f *fact, seq uint64) {
 	s.names.refresh(f.name)
 	gates := f.name.route.gates
 	if len(gates) == 0 || !f.notices() {
 		s.evicted++
-		s.names.leaveWatched(f, seq, after)
+		s.names.leaveWatched(f, seq)
 		return
 	}
 	i, _ := s.keptAt(seq)
@@ -349,19 +347,19 @@ func (s *Sink) keep(f *fact, seq uint64, after *effects) {
 		i, _ := slices.BinarySearch(g.kept, seq)
 		g.kept = slices.Insert(g.kept, i, seq)
 		if len(g.kept) > maxKept {
-			s.unkeep(g, after)
+			s.unkeep(g)
 		}
 	}
 }
 
 // unkeep lets a gate keep its oldest fact no longer.
-func (s *Sink) unkeep(g *gate, after *effects) {
+func (s *Sink) unkeep(g *gate) {
 	seq := g.kept[0]
 	g.kept = slices.Delete(g.kept, 0, 1)
 	i, _ := s.keptAt(seq)
 	if s.kept[i].gates--; s.kept[i].gates == 0 {
 		s.evicted++
-		s.remove(seq, false, after)
+		s.remove(seq, false)
 	}
 }
 
@@ -382,7 +380,7 @@ func (s *Sink) find(seq uint64) *fact {
 }
 
 // remove takes a fact away, unless it has gone already.
-func (s *Sink) remove(seq uint64, retracted bool, after *effects) {
+func (s *Sink) remove(seq uint64, retracted bool) {
 	if s.find(seq) == nil {
 		return
 	}
@@ -390,7 +388,7 @@ func (s *Sink) remove(seq uint64, retracted bool, after *effects) {
 	if retracted {
 		s.names.retracted(&f, seq)
 	}
-	s.names.leave(&f, seq, after)
+	s.names.leave(&f, seq)
 }
 
 // cut takes a fact out of those that are kept, or out of the window, where it leaves a
@@ -414,16 +412,16 @@ func (s *Sink) cut(seq uint64) (f fact) {
 
 // expireSome lets up to most places of the window, whose time is over, go, and
 // the leases that have ended. It reports whether there may be more of them.
-func (s *Sink) expireSome(now int64, most int, after *effects) (more bool) {
+func (s *Sink) expireSome(now int64, most int) (more bool) {
 	if s.lease <= now {
-		s.expireLeases(now, after)
+		s.expireLeases(now)
 	}
 	if s.maxAge == never {
 		return false
 	}
 	for ; most > 0; most-- {
 		if len(s.kept) > 0 && s.kept[0].fact.at <= now-s.maxAge {
-			s.remove(s.kept[0].seq, false, after)
+			s.remove(s.kept[0].seq, false)
 			s.expired++
 			continue
 		}
@@ -435,7 +433,7 @@ func (s *Sink) expireSome(now int64, most int, after *effects) (more bool) {
 			return false
 		}
 		if f.name != nil {
-			s.names.leave(f, s.ring.tail, after)
+			s.names.leave(f, s.ring.tail)
 			s.ring.stored--
 			s.expired++
 		}
@@ -449,15 +447,17 @@ func (s *Sink) expireSome(now int64, most int, after *effects) (more bool) {
 // see gate.leave.
 func (s *Sink) lockAt(now int64) {
 	s.mu.Lock()
-	for s.expireSome(now, chunk, &effects{}) {
+	for s.expireSome(now, chunk) {
+		s.after.clear()
 		s.mu.Unlock()
 		s.mu.Lock()
 	}
+	s.after.clear()
 }
 
 // lockFresh locks the sink with nothing in it whose time is over. Much to expire
 // is expired in chunks, so that raisers get their turn in between.
-func (s *Sink) lockFresh(after *effects) (now int64) {
+func (s *Sink) lockFresh() (now int64) {
 	if !s.ready.Load() {
 		s.prepareZero()
 	}
@@ -466,11 +466,23 @@ func (s *Sink) lockFresh(after *effects) (now int64) {
 		return 0
 	}
 	now = s.names.clock.now()
-	for s.expireSome(now, chunk, after) {
-		s.mu.Unlock()
+	for s.expireSome(now, chunk) {
+		s.unlock()
 		s.mu.Lock()
 	}
 	return now
+}
+
+// unlock unlocks the sink and does what follows for others from what has been changed.
+func (s *Sink) unlock() {
+	if s.after.empty() {
+		s.mu.Unlock()
+		return
+	}
+	after := s.after
+	s.after = effects{}
+	s.mu.Unlock()
+	after.settle()
 }
 
 // chunk is how many facts are looked at while a lock is held once.
@@ -495,11 +507,11 @@ func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
 }
 
 // hold records f as a held fact from now on. The lock is held.
-func (s *Sink) hold(f fact, lease time.Duration, after *effects) *heldFact {
+func (s *Sink) hold(f fact, lease time.Duration) *heldFact {
 	s.names.enter(f.name)
-	f.at = s.advance(f.name, s.names.clock.now(), after)
+	f.at = s.advance(f.name, s.names.clock.now())
 	if s.ring.full() {
-		s.evict(after)
+		s.evict()
 	}
 	h := &heldFact{fact: f, seq: s.ring.head, until: never}
 	*s.ring.push() = fact{at: f.at} // its Seq is a gap in the window
@@ -510,17 +522,15 @@ func (s *Sink) hold(f fact, lease time.Duration, after *effects) *heldFact {
 	}
 	put(&s.held, h.seq, h)
 	s.raised++
-	f.name.route.notice(&h.fact, h.seq, after)
+	f.name.route.notice(&h.fact, h.seq, &s.after)
 	return h
 }
 
 func (s *Sink) release(h *heldFact) {
-	var after effects
-	s.lockFresh(&after)
+	s.lockFresh()
 	signal := h.fact.signal(h.seq, s.names.clock)
-	standing := s.releaseLocked(h, &after)
-	s.mu.Unlock()
-	after.settle()
+	standing := s.releaseLocked(h)
+	s.unlock()
 	switch {
 	case !standing:
 	case h.owner != nil:
@@ -531,29 +541,29 @@ func (s *Sink) release(h *heldFact) {
 }
 
 // releaseLocked releases h, and reports whether it was still held.
-func (s *Sink) releaseLocked(h *heldFact, after *effects) (standing bool) {
+func (s *Sink) releaseLocked(h *heldFact) (standing bool) {
 	if standing = s.held[h.seq] != nil; standing {
-		after.copies = append(after.copies, h.copies...)
-		s.unhold(h, true, after)
+		s.after.copies = append(s.after.copies, h.copies...)
+		s.unhold(h, true)
 	}
 	return standing
 }
 
-func (s *Sink) unhold(h *heldFact, released bool, after *effects) {
+func (s *Sink) unhold(h *heldFact, released bool) {
 	h.copies = nil
 	if delete(s.held, h.seq); len(s.held) == 0 {
 		s.held = nil // a Go map never shrinks
 	}
 	if h.owner != nil {
-		h.owner.engine.ledger.unhold(h, released, after)
+		h.owner.engine.ledger.unhold(h, released)
 	}
 	if released {
 		s.names.retracted(&h.fact, h.seq)
 	}
-	s.names.leave(&h.fact, h.seq, after)
+	s.names.leave(&h.fact, h.seq)
 }
 
-func (s *Sink) expireLeases(now int64, after *effects) {
+func (s *Sink) expireLeases(now int64) {
 	if now < s.lease {
 		return
 	}
@@ -563,7 +573,7 @@ func (s *Sink) expireLeases(now int64, after *effects) {
 			s.lease = min(s.lease, h.until)
 			continue
 		}
-		s.unhold(h, false, after) // the leases of its copies end as well
+		s.unhold(h, false) // the leases of its copies end as well
 		s.expired++
 	}
 }
@@ -598,16 +608,15 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	if err := checkSinkSize("Resize", capacity, maxAge); err != nil {
 		panic(err.Error())
 	}
-	var after effects
-	s.lockFresh(&after)
+	s.lockFresh()
 	for s.ring.head-s.ring.tail > uint64(capacity) {
 		for range chunk {
 			if s.ring.head-s.ring.tail <= uint64(capacity) {
 				break
 			}
-			s.evict(&after)
+			s.evict()
 		}
-		s.mu.Unlock()
+		s.unlock()
 		s.mu.Lock()
 	}
 	if s.ring.capacity != uint64(capacity) {
@@ -617,14 +626,13 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 		s.maxAge = limit
 		s.fresh.Store(0)
 		for _, g := range s.names.gates {
-			after.wake(g.waker) // an alarm may have to be set again
+			s.after.wake(g.waker) // an alarm may have to be set again
 		}
 		for _, c := range s.names.counters {
-			after.wake(c.gone)
+			s.after.wake(c.gone)
 		}
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 }
 
 // SinkStats is what a sink holds and has seen, all read at the same moment. In the window,
@@ -650,8 +658,7 @@ func (s SinkStats) String() string { return StatsString(s) }
 
 // Stats returns the sink's counters. It costs a lock.
 func (s *Sink) Stats() SinkStats {
-	var after effects
-	s.lockFresh(&after)
+	s.lockFresh()
 	stats := SinkStats{
 		Held:     len(s.held),
 		Stored:   s.ring.stored,
@@ -666,7 +673,6 @@ func (s *Sink) Stats() SinkStats {
 	if s.maxAge != never {
 		stats.MaxAge = time.Duration(s.maxAge)
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	return stats
 }

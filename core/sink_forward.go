@@ -135,7 +135,6 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 	if !s.admits(&n, from.Operation) {
 		return nil
 	}
-	var after effects
 	entry := s.enter(n.name, nil)
 	if entry == nil {
 		s.block(&n, from.Operation, BlockedDepth)
@@ -146,22 +145,21 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 	}}
 	var signal Signal
 	if from.Held {
-		held = s.hold(own, lease, &after)
+		held = s.hold(own, lease)
 		signal = held.fact.signal(held.seq, s.names.clock)
 	} else {
 		s.names.enter(entry)
-		own.at = s.advance(own.name, s.names.clock.now(), &after)
-		f, seq := s.put(own, &after)
+		own.at = s.advance(own.name, s.names.clock.now())
+		f, seq := s.put(own)
 		s.raised++
-		entry.route.notice(f, seq, &after)
+		entry.route.notice(f, seq, &s.after)
 		signal = f.signal(seq, s.names.clock)
 	}
 	subs, forwards := entry.route.subs, []*forward(nil)
 	if last := len(subs) - 1; p.been != nil && last >= 0 && subs[last] == s.names.forwarder {
 		subs, forwards = subs[:last], s.forwards
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	stays := link == nil || link(held)
 	deliver(subs, false, &signal, &s.panics)
 	s.send(forwards, passage{signal, p.been})
@@ -181,44 +179,38 @@ type heldCopy struct {
 // leaseLeft returns how long the held fact of that Seq will stand, 0 for until it
 // is released, and whether it does.
 func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
-	var after effects
-	now := s.lockFresh(&after)
+	now := s.lockFresh()
 	h := s.held[seq]
 	if h != nil && h.until != never {
 		left = time.Duration(h.until - now)
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	return left, h != nil
 }
 
 // link makes c end with the held fact of that Seq, unless that or the forward has
 // ended already.
 func (s *Sink) link(seq uint64, c *heldCopy) (linked bool) {
-	var after effects
-	s.lockFresh(&after)
+	s.lockFresh()
 	h := s.held[seq]
 	if linked = h != nil && c.by.cancelled.Load() == 0; linked {
 		h.copies = append(h.copies, c)
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	return linked
 }
 
 // releaseCopies releases what came to other sinks along f and is still held.
 func (s *Sink) releaseCopies(f *forward) {
-	var after effects
 	s.mu.Lock()
 	for _, seq := range slices.Sorted(maps.Keys(s.held)) {
 		h := s.held[seq]
 		h.copies = slices.DeleteFunc(h.copies, func(c *heldCopy) bool {
 			if c.by == f {
-				after.copies = append(after.copies, c)
+				s.after.copies = append(s.after.copies, c)
 			}
 			return c.by == f
 		})
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 }

@@ -133,6 +133,22 @@ func (a *effects) wake(w waker) {
 	}
 }
 
+// take adds those of from, which are empty then.
+func (a *effects) take(from *effects) {
+	for _, w := range from.wakes {
+		a.wake(w)
+	}
+	a.copies = append(a.copies, from.copies...)
+	from.clear()
+}
+
+// clear forgets them.
+func (a *effects) clear() {
+	if !a.empty() {
+		*a = effects{}
+	}
+}
+
 // settle wakes the wakers and then ends the copies, which runs handlers. No
 // lock may be held.
 func (a *effects) settle() {

@@ -16,6 +16,7 @@ import (
 // held, except those that say so.
 type names struct {
 	mu    *spinMutex
+	after *effects // of changes, for whoever unlocks mu
 	clock clock
 
 	live   map[string]*name
@@ -175,10 +176,10 @@ func (t *names) release(n *name) {
 }
 
 // leave counts a fact less, and forgets its name with the last one.
-func (t *names) leave(f *fact, seq uint64, after *effects) {
+func (t *names) leave(f *fact, seq uint64) {
 	if !t.leaveUnwatched(f.name) {
 		t.refresh(f.name)
-		t.leaveWatched(f, seq, after)
+		t.leaveWatched(f, seq)
 	}
 }
 
@@ -193,22 +194,22 @@ func (t *names) leaveUnwatched(n *name) bool {
 }
 
 // leaveWatched does so where the route is fresh.
-func (t *names) leaveWatched(f *fact, seq uint64, after *effects) {
+func (t *names) leaveWatched(f *fact, seq uint64) {
 	n := f.name
 	n.count--
 	for _, c := range n.route.counters {
 		c.n--
-		after.wake(c.gone)
+		t.after.wake(c.gone)
 	}
-	t.leaveGates(f, seq, after)
+	t.leaveGates(f, seq)
 	t.release(n)
 }
 
 // leaveGates counts a fact less at gates. The route is fresh.
-func (t *names) leaveGates(f *fact, seq uint64, after *effects) {
+func (t *names) leaveGates(f *fact, seq uint64) {
 	for _, g := range f.name.route.gates {
 		if f.notices() {
-			g.leave(seq, after)
+			g.leave(seq, t.after)
 		}
 	}
 }

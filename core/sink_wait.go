@@ -129,12 +129,10 @@ func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 		s.mu.Unlock()
 	}()
 	for {
-		var after effects
-		s.lockFresh(&after)
+		s.lockFresh()
 		n := c.n
 		ends := s.nextEnd(never)
-		s.mu.Unlock()
-		after.settle()
+		s.unlock()
 		if n == 0 {
 			return nil
 		}
