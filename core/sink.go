@@ -237,17 +237,7 @@ func (s *Sink) record(entry *name, n *note, operation OperationID, source *strin
 	now = s.advance(entry, now)
 	r := &s.ring
 	if r.full() {
-		// The place is left as it is: it is about to be written over.
-		f := r.at(r.tail)
-		r.tail++
-		if f.name != nil {
-			r.stored--
-			if s.names.leaveUnwatched(f.name) {
-				s.evicted++
-			} else {
-				s.keep(f, r.tail-1)
-			}
-		}
+		s.evict()
 	}
 	seq := r.head
 	f := r.push()
@@ -312,15 +302,21 @@ func (s *Sink) put(f fact) (*fact, uint64) {
 	return place, seq
 }
 
-// evict removes the oldest place of the window, a fact or a gap.
+// evict removes the oldest place of the window, a fact or a gap, and leaves it as it is,
+// because it is about to be written over.
 func (s *Sink) evict() {
-	f := s.ring.at(s.ring.tail)
-	s.ring.tail++
-	if f.name != nil {
-		s.ring.stored--
-		s.keep(f, s.ring.tail-1)
+	r := &s.ring
+	f := r.at(r.tail)
+	r.tail++
+	if f.name == nil {
+		return
 	}
-	*f = fact{}
+	r.stored--
+	if s.names.leaveUnwatched(f.name) {
+		s.evicted++
+	} else {
+		s.keep(f, r.tail-1)
+	}
 }
 
 // pushOut evicts a fact from the middle of the window, if it is there.
