@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"time"
@@ -49,9 +50,6 @@ func (m *Monitor) record(seq uint64, f *fact) {
 		return
 	}
 	m.expire(f.at)
-	if m.stamps.n == MonitorCap {
-		m.stamps.drop(1)
-	}
 	m.stamps.push(stamp{seq, f.at})
 }
 
@@ -71,7 +69,7 @@ func (m *Monitor) remove(seq uint64, f *fact) {
 
 func (m *Monitor) expire(now int64) {
 	for m.stamps.n > 0 && m.stamps.at(0).at < now-m.span {
-		m.stamps.drop(1)
+		m.stamps.drop()
 	}
 }
 
@@ -144,8 +142,12 @@ type stamps struct {
 
 func (s *stamps) at(i int) *stamp { return &s.ring[(s.first+i)&(len(s.ring)-1)] }
 
+// push adds the newest, and drops the oldest of more than MonitorCap.
 func (s *stamps) push(e stamp) {
-	if s.n == len(s.ring) {
+	switch s.n {
+	case MonitorCap:
+		s.drop()
+	case len(s.ring):
 		bigger := make([]stamp, max(16, 2*len(s.ring)))
 		for i := range s.n {
 			bigger[i] = *s.at(i)
@@ -156,9 +158,9 @@ func (s *stamps) push(e stamp) {
 	*s.at(s.n - 1) = e
 }
 
-func (s *stamps) drop(n int) {
-	s.first = (s.first + n) & (len(s.ring) - 1)
-	s.n -= n
+func (s *stamps) drop() {
+	s.first = (s.first + 1) & (len(s.ring) - 1)
+	s.n--
 }
 
 func (s *stamps) remove(seq uint64) {
@@ -193,9 +195,6 @@ func (m *Monitor) backfill(known []seqFact) {
 		}
 	}
 	for i := range since.n {
-		if m.stamps.n == MonitorCap {
-			m.stamps.drop(1)
-		}
 		m.stamps.push(*since.at(i))
 	}
 	if lastSeq != 0 {
@@ -212,9 +211,4 @@ type seqFact struct {
 	fact fact
 }
 
-func bySeq(a, b seqFact) int {
-	if a.seq < b.seq {
-		return -1
-	}
-	return 1
-}
+func bySeq(a, b seqFact) int { return cmp.Compare(a.seq, b.seq) }

@@ -330,11 +330,7 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 		}
 	}
 	var hear []*hook[Retraction]
-	for _, h := range hooks {
-		if h.cancelled.Load() == 0 && h.pattern.matches(signal.Name) {
-			hear = append(hear, h)
-		}
-	}
+	appendMatching(&hear, hooks, signal.Name)
 	s.mu.Unlock()
 	r := Retraction{Signal: signal, Time: s.names.clock.wall(s.names.clock.now()), Pattern: by}
 	deliver(hear, false, &r, panics)
