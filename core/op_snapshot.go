@@ -133,18 +133,10 @@ func (s Snapshot) MarshalJSON() ([]byte, error) {
 // LogValue groups what is set, without the values.
 func (s Snapshot) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.Uint64("id", uint64(s.ID)), slog.String("status", s.Status.String())}
-	if s.Parent != 0 {
-		attrs = append(attrs, slog.Uint64("parent", uint64(s.Parent)))
-	}
-	if s.Key != "" {
-		attrs = append(attrs, slog.String("key", s.Key))
-	}
-	if s.Lane != "" {
-		attrs = append(attrs, slog.String("lane", s.Lane))
-	}
-	if d := s.Duration(); d > 0 {
-		attrs = append(attrs, slog.Duration("duration", d))
-	}
+	attrs = appendSet(attrs, "parent", uint64(s.Parent))
+	attrs = appendSet(attrs, "key", s.Key)
+	attrs = appendSet(attrs, "lane", s.Lane)
+	attrs = appendSet(attrs, "duration", s.Duration())
 	if s.Err != nil {
 		attrs = append(attrs, slog.String("error", s.Err.Error()))
 	}

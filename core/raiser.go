@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -119,19 +120,13 @@ const defaultMaxDepth = 10
 
 // rules are the compiled Propagation of a sink.
 type rules struct {
-	maxDepth    int // < 0: no limit
-	allowCycles bool
-	ends, leaf  pattern
-	onBlocked   func(Signal, BlockReason)
+	Propagation
+	ends, leaf pattern
 }
 
 func (p Propagation) compile() rules {
-	r := rules{maxDepth: p.MaxDepth, allowCycles: p.AllowCycles, onBlocked: p.OnBlocked}
-	if r.maxDepth == 0 {
-		r.maxDepth = defaultMaxDepth
-	}
-	r.ends, r.leaf = compile(p.Terminal+","+p.Leaf), compile(p.Leaf)
-	return r
+	p.MaxDepth = cmp.Or(p.MaxDepth, defaultMaxDepth)
+	return rules{p, compile(p.Terminal + "," + p.Leaf), compile(p.Leaf)}
 }
 
 // blocks says why a signal of that name must not follow from cause; 0 if it may.
@@ -139,9 +134,9 @@ func (r *rules) blocks(name string, cause *link) BlockReason {
 	switch {
 	case cause == nil:
 		return 0
-	case r.maxDepth >= 0 && cause.depth() > r.maxDepth:
+	case r.MaxDepth >= 0 && cause.depth() > r.MaxDepth:
 		return BlockedDepth
-	case !r.allowCycles && cause.contains(name):
+	case !r.AllowCycles && cause.contains(name):
 		return BlockedCycle
 	case r.ends.matches(cause.name):
 		return BlockedTerminal

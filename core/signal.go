@@ -122,23 +122,24 @@ func (s *Signal) UnmarshalJSON(data []byte) error {
 // LogValue groups the fields that are set.
 func (s Signal) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("name", s.Name)}
-	if s.Key != "" {
-		attrs = append(attrs, slog.String("key", s.Key))
-	}
-	if s.Operation != 0 {
-		attrs = append(attrs, slog.Uint64("operation", uint64(s.Operation)))
-	}
-	if s.Source != "" {
-		attrs = append(attrs, slog.String("source", s.Source))
-	}
+	attrs = appendSet(attrs, "key", s.Key)
+	attrs = appendSet(attrs, "operation", uint64(s.Operation))
+	attrs = appendSet(attrs, "source", s.Source)
 	attrs = append(attrs, slog.Time("time", s.Time))
-	if s.Held {
-		attrs = append(attrs, slog.Bool("held", true))
-	}
+	attrs = appendSet(attrs, "held", s.Held)
 	if s.cause != nil {
 		attrs = append(attrs, slog.Any("path", s.Path()))
 	}
 	return slog.GroupValue(attrs...)
+}
+
+// appendSet appends an attribute, unless its value is zero.
+func appendSet[V comparable](attrs []slog.Attr, name string, value V) []slog.Attr {
+	var zero V
+	if value != zero {
+		attrs = append(attrs, slog.Any(name, value))
+	}
+	return attrs
 }
 
 // A Query selects signals. The zero Query selects everything; set fields must
