@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"iter"
 	"log/slog"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -171,13 +172,11 @@ func (f *filter) accepts(s *Signal) bool {
 }
 
 // cutoff is the earliest offset a query asks for, or the smallest int64.
-func (q Query) cutoff(now int64) int64 { return earliest(now, q.Within) }
-
-func earliest(now int64, span time.Duration) int64 {
-	if span <= 0 {
-		return -1 << 63
+func (q Query) cutoff(now int64) int64 {
+	if q.Within <= 0 {
+		return math.MinInt64
 	}
-	return now - int64(span)
+	return now - int64(q.Within)
 }
 
 // A Sensor is a place where signals can be sensed: a [Sink], which shows what

@@ -105,10 +105,9 @@ func (c *condition) look(now int64, beyond uint64) (v verdict) {
 		if !v.holds || newest.seq > v.signal.Seq {
 			v.signal = newest.fact.signal(newest.seq, s.names.clock)
 		}
-		holder := g.holder()
-		if holder > beyond {
+		if last := len(g.held) - 1; last >= 0 && g.held[last] > beyond {
 			v.held = true
-			v.expires = min(v.expires, s.held[holder].until)
+			v.expires = min(v.expires, s.held[g.held[last]].until)
 		} else if newest.seq > beyond {
 			if since := g.begun(beyond); v.since == 0 || since < v.since {
 				v.since = since

@@ -204,13 +204,11 @@ func (s *Sink) link(seq uint64, c *heldCopy) (linked bool) {
 func (s *Sink) releaseCopies(f *forward) {
 	s.mu.Lock()
 	for _, seq := range slices.Sorted(maps.Keys(s.held)) {
-		h := s.held[seq]
-		h.copies = slices.DeleteFunc(h.copies, func(c *heldCopy) bool {
+		for _, c := range s.held[seq].copies {
 			if c.by == f {
 				s.after.copies = append(s.after.copies, c)
 			}
-			return c.by == f
-		})
+		}
 	}
 	s.unlock()
 }

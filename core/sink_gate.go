@@ -93,14 +93,6 @@ func (g *gate) last() *seqFact {
 	return &g.newest
 }
 
-// holder is the Seq of the newest fact that is held, 0 if none is.
-func (g *gate) holder() uint64 {
-	if len(g.held) == 0 {
-		return 0
-	}
-	return g.held[len(g.held)-1]
-}
-
 // begun is since when the gate is shut by raised facts newer than beyond, of which there
 // are some, while none of the held ones is.
 func (g *gate) begun(beyond uint64) int64 {
