@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 )
@@ -120,13 +119,19 @@ const defaultMaxDepth = 10
 
 // rules are the compiled Propagation of a sink.
 type rules struct {
-	Propagation
-	ends, leaf pattern
+	maxDepth    int // < 0: no limit
+	allowCycles bool
+	ends, leaf  pattern
+	onBlocked   func(Signal, BlockReason)
 }
 
 func (p Propagation) compile() rules {
-	p.MaxDepth = cmp.Or(p.MaxDepth, defaultMaxDepth)
-	return rules{p, compile(p.Terminal + "," + p.Leaf), compile(p.Leaf)}
+	r := rules{maxDepth: p.MaxDepth, allowCycles: p.AllowCycles, onBlocked: p.OnBlocked}
+	if r.maxDepth == 0 {
+		r.maxDepth = defaultMaxDepth
+	}
+	r.ends, r.leaf = compile(p.Terminal+","+p.Leaf), compile(p.Leaf)
+	return r
 }
 
 // blocks says why a signal of that name must not follow from cause; 0 if it may.
@@ -134,9 +139,9 @@ func (r *rules) blocks(name string, cause *link) BlockReason {
 	switch {
 	case cause == nil:
 		return 0
-	case r.MaxDepth >= 0 && cause.depth() > r.MaxDepth:
+	case r.maxDepth >= 0 && cause.depth() > r.maxDepth:
 		return BlockedDepth
-	case !r.AllowCycles && cause.contains(name):
+	case !r.allowCycles && cause.contains(name):
 		return BlockedCycle
 	case r.ends.matches(cause.name):
 		return BlockedTerminal

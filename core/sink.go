@@ -205,7 +205,7 @@ func (s *Sink) admits(n *note, operation OperationID) bool {
 // block counts a signal that is not recorded. No lock may be held.
 func (s *Sink) block(n *note, operation OperationID, why BlockReason) {
 	s.blocked.Add(1)
-	if s.rules.OnBlocked == nil || blocking() {
+	if s.rules.onBlocked == nil || blocking() {
 		return // what OnBlocked itself raises is counted, but not reported to it
 	}
 	blocked := Signal{Name: n.name, Key: n.key, Operation: operation, payload: n.payload, cause: n.cause}
@@ -213,7 +213,7 @@ func (s *Sink) block(n *note, operation OperationID, why BlockReason) {
 }
 
 func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
-	tell := newHook(pattern{}, func(b Signal) { s.rules.OnBlocked(b, why) })
+	tell := newHook(pattern{}, func(b Signal) { s.rules.onBlocked(b, why) })
 	deliver([]*subscription{tell}, false, &blocked, &s.panics)
 }
 
