@@ -1,0 +1,209 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+)
+
+func TestOutcomes(t *testing.T) {
+	server := func(severity, code string) error {
+		return fmt.Errorf("wrapped: %w", &pgconn.PgError{SeverityUnlocalized: severity, Code: code})
+	}
+	for _, test := range []struct {
+		err            error
+		change, broken bool
+		want           outcome
+	}{
+		{server("ERROR", "22P05"), true, false, failed},
+		{server("ERROR", "40001"), true, false, again},
+		{server("ERROR", "40P01"), true, false, again},
+		{server("FATAL", "57P01"), true, true, undecided}, // may come after the commit
+		{server("FATAL", "57P01"), false, true, again},
+		{io.ErrUnexpectedEOF, true, true, undecided},
+		{io.ErrUnexpectedEOF, false, true, again},
+		{pgx.ErrNoRows, false, false, failed},
+	} {
+		assert.Equal(t, test.want, outcomeOf(test.err, test.change, test.broken), "%v", test)
+	}
+	for code, want := range map[string]outcome{"57P03": again, "53300": again, "08006": again, "28P01": failed, "3D000": failed} {
+		assert.Equal(t, want, outcomeOfConnect(server("FATAL", code)), code)
+	}
+	assert.Equal(t, failed, outcomeOfConnect(errors.New("the pool is closed")))
+}
+
+// operations calls every method of e, the changes first.
+func operations(ctx context.Context, e *Engine) (changes, reads map[string]error) {
+	changes, reads = map[string]error{}, map[string]error{}
+	changes["Save"] = e.Save(ctx, pairs("a", "1"))
+	_, changes["Swap"] = e.Swap(ctx, "b", nil, false, []byte("1"))
+	changes["Delete"] = e.Delete(ctx, "b")
+	changes["Clear"] = e.Clear(ctx)
+	_, _, reads["Load"] = e.Load(ctx, "a")
+	_, reads["Has"] = e.Has(ctx, "a")
+	_, reads["Len"] = e.Len(ctx)
+	for _, err := range e.List(ctx, "", true) {
+		reads["List"] = err
+	}
+	return changes, reads
+}
+
+// While there is no server, or a connection breaks before anything was sent, operations try
+// again.
+func TestNothingWasSent(t *testing.T) {
+	var dials, writes atomic.Int32
+	w := &wire{
+		dial: func() error {
+			if dials.Add(-1) >= 0 {
+				return errBroken
+			}
+			return nil
+		},
+		write: func() error {
+			if writes.Add(-1) >= 0 {
+				return errBroken
+			}
+			return nil
+		},
+	}
+	f := newFixture(t, w.connect)
+	e := f.open()
+	for range 2 {
+		f.pool.Reset()
+		dials.Store(2)
+		require.NoError(t, e.Save(t.Context(), pairs("a", "1")))
+		writes.Store(1)
+		require.NoError(t, e.Save(t.Context(), pairs("a", "2")))
+		assert.Equal(t, []string{"a", "2"}, list(t, e.List(t.Context(), "", true)))
+	}
+	impatient := f.open(noRetry)
+	dials.Store(1 << 30)
+	f.pool.Reset()
+	changes, reads := operations(t.Context(), impatient)
+	for _, errs := range []map[string]error{changes, reads} {
+		for name, err := range errs {
+			assert.ErrorIs(t, err, errBroken, name)
+			assert.ErrorContains(t, err, "postgres: ", name)
+			assert.NotErrorIs(t, err, data.ErrUndecided, name)
+		}
+	}
+	dials.Store(0)
+}
+
+// If the answer to a change is lost, the error says that it may have been made, and nothing
+// is tried again. What only reads is tried again.
+func TestAnswerIsLost(t *testing.T) {
+	var sent, lost atomic.Bool
+	w := &wire{
+		write: func() error { sent.Store(true); return nil },
+		read: func() error {
+			if lost.Load() && sent.Load() {
+				lost.Store(false)
+				return errBroken
+			}
+			return nil
+		},
+	}
+	f := newFixture(t, w.connect)
+	e := f.open(func(o *Options) { o.Notify = "channel" })
+	lose := func() {
+		require.NoError(t, f.pool.Ping(t.Context()))
+		sent.Store(false)
+		lost.Store(true)
+	}
+	lose()
+	assert.ErrorIs(t, e.Save(t.Context(), pairs("a", "1")), data.ErrUndecided)
+	lose()
+	_, err := e.Swap(t.Context(), "b", nil, false, []byte("1"))
+	assert.ErrorIs(t, err, data.ErrUndecided)
+	lose()
+	assert.ErrorIs(t, e.Delete(t.Context(), "c"), data.ErrUndecided)
+	lose()
+	assert.ErrorIs(t, e.Clear(t.Context()), data.ErrUndecided)
+	for range 4 {
+		lose()
+		_, reads := operations(t.Context(), e)
+		for name, err := range reads {
+			assert.NoError(t, err, name)
+		}
+	}
+}
+
+// Deadlocks and serialization failures are rolled back, so they are tried again.
+func TestRolledBackIsTriedAgain(t *testing.T) {
+	f := newFixture(t)
+	e, impatient := f.open(), f.open(noRetry)
+	fail := func(code string) {
+		f.exec(fmt.Sprintf(`drop sequence if exists %[1]s.calls cascade;
+			create sequence %[1]s.calls;
+			create or replace function %[1]s.fail() returns trigger as $$ begin
+				if nextval('%[1]s.calls') = 1 then raise exception using errcode = '%[2]s'; end if;
+				return new;
+			end $$ language plpgsql;
+			create or replace trigger fail before insert on %[1]s.data for each row execute function %[1]s.fail()`, f.opts.Schema, code))
+	}
+	for _, code := range []string{"40001", "40P01"} {
+		fail(code)
+		assert.NoError(t, e.Save(t.Context(), pairs("a", "1")))
+		fail(code)
+		err := impatient.Save(t.Context(), pairs("a", "1"))
+		assert.ErrorContains(t, err, code)
+		assert.NotErrorIs(t, err, data.ErrUndecided)
+	}
+}
+
+// If the context of a change ends after it was sent, it cannot be said whether it is made.
+// If it ends before, it is not.
+func TestContextEndsWhileSaving(t *testing.T) {
+	why := errors.New("enough")
+	var cancel atomic.Pointer[context.CancelCauseFunc]
+	w := &wire{write: func() error {
+		if c := cancel.Swap(nil); c != nil {
+			(*c)(why)
+		}
+		return nil
+	}}
+	f := newFixture(t, w.connect, func(c *pgxpool.Config) { c.MaxConns = 2 })
+	e := f.open()
+	require.NoError(t, e.Save(t.Context(), pairs("a", "1")))
+	tx, err := f.pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "select from "+e.table+" for update") // so that no change ends
+	require.NoError(t, err)
+	for name, change := range map[string]func(ctx context.Context) error{
+		"Swap": func(ctx context.Context) error {
+			_, err := e.Swap(ctx, "a", []byte("1"), true, []byte("2"))
+			return err
+		},
+		"Delete": func(ctx context.Context) error { return e.Delete(ctx, "a") },
+		"Clear":  e.Clear,
+	} {
+		ctx, stop := context.WithCancelCause(t.Context())
+		cancel.Store(&stop)
+		err := change(ctx)
+		assert.ErrorIs(t, err, data.ErrUndecided, name)
+		assert.ErrorIs(t, err, why, name)
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	cancel.Store(&stop) // the last, because a save stays on its connection
+	err = e.Save(ctx, pairs("a", "2"))
+	assert.ErrorIs(t, err, data.ErrUndecided)
+	assert.ErrorIs(t, err, why)
+	err = e.Save(ctx, pairs("a", "3"))
+	assert.ErrorIs(t, err, why)
+	assert.NotErrorIs(t, err, data.ErrUndecided)
+	_, _, err = e.Load(ctx, "a") // waits for a connection
+	assert.ErrorIs(t, err, why)
+	require.NoError(t, tx.Rollback(t.Context()))
+}

@@ -1,0 +1,153 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+)
+
+// Limits of one statement, so that the memory of both sides is bounded.
+const (
+	maxRows  = 1000
+	maxBytes = 4 << 20
+)
+
+// Save implements [data.Engine]. The items of one call are saved together or not at all.
+// Calls that meet share a transaction; if the table refuses a value, its call alone fails.
+func (e *Engine) Save(ctx context.Context, items []data.Item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	err := e.saves.Do(ctx, items)
+	if errors.Is(err, groupcommit.ErrUndecided) {
+		return fmt.Errorf("postgres: %w: %w", data.ErrUndecided, context.Cause(ctx))
+	}
+	return err
+}
+
+// commit saves calls that met, in as few transactions as the limits allow.
+func (e *Engine) commit(ctx context.Context, calls [][]data.Item, errs []error) error {
+	for len(calls) > 0 {
+		n := together(calls)
+		e.commitCalls(ctx, calls[:n], errs[:n])
+		calls, errs = calls[n:], errs[n:]
+	}
+	return nil
+}
+
+// commitCalls saves calls in one transaction. If a value is refused, it saves each half by
+// itself, so that the call with it is found in a number of steps that is logarithmic.
+func (e *Engine) commitCalls(ctx context.Context, calls [][]data.Item, errs []error) {
+	err := e.upsert(ctx, merged(calls))
+	if len(calls) > 1 && refused(err) {
+		half := len(calls) / 2
+		e.commitCalls(ctx, calls[:half], errs[:half])
+		e.commitCalls(ctx, calls[half:], errs[half:])
+		return
+	}
+	err = e.explain(err)
+	for i := range errs {
+		errs[i] = err
+	}
+}
+
+func (e *Engine) upsert(ctx context.Context, items []data.Item) error {
+	keys := make([]string, len(items))
+	for i, item := range items {
+		keys[i] = item.Key
+	}
+	var statements []statement
+	for len(items) > 0 {
+		n := fitting(items)
+		statements = append(statements, e.upsertOf(items[:n]))
+		items = items[n:]
+	}
+	_, err := e.change(ctx, keys, statements...)
+	return err
+}
+
+func (e *Engine) upsertOf(items []data.Item) statement {
+	keys, values := make([][]byte, len(items)), make([][]byte, len(items))
+	for i, item := range items {
+		keys[i], values[i] = []byte(item.Key), item.Value
+	}
+	array, args, cast := "bytea[]", []any{keys, values}, ""
+	if e.opts.Column == ColumnJSONB {
+		texts := make([]string, len(values))
+		for i, value := range values {
+			texts[i] = string(value)
+		}
+		array, args[1], cast = "text[]", texts, "::jsonb"
+	}
+	return statement{fmt.Sprintf(`insert into %s (key, value) select k, v%s from unnest($1::bytea[], $2::%s) as new (k, v)
+		on conflict (key) do update set value = excluded.value, updated_at = now()`, e.table, cast, array), args}
+}
+
+// merged returns the items of all calls, of equal keys the last, because a statement
+// refuses to change a row twice. They are in the order of their keys, so that transactions
+// of several processes lock the rows in one order and do not deadlock.
+func merged(calls [][]data.Item) []data.Item {
+	items := slices.Concat(calls...)
+	slices.SortStableFunc(items, func(a, b data.Item) int { return cmp.Compare(a.Key, b.Key) })
+	last := items[:0]
+	for i, item := range items {
+		if i+1 == len(items) || items[i+1].Key != item.Key {
+			last = append(last, item)
+		}
+	}
+	return last
+}
+
+// together returns how many of the calls fit into a transaction of one statement, at least
+// one.
+func together(calls [][]data.Item) int {
+	rows, bytes := 0, 0
+	for n, items := range calls {
+		rows += len(items)
+		for _, item := range items {
+			bytes += len(item.Key) + len(item.Value)
+		}
+		if n > 0 && (rows > maxRows || bytes > maxBytes) {
+			return n
+		}
+	}
+	return len(calls)
+}
+
+// fitting returns how many of the items fit into a statement, at least one.
+func fitting(items []data.Item) int {
+	bytes := 0
+	for n, item := range items {
+		bytes += len(item.Key) + len(item.Value)
+		if n > 0 && (n == maxRows || bytes > maxBytes) {
+			return n
+		}
+	}
+	return len(items)
+}
+
+// refused reports whether an error is about the values, not about the table or the server.
+func refused(err error) bool {
+	code := sqlState(err)
+	return code != "" && !errors.Is(err, data.ErrUndecided) && slices.Contains([]string{
+		"22",       // data exception, such as U+0000 in JSONB
+		"23", "44", // constraints that the owner of the table has added
+		"54", // too large or too deep
+		"P0", // a trigger
+	}, code[:2])
+}
+
+// explain adds what the server says beside the message if it has refused a value.
+func (e *Engine) explain(err error) error {
+	if pg := (*pgconn.PgError)(nil); refused(err) && errors.As(err, &pg) {
+		return fmt.Errorf("the column value (%v) of table %s refuses the value: %w %s", e.opts.Column, e.table, err, pg.Detail)
+	}
+	return err
+}
