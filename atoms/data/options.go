@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -22,13 +24,15 @@ type Options[V any] struct {
 	Codec Codec[V]
 	// SavePrefix, LoadPrefix and DeletePrefix begin the names of the signals that ask for
 	// something, which end with a dot and Name; "" means "save.data", "load.data" and
-	// "delete.data".
+	// "delete.data". They must differ from each other and from the prefixes of the signals
+	// that the store raises, whose names are always those of [Saved] and the others.
 	SavePrefix, LoadPrefix, DeletePrefix string
 	// MaxConcurrency is how many requests by signal are done at once, those of one key one
 	// after the other; 0 means 8.
 	MaxConcurrency int
 	// MaxQueued is how many requests by signal may wait; further ones are dropped, counted
-	// and answered by the signal of an error. 0 means 1024.
+	// and answered by the signal of an error. 0 means 1024, negative none: what cannot
+	// start at once is dropped.
 	MaxQueued int
 }
 
@@ -62,5 +66,28 @@ func (JSON[V]) Decode(encoded []byte) (value V, err error) {
 
 func (o Options[V]) resolved() (Options[V], error) {
 	o.Name = cmp.Or(o.Name, "data")
-	return o, CheckName(o.Name)
+	if err := CheckName(o.Name); err != nil {
+		return o, err
+	}
+	if o.Codec == nil {
+		o.Codec = JSON[V]{}
+	}
+	o.SavePrefix = cmp.Or(o.SavePrefix, "save.data")
+	o.LoadPrefix = cmp.Or(o.LoadPrefix, "load.data")
+	o.DeletePrefix = cmp.Or(o.DeletePrefix, "delete.data")
+	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 8)
+	if o.MaxConcurrency < 0 {
+		return o, fmt.Errorf("data: Options.MaxConcurrency must be positive, or 0 for 8, not %d", o.MaxConcurrency)
+	}
+	taken := []string{"saved.data", "loaded.data", "deleted.data", "initialized.data", "error.data"}
+	for _, prefix := range []string{o.SavePrefix, o.LoadPrefix, o.DeletePrefix} {
+		if strings.ContainsAny(prefix, " \t\r\n*?,") {
+			return o, fmt.Errorf("data: a prefix in Options must not have blanks, commas and wildcards, as %q does", prefix)
+		}
+		if slices.Contains(taken, prefix) {
+			return o, fmt.Errorf("data: a prefix in Options must differ from the others and those of the answers, but there is already a %q", prefix)
+		}
+		taken = append(taken, prefix)
+	}
+	return o, nil
 }

@@ -55,6 +55,10 @@ type Store[K ~string, V any] interface {
 	Len(ctx context.Context) (int, error)
 	// Clear removes all keys.
 	Clear(ctx context.Context) error
+	// Name is that of the options.
+	Name() string
+	// Sink is that of the options, or one that nobody else has.
+	Sink() *core.Sink
 	// Stats are the counters.
 	Stats() Stats
 
