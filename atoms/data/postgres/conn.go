@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,12 +47,22 @@ func outcomeOf(err error, change, broken bool) outcome {
 			return again
 		}
 		return failed
-	case pgconn.SafeToRetry(err), broken && !change:
+	case nothingSent(err), broken && !change:
 		return again
 	case broken: // also after FATAL, which may come after the commit and before the answer
 		return undecided
 	}
 	return failed
+}
+
+// nothingSent reports whether a statement, or its commit, was not sent. "conn closed" should say so, but pgx
+// returns it also when the answer to a statement without arguments, or in the simple
+// protocol, is lost.
+func nothingSent(err error) bool {
+	if errors.As(err, new(notCommitted)) {
+		return true
+	}
+	return pgconn.SafeToRetry(err) && !strings.HasSuffix(err.Error(), "conn closed")
 }
 
 // sqlState returns the code of an error of the server, or "".
@@ -77,7 +88,7 @@ func (e *Engine) do(ctx context.Context, change bool, fn func(conn *pgx.Conn) er
 		case next == undecided:
 			return fmt.Errorf("postgres: %w: %w", data.ErrUndecided, err)
 		case next == failed || ctx.Err() != nil || time.Since(began)+wait > e.opts.RetryFor:
-			return fmt.Errorf("postgres: %w", err)
+			return fmt.Errorf("postgres: %w", e.explain(err))
 		}
 		select {
 		case <-time.After(wait):
@@ -92,6 +103,29 @@ func (e *Engine) try(ctx context.Context, change bool, fn func(conn *pgx.Conn) e
 		return err, outcomeOfConnect(err)
 	}
 	defer conn.Release()
+	if conn.Conn().IsClosed() {
+		return errors.New("the connection of the pool is closed"), again
+	}
 	err = fn(conn.Conn())
 	return err, outcomeOf(err, change, conn.Conn().IsClosed())
+}
+
+// notCommitted is an error before the commit was sent.
+type notCommitted struct{ error }
+
+func (e notCommitted) Unwrap() error { return e.error }
+
+// transaction runs statements one after the other in a transaction.
+func transaction(ctx context.Context, conn *pgx.Conn, statements []statement) error {
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return notCommitted{err}
+	}
+	defer tx.Rollback(ctx)
+	for _, s := range statements {
+		if _, err := tx.Exec(ctx, s.sql, s.args...); err != nil {
+			return notCommitted{err}
+		}
+	}
+	return tx.Commit(ctx)
 }

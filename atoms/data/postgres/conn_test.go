@@ -104,38 +104,51 @@ func TestNothingWasSent(t *testing.T) {
 // If the answer to a change is lost, the error says that it may have been made, and nothing
 // is tried again. What only reads is tried again.
 func TestAnswerIsLost(t *testing.T) {
-	var sent, lost atomic.Bool
+	var answers atomic.Int32 // the one that is lost, counted from the next statement on
+	var sent atomic.Bool
 	w := &wire{
 		write: func() error { sent.Store(true); return nil },
 		read: func() error {
-			if lost.Load() && sent.Load() {
-				lost.Store(false)
+			if sent.Load() && answers.Add(-1) == 0 {
 				return errBroken
 			}
 			return nil
 		},
 	}
-	f := newFixture(t, w.connect)
-	e := f.open(func(o *Options) { o.Notify = "channel" })
-	lose := func() {
-		require.NoError(t, f.pool.Ping(t.Context()))
-		sent.Store(false)
-		lost.Store(true)
-	}
-	lose()
-	assert.ErrorIs(t, e.Save(t.Context(), pairs("a", "1")), data.ErrUndecided)
-	lose()
-	_, err := e.Swap(t.Context(), "b", nil, false, []byte("1"))
-	assert.ErrorIs(t, err, data.ErrUndecided)
-	lose()
-	assert.ErrorIs(t, e.Delete(t.Context(), "c"), data.ErrUndecided)
-	lose()
-	assert.ErrorIs(t, e.Clear(t.Context()), data.ErrUndecided)
-	for range 4 {
-		lose()
-		_, reads := operations(t.Context(), e)
-		for name, err := range reads {
-			assert.NoError(t, err, name)
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol} {
+		for _, channel := range []string{"", "channel"} {
+			t.Run(fmt.Sprint(mode, channel), func(t *testing.T) {
+				f := newFixture(t, w.connect, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+				e := f.open(func(o *Options) { o.Notify = channel })
+				lose := func(n int) {
+					operations(t.Context(), e) // the connection is there, and has prepared its statements
+					sent.Store(false)
+					answers.Store(int32(n))
+				}
+				lose(1)
+				assert.ErrorIs(t, e.Save(t.Context(), pairs("a", "1")), data.ErrUndecided)
+				lose(1)
+				_, err := e.Swap(t.Context(), "b", nil, false, []byte("1"))
+				assert.ErrorIs(t, err, data.ErrUndecided)
+				lose(1)
+				assert.ErrorIs(t, e.Delete(t.Context(), "c"), data.ErrUndecided)
+				lose(1)
+				_, _, err = e.Load(t.Context(), "a")
+				assert.NoError(t, err)
+				lose(1)
+				assert.Empty(t, list(t, e.List(t.Context(), "", true)))
+				var undecided, tried int // Clear has several statements, of which only the commit matters
+				for n := 1; answers.Load() <= 0; n++ {
+					lose(n)
+					if err := e.Clear(t.Context()); err != nil {
+						assert.ErrorIs(t, err, data.ErrUndecided)
+						undecided++
+					}
+					tried++
+				}
+				assert.Equal(t, 1, undecided)
+				assert.Greater(t, tried, 3)
+			})
 		}
 	}
 }
@@ -187,15 +200,21 @@ func TestContextEndsWhileSaving(t *testing.T) {
 			return err
 		},
 		"Delete": func(ctx context.Context) error { return e.Delete(ctx, "a") },
-		"Clear":  e.Clear,
 	} {
 		ctx, stop := context.WithCancelCause(t.Context())
+		require.NoError(t, f.pool.Ping(t.Context())) // so that there is a connection
 		cancel.Store(&stop)
 		err := change(ctx)
 		assert.ErrorIs(t, err, data.ErrUndecided, name)
 		assert.ErrorIs(t, err, why, name)
 	}
 	ctx, stop := context.WithCancelCause(t.Context())
+	cancel.Store(&stop)
+	err = e.Clear(ctx) // has not sent the commit
+	assert.ErrorIs(t, err, why)
+	assert.NotErrorIs(t, err, data.ErrUndecided)
+	ctx, stop = context.WithCancelCause(t.Context())
+	require.NoError(t, f.pool.Ping(t.Context()))
 	cancel.Store(&stop) // the last, because a save stays on its connection
 	err = e.Save(ctx, pairs("a", "2"))
 	assert.ErrorIs(t, err, data.ErrUndecided)

@@ -94,7 +94,7 @@ func (e *Engine) Swap(ctx context.Context, key string, old []byte, ok bool, valu
 			[]any{[]byte(key), e.arg(value), e.arg(old)}}
 	}
 	n, err := e.change(ctx, []string{key}, s)
-	return n == 1, e.explain(err)
+	return n == 1, err
 }
 
 // Delete implements [data.Engine].
@@ -107,19 +107,11 @@ func (e *Engine) Delete(ctx context.Context, key string) error {
 // which would need a further right and would make readers wait; so it takes time in
 // proportion to the rows. Savers wait, so that they and Clear do not deadlock.
 func (e *Engine) Clear(ctx context.Context) error {
-	return e.do(ctx, true, func(conn *pgx.Conn) error {
-		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			for _, s := range e.withNotice(nil,
-				statement{"lock table " + e.table + " in share row exclusive mode", nil},
-				statement{"delete from " + e.table, nil},
-			) {
-				if _, err := tx.Exec(ctx, s.sql, s.args...); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	})
+	statements := e.withNotice(nil,
+		statement{"lock table " + e.table + " in share row exclusive mode", nil},
+		statement{"delete from " + e.table, nil},
+	)
+	return e.do(ctx, true, func(conn *pgx.Conn) error { return transaction(ctx, conn, statements) })
 }
 
 // Close implements [data.Engine]. It does not close the pool.
@@ -157,10 +149,11 @@ func (e *Engine) change(ctx context.Context, keys []string, statements ...statem
 }
 
 // param is the placeholder of a value. JSONB goes as text, which works in every mode of
-// pgx; the server parses it.
+// pgx; the server parses it. No bytes, which Load does not return, become null: no value is
+// equal to that.
 func (e *Engine) param(n int) string {
 	if e.opts.Column == ColumnJSONB {
-		return fmt.Sprintf("$%d::text::jsonb", n)
+		return fmt.Sprintf("nullif($%d::text, '')::jsonb", n)
 	}
 	return fmt.Sprintf("$%d::bytea", n)
 }
@@ -168,6 +161,14 @@ func (e *Engine) param(n int) string {
 func (e *Engine) arg(value []byte) any {
 	if e.opts.Column == ColumnJSONB {
 		return string(value)
+	}
+	return bytesOf(value)
+}
+
+// bytesOf returns value, and no bytes for nil, which pgx would send as null.
+func bytesOf(value []byte) []byte {
+	if value == nil {
+		return []byte{}
 	}
 	return value
 }

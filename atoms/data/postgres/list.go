@@ -128,10 +128,12 @@ func (k *keyOf) ScanBytes(b []byte) error {
 // after returns a string above all keys that begin with prefix and below all others that
 // are above those.
 func after(prefix string) string {
-	trimmed := strings.TrimRight(prefix, "\xff")
-	if trimmed == "" {
+	n := len(prefix)
+	for n > 0 && prefix[n-1] == 0xff {
+		n--
+	}
+	if n == 0 {
 		return strings.Repeat("\xff", data.MaxKey+1) // above all keys
 	}
-	n := len(trimmed) - 1
-	return trimmed[:n] + string([]byte{trimmed[n] + 1})
+	return prefix[:n-1] + string([]byte{prefix[n-1] + 1})
 }

@@ -40,6 +40,18 @@ func TestSuite(t *testing.T) {
 	}
 }
 
+// A codec may return nil for a value.
+func TestNilIsAValue(t *testing.T) {
+	e := newFixture(t).open(bytea)
+	require.NoError(t, e.Save(t.Context(), []data.Item{{Key: "a"}}))
+	value, ok, err := e.Load(t.Context(), "a")
+	require.NoError(t, err)
+	assert.True(t, ok)
+	assert.Empty(t, value)
+	ok, err = e.Swap(t.Context(), "a", nil, true, nil)
+	assert.True(t, ok, "%v", err)
+}
+
 // Every mode of pgx works, also those for poolers such as PgBouncer.
 func TestModesOfPgx(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeCacheDescribe} {

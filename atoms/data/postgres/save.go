@@ -52,7 +52,6 @@ func (e *Engine) commitCalls(ctx context.Context, calls [][]data.Item, errs []er
 		e.commitCalls(ctx, calls[half:], errs[half:])
 		return
 	}
-	err = e.explain(err)
 	for i := range errs {
 		errs[i] = err
 	}
@@ -76,7 +75,7 @@ func (e *Engine) upsert(ctx context.Context, items []data.Item) error {
 func (e *Engine) upsertOf(items []data.Item) statement {
 	keys, values := make([][]byte, len(items)), make([][]byte, len(items))
 	for i, item := range items {
-		keys[i], values[i] = []byte(item.Key), item.Value
+		keys[i], values[i] = []byte(item.Key), bytesOf(item.Value)
 	}
 	array, args, cast := "bytea[]", []any{keys, values}, ""
 	if e.opts.Column == ColumnJSONB {
@@ -144,10 +143,14 @@ func refused(err error) bool {
 	}, code[:2])
 }
 
-// explain adds what the server says beside the message if it has refused a value.
+// explain says what is wrong if err refuses a value, also what the server says about data
+// beside its message.
 func (e *Engine) explain(err error) error {
-	if pg := (*pgconn.PgError)(nil); refused(err) && errors.As(err, &pg) {
-		return fmt.Errorf("the column value (%v) of table %s refuses the value: %w %s", e.opts.Column, e.table, err, pg.Detail)
+	if !refused(err) {
+		return err
 	}
-	return err
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Detail != "" && pg.Code[:2] == "22" {
+		err = fmt.Errorf("%w: %s", err, pg.Detail)
+	}
+	return fmt.Errorf("the column value (%v) of table %s refuses the value: %w", e.opts.Column, e.table, err)
 }

@@ -19,22 +19,16 @@ func (e *Engine) create(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil || there {
 		return err
 	}
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", creationLock); err != nil {
-			return err
-		}
-		if e.opts.CreateSchema {
-			if _, err := tx.Exec(ctx, "create schema if not exists "+pgx.Identifier{e.opts.Schema}.Sanitize()); err != nil {
-				return err
-			}
-		}
-		_, err := tx.Exec(ctx, fmt.Sprintf(`create table if not exists %s (
-			key bytea primary key,
-			value %v not null,
-			created_at timestamptz not null default now(),
-			updated_at timestamptz not null default now())`, e.table, e.opts.Column))
-		return err
-	})
+	statements := []statement{{"select pg_advisory_xact_lock($1)", []any{creationLock}}}
+	if e.opts.CreateSchema {
+		statements = append(statements, statement{"create schema if not exists " + pgx.Identifier{e.opts.Schema}.Sanitize(), nil})
+	}
+	statements = append(statements, statement{fmt.Sprintf(`create table if not exists %s (
+		key bytea primary key,
+		value %v not null,
+		created_at timestamptz not null default now(),
+		updated_at timestamptz not null default now())`, e.table, e.opts.Column), nil})
+	return transaction(ctx, conn, statements)
 }
 
 // check returns an error if the table has another shape than create gives it. It may have
