@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,28 +25,22 @@ const (
 
 // outcomeOfConnect judges the error of a connection that was not made.
 func outcomeOfConnect(err error) outcome {
-	if code := sqlState(err); code != "" {
-		switch code[:2] {
-		case "08", "53", "57": // connection, too many connections, starting up
-			return again
-		}
-		return failed // such as a wrong password
-	}
-	if connect := (*pgconn.ConnectError)(nil); errors.As(err, &connect) {
+	code := sqlState(err) // of the server, which may have no room, or be starting up
+	if errors.As(err, new(*pgconn.ConnectError)) && (code == "" || slices.Contains([]string{"08", "53", "57"}, code[:2])) {
 		return again
 	}
-	return failed
+	return failed // such as a wrong password
 }
 
 // outcomeOf judges the error of a statement, which makes a change or only reads. Broken says
 // that the connection cannot be used any more.
 func outcomeOf(err error, change, broken bool) outcome {
 	pg := (*pgconn.PgError)(nil)
+	rolledBack := errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR"
 	switch {
-	case errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR": // it is rolled back
-		if pg.Code == "40001" || pg.Code == "40P01" { // serialization failure, deadlock
-			return again
-		}
+	case rolledBack && (pg.Code == "40001" || pg.Code == "40P01"): // serialization failure, deadlock
+		return again
+	case rolledBack:
 		return failed
 	case nothingSent(err), broken && !change:
 		return again
@@ -55,14 +50,11 @@ func outcomeOf(err error, change, broken bool) outcome {
 	return failed
 }
 
-// nothingSent reports whether a statement, or its commit, was not sent. "conn closed" should say so, but pgx
-// returns it also when the answer to a statement without arguments, or in the simple
-// protocol, is lost.
+// nothingSent reports whether a statement, or the commit after it, was not sent. "conn
+// closed" should say so, but pgx returns it also if the answer to a statement in the simple
+// protocol is lost.
 func nothingSent(err error) bool {
-	if errors.As(err, new(notCommitted)) {
-		return true
-	}
-	return pgconn.SafeToRetry(err) && !strings.HasSuffix(err.Error(), "conn closed")
+	return errors.As(err, new(notCommitted)) || pgconn.SafeToRetry(err) && !strings.HasSuffix(err.Error(), "conn closed")
 }
 
 // sqlState returns the code of an error of the server, or "".
@@ -95,6 +87,11 @@ func (e *Engine) do(ctx context.Context, change bool, fn func(conn *pgx.Conn) er
 		case <-ctx.Done():
 		}
 	}
+}
+
+// row scans the only column of the only row of a query.
+func (e *Engine) row(ctx context.Context, into any, sql string, args ...any) error {
+	return e.do(ctx, false, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, sql, args...).Scan(into) })
 }
 
 func (e *Engine) try(ctx context.Context, change bool, fn func(conn *pgx.Conn) error) (error, outcome) {

@@ -59,9 +59,7 @@ func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, 
 
 // Load implements [data.Engine].
 func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
-	err = e.do(ctx, false, func(conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "select value from "+e.table+" where key = $1", []byte(key)).Scan(&value)
-	})
+	err = e.row(ctx, &value, "select value from "+e.table+" where key = $1", []byte(key))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, false, nil
 	}
@@ -70,28 +68,24 @@ func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, e
 
 // Has implements [data.Engine].
 func (e *Engine) Has(ctx context.Context, key string) (ok bool, err error) {
-	err = e.do(ctx, false, func(conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "select exists (select from "+e.table+" where key = $1)", []byte(key)).Scan(&ok)
-	})
+	err = e.row(ctx, &ok, "select exists (select from "+e.table+" where key = $1)", []byte(key))
 	return ok, err
 }
 
 // Len implements [data.Engine]. PostgreSQL counts the rows one by one.
 func (e *Engine) Len(ctx context.Context) (n int, err error) {
-	err = e.do(ctx, false, func(conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "select count(*) from "+e.table).Scan(&n)
-	})
+	err = e.row(ctx, &n, "select count(*) from "+e.table)
 	return n, err
 }
 
 // Swap implements [data.Engine]. Old is compared as a value of the column: the order of
 // fields and the spelling of numbers do not matter in JSONB.
 func (e *Engine) Swap(ctx context.Context, key string, old []byte, ok bool, value []byte) (bool, error) {
-	s := statement{fmt.Sprintf("insert into %s (key, value) values ($1, %s) on conflict do nothing", e.table, e.param(2)),
-		[]any{[]byte(key), e.arg(value)}}
+	s := statement{fmt.Sprintf("insert into %s (key, value) values ($1, %s) on conflict do nothing", e.table, e.value("$2::bytea")),
+		[]any{[]byte(key), bytesOf(value)}}
 	if ok {
-		s = statement{fmt.Sprintf("update %s set value = %s, updated_at = now() where key = $1 and value = %s", e.table, e.param(2), e.param(3)),
-			[]any{[]byte(key), e.arg(value), e.arg(old)}}
+		s.sql = fmt.Sprintf("update %s set value = %s, updated_at = now() where key = $1 and value = %s", e.table, e.value("$2::bytea"), e.value("$3::bytea"))
+		s.args = append(s.args, bytesOf(old))
 	}
 	n, err := e.change(ctx, []string{key}, s)
 	return n == 1, err
@@ -148,21 +142,14 @@ func (e *Engine) change(ctx context.Context, keys []string, statements ...statem
 	return rows, err
 }
 
-// param is the placeholder of a value. JSONB goes as text, which works in every mode of
-// pgx; the server parses it. No bytes, which Load does not return, become null: no value is
-// equal to that.
-func (e *Engine) param(n int) string {
-	if e.opts.Column == ColumnJSONB {
-		return fmt.Sprintf("nullif($%d::text, '')::jsonb", n)
+// value is the SQL for a value whose bytes are those of an expression. They are sent as
+// BYTEA and parsed by the server, which works in every mode of pgx. No bytes are no JSON
+// and become null, which the column refuses and to which nothing is equal.
+func (e *Engine) value(bytes string) string {
+	if e.opts.Bytes {
+		return bytes
 	}
-	return fmt.Sprintf("$%d::bytea", n)
-}
-
-func (e *Engine) arg(value []byte) any {
-	if e.opts.Column == ColumnJSONB {
-		return string(value)
-	}
-	return bytesOf(value)
+	return "convert_from(nullif(" + bytes + ", ''), 'UTF8')::jsonb"
 }
 
 // bytesOf returns value, and no bytes for nil, which pgx would send as null.

@@ -133,7 +133,7 @@ func atOnce(t testing.TB, n int, fn func(i int) error) {
 	all.Wait()
 }
 
-func bytea(o *Options)   { o.Column = ColumnBYTEA }
+func bytea(o *Options)   { o.Bytes = true }
 func noRetry(o *Options) { o.RetryFor = -1 }
 
 var errBroken = errors.New("the connection is broken on purpose")

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -41,8 +40,8 @@ func (e *Engine) Query(ctx context.Context, path []string, value any) iter.Seq2[
 	switch {
 	case e.closed.Load():
 		err = fmt.Errorf("postgres: Query: %w", core.ErrClosed)
-	case e.opts.Column != ColumnJSONB:
-		err = fmt.Errorf("postgres: Query needs a column of JSONB, and that of table %s is %v", e.table, e.opts.Column)
+	case e.opts.Bytes:
+		err = fmt.Errorf("postgres: Query needs a column of JSONB, and that of table %s is BYTEA", e.table)
 	}
 	if err != nil {
 		return func(yield func(data.Item, error) bool) { yield(data.Item{}, err) }
@@ -105,24 +104,14 @@ func (e *Engine) page(ctx context.Context, values bool, condition string, args [
 			return err
 		}
 		items, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (item data.Item, err error) {
-			err = row.Scan((*keyOf)(&item.Key), &item.Value, &found)
+			var key []byte
+			err = row.Scan(&key, &item.Value, &found)
+			item.Key = string(key)
 			return item, err
 		})
 		return err
 	})
 	return items, err == nil && len(items) > 0 && (found == pageRows || len(items) < found), err
-}
-
-// keyOf scans bytes into a string.
-type keyOf string
-
-// ScanBytes implements [pgtype.BytesScanner].
-func (k *keyOf) ScanBytes(b []byte) error {
-	if b == nil {
-		return errors.New("the key is null")
-	}
-	*k = keyOf(b)
-	return nil
 }
 
 // after returns a string above all keys that begin with prefix and below all others that

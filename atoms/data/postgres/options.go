@@ -9,27 +9,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 )
 
-// A Column is the type of the column of the values.
-type Column int
-
-const (
-	// ColumnJSONB keeps JSON, which [Engine.Query] can search.
-	ColumnJSONB Column = iota
-	// ColumnBYTEA keeps any bytes as they are.
-	ColumnBYTEA
-)
-
-// String returns the name of the type in SQL.
-func (c Column) String() string {
-	switch c {
-	case ColumnJSONB:
-		return "jsonb"
-	case ColumnBYTEA:
-		return "bytea"
-	}
-	return fmt.Sprintf("Column(%d)", int(c))
-}
-
 // Options configure an [Engine]. The zero value is the default.
 type Options struct {
 	// Schema and Table are where the values are; "" means "public" and "data". The rules
@@ -37,8 +16,8 @@ type Options struct {
 	Schema, Table string
 	// CreateSchema makes NewEngine create the schema as well if it is not there.
 	CreateSchema bool
-	// Column is the type of the values; 0 means ColumnJSONB.
-	Column Column
+	// Bytes keeps the values as BYTEA, byte by byte, and not as JSONB.
+	Bytes bool
 	// Notify is a channel, of at most 63 bytes, that is notified in the transaction of
 	// each change; [KeyHash] says with what. "" means none: a notification makes saves 5
 	// to 15 percent slower.
@@ -58,11 +37,16 @@ func (o Options) resolved() (Options, error) {
 			errs = append(errs, fmt.Errorf("postgres: Options.%s must have 1 to 63 letters, digits and underscores and not begin with a digit, not %q", name.option, name.value))
 		}
 	}
-	if o.Column != ColumnJSONB && o.Column != ColumnBYTEA {
-		errs = append(errs, fmt.Errorf("postgres: Options.Column must be ColumnJSONB or ColumnBYTEA, not %v", o.Column))
-	}
 	if len(o.Notify) > 63 {
 		errs = append(errs, fmt.Errorf("postgres: Options.Notify must have at most 63 bytes, not %d", len(o.Notify)))
 	}
 	return o, errors.Join(errs...)
+}
+
+// column returns the type of the column of the values.
+func (o Options) column() string {
+	if o.Bytes {
+		return "bytea"
+	}
+	return "jsonb"
 }

@@ -22,11 +22,8 @@ type Store[K ~string, V any] interface {
 // values are JSONB; with another one, BYTEA. For other tables, use [NewEngine] and [New].
 // The pool stays the caller's, who closes it after the store.
 func Open[K ~string, V any](ctx context.Context, pool *pgxpool.Pool, opts data.Options[V]) (Store[K, V], error) {
-	column := ColumnBYTEA
-	if isJSON(opts.Codec) {
-		column = ColumnJSONB
-	}
-	engine, err := NewEngine(ctx, pool, Options{Table: opts.Name, Column: column})
+	_, isJSON := opts.Codec.(data.JSON[V])
+	engine, err := NewEngine(ctx, pool, Options{Table: opts.Name, Bytes: opts.Codec != nil && !isJSON})
 	if err != nil {
 		return nil, err
 	}
@@ -48,14 +45,6 @@ func New[K ~string, V any](engine *Engine, opts data.Options[V]) (Store[K, V], e
 		return nil, err
 	}
 	return &store[K, V]{s, engine, opts.Codec}, nil
-}
-
-func isJSON[V any](codec data.Codec[V]) bool {
-	switch codec.(type) {
-	case nil, data.JSON[V], *data.JSON[V]:
-		return true
-	}
-	return false
 }
 
 type store[K ~string, V any] struct {

@@ -35,7 +35,7 @@ func (e *Engine) Save(ctx context.Context, items []data.Item) error {
 // commit saves calls that met, in as few transactions as the limits allow.
 func (e *Engine) commit(ctx context.Context, calls [][]data.Item, errs []error) error {
 	for len(calls) > 0 {
-		n := together(calls)
+		n := fitting(calls, itemsOfCall)
 		e.commitCalls(ctx, calls[:n], errs[:n])
 		calls, errs = calls[n:], errs[n:]
 	}
@@ -64,7 +64,7 @@ func (e *Engine) upsert(ctx context.Context, items []data.Item) error {
 	}
 	var statements []statement
 	for len(items) > 0 {
-		n := fitting(items)
+		n := fitting(items, itemsOfItem)
 		statements = append(statements, e.upsertOf(items[:n]))
 		items = items[n:]
 	}
@@ -77,16 +77,8 @@ func (e *Engine) upsertOf(items []data.Item) statement {
 	for i, item := range items {
 		keys[i], values[i] = []byte(item.Key), bytesOf(item.Value)
 	}
-	array, args, cast := "bytea[]", []any{keys, values}, ""
-	if e.opts.Column == ColumnJSONB {
-		texts := make([]string, len(values))
-		for i, value := range values {
-			texts[i] = string(value)
-		}
-		array, args[1], cast = "text[]", texts, "::jsonb"
-	}
-	return statement{fmt.Sprintf(`insert into %s (key, value) select k, v%s from unnest($1::bytea[], $2::%s) as new (k, v)
-		on conflict (key) do update set value = excluded.value, updated_at = now()`, e.table, cast, array), args}
+	return statement{fmt.Sprintf(`insert into %s (key, value) select k, %s from unnest($1::bytea[], $2::bytea[]) as new (k, v)
+		on conflict (key) do update set value = excluded.value, updated_at = now()`, e.table, e.value("v")), []any{keys, values}}
 }
 
 // merged returns the items of all calls, of equal keys the last, because a statement
@@ -104,33 +96,23 @@ func merged(calls [][]data.Item) []data.Item {
 	return last
 }
 
-// together returns how many of the calls fit into a transaction of one statement, at least
-// one.
-func together(calls [][]data.Item) int {
+// fitting returns how many of the values fit into a statement, at least one.
+func fitting[T any](values []T, itemsOf func(T) []data.Item) int {
 	rows, bytes := 0, 0
-	for n, items := range calls {
-		rows += len(items)
-		for _, item := range items {
+	for n, value := range values {
+		for _, item := range itemsOf(value) {
+			rows++
 			bytes += len(item.Key) + len(item.Value)
 		}
 		if n > 0 && (rows > maxRows || bytes > maxBytes) {
 			return n
 		}
 	}
-	return len(calls)
+	return len(values)
 }
 
-// fitting returns how many of the items fit into a statement, at least one.
-func fitting(items []data.Item) int {
-	bytes := 0
-	for n, item := range items {
-		bytes += len(item.Key) + len(item.Value)
-		if n > 0 && (n == maxRows || bytes > maxBytes) {
-			return n
-		}
-	}
-	return len(items)
-}
+func itemsOfCall(items []data.Item) []data.Item { return items }
+func itemsOfItem(item data.Item) []data.Item    { return []data.Item{item} }
 
 // refused reports whether an error is about the values, not about the table or the server.
 func refused(err error) bool {
@@ -152,5 +134,5 @@ func (e *Engine) explain(err error) error {
 	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Detail != "" && pg.Code[:2] == "22" {
 		err = fmt.Errorf("%w: %s", err, pg.Detail)
 	}
-	return fmt.Errorf("the column value (%v) of table %s refuses the value: %w", e.opts.Column, e.table, err)
+	return fmt.Errorf("the column value (%s) of table %s refuses the value: %w", e.opts.column(), e.table, err)
 }

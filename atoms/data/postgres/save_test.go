@@ -143,11 +143,11 @@ func TestManyItemsAreSavedTogether(t *testing.T) {
 	require.NoError(t, e.Save(t.Context(), items))
 	assert.True(t, slices.Equal(texts, list(t, e.List(t.Context(), "", true))))
 	assert.Equal(t, 1, one[int](f, "select count(distinct xmin::text) from "+e.table))
-	assert.Equal(t, 1, fitting(items[2*maxRows:]))
-	assert.Equal(t, maxRows, fitting(items))
+	assert.Equal(t, 1, fitting(items[2*maxRows:], itemsOfItem))
+	assert.Equal(t, maxRows, fitting(items, itemsOfItem))
 	large := pairs("a", strings.Repeat("x", maxBytes))
-	assert.Equal(t, 1, together([][]data.Item{large, large, large}))
-	assert.Equal(t, 2, together([][]data.Item{items[:maxRows-1], items[:1], items[:1]}))
+	assert.Equal(t, 1, fitting([][]data.Item{large, large, large}, itemsOfCall))
+	assert.Equal(t, 2, fitting([][]data.Item{items[:maxRows-1], items[:1], items[:1]}, itemsOfCall))
 }
 
 // Swap compares what is kept, not how it was written.

@@ -25,9 +25,9 @@ func (e *Engine) create(ctx context.Context, conn *pgx.Conn) error {
 	}
 	statements = append(statements, statement{fmt.Sprintf(`create table if not exists %s (
 		key bytea primary key,
-		value %v not null,
+		value %s not null,
 		created_at timestamptz not null default now(),
-		updated_at timestamptz not null default now())`, e.table, e.opts.Column), nil})
+		updated_at timestamptz not null default now())`, e.table, e.opts.column()), nil})
 	return transaction(ctx, conn, statements)
 }
 
@@ -51,7 +51,7 @@ func (e *Engine) check(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	want := fmt.Sprintf("created_at timestamp with time zone, key bytea, updated_at timestamp with time zone, value %v", e.opts.Column)
+	want := fmt.Sprintf("created_at timestamp with time zone, key bytea, updated_at timestamp with time zone, value %s", e.opts.column())
 	switch {
 	case !table:
 		return fmt.Errorf("%s is not a table", e.table)
