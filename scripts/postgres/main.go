@@ -8,7 +8,7 @@
 // The command finds the server in EPHEMERAL_POSTGRES_DSN, and this program in
 // EPHEMERAL_POSTGRES_PROGRAM, with which a test can start another server. Without a
 // command, the server runs until the standard input ends; a line "restart" stops it
-// without warning and starts it again.
+// without warning and starts it again, and is answered by the address.
 //
 // The programs of PostgreSQL are those in PATH, or the newest in /usr/lib/postgresql. The
 // server listens on a Unix socket, in a new directory below TMPDIR. PostgreSQL refuses to
@@ -17,6 +17,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,20 +34,16 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout)
-	stop()
-	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.Exited() {
-		os.Exit(failed.ExitCode())
-	}
-	if err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "postgres: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-// run starts the server and runs the command, or serves the commands of stdin.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
+// run starts the server and runs the command, or obeys the standard input.
+func run(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	s, err := newServer()
 	if err != nil {
 		return err
@@ -56,18 +53,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) 
 		return err
 	}
 	dsn := "postgres://postgres@/postgres?host=" + s.dir
-	fmt.Fprintln(stdout, dsn)
-	if len(args) == 0 {
-		return s.serve(ctx, dsn, stdin, stdout)
-	}
+	fmt.Println(dsn)
 	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
+	if len(args) == 0 {
+		stop() // a signal ends this process; the guard does the rest
+		return s.obey(os.Stdin, dsn)
+	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Env = append(os.Environ(), "EPHEMERAL_POSTGRES_DSN="+dsn, "EPHEMERAL_POSTGRES_PROGRAM="+program)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd.Run()
 }
 
@@ -82,18 +80,17 @@ type server struct {
 
 // newServer makes a directory for a server, and the guard that will remove it.
 func newServer() (*server, error) {
-	s := &server{}
-	var err error
-	if s.programs, err = programs(); err != nil {
+	programs, err1 := programs()
+	as, err2 := unprivileged()
+	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
-	if s.as, err = unprivileged(); err != nil {
+	dir, err := os.MkdirTemp("", "ephemeral-postgres-")
+	if err != nil {
 		return nil, err
 	}
-	if s.dir, err = os.MkdirTemp("", "ephemeral-postgres-"); err != nil {
-		return nil, err
-	}
-	err = os.Chmod(s.dir, 0o755) // of the socket; PostgreSQL protects its data itself
+	s := &server{programs: programs, dir: dir, as: as}
+	err = os.Chmod(dir, 0o755) // of the socket; PostgreSQL protects its data itself
 	if s.as != nil {
 		err = errors.Join(err, os.Chown(s.dir, int(s.as.Uid), int(s.as.Gid)))
 	}
@@ -113,48 +110,29 @@ func newServer() (*server, error) {
 }
 
 func (s *server) start(ctx context.Context) error {
-	data := filepath.Join(s.dir, "data")
-	err := s.call(ctx, "initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+	err := s.call(ctx, "initdb", "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
 	if err != nil {
 		return err
 	}
-	conf, err := os.OpenFile(filepath.Join(data, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	conf, err := os.OpenFile(filepath.Join(s.dir, "data", "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(conf, "listen_addresses = ''\nunix_socket_directories = '%s'\nmax_connections = 300\n", s.dir)
-	if err := errors.Join(err, conf.Close()); err != nil {
-		return err
-	}
-	return s.call(ctx, "pg_ctl", "start", "-s", "-w", "-D", data, "-l", filepath.Join(s.dir, "log"))
+	return cmp.Or(err, conf.Close(), s.call(ctx, "pg_ctl", "start", "-s", "-w", "-l", "log"))
 }
 
-// serve obeys the lines of stdin, and answers each with the address of the server.
-func (s *server) serve(ctx context.Context, dsn string, stdin io.Reader, stdout io.Writer) error {
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		for in := bufio.NewScanner(stdin); in.Scan(); {
-			lines <- in.Text()
+// obey restarts the server for each line "restart", and answers with its address.
+func (s *server) obey(lines io.Reader, dsn string) error {
+	for in := bufio.NewScanner(lines); in.Scan(); fmt.Println(dsn) {
+		if in.Text() != "restart" {
+			return fmt.Errorf("a line of the standard input must be \"restart\", not %q", in.Text())
 		}
-	}()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case line, ok := <-lines:
-			if !ok {
-				return nil
-			}
-			if line != "restart" {
-				return fmt.Errorf("the standard input may have lines \"restart\", not %q", line)
-			}
-			if err := s.call(ctx, "pg_ctl", "restart", "-s", "-w", "-D", filepath.Join(s.dir, "data"), "-m", "immediate", "-l", filepath.Join(s.dir, "log")); err != nil {
-				return err
-			}
-			fmt.Fprintln(stdout, dsn)
+		if err := s.call(context.Background(), "pg_ctl", "restart", "-s", "-w", "-l", "log", "-m", "immediate"); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // remove stops the server and removes its files.
@@ -167,6 +145,7 @@ func (s *server) remove() {
 func (s *server) call(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.programs, program), args...)
 	cmd.Dir = s.dir // the user may be unable to read that of this process
+	cmd.Env = append(os.Environ(), "PGDATA="+filepath.Join(s.dir, "data"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, out)
@@ -177,19 +156,14 @@ func (s *server) call(ctx context.Context, program string, args ...string) error
 // programs returns the directory of the programs of PostgreSQL.
 func programs() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		if path, err = filepath.EvalSymlinks(path); err == nil { // beside its libraries and the others
-			return filepath.Dir(path), nil
-		}
+		path, err = filepath.EvalSymlinks(path) // beside its libraries and the others
+		return filepath.Dir(path), err
 	}
-	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if err != nil || len(dirs) == 0 {
-		return "", errors.Join(errors.New("there is no initdb in PATH or /usr/lib/postgresql; install PostgreSQL"), err)
+	dirs, err := filepath.Glob("/usr/lib/postgresql/[1-9][0-9]/bin")
+	if len(dirs) == 0 {
+		return "", errors.Join(errors.New("there is no initdb in PATH or /usr/lib/postgresql: install PostgreSQL"), err)
 	}
-	version := func(dir string) int {
-		n, _ := strconv.Atoi(strings.Split(dir, "/")[4])
-		return n
-	}
-	return slices.MaxFunc(dirs, func(a, b string) int { return version(a) - version(b) }), nil
+	return slices.Max(dirs), nil
 }
 
 // unprivileged returns the user that runs the server, or nil if it is that of this process.

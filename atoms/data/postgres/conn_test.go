@@ -37,9 +37,6 @@ func TestOutcomes(t *testing.T) {
 	} {
 		assert.Equal(t, test.want, outcomeOf(test.err, test.change, test.broken), "%v", test)
 	}
-	for code, want := range map[string]outcome{"57P03": again, "53300": again, "08006": again, "28P01": failed, "3D000": failed} {
-		assert.Equal(t, want, outcomeOfConnect(server("FATAL", code)), code)
-	}
 	assert.Equal(t, failed, outcomeOfConnect(errors.New("the pool is closed")))
 }
 

@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -66,78 +63,51 @@ func lost(t testing.TB, e *Engine, acknowledged []string, inOrder bool) int {
 	return n
 }
 
-// saveUntilKilled is the process that TestKill kills.
-func saveUntilKilled() {
-	ctx := context.Background()
-	dsn, schema, mode := os.Getenv("EPHEMERAL_POSTGRES_DSN"), os.Getenv("EPHEMERAL_POSTGRES_SCHEMA"), os.Getenv("EPHEMERAL_POSTGRES_CHILD")
-	pool, err := pgxpool.New(ctx, dsn)
-	if err != nil {
-		panic(err)
-	}
-	e, err := NewEngine(ctx, pool, Options{Schema: schema})
-	if err != nil {
-		panic(err)
-	}
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			panic(saver(ctx, e, fmt.Sprint(i), mode == "early", func(key string) { os.Stdout.WriteString(key + "\n") }))
+// killLoop kills processes that save.
+func killLoop(t *testing.T, rounds int, early bool) error {
+	dsn := setting(t, "EPHEMERAL_POSTGRES_DSN")
+	open := func(dir string) *Engine {
+		pool := connect(t, dsn)
+		schema := "kill_" + KeyHash(dir)
+		t.Cleanup(func() {
+			_, err := pool.Exec(context.Background(), "drop schema if exists "+schema+" cascade")
+			require.NoError(t, err)
 		})
+		e, err := NewEngine(context.Background(), pool, Options{Schema: schema, CreateSchema: true})
+		require.NoError(t, err)
+		return e
 	}
-	all.Wait()
+	var e *Engine
+	return coretest.KillLoop(t, coretest.Kill{
+		Rounds: rounds,
+		Child: func(dir string, round int, ack func(key string)) {
+			e := open(dir)
+			for i := range 8 {
+				go func() { panic(saver(context.Background(), e, fmt.Sprint(round, ".", i), early, ack)) }()
+			}
+		},
+		Check: func(dir string, acked []string) error {
+			if e == nil {
+				e = open(dir)
+			}
+			// A statement of the child holds a lock of the table until it ends.
+			if _, err := e.pool.Exec(context.Background(), "begin; lock table "+e.table+" in share mode; commit"); err != nil {
+				return err
+			}
+			if n := lost(t, e, acked, true); n > 0 {
+				return fmt.Errorf("%d are lost", n)
+			}
+			return nil
+		},
+	})
 }
 
-// kill runs saveUntilKilled, kills it at a random moment after its first line, and returns
-// the lines that it has written.
-func kill(t testing.TB, schema, mode string) []string {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "EPHEMERAL_POSTGRES_CHILD="+mode, "EPHEMERAL_POSTGRES_SCHEMA="+schema)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	var lines []string
-	for in := bufio.NewReader(out); ; {
-		line, err := in.ReadString('\n')
-		if err != nil { // a line without its end is no acknowledgement
-			break
-		}
-		if len(lines) == 0 {
-			time.AfterFunc(rand.N(100*time.Millisecond), func() { cmd.Process.Kill() })
-		}
-		lines = append(lines, strings.TrimSpace(line))
-	}
-	require.Error(t, cmd.Wait())
-	require.NotEmpty(t, lines)
-	return lines
-}
+// A process that is killed has lost nothing that it has acknowledged.
+func TestKill(t *testing.T) { require.NoError(t, killLoop(t, 0, false)) }
 
-// A process that is killed has lost nothing that it has acknowledged. One that acknowledges
-// before it saves has, so the test would see it.
-func TestKill(t *testing.T) {
-	rounds := 3
-	if os.Getenv("EPHEMERAL_LONG") != "" && !coretest.Race {
-		rounds = 200
-	}
-	f := newFixture(t)
-	e := f.open()
-	for range rounds {
-		require.Zero(t, lost(t, e, kill(t, f.opts.Schema, "late"), true))
-		f.untilAlone()
-		require.NoError(t, e.Clear(t.Context()))
-	}
-	for seen := 0; seen == 0; {
-		acknowledged := kill(t, f.opts.Schema, "early")
-		f.untilAlone()
-		seen = lost(t, e, acknowledged, true)
-		require.NoError(t, e.Clear(t.Context()))
-	}
-}
-
-// untilAlone returns when no statement of a killed process runs any more: each holds a lock
-// of the table until it ends.
-func (f *fixture) untilAlone() {
-	f.exec("begin; lock table " + f.opts.Schema + ".data in share mode; commit")
+// TestKill would see what is lost.
+func TestKillOfProcessThatAcknowledgesTooEarly(t *testing.T) {
+	require.ErrorContains(t, killLoop(t, 30, true), "are lost")
 }
 
 // server starts a server of the test's own. Restart stops it without warning and starts it

@@ -19,13 +19,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 )
 
-func TestMain(m *testing.M) {
-	if os.Getenv("EPHEMERAL_POSTGRES_CHILD") != "" {
-		saveUntilKilled()
-	}
-	os.Exit(m.Run())
-}
-
 // setting returns a variable that scripts/postgres sets, or skips the test.
 func setting(t testing.TB, name string) string {
 	t.Helper()
