@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -40,62 +41,47 @@ func TestOutcomes(t *testing.T) {
 	assert.Equal(t, failed, outcomeOfConnect(errors.New("the pool is closed")))
 }
 
-// operations calls every method of e, the changes first.
-func operations(ctx context.Context, e *Engine) (changes, reads map[string]error) {
-	changes, reads = map[string]error{}, map[string]error{}
-	changes["Save"] = e.Save(ctx, pairs("a", "1"))
-	_, changes["Swap"] = e.Swap(ctx, "b", nil, false, []byte("1"))
-	changes["Delete"] = e.Delete(ctx, "b")
-	changes["Clear"] = e.Clear(ctx)
-	_, _, reads["Load"] = e.Load(ctx, "a")
-	_, reads["Has"] = e.Has(ctx, "a")
-	_, reads["Len"] = e.Len(ctx)
+// operations calls every method of e.
+func operations(ctx context.Context, e *Engine) map[string]error {
+	errs := map[string]error{}
+	errs["Save"] = e.Save(ctx, pairs("a", "1"))
+	_, errs["Swap"] = e.Swap(ctx, "b", nil, false, []byte("1"))
+	errs["Delete"] = e.Delete(ctx, "b")
+	errs["Clear"] = e.Clear(ctx)
+	_, _, errs["Load"] = e.Load(ctx, "a")
+	_, errs["Has"] = e.Has(ctx, "a")
+	_, errs["Len"] = e.Len(ctx)
 	for _, err := range e.List(ctx, "", true) {
-		reads["List"] = err
+		errs["List"] = err
 	}
-	return changes, reads
+	return errs
 }
 
-// While there is no server, or a connection breaks before anything was sent, operations try
-// again.
+// While there is no server, or if a connection breaks before anything was sent, operations
+// try again. A wrong address is an error at once.
 func TestNothingWasSent(t *testing.T) {
-	var dials, writes atomic.Int32
-	w := &wire{
-		dial: func() error {
-			if dials.Add(-1) >= 0 {
-				return errBroken
-			}
-			return nil
-		},
-		write: func() error {
-			if writes.Add(-1) >= 0 {
-				return errBroken
-			}
-			return nil
-		},
-	}
-	f := newFixture(t, w.connect)
-	e := f.open()
-	for range 2 {
-		f.pool.Reset()
-		dials.Store(2)
-		require.NoError(t, e.Save(t.Context(), pairs("a", "1")))
-		writes.Store(1)
-		require.NoError(t, e.Save(t.Context(), pairs("a", "2")))
-		assert.Equal(t, []string{"a", "2"}, list(t, e.List(t.Context(), "", true)))
-	}
-	impatient := f.open(noRetry)
-	dials.Store(1 << 30)
-	f.pool.Reset()
-	changes, reads := operations(t.Context(), impatient)
-	for _, errs := range []map[string]error{changes, reads} {
-		for name, err := range errs {
-			assert.ErrorIs(t, err, errBroken, name)
-			assert.ErrorContains(t, err, "postgres: ", name)
-			assert.NotErrorIs(t, err, data.ErrUndecided, name)
+	var failures atomic.Int32
+	w := &wire{read: works, write: func() error {
+		if failures.Add(-1) >= 0 {
+			return errBroken
 		}
+		return nil
+	}}
+	f := newFixture(t, w.connect)
+	e, impatient := f.open(), f.open(noRetry)
+	failures.Store(3) // the connection that is there, and new ones
+	require.NoError(t, e.Save(t.Context(), pairs("a", "1")))
+	assert.Equal(t, []string{"a", "1"}, list(t, e.List(t.Context(), "", true)))
+	failures.Store(1 << 30)
+	for name, err := range operations(t.Context(), impatient) {
+		assert.ErrorIs(t, err, errBroken, name)
+		assert.ErrorContains(t, err, "postgres: ", name)
+		assert.NotErrorIs(t, err, data.ErrUndecided, name)
 	}
-	dials.Store(0)
+	failures.Store(0)
+	none := connect(t, setting(t, "EPHEMERAL_POSTGRES_DSN"), func(c *pgxpool.Config) { c.ConnConfig.Database = "none" })
+	_, err := NewEngine(t.Context(), none, Options{RetryFor: 24 * time.Hour})
+	assert.ErrorContains(t, err, "3D000")
 }
 
 // If the answer to a change is lost, the error says that it may have been made, and nothing
@@ -178,7 +164,7 @@ func TestRolledBackIsTriedAgain(t *testing.T) {
 func TestContextEndsWhileSaving(t *testing.T) {
 	why := errors.New("enough")
 	var cancel atomic.Pointer[context.CancelCauseFunc]
-	w := &wire{write: func() error {
+	w := &wire{read: works, write: func() error {
 		if c := cancel.Swap(nil); c != nil {
 			(*c)(why)
 		}

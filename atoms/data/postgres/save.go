@@ -117,7 +117,7 @@ func itemsOfItem(item data.Item) []data.Item    { return []data.Item{item} }
 // refused reports whether an error is about the values, not about the table or the server.
 func refused(err error) bool {
 	code := sqlState(err)
-	return code != "" && !errors.Is(err, data.ErrUndecided) && slices.Contains([]string{
+	return code != "" && slices.Contains([]string{
 		"22",       // data exception, such as U+0000 in JSONB
 		"23", "44", // constraints that the owner of the table has added
 		"54", // too large or too deep
