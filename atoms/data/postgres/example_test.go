@@ -45,16 +45,15 @@ func Example() {
 	}
 }
 
-func ExampleNewEngine() {
+// The engine notifies other processes, which remove changed values from a cache.
+func ExampleKeyHash() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
 	if err != nil {
 		panic(err)
 	}
 	defer pool.Close()
-	engine, err := postgres.NewEngine(ctx, pool, postgres.Options{
-		Schema: "shop", CreateSchema: true, Table: "orders", Notify: "orders",
-	})
+	engine, err := postgres.NewEngine(ctx, pool, postgres.Options{Schema: "shop", CreateSchema: true, Table: "orders", Notify: "orders"})
 	if err != nil {
 		panic(err)
 	}
@@ -63,17 +62,8 @@ func ExampleNewEngine() {
 		panic(err)
 	}
 	defer orders.Close()
-}
 
-// Another process listens, to remove changed values from a cache.
-func ExampleKeyHash() {
-	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
-	if err != nil {
-		panic(err)
-	}
-	defer pool.Close()
-	conn, err := pool.Acquire(ctx)
+	conn, err := pool.Acquire(ctx) // of the other process
 	if err != nil {
 		panic(err)
 	}

@@ -150,15 +150,6 @@ func TestManyItemsAreSavedTogether(t *testing.T) {
 	assert.Equal(t, 2, fitting([][]data.Item{items[:maxRows-1], items[:1], items[:1]}, itemsOfCall))
 }
 
-// Swap compares what is kept, not how it was written.
-func TestSwapComparesJSON(t *testing.T) {
-	e := newFixture(t).open()
-	require.NoError(t, e.Save(t.Context(), pairs("a", `{"b": 1, "a": 2}`)))
-	ok, err := e.Swap(t.Context(), "a", []byte(`{"a":2.0,"b":1}`), true, []byte(`3`))
-	require.NoError(t, err)
-	assert.True(t, ok)
-}
-
 // A page ends with its rows or its bytes, and the body of a loop has the pool for itself.
 func TestListHoldsNoConnection(t *testing.T) {
 	f := newFixture(t, func(c *pgxpool.Config) { c.MaxConns = 1 })
