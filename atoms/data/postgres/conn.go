@@ -69,7 +69,7 @@ func sqlState(err error) string {
 func (e *Engine) do(ctx context.Context, change bool, fn func(conn *pgx.Conn) error) error {
 	began := time.Now()
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
-		err, next := e.try(ctx, change, fn)
+		next, err := e.try(ctx, change, fn)
 		if err == nil {
 			return nil
 		}
@@ -80,7 +80,7 @@ func (e *Engine) do(ctx context.Context, change bool, fn func(conn *pgx.Conn) er
 		case next == undecided:
 			return fmt.Errorf("postgres: %w: %w", data.ErrUndecided, err)
 		case next == failed || ctx.Err() != nil || time.Since(began)+wait > e.opts.RetryFor:
-			return fmt.Errorf("postgres: %w", e.explain(err))
+			return e.explain(err)
 		}
 		select {
 		case <-time.After(wait):
@@ -94,17 +94,17 @@ func (e *Engine) row(ctx context.Context, into any, sql string, args ...any) err
 	return e.do(ctx, false, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, sql, args...).Scan(into) })
 }
 
-func (e *Engine) try(ctx context.Context, change bool, fn func(conn *pgx.Conn) error) (error, outcome) {
+func (e *Engine) try(ctx context.Context, change bool, fn func(conn *pgx.Conn) error) (outcome, error) {
 	conn, err := e.pool.Acquire(ctx)
 	if err != nil {
-		return err, outcomeOfConnect(err)
+		return outcomeOfConnect(err), err
 	}
 	defer conn.Release()
 	if conn.Conn().IsClosed() {
-		return errors.New("the connection of the pool is closed"), again
+		return again, errors.New("postgres: the connection of the pool is closed")
 	}
 	err = fn(conn.Conn())
-	return err, outcomeOf(err, change, conn.Conn().IsClosed())
+	return outcomeOf(err, change, conn.Conn().IsClosed()), err
 }
 
 // notCommitted is an error before the commit was sent.

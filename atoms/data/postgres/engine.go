@@ -47,7 +47,7 @@ func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, 
 	}
 	err = e.do(ctx, false, func(conn *pgx.Conn) error {
 		if err := e.create(ctx, conn); err != nil {
-			return fmt.Errorf("table %s: %w", e.table, err)
+			return fmt.Errorf("postgres: table %s: %w", e.table, err)
 		}
 		return e.check(ctx, conn)
 	})

@@ -149,6 +149,7 @@ type wiredConn struct {
 
 func (c *wiredConn) Write(b []byte) (int, error) {
 	if err := c.wire.write(); err != nil {
+		c.Close()
 		return 0, err
 	}
 	return c.Conn.Write(b)
@@ -156,6 +157,7 @@ func (c *wiredConn) Write(b []byte) (int, error) {
 
 func (c *wiredConn) Read(b []byte) (int, error) {
 	if err := c.wire.read(); err != nil {
+		c.Close()
 		return 0, err
 	}
 	return c.Conn.Read(b)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -125,14 +126,17 @@ func refused(err error) bool {
 	}, code[:2])
 }
 
-// explain says what is wrong if err refuses a value, also what the server says about data
-// beside its message.
+// explain names the package, and the column if it refuses a value, with what the server says
+// about data beside its message.
 func (e *Engine) explain(err error) error {
-	if !refused(err) {
+	if strings.HasPrefix(err.Error(), "postgres: ") {
 		return err
+	}
+	if !refused(err) {
+		return fmt.Errorf("postgres: %w", err)
 	}
 	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Detail != "" && pg.Code[:2] == "22" {
 		err = fmt.Errorf("%w: %s", err, pg.Detail)
 	}
-	return fmt.Errorf("the column value (%s) of table %s refuses the value: %w", e.opts.column(), e.table, err)
+	return fmt.Errorf("postgres: the column value (%s) of table %s refuses the value: %w", e.opts.column(), e.table, err)
 }

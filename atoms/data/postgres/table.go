@@ -54,13 +54,13 @@ func (e *Engine) check(ctx context.Context, conn *pgx.Conn) error {
 	want := fmt.Sprintf("created_at timestamp with time zone, key bytea, updated_at timestamp with time zone, value %s", e.opts.column())
 	switch {
 	case !table:
-		return fmt.Errorf("%s is not a table", e.table)
+		return fmt.Errorf("postgres: %s is not a table", e.table)
 	case columns != want:
-		return fmt.Errorf("table %s must have the columns (%s), not (%s)", e.table, want, columns)
+		return fmt.Errorf("postgres: table %s must have the columns (%s), not (%s)", e.table, want, columns)
 	case !unique:
-		return fmt.Errorf("the column key of table %s must be its primary key", e.table)
+		return fmt.Errorf("postgres: the column key of table %s must be its primary key", e.table)
 	case len(required) > 0:
-		return fmt.Errorf("the columns %q of table %s need a default", required, e.table)
+		return fmt.Errorf("postgres: the columns %q of table %s need a default", required, e.table)
 	}
 	return nil
 }
