@@ -100,9 +100,6 @@ func (e *Engine) try(ctx context.Context, change bool, fn func(conn *pgx.Conn) e
 		return outcomeOfConnect(err), err
 	}
 	defer conn.Release()
-	if conn.Conn().IsClosed() {
-		return again, errors.New("postgres: the connection of the pool is closed")
-	}
 	err = fn(conn.Conn())
 	return outcomeOf(err, change, conn.Conn().IsClosed()), err
 }

@@ -36,7 +36,7 @@ func (e *Engine) Save(ctx context.Context, items []data.Item) error {
 // commit saves calls that met, in as few transactions as the limits allow.
 func (e *Engine) commit(ctx context.Context, calls [][]data.Item, errs []error) error {
 	for len(calls) > 0 {
-		n := fitting(calls, itemsOfCall)
+		n := fitting(len(calls), func(i int) []data.Item { return calls[i] })
 		e.commitCalls(ctx, calls[:n], errs[:n])
 		calls, errs = calls[n:], errs[n:]
 	}
@@ -65,7 +65,7 @@ func (e *Engine) upsert(ctx context.Context, items []data.Item) error {
 	}
 	var statements []statement
 	for len(items) > 0 {
-		n := fitting(items, itemsOfItem)
+		n := fitting(len(items), func(i int) []data.Item { return items[i : i+1] })
 		statements = append(statements, e.upsertOf(items[:n]))
 		items = items[n:]
 	}
@@ -97,23 +97,20 @@ func merged(calls [][]data.Item) []data.Item {
 	return last
 }
 
-// fitting returns how many of the values fit into a statement, at least one.
-func fitting[T any](values []T, itemsOf func(T) []data.Item) int {
+// fitting returns how many of n parts fit into a statement, at least one.
+func fitting(n int, part func(i int) []data.Item) int {
 	rows, bytes := 0, 0
-	for n, value := range values {
-		for _, item := range itemsOf(value) {
+	for i := range n {
+		for _, item := range part(i) {
 			rows++
 			bytes += len(item.Key) + len(item.Value)
 		}
-		if n > 0 && (rows > maxRows || bytes > maxBytes) {
-			return n
+		if i > 0 && (rows > maxRows || bytes > maxBytes) {
+			return i
 		}
 	}
-	return len(values)
+	return n
 }
-
-func itemsOfCall(items []data.Item) []data.Item { return items }
-func itemsOfItem(item data.Item) []data.Item    { return []data.Item{item} }
 
 // refused reports whether an error is about the values, not about the table or the server.
 func refused(err error) bool {

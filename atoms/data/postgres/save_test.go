@@ -143,11 +143,15 @@ func TestManyItemsAreSavedTogether(t *testing.T) {
 	require.NoError(t, e.Save(t.Context(), items))
 	assert.True(t, slices.Equal(texts, list(t, e.List(t.Context(), "", true))))
 	assert.Equal(t, 1, one[int](f, "select count(distinct xmin::text) from "+e.table))
-	assert.Equal(t, 1, fitting(items[2*maxRows:], itemsOfItem))
-	assert.Equal(t, maxRows, fitting(items, itemsOfItem))
-	large := pairs("a", strings.Repeat("x", maxBytes))
-	assert.Equal(t, 1, fitting([][]data.Item{large, large, large}, itemsOfCall))
-	assert.Equal(t, 2, fitting([][]data.Item{items[:maxRows-1], items[:1], items[:1]}, itemsOfCall))
+	for _, test := range []struct {
+		want  int
+		parts [][]data.Item
+	}{
+		{1, [][]data.Item{pairs("a", strings.Repeat("x", maxBytes)), pairs("b", "1")}},
+		{2, [][]data.Item{items[:maxRows-1], items[:1], items[:1]}},
+	} {
+		assert.Equal(t, test.want, fitting(len(test.parts), func(i int) []data.Item { return test.parts[i] }))
+	}
 }
 
 // A page ends with its rows or its bytes, and the body of a loop has the pool for itself.
