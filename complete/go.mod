@@ -6,6 +6,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/batching v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/data v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/data/file v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/data/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
@@ -19,6 +20,15 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/jackc/pgx/v5 v5.12.0
+)
+
+require (
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
 )
 
 replace github.com/ephemeralgo/ephemeral/atoms/batching => ../atoms/batching
@@ -26,6 +36,8 @@ replace github.com/ephemeralgo/ephemeral/atoms/batching => ../atoms/batching
 replace github.com/ephemeralgo/ephemeral/atoms/data => ../atoms/data
 
 replace github.com/ephemeralgo/ephemeral/atoms/data/file => ../atoms/data/file
+
+replace github.com/ephemeralgo/ephemeral/atoms/data/postgres => ../atoms/data/postgres
 
 replace github.com/ephemeralgo/ephemeral/atoms/echo => ../atoms/echo
 
