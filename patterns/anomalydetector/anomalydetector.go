@@ -71,8 +71,9 @@ type Detector struct {
 	effects           outbox.Outbox
 	release           func() // of effects
 
-	nextSample atomic.Int64 // in nanoseconds of Unix time
-	sampling   atomic.Bool  // guards what follows
+	nextSample atomic.Int64  // in nanoseconds of Unix time
+	sampling   atomic.Bool   // guards what follows
+	sinceLast  *core.Monitor // all since the last sample; nil without Deviations
 	usual      baseline
 	limit      int // 0 before the first
 	cancel     func()
@@ -94,6 +95,7 @@ func New(on core.Sensor, opts Options) (*Detector, error) {
 		d.watch(opts.Threshold)
 	}
 	if opts.Deviations > 0 {
+		d.sinceLast = on.Monitor(opts.Pattern, 0)
 		d.nextSample.Store(time.Now().UnixNano() + int64(opts.Window))
 		d.unsubscribe = d.sink.Subscribe(opts.Pattern, d.sample)
 	}
@@ -118,29 +120,33 @@ func (d *Detector) Close() error {
 	d.closed.Store(true)
 	d.unsubscribe()
 	d.monitor.Stop()
+	if d.sinceLast != nil {
+		d.sinceLast.Stop()
+	}
 	d.hold(false)
 	return nil
 }
 
-// sample adds the count to the baseline, at the first signal after each window, and
-// changes the limit.
+// sample adds the signals of a window to the baseline, and changes the limit. It does so at
+// the first signal that comes after the window, so there were none between the two. An
+// anomaly counts only up to the limit, so that it does not become usual at once.
 func (d *Detector) sample(s core.Signal) {
 	now := s.Time.UnixNano()
 	if now < d.nextSample.Load() || !d.sampling.CompareAndSwap(false, true) {
 		return
 	}
 	defer d.sampling.Store(false)
-	missed := (now - d.nextSample.Swap(now+int64(d.opts.Window))) / int64(d.opts.Window)
-	for range min(missed, 100) { // more would not change the average
+	d.usual.add(min(d.sinceLast.Count(), d.usual.limit(d.opts.Deviations)))
+	d.sinceLast.Reset()
+	empty := (now - d.nextSample.Swap(now+int64(d.opts.Window))) / int64(d.opts.Window)
+	for range min(empty, 100) { // more would not change the average
 		d.usual.add(0)
 	}
-	count := d.monitor.Count()
-	d.usual.add(float64(count))
 	limit := d.usual.limit(d.opts.Deviations)
 	if d.opts.Threshold > 0 {
 		limit = min(limit, d.opts.Threshold)
 	}
-	if limit != d.limit && (count < limit || !d.anomalous.Load()) {
+	if limit != d.limit && (!d.anomalous.Load() || d.Count() < limit) {
 		d.watch(limit)
 	}
 }
@@ -175,10 +181,10 @@ const (
 	learning = 8       // samples before there is a limit
 )
 
-func (b *baseline) add(count float64) {
+func (b *baseline) add(count int) {
 	b.samples++
 	w := max(weight, 1/float64(b.samples))
-	diff := count - b.mean
+	diff := float64(count) - b.mean
 	b.mean += w * diff
 	b.variance = (1 - w) * (b.variance + w*diff*diff)
 }
