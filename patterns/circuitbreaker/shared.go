@@ -32,10 +32,11 @@ func (e *OpenError) Is(target error) bool { return target == ErrOpen }
 // resultOf is the result of a call with that error. Without countIf all errors are failures
 // but those that match [context.Canceled].
 func resultOf(err error, countIf func(error) bool) breaker.Result {
+	if err == nil {
+		return breaker.Success
+	}
 	cancelled := errors.Is(err, context.Canceled)
 	switch {
-	case err == nil:
-		return breaker.Success
 	case countIf == nil && !cancelled || countIf != nil && countIf(err):
 		return breaker.Failure
 	case cancelled:
@@ -87,8 +88,12 @@ func newShared(opts breaker.Options, onChange func(breaker.State, time.Duration)
 
 // begin begins a call if one is allowed.
 func (s *shared) begin() (c call, ok bool) {
-	if p := s.present.Load(); p.state == breaker.Closed {
-		return call{p, p.permit}, true
+	c.in = s.present.Load()
+	if c.permit = c.in.permit; c.in.state == breaker.Closed {
+		return c, true
+	}
+	if s.state() == breaker.Open {
+		return c, false
 	}
 	s.change(func(now time.Time) {
 		if !s.forced {
@@ -141,9 +146,9 @@ func (s *shared) reset() { s.change(func(time.Time) { s.rule.Reset(); s.forced =
 // stop closes it for ever.
 func (s *shared) stop() { s.change(func(time.Time) { s.stopped = true }) }
 
-// state is the state now.
+// state is the state now. It costs a lock only where it has changed by itself.
 func (s *shared) state() breaker.State {
-	if p := s.present.Load(); p.state == breaker.Closed {
+	if p := s.present.Load(); p.until == 0 || time.Since(s.base) < p.until {
 		return p.state
 	}
 	s.change(func(time.Time) {})
@@ -151,9 +156,11 @@ func (s *shared) state() breaker.State {
 }
 
 // closesIn is for how much longer it is open; 0 if over keeps it open.
-func (s *shared) closesIn() (d time.Duration) {
-	s.change(func(now time.Time) { d = s.rule.ClosesIn(now) })
-	return d
+func (s *shared) closesIn() time.Duration {
+	if p := s.present.Load(); p.until > 0 {
+		return max(0, p.until-time.Since(s.base))
+	}
+	return 0
 }
 
 func (s *shared) now() time.Time { return s.base.Add(time.Since(s.base)) } // costs half of what time.Now does
