@@ -115,6 +115,20 @@ func TestDeviations(t *testing.T) {
 	})
 }
 
+// A hundred signals in each window deviate by ten, even if there were a hundred each time.
+func TestRegularTraffic(t *testing.T) {
+	bubble(t, anomalydetector.Options{Deviations: 3}, func(t *testing.T, sink *core.Sink, d *anomalydetector.Detector) {
+		for range 20 {
+			raise(sink, 100)
+			time.Sleep(10*time.Second + 1)
+		}
+		raise(sink, 125)
+		assert.False(t, d.Anomalous())
+		raise(sink, 10)
+		assert.True(t, d.Anomalous())
+	})
+}
+
 // With both, the threshold holds also for what is usual, and while nothing is learned.
 func TestDeviationsBesideAThreshold(t *testing.T) {
 	opts := anomalydetector.Options{Deviations: 3, Threshold: 20}

@@ -205,6 +205,49 @@ func TestGates(t *testing.T) {
 	})
 }
 
+// Without probes all failures count, and while it is open they keep it open. With probes
+// none counts while it is open, but Threshold of them open it when it is half-open.
+func TestFailuresOfOthersWhileItIsNotClosed(t *testing.T) {
+	for probes := range 2 {
+		opts := circuitbreaker.Options{Threshold: 2, Window: 10 * time.Second, OpenFor: time.Minute, HalfOpen: probes}
+		bubble(t, opts, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, _ core.Work[error]) {
+			twice := func() {
+				sink.Raise("failure")
+				sink.Raise("failure")
+			}
+			done, err := b.Allow()
+			require.NoError(t, err)
+			twice()
+			time.Sleep(9 * time.Second)
+			done(errDown)
+			assert.Equal(t, 3-probes, b.Failures())
+			time.Sleep(9 * time.Second)
+			twice()
+			assert.Equal(t, []time.Duration{10*time.Second + 1, 42 * time.Second}[probes], b.ClosesIn())
+			time.Sleep(42 * time.Second)
+			assert.Equal(t, []breaker.State{breaker.Closed, breaker.HalfOpen}[probes], b.State())
+			twice()
+			assert.True(t, b.Open())
+		})
+	}
+}
+
+func TestTripAndReset(t *testing.T) {
+	bubble(t, circuitbreaker.Options{Threshold: 1}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, _ core.Work[error]) {
+		b.Trip()
+		assert.True(t, b.Open())
+		b.Reset()
+		assert.False(t, b.Open())
+		defer sink.Subscribe("circuit.open.*", func(core.Signal) {
+			b.Reset()
+			assert.False(t, b.Open())
+		})()
+		sink.Raise("failure")
+		assert.Zero(t, b.Failures())
+		assert.False(t, sink.Has("circuit.open.*"))
+	})
+}
+
 // At every instant the fact, the state and what it allows say the same.
 func TestFactAndStateAgree(t *testing.T) {
 	for seed := range uint64(100) {

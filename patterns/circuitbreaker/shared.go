@@ -96,9 +96,7 @@ func (s *shared) begin() (c call, ok bool) {
 		return c, false
 	}
 	s.change(func(now time.Time) {
-		if !s.forced {
-			c.permit, ok = s.rule.Allow(now)
-		}
+		c.permit, ok = s.rule.Allow(now)
 		c.in = s.present.Load()
 	})
 	return c, ok
