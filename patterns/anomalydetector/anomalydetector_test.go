@@ -56,7 +56,7 @@ func TestThreshold(t *testing.T) {
 		expect(5, true)
 		time.Sleep(9 * time.Second)
 		expect(5, true)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		expect(4, false)
 		raise(sink, 2)
 		expect(6, true)

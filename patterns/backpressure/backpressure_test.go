@@ -70,7 +70,7 @@ func TestWatchHoldsBetweenTheWatermarks(t *testing.T) {
 			require.True(t, held())
 			time.Sleep(6*time.Second - 1)
 			require.True(t, held())
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			require.False(t, held())
 			require.NoError(t, db.Flush(t.Context()))

@@ -71,7 +71,7 @@ func TestClosesAsFailuresAge(t *testing.T) {
 			time.Sleep(b.ClosesIn() - 1)
 			assert.True(t, b.Open())
 			assert.True(t, sink.Has("circuit.open.api"))
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			assert.False(t, b.Open())
 			assert.False(t, sink.Has("circuit.open.api"))
