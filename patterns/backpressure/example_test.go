@@ -1,0 +1,46 @@
+package backpressure_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
+)
+
+// The database is slow: the intake stops while 10 orders wait for it, until 2 do.
+func Example() {
+	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	slow := make(chan struct{})
+	db := core.Must(core.NewCoordinator(func(context.Context, string) error { <-slow; return nil },
+		core.Options{Name: "db", Sink: sink, MaxConcurrency: 1}))
+	intake, err := backpressure.New(func(ctx context.Context, order string) error {
+		_, err := db.Enqueue(ctx, order)
+		return err
+	}, core.Options{Name: "intake", Sink: sink, MaxConcurrency: 1})
+	if err != nil {
+		panic(err)
+	}
+	stages := core.InOrder(intake, db)
+	defer stages.Close()
+	var target backpressure.Target = db
+	defer backpressure.Watch(target, backpressure.Watermarks{High: 10, Low: 2})()
+
+	for range 100 {
+		core.Must(intake.Enqueue(ctx, "order"))
+	}
+	core.Must(sink.WaitFor(ctx, "backpressure.db"))
+	if err := intake.WaitRunning(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println("waiting for the database:", db.Stats().Pending, "in the intake:", intake.Stats().Pending)
+
+	close(slow)
+	if err := stages.Drain(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println("stored:", db.Stats().Succeeded)
+	// Output:
+	// waiting for the database: 10 in the intake: 89
+	// stored: 100
+}
