@@ -20,6 +20,9 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/anomalydetector v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/backpressure v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 )
 
@@ -64,3 +67,9 @@ replace github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/wave
 replace github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 
 replace github.com/ephemeralgo/ephemeral/core => ../core
+
+replace github.com/ephemeralgo/ephemeral/patterns/anomalydetector => ../patterns/anomalydetector
+
+replace github.com/ephemeralgo/ephemeral/patterns/backpressure => ../patterns/backpressure
+
+replace github.com/ephemeralgo/ephemeral/patterns/circuitbreaker => ../patterns/circuitbreaker

@@ -3,7 +3,6 @@ package circuitbreaker
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,6 +14,12 @@ import (
 // SignalOpen is what the name of the held fact begins with: the fact of the breaker called
 // api is "circuit.open.api".
 const SignalOpen = "circuit.open"
+
+// An OpenError says that a breaker allows no call. It matches ErrOpen.
+type OpenError = breaker.OpenError
+
+// ErrOpen matches every [OpenError].
+var ErrOpen = breaker.ErrOpen
 
 // Options configure a [Breaker]. The zero value is the default: it is open while there are
 // five signals called "failure" of the last 30 seconds.
@@ -56,22 +61,21 @@ type Options struct {
 func (o Options) resolved(on core.Sensor) (Options, error) {
 	o.Name, o.Failure, o.Window = cmp.Or(o.Name, "breaker"), cmp.Or(o.Failure, "failure"), cmp.Or(o.Window, 30*time.Second)
 	o.OpenFor, o.HalfOpen = cmp.Or(o.OpenFor, o.Window), max(0, o.HalfOpen)
-	none := o.Rate > 0 && o.Threshold <= 0
-	o.Threshold = cmp.Or(o.Threshold, 5)
 	switch {
 	case on == nil:
-		return o, errors.New("circuitbreaker: New needs a sink or a coordinator, not nil")
+		return o, fmt.Errorf("circuitbreaker: New needs a sink or a coordinator, not %v", on)
 	case strings.ContainsAny(o.Name, "*?,"):
 		return o, fmt.Errorf("circuitbreaker: Options.Name is %q, but must not have the characters * ? and comma", o.Name)
 	case core.Match(o.Failure, SignalOpen+"."+o.Name):
 		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not match the breaker's own fact", o.Failure)
 	case o.Window < 0 || o.OpenFor < 0:
 		return o, fmt.Errorf("circuitbreaker: Options.Window is %v and OpenFor is %v, but both must be more than 0", o.Window, o.OpenFor)
-	case none:
+	case o.Rate > 0 && o.Threshold <= 0:
 		o.Threshold = core.MonitorCap + 1 // never
 	case o.Threshold < 0 || o.Threshold > core.MonitorCap:
 		return o, fmt.Errorf("circuitbreaker: Options.Threshold is %d, but must be from 1 to %d, or none with a Rate", o.Threshold, core.MonitorCap)
 	}
+	o.Threshold = cmp.Or(o.Threshold, 5)
 	return o, nil
 }
 
@@ -84,7 +88,7 @@ type Breaker struct {
 	sink     *core.Sink
 	failure  string // that calls raise
 	failures *core.Monitor
-	shared   *shared
+	shared   *breaker.Shared
 	release  func() // the fact; of changed
 }
 
@@ -101,11 +105,11 @@ func New(on core.Sensor, opts Options) (*Breaker, error) {
 		opts.Failure += ", " + b.failure
 	}
 	rule := breaker.Options{Threshold: -1, Window: opts.Window, Rate: opts.Rate, MinCalls: opts.MinCalls, OpenFor: opts.OpenFor, Probes: opts.HalfOpen}
-	if b.shared, err = newShared(rule, b.changed); err != nil {
+	if b.shared, err = breaker.NewShared(b.changed, rule); err != nil {
 		return nil, fmt.Errorf("circuitbreaker: %w", err)
 	}
 	b.failures = on.Monitor(opts.Failure, opts.Window)
-	b.failures.OnCount(opts.Threshold, opts.Threshold-1, b.shared.over)
+	b.failures.OnCount(opts.Threshold, opts.Threshold-1, b.shared.Over)
 	return b, nil
 }
 
@@ -126,7 +130,7 @@ func (b *Breaker) Name() string { return b.opts.Name }
 func (b *Breaker) Sink() *core.Sink { return b.sink }
 
 // State is the state: [breaker.Closed], [breaker.Open] or [breaker.HalfOpen].
-func (b *Breaker) State() breaker.State { return b.shared.state() }
+func (b *Breaker) State() breaker.State { return b.shared.State() }
 
 // Open reports whether the state is [breaker.Open].
 func (b *Breaker) Open() bool { return b.State() == breaker.Open }
@@ -138,9 +142,9 @@ func (b *Breaker) Failures() int { return b.failures.Count() }
 // is open. With HalfOpen it is half-open then.
 func (b *Breaker) ClosesIn() time.Duration {
 	if b.opts.HalfOpen > 0 {
-		return b.shared.closesIn()
+		return b.shared.ClosesIn()
 	}
-	return max(b.shared.closesIn(), b.failures.Below(b.opts.Threshold))
+	return max(b.shared.ClosesIn(), b.failures.Below(b.opts.Threshold))
 }
 
 // Check returns an [OpenError] if the breaker is open, otherwise nil. It begins no call, and
@@ -156,19 +160,19 @@ func (b *Breaker) Check() error {
 // call is allowed it returns an [OpenError]. A failure is raised on the sink. It is for
 // calls that are no functions, such as streams; see [Wrap].
 func (b *Breaker) Allow() (done func(error), err error) {
-	end, ok := b.shared.allow()
+	end, ok := b.shared.Allow()
 	if !ok {
 		return nil, b.refusal()
 	}
-	return func(err error) { b.raise(context.Background(), end(resultOf(err, b.opts.CountIf))) }, nil
+	return func(err error) { b.raise(context.Background(), end(breaker.ResultOf(err, b.opts.CountIf))) }, nil
 }
 
 // Trip opens the breaker for [Options.OpenFor], whatever its state.
-func (b *Breaker) Trip() { b.shared.trip() }
+func (b *Breaker) Trip() { b.shared.Trip() }
 
 // Reset closes the breaker, whatever its state, and forgets all failures.
 func (b *Breaker) Reset() {
-	b.shared.reset()
+	b.shared.Reset()
 	b.failures.Reset()
 }
 
@@ -176,7 +180,7 @@ func (b *Breaker) Reset() {
 // be called many times, from anywhere. It returns nil.
 func (b *Breaker) Close() error {
 	b.failures.Stop()
-	b.shared.stop()
+	b.shared.Stop()
 	return nil
 }
 
@@ -203,19 +207,19 @@ func WrapResult[In, Out any](b *Breaker, work core.ResultWork[In, Out]) core.Res
 		panic("circuitbreaker: WrapResult needs a breaker and a function")
 	}
 	return func(ctx context.Context, in In) (out Out, err error) {
-		c, ok := b.shared.begin()
+		c, ok := b.shared.Begin()
 		if !ok {
 			return out, b.refusal()
 		}
 		result := breaker.Failure // if it panics
-		defer func() { b.raise(ctx, b.shared.end(c, result)) }()
+		defer func() { b.raise(ctx, b.shared.End(c, result)) }()
 		out, err = work(ctx, in)
-		result = resultOf(err, b.opts.CountIf)
+		result = breaker.ResultOf(err, b.opts.CountIf)
 		return out, err
 	}
 }
 
-func (b *Breaker) refusal() error { return &OpenError{b.opts.Name, b.Failures(), b.ClosesIn()} }
+func (b *Breaker) refusal() error { return &OpenError{Name: b.opts.Name, Failures: b.Failures(), RetryAfter: b.ClosesIn()} }
 
 // raise raises a failure that counts.
 func (b *Breaker) raise(ctx context.Context, counts bool) {
@@ -224,7 +228,7 @@ func (b *Breaker) raise(ctx context.Context, counts bool) {
 	}
 	if op := core.OperationFrom(ctx); op.Sink() == b.sink {
 		op.Raise(b.failure)
-	} else {
-		b.sink.RaiseKey(b.failure, b.opts.Name)
+		return
 	}
+	b.sink.RaiseKey(b.failure, b.opts.Name)
 }

@@ -92,6 +92,9 @@ func methods(t *repo.Tree, report reporter) {
 			return
 		}
 		typ := repo.TypeName(types(fn.Results)[0])
+		if typeOf(p, typ).Node == nil {
+			return // it is of another package, which has it
+		}
 		there := methodsOf(t, p, typ)
 		for _, method := range []string{"Name", "Sink"} {
 			if !there[method] {
