@@ -8,12 +8,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
 )
 
-// The database is slow: the intake stops while 10 orders wait for it, until 2 do.
+// The database stands still: the intake stops when 10 orders wait for it, until 2 do.
 func Example() {
 	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
-	slow := make(chan struct{})
-	db := core.Must(core.NewCoordinator(func(context.Context, string) error { <-slow; return nil },
-		core.Options{Name: "db", Sink: sink, MaxConcurrency: 1}))
+	db := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil },
+		core.Options{Name: "db", Sink: sink}))
+	db.Pause()
 	intake, err := backpressure.New(func(ctx context.Context, order string) error {
 		_, err := db.Enqueue(ctx, order)
 		return err
@@ -35,12 +35,12 @@ func Example() {
 	}
 	fmt.Println("waiting for the database:", db.Stats().Pending, "in the intake:", intake.Stats().Pending)
 
-	close(slow)
+	db.Resume()
 	if err := stages.Drain(ctx); err != nil {
 		panic(err)
 	}
 	fmt.Println("stored:", db.Stats().Succeeded)
 	// Output:
-	// waiting for the database: 10 in the intake: 89
+	// waiting for the database: 10 in the intake: 90
 	// stored: 100
 }

@@ -63,7 +63,7 @@ func (o Options) resolved(on core.Sensor) (Options, error) {
 	o.OpenFor, o.HalfOpen = cmp.Or(o.OpenFor, o.Window), max(0, o.HalfOpen)
 	switch {
 	case on == nil:
-		return o, fmt.Errorf("circuitbreaker: New needs a sink or a coordinator, not %v", on)
+		return o, fmt.Errorf("circuitbreaker: New needs a sink or a coordinator, not nil")
 	case strings.ContainsAny(o.Name, "*?,"):
 		return o, fmt.Errorf("circuitbreaker: Options.Name is %q, but must not have the characters * ? and comma", o.Name)
 	case core.Match(o.Failure, SignalOpen+"."+o.Name):
