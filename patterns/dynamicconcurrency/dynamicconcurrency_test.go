@@ -1,0 +1,104 @@
+package dynamicconcurrency_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency"
+)
+
+func second(context.Context, int) error { time.Sleep(time.Second); return nil }
+
+func TestOneStepForEachSignalSaidWhenItChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		sink.Raise("load.high") // before the coordinator is there
+		coretest.NothingLeft(t, sink, func() {
+			c := core.Must(dynamicconcurrency.New(second, dynamicconcurrency.Scale{Max: 10, UpOn: "load.high, boost"}, core.Options{Name: "api", Sink: sink}))
+			require.Equal(t, 1, c.Stats().Limit)
+			said := 0
+			for _, step := range []struct {
+				signal string
+				limit  int
+				says   core.Kind[int]
+			}{
+				{"load.low", 1, core.Kind[int]{}},
+				{"load.high", 2, dynamicconcurrency.Increased},
+				{"boost", 4, dynamicconcurrency.Increased},
+				{"load.low", 2, dynamicconcurrency.Decreased}, // a high one is still there
+				{"load.high", 4, dynamicconcurrency.Increased},
+				{"load.high", 8, dynamicconcurrency.Increased},
+				{"load.high", 10, dynamicconcurrency.Increased},
+				{"load.high", 10, core.Kind[int]{}},
+				{"load.low", 5, dynamicconcurrency.Decreased},
+			} {
+				time.Sleep(time.Second)
+				require.True(t, sink.Raise(step.signal))
+				require.Equal(t, step.limit, c.Stats().Limit, step.signal)
+				if step.says.Name() != "" {
+					said++
+					s, err := sink.WaitFor(t.Context(), step.says.Name())
+					limit, ok := step.says.From(s)
+					require.True(t, err == nil && ok && limit == step.limit && s.Key == "api", "%v", s)
+				}
+				require.Equal(t, said, sink.Count("concurrency.*"))
+			}
+			require.NoError(t, c.Drain(t.Context()))
+			sink.Raise("load.high")
+			require.Equal(t, 5, c.Stats().Limit)
+		})
+	})
+}
+
+// Many goroutines raise: each signal is one step, and items follow the limit.
+func TestStepsAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		c := core.Must(dynamicconcurrency.New(second, dynamicconcurrency.Scale{Max: 1 << 20}, core.Options{Sink: sink, MaxConcurrency: 8}))
+		for i := range 500 {
+			core.Must(c.Enqueue(t.Context(), i))
+		}
+		burst := func(signal string, n int) {
+			var raised sync.WaitGroup
+			for range n {
+				raised.Go(func() { sink.Raise(signal) })
+			}
+			raised.Wait()
+			synctest.Wait()
+		}
+		burst("load.high", 4)
+		require.Equal(t, 8<<4, c.Stats().Running, "at once")
+		burst("load.low", 5)
+		require.Equal(t, 8<<4, c.Stats().Running, "nothing is cancelled")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, 8>>1, c.Stats().Running)
+		burst("load.high", 14)
+		require.Equal(t, 1<<16, c.Stats().Limit)
+		require.NoError(t, c.Close())
+	})
+}
+
+func TestErrors(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	for want, wrong := range map[string]struct {
+		scale dynamicconcurrency.Scale
+		opts  core.Options
+	}{
+		"Scale.Min is -1":              {dynamicconcurrency.Scale{Min: -1}, core.Options{Sink: sink}},
+		"Scale.Min is 3":               {dynamicconcurrency.Scale{Min: 3, Max: 2}, core.Options{Sink: sink}},
+		"Options.Sink is nil":          {},
+		"Options.MaxConcurrency is 33": {opts: core.Options{Sink: sink, MaxConcurrency: 33}},
+		"core: Options.MaxPerKey is 2": {opts: core.Options{Sink: sink, MaxPerKey: 2}},
+	} {
+		_, err := dynamicconcurrency.New(second, wrong.scale, wrong.opts)
+		require.ErrorContains(t, err, "dynamicconcurrency: "+want)
+	}
+}
