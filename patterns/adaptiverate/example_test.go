@@ -2,7 +2,6 @@ package adaptiverate_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,17 +15,14 @@ type busyError struct{ wait time.Duration }
 func (e busyError) Error() string             { return "the server is busy" }
 func (e busyError) RetryAfter() time.Duration { return e.wait }
 
-// The first call is refused, and the next one waits as long as the server wants.
+// The server refuses the first call, so the next one waits.
 func Example() {
-	var first, second time.Time
 	polite, err := adaptiverate.New(func(_ context.Context, request int) error {
 		if request == 1 {
-			first = time.Now()
-			return busyError{50 * time.Millisecond}
+			return busyError{time.Hour}
 		}
-		second = time.Now()
 		return nil
-	}, core.Options{Name: "api", MaxConcurrency: 1})
+	}, core.Options{Name: "api", MaxConcurrency: 8})
 	if err != nil {
 		panic(err)
 	}
@@ -35,20 +31,13 @@ func Example() {
 	ctx := context.Background()
 	fmt.Println(polite.Do(ctx, 1))
 	id := core.Must(polite.Enqueue(ctx, 2))
-	if err := polite.Wait(ctx, id); err != nil {
-		panic(err)
-	}
-	fmt.Println("waited:", second.Sub(first) >= 50*time.Millisecond)
-
-	polite.Sink().Raise("rate-limit:60000ms") // any other code may say so too
-	id = core.Must(polite.Enqueue(ctx, 3))
 	why, _ := polite.Explain(id)
-	fmt.Println(why.Reasons[0])
-	polite.Cancel(id, errors.New("too late"))
+	fmt.Println(why.Status, why.Reasons[0])
+
+	polite.Sink().Raise("rate-limit:0ms") // other code knows better
 	fmt.Println(polite.Wait(ctx, id))
 	// Output:
 	// the server is busy
-	// waited: true
-	// deferred because of held signal "rate.limited.api"
-	// too late
+	// pending deferred because of held signal "rate.limited.api"
+	// <nil>
 }
