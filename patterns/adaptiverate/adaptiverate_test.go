@@ -45,6 +45,7 @@ func waits(t *testing.T, c *core.Coordinator[int], want time.Duration) {
 
 func TestItemsWaitForWhatIsLeftOfTheNewest(t *testing.T) {
 	bubble(t, func(t *testing.T, sink *core.Sink) {
+		defer sink.Subscribe("rate-limit:9000ms", func(core.Signal) { sink.Raise("rate-limit:1000ms") })()
 		sink.Raise("rate-limit:5000ms")
 		time.Sleep(2 * time.Second)
 		c := core.Must(adaptiverate.New(quick, core.Options{Sink: sink}))
@@ -54,8 +55,7 @@ func TestItemsWaitForWhatIsLeftOfTheNewest(t *testing.T) {
 			sink.Raise(name)
 			waits(t, c, 0)
 		}
-		sink.Raise("rate-limit:9000ms")
-		sink.Raise("rate-limit:1000ms")
+		sink.Raise("rate-limit:9000ms") // comes after the newer one
 		waits(t, c, time.Second)
 		sink.Raise("rate-limit:60000ms")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
