@@ -24,7 +24,7 @@ const name = "rate-limit"
 // while no item may start: "rate.limited.api" for one called api.
 const SignalLimited = "rate.limited"
 
-// retryAfter is an error of a server that wants to be left alone for a while.
+// retryAfter is an error that says how long not to call the server again.
 type retryAfter interface {
 	error
 	RetryAfter() time.Duration

@@ -34,7 +34,7 @@ func Example() {
 	why, _ := polite.Explain(id)
 	fmt.Println(why.Status, why.Reasons[0])
 
-	polite.Sink().Raise("rate-limit:0ms") // other code knows better
+	polite.Sink().Raise("rate-limit:0ms") // other code ends the wait
 	fmt.Println(polite.Wait(ctx, id))
 	// Output:
 	// the server is busy
