@@ -20,9 +20,14 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/adaptiverate v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/anomalydetector v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/backpressure v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/controlledfanout v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/reactivefanout v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 )
 
@@ -68,8 +73,18 @@ replace github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 
 replace github.com/ephemeralgo/ephemeral/core => ../core
 
+replace github.com/ephemeralgo/ephemeral/patterns/adaptiverate => ../patterns/adaptiverate
+
 replace github.com/ephemeralgo/ephemeral/patterns/anomalydetector => ../patterns/anomalydetector
 
 replace github.com/ephemeralgo/ephemeral/patterns/backpressure => ../patterns/backpressure
 
 replace github.com/ephemeralgo/ephemeral/patterns/circuitbreaker => ../patterns/circuitbreaker
+
+replace github.com/ephemeralgo/ephemeral/patterns/controlledfanout => ../patterns/controlledfanout
+
+replace github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency => ../patterns/dynamicconcurrency
+
+replace github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout => ../patterns/keyedpriorityfanout
+
+replace github.com/ephemeralgo/ephemeral/patterns/reactivefanout => ../patterns/reactivefanout

@@ -201,7 +201,7 @@ func stats(t *repo.Tree, report reporter) {
 
 var (
 	signalMade = regexp.MustCompile(`^\s*(?:const )?Signal\w+ += "([^"]*)"`)
-	signalName = regexp.MustCompile(`^(?:[a-z_]+\.)*([a-z_]+)$`)
+	signalName = regexp.MustCompile(`^(?:[a-z0-9_]+\.)*([a-z0-9_]+)$`)
 )
 
 // signalNames checks the values of constants whose names begin with Signal.
