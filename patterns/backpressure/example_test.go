@@ -44,3 +44,26 @@ func Example() {
 	// waiting for the database: 10 in the intake: 90
 	// stored: 100
 }
+
+// Signals say when to wait.
+func ExampleNew() {
+	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	process := func(context.Context, string) error { return nil }
+	coordinator, err := backpressure.New(process, core.Options{MaxConcurrency: 4, Sink: sink})
+	if err != nil {
+		panic(err)
+	}
+	defer coordinator.Close()
+
+	sink.Raise("backpressure.downstream") // downstream is slow: new work waits
+	if _, err := coordinator.Enqueue(ctx, "an item"); err != nil {
+		panic(err)
+	}
+	fmt.Println(coordinator.Stats().Pending, "waits")
+
+	sink.Retract("backpressure.downstream") // recovered: work resumes at once
+	fmt.Println(coordinator.Drain(ctx))
+	// Output:
+	// 1 waits
+	// <nil>
+}
