@@ -12,17 +12,22 @@ import (
 
 // BridgeOptions configure a bridge. The zero value is the default.
 type BridgeOptions struct {
-	Pattern   string                       // of the signals that are written; "" means "*"
-	Level     func(core.Signal) slog.Level // of their records; nil means [LevelOf] of the name
-	MaxQueued int                          // signals that wait, before the oldest is dropped; 0 means 1000, negative: no queue
-	Name      string                       // source of what the bridge itself raises; "" means "logging"
+	// Pattern selects the signals that are written; "" means "*".
+	Pattern string
+	// Level says at which level a signal is written; nil means that the first part of the
+	// name says it, as in "error.database", or after "log." the second: trace, debug, info,
+	// warn, warning, error, critical or fatal, in upper or lower case. Others are at
+	// [slog.LevelInfo].
+	Level func(core.Signal) slog.Level
+	// MaxQueued is how many signals may wait before the oldest is dropped; 0 means 1000,
+	// negative means no queue: a signal that comes while one is written is rejected.
+	MaxQueued int
+	// Name is the source of the signals that the bridge itself raises; "" means "logging".
+	Name string
 }
 
-// What a bridge writes has two marks: a value of the context and the type of an attribute.
-type (
-	originKey struct{}
-	bridged   struct{ core.Signal }
-)
+// originKey marks the context of what a bridge writes.
+type originKey struct{}
 
 // NewBridge writes each signal that is raised on the sink from now on and matches
 // [BridgeOptions.Pattern] to h, in order, in the background: as a record with the time of the
@@ -45,7 +50,7 @@ func NewBridge(sink *core.Sink, h slog.Handler, opts BridgeOptions) (*core.Proce
 			return nil
 		}
 		r := slog.NewRecord(s.Time, level, s.Name, 0)
-		r.AddAttrs(slog.Any("signal", bridged{s}))
+		r.AddAttrs(slog.Any("signal", s))
 		return h.Handle(ctx, r)
 	}, core.Options{Name: opts.Name, Sink: sink, MaxConcurrency: 1, MaxQueued: opts.MaxQueued})
 	if err != nil {
@@ -63,7 +68,7 @@ func (o BridgeOptions) resolved() BridgeOptions {
 	o.Pattern = cmp.Or(o.Pattern, "*")
 	o.Name = cmp.Or(o.Name, "logging")
 	if o.Level == nil {
-		o.Level = func(s core.Signal) slog.Level { return LevelOf(s.Name) }
+		o.Level = func(s core.Signal) slog.Level { return levelOf(s.Name) }
 	}
 	return o
 }

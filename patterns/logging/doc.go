@@ -14,6 +14,6 @@
 //	bridge, err := logging.NewBridge(sink, logger.Handler(), logging.BridgeOptions{Pattern: "*.failed"})
 //
 // Both may use the same sink and the same logger. A record that a bridge writes does not become
-// a signal, and a signal that a Handler raises is not written by a bridge: the context and the
-// record of the one, and the payload of the other, say where they come from.
+// a signal, and a signal that a Handler raises is not written by a bridge: the context of the
+// one and the payload of the other say where they come from.
 package logging

@@ -22,15 +22,18 @@ func ExampleNewHandler() {
 	orders.Info("order received", "id", 7)
 	orders.Error("order store failed", "event", "DbFailure", "err", &fs.PathError{Op: "open", Path: "db", Err: fs.ErrNotExist})
 
-	for s, r := range logging.Log.Sense(sink, core.Query{Pattern: "log.error.*"}) {
+	print := func(s core.Signal, r logging.Record) {
 		fmt.Println(s.Name)
-		fmt.Println(s.Key, "|", r.Message, "|", r.Attrs[2])
+		fmt.Println(s.Key, "|", r.Message, "|", r.Attrs)
+	}
+	for s, r := range logging.Log.Sense(sink, core.Query{Pattern: "log.error.*"}) {
+		print(s, r)
 	}
 	// Output:
 	// level=INFO msg="order received" category=orders id=7
 	// level=ERROR msg="order store failed" category=orders event=DbFailure err="open db: file does not exist"
 	// log.error.orders.dbfailure:patherror
-	// DbFailure | order store failed | err=open db: file does not exist
+	// DbFailure | order store failed | [category=orders event=DbFailure err=open db: file does not exist]
 }
 
 // A bridge writes signals with the same logger.

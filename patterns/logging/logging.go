@@ -1,51 +1,13 @@
 package logging
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
-
-// Levels beside those of slog, for the names of signals.
-const (
-	LevelTrace    = slog.LevelDebug - 4
-	LevelCritical = slog.LevelError + 4
-)
-
-// Log is the family of the signals that a Handler raises:
-//
-//	log.{level}.{category}.{event}[:{type of error}]
-//
-// The level is trace, debug, info, warn, error or critical; one in between counts as the next
-// lower one. In the other parts letters are in lower case, letters and digits are kept, each run
-// of other characters is one "-", none of them at the ends, and what is empty then is "none".
-//
-// The key of the signal is the text of the event. If there is none, it is the key of the
-// operation that raises it.
-var Log = core.NewFamily[Record]("log.*")
-
-// A Record is a log record, as the payload of a signal. Treat it as immutable.
-type Record struct {
-	Time     time.Time // zero if the record had none
-	Level    slog.Level
-	Message  string
-	Category string // attribute "category", else the outermost group of the logger
-	Event    string // attribute "event"
-	// ErrorType is the type of an attribute that is an error, such as "*fs.PathError": in its
-	// chain, the first type that is not of package errors or fmt.
-	ErrorType string
-	// Attrs are all attributes of the logger and of the record, in the groups of the logger.
-	// Values are resolved, see [slog.LogValuer], and passed through ReplaceAttr. They are
-	// kept as long as the signal and are not copied, so what a pointer leads to may change.
-	Attrs []slog.Attr
-	PC    uintptr // where the record was made; 0 if that is not known
-}
-
-// Source is the line of code that made the record, or nil.
-func (r Record) Source() *slog.Source { return slog.Record{PC: r.PC}.Source() }
 
 // HandlerOptions configure a [Handler]. The zero value is the default.
 type HandlerOptions struct {
@@ -65,35 +27,29 @@ type HandlerOptions struct {
 // is none, or if it has left its window, it raises it on the sink of the Handler. If the context
 // has a cause, see [core.CausedBy], that is the cause of the signal.
 //
-// It never returns an error and writes nothing. Handlers that subscribed to the signal run
-// before Handle returns, see [core.Sink.Subscribe]. All methods are safe for concurrent use, and
-// there is nothing to close. The zero value is not usable.
+// It never returns an error, and writes and waits for nothing. Handlers that subscribed to the
+// signal run before Handle returns, see [core.Sink.Subscribe]. All methods are safe for
+// concurrent use, and there is nothing to close. The zero value is not usable.
 type Handler struct {
 	sink   *core.Sink
 	opts   HandlerOptions
-	groups []string
-	*scope
-	labels
+	groups []string    // open ones, the outermost first
+	attrs  []slog.Attr // of the innermost group
+	outer  *Handler    // whose attributes are around that group; nil without groups
+	found  Record      // category, event and type of error so far
 }
-
-// scope has the attributes of a logger in one group.
-type scope struct {
-	outer *scope // nil: none
-	group string
-	attrs []slog.Attr
-}
-
-var _ slog.Handler = (*Handler)(nil)
 
 // NewHandler makes a Handler. It panics if sink is nil.
 func NewHandler(sink *core.Sink, opts HandlerOptions) *Handler {
 	if sink == nil {
 		panic("logging: NewHandler needs a sink")
 	}
-	if opts.Level == nil {
-		opts.Level = slog.LevelInfo
-	}
-	return &Handler{sink: sink, opts: opts, scope: new(scope)}
+	return &Handler{sink: sink, opts: opts.resolved()}
+}
+
+func (o HandlerOptions) resolved() HandlerOptions {
+	o.Level = cmp.Or[slog.Leveler](o.Level, slog.LevelInfo)
+	return o
 }
 
 // Enabled reports whether records of that level become signals.
@@ -103,12 +59,11 @@ func (h *Handler) Enabled(_ context.Context, level slog.Level) bool {
 
 // WithAttrs returns a Handler that adds the attributes to each record.
 func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	with, in := *h, *h.scope
-	in.attrs = slices.Clip(in.attrs)
+	with := *h
+	with.attrs = slices.Clip(h.attrs)
 	for _, a := range attrs {
-		in.attrs = h.add(in.attrs, h.groups, a, &with.labels)
+		with.attrs = h.add(with.attrs, h.groups, a, &with.found)
 	}
-	with.scope = &in
 	return &with
 }
 
@@ -118,94 +73,80 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 		return h
 	}
 	with := *h
-	with.groups = append(slices.Clip(h.groups), name)
-	with.scope = &scope{outer: h.scope, group: name}
+	with.groups, with.attrs, with.outer = append(slices.Clip(h.groups), name), nil, h
+	with.found.Category = cmp.Or(h.found.Category, name)
 	return &with
 }
 
 // Handle raises a signal for the record, unless a bridge has written it. It returns nil.
-func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
+func (h *Handler) Handle(ctx context.Context, from slog.Record) error {
 	if ctx.Value(originKey{}) != nil {
 		return nil
 	}
-	found := h.labels
-	attrs := h.attrs
-	if n := r.NumAttrs(); n > 0 {
-		attrs = append(make([]slog.Attr, 0, len(attrs)+n), attrs...)
-		r.Attrs(func(a slog.Attr) bool {
-			attrs = h.add(attrs, h.groups, a, &found)
-			return !found.bridged
-		})
-	}
-	if found.bridged {
-		return nil
-	}
-	for in := h.scope; in.outer != nil; in = in.outer {
+	r, attrs := h.found, append(make([]slog.Attr, 0, len(h.attrs)+from.NumAttrs()), h.attrs...)
+	from.Attrs(func(a slog.Attr) bool {
+		attrs = h.add(attrs, h.groups, a, &r)
+		return true
+	})
+	for in := h; in.outer != nil; in = in.outer {
 		if len(attrs) > 0 {
-			attrs = []slog.Attr{{Key: in.group, Value: slog.GroupValue(attrs...)}}
+			attrs = []slog.Attr{{Key: in.groups[len(in.groups)-1], Value: slog.GroupValue(attrs...)}}
 		}
 		attrs = append(slices.Clip(in.outer.attrs), attrs...)
 	}
-	message := r.Message
+	r.Time, r.Level, r.PC, r.Attrs, r.Message = from.Time, from.Level, from.PC, attrs, from.Message
 	if h.opts.ReplaceAttr != nil {
-		message = h.replaced(nil, slog.String(slog.MessageKey, message)).Value.String()
+		r.Message = h.replaced(nil, slog.String(slog.MessageKey, r.Message)).Value.String()
 	}
-	if found.category == "" && len(h.groups) > 0 {
-		found.category = h.groups[0]
+	kind, op := Log.Named(r.signalName()), core.OperationFrom(ctx)
+	if op == nil || !kind.Raise(because(ctx, op), r.Event, r) {
+		kind.Raise(because(ctx, h.sink), r.Event, r)
 	}
-	typ, typeName := errorType(found.err)
-	h.raise(ctx, found.signalName(r.Level, typeName), Record{
-		Time: r.Time, Level: r.Level, Message: message, Category: found.category,
-		Event: found.event, ErrorType: typ, Attrs: attrs, PC: r.PC,
-	})
 	return nil
 }
 
-func (h *Handler) raise(ctx context.Context, name string, r Record) {
-	cause, caused := core.CauseFrom(ctx)
-	raise := func(on core.Raiser) bool {
-		if caused {
-			on = on.Because(cause)
-		}
-		return Log.Named(name).Raise(on, r.Event, r)
+// because returns a view of on with the cause in the context, if there is one.
+func because(ctx context.Context, on core.Raiser) core.Raiser {
+	if cause, ok := core.CauseFrom(ctx); ok {
+		return on.Because(cause)
 	}
-	if op := core.OperationFrom(ctx); op == nil || !raise(op) {
-		raise(h.sink)
-	}
+	return on
 }
 
-// add appends an attribute in the form that a Record has, and finds labels in it. Without
-// labels, what it has belongs to a group and is none.
-func (h *Handler) add(attrs []slog.Attr, groups []string, a slog.Attr, found *labels) []slog.Attr {
-	if found != nil {
-		found.seeOrigin(a.Value)
+// add appends an attribute in the form that a Record has, and notes in r what it says.
+func (h *Handler) add(attrs []slog.Attr, groups []string, a slog.Attr, r *Record) []slog.Attr {
+	if kind := a.Value.Kind(); kind == slog.KindAny || kind == slog.KindLogValuer {
+		if err, ok := a.Value.Any().(error); ok {
+			r.ErrorType = errorType(err)
+		}
 	}
 	a.Value = a.Value.Resolve()
 	if h.opts.ReplaceAttr != nil && a.Value.Kind() != slog.KindGroup {
 		a = h.replaced(groups, a)
 	}
-	switch {
-	case a.Key == "" && a.Value.Equal(slog.Value{}):
-	case a.Value.Kind() != slog.KindGroup:
-		if found != nil {
-			found.see(a)
+	if a.Value.Kind() != slog.KindGroup {
+		if a.Equal(slog.Attr{}) {
+			return attrs
 		}
-		attrs = append(attrs, a)
-	case a.Key == "": // its attributes belong to the group around it
-		for _, in := range a.Value.Group() {
-			attrs = h.add(attrs, groups, in, found)
+		switch a.Key {
+		case "category":
+			r.Category = a.Value.String()
+		case "event":
+			r.Event = a.Value.String()
 		}
-	default:
-		var all []slog.Attr
-		groups = append(slices.Clip(groups), a.Key)
-		for _, in := range a.Value.Group() {
-			all = h.add(all, groups, in, nil)
-		}
-		if len(all) > 0 {
-			attrs = append(attrs, slog.Attr{Key: a.Key, Value: slog.GroupValue(all...)})
-		}
+		return append(attrs, a)
 	}
-	return attrs
+	if a.Key != "" { // otherwise its attributes belong to the group around it
+		groups, r = append(slices.Clip(groups), a.Key), new(Record)
+	}
+	var inner []slog.Attr
+	for _, in := range a.Value.Group() {
+		inner = h.add(inner, groups, in, r)
+	}
+	if a.Key != "" && len(inner) > 0 {
+		inner = []slog.Attr{{Key: a.Key, Value: slog.GroupValue(inner...)}}
+	}
+	return append(attrs, inner...)
 }
 
 // replaced calls ReplaceAttr. A log call must not panic, nor show what should be redacted.
