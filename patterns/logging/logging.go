@@ -83,7 +83,7 @@ func (h *Handler) Handle(ctx context.Context, from slog.Record) error {
 	if ctx.Value(originKey{}) != nil {
 		return nil
 	}
-	r, attrs := h.found, append(make([]slog.Attr, 0, len(h.attrs)+from.NumAttrs()), h.attrs...)
+	r, attrs := h.found, slices.Grow(slices.Clip(h.attrs), from.NumAttrs())
 	from.Attrs(func(a slog.Attr) bool {
 		attrs = h.add(attrs, h.groups, a, &r)
 		return true

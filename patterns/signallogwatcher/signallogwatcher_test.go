@@ -67,40 +67,32 @@ func TestWhatIsTooMuchIsCounted(t *testing.T) {
 	})
 }
 
+// Two watchers watch what the other one raises, and fail each time.
 func TestAFailureIsCountedAndNotRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, sink *core.Sink) {
 		wrong := errors.New("on purpose")
-		watch := func(name string) *core.Processor {
-			return core.Must(signallogwatcher.New(sink, "error.*, watcher.*", func(_ context.Context, s core.Signal) error {
-				if s.Name == "error.poison" {
-					panic(wrong)
-				}
-				return wrong
-			}, core.Options{Name: name}))
+		fail := func(_ context.Context, s core.Signal) error {
+			if s.Name == "error.poison" {
+				panic(wrong)
+			}
+			return wrong
 		}
-		a, b := watch("a"), watch("b") // each watches what the other one raises
-		for _, name := range []string{"error.poison", "error.plain"} {
-			sink.Raise(name)
-			synctest.Wait()
-		}
-		for _, w := range []*core.Processor{a, b} {
-			require.NoError(t, w.Drain(t.Context()))
-			require.EqualValues(t, 3, w.Stats().Failed, "two errors, and a failure of the other one")
-		}
-		for s, failure := range signallogwatcher.Failed.Sense(sink, core.Query{Key: "error.plain"}) {
+		a := core.Must(signallogwatcher.New(sink, "error.*, watcher.*", fail, core.Options{}))
+		b := core.Must(signallogwatcher.New(sink, "error.*, watcher.*", fail, core.Options{}))
+		sink.Raise("error.poison")
+		sink.Raise("error.plain")
+		synctest.Wait()
+		require.NoError(t, core.InOrder(a, b).Drain(t.Context()))
+		require.EqualValues(t, 3, a.Stats().Failed, "two errors, and a failure of the other one")
+		require.EqualValues(t, 3, b.Stats().Failed)
+		for s, failure := range signallogwatcher.Failed.Sense(sink, core.Query{}) {
 			require.Equal(t, []string{"error.plain", "watcher.failed"}, s.Path())
-			require.Equal(t, "error.plain", failure.Signal.Name)
-			require.ErrorIs(t, failure.Err, wrong)
+			require.Equal(t, []any{"error.plain", wrong}, []any{failure.Signal.Name, failure.Err})
 		}
 	})
 }
 
 func TestWhatIsRefused(t *testing.T) {
-	sink := core.NewSink(core.SinkOptions{})
-	nothing := func(context.Context, core.Signal) error { return nil }
-	require.Equal(t, "signallogwatcher", core.Must(signallogwatcher.New(sink, "", nothing, core.Options{})).Name())
-	_, err := signallogwatcher.New(nil, "", nothing, core.Options{})
+	_, err := signallogwatcher.New(nil, "", nil, core.Options{})
 	require.EqualError(t, err, "signallogwatcher: New needs a sink and a function")
-	_, err = signallogwatcher.New(sink, "", nothing, core.Options{MaxConcurrency: -1})
-	require.ErrorContains(t, err, "signallogwatcher: core: Options.MaxConcurrency is -1")
 }
