@@ -273,7 +273,7 @@ func TestBridge(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		h := &slow{gate: make(chan error, 20)}
 		bridge := core.Must(logging.NewBridge(sink, h, logging.BridgeOptions{MaxQueued: 8}))
-		for _, name := range []string{"error", "dropped", "dropped", "log.error.orders.dbfailure", "WARNING:x",  "Trace.x", "fatal.x", ".x", "log.x", "debug", "errors.x"} {
+		for _, name := range []string{"error", "dropped", "dropped", "log.error.orders.dbfailure", "WARNING:x", "Trace.x", "fatal.x", ".x", "log.x", "debug", "errors.x"} {
 			sink.Raise(name) // and does not wait
 			synctest.Wait()
 		}
