@@ -6,8 +6,9 @@ import "context"
 // reaches high and fn(false) when it is down to low again. The calls alternate, starting
 // with true, which is at once if so many are pending already; they never overlap, and the
 // last one says what is so. A change that is over before fn could be called for it is left
-// out. Fn is called on the goroutine that enqueues, or on that of a worker, which it delays,
-// under no lock; its panics are counted in [Stats]. Cancel is as for [Sink.Subscribe].
+// out. Fn is called on the goroutine that enqueues, or on that of a worker. It delays that
+// goroutine, and others that enqueue or finish before fn knows what is so. No lock is held;
+// panics of fn are counted in [Stats]. Cancel is as for [Sink.Subscribe].
 // OnPending panics if fn is nil, and unless 0 <= low < high.
 func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 	e := c.made()

@@ -136,8 +136,9 @@ func (m *Monitor) Reset() {
 // because signals have grown old or were retracted. The calls alternate, starting with true,
 // which is at once if there are so many signals already; they never overlap, and the last
 // one says what is so. A change that is over before fn could be called for it is left out.
-// Fn is called on the goroutine that raises or retracts, or on one of a timer, under no lock;
-// its panics are counted in [SinkStats]. Cancel is as for [Sink.Subscribe]; Stop cancels too.
+// Fn is called on the goroutine that raises or retracts, or on one of a timer. It delays that
+// goroutine, and others that raise before fn knows what is so. No lock is held; panics of fn are
+// counted in [SinkStats]. Cancel is as for [Sink.Subscribe]; Stop cancels too.
 // OnCount panics if fn is nil, and unless 0 <= low < high.
 func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
 	w := newWatermark("OnCount", high, low, fn, &m.names.sink.panics)

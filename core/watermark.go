@@ -15,9 +15,10 @@ type watermark struct {
 	told   *hook[bool]
 	panics *atomic.Uint64
 
+	said atomic.Bool // by the newest call that has returned; written with mu held
 	mu   sync.Mutex
-	said bool // by the newest call
 	busy bool // a call runs
+	idle sync.Cond
 }
 
 func newWatermark(caller string, high, low int, fn func(over bool), panics *atomic.Uint64) *watermark {
@@ -27,33 +28,46 @@ func newWatermark(caller string, high, low int, fn func(over bool), panics *atom
 	case low < 0 || high <= low:
 		panic(fmt.Sprintf("core: %s needs 0 <= low < high, not a high of %d and a low of %d", caller, high, low))
 	}
-	return &watermark{high: high, low: low, told: newHook(pattern{}, fn), panics: panics}
+	w := &watermark{high: high, low: low, told: newHook(pattern{}, fn), panics: panics}
+	w.idle.L = &w.mu
+	return w
 }
 
 // see notes the number, and reports whether wake has to be called. The lock of the number's
 // owner is held.
 func (w *watermark) see(n int) bool {
 	over := n >= w.high || n > w.low && w.over.Load()
-	return w.over.Swap(over) != over
+	w.over.Store(over)
+	return over != w.said.Load()
 }
 
-// wake calls the function until it has been told what is so. One goroutine does; the others
-// leave it to that.
+// wake calls the function until it has been told what is so, or waits until another
+// goroutine has, so that a number is not far beyond its mark before the function knows.
+// Inside a handler, which may be the function, it does not wait.
 func (w *watermark) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for !w.busy && w.said != w.over.Load() {
-		w.tell()
+	for w.said.Load() != w.over.Load() {
+		switch {
+		case !w.busy:
+			w.tell()
+		case deliveries(1) > 0:
+			return // the goroutine that is busy goes on
+		default:
+			w.idle.Wait()
+		}
 	}
 }
 
 func (w *watermark) tell() {
-	w.busy, w.said = true, !w.said
-	over := w.said
+	over := !w.said.Load()
+	w.busy = true
 	w.mu.Unlock()
 	defer func() {
 		w.mu.Lock()
 		w.busy = false
+		w.said.Store(over)
+		w.idle.Broadcast()
 	}()
 	deliver([]*hook[bool]{w.told}, false, &over, w.panics)
 }
