@@ -86,8 +86,10 @@ func (f *file) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// shut closes what open has opened. It writes what is in the log into the file.
+// shut closes what open has opened, when no turn runs any more. It writes what is in the log
+// into the file.
 func (f *file) shut() {
+	_ = f.turns.Close()
 	if f.unlisten != nil {
 		f.unlisten()
 	}
@@ -296,7 +298,7 @@ func (f *file) settle(group []*item) {
 	}
 	f.mu.Unlock()
 	for _, w := range ended {
-		w.release()
+		go w.release() // which waits for this turn
 	}
 }
 
