@@ -47,21 +47,20 @@ func TestQueueGroups(t *testing.T) {
 	assert.Empty(t, q.of(w))
 }
 
-// What is tried again after a fault stores nothing twice, and comes to an end.
-func TestModesAfterFaults(t *testing.T) {
-	err := errors.New("on purpose")
-	for _, c := range []struct {
-		mode mode
-		n    int
-		fault
-		want mode
+// After a fault everything is tried again that cannot be stored twice by that.
+func TestSplitAfterFaults(t *testing.T) {
+	a, b, c := &item{}, &item{stale: []string{"b"}}, &item{stale: []string{"c"}}
+	for name, x := range map[string]struct {
+		fault  fault
+		failed []*item
+		again  [][]*item
 	}{
-		{modePlain, 2, fault{err: err}, modeOver}, // no transaction: busy, or no connection
-		{modePlain, 1, fault{err: err, started: true}, modeOver},
-		{modePlain, 2, fault{err: err, started: true}, modeGuarded},
-		{modeGuarded, 2, fault{err: err, started: true}, modeAlone},
-		{modePlain, 2, fault{err: err, started: true, commit: true}, modeOver}, // it may be stored
+		"an item":  {fault{item: 1}, []*item{b}, [][]*item{{a, c}}},
+		"no begin": {fault{item: -1}, []*item{a, b, c}, nil},
+		"a commit": {fault{item: -1, commit: true}, []*item{a, b, c}, nil}, // it may be stored
 	} {
-		assert.Equal(t, c.want, c.mode.after(c.n, c.fault), "%+v", c)
+		failed, again := x.fault.split([]*item{a, b, c})
+		assert.Equal(t, x.failed, failed, name)
+		assert.Equal(t, x.again, again, name)
 	}
 }
