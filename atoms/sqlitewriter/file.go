@@ -97,7 +97,7 @@ func (f *file) shut() {
 func (f *file) kick() {
 	if !f.busy && len(f.queue.pending) > 0 {
 		f.busy = true
-		core.Must(f.turns.TryEnqueue(background, struct{}{})) // it has room, and is never closed
+		core.Must(f.turns.TryEnqueue(background, struct{}{})) // it has room, and is open as long as a handle is
 	}
 }
 
@@ -112,23 +112,25 @@ func (f *file) turn(context.Context, struct{}) error {
 		group = f.queue.take()
 	}
 	f.mu.Unlock()
+	begun := time.Now()
 	switch {
-	case err != nil:
-		fail(group, err)
-		f.finish(group, time.Now())
-		f.next()
-	case len(group) == 0:
-		f.release()
-		f.next()
-	case group[0].fn != nil:
+	case len(group) > 0 && err == nil && group[0].fn != nil:
 		f.runTx(group[0])
-	default:
-		defer f.next()
-		defer f.finish(group, time.Now())
-		defer f.release()
+		return nil
+	case err == nil:
 		f.runGroup(group)
+	default:
+		fail(group, err)
 	}
+	f.leave(group, begun)
 	return nil
+}
+
+// leave ends a turn, in which these items have run.
+func (f *file) leave(group []*item, begun time.Time) {
+	defer f.next() // also if a handler of a signal ends the goroutine
+	defer f.finish(group, begun)
+	f.release()
 }
 
 // idle reports whether no write waits any more.
@@ -253,10 +255,7 @@ var testBeforeCommit = func([]*item) {}
 
 // finish settles the items of a group. No lock is held.
 func (f *file) finish(group []*item, begun time.Time) {
-	if len(group) == 0 {
-		return
-	}
-	defer f.settle(group) // also if a handler of a signal ends the goroutine
+	defer f.settle(group)
 	done := Group{Writes: len(group), Duration: time.Since(begun)}
 	for _, it := range group {
 		f.invalidate(it.stale...) // also if it failed: nobody knows what a commit that failed has stored

@@ -41,11 +41,7 @@ type Statement struct {
 //
 // Open waits, until ctx ends, for processes that write.
 func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
-	p, err := resolve(path)
-	if err != nil {
-		return nil, err
-	}
-	e, err := acquire(ctx, p, opts)
+	e, err := acquire(ctx, path, opts)
 	if err != nil {
 		return nil, err
 	}

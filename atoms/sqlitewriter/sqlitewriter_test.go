@@ -181,7 +181,6 @@ func TestStatementsMayNotSpoilTheConnection(t *testing.T) {
 	}
 	execute(t, w, "pragma user_version=7")
 	execute(t, w, insert, "'); drop table log; --")
-	execute(t, w, "") // nothing to do
 	assert.Equal(t, []string{"'); drop table log; --"}, texts(t, w.DB()))
 	for i := range 600 { // more than are kept prepared
 		execute(t, w, fmt.Sprintf("insert into log(text) values(%d)", i))
@@ -306,6 +305,49 @@ func TestCompleteTurnsAwayWhatWaitsForRoom(t *testing.T) {
 		assert.NoError(t, pending)
 		assert.ErrorIs(t, waiting, core.ErrClosed)
 	})
+}
+
+// Whatever text comes, the result can be used, and so can the writer.
+func FuzzExec(f *testing.F) {
+	for _, query := range []string{
+		"", " ;", "-- x", "/* x", "/**/;--\n;", "\x00", "\ufeff", "select 1; -- x", "select 1; commit", "insert into log(text) values(1) returning id",
+		"commit", "pragma synchronous=0", "vacuum", "detach main", "explain rollback", "create trigger t after insert on log begin select raise(rollback, 'x'); end",
+	} {
+		f.Add(query)
+	}
+	w := openLog(f, sqlitewriter.Options{})
+	f.Fuzz(func(t *testing.T, query string) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if r, err := w.Exec(ctx, query); err == nil {
+			_, err = r.RowsAffected()
+			assert.NoError(t, err)
+		}
+		execute(t, w, "create table if not exists other(x); insert into other values(1); drop table other")
+		var synchronous int
+		require.NoError(t, w.Conn().QueryRowContext(t.Context(), "pragma synchronous").Scan(&synchronous))
+		assert.Equal(t, 2, synchronous)
+	})
+}
+
+// A program that holds SQLite's own lock is waited for as long as BusyTimeout allows.
+func TestBusyTimeout(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{BusyTimeout: -1, MaxReaders: 3})
+	assert.Equal(t, 3, w.DB().Stats().MaxOpenConnections)
+	other, err := sql.Open("sqlite", w.Path())
+	require.NoError(t, err)
+	defer other.Close()
+	c, err := other.Conn(t.Context())
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.ExecContext(t.Context(), "begin immediate")
+	require.NoError(t, err)
+	_, err = w.Exec(t.Context(), insert, "a")
+	assert.ErrorContains(t, err, "database is locked")
+	_, err = c.ExecContext(t.Context(), "rollback")
+	require.NoError(t, err)
+	execute(t, w, insert, "b")
+	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
 }
 
 // A connection that is broken is replaced, and no write fails because of it.

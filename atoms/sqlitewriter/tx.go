@@ -102,7 +102,7 @@ func (t *Tx) check(ctx context.Context) error {
 }
 
 // end commits the transaction, or rolls it back because of an error. Only the first call
-// does, and returns true. Then the turn is over.
+// does, and returns true.
 func (t *Tx) end(cause error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,7 +119,6 @@ func (t *Tx) end(cause error) bool {
 	} else {
 		f.undo(cause)
 	}
-	f.release()
 	return true
 }
 
@@ -128,10 +127,8 @@ func (t *Tx) end(cause error) bool {
 func (f *file) runTx(it *item) {
 	begun := time.Now()
 	if err := f.begin(); err != nil {
-		f.release()
 		it.err = f.explain(it.ctx, err)
-		f.finish([]*item{it}, begun)
-		f.next()
+		f.leave([]*item{it}, begun)
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(it.ctx, f.opts.TxTimeout, f.named("", ErrTxTimeout))
@@ -139,7 +136,8 @@ func (f *file) runTx(it *item) {
 	t.ctx = context.WithValue(ctx, txKey{f}, t)
 	stop := context.AfterFunc(ctx, func() {
 		if t.end(context.Cause(ctx)) {
-			f.next()
+			defer f.next()
+			f.release()
 		}
 	})
 	f.calls.Add(1)
@@ -150,10 +148,12 @@ func (f *file) runTx(it *item) {
 		if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
 			err = context.Cause(ctx)
 		}
-		if t.end(err) {
-			defer f.next()
-		}
+		mine := t.end(err)
 		it.err = t.err
-		f.finish([]*item{it}, begun)
+		if mine {
+			f.leave([]*item{it}, begun)
+		} else {
+			f.finish([]*item{it}, begun)
+		}
 	})
 }
