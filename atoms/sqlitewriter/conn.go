@@ -158,7 +158,7 @@ var errEmpty = errors.New("sqlitewriter: there is no statement")
 func isEmpty(query string) bool {
 	query, _, _ = strings.Cut(query, "\x00") // where SQLite stops
 	for {
-		query = strings.TrimLeft(query, " \t\n\f\r;\ufeff")
+		query = strings.TrimLeft(query, " \t\n\v\f\r;\ufeff")
 		switch {
 		case strings.HasPrefix(query, "--"):
 			_, query, _ = strings.Cut(query, "\n")
