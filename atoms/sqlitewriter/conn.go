@@ -187,9 +187,9 @@ func (c *conn) control(query string) error {
 	return err
 }
 
-func (c *conn) begin() error  { return c.control("begin immediate") }
-func (c *conn) commit() error { return c.control("commit") }
-func (c *conn) rollback()     { _ = c.control("rollback") } // fails if SQLite has done so already
+func (c *conn) begin() error    { return c.control("begin immediate") }
+func (c *conn) commit() error   { return c.control("commit") }
+func (c *conn) rollback() error { return c.control("rollback") }
 
 // run runs the statements of an item.
 func (c *conn) run(it *item) error {

@@ -124,10 +124,12 @@ func TestNoFailureIsHalfApplied(t *testing.T) {
 		"or fail":     {{SQL: "insert or fail into log(text) values('half'), ('a')"}},
 		"or rollback": {{SQL: "insert or rollback into log(text) values('half'), ('a')"}},
 		"batch":       {add("half"), {SQL: "nonsense"}},
+		"commit":      {add("half"), {SQL: "insert into child values(7)"}}, // a foreign key that is checked at the end
 		"interrupted": {{SQL: "with recursive n(i) as (select 1 union all select i+1 from n) insert into log(text) select 'half' || i from n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := openLog(t, sqlitewriter.Options{})
+			execute(t, w, "create table child(id references log(id) deferrable initially deferred)")
 			ctx := t.Context()
 			if name == "interrupted" { // which takes real time: the test is in no bubble
 				var cancel context.CancelFunc
@@ -245,9 +247,12 @@ func TestNoCallWaitsForItself(t *testing.T) {
 		return nil
 	}))
 	handled := 0
-	defer sink.Subscribe(sqlitewriter.SignalWritten, func(core.Signal) { handled++; calls(context.Background()) })()
-	execute(t, w, insert, "a")
-	assert.Equal(t, 1, handled)
+	assert.Equal(t, 0, read(t, w))
+	names := strings.Join([]string{sqlitewriter.SignalWriting, sqlitewriter.SignalWritten, sqlitewriter.SignalInvalidated}, ",")
+	defer sink.Subscribe(names, func(core.Signal) { handled++; calls(context.Background()) })()
+	_, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"a"}, Invalidates: []string{"rows"}})
+	require.NoError(t, err)
+	assert.Equal(t, 3, handled)
 }
 
 // A function that does not return does not block other writes for ever.

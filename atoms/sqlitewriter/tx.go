@@ -137,7 +137,7 @@ func (f *file) runTx(it *item) {
 	stop := context.AfterFunc(ctx, func() {
 		if t.end(context.Cause(ctx)) {
 			defer f.next()
-			f.release()
+			f.lock.release()
 		}
 	})
 	f.calls.Add(1)
