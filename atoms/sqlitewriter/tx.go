@@ -1,6 +1,7 @@
 package sqlitewriter
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -75,15 +76,9 @@ func (r *Row) Scan(dest ...any) error {
 	}
 	defer r.rows.Close()
 	if !r.rows.Next() {
-		if err := r.rows.Err(); err != nil {
-			return err
-		}
-		return sql.ErrNoRows
+		return cmp.Or(r.rows.Err(), sql.ErrNoRows)
 	}
-	if err := r.rows.Scan(dest...); err != nil {
-		return err
-	}
-	return r.rows.Close()
+	return cmp.Or(r.rows.Scan(dest...), r.rows.Close())
 }
 
 // Invalidate invalidates keys of [Read] after the commit, in every case in which there is one.
