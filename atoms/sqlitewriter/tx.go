@@ -129,10 +129,12 @@ func (f *file) runTx(it *item) {
 	ctx, cancel := context.WithTimeoutCause(it.ctx, f.opts.TxTimeout, f.named("", ErrTxTimeout))
 	t := &Tx{file: f, item: it}
 	t.ctx = context.WithValue(ctx, txKey{f}, t)
+	handed := make(chan struct{}) // the turn, to the next one
 	stop := context.AfterFunc(ctx, func() {
 		if t.end(context.Cause(ctx)) {
-			defer f.next()
 			f.lock.release()
+			f.next()
+			close(handed)
 		}
 	})
 	f.calls.Add(1)
@@ -148,6 +150,7 @@ func (f *file) runTx(it *item) {
 		if mine {
 			f.leave([]*item{it}, begun)
 		} else {
+			<-handed // so that the file is not closed before
 			f.finish([]*item{it}, begun)
 		}
 	})
