@@ -246,6 +246,16 @@ func Must[V any](v V, err error) V {
 	return core.Must[V](v, err)
 }
 
+// Family is [core.Family]: A Family is a Kind of many names: all its signals have the
+// same type of payload, and their names match its pattern:
+type Family[P any] = core.Family[P]
+
+// NewFamily is [core.NewFamily]: NewFamily makes the Family of the names that match
+// pattern.
+func NewFamily[P any](pattern string) core.Family[P] {
+	return core.NewFamily[P](pattern)
+}
+
 // ForEach is [core.ForEach]: ForEach runs work for every item of seq, a bounded number
 // at once, starting them in order, and returns when all that was started has ended:
 // nil, or the errors joined, in the order in which they occurred; of more than a
@@ -266,6 +276,13 @@ type GroupOptions = core.GroupOptions
 // Group is [core.Group]: A Group is some items on a coordinator that others use as
 // well: what is enqueued through it is waited for, and cancelled, together.
 type Group[T any] = core.Group[T]
+
+// InOrder is [core.InOrder]: InOrder makes one Lifecycle of the stages of a pipeline,
+// the one that gets items first in front: each stage is flushed, drained, stopped and
+// closed when the one before it is, so that it can still hand on what it has.
+func InOrder(stages ...core.Lifecycle) core.Lifecycle {
+	return core.InOrder(stages...)
+}
 
 // Kind is [core.Kind]: A Kind binds a signal name to the type of its payload, so that
 // both ends agree on it at compile time:
@@ -291,6 +308,20 @@ type Operation = core.Operation
 // was given ctx, or a context made from it, or nil.
 func OperationFrom(ctx context.Context) *core.Operation {
 	return core.OperationFrom(ctx)
+}
+
+// CausedBy is [core.CausedBy]: CausedBy returns a context for items that are enqueued
+// because of s, in a handler of s for example: their operations have that which raised
+// s as their parent, and what they raise is caused by s, unless they name another
+// cause; see Propagation.
+func CausedBy(ctx context.Context, s core.Signal) context.Context {
+	return core.CausedBy(ctx, s)
+}
+
+// CauseFrom is [core.CauseFrom]: CauseFrom returns the signal because of which an item
+// was enqueued, from the context of its body, or from the one that CausedBy has made.
+func CauseFrom(ctx context.Context) (core.Signal, bool) {
+	return core.CauseFrom(ctx)
 }
 
 // Status is [core.Status]: A Status is where an operation is in its life:

@@ -15,8 +15,8 @@ type BreakerState = breaker.State
 // BreakerClosed is [breaker.Closed]: Closed allows all calls.
 const BreakerClosed = breaker.Closed
 
-// BreakerOpen is [breaker.Open]: Open allows none.
-const BreakerOpen = breaker.Open
+// OpenBreaker is [breaker.Open]: Open allows none.
+const OpenBreaker = breaker.Open
 
 // BreakerHalfOpen is [breaker.HalfOpen]: HalfOpen allows Options.Probes calls, to see
 // whether they succeed again.

@@ -125,6 +125,16 @@ func (j *journal) checkAnyOrder(t testing.TB, want ...string) {
 	j.check(t, want...)
 }
 
+func checkPanics(t testing.TB, call func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Error("did not panic")
+		}
+	}()
+	call()
+}
+
 func checkError(t testing.TB, what string, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {

@@ -29,7 +29,7 @@ type ledger struct {
 
 func (l *ledger) init(sink *Sink, source string, opts *Options) {
 	l.sink, l.source, l.mu = sink, source, &sink.mu
-	l.names.mu, l.names.clock = l.mu, sink.names.clock
+	l.names.mu, l.names.clock, l.names.sink = l.mu, sink.names.clock, sink
 	if opts.OnSignal != nil {
 		l.onSignal = []*subscription{newHook(pattern{}, opts.OnSignal)}
 	}
@@ -41,6 +41,7 @@ func (l *ledger) init(sink *Sink, source string, opts *Options) {
 // raise records a signal of o, here and on the sink.
 func (l *ledger) raise(o *Operation, n note) bool {
 	s := l.sink
+	o.addCause(&n)
 	if (n.name == "" || n.cause != nil) && !s.admits(&n, o.id) {
 		return false
 	}
@@ -203,6 +204,7 @@ func (l *ledger) leave(id OperationID, own *ownFact, after *effects) {
 func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release func()) {
 	s := l.sink
 	n := note{name: name}
+	o.addCause(&n)
 	if !s.admits(&n, o.id) {
 		return func() {}
 	}
@@ -237,7 +239,7 @@ func (l *ledger) unhold(h *heldFact, released bool, after *effects) {
 	own := h.fact
 	own.name = l.names.lookup(own.name.text)
 	if released {
-		l.names.retracted(&own, h.seq)
+		l.names.retracted(&own, h.seq, after)
 	}
 	l.names.leave(&own, h.seq, after)
 	delete(h.owner.rest.Load().holds, h.seq)
@@ -266,7 +268,7 @@ func (l *ledger) releaseAll(o *Operation, after *effects) {
 // endLeases ends held facts whose lease is over. mu is held. It wakes nothing: see
 // gate.leave.
 func (l *ledger) endLeases() {
-	if s := l.sink; s.lease != 0 {
+	if s := l.sink; s.lease != never {
 		s.expireLeases(s.names.clock.now(), &effects{})
 	}
 }
@@ -290,7 +292,7 @@ func (l *ledger) retract(o *Operation, by string, match func(name string) bool) 
 		}
 		f := l.fact(o.id, own)
 		gone = append(gone, f.signal(own.seq, l.names.clock))
-		l.names.retracted(&f, own.seq)
+		l.names.retracted(&f, own.seq, &after)
 		l.names.leave(&f, own.seq, &after)
 		s.removeOwned(own.seq, true, &after)
 		return true
@@ -428,10 +430,12 @@ func (l *ledger) signals(facts ownFacts) (signals []Signal) {
 		signals = append(signals, h.fact.signal(seq, l.names.clock))
 	}
 	if len(d.holds) > 0 {
-		slices.SortFunc(signals, func(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) })
+		slices.SortFunc(signals, asRaised)
 	}
 	return signals
 }
+
+func asRaised(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) }
 
 func (l *ledger) count(pattern string) int {
 	l.mu.Lock()

@@ -207,3 +207,56 @@ func ExampleCoordinator_Group() {
 	// Output:
 	// broken cannot be read
 }
+
+func ExampleFamily() {
+	type download struct{ Path string }
+	var moved = core.NewFamily[download]("file.*") // file.copied, file.renamed, ...
+	sink := core.NewSink(core.SinkOptions{})
+	moved.Named("file.copied").Raise(sink, "", download{"a.txt"})
+	moved.Named("file.renamed").Raise(sink, "", download{"b.txt"})
+	for s, f := range moved.Sense(sink, core.Query{}) {
+		fmt.Println(s.Name, f.Path)
+	}
+	// Output:
+	// file.copied a.txt
+	// file.renamed b.txt
+}
+
+func ExampleInOrder() {
+	save := core.Must(core.NewCoordinator(func(ctx context.Context, page string) error {
+		fmt.Println("saved", page)
+		return nil
+	}, core.Options{}))
+	fetch := core.Must(core.NewCoordinator(func(ctx context.Context, url string) error {
+		_, err := save.Enqueue(ctx, "page of "+url)
+		return err
+	}, core.Options{}))
+	pipeline := core.InOrder(fetch, save)
+	defer pipeline.Close()
+
+	ctx := context.Background()
+	core.Must(fetch.Enqueue(ctx, "example.com"))
+	if err := pipeline.Drain(ctx); err != nil { // first fetch, then save
+		panic(err)
+	}
+	// Output: saved page of example.com
+}
+
+func ExampleCausedBy() {
+	sink := core.NewSink(core.SinkOptions{})
+	mails := core.Must(core.NewCoordinator(func(ctx context.Context, to string) error {
+		core.OperationFrom(ctx).Raise("mail.sent")
+		return nil
+	}, core.Options{Sink: sink}))
+	defer sink.Subscribe("order.placed", func(s core.Signal) {
+		core.Must(mails.TryEnqueue(core.CausedBy(context.Background(), s), s.Key))
+	})()
+	sink.RaiseKey("order.placed", "ada@example.com")
+	if err := mails.Drain(context.Background()); err != nil {
+		panic(err)
+	}
+	for s := range sink.Sense(core.Query{Pattern: "mail.*"}) {
+		fmt.Println(s.Path())
+	}
+	// Output: [order.placed mail.sent]
+}

@@ -55,24 +55,11 @@ func (k Kind[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
 	if q.Pattern == "" {
 		q.Pattern = k.name
 	}
-	return func(yield func(Signal, P) bool) {
-		for s := range from.Sense(q) {
-			if p, ok := k.From(s); ok && !yield(s, p) {
-				return
-			}
-		}
-	}
+	return sensed(from, q, k.From)
 }
 
 // Subscribe calls fn for every signal of this kind that is raised under its own
 // name, without a prefix; see [Sink.Subscribe]. It panics if fn is nil.
 func (k Kind[P]) Subscribe(on *Sink, fn func(Signal, P)) (cancel func()) {
-	if fn == nil {
-		panic("core: Subscribe needs a function")
-	}
-	return on.Subscribe(k.name, func(s Signal) {
-		if p, ok := k.From(s); ok {
-			fn(s, p)
-		}
-	})
+	return subscribed(on, k.name, k.From, fn)
 }

@@ -228,6 +228,7 @@ func (l *lawScript) id(id core.OperationID) core.OperationID {
 func (l *lawScript) look() {
 	lifecycle := l.handlers != nil && l.handlers.lifecycle
 	stats := l.sink.Stats()
+	stats.Handlers = 0 // differs on purpose
 	stats.Panics = 0
 	stats.Expired = 0 // counts what somebody notices before it leaves for another reason
 	if lifecycle {

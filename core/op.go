@@ -111,7 +111,16 @@ func (o *Operation) ID() OperationID {
 	return o.id
 }
 
-// Parent is the id of the operation whose context the item was enqueued with, or 0.
+// Source is the name of its coordinator, or "".
+func (o *Operation) Source() string {
+	if o == nil {
+		return ""
+	}
+	return o.engine.name
+}
+
+// Parent is the id of the operation whose context the item was enqueued with, or of the
+// one that raised the signal because of which it was, by [CausedBy]; 0 if there is none.
 func (o *Operation) Parent() OperationID {
 	if o == nil {
 		return 0
@@ -302,14 +311,6 @@ func (o *Operation) snapshot() Snapshot {
 		s.Values = maps.Clone(d.values)
 	}
 	return s
-}
-
-// cancelling notes why a running operation is being cancelled; the first cause
-// counts. engine.mu is held.
-func (o *Operation) cancelling(cause error) {
-	if d := o.details(); d.cause == nil {
-		d.cause = cause
-	}
 }
 
 func (o *Operation) cause() error {

@@ -27,23 +27,71 @@ type origin struct {
 	context.Context
 	parent   OperationID
 	deadline time.Time // zero: none
+	cause    *causedContext
 }
 
 // baseOf is the context that gives an operation enqueued with ctx its values, and its
 // deadline unless that is zero.
 func baseOf(ctx context.Context, deadline time.Time) context.Context {
-	parent, ok := ctx.(*operationContext)
-	switch {
-	case !ok && deadline.IsZero():
+	from := origin{Context: ctx, deadline: deadline}
+	if parent, ok := ctx.(*operationContext); ok {
+		from.Context, from.parent = parent.base, parent.id
+		if up, ok := parent.base.(*origin); ok {
+			from.Context, from.cause = up.Context, up.cause
+		}
+	} else if ctx == context.Background() {
+		// has no values
+	} else if from.cause, ok = ctx.Value(causeKey{}).(*causedContext); ok {
+		from.parent = from.cause.parent
+	}
+	if from.parent == 0 && from.cause == nil && deadline.IsZero() {
 		return ctx
-	case !ok:
-		return &origin{ctx, 0, deadline}
 	}
-	base := parent.base
-	if from, ok := base.(*origin); ok {
-		base = from.Context
+	made := from // so that from itself stays off the heap
+	return &made
+}
+
+// causedContext is a context made by CausedBy, or by a caused operation for what its body
+// enqueues.
+type causedContext struct {
+	context.Context
+	signal Signal
+	link   *link
+	parent OperationID // of what is enqueued with it; 0: the operation in the context
+}
+
+type causeKey struct{}
+
+// CausedBy returns a context for items that are enqueued because of s, in a handler of s
+// for example: their operations have that which raised s as their parent, and what they
+// raise is caused by s, unless they name another cause; see [Propagation]. The same is so
+// for items that these operations enqueue, whose parents they are.
+func CausedBy(ctx context.Context, s Signal) context.Context {
+	return &causedContext{ctx, s, &link{name: s.Name, up: s.cause}, s.Operation}
+}
+
+// CauseFrom returns the signal because of which an item was enqueued, from the context of
+// its body, or from the one that [CausedBy] has made.
+func CauseFrom(ctx context.Context) (Signal, bool) {
+	c, ok := ctx.Value(causeKey{}).(*causedContext)
+	if !ok {
+		return Signal{}, false
 	}
-	return &origin{base, parent.id, deadline}
+	return c.signal, true
+}
+
+func (c *causedContext) Value(key any) any {
+	if key == (causeKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// addCause adds because of what the operation runs, unless n has a cause.
+func (o *Operation) addCause(n *note) {
+	if from, ok := o.base.(*origin); ok && from.cause != nil && n.cause == nil {
+		n.cause = from.cause.link
+	}
 }
 
 // ended is the context of an operation that has ended before it needed one.
@@ -70,7 +118,7 @@ func (c *operationContext) real() *cancellation {
 	default:
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.base))
 		real = &cancellation{ctx, cancel}
-		if c.engine.timeout > 0 {
+		if c.engine.opts.Timeout > 0 {
 			timed, stop := context.WithDeadlineCause(ctx, c.timeout(), ErrTimeout)
 			real = &cancellation{timed, func(cause error) {
 				cancel(cause)
@@ -82,13 +130,15 @@ func (c *operationContext) real() *cancellation {
 	return real
 }
 
+func (o *Operation) cancelWith(cause error) { (*operationContext)(o).real().cancel(cause) }
+
 // Deadline is when the context ends by itself, that of [Options.Timeout] or the
 // enqueuer's, if that cancels the operation.
 func (c *operationContext) Deadline() (deadline time.Time, ok bool) {
 	if from, is := c.base.(*origin); is {
 		deadline = from.deadline
 	}
-	if c.engine.timeout > 0 {
+	if c.engine.opts.Timeout > 0 {
 		if at := c.timeout(); deadline.IsZero() || at.Before(deadline) {
 			deadline = at
 		}
@@ -98,7 +148,7 @@ func (c *operationContext) Deadline() (deadline time.Time, ok bool) {
 
 // timeout is when Options.Timeout is over. The body has started.
 func (c *operationContext) timeout() time.Time {
-	return c.engine.clock.wall(later(c.started, c.engine.timeout))
+	return c.engine.clock.wall(later(c.started, int64(c.engine.opts.Timeout)))
 }
 
 // timedOut is the error of a body, which is another one after a timeout.
@@ -118,8 +168,14 @@ func (c *operationContext) Done() <-chan struct{} { return c.real().Done() }
 func (c *operationContext) Err() error { return c.real().Err() }
 
 func (c *operationContext) Value(key any) any {
-	if key == (operationKey{}) {
+	switch key {
+	case operationKey{}:
 		return (*Operation)(c)
+	case causeKey{}:
+		if from, ok := c.base.(*origin); ok && from.cause != nil {
+			return &causedContext{c, from.cause.signal, from.cause.link, c.id}
+		}
+		return nil
 	}
 	real := c.context.Load()
 	if real == nil {

@@ -195,6 +195,8 @@ type Sensor interface {
 	// the loop: later ones do not appear, and one that leaves meanwhile may be
 	// missing. No lock is held while the loop's body runs.
 	Sense(q Query) iter.Seq[Signal]
+	// Sink is the sink on which its signals are raised; for a sink, itself.
+	Sink() *Sink
 	// Monitor counts the signals matching pattern over the last span, starting
 	// with those present; see [Monitor].
 	Monitor(pattern string, span time.Duration) *Monitor

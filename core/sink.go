@@ -41,8 +41,8 @@ type Sink struct {
 	ring    ring
 	held    map[uint64]*heldFact // by Seq
 	kept    []keptFact           // likewise
-	lease   int64                // when the first lease of held ends; 0: never
-	maxAge  int64                // 0: no limit
+	lease   int64                // when the first lease of held ends, or never
+	maxAge  int64                // or never
 	latest  int64                // newest time given to a fact: time follows Seq
 	raised  uint64
 	evicted uint64
@@ -71,7 +71,7 @@ const (
 type heldFact struct {
 	fact  fact
 	seq   uint64
-	until int64 // 0: until released
+	until int64 // or never: until released
 	gone  bool
 	owner *Operation // nil: none
 
@@ -116,8 +116,9 @@ func (s *Sink) prepare(opts SinkOptions) {
 	if s.ready.Load() {
 		return
 	}
-	s.rules, s.ring, s.maxAge = opts.Propagation.compile(), newRing(opts.Capacity, 1), int64(opts.MaxAge)
-	s.names.mu, s.names.clock = &s.mu, newClock()
+	s.rules, s.ring = opts.Propagation.compile(), newRing(opts.Capacity, 1)
+	s.maxAge, s.lease = cmp.Or(int64(opts.MaxAge), never), never
+	s.names.mu, s.names.clock, s.names.sink = &s.mu, newClock(), s
 	s.ready.Store(true)
 }
 
@@ -149,6 +150,9 @@ func (s *Sink) Raise(name string) bool { return s.raise(note{name: name}) }
 
 // RaiseKey is Raise with a key.
 func (s *Sink) RaiseKey(name, key string) bool { return s.raise(note{name: name, key: key}) }
+
+// Sink returns s, as a [Sensor] does.
+func (s *Sink) Sink() *Sink { return s }
 
 // Because returns a view of the sink that raises signals caused by cause, which may
 // be a signal of another sink.
@@ -274,6 +278,7 @@ func (r *route) notice(f *fact, seq uint64, after *effects) {
 	}
 	for _, m := range r.monitors {
 		m.record(seq, f)
+		m.check(after)
 	}
 }
 
@@ -288,7 +293,7 @@ func (s *Sink) advance(entry *name, now int64, after *effects) int64 {
 	case len(entry.route.gates) > 0: // a gate must know whether it stood open until now
 		for s.expireSome(now, chunk, after) {
 		}
-	case s.maxAge > 0:
+	case s.maxAge != never:
 		s.expireSome(now, 4, after)
 	}
 	return now
@@ -381,31 +386,11 @@ func (s *Sink) find(seq uint64) *fact {
 	return nil
 }
 
-// following is the lowest Seq from that one on which may be that of a fact.
-func (s *Sink) following(seq uint64) uint64 {
-	if seq >= s.ring.tail {
-		return seq
-	}
-	if i, _ := s.keptAt(seq); i < len(s.kept) {
-		return min(s.kept[i].seq, s.ring.tail)
-	}
-	return s.ring.tail
-}
-
-// since is the lowest Seq of a fact whose time is at or after cutoff.
-func (s *Sink) since(cutoff int64) uint64 {
-	seq := s.ring.since(cutoff)
-	for i := len(s.kept) - 1; i >= 0 && s.kept[i].fact.at >= cutoff; i-- {
-		seq = min(seq, s.kept[i].seq)
-	}
-	return seq
-}
-
 // remove takes a fact away, which is there.
 func (s *Sink) remove(seq uint64, retracted bool, after *effects) {
 	f := s.cut(seq)
 	if retracted {
-		s.names.retracted(&f, seq)
+		s.names.retracted(&f, seq, after)
 	}
 	s.names.leave(&f, seq, after)
 }
@@ -432,10 +417,10 @@ func (s *Sink) cut(seq uint64) (f fact) {
 // expireSome lets up to most places of the window, whose time is over, go, and
 // the leases that have ended. It reports whether there may be more of them.
 func (s *Sink) expireSome(now int64, most int, after *effects) (more bool) {
-	if s.lease != 0 && s.lease <= now {
+	if s.lease <= now {
 		s.expireLeases(now, after)
 	}
-	if s.maxAge == 0 {
+	if s.maxAge == never {
 		return false
 	}
 	for ; most > 0; most-- {
@@ -479,7 +464,7 @@ func (s *Sink) lockFresh(after *effects) (now int64) {
 		s.prepareZero()
 	}
 	s.mu.Mutex.Lock() // costs less; code that raises in a loop does not look in a loop
-	if s.maxAge == 0 && s.lease == 0 {
+	if s.maxAge == never && s.lease == never {
 		return 0
 	}
 	now = s.names.clock.now()
@@ -540,13 +525,11 @@ func (s *Sink) stand(f fact, lease time.Duration, after *effects) *heldFact {
 	if s.ring.full() {
 		s.evict(after)
 	}
-	h := &heldFact{fact: f, seq: s.ring.head}
+	h := &heldFact{fact: f, seq: s.ring.head, until: never}
 	*s.ring.push() = fact{at: f.at} // its Seq is a gap in the window
 	if lease > 0 {
 		h.until = later(f.at, int64(lease))
-		if s.lease == 0 || h.until < s.lease {
-			s.lease = h.until
-		}
+		s.lease = min(s.lease, h.until)
 		s.fresh.Store(0)
 	}
 	put(&s.held, h.seq, h)
@@ -589,7 +572,7 @@ func (s *Sink) unhold(h *heldFact, released bool, after *effects) {
 		h.owner.engine.ledger.unhold(h, released, after)
 	}
 	if released {
-		s.names.retracted(&h.fact, h.seq)
+		s.names.retracted(&h.fact, h.seq, after)
 	}
 	s.names.leave(&h.fact, h.seq, after)
 }
@@ -598,16 +581,14 @@ func (s *Sink) expireLeases(now int64, after *effects) {
 	if now < s.lease {
 		return
 	}
-	s.lease = 0
+	s.lease = never
 	for _, h := range s.held {
-		switch {
-		case h.until == 0:
-		case h.until <= now:
-			s.unhold(h, false, after) // the leases of its copies end as well
-			s.expired++
-		case s.lease == 0 || h.until < s.lease:
-			s.lease = h.until
+		if h.until > now {
+			s.lease = min(s.lease, h.until)
+			continue
 		}
+		s.unhold(h, false, after) // the leases of its copies end as well
+		s.expired++
 	}
 }
 
@@ -630,19 +611,7 @@ func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 	if fn == nil {
 		panic("core: Subscribe needs a function")
 	}
-	sub := newHook(compile(pattern), fn)
-	s.mu.Lock()
-	s.names.subs = append(s.names.subs[:len(s.names.subs):len(s.names.subs)], sub)
-	s.names.changed()
-	s.mu.Unlock()
-	return func() {
-		s.mu.Lock()
-		s.names.subs = without(s.names.subs, sub)
-		s.names.changed()
-		sub.cancel()
-		s.mu.Unlock()
-		sub.wait()
-	}
+	return newHook(compile(pattern), fn).attach(&s.mu, &s.names.subs, s.names.changed)
 }
 
 // Resize changes how many signals the window holds and for how long. Signals that no
@@ -668,8 +637,8 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	if s.ring.capacity != uint64(capacity) {
 		s.ring = s.ring.resized(capacity)
 	}
-	if s.maxAge != int64(maxAge) {
-		s.maxAge = int64(maxAge)
+	if limit := cmp.Or(int64(maxAge), never); s.maxAge != limit {
+		s.maxAge = limit
 		s.fresh.Store(0)
 		for _, g := range s.names.gates {
 			after.wake(g.waker) // an alarm may have to be set again
@@ -691,12 +660,14 @@ type SinkStats struct {
 	Stored   int           `json:"stored"` // other facts in the window
 	Kept     int           `json:"kept"`   // facts that gates keep beside the window
 	Capacity int           `json:"capacity"`
-	MaxAge   time.Duration `json:"maxAge"`  // 0: no limit
-	Raised   uint64        `json:"raised"`  // facts ever recorded, held ones included
-	Evicted  uint64        `json:"evicted"` // pushed out by newer ones
-	Expired  uint64        `json:"expired"` // by age, or at the end of a lease
-	Blocked  uint64        `json:"blocked"` // not recorded: see [Propagation]
-	Panics   uint64        `json:"panics"`  // of handlers
+	MaxAge   time.Duration `json:"maxAge"`   // 0: no limit
+	Raised   uint64        `json:"raised"`   // facts ever recorded, held ones included
+	Evicted  uint64        `json:"evicted"`  // pushed out by newer ones
+	Expired  uint64        `json:"expired"`  // by age, or at the end of a lease
+	Blocked  uint64        `json:"blocked"`  // not recorded: see [Propagation]
+	Panics   uint64        `json:"panics"`   // of handlers
+	Handlers int           `json:"handlers"` // of signals and of retractions
+	Monitors int           `json:"monitors"`
 }
 
 // LogValue groups the counters by their JSON names.
@@ -714,12 +685,16 @@ func (s *Sink) Stats() SinkStats {
 		Stored:   s.ring.stored,
 		Kept:     len(s.kept),
 		Capacity: int(s.ring.capacity),
-		MaxAge:   time.Duration(s.maxAge),
 		Raised:   s.raised,
 		Evicted:  s.evicted,
 		Expired:  s.expired,
 		Blocked:  s.blocked.Load(),
 		Panics:   s.panics.Load(),
+		Handlers: len(s.names.subs) + len(s.retractions),
+		Monitors: len(s.names.monitors),
+	}
+	if s.maxAge != never {
+		stats.MaxAge = time.Duration(s.maxAge)
 	}
 	s.mu.Unlock()
 	after.settle()

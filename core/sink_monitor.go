@@ -30,6 +30,8 @@ type Monitor struct {
 	last    fact   // newest signal seen
 	lastSeq uint64
 	stopped bool
+	marks   []*watermark
+	ageing  alarm // rings when a count may be down to low
 }
 
 // MonitorCap is how many signals within its span a [Monitor] counts exactly.
@@ -120,6 +122,68 @@ func (m *Monitor) Below(n int) time.Duration {
 	return time.Duration(later(leaving.at, m.span) - m.names.clock.now() + 1)
 }
 
+func (m *Monitor) forget() { m.stamps, m.total, m.lastSeq, m.last = stamps{}, 0, 0, fact{} }
+
+// Reset forgets the signals counted so far.
+func (m *Monitor) Reset() {
+	var after effects
+	m.names.mu.Lock()
+	m.forget()
+	m.from = m.names.sink.ring.head
+	m.check(&after)
+	m.names.mu.Unlock()
+	after.settle()
+}
+
+// OnCount calls fn(true) when Count reaches high and fn(false) when it is down to low again,
+// because signals have grown old or were retracted. The calls alternate, starting with true,
+// which is at once if there are so many signals already; they never overlap, and the last
+// one says what is so. A change that is over before fn could be called for it is left out.
+// Fn is called on the goroutine that raises or retracts, or on one of a timer, under no lock;
+// its panics are counted in [SinkStats]. Cancel is as for [Sink.Subscribe]; Stop cancels too.
+// OnCount panics if fn is nil, and unless 0 <= low < high.
+func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
+	w := newWatermark("OnCount", high, low, fn, &m.names.sink.panics)
+	var after effects
+	m.names.mu.Lock()
+	if !m.stopped {
+		m.marks = append(m.marks, w)
+	}
+	m.check(&after)
+	m.names.mu.Unlock()
+	after.settle()
+	return func() {
+		m.names.mu.Lock()
+		m.marks = without(m.marks, w)
+		w.told.cancel()
+		m.names.mu.Unlock()
+		w.told.wait()
+	}
+}
+
+// check compares the count with the watermarks.
+func (m *Monitor) check(after *effects) {
+	for _, w := range m.marks {
+		n := m.countLocked()
+		if w.see(n) {
+			after.wake(w)
+		}
+		if w.over.Load() && m.span > 0 {
+			last := m.stamps.at(n - w.low - 1) // of those that have to go
+			m.ageing.set(m.names.clock, later(later(last.at, m.span), 1), m.age)
+		}
+	}
+}
+
+func (m *Monitor) age() {
+	var after effects
+	m.names.mu.Lock()
+	m.ageing.armed = false
+	m.check(&after)
+	m.names.mu.Unlock()
+	after.settle()
+}
+
 // Stop ends the counting; Count is 0 from then on. It may be called many times.
 func (m *Monitor) Stop() {
 	t := m.names
@@ -129,7 +193,12 @@ func (m *Monitor) Stop() {
 		return
 	}
 	m.stopped = true
-	m.stamps, m.total, m.lastSeq, m.last = stamps{}, 0, 0, fact{}
+	m.forget()
+	for _, w := range m.marks {
+		w.told.cancel()
+	}
+	m.marks = nil
+	m.ageing.stop()
 	t.monitors = without(t.monitors, m)
 	t.changed()
 }

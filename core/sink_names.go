@@ -17,6 +17,7 @@ import (
 type names struct {
 	mu    *spinMutex
 	clock clock
+	sink  *Sink
 
 	live   map[string]*name
 	recent *[recentNames]*name // by content, in front of live; made on first use
@@ -212,10 +213,11 @@ func (t *names) leaveWatched(f *fact, seq uint64, after *effects) {
 }
 
 // retracted removes a fact that is taken back from monitors.
-func (t *names) retracted(f *fact, seq uint64) {
+func (t *names) retracted(f *fact, seq uint64, after *effects) {
 	t.refresh(f.name)
 	for _, m := range f.name.route.monitors {
 		m.remove(seq, f)
+		m.check(after)
 	}
 }
 

@@ -426,7 +426,7 @@ func TestSinkStatsJSON(t *testing.T) {
 	s.Raise("a")
 	s.Raise("b")
 	got, err := json.Marshal(s.Stats())
-	want := `{"held":0,"stored":1,"kept":0,"capacity":1,"maxAge":300000000000,"raised":2,"evicted":1,"expired":0,"blocked":0,"panics":0}`
+	want := `{"held":0,"stored":1,"kept":0,"capacity":1,"maxAge":300000000000,"raised":2,"evicted":1,"expired":0,"blocked":0,"panics":0,"handlers":0,"monitors":0}`
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}

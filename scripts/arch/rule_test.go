@@ -72,9 +72,9 @@ func sample() tree {
 		core = "\n\ngo 1.26\n\nrequire github.com/ephemeralgo/ephemeral/core v0.1.0\n\nreplace github.com/ephemeralgo/ephemeral/core => "
 	)
 	return tree{
-		"go.work":      "go 1.26\n\nuse (\n\t./atoms/data\n\t./atoms/data/sqlite\n\t./atoms/retry\n\t./core\n\t./demo\n)\n",
+		"go.work":      "go 1.26\n\nuse (\n\t./atoms/data\n\t./atoms/data/postgres\n\t./atoms/retry\n\t./core\n\t./demo\n)\n",
 		"CHANGELOG.md": "# Changelog\n\n## [Unreleased] - v0.1.0\n",
-		"README.md":    "# Ephemeral\n\n| module |\n|---|\n| [core](core) |\n| [data](./atoms/data/) |\n| [sqlite](atoms/data/sqlite/README.md) |\n| [retry](atoms/retry) |\n",
+		"README.md":    "# Ephemeral\n\n| module |\n|---|\n| [core](core) |\n| [data](./atoms/data/) |\n| [postgres](atoms/data/postgres/README.md) |\n| [retry](atoms/retry) |\n",
 
 		"docs/adr/0001-many-modules.md": "# 1. Many modules\n",
 		"docs/words.md":                 "`le" + "st`\n\n```sh\nhe" + "eds\n```\n\nReaders who know it.\n",
@@ -104,15 +104,15 @@ func sample() tree {
 		"atoms/data/example_test.go": "package data_test\n",
 		"atoms/data/README.md":       "# data\n",
 
-		"atoms/data/sqlite/go.mod": mod + "atoms/data/sqlite\n\ngo 1.26\n\nrequire (\n" +
+		"atoms/data/postgres/go.mod": mod + "atoms/data/postgres\n\ngo 1.26\n\nrequire (\n" +
 			"\tgithub.com/ephemeralgo/ephemeral/atoms/data v0.1.0\n\tgithub.com/ephemeralgo/ephemeral/core v0.1.0\n" +
-			"\tmodernc.org/libc v1.2.3 // indirect\n\tmodernc.org/sqlite v1.2.3\n)\n\n" +
+			"\tgithub.com/jackc/puddle/v2 v2.2.3 // indirect\n\tgithub.com/jackc/pgx/v5 v5.2.3\n)\n\n" +
 			"replace github.com/ephemeralgo/ephemeral/core => ../../../core\n\nreplace github.com/ephemeralgo/ephemeral/atoms/data => ..\n",
-		"atoms/data/sqlite/doc.go":          "package sqlite\n",
-		"atoms/data/sqlite/sqlite.go":       "package sqlite\n\nimport (\n\t_ \"github.com/ephemeralgo/ephemeral/atoms/data\"\n\t_ \"modernc.org/sqlite\"\n)\n",
-		"atoms/data/sqlite/sqlite_test.go":  "package sqlite\n",
-		"atoms/data/sqlite/example_test.go": "package sqlite_test\n",
-		"atoms/data/sqlite/README.md":       "# sqlite\n",
+		"atoms/data/postgres/doc.go":           "package postgres\n",
+		"atoms/data/postgres/postgres.go":      "package postgres\n\nimport (\n\t_ \"github.com/ephemeralgo/ephemeral/atoms/data\"\n\t_ \"github.com/jackc/pgx/v5\"\n)\n",
+		"atoms/data/postgres/postgres_test.go": "package postgres\n",
+		"atoms/data/postgres/example_test.go":  "package postgres_test\n",
+		"atoms/data/postgres/README.md":        "# postgres\n",
 
 		"demo/go.mod":    mod + "demo" + core + "../core\n",
 		"demo/main.go":   "package main\n\nimport _ \"github.com/ephemeralgo/ephemeral/core\"\n\nfunc main() {}\n",
@@ -187,13 +187,13 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 
 		{"imports", "atom imports atom", add("atoms/retry/retry.go", importing("EPHEMERAL/atoms/data")), "atoms/retry may not use atoms/data"},
 		{"imports", "atom imports atom in a test", add("atoms/retry/retry_test.go", importing("EPHEMERAL/atoms/data")), "atoms/retry may not use atoms/data"},
-		{"imports", "contract imports store", add("atoms/data/data.go", importing("EPHEMERAL/atoms/data/sqlite")), "atoms/data may not use atoms/data/sqlite"},
+		{"imports", "contract imports store", add("atoms/data/data.go", importing("EPHEMERAL/atoms/data/postgres")), "atoms/data may not use atoms/data/postgres"},
 		{"imports", "core imports atom", add("core/sink_test.go", importing("EPHEMERAL/atoms/retry")), "core may not use atoms/retry"},
 		{"imports", "somebody imports demo", add("atoms/retry/retry.go", importing("EPHEMERAL/demo")), "may not use demo"},
 		{"imports", "no such module", add("atoms/retry/retry.go", importing("EPHEMERAL/atoms/gone")), "no module provides"},
 
 		{"libraries", "atom imports library", add("atoms/retry/retry.go", importing("modernc.org/sqlite")), "atoms/retry/retry.go: imports modernc.org/sqlite"},
-		{"libraries", "library of a like name", add("atoms/data/sqlite/sqlite.go", importing("modernc.org/sqlite2")), "imports modernc.org/sqlite2"},
+		{"libraries", "library of a like name", add("atoms/data/postgres/postgres.go", importing("github.com/jackc/pgx/v52")), "imports github.com/jackc/pgx/v52"},
 		{"libraries", "testify outside a test", add("atoms/retry/retry.go", importing("github.com/stretchr/testify/require")), "atoms/retry/retry.go: imports github.com/stretchr"},
 		{"libraries", "testify in core", add("core/sink_test.go", importing("github.com/stretchr/testify/require")), "core/sink_test.go: imports github.com/stretchr"},
 
@@ -202,7 +202,7 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"internal", "atom uses coretest", add("atoms/retry/retry.go", importing("EPHEMERAL/core/coretest")), "outside a test"},
 		{"internal", "core uses coretest", add("core/lru/lru.go", "package lru\n"+importing("EPHEMERAL/core/coretest")), "core/lru/lru.go"},
 
-		{"internal", "store uses internals of the contract", add("atoms/data/sqlite/sqlite.go", importing("EPHEMERAL/atoms/data/internal/file")), "of module atoms/data"},
+		{"internal", "store uses internals of the contract", add("atoms/data/postgres/postgres.go", importing("EPHEMERAL/atoms/data/internal/file")), "of module atoms/data"},
 
 		{"requirements", "core requires something", add("core/go.mod", "require golang.org/x/sync v0.1.0\n"), "core/go.mod: requires golang.org/x/sync"},
 		{"requirements", "core requires something indirectly", add("core/go.mod", "require golang.org/x/sync v0.1.0 // indirect\n"), "core/go.mod: requires golang.org/x/sync"},
@@ -211,9 +211,9 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"requirements", "atom requires library indirectly", add("atoms/retry/go.mod", "require golang.org/x/sync v0.1.0 // indirect\n"), "requires golang.org/x/sync"},
 		{"requirements", "no such module", add("atoms/retry/go.mod", "require github.com/ephemeralgo/ephemeral/atoms/gone v0.1.0\n"), "there is no such module"},
 		{"requirements", "atom without core", replace("atoms/retry/go.mod", "require github.com/ephemeralgo/ephemeral/core v0.1.0\n", ""), "does not require github.com/ephemeralgo/ephemeral/core"},
-		{"requirements", "idle exception", replace("atoms/data/sqlite/go.mod", "\tmodernc.org/sqlite v1.2.3\n", ""), "remove the exception"},
+		{"requirements", "idle exception", replace("atoms/data/postgres/go.mod", "\tgithub.com/jackc/pgx/v5 v5.2.3\n", ""), "remove the exception"},
 
-		{"replacements", "missing", replace("atoms/data/sqlite/go.mod", "replace github.com/ephemeralgo/ephemeral/atoms/data => ..", ""), "add: replace github.com/ephemeralgo/ephemeral/atoms/data => ../../../atoms/data"},
+		{"replacements", "missing", replace("atoms/data/postgres/go.mod", "replace github.com/ephemeralgo/ephemeral/atoms/data => ..", ""), "add: replace github.com/ephemeralgo/ephemeral/atoms/data => ../../../atoms/data"},
 		{"replacements", "wrong depth", replace("atoms/retry/go.mod", "../../core", "../core"), "do: replace github.com/ephemeralgo/ephemeral/core => ../../core"},
 		{"replacements", "not required", add("demo/go.mod", "replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry\n"), "without requiring it"},
 		{"replacements", "from outside", add("demo/go.mod", "replace golang.org/x/sync => ../sync\n"), "only modules of this repository"},
@@ -222,7 +222,7 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"go directive", "older", replace("core/go.mod", "go 1.26", "go 1.25"), "core/go.mod: has another go directive"},
 		{"go directive", "none", replace("core/go.mod", "go 1.26", ""), "core/go.mod: has another go directive"},
 		{"go directive", "workspace", replace("go.work", "go 1.26", "go 1.26.1"), "go.work: has another go directive"},
-		{"go directive", "another release", replace("atoms/data/sqlite/go.mod", "go 1.26", "go 1.26.1"), "has another go directive"},
+		{"go directive", "another release", replace("atoms/data/postgres/go.mod", "go 1.26", "go 1.26.1"), "has another go directive"},
 		{"go directive", "toolchain", add("demo/go.mod", "toolchain go1.26.1\n"), "toolchain"},
 
 		{"versions", "left behind", replace("CHANGELOG.md", "v0.1.0", "v0.2.0"), "require github.com/ephemeralgo/ephemeral/core v0.2.0"},
@@ -233,7 +233,7 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"files", "no doc", remove("core/doc.go"), "core: has no doc.go"},
 		{"files", "no example", remove("core/example_test.go"), "core: has no example*_test.go"},
 		{"files", "no main file", remove("atoms/retry/retry.go"), "atoms/retry: has no retry.go"},
-		{"files", "no tests", remove("atoms/data/sqlite/sqlite_test.go"), "atoms/data/sqlite: has no sqlite_test.go"},
+		{"files", "no tests", remove("atoms/data/postgres/postgres_test.go"), "atoms/data/postgres: has no postgres_test.go"},
 		{"files", "no readme", remove("demo/README.md"), "demo: has no README.md"},
 
 		{"package names", "other name", replace("atoms/retry/doc.go", "retry", "retries"), "atoms/retry/doc.go: is package retries"},
@@ -342,7 +342,7 @@ func TestExceptions(t *testing.T) {
 // A library may demand the first release of the language version.
 func TestGoDirectiveFollowsLibraries(t *testing.T) {
 	tr := sample()
-	replace("atoms/data/sqlite/go.mod", "go 1.26", "go 1.26.0")(tr)
+	replace("atoms/data/postgres/go.mod", "go 1.26", "go 1.26.0")(tr)
 	replace("go.work", "go 1.26", "go 1.26.0")(tr)
 	for _, v := range rule(t, "go directive").Violations(tr.load(t), nil) {
 		t.Error(v)

@@ -22,8 +22,13 @@ type pkg struct {
 // path is the import path.
 func (p *pkg) path() string { return repo.Prefix + p.dir }
 
+// in is the name of the package in complete.
+func (p *pkg) in() string { return policy.ShownIn(p.dir) }
+
 // file is the name of the file in complete.
-func (p *pkg) file() string { return dir + "/" + strings.ReplaceAll(p.dir, "/", "_") + ".go" }
+func (p *pkg) file() string {
+	return path.Join(dir, strings.TrimPrefix(p.in(), dir), strings.ReplaceAll(p.dir, "/", "_")+".go")
+}
 
 // An export is an exported name of a package.
 type export struct {

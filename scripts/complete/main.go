@@ -1,5 +1,6 @@
 // Command complete writes the module complete, which shows every exported name of
-// every published module in one flat package:
+// every published module in one flat package, and in one more for each library that modules
+// link:
 //
 //	go run ./scripts/complete
 //
@@ -12,7 +13,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"path"
 	"slices"
 	"strings"
 
@@ -53,7 +53,7 @@ func plan(tree *repo.Tree) (map[string][]byte, error) {
 		switch is, should := tree.Text(name), files[name]; {
 		case should != nil && bytes.Equal(is, should):
 			delete(files, name)
-		case should == nil && path.Dir(name) == dir && bytes.HasPrefix(is, []byte(head)):
+		case should == nil && strings.HasPrefix(name, dir+"/") && bytes.HasPrefix(is, []byte(head)):
 			files[name] = nil
 		}
 	}

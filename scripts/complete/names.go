@@ -50,12 +50,12 @@ func settle(packages []*pkg) error {
 		}
 		for _, e := range p.names {
 			e.as = cmp.Or(renamed[p.dir+"."+e.Name], flat(word, stay[p.dir], e.Name))
-			if other := taken[e.as]; other != nil {
+			if other := taken[p.in()+"."+e.as]; other != nil {
 				const do = "add one of them to renamed in scripts/complete/names.go"
 				errs = append(errs, fmt.Errorf("%s and %s would both be %s: %s", other, e, e.as, do))
 				continue
 			}
-			taken[e.as] = e
+			taken[p.in()+"."+e.as] = e
 		}
 	}
 	return errors.Join(errs...)
@@ -79,11 +79,14 @@ func (p *pkg) mainType() (word string, ok bool) {
 }
 
 // flat returns the name in complete of a name of a package. If the word is Batcher, New
-// becomes NewBatcher, Options BatcherOptions and ErrFull ErrBatcherFull; BatcherStats stays,
+// becomes NewBatcher, Open OpenBatcher, Options BatcherOptions and ErrFull ErrBatcherFull; BatcherStats stays,
 // and so does a name that contains a word of stay.
 func flat(word string, stay []string, name string) string {
 	if strings.Contains(name, word) || slices.ContainsFunc(stay, func(s string) bool { return strings.Contains(name, s) }) {
 		return name
+	}
+	if name == "Open" {
+		return name + word
 	}
 	for _, verb := range []string{"New", "Err"} {
 		if rest, ok := strings.CutPrefix(name, verb); ok && (rest == "" || ast.IsExported(rest)) {

@@ -58,8 +58,16 @@ var Kinds = []Kind{
 		Reason: "a user of one atom gets core and that atom; atoms work together by signals, not by imports",
 	},
 	{
+		Pattern: "atoms/data/sqlite", Published: true, Uses: []string{"core", "atoms/data", "atoms/sqlitewriter"}, Needs: stored, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Reason: "it is a store like the others, and only atoms/sqlitewriter opens SQLite",
+	},
+	{
 		Pattern: "atoms/data/*", Published: true, Uses: stored, Needs: stored, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a store implements the contract in atoms/data; its own module keeps its driver out of the other modules",
+	},
+	{
+		Pattern: "patterns/persistentwindow", Published: true, Uses: []string{"core", "atoms/sqlitewriter"}, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Reason: "its window is in SQLite, which only atoms/sqlitewriter opens",
 	},
 	{
 		Pattern: "patterns/*", Published: true, Uses: core, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
@@ -93,15 +101,33 @@ type Library struct {
 // Libraries lists the exceptions to the rule that an atom requires core and nothing else.
 var Libraries = []Library{
 	{
-		Module: "atoms/data/sqlite",
+		Module: "atoms/sqlitewriter",
 		Path:   "modernc.org/sqlite",
-		Reason: "SQLite itself, without cgo, so that cross-compiling stays one command",
+		Reason: "SQLite itself, without cgo, so that cross-compiling stays one command; two modules that open it would be two writers",
 	},
 	{
 		Module: "atoms/data/postgres",
 		Path:   "github.com/jackc/pgx/v5",
 		Reason: "the PostgreSQL driver",
 	},
+}
+
+// Separate are the packages of module complete that show what links a library, besides
+// package complete, which shows all else: one "go get" brings everything, and only programs
+// that import one of these link its library.
+var Separate = map[string][]string{
+	"postgres": {"atoms/data/postgres"},
+	"sqlite":   {"atoms/sqlitewriter", "atoms/data/sqlite", "patterns/persistentwindow"},
+}
+
+// ShownIn returns the name of the package of module complete that shows the package in dir.
+func ShownIn(dir string) string {
+	for name, dirs := range Separate {
+		if slices.Contains(dirs, dir) {
+			return name
+		}
+	}
+	return "complete"
 }
 
 // KindOf returns the kind of the module in dir. If there is none, it returns a kind with

@@ -1,0 +1,261 @@
+// Package groupcommit lets concurrent callers share a commit: what they bring while one
+// commit runs goes into the next one, together. It is the way to write to a disk or a
+// database at full speed with every caller waiting until its item is durable.
+//
+//	c, err := groupcommit.New(func(ctx context.Context, items []Order, errs []error) error {
+//		return insert(ctx, items) // one transaction
+//	}, groupcommit.Options{})
+//	…
+//	err = c.Do(ctx, order) // nil: the transaction with the order is committed
+//
+// One caller alone has a commit of its own at once: nothing waits for more callers.
+package groupcommit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// ErrUndecided means that the context of a caller ended while the commit with its item
+// ran: the item may be committed or not. An error without it means that it is not.
+var ErrUndecided = errors.New("groupcommit: the context ended while the item was being committed, which may still succeed")
+
+// Options configure a [Committer]. The zero value is the default.
+type Options struct {
+	// Name is the name of the coordinator that runs the commits; "" means "groupcommit".
+	Name string
+	// Sink gets the signals of that coordinator; nil means a sink of its own.
+	Sink *core.Sink
+	// MaxBatch is how many items one commit gets at most; 0 means 256, negative no limit.
+	MaxBatch int
+	// MaxQueued is how many items may wait for a commit before Do waits for room; 0 means
+	// 1024.
+	MaxQueued int
+}
+
+func (o Options) resolved() (Options, error) {
+	o.Name = cmp.Or(o.Name, "groupcommit")
+	o.MaxBatch = cmp.Or(o.MaxBatch, 256)
+	o.MaxQueued = cmp.Or(o.MaxQueued, 1024)
+	if o.MaxQueued < 0 {
+		return o, fmt.Errorf("groupcommit: Options.MaxQueued must be positive, or 0 for 1024, not %d", o.MaxQueued)
+	}
+	return o, nil
+}
+
+// A Committer commits items in groups, one commit at a time, in the order in which Do
+// accepted them. Make one with [New]. All methods are safe for concurrent use. It owns a
+// goroutine only while there are items; end it with Drain or Close.
+//
+// Its [core.Control] is that of the coordinator whose operations run the commits: Stats
+// counts those, not items, and Flush waits until the items accepted so far are committed or
+// have failed.
+type Committer[T any] struct {
+	core.Control
+	runs   *core.Coordinator[struct{}] // each operation commits what waits when it starts
+	commit func(ctx context.Context, items []T, errs []error) error
+	batch  int
+	room   chan struct{} // has one value for each item in the queue
+
+	mu     sync.Mutex
+	queue  []*entry[T]
+	queued bool // an operation is pending that will take the queue
+	closed bool
+}
+
+// An entry is an item that waits, is being committed, or has been.
+type entry[T any] struct {
+	item  T
+	taken bool
+	done  chan error // gets the result; has room for it
+}
+
+// New makes a committer, or says what is wrong with the options. Commit gets at least one
+// item. It sets errs[i] for an item that failed alone; the error it returns is for all
+// other items. It must not keep the slices. Its context ends when the committer is closed.
+func New[T any](commit func(ctx context.Context, items []T, errs []error) error, opts Options) (*Committer[T], error) {
+	if commit == nil {
+		return nil, errors.New("groupcommit: New needs a function that commits")
+	}
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
+	c := &Committer[T]{commit: commit, batch: opts.MaxBatch, room: make(chan struct{}, opts.MaxQueued)}
+	c.runs, err = core.NewCoordinator(c.run, core.Options{
+		Name: opts.Name, Sink: opts.Sink, MaxConcurrency: 1, OnDone: c.ended,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("groupcommit: %w", err)
+	}
+	c.Control = c.runs.Control
+	return c, nil
+}
+
+// Do has item committed and returns when that is done, with the error of its commit. If
+// ctx ends before the commit begins, the item is withdrawn and Do returns the cause; if it
+// ends later, an error that is [ErrUndecided] as well. After Complete it returns
+// [core.ErrClosed]; inside a commit, [core.ErrWouldDeadlock].
+func (c *Committer[T]) Do(ctx context.Context, item T) error {
+	e, err := c.add(ctx, item)
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-e.done:
+		return err
+	case <-ctx.Done():
+	}
+	if c.withdraw(e) {
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-e.done:
+		return err
+	default:
+		return fmt.Errorf("%w: %w", ErrUndecided, context.Cause(ctx))
+	}
+}
+
+func (c *Committer[T]) add(ctx context.Context, item T) (*entry[T], error) {
+	if c.Inside(ctx) {
+		return nil, core.ErrWouldDeadlock
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	select {
+	case c.room <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	e := &entry[T]{item: item, done: make(chan error, 1)}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		<-c.room
+		return nil, c.errClosed()
+	}
+	c.queue = append(c.queue, e)
+	first := !c.queued
+	c.queued = true
+	c.mu.Unlock()
+	if first {
+		c.start()
+	}
+	return e, nil
+}
+
+func (c *Committer[T]) errClosed() error {
+	_, err := c.runs.TryEnqueue(context.Background(), struct{}{})
+	return cmp.Or(err, core.ErrClosed)
+}
+
+// start enqueues an operation that takes the queue.
+func (c *Committer[T]) start() {
+	if _, err := c.runs.TryEnqueue(context.Background(), struct{}{}); err != nil {
+		c.abandon(err)
+	}
+}
+
+// run commits what is in the queue when it starts. What comes later is for the operation
+// after it, so that Flush does not wait for that.
+func (c *Committer[T]) run(ctx context.Context, _ struct{}) error {
+	c.mu.Lock()
+	c.queued = false
+	left := len(c.queue)
+	c.mu.Unlock()
+	for left > 0 && ctx.Err() == nil {
+		batch := c.take(left)
+		left -= len(batch)
+		if len(batch) == 0 {
+			break
+		}
+		c.commitBatch(ctx, batch)
+	}
+	return nil
+}
+
+// take removes the next entries from the queue, at most max.
+func (c *Committer[T]) take(max int) []*entry[T] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(max, len(c.queue))
+	if c.batch > 0 {
+		n = min(n, c.batch)
+	}
+	batch := c.queue[:n:n]
+	c.queue = c.queue[n:]
+	for _, e := range batch {
+		e.taken = true
+		<-c.room
+	}
+	return batch
+}
+
+func (c *Committer[T]) commitBatch(ctx context.Context, batch []*entry[T]) {
+	items, errs := make([]T, len(batch)), make([]error, len(batch))
+	for i, e := range batch {
+		items[i] = e.item
+	}
+	err := errors.New("groupcommit: the function that commits panicked or ended its goroutine")
+	defer func() {
+		for i, e := range batch {
+			e.done <- cmp.Or(errs[i], err)
+		}
+	}()
+	err = c.commit(ctx, items, errs)
+}
+
+// ended is called when an operation has ended. Entries are left in the queue if it has not
+// started, because of Stop or Close, or has ended early.
+func (c *Committer[T]) ended(s core.Snapshot) {
+	if s.Started.IsZero() {
+		c.abandon(c.errClosed())
+		return
+	}
+	c.mu.Lock()
+	again := !c.queued && len(c.queue) > 0
+	c.queued = c.queued || again
+	c.mu.Unlock()
+	if again {
+		c.start()
+	}
+}
+
+// abandon ends the entries of the queue with an error.
+func (c *Committer[T]) abandon(err error) {
+	c.mu.Lock()
+	abandoned := c.queue
+	c.queue, c.queued = nil, false
+	for _, e := range abandoned {
+		e.taken = true
+		<-c.room
+	}
+	c.mu.Unlock()
+	for _, e := range abandoned {
+		e.done <- err
+	}
+}
+
+// withdraw removes an entry from the queue and reports whether it was there.
+func (c *Committer[T]) withdraw(e *entry[T]) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.taken {
+		return false
+	}
+	for i := range c.queue {
+		if c.queue[i] == e {
+			c.queue = append(c.queue[:i:i], c.queue[i+1:]...)
+			break
+		}
+	}
+	<-c.room
+	return true
+}
