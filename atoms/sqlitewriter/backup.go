@@ -2,18 +2,12 @@ package sqlitewriter
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
-
-	"modernc.org/sqlite"
 )
-
-// pagesPerStep is how many pages a backup copies before it looks at its context.
-const pagesPerStep = 1024
 
 // Backup copies the database, as it is when Backup begins, into the file of that path, in the
 // place of one that is there. Writes go on meanwhile. The file appears at once and complete,
@@ -22,14 +16,14 @@ func (w *Writer) Backup(ctx context.Context, path string) (err error) {
 	f := w.file
 	defer func() {
 		if err != nil {
-			err = f.named("backup: ", err)
+			err = f.named(fmt.Errorf("backup: %w", err))
 		}
 	}()
 	if path, err = filepath.Abs(path); err != nil {
 		return err
 	}
-	if info, err := os.Stat(path); err == nil && isOpen(place{path, info}) {
-		return fmt.Errorf("sqlitewriter: %s is open for writing", path)
+	if info, err := os.Stat(path); err == nil && isOpen(info) {
+		return fmt.Errorf("%s is open for writing", path)
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
@@ -40,7 +34,7 @@ func (w *Writer) Backup(ctx context.Context, path string) (err error) {
 			_ = os.Remove(temporary.Name()) // it is of no use
 		}
 	}()
-	if err := errors.Join(temporary.Chmod(f.info.Mode().Perm()), temporary.Close(), f.copyTo(ctx, temporary.Name())); err != nil {
+	if err := errors.Join(temporary.Chmod(w.entry.info.Mode().Perm()), temporary.Close(), f.copyTo(ctx, temporary.Name())); err != nil {
 		return err
 	}
 	if err := syncFile(temporary.Name(), os.O_RDWR); err != nil {
@@ -57,34 +51,13 @@ func (w *Writer) Backup(ctx context.Context, path string) (err error) {
 
 // copyTo copies the database into an empty file.
 func (f *file) copyTo(ctx context.Context, path string) error {
-	c, err := f.readers.Conn(ctx)
+	db, err := openDB(f.path, "ro", f.opts.BusyTimeout, 1) // those of readers may not write anything
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	// The transaction keeps the copy consistent: without it every write would start it again.
-	tx, err := c.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	if _, err := tx.ExecContext(ctx, "select count(*) from sqlite_schema"); err != nil {
-		return err
-	}
-	return c.Raw(func(driver any) error {
-		b, err := driver.(interface {
-			NewBackup(string) (*sqlite.Backup, error)
-		}).NewBackup(dsn(path, "rw", 0))
-		if err != nil {
-			return err
-		}
-		for more := true; more && err == nil; {
-			if more, err = b.Step(pagesPerStep); err == nil {
-				err = context.Cause(ctx)
-			}
-		}
-		return errors.Join(err, b.Finish())
-	})
+	defer db.Close()
+	_, err = db.ExecContext(ctx, "vacuum into ?", path)
+	return err
 }
 
 func syncFile(path string, flag int) error {

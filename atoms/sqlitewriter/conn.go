@@ -3,16 +3,14 @@ package sqlitewriter
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
-	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
-	lib "modernc.org/sqlite/lib"
 )
 
 // background is the context of statements that no caller may interrupt.
@@ -25,14 +23,8 @@ const maxPrepared = 256
 type conn struct {
 	db       *sql.DB // whose only connection it is
 	sql      *sql.Conn
-	prepared map[prepared]*sql.Stmt
-	own      bool // the statement is the writer's, so it may control the transaction
-}
-
-// prepared is a statement, of the writer or of a caller: a "commit" of a caller is refused.
-type prepared struct {
-	query string
-	own   bool
+	prepared map[string]*sql.Stmt
+	own      atomic.Bool // the writer itself begins or ends a transaction
 }
 
 // dsn is the name by which the driver opens a file, whatever characters its path has.
@@ -41,7 +33,7 @@ func dsn(path, mode string, busy time.Duration) string {
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // C:/...
 	}
-	query := fmt.Sprintf("mode=%s&_busy_timeout=%d&_foreign_keys=1&_time_format=sqlite", mode, busy.Milliseconds())
+	query := fmt.Sprintf("mode=%s&_busy_timeout=%d&_foreign_keys=1&_time_format=sqlite&_txlock=immediate", mode, busy.Milliseconds())
 	return (&url.URL{Scheme: "file", Path: slashed, RawQuery: query}).String()
 }
 
@@ -53,42 +45,39 @@ func openDB(path, mode string, busy time.Duration, connections int) (*sql.DB, er
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(connections)
-	db.SetMaxIdleConns(connections)
+	db.SetMaxIdleConns(max(connections, 2))
 	return db, nil
 }
 
-// openConn opens the connection that writes. The lock file is held: SQLite waits for
-// nobody when it changes the journal mode.
-func openConn(ctx context.Context, path string, busy time.Duration) (*conn, error) {
-	db, err := openDB(path, "rw", busy, 1)
-	if err != nil {
-		return nil, err
+// openConn opens the connection that writes, makes its commits durable, and refuses
+// statements that would spoil that. The lock file is held: SQLite waits for nobody when it
+// changes the journal mode.
+func openConn(ctx context.Context, path string, busy time.Duration) (c *conn, err error) {
+	c = &conn{prepared: make(map[string]*sql.Stmt)}
+	defer func() {
+		if err != nil {
+			c.close()
+			c = nil
+		}
+	}()
+	if c.db, err = openDB(path, "rw", busy, 1); err != nil {
+		return c, err
 	}
-	c := &conn{db: db, prepared: make(map[prepared]*sql.Stmt)}
-	if c.sql, err = db.Conn(ctx); err == nil {
-		err = c.prepare(ctx)
+	if c.sql, err = c.db.Conn(ctx); err != nil {
+		return c, err
 	}
-	if err != nil {
-		c.close()
-		return nil, err
-	}
-	return c, nil
-}
-
-// prepare makes commits durable, and refuses statements that would spoil that.
-func (c *conn) prepare(ctx context.Context) error {
 	var mode string
 	if err := c.sql.QueryRowContext(ctx, "pragma journal_mode=wal").Scan(&mode); err != nil {
-		return err
+		return c, err
 	}
 	if mode != "wal" {
-		return fmt.Errorf("sqlitewriter: the journal mode is %s, but must be wal, which the file system may not support", mode)
+		return c, fmt.Errorf("sqlitewriter: the journal mode is %s, but must be wal, which the file system may not support", mode)
 	}
 	// fullfsync makes macOS write to the disk what it otherwise leaves in the disk's cache.
 	if _, err := c.sql.ExecContext(ctx, "pragma synchronous=full; pragma fullfsync=1; pragma checkpoint_fullfsync=1"); err != nil {
-		return err
+		return c, err
 	}
-	return c.sql.Raw(func(raw any) error {
+	return c, c.sql.Raw(func(raw any) error {
 		return raw.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(c.authorize)
 	})
 }
@@ -97,15 +86,15 @@ func (c *conn) prepare(ctx context.Context) error {
 func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ string) sqlite.AuthorizerReturnCode {
 	allowed := true
 	switch action {
-	case sqlite.AuthTransaction, sqlite.AuthSavepoint:
-		allowed = c.own
-	case sqlite.AuthAttach, sqlite.AuthDetach:
+	case sqlite.AuthTransaction:
+		allowed = c.own.Load()
+	case sqlite.AuthSavepoint, sqlite.AuthAttach, sqlite.AuthDetach:
 		allowed = false
 	case sqlite.AuthPragma: // what belongs to the file or the transaction, or only reads
 		switch strings.ToLower(name) {
 		case "user_version", "application_id", "defer_foreign_keys":
 		default:
-			allowed = value == "" || c.own
+			allowed = value == ""
 		}
 	}
 	if allowed {
@@ -120,7 +109,9 @@ func (c *conn) close() {
 	if c.sql != nil {
 		_ = c.sql.Close()
 	}
-	_ = c.db.Close()
+	if c.db != nil {
+		_ = c.db.Close()
+	}
 }
 
 // forget closes the prepared statements.
@@ -131,88 +122,48 @@ func (c *conn) forget() {
 	clear(c.prepared)
 }
 
-// stmt returns the prepared form of a statement.
-func (c *conn) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
-	key := prepared{query, c.own}
-	if s := c.prepared[key]; s != nil {
-		return s, nil
-	}
-	if isEmpty(query) {
-		return nil, errEmpty
-	}
-	s, err := c.sql.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	if len(c.prepared) >= maxPrepared {
-		c.forget()
-	}
-	c.prepared[key] = s
-	return s, nil
+// begin begins a transaction that writes.
+func (c *conn) begin() (tx *sql.Tx, err error) {
+	err = c.end(func() error {
+		tx, err = c.sql.BeginTx(background, nil)
+		return err
+	})
+	return tx, err
 }
 
-// errEmpty is the error of a text without a statement, for which the driver has no result.
-var errEmpty = errors.New("sqlitewriter: there is no statement")
-
-// isEmpty reports whether a text has nothing but blanks and comments.
-func isEmpty(query string) bool {
-	query, _, _ = strings.Cut(query, "\x00") // where SQLite stops
-	for {
-		query = strings.TrimLeft(query, " \t\n\v\f\r;\ufeff")
-		switch {
-		case strings.HasPrefix(query, "--"):
-			_, query, _ = strings.Cut(query, "\n")
-		case strings.HasPrefix(query, "/*"):
-			_, query, _ = strings.Cut(query[2:], "*/")
-		default:
-			return query == ""
-		}
-	}
+// end calls Commit or Rollback of a transaction.
+func (c *conn) end(call func() error) error {
+	c.own.Store(true)
+	defer c.own.Store(false)
+	return call()
 }
 
-// exec runs a statement.
+// exec runs a statement, and keeps it prepared.
 func (c *conn) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	s, err := c.stmt(ctx, query)
+	s := c.prepared[query]
+	if s == nil {
+		var err error
+		if s, err = c.sql.PrepareContext(ctx, query); err != nil {
+			return nil, err
+		}
+		if len(c.prepared) >= maxPrepared {
+			c.forget()
+		}
+		c.prepared[query] = s
+	}
+	return checked(s.ExecContext(ctx, args...))
+}
+
+// checked makes a result that panics, which is that of a text without a statement, an error.
+func checked(r sql.Result, err error) (_ sql.Result, empty error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.ExecContext(ctx, args...)
-}
-
-// control runs a statement that controls the transaction.
-func (c *conn) control(query string) error {
-	c.own = true
-	defer func() { c.own = false }()
-	_, err := c.exec(background, query)
-	return err
-}
-
-func (c *conn) begin() error    { return c.control("begin immediate") }
-func (c *conn) commit() error   { return c.control("commit") }
-func (c *conn) rollback() error { return c.control("rollback") }
-
-// run runs the statements of an item.
-func (c *conn) run(it *item) error {
-	ctx := it.ctx
-	if ctx.Done() == nil {
-		ctx = background // the driver asks for less
-	}
-	it.results = it.results[:0]
-	for _, s := range it.stmts {
-		r, err := c.exec(ctx, s.SQL, s.Args...)
-		if err != nil {
-			return err
+	defer func() {
+		if recover() != nil {
+			empty = errEmpty
 		}
-		it.results = append(it.results, r)
-	}
-	return nil
-}
-
-// broken reports whether a connection should not be used again after an error.
-func broken(err error) bool {
-	switch code(err) {
-	case lib.SQLITE_IOERR, lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_CANTOPEN, lib.SQLITE_NOMEM, lib.SQLITE_MISUSE, lib.SQLITE_PROTOCOL:
-		return true
-	}
-	return errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn)
+	}()
+	_, err = r.RowsAffected()
+	return r, err
 }

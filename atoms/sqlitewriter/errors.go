@@ -22,11 +22,15 @@ var (
 	// ErrTxTimeout is the cause with which the context of a function of [Writer.Tx] ends
 	// after [Options.TxTimeout].
 	ErrTxTimeout = errors.New("sqlitewriter: transaction took longer than Options.TxTimeout")
-	// ErrTxDone: a [Tx] is used after its end, or with a context that is not made from that
-	// of its function.
-	ErrTxDone = errors.New("sqlitewriter: the transaction is over, or the context is not made from that of its function")
 	// ErrType: a key of [Read] has a value of another type.
 	ErrType = errors.New("sqlitewriter: the value of the key is not a")
+)
+
+// Errors inside the package.
+var (
+	errEmpty     = errors.New("there is no statement")
+	errEnded     = errors.New("the function of the transaction ended its goroutine")
+	errUndecided = errors.New("the write may be stored or not")
 )
 
 // code is SQLite's primary result code of an error; 0 if it has none.
@@ -37,38 +41,27 @@ func code(err error) int {
 	return 0
 }
 
-// explain makes the error that the caller of a write gets.
+// explain makes the error that the caller of a write gets from one of a statement.
 func (f *file) explain(ctx context.Context, err error) error {
-	_, named := errors.AsType[*fileError](err)
 	switch {
-	case err == nil || named:
-		return err
+	case err == nil:
+		return nil
 	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || code(err) == lib.SQLITE_INTERRUPT):
 		return context.Cause(ctx)
-	}
-	switch code(err) {
-	case lib.SQLITE_FULL:
+	case code(err) == lib.SQLITE_FULL:
 		err = fmt.Errorf("%w: %w", ErrNoSpace, err)
-	case lib.SQLITE_AUTH:
+	case code(err) == lib.SQLITE_AUTH:
 		err = fmt.Errorf("%w: %w", ErrNotAllowed, err)
 	}
-	return f.named("", err)
+	return f.named(err)
 }
 
-// fileError is an error with the name of the file.
-type fileError struct {
-	name, says string
-	error
+// named adds the name of the file to an error.
+func (f *file) named(err error) error {
+	return fmt.Errorf("sqlitewriter: %q: %w", f.opts.Name, err)
 }
-
-func (e *fileError) Error() string {
-	return fmt.Sprintf("sqlitewriter: %q: %s%v", e.name, e.says, e.error)
-}
-func (e *fileError) Unwrap() error { return e.error }
-
-func (f *file) named(says string, err error) error { return &fileError{f.opts.Name, says, err} }
 
 // wouldDeadlock is the error of a call that would wait for the transaction that makes it.
 func (f *file) wouldDeadlock(call string) error {
-	return f.named(call+" inside a transaction or a signal handler of the same writer: ", core.ErrWouldDeadlock)
+	return f.named(fmt.Errorf("%s inside a transaction or a signal handler of the same writer: %w", call, core.ErrWouldDeadlock))
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
@@ -33,13 +32,6 @@ func TestLifecycle(t *testing.T) {
 			Lifecycle: w,
 			Submit: func(ctx context.Context, body coretest.Body) error {
 				return w.Start(ctx, func(ctx context.Context, _ *sqlitewriter.Tx) error { return body(ctx) })
-			},
-			Stats: func() core.Stats {
-				s := w.Stats()
-				return core.Stats{
-					Enqueued: s.Enqueued, Pending: s.Pending, Running: s.Running,
-					Succeeded: s.Succeeded, Failed: s.Failed, Cancelled: s.Cancelled, Closed: s.Closed,
-				}
 			},
 		}
 	})

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -26,16 +26,22 @@ const fairRows = 1000
 // fairChild writes rows with the number of the process until there are enough of them.
 func fairChild(env string) {
 	dir, number := env[1:], int(env[0]-'0')
-	w, err := sqlitewriter.Open(context.Background(), filepath.Join(dir, "fair.db"), sqlitewriter.Options{})
+	w, err := sqlitewriter.Open(context.Background(), filepath.Join(dir, "fair.db"), sqlitewriter.Options{MaxGroup: -1})
 	must(err)
 	os.Stdout.WriteString("ready\n")
 	io.ReadAll(os.Stdin) // until all are ready
-	for id := int64(0); id < fairRows; {
-		r, err := w.Exec(context.Background(), "insert into fair(process) values(?)", number)
-		must(err)
-		id, err = r.LastInsertId()
-		must(err)
+	var all sync.WaitGroup
+	for range 2 { // so that a turn can follow at once on the one before
+		all.Go(func() {
+			for id := int64(0); id < fairRows; {
+				r, err := w.Exec(context.Background(), "insert into fair(process) values(?)", number)
+				must(err)
+				id, err = r.LastInsertId()
+				must(err)
+			}
+		})
 	}
+	all.Wait()
 	must(w.Close())
 	os.Exit(0)
 }
@@ -81,29 +87,27 @@ func TestProcessesTakeTurns(t *testing.T) {
 	assert.Less(t, slices.Max(counts), 3*slices.Min(counts), "%v", counts)
 }
 
-// A write that waits for another process ends with its context, and leaves no goroutine behind.
+// A write that waits for another process ends with its context, and so do Open and Close.
 func TestWaitForTheLockEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := openLog(t, sqlitewriter.Options{})
-		unlock, err := sqlitewriter.LockFile(w.Path())
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errOnPurpose)
-		defer cancel()
-		_, err = w.Exec(ctx, insert, "a")
-		assert.Equal(t, errOnPurpose, err)
-		require.NoError(t, w.WaitIdle(t.Context())) // although the lock is held
+	w := openLog(t, sqlitewriter.Options{})
+	unlock, err := sqlitewriter.LockFile(w.Path())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errOnPurpose)
+	defer cancel()
+	_, err = w.Exec(ctx, insert, "a")
+	assert.Equal(t, errOnPurpose, err)
+	later := begin(t.Context(), w, sqlitewriter.Statement{SQL: insert, Args: []any{"b"}})
+	unlock()
+	require.NoError(t, later())
+	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
 
-		later := w.Begin(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"b"}})
-		time.Sleep(time.Hour)
-		unlock()
-		require.NoError(t, later())
-		assert.Equal(t, []string{"b"}, texts(t, w.DB()))
-
-		path := filepath.Join(t.TempDir(), "other.db")
-		unlock, err = sqlitewriter.LockFile(path)
-		require.NoError(t, err)
-		defer unlock()
-		_, err = sqlitewriter.Open(ctx, path, sqlitewriter.Options{})
-		assert.ErrorIs(t, err, errOnPurpose)
-	})
+	unlock, err = sqlitewriter.LockFile(w.Path())
+	require.NoError(t, err)
+	defer unlock()
+	require.NoError(t, w.Start(t.Context(), func(context.Context, *sqlitewriter.Tx) error { panic("it waits") }))
+	require.NoError(t, w.Close())
+	ctx, cancel = context.WithTimeoutCause(t.Context(), time.Millisecond, errOnPurpose)
+	defer cancel()
+	_, err = sqlitewriter.Open(ctx, w.Path(), sqlitewriter.Options{})
+	assert.ErrorIs(t, err, errOnPurpose)
 }

@@ -7,17 +7,11 @@ import (
 	"syscall"
 )
 
-// tryLockFile locks a file, unless another one has it open and locked.
-func tryLockFile(f *os.File) (bool, error) {
+// lockFile locks a file. It waits for others that have it open and locked.
+func lockFile(f *os.File) error {
 	for {
-		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err {
-		case nil:
-			return true, nil
-		case syscall.EWOULDBLOCK:
-			return false, nil
-		case syscall.EINTR:
-		default:
-			return false, err
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != syscall.EINTR {
+			return err
 		}
 	}
 }

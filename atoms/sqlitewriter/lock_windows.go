@@ -12,23 +12,15 @@ var (
 	unlockFileEx = kernel32.NewProc("UnlockFileEx")
 )
 
-const (
-	lockfileFailImmediately = 1
-	lockfileExclusiveLock   = 2
-	errorLockViolation      = syscall.Errno(33)
-)
+const lockfileExclusiveLock = 2
 
-// tryLockFile locks the first byte of a file, unless another handle has locked it.
-func tryLockFile(f *os.File) (bool, error) {
+// lockFile locks the first byte of a file. It waits for other handles that have locked it.
+func lockFile(f *os.File) error {
 	var at syscall.Overlapped
-	ok, _, err := lockFileEx.Call(f.Fd(), lockfileExclusiveLock|lockfileFailImmediately, 0, 1, 0, uintptr(unsafe.Pointer(&at)))
-	switch {
-	case ok != 0:
-		return true, nil
-	case err == errorLockViolation || err == syscall.ERROR_IO_PENDING:
-		return false, nil
+	if ok, _, err := lockFileEx.Call(f.Fd(), lockfileExclusiveLock, 0, 1, 0, uintptr(unsafe.Pointer(&at))); ok == 0 {
+		return err
 	}
-	return false, err
+	return nil
 }
 
 func unlockFile(f *os.File) error {

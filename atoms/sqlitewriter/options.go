@@ -2,19 +2,15 @@ package sqlitewriter
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"math"
-	"reflect"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Options configure a [Writer]. The zero value is the default. All handles of a file share
-// the options of the first one: a field of a later one must be zero or the same.
+// the options of the first one: those of a later one must be zero, or the same.
 type Options struct {
 	// Name is the key of the signals, and stands in errors; "" means the last element of the path.
 	Name string
@@ -22,7 +18,7 @@ type Options struct {
 	Sink *core.Sink
 
 	// MaxQueued is how many writes may wait for their transaction before Exec, Batch and
-	// Tx wait for room; 0 means 1024.
+	// Tx wait for room; 0 means 1024. It must not be negative.
 	MaxQueued int
 	// MaxGroup is how many writes share a transaction at most; 0 means 256, negative
 	// that each has a transaction of its own.
@@ -35,9 +31,9 @@ type Options struct {
 	BusyTimeout time.Duration
 
 	// MaxReaders is how many connections [Writer.DB] has at most; 0 means the number of
-	// processors, but not less than 4.
+	// processors, but not less than 4; negative no limit.
 	MaxReaders int
-	// Capacity is how many values [Read] keeps at most; 0 means 1000.
+	// Capacity is how many values [Read] keeps at most; 0 means 1000. It must not be negative.
 	Capacity int
 	// TTL is how long a value is kept after its last use; 0 means 5 minutes, negative no
 	// limit. Values that are used often are kept for 30 minutes, see core/lru.
@@ -47,48 +43,23 @@ type Options struct {
 	// signal's key. A signal with neither invalidates all keys. It must not match signals
 	// of this package. "" means "cache.invalidate:*".
 	InvalidateOn string
-	// SampleEvery n raises one of n signals of reads: cache.hit, cache.hot and
-	// cache.miss. 0 means 1, so all of them.
-	SampleEvery int
 }
 
 const defaultInvalidateOn = CommandInvalidate + ":*"
 
-// resolved returns the options with defaults in place of zeroes, but for Name, or says what
-// is wrong with them.
-func (o Options) resolved() (Options, error) {
-	var errs []error
-	count := func(field string, value *int, normally int) {
-		if *value = cmp.Or(*value, normally); *value < 0 {
-			errs = append(errs, fmt.Errorf("sqlitewriter: Options.%s is %d, but must not be negative", field, *value))
-		}
-	}
-	count("MaxQueued", &o.MaxQueued, 1024)
-	count("MaxReaders", &o.MaxReaders, max(4, runtime.GOMAXPROCS(0)))
-	count("Capacity", &o.Capacity, 1000)
-	count("SampleEvery", &o.SampleEvery, 1)
+// resolved returns the options with defaults in place of zeroes. The parts that they are for
+// check them.
+func (o Options) resolved(name string) Options {
+	o.Name = cmp.Or(o.Name, name)
+	o.MaxQueued = cmp.Or(o.MaxQueued, 1024)
 	o.MaxGroup = max(1, cmp.Or(o.MaxGroup, 256))
-	o.BusyTimeout = max(0, cmp.Or(o.BusyTimeout, 10*time.Second))
-	o.TTL = cmp.Or(o.TTL, 5*time.Minute)
 	if o.TxTimeout = cmp.Or(o.TxTimeout, 30*time.Second); o.TxTimeout < 0 {
 		o.TxTimeout = math.MaxInt64
 	}
+	o.BusyTimeout = max(0, cmp.Or(o.BusyTimeout, 10*time.Second))
+	o.MaxReaders = cmp.Or(o.MaxReaders, max(4, runtime.GOMAXPROCS(0)))
+	o.Capacity = cmp.Or(o.Capacity, 1000)
+	o.TTL = cmp.Or(o.TTL, 5*time.Minute)
 	o.InvalidateOn = cmp.Or(o.InvalidateOn, defaultInvalidateOn)
-	if i := slices.IndexFunc(signals, func(name string) bool { return core.Match(o.InvalidateOn, name) }); i >= 0 {
-		errs = append(errs, fmt.Errorf("sqlitewriter: Options.InvalidateOn is %q, but must not match %s, which the writer raises itself",
-			o.InvalidateOn, signals[i]))
-	}
-	return o, errors.Join(errs...)
-}
-
-// joins returns an error if a file that is open with options o cannot be opened with other
-// ones, which were given as given.
-func (o Options) joins(given, other Options) error {
-	is, wanted, was := reflect.ValueOf(o), reflect.ValueOf(other), reflect.ValueOf(given)
-	for i := range is.NumField() {
-		if !was.Field(i).IsZero() && !is.Field(i).Equal(wanted.Field(i)) {
-			return fmt.Errorf("sqlitewriter: %q is open with Options.%s %v, not %v", o.Name, is.Type().Field(i).Name, is.Field(i), wanted.Field(i))
-		}
-	}
-	return nil
+	return o
 }

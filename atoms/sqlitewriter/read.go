@@ -30,8 +30,8 @@ func Read[V any](ctx context.Context, w *Writer, key string, load func(ctx conte
 	}
 	var none V
 	f := w.file
-	if w.isEnded() {
-		return none, f.named("", core.ErrClosed)
+	if w.gone.Load() {
+		return none, f.named(core.ErrClosed)
 	}
 	got, err := f.cache.GetOrLoad(ctx, key, func(ctx context.Context, _ string) (any, error) {
 		value, err := load(ctx, f.readers)
@@ -42,7 +42,7 @@ func Read[V any](ctx context.Context, w *Writer, key string, load func(ctx conte
 	}
 	c, ok := got.(cached[V])
 	if !ok {
-		return none, f.named(fmt.Sprintf("Read of key %q: ", key), fmt.Errorf("%w %v", ErrType, reflect.TypeFor[V]()))
+		return none, f.named(fmt.Errorf("Read of key %q: %w %v", key, ErrType, reflect.TypeFor[V]()))
 	}
 	return c.value, nil
 }

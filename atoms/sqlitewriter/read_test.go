@@ -150,20 +150,20 @@ func TestValuesOfAnotherTypeAreErrors(t *testing.T) {
 	}
 }
 
-// Capacity, TTL and SampleEvery are those of the cache.
+// Capacity and TTL are those of the cache.
 func TestOptionsOfTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
-		w := openLog(t, sqlitewriter.Options{Capacity: 1, TTL: time.Second, SampleEvery: 3, Sink: sink})
+		w := openLog(t, sqlitewriter.Options{Capacity: 1, TTL: time.Second, Sink: sink})
 		assert.Equal(t, 1, w.Stats().Cache.Capacity)
 		signals := coretest.Watch(t, sink, "cache.*")
 		for range 3 {
 			assert.Equal(t, 0, read(t, w))
 		}
-		signals.ExpectExactly(sqlitewriter.SignalHit)
+		signals.ExpectExactly(sqlitewriter.SignalMiss, sqlitewriter.SignalHit, sqlitewriter.SignalHit)
 		execute(t, w, insert, "a")
 		time.Sleep(time.Second)
 		assert.Equal(t, 1, read(t, w), "the value has expired")
-		signals.ExpectExactly(sqlitewriter.SignalExpired)
+		signals.ExpectExactly(sqlitewriter.SignalExpired, sqlitewriter.SignalMiss)
 	})
 }

@@ -19,7 +19,7 @@ const (
 	// SignalReopened: the connection of the writer was broken, and is opened again.
 	SignalReopened = "write.reopened"
 
-	// Signals of [Read]. Their key is that of the value. The first three are sampled.
+	// Signals of [Read]. Their key is that of the value.
 	SignalHit         = lru.SignalHit         // the value was there
 	SignalHot         = lru.SignalHot         // the same, and it is used often
 	SignalMiss        = lru.SignalMiss        // it was not
@@ -32,12 +32,6 @@ const (
 // CommandInvalidate and ":" and a key is the name of the signal that makes [Read] load the
 // key again. See [Options.InvalidateOn].
 const CommandInvalidate = "cache.invalidate"
-
-// signals lists those that are raised.
-var signals = []string{
-	SignalWriting, SignalWritten, SignalFailed, SignalReopened,
-	SignalHit, SignalHot, SignalMiss, SignalEvicted, SignalExpired, SignalInvalidated, SignalCleared,
-}
 
 // Kinds of the signals that carry a payload.
 var (

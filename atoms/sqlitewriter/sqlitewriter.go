@@ -3,11 +3,16 @@ package sqlitewriter
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 )
 
 // A Writer is a handle of a SQLite file: it writes to the file, and reads from it. Make one
@@ -19,10 +24,14 @@ import (
 // the file return [core.ErrWouldDeadlock]. They recognise the context that the function
 // got, and its goroutine.
 type Writer struct {
-	file   *entry
-	once   sync.Once // its end
-	ended  bool      // Close was called; guarded by the lock of the file, as is closed
-	closed bool      // takes no more writes
+	*entry
+	file *file
+	once sync.Once   // its end
+	gone atomic.Bool // Close was called
+
+	mu      sync.Mutex
+	closed  bool // takes no more writes
+	pending map[*write]struct{}
 }
 
 var _ core.Lifecycle = (*Writer)(nil)
@@ -45,7 +54,7 @@ func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{file: e}, nil
+	return &Writer{entry: e, file: e.file, pending: make(map[*write]struct{})}, nil
 }
 
 // Name is [Options.Name].
@@ -55,7 +64,7 @@ func (w *Writer) Name() string { return w.file.opts.Name }
 func (w *Writer) Sink() *core.Sink { return w.file.opts.Sink }
 
 // Path is the absolute path of the file, without symbolic links.
-func (w *Writer) Path() string { return w.file.path }
+func (w *Writer) Path() string { return w.entry.path }
 
 // Exec runs one or more statements, and returns when they are committed and on the disk,
 // or when nothing of them is stored. The result is that of the last statement. The query
@@ -66,7 +75,7 @@ func (w *Writer) Path() string { return w.file.path }
 // statement runs, the statement is interrupted. After that Exec waits for the commit, so its
 // result says what is stored.
 func (w *Writer) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	it := &item{by: w, ctx: ctx, stmts: []Statement{{SQL: query, Args: args}}}
+	it := &write{ctx: ctx, stmts: []Statement{{SQL: query, Args: args}}}
 	if err := w.do("Exec", ctx, it); err != nil {
 		return nil, err
 	}
@@ -76,7 +85,7 @@ func (w *Writer) Exec(ctx context.Context, query string, args ...any) (sql.Resul
 // Batch is [Writer.Exec] of several statements, of which all are committed or none is. It
 // returns a result for each.
 func (w *Writer) Batch(ctx context.Context, stmts ...Statement) ([]sql.Result, error) {
-	it := &item{by: w, ctx: ctx, stmts: stmts}
+	it := &write{ctx: ctx, stmts: stmts}
 	if err := w.do("Batch", ctx, it); err != nil {
 		return nil, err
 	}
@@ -95,56 +104,61 @@ func (w *Writer) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) er
 	if fn == nil {
 		panic("sqlitewriter: Tx needs a function")
 	}
-	it := &item{by: w, fn: fn}
+	it := &write{fn: fn}
 	it.ctx, it.cancel = context.WithCancelCause(ctx)
 	defer it.cancel(nil)
 	return w.do("Tx", ctx, it)
 }
 
-// do brings an item, and waits until it is settled.
-func (w *Writer) do(call string, ctx context.Context, it *item) error {
-	if err := w.enqueue(call, ctx, it); err != nil {
+// do has a write committed.
+func (w *Writer) do(call string, ctx context.Context, it *write) error {
+	if err := w.accept(call, ctx, it); err != nil {
 		return err
 	}
+	return w.perform(ctx, it)
+}
+
+// accept counts a write that perform will have committed.
+func (w *Writer) accept(call string, ctx context.Context, it *write) error {
+	f := w.file
+	if f.inside(ctx) {
+		return f.wouldDeadlock(call)
+	}
+	it.wait, it.leave = context.WithCancelCause(ctx)
+	it.settled, it.done = make(chan struct{}), make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return f.named(core.ErrClosed)
+	}
+	w.pending[it] = struct{}{}
+	f.count(func(s *Stats) { s.Enqueued++; s.Pending++ })
+	return nil
+}
+
+func (w *Writer) perform(ctx context.Context, it *write) error {
 	if op := core.OperationFrom(ctx); op != nil {
 		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
 	}
-	select {
-	case <-it.done:
-		return it.err
-	case <-ctx.Done():
+	err := w.file.commits.Do(it.wait, it)
+	if errors.Is(err, groupcommit.ErrUndecided) {
+		<-it.settled
+		err = it.err
 	}
-	f := w.file
-	f.mu.Lock()
-	f.queue.withdraw(it, context.Cause(ctx))
-	f.mu.Unlock()
-	<-it.done // if its group has begun, it ends soon
-	return it.err
-}
-
-// enqueue puts an item into the queue, where it may have to wait for room.
-func (w *Writer) enqueue(call string, ctx context.Context, it *item) error {
-	f := w.file
-	var err error
-	switch {
-	case f.inside(ctx):
-		err = f.wouldDeadlock(call)
-	case ctx.Err() != nil:
-		err = context.Cause(ctx)
-	}
-	it.done = make(chan struct{})
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if w.closed {
-		err = f.named("", core.ErrClosed)
-	}
-	if err != nil {
-		f.queue.stats.Rejected++
-		return err
-	}
-	f.queue.push(it)
-	f.kick()
-	return nil
+	w.mu.Lock()
+	delete(w.pending, it)
+	w.mu.Unlock()
+	w.file.count(func(s *Stats) {
+		s.Pending--
+		if err == nil {
+			s.Succeeded++
+		} else {
+			s.Failed++
+		}
+	})
+	it.leave(nil)
+	close(it.done)
+	return err
 }
 
 // DB is a pool of connections that only read. They see what was committed before they began,
@@ -156,94 +170,90 @@ func (w *Writer) Invalidate(keys ...string) { w.file.invalidate(keys...) }
 
 // Stats returns the counters of the file.
 func (w *Writer) Stats() Stats {
-	f := w.file
-	files.mu.Lock()
-	handles := f.handles
-	files.mu.Unlock()
-	f.mu.Lock()
-	s := f.queue.stats
-	s.Pending, s.Running = len(f.queue.pending), len(f.queue.running)
+	var s Stats
+	w.file.count(func(now *Stats) { s = *now })
+	w.mu.Lock()
 	s.Closed = w.closed
-	f.mu.Unlock()
-	s.Handles, s.Cache = handles, f.cache.Stats()
+	w.mu.Unlock()
+	s.Handles, s.Cache = w.add(0), w.file.cache.Stats()
 	return s
 }
 
 // Complete ends the intake of this handle: later writes get [core.ErrClosed]. Those that were
 // accepted are committed. Reads go on.
-func (w *Writer) Complete() { w.end(nil, false) }
+func (w *Writer) Complete() { w.end(nil) }
 
 // Flush waits until all writes of this handle that were accepted so far are committed or have
 // failed. When ctx ends first it returns its cause.
 func (w *Writer) Flush(ctx context.Context) error {
-	return w.wait("Flush", ctx, w.unsettled)
+	return w.await("Flush", ctx, w.unsettled)
 }
 
 // Drain is Complete and Flush.
 func (w *Writer) Drain(ctx context.Context) error {
-	return w.wait("Drain", ctx, func() []*item { return w.end(nil, false) })
+	return w.await("Drain", ctx, func() []*write { return w.end(nil) })
 }
 
 // Stop is Complete, and drops the writes of this handle whose transaction has not begun:
 // they get [core.ErrStopped]. It waits for the others as Flush does.
 func (w *Writer) Stop(ctx context.Context) error {
-	return w.wait("Stop", ctx, func() []*item { return w.end(core.ErrStopped, false) })
+	return w.await("Stop", ctx, func() []*write { return w.end(core.ErrStopped) })
 }
 
 // Close is Stop with [core.ErrClosed], ends the contexts of running functions of Tx with that
-// cause, and releases the handle. The last handle closes the file, and writes what is in
-// SQLite's log into it. Close waits for the functions, unless it is called from inside of
-// one, or of a handler of the writer's signals; then the handle is released when that is over.
+// cause, and releases the handle. The last handle closes the file. Close waits for the
+// functions, unless it is called from inside of one, or of a handler of the writer's
+// signals; then the handle is released when that is over. It returns nil.
 func (w *Writer) Close() error {
-	end := func() []*item { return w.end(core.ErrClosed, true) }
-	switch {
-	case w.wait("Close", background, end) == nil:
-		w.release()
-	case len(end()) == 0: // it is called from inside
-		go w.release() // which waits for the turn
+	w.gone.Store(true)
+	writes := w.end(core.ErrClosed)
+	for _, it := range writes {
+		if it.cancel != nil {
+			it.cancel(core.ErrClosed)
+		}
+	}
+	release := func() {
+		for _, it := range writes {
+			<-it.done
+		}
+		w.once.Do(w.leave)
+	}
+	if w.file.inside(background) {
+		go release()
+	} else {
+		release()
 	}
 	return nil
 }
 
-// release ends the handle.
-func (w *Writer) release() { w.once.Do(w.file.release) }
-
 // end ends the intake, and drops what has not begun if there is a cause. It returns the
-// items that are not settled.
-func (w *Writer) end(cause error, closing bool) []*item {
-	f := w.file
-	f.mu.Lock()
+// writes that have not returned.
+func (w *Writer) end(cause error) []*write {
+	w.mu.Lock()
 	w.closed = true
-	w.ended = w.ended || closing
-	f.queue.turnAway(w, f.named("", core.ErrClosed))
-	if cause != nil {
-		for _, it := range f.queue.of(w) {
-			f.queue.withdraw(it, f.named("", cause))
+	w.mu.Unlock()
+	writes := w.unsettled()
+	for _, it := range writes {
+		if cause != nil {
+			it.leave(w.file.named(cause))
 		}
 	}
-	items := f.queue.of(w)
-	f.mu.Unlock()
-	for _, it := range items {
-		if closing && it.cancel != nil {
-			it.cancel(core.ErrClosed)
-		}
-	}
-	return items
+	return writes
 }
 
-// unsettled returns the accepted items that are not settled.
-func (w *Writer) unsettled() []*item {
-	w.file.mu.Lock()
-	defer w.file.mu.Unlock()
-	return w.file.queue.of(w)
+// unsettled returns the accepted writes that have not returned.
+func (w *Writer) unsettled() []*write {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.pending))
 }
 
-// wait waits until the items that the function returns are settled, unless it is called from inside.
-func (w *Writer) wait(call string, ctx context.Context, items func() []*item) error {
+// await waits until writes have returned, unless it is called from inside.
+func (w *Writer) await(call string, ctx context.Context, writes func() []*write) error {
 	if w.file.inside(ctx) {
 		return w.file.wouldDeadlock(call)
 	}
-	for _, it := range items() {
+	for _, it := range writes() {
 		select {
 		case <-it.done:
 		case <-ctx.Done():
@@ -251,11 +261,4 @@ func (w *Writer) wait(call string, ctx context.Context, items func() []*item) er
 		}
 	}
 	return nil
-}
-
-// isEnded reports whether Close was called.
-func (w *Writer) isEnded() bool {
-	w.file.mu.Lock()
-	defer w.file.mu.Unlock()
-	return w.ended
 }
