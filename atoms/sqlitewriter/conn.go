@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // background is the context of statements that no caller may interrupt.
@@ -27,91 +29,70 @@ type conn struct {
 	own      atomic.Bool // the writer itself begins or ends a transaction
 }
 
-// dsn is the name by which the driver opens a file, whatever characters its path has.
-func dsn(path, mode string, busy time.Duration) string {
+// openDB opens a file, whatever characters its path has. It returns without having connected.
+func openDB(path, mode string, busy time.Duration, connections int) *sql.DB {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // C:/...
 	}
 	query := fmt.Sprintf("mode=%s&_busy_timeout=%d&_foreign_keys=1&_time_format=sqlite&_txlock=immediate", mode, busy.Milliseconds())
-	return (&url.URL{Scheme: "file", Path: slashed, RawQuery: query}).String()
-}
-
-// openDB opens a file. It returns without having connected.
-func openDB(path, mode string, busy time.Duration, connections int) (*sql.DB, error) {
-	connector, err := sqlite.NewConnector(dsn(path, mode, busy))
-	if err != nil {
-		return nil, err
-	}
-	db := sql.OpenDB(connector)
+	name := &url.URL{Scheme: "file", Path: slashed, RawQuery: query}
+	db := sql.OpenDB(core.Must(sqlite.NewConnector(name.String()))) // the options are known
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(max(connections, 2))
-	return db, nil
+	return db
 }
 
 // openConn opens the connection that writes, makes its commits durable, and refuses
 // statements that would spoil that. The lock file is held: SQLite waits for nobody when it
 // changes the journal mode.
-func openConn(ctx context.Context, path string, busy time.Duration) (c *conn, err error) {
-	c = &conn{prepared: make(map[string]*sql.Stmt)}
-	defer func() {
-		if err != nil {
-			c.close()
-			c = nil
-		}
-	}()
-	if c.db, err = openDB(path, "rw", busy, 1); err != nil {
-		return c, err
-	}
+func openConn(ctx context.Context, path string, busy time.Duration) (*conn, error) {
+	c := &conn{db: openDB(path, "rw", busy, 1), prepared: make(map[string]*sql.Stmt)}
+	var err error
 	if c.sql, err = c.db.Conn(ctx); err != nil {
-		return c, err
+		_ = c.db.Close()
+		return nil, err
 	}
 	var mode string
-	if err := c.sql.QueryRowContext(ctx, "pragma journal_mode=wal").Scan(&mode); err != nil {
-		return c, err
+	err = c.sql.QueryRowContext(ctx, "pragma journal_mode=wal").Scan(&mode)
+	if err == nil && mode != "wal" {
+		err = fmt.Errorf("sqlitewriter: the journal mode is %s, but must be wal, which the file system may not support", mode)
 	}
-	if mode != "wal" {
-		return c, fmt.Errorf("sqlitewriter: the journal mode is %s, but must be wal, which the file system may not support", mode)
+	if err == nil { // fullfsync makes macOS write to the disk what it otherwise leaves in the disk's cache
+		_, err = c.sql.ExecContext(ctx, "pragma synchronous=full; pragma fullfsync=1; pragma checkpoint_fullfsync=1")
 	}
-	// fullfsync makes macOS write to the disk what it otherwise leaves in the disk's cache.
-	if _, err := c.sql.ExecContext(ctx, "pragma synchronous=full; pragma fullfsync=1; pragma checkpoint_fullfsync=1"); err != nil {
-		return c, err
+	if err == nil {
+		err = c.sql.Raw(func(raw any) error { return raw.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(c.authorize) })
 	}
-	return c, c.sql.Raw(func(raw any) error {
-		return raw.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(c.authorize)
-	})
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // authorize is called by SQLite when it compiles a statement.
 func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ string) sqlite.AuthorizerReturnCode {
-	allowed := true
+	denied := false
 	switch action {
 	case sqlite.AuthTransaction:
-		allowed = c.own.Load()
+		denied = !c.own.Load()
 	case sqlite.AuthSavepoint, sqlite.AuthAttach, sqlite.AuthDetach:
-		allowed = false
+		denied = true
 	case sqlite.AuthPragma: // what belongs to the file or the transaction, or only reads
-		switch strings.ToLower(name) {
-		case "user_version", "application_id", "defer_foreign_keys":
-		default:
-			allowed = value == ""
-		}
+		denied = value != "" && name != "user_version" && name != "application_id" && name != "defer_foreign_keys"
 	}
-	if allowed {
-		return sqlite.AuthorizerOK
+	if denied {
+		return sqlite.AuthorizerDeny
 	}
-	return sqlite.AuthorizerDeny
+	return sqlite.AuthorizerOK
 }
 
-// close closes the connection, also when it is broken.
+// close closes the connection with its statements, also when it is broken.
 func (c *conn) close() {
 	c.forget()
-	if c.sql != nil {
-		_ = c.sql.Close()
-	}
-	if c.db != nil {
-		_ = c.db.Close()
-	}
+	_ = c.sql.Close()
+	_ = c.db.Close()
 }
 
 // forget closes the prepared statements.
@@ -124,25 +105,24 @@ func (c *conn) forget() {
 
 // begin begins a transaction that writes.
 func (c *conn) begin() (tx *sql.Tx, err error) {
-	err = c.end(func() error {
+	err = c.control(func() (err error) {
 		tx, err = c.sql.BeginTx(background, nil)
 		return err
 	})
 	return tx, err
 }
 
-// end calls Commit or Rollback of a transaction.
-func (c *conn) end(call func() error) error {
+// control calls a function that begins or ends a transaction.
+func (c *conn) control(call func() error) error {
 	c.own.Store(true)
 	defer c.own.Store(false)
 	return call()
 }
 
 // exec runs a statement, and keeps it prepared.
-func (c *conn) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Result, err error) {
 	s := c.prepared[query]
 	if s == nil {
-		var err error
 		if s, err = c.sql.PrepareContext(ctx, query); err != nil {
 			return nil, err
 		}
@@ -156,14 +136,13 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (sql.Result,
 
 // checked makes a result that panics, which is that of a text without a statement, an error.
 func checked(r sql.Result, err error) (_ sql.Result, empty error) {
-	if err != nil {
-		return nil, err
+	if err == nil {
+		defer func() {
+			if recover() != nil {
+				empty = errEmpty
+			}
+		}()
+		_, err = r.RowsAffected()
 	}
-	defer func() {
-		if recover() != nil {
-			empty = errEmpty
-		}
-	}()
-	_, err = r.RowsAffected()
 	return r, err
 }

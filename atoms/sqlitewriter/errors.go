@@ -7,8 +7,6 @@ import (
 
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
-
-	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Errors of writes. Use errors.Is: what is returned says more. Errors of SQLite are in the
@@ -26,10 +24,8 @@ var (
 	ErrType = errors.New("sqlitewriter: the value of the key is not a")
 )
 
-// Errors inside the package.
 var (
 	errEmpty     = errors.New("there is no statement")
-	errEnded     = errors.New("the function of the transaction ended its goroutine")
 	errUndecided = errors.New("the write may be stored or not")
 )
 
@@ -59,9 +55,4 @@ func (f *file) explain(ctx context.Context, err error) error {
 // named adds the name of the file to an error.
 func (f *file) named(err error) error {
 	return fmt.Errorf("sqlitewriter: %q: %w", f.opts.Name, err)
-}
-
-// wouldDeadlock is the error of a call that would wait for the transaction that makes it.
-func (f *file) wouldDeadlock(call string) error {
-	return f.named(fmt.Errorf("%s inside a transaction or a signal handler of the same writer: %w", call, core.ErrWouldDeadlock))
 }

@@ -108,7 +108,7 @@ func ExampleOptions_signals() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
 	sqlitewriter.Written.Subscribe(sink, func(s core.Signal, g sqlitewriter.Group) {
-		fmt.Println(s.Name, s.Key, g.Writes, g.Rows)
+		fmt.Println(s.Name, s.Key, g.Writes)
 	})
 	w := core.Must(sqlitewriter.Open(ctx, path, sqlitewriter.Options{Name: "app", Sink: sink}))
 	defer w.Close()
@@ -127,8 +127,8 @@ func ExampleOptions_signals() {
 	sink.Raise("cache.invalidate:sum")
 	read()
 	// Output:
-	// write.done app 1 0
-	// write.done app 1 2
+	// write.done app 1
+	// write.done app 1
 	// loaded 3
 	// loaded 3
 }

@@ -12,8 +12,7 @@ func (w *Writer) Start(ctx context.Context, fn func(context.Context, *Tx) error)
 	}
 	ctx = context.WithoutCancel(ctx)
 	it := &write{fn: fn}
-	it.ctx, it.cancel = context.WithCancelCause(ctx)
-	if err := w.accept("Start", ctx, it); err != nil {
+	if err := w.accept(ctx, it); err != nil {
 		return err
 	}
 	go w.perform(ctx, it)
@@ -34,7 +33,7 @@ func BeforeCommit(fn func(stmts []Statement)) (undo func()) {
 }
 
 // Conn is the connection that writes, while nothing is written.
-func (w *Writer) Conn() *sql.Conn { return w.file.conn.sql }
+func (w *Writer) Conn() *sql.Conn { return w.conn.sql }
 
 // LockFile locks the lock file of a path as another process would.
 func LockFile(path string) (unlock func(), err error) {

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	lib "modernc.org/sqlite/lib"
 
-	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
@@ -33,8 +32,7 @@ type file struct {
 	group    []*write
 	begun    time.Time
 
-	mu    sync.Mutex
-	stats Stats
+	enqueued, succeeded, failed, groups atomic.Uint64
 }
 
 // write is a call of Exec, Batch or Tx.
@@ -58,21 +56,19 @@ func (it *write) Alone() bool { return it.fn != nil }
 
 // openFile opens a file, which exists.
 func openFile(ctx context.Context, path string, opts Options) (f *file, err error) {
-	f = &file{opts: opts, path: path, lock: lock{path: path + ".lock"}}
+	f = &file{opts: opts, lock: lock{path: path + ".lock"}, path: path}
 	defer func() {
 		if err != nil {
 			f.shut()
 			err = fmt.Errorf("sqlitewriter: open %q: %w", path, err)
 		}
 	}()
-	f.commits, err = groupcommit.New(f.commit, groupcommit.Options{
+	var errs [2]error
+	f.commits, errs[0] = groupcommit.New(f.commit, groupcommit.Options{
 		Name: opts.Name, MaxQueued: opts.MaxQueued, MaxBatch: opts.MaxGroup, Begin: f.begin,
 	})
-	if err != nil {
-		return f, err
-	}
-	f.cache, err = lru.New(lru.Options[string, any]{Name: opts.Name, Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL})
-	if err != nil {
+	f.cache, errs[1] = lru.New(lru.Options[string, any]{Name: opts.Name, Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL})
+	if err := errors.Join(errs[:]...); err != nil {
 		return f, err
 	}
 	if err := f.lock.acquire(ctx); err != nil {
@@ -83,9 +79,7 @@ func openFile(ctx context.Context, path string, opts Options) (f *file, err erro
 	if err != nil {
 		return f, err
 	}
-	if f.readers, err = openDB(path, "ro&_query_only=1", opts.BusyTimeout, opts.MaxReaders); err != nil {
-		return f, err
-	}
+	f.readers = openDB(path, "ro&_query_only=1", opts.BusyTimeout, opts.MaxReaders)
 	if opts.Sink != nil {
 		f.unlisten = opts.Sink.Subscribe(opts.InvalidateOn, f.invalidateOn)
 	}
@@ -110,7 +104,9 @@ func (f *file) shut() {
 // begin is called before a group of writes is taken. The function that it returns is called
 // after the commit.
 func (f *file) begin(ctx context.Context) (end func(), err error) {
-	f.raise(SignalWriting)
+	if f.opts.Sink != nil {
+		f.opts.Sink.RaiseKey(SignalWriting, f.opts.Name)
+	}
 	if err := f.lock.acquire(ctx); err != nil {
 		return nil, f.named(err)
 	}
@@ -122,23 +118,13 @@ func (f *file) begin(ctx context.Context) (end func(), err error) {
 // commit commits a group of statements, or one function.
 func (f *file) commit(_ context.Context, group []*write, errs []error) error {
 	f.group = group
-	defer func() { // also if a function ends the goroutine
-		for i, it := range group {
-			errs[i] = it.err
-		}
-	}()
-	for _, it := range group {
-		it.err = f.named(errEnded)
-	}
 	err := f.attempt(group)
-	if err == nil || len(group) == 1 || errors.Is(err, errUndecided) {
-		for _, it := range group {
-			it.err = err
-		}
-		return nil
-	}
+	again := err != nil && len(group) > 1 && !errors.Is(err, errUndecided)
 	for i, it := range group {
-		it.err = f.attempt(group[i : i+1])
+		if errs[i] = err; again {
+			errs[i] = f.attempt(group[i : i+1])
+		}
+		it.err = errs[i]
 	}
 	return nil
 }
@@ -153,33 +139,19 @@ func (f *file) attempt(group []*write) (err error) {
 	}
 	tx, err := f.conn.begin()
 	if err != nil {
-		if code(err) != lib.SQLITE_BUSY {
-			f.drop()
-		}
+		f.drop()
 		return f.explain(background, err)
 	}
-	err = errEnded
+	err = errUndecided // for a function that ends its goroutine
 	defer func() {
-		if err != nil {
-			if rollback := f.conn.end(tx.Rollback); code(rollback) != lib.SQLITE_ERROR && rollback != nil || code(err) == lib.SQLITE_IOERR {
-				f.drop()
-			}
+		if err == nil {
+			testBeforeCommit(group)
+			err = f.finish(tx)
 			return
 		}
-		testBeforeCommit(group)
-		if err = f.conn.end(tx.Commit); err == nil {
-			f.count(func(s *Stats) { s.Groups++ })
-			return
-		}
-		undecided := false
-		switch code(err) {
-		case lib.SQLITE_CONSTRAINT, lib.SQLITE_FULL, lib.SQLITE_BUSY:
-		default:
-			undecided = true
+		rollback := f.conn.control(tx.Rollback)
+		if code(err) == lib.SQLITE_IOERR || rollback != nil && code(rollback) != lib.SQLITE_ERROR { // there is no transaction
 			f.drop()
-		}
-		if err = f.explain(background, err); undecided {
-			err = fmt.Errorf("%w: %w", err, errUndecided)
 		}
 	}()
 	for _, it := range group {
@@ -187,6 +159,21 @@ func (f *file) attempt(group []*write) (err error) {
 			return err
 		}
 	}
+	return nil
+}
+
+// finish commits a transaction.
+func (f *file) finish(tx *sql.Tx) error {
+	err := f.conn.control(tx.Commit)
+	switch code(err) {
+	case lib.SQLITE_CONSTRAINT, lib.SQLITE_FULL, lib.SQLITE_BUSY: // the driver has rolled back
+		return f.explain(background, err)
+	}
+	if err != nil {
+		f.drop()
+		return f.named(fmt.Errorf("%w: %w", errUndecided, err))
+	}
+	f.groups.Add(1)
 	return nil
 }
 
@@ -220,12 +207,12 @@ func (f *file) drop() {
 // end ends a group. No lock is held when handlers are called.
 func (f *file) end() {
 	f.lock.release()
-	done := Group{Writes: len(f.group), Duration: time.Since(f.begun)}
 	defer func() { // also if a handler ends the goroutine
 		for _, it := range f.group {
 			close(it.settled)
 		}
 	}()
+	done, sink := Group{Writes: len(f.group), Duration: time.Since(f.begun)}, f.opts.Sink
 	for _, it := range f.group {
 		f.invalidate(it.stale...) // also if it failed: it may be stored
 		for _, s := range it.stmts {
@@ -233,64 +220,20 @@ func (f *file) end() {
 		}
 		if it.err != nil {
 			done.Failed++
-			raise(f, Failed, it.err)
-			continue
 		}
-		for _, r := range it.results {
-			n, _ := r.RowsAffected() // it is known
-			done.Rows += n
+		if it.err != nil && sink != nil {
+			Failed.Raise(sink, f.opts.Name, it.err)
 		}
 	}
-	if f.reopened {
-		f.reopened = false
-		f.raise(SignalReopened)
+	if sink != nil && f.reopened {
+		sink.RaiseKey(SignalReopened, f.opts.Name)
 	}
-	if done.Failed < done.Writes {
-		raise(f, Written, done)
+	if f.reopened = false; sink != nil && done.Failed < done.Writes {
+		Written.Raise(sink, f.opts.Name, done)
 	}
-}
-
-func (f *file) count(add func(*Stats)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	add(&f.stats)
 }
 
 // inside reports whether the caller is a function or handler that a commit waits for.
 func (f *file) inside(ctx context.Context) bool {
 	return ctx.Value(txKey{f}) != nil || f.commits.Inside(ctx)
-}
-
-// raise raises a signal without a payload.
-func (f *file) raise(name string) {
-	if f.opts.Sink != nil {
-		f.opts.Sink.RaiseKey(name, f.opts.Name)
-	}
-}
-
-// raise raises a signal with a payload.
-func raise[P any](f *file, kind core.Kind[P], payload P) {
-	if f.opts.Sink != nil {
-		kind.Raise(f.opts.Sink, f.opts.Name, payload)
-	}
-}
-
-// invalidate makes Read load keys again.
-func (f *file) invalidate(keys ...string) {
-	for _, key := range keys {
-		f.cache.Remove(key)
-	}
-}
-
-// invalidateOn handles a signal that matches [Options.InvalidateOn].
-func (f *file) invalidateOn(s core.Signal) {
-	key, ok := core.ParseCommand(s.Name, CommandInvalidate)
-	if !ok {
-		key = s.Key
-	}
-	if key == "" {
-		f.cache.Clear()
-		return
-	}
-	f.invalidate(key)
 }

@@ -1,8 +1,8 @@
 package sqlitewriter
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,11 +19,11 @@ var files struct {
 
 // entry is a file with the number of its handles.
 type entry struct {
-	path    string // absolute, without symbolic links
+	place   string // absolute, without symbolic links
 	info    os.FileInfo
 	handles int           // guarded by the lock of files
 	gate    chan struct{} // has a value while one goroutine opens or closes the file
-	file    *file         // nil: it is closed
+	shared  *file         // nil: it is closed
 }
 
 // acquire returns the entry of a path with one more handle and an open file.
@@ -37,18 +37,18 @@ func acquire(ctx context.Context, path string, given Options) (*entry, error) {
 	select {
 	case e.gate <- struct{}{}:
 	case <-ctx.Done():
-		go e.leave() // which may have to wait for the one that opens or closes
+		go e.release() // which may have to wait for the one that opens or closes
 		return nil, context.Cause(ctx)
 	}
 	switch {
-	case e.file == nil:
-		e.file, err = openFile(ctx, e.path, opts)
-	case given != Options{} && opts != e.file.opts:
-		err = fmt.Errorf("sqlitewriter: %q is open with other Options: %+v, not %+v", e.path, e.file.opts, opts)
+	case e.shared == nil:
+		e.shared, err = openFile(ctx, e.place, opts)
+	case given != Options{} && opts != e.shared.opts:
+		err = fmt.Errorf("sqlitewriter: %q is open with other Options: %+v, not %+v", e.place, e.shared.opts, opts)
 	}
 	<-e.gate
 	if err != nil {
-		e.leave()
+		e.release()
 		return nil, err
 	}
 	return e, nil
@@ -60,80 +60,52 @@ func resolve(path string) (string, os.FileInfo, error) {
 	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") {
 		return "", nil, fmt.Errorf("sqlitewriter: the path is %q, but must be that of a file, not a connection string or a database in memory", path)
 	}
-	path, err := filepath.Abs(path)
-	if err == nil {
-		var made *os.File
-		if made, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
-			err = made.Close()
-		} else if errors.Is(err, os.ErrExist) {
-			err = nil
-		}
+	path = filepath.Clean(path)
+	if made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
+		_ = made.Close() // it is empty
 	}
+	real, err := filepath.EvalSymlinks(path)
 	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
+		real, err = filepath.Abs(real)
 	}
-	var info os.FileInfo
-	if err == nil {
-		info, err = os.Stat(path)
-	}
-	if err == nil && !info.Mode().IsRegular() {
+	info, statErr := os.Stat(path)
+	if err = cmp.Or(err, statErr); err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%q is not a regular file", path)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("sqlitewriter: open: %w", err)
 	}
-	return path, info, nil
+	return real, info, nil
 }
 
-// enter counts a handle of a file.
+// enter counts a handle of a file, whatever name the file was opened by.
 func enter(path string, info os.FileInfo) *entry {
 	files.mu.Lock()
 	defer files.mu.Unlock()
-	e := find(info)
-	if e == nil {
-		e = &entry{path: path, info: info, gate: make(chan struct{}, 1)}
-		files.open = append(files.open, e)
+	i := slices.IndexFunc(files.open, func(e *entry) bool { return os.SameFile(e.info, info) })
+	if i < 0 {
+		i = len(files.open)
+		files.open = append(files.open, &entry{place: path, info: info, gate: make(chan struct{}, 1)})
 	}
-	e.handles++
-	return e
+	files.open[i].handles++
+	return files.open[i]
 }
 
-// find returns the entry of a file, whatever its name is; nil if there is none.
-func find(info os.FileInfo) *entry {
-	for _, e := range files.open {
-		if os.SameFile(e.info, info) {
-			return e
-		}
-	}
-	return nil
-}
-
-// isOpen reports whether a file is open for writing.
-func isOpen(info os.FileInfo) bool {
-	files.mu.Lock()
-	defer files.mu.Unlock()
-	return find(info) != nil
-}
-
-// leave ends a handle. The last one closes the file.
-func (e *entry) leave() {
+// release ends a handle. The last one closes the file.
+func (e *entry) release() {
 	e.gate <- struct{}{}
-	defer func() { <-e.gate }()
-	if e.add(-1) == 0 && e.file != nil {
-		e.file.shut()
-		e.file = nil
+	files.mu.Lock()
+	e.handles--
+	last := e.handles == 0
+	files.mu.Unlock()
+	if last && e.shared != nil {
+		e.shared.shut()
+		e.shared = nil
 	}
 	files.mu.Lock()
-	defer files.mu.Unlock()
-	if e.handles == 0 {
+	if e.handles == 0 { // still
 		files.open = slices.DeleteFunc(files.open, func(other *entry) bool { return other == e })
 	}
-}
-
-// add adds to the number of handles, and returns it.
-func (e *entry) add(n int) int {
-	files.mu.Lock()
-	defer files.mu.Unlock()
-	e.handles += n
-	return e.handles
+	files.mu.Unlock()
+	<-e.gate
 }

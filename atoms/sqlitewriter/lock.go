@@ -2,8 +2,6 @@ package sqlitewriter
 
 import (
 	"context"
-	"fmt"
-	"io/fs"
 	"os"
 )
 
@@ -18,17 +16,14 @@ type lock struct {
 func (l *lock) acquire(ctx context.Context) (err error) {
 	if l.file == nil {
 		if l.file, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
-			return fmt.Errorf("sqlitewriter: lock file: %w", err)
+			return err
 		}
 	}
 	file, got := l.file, make(chan error, 1)
 	go func() { got <- lockFile(file) }()
 	select {
 	case err := <-got:
-		if err != nil {
-			return fmt.Errorf("sqlitewriter: lock file: %w", &fs.PathError{Op: "lock", Path: l.path, Err: err})
-		}
-		return nil
+		return os.NewSyscallError("lock file", err)
 	case <-ctx.Done():
 		l.file = nil
 		go func() {

@@ -29,12 +29,8 @@ func Read[V any](ctx context.Context, w *Writer, key string, load func(ctx conte
 		panic("sqlitewriter: Read needs a function")
 	}
 	var none V
-	f := w.file
-	if w.gone.Load() {
-		return none, f.named(core.ErrClosed)
-	}
-	got, err := f.cache.GetOrLoad(ctx, key, func(ctx context.Context, _ string) (any, error) {
-		value, err := load(ctx, f.readers)
+	got, err := w.cache.GetOrLoad(ctx, key, func(ctx context.Context, _ string) (any, error) {
+		value, err := load(ctx, w.readers)
 		return cached[V]{value}, err
 	})
 	if err != nil {
@@ -42,7 +38,27 @@ func Read[V any](ctx context.Context, w *Writer, key string, load func(ctx conte
 	}
 	c, ok := got.(cached[V])
 	if !ok {
-		return none, f.named(fmt.Errorf("Read of key %q: %w %v", key, ErrType, reflect.TypeFor[V]()))
+		return none, w.named(fmt.Errorf("Read of key %q: %w %v", key, ErrType, reflect.TypeFor[V]()))
 	}
 	return c.value, nil
+}
+
+// invalidate makes Read load keys again.
+func (f *file) invalidate(keys ...string) {
+	for _, key := range keys {
+		f.cache.Remove(key)
+	}
+}
+
+// invalidateOn handles a signal that matches [Options.InvalidateOn].
+func (f *file) invalidateOn(s core.Signal) {
+	key, ok := core.ParseCommand(s.Name, CommandInvalidate)
+	if !ok {
+		key = s.Key
+	}
+	if key == "" {
+		f.cache.Clear()
+	} else {
+		f.cache.Remove(key)
+	}
 }

@@ -32,11 +32,8 @@ func TestHandlesShareAFile(t *testing.T) {
 	}
 	for i, w := range handles {
 		assert.Equal(t, first.Path(), w.Path())
-		assert.Equal(t, len(handles)-i, w.Stats().Handles)
 		require.NoError(t, w.Close())
 		_, err := w.Exec(t.Context(), insert, "late")
-		assert.ErrorIs(t, err, core.ErrClosed)
-		_, err = sqlitewriter.Read(t.Context(), w, "key", countRows)
 		assert.ErrorIs(t, err, core.ErrClosed)
 		require.NoError(t, w.Close(), "once more, which ends no other handle")
 		for _, other := range handles[i+1:] {
@@ -65,7 +62,6 @@ func TestOpenRaces(t *testing.T) {
 		})
 	}
 	all.Wait()
-	assert.Equal(t, 1, openAt(t, path, sqlitewriter.Options{}).Stats().Handles)
 }
 
 func TestOptionsOfLaterHandles(t *testing.T) {
@@ -78,7 +74,6 @@ func TestOptionsOfLaterHandles(t *testing.T) {
 		_, err := sqlitewriter.Open(t.Context(), w.Path(), other)
 		assert.ErrorContains(t, err, "is open with other Options: {Name:app.db")
 	}
-	assert.Equal(t, 4, w.Stats().Handles)
 }
 
 func TestInvalidOptions(t *testing.T) {

@@ -43,6 +43,5 @@ var (
 type Group struct {
 	Writes   int           `json:"writes"`   // calls of Exec and Batch, or one Tx
 	Failed   int           `json:"failed"`   // of these, how many are not in the transaction
-	Rows     int64         `json:"rows"`     // changed, as SQLite counts them
 	Duration time.Duration `json:"duration"` // of the transaction
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -17,7 +16,7 @@ import (
 
 // A Writer is a handle of a SQLite file: it writes to the file, and reads from it. Make one
 // with [Open], and close it. Handles of the same file in one process share everything but
-// their end. All methods are safe for concurrent use.
+// their end. All methods are safe for concurrent use; after Close only those of the lifecycle.
 //
 // A write must not wait for itself: inside the function of a [Writer.Tx], and inside handlers
 // of the signals that the writer raises, Exec, Batch, Tx, Flush, Drain and Stop of handles of
@@ -25,9 +24,8 @@ import (
 // got, and its goroutine.
 type Writer struct {
 	*entry
-	file *file
-	once sync.Once   // its end
-	gone atomic.Bool // Close was called
+	*file
+	once sync.Once // its end
 
 	mu      sync.Mutex
 	closed  bool // takes no more writes
@@ -54,17 +52,17 @@ func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{entry: e, file: e.file, pending: make(map[*write]struct{})}, nil
+	return &Writer{entry: e, file: e.shared, pending: make(map[*write]struct{})}, nil
 }
 
 // Name is [Options.Name].
-func (w *Writer) Name() string { return w.file.opts.Name }
+func (w *Writer) Name() string { return w.opts.Name }
 
 // Sink is [Options.Sink]; nil if there is none.
-func (w *Writer) Sink() *core.Sink { return w.file.opts.Sink }
+func (w *Writer) Sink() *core.Sink { return w.opts.Sink }
 
 // Path is the absolute path of the file, without symbolic links.
-func (w *Writer) Path() string { return w.entry.path }
+func (w *Writer) Path() string { return w.path }
 
 // Exec runs one or more statements, and returns when they are committed and on the disk,
 // or when nothing of them is stored. The result is that of the last statement. The query
@@ -75,18 +73,18 @@ func (w *Writer) Path() string { return w.entry.path }
 // statement runs, the statement is interrupted. After that Exec waits for the commit, so its
 // result says what is stored.
 func (w *Writer) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	it := &write{ctx: ctx, stmts: []Statement{{SQL: query, Args: args}}}
-	if err := w.do("Exec", ctx, it); err != nil {
+	results, err := w.Batch(ctx, Statement{SQL: query, Args: args})
+	if err != nil {
 		return nil, err
 	}
-	return it.results[0], nil
+	return results[0], nil
 }
 
 // Batch is [Writer.Exec] of several statements, of which all are committed or none is. It
 // returns a result for each.
 func (w *Writer) Batch(ctx context.Context, stmts ...Statement) ([]sql.Result, error) {
-	it := &write{ctx: ctx, stmts: stmts}
-	if err := w.do("Batch", ctx, it); err != nil {
+	it := &write{stmts: stmts}
+	if err := w.do(ctx, it); err != nil {
 		return nil, err
 	}
 	return it.results, nil
@@ -104,35 +102,34 @@ func (w *Writer) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) er
 	if fn == nil {
 		panic("sqlitewriter: Tx needs a function")
 	}
-	it := &write{fn: fn}
-	it.ctx, it.cancel = context.WithCancelCause(ctx)
-	defer it.cancel(nil)
-	return w.do("Tx", ctx, it)
+	return w.do(ctx, &write{fn: fn})
 }
 
 // do has a write committed.
-func (w *Writer) do(call string, ctx context.Context, it *write) error {
-	if err := w.accept(call, ctx, it); err != nil {
+func (w *Writer) do(ctx context.Context, it *write) error {
+	if err := w.accept(ctx, it); err != nil {
 		return err
 	}
 	return w.perform(ctx, it)
 }
 
-// accept counts a write that perform will have committed.
-func (w *Writer) accept(call string, ctx context.Context, it *write) error {
-	f := w.file
-	if f.inside(ctx) {
-		return f.wouldDeadlock(call)
+// accept counts a write, which perform will have committed.
+func (w *Writer) accept(ctx context.Context, it *write) error {
+	if w.inside(ctx) {
+		return w.named(core.ErrWouldDeadlock)
 	}
+	it.ctx, it.settled, it.done = ctx, make(chan struct{}), make(chan struct{})
 	it.wait, it.leave = context.WithCancelCause(ctx)
-	it.settled, it.done = make(chan struct{}), make(chan struct{})
+	if it.cancel = it.leave; it.fn != nil {
+		it.ctx, it.cancel = context.WithCancelCause(ctx)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return f.named(core.ErrClosed)
+		return w.named(core.ErrClosed)
 	}
 	w.pending[it] = struct{}{}
-	f.count(func(s *Stats) { s.Enqueued++; s.Pending++ })
+	w.enqueued.Add(1)
 	return nil
 }
 
@@ -140,7 +137,7 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 	if op := core.OperationFrom(ctx); op != nil {
 		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
 	}
-	err := w.file.commits.Do(it.wait, it)
+	err := w.commits.Do(it.wait, it)
 	if errors.Is(err, groupcommit.ErrUndecided) {
 		<-it.settled
 		err = it.err
@@ -148,34 +145,32 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 	w.mu.Lock()
 	delete(w.pending, it)
 	w.mu.Unlock()
-	w.file.count(func(s *Stats) {
-		s.Pending--
-		if err == nil {
-			s.Succeeded++
-		} else {
-			s.Failed++
-		}
-	})
+	if err == nil {
+		w.succeeded.Add(1)
+	} else {
+		w.failed.Add(1)
+	}
 	it.leave(nil)
+	it.cancel(nil)
 	close(it.done)
 	return err
 }
 
 // DB is a pool of connections that only read. They see what was committed before they began,
 // so also all that Exec, Batch and Tx have returned from. It is closed with the last handle.
-func (w *Writer) DB() *sql.DB { return w.file.readers }
+func (w *Writer) DB() *sql.DB { return w.readers }
 
 // Invalidate makes [Read] load keys again.
-func (w *Writer) Invalidate(keys ...string) { w.file.invalidate(keys...) }
+func (w *Writer) Invalidate(keys ...string) { w.invalidate(keys...) }
 
 // Stats returns the counters of the file.
 func (w *Writer) Stats() Stats {
-	var s Stats
-	w.file.count(func(now *Stats) { s = *now })
+	s := Stats{Succeeded: w.succeeded.Load(), Failed: w.failed.Load(), Groups: w.groups.Load(), Cache: w.cache.Stats()}
+	s.Enqueued = w.enqueued.Load()
+	s.Pending = int(s.Enqueued - s.Succeeded - s.Failed)
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	s.Closed = w.closed
-	w.mu.Unlock()
-	s.Handles, s.Cache = w.add(0), w.file.cache.Stats()
 	return s
 }
 
@@ -185,19 +180,17 @@ func (w *Writer) Complete() { w.end(nil) }
 
 // Flush waits until all writes of this handle that were accepted so far are committed or have
 // failed. When ctx ends first it returns its cause.
-func (w *Writer) Flush(ctx context.Context) error {
-	return w.await("Flush", ctx, w.unsettled)
-}
+func (w *Writer) Flush(ctx context.Context) error { return w.await(ctx, w.unsettled) }
 
 // Drain is Complete and Flush.
 func (w *Writer) Drain(ctx context.Context) error {
-	return w.await("Drain", ctx, func() []*write { return w.end(nil) })
+	return w.await(ctx, func() []*write { return w.end(nil) })
 }
 
 // Stop is Complete, and drops the writes of this handle whose transaction has not begun:
 // they get [core.ErrStopped]. It waits for the others as Flush does.
 func (w *Writer) Stop(ctx context.Context) error {
-	return w.await("Stop", ctx, func() []*write { return w.end(core.ErrStopped) })
+	return w.await(ctx, func() []*write { return w.end(core.ErrStopped) })
 }
 
 // Close is Stop with [core.ErrClosed], ends the contexts of running functions of Tx with that
@@ -205,20 +198,15 @@ func (w *Writer) Stop(ctx context.Context) error {
 // functions, unless it is called from inside of one, or of a handler of the writer's
 // signals; then the handle is released when that is over. It returns nil.
 func (w *Writer) Close() error {
-	w.gone.Store(true)
 	writes := w.end(core.ErrClosed)
-	for _, it := range writes {
-		if it.cancel != nil {
-			it.cancel(core.ErrClosed)
-		}
-	}
 	release := func() {
 		for _, it := range writes {
+			it.cancel(core.ErrClosed)
 			<-it.done
 		}
-		w.once.Do(w.leave)
+		w.once.Do(w.entry.release)
 	}
-	if w.file.inside(background) {
+	if w.inside(background) {
 		go release()
 	} else {
 		release()
@@ -235,7 +223,7 @@ func (w *Writer) end(cause error) []*write {
 	writes := w.unsettled()
 	for _, it := range writes {
 		if cause != nil {
-			it.leave(w.file.named(cause))
+			it.leave(w.named(cause))
 		}
 	}
 	return writes
@@ -249,9 +237,9 @@ func (w *Writer) unsettled() []*write {
 }
 
 // await waits until writes have returned, unless it is called from inside.
-func (w *Writer) await(call string, ctx context.Context, writes func() []*write) error {
-	if w.file.inside(ctx) {
-		return w.file.wouldDeadlock(call)
+func (w *Writer) await(ctx context.Context, writes func() []*write) error {
+	if w.inside(ctx) {
+		return w.named(core.ErrWouldDeadlock)
 	}
 	for _, it := range writes() {
 		select {

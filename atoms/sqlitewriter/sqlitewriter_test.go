@@ -245,7 +245,6 @@ func TestNoCallWaitsForItself(t *testing.T) {
 	calls := func(ctx context.Context) {
 		_, err := w.Exec(ctx, insert, "x")
 		assert.ErrorIs(t, err, core.ErrWouldDeadlock)
-		assert.ErrorContains(t, err, `"app.db": Exec inside a transaction`)
 		_, err = w.Batch(ctx)
 		assert.ErrorIs(t, err, core.ErrWouldDeadlock)
 		assert.ErrorIs(t, w.Tx(ctx, func(context.Context, *sqlitewriter.Tx) error { return nil }), core.ErrWouldDeadlock)
@@ -372,7 +371,7 @@ func TestSignals(t *testing.T) {
 	assert.True(t, ok)
 	assert.Positive(t, group.Duration)
 	group.Duration = 0
-	assert.Equal(t, sqlitewriter.Group{Writes: 1, Rows: 1}, group)
+	assert.Equal(t, sqlitewriter.Group{Writes: 1}, group)
 	failure, _ := sqlitewriter.Failed.From(got[3])
 	assert.Equal(t, err, failure)
 	for _, s := range got {
@@ -404,11 +403,11 @@ func TestBackup(t *testing.T) {
 		rows := texts(t, copied.DB())
 		assert.GreaterOrEqual(t, len(rows), before)
 		assert.Zero(t, len(rows)%2)
-		assert.Error(t, w.Backup(t.Context(), target), "it is open")
 		require.NoError(t, copied.Close())
 	}
 	close(stop)
 	all.Wait()
+	assert.ErrorContains(t, w.Backup(t.Context(), w.Path()), "that of the database")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	assert.ErrorIs(t, w.Backup(ended, target+"2"), context.Canceled)

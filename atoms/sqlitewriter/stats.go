@@ -17,9 +17,8 @@ type Stats struct {
 	Succeeded uint64 `json:"succeeded"` // are committed
 	Failed    uint64 `json:"failed"`    // have returned an error
 
-	Groups  uint64 `json:"groups"`  // transactions that were committed
-	Handles int    `json:"handles"` // open handles of the file
-	Closed  bool   `json:"closed"`  // the handle that was asked takes no more writes
+	Groups uint64 `json:"groups"` // transactions that were committed
+	Closed bool   `json:"closed"` // the handle that was asked takes no more writes
 
 	Cache lru.Stats `json:"cache"` // of the values of Read
 }

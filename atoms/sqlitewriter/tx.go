@@ -16,9 +16,8 @@ type Tx struct {
 	file *file
 	tx   *sql.Tx
 
-	mu      sync.Mutex
-	results []sql.Result
-	stale   []string
+	mu    sync.Mutex
+	stale []string
 }
 
 // txKey is the key of contexts from which a call to the writer would wait for itself.
@@ -27,13 +26,7 @@ type txKey struct{ *file }
 // Exec runs a statement.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	r, err := checked(t.tx.ExecContext(ctx, query, args...))
-	if err != nil {
-		return nil, t.file.explain(ctx, err)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.results = append(t.results, r)
-	return r, nil
+	return r, t.file.explain(ctx, err)
 }
 
 // Query runs a statement that returns rows.
@@ -69,7 +62,7 @@ func (f *file) call(it *write, tx *sql.Tx) (err error) {
 		it.err = err // for a function that ends its goroutine
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		it.results, it.stale = t.results, t.stale
+		it.stale = t.stale
 	})
 	return err
 }
