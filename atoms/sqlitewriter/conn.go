@@ -3,6 +3,7 @@ package sqlitewriter
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -27,6 +28,7 @@ type conn struct {
 	sql      *sql.Conn
 	prepared map[string]*sql.Stmt
 	own      atomic.Bool // the writer itself begins or ends a transaction
+	seen     bool        // a statement, by authorize
 }
 
 // openDB opens a file, whatever characters its path has. It returns without having connected.
@@ -74,6 +76,7 @@ func openConn(ctx context.Context, path string, busy time.Duration) (*conn, erro
 // authorize is called by SQLite when it compiles a statement.
 func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ string) sqlite.AuthorizerReturnCode {
 	denied := false
+	c.seen = true
 	switch action {
 	case sqlite.AuthTransaction:
 		denied = !c.own.Load()
@@ -123,26 +126,17 @@ func (c *conn) control(call func() error) error {
 func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Result, err error) {
 	s := c.prepared[query]
 	if s == nil {
+		c.seen = false
 		if s, err = c.sql.PrepareContext(ctx, query); err != nil {
 			return nil, err
+		}
+		if !c.seen {
+			return nil, errors.Join(errEmpty, s.Close()) // the driver has no result for it
 		}
 		if len(c.prepared) >= maxPrepared {
 			c.forget()
 		}
 		c.prepared[query] = s
 	}
-	return checked(s.ExecContext(ctx, args...))
-}
-
-// checked makes a result that panics, which is that of a text without a statement, an error.
-func checked(r sql.Result, err error) (_ sql.Result, empty error) {
-	if err == nil {
-		defer func() {
-			if recover() != nil {
-				empty = errEmpty
-			}
-		}()
-		_, err = r.RowsAffected()
-	}
-	return r, err
+	return s.ExecContext(ctx, args...)
 }

@@ -11,6 +11,7 @@ import (
 
 	lib "modernc.org/sqlite/lib"
 
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
@@ -23,6 +24,7 @@ type file struct {
 	cache   *lru.LRU[string, any]
 
 	readers  *sql.DB
+	raiser   core.Raiser // Options.Sink, or one that does nothing
 	unlisten func()
 
 	// Used by the commit.
@@ -32,71 +34,56 @@ type file struct {
 	group    []*write
 	begun    time.Time
 
-	enqueued, succeeded, failed, groups atomic.Uint64
+	enqueued, ended, failed, groups atomic.Uint64
 }
 
 // write is a call of Exec, Batch or Tx.
 type write struct {
-	ctx    context.Context // of the caller; of a Tx, it also ends with Close
-	cancel context.CancelCauseFunc
-	wait   context.Context // of the caller; it also ends with Stop and Close
-	leave  context.CancelCauseFunc
-	fn     func(context.Context, *Tx) error // of a Tx
-	stmts  []Statement
+	run   context.Context // of the caller; of a Tx, ctx
+	ctx   context.Context // of the caller; it also ends with Stop and Close
+	leave context.CancelCauseFunc
+	fn    func(context.Context, *Tx) error // of a Tx
+	stmts []Statement
 
+	begun   atomic.Bool // the commit
 	results []sql.Result
 	stale   []string // keys to invalidate
 	err     error
-	settled chan struct{} // closed when the commit has ended
-	done    chan struct{} // closed when the call returns
+	settled chan struct{} // closed when the commit has ended, or there is none
 }
 
 // Alone reports whether the write needs a transaction of its own.
 func (it *write) Alone() bool { return it.fn != nil }
 
 // openFile opens a file, which exists.
-func openFile(ctx context.Context, path string, opts Options) (f *file, err error) {
-	f = &file{opts: opts, lock: lock{path: path + ".lock"}, path: path}
-	defer func() {
-		if err != nil {
-			f.shut()
-			err = fmt.Errorf("sqlitewriter: open %q: %w", path, err)
-		}
-	}()
-	var errs [2]error
-	f.commits, errs[0] = groupcommit.New(f.commit, groupcommit.Options{
+func openFile(ctx context.Context, path string, opts Options) (*file, error) {
+	f := &file{opts: opts, path: path, lock: lock{path: path + ".lock"}, raiser: (*core.Operation)(nil), unlisten: func() {}}
+	f.commits = core.Must(groupcommit.New(f.commit, groupcommit.Options{ // the options are checked
 		Name: opts.Name, MaxQueued: opts.MaxQueued, MaxBatch: opts.MaxGroup, Begin: f.begin,
-	})
-	f.cache, errs[1] = lru.New(lru.Options[string, any]{Name: opts.Name, Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL})
-	if err := errors.Join(errs[:]...); err != nil {
-		return f, err
-	}
-	if err := f.lock.acquire(ctx); err != nil {
-		return f, err
-	}
-	f.conn, err = openConn(ctx, path, opts.BusyTimeout)
-	f.lock.release()
-	if err != nil {
-		return f, err
-	}
+	}))
+	f.cache = core.Must(lru.New(lru.Options[string, any]{Name: opts.Name, Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL}))
 	f.readers = openDB(path, "ro&_query_only=1", opts.BusyTimeout, opts.MaxReaders)
 	if opts.Sink != nil {
+		f.raiser = opts.Sink
 		f.unlisten = opts.Sink.Subscribe(opts.InvalidateOn, f.invalidateOn)
+	}
+	err := f.lock.acquire(ctx)
+	if err == nil {
+		f.conn, err = openConn(ctx, path, opts.BusyTimeout)
+		f.lock.release()
+	}
+	if err != nil {
+		f.shut()
+		return nil, fmt.Errorf("sqlitewriter: open %q: %w", path, err)
 	}
 	return f, nil
 }
 
 // shut closes what openFile has opened. No handle is open.
 func (f *file) shut() {
-	if f.commits != nil {
-		_ = f.commits.Close()
-	}
-	if f.unlisten != nil {
-		f.unlisten()
-	}
-	if f.readers != nil {
-		_ = f.readers.Close() // nothing was written
-	}
+	_ = f.commits.Close()
+	f.unlisten()
+	_ = f.readers.Close() // nothing was written
 	f.drop()
 	f.lock.close()
 }
@@ -104,9 +91,7 @@ func (f *file) shut() {
 // begin is called before a group of writes is taken. The function that it returns is called
 // after the commit.
 func (f *file) begin(ctx context.Context) (end func(), err error) {
-	if f.opts.Sink != nil {
-		f.opts.Sink.RaiseKey(SignalWriting, f.opts.Name)
-	}
+	f.raiser.RaiseKey(SignalWriting, f.opts.Name)
 	if err := f.lock.acquire(ctx); err != nil {
 		return nil, f.named(err)
 	}
@@ -118,13 +103,16 @@ func (f *file) begin(ctx context.Context) (end func(), err error) {
 // commit commits a group of statements, or one function.
 func (f *file) commit(_ context.Context, group []*write, errs []error) error {
 	f.group = group
+	for _, it := range group {
+		it.begun.Store(true)
+	}
 	err := f.attempt(group)
 	again := err != nil && len(group) > 1 && !errors.Is(err, errUndecided)
 	for i, it := range group {
-		if errs[i] = err; again {
-			errs[i] = f.attempt(group[i : i+1])
+		if it.err = err; again {
+			it.err = f.attempt(group[i : i+1])
 		}
-		it.err = errs[i]
+		errs[i] = it.err
 	}
 	return nil
 }
@@ -155,7 +143,7 @@ func (f *file) attempt(group []*write) (err error) {
 		}
 	}()
 	for _, it := range group {
-		if err := f.run(it, tx); err != nil {
+		if err := f.perform(it, tx); err != nil {
 			return err
 		}
 	}
@@ -177,16 +165,16 @@ func (f *file) finish(tx *sql.Tx) error {
 	return nil
 }
 
-// run runs a write.
-func (f *file) run(it *write, tx *sql.Tx) error {
+// perform runs a write.
+func (f *file) perform(it *write, tx *sql.Tx) error {
 	if it.fn != nil {
 		return f.call(it, tx)
 	}
 	it.results = it.results[:0]
 	for _, s := range it.stmts {
-		r, err := f.conn.exec(it.ctx, s.SQL, s.Args...)
+		r, err := f.conn.exec(it.run, s.SQL, s.Args...)
 		if err != nil {
-			return f.explain(it.ctx, err)
+			return f.explain(it.run, err)
 		}
 		it.results = append(it.results, r)
 	}
@@ -212,7 +200,7 @@ func (f *file) end() {
 			close(it.settled)
 		}
 	}()
-	done, sink := Group{Writes: len(f.group), Duration: time.Since(f.begun)}, f.opts.Sink
+	done := Group{Writes: len(f.group), Duration: time.Since(f.begun)}
 	for _, it := range f.group {
 		f.invalidate(it.stale...) // also if it failed: it may be stored
 		for _, s := range it.stmts {
@@ -220,16 +208,15 @@ func (f *file) end() {
 		}
 		if it.err != nil {
 			done.Failed++
-		}
-		if it.err != nil && sink != nil {
-			Failed.Raise(sink, f.opts.Name, it.err)
+			Failed.Raise(f.raiser, f.opts.Name, it.err)
 		}
 	}
-	if sink != nil && f.reopened {
-		sink.RaiseKey(SignalReopened, f.opts.Name)
+	if f.reopened {
+		f.reopened = false
+		f.raiser.RaiseKey(SignalReopened, f.opts.Name)
 	}
-	if f.reopened = false; sink != nil && done.Failed < done.Writes {
-		Written.Raise(sink, f.opts.Name, done)
+	if done.Failed < done.Writes {
+		Written.Raise(f.raiser, f.opts.Name, done)
 	}
 }
 

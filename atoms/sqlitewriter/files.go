@@ -1,7 +1,6 @@
 package sqlitewriter
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -32,7 +31,10 @@ func acquire(ctx context.Context, path string, given Options) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := given.resolved(filepath.Base(path))
+	opts, err := given.resolved(filepath.Base(path))
+	if err != nil {
+		return nil, err
+	}
 	e := enter(path, info)
 	select {
 	case e.gate <- struct{}{}:
@@ -64,18 +66,17 @@ func resolve(path string) (string, os.FileInfo, error) {
 	if made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
 		_ = made.Close() // it is empty
 	}
-	real, err := filepath.EvalSymlinks(path)
+	info, err := os.Stat(path)
 	if err == nil {
-		real, err = filepath.Abs(real)
+		path, err = filepath.EvalSymlinks(path)
 	}
-	info, statErr := os.Stat(path)
-	if err = cmp.Or(err, statErr); err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%q is not a regular file", path)
+	if err == nil {
+		path, err = filepath.Abs(path)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("sqlitewriter: open: %w", err)
 	}
-	return real, info, nil
+	return path, info, nil
 }
 
 // enter counts a handle of a file, whatever name the file was opened by.

@@ -2,6 +2,7 @@ package sqlitewriter
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"runtime"
 	"time"
@@ -45,11 +46,9 @@ type Options struct {
 	InvalidateOn string
 }
 
-const defaultInvalidateOn = CommandInvalidate + ":*"
-
-// resolved returns the options with defaults in place of zeroes. The parts that they are for
-// check them.
-func (o Options) resolved(name string) Options {
+// resolved returns the options with defaults in place of zeroes, or says what is wrong with
+// them.
+func (o Options) resolved(name string) (Options, error) {
 	o.Name = cmp.Or(o.Name, name)
 	o.MaxQueued = cmp.Or(o.MaxQueued, 1024)
 	o.MaxGroup = max(1, cmp.Or(o.MaxGroup, 256))
@@ -60,6 +59,9 @@ func (o Options) resolved(name string) Options {
 	o.MaxReaders = cmp.Or(o.MaxReaders, max(4, runtime.GOMAXPROCS(0)))
 	o.Capacity = cmp.Or(o.Capacity, 1000)
 	o.TTL = cmp.Or(o.TTL, 5*time.Minute)
-	o.InvalidateOn = cmp.Or(o.InvalidateOn, defaultInvalidateOn)
-	return o
+	o.InvalidateOn = cmp.Or(o.InvalidateOn, CommandInvalidate+":*")
+	if o.MaxQueued < 0 || o.Capacity < 0 {
+		return o, fmt.Errorf("sqlitewriter: Options.MaxQueued %d and Options.Capacity %d must not be negative", o.MaxQueued, o.Capacity)
+	}
+	return o, nil
 }

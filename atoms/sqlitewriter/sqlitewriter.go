@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -118,10 +116,10 @@ func (w *Writer) accept(ctx context.Context, it *write) error {
 	if w.inside(ctx) {
 		return w.named(core.ErrWouldDeadlock)
 	}
-	it.ctx, it.settled, it.done = ctx, make(chan struct{}), make(chan struct{})
-	it.wait, it.leave = context.WithCancelCause(ctx)
-	if it.cancel = it.leave; it.fn != nil {
-		it.ctx, it.cancel = context.WithCancelCause(ctx)
+	it.settled = make(chan struct{})
+	it.ctx, it.leave = context.WithCancelCause(ctx)
+	if it.run = ctx; it.fn != nil {
+		it.run = it.ctx
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,10 +132,11 @@ func (w *Writer) accept(ctx context.Context, it *write) error {
 }
 
 func (w *Writer) perform(ctx context.Context, it *write) error {
+	defer it.leave(nil)
 	if op := core.OperationFrom(ctx); op != nil {
 		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
 	}
-	err := w.commits.Do(it.wait, it)
+	err := w.commits.Do(it.ctx, it)
 	if errors.Is(err, groupcommit.ErrUndecided) {
 		<-it.settled
 		err = it.err
@@ -145,14 +144,13 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 	w.mu.Lock()
 	delete(w.pending, it)
 	w.mu.Unlock()
-	if err == nil {
-		w.succeeded.Add(1)
-	} else {
+	if err != nil {
 		w.failed.Add(1)
 	}
-	it.leave(nil)
-	it.cancel(nil)
-	close(it.done)
+	w.ended.Add(1)
+	if !it.begun.Load() {
+		close(it.settled)
+	}
 	return err
 }
 
@@ -165,9 +163,10 @@ func (w *Writer) Invalidate(keys ...string) { w.invalidate(keys...) }
 
 // Stats returns the counters of the file.
 func (w *Writer) Stats() Stats {
-	s := Stats{Succeeded: w.succeeded.Load(), Failed: w.failed.Load(), Groups: w.groups.Load(), Cache: w.cache.Stats()}
-	s.Enqueued = w.enqueued.Load()
-	s.Pending = int(s.Enqueued - s.Succeeded - s.Failed)
+	s := Stats{Failed: w.failed.Load(), Groups: w.groups.Load(), Cache: w.cache.Stats()}
+	ended := w.ended.Load() // after failed, and before enqueued
+	s.Succeeded, s.Enqueued = ended-s.Failed, w.enqueued.Load()
+	s.Pending = int(s.Enqueued - ended)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.Closed = w.closed
@@ -176,35 +175,30 @@ func (w *Writer) Stats() Stats {
 
 // Complete ends the intake of this handle: later writes get [core.ErrClosed]. Those that were
 // accepted are committed. Reads go on.
-func (w *Writer) Complete() { w.end(nil) }
+func (w *Writer) Complete() { w.end(true, nil) }
 
 // Flush waits until all writes of this handle that were accepted so far are committed or have
 // failed. When ctx ends first it returns its cause.
-func (w *Writer) Flush(ctx context.Context) error { return w.await(ctx, w.unsettled) }
+func (w *Writer) Flush(ctx context.Context) error { return w.wait(ctx, false, nil) }
 
 // Drain is Complete and Flush.
-func (w *Writer) Drain(ctx context.Context) error {
-	return w.await(ctx, func() []*write { return w.end(nil) })
-}
+func (w *Writer) Drain(ctx context.Context) error { return w.wait(ctx, true, nil) }
 
 // Stop is Complete, and drops the writes of this handle whose transaction has not begun:
 // they get [core.ErrStopped]. It waits for the others as Flush does.
-func (w *Writer) Stop(ctx context.Context) error {
-	return w.await(ctx, func() []*write { return w.end(core.ErrStopped) })
-}
+func (w *Writer) Stop(ctx context.Context) error { return w.wait(ctx, true, core.ErrStopped) }
 
 // Close is Stop with [core.ErrClosed], ends the contexts of running functions of Tx with that
 // cause, and releases the handle. The last handle closes the file. Close waits for the
 // functions, unless it is called from inside of one, or of a handler of the writer's
 // signals; then the handle is released when that is over. It returns nil.
 func (w *Writer) Close() error {
-	writes := w.end(core.ErrClosed)
+	writes := w.end(true, core.ErrClosed)
 	release := func() {
 		for _, it := range writes {
-			it.cancel(core.ErrClosed)
-			<-it.done
+			<-it.settled
 		}
-		w.once.Do(w.entry.release)
+		w.once.Do(w.release)
 	}
 	if w.inside(background) {
 		go release()
@@ -214,39 +208,32 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// end ends the intake, and drops what has not begun if there is a cause. It returns the
-// writes that have not returned.
-func (w *Writer) end(cause error) []*write {
-	w.mu.Lock()
-	w.closed = true
-	w.mu.Unlock()
-	writes := w.unsettled()
-	for _, it := range writes {
-		if cause != nil {
-			it.leave(w.named(cause))
-		}
-	}
-	return writes
-}
-
-// unsettled returns the accepted writes that have not returned.
-func (w *Writer) unsettled() []*write {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Collect(maps.Keys(w.pending))
-}
-
-// await waits until writes have returned, unless it is called from inside.
-func (w *Writer) await(ctx context.Context, writes func() []*write) error {
+// wait waits for the writes that end returns, unless it is called from inside.
+func (w *Writer) wait(ctx context.Context, closed bool, cause error) error {
 	if w.inside(ctx) {
 		return w.named(core.ErrWouldDeadlock)
 	}
-	for _, it := range writes() {
+	for _, it := range w.end(closed, cause) {
 		select {
-		case <-it.done:
+		case <-it.settled:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 	return nil
+}
+
+// end returns the writes that are not settled. It may end the intake, and the context of those
+// that have not begun; to close ends that of functions as well.
+func (w *Writer) end(closed bool, cause error) (writes []*write) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = w.closed || closed
+	for it := range w.pending {
+		if cause == core.ErrClosed || cause != nil && !it.begun.Load() {
+			it.leave(w.named(cause))
+		}
+		writes = append(writes, it)
+	}
+	return writes
 }

@@ -25,7 +25,7 @@ type txKey struct{ *file }
 
 // Exec runs a statement.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	r, err := checked(t.tx.ExecContext(ctx, query, args...))
+	r, err := t.tx.ExecContext(ctx, query, args...)
 	return r, t.file.explain(ctx, err)
 }
 
@@ -49,7 +49,7 @@ func (t *Tx) Invalidate(keys ...string) {
 
 // call calls the function of a write.
 func (f *file) call(it *write, tx *sql.Tx) (err error) {
-	ctx, cancel := context.WithTimeoutCause(it.ctx, f.opts.TxTimeout, f.named(ErrTxTimeout))
+	ctx, cancel := context.WithTimeoutCause(it.run, f.opts.TxTimeout, f.named(ErrTxTimeout))
 	defer cancel()
 	t := &Tx{file: f, tx: tx}
 	flight.Run(func() (none struct{}, err error) {
