@@ -3,7 +3,6 @@ package sqlitewriter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,13 +14,13 @@ import (
 // place of one that is there. Writes go on meanwhile. The file appears at once and complete,
 // or, when ctx ends or there is an error, not at all.
 func (w *Writer) Backup(ctx context.Context, path string) (err error) {
-	defer func() {
-		if err != nil {
-			err = w.named(fmt.Errorf("backup: %w", err))
-		}
-	}()
-	if info, err := os.Stat(path); err == nil && os.SameFile(info, w.info) {
-		return errors.New("the path is that of the database")
+	defer func() { err = w.explain(ctx, err) }()
+	was, err := os.Stat(w.path)
+	if err != nil {
+		return err
+	}
+	if is, err := os.Stat(path); err == nil && os.SameFile(is, was) {
+		return errors.New("a backup must not replace the database")
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
@@ -30,7 +29,7 @@ func (w *Writer) Backup(ctx context.Context, path string) (err error) {
 	defer os.Remove(temporary.Name())                 // if it has not been renamed
 	db := openDB(w.path, "ro", w.opts.BusyTimeout, 1) // connections of readers may not write anything
 	_, err = db.ExecContext(ctx, "vacuum into ?", core.Must(filepath.Abs(temporary.Name())))
-	if err = errors.Join(err, db.Close(), temporary.Chmod(w.info.Mode().Perm()), temporary.Sync(), temporary.Close()); err != nil {
+	if err = errors.Join(err, db.Close(), temporary.Chmod(was.Mode().Perm()), temporary.Sync(), temporary.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(temporary.Name(), path); err != nil || runtime.GOOS == "windows" { // has no sync of directories

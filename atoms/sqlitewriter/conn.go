@@ -27,7 +27,7 @@ type conn struct {
 	db       *sql.DB // whose only connection it is
 	sql      *sql.Conn
 	prepared map[string]*sql.Stmt
-	own      atomic.Bool // the writer itself begins or ends a transaction
+	theirs   atomic.Bool // statements are those of callers
 	seen     bool        // a statement, by authorize
 }
 
@@ -45,29 +45,20 @@ func openDB(path, mode string, busy time.Duration, connections int) *sql.DB {
 	return db
 }
 
-// openConn opens the connection that writes, makes its commits durable, and refuses
-// statements that would spoil that. The lock file is held: SQLite waits for nobody when it
-// changes the journal mode.
+// durable makes commits durable. fullfsync makes macOS write to the disk what it otherwise
+// leaves in the disk's cache.
+const durable = "&_journal_mode=wal&_synchronous=full&_pragma=fullfsync(1)&_pragma=checkpoint_fullfsync(1)"
+
+// openConn opens the connection that writes. The lock file is held: SQLite waits for nobody
+// when it changes the journal mode.
 func openConn(ctx context.Context, path string, busy time.Duration) (*conn, error) {
-	c := &conn{db: openDB(path, "rw", busy, 1), prepared: make(map[string]*sql.Stmt)}
+	c := &conn{db: openDB(path, "rw"+durable, busy, 1), prepared: make(map[string]*sql.Stmt)}
 	var err error
-	if c.sql, err = c.db.Conn(ctx); err != nil {
-		_ = c.db.Close()
-		return nil, err
-	}
-	var mode string
-	err = c.sql.QueryRowContext(ctx, "pragma journal_mode=wal").Scan(&mode)
-	if err == nil && mode != "wal" {
-		err = fmt.Errorf("sqlitewriter: the journal mode is %s, but must be wal, which the file system may not support", mode)
-	}
-	if err == nil { // fullfsync makes macOS write to the disk what it otherwise leaves in the disk's cache
-		_, err = c.sql.ExecContext(ctx, "pragma synchronous=full; pragma fullfsync=1; pragma checkpoint_fullfsync=1")
-	}
-	if err == nil {
+	if c.sql, err = c.db.Conn(ctx); err == nil {
 		err = c.sql.Raw(func(raw any) error { return raw.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(c.authorize) })
 	}
 	if err != nil {
-		c.close()
+		_ = c.db.Close()
 		return nil, err
 	}
 	return c, nil
@@ -79,7 +70,7 @@ func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ s
 	c.seen = true
 	switch action {
 	case sqlite.AuthTransaction:
-		denied = !c.own.Load()
+		denied = c.theirs.Load()
 	case sqlite.AuthSavepoint, sqlite.AuthAttach, sqlite.AuthDetach:
 		denied = true
 	case sqlite.AuthPragma: // what belongs to the file or the transaction, or only reads
@@ -104,22 +95,6 @@ func (c *conn) forget() {
 		_ = s.Close() // there is nothing that could be lost
 	}
 	clear(c.prepared)
-}
-
-// begin begins a transaction that writes.
-func (c *conn) begin() (tx *sql.Tx, err error) {
-	err = c.control(func() (err error) {
-		tx, err = c.sql.BeginTx(background, nil)
-		return err
-	})
-	return tx, err
-}
-
-// control calls a function that begins or ends a transaction.
-func (c *conn) control(call func() error) error {
-	c.own.Store(true)
-	defer c.own.Store(false)
-	return call()
 }
 
 // exec runs a statement, and keeps it prepared.

@@ -37,6 +37,6 @@ func (w *Writer) Conn() *sql.Conn { return w.conn.sql }
 
 // LockFile locks the lock file of a path as another process would.
 func LockFile(path string) (unlock func(), err error) {
-	l := &lock{path: path + ".lock"}
-	return l.close, l.acquire(context.Background())
+	f, err := acquireLock(context.Background(), path)
+	return func() { f.Close() }, err
 }

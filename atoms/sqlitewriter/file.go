@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -28,13 +29,13 @@ type file struct {
 	unlisten func()
 
 	// Used by the commit.
-	lock     lock
+	lock     *os.File
 	conn     *conn // nil if it was broken
 	reopened bool  // the connection, and no signal has said so
 	group    []*write
 	begun    time.Time
 
-	enqueued, ended, failed, groups atomic.Uint64
+	groups atomic.Uint64 // committed
 }
 
 // write is a call of Exec, Batch or Tx.
@@ -57,7 +58,7 @@ func (it *write) Alone() bool { return it.fn != nil }
 
 // openFile opens a file, which exists.
 func openFile(ctx context.Context, path string, opts Options) (*file, error) {
-	f := &file{opts: opts, path: path, lock: lock{path: path + ".lock"}, raiser: (*core.Operation)(nil), unlisten: func() {}}
+	f := &file{opts: opts, path: path, raiser: (*core.Operation)(nil), unlisten: func() {}}
 	f.commits = core.Must(groupcommit.New(f.commit, groupcommit.Options{ // the options are checked
 		Name: opts.Name, MaxQueued: opts.MaxQueued, MaxBatch: opts.MaxGroup, Begin: f.begin,
 	}))
@@ -67,10 +68,10 @@ func openFile(ctx context.Context, path string, opts Options) (*file, error) {
 		f.raiser = opts.Sink
 		f.unlisten = opts.Sink.Subscribe(opts.InvalidateOn, f.invalidateOn)
 	}
-	err := f.lock.acquire(ctx)
+	held, err := acquireLock(ctx, path)
 	if err == nil {
 		f.conn, err = openConn(ctx, path, opts.BusyTimeout)
-		f.lock.release()
+		_ = held.Close() // which releases it
 	}
 	if err != nil {
 		f.shut()
@@ -85,15 +86,14 @@ func (f *file) shut() {
 	f.unlisten()
 	_ = f.readers.Close() // nothing was written
 	f.drop()
-	f.lock.close()
 }
 
 // begin is called before a group of writes is taken. The function that it returns is called
 // after the commit.
 func (f *file) begin(ctx context.Context) (end func(), err error) {
 	f.raiser.RaiseKey(SignalWriting, f.opts.Name)
-	if err := f.lock.acquire(ctx); err != nil {
-		return nil, f.named(err)
+	if f.lock, err = acquireLock(ctx, f.path); err != nil {
+		return nil, f.explain(ctx, err)
 	}
 	runtime.Gosched() // so that callers that the last group has released can be in the next one
 	f.group, f.begun = nil, time.Now()
@@ -125,23 +125,22 @@ func (f *file) attempt(group []*write) (err error) {
 		}
 		f.reopened = true
 	}
-	tx, err := f.conn.begin()
+	tx, err := f.conn.sql.BeginTx(background, nil)
 	if err != nil {
 		f.drop()
 		return f.explain(background, err)
 	}
 	err = errUndecided // for a function that ends its goroutine
 	defer func() {
+		f.conn.theirs.Store(false)
 		if err == nil {
 			testBeforeCommit(group)
 			err = f.finish(tx)
-			return
-		}
-		rollback := f.conn.control(tx.Rollback)
-		if code(err) == lib.SQLITE_IOERR || rollback != nil && code(rollback) != lib.SQLITE_ERROR { // there is no transaction
-			f.drop()
+		} else if rollback := tx.Rollback(); code(err) == lib.SQLITE_IOERR || rollback != nil && code(rollback) != lib.SQLITE_ERROR {
+			f.drop() // SQLITE_ERROR: SQLite has rolled back
 		}
 	}()
+	f.conn.theirs.Store(true)
 	for _, it := range group {
 		if err := f.perform(it, tx); err != nil {
 			return err
@@ -152,7 +151,7 @@ func (f *file) attempt(group []*write) (err error) {
 
 // finish commits a transaction.
 func (f *file) finish(tx *sql.Tx) error {
-	err := f.conn.control(tx.Commit)
+	err := tx.Commit()
 	switch code(err) {
 	case lib.SQLITE_CONSTRAINT, lib.SQLITE_FULL, lib.SQLITE_BUSY: // the driver has rolled back
 		return f.explain(background, err)
@@ -194,8 +193,8 @@ func (f *file) drop() {
 
 // end ends a group. No lock is held when handlers are called.
 func (f *file) end() {
-	f.lock.release()
-	defer func() { // also if a handler ends the goroutine
+	_ = f.lock.Close() // which releases it
+	defer func() {     // also if a handler ends the goroutine
 		for _, it := range f.group {
 			close(it.settled)
 		}

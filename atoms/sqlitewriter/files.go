@@ -5,21 +5,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 )
 
 // files are the files that are open in this process.
-var files struct {
+var files = struct {
 	mu   sync.Mutex
-	open []*entry
-}
+	open map[string]*entry // by path: absolute, without symbolic links
+}{open: make(map[string]*entry)}
 
 // entry is a file with the number of its handles.
 type entry struct {
-	place   string // absolute, without symbolic links
-	info    os.FileInfo
+	place   string
 	handles int           // guarded by the lock of files
 	gate    chan struct{} // has a value while one goroutine opens or closes the file
 	shared  *file         // nil: it is closed
@@ -27,7 +25,7 @@ type entry struct {
 
 // acquire returns the entry of a path with one more handle and an open file.
 func acquire(ctx context.Context, path string, given Options) (*entry, error) {
-	path, info, err := resolve(path)
+	path, err := resolve(path)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +33,7 @@ func acquire(ctx context.Context, path string, given Options) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := enter(path, info)
+	e := enter(path)
 	select {
 	case e.gate <- struct{}{}:
 	case <-ctx.Done():
@@ -58,38 +56,34 @@ func acquire(ctx context.Context, path string, given Options) (*entry, error) {
 
 // resolve finds a file, or makes it. It does not open a file that exists: to close it again
 // would release the locks that SQLite has on it.
-func resolve(path string) (string, os.FileInfo, error) {
+func resolve(path string) (string, error) {
 	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") {
-		return "", nil, fmt.Errorf("sqlitewriter: the path is %q, but must be that of a file, not a connection string or a database in memory", path)
+		return "", fmt.Errorf("sqlitewriter: the path is %q, but must be that of a file, not a connection string or a database in memory", path)
 	}
-	path = filepath.Clean(path)
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("sqlitewriter: open: %w", err)
+	}
 	if made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
 		_ = made.Close() // it is empty
 	}
-	info, err := os.Stat(path)
-	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return "", fmt.Errorf("sqlitewriter: open: %w", err)
 	}
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
-	if err != nil {
-		return "", nil, fmt.Errorf("sqlitewriter: open: %w", err)
-	}
-	return path, info, nil
+	return path, nil
 }
 
-// enter counts a handle of a file, whatever name the file was opened by.
-func enter(path string, info os.FileInfo) *entry {
+// enter counts a handle of a file.
+func enter(path string) *entry {
 	files.mu.Lock()
 	defer files.mu.Unlock()
-	i := slices.IndexFunc(files.open, func(e *entry) bool { return os.SameFile(e.info, info) })
-	if i < 0 {
-		i = len(files.open)
-		files.open = append(files.open, &entry{place: path, info: info, gate: make(chan struct{}, 1)})
+	e := files.open[path]
+	if e == nil {
+		e = &entry{place: path, gate: make(chan struct{}, 1)}
+		files.open[path] = e
 	}
-	files.open[i].handles++
-	return files.open[i]
+	e.handles++
+	return e
 }
 
 // release ends a handle. The last one closes the file.
@@ -105,7 +99,7 @@ func (e *entry) release() {
 	}
 	files.mu.Lock()
 	if e.handles == 0 { // still
-		files.open = slices.DeleteFunc(files.open, func(other *entry) bool { return other == e })
+		delete(files.open, e.place)
 	}
 	files.mu.Unlock()
 	<-e.gate

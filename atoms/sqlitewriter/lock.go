@@ -5,39 +5,24 @@ import (
 	"os"
 )
 
-// lock is the lock file that processes hold while they write. SQLite's own locks keep the
-// file intact. This one makes processes take turns, which SQLite's busy timeout does not.
-type lock struct {
-	path string
-	file *os.File // nil: it is not open
-}
-
-// acquire takes the lock. It waits on a goroutine, because the system call cannot be given up.
-func (l *lock) acquire(ctx context.Context) (err error) {
-	if l.file == nil {
-		if l.file, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
-			return err
-		}
+// acquireLock locks the lock file that processes hold while they write; to close it releases
+// the lock. SQLite's own locks keep the database intact. This one makes processes take
+// turns, which SQLite's busy timeout does not.
+func acquireLock(ctx context.Context, path string) (*os.File, error) {
+	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
 	}
-	file, got := l.file, make(chan error, 1)
-	go func() { got <- lockFile(file) }()
+	got := make(chan error, 1)
+	go func() { got <- lockFile(f) }() // the system call cannot be given up
 	select {
 	case err := <-got:
-		return os.NewSyscallError("lock file", err)
+		return f, os.NewSyscallError("lock file", err)
 	case <-ctx.Done():
-		l.file = nil
 		go func() {
 			<-got
-			_ = file.Close() // which unlocks it
+			_ = f.Close()
 		}()
-		return context.Cause(ctx)
-	}
-}
-
-func (l *lock) release() { _ = unlockFile(l.file) } // fails only if it is not locked
-
-func (l *lock) close() {
-	if l.file != nil {
-		_ = l.file.Close() // nothing was written
+		return nil, context.Cause(ctx)
 	}
 }

@@ -15,5 +15,3 @@ func lockFile(f *os.File) error {
 		}
 	}
 }
-
-func unlockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

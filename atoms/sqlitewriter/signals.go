@@ -47,20 +47,19 @@ type Group struct {
 	Duration time.Duration `json:"duration"` // of the transaction
 }
 
-// Stats are the counters of a file, which all of its handles in the process share. A write is a
-// call of Exec, Batch or Tx. The counters of writes are read at the same moment, at which
+// Stats are the counters of a handle and its file. A write is a call of Exec, Batch or Tx. The
+// counters of writes are read at the same moment, at which
 //
 //	Enqueued = Pending + Succeeded + Failed
 type Stats struct {
-	Enqueued  uint64 `json:"enqueued"`  // writes that were accepted
+	Enqueued  uint64 `json:"enqueued"`  // writes of the handle that were accepted
 	Pending   int    `json:"pending"`   // of these, have not returned
 	Succeeded uint64 `json:"succeeded"` // are committed
 	Failed    uint64 `json:"failed"`    // have returned an error
+	Closed    bool   `json:"closed"`    // the handle takes no more writes
 
-	Groups uint64 `json:"groups"` // transactions that were committed
-	Closed bool   `json:"closed"` // the handle that was asked takes no more writes
-
-	Cache lru.Stats `json:"cache"` // of the values of Read
+	Groups uint64    `json:"groups"` // transactions of the file that were committed
+	Cache  lru.Stats `json:"cache"`  // of the values of Read, of the file
 }
 
 // LogValue groups the counters by their JSON names.

@@ -26,7 +26,7 @@ type Writer struct {
 	once sync.Once // its end
 
 	mu      sync.Mutex
-	closed  bool // takes no more writes
+	stats   Stats
 	pending map[*write]struct{}
 }
 
@@ -123,11 +123,11 @@ func (w *Writer) accept(ctx context.Context, it *write) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
+	if w.stats.Closed {
 		return w.named(core.ErrClosed)
 	}
 	w.pending[it] = struct{}{}
-	w.enqueued.Add(1)
+	w.stats.Enqueued++
 	return nil
 }
 
@@ -141,15 +141,16 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 		<-it.settled
 		err = it.err
 	}
-	w.mu.Lock()
-	delete(w.pending, it)
-	w.mu.Unlock()
-	if err != nil {
-		w.failed.Add(1)
-	}
-	w.ended.Add(1)
 	if !it.begun.Load() {
 		close(it.settled)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pending, it)
+	if err == nil {
+		w.stats.Succeeded++
+	} else {
+		w.stats.Failed++
 	}
 	return err
 }
@@ -161,15 +162,12 @@ func (w *Writer) DB() *sql.DB { return w.readers }
 // Invalidate makes [Read] load keys again.
 func (w *Writer) Invalidate(keys ...string) { w.invalidate(keys...) }
 
-// Stats returns the counters of the file.
+// Stats returns the counters of the handle and its file.
 func (w *Writer) Stats() Stats {
-	s := Stats{Failed: w.failed.Load(), Groups: w.groups.Load(), Cache: w.cache.Stats()}
-	ended := w.ended.Load() // after failed, and before enqueued
-	s.Succeeded, s.Enqueued = ended-s.Failed, w.enqueued.Load()
-	s.Pending = int(s.Enqueued - ended)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.Closed = w.closed
+	s := w.stats
+	s.Pending, s.Groups, s.Cache = len(w.pending), w.groups.Load(), w.cache.Stats()
 	return s
 }
 
@@ -228,7 +226,7 @@ func (w *Writer) wait(ctx context.Context, closed bool, cause error) error {
 func (w *Writer) end(closed bool, cause error) (writes []*write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.closed = w.closed || closed
+	w.stats.Closed = w.stats.Closed || closed
 	for it := range w.pending {
 		if cause == core.ErrClosed || cause != nil && !it.begun.Load() {
 			it.leave(w.named(cause))

@@ -148,7 +148,11 @@ func TestNoFailureIsHalfApplied(t *testing.T) {
 			}
 			require.NoError(t, w.Start(ctx, func(context.Context, *sqlitewriter.Tx) error { <-let; return nil }))
 			wait()
-			a, failing, b := begin(t.Context(), w, add("a")), begin(ctx, w, fails...), begin(t.Context(), w, add("b"))
+			a := begin(t.Context(), w, add("a"))
+			wait()
+			failing := begin(ctx, w, fails...)
+			wait()
+			b := begin(t.Context(), w, add("b"))
 			wait()
 			close(let)
 			require.NoError(t, errors.Join(a(), b()))
@@ -407,7 +411,7 @@ func TestBackup(t *testing.T) {
 	}
 	close(stop)
 	all.Wait()
-	assert.ErrorContains(t, w.Backup(t.Context(), w.Path()), "that of the database")
+	assert.ErrorContains(t, w.Backup(t.Context(), w.Path()), "must not replace the database")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	assert.ErrorIs(t, w.Backup(ended, target+"2"), context.Canceled)

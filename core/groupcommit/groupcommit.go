@@ -81,9 +81,10 @@ type Committer[T any] struct {
 
 // An entry is an item that waits, is being committed, or has been.
 type entry[T any] struct {
-	item  T
-	taken bool
-	done  chan error // gets the result; has room for it
+	item    T
+	taken   bool       // from the queue
+	commits bool       // taken by a commit
+	done    chan error // gets the result; has room for it
 }
 
 // New makes a committer, or says what is wrong with the options. Commit gets at least one
@@ -126,6 +127,9 @@ func (c *Committer[T]) Do(ctx context.Context, item T) error {
 	}
 	if c.withdraw(e) {
 		return context.Cause(ctx)
+	}
+	if !e.commits {
+		return <-e.done
 	}
 	select {
 	case err := <-e.done:
@@ -199,7 +203,7 @@ func (c *Committer[T]) commitNext(ctx context.Context) int {
 	if err != nil && ctx.Err() != nil {
 		return 0 // it is closed, and so are the items
 	}
-	batch := c.take()
+	batch := c.take(err == nil)
 	items, errs := make([]T, len(batch)), make([]error, len(batch))
 	for i, e := range batch {
 		items[i] = e.item
@@ -220,8 +224,8 @@ func (c *Committer[T]) commitNext(ctx context.Context) int {
 	return len(batch)
 }
 
-// take removes the next group from the queue.
-func (c *Committer[T]) take() []*entry[T] {
+// take removes the next group from the queue, to commit it or because Begin has failed.
+func (c *Committer[T]) take(commits bool) []*entry[T] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(c.queue)
@@ -234,7 +238,7 @@ func (c *Committer[T]) take() []*entry[T] {
 	batch := c.queue[:n:n]
 	c.queue = c.queue[n:]
 	for _, e := range batch {
-		e.taken = true
+		e.taken, e.commits = true, commits
 		<-c.room
 	}
 	return batch
