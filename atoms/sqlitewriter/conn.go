@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -114,4 +115,37 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Resul
 		c.prepared[query] = s
 	}
 	return s.ExecContext(ctx, args...)
+}
+
+var (
+	errEmpty     = errors.New("there is no statement")
+	errUndecided = errors.New("the write may be stored or not")
+)
+
+// code is SQLite's primary result code of an error; 0 if it has none.
+func code(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+// explain makes the error that the caller of a write gets from one of a statement.
+func (f *file) explain(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || code(err) == lib.SQLITE_INTERRUPT):
+		return context.Cause(ctx)
+	case code(err) == lib.SQLITE_FULL:
+		err = fmt.Errorf("%w: %w", ErrNoSpace, err)
+	case code(err) == lib.SQLITE_AUTH:
+		err = fmt.Errorf("%w: %w", ErrNotAllowed, err)
+	}
+	return f.named(err)
+}
+
+// named adds the name of the file to an error.
+func (f *file) named(err error) error {
+	return fmt.Errorf("sqlitewriter: %q: %w", f.opts.Name, err)
 }

@@ -75,7 +75,7 @@ func openFile(ctx context.Context, path string, opts Options) (*file, error) {
 	}
 	if err != nil {
 		f.shut()
-		return nil, fmt.Errorf("sqlitewriter: open %q: %w", path, err)
+		return nil, err
 	}
 	return f, nil
 }

@@ -2,6 +2,7 @@ package sqlitewriter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,7 +45,7 @@ func acquire(ctx context.Context, path string, given Options) (*entry, error) {
 	case e.shared == nil:
 		e.shared, err = openFile(ctx, e.place, opts)
 	case given != Options{} && opts != e.shared.opts:
-		err = fmt.Errorf("sqlitewriter: %q is open with other Options: %+v, not %+v", e.place, e.shared.opts, opts)
+		err = fmt.Errorf("it is open with other Options: %+v, not %+v", e.shared.opts, opts)
 	}
 	<-e.gate
 	if err != nil {
@@ -58,19 +59,16 @@ func acquire(ctx context.Context, path string, given Options) (*entry, error) {
 // would release the locks that SQLite has on it.
 func resolve(path string) (string, error) {
 	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") {
-		return "", fmt.Errorf("sqlitewriter: the path is %q, but must be that of a file, not a connection string or a database in memory", path)
+		return "", errors.New("the path must be that of a file, not a connection string or a database in memory")
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return "", fmt.Errorf("sqlitewriter: open: %w", err)
+		return "", err
 	}
 	if made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
 		_ = made.Close() // it is empty
 	}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return "", fmt.Errorf("sqlitewriter: open: %w", err)
-	}
-	return path, nil
+	return filepath.EvalSymlinks(path)
 }
 
 // enter counts a handle of a file.

@@ -61,7 +61,7 @@ func (o Options) resolved(name string) (Options, error) {
 	o.TTL = cmp.Or(o.TTL, 5*time.Minute)
 	o.InvalidateOn = cmp.Or(o.InvalidateOn, CommandInvalidate+":*")
 	if o.MaxQueued < 0 || o.Capacity < 0 {
-		return o, fmt.Errorf("sqlitewriter: Options.MaxQueued %d and Options.Capacity %d must not be negative", o.MaxQueued, o.Capacity)
+		return o, fmt.Errorf("Options.MaxQueued %d and Options.Capacity %d must not be negative", o.MaxQueued, o.Capacity)
 	}
 	return o, nil
 }

@@ -32,6 +32,21 @@ type Writer struct {
 
 var _ core.Lifecycle = (*Writer)(nil)
 
+// Errors of writes. Use errors.Is: what is returned says more. Errors of SQLite are in the
+// chain as well.
+var (
+	// ErrNoSpace: the disk is full. Nothing of the write is stored.
+	ErrNoSpace = errors.New("sqlitewriter: no space left for the database")
+	// ErrNotAllowed: a statement would begin or end a transaction, attach a file or change
+	// settings of the writer's connection. Use [Writer.Batch] and [Writer.Tx] for transactions.
+	ErrNotAllowed = errors.New("sqlitewriter: a write may not control transactions, attach files or change settings of the connection")
+	// ErrTxTimeout is the cause with which the context of a function of [Writer.Tx] ends
+	// after [Options.TxTimeout].
+	ErrTxTimeout = errors.New("sqlitewriter: transaction took longer than Options.TxTimeout")
+	// ErrType: a key of [Read] has a value of another type.
+	ErrType = errors.New("sqlitewriter: the value of the key is not a")
+)
+
 // A Statement is one of a [Writer.Batch].
 type Statement struct {
 	SQL         string
@@ -48,7 +63,7 @@ type Statement struct {
 func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
 	e, err := acquire(ctx, path, opts)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("sqlitewriter: open %q: %w", path, err)
 	}
 	return &Writer{entry: e, file: e.shared, pending: make(map[*write]struct{})}, nil
 }
