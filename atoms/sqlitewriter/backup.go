@@ -12,7 +12,8 @@ import (
 
 // Backup copies the database, as it is when Backup begins, into the file of that path, in the
 // place of one that is there. Writes go on meanwhile. The file appears at once and complete,
-// or, when ctx ends or there is an error, not at all.
+// or, when ctx ends or there is an error, not at all. Nothing must have the file of that path
+// open.
 func (w *Writer) Backup(ctx context.Context, path string) (err error) {
 	defer func() { err = w.explain(ctx, err) }()
 	was, err := os.Stat(w.path)
@@ -20,7 +21,7 @@ func (w *Writer) Backup(ctx context.Context, path string) (err error) {
 		return err
 	}
 	if is, err := os.Stat(path); err == nil && os.SameFile(is, was) {
-		return errors.New("a backup must not replace the database")
+		return errors.New("sqlitewriter: a backup must not replace the database")
 	}
 	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {

@@ -118,8 +118,8 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Resul
 }
 
 var (
-	errEmpty     = errors.New("there is no statement")
-	errUndecided = errors.New("the write may be stored or not")
+	errEmpty     = errors.New("sqlitewriter: there is no statement")
+	errUndecided = errors.New("sqlitewriter: the write may be stored or not")
 )
 
 // code is SQLite's primary result code of an error; 0 if it has none.

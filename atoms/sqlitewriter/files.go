@@ -45,7 +45,7 @@ func acquire(ctx context.Context, path string, given Options) (*entry, error) {
 	case e.shared == nil:
 		e.shared, err = openFile(ctx, e.place, opts)
 	case given != Options{} && opts != e.shared.opts:
-		err = fmt.Errorf("it is open with other Options: %+v, not %+v", e.shared.opts, opts)
+		err = fmt.Errorf("sqlitewriter: it is open with other Options: %+v, not %+v", e.shared.opts, opts)
 	}
 	<-e.gate
 	if err != nil {
@@ -59,7 +59,7 @@ func acquire(ctx context.Context, path string, given Options) (*entry, error) {
 // would release the locks that SQLite has on it.
 func resolve(path string) (string, error) {
 	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") {
-		return "", errors.New("the path must be that of a file, not a connection string or a database in memory")
+		return "", errors.New("sqlitewriter: the path must be that of a file, not a connection string or a database in memory")
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -24,8 +24,8 @@ type Options struct {
 	// MaxGroup is how many writes share a transaction at most; 0 means 256, negative
 	// that each has a transaction of its own.
 	MaxGroup int
-	// TxTimeout bounds the function of a [Writer.Tx], because other writes wait for it. 0
-	// means 30 seconds, negative no limit.
+	// TxTimeout is when the context of the function of a [Writer.Tx] ends, because other
+	// writes wait for it. 0 means 30 seconds, negative no limit.
 	TxTimeout time.Duration
 	// BusyTimeout is how long a write waits for a program that writes without the lock
 	// file; 0 means 10 seconds, negative not at all.
@@ -61,7 +61,7 @@ func (o Options) resolved(name string) (Options, error) {
 	o.TTL = cmp.Or(o.TTL, 5*time.Minute)
 	o.InvalidateOn = cmp.Or(o.InvalidateOn, CommandInvalidate+":*")
 	if o.MaxQueued < 0 || o.Capacity < 0 {
-		return o, fmt.Errorf("Options.MaxQueued %d and Options.Capacity %d must not be negative", o.MaxQueued, o.Capacity)
+		return o, fmt.Errorf("sqlitewriter: Options.MaxQueued %d and Options.Capacity %d must not be negative", o.MaxQueued, o.Capacity)
 	}
 	return o, nil
 }

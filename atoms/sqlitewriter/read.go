@@ -38,7 +38,7 @@ func Read[V any](ctx context.Context, w *Writer, key string, load func(ctx conte
 	}
 	c, ok := got.(cached[V])
 	if !ok {
-		return none, w.named(fmt.Errorf("Read of key %q: %w %v", key, ErrType, reflect.TypeFor[V]()))
+		return none, fmt.Errorf("sqlitewriter: %q: Read of key %q: %w %v", w.Name(), key, ErrType, reflect.TypeFor[V]())
 	}
 	return c.value, nil
 }

@@ -55,9 +55,9 @@ type Statement struct {
 }
 
 // Open opens the SQLite file of that path for writing, and makes it if there is none. The path
-// is no connection string. Symbolic links, relative paths and hard links that name a file
-// that is open in this process give another handle of it; see [Options]. Databases in memory
-// are refused. Beside the file there will be SQLite's -wal and -shm, and two lock files.
+// is no connection string. Symbolic links and relative paths that name a file that is open in
+// this process give another handle of it; see [Options]. Databases in memory are refused.
+// Beside the file there will be SQLite's -wal and -shm, and a lock file.
 //
 // Open waits, until ctx ends, for processes that write.
 func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
@@ -107,10 +107,9 @@ func (w *Writer) Batch(ctx context.Context, stmts ...Statement) ([]sql.Result, e
 // back otherwise, also if fn panics. It returns the error of fn, or that of the commit; for a
 // panic a [core.PanicError].
 //
-// Other writes wait meanwhile. So the context of fn, which has the values of ctx, ends with
-// ctx, by Close and after [Options.TxTimeout]; then the transaction is rolled back and other
-// writes go on, whether fn returns or not. Tx returns when fn has returned. The function runs
-// on a goroutine of the writer.
+// Other writes wait until fn has returned. So the context of fn, which has the values of ctx,
+// ends with ctx, by Close and after [Options.TxTimeout]; then fn should return, and the
+// transaction is rolled back. The function runs on a goroutine of the writer.
 func (w *Writer) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
 	if fn == nil {
 		panic("sqlitewriter: Tx needs a function")
