@@ -37,6 +37,7 @@ func (w *Writer) Conn() *sql.Conn { return w.conn.sql }
 
 // LockFile locks the lock file of a path as another process would.
 func LockFile(path string) (unlock func(), err error) {
-	f, err := acquireLock(context.Background(), path)
-	return func() { f.Close() }, err
+	l := lockfile{path: path + ".lock"}
+	err = l.acquire(context.Background())
+	return func() { l.Close() }, err
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -29,7 +28,7 @@ type file struct {
 	unlisten func()
 
 	// Used by the commit.
-	lock     *os.File
+	lock     lockfile
 	conn     *conn // nil if it was broken
 	reopened bool  // the connection, and no signal has said so
 	group    []*write
@@ -58,7 +57,7 @@ func (it *write) Alone() bool { return it.fn != nil }
 
 // openFile opens a file, which exists.
 func openFile(ctx context.Context, path string, opts Options) (*file, error) {
-	f := &file{opts: opts, path: path, raiser: (*core.Operation)(nil), unlisten: func() {}}
+	f := &file{opts: opts, path: path, lock: lockfile{path: path + ".lock"}, raiser: (*core.Operation)(nil), unlisten: func() {}}
 	f.commits = core.Must(groupcommit.New(f.commit, groupcommit.Options{ // the options are checked
 		Name: opts.Name, MaxQueued: opts.MaxQueued, MaxBatch: opts.MaxGroup, Begin: f.begin,
 	}))
@@ -68,10 +67,10 @@ func openFile(ctx context.Context, path string, opts Options) (*file, error) {
 		f.raiser = opts.Sink
 		f.unlisten = opts.Sink.Subscribe(opts.InvalidateOn, f.invalidateOn)
 	}
-	held, err := acquireLock(ctx, path)
+	err := f.lock.acquire(ctx)
 	if err == nil {
 		f.conn, err = openConn(ctx, path, opts.BusyTimeout)
-		_ = held.Close() // which releases it
+		_ = unlockFile(f.lock.File) // fails only if it is not locked
 	}
 	if err != nil {
 		f.shut()
@@ -86,13 +85,14 @@ func (f *file) shut() {
 	f.unlisten()
 	_ = f.readers.Close() // nothing was written
 	f.drop()
+	_ = f.lock.Close() // nothing was written
 }
 
 // begin is called before a group of writes is taken. The function that it returns is called
 // after the commit.
 func (f *file) begin(ctx context.Context) (end func(), err error) {
 	f.raiser.RaiseKey(SignalWriting, f.opts.Name)
-	if f.lock, err = acquireLock(ctx, f.path); err != nil {
+	if err := f.lock.acquire(ctx); err != nil {
 		return nil, f.explain(ctx, err)
 	}
 	runtime.Gosched() // so that callers that the last group has released can be in the next one
@@ -193,8 +193,8 @@ func (f *file) drop() {
 
 // end ends a group. No lock is held when handlers are called.
 func (f *file) end() {
-	_ = f.lock.Close() // which releases it
-	defer func() {     // also if a handler ends the goroutine
+	_ = unlockFile(f.lock.File) // fails only if it is not locked
+	defer func() {              // also if a handler ends the goroutine
 		for _, it := range f.group {
 			close(it.settled)
 		}

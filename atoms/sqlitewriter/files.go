@@ -103,24 +103,31 @@ func (e *entry) release() {
 	<-e.gate
 }
 
-// acquireLock locks the lock file that processes hold while they write; to close it releases
-// the lock. SQLite's own locks keep the database intact. This one makes processes take
-// turns, which SQLite's busy timeout does not.
-func acquireLock(ctx context.Context, path string) (*os.File, error) {
-	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
-		return nil, err
+// A lockfile is locked by a process while it writes. SQLite's own locks keep the database
+// intact. This one makes processes take turns, which SQLite's busy timeout does not.
+type lockfile struct {
+	path string
+	*os.File
+}
+
+// acquire locks the file.
+func (l *lockfile) acquire(ctx context.Context) (err error) {
+	if l.File == nil {
+		if l.File, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
+			return err
+		}
 	}
-	got := make(chan error, 1)
+	f, got := l.File, make(chan error, 1)
 	go func() { got <- lockFile(f) }() // the system call cannot be given up
 	select {
 	case err := <-got:
-		return f, os.NewSyscallError("lock file", err)
+		return os.NewSyscallError("lock file", err)
 	case <-ctx.Done():
+		l.File = nil
 		go func() {
 			<-got
-			_ = f.Close()
+			_ = f.Close() // which releases it
 		}()
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 }

@@ -15,3 +15,5 @@ func lockFile(f *os.File) error {
 		}
 	}
 }
+
+func unlockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
