@@ -83,13 +83,6 @@ func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ s
 	return sqlite.AuthorizerOK
 }
 
-// close closes the connection with its statements, also when it is broken.
-func (c *conn) close() {
-	c.forget()
-	_ = c.sql.Close()
-	_ = c.db.Close()
-}
-
 // forget closes the prepared statements.
 func (c *conn) forget() {
 	for _, s := range c.prepared {

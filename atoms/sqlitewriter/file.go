@@ -105,6 +105,7 @@ func (f *file) commit(_ context.Context, group []*write, errs []error) error {
 	f.group = group
 	for _, it := range group {
 		it.begun.Store(true)
+		it.err = errUndecided // for a panic of the driver
 	}
 	err := f.attempt(group)
 	again := err != nil && len(group) > 1 && !errors.Is(err, errUndecided)
@@ -183,10 +184,11 @@ func (f *file) perform(it *write, tx *sql.Tx) error {
 // testBeforeCommit is for tests.
 var testBeforeCommit = func([]*write) {}
 
-// drop closes the connection.
+// drop closes the connection, also when it is broken.
 func (f *file) drop() {
 	if f.conn != nil {
-		f.conn.close()
+		f.conn.forget()
+		_ = errors.Join(f.conn.sql.Close(), f.conn.db.Close())
 		f.conn = nil
 	}
 }

@@ -14,7 +14,8 @@ import (
 
 // A Writer is a handle of a SQLite file: it writes to the file, and reads from it. Make one
 // with [Open], and close it. Handles of the same file in one process share everything but
-// their end. All methods are safe for concurrent use; after Close only those of the lifecycle.
+// their end and their counters. All methods are safe for concurrent use. After Close writes
+// return [core.ErrClosed]; do not use DB, Read and Backup.
 //
 // A write must not wait for itself: inside the function of a [Writer.Tx], and inside handlers
 // of the signals that the writer raises, Exec, Batch, Tx, Flush, Drain and Stop of handles of
