@@ -1,0 +1,44 @@
+package sqlitewriter
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Backup copies the database, as it is when Backup begins, into the file of that path, in the
+// place of one that is there. Writes go on meanwhile. The file appears at once and complete,
+// or, when ctx ends or there is an error, not at all. Nothing must have the file of that path
+// open.
+func (w *Writer) Backup(ctx context.Context, path string) (err error) {
+	defer func() { err = w.explain(ctx, err) }()
+	was, err := os.Stat(w.path)
+	if err != nil {
+		return err
+	}
+	if is, err := os.Stat(path); err == nil && os.SameFile(is, was) {
+		return errors.New("sqlitewriter: a backup must not replace the database")
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name())                 // if it has not been renamed
+	db := openDB(w.path, "ro", w.opts.BusyTimeout, 1) // connections of readers may not write anything
+	_, err = db.ExecContext(ctx, "vacuum into ?", core.Must(filepath.Abs(temporary.Name())))
+	if err = errors.Join(err, db.Close(), temporary.Chmod(was.Mode().Perm()), temporary.Sync(), temporary.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary.Name(), path); err != nil || runtime.GOOS == "windows" { // has no sync of directories
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

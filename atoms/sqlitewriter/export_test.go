@@ -1,0 +1,43 @@
+package sqlitewriter
+
+import (
+	"context"
+	"database/sql"
+)
+
+// Start is Tx for the lifecycle suite: it returns when the function is accepted.
+func (w *Writer) Start(ctx context.Context, fn func(context.Context, *Tx) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	ctx = context.WithoutCancel(ctx)
+	it := &write{fn: fn}
+	if err := w.accept(ctx, it); err != nil {
+		return err
+	}
+	go w.perform(ctx, it)
+	return nil
+}
+
+// BeforeCommit calls fn with the statements of a group before it is committed, until the
+// returned function is called.
+func BeforeCommit(fn func(stmts []Statement)) (undo func()) {
+	testBeforeCommit = func(group []*write) {
+		var all []Statement
+		for _, it := range group {
+			all = append(all, it.stmts...)
+		}
+		fn(all)
+	}
+	return func() { testBeforeCommit = func([]*write) {} }
+}
+
+// Conn is the connection that writes, while nothing is written.
+func (w *Writer) Conn() *sql.Conn { return w.conn.sql }
+
+// LockFile locks the lock file of a path as another process would.
+func LockFile(path string) (unlock func(), err error) {
+	l := lockfile{path: path + ".lock"}
+	err = l.acquire(context.Background())
+	return func() { l.Close() }, err
+}

@@ -1,0 +1,69 @@
+package sqlitewriter
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/lru"
+)
+
+// Signals that a writer raises on [Options.Sink]. The key is [Options.Name]. No signal has
+// SQL in it.
+const (
+	// SignalWriting: writes wait, and their transaction begins as soon as other processes allow it.
+	SignalWriting = "write.start"
+	// SignalWritten: a transaction is committed. See [Written].
+	SignalWritten = "write.done"
+	// SignalFailed: a write failed. See [Failed].
+	SignalFailed = "write.error"
+	// SignalReopened: the connection of the writer was broken, and is opened again.
+	SignalReopened = "write.reopened"
+
+	// Signals of [Read]. Their key is that of the value.
+	SignalHit         = lru.SignalHit         // the value was there
+	SignalHot         = lru.SignalHot         // the same, and it is used often
+	SignalMiss        = lru.SignalMiss        // it was not
+	SignalEvicted     = lru.SignalEvicted     // it made room for another
+	SignalExpired     = lru.SignalExpired     // it has expired
+	SignalInvalidated = lru.SignalInvalidated // by a write, Invalidate or InvalidateOn
+	SignalCleared     = lru.SignalCleared     // all values were, by InvalidateOn; no key
+)
+
+// CommandInvalidate and ":" and a key is the name of the signal that makes [Read] load the
+// key again. See [Options.InvalidateOn].
+const CommandInvalidate = "cache.invalidate"
+
+// Kinds of the signals that carry a payload.
+var (
+	Written = core.NewKind[Group](SignalWritten)
+	Failed  = core.NewKind[error](SignalFailed)
+)
+
+// A Group describes the writes of one transaction.
+type Group struct {
+	Writes   int           `json:"writes"`   // calls of Exec and Batch, or one Tx
+	Failed   int           `json:"failed"`   // of these, how many are not in the transaction
+	Duration time.Duration `json:"duration"` // of the transaction
+}
+
+// Stats are the counters of a handle and its file. A write is a call of Exec, Batch or Tx. The
+// counters of writes are read at the same moment, at which
+//
+//	Enqueued = Pending + Succeeded + Failed
+type Stats struct {
+	Enqueued  uint64 `json:"enqueued"`  // writes of the handle that were accepted
+	Pending   int    `json:"pending"`   // of these, have not returned
+	Succeeded uint64 `json:"succeeded"` // are committed
+	Failed    uint64 `json:"failed"`    // have returned an error
+	Closed    bool   `json:"closed"`    // the handle takes no more writes
+
+	Groups uint64    `json:"groups"` // transactions of the file that were committed
+	Cache  lru.Stats `json:"cache"`  // of the values of Read, of the file
+}
+
+// LogValue groups the counters by their JSON names.
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s Stats) String() string { return core.StatsString(s) }

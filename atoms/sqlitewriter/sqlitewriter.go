@@ -1,0 +1,252 @@
+package sqlitewriter
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+)
+
+// A Writer is a handle of a SQLite file: it writes to the file, and reads from it. Make one
+// with [Open], and close it. Handles of the same file in one process share everything but
+// their end and their counters. All methods are safe for concurrent use. After Close writes
+// return [core.ErrClosed]; do not use DB, Read and Backup.
+//
+// A write must not wait for itself: inside the function of a [Writer.Tx], and inside handlers
+// of the signals that the writer raises, Exec, Batch, Tx, Flush, Drain and Stop of handles of
+// the file return [core.ErrWouldDeadlock]. They recognise the context that the function
+// got, and its goroutine.
+type Writer struct {
+	*entry
+	*file
+	once sync.Once // its end
+
+	mu      sync.Mutex
+	stats   Stats
+	pending map[*write]struct{}
+}
+
+var _ core.Lifecycle = (*Writer)(nil)
+
+// Errors of writes. Use errors.Is: what is returned says more. Errors of SQLite are in the
+// chain as well.
+var (
+	// ErrNoSpace: the disk is full. Nothing of the write is stored.
+	ErrNoSpace = errors.New("sqlitewriter: no space left for the database")
+	// ErrNotAllowed: a statement would begin or end a transaction, attach a file or change
+	// settings of the writer's connection. Use [Writer.Batch] and [Writer.Tx] for transactions.
+	ErrNotAllowed = errors.New("sqlitewriter: a write may not control transactions, attach files or change settings of the connection")
+	// ErrTxTimeout is the cause with which the context of a function of [Writer.Tx] ends
+	// after [Options.TxTimeout].
+	ErrTxTimeout = errors.New("sqlitewriter: transaction took longer than Options.TxTimeout")
+	// ErrType: a key of [Read] has a value of another type.
+	ErrType = errors.New("sqlitewriter: the value of the key is not a")
+)
+
+// A Statement is one of a [Writer.Batch].
+type Statement struct {
+	SQL         string
+	Args        []any
+	Invalidates []string // keys of [Read] that are loaded again after the commit
+}
+
+// Open opens the SQLite file of that path for writing, and makes it if there is none. The path
+// is no connection string. Symbolic links and relative paths that name a file that is open in
+// this process give another handle of it; see [Options]. Databases in memory are refused.
+// Beside the file there will be SQLite's -wal and -shm, and a lock file.
+//
+// Open waits, until ctx ends, for processes that write.
+func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
+	e, err := acquire(ctx, path, opts)
+	if err != nil {
+		return nil, fmt.Errorf("sqlitewriter: open %q: %w", path, err)
+	}
+	return &Writer{entry: e, file: e.shared, pending: make(map[*write]struct{})}, nil
+}
+
+// Name is [Options.Name].
+func (w *Writer) Name() string { return w.opts.Name }
+
+// Sink is [Options.Sink]; nil if there is none.
+func (w *Writer) Sink() *core.Sink { return w.opts.Sink }
+
+// Path is the absolute path of the file, without symbolic links.
+func (w *Writer) Path() string { return w.path }
+
+// Exec runs one or more statements, and returns when they are committed and on the disk,
+// or when nothing of them is stored. The result is that of the last statement. The query
+// must not begin or end transactions: see [ErrNotAllowed]. Writes are done in the order in
+// which they come; those that wait share a transaction.
+//
+// When ctx ends before the transaction begins, Exec returns its cause. When it ends while the
+// statement runs, the statement is interrupted. After that Exec waits for the commit, so its
+// result says what is stored.
+func (w *Writer) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	results, err := w.Batch(ctx, Statement{SQL: query, Args: args})
+	if err != nil {
+		return nil, err
+	}
+	return results[0], nil
+}
+
+// Batch is [Writer.Exec] of several statements, of which all are committed or none is. It
+// returns a result for each.
+func (w *Writer) Batch(ctx context.Context, stmts ...Statement) ([]sql.Result, error) {
+	it := &write{stmts: stmts}
+	if err := w.do(ctx, it); err != nil {
+		return nil, err
+	}
+	return it.results, nil
+}
+
+// Tx calls fn in a transaction of its own, which is committed when fn returns nil and rolled
+// back otherwise, also if fn panics. It returns the error of fn, or that of the commit; for a
+// panic a [core.PanicError].
+//
+// Other writes wait until fn has returned. So the context of fn, which has the values of ctx,
+// ends with ctx, by Close and after [Options.TxTimeout]; then fn should return, and the
+// transaction is rolled back. The function runs on a goroutine of the writer.
+func (w *Writer) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
+	if fn == nil {
+		panic("sqlitewriter: Tx needs a function")
+	}
+	return w.do(ctx, &write{fn: fn})
+}
+
+// do has a write committed.
+func (w *Writer) do(ctx context.Context, it *write) error {
+	if err := w.accept(ctx, it); err != nil {
+		return err
+	}
+	return w.perform(ctx, it)
+}
+
+// accept counts a write, which perform will have committed.
+func (w *Writer) accept(ctx context.Context, it *write) error {
+	if w.inside(ctx) {
+		return w.named(core.ErrWouldDeadlock)
+	}
+	it.settled = make(chan struct{})
+	it.ctx, it.leave = context.WithCancelCause(ctx)
+	if it.run = ctx; it.fn != nil {
+		it.run = it.ctx
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stats.Closed {
+		return w.named(core.ErrClosed)
+	}
+	w.pending[it] = struct{}{}
+	w.stats.Enqueued++
+	return nil
+}
+
+func (w *Writer) perform(ctx context.Context, it *write) error {
+	defer it.leave(nil)
+	if op := core.OperationFrom(ctx); op != nil {
+		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
+	}
+	err := w.commits.Do(it.ctx, it)
+	if errors.Is(err, groupcommit.ErrUndecided) {
+		<-it.settled
+		err = it.err
+	}
+	if !it.begun.Load() {
+		close(it.settled)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pending, it)
+	if err == nil {
+		w.stats.Succeeded++
+	} else {
+		w.stats.Failed++
+	}
+	return err
+}
+
+// DB is a pool of connections that only read. They see what was committed before they began,
+// so also all that Exec, Batch and Tx have returned from. It is closed with the last handle.
+func (w *Writer) DB() *sql.DB { return w.readers }
+
+// Invalidate makes [Read] load keys again.
+func (w *Writer) Invalidate(keys ...string) { w.invalidate(keys...) }
+
+// Stats returns the counters of the handle and its file.
+func (w *Writer) Stats() Stats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.stats
+	s.Pending, s.Groups, s.Cache = len(w.pending), w.groups.Load(), w.cache.Stats()
+	return s
+}
+
+// Complete ends the intake of this handle: later writes get [core.ErrClosed]. Those that were
+// accepted are committed. Reads go on.
+func (w *Writer) Complete() { w.end(true, nil) }
+
+// Flush waits until all writes of this handle that were accepted so far are committed or have
+// failed. When ctx ends first it returns its cause.
+func (w *Writer) Flush(ctx context.Context) error { return w.wait(ctx, false, nil) }
+
+// Drain is Complete and Flush.
+func (w *Writer) Drain(ctx context.Context) error { return w.wait(ctx, true, nil) }
+
+// Stop is Complete, and drops the writes of this handle whose transaction has not begun:
+// they get [core.ErrStopped]. It waits for the others as Flush does.
+func (w *Writer) Stop(ctx context.Context) error { return w.wait(ctx, true, core.ErrStopped) }
+
+// Close is Stop with [core.ErrClosed], ends the contexts of running functions of Tx with that
+// cause, and releases the handle. The last handle closes the file. Close waits for the
+// functions, unless it is called from inside of one, or of a handler of the writer's
+// signals; then the handle is released when that is over. It returns nil.
+func (w *Writer) Close() error {
+	writes := w.end(true, core.ErrClosed)
+	release := func() {
+		for _, it := range writes {
+			<-it.settled
+		}
+		w.once.Do(w.release)
+	}
+	if w.inside(background) {
+		go release()
+	} else {
+		release()
+	}
+	return nil
+}
+
+// wait waits for the writes that end returns, unless it is called from inside.
+func (w *Writer) wait(ctx context.Context, closed bool, cause error) error {
+	if w.inside(ctx) {
+		return w.named(core.ErrWouldDeadlock)
+	}
+	for _, it := range w.end(closed, cause) {
+		select {
+		case <-it.settled:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// end returns the writes that are not settled. It may end the intake, and the context of those
+// that have not begun; to close ends that of functions as well.
+func (w *Writer) end(closed bool, cause error) (writes []*write) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stats.Closed = w.stats.Closed || closed
+	for it := range w.pending {
+		if cause == core.ErrClosed || cause != nil && !it.begun.Load() {
+			it.leave(w.named(cause))
+		}
+		writes = append(writes, it)
+	}
+	return writes
+}

@@ -1,0 +1,439 @@
+package sqlitewriter_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+var errOnPurpose = errors.New("on purpose")
+
+// openLog opens a file with a table for rows in order.
+func openLog(t testing.TB, opts sqlitewriter.Options) *sqlitewriter.Writer {
+	t.Helper()
+	w := open(t, opts)
+	execute(t, w, "create table log(id integer primary key, text text unique)")
+	return w
+}
+
+func execute(t testing.TB, w *sqlitewriter.Writer, query string, args ...any) {
+	t.Helper()
+	_, err := w.Exec(context.Background(), query, args...)
+	require.NoError(t, err)
+}
+
+const insert = "insert into log(text) values(?)"
+
+// texts returns what is in the log, in order.
+func texts(t testing.TB, db *sql.DB) (all []string) {
+	t.Helper()
+	rows, err := db.QueryContext(context.Background(), "select text from log order by id")
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		require.NoError(t, rows.Scan(&text))
+		all = append(all, text)
+	}
+	require.NoError(t, rows.Err())
+	return all
+}
+
+// held runs together while a transaction keeps writes from starting, so that they share the
+// next one. Calls must come in order: each begins when the one before waits.
+func held(t *testing.T, w *sqlitewriter.Writer, calls ...func()) {
+	t.Helper()
+	let, all := make(chan struct{}), sync.WaitGroup{}
+	require.NoError(t, w.Start(context.Background(), func(context.Context, *sqlitewriter.Tx) error { <-let; return nil }))
+	synctest.Wait()
+	for _, call := range calls {
+		all.Go(call)
+		synctest.Wait()
+	}
+	close(let)
+	all.Wait()
+}
+
+// begin is Batch on a goroutine of its own.
+func begin(ctx context.Context, w *sqlitewriter.Writer, stmts ...sqlitewriter.Statement) (wait func() error) {
+	result := make(chan error, 1)
+	go func() {
+		_, err := w.Batch(ctx, stmts...)
+		result <- err
+	}()
+	return func() error { return <-result }
+}
+
+// A commit that has returned survives a power cut: the connection that writes says so.
+func TestCommitsAreDurable(t *testing.T) {
+	w := open(t, sqlitewriter.Options{})
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "fullfsync": "1", "foreign_keys": "1", "busy_timeout": "10000"} {
+		var got string
+		require.NoError(t, w.Conn().QueryRowContext(t.Context(), "pragma "+pragma).Scan(&got))
+		assert.Equal(t, want, got, pragma)
+	}
+}
+
+func TestReadYourWrites(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	for i := range 20 {
+		r, err := w.Exec(t.Context(), insert, fmt.Sprint(i))
+		require.NoError(t, err)
+		id, err := r.LastInsertId()
+		require.NoError(t, err)
+		assert.EqualValues(t, i+1, id)
+		require.Len(t, texts(t, w.DB()), i+1)
+	}
+	_, err := w.DB().ExecContext(t.Context(), insert, "x")
+	assert.ErrorContains(t, err, "readonly")
+}
+
+// Writes that meet share a transaction, in order. One that fails has no effect on the others.
+func TestGroupCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openLog(t, sqlitewriter.Options{MaxGroup: 4})
+		before := w.Stats().Groups
+		var errs [6]error
+		var calls []func()
+		for i, text := range []string{"a", "b", "a", "c", "d", "e"} {
+			calls = append(calls, func() { _, errs[i] = w.Exec(t.Context(), insert, text) })
+		}
+		held(t, w, calls...)
+		assert.Equal(t, []string{"a", "b", "c", "d", "e"}, texts(t, w.DB()))
+		assert.ErrorContains(t, errs[2], `sqlitewriter: "app.db": constraint failed: UNIQUE`)
+		assert.NoError(t, errors.Join(errs[0], errs[1], errs[3], errs[4], errs[5]))
+		s := w.Stats()
+		assert.EqualValues(t, 5, s.Groups-before) // the Tx, three by themselves, and two
+		assert.EqualValues(t, 1, s.Failed)
+		assert.EqualValues(t, s.Enqueued, uint64(s.Pending)+s.Succeeded+s.Failed)
+	})
+}
+
+// What fails is never half applied, whatever it does to the transaction that it shares.
+func TestNoFailureIsHalfApplied(t *testing.T) {
+	type statement = sqlitewriter.Statement
+	add := func(text string) statement { return statement{SQL: insert, Args: []any{text}} }
+	for name, fails := range map[string][]statement{
+		"script":      {{SQL: "insert into log(text) values('half'); insert into log(text) values('a')"}},
+		"or fail":     {{SQL: "insert or fail into log(text) values('half'), ('a')"}},
+		"or rollback": {{SQL: "insert or rollback into log(text) values('half'), ('a')"}},
+		"batch":       {add("half"), {SQL: "nonsense"}},
+		"commit":      {add("half"), {SQL: "insert into child values(7)"}}, // a foreign key that is checked at the end
+		"interrupted": {{SQL: "with recursive n(i) as (select 1 union all select i+1 from n) insert into log(text) select 'half' || i from n"}},
+	} {
+		test := func(t *testing.T) {
+			w := openLog(t, sqlitewriter.Options{})
+			execute(t, w, "create table child(id references log(id) deferrable initially deferred)")
+			ctx, wait, let := t.Context(), synctest.Wait, make(chan struct{})
+			if name == "interrupted" { // which takes real time: the test is in no bubble
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeoutCause(ctx, 20*time.Millisecond, errOnPurpose)
+				defer cancel()
+				wait = func() {}
+			}
+			require.NoError(t, w.Start(ctx, func(context.Context, *sqlitewriter.Tx) error { <-let; return nil }))
+			wait()
+			a := begin(t.Context(), w, add("a"))
+			wait()
+			failing := begin(ctx, w, fails...)
+			wait()
+			b := begin(t.Context(), w, add("b"))
+			wait()
+			close(let)
+			require.NoError(t, errors.Join(a(), b()))
+			err := failing()
+			require.Error(t, err)
+			if name == "interrupted" {
+				assert.Equal(t, errOnPurpose, err)
+			}
+			assert.ElementsMatch(t, []string{"a", "b"}, texts(t, w.DB()))
+		}
+		if name == "interrupted" {
+			t.Run(name, test)
+		} else {
+			t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+		}
+	}
+}
+
+func TestBatchIsAllOrNothing(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	results, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"a"}}, sqlitewriter.Statement{SQL: "update log set text='b'"})
+	require.NoError(t, err)
+	assert.Len(t, results, 2)
+	results, err = w.Batch(t.Context())
+	assert.Empty(t, results)
+	assert.NoError(t, err)
+	_, err = w.Batch(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"c"}}, sqlitewriter.Statement{SQL: insert, Args: []any{"b"}})
+	assert.ErrorContains(t, err, "UNIQUE")
+	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
+}
+
+// Statements of callers control neither the transaction that they share nor the connection.
+func TestStatementsMayNotSpoilTheConnection(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	for _, query := range []string{
+		"commit", "rollback", "begin", "end", "savepoint item", "release item", "insert into log(text) values('x'); commit",
+		"pragma synchronous=off", "pragma query_only(1)", "pragma locking_mode=exclusive", "pragma journal_mode=delete", "attach 'other.db' as other",
+	} {
+		_, err := w.Exec(t.Context(), query)
+		assert.ErrorIs(t, err, sqlitewriter.ErrNotAllowed, query)
+		err = w.Tx(t.Context(), func(ctx context.Context, tx *sqlitewriter.Tx) error {
+			_, err := tx.Exec(ctx, query)
+			return err
+		})
+		assert.ErrorIs(t, err, sqlitewriter.ErrNotAllowed, query)
+	}
+	execute(t, w, "pragma user_version=7")
+	execute(t, w, insert, "'); drop table log; --")
+	assert.Equal(t, []string{"'); drop table log; --"}, texts(t, w.DB()))
+	for i := range 600 { // more than are kept prepared
+		execute(t, w, fmt.Sprintf("insert into log(text) values(%d)", i))
+	}
+}
+
+func TestTx(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	type key struct{}
+	ctx := context.WithValue(t.Context(), key{}, "value")
+	var kept *sqlitewriter.Tx
+	require.NoError(t, w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error {
+		kept = tx
+		assert.Equal(t, "value", ctx.Value(key{}))
+		var id int
+		require.NoError(t, tx.QueryRow(ctx, insert+" returning id", "a").Scan(&id))
+		assert.Equal(t, 1, id)
+		assert.ErrorIs(t, tx.QueryRow(ctx, "select 1 where 0").Scan(&id), sql.ErrNoRows)
+		_, err := tx.Query(ctx, "select * from log") // the end closes it
+		assert.NoError(t, err)
+		return nil
+	}))
+	_, err := kept.Exec(ctx, insert, "late")
+	assert.ErrorIs(t, err, sql.ErrTxDone)
+
+	// The error of the function is returned as it is, and a panic as an error.
+	add := func(ctx context.Context, tx *sqlitewriter.Tx) {
+		_, err := tx.Exec(ctx, insert, "half")
+		require.NoError(t, err)
+	}
+	err = w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error { add(ctx, tx); return errOnPurpose })
+	assert.Equal(t, errOnPurpose, err)
+	err = w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error { add(ctx, tx); panic("on purpose") })
+	_, ok := errors.AsType[*core.PanicError](err)
+	assert.True(t, ok, err)
+	ended, cancel := context.WithCancelCause(ctx)
+	err = w.Tx(ended, func(ctx context.Context, tx *sqlitewriter.Tx) error { add(ctx, tx); cancel(errOnPurpose); return nil })
+	assert.Equal(t, errOnPurpose, err)
+	assert.Equal(t, []string{"a"}, texts(t, w.DB()))
+}
+
+// A call that would wait for its own transaction, or for the turn that raises a signal, is refused.
+func TestNoCallWaitsForItself(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	w := openLog(t, sqlitewriter.Options{Sink: sink})
+	calls := func(ctx context.Context) {
+		_, err := w.Exec(ctx, insert, "x")
+		assert.ErrorIs(t, err, core.ErrWouldDeadlock)
+		_, err = w.Batch(ctx)
+		assert.ErrorIs(t, err, core.ErrWouldDeadlock)
+		assert.ErrorIs(t, w.Tx(ctx, func(context.Context, *sqlitewriter.Tx) error { return nil }), core.ErrWouldDeadlock)
+		assert.ErrorIs(t, w.Flush(ctx), core.ErrWouldDeadlock)
+	}
+	require.NoError(t, w.Tx(t.Context(), func(ctx context.Context, _ *sqlitewriter.Tx) error {
+		calls(context.Background()) // by its goroutine
+		var other sync.WaitGroup
+		other.Go(func() { calls(ctx) })
+		other.Wait()
+		return nil
+	}))
+	handled := 0
+	assert.Equal(t, 0, read(t, w))
+	names := strings.Join([]string{sqlitewriter.SignalWriting, sqlitewriter.SignalWritten, sqlitewriter.SignalInvalidated}, ",")
+	defer sink.Subscribe(names, func(core.Signal) { handled++; calls(context.Background()) })()
+	_, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"a"}, Invalidates: []string{"rows"}})
+	require.NoError(t, err)
+	assert.Equal(t, 3, handled)
+}
+
+// A function that takes too long is rolled back, whatever it returns.
+func TestTxTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openLog(t, sqlitewriter.Options{TxTimeout: time.Minute})
+		begun := time.Now()
+		err := w.Tx(t.Context(), func(ctx context.Context, tx *sqlitewriter.Tx) error {
+			_, err := tx.Exec(ctx, insert, "half")
+			require.NoError(t, err)
+			<-ctx.Done()
+			_, err = tx.Exec(ctx, insert, "late")
+			assert.ErrorIs(t, err, sqlitewriter.ErrTxTimeout)
+			return nil
+		})
+		assert.ErrorIs(t, err, sqlitewriter.ErrTxTimeout)
+		assert.Equal(t, time.Minute, time.Since(begun))
+		assert.Empty(t, texts(t, w.DB()))
+	})
+}
+
+// A caller whose context ends while its write waits gets the cause, and nothing is stored.
+func TestLeavingTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openLog(t, sqlitewriter.Options{MaxQueued: 1})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var pending, waiting, late error
+		held(t, w,
+			func() { _, pending = w.Exec(ctx, insert, "a") },
+			func() { _, waiting = w.Exec(ctx, insert, "b") },
+			func() { execute(t, w, insert, "c") },
+			func() { cancel(errOnPurpose) },
+			func() { _, late = w.Exec(ctx, insert, "d") })
+		assert.Equal(t, []error{errOnPurpose, errOnPurpose, errOnPurpose}, []error{pending, waiting, late})
+		assert.Equal(t, []string{"c"}, texts(t, w.DB()))
+	})
+}
+
+// Whatever text comes, the result can be used, and so can the writer.
+func FuzzExec(f *testing.F) {
+	for _, query := range []string{
+		"", " ;", "-- x", "/* x", "/**/;--\n;", "\x00", "\ufeff", "select 1; -- x", "select 1; commit", "insert into log(text) values(1) returning id",
+		"commit", "pragma synchronous=0", "vacuum", "detach main", "explain rollback", "create trigger t after insert on log begin select raise(rollback, 'x'); end",
+	} {
+		f.Add(query)
+	}
+	w := openLog(f, sqlitewriter.Options{})
+	f.Fuzz(func(t *testing.T, query string) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if r, err := w.Exec(ctx, query); err == nil {
+			_, err = r.RowsAffected()
+			assert.NoError(t, err)
+		}
+		execute(t, w, "create table if not exists other(x); insert into other values(1); drop table other")
+		var synchronous int
+		require.NoError(t, w.Conn().QueryRowContext(t.Context(), "pragma synchronous").Scan(&synchronous))
+		assert.Equal(t, 2, synchronous)
+	})
+}
+
+// A program that holds SQLite's own lock is waited for as long as BusyTimeout allows.
+func TestBusyTimeout(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{BusyTimeout: -1, MaxReaders: 3})
+	assert.Equal(t, 3, w.DB().Stats().MaxOpenConnections)
+	other, err := sql.Open("sqlite", w.Path())
+	require.NoError(t, err)
+	defer other.Close()
+	c, err := other.Conn(t.Context())
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.ExecContext(t.Context(), "begin immediate")
+	require.NoError(t, err)
+	_, err = w.Exec(t.Context(), insert, "a")
+	assert.ErrorContains(t, err, "database is locked")
+	_, err = c.ExecContext(t.Context(), "rollback")
+	require.NoError(t, err)
+	execute(t, w, insert, "b")
+	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
+}
+
+// A connection that is broken is replaced.
+func TestBrokenConnectionIsReopened(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	w := openLog(t, sqlitewriter.Options{Sink: sink})
+	signals := coretest.Watch(t, sink, sqlitewriter.SignalReopened)
+	require.NoError(t, w.Conn().Close())
+	_, err := w.Exec(t.Context(), insert, "a")
+	assert.ErrorIs(t, err, sql.ErrConnDone)
+	execute(t, w, insert, "b")
+	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
+	signals.ExpectExactly(sqlitewriter.SignalReopened)
+}
+
+// Signals have names without SQL, the file's name as key, and numbers as payload.
+func TestSignals(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	w := openLog(t, sqlitewriter.Options{Sink: sink})
+	signals := coretest.Watch(t, sink, "*")
+	execute(t, w, insert, "a")
+	_, err := w.Exec(t.Context(), insert, "a")
+	require.Error(t, err)
+	got := signals.ExpectExactly("write.start", "write.done", "write.start", "write.error")
+	group, ok := sqlitewriter.Written.From(got[1])
+	assert.True(t, ok)
+	assert.Positive(t, group.Duration)
+	group.Duration = 0
+	assert.Equal(t, sqlitewriter.Group{Writes: 1}, group)
+	failure, _ := sqlitewriter.Failed.From(got[3])
+	assert.Equal(t, err, failure)
+	for _, s := range got {
+		assert.Equal(t, "app.db", s.Key)
+	}
+}
+
+// A backup is complete and consistent while writes go on, and takes the place of the file at once.
+func TestBackup(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		for i := 0; ; i += 2 {
+			select {
+			case <-stop:
+				return
+			default:
+				_, err := w.Batch(context.Background(), sqlitewriter.Statement{SQL: insert, Args: []any{i}}, sqlitewriter.Statement{SQL: insert, Args: []any{i + 1}})
+				assert.NoError(t, err)
+			}
+		}
+	})
+	target := filepath.Join(t.TempDir(), "100% ?;'copy")
+	for range 5 {
+		before := len(texts(t, w.DB()))
+		require.NoError(t, w.Backup(t.Context(), target))
+		copied := openAt(t, target, sqlitewriter.Options{})
+		rows := texts(t, copied.DB())
+		assert.GreaterOrEqual(t, len(rows), before)
+		assert.Zero(t, len(rows)%2)
+		require.NoError(t, copied.Close())
+	}
+	close(stop)
+	all.Wait()
+	assert.ErrorContains(t, w.Backup(t.Context(), w.Path()), "must not replace the database")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.ErrorIs(t, w.Backup(ended, target+"2"), context.Canceled)
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(target), "*"))
+	require.NoError(t, err)
+	for _, name := range left {
+		assert.False(t, strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, "copy2"), name)
+	}
+}
+
+// Close writes SQLite's log into the file.
+func TestCloseCheckpoints(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	execute(t, w, insert, "a")
+	assert.FileExists(t, w.Path()+"-wal")
+	_, err := w.DB().ExecContext(t.Context(), "select 1")
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	assert.NoFileExists(t, w.Path()+"-wal")
+	only := filepath.Join(t.TempDir(), "only.db")
+	bytes, err := os.ReadFile(w.Path())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(only, bytes, 0o644))
+	assert.Equal(t, []string{"a"}, texts(t, openAt(t, only, sqlitewriter.Options{}).DB()))
+}

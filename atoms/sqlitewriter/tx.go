@@ -1,0 +1,68 @@
+package sqlitewriter
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+
+	"github.com/ephemeralgo/ephemeral/core/flight"
+)
+
+// A Tx is the transaction of a [Writer.Tx]. When its function has returned it is over:
+// statements fail with [sql.ErrTxDone], and rows are closed. Give statements the context of
+// the function, so that they end with it. All methods are safe for concurrent use.
+type Tx struct {
+	file *file
+	tx   *sql.Tx
+
+	mu    sync.Mutex
+	stale []string
+}
+
+// txKey is the key of contexts from which a call to the writer would wait for itself.
+type txKey struct{ *file }
+
+// Exec runs a statement.
+func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	r, err := t.tx.ExecContext(ctx, query, args...)
+	return r, t.file.explain(ctx, err)
+}
+
+// Query runs a statement that returns rows.
+func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	rows, err := t.tx.QueryContext(ctx, query, args...)
+	return rows, t.file.explain(ctx, err)
+}
+
+// QueryRow runs a statement that returns one row, or none.
+func (t *Tx) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
+	return t.tx.QueryRowContext(ctx, query, args...)
+}
+
+// Invalidate invalidates keys of [Read] after the commit.
+func (t *Tx) Invalidate(keys ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stale = append(t.stale, keys...)
+}
+
+// call calls the function of a write.
+func (f *file) call(it *write, tx *sql.Tx) (err error) {
+	ctx, cancel := context.WithTimeoutCause(it.run, f.opts.TxTimeout, f.named(ErrTxTimeout))
+	defer cancel()
+	t := &Tx{file: f, tx: tx}
+	flight.Run(func() (none struct{}, err error) {
+		return none, it.fn(context.WithValue(ctx, txKey{f}, t), t)
+	}, func(_ struct{}, result error) {
+		err = result
+		if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
+			err = context.Cause(ctx)
+		}
+		it.err = err // for a function that ends its goroutine
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		it.stale = t.stale
+	})
+	return err
+}
