@@ -1,0 +1,48 @@
+package sqlitewriter
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"reflect"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// cached holds a value with its type, which may be that of an interface.
+type cached[V any] struct{ value V }
+
+// Read returns the value of a key. If it is not kept in memory, load reads it, and Read keeps
+// it, unless load returns an error: so a row that is missing is looked for again. Callers
+// that want the same key at the same time share a load. The key stands for the value in all
+// handles of the file. A key whose value has another type than V is an error.
+//
+// The value is loaded again after a write that names the key, see [Statement] and
+// [Tx.Invalidate], after [Writer.Invalidate] and after a signal, see [Options.InvalidateOn]. A
+// load that has begun before that does not count: its value goes to the callers that wait
+// for it, and is not kept. Writes of other processes invalidate nothing.
+//
+// The context of load has the values of ctx, and ends when no caller waits any more. When
+// ctx ends, Read returns its cause. Values are shared, so do not change them.
+func Read[V any](ctx context.Context, w *Writer, key string, load func(ctx context.Context, db *sql.DB) (V, error)) (V, error) {
+	if load == nil {
+		panic("sqlitewriter: Read needs a function")
+	}
+	var none V
+	f := w.file
+	if w.isEnded() {
+		return none, f.named("", core.ErrClosed)
+	}
+	got, err := f.cache.GetOrLoad(ctx, key, func(ctx context.Context, _ string) (any, error) {
+		value, err := load(ctx, f.readers)
+		return cached[V]{value}, err
+	})
+	if err != nil {
+		return none, err
+	}
+	c, ok := got.(cached[V])
+	if !ok {
+		return none, f.named(fmt.Sprintf("Read of key %q: ", key), fmt.Errorf("%w %v", ErrType, reflect.TypeFor[V]()))
+	}
+	return c.value, nil
+}

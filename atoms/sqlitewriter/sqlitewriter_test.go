@@ -1,0 +1,422 @@
+package sqlitewriter_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+var errOnPurpose = errors.New("on purpose")
+
+// openLog opens a file with a table for rows in order.
+func openLog(t testing.TB, opts sqlitewriter.Options) *sqlitewriter.Writer {
+	t.Helper()
+	w := open(t, opts)
+	exec(t, w, "create table log(id integer primary key, text text unique)")
+	return w
+}
+
+func exec(t testing.TB, w *sqlitewriter.Writer, query string, args ...any) {
+	t.Helper()
+	_, err := w.Exec(context.Background(), query, args...)
+	require.NoError(t, err)
+}
+
+const insert = "insert into log(text) values(?)"
+
+// texts returns what is in the log, in order.
+func texts(t testing.TB, db *sql.DB) (all []string) {
+	t.Helper()
+	rows, err := db.QueryContext(context.Background(), "select text from log order by id")
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		require.NoError(t, rows.Scan(&text))
+		all = append(all, text)
+	}
+	require.NoError(t, rows.Err())
+	return all
+}
+
+// held runs together while a transaction keeps writes from starting, so that they share the
+// next one. Calls must come in order: each begins when the one before waits.
+func held(t *testing.T, w *sqlitewriter.Writer, calls ...func()) {
+	t.Helper()
+	let, all := make(chan struct{}), sync.WaitGroup{}
+	require.NoError(t, w.Start(context.Background(), func(context.Context, *sqlitewriter.Tx) error { <-let; return nil }))
+	for _, call := range calls {
+		all.Go(call)
+		synctest.Wait()
+	}
+	close(let)
+	all.Wait()
+}
+
+// A commit that has returned survives a power cut: the connection that writes says so.
+func TestCommitsAreDurable(t *testing.T) {
+	w := open(t, sqlitewriter.Options{})
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "fullfsync": "1", "foreign_keys": "1", "busy_timeout": "10000"} {
+		var got string
+		require.NoError(t, w.Conn().QueryRowContext(t.Context(), "pragma "+pragma).Scan(&got))
+		assert.Equal(t, want, got, pragma)
+	}
+}
+
+func TestReadYourWrites(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	for i := range 20 {
+		r, err := w.Exec(t.Context(), insert, fmt.Sprint(i))
+		require.NoError(t, err)
+		id, err := r.LastInsertId()
+		require.NoError(t, err)
+		assert.EqualValues(t, i+1, id)
+		require.Len(t, texts(t, w.DB()), i+1)
+	}
+	_, err := w.DB().ExecContext(t.Context(), insert, "x")
+	assert.ErrorContains(t, err, "readonly")
+}
+
+// Writes that meet share a transaction, in order. One that fails has no effect on the others.
+func TestGroupCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openLog(t, sqlitewriter.Options{MaxGroup: 4})
+		before := w.Stats().Groups
+		var errs [6]error
+		var calls []func()
+		for i, text := range []string{"a", "b", "a", "c", "d", "e"} {
+			calls = append(calls, func() { _, errs[i] = w.Exec(t.Context(), insert, text) })
+		}
+		held(t, w, calls...)
+		assert.Equal(t, []string{"a", "b", "c", "d", "e"}, texts(t, w.DB()))
+		assert.ErrorContains(t, errs[2], `sqlitewriter: "app.db": constraint failed: UNIQUE`)
+		assert.NoError(t, errors.Join(errs[0], errs[1], errs[3], errs[4], errs[5]))
+		s := w.Stats()
+		assert.EqualValues(t, 3, s.Groups-before) // the Tx, four, and two
+		assert.EqualValues(t, 1, s.Failed)
+		assert.EqualValues(t, 1, s.Retried)
+		assert.NoError(t, coretest.CheckBooks(core.Stats{Enqueued: s.Enqueued, Pending: s.Pending, Running: s.Running,
+			Succeeded: s.Succeeded, Failed: s.Failed, Cancelled: s.Cancelled}))
+	})
+}
+
+// What fails is never half applied, whatever it does to the transaction that it shares.
+func TestNoFailureIsHalfApplied(t *testing.T) {
+	for name, fails := range map[string]func(w *sqlitewriter.Writer) error{
+		"script": func(w *sqlitewriter.Writer) error {
+			_, err := w.Exec(context.Background(), "insert into log(text) values('half'); insert into log(text) values('a')")
+			return err
+		},
+		"or fail": func(w *sqlitewriter.Writer) error {
+			_, err := w.Exec(context.Background(), "insert or fail into log(text) values('half'), ('a')")
+			return err
+		},
+		"or rollback": func(w *sqlitewriter.Writer) error {
+			_, err := w.Exec(context.Background(), "insert or rollback into log(text) values('half'), ('a')")
+			return err
+		},
+		"batch": func(w *sqlitewriter.Writer) error {
+			_, err := w.Batch(context.Background(), sqlitewriter.Statement{SQL: insert, Args: []any{"half"}}, sqlitewriter.Statement{SQL: "nonsense"})
+			return err
+		},
+		"interrupted": func(w *sqlitewriter.Writer) error {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			undo := time.AfterFunc(20*time.Millisecond, cancel) // of real time: the test is in no bubble
+			defer undo.Stop()
+			_, err := w.Exec(ctx, "with recursive n(i) as (select 1 union all select i+1 from n) insert into log(text) select 'half' || i from n")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := openLog(t, sqlitewriter.Options{})
+			var all sync.WaitGroup
+			let := make(chan struct{})
+			require.NoError(t, w.Start(t.Context(), func(context.Context, *sqlitewriter.Tx) error { <-let; return nil }))
+			for _, text := range []string{"a", "b"} {
+				require.NoError(t, w.StartExec(insert, text))
+			}
+			var err error
+			all.Go(func() { err = fails(w) })
+			for w.Stats().Pending < 3 {
+				time.Sleep(time.Millisecond)
+			}
+			for _, text := range []string{"c", "d"} {
+				require.NoError(t, w.StartExec(insert, text))
+			}
+			close(let)
+			all.Wait()
+			require.Error(t, err)
+			if name == "interrupted" {
+				assert.Equal(t, context.Canceled, err)
+			}
+			require.NoError(t, w.Flush(t.Context()))
+			assert.Equal(t, []string{"a", "b", "c", "d"}, texts(t, w.DB()))
+		})
+	}
+}
+
+func TestBatchIsAllOrNothing(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	results, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"a"}}, sqlitewriter.Statement{SQL: "update log set text='b'"})
+	require.NoError(t, err)
+	assert.Len(t, results, 2)
+	results, err = w.Batch(t.Context())
+	assert.Empty(t, results)
+	assert.NoError(t, err)
+	_, err = w.Batch(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"c"}}, sqlitewriter.Statement{SQL: insert, Args: []any{"b"}})
+	assert.ErrorContains(t, err, "UNIQUE")
+	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
+}
+
+// Statements of callers control neither the transaction that they share nor the connection.
+func TestStatementsMayNotSpoilTheConnection(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	for _, query := range []string{
+		"commit", "rollback", "begin", "end", "savepoint item", "release item", "insert into log(text) values('x'); commit",
+		"pragma synchronous=off", "pragma query_only(1)", "pragma locking_mode=exclusive", "pragma journal_mode=delete", "attach 'other.db' as other",
+	} {
+		_, err := w.Exec(t.Context(), query)
+		assert.ErrorIs(t, err, sqlitewriter.ErrNotAllowed, query)
+		err = w.Tx(t.Context(), func(ctx context.Context, tx *sqlitewriter.Tx) error {
+			_, err := tx.Exec(ctx, query)
+			return err
+		})
+		assert.ErrorIs(t, err, sqlitewriter.ErrNotAllowed, query)
+	}
+	exec(t, w, "pragma user_version=7")
+	exec(t, w, insert, "'); drop table log; --")
+	exec(t, w, "") // nothing to do
+	assert.Equal(t, []string{"'); drop table log; --"}, texts(t, w.DB()))
+	for i := range 600 { // more than are kept prepared
+		exec(t, w, fmt.Sprintf("insert into log(text) values(%d)", i))
+	}
+}
+
+func TestTx(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	type key struct{}
+	ctx := context.WithValue(t.Context(), key{}, "value")
+	var kept *sqlitewriter.Tx
+	require.NoError(t, w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error {
+		kept = tx
+		assert.Equal(t, "value", ctx.Value(key{}))
+		var id int
+		require.NoError(t, tx.QueryRow(ctx, insert+" returning id", "a").Scan(&id))
+		assert.Equal(t, 1, id)
+		assert.ErrorIs(t, tx.QueryRow(ctx, "select 1 where 0").Scan(&id), sql.ErrNoRows)
+		_, err := tx.Query(ctx, "select * from log") // the end closes it
+		assert.NoError(t, err)
+		_, err = tx.Exec(context.Background(), insert, "b")
+		assert.ErrorIs(t, err, sqlitewriter.ErrTxDone)
+		return nil
+	}))
+	_, err := kept.Exec(ctx, insert, "late")
+	assert.ErrorIs(t, err, sqlitewriter.ErrTxDone)
+
+	// The error of the function is returned as it is, and a panic as an error.
+	add := func(ctx context.Context, tx *sqlitewriter.Tx) {
+		_, err := tx.Exec(ctx, insert, "half")
+		require.NoError(t, err)
+	}
+	err = w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error { add(ctx, tx); return errOnPurpose })
+	assert.Equal(t, errOnPurpose, err)
+	err = w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error { add(ctx, tx); panic("on purpose") })
+	_, ok := errors.AsType[*core.PanicError](err)
+	assert.True(t, ok, err)
+	ended, cancel := context.WithCancelCause(ctx)
+	err = w.Tx(ended, func(ctx context.Context, tx *sqlitewriter.Tx) error { add(ctx, tx); cancel(errOnPurpose); return nil })
+	assert.Equal(t, errOnPurpose, err)
+	assert.Equal(t, []string{"a"}, texts(t, w.DB()))
+}
+
+// A call that would wait for its own transaction, or for the turn that raises a signal, is refused.
+func TestNoCallWaitsForItself(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	w := openLog(t, sqlitewriter.Options{Sink: sink})
+	calls := func(ctx context.Context) {
+		_, err := w.Exec(ctx, insert, "x")
+		assert.ErrorIs(t, err, core.ErrWouldDeadlock)
+		assert.ErrorContains(t, err, `"app.db": Exec inside a transaction`)
+		_, err = w.Batch(ctx)
+		assert.ErrorIs(t, err, core.ErrWouldDeadlock)
+		assert.ErrorIs(t, w.Tx(ctx, func(context.Context, *sqlitewriter.Tx) error { return nil }), core.ErrWouldDeadlock)
+		assert.ErrorIs(t, w.Flush(ctx), core.ErrWouldDeadlock)
+	}
+	require.NoError(t, w.Tx(t.Context(), func(ctx context.Context, _ *sqlitewriter.Tx) error {
+		calls(context.Background()) // by its goroutine
+		var other sync.WaitGroup
+		other.Go(func() { calls(ctx) })
+		other.Wait()
+		return nil
+	}))
+	handled := 0
+	defer sink.Subscribe(sqlitewriter.SignalWritten, func(core.Signal) { handled++; calls(context.Background()) })()
+	exec(t, w, insert, "a")
+	assert.Equal(t, 1, handled)
+}
+
+// A function that does not return does not block other writes for ever.
+func TestTxTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openLog(t, sqlitewriter.Options{TxTimeout: time.Minute})
+		begun, let, result := time.Now(), make(chan struct{}), make(chan error, 1)
+		go func() {
+			result <- w.Tx(t.Context(), func(ctx context.Context, tx *sqlitewriter.Tx) error {
+				_, err := tx.Exec(ctx, insert, "half")
+				require.NoError(t, err)
+				<-let // whatever happens to ctx
+				_, err = tx.Exec(ctx, insert, "late")
+				assert.ErrorIs(t, err, sqlitewriter.ErrTxDone)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		exec(t, w, insert, "a")
+		assert.Equal(t, time.Minute, time.Since(begun))
+		close(let)
+		assert.ErrorIs(t, <-result, sqlitewriter.ErrTxTimeout)
+		assert.Equal(t, []string{"a"}, texts(t, w.DB()))
+	})
+}
+
+// A caller whose context ends while its write waits gets the cause, and nothing is stored.
+func TestLeavingTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openLog(t, sqlitewriter.Options{MaxQueued: 1})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var pending, waiting, late error
+		held(t, w,
+			func() { _, pending = w.Exec(ctx, insert, "a") },
+			func() { _, waiting = w.Exec(ctx, insert, "b") },
+			func() { exec(t, w, insert, "c") },
+			func() { assert.Equal(t, 1, w.Stats().Pending); cancel(errOnPurpose) },
+			func() { _, late = w.Exec(ctx, insert, "d") })
+		assert.Equal(t, []error{errOnPurpose, errOnPurpose, errOnPurpose}, []error{pending, waiting, late})
+		assert.Equal(t, []string{"c"}, texts(t, w.DB()))
+		s := w.Stats()
+		assert.EqualValues(t, 3, s.Cancelled+s.Rejected)
+	})
+}
+
+// Complete turns away what waits for room; what was accepted is committed.
+func TestCompleteTurnsAwayWhatWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openLog(t, sqlitewriter.Options{MaxQueued: 1})
+		var pending, waiting error
+		held(t, w,
+			func() { _, pending = w.Exec(t.Context(), insert, "a") },
+			func() { _, waiting = w.Exec(t.Context(), insert, "b") },
+			w.Complete)
+		assert.NoError(t, pending)
+		assert.ErrorIs(t, waiting, core.ErrClosed)
+	})
+}
+
+// A connection that is broken is replaced, and no write fails because of it.
+func TestBrokenConnectionIsReopened(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	w := openLog(t, sqlitewriter.Options{Sink: sink})
+	signals := coretest.Watch(t, sink, sqlitewriter.SignalReopened)
+	require.NoError(t, w.Conn().Close())
+	exec(t, w, insert, "a")
+	require.NoError(t, w.Conn().Close())
+	require.NoError(t, w.Tx(t.Context(), func(ctx context.Context, tx *sqlitewriter.Tx) error {
+		_, err := tx.Exec(ctx, insert, "b")
+		return err
+	}))
+	assert.Equal(t, []string{"a", "b"}, texts(t, w.DB()))
+	assert.EqualValues(t, 2, w.Stats().Reopened)
+	signals.ExpectExactly(sqlitewriter.SignalReopened, sqlitewriter.SignalReopened)
+}
+
+// Signals have names without SQL, the file's name as key, and numbers as payload.
+func TestSignals(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	w := openLog(t, sqlitewriter.Options{Sink: sink})
+	signals := coretest.Watch(t, sink, "*")
+	exec(t, w, insert, "a")
+	_, err := w.Exec(t.Context(), insert, "a")
+	require.Error(t, err)
+	got := signals.ExpectExactly("write.start", "write.done", "write.start", "write.error")
+	group, ok := sqlitewriter.Written.From(got[1])
+	assert.True(t, ok)
+	assert.Positive(t, group.Duration)
+	group.Duration = 0
+	assert.Equal(t, sqlitewriter.Group{Writes: 1, Rows: 1}, group)
+	failure, _ := sqlitewriter.Failed.From(got[3])
+	assert.Equal(t, err, failure)
+	for _, s := range got {
+		assert.Equal(t, "app.db", s.Key)
+	}
+}
+
+// A backup is complete and consistent while writes go on, and takes the place of the file at once.
+func TestBackup(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		for i := 0; ; i += 2 {
+			select {
+			case <-stop:
+				return
+			default:
+				_, err := w.Batch(context.Background(), sqlitewriter.Statement{SQL: insert, Args: []any{i}}, sqlitewriter.Statement{SQL: insert, Args: []any{i + 1}})
+				assert.NoError(t, err)
+			}
+		}
+	})
+	target := filepath.Join(t.TempDir(), "100% ?;'copy")
+	for range 5 {
+		before := len(texts(t, w.DB()))
+		require.NoError(t, w.Backup(t.Context(), target))
+		copied := openAt(t, target, sqlitewriter.Options{})
+		rows := texts(t, copied.DB())
+		assert.GreaterOrEqual(t, len(rows), before)
+		assert.Zero(t, len(rows)%2)
+		assert.Error(t, w.Backup(t.Context(), target), "it is open")
+		require.NoError(t, copied.Close())
+	}
+	close(stop)
+	all.Wait()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.ErrorIs(t, w.Backup(ended, target+"2"), context.Canceled)
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(target), "*"))
+	require.NoError(t, err)
+	for _, name := range left {
+		assert.False(t, strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, "copy2"), name)
+	}
+}
+
+// Close writes SQLite's log into the file.
+func TestCloseCheckpoints(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	exec(t, w, insert, "a")
+	assert.FileExists(t, w.Path()+"-wal")
+	_, err := w.DB().ExecContext(t.Context(), "select 1")
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	assert.NoFileExists(t, w.Path()+"-wal")
+	only := filepath.Join(t.TempDir(), "only.db")
+	bytes, err := os.ReadFile(w.Path())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(only, bytes, 0o644))
+	assert.Equal(t, []string{"a"}, texts(t, openAt(t, only, sqlitewriter.Options{}).DB()))
+}
