@@ -1,0 +1,402 @@
+package file
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+)
+
+// Open opens the store of the name in opts below dir, and makes the directories that are
+// missing. It removes what processes that were killed have left over. If another process
+// opens or writes at the moment, it waits for that until ctx ends. The store must be closed.
+func Open[K ~string, V any](ctx context.Context, dir string, opts data.Options[V]) (data.Store[K, V], error) {
+	name := cmp.Or(opts.Name, "data")
+	if err := data.CheckName(name); err != nil {
+		return nil, err
+	}
+	e, err := open(ctx, osDisk{}, dir, name)
+	if err != nil {
+		return nil, fmt.Errorf("file: store %q in %s: %w", name, dir, err)
+	}
+	store, err := data.New[K](e, opts)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return store, nil
+}
+
+// engine is the [data.Engine]: a directory with a file for each key. A value is written to
+// a temporary file first, which then replaces the one before. While files are replaced
+// and removed, and nobody else may do that, the lock is held.
+type engine struct {
+	disk disk
+	dir  string
+	id   string        // of this engine, in names
+	temp atomic.Uint64 // number of the last temporary file
+	turn chan struct{} // has a value while the lock is held, or waited for, by a goroutine of this engine
+	lock locker        // is that of the store
+	self locker        // says to others that this engine is alive
+}
+
+func open(ctx context.Context, d disk, parent, name string) (*engine, error) {
+	e := &engine{
+		disk: d, dir: filepath.Join(parent, "store-"+escape(name)),
+		id: strings.ToLower(rand.Text()), turn: make(chan struct{}, 1),
+	}
+	if err := e.mkdir(e.dir); err != nil {
+		return nil, err
+	}
+	var err error
+	if e.lock, err = d.openLock(filepath.Join(e.dir, lockName)); err != nil {
+		return nil, err
+	}
+	err = e.locked(ctx, func() error {
+		if err := e.clean(); err != nil {
+			return err
+		}
+		if e.self, err = d.openLock(filepath.Join(e.dir, ownerName+e.id)); err != nil {
+			return err
+		}
+		_, err := e.self.lock(true)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// mkdir makes a directory, with those above it, durably.
+func (e *engine) mkdir(dir string) error {
+	above := filepath.Dir(dir)
+	err := e.disk.mkdir(dir)
+	if errors.Is(err, fs.ErrNotExist) && above != dir {
+		if err := e.mkdir(above); err != nil {
+			return err
+		}
+		err = e.disk.mkdir(dir)
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) && dir == e.dir { // another process may not have synced yet
+		err = e.disk.syncDir(above)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// clean removes the files of engines that are not alive. The lock is held.
+func (e *engine) clean() error {
+	names, err := e.disk.names(e.dir)
+	alive := map[string]bool{}
+	for _, name := range names {
+		if id, ok := strings.CutPrefix(name, ownerName); ok && err == nil {
+			alive[id], err = e.alive(name)
+		}
+	}
+	for _, name := range names {
+		id, _, ok := strings.Cut(strings.TrimPrefix(name, tempName), "-")
+		if ok && strings.HasPrefix(name, tempName) && err == nil && !alive[id] {
+			err = e.disk.remove(filepath.Join(e.dir, name))
+		}
+	}
+	return err
+}
+
+// alive reports whether the engine with this file is alive; else it removes the file.
+func (e *engine) alive(name string) (bool, error) {
+	path := filepath.Join(e.dir, name)
+	self, err := e.disk.openLock(path)
+	if err != nil {
+		return false, err
+	}
+	dead, err := self.lock(false)
+	if err = errors.Join(err, self.Close()); dead && err == nil {
+		err = e.disk.remove(path)
+	}
+	return !dead, err
+}
+
+// locked calls fn with the lock held. Only waiting for the lock ends with ctx.
+func (e *engine) locked(ctx context.Context, fn func() error) error {
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if got, err := e.lock.lock(false); err != nil {
+		<-e.turn
+		return err
+	} else if !got {
+		if err := e.wait(ctx); err != nil {
+			return err
+		}
+	}
+	defer e.unlock()
+	return fn()
+}
+
+// wait waits for the lock. When ctx ends first, a goroutine goes on waiting, and then
+// unlocks: no system call waits for both.
+func (e *engine) wait(ctx context.Context) error {
+	locked := make(chan error, 1)
+	go func() {
+		_, err := e.lock.lock(true)
+		locked <- err
+	}()
+	select {
+	case err := <-locked:
+		if err != nil {
+			<-e.turn
+		}
+		return err
+	case <-ctx.Done():
+		go func() {
+			<-locked
+			e.unlock()
+		}()
+		return context.Cause(ctx)
+	}
+}
+
+func (e *engine) unlock() {
+	e.lock.unlock()
+	<-e.turn
+}
+
+func (e *engine) Save(ctx context.Context, items []data.Item) error {
+	_, err := e.replace(ctx, items, func() (bool, error) { return true, nil })
+	return err
+}
+
+func (e *engine) Swap(ctx context.Context, key string, old []byte, ok bool, value []byte) (bool, error) {
+	return e.replace(ctx, []data.Item{{Key: key, Value: value}}, func() (bool, error) {
+		now, there, err := e.get(key)
+		return there == ok && bytes.Equal(now, old), err
+	})
+}
+
+// replace saves items if check says so, before and after they have been written to
+// temporary files. It reports whether it did.
+func (e *engine) replace(ctx context.Context, items []data.Item, check func() (bool, error)) (bool, error) {
+	if ok, err := check(); !ok || err != nil {
+		return false, err
+	}
+	temps := make([]string, 0, len(items))
+	defer func() {
+		for _, temp := range temps {
+			e.disk.remove(temp)
+		}
+	}()
+	for _, item := range items {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		temp := filepath.Join(e.dir, tempName+e.id+"-"+strconv.FormatUint(e.temp.Add(1), 10))
+		temps = append(temps, temp)
+		if err := e.write(temp, item); err != nil {
+			return false, err
+		}
+	}
+	done := false
+	err := e.locked(ctx, func() error {
+		if ok, err := check(); !ok || err != nil {
+			return err
+		}
+		for i, item := range items {
+			if err := e.disk.rename(temps[0], e.path(item.Key)); err != nil {
+				return undecided(err, i > 0)
+			}
+			temps, done = temps[1:], true
+		}
+		return nil
+	})
+	if err != nil || !done {
+		return false, err
+	}
+	return true, undecided(e.disk.syncDir(e.dir), true)
+}
+
+// undecided says that the change may have been made, if it may, in spite of err.
+func undecided(err error, may bool) error {
+	if err != nil && may {
+		return fmt.Errorf("%w: %w", data.ErrUndecided, err)
+	}
+	return err
+}
+
+// write writes the file of an item durably.
+func (e *engine) write(path string, item data.Item) error {
+	f, err := e.disk.create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(headOf(item.Key, item.Value), item.Value...))
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func (e *engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
+	err = e.reading(ctx, func() error {
+		value, ok, err = e.get(key)
+		return err
+	})
+	return value, ok, err
+}
+
+// reading calls fn, which reads a file.
+func (e *engine) reading(ctx context.Context, fn func() error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if readsLock {
+		return e.locked(ctx, fn)
+	}
+	return fn()
+}
+
+func (e *engine) get(key string) (value []byte, ok bool, err error) {
+	file, err := e.disk.read(e.path(key), maxHead+data.MaxValue+1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if value, ok = parse(file, key); !ok {
+		return nil, false, fmt.Errorf("file: %s is corrupt, or not the value of %.64q", e.path(key), key)
+	}
+	return value, true, nil
+}
+
+func (e *engine) Has(ctx context.Context, key string) (bool, error) {
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	err := e.disk.has(e.path(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (e *engine) Delete(ctx context.Context, key string) error {
+	return e.remove(ctx, func() ([]string, error) { return []string{nameOf(key)}, nil })
+}
+
+func (e *engine) Clear(ctx context.Context) error {
+	return e.remove(ctx, func() ([]string, error) { return e.names(ctx) })
+}
+
+// remove removes the files that which returns.
+func (e *engine) remove(ctx context.Context, which func() ([]string, error)) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	err := e.locked(ctx, func() error {
+		names, err := which()
+		for i, name := range names {
+			if err = e.disk.remove(filepath.Join(e.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return undecided(err, i > 0)
+			}
+			err = nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return undecided(e.disk.syncDir(e.dir), true)
+}
+
+// names returns the names of the files of values.
+func (e *engine) names(ctx context.Context) ([]string, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	names, err := e.disk.names(e.dir)
+	return slices.DeleteFunc(names, func(name string) bool { _, ok := keyOf(name); return !ok }), err
+}
+
+func (e *engine) Len(ctx context.Context) (int, error) {
+	names, err := e.names(ctx)
+	return len(names), err
+}
+
+func (e *engine) List(ctx context.Context, prefix string, values bool) iter.Seq2[data.Item, error] {
+	return func(yield func(data.Item, error) bool) {
+		keys, err := e.keys(ctx, prefix)
+		for _, key := range keys {
+			item, ok := data.Item{Key: key}, true
+			if values {
+				item.Value, ok, err = e.Load(ctx, key)
+			} else {
+				err = context.Cause(ctx)
+			}
+			if err != nil {
+				break
+			}
+			if ok && !yield(item, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(data.Item{}, err)
+		}
+	}
+}
+
+// keys returns the keys with the prefix, sorted.
+func (e *engine) keys(ctx context.Context, prefix string) (keys []string, err error) {
+	names, err := e.names(ctx)
+	for _, name := range names {
+		key, _ := keyOf(name)
+		if key == "" && err == nil {
+			key, err = e.keyIn(ctx, name)
+		}
+		if key != "" && strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys, err
+}
+
+// keyIn returns the key in a file whose name does not say it; "" if it is not there any more.
+func (e *engine) keyIn(ctx context.Context, name string) (key string, err error) {
+	path := filepath.Join(e.dir, name)
+	err = e.reading(ctx, func() error {
+		file, err := e.disk.read(path, maxHead)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		ok := false
+		if key, ok = parseKey(file); err == nil && (!ok || nameOf(key) != name) {
+			err = fmt.Errorf("file: %s is corrupt: its first line does not have its key", path)
+		}
+		return err
+	})
+	return key, err
+}
+
+func (e *engine) Close() error {
+	err := e.lock.Close()
+	if e.self != nil {
+		err = errors.Join(err, e.self.Close(), e.disk.remove(filepath.Join(e.dir, ownerName+e.id)))
+	}
+	return err
+}

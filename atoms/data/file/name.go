@@ -1,0 +1,82 @@
+package file
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
+	"strings"
+)
+
+// Names of the files in the directory of a store. All of them are in lower case, without
+// dots and blanks, and begin with a letter and a dash, so that no file system changes
+// them and none is the name of a device.
+const (
+	plainName = "k-" // and the escaped key
+	hashName  = "h-" // and the SHA-256 of a key whose name would be too long
+	tempName  = "t-" // and the id of an engine, a dash and a number: a file that is being written
+	ownerName = "p-" // and the id of an engine, which has it locked
+	lockName  = "lock"
+
+	maxName = 140 // some file systems have names of 143 bytes at most
+)
+
+// nameOf returns the name of the file with the value of key.
+func nameOf(key string) string {
+	if len(key) <= maxName {
+		if name := plainName + escape(key); len(name) <= maxName {
+			return name
+		}
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hashName + hex.EncodeToString(sum[:])
+}
+
+// keyOf is the inverse of nameOf. Ok is false for names of other files. For the name of a
+// hash it returns no key.
+func keyOf(name string) (key string, ok bool) {
+	if escaped, plain := strings.CutPrefix(name, plainName); plain {
+		key, ok = unescape(escaped)
+		return key, ok && key != "" && nameOf(key) == name
+	}
+	sum, hashed := strings.CutPrefix(name, hashName)
+	_, err := hex.DecodeString(sum)
+	return "", hashed && err == nil && len(sum) == 2*sha256.Size && sum == strings.ToLower(sum)
+}
+
+// escape leaves lower-case letters, digits, dashes and underscores, and replaces all other
+// bytes by a percent sign and two hexadecimal digits.
+func escape(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_' {
+			b.WriteByte(c)
+		} else {
+			b.WriteString("%" + hex.EncodeToString([]byte{c}))
+		}
+	}
+	return b.String()
+}
+
+// unescape is the inverse of escape. It accepts more than escape returns.
+func unescape(text string) (string, bool) {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, "%")
+		b.WriteString(before)
+		if !found {
+			return b.String(), true
+		}
+		if len(after) < 2 {
+			return "", false
+		}
+		c, err := hex.DecodeString(after[:2])
+		if err != nil {
+			return "", false
+		}
+		b.Write(c)
+		text = after[2:]
+	}
+}
+
+// path is where the value of key is.
+func (e *engine) path(key string) string { return filepath.Join(e.dir, nameOf(key)) }

@@ -1,0 +1,44 @@
+package file
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+)
+
+// A file is a line and then the bytes of the value. The line is
+//
+//	ephemeral1 CHECKSUM LENGTH KEY
+//
+// with the CRC-32C of key and value in eight hexadecimal digits, the length of the value in
+// bytes, and the key as in names.
+const (
+	headFormat = "ephemeral1 %08x %d %s\n"
+	maxHead    = 64 + 3*data.MaxKey
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func headOf(key string, value []byte) []byte {
+	sum := crc32.Update(crc32.Checksum([]byte(key), castagnoli), castagnoli, value)
+	return fmt.Appendf(nil, headFormat, sum, len(value), escape(key))
+}
+
+// parseKey returns the key in the head of a file.
+func parseKey(file []byte) (key string, ok bool) {
+	head, _, found := bytes.Cut(file, []byte("\n"))
+	fields := bytes.Split(head, []byte(" "))
+	if !found || len(fields) != 4 {
+		return "", false
+	}
+	return unescape(string(fields[3]))
+}
+
+// parse returns the value in the file of key. A file has exactly one head, so that it is
+// compared with the one that it must have.
+func parse(file []byte, key string) (value []byte, ok bool) {
+	head, value, _ := bytes.Cut(file, []byte("\n"))
+	return value, bytes.Equal(file[:min(len(file), len(head)+1)], headOf(key, value))
+}

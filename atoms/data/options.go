@@ -1,0 +1,93 @@
+package data
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Options configure a [Store]. The zero value is the default.
+type Options[V any] struct {
+	// Name is the name of the store, the last part of its signals, and where the engine
+	// has tables, that of the table. It has 1 to 63 letters, digits and underscores, and
+	// does not begin with a digit. "" means "data".
+	Name string
+	// Sink is where the store raises its signals and listens for those that ask for
+	// something; nil means neither.
+	Sink *core.Sink
+	// Codec encodes the values; nil means JSON.
+	Codec Codec[V]
+	// SavePrefix, LoadPrefix and DeletePrefix begin the names of the signals that ask for
+	// something, which end with a dot and Name; "" means "save.data", "load.data" and
+	// "delete.data". They must differ from each other and from the prefixes of the signals
+	// that the store raises, whose names are always those of [Saved] and the others.
+	SavePrefix, LoadPrefix, DeletePrefix string
+	// MaxConcurrency is how many requests by signal are done at once, those of one key one
+	// after the other; 0 means 8.
+	MaxConcurrency int
+	// MaxQueued is how many requests by signal may wait; further ones are dropped, counted
+	// and answered by the signal of an error. 0 means 1024, negative none: what cannot
+	// start at once is dropped.
+	MaxQueued int
+}
+
+var validName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+
+// CheckName returns an error unless name can be that of a store.
+func CheckName(name string) error {
+	if !validName.MatchString(name) {
+		return fmt.Errorf("data: Options.Name must have 1 to 63 letters, digits and underscores and not begin with a digit, not %q", name)
+	}
+	return nil
+}
+
+// A Codec makes bytes of values and values of bytes. It must be safe for concurrent use.
+type Codec[V any] interface {
+	Encode(value V) ([]byte, error)
+	Decode(encoded []byte) (V, error)
+}
+
+// JSON is the codec of package encoding/json.
+type JSON[V any] struct{}
+
+// Encode is [json.Marshal].
+func (JSON[V]) Encode(value V) ([]byte, error) { return json.Marshal(value) }
+
+// Decode is [json.Unmarshal].
+func (JSON[V]) Decode(encoded []byte) (value V, err error) {
+	err = json.Unmarshal(encoded, &value)
+	return value, err
+}
+
+func (o Options[V]) resolved() (Options[V], error) {
+	o.Name = cmp.Or(o.Name, "data")
+	if err := CheckName(o.Name); err != nil {
+		return o, err
+	}
+	if o.Codec == nil {
+		o.Codec = JSON[V]{}
+	}
+	o.SavePrefix = cmp.Or(o.SavePrefix, "save.data")
+	o.LoadPrefix = cmp.Or(o.LoadPrefix, "load.data")
+	o.DeletePrefix = cmp.Or(o.DeletePrefix, "delete.data")
+	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 8)
+	if o.MaxConcurrency < 0 {
+		return o, fmt.Errorf("data: Options.MaxConcurrency must be positive, or 0 for 8, not %d", o.MaxConcurrency)
+	}
+	taken := []string{"saved.data", "loaded.data", "deleted.data", "initialized.data", "error.data"}
+	for _, prefix := range []string{o.SavePrefix, o.LoadPrefix, o.DeletePrefix} {
+		if strings.ContainsAny(prefix, " \t\r\n*?,") {
+			return o, fmt.Errorf("data: a prefix in Options must not have blanks, commas and wildcards, as %q does", prefix)
+		}
+		if slices.Contains(taken, prefix) {
+			return o, fmt.Errorf("data: a prefix in Options must differ from the others and those of the answers, but there is already a %q", prefix)
+		}
+		taken = append(taken, prefix)
+	}
+	return o, nil
+}
