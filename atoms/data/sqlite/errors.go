@@ -1,0 +1,65 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+)
+
+// Primary result codes of SQLite with which a statement is refused or interrupted, so that
+// its transaction is not committed.
+var refusals = []int{
+	1,  // SQLITE_ERROR
+	5,  // SQLITE_BUSY
+	6,  // SQLITE_LOCKED
+	8,  // SQLITE_READONLY
+	9,  // SQLITE_INTERRUPT
+	13, // SQLITE_FULL
+	18, // SQLITE_TOOBIG
+	19, // SQLITE_CONSTRAINT
+	20, // SQLITE_MISMATCH
+	23, // SQLITE_AUTH
+	25, // SQLITE_RANGE
+}
+
+// written returns the error of a write, which is a [data.ErrUndecided] too unless it is one
+// after which nothing is stored.
+func written(ctx context.Context, err error) error {
+	if err == nil || isDecided(ctx, err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", data.ErrUndecided, err)
+}
+
+func isDecided(ctx context.Context, err error) bool {
+	if errors.Is(err, groupcommit.ErrUndecided) {
+		return false
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return true
+	}
+	for _, decided := range []error{core.ErrClosed, core.ErrStopped, core.ErrWouldDeadlock, sqlitewriter.ErrNoSpace, sqlitewriter.ErrNotAllowed} {
+		if errors.Is(err, decided) {
+			return true
+		}
+	}
+	e, ok := errors.AsType[interface {
+		error
+		Code() int
+	}](err)
+	return ok && slices.Contains(refusals, e.Code()&0xff)
+}
+
+// reading returns the error of a read: the cause if it is that ctx has ended.
+func reading(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

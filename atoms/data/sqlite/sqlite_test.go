@@ -1,0 +1,341 @@
+package sqlite_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/atoms/data/datatest"
+	"github.com/ephemeralgo/ephemeral/atoms/data/sqlite"
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+func openWriter(t testing.TB, path string, opts sqlitewriter.Options) *sqlitewriter.Writer {
+	t.Helper()
+	w, err := sqlitewriter.Open(context.Background(), path, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, w.Close()) })
+	return w
+}
+
+func open[V any](t testing.TB, path string, opts data.Options[V]) data.Store[string, V] {
+	t.Helper()
+	store, err := sqlite.Open[string](context.Background(), path, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, store.Close()) })
+	return store
+}
+
+func TestEngine(t *testing.T) {
+	engine := func(t testing.TB, w *sqlitewriter.Writer) data.Engine {
+		e, err := sqlite.NewEngine(t.Context(), w, "data")
+		require.NoError(t, err)
+		return e
+	}
+	writers := map[data.Engine]*sqlitewriter.Writer{}
+	datatest.Run(t, func(t testing.TB) data.Engine {
+		w := openWriter(t, filepath.Join(t.TempDir(), "data.db"), sqlitewriter.Options{})
+		e := engine(t, w)
+		writers[e] = w
+		return e
+	}, datatest.Options{
+		Reopen: func(t testing.TB, closed data.Engine) data.Engine {
+			path := writers[closed].Path()
+			require.NoError(t, writers[closed].Close()) // the file is really closed, and opened again
+			w := openWriter(t, path, sqlitewriter.Options{})
+			e := engine(t, w)
+			writers[e] = w
+			return e
+		},
+	})
+}
+
+// Names of tables come from configuration. They are checked before they are in a statement,
+// and quoted, so that words of SQL can be names.
+func TestNamesOfTablesAreCheckedAndQuoted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	for _, name := range []string{`x"; drop table users; --`, "a b", "a-b", "é", "1a", "main.x", strings.Repeat("a", 64), "a\x00"} {
+		_, err := sqlite.Open[string](t.Context(), path, data.Options[int]{Name: name})
+		require.ErrorContains(t, err, "Options.Name", name)
+	}
+	for _, name := range []string{"select", "table", "Order", "key", "value", "_", strings.Repeat("a", 63)} {
+		store := open(t, path, data.Options[string]{Name: name})
+		require.NoError(t, store.Save(t.Context(), "k", name))
+		value, ok, err := store.Load(t.Context(), "k")
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, name, value)
+	}
+	_, err := sqlite.Open[string](t.Context(), path, data.Options[int]{Name: "sqlite_data"})
+	require.ErrorContains(t, err, "reserved")
+	_, err = sqlite.Open[string](t.Context(), path, data.Options[int]{Name: "ORDER"})
+	require.ErrorContains(t, err, `"Order"`, "SQLite takes them as one table, a store must not")
+}
+
+// A path is no part of a connection string, whatever is in it.
+func TestPathIsNoConnectionString(t *testing.T) {
+	for _, name := range []string{"a;Mode=Memory.db", "a?mode=memory&cache=shared.db", "a%20b#c.db", "é 'x\".db"} {
+		path := filepath.Join(t.TempDir(), name)
+		store := open(t, path, data.Options[int]{})
+		require.NoError(t, store.Save(t.Context(), "k", 1))
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.True(t, info.Mode().IsRegular())
+	}
+}
+
+// A database in memory would be lost with its connection, or shared by stores that do not
+// know of each other.
+func TestDatabasesInMemoryAreRefused(t *testing.T) {
+	for _, path := range []string{"", ":memory:", "file::memory:?cache=shared", "file:x?mode=memory"} {
+		_, err := sqlite.Open[string](t.Context(), path, data.Options[int]{Name: "x"})
+		require.ErrorContains(t, err, `store "x"`, path)
+	}
+}
+
+// Reads have connections of their own: none of them waits for a write, and all methods can
+// be called at once.
+func TestReadsDoNotWaitForWrites(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	store, w := open(t, path, data.Options[int]{}), openWriter(t, path, sqlitewriter.Options{})
+	require.NoError(t, store.Save(t.Context(), "k", 1))
+	err := w.Tx(t.Context(), func(ctx context.Context, tx *sqlitewriter.Tx) error {
+		if _, err := tx.Exec(ctx, "delete from data"); err != nil {
+			return err
+		}
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				value, ok, err := store.Load(t.Context(), "k")
+				assert.NoError(t, err)
+				assert.True(t, ok)
+				assert.Equal(t, 1, value)
+				n, err := store.Len(t.Context())
+				assert.NoError(t, err)
+				assert.Equal(t, 1, n)
+				for _, err := range store.Keys(t.Context(), "") {
+					assert.NoError(t, err)
+				}
+			})
+		}
+		all.Wait()
+		return nil
+	})
+	require.NoError(t, err)
+	require.ErrorIs(t, w.Tx(t.Context(), func(ctx context.Context, _ *sqlitewriter.Tx) error {
+		return store.Save(ctx, "k", 2)
+	}), core.ErrWouldDeadlock)
+}
+
+// The body of a loop runs without a connection: there can be more loops than connections,
+// and a list is read by pages that large values make short.
+func TestListHoldsNoConnection(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	openWriter(t, path, sqlitewriter.Options{MaxReaders: 1})
+	store := open(t, path, data.Options[string]{})
+	large, want := strings.Repeat("x", 700<<10), []string{}
+	for i := range 5 {
+		want = append(want, fmt.Sprint("large", i))
+		require.NoError(t, store.Save(t.Context(), want[i], large))
+	}
+	var outer, inner []string
+	for e, err := range store.All(t.Context(), "large") {
+		require.NoError(t, err)
+		require.Equal(t, large, e.Value)
+		outer, inner = append(outer, e.Key), nil
+		for key, err := range store.Keys(t.Context(), "large") {
+			require.NoError(t, err)
+			ok, err := store.Has(t.Context(), key)
+			require.NoError(t, err)
+			require.True(t, ok)
+			inner = append(inner, key)
+		}
+		require.Equal(t, want, inner)
+	}
+	require.Equal(t, want, outer)
+}
+
+// Commits are synced, whatever the writer's options; the last Close writes the log into the
+// file; and instead of a schema version there is a check of the table.
+func TestFileIsDurableAndChecked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	store, err := sqlite.Open[string](t.Context(), path, data.Options[int]{})
+	require.NoError(t, err)
+	w, err := sqlitewriter.Open(t.Context(), path, sqlitewriter.Options{})
+	require.NoError(t, err)
+	var journal, synchronous string
+	require.NoError(t, w.Tx(t.Context(), func(ctx context.Context, tx *sqlitewriter.Tx) error {
+		if err := tx.QueryRow(ctx, "pragma journal_mode").Scan(&journal); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, "pragma synchronous").Scan(&synchronous)
+	}))
+	require.Equal(t, "wal 2", journal+" "+synchronous, "2 is FULL")
+	require.NoError(t, store.Save(t.Context(), "k", 1))
+	for _, create := range []string{
+		"table other(key text primary key, value text)", "table other(key blob not null primary key, value any not null)",
+		"table other(key blob not null primary key, value any not null, more int) strict", "view other as select * from data",
+	} {
+		_, err := w.Exec(t.Context(), "create "+create)
+		require.NoError(t, err)
+		_, err = sqlite.Open[string](t.Context(), path, data.Options[int]{Name: "other"})
+		require.ErrorContains(t, err, "it must be a strict table (key BLOB not null primary key, value ANY not null)", create)
+		_, err = w.Exec(t.Context(), "drop "+strings.Fields(create)[0]+" other")
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	log, err := os.Stat(path + "-wal")
+	require.NoError(t, err)
+	require.NotZero(t, log.Size(), "the store still has the file")
+	require.NoError(t, store.Close())
+	if log, err := os.Stat(path + "-wal"); err == nil {
+		require.Zero(t, log.Size())
+	}
+	require.ErrorIs(t, store.Save(t.Context(), "k", 2), core.ErrClosed)
+}
+
+// JSON can be read and written by SQLite's functions, and bytes of other codecs stay as
+// they are. Update follows what others have written.
+func TestValuesAreTextIfTheyCan(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	w, store := openWriter(t, path, sqlitewriter.Options{}), open(t, path, data.Options[map[string]int]{Name: "json"})
+	require.NoError(t, store.Save(t.Context(), "a", map[string]int{"n": 1}))
+	for _, write := range []string{
+		`update json set value = json_set(value, '$.n', 2) where key = cast('a' as blob)`,
+		`update json set value = cast('{"n":2}' as blob)`,
+	} {
+		_, err := w.Exec(t.Context(), write)
+		require.NoError(t, err)
+		require.NoError(t, store.Update(t.Context(), "a", func(old map[string]int, _ bool) (map[string]int, error) {
+			return map[string]int{"n": old["n"] + 1}, nil
+		}))
+		var n int
+		require.NoError(t, w.DB().QueryRow("select value ->> '$.n' from json").Scan(&n))
+		require.Equal(t, 3, n)
+	}
+	raw := open(t, path, data.Options[[]byte]{Name: "raw", Codec: bytesCodec{}})
+	for value, kind := range map[string]string{"": "text", "é": "text", "\x00": "blob", "\xff": "blob", `{"a":"\u0000"}`: "text"} {
+		require.NoError(t, raw.Save(t.Context(), "k", []byte(value)))
+		var is string
+		require.NoError(t, w.DB().QueryRow("select typeof(value) from raw").Scan(&is))
+		require.Equal(t, kind, is, "%q", value)
+	}
+	_, err := w.Exec(t.Context(), "insert into raw(key, value) values('text', 'x')")
+	require.Error(t, err, "a key that is no blob would not be found")
+}
+
+type bytesCodec struct{}
+
+func (bytesCodec) Encode(value []byte) ([]byte, error)   { return value, nil }
+func (bytesCodec) Decode(encoded []byte) ([]byte, error) { return encoded, nil }
+
+// The signal that a value is saved comes after the commit: another connection sees it.
+func TestSavedComesAfterTheCommit(t *testing.T) {
+	sink, path := core.NewSink(core.SinkOptions{}), filepath.Join(t.TempDir(), "data.db")
+	store, other := open(t, path, data.Options[int]{Sink: sink}), openWriter(t, path, sqlitewriter.Options{})
+	seen := make(chan int, 2)
+	defer sink.Subscribe(data.Saved("data").Name(), func(s core.Signal) {
+		var value int
+		assert.NoError(t, other.DB().QueryRow("select value from data where key = ?", []byte(s.Key)).Scan(&value))
+		seen <- value
+	})()
+	require.NoError(t, store.Save(t.Context(), "direct", 1))
+	require.Equal(t, 1, <-seen)
+	data.Save[int]("data").Raise(sink, "by signal", 2)
+	require.NoError(t, store.Flush(t.Context()))
+	require.Equal(t, 2, <-seen)
+}
+
+// Saves that meet share transactions.
+func TestSavesShareTransactions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data.db")
+	store, w := open(t, path, data.Options[int]{}), openWriter(t, path, sqlitewriter.Options{})
+	before := w.Stats().Groups
+	var all sync.WaitGroup
+	hold, held := make(chan struct{}), make(chan struct{})
+	all.Go(func() { // what comes meanwhile waits
+		assert.NoError(t, w.Tx(t.Context(), func(context.Context, *sqlitewriter.Tx) error {
+			close(held)
+			<-hold
+			return nil
+		}))
+	})
+	<-held
+	for i := range 64 {
+		all.Go(func() { assert.NoError(t, store.Save(t.Context(), fmt.Sprint(i), i)) })
+	}
+	for w.Stats().Pending < 64 {
+		time.Sleep(time.Millisecond)
+	}
+	close(hold)
+	all.Wait()
+	require.EqualValues(t, 2, w.Stats().Groups-before)
+}
+
+// What Save has returned from survives SIGKILL, and two processes do not disturb each other.
+func TestKill(t *testing.T) {
+	const savers = 8
+	child := func(dir string, round int, ack func(string)) {
+		store, err := sqlite.Open[string](context.Background(), filepath.Join(dir, "kill.db"), data.Options[[2]string]{})
+		if err != nil {
+			panic(err)
+		}
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		for saver := range savers {
+			all.Go(func() {
+				for n := 0; ; n++ {
+					key := fmt.Sprintf("%04d.%d.%06d", round, saver, n)
+					if err := store.Save(context.Background(), key, [2]string{key, strings.Repeat("x", n%3000)}); err != nil {
+						panic(err)
+					}
+					mu.Lock()
+					ack(key)
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+	}
+	check := func(dir string, acked []string) error {
+		store, err := sqlite.Open[string](context.Background(), filepath.Join(dir, "kill.db"), data.Options[[2]string]{})
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		there, next := map[string]bool{}, map[[2]int]int{}
+		for e, err := range store.All(context.Background(), "") {
+			if err != nil {
+				return err
+			}
+			var round, saver, n int
+			if _, err := fmt.Sscanf(e.Key, "%d.%d.%d", &round, &saver, &n); err != nil {
+				return err
+			}
+			if want := next[[2]int{round, saver}]; n != want || e.Value != [2]string{e.Key, strings.Repeat("x", n%3000)} {
+				return fmt.Errorf("%s is there, want number %d", e.Key, want)
+			}
+			next[[2]int{round, saver}]++
+			there[e.Key] = true
+		}
+		for _, key := range acked {
+			if !there[key] {
+				return fmt.Errorf("%s was acknowledged and is lost", key)
+			}
+		}
+		return nil
+	}
+	require.NoError(t, coretest.KillLoop(t, coretest.Kill{Child: child, Check: check}))
+}
+
