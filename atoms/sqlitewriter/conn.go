@@ -3,6 +3,7 @@ package sqlitewriter
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -87,8 +88,8 @@ func (c *conn) prepare(ctx context.Context) error {
 	if _, err := c.sql.ExecContext(ctx, "pragma synchronous=full; pragma fullfsync=1; pragma checkpoint_fullfsync=1"); err != nil {
 		return err
 	}
-	return c.sql.Raw(func(driver any) error {
-		return driver.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(c.authorize)
+	return c.sql.Raw(func(raw any) error {
+		return raw.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(c.authorize)
 	})
 }
 
@@ -115,13 +116,19 @@ func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ s
 
 // close closes the connection, also when it is broken.
 func (c *conn) close() {
-	for _, s := range c.prepared {
-		_ = s.Close() // there is nothing that could be lost
-	}
+	c.forget()
 	if c.sql != nil {
 		_ = c.sql.Close()
 	}
 	_ = c.db.Close()
+}
+
+// forget closes the prepared statements.
+func (c *conn) forget() {
+	for _, s := range c.prepared {
+		_ = s.Close() // there is nothing that could be lost
+	}
+	clear(c.prepared)
 }
 
 // stmt returns the prepared form of a statement.
@@ -135,10 +142,7 @@ func (c *conn) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 		return nil, err
 	}
 	if len(c.prepared) >= maxPrepared {
-		for _, s := range c.prepared {
-			_ = s.Close()
-		}
-		clear(c.prepared)
+		c.forget()
 	}
 	c.prepared[key] = s
 	return s, nil
@@ -163,60 +167,30 @@ func (c *conn) control(query string) error {
 
 func (c *conn) begin() error  { return c.control("begin immediate") }
 func (c *conn) commit() error { return c.control("commit") }
+func (c *conn) rollback()     { _ = c.control("rollback") } // fails if SQLite has done so already
 
-// rollback ends the transaction. It fails if SQLite has done so already.
-func (c *conn) rollback() { _ = c.control("rollback") }
-
-// all runs items in the transaction. An error means that the transaction is spoilt.
-func (c *conn) all(items []*item, m mode) error {
-	for _, it := range items {
-		if err := c.one(it, m); err != nil {
-			return err
-		}
+// run runs the statements of an item.
+func (c *conn) run(it *item) error {
+	ctx := it.ctx
+	if ctx.Done() == nil {
+		ctx = background // the driver asks for less
 	}
-	return nil
-}
-
-// one runs an item in the transaction.
-func (c *conn) one(it *item, m mode) error {
-	it.err, it.results = nil, it.results[:0]
-	if m == modeGuarded {
-		if err := c.control("savepoint item"); err != nil {
-			return err
-		}
-	}
+	it.results = it.results[:0]
 	for _, s := range it.stmts {
-		r, err := c.exec(interruptible(it.ctx), s.SQL, s.Args...)
+		r, err := c.exec(ctx, s.SQL, s.Args...)
 		if err != nil {
-			it.err = err
-			break
+			return err
 		}
 		it.results = append(it.results, r)
 	}
-	if m != modeGuarded {
-		return it.err
-	}
-	if it.err == nil {
-		return c.control("release item") // fails if SQLite has ended the transaction
-	}
-	return c.control("rollback to item; release item")
-}
-
-// interruptible returns ctx if it can end, without its values.
-func interruptible(ctx context.Context) context.Context {
-	if ctx.Done() == nil {
-		return background
-	}
-	return ctx
+	return nil
 }
 
 // broken reports whether a connection should not be used again after an error.
 func broken(err error) bool {
 	switch code(err) {
-	case 0:
-		return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 	case lib.SQLITE_IOERR, lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_CANTOPEN, lib.SQLITE_NOMEM, lib.SQLITE_MISUSE, lib.SQLITE_PROTOCOL:
 		return true
 	}
-	return false
+	return errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn)
 }

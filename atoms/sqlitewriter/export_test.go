@@ -31,8 +31,26 @@ func BeforeCommit(fn func(stmts []Statement)) (undo func()) {
 // Conn is the connection that writes, while nothing is written.
 func (w *Writer) Conn() *sql.Conn { return w.file.conn.sql }
 
-// StartExec is Exec that returns when the write is accepted.
-func (w *Writer) StartExec(query string, args ...any) error {
-	it := &item{by: w, ctx: background, stmts: []Statement{{SQL: query, Args: args}}}
-	return w.enqueue("StartExec", background, it)
+// Begin is Batch that returns when the write is accepted, and does not leave with ctx.
+func (w *Writer) Begin(ctx context.Context, stmts ...Statement) (wait func() error) {
+	it := &item{by: w, ctx: ctx, stmts: stmts}
+	if err := w.enqueue("Begin", ctx, it); err != nil {
+		return func() error { return err }
+	}
+	return func() error { <-it.done; return it.err }
 }
+
+// LockFile locks the lock file of a path as another process would.
+func LockFile(path string) (unlock func(), err error) {
+	l, err := openLock(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := l.acquire(func() bool { return false }); err != nil {
+		return nil, err
+	}
+	return l.close, nil
+}
+
+// WaitIdle waits until there is no turn, and so no goroutine.
+func (w *Writer) WaitIdle(ctx context.Context) error { return w.file.turns.WaitIdle(ctx) }

@@ -29,8 +29,7 @@ type file struct {
 	cache    *lru.LRU[string, any]
 	unlisten func()
 
-	conn     *conn // used by the turn, as the next two; nil if it was broken
-	wary     int   // groups that are still guarded because one failed
+	conn     *conn // used by the turn, as the next; nil if it was broken
 	reopened bool  // since the last release
 
 	mu    sync.Mutex
@@ -38,15 +37,14 @@ type file struct {
 	busy  bool // there is a turn
 }
 
-// wariness is how many groups have savepoints from the start, after one in which an item failed.
-const wariness = 32
-
 func newFile(p place, opts Options) *file {
-	return &file{
-		place: p,
-		opts:  opts,
-		queue: queue{maxQueued: opts.MaxQueued, maxGroup: opts.MaxGroup, running: make(map[*item]struct{})},
-	}
+	f := &file{place: p, opts: opts}
+	f.queue = queue{maxQueued: opts.MaxQueued, maxGroup: opts.MaxGroup, running: make(map[*item]struct{})}
+	f.turns = core.Must(core.NewCoordinator(f.turn, core.Options{Name: opts.Name, MaxConcurrency: math.MaxInt32, MaxTracked: -1}))
+	f.cache = core.Must(lru.New(lru.Options[string, any]{ // the options are checked
+		Name: opts.Name, Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL, SampleEvery: opts.SampleEvery,
+	}))
+	return f
 }
 
 // open opens the file, which exists. Shut is called also if it fails.
@@ -56,16 +54,6 @@ func (f *file) open(ctx context.Context) (err error) {
 			err = fmt.Errorf("sqlitewriter: open %q: %w", f.path, err)
 		}
 	}()
-	f.turns, err = core.NewCoordinator(f.turn, core.Options{Name: f.opts.Name, MaxConcurrency: math.MaxInt32, MaxTracked: -1})
-	if err != nil {
-		return err
-	}
-	f.cache, err = lru.New(lru.Options[string, any]{
-		Name: f.opts.Name, Sink: f.opts.Sink, Capacity: f.opts.Capacity, TTL: f.opts.TTL, SampleEvery: f.opts.SampleEvery,
-	})
-	if err != nil {
-		return err
-	}
 	if f.lock, err = openLock(f.path); err != nil {
 		return err
 	}
@@ -86,8 +74,10 @@ func (f *file) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// shut closes what open has opened. It writes what is in the log into the file.
+// shut closes what open has opened, when no turn runs any more. It writes what is in the log
+// into the file.
 func (f *file) shut() {
+	_ = f.turns.Close()
 	if f.unlisten != nil {
 		f.unlisten()
 	}
@@ -124,7 +114,7 @@ func (f *file) turn(context.Context, struct{}) error {
 	f.mu.Unlock()
 	switch {
 	case err != nil:
-		f.fail(group, err)
+		fail(group, err)
 		f.finish(group, time.Now())
 		f.next()
 	case len(group) == 0:
@@ -194,61 +184,68 @@ func (f *file) drop() {
 
 // runGroup runs a group of statements.
 func (f *file) runGroup(group []*item) {
-	m := modePlain
-	if f.wary > 0 && len(group) > 1 {
-		m = modeGuarded
-		f.wary--
-	}
-	fault := f.attempt(group, m)
-	for fault != nil && m < modeAlone {
-		if m = m.after(len(group), *fault); m == modeGuarded {
-			fault = f.attempt(group, m)
+	for groups := [][]*item{group}; len(groups) > 0; {
+		g := groups[0]
+		groups = groups[1:]
+		fault := f.attempt(g)
+		if fault == nil {
+			continue
 		}
-		if m < modeOver {
-			f.wary = wariness
-			f.count(func(s *Stats) { s.Retried++ })
-		}
-	}
-	switch {
-	case m == modeAlone:
-		for i := range group {
-			if fault := f.attempt(group[i:i+1], m); fault != nil {
-				f.fail(group[i:i+1], fault.err)
-			}
-		}
-	case fault != nil:
-		f.fail(group, fault.err)
+		failed, again := fault.split(g)
+		fail(failed, fault.err)
+		groups = append(again, groups...)
+		f.count(func(s *Stats) { s.Retried += uint64(len(again)) })
 	}
 }
 
-func (f *file) fail(group []*item, err error) {
+func fail(group []*item, err error) {
 	for _, it := range group {
 		it.err = err
 	}
 }
 
-// attempt runs items in one transaction, in one mode. If it returns no fault, it is
-// committed, and the items that have failed have an error.
-func (f *file) attempt(items []*item, m mode) *fault {
+// attempt runs items in one transaction. It is committed if there is no fault.
+func (f *file) attempt(items []*item) *fault {
+	if len(items) == 0 {
+		return nil
+	}
 	if err := f.begin(); err != nil {
-		return &fault{err: err}
+		return &fault{err: err, item: -1}
 	}
-	err := f.conn.all(items, m)
-	commit := err == nil
-	if commit {
-		testBeforeCommit(items)
-		err = f.conn.commit()
+	for i, it := range items {
+		if err := f.conn.run(it); err != nil {
+			f.undo(err)
+			return &fault{err: err, item: i}
+		}
 	}
+	testBeforeCommit(items)
+	if err := f.commit(); err != nil {
+		return &fault{err: err, item: -1, commit: true}
+	}
+	return nil
+}
+
+// undo ends the transaction after an error.
+func (f *file) undo(err error) {
+	if broken(err) {
+		f.drop()
+		return
+	}
+	f.conn.rollback()
+}
+
+// commit commits the transaction, or undoes it.
+func (f *file) commit() error {
+	err := f.conn.commit()
 	switch {
 	case err == nil:
 		f.count(func(s *Stats) { s.Groups++ })
-		return nil
-	case broken(err) || commit && code(err) != lib.SQLITE_FULL:
-		f.drop()
-	default:
+	case code(err) == lib.SQLITE_FULL:
 		f.conn.rollback()
+	default: // a new connection knows what is in the file
+		f.drop()
 	}
-	return &fault{err: err, started: true, commit: commit}
+	return err
 }
 
 // testBeforeCommit is for tests.
@@ -296,7 +293,7 @@ func (f *file) settle(group []*item) {
 	}
 	f.mu.Unlock()
 	for _, w := range ended {
-		w.release()
+		go w.release() // which waits for this turn
 	}
 }
 

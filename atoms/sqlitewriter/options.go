@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
 	"slices"
 	"time"
@@ -81,31 +82,13 @@ func (o Options) resolved(base string) (Options, error) {
 	return o, errors.Join(errs...)
 }
 
-// joins returns an error if a file that is open with resolved options o cannot be opened
-// with given ones, which resolved to r.
-func (o Options) joins(given, r Options) error {
-	differs := func(field string, is, wanted any) error {
-		return fmt.Errorf("sqlitewriter: %q is open with Options.%s %v, not %v", o.Name, field, is, wanted)
-	}
-	for _, f := range []struct {
-		name              string
-		given             bool
-		is, wanted, shown any
-	}{
-		{"Name", given.Name != "", o.Name, r.Name, r.Name},
-		{"Sink", given.Sink != nil, o.Sink, r.Sink, "another one"},
-		{"MaxQueued", given.MaxQueued != 0, o.MaxQueued, r.MaxQueued, r.MaxQueued},
-		{"MaxGroup", given.MaxGroup != 0, o.MaxGroup, r.MaxGroup, r.MaxGroup},
-		{"TxTimeout", given.TxTimeout != 0, o.TxTimeout, r.TxTimeout, r.TxTimeout},
-		{"BusyTimeout", given.BusyTimeout != 0, o.BusyTimeout, r.BusyTimeout, r.BusyTimeout},
-		{"MaxReaders", given.MaxReaders != 0, o.MaxReaders, r.MaxReaders, r.MaxReaders},
-		{"Capacity", given.Capacity != 0, o.Capacity, r.Capacity, r.Capacity},
-		{"TTL", given.TTL != 0, o.TTL, r.TTL, r.TTL},
-		{"InvalidateOn", given.InvalidateOn != "", o.InvalidateOn, r.InvalidateOn, r.InvalidateOn},
-		{"SampleEvery", given.SampleEvery != 0, o.SampleEvery, r.SampleEvery, r.SampleEvery},
-	} {
-		if f.given && f.is != f.wanted {
-			return differs(f.name, f.is, f.shown)
+// joins returns an error if a file that is open with options o cannot be opened with other
+// ones, which were given as given.
+func (o Options) joins(given, other Options) error {
+	is, wanted, was := reflect.ValueOf(o), reflect.ValueOf(other), reflect.ValueOf(given)
+	for i := range is.NumField() {
+		if !was.Field(i).IsZero() && !is.Field(i).Equal(wanted.Field(i)) {
+			return fmt.Errorf("sqlitewriter: %q is open with Options.%s %v, not %v", o.Name, is.Type().Field(i).Name, is.Field(i), wanted.Field(i))
 		}
 	}
 	return nil

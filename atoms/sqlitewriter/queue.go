@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	lib "modernc.org/sqlite/lib"
-
-	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // item is one write: statements, or the function of a transaction.
@@ -63,14 +61,13 @@ func (q *queue) refill() {
 	}
 }
 
-// take removes the next group: a transaction with a function, or the statements up to the next one.
+// take removes the next group: a function alone, or the statements before the next one.
 func (q *queue) take() []*item {
-	n := 0
-	for n < min(len(q.pending), q.maxGroup) && (q.pending[n].fn == nil || n == 0) {
-		if n++; q.pending[n-1].fn != nil {
-			break
-		}
+	n := slices.IndexFunc(q.pending, func(it *item) bool { return it.fn != nil })
+	if n < 0 {
+		n = len(q.pending)
 	}
+	n = min(max(n, 1), q.maxGroup, len(q.pending))
 	group := slices.Clone(q.pending[:n])
 	q.pending = slices.Delete(q.pending, 0, n)
 	for _, it := range group {
@@ -142,37 +139,27 @@ func (q *queue) of(w *Writer) (items []*item) {
 	return items
 }
 
-// mode is how a group is tried.
-type mode uint8
-
-const (
-	modePlain   mode = iota // one transaction, in which no item fails
-	modeGuarded             // one transaction with a savepoint for each item
-	modeAlone               // a transaction for each item
-	modeOver                // not at all: what is not settled has failed
-)
-
-// A fault is why an attempt stored nothing.
+// A fault is why a transaction stored nothing.
 type fault struct {
-	err     error
-	started bool // the transaction had begun
-	commit  bool // and was to be committed
+	err    error
+	item   int  // that failed; -1 if it was not an item
+	commit bool // it was the commit that failed
 }
 
-// after returns how a group of n items is tried again after a fault. Without savepoints an
-// item that fails spoils the group. With savepoints the group is spoilt by errors after
-// which SQLite rolls back everything. A commit that fails because the disk is full has
-// stored nothing, and a smaller one may succeed. After other failures of a commit nobody
-// knows what is stored: to try again could store it twice.
-func (m mode) after(n int, f fault) mode {
+// split divides a group after a fault: the items that have failed, and the groups to try
+// again. An item that fails has spoilt the transaction for the others, which are tried
+// without it. A commit that fails because the disk is full has stored nothing, and a smaller
+// one may succeed. After other failures of a commit nobody knows what is stored: to try
+// again could store it twice.
+func (f fault) split(group []*item) (failed []*item, again [][]*item) {
 	switch {
-	case n == 1 || !f.started || f.commit && code(f.err) != lib.SQLITE_FULL:
-		return modeOver
-	case m == modePlain && !f.commit:
-		return modeGuarded
+	case len(group) == 1:
+	case f.item >= 0:
+		rest := slices.Delete(slices.Clone(group), f.item, f.item+1)
+		return group[f.item : f.item+1], [][]*item{rest}
+	case f.commit && code(f.err) == lib.SQLITE_FULL:
+		half := len(group) / 2
+		return nil, [][]*item{group[:half], group[half:]}
 	}
-	return modeAlone
+	return group, nil
 }
-
-// closedError is the error of a late write.
-func (f *file) closedError() error { return f.named("", core.ErrClosed) }

@@ -210,7 +210,10 @@ func (w *Writer) Stop(ctx context.Context) error {
 func (w *Writer) Close() error {
 	inside := w.file.inside(background)
 	items := w.end(core.ErrClosed, true)
-	if inside && len(items) > 0 {
+	if inside {
+		if len(items) == 0 {
+			go w.release() // which waits for the turn that is inside
+		}
 		return nil
 	}
 	_ = wait(background, items) // it does not end

@@ -27,11 +27,11 @@ var errOnPurpose = errors.New("on purpose")
 func openLog(t testing.TB, opts sqlitewriter.Options) *sqlitewriter.Writer {
 	t.Helper()
 	w := open(t, opts)
-	exec(t, w, "create table log(id integer primary key, text text unique)")
+	execute(t, w, "create table log(id integer primary key, text text unique)")
 	return w
 }
 
-func exec(t testing.TB, w *sqlitewriter.Writer, query string, args ...any) {
+func execute(t testing.TB, w *sqlitewriter.Writer, query string, args ...any) {
 	t.Helper()
 	_, err := w.Exec(context.Background(), query, args...)
 	require.NoError(t, err)
@@ -117,55 +117,35 @@ func TestGroupCommit(t *testing.T) {
 
 // What fails is never half applied, whatever it does to the transaction that it shares.
 func TestNoFailureIsHalfApplied(t *testing.T) {
-	for name, fails := range map[string]func(w *sqlitewriter.Writer) error{
-		"script": func(w *sqlitewriter.Writer) error {
-			_, err := w.Exec(context.Background(), "insert into log(text) values('half'); insert into log(text) values('a')")
-			return err
-		},
-		"or fail": func(w *sqlitewriter.Writer) error {
-			_, err := w.Exec(context.Background(), "insert or fail into log(text) values('half'), ('a')")
-			return err
-		},
-		"or rollback": func(w *sqlitewriter.Writer) error {
-			_, err := w.Exec(context.Background(), "insert or rollback into log(text) values('half'), ('a')")
-			return err
-		},
-		"batch": func(w *sqlitewriter.Writer) error {
-			_, err := w.Batch(context.Background(), sqlitewriter.Statement{SQL: insert, Args: []any{"half"}}, sqlitewriter.Statement{SQL: "nonsense"})
-			return err
-		},
-		"interrupted": func(w *sqlitewriter.Writer) error {
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			undo := time.AfterFunc(20*time.Millisecond, cancel) // of real time: the test is in no bubble
-			defer undo.Stop()
-			_, err := w.Exec(ctx, "with recursive n(i) as (select 1 union all select i+1 from n) insert into log(text) select 'half' || i from n")
-			return err
-		},
+	type statement = sqlitewriter.Statement
+	add := func(text string) statement { return statement{SQL: insert, Args: []any{text}} }
+	for name, fails := range map[string][]statement{
+		"script":      {{SQL: "insert into log(text) values('half'); insert into log(text) values('a')"}},
+		"or fail":     {{SQL: "insert or fail into log(text) values('half'), ('a')"}},
+		"or rollback": {{SQL: "insert or rollback into log(text) values('half'), ('a')"}},
+		"batch":       {add("half"), {SQL: "nonsense"}},
+		"interrupted": {{SQL: "with recursive n(i) as (select 1 union all select i+1 from n) insert into log(text) select 'half' || i from n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := openLog(t, sqlitewriter.Options{})
-			var all sync.WaitGroup
+			ctx := t.Context()
+			if name == "interrupted" { // which takes real time: the test is in no bubble
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeoutCause(ctx, 20*time.Millisecond, errOnPurpose)
+				defer cancel()
+			}
 			let := make(chan struct{})
-			require.NoError(t, w.Start(t.Context(), func(context.Context, *sqlitewriter.Tx) error { <-let; return nil }))
-			for _, text := range []string{"a", "b"} {
-				require.NoError(t, w.StartExec(insert, text))
-			}
-			var err error
-			all.Go(func() { err = fails(w) })
-			for w.Stats().Pending < 3 {
-				time.Sleep(time.Millisecond)
-			}
-			for _, text := range []string{"c", "d"} {
-				require.NoError(t, w.StartExec(insert, text))
-			}
+			require.NoError(t, w.Start(ctx, func(context.Context, *sqlitewriter.Tx) error { <-let; return nil }))
+			a, b := w.Begin(t.Context(), add("a")), w.Begin(t.Context(), add("b"))
+			failing := w.Begin(ctx, fails...)
+			c, d := w.Begin(t.Context(), add("c")), w.Begin(t.Context(), add("d"))
 			close(let)
-			all.Wait()
+			require.NoError(t, errors.Join(a(), b(), c(), d()))
+			err := failing()
 			require.Error(t, err)
 			if name == "interrupted" {
-				assert.Equal(t, context.Canceled, err)
+				assert.Equal(t, errOnPurpose, err)
 			}
-			require.NoError(t, w.Flush(t.Context()))
 			assert.Equal(t, []string{"a", "b", "c", "d"}, texts(t, w.DB()))
 		})
 	}
@@ -199,12 +179,12 @@ func TestStatementsMayNotSpoilTheConnection(t *testing.T) {
 		})
 		assert.ErrorIs(t, err, sqlitewriter.ErrNotAllowed, query)
 	}
-	exec(t, w, "pragma user_version=7")
-	exec(t, w, insert, "'); drop table log; --")
-	exec(t, w, "") // nothing to do
+	execute(t, w, "pragma user_version=7")
+	execute(t, w, insert, "'); drop table log; --")
+	execute(t, w, "") // nothing to do
 	assert.Equal(t, []string{"'); drop table log; --"}, texts(t, w.DB()))
 	for i := range 600 { // more than are kept prepared
-		exec(t, w, fmt.Sprintf("insert into log(text) values(%d)", i))
+		execute(t, w, fmt.Sprintf("insert into log(text) values(%d)", i))
 	}
 }
 
@@ -267,7 +247,7 @@ func TestNoCallWaitsForItself(t *testing.T) {
 	}))
 	handled := 0
 	defer sink.Subscribe(sqlitewriter.SignalWritten, func(core.Signal) { handled++; calls(context.Background()) })()
-	exec(t, w, insert, "a")
+	execute(t, w, insert, "a")
 	assert.Equal(t, 1, handled)
 }
 
@@ -287,7 +267,7 @@ func TestTxTimeout(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		exec(t, w, insert, "a")
+		execute(t, w, insert, "a")
 		assert.Equal(t, time.Minute, time.Since(begun))
 		close(let)
 		assert.ErrorIs(t, <-result, sqlitewriter.ErrTxTimeout)
@@ -304,7 +284,7 @@ func TestLeavingTheQueue(t *testing.T) {
 		held(t, w,
 			func() { _, pending = w.Exec(ctx, insert, "a") },
 			func() { _, waiting = w.Exec(ctx, insert, "b") },
-			func() { exec(t, w, insert, "c") },
+			func() { execute(t, w, insert, "c") },
 			func() { assert.Equal(t, 1, w.Stats().Pending); cancel(errOnPurpose) },
 			func() { _, late = w.Exec(ctx, insert, "d") })
 		assert.Equal(t, []error{errOnPurpose, errOnPurpose, errOnPurpose}, []error{pending, waiting, late})
@@ -334,7 +314,7 @@ func TestBrokenConnectionIsReopened(t *testing.T) {
 	w := openLog(t, sqlitewriter.Options{Sink: sink})
 	signals := coretest.Watch(t, sink, sqlitewriter.SignalReopened)
 	require.NoError(t, w.Conn().Close())
-	exec(t, w, insert, "a")
+	execute(t, w, insert, "a")
 	require.NoError(t, w.Conn().Close())
 	require.NoError(t, w.Tx(t.Context(), func(ctx context.Context, tx *sqlitewriter.Tx) error {
 		_, err := tx.Exec(ctx, insert, "b")
@@ -350,7 +330,7 @@ func TestSignals(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	w := openLog(t, sqlitewriter.Options{Sink: sink})
 	signals := coretest.Watch(t, sink, "*")
-	exec(t, w, insert, "a")
+	execute(t, w, insert, "a")
 	_, err := w.Exec(t.Context(), insert, "a")
 	require.Error(t, err)
 	got := signals.ExpectExactly("write.start", "write.done", "write.start", "write.error")
@@ -408,7 +388,7 @@ func TestBackup(t *testing.T) {
 // Close writes SQLite's log into the file.
 func TestCloseCheckpoints(t *testing.T) {
 	w := openLog(t, sqlitewriter.Options{})
-	exec(t, w, insert, "a")
+	execute(t, w, insert, "a")
 	assert.FileExists(t, w.Path()+"-wal")
 	_, err := w.DB().ExecContext(t.Context(), "select 1")
 	require.NoError(t, err)

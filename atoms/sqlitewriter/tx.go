@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	lib "modernc.org/sqlite/lib"
-
 	"github.com/ephemeralgo/ephemeral/core/flight"
 )
 
@@ -117,16 +115,9 @@ func (t *Tx) end(cause error) bool {
 	}
 	f := t.file
 	if cause == nil {
-		if t.err = f.explain(background, f.conn.commit()); t.err == nil {
-			f.count(func(s *Stats) { s.Groups++ })
-		}
-	}
-	switch {
-	case t.err == nil:
-	case cause == nil && code(t.err) != lib.SQLITE_FULL || cause != nil && code(cause) != 0 && broken(cause):
-		f.drop()
-	default:
-		f.conn.rollback()
+		t.err = f.explain(background, f.commit())
+	} else {
+		f.undo(cause)
 	}
 	f.release()
 	return true

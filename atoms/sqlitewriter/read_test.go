@@ -1,0 +1,169 @@
+package sqlitewriter_test
+
+import (
+	"context"
+	"database/sql"
+	"io"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+func countRows(ctx context.Context, db *sql.DB) (n int, err error) {
+	err = db.QueryRowContext(ctx, "select count(*) from log").Scan(&n)
+	return n, err
+}
+
+func read(t testing.TB, w *sqlitewriter.Writer) int {
+	t.Helper()
+	n, err := sqlitewriter.Read(context.Background(), w, "rows", countRows)
+	require.NoError(t, err)
+	return n
+}
+
+// Every way to invalidate a key does.
+func TestInvalidation(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	w := openLog(t, sqlitewriter.Options{Sink: sink, InvalidateOn: "cache.invalidate:*,rows.changed"})
+	assert.Equal(t, 0, read(t, w))
+	signals := coretest.Watch(t, sink, "cache.*")
+	text := byte('a')
+	for name, invalidate := range map[string]func(){
+		"Invalidate": func() { w.Invalidate("other", "rows") },
+		"command":    func() { sink.Raise("cache.invalidate:rows") },
+		"key":        func() { sink.RaiseKey("rows.changed", "rows") },
+		"all":        func() { sink.Raise("rows.changed") },
+		"Batch": func() {
+			_, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: "delete from log where 0", Invalidates: []string{"rows"}})
+			require.NoError(t, err)
+		},
+		"Tx": func() {
+			require.NoError(t, w.Tx(t.Context(), func(_ context.Context, tx *sqlitewriter.Tx) error {
+				tx.Invalidate("rows")
+				return nil
+			}))
+		},
+	} {
+		before := read(t, w)
+		execute(t, w, insert, string(text))
+		text++
+		assert.Equal(t, before, read(t, w), name)
+		invalidate()
+		assert.Equal(t, before+1, read(t, w), name)
+	}
+	signals.Expect(sqlitewriter.SignalHit)
+}
+
+// A load that began before a write does not store what it read before the write.
+func TestLateReadersDoNotStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openLog(t, sqlitewriter.Options{})
+		let := make(chan struct{})
+		old := make(chan int)
+		go func() {
+			n, err := sqlitewriter.Read(t.Context(), w, "rows", func(ctx context.Context, db *sql.DB) (int, error) {
+				n, err := countRows(ctx, db)
+				<-let
+				return n, err
+			})
+			assert.NoError(t, err)
+			old <- n
+		}()
+		synctest.Wait()
+		_, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"a"}, Invalidates: []string{"rows"}})
+		require.NoError(t, err)
+		close(let)
+		assert.Equal(t, 0, <-old)
+		assert.Equal(t, 1, read(t, w))
+	})
+}
+
+// A write invalidates its keys after the commit, also if its caller has gone.
+func TestInvalidationWithoutCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openLog(t, sqlitewriter.Options{})
+		assert.Equal(t, 0, read(t, w))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer sqlitewriter.BeforeCommit(func([]sqlitewriter.Statement) { cancel() })()
+		_, err := w.Batch(ctx, sqlitewriter.Statement{SQL: insert, Args: []any{"a"}, Invalidates: []string{"rows"}})
+		assert.NoError(t, err, "the caller waits for the result, which is a success")
+		assert.Equal(t, 1, read(t, w))
+	})
+}
+
+func TestReadersShareALoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := openLog(t, sqlitewriter.Options{})
+		var loads atomic.Int64
+		let, results := make(chan struct{}), make(chan int, 10)
+		for range 10 {
+			go func() {
+				n, err := sqlitewriter.Read(t.Context(), w, "rows", func(context.Context, *sql.DB) (int, error) {
+					<-let
+					return int(loads.Add(1)), nil
+				})
+				assert.NoError(t, err)
+				results <- n
+			}()
+		}
+		synctest.Wait()
+		close(let)
+		for range 10 {
+			assert.Equal(t, 1, <-results)
+		}
+	})
+}
+
+// A missing row is looked for again, so an insert need not name its key.
+func TestMissingRowsAreNotKept(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	text := func(ctx context.Context, db *sql.DB) (text string, err error) {
+		err = db.QueryRowContext(ctx, "select text from log where id=1").Scan(&text)
+		return text, err
+	}
+	_, err := sqlitewriter.Read(t.Context(), w, "1", text)
+	assert.Equal(t, sql.ErrNoRows, err)
+	execute(t, w, insert, "a")
+	got, err := sqlitewriter.Read(t.Context(), w, "1", text)
+	require.NoError(t, err)
+	assert.Equal(t, "a", got)
+}
+
+func TestValuesOfAnotherTypeAreErrors(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{})
+	assert.Equal(t, 0, read(t, w))
+	_, err := sqlitewriter.Read(t.Context(), w, "rows", func(context.Context, *sql.DB) (string, error) { return "", nil })
+	assert.ErrorIs(t, err, sqlitewriter.ErrType)
+	assert.EqualError(t, err, `sqlitewriter: "app.db": Read of key "rows": sqlitewriter: the value of the key is not a string`)
+	for range 2 { // nil is a value of an interface
+		r, err := sqlitewriter.Read(t.Context(), w, "reader", func(context.Context, *sql.DB) (io.Reader, error) { return nil, nil })
+		assert.NoError(t, err)
+		assert.Nil(t, r)
+	}
+}
+
+// Capacity, TTL and SampleEvery are those of the cache.
+func TestOptionsOfTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		w := openLog(t, sqlitewriter.Options{Capacity: 1, TTL: time.Second, SampleEvery: 3, Sink: sink})
+		assert.Equal(t, 1, w.Stats().Cache.Capacity)
+		signals := coretest.Watch(t, sink, "cache.*")
+		for range 3 {
+			assert.Equal(t, 0, read(t, w))
+		}
+		signals.ExpectExactly(sqlitewriter.SignalHit)
+		execute(t, w, insert, "a")
+		time.Sleep(time.Second)
+		assert.Equal(t, 1, read(t, w), "the value has expired")
+		signals.ExpectExactly(sqlitewriter.SignalExpired)
+	})
+}
