@@ -76,9 +76,6 @@ func (o Options[V]) resolved() (Options[V], error) {
 	o.LoadPrefix = cmp.Or(o.LoadPrefix, "load.data")
 	o.DeletePrefix = cmp.Or(o.DeletePrefix, "delete.data")
 	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 8)
-	if o.MaxConcurrency < 0 {
-		return o, fmt.Errorf("data: Options.MaxConcurrency must be positive, or 0 for 8, not %d", o.MaxConcurrency)
-	}
 	taken := []string{"saved.data", "loaded.data", "deleted.data", "initialized.data", "error.data"}
 	for _, prefix := range []string{o.SavePrefix, o.LoadPrefix, o.DeletePrefix} {
 		if strings.ContainsAny(prefix, " \t\r\n*?,") {

@@ -16,13 +16,13 @@ type request struct {
 // open makes the coordinator of the requests and, if there is a sink, subscribes to them.
 func (s *store[K, V]) open() (err error) {
 	s.requests, err = core.NewKeyedCoordinator(func(r request) string { return r.signal.Key }, s.serve, core.Options{
-		Name:           s.opts.Name,
-		Sink:           s.opts.Sink,
-		MaxConcurrency: s.opts.MaxConcurrency,
-		MaxQueued:      s.opts.MaxQueued,
-		MaxTracked:     -1, // payloads may be large
-		EchoCapacity:   -1,
-		OnDone:         s.served,
+		Name: s.opts.Name, Sink: s.opts.Sink, MaxConcurrency: s.opts.MaxConcurrency, MaxQueued: s.opts.MaxQueued,
+		MaxTracked: -1, EchoCapacity: -1, // payloads may be large
+		OnDone: func(op core.Snapshot) { // also of requests that never ran
+			if op.Err != nil {
+				s.refuse(op.Item.(request), op.Err)
+			}
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("data: %w", err)
@@ -43,57 +43,48 @@ func (s *store[K, V]) open() (err error) {
 	return nil
 }
 
-// serve does what a request asks for. Its error is raised by served.
+// serve does what a request asks for, and answers it unless there is an error.
 func (s *store[K, V]) serve(ctx context.Context, r request) error {
-	key, answers := K(r.signal.Key), s.opts.Sink.Because(r.signal)
+	key, answers := r.signal.Key, s.opts.Sink.Because(r.signal)
 	switch r.op {
 	case "save":
 		value, ok := r.signal.Payload().(V)
 		if !ok {
-			return fmt.Errorf("data: the signal must carry a %T, not a %T", *new(V), r.signal.Payload())
+			return fmt.Errorf("data: the signal must have a payload of type %T, not %T", *new(V), r.signal.Payload())
 		}
-		if err := s.save(ctx, key, value); err != nil {
+		if err := s.save(ctx, K(key), value); err != nil {
 			return err
 		}
-		s.saved.Raise(answers, r.signal.Key, struct{}{})
+		Saved(s.opts.Name).Raise(answers, key, struct{}{})
 	case "load":
-		value, ok, err := s.Load(ctx, key)
+		value, ok, err := s.Load(ctx, K(key))
 		if err != nil {
 			return err
 		}
-		Loaded[V](s.opts.Name).Raise(answers, r.signal.Key, Found[V]{value, ok})
+		Loaded[V](s.opts.Name).Raise(answers, key, Found[V]{value, ok})
 	case "delete":
-		if err := s.delete(ctx, key); err != nil {
+		if err := s.delete(ctx, K(key)); err != nil {
 			return err
 		}
-		s.deleted.Raise(answers, r.signal.Key, struct{}{})
+		Deleted(s.opts.Name).Raise(answers, key, struct{}{})
 	}
 	return nil
 }
 
-// served answers requests that have failed, also if they never ran.
-func (s *store[K, V]) served(op core.Snapshot) {
-	if op.Err != nil {
-		s.refuse(op.Item.(request), op.Err)
-	}
-}
-
+// refuse answers a request that was not done.
 func (s *store[K, V]) refuse(r request, err error) {
-	if _, ok := err.(*Error); !ok {
-		err = &Error{s.opts.Name, r.op, r.signal.Key, err}
-	}
-	s.failed.Raise(s.opts.Sink.Because(r.signal), r.signal.Key, err)
+	Failed(s.opts.Name).Raise(s.opts.Sink.Because(r.signal), r.signal.Key, s.named(err, r.op, r.signal.Key))
 }
 
-// answer raises what has become of a direct call, and returns the error.
-func (s *store[K, V]) answer(kind core.Kind[struct{}], err error, keys ...string) error {
+// tell raises what has become of a direct call, if there is a sink, and returns the error.
+func (s *store[K, V]) tell(kind core.Kind[struct{}], err error, items ...Item) error {
 	switch {
 	case s.opts.Sink == nil:
 	case err != nil:
-		s.failed.Raise(s.opts.Sink, err.(*Error).Key, err)
+		Failed(s.opts.Name).Raise(s.opts.Sink, err.(*Error).Key, err)
 	default:
-		for _, key := range keys {
-			kind.Raise(s.opts.Sink, key, struct{}{})
+		for _, item := range items {
+			kind.Raise(s.opts.Sink, item.Key, struct{}{})
 		}
 	}
 	return err

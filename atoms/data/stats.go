@@ -16,7 +16,6 @@ type Stats struct {
 	Succeeded uint64 `json:"succeeded"` // returned without an error
 	Failed    uint64 `json:"failed"`    // returned an error, or panicked in a function of their caller
 	Running   int    `json:"running"`   // have not returned
-	Conflicts uint64 `json:"conflicts"` // how often Update found that somebody else was faster
 
 	// Requests are those of the requests by signal. Rejected are those that were
 	// dropped because MaxQueued requests were waiting, or the intake was closed.

@@ -25,8 +25,13 @@ var ErrUndecided = errors.New("data: it is not known whether the change has been
 // methods are safe for concurrent use. Errors name the store and the key.
 //
 // The methods of [core.Lifecycle] are about what signals have asked for: Flush and Drain
-// wait for that. Close cancels it, ends the subscriptions and closes the engine. Every
-// store must be closed.
+// wait for that. Close cancels it and ends the subscriptions. From then on other methods
+// return [core.ErrClosed]. Calls of them that have begun are finished as usual: Close does
+// not wait for them, so that it can be called everywhere, and the last of them closes the
+// engine. If there are none, Close does, and returns the error of the engine; otherwise the
+// error is raised only. Every store must be closed.
+//
+// A function that panics, also that of a Codec, panics in the method that was called.
 type Store[K ~string, V any] interface {
 	// Save keeps value under key, instead of the one before. It returns when that is
 	// durable.

@@ -10,7 +10,6 @@ import (
 type disk interface {
 	mkdir(dir string) error
 	names(dir string) ([]string, error)
-	has(path string) error
 	read(path string, most int64) ([]byte, error) // its first bytes
 	create(path string) (writer, error)           // which must not be there
 	rename(from, to string) error                 // replaces what is there
@@ -38,7 +37,6 @@ type locker interface {
 type osDisk struct{}
 
 func (osDisk) mkdir(dir string) error       { return os.Mkdir(dir, 0o700) }
-func (osDisk) has(path string) error        { _, err := os.Stat(path); return err }
 func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
 func (osDisk) remove(path string) error     { return os.Remove(path) }
 

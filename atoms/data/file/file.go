@@ -129,28 +129,14 @@ func (e *engine) alive(name string) (bool, error) {
 	return !dead, err
 }
 
-// locked calls fn with the lock held. Only waiting for the lock ends with ctx.
+// locked calls fn with the lock held. Only waiting for the lock ends with ctx: then a
+// goroutine goes on waiting, and unlocks, since no system call waits for both.
 func (e *engine) locked(ctx context.Context, fn func() error) error {
 	select {
 	case e.turn <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if got, err := e.lock.lock(false); err != nil {
-		<-e.turn
-		return err
-	} else if !got {
-		if err := e.wait(ctx); err != nil {
-			return err
-		}
-	}
-	defer e.unlock()
-	return fn()
-}
-
-// wait waits for the lock. When ctx ends first, a goroutine goes on waiting, and then
-// unlocks: no system call waits for both.
-func (e *engine) wait(ctx context.Context) error {
 	locked := make(chan error, 1)
 	go func() {
 		_, err := e.lock.lock(true)
@@ -158,10 +144,11 @@ func (e *engine) wait(ctx context.Context) error {
 	}()
 	select {
 	case err := <-locked:
+		defer e.unlock()
 		if err != nil {
-			<-e.turn
+			return err
 		}
-		return err
+		return fn()
 	case <-ctx.Done():
 		go func() {
 			<-locked
@@ -216,7 +203,7 @@ func (e *engine) replace(ctx context.Context, items []data.Item, check func() (b
 			return err
 		}
 		for i, item := range items {
-			if err := e.disk.rename(temps[0], e.path(item.Key)); err != nil {
+			if err := e.disk.rename(temps[0], filepath.Join(e.dir, nameOf(item.Key))); err != nil {
 				return undecided(err, i > 0)
 			}
 			temps, done = temps[1:], true
@@ -258,6 +245,14 @@ func (e *engine) Load(ctx context.Context, key string) (value []byte, ok bool, e
 	return value, ok, err
 }
 
+func (e *engine) Has(ctx context.Context, key string) (ok bool, err error) {
+	err = e.reading(ctx, func() error {
+		_, ok, err = e.read(nameOf(key), 0)
+		return err
+	})
+	return ok, err
+}
+
 // reading calls fn, which reads a file.
 func (e *engine) reading(ctx context.Context, fn func() error) error {
 	if ctx.Err() != nil {
@@ -269,29 +264,25 @@ func (e *engine) reading(ctx context.Context, fn func() error) error {
 	return fn()
 }
 
-func (e *engine) get(key string) (value []byte, ok bool, err error) {
-	file, err := e.disk.read(e.path(key), maxHead+data.MaxValue+1)
+// read returns the first bytes of a file, and whether it is there.
+func (e *engine) read(name string, most int64) ([]byte, bool, error) {
+	file, err := e.disk.read(filepath.Join(e.dir, name), most)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	if value, ok = parse(file, key); !ok {
-		return nil, false, fmt.Errorf("file: %s is corrupt, or not the value of %.64q", e.path(key), key)
-	}
-	return value, true, nil
+	return file, err == nil, err
 }
 
-func (e *engine) Has(ctx context.Context, key string) (bool, error) {
-	if ctx.Err() != nil {
-		return false, context.Cause(ctx)
+func (e *engine) get(key string) ([]byte, bool, error) {
+	file, ok, err := e.read(nameOf(key), maxHead+data.MaxValue+1)
+	if !ok {
+		return nil, false, err
 	}
-	err := e.disk.has(e.path(key))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	value, ok := parse(file, key)
+	if !ok {
+		err = fmt.Errorf("file: %s is corrupt, or not the file of this key", filepath.Join(e.dir, nameOf(key)))
 	}
-	return err == nil, err
+	return value, ok, err
 }
 
 func (e *engine) Delete(ctx context.Context, key string) error {
@@ -378,17 +369,15 @@ func (e *engine) keys(ctx context.Context, prefix string) (keys []string, err er
 
 // keyIn returns the key in a file whose name does not say it; "" if it is not there any more.
 func (e *engine) keyIn(ctx context.Context, name string) (key string, err error) {
-	path := filepath.Join(e.dir, name)
 	err = e.reading(ctx, func() error {
-		file, err := e.disk.read(path, maxHead)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+		file, ok, err := e.read(name, maxHead)
+		if !ok {
+			return err
 		}
-		ok := false
-		if key, ok = parseKey(file); err == nil && (!ok || nameOf(key) != name) {
-			err = fmt.Errorf("file: %s is corrupt: its first line does not have its key", path)
+		if key, ok = parseKey(file); !ok || nameOf(key) != name {
+			return fmt.Errorf("file: %s is corrupt: its first line does not have its key", filepath.Join(e.dir, name))
 		}
-		return err
+		return nil
 	})
 	return key, err
 }

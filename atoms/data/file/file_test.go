@@ -1,24 +1,270 @@
 package file
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/atoms/data/datatest"
 )
 
+func openIn(t testing.TB, dir string) *engine {
+	e, err := open(t.Context(), osDisk{}, dir, "data")
+	require.NoError(t, err)
+	return e
+}
+
+func save(t testing.TB, e *engine, key, value string) {
+	t.Helper()
+	require.NoError(t, e.Save(t.Context(), []data.Item{{Key: key, Value: []byte(value)}}))
+}
+
+func namesIn(t testing.TB, dir string) []string {
+	names, err := osDisk{}.names(dir)
+	require.NoError(t, err)
+	slices.Sort(names)
+	return names
+}
+
 func TestEngine(t *testing.T) {
-	openIn := func(t testing.TB, dir string) *engine {
-		e, err := open(t.Context(), osDisk{}, dir, "data")
-		require.NoError(t, err)
-		return e
-	}
 	datatest.Run(t, func(t testing.TB) data.Engine { return openIn(t, t.TempDir()) }, datatest.Options{
 		Partial: true,
 		Reopen: func(t testing.TB, closed data.Engine) data.Engine {
-			return openIn(t, closed.(*engine).dir+"/..")
+			return openIn(t, filepath.Dir(closed.(*engine).dir))
 		},
 	})
+}
+
+// A name of a store cannot lead out of the directory, and names that differ in their case only
+// have different directories.
+func TestNamesOfStores(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"../x", "/x", "a/b", "a.b", ".", strings.Repeat("a", 64)} {
+		_, err := Open[string](t.Context(), dir, data.Options[int]{Name: name})
+		assert.ErrorContains(t, err, fmt.Sprintf("%q", name))
+	}
+	assert.Empty(t, namesIn(t, dir))
+	for _, name := range []string{"orders", "Orders", "con", ""} {
+		s, err := Open[string](t.Context(), filepath.Join(dir, "deep/er"), data.Options[int]{Name: name})
+		require.NoError(t, err)
+		require.NoError(t, s.Save(t.Context(), "k", 1))
+		require.NoError(t, s.Close())
+	}
+	assert.Equal(t, []string{"store-%4frders", "store-con", "store-data", "store-orders"}, namesIn(t, filepath.Join(dir, "deep/er")))
+	_, err := Open[string](t.Context(), dir, data.Options[int]{MaxConcurrency: -1})
+	assert.ErrorContains(t, err, "MaxConcurrency")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	_, err = Open[string](t.Context(), filepath.Join(dir, "file"), data.Options[int]{})
+	assert.ErrorContains(t, err, filepath.Join(dir, "file"))
+}
+
+// Names are safe on every file system, and say their keys.
+func FuzzName(f *testing.F) {
+	for _, key := range []string{"a", "a/b", "a_b", "A", "con", "nul.txt", "a.", "\xff\x00", strings.Repeat("a", 138), strings.Repeat("a", 139), strings.Repeat("A", 47), "%41", "h-"} {
+		f.Add(key)
+	}
+	safe := regexp.MustCompile(`^(k-[a-z0-9_%-]{1,138}|h-[0-9a-f]{64})$`)
+	f.Fuzz(func(t *testing.T, key string) {
+		if key == "" {
+			return
+		}
+		name := nameOf(key)
+		assert.Regexp(t, safe, name)
+		got, ok := keyOf(name)
+		assert.True(t, ok)
+		if strings.HasPrefix(name, plainName) {
+			assert.Equal(t, key, got)
+		}
+		if got, ok := keyOf(key); ok && got != "" { // what is no name of ours does not become one
+			assert.Equal(t, key, nameOf(got))
+		}
+	})
+}
+
+// A file is accepted only if every byte is as it was written.
+func FuzzFile(f *testing.F) {
+	f.Add([]byte("ephemeral1 00000000 0 a\n"), "a")
+	f.Add(append(headOf("a b", []byte("value")), "value"...), "a b")
+	f.Fuzz(func(t *testing.T, file []byte, key string) {
+		if value, ok := parse(file, key); ok {
+			assert.Equal(t, string(file), string(headOf(key, value))+string(value))
+		}
+		if got, ok := parseKey(file); ok {
+			assert.Less(t, len(got), len(file))
+		}
+	})
+}
+
+// A file that is damaged is an error that names it and the key. It can be replaced and
+// deleted, and hinders no other key.
+func TestDamagedFiles(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open[string](t.Context(), dir, data.Options[string]{Name: "orders"})
+	require.NoError(t, err)
+	defer s.Close()
+	long := strings.Repeat("L", data.MaxKey)
+	for _, key := range []string{"some key", long} {
+		require.NoError(t, s.Save(t.Context(), key, "value"))
+		path := filepath.Join(dir, "store-orders", nameOf(key))
+		whole, err := os.ReadFile(path)
+		require.NoError(t, err)
+		damaged := [][]byte{append(slices.Clone(whole), 'x'), headOf("other key", []byte(`"value"`)), make([]byte, len(whole))}
+		for i := 0; i < len(whole); i += 1 + len(whole)/100 {
+			flipped := slices.Clone(whole)
+			flipped[i] ^= 1
+			damaged = append(damaged, whole[:i], flipped)
+		}
+		for _, file := range damaged {
+			require.NoError(t, os.WriteFile(path, file, 0o600))
+			_, _, err := s.Load(t.Context(), key)
+			require.ErrorContains(t, err, `data: store "orders": load "`+key[:8])
+			require.ErrorContains(t, err, path+" is corrupt")
+		}
+		require.NoError(t, s.Save(t.Context(), "other", "value"))
+		require.NoError(t, s.Delete(t.Context(), key))
+		require.NoError(t, s.Save(t.Context(), key, "new"))
+		value, _, err := s.Load(t.Context(), key)
+		require.NoError(t, err)
+		assert.Equal(t, "new", value)
+	}
+}
+
+// Files of others are neither shown nor removed.
+func TestForeignFiles(t *testing.T) {
+	e := openIn(t, t.TempDir())
+	save(t, e, "a", "1")
+	foreign := []string{".DS_Store", "k-%41%4", "k-%4A", "k-A", "k-", "h-12", "notes.txt", "h-" + strings.Repeat("A", 64)}
+	for _, name := range foreign {
+		require.NoError(t, os.WriteFile(filepath.Join(e.dir, name), nil, 0o600))
+	}
+	n, err := e.Len(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
+	require.NoError(t, e.Clear(t.Context()))
+	require.NoError(t, e.Close())
+	slices.Sort(foreign)
+	left := slices.DeleteFunc(namesIn(t, e.dir), func(name string) bool { return name == lockName })
+	assert.Equal(t, foreign, left)
+}
+
+// What processes that were killed have left is removed, but not what a live one writes.
+func TestStaleFiles(t *testing.T) {
+	dir := t.TempDir()
+	live := openIn(t, dir)
+	theirs := filepath.Join(live.dir, tempName+live.id+"-7")
+	for _, path := range []string{theirs, filepath.Join(live.dir, tempName+"killed-1"), filepath.Join(live.dir, tempName+"gone-1"), filepath.Join(live.dir, ownerName+"killed")} {
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+	}
+	second := openIn(t, dir)
+	want := []string{lockName, ownerName + live.id, ownerName + second.id, filepath.Base(theirs)}
+	slices.Sort(want)
+	assert.Equal(t, want, namesIn(t, dir+"/store-data"))
+	require.NoError(t, live.Close())
+	require.NoError(t, second.Close())
+	third := openIn(t, dir)
+	assert.Equal(t, []string{lockName, ownerName + third.id}, namesIn(t, third.dir))
+	require.NoError(t, third.Close())
+}
+
+// A call that waits for a lock of another process ends with its context, and changes nothing.
+func TestWaitForLockEndsWithContext(t *testing.T) {
+	dir := t.TempDir()
+	e, other := openIn(t, dir), openIn(t, dir)
+	save(t, e, "a", "1")
+	why := errors.New("enough")
+	require.NoError(t, other.locked(t.Context(), func() error {
+		for range 2 { // the second waits for the goroutine that the first has left
+			ctx, cancel := context.WithCancelCause(t.Context())
+			result := make(chan error, 1)
+			go func() { result <- e.Save(ctx, []data.Item{{Key: "a", Value: []byte("2")}}) }()
+			for len(e.turn) == 0 {
+				runtime.Gosched()
+			}
+			cancel(why)
+			err := <-result
+			assert.ErrorIs(t, err, why)
+			assert.NotErrorIs(t, err, data.ErrUndecided)
+		}
+		value, _, err := e.Load(t.Context(), "a") // readers do not wait
+		assert.Equal(t, "1", string(value))
+		return err
+	}))
+	save(t, e, "a", "3")
+	assert.Len(t, namesIn(t, e.dir), 4, "no temporary file is left")
+	require.NoError(t, errors.Join(e.Close(), other.Close()))
+}
+
+// An error says whether the change may have been made, and leaves no temporary file.
+func TestErrorsOfTheDisk(t *testing.T) {
+	for _, test := range []struct {
+		fails     string
+		at        int
+		undecided bool
+	}{
+		{"create", 2, false}, {"write", 1, false}, {"sync", 2, false}, {"rename", 1, false}, {"rename", 2, true}, {"syncDir", 1, true},
+	} {
+		t.Run(fmt.Sprint(test.fails, test.at), func(t *testing.T) {
+			e := openIn(t, t.TempDir())
+			save(t, e, "a", "old")
+			e.disk = &failingDisk{disk: e.disk, fails: test.fails, at: test.at}
+			err := e.Save(t.Context(), []data.Item{{Key: "a", Value: []byte("new")}, {Key: "b", Value: []byte("new")}})
+			assert.ErrorIs(t, err, errOnPurpose)
+			assert.Equal(t, test.undecided, errors.Is(err, data.ErrUndecided))
+			value, _, err := e.Load(t.Context(), "a")
+			require.NoError(t, err)
+			assert.Equal(t, test.undecided, string(value) == "new")
+			for _, name := range namesIn(t, e.dir) {
+				assert.False(t, strings.HasPrefix(name, tempName), name)
+			}
+			require.NoError(t, e.Close())
+		})
+	}
+}
+
+var errOnPurpose = errors.New("failed on purpose")
+
+// failingDisk is a disk of which one call fails.
+type failingDisk struct {
+	disk
+	writer
+	fails string
+	at    int
+}
+
+func (d *failingDisk) call(name string, fn func() error) error {
+	if name == d.fails {
+		if d.at--; d.at == 0 {
+			return errOnPurpose
+		}
+	}
+	return fn()
+}
+
+func (d *failingDisk) create(path string) (writer, error) {
+	return d, d.call("create", func() (err error) { d.writer, err = d.disk.create(path); return err })
+}
+
+func (d *failingDisk) Write(p []byte) (n int, err error) {
+	return len(p), d.call("write", func() error { _, err := d.writer.Write(p); return err })
+}
+
+func (d *failingDisk) Sync() error { return d.call("sync", d.writer.Sync) }
+
+func (d *failingDisk) rename(from, to string) error {
+	return d.call("rename", func() error { return d.disk.rename(from, to) })
+}
+
+func (d *failingDisk) syncDir(dir string) error {
+	return d.call("syncDir", func() error { return d.disk.syncDir(dir) })
 }

@@ -3,7 +3,7 @@ package file
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"path/filepath"
+	"net/url"
 	"strings"
 )
 
@@ -35,8 +35,8 @@ func nameOf(key string) string {
 // hash it returns no key.
 func keyOf(name string) (key string, ok bool) {
 	if escaped, plain := strings.CutPrefix(name, plainName); plain {
-		key, ok = unescape(escaped)
-		return key, ok && key != "" && nameOf(key) == name
+		key, err := url.PathUnescape(escaped)
+		return key, err == nil && key != "" && nameOf(key) == name
 	}
 	sum, hashed := strings.CutPrefix(name, hashName)
 	_, err := hex.DecodeString(sum)
@@ -56,27 +56,3 @@ func escape(text string) string {
 	}
 	return b.String()
 }
-
-// unescape is the inverse of escape. It accepts more than escape returns.
-func unescape(text string) (string, bool) {
-	var b strings.Builder
-	for {
-		before, after, found := strings.Cut(text, "%")
-		b.WriteString(before)
-		if !found {
-			return b.String(), true
-		}
-		if len(after) < 2 {
-			return "", false
-		}
-		c, err := hex.DecodeString(after[:2])
-		if err != nil {
-			return "", false
-		}
-		b.Write(c)
-		text = after[2:]
-	}
-}
-
-// path is where the value of key is.
-func (e *engine) path(key string) string { return filepath.Join(e.dir, nameOf(key)) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"hash/crc32"
+	"net/url"
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 )
@@ -33,7 +34,8 @@ func parseKey(file []byte) (key string, ok bool) {
 	if !found || len(fields) != 4 {
 		return "", false
 	}
-	return unescape(string(fields[3]))
+	key, err := url.PathUnescape(string(fields[3]))
+	return key, err == nil
 }
 
 // parse returns the value in the file of key. A file has exactly one head, so that it is

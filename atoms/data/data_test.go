@@ -1,0 +1,498 @@
+package data_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/atoms/data/datatest"
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+var errOnPurpose = errors.New("failed on purpose")
+
+// spy is an engine in memory that shows its calls, and does first what before says.
+type spy struct {
+	data.Engine
+	before func(ctx context.Context, op string, items []data.Item) error
+	closes atomic.Int64
+}
+
+func newSpy(before func(ctx context.Context, op string, items []data.Item) error) *spy {
+	if before == nil {
+		before = func(context.Context, string, []data.Item) error { return nil }
+	}
+	return &spy{Engine: datatest.Memory(), before: before}
+}
+
+func (s *spy) Save(ctx context.Context, items []data.Item) error {
+	return cmpErr(s.before(ctx, "save", items), func() error { return s.Engine.Save(ctx, items) })
+}
+
+func (s *spy) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
+	err = cmpErr(s.before(ctx, "load", []data.Item{{Key: key}}), func() error { value, ok, err = s.Engine.Load(ctx, key); return err })
+	return value, ok, err
+}
+
+func (s *spy) Delete(ctx context.Context, key string) error {
+	return cmpErr(s.before(ctx, "delete", []data.Item{{Key: key}}), func() error { return s.Engine.Delete(ctx, key) })
+}
+
+func (s *spy) Close() error { s.closes.Add(1); return s.before(context.Background(), "close", nil) }
+
+func cmpErr(err error, then func() error) error {
+	if err != nil {
+		return err
+	}
+	return then()
+}
+
+func open[V any](t testing.TB, e data.Engine, opts data.Options[V]) data.Store[string, V] {
+	t.Helper()
+	s, err := data.New[string](e, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func load[V any](t testing.TB, s data.Store[string, V], key string) V {
+	t.Helper()
+	value, ok, err := s.Load(context.Background(), key)
+	require.NoError(t, err)
+	require.True(t, ok, key)
+	return value
+}
+
+// Requests by signal are answered, because of them: with a value, or the error. A save without
+// a value, or with one of another type, is an error.
+func TestRequestsAreAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		signals := coretest.Watch(t, sink, "*.data.orders")
+		s := open(t, datatest.Memory(), data.Options[int]{Name: "orders", Sink: sink})
+		answer := func(name string) core.Signal {
+			t.Helper()
+			synctest.Wait()
+			got := signals.ExpectExactly("*", name)[1]
+			assert.Equal(t, strings.Split(got.Path()[0], ".")[1], "data")
+			assert.Len(t, got.Path(), 2, "it has the request as its cause")
+			return got
+		}
+		assert.Equal(t, "orders", signals.ExpectExactly("initialized.data.orders")[0].Key)
+
+		data.Save[int]("orders").Raise(sink, "a", 7)
+		assert.Equal(t, "a", answer("saved.data.orders").Key)
+		assert.Equal(t, 7, load(t, s, "a"))
+		data.Load("orders").Raise(sink, "a", struct{}{})
+		found, ok := data.Loaded[int]("orders").From(answer("loaded.data.orders"))
+		assert.True(t, ok)
+		assert.Equal(t, data.Found[int]{Value: 7, OK: true}, found)
+		sink.RaiseKey("delete.data.orders", "a")
+		answer("deleted.data.orders")
+		sink.RaiseKey("load.data.orders", "a")
+		found, _ = data.Loaded[int]("orders").From(answer("loaded.data.orders"))
+		assert.Equal(t, data.Found[int]{}, found)
+
+		for text, raise := range map[string]func(){
+			`save "b": the signal must have a payload of type int, not <nil>`:              func() { sink.RaiseKey("save.data.orders", "b") },
+			`save "b": the signal must have a payload of type int, not string`:             func() { data.Save[string]("orders").Raise(sink, "b", "x") },
+			`save: a key must have 1 to 1024 bytes, not 0`:                                 func() { data.Save[int]("orders").Raise(sink, "", 1) },
+			`load: a key must have 1 to 1024 bytes, not 0`:                                 func() { sink.Raise("load.data.orders") },
+			fmt.Sprintf(`delete %q... (10000 bytes): a key must`, strings.Repeat("k", 64)): func() { sink.RaiseKey("delete.data.orders", strings.Repeat("k", 10_000)) },
+		} {
+			raise()
+			err, ok := data.Failed("orders").From(answer("error.data.orders"))
+			assert.True(t, ok)
+			assert.ErrorContains(t, err, `data: store "orders": `+text)
+		}
+		assert.Equal(t, []uint64{4, 5}, []uint64{s.Stats().Requests.Succeeded, s.Stats().Requests.Failed})
+	})
+}
+
+// Requests for a key are done one after the other, of different keys at once, and never more
+// than MaxConcurrency. What does not fit in the queue is answered and counted; so is what waits
+// or runs when the store is closed. No request is lost without an answer.
+func TestRequestsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, most atomic.Int64
+		e := newSpy(func(ctx context.Context, op string, _ []data.Item) error {
+			if op != "save" {
+				return nil
+			}
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			select {
+			case <-time.After(time.Second):
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+		sink := core.NewSink(core.SinkOptions{})
+		s := open(t, e, data.Options[int]{Sink: sink, MaxConcurrency: 2, MaxQueued: 4})
+		answers := coretest.Watch(t, sink, "saved.*,error.*")
+		for i := range 8 {
+			data.Save[int]("data").Raise(sink, []string{"a", "b", "c"}[min(i, 2)], i)
+		}
+		for _, answer := range answers.ExpectExactly("error.data.data", "error.data.data") {
+			err, _ := data.Failed("data").From(answer)
+			assert.ErrorIs(t, err, core.ErrFull)
+		}
+		assert.Equal(t, uint64(2), s.Stats().Requests.Rejected)
+		require.NoError(t, s.Flush(t.Context()))
+		assert.Equal(t, int64(2), most.Load())
+		assert.Equal(t, 5, load(t, s, "c"), "in order")
+		answers.ExpectExactly(slices.Repeat([]string{"saved.data.data"}, 6)...)
+
+		for i := range 4 {
+			data.Save[int]("data").Raise(sink, "c", i)
+		}
+		synctest.Wait()
+		require.NoError(t, s.Close())
+		for _, answer := range answers.ExpectExactly(slices.Repeat([]string{"error.data.data"}, 4)...) {
+			err, _ := data.Failed("data").From(answer)
+			assert.ErrorIs(t, err, core.ErrClosed)
+		}
+		data.Save[int]("data").Raise(sink, "c", 1)
+		answers.None()
+		coretest.CheckBooks(s.Stats().Requests)
+	})
+}
+
+// After Complete, requests are answered by an error, and direct calls still work.
+func TestRequestsAfterComplete(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	s := open(t, datatest.Memory(), data.Options[int]{Sink: sink})
+	s.Complete()
+	answers := coretest.Watch(t, sink, "saved.*,error.*")
+	data.Save[int]("data").Raise(sink, "a", 1)
+	err, _ := data.Failed("data").From(answers.ExpectExactly("error.data.data")[0])
+	assert.ErrorIs(t, err, core.ErrClosed)
+	require.NoError(t, s.Save(t.Context(), "a", 2))
+	assert.Equal(t, 2, load(t, s, "a"))
+}
+
+// Direct calls raise what has changed, after that, and not what has been read.
+func TestSignalsOfDirectCalls(t *testing.T) {
+	fails := false
+	e := newSpy(func(context.Context, string, []data.Item) error {
+		if fails {
+			return errOnPurpose
+		}
+		return nil
+	})
+	sink := core.NewSink(core.SinkOptions{})
+	s := open(t, e, data.Options[int]{Sink: sink})
+	signals := coretest.Watch(t, sink, "*")
+	ctx, key := t.Context(), ""
+	cancel := sink.Subscribe("saved.data.data", func(signal core.Signal) {
+		load(t, s, signal.Key)
+		key += signal.Key
+	})
+	defer cancel()
+	require.NoError(t, s.Save(ctx, "a", 1))
+	require.NoError(t, s.SaveAll(ctx, maps.All(map[string]int{"c": 1, "b": 2})))
+	require.NoError(t, s.Update(ctx, "d", func(int, bool) (int, error) { return 1, nil }))
+	assert.Equal(t, "abcd", key)
+	require.NoError(t, s.Delete(ctx, "a"))
+	require.NoError(t, s.Clear(ctx))
+	got := signals.ExpectExactly("saved.*", "saved.*", "saved.*", "saved.*", "deleted.data.data", "deleted.data.data")
+	assert.Equal(t, []string{"a", ""}, []string{got[4].Key, got[5].Key})
+
+	fails = true
+	_, _, err := s.Load(ctx, "a")
+	assert.ErrorIs(t, err, errOnPurpose)
+	signals.None()
+	err = s.Save(ctx, "a", 1)
+	raised, _ := data.Failed("data").From(signals.ExpectExactly("error.data.data")[0])
+	assert.Equal(t, err, raised)
+	assert.Equal(t, &data.Error{Store: "data", Op: "save", Key: "a", Err: errOnPurpose}, err)
+	fails = false
+}
+
+// A store has its own prefixes, and never takes an answer for a request.
+func TestPrefixes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		s := open(t, datatest.Memory(), data.Options[int]{Sink: sink, SavePrefix: "put", LoadPrefix: "get", DeletePrefix: "drop"})
+		answers := coretest.Watch(t, sink, "saved.*,loaded.*,deleted.*,error.*")
+		for _, name := range []string{"put.data", "get.data", "drop.data"} {
+			core.NewKind[int](name).Raise(sink, "a", 1)
+			require.NoError(t, s.Flush(t.Context()))
+		}
+		answers.ExpectExactly("saved.data.data", "loaded.data.data", "deleted.data.data")
+		data.Save[int]("data").Raise(sink, "a", 1)
+		require.NoError(t, s.Flush(t.Context()))
+		answers.None()
+	})
+	for _, opts := range []data.Options[int]{
+		{SavePrefix: "saved.data"}, {LoadPrefix: "error.data"}, {LoadPrefix: "save.data"}, {DeletePrefix: "a*"}, {SavePrefix: "a b"},
+		{Name: "a.b"}, {Name: "1a"}, {MaxConcurrency: -1},
+	} {
+		_, err := data.New[string](datatest.Memory(), opts)
+		assert.ErrorContains(t, err, "data: ", "%+v", opts)
+	}
+	_, err := data.New[string](nil, data.Options[int]{})
+	assert.ErrorContains(t, err, "data: New needs an Engine")
+}
+
+// A body of the suite is what the engine does for a save by signal.
+func TestLifecycle(t *testing.T) {
+	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
+		var n atomic.Int64
+		var bodies, refused sync.Map
+		e := newSpy(func(ctx context.Context, op string, items []data.Item) error {
+			if op != "save" {
+				return nil
+			}
+			body, _ := bodies.LoadAndDelete(items[0].Key)
+			return body.(coretest.Body)(ctx)
+		})
+		sink := core.NewSink(core.SinkOptions{})
+		s := open(t, e, data.Options[int]{Sink: sink})
+		data.Failed("data").Subscribe(sink, func(signal core.Signal, err error) {
+			if _, waits := bodies.Load(signal.Key); waits {
+				refused.Store(signal.Key, err)
+			}
+		})
+		return coretest.Subject{
+			Lifecycle: s,
+			Sink:      sink,
+			Stats:     func() core.Stats { return s.Stats().Requests },
+			Submit: func(ctx context.Context, body coretest.Body) error {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				key := fmt.Sprint("key", n.Add(1))
+				bodies.Store(key, body)
+				data.Save[int]("data").Raise(sink, key, 0)
+				if err, ok := refused.Load(key); ok {
+					return err.(error)
+				}
+				_, err := s.Has(ctx, key) // after Close, nobody answers
+				return err
+			},
+		}
+	})
+}
+
+// Close refuses what comes later. A call that has begun is finished, and then the engine is
+// closed, once.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newSpy(func(_ context.Context, op string, _ []data.Item) error {
+			if op == "close" {
+				return errOnPurpose
+			}
+			time.Sleep(time.Minute)
+			return nil
+		})
+		sink := core.NewSink(core.SinkOptions{})
+		s := open(t, e, data.Options[int]{Sink: sink})
+		signals := coretest.Watch(t, sink, "*.data.data")
+		go func() { assert.NoError(t, s.Save(context.Background(), "a", 1)) }()
+		synctest.Wait()
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { assert.NoError(t, s.Close()) })
+		}
+		all.Wait()
+		assert.Equal(t, int64(0), e.closes.Load())
+		ctx := t.Context()
+		_, _, load := s.Load(ctx, "a")
+		_, has := s.Has(ctx, "a")
+		_, length := s.Len(ctx)
+		for what, err := range map[string]error{
+			"Save": s.Save(ctx, "a", 1), "SaveAll": s.SaveAll(ctx, maps.All(map[string]int{"a": 1})), "Load": load, "Has": has, "Delete": s.Delete(ctx, "a"),
+			"Update": s.Update(ctx, "a", nothing), "Keys": errorOf(s.Keys(ctx, "")), "All": errorOf(s.All(ctx, "")), "Len": length, "Clear": s.Clear(ctx),
+		} {
+			assert.ErrorIs(t, err, core.ErrClosed, what)
+		}
+		signals.Expect("error.*", "error.*", "error.*", "error.*", "error.*")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, int64(1), e.closes.Load())
+		err, _ := data.Failed("data").From(signals.Expect("error.*", "saved.*")[0])
+		assert.ErrorIs(t, err, errOnPurpose)
+		assert.Equal(t, uint64(1), s.Stats().Calls)
+
+		other := open(t, e, data.Options[int]{})
+		assert.ErrorIs(t, other.Close(), errOnPurpose)
+		assert.NoError(t, other.Close())
+	})
+}
+
+func nothing(value int, _ bool) (int, error) { return value, nil }
+
+func errorOf[T any](seq iter.Seq2[T, error]) (last error) {
+	for _, err := range seq {
+		last = err
+	}
+	return last
+}
+
+// Close can be called from everywhere. The call that it is called in is finished.
+func TestCloseInFunctionsOfCallers(t *testing.T) {
+	ctx := context.Background()
+	for name, call := range map[string]func(s data.Store[string, int], sink *core.Sink) error{
+		"Update": func(s data.Store[string, int], _ *core.Sink) error {
+			return s.Update(ctx, "a", func(int, bool) (int, error) { return 0, s.Close() })
+		},
+		"SaveAll": func(s data.Store[string, int], _ *core.Sink) error {
+			return s.SaveAll(ctx, func(yield func(string, int) bool) { s.Close(); yield("a", 1) })
+		},
+		"Keys": func(s data.Store[string, int], _ *core.Sink) error {
+			n := 0
+			for _, err := range s.Keys(ctx, "") {
+				if n++; err != nil {
+					return err
+				}
+				s.Close()
+			}
+			return map[bool]error{false: errOnPurpose}[n == 2]
+		},
+		"a handler of a direct call": func(s data.Store[string, int], sink *core.Sink) error {
+			sink.Subscribe("saved.*", func(core.Signal) { s.Close() })
+			return s.Save(ctx, "b", 1)
+		},
+		"a handler of a request": func(s data.Store[string, int], sink *core.Sink) error {
+			sink.Subscribe("saved.*", func(core.Signal) { s.Close() })
+			data.Save[int]("data").Raise(sink, "b", 1)
+			synctest.Wait()
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newSpy(nil)
+				sink := core.NewSink(core.SinkOptions{})
+				s := open(t, e, data.Options[int]{Sink: sink})
+				require.NoError(t, s.SaveAll(t.Context(), maps.All(map[string]int{"a": 1, "b": 2})))
+				assert.NoError(t, call(s, sink))
+				assert.Equal(t, int64(1), e.closes.Load())
+				assert.ErrorIs(t, s.Clear(t.Context()), core.ErrClosed)
+			})
+		})
+	}
+}
+
+// SaveAll reads all entries first, and then makes one call with the last of equal keys, in
+// order. If an entry is wrong it saves none.
+func TestSaveAll(t *testing.T) {
+	var calls []string
+	e := newSpy(func(_ context.Context, _ string, items []data.Item) error {
+		for _, item := range items {
+			calls = append(calls, item.Key+string(item.Value))
+		}
+		return nil
+	})
+	s := open(t, e, data.Options[any]{})
+	entries := func(more string, value any) iter.Seq2[string, any] {
+		return func(yield func(string, any) bool) {
+			assert.Empty(t, calls)
+			_ = yield("b", 1) && yield("a", 2) && yield("b", 3) && yield(more, value)
+		}
+	}
+	require.NoError(t, s.SaveAll(t.Context(), entries("c", nil)))
+	assert.Equal(t, []string{"a2", "b3", "cnull"}, calls)
+	calls = nil
+	assert.ErrorContains(t, s.SaveAll(t.Context(), entries("", 1)), "a key must have 1 to 1024 bytes, not 0")
+	assert.ErrorContains(t, s.SaveAll(t.Context(), entries("d", func() {})), `save "d": json: unsupported type`)
+	require.NoError(t, s.SaveAll(t.Context(), maps.All(map[string]any{})))
+	assert.Empty(t, calls)
+	assert.Panics(t, func() { s.SaveAll(t.Context(), nil) })
+}
+
+// Update calls the function again if another call was faster, and ends with its error, with
+// that of the context, and with a panic. Then nothing changes.
+func TestUpdate(t *testing.T) {
+	s := open(t, datatest.Memory(), data.Options[int]{})
+	ctx, calls := t.Context(), 0
+	add := func(n int, _ bool) (int, error) {
+		if calls++; calls < 3 {
+			require.NoError(t, s.Save(ctx, "a", 10*calls))
+		}
+		return n + 1, nil
+	}
+	require.NoError(t, s.Update(ctx, "a", add))
+	assert.Equal(t, 21, load(t, s, "a"))
+	assert.Equal(t, 3, calls)
+
+	assert.ErrorIs(t, s.Update(ctx, "a", func(int, bool) (int, error) { return 0, errOnPurpose }), errOnPurpose)
+	assert.PanicsWithValue(t, "on purpose", func() { s.Update(ctx, "a", func(int, bool) (int, error) { panic("on purpose") }) })
+	assert.Panics(t, func() { s.Update(ctx, "a", nil) })
+	ending, cancel := context.WithCancelCause(ctx)
+	assert.ErrorIs(t, s.Update(ending, "a", func(n int, _ bool) (int, error) {
+		cancel(errOnPurpose)
+		return n, s.Save(ctx, "a", n+1)
+	}), errOnPurpose)
+	assert.Equal(t, 22, load(t, s, "a"))
+	assert.Equal(t, 0, s.Stats().Running)
+}
+
+// Values that are missing, zero and not to be decoded differ, and errors say which they are of.
+func TestLoad(t *testing.T) {
+	e := datatest.Memory()
+	s := open(t, e, data.Options[int]{Name: "orders"})
+	ctx := t.Context()
+	require.NoError(t, s.Save(ctx, "zero", 0))
+	require.NoError(t, e.Save(ctx, []data.Item{{Key: "wrong", Value: []byte(`"text"`)}}))
+	assert.Zero(t, load(t, s, "zero"))
+	_, ok, err := s.Load(ctx, "missing")
+	require.NoError(t, err)
+	assert.False(t, ok)
+	_, ok, err = s.Load(ctx, "wrong")
+	assert.False(t, ok)
+	assert.ErrorContains(t, err, `data: store "orders": load "wrong": json: cannot unmarshal string`)
+	var wrong *json.UnmarshalTypeError
+	assert.ErrorAs(t, err, &wrong)
+	assert.ErrorContains(t, s.Update(ctx, "wrong", nothing), `data: store "orders": update "wrong": json: `)
+	var keys []string
+	for entry, err := range s.All(ctx, "") {
+		if keys = append(keys, entry.Key); entry.Key == "wrong" {
+			assert.ErrorContains(t, err, `data: store "orders": load "wrong": json: `)
+		}
+	}
+	assert.Equal(t, []string{"wrong"}, keys, "the first error is the last element")
+	assert.ErrorContains(t, errorOf(s.Keys(ctx, strings.Repeat("x", data.MaxKey+1))), "not 1025")
+}
+
+// The counters add up, whatever calls do.
+func TestStats(t *testing.T) {
+	s := open(t, datatest.Memory(), data.Options[int]{})
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(errOnPurpose)
+	assert.ErrorIs(t, s.Save(ended, "a", 1), errOnPurpose)
+	require.NoError(t, s.Save(t.Context(), "a", 1))
+	for range s.Keys(t.Context(), "") {
+		assert.Equal(t, 1, s.Stats().Running)
+		break
+	}
+	assert.Panics(t, func() {
+		for range s.Keys(t.Context(), "") {
+			panic("on purpose")
+		}
+	})
+	got := s.Stats()
+	assert.Equal(t, data.Stats{Calls: 4, Succeeded: 2, Failed: 2, Requests: got.Requests}, got)
+	assert.Contains(t, got.String(), `"calls":4`)
+	assert.Equal(t, slog.KindGroup, got.LogValue().Kind())
+	assert.Equal(t, "data", s.Name())
+	assert.NotNil(t, s.Sink())
+}

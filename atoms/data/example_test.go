@@ -1,0 +1,144 @@
+package data_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/atoms/data/datatest"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Parts of a program can use a store by signals alone.
+func Example() {
+	sink := core.NewSink(core.SinkOptions{})
+	orders, err := data.New[string](datatest.Memory(), data.Options[float64]{Name: "orders", Sink: sink})
+	if err != nil {
+		panic(err)
+	}
+	data.Saved("orders").Subscribe(sink, func(s core.Signal, _ struct{}) { fmt.Println("saved", s.Key) })
+	data.Save[float64]("orders").Raise(sink, "order-123", 42.5) // save.data.orders
+	if err := orders.Drain(context.Background()); err != nil {  // waits for all requests
+		panic(err)
+	}
+	orders.Close()
+	// Output: saved order-123
+}
+
+// Requests for a key are done in order. One that fails has an answer, too.
+func ExampleLoad() {
+	sink := core.NewSink(core.SinkOptions{})
+	orders, err := data.New[string](datatest.Memory(), data.Options[float64]{Name: "orders", Sink: sink})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+	data.Loaded[float64]("orders").Subscribe(sink, func(s core.Signal, found data.Found[float64]) {
+		fmt.Println("loaded", s.Key, found.Value, found.OK)
+	})
+	data.Failed("orders").Subscribe(sink, func(_ core.Signal, err error) { fmt.Println(err) })
+
+	data.Save[float64]("orders").Raise(sink, "order-123", 42.5)
+	data.Load("orders").Raise(sink, "order-123", struct{}{})
+	if err := orders.Flush(context.Background()); err != nil {
+		panic(err)
+	}
+	sink.RaiseKey("save.data.orders", "order-124") // a signal without a value
+	if err := orders.Drain(context.Background()); err != nil {
+		panic(err)
+	}
+	fmt.Println(orders.Stats().Requests.Failed, "request failed")
+	// Output:
+	// loaded order-123 42.5 true
+	// data: store "orders": save "order-124": the signal must have a payload of type float64, not <nil>
+	// 1 request failed
+}
+
+func ExampleStore() {
+	ctx := context.Background()
+	stock, err := data.New[string](datatest.Memory(), data.Options[int]{Name: "stock", Codec: data.JSON[int]{}})
+	if err != nil {
+		panic(err)
+	}
+	defer stock.Close()
+
+	for _, item := range []string{"apple", "pear", "apple"} {
+		err := stock.Update(ctx, item, func(n int, ok bool) (int, error) { return n + 1, nil })
+		if err != nil {
+			panic(err)
+		}
+	}
+	var all []data.Entry[string, int]
+	for entry, err := range stock.All(ctx, "") { // in order
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, entry)
+	}
+	fmt.Println(all)
+	soldOut := errors.New("sold out")
+	err = stock.Update(ctx, "plum", func(n int, ok bool) (int, error) {
+		if n == 0 {
+			return 0, soldOut
+		}
+		return n - 1, nil
+	})
+	fmt.Println(err)
+	if e, ok := errors.AsType[*data.Error](err); ok {
+		fmt.Println(e.Key, errors.Is(err, soldOut))
+	}
+	var s data.Stats = stock.Stats()
+	fmt.Println(s.Calls, "calls,", s.Failed, "failed")
+	// Output:
+	// [{apple 2} {pear 1}]
+	// data: store "stock": update "plum": sold out
+	// plum true
+	// 5 calls, 1 failed
+}
+
+// gobs is a codec.
+type gobs[V any] struct{}
+
+var _ data.Codec[int] = gobs[int]{}
+
+func (gobs[V]) Encode(value V) ([]byte, error) {
+	var b bytes.Buffer
+	err := gob.NewEncoder(&b).Encode(value)
+	return b.Bytes(), err
+}
+
+func (gobs[V]) Decode(encoded []byte) (value V, err error) {
+	err = gob.NewDecoder(bytes.NewReader(encoded)).Decode(&value)
+	return value, err
+}
+
+// counted is an engine that counts what another engine saves.
+type counted struct {
+	data.Engine
+	saved int
+}
+
+func (c *counted) Save(ctx context.Context, items []data.Item) error {
+	c.saved += len(items)
+	return c.Engine.Save(ctx, items)
+}
+
+// Engines and codecs can be put together. The default codec is [data.JSON].
+func ExampleNew() {
+	ctx := context.Background()
+	engine := &counted{Engine: datatest.Memory()}
+	words, err := data.New[string](engine, data.Options[map[string]int]{Codec: gobs[map[string]int]{}})
+	if err != nil {
+		panic(err)
+	}
+	defer words.Close()
+	if err := words.Save(ctx, "page 1", map[string]int{"the": 7}); err != nil {
+		panic(err)
+	}
+	count, _, err := words.Load(ctx, "page 1")
+	fmt.Println(count, err, engine.saved)
+	// Output: map[the:7] <nil> 1
+}

@@ -1,0 +1,33 @@
+package file_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/atoms/data/file"
+)
+
+type Order struct {
+	ID    string
+	Total float64
+}
+
+func Example() {
+	ctx, dir := context.Background(), filepath.Join(os.TempDir(), "ephemeral-example")
+	defer os.RemoveAll(dir)
+	orders, err := file.Open[string](ctx, dir, data.Options[Order]{Name: "orders"})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+
+	if err := orders.Save(ctx, "2026/17", Order{"2026/17", 42.5}); err != nil {
+		panic(err) // if it is nil, the order survives a power cut
+	}
+	order, ok, err := orders.Load(ctx, "2026/17")
+	fmt.Println(order.Total, ok, err)
+	// Output: 42.5 true <nil>
+}

@@ -1,0 +1,142 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+func openStore(ctx context.Context, dir string) data.Store[string, int] {
+	s, err := Open[string](ctx, dir, data.Options[int]{})
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// A process that is killed loses nothing that it has acknowledged.
+func TestKill(t *testing.T) {
+	require.NoError(t, coretest.KillLoop(t, kill(false)))
+}
+
+// TestKill would fail if the acknowledgement came before the save.
+func TestKillNoticesAnEarlyAcknowledgement(t *testing.T) {
+	k := kill(true)
+	k.Rounds = 20
+	assert.ErrorContains(t, coretest.KillLoop(t, k), "is lost")
+}
+
+// kill is a child of four goroutines, of which each saves new keys and its own counter, and
+// what is to be found after it.
+func kill(early bool) coretest.Kill {
+	const savers = 4
+	return coretest.Kill{
+		Child: func(dir string, round int, ack func(string)) {
+			s := openStore(context.Background(), dir)
+			for saver := range savers {
+				go func() {
+					for i := 1; ; i++ {
+						n := round<<20 + i
+						if early {
+							ack(fmt.Sprint(saver, " ", n))
+						}
+						key := fmt.Sprint(saver, "-", n)
+						err := errors.Join(s.Save(context.Background(), key, n), s.Save(context.Background(), fmt.Sprint(saver), n))
+						if err != nil {
+							panic(err)
+						}
+						if !early {
+							ack(fmt.Sprint(saver, " ", n))
+						}
+					}
+				}()
+			}
+		},
+		Check: func(dir string, acked []string) error {
+			ctx := context.Background()
+			s := openStore(ctx, dir)
+			defer s.Close()
+			all, newest := map[string]int{}, map[string]int{}
+			for entry, err := range s.All(ctx, "") {
+				if err != nil {
+					return err
+				}
+				all[entry.Key] = entry.Value
+			}
+			for _, item := range acked {
+				saver, number, _ := strings.Cut(item, " ")
+				n, err := strconv.Atoi(number)
+				if err != nil || all[saver+"-"+number] != n {
+					return fmt.Errorf("%s is lost: %v", item, err)
+				}
+				newest[saver] = n
+			}
+			for saver, n := range newest {
+				if all[saver] < n || all[saver] > n+1 && all[saver]>>20 == n>>20 {
+					return fmt.Errorf("the newest value of %s is lost: there is %d, not %d", saver, all[saver], n)
+				}
+			}
+			names, err := osDisk{}.names(filepath.Join(dir, "store-data"))
+			if len(names) != len(all)+2 { // the lock, and the store that is open
+				return fmt.Errorf("there are %d files for %d keys: %w", len(names), len(all), err)
+			}
+			return nil
+		},
+	}
+}
+
+// Processes that share a directory lose no update of each other, also while others open and
+// close it.
+func TestProcessesShareADirectory(t *testing.T) {
+	const dirEnv, processes, updates = "EPHEMERAL_FILE_DIR", 3, 30
+	ctx := context.Background()
+	add := func(s data.Store[string, int]) error {
+		return s.Update(ctx, "count", func(n int, _ bool) (int, error) { return n + 1, nil })
+	}
+	if dir := os.Getenv(dirEnv); dir != "" {
+		s := openStore(ctx, dir)
+		for i := range updates {
+			require.NoError(t, add(s))
+			require.NoError(t, s.Save(ctx, fmt.Sprint(os.Getpid(), "-", i), i))
+		}
+		require.NoError(t, s.Close())
+		return
+	}
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for range processes {
+		all.Go(func() {
+			child := exec.Command(os.Args[0], "-test.run=^TestProcessesShareADirectory$")
+			child.Env = append(os.Environ(), dirEnv+"="+dir)
+			out, err := child.CombinedOutput()
+			assert.NoError(t, err, string(out))
+		})
+	}
+	for range updates {
+		s := openStore(ctx, dir)
+		require.NoError(t, add(s))
+		require.NoError(t, s.Close())
+	}
+	all.Wait()
+	s := openStore(ctx, dir)
+	defer s.Close()
+	n, _, err := s.Load(ctx, "count")
+	require.NoError(t, err)
+	assert.Equal(t, (processes+1)*updates, n)
+	n, err = s.Len(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, 1+processes*updates, n)
+}
