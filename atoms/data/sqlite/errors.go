@@ -12,21 +12,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 )
 
-// Primary result codes of SQLite with which a statement is refused or interrupted, so that
-// its transaction is not committed.
-var refusals = []int{
-	1,  // SQLITE_ERROR
-	5,  // SQLITE_BUSY
-	6,  // SQLITE_LOCKED
-	8,  // SQLITE_READONLY
-	9,  // SQLITE_INTERRUPT
-	13, // SQLITE_FULL
-	18, // SQLITE_TOOBIG
-	19, // SQLITE_CONSTRAINT
-	20, // SQLITE_MISMATCH
-	23, // SQLITE_AUTH
-	25, // SQLITE_RANGE
-}
+// refusals are primary result codes of SQLite with which a statement is refused or interrupted, so
+// that it is not committed: ERROR, BUSY, LOCKED, READONLY, INTERRUPT, FULL, TOOBIG,
+// CONSTRAINT, MISMATCH, AUTH and RANGE.
+var refusals = []int{1, 5, 6, 8, 9, 13, 18, 19, 20, 23, 25}
 
 // written returns the error of a write, which is a [data.ErrUndecided] too unless it is one
 // after which nothing is stored.

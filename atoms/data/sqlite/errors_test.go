@@ -30,7 +30,7 @@ func TestUndecided(t *testing.T) {
 		undecided bool
 	}{
 		{t.Context(), nil, false},
-		{t.Context(), codeError(10), true},       // SQLITE_IOERR
+		{t.Context(), codeError(10), true},        // SQLITE_IOERR
 		{t.Context(), codeError(10 | 4<<8), true}, // SQLITE_IOERR_FSYNC
 		{t.Context(), errors.New("bad connection"), true},
 		{t.Context(), codeError(19 | 6<<8), false}, // SQLITE_CONSTRAINT_PRIMARYKEY

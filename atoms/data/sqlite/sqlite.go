@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
@@ -52,10 +51,20 @@ var _ data.Engine = (*Engine)(nil)
 // writer's signals, writes return core.ErrWouldDeadlock.
 type Engine struct {
 	w     *sqlitewriter.Writer
-	owned bool // the handle is the engine's
+	owned bool   // the handle is the engine's
+	table string // quoted
+	reads [len(reads)]*sql.Stmt
+}
 
-	save, insert, swap, remove, clear string
-	load, has, count, keys, items     *sql.Stmt
+// The statements that read, with the table to be put in.
+const load, has, count, keys, items = 0, 1, 2, 3, 4
+
+var reads = [...]string{
+	load:  "select value from %s where key = ?",
+	has:   "select exists (select 1 from %s where key = ?)",
+	count: "select count(*) from %s",
+	keys:  "select key, null from %s where key >= ? and key < ? order by key",
+	items: "select key, value from %s where key >= ? and key < ? order by key",
 }
 
 // NewEngine returns an engine over a table of the file that w writes to, and creates the
@@ -69,41 +78,22 @@ func NewEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (*Engi
 	if err := data.CheckName(table); err != nil {
 		return nil, err
 	}
-	t := `"` + table + `"`
-	e := &Engine{
-		w:      w,
-		save:   "insert into " + t + "(key, value) values(?, ?) on conflict(key) do update set value = excluded.value",
-		insert: "insert into " + t + "(key, value) values(?, ?) on conflict(key) do nothing",
-		swap:   "update " + t + " set value = ? where key = ? and value in (?, ?)",
-		remove: "delete from " + t + " where key = ?",
-		clear:  "delete from " + t,
-	}
-	if err := e.open(ctx, table, t); err != nil {
+	e := &Engine{w: w, table: `"` + table + `"`}
+	if err := e.open(ctx, table); err != nil {
 		return nil, fmt.Errorf("sqlite: table %q in %s: %w", table, w.Path(), errors.Join(err, e.closeStatements()))
 	}
 	return e, nil
 }
 
 // open creates the table and prepares the statements that read.
-func (e *Engine) open(ctx context.Context, table, quoted string) error {
-	there, err := e.check(ctx, table)
-	if err == nil && !there {
-		if _, err = e.w.Exec(ctx, "create table if not exists "+quoted+"(key blob not null primary key, value any not null) strict"); err == nil {
-			_, err = e.check(ctx, table) // another process may have created it
-		}
+func (e *Engine) open(ctx context.Context, table string) error {
+	_, err := e.w.Exec(ctx, "create table if not exists "+e.table+"(key blob not null primary key, value any not null) strict")
+	if err == nil {
+		err = e.check(ctx, table)
 	}
-	for _, s := range []struct {
-		to    **sql.Stmt
-		query string
-	}{
-		{&e.load, "select value from " + quoted + " where key = ?"},
-		{&e.has, "select exists (select 1 from " + quoted + " where key = ?)"},
-		{&e.count, "select count(*) from " + quoted},
-		{&e.keys, "select key, null from " + quoted + " where key >= ? and key < ? order by key"},
-		{&e.items, "select key, value from " + quoted + " where key >= ? and key < ? order by key"},
-	} {
+	for i, query := range reads {
 		if err == nil {
-			*s.to, err = e.w.DB().PrepareContext(ctx, s.query)
+			e.reads[i], err = e.w.DB().PrepareContext(ctx, fmt.Sprintf(query, e.table))
 		}
 	}
 	return reading(ctx, err)
@@ -112,26 +102,19 @@ func (e *Engine) open(ctx context.Context, table, quoted string) error {
 // shape is what check wants to find.
 const shape = "strict table (key BLOB not null primary key, value ANY not null)"
 
-// check reports whether there is the table, or returns an error if it has another shape.
-// SQLite does not distinguish cases in names of tables; stores do.
-func (e *Engine) check(ctx context.Context, table string) (there bool, err error) {
+// check returns an error if the table has another shape, or if it is another table: SQLite
+// does not distinguish cases in names.
+func (e *Engine) check(ctx context.Context, table string) error {
 	var name, is string
-	err = e.w.DB().QueryRowContext(ctx, `
+	err := e.w.DB().QueryRowContext(ctx, `
 		select name, iif(strict, 'strict ', '') || type || ' (' || (
 			select group_concat(name || ' ' || type || iif("notnull", ' not null', '') || iif(pk > 0, ' primary key', ''), ', ' order by cid)
 			from pragma_table_xinfo(list.name)) || ')'
 		from pragma_table_list as list where schema = 'main' and name = ? collate nocase`, table).Scan(&name, &is)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return false, nil
-	case err != nil:
-		return false, err
-	case name != table:
-		return false, fmt.Errorf("there is a %s %q, and SQLite takes the two names as one", is, name)
-	case is != shape:
-		return false, fmt.Errorf("there is a %s, but it must be a %s", is, shape)
+	if err == nil && (name != table || is != shape) {
+		err = fmt.Errorf("there is a %s of the name %q, but it must be a %s of exactly that name", is, name, shape)
 	}
-	return true, nil
+	return err
 }
 
 // bind is how a value is kept.
@@ -144,9 +127,10 @@ func bind(value []byte) any {
 
 // Save implements [data.Engine]: all items or none.
 func (e *Engine) Save(ctx context.Context, items []data.Item) error {
+	const save = "(key, value) values(?, ?) on conflict(key) do update set value = excluded.value"
 	statements := make([]sqlitewriter.Statement, len(items))
 	for i, item := range items {
-		statements[i] = sqlitewriter.Statement{SQL: e.save, Args: []any{[]byte(item.Key), bind(item.Value)}}
+		statements[i] = sqlitewriter.Statement{SQL: "insert into " + e.table + save, Args: []any{[]byte(item.Key), bind(item.Value)}}
 	}
 	_, err := e.w.Batch(ctx, statements...)
 	return written(ctx, err)
@@ -155,20 +139,20 @@ func (e *Engine) Save(ctx context.Context, items []data.Item) error {
 // Swap implements [data.Engine].
 func (e *Engine) Swap(ctx context.Context, key string, old []byte, ok bool, value []byte) (bool, error) {
 	if !ok {
-		return e.change(ctx, e.insert, []byte(key), bind(value))
+		return e.change(ctx, "insert into "+e.table+"(key, value) values(?, ?) on conflict(key) do nothing", []byte(key), bind(value))
 	}
-	return e.change(ctx, e.swap, bind(value), []byte(key), string(old), old)
+	return e.change(ctx, "update "+e.table+" set value = ? where key = ? and value in (?, ?)", bind(value), []byte(key), string(old), old)
 }
 
 // Delete implements [data.Engine].
 func (e *Engine) Delete(ctx context.Context, key string) error {
-	_, err := e.change(ctx, e.remove, []byte(key))
+	_, err := e.change(ctx, "delete from "+e.table+" where key = ?", []byte(key))
 	return err
 }
 
 // Clear implements [data.Engine].
 func (e *Engine) Clear(ctx context.Context) error {
-	_, err := e.change(ctx, e.clear)
+	_, err := e.change(ctx, "delete from "+e.table)
 	return err
 }
 
@@ -184,7 +168,7 @@ func (e *Engine) change(ctx context.Context, query string, args ...any) (bool, e
 
 // Load implements [data.Engine].
 func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
-	err = e.load.QueryRowContext(ctx, []byte(key)).Scan(&value)
+	err = e.reads[load].QueryRowContext(ctx, []byte(key)).Scan(&value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
 	}
@@ -193,13 +177,13 @@ func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, e
 
 // Has implements [data.Engine].
 func (e *Engine) Has(ctx context.Context, key string) (ok bool, err error) {
-	err = e.has.QueryRowContext(ctx, []byte(key)).Scan(&ok)
+	err = e.reads[has].QueryRowContext(ctx, []byte(key)).Scan(&ok)
 	return ok, reading(ctx, err)
 }
 
 // Len implements [data.Engine]. SQLite counts the rows one by one.
 func (e *Engine) Len(ctx context.Context) (n int, err error) {
-	err = e.count.QueryRowContext(ctx).Scan(&n)
+	err = e.reads[count].QueryRowContext(ctx).Scan(&n)
 	return n, reading(ctx, err)
 }
 
@@ -234,11 +218,11 @@ func (e *Engine) List(ctx context.Context, prefix string, values bool) iter.Seq2
 
 // page reads items from the key from on, to the key to, and reports whether there may be more.
 func (e *Engine) page(ctx context.Context, from, to []byte, values bool) (page []data.Item, more bool, err error) {
-	list := e.keys
+	list := keys
 	if values {
-		list = e.items
+		list = items
 	}
-	rows, err := list.QueryContext(ctx, from, to)
+	rows, err := e.reads[list].QueryContext(ctx, from, to)
 	if err != nil {
 		return nil, false, reading(ctx, err)
 	}
@@ -258,11 +242,13 @@ func (e *Engine) page(ctx context.Context, from, to []byte, values bool) (page [
 
 // after returns the first key behind all keys that begin with prefix.
 func after(prefix string) []byte {
-	begin := strings.TrimRight(prefix, "\xff")
-	if begin == "" {
+	key := []byte(prefix)
+	for len(key) > 0 && key[len(key)-1] == 0xff {
+		key = key[:len(key)-1]
+	}
+	if len(key) == 0 {
 		return bytes.Repeat([]byte{0xff}, data.MaxKey+1)
 	}
-	key := []byte(begin)
 	key[len(key)-1]++
 	return key
 }
@@ -277,7 +263,7 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) closeStatements() (err error) {
-	for _, s := range []*sql.Stmt{e.load, e.has, e.count, e.keys, e.items} {
+	for _, s := range e.reads {
 		if s != nil {
 			err = errors.Join(err, s.Close())
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -190,7 +190,7 @@ func TestFileIsDurableAndChecked(t *testing.T) {
 		_, err := w.Exec(t.Context(), "create "+create)
 		require.NoError(t, err)
 		_, err = sqlite.Open[string](t.Context(), path, data.Options[int]{Name: "other"})
-		require.ErrorContains(t, err, "it must be a strict table (key BLOB not null primary key, value ANY not null)", create)
+		require.ErrorContains(t, err, "must be a strict table (key BLOB not null primary key, value ANY not null)", create)
 		_, err = w.Exec(t.Context(), "drop "+strings.Fields(create)[0]+" other")
 		require.NoError(t, err)
 	}
@@ -257,30 +257,25 @@ func TestSavedComesAfterTheCommit(t *testing.T) {
 	require.Equal(t, 2, <-seen)
 }
 
-// Saves that meet share transactions.
+// Saves that meet share a transaction.
 func TestSavesShareTransactions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
-	store, w := open(t, path, data.Options[int]{}), openWriter(t, path, sqlitewriter.Options{})
-	before := w.Stats().Groups
-	var all sync.WaitGroup
-	hold, held := make(chan struct{}), make(chan struct{})
-	all.Go(func() { // what comes meanwhile waits
-		assert.NoError(t, w.Tx(t.Context(), func(context.Context, *sqlitewriter.Tx) error {
-			close(held)
-			<-hold
-			return nil
-		}))
+	synctest.Test(t, func(t *testing.T) {
+		store, w := open(t, path, data.Options[int]{}), openWriter(t, path, sqlitewriter.Options{})
+		before, hold := w.Stats().Groups, make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() { // saves that come meanwhile wait
+			assert.NoError(t, w.Tx(t.Context(), func(context.Context, *sqlitewriter.Tx) error { <-hold; return nil }))
+		})
+		synctest.Wait()
+		for i := range 64 {
+			all.Go(func() { assert.NoError(t, store.Save(t.Context(), fmt.Sprint(i), i)) })
+		}
+		synctest.Wait()
+		close(hold)
+		all.Wait()
+		require.EqualValues(t, 2, w.Stats().Groups-before)
 	})
-	<-held
-	for i := range 64 {
-		all.Go(func() { assert.NoError(t, store.Save(t.Context(), fmt.Sprint(i), i)) })
-	}
-	for w.Stats().Pending < 64 {
-		time.Sleep(time.Millisecond)
-	}
-	close(hold)
-	all.Wait()
-	require.EqualValues(t, 2, w.Stats().Groups-before)
 }
 
 // What Save has returned from survives SIGKILL, and two processes do not disturb each other.
@@ -338,4 +333,3 @@ func TestKill(t *testing.T) {
 	}
 	require.NoError(t, coretest.KillLoop(t, coretest.Kill{Child: child, Check: check}))
 }
-
