@@ -1,0 +1,74 @@
+package persistentwindow_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/patterns/persistentwindow"
+)
+
+func openKilled(dir string) (*sqlitewriter.Writer, *persistentwindow.Window, error) {
+	w, err := sqlitewriter.Open(context.Background(), filepath.Join(dir, "kill.db"), sqlitewriter.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	window, err := persistentwindow.Open(context.Background(), w, core.NewSink(core.SinkOptions{Capacity: 1 << 20, MaxAge: -1}),
+		persistentwindow.Options{FlushInterval: time.Millisecond, MaxAge: -1, MaxRows: -1, MaxBatch: 3})
+	return w, window, err
+}
+
+// What Flush has written is restored after SIGKILL, once and in order; of what was raised
+// since, some of the last signals may be missing.
+func TestKill(t *testing.T) {
+	child := func(dir string, round int, ack func(string)) {
+		_, window, err := openKilled(dir)
+		for n := 0; err == nil; n++ {
+			item := fmt.Sprintf("%d.%d", round, n)
+			window.Sink().RaiseKey("n", item)
+			if n%7 == 6 {
+				if err = window.Flush(context.Background()); err == nil {
+					ack(item)
+				}
+			}
+		}
+		panic(err)
+	}
+	check := func(dir string, acked []string) error {
+		w, window, err := openKilled(dir)
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+		defer window.Close()
+		there, last, want := map[string]bool{}, -1, 0
+		for s := range window.Sink().Sense(core.Query{Pattern: "n"}) {
+			var round, n int
+			if _, err := fmt.Sscanf(s.Key, "%d.%d", &round, &n); err != nil {
+				return err
+			}
+			if round > last {
+				last, want = round, 0
+			}
+			if round < last || n != want {
+				return fmt.Errorf("%s is there, want %d.%d", s.Key, last, want)
+			}
+			there[s.Key] = true
+			want++
+		}
+		for _, item := range acked {
+			if !there[item] {
+				return fmt.Errorf("%s was flushed and is lost", item)
+			}
+		}
+		return nil
+	}
+	require.NoError(t, coretest.KillLoop(t, coretest.Kill{Child: child, Check: check}))
+}
