@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
-	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 )
@@ -27,22 +26,18 @@ func written(ctx context.Context, err error) error {
 }
 
 func isDecided(ctx context.Context, err error) bool {
-	if errors.Is(err, groupcommit.ErrUndecided) {
-		return false
-	}
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-		return true
-	}
-	for _, decided := range []error{core.ErrClosed, core.ErrStopped, core.ErrWouldDeadlock, sqlitewriter.ErrNoSpace, sqlitewriter.ErrNotAllowed} {
-		if errors.Is(err, decided) {
-			return true
-		}
-	}
-	e, ok := errors.AsType[interface {
+	is := func(target error) bool { return errors.Is(err, target) }
+	sqlite, ok := errors.AsType[interface {
 		error
 		Code() int
 	}](err)
-	return ok && slices.Contains(refusals, e.Code()&0xff)
+	switch {
+	case is(groupcommit.ErrUndecided):
+		return false
+	case ctx.Err() != nil && is(context.Cause(ctx)):
+		return true
+	}
+	return ok && slices.Contains(refusals, sqlite.Code()&0xff) || is(core.ErrClosed) || is(core.ErrStopped) || is(core.ErrWouldDeadlock)
 }
 
 // reading returns the error of a read: the cause if it is that ctx has ended.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/atoms/data/sqlite"
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 type Order struct {
@@ -16,10 +18,7 @@ type Order struct {
 }
 
 func Example() {
-	ctx, dir := context.Background(), filepath.Join(os.TempDir(), "ephemeral-sqlite")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		panic(err)
-	}
+	ctx, dir := context.Background(), core.Must(os.MkdirTemp("", "ephemeral"))
 	defer os.RemoveAll(dir)
 	orders, err := sqlite.Open[string](ctx, filepath.Join(dir, "orders.db"), data.Options[Order]{Name: "orders"})
 	if err != nil {
@@ -34,4 +33,21 @@ func Example() {
 		fmt.Println(e.Key, e.Value.Total, err)
 	}
 	// Output: 2026/17 42.5 <nil>
+}
+
+// Several stores and SQL of your own share a writer, and so its transactions.
+func ExampleNewEngine() {
+	ctx, dir := context.Background(), core.Must(os.MkdirTemp("", "ephemeral"))
+	defer os.RemoveAll(dir)
+	w := core.Must(sqlitewriter.Open(ctx, filepath.Join(dir, "app.db"), sqlitewriter.Options{MaxReaders: 8}))
+	defer w.Close()
+	engine := core.Must(sqlite.NewEngine(ctx, w, "orders"))
+	orders := core.Must(data.New[string](engine, data.Options[Order]{Name: "orders"}))
+	defer orders.Close()
+
+	err := orders.Save(ctx, "2026/17", Order{"2026/17", 42.5})
+	var id string
+	row := w.DB().QueryRowContext(ctx, "select value ->> '$.id' from orders where value ->> '$.total' > 40")
+	fmt.Println(err, row.Scan(&id), id)
+	// Output: <nil> <nil> 2026/17
 }

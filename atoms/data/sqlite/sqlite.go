@@ -112,7 +112,7 @@ func (e *Engine) check(ctx context.Context, table string) error {
 			from pragma_table_xinfo(list.name)) || ')'
 		from pragma_table_list as list where schema = 'main' and name = ? collate nocase`, table).Scan(&name, &is)
 	if err == nil && (name != table || is != shape) {
-		err = fmt.Errorf("there is a %s of the name %q, but it must be a %s of exactly that name", is, name, shape)
+		err = fmt.Errorf("sqlite: there is a %s %q, but it must be a %s of exactly that name", is, name, shape)
 	}
 	return err
 }
