@@ -137,6 +137,9 @@ func (c *conn) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s := c.prepared[key]; s != nil {
 		return s, nil
 	}
+	if isEmpty(query) {
+		return nil, errEmpty
+	}
 	s, err := c.sql.PrepareContext(ctx, query)
 	if err != nil {
 		return nil, err
@@ -146,6 +149,25 @@ func (c *conn) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	}
 	c.prepared[key] = s
 	return s, nil
+}
+
+// errEmpty is the error of a text without a statement, for which the driver has no result.
+var errEmpty = errors.New("sqlitewriter: there is no statement")
+
+// isEmpty reports whether a text has nothing but blanks and comments.
+func isEmpty(query string) bool {
+	query, _, _ = strings.Cut(query, "\x00") // where SQLite stops
+	for {
+		query = strings.TrimLeft(query, " \t\n\v\f\r;\ufeff")
+		switch {
+		case strings.HasPrefix(query, "--"):
+			_, query, _ = strings.Cut(query, "\n")
+		case strings.HasPrefix(query, "/*"):
+			_, query, _ = strings.Cut(query[2:], "*/")
+		default:
+			return query == ""
+		}
+	}
 }
 
 // exec runs a statement.
@@ -165,9 +187,9 @@ func (c *conn) control(query string) error {
 	return err
 }
 
-func (c *conn) begin() error  { return c.control("begin immediate") }
-func (c *conn) commit() error { return c.control("commit") }
-func (c *conn) rollback()     { _ = c.control("rollback") } // fails if SQLite has done so already
+func (c *conn) begin() error    { return c.control("begin immediate") }
+func (c *conn) commit() error   { return c.control("commit") }
+func (c *conn) rollback() error { return c.control("rollback") }
 
 // run runs the statements of an item.
 func (c *conn) run(it *item) error {

@@ -17,8 +17,10 @@
 // that also reads. All of them return when the commit is on the disk, or with an error when
 // nothing is stored. They go through one queue, in order. The statements that wait make a
 // group, which is one transaction; a function has one of its own. A statement that fails does
-// not affect the others of its group: the group is run again, with a savepoint for each write
-// or, if that does not help, with a transaction for each.
+// not affect the others of its group: these are run again without it, in the same order.
+//
+// Foreign keys are checked. A time is stored as text that SQLite's functions read. Settings of
+// the connection that writes are the writer's: a statement that would change them is refused.
 //
 // If the disk fails during a commit, the error is all that is known: the write may be stored.
 // The connection is opened again. A full disk is not such a failure: see [ErrNoSpace].

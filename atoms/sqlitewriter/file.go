@@ -22,15 +22,15 @@ type file struct {
 	place
 	opts  Options
 	turns *core.Coordinator[struct{}] // its operations are the turns; one has the connection
-	calls atomic.Int64                // functions and handlers of the user that run
+	calls atomic.Int64                // functions of the user, and turns that may call handlers
 	lock  *lock
 
 	readers  *sql.DB
 	cache    *lru.LRU[string, any]
 	unlisten func()
 
-	conn     *conn // used by the turn, as the next; nil if it was broken
-	reopened bool  // since the last release
+	conn     *conn       // used by the turn; nil if it was broken
+	reopened atomic.Bool // a connection, and it is not counted yet
 
 	mu    sync.Mutex
 	queue queue
@@ -97,12 +97,16 @@ func (f *file) shut() {
 func (f *file) kick() {
 	if !f.busy && len(f.queue.pending) > 0 {
 		f.busy = true
-		core.Must(f.turns.TryEnqueue(background, struct{}{})) // it has room, and is never closed
+		core.Must(f.turns.TryEnqueue(background, struct{}{})) // it has room, and is open as long as a handle is
 	}
 }
 
 // turn runs the next group.
 func (f *file) turn(context.Context, struct{}) error {
+	if f.opts.Sink != nil {
+		f.calls.Add(1)
+		defer f.calls.Add(-1)
+	}
 	f.raise(SignalWriting)
 	ok, err := f.lock.acquire(f.idle)
 	runtime.Gosched() // so that callers that the last group has released can be in the next one
@@ -112,23 +116,25 @@ func (f *file) turn(context.Context, struct{}) error {
 		group = f.queue.take()
 	}
 	f.mu.Unlock()
+	begun := time.Now()
 	switch {
-	case err != nil:
-		fail(group, err)
-		f.finish(group, time.Now())
-		f.next()
-	case len(group) == 0:
-		f.release()
-		f.next()
-	case group[0].fn != nil:
+	case len(group) > 0 && err == nil && group[0].fn != nil:
 		f.runTx(group[0])
-	default:
-		defer f.next()
-		defer f.finish(group, time.Now())
-		defer f.release()
+		return nil
+	case err == nil:
 		f.runGroup(group)
+	default:
+		fail(group, err)
 	}
+	f.leave(group, begun)
 	return nil
+}
+
+// leave ends a turn, in which these items have run.
+func (f *file) leave(group []*item, begun time.Time) {
+	defer f.next() // also if a handler of a signal ends the goroutine
+	defer f.finish(group, begun)
+	f.lock.release()
 }
 
 // idle reports whether no write waits any more.
@@ -136,16 +142,6 @@ func (f *file) idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.queue.pending) == 0
-}
-
-// release gives the lock to other processes.
-func (f *file) release() {
-	f.lock.release()
-	if f.reopened {
-		f.reopened = false
-		f.count(func(s *Stats) { s.Reopened++ })
-		f.raise(SignalReopened)
-	}
 }
 
 // next ends a turn, and begins the next one if there is work.
@@ -164,7 +160,8 @@ func (f *file) begin() error {
 			if err != nil {
 				return err
 			}
-			f.conn, f.reopened = c, true
+			f.conn = c
+			f.reopened.Store(true)
 		}
 		err := f.conn.begin()
 		if err == nil || !broken(err) {
@@ -210,7 +207,7 @@ func (f *file) attempt(items []*item) *fault {
 		return nil
 	}
 	if err := f.begin(); err != nil {
-		return &fault{err: err, item: -1}
+		return &fault{err: err, item: -1, unknown: true} // it would fail for each
 	}
 	for i, it := range items {
 		if err := f.conn.run(it); err != nil {
@@ -220,7 +217,7 @@ func (f *file) attempt(items []*item) *fault {
 	}
 	testBeforeCommit(items)
 	if err := f.commit(); err != nil {
-		return &fault{err: err, item: -1, commit: true}
+		return &fault{err: err, item: -1, unknown: f.conn == nil}
 	}
 	return nil
 }
@@ -231,18 +228,17 @@ func (f *file) undo(err error) {
 		f.drop()
 		return
 	}
-	f.conn.rollback()
+	_ = f.conn.rollback() // fails if SQLite has done so already
 }
 
-// commit commits the transaction, or undoes it.
+// commit commits the transaction. After an error nothing is stored, unless the connection
+// had to be dropped: then nobody knows.
 func (f *file) commit() error {
 	err := f.conn.commit()
 	switch {
 	case err == nil:
 		f.count(func(s *Stats) { s.Groups++ })
-	case code(err) == lib.SQLITE_FULL:
-		f.conn.rollback()
-	default: // a new connection knows what is in the file
+	case f.conn.rollback() != nil && code(err) != lib.SQLITE_FULL: // SQLite has ended the transaction
 		f.drop()
 	}
 	return err
@@ -253,10 +249,11 @@ var testBeforeCommit = func([]*item) {}
 
 // finish settles the items of a group. No lock is held.
 func (f *file) finish(group []*item, begun time.Time) {
-	if len(group) == 0 {
-		return
+	defer f.settle(group)
+	if f.reopened.Swap(false) {
+		f.count(func(s *Stats) { s.Reopened++ })
+		f.raise(SignalReopened)
 	}
-	defer f.settle(group) // also if a handler of a signal ends the goroutine
 	done := Group{Writes: len(group), Duration: time.Since(begun)}
 	for _, it := range group {
 		f.invalidate(it.stale...) // also if it failed: nobody knows what a commit that failed has stored
@@ -311,8 +308,6 @@ func (f *file) inside(ctx context.Context) bool {
 // raise raises a signal without a payload.
 func (f *file) raise(name string) {
 	if f.opts.Sink != nil {
-		f.calls.Add(1)
-		defer f.calls.Add(-1)
 		f.opts.Sink.RaiseKey(name, f.opts.Name)
 	}
 }
@@ -320,8 +315,6 @@ func (f *file) raise(name string) {
 // raise raises a signal with a payload.
 func raise[P any](f *file, kind core.Kind[P], payload P) {
 	if f.opts.Sink != nil {
-		f.calls.Add(1)
-		defer f.calls.Add(-1)
 		kind.Raise(f.opts.Sink, f.opts.Name, payload)
 	}
 }

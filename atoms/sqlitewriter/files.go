@@ -1,6 +1,7 @@
 package sqlitewriter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,12 +66,17 @@ type entry struct {
 	gone    chan struct{} // closed when file.shut has returned
 }
 
-// acquire returns the file at a place with one more handle, and opens it if there is none.
-func acquire(ctx context.Context, p place, given Options) (*entry, error) {
-	opts, err := given.resolved(filepath.Base(p.path))
+// acquire returns the file of a path with one more handle, and opens it if there is none.
+func acquire(ctx context.Context, path string, given Options) (*entry, error) {
+	opts, err := given.resolved()
 	if err != nil {
 		return nil, err
 	}
+	p, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	opts.Name = cmp.Or(opts.Name, filepath.Base(p.path))
 	for ctx.Err() == nil {
 		e, until, first := enter(p, opts)
 		if first {

@@ -54,16 +54,15 @@ type Options struct {
 
 const defaultInvalidateOn = CommandInvalidate + ":*"
 
-// resolved returns the options of a file whose name is base with defaults in place of
-// zeroes, or says what is wrong with them.
-func (o Options) resolved(base string) (Options, error) {
+// resolved returns the options with defaults in place of zeroes, but for Name, or says what
+// is wrong with them.
+func (o Options) resolved() (Options, error) {
 	var errs []error
 	count := func(field string, value *int, normally int) {
 		if *value = cmp.Or(*value, normally); *value < 0 {
 			errs = append(errs, fmt.Errorf("sqlitewriter: Options.%s is %d, but must not be negative", field, *value))
 		}
 	}
-	o.Name = cmp.Or(o.Name, base)
 	count("MaxQueued", &o.MaxQueued, 1024)
 	count("MaxReaders", &o.MaxReaders, max(4, runtime.GOMAXPROCS(0)))
 	count("Capacity", &o.Capacity, 1000)

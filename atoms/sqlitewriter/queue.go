@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"slices"
-
-	lib "modernc.org/sqlite/lib"
 )
 
 // item is one write: statements, or the function of a transaction.
@@ -139,27 +137,26 @@ func (q *queue) of(w *Writer) (items []*item) {
 	return items
 }
 
-// A fault is why a transaction stored nothing.
+// A fault is why a transaction stored nothing, or maybe something.
 type fault struct {
-	err    error
-	item   int  // that failed; -1 if it was not an item
-	commit bool // it was the commit that failed
+	err     error
+	item    int  // that failed; -1 if it was not an item
+	unknown bool // what is stored
 }
 
 // split divides a group after a fault: the items that have failed, and the groups to try
 // again. An item that fails has spoilt the transaction for the others, which are tried
-// without it. A commit that fails because the disk is full has stored nothing, and a smaller
-// one may succeed. After other failures of a commit nobody knows what is stored: to try
-// again could store it twice.
+// without it. If it was the commit that failed, because of one of the items or because
+// the disk is full, each half is tried. If it is not known what is stored, nothing is tried:
+// it could be stored twice.
 func (f fault) split(group []*item) (failed []*item, again [][]*item) {
 	switch {
-	case len(group) == 1:
+	case len(group) == 1 || f.unknown:
+		return group, nil
 	case f.item >= 0:
 		rest := slices.Delete(slices.Clone(group), f.item, f.item+1)
 		return group[f.item : f.item+1], [][]*item{rest}
-	case f.commit && code(f.err) == lib.SQLITE_FULL:
-		half := len(group) / 2
-		return nil, [][]*item{group[:half], group[half:]}
 	}
-	return group, nil
+	half := len(group) / 2
+	return nil, [][]*item{group[:half], group[half:]}
 }

@@ -56,8 +56,8 @@ func TestSplitAfterFaults(t *testing.T) {
 		again  [][]*item
 	}{
 		"an item":  {fault{item: 1}, []*item{b}, [][]*item{{a, c}}},
-		"no begin": {fault{item: -1}, []*item{a, b, c}, nil},
-		"a commit": {fault{item: -1, commit: true}, []*item{a, b, c}, nil}, // it may be stored
+		"a commit": {fault{item: -1}, nil, [][]*item{{a}, {b, c}}},
+		"unknown":  {fault{item: -1, unknown: true}, []*item{a, b, c}, nil},
 	} {
 		failed, again := x.fault.split([]*item{a, b, c})
 		assert.Equal(t, x.failed, failed, name)

@@ -41,11 +41,7 @@ type Statement struct {
 //
 // Open waits, until ctx ends, for processes that write.
 func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
-	p, err := resolve(path)
-	if err != nil {
-		return nil, err
-	}
-	e, err := acquire(ctx, p, opts)
+	e, err := acquire(ctx, path, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -180,27 +176,18 @@ func (w *Writer) Complete() { w.end(nil, false) }
 // Flush waits until all writes of this handle that were accepted so far are committed or have
 // failed. When ctx ends first it returns its cause.
 func (w *Writer) Flush(ctx context.Context) error {
-	if w.file.inside(ctx) {
-		return w.file.wouldDeadlock("Flush")
-	}
-	return wait(ctx, w.unsettled())
+	return w.wait("Flush", ctx, w.unsettled)
 }
 
 // Drain is Complete and Flush.
 func (w *Writer) Drain(ctx context.Context) error {
-	if w.file.inside(ctx) {
-		return w.file.wouldDeadlock("Drain")
-	}
-	return wait(ctx, w.end(nil, false))
+	return w.wait("Drain", ctx, func() []*item { return w.end(nil, false) })
 }
 
 // Stop is Complete, and drops the writes of this handle whose transaction has not begun:
 // they get [core.ErrStopped]. It waits for the others as Flush does.
 func (w *Writer) Stop(ctx context.Context) error {
-	if w.file.inside(ctx) {
-		return w.file.wouldDeadlock("Stop")
-	}
-	return wait(ctx, w.end(core.ErrStopped, false))
+	return w.wait("Stop", ctx, func() []*item { return w.end(core.ErrStopped, false) })
 }
 
 // Close is Stop with [core.ErrClosed], ends the contexts of running functions of Tx with that
@@ -208,16 +195,13 @@ func (w *Writer) Stop(ctx context.Context) error {
 // SQLite's log into it. Close waits for the functions, unless it is called from inside of
 // one, or of a handler of the writer's signals; then the handle is released when that is over.
 func (w *Writer) Close() error {
-	inside := w.file.inside(background)
-	items := w.end(core.ErrClosed, true)
-	if inside {
-		if len(items) == 0 {
-			go w.release() // which waits for the turn that is inside
-		}
-		return nil
+	end := func() []*item { return w.end(core.ErrClosed, true) }
+	switch {
+	case w.wait("Close", background, end) == nil:
+		w.release()
+	case len(end()) == 0: // it is called from inside
+		go w.release() // which waits for the turn
 	}
-	_ = wait(background, items) // it does not end
-	w.release()
 	return nil
 }
 
@@ -254,9 +238,12 @@ func (w *Writer) unsettled() []*item {
 	return w.file.queue.of(w)
 }
 
-// wait waits until items are settled.
-func wait(ctx context.Context, items []*item) error {
-	for _, it := range items {
+// wait waits until the items that the function returns are settled, unless it is called from inside.
+func (w *Writer) wait(call string, ctx context.Context, items func() []*item) error {
+	if w.file.inside(ctx) {
+		return w.file.wouldDeadlock(call)
+	}
+	for _, it := range items() {
 		select {
 		case <-it.done:
 		case <-ctx.Done():

@@ -124,10 +124,12 @@ func TestNoFailureIsHalfApplied(t *testing.T) {
 		"or fail":     {{SQL: "insert or fail into log(text) values('half'), ('a')"}},
 		"or rollback": {{SQL: "insert or rollback into log(text) values('half'), ('a')"}},
 		"batch":       {add("half"), {SQL: "nonsense"}},
+		"commit":      {add("half"), {SQL: "insert into child values(7)"}}, // a foreign key that is checked at the end
 		"interrupted": {{SQL: "with recursive n(i) as (select 1 union all select i+1 from n) insert into log(text) select 'half' || i from n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := openLog(t, sqlitewriter.Options{})
+			execute(t, w, "create table child(id references log(id) deferrable initially deferred)")
 			ctx := t.Context()
 			if name == "interrupted" { // which takes real time: the test is in no bubble
 				var cancel context.CancelFunc
@@ -181,7 +183,6 @@ func TestStatementsMayNotSpoilTheConnection(t *testing.T) {
 	}
 	execute(t, w, "pragma user_version=7")
 	execute(t, w, insert, "'); drop table log; --")
-	execute(t, w, "") // nothing to do
 	assert.Equal(t, []string{"'); drop table log; --"}, texts(t, w.DB()))
 	for i := range 600 { // more than are kept prepared
 		execute(t, w, fmt.Sprintf("insert into log(text) values(%d)", i))
@@ -246,9 +247,12 @@ func TestNoCallWaitsForItself(t *testing.T) {
 		return nil
 	}))
 	handled := 0
-	defer sink.Subscribe(sqlitewriter.SignalWritten, func(core.Signal) { handled++; calls(context.Background()) })()
-	execute(t, w, insert, "a")
-	assert.Equal(t, 1, handled)
+	assert.Equal(t, 0, read(t, w))
+	names := strings.Join([]string{sqlitewriter.SignalWriting, sqlitewriter.SignalWritten, sqlitewriter.SignalInvalidated}, ",")
+	defer sink.Subscribe(names, func(core.Signal) { handled++; calls(context.Background()) })()
+	_, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"a"}, Invalidates: []string{"rows"}})
+	require.NoError(t, err)
+	assert.Equal(t, 3, handled)
 }
 
 // A function that does not return does not block other writes for ever.
@@ -306,6 +310,49 @@ func TestCompleteTurnsAwayWhatWaitsForRoom(t *testing.T) {
 		assert.NoError(t, pending)
 		assert.ErrorIs(t, waiting, core.ErrClosed)
 	})
+}
+
+// Whatever text comes, the result can be used, and so can the writer.
+func FuzzExec(f *testing.F) {
+	for _, query := range []string{
+		"", " ;", "-- x", "/* x", "/**/;--\n;", "\x00", "\ufeff", "select 1; -- x", "select 1; commit", "insert into log(text) values(1) returning id",
+		"commit", "pragma synchronous=0", "vacuum", "detach main", "explain rollback", "create trigger t after insert on log begin select raise(rollback, 'x'); end",
+	} {
+		f.Add(query)
+	}
+	w := openLog(f, sqlitewriter.Options{})
+	f.Fuzz(func(t *testing.T, query string) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if r, err := w.Exec(ctx, query); err == nil {
+			_, err = r.RowsAffected()
+			assert.NoError(t, err)
+		}
+		execute(t, w, "create table if not exists other(x); insert into other values(1); drop table other")
+		var synchronous int
+		require.NoError(t, w.Conn().QueryRowContext(t.Context(), "pragma synchronous").Scan(&synchronous))
+		assert.Equal(t, 2, synchronous)
+	})
+}
+
+// A program that holds SQLite's own lock is waited for as long as BusyTimeout allows.
+func TestBusyTimeout(t *testing.T) {
+	w := openLog(t, sqlitewriter.Options{BusyTimeout: -1, MaxReaders: 3})
+	assert.Equal(t, 3, w.DB().Stats().MaxOpenConnections)
+	other, err := sql.Open("sqlite", w.Path())
+	require.NoError(t, err)
+	defer other.Close()
+	c, err := other.Conn(t.Context())
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.ExecContext(t.Context(), "begin immediate")
+	require.NoError(t, err)
+	_, err = w.Exec(t.Context(), insert, "a")
+	assert.ErrorContains(t, err, "database is locked")
+	_, err = c.ExecContext(t.Context(), "rollback")
+	require.NoError(t, err)
+	execute(t, w, insert, "b")
+	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
 }
 
 // A connection that is broken is replaced, and no write fails because of it.

@@ -1,6 +1,7 @@
 package sqlitewriter
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -75,15 +76,9 @@ func (r *Row) Scan(dest ...any) error {
 	}
 	defer r.rows.Close()
 	if !r.rows.Next() {
-		if err := r.rows.Err(); err != nil {
-			return err
-		}
-		return sql.ErrNoRows
+		return cmp.Or(r.rows.Err(), sql.ErrNoRows)
 	}
-	if err := r.rows.Scan(dest...); err != nil {
-		return err
-	}
-	return r.rows.Close()
+	return cmp.Or(r.rows.Scan(dest...), r.rows.Close())
 }
 
 // Invalidate invalidates keys of [Read] after the commit, in every case in which there is one.
@@ -102,7 +97,7 @@ func (t *Tx) check(ctx context.Context) error {
 }
 
 // end commits the transaction, or rolls it back because of an error. Only the first call
-// does, and returns true. Then the turn is over.
+// does, and returns true.
 func (t *Tx) end(cause error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,7 +114,6 @@ func (t *Tx) end(cause error) bool {
 	} else {
 		f.undo(cause)
 	}
-	f.release()
 	return true
 }
 
@@ -128,18 +122,19 @@ func (t *Tx) end(cause error) bool {
 func (f *file) runTx(it *item) {
 	begun := time.Now()
 	if err := f.begin(); err != nil {
-		f.release()
 		it.err = f.explain(it.ctx, err)
-		f.finish([]*item{it}, begun)
-		f.next()
+		f.leave([]*item{it}, begun)
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(it.ctx, f.opts.TxTimeout, f.named("", ErrTxTimeout))
 	t := &Tx{file: f, item: it}
 	t.ctx = context.WithValue(ctx, txKey{f}, t)
+	handed := make(chan struct{}) // the turn, to the next one
 	stop := context.AfterFunc(ctx, func() {
 		if t.end(context.Cause(ctx)) {
+			f.lock.release()
 			f.next()
+			close(handed)
 		}
 	})
 	f.calls.Add(1)
@@ -150,10 +145,13 @@ func (f *file) runTx(it *item) {
 		if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
 			err = context.Cause(ctx)
 		}
-		if t.end(err) {
-			defer f.next()
-		}
+		mine := t.end(err)
 		it.err = t.err
-		f.finish([]*item{it}, begun)
+		if mine {
+			f.leave([]*item{it}, begun)
+		} else {
+			<-handed // so that the file is not closed before
+			f.finish([]*item{it}, begun)
+		}
 	})
 }
