@@ -40,20 +40,16 @@ func New[K ~string, V any](engine Engine, opts Options[V]) (Store[K, V], error) 
 	return s, nil
 }
 
-var errUnfinished = errors.New("data: a function panicked or ended its goroutine")
-
 // call calls fn, in which the engine may be used, and counts.
 func (s *store[K, V]) call(ctx context.Context, op, key string, fn func() error) error {
 	err := s.gate.enter()
 	if err == nil {
-		err = errUnfinished
-		func() {
-			defer func() { s.gate.leave(err) }() // also if fn panics
-			if err = context.Cause(ctx); err == nil {
-				err = errUnfinished
-				err = fn()
-			}
-		}()
+		ok := false
+		defer func() { s.gate.leave(ok) }() // also if fn panics
+		if err = context.Cause(ctx); err == nil {
+			err = fn()
+		}
+		ok = err == nil
 	}
 	return s.named(err, op, key)
 }

@@ -26,10 +26,10 @@ func (g *gate) enter() error {
 	return nil
 }
 
-func (g *gate) leave(err error) {
+func (g *gate) leave(ok bool) {
 	g.mu.Lock()
 	g.stats.Running--
-	if err == nil {
+	if ok {
 		g.stats.Succeeded++
 	} else {
 		g.stats.Failed++

@@ -260,6 +260,7 @@ func (s *suite) update() {
 					if ok && json.Unmarshal(old, &n) != nil {
 						s.Errorf("Update got %q", old)
 					}
+					clear(old) // it is the caller's
 					return json.Marshal(n + 1)
 				})
 				if err != nil {
@@ -312,10 +313,13 @@ func (s *suite) list() {
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	var writer sync.WaitGroup
+	defer writer.Wait()
+	defer cancel()
 	writer.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			key := "stay" + string([]byte{byte(i % 100), 1})
-			if err := errors.Join(s.e.Save(s.ctx, []data.Item{{Key: key, Value: value(key)}}), s.e.Delete(s.ctx, key)); err != nil {
+			same, key := stay[i%len(stay)], "stay"+string([]byte{byte(i % 100), 1})
+			items := []data.Item{{Key: same, Value: value(same)}, {Key: key, Value: value(key)}}
+			if err := errors.Join(s.e.Save(s.ctx, items), s.e.Delete(s.ctx, key)); err != nil {
 				s.Error(err)
 				return
 			}
@@ -345,7 +349,7 @@ func (s *suite) list() {
 
 func (s *suite) contexts() {
 	s.save("key", value("a"))
-	why := errors.New("ended on purpose")
+	why := errors.New("datatest: ended on purpose")
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	cancel(why)
 	_, _, load := s.e.Load(ctx, "key")

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"io"
 	"os"
 )
@@ -81,14 +82,22 @@ func (osDisk) openLock(path string) (locker, error) {
 
 type osLock struct{ *os.File }
 
+func (l osLock) lock(wait bool) (bool, error) {
+	err := l.control(func(handle uintptr) error { return lockFile(handle, wait) })
+	if err == errLocked {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (l osLock) unlock() error { return l.control(unlockFile) }
+
 // control calls fn with the handle of the file, which is not closed meanwhile.
 func (l osLock) control(fn func(handle uintptr) error) error {
 	conn, err := l.SyscallConn()
 	if err != nil {
 		return err
 	}
-	if failed := conn.Control(func(handle uintptr) { err = fn(handle) }); failed != nil {
-		return failed
-	}
-	return err
+	failed := conn.Control(func(handle uintptr) { err = fn(handle) })
+	return cmp.Or(failed, err)
 }

@@ -6,5 +6,7 @@ import "errors"
 
 const dirsSync, readsLock = false, false
 
-func (osLock) lock(bool) (bool, error) { return false, errors.ErrUnsupported }
-func (osLock) unlock() error           { return nil }
+var errLocked = errors.New("file: there is a lock")
+
+func lockFile(uintptr, bool) error { return errors.ErrUnsupported }
+func unlockFile(uintptr) error     { return errors.ErrUnsupported }

@@ -7,23 +7,17 @@ import "syscall"
 const (
 	dirsSync  = true  // directories can be synced
 	readsLock = false // a file can be replaced while it is read
+	errLocked = syscall.EWOULDBLOCK
 )
 
-func (l osLock) lock(wait bool) (locked bool, err error) {
-	how := syscall.LOCK_EX
-	if !wait {
-		how |= syscall.LOCK_NB
+func lockFile(handle uintptr, wait bool) error {
+	if wait {
+		return flock(handle, syscall.LOCK_EX)
 	}
-	err = l.control(func(handle uintptr) error { return flock(handle, how) })
-	if err == syscall.EWOULDBLOCK {
-		return false, nil
-	}
-	return err == nil, err
+	return flock(handle, syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-func (l osLock) unlock() error {
-	return l.control(func(handle uintptr) error { return flock(handle, syscall.LOCK_UN) })
-}
+func unlockFile(handle uintptr) error { return flock(handle, syscall.LOCK_UN) }
 
 func flock(handle uintptr, how int) error {
 	for {

@@ -6,8 +6,11 @@ import (
 )
 
 const (
-	dirsSync  = false // Windows cannot sync directories
-	readsLock = true  // a file cannot be replaced while it is read
+	dirsSync  = false             // Windows cannot sync directories
+	readsLock = true              // a file cannot be replaced while it is read
+	errLocked = syscall.Errno(33) // ERROR_LOCK_VIOLATION
+	exclusive = uintptr(2)        // LOCKFILE_EXCLUSIVE_LOCK
+	noWaiting = uintptr(1)        // LOCKFILE_FAIL_IMMEDIATELY
 )
 
 var (
@@ -16,33 +19,19 @@ var (
 	unlockFileEx = kernel32.NewProc("UnlockFileEx")
 )
 
-const (
-	failImmediately = 1
-	exclusive       = 2
-	lockViolation   = syscall.Errno(33)
-)
-
-func (l osLock) lock(wait bool) (locked bool, err error) {
-	how := uintptr(exclusive)
+func lockFile(handle uintptr, wait bool) error {
+	how := exclusive
 	if !wait {
-		how |= failImmediately
+		how |= noWaiting
 	}
-	err = l.control(func(handle uintptr) error {
-		return done(lockFileEx.Call(handle, how, 0, 1, 0, uintptr(unsafe.Pointer(new(syscall.Overlapped)))))
-	})
-	if err == lockViolation {
-		return false, nil
-	}
-	return err == nil, err
+	return errorOf(lockFileEx.Call(handle, how, 0, 1, 0, uintptr(unsafe.Pointer(new(syscall.Overlapped)))))
 }
 
-func (l osLock) unlock() error {
-	return l.control(func(handle uintptr) error {
-		return done(unlockFileEx.Call(handle, 0, 1, 0, uintptr(unsafe.Pointer(new(syscall.Overlapped)))))
-	})
+func unlockFile(handle uintptr) error {
+	return errorOf(unlockFileEx.Call(handle, 0, 1, 0, uintptr(unsafe.Pointer(new(syscall.Overlapped)))))
 }
 
-func done(ok, _ uintptr, err error) error {
+func errorOf(ok, _ uintptr, err error) error {
 	if ok != 0 {
 		return nil
 	}

@@ -38,7 +38,7 @@
 // # Cost
 //
 // A save costs two syncs, of the file and of the directory, whatever the number of
-// keys. Keys, All and Len read the whole directory; Keys and All keep the keys in memory to
-// sort them, and Clear keeps other writers waiting. Open reads the directory, too, and removes
-// the temporary files of processes that were killed. For many keys take atoms/data/sqlite.
+// keys. Keys, All, Len and Clear read the whole directory, while writers wait; Keys and All
+// keep the keys in memory to sort them. Open reads the directory, too, and removes the
+// temporary files of processes that were killed. For many keys take atoms/data/sqlite.
 package file

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/atoms/data/file"
@@ -16,7 +15,7 @@ type Order struct {
 }
 
 func Example() {
-	ctx, dir := context.Background(), filepath.Join(os.TempDir(), "ephemeral-example")
+	ctx, dir := context.Background(), tempDir()
 	defer os.RemoveAll(dir)
 	orders, err := file.Open[string](ctx, dir, data.Options[Order]{Name: "orders"})
 	if err != nil {
@@ -30,4 +29,12 @@ func Example() {
 	order, ok, err := orders.Load(ctx, "2026/17")
 	fmt.Println(order.Total, ok, err)
 	// Output: 42.5 true <nil>
+}
+
+func tempDir() string {
+	dir, err := os.MkdirTemp("", "orders")
+	if err != nil {
+		panic(err)
+	}
+	return dir
 }

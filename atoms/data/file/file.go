@@ -102,36 +102,47 @@ func (e *engine) clean() error {
 	names, err := e.disk.names(e.dir)
 	alive := map[string]bool{}
 	for _, name := range names {
-		if id, ok := strings.CutPrefix(name, ownerName); ok && err == nil {
+		if id, owner := strings.CutPrefix(name, ownerName); owner && err == nil {
 			alive[id], err = e.alive(name)
 		}
 	}
 	for _, name := range names {
-		id, _, ok := strings.Cut(strings.TrimPrefix(name, tempName), "-")
-		if ok && strings.HasPrefix(name, tempName) && err == nil && !alive[id] {
-			err = e.disk.remove(filepath.Join(e.dir, name))
+		rest, temp := strings.CutPrefix(name, tempName)
+		if id, _, _ := strings.Cut(rest, "-"); temp && err == nil && !alive[id] {
+			err = e.remove(name)
 		}
 	}
 	return err
 }
 
-// alive reports whether the engine with this file is alive; else it removes the file.
+// alive reports whether the engine with this file is alive, and removes the file if not.
 func (e *engine) alive(name string) (bool, error) {
-	path := filepath.Join(e.dir, name)
-	self, err := e.disk.openLock(path)
+	self, err := e.disk.openLock(filepath.Join(e.dir, name))
 	if err != nil {
 		return false, err
 	}
 	dead, err := self.lock(false)
 	if err = errors.Join(err, self.Close()); dead && err == nil {
-		err = e.disk.remove(path)
+		err = e.remove(name)
 	}
 	return !dead, err
+}
+
+// remove removes a file, if it is there.
+func (e *engine) remove(name string) error {
+	err := e.disk.remove(filepath.Join(e.dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // locked calls fn with the lock held. Only waiting for the lock ends with ctx: then a
 // goroutine goes on waiting, and unlocks, since no system call waits for both.
 func (e *engine) locked(ctx context.Context, fn func() error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	select {
 	case e.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -169,41 +180,40 @@ func (e *engine) Save(ctx context.Context, items []data.Item) error {
 }
 
 func (e *engine) Swap(ctx context.Context, key string, old []byte, ok bool, value []byte) (bool, error) {
+	now, there, err := e.Load(ctx, key)
+	if err != nil || there != ok || !bytes.Equal(now, old) {
+		return false, err
+	}
 	return e.replace(ctx, []data.Item{{Key: key, Value: value}}, func() (bool, error) {
 		now, there, err := e.get(key)
 		return there == ok && bytes.Equal(now, old), err
 	})
 }
 
-// replace saves items if check says so, before and after they have been written to
-// temporary files. It reports whether it did.
-func (e *engine) replace(ctx context.Context, items []data.Item, check func() (bool, error)) (bool, error) {
-	if ok, err := check(); !ok || err != nil {
-		return false, err
-	}
-	temps := make([]string, 0, len(items))
+// replace writes items to temporary files, which then replace those before, if check still
+// says so. It reports whether they did.
+func (e *engine) replace(ctx context.Context, items []data.Item, check func() (bool, error)) (done bool, err error) {
+	var temps []string
 	defer func() {
 		for _, temp := range temps {
-			e.disk.remove(temp)
+			e.remove(temp)
 		}
 	}()
 	for _, item := range items {
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
-		temp := filepath.Join(e.dir, tempName+e.id+"-"+strconv.FormatUint(e.temp.Add(1), 10))
-		temps = append(temps, temp)
-		if err := e.write(temp, item); err != nil {
+		temps = append(temps, tempName+e.id+"-"+strconv.FormatUint(e.temp.Add(1), 10))
+		if err := e.write(temps[len(temps)-1], item); err != nil {
 			return false, err
 		}
 	}
-	done := false
-	err := e.locked(ctx, func() error {
+	err = e.locked(ctx, func() error {
 		if ok, err := check(); !ok || err != nil {
 			return err
 		}
 		for i, item := range items {
-			if err := e.disk.rename(temps[0], filepath.Join(e.dir, nameOf(item.Key))); err != nil {
+			if err := e.disk.rename(filepath.Join(e.dir, temps[0]), filepath.Join(e.dir, nameOf(item.Key))); err != nil {
 				return undecided(err, i > 0)
 			}
 			temps, done = temps[1:], true
@@ -225,8 +235,8 @@ func undecided(err error, may bool) error {
 }
 
 // write writes the file of an item durably.
-func (e *engine) write(path string, item data.Item) error {
-	f, err := e.disk.create(path)
+func (e *engine) write(name string, item data.Item) error {
+	f, err := e.disk.create(filepath.Join(e.dir, name))
 	if err != nil {
 		return err
 	}
@@ -286,25 +296,21 @@ func (e *engine) get(key string) ([]byte, bool, error) {
 }
 
 func (e *engine) Delete(ctx context.Context, key string) error {
-	return e.remove(ctx, func() ([]string, error) { return []string{nameOf(key)}, nil })
+	return e.removeAll(ctx, func() ([]string, error) { return []string{nameOf(key)}, nil })
 }
 
 func (e *engine) Clear(ctx context.Context) error {
-	return e.remove(ctx, func() ([]string, error) { return e.names(ctx) })
+	return e.removeAll(ctx, e.names)
 }
 
-// remove removes the files that which returns.
-func (e *engine) remove(ctx context.Context, which func() ([]string, error)) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
+// removeAll removes the files that which returns.
+func (e *engine) removeAll(ctx context.Context, which func() ([]string, error)) error {
 	err := e.locked(ctx, func() error {
 		names, err := which()
 		for i, name := range names {
-			if err = e.disk.remove(filepath.Join(e.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := e.remove(name); err != nil {
 				return undecided(err, i > 0)
 			}
-			err = nil
 		}
 		return err
 	})
@@ -314,57 +320,60 @@ func (e *engine) remove(ctx context.Context, which func() ([]string, error)) err
 	return undecided(e.disk.syncDir(e.dir), true)
 }
 
-// names returns the names of the files of values.
-func (e *engine) names(ctx context.Context) ([]string, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
+// names returns the names of the files of values. The lock is held: a file that is replaced
+// while a directory is read may be in it twice, or not at all.
+func (e *engine) names() ([]string, error) {
 	names, err := e.disk.names(e.dir)
 	return slices.DeleteFunc(names, func(name string) bool { _, ok := keyOf(name); return !ok }), err
 }
 
+func (e *engine) namesNow(ctx context.Context) (names []string, err error) {
+	err = e.locked(ctx, func() (err error) { names, err = e.names(); return err })
+	return names, err
+}
+
 func (e *engine) Len(ctx context.Context) (int, error) {
-	names, err := e.names(ctx)
+	names, err := e.namesNow(ctx)
 	return len(names), err
 }
 
 func (e *engine) List(ctx context.Context, prefix string, values bool) iter.Seq2[data.Item, error] {
 	return func(yield func(data.Item, error) bool) {
 		keys, err := e.keys(ctx, prefix)
+		if err != nil {
+			yield(data.Item{}, err)
+		}
 		for _, key := range keys {
 			item, ok := data.Item{Key: key}, true
 			if values {
 				item.Value, ok, err = e.Load(ctx, key)
-			} else {
-				err = context.Cause(ctx)
 			}
-			if err != nil {
-				break
-			}
-			if ok && !yield(item, nil) {
+			if (ok || err != nil) && !yield(item, err) || err != nil {
 				return
 			}
-		}
-		if err != nil {
-			yield(data.Item{}, err)
 		}
 	}
 }
 
 // keys returns the keys with the prefix, sorted.
 func (e *engine) keys(ctx context.Context, prefix string) (keys []string, err error) {
-	names, err := e.names(ctx)
+	names, err := e.namesNow(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range names {
 		key, _ := keyOf(name)
-		if key == "" && err == nil {
-			key, err = e.keyIn(ctx, name)
+		if key == "" {
+			if key, err = e.keyIn(ctx, name); err != nil {
+				return nil, err
+			}
 		}
 		if key != "" && strings.HasPrefix(key, prefix) {
 			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)
-	return keys, err
+	return keys, nil
 }
 
 // keyIn returns the key in a file whose name does not say it; "" if it is not there any more.
@@ -385,7 +394,7 @@ func (e *engine) keyIn(ctx context.Context, name string) (key string, err error)
 func (e *engine) Close() error {
 	err := e.lock.Close()
 	if e.self != nil {
-		err = errors.Join(err, e.self.Close(), e.disk.remove(filepath.Join(e.dir, ownerName+e.id)))
+		err = errors.Join(err, e.self.Close(), e.remove(ownerName+e.id))
 	}
 	return err
 }

@@ -131,6 +131,11 @@ func TestDamagedFiles(t *testing.T) {
 			require.ErrorContains(t, err, `data: store "orders": load "`+key[:8])
 			require.ErrorContains(t, err, path+" is corrupt")
 		}
+		require.NoError(t, os.WriteFile(path, whole[:5], 0o600))
+		var broken error
+		for _, broken = range s.All(t.Context(), "") {
+		}
+		require.ErrorContains(t, broken, path+" is corrupt")
 		require.NoError(t, s.Save(t.Context(), "other", "value"))
 		require.NoError(t, s.Delete(t.Context(), key))
 		require.NoError(t, s.Save(t.Context(), key, "new"))
