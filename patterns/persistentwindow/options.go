@@ -63,6 +63,9 @@ func (o Options) resolved() (Options, error) {
 	if o.MaxRows < 0 {
 		o.MaxRows = math.MaxInt
 	}
+	if o.MaxAge < 0 {
+		o.MaxAge = math.MaxInt64
+	}
 	return o, err
 }
 

@@ -21,12 +21,11 @@ type Origin struct {
 
 // OriginOf returns the origin of a signal, and whether it has one: whether it was restored.
 func OriginOf(s core.Signal) (o Origin, ok bool) {
-	parts := strings.SplitN(s.Source, ":", 5)
-	if s.Operation != 0 || len(parts) < 5 || parts[0] != "boot" {
+	if s.Operation != 0 || !strings.HasPrefix(s.Source, "boot:") || strings.Count(s.Source, ":") < 4 {
 		return o, false
 	}
 	_, err := fmt.Sscanf(s.Source, "boot:%x:%d:%d:", &o.Boot, &o.Seq, &o.Operation)
-	o.Source = parts[4]
+	o.Source = strings.SplitN(s.Source, ":", 5)[4]
 	return o, err == nil
 }
 
@@ -39,13 +38,7 @@ func (o Origin) String() string {
 // A life is a sink in this process, for all windows on it.
 type life struct {
 	boot     uint64
-	restored sync.Map // to the sink: the claims
-}
-
-// A claim identifies a row of a table.
-type claim struct {
-	path, table string
-	boot, seq   uint64
+	restored sync.Map // to the sink: by file, table and source
 }
 
 var lives sync.Map // from weak.Pointer[core.Sink] to *life

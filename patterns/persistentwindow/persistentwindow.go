@@ -14,7 +14,7 @@ import (
 
 // A Window stores the signals of a sink. Make one with [Open] and close it before its
 // writer. All methods are safe for concurrent use. It has a timer while signals wait to be
-// written, and a goroutine only while it writes. A signal that waits costs some 200 bytes.
+// written, and a goroutine only while it writes. A signal that waits takes some 300 bytes.
 type Window struct {
 	writer *sqlitewriter.Writer
 	sink   *core.Sink
@@ -22,6 +22,8 @@ type Window struct {
 	life   *life
 	runs   *core.Coordinator[struct{}] // its operations are the flushes, one at a time
 	cancel []func()                    // of the subscriptions
+
+	insertSQL, deleteSQL string
 
 	mu     sync.Mutex
 	queue  []sqlitewriter.Statement // that wait for a flush, one for each signal or retraction
@@ -42,6 +44,7 @@ func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opt
 		return nil, err
 	}
 	w := &Window{writer: writer, sink: sink, opts: opts, counts: map[string]int{}, life: lifeOf(sink)}
+	w.insertSQL, w.deleteSQL = w.sql(insertRow), w.sql(deleteRow)
 	if w.runs, err = core.NewCoordinator(w.run, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxTracked: -1, EchoCapacity: -1}); err != nil {
 		return nil, w.named(err)
 	}
@@ -60,9 +63,6 @@ func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opt
 }
 
 func (w *Window) named(err error) error {
-	if err == nil {
-		return nil
-	}
 	return fmt.Errorf("persistentwindow: %q in %s: %w", w.opts.Name, w.writer.Path(), err)
 }
 
@@ -109,7 +109,7 @@ func (w *Window) retract(r core.Retraction) {
 	if isStorable(r.Signal) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.add(sqlitewriter.Statement{SQL: w.sql(deleteRow), Args: []any{int64(o.Boot), int64(o.Seq)}})
+		w.add(sqlitewriter.Statement{SQL: w.deleteSQL, Args: []any{int64(o.Boot), int64(o.Seq)}})
 	}
 }
 
@@ -177,7 +177,9 @@ func (w *Window) write(ctx context.Context, left int) (int, error) {
 	clear(w.queue[:n]) // what is written takes no memory
 	w.queue, w.stats.Running = w.queue[n:], n
 	w.mu.Unlock()
-	_, err := w.writer.Batch(ctx, append(batch, w.prune(n == left)...)...)
+	_, err := w.writer.Batch(ctx, append(batch,
+		sqlitewriter.Statement{SQL: w.sql(deleteOld), Args: []any{w.since()}},
+		sqlitewriter.Statement{SQL: w.sql(deleteMore), Args: []any{w.opts.MaxRows}})...)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stats.Running = 0

@@ -42,24 +42,11 @@ func (w *Window) insert(s core.Signal) sqlitewriter.Statement {
 			break
 		}
 	}
-	return sqlitewriter.Statement{SQL: w.sql(insertRow), Args: args}
+	return sqlitewriter.Statement{SQL: w.insertSQL, Args: args}
 }
 
 // since is the time of the oldest signal that is kept.
-func (w *Window) since() int64 {
-	if w.opts.MaxAge < 0 {
-		return 0
-	}
-	return time.Now().Add(-w.opts.MaxAge).UnixNano()
-}
-
-// prune returns the statements that keep the file small, if it is time for that.
-func (w *Window) prune(now bool) []sqlitewriter.Statement {
-	if !now {
-		return nil
-	}
-	return []sqlitewriter.Statement{{SQL: w.sql(deleteOld), Args: []any{w.since()}}, {SQL: w.sql(deleteMore), Args: []any{w.opts.MaxRows}}}
-}
+func (w *Window) since() int64 { return time.Now().Add(-w.opts.MaxAge).UnixNano() }
 
 // load reads the newest signals of other lives that the sink has room for, oldest first.
 func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
@@ -101,8 +88,7 @@ func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
 // restore puts signals back that no window has put back into the sink.
 func (w *Window) restore(signals []core.Signal) int {
 	return w.sink.Restore(slices.Values(slices.DeleteFunc(signals, func(s core.Signal) bool {
-		o, _ := OriginOf(s)
-		_, known := w.life.restored.LoadOrStore(claim{w.writer.Path(), w.opts.Name, o.Boot, o.Seq}, true)
+		_, known := w.life.restored.LoadOrStore([3]string{w.writer.Path(), w.opts.Name, s.Source}, true)
 		return known
 	})))
 }
