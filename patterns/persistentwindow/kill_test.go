@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,45 +16,36 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/persistentwindow"
 )
 
-func openKilled(dir string) (*sqlitewriter.Writer, *persistentwindow.Window, error) {
-	w, err := sqlitewriter.Open(context.Background(), filepath.Join(dir, "kill.db"), sqlitewriter.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	window, err := persistentwindow.Open(context.Background(), w, core.NewSink(core.SinkOptions{Capacity: 1 << 20, MaxAge: -1}),
-		persistentwindow.Options{FlushInterval: time.Millisecond, MaxAge: -1, MaxRows: -1, MaxBatch: 3})
-	return w, window, err
+func openKilled(dir string) (*sqlitewriter.Writer, *persistentwindow.Window) {
+	w := core.Must(sqlitewriter.Open(context.Background(), filepath.Join(dir, "kill.db"), sqlitewriter.Options{}))
+	return w, core.Must(persistentwindow.Open(context.Background(), w, core.NewSink(core.SinkOptions{Capacity: 1 << 20, MaxAge: -1}),
+		persistentwindow.Options{FlushInterval: time.Millisecond, MaxAge: -1, MaxRows: -1, MaxBatch: 3}))
 }
 
 // What Flush has written is restored after SIGKILL, once and in order; of what was raised
 // since, some of the last signals may be missing.
 func TestKill(t *testing.T) {
 	child := func(dir string, round int, ack func(string)) {
-		_, window, err := openKilled(dir)
-		for n := 0; err == nil; n++ {
+		_, window := openKilled(dir)
+		for n := 0; ; n++ {
 			item := fmt.Sprintf("%d.%d", round, n)
 			window.Sink().RaiseKey("n", item)
 			if n%7 == 6 {
-				if err = window.Flush(context.Background()); err == nil {
-					ack(item)
+				if err := window.Flush(context.Background()); err != nil {
+					panic(err)
 				}
+				ack(item)
 			}
 		}
-		panic(err)
 	}
 	check := func(dir string, acked []string) error {
-		w, window, err := openKilled(dir)
-		if err != nil {
-			return err
-		}
+		w, window := openKilled(dir)
 		defer w.Close()
 		defer window.Close()
 		there, last, want := map[string]bool{}, -1, 0
 		for s := range window.Sink().Sense(core.Query{Pattern: "n"}) {
 			var round, n int
-			if _, err := fmt.Sscanf(s.Key, "%d.%d", &round, &n); err != nil {
-				return err
-			}
+			core.Must(fmt.Sscanf(s.Key, "%d.%d", &round, &n))
 			if round > last {
 				last, want = round, 0
 			}
@@ -63,10 +55,8 @@ func TestKill(t *testing.T) {
 			there[s.Key] = true
 			want++
 		}
-		for _, item := range acked {
-			if !there[item] {
-				return fmt.Errorf("%s was flushed and is lost", item)
-			}
+		if i := slices.IndexFunc(acked, func(item string) bool { return !there[item] }); i >= 0 {
+			return fmt.Errorf("%s was flushed and is lost", acked[i])
 		}
 		return nil
 	}

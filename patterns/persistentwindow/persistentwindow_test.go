@@ -25,16 +25,14 @@ type (
 
 func openWriter(t testing.TB, opts sqlitewriter.Options) *sqlitewriter.Writer {
 	t.Helper()
-	w, err := sqlitewriter.Open(context.Background(), filepath.Join(t.TempDir(), "window.db"), opts)
-	require.NoError(t, err)
+	w := core.Must(sqlitewriter.Open(context.Background(), filepath.Join(t.TempDir(), "window.db"), opts))
 	t.Cleanup(func() { assert.NoError(t, w.Close()) })
 	return w
 }
 
 func open(t testing.TB, w *sqlitewriter.Writer, sink *core.Sink, opts Options) *Window {
 	t.Helper()
-	window, err := persistentwindow.Open(context.Background(), w, sink, opts)
-	require.NoError(t, err)
+	window := core.Must(persistentwindow.Open(context.Background(), w, sink, opts))
 	t.Cleanup(func() {
 		_ = window.Close() // some tests break the file
 		s := window.Stats()
@@ -46,8 +44,7 @@ func open(t testing.TB, w *sqlitewriter.Writer, sink *core.Sink, opts Options) *
 // stored returns the rows in the order in which they were raised.
 func stored(t testing.TB, w *sqlitewriter.Writer) (rows []string) {
 	t.Helper()
-	r, err := w.DB().Query("select trim(name || ' ' || key) from signals order by time, boot, seq")
-	require.NoError(t, err)
+	r := core.Must(w.DB().Query("select trim(name || ' ' || key) from signals order by time, boot, seq"))
 	defer r.Close()
 	for r.Next() {
 		var row string
@@ -105,15 +102,13 @@ func TestFailedFlushIsRepeated(t *testing.T) {
 	for i := range 3 {
 		sink.RaiseKey("a", fmt.Sprint(i))
 	}
-	_, err := w.Exec(t.Context(), "create trigger full before insert on signals when new.key = '2' begin select raise(abort, 'no more'); end")
-	require.NoError(t, err)
-	err = window.Flush(t.Context())
+	core.Must(w.Exec(t.Context(), "create trigger full before insert on signals when new.key = '2' begin select raise(abort, 'no more'); end"))
+	err := window.Flush(t.Context())
 	require.ErrorContains(t, err, "no more")
 	require.Equal(t, err, failed)
 	require.Equal(t, []string{"a 0", "a 1"}, stored(t, w))
 	require.Equal(t, 1, window.Stats().Pending)
-	_, err = w.Exec(t.Context(), "drop trigger full; delete from signals where key = '1'; insert into signals select boot, seq + 2, time, name, '2', source, operation, cause, kind, payload from signals")
-	require.NoError(t, err, "as if the commit of the last had succeeded")
+	core.Must(w.Exec(t.Context(), "drop trigger full; delete from signals where key = '1'; insert into signals select boot, seq + 2, time, name, '2', source, operation, cause, kind, payload from signals"))
 	require.NoError(t, window.Flush(t.Context()))
 	require.Equal(t, []string{"a 0", "a 2"}, stored(t, w))
 }
@@ -178,8 +173,7 @@ func TestLossIsCountedAndSaid(t *testing.T) {
 		time.Sleep(1)
 		synctest.Wait()
 		require.Len(t, stored(t, w), 10, "all batches, at once")
-		_, err := w.Exec(t.Context(), "alter table signals rename to gone")
-		require.NoError(t, err)
+		core.Must(w.Exec(t.Context(), "alter table signals rename to gone"))
 		for i := range 25 {
 			sink.RaiseKey("b", fmt.Sprint(i))
 			synctest.Wait()
@@ -187,8 +181,7 @@ func TestLossIsCountedAndSaid(t *testing.T) {
 		time.Sleep(1)
 		synctest.Wait()
 		require.Positive(t, window.Stats().Failed)
-		_, err = w.Exec(t.Context(), "alter table gone rename to signals")
-		require.NoError(t, err)
+		core.Must(w.Exec(t.Context(), "alter table gone rename to signals"))
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		rows := stored(t, w)
@@ -364,8 +357,7 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	}
 	_, err := persistentwindow.Open(t.Context(), nil, newSink(), Options{})
 	require.ErrorContains(t, err, "needs a Writer")
-	_, err = w.Exec(t.Context(), "create table signals(x)")
-	require.NoError(t, err)
+	core.Must(w.Exec(t.Context(), "create table signals(x)"))
 	_, err = persistentwindow.Open(t.Context(), w, newSink(), Options{})
 	require.ErrorContains(t, err, `persistentwindow: "signals" in `+w.Path())
 }
@@ -378,12 +370,10 @@ func TestClose(t *testing.T) {
 		w := openWriter(t, sqlitewriter.Options{Sink: sink})
 		window := open(t, w, sink, Options{})
 		sink.Raise("a")
-		_, err := w.Exec(t.Context(), "alter table signals rename to gone")
-		require.NoError(t, err)
+		core.Must(w.Exec(t.Context(), "alter table signals rename to gone"))
 		require.ErrorContains(t, window.Close(), "no such table")
 		require.ErrorIs(t, window.Flush(t.Context()), core.ErrClosed)
-		_, err = w.Exec(t.Context(), "alter table gone rename to signals")
-		require.NoError(t, err)
+		core.Must(w.Exec(t.Context(), "alter table gone rename to signals"))
 		sink.Raise("too late")
 		var all sync.WaitGroup
 		for range 8 {
