@@ -13,9 +13,10 @@
 // waits for the disk.
 //
 // Name, key, time, source, operation and causes are stored. So is the payload if its kind is
-// among [Options.Kinds]; other payloads are left out. A signal that is retracted is deleted from the
-// file. Not stored are held facts, because what holds them ends with the process; signals of
-// windows and of sqlitewriter, which flushes raise; and signals that were restored.
+// among [Options.Kinds]; other payloads are left out. A signal that is retracted is deleted
+// from the file, unless that happens while it is being raised. Not stored are held facts,
+// because what holds them ends with the process; signals of windows and of sqlitewriter,
+// which flushes raise; and signals that were restored.
 //
 // # What is restored
 //

@@ -48,15 +48,13 @@ func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opt
 	if w.runs, err = core.NewCoordinator(w.run, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxTracked: -1, EchoCapacity: -1}); err != nil {
 		return nil, w.named(err)
 	}
-	if _, err := writer.Exec(ctx, w.sql(createTable)); err != nil {
-		return nil, w.named(err)
-	}
 	signals, err := w.load(ctx)
 	if err != nil {
 		return nil, w.named(err)
 	}
+	w.cancel = append(w.cancel, sink.SubscribeRetracted(opts.Pattern, w.retract))
 	w.stats.Restored = w.restore(signals)
-	w.cancel = []func(){sink.SubscribeRetracted(opts.Pattern, w.retract), sink.Follow(opts.Pattern, w.note)}
+	w.cancel = append(w.cancel, sink.Follow(opts.Pattern, w.note))
 	sink.RaiseKey(SignalInitialized, opts.Name)
 	Loaded.Raise(sink, opts.Name, w.stats.Restored)
 	return w, nil

@@ -48,8 +48,12 @@ func (w *Window) insert(s core.Signal) sqlitewriter.Statement {
 // since is the time of the oldest signal that is kept.
 func (w *Window) since() int64 { return time.Now().Add(-w.opts.MaxAge).UnixNano() }
 
-// load reads the newest signals of other lives that the sink has room for, oldest first.
+// load creates the table and reads the newest signals of other lives that the sink has room
+// for, oldest first.
 func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
+	if _, err := w.writer.Exec(ctx, w.sql(createTable)); err != nil {
+		return nil, err
+	}
 	window := w.sink.Stats()
 	rows, err := w.writer.DB().QueryContext(ctx, w.sql(selectRows), w.since(), int64(w.life.boot), window.Capacity-window.Stored)
 	if err != nil {

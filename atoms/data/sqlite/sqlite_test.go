@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,29 +119,34 @@ func TestReadsDoNotWaitForWrites(t *testing.T) {
 	}), core.ErrWouldDeadlock)
 }
 
-// The body of a loop runs without a connection: there can be more loops than connections,
-// and a list is read by pages that large values make short.
+// The body of a loop runs without a connection: there can be more loops than connections.
+// And a list is read by pages, which large values make short: later ones are as of later.
 func TestListHoldsNoConnection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.db")
 	openWriter(t, path, sqlitewriter.Options{MaxReaders: 1})
 	store := open(t, path, data.Options[string]{})
-	large, want := strings.Repeat("x", 700<<10), []string{}
-	for i := range 5 {
-		want = append(want, fmt.Sprint("large", i))
-		require.NoError(t, store.Save(t.Context(), want[i], large))
-	}
-	var got []string
-	for e, err := range store.All(t.Context(), "large") {
-		require.NoError(t, err)
-		require.Equal(t, large, e.Value)
-		got = append(got, e.Key)
-		for key, err := range store.Keys(t.Context(), e.Key) {
+	for _, c := range []struct {
+		n    int // keys, all in one page but the last
+		size int // of a value
+	}{{3, 700 << 10}, {257, 1}} {
+		first, last := "", fmt.Sprint(1000+c.n-1)
+		require.NoError(t, store.SaveAll(t.Context(), func(yield func(string, string) bool) {
+			for i := 0; i < c.n && yield(fmt.Sprint(1000+i), strings.Repeat("x", c.size)); i++ {
+			}
+		}))
+		for outer, err := range store.All(t.Context(), "1") {
 			require.NoError(t, err)
-			require.Equal(t, e.Key, key)
-			require.NoError(t, store.Save(t.Context(), key, large))
+			first = cmp.Or(first, outer.Key)
+			for inner, err := range store.Keys(t.Context(), outer.Key) {
+				require.NoError(t, err)
+				require.Equal(t, outer.Key, inner)
+			}
+			if outer.Key == first {
+				require.NoError(t, store.Save(t.Context(), last, "new"))
+			}
+			require.Equal(t, outer.Key == last, outer.Value == "new", outer.Key)
 		}
 	}
-	require.Equal(t, want, got)
 }
 
 // Commits are synced, the last Close writes the log into the file, and instead of a version
