@@ -30,8 +30,7 @@ type Enqueuer[T any] interface {
 // panic: make one with [NewCoordinator] or [NewKeyedCoordinator].
 type Coordinator[T any] struct {
 	Control
-	key  func(T) string // nil: none
-	door door
+	source[T, struct{}]
 }
 
 var (
@@ -41,9 +40,6 @@ var (
 
 // NewCoordinator makes a coordinator, or says what is wrong with the options.
 func NewCoordinator[T any](work Work[T], opts Options) (*Coordinator[T], error) {
-	if opts.StopOnError {
-		return nil, errStopOnError
-	}
 	return newCoordinator(nil, work, opts)
 }
 
@@ -55,9 +51,6 @@ func NewCoordinator[T any](work Work[T], opts Options) (*Coordinator[T], error) 
 // The key of an item is asked for once, in Enqueue, on the caller's goroutine;
 // operations carry it as their Key, and so do the signals they raise.
 func NewKeyedCoordinator[T any, K ~string](key func(T) K, work Work[T], opts Options) (*Coordinator[T], error) {
-	if opts.StopOnError {
-		return nil, errStopOnError
-	}
 	text, err := keyText(key)
 	if err != nil {
 		return nil, err
@@ -94,8 +87,8 @@ func newCoordinator[T any](key func(T) string, work Work[T], opts Options) (*Coo
 }
 
 func coordinatorOf[T any](e *engine, key func(T) string, work Work[T]) *Coordinator[T] {
-	e.bodies = work
-	return &Coordinator[T]{Control{e}, key, e.front()}
+	e.bodies = ResultWork[T, struct{}](func(ctx context.Context, item T) (struct{}, error) { return struct{}{}, work(ctx, item) })
+	return &Coordinator[T]{Control{e}, source[T, struct{}]{key, e.front()}}
 }
 
 // Lane returns a view of the coordinator whose Enqueue, TryEnqueue and Do put
@@ -108,39 +101,39 @@ func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
 	return &view
 }
 
-// task is an operation together with its item: the one allocation of an Enqueue.
-type task[T any] struct {
-	Operation
-	value T
+// source is where the operations of a coordinator come from.
+type source[In, Out any] struct {
+	key  func(In) string // nil: none
+	door door
 }
 
-func (t *task[T]) run(ctx context.Context) error { return t.engine.bodies.(Work[T])(ctx, t.value) }
-
-func (t *task[T]) discard() {
-	var none T
-	t.value = none
-}
-
-func (t *task[T]) item() any { return t.value }
-
-func (t *task[T]) forget() {}
-
-func (c *Coordinator[T]) newTask(item T) *task[T] {
-	t := &task[T]{value: item}
-	t.body = t
-	if c.key != nil {
-		t.key = c.key(item)
+func (s *source[In, Out]) newTask(in In, m marks) *task[In, Out] {
+	t := &task[In, Out]{in: in}
+	t.body, t.marks = t, m
+	if s.key != nil {
+		t.key = s.key(in)
 	}
 	return t
 }
 
-func (c *Coordinator[T]) enqueue(ctx context.Context, item T, wait bool) (*Operation, error) {
-	t := c.newTask(item)
-	if err := c.engine.enqueue(ctx, &t.Operation, c.door, wait); err != nil {
-		return nil, err
-	}
-	return &t.Operation, nil
+// task is an operation together with its item and its result: the one allocation of an
+// Enqueue.
+type task[In, Out any] struct {
+	Operation
+	out Out // written by the body; guarded by engine.mu once it has returned
+	in  In
 }
+
+func (t *task[In, Out]) run(ctx context.Context) (err error) {
+	t.out, err = t.engine.bodies.(ResultWork[In, Out])(ctx, t.in)
+	return err
+}
+
+func (t *task[In, Out]) item() any { return t.in }
+
+func (t *task[In, Out]) discard() { t.in = *new(In) }
+
+func (t *task[In, Out]) forget() { t.out = *new(Out) }
 
 // Enqueue gives an item to the coordinator and returns the id of its operation,
 // without waiting for it to run. If [Options.MaxQueued] items are still pending after
@@ -153,14 +146,16 @@ func (c *Coordinator[T]) enqueue(ctx context.Context, item T, wait bool) (*Opera
 // more work, and a tree of work is as large as you let it grow; with TryEnqueue the
 // queue stays bounded.
 func (c *Coordinator[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
-	o, err := c.enqueue(ctx, item, true)
-	return o.ID(), err
+	t := c.newTask(item, 0)
+	err := c.enqueue(ctx, &t.Operation, c.door, true)
+	return t.id, err
 }
 
 // TryEnqueue is Enqueue without waiting: it returns [ErrFull] when there is no room.
 func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, error) {
-	o, err := c.enqueue(ctx, item, false)
-	return o.ID(), err
+	t := c.newTask(item, 0)
+	err := c.enqueue(ctx, &t.Operation, c.door, false)
+	return t.id, err
 }
 
 // Do enqueues an item, waits until its operation is finished, and returns its
@@ -175,8 +170,7 @@ func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, e
 // other's. Waits in a circle over several coordinators are not found; Explain shows
 // them.
 func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
-	t := c.newTask(item)
-	return c.do(ctx, &t.Operation, c.door)
+	return c.do(ctx, &c.newTask(item, 0).Operation, c.door)
 }
 
 // Wait waits until an operation is finished and returns its error, or that of the

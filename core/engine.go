@@ -16,33 +16,31 @@ import (
 // The two locks are small. Producers take the intake's. Workers take mu once per
 // operation, to finish one and to choose the next; its end is the next one's
 // start, so the clock is read once. What follows for others, such as callbacks
-// and wakings, is collected in the effects and done when no lock is held.
+// and wakings, is collected in out and done by unlock.
 type engine struct {
-	number       uint64 // of this engine in the process: see runningOn
-	name         string
-	perKey       int // Options.MaxPerKey
-	sink         *Sink
-	clock        clock
-	dropsOldest  bool              // Options.DropOldest
-	mayLend      int               // Options.MaxSuspended
-	timeout      int64             // Options.Timeout; 0: none
-	onDone       []*hook[Snapshot] // Options.OnDone, or nil
-	lanes        []Lane            // resolved; one without a name if there are none
-	laned        bool              // there are lanes
-	plain        bool              // the scheduler is first in, first out
-	rules        rule              // for all lanes
-	laneRules    []rule            // by lane; nil: none has any
-	resumeOn     *condition        // nil: none
-	hasRules     bool              // it has rules
-	quiet        bool              // operations do not raise lifecycle signals
-	keepsSignals bool              // what operations in the window have raised stays on the sink at the end
-	undrain      func()            // ends the watching of DrainOn; may be nil
-	loop         func()            // e.work, made once
-	errClosed    error             // ErrClosed and ErrFull with the name
-	errFull      error
-	bodies       any           // the Work or ResultWork
-	closed       chan struct{} // closed when Close is done
-	token        atomic.Uint32 // see worker.go
+	number         uint64 // of this engine in the process: see runningOn
+	name           string
+	sink           *Sink
+	clock          clock
+	opts           Options           // resolved
+	onDone         []*hook[Snapshot] // Options.OnDone, or nil
+	lanes          []Lane            // resolved; one without a name if there are none
+	laned          bool              // there are lanes
+	plain          bool              // the scheduler is first in, first out
+	rules          rule              // for all lanes
+	laneRules      []rule            // by lane
+	laneRuled      bool              // one of these is not empty
+	resumeOn       *condition        // nil: none
+	quiet          bool              // operations do not raise lifecycle signals
+	keepsSignals   bool              // what operations in the window have raised stays on the sink at the end
+	undrain        func()            // ends the watching of DrainOn; may be nil
+	loop           func()            // e.work, made once
+	errClosed      error             // ErrClosed and ErrFull with the name
+	errFull        error
+	bodies         any           // the Work or ResultWork
+	closed         chan struct{} // closed when Close is done
+	token          atomic.Uint32 // see worker.go
+	watchesPending atomic.Bool   // there are pendingMarks
 
 	_ cacheLine // producers and workers do not share any from here on
 
@@ -50,96 +48,65 @@ type engine struct {
 
 	_ cacheLine
 
-	mu         sync.Mutex
-	running    opList // have a slot
-	suspended  opList // have given it up while they wait
-	resuming   opList // wait for it to come back
-	lent       int    // of the suspended ones, how many count against maxSuspended
-	waits      uint64 // number of the newest wait for an operation of this engine
-	limit      int
-	paused     bool
-	closing    bool
-	detached   bool
-	finalized  bool     // closed, and the window is empty
-	finalizing int      // operations that OnFinalized is being called for
-	telling    int      // ended operations that OnDone is being called for
-	left       []uint64 // by lane: operations that were pending and are not any more
-	overflow   uint64   // operations that were accepted without room
-	scheduler  scheduler
-	window     window
-	index      index
-	echoes     echoes
-	counts     struct{ succeeded, failed, cancelled, refused, dropped, forced uint64 }
-	flushes    []*flush
-	final      []*hook[Snapshot] // of OnFinalized; replaced, not changed
-	maxPinned  int
-	alarm      alarm // wakes when a deferral may be over
-	sweeper    alarm // evicts what is too old
-	ledger     ledger
+	mu           sync.Mutex
+	running      opList // have a slot
+	suspended    opList // have given it up while they wait
+	resuming     opList // wait for it to come back
+	lent         int    // of the suspended ones, how many count against maxSuspended
+	waits        uint64 // number of the newest wait for an operation of this engine
+	limit        int
+	paused       bool
+	closing      bool
+	detached     bool
+	finalized    bool     // closed, and the window is empty
+	finalizing   int      // operations that OnFinalized is being called for
+	telling      int      // ended operations that OnDone is being called for
+	left         []uint64 // by lane: operations that were pending and are not any more
+	overflow     uint64   // operations that were accepted without room
+	scheduler    scheduler
+	window       window
+	index        index
+	echoes       echoes
+	outcomes     [len(statusNames)]uint64 // how many ended with a status
+	forced       uint64
+	flushes      []*flush
+	final        []*hook[Snapshot] // of OnFinalized; replaced, not changed
+	onClosed     []*hook[struct{}] // likewise
+	pendingMarks []*watermark
+	alarm        alarm // wakes when a deferral may be over
+	sweeper      alarm // evicts what is too old
+	ledger       ledger
+	out          engineEffects // of what the holder of mu has done; empty while nobody has it
 }
 
 // cacheLine keeps what is before it and what is after it from sharing one.
 type cacheLine [64]byte
 
-// flush waits for the operations accepted before it, or until there are none.
+// flush waits for the operations accepted before it, for those that ran, or until there are
+// none.
 type flush struct {
-	idle  bool   // the latter
-	epoch uint32 // of the newest operation it waits for
-	left  int    // 0: done
-	done  chan struct{}
+	idle    bool                    // the last
+	running map[*Operation]struct{} // the second, which it waits for; nil: not that
+	epoch   uint32                  // of the newest operation it waits for
+	left    int                     // 0: done
+	done    chan struct{}
 }
 
 // includes reports whether f waits for o, if that has not finished.
-func (f *flush) includes(o *Operation) bool { return int32(o.epoch-f.epoch) <= 0 }
-
-// engineEffects are what a change under the engine's lock entails.
-type engineEffects struct {
-	cancels  []cancelled     // contexts to be cancelled
-	closing  []chan struct{} // to be closed, for those that wait for it
-	calls    []func()        // to end a group
-	done     []done          // that OnDone is to be called for
-	after    effects         // of signals that have left with their operations
-	final    []last
-	flushed  []*flush
-	closed   bool // Close is done
-	admitted bool // waiters for room have got it
-}
-
-func (out *engineEffects) close(c chan struct{}) { out.closing = append(out.closing, c) }
-
-// empty reports whether there is nothing to settle, as after most changes.
-func (out *engineEffects) empty() bool {
-	return len(out.cancels)+len(out.closing)+len(out.calls)+len(out.flushed) == 0 && !out.closed && !out.admitted && !out.foreign()
-}
-
-// foreign reports whether settling it runs foreign code.
-func (out *engineEffects) foreign() bool {
-	return !out.after.empty() || len(out.final)+len(out.done) > 0
-}
-
-// cancelled is an operation whose context is to be cancelled with that cause.
-type cancelled struct {
-	operation *Operation
-	cause     error
-}
-
-// done is an operation that has ended, before its waiters are answered.
-type done struct {
-	operation *Operation
-	snapshot  Snapshot
-	waits     []*bodyWait
-}
-
-// last is an operation that has left the window, and the hooks to call.
-type last struct {
-	operation *Operation
-	snapshot  Snapshot
-	hooks     []*hook[Snapshot]
+func (f *flush) includes(o *Operation) bool {
+	if f.running != nil {
+		_, ok := f.running[o]
+		return ok
+	}
+	return int32(o.epoch-f.epoch) <= 0
 }
 
 var engines atomic.Uint64
 
 func newEngine(opts Options, keyed bool) (*engine, error) {
+	if opts.StopOnError {
+		return nil, errStopOnError
+	}
 	perKey := opts.MaxPerKey
 	opts, err := opts.resolved()
 	if err == nil && perKey != 0 && !keyed {
@@ -154,25 +121,21 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	}
 	sink.prepareZero()
 	e := &engine{
-		number:      engines.Add(1),
-		errClosed:   named(ErrClosed, opts.Name, "is closed"),
-		errFull:     named(ErrFull, opts.Name, "has a full queue"),
-		name:        opts.Name,
-		perKey:      opts.MaxPerKey,
-		sink:        sink,
-		clock:       sink.names.clock,
-		dropsOldest: opts.DropOldest,
-		mayLend:     opts.MaxSuspended,
-		timeout:     int64(opts.Timeout),
-		lanes:       opts.Lanes,
-		laned:       len(opts.Lanes) > 0,
-		plain:       !keyed && len(opts.Lanes) == 0,
-		left:        make([]uint64, max(1, len(opts.Lanes))),
-		closed:      make(chan struct{}),
-		window:      window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
-		echoes:      echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
-		limit:       opts.MaxConcurrency,
-		maxPinned:   opts.MaxTracked,
+		number:    engines.Add(1),
+		errClosed: named(ErrClosed, opts.Name, "is closed"),
+		errFull:   named(ErrFull, opts.Name, "has a full queue"),
+		name:      opts.Name,
+		sink:      sink,
+		clock:     sink.names.clock,
+		opts:      opts,
+		lanes:     opts.Lanes,
+		laned:     len(opts.Lanes) > 0,
+		plain:     !keyed && len(opts.Lanes) == 0,
+		left:      make([]uint64, max(1, len(opts.Lanes))),
+		closed:    make(chan struct{}),
+		window:    window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
+		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
+		limit:     opts.MaxConcurrency,
 	}
 	if e.plain {
 		e.scheduler = new(fifo)
@@ -190,17 +153,12 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		e.onDone = []*hook[Snapshot]{newHook(pattern{}, opts.OnDone)}
 	}
 	e.rules = e.newRule(opts.CancelOn, opts.DeferOn, opts.MaxDefer)
-	for i := range opts.Lanes {
-		l := &opts.Lanes[i]
-		if r := e.newRule(l.CancelOn, l.DeferOn, l.MaxDefer); r.cancelOn != nil || r.deferOn != nil {
-			if e.laneRules == nil {
-				e.laneRules = make([]rule, len(opts.Lanes))
-			}
-			e.laneRules[i] = r
-		}
+	for _, l := range e.lanes {
+		r := e.newRule(l.CancelOn, l.DeferOn, l.MaxDefer)
+		e.laneRules = append(e.laneRules, r)
+		e.laneRuled = e.laneRuled || !r.empty()
 	}
 	e.resumeOn = e.ledger.condition(opts.ResumeOn, e, true)
-	e.hasRules = e.laneRules != nil || e.rules != rule{maxDefer: e.rules.maxDefer}
 	if opts.DrainOn != "" {
 		e.undrain = sink.Subscribe(opts.DrainOn, func(s Signal) {
 			if s.Key == "" || Match(s.Key, e.name) {
@@ -238,12 +196,17 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 	}
 	err := e.intake.offer(o)
 	if err == ErrFull {
-		err = e.enqueueFull(ctx, o, wait && !e.dropsOldest)
+		err = e.enqueueFull(ctx, o, wait && !e.opts.DropOldest)
 	}
 	if err != nil {
 		return e.reject(err)
 	}
 	e.wakeForArrival()
+	if e.watchesPending.Load() {
+		e.mu.Lock()
+		e.seePending()
+		e.unlock()
+	}
 	return nil
 }
 
@@ -262,27 +225,24 @@ func (e *engine) reject(err error) error {
 // enqueueFull goes on when there seems to be no room.
 func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error {
 	beyond := wait && e.isOwn(ctx)
-	var (
-		w   *waiter
-		out engineEffects
-	)
+	var w *waiter
 	e.mu.Lock()
 	err := e.offerAgain(o)
 	switch {
 	case err != ErrFull:
 	case beyond:
-		err = e.acceptBeyond(o)
+		e.acceptBeyond(o)
 		e.overflow++
+		err = nil
 	case wait:
 		e.intake.mu.Lock()
 		w, err = e.intake.queue(o), nil
 		e.intake.mu.Unlock()
 		e.wakeLocked() // it may be able to start
 	default:
-		err = e.squeeze(o, &out)
+		err = e.squeeze(o)
 	}
-	e.mu.Unlock()
-	e.settle(&out)
+	e.unlock()
 	if w == nil {
 		return err
 	}
@@ -305,46 +265,46 @@ func (e *engine) offerAgain(o *Operation) error {
 	return e.intake.offer(o)
 }
 
-// acceptBeyond accepts an operation without room. mu is held.
-func (e *engine) acceptBeyond(o *Operation) error {
+// acceptBeyond accepts an operation without room. mu is held, and the intake is open.
+func (e *engine) acceptBeyond(o *Operation) {
 	e.intake.mu.Lock()
-	defer e.intake.mu.Unlock()
-	if e.intake.closed {
-		return ErrClosed
-	}
 	e.intake.accept(o)
-	return nil
+	e.intake.mu.Unlock()
 }
 
 // squeeze accepts an operation if there is room once all that can start has been
 // started, or if it can start itself, or in place of the oldest. mu is held.
-func (e *engine) squeeze(o *Operation, out *engineEffects) error {
+func (e *engine) squeeze(o *Operation) error {
 	now := e.clock.now()
-	e.startAll(now, out)
-	err := e.offerAgain(o)
-	if err != ErrFull || !e.dropsOldest && (e.full() || e.paused || !e.scheduler.admits(o) || len(e.intake.queues[o.lane].waiters) > 0) {
+	e.startAll(now)
+	if err := e.offerAgain(o); err != ErrFull {
 		return err
 	}
-	if err := e.acceptBeyond(o); err != nil {
-		return err
-	}
-	e.startAll(now, out)
 	e.collect()
-	e.intake.mu.Lock()
-	defer e.intake.mu.Unlock()
-	q := &e.intake.queues[o.lane]
-	if o.status != StatusPending || q.accepted-e.left[o.lane] <= q.limit {
+	if !e.full() && !e.paused && len(e.intake.queues[o.lane].waiters) == 0 && e.couldStart(o, now) {
+		e.acceptBeyond(o)
+		e.startAll(now)
 		return nil
 	}
-	if oldest := e.scheduler.oldest(o.lane); e.dropsOldest && oldest != o {
-		e.withdraw(oldest, StatusDropped, ErrDropped, now, out)
-		return nil
+	oldest := e.scheduler.oldest(o.lane)
+	if !e.opts.DropOldest || oldest == nil {
+		return ErrFull
 	}
-	e.scheduler.remove(o)
-	e.index.remove(o)
-	o.status = 0
-	q.accepted--
-	return ErrFull
+	e.withdraw(oldest, StatusDropped, ErrDropped, now)
+	e.acceptBeyond(o)
+	return nil
+}
+
+// couldStart reports whether o, which is not pending yet, could start now, given that
+// nothing that is pending can, but a slot is free. mu is held.
+func (e *engine) couldStart(o *Operation, now int64) bool {
+	if !e.scheduler.admits(o) {
+		return false
+	}
+	if e.defers(o.lane) {
+		o, _ = e.undeferred(o, o, now)
+	}
+	return o != nil
 }
 
 // collect moves what has arrived to the scheduler. mu is held.
@@ -371,7 +331,7 @@ func (e *engine) collect() {
 
 // next takes the operation that is to start now, or nil; blocked says that there
 // may be one but something other than arrivals has to happen first. mu is held.
-func (e *engine) next(now int64, out *engineEffects) (o *Operation, blocked bool) {
+func (e *engine) next(now int64) (o *Operation, blocked bool) {
 	var barred laneSet // by DeferOn
 	for {
 		if e.full() || e.paused || e.closing {
@@ -384,20 +344,20 @@ func (e *engine) next(now int64, out *engineEffects) (o *Operation, blocked bool
 		if o == nil {
 			e.collect()
 			if o = e.scheduler.next(now, barred); o == nil {
-				if e.intake.waiting.Load() > 0 && e.fromWaiters(now, barred, out) {
+				if e.intake.waiting.Load() > 0 && e.fromWaiters(now, barred) {
 					barred = 0 // as when it had been pending before
 					continue
 				}
 				// A rule for all holds up arrivals as well; one for a lane may not.
-				return nil, barred != 0 && e.laneRules == nil
+				return nil, barred != 0 && !e.laneRuled
 			}
 		}
 		if e.refuses(o.lane) || e.defers(o.lane) {
-			e.sweep(now, out) // with operations that have to leave their signals go
+			e.sweep(now) // with operations that have to leave their signals go
 		}
 		if e.refuses(o.lane) {
 			if err := e.refusal(o.lane, now); err != nil {
-				e.withdraw(o, StatusRefused, err, now, out)
+				e.withdraw(o, StatusRefused, err, now)
 				continue
 			}
 		}
@@ -409,47 +369,38 @@ func (e *engine) next(now int64, out *engineEffects) (o *Operation, blocked bool
 			}
 			if overdue {
 				o.marks |= forced
-				e.counts.forced++
+				e.forced++
 			}
 		}
 		if g := groupOf(o); g != nil && g.halted != nil {
-			e.withdraw(o, StatusCancelled, g.halted, now, out)
+			e.withdraw(o, StatusCancelled, g.halted, now)
 			continue
 		}
 		e.scheduler.start(o)
-		e.leaveQueue(o, out)
+		e.leaveQueue(o)
 		return o, false
 	}
 }
 
 // fromWaiters accepts an operation that waits for room and could start at once. It
 // reports whether there is one. Nothing that is pending can start. mu is held.
-func (e *engine) fromWaiters(now int64, barred laneSet, out *engineEffects) bool {
+func (e *engine) fromWaiters(now int64, barred laneSet) bool {
 	in := &e.intake
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for i := range in.queues {
 		lane := uint8(i)
-		if len(in.queues[i].waiters) == 0 || barred.has(lane) {
-			continue
+		waiters := in.queues[i].waiters
+		if len(waiters) > 0 && !barred.has(lane) && e.couldStart(waiters[0].operation, now) {
+			in.admit(lane, true, &e.out)
+			return true
 		}
-		o := in.queues[i].waiters[0].operation
-		if !e.scheduler.admits(o) {
-			continue
-		}
-		if e.defers(lane) {
-			if o, _ = e.undeferred(o, o, now); o == nil {
-				continue
-			}
-		}
-		in.admit(lane, true, out)
-		return true
 	}
 	return false
 }
 
 // full reports whether nothing that is pending may start. mu is held.
-func (e *engine) full() bool { return e.running.n+max(0, e.lent-e.mayLend) >= e.limit }
+func (e *engine) full() bool { return e.running.n+max(0, e.lent-e.opts.MaxSuspended) >= e.limit }
 
 // started lists the operations that have started and not ended. mu is held.
 func (e *engine) started() []*Operation {
@@ -460,52 +411,58 @@ func (e *engine) started() []*Operation {
 func (e *engine) alive() int { return e.running.n + e.suspended.n + e.resuming.n }
 
 // leaveQueue counts that o is not pending any more. mu is held.
-func (e *engine) leaveQueue(o *Operation, out *engineEffects) {
+func (e *engine) leaveQueue(o *Operation) {
 	e.left[o.lane]++
-	if e.intake.waiting.Load() == 0 {
-		return
+	if e.intake.waiting.Load() > 0 {
+		e.intake.mu.Lock()
+		e.intake.queues[o.lane].left = e.left[o.lane]
+		e.intake.admit(o.lane, false, &e.out)
+		e.intake.mu.Unlock()
+		if e.intake.fresh.Load() {
+			e.wakeForArrival()
+		}
 	}
-	e.intake.mu.Lock()
-	e.intake.queues[o.lane].left = e.left[o.lane]
-	e.intake.admit(o.lane, false, out)
-	e.intake.mu.Unlock()
+	if len(e.pendingMarks) > 0 {
+		e.seePending()
+	}
 }
 
 // retire records the end of an operation and puts it into the window. mu is held.
-func (e *engine) retire(o *Operation, status Status, err error, now int64, out *engineEffects) {
+func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	o.status, o.err, o.finished = status, err, now
+	e.outcomes[status.bit()]++
 	var waits []*bodyWait
 	if o.marks&awaitedOwn != 0 {
-		waits = e.endWaits(o, out)
+		waits = e.endWaits(o)
 	}
 	if e.onDone == nil {
 		if o.done != nil || waits != nil || e.flushes != nil || o.marks&grouped != 0 {
-			e.answer(o, waits, out)
+			e.answer(o, waits)
 		}
 	} else {
 		e.telling++
 		o.marks |= untold
 		s := o.snapshot()
 		s.Item = o.body.item()
-		out.done = append(out.done, done{o, s, waits})
+		e.out.done = append(e.out.done, done{o, s, waits})
 	}
 	if status == StatusSucceeded {
 		o.body.discard()
 	}
 	e.window.add(o)
-	e.sweep(now, out)
+	e.sweep(now)
 }
 
 // answer ends the waits for an operation that has ended. mu is held.
-func (e *engine) answer(o *Operation, waits []*bodyWait, out *engineEffects) {
+func (e *engine) answer(o *Operation, waits []*bodyWait) {
 	if o.done != nil {
-		out.close(o.done)
+		e.out.close(o.done)
 	}
 	if g := groupOf(o); g != nil {
-		g.ended(o, out)
+		g.ended(o)
 	}
 	for _, w := range waits {
-		out.close(w.done)
+		e.out.close(w.done)
 	}
 	for _, f := range e.flushes {
 		switch {
@@ -515,10 +472,10 @@ func (e *engine) answer(o *Operation, waits []*bodyWait, out *engineEffects) {
 			f.left--
 		}
 		if f.left == 0 {
-			out.flushed = append(out.flushed, f)
+			e.out.ends = append(e.out.ends, f.done)
 		}
 	}
-	if len(out.flushed) > 0 {
+	if len(e.out.ends) > 0 {
 		if e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool { return f.left == 0 }); len(e.flushes) == 0 {
 			e.flushes = nil
 		}
@@ -526,9 +483,9 @@ func (e *engine) answer(o *Operation, waits []*bodyWait, out *engineEffects) {
 }
 
 // sweep evicts what the window need not show any more. mu is held.
-func (e *engine) sweep(now int64, out *engineEffects) {
+func (e *engine) sweep(now int64) {
 	for o := e.window.evict(now); o != nil; o = e.window.evict(now) {
-		e.forget(o, now, out)
+		e.forget(o, now)
 	}
 	if e.window.maxAge == 0 || e.sweeper.armed {
 		return
@@ -537,7 +494,7 @@ func (e *engine) sweep(now int64, out *engineEffects) {
 		// Reading sweeps as well, so where no signal is waited to go, a busy
 		// window has a few dozen sweeps per MaxAge, not one per operation.
 		at := later(oldest, e.window.maxAge)
-		if !e.hasRules {
+		if e.rules.empty() && !e.laneRuled {
 			at = max(at, later(e.sweeper.last, e.window.maxAge/64))
 		}
 		e.sweeper.set(e.clock, at, e.tidy)
@@ -546,17 +503,15 @@ func (e *engine) sweep(now int64, out *engineEffects) {
 
 // tidy is the sweeper's alarm.
 func (e *engine) tidy() {
-	var out engineEffects
 	e.mu.Lock()
 	now := e.clock.now()
 	e.sweeper.armed, e.sweeper.last = false, now
-	e.sweep(now, &out)
-	e.mu.Unlock()
-	e.settle(&out)
+	e.sweep(now)
+	e.unlock()
 }
 
 // forget drops an operation that has left the window. mu is held.
-func (e *engine) forget(o *Operation, now int64, out *engineEffects) {
+func (e *engine) forget(o *Operation, now int64) {
 	e.index.remove(o)
 	if o.status != StatusSucceeded {
 		o.body.discard() // has been shown until now
@@ -566,121 +521,9 @@ func (e *engine) forget(o *Operation, now int64, out *engineEffects) {
 	}
 	if len(e.final) > 0 {
 		e.finalizing++
-		out.final = append(out.final, last{o, o.snapshot(), e.final})
+		e.out.final = append(e.out.final, last{o, o.snapshot(), e.final})
 	}
-	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, &out.after), now)
-}
-
-// settle does what the effects entails. No lock is held. It is safe to be called
-// with an empty engineEffects, which is left empty.
-func (e *engine) settle(out *engineEffects) {
-	if out.empty() {
-		return
-	}
-	for _, c := range out.cancels {
-		(*operationContext)(c.operation).real().cancel(c.cause)
-	}
-	clear(out.cancels)
-	out.cancels = out.cancels[:0]
-	for _, c := range out.closing {
-		close(c)
-	}
-	clear(out.closing)
-	out.closing = out.closing[:0]
-	calls := out.calls
-	out.calls = nil
-	for _, call := range calls {
-		call()
-	}
-	if out.admitted {
-		out.admitted = false
-		e.wakeForArrival()
-	}
-	if out.foreign() {
-		e.settleForeign(out)
-		return
-	}
-	if len(out.flushed) > 0 {
-		for _, f := range out.flushed {
-			close(f.done)
-		}
-		out.flushed = out.flushed[:0]
-		e.detachIfDone()
-	}
-	if out.closed {
-		out.closed = false
-		close(e.closed)
-	}
-}
-
-// settleForeign does what runs foreign code, and then the rest, even if that ends
-// the goroutine.
-func (e *engine) settleForeign(out *engineEffects) {
-	defer e.settle(out)
-	if len(out.done) > 0 {
-		e.callDone(out)
-		return
-	}
-	if after := out.after; !after.empty() {
-		out.after = effects{}
-		after.settle()
-		e.ledger.tellRetracted(after.gone, "")
-		return
-	}
-	e.callFinal(out)
-}
-
-// callDone calls OnDone for operations that have ended, and then ends the waits for
-// them. For waits, OnDone counts as an operation of this engine.
-func (e *engine) callDone(out *engineEffects) {
-	ended := out.done
-	out.done = nil
-	defer func() {
-		e.mu.Lock()
-		e.telling -= len(ended)
-		for _, d := range ended {
-			d.operation.marks &^= untold
-			e.answer(d.operation, d.waits, out)
-		}
-		out.closed = out.closed || e.isClosed()
-		e.mu.Unlock()
-	}()
-	tell := func() {
-		for i := range ended {
-			d := &ended[i]
-			d.snapshot.Parent = d.operation.Parent()
-			deliver(e.onDone, false, &d.snapshot, &e.ledger.panics)
-		}
-	}
-	if runsOn(e.number) {
-		tell()
-	} else {
-		engineFrame(e.number, tell)
-	}
-}
-
-// isClosed reports whether Close is done. mu is held.
-func (e *engine) isClosed() bool { return e.finalized && e.finalizing+e.telling == 0 }
-
-// callFinal calls OnFinalized for operations that have left the window. Close waits for
-// these calls.
-func (e *engine) callFinal(out *engineEffects) {
-	final := out.final
-	out.final = nil
-	defer func() {
-		e.mu.Lock()
-		e.finalizing -= len(final)
-		closed := e.isClosed()
-		e.mu.Unlock()
-		if closed {
-			close(e.closed)
-		}
-	}()
-	for i := range final {
-		f := &final[i]
-		f.snapshot.Parent = f.operation.Parent()
-		deliver(f.hooks, false, &f.snapshot, &e.ledger.panics)
-	}
+	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, &e.out.after), now)
 }
 
 // alarm is a timer that is set at most once at a time.

@@ -117,19 +117,19 @@ func (e *engine) reasons(o *Operation, now int64) (reasons []Reason, holders []*
 	}
 	slots, holders := e.slotReasons(o)
 	reasons = append(reasons, slots...)
-	if lent := e.lent - e.mayLend; lent > 0 && e.running.n < e.limit && e.full() {
-		reasons = append(reasons, Reason{Kind: ReasonSuspended, Ahead: e.lent, Limit: e.mayLend})
+	if lent := e.lent - e.opts.MaxSuspended; lent > 0 && e.running.n < e.limit && e.full() {
+		reasons = append(reasons, Reason{Kind: ReasonSuspended, Ahead: e.lent, Limit: e.opts.MaxSuspended})
 	}
 	if o.turn != nil {
 		k := o.turn.key
-		r, holder := e.taken(Reason{Kind: ReasonKey, Key: k.text}, e.perKey, e.started(), func(other *Operation) bool { return other.turn != nil && other.turn.key == k })
+		r, holder := e.taken(Reason{Kind: ReasonKey, Key: k.text}, e.opts.MaxPerKey, e.started(), func(other *Operation) bool { return other.turn != nil && other.turn.key == k })
 		if holder != nil {
 			reasons, holders = append(reasons, r), append(holders, holder)
 		}
 	}
 
 	resumed := e.resumeOn.look(now, 0).signal.Seq
-	for _, r := range [...]*rule{&e.rules, e.laneRule(o.lane)} {
+	for _, r := range [...]*rule{&e.rules, &e.laneRules[o.lane]} {
 		for _, s := range r.cancelOn.standing(now) {
 			reasons = append(reasons, e.heldUp(ReasonRefused, s))
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 )
@@ -26,11 +27,11 @@ func (c Control) Stats() Stats {
 	defer e.ledger.mu.Unlock()
 	return Stats{
 		Enqueued:       e.intake.accepted(),
-		Succeeded:      e.counts.succeeded,
-		Failed:         e.counts.failed,
-		Cancelled:      e.counts.cancelled,
-		Refused:        e.counts.refused,
-		Dropped:        e.counts.dropped,
+		Succeeded:      e.outcomes[StatusSucceeded.bit()],
+		Failed:         e.outcomes[StatusFailed.bit()],
+		Cancelled:      e.outcomes[StatusCancelled.bit()],
+		Refused:        e.outcomes[StatusRefused.bit()],
+		Dropped:        e.outcomes[StatusDropped.bit()],
 		Pending:        e.scheduler.pending() + e.intake.arrived.n,
 		Running:        e.running.n,
 		Suspended:      e.suspended.n + e.resuming.n,
@@ -39,7 +40,7 @@ func (c Control) Stats() Stats {
 		Limit:          e.limit,
 		Tracked:        e.window.len(),
 		Pinned:         e.window.pinned,
-		Forced:         e.counts.forced,
+		Forced:         e.forced,
 		SignalsDropped: e.ledger.dropped,
 		Panics:         e.ledger.panics.Load(),
 		Paused:         e.paused,
@@ -118,29 +119,19 @@ func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[S
 // all lists the operations in the index by id, gathered in chunks.
 func (e *engine) all() []*Operation {
 	e.lockFresh()
-	var all []*Operation
-	version := e.index.version
-	for _, o := range e.index.overflow {
-		all = append(all, o)
-	}
-	for i := 0; i < len(e.index.slots); i++ {
-		if i%chunk == chunk-1 {
-			e.mu.Unlock()
-			e.mu.Lock()
-			if version != e.index.version { // places have changed
-				version, all, i = e.index.version, all[:0], 0
-				for _, o := range e.index.overflow {
-					all = append(all, o)
-				}
+	all := slices.Collect(maps.Values(e.index.overflow))
+	for some := range slices.Chunk(e.index.slots, chunk) { // these slots are left as they are when the index is resized
+		for _, o := range some {
+			if o != nil {
+				all = append(all, o)
 			}
 		}
-		if o := e.index.slots[i]; o != nil {
-			all = append(all, o)
-		}
+		e.mu.Unlock()
+		e.mu.Lock()
 	}
 	e.mu.Unlock()
 	slices.SortFunc(all, byID)
-	return slices.Compact(all)
+	return all
 }
 
 func byID(a, b *Operation) int { return cmp.Compare(a.id, b.id) }
@@ -153,19 +144,17 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 	e.lockFresh()
 	defer e.mu.Unlock()
 	o := e.index.get(id)
-	if o == nil || !e.window.pin(o, e.maxPinned) {
+	if o == nil || !e.window.pin(o, e.opts.MaxTracked) {
 		return func() {}, false
 	}
 	pinned := true
 	return func() {
-		var out engineEffects
 		e.mu.Lock()
 		if pinned && e.index.get(id) == o && e.window.unpin(o) {
-			e.forget(o, e.clock.now(), &out)
+			e.forget(o, e.clock.now())
 		}
 		pinned = false
-		e.mu.Unlock()
-		e.settle(&out)
+		e.unlock()
 	}, true
 }
 
@@ -173,16 +162,14 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 // false if the operation is unknown or not finished: see Cancel.
 func (c Control) Evict(id OperationID) bool {
 	e := c.made()
-	var out engineEffects
 	e.lockFresh()
 	o := e.index.get(id)
 	finished := o != nil && o.status&StatusFinished != 0
 	if finished {
 		e.window.remove(o)
-		e.forget(o, e.clock.now(), &out)
+		e.forget(o, e.clock.now())
 	}
-	e.mu.Unlock()
-	e.settle(&out)
+	e.unlock()
 	return finished
 }
 
@@ -198,17 +185,7 @@ func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	if fn == nil {
 		panic("core: OnFinalized needs a function")
 	}
-	h := newHook(pattern{}, fn)
-	e.mu.Lock()
-	e.final = append(e.final[:len(e.final):len(e.final)], h)
-	e.mu.Unlock()
-	return func() {
-		e.mu.Lock()
-		e.final = without(e.final, h)
-		h.cancel()
-		e.mu.Unlock()
-		h.wait()
-	}
+	return newHook(pattern{}, fn).attach(&e.mu, &e.final, func() {})
 }
 
 // Echoes walks what is remembered of operations that have left the window, oldest
@@ -291,12 +268,7 @@ func (c Control) Sense(q Query) iter.Seq[Signal] {
 				}
 			}
 		}
-		slices.SortFunc(found, func(a, b Signal) int {
-			if a.Seq < b.Seq {
-				return -1
-			}
-			return 1
-		})
+		slices.SortFunc(found, asRaised)
 		for _, signal := range found {
 			if !yield(signal) {
 				return

@@ -155,7 +155,6 @@ func (in *intake) admit(lane uint8, beyond bool, out *engineEffects) {
 		in.waiting.Add(-1)
 		in.accept(w.operation)
 		out.close(w.settled)
-		out.admitted = true
 		beyond = false
 	}
 }

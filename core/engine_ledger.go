@@ -268,7 +268,7 @@ func (l *ledger) releaseAll(o *Operation, after *effects) {
 // endLeases ends held facts whose lease is over. mu is held. It wakes nothing: see
 // gate.leave.
 func (l *ledger) endLeases() {
-	if s := l.sink; s.lease != 0 {
+	if s := l.sink; s.lease != never {
 		s.expireLeases(s.names.clock.now(), &effects{})
 	}
 }
@@ -430,10 +430,12 @@ func (l *ledger) signals(facts ownFacts) (signals []Signal) {
 		signals = append(signals, h.fact.signal(seq, l.names.clock))
 	}
 	if len(d.holds) > 0 {
-		slices.SortFunc(signals, func(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) })
+		slices.SortFunc(signals, asRaised)
 	}
 	return signals
 }
+
+func asRaised(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) }
 
 func (l *ledger) count(pattern string) int {
 	l.mu.Lock()

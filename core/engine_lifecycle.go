@@ -38,17 +38,12 @@ type Lifecycle interface {
 // memory until it is drained or closed.
 func (c Control) Complete() {
 	e := c.made()
-	var out engineEffects
 	e.mu.Lock()
-	first := e.intake.close(&out)
-	if first {
+	if e.intake.close(&e.out) {
 		e.startFlush() // so that the last operation detaches the engine
 	}
-	e.mu.Unlock()
-	e.settle(&out)
-	if first {
-		e.detachIfDone()
-	}
+	e.unlock()
+	e.detachIfDone()
 }
 
 // startFlush begins to wait for what has been accepted so far; nil if that is
@@ -142,42 +137,46 @@ func (c Control) Stop(ctx context.Context) error {
 		return ErrWouldDeadlock
 	}
 	c.Complete()
-	e.cancelAll(ErrStopped, false)
+	e.cancelAll(StatusPending, nil, ErrStopped)
 	return c.Flush(ctx)
 }
 
 // Abort cancels everything that is pending, running or suspended, as Cancel does. The
 // intake stays open.
-func (c Control) Abort(cause error) { c.made().cancelAll(cmp.Or(cause, ErrCancelled), true) }
+func (c Control) Abort(cause error) {
+	c.made().cancelAll(StatusAlive, nil, cmp.Or(cause, ErrCancelled))
+}
 
-// cancelAll cancels what is pending and, if started is set, what has started.
-func (e *engine) cancelAll(cause error, started bool) {
-	var out engineEffects
+// cancelAll cancels the operations of a status that belong to g, if that is not nil.
+func (e *engine) cancelAll(status Status, g *group, cause error) {
 	e.mu.Lock()
-	e.withdrawAll(cause, &out)
-	if started {
-		e.cancelStarted(e.started(), cause, &out)
-	}
-	e.mu.Unlock()
-	e.settle(&out)
+	e.cancelLocked(status, g, cause)
+	e.unlock()
 }
 
-// withdrawAll cancels what is pending. mu is held.
-func (e *engine) withdrawAll(cause error, out *engineEffects) {
+// cancelLocked is cancelAll with mu held.
+func (e *engine) cancelLocked(status Status, g *group, cause error) {
 	e.collect()
-	pending := e.scheduler.all()
-	slices.SortFunc(pending, byID)
-	for _, o := range pending {
-		e.withdraw(o, StatusCancelled, cause, e.clock.now(), out)
+	alive := append(e.scheduler.all(), e.started()...)
+	slices.SortFunc(alive, byID)
+	for _, o := range alive {
+		if o.status&status != 0 && (g == nil || groupOf(o) == g) {
+			e.cancel(o, cause)
+		}
 	}
 }
 
-// cancelStarted cancels operations that have started. mu is held.
-func (e *engine) cancelStarted(alive []*Operation, cause error, out *engineEffects) {
-	for _, o := range alive {
-		o.cancelling(cause)
-		out.cancels = append(out.cancels, cancelled{o, cause})
+// cancel cancels an operation that has not ended: one that has started returns then,
+// others do not start. mu is held.
+func (e *engine) cancel(o *Operation, cause error) {
+	if o.status == StatusPending {
+		e.withdraw(o, StatusCancelled, cause, e.clock.now())
+		return
 	}
+	if d := o.details(); d.cause == nil { // the first one counts
+		d.cause = cause
+	}
+	e.out.cancels = append(e.out.cancels, cancelled{o, cause})
 }
 
 // Close ends the intake, cancels pending and running operations with the cause
@@ -252,72 +251,50 @@ func (a *awaitedEnds) reached(by, of uint64) {
 
 // shut is Close without the waiting. It reports whether it was the first.
 func (e *engine) shut(cause error) bool {
-	var out engineEffects
 	e.made().mu.Lock()
 	if e.closing {
 		e.mu.Unlock()
 		return false
 	}
 	e.closing = true
-	e.intake.close(&out)
-	e.withdrawAll(cause, &out)
-	e.cancelStarted(e.started(), cause, &out)
+	e.intake.close(&e.out)
+	e.cancelLocked(StatusAlive, nil, cause)
 	if e.alive() == 0 {
-		e.finalize(e.clock.now(), &out)
+		e.finalize(e.clock.now())
 	}
-	e.mu.Unlock()
-	e.settle(&out)
-	e.detach()
+	e.unlock()
+	e.detachIfDone()
 	return true
 }
 
 // withdraw ends a pending operation that will not run. mu is held.
-func (e *engine) withdraw(o *Operation, status Status, err error, now int64, out *engineEffects) {
+func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
 	e.scheduler.remove(o)
-	e.leaveQueue(o, out)
-	switch status {
-	case StatusCancelled:
-		e.counts.cancelled++
-	case StatusRefused:
-		e.counts.refused++
-	case StatusDropped:
-		e.counts.dropped++
-	}
-	e.retire(o, status, err, now, out)
+	e.leaveQueue(o)
+	e.retire(o, status, err, now)
 }
 
 // finalize empties the window of a closed engine. mu is held.
-func (e *engine) finalize(now int64, out *engineEffects) {
+func (e *engine) finalize(now int64) {
 	e.alarm.stop()
 	e.sweeper.stop()
 	e.finalized = true
 	for o := e.window.any(); o != nil; o = e.window.any() {
 		e.window.remove(o)
-		e.forget(o, now, out)
+		e.forget(o, now)
 	}
-	out.closed = e.isClosed()
+	e.endClose()
 }
 
-// detachIfDone detaches the engine when the intake is closed and all is finished.
+// detachIfDone removes the gates when nothing will start any more, after which the sink
+// does not refer to the engine.
 func (e *engine) detachIfDone() {
 	e.mu.Lock()
-	e.intake.mu.Lock()
-	done := e.intake.closed && e.idle()
-	e.intake.mu.Unlock()
+	detach := !e.detached && (e.closing || e.intake.closed && e.idle()) // closed with mu held
+	e.detached = e.detached || detach
+	hooks := e.onClosed
 	e.mu.Unlock()
-	if done {
-		e.detach()
-	}
-}
-
-// detach removes the gates, after which the sink does not refer to the
-// engine any more.
-func (e *engine) detach() {
-	e.mu.Lock()
-	already := e.detached
-	e.detached = true
-	e.mu.Unlock()
-	if already {
+	if !detach {
 		return
 	}
 	e.rules.detach()
@@ -328,6 +305,7 @@ func (e *engine) detach() {
 	if e.undrain != nil {
 		e.undrain()
 	}
+	e.tellClosed(hooks)
 }
 
 // Pause keeps further operations from starting; running ones go on and Enqueue
@@ -356,13 +334,11 @@ func (c Control) SetMaxConcurrency(n int) error {
 	if n < 1 {
 		return fmt.Errorf("core: SetMaxConcurrency(%d): at least one operation must be able to run", n)
 	}
-	var out engineEffects
 	e.mu.Lock()
 	e.limit = n
-	e.grant(&out)
+	e.grant()
 	e.wakeLocked()
-	e.mu.Unlock()
-	e.settle(&out)
+	e.unlock()
 	return nil
 }
 
@@ -372,24 +348,15 @@ func (c Control) SetMaxConcurrency(n int) error {
 // It reports false if there is no such operation, or it has ended.
 func (c Control) Cancel(id OperationID, cause error) bool {
 	e := c.made()
-	cause = cmp.Or(cause, ErrCancelled)
-	var out engineEffects
 	e.mu.Lock()
+	defer e.unlock()
 	e.collect()
 	o := e.index.get(id)
-	status := Status(0)
-	if o != nil {
-		status = o.status
+	if o == nil || o.status&StatusAlive == 0 {
+		return false
 	}
-	switch status {
-	case StatusPending:
-		e.withdraw(o, StatusCancelled, cause, e.clock.now(), &out)
-	case StatusRunning, StatusSuspended:
-		e.cancelStarted([]*Operation{o}, cause, &out)
-	}
-	e.mu.Unlock()
-	e.settle(&out)
-	return status&StatusAlive != 0
+	e.cancel(o, cmp.Or(cause, ErrCancelled))
+	return true
 }
 
 // find returns an operation that is pending, running or in the window.
@@ -412,9 +379,7 @@ func (e *engine) lockFresh() {
 	if oldest > now-e.window.maxAge {
 		return
 	}
-	var out engineEffects
-	e.sweep(now, &out)
-	e.mu.Unlock()
-	e.settle(&out)
+	e.sweep(now)
+	e.unlock()
 	e.mu.Lock()
 }

@@ -17,15 +17,7 @@ func (e *engine) newRule(cancelOn, deferOn string, maxDefer time.Duration) rule 
 	}
 }
 
-// laneRule returns the rule for that lane only.
-func (e *engine) laneRule(lane uint8) *rule {
-	if e.laneRules == nil {
-		return &noRule
-	}
-	return &e.laneRules[lane]
-}
-
-var noRule rule
+func (r *rule) empty() bool { return r.cancelOn == nil && r.deferOn == nil }
 
 func (r *rule) detach() {
 	r.cancelOn.detach()
@@ -35,13 +27,13 @@ func (r *rule) detach() {
 // refuses reports whether a signal may keep items of a lane from being accepted
 // and started; refusal says for certain.
 func (e *engine) refuses(lane uint8) bool {
-	return e.rules.cancelOn.holds() || e.laneRule(lane).cancelOn.holds()
+	return e.rules.cancelOn.holds() || e.laneRules[lane].cancelOn.holds()
 }
 
 // refusal is the error of an item of a lane that a signal keeps from being
 // accepted or started, or nil.
 func (e *engine) refusal(lane uint8, now int64) error {
-	for _, c := range [...]*condition{e.rules.cancelOn, e.laneRule(lane).cancelOn} {
+	for _, c := range [...]*condition{e.rules.cancelOn, e.laneRules[lane].cancelOn} {
 		if v := c.look(now, 0); v.holds {
 			return &RefusedError{v.signal}
 		}
@@ -52,7 +44,7 @@ func (e *engine) refusal(lane uint8, now int64) error {
 // defers reports whether a signal may hold up items of a lane; undeferred says
 // for certain.
 func (e *engine) defers(lane uint8) bool {
-	return e.rules.deferOn.holds() || e.laneRule(lane).deferOn.holds()
+	return e.rules.deferOn.holds() || e.laneRules[lane].deferOn.holds()
 }
 
 // undeferred returns the operation of the lane of o that is to start although
@@ -61,7 +53,7 @@ func (e *engine) defers(lane uint8) bool {
 // the alarm and returns nil. mu is held.
 func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overdue bool) {
 	resumed := e.resumeOn.look(now, 0).signal.Seq // 0: never
-	for _, r := range [...]*rule{&e.rules, e.laneRule(o.lane)} {
+	for _, r := range [...]*rule{&e.rules, &e.laneRules[o.lane]} {
 		v := r.deferOn.look(now, resumed)
 		if !v.holds || resumed > v.signal.Seq {
 			continue
@@ -73,11 +65,9 @@ func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overd
 				overdue = true
 				continue
 			}
-			if wakeAt == 0 || due < wakeAt {
-				wakeAt = due
-			}
+			wakeAt = min(wakeAt, due)
 		}
-		if wakeAt != 0 {
+		if wakeAt != never {
 			e.alarm.set(e.clock, wakeAt, e.wake)
 		}
 		return nil, false

@@ -77,12 +77,10 @@ func (w *bodyWait) note() {
 // end undoes note, or ends a wait that has given up the slot, and returns when the
 // body may go on.
 func (w *bodyWait) end() {
-	var out engineEffects
 	e := w.by.engine
 	e.mu.Lock()
-	e.endWait(w, &out)
-	e.mu.Unlock()
-	e.settle(&out)
+	e.endWait(w)
+	e.unlock()
 	if w.ready != nil {
 		<-w.ready
 	}
@@ -135,12 +133,10 @@ func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.
 		return wait(ctx)
 	}
 	w := &bodyWait{by: o, what: what, since: time.Now(), gives: true}
-	var out engineEffects
 	e := o.engine
 	e.mu.Lock()
-	e.startWait(w, &out)
-	e.mu.Unlock()
-	e.settle(&out)
+	e.startWait(w)
+	e.unlock()
 	defer w.end()
 	return wait(ctx)
 }
@@ -157,7 +153,7 @@ func (o *Operation) suspending() *details {
 
 // startWait begins a wait that gives up the slot, unless the operation has ended. mu is
 // held.
-func (e *engine) startWait(w *bodyWait, out *engineEffects) {
+func (e *engine) startWait(w *bodyWait) {
 	o := w.by
 	if o.status&StatusAlive == 0 {
 		return
@@ -175,11 +171,11 @@ func (e *engine) startWait(w *bodyWait, out *engineEffects) {
 			o.status = StatusSuspended
 		} else { // resuming; the goroutine that waits for the slot goes on without one
 			e.resuming.remove(o)
-			out.close(d.ready)
+			e.out.close(d.ready)
 			d.ready = nil
 		}
 		e.suspended.push(o)
-		e.grant(out)
+		e.grant()
 	}
 	if e.full() {
 		return // the slot has gone to a resuming operation, or is not lent
@@ -196,7 +192,7 @@ func (e *engine) startWait(w *bodyWait, out *engineEffects) {
 
 // endWait takes a wait out, if it is in, and with the last one that gave up the slot
 // gets that back, or sets ready. mu is held.
-func (e *engine) endWait(w *bodyWait, out *engineEffects) {
+func (e *engine) endWait(w *bodyWait) {
 	o := w.by
 	d := o.rest.Load()
 	if d == nil || d.suspension == nil {
@@ -240,19 +236,19 @@ func (e *engine) regain(o *Operation, from *opList) bool {
 // grant gives free slots back to resuming operations, first come first served. It is
 // called wherever a slot becomes free, so that while mu is free none of them waits for
 // a slot that it could have. mu is held.
-func (e *engine) grant(out *engineEffects) {
+func (e *engine) grant() {
 	for o := e.resuming.head; o != nil && e.running.n < e.limit; {
 		next := o.next
 		if e.regain(o, &e.resuming) {
 			d := o.rest.Load()
-			out.close(d.ready)
+			e.out.close(d.ready)
 			d.ready = nil
 		}
 		o = next
 	}
 }
 
-// lend counts an operation that has given up its slot against mayLend, until it has it
+// lend counts an operation that has given up its slot against MaxSuspended, until it has it
 // back, unless it waits for the end of another one of its engine, which could not start
 // otherwise. mu is held.
 func (e *engine) lend(d *details) {
@@ -269,13 +265,13 @@ func (e *engine) lend(d *details) {
 
 // abandonWaits forgets the waits of an operation whose body has returned while other
 // goroutines of its wait. mu is held.
-func (e *engine) abandonWaits(o *Operation, out *engineEffects) {
+func (e *engine) abandonWaits(o *Operation) {
 	d := o.rest.Load()
 	if d.giving > 0 {
 		e.suspended.remove(o)
 	} else {
 		e.resuming.remove(o)
-		out.close(d.ready)
+		e.out.close(d.ready)
 		d.ready = nil
 	}
 	d.waits, d.giving, d.own = nil, 0, 0
@@ -364,18 +360,15 @@ func (e *engine) awaitOwn(ctx context.Context, o, by *Operation, cancels bool) e
 	d := o.suspending()
 	w := &bodyWait{by: by, on: awaited{engine: e, on: o}, gives: true, number: e.waits, done: make(chan struct{}), list: &d.awaited}
 	d.awaited = append(d.awaited, w)
-	var out engineEffects
-	e.startWait(w, &out)
-	e.mu.Unlock()
-	e.settle(&out)
+	e.startWait(w)
+	e.unlock()
 	select {
 	case <-w.done:
 	case <-ctx.Done():
 		cause := context.Cause(ctx)
 		e.mu.Lock()
-		e.refuse(w, cause, &out)
-		e.mu.Unlock()
-		e.settle(&out)
+		e.refuse(w, cause)
+		e.unlock()
 	}
 	if cancels && w.err != nil {
 		Control{e}.Cancel(o.id, w.err) // it may have the slot that is wanted back
@@ -392,29 +385,29 @@ func (e *engine) awaitOwn(ctx context.Context, o, by *Operation, cancels bool) e
 // keeps reports whether items of that key cannot start before the end of by. mu is
 // held.
 func (e *engine) keeps(by *Operation, key string) bool {
-	return e.perKey == 1 && by.turn != nil && by.turn.key.text == key
+	return e.opts.MaxPerKey == 1 && by.turn != nil && by.turn.key.text == key
 }
 
 // refuse ends a wait for operations that have not ended. mu is held.
-func (e *engine) refuse(w *bodyWait, err error, out *engineEffects) {
+func (e *engine) refuse(w *bodyWait, err error) {
 	i := slices.Index(*w.list, w)
 	if i < 0 {
 		return // it has
 	}
 	*w.list = slices.Delete(*w.list, i, i+1)
 	w.err = err
-	e.endWait(w, out)
-	out.close(w.done)
+	e.endWait(w)
+	e.out.close(w.done)
 }
 
 // endWaits gives operations that wait for o, which has ended, their slots back, and
 // returns their waits. mu is held.
-func (e *engine) endWaits(o *Operation, out *engineEffects) []*bodyWait {
+func (e *engine) endWaits(o *Operation) []*bodyWait {
 	d := o.rest.Load()
 	waits := d.awaited
 	d.awaited = nil
 	for _, w := range waits {
-		e.endWait(w, out)
+		e.endWait(w)
 	}
 	return waits
 }
@@ -422,7 +415,7 @@ func (e *engine) endWaits(o *Operation, out *engineEffects) []*bodyWait {
 // breakCircle refuses the newest wait for an operation of this engine if none of these
 // waits can end otherwise: nothing runs, nothing can start, and all that is suspended
 // waits for operations of this engine. That happens with keys. mu is held.
-func (e *engine) breakCircle(now int64, out *engineEffects) {
+func (e *engine) breakCircle(now int64) {
 	for e.suspended.n > 0 && e.running.n+e.resuming.n == 0 && !e.intake.fresh.Load() && e.scheduler.next(now, 0) == nil {
 		var newest *bodyWait
 		for o := e.suspended.head; o != nil; o = o.next {
@@ -436,6 +429,6 @@ func (e *engine) breakCircle(now int64, out *engineEffects) {
 				}
 			}
 		}
-		e.refuse(newest, ErrWouldDeadlock, out)
+		e.refuse(newest, ErrWouldDeadlock)
 	}
 }

@@ -90,16 +90,15 @@ func (w *worker) goOn(now int64) {
 				return
 			}
 			w.take(o)
-			e.mu.Unlock()
-			e.settle(&w.out)
+			e.unlockTo(&w.spare)
 		}
 		w.err = w.call(w.current)
-		if e.timeout > 0 {
+		if e.opts.Timeout > 0 {
 			w.err = w.current.timedOut(w.err)
 		}
 		w.phase = returned
 		e.stopping(w.current)
-		now = e.end(w.current, w.err, &w.out) // has locked
+		now = e.end(w.current, w.err) // has locked
 		w.current = nil
 	}
 }
@@ -115,12 +114,12 @@ func (w *worker) take(o *Operation) {
 // worker is what a worker knows while it works.
 type worker struct {
 	engine   *engine
-	searches bool       // has the token
-	done     bool       // leaves as it should
-	current  *Operation // being run
-	phase    phase      // of the current one
-	err      error      // of its body, which has returned
-	out      engineEffects
+	searches bool          // has the token
+	done     bool          // leaves as it should
+	current  *Operation    // being run
+	phase    phase         // of the current one
+	err      error         // of its body, which has returned
+	spare    engineEffects // empty, with room: see unlockTo
 }
 
 // phase is how far a worker has got with an operation.
@@ -157,7 +156,7 @@ func (w *worker) replace() {
 		return
 	}
 	if w.current != nil {
-		e.end(w.current, w.err, &w.out)
+		e.end(w.current, w.err)
 	} else {
 		e.mu.Lock()
 	}
@@ -165,8 +164,7 @@ func (w *worker) replace() {
 		e.token.Store(tokenNone)
 	}
 	e.wakeLocked()
-	e.mu.Unlock()
-	e.settle(&w.out)
+	e.unlockTo(&w.spare)
 }
 
 // next returns the operation to run next, marked as running. If there is none, it
@@ -175,7 +173,7 @@ func (w *worker) replace() {
 func (w *worker) next(now int64) *Operation {
 	e := w.engine
 	for turns := 0; ; now = e.clock.now() {
-		o, blocked := e.next(now, &w.out)
+		o, blocked := e.next(now)
 		if o != nil {
 			e.begin(o, now)
 			switch {
@@ -188,14 +186,13 @@ func (w *worker) next(now int64) *Operation {
 			return o
 		}
 		if e.suspended.n > 0 {
-			e.breakCircle(now, &w.out)
+			e.breakCircle(now)
 		}
 		if blocked {
 			if w.searches {
 				e.token.Store(tokenNone)
 			}
-			e.mu.Unlock()
-			e.settle(&w.out)
+			e.unlockTo(&w.spare)
 			return nil
 		}
 		if !w.searches { // while it does, producers need not start another one
@@ -203,7 +200,7 @@ func (w *worker) next(now int64) *Operation {
 				w.searches = e.token.CompareAndSwap(token, tokenTaken)
 			}
 		}
-		if w.searches && (turns == idleYields || w.out.foreign()) { // handlers take what time they like
+		if w.searches && (turns == idleYields || e.out.foreign()) { // handlers take what time they like
 			w.searches = false
 			e.token.Store(tokenParked)
 			if e.intake.fresh.Load() && e.token.CompareAndSwap(tokenParked, tokenTaken) {
@@ -211,8 +208,7 @@ func (w *worker) next(now int64) *Operation {
 				continue
 			}
 		}
-		e.mu.Unlock()
-		e.settle(&w.out)
+		e.unlockTo(&w.spare)
 		if turns == idleYields {
 			return nil
 		}
@@ -246,8 +242,8 @@ func (e *engine) startable(now int64) bool {
 }
 
 // startAll starts all that can start now, each with a worker of its own. mu is held.
-func (e *engine) startAll(now int64, out *engineEffects) {
-	for o, _ := e.next(now, out); o != nil; o, _ = e.next(now, out) {
+func (e *engine) startAll(now int64) {
+	for o, _ := e.next(now); o != nil; o, _ = e.next(now) {
 		e.begin(o, now)
 		w := worker{engine: e}
 		w.take(o)
@@ -295,44 +291,40 @@ func (e *engine) stopping(o *Operation) {
 
 // end accounts for an operation whose body has returned, and returns the time,
 // with mu held.
-func (e *engine) end(o *Operation, err error, out *engineEffects) (now int64) {
+func (e *engine) end(o *Operation, err error) (now int64) {
 	now = e.clock.now()
 	e.mu.Lock()
 	if !e.plain { // what has come before the end of o comes before what that lets start
 		e.collect()
 	}
 	if o.status == StatusSuspended {
-		e.abandonWaits(o, out)
+		e.abandonWaits(o)
 	} else {
 		e.running.remove(o)
 	}
 	e.scheduler.finish(o)
 	if e.resuming.head != nil {
-		e.grant(out)
+		e.grant()
 	}
-	status := StatusSucceeded
-	switch {
+	status := StatusFailed
+	switch cause := o.cause(); {
 	case err == nil:
-		e.counts.succeeded++
-	case o.cause() != nil:
+		status = StatusSucceeded
+	case cause != nil:
 		status = StatusCancelled
-		e.counts.cancelled++
 		if err == context.Canceled {
-			err = o.cause() // says more
+			err = cause // says more
 		}
-	default:
-		status = StatusFailed
-		e.counts.failed++
 	}
 	if o.marks&holding != 0 {
-		e.ledger.releaseAll(o, &out.after)
+		e.ledger.releaseAll(o, &e.out.after)
 	}
-	e.retire(o, status, err, now, out)
+	e.retire(o, status, err, now)
 	if o.context.Load() != nil { // one that outlives its body neither runs on nor keeps anything alive
-		out.cancels = append(out.cancels, cancelled{o, context.Canceled})
+		e.out.cancels = append(e.out.cancels, cancelled{o, context.Canceled})
 	}
 	if e.closing && e.alive() == 0 {
-		e.finalize(now, out)
+		e.finalize(now)
 	}
 	return now
 }

@@ -89,6 +89,7 @@ func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts O
 	if opts.MaxQueued == 0 {
 		opts.MaxQueued = resolved.MaxConcurrency
 	}
+	opts.StopOnError = false // is the group's
 	c, err := newCoordinator(key, work, opts)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ type group struct {
 
 // groupTask is a task of a group.
 type groupTask[T any] struct {
-	task[T]
+	task[T, struct{}]
 	group *group
 }
 
@@ -79,7 +79,7 @@ func (g *Group[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 }
 
 func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
-	t := &groupTask[T]{task[T]{value: item}, &g.group}
+	t := &groupTask[T]{task[T, struct{}]{in: item}, &g.group}
 	t.body, t.marks = t, grouped
 	if g.c.key != nil {
 		t.key = g.c.key(item)
@@ -90,11 +90,9 @@ func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
 		return nil, err
 	}
 	if err := g.engine.enqueue(ctx, &t.Operation, g.c.door, true); err != nil {
-		var out engineEffects
 		g.engine.mu.Lock()
-		g.leave(&out)
-		g.engine.mu.Unlock()
-		g.engine.settle(&out)
+		g.leave()
+		g.engine.unlock()
 		return nil, err
 	}
 	if g.ctx.Err() != nil {
@@ -169,7 +167,6 @@ func (g *group) wait(by *Operation) error {
 	var (
 		w    *bodyWait
 		idle chan struct{}
-		out  engineEffects
 	)
 	e.mu.Lock()
 	g.mu.Lock()
@@ -186,10 +183,9 @@ func (g *group) wait(by *Operation) error {
 	}
 	g.mu.Unlock()
 	if w != nil {
-		e.startWait(w, &out)
+		e.startWait(w)
 	}
-	e.mu.Unlock()
-	e.settle(&out)
+	e.unlock()
 	switch {
 	case w != nil:
 		<-w.done
@@ -218,7 +214,7 @@ func (g *group) enter() error {
 }
 
 // leave counts an item that is not waited for any more. The engine's mu is held.
-func (g *group) leave(out *engineEffects) {
+func (g *group) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.left--; g.left > 0 {
@@ -226,17 +222,17 @@ func (g *group) leave(out *engineEffects) {
 	}
 	g.over = g.over || len(g.idle)+len(g.awaited) > 0
 	for _, idle := range g.idle {
-		out.close(idle)
+		g.engine.out.close(idle)
 	}
 	for _, w := range g.awaited {
-		g.engine.endWait(w, out)
-		out.close(w.done)
+		g.engine.endWait(w)
+		g.engine.out.close(w.done)
 	}
 	g.idle, g.awaited = nil, nil
 }
 
 // ended notes the end of an operation of the group. The engine's mu is held.
-func (g *group) ended(o *Operation, out *engineEffects) {
+func (g *group) ended(o *Operation) {
 	stopped := g.halted != nil || g.ctx.Err() != nil
 	switch err := o.err; {
 	case o.status == StatusSucceeded:
@@ -247,25 +243,16 @@ func (g *group) ended(o *Operation, out *engineEffects) {
 		g.failed.add(err)
 		if g.stops && !stopped {
 			g.halted = err
-			out.calls = append(out.calls, func() { g.cancel(err) })
+			out := &g.engine.out
+			out.cancels = append(out.cancels, cancelled{g, err})
 		}
 	}
-	g.leave(out)
+	g.leave()
 }
+
+func (g *group) cancelWith(cause error) { g.cancel(cause) }
 
 // abort cancels what the group has enqueued.
 func (g *group) abort() {
-	e := g.engine
-	e.mu.Lock()
-	e.collect()
-	var mine []OperationID
-	for _, o := range append(e.started(), e.scheduler.all()...) {
-		if groupOf(o) == g {
-			mine = append(mine, o.id)
-		}
-	}
-	e.mu.Unlock()
-	for _, id := range mine {
-		Control{e}.Cancel(id, context.Cause(g.ctx))
-	}
+	g.engine.cancelAll(StatusAlive, g, context.Cause(g.ctx))
 }

@@ -313,14 +313,6 @@ func (o *Operation) snapshot() Snapshot {
 	return s
 }
 
-// cancelling notes why a running operation is being cancelled; the first cause
-// counts. engine.mu is held.
-func (o *Operation) cancelling(cause error) {
-	if d := o.details(); d.cause == nil {
-		d.cause = cause
-	}
-}
-
 func (o *Operation) cause() error {
 	if d := o.rest.Load(); d != nil {
 		return d.cause

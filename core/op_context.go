@@ -118,7 +118,7 @@ func (c *operationContext) real() *cancellation {
 	default:
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.base))
 		real = &cancellation{ctx, cancel}
-		if c.engine.timeout > 0 {
+		if c.engine.opts.Timeout > 0 {
 			timed, stop := context.WithDeadlineCause(ctx, c.timeout(), ErrTimeout)
 			real = &cancellation{timed, func(cause error) {
 				cancel(cause)
@@ -130,13 +130,15 @@ func (c *operationContext) real() *cancellation {
 	return real
 }
 
+func (o *Operation) cancelWith(cause error) { (*operationContext)(o).real().cancel(cause) }
+
 // Deadline is when the context ends by itself, that of [Options.Timeout] or the
 // enqueuer's, if that cancels the operation.
 func (c *operationContext) Deadline() (deadline time.Time, ok bool) {
 	if from, is := c.base.(*origin); is {
 		deadline = from.deadline
 	}
-	if c.engine.timeout > 0 {
+	if c.engine.opts.Timeout > 0 {
 		if at := c.timeout(); deadline.IsZero() || at.Before(deadline) {
 			deadline = at
 		}
@@ -146,7 +148,7 @@ func (c *operationContext) Deadline() (deadline time.Time, ok bool) {
 
 // timeout is when Options.Timeout is over. The body has started.
 func (c *operationContext) timeout() time.Time {
-	return c.engine.clock.wall(later(c.started, c.engine.timeout))
+	return c.engine.clock.wall(later(c.started, int64(c.engine.opts.Timeout)))
 }
 
 // timedOut is the error of a body, which is another one after a timeout.

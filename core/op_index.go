@@ -5,10 +5,9 @@ package core
 // into a map. It gives back what many operations took when they have gone, down to a
 // size that costs less than to change it all the time.
 type index struct {
-	slots    []*Operation // length is a power of two
+	slots    []*Operation // length is a power of two; replaced, not changed, by resize
 	overflow map[OperationID]*Operation
 	n        int
-	version  int // changes when slots do
 }
 
 func (x *index) get(id OperationID) *Operation {
@@ -59,7 +58,6 @@ const keptSlots = 4096
 func (x *index) resize(slots int) {
 	old, overflow := x.slots, x.overflow
 	x.slots, x.overflow = make([]*Operation, slots), nil
-	x.version++
 	for _, o := range old {
 		if o != nil {
 			x.place(o)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +51,9 @@ func (s Status) String() string {
 	}
 	return strings.Join(names, "|")
 }
+
+// bit is the number of the bit that is set.
+func (s Status) bit() int { return bits.TrailingZeros8(uint8(s)) }
 
 // MarshalText is String, for JSON.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

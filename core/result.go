@@ -14,8 +14,7 @@ type ResultWork[In, Out any] func(ctx context.Context, in In) (Out, error)
 // [NewResultCoordinator] or [NewKeyedResultCoordinator].
 type ResultCoordinator[In, Out any] struct {
 	Control
-	key  func(In) string // nil: none
-	door door
+	source[In, Out]
 }
 
 var (
@@ -40,9 +39,6 @@ func NewKeyedResultCoordinator[In, Out any, K ~string](key func(In) K, work Resu
 }
 
 func newResultCoordinator[In, Out any](key func(In) string, work ResultWork[In, Out], opts Options) (*ResultCoordinator[In, Out], error) {
-	if opts.StopOnError {
-		return nil, errStopOnError
-	}
 	if work == nil {
 		return nil, errNoWork
 	}
@@ -51,7 +47,7 @@ func newResultCoordinator[In, Out any](key func(In) string, work ResultWork[In, 
 		return nil, err
 	}
 	e.bodies = work
-	return &ResultCoordinator[In, Out]{Control{e}, key, e.front()}, nil
+	return &ResultCoordinator[In, Out]{Control{e}, source[In, Out]{key, e.front()}}, nil
 }
 
 // Lane returns a view of the coordinator that puts items into that lane; see
@@ -62,71 +58,26 @@ func (c *ResultCoordinator[In, Out]) Lane(name string) *ResultCoordinator[In, Ou
 	return &view
 }
 
-// resultTask is an operation together with its item and its result.
-type resultTask[In, Out any] struct {
-	Operation
-	in  In
-	out Out // written by the body; guarded by engine.mu once it has returned
-}
-
-func (t *resultTask[In, Out]) run(ctx context.Context) (err error) {
-	t.out, err = t.engine.bodies.(ResultWork[In, Out])(ctx, t.in)
-	return err
-}
-
-func (t *resultTask[In, Out]) discard() {
-	var none In
-	t.in = none
-}
-
-func (t *resultTask[In, Out]) item() any { return t.in }
-
-func (t *resultTask[In, Out]) forget() {
-	var none Out
-	t.out = none
-}
-
-func (c *ResultCoordinator[In, Out]) newTask(in In, m marks) *resultTask[In, Out] {
-	t := &resultTask[In, Out]{in: in}
-	t.body, t.marks = t, m
-	if c.key != nil {
-		t.key = c.key(in)
-	}
-	return t
-}
-
-func (c *ResultCoordinator[In, Out]) enqueue(ctx context.Context, in In, m marks, wait bool) (*resultTask[In, Out], error) {
-	t := c.newTask(in, m)
-	if err := c.engine.enqueue(ctx, &t.Operation, c.door, wait); err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
 // Enqueue is as [Coordinator.Enqueue]; [ResultCoordinator.Wait] waits for the
 // result.
 func (c *ResultCoordinator[In, Out]) Enqueue(ctx context.Context, in In) (OperationID, error) {
-	t, err := c.enqueue(ctx, in, 0, true)
-	if err != nil {
-		return 0, err
-	}
-	return t.id, nil
+	t := c.newTask(in, 0)
+	err := c.enqueue(ctx, &t.Operation, c.door, true)
+	return t.id, err
 }
 
 // TryEnqueue is as [Coordinator.TryEnqueue].
 func (c *ResultCoordinator[In, Out]) TryEnqueue(ctx context.Context, in In) (OperationID, error) {
-	t, err := c.enqueue(ctx, in, 0, false)
-	if err != nil {
-		return 0, err
-	}
-	return t.id, nil
+	t := c.newTask(in, 0)
+	err := c.enqueue(ctx, &t.Operation, c.door, false)
+	return t.id, err
 }
 
 // Submit is Enqueue for callers that want the result later: the
 // Future has it, whatever the window forgets.
 func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future[Out], error) {
-	t, err := c.enqueue(ctx, in, watched, true)
-	if err != nil {
+	t := c.newTask(in, watched)
+	if err := c.enqueue(ctx, &t.Operation, c.door, true); err != nil {
 		return nil, err
 	}
 	return &Future[Out]{&t.Operation, &t.out}, nil
@@ -153,7 +104,7 @@ func (c *ResultCoordinator[In, Out]) Wait(ctx context.Context, id OperationID) (
 		var none Out
 		return none, err
 	}
-	return o.body.(*resultTask[In, Out]).out, o.err
+	return o.body.(*task[In, Out]).out, o.err
 }
 
 // ended reports whether an operation has ended, after which neither its result nor its
@@ -176,7 +127,7 @@ func (c *ResultCoordinator[In, Out]) Results(q OperationQuery) iter.Seq2[Snapsho
 			return
 		}
 		var out Out
-		found := c.operations(q, func(o *Operation) { out = o.body.(*resultTask[In, Out]).out })
+		found := c.operations(q, func(o *Operation) { out = o.body.(*task[In, Out]).out })
 		for s := range found {
 			if !yield(s, out) {
 				return

@@ -41,8 +41,8 @@ type Sink struct {
 	ring    ring
 	held    map[uint64]*heldFact // by Seq
 	kept    []keptFact           // likewise
-	lease   int64                // when the first lease of held ends; 0: never
-	maxAge  int64                // 0: no limit
+	lease   int64                // when the first lease of held ends, or never
+	maxAge  int64                // or never
 	latest  int64                // newest time given to a fact: time follows Seq
 	raised  uint64
 	evicted uint64
@@ -71,7 +71,7 @@ const (
 type heldFact struct {
 	fact  fact
 	seq   uint64
-	until int64 // 0: until released
+	until int64 // or never: until released
 	gone  bool
 	owner *Operation // nil: none
 
@@ -116,7 +116,8 @@ func (s *Sink) prepare(opts SinkOptions) {
 	if s.ready.Load() {
 		return
 	}
-	s.rules, s.ring, s.maxAge = opts.Propagation.compile(), newRing(opts.Capacity, 1), int64(opts.MaxAge)
+	s.rules, s.ring = opts.Propagation.compile(), newRing(opts.Capacity, 1)
+	s.maxAge, s.lease = cmp.Or(int64(opts.MaxAge), never), never
 	s.names.mu, s.names.clock, s.names.sink = &s.mu, newClock(), s
 	s.ready.Store(true)
 }
@@ -292,7 +293,7 @@ func (s *Sink) advance(entry *name, now int64, after *effects) int64 {
 	case len(entry.route.gates) > 0: // a gate must know whether it stood open until now
 		for s.expireSome(now, chunk, after) {
 		}
-	case s.maxAge > 0:
+	case s.maxAge != never:
 		s.expireSome(now, 4, after)
 	}
 	return now
@@ -385,26 +386,6 @@ func (s *Sink) find(seq uint64) *fact {
 	return nil
 }
 
-// following is the lowest Seq from that one on which may be that of a fact.
-func (s *Sink) following(seq uint64) uint64 {
-	if seq >= s.ring.tail {
-		return seq
-	}
-	if i, _ := s.keptAt(seq); i < len(s.kept) {
-		return min(s.kept[i].seq, s.ring.tail)
-	}
-	return s.ring.tail
-}
-
-// since is the lowest Seq of a fact whose time is at or after cutoff.
-func (s *Sink) since(cutoff int64) uint64 {
-	seq := s.ring.since(cutoff)
-	for i := len(s.kept) - 1; i >= 0 && s.kept[i].fact.at >= cutoff; i-- {
-		seq = min(seq, s.kept[i].seq)
-	}
-	return seq
-}
-
 // remove takes a fact away, which is there.
 func (s *Sink) remove(seq uint64, retracted bool, after *effects) {
 	f := s.cut(seq)
@@ -436,10 +417,10 @@ func (s *Sink) cut(seq uint64) (f fact) {
 // expireSome lets up to most places of the window, whose time is over, go, and
 // the leases that have ended. It reports whether there may be more of them.
 func (s *Sink) expireSome(now int64, most int, after *effects) (more bool) {
-	if s.lease != 0 && s.lease <= now {
+	if s.lease <= now {
 		s.expireLeases(now, after)
 	}
-	if s.maxAge == 0 {
+	if s.maxAge == never {
 		return false
 	}
 	for ; most > 0; most-- {
@@ -483,7 +464,7 @@ func (s *Sink) lockFresh(after *effects) (now int64) {
 		s.prepareZero()
 	}
 	s.mu.Mutex.Lock() // costs less; code that raises in a loop does not look in a loop
-	if s.maxAge == 0 && s.lease == 0 {
+	if s.maxAge == never && s.lease == never {
 		return 0
 	}
 	now = s.names.clock.now()
@@ -544,13 +525,11 @@ func (s *Sink) stand(f fact, lease time.Duration, after *effects) *heldFact {
 	if s.ring.full() {
 		s.evict(after)
 	}
-	h := &heldFact{fact: f, seq: s.ring.head}
+	h := &heldFact{fact: f, seq: s.ring.head, until: never}
 	*s.ring.push() = fact{at: f.at} // its Seq is a gap in the window
 	if lease > 0 {
 		h.until = later(f.at, int64(lease))
-		if s.lease == 0 || h.until < s.lease {
-			s.lease = h.until
-		}
+		s.lease = min(s.lease, h.until)
 		s.fresh.Store(0)
 	}
 	put(&s.held, h.seq, h)
@@ -602,16 +581,14 @@ func (s *Sink) expireLeases(now int64, after *effects) {
 	if now < s.lease {
 		return
 	}
-	s.lease = 0
+	s.lease = never
 	for _, h := range s.held {
-		switch {
-		case h.until == 0:
-		case h.until <= now:
-			s.unhold(h, false, after) // the leases of its copies end as well
-			s.expired++
-		case s.lease == 0 || h.until < s.lease:
-			s.lease = h.until
+		if h.until > now {
+			s.lease = min(s.lease, h.until)
+			continue
 		}
+		s.unhold(h, false, after) // the leases of its copies end as well
+		s.expired++
 	}
 }
 
@@ -634,23 +611,7 @@ func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 	if fn == nil {
 		panic("core: Subscribe needs a function")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.subscribe(newHook(compile(pattern), fn))
-}
-
-// subscribe adds a handler. The lock is held.
-func (s *Sink) subscribe(sub *subscription) (cancel func()) {
-	s.names.subs = append(s.names.subs[:len(s.names.subs):len(s.names.subs)], sub)
-	s.names.changed()
-	return func() {
-		s.mu.Lock()
-		s.names.subs = without(s.names.subs, sub)
-		s.names.changed()
-		sub.cancel()
-		s.mu.Unlock()
-		sub.wait()
-	}
+	return newHook(compile(pattern), fn).attach(&s.mu, &s.names.subs, s.names.changed)
 }
 
 // Resize changes how many signals the window holds and for how long. Signals that no
@@ -676,8 +637,8 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	if s.ring.capacity != uint64(capacity) {
 		s.ring = s.ring.resized(capacity)
 	}
-	if s.maxAge != int64(maxAge) {
-		s.maxAge = int64(maxAge)
+	if limit := cmp.Or(int64(maxAge), never); s.maxAge != limit {
+		s.maxAge = limit
 		s.fresh.Store(0)
 		for _, g := range s.names.gates {
 			after.wake(g.waker) // an alarm may have to be set again
@@ -724,7 +685,6 @@ func (s *Sink) Stats() SinkStats {
 		Stored:   s.ring.stored,
 		Kept:     len(s.kept),
 		Capacity: int(s.ring.capacity),
-		MaxAge:   time.Duration(s.maxAge),
 		Raised:   s.raised,
 		Evicted:  s.evicted,
 		Expired:  s.expired,
@@ -732,6 +692,9 @@ func (s *Sink) Stats() SinkStats {
 		Panics:   s.panics.Load(),
 		Handlers: len(s.names.subs) + len(s.retractions),
 		Monitors: len(s.names.monitors),
+	}
+	if s.maxAge != never {
+		stats.MaxAge = time.Duration(s.maxAge)
 	}
 	s.mu.Unlock()
 	after.settle()

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -14,20 +15,23 @@ func newClock() clock { return clock{base: time.Now().Add(-1)} }
 
 func (c clock) now() int64 { return int64(time.Since(c.base)) }
 
+// never is the offset of what does not come.
+const never = math.MaxInt64
+
 // wall is the time at offset, for the edge of the library.
 func (c clock) wall(offset int64) time.Time {
-	if offset == 0 {
+	if offset == 0 || offset == never {
 		return time.Time{}
 	}
 	return c.base.Add(time.Duration(offset))
 }
 
-// later is the offset that lies span after at, or the last there is.
+// later is the offset that lies span after at, or never.
 func later(at, span int64) int64 {
-	if end := at + span; end >= at {
+	if end := at + span; span != never && end >= at {
 		return end
 	}
-	return 1<<63 - 1
+	return never
 }
 
 // offset is the inverse of wall.

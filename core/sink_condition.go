@@ -87,7 +87,7 @@ type verdict struct {
 	signal  Signal // the newest
 	held    bool   // because of a fact that is held
 	since   int64  // if not, since when it holds
-	expires int64  // when that may change by itself; 0: never
+	expires int64  // when that may change by itself, or never
 }
 
 // look returns the state of the condition. Its fields held and since are about facts newer
@@ -96,6 +96,7 @@ func (c *condition) look(now int64, beyond uint64) (v verdict) {
 	if !c.holds() {
 		return v
 	}
+	v.expires = never
 	s := c.ledger.sink
 	s.lockAt(now)
 	defer s.mu.Unlock()
@@ -111,33 +112,26 @@ func (c *condition) look(now int64, beyond uint64) (v verdict) {
 		holder := g.holder()
 		if holder > beyond {
 			v.held = true
-			v.expire(s.held[holder].until)
+			v.expires = min(v.expires, s.held[holder].until)
 		} else if newest.seq > beyond {
 			if since := g.begun(beyond); v.since == 0 || since < v.since {
 				v.since = since
 			}
 		}
-		v.expire(s.end(newest.seq, &newest.fact, g == &c.own))
+		v.expires = min(v.expires, s.end(newest.seq, &newest.fact, g == &c.own))
 		v.holds = true
 	}
 	return v
 }
 
-// expire notes when a fact goes by itself; 0: never.
-func (v *verdict) expire(end int64) {
-	if end != 0 && (v.expires == 0 || end < v.expires) {
-		v.expires = end
-	}
-}
-
 // end is when a fact will go by itself, for an operation's own coordinator or for
-// others; 0: never.
+// others.
 func (s *Sink) end(seq uint64, f *fact, own bool) int64 {
 	if h := s.held[seq]; h != nil {
 		return h.until
 	}
-	if own || s.maxAge == 0 {
-		return 0
+	if own {
+		return never
 	}
 	return later(f.at, s.maxAge)
 }
@@ -145,7 +139,7 @@ func (s *Sink) end(seq uint64, f *fact, own bool) int64 {
 // standing is a fact that a condition holds because of.
 type standing struct {
 	signal Signal
-	until  int64 // 0: until removed
+	until  int64 // or never: until removed
 }
 
 // standing lists the facts that the condition holds because of, newest first, as

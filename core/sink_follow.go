@@ -25,7 +25,7 @@ func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 		present = append(present, f.signal(seq, s.names.clock))
 		return true
 	})
-	cancel = s.subscribe(newHook(p, f.call))
+	cancel = newHook(p, f.call).join(&s.mu, &s.names.subs, s.names.changed)
 	s.mu.Unlock()
 	after.settle()
 	slices.SortFunc(present, func(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) })

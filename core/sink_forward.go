@@ -38,15 +38,9 @@ func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
 	}
 	var f *forward
 	f = newHook(compile(pattern), func(p passage) { s.carry(f, to, p) })
-	s.mu.Lock()
-	s.setForwards(append(s.forwards[:len(s.forwards):len(s.forwards)], f))
-	s.mu.Unlock()
+	cut := f.attach(&s.mu, &s.forwards, s.setForwarder)
 	return func() {
-		s.mu.Lock()
-		s.setForwards(without(s.forwards, f))
-		f.cancel()
-		s.mu.Unlock()
-		f.wait()
+		cut()
 		s.releaseCopies(f)
 	}
 }
@@ -81,10 +75,11 @@ func (j *journey) visits(s *Sink) bool {
 	return true
 }
 
-// setForwards replaces the forwards of s. One handler, called last, serves all of
+// setForwarder makes the handler for the forwards of s. It is one, called last, for all of
 // them, so that they share what there is to know about a signal. The lock is held.
-func (s *Sink) setForwards(forwards []*forward) {
-	s.forwards, s.names.forwarder = forwards, nil
+func (s *Sink) setForwarder() {
+	forwards := s.forwards
+	s.names.forwarder = nil
 	if len(forwards) > 0 {
 		var patterns pattern
 		for _, f := range forwards {
@@ -188,7 +183,7 @@ func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
 	var after effects
 	now := s.lockFresh(&after)
 	h := s.held[seq]
-	if h != nil && h.until != 0 {
+	if h != nil && h.until != never {
 		left = time.Duration(h.until - now)
 	}
 	s.mu.Unlock()

@@ -1,6 +1,9 @@
 package core
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // hook is a user's function that is called for events, and the barrier its
 // cancellation waits at.
@@ -50,6 +53,28 @@ func (h *hook[E]) wait() {
 		return
 	}
 	<-h.idle
+}
+
+// attach appends h to a list of hooks that mu guards, and which is replaced, not changed.
+// Changed is called with mu held. Cancel takes h off the list and waits.
+func (h *hook[E]) attach(mu sync.Locker, list *[]*hook[E], changed func()) (cancel func()) {
+	mu.Lock()
+	defer mu.Unlock()
+	return h.join(mu, list, changed)
+}
+
+// join is attach with mu held.
+func (h *hook[E]) join(mu sync.Locker, list *[]*hook[E], changed func()) (cancel func()) {
+	*list = append((*list)[:len(*list):len(*list)], h)
+	changed()
+	return func() {
+		mu.Lock()
+		*list = without(*list, h)
+		changed()
+		h.cancel()
+		mu.Unlock()
+		h.wait()
+	}
 }
 
 // enterFirst enters the first of hooks. The lock of the list is held, and deliver

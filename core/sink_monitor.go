@@ -170,7 +170,7 @@ func (m *Monitor) check(after *effects) {
 		}
 		if w.over.Load() && m.span > 0 {
 			last := m.stamps.at(n - w.low - 1) // of those that have to go
-			m.ageing.set(m.names.clock, later(last.at, m.span)+1, m.age)
+			m.ageing.set(m.names.clock, later(later(last.at, m.span), 1), m.age)
 		}
 	}
 }

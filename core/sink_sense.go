@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"iter"
-	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -31,34 +30,29 @@ func (s *Sink) Has(pattern string) bool {
 // somebody looked last with the lock held.
 func (s *Sink) isFresh() bool {
 	until := s.fresh.Load()
-	return until == math.MaxInt64 || until != 0 && s.names.clock.now() < until
+	return until == never || until != 0 && s.names.clock.now() < until
 }
 
 // refresh notes until when no fact ends by time, given that none is due. mu is
 // held. Facts to come end later than those that are there, and whatever else may
 // end one earlier sets fresh to 0.
 func (s *Sink) refresh(now int64) {
-	until := int64(math.MaxInt64)
-	if s.maxAge > 0 {
-		until = later(s.oldest(now), s.maxAge)
-	}
-	if s.lease != 0 {
-		until = min(until, s.lease)
-	}
-	if s.fresh.Load() != until {
+	if until := s.nextEnd(now); s.fresh.Load() != until {
 		s.fresh.Store(until)
 	}
 }
 
-// oldest is the time of the oldest fact that ages, or now. The lock is held.
-func (s *Sink) oldest(now int64) int64 {
+// nextEnd is when the next fact expires, by age or lease, or never. Another one that
+// ages may come at next. The lock is held.
+func (s *Sink) nextEnd(next int64) int64 {
+	oldest := next
 	if s.ring.tail < s.ring.head {
-		now = s.ring.at(s.ring.tail).at
+		oldest = s.ring.at(s.ring.tail).at
 	}
 	if len(s.kept) > 0 {
-		now = min(now, s.kept[0].fact.at)
+		oldest = min(oldest, s.kept[0].fact.at)
 	}
-	return now
+	return min(s.lease, later(oldest, s.maxAge))
 }
 
 // Count counts the signals matching pattern that are present.
@@ -120,10 +114,32 @@ func (s *Sink) each(p pattern, visit func(seq uint64, f *fact) (older bool)) {
 // others. A query for one exact name costs what it finds; others look at every
 // signal that is within their age.
 func (s *Sink) Sense(q Query) iter.Seq[Signal] {
+	const batch = 256 // copied under the lock, and yielded without it
 	return func(yield func(Signal) bool) {
-		f := q.compile()
-		for chunk := range s.scan(&f) {
-			for _, signal := range chunk {
+		var after effects
+		w := search{sink: s, filter: q.compile()}
+		w.start(&after)
+		held := s.heldMatching(&w.filter, w.cutoff)
+		s.mu.Unlock()
+		after.settle()
+		var buffer []Signal
+		for more := true; more; {
+			buffer = buffer[:0]
+			more = w.some(func(seq uint64, f *fact) bool {
+				signal := f.signal(seq, s.names.clock)
+				if !w.filter.accepts(&signal) {
+					return true
+				}
+				for len(held) > 0 && held[0].Seq < seq {
+					buffer, held = append(buffer, held[0]), held[1:]
+				}
+				buffer = append(buffer, signal)
+				return len(buffer) < batch
+			})
+			if !more {
+				buffer = append(buffer, held...)
+			}
+			for _, signal := range buffer {
 				if !yield(signal) {
 					return
 				}
@@ -132,110 +148,83 @@ func (s *Sink) Sense(q Query) iter.Seq[Signal] {
 	}
 }
 
-// scan yields what f selects, in chunks that are copied under the lock and
-// yielded without it. The chunk's memory is reused.
-func (s *Sink) scan(f *filter) iter.Seq[[]Signal] {
-	return func(yield func([]Signal) bool) {
-		var after effects
-		now := s.lockFresh(&after)
-		if f.Within > 0 && now == 0 {
-			now = s.names.clock.now()
-		}
-		cutoff := f.cutoff(now)
-		from, end := max(s.since(cutoff), f.AfterSeq+1), s.ring.head
-		held := s.heldMatching(f, cutoff)
-		name, exact := f.pattern.exact()
-		s.mu.Unlock()
-		after.settle()
-
-		if exact {
-			seqs := s.chain(name, from)
-			s.copyChunks(f, held, end, func() (uint64, bool) {
-				if len(seqs) == 0 {
-					return 0, false
-				}
-				last := seqs[len(seqs)-1]
-				seqs = seqs[:len(seqs)-1]
-				return last, true
-			}, yield)
-			return
-		}
-		next := from
-		s.copyChunks(f, held, end, func() (uint64, bool) {
-			next = s.following(next) + 1
-			return next - 1, next <= end
-		}, yield)
-	}
+// search goes through the facts in the window, and those that are kept, which a query
+// selects, oldest first, as of its start.
+type search struct {
+	sink      *Sink
+	filter    filter
+	cutoff    int64
+	chain     bool     // the facts of one name are chained, and still to be added to seqs
+	seqs      []uint64 // to look at, in order, and then
+	next, end uint64   // from the one to the other
 }
 
-// copyChunks walks the Seqs that next returns, under the lock, in ascending order
-// and below end, and yields the facts of them that f accepts, merged with held.
-func (s *Sink) copyChunks(f *filter, held []Signal, end uint64, next func() (uint64, bool), yield func([]Signal) bool) {
-	const batch = 256
-	var buffer []Signal
-	for more := true; more; {
-		buffer = buffer[:0]
-		s.mu.Lock()
-		for looked := 0; looked < chunk && len(buffer) < batch; looked++ {
-			var seq uint64
-			if seq, more = next(); !more {
-				break
-			}
-			fact := s.find(seq)
-			if seq >= end || fact == nil {
-				continue
-			}
-			signal := fact.signal(seq, s.names.clock)
-			if !f.accepts(&signal) {
-				continue
-			}
-			for len(held) > 0 && held[0].Seq < seq {
-				buffer, held = append(buffer, held[0]), held[1:]
-			}
-			buffer = append(buffer, signal)
-		}
-		s.mu.Unlock()
-		if !more {
-			buffer = append(buffer, held...)
-		}
-		if len(buffer) > 0 && !yield(buffer) {
-			return
+// start locks the sink.
+func (w *search) start(after *effects) {
+	s := w.sink
+	now := s.lockFresh(after)
+	if w.filter.Within > 0 && now == 0 {
+		now = s.names.clock.now()
+	}
+	w.cutoff, w.end = w.filter.cutoff(now), s.ring.head
+	w.next = max(s.ring.since(w.cutoff), w.filter.AfterSeq+1)
+	_, w.chain = w.filter.pattern.exact()
+	for i := range s.kept {
+		if k := &s.kept[i]; k.fact.at >= w.cutoff && (w.chain || k.seq < w.next) {
+			w.seqs = append(w.seqs, k.seq)
 		}
 	}
 }
 
-// chain lists the Seqs of the facts of that name from Seq from on, newest first.
-func (s *Sink) chain(name string, from uint64) []uint64 {
-	var seqs []uint64
+// some visits the next chunk of facts, with the lock held, until visit returns false, and
+// reports whether there may be more of them. What the query says of their signals is left
+// to visit.
+func (w *search) some(visit func(seq uint64, f *fact) (more bool)) (more bool) {
+	s := w.sink
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry := s.names.lookup(name)
-	if entry == nil {
-		return nil
+	if w.chain {
+		w.follow()
 	}
-	for seq, n := entry.newest, 0; seq != 0 && seq >= max(from, s.ring.tail); n++ {
-		if n == chunk {
-			n = 0
-			s.mu.Unlock()
-			s.mu.Lock()
-			if seq < s.ring.tail {
-				break
+	for range chunk {
+		seq := w.next
+		switch {
+		case len(w.seqs) > 0:
+			seq, w.seqs = w.seqs[0], w.seqs[1:]
+		case seq < w.end:
+			w.next++
+		default:
+			return false
+		}
+		if f := s.find(seq); f != nil && !visit(seq, f) {
+			break
+		}
+	}
+	return true
+}
+
+// follow finds the facts of an exact name by their chain. The lock is held, except now and
+// then.
+func (w *search) follow() {
+	s := w.sink
+	name, _ := w.filter.pattern.exact()
+	if entry := s.names.lookup(name); entry != nil {
+		for seq := entry.newest; seq != 0 && seq >= max(w.next, s.ring.tail); seq = s.ring.at(seq).previous {
+			if seq < w.end {
+				w.seqs = append(w.seqs, seq)
+			}
+			if len(w.seqs)%chunk == chunk-1 {
+				s.mu.Unlock()
+				s.mu.Lock()
+				if seq < s.ring.tail {
+					break
+				}
 			}
 		}
-		seqs = append(seqs, seq)
-		seq = s.ring.at(seq).previous
 	}
-	found := len(seqs)
-	for i := range s.kept {
-		if k := &s.kept[i]; k.seq >= from && k.fact.name.text == name {
-			seqs = append(seqs, k.seq)
-		}
-	}
-	if len(seqs) > found { // of these some may have been in the window before
-		slices.SortFunc(seqs, func(a, b uint64) int { return cmp.Compare(b, a) })
-		seqs = slices.Compact(seqs)
-	}
-	return seqs
+	slices.Sort(w.seqs)
+	w.seqs = slices.Compact(w.seqs) // some may be kept since they were in the window
+	w.chain, w.next = false, w.end
 }
 
 func (s *Sink) heldMatching(f *filter, cutoff int64) []Signal {
@@ -284,57 +273,29 @@ func (s *Sink) ForgetAll() int { return s.take(Query{}, "", false) }
 // take removes the facts in the window that q selects; as a retraction only those
 // raised directly on the sink, and calls the handlers.
 func (s *Sink) take(q Query, by string, retract bool) (taken int) {
-	f := q.compile()
 	var after effects
-	now := s.lockFresh(&after)
-	if q.Within > 0 && now == 0 {
-		now = s.names.clock.now()
-	}
-	cutoff := f.cutoff(now)
-	next, end := max(s.since(cutoff), q.AfterSeq+1), s.ring.head
-	if name, exact := f.pattern.exact(); exact {
-		s.mu.Unlock()
-		seqs := s.chain(name, next)
-		slices.Reverse(seqs)
-		s.mu.Lock()
-		for i, seq := range seqs {
-			if i%chunk == chunk-1 {
-				s.mu.Unlock()
-				s.mu.Lock()
-			}
-			taken += s.takeOne(seq, end, &f, retract, &after)
-		}
-	} else {
-		for next = s.following(next); next < end; next = s.following(next + 1) {
-			if next%chunk == 0 {
-				s.mu.Unlock()
-				s.mu.Lock()
-			}
-			taken += s.takeOne(next, end, &f, retract, &after)
-		}
-	}
+	w := search{sink: s, filter: q.compile()}
+	w.start(&after)
 	s.mu.Unlock()
+	for more := true; more; {
+		more = w.some(func(seq uint64, f *fact) bool {
+			signal := f.signal(seq, s.names.clock)
+			if retract && f.operation != 0 || !w.filter.accepts(&signal) {
+				return true
+			}
+			if retract && len(s.retractions) > 0 {
+				after.gone = append(after.gone, signal)
+			}
+			s.remove(seq, retract, &after)
+			taken++
+			return true
+		})
+	}
 	after.settle()
 	for _, signal := range after.gone {
 		s.tellRetracted(signal, by)
 	}
 	return taken
-}
-
-func (s *Sink) takeOne(seq, end uint64, f *filter, retract bool, after *effects) int {
-	fact := s.find(seq)
-	if seq >= end || fact == nil || retract && fact.operation != 0 {
-		return 0
-	}
-	signal := fact.signal(seq, s.names.clock)
-	if !f.accepts(&signal) {
-		return 0
-	}
-	if retract && len(s.retractions) > 0 {
-		after.gone = append(after.gone, signal)
-	}
-	s.remove(seq, retract, after)
-	return 1
 }
 
 // SubscribeRetracted calls fn for every signal matching pattern that is taken
@@ -346,17 +307,7 @@ func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel f
 	if fn == nil {
 		panic("core: SubscribeRetracted needs a function")
 	}
-	hook := newHook(compile(pattern), fn)
-	s.mu.Lock()
-	s.retractions = append(s.retractions[:len(s.retractions):len(s.retractions)], hook)
-	s.mu.Unlock()
-	return func() {
-		s.mu.Lock()
-		s.retractions = without(s.retractions, hook)
-		hook.cancel()
-		s.mu.Unlock()
-		hook.wait()
-	}
+	return newHook(compile(pattern), fn).attach(&s.mu, &s.retractions, func() {})
 }
 
 // tellRetracted calls the subscribers to the retraction of such a signal. No
@@ -423,7 +374,7 @@ func (s *Sink) restore(signal Signal) bool {
 		now = s.names.clock.now()
 	}
 	at := min(s.names.clock.offset(signal.Time), now)
-	stored := signal.Name != "" && (s.maxAge == 0 || at > now-s.maxAge)
+	stored := signal.Name != "" && later(at, s.maxAge) > now
 	if stored {
 		entry := s.names.intern(signal.Name)
 		s.names.enter(entry)

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"iter"
-	"math"
 	"sync"
 	"time"
 )
@@ -133,16 +132,13 @@ func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 		var after effects
 		s.lockFresh(&after)
 		n := c.n
-		ends := s.nextEnd()
+		ends := s.nextEnd(never)
 		s.mu.Unlock()
 		after.settle()
 		if n == 0 {
 			return nil
 		}
-		alarm := time.NewTimer(maxDuration)
-		if ends != 0 {
-			alarm.Reset(time.Duration(ends - s.names.clock.now()))
-		}
+		alarm := time.NewTimer(time.Duration(ends - s.names.clock.now()))
 		select {
 		case <-gone:
 		case <-alarm.C:
@@ -163,16 +159,4 @@ func (c chanWaker) wake() {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// nextEnd is when the next fact of the sink expires, by age or lease; 0 if none
-// will. The lock is held.
-func (s *Sink) nextEnd() int64 {
-	end := s.lease
-	if s.maxAge > 0 && (s.ring.head > s.ring.tail || len(s.kept) > 0) {
-		if e := later(s.oldest(math.MaxInt64), s.maxAge); end == 0 || e < end {
-			end = e
-		}
-	}
-	return end
 }

@@ -97,6 +97,7 @@ func TestAttemptTimeoutIsRetriedTheCallersIsNot(t *testing.T) {
 		}
 		err := r.Do(t.Context(), hangs)
 		assert.ErrorIs(t, err, retry.ErrAttemptTimeout)
+		assert.ErrorIs(t, retry.ErrDeadline, context.DeadlineExceeded)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, 3, calls)
 		assert.Equal(t, 5*time.Second, time.Since(begun))
@@ -289,24 +290,6 @@ func TestCancelledWhileBackingOff(t *testing.T) {
 		assert.JSONEq(t, `{"succeeded":0,"recovered":0,"failed":2,"permanent":0,"exhausted":0,"overBudget":0,"cancelled":2,"panicked":0,`+
 			`"retries":0,"waiting":0}`, r.Stats().String())
 	})
-}
-
-// The text of an Error says how many attempts there were and why there is no other.
-func TestErrorText(t *testing.T) {
-	for cause, want := range map[error]string{
-		retry.ErrAttempts:   "retry: gave up after 2 attempts: failed on purpose",
-		retry.ErrMaxElapsed: "retry: gave up after 2 attempts: no time left: failed on purpose",
-		retry.ErrMaxDelay:   "retry: gave up after 2 attempts: the delay asked for is too long: failed on purpose",
-		retry.ErrStopped:    "retry: gave up after 2 attempts: stopped by the backoff: failed on purpose",
-	} {
-		err := &retry.Error{Attempts: 2, Cause: cause, Err: errOnPurpose}
-		assert.EqualError(t, err, want)
-		assert.ErrorIs(t, err, cause)
-		assert.ErrorIs(t, err, errOnPurpose)
-	}
-	one := &retry.Error{Attempts: 1, Cause: retry.ErrAttempts, Err: errOnPurpose}
-	assert.EqualError(t, one, "retry: gave up after 1 attempt: failed on purpose")
-	assert.ErrorIs(t, retry.ErrDeadline, context.DeadlineExceeded)
 }
 
 // The outermost error that asks for a delay counts, and of joined errors the longest delay.

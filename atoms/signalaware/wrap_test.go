@@ -79,27 +79,6 @@ func TestACallWaits(t *testing.T) {
 	})
 }
 
-// Many calls wait together, and only their contexts bound them.
-func TestManyCallsWaitTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, func(o *signalaware.Options) { o.MaxQueued = -1 })
-		call := signalaware.Wrap(g, func(context.Context, int) error { time.Sleep(time.Hour); return nil })
-		g.Raise("backpressure.x")
-		begun := time.Now()
-		done := make(chan error)
-		for i := range 1100 {
-			go func() { done <- call(t.Context(), i) }()
-		}
-		synctest.Wait()
-		assert.Equal(t, 1100, g.Calls().Waiting)
-		g.Sink().Retract("*")
-		for range 1100 {
-			assert.NoError(t, <-done)
-		}
-		assert.Equal(t, time.Hour, time.Since(begun))
-	})
-}
-
 // A call that waits at the gate gets ErrClosed from Close and ErrStopped from Stop; the
 // other ends wait for it. A call that comes later gets ErrClosed.
 func TestCallsAndTheLifecycle(t *testing.T) {

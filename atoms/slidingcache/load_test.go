@@ -244,54 +244,6 @@ func TestCloseFromALoadAndFromAHandler(t *testing.T) {
 	})
 }
 
-// Loads are operations: so many run at once, the others wait in order, and Explain says why.
-func TestLoadsAreOperations(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCache(t, func(ctx context.Context, key string) (int, error) {
-			core.OperationFrom(ctx).Set("from", "db")
-			time.Sleep(time.Minute)
-			return 1, nil
-		}, options{MaxConcurrency: 2})
-		for i := range 5 {
-			go c.Get(t.Context(), fmt.Sprint(i))
-			synctest.Wait()
-		}
-		var seen []string
-		var last core.OperationID
-		for op := range c.Loads(core.OperationQuery{}) {
-			seen = append(seen, op.Key+" "+op.Status.String())
-			last = op.ID
-		}
-		assert.Equal(t, []string{"0 running", "1 running", "2 pending", "3 pending", "4 pending"}, seen)
-		why, ok := c.Explain(last)
-		assert.True(t, ok)
-		assert.Equal(t, core.ReasonLimit, why.Reasons[0].Kind)
-		require.NoError(t, c.WaitIdle(t.Context()))
-		op, ok := c.Lookup(last)
-		assert.True(t, ok)
-		from, _ := core.Value[string](op, "from")
-		assert.Equal(t, "db", from)
-	})
-}
-
-// A caller may leave while its load waits for its turn. Then the load never runs.
-func TestLeavingBeforeTheLoadHasATurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{takes: time.Minute}
-		c := newCache(t, s.load, options{MaxConcurrency: 1})
-		go c.Get(t.Context(), "slow")
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := c.Get(ctx, "a")
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		assert.Equal(t, 1, s.calls)
-		wantGet(t, c, "a", 2)
-	})
-}
-
 // Loads that other loads wait for go first, so that few loads are under way at once, however
 // many callers there are.
 func TestLoadsThatAreNeededGoFirst(t *testing.T) {
@@ -316,43 +268,8 @@ func TestLoadsThatAreNeededGoFirst(t *testing.T) {
 	})
 }
 
-// A load that another load has asked for is cancelled when that one leaves, which gets its
-// slot back then. If there are other callers, it goes on for them.
-func TestNestedLoadOfACallerThatLeaves(t *testing.T) {
-	for _, others := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			var c *cache
-			var cause error
-			c = newCache(t, func(ctx context.Context, key string) (int, error) {
-				if key == "a" {
-					return c.Get(ctx, "b")
-				}
-				select {
-				case <-time.After(time.Minute):
-				case <-ctx.Done():
-					cause = context.Cause(ctx)
-				}
-				return 1, cause
-			}, options{MaxConcurrency: 1})
-			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
-			defer cancel()
-			if others {
-				go func() {
-					time.Sleep(time.Millisecond)
-					wantGet(t, c, "b", 1)
-				}()
-			}
-			_, err := c.Get(ctx, "a")
-			assert.ErrorIs(t, err, errOnPurpose)
-			time.Sleep(time.Hour)
-			synctest.Wait()
-			assert.Equal(t, others, cause == nil)
-		})
-	}
-}
-
 // A load that would wait for itself, or for a load that waits for it, gets an error: over
-// other keys, other caches of both kinds, a coordinator, or without its context.
+// other keys, other caches of both kinds, or without its context.
 func TestLoadThatWouldWaitForItself(t *testing.T) {
 	for name, load := range map[string]func(t *testing.T, get loader, opts options) loader{
 		"itself":  func(_ *testing.T, get loader, _ options) loader { return get },
@@ -368,9 +285,6 @@ func TestLoadThatWouldWaitForItself(t *testing.T) {
 			}
 		},
 		"another cache": func(t *testing.T, get loader, opts options) loader { return newCache(t, get, opts).Get },
-		"a coordinator": func(t *testing.T, get loader, _ options) loader {
-			return core.Must(core.NewResultCoordinator(get, core.Options{MaxConcurrency: 1})).Do
-		},
 		"an lru": func(t *testing.T, get loader, _ options) loader {
 			c := core.Must(lru.New(lru.Options[string, int]{}))
 			return func(ctx context.Context, key string) (int, error) {
@@ -405,12 +319,13 @@ func TestLoadThatWouldWaitForItself(t *testing.T) {
 	}
 }
 
-// A load waits for one that runs already. It is suspended, and shows what it waits for.
-func TestNestedLoadWaitsForOneThatRuns(t *testing.T) {
+// Loads are operations. One that waits for another load is suspended, and says for which.
+func TestLoadsAreOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *cache
 		c = newCache(t, func(ctx context.Context, key string) (int, error) {
 			if key == "b" {
+				core.OperationFrom(ctx).Set("from", "db")
 				time.Sleep(time.Minute)
 				return 1, nil
 			}
@@ -424,34 +339,18 @@ func TestNestedLoadWaitsForOneThatRuns(t *testing.T) {
 		synctest.Wait()
 		got := c.Stats().Loads
 		assert.Equal(t, []int{1, 1}, []int{got.Running, got.Suspended})
-		for s := range c.Loads(core.OperationQuery{Status: core.StatusSuspended}) {
-			assert.Equal(t, []string{`the load of key "b" of "slidingcache"`}, s.WaitsFor)
+		var ids []core.OperationID
+		for op := range c.Loads(core.OperationQuery{}) {
+			ids = append(ids, op.ID)
 		}
+		why, ok := c.Explain(ids[1])
+		assert.True(t, ok)
+		assert.Contains(t, why.String(), `the load of key "b" of "slidingcache"`)
 		all.Wait()
-		assert.Equal(t, uint64(2), c.Stats().Loads.Enqueued)
-	})
-}
-
-// A panic of KeyText, on the caller's goroutine, leaves nothing locked; nor does one of a
-// context that is nil.
-func TestPanicsOfTheCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s source
-		bad := true
-		c := newCache(t, s.load, options{KeyText: func(key string) string {
-			if bad {
-				panic("on purpose")
-			}
-			return key
-		}})
-		c.Set("a", 1)
-		assert.Panics(t, func() { c.Get(t.Context(), "b") })
-		assert.Panics(t, func() { c.Remove("a") })
-		bad = false
-		var none context.Context
-		assert.Panics(t, func() { c.Get(none, "b") })
-		wantGet(t, c, "b", 1)
-		wantGet(t, c, "a", 2)
+		op, _ := c.Lookup(ids[0])
+		from, _ := core.Value[string](op, "from")
+		assert.Equal(t, "db", from)
+		assert.Len(t, ids, 2)
 	})
 }
 
@@ -604,37 +503,6 @@ func TestForeignCodeMayUseTheCache(t *testing.T) {
 		c.Clear()
 		require.NoError(t, c.Close())
 	})
-}
-
-// A load that waits for a coordinator that needs the cache says so, and gives up its slot.
-func TestLoadsThatNeedOthersOverACoordinator(t *testing.T) {
-	for _, limit := range []int{1, 4} {
-		synctest.Test(t, func(t *testing.T) {
-			var c *cache
-			pool := core.Must(core.NewResultCoordinator(func(ctx context.Context, key string) (int, error) {
-				time.Sleep(time.Second)
-				return c.Get(ctx, "base of "+key)
-			}, core.Options{MaxConcurrency: limit}))
-			c = newCache(t, func(ctx context.Context, key string) (value int, err error) {
-				time.Sleep(time.Second)
-				if len(key) > 1 {
-					return len(key), nil
-				}
-				err = core.OperationFrom(ctx).Suspend(ctx, "the pool", func(ctx context.Context) error {
-					value, err = pool.Do(ctx, key)
-					return err
-				})
-				return value, err
-			}, options{MaxConcurrency: limit})
-			var all sync.WaitGroup
-			for i := range 8 {
-				all.Go(func() { wantGet(t, c, fmt.Sprint(i), len("base of ")+1) })
-			}
-			all.Wait()
-			synctest.Wait()
-			assert.EqualValues(t, 16, c.Sink().Count(slidingcache.SignalLoaded))
-		})
-	}
 }
 
 // dice returns random numbers less than n, to any goroutine.

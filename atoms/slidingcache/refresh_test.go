@@ -332,5 +332,3 @@ func TestNotFound(t *testing.T) {
 		assert.ErrorAs(t, err, new(*core.PanicError))
 	})
 }
-
-// Nothing foreign is called under a lock: whatever calls back finds the cache open.

@@ -136,35 +136,14 @@ func TestOpenForThenHalfOpen(t *testing.T) {
 	check(t, "state", b.State(at(63)), breaker.Closed)
 }
 
-func TestProbes(t *testing.T) {
+// What Observe counts in the half-open state stands for probes.
+func TestObservedProbes(t *testing.T) {
 	b := made(t, breaker.Options{Threshold: 1, Probes: 3, OpenFor: 10 * time.Second})
 	b.Trip(at(0))
-	first, second := allow(t, b, 10, true), allow(t, b, 11, true)
-	third := allow(t, b, 12, true)
-	allow(t, b, 12, false)
-	check(t, "first", b.Done(first, at(13), success), false)
-	allow(t, b, 13, false) // as many at once as must still succeed
-	b.Done(second, at(13), neutral)
-	second = allow(t, b, 14, true)
-
-	// Two probes are lost: as many others may begin, and no more, also when one of the
-	// lost ones comes back without a result.
-	allow(t, b, 23.9, false)
-	fourth, fifth := allow(t, b, 24, true), allow(t, b, 24, true)
-	allow(t, b, 24, false)
-	b.Done(third, at(25), neutral)
-	allow(t, b, 25, false)
-	check(t, "a lost one", b.Done(second, at(26), success), false)
-	allow(t, b, 26, false)
-	check(t, "the third success", b.Done(fourth, at(27), success), true)
-	check(t, "after the close", b.Done(fifth, at(28), failure), false)
-	check(t, "state", b.State(at(28)), breaker.Closed)
-
-	b.Trip(at(30))
-	allow(t, b, 40, true)
-	check(t, "others count as probes", b.Observe(at(41), success), false)
-	check(t, "others count as probes", b.Observe(at(41), failure), true)
-	check(t, "state", b.State(at(41)), breaker.Open)
+	allow(t, b, 10, true)
+	check(t, "a success of others", b.Observe(at(11), success), false)
+	check(t, "a failure of others", b.Observe(at(11), failure), true)
+	check(t, "state", b.State(at(11)), breaker.Open)
 }
 
 func TestOpenForNothing(t *testing.T) {
@@ -173,22 +152,6 @@ func TestOpenForNothing(t *testing.T) {
 	check(t, "state", b.State(at(0)), breaker.HalfOpen)
 	allow(t, b, 0, true)
 	allow(t, b, 1e6, false) // it is not replaced
-}
-
-func TestTripAndReset(t *testing.T) {
-	b := made(t, breaker.Options{Threshold: 2, OpenFor: 10 * time.Second})
-	old := allow(t, b, 0, true)
-	b.Trip(at(0))
-	b.Trip(at(5))
-	check(t, "closes in", b.ClosesIn(at(5)), 10*time.Second)
-	b.Reset()
-	check(t, "state", b.State(at(5)), breaker.Closed)
-	check(t, "closes in", b.ClosesIn(at(5)), time.Duration(0))
-	b.Done(old, at(5), failure)
-	check(t, "failures", b.Failures(at(5)), 0)
-	b.Observe(at(6), failure)
-	b.Reset() // also of a closed one
-	check(t, "failures", b.Failures(at(6)), 0)
 }
 
 func TestOptionsThatAreWrong(t *testing.T) {

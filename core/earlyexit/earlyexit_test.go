@@ -107,35 +107,25 @@ func checkEqual[V comparable](t testing.TB, what string, got, want V) {
 	}
 }
 
+// The results are in the order of the items, whichever ends first.
 func TestWithoutSignalAllResultsAreCollected(t *testing.T) {
+	late := func(n int) job {
+		return func(context.Context) (int, error) { time.Sleep(time.Duration(10-n) * time.Second); return n, nil }
+	}
 	synctest.Test(t, func(t *testing.T) {
 		c := combiner(t, func(exit core.Signal, results []int) (int, error) {
 			checkEqual(t, "signal", exit.Name, "")
 			return len(results), nil
-		}, core.Options{})
+		}, core.Options{MaxConcurrency: 5})
 		defer c.Close()
-		enqueue(t, c, gives(1), func(context.Context) (int, error) { return 5, errOnPurpose }, gives(2),
-			func(context.Context) (int, error) { panic(errOnPurpose) }, gives(3))
+		enqueue(t, c, late(1), func(context.Context) (int, error) { return 5, errOnPurpose }, late(2),
+			func(context.Context) (int, error) { panic(errOnPurpose) }, late(3))
 		outcome := results(t, c)
 		checkOutcome(t, outcome, "", 1, 2, 3)
 		checkEqual(t, "combined", outcome.Combined, 3)
 		if s := c.Stats(); s.Succeeded != 3 || s.Failed != 2 {
 			t.Errorf("got %v, want 3 succeeded and 2 failed", s)
 		}
-	})
-}
-
-func TestResultsAreInTheOrderOfTheItems(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := collector(t, core.Options{MaxConcurrency: 5})
-		defer c.Close()
-		for i := range 5 {
-			enqueue(t, c, func(context.Context) (int, error) {
-				time.Sleep(time.Duration(10-i) * time.Second)
-				return i, nil
-			})
-		}
-		checkOutcome(t, results(t, c), "", 0, 1, 2, 3, 4)
 	})
 }
 
@@ -184,25 +174,6 @@ func TestExitCancelsWhatRunsAndDiscardsWhatWaits(t *testing.T) {
 	})
 }
 
-func TestExitCancelsWhatIsSuspended(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := collector(t, core.Options{})
-		defer c.Close()
-		id := enqueue(t, c, func(ctx context.Context) (int, error) {
-			return 0, core.OperationFrom(ctx).Suspend(ctx, "an answer", func(ctx context.Context) error {
-				_, err := untilCancelled(ctx)
-				return err
-			})
-		})[0]
-		synctest.Wait()
-		c.Sink().Raise("verdict.guilty")
-		synctest.Wait()
-		op, _ := c.Lookup(id)
-		checkEqual(t, "status", op.Status, core.StatusCancelled)
-		checkExited(t, op.Err, "verdict.guilty")
-	})
-}
-
 // A worker that becomes free while the exit is under way starts nothing: here the
 // exit is held up by the values of a context, which are asked for the parent.
 func TestNothingStartsAfterTheSignal(t *testing.T) {
@@ -245,32 +216,6 @@ func (c *slowContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-func TestOperationsOwnSignalExitsAndItsResultCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := collector(t, core.Options{MaxConcurrency: 2})
-		defer c.Close()
-		let := make(chan struct{})
-		enqueue(t, c, untilCancelled, func(ctx context.Context) (int, error) {
-			<-let
-			n, err := raises("verdict.guilty", 7)(ctx)
-			_, late := c.Enqueue(ctx, gives(8))
-			checkExited(t, late, "verdict.guilty")
-			checkExited(t, context.Cause(ctx), "verdict.guilty")
-			return n, err
-		}, gives(9))
-		synctest.Wait()
-		close(let)
-		outcome := results(t, c)
-		checkOutcome(t, outcome, "verdict.guilty", 7)
-		if outcome.Signal.Operation == 0 {
-			t.Errorf("got %v, want the operation's signal", outcome.Signal)
-		}
-		if s := c.Stats(); s.Succeeded != 1 || s.Cancelled != 2 {
-			t.Errorf("got %v, want 1 succeeded and 2 cancelled", s)
-		}
-	})
-}
-
 func TestSignalsBeforeAndAfterDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -305,41 +250,27 @@ func TestSignalsBeforeAndAfterDoNotCount(t *testing.T) {
 	})
 }
 
-func TestTwoSignalsAtOnceExitOnceAndCombineOnce(t *testing.T) {
+// Combine is called once, with no lock held, and what it and callers get is a copy.
+func TestCombinesOnceAndHandsOutCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		exits := coretest.Watch(t, sink, earlyexit.SignalExited)
 		combined := 0
-		c := combiner(t, func(exit core.Signal, results []int) (int, error) {
+		var c *earlyexit.Collector[job, int]
+		c = combiner(t, func(exit core.Signal, results []int) (int, error) {
 			combined++
-			sink.Raise("verdict.while-combining") // no lock is held
-			c := slices.Max(results)
-			clear(results) // they are a copy
-			return c, nil
-		}, core.Options{Sink: sink, MaxConcurrency: 4})
+			c.Sink().Raise("verdict.while-combining")
+			greatest := slices.Max(results)
+			clear(results)
+			return greatest, nil
+		}, core.Options{MaxConcurrency: 1})
 		defer c.Close()
-		let := make(chan struct{})
-		for i := range 4 {
-			enqueue(t, c, func(ctx context.Context) (int, error) {
-				<-let
-				return raises(fmt.Sprint("verdict.", i), i)(ctx)
-			})
-		}
-		synctest.Wait()
-		close(let)
-		first := results(t, c)
-		if !first.Exited || len(first.Results) != 4 || first.Combined != 3 {
-			t.Errorf("got %+v, want four results, of which 3 is the greatest", first)
-		}
-		exit := exits.ExpectExactly(earlyexit.SignalExited)
-		checkEqual(t, "cause of the exit", exit[0].Path()[0], first.Signal.Name)
-		first.Results[0] = 100
+		enqueue(t, c, gives(7), raises("verdict.guilty", 3))
+		results(t, c).Results[0] = 100
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() {
 				again := results(t, c)
-				checkOutcome(t, again, first.Signal.Name, 0, 1, 2, 3)
-				checkEqual(t, "combined", again.Combined, 3)
+				checkOutcome(t, again, "verdict.guilty", 7, 3)
+				checkEqual(t, "combined", again.Combined, 7)
 			})
 		}
 		all.Wait()
@@ -348,36 +279,19 @@ func TestTwoSignalsAtOnceExitOnceAndCombineOnce(t *testing.T) {
 }
 
 func TestFailingCombinerIsAnErrorNotAHang(t *testing.T) {
+	isPanic := func(err error) bool { return errors.As(err, new(*core.PanicError)) }
 	for name, test := range map[string]struct {
-		combine func(core.Signal, []int) (int, error)
+		combine func() (int, error)
 		check   func(error) bool
+		answers int64 // of five callers
 	}{
-		"error": {
-			func(core.Signal, []int) (int, error) { return 0, errOnPurpose },
-			func(err error) bool { return errors.Is(err, errOnPurpose) },
-		},
-		"panic": {
-			func(core.Signal, []int) (int, error) { panic(errOnPurpose) },
-			func(err error) bool {
-				p, ok := errors.AsType[*core.PanicError](err)
-				return ok && errors.Is(err, errOnPurpose) && strings.Contains(string(p.Stack), "TestFailingCombiner")
-			},
-		},
-		"goexit": {
-			func(core.Signal, []int) (int, error) { runtime.Goexit(); return 0, nil },
-			func(err error) bool {
-				p, ok := errors.AsType[*core.PanicError](err)
-				return ok && p.Value == nil
-			},
-		},
+		"error":  {func() (int, error) { return 0, errOnPurpose }, func(err error) bool { return errors.Is(err, errOnPurpose) && !isPanic(err) }, 5},
+		"panic":  {func() (int, error) { panic(errOnPurpose) }, func(err error) bool { return errors.Is(err, errOnPurpose) && isPanic(err) }, 5},
+		"goexit": {func() (int, error) { runtime.Goexit(); return 0, nil }, isPanic, 4}, // the goroutine that combined has ended
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				let := make(chan struct{})
-				c := combiner(t, func(s core.Signal, results []int) (int, error) {
-					<-let
-					return test.combine(s, results)
-				}, core.Options{})
+				c := combiner(t, func(core.Signal, []int) (int, error) { time.Sleep(time.Second); return test.combine() }, core.Options{})
 				defer c.Close()
 				enqueue(t, c, raises("verdict.guilty", 1))
 				var answers atomic.Int64
@@ -387,19 +301,11 @@ func TestFailingCombinerIsAnErrorNotAHang(t *testing.T) {
 						outcome, err := c.Results(context.Background())
 						answers.Add(1)
 						checkOutcome(t, outcome, "verdict.guilty", 1)
-						if !test.check(err) {
-							t.Errorf("got error %v", err)
-						}
+						checkEqual(t, fmt.Sprint(err), test.check(err), true)
 					})
 				}
-				synctest.Wait()
-				close(let)
 				all.Wait()
-				want := int64(5)
-				if name == "goexit" {
-					want-- // the goroutine that combined has ended
-				}
-				checkEqual(t, "answers", answers.Load(), want)
+				checkEqual(t, "answers", answers.Load(), test.answers)
 			})
 		})
 	}
@@ -452,24 +358,6 @@ func TestStopKeepsWhatHasSucceeded(t *testing.T) {
 	})
 }
 
-func TestExitEndsWhatIsDeferred(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := collector(t, core.Options{DeferOn: "wait", MaxDefer: -1, DrainOn: "drain"}) // with a sink of its own
-		defer c.Close()
-		c.Sink().Hold("wait", "", 0)
-		enqueue(t, c, gives(1))
-		c.Sink().Raise("verdict.guilty")
-		checkOutcome(t, results(t, c), "verdict.guilty")
-
-		c = collector(t, core.Options{DrainOn: "drain"})
-		defer c.Close()
-		c.Sink().Raise("drain")
-		if _, err := c.TryEnqueue(context.Background(), gives(1)); !errors.Is(err, core.ErrClosed) {
-			t.Errorf("got error %v, want core.ErrClosed", err)
-		}
-	})
-}
-
 func TestResultsOutliveTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := collector(t, core.Options{MaxTracked: -1, MaxAge: time.Second})
@@ -501,16 +389,6 @@ func TestBodiesDoNotWaitForThemselves(t *testing.T) {
 		})
 		checkError(t, "Flush", c.Flush(t.Context()), nil)
 		checkOutcome(t, results(t, c), "", 1, 2)
-	})
-}
-
-func TestHandlersOfTheExitMayClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := collector(t, core.Options{})
-		c.Sink().Subscribe(earlyexit.SignalExited, func(core.Signal) { c.Close() })
-		enqueue(t, c, raises("verdict.guilty", 1))
-		synctest.Wait()
-		checkOutcome(t, results(t, c), "verdict.guilty", 1)
 	})
 }
 
@@ -606,6 +484,7 @@ func TestExitAtAnyTime(t *testing.T) {
 				t.Error(err)
 			}
 			checkEqual(t, "exited", outcome.Exited, true)
+			checkEqual(t, "exits", c.Sink().Count(earlyexit.SignalExited), 1)
 			checkEqual(t, "results", int64(len(outcome.Results)), finished.Load())
 			checkEqual(t, "succeeded", int64(s.Succeeded), finished.Load())
 			checkEqual(t, "enqueued", int64(s.Enqueued), accepted.Load())
@@ -615,25 +494,17 @@ func TestExitAtAnyTime(t *testing.T) {
 }
 
 func TestLifecycle(t *testing.T) {
-	for name, opts := range map[string]core.Options{
-		"zero options":  {},
-		"one at a time": {MaxConcurrency: 1, MaxQueued: 2},
-		"no window":     {MaxTracked: -1, EchoCapacity: -1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-				c := collector(t, opts)
-				return coretest.Subject{
-					Lifecycle: c,
-					Submit: func(ctx context.Context, body coretest.Body) error {
-						_, err := c.Enqueue(ctx, func(ctx context.Context) (int, error) { return 0, body(ctx) })
-						return err
-					},
-					Pause: c.Pause, Resume: c.Resume, WaitIdle: c.WaitIdle,
-					Sink:  c.Sink(),
-					Stats: c.Stats,
-				}
-			})
-		})
-	}
+	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
+		c := collector(t, core.Options{})
+		return coretest.Subject{
+			Lifecycle: c,
+			Submit: func(ctx context.Context, body coretest.Body) error {
+				_, err := c.Enqueue(ctx, func(ctx context.Context) (int, error) { return 0, body(ctx) })
+				return err
+			},
+			Pause: c.Pause, Resume: c.Resume, WaitIdle: c.WaitIdle,
+			Sink:  c.Sink(),
+			Stats: c.Stats,
+		}
+	})
 }

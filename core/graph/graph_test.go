@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -74,36 +73,17 @@ func checkEqual[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
-func TestDiamond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := graph.New[job]()
-		deps := []string{"b", "c"}
-		add(t, g, "d", takes(time.Second), deps...) // dependencies may come later
-		deps[0] = "changed"
-		add(t, g, "b", takes(2*time.Second), "a")
-		add(t, g, "c", takes(5*time.Second), "a", "a") // and be named twice
-		add(t, g, "a", takes(time.Second))
-		add(t, g, "e", takes(time.Second), "b")
-		begun := time.Now()
-		r, err := g.Run(t.Context(), do, core.Options{MaxConcurrency: math.MaxInt})
-		checkError(t, err, nil)
-		checkStatuses(t, r, "d succeeded, b succeeded, c succeeded, a succeeded, e succeeded")
-		for name, want := range map[string][2]time.Duration{
-			"a": {0, 1 * time.Second},
-			"b": {1 * time.Second, 3 * time.Second},
-			"c": {1 * time.Second, 6 * time.Second},
-			"d": {6 * time.Second, 7 * time.Second},
-			"e": {3 * time.Second, 4 * time.Second}, // does not wait for c
-		} {
-			n, ok := r.Node(name)
-			if got := [2]time.Duration{n.Started.Sub(begun), n.Finished.Sub(begun)}; !ok || got != want {
-				t.Errorf("%s ran from and to %v, want %v", name, got, want)
-			}
-		}
-		if _, ok := r.Node("f"); ok {
-			t.Error("the report knows a node that was not added")
-		}
-	})
+// Dependencies may be added later and be named twice, and what was given is copied.
+func TestAdd(t *testing.T) {
+	g := graph.New[job]()
+	deps := []string{"a", "a"}
+	a := false
+	add(t, g, "b", func(context.Context) error { checkEqual(t, "a has run", a, true); return nil }, deps...)
+	deps[0] = "changed"
+	add(t, g, "a", func(context.Context) error { a = true; return nil })
+	r, err := g.Run(t.Context(), do, core.Options{MaxConcurrency: math.MaxInt})
+	checkError(t, err, nil)
+	checkStatuses(t, r, "b succeeded, a succeeded")
 }
 
 // Fault avoided: dependents of a failed node are never started, without a report.
@@ -220,20 +200,9 @@ func TestCancelledAtAnyMoment(t *testing.T) {
 				}
 			}
 			checkEqual(t, "succeeded", succeeded, ran.Load())
+			checkEqual(t, "an error", err != nil, succeeded < 100) // a late end does not make success a failure
 		})
 	}
-}
-
-// A context that ends when all is done does not turn success into failure.
-func TestContextEndsWithTheLastNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		g := graph.New[job]()
-		add(t, g, "a", func(context.Context) error { cancel(); return nil })
-		r, err := g.Run(ctx, do, core.Options{})
-		checkError(t, err, nil)
-		checkStatuses(t, r, "a succeeded")
-	})
 }
 
 // Fault avoided: deep chains overflow the stack, and each completion looks at every
@@ -308,22 +277,10 @@ func TestRunsAreIndependentAndAddIsForLaterOnes(t *testing.T) {
 			checkError(t, err, nil)
 			checkEqual(t, "ran", ran.Load(), int64(2*(i+1)))
 			checkEqual(t, "reported", len(r.Nodes), 2+i)
+			if _, ok := r.Node("4"); ok {
+				t.Error("the report knows a node that was not added")
+			}
 		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		g := graph.New[job]()
-		add(t, g, "a", takes(time.Second))
-		add(t, g, "b", takes(time.Second), "a")
-		begun := time.Now()
-		var all sync.WaitGroup
-		for range 10 {
-			all.Go(func() {
-				_, err := g.Run(t.Context(), do, core.Options{})
-				checkError(t, err, nil)
-			})
-		}
-		all.Wait()
-		checkEqual(t, "took", time.Since(begun), 2*time.Second)
 	})
 }
 
@@ -371,38 +328,6 @@ func TestGraphIsCheckedBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
-func TestEmptyGraph(t *testing.T) {
-	r, err := graph.New[job]().Run(t.Context(), do, core.Options{})
-	checkError(t, err, nil)
-	checkEqual(t, "reported", len(r.Nodes), 0)
-}
-
-func TestErrorsAreJoined(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := graph.New[job]()
-		add(t, g, "a", fail)
-		add(t, g, "b", func(context.Context) error { panic(errOnPurpose) })
-		add(t, g, "c", quick, "a", "b")
-		r, err := g.Run(t.Context(), do, core.Options{MaxConcurrency: 1})
-		checkEqual(t, "error", err.Error(), "graph: node \"a\": failed on purpose\ngraph: node \"b\": core: operation panicked: failed on purpose")
-		checkStatuses(t, r, "a failed, b failed, c skipped")
-		b, _ := r.Node("b")
-		if p, ok := errors.AsType[*core.PanicError](b.Err); !ok || len(p.Stack) == 0 {
-			t.Errorf("got error %v, want the panic with its stack", b.Err)
-		}
-
-		g = graph.New[job]()
-		for i := range 1000 {
-			add(t, g, strconv.Itoa(i), fail)
-		}
-		_, err = g.Run(t.Context(), do, core.Options{MaxConcurrency: 1})
-		lines := strings.Split(err.Error(), "\n")
-		if len(lines) != 101 || lines[99] != `graph: node "99": failed on purpose` || lines[100] != "graph: and 900 more errors" {
-			t.Errorf("got %d lines that end with %q, want 100 errors and a count", len(lines), lines[len(lines)-1])
-		}
-	})
-}
-
 func TestStopOnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := graph.New[job]()
@@ -418,69 +343,13 @@ func TestStopOnError(t *testing.T) {
 	})
 }
 
-// What runs, or is suspended, when a node fails gets that error as its cause.
-func TestFirstErrorIsTheCauseForTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := graph.New[job]()
-		checked := func(ctx context.Context) error {
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Hour):
-			}
-			checkError(t, context.Cause(ctx), errOnPurpose)
-			return context.Cause(ctx)
-		}
-		add(t, g, "a", func(context.Context) error { time.Sleep(time.Second); return errOnPurpose })
-		add(t, g, "b", checked)
-		add(t, g, "c", func(ctx context.Context) error { return core.OperationFrom(ctx).Suspend(ctx, "an answer", checked) })
-		r, err := g.Run(t.Context(), do, core.Options{MaxConcurrency: 3, StopOnError: true})
-		checkEqual(t, "error", err.Error(), `graph: node "a": failed on purpose`)
-		checkStatuses(t, r, "a failed, b cancelled, c cancelled")
-	})
-}
-
-// Nodes that the options keep from starting have failed, and nothing waits for
-// them.
-func TestGates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		g := graph.New[job]()
-		add(t, g, "a", func(context.Context) error { sink.Raise("maintenance"); return nil })
-		add(t, g, "b", quick, "a")
-		add(t, g, "c", quick, "b")
-		r, err := g.Run(t.Context(), do, core.Options{Sink: sink, CancelOn: "maintenance"})
-		checkStatuses(t, r, "a succeeded, b failed, c skipped")
-		if refused, ok := errors.AsType[*core.RefusedError](err); !ok || refused.Signal.Name != "maintenance" {
-			t.Errorf("got %v, want it to name the signal", err)
-		}
-
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		signals := coretest.Watch(t, sink, "operation.*")
-		r, err = g.Run(ctx, do, core.Options{Sink: sink, DeferOn: "maintenance", MaxDefer: -1})
-		checkError(t, err, context.DeadlineExceeded)
-		checkStatuses(t, r, "a cancelled, b cancelled, c cancelled")
-		signals.None() // nothing had started
-
-		r, err = g.Run(t.Context(), func(context.Context, job) error { sink.Raise("stop"); return nil }, core.Options{Sink: sink, DrainOn: "stop"})
-		checkError(t, err, core.ErrClosed)
-		checkStatuses(t, r, "a succeeded, b failed, c skipped")
-
-		g = graph.New[job]()
-		add(t, g, "a", quick)
-		add(t, g, "b", quick)
-		release := sink.Hold("busy", "", time.Second)
-		defer release()
-		r, err = g.Run(t.Context(), do, core.Options{Sink: sink, DeferOn: "busy", MaxConcurrency: 2, MaxQueued: 1, DropOldest: true})
-		checkError(t, err, core.ErrDropped)
-		checkEqual(t, "one failed", r.Nodes[0].Status+r.Nodes[1].Status, graph.StatusFailed+graph.StatusSucceeded)
-	})
-}
-
 func TestOptions(t *testing.T) {
 	g := graph.New[job]()
+	r, err := g.Run(t.Context(), do, core.Options{})
+	checkError(t, err, nil)
+	checkEqual(t, "nodes of an empty graph", len(r.Nodes), 0)
 	add(t, g, "a", quick)
-	r, err := g.Run(t.Context(), do, core.Options{MaxConcurrency: -1})
+	r, err = g.Run(t.Context(), do, core.Options{MaxConcurrency: -1})
 	if err == nil || !strings.Contains(err.Error(), "MaxConcurrency") {
 		t.Errorf("got %v, want an error about MaxConcurrency", err)
 	}
@@ -491,6 +360,23 @@ func TestOptions(t *testing.T) {
 		}
 	}()
 	_, _ = g.Run(t.Context(), nil, core.Options{})
+}
+
+// Nodes that the options keep from starting have failed, and nothing waits for them.
+func TestGates(t *testing.T) {
+	for want, opts := range map[string]core.Options{
+		`because of signal "maintenance"`: {CancelOn: "maintenance"},
+		"is closed":                       {DrainOn: "maintenance"},
+	} {
+		opts.Sink = core.NewSink(core.SinkOptions{})
+		g := graph.New[job]()
+		add(t, g, "a", func(context.Context) error { opts.Sink.Raise("maintenance"); return nil })
+		add(t, g, "b", quick, "a")
+		add(t, g, "c", quick, "b")
+		r, err := g.Run(t.Context(), do, opts)
+		checkStatuses(t, r, "a succeeded, b failed, c skipped")
+		checkEqual(t, fmt.Sprint(err), strings.Contains(fmt.Sprint(err), want), true)
+	}
 }
 
 // Work knows its node by the operation, and its signals bear the node's name.
@@ -531,23 +417,6 @@ func TestSignalsPrecedeDependents(t *testing.T) {
 		add(t, g, "c", func(context.Context) error { checkEqual(t, "handled", handled.Load(), false); return nil })
 		_, err := g.Run(t.Context(), do, core.Options{Sink: sink, MaxConcurrency: 2})
 		checkError(t, err, nil)
-	})
-}
-
-// From a handler, a run of a graph still waits for its nodes.
-func TestRunInsideAHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		g := graph.New[job]()
-		add(t, g, "a", takes(time.Second))
-		defer sink.Subscribe("go", func(core.Signal) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-			defer cancel()
-			r, err := g.Run(ctx, do, core.Options{Sink: sink})
-			checkError(t, err, context.DeadlineExceeded)
-			checkStatuses(t, r, "a cancelled")
-		})()
-		sink.Raise("go")
 	})
 }
 

@@ -123,29 +123,6 @@ func TestNoteAsJSON(t *testing.T) {
 	}
 }
 
-// Operations that are in the window when the coordinator is closed have notes too.
-// Notes are stored one at a time, in order.
-func TestOneAtATimeInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, r := newOrders(0), &records{takes: time.Second}
-		running := 0
-		j := core.Must(lastwords.New(c, func(ctx context.Context, n lastwords.Note) error {
-			running++ // guarded by the promise only
-			defer func() { running-- }()
-			if running != 1 {
-				t.Errorf("got %d at once, want one at a time", running)
-			}
-			return r.persist(ctx, n)
-		}, lastwords.Options{}))
-		ids := run(t, c, make([]string, 20)...)
-		if n := j.Stats().Enqueued; n != 0 {
-			t.Errorf("got %d notes of operations that are in the window", n)
-		}
-		c.Close()
-		r.want(t, j, ids...)
-	})
-}
-
 // When storing is slower than operations leave, the coordinator's workers do not wait.
 func TestNeverHoldsUpTheWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -203,24 +180,6 @@ func TestFailuresAreVisible(t *testing.T) {
 			t.Errorf("got %v, want 5 failures, one of them a panic", failures)
 		}
 		c.Close()
-	})
-}
-
-func TestNoteSelects(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, r := newOrders(1), new(records)
-		j := core.Must(lastwords.New(c, r.persist, lastwords.Options{Note: func(s core.Snapshot) (lastwords.Note, bool) {
-			if s.Key == "panics" {
-				panic("on purpose")
-			}
-			return lastwords.Note{Operation: s.ID}, s.Key != "skipped"
-		}}))
-		ids := run(t, c, "a", "panics", "skipped", "b")
-		c.Close()
-		r.want(t, j, ids[0], ids[3])
-		if n := c.Stats().Panics; n != 1 {
-			t.Errorf("the coordinator counts %d panics of callbacks, want 1", n)
-		}
 	})
 }
 

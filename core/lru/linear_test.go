@@ -73,24 +73,6 @@ func linearizable(calls []call) bool {
 	return search(state{})
 }
 
-func TestLinearizableItself(t *testing.T) {
-	set := func(value int, begin, end int64) call { return call{"Set", value, false, begin, end} }
-	get := func(value int, begin, end int64) call { return call{"Get", value, value != 0, begin, end} }
-	remove := func(value int, begin, end int64) call { return call{"Remove", value, value != 0, begin, end} }
-	for _, c := range []struct {
-		want  bool
-		calls []call
-	}{
-		{true, []call{get(0, 1, 2), set(1, 3, 4), get(1, 5, 6), remove(1, 7, 8), get(0, 9, 10)}},
-		{false, []call{set(1, 1, 2), get(0, 3, 4)}},
-		{false, []call{set(1, 1, 2), set(2, 3, 8), get(2, 4, 5), get(1, 6, 7)}},
-		{false, []call{set(1, 1, 2), remove(1, 3, 6), remove(1, 4, 5)}},
-		{false, []call{set(1, 1, 2), set(2, 3, 4), remove(1, 5, 6)}},
-	} {
-		wantEqual(t, fmt.Sprint(c.calls), linearizable(c.calls), c.want)
-	}
-}
-
 // Every key behaves as if all calls happened one after the other, also while the
 // table grows and other entries come and go beside it.
 func TestLinearizable(t *testing.T) {

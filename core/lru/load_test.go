@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,24 +69,6 @@ func TestConcurrentMissesLoadOnce(t *testing.T) {
 		wantEqual(t, "hits", s.Hits, 2)
 		wantEqual(t, "loads", s.Loads, 1)
 		wantEqual(t, "load failures", s.LoadFailures, 0)
-	})
-}
-
-// GetOrLoad neither returns nor revives an expired value.
-func TestGetOrLoadDoesNotServeWhatHasExpired(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var j journal
-		c := newCache(t, lru.Options[string, int]{TTL: time.Minute, OnRemoved: j.add})
-		var l loader
-		for want := range 3 {
-			v, err := c.GetOrLoad(t.Context(), "a", l.load)
-			wantLoaded(t, "when expired", v, err, want+1)
-			time.Sleep(time.Minute - 1)
-			v, err = c.GetOrLoad(t.Context(), "a", l.load)
-			wantLoaded(t, "just before", v, err, want+1)
-			time.Sleep(time.Minute)
-		}
-		j.want(t, "a=1 expired", "a=2 expired")
 	})
 }
 
@@ -236,27 +217,6 @@ func TestOnRemovedBeforeGetOrLoadReturns(t *testing.T) {
 		j.want(t, "a=1 evicted")
 		got := w.ExpectExactly(lru.SignalMiss, lru.SignalMiss, lru.SignalEvicted, lru.SignalHit)
 		wantEqual(t, "key evicted", got[2].Key, "a")
-	})
-}
-
-// A handler that ends the goroutine of a caller ends that caller only.
-func TestHandlerThatEndsAGoroutine(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		c := newCache(t, lru.Options[string, int]{Sink: sink})
-		var once sync.Once
-		sink.Subscribe(lru.SignalMiss, func(core.Signal) { once.Do(runtime.Goexit) })
-		l := loader{after: time.Second}
-		var all sync.WaitGroup
-		for range 3 {
-			all.Go(func() {
-				v, err := c.GetOrLoad(t.Context(), "a", l.load)
-				wantLoaded(t, "GetOrLoad", v, err, 1)
-			})
-		}
-		all.Wait()
-		synctest.Wait()
-		wantValue(t, c, "a", 1)
 	})
 }
 

@@ -42,25 +42,6 @@ func TestHotDefaults(t *testing.T) {
 	})
 }
 
-// A hot entry with a TTL longer than HotTTL keeps its TTL.
-func TestHotEntryNeverGetsAShorterLife(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := newCache(t, lru.Options[string, int]{HotAfter: 2, HotTTL: time.Minute})
-		c.SetFor("hour", 1, time.Hour)
-		c.SetFor("forever", 1, -1)
-		for range 10 {
-			wantValue(t, c, "hour", 1)
-			wantValue(t, c, "forever", 1)
-		}
-		wantEqual(t, "hot", c.Stats().Hot, 2)
-		time.Sleep(time.Hour - 1)
-		wantValue(t, c, "hour", 1)
-		time.Sleep(100 * time.Hour)
-		wantNone(t, c, "hour")
-		wantValue(t, c, "forever", 1)
-	})
-}
-
 // Counts of accesses cool down, so keys that were popular once make room for new ones.
 func TestWhatWasPopularCoolsAndLeaves(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -86,37 +67,6 @@ func TestWhatWasPopularCoolsAndLeaves(t *testing.T) {
 			}
 		}
 		wantEqual(t, "new favourites in the cache", kept, 80)
-	})
-}
-
-// No method returns what has expired. GetOrLoad has a test of its own.
-func TestWhatHasExpiredIsNotServedByAnyMethod(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var j journal
-		c := newCache(t, lru.Options[string, int]{TTL: time.Minute, OnRemoved: j.add})
-		for name, is := range map[string]struct {
-			served  func() bool
-			removed string
-		}{
-			"Get":      {func() bool { _, ok := c.Get("a"); return ok }, "a=1 expired"},
-			"Peek":     {func() bool { _, ok := c.Peek("a"); return ok }, ""},
-			"Contains": {func() bool { return c.Contains("a") }, ""},
-			"Remove":   {func() bool { return removed(c.Remove("a")) }, "a=1 expired"},
-			"All":      {func() bool { return len(maps.Collect(c.All())) > 0 }, ""},
-			"Set":      {func() bool { c.Set("a", 2); return false }, "a=1 expired"},
-			"Clear":    {func() bool { c.Clear(); return false }, "a=1 expired"},
-			"Sweep":    {func() bool { c.Sweep(); return c.Len() > 0 }, "a=1 expired"},
-		} {
-			c.Clear()
-			c.Set("a", 1)
-			time.Sleep(time.Minute)
-			before := c.Stats()
-			j.lines = nil
-			wantEqual(t, name+" serves it", is.served(), false)
-			j.want(t, is.removed)
-			wantEqual(t, name+": expirations", c.Stats().Expirations-before.Expirations, uint64(len(is.removed)/len("a=1 expired")))
-			wantEqual(t, name+": invalidations", c.Stats().Invalidations, before.Invalidations)
-		}
 	})
 }
 
@@ -175,21 +125,6 @@ func TestCapacityIsNeverExceeded(t *testing.T) {
 		if n < capacity-capacity/8-1 {
 			t.Errorf("%d entries of %d after %d insertions", n, capacity, 4*rounds)
 		}
-	}
-}
-
-// A key that is replaced and read all the time is always there.
-func TestEvictionDoesNotRemoveWhatWasReplaced(t *testing.T) {
-	c := newCache(t, lru.Options[string, int]{Capacity: 32, OnRemoved: func(key string, _ int, reason lru.Reason) {
-		if key == "kept" && reason != lru.ReasonReplaced {
-			t.Errorf("removed because it was %v", reason)
-		}
-	}})
-	c.Set("kept", 0)
-	for i := range 10_000 {
-		c.Set(fmt.Sprint(i), i)
-		wantValue(t, c, "kept", i)
-		c.Set("kept", i+1)
 	}
 }
 

@@ -63,8 +63,11 @@ func (m *model) get(key int) (*modelEntry, bool) {
 }
 
 func (m *model) set(key, value int, ttl time.Duration) {
-	if ttl == 0 {
+	switch {
+	case ttl == 0:
 		ttl = m.opts.TTL
+	case ttl < 0:
+		ttl = 100_000 * time.Hour
 	}
 	m.put(key, &modelEntry{value: value, ttl: ttl, most: m.opts.MaxAge})
 }
@@ -166,7 +169,7 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 	for i := range steps {
 		key := min(r.IntN(keys), r.IntN(keys))
 		value := i + 1
-		ttl := []time.Duration{0, 0, 0, 10 * time.Second, 5 * time.Minute}[r.IntN(5)]
+		ttl := []time.Duration{0, 0, 0, -1, 10 * time.Second, 5 * time.Minute}[r.IntN(6)]
 		life := []time.Duration{0, -1, 20 * time.Second, 20 * time.Minute}[r.IntN(4)]
 		var fails error
 		if r.IntN(4) == 0 {

@@ -82,45 +82,37 @@ func mustMention(t testing.TB, err error, words ...string) {
 }
 
 func TestLifecycle(t *testing.T) {
-	for name, scoped := range map[string]bool{"registry": false, "scope": true} {
-		t.Run(name, func(t *testing.T) {
-			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-				sink := core.NewSink(core.SinkOptions{})
-				c, err := core.NewCoordinator(coretest.Run, core.Options{Sink: sink})
+	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
+		sink := core.NewSink(core.SinkOptions{})
+		c := core.Must(core.NewCoordinator(coretest.Run, core.Options{Sink: sink}))
+		r := registry.New().Scope()
+		registerScoped(t, r, "", func(*registry.Registry) (bodies, error) { return c, nil })
+		return coretest.Subject{
+			Lifecycle: r,
+			Submit: func(ctx context.Context, body coretest.Body) error {
+				c, err := registry.Get[bodies](r, "")
 				if err != nil {
-					t.Fatal(err)
+					return err
 				}
-				r := registry.New()
-				registerScoped(t, r, "", func(*registry.Registry) (bodies, error) { return c, nil })
-				if scoped {
-					r = r.Scope()
-				}
-				return coretest.Subject{
-					Lifecycle: r,
-					Submit: func(ctx context.Context, body coretest.Body) error {
-						c, err := registry.Get[bodies](r, "")
-						if err != nil {
-							return err
-						}
-						_, err = c.Enqueue(ctx, body)
-						return err
-					},
-					Pause: c.Pause, Resume: c.Resume,
-					Sink: sink,
-				}
-			})
-		})
-	}
+				_, err = c.Enqueue(ctx, body)
+				return err
+			},
+			Pause: c.Pause, Resume: c.Resume,
+			Sink: sink,
+		}
+	})
 }
 
 // Fault avoided: a second registration of a name is ignored silently.
-func TestNameTwice(t *testing.T) {
+func TestRegisterNeedsANewNameAndAFunction(t *testing.T) {
 	r := registry.New()
 	defer r.Close()
 	register(t, r, "", plain)
 	mustMention(t, registry.Register(r, "", plain), `""`, "already")
 	mustMention(t, registry.RegisterScoped(r, "", makeScoped), `""`, "already")
 	mustMention(t, registry.Register(r.Scope(), "", plain), `""`, "already")
+	mustMention(t, registry.Register[bodies](r, "jobs", nil), `"jobs"`, "function")
+	mustMention(t, registry.RegisterScoped[bodies](r, "jobs", nil), `"jobs"`, "function")
 }
 
 func TestMadeWhenFirstAskedFor(t *testing.T) {
@@ -190,22 +182,18 @@ func TestConcurrentGetsMakeOne(t *testing.T) {
 func TestFailureIsNotRemembered(t *testing.T) {
 	r := registry.New()
 	defer r.Close()
-	calls := 0
-	register(t, r, "flaky", func() (bodies, error) {
-		switch calls++; calls {
-		case 1:
-			return nil, errOnPurpose
-		case 2:
-			return nil, nil
+	failures := []error{errOnPurpose, nil}
+	register(t, r, "flaky", func() (c bodies, err error) {
+		if len(failures) == 0 {
+			return plain()
 		}
-		return plain()
+		err, failures = failures[0], failures[1:]
+		return nil, err
 	})
-	_, err := registry.Get[bodies](r, "flaky")
-	if mustMention(t, err, `"flaky"`); !errors.Is(err, errOnPurpose) {
-		t.Errorf("got error %v, want %v", err, errOnPurpose)
+	for _, want := range []string{errOnPurpose.Error(), "nil"} {
+		_, err := registry.Get[bodies](r, "flaky")
+		mustMention(t, err, `"flaky"`, want)
 	}
-	_, err = registry.Get[bodies](r, "flaky")
-	mustMention(t, err, `"flaky"`, "nil")
 	get(t, r, "flaky")
 }
 
@@ -260,12 +248,6 @@ func TestWrongType(t *testing.T) {
 	if c, err := registry.Get[core.Inspector](r, "jobs"); err != nil || c.(bodies) != get(t, r, "jobs") {
 		t.Errorf("as an interface: got %v and error %v, want the coordinator", c, err)
 	}
-}
-
-func TestNeedsAFunction(t *testing.T) {
-	r := registry.New()
-	mustMention(t, registry.Register[bodies](r, "jobs", nil), `"jobs"`, "function")
-	mustMention(t, registry.RegisterScoped[bodies](r, "jobs", nil), `"jobs"`, "function")
 }
 
 func TestCircleIsAnError(t *testing.T) {
@@ -408,87 +390,6 @@ func TestClosedWhileMaking(t *testing.T) {
 	}
 }
 
-// chain registers "first", whose work passes on to "second", whose work passes on
-// to "third", which takes its time.
-func chain(t testing.TB, r *registry.Registry) {
-	t.Helper()
-	passingTo := func(name string) func() (bodies, error) {
-		return func() (bodies, error) {
-			next, err := registry.Get[bodies](r, name)
-			if err != nil {
-				return nil, err
-			}
-			return core.NewCoordinator(func(ctx context.Context, body coretest.Body) error {
-				time.Sleep(time.Second)
-				_, err := next.Enqueue(ctx, body)
-				return err
-			}, core.Options{})
-		}
-	}
-	register(t, r, "first", passingTo("second"))
-	register(t, r, "second", passingTo("third"))
-	register(t, r, "third", plain)
-}
-
-// What runs upstream can pass on its work until it is finished; downstream that is
-// cancelled unless it starts in time.
-func TestStopGoesDownstream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := registry.New()
-		chain(t, r)
-		first, second, third := get(t, r, "first"), get(t, r, "second"), get(t, r, "third")
-		var ran []string
-		enqueue := func(c bodies, name string) {
-			if err := c.SetMaxConcurrency(1); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Enqueue(t.Context(), func(context.Context) error { ran = append(ran, name); return nil }); err != nil {
-				t.Fatal(err)
-			}
-		}
-		enqueue(second, "running in the second")
-		time.Sleep(time.Second / 2)
-		second.Pause()
-		enqueue(second, "in line of the second")
-		enqueue(first, "running in the first")
-		synctest.Wait()
-		enqueue(first, "in line of the first")
-		if err := r.Stop(t.Context()); err != nil {
-			t.Errorf("Stop: got error %v", err)
-		}
-		if want := []string{"running in the second"}; !slices.Equal(ran, want) {
-			t.Errorf("ran %q, want %q", ran, want)
-		}
-		for name, c := range map[string]bodies{"first": first, "second": second, "third": third} {
-			s := c.Stats()
-			want := map[string][]uint64{"first": {2, 1, 1, 0}, "second": {3, 1, 2, 0}, "third": {1, 1, 0, 0}}[name]
-			if got := []uint64{s.Enqueued, s.Succeeded, s.Cancelled, s.Rejected}; !slices.Equal(got, want) || !s.Closed {
-				t.Errorf("%s: got %v, want %v and closed", name, s, want)
-			}
-		}
-	})
-}
-
-// The upstream coordinator is made last, and flushed and drained first: no item that it
-// passes on is refused.
-func TestFlushAndDrainGoDownstream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := registry.New()
-		chain(t, r)
-		for _, wait := range []func(context.Context) error{r.Flush, r.Flush, r.Drain} {
-			ran := false
-			first := get(t, r, "first")
-			if _, err := first.Enqueue(t.Context(), func(context.Context) error { ran = true; return nil }); err != nil {
-				t.Fatal(err)
-			}
-			if err := wait(t.Context()); err != nil || !ran {
-				t.Errorf("got error %v and the work done %t, want nil and true", err, ran)
-			}
-		}
-		r.Close()
-	})
-}
-
 // stub is a coordinator that records its calls, and fails.
 type stub struct {
 	bodies
@@ -563,29 +464,6 @@ func TestDrainOrStopFromABodyChangesNothing(t *testing.T) {
 			if err := c.Do(t.Context(), quick); err != nil {
 				t.Errorf("after that: got error %v, want nil", err)
 			}
-		}
-		r.Close()
-	})
-}
-
-// When its context ends, Drain has closed the intake of all.
-func TestDrainWithDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := registry.New()
-		register(t, r, "idle", plain)
-		register(t, r, "busy", plain)
-		idle, busy := get(t, r, "idle"), get(t, r, "busy")
-		if _, err := busy.TryEnqueue(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil }); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOnPurpose)
-		defer cancel()
-		err := r.Drain(ctx)
-		if mustMention(t, err, `"busy"`); !errors.Is(err, errOnPurpose) {
-			t.Errorf("got error %v, want %v", err, errOnPurpose)
-		}
-		if _, err := idle.TryEnqueue(context.Background(), quick); !errors.Is(err, core.ErrClosed) {
-			t.Errorf("the other's intake: got error %v, want %v", err, core.ErrClosed)
 		}
 		r.Close()
 	})
@@ -694,7 +572,9 @@ func TestScopesAreForgotten(t *testing.T) {
 func TestEverythingAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := registry.New()
-		chain(t, r)
+		register(t, r, "first", needing(r, "second"))
+		register(t, r, "second", needing(r, "third"))
+		register(t, r, "third", plain)
 		registerScoped(t, r, "own", func(scope *registry.Registry) (bodies, error) { return needing(scope, "third")() })
 		var all sync.WaitGroup
 		for g := range 8 {

@@ -25,6 +25,9 @@ func TestLimits(t *testing.T) {
 		if p.over() > 0 {
 			t.Errorf("%s has %d lines, %d more than its limit: %s", p.name, p.limit.Lines+p.over(), p.over(), p.limit.Reason)
 		}
+		if p.testsOver() > 0 {
+			t.Errorf("%s has %d lines of tests, %d more than 1.5 for each line of code: which promise is tested twice?", p.name, p.tests, p.testsOver())
+		}
 	}
 	for _, l := range policy.Limits {
 		if l.Lines <= 0 || l.Reason == "" {

@@ -1,0 +1,164 @@
+package core
+
+// engineEffects are what a change under the engine's lock entails for others. They are
+// done when it is released.
+type engineEffects struct {
+	cancels []cancelled     // contexts to be cancelled
+	closing []chan struct{} // to be closed, for those that wait for it
+	done    []done          // that OnDone is to be called for
+	after   effects         // of signals that have left with their operations
+	final   []last
+	ends    []chan struct{} // to be closed after all that: of flushes, and of Close
+}
+
+func (out *engineEffects) close(c chan struct{}) { out.closing = append(out.closing, c) }
+
+// empty reports whether there is nothing to settle, as after most changes.
+func (out *engineEffects) empty() bool {
+	return len(out.cancels)+len(out.closing)+len(out.ends) == 0 && !out.foreign()
+}
+
+// foreign reports whether settling it runs foreign code.
+func (out *engineEffects) foreign() bool {
+	return !out.after.empty() || len(out.final)+len(out.done) > 0
+}
+
+// cancelled is an operation or a group whose context is to be cancelled with that cause.
+type cancelled struct {
+	context interface{ cancelWith(cause error) }
+	cause   error
+}
+
+// done is an operation that has ended, before its waiters are answered.
+type done struct {
+	operation *Operation
+	snapshot  Snapshot
+	waits     []*bodyWait
+}
+
+// last is an operation that has left the window, and the hooks to call.
+type last struct {
+	operation *Operation
+	snapshot  Snapshot
+	hooks     []*hook[Snapshot]
+}
+
+// unlock releases mu and does what follows for others from what has been changed.
+func (e *engine) unlock() {
+	var out engineEffects
+	e.unlockTo(&out)
+}
+
+// unlockTo is unlock with effects that are empty but may have room, and are left so.
+func (e *engine) unlockTo(out *engineEffects) {
+	if e.out.empty() {
+		e.mu.Unlock()
+		return
+	}
+	e.out, *out = *out, e.out
+	e.mu.Unlock()
+	e.settle(out)
+}
+
+// settle does what effects entail, which are left empty. No lock is held.
+func (e *engine) settle(out *engineEffects) {
+	for _, c := range out.cancels {
+		c.context.cancelWith(c.cause)
+	}
+	out.cancels = emptied(out.cancels)
+	for _, c := range out.closing {
+		close(c)
+	}
+	out.closing = emptied(out.closing)
+	if out.foreign() {
+		e.settleForeign(out)
+		return
+	}
+	if len(out.ends) > 0 {
+		defer func() { // also if a function of OnClosed ends the goroutine
+			for _, c := range out.ends {
+				close(c)
+			}
+			out.ends = emptied(out.ends)
+		}()
+		e.detachIfDone()
+	}
+}
+
+func emptied[T any](s []T) []T {
+	clear(s)
+	return s[:0]
+}
+
+// settleForeign does what runs foreign code, and then the rest, even if that ends
+// the goroutine.
+func (e *engine) settleForeign(out *engineEffects) {
+	defer e.settle(out)
+	if len(out.done) > 0 {
+		e.callDone(out)
+		return
+	}
+	if after := out.after; !after.empty() {
+		out.after = effects{}
+		after.settle()
+		e.ledger.tellRetracted(after.gone, "")
+		return
+	}
+	e.callFinal(out)
+}
+
+// callDone calls OnDone for operations that have ended, and then ends the waits for
+// them. For waits, OnDone counts as an operation of this engine.
+func (e *engine) callDone(out *engineEffects) {
+	ended := out.done
+	out.done = nil
+	defer func() {
+		e.mu.Lock()
+		e.out, *out = *out, e.out // what is left to do, and what answer adds
+		e.telling -= len(ended)
+		for _, d := range ended {
+			d.operation.marks &^= untold
+			e.answer(d.operation, d.waits)
+		}
+		e.endClose()
+		e.unlockTo(out)
+	}()
+	tell := func() {
+		for i := range ended {
+			d := &ended[i]
+			d.snapshot.Parent = d.operation.Parent()
+			deliver(e.onDone, false, &d.snapshot, &e.ledger.panics)
+		}
+	}
+	if runsOn(e.number) {
+		tell()
+	} else {
+		engineFrame(e.number, tell)
+	}
+}
+
+// callFinal calls OnFinalized for operations that have left the window. Close waits for
+// these calls.
+func (e *engine) callFinal(out *engineEffects) {
+	final := out.final
+	out.final = nil
+	defer func() {
+		e.mu.Lock()
+		e.out, *out = *out, e.out
+		e.finalizing -= len(final)
+		e.endClose()
+		e.unlockTo(out)
+	}()
+	for i := range final {
+		f := &final[i]
+		f.snapshot.Parent = f.operation.Parent()
+		deliver(f.hooks, false, &f.snapshot, &e.ledger.panics)
+	}
+}
+
+// endClose lets Close return once the window is empty and all have been told. mu is held.
+func (e *engine) endClose() {
+	if e.finalized && e.finalizing+e.telling == 0 {
+		e.out.ends = append(e.out.ends, e.closed)
+	}
+}

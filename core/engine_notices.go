@@ -1,0 +1,86 @@
+package core
+
+import "context"
+
+// OnPending calls fn(true) when the number of pending operations, of all lanes together,
+// reaches high and fn(false) when it is down to low again. The calls alternate, starting
+// with true, which is at once if so many are pending already; they never overlap, and the
+// last one says what is so. A change that is over before fn could be called for it is left
+// out. Fn is called on the goroutine that enqueues, or on that of a worker, which it delays,
+// under no lock; its panics are counted in [Stats]. Cancel is as for [Sink.Subscribe].
+// OnPending panics if fn is nil, and unless 0 <= low < high.
+func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
+	e := c.made()
+	w := newWatermark("OnPending", high, low, fn, &e.ledger.panics)
+	e.mu.Lock()
+	e.pendingMarks = append(e.pendingMarks, w)
+	e.watchesPending.Store(true)
+	e.seePending()
+	e.unlock()
+	return func() {
+		e.mu.Lock()
+		e.pendingMarks = without(e.pendingMarks, w)
+		e.watchesPending.Store(len(e.pendingMarks) > 0)
+		w.told.cancel()
+		e.mu.Unlock()
+		w.told.wait()
+	}
+}
+
+// seePending compares the number of pending operations with the watermarks. mu is held.
+func (e *engine) seePending() {
+	e.intake.mu.Lock()
+	n := int(e.intake.accepted())
+	e.intake.mu.Unlock()
+	for _, left := range e.left {
+		n -= int(left)
+	}
+	for _, w := range e.pendingMarks {
+		if w.see(n) {
+			e.out.after.wake(w)
+		}
+	}
+}
+
+// OnClosed calls fn once, when nothing will start any more: when Close begins, or when the
+// intake has ended and all that was accepted is finished, before Drain and Stop return. It
+// is called at once if that is so already. A function that ends subscriptions, for example,
+// belongs here. No lock is held; panics of fn are counted in [Stats]. Cancel is as for
+// [Sink.Subscribe]. OnClosed panics if fn is nil.
+func (c Control) OnClosed(fn func()) (cancel func()) {
+	if fn == nil {
+		panic("core: OnClosed needs a function")
+	}
+	e := c.made()
+	h := newHook(pattern{}, func(struct{}) { fn() })
+	e.mu.Lock()
+	late := e.detached
+	cancel = h.join(&e.mu, &e.onClosed, func() {})
+	e.mu.Unlock()
+	if late {
+		e.tellClosed([]*hook[struct{}]{h})
+	}
+	return cancel
+}
+
+func (e *engine) tellClosed(hooks []*hook[struct{}]) {
+	deliver(hooks, false, new(struct{}), &e.ledger.panics)
+}
+
+// WaitRunning waits until the operations that have started by now are finished, suspended
+// ones included. Others may start meanwhile. When ctx ends first it returns its cause.
+// Called by an operation of the coordinator it returns [ErrWouldDeadlock], as Flush does.
+func (c Control) WaitRunning(ctx context.Context) error {
+	e := c.made()
+	return e.waitForAll(ctx, func() *flush {
+		f := &flush{running: make(map[*Operation]struct{}), done: make(chan struct{})}
+		for _, o := range e.started() {
+			f.running[o] = struct{}{}
+		}
+		if f.left = len(f.running); f.left == 0 {
+			return nil
+		}
+		e.flushes = append(e.flushes, f)
+		return f
+	})
+}
