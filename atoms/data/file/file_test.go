@@ -69,6 +69,21 @@ func TestNamesOfStores(t *testing.T) {
 	assert.ErrorContains(t, err, filepath.Join(dir, "file"))
 }
 
+// Nobody but the user can read what is saved.
+func TestModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no modes")
+	}
+	e := openIn(t, t.TempDir())
+	save(t, e, "a", "1")
+	for name, want := range map[string]os.FileMode{"": os.ModeDir | 0o700, nameOf("a"): 0o600, lockName: 0o600} {
+		info, err := os.Stat(filepath.Join(e.dir, name))
+		require.NoError(t, err)
+		assert.Equal(t, want, info.Mode())
+	}
+	require.NoError(t, e.Close())
+}
+
 // Names are safe on every file system, and say their keys.
 func FuzzName(f *testing.F) {
 	for _, key := range []string{"a", "a/b", "a_b", "A", "con", "nul.txt", "a.", "\xff\x00", strings.Repeat("a", 138), strings.Repeat("a", 139), strings.Repeat("A", 47), "%41", "h-"} {
