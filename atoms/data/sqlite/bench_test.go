@@ -84,9 +84,8 @@ func BenchmarkLoad(b *testing.B) {
 		b.ReportAllocs()
 		for n := 0; b.Loop(); n++ {
 			var encoded []byte
-			var value Order
 			require.NoError(b, load.QueryRowContext(b.Context(), []byte(benchKey(n))).Scan(&encoded))
-			require.NoError(b, json.Unmarshal(encoded, &value))
+			core.Must(data.JSON[Order]{}.Decode(encoded))
 		}
 	})
 }

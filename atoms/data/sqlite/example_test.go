@@ -20,10 +20,7 @@ type Order struct {
 func Example() {
 	ctx, dir := context.Background(), core.Must(os.MkdirTemp("", "ephemeral"))
 	defer os.RemoveAll(dir)
-	orders, err := sqlite.Open[string](ctx, filepath.Join(dir, "orders.db"), data.Options[Order]{Name: "orders"})
-	if err != nil {
-		panic(err)
-	}
+	orders := core.Must(sqlite.Open[string](ctx, filepath.Join(dir, "orders.db"), data.Options[Order]{Name: "orders"}))
 	defer orders.Close()
 
 	if err := orders.Save(ctx, "2026/17", Order{"2026/17", 42.5}); err != nil {
