@@ -22,7 +22,6 @@ import (
 )
 
 func openWriter(t testing.TB, path string, opts sqlitewriter.Options) *sqlitewriter.Writer {
-	t.Helper()
 	w := core.Must(sqlitewriter.Open(context.Background(), path, opts))
 	t.Cleanup(func() { assert.NoError(t, w.Close()) })
 	return w
