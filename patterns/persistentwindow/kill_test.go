@@ -25,12 +25,23 @@ func openKilled(dir string) (*sqlitewriter.Writer, *persistentwindow.Window) {
 // What Flush has written is restored after SIGKILL, once and in order; of what was raised
 // since, some of the last signals may be missing.
 func TestKill(t *testing.T) {
-	child := func(dir string, round int, ack func(string)) {
+	require.NoError(t, coretest.KillLoop(t, coretest.Kill{Child: raiseAndFlush(false), Check: checkFlushed}))
+}
+
+// The same test fails if a signal is acknowledged before it is flushed.
+func TestKillFindsEarlyAcknowledgement(t *testing.T) {
+	require.ErrorContains(t, coretest.KillLoop(t, coretest.Kill{Child: raiseAndFlush(true), Check: checkFlushed, Rounds: 50}), "lost")
+}
+
+func raiseAndFlush(early bool) func(string, int, func(string)) {
+	return func(dir string, round int, ack func(string)) {
 		_, window := openKilled(dir)
 		for n := 0; ; n++ {
 			item := fmt.Sprintf("%d.%d", round, n)
 			window.Sink().RaiseKey("n", item)
-			if n%7 == 6 {
+			if early {
+				ack(item)
+			} else if n%7 == 6 {
 				if err := window.Flush(context.Background()); err != nil {
 					panic(err)
 				}
@@ -38,27 +49,27 @@ func TestKill(t *testing.T) {
 			}
 		}
 	}
-	check := func(dir string, acked []string) error {
-		w, window := openKilled(dir)
-		defer w.Close()
-		defer window.Close()
-		there, last, want := map[string]bool{}, -1, 0
-		for s := range window.Sink().Sense(core.Query{Pattern: "n"}) {
-			var round, n int
-			core.Must(fmt.Sscanf(s.Key, "%d.%d", &round, &n))
-			if round > last {
-				last, want = round, 0
-			}
-			if round < last || n != want {
-				return fmt.Errorf("%s is there, want %d.%d", s.Key, last, want)
-			}
-			there[s.Key] = true
-			want++
+}
+
+func checkFlushed(dir string, acked []string) error {
+	w, window := openKilled(dir)
+	defer w.Close()
+	defer window.Close()
+	there, last, want := map[string]bool{}, -1, 0
+	for s := range window.Sink().Sense(core.Query{Pattern: "n"}) {
+		var round, n int
+		core.Must(fmt.Sscanf(s.Key, "%d.%d", &round, &n))
+		if round > last {
+			last, want = round, 0
 		}
-		if i := slices.IndexFunc(acked, func(item string) bool { return !there[item] }); i >= 0 {
-			return fmt.Errorf("%s was flushed and is lost", acked[i])
+		if round < last || n != want {
+			return fmt.Errorf("%s is there, want %d.%d", s.Key, last, want)
 		}
-		return nil
+		there[s.Key] = true
+		want++
 	}
-	require.NoError(t, coretest.KillLoop(t, coretest.Kill{Child: child, Check: check}))
+	if i := slices.IndexFunc(acked, func(item string) bool { return !there[item] }); i >= 0 {
+		return fmt.Errorf("%s was flushed and is lost", acked[i])
+	}
+	return nil
 }
