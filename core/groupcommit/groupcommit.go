@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -36,12 +37,21 @@ type Options struct {
 	// MaxQueued is how many items may wait for a commit before Do waits for room; 0 means
 	// 1024.
 	MaxQueued int
+	// Begin, if there is one, is called before each commit, for example to take a lock that
+	// processes share. Items can be withdrawn until it returns, and items that come
+	// meanwhile join the group. The function that it returns is called after the commit, or
+	// when no items are left. If it returns an error, items of a group fail with it. It must
+	// not panic.
+	Begin func(ctx context.Context) (end func(), err error)
 }
 
 func (o Options) resolved() (Options, error) {
 	o.Name = cmp.Or(o.Name, "groupcommit")
 	o.MaxBatch = cmp.Or(o.MaxBatch, 256)
 	o.MaxQueued = cmp.Or(o.MaxQueued, 1024)
+	if o.Begin == nil {
+		o.Begin = func(context.Context) (func(), error) { return func() {}, nil }
+	}
 	if o.MaxQueued < 0 {
 		return o, fmt.Errorf("groupcommit: Options.MaxQueued must be positive, or 0 for 1024, not %d", o.MaxQueued)
 	}
@@ -59,6 +69,7 @@ type Committer[T any] struct {
 	core.Control
 	runs   *core.Coordinator[struct{}] // each operation commits what waits when it starts
 	commit func(ctx context.Context, items []T, errs []error) error
+	begin  func(ctx context.Context) (end func(), err error)
 	batch  int
 	room   chan struct{} // has one value for each item in the queue
 
@@ -78,6 +89,8 @@ type entry[T any] struct {
 // New makes a committer, or says what is wrong with the options. Commit gets at least one
 // item. It sets errs[i] for an item that failed alone; the error it returns is for all
 // other items. It must not keep the slices. Its context ends when the committer is closed.
+//
+// An item with a method Alone() bool that returns true gets a commit of its own.
 func New[T any](commit func(ctx context.Context, items []T, errs []error) error, opts Options) (*Committer[T], error) {
 	if commit == nil {
 		return nil, errors.New("groupcommit: New needs a function that commits")
@@ -86,7 +99,7 @@ func New[T any](commit func(ctx context.Context, items []T, errs []error) error,
 	if err != nil {
 		return nil, err
 	}
-	c := &Committer[T]{commit: commit, batch: opts.MaxBatch, room: make(chan struct{}, opts.MaxQueued)}
+	c := &Committer[T]{commit: commit, begin: opts.Begin, batch: opts.MaxBatch, room: make(chan struct{}, opts.MaxQueued)}
 	c.runs, err = core.NewCoordinator(c.run, core.Options{
 		Name: opts.Name, Sink: opts.Sink, MaxConcurrency: 1, OnDone: c.ended,
 	})
@@ -163,31 +176,60 @@ func (c *Committer[T]) start() {
 	}
 }
 
-// run commits what is in the queue when it starts. What comes later is for the operation
-// after it, so that Flush does not wait for that.
+// run commits what is in the queue when it starts. What comes after the last commit has
+// begun is for the operation after it, so that Flush does not wait for that.
 func (c *Committer[T]) run(ctx context.Context, _ struct{}) error {
 	c.mu.Lock()
 	c.queued = false
 	left := len(c.queue)
 	c.mu.Unlock()
 	for left > 0 && ctx.Err() == nil {
-		batch := c.take(left)
-		left -= len(batch)
-		if len(batch) == 0 {
+		n := c.commitNext(ctx)
+		if n == 0 {
 			break
 		}
-		c.commitBatch(ctx, batch)
+		left -= n
 	}
 	return nil
 }
 
-// take removes the next entries from the queue, at most max.
-func (c *Committer[T]) take(max int) []*entry[T] {
+// commitNext commits the next group, and returns how many items it has.
+func (c *Committer[T]) commitNext(ctx context.Context) int {
+	end, err := c.begin(ctx)
+	if err != nil && ctx.Err() != nil {
+		return 0 // it is closed, and so are the items
+	}
+	batch := c.take()
+	items, errs := make([]T, len(batch)), make([]error, len(batch))
+	for i, e := range batch {
+		items[i] = e.item
+	}
+	defer func() {
+		for i, e := range batch {
+			e.done <- cmp.Or(errs[i], err)
+		}
+	}()
+	if err != nil {
+		return len(batch)
+	}
+	defer end()
+	if len(batch) > 0 {
+		err = errors.New("groupcommit: the function that commits panicked or ended its goroutine")
+		err = c.commit(ctx, items, errs)
+	}
+	return len(batch)
+}
+
+// take removes the next group from the queue.
+func (c *Committer[T]) take() []*entry[T] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := min(max, len(c.queue))
+	n := len(c.queue)
 	if c.batch > 0 {
 		n = min(n, c.batch)
+	}
+	if i := slices.IndexFunc(c.queue[:n], (*entry[T]).alone); i >= 0 {
+		n = max(i, 1)
 	}
 	batch := c.queue[:n:n]
 	c.queue = c.queue[n:]
@@ -198,18 +240,10 @@ func (c *Committer[T]) take(max int) []*entry[T] {
 	return batch
 }
 
-func (c *Committer[T]) commitBatch(ctx context.Context, batch []*entry[T]) {
-	items, errs := make([]T, len(batch)), make([]error, len(batch))
-	for i, e := range batch {
-		items[i] = e.item
-	}
-	err := errors.New("groupcommit: the function that commits panicked or ended its goroutine")
-	defer func() {
-		for i, e := range batch {
-			e.done <- cmp.Or(errs[i], err)
-		}
-	}()
-	err = c.commit(ctx, items, errs)
+// alone reports whether the item needs a commit of its own.
+func (e *entry[T]) alone() bool {
+	item, ok := any(e.item).(interface{ Alone() bool })
+	return ok && item.Alone()
 }
 
 // ended is called when an operation has ended. Entries are left in the queue if it has not

@@ -3,6 +3,7 @@ package groupcommit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -115,6 +116,59 @@ func TestContextEnds(t *testing.T) {
 		close(begin)
 		checkIs(t, "the next", c.Do(t.Context(), 5), nil)
 		check(t, "committed", slices.Equal(committed, []int{0, 5}), true)
+	})
+}
+
+type single int
+
+func (s single) Alone() bool { return s < 0 }
+
+// Items can join a group, and leave it, until Begin has returned. Some are alone in theirs.
+func TestBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		let, refused := make(chan bool), errors.New("on purpose")
+		var calls []any
+		c := open(t, func(_ context.Context, items []single, _ []error) error {
+			calls = append(calls, fmt.Sprint(items))
+			return nil
+		}, Options{Begin: func(ctx context.Context) (func(), error) {
+			select {
+			case ok := <-let:
+				if !ok {
+					return nil, refused
+				}
+				return func() { calls = append(calls, "end") }, nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}})
+		var all sync.WaitGroup
+		do := func(ctx context.Context, item single, want error) {
+			all.Go(func() { checkIs(t, fmt.Sprint(item), c.Do(ctx, item), want) })
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		do(ctx, 1, context.Canceled)
+		cancel()
+		synctest.Wait()
+		let <- true // for nothing
+		synctest.Wait()
+		for _, item := range []single{2, 3, -4, -5, 6} {
+			do(t.Context(), item, nil)
+		}
+		for range 4 {
+			let <- true
+		}
+		all.Wait()
+		want := "[end [2 3] end [-4] end [-5] end [6] end]"
+		check(t, "calls", fmt.Sprint(calls), want)
+		do(t.Context(), 7, refused)
+		let <- false
+		all.Wait()
+		do(t.Context(), 8, core.ErrClosed)
+		checkIs(t, "Close", c.Close(), nil)
+		all.Wait()
+		check(t, "calls", fmt.Sprint(calls), want)
 	})
 }
 
