@@ -19,7 +19,7 @@ import (
 func openKilled(dir string) (*sqlitewriter.Writer, *persistentwindow.Window) {
 	w := core.Must(sqlitewriter.Open(context.Background(), filepath.Join(dir, "kill.db"), sqlitewriter.Options{}))
 	return w, core.Must(persistentwindow.Open(context.Background(), w, core.NewSink(core.SinkOptions{Capacity: 1 << 20, MaxAge: -1}),
-		persistentwindow.Options{FlushInterval: time.Millisecond, MaxAge: -1, MaxRows: -1, MaxBatch: 3}))
+		persistentwindow.Options{FlushInterval: time.Millisecond, MaxAge: -1, MaxRows: -1, MaxBatch: 3, MaxQueued: 1 << 20}))
 }
 
 // What Flush has written is restored after SIGKILL, once and in order; of what was raised
