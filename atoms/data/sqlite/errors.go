@@ -1,0 +1,49 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+)
+
+// refusals are primary result codes of SQLite with which a statement is refused or interrupted, so
+// that it is not committed: ERROR, BUSY, LOCKED, READONLY, INTERRUPT, FULL, TOOBIG,
+// CONSTRAINT, MISMATCH, AUTH and RANGE.
+var refusals = []int{1, 5, 6, 8, 9, 13, 18, 19, 20, 23, 25}
+
+// written returns the error of a write, which is a [data.ErrUndecided] too unless it is one
+// after which nothing is stored.
+func written(ctx context.Context, err error) error {
+	if err == nil || isDecided(ctx, err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", data.ErrUndecided, err)
+}
+
+func isDecided(ctx context.Context, err error) bool {
+	is := func(target error) bool { return errors.Is(err, target) }
+	sqlite, ok := errors.AsType[interface {
+		error
+		Code() int
+	}](err)
+	switch {
+	case is(groupcommit.ErrUndecided):
+		return false
+	case ctx.Err() != nil && is(context.Cause(ctx)):
+		return true
+	}
+	return ok && slices.Contains(refusals, sqlite.Code()&0xff) || is(core.ErrClosed) || is(core.ErrStopped) || is(core.ErrWouldDeadlock)
+}
+
+// reading returns the error of a read: the cause if it is that ctx has ended.
+func reading(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

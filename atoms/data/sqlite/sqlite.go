@@ -1,0 +1,272 @@
+package sqlite
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"unicode/utf8"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+)
+
+// Open opens the store whose values are in the SQLite file of that path, in the table
+// opts.Name. File and table are created if they are not there; a table of another shape is
+// an error. The path is that of [sqlitewriter.Open]: no connection string, no database in
+// memory. Stores, windows and writers of the same file in one process share its writer,
+// with the options of the first one that opened it. Close gives the file back.
+func Open[K ~string, V any](ctx context.Context, path string, opts data.Options[V]) (data.Store[K, V], error) {
+	name := cmp.Or(opts.Name, "data")
+	if err := data.CheckName(name); err != nil {
+		return nil, err
+	}
+	w, err := sqlitewriter.Open(ctx, path, sqlitewriter.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: store %q: %w", name, err)
+	}
+	e, err := NewEngine(ctx, w, name)
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	e.owned = true
+	store, err := data.New[K](e, opts)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return store, nil
+}
+
+var _ data.Engine = (*Engine)(nil)
+
+// An Engine is a [data.Engine] over a table of a SQLite file, for [data.New]. Make one with
+// [NewEngine]. All methods are safe for concurrent use. Writes that come at the same time
+// share a transaction, and each is one statement, or one for each item of a Save. Reads
+// use a connection of [sqlitewriter.Writer.DB], and wait for no write.
+//
+// In the function of a [sqlitewriter.Writer.Tx] of the same file, and in handlers of the
+// writer's signals, writes return core.ErrWouldDeadlock.
+type Engine struct {
+	w     *sqlitewriter.Writer
+	owned bool   // the handle is the engine's
+	table string // quoted
+	reads [len(reads)]*sql.Stmt
+}
+
+// The statements that read, with the table to be put in.
+const load, has, count, keys, items = 0, 1, 2, 3, 4
+
+var reads = [...]string{
+	load:  "select value from %s where key = ?",
+	has:   "select exists (select 1 from %s where key = ?)",
+	count: "select count(*) from %s",
+	keys:  "select key, null from %s where key >= ? and key < ? order by key",
+	items: "select key, value from %s where key >= ? and key < ? order by key",
+}
+
+// NewEngine returns an engine over a table of the file that w writes to, and creates the
+// table if it is not there. So several stores can share a writer with options of its own.
+// The name is one that [data.CheckName] accepts. The writer stays the caller's: close it after the
+// engine.
+func NewEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (*Engine, error) {
+	if w == nil {
+		return nil, errors.New("sqlite: NewEngine needs a Writer")
+	}
+	if err := data.CheckName(table); err != nil {
+		return nil, err
+	}
+	e := &Engine{w: w, table: `"` + table + `"`}
+	if err := e.open(ctx, table); err != nil {
+		return nil, fmt.Errorf("sqlite: table %q in %s: %w", table, w.Path(), errors.Join(err, e.closeStatements()))
+	}
+	return e, nil
+}
+
+// open creates the table and prepares the statements that read.
+func (e *Engine) open(ctx context.Context, table string) error {
+	_, err := e.w.Exec(ctx, "create table if not exists "+e.table+"(key blob not null primary key, value any not null) strict")
+	if err == nil {
+		err = e.check(ctx, table)
+	}
+	for i, query := range reads {
+		if err == nil {
+			e.reads[i], err = e.w.DB().PrepareContext(ctx, fmt.Sprintf(query, e.table))
+		}
+	}
+	return reading(ctx, err)
+}
+
+// shape is what check wants to find.
+const shape = "strict table (key BLOB not null primary key, value ANY not null)"
+
+// check returns an error if the table has another shape, or if it is another table: SQLite
+// does not distinguish cases in names.
+func (e *Engine) check(ctx context.Context, table string) error {
+	var name, is string
+	err := e.w.DB().QueryRowContext(ctx, `
+		select name, iif(strict, 'strict ', '') || type || ' (' || (
+			select group_concat(name || ' ' || type || iif("notnull", ' not null', '') || iif(pk > 0, ' primary key', ''), ', ' order by cid)
+			from pragma_table_xinfo(list.name)) || ')'
+		from pragma_table_list as list where schema = 'main' and name = ? collate nocase`, table).Scan(&name, &is)
+	if err == nil && (name != table || is != shape) {
+		err = fmt.Errorf("sqlite: there is a %s %q, but it must be a %s of exactly that name", is, name, shape)
+	}
+	return err
+}
+
+// bind is how a value is kept.
+func bind(value []byte) any {
+	if utf8.Valid(value) && bytes.IndexByte(value, 0) < 0 {
+		return string(value)
+	}
+	return value
+}
+
+// Save implements [data.Engine]: all items or none.
+func (e *Engine) Save(ctx context.Context, items []data.Item) error {
+	const save = "(key, value) values(?, ?) on conflict(key) do update set value = excluded.value"
+	statements := make([]sqlitewriter.Statement, len(items))
+	for i, item := range items {
+		statements[i] = sqlitewriter.Statement{SQL: "insert into " + e.table + save, Args: []any{[]byte(item.Key), bind(item.Value)}}
+	}
+	_, err := e.w.Batch(ctx, statements...)
+	return written(ctx, err)
+}
+
+// Swap implements [data.Engine].
+func (e *Engine) Swap(ctx context.Context, key string, old []byte, ok bool, value []byte) (bool, error) {
+	if !ok {
+		return e.change(ctx, "insert into "+e.table+"(key, value) values(?, ?) on conflict(key) do nothing", []byte(key), bind(value))
+	}
+	return e.change(ctx, "update "+e.table+" set value = ? where key = ? and value in (?, ?)", bind(value), []byte(key), string(old), old)
+}
+
+// Delete implements [data.Engine].
+func (e *Engine) Delete(ctx context.Context, key string) error {
+	_, err := e.change(ctx, "delete from "+e.table+" where key = ?", []byte(key))
+	return err
+}
+
+// Clear implements [data.Engine].
+func (e *Engine) Clear(ctx context.Context) error {
+	_, err := e.change(ctx, "delete from "+e.table)
+	return err
+}
+
+// change runs a statement and reports whether it has changed something.
+func (e *Engine) change(ctx context.Context, query string, args ...any) (bool, error) {
+	result, err := e.w.Exec(ctx, query, args...)
+	if err != nil {
+		return false, written(ctx, err)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// Load implements [data.Engine].
+func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
+	err = e.reads[load].QueryRowContext(ctx, []byte(key)).Scan(&value)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, false, nil
+	}
+	return value, err == nil, reading(ctx, err)
+}
+
+// Has implements [data.Engine].
+func (e *Engine) Has(ctx context.Context, key string) (ok bool, err error) {
+	err = e.reads[has].QueryRowContext(ctx, []byte(key)).Scan(&ok)
+	return ok, reading(ctx, err)
+}
+
+// Len implements [data.Engine]. SQLite counts the rows one by one.
+func (e *Engine) Len(ctx context.Context) (n int, err error) {
+	err = e.reads[count].QueryRowContext(ctx).Scan(&n)
+	return n, reading(ctx, err)
+}
+
+// A page has so many items at most, and ends with the item with which its values are that large.
+const (
+	pageItems = 256
+	pageBytes = 1 << 20
+)
+
+// List implements [data.Engine]. It reads page by page, and no connection is in use while
+// the body of the loop runs.
+func (e *Engine) List(ctx context.Context, prefix string, values bool) iter.Seq2[data.Item, error] {
+	return func(yield func(data.Item, error) bool) {
+		from, to := []byte(cmp.Or(prefix, "\x00")), after(prefix)
+		for more := true; more; {
+			var page []data.Item
+			var err error
+			page, more, err = e.page(ctx, from, to, values)
+			for _, item := range page {
+				if !yield(item, nil) {
+					return
+				}
+				from = append([]byte(item.Key), 0) // the next key there can be
+			}
+			if err != nil {
+				yield(data.Item{}, err)
+				return
+			}
+		}
+	}
+}
+
+// page reads items from the key from on, to the key to, and reports whether there may be more.
+func (e *Engine) page(ctx context.Context, from, to []byte, values bool) (page []data.Item, more bool, err error) {
+	list := keys
+	if values {
+		list = items
+	}
+	rows, err := e.reads[list].QueryContext(ctx, from, to)
+	if err != nil {
+		return nil, false, reading(ctx, err)
+	}
+	defer rows.Close()
+	for size := 0; rows.Next(); {
+		var item data.Item
+		if err := rows.Scan(&item.Key, &item.Value); err != nil {
+			return page, false, reading(ctx, err)
+		}
+		page = append(page, item)
+		if size += len(item.Value); size >= pageBytes || len(page) == pageItems {
+			return page, true, nil
+		}
+	}
+	return page, false, reading(ctx, rows.Err())
+}
+
+// after returns the first key behind all keys that begin with prefix.
+func after(prefix string) []byte {
+	key := []byte(prefix)
+	for len(key) > 0 && key[len(key)-1] == 0xff {
+		key = key[:len(key)-1]
+	}
+	if len(key) == 0 {
+		return bytes.Repeat([]byte{0xff}, data.MaxKey+1)
+	}
+	key[len(key)-1]++
+	return key
+}
+
+// Close implements [data.Engine]. The writer is closed if [Open] has opened it.
+func (e *Engine) Close() error {
+	err := e.closeStatements()
+	if e.owned {
+		err = errors.Join(err, e.w.Close())
+	}
+	return err
+}
+
+func (e *Engine) closeStatements() (err error) {
+	for _, s := range e.reads {
+		if s != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}
+	return err
+}

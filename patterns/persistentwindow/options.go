@@ -1,0 +1,100 @@
+package persistentwindow
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Options configure a [Window]. The zero value is the default.
+type Options struct {
+	// Name is the name of the table, and the key of the window's signals; "" means
+	// "signals". It has 1 to 63 letters, digits and underscores, and does not begin with a digit.
+	Name string
+	// Pattern is which signals are stored and restored, see [core.Match]; "" means "*". A
+	// pattern that matches "atom.started" makes coordinators raise that for each operation.
+	Pattern string
+	// Kinds are those whose payloads are stored; see [JSON].
+	Kinds []Payload
+	// FlushInterval is how long a signal waits to be written; 0 means 30 seconds. It waits
+	// for less if half of MaxQueued wait.
+	FlushInterval time.Duration
+	// MaxAge is how old signals are at most that are restored and kept in the file; 0
+	// means 10 minutes, negative no limit.
+	MaxAge time.Duration
+	// MaxRows is how many signals are kept in the file, the newest; 0 means 100,000,
+	// negative no limit.
+	MaxRows int
+	// MaxQueued is how many signals and retractions may wait to be written; the oldest
+	// are dropped and counted. 0 means 10,000.
+	MaxQueued int
+	// MaxBatch is how many are written in one transaction; 0 means 1000.
+	MaxBatch int
+	// SampleRate n stores, between two flushes, the first signal of each name and then
+	// every n-th. 0 means 1: all.
+	SampleRate int
+}
+
+var validName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+
+func (o Options) resolved() (Options, error) {
+	o.Name, o.Pattern, o.Kinds = cmp.Or(o.Name, "signals"), cmp.Or(o.Pattern, "*"), slices.Clone(o.Kinds)
+	o.FlushInterval = cmp.Or(o.FlushInterval, 30*time.Second)
+	o.MaxAge, o.MaxRows = cmp.Or(o.MaxAge, 10*time.Minute), cmp.Or(o.MaxRows, 100_000)
+	o.MaxQueued, o.MaxBatch, o.SampleRate = cmp.Or(o.MaxQueued, 10_000), cmp.Or(o.MaxBatch, 1000), cmp.Or(o.SampleRate, 1)
+	var err error
+	if !validName.MatchString(o.Name) {
+		err = fmt.Errorf("persistentwindow: Options.Name must have 1 to 63 letters, digits and underscores and not begin with a digit, not %q", o.Name)
+	}
+	if o.FlushInterval < 0 {
+		err = fmt.Errorf("persistentwindow: Options.FlushInterval must be positive, or 0 for 30s, not %v", o.FlushInterval)
+	}
+	for field, n := range map[string]int{"MaxQueued": o.MaxQueued, "MaxBatch": o.MaxBatch, "SampleRate": o.SampleRate} {
+		if n < 0 {
+			err = fmt.Errorf("persistentwindow: Options.%s must be positive, or 0 for the default, not %d", field, n)
+		}
+	}
+	if o.MaxRows < 0 {
+		o.MaxRows = math.MaxInt
+	}
+	if o.MaxAge < 0 {
+		o.MaxAge = math.MaxInt64
+	}
+	return o, err
+}
+
+// maxPayload is the length of an encoded payload in bytes at most; longer ones are left out.
+const maxPayload = 1 << 20
+
+// A Payload makes payloads of a kind storable. Make one with [JSON].
+type Payload struct {
+	kind  string
+	text  func(core.Signal) (text []byte, ok bool)
+	raise func(on core.Raiser, key, text string) bool
+}
+
+// JSON stores payloads of a kind as package encoding/json encodes them. A payload that cannot
+// be encoded, or has more than 1 MiB then, is left out, and so is one that cannot be decoded.
+func JSON[P any](kind core.Kind[P]) Payload {
+	return Payload{
+		kind: kind.Name(),
+		text: func(s core.Signal) ([]byte, bool) {
+			payload, ok := kind.From(s)
+			if !ok {
+				return nil, false
+			}
+			text, err := json.Marshal(payload)
+			return text, err == nil && len(text) <= maxPayload
+		},
+		raise: func(on core.Raiser, key, text string) bool {
+			var payload P
+			return json.Unmarshal([]byte(text), &payload) == nil && kind.Raise(on, key, payload)
+		},
+	}
+}

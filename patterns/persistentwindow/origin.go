@@ -1,0 +1,53 @@
+package persistentwindow
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"weak"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// An Origin says where a restored signal was raised.
+type Origin struct {
+	Boot      uint64           // the sink and process
+	Seq       uint64           // in that sink
+	Source    string           // and operation: as the signal had them
+	Operation core.OperationID // of that process; no operation of this one
+}
+
+// OriginOf returns the origin of a signal, and whether it has one: whether it was restored.
+func OriginOf(s core.Signal) (o Origin, ok bool) {
+	if s.Operation != 0 || !strings.HasPrefix(s.Source, "boot:") || strings.Count(s.Source, ":") < 4 {
+		return o, false
+	}
+	_, err := fmt.Sscanf(s.Source, "boot:%x:%d:%d:", &o.Boot, &o.Seq, &o.Operation)
+	o.Source = strings.SplitN(s.Source, ":", 5)[4]
+	return o, err == nil
+}
+
+// String is the Source of a restored signal, "boot:1f3a:17:42:orders": boot, Seq, operation
+// and source.
+func (o Origin) String() string {
+	return fmt.Sprintf("boot:%x:%d:%d:%s", o.Boot, o.Seq, uint64(o.Operation), o.Source)
+}
+
+// A life is a sink in this process, for all windows on it.
+type life struct {
+	boot     uint64
+	restored sync.Map // to the sink: by file, table and source
+}
+
+var lives sync.Map // from weak.Pointer[core.Sink] to *life
+
+func lifeOf(sink *core.Sink) *life {
+	key := weak.Make(sink)
+	l, known := lives.LoadOrStore(key, &life{boot: rand.Uint64() >> 1})
+	if !known {
+		runtime.AddCleanup(sink, func(key weak.Pointer[core.Sink]) { lives.Delete(key) }, key)
+	}
+	return l.(*life)
+}

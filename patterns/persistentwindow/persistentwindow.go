@@ -1,0 +1,234 @@
+package persistentwindow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// A Window stores the signals of a sink. Make one with [Open] and close it before its
+// writer. All methods are safe for concurrent use. It has a timer while signals wait to be
+// written, and a goroutine only while it writes. A signal that waits takes some 300 bytes.
+type Window struct {
+	writer *sqlitewriter.Writer
+	sink   *core.Sink
+	opts   Options
+	life   *life
+	runs   *core.Coordinator[struct{}] // its operations are the flushes, one at a time
+	cancel []func()                    // of the subscriptions
+
+	insertSQL, deleteSQL string
+
+	mu     sync.Mutex
+	queue  []sqlitewriter.Statement // that wait for a flush, one for each signal or retraction
+	counts map[string]int           // of signals by name since the last flush
+	timer  *time.Timer              // of the flush; nil if nothing waits
+	stats  Stats
+	lost   int // since the last flush
+}
+
+// Open opens a window of sink in the file that writer writes to, creates its table if it is not
+// there, restores signals, and begins to note signals. See the package documentation.
+func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opts Options) (*Window, error) {
+	if writer == nil || sink == nil {
+		return nil, errors.New("persistentwindow: Open needs a Writer and a Sink")
+	}
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
+	w := &Window{writer: writer, sink: sink, opts: opts, counts: map[string]int{}, life: lifeOf(sink)}
+	w.insertSQL, w.deleteSQL = w.sql(insertRow), w.sql(deleteRow)
+	if w.runs, err = core.NewCoordinator(w.run, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxTracked: -1, EchoCapacity: -1}); err != nil {
+		return nil, w.named(err)
+	}
+	signals, err := w.load(ctx)
+	if err != nil {
+		return nil, w.named(err)
+	}
+	w.cancel = append(w.cancel, sink.SubscribeRetracted(opts.Pattern, w.retract))
+	w.stats.Restored = w.restore(signals)
+	w.cancel = append(w.cancel, sink.Follow(opts.Pattern, w.note))
+	sink.RaiseKey(SignalInitialized, opts.Name)
+	Loaded.Raise(sink, opts.Name, w.stats.Restored)
+	return w, nil
+}
+
+func (w *Window) named(err error) error {
+	return fmt.Errorf("persistentwindow: %q in %s: %w", w.opts.Name, w.writer.Path(), err)
+}
+
+// Name is [Options.Name].
+func (w *Window) Name() string { return w.opts.Name }
+
+// Sink is the sink whose signals are stored.
+func (w *Window) Sink() *core.Sink { return w.sink }
+
+// Stats returns the counters.
+func (w *Window) Stats() Stats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.stats
+	s.Pending = len(w.queue)
+	return s
+}
+
+// note handles a signal.
+func (w *Window) note(s core.Signal) {
+	if _, restored := OriginOf(s); restored || !isStorable(s) {
+		return
+	}
+	insert := w.insert(s) // calls functions of the user, so no lock is held
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.counts[s.Name]
+	if w.opts.SampleRate > 1 && len(w.counts) < w.opts.MaxQueued {
+		w.counts[s.Name] = n + 1
+	}
+	if n%w.opts.SampleRate != 0 {
+		w.stats.Skipped++
+		return
+	}
+	w.add(insert)
+}
+
+// retract handles a retraction.
+func (w *Window) retract(r core.Retraction) {
+	o, restored := OriginOf(r.Signal)
+	if !restored {
+		o = Origin{Boot: w.life.boot, Seq: r.Signal.Seq}
+	}
+	if isStorable(r.Signal) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.add(sqlitewriter.Statement{SQL: w.deleteSQL, Args: []any{int64(o.Boot), int64(o.Seq)}})
+	}
+}
+
+// add puts a statement into the queue. The lock is held.
+func (w *Window) add(s sqlitewriter.Statement) {
+	if w.stats.Closed {
+		return
+	}
+	w.stats.Noted++
+	w.queue = append(w.queue, s)
+	if len(w.queue)+w.stats.Running > w.opts.MaxQueued {
+		w.queue[0], w.queue = sqlitewriter.Statement{}, w.queue[1:]
+		w.stats.Lost++
+		w.lost++
+	}
+	if len(w.queue) == (w.opts.MaxQueued+1)/2 {
+		w.arm(0)
+	} else if w.timer == nil {
+		w.arm(w.opts.FlushInterval)
+	}
+}
+
+// arm makes a flush due, instead of one that is due later. The lock is held.
+func (w *Window) arm(after time.Duration) {
+	w.disarm()
+	w.timer = time.AfterFunc(after, func() { _, _ = w.runs.TryEnqueue(context.Background(), struct{}{}) }) // if there is no room, others wait
+}
+
+func (w *Window) disarm() {
+	if w.timer != nil {
+		w.timer.Stop()
+		w.timer = nil
+	}
+}
+
+// run writes what has been noted when it begins.
+func (w *Window) run(ctx context.Context, _ struct{}) (err error) {
+	w.mu.Lock()
+	w.disarm()
+	clear(w.counts)
+	left, lost, written := len(w.queue), w.lost, 0
+	w.lost = 0
+	w.mu.Unlock()
+	if lost > 0 {
+		Lost.Raise(w.sink, w.opts.Name, lost)
+	}
+	for n := 1; left > 0 && n > 0; left -= n { // n is 0 if the rest was dropped meanwhile
+		n, err = w.write(ctx, left)
+		written += n
+	}
+	if err != nil {
+		Failed.Raise(w.sink, w.opts.Name, err)
+	} else if written > 0 {
+		Flushed.Raise(w.sink, w.opts.Name, written)
+	}
+	return err
+}
+
+// write writes a batch in one transaction, and puts it back if that fails: if nobody knows
+// whether it did, it is written again. It returns how many statements it has written.
+func (w *Window) write(ctx context.Context, left int) (int, error) {
+	w.mu.Lock()
+	n := min(left, w.opts.MaxBatch, len(w.queue))
+	batch := slices.Clone(w.queue[:n])
+	clear(w.queue[:n]) // what is written takes no memory
+	w.queue, w.stats.Running = w.queue[n:], n
+	w.mu.Unlock()
+	_, err := w.writer.Batch(ctx, append(batch,
+		sqlitewriter.Statement{SQL: w.sql(deleteOld), Args: []any{w.since()}},
+		sqlitewriter.Statement{SQL: w.sql(deleteMore), Args: []any{w.opts.MaxRows}})...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stats.Running = 0
+	if err == nil {
+		w.stats.Written += uint64(n)
+		return n, nil
+	}
+	w.stats.Failed++
+	w.queue = append(batch, w.queue...)
+	if w.timer == nil && !w.stats.Closed {
+		w.arm(w.opts.FlushInterval)
+	}
+	return 0, w.named(err)
+}
+
+// Flush writes what has been noted so far and returns when it is on the disk. If it returns an
+// error, the rest waits for the next flush. When ctx ends first, Flush returns its cause. In
+// handlers of the signals of the window and of its writer it returns [core.ErrWouldDeadlock],
+// after Close [core.ErrClosed].
+func (w *Window) Flush(ctx context.Context) error {
+	switch {
+	case w.Stats().Closed:
+		return w.named(core.ErrClosed)
+	case w.inside(ctx):
+		return w.named(core.ErrWouldDeadlock)
+	}
+	return w.runs.Do(ctx, struct{}{})
+}
+
+// inside reports whether a flush waits for the caller.
+func (w *Window) inside(ctx context.Context) bool {
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	return w.runs.Inside(ctx) || errors.Is(w.writer.Flush(ended), core.ErrWouldDeadlock)
+}
+
+// Close ends the subscriptions, so that later signals are not stored, and flushes. It returns
+// the error of the flush; then Close can be called again, which tries again. Called where
+// Flush would return [core.ErrWouldDeadlock], it returns nil, and the flush is done later: call
+// it again elsewhere to wait. It does not close the writer.
+func (w *Window) Close() error {
+	w.mu.Lock()
+	w.stats.Closed = true
+	w.disarm()
+	w.mu.Unlock()
+	for _, cancel := range w.cancel {
+		cancel()
+	}
+	if w.inside(context.Background()) {
+		_, err := w.runs.TryEnqueue(context.Background(), struct{}{})
+		return err
+	}
+	return w.runs.Do(context.Background(), struct{}{})
+}

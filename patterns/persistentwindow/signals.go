@@ -1,0 +1,56 @@
+package persistentwindow
+
+import (
+	"log/slog"
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Signals that a window raises on its sink. The key is [Options.Name]. They are never stored.
+const (
+	SignalInitialized = "window.initialized" // the window is open
+	SignalLoaded      = "window.load.done"   // see [Loaded]
+	SignalFlushed     = "window.flush.done"  // see [Flushed]
+	SignalFailed      = "window.flush.error" // see [Failed]
+	SignalLost        = "window.lost"        // see [Lost]
+)
+
+// Kinds of the signals that carry a payload.
+var (
+	Loaded  = core.NewKind[int](SignalLoaded)   // how many signals Open has restored
+	Flushed = core.NewKind[int](SignalFlushed)  // how many signals and retractions are on the disk now
+	Failed  = core.NewKind[error](SignalFailed) // of a flush; what it has not written waits for the next
+	Lost    = core.NewKind[int](SignalLost)     // how many were dropped before this flush, because MaxQueued waited
+)
+
+// ownSignals are those that flushes raise: to store them would be a reason for the next flush.
+var ownSignals = []string{
+	SignalInitialized, SignalLoaded, SignalFlushed, SignalFailed, SignalLost,
+	sqlitewriter.SignalWriting, sqlitewriter.SignalWritten, sqlitewriter.SignalFailed, sqlitewriter.SignalReopened,
+}
+
+func isStorable(s core.Signal) bool { return !s.Held && !slices.Contains(ownSignals, s.Name) }
+
+// Stats are the counters of a window, read at the same moment, at which
+//
+//	Noted = Pending + Running + Written + Lost
+type Stats struct {
+	Noted   uint64 `json:"noted"`   // signals and retractions that were to be written
+	Written uint64 `json:"written"` // are on the disk
+	Lost    uint64 `json:"lost"`    // were dropped because MaxQueued waited
+	Pending int    `json:"pending"` // wait for a flush
+	Running int    `json:"running"` // are being written
+
+	Restored int    `json:"restored"` // by Open
+	Skipped  uint64 `json:"skipped"`  // signals left out because of SampleRate
+	Failed   uint64 `json:"failed"`   // flushes that did not write everything
+	Closed   bool   `json:"closed"`
+}
+
+// LogValue groups the counters by their JSON names.
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s Stats) String() string { return core.StatsString(s) }

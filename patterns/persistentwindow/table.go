@@ -1,0 +1,98 @@
+package persistentwindow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Statements, with the name of the table to be put in. A time is nanoseconds since 1970, UTC; a
+// cause is the JSON of a [core.Signal].
+const (
+	createTable = `create table if not exists "%[1]s"(boot integer not null, seq integer not null, time integer not null,
+		name text not null, key text not null, source text not null, operation integer not null, cause text, kind text, payload text,
+		primary key (boot, seq)) strict, without rowid;
+		create index if not exists "%[1]s_time" on "%[1]s"(time)`
+	insertRow  = `insert or ignore into "%s"(boot, seq, time, name, key, source, operation, cause, kind, payload) values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	deleteRow  = `delete from "%s" where boot = ? and seq = ?`
+	deleteOld  = `delete from "%s" where time < ?`
+	deleteMore = `delete from "%[1]s" where (boot, seq) in (select boot, seq from "%[1]s" order by time desc, boot desc, seq desc limit -1 offset ?)`
+	selectRows = `select boot, seq, time, name, key, source, operation, coalesce(cause, ''), coalesce(kind, ''), coalesce(payload, '') from "%s"
+		where time >= ? and boot <> ? order by time desc, boot desc, seq desc limit ?`
+)
+
+func (w *Window) sql(format string) string { return fmt.Sprintf(format, w.opts.Name) }
+
+// insert returns the statement that stores a signal, at most once.
+func (w *Window) insert(s core.Signal) sqlitewriter.Statement {
+	args := []any{int64(w.life.boot), int64(s.Seq), s.Time.UnixNano(), s.Name, s.Key, s.Source, int64(s.Operation), nil, nil, nil}
+	if path := s.Path(); len(path) > 1 {
+		causes := path[:len(path)-1]
+		cause, _ := json.Marshal(map[string]any{"name": causes[len(causes)-1], "causes": causes[:len(causes)-1]}) // strings have no error
+		args[7] = string(cause)
+	}
+	for _, k := range w.opts.Kinds {
+		if text, ok := k.text(s); ok {
+			args[8], args[9] = k.kind, string(text)
+			break
+		}
+	}
+	return sqlitewriter.Statement{SQL: w.insertSQL, Args: args}
+}
+
+// since is the time of the oldest signal that is kept.
+func (w *Window) since() int64 { return time.Now().Add(-w.opts.MaxAge).UnixNano() }
+
+// load creates the table and reads the newest signals of other lives that the sink has room
+// for, oldest first.
+func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
+	if _, err := w.writer.Exec(ctx, w.sql(createTable)); err != nil {
+		return nil, err
+	}
+	window := w.sink.Stats()
+	rows, err := w.writer.DB().QueryContext(ctx, w.sql(selectRows), w.since(), int64(w.life.boot), window.Capacity-window.Stored)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	// Only a sink can make signals with payloads and causes.
+	maker := core.NewSink(core.SinkOptions{Capacity: 1, Propagation: core.Propagation{MaxDepth: -1, AllowCycles: true}})
+	var made core.Signal
+	maker.Subscribe("*", func(s core.Signal) { made = s })
+	for rows.Next() {
+		var at int64
+		var o Origin
+		var name, key, causeText, kind, payload string
+		if err := rows.Scan(&o.Boot, &o.Seq, &at, &name, &key, &o.Source, &o.Operation, &causeText, &kind, &payload); err != nil {
+			return nil, err
+		}
+		var on core.Raiser = maker
+		var cause core.Signal
+		if json.Unmarshal([]byte(causeText), &cause) == nil { // it has no cause otherwise
+			on = maker.Because(cause)
+		}
+		i := slices.IndexFunc(w.opts.Kinds, func(k Payload) bool { return k.kind == kind })
+		if i < 0 || !w.opts.Kinds[i].raise(on, key, payload) {
+			on.RaiseKey(name, key)
+		}
+		made.Name, made.Time, made.Source = name, time.Unix(0, at), o.String()
+		if core.Match(w.opts.Pattern, name) {
+			signals = append(signals, made)
+		}
+	}
+	slices.Reverse(signals)
+	return signals, rows.Err()
+}
+
+// restore puts signals back that no window has put back into the sink.
+func (w *Window) restore(signals []core.Signal) int {
+	return w.sink.Restore(slices.Values(slices.DeleteFunc(signals, func(s core.Signal) bool {
+		_, known := w.life.restored.LoadOrStore([3]string{w.writer.Path(), w.opts.Name, s.Source}, true)
+		return known
+	})))
+}
