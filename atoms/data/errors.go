@@ -1,9 +1,6 @@
 package data
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // An Error is what methods of a [Store] return, and the payload of [Failed].
 type Error struct {
@@ -13,15 +10,9 @@ type Error struct {
 	Err   error  // why it was not done
 }
 
-// Error names the store, the operation and the first 64 bytes of the key.
+// Error names the store, the operation and the begin of the key.
 func (e *Error) Error() string {
-	about := e.Op
-	if short := e.Key[:min(len(e.Key), 64)]; short != e.Key {
-		about += fmt.Sprintf(" %q... (%d bytes)", short, len(e.Key))
-	} else if e.Key != "" {
-		about += fmt.Sprintf(" %q", e.Key)
-	}
-	return fmt.Sprintf("data: store %q: %s: %s", e.Store, about, strings.TrimPrefix(e.Err.Error(), "data: "))
+	return fmt.Sprintf("data: store %q: %s %.64q: %v", e.Store, e.Op, e.Key, e.Err)
 }
 
 // Unwrap returns Err.

@@ -62,10 +62,11 @@ type Store[K ~string, V any] interface {
 	Clear(ctx context.Context) error
 	// Name is that of the options.
 	Name() string
-	// Sink is that of the options, or one that nobody else has.
+	// Sink is that of the options, or the one of the store.
 	Sink() *core.Sink
-	// Stats are the counters.
-	Stats() Stats
+	// Stats are the counters of the requests by signal. Those that were dropped are
+	// counted as Rejected. Direct calls are not counted.
+	Stats() core.Stats
 
 	core.Lifecycle
 }
