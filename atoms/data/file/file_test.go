@@ -32,9 +32,12 @@ func save(t testing.TB, e *engine, key, value string) {
 }
 
 func namesIn(t testing.TB, dir string) []string {
-	names, err := osDisk{}.names(dir)
+	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	slices.Sort(names)
+	var names []string
+	for _, file := range files {
+		names = append(names, file.Name())
+	}
 	return names
 }
 
@@ -110,14 +113,11 @@ func FuzzName(f *testing.F) {
 
 // A file is accepted only if every byte is as it was written.
 func FuzzFile(f *testing.F) {
-	f.Add([]byte("ephemeral1 00000000 0 a\n"), "a")
-	f.Add(append(headOf("a b", []byte("value")), "value"...), "a b")
-	f.Fuzz(func(t *testing.T, file []byte, key string) {
-		if value, ok := parse(file, key); ok {
+	f.Add([]byte("ephemeral1 00000000 0 a\n"))
+	f.Add(append(headOf("a b", []byte("value")), "value"...))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if key, value, whole := parse(file); whole {
 			assert.Equal(t, string(file), string(headOf(key, value))+string(value))
-		}
-		if got, ok := parseKey(file); ok {
-			assert.Less(t, len(got), len(file))
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -133,9 +133,8 @@ func (x *powerTest) check(d *powerDisk) error {
 	if err := e.Close(); err != nil {
 		return err
 	}
-	names, err := d.names(e.dir)
-	if len(names) != len(keys)+1 { // and the lock
-		return fmt.Errorf("there are %q for keys %q: %w", names, keys, err)
+	if files, err := d.list(e.dir); len(files) != len(keys)+1 { // and the lock
+		return fmt.Errorf("there are %v for keys %q: %w", files, keys, err)
 	}
 	return nil
 }
@@ -246,13 +245,15 @@ func (d *powerDisk) mkdir(dir string) error {
 	return nil
 }
 
-func (d *powerDisk) names(dir string) (names []string, err error) {
+// list says that all files are old.
+func (d *powerDisk) list(dir string) ([]fs.DirEntry, error) {
+	files := fstest.MapFS{}
 	for p := range d.entries {
 		if p != "/" && path.Dir(p) == dir && d.now(p) != nil {
-			names = append(names, path.Base(p))
+			files[path.Base(p)] = &fstest.MapFile{}
 		}
 	}
-	return names, nil
+	return files.ReadDir(".")
 }
 
 func (d *powerDisk) read(p string, most int64) ([]byte, error) {
@@ -315,8 +316,6 @@ func (d *powerDisk) lock(p string) (lock, error) {
 	}
 	return powerLock{}, nil
 }
-
-func (d *powerDisk) age(string) (time.Duration, error) { return 2 * time.Hour, nil }
 
 type powerFile struct {
 	d *powerDisk

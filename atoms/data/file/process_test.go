@@ -90,10 +90,10 @@ func kill(early bool) coretest.Kill {
 					return fmt.Errorf("the newest value of %s is lost: there is %d, not %d", saver, all[saver], n)
 				}
 			}
-			names, err := osDisk{}.names(filepath.Join(dir, "store-data"))
-			names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, tempName) })
-			if len(names) != len(all)+1 { // the lock
-				return fmt.Errorf("there are %d files for %d keys: %w", len(names), len(all), err)
+			files, err := os.ReadDir(filepath.Join(dir, "store-data"))
+			files = slices.DeleteFunc(files, func(file os.DirEntry) bool { return strings.HasPrefix(file.Name(), tempName) })
+			if len(files) != len(all)+1 { // the lock
+				return fmt.Errorf("there are %d files for %d keys: %w", len(files), len(all), err)
 			}
 			return nil
 		},
