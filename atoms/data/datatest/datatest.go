@@ -33,7 +33,8 @@ type Options struct {
 	JSON bool
 	// Partial says that of several items saved at once some may be saved without the others.
 	Partial bool
-	// Reopen, if it is not nil, opens again what has been closed, in the same place.
+	// Reopen, if it is not nil, opens again what has been closed, in the same place. Without
+	// it Run does not check what is still there then.
 	Reopen func(t testing.TB, closed data.Engine) data.Engine
 }
 
@@ -215,6 +216,7 @@ func (s *suite) swap() {
 	try(nil, false, "a", true)
 	try(nil, false, "b", false)
 	first := s.load("key")
+	try(first, false, "b", false)
 	try(first, true, "b", true)
 	try(first, true, "c", false)
 	s.has("key", value("b"))
