@@ -109,7 +109,7 @@ func (s *store[K, V]) told(on core.Raiser, err error) error {
 
 func checkKey(key string, least int) error {
 	if len(key) < least || len(key) > MaxKey {
-		return fmt.Errorf("a key must have 1 to %d bytes, not %d", MaxKey, len(key))
+		return fmt.Errorf("data: a key must have 1 to %d bytes, not %d", MaxKey, len(key))
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (s *store[K, V]) encode(value V, err error) (encoded []byte, _ error) {
 		encoded, err = s.opts.Codec.Encode(value)
 	}
 	if err == nil && len(encoded) > MaxValue {
-		err = fmt.Errorf("an encoded value must have at most %d bytes, not %d", MaxValue, len(encoded))
+		err = fmt.Errorf("data: an encoded value must have at most %d bytes, not %d", MaxValue, len(encoded))
 	}
 	return encoded, err
 }

@@ -20,7 +20,7 @@ func (s *store[K, V]) serve(ctx context.Context, r request) error {
 	case "save":
 		value, ok := r.signal.Payload().(V)
 		if !ok {
-			return fmt.Errorf("the signal must have a payload of type %T, not %T", *new(V), r.signal.Payload())
+			return fmt.Errorf("data: the signal must have a payload of type %T, not %T", *new(V), r.signal.Payload())
 		}
 		return s.save(ctx, answers, key, func(yield func(K, V) bool) { yield(K(key), value) })
 	case "delete":
