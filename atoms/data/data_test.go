@@ -411,6 +411,7 @@ func TestSaveAll(t *testing.T) {
 	calls = nil
 	assert.ErrorContains(t, s.SaveAll(t.Context(), entries("", 1)), "a key must have 1 to 1024 bytes, not 0")
 	assert.ErrorContains(t, s.SaveAll(t.Context(), entries("d", func() {})), `save "d": json: unsupported type`)
+	assert.ErrorContains(t, s.Save(t.Context(), "d", strings.Repeat("x", 100_000_000)), "at most 16777216 bytes, not 100000002")
 	require.NoError(t, s.SaveAll(t.Context(), maps.All(map[string]any{})))
 	assert.Empty(t, calls)
 	assert.Panics(t, func() { s.SaveAll(t.Context(), nil) })
@@ -431,6 +432,11 @@ func TestUpdate(t *testing.T) {
 	assert.Equal(t, 21, load(t, s, "a"))
 	assert.Equal(t, 3, calls)
 
+	kept := open(t, datatest.Memory(), data.Options[[]byte]{Codec: raw{}})
+	require.NoError(t, kept.Save(ctx, "a", []byte("old")))
+	require.NoError(t, kept.Update(ctx, "a", func(old []byte, _ bool) ([]byte, error) { return append(old[:0], "new"...), nil }))
+	assert.Equal(t, "new", string(load(t, kept, "a")))
+
 	assert.ErrorIs(t, s.Update(ctx, "a", func(int, bool) (int, error) { return 0, errOnPurpose }), errOnPurpose)
 	assert.PanicsWithValue(t, "on purpose", func() { s.Update(ctx, "a", func(int, bool) (int, error) { panic("on purpose") }) })
 	assert.Panics(t, func() { s.Update(ctx, "a", nil) })
@@ -441,6 +447,12 @@ func TestUpdate(t *testing.T) {
 	}), errOnPurpose)
 	assert.Equal(t, 22, load(t, s, "a"))
 }
+
+// raw is a codec that keeps the bytes.
+type raw struct{}
+
+func (raw) Encode(value []byte) ([]byte, error)   { return value, nil }
+func (raw) Decode(encoded []byte) ([]byte, error) { return encoded, nil }
 
 // Values that are missing, zero and not to be decoded differ, and errors say which they are of.
 func TestLoad(t *testing.T) {
