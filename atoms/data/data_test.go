@@ -393,7 +393,8 @@ func TestCloseInFunctionsOfCallers(t *testing.T) {
 // order. If an entry is wrong it saves none.
 func TestSaveAll(t *testing.T) {
 	var calls []string
-	e := newSpy(func(_ context.Context, _ string, items []data.Item) error {
+	e := newSpy(func(_ context.Context, op string, items []data.Item) error {
+		assert.Equal(t, op == "save", len(items) > 0)
 		for _, item := range items {
 			calls = append(calls, item.Key+string(item.Value))
 		}
@@ -473,6 +474,11 @@ func TestLoad(t *testing.T) {
 	assert.ErrorContains(t, s.Update(ctx, "wrong", nothing), `data: store "orders": update "wrong": json: `)
 	assert.ErrorContains(t, errorOf(s.All(ctx, "")), `data: store "orders": load "wrong": json: `)
 	assert.ErrorContains(t, errorOf(s.Keys(ctx, strings.Repeat("x", data.MaxKey+1))), "not 1025")
+	ending, cancel := context.WithCancelCause(ctx)
+	cancelled := func(yield func(string, error) bool) {
+		s.Keys(ending, "")(func(key string, err error) bool { cancel(errOnPurpose); return yield(key, err) })
+	}
+	assert.ErrorIs(t, errorOf(cancelled), errOnPurpose)
 }
 
 // A call that has ended in any way does not keep the engine open.
