@@ -17,6 +17,7 @@ func BenchmarkCache(b *testing.B)        { benchmark(b, cacheRows()) }
 func BenchmarkSlidingCache(b *testing.B) { benchmark(b, slidingcacheRows()) }
 func BenchmarkLimiter(b *testing.B)      { benchmark(b, limiterRows()) }
 func BenchmarkRetry(b *testing.B)        { benchmark(b, retryRows()) }
+func BenchmarkBreaker(b *testing.B)      { benchmark(b, breakerRows()) }
 func BenchmarkWave(b *testing.B)         { benchmark(b, waveRows()) }
 func BenchmarkFailover(b *testing.B)     { benchmark(b, failoverRows()) }
 func BenchmarkOriginal(b *testing.B)     { benchmark(b, originalRows()) }

@@ -15,11 +15,13 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker v0.1.0
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/jellydator/ttlcache/v3 v3.4.1
 	github.com/maypok86/otter/v2 v2.4.0
 	github.com/panjf2000/ants/v2 v2.12.1
+	github.com/sony/gobreaker/v2 v2.4.0
 	github.com/sourcegraph/conc v0.3.0
 	github.com/throttled/throttled/v2 v2.15.0
 	golang.org/x/sync v0.24.0
@@ -45,4 +47,5 @@ replace (
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator
 	github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 	github.com/ephemeralgo/ephemeral/core => ../core
+	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker => ../patterns/circuitbreaker
 )

@@ -28,6 +28,7 @@ func Groups() []Group {
 		{"slidingcache", 0, slidingcacheRows},
 		{"limiter", 0, limiterRows},
 		{"retry", 0, retryRows},
+		{"breaker", 0, breakerRows},
 		{"wave", 0, waveRows},
 		{"failover", 0, failoverRows},
 		{"original", 0, originalRows},

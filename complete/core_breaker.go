@@ -3,48 +3,75 @@
 package complete
 
 import (
+	"time"
+
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 )
 
-// BreakerOptions is [breaker.Options]: Options configure a Breaker.
-type BreakerOptions = breaker.Options
+// BreakerRuleOptions is [breaker.Options]: Options configure a Breaker.
+type BreakerRuleOptions = breaker.Options
 
-// BreakerState is [breaker.State]: A State says what a breaker does with calls.
-type BreakerState = breaker.State
+// BreakerRuleState is [breaker.State]: A State says what a breaker does with calls.
+type BreakerRuleState = breaker.State
 
-// BreakerClosed is [breaker.Closed]: Closed allows all calls.
-const BreakerClosed = breaker.Closed
+// BreakerRuleClosed is [breaker.Closed]: Closed allows all calls.
+const BreakerRuleClosed = breaker.Closed
 
-// OpenBreaker is [breaker.Open]: Open allows none.
-const OpenBreaker = breaker.Open
+// OpenBreakerRule is [breaker.Open]: Open allows none.
+const OpenBreakerRule = breaker.Open
 
-// BreakerHalfOpen is [breaker.HalfOpen]: HalfOpen allows Options.Probes calls, to see
-// whether they succeed again.
-const BreakerHalfOpen = breaker.HalfOpen
+// BreakerRuleHalfOpen is [breaker.HalfOpen]: HalfOpen allows Options.Probes calls, to
+// see whether they succeed again.
+const BreakerRuleHalfOpen = breaker.HalfOpen
 
-// BreakerResult is [breaker.Result]: A Result is what a call has shown.
-type BreakerResult = breaker.Result
+// BreakerRuleResult is [breaker.Result]: A Result is what a call has shown.
+type BreakerRuleResult = breaker.Result
 
-// BreakerSuccess is [breaker.Success]: Success: the call did what it should.
-const BreakerSuccess = breaker.Success
+// BreakerRuleSuccess is [breaker.Success]: Success: the call did what it should.
+const BreakerRuleSuccess = breaker.Success
 
-// BreakerFailure is [breaker.Failure]: Failure: it did not.
-const BreakerFailure = breaker.Failure
+// BreakerRuleFailure is [breaker.Failure]: Failure: it did not.
+const BreakerRuleFailure = breaker.Failure
 
-// BreakerNeutral is [breaker.Neutral]: Neutral: it has shown nothing, because it was
-// cancelled for example.
-const BreakerNeutral = breaker.Neutral
+// BreakerRuleNeutral is [breaker.Neutral]: Neutral: it has shown nothing, because it
+// was cancelled for example.
+const BreakerRuleNeutral = breaker.Neutral
 
-// BreakerPermit is [breaker.Permit]: A Permit is what Breaker.Allow gives to a call
+// BreakerRulePermit is [breaker.Permit]: A Permit is what Breaker.Allow gives to a call
 // that may be made.
-type BreakerPermit = breaker.Permit
+type BreakerRulePermit = breaker.Permit
 
-// Breaker is [breaker.Breaker]: A Breaker counts the results of calls and says whether
-// the next one may be made.
-type Breaker = breaker.Breaker
+// BreakerRule is [breaker.Breaker]: A Breaker counts the results of calls and says
+// whether the next one may be made.
+type BreakerRule = breaker.Breaker
 
-// NewBreaker is [breaker.New]: New makes a closed breaker, or says what is wrong with
-// the options.
-func NewBreaker(opts breaker.Options) (*breaker.Breaker, error) {
+// NewBreakerRule is [breaker.New]: New makes a closed breaker, or says what is wrong
+// with the options.
+func NewBreakerRule(opts breaker.Options) (*breaker.Breaker, error) {
 	return breaker.New(opts)
+}
+
+// ErrBreakerRuleOpen is [breaker.ErrOpen]: ErrOpen matches every OpenError.
+var ErrBreakerRuleOpen = breaker.ErrOpen
+
+// BreakerRuleOpenError is [breaker.OpenError]: An OpenError says that a breaker allows
+// no call.
+type BreakerRuleOpenError = breaker.OpenError
+
+// BreakerRuleResultOf is [breaker.ResultOf]: ResultOf is the result of a call with that
+// error.
+func BreakerRuleResultOf(err error, countIf func(error) bool) breaker.Result {
+	return breaker.ResultOf(err, countIf)
+}
+
+// BreakerRuleShared is [breaker.Shared]: A Shared is a Breaker that many goroutines
+// use, by the time of package time.
+type BreakerRuleShared = breaker.Shared
+
+// BreakerRuleCall is [breaker.Call]: A Call is one that was allowed.
+type BreakerRuleCall = breaker.Call
+
+// NewBreakerRuleShared is [breaker.NewShared]: NewShared makes a closed
+func NewBreakerRuleShared(onChange func(s breaker.State, closesIn time.Duration), opts breaker.Options) (*breaker.Shared, error) {
+	return breaker.NewShared(onChange, opts)
 }

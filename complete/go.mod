@@ -4,6 +4,9 @@ go 1.26
 
 require (
 	github.com/ephemeralgo/ephemeral/atoms/batching v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/data v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/data/file v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/data/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
@@ -17,9 +20,32 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/adaptiverate v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/anomalydetector v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/backpressure v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/controlledfanout v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/reactivefanout v0.1.0
+	github.com/jackc/pgx/v5 v5.12.0
+)
+
+require (
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
 )
 
 replace github.com/ephemeralgo/ephemeral/atoms/batching => ../atoms/batching
+
+replace github.com/ephemeralgo/ephemeral/atoms/data => ../atoms/data
+
+replace github.com/ephemeralgo/ephemeral/atoms/data/file => ../atoms/data/file
+
+replace github.com/ephemeralgo/ephemeral/atoms/data/postgres => ../atoms/data/postgres
 
 replace github.com/ephemeralgo/ephemeral/atoms/echo => ../atoms/echo
 
@@ -46,3 +72,19 @@ replace github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/wave
 replace github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 
 replace github.com/ephemeralgo/ephemeral/core => ../core
+
+replace github.com/ephemeralgo/ephemeral/patterns/adaptiverate => ../patterns/adaptiverate
+
+replace github.com/ephemeralgo/ephemeral/patterns/anomalydetector => ../patterns/anomalydetector
+
+replace github.com/ephemeralgo/ephemeral/patterns/backpressure => ../patterns/backpressure
+
+replace github.com/ephemeralgo/ephemeral/patterns/circuitbreaker => ../patterns/circuitbreaker
+
+replace github.com/ephemeralgo/ephemeral/patterns/controlledfanout => ../patterns/controlledfanout
+
+replace github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency => ../patterns/dynamicconcurrency
+
+replace github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout => ../patterns/keyedpriorityfanout
+
+replace github.com/ephemeralgo/ephemeral/patterns/reactivefanout => ../patterns/reactivefanout

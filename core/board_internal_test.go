@@ -273,15 +273,11 @@ func (d *boardDriver) compareKeys() {
 	}
 	known := 0
 	for text, k := range d.b.keys.live {
-		running := 0
-		pending := 0
+		running, pending := 0, k.pending
 		for _, o := range slices.Concat(d.model.Running, d.model.Suspended) {
 			if o.key == text {
 				running++
 			}
-		}
-		for i := range k.turns {
-			pending += k.turns[i].queue.n
 		}
 		if k.running != running || pending+running == 0 {
 			d.fatalf("key %q: %d pending and %d running, want %d running and some of either", text, pending, k.running, running)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -45,9 +46,7 @@ type reaction struct {
 // operations raise their signals on [Options.Sink], but not [SignalStarted] and
 // [SignalStopped]; it may be the sink the dispatcher listens to.
 func NewDispatcher(opts Options) (*Dispatcher, error) {
-	if opts.Name == "" {
-		opts.Name = "dispatcher"
-	}
+	opts.Name = cmp.Or(opts.Name, "dispatcher")
 	d := new(Dispatcher)
 	c, err := newReactor(true, d.react, opts)
 	if err != nil {

@@ -290,8 +290,9 @@ func (e *engine) squeeze(o *Operation) error {
 	if !e.opts.DropOldest || oldest == nil {
 		return ErrFull
 	}
-	e.withdraw(oldest, StatusDropped, ErrDropped, now)
 	e.acceptBeyond(o)
+	e.collect() // so that a key of both keeps its turn
+	e.withdraw(oldest, StatusDropped, ErrDropped, now)
 	return nil
 }
 
@@ -431,20 +432,16 @@ func (e *engine) leaveQueue(o *Operation) {
 func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	o.status, o.err, o.finished = status, err, now
 	e.outcomes[status.bit()]++
-	var waits []*bodyWait
-	if o.marks&awaitedOwn != 0 {
-		waits = e.endWaits(o)
-	}
 	if e.onDone == nil {
-		if o.done != nil || waits != nil || e.flushes != nil || o.marks&grouped != 0 {
-			e.answer(o, waits)
+		if o.done != nil || e.flushes != nil || o.marks&(awaitedOwn|grouped) != 0 {
+			e.answer(o)
 		}
 	} else {
 		e.telling++
 		o.marks |= untold
 		s := o.snapshot()
 		s.Item = o.body.item()
-		e.out.done = append(e.out.done, done{o, s, waits})
+		e.out.done = append(e.out.done, told{o, s, e.onDone})
 	}
 	if status == StatusSucceeded {
 		o.body.discard()
@@ -454,15 +451,15 @@ func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 }
 
 // answer ends the waits for an operation that has ended. mu is held.
-func (e *engine) answer(o *Operation, waits []*bodyWait) {
+func (e *engine) answer(o *Operation) {
 	if o.done != nil {
 		e.out.close(o.done)
 	}
 	if g := groupOf(o); g != nil {
 		g.ended(o)
 	}
-	for _, w := range waits {
-		e.out.close(w.done)
+	if o.marks&awaitedOwn != 0 {
+		e.endWaits(&o.rest.Load().awaited)
 	}
 	for _, f := range e.flushes {
 		switch {
@@ -521,7 +518,7 @@ func (e *engine) forget(o *Operation, now int64) {
 	}
 	if len(e.final) > 0 {
 		e.finalizing++
-		e.out.final = append(e.out.final, last{o, o.snapshot(), e.final})
+		e.out.final = append(e.out.final, told{o, o.snapshot(), e.final})
 	}
 	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, &e.out.after), now)
 }

@@ -30,8 +30,7 @@ type lane struct {
 	limit   int // 0: none
 	running int
 	n       int    // pending
-	queue   opList // without keys
-	ready   turns  // with keys: those of which an operation could start
+	queue   opList // with keys: one for each key of which one may start, in the order in which it is their turn
 	arrived arrivals
 }
 
@@ -63,19 +62,29 @@ func (b *board) push(o *Operation) {
 		return
 	}
 	k := b.keys.obtain(o.key, len(b.lanes))
+	k.pending++
 	o.turn = &k.turns[o.lane]
 	o.turn.queue.push(o)
-	if k.running < b.perKey && !o.turn.ready {
-		l.ready.push(o.turn)
+	if k.running < b.perKey && o.turn.up == nil {
+		l.take(o.turn)
 	}
 }
 
-// head is the operation whose turn it is in the lane.
-func (l *lane) head() *Operation {
-	if l.ready.head != nil {
-		return l.ready.head.queue.head
+// take queues the first operation of a key in the lane.
+func (l *lane) take(t *turn) {
+	if t.up = t.queue.head; t.up != nil {
+		t.queue.remove(t.up)
+		l.queue.push(t.up)
 	}
-	return l.queue.head
+}
+
+// put undoes take.
+func (l *lane) put(t *turn) {
+	if t.up != nil {
+		l.queue.remove(t.up)
+		t.queue.insert(t.up, t.queue.head)
+		t.up = nil
+	}
 }
 
 func (b *board) next(now int64, barred laneSet) *Operation {
@@ -86,7 +95,7 @@ func (b *board) next(now int64, barred laneSet) *Operation {
 		if l.n == 0 || l.limit > 0 && l.running >= l.limit || barred.has(uint8(i)) {
 			continue
 		}
-		o := l.head()
+		o := l.queue.head
 		switch {
 		case o == nil:
 		case first == nil:
@@ -111,14 +120,16 @@ func (b *board) admits(o *Operation) bool {
 }
 
 func (b *board) earliest(lane uint8) *Operation {
-	l := &b.lanes[lane]
-	o := l.head()
-	for t := l.ready.head; t != nil; t = t.next {
-		if t.queue.head.enqueued < o.enqueued {
-			o = t.queue.head
+	first := b.lanes[lane].queue.head
+	if !b.keyed {
+		return first
+	}
+	for o := first; o != nil; o = o.next {
+		if o.enqueued < first.enqueued {
+			first = o
 		}
 	}
-	return o
+	return first
 }
 
 func (b *board) start(o *Operation) {
@@ -127,48 +138,53 @@ func (b *board) start(o *Operation) {
 	} else if b.sinceAge < agedTurn {
 		b.sinceAge++
 	}
-	l := &b.lanes[o.lane]
+	l := b.leave(o)
 	l.running++
-	if b.keyed {
-		k := o.turn.key
-		if k.running++; k.running == b.perKey {
-			for i := range k.turns {
-				if t := &k.turns[i]; t.ready {
-					b.lanes[i].ready.remove(t)
-				}
-			}
-		} else if o.turn.ready { // others' turn
-			l.ready.remove(o.turn)
-			l.ready.push(o.turn)
-		}
+	l.queue.remove(o)
+	if !b.keyed {
+		return
 	}
-	b.take(o)
+	k := o.turn.key
+	k.pending--
+	o.turn.up = nil
+	if k.running++; k.running < b.perKey {
+		l.take(o.turn) // after the others' turn
+		return
+	}
+	for i := range k.turns {
+		b.lanes[i].put(&k.turns[i])
+	}
 }
 
 func (b *board) remove(o *Operation) {
-	b.take(o)
-	if b.keyed {
-		b.keys.release(o.turn.key)
-		o.turn = nil
+	l, t := b.leave(o), o.turn
+	if !b.keyed {
+		l.queue.remove(o)
+		return
 	}
+	if t.up != o {
+		t.queue.remove(o)
+	} else {
+		if t.up = t.queue.head; t.up != nil { // it is still the key's turn
+			t.queue.remove(t.up)
+			l.queue.insert(t.up, o)
+		}
+		l.queue.remove(o)
+	}
+	t.key.pending--
+	b.keys.release(t.key)
+	o.turn = nil
 }
 
-// take takes o out of its queue.
-func (b *board) take(o *Operation) {
+// leave counts that o is not pending any more, in its lane.
+func (b *board) leave(o *Operation) *lane {
 	l := &b.lanes[o.lane]
 	l.n--
 	b.n--
 	if b.ordered {
 		l.arrived.trim(l.n)
 	}
-	if !b.keyed {
-		l.queue.remove(o)
-		return
-	}
-	o.turn.queue.remove(o)
-	if o.turn.ready && o.turn.queue.n == 0 {
-		l.ready.remove(o.turn)
-	}
+	return l
 }
 
 func (b *board) finish(o *Operation) {
@@ -181,9 +197,7 @@ func (b *board) finish(o *Operation) {
 	k := o.turn.key
 	if k.running == b.perKey {
 		for i := range k.turns {
-			if t := &k.turns[i]; t.queue.n > 0 {
-				b.lanes[i].ready.push(t)
-			}
+			b.lanes[i].take(&k.turns[i])
 		}
 	}
 	k.running--

@@ -5,9 +5,9 @@ package core
 type engineEffects struct {
 	cancels []cancelled     // contexts to be cancelled
 	closing []chan struct{} // to be closed, for those that wait for it
-	done    []done          // that OnDone is to be called for
+	done    []told          // that OnDone is to be called for
 	after   effects         // of signals that have left with their operations
-	final   []last
+	final   []told          // the same of OnFinalized
 	ends    []chan struct{} // to be closed after all that: of flushes, and of Close
 }
 
@@ -29,15 +29,9 @@ type cancelled struct {
 	cause   error
 }
 
-// done is an operation that has ended, before its waiters are answered.
-type done struct {
-	operation *Operation
-	snapshot  Snapshot
-	waits     []*bodyWait
-}
-
-// last is an operation that has left the window, and the hooks to call.
-type last struct {
+// told is an operation that has ended, before its waiters are answered, or has left the
+// window, and the hooks to call.
+type told struct {
 	operation *Operation
 	snapshot  Snapshot
 	hooks     []*hook[Snapshot]
@@ -118,22 +112,16 @@ func (e *engine) callDone(out *engineEffects) {
 		e.telling -= len(ended)
 		for _, d := range ended {
 			d.operation.marks &^= untold
-			e.answer(d.operation, d.waits)
+			e.answer(d.operation)
 		}
+		e.breakCircle(e.clock.now()) // which is not looked for meanwhile
 		e.endClose()
 		e.unlockTo(out)
 	}()
-	tell := func() {
-		for i := range ended {
-			d := &ended[i]
-			d.snapshot.Parent = d.operation.Parent()
-			deliver(e.onDone, false, &d.snapshot, &e.ledger.panics)
-		}
-	}
 	if runsOn(e.number) {
-		tell()
+		e.tell(ended)
 	} else {
-		engineFrame(e.number, tell)
+		engineFrame(e.number, func() { e.tell(ended) })
 	}
 }
 
@@ -149,10 +137,14 @@ func (e *engine) callFinal(out *engineEffects) {
 		e.endClose()
 		e.unlockTo(out)
 	}()
-	for i := range final {
-		f := &final[i]
-		f.snapshot.Parent = f.operation.Parent()
-		deliver(f.hooks, false, &f.snapshot, &e.ledger.panics)
+	e.tell(final)
+}
+
+func (e *engine) tell(all []told) {
+	for i := range all {
+		t := &all[i]
+		t.snapshot.Parent = t.operation.Parent()
+		deliver(t.hooks, false, &t.snapshot, &e.ledger.panics)
 	}
 }
 

@@ -70,68 +70,76 @@ func (c Control) Explain(id OperationID) (Explanation, bool) {
 	if o == nil {
 		return Explanation{}, false
 	}
-	var x Explanation
+	var x explainer
 	queue := []*Operation{o}
 	for i := 0; i < len(queue) && i < maxExplained; i++ {
-		status, at, reasons, holders := queue[i].engine.explain(queue[i])
-		if i == 0 {
-			x = Explanation{Operation: id, Status: status, Time: at}
-		}
-		x.Reasons = append(x.Reasons, reasons...)
-		for _, holder := range holders {
+		x.holders = nil
+		x.explain(queue[i])
+		for _, holder := range x.holders {
 			if !slices.Contains(queue, holder) {
 				queue = append(queue, holder)
 			}
 		}
 	}
-	return x, true
+	return x.Explanation, true
 }
 
-// explain returns why one operation waits, and for which others.
-func (e *engine) explain(o *Operation) (status Status, at time.Time, reasons []Reason, holders []*Operation) {
+// explainer collects the reasons of an explanation.
+type explainer struct {
+	Explanation
+	holders []*Operation // that an operation waits for
+}
+
+// add adds a reason of o, which is another operation, if holder is not nil.
+func (x *explainer) add(o *Operation, r Reason, holder *Operation) {
+	r.Operation = o.id
+	if holder != nil {
+		r.Holder = holder.id
+		x.holders = append(x.holders, holder)
+	}
+	x.Reasons = append(x.Reasons, r)
+}
+
+// explain adds why one operation waits. That of the first one is explained.
+func (x *explainer) explain(o *Operation) {
+	e := o.engine
 	e.lockFresh()
 	now := e.clock.now()
-	status, at = o.status, e.clock.wall(now)
+	status := o.status
+	if x.Operation == 0 {
+		x.Operation, x.Status, x.Time = o.id, status, e.clock.wall(now)
+	}
 	if status == StatusPending {
-		reasons, holders = e.reasons(o, now)
+		x.pending(o, now)
 	} else if d := o.rest.Load(); status == StatusSuspended && d.ready != nil {
-		reasons, holders = e.slotReasons(o)
-		reasons = append([]Reason{{Kind: ReasonResuming}}, reasons...)
+		x.add(o, Reason{Kind: ReasonResuming}, nil)
+		x.slots(o)
 	}
 	e.mu.Unlock()
 	if status&(StatusRunning|StatusSuspended) != 0 {
-		waits, others := e.bodyReasons(o)
-		reasons, holders = append(reasons, waits...), append(holders, others...)
+		x.body(o)
 	}
-	for i := range reasons {
-		reasons[i].Operation = o.id
-	}
-	return status, at, reasons, holders
 }
 
-// reasons returns why a pending operation waits, and for which others. mu is held.
-func (e *engine) reasons(o *Operation, now int64) (reasons []Reason, holders []*Operation) {
-	lane := &e.lanes[o.lane]
+// pending adds why a pending operation waits. The mu of its engine is held.
+func (x *explainer) pending(o *Operation, now int64) {
+	e := o.engine
 	if e.paused {
-		reasons = append(reasons, Reason{Kind: ReasonPaused})
+		x.add(o, Reason{Kind: ReasonPaused}, nil)
 	}
-	slots, holders := e.slotReasons(o)
-	reasons = append(reasons, slots...)
+	x.slots(o)
 	if lent := e.lent - e.opts.MaxSuspended; lent > 0 && e.running.n < e.limit && e.full() {
-		reasons = append(reasons, Reason{Kind: ReasonSuspended, Ahead: e.lent, Limit: e.opts.MaxSuspended})
+		x.add(o, Reason{Kind: ReasonSuspended, Ahead: e.lent, Limit: e.opts.MaxSuspended}, nil)
 	}
 	if o.turn != nil {
 		k := o.turn.key
-		r, holder := e.taken(Reason{Kind: ReasonKey, Key: k.text}, e.opts.MaxPerKey, e.started(), func(other *Operation) bool { return other.turn != nil && other.turn.key == k })
-		if holder != nil {
-			reasons, holders = append(reasons, r), append(holders, holder)
-		}
+		x.taken(o, Reason{Kind: ReasonKey, Key: k.text}, e.opts.MaxPerKey, e.started(), func(other *Operation) bool { return other.turn != nil && other.turn.key == k })
 	}
 
 	resumed := e.resumeOn.look(now, 0).signal.Seq
 	for _, r := range [...]*rule{&e.rules, &e.laneRules[o.lane]} {
 		for _, s := range r.cancelOn.standing(now) {
-			reasons = append(reasons, e.heldUp(ReasonRefused, s))
+			x.add(o, e.heldUp(ReasonRefused, s), nil)
 		}
 		v := r.deferOn.look(now, resumed)
 		forced := int64(0)
@@ -142,12 +150,11 @@ func (e *engine) reasons(o *Operation, now int64) (reasons []Reason, holders []*
 			continue
 		}
 		for _, s := range r.deferOn.standing(now) {
-			if s.signal.Seq < resumed {
-				continue
+			if s.signal.Seq >= resumed {
+				reason := e.heldUp(ReasonDeferred, s)
+				reason.Forced = e.clock.wall(forced)
+				x.add(o, reason, nil)
 			}
-			reason := e.heldUp(ReasonDeferred, s)
-			reason.Forced = e.clock.wall(forced)
-			reasons = append(reasons, reason)
 		}
 	}
 
@@ -158,75 +165,72 @@ func (e *engine) reasons(o *Operation, now int64) (reasons []Reason, holders []*
 	}
 	e.intake.mu.Unlock()
 	if higher > 0 {
-		reasons = append(reasons, Reason{Kind: ReasonPriority, Lane: lane.Name, Ahead: higher})
+		x.add(o, Reason{Kind: ReasonPriority, Lane: e.lanes[o.lane].Name, Ahead: higher}, nil)
 	}
 	ahead := 0
 	for other := o.prev; other != nil; other = other.prev {
 		ahead++
 	}
-	if ahead > 0 {
-		reasons = append(reasons, Reason{Kind: ReasonOrder, Ahead: ahead})
+	switch t := o.turn; {
+	case t == nil:
+	case t.up == o: // behind those of other keys
+		ahead = 0
+	case t.up != nil:
+		ahead++
 	}
-	return reasons, holders
+	if ahead > 0 {
+		x.add(o, Reason{Kind: ReasonOrder, Ahead: ahead}, nil)
+	}
 }
 
-// slotReasons returns why there is no slot for o. mu is held.
-func (e *engine) slotReasons(o *Operation) (reasons []Reason, holders []*Operation) {
+// slots adds why there is no slot for o. The mu of its engine is held.
+func (x *explainer) slots(o *Operation) {
+	e := o.engine
 	running := e.running.appendTo(nil)
 	lane := &e.lanes[o.lane]
-	if r, holder := e.taken(Reason{Kind: ReasonLimit}, e.limit, running, func(*Operation) bool { return true }); holder != nil {
-		reasons, holders = append(reasons, r), append(holders, holder)
-	}
-	if r, holder := e.taken(Reason{Kind: ReasonLane, Lane: lane.Name}, lane.Limit, running, func(other *Operation) bool { return other.lane == o.lane }); holder != nil {
-		reasons, holders = append(reasons, r), append(holders, holder)
-	}
-	return reasons, holders
+	x.taken(o, Reason{Kind: ReasonLimit}, e.limit, running, func(*Operation) bool { return true })
+	x.taken(o, Reason{Kind: ReasonLane, Lane: lane.Name}, lane.Limit, running, func(other *Operation) bool { return other.lane == o.lane })
 }
 
-// taken completes a reason if the operations that use what it is about are as many as
-// limit, and returns the one that started first; nil if they are fewer. mu is held.
-func (e *engine) taken(r Reason, limit int, operations []*Operation, uses func(*Operation) bool) (Reason, *Operation) {
+// taken adds a reason if the operations that use what it is about are as many as limit.
+// The holder is the one that started first. The mu of the engine is held.
+func (x *explainer) taken(o *Operation, r Reason, limit int, operations []*Operation, uses func(*Operation) bool) {
 	var first *Operation
-	for _, o := range operations {
-		if uses(o) {
+	for _, other := range operations {
+		if uses(other) {
 			r.Running++
-			if first == nil || o.started < first.started {
-				first = o
+			if first == nil || other.started < first.started {
+				first = other
 			}
 		}
 	}
-	if limit == 0 || r.Running < limit {
-		return r, nil
+	if limit > 0 && r.Running >= limit {
+		r.Limit, r.Since = limit, o.engine.clock.wall(first.started)
+		x.add(o, r, first)
 	}
-	r.Limit, r.Holder, r.Since = limit, first.id, e.clock.wall(first.started)
-	return r, first
 }
 
 func (e *engine) heldUp(kind ReasonKind, s standing) Reason {
 	return Reason{Kind: kind, Signal: s.signal, Since: s.signal.Time, Expires: e.clock.wall(s.until)}
 }
 
-// bodyReasons returns what the body of an operation waits for.
-func (e *engine) bodyReasons(o *Operation) (reasons []Reason, holders []*Operation) {
+// body adds what the body of an operation waits for.
+func (x *explainer) body(o *Operation) {
 	var waits []bodyWait
-	e.mu.Lock()
+	o.engine.mu.Lock()
 	if d := o.rest.Load(); d != nil && d.suspension != nil {
 		for _, w := range d.waits {
 			waits = append(waits, bodyWait{what: w.what, on: w.on, since: w.since, until: w.until})
 		}
 	}
-	e.mu.Unlock()
+	o.engine.mu.Unlock()
 	for _, w := range waits {
 		if w.on.engine == nil {
-			reasons = append(reasons, Reason{Kind: ReasonBody, What: w.what, Since: w.since, Expires: w.until})
+			x.add(o, Reason{Kind: ReasonBody, What: w.what, Since: w.since, Expires: w.until}, nil)
 		} else if r, holder, waits := w.on.reason(); waits {
-			reasons = append(reasons, r)
-			if holder != nil {
-				holders = append(holders, holder)
-			}
+			x.add(o, r, holder)
 		}
 	}
-	return reasons, holders
 }
 
 // reason returns what is waited for, unless the wait is about to end.
@@ -235,6 +239,7 @@ func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r = Reason{Kind: ReasonNested, Of: e.name}
+	waited := func(*Operation) bool { return false } // one of several
 	switch {
 	case a.on != nil:
 		holder, waits = a.on, a.on.status&StatusFinished == 0
@@ -243,30 +248,22 @@ func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 		if a.flush.idle {
 			r.Ahead = e.alive() + e.scheduler.pending()
 		}
-		for _, o := range e.started() {
-			if a.flush.idle || a.flush.includes(o) {
-				holder = o
-				break
-			}
-		}
+		waited = func(o *Operation) bool { return a.flush.idle || a.flush.includes(o) }
 	case a.group != nil:
 		a.group.mu.Lock()
 		r.Ahead, waits = a.group.left, a.group.left > 0
 		a.group.mu.Unlock()
-		for _, o := range e.started() {
-			if groupOf(o) == a.group {
-				holder = o
-				break
-			}
-		}
+		waited = func(o *Operation) bool { return groupOf(o) == a.group }
 	default:
 		e.intake.mu.Lock()
 		waits = slices.Contains(e.intake.queues[a.room.operation.lane].waiters, a.room)
 		e.intake.mu.Unlock()
 		r.Lane = e.lanes[a.room.operation.lane].Name
 	}
-	if holder != nil {
-		r.Holder = holder.id
+	if started := e.started(); holder == nil {
+		if i := slices.IndexFunc(started, waited); i >= 0 {
+			holder = started[i]
+		}
 	}
 	return r, holder, waits
 }
@@ -314,14 +311,12 @@ func (r Reason) text(now time.Time) string {
 		return fmt.Sprintf(format, t.Sub(now).Abs().Round(time.Millisecond))
 	}
 	taken := func(of string) string {
-		var all string
+		all := fmt.Sprintf("all %d slots%s are taken", r.Limit, of)
 		switch {
 		case r.Running > r.Limit: // it was lowered
 			all = fmt.Sprintf("%d of %d slots%s are taken", r.Running, r.Limit, of)
 		case r.Limit == 1:
 			return fmt.Sprintf("the only slot%s is taken by operation %d%s", of, r.Holder, span(", for %v", r.Since))
-		default:
-			all = fmt.Sprintf("all %d slots%s are taken", r.Limit, of)
 		}
 		return fmt.Sprintf("%s, the longest by operation %d%s", all, r.Holder, span(", for %v", r.Since))
 	}
@@ -388,13 +383,10 @@ func (r Reason) signalText() string {
 
 // LogValue groups the operation, its status and the reasons in words.
 func (x Explanation) LogValue() slog.Value {
-	attrs := []slog.Attr{slog.Uint64("operation", uint64(x.Operation)), slog.String("status", x.Status.String())}
-	if len(x.Reasons) > 0 {
-		texts := make([]string, len(x.Reasons))
-		for i, r := range x.Reasons {
-			texts[i] = r.text(x.Time)
-		}
-		attrs = append(attrs, slog.Any("reasons", texts))
+	var texts []string
+	for _, r := range x.Reasons {
+		texts = append(texts, r.text(x.Time))
 	}
-	return slog.GroupValue(attrs...)
+	attrs := []slog.Attr{slog.Uint64("operation", uint64(x.Operation)), slog.String("status", x.Status.String())}
+	return groupWith(attrs, slog.Any("reasons", texts))
 }

@@ -150,11 +150,11 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 	pinned := true
 	return func() {
 		e.mu.Lock()
+		defer e.unlock()
 		if pinned && e.index.get(id) == o && e.window.unpin(o) {
 			e.forget(o, e.clock.now())
 		}
 		pinned = false
-		e.unlock()
 	}, true
 }
 
@@ -163,14 +163,14 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 func (c Control) Evict(id OperationID) bool {
 	e := c.made()
 	e.lockFresh()
+	defer e.unlock()
 	o := e.index.get(id)
-	finished := o != nil && o.status&StatusFinished != 0
-	if finished {
-		e.window.remove(o)
-		e.forget(o, e.clock.now())
+	if o == nil || o.status&StatusFinished == 0 {
+		return false
 	}
-	e.unlock()
-	return finished
+	e.window.remove(o)
+	e.forget(o, e.clock.now())
+	return true
 }
 
 // OnFinalized calls fn with the last snapshot of every operation that leaves the
@@ -200,29 +200,21 @@ func (c Control) Echoes(q Query) iter.Seq[Echo] {
 		now := e.clock.now()
 		e.echoes.expire(now)
 		cutoff := f.cutoff(now)
-		found := make([]Echo, 0, e.echoes.n)
+		var found []Echo
 		for i := range e.echoes.n {
-			at := e.echoes.at(i)
-			x, facts := e.echoes.ring[at], ownFacts{}
-			if e.echoes.facts != nil {
-				facts = e.echoes.facts[at]
-			}
-			if x.at < cutoff {
+			x := &e.echoes.ring[e.echoes.at(i)]
+			if x.at < cutoff || q.Key != "" && q.Key != x.key || q.Operation != 0 && q.Operation != x.id || q.Source != "" && q.Source != e.name {
 				continue
 			}
 			e.ledger.mu.Lock()
-			echo := Echo{Operation: x.id, Key: x.key, Status: x.status, Err: x.err, Signals: e.ledger.signals(facts), Time: e.clock.wall(x.at)}
+			signals := e.ledger.signals(x.ownFacts)
 			e.ledger.mu.Unlock()
-			found = append(found, echo)
+			if q.Pattern == "" || slices.ContainsFunc(signals, func(s Signal) bool { return f.pattern.matches(s.Name) }) {
+				found = append(found, Echo{Operation: x.id, Key: x.key, Status: x.status, Err: x.err, Signals: signals, Time: e.clock.wall(x.at)})
+			}
 		}
 		e.mu.Unlock()
 		for _, echo := range found {
-			if q.Key != "" && q.Key != echo.Key || q.Operation != 0 && q.Operation != echo.Operation || q.Source != "" && q.Source != e.name {
-				continue
-			}
-			if q.Pattern != "" && !slices.ContainsFunc(echo.Signals, func(s Signal) bool { return f.pattern.matches(s.Name) }) {
-				continue
-			}
 			if !yield(echo) {
 				return
 			}

@@ -7,48 +7,17 @@ import "maps"
 type keyState struct {
 	text    string
 	running int
+	pending int
 	turns   []turn // by lane
 	only    [1]turn
 	spare   *keyState // the next one that is not used
 }
 
-// turn is the pending operations of a key in a lane, and its place among the keys
-// that take turns there.
+// turn is the pending operations of a key in a lane.
 type turn struct {
-	key        *keyState
-	queue      opList
-	ready      bool // is in its lane's list of turns
-	prev, next *turn
-}
-
-// turns are the keys of which an operation could start, in the order in which it
-// is their turn.
-type turns struct{ head, tail *turn }
-
-func (l *turns) push(t *turn) {
-	t.ready = true
-	t.prev, t.next = l.tail, nil
-	if l.tail == nil {
-		l.head = t
-	} else {
-		l.tail.next = t
-	}
-	l.tail = t
-}
-
-func (l *turns) remove(t *turn) {
-	t.ready = false
-	if t.prev == nil {
-		l.head = t.next
-	} else {
-		t.prev.next = t.next
-	}
-	if t.next == nil {
-		l.tail = t.prev
-	} else {
-		t.next.prev = t.prev
-	}
-	t.prev, t.next = nil, nil
+	key   *keyState
+	up    *Operation // the first one, in the lane's queue, if one of the key may start
+	queue opList     // the others
 }
 
 // keyTable finds the keys that are live.
@@ -69,10 +38,7 @@ func (t *keyTable) obtain(text string, lanes int) *keyState {
 		k = newKeyState(lanes)
 	}
 	k.text = text
-	if t.live == nil {
-		t.live = make(map[string]*keyState)
-	}
-	t.live[text] = k
+	put(&t.live, text, k)
 	t.peak = max(t.peak, len(t.live))
 	return k
 }
@@ -90,13 +56,8 @@ func newKeyState(lanes int) *keyState {
 
 // release forgets a key that has nothing left.
 func (t *keyTable) release(k *keyState) {
-	if k.running > 0 {
+	if k.running+k.pending > 0 {
 		return
-	}
-	for i := range k.turns {
-		if k.turns[i].queue.n > 0 {
-			return
-		}
 	}
 	delete(t.live, k.text)
 	k.text, k.spare, t.spare = "", t.spare, k

@@ -29,7 +29,7 @@ type ledger struct {
 
 func (l *ledger) init(sink *Sink, source string, opts *Options) {
 	l.sink, l.source, l.mu = sink, source, &sink.mu
-	l.names.mu, l.names.clock, l.names.sink = l.mu, sink.names.clock, sink
+	l.names.mu, l.names.after, l.names.clock, l.names.sink = l.mu, &sink.after, sink.names.clock, sink
 	if opts.OnSignal != nil {
 		l.onSignal = []*subscription{newHook(pattern{}, opts.OnSignal)}
 	}
@@ -45,7 +45,6 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	if (n.name == "" || n.cause != nil) && !s.admits(&n, o.id) {
 		return false
 	}
-	var after effects
 	now := l.names.clock.now()
 	shared := s.enter(n.name, l.onSignal)
 	if shared == nil {
@@ -63,8 +62,8 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	if n.key == "" {
 		n.key = o.key
 	}
-	f, seq := s.record(shared, &n, o.id, &l.source, now, &after)
-	l.add(o, f, seq, nil, &after)
+	f, seq := s.record(shared, &n, o.id, &l.source, now)
+	l.add(o, f, seq, nil)
 	subs := shared.route.subs
 	var signal Signal
 	if len(subs) > 0 || l.onSignal != nil {
@@ -73,8 +72,7 @@ func (l *ledger) raise(o *Operation, n note) bool {
 			enterFirst(subs)
 		}
 	}
-	l.mu.Unlock()
-	after.settle()
+	s.unlock()
 	deliver(l.onSignal, false, &signal, &l.panics)
 	deliver(subs, l.onSignal == nil, &signal, &s.panics)
 	return true
@@ -82,7 +80,7 @@ func (l *ledger) raise(o *Operation, n note) bool {
 
 // add enters a fact of o that the sink has recorded; h if it is held. Each knows its
 // name by an entry of its own.
-func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact, after *effects) {
+func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact) {
 	own := ownFact{seq: seq, name: l.names.recall(f.name.text), key: f.key, at: f.at, more: f.more}
 	if own.name == nil {
 		own.name = l.names.intern(f.name.text)
@@ -90,7 +88,7 @@ func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact, after *effe
 	l.names.enter(own.name)
 	if r := own.name.route; len(r.gates)+len(r.monitors) > 0 {
 		noticed := l.fact(o.id, &own)
-		r.notice(&noticed, seq, after)
+		r.notice(&noticed, seq, l.names.after)
 		if len(r.gates) > 0 {
 			put(&l.gated, o, struct{}{})
 		}
@@ -109,7 +107,7 @@ func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact, after *effe
 			shown++
 		}
 		if shown == maxFacts {
-			l.dropOldest(o, d, after)
+			l.dropOldest(o, d)
 		}
 		d.facts = append(d.facts, own)
 	}
@@ -131,6 +129,18 @@ type ownFacts struct {
 	rest  *details // may be nil
 }
 
+// raised visits the facts that were raised, oldest first.
+func (f ownFacts) raised(visit func(*ownFact)) {
+	if f.first != nil {
+		visit(f.first)
+	}
+	if f.rest != nil {
+		for i := range f.rest.facts[f.rest.from:] {
+			visit(&f.rest.facts[f.rest.from+i])
+		}
+	}
+}
+
 func (o *Operation) ownFacts() ownFacts { return ownFacts{o.id, o.first, o.rest.Load()} }
 
 // fact is an operation's own fact as others know it.
@@ -147,7 +157,7 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 
 // dropOldest drops the oldest fact that an operation raised, as if the sink's window
 // had no room for it: gates keep it there.
-func (l *ledger) dropOldest(o *Operation, d *details, after *effects) {
+func (l *ledger) dropOldest(o *Operation, d *details) {
 	var oldest ownFact
 	if o.first != nil {
 		oldest, o.first = *o.first, nil
@@ -157,8 +167,8 @@ func (l *ledger) dropOldest(o *Operation, d *details, after *effects) {
 			d.facts, d.from = slices.Delete(d.facts, 0, d.from), 0
 		}
 	}
-	l.leave(o.id, &oldest, after)
-	l.sink.pushOut(oldest.seq, after)
+	l.leave(o.id, &oldest)
+	l.sink.pushOut(oldest.seq)
 	d.dropped = true
 	l.dropped++
 }
@@ -195,9 +205,9 @@ func (l *ledger) eachOf(o *Operation, visit func(seq uint64, f *fact) (older boo
 }
 
 // leave lets an operation's own fact go. mu is held.
-func (l *ledger) leave(id OperationID, own *ownFact, after *effects) {
+func (l *ledger) leave(id OperationID, own *ownFact) {
 	f := l.fact(id, own)
-	l.names.leave(&f, own.seq, after)
+	l.names.leave(&f, own.seq)
 }
 
 // hold records a held fact of o, here and on the sink, if o is running.
@@ -208,7 +218,6 @@ func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release f
 	if !s.admits(&n, o.id) {
 		return func() {}
 	}
-	var after effects
 	o.engine.mu.Lock() // so that it does not finish meanwhile
 	if o.status&(StatusRunning|StatusSuspended) == 0 {
 		o.engine.mu.Unlock()
@@ -221,27 +230,26 @@ func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release f
 		return func() {}
 	}
 	o.marks |= holding
-	n.key = o.key
-	h := s.hold(shared, &n, o.id, &l.source, lease, &after)
+	own := fact{name: shared, key: o.key, operation: o.id, source: &l.source, more: &more{held: true}}
+	h := s.hold(own, lease)
 	h.owner = o
-	l.add(o, &h.fact, h.seq, h, &after)
+	l.add(o, &h.fact, h.seq, h)
 	signal, subs := h.fact.signal(h.seq, l.names.clock), shared.route.subs
-	l.mu.Unlock()
 	o.engine.mu.Unlock()
-	after.settle()
+	s.unlock()
 	deliver(l.onSignal, false, &signal, &l.panics)
 	deliver(subs, false, &signal, &s.panics)
 	return func() { s.release(h) }
 }
 
 // unhold ends a held fact of an operation, which the sink has ended.
-func (l *ledger) unhold(h *heldFact, released bool, after *effects) {
+func (l *ledger) unhold(h *heldFact, released bool) {
 	own := h.fact
 	own.name = l.names.lookup(own.name.text)
 	if released {
-		l.names.retracted(&own, h.seq, after)
+		l.names.retracted(&own, h.seq)
 	}
-	l.names.leave(&own, h.seq, after)
+	l.names.leave(&own, h.seq)
 	delete(h.owner.rest.Load().holds, h.seq)
 }
 
@@ -249,7 +257,7 @@ func (l *ledger) unhold(h *heldFact, released bool, after *effects) {
 // more. Others get their turn at the lock in between.
 func (l *ledger) releaseAll(o *Operation, after *effects) {
 	s := l.sink
-	s.lockFresh(after)
+	s.lockAt(s.names.clock.now())
 	holds := o.rest.Load().holds
 	seqs := slices.Collect(maps.Keys(holds))
 	s.mu.Unlock()
@@ -257,10 +265,11 @@ func (l *ledger) releaseAll(o *Operation, after *effects) {
 	for some := range slices.Chunk(seqs, chunk/16) {
 		s.mu.Lock()
 		for _, seq := range some {
-			if h := holds[seq]; h != nil && s.releaseLocked(h, after) {
+			if h := holds[seq]; h != nil && s.releaseLocked(h) {
 				after.gone = append(after.gone, h.fact.signal(seq, s.names.clock))
 			}
 		}
+		after.take(&s.after)
 		s.mu.Unlock()
 	}
 }
@@ -269,21 +278,20 @@ func (l *ledger) releaseAll(o *Operation, after *effects) {
 // gate.leave.
 func (l *ledger) endLeases() {
 	if s := l.sink; s.lease != never {
-		s.expireLeases(s.names.clock.now(), &effects{})
+		s.expireLeases(s.names.clock.now())
+		s.after.clear()
 	}
 }
 
 // retract takes back the facts of o that match says, newest first; held facts are
 // released, not retracted. It returns how many there were.
 func (l *ledger) retract(o *Operation, by string, match func(name string) bool) int {
-	var after effects
 	var gone []Signal
 	s := l.sink
-	s.lockFresh(&after)
+	s.lockFresh()
 	d := o.rest.Load()
 	if d == nil || d == evicted {
-		l.mu.Unlock()
-		after.settle()
+		s.unlock()
 		return 0
 	}
 	take := func(own *ownFact) bool {
@@ -292,9 +300,9 @@ func (l *ledger) retract(o *Operation, by string, match func(name string) bool) 
 		}
 		f := l.fact(o.id, own)
 		gone = append(gone, f.signal(own.seq, l.names.clock))
-		l.names.retracted(&f, own.seq, &after)
-		l.names.leave(&f, own.seq, &after)
-		s.removeOwned(own.seq, true, &after)
+		l.names.retracted(&f, own.seq)
+		l.names.leave(&f, own.seq)
+		s.remove(own.seq, true)
 		return true
 	}
 	for i := len(d.facts) - 1; i >= d.from; i-- {
@@ -313,11 +321,10 @@ func (l *ledger) retract(o *Operation, by string, match func(name string) bool) 
 					m.remove(f.seq, &f.fact)
 				}
 			}
-			s.remove(f.seq, true, &after)
+			s.remove(f.seq, true)
 		}
 	}
-	l.mu.Unlock()
-	after.settle()
+	s.unlock()
 	slices.Reverse(gone) // handlers are called in the order they were raised
 	l.tellRetracted(gone, by)
 	return len(gone)
@@ -327,13 +334,6 @@ func (l *ledger) tellRetracted(gone []Signal, by string) {
 	for _, signal := range gone {
 		l.sink.tell(l.onRetract, signal, by, &l.panics)
 		l.sink.tellRetracted(signal, by)
-	}
-}
-
-// removeOwned removes a fact of an operation, unless it has gone already. mu is held.
-func (s *Sink) removeOwned(seq uint64, retracted bool, after *effects) {
-	if s.find(seq) != nil {
-		s.remove(seq, retracted, after)
 	}
 }
 
@@ -355,49 +355,40 @@ func (s *Sink) keptOf(o *Operation, d *details) (kept []keptFact) {
 // operation had; from now on its key does not change.
 func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts {
 	if o.rest.CompareAndSwap(nil, evicted) {
-		return ownFacts{} // it never had any
+		return ownFacts{id: o.id} // it never had any
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	defer after.take(&l.sink.after)
 	last := o.ownFacts()
 	o.first = nil
 	o.rest.Store(evicted)
-	leave := func(own *ownFact) {
-		l.leave(o.id, own, after)
+	last.raised(func(own *ownFact) {
+		l.leave(o.id, own)
 		if keep && l.sink.ring.contains(own.seq) {
-			l.sink.inherit(own.seq, l.source, after)
+			l.sink.inherit(own.seq, l.source)
 		} else {
-			l.sink.removeOwned(own.seq, false, after)
+			l.sink.remove(own.seq, false)
 		}
-	}
-	if last.first != nil {
-		leave(last.first)
-	}
+	})
 	delete(l.gated, o)
 	d := last.rest
 	if d == firstOnly {
 		return last
 	}
 	d.values = nil
-	for i := range d.facts[d.from:] {
-		leave(&d.facts[d.from+i])
-	}
 	for _, k := range l.sink.keptOf(o, d) {
-		l.sink.removeOwned(k.seq, false, after)
+		l.sink.remove(k.seq, false)
 	}
 	return last
 }
 
 // inherit makes the fact of an operation the sink's own, like one that was raised
 // on it directly, but what was waiting for the fact to go waits no more. mu is held.
-func (s *Sink) inherit(seq uint64, source string, after *effects) {
+func (s *Sink) inherit(seq uint64, source string) {
 	f := s.ring.at(seq)
 	s.names.refresh(f.name)
-	if f.notices() {
-		for _, g := range f.name.route.gates {
-			g.leave(seq, after)
-		}
-	}
+	s.names.leaveGates(f, seq)
 	var m more
 	if f.more != nil {
 		m = *f.more
@@ -409,10 +400,6 @@ func (s *Sink) inherit(seq uint64, source string, after *effects) {
 // signals shows the facts of an operation, oldest first. mu is held.
 func (l *ledger) signals(facts ownFacts) (signals []Signal) {
 	l.endLeases()
-	show := func(own *ownFact) {
-		f := l.fact(facts.id, own)
-		signals = append(signals, f.signal(own.seq, l.names.clock))
-	}
 	d := facts.rest
 	if d == nil {
 		return nil
@@ -420,12 +407,10 @@ func (l *ledger) signals(facts ownFacts) (signals []Signal) {
 	if n := len(d.facts) - d.from + len(d.holds); n > 0 {
 		signals = make([]Signal, 0, 1+n)
 	}
-	if facts.first != nil {
-		show(facts.first)
-	}
-	for i := range d.facts[d.from:] {
-		show(&d.facts[d.from+i])
-	}
+	facts.raised(func(own *ownFact) {
+		f := l.fact(facts.id, own)
+		signals = append(signals, f.signal(own.seq, l.names.clock))
+	})
 	for seq, h := range d.holds {
 		signals = append(signals, h.fact.signal(seq, l.names.clock))
 	}

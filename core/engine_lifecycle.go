@@ -204,9 +204,12 @@ func (c Control) Close() error {
 var ends awaitedEnds
 
 type awaitedEnds struct {
-	mu sync.Mutex
-	by map[uint64][]uint64 // an engine's number -> those of the engines of the bodies
+	mu    sync.Mutex
+	waits []endWait
 }
+
+// endWait is a wait of a body of engine by for the end of engine of.
+type endWait struct{ by, of uint64 }
 
 // await notes that a body of engine by is about to wait for the end of engine of. It
 // reports false, and notes nothing, if that would be waiting for itself.
@@ -216,21 +219,18 @@ func (a *awaitedEnds) await(by, of uint64) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	seen := []uint64{by} // engines that wait for by, directly or not
-	for i := 0; i < len(seen); i++ {
-		if seen[i] == of {
+	waiting := []uint64{by} // engines that wait for by, directly or not
+	for i := 0; i < len(waiting); i++ {
+		if waiting[i] == of {
 			return false
 		}
-		for _, n := range a.by[seen[i]] {
-			if !slices.Contains(seen, n) {
-				seen = append(seen, n)
+		for _, w := range a.waits {
+			if w.of == waiting[i] && !slices.Contains(waiting, w.by) {
+				waiting = append(waiting, w.by)
 			}
 		}
 	}
-	if a.by == nil {
-		a.by = make(map[uint64][]uint64)
-	}
-	a.by[of] = append(a.by[of], by)
+	a.waits = append(a.waits, endWait{by, of})
 	return true
 }
 
@@ -241,12 +241,7 @@ func (a *awaitedEnds) reached(by, of uint64) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.by[of] = without(a.by[of], by); len(a.by[of]) > 0 {
-		return
-	}
-	if delete(a.by, of); len(a.by) == 0 {
-		a.by = nil // a Go map never shrinks
-	}
+	a.waits = without(a.waits, endWait{by, of})
 }
 
 // shut is Close without the waiting. It reports whether it was the first.

@@ -46,22 +46,20 @@ func (s laneSet) has(lane uint8) bool { return s>>lane&1 != 0 }
 func (s laneSet) with(lane uint8) laneSet { return s | 1<<lane }
 
 // fifo starts operations in the order they were enqueued. All are in lane 0.
-type fifo struct{ queue opList }
+type fifo struct{ opList }
 
-func (f *fifo) push(o *Operation)         { f.queue.push(o) }
 func (f *fifo) admits(*Operation) bool    { return true }
-func (f *fifo) earliest(uint8) *Operation { return f.queue.head }
-func (f *fifo) start(o *Operation)        { f.queue.remove(o) }
+func (f *fifo) earliest(uint8) *Operation { return f.head }
+func (f *fifo) start(o *Operation)        { f.remove(o) }
 func (f *fifo) finish(*Operation)         {}
 func (f *fifo) suspend(*Operation)        {}
 func (f *fifo) resume(*Operation) bool    { return true }
-func (f *fifo) remove(o *Operation)       { f.queue.remove(o) }
-func (f *fifo) oldest(uint8) *Operation   { return f.queue.head }
-func (f *fifo) all() []*Operation         { return f.queue.appendTo(nil) }
-func (f *fifo) pending() int              { return f.queue.n }
+func (f *fifo) oldest(uint8) *Operation   { return f.head }
+func (f *fifo) all() []*Operation         { return f.appendTo(nil) }
+func (f *fifo) pending() int              { return f.n }
 func (f *fifo) next(_ int64, barred laneSet) *Operation {
 	if barred.has(0) {
 		return nil
 	}
-	return f.queue.head
+	return f.head
 }

@@ -95,8 +95,8 @@ func runsOn(number uint64) (found bool) {
 }
 
 // walkEngines calls visit with the numbers on this goroutine's stack, innermost first,
-// until visit returns false. A number is on the stack in base 16, one frame of
-// engineFrame0 to engineFrameF each, the highest digit innermost, and engineFrame
+// until visit returns false. A number is on the stack in base 4, one frame of
+// engineFrame0 to engineFrame3 each, the highest digit innermost, and engineFrame
 // outermost.
 func walkEngines(visit func(number uint64) bool) {
 	number := uint64(0)
@@ -107,8 +107,8 @@ func walkEngines(visit func(number uint64) bool) {
 		digit := slices.IndexFunc(frameCode[:], func(code frameSpan) bool { return pc > code.start && pc <= code.end })
 		switch {
 		case digit < 0:
-		case digit < 16:
-			number = number<<4 | uint64(digit)
+		case digit < 4:
+			number = number<<2 | uint64(digit)
 		case !visit(number):
 			return false
 		default:
@@ -157,26 +157,22 @@ func engineDigit(number uint64, run func()) {
 		run()
 		return
 	}
-	engineFrames[number&15](number>>4, run)
+	engineFrames[number&3](number>>2, run)
 }
 
-// engineFrames are engineFrame0 to engineFrameF and engineFrame, and frameCode is where
+// engineFrames are engineFrame0 to engineFrame3 and engineFrame, and frameCode is where
 // their code lies. Return addresses are told apart by it, because naming their functions would
 // cost much more. They are set in init because the functions refer to them.
 var (
-	engineFrames           [17]func(uint64, func())
-	frameCode              [17]frameSpan
+	engineFrames           [5]func(uint64, func())
+	frameCode              [5]frameSpan
 	framesStart, framesEnd uintptr
 )
 
 type frameSpan struct{ start, end uintptr }
 
 func init() {
-	engineFrames = [...]func(uint64, func()){
-		engineFrame0, engineFrame1, engineFrame2, engineFrame3, engineFrame4, engineFrame5, engineFrame6, engineFrame7,
-		engineFrame8, engineFrame9, engineFrameA, engineFrameB, engineFrameC, engineFrameD, engineFrameE, engineFrameF,
-		engineFrame,
-	}
+	engineFrames = [...]func(uint64, func()){engineFrame0, engineFrame1, engineFrame2, engineFrame3, engineFrame}
 	for i, f := range &engineFrames {
 		start := runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Entry()
 		end := start
@@ -202,39 +198,3 @@ func engineFrame2(rest uint64, run func()) { engineDigit(rest, run) }
 
 //go:noinline
 func engineFrame3(rest uint64, run func()) { engineDigit(rest, run) }
-
-//go:noinline
-func engineFrame4(rest uint64, run func()) { engineDigit(rest, run) }
-
-//go:noinline
-func engineFrame5(rest uint64, run func()) { engineDigit(rest, run) }
-
-//go:noinline
-func engineFrame6(rest uint64, run func()) { engineDigit(rest, run) }
-
-//go:noinline
-func engineFrame7(rest uint64, run func()) { engineDigit(rest, run) }
-
-//go:noinline
-func engineFrame8(rest uint64, run func()) { engineDigit(rest, run) }
-
-//go:noinline
-func engineFrame9(rest uint64, run func()) { engineDigit(rest, run) }
-
-//go:noinline
-func engineFrameA(rest uint64, run func()) { engineDigit(rest, run) }
-
-//go:noinline
-func engineFrameB(rest uint64, run func()) { engineDigit(rest, run) }
-
-//go:noinline
-func engineFrameC(rest uint64, run func()) { engineDigit(rest, run) }
-
-//go:noinline
-func engineFrameD(rest uint64, run func()) { engineDigit(rest, run) }
-
-//go:noinline
-func engineFrameE(rest uint64, run func()) { engineDigit(rest, run) }
-
-//go:noinline
-func engineFrameF(rest uint64, run func()) { engineDigit(rest, run) }

@@ -69,6 +69,16 @@ func statsFields(fields []slog.Attr, v reflect.Value) []slog.Attr {
 	return fields
 }
 
+// groupWith is a group of attributes, and of more whose values are not zero.
+func groupWith(attrs []slog.Attr, more ...slog.Attr) slog.Value {
+	for _, a := range more {
+		if !reflect.ValueOf(a.Value.Any()).IsZero() {
+			attrs = append(attrs, a)
+		}
+	}
+	return slog.GroupValue(attrs...)
+}
+
 // StatsString is the String of a struct of counters: its JSON form.
 func StatsString(stats any) string {
 	text, err := json.Marshal(stats)

@@ -309,7 +309,16 @@ func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) erro
 		return o.err
 	}
 	if by != nil && by.status&StatusAlive != 0 && o.status&StatusAlive != 0 {
-		return e.awaitOwn(ctx, o, by, cancels)
+		e.collect()
+		if o == by || o.status == StatusPending && o.turn != nil && e.keeps(by, o.turn.key.text) {
+			e.mu.Unlock()
+			return ErrWouldDeadlock
+		}
+		o.marks |= awaitedOwn
+		if err := e.awaitOwn(ctx, by, awaited{engine: e, on: o}, &o.suspending().awaited, cancels); err != nil {
+			return err
+		}
+		return o.err
 	}
 	done := o.whenDone()
 	e.mu.Unlock()
@@ -322,44 +331,25 @@ func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) erro
 	return o.err
 }
 
-// whenDone is the channel that is closed when the operation is answered. It is not yet;
-// engine.mu is held.
+// whenDone is the channel that is closed when the operation is answered. engine.mu is
+// held.
 func (o *Operation) whenDone() chan struct{} {
 	if o.done == nil {
 		o.done = make(chan struct{})
+		if o.answered() {
+			close(o.done)
+		}
 	}
 	return o.done
 }
 
-// doneOf is whenDone with mu not held, also for an operation that is answered.
-func (e *engine) doneOf(o *Operation) <-chan struct{} {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if o.answered() {
-		return closedChannel
-	}
-	return o.whenDone()
-}
-
-var closedChannel = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
-// awaitOwn is await by an operation of the same engine, which is suspended meanwhile.
-// mu is held, and released.
-func (e *engine) awaitOwn(ctx context.Context, o, by *Operation, cancels bool) error {
-	e.collect()
-	if o == by || o.status == StatusPending && o.turn != nil && e.keeps(by, o.turn.key.text) {
-		e.mu.Unlock()
-		return ErrWouldDeadlock
-	}
+// awaitOwn waits for an operation or a group, of which list has the waits. By is the
+// operation of this engine that waits, which is suspended meanwhile. If cancels is set
+// and ctx ends first, what it waited for is cancelled. mu is held, and released.
+func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, list *[]*bodyWait, cancels bool) error {
 	e.waits++
-	o.marks |= awaitedOwn
-	d := o.suspending()
-	w := &bodyWait{by: by, on: awaited{engine: e, on: o}, gives: true, number: e.waits, done: make(chan struct{}), list: &d.awaited}
-	d.awaited = append(d.awaited, w)
+	w := &bodyWait{by: by, on: on, gives: true, number: e.waits, done: make(chan struct{}), list: list}
+	*list = append(*list, w)
 	e.startWait(w)
 	e.unlock()
 	select {
@@ -371,15 +361,12 @@ func (e *engine) awaitOwn(ctx context.Context, o, by *Operation, cancels bool) e
 		e.unlock()
 	}
 	if cancels && w.err != nil {
-		Control{e}.Cancel(o.id, w.err) // it may have the slot that is wanted back
+		Control{e}.Cancel(on.on.id, w.err) // it may have the slot that is wanted back
 	}
 	if w.ready != nil {
 		<-w.ready
 	}
-	if w.err != nil {
-		return w.err
-	}
-	return o.err
+	return w.err
 }
 
 // keeps reports whether items of that key cannot start before the end of by. mu is
@@ -400,23 +387,21 @@ func (e *engine) refuse(w *bodyWait, err error) {
 	e.out.close(w.done)
 }
 
-// endWaits gives operations that wait for o, which has ended, their slots back, and
-// returns their waits. mu is held.
-func (e *engine) endWaits(o *Operation) []*bodyWait {
-	d := o.rest.Load()
-	waits := d.awaited
-	d.awaited = nil
-	for _, w := range waits {
+// endWaits ends waits for operations that have ended, so that those that wait get their
+// slots back. mu is held.
+func (e *engine) endWaits(list *[]*bodyWait) {
+	for _, w := range *list {
 		e.endWait(w)
+		e.out.close(w.done)
 	}
-	return waits
+	*list = nil
 }
 
 // breakCircle refuses the newest wait for an operation of this engine if none of these
 // waits can end otherwise: nothing runs, nothing can start, and all that is suspended
 // waits for operations of this engine. That happens with keys. mu is held.
 func (e *engine) breakCircle(now int64) {
-	for e.suspended.n > 0 && e.running.n+e.resuming.n == 0 && !e.intake.fresh.Load() && e.scheduler.next(now, 0) == nil {
+	for e.suspended.n > 0 && e.running.n+e.resuming.n+e.telling == 0 && !e.intake.fresh.Load() && e.scheduler.next(now, 0) == nil {
 		var newest *bodyWait
 		for o := e.suspended.head; o != nil; o = o.next {
 			d := o.rest.Load()

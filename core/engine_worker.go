@@ -74,13 +74,18 @@ func (e *engine) wake() {
 // other and leaves when there are no more.
 func (e *engine) work() {
 	w := worker{engine: e, searches: true}
-	defer w.replace()
 	e.mu.Lock()
 	w.goOn(e.clock.now())
 }
 
+// start lets a worker with a current operation begin, on a goroutine of its own.
+func (w worker) start() {
+	go engineFrame(w.engine.number, func() { w.goOn(0) })
+}
+
 // goOn is the loop of a worker. mu is held unless it has a current operation.
 func (w *worker) goOn(now int64) {
+	defer w.replace()
 	e := w.engine
 	for {
 		if w.current == nil {
@@ -142,11 +147,7 @@ func (w *worker) replace() {
 	}
 	e := w.engine
 	if w.current != nil && w.phase < entered {
-		next := *w
-		go engineFrame(e.number, func() {
-			defer next.replace()
-			next.goOn(0)
-		})
+		w.start()
 		return
 	}
 	if w.current != nil && w.phase < returned {
@@ -247,10 +248,7 @@ func (e *engine) startAll(now int64) {
 		e.begin(o, now)
 		w := worker{engine: e}
 		w.take(o)
-		go engineFrame(e.number, func() {
-			defer w.replace()
-			w.goOn(0)
-		})
+		w.start()
 	}
 }
 

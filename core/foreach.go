@@ -3,13 +3,8 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"sync"
 )
-
-// maxErrors is how many errors ForEach joins; the others are counted.
-const maxErrors = 100
 
 // ForEach runs work for every item of seq, a bounded number at once, starting them
 // in order, and returns when all that was started has ended: nil, or the errors
@@ -109,47 +104,4 @@ func (r *run[T]) close() {
 	r.shut(context.Cause(r.group.ctx))
 	<-r.closed
 	ends.reached(r.inside, r.number)
-}
-
-// failures collects the errors of a group.
-type failures struct {
-	mu   sync.Mutex
-	errs []error
-	more int
-	late []error // of operations that were cancelled: mostly they say just that
-}
-
-func (f *failures) add(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.errs) < maxErrors {
-		f.errs = append(f.errs, err)
-	} else {
-		f.more++
-	}
-}
-
-func (f *failures) addLate(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.late) < maxErrors {
-		f.late = append(f.late, err)
-	}
-}
-
-// join joins the errors, and those late ones that say more than that the operation was
-// cancelled with that reason. First is nil, or the first error of all.
-func (f *failures) join(first, reason error) error {
-	f.mu.Lock()
-	errs, late, more := append([]error{first}, f.errs...), f.late, f.more
-	f.mu.Unlock()
-	for _, err := range late {
-		if !errors.Is(err, context.Canceled) && !errors.Is(err, reason) {
-			errs = append(errs, err)
-		}
-	}
-	if more > 0 {
-		errs = append(errs, fmt.Errorf("core: and %d more errors", more))
-	}
-	return errors.Join(errs...)
 }

@@ -3,6 +3,9 @@ package core
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -29,15 +32,18 @@ type group struct {
 	cancel context.CancelCauseFunc
 	after  func() bool
 	stops  bool
-	failed failures
 	halted error // why it has stopped; guarded by the engine's mu
 
-	mu      sync.Mutex // taken last
-	left    int
-	over    bool            // Wait has returned
-	cut     bool            // something was cancelled because the context has ended
-	idle    []chan struct{} // of those that wait
+	idle    []chan struct{} // of those that wait; likewise
 	awaited []*bodyWait     // the same, by operations of the engine
+
+	mu   sync.Mutex // taken last
+	left int
+	over bool // Wait has returned
+	cut  bool // something was cancelled because the context has ended
+	errs []error
+	more int     // errors that are only counted
+	late []error // of operations that were cancelled: mostly they say just that
 }
 
 // groupTask is a task of a group.
@@ -91,7 +97,9 @@ func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
 	}
 	if err := g.engine.enqueue(ctx, &t.Operation, g.c.door, true); err != nil {
 		g.engine.mu.Lock()
+		g.mu.Lock()
 		g.leave()
+		g.mu.Unlock()
 		g.engine.unlock()
 		return nil, err
 	}
@@ -113,16 +121,29 @@ func (g *Group[T]) Wait() error {
 	if err := g.wait(by); err != nil {
 		return err
 	}
-	g.mu.Lock()
-	cut := g.cut
-	g.mu.Unlock()
-	var cause error
-	if cut {
-		cause = g.parentCause()
-	}
-	reason := context.Cause(g.ctx)
+	reason := cmp.Or(context.Cause(g.ctx), context.Canceled)
 	g.end()
-	return g.failed.join(cause, cmp.Or(reason, context.Canceled))
+	return g.err(reason)
+}
+
+// err joins the errors, and those late ones that say more than that the operation was
+// cancelled with that reason.
+func (g *group) err(reason error) error {
+	g.mu.Lock()
+	errs, late, more, cut := slices.Clone(g.errs), g.late, g.more, g.cut
+	g.mu.Unlock()
+	if cut {
+		errs = slices.Insert(errs, 0, g.parentCause())
+	}
+	for _, err := range late {
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, reason) {
+			errs = append(errs, err)
+		}
+	}
+	if more > 0 {
+		errs = append(errs, fmt.Errorf("core: and %d more errors", more))
+	}
+	return errors.Join(errs...)
 }
 
 // parentCause is why the context that the group was made with has ended, or nil.
@@ -148,9 +169,23 @@ func (g *group) noteCut() {
 
 // fail adds the error of an item that was not accepted.
 func (g *group) fail(err error) {
-	g.failed.add(err)
+	g.mu.Lock()
+	g.add(err)
+	g.mu.Unlock()
 	if g.stops {
 		g.halt(err)
+	}
+}
+
+// maxErrors is how many errors a group joins; the others are counted.
+const maxErrors = 100
+
+// add adds an error. mu is held.
+func (g *group) add(err error) {
+	if len(g.errs) < maxErrors {
+		g.errs = append(g.errs, err)
+	} else {
+		g.more++
 	}
 }
 
@@ -164,39 +199,23 @@ func (g *group) halt(cause error) {
 
 func (g *group) wait(by *Operation) error {
 	e := g.engine
-	var (
-		w    *bodyWait
-		idle chan struct{}
-	)
 	e.mu.Lock()
 	g.mu.Lock()
-	switch {
-	case g.left == 0:
-		g.over = true
-	case by != nil && by.status&StatusAlive != 0:
-		e.waits++
-		w = &bodyWait{by: by, on: awaited{engine: e, group: g}, gives: true, number: e.waits, done: make(chan struct{}), list: &g.awaited}
-		g.awaited = append(g.awaited, w)
-	default:
-		idle = make(chan struct{})
-		g.idle = append(g.idle, idle)
-	}
+	ended := g.left == 0
+	g.over = g.over || ended
 	g.mu.Unlock()
-	if w != nil {
-		e.startWait(w)
-	}
-	e.unlock()
+	on := awaited{engine: e, group: g}
 	switch {
-	case w != nil:
-		<-w.done
-		if w.ready != nil {
-			<-w.ready
-		}
-		return w.err
-	case idle != nil:
-		return (awaited{engine: e, group: g}).wait(context.WithoutCancel(g.parent), idle)
+	case ended:
+		e.mu.Unlock()
+		return nil
+	case by != nil && by.status&StatusAlive != 0:
+		return e.awaitOwn(context.Background(), by, on, &g.awaited, false)
 	}
-	return nil
+	idle := make(chan struct{})
+	g.idle = append(g.idle, idle)
+	e.mu.Unlock()
+	return on.wait(context.WithoutCancel(g.parent), idle)
 }
 
 // enter counts an item that is about to be enqueued.
@@ -213,10 +232,8 @@ func (g *group) enter() error {
 	return nil
 }
 
-// leave counts an item that is not waited for any more. The engine's mu is held.
+// leave counts an item that is not waited for any more. The engine's mu and mu are held.
 func (g *group) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if g.left--; g.left > 0 {
 		return
 	}
@@ -224,23 +241,24 @@ func (g *group) leave() {
 	for _, idle := range g.idle {
 		g.engine.out.close(idle)
 	}
-	for _, w := range g.awaited {
-		g.engine.endWait(w)
-		g.engine.out.close(w.done)
-	}
-	g.idle, g.awaited = nil, nil
+	g.idle = nil
+	g.engine.endWaits(&g.awaited)
 }
 
 // ended notes the end of an operation of the group. The engine's mu is held.
 func (g *group) ended(o *Operation) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	stopped := g.halted != nil || g.ctx.Err() != nil
 	switch err := o.err; {
 	case o.status == StatusSucceeded:
 	case o.status == StatusCancelled && stopped:
-		g.noteCut()
-		g.failed.addLate(err)
+		g.cut = true
+		if len(g.late) < maxErrors {
+			g.late = append(g.late, err)
+		}
 	default:
-		g.failed.add(err)
+		g.add(err)
 		if g.stops && !stopped {
 			g.halted = err
 			out := &g.engine.out

@@ -132,3 +132,30 @@ func TestStopAndAbort(t *testing.T) {
 		checkError(t, "Stop", stop(), nil)
 	})
 }
+
+// While OnDone is called for the last operation of a group, a body that waits for the group does not wait for itself.
+func TestGroupWaitDuringOnDone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var c *core.Coordinator[int]
+		told, waited := make(chan struct{}), make(chan error, 1)
+		work := func(ctx context.Context, item int) error {
+			if item == 0 {
+				g := c.Group(ctx, core.GroupOptions{})
+				g.Enqueue(ctx, 1)
+				waited <- g.Wait()
+			}
+			return nil
+		}
+		c = coordinator(t, work, core.Options{MaxConcurrency: 1, OnDone: func(s core.Snapshot) {
+			if s.Item == 1 {
+				<-told
+			}
+		}})
+		c.Enqueue(t.Context(), 0)
+		synctest.Wait()
+		c.Enqueue(t.Context(), 2) // whose worker finds nothing more
+		synctest.Wait()
+		close(told)
+		checkError(t, "Wait", <-waited, nil)
+	})
+}

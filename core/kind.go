@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"iter"
+	"strings"
 )
 
 // A Kind binds a signal name to the type of its payload, so that both ends
@@ -36,17 +37,13 @@ func (k Kind[P]) Raise(on Raiser, key string, payload P) bool {
 // From returns the payload of s if s is of this kind: by the type of its
 // payload, and by its name, which a Scoped view may have put a prefix to.
 func (k Kind[P]) From(s Signal) (P, bool) {
-	if s.Name != k.name && !hasSuffixPart(s.Name, k.name) {
+	prefix, found := strings.CutSuffix(s.Name, k.name)
+	if !found || prefix != "" && !strings.HasSuffix(prefix, ".") {
 		var none P
 		return none, false
 	}
 	p, ok := s.payload.(P)
 	return p, ok
-}
-
-func hasSuffixPart(name, suffix string) bool {
-	cut := len(name) - len(suffix)
-	return cut > 0 && name[cut-1] == '.' && name[cut:] == suffix
 }
 
 // Sense walks the signals of this kind that q selects, with their payloads,

@@ -141,9 +141,8 @@ func TestTimeFollowsSeqAfterRestore(t *testing.T) {
 		before := s.names.clock.now() // what a raise has read
 		time.Sleep(time.Second)
 		s.Restore(slices.Values([]Signal{{Name: "restored", Time: time.Now()}}))
-		var after effects
 		s.mu.Lock()
-		s.record(s.names.intern("late"), &note{name: "late"}, 0, nil, before, &after)
+		s.record(s.names.intern("late"), &note{name: "late"}, 0, nil, before)
 		s.mu.Unlock()
 		var last time.Time
 		for signal := range s.Sense(Query{}) {

@@ -171,14 +171,9 @@ func (o *Operation) Set(name string, v any) {
 	}
 	o.engine.ledger.mu.Lock()
 	defer o.engine.ledger.mu.Unlock()
-	d := o.details()
-	if d == evicted {
-		return
+	if d := o.details(); d != evicted {
+		put(&d.values, name, v)
 	}
-	if d.values == nil {
-		d.values = make(map[string]any)
-	}
-	d.values[name] = v
 }
 
 // details returns what the operation has besides itself, making it if need be;

@@ -34,10 +34,7 @@ func (x *index) place(o *Operation) {
 		*slot = o
 		return
 	}
-	if x.overflow == nil {
-		x.overflow = make(map[OperationID]*Operation)
-	}
-	x.overflow[o.id] = o
+	put(&x.overflow, o.id, o)
 }
 
 func (x *index) remove(o *Operation) {

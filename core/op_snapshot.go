@@ -120,10 +120,7 @@ func (s Snapshot) MarshalJSON() ([]byte, error) {
 		fields
 		Err    string                     `json:"error,omitempty"`
 		Values map[string]json.RawMessage `json:"values,omitempty"`
-	}{fields: fields(s)}
-	if s.Err != nil {
-		j.Err = s.Err.Error()
-	}
+	}{fields: fields(s), Err: errorText(s.Err)}
 	for name, v := range s.Values {
 		text, err := json.Marshal(v)
 		if err != nil {
@@ -136,33 +133,25 @@ func (s Snapshot) MarshalJSON() ([]byte, error) {
 
 // LogValue groups what is set, without the values.
 func (s Snapshot) LogValue() slog.Value {
-	attrs := []slog.Attr{slog.Uint64("id", uint64(s.ID)), slog.String("status", s.Status.String())}
-	if s.Parent != 0 {
-		attrs = append(attrs, slog.Uint64("parent", uint64(s.Parent)))
+	var names []string
+	for i := range s.Signals {
+		names = append(names, s.Signals[i].Name)
 	}
-	if s.Key != "" {
-		attrs = append(attrs, slog.String("key", s.Key))
+	return groupWith([]slog.Attr{slog.Uint64("id", uint64(s.ID)), slog.String("status", s.Status.String())},
+		slog.Uint64("parent", uint64(s.Parent)),
+		slog.String("key", s.Key),
+		slog.String("lane", s.Lane),
+		slog.Duration("duration", s.Duration()),
+		slog.String("error", errorText(s.Err)),
+		slog.Any("waitsFor", s.WaitsFor),
+		slog.Any("signals", names))
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
 	}
-	if s.Lane != "" {
-		attrs = append(attrs, slog.String("lane", s.Lane))
-	}
-	if d := s.Duration(); d > 0 {
-		attrs = append(attrs, slog.Duration("duration", d))
-	}
-	if s.Err != nil {
-		attrs = append(attrs, slog.String("error", s.Err.Error()))
-	}
-	if len(s.WaitsFor) > 0 {
-		attrs = append(attrs, slog.Any("waitsFor", s.WaitsFor))
-	}
-	if len(s.Signals) > 0 {
-		names := make([]string, len(s.Signals))
-		for i := range s.Signals {
-			names[i] = s.Signals[i].Name
-		}
-		attrs = append(attrs, slog.Any("signals", names))
-	}
-	return slog.GroupValue(attrs...)
+	return err.Error()
 }
 
 // An OperationQuery selects operations. The zero OperationQuery selects all; set

@@ -44,26 +44,17 @@ func (w *window) oldest() (at int64, ok bool) {
 
 // evict removes and returns an operation whose time is over, or nil.
 func (w *window) evict(now int64) *Operation {
-	o := w.evictOf(&w.finished, now)
-	if o == nil && w.failed.head != nil {
-		o = w.evictOf(&w.failed, now)
-	}
-	return o
-}
-
-func (w *window) evictOf(s *share, now int64) *Operation {
-	for {
-		o := s.head
-		if o == nil || s.n <= s.limit && (w.maxAge == 0 || o.finished > now-w.maxAge) {
-			return nil
+	for _, s := range [...]*share{&w.finished, &w.failed} {
+		for o := s.head; o != nil && (s.n > s.limit || w.maxAge > 0 && o.finished <= now-w.maxAge); o = s.head {
+			s.remove(o)
+			if !o.pinned() {
+				return o
+			}
+			o.marks |= aside
+			w.aside.push(o)
 		}
-		s.remove(o)
-		if !o.pinned() {
-			return o
-		}
-		o.marks |= aside
-		w.aside.push(o)
 	}
+	return nil
 }
 
 // remove takes a finished operation out, pinned or not.
@@ -130,14 +121,21 @@ type opList struct {
 	n          int
 }
 
-func (l *opList) push(o *Operation) {
-	o.prev, o.next = l.tail, nil
-	if l.tail == nil {
+func (l *opList) push(o *Operation) { l.insert(o, nil) }
+
+// insert puts o before another operation, or, if that is nil, at the end.
+func (l *opList) insert(o, before *Operation) {
+	o.prev, o.next = l.tail, before
+	if before == nil {
+		l.tail = o
+	} else {
+		o.prev, before.prev = before.prev, o
+	}
+	if o.prev == nil {
 		l.head = o
 	} else {
-		l.tail.next = o
+		o.prev.next = o
 	}
-	l.tail = o
 	l.n++
 }
 

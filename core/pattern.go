@@ -204,24 +204,19 @@ func compile(text string) pattern {
 
 func (p pattern) matches(name string) bool {
 	for i := range p.terms {
-		t := &p.terms[i]
-		switch t.kind {
+		matches := false
+		switch t := &p.terms[i]; t.kind {
 		case exact:
-			if t.text == name {
-				return true
-			}
+			matches = t.text == name
 		case affixes:
-			if len(name) >= len(t.prefix)+len(t.suffix) && strings.HasPrefix(name, t.prefix) && strings.HasSuffix(name, t.suffix) {
-				return true
-			}
+			matches = len(name) >= len(t.prefix)+len(t.suffix) && strings.HasPrefix(name, t.prefix) && strings.HasSuffix(name, t.suffix)
 		case stars:
-			if Match(t.text, name) {
-				return true
-			}
+			matches = Match(t.text, name)
 		case mixed:
-			if walk(t.text, name) {
-				return true
-			}
+			matches = walk(t.text, name)
+		}
+		if matches {
+			return true
 		}
 	}
 	return false

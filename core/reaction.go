@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 )
@@ -35,10 +36,7 @@ var (
 
 // newReactor makes the coordinator of signals behind a Dispatcher or a Processor.
 func newReactor(keyed bool, work Work[Signal], opts Options) (*Coordinator[Signal], error) {
-	switch {
-	case opts.StopOnError:
-		return nil, errStopOnError
-	case len(opts.Lanes) > 0:
+	if len(opts.Lanes) > 0 {
 		return nil, errSignalLanes
 	}
 	opts.DropOldest = true
@@ -111,15 +109,9 @@ func NewProcessor(h Handler, opts Options) (*Processor, error) {
 	if h == nil {
 		return nil, errNoHandler
 	}
-	if opts.Name == "" {
-		opts.Name = "processor"
-	}
-	if opts.MaxConcurrency == 0 {
-		opts.MaxConcurrency = defaultProcessorConcurrency
-	}
-	if opts.MaxQueued == 0 {
-		opts.MaxQueued = defaultProcessorQueued
-	}
+	opts.Name = cmp.Or(opts.Name, "processor")
+	opts.MaxConcurrency = cmp.Or(opts.MaxConcurrency, defaultProcessorConcurrency)
+	opts.MaxQueued = cmp.Or(opts.MaxQueued, defaultProcessorQueued)
 	c, err := newReactor(false, h.call, opts)
 	if err != nil {
 		return nil, err

@@ -119,13 +119,10 @@ func (e *engine) ended(o *Operation) bool {
 // each with its result; see [Coordinator.Operations].
 func (c *ResultCoordinator[In, Out]) Results(q OperationQuery) iter.Seq2[Snapshot, Out] {
 	return func(yield func(Snapshot, Out) bool) {
-		if q.Status == 0 {
-			q.Status = StatusSucceeded
-		}
-		q.Status &= StatusSucceeded
-		if q.Status == 0 {
+		if q.Status != 0 && q.Status&StatusSucceeded == 0 {
 			return
 		}
+		q.Status = StatusSucceeded
 		var out Out
 		found := c.operations(q, func(o *Operation) { out = o.body.(*task[In, Out]).out })
 		for s := range found {
@@ -148,7 +145,12 @@ type Future[Out any] struct {
 func (f *Future[Out]) ID() OperationID { return f.operation.id }
 
 // Done is closed when the operation is finished, so that Wait does not wait.
-func (f *Future[Out]) Done() <-chan struct{} { return f.operation.engine.doneOf(f.operation) }
+func (f *Future[Out]) Done() <-chan struct{} {
+	e := f.operation.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return f.operation.whenDone()
+}
 
 // Wait waits until the operation is finished and returns its result and the error
 // of its body, or the reason it did not run. It may be called many times. When ctx

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"iter"
 	"log/slog"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -121,24 +122,17 @@ func (s *Signal) UnmarshalJSON(data []byte) error {
 
 // LogValue groups the fields that are set.
 func (s Signal) LogValue() slog.Value {
-	attrs := []slog.Attr{slog.String("name", s.Name)}
-	if s.Key != "" {
-		attrs = append(attrs, slog.String("key", s.Key))
-	}
-	if s.Operation != 0 {
-		attrs = append(attrs, slog.Uint64("operation", uint64(s.Operation)))
-	}
-	if s.Source != "" {
-		attrs = append(attrs, slog.String("source", s.Source))
-	}
-	attrs = append(attrs, slog.Time("time", s.Time))
-	if s.Held {
-		attrs = append(attrs, slog.Bool("held", true))
-	}
+	var path []string
 	if s.cause != nil {
-		attrs = append(attrs, slog.Any("path", s.Path()))
+		path = s.Path()
 	}
-	return slog.GroupValue(attrs...)
+	return groupWith([]slog.Attr{slog.String("name", s.Name)},
+		slog.String("key", s.Key),
+		slog.Uint64("operation", uint64(s.Operation)),
+		slog.String("source", s.Source),
+		slog.Time("time", s.Time),
+		slog.Bool("held", s.Held),
+		slog.Any("path", path))
 }
 
 // A Query selects signals. The zero Query selects everything; set fields must
@@ -170,13 +164,11 @@ func (f *filter) accepts(s *Signal) bool {
 }
 
 // cutoff is the earliest offset a query asks for, or the smallest int64.
-func (q Query) cutoff(now int64) int64 { return earliest(now, q.Within) }
-
-func earliest(now int64, span time.Duration) int64 {
-	if span <= 0 {
-		return -1 << 63
+func (q Query) cutoff(now int64) int64 {
+	if q.Within <= 0 {
+		return math.MinInt64
 	}
-	return now - int64(span)
+	return now - int64(q.Within)
 }
 
 // A Sensor is a place where signals can be sensed: a [Sink], which shows what

@@ -44,6 +44,7 @@ type Sink struct {
 	lease   int64                // when the first lease of held ends, or never
 	maxAge  int64                // or never
 	latest  int64                // newest time given to a fact: time follows Seq
+	after   effects              // of what has been changed since the lock was taken
 	raised  uint64
 	evicted uint64
 	expired uint64
@@ -71,8 +72,7 @@ const (
 type heldFact struct {
 	fact  fact
 	seq   uint64
-	until int64 // or never: until released
-	gone  bool
+	until int64      // or never: until released
 	owner *Operation // nil: none
 
 	copies []*heldCopy // on other sinks
@@ -118,7 +118,7 @@ func (s *Sink) prepare(opts SinkOptions) {
 	}
 	s.rules, s.ring = opts.Propagation.compile(), newRing(opts.Capacity, 1)
 	s.maxAge, s.lease = cmp.Or(int64(opts.MaxAge), never), never
-	s.names.mu, s.names.clock, s.names.sink = &s.mu, newClock(), s
+	s.names.mu, s.names.after, s.names.clock, s.names.sink = &s.mu, &s.after, newClock(), s
 	s.ready.Store(true)
 }
 
@@ -171,24 +171,21 @@ func (s *Sink) raise(n note) bool {
 	if (n.name == "" || n.cause != nil) && !s.admits(&n, 0) {
 		return false
 	}
-	var after effects
 	now := s.names.clock.now()
 	entry := s.enter(n.name, nil)
 	if entry == nil {
 		s.block(&n, 0, BlockedDepth)
 		return false
 	}
-	f, seq := s.record(entry, &n, 0, nil, now, &after)
+	f, seq := s.record(entry, &n, 0, nil, now)
 	subs := entry.route.subs
 	if len(subs) == 0 {
-		s.mu.Unlock()
-		after.settle()
+		s.unlock()
 		return true
 	}
 	signal := f.signal(seq, s.names.clock)
 	enterFirst(subs)
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	deliver(subs, true, &signal, &s.panics)
 	return true
 }
@@ -238,22 +235,12 @@ func (s *Sink) enter(text string, own []*subscription) *name {
 }
 
 // record appends a fact to the window. The lock is held.
-func (s *Sink) record(entry *name, n *note, operation OperationID, source *string, now int64, after *effects) (*fact, uint64) {
+func (s *Sink) record(entry *name, n *note, operation OperationID, source *string, now int64) (*fact, uint64) {
 	s.names.enter(entry) // first, so that evicting does not forget it
-	now = s.advance(entry, now, after)
+	now = s.advance(entry, now)
 	r := &s.ring
 	if r.full() {
-		// The place is left as it is: it is about to be written over.
-		f := r.at(r.tail)
-		r.tail++
-		if f.name != nil {
-			r.stored--
-			if s.names.leaveUnwatched(f.name) {
-				s.evicted++
-			} else {
-				s.keep(f, r.tail-1, after)
-			}
-		}
+		s.evict()
 	}
 	seq := r.head
 	f := r.push()
@@ -266,7 +253,7 @@ func (s *Sink) record(entry *name, n *note, operation OperationID, source *strin
 	r.stored++
 	s.raised++
 	if route := entry.route; len(route.gates)+len(route.monitors) > 0 {
-		route.notice(f, seq, after)
+		route.notice(f, seq, &s.after)
 	}
 	return f, seq
 }
@@ -278,36 +265,36 @@ func (r *route) notice(f *fact, seq uint64, after *effects) {
 	}
 	for _, m := range r.monitors {
 		m.record(seq, f)
-		m.check(after)
+		m.check()
 	}
 }
 
 // advance returns the time for a new fact and lets a few old ones expire, so that
 // raising alone keeps the window within its age.
-func (s *Sink) advance(entry *name, now int64, after *effects) int64 {
+func (s *Sink) advance(entry *name, now int64) int64 {
 	if now < s.latest {
 		now = s.latest // read before the lock, by a raiser that got the lock later
 	}
 	s.latest = now
 	switch {
 	case len(entry.route.gates) > 0: // a gate must know whether it stood open until now
-		for s.expireSome(now, chunk, after) {
+		for s.expireSome(now, chunk) {
 		}
 	case s.maxAge != never:
-		s.expireSome(now, 4, after)
+		s.expireSome(now, 4)
 	}
 	return now
 }
 
 // put appends a fact to the window that is the sink's own. Its name has been
 // entered already. The lock is held.
-func (s *Sink) put(f fact, after *effects) (*fact, uint64) {
+func (s *Sink) put(f fact) (*fact, uint64) {
 	r := &s.ring
 	if r.head > r.tail {
 		f.at = max(f.at, r.at(r.head-1).at)
 	}
 	if r.full() {
-		s.evict(after)
+		s.evict()
 	}
 	s.latest = max(s.latest, f.at)
 	f.previous = f.name.newest
@@ -319,33 +306,39 @@ func (s *Sink) put(f fact, after *effects) (*fact, uint64) {
 	return place, seq
 }
 
-// evict removes the oldest place of the window, a fact or a gap.
-func (s *Sink) evict(after *effects) {
-	f := s.ring.at(s.ring.tail)
-	s.ring.tail++
-	if f.name != nil {
-		s.ring.stored--
-		s.keep(f, s.ring.tail-1, after)
+// evict removes the oldest place of the window, a fact or a gap, and leaves it as it is,
+// because it is about to be written over.
+func (s *Sink) evict() {
+	r := &s.ring
+	f := r.at(r.tail)
+	r.tail++
+	if f.name == nil {
+		return
 	}
-	*f = fact{}
+	r.stored--
+	if s.names.leaveUnwatched(f.name) {
+		s.evicted++
+	} else {
+		s.keep(f, r.tail-1)
+	}
 }
 
 // pushOut evicts a fact from the middle of the window, if it is there.
-func (s *Sink) pushOut(seq uint64, after *effects) {
+func (s *Sink) pushOut(seq uint64) {
 	if s.ring.contains(seq) {
 		f := s.cut(seq)
-		s.keep(&f, seq, after)
+		s.keep(&f, seq)
 	}
 }
 
 // keep evicts a fact that the window does not show any more, unless it matters to
 // gates: each keeps the newest maxKept of these.
-func (s *Sink) keep(f *fact, seq uint64, after *effects) {
+func (s *Sink) keep(f *fact, seq uint64) {
 	s.names.refresh(f.name)
 	gates := f.name.route.gates
 	if len(gates) == 0 || !f.notices() {
 		s.evicted++
-		s.names.leaveWatched(f, seq, after)
+		s.names.leaveWatched(f, seq)
 		return
 	}
 	i, _ := s.keptAt(seq)
@@ -354,19 +347,19 @@ func (s *Sink) keep(f *fact, seq uint64, after *effects) {
 		i, _ := slices.BinarySearch(g.kept, seq)
 		g.kept = slices.Insert(g.kept, i, seq)
 		if len(g.kept) > maxKept {
-			s.unkeep(g, after)
+			s.unkeep(g)
 		}
 	}
 }
 
 // unkeep lets a gate keep its oldest fact no longer.
-func (s *Sink) unkeep(g *gate, after *effects) {
+func (s *Sink) unkeep(g *gate) {
 	seq := g.kept[0]
 	g.kept = slices.Delete(g.kept, 0, 1)
 	i, _ := s.keptAt(seq)
 	if s.kept[i].gates--; s.kept[i].gates == 0 {
 		s.evicted++
-		s.remove(seq, false, after)
+		s.remove(seq, false)
 	}
 }
 
@@ -386,13 +379,16 @@ func (s *Sink) find(seq uint64) *fact {
 	return nil
 }
 
-// remove takes a fact away, which is there.
-func (s *Sink) remove(seq uint64, retracted bool, after *effects) {
+// remove takes a fact away, unless it has gone already.
+func (s *Sink) remove(seq uint64, retracted bool) {
+	if s.find(seq) == nil {
+		return
+	}
 	f := s.cut(seq)
 	if retracted {
-		s.names.retracted(&f, seq, after)
+		s.names.retracted(&f, seq)
 	}
-	s.names.leave(&f, seq, after)
+	s.names.leave(&f, seq)
 }
 
 // cut takes a fact out of those that are kept, or out of the window, where it leaves a
@@ -416,16 +412,16 @@ func (s *Sink) cut(seq uint64) (f fact) {
 
 // expireSome lets up to most places of the window, whose time is over, go, and
 // the leases that have ended. It reports whether there may be more of them.
-func (s *Sink) expireSome(now int64, most int, after *effects) (more bool) {
+func (s *Sink) expireSome(now int64, most int) (more bool) {
 	if s.lease <= now {
-		s.expireLeases(now, after)
+		s.expireLeases(now)
 	}
 	if s.maxAge == never {
 		return false
 	}
 	for ; most > 0; most-- {
 		if len(s.kept) > 0 && s.kept[0].fact.at <= now-s.maxAge {
-			s.remove(s.kept[0].seq, false, after)
+			s.remove(s.kept[0].seq, false)
 			s.expired++
 			continue
 		}
@@ -437,7 +433,7 @@ func (s *Sink) expireSome(now int64, most int, after *effects) (more bool) {
 			return false
 		}
 		if f.name != nil {
-			s.names.leave(f, s.ring.tail, after)
+			s.names.leave(f, s.ring.tail)
 			s.ring.stored--
 			s.expired++
 		}
@@ -451,15 +447,17 @@ func (s *Sink) expireSome(now int64, most int, after *effects) (more bool) {
 // see gate.leave.
 func (s *Sink) lockAt(now int64) {
 	s.mu.Lock()
-	for s.expireSome(now, chunk, &effects{}) {
+	for s.expireSome(now, chunk) {
+		s.after.clear()
 		s.mu.Unlock()
 		s.mu.Lock()
 	}
+	s.after.clear()
 }
 
 // lockFresh locks the sink with nothing in it whose time is over. Much to expire
 // is expired in chunks, so that raisers get their turn in between.
-func (s *Sink) lockFresh(after *effects) (now int64) {
+func (s *Sink) lockFresh() (now int64) {
 	if !s.ready.Load() {
 		s.prepareZero()
 	}
@@ -468,11 +466,23 @@ func (s *Sink) lockFresh(after *effects) (now int64) {
 		return 0
 	}
 	now = s.names.clock.now()
-	for s.expireSome(now, chunk, after) {
-		s.mu.Unlock()
+	for s.expireSome(now, chunk) {
+		s.unlock()
 		s.mu.Lock()
 	}
 	return now
+}
+
+// unlock unlocks the sink and does what follows for others from what has been changed.
+func (s *Sink) unlock() {
+	if s.after.empty() {
+		s.mu.Unlock()
+		return
+	}
+	after := s.after
+	s.after = effects{}
+	s.mu.Unlock()
+	after.settle()
 }
 
 // chunk is how many facts are looked at while a lock is held once.
@@ -489,41 +499,19 @@ const chunk = 4096
 // Release may be called many times, from anywhere. Where Raise would report false
 // nothing is held, and release does nothing.
 func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
-	if !s.ready.Load() {
-		s.prepareZero()
-	}
-	n := note{name: name, key: key}
-	if !s.admits(&n, 0) {
+	h := s.receive(passage{signal: Signal{Name: name, Key: key, Held: true}}, lease, nil)
+	if h == nil {
 		return func() {}
 	}
-	var after effects
-	entry := s.enter(n.name, nil)
-	if entry == nil {
-		s.block(&n, 0, BlockedDepth)
-		return func() {}
-	}
-	h := s.hold(entry, &n, 0, nil, lease, &after)
-	subs, signal := entry.route.subs, h.fact.signal(h.seq, s.names.clock)
-	s.mu.Unlock()
-	after.settle()
-	deliver(subs, false, &signal, &s.panics)
 	return func() { s.release(h) }
 }
 
-// hold records a held fact. The lock is held.
-func (s *Sink) hold(entry *name, n *note, operation OperationID, source *string, lease time.Duration, after *effects) *heldFact {
-	return s.stand(fact{
-		name: entry, key: n.key, operation: operation, source: source,
-		more: &more{payload: n.payload, cause: n.cause, held: true},
-	}, lease, after)
-}
-
-// stand records f as a held fact from now on. The lock is held.
-func (s *Sink) stand(f fact, lease time.Duration, after *effects) *heldFact {
+// hold records f as a held fact from now on. The lock is held.
+func (s *Sink) hold(f fact, lease time.Duration) *heldFact {
 	s.names.enter(f.name)
-	f.at = s.advance(f.name, s.names.clock.now(), after)
+	f.at = s.advance(f.name, s.names.clock.now())
 	if s.ring.full() {
-		s.evict(after)
+		s.evict()
 	}
 	h := &heldFact{fact: f, seq: s.ring.head, until: never}
 	*s.ring.push() = fact{at: f.at} // its Seq is a gap in the window
@@ -534,19 +522,17 @@ func (s *Sink) stand(f fact, lease time.Duration, after *effects) *heldFact {
 	}
 	put(&s.held, h.seq, h)
 	s.raised++
-	f.name.route.notice(&h.fact, h.seq, after)
+	f.name.route.notice(&h.fact, h.seq, &s.after)
 	return h
 }
 
 func (s *Sink) release(h *heldFact) {
-	var after effects
-	s.lockFresh(&after)
+	s.lockFresh()
 	signal := h.fact.signal(h.seq, s.names.clock)
-	gone := s.releaseLocked(h, &after)
-	s.mu.Unlock()
-	after.settle()
+	standing := s.releaseLocked(h)
+	s.unlock()
 	switch {
-	case !gone:
+	case !standing:
 	case h.owner != nil:
 		h.owner.engine.ledger.tellRetracted([]Signal{signal}, "")
 	default:
@@ -554,30 +540,30 @@ func (s *Sink) release(h *heldFact) {
 	}
 }
 
-func (s *Sink) releaseLocked(h *heldFact, after *effects) bool {
-	if h.gone {
-		return false
+// releaseLocked releases h, and reports whether it was still held.
+func (s *Sink) releaseLocked(h *heldFact) (standing bool) {
+	if standing = s.held[h.seq] != nil; standing {
+		s.after.copies = append(s.after.copies, h.copies...)
+		s.unhold(h, true)
 	}
-	after.copies = append(after.copies, h.copies...)
-	s.unhold(h, true, after)
-	return true
+	return standing
 }
 
-func (s *Sink) unhold(h *heldFact, released bool, after *effects) {
-	h.gone, h.copies = true, nil
+func (s *Sink) unhold(h *heldFact, released bool) {
+	h.copies = nil
 	if delete(s.held, h.seq); len(s.held) == 0 {
 		s.held = nil // a Go map never shrinks
 	}
 	if h.owner != nil {
-		h.owner.engine.ledger.unhold(h, released, after)
+		h.owner.engine.ledger.unhold(h, released)
 	}
 	if released {
-		s.names.retracted(&h.fact, h.seq, after)
+		s.names.retracted(&h.fact, h.seq)
 	}
-	s.names.leave(&h.fact, h.seq, after)
+	s.names.leave(&h.fact, h.seq)
 }
 
-func (s *Sink) expireLeases(now int64, after *effects) {
+func (s *Sink) expireLeases(now int64) {
 	if now < s.lease {
 		return
 	}
@@ -587,7 +573,7 @@ func (s *Sink) expireLeases(now int64, after *effects) {
 			s.lease = min(s.lease, h.until)
 			continue
 		}
-		s.unhold(h, false, after) // the leases of its copies end as well
+		s.unhold(h, false) // the leases of its copies end as well
 		s.expired++
 	}
 }
@@ -622,16 +608,15 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	if err := checkSinkSize("Resize", capacity, maxAge); err != nil {
 		panic(err.Error())
 	}
-	var after effects
-	s.lockFresh(&after)
+	s.lockFresh()
 	for s.ring.head-s.ring.tail > uint64(capacity) {
 		for range chunk {
 			if s.ring.head-s.ring.tail <= uint64(capacity) {
 				break
 			}
-			s.evict(&after)
+			s.evict()
 		}
-		s.mu.Unlock()
+		s.unlock()
 		s.mu.Lock()
 	}
 	if s.ring.capacity != uint64(capacity) {
@@ -641,16 +626,13 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 		s.maxAge = limit
 		s.fresh.Store(0)
 		for _, g := range s.names.gates {
-			after.wake(g.waker) // an alarm may have to be set again
+			s.after.wake(g.waker) // an alarm may have to be set again
 		}
 		for _, c := range s.names.counters {
-			if c.gone != nil {
-				after.wake(c.gone)
-			}
+			s.after.wake(c.gone)
 		}
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 }
 
 // SinkStats is what a sink holds and has seen, all read at the same moment. In the window,
@@ -678,8 +660,7 @@ func (s SinkStats) String() string { return StatsString(s) }
 
 // Stats returns the sink's counters. It costs a lock.
 func (s *Sink) Stats() SinkStats {
-	var after effects
-	s.lockFresh(&after)
+	s.lockFresh()
 	stats := SinkStats{
 		Held:     len(s.held),
 		Stored:   s.ring.stored,
@@ -696,7 +677,6 @@ func (s *Sink) Stats() SinkStats {
 	if s.maxAge != never {
 		stats.MaxAge = time.Duration(s.maxAge)
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	return stats
 }

@@ -20,12 +20,10 @@ func (l *ledger) condition(text string, engine waker, eager bool) *condition {
 	c := &condition{ledger: l}
 	c.own = gate{pattern: p, waker: engine, eager: eager, of: l}
 	c.shared = gate{pattern: p, waker: engine, eager: eager, of: l.sink}
-	var after effects
-	l.sink.lockFresh(&after)
+	l.sink.lockFresh()
 	l.names.addGate(&c.own)
 	l.sink.addGate(&c.shared)
-	l.mu.Unlock()
-	after.settle()
+	l.sink.unlock()
 	return c
 }
 
@@ -60,11 +58,10 @@ func (c *condition) detach() {
 	if c == nil {
 		return
 	}
-	var after effects
 	s := c.ledger.sink
 	s.mu.Lock()
 	for len(c.shared.kept) > 0 {
-		s.unkeep(&c.shared, &after)
+		s.unkeep(&c.shared)
 	}
 	c.ledger.names.gates = without(c.ledger.names.gates, &c.own)
 	c.ledger.names.changed()
@@ -74,8 +71,7 @@ func (c *condition) detach() {
 		g.facts.Store(0)
 		g.newest, g.held = seqFact{}, nil
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 }
 
 // holds reports whether a matching fact may be present. It costs two atomic loads.
@@ -109,10 +105,9 @@ func (c *condition) look(now int64, beyond uint64) (v verdict) {
 		if !v.holds || newest.seq > v.signal.Seq {
 			v.signal = newest.fact.signal(newest.seq, s.names.clock)
 		}
-		holder := g.holder()
-		if holder > beyond {
+		if last := len(g.held) - 1; last >= 0 && g.held[last] > beyond {
 			v.held = true
-			v.expires = min(v.expires, s.held[holder].until)
+			v.expires = min(v.expires, s.held[g.held[last]].until)
 		} else if newest.seq > beyond {
 			if since := g.begun(beyond); v.since == 0 || since < v.since {
 				v.since = since

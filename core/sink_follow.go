@@ -16,18 +16,14 @@ func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 	}
 	p := compile(pattern)
 	f := &follower{fn: fn, behind: true}
-	var (
-		after   effects
-		present []Signal
-	)
-	s.lockFresh(&after)
+	var present []Signal
+	s.lockFresh()
 	s.each(p, func(seq uint64, f *fact) bool {
 		present = append(present, f.signal(seq, s.names.clock))
 		return true
 	})
 	cancel = newHook(p, f.call).join(&s.mu, &s.names.subs, s.names.changed)
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	slices.SortFunc(present, func(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) })
 	once := []*subscription{newHook(p, fn)}
 	for i := range present {

@@ -51,7 +51,7 @@ type forward = hook[passage]
 // passage is a signal on its way.
 type passage struct {
 	signal Signal
-	been   *journey
+	been   *journey // nil: it begins here
 }
 
 // journey is which sinks a signal has been on.
@@ -116,58 +116,57 @@ func (s *Sink) carry(f *forward, to *Sink, p passage) {
 		return
 	}
 	if lease, standing := s.leaseLeft(p.signal.Seq); standing {
-		to.receive(p, lease, func(h *heldFact) (linked bool) {
+		to.receive(p, lease, func(h *heldFact) (stays bool) {
 			return s.link(p.signal.Seq, &heldCopy{by: f, on: to, fact: h})
 		})
 	}
 }
 
-// receive records a signal of another sink, calls the handlers and sends it on. A
-// held fact is linked to the one it is a copy of before its handlers are called,
-// and if that is gone already, does not stay.
-func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) bool) {
+// receive records a signal, of another sink or to be held, calls the handlers and sends it
+// on. It returns the held fact, if that is what the signal has become. Before its handlers
+// are called a copy is linked to the fact it is a copy of, and if that is gone already, does
+// not stay.
+func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (stays bool)) (held *heldFact) {
 	if !s.ready.Load() {
 		s.prepareZero()
 	}
 	from := &p.signal
 	n := note{name: from.Name, key: from.Key, payload: from.payload, cause: from.cause}
 	if !s.admits(&n, from.Operation) {
-		return
+		return nil
 	}
-	var after effects
 	entry := s.enter(n.name, nil)
 	if entry == nil {
 		s.block(&n, from.Operation, BlockedDepth)
-		return
+		return nil
 	}
 	own := fact{name: entry, key: n.key, more: &more{
 		payload: n.payload, cause: n.cause, held: from.Held, operation: from.Operation, source: from.Source,
 	}}
-	var h *heldFact
 	var signal Signal
 	if from.Held {
-		h = s.stand(own, lease, &after)
-		signal = h.fact.signal(h.seq, s.names.clock)
+		held = s.hold(own, lease)
+		signal = held.fact.signal(held.seq, s.names.clock)
 	} else {
 		s.names.enter(entry)
-		own.at = s.advance(own.name, s.names.clock.now(), &after)
-		f, seq := s.put(own, &after)
+		own.at = s.advance(own.name, s.names.clock.now())
+		f, seq := s.put(own)
 		s.raised++
-		entry.route.notice(f, seq, &after)
+		entry.route.notice(f, seq, &s.after)
 		signal = f.signal(seq, s.names.clock)
 	}
 	subs, forwards := entry.route.subs, []*forward(nil)
-	if last := len(subs) - 1; last >= 0 && subs[last] == s.names.forwarder {
+	if last := len(subs) - 1; p.been != nil && last >= 0 && subs[last] == s.names.forwarder {
 		subs, forwards = subs[:last], s.forwards
 	}
-	s.mu.Unlock()
-	after.settle()
-	linked := h == nil || link(h)
+	s.unlock()
+	stays := link == nil || link(held)
 	deliver(subs, false, &signal, &s.panics)
 	s.send(forwards, passage{signal, p.been})
-	if !linked {
-		s.release(h)
+	if !stays {
+		s.release(held)
 	}
+	return held
 }
 
 // heldCopy is what a held fact has become on another sink.
@@ -180,44 +179,36 @@ type heldCopy struct {
 // leaseLeft returns how long the held fact of that Seq will stand, 0 for until it
 // is released, and whether it does.
 func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
-	var after effects
-	now := s.lockFresh(&after)
+	now := s.lockFresh()
 	h := s.held[seq]
 	if h != nil && h.until != never {
 		left = time.Duration(h.until - now)
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	return left, h != nil
 }
 
 // link makes c end with the held fact of that Seq, unless that or the forward has
 // ended already.
 func (s *Sink) link(seq uint64, c *heldCopy) (linked bool) {
-	var after effects
-	s.lockFresh(&after)
+	s.lockFresh()
 	h := s.held[seq]
 	if linked = h != nil && c.by.cancelled.Load() == 0; linked {
 		h.copies = append(h.copies, c)
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	return linked
 }
 
 // releaseCopies releases what came to other sinks along f and is still held.
 func (s *Sink) releaseCopies(f *forward) {
-	var after effects
 	s.mu.Lock()
 	for _, seq := range slices.Sorted(maps.Keys(s.held)) {
-		h := s.held[seq]
-		h.copies = slices.DeleteFunc(h.copies, func(c *heldCopy) bool {
+		for _, c := range s.held[seq].copies {
 			if c.by == f {
-				after.copies = append(after.copies, c)
+				s.after.copies = append(s.after.copies, c)
 			}
-			return c.by == f
-		})
+		}
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 }

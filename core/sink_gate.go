@@ -11,10 +11,10 @@ import (
 // for each gate. Whoever is gated asks shut, one atomic load, and only then the rest,
 // under the lock of the table it watches.
 type gate struct {
-	pattern pattern
-	waker   waker
-	eager   bool // wake for every fact, not only when the gate shuts
-	of      interface {
+	pattern
+	waker waker
+	eager bool // wake for every fact, not only when the gate shuts
+	of    interface {
 		each(p pattern, visit func(seq uint64, f *fact) (older bool))
 	}
 
@@ -93,14 +93,6 @@ func (g *gate) last() *seqFact {
 	return &g.newest
 }
 
-// holder is the Seq of the newest fact that is held, 0 if none is.
-func (g *gate) holder() uint64 {
-	if len(g.held) == 0 {
-		return 0
-	}
-	return g.held[len(g.held)-1]
-}
-
 // begun is since when the gate is shut by raised facts newer than beyond, of which there
 // are some, while none of the held ones is.
 func (g *gate) begun(beyond uint64) int64 {
@@ -126,13 +118,27 @@ type effects struct {
 
 func (a *effects) empty() bool { return len(a.wakes)+len(a.copies)+len(a.gone) == 0 }
 
+// wake notes that w has to be woken, if it is not nil.
 func (a *effects) wake(w waker) {
-	for _, have := range a.wakes {
-		if have == w {
-			return
-		}
+	if w != nil && !slices.Contains(a.wakes, w) {
+		a.wakes = append(a.wakes, w)
 	}
-	a.wakes = append(a.wakes, w)
+}
+
+// take adds those of from, which are empty then.
+func (a *effects) take(from *effects) {
+	for _, w := range from.wakes {
+		a.wake(w)
+	}
+	a.copies = append(a.copies, from.copies...)
+	from.clear()
+}
+
+// clear forgets them.
+func (a *effects) clear() {
+	if !a.empty() {
+		*a = effects{}
+	}
 }
 
 // settle wakes the wakers and then ends the copies, which runs handlers. No

@@ -21,7 +21,7 @@ type hook[E any] struct {
 	released  atomic.Bool
 	limit     int32         // with so many running calls a loop is suspected; guarded like early
 	idle      chan struct{} // closed by the last call that leaves after cancel
-	pattern   pattern       // which events, where that is a matter of a name
+	pattern                 // which events, where that is a matter of a name
 }
 
 // newHook makes a hook. The deliveries it is made inside of count as calls of it

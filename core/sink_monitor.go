@@ -1,7 +1,9 @@
 package core
 
 import (
+	"cmp"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -18,9 +20,9 @@ import (
 // A Monitor costs a few nanoseconds for each matching signal and, with a span, up to
 // 16 bytes for each that counts; it is kept until Stop. Reading it costs a lock. All methods are safe for concurrent use.
 type Monitor struct {
-	names   *names
-	pattern pattern
-	span    int64
+	names *names
+	pattern
+	span int64
 
 	// Guarded by names.mu.
 	stamps  stamps // within the span, oldest first; not used without a span
@@ -50,9 +52,6 @@ func (m *Monitor) record(seq uint64, f *fact) {
 		return
 	}
 	m.expire(f.at)
-	if m.stamps.n == MonitorCap {
-		m.stamps.drop(1)
-	}
 	m.stamps.push(stamp{seq, f.at})
 }
 
@@ -72,7 +71,7 @@ func (m *Monitor) remove(seq uint64, f *fact) {
 
 func (m *Monitor) expire(now int64) {
 	for m.stamps.n > 0 && m.stamps.at(0).at < now-m.span {
-		m.stamps.drop(1)
+		m.stamps.drop()
 	}
 }
 
@@ -126,13 +125,11 @@ func (m *Monitor) forget() { m.stamps, m.total, m.lastSeq, m.last = stamps{}, 0,
 
 // Reset forgets the signals counted so far.
 func (m *Monitor) Reset() {
-	var after effects
 	m.names.mu.Lock()
 	m.forget()
 	m.from = m.names.sink.ring.head
-	m.check(&after)
-	m.names.mu.Unlock()
-	after.settle()
+	m.check()
+	m.names.sink.unlock()
 }
 
 // OnCount calls fn(true) when Count reaches high and fn(false) when it is down to low again,
@@ -144,14 +141,12 @@ func (m *Monitor) Reset() {
 // OnCount panics if fn is nil, and unless 0 <= low < high.
 func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
 	w := newWatermark("OnCount", high, low, fn, &m.names.sink.panics)
-	var after effects
 	m.names.mu.Lock()
 	if !m.stopped {
 		m.marks = append(m.marks, w)
 	}
-	m.check(&after)
-	m.names.mu.Unlock()
-	after.settle()
+	m.check()
+	m.names.sink.unlock()
 	return func() {
 		m.names.mu.Lock()
 		m.marks = without(m.marks, w)
@@ -162,11 +157,11 @@ func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
 }
 
 // check compares the count with the watermarks.
-func (m *Monitor) check(after *effects) {
+func (m *Monitor) check() {
 	for _, w := range m.marks {
 		n := m.countLocked()
 		if w.see(n) {
-			after.wake(w)
+			m.names.after.wake(w)
 		}
 		if w.over.Load() && m.span > 0 {
 			last := m.stamps.at(n - w.low - 1) // of those that have to go
@@ -176,12 +171,10 @@ func (m *Monitor) check(after *effects) {
 }
 
 func (m *Monitor) age() {
-	var after effects
 	m.names.mu.Lock()
 	m.ageing.armed = false
-	m.check(&after)
-	m.names.mu.Unlock()
-	after.settle()
+	m.check()
+	m.names.sink.unlock()
 }
 
 // Stop ends the counting; Count is 0 from then on. It may be called many times.
@@ -212,8 +205,12 @@ type stamps struct {
 
 func (s *stamps) at(i int) *stamp { return &s.ring[(s.first+i)&(len(s.ring)-1)] }
 
+// push adds the newest, and drops the oldest of more than MonitorCap.
 func (s *stamps) push(e stamp) {
-	if s.n == len(s.ring) {
+	switch s.n {
+	case MonitorCap:
+		s.drop()
+	case len(s.ring):
 		bigger := make([]stamp, max(16, 2*len(s.ring)))
 		for i := range s.n {
 			bigger[i] = *s.at(i)
@@ -224,24 +221,17 @@ func (s *stamps) push(e stamp) {
 	*s.at(s.n - 1) = e
 }
 
-func (s *stamps) drop(n int) {
-	s.first = (s.first + n) & (len(s.ring) - 1)
-	s.n -= n
+func (s *stamps) drop() {
+	s.first = (s.first + 1) & (len(s.ring) - 1)
+	s.n--
 }
 
 func (s *stamps) remove(seq uint64) {
-	lo, hi := 0, s.n
-	for lo < hi {
-		if mid := (lo + hi) / 2; s.at(mid).seq < seq {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if lo == s.n || s.at(lo).seq != seq {
+	i := sort.Search(s.n, func(i int) bool { return s.at(i).seq >= seq })
+	if i == s.n || s.at(i).seq != seq {
 		return
 	}
-	for i := lo; i+1 < s.n; i++ {
+	for ; i+1 < s.n; i++ {
 		*s.at(i) = *s.at(i + 1)
 	}
 	s.n--
@@ -268,9 +258,6 @@ func (m *Monitor) backfill(known []seqFact) {
 		}
 	}
 	for i := range since.n {
-		if m.stamps.n == MonitorCap {
-			m.stamps.drop(1)
-		}
 		m.stamps.push(*since.at(i))
 	}
 	if lastSeq != 0 {
@@ -287,9 +274,4 @@ type seqFact struct {
 	fact fact
 }
 
-func bySeq(a, b seqFact) int {
-	if a.seq < b.seq {
-		return -1
-	}
-	return 1
-}
+func bySeq(a, b seqFact) int { return cmp.Compare(a.seq, b.seq) }

@@ -16,6 +16,7 @@ import (
 // held, except those that say so.
 type names struct {
 	mu    *spinMutex
+	after *effects // of changes, for whoever unlocks mu
 	clock clock
 	sink  *Sink
 
@@ -79,9 +80,9 @@ type subscription = hook[Signal]
 
 // counter counts the facts that match a pattern.
 type counter struct {
-	pattern pattern
-	n       int
-	gone    waker // woken when n becomes less; may be nil
+	pattern
+	n    int
+	gone waker // woken when n becomes less; may be nil
 }
 
 // A waker is woken, after the locks are released, when something it waits for may
@@ -168,7 +169,7 @@ func (r *route) countUp() {
 	}
 }
 
-// release forgets an entry that was interned for a fact which did not come.
+// release forgets an entry if no fact bears it.
 func (t *names) release(n *name) {
 	if n.count == 0 {
 		t.forget(n)
@@ -176,9 +177,10 @@ func (t *names) release(n *name) {
 }
 
 // leave counts a fact less, and forgets its name with the last one.
-func (t *names) leave(f *fact, seq uint64, after *effects) {
+func (t *names) leave(f *fact, seq uint64) {
 	if !t.leaveUnwatched(f.name) {
-		t.leaveWatched(f, seq, after)
+		t.refresh(f.name)
+		t.leaveWatched(f, seq)
 	}
 }
 
@@ -192,32 +194,33 @@ func (t *names) leaveUnwatched(n *name) bool {
 	return true
 }
 
-func (t *names) leaveWatched(f *fact, seq uint64, after *effects) {
+// leaveWatched does so where the route is fresh.
+func (t *names) leaveWatched(f *fact, seq uint64) {
 	n := f.name
-	t.refresh(n)
 	n.count--
 	for _, c := range n.route.counters {
-		if c.n--; c.gone != nil {
-			after.wake(c.gone)
+		c.n--
+		t.after.wake(c.gone)
+	}
+	t.leaveGates(f, seq)
+	t.release(n)
+}
+
+// leaveGates counts a fact less at gates. The route is fresh.
+func (t *names) leaveGates(f *fact, seq uint64) {
+	for _, g := range f.name.route.gates {
+		if f.notices() {
+			g.leave(seq, t.after)
 		}
 	}
-	if f.notices() {
-		for _, g := range n.route.gates {
-			g.leave(seq, after)
-		}
-	}
-	if n.count > 0 {
-		return
-	}
-	t.forget(n)
 }
 
 // retracted removes a fact that is taken back from monitors.
-func (t *names) retracted(f *fact, seq uint64, after *effects) {
+func (t *names) retracted(f *fact, seq uint64) {
 	t.refresh(f.name)
 	for _, m := range f.name.route.monitors {
 		m.remove(seq, f)
-		m.check(after)
+		m.check()
 	}
 }
 
@@ -243,35 +246,28 @@ func (t *names) refresh(n *name) {
 	}
 	r := &t.scratch
 	r.subs, r.gates, r.monitors, r.counters = r.subs[:0], r.gates[:0], r.monitors[:0], r.counters[:0]
-	for _, s := range t.subs {
-		if s.pattern.matches(n.text) {
-			r.subs = append(r.subs, s)
-		}
-	}
-	if f := t.forwarder; f != nil && f.pattern.matches(n.text) {
+	appendMatching(&r.subs, t.subs, n.text)
+	if f := t.forwarder; f != nil && f.matches(n.text) {
 		r.subs = append(r.subs, f)
 	}
 	if !isLifecycle(n.text) { // gates decide on what users say, not on what the engine reports
-		for _, g := range t.gates {
-			if g.pattern.matches(n.text) {
-				r.gates = append(r.gates, g)
-			}
-		}
+		appendMatching(&r.gates, t.gates, n.text)
 	}
-	for _, m := range t.monitors {
-		if m.pattern.matches(n.text) {
-			r.monitors = append(r.monitors, m)
-		}
-	}
-	for _, c := range t.counters {
-		if c.pattern.matches(n.text) {
-			r.counters = append(r.counters, c)
-		}
-	}
+	appendMatching(&r.monitors, t.monitors, n.text)
+	appendMatching(&r.counters, t.counters, n.text)
 	if t.last == nil || !t.last.equal(r) {
 		t.last = r.clone()
 	}
 	n.route, n.generation = t.last, t.generation
+}
+
+// appendMatching appends those of all to the list whose patterns match a name.
+func appendMatching[W interface{ matches(name string) bool }](list *[]W, all []W, name string) {
+	for _, w := range all {
+		if w.matches(name) {
+			*list = append(*list, w)
+		}
+	}
 }
 
 func (r *route) equal(o *route) bool {
@@ -306,9 +302,6 @@ func (t *names) count(text string) int {
 	c := t.interned[text]
 	if c == nil {
 		c = t.addCounter(compile(text), nil)
-		if t.interned == nil {
-			t.interned = make(map[string]*counter)
-		}
 		if len(t.interned) >= maxInterned {
 			for old, victim := range t.interned { // any: asking again only costs a recount
 				delete(t.interned, old)
@@ -316,7 +309,7 @@ func (t *names) count(text string) int {
 				break
 			}
 		}
-		t.interned[text] = c
+		put(&t.interned, text, c)
 	}
 	t.asked = c
 	return c.n

@@ -1,6 +1,9 @@
 package core
 
-import "math/bits"
+import (
+	"math/bits"
+	"sort"
+)
 
 // ring is the memory of a sink: the last facts raised, by Seq. A fact's place
 // follows from its Seq alone. Removing one leaves a gap, so the ring holds the
@@ -114,30 +117,16 @@ func (r *ring) grow(segment *[]fact, place uint64) {
 // share is copied.
 func (r *ring) resized(capacity int) ring {
 	to := newRing(capacity, r.tail)
-	to.head, to.stored = r.head, r.stored
-	if r.tail == r.head {
-		return to
-	}
-	first, last := r.tail>>r.shift, (r.head-1)>>r.shift
-	whole := r.shift == to.shift
-	for block := first; block <= last; block++ {
-		src := block & uint64(len(r.segments)-1)
-		dst := block & uint64(len(to.segments)-1)
-		edge := block == first || block == last
-		if whole && !edge {
-			to.segments[dst] = r.segments[src]
+	to.stored = r.stored
+	size := uint64(1) << r.shift
+	for to.head < r.head {
+		if whole := to.head&(size-1) == 0 && to.head+size < r.head; whole && r.shift == to.shift {
+			to.segments[to.head&to.mask>>to.shift] = r.segments[to.head&r.mask>>r.shift]
+			to.head += size
 			continue
 		}
-		start := max(block<<r.shift, r.tail)
-		end := min((block+1)<<r.shift, r.head)
-		for seq := start; seq < end; seq++ {
-			i := seq & to.mask
-			segment := &to.segments[i>>to.shift]
-			if *segment == nil {
-				*segment = make([]fact, 1<<to.shift)
-			}
-			(*segment)[i&(1<<to.shift-1)] = *r.at(seq)
-		}
+		seq := to.head
+		*to.push() = *r.at(seq)
 	}
 	return to
 }
@@ -151,14 +140,6 @@ func (r *ring) contains(seq uint64) bool {
 
 // since returns the lowest Seq in the window whose time is at or after cutoff.
 func (r *ring) since(cutoff int64) uint64 {
-	lo, hi := r.tail, r.head
-	for lo < hi {
-		mid := lo + (hi-lo)/2
-		if r.at(mid).at < cutoff {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	newer := func(i int) bool { return r.at(r.tail+uint64(i)).at >= cutoff }
+	return r.tail + uint64(sort.Search(int(r.head-r.tail), newer))
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -14,15 +15,13 @@ func (s *Sink) Has(pattern string) bool {
 	if s.isFresh() && s.names.knows(pattern) {
 		return true
 	}
-	var after effects
-	now := s.lockFresh(&after)
+	now := s.lockFresh()
 	n := s.names.count(pattern)
 	if n > 0 {
 		s.names.learn(pattern)
 		s.refresh(now)
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	return n > 0
 }
 
@@ -57,11 +56,9 @@ func (s *Sink) nextEnd(next int64) int64 {
 
 // Count counts the signals matching pattern that are present.
 func (s *Sink) Count(pattern string) int {
-	var after effects
-	s.lockFresh(&after)
+	s.lockFresh()
 	n := s.names.count(pattern)
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	return n
 }
 
@@ -69,16 +66,14 @@ func (s *Sink) Count(pattern string) int {
 // those in the window.
 func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	p := compile(pattern)
-	var after effects
-	s.lockFresh(&after)
+	s.lockFresh()
 	var known []seqFact
 	s.each(p, func(seq uint64, f *fact) bool {
 		known = append(known, seqFact{seq, *f})
 		return true
 	})
 	m := s.names.addMonitor(p, span, known, s.ring.head)
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	return m
 }
 
@@ -116,12 +111,10 @@ func (s *Sink) each(p pattern, visit func(seq uint64, f *fact) (older bool)) {
 func (s *Sink) Sense(q Query) iter.Seq[Signal] {
 	const batch = 256 // copied under the lock, and yielded without it
 	return func(yield func(Signal) bool) {
-		var after effects
 		w := search{sink: s, filter: q.compile()}
-		w.start(&after)
+		w.start()
 		held := s.heldMatching(&w.filter, w.cutoff)
-		s.mu.Unlock()
-		after.settle()
+		s.unlock()
 		var buffer []Signal
 		for more := true; more; {
 			buffer = buffer[:0]
@@ -160,14 +153,15 @@ type search struct {
 }
 
 // start locks the sink.
-func (w *search) start(after *effects) {
+func (w *search) start() {
 	s := w.sink
-	now := s.lockFresh(after)
-	if w.filter.Within > 0 && now == 0 {
-		now = s.names.clock.now()
+	s.lockFresh()
+	w.cutoff, w.next, w.end = math.MinInt64, s.ring.tail, s.ring.head
+	if w.filter.Within > 0 {
+		w.cutoff = w.filter.cutoff(s.names.clock.now())
+		w.next = s.ring.since(w.cutoff)
 	}
-	w.cutoff, w.end = w.filter.cutoff(now), s.ring.head
-	w.next = max(s.ring.since(w.cutoff), w.filter.AfterSeq+1)
+	w.next = max(w.next, w.filter.AfterSeq+1)
 	_, w.chain = w.filter.pattern.exact()
 	for i := range s.kept {
 		if k := &s.kept[i]; k.fact.at >= w.cutoff && (w.chain || k.seq < w.next) {
@@ -182,7 +176,7 @@ func (w *search) start(after *effects) {
 func (w *search) some(visit func(seq uint64, f *fact) (more bool)) (more bool) {
 	s := w.sink
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if w.chain {
 		w.follow()
 	}
@@ -273,10 +267,10 @@ func (s *Sink) ForgetAll() int { return s.take(Query{}, "", false) }
 // take removes the facts in the window that q selects; as a retraction only those
 // raised directly on the sink, and calls the handlers.
 func (s *Sink) take(q Query, by string, retract bool) (taken int) {
-	var after effects
 	w := search{sink: s, filter: q.compile()}
-	w.start(&after)
-	s.mu.Unlock()
+	w.start()
+	s.unlock()
+	var gone []Signal
 	for more := true; more; {
 		more = w.some(func(seq uint64, f *fact) bool {
 			signal := f.signal(seq, s.names.clock)
@@ -284,15 +278,14 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 				return true
 			}
 			if retract && len(s.retractions) > 0 {
-				after.gone = append(after.gone, signal)
+				gone = append(gone, signal)
 			}
-			s.remove(seq, retract, &after)
+			s.remove(seq, retract)
 			taken++
 			return true
 		})
 	}
-	after.settle()
-	for _, signal := range after.gone {
+	for _, signal := range gone {
 		s.tellRetracted(signal, by)
 	}
 	return taken
@@ -337,11 +330,7 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 		}
 	}
 	var hear []*hook[Retraction]
-	for _, h := range hooks {
-		if h.cancelled.Load() == 0 && h.pattern.matches(signal.Name) {
-			hear = append(hear, h)
-		}
-	}
+	appendMatching(&hear, hooks, signal.Name)
 	s.mu.Unlock()
 	r := Retraction{Signal: signal, Time: s.names.clock.wall(s.names.clock.now()), Pattern: by}
 	deliver(hear, false, &r, panics)
@@ -368,8 +357,7 @@ func (s *Sink) Restore(signals iter.Seq[Signal]) int {
 }
 
 func (s *Sink) restore(signal Signal) bool {
-	var after effects
-	now := s.lockFresh(&after)
+	now := s.lockFresh()
 	if now == 0 {
 		now = s.names.clock.now()
 	}
@@ -380,10 +368,9 @@ func (s *Sink) restore(signal Signal) bool {
 		s.names.enter(entry)
 		f, seq := s.put(fact{name: entry, key: signal.Key, at: at, more: &more{
 			payload: signal.payload, cause: signal.cause, restored: true, operation: signal.Operation, source: signal.Source,
-		}}, &after)
-		(&route{gates: entry.route.gates}).notice(f, seq, &after)
+		}})
+		(&route{gates: entry.route.gates}).notice(f, seq, &s.after)
 	}
-	s.mu.Unlock()
-	after.settle()
+	s.unlock()
 	return stored
 }

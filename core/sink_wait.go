@@ -18,7 +18,7 @@ const watchBuffer = 256
 func (s *Sink) Watch(ctx context.Context, pattern string) iter.Seq2[Signal, int] {
 	needContext(ctx, "Watch")
 	return func(yield func(Signal, int) bool) {
-		w := watch{news: make(chan struct{}, 1)}
+		w := watch{news: make(chanWaker, 1)}
 		defer s.Subscribe(pattern, w.add)()
 		for {
 			signal, missed, ok := w.take()
@@ -42,7 +42,7 @@ type watch struct {
 	mu     sync.Mutex
 	queue  []Signal
 	missed int
-	news   chan struct{} // has room for one: "look again"
+	news   chanWaker // has room for one: "look again"
 }
 
 func (w *watch) add(s Signal) {
@@ -53,10 +53,7 @@ func (w *watch) add(s Signal) {
 	}
 	w.queue = append(w.queue, s)
 	w.mu.Unlock()
-	select {
-	case w.news <- struct{}{}:
-	default:
-	}
+	w.news.wake()
 }
 
 func (w *watch) take() (s Signal, missed int, ok bool) {
@@ -74,13 +71,8 @@ func (w *watch) take() (s Signal, missed int, ok bool) {
 // else as soon as one is raised. When ctx ends first it returns its cause.
 func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
 	needContext(ctx, "WaitFor")
-	raised := make(chan Signal, 1)
-	defer s.Subscribe(pattern, func(s Signal) {
-		select {
-		case raised <- s:
-		default:
-		}
-	})()
+	w := watch{news: make(chanWaker, 1)}
+	defer s.Subscribe(pattern, w.add)()
 	var newest Signal
 	if s.Has(pattern) {
 		for signal := range s.Sense(Query{Pattern: orNothing(pattern)}) {
@@ -91,7 +83,8 @@ func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
 		return newest, nil
 	}
 	select {
-	case signal := <-raised:
+	case <-w.news:
+		signal, _, _ := w.take()
 		return signal, nil
 	case <-ctx.Done():
 		return Signal{}, context.Cause(ctx)
@@ -129,12 +122,10 @@ func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 		s.mu.Unlock()
 	}()
 	for {
-		var after effects
-		s.lockFresh(&after)
+		s.lockFresh()
 		n := c.n
 		ends := s.nextEnd(never)
-		s.mu.Unlock()
-		after.settle()
+		s.unlock()
 		if n == 0 {
 			return nil
 		}

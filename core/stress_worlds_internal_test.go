@@ -240,8 +240,8 @@ func (w *world) live(random *rand.Rand) {
 		}
 	}
 	ends.mu.Lock()
-	if len(ends.by) != 0 {
-		w.t.Errorf("world %d: %d ends are still waited for", w.seed, len(ends.by))
+	if len(ends.waits) != 0 {
+		w.t.Errorf("world %d: %d ends are still waited for", w.seed, len(ends.waits))
 	}
 	ends.mu.Unlock()
 }

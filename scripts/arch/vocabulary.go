@@ -92,6 +92,9 @@ func methods(t *repo.Tree, report reporter) {
 			return
 		}
 		typ := repo.TypeName(types(fn.Results)[0])
+		if typeOf(p, typ).Node == nil {
+			return // it is of another package, which has it
+		}
 		there := methodsOf(t, p, typ)
 		for _, method := range []string{"Name", "Sink"} {
 			if !there[method] {
@@ -198,7 +201,7 @@ func stats(t *repo.Tree, report reporter) {
 
 var (
 	signalMade = regexp.MustCompile(`^\s*(?:const )?Signal\w+ += "([^"]*)"`)
-	signalName = regexp.MustCompile(`^(?:[a-z_]+\.)*([a-z_]+)$`)
+	signalName = regexp.MustCompile(`^(?:[a-z0-9_]+\.)*([a-z0-9_]+)$`)
 )
 
 // signalNames checks the values of constants whose names begin with Signal.

@@ -14,16 +14,22 @@ import (
 // mainTypes are the main types of packages whose function New does not return them. The
 // main type is the word that is added to other names. Nothing is added to names of core.
 var mainTypes = map[string]string{
-	"atoms/data/file":           "FileStore",
-	"atoms/data/postgres":       "Store",
-	"atoms/data/sqlite":         "Store",
-	"atoms/sqlitewriter":        "Writer",
-	"patterns/persistentwindow": "Window",
-	"core":                      "",
-	"core/filelock":             "Lock",
-	"core/flight":               "Flight",
-	"core/outbox":               "Outbox",
-	"core/quorum":               "Quorum",
+	"atoms/data/file":              "FileStore",
+	"atoms/data/postgres":          "Store",
+	"atoms/data/sqlite":            "Store",
+	"atoms/sqlitewriter":           "Writer",
+	"patterns/persistentwindow":    "Window",
+	"core":                         "",
+	"patterns/backpressure":        "Backpressure",
+	"patterns/controlledfanout":    "ControlledFanout",
+	"patterns/keyedpriorityfanout": "KeyedPriorityFanout",
+	"patterns/dynamicconcurrency":  "DynamicConcurrency",
+	"patterns/adaptiverate":        "AdaptiveRate",
+	"core/breaker":                 "BreakerRule",
+	"core/filelock":                "Lock",
+	"core/flight":                  "Flight",
+	"core/outbox":                  "Outbox",
+	"core/quorum":                  "Quorum",
 }
 
 // stay are further words of a package: nothing is added to names that contain one.
@@ -33,6 +39,7 @@ var stay = map[string][]string{
 
 // renamed are names that do not read well with the main type.
 var renamed = map[string]string{
+	"core/breaker.Breaker":      "BreakerRule",
 	"atoms/molecules.Blueprint": "MoleculeBlueprint",
 	"atoms/molecules.Run":       "MoleculeRun",
 	"atoms/molecules.State":     "MoleculeState",

@@ -100,30 +100,6 @@ func Example_retryAfter() {
 	// Output: be polite for 250ms
 }
 
-// Work waits while what is downstream is slow.
-func Example_backpressure() {
-	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
-	coordinator := core.Must(core.NewCoordinator(callAPI, core.Options{
-		MaxConcurrency: 4,
-		Sink:           sink,
-		DeferOn:        "backpressure.*",
-	}))
-	defer coordinator.Close()
-
-	sink.Raise("backpressure.downstream") // downstream is slow: new work waits
-	if _, err := coordinator.Enqueue(ctx, "data"); err != nil {
-		panic(err)
-	}
-	fmt.Println(coordinator.Stats().Pending, "waits")
-
-	sink.Retract("backpressure.downstream") // recovered: work resumes at once
-	fmt.Println(coordinator.Drain(ctx))
-	// Output:
-	// 1 waits
-	// <nil>
-}
-
 // Readers pause during an update, without a lock.
 func Example_coordinatedReads() {
 	ctx := context.Background()

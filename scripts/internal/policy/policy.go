@@ -150,7 +150,7 @@ func (k *Kind) MayUse(dir string) bool {
 func LibrariesOf(dir string) []string {
 	var paths []string
 	for _, l := range Libraries {
-		if l.Module == dir {
+		if l.Module == dir || dir == "complete" { // which names types of all
 			paths = append(paths, l.Path)
 		}
 	}

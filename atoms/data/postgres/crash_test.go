@@ -1,0 +1,193 @@
+package postgres
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// saver saves keys "NAME 00000000", "NAME 00000001" … one after the other until ctx ends or
+// Save fails, and calls acknowledge for each that is saved, or is going to be.
+func saver(ctx context.Context, e *Engine, name string, early bool, acknowledge func(key string)) error {
+	for n := 0; ctx.Err() == nil; n++ {
+		key := fmt.Sprintf("%s %08d", name, n)
+		if early {
+			acknowledge(key)
+		}
+		if err := e.Save(context.Background(), pairs(key, valueOf(key))); err != nil {
+			return err
+		}
+		if !early {
+			acknowledge(key)
+		}
+	}
+	return nil
+}
+
+func valueOf(key string) string { return `{"key": "` + strings.Repeat(key, 20) + `"}` }
+
+// lost returns how many of the acknowledged keys are not in e. It fails the test if a value
+// is not the whole of what was saved or, with inOrder, a key is missing before one that is
+// there.
+func lost(t testing.TB, e *Engine, acknowledged []string, inOrder bool) int {
+	t.Helper()
+	there, next := map[string]bool{}, map[string]int{}
+	for item, err := range e.List(context.Background(), "", true) {
+		require.NoError(t, err)
+		require.Equal(t, valueOf(item.Key), string(item.Value))
+		name, n, _ := strings.Cut(item.Key, " ")
+		require.True(t, !inOrder || n == fmt.Sprintf("%08d", next[name]), "the keys of a saver are there from the first to the last")
+		next[name]++
+		there[item.Key] = true
+	}
+	n := 0
+	for _, key := range acknowledged {
+		if !there[key] {
+			n++
+		}
+	}
+	t.Logf("%d saved, %d acknowledged, %d of them lost", len(there), len(acknowledged), n)
+	return n
+}
+
+// killLoop kills processes that save.
+func killLoop(t *testing.T, rounds int, early bool) error {
+	dsn := setting(t, "EPHEMERAL_POSTGRES_DSN")
+	open := func(dir string) *Engine {
+		pool := connect(t, dsn)
+		schema := "kill_" + KeyHash(dir)
+		t.Cleanup(func() {
+			_, err := pool.Exec(context.Background(), "drop schema if exists "+schema+" cascade")
+			require.NoError(t, err)
+		})
+		e, err := NewEngine(context.Background(), pool, Options{Schema: schema, CreateSchema: true})
+		require.NoError(t, err)
+		return e
+	}
+	var e *Engine
+	return coretest.KillLoop(t, coretest.Kill{
+		Rounds: rounds,
+		Child: func(dir string, round int, ack func(key string)) {
+			e := open(dir)
+			for i := range 8 {
+				go func() { panic(saver(context.Background(), e, fmt.Sprint(round, ".", i), early, ack)) }()
+			}
+		},
+		Check: func(dir string, acked []string) error {
+			if e == nil {
+				e = open(dir)
+			}
+			// A statement of the child holds a lock of the table until it ends.
+			if _, err := e.pool.Exec(context.Background(), "begin; lock table "+e.table+" in share mode; commit"); err != nil {
+				return err
+			}
+			if n := lost(t, e, acked, true); n > 0 {
+				return fmt.Errorf("%d are lost", n)
+			}
+			return nil
+		},
+	})
+}
+
+// A process that is killed has lost nothing that it has acknowledged.
+func TestKill(t *testing.T) { require.NoError(t, killLoop(t, 0, false)) }
+
+// TestKill would see what is lost.
+func TestKillOfProcessThatAcknowledgesTooEarly(t *testing.T) {
+	require.ErrorContains(t, killLoop(t, 30, true), "are lost")
+}
+
+// server starts a server of the test's own. Restart stops it without warning and starts it
+// again.
+func server(t testing.TB) (dsn string, restart func()) {
+	cmd := exec.Command(setting(t, "EPHEMERAL_POSTGRES_PROGRAM"))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		in.Close()
+		require.NoError(t, cmd.Wait())
+	})
+	answers := bufio.NewReader(out)
+	answer := func() string {
+		line, err := answers.ReadString('\n')
+		require.NoError(t, err)
+		return strings.TrimSpace(line)
+	}
+	return answer(), func() {
+		_, err := io.WriteString(in, "restart\n")
+		require.NoError(t, err)
+		answer()
+	}
+}
+
+// A server that is stopped under load has lost nothing that Save has acknowledged, and the
+// store goes on when it is there again. With synchronous_commit off it has lost something,
+// so the test would see it.
+func TestServerCrash(t *testing.T) {
+	dsn, restart := server(t)
+	for _, mode := range []string{"on", "off"} {
+		f := newFixtureAt(t, dsn+"&synchronous_commit="+mode)
+		e := f.open()
+		f.exec("alter system set wal_writer_delay = '10s'")
+		f.exec("select pg_reload_conf()")
+		total := 0
+		for round := 0; round < 3; round++ {
+			require.NoError(t, e.Clear(t.Context()))
+			f.exec("checkpoint")
+			total += crash(t, e, restart, mode == "on")
+		}
+		if mode == "on" {
+			assert.Zero(t, total)
+		} else {
+			assert.NotZero(t, total)
+		}
+	}
+}
+
+// crash restarts the server while 8 savers work, and returns how many keys are lost.
+func crash(t testing.TB, e *Engine, restart func(), inOrder bool) int {
+	var mu sync.Mutex
+	var acknowledged []string
+	var all sync.WaitGroup
+	enough := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	for i := range 8 {
+		all.Go(func() {
+			err := saver(ctx, e, fmt.Sprint(i), false, func(key string) {
+				mu.Lock()
+				defer mu.Unlock()
+				acknowledged = append(acknowledged, key)
+				if len(acknowledged) == 200 {
+					close(enough)
+				}
+			})
+			if err != nil { // the connection broke while its statement ran
+				assert.ErrorIs(t, err, data.ErrUndecided)
+			}
+		})
+	}
+	<-enough
+	restart()
+	stop()
+	all.Wait()
+	n := lost(t, e, acknowledged, inOrder)
+	require.NoError(t, errors.Join(e.Save(t.Context(), pairs("after", `1`)), e.Delete(t.Context(), "after")))
+	return n
+}

@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+)
+
+var _ data.Engine = (*Engine)(nil)
+
+// An Engine is a [data.Engine] over a table. Make one with [NewEngine]. All methods are
+// safe for concurrent use. A save uses one connection of the pool at a time, for all
+// callers; every other call uses one of its own while it runs.
+//
+// A row that another transaction has locked delays all saves of the engine. Limit that by
+// statement_timeout or lock_timeout in the configuration of the pool.
+type Engine struct {
+	pool   *pgxpool.Pool
+	opts   Options
+	table  string // quoted, with the schema
+	saves  *groupcommit.Committer[[]data.Item]
+	closed atomic.Bool
+}
+
+// NewEngine returns an engine over the table of the options, and creates the table if it is
+// not there. A table with other columns is an error. The pool stays the caller's, who
+// closes it after the engine.
+func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, error) {
+	if pool == nil {
+		return nil, errors.New("postgres: NewEngine needs a pool")
+	}
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{pool: pool, opts: opts, table: pgx.Identifier{opts.Schema, opts.Table}.Sanitize()}
+	if e.saves, err = groupcommit.New(e.commit, groupcommit.Options{Name: "data.postgres"}); err != nil {
+		return nil, err
+	}
+	err = e.do(ctx, false, func(conn *pgx.Conn) error {
+		if err := e.create(ctx, conn); err != nil {
+			return fmt.Errorf("postgres: table %s: %w", e.table, err)
+		}
+		return e.check(ctx, conn)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Load implements [data.Engine].
+func (e *Engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
+	err = e.row(ctx, &value, "select value from "+e.table+" where key = $1", []byte(key))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, false, nil
+	}
+	return value, err == nil, err
+}
+
+// Has implements [data.Engine].
+func (e *Engine) Has(ctx context.Context, key string) (ok bool, err error) {
+	err = e.row(ctx, &ok, "select exists (select from "+e.table+" where key = $1)", []byte(key))
+	return ok, err
+}
+
+// Len implements [data.Engine]. PostgreSQL counts the rows one by one.
+func (e *Engine) Len(ctx context.Context) (n int, err error) {
+	err = e.row(ctx, &n, "select count(*) from "+e.table)
+	return n, err
+}
+
+// Swap implements [data.Engine]. Old is compared as a value of the column: the order of
+// fields and the spelling of numbers do not matter in JSONB.
+func (e *Engine) Swap(ctx context.Context, key string, old []byte, ok bool, value []byte) (bool, error) {
+	s := statement{fmt.Sprintf("insert into %s (key, value) values ($1, %s) on conflict do nothing", e.table, e.value("$2::bytea")),
+		[]any{[]byte(key), bytesOf(value)}}
+	if ok {
+		s.sql = fmt.Sprintf("update %s set value = %s, updated_at = now() where key = $1 and value = %s", e.table, e.value("$2::bytea"), e.value("$3::bytea"))
+		s.args = append(s.args, bytesOf(old))
+	}
+	n, err := e.change(ctx, []string{key}, s)
+	return n == 1, err
+}
+
+// Delete implements [data.Engine].
+func (e *Engine) Delete(ctx context.Context, key string) error {
+	_, err := e.change(ctx, []string{key}, statement{"delete from " + e.table + " where key = $1", []any{[]byte(key)}})
+	return err
+}
+
+// Clear implements [data.Engine]. It deletes the rows and does not truncate the table,
+// which would need a further right and would make readers wait; so it takes time in
+// proportion to the rows. Savers wait, so that they and Clear do not deadlock.
+func (e *Engine) Clear(ctx context.Context) error {
+	statements := e.withNotice(nil,
+		statement{"lock table " + e.table + " in share row exclusive mode", nil},
+		statement{"delete from " + e.table, nil},
+	)
+	return e.do(ctx, true, func(conn *pgx.Conn) error { return transaction(ctx, conn, statements) })
+}
+
+// Close implements [data.Engine]. It does not close the pool.
+func (e *Engine) Close() error {
+	e.closed.Store(true)
+	return e.saves.Close()
+}
+
+// A statement is SQL with its arguments.
+type statement struct {
+	sql  string
+	args []any
+}
+
+// change runs statements in one transaction and one round trip, with the notification of
+// the keys, and returns how many rows the first has changed.
+func (e *Engine) change(ctx context.Context, keys []string, statements ...statement) (rows int64, err error) {
+	statements = e.withNotice(keys, statements...)
+	err = e.do(ctx, true, func(conn *pgx.Conn) error {
+		if len(statements) == 1 {
+			tag, err := conn.Exec(ctx, statements[0].sql, statements[0].args...)
+			rows = tag.RowsAffected()
+			return err
+		}
+		var batch pgx.Batch
+		for _, s := range statements {
+			batch.Queue(s.sql, s.args...)
+		}
+		results := conn.SendBatch(ctx, &batch)
+		tag, err := results.Exec()
+		rows = tag.RowsAffected()
+		return cmp.Or(err, results.Close())
+	})
+	return rows, err
+}
+
+// value is the SQL for a value whose bytes are those of an expression. They are sent as
+// BYTEA and parsed by the server, which works in every mode of pgx. No bytes are no JSON
+// and become null, which the column refuses and to which nothing is equal.
+func (e *Engine) value(bytes string) string {
+	if e.opts.Bytes {
+		return bytes
+	}
+	return "convert_from(nullif(" + bytes + ", ''), 'UTF8')::jsonb"
+}
+
+// bytesOf returns value, and no bytes for nil, which pgx would send as null.
+func bytesOf(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}

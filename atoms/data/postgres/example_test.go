@@ -1,0 +1,84 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/atoms/data/postgres"
+)
+
+// Order is a value of the examples, which need a server and are only compiled.
+type Order struct {
+	Customer struct {
+		City string `json:"city"`
+	} `json:"customer"`
+	Total float64 `json:"total"`
+}
+
+func Example() {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		panic(err)
+	}
+	defer pool.Close()
+	orders, err := postgres.Open[string](ctx, pool, data.Options[Order]{Name: "orders"})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+
+	if err := orders.Save(ctx, "2026/17", Order{Total: 42.5}); err != nil {
+		panic(err) // if it is nil, the server has committed
+	}
+	for entry, err := range orders.Query(ctx, []string{"customer", "city"}, "Berlin") {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(entry.Key, entry.Value.Total)
+	}
+}
+
+// The engine notifies other processes, which remove changed values from a cache.
+func ExampleKeyHash() {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		panic(err)
+	}
+	defer pool.Close()
+	engine, err := postgres.NewEngine(ctx, pool, postgres.Options{Schema: "shop", CreateSchema: true, Table: "orders", Notify: "orders"})
+	if err != nil {
+		panic(err)
+	}
+	var orders postgres.Store[string, Order]
+	if orders, err = postgres.New[string](engine, data.Options[Order]{Name: "orders"}); err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+
+	conn, err := pool.Acquire(ctx) // of the other process
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "listen orders"); err != nil {
+		panic(err)
+	}
+	for {
+		n, err := conn.Conn().WaitForNotification(ctx)
+		if err != nil {
+			panic(err) // and then all values of the cache may be old
+		}
+		hashes := strings.Fields(n.Payload)
+		if n.Payload == "*" || slices.Contains(hashes, postgres.KeyHash("2026/17")) {
+			fmt.Println("order 2026/17 may have changed")
+		}
+	}
+}

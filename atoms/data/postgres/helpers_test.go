@@ -1,0 +1,166 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/data"
+)
+
+// setting returns a variable that scripts/postgres sets, or skips the test.
+func setting(t testing.TB, name string) string {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		message := "NOT TESTED: there is no " + name + ". In the root of the repository, run: go run ./scripts/postgres go test ./atoms/data/postgres"
+		if os.Getenv("EPHEMERAL_POSTGRES_REQUIRED") != "" {
+			t.Fatal(message)
+		}
+		t.Skip(message)
+	}
+	return value
+}
+
+// connect makes a pool, after configure has changed its configuration.
+func connect(t testing.TB, dsn string, configure ...func(c *pgxpool.Config)) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	require.NoError(t, err)
+	for _, configure := range configure {
+		configure(config)
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// fixture has what a test needs: a pool, and a schema of its own.
+type fixture struct {
+	testing.TB
+	pool *pgxpool.Pool
+	opts Options
+}
+
+func newFixture(t testing.TB, configure ...func(c *pgxpool.Config)) *fixture {
+	t.Helper()
+	return newFixtureAt(t, setting(t, "EPHEMERAL_POSTGRES_DSN"), configure...)
+}
+
+func newFixtureAt(t testing.TB, dsn string, configure ...func(c *pgxpool.Config)) *fixture {
+	t.Helper()
+	f := &fixture{t, connect(t, dsn, configure...), Options{Schema: fmt.Sprintf("test_%016x", rand.Uint64()), CreateSchema: true}}
+	plain := connect(t, dsn)
+	t.Cleanup(func() {
+		_, err := plain.Exec(context.Background(), "drop schema if exists "+f.opts.Schema+" cascade")
+		require.NoError(t, err)
+	})
+	return f
+}
+
+// open makes an engine, after change has changed the options.
+func (f *fixture) open(change ...func(o *Options)) *Engine {
+	f.Helper()
+	opts := f.opts
+	for _, change := range change {
+		change(&opts)
+	}
+	e, err := NewEngine(f.Context(), f.pool, opts)
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, e.Close()) })
+	return e
+}
+
+func (f *fixture) exec(sql string, args ...any) {
+	f.Helper()
+	_, err := f.pool.Exec(f.Context(), sql, args...)
+	require.NoError(f, err)
+}
+
+// one returns the only value that a query returns.
+func one[T any](f *fixture, sql string, args ...any) T {
+	f.Helper()
+	rows, err := f.pool.Query(f.Context(), sql, args...)
+	require.NoError(f, err)
+	value, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
+	require.NoError(f, err)
+	return value
+}
+
+// pairs makes items of keys and values in turn.
+func pairs(texts ...string) (items []data.Item) {
+	for i := 0; i < len(texts); i += 2 {
+		items = append(items, data.Item{Key: texts[i], Value: []byte(texts[i+1])})
+	}
+	return items
+}
+
+// list returns what e has: keys and values in turn.
+func list(t testing.TB, items iter.Seq2[data.Item, error]) (texts []string) {
+	t.Helper()
+	for item, err := range items {
+		require.NoError(t, err)
+		texts = append(texts, item.Key, string(item.Value))
+	}
+	return texts
+}
+
+// atOnce calls fn n times at once and reports its errors.
+func atOnce(t testing.TB, n int, fn func(i int) error) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { assert.NoError(t, fn(i)) })
+	}
+	all.Wait()
+}
+
+func bytea(o *Options)   { o.Bytes = true }
+func noRetry(o *Options) { o.RetryFor = -1 }
+
+var errBroken = errors.New("the connection is broken on purpose")
+
+// wire is between a pool and the server. Its functions may fail instead of the connection.
+type wire struct{ write, read func() error }
+
+func (w *wire) connect(c *pgxpool.Config) {
+	dial := c.ConnConfig.DialFunc
+	c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		return &wiredConn{conn, w}, err
+	}
+}
+
+type wiredConn struct {
+	net.Conn
+	wire *wire
+}
+
+func (c *wiredConn) Write(b []byte) (int, error) {
+	if err := c.wire.write(); err != nil {
+		c.Close()
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *wiredConn) Read(b []byte) (int, error) {
+	if err := c.wire.read(); err != nil {
+		c.Close()
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+func works() error { return nil }

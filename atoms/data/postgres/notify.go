@@ -1,0 +1,35 @@
+package postgres
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+)
+
+// maxHashes keeps a notification below 8,000 bytes; a longer one would abort the change.
+const maxHashes = 400
+
+// KeyHash returns the 16 hexadecimal digits that stand for a key in notifications. The
+// payload of a notification has those of all keys that a transaction may have changed,
+// with blanks between them, or "*" if there are more than 400 keys, or all.
+func KeyHash(key string) string {
+	h := fnv.New64a()
+	h.Write([]byte(key))
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// withNotice appends the notification of the keys, nil for all, if one is asked for.
+func (e *Engine) withNotice(keys []string, statements ...statement) []statement {
+	if e.opts.Notify == "" {
+		return statements
+	}
+	payload := "*"
+	if len(keys) > 0 && len(keys) <= maxHashes {
+		hashes := make([]string, len(keys))
+		for i, key := range keys {
+			hashes[i] = KeyHash(key)
+		}
+		payload = strings.Join(hashes, " ")
+	}
+	return append(statements, statement{"select pg_notify($1::text, $2::text)", []any{e.opts.Notify, payload}})
+}

@@ -1,0 +1,66 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// creationLock is the advisory lock of a database under which tables are created:
+// "create … if not exists" fails if two sessions do it at once.
+const creationLock = 0x657068656d657261
+
+// create makes the table if it is not there. It looks first, because a user without the
+// right to create may use a table.
+func (e *Engine) create(ctx context.Context, conn *pgx.Conn) error {
+	var there bool
+	err := conn.QueryRow(ctx, "select to_regclass($1) is not null", e.table).Scan(&there)
+	if err != nil || there {
+		return err
+	}
+	statements := []statement{{"select pg_advisory_xact_lock($1)", []any{creationLock}}}
+	if e.opts.CreateSchema {
+		statements = append(statements, statement{"create schema if not exists " + pgx.Identifier{e.opts.Schema}.Sanitize(), nil})
+	}
+	statements = append(statements, statement{fmt.Sprintf(`create table if not exists %s (
+		key bytea primary key,
+		value %s not null,
+		created_at timestamptz not null default now(),
+		updated_at timestamptz not null default now())`, e.table, e.opts.column()), nil})
+	return transaction(ctx, conn, statements)
+}
+
+// check returns an error if the table has another shape than create gives it. It may have
+// more columns, if a row can be inserted without them.
+func (e *Engine) check(ctx context.Context, conn *pgx.Conn) error {
+	var table, unique bool
+	var columns string
+	var required []string
+	err := conn.QueryRow(ctx, `
+		with c as (select oid, relkind from pg_class where oid = to_regclass($1)),
+		a as (select attname, attnum, attnotnull and not atthasdef and attidentity = '' as required,
+				format_type(atttypid, atttypmod) as type, attname in ('key', 'value', 'created_at', 'updated_at') as ours
+			from pg_attribute join c on attrelid = oid where attnum > 0 and not attisdropped)
+		select relkind in ('r', 'p'),
+			exists (select from pg_index join a on indkey[0] = attnum and attname = 'key'
+				where indrelid = oid and indisunique and indimmediate and indisvalid and indnkeyatts = 1 and indpred is null),
+			(select coalesce(string_agg(attname || ' ' || type, ', ' order by attname), '') from a where ours),
+			(select coalesce(array_agg(attname::text), '{}') from a where required and not ours)
+		from c`, e.table).Scan(&table, &unique, &columns, &required)
+	if err != nil {
+		return err
+	}
+	want := fmt.Sprintf("created_at timestamp with time zone, key bytea, updated_at timestamp with time zone, value %s", e.opts.column())
+	switch {
+	case !table:
+		return fmt.Errorf("postgres: %s is not a table", e.table)
+	case columns != want:
+		return fmt.Errorf("postgres: table %s must have the columns (%s), not (%s)", e.table, want, columns)
+	case !unique:
+		return fmt.Errorf("postgres: the column key of table %s must be its primary key", e.table)
+	case len(required) > 0:
+		return fmt.Errorf("postgres: the columns %q of table %s need a default", required, e.table)
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/outbox"
+)
+
+// ErrOpen matches every [OpenError].
+var ErrOpen = errors.New("breaker: the circuit is open")
+
+// An OpenError says that a breaker allows no call.
+type OpenError struct {
+	Name       string        // of the breaker
+	Failures   int           // that count
+	RetryAfter time.Duration // until calls are allowed; 0 if as many probes run as may
+}
+
+func (e *OpenError) Error() string {
+	return fmt.Sprintf("breaker: %s is open after %d failures, for another %v", e.Name, e.Failures, e.RetryAfter)
+}
+
+// Is reports whether target is [ErrOpen].
+func (e *OpenError) Is(target error) bool { return target == ErrOpen }
+
+// ResultOf is the result of a call with that error. Without countIf all errors are failures
+// but those that match [context.Canceled].
+func ResultOf(err error, countIf func(error) bool) Result {
+	if err == nil {
+		return Success
+	}
+	cancelled := errors.Is(err, context.Canceled)
+	switch {
+	case countIf == nil && !cancelled || countIf != nil && countIf(err):
+		return Failure
+	case cancelled:
+		return Neutral
+	}
+	return Success
+}
+
+// A Shared is a [Breaker] that many goroutines use, by the time of package time. Make one with
+// [NewShared]. All methods are safe for concurrent use. While it is closed, Begin is an atomic
+// load. It owns no goroutine and needs no Close.
+type Shared struct {
+	probes   bool // without, it closes by itself
+	rated    bool
+	onChange func(s State, closesIn time.Duration) // one call at a time, in order, under no lock
+	base     time.Time
+	present  atomic.Pointer[period]
+	changes  outbox.Outbox
+
+	mu      sync.Mutex
+	rule    *Breaker
+	forced  bool // open until Over(false)
+	stopped bool // closed for ever
+}
+
+// A period is the time from one change of the state to the next.
+type period struct {
+	state  State
+	until  time.Duration // when it ends, since base; 0: not by itself
+	permit Permit        // of calls, if it is closed
+}
+
+// A Call is one that was allowed. Give it back with [Shared.End], once.
+type Call struct {
+	in     *period
+	permit Permit
+}
+
+// NewShared makes a closed
+func NewShared(onChange func(s State, closesIn time.Duration), opts Options) (*Shared, error) {
+	rule, err := New(opts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Shared{probes: opts.Probes > 0, rated: opts.Rate > 0, onChange: onChange, base: time.Now(), rule: rule}
+	permit, _ := rule.Allow(s.base)
+	s.present.Store(&period{state: Closed, permit: permit})
+	return s, nil
+}
+
+// Begin begins a call if one is allowed.
+func (s *Shared) Begin() (c Call, ok bool) {
+	c.in = s.present.Load()
+	if c.permit = c.in.permit; c.in.state == Closed {
+		return c, true
+	}
+	if s.State() == Open {
+		return c, false
+	}
+	s.change(func(now time.Time) {
+		c.permit, ok = s.rule.Allow(now)
+		c.in = s.present.Load()
+	})
+	return c, ok
+}
+
+// Allow is Begin for a call that ends with a function. Only the first end counts.
+func (s *Shared) Allow() (end func(Result) (counts bool), ok bool) {
+	c, ok := s.Begin()
+	var ended atomic.Bool
+	return func(r Result) bool { return !ended.Swap(true) && s.End(c, r) }, ok
+}
+
+// End ends a call, and reports whether it is a failure that counts: with probes, the failure
+// of a call that began before the last change of the state does not.
+func (s *Shared) End(c Call, r Result) (counts bool) {
+	if r != Success || c.in.state != Closed {
+		s.change(func(now time.Time) {
+			counts = r == Failure && (c.in == s.present.Load() || !s.probes)
+			s.rule.Done(c.permit, now, r)
+		})
+	} else if s.rated {
+		now := s.now()
+		s.mu.Lock()
+		s.rule.Done(c.permit, now, r)
+		s.mu.Unlock()
+	}
+	return counts
+}
+
+// Over opens it because of a count that is over a limit: with probes for OpenFor, unless it is open, without until Over(false).
+func (s *Shared) Over(over bool) {
+	s.change(func(now time.Time) {
+		if s.forced = over && !s.probes; over && s.probes && s.rule.State(now) != Open {
+			s.rule.Trip(now)
+		}
+	})
+}
+
+// Trip opens it for OpenFor.
+func (s *Shared) Trip() { s.change(func(now time.Time) { s.rule.Trip(now) }) }
+
+// Reset closes it.
+func (s *Shared) Reset() { s.change(func(time.Time) { s.rule.Reset(); s.forced = false }) }
+
+// Stop closes it for ever.
+func (s *Shared) Stop() { s.change(func(time.Time) { s.stopped = true }) }
+
+// State is the state now. It costs a lock only where it has changed by itself.
+func (s *Shared) State() State {
+	if p := s.present.Load(); p.until == 0 || time.Since(s.base) < p.until {
+		return p.state
+	}
+	s.change(func(time.Time) {})
+	return s.present.Load().state
+}
+
+// ClosesIn is for how much longer it is open; 0 if Over keeps it open.
+func (s *Shared) ClosesIn() time.Duration {
+	if p := s.present.Load(); p.until > 0 {
+		return max(0, p.until-time.Since(s.base))
+	}
+	return 0
+}
+
+func (s *Shared) now() time.Time { return s.base.Add(time.Since(s.base)) } // costs half of what time.Now does
+
+// change changes the rule, and then calls onChange for what has changed by that or by time.
+func (s *Shared) change(how func(now time.Time)) {
+	s.mu.Lock()
+	now := s.now()
+	s.look(now)
+	how(now)
+	s.look(now)
+	s.mu.Unlock()
+	s.changes.Run()
+}
+
+// look begins a new period if the state is another one, or open until another time. The
+// lock is held.
+func (s *Shared) look(now time.Time) {
+	if s.stopped || !s.probes && s.rule.State(now) == HalfOpen {
+		s.rule.Reset()
+		s.forced = s.forced && !s.stopped
+	}
+	state, lease, until := s.rule.State(now), s.rule.ClosesIn(now), time.Duration(0)
+	if s.forced {
+		state, lease = Open, 0
+	}
+	if lease > 0 {
+		until = now.Sub(s.base) + lease
+	}
+	if last := s.present.Load(); last.state == state && last.until == until {
+		return
+	}
+	p := &period{state: state, until: until}
+	if state == Closed {
+		p.permit, _ = s.rule.Allow(now)
+	}
+	s.present.Store(p)
+	s.changes.Add(func() { s.onChange(state, lease) })
+}

@@ -1,0 +1,43 @@
+package adaptiverate_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/adaptiverate"
+)
+
+// busyError is what a client makes of "429 Too Many Requests".
+type busyError struct{ wait time.Duration }
+
+func (e busyError) Error() string             { return "the server is busy" }
+func (e busyError) RetryAfter() time.Duration { return e.wait }
+
+// The server refuses the first call, so the next one waits.
+func Example() {
+	polite, err := adaptiverate.New(func(_ context.Context, request int) error {
+		if request == 1 {
+			return busyError{time.Hour}
+		}
+		return nil
+	}, core.Options{Name: "api", MaxConcurrency: 8})
+	if err != nil {
+		panic(err)
+	}
+	defer polite.Close()
+
+	ctx := context.Background()
+	fmt.Println(polite.Do(ctx, 1))
+	id := core.Must(polite.Enqueue(ctx, 2))
+	why, _ := polite.Explain(id)
+	fmt.Println(why.Status, why.Reasons[0])
+
+	polite.Sink().Raise("rate-limit:0ms") // other code ends the wait
+	fmt.Println(polite.Wait(ctx, id))
+	// Output:
+	// the server is busy
+	// pending deferred because of held signal "rate.limited.api"
+	// <nil>
+}

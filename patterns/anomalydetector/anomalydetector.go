@@ -1,0 +1,199 @@
+package anomalydetector
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/outbox"
+)
+
+// prefix is what the names of the held facts begin with.
+const prefix = "anomaly."
+
+// Options configure a [Detector]. The zero value is the default.
+type Options struct {
+	// Name is the end of the name of the fact, "anomaly.NAME". "" means "detector". It must
+	// not have the characters of patterns: * ? and the comma.
+	Name string
+	// Pattern matches the signals that are counted; "" means "error.*". See [core.Match]. It
+	// must not match the fact.
+	Pattern string
+	// Window is for how long a signal counts; one that is exactly as old still does. 0
+	// means 10 seconds.
+	Window time.Duration
+	// Threshold is how many signals in Window are an anomaly. 0 means 5, or none if there
+	// are Deviations; negative means none. It is at most [core.MonitorCap].
+	Threshold int
+	// Deviations is how many deviations above the average a count must be to be an anomaly.
+	// 3 is usual. 0 or negative means none. Counts above [core.MonitorCap] are taken for
+	// that.
+	Deviations float64
+}
+
+func (o Options) resolved() (Options, error) {
+	o.Name, o.Pattern = cmp.Or(o.Name, "detector"), cmp.Or(o.Pattern, "error.*")
+	o.Window = cmp.Or(o.Window, 10*time.Second)
+	if o.Deviations > 0 {
+		o.Threshold = cmp.Or(o.Threshold, -1)
+	}
+	o.Threshold = max(0, cmp.Or(o.Threshold, 5))
+	switch {
+	case strings.ContainsAny(o.Name, "*?,"):
+		return o, fmt.Errorf("anomalydetector: Options.Name is %q, but must not have the characters * ? and comma", o.Name)
+	case core.Match(o.Pattern, prefix+o.Name):
+		return o, fmt.Errorf("anomalydetector: Options.Pattern is %q, but must not match the detector's own fact, %s", o.Pattern, prefix+o.Name)
+	case o.Window < 0:
+		return o, fmt.Errorf("anomalydetector: Options.Window is %v, but must be more than 0", o.Window)
+	case o.Threshold > core.MonitorCap:
+		return o, fmt.Errorf("anomalydetector: Options.Threshold is %d, but must be at most %d", o.Threshold, core.MonitorCap)
+	case !(o.Deviations > 0) && o.Threshold == 0:
+		return o, fmt.Errorf("anomalydetector: Options.Threshold is none and Options.Deviations is %v, but there must be one of them", o.Deviations)
+	}
+	return o, nil
+}
+
+// A Detector counts signals and holds a fact while there are too many. Make one with
+// [New], and close it. All methods are safe for concurrent use. It has no goroutine and no
+// timer. It costs a monitor of the sink and, with Deviations, a handler.
+type Detector struct {
+	opts        Options // resolved
+	sink        *core.Sink
+	monitor     *core.Monitor
+	unsubscribe func()
+
+	anomalous, closed atomic.Bool
+	effects           outbox.Outbox
+	release           func() // of effects
+
+	nextSample atomic.Int64  // in nanoseconds of Unix time
+	sampling   atomic.Bool   // guards what follows
+	sinceLast  *core.Monitor // all since the last sample; nil without Deviations
+	usual      baseline
+	limit      int // 0 before the first
+	cancel     func()
+}
+
+// New makes a detector for the signals of a sink, or of the operations of a coordinator,
+// those present included, or says what is wrong.
+func New(on core.Sensor, opts Options) (*Detector, error) {
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
+	if on == nil {
+		return nil, errors.New("anomalydetector: New needs a sink or a coordinator, not nil")
+	}
+	d := &Detector{opts: opts, sink: on.Sink(), release: func() {}, cancel: func() {}, unsubscribe: func() {}}
+	d.monitor = on.Monitor(opts.Pattern, opts.Window)
+	if opts.Threshold > 0 {
+		d.watch(opts.Threshold)
+	}
+	if opts.Deviations > 0 {
+		d.sinceLast = on.Monitor(opts.Pattern, 0)
+		d.nextSample.Store(time.Now().UnixNano() + int64(opts.Window))
+		d.unsubscribe = d.sink.Subscribe(opts.Pattern, d.sample)
+	}
+	return d, nil
+}
+
+// Name is Options.Name.
+func (d *Detector) Name() string { return d.opts.Name }
+
+// Sink is the sink on which the fact is held.
+func (d *Detector) Sink() *core.Sink { return d.sink }
+
+// Anomalous reports whether there are too many signals. It costs an atomic load.
+func (d *Detector) Anomalous() bool { return d.anomalous.Load() }
+
+// Count is how many signals there are in the window. It costs a lock.
+func (d *Detector) Count() int { return d.monitor.Count() }
+
+// Close ends the counting and releases the fact. It may be called many times, from
+// anywhere. It returns nil.
+func (d *Detector) Close() error {
+	d.closed.Store(true)
+	d.unsubscribe()
+	d.monitor.Stop()
+	if d.sinceLast != nil {
+		d.sinceLast.Stop()
+	}
+	d.hold(false)
+	return nil
+}
+
+// sample adds the signals of a window to the baseline, and changes the limit. It does so at
+// the first signal that comes after the window, so there were none between the two. An
+// anomaly counts only up to the limit, so that it does not become usual at once.
+func (d *Detector) sample(s core.Signal) {
+	now := s.Time.UnixNano()
+	if now < d.nextSample.Load() || !d.sampling.CompareAndSwap(false, true) {
+		return
+	}
+	defer d.sampling.Store(false)
+	d.usual.add(min(d.sinceLast.Count(), d.usual.limit(d.opts.Deviations)))
+	d.sinceLast.Reset()
+	empty := (now - d.nextSample.Swap(now+int64(d.opts.Window))) / int64(d.opts.Window)
+	for range min(empty, 100) { // more would not change the average
+		d.usual.add(0)
+	}
+	limit := d.usual.limit(d.opts.Deviations)
+	if d.opts.Threshold > 0 {
+		limit = min(limit, d.opts.Threshold)
+	}
+	if limit != d.limit && (!d.anomalous.Load() || d.Count() < limit) {
+		d.watch(limit)
+	}
+}
+
+// watch holds the fact while the count is at the limit.
+func (d *Detector) watch(limit int) {
+	d.cancel()
+	d.hold(false)
+	d.limit, d.cancel = limit, d.monitor.OnCount(limit, limit-1, d.hold)
+}
+
+// hold holds the fact or releases it. There is one hold at a time, but for Close.
+func (d *Detector) hold(anomalous bool) {
+	d.effects.Add(func() {
+		d.release()
+		d.anomalous.Store(anomalous && !d.closed.Load())
+		if d.anomalous.Load() {
+			d.release = d.sink.Hold(prefix+d.opts.Name, "", 0)
+		}
+	})
+	d.effects.Run()
+}
+
+// A baseline is a moving average of counts, and of how far they are from it.
+type baseline struct {
+	samples        int
+	mean, variance float64
+}
+
+const (
+	weight   = 1.0 / 8 // of the newest sample
+	learning = 8       // samples before there is a limit
+)
+
+func (b *baseline) add(count int) {
+	b.samples++
+	w := max(weight, 1/float64(b.samples))
+	diff := float64(count) - b.mean
+	b.mean += w * diff
+	b.variance = (1 - w) * (b.variance + w*diff*diff)
+}
+
+// limit is the first count that is an anomaly. The deviation of signals that come at
+// random is the square root of their mean, so it is taken to be at least that.
+func (b *baseline) limit(deviations float64) int {
+	if b.samples < learning {
+		return math.MaxInt
+	}
+	return int(min(math.Ceil(b.mean+deviations*max(1, math.Sqrt(max(b.mean, b.variance)))), math.MaxInt32))
+}

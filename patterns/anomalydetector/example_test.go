@@ -1,0 +1,33 @@
+package anomalydetector_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/anomalydetector"
+)
+
+// Five errors in ten seconds are an anomaly. While it lasts the fact is there for all.
+func Example() {
+	sink := core.NewSink(core.SinkOptions{})
+	detector, err := anomalydetector.New(sink, anomalydetector.Options{
+		Name:      "errors",
+		Pattern:   "error.*",
+		Threshold: 5,
+		Window:    10 * time.Second,
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer detector.Close()
+	sink.Subscribe("anomaly.*", func(s core.Signal) { fmt.Println("alarm:", s.Name) })
+
+	for range 7 {
+		sink.Raise("error.timeout")
+	}
+	fmt.Println(detector.Anomalous(), detector.Count(), sink.Has("anomaly.errors"))
+	// Output:
+	// alarm: anomaly.errors
+	// true 7 true
+}

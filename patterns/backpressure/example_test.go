@@ -1,0 +1,69 @@
+package backpressure_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
+)
+
+// The database stands still: the intake stops when 10 orders wait for it, until 2 do.
+func Example() {
+	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	db := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil },
+		core.Options{Name: "db", Sink: sink}))
+	db.Pause()
+	intake, err := backpressure.New(func(ctx context.Context, order string) error {
+		_, err := db.Enqueue(ctx, order)
+		return err
+	}, core.Options{Name: "intake", Sink: sink, MaxConcurrency: 1})
+	if err != nil {
+		panic(err)
+	}
+	stages := core.InOrder(intake, db)
+	defer stages.Close()
+	var target backpressure.Target = db
+	defer backpressure.Watch(target, backpressure.Watermarks{High: 10, Low: 2})()
+
+	for range 100 {
+		core.Must(intake.Enqueue(ctx, "order"))
+	}
+	core.Must(sink.WaitFor(ctx, "backpressure.db"))
+	if err := intake.WaitRunning(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println("waiting for the database:", db.Stats().Pending, "in the intake:", intake.Stats().Pending)
+
+	db.Resume()
+	if err := stages.Drain(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println("stored:", db.Stats().Succeeded)
+	// Output:
+	// waiting for the database: 10 in the intake: 90
+	// stored: 100
+}
+
+// Signals say when to wait.
+func ExampleNew() {
+	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	process := func(context.Context, string) error { return nil }
+	coordinator, err := backpressure.New(process, core.Options{MaxConcurrency: 4, Sink: sink})
+	if err != nil {
+		panic(err)
+	}
+	defer coordinator.Close()
+
+	sink.Raise("backpressure.downstream") // downstream is slow: new work waits
+	if _, err := coordinator.Enqueue(ctx, "an item"); err != nil {
+		panic(err)
+	}
+	fmt.Println(coordinator.Stats().Pending, "waits")
+
+	sink.Retract("backpressure.downstream") // recovered: work resumes at once
+	fmt.Println(coordinator.Drain(ctx))
+	// Output:
+	// 1 waits
+	// <nil>
+}

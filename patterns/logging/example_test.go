@@ -1,0 +1,67 @@
+package logging_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/logging"
+)
+
+// A logger writes records, and the errors among them become signals.
+func ExampleNewHandler() {
+	sink := core.NewSink(core.SinkOptions{})
+	base := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime})
+	signals := logging.NewHandler(sink, logging.HandlerOptions{Level: slog.LevelWarn})
+	logger := slog.New(slog.NewMultiHandler(base, signals))
+	orders := logger.With("category", "orders")
+
+	orders.Info("order received", "id", 7)
+	orders.Error("order store failed", "event", "DbFailure", "err", &fs.PathError{Op: "open", Path: "db", Err: fs.ErrNotExist})
+
+	print := func(s core.Signal, r logging.Record) {
+		fmt.Println(s.Name)
+		fmt.Println(s.Key, "|", r.Message, "|", r.Attrs)
+	}
+	for s, r := range logging.Log.Sense(sink, core.Query{Pattern: "log.error.*"}) {
+		print(s, r)
+	}
+	// Output:
+	// level=INFO msg="order received" category=orders id=7
+	// level=ERROR msg="order store failed" category=orders event=DbFailure err="open db: file does not exist"
+	// log.error.orders.dbfailure:patherror
+	// DbFailure | order store failed | [category=orders event=DbFailure err=open db: file does not exist]
+}
+
+// A bridge writes signals with the same logger.
+func ExampleNewBridge() {
+	sink := core.NewSink(core.SinkOptions{})
+	signals := logging.NewHandler(sink, logging.HandlerOptions{})
+	base := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime})
+	logger := slog.New(slog.NewMultiHandler(base, signals))
+
+	bridge, err := logging.NewBridge(sink, logger.Handler(), logging.BridgeOptions{Pattern: "log.*, error.*"})
+	if err != nil {
+		panic(err)
+	}
+	logger.Warn("disk is slow")            // becomes a signal, which is not written again
+	sink.RaiseKey("error.database", "db1") // becomes a record, which is not raised again
+	if err := bridge.Drain(context.Background()); err != nil {
+		panic(err)
+	}
+	fmt.Println(sink.Count("*"), "signals")
+	// Output:
+	// level=WARN msg="disk is slow"
+	// level=ERROR msg=error.database signal.name=error.database signal.key=db1
+	// 2 signals
+}
+
+func withoutTime(groups []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey || a.Value.Kind() == slog.KindTime {
+		return slog.Attr{}
+	}
+	return a
+}

@@ -1,0 +1,162 @@
+package logging
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// HandlerOptions configure a [Handler]. The zero value is the default.
+type HandlerOptions struct {
+	// Level is the lowest level of the records that become signals; nil means
+	// [slog.LevelInfo].
+	Level slog.Leveler
+	// ReplaceAttr may change or remove attributes, as in [slog.HandlerOptions], before the
+	// record and the name of the signal are made from them: to redact, for example. It is
+	// called for the message as well, with the key [slog.MessageKey] and no groups, and not
+	// for time, level and source. If it panics, the value is replaced by "!PANIC".
+	ReplaceAttr func(groups []string, a slog.Attr) slog.Attr
+}
+
+// A Handler is a [slog.Handler] that raises a signal of the family [Log] for each record.
+//
+// It raises it through the operation in the context, and so with its id, on its sink. If there
+// is none, or if it has left its window, it raises it on the sink of the Handler. If the context
+// has a cause, see [core.CausedBy], that is the cause of the signal.
+//
+// It never returns an error, and writes and waits for nothing. Handlers that subscribed to the
+// signal run before Handle returns, see [core.Sink.Subscribe]. All methods are safe for
+// concurrent use, and there is nothing to close. The zero value is not usable.
+type Handler struct {
+	sink   *core.Sink
+	opts   HandlerOptions
+	groups []string    // open ones, the outermost first
+	attrs  []slog.Attr // of the innermost group
+	outer  *Handler    // whose attributes are around that group; nil without groups
+	found  Record      // category, event and type of error so far
+}
+
+// NewHandler makes a Handler. It panics if sink is nil.
+func NewHandler(sink *core.Sink, opts HandlerOptions) *Handler {
+	if sink == nil {
+		panic("logging: NewHandler needs a sink")
+	}
+	return &Handler{sink: sink, opts: opts.resolved()}
+}
+
+func (o HandlerOptions) resolved() HandlerOptions {
+	o.Level = cmp.Or[slog.Leveler](o.Level, slog.LevelInfo)
+	return o
+}
+
+// Enabled reports whether records of that level become signals.
+func (h *Handler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= h.opts.Level.Level()
+}
+
+// WithAttrs returns a Handler that adds the attributes to each record.
+func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *h
+	with.attrs = slices.Clip(h.attrs)
+	for _, a := range attrs {
+		with.attrs = h.add(with.attrs, h.groups, a, &with.found)
+	}
+	return &with
+}
+
+// WithGroup returns a Handler that adds further attributes in a group of that name.
+func (h *Handler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	with := *h
+	with.groups, with.attrs, with.outer = append(slices.Clip(h.groups), name), nil, h
+	with.found.Category = cmp.Or(h.found.Category, name)
+	return &with
+}
+
+// Handle raises a signal for the record, unless a bridge has written it. It returns nil.
+func (h *Handler) Handle(ctx context.Context, from slog.Record) error {
+	if ctx.Value(originKey{}) != nil {
+		return nil
+	}
+	r, attrs := h.found, slices.Grow(slices.Clip(h.attrs), from.NumAttrs())
+	from.Attrs(func(a slog.Attr) bool {
+		attrs = h.add(attrs, h.groups, a, &r)
+		return true
+	})
+	for in := h; in.outer != nil; in = in.outer {
+		if len(attrs) > 0 {
+			attrs = []slog.Attr{{Key: in.groups[len(in.groups)-1], Value: slog.GroupValue(attrs...)}}
+		}
+		attrs = append(slices.Clip(in.outer.attrs), attrs...)
+	}
+	r.Time, r.Level, r.PC, r.Attrs, r.Message = from.Time, from.Level, from.PC, attrs, from.Message
+	if h.opts.ReplaceAttr != nil {
+		r.Message = h.replaced(nil, slog.String(slog.MessageKey, r.Message)).Value.String()
+	}
+	kind, op := Log.Named(r.signalName()), core.OperationFrom(ctx)
+	if op == nil || !kind.Raise(because(ctx, op), r.Event, r) {
+		kind.Raise(because(ctx, h.sink), r.Event, r)
+	}
+	return nil
+}
+
+// because returns a view of on with the cause in the context, if there is one.
+func because(ctx context.Context, on core.Raiser) core.Raiser {
+	if cause, ok := core.CauseFrom(ctx); ok {
+		return on.Because(cause)
+	}
+	return on
+}
+
+// add appends an attribute in the form that a Record has, and notes in r what it says.
+func (h *Handler) add(attrs []slog.Attr, groups []string, a slog.Attr, r *Record) []slog.Attr {
+	if kind := a.Value.Kind(); kind == slog.KindAny || kind == slog.KindLogValuer {
+		if err, ok := a.Value.Any().(error); ok {
+			r.ErrorType = errorType(err)
+		}
+	}
+	a.Value = a.Value.Resolve()
+	if h.opts.ReplaceAttr != nil && a.Value.Kind() != slog.KindGroup {
+		a = h.replaced(groups, a)
+	}
+	if a.Value.Kind() != slog.KindGroup {
+		if a.Equal(slog.Attr{}) {
+			return attrs
+		}
+		switch a.Key {
+		case "category":
+			r.Category = a.Value.String()
+		case "event":
+			r.Event = a.Value.String()
+		}
+		return append(attrs, a)
+	}
+	if a.Key != "" { // otherwise its attributes belong to the group around it
+		groups, r = append(slices.Clip(groups), a.Key), new(Record)
+	}
+	var inner []slog.Attr
+	for _, in := range a.Value.Group() {
+		inner = h.add(inner, groups, in, r)
+	}
+	if a.Key != "" && len(inner) > 0 {
+		inner = []slog.Attr{{Key: a.Key, Value: slog.GroupValue(inner...)}}
+	}
+	return append(attrs, inner...)
+}
+
+// replaced calls ReplaceAttr. A log call must not panic, nor show what should be redacted.
+func (h *Handler) replaced(groups []string, a slog.Attr) (replaced slog.Attr) {
+	defer func() {
+		if recover() != nil {
+			replaced = slog.String(a.Key, "!PANIC")
+		}
+	}()
+	replaced = h.opts.ReplaceAttr(groups, a)
+	replaced.Value = replaced.Value.Resolve()
+	return replaced
+}

@@ -1,0 +1,199 @@
+package reactivefanout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/outbox"
+)
+
+const (
+	// SignalFirstFailed and SignalSecondFailed are raised by each operation of the first
+	// or the second stage that fails or panics.
+	SignalFirstFailed  = "stage1.failed"
+	SignalSecondFailed = "stage2.failed"
+	// SignalThrottled is held, with the name of the Fanout as key, while the first stage
+	// is at its minimum.
+	SignalThrottled = "stage1.throttled"
+)
+
+// Options configure a [Fanout]. The zero value is the default.
+type Options struct {
+	// Name is the key of [SignalThrottled]; with ".1" and ".2" behind it, it is the name
+	// of the stages, and so the Source of the signals of their operations. "" means
+	// "reactivefanout".
+	Name string
+	// Concurrency is how many items the first stage works on at once, MinConcurrency how
+	// many while there is pressure, and Downstream how many the second stage works on; 0
+	// means 8, 1 and 4.
+	Concurrency, MinConcurrency, Downstream int
+	// High is how many items that wait for the second stage are pressure, and Low how few
+	// end it; 0 means 32, and a quarter of High. A negative Low means none. Twice as many
+	// as High may wait.
+	High, Low int
+	// FailureSpan is how long a failure of the second stage is pressure as well; 0 or
+	// negative means that failures are not.
+	FailureSpan time.Duration
+	// MaxQueued is how many items may wait for the first stage before Enqueue waits and
+	// TryEnqueue refuses; 0 means 1024, negative no queue.
+	MaxQueued int
+	// Sink is where the signals are; nil means one of its own.
+	Sink *core.Sink
+}
+
+func (o Options) resolved() (Options, error) {
+	o.Name, o.Sink = cmp.Or(o.Name, "reactivefanout"), cmp.Or(o.Sink, core.NewSink(core.SinkOptions{}))
+	o.Concurrency, o.MinConcurrency, o.Downstream = cmp.Or(o.Concurrency, 8), cmp.Or(o.MinConcurrency, 1), cmp.Or(o.Downstream, 4)
+	o.High = cmp.Or(o.High, 32)
+	o.Low = max(0, cmp.Or(o.Low, o.High/4))
+	switch {
+	case o.MinConcurrency < 1 || o.Concurrency < o.MinConcurrency:
+		return o, fmt.Errorf("reactivefanout: Options.Concurrency is %d, but must not be less than MinConcurrency, which is %d and must be positive", o.Concurrency, o.MinConcurrency)
+	case o.Downstream < 1:
+		return o, fmt.Errorf("reactivefanout: Options.Downstream is %d, but must be positive", o.Downstream)
+	case o.High <= o.Low:
+		return o, fmt.Errorf("reactivefanout: Options.High is %d, but must be more than 0 and than Low, which is %d", o.High, o.Low)
+	}
+	return o, nil
+}
+
+// A Fanout runs items through two stages. Make one with [New]. All methods are safe for
+// concurrent use. An idle one needs no Close.
+type Fanout[In, Mid any] struct {
+	core.Enqueuer[In] // of the first stage
+	core.Lifecycle    // of both stages: each method ends the first stage before the second
+
+	opts          Options
+	first, second core.Control
+	throttle      throttle
+}
+
+// New makes a Fanout that calls first for each item and, unless that fails, second for what
+// first returned. It starts nothing.
+func New[In, Mid any](first core.ResultWork[In, Mid], second core.Work[Mid], opts Options) (*Fanout[In, Mid], error) {
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
+	if first == nil || second == nil {
+		return nil, errors.New("reactivefanout: New needs two functions")
+	}
+	stage2 := core.Must(core.NewCoordinator(reporting(SignalSecondFailed, second), core.Options{ // these options are valid
+		Name: opts.Name + ".2", MaxConcurrency: opts.Downstream, MaxQueued: 2 * opts.High, Sink: opts.Sink,
+	}))
+	stage1 := core.Must(core.NewCoordinator(reporting(SignalFirstFailed, func(ctx context.Context, item In) error {
+		mid, err := first(ctx, item)
+		if err == nil {
+			_, err = stage2.Enqueue(ctx, mid)
+		}
+		return err
+	}), core.Options{
+		Name: opts.Name + ".1", MaxConcurrency: opts.Concurrency, MaxQueued: opts.MaxQueued, Sink: opts.Sink,
+	}))
+	f := &Fanout[In, Mid]{Enqueuer: stage1, Lifecycle: core.InOrder(stage1, stage2), opts: opts, first: stage1.Control, second: stage2.Control}
+	f.throttle.watch(opts, f.first, f.second)
+	return f, nil
+}
+
+// reporting is work that raises a signal when it fails or panics, unless it was cancelled.
+func reporting[T any](signal string, work core.Work[T]) core.Work[T] {
+	return func(ctx context.Context, item T) error {
+		failed := true
+		defer func() {
+			if failed {
+				core.OperationFrom(ctx).Raise(signal)
+			}
+		}()
+		err := work(ctx, item)
+		failed = err != nil && ctx.Err() == nil
+		return err
+	}
+}
+
+// Name is Options.Name.
+func (f *Fanout[In, Mid]) Name() string { return f.opts.Name }
+
+// Sink is where the operations of both stages raise their signals.
+func (f *Fanout[In, Mid]) Sink() *core.Sink { return f.opts.Sink }
+
+// First and Second show the stages: their operations, their counters, and why items wait. To
+// end them, use the methods of the Fanout.
+func (f *Fanout[In, Mid]) First() core.Control { return f.first }
+
+// Second is as First.
+func (f *Fanout[In, Mid]) Second() core.Control { return f.second }
+
+// Flush waits until all that was accepted so far has left both stages. Flush, Drain and Stop
+// return [core.ErrWouldDeadlock] inside either function.
+func (f *Fanout[In, Mid]) Flush(ctx context.Context) error { return f.outside(ctx, f.Lifecycle.Flush) }
+
+// Drain ends the intake, and waits as Flush does.
+func (f *Fanout[In, Mid]) Drain(ctx context.Context) error { return f.outside(ctx, f.Lifecycle.Drain) }
+
+// Stop ends the intake, cancels the items that wait, and waits for those that run; what the
+// first stage hands on by then is cancelled as well, unless it runs.
+func (f *Fanout[In, Mid]) Stop(ctx context.Context) error { return f.outside(ctx, f.Lifecycle.Stop) }
+
+func (f *Fanout[In, Mid]) outside(ctx context.Context, wait func(context.Context) error) error {
+	if f.first.Inside(ctx) || f.second.Inside(ctx) {
+		return core.ErrWouldDeadlock
+	}
+	return wait(ctx)
+}
+
+// throttle shrinks the first stage while there is pressure.
+type throttle struct {
+	effects outbox.Outbox
+
+	// Used by one effect at a time.
+	pressures int // reasons there are
+	ended     bool
+	release   func()
+}
+
+func (t *throttle) watch(opts Options, first, second core.Control) {
+	press := func(over bool) {
+		t.effects.Add(func() { t.press(over, opts, first) })
+		t.effects.Run()
+	}
+	stops := []func(){second.OnPending(opts.High, opts.Low, press)}
+	if opts.FailureSpan > 0 {
+		failures := second.Monitor(SignalSecondFailed, opts.FailureSpan)
+		failures.OnCount(1, 0, press)
+		stops = append(stops, failures.Stop)
+	}
+	second.OnClosed(func() {
+		for _, stop := range stops {
+			stop()
+		}
+		t.effects.Add(func() {
+			t.ended = true
+			if t.release != nil {
+				t.release()
+			}
+		})
+		t.effects.Run()
+	})
+}
+
+func (t *throttle) press(over bool, opts Options, first core.Control) {
+	if over {
+		t.pressures++
+	} else {
+		t.pressures--
+	}
+	switch throttled := t.release != nil; {
+	case t.ended || throttled == (t.pressures > 0):
+	case throttled:
+		first.SetMaxConcurrency(opts.Concurrency)
+		t.release()
+		t.release = nil
+	default:
+		first.SetMaxConcurrency(opts.MinConcurrency)
+		t.release = opts.Sink.Hold(SignalThrottled, opts.Name, 0)
+	}
+}

@@ -1,0 +1,44 @@
+package signallogwatcher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/signallogwatcher"
+)
+
+// The watcher sees errors from before it was made, and those that come.
+func Example() {
+	sink := core.NewSink(core.SinkOptions{})
+	signallogwatcher.Failed.Subscribe(sink, func(_ core.Signal, f signallogwatcher.Failure) {
+		fmt.Println("no alert for", f.Signal.Name, "because of:", f.Err)
+	})
+	sink.RaiseKey("error.database", "order-6")
+
+	watcher, err := signallogwatcher.New(sink, "error.*", func(_ context.Context, s core.Signal) error {
+		if s.Key == "" {
+			return errors.New("nobody is on duty")
+		}
+		fmt.Println("alert:", s.Name, s.Key)
+		return nil
+	}, core.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer watcher.Close()
+
+	sink.RaiseKey("error.timeout", "order-7")
+	sink.Raise("error.cache")
+	sink.Raise("info.started")
+	if err := watcher.Drain(context.Background()); err != nil { // what came so far
+		panic(err)
+	}
+	fmt.Println("done:", watcher.Stats().Succeeded, "failed:", watcher.Stats().Failed)
+	// Output:
+	// alert: error.database order-6
+	// alert: error.timeout order-7
+	// no alert for error.cache because of: nobody is on duty
+	// done: 2 failed: 1
+}
