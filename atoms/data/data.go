@@ -3,72 +3,93 @@ package data
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// store is the [Store]. It checks, encodes and counts; the engine keeps.
+// store is the [Store]. It checks, encodes and raises; the engine keeps.
 type store[K ~string, V any] struct {
-	core.Lifecycle // of the requests
+	*core.Coordinator[request] // of the requests
 
-	engine   Engine
-	opts     Options[V]
-	gate     gate
-	requests *core.Coordinator[request]
-	cancels  []func() // of the subscriptions
+	engine  Engine
+	opts    Options[V]
+	cancels []func() // of the subscriptions
+
+	mu     sync.Mutex
+	closed bool
+	users  int // of the engine: the calls that run, and until Close the store
 }
 
 // New makes a store that keeps its values in engine, or says what is wrong with the
 // options. The engine is the store's from then on; after an error it is still the caller's.
 func New[K ~string, V any](engine Engine, opts Options[V]) (Store[K, V], error) {
-	if engine == nil {
-		return nil, errors.New("data: New needs an Engine, not nil")
-	}
 	opts, err := opts.resolved()
 	if err != nil {
 		return nil, err
 	}
-	s := &store[K, V]{engine: engine, opts: opts}
-	s.gate.end = func() error { return s.tell(Deleted(opts.Name), s.named(engine.Close(), "close", "")) }
-	if err := s.open(); err != nil {
-		return nil, err
+	s := &store[K, V]{engine: engine, opts: opts, users: 1}
+	s.Coordinator, err = core.NewKeyedCoordinator(func(r request) string { return r.signal.Key }, s.serve, core.Options{
+		Name: opts.Name, Sink: opts.Sink, MaxConcurrency: opts.MaxConcurrency, MaxQueued: opts.MaxQueued,
+		MaxTracked: -1, EchoCapacity: -1, // payloads may be large
+		OnDone: func(op core.Snapshot) { s.done(op.Item.(request), op.Err) }, // also of requests that never ran
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
 	}
+	for op, prefix := range map[string]string{"save": opts.SavePrefix, "load": opts.LoadPrefix, "delete": opts.DeletePrefix} {
+		s.cancels = append(s.cancels, opts.Sink.Subscribe(prefix+"."+opts.Name, func(signal core.Signal) {
+			_, err := s.TryEnqueue(context.Background(), request{op, signal})
+			s.done(request{op, signal}, err)
+		}))
+	}
+	Initialized(opts.Name).Raise(opts.Sink, opts.Name, struct{}{})
 	return s, nil
 }
 
-// call calls fn, in which the engine may be used, and counts.
-func (s *store[K, V]) call(ctx context.Context, op, key string, fn func() error) error {
-	err := s.gate.enter()
+// call calls fn, which uses the engine, and names its error. The key, or prefix, must have
+// at least least bytes.
+func (s *store[K, V]) call(op, key string, least int, fn func() error) error {
+	s.mu.Lock()
+	err := checkKey(key, least)
+	if s.closed {
+		err = core.ErrClosed
+	}
 	if err == nil {
-		ok := false
-		defer func() { s.gate.leave(ok) }() // also if fn panics
-		if err = context.Cause(ctx); err == nil {
-			err = fn()
-		}
-		ok = err == nil
+		s.users++
+		defer s.leave() // also if fn panics
+	}
+	s.mu.Unlock()
+	if err == nil {
+		err = fn()
 	}
 	return s.named(err, op, key)
 }
 
-// keyed is call for a key.
-func (s *store[K, V]) keyed(ctx context.Context, op string, key K, fn func(key string) error) error {
-	return s.call(ctx, op, string(key), func() error {
-		if err := checkKey(string(key)); err != nil {
-			return err
-		}
-		return fn(string(key))
-	})
-}
-
-func checkKey(key string) error {
-	if len(key) < 1 || len(key) > MaxKey {
-		return fmt.Errorf("data: a key must have 1 to %d bytes, not %d", MaxKey, len(key))
+// leave closes the engine if nobody uses it any more.
+func (s *store[K, V]) leave() error {
+	s.mu.Lock()
+	s.users--
+	last := s.users == 0
+	s.mu.Unlock()
+	if last {
+		return s.told(s.opts.Sink, s.named(s.engine.Close(), "close", ""))
 	}
 	return nil
+}
+
+// change is call for a change, after which it raises kind.
+func (s *store[K, V]) change(on core.Raiser, kind core.Kind[struct{}], op, key string, least int, fn func() error) error {
+	return s.call(op, key, least, func() error {
+		err := fn()
+		if err == nil {
+			kind.Raise(on, key, struct{}{})
+		}
+		return err
+	})
 }
 
 func (s *store[K, V]) named(err error, op, key string) error {
@@ -78,8 +99,26 @@ func (s *store[K, V]) named(err error, op, key string) error {
 	return &Error{s.opts.Name, op, key, err}
 }
 
-func (s *store[K, V]) encode(value V) ([]byte, error) {
-	encoded, err := s.opts.Codec.Encode(value)
+// told raises the error, if there is one, and returns it.
+func (s *store[K, V]) told(on core.Raiser, err error) error {
+	if err != nil {
+		Failed(s.opts.Name).Raise(on, err.(*Error).Key, err)
+	}
+	return err
+}
+
+func checkKey(key string, least int) error {
+	if len(key) < least || len(key) > MaxKey {
+		return fmt.Errorf("data: a key must have 1 to %d bytes, not %d", MaxKey, len(key))
+	}
+	return nil
+}
+
+// encode encodes value, unless there is an error already.
+func (s *store[K, V]) encode(value V, err error) (encoded []byte, _ error) {
+	if err == nil {
+		encoded, err = s.opts.Codec.Encode(value)
+	}
 	if err == nil && len(encoded) > MaxValue {
 		err = fmt.Errorf("data: an encoded value must have at most %d bytes, not %d", MaxValue, len(encoded))
 	}
@@ -87,177 +126,143 @@ func (s *store[K, V]) encode(value V) ([]byte, error) {
 }
 
 func (s *store[K, V]) Save(ctx context.Context, key K, value V) error {
-	return s.tell(Saved(s.opts.Name), s.save(ctx, key, value), Item{Key: string(key)})
-}
-
-func (s *store[K, V]) save(ctx context.Context, key K, value V) error {
-	return s.keyed(ctx, "save", key, func(key string) error {
-		encoded, err := s.encode(value)
-		if err != nil {
-			return err
-		}
-		return s.engine.Save(ctx, []Item{{key, encoded}})
-	})
+	return s.told(s.opts.Sink, s.save(ctx, s.opts.Sink, string(key), func(yield func(K, V) bool) { yield(key, value) }))
 }
 
 func (s *store[K, V]) SaveAll(ctx context.Context, entries iter.Seq2[K, V]) error {
-	var items []Item
-	return s.tell(Saved(s.opts.Name), s.call(ctx, "save", "", func() (err error) {
-		items, err = s.collect(entries)
-		if err != nil || len(items) == 0 {
-			return err
-		}
-		return s.engine.Save(ctx, items)
-	}), items...)
+	return s.told(s.opts.Sink, s.save(ctx, s.opts.Sink, "", entries))
 }
 
-// collect encodes entries, and sorts them by key; of equal keys, the last counts.
-func (s *store[K, V]) collect(entries iter.Seq2[K, V]) ([]Item, error) {
-	last := map[string][]byte{}
-	for k, value := range entries {
-		key := string(k)
-		err := checkKey(key)
-		if err == nil {
-			last[key], err = s.encode(value)
+// save saves entries in the order of their keys. The key is for errors.
+func (s *store[K, V]) save(ctx context.Context, on core.Raiser, key string, entries iter.Seq2[K, V]) error {
+	return s.call("save", key, 0, func() error {
+		var items []Item
+		for key, value := range entries {
+			encoded, err := s.encode(value, checkKey(string(key), 1))
+			if err != nil {
+				return s.named(err, "save", string(key))
+			}
+			items = append(items, Item{string(key), encoded})
 		}
-		if err != nil {
-			return nil, s.named(err, "save", key)
+		slices.Reverse(items) // of equal keys, the last counts
+		slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.Key, b.Key) })
+		items = slices.CompactFunc(items, func(a, b Item) bool { return a.Key == b.Key })
+		if len(items) == 0 {
+			return nil
 		}
-	}
-	items := make([]Item, 0, len(last))
-	for key, encoded := range last {
-		items = append(items, Item{key, encoded})
-	}
-	slices.SortFunc(items, func(a, b Item) int { return cmp.Compare(a.Key, b.Key) })
-	return items, nil
+		err := s.engine.Save(ctx, items)
+		for i := 0; err == nil && i < len(items); i++ {
+			Saved(s.opts.Name).Raise(on, items[i].Key, struct{}{})
+		}
+		return err
+	})
 }
 
 func (s *store[K, V]) Load(ctx context.Context, key K) (value V, ok bool, err error) {
-	err = s.keyed(ctx, "load", key, func(key string) error {
-		encoded, found, err := s.engine.Load(ctx, key)
-		if err != nil || !found {
-			return err
+	err = s.call("load", string(key), 1, func() (err error) {
+		var encoded []byte
+		if encoded, ok, err = s.engine.Load(ctx, string(key)); ok && err == nil {
+			value, err = s.opts.Codec.Decode(encoded)
 		}
-		value, err = s.opts.Codec.Decode(encoded)
-		ok = err == nil
 		return err
 	})
-	return value, ok, err
+	return value, ok && err == nil, err
 }
 
 func (s *store[K, V]) Has(ctx context.Context, key K) (ok bool, err error) {
-	err = s.keyed(ctx, "has", key, func(key string) (err error) { ok, err = s.engine.Has(ctx, key); return err })
+	err = s.call("has", string(key), 1, func() (err error) { ok, err = s.engine.Has(ctx, string(key)); return err })
 	return ok, err
 }
 
 func (s *store[K, V]) Delete(ctx context.Context, key K) error {
-	return s.tell(Deleted(s.opts.Name), s.delete(ctx, key), Item{Key: string(key)})
+	return s.told(s.opts.Sink, s.delete(ctx, s.opts.Sink, string(key)))
 }
 
-func (s *store[K, V]) delete(ctx context.Context, key K) error {
-	return s.keyed(ctx, "delete", key, func(key string) error { return s.engine.Delete(ctx, key) })
+func (s *store[K, V]) delete(ctx context.Context, on core.Raiser, key string) error {
+	return s.change(on, Deleted(s.opts.Name), "delete", key, 1, func() error { return s.engine.Delete(ctx, key) })
 }
 
 func (s *store[K, V]) Update(ctx context.Context, key K, fn func(value V, ok bool) (V, error)) error {
-	if fn == nil {
-		panic("data: Update needs a function")
-	}
-	return s.tell(Saved(s.opts.Name), s.keyed(ctx, "update", key, func(key string) (err error) {
-		for swapped := false; !swapped && err == nil; {
-			if err = context.Cause(ctx); err == nil {
-				swapped, err = s.swap(ctx, key, fn)
+	return s.told(s.opts.Sink, s.change(s.opts.Sink, Saved(s.opts.Name), "update", string(key), 1, func() error {
+		for {
+			old, ok, err := s.engine.Load(ctx, string(key))
+			var value V
+			if err == nil && ok {
+				value, err = s.opts.Codec.Decode(slices.Clone(old)) // it may keep its bytes
 			}
-		}
-		return err
-	}), Item{Key: string(key)})
-}
-
-// swap is one attempt of an Update.
-func (s *store[K, V]) swap(ctx context.Context, key string, fn func(value V, ok bool) (V, error)) (bool, error) {
-	old, ok, err := s.engine.Load(ctx, key)
-	if err != nil {
-		return false, err
-	}
-	var value V
-	if ok {
-		if value, err = s.opts.Codec.Decode(slices.Clone(old)); err != nil { // it may keep its bytes
-			return false, err
-		}
-	}
-	if value, err = fn(value, ok); err != nil {
-		return false, err
-	}
-	encoded, err := s.encode(value)
-	if err != nil {
-		return false, err
-	}
-	return s.engine.Swap(ctx, key, old, ok, encoded)
-}
-
-func (s *store[K, V]) Keys(ctx context.Context, prefix string) iter.Seq2[K, error] {
-	return func(yield func(K, error) bool) {
-		s.list(ctx, prefix, false, func(item Item, err error) bool { return yield(K(item.Key), err) })
-	}
-}
-
-func (s *store[K, V]) All(ctx context.Context, prefix string) iter.Seq2[Entry[K, V], error] {
-	return func(yield func(Entry[K, V], error) bool) {
-		s.list(ctx, prefix, true, func(item Item, err error) bool {
-			entry := Entry[K, V]{Key: K(item.Key)}
 			if err == nil {
-				entry.Value, err = s.opts.Codec.Decode(item.Value)
+				value, err = fn(value, ok)
 			}
-			return yield(entry, s.named(err, "load", item.Key)) && err == nil
-		})
-	}
-}
-
-// list calls yield for the items, and then for the error, if there is one.
-func (s *store[K, V]) list(ctx context.Context, prefix string, values bool, yield func(Item, error) bool) {
-	more := true
-	err := s.call(ctx, "list", prefix, func() error {
-		if len(prefix) > MaxKey {
-			return checkKey(prefix)
-		}
-		for item, err := range s.engine.List(ctx, prefix, values) {
+			encoded, err := s.encode(value, err)
+			swapped := false
 			if err == nil {
-				more = yield(item, nil)
-				err = context.Cause(ctx)
+				swapped, err = s.engine.Swap(ctx, string(key), old, ok, encoded)
 			}
-			if err != nil || !more {
+			if swapped || err != nil {
 				return err
 			}
 		}
-		return nil
+	}))
+}
+
+func (s *store[K, V]) Keys(ctx context.Context, prefix string) iter.Seq2[K, error] {
+	return list(ctx, s, prefix, false, func(item Item) (K, error) { return K(item.Key), nil })
+}
+
+func (s *store[K, V]) All(ctx context.Context, prefix string) iter.Seq2[Entry[K, V], error] {
+	return list(ctx, s, prefix, true, func(item Item) (Entry[K, V], error) {
+		value, err := s.opts.Codec.Decode(item.Value)
+		return Entry[K, V]{K(item.Key), value}, s.named(err, "load", item.Key)
 	})
-	if err != nil && more {
-		yield(Item{}, err)
+}
+
+// list walks what element makes of the items, and then the error, if there is one.
+func list[K ~string, V, E any](ctx context.Context, s *store[K, V], prefix string, values bool, element func(Item) (E, error)) iter.Seq2[E, error] {
+	return func(yield func(E, error) bool) {
+		err := s.call("list", prefix, 0, func() error {
+			for item, err := range s.engine.List(ctx, prefix, values) {
+				var e E
+				if err = cmp.Or(err, context.Cause(ctx)); err == nil {
+					e, err = element(item)
+				}
+				if err != nil {
+					return err
+				}
+				if !yield(e, nil) {
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			yield(*new(E), err)
+		}
 	}
 }
 
 func (s *store[K, V]) Len(ctx context.Context) (n int, err error) {
-	err = s.call(ctx, "len", "", func() (err error) { n, err = s.engine.Len(ctx); return err })
+	err = s.call("len", "", 0, func() (err error) { n, err = s.engine.Len(ctx); return err })
 	return n, err
 }
 
 func (s *store[K, V]) Clear(ctx context.Context) error {
-	return s.tell(Deleted(s.opts.Name), s.call(ctx, "clear", "", func() error { return s.engine.Clear(ctx) }), Item{})
+	return s.told(s.opts.Sink, s.change(s.opts.Sink, Deleted(s.opts.Name), "clear", "", 0, func() error { return s.engine.Clear(ctx) }))
 }
 
-func (s *store[K, V]) Name() string     { return s.opts.Name }
-func (s *store[K, V]) Sink() *core.Sink { return s.requests.Sink() }
-
-func (s *store[K, V]) Stats() Stats {
-	stats := s.gate.counters()
-	stats.Requests = s.requests.Stats()
-	return stats
-}
+func (s *store[K, V]) Name() string { return s.opts.Name }
 
 // Close cancels the requests and, unless there are direct calls, closes the engine.
 func (s *store[K, V]) Close() error {
-	err := s.gate.close()
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	s.mu.Unlock()
 	for _, cancel := range s.cancels {
 		cancel()
 	}
-	return errors.Join(err, s.requests.Close())
+	err := s.Coordinator.Close()
+	if first {
+		err = s.leave()
+	}
+	return err
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -110,18 +109,18 @@ func TestRequestsAreAnswered(t *testing.T) {
 		assert.Equal(t, data.Found[int]{}, found)
 
 		for text, raise := range map[string]func(){
-			`save "b": the signal must have a payload of type int, not <nil>`:              func() { sink.RaiseKey("save.data.orders", "b") },
-			`save "b": the signal must have a payload of type int, not string`:             func() { data.Save[string]("orders").Raise(sink, "b", "x") },
-			`save: a key must have 1 to 1024 bytes, not 0`:                                 func() { data.Save[int]("orders").Raise(sink, "", 1) },
-			`load: a key must have 1 to 1024 bytes, not 0`:                                 func() { sink.Raise("load.data.orders") },
-			fmt.Sprintf(`delete %q... (10000 bytes): a key must`, strings.Repeat("k", 64)): func() { sink.RaiseKey("delete.data.orders", strings.Repeat("k", 10_000)) },
+			`save "b": the signal must have a payload of type int, not <nil>`:  func() { sink.RaiseKey("save.data.orders", "b") },
+			`save "b": the signal must have a payload of type int, not string`: func() { data.Save[string]("orders").Raise(sink, "b", "x") },
+			`save "": a key must have 1 to 1024 bytes, not 0`:                  func() { data.Save[int]("orders").Raise(sink, "", 1) },
+			`load "": a key must have 1 to 1024 bytes, not 0`:                  func() { sink.Raise("load.data.orders") },
+			fmt.Sprintf(`delete %q: a key must`, strings.Repeat("k", 64)):      func() { sink.RaiseKey("delete.data.orders", strings.Repeat("k", 10_000)) },
 		} {
 			raise()
 			err, ok := data.Failed("orders").From(answer("error.data.orders"))
 			assert.True(t, ok)
 			assert.ErrorContains(t, err, `data: store "orders": `+text)
 		}
-		assert.Equal(t, []uint64{4, 5}, []uint64{s.Stats().Requests.Succeeded, s.Stats().Requests.Failed})
+		assert.Equal(t, []uint64{4, 5}, []uint64{s.Stats().Succeeded, s.Stats().Failed})
 	})
 }
 
@@ -154,12 +153,12 @@ func TestRequestsAreBounded(t *testing.T) {
 			err, _ := data.Failed("data").From(answer)
 			assert.ErrorIs(t, err, core.ErrFull)
 		}
-		assert.Equal(t, uint64(2), s.Stats().Requests.Rejected)
+		assert.Equal(t, uint64(2), s.Stats().Rejected)
 		require.NoError(t, s.Flush(t.Context()))
 		assert.Equal(t, int64(3), most.Load())
 		assert.Equal(t, 6, load(t, s, "d"), "in order")
 		answers.ExpectExactly(slices.Repeat([]string{"saved.data.data"}, 7)...)
-		assert.Zero(t, s.Stats().Requests.Tracked, "no value is kept")
+		assert.Zero(t, s.Stats().Tracked, "no value is kept")
 
 		for i := range 4 {
 			data.Save[int]("data").Raise(sink, "c", i)
@@ -172,7 +171,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		}
 		data.Save[int]("data").Raise(sink, "c", 1)
 		answers.None()
-		assert.NoError(t, coretest.CheckBooks(s.Stats().Requests))
+		assert.NoError(t, coretest.CheckBooks(s.Stats()))
 	})
 }
 
@@ -249,8 +248,6 @@ func TestPrefixes(t *testing.T) {
 		_, err := data.New[string](datatest.Memory(), opts)
 		assert.ErrorContains(t, err, "data: ", "%+v", opts)
 	}
-	_, err := data.New[string](nil, data.Options[int]{})
-	assert.ErrorContains(t, err, "data: New needs an Engine")
 }
 
 // A body of the suite is what the engine does for a save by signal.
@@ -275,7 +272,7 @@ func TestLifecycle(t *testing.T) {
 		return coretest.Subject{
 			Lifecycle: s,
 			Sink:      sink,
-			Stats:     func() core.Stats { return s.Stats().Requests },
+			Stats:     s.Stats,
 			Submit: func(ctx context.Context, body coretest.Body) error {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
@@ -329,9 +326,8 @@ func TestClose(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		assert.Equal(t, int64(1), e.closes.Load())
-		err, _ := data.Failed("data").From(signals.Expect("error.*", "saved.*")[0])
+		err, _ := data.Failed("data").From(signals.Expect("saved.*", "error.*")[1])
 		assert.ErrorIs(t, err, errOnPurpose)
-		assert.Equal(t, uint64(1), s.Stats().Calls)
 
 		other := open(t, e, data.Options[int]{})
 		assert.ErrorIs(t, other.Close(), errOnPurpose)
@@ -397,7 +393,8 @@ func TestCloseInFunctionsOfCallers(t *testing.T) {
 // order. If an entry is wrong it saves none.
 func TestSaveAll(t *testing.T) {
 	var calls []string
-	e := newSpy(func(_ context.Context, _ string, items []data.Item) error {
+	e := newSpy(func(_ context.Context, op string, items []data.Item) error {
+		assert.Equal(t, op == "save", len(items) > 0)
 		for _, item := range items {
 			calls = append(calls, item.Key+string(item.Value))
 		}
@@ -415,6 +412,7 @@ func TestSaveAll(t *testing.T) {
 	calls = nil
 	assert.ErrorContains(t, s.SaveAll(t.Context(), entries("", 1)), "a key must have 1 to 1024 bytes, not 0")
 	assert.ErrorContains(t, s.SaveAll(t.Context(), entries("d", func() {})), `save "d": json: unsupported type`)
+	assert.ErrorContains(t, s.Save(t.Context(), "d", strings.Repeat("x", 100_000_000)), "at most 16777216 bytes, not 100000002")
 	require.NoError(t, s.SaveAll(t.Context(), maps.All(map[string]any{})))
 	assert.Empty(t, calls)
 	assert.Panics(t, func() { s.SaveAll(t.Context(), nil) })
@@ -435,6 +433,11 @@ func TestUpdate(t *testing.T) {
 	assert.Equal(t, 21, load(t, s, "a"))
 	assert.Equal(t, 3, calls)
 
+	kept := open(t, datatest.Memory(), data.Options[[]byte]{Codec: raw{}})
+	require.NoError(t, kept.Save(ctx, "a", []byte("old")))
+	require.NoError(t, kept.Update(ctx, "a", func(old []byte, _ bool) ([]byte, error) { return append(old[:0], "new"...), nil }))
+	assert.Equal(t, "new", string(load(t, kept, "a")))
+
 	assert.ErrorIs(t, s.Update(ctx, "a", func(int, bool) (int, error) { return 0, errOnPurpose }), errOnPurpose)
 	assert.PanicsWithValue(t, "on purpose", func() { s.Update(ctx, "a", func(int, bool) (int, error) { panic("on purpose") }) })
 	assert.Panics(t, func() { s.Update(ctx, "a", nil) })
@@ -444,8 +447,13 @@ func TestUpdate(t *testing.T) {
 		return n, s.Save(ctx, "a", n+1)
 	}), errOnPurpose)
 	assert.Equal(t, 22, load(t, s, "a"))
-	assert.Equal(t, 0, s.Stats().Running)
 }
+
+// raw is a codec that keeps the bytes.
+type raw struct{}
+
+func (raw) Encode(value []byte) ([]byte, error)   { return value, nil }
+func (raw) Decode(encoded []byte) ([]byte, error) { return encoded, nil }
 
 // Values that are missing, zero and not to be decoded differ, and errors say which they are of.
 func TestLoad(t *testing.T) {
@@ -464,25 +472,24 @@ func TestLoad(t *testing.T) {
 	var wrong *json.UnmarshalTypeError
 	assert.ErrorAs(t, err, &wrong)
 	assert.ErrorContains(t, s.Update(ctx, "wrong", nothing), `data: store "orders": update "wrong": json: `)
-	var keys []string
-	for entry, err := range s.All(ctx, "") {
-		if keys = append(keys, entry.Key); entry.Key == "wrong" {
-			assert.ErrorContains(t, err, `data: store "orders": load "wrong": json: `)
-		}
-	}
-	assert.Equal(t, []string{"wrong"}, keys, "the first error is the last element")
+	assert.ErrorContains(t, errorOf(s.All(ctx, "")), `data: store "orders": load "wrong": json: `)
 	assert.ErrorContains(t, errorOf(s.Keys(ctx, strings.Repeat("x", data.MaxKey+1))), "not 1025")
+	ending, cancel := context.WithCancelCause(ctx)
+	cancelled := func(yield func(string, error) bool) {
+		s.Keys(ending, "")(func(key string, err error) bool { cancel(errOnPurpose); return yield(key, err) })
+	}
+	assert.ErrorIs(t, errorOf(cancelled), errOnPurpose)
 }
 
-// The counters add up, whatever calls do.
-func TestStats(t *testing.T) {
-	s := open(t, datatest.Memory(), data.Options[int]{})
+// A call that has ended in any way does not keep the engine open.
+func TestCloseAfterCalls(t *testing.T) {
+	e := newSpy(nil)
+	s := open(t, e, data.Options[int]{})
+	require.NoError(t, s.Save(t.Context(), "a", 1))
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(errOnPurpose)
 	assert.ErrorIs(t, s.Save(ended, "a", 1), errOnPurpose)
-	require.NoError(t, s.Save(t.Context(), "a", 1))
 	for range s.Keys(t.Context(), "") {
-		assert.Equal(t, 1, s.Stats().Running)
 		break
 	}
 	assert.Panics(t, func() {
@@ -490,10 +497,8 @@ func TestStats(t *testing.T) {
 			panic("on purpose")
 		}
 	})
-	got := s.Stats()
-	assert.Equal(t, data.Stats{Calls: 4, Succeeded: 2, Failed: 2, Requests: got.Requests}, got)
-	assert.Contains(t, got.String(), `"calls":4`)
-	assert.Equal(t, slog.KindGroup, got.LogValue().Kind())
+	assert.Equal(t, int64(0), e.closes.Load())
+	require.NoError(t, s.Close())
+	assert.Equal(t, int64(1), e.closes.Load())
 	assert.Equal(t, "data", s.Name())
-	assert.NotNil(t, s.Sink())
 }

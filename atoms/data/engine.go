@@ -7,11 +7,11 @@ import (
 
 // An Engine keeps bytes under keys. [New] makes a [Store] of it and checks keys and sizes
 // before it calls the engine. All methods must be safe for concurrent use, and return when
-// what they change is durable. An error after which the change may have been made all the
-// same wraps [ErrUndecided].
+// what they change is durable. If their context has ended they return its cause and change
+// nothing. An error after which the change may have been made all the same wraps [ErrUndecided].
 type Engine interface {
-	// Save keeps the items, instead of those before. No two have the same key. If the
-	// engine has transactions, it saves all of them or none.
+	// Save keeps the items, instead of those before. There is at least one, and no two have
+	// the same key. If the engine has transactions, it saves all of them or none.
 	Save(ctx context.Context, items []Item) error
 	// Load returns the value of key, and whether there is one. The caller owns the slice.
 	Load(ctx context.Context, key string) (value []byte, ok bool, err error)

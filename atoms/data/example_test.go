@@ -50,7 +50,7 @@ func ExampleLoad() {
 	if err := orders.Drain(context.Background()); err != nil {
 		panic(err)
 	}
-	fmt.Println(orders.Stats().Requests.Failed, "request failed")
+	fmt.Println(orders.Stats().Failed, "request failed")
 	// Output:
 	// loaded order-123 42.5 true
 	// data: store "orders": save "order-124": the signal must have a payload of type float64, not <nil>
@@ -90,13 +90,10 @@ func ExampleStore() {
 	if e, ok := errors.AsType[*data.Error](err); ok {
 		fmt.Println(e.Key, errors.Is(err, soldOut))
 	}
-	var s data.Stats = stock.Stats()
-	fmt.Println(s.Calls, "calls,", s.Failed, "failed")
 	// Output:
 	// [{apple 2} {pear 1}]
 	// data: store "stock": update "plum": sold out
 	// plum true
-	// 5 calls, 1 failed
 }
 
 // gobs is a codec.

@@ -18,7 +18,7 @@ type Options[V any] struct {
 	// does not begin with a digit. "" means "data".
 	Name string
 	// Sink is where the store raises its signals and listens for those that ask for
-	// something; nil means neither.
+	// something; nil means a sink of its own: see Store.Sink.
 	Sink *core.Sink
 	// Codec encodes the values; nil means JSON.
 	Codec Codec[V]
@@ -69,6 +69,9 @@ func (o Options[V]) resolved() (Options[V], error) {
 	if err := CheckName(o.Name); err != nil {
 		return o, err
 	}
+	if o.Sink == nil {
+		o.Sink = core.NewSink(core.SinkOptions{})
+	}
 	if o.Codec == nil {
 		o.Codec = JSON[V]{}
 	}
@@ -78,11 +81,8 @@ func (o Options[V]) resolved() (Options[V], error) {
 	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 8)
 	taken := []string{"saved.data", "loaded.data", "deleted.data", "initialized.data", "error.data"}
 	for _, prefix := range []string{o.SavePrefix, o.LoadPrefix, o.DeletePrefix} {
-		if strings.ContainsAny(prefix, " \t\r\n*?,") {
-			return o, fmt.Errorf("data: a prefix in Options must not have blanks, commas and wildcards, as %q does", prefix)
-		}
-		if slices.Contains(taken, prefix) {
-			return o, fmt.Errorf("data: a prefix in Options must differ from the others and those of the answers, but there is already a %q", prefix)
+		if strings.ContainsAny(prefix, " \t\r\n*?,") || slices.Contains(taken, prefix) {
+			return o, fmt.Errorf("data: a prefix in Options must have no blanks, commas and wildcards, and differ from the others and those of the answers, but there is %q", prefix)
 		}
 		taken = append(taken, prefix)
 	}

@@ -8,35 +8,33 @@ import "github.com/ephemeralgo/ephemeral/core"
 // Update, Delete and Clear raise them as well, after the change is durable.
 
 // Save asks for the payload to be saved: save.data.NAME, answered by [Saved] or [Failed].
-func Save[V any](name string) core.Kind[V] { return core.NewKind[V]("save.data." + name) }
+func Save[V any](name string) core.Kind[V] { return kind[V]("save", name) }
 
 // Load asks for the value: load.data.NAME, answered by [Loaded] or [Failed]. The payload
 // does not matter, nor does it in [Delete], so core.Sink.RaiseKey does as well.
-func Load(name string) core.Kind[struct{}] { return plain("load", name) }
+func Load(name string) core.Kind[struct{}] { return kind[struct{}]("load", name) }
 
 // Delete asks for the key to be removed: delete.data.NAME, answered by [Deleted] or [Failed].
-func Delete(name string) core.Kind[struct{}] { return plain("delete", name) }
+func Delete(name string) core.Kind[struct{}] { return kind[struct{}]("delete", name) }
 
 // Saved says that the value of the key has been saved: saved.data.NAME. It does not carry
 // the value, which may be large, and old by then.
-func Saved(name string) core.Kind[struct{}] { return plain("saved", name) }
+func Saved(name string) core.Kind[struct{}] { return kind[struct{}]("saved", name) }
 
 // Loaded has the value that [Load] asked for: loaded.data.NAME.
-func Loaded[V any](name string) core.Kind[Found[V]] {
-	return core.NewKind[Found[V]]("loaded.data." + name)
-}
+func Loaded[V any](name string) core.Kind[Found[V]] { return kind[Found[V]]("loaded", name) }
 
 // Deleted says that the key has no value any more: deleted.data.NAME. If the key of the
 // signal is "", no key has one: that is the signal of Clear.
-func Deleted(name string) core.Kind[struct{}] { return plain("deleted", name) }
+func Deleted(name string) core.Kind[struct{}] { return kind[struct{}]("deleted", name) }
 
 // Initialized is raised by [New], when the store is open and takes requests:
 // initialized.data.NAME, with the name as key.
-func Initialized(name string) core.Kind[struct{}] { return plain("initialized", name) }
+func Initialized(name string) core.Kind[struct{}] { return kind[struct{}]("initialized", name) }
 
 // Failed has the error, an [*Error], of a request or a direct call: error.data.NAME. If
 // the key of the signal is "", it is about all keys, or several.
-func Failed(name string) core.Kind[error] { return core.NewKind[error]("error.data." + name) }
+func Failed(name string) core.Kind[error] { return kind[error]("error", name) }
 
 // A Found is what [Load] found: the value of the key, or with OK false none.
 type Found[V any] struct {
@@ -44,6 +42,4 @@ type Found[V any] struct {
 	OK    bool
 }
 
-func plain(verb, name string) core.Kind[struct{}] {
-	return core.NewKind[struct{}](verb + ".data." + name)
-}
+func kind[P any](verb, name string) core.Kind[P] { return core.NewKind[P](verb + ".data." + name) }

@@ -3,7 +3,9 @@ package data
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -19,6 +21,22 @@ const (
 // ErrUndecided means that the context ended, or the connection broke, at a moment when it
 // cannot be said whether a change has been made. An error without it means that it has not.
 var ErrUndecided = errors.New("data: it is not known whether the change has been made")
+
+// An Error is what methods of a [Store] return, and the payload of [Failed].
+type Error struct {
+	Store string // its name
+	Op    string // "save", "load", "has", "delete", "update", "list", "len", "clear" or "close"
+	Key   string // or the prefix of a list; "" if it is about all keys, or several
+	Err   error  // why it was not done
+}
+
+// Error names the store, the operation and the first 64 characters of the key.
+func (e *Error) Error() string {
+	return fmt.Sprintf("data: store %q: %s %.64q: %s", e.Store, e.Op, e.Key, strings.TrimPrefix(e.Err.Error(), "data: "))
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
 
 // A Store keeps values of type V under keys. Keys are any bytes, 1 to [MaxKey] of them;
 // their order is that of their bytes. Encoded values have at most [MaxValue] bytes. All
@@ -62,10 +80,11 @@ type Store[K ~string, V any] interface {
 	Clear(ctx context.Context) error
 	// Name is that of the options.
 	Name() string
-	// Sink is that of the options, or one that nobody else has.
+	// Sink is that of the options, or the one of the store.
 	Sink() *core.Sink
-	// Stats are the counters.
-	Stats() Stats
+	// Stats are the counters of the requests by signal. Those that were dropped are
+	// counted as Rejected. Direct calls are not counted.
+	Stats() core.Stats
 
 	core.Lifecycle
 }

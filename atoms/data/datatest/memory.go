@@ -13,7 +13,7 @@ import (
 )
 
 // Memory returns an engine that keeps its items in memory: for tests of code that uses a
-// store, and the model that [Run] compares others with.
+// store.
 func Memory() data.Engine { return &memory{items: map[string][]byte{}} }
 
 type memory struct {
@@ -71,13 +71,8 @@ func (m *memory) List(ctx context.Context, prefix string, values bool) iter.Seq2
 		var items map[string][]byte
 		if err := m.locked(ctx, func() { items = maps.Clone(m.items) }); err != nil {
 			yield(data.Item{}, err)
-			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(items)) {
-			if err := context.Cause(ctx); err != nil {
-				yield(data.Item{}, err)
-				return
-			}
 			if strings.HasPrefix(key, prefix) && !yield(data.Item{Key: key, Value: bytes.Clone(items[key])}, nil) {
 				return
 			}

@@ -3,9 +3,9 @@ package file
 import (
 	"context"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/filelock"
 )
@@ -14,13 +14,12 @@ import (
 // power. Paths are full.
 type disk interface {
 	mkdir(dir string) error
-	names(dir string) ([]string, error)
+	list(dir string) ([]fs.DirEntry, error)
 	read(path string, most int64) ([]byte, error) // its first bytes
 	create(path string) (writer, error)           // which must not be there
 	rename(from, to string) error                 // replaces what is there
 	remove(path string) error
-	syncDir(dir string) error               // makes what create, rename and remove did there durable
-	age(path string) (time.Duration, error) // since it was written
+	syncDir(dir string) error // makes what create, rename and remove did there durable
 	lock(path string) (lock, error)
 }
 
@@ -39,21 +38,14 @@ type lock interface {
 // osDisk is the disk of the operating system.
 type osDisk struct{}
 
-func (osDisk) mkdir(dir string) error       { return os.Mkdir(dir, 0o700) }
-func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
-func (osDisk) remove(path string) error     { return os.Remove(path) }
+func (osDisk) mkdir(dir string) error                 { return os.Mkdir(dir, 0o700) }
+func (osDisk) list(dir string) ([]fs.DirEntry, error) { return os.ReadDir(dir) }
+func (osDisk) rename(from, to string) error           { return os.Rename(from, to) }
+func (osDisk) remove(path string) error               { return os.Remove(path) }
+func (osDisk) lock(path string) (lock, error)         { return filelock.Open(path) }
 
 func (osDisk) create(path string) (writer, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-}
-
-func (osDisk) names(dir string) ([]string, error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	return d.Readdirnames(-1)
 }
 
 func (osDisk) read(path string, most int64) ([]byte, error) {
@@ -75,14 +67,4 @@ func (osDisk) syncDir(dir string) error {
 	}
 	defer d.Close()
 	return d.Sync()
-}
-
-func (osDisk) lock(path string) (lock, error) { return filelock.Open(path) }
-
-func (osDisk) age(path string) (time.Duration, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, err
-	}
-	return time.Since(info.ModTime()), nil
 }

@@ -37,9 +37,10 @@
 //
 // # Cost
 //
-// A save costs two syncs, of the file and of the directory, whatever the number of
-// keys. Keys, All, Len and Clear read the whole directory, while writers wait; Keys and All
-// keep the keys in memory to sort them. Open reads the directory, too, and removes
-// temporary files that killed processes left more than an hour ago. For many keys take
-// atoms/data/sqlite.
+// A save costs two syncs, of the file and of the directory, whatever the number of keys. An
+// Update writes a file in vain if somebody else has changed the value meanwhile. Keys, All,
+// Len and Clear read the whole directory, while writers wait. Keys and All also open the
+// files whose names are hashes, and keep the keys in memory to sort them. Open reads the
+// directory, too, and removes temporary files that killed processes left more than an hour
+// ago. For many keys take atoms/data/sqlite.
 package file

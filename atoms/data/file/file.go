@@ -53,7 +53,7 @@ func open(ctx context.Context, d disk, parent, name string) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.lock, err = d.lock(filepath.Join(e.dir, lockName)); err != nil {
+	if e.lock, err = d.lock(e.path(lockName)); err != nil {
 		return nil, err
 	}
 	if err := e.locked(ctx, e.clean); err != nil {
@@ -62,21 +62,19 @@ func open(ctx context.Context, d disk, parent, name string) (*engine, error) {
 	return e, nil
 }
 
-// mkdir makes a directory, with those above it, durably.
+func (e *engine) path(name string) string { return filepath.Join(e.dir, name) }
+
+// mkdir makes a directory, with those above it that are missing, durably.
 func (e *engine) mkdir(dir string) error {
 	above := filepath.Dir(dir)
 	err := e.disk.mkdir(dir)
 	if errors.Is(err, fs.ErrNotExist) && above != dir {
-		if err := e.mkdir(above); err != nil {
-			return err
+		if err = e.mkdir(above); err == nil {
+			err = e.disk.mkdir(dir)
 		}
-		err = e.disk.mkdir(dir)
 	}
-	if err == nil || errors.Is(err, fs.ErrExist) && dir == e.dir { // another process may not have synced yet
+	if err == nil || errors.Is(err, fs.ErrExist) { // another process may not have synced it yet
 		err = e.disk.syncDir(above)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return nil
 	}
 	return err
 }
@@ -84,27 +82,13 @@ func (e *engine) mkdir(dir string) error {
 // clean removes temporary files of processes that were killed: those that were written
 // more than an hour ago.
 func (e *engine) clean() error {
-	names, err := e.disk.names(e.dir)
-	for _, name := range names {
-		if !strings.HasPrefix(name, tempName) {
-			continue
+	files, err := e.disk.list(e.dir)
+	for _, file := range files {
+		if strings.HasPrefix(file.Name(), tempName) {
+			if info, err := file.Info(); err == nil && time.Since(info.ModTime()) > time.Hour {
+				e.disk.remove(e.path(file.Name()))
+			}
 		}
-		age, err := e.disk.age(filepath.Join(e.dir, name))
-		if err == nil && age > time.Hour {
-			err = e.remove(name)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return err
-}
-
-// remove removes a file, if it is there.
-func (e *engine) remove(name string) error {
-	err := e.disk.remove(filepath.Join(e.dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
 	}
 	return err
 }
@@ -125,50 +109,40 @@ func (e *engine) Save(ctx context.Context, items []data.Item) error {
 }
 
 func (e *engine) Swap(ctx context.Context, key string, old []byte, ok bool, value []byte) (bool, error) {
-	now, there, err := e.Load(ctx, key)
-	if err != nil || there != ok || !bytes.Equal(now, old) {
-		return false, err
-	}
 	return e.replace(ctx, []data.Item{{Key: key, Value: value}}, func() (bool, error) {
 		now, there, err := e.get(key)
 		return there == ok && bytes.Equal(now, old), err
 	})
 }
 
-// replace writes items to temporary files, which then replace those before, if check still
-// says so. It reports whether they did.
+// replace writes items to temporary files, which then replace those before, if check says
+// so with the lock held. It reports whether they did.
 func (e *engine) replace(ctx context.Context, items []data.Item, check func() (bool, error)) (done bool, err error) {
 	var temps []string
-	defer func() {
-		for _, temp := range temps {
-			e.remove(temp)
-		}
-	}()
-	for _, item := range items {
-		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
-		}
-		temps = append(temps, tempName+strings.ToLower(rand.Text()))
-		if err := e.write(temps[len(temps)-1], item); err != nil {
+	for i := 0; i < len(items) && ctx.Err() == nil; i++ {
+		temp := e.path(tempName + strings.ToLower(rand.Text()))
+		defer e.disk.remove(temp) // unless it has another name by then
+		if err := e.write(temp, items[i]); err != nil {
 			return false, err
 		}
+		temps = append(temps, temp)
 	}
-	err = e.locked(ctx, func() error {
+	err = e.locked(ctx, func() error { // not if ctx has ended
 		if ok, err := check(); !ok || err != nil {
 			return err
 		}
-		for i, item := range items {
-			if err := e.disk.rename(filepath.Join(e.dir, temps[0]), filepath.Join(e.dir, nameOf(item.Key))); err != nil {
+		for i, temp := range temps {
+			if err := e.disk.rename(temp, e.path(nameOf(items[i].Key))); err != nil {
 				return undecided(err, i > 0)
 			}
-			temps, done = temps[1:], true
+			done = true
 		}
 		return nil
 	})
-	if err != nil || !done {
-		return false, err
+	if done && err == nil {
+		err = undecided(e.disk.syncDir(e.dir), true)
 	}
-	return true, undecided(e.disk.syncDir(e.dir), true)
+	return done, err
 }
 
 // undecided says that the change may have been made, if it may, in spite of err.
@@ -180,8 +154,8 @@ func undecided(err error, may bool) error {
 }
 
 // write writes the file of an item durably.
-func (e *engine) write(name string, item data.Item) error {
-	f, err := e.disk.create(filepath.Join(e.dir, name))
+func (e *engine) write(path string, item data.Item) error {
+	f, err := e.disk.create(path)
 	if err != nil {
 		return err
 	}
@@ -193,18 +167,12 @@ func (e *engine) write(name string, item data.Item) error {
 }
 
 func (e *engine) Load(ctx context.Context, key string) (value []byte, ok bool, err error) {
-	err = e.reading(ctx, func() error {
-		value, ok, err = e.get(key)
-		return err
-	})
+	err = e.reading(ctx, func() error { value, ok, err = e.get(key); return err })
 	return value, ok, err
 }
 
 func (e *engine) Has(ctx context.Context, key string) (ok bool, err error) {
-	err = e.reading(ctx, func() error {
-		_, ok, err = e.read(nameOf(key), 0)
-		return err
-	})
+	err = e.reading(ctx, func() error { _, ok, err = e.read(nameOf(key), 0); return err })
 	return ok, err
 }
 
@@ -221,7 +189,7 @@ func (e *engine) reading(ctx context.Context, fn func() error) error {
 
 // read returns the first bytes of a file, and whether it is there.
 func (e *engine) read(name string, most int64) ([]byte, bool, error) {
-	file, err := e.disk.read(filepath.Join(e.dir, name), most)
+	file, err := e.disk.read(e.path(name), most)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
@@ -233,27 +201,24 @@ func (e *engine) get(key string) ([]byte, bool, error) {
 	if !ok {
 		return nil, false, err
 	}
-	value, ok := parse(file, key)
-	if !ok {
-		err = fmt.Errorf("file: %s is corrupt, or not the file of this key", filepath.Join(e.dir, nameOf(key)))
+	if whose, value, whole := parse(file); whole && whose == key {
+		return value, true, nil
 	}
-	return value, ok, err
+	return nil, false, fmt.Errorf("file: %s is corrupt, or not the file of this key", e.path(nameOf(key)))
 }
 
 func (e *engine) Delete(ctx context.Context, key string) error {
 	return e.removeAll(ctx, func() ([]string, error) { return []string{nameOf(key)}, nil })
 }
 
-func (e *engine) Clear(ctx context.Context) error {
-	return e.removeAll(ctx, e.names)
-}
+func (e *engine) Clear(ctx context.Context) error { return e.removeAll(ctx, e.names) }
 
 // removeAll removes the files that which returns.
 func (e *engine) removeAll(ctx context.Context, which func() ([]string, error)) error {
 	err := e.locked(ctx, func() error {
 		names, err := which()
 		for i, name := range names {
-			if err := e.remove(name); err != nil {
+			if err := e.disk.remove(e.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return undecided(err, i > 0)
 			}
 		}
@@ -267,26 +232,35 @@ func (e *engine) removeAll(ctx context.Context, which func() ([]string, error)) 
 
 // names returns the names of the files of values. The lock is held: a file that is replaced
 // while a directory is read may be in it twice, or not at all.
-func (e *engine) names() ([]string, error) {
-	names, err := e.disk.names(e.dir)
-	return slices.DeleteFunc(names, func(name string) bool { _, ok := keyOf(name); return !ok }), err
+func (e *engine) names() (names []string, err error) {
+	files, err := e.disk.list(e.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		if _, ok := keyOf(file.Name()); ok {
+			names = append(names, file.Name())
+		}
+	}
+	return names, nil
 }
 
-func (e *engine) namesNow(ctx context.Context) (names []string, err error) {
-	err = e.locked(ctx, func() (err error) { names, err = e.names(); return err })
-	return names, err
-}
-
-func (e *engine) Len(ctx context.Context) (int, error) {
-	names, err := e.namesNow(ctx)
-	return len(names), err
+func (e *engine) Len(ctx context.Context) (n int, err error) {
+	err = e.locked(ctx, func() error {
+		names, err := e.names()
+		n = len(names)
+		return err
+	})
+	return n, err
 }
 
 func (e *engine) List(ctx context.Context, prefix string, values bool) iter.Seq2[data.Item, error] {
 	return func(yield func(data.Item, error) bool) {
-		keys, err := e.keys(ctx, prefix)
+		var keys []string
+		err := e.locked(ctx, func() (err error) { keys, err = e.keys(prefix); return err })
 		if err != nil {
 			yield(data.Item{}, err)
+			return
 		}
 		for _, key := range keys {
 			item, ok := data.Item{Key: key}, true
@@ -300,40 +274,27 @@ func (e *engine) List(ctx context.Context, prefix string, values bool) iter.Seq2
 	}
 }
 
-// keys returns the keys with the prefix, sorted.
-func (e *engine) keys(ctx context.Context, prefix string) (keys []string, err error) {
-	names, err := e.namesNow(ctx)
+// keys returns the keys with the prefix, sorted. A name that is a hash does not say its key,
+// but the file does. The lock is held.
+func (e *engine) keys(prefix string) (keys []string, err error) {
+	names, err := e.names()
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
 		key, _ := keyOf(name)
 		if key == "" {
-			if key, err = e.keyIn(ctx, name); err != nil {
-				return nil, err
+			file, err := e.disk.read(e.path(name), maxHead)
+			if key, _, _ = parse(file); nameOf(key) != name {
+				return nil, cmp.Or(err, fmt.Errorf("file: %s is corrupt: its first line does not have its key", e.path(name)))
 			}
 		}
-		if key != "" && strings.HasPrefix(key, prefix) {
+		if strings.HasPrefix(key, prefix) {
 			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)
 	return keys, nil
-}
-
-// keyIn returns the key in a file whose name does not say it; "" if it is not there any more.
-func (e *engine) keyIn(ctx context.Context, name string) (key string, err error) {
-	err = e.reading(ctx, func() error {
-		file, ok, err := e.read(name, maxHead)
-		if !ok {
-			return err
-		}
-		if key, ok = parseKey(file); !ok || nameOf(key) != name {
-			return fmt.Errorf("file: %s is corrupt: its first line does not have its key", filepath.Join(e.dir, name))
-		}
-		return nil
-	})
-	return key, err
 }
 
 func (e *engine) Close() error { return e.lock.Close() }

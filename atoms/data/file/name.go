@@ -2,8 +2,9 @@ package file
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -21,25 +22,22 @@ const (
 
 // nameOf returns the name of the file with the value of key.
 func nameOf(key string) string {
-	if len(key) <= maxName {
-		if name := plainName + escape(key); len(name) <= maxName {
-			return name
-		}
+	if name := plainName + escape(key); len(name) <= maxName {
+		return name
 	}
-	sum := sha256.Sum256([]byte(key))
-	return hashName + hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%s%x", hashName, sha256.Sum256([]byte(key)))
 }
+
+var hashed = regexp.MustCompile("^" + hashName + "[0-9a-f]{64}$")
 
 // keyOf is the inverse of nameOf. Ok is false for names of other files. For the name of a
 // hash it returns no key.
 func keyOf(name string) (key string, ok bool) {
-	if escaped, plain := strings.CutPrefix(name, plainName); plain {
-		key, err := url.PathUnescape(escaped)
-		return key, err == nil && key != "" && nameOf(key) == name
+	if hashed.MatchString(name) {
+		return "", true
 	}
-	sum, hashed := strings.CutPrefix(name, hashName)
-	_, err := hex.DecodeString(sum)
-	return "", hashed && err == nil && len(sum) == 2*sha256.Size && sum == strings.ToLower(sum)
+	key, err := url.PathUnescape(strings.TrimPrefix(name, plainName))
+	return key, err == nil && key != "" && nameOf(key) == name
 }
 
 // escape leaves lower-case letters, digits, dashes and underscores, and replaces all other
@@ -50,7 +48,7 @@ func escape(text string) string {
 		if 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_' {
 			b.WriteByte(c)
 		} else {
-			b.WriteString("%" + hex.EncodeToString([]byte{c}))
+			fmt.Fprintf(&b, "%%%02x", c)
 		}
 	}
 	return b.String()

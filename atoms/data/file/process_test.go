@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,42 +46,38 @@ func kill(early bool) coretest.Kill {
 	const savers = 4
 	return coretest.Kill{
 		Child: func(dir string, round int, ack func(string)) {
-			s := openStore(context.Background(), dir)
+			s, ctx := openStore(context.Background(), dir), context.Background()
 			for saver := range savers {
 				go func() {
-					for i := 1; ; i++ {
-						n := round<<20 + i
+					for n := round << 20; ; n++ {
 						if early {
-							ack(fmt.Sprint(saver, " ", n))
+							ack(fmt.Sprint(saver, "-", n))
 						}
-						key := fmt.Sprint(saver, "-", n)
-						err := errors.Join(s.Save(context.Background(), key, n), s.Save(context.Background(), fmt.Sprint(saver), n))
-						if err != nil {
+						if err := errors.Join(s.Save(ctx, fmt.Sprint(saver, "-", n), n), s.Save(ctx, fmt.Sprint(saver), n)); err != nil {
 							panic(err)
 						}
 						if !early {
-							ack(fmt.Sprint(saver, " ", n))
+							ack(fmt.Sprint(saver, "-", n))
 						}
 					}
 				}()
 			}
 		},
 		Check: func(dir string, acked []string) error {
-			ctx := context.Background()
-			s := openStore(ctx, dir)
+			s := openStore(context.Background(), dir)
 			defer s.Close()
 			all, newest := map[string]int{}, map[string]int{}
-			for entry, err := range s.All(ctx, "") {
+			for entry, err := range s.All(context.Background(), "") {
 				if err != nil {
 					return err
 				}
 				all[entry.Key] = entry.Value
 			}
-			for _, item := range acked {
-				saver, number, _ := strings.Cut(item, " ")
-				n, err := strconv.Atoi(number)
-				if err != nil || all[saver+"-"+number] != n {
-					return fmt.Errorf("%s is lost: %v", item, err)
+			for _, key := range acked {
+				saver, number, _ := strings.Cut(key, "-")
+				n, _ := strconv.Atoi(number)
+				if got, ok := all[key]; !ok || got != n {
+					return fmt.Errorf("%s is lost", key)
 				}
 				newest[saver] = n
 			}
@@ -90,10 +86,9 @@ func kill(early bool) coretest.Kill {
 					return fmt.Errorf("the newest value of %s is lost: there is %d, not %d", saver, all[saver], n)
 				}
 			}
-			names, err := osDisk{}.names(filepath.Join(dir, "store-data"))
-			names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, tempName) })
-			if len(names) != len(all)+1 { // the lock
-				return fmt.Errorf("there are %d files for %d keys: %w", len(names), len(all), err)
+			files, err := fs.Glob(os.DirFS(filepath.Join(dir, "store-data")), "[^t]*")
+			if len(files) != len(all)+1 { // the lock
+				return fmt.Errorf("there are %d files for %d keys: %w", len(files), len(all), err)
 			}
 			return nil
 		},

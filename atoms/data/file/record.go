@@ -27,20 +27,10 @@ func headOf(key string, value []byte) []byte {
 	return fmt.Appendf(nil, headFormat, sum, len(value), escape(key))
 }
 
-// parseKey returns the key in the head of a file.
-func parseKey(file []byte) (key string, ok bool) {
-	head, _, found := bytes.Cut(file, []byte("\n"))
-	fields := bytes.Split(head, []byte(" "))
-	if !found || len(fields) != 4 {
-		return "", false
-	}
-	key, err := url.PathUnescape(string(fields[3]))
-	return key, err == nil
-}
-
-// parse returns the value in the file of key. A file has exactly one head, so that it is
-// compared with the one that it must have.
-func parse(file []byte, key string) (value []byte, ok bool) {
+// parse returns the key and the value in a file, and whether every byte of it is as it was
+// written. A file has exactly one head, so that it is compared with the one that it must have.
+func parse(file []byte) (key string, value []byte, whole bool) {
 	head, value, _ := bytes.Cut(file, []byte("\n"))
-	return value, bytes.Equal(file[:min(len(file), len(head)+1)], headOf(key, value))
+	key, _ = url.PathUnescape(string(head[bytes.LastIndexByte(head, ' ')+1:]))
+	return key, value, bytes.HasPrefix(file, headOf(key, value))
 }
