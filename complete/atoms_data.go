@@ -19,10 +19,6 @@ type StoreEngine = data.Engine
 // StoreItem is [data.Item]: An Item is a key and its encoded value.
 type StoreItem = data.Item
 
-// StoreError is [data.Error]: An Error is what methods of a Store return, and the
-// payload of Failed.
-type StoreError = data.Error
-
 // StoreOptions is [data.Options]: Options configure a Store.
 type StoreOptions[V any] = data.Options[V]
 
@@ -90,9 +86,6 @@ func StoreFailed(name string) core.Kind[error] {
 // OK false none.
 type StoreFound[V any] = data.Found[V]
 
-// StoreStats is [data.Stats]: Stats are the counters of a store.
-type StoreStats = data.Stats
-
 // StoreMaxKey is [data.MaxKey]: MaxKey is the length of a key in bytes at most.
 const StoreMaxKey = data.MaxKey
 
@@ -104,6 +97,10 @@ const StoreMaxValue = data.MaxValue
 // or the connection broke, at a moment when it cannot be said whether a change has been
 // made.
 var ErrStoreUndecided = data.ErrUndecided
+
+// StoreError is [data.Error]: An Error is what methods of a Store return, and the
+// payload of Failed.
+type StoreError = data.Error
 
 // Store is [data.Store]: A Store keeps values of type V under keys.
 type Store[K ~string, V any] = data.Store[K, V]

@@ -6,8 +6,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/filelock"
 )
 
-// Lock is [filelock.Lock]: A Lock is a file that at most one process has locked, and in
-// it one caller.
+// Lock is [filelock.Lock]: A Lock is a lock file.
 type Lock = filelock.Lock
 
 // OpenLock is [filelock.Open]: Open opens the lock file, and makes it if there is none;

@@ -8,9 +8,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 )
 
-// ErrCommitterUndecided is [groupcommit.ErrUndecided]: ErrUndecided means that the
-// context of a caller ended while the commit with its item ran: the item may be
-// committed or not.
+// ErrCommitterUndecided is [groupcommit.ErrUndecided]: ErrUndecided means that it is
+// not known whether the item is committed: the context of the caller ended while the
+// commit ran, or the function that commits panicked.
 var ErrCommitterUndecided = groupcommit.ErrUndecided
 
 // CommitterOptions is [groupcommit.Options]: Options configure a Committer.

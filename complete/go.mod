@@ -1,12 +1,13 @@
 module github.com/ephemeralgo/ephemeral/complete
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/ephemeralgo/ephemeral/atoms/batching v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/data v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/data/file v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/data/postgres v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/data/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
@@ -16,6 +17,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/signalaware v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/slidingcache v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/volatile v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
@@ -27,16 +29,29 @@ require (
 	github.com/ephemeralgo/ephemeral/patterns/controlledfanout v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/logging v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/persistentwindow v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/reactivefanout v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/signallogwatcher v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 )
 
 require (
+	github.com/dustin/go-humanize v1.1.0 // indirect
+	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
-	golang.org/x/sync v0.22.0 // indirect
+	github.com/mattn/go-isatty v0.0.24 // indirect
+	github.com/ncruces/go-strftime v1.1.0 // indirect
+	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
+	modernc.org/libc v1.79.0 // indirect
+	modernc.org/mathutil v1.7.1 // indirect
+	modernc.org/memory v1.12.1 // indirect
+	modernc.org/sqlite v1.61.1 // indirect
 )
 
 replace github.com/ephemeralgo/ephemeral/atoms/batching => ../atoms/batching
@@ -46,6 +61,8 @@ replace github.com/ephemeralgo/ephemeral/atoms/data => ../atoms/data
 replace github.com/ephemeralgo/ephemeral/atoms/data/file => ../atoms/data/file
 
 replace github.com/ephemeralgo/ephemeral/atoms/data/postgres => ../atoms/data/postgres
+
+replace github.com/ephemeralgo/ephemeral/atoms/data/sqlite => ../atoms/data/sqlite
 
 replace github.com/ephemeralgo/ephemeral/atoms/echo => ../atoms/echo
 
@@ -64,6 +81,8 @@ replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
 replace github.com/ephemeralgo/ephemeral/atoms/signalaware => ../atoms/signalaware
 
 replace github.com/ephemeralgo/ephemeral/atoms/slidingcache => ../atoms/slidingcache
+
+replace github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter
 
 replace github.com/ephemeralgo/ephemeral/atoms/volatile => ../atoms/volatile
 
@@ -87,4 +106,10 @@ replace github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency => ../patte
 
 replace github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout => ../patterns/keyedpriorityfanout
 
+replace github.com/ephemeralgo/ephemeral/patterns/logging => ../patterns/logging
+
+replace github.com/ephemeralgo/ephemeral/patterns/persistentwindow => ../patterns/persistentwindow
+
 replace github.com/ephemeralgo/ephemeral/patterns/reactivefanout => ../patterns/reactivefanout
+
+replace github.com/ephemeralgo/ephemeral/patterns/signallogwatcher => ../patterns/signallogwatcher

@@ -3,6 +3,8 @@ package sqlitewriter
 import (
 	"context"
 	"database/sql"
+
+	"github.com/ephemeralgo/ephemeral/core/filelock"
 )
 
 // Start is Tx for the lifecycle suite: it returns when the function is accepted.
@@ -37,7 +39,9 @@ func (w *Writer) Conn() *sql.Conn { return w.conn.sql }
 
 // LockFile locks the lock file of a path as another process would.
 func LockFile(path string) (unlock func(), err error) {
-	l := lockfile{path: path + ".lock"}
-	err = l.acquire(context.Background())
-	return func() { l.Close() }, err
+	l, err := filelock.Open(path + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	return l.Acquire(context.Background())
 }

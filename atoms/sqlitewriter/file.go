@@ -12,6 +12,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/filelock"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
@@ -28,7 +29,8 @@ type file struct {
 	unlisten func()
 
 	// Used by the commit.
-	lock     lockfile
+	lock     *filelock.Lock // makes processes take turns, which SQLite's busy timeout does not
+	unlock   func()
 	conn     *conn // nil if it was broken
 	reopened bool  // the connection, and no signal has said so
 	group    []*write
@@ -57,7 +59,7 @@ func (it *write) Alone() bool { return it.fn != nil }
 
 // openFile opens a file, which exists.
 func openFile(ctx context.Context, path string, opts Options) (*file, error) {
-	f := &file{opts: opts, path: path, lock: lockfile{path: path + ".lock"}, raiser: (*core.Operation)(nil), unlisten: func() {}}
+	f := &file{opts: opts, path: path, raiser: (*core.Operation)(nil), unlisten: func() {}}
 	f.commits = core.Must(groupcommit.New(f.commit, groupcommit.Options{ // the options are checked
 		Name: opts.Name, MaxQueued: opts.MaxQueued, MaxBatch: opts.MaxGroup, Begin: f.begin,
 	}))
@@ -67,16 +69,26 @@ func openFile(ctx context.Context, path string, opts Options) (*file, error) {
 		f.raiser = opts.Sink
 		f.unlisten = opts.Sink.Subscribe(opts.InvalidateOn, f.invalidateOn)
 	}
-	err := f.lock.acquire(ctx)
-	if err == nil {
-		f.conn, err = openConn(ctx, path, opts.BusyTimeout)
-		_ = unlockFile(f.lock.File) // fails only if it is not locked
-	}
+	err := f.connect(ctx)
 	if err != nil {
 		f.shut()
 		return nil, err
 	}
 	return f, nil
+}
+
+// connect opens the connection that writes.
+func (f *file) connect(ctx context.Context) (err error) {
+	if f.lock, err = filelock.Open(f.path + ".lock"); err != nil {
+		return err
+	}
+	unlock, err := f.lock.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	f.conn, err = openConn(ctx, f.path, f.opts.BusyTimeout)
+	return err
 }
 
 // shut closes what openFile has opened. No handle is open.
@@ -85,14 +97,16 @@ func (f *file) shut() {
 	f.unlisten()
 	_ = f.readers.Close() // nothing was written
 	f.drop()
-	_ = f.lock.Close() // nothing was written
+	if f.lock != nil {
+		_ = f.lock.Close() // nothing was written
+	}
 }
 
 // begin is called before a group of writes is taken. The function that it returns is called
 // after the commit.
 func (f *file) begin(ctx context.Context) (end func(), err error) {
 	f.raiser.RaiseKey(SignalWriting, f.opts.Name)
-	if err := f.lock.acquire(ctx); err != nil {
+	if f.unlock, err = f.lock.Acquire(ctx); err != nil {
 		return nil, f.explain(ctx, err)
 	}
 	runtime.Gosched() // so that callers that the last group has released can be in the next one
@@ -195,8 +209,8 @@ func (f *file) drop() {
 
 // end ends a group. No lock is held when handlers are called.
 func (f *file) end() {
-	_ = unlockFile(f.lock.File) // fails only if it is not locked
-	defer func() {              // also if a handler ends the goroutine
+	f.unlock()
+	defer func() { // also if a handler ends the goroutine
 		for _, it := range f.group {
 			close(it.settled)
 		}

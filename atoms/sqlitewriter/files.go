@@ -102,32 +102,3 @@ func (e *entry) release() {
 	files.mu.Unlock()
 	<-e.gate
 }
-
-// A lockfile is locked by a process while it writes. SQLite's own locks keep the database
-// intact. This one makes processes take turns, which SQLite's busy timeout does not.
-type lockfile struct {
-	path string
-	*os.File
-}
-
-// acquire locks the file.
-func (l *lockfile) acquire(ctx context.Context) (err error) {
-	if l.File == nil {
-		if l.File, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
-			return err
-		}
-	}
-	f, got := l.File, make(chan error, 1)
-	go func() { got <- lockFile(f) }() // the system call cannot be given up
-	select {
-	case err := <-got:
-		return os.NewSyscallError("lock file", err)
-	case <-ctx.Done():
-		l.File = nil
-		go func() {
-			<-got
-			_ = f.Close() // which releases it
-		}()
-		return context.Cause(ctx)
-	}
-}

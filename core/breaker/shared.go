@@ -22,6 +22,9 @@ type OpenError struct {
 }
 
 func (e *OpenError) Error() string {
+	if e.RetryAfter == 0 {
+		return fmt.Sprintf("breaker: %s is half-open, and as many probes run as may", e.Name)
+	}
 	return fmt.Sprintf("breaker: %s is open after %d failures, for another %v", e.Name, e.Failures, e.RetryAfter)
 }
 

@@ -21,10 +21,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 )
 
-// A Lock is a file that at most one process has locked, and in it one caller. Make one with
-// [Open]. All methods are safe for concurrent use.
+// A Lock is a lock file. At most one caller, in one process, holds the lock; two Locks of one
+// file in the same process exclude each other as well. Make one with [Open]. All methods are
+// safe for concurrent use.
 type Lock struct {
 	file *os.File
 	turn chan struct{} // has a value while a caller has the lock, or waits for other processes
@@ -37,15 +39,15 @@ func Open(path string) (*Lock, error) {
 	if !supported {
 		return nil, fmt.Errorf("filelock: %w", errors.ErrUnsupported)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("filelock: %w", err)
 	}
 	return &Lock{file, make(chan struct{}, 1)}, nil
 }
 
-// Acquire waits for the lock and returns a function that releases it, which must be called
-// once. When ctx ends first it returns its cause.
+// Acquire waits for the lock and returns a function that releases it, which may be called many
+// times. When ctx ends first it returns its cause, also if it has ended before.
 func (l *Lock) Acquire(ctx context.Context) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -81,13 +83,14 @@ func (l *Lock) locked(err error) (release func(), failed error) {
 		<-l.turn
 		return nil, fmt.Errorf("filelock: %s: %w", l.file.Name(), err)
 	}
-	return func() {
+	return sync.OnceFunc(func() {
 		_, _ = l.control(unlock) // fails only if it is not locked, or the file is closed
 		<-l.turn
-	}, nil
+	}), nil
 }
 
-// Close closes the file, which releases the lock. A later Acquire fails.
+// Close closes the file, which releases the lock for other Locks. A later Acquire fails. One
+// that waits goes on waiting, until its context ends. A second Close is an error.
 func (l *Lock) Close() error { return l.file.Close() }
 
 // control calls fn with the file's handle, which stays open meanwhile.

@@ -76,6 +76,7 @@ func TestContextEnds(t *testing.T) {
 		t.Errorf("got %v, want the cause", err)
 	}
 	release()
+	release() // once more does nothing
 	for range 2 {
 		release, err := mine.Acquire(t.Context())
 		if err != nil {

@@ -22,9 +22,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// ErrUndecided means that the context of a caller ended while the commit with its item
-// ran: the item may be committed or not. An error without it means that it is not.
-var ErrUndecided = errors.New("groupcommit: the context ended while the item was being committed, which may still succeed")
+// ErrUndecided means that it is not known whether the item is committed: the context of the
+// caller ended while the commit ran, or the function that commits panicked. After any other
+// error the item is not committed, if the function keeps to that.
+var ErrUndecided = errors.New("groupcommit: it is not known whether the item is committed")
 
 // Options configure a [Committer]. The zero value is the default.
 type Options struct {
@@ -62,9 +63,9 @@ func (o Options) resolved() (Options, error) {
 // accepted them. Make one with [New]. All methods are safe for concurrent use. It owns a
 // goroutine only while there are items; end it with Drain or Close.
 //
-// Its [core.Control] is that of the coordinator whose operations run the commits: Stats
-// counts those, not items, and Flush waits until the items accepted so far are committed or
-// have failed.
+// Its [core.Control] is that of the coordinator whose operations run the commits. Stats counts
+// these operations: one of them may do many commits, and it fails only if the function
+// panics. Flush waits until the items accepted so far are committed or have failed.
 type Committer[T any] struct {
 	core.Control
 	runs   *core.Coordinator[struct{}] // each operation commits what waits when it starts
@@ -218,7 +219,7 @@ func (c *Committer[T]) commitNext(ctx context.Context) int {
 	}
 	defer end()
 	if len(batch) > 0 {
-		err = errors.New("groupcommit: the function that commits panicked or ended its goroutine")
+		err = fmt.Errorf("%w: the function that commits panicked or ended its goroutine", ErrUndecided)
 		err = c.commit(ctx, items, errs)
 	}
 	return len(batch)

@@ -20,6 +20,8 @@ var mainTypes = map[string]string{
 	"atoms/sqlitewriter":           "Writer",
 	"patterns/persistentwindow":    "Window",
 	"core":                         "",
+	"patterns/logging":             "Logging",
+	"patterns/signallogwatcher":    "LogWatcher",
 	"patterns/backpressure":        "Backpressure",
 	"patterns/controlledfanout":    "ControlledFanout",
 	"patterns/keyedpriorityfanout": "KeyedPriorityFanout",

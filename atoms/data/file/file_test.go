@@ -77,7 +77,7 @@ func TestModes(t *testing.T) {
 	}
 	e := openIn(t, t.TempDir())
 	save(t, e, "a", "1")
-	for name, want := range map[string]os.FileMode{"": os.ModeDir | 0o700, nameOf("a"): 0o600, lockName: 0o600} {
+	for name, want := range map[string]os.FileMode{"": os.ModeDir | 0o700, nameOf("a"): 0o600} {
 		info, err := os.Stat(filepath.Join(e.dir, name))
 		require.NoError(t, err)
 		assert.Equal(t, want, info.Mode())

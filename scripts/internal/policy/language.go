@@ -60,6 +60,7 @@ type Exception struct{ Rule, Name, Reason string }
 var Exceptions = []Exception{
 	{"constructors", "core.NewKind", "it cannot fail"},
 	{"constructors", "core.NewFamily", "it cannot fail"},
+	{"constructors", "logging.NewHandler", "it cannot fail, and slog.New takes what it returns"},
 	{"methods", "data.Store", "it is an interface that has both methods"},
 	{"constructors", "core.NewSink", "it is used as an expression everywhere; a size below 1 is a mistake in the code, and panics"},
 	{"constructors", "flight.NewLoad", "it cannot fail"},
@@ -82,5 +83,11 @@ var Exceptions = []Exception{
 	{"signal names", "restore.primary", "advanced-patterns.md of the original names it"},
 	{"signal names", "probe.starting", "advanced-patterns.md of the original names it"},
 	{"signal names", "probe.success", "advanced-patterns.md of the original names it"},
+	{"signal names", "write.start", "the single writer of the original names it"},
+	{"signal names", "write.done", "the single writer of the original names it"},
+	{"signal names", "write.error", "the single writer of the original names it"},
+	{"signal names", "window.load.done", "the persistent window of the original names it"},
+	{"signal names", "window.flush.done", "the persistent window of the original names it"},
+	{"signal names", "window.flush.error", "the persistent window of the original names it"},
 	{"signal names", "wave.early_exit", "waveorchestrator.md of the original names it"},
 }
