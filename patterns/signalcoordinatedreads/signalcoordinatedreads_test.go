@@ -33,8 +33,7 @@ func TestReadersWaitForTheLastUpdate(t *testing.T) {
 			for _, d := range []time.Duration{10 * time.Second, 20 * time.Second} {
 				go reads.Update(t.Context(), func(context.Context) error { time.Sleep(d); return nil })
 			}
-			release := sink.Hold(signalcoordinatedreads.SignalInProgress, "other code", 0)
-			time.AfterFunc(30*time.Second, release)
+			time.AfterFunc(30*time.Second, sink.Hold(signalcoordinatedreads.SignalInProgress, "other code", 0))
 			synctest.Wait()
 			require.NoError(t, reads.Do(t.Context(), 1))
 			assert.Equal(t, 31*time.Second, time.Since(start))
