@@ -116,7 +116,7 @@ func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coord
 func (s *system) run(ctx context.Context, work func() error) (err error) {
 	op := core.OperationFrom(ctx)
 	op.Raise(SignalPlaced)
-	err = errors.New("panicked") // unless something is returned
+	err = errors.New("dynamicworkflow: work panicked") // unless it returns
 	defer func() {
 		if err == nil {
 			op.Raise(SignalCompleted)

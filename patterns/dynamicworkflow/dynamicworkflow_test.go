@@ -130,7 +130,7 @@ func TestRoutes(t *testing.T) {
 		"weighted, without 2":  {dynamicworkflow.Weighted(60, 40), one, []int{2}, counts{"1": 100}},
 		"no weights":           {dynamicworkflow.Weighted(), one, nil, counts{}},
 		"sticky":               {dynamicworkflow.Sticky(50, 50), one, nil, counts{"2": 100}},
-		"sticky, many":         {dynamicworkflow.Sticky(50, 50), many, nil, counts{"1": 50, "2": 50}},
+		"sticky, many":         {dynamicworkflow.Sticky(50, 50), many, nil, counts{"1": 49, "2": 51}},
 		"sticky, without 2":    {dynamicworkflow.Sticky(50, 50), one, []int{2}, counts{"1": 100}},
 		"region":               {dynamicworkflow.Regional(region, lists), func(int) string { return "eu-7" }, nil, counts{"2": 100}},
 		"region, without 2":    {dynamicworkflow.Regional(region, lists), func(int) string { return "eu-7" }, []int{2}, counts{"3": 100}},
@@ -288,6 +288,60 @@ func TestAdaptiveConcurrency(t *testing.T) {
 			sink.Raise(name)
 		}
 		said.ExpectExactly("concurrency.increased:to=5", "concurrency.increased:to=7")
+	})
+}
+
+// What is counted: a panic and the end of Options.Timeout are failures, a cancelled item is
+// none. After the end there is nothing to count.
+func TestMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, err := dynamicworkflow.New(entity, func(ctx context.Context, item string) error {
+			switch item {
+			case "panic":
+				panic(item)
+			case "hang":
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}, dynamicworkflow.Options{Interval: -1}, core.Options{Timeout: time.Second})
+		require.NoError(t, err)
+		w.Cancel(core.Must(w.Enqueue(t.Context(), "hang")), nil)
+		for _, item := range []string{"good", "panic", "hang"} {
+			w.Do(t.Context(), item)
+		}
+		id := core.Must(w.Enqueue(t.Context(), "hang"))
+		synctest.Wait()
+		w.Cancel(id, nil)
+		require.Error(t, w.Wait(t.Context(), id))
+		want := dynamicworkflow.Metrics{Total: 4, Succeeded: 1, Failed: 2, Concurrency: 4}
+		assert.Equal(t, want, w.Metrics(time.Minute))
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, dynamicworkflow.Metrics{Concurrency: 4}, w.Metrics(time.Minute))
+		assert.Equal(t, want, w.Metrics(0))
+		require.NoError(t, w.Drain(t.Context()))
+		assert.Equal(t, dynamicworkflow.Metrics{Concurrency: 4}, w.Metrics(0))
+	})
+}
+
+// Close may be called from a Probe and from a handler of a decision.
+func TestCloseFromInside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, from := range []string{"probe", "probe.failed:pri1", "concurrency.increased:to=6"} {
+			var w *dynamicworkflow.Workflow[string]
+			w = newWorkflow(t, nil, nothing, dynamicworkflow.Options{Probe: func(context.Context, int) error {
+				if from == "probe" {
+					w.Close()
+				}
+				return errDown
+			}})
+			w.Sink().Subscribe(from, func(core.Signal) { w.Close() })
+			w.Sink().Raise("processor.unhealthy:pri1")
+			time.Sleep(6 * time.Second)
+			w.Sink().Raise("system.load.low")
+			synctest.Wait()
+			assert.True(t, w.Stats().Closed, from)
+		}
 	})
 }
 
