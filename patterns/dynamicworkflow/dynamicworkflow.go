@@ -100,7 +100,7 @@ func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coord
 	clock := core.Options{Name: c.Name() + ".clock", Sink: s.waits, MaxConcurrency: len(s.priorities), Timeout: 5 * time.Second,
 		OnDone: func(op core.Snapshot) { s.do(func() { s.probed(op.Item.(int), op) }) }}
 	for i := range s.priorities {
-		clock.Lanes = append(clock.Lanes, core.Lane{Name: pri(i), DeferOn: pri(i)})
+		clock.Lanes = append(clock.Lanes, core.Lane{Name: pri(i), DeferOn: pri(i), Limit: 1})
 	}
 	s.clock = core.Must(core.NewCoordinator(s.probe, clock))
 	s.metrics(max(opts.Interval, 0))

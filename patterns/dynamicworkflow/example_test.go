@@ -23,7 +23,7 @@ func Example() {
 		fmt.Println(s.Key, s.Name)
 	})()
 
-	for _, happens := range []string{"", "processor.unhealthy:pri1", "processor.healthy:pri1", "system.load.low"} {
+	for _, happens := range []string{"widgets.imported", "processor.unhealthy:pri1", "processor.healthy:pri1", "system.load.low"} {
 		sink.Raise(happens)
 		if err := system.Do(ctx, "WIDGET-123"); err != nil {
 			panic(err)
