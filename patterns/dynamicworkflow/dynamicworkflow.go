@@ -79,8 +79,9 @@ func (o Options) resolved(c core.Options) (Options, core.Options, error) {
 // one at a time and in order. Items without one, of key "", are one queue, and have no route.
 // The default of [core.Options.Name] is "dynamicworkflow"; MaxPerKey must be 0 or 1.
 //
-// The sink keeps the workflow alive until it is drained, stopped or closed. These also end
-// the probes: the context of one that runs is cancelled, and they wait for it to return.
+// The sink keeps the workflow alive until it is drained, stopped or closed. That also ends the
+// probes: the context of one that runs is cancelled, and its result is ignored. It is not
+// waited for.
 func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coordinator core.Options) (*Workflow[T], error) {
 	opts, coordinator, err := opts.resolved(coordinator)
 	if err != nil {
@@ -196,7 +197,7 @@ func (s *system) step(up bool, reason string, on core.Raiser) {
 	if up {
 		to, name = min(from+s.opts.Step, s.opts.Max), SignalIncreased
 	}
-	if to != from {
+	if to != from && up == (to > from) { // SetMaxConcurrency may have left the range
 		s.SetMaxConcurrency(to) // which is at least 1
 		s.raise(on, name, "to="+strconv.Itoa(to), Decision{From: from, To: to, Reason: reason})
 	}

@@ -221,6 +221,28 @@ func TestProbes(t *testing.T) {
 	})
 }
 
+// A probe that does not end with its context delays the next one of its priority.
+func TestOneProbeAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var began []time.Duration
+		start := time.Now()
+		w := newWorkflow(t, nil, nothing, dynamicworkflow.Options{Probe: func(context.Context, int) error {
+			began = append(began, time.Since(start))
+			time.Sleep(time.Minute)
+			return nil
+		}})
+		for _, name := range []string{"unhealthy", "healthy", "unhealthy"} {
+			w.Sink().Raise("processor." + name + ":pri1")
+			time.Sleep(10 * time.Second)
+		}
+		time.Sleep(40 * time.Second) // the second one runs
+		require.NoError(t, w.Close())
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		assert.Equal(t, []time.Duration{5 * time.Second, 65 * time.Second}, began)
+	})
+}
+
 // Without a Probe the items are the probe: nobody says that the priority is healthy, but it
 // is used again.
 func TestWithoutProbe(t *testing.T) {
@@ -288,6 +310,9 @@ func TestAdaptiveConcurrency(t *testing.T) {
 			sink.Raise(name)
 		}
 		said.ExpectExactly("concurrency.increased:to=5", "concurrency.increased:to=7")
+		w.SetMaxConcurrency(9)
+		sink.Raise("system.load.low") // no step up leads from 9 to 7
+		said.None()
 	})
 }
 

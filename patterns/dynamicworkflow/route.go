@@ -22,8 +22,8 @@ func Best(priorities int) Route {
 }
 
 // Weighted shares items out: with Weighted(90, 10), of each 100 items 90 go to priority 1 and
-// 10 to priority 2. The share of an unhealthy priority goes to the next one. A weight below 1
-// means that the priority gets only such items.
+// 10 to priority 2. The share of an unhealthy priority goes to the next one. A priority whose
+// weight is not positive gets only such items. Without a positive weight no route is held.
 func Weighted(weights ...int) Route {
 	var items atomic.Uint64
 	return shared(weights, func(string) uint64 { return items.Add(1) * 2654435761 }) // a prime: each share is met once in each round, and mixed
