@@ -28,11 +28,15 @@ require (
 	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/controlledfanout v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/logging v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/longwindowdemo v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/persistentwindow v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/reactivefanout v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/signallogwatcher v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/signalreactionshowcase v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 )
 
@@ -104,12 +108,20 @@ replace github.com/ephemeralgo/ephemeral/patterns/controlledfanout => ../pattern
 
 replace github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency => ../patterns/dynamicconcurrency
 
+replace github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow => ../patterns/dynamicworkflow
+
 replace github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout => ../patterns/keyedpriorityfanout
 
 replace github.com/ephemeralgo/ephemeral/patterns/logging => ../patterns/logging
+
+replace github.com/ephemeralgo/ephemeral/patterns/longwindowdemo => ../patterns/longwindowdemo
 
 replace github.com/ephemeralgo/ephemeral/patterns/persistentwindow => ../patterns/persistentwindow
 
 replace github.com/ephemeralgo/ephemeral/patterns/reactivefanout => ../patterns/reactivefanout
 
+replace github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads => ../patterns/signalcoordinatedreads
+
 replace github.com/ephemeralgo/ephemeral/patterns/signallogwatcher => ../patterns/signallogwatcher
+
+replace github.com/ephemeralgo/ephemeral/patterns/signalreactionshowcase => ../patterns/signalreactionshowcase

@@ -152,6 +152,9 @@ func methodsOf(t *repo.Tree, p *repo.Package, typ string) map[string]bool {
 		if star, ok := x.(*ast.StarExpr); ok {
 			x = star.X
 		}
+		if of, ok := x.(*ast.IndexExpr); ok {
+			x = of.X
+		}
 		if sel, ok := x.(*ast.SelectorExpr); ok {
 			from = t.Package(strings.TrimPrefix(d.File.Import(sel.X.(*ast.Ident).Name), repo.Prefix))
 		}

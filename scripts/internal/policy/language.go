@@ -60,6 +60,7 @@ type Exception struct{ Rule, Name, Reason string }
 var Exceptions = []Exception{
 	{"constructors", "core.NewKind", "it cannot fail"},
 	{"constructors", "core.NewFamily", "it cannot fail"},
+	{"constructors", "dynamicworkflow.New", "its options are those of every coordinator, which come last"},
 	{"constructors", "logging.NewHandler", "it cannot fail, and slog.New takes what it returns"},
 	{"methods", "data.Store", "it is an interface that has both methods"},
 	{"constructors", "core.NewSink", "it is used as an expression everywhere; a size below 1 is a mistake in the code, and panics"},
@@ -71,7 +72,6 @@ var Exceptions = []Exception{
 	{"options", "keyedsequential.Options", "New hands all of them to core, which resolves them"},
 	{"options", "signalaware.Options", "New hands all of them to core, which resolves them"},
 	{"options", "retry.QueueOptions", "NewQueue hands all of them to core, which resolves them"},
-	{"methods", "echo.Recorder", "it embeds a lastwords.Relay, and so a core.Control"},
 	{"methods", "lastwords.Journal", "it is a Relay, and so embeds a core.Control"},
 	{"kinds", "echo.SignalFailed", "its kind depends on the type of the payload: Recorder.Failed returns it"},
 	{"errors", "atoms/molecules/blueprint.go", "New and Run put the package and the blueprint in front"},
@@ -89,5 +89,9 @@ var Exceptions = []Exception{
 	{"signal names", "window.load.done", "the persistent window of the original names it"},
 	{"signal names", "window.flush.done", "the persistent window of the original names it"},
 	{"signal names", "window.flush.error", "the persistent window of the original names it"},
+	{"signal names", "update.in-progress", "complete.md of the original names it, and gates with a hyphen work like any"},
+	{"signal names", "update.done", "complete.md of the original names it"},
+	{"signal names", "read.waiting", "it is a state"},
+	{"signal names", "stage.done", "complete.md of the original names it"},
 	{"signal names", "wave.early_exit", "waveorchestrator.md of the original names it"},
 }

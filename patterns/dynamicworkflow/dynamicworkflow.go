@@ -1,0 +1,204 @@
+package dynamicworkflow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/outbox"
+)
+
+// Options configure a [Workflow]. The zero value is the default.
+type Options struct {
+	// Route says with which priority an item starts; nil means Best(2).
+	Route Route
+	// Min and Max are the lowest and the highest number of items that run at once; 0 means
+	// 1 and 32. The first is [core.Options.MaxConcurrency], by default 4, or what of Min
+	// and Max is nearer.
+	Min, Max int
+	// Step is by how many it changes at once; 0 means 2.
+	Step int
+	// Interval is how long results are counted before the rule decides; 0 means 10 s,
+	// negative that only signals about the load change the concurrency.
+	Interval time.Duration
+	// Probe checks an unhealthy priority: 5 s after it became unhealthy, and again after
+	// 10, 20, 40, 60, 60 s, until it returns nil. It has 5 s: then its context ends, and it
+	// must return. A panic is a failure. Nil means that the priority counts as healthy
+	// again after 5 s, and the items are the probe.
+	Probe func(ctx context.Context, priority int) error
+}
+
+// Workflow is a coordinator with one queue for each entity. It routes its items, probes
+// processors and adapts its concurrency. Make one with New; all methods are safe for
+// concurrent use.
+type Workflow[T any] struct {
+	*core.Coordinator[T]
+	system *system
+}
+
+// system is all of a workflow that does not depend on the type of items.
+type system struct {
+	core.Control
+	opts      Options
+	unhealthy atomic.Uint32 // priorities, as bits
+	measuring atomic.Bool   // an interval has begun
+
+	events     outbox.Outbox          // what changes priorities and the limit, one after the other
+	priorities [Priorities + 1]health // 0 is not used
+	clock      *core.Coordinator[int] // probes, and the end of an interval (0), each after a wait
+	waits      *core.Sink             // holds what the clock waits for
+
+	mu       sync.Mutex
+	monitors map[time.Duration][]*core.Monitor
+}
+
+// resolved returns the options of both with defaults, or what is wrong with them.
+func (o Options) resolved(c core.Options) (Options, core.Options, error) {
+	if o.Route == nil {
+		o.Route = Best(2)
+	}
+	o.Min, o.Max, o.Step, o.Interval = cmp.Or(o.Min, 1), cmp.Or(o.Max, 32), cmp.Or(o.Step, 2), cmp.Or(o.Interval, 10*time.Second)
+	c.Name = cmp.Or(c.Name, "dynamicworkflow")
+	c.MaxConcurrency = cmp.Or(c.MaxConcurrency, min(max(4, o.Min), o.Max))
+	switch {
+	case o.Min < 1 || o.Step < 1 || c.MaxConcurrency < o.Min || c.MaxConcurrency > o.Max:
+		return o, c, fmt.Errorf("dynamicworkflow: Options.Min is %d, MaxConcurrency %d, Max %d and Step %d, but they must be positive, and the first three in this order", o.Min, c.MaxConcurrency, o.Max, o.Step)
+	case c.MaxPerKey > 1:
+		return o, c, fmt.Errorf("dynamicworkflow: Options.MaxPerKey is %d, but must be 1: a route belongs to the item of an entity that runs", c.MaxPerKey)
+	}
+	return o, c, nil
+}
+
+// New makes a workflow. Key says to which entity an item belongs: the items of an entity run
+// one at a time and in order. Items without one, of key "", are one queue, and have no route.
+// The default of [core.Options.Name] is "dynamicworkflow"; MaxPerKey must be 0 or 1.
+//
+// The sink keeps the workflow alive until it is drained, stopped or closed. That also ends the
+// probes: the context of one that runs is cancelled, and its result is ignored. It is not
+// waited for.
+func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coordinator core.Options) (*Workflow[T], error) {
+	opts, coordinator, err := opts.resolved(coordinator)
+	if err != nil {
+		return nil, err
+	}
+	if work == nil {
+		return nil, errors.New("dynamicworkflow: work is nil, but must be a function")
+	}
+	s := &system{opts: opts, waits: core.NewSink(core.SinkOptions{}), monitors: map[time.Duration][]*core.Monitor{}}
+	c, err := core.NewKeyedCoordinator(key, func(ctx context.Context, item T) error {
+		return s.run(ctx, func() error { return work(ctx, item) })
+	}, coordinator)
+	if err != nil {
+		return nil, fmt.Errorf("dynamicworkflow: %w", err)
+	}
+	s.Control = c.Control
+	clock := core.Options{Name: c.Name() + ".clock", Sink: s.waits, MaxConcurrency: len(s.priorities), Timeout: 5 * time.Second,
+		OnDone: func(op core.Snapshot) { s.do(func() { s.probed(op.Item.(int), op) }) }}
+	for i := range s.priorities {
+		clock.Lanes = append(clock.Lanes, core.Lane{Name: pri(i), DeferOn: pri(i), Limit: 1})
+	}
+	s.clock = core.Must(core.NewCoordinator(s.probe, clock))
+	s.metrics(max(opts.Interval, 0))
+	c.OnClosed(s.Sink().Follow("processor.unhealthy:*,processor.healthy:*", s.observe))
+	c.OnClosed(s.Sink().Subscribe("system.load.high,system.load.low", func(load core.Signal) {
+		s.do(func() { s.step(load.Name == "system.load.low", load.Name, s.Sink().Because(load)) })
+	}))
+	c.OnClosed(func() { s.clock.Close() })
+	return &Workflow[T]{c, s}, nil
+}
+
+// run does an item.
+func (s *system) run(ctx context.Context, work func() error) (err error) {
+	op := core.OperationFrom(ctx)
+	op.Raise(SignalPlaced)
+	err = errors.New("dynamicworkflow: work panicked") // unless it returns
+	defer func() {
+		if err == nil {
+			op.Raise(SignalCompleted)
+		} else if ctx.Err() == nil || errors.Is(context.Cause(ctx), core.ErrTimeout) {
+			op.Raise(SignalFailed)
+		}
+		if s.opts.Interval > 0 && s.measuring.CompareAndSwap(false, true) {
+			s.do(func() { s.after(s.opts.Interval, 0) })
+		}
+	}()
+	if p := s.opts.Route(ctx, op.Key(), s.healthy); p > 0 && op.Key() != "" {
+		Decisions.Named(SignalAssigned+":"+pri(p)).Raise(op, op.Key(), Decision{Priority: p})
+		defer op.Hold("route.priority."+strconv.Itoa(p), 0)()
+	}
+	return work()
+}
+
+// do lets an event happen after those before it, on this goroutine or the one that is at it.
+func (s *system) do(event func()) {
+	s.events.Add(event)
+	s.events.Run()
+}
+
+// raise raises a decision on the sink or a view of it.
+func (s *system) raise(on core.Raiser, name, what string, d Decision) {
+	Decisions.Named(name+":"+what).Raise(on, s.Name(), d)
+}
+
+// Metrics are counts of the last span, as [Workflow.Metrics] says, and the limit of now.
+type Metrics struct {
+	Total       int // items whose work began
+	Succeeded   int // items whose work returned nil
+	Failed      int // items whose work returned an error or panicked, and was not cancelled
+	Failovers   int // how often an item went on to another processor
+	Concurrency int // how many items may run at once
+}
+
+// Metrics counts what has happened to items in the last span; 0 means ever since. From the
+// first call with a span, and for [Options.Interval] from New, the counts are exact up to
+// 16,384; the first call counts what the window of the workflow shows. Each span costs four
+// monitors, so use few. After the end of the workflow the counts are 0.
+func (w *Workflow[T]) Metrics(span time.Duration) Metrics { return w.system.metrics(span) }
+
+func (s *system) metrics(span time.Duration) Metrics {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.monitors[span]
+	if m == nil {
+		for _, pattern := range []string{SignalPlaced, SignalCompleted, SignalFailed, "failover.requested:*"} {
+			monitor := s.Monitor(pattern, span)
+			s.OnClosed(monitor.Stop)
+			m = append(m, monitor)
+		}
+		s.monitors[span] = m
+	}
+	return Metrics{m[0].Count(), m[1].Count(), m[2].Count(), m[3].Count(), s.Stats().Limit}
+}
+
+// adapt ends an interval: the rule decides.
+func (s *system) adapt() {
+	s.measuring.Store(false)
+	m := s.metrics(s.opts.Interval)
+	Measured.Raise(s.Sink(), s.Name(), m)
+	failures := m.Failovers + m.Failed
+	switch attempts := failures + m.Succeeded; {
+	case failures*10 > attempts:
+		s.step(false, fmt.Sprintf("high failure rate: %.1f%%", 100*float64(failures)/float64(attempts)), s.Sink())
+	case failures*50 < attempts && m.Succeeded*10 > m.Concurrency*8:
+		s.step(true, fmt.Sprintf("good throughput: %d", m.Succeeded), s.Sink())
+	}
+}
+
+// step changes the concurrency by one step, and says so if it has changed.
+func (s *system) step(up bool, reason string, on core.Raiser) {
+	from := s.Stats().Limit
+	to, name := max(from-s.opts.Step, s.opts.Min), SignalDecreased
+	if up {
+		to, name = min(from+s.opts.Step, s.opts.Max), SignalIncreased
+	}
+	if to != from && up == (to > from) { // SetMaxConcurrency may have left the range
+		s.SetMaxConcurrency(to) // which is at least 1
+		s.raise(on, name, "to="+strconv.Itoa(to), Decision{From: from, To: to, Reason: reason})
+	}
+}

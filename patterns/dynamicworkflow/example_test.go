@@ -1,0 +1,43 @@
+package dynamicworkflow_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow"
+)
+
+// Items go to the backup while the primary is unhealthy, and every decision is a signal.
+func Example() {
+	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	process := func(ctx context.Context, widget string) error { return nil } // the Do of a Failover on the sink
+	key := func(widget string) string { return widget }
+	system, err := dynamicworkflow.New(key, process, dynamicworkflow.Options{Route: dynamicworkflow.Best(2), Max: 64}, core.Options{Name: "widgets", Sink: sink})
+	if err != nil {
+		panic(err)
+	}
+	defer system.Close()
+	defer dynamicworkflow.Decisions.Subscribe(sink, func(s core.Signal, _ dynamicworkflow.Decision) {
+		fmt.Println(s.Key, s.Name)
+	})()
+
+	for _, happens := range []string{"widgets.imported", "processor.unhealthy:pri1", "processor.healthy:pri1", "system.load.low"} {
+		sink.Raise(happens)
+		if err := system.Do(ctx, "WIDGET-123"); err != nil {
+			panic(err)
+		}
+	}
+	m := system.Metrics(time.Minute)
+	fmt.Println(m.Total, "items,", m.Succeeded, "done,", m.Failed, "failed,", m.Failovers, "failovers, at most", m.Concurrency, "at once")
+	// Output:
+	// WIDGET-123 route.assigned:pri1
+	// widgets processor.marked.unhealthy:pri1
+	// WIDGET-123 route.assigned:pri2
+	// widgets processor.marked.healthy:pri1
+	// WIDGET-123 route.assigned:pri1
+	// widgets concurrency.increased:to=6
+	// WIDGET-123 route.assigned:pri1
+	// 4 items, 4 done, 0 failed, 0 failovers, at most 6 at once
+}

@@ -1,0 +1,90 @@
+package signalcoordinatedreads
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Signals of updates. Their key is the name of the coordinator of the readers.
+const (
+	// SignalInProgress is held on the sink while an update runs. Readers wait meanwhile.
+	SignalInProgress = "update.in-progress"
+	// SignalDone is raised on the sink when an update has ended, after its
+	// SignalInProgress is released.
+	SignalDone = "update.done"
+	// SignalWaiting is raised on the sink when readers begin to wait during an update:
+	// once, until none is pending any more.
+	SignalWaiting = "read.waiting"
+)
+
+// Done is the kind of [SignalDone]. The payload is the error of the update, or nil.
+var Done = core.NewKind[error](SignalDone)
+
+// ErrPanicked is the payload of [SignalDone] if the update has panicked or ended its
+// goroutine. The panic itself passes through [Reads.Update].
+var ErrPanicked = errors.New("signalcoordinatedreads: the update has panicked")
+
+// Updates say how updates run. The zero value is the default.
+type Updates struct {
+	// WaitForReaders lets an update wait until the readers that run when it comes have
+	// finished. By default it runs beside them.
+	WaitForReaders bool
+}
+
+// Reads is a coordinator of readers that wait while updates run. Make one with New; all
+// methods are safe for concurrent use.
+type Reads[T any] struct {
+	*core.Coordinator[T]
+	updates Updates
+}
+
+// New makes a coordinator of readers. Of its options, DeferOn gets [SignalInProgress] as
+// well, ResumeOn must be empty, and the default of Name is "signalcoordinatedreads".
+//
+// Like any coordinator that defers on a shared sink, it is kept alive by the sink until it
+// is drained, stopped or closed.
+func New[T any](read core.Work[T], updates Updates, opts core.Options) (*Reads[T], error) {
+	if opts.ResumeOn != "" {
+		return nil, fmt.Errorf("signalcoordinatedreads: Options.ResumeOn is %q, but must be empty: readers go on when the last update has ended", opts.ResumeOn)
+	}
+	opts.Name = cmp.Or(opts.Name, "signalcoordinatedreads")
+	opts.DeferOn += "," + SignalInProgress
+	c, err := core.NewCoordinator(read, opts)
+	if err != nil {
+		return nil, fmt.Errorf("signalcoordinatedreads: %w", err)
+	}
+	return &Reads[T]{c, updates}, nil
+}
+
+// Update runs an update on the goroutine of its caller and returns its error. From when it
+// is called until it returns, no reader starts. Updates do not wait for each other.
+//
+// With [Updates.WaitForReaders] the update begins when the readers that were running have
+// finished. If ctx ends before, Update returns its cause and the update does not run; if a
+// reader calls it, it returns [core.ErrWouldDeadlock].
+func (r *Reads[T]) Update(ctx context.Context, update func(context.Context) error) error {
+	sink, err := r.Sink(), ErrPanicked
+	release := sink.Hold(SignalInProgress, r.Name(), 0)
+	stop := r.OnPending(1, 0, func(over bool) {
+		if over {
+			sink.RaiseKey(SignalWaiting, r.Name())
+		}
+	})
+	defer func() {
+		stop()
+		release()
+		Done.Raise(sink, r.Name(), err)
+	}()
+	if r.updates.WaitForReaders {
+		if err = r.WaitRunning(ctx); err != nil {
+			return fmt.Errorf("signalcoordinatedreads: the update has not begun: %w", err)
+		}
+		err = ErrPanicked
+	}
+	err = update(ctx)
+	return err
+}

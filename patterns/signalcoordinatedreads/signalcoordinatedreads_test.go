@@ -1,0 +1,65 @@
+package signalcoordinatedreads_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads"
+)
+
+func second(context.Context, int) error { time.Sleep(time.Second); return nil }
+
+func newReads(t *testing.T, sink *core.Sink, wait bool) *signalcoordinatedreads.Reads[int] {
+	_, err := signalcoordinatedreads.New(second, signalcoordinatedreads.Updates{}, core.Options{ResumeOn: "update.done"})
+	require.ErrorContains(t, err, `signalcoordinatedreads: Options.ResumeOn is "update.done"`)
+	return core.Must(signalcoordinatedreads.New(second, signalcoordinatedreads.Updates{WaitForReaders: wait}, core.Options{Sink: sink}))
+}
+
+// The end of one update does not let readers in beside another, and the end of the last
+// one lets them in at once. Nothing ends an update before, neither MaxDefer nor chatter.
+func TestReadersWaitForTheLastUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{Capacity: 1})
+		coretest.NothingLeft(t, sink, func() {
+			reads, start := newReads(t, sink, false), time.Now()
+			for _, d := range []time.Duration{10 * time.Second, 20 * time.Second} {
+				go reads.Update(t.Context(), func(context.Context) error { time.Sleep(d); return nil })
+			}
+			time.AfterFunc(30*time.Second, sink.Hold(signalcoordinatedreads.SignalInProgress, "other code", 0))
+			synctest.Wait()
+			require.NoError(t, reads.Do(t.Context(), 1))
+			assert.Equal(t, 31*time.Second, time.Since(start))
+			require.NoError(t, reads.Drain(t.Context()))
+		})
+	})
+}
+
+// An update waits for readers if asked. However it ends, readers go on, and "update.done"
+// has the error.
+func TestAnUpdateThatWaitsForReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := newReads(t, nil, true)
+		core.Must(reads.Enqueue(t.Context(), 1))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		assert.ErrorIs(t, reads.Update(ctx, nil), context.DeadlineExceeded)
+		assert.PanicsWithValue(t, "after 1 read", func() {
+			reads.Update(t.Context(), func(context.Context) error { panic(fmt.Sprintf("after %d read", reads.Stats().Succeeded)) })
+		})
+		var said []error
+		for _, err := range signalcoordinatedreads.Done.Sense(reads.Sink(), core.Query{}) {
+			said = append(said, err)
+		}
+		assert.Equal(t, []error{context.DeadlineExceeded, signalcoordinatedreads.ErrPanicked}, said)
+		require.NoError(t, reads.Do(t.Context(), 2))
+	})
+}

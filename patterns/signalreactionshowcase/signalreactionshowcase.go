@@ -1,0 +1,95 @@
+package signalreactionshowcase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Signals of a run.
+const (
+	// SignalStart and SignalDone, followed by a colon and the number of the item, are
+	// raised by each item when it begins and ends.
+	SignalStart = "stage.start"
+	SignalDone  = "stage.done"
+	// SignalDeferred is held on the sink while items wait, and SignalRefused while they
+	// are refused.
+	SignalDeferred = "showcase.deferred"
+	SignalRefused  = "showcase.refused"
+)
+
+// Result is what a run has seen. Dispatched, Polled and Deferred are the number of items, and
+// Called and the length of Signals are twice that.
+type Result struct {
+	Called     int      // signals seen by OnSignal, on the goroutines of the items
+	Dispatched int      // SignalDone, handled in the background
+	Polled     int      // SignalDone, counted on the sink afterwards
+	Deferred   int      // items that waited because of DeferOn
+	Refused    int      // items refused because of CancelOn: 1
+	Signals    []string // the names of what items have raised, in order
+}
+
+// Run runs items, which must be positive, of 5 ms each, and reacts to their signals in all
+// ways. If ctx ends, Run returns its cause, and nothing goes on.
+func Run(ctx context.Context, items int) (Result, error) {
+	if items <= 0 {
+		return Result{}, fmt.Errorf("signalreactionshowcase: items is %d, but must be positive", items)
+	}
+	var called, dispatched atomic.Int64
+	sink := core.NewSink(core.SinkOptions{Capacity: items * 4, MaxAge: 10 * time.Second})
+	background := core.Must(core.NewDispatcher(core.Options{Sink: sink, MaxConcurrency: 4, MaxQueued: items * 4}))
+	defer background.Close()
+	background.Handle(SignalDone+":*", func(context.Context, core.Signal) error { dispatched.Add(1); return nil })
+	work := core.Must(core.NewCoordinator(stage, core.Options{
+		MaxConcurrency: min(runtime.NumCPU(), 8), MaxQueued: items, MaxTracked: items, Sink: sink,
+		OnSignal: func(s core.Signal) { called.Add(1); background.Dispatch(s) },
+		DeferOn:  SignalDeferred, CancelOn: SignalRefused,
+	}))
+	defer work.Close()
+
+	var r Result
+	release := sink.Hold(SignalDeferred, "", 0)
+	for i := range items {
+		if _, err := work.Enqueue(ctx, i); err != nil {
+			return r, err
+		}
+	}
+	r.Deferred = work.Stats().Pending
+	release() // they run now
+	if err := work.Flush(ctx); err != nil {
+		return r, err
+	}
+	release = sink.Hold(SignalRefused, "", 0)
+	var refused *core.RefusedError
+	if _, err := work.Enqueue(ctx, items); errors.As(err, &refused) {
+		r.Refused = 1
+	}
+	release()
+	// The items first, then what reacts to them.
+	if err := core.InOrder(work, background).Drain(ctx); err != nil {
+		return r, err
+	}
+	r.Called, r.Dispatched, r.Polled = int(called.Load()), int(dispatched.Load()), sink.Count(SignalDone+":*")
+	for s := range sink.Sense(core.Query{Pattern: "stage.*"}) {
+		r.Signals = append(r.Signals, s.Name)
+	}
+	return r, nil
+}
+
+// stage is the work of an item.
+func stage(ctx context.Context, item int) error {
+	op := core.OperationFrom(ctx)
+	op.Raise(fmt.Sprint(SignalStart, ":", item))
+	select {
+	case <-time.After(5 * time.Millisecond):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	op.Raise(fmt.Sprint(SignalDone, ":", item))
+	return nil
+}

@@ -1,0 +1,37 @@
+package signalreactionshowcase_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/patterns/signalreactionshowcase"
+)
+
+// However many items there are, nothing is lost: a drained dispatcher has handled all.
+func TestEachReactionSeesEachItem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, items := range []int{1, 8, 2000} {
+			r, err := signalreactionshowcase.Run(t.Context(), items)
+			require.NoError(t, err)
+			assert.Len(t, r.Signals, 2*items)
+			r.Signals = nil
+			assert.Equal(t, signalreactionshowcase.Result{Called: 2 * items, Dispatched: items, Polled: items, Deferred: items, Refused: 1}, r)
+		}
+	})
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := signalreactionshowcase.Run(t.Context(), 0)
+		assert.EqualError(t, err, "signalreactionshowcase: items is 0, but must be positive")
+		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Millisecond)
+		defer cancel()
+		_, err = signalreactionshowcase.Run(ctx, 100)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
