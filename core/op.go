@@ -128,7 +128,8 @@ func (o *Operation) Parent() OperationID {
 	if from, ok := o.base.(*origin); ok && from.parent != 0 {
 		return from.parent
 	}
-	return OperationFrom(o.base).ID()
+	id, _ := o.base.Value(parentKey{}).(OperationID)
+	return id
 }
 
 // Sink is the sink that the operation raises its signals on, or nil.

@@ -27,47 +27,44 @@ type origin struct {
 	context.Context
 	parent   OperationID
 	deadline time.Time // zero: none
-	cause    *causedContext
 }
 
 // baseOf is the context that gives an operation enqueued with ctx its values, and its
-// deadline unless that is zero.
+// deadline unless that is zero. It asks ctx for nothing, because callers may hold locks.
 func baseOf(ctx context.Context, deadline time.Time) context.Context {
-	from := origin{Context: ctx, deadline: deadline}
-	if parent, ok := ctx.(*operationContext); ok {
-		from.Context, from.parent = parent.base, parent.id
-		if up, ok := parent.base.(*origin); ok {
-			from.Context, from.cause = up.Context, up.cause
-		}
-	} else if ctx == context.Background() {
-		// has no values
-	} else if from.cause, ok = ctx.Value(causeKey{}).(*causedContext); ok {
-		from.parent = from.cause.parent
-	}
-	if from.parent == 0 && from.cause == nil && deadline.IsZero() {
+	parent, ok := ctx.(*operationContext)
+	switch {
+	case !ok && deadline.IsZero():
 		return ctx
+	case !ok:
+		return &origin{ctx, 0, deadline}
 	}
-	made := from // so that from itself stays off the heap
-	return &made
+	base := parent.base
+	if from, ok := base.(*origin); ok {
+		base = from.Context
+	}
+	return &origin{base, parent.id, deadline}
 }
 
-// causedContext is a context made by CausedBy, or by a caused operation for what its body
-// enqueues.
+// causedContext is a context made by CausedBy.
 type causedContext struct {
 	context.Context
 	signal Signal
 	link   *link
-	parent OperationID // of what is enqueued with it; 0: the operation in the context
 }
 
-type causeKey struct{}
+// Keys of what the nearest context knows that has it.
+type (
+	causeKey  struct{} // the causedContext
+	parentKey struct{} // the operation that enqueues, by its id
+)
 
 // CausedBy returns a context for items that are enqueued because of s, in a handler of s
 // for example: their operations have that which raised s as their parent, and what they
 // raise is caused by s, unless they name another cause; see [Propagation]. The same is so
 // for items that these operations enqueue, whose parents they are.
 func CausedBy(ctx context.Context, s Signal) context.Context {
-	return &causedContext{ctx, s, &link{name: s.Name, up: s.cause}, s.Operation}
+	return &causedContext{ctx, s, &link{name: s.Name, up: s.cause}}
 }
 
 // CauseFrom returns the signal because of which an item was enqueued, from the context of
@@ -81,16 +78,22 @@ func CauseFrom(ctx context.Context) (Signal, bool) {
 }
 
 func (c *causedContext) Value(key any) any {
-	if key == (causeKey{}) {
+	switch {
+	case key == causeKey{}:
 		return c
+	case key == parentKey{} && c.signal.Operation != 0:
+		return c.signal.Operation
 	}
 	return c.Context.Value(key)
 }
 
 // addCause adds because of what the operation runs, unless n has a cause.
 func (o *Operation) addCause(n *note) {
-	if from, ok := o.base.(*origin); ok && from.cause != nil && n.cause == nil {
-		n.cause = from.cause.link
+	if n.cause != nil || o.base == context.Background() {
+		return
+	}
+	if c, ok := o.base.Value(causeKey{}).(*causedContext); ok {
+		n.cause = c.link
 	}
 }
 
@@ -171,11 +174,8 @@ func (c *operationContext) Value(key any) any {
 	switch key {
 	case operationKey{}:
 		return (*Operation)(c)
-	case causeKey{}:
-		if from, ok := c.base.(*origin); ok && from.cause != nil {
-			return &causedContext{c, from.cause.signal, from.cause.link, c.id}
-		}
-		return nil
+	case parentKey{}:
+		return c.id
 	}
 	real := c.context.Load()
 	if real == nil {

@@ -117,7 +117,7 @@ func (s *Sink) prepare(opts SinkOptions) {
 		return
 	}
 	s.rules, s.ring = opts.Propagation.compile(), newRing(opts.Capacity, 1)
-	s.maxAge, s.lease = cmp.Or(int64(opts.MaxAge), never), never
+	s.maxAge, s.lease = ageLimit(opts.MaxAge), never
 	s.names.mu, s.names.after, s.names.clock, s.names.sink = &s.mu, &s.after, newClock(), s
 	s.ready.Store(true)
 }
@@ -131,6 +131,14 @@ func (o SinkOptions) resolved() (SinkOptions, error) {
 	o.Capacity = cmp.Or(o.Capacity, defaultSinkCapacity)
 	orNone(&o.MaxAge, defaultSinkAge)
 	return o, checkSinkSize("NewSink", o.Capacity, o.MaxAge)
+}
+
+// ageLimit is Sink.maxAge for an age of which 0 means none.
+func ageLimit(maxAge time.Duration) int64 {
+	if maxAge == 0 {
+		return never
+	}
+	return min(int64(maxAge), never-1)
 }
 
 func checkSinkSize(caller string, capacity int, maxAge time.Duration) error {
@@ -622,7 +630,7 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	if s.ring.capacity != uint64(capacity) {
 		s.ring = s.ring.resized(capacity)
 	}
-	if limit := cmp.Or(int64(maxAge), never); s.maxAge != limit {
+	if limit := ageLimit(maxAge); s.maxAge != limit {
 		s.maxAge = limit
 		s.fresh.Store(0)
 		for _, g := range s.names.gates {
