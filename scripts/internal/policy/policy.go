@@ -95,6 +95,7 @@ var Kinds = []Kind{
 type Library struct {
 	Module string // directory
 	Path   string // module path of the library
+	Tests  bool   // only tests may import it
 	Reason string
 }
 
@@ -110,14 +111,42 @@ var Libraries = []Library{
 		Path:   "github.com/jackc/pgx/v5",
 		Reason: "the PostgreSQL driver",
 	},
+	{
+		Module: "patterns/telemetry",
+		Path:   "go.opentelemetry.io/otel",
+		Reason: "the API of OpenTelemetry: global providers, attributes and status codes",
+	},
+	{
+		Module: "patterns/telemetry",
+		Path:   "go.opentelemetry.io/otel/metric",
+		Reason: "the API of OpenTelemetry for metrics",
+	},
+	{
+		Module: "patterns/telemetry",
+		Path:   "go.opentelemetry.io/otel/trace",
+		Reason: "the API of OpenTelemetry for spans",
+	},
+	{
+		Module: "patterns/telemetry",
+		Path:   "go.opentelemetry.io/otel/sdk",
+		Tests:  true,
+		Reason: "the program chooses the SDK; the tests look at what it exports",
+	},
+	{
+		Module: "patterns/telemetry",
+		Path:   "go.opentelemetry.io/otel/sdk/metric",
+		Tests:  true,
+		Reason: "the program chooses the SDK; the tests look at what it exports",
+	},
 }
 
 // Separate are the packages of module complete that show what links a library, besides
 // package complete, which shows all else: one "go get" brings everything, and only programs
 // that import one of these link its library.
 var Separate = map[string][]string{
-	"postgres": {"atoms/data/postgres"},
-	"sqlite":   {"atoms/sqlitewriter", "atoms/data/sqlite", "patterns/persistentwindow"},
+	"postgres":  {"atoms/data/postgres"},
+	"sqlite":    {"atoms/sqlitewriter", "atoms/data/sqlite", "patterns/persistentwindow"},
+	"telemetry": {"patterns/telemetry"},
 }
 
 // ShownIn returns the name of the package of module complete that shows the package in dir.
