@@ -41,26 +41,3 @@ func BenchmarkUnexported(b *testing.B) {
 		})
 	}
 }
-
-// What Telemetry adds to a signal that it does not count, and to one that it counts while
-// nothing exports metrics.
-func BenchmarkRaise(b *testing.B) {
-	sink := core.NewSink(core.SinkOptions{})
-	b.Run("Bare", func(b *testing.B) {
-		for b.Loop() {
-			sink.Raise("order.placed")
-		}
-	})
-	tel := core.Must(telemetry.New(sink, telemetry.Options{}))
-	defer tel.Close()
-	b.Run("NotCounted", func(b *testing.B) {
-		for b.Loop() {
-			sink.Raise("order.placed")
-		}
-	})
-	b.Run("Unexported", func(b *testing.B) {
-		for b.Loop() {
-			sink.Raise("error.db")
-		}
-	})
-}

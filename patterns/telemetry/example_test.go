@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -52,31 +50,4 @@ func Example() {
 	//   event exception
 	//   event exception
 	// request
-}
-
-// Anything with a method Stats can be observed.
-func ExampleObserve() {
-	reader := sdkmetric.NewManualReader() // in a program: a reader with an exporter
-	metrics := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
-	sink := core.NewSink(core.SinkOptions{})
-	tel := core.Must(telemetry.New(sink, telemetry.Options{MeterProvider: metrics}))
-	defer tel.Close()
-
-	stop, err := telemetry.Observe(tel, "sink", "shared", sink)
-	if err != nil {
-		panic(err)
-	}
-	defer stop()
-	sink.Raise("order.placed")
-
-	var all metricdata.ResourceMetrics
-	if err := reader.Collect(context.Background(), &all); err != nil {
-		panic(err)
-	}
-	for _, m := range all.ScopeMetrics[0].Metrics {
-		if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "ephemeral.sink.raised" {
-			fmt.Println(m.Name, sum.DataPoints[0].Value)
-		}
-	}
-	// Output: ephemeral.sink.raised 1
 }
