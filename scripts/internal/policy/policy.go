@@ -175,15 +175,9 @@ func (k *Kind) MayUse(dir string) bool {
 	return slices.ContainsFunc(k.Uses, func(pattern string) bool { return Matches(pattern, dir) })
 }
 
-// LibrariesOf returns the paths of the libraries that the module in dir may use.
-func LibrariesOf(dir string) []string {
-	var paths []string
-	for _, l := range Libraries {
-		if l.Module == dir {
-			paths = append(paths, l.Path)
-		}
-	}
-	return paths
+// LibrariesOf returns the libraries that the module in dir may use.
+func LibrariesOf(dir string) []Library {
+	return slices.DeleteFunc(slices.Clone(Libraries), func(l Library) bool { return l.Module != dir })
 }
 
 // Published returns the modules of the tree that get a tag with every release,
