@@ -55,8 +55,8 @@ func (e *StatusError) RetryAfter() time.Duration {
 	return max(0, time.Until(at))
 }
 
-// Download sends the request and copies the body of the response to w. It returns how many
-// bytes it has written, and a [*StatusError] unless the status is 2xx. It raises signals on
+// Download sends the request with client, nil meaning [http.DefaultClient], and copies the body
+// of the response to w. It returns how many bytes it has written, and a [*StatusError] unless the status is 2xx. It raises signals on
 // the operation in the request's context, else on sink, which may be nil; if the client has a
 // [Transport], that raises none for this request. Errors of the client, and of w, are
 // returned as they are. Download may be called from many goroutines at once.
@@ -69,7 +69,7 @@ func Download(client *http.Client, req *http.Request, w io.Writer, sink *core.Si
 // its length, else before it would write more than limit bytes.
 func DownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink, limit int64) (n int64, err error) {
 	x := begin(req, sink, limit)
-	outcome := errors.New("panicked")
+	outcome := errors.New("signalinghttp: Download panicked")
 	defer func() { x.end(outcome) }()
 	n, outcome = x.download(client, req, w)
 	return n, outcome
@@ -78,7 +78,7 @@ func DownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink *co
 type quiet struct{} // is a value in the context of requests for which a Transport says nothing
 
 func (x *exchange) download(client *http.Client, req *http.Request, w io.Writer) (int64, error) {
-	resp, err := client.Do(req.WithContext(context.WithValue(x.traced(), quiet{}, true)))
+	resp, err := cmp.Or(client, http.DefaultClient).Do(req.WithContext(context.WithValue(x.traced(), quiet{}, true)))
 	if err != nil {
 		return 0, err
 	}
