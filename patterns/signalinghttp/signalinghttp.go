@@ -55,11 +55,12 @@ func (e *StatusError) RetryAfter() time.Duration {
 	return max(0, time.Until(at))
 }
 
-// Download sends the request with client, nil meaning [http.DefaultClient], and copies the body
-// of the response to w. It returns how many bytes it has written, and a [*StatusError] unless the status is 2xx. It raises signals on
-// the operation in the request's context, else on sink, which may be nil; if the client has a
-// [Transport], that raises none for this request. Errors of the client, and of w, are
-// returned as they are. Download may be called from many goroutines at once.
+// Download sends the request with client, nil meaning [http.DefaultClient], and copies the
+// body of the response to w. It returns how many bytes it has written, and a [*StatusError]
+// unless the status is 2xx. It raises signals on the operation in the request's context, else
+// on sink, which may be nil; if the client has a [Transport], that raises none for this
+// request. Errors of the client, and of w, are returned as they are. Download may be called
+// from many goroutines at once.
 func Download(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink) (int64, error) {
 	return DownloadLimit(client, req, w, sink, -1)
 }
@@ -171,7 +172,7 @@ type exchange struct {
 	limit int64 // of the body; negative: none
 	total int64 // length of the body, if it is known
 
-	sent       sync.Once // that the request was sent is raised before what comes then
+	sent       sync.Once // raises SignalRequest, on a goroutine of net/http; what follows waits for it
 	n, percent atomic.Int64
 	ended      atomic.Bool
 }

@@ -28,12 +28,12 @@ func (t *Telemetry) ObserveCoordinator(c interface {
 		otel.Handle(err)
 		return
 	}
-	c.OnClosed(func() { stop() })
+	c.OnClosed(func() { stop() }) // nothing depends on an error here
 }
 
 // Observe exports what a method Stats returns, which must be a struct, as
-// "ephemeral.KIND.FIELD" with the name as attribute, until stop is called, which returns an error of the
-// MeterProvider:
+// "ephemeral.KIND.FIELD" with the name as attribute, until stop is called, which returns an
+// error of the MeterProvider:
 //
 //	stop, err := telemetry.Observe(tel, "limiter", "api", limiter)
 //
