@@ -92,6 +92,16 @@ func TestDownloadWithoutLength(t *testing.T) {
 	}
 }
 
+func TestRequestIsSaidWhenItWasSent(t *testing.T) {
+	sink := newSink()
+	req := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		sink.WaitFor(r.Context(), "stage.request")
+		assert.False(t, sink.Has("stage.headers"))
+	})
+	_, err := signalinghttp.Download(nil, req, io.Discard, sink)
+	assert.NoError(t, err)
+}
+
 func TestStatusIsAnError(t *testing.T) {
 	sink := newSink()
 	req := serve(t, func(w http.ResponseWriter, _ *http.Request) {
