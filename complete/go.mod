@@ -35,13 +35,18 @@ require (
 	github.com/ephemeralgo/ephemeral/patterns/persistentwindow v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/reactivefanout v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/signalinghttp v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/signallogwatcher v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/signalreactionshowcase v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/telemetry v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 )
 
 require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
@@ -49,6 +54,11 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	go.opentelemetry.io/otel v1.47.0 // indirect
+	go.opentelemetry.io/otel/log v1.47.0 // indirect
+	go.opentelemetry.io/otel/metric v1.47.0 // indirect
+	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
@@ -122,6 +132,10 @@ replace github.com/ephemeralgo/ephemeral/patterns/reactivefanout => ../patterns/
 
 replace github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads => ../patterns/signalcoordinatedreads
 
+replace github.com/ephemeralgo/ephemeral/patterns/signalinghttp => ../patterns/signalinghttp
+
 replace github.com/ephemeralgo/ephemeral/patterns/signallogwatcher => ../patterns/signallogwatcher
 
 replace github.com/ephemeralgo/ephemeral/patterns/signalreactionshowcase => ../patterns/signalreactionshowcase
+
+replace github.com/ephemeralgo/ephemeral/patterns/telemetry => ../patterns/telemetry

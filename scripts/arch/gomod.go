@@ -50,7 +50,7 @@ func misplaced(t *repo.Tree, m *repo.Module, kind *policy.Kind, r *modfile.Requi
 	}
 	own := policy.LibrariesOf(m.Dir)
 	switch {
-	case kind.Tool, kind.Testify && r.Mod.Path == policy.Testify, slices.Contains(own, r.Mod.Path):
+	case kind.Tool, kind.Testify && r.Mod.Path == policy.Testify, slices.ContainsFunc(own, func(l policy.Library) bool { return l.Path == r.Mod.Path }):
 		return ""
 	case r.Indirect && (m.Dir == "complete" || len(own) > 0 || kind.Testify && m.Requires(policy.Testify)):
 		return ""

@@ -3,7 +3,6 @@ package arch
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/policy"
@@ -45,10 +44,16 @@ func libraries(t *repo.Tree, report reporter) {
 			return
 		}
 		allowed := policy.LibrariesOf(m.Dir)
-		if kind.Testify && file.Test() {
-			allowed = append(allowed, policy.Testify)
+		if kind.Testify {
+			allowed = append(allowed, policy.Library{Path: policy.Testify, Tests: true})
 		}
-		if !slices.ContainsFunc(allowed, func(library string) bool { return within(importPath, library) }) {
+		var of policy.Library // that has the package; one may be below another, as an SDK below its API
+		for _, l := range allowed {
+			if within(importPath, l.Path) && len(l.Path) > len(of.Path) {
+				of = l
+			}
+		}
+		if of.Path == "" || of.Tests && !file.Test() {
 			report(file.Name, "imports "+importPath, do)
 		}
 	})

@@ -195,6 +195,10 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"libraries", "atom imports library", add("atoms/retry/retry.go", importing("modernc.org/sqlite")), "atoms/retry/retry.go: imports modernc.org/sqlite"},
 		{"libraries", "library of a like name", add("atoms/data/postgres/postgres.go", importing("github.com/jackc/pgx/v52")), "imports github.com/jackc/pgx/v52"},
 		{"libraries", "testify outside a test", add("atoms/retry/retry.go", importing("github.com/stretchr/testify/require")), "atoms/retry/retry.go: imports github.com/stretchr"},
+		{"libraries", "library of tests outside a test", func(tr tree) {
+			tr["patterns/telemetry/go.mod"] = "module github.com/ephemeralgo/ephemeral/patterns/telemetry\n\ngo 1.26\n"
+			tr["patterns/telemetry/telemetry.go"] = "package telemetry\n\n" + importing("go.opentelemetry.io/otel/sdk/trace")
+		}, "imports go.opentelemetry.io/otel/sdk/trace"},
 		{"libraries", "testify in core", add("core/sink_test.go", importing("github.com/stretchr/testify/require")), "core/sink_test.go: imports github.com/stretchr"},
 
 		{"internal", "root package imports small package", add("core/sink.go", importing("EPHEMERAL/core/lru")), "core/sink.go: imports github.com/ephemeralgo/ephemeral/core/lru"},

@@ -24,6 +24,7 @@ var mainTypes = map[string]string{
 	"patterns/signallogwatcher":       "LogWatcher",
 	"patterns/longwindowdemo":         "LongWindowDemo",
 	"patterns/signalreactionshowcase": "SignalReactionShowcase",
+	"patterns/signalinghttp":          "HTTP",
 	"patterns/backpressure":           "Backpressure",
 	"patterns/controlledfanout":       "ControlledFanout",
 	"patterns/keyedpriorityfanout":    "KeyedPriorityFanout",

@@ -35,7 +35,7 @@ var Limits = []Limit{
 	{Part: "patterns/telemetry/...", Lines: 250, Tests: true, Reason: "spans and metrics"},
 	{Part: "patterns/signalinghttp/...", Lines: 250, Tests: true, Reason: "a client and a server"},
 	{Part: "patterns/*/...", Lines: 150, Tests: true, Reason: "a pattern shows how to use core in a few lines"},
-	{Part: "scripts/...", Lines: 3250, Reason: "tools must not be more work than what they check"},
+	{Part: "scripts/...", Lines: 3260, Reason: "tools must not be more work than what they check"},
 	{Part: "tests", Lines: 54000, Reason: "a promise is tested once; 46,000 for core, the first 13 atoms and the tools, 1.5 for each line of the rest"},
 }
 

@@ -95,6 +95,7 @@ var Kinds = []Kind{
 type Library struct {
 	Module string // directory
 	Path   string // module path of the library
+	Tests  bool   // only tests may import it
 	Reason string
 }
 
@@ -110,14 +111,42 @@ var Libraries = []Library{
 		Path:   "github.com/jackc/pgx/v5",
 		Reason: "the PostgreSQL driver",
 	},
+	{
+		Module: "patterns/telemetry",
+		Path:   "go.opentelemetry.io/otel",
+		Reason: "the API of OpenTelemetry: global providers, attributes and status codes",
+	},
+	{
+		Module: "patterns/telemetry",
+		Path:   "go.opentelemetry.io/otel/metric",
+		Reason: "the API of OpenTelemetry for metrics",
+	},
+	{
+		Module: "patterns/telemetry",
+		Path:   "go.opentelemetry.io/otel/trace",
+		Reason: "the API of OpenTelemetry for spans",
+	},
+	{
+		Module: "patterns/telemetry",
+		Path:   "go.opentelemetry.io/otel/sdk",
+		Tests:  true,
+		Reason: "the program chooses the SDK; the tests look at what it exports",
+	},
+	{
+		Module: "patterns/telemetry",
+		Path:   "go.opentelemetry.io/otel/sdk/metric",
+		Tests:  true,
+		Reason: "the program chooses the SDK; the tests look at what it exports",
+	},
 }
 
 // Separate are the packages of module complete that show what links a library, besides
 // package complete, which shows all else: one "go get" brings everything, and only programs
 // that import one of these link its library.
 var Separate = map[string][]string{
-	"postgres": {"atoms/data/postgres"},
-	"sqlite":   {"atoms/sqlitewriter", "atoms/data/sqlite", "patterns/persistentwindow"},
+	"postgres":  {"atoms/data/postgres"},
+	"sqlite":    {"atoms/sqlitewriter", "atoms/data/sqlite", "patterns/persistentwindow"},
+	"telemetry": {"patterns/telemetry"},
 }
 
 // ShownIn returns the name of the package of module complete that shows the package in dir.
@@ -146,15 +175,11 @@ func (k *Kind) MayUse(dir string) bool {
 	return slices.ContainsFunc(k.Uses, func(pattern string) bool { return Matches(pattern, dir) })
 }
 
-// LibrariesOf returns the paths of the libraries that the module in dir may use.
-func LibrariesOf(dir string) []string {
-	var paths []string
-	for _, l := range Libraries {
-		if l.Module == dir || dir == "complete" { // which names types of all
-			paths = append(paths, l.Path)
-		}
-	}
-	return paths
+// LibrariesOf returns the libraries that the module in dir may use.
+func LibrariesOf(dir string) []Library {
+	return slices.DeleteFunc(slices.Clone(Libraries), func(l Library) bool {
+		return l.Module != dir && dir != "complete" // which names types of all
+	})
 }
 
 // Published returns the modules of the tree that get a tag with every release,

@@ -1,0 +1,4 @@
+// Package telemetry shows what patterns/telemetry exports, under the names that they would
+// have in package complete. It is a package of its own so that programs that import complete
+// do not link OpenTelemetry.
+package telemetry

@@ -1,0 +1,74 @@
+package signalinghttp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/signalinghttp"
+)
+
+func Example() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/big.bin" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, "0123456789")
+	}))
+	defer server.Close()
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+	client := &http.Client{Transport: signalinghttp.NewTransport(nil, sink)} // nil: http.DefaultTransport
+
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/big.bin", nil)
+	if err != nil {
+		panic(err)
+	}
+	var file strings.Builder
+	n, err := signalinghttp.Download(client, req, &file, sink)
+	fmt.Println(n, err)
+	for s := range sink.Sense(core.Query{}) {
+		fmt.Println(s.Name)
+	}
+
+	req.URL.Path = "/gone.bin"
+	_, err = signalinghttp.Download(client, req, &file, sink)
+	var status *signalinghttp.StatusError
+	fmt.Println(errors.As(err, &status), sink.Has("http.error:404"))
+	// Output:
+	// 10 <nil>
+	// stage.starting
+	// progress:0
+	// stage.request
+	// stage.headers
+	// stage.reading
+	// progress:100
+	// stage.completed
+	// true true
+}
+
+// Each request of a server is an operation.
+func ExampleHandler() {
+	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "operation of ", core.OperationFrom(r.Context()).Source())
+	})
+	h, err := signalinghttp.NewHandler(next, core.Options{Name: "api", MaxConcurrency: 64})
+	if err != nil {
+		panic(err)
+	}
+	defer h.Close()
+	w := httptest.NewRecorder() // in a program: http.Server{Handler: h}
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/orders", nil))
+	fmt.Println(w.Body)
+	for op := range h.Operations(core.OperationQuery{}) {
+		fmt.Println(op.Key, op.Status)
+	}
+	// Output:
+	// operation of api
+	// GET /orders succeeded
+}

@@ -1,0 +1,317 @@
+package signalinghttp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Signals of a request; see the documentation of the package.
+const (
+	SignalStarting  = "stage.starting"
+	SignalRequest   = "stage.request"
+	SignalHeaders   = "stage.headers"
+	SignalReading   = "stage.reading"
+	SignalCompleted = "stage.completed"
+	SignalFailed    = "stage.failed"
+	SignalCancelled = "stage.cancelled"
+	SignalProgress  = "progress"   // followed by a colon and the percentage
+	SignalError     = "http.error" // followed by a colon and the status code
+)
+
+// ErrTooLarge is returned by [DownloadLimit] when a body is larger than the limit.
+var ErrTooLarge = errors.New("signalinghttp: body is larger than the limit")
+
+// A StatusError says that a server answered with another status than success.
+type StatusError struct {
+	StatusCode int
+	Method     string
+	URL        string // without query and password
+	Header     http.Header
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("signalinghttp: %s %s: status %d %s", e.Method, e.URL, e.StatusCode, http.StatusText(e.StatusCode))
+}
+
+// RetryAfter is how long the server asks to wait, by the header Retry-After; 0 if it does not.
+func (e *StatusError) RetryAfter() time.Duration {
+	text := e.Header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	at, _ := http.ParseTime(text) // the zero time if it is none
+	return max(0, time.Until(at))
+}
+
+// Download sends the request with client, nil meaning [http.DefaultClient], and copies the
+// body of the response to w. It returns how many bytes it has written, and a [*StatusError]
+// unless the status is 2xx. It raises signals on the operation in the request's context, else
+// on sink, which may be nil; if the client has a [Transport], that raises none for this
+// request. Errors of the client, and of w, are returned as they are. Download may be called
+// from many goroutines at once.
+func Download(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink) (int64, error) {
+	return DownloadLimit(client, req, w, sink, -1)
+}
+
+// DownloadLimit is [Download] of a body of at most limit bytes; a negative limit is none. If
+// there are more, it returns [ErrTooLarge]: before it writes anything if the response says
+// its length, else before it would write more than limit bytes.
+func DownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink, limit int64) (n int64, err error) {
+	x := begin(req, sink, limit)
+	outcome := errors.New("signalinghttp: Download panicked")
+	defer func() { x.end(outcome) }()
+	n, outcome = x.download(client, req, w)
+	return n, outcome
+}
+
+type quiet struct{} // is a value in the context of requests for which a Transport says nothing
+
+func (x *exchange) download(client *http.Client, req *http.Request, w io.Writer) (int64, error) {
+	resp, err := cmp.Or(client, http.DefaultClient).Do(req.WithContext(context.WithValue(x.traced(), quiet{}, true)))
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	x.headers(resp)
+	if resp.StatusCode/100 != 2 {
+		return 0, &StatusError{StatusCode: resp.StatusCode, Method: req.Method, URL: x.url, Header: resp.Header}
+	}
+	if x.limit >= 0 && resp.ContentLength > x.limit {
+		return 0, ErrTooLarge
+	}
+	x.raise(SignalReading)
+	return io.Copy(io.MultiWriter(x, w), resp.Body)
+}
+
+// A Transport is an [http.RoundTripper] that raises signals for each request. When a body
+// is closed before its end, the request counts as cancelled. A status of 400 or more raises
+// [SignalError] and [SignalFailed] when it arrives; the response is returned as it is.
+//
+// It is safe for concurrent use and needs no closing.
+type Transport struct {
+	base http.RoundTripper
+	sink *core.Sink
+}
+
+// NewTransport makes a Transport that sends requests with base, nil meaning
+// [http.DefaultTransport]. The sink, which may be nil, gets the signals of requests that have
+// no operation in their context.
+func NewTransport(base http.RoundTripper, sink *core.Sink) *Transport {
+	return &Transport{cmp.Or(base, http.DefaultTransport), sink}
+}
+
+// RoundTrip sends a request.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Context().Value(quiet{}) != nil {
+		return t.base.RoundTrip(req)
+	}
+	x := begin(req, t.sink, -1)
+	resp, err := t.base.RoundTrip(req.WithContext(x.traced()))
+	if err != nil {
+		x.end(err)
+		return resp, err
+	}
+	x.headers(resp)
+	switch {
+	case resp.StatusCode >= 400:
+		x.end(&StatusError{StatusCode: resp.StatusCode})
+	case resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == http.NoBody:
+		x.end(nil)
+	default:
+		resp.Body = &body{ReadCloser: resp.Body, x: x}
+	}
+	return resp, nil
+}
+
+// body is a body whose reader may stop when it likes.
+type body struct {
+	io.ReadCloser
+	x       *exchange
+	reading atomic.Bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if !b.reading.Swap(true) {
+		b.x.raise(SignalReading)
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.x.Write(p[:n])
+	if err == io.EOF {
+		b.x.end(nil)
+	} else if err != nil {
+		b.x.end(err)
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	if b.x.n.Load() != b.x.total {
+		b.x.end(context.Canceled)
+	}
+	b.x.end(nil) // unless it has ended
+	return b.ReadCloser.Close()
+}
+
+// exchange is one request, whose stages are raised in order.
+type exchange struct {
+	ctx   context.Context
+	url   string
+	raise func(name string) bool
+	limit int64 // of the body; negative: none
+	total int64 // length of the body, if it is known
+
+	sent       sync.Once // raises SignalRequest, on a goroutine of net/http; what follows waits for it
+	n, percent atomic.Int64
+	ended      atomic.Bool
+}
+
+func begin(req *http.Request, sink *core.Sink, limit int64) *exchange {
+	url := *req.URL
+	url.User, url.RawQuery, url.Fragment = nil, "", ""
+	op := core.OperationFrom(req.Context())
+	x := &exchange{ctx: req.Context(), url: url.String(), raise: op.Raise, limit: limit}
+	if op == nil && sink != nil {
+		x.raise = func(name string) bool { return sink.RaiseKey(name, x.url) }
+	}
+	x.raise(SignalStarting)
+	x.raise(SignalProgress + ":0")
+	return x
+}
+
+// traced is a context for the request that lets x see when it has been sent.
+func (x *exchange) traced() context.Context {
+	return httptrace.WithClientTrace(x.ctx, &httptrace.ClientTrace{WroteRequest: func(wrote httptrace.WroteRequestInfo) {
+		if wrote.Err == nil {
+			x.sent.Do(func() { x.raise(SignalRequest) })
+		}
+	}})
+}
+
+func (x *exchange) headers(resp *http.Response) {
+	x.sent.Do(func() { x.raise(SignalRequest) })
+	x.raise(SignalHeaders)
+	x.total = resp.ContentLength
+}
+
+// Write counts the next part of the body.
+func (x *exchange) Write(p []byte) (int, error) {
+	n := x.n.Add(int64(len(p)))
+	if x.limit >= 0 && n > x.limit {
+		return 0, ErrTooLarge
+	}
+	if x.total > 0 && !x.ended.Load() {
+		x.progress(min(100, n*100/x.total))
+	}
+	return len(p), nil
+}
+
+func (x *exchange) progress(percent int64) {
+	if x.percent.Swap(percent) < percent {
+		x.raise(SignalProgress + ":" + strconv.FormatInt(percent, 10))
+	}
+}
+
+// end raises how the exchange has ended, once.
+func (x *exchange) end(err error) {
+	if x.ended.Swap(true) {
+		return
+	}
+	x.sent.Do(func() {}) // too late
+	if status, ok := errors.AsType[*StatusError](err); ok {
+		x.raise(SignalError + ":" + strconv.Itoa(status.StatusCode))
+	}
+	switch {
+	case err == nil:
+		x.progress(100)
+		x.raise(SignalCompleted)
+	case errors.Is(err, context.Canceled) || x.ctx.Err() == context.Canceled:
+		x.raise(SignalCancelled)
+	default:
+		x.raise(SignalFailed)
+	}
+}
+
+// A Handler is an [http.Handler] whose requests are operations of a coordinator, which the
+// Control is. Their keys are method and path, as in "GET /orders". A request is served with
+// the operation's context, so it is cancelled when its client has gone, and by
+// [core.Control.Cancel].
+//
+// ServeHTTP returns when the operation has ended, never before. A request that is not
+// accepted or not started, because too many wait, because of a signal that matches CancelOn
+// or because the Handler is closed, gets status 503. A panic of the next handler goes on in
+// ServeHTTP.
+//
+// At the end of a program, call [http.Server.Shutdown] first, and then Close.
+type Handler struct {
+	core.Control
+	requests *core.Coordinator[*request]
+}
+
+type request struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	started bool
+	err     error
+	done    chan struct{} // closed when the operation has ended
+}
+
+// NewHandler makes a Handler, or says what is wrong with the options. Their defaults are a
+// coordinator's, except for Name, "http", MaxConcurrency, 256, and MaxPerKey, no limit.
+func NewHandler(next http.Handler, opts core.Options) (*Handler, error) {
+	if next == nil {
+		return nil, errors.New("signalinghttp: NewHandler needs a handler")
+	}
+	opts.Name = cmp.Or(opts.Name, "http")
+	opts.MaxConcurrency = cmp.Or(opts.MaxConcurrency, 256)
+	opts.MaxPerKey = cmp.Or(opts.MaxPerKey, math.MaxInt32)
+	onDone := opts.OnDone
+	opts.OnDone = func(s core.Snapshot) {
+		req := s.Item.(*request)
+		req.err = s.Err
+		defer close(req.done)
+		if onDone != nil {
+			onDone(s)
+		}
+	}
+	key := func(req *request) string { return req.r.Method + " " + req.r.URL.Path }
+	c, err := core.NewKeyedCoordinator(key, func(ctx context.Context, req *request) error {
+		req.started = true
+		next.ServeHTTP(req.w, req.r.WithContext(ctx))
+		return context.Cause(ctx)
+	}, opts)
+	if err != nil {
+		return nil, fmt.Errorf("signalinghttp: %w", err)
+	}
+	return &Handler{c.Control, c}, nil
+}
+
+// ServeHTTP serves a request as an operation.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx := r.Context()
+	req := &request{w: w, r: r, done: make(chan struct{})}
+	id, err := h.requests.TryEnqueue(ctx, req)
+	if err == nil {
+		stop := context.AfterFunc(ctx, func() { h.Cancel(id, context.Cause(ctx)) })
+		h.requests.Wait(context.WithoutCancel(ctx), id) // suspends an operation that calls this
+		<-req.done                                      // also if it is unknown by now
+		req.w, req.r = nil, nil                         // the window keeps failed items
+		stop()
+	}
+	if err != nil || !req.started {
+		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
+	} else if panicked, ok := errors.AsType[*core.PanicError](req.err); ok {
+		panic(cmp.Or(panicked.Value, any(http.ErrAbortHandler)))
+	}
+}

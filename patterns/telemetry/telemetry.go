@@ -1,0 +1,203 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/lru"
+)
+
+// scope is the name of the tracer and of the meter.
+const scope = "github.com/ephemeralgo/ephemeral/patterns/telemetry"
+
+// Options configure a Telemetry. The zero value is the default.
+type Options struct {
+	// MeterProvider and TracerProvider make the instruments and the spans; nil means the global
+	// ones, which may be set later.
+	MeterProvider  metric.MeterProvider
+	TracerProvider trace.TracerProvider
+	// Signals is a pattern, each alternative of which is a family of signals to count; see
+	// [core.Match]. "" means all signals whose first segment is "error" or "perf".
+	Signals string
+	// MaxNames is how many names of a family are counted apart, first come, first served; 0
+	// means 100, negative no limit.
+	MaxNames int
+}
+
+// resolved returns the options with their defaults, and what is wrong with them.
+func (o Options) resolved() (Options, error) {
+	o.MeterProvider = cmp.Or(o.MeterProvider, otel.GetMeterProvider())
+	o.TracerProvider = cmp.Or(o.TracerProvider, otel.GetTracerProvider())
+	o.Signals = cmp.Or(o.Signals, "error, error.*, error:*, perf, perf.*, perf:*")
+	o.MaxNames = cmp.Or(o.MaxNames, 100)
+	if strings.Trim(o.Signals, ", ") == "" {
+		return o, fmt.Errorf("telemetry: Signals %q matches nothing", o.Signals)
+	}
+	return o, nil
+}
+
+// A Telemetry exports what happens on a sink and in coordinators. Make one with [New] and
+// close it. All methods are safe for concurrent use, from bodies and from handlers as well.
+type Telemetry struct {
+	tracer      trace.Tracer
+	meter       metric.Meter
+	spans       *lru.LRU[core.OperationID, trace.SpanContext] // for links
+	opts        Options
+	families    []string // of opts.Signals
+	unsubscribe func()
+
+	mu       sync.Mutex
+	names    map[[3]string]metric.AddOption // of what is counted apart: family, class and name
+	number   map[string]int                 // of names of each family
+	observed map[*metric.Registration]bool
+}
+
+// New counts the signals of sink from now on. It says what is wrong with the options.
+func New(sink *core.Sink, opts Options) (*Telemetry, error) {
+	opts, err := opts.resolved()
+	if err != nil || sink == nil {
+		return nil, cmp.Or(err, errors.New("telemetry: New needs a sink"))
+	}
+	t := &Telemetry{
+		tracer:   opts.TracerProvider.Tracer(scope),
+		meter:    opts.MeterProvider.Meter(scope),
+		spans:    core.Must(lru.New(lru.Options[core.OperationID, trace.SpanContext]{HotAfter: -1})),
+		families: strings.Split(opts.Signals, ","),
+		opts:     opts,
+		names:    map[[3]string]metric.AddOption{},
+		number:   map[string]int{},
+		observed: map[*metric.Registration]bool{},
+	}
+	counter, err := t.meter.Int64Counter("ephemeral.signals")
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: %w", err)
+	}
+	t.unsubscribe = sink.Subscribe(opts.Signals, func(s core.Signal) {
+		counter.Add(context.Background(), 1, t.attributes(s.Name))
+	})
+	return t, nil
+}
+
+// Close ends the counting and the observations so far. Flush the MeterProvider before, so that it
+// collects once more. Spans that are under way end with their operations, and work that was
+// wrapped makes further ones. Close may be called many times. It returns errors of the
+// MeterProvider.
+func (t *Telemetry) Close() error {
+	t.unsubscribe()
+	t.mu.Lock()
+	observed := t.observed
+	t.observed = map[*metric.Registration]bool{}
+	t.mu.Unlock()
+	var err error
+	for registration := range observed {
+		err = errors.Join(err, (*registration).Unregister())
+	}
+	return err
+}
+
+// Wrap is work with a span around it; see the documentation of the package. If nothing records
+// the span, it costs little more than to start it. Work that is not wrapped costs nothing.
+// Wrap panics if work is nil.
+func Wrap[T any](t *Telemetry, work core.Work[T]) core.Work[T] {
+	if work == nil {
+		panic("telemetry: Wrap needs a function")
+	}
+	wrapped := WrapResult(t, func(ctx context.Context, item T) (struct{}, error) { return struct{}{}, work(ctx, item) })
+	return func(ctx context.Context, item T) error {
+		_, err := wrapped(ctx, item)
+		return err
+	}
+}
+
+// WrapResult is [Wrap] for work with a result.
+func WrapResult[In, Out any](t *Telemetry, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
+	if work == nil {
+		panic("telemetry: WrapResult needs a function")
+	}
+	return func(ctx context.Context, item In) (out Out, err error) {
+		op := core.OperationFrom(ctx)
+		in, span := t.tracer.Start(ctx, op.Source())
+		if !span.IsRecording() {
+			if span.SpanContext().IsValid() {
+				ctx = in // it says that spans below are not sampled either
+			}
+			return work(ctx, item)
+		}
+		t.spans.Set(op.ID(), span.SpanContext())
+		span.SetAttributes(attribute.Int64("ephemeral.operation", int64(op.ID())), attribute.String("ephemeral.key", op.Key()))
+		if cause, ok := core.CauseFrom(ctx); ok {
+			if from, ok := t.spans.Get(cause.Operation); ok && cause.Operation != 0 {
+				span.AddLink(trace.Link{SpanContext: from, Attributes: []attribute.KeyValue{attribute.String("ephemeral.signal", cause.Name)}})
+			}
+		}
+		returned := false
+		defer func() { finish(ctx, span, op, err, returned) }()
+		out, err = work(in, item)
+		returned = true
+		return out, err
+	}
+}
+
+// finish adds what the operation did and ends the span.
+func finish(ctx context.Context, span trace.Span, op *core.Operation, err error, returned bool) {
+	for _, s := range op.Signals() {
+		at, key := trace.WithTimestamp(s.Time), attribute.String("ephemeral.key", s.Key)
+		span.AddEvent(s.Name, at, trace.WithAttributes(key))
+		if class(s.Name) == "exception" {
+			span.AddEvent("exception", at, trace.WithAttributes(attribute.String("exception.type", s.Name), key))
+		}
+	}
+	cause := context.Cause(ctx)
+	cancelled := cause != nil && !errors.Is(cause, core.ErrTimeout)
+	switch {
+	case !returned:
+		span.SetStatus(codes.Error, "panicked")
+	case err != nil && !cancelled:
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.RecordError(err) // nothing if it is nil
+	span.SetAttributes(attribute.Bool("ephemeral.cancelled", cancelled))
+	span.End()
+}
+
+// attributes returns what a signal of this name is counted with.
+func (t *Telemetry) attributes(name string) metric.AddOption {
+	family := slices.IndexFunc(t.families, func(pattern string) bool { return core.Match(pattern, name) })
+	signal, _, _ := strings.Cut(name, ":")
+	at := [3]string{t.families[family], class(name), signal}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.names[at] == nil && t.opts.MaxNames >= 0 && t.number[at[0]] >= t.opts.MaxNames {
+		at[2] = "other"
+	}
+	if t.names[at] == nil {
+		t.number[at[0]]++
+		family := attribute.String("family", strings.TrimSpace(at[0]))
+		t.names[at] = metric.WithAttributes(family, attribute.String("class", at[1]), attribute.String("signal", at[2]))
+	}
+	return t.names[at]
+}
+
+// class is what a signal is for telemetry, by the first segment of its name.
+func class(name string) string {
+	first, _, _ := strings.Cut(name, ":")
+	switch first, _, _ = strings.Cut(first, "."); first {
+	case "error":
+		return "exception"
+	case "perf":
+		return "metric"
+	}
+	return "event"
+}
