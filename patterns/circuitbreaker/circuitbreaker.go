@@ -219,7 +219,9 @@ func WrapResult[In, Out any](b *Breaker, work core.ResultWork[In, Out]) core.Res
 	}
 }
 
-func (b *Breaker) refusal() error { return &OpenError{Name: b.opts.Name, Failures: b.Failures(), RetryAfter: b.ClosesIn()} }
+func (b *Breaker) refusal() error {
+	return &OpenError{Name: b.opts.Name, Failures: b.Failures(), RetryAfter: b.ClosesIn()}
+}
 
 // raise raises a failure that counts.
 func (b *Breaker) raise(ctx context.Context, counts bool) {

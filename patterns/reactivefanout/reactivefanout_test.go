@@ -116,7 +116,7 @@ func TestFailuresAreSaidAndCountAsPressureIfAsked(t *testing.T) {
 			require.Equal(t, limit, f.First().Stats().Limit)
 			time.Sleep(span)
 			require.Equal(t, limit, f.First().Stats().Limit)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			require.Equal(t, 8, f.First().Stats().Limit)
 			core.Must(f.Enqueue(t.Context(), 1))
