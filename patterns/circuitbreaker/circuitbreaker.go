@@ -225,12 +225,9 @@ func (b *Breaker) refusal() error {
 
 // raise raises a failure that counts.
 func (b *Breaker) raise(ctx context.Context, counts bool) {
-	if !counts {
-		return
-	}
-	if op := core.OperationFrom(ctx); op.Sink() == b.sink {
+	if op := core.OperationFrom(ctx); counts && op.Sink() == b.sink {
 		op.Raise(b.failure)
-		return
+	} else if counts {
+		b.sink.RaiseKey(b.failure, b.opts.Name)
 	}
-	b.sink.RaiseKey(b.failure, b.opts.Name)
 }
