@@ -11,7 +11,7 @@ import "github.com/ephemeralgo/ephemeral/core"
 func Save[V any](name string) core.Kind[V] { return kind[V]("save", name) }
 
 // Load asks for the value: load.data.NAME, answered by [Loaded] or [Failed]. The payload
-// does not matter, nor does it in [Delete], so core.Sink.RaiseKey does as well.
+// does not matter, nor does it in [Delete], so core.Sink.RaiseKey works too.
 func Load(name string) core.Kind[struct{}] { return kind[struct{}]("load", name) }
 
 // Delete asks for the key to be removed: delete.data.NAME, answered by [Deleted] or [Failed].

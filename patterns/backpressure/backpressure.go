@@ -22,8 +22,8 @@ const prefix = "backpressure."
 // most for [core.Options.MaxDefer]; then it runs all the same, and [core.SignalForced] is
 // raised.
 //
-// Do not [Watch] the coordinator on the same sink: it would hold up the items whose end it
-// waits for. A stage that is watched itself names the later stages in DeferOn of
+// Do not [Watch] the coordinator on the same sink: its own items could not start, so the
+// number of pending items would never fall. A stage that is watched itself names the later stages in DeferOn of
 // [core.NewCoordinator] instead.
 func New[T any](work core.Work[T], opts core.Options) (*core.Coordinator[T], error) {
 	if opts.Sink == nil {

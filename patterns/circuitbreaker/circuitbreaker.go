@@ -53,8 +53,8 @@ type Options struct {
 	// probe without a result keeps others away. 0 means Window.
 	OpenFor time.Duration
 	// CountIf says whether an error of a call is a failure; other errors are successes. nil
-	// means all errors but those that match [context.Canceled]. Those that it does not count
-	// of the latter are neither. It must be safe for concurrent use. A panic is a failure.
+	// means all errors but those that match [context.Canceled]. One of the latter
+	// that it does not count is neither. It must be safe for concurrent use. A panic is a failure.
 	CountIf func(error) bool
 }
 
