@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -109,7 +108,6 @@ func (f *file) begin(ctx context.Context) (end func(), err error) {
 	if f.unlock, err = f.lock.Acquire(ctx); err != nil {
 		return nil, f.explain(ctx, err)
 	}
-	runtime.Gosched() // so that callers that the last group has released can be in the next one
 	f.group, f.begun = nil, time.Now()
 	return f.end, nil
 }

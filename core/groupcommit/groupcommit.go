@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -204,6 +205,7 @@ func (c *Committer[T]) commitNext(ctx context.Context) int {
 	if err != nil && ctx.Err() != nil {
 		return 0 // it is closed, and so are the items
 	}
+	runtime.Gosched() // so that callers that the last commit has released can be in this one
 	batch := c.take(err == nil)
 	items, errs := make([]T, len(batch)), make([]error, len(batch))
 	for i, e := range batch {
