@@ -132,6 +132,9 @@ func Example_pin() {
 			panic(err)
 		}
 	}
+	if err := coordinator.Flush(ctx); err != nil {
+		panic(err)
+	}
 	operation, ok := coordinator.Lookup(id)
 	fmt.Println(operation.Key, ok)
 	unpin()
