@@ -147,7 +147,7 @@ func TestOwnSignalsAreNotStored(t *testing.T) {
 		time.Sleep(30*time.Second - 1)
 		synctest.Wait()
 		require.Empty(t, stored(t, w))
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.Equal(t, []string{"a"}, stored(t, w))
 		require.True(t, sink.Has(persistentwindow.SignalFlushed) && sink.Has(sqlitewriter.SignalWritten))
@@ -170,7 +170,7 @@ func TestLossIsCountedAndSaid(t *testing.T) {
 		for i := range 10 {
 			sink.RaiseKey("a", fmt.Sprint(i))
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.Len(t, stored(t, w), 10, "all batches, at once")
 		core.Must(w.Exec(t.Context(), "alter table signals rename to gone"))
@@ -178,7 +178,7 @@ func TestLossIsCountedAndSaid(t *testing.T) {
 			sink.RaiseKey("b", fmt.Sprint(i))
 			synctest.Wait()
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.Positive(t, window.Stats().Failed)
 		core.Must(w.Exec(t.Context(), "alter table gone rename to signals"))
