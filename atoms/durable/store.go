@@ -179,7 +179,7 @@ type Store interface {
 	// Explain returns what is so about an item, in one snapshot. It is false if the queue has no such item.
 	Explain(ctx context.Context, queue string, id ItemID) (Explanation, bool, error)
 
-	// Prune deletes items of the queue that ended longer ago than keep says, and unique ids
+	// Prune deletes items of the queue that ended at least as long ago as keep says, and unique ids
 	// whose time is over, at most max items in one call, and returns how many items.
 	// Halted items have not ended.
 	Prune(ctx context.Context, queue string, keep Keep, max int) (int, error)
