@@ -44,7 +44,8 @@ var (
 // of the server; an engine on one host may take that of the host. If the context has ended,
 // methods return its cause and change nothing; an error after which the change may have been
 // made wraps [ErrUndecided]. All methods are safe for concurrent use, by processes as well.
-// Slices that are passed in are not kept or changed; the caller owns those that are returned.
+// Slices that are passed in are not kept or changed; the caller owns those that are returned,
+// which are nil if they are empty.
 // Queues are independent, and exist as soon as they are named.
 //
 // # The life of an item
