@@ -107,6 +107,17 @@ func (p *pipeline) lockNode(id durable.NodeID, alive *bool) {
 
 // Claim is as in [durable.Store]. Without limits, nodes claim side by side.
 func (s *Store) Claim(ctx context.Context, node durable.Node, want durable.Want) (claimed []durable.Item, err error) {
+	var alive bool
+	if err = s.transact(ctx, changes, func(p *pipeline) { p.claim(node, want, &claimed, &alive) }); err != nil {
+		return nil, err
+	}
+	if !alive {
+		return nil, durable.ErrLeaseLost
+	}
+	return claimed, nil
+}
+
+func (p *pipeline) claim(node durable.Node, want durable.Want, claimed *[]durable.Item, alive *bool) {
 	var names []string
 	var limits []int32
 	limited := node.MaxCluster > 0
@@ -118,21 +129,19 @@ func (s *Store) Claim(ctx context.Context, node durable.Node, want durable.Want)
 	if want.Aged > 0 {
 		aged = micros(want.Aged)
 	}
-	var alive bool
-	var places []int
-	err = s.transact(ctx, changes, func(p *pipeline) {
-		claimed, places = nil, nil
-		if limited {
-			p.lockQueue(node.Queue)
-		}
-		p.lockNode(node.ID, &alive)
-		p.rows(func(rows pgx.Rows) error {
-			var place int
-			i, err := scanItem(rows, &place)
-			at, _ := slices.BinarySearch(places, place)
-			places, claimed = slices.Insert(places, at, place), slices.Insert(claimed, at, i)
-			return err
-		}, `
+	if limited {
+		p.do("select "+claimLock, node.Queue)
+	}
+	p.lockNode(node.ID, alive)
+	var turns []int // of the items in claimed
+	*claimed = nil
+	p.rows(func(rows pgx.Rows) error {
+		var turn int
+		i, err := scanItem(rows, &turn)
+		at, _ := slices.BinarySearch(turns, turn)
+		turns, *claimed = slices.Insert(turns, at, turn), slices.Insert(*claimed, at, i)
+		return err
+	}, `
 with clock as materialized (select clock_timestamp() as now),
 n as materialized (
 	select id, name, expires from {s}.durable_node, clock where id = $2 and expires > now
@@ -166,11 +175,6 @@ update {s}.durable_item as i
 set state = 4, token = nextval('{s}.durable_token'), attempts = attempts + 1, started = now, node = n.id, node_name = n.name
 from taken, clock, n where i.id = taken.id
 returning turn, `+columns, node.Queue, node.ID, names, limits, want.Max, node.MaxCluster, aged)
-	})
-	if err == nil && !alive {
-		return nil, durable.ErrLeaseLost
-	}
-	return claimed, err
 }
 
 // End is as in [durable.Store].

@@ -7,7 +7,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 )
@@ -63,5 +62,3 @@ func exec(t testing.TB, s *Store, sql string, args ...any) {
 	_, err := s.pool.Exec(context.Background(), s.sql(sql), args...)
 	require.NoError(t, err)
 }
-
-var _ = pgx.ErrNoRows

@@ -37,7 +37,8 @@ type Options struct {
 type Store struct {
 	pool *pgxpool.Pool
 	opts Options
-	in   string // the schema, quoted
+	in   string                  // the schema, quoted
+	edit func(sql string) string // changes statements in tests that show what a part of them is for; nil: does not
 
 	mu       sync.Mutex // guards what follows; nothing waits under it
 	notices  map[string]notice
@@ -119,7 +120,12 @@ func (s *Store) migrate(tx pgx.Tx) error {
 }
 
 // sql puts the schema into a statement.
-func (s *Store) sql(text string) string { return strings.ReplaceAll(text, "{s}", s.in) }
+func (s *Store) sql(text string) string {
+	if s.edit != nil {
+		text = s.edit(text)
+	}
+	return strings.ReplaceAll(text, "{s}", s.in)
+}
 
 // pipeline is statements that are sent in one go.
 type pipeline struct {
@@ -207,10 +213,8 @@ func (p *pipeline) lockRows(queue string, ids []durable.ItemID) {
 // keyHash is the number of the lock of a key. Two keys may share one.
 const keyHash = "hashtextextended($1::text || chr(1) || key, 1)"
 
-// lockQueue takes the lock of claims with limits.
-func (p *pipeline) lockQueue(queue string) {
-	p.do("select pg_advisory_xact_lock(hashtextextended($1::text, 2))", queue)
-}
+// claimLock is the lock of claims with limits.
+const claimLock = "pg_advisory_xact_lock(hashtextextended($1::text, 2))"
 
 // micros is a duration as the statements take it, and duration is back from there.
 func micros(d time.Duration) int64    { return d.Microseconds() }
