@@ -1,11 +1,18 @@
 package postgres
 
 import (
+	"context"
+	"errors"
 	"os"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
@@ -24,4 +31,129 @@ func TestStore(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestSchemaName(t *testing.T) {
+	for _, name := range []string{"a b", `x"; drop table y`, "1a", strings.Repeat("a", 49), "ä"} {
+		_, err := Open(t.Context(), nil, Options{Schema: name})
+		assert.ErrorContains(t, err, "postgres: Options.Schema must have", name)
+	}
+}
+
+// Processes that open a new schema at once create it once.
+func TestOpenAtOnce(t *testing.T) {
+	schema := newSchema(t)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() { openIn(t, schema) })
+	}
+	all.Wait()
+}
+
+// A program that knows fewer steps than the tables have goes on working, and does not
+// undo them.
+func TestNewerTables(t *testing.T) {
+	s := open(t)
+	exec(t, s, `alter table {s}.durable_item add column colour text not null default 'red';
+		alter table {s}.durable_node add column colour text;
+		insert into {s}.durable_migration (step) values (99)`)
+	s = openIn(t, s.opts.Schema)
+	n := node(t, s, time.Hour, 0)
+	insert(t, s, "ada", "ada")
+	_, err := s.Beat(t.Context(), n, "")
+	require.NoError(t, err)
+	ended, err := s.End(t.Context(), n, []durable.End{{ID: claim(t, s, n, 9)[0].ID, Token: 1, Kind: durable.EndDone, HandOver: true}})
+	require.NoError(t, err)
+	assert.Equal(t, durable.Running, ended[0].Next.State)
+}
+
+// The caller may run the migrations.
+func TestMigrations(t *testing.T) {
+	schema := newSchema(t)
+	pool := connect(t)
+	_, err := pool.Exec(t.Context(), "create schema "+schema+";"+strings.Join(Migrations(schema), ";"))
+	require.NoError(t, err)
+	s, err := Open(t.Context(), pool, Options{Schema: schema, SkipMigrations: true})
+	require.NoError(t, err)
+	insert(t, s, "ada")
+}
+
+func TestTicks(t *testing.T) {
+	s := open(t)
+	_, ok, err := s.LastTick(t.Context(), "nightly")
+	require.NoError(t, err)
+	assert.False(t, ok)
+	at := time.Date(2026, 3, 29, 2, 30, 0, 0, time.UTC)
+	for _, tick := range []time.Time{at.Add(-time.Hour), at, at.Add(-time.Minute)} { // the last one is late
+		require.NoError(t, s.MarkTick(t.Context(), "nightly", tick))
+	}
+	got, ok, err := s.LastTick(t.Context(), "nightly")
+	require.NoError(t, err)
+	assert.True(t, ok)
+	assert.True(t, got.Equal(at), got)
+}
+
+// A context that ends while a change waits for a lock leaves it undecided; one that ended
+// before changes nothing.
+func TestContextEnds(t *testing.T) {
+	s := open(t)
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	meanwhile(t, s, func(p *pipeline) { p.lockKeys("q", []string{"ada"}) }, func() {
+		time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+		_, err := s.Insert(ctx, "q", []durable.Insert{{Key: "ada"}})
+		assert.ErrorIs(t, err, durable.ErrUndecided)
+		assert.ErrorIs(t, err, why)
+	})
+	_, err := s.Insert(ctx, "q", []durable.Insert{{Key: "ada"}})
+	assert.Equal(t, why, err)
+}
+
+// Deadlocks are rolled back by the server, so they are tried again.
+func TestDeadlock(t *testing.T) {
+	s := open(t)
+	exec(t, s, `create sequence {s}.calls;
+		create function {s}.fail() returns trigger as $$ begin
+			if nextval('{s}.calls') < 3 then raise exception using errcode = '40P01'; end if;
+			return new;
+		end $$ language plpgsql;
+		create trigger fail before insert on {s}.durable_item for each row execute function {s}.fail()`)
+	insert(t, s, "ada")
+}
+
+// A process is woken up by another one, also after its connection broke. Wakes that come
+// close together are one notification.
+func TestWake(t *testing.T) {
+	s := open(t)
+	other := openIn(t, s.opts.Schema)
+	woken := make(chan struct{}, 100)
+	cancel := s.OnWake("q", func() { woken <- struct{}{} })
+	<-woken // it listens
+	other.Wake("another queue")
+	for range 1000 {
+		other.Wake("q")
+	}
+	<-woken
+	exec(t, other, "select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen%"+s.opts.Schema+"%'")
+	<-woken // it listens again
+	for len(woken) > 0 {
+		<-woken
+	}
+	other.Wake("q")
+	<-woken
+	assert.LessOrEqual(t, len(woken), 3)
+	cancel()
+	cancel()
+}
+
+// In a transaction that is not READ COMMITTED, nothing is done.
+func TestIsolation(t *testing.T) {
+	s := open(t)
+	tx, err := s.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.Serializable})
+	require.NoError(t, err)
+	defer tx.Rollback(context.Background())
+	var done []durable.Inserted
+	err = s.within(t.Context(), tx, func(p *pipeline) { p.insert("q", []durable.Insert{{Key: "ada"}}, &done) })
+	assert.ErrorIs(t, err, ErrIsolation)
+	assert.Empty(t, done)
 }
