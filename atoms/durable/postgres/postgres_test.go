@@ -16,6 +16,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // The modes are those of programs beside and behind PgBouncer.
@@ -156,4 +157,68 @@ func TestIsolation(t *testing.T) {
 	err = s.within(t.Context(), tx, func(p *pipeline) { p.insert("q", []durable.Insert{{Key: "ada"}}, &done) })
 	assert.ErrorIs(t, err, ErrIsolation)
 	assert.Empty(t, done)
+}
+
+// An item that is enqueued in a transaction is there when that commits. An effect and the end
+// of its item become so together; when the claim is lost, neither does.
+func TestTransactionsOfTheCaller(t *testing.T) {
+	s := open(t)
+	exec(t, s, "create table {s}.shipment (item bigint)")
+	ctx := t.Context()
+	fail := errors.New("after the commit")
+	var late bool
+	q, err := durable.New(s, strings.ToLower, func(ctx context.Context, item string) error {
+		tx, err := s.pool.Begin(ctx)
+		require.NoError(t, err)
+		defer tx.Rollback(context.Background())
+		claim := durable.ClaimFrom(ctx)
+		_, err = tx.Exec(ctx, s.sql("insert into {s}.shipment values ($1)"), claim.ID)
+		require.NoError(t, err)
+		if late { // another node runs it by now
+			exec(t, s, "update {s}.durable_item set token = token + 1 where id = $1", claim.ID)
+		}
+		if err := Finish(ctx, tx); err != nil {
+			assert.ErrorIs(t, err, durable.ErrLeaseLost)
+			return err
+		}
+		require.NoError(t, tx.Commit(ctx))
+		return fail
+	}, durable.Options{MaxAttempts: 1, Poll: 10 * time.Millisecond})
+	require.NoError(t, err)
+	defer q.Close()
+	enqueue := func(commit bool) (id durable.ItemID) {
+		tx, err := s.pool.Begin(ctx)
+		require.NoError(t, err)
+		id, err = Enqueue(ctx, tx, q, "Ada")
+		require.NoError(t, err)
+		if !commit {
+			require.NoError(t, tx.Rollback(ctx))
+			return id
+		}
+		require.NoError(t, tx.Commit(ctx))
+		s.Wake(q.Name())
+		return id
+	}
+	counts := func() (done, shipped int) {
+		st, err := q.Stats(ctx)
+		require.NoError(t, err)
+		require.NoError(t, s.pool.QueryRow(ctx, s.sql("select count(*) from {s}.shipment")).Scan(&shipped))
+		return st.Done, shipped
+	}
+	enqueue(false)
+	enqueue(true)
+	go q.Run(ctx)
+	seen := make(chan struct{}, 10)
+	defer q.Sink().Subscribe(durable.SignalDone+","+durable.SignalFenced, func(core.Signal) { seen <- struct{}{} })()
+	<-seen
+	done, shipped := counts()
+	assert.Equal(t, [2]int{1, 1}, [2]int{done, shipped})
+	late = true
+	enqueue(true)
+	<-seen
+	done, shipped = counts()
+	assert.Equal(t, [2]int{1, 1}, [2]int{done, shipped})
+	_, err = Enqueue(ctx, nil, core.Must(durable.New(durable.Memory(), strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{})), "x")
+	assert.ErrorContains(t, err, "not on a store of PostgreSQL")
+	assert.ErrorContains(t, Finish(ctx, nil), "is for the body of an item")
 }
