@@ -43,7 +43,7 @@ func TestRetries(t *testing.T) {
 		}, durable.Options{MaxAttempts: 6, Backoff: 10 * time.Second, MaxBackoff: time.Minute})
 		signals := watch(s, q, "durable.*")
 		ids := s.enqueue(q, "a/1", "a/2")
-		_, err := q.Cancel(t.Context(), ids[1], "not of interest")
+		_, err := q.Cancel(s.Context(), ids[1], "not of interest")
 		require.NoError(t, err)
 		time.Sleep(10 * time.Minute)
 		for n, most := range []time.Duration{10, 20, 40, 60, 60} {

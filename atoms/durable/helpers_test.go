@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -199,4 +200,11 @@ func (f *faulty) End(ctx context.Context, node durable.Node, ends []durable.End)
 
 func watch(s *shop, q *durable.Queue[string], pattern string) *coretest.Watcher {
 	return coretest.Watch(s, q.Sink(), pattern)
+}
+
+// random is for several goroutines.
+func (l *log) random(r *rand.Rand, n int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return r.IntN(n)
 }

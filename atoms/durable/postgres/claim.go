@@ -221,6 +221,11 @@ func (p *pipeline) end(node durable.Node, ends []durable.End) []durable.Ended {
 select i.id, i.state from unnest($2::bigint[], $3::bigint[]) as e (id, token)
 join {s}.durable_item as i on i.id = e.id and i.token = e.token where i.queue = $1 and i.state <> 4`, node.Queue, numbers(ids), tokens)
 	p.rows(outcome(durable.OutcomeEnded), `
+with mine as materialized (
+	select e.*, i.token as current, i.queue, i.state, i.cancel
+	from unnest($2::bigint[], $3::bigint[], $4::smallint[], $5::bigint[], $6::text[]) as e (id, token, kind, after, err)
+	join {s}.durable_item as i on i.id = e.id
+)
 update {s}.durable_item as i set
 	state = case e.kind when 1 then 32 when 2 then 8 when 3 then 64 when 4 then case when i.key = '' then 64 else 16 end when 7 then 128 else 2 end,
 	attempts = case when e.kind in (5, 6) then i.attempts - 1 else i.attempts end,
@@ -229,13 +234,19 @@ update {s}.durable_item as i set
 	err = case when e.kind in (5, 6) then i.err else e.err end,
 	node = null
 from (
-	select e.id, e.after, case when cancelled then 7 else e.kind end as kind, case when cancelled then c.cancel else e.err end as err
-	from unnest($2::bigint[], $3::bigint[], $4::smallint[], $5::bigint[], $6::text[]) as e (id, token, kind, after, err)
-	join {s}.durable_item as c on c.id = e.id and c.token = e.token and c.queue = $1 and c.state = 4,
-	lateral (select c.cancel <> '' and e.kind in (2, 5, 6) as cancelled) as x
+	select id, after, case when cancelled then 7 else kind end as kind, case when cancelled then cancel else err end as err
+	from mine, lateral (select cancel <> '' and kind in (2, 5, 6) as cancelled) as x
+	where current = token and queue = $1 and state = 4
 ) as e where i.id = e.id returning i.id, i.state`, node.Queue, numbers(ids), tokens, kinds, after, errs)
 	p.promote(node.Queue, ids, hand, node.ID, func(ended durable.ItemID, next durable.Item) { done[places[ended]].Next = &next })
 	return done
+}
+
+// head is a subquery for the head of a key. Because of "offset 0" the server looks it up in the
+// unique index for each key, also while its statistics are old; "materialized" is there for
+// the same reason: to begin with the ids.
+func head(key string) string {
+	return "(select from {s}.durable_item as h where h.queue = $1 and h.key = " + key + " and h.key <> '' and h.state in (2, 4, 8, 16) offset 0)"
 }
 
 // promote makes the first blocked item ready of each key whose head, one of the ids, has just
@@ -250,12 +261,13 @@ func (p *pipeline) promote(queue string, ids []durable.ItemID, hand []bool, node
 		return err
 	}, `
 with clock as materialized (select clock_timestamp() as now),
+old as materialized (
+	select o.*, e.hand from unnest($2::bigint[], $3::bool[]) as e (id, hand) join {s}.durable_item as o on o.id = e.id
+),
 gone as (
-	select distinct on (o.key) o.key, o.id, o.lane, e.hand
-	from unnest($2::bigint[], $3::bool[]) as e (id, hand) join {s}.durable_item as o on o.id = e.id
-	where o.queue = $1 and o.key <> '' and o.state >= 32 and not exists
-		(select from {s}.durable_item as h where h.queue = $1 and h.key = o.key and h.key <> '' and h.state in (2, 4, 8, 16))
-	order by o.key, o.ended desc
+	select distinct on (key) key, id, lane, hand from old
+	where queue = $1 and key <> '' and state >= 32 and not exists `+head("old.key")+`
+	order by key, ended desc
 ),
 owner as materialized (
 	select id, name, expires from {s}.durable_node, clock where id = $4 and expires > now

@@ -28,9 +28,12 @@ func fence(t *testing.T, part, without string, holds func(t *testing.T, s *Store
 	})
 }
 
+// nodeLanes are those of a queue without lanes.
+var nodeLanes = []core.Lane{{}}
+
 // node is what a node of queue "q" says, joined with a lease.
 func node(t *testing.T, s *Store, lease time.Duration, cluster int) durable.Node {
-	n := durable.Node{Queue: "q", Name: "n", Lease: lease, MaxCluster: cluster, Lanes: []core.Lane{{}}}
+	n := durable.Node{Queue: "q", Name: "n", Lease: lease, MaxCluster: cluster, Lanes: nodeLanes}
 	var err error
 	n.ID, err = s.Join(t.Context(), n)
 	require.NoError(t, err)
@@ -100,7 +103,7 @@ func TestLockOfTheQueue(t *testing.T) {
 
 // A node that was thought dead ends an item that another one runs by now.
 func TestTokenOfTheEnd(t *testing.T) {
-	fence(t, "c.token = e.token", "true", func(t *testing.T, s *Store) bool {
+	fence(t, "current = token", "true", func(t *testing.T, s *Store) bool {
 		late, other := node(t, s, 100*time.Millisecond, 0), node(t, s, time.Hour, 0)
 		insert(t, s, "ada")
 		mine := claim(t, s, late, 1)[0]

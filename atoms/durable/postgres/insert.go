@@ -60,8 +60,7 @@ decided as materialized (
 inserted as (
 	insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data)
 	select id, $1, key, lane, rank,
-		case when key = '' or row_number() over (partition by key order by place) = 1 and not exists
-			(select from {s}.durable_item as h where h.queue = $1 and h.key = d.key and h.key <> '' and h.state in (2, 4, 8, 16))
+		case when key = '' or row_number() over (partition by key order by place) = 1 and not exists `+head("d.key")+`
 		then 2 else 1 end,
 		unique_id, now, now + delay * interval '1 microsecond', data
 	from decided as d, clock where item = id

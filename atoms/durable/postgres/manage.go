@@ -54,8 +54,7 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID) (
 		}, `
 with again as (
 	update {s}.durable_item as i set attempts = 0, token = 0, run_at = clock_timestamp(), cancel = '', ended = null,
-		state = case when i.key = '' or i.state = 16 or old.turn = 1 and not exists
-			(select from {s}.durable_item as h where h.queue = $1 and h.key = i.key and h.key <> '' and h.state in (2, 4, 8, 16))
+		state = case when i.key = '' or i.state = 16 or old.turn = 1 and not exists `+head("i.key")+`
 		then 2 else 1 end
 	from (
 		select id, row_number() over (partition by key, state = 16 order by id) as turn from {s}.durable_item

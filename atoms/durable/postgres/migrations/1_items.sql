@@ -25,8 +25,8 @@ create table {s}.durable_item (
 );
 
 -- At most one item of a key is its head.
-create unique index durable_item_head on {s}.durable_item (queue, key) where key <> '' and state in (2, 4, 8, 16);
-create index durable_item_blocked on {s}.durable_item (queue, key, rank, id) where state = 1;
+create unique index durable_item_head on {s}.durable_item (key, queue) where key <> '' and state in (2, 4, 8, 16);
+create index durable_item_blocked on {s}.durable_item (key, queue, rank, id) where state = 1;
 create index durable_item_due on {s}.durable_item (queue, lane, run_at, id) where state in (2, 8);
 create index durable_item_running on {s}.durable_item (queue, lane, node) where state = 4;
 create index durable_item_ended on {s}.durable_item (queue, state, id) where state >= 16;
