@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,10 +64,9 @@ func TestRetries(t *testing.T) {
 // What a body returns decides what becomes of its item.
 func TestEndsOfBodies(t *testing.T) {
 	inBubble(t, func(s *shop) {
-		first := map[string]bool{}
+		var before sync.Map
 		q := s.queue(func(ctx context.Context, item string) error {
-			again := first[item]
-			first[item] = true
+			_, again := before.LoadOrStore(item, true)
 			switch {
 			case item == "permanent":
 				return fmt.Errorf("wrapped: %w", durable.Permanent(errOnPurpose))
@@ -163,7 +163,7 @@ func TestCancel(t *testing.T) {
 		}, durable.Options{})
 		here := s.queue(l.work, durable.Options{})
 		ids := s.enqueue(here, "a/1", "a/2")
-		time.Sleep(time.Second)
+		time.Sleep(1500 * time.Millisecond) // between two beats
 		for _, id := range []durable.ItemID{ids[1], ids[0]} {
 			ok, err := here.Cancel(s.Context(), id, "customer left")
 			require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestCancel(t *testing.T) {
 		ok, err := here.Cancel(s.Context(), ids[0], "")
 		require.NoError(t, err)
 		assert.False(t, ok)
-		assert.Equal(t, "cancelled 0s ago: customer left", s.explain(here, ids[0]))
+		assert.Equal(t, "cancelled 500ms ago: customer left", s.explain(here, ids[0]))
 		assert.EqualValues(t, 1, there.Here().Stats().Cancelled)
 	})
 }

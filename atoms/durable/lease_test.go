@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -131,7 +132,11 @@ func TestCrashingItem(t *testing.T) {
 // Processes that are cut off, stop and come back run every item to its end, those of a key in
 // order, and not more at once than may.
 func TestManyProcesses(t *testing.T) {
-	for seed := range uint64(10) {
+	seeds := uint64(2)
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		seeds = 20
+	}
+	for seed := range seeds {
 		inBubble(t, func(s *shop) {
 			const keys, each, most = 5, 20, 6
 			random := rand.New(rand.NewPCG(seed, 1))

@@ -387,13 +387,18 @@ func (q *Queue[T]) Stop(ctx context.Context) error {
 	}
 }
 
-// Close is Stop, and also cancels the bodies that run, with the cause [core.ErrClosed]; the items of those that
-// then return an error are given back, and the attempt does not count. It ends Enqueue as well, which waits for the
-// items that are being written. Inside a body Close does not wait. It returns nil.
+// Close is Stop, and also cancels the bodies that run, with the cause [core.ErrClosed]; the
+// items of those that then return an error are given back, and the attempt does not count. It
+// ends Enqueue as well. While the store cannot be reached, it waits for up to a Lease for the
+// items that are being written, and as long for the ends of items. Inside a body it does
+// not wait for bodies. It returns nil.
 func (q *Queue[T]) Close() error {
 	ended := q.halt(true)
 	q.here.Close()
-	q.inserts.Stop(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), q.opts.Lease)
+	defer cancel()
+	q.inserts.Drain(ctx)
+	q.inserts.Close()
 	if !q.here.Inside(context.Background()) {
 		<-ended
 	}
