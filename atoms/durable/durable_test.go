@@ -54,8 +54,8 @@ func TestRetries(t *testing.T) {
 			assert.True(t, d >= most*time.Second/2 && d <= most*time.Second+time.Second, "attempt %d after %v", n+2, d)
 		}
 		assert.Len(t, starts, 6)
-		dead := signals.Expect("durable.retried", "durable.retried", "durable.retried", "durable.retried", "durable.retried", "durable.dead")
-		item, _ := durable.ItemDead.From(dead[5])
+		dead := signals.Expect("durable.retried", "durable.retried", "durable.retried", "durable.retried", "durable.retried", "durable.failed")
+		item, _ := durable.ItemFailed.From(dead[5])
 		assert.Equal(t, "on purpose", item.Err)
 		assert.Regexp(t, `^dead \d+m\d+s ago: on purpose$`, s.explain(q, ids[0]))
 	})
@@ -78,12 +78,12 @@ func TestEndsOfBodies(t *testing.T) {
 				panic("oh\x00no\xff")
 			case item == "slow":
 				return sleep(ctx, time.Hour)
-			case item == "deaf":
+			case item == "ignores":
 				time.Sleep(time.Minute)
 			}
 			return nil
 		}, durable.Options{Timeout: 10 * time.Second, MaxConcurrency: 10})
-		ids := s.enqueue(q, "permanent", "snooze", "panic", "slow", "deaf")
+		ids := s.enqueue(q, "permanent", "snooze", "panic", "slow", "ignores")
 		_, err := s.store.Insert(s.Context(), q.Name(), []durable.Insert{{Key: "ada", Data: []byte("{")}})
 		require.NoError(t, err)
 		ids = append(ids, ids[4]+1)
@@ -93,7 +93,7 @@ func TestEndsOfBodies(t *testing.T) {
 		assert.Equal(t, "is delayed for 1h0m0s", s.explain(q, ids[1]))
 		assert.Contains(t, s.explain(q, ids[2]), "ohno")
 		assert.Contains(t, s.explain(q, ids[5]), `decode item 6, key "ada", as string: unexpected end of JSON input`)
-		signals.Expect(durable.SignalDead)
+		signals.Expect(durable.SignalFailed)
 		time.Sleep(10 * time.Second)
 		assert.Contains(t, s.explain(q, ids[3]), core.ErrTimeout.Error())
 		time.Sleep(2 * time.Hour)

@@ -109,7 +109,7 @@ func TestMarkFinished(t *testing.T) {
 			s.run(q)
 			s.enqueue(q, "ada/1")
 			time.Sleep(time.Second)
-			signals.ExpectExactly(map[bool]string{true: durable.SignalDone, false: durable.SignalFenced}[mark])
+			signals.ExpectExactly(map[bool]string{true: durable.SignalSucceeded, false: durable.SignalFenced}[mark])
 		})
 	}
 	durable.MarkFinished(t.Context())

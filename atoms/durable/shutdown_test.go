@@ -91,13 +91,13 @@ func TestBodiesUseTheirQueue(t *testing.T) {
 				return nil
 			}
 			assert.ErrorIs(t, q.Stop(ctx), core.ErrWouldDeadlock)
-			done := q.Sink().Monitor(durable.SignalDone, 0)
+			done := q.Sink().Monitor(durable.SignalSucceeded, 0)
 			defer done.Stop()
 			if _, err := q.Enqueue(ctx, "child"); err != nil {
 				return err
 			}
 			if err := core.OperationFrom(ctx).Suspend(ctx, "its child", func(ctx context.Context) error {
-				_, err := q.Sink().WaitFor(ctx, durable.SignalDone)
+				_, err := q.Sink().WaitFor(ctx, durable.SignalSucceeded)
 				return err
 			}); err != nil {
 				return err

@@ -530,7 +530,7 @@ func (s *suite) explain() {
 func (s *suite) contexts() {
 	n := s.join(s.a)
 	ids := s.add("a")
-	cause := errors.New("enough")
+	cause := errors.New("durabletest: enough")
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	cancel(cause)
 	_, _, explained := s.a.Explain(ctx, s.queue, ids[0])
@@ -655,11 +655,11 @@ func invariants(items []durable.Item, most int) error {
 	}
 	for _, i := range items {
 		if i.Key != "" && heads[i.Key] != 1 {
-			return fmt.Errorf("key %q has %d heads", i.Key, heads[i.Key])
+			return fmt.Errorf("durabletest: key %q has %d heads", i.Key, heads[i.Key])
 		}
 	}
 	if running > most {
-		return fmt.Errorf("%d run, more than %d", running, most)
+		return fmt.Errorf("durabletest: %d run, more than %d", running, most)
 	}
 	return nil
 }

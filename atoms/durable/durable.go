@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
@@ -122,23 +121,17 @@ func (q *Queue[T]) Prepare(item T) (Insert, error) {
 	if err != nil {
 		return Insert{}, q.fail("encode an item", err)
 	}
-	in := Insert{Data: data, Delay: max(0, q.with.Delay), Unique: q.with.Unique}
+	with, err := q.with.resolved()
+	in := Insert{Data: data, Delay: with.Delay, Unique: with.Unique, UniqueFor: with.UniqueFor}
 	if q.key != nil {
 		in.Key = q.key(item)
 	}
-	if in.Unique != "" {
-		if in.UniqueFor = q.with.UniqueFor; in.UniqueFor == 0 {
-			in.UniqueFor = 24 * time.Hour
-		}
+	errs := []error{err, checkText("the key of an item", in.Key)}
+	if len(data) > MaxData {
+		errs = append(errs, fmt.Errorf("durable: queue %q: an item has %d bytes, more than %d", q.opts.Name, len(data), MaxData))
 	}
 	in.Lane, in.Rank, err = q.lane()
-	if len(data) > MaxData {
-		err = fmt.Errorf("durable: queue %q: an item has %d bytes, more than %d", q.opts.Name, len(data), MaxData)
-	}
-	if in.UniqueFor < 0 {
-		err = fmt.Errorf("durable: queue %q: ItemOptions.UniqueFor is %v, but must not be negative", q.opts.Name, in.UniqueFor)
-	}
-	return in, errors.Join(err, checkText("the key of an item", in.Key), checkText("the unique id of an item", in.Unique))
+	return in, errors.Join(append(errs, err)...)
 }
 
 func (q *Queue[T]) lane() (name string, rank int, err error) {
@@ -186,7 +179,7 @@ func (q *Queue[T]) EnqueueAll(ctx context.Context, items []T) ([]ItemID, error) 
 	for n, item := range items {
 		var err error
 		if ins[n], err = q.Prepare(item); err != nil {
-			return nil, fmt.Errorf("item %d: %w", n, err)
+			return nil, fmt.Errorf("durable: item %d of EnqueueAll: %w", n, err)
 		}
 	}
 	if len(items) == 0 {
