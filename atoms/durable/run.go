@@ -25,7 +25,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	q.mu.Lock()
 	if q.stop != nil {
 		q.mu.Unlock()
-		return q.fail("run", fmt.Errorf("it has run, or was stopped: %w", core.ErrClosed))
+		return fmt.Errorf("durable: queue %q: Run was called before, or Stop or Close was: %w", q.opts.Name, core.ErrClosed)
 	}
 	q.stop = stop
 	q.mu.Unlock()
@@ -39,7 +39,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 		defer q.opts.Sink.SubscribeRetracted(q.opts.DeferOn, func(core.Retraction) { wake() })()
 	}
 	l := &loop[T]{queue: q.queue, every: min(q.opts.Poll, q.opts.Lease/3), prune: time.Now()}
-	defer l.unreachable(nil)
+	defer l.reach(nil)
 	for ctx.Err() == nil {
 		if l.step() {
 			continue
@@ -82,7 +82,7 @@ type loop[T any] struct {
 	prune    time.Time
 	stopping bool   // claims no more
 	low      int    // items claimed since one was claimed by age
-	release  func() // of SignalUnreachable; nil if the store can be reached
+	release  func() // of SignalStoreLost; nil if the store can be reached
 }
 
 // call calls the store, with a time limit that leaves time for another beat.
@@ -93,15 +93,15 @@ func (l *loop[T]) call(fn func(ctx context.Context) error) error {
 	if errors.Is(err, ErrLeaseLost) && l.session != nil {
 		l.session.lose(ErrLeaseLost)
 	} else {
-		l.unreachable(err)
+		l.reach(err)
 	}
 	return err
 }
 
-func (l *loop[T]) unreachable(err error) {
+func (l *loop[T]) reach(err error) {
 	switch {
 	case err != nil && l.release == nil:
-		l.release = l.opts.Sink.Hold(SignalUnreachable, l.opts.Name, 0)
+		l.release = l.opts.Sink.Hold(SignalStoreLost, l.opts.Name, 0)
 	case err == nil && l.release != nil:
 		l.release()
 		l.release = nil
@@ -295,7 +295,7 @@ func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {
 	switch {
 	case out.State == Done, out.Outcome == OutcomeFenced && finished && e.Kind == EndDone:
 		i.State = Done
-		ItemDone.Raise(q.opts.Sink, q.opts.Name, i)
+		ItemSucceeded.Raise(q.opts.Sink, q.opts.Name, i)
 	case out.State == 0:
 		q.fenced.Add(1)
 		ItemFenced.Raise(q.opts.Sink, q.opts.Name, i)
@@ -304,7 +304,7 @@ func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {
 	case out.State == Cancelled:
 		ItemCancelled.Raise(q.opts.Sink, q.opts.Name, i)
 	case out.State == Dead, out.State == Halted:
-		ItemDead.Raise(q.opts.Sink, q.opts.Name, i)
+		ItemFailed.Raise(q.opts.Sink, q.opts.Name, i)
 	case e.Kind == EndSnoozed:
 		ItemSnoozed.Raise(q.opts.Sink, q.opts.Name, i)
 	default:

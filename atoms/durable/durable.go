@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
@@ -125,23 +124,17 @@ func (q *Queue[T]) Prepare(item T) (Insert, error) {
 	if err != nil {
 		return Insert{}, q.fail("encode an item", err)
 	}
-	in := Insert{Data: data, Delay: max(0, q.with.Delay), Unique: q.with.Unique}
+	with, err := q.with.resolved()
+	in := Insert{Data: data, Delay: with.Delay, Unique: with.Unique, UniqueFor: with.UniqueFor}
 	if q.key != nil {
 		in.Key = q.key(item)
 	}
-	if in.Unique != "" {
-		if in.UniqueFor = q.with.UniqueFor; in.UniqueFor == 0 {
-			in.UniqueFor = 24 * time.Hour
-		}
+	errs := []error{err, checkText("the key of an item", in.Key)}
+	if len(data) > MaxData {
+		errs = append(errs, fmt.Errorf("durable: queue %q: an item has %d bytes, more than %d", q.opts.Name, len(data), MaxData))
 	}
 	in.Lane, in.Rank, err = q.lane()
-	if len(data) > MaxData {
-		err = fmt.Errorf("durable: queue %q: an item has %d bytes, more than %d", q.opts.Name, len(data), MaxData)
-	}
-	if in.UniqueFor < 0 {
-		err = fmt.Errorf("durable: queue %q: ItemOptions.UniqueFor is %v, but must not be negative", q.opts.Name, in.UniqueFor)
-	}
-	return in, errors.Join(err, checkText("the key of an item", in.Key), checkText("the unique id of an item", in.Unique))
+	return in, errors.Join(append(errs, err)...)
 }
 
 func (q *Queue[T]) lane() (name string, rank int, err error) {
@@ -189,7 +182,7 @@ func (q *Queue[T]) EnqueueAll(ctx context.Context, items []T) ([]ItemID, error) 
 	for n, item := range items {
 		var err error
 		if ins[n], err = q.Prepare(item); err != nil {
-			return nil, fmt.Errorf("item %d: %w", n, err)
+			return nil, fmt.Errorf("durable: item %d of EnqueueAll: %w", n, err)
 		}
 	}
 	if len(items) == 0 {
@@ -390,13 +383,18 @@ func (q *Queue[T]) Stop(ctx context.Context) error {
 	}
 }
 
-// Close is Stop, and also cancels the bodies that run, with the cause [core.ErrClosed]; the items of those that
-// then return an error are given back, and the attempt does not count. It ends Enqueue as well, which waits for the
-// items that are being written. Inside a body Close does not wait. It returns nil.
+// Close is Stop, and also cancels the bodies that run, with the cause [core.ErrClosed]; the
+// items of those that then return an error are given back, and the attempt does not count. It
+// ends Enqueue as well. While the store cannot be reached, it waits for up to a Lease for the
+// items that are being written, and as long for the ends of items. Inside a body it does
+// not wait for bodies. It returns nil.
 func (q *Queue[T]) Close() error {
 	ended := q.halt(true)
 	q.here.Close()
-	q.inserts.Stop(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), q.opts.Lease)
+	defer cancel()
+	q.inserts.Drain(ctx)
+	q.inserts.Close()
 	if !q.here.Inside(context.Background()) {
 		<-ended
 	}
