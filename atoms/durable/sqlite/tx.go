@@ -2,136 +2,65 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
-	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// tx is a transaction of the store, which happens at one time. After the first error its
-// methods do nothing, and it is rolled back.
-type tx struct {
-	ctx   context.Context
-	query func(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	queue string
-	now   time.Time
-	freed bool // items of the queue, or room for them, so others shall look
-	err   error
+// ErrOtherFile means that a transaction of the caller is not one of the file of the store.
+var ErrOtherFile = errors.New("sqlite: the transaction is of another file than the store")
+
+// Enqueue adds an item to q in the transaction of the caller: it is there when the caller
+// commits, and not if the caller rolls back. The queue must be on a [Store] in the file of the
+// transaction. After an error the caller must roll back.
+func Enqueue[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
+	in, err := q.Prepare(item)
+	if err != nil {
+		return 0, err
+	}
+	var done durable.Inserted
+	err = within(ctx, tx, q.Store(), q.Name(), func(t *moment) { done = t.insert(in) })
+	return done.ID, err
 }
 
-func newTx(ctx context.Context, query func(context.Context, string, ...any) (*sql.Rows, error), queue string) *tx {
-	return &tx{ctx: ctx, query: query, queue: queue, now: time.Now().Truncate(time.Microsecond)}
-}
-
-// change runs fn in a transaction that writes. It holds the lock of all processes, so what it
-// has read stays so until the commit.
-func (s *Store) change(ctx context.Context, queue string, fn func(t *tx)) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if s.closed.Load() {
-		return s.errClosed()
-	}
-	committing := false
-	err := s.w.Tx(ctx, func(inner context.Context, raw *sqlitewriter.Tx) error {
-		t := newTx(inner, raw.Query, queue)
-		fn(t)
-		t.announce()
-		committing = t.err == nil
-		return t.err
+// Finish ends the item whose body was given ctx, in the transaction of the caller: what else
+// is in the transaction and the end of the item become so together, or not at all. If the
+// claim is no longer the item's it returns [durable.ErrLeaseLost]; after an error the caller must roll
+// back. The next item of the key starts after the commit. When the body returns nil, nothing
+// is left to do; if it fails after the commit, the item is done all the same.
+func Finish(ctx context.Context, tx *sqlitewriter.Tx) error {
+	claim := durable.ClaimFrom(ctx)
+	var done durable.Ended
+	err := within(ctx, tx, durable.StoreFrom(ctx), claim.Queue, func(t *moment) {
+		done = t.end(durable.End{ID: claim.ID, Token: claim.Token, Kind: durable.EndDone}, nil)
 	})
 	switch {
-	case err == nil, ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+	case err != nil:
 		return err
-	case !committing, errors.Is(err, core.ErrClosed), errors.Is(err, sqlitewriter.ErrTxTimeout), errors.Is(err, sqlitewriter.ErrNoSpace):
-		return fmt.Errorf("sqlite: %w", err)
+	case done.Outcome != durable.OutcomeEnded:
+		return durable.ErrLeaseLost
 	}
-	return fmt.Errorf("sqlite: %w: %w", durable.ErrUndecided, err)
+	durable.MarkFinished(ctx)
+	return nil
 }
 
-// look runs fn in a transaction that only reads. It waits for no lock.
-func (s *Store) look(ctx context.Context, queue string, fn func(t *tx)) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+// within runs fn in the transaction of the caller.
+func within(ctx context.Context, tx *sqlitewriter.Tx, store durable.Store, queue string, fn func(t *moment)) error {
+	s, ok := store.(*Store)
+	if !ok {
+		return fmt.Errorf("sqlite: the store of the queue, or of the body's context, is a %T, not a *sqlite.Store", store)
 	}
-	if s.closed.Load() {
-		return s.errClosed()
+	t := newMoment(ctx, tx.Query, queue)
+	var file string
+	if t.get(list{&file}, "select file from pragma_database_list where name = 'main'"); t.err == nil && file != s.w.Path() {
+		return fmt.Errorf("%w: %s, not %s", ErrOtherFile, file, s.w.Path())
 	}
-	raw, err := s.w.DB().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err == nil {
-		t := newTx(ctx, raw.QueryContext, queue)
-		fn(t)
-		_ = raw.Rollback() // nothing was written
-		err = t.err
-	}
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	}
-	return fmt.Errorf("sqlite: %w", err)
-}
-
-// rows runs a statement and calls read for each row of its result.
-func (t *tx) rows(read func(scan func(dest ...any) error) error, query string, args ...any) {
+	fn(t)
+	t.announce()
 	if t.err != nil {
-		return
+		return fmt.Errorf("sqlite: %w", t.err)
 	}
-	rows, err := t.query(t.ctx, query, args...)
-	if err != nil {
-		t.err = err
-		return
-	}
-	defer rows.Close()
-	for t.err == nil && rows.Next() {
-		t.err = read(rows.Scan)
-	}
-	t.err = errors.Join(t.err, rows.Err())
-}
-
-// list is the arguments of a statement, or where its result goes.
-type list = []any
-
-// get reads the last row of a result, and reports whether there is one.
-func (t *tx) get(dest list, query string, args ...any) (found bool) {
-	t.rows(func(scan func(...any) error) error { found = true; return scan(dest...) }, query, args...)
-	return found
-}
-
-// do runs a statement and returns how many rows its returning clause gives.
-func (t *tx) do(query string, args ...any) (n int) {
-	t.rows(func(func(...any) error) error { n++; return nil }, query, args...)
-	return n
-}
-
-// announce lets other processes know that they should look for items.
-func (t *tx) announce() {
-	if t.freed {
-		t.do("insert into durable_queue (queue, changes) values (?, 1) on conflict (queue) do update set changes = changes + 1", t.queue)
-	}
-}
-
-func (t *tx) paused() (paused bool) {
-	t.get(list{&paused}, "select paused from durable_queue where queue = ?", t.queue)
-	return paused
-}
-
-// micros is a time as the tables have it, and at is back from there.
-func micros(at time.Time) int64 {
-	if at.IsZero() {
-		return 0
-	}
-	return at.UnixMicro()
-}
-
-func at(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(us)
+	return nil
 }

@@ -41,12 +41,9 @@ create table durable_node (
 	id      integer primary key autoincrement,
 	queue   text    not null,
 	name    text    not null,
-	lease   integer not null, -- microseconds
 	expires integer not null,
 	note    text    not null default '',
-	slots   integer not null,
-	cluster integer not null,
-	lanes   text    not null
+	node    text    not null -- JSON
 ) strict;
 create index durable_node_expires on durable_node (queue, expires);
 

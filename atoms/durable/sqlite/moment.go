@@ -1,0 +1,134 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// moment is a transaction of the store, which happens at one time. After the first error its
+// methods do nothing, and it is rolled back.
+type moment struct {
+	ctx   context.Context
+	query func(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	queue string
+	now   time.Time
+	freed bool // items can be claimed now, or there is room for them
+	err   error
+}
+
+func newMoment(ctx context.Context, query func(context.Context, string, ...any) (*sql.Rows, error), queue string) *moment {
+	return &moment{ctx: ctx, query: query, queue: queue, now: time.Now().Truncate(time.Microsecond)}
+}
+
+// change runs fn in a transaction that writes. It holds the lock of all processes, so what it
+// has read stays so until the commit.
+func change[V any](ctx context.Context, s *Store, queue string, fn func(t *moment) V) (result V, err error) {
+	var none V
+	if ctx.Err() != nil {
+		return none, context.Cause(ctx)
+	}
+	committing := false
+	err = s.w.Tx(ctx, func(inner context.Context, raw *sqlitewriter.Tx) error {
+		t := newMoment(inner, raw.Query, queue)
+		result = fn(t)
+		t.announce()
+		committing = t.err == nil
+		return t.err
+	})
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case err == nil:
+		return result, nil
+	case ctx.Err() != nil && is(context.Cause(ctx)):
+		return none, err
+	case committing && !is(core.ErrClosed) && !is(sqlitewriter.ErrTxTimeout) && !is(sqlitewriter.ErrNoSpace): // these roll back
+		err = fmt.Errorf("%w: %w", durable.ErrUndecided, err)
+	}
+	return none, fmt.Errorf("sqlite: %w", err)
+}
+
+// announce lets other processes know that they should look for items.
+func (t *moment) announce() {
+	if t.freed {
+		t.do("insert into durable_queue (queue, changes) values (?, 1) on conflict (queue) do update set changes = changes + 1", t.queue)
+	}
+}
+
+// look runs fn in a transaction that only reads, and waits for no lock.
+func look[V any](ctx context.Context, s *Store, queue string, fn func(t *moment) V) (result V, err error) {
+	raw, err := s.w.DB().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err == nil {
+		t := newMoment(ctx, raw.QueryContext, queue)
+		result = fn(t)
+		_ = raw.Rollback() // nothing was written
+		err = t.err
+	}
+	var none V
+	switch {
+	case err == nil:
+		return result, nil
+	case ctx.Err() != nil:
+		return none, context.Cause(ctx)
+	}
+	return none, fmt.Errorf("sqlite: %w", err)
+}
+
+// list is the arguments of a statement, or where its columns go.
+type list = []any
+
+// rows runs a statement and returns its rows. Into says where the columns of one go.
+func rows[V any](t *moment, into func(v *V) list, query string, args ...any) (all []V) {
+	if t.err != nil {
+		return nil
+	}
+	found, err := t.query(t.ctx, query, args...)
+	if err != nil {
+		t.err = err
+		return nil
+	}
+	for err == nil && found.Next() {
+		all = append(all, *new(V))
+		err = found.Scan(into(&all[len(all)-1])...)
+	}
+	t.err = errors.Join(err, found.Err(), found.Close())
+	return all
+}
+
+// get reads a row, and reports whether there is one.
+func (t *moment) get(into list, query string, args ...any) bool {
+	return len(rows(t, func(*struct{}) list { return into }, query, args...)) > 0
+}
+
+// do runs a statement that returns nothing, or ids, and returns how many.
+func (t *moment) do(query string, args ...any) int {
+	return len(rows(t, func(id *int64) list { return list{id} }, query, args...))
+}
+
+func (t *moment) paused() (paused bool) {
+	t.get(list{&paused}, "select paused from durable_queue where queue = ?", t.queue)
+	return paused
+}
+
+// at says where a time goes. In the tables times are microseconds; 0 is the zero time.
+type at struct{ *time.Time }
+
+func (to at) Scan(us any) error {
+	if *to.Time = (time.Time{}); us != nil && us != int64(0) {
+		*to.Time = time.UnixMicro(us.(int64))
+	}
+	return nil
+}
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
