@@ -16,23 +16,26 @@ import (
 // methods do nothing, and it is rolled back.
 type moment struct {
 	ctx   context.Context
-	query func(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	query query
 	queue string
-	now   time.Time
-	freed bool // items can be claimed now, or there is room for them
+	now   int64 // microseconds
+	freed bool  // items can be claimed now, or there is room for them
 	err   error
 }
 
-func newMoment(ctx context.Context, query func(context.Context, string, ...any) (*sql.Rows, error), queue string) *moment {
-	return &moment{ctx: ctx, query: query, queue: queue, now: time.Now().Truncate(time.Microsecond)}
+type query = func(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+
+func newMoment(ctx context.Context, q query, queue string) *moment {
+	return &moment{ctx: ctx, query: q, queue: queue, now: time.Now().UnixMicro()}
 }
+
+func (t *moment) in(d time.Duration) int64 { return t.now + d.Microseconds() }
 
 // change runs fn in a transaction that writes. It holds the lock of all processes, so what it
 // has read stays so until the commit.
 func change[V any](ctx context.Context, s *Store, queue string, fn func(t *moment) V) (result V, err error) {
-	var none V
 	if ctx.Err() != nil {
-		return none, context.Cause(ctx)
+		return result, context.Cause(ctx)
 	}
 	committing := false
 	err = s.w.Tx(ctx, func(inner context.Context, raw *sqlitewriter.Tx) error {
@@ -43,22 +46,11 @@ func change[V any](ctx context.Context, s *Store, queue string, fn func(t *momen
 		return t.err
 	})
 	is := func(target error) bool { return errors.Is(err, target) }
-	switch {
-	case err == nil:
-		return result, nil
-	case ctx.Err() != nil && is(context.Cause(ctx)):
-		return none, err
-	case committing && !is(core.ErrClosed) && !is(sqlitewriter.ErrTxTimeout) && !is(sqlitewriter.ErrNoSpace): // these roll back
-		err = fmt.Errorf("%w: %w", durable.ErrUndecided, err)
+	rolledBack := is(core.ErrClosed) || is(sqlitewriter.ErrTxTimeout) || is(sqlitewriter.ErrNoSpace) || ctx.Err() != nil && is(context.Cause(ctx))
+	if err != nil && committing && !rolledBack {
+		return *new(V), fmt.Errorf("sqlite: %w: %w", durable.ErrUndecided, err)
 	}
-	return none, fmt.Errorf("sqlite: %w", err)
-}
-
-// announce lets other processes know that they should look for items.
-func (t *moment) announce() {
-	if t.freed {
-		t.do("insert into durable_queue (queue, changes) values (?, 1) on conflict (queue) do update set changes = changes + 1", t.queue)
-	}
+	return answer(ctx, result, err)
 }
 
 // look runs fn in a transaction that only reads, and waits for no lock.
@@ -70,14 +62,25 @@ func look[V any](ctx context.Context, s *Store, queue string, fn func(t *moment)
 		_ = raw.Rollback() // nothing was written
 		err = t.err
 	}
-	var none V
+	return answer(ctx, result, err)
+}
+
+// answer is what a method returns.
+func answer[V any](ctx context.Context, result V, err error) (V, error) {
 	switch {
 	case err == nil:
 		return result, nil
 	case ctx.Err() != nil:
-		return none, context.Cause(ctx)
+		return *new(V), context.Cause(ctx)
 	}
-	return none, fmt.Errorf("sqlite: %w", err)
+	return *new(V), fmt.Errorf("sqlite: %w", err)
+}
+
+// announce lets other processes know that they should look for items.
+func (t *moment) announce() {
+	if t.freed {
+		t.do("insert into durable_queue (queue, changes) values (?, 1) on conflict (queue) do update set changes = changes + 1", t.queue)
+	}
 }
 
 // list is the arguments of a statement, or where its columns go.
@@ -114,21 +117,4 @@ func (t *moment) do(query string, args ...any) int {
 func (t *moment) paused() (paused bool) {
 	t.get(list{&paused}, "select paused from durable_queue where queue = ?", t.queue)
 	return paused
-}
-
-// at says where a time goes. In the tables times are microseconds; 0 is the zero time.
-type at struct{ *time.Time }
-
-func (to at) Scan(us any) error {
-	if *to.Time = (time.Time{}); us != nil && us != int64(0) {
-		*to.Time = time.UnixMicro(us.(int64))
-	}
-	return nil
-}
-
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
 }

@@ -42,10 +42,10 @@ type Store struct {
 	wakers sync.Map // of *waker
 }
 
-var (
-	_ durable.Store = (*Store)(nil)
-	_ durable.Waker = (*Store)(nil)
-)
+var _ interface {
+	durable.Store
+	durable.Waker
+} = (*Store)(nil)
 
 // Open returns the store in the file that w writes to. It creates the tables, or brings them
 // up to date, in one transaction. A newer version of the tables than this program knows is no
