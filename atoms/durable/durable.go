@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,8 +42,7 @@ type queue[T any] struct {
 
 	mu       sync.Mutex
 	stop     context.CancelFunc // of Run; nil before
-	closed   bool
-	stopped  chan struct{} // closed when Run has ended
+	stopped  chan struct{}      // closed when Run has ended
 	runs     map[ItemID]*run
 	children sync.WaitGroup // goroutines that end claims without an operation
 }
@@ -53,9 +53,12 @@ type task[T any] struct {
 }
 
 type insertion struct {
-	in  Insert
-	out Inserted
+	in  []Insert
+	out []Inserted
 }
+
+// Alone says that a commit is for this one only: it may be as large as one may be.
+func (i *insertion) Alone() bool { return len(i.in) != 1 }
 
 type ending struct {
 	node Node
@@ -65,7 +68,8 @@ type ending struct {
 
 // New makes a queue on a store, or says what is wrong with the options. Key returns the key
 // of an item; items with the key "", and all if key is nil, have no order. Work runs an item:
-// its context is that of an operation ([core.OperationFrom]) with a claim ([ClaimFrom]).
+// its context is that of an operation ([core.OperationFrom]) with a claim ([ClaimFrom]). The
+// slot of an operation that is suspended is used from the next Poll on.
 func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts Options) (*Queue[T], error) {
 	opts, err := opts.resolved()
 	if store == nil || work == nil {
@@ -141,35 +145,47 @@ func (q *Queue[T]) lane() (name string, rank int, err error) {
 	if q.with.Lane == "" && len(q.opts.Lanes) == 0 {
 		return "", 0, nil
 	}
-	if name = q.with.Lane; name == "" {
-		name = "normal"
-	}
+	name = cmp.Or(q.with.Lane, "normal")
 	rank = slices.IndexFunc(q.opts.Lanes, func(l core.Lane) bool { return l.Name == name })
-	if rank < 0 && q.with.Lane == "" {
+	switch {
+	case rank < 0 && q.with.Lane == "":
 		rank = len(q.opts.Lanes) - 1
 		name = q.opts.Lanes[rank].Name
+	case rank < 0:
+		err = fmt.Errorf("durable: queue %q: lane %q: %w", q.opts.Name, name, core.ErrUnknownLane)
 	}
-	if rank < 0 {
-		return "", 0, fmt.Errorf("durable: queue %q: lane %q: %w", q.opts.Name, name, core.ErrUnknownLane)
-	}
-	return name, rank, nil
+	return name, rank, err
 }
 
-// Enqueue adds an item and returns its ID when it is on disk. Items of one goroutine with one key run
-// in the order of its calls. Concurrent calls share a transaction. An error that is
+// Enqueue adds an item and returns its ID when it is on disk. Items of one goroutine with one
+// key run in the order of its calls. Concurrent calls share a transaction. An error that is
 // [ErrUndecided] means that the item may have been added: with a Unique id, Enqueue can be
 // called again. After Close it returns [core.ErrClosed].
 func (q *Queue[T]) Enqueue(ctx context.Context, item T) (ItemID, error) {
-	in, err := q.Prepare(item)
+	ids, err := q.enqueue(ctx, item)
 	if err != nil {
 		return 0, err
 	}
-	i := &insertion{in: in}
+	return ids[0], nil
+}
+
+func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]ItemID, error) {
+	i := &insertion{in: make([]Insert, len(items))}
+	for n, item := range items {
+		var err error
+		if i.in[n], err = q.Prepare(item); err != nil {
+			return nil, err
+		}
+	}
 	if err := q.inserts.Do(ctx, i); err != nil {
-		return 0, q.fail("enqueue", err)
+		return nil, q.fail("enqueue", err)
+	}
+	ids := make([]ItemID, len(items))
+	for n, out := range i.out {
+		ids[n] = out.ID
 	}
 	q.wake(true)
-	return i.out.ID, nil
+	return ids, nil
 }
 
 // EnqueueAll adds up to [MaxBatch] items in one transaction, all or none, and returns their
@@ -178,39 +194,20 @@ func (q *Queue[T]) EnqueueAll(ctx context.Context, items []T) ([]ItemID, error) 
 	if len(items) > MaxBatch {
 		return nil, fmt.Errorf("durable: queue %q: EnqueueAll got %d items, more than %d", q.opts.Name, len(items), MaxBatch)
 	}
-	ins, ids := make([]Insert, len(items)), make([]ItemID, len(items))
-	for n, item := range items {
-		var err error
-		if ins[n], err = q.Prepare(item); err != nil {
-			return nil, fmt.Errorf("durable: item %d of EnqueueAll: %w", n, err)
-		}
-	}
 	if len(items) == 0 {
 		return nil, nil
 	}
-	err := core.ErrClosed
-	var out []Inserted
-	if !q.isClosed() {
-		out, err = q.store.Insert(ctx, q.opts.Name, ins)
-	}
-	if err != nil {
-		return nil, q.fail("enqueue", err)
-	}
-	for n, o := range out {
-		ids[n] = o.ID
-	}
-	q.wake(true)
-	return ids, nil
+	return q.enqueue(ctx, items...)
 }
 
-func (q *queue[T]) insert(ctx context.Context, items []*insertion, _ []error) error {
-	ins := make([]Insert, len(items))
-	for n, i := range items {
-		ins[n] = i.in
+func (q *queue[T]) insert(ctx context.Context, all []*insertion, _ []error) error {
+	var ins []Insert
+	for _, i := range all {
+		ins = append(ins, i.in...)
 	}
 	out, err := q.store.Insert(ctx, q.opts.Name, ins)
-	for n, o := range out {
-		items[n].out = o
+	for _, i := range all[:min(len(all), len(out))] {
+		i.out, out = out[:len(i.in)], out[len(i.in):]
 	}
 	return err
 }
@@ -236,10 +233,10 @@ func (q *queue[T]) wake(others bool) {
 	}
 }
 
-// Cancel cancels an item, in whatever process it is. One that waits does not start any more; one that runs
-// has its context cancelled when its process beats next, with a cause that is
-// [core.ErrCancelled], and is cancelled if its body then returns an error. It reports false
-// if the item has ended, or is unknown. Reason is for people.
+// Cancel cancels an item, in whatever process it is. One that waits does not start any more;
+// one that runs has its context cancelled when its process beats next, with a cause that is
+// [core.ErrCancelled], and is cancelled if its body then returns an error. It reports false if
+// the item has ended, or is unknown. Reason is for people.
 func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, error) {
 	if reason = clean(reason); reason == "" {
 		reason = "cancelled"
@@ -294,14 +291,14 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 // Items walks the items that match selects, in the order of their IDs, and ends with the
 // first error. It reads them in pages, so it may show changes that are made meanwhile.
 func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error] {
+	page, left := match, match.Limit
+	if page.Dead = false; match.Dead {
+		page.State = Dead | Halted
+	}
 	return func(yield func(Item, error) bool) {
-		page, left := match, match.Limit
-		if match.Dead {
-			page.State = Dead | Halted
-		}
-		for page.Dead = false; ; {
-			if page.Limit = 100; match.Limit > 0 {
-				page.Limit = min(100, left)
+		for page, left := page, left; ; left -= page.Limit {
+			if page.Limit = 100; left > 0 {
+				page.Limit = min(left, 100)
 			}
 			items, err := q.store.Items(ctx, q.opts.Name, page)
 			if err != nil {
@@ -309,12 +306,11 @@ func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error
 				return
 			}
 			for _, i := range items {
-				if !yield(i, nil) {
+				if page.After = i.ID; !yield(i, nil) {
 					return
 				}
-				page.After = i.ID
 			}
-			if left -= len(items); len(items) < page.Limit || left == 0 {
+			if len(items) < page.Limit || left == page.Limit {
 				return
 			}
 		}
@@ -360,12 +356,6 @@ func (q *Queue[T]) Prune(ctx context.Context) (pruned int, err error) {
 	}
 }
 
-func (q *queue[T]) isClosed() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.closed
-}
-
 // Stop ends [Queue.Run]: no more items are claimed, those that were claimed and have not
 // started are given back, and it waits until those that run have ended. When ctx ends first it
 // stops waiting and returns its cause. Enqueue still works. Inside a body it returns
@@ -376,7 +366,7 @@ func (q *Queue[T]) Stop(ctx context.Context) error {
 	}
 	q.here.Complete() // for a Run that comes later
 	select {
-	case <-q.halt(false):
+	case <-q.halt():
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -389,7 +379,7 @@ func (q *Queue[T]) Stop(ctx context.Context) error {
 // items that are being written, and as long for the ends of items. Inside a body it does
 // not wait for bodies. It returns nil.
 func (q *Queue[T]) Close() error {
-	ended := q.halt(true)
+	ended := q.halt()
 	q.here.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), q.opts.Lease)
 	defer cancel()
@@ -402,9 +392,8 @@ func (q *Queue[T]) Close() error {
 }
 
 // halt ends Run, or keeps it from beginning, and returns what is closed when it has ended.
-func (q *queue[T]) halt(closed bool) <-chan struct{} {
+func (q *queue[T]) halt() <-chan struct{} {
 	q.mu.Lock()
-	q.closed = q.closed || closed
 	stop := q.stop
 	if stop == nil {
 		stop = sync.OnceFunc(func() { close(q.stopped) })

@@ -15,13 +15,16 @@ type Order struct{ Customer, ID string }
 func (o Order) CustomerKey() string { return o.Customer }
 
 func Example() {
-	ctx := context.Background()
+	ctx, stop := context.WithCancel(context.Background()) // a server stops at a signal of the system
 	ship := func(ctx context.Context, o Order) error {
 		fmt.Println("ship", o.ID, "attempt", durable.ClaimFrom(ctx).Attempt)
+		if o.ID == "4712" {
+			stop()
+		}
 		return nil
 	}
 	store := durable.Memory() // a program opens the store of an engine
-	orders, err := durable.New(store, Order.CustomerKey, ship, durable.Options{Name: "orders", MaxConcurrency: 1})
+	orders, err := durable.New(store, Order.CustomerKey, ship, durable.Options{Name: "orders", MaxCluster: 40})
 	if err != nil {
 		panic(err)
 	}
@@ -32,19 +35,12 @@ func Example() {
 			panic(err)
 		}
 	}
-	done := orders.Sink().Monitor(durable.SignalSucceeded, 0)
-	defer done.Stop()
-	ctx, stop := context.WithCancel(ctx)
-	defer done.OnCount(2, 1, func(bool) { stop() })() // a server runs until it is told to stop
 	if err := orders.Run(ctx); err != nil {
 		panic(err)
 	}
-	stats, err := orders.Stats(context.Background())
-	fmt.Println(stats.Done, "done", err)
 	// Output:
 	// ship 4711 attempt 1
 	// ship 4712 attempt 1
-	// 2 done <nil>
 }
 
 // A process without Run is a producer. It can ask about items, and cancel them.
@@ -68,11 +64,15 @@ func ExampleQueue_Explain() {
 		fmt.Println(why, err)
 	}
 	fmt.Println(orders.Cancel(ctx, second, "customer left"))
+	var stats durable.Stats
+	stats, err = orders.Stats(ctx)
+	fmt.Println(stats.Ready, stats.Cancelled, err)
 	// Output:
 	// true
 	// no node serves the queue <nil>
 	// behind 1 item of key ada; the first can be claimed <nil>
 	// true <nil>
+	// 1 1 <nil>
 }
 
 // Dead items are kept, listed, and tried again when the reason is gone.
@@ -108,4 +108,60 @@ func ExampleQueue_Again() {
 	// 1 ada no such address
 	// 1 <nil>
 	// ship 4711
+}
+
+// Engines implement Store. These are the calls that a Queue makes.
+func ExampleStore() {
+	ctx, store := context.Background(), durable.Memory()
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	var inserted []durable.Inserted
+	inserted, err := store.Insert(ctx, "orders", []durable.Insert{{Key: "ada", Data: []byte("1")}, {Key: "ada", Data: []byte("2")}})
+	must(err)
+
+	node := durable.Node{Queue: "orders", Name: "shop-1", Lease: 15 * time.Second, Lanes: []core.Lane{{}}}
+	var id durable.NodeID
+	id, err = store.Join(ctx, node)
+	must(err)
+	node.ID = id
+	var items []durable.Item
+	items, err = store.Claim(ctx, node, durable.Want{Max: 10})
+	must(err)
+	var state durable.State = items[0].State
+	fmt.Println(len(items), state, items[0].Attempts)
+
+	var beaten durable.Beaten
+	beaten, err = store.Beat(ctx, node, "")
+	must(err)
+	for _, held := range beaten.Claims {
+		fmt.Println("held", held == durable.Held{ID: items[0].ID, Token: items[0].Token})
+	}
+	for _, lost := range beaten.Lost {
+		fmt.Println("never", lost == durable.Lost{})
+	}
+
+	var ended []durable.Ended
+	var kind durable.EndKind = durable.EndDone
+	ended, err = store.End(ctx, node, []durable.End{{ID: items[0].ID, Token: items[0].Token, Kind: kind, HandOver: true}})
+	must(err)
+	var outcome durable.Outcome = ended[0].Outcome
+	fmt.Println(outcome == durable.OutcomeEnded, ended[0].State, string(ended[0].Next.Data))
+
+	x, _, err := store.Explain(ctx, "orders", inserted[1].ID)
+	must(err)
+	var serving []durable.Serving = x.Nodes
+	fmt.Println(serving[0].Node.Name, serving[0].Running, x.Item.State)
+	fmt.Println(store.Prune(ctx, "orders", durable.Keep{Done: 0}, 10))
+	_, wakes := store.(durable.Waker)
+	fmt.Println("wakes other processes:", wakes)
+	// Output:
+	// 1 running 1
+	// held true
+	// true done 2
+	// shop-1 1 running
+	// 1 <nil>
+	// wakes other processes: false
 }

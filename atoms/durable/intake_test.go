@@ -17,7 +17,7 @@ import (
 func TestUniqueAndDelayed(t *testing.T) {
 	inBubble(t, func(s *shop) {
 		var l log
-		q := s.serve(l.work, durable.Options{})
+		q := s.serve(l.work, durable.Options{Poll: 10 * time.Second, Lease: time.Minute})
 		once := q.With(durable.ItemOptions{Unique: "order-1"})
 		first := s.enqueue(once, "1")
 		assert.Equal(t, first, s.enqueue(once, "2"))
@@ -33,7 +33,7 @@ func TestUniqueAndDelayed(t *testing.T) {
 		assert.Equal(t, 1, s.stats(q).Delayed)
 		assert.Equal(t, time.Minute-time.Second, s.stats(q).Oldest)
 		assert.Empty(t, l.take())
-		time.Sleep(2 * time.Second)
+		time.Sleep(10 * time.Second)
 		assert.Equal(t, "a/late a/next", l.take())
 	})
 }

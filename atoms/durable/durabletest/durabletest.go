@@ -177,6 +177,7 @@ func (s *suite) insert() {
 	}
 	got := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, items))
 	for n, in := range got {
+		clear(s.item(in.ID).Data) // it is the caller's
 		i, first := s.item(in.ID), items[n].Key == "" || n%len(data) == 0
 		s.equal("state", i.State, map[bool]durable.State{true: durable.Ready, false: durable.Blocked}[first])
 		s.equal("data", string(i.Data), string(items[n].Data))
@@ -201,8 +202,10 @@ func (s *suite) leases() {
 	alive, gone := s.join(s.a), s.join(s.b, func(n *durable.Node) { n.Name, n.Lease = "gone", short })
 	ids := s.add("a", "a", "")
 	claimed := s.claims(gone, 10, "a", "")
+	time.Sleep(time.Millisecond)
 	beaten := must[durable.Beaten](s)(s.b.Beat(s.ctx, gone, ""))
 	s.equal("held", beaten.Claims, list(durable.Held{ID: ids[0], Token: claimed[0].Token}, durable.Held{ID: ids[2], Token: claimed[1].Token}))
+	s.equal("the beat has extended the lease", s.item(ids[0]).Expires.After(claimed[0].Expires), true)
 	s.pass()
 	_, err := s.b.Claim(s.ctx, gone, durable.Want{Max: 1})
 	s.equal("claim without a lease", errors.Is(err, durable.ErrLeaseLost), true)
