@@ -95,9 +95,12 @@ func (s *Store) Items(ctx context.Context, queue string, q durable.Query) ([]dur
 
 // Stats is as in [durable.Store]. It reads indexes only, with an entry for each item.
 func (s *Store) Stats(ctx context.Context, queue string) (durable.Stats, error) {
-	return look(ctx, s, queue, func(t *moment) (st durable.Stats) {
-		var oldest int64
-		t.get(list{&st.Items, &st.Blocked, &st.Ready, &st.Delayed, &st.Running, &st.Retry, &st.Halted, &st.Done, &st.Dead, &st.Cancelled, &oldest, &st.Nodes}, `
+	return look(ctx, s, queue, (*moment).stats)
+}
+
+func (t *moment) stats() (st durable.Stats) {
+	var oldest int64
+	t.get(list{&st.Items, &st.Blocked, &st.Ready, &st.Delayed, &st.Running, &st.Retry, &st.Halted, &st.Done, &st.Dead, &st.Cancelled, &oldest, &st.Nodes}, `
 select count(*), count(*) filter (where state = 1), count(*) filter (where state = 2 and run_at <= ?2), count(*) filter (where state = 2 and run_at > ?2),
 	count(*) filter (where state = 4), count(*) filter (where state = 8), count(*) filter (where state = 16),
 	count(*) filter (where state = 32), count(*) filter (where state = 64), count(*) filter (where state = 128),
@@ -107,10 +110,9 @@ from (
 	union all select 1, 0, enqueued from durable_item where queue = ?1 and state = 1
 	union all select 4, null, null from durable_item where queue = ?1 and state = 4
 	union all select state, null, null from durable_item where queue = ?1 and state >= 16
-)`, queue, t.now)
-		st.Oldest, st.Paused = max(0, time.Duration(oldest)*time.Microsecond), t.paused()
-		return st
-	})
+)`, t.queue, t.now)
+	st.Oldest, st.Paused = max(0, time.Duration(oldest)*time.Microsecond), t.paused()
+	return st
 }
 
 // Explain is as in [durable.Store].
