@@ -158,6 +158,16 @@ func TestRate(t *testing.T) {
 	})
 }
 
+func TestDefaults(t *testing.T) {
+	bubble(t, circuitbreaker.Options{}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, _ core.Work[error]) {
+		for i := range 5 {
+			assert.False(t, b.Open(), i)
+			sink.Raise("failure")
+		}
+		assert.Equal(t, 30*time.Second+1, b.ClosesIn())
+	})
+}
+
 // The fact gates coordinators, those of its own name only.
 func TestGates(t *testing.T) {
 	bubble(t, circuitbreaker.Options{Name: "a", OpenFor: time.Minute, HalfOpen: 1}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
