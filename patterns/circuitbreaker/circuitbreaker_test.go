@@ -118,15 +118,17 @@ func TestHalfOpen(t *testing.T) {
 		sink.Raise("failure")
 		assert.ErrorIs(t, work(t.Context(), errDown), errDown)
 		state(breaker.Open)
-		old(errDown) // began before
-		assert.Equal(t, 2, b.Failures())
 		time.Sleep(time.Minute)
 		state(breaker.HalfOpen)
+		old(errDown) // began before
+		assert.Equal(t, 2, b.Failures())
 		first, _ := b.Allow()
 		second, _ := b.Allow()
 		var open *circuitbreaker.OpenError
 		require.ErrorAs(t, work(t.Context(), nil), &open, "two at once")
 		assert.Zero(t, open.RetryAfter)
+		_, err = b.Allow()
+		require.ErrorIs(t, err, circuitbreaker.ErrOpen)
 		first(nil)
 		second(nil)
 		state(breaker.Closed)
@@ -159,13 +161,18 @@ func TestRate(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	bubble(t, circuitbreaker.Options{}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, _ core.Work[error]) {
-		for i := range 5 {
-			assert.False(t, b.Open(), i)
-			sink.Raise("failure")
-		}
-		assert.Equal(t, 30*time.Second+1, b.ClosesIn())
-	})
+	for window, want := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Second: time.Second} {
+		bubble(t, circuitbreaker.Options{Window: window}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, _ core.Work[error]) {
+			for i := range 5 {
+				assert.False(t, b.Open(), i)
+				sink.Raise("failure")
+			}
+			assert.Equal(t, want+1, b.ClosesIn())
+			b.Reset()
+			b.Trip()
+			assert.Equal(t, want, b.ClosesIn())
+		})
+	}
 }
 
 // The fact gates coordinators, those of its own name only.
