@@ -76,7 +76,8 @@ func TestRefused(t *testing.T) {
 		assert.Zero(t, id)
 		assertRefused(t, err, "shutdown")
 		g.Raise("backpressure.x") // after it
-		assert.Equal(t, core.ReasonRefused, g.Why()[0].Kind)
+		why := g.Why()[0]
+		assert.Equal(t, []any{core.ReasonRefused, "shutdown"}, []any{why.Kind, why.Signal.Name})
 		assert.Equal(t, err, g.Do(t.Context(), quick))
 		s := g.Stats()
 		assert.Equal(t, []uint64{1, 1, 0, 2}, []uint64{s.Enqueued, s.Refused, s.Failed, s.Rejected})
@@ -162,9 +163,10 @@ func TestOptions(t *testing.T) {
 			assert.NoError(t, g.Do(t.Context(), quick))
 		}
 		assert.Equal(t, 3+1, g.Stats().Tracked, "three, and one that failed")
+		time.Sleep(time.Minute)
+		assert.Zero(t, g.Stats().Tracked)
 		slow := func(context.Context) error { time.Sleep(time.Hour); return nil }
 		assert.NoError(t, signalaware.Wrap(g, coretest.Run)(t.Context(), slow), "calls are no operations of the gate")
-		assert.Zero(t, g.Stats().Tracked)
 		assert.Equal(t, []error{err, nil, nil, nil, nil}, ended)
 	})
 	_, err := signalaware.New(coretest.Run, signalaware.Options{MaxConcurrency: -1})

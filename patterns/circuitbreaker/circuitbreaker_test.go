@@ -177,11 +177,12 @@ func TestDefaults(t *testing.T) {
 
 // The fact gates coordinators, those of its own name only.
 func TestGates(t *testing.T) {
-	bubble(t, circuitbreaker.Options{Name: "a", OpenFor: time.Minute, HalfOpen: 1}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+	bubble(t, circuitbreaker.Options{Name: "a", Threshold: 1, Window: time.Hour, OpenFor: time.Minute, HalfOpen: 1}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 		defers := core.Must(core.NewCoordinator(work, core.Options{Sink: sink, DeferOn: "circuit.open.a"}))
 		other := core.Must(core.NewCoordinator(work, core.Options{Sink: sink, DeferOn: "circuit.open.b"}))
 		defer core.InOrder(defers, other).Close()
-		b.Trip()
+		sink.Raise("failure")
+		assert.Equal(t, time.Minute, b.ClosesIn())
 		assert.ErrorIs(t, other.Do(t.Context(), nil), circuitbreaker.ErrOpen)
 		start := time.Now()
 		require.NoError(t, defers.Do(t.Context(), nil), "the probe")
