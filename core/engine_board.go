@@ -40,7 +40,7 @@ func (b *bound) full() bool { return b.limit > 0 && b.running >= b.limit }
 type lane struct {
 	bound
 	lines   []opList // by class, in turn: operations without a key, and one for each key of which one may start
-	turns   uint32 // that were given out: see Operation.turnNumber
+	turns   uint32   // that were given out: see Operation.turnNumber
 	arrived arrivals
 }
 

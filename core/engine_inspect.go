@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"maps"
 	"slices"
 	"time"
 )
@@ -78,7 +77,8 @@ func (c Control) Lookup(id OperationID) (Snapshot, bool) {
 // Operations walks the operations that q selects in the order in which they were
 // accepted, as of the start of the loop. Each snapshot is taken when its turn
 // comes; one that has left the window by then is skipped. No lock is held while
-// the loop's body runs.
+// the loop's body runs. It costs what it looks at until the loop ends or the Limit of q
+// is reached.
 func (c Control) Operations(q OperationQuery) iter.Seq[Snapshot] {
 	e := c.made()
 	return e.operations(q, func(*Operation) {})
@@ -88,39 +88,56 @@ func (c Control) Operations(q OperationQuery) iter.Seq[Snapshot] {
 // taken a snapshot.
 func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[Snapshot] {
 	return func(yield func(Snapshot) bool) {
-		for _, o := range e.all() {
+		n := 0
+		for o := range e.walk(q.After, q.NewestFirst) {
 			e.mu.Lock()
-			if e.index.get(o.id) != o || q.Status != 0 && q.Status&o.status == 0 {
+			if e.index.get(o.id) != o || !q.selects(o, e.clock.now()) {
 				e.mu.Unlock()
 				continue
 			}
 			s := o.snapshot()
 			visit(o)
 			e.mu.Unlock()
+			if q.Pattern != "" && !s.Has(q.Pattern) {
+				continue
+			}
 			s.Parent = o.Parent()
-			if q.accepts(&s, time.Now()) && !yield(s) {
+			if n++; !yield(s) || n == q.Limit {
 				return
 			}
 		}
 	}
 }
 
-// all lists the operations in the index by id, gathered in chunks.
-func (e *engine) all() []*Operation {
-	e.lockFresh()
-	all := slices.Collect(maps.Values(e.index.overflow))
-	for some := range slices.Chunk(e.index.slots, chunk) { // these slots are left as they are when the index is resized
-		for _, o := range some {
-			if o != nil {
-				all = append(all, o)
-			}
+// walk yields the operations in the index by id, as of the start of the loop: all, or those
+// that come after one.
+func (e *engine) walk(after OperationID, back bool) iter.Seq[*Operation] {
+	return func(yield func(*Operation) bool) {
+		e.lockFresh()
+		from, to := after+1, e.index.newest
+		if back {
+			from, to = 1, min(to, after-1) // all if after is 0
 		}
-		e.mu.Unlock()
-		e.mu.Lock()
+		for {
+			p, found := e.index.some(from, to, back)
+			e.mu.Unlock()
+			if !found {
+				return
+			}
+			for i := range p.operations {
+				if back {
+					i = idBlock - 1 - i
+				}
+				if o := p.operations[i]; o != nil && from <= o.id && o.id <= to && !yield(o) {
+					return
+				}
+			}
+			if from = p.first + idBlock; back {
+				from, to = 1, p.first-1
+			}
+			e.mu.Lock()
+		}
 	}
-	e.mu.Unlock()
-	slices.SortFunc(all, byID)
-	return all
 }
 
 func byID(a, b *Operation) int { return cmp.Compare(a.id, b.id) }
@@ -237,7 +254,7 @@ func (c Control) Sense(q Query) iter.Seq[Signal] {
 		e.sink.mu.Unlock()
 		var operations []*Operation
 		if q.Operation == 0 {
-			operations = e.all()
+			operations = slices.Collect(e.walk(0, false))
 		} else if o := e.find(q.Operation); o != nil {
 			operations = []*Operation{o}
 		}
@@ -267,7 +284,7 @@ func (c Control) Monitor(pattern string, span time.Duration) *Monitor {
 	l.mu.Lock()
 	m := l.names.addMonitor(p, span, nil, e.sink.ring.head)
 	l.mu.Unlock()
-	operations := e.all()
+	operations := slices.Collect(e.walk(0, false))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var known []seqFact
