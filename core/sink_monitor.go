@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"slices"
-	"sort"
 	"time"
 )
 
@@ -18,7 +17,7 @@ import (
 // MonitorCap count.
 //
 // A Monitor costs a few nanoseconds for each matching signal and, with a span, up to
-// 16 bytes for each that counts; it is kept until Stop. Reading it costs a lock. All methods are safe for concurrent use.
+// 32 bytes for each that counts; it is kept until Stop. Reading it costs a lock. All methods are safe for concurrent use.
 type Monitor struct {
 	names *names
 	pattern
@@ -70,8 +69,8 @@ func (m *Monitor) remove(seq uint64, f *fact) {
 }
 
 func (m *Monitor) expire(now int64) {
-	for m.stamps.n > 0 && m.stamps.at(0).at < now-m.span {
-		m.stamps.drop()
+	for m.stamps.len() > 0 && m.stamps.at(0).at < now-m.span {
+		m.stamps.first++
 	}
 }
 
@@ -79,10 +78,10 @@ func (m *Monitor) countLocked() int {
 	if m.span <= 0 {
 		return m.total
 	}
-	if m.stamps.n > 0 {
+	if m.stamps.len() > 0 {
 		m.expire(m.names.clock.now())
 	}
-	return m.stamps.n
+	return m.stamps.len()
 }
 
 // Count is the number of signals within the span.
@@ -197,45 +196,33 @@ func (m *Monitor) Stop() {
 	t.changed()
 }
 
-// stamps is a ring of stamps that doubles when full.
+// stamps are those from first on; what is before is room for more.
 type stamps struct {
-	ring  []stamp // length is a power of two
+	list  []stamp
 	first int
-	n     int
 }
 
-func (s *stamps) at(i int) *stamp { return &s.ring[(s.first+i)&(len(s.ring)-1)] }
+func (s *stamps) len() int { return len(s.list) - s.first }
+
+func (s *stamps) at(i int) *stamp { return &s.list[s.first+i] }
 
 // push adds the newest, and drops the oldest of more than MonitorCap.
 func (s *stamps) push(e stamp) {
-	switch s.n {
-	case MonitorCap:
-		s.drop()
-	case len(s.ring):
-		bigger := make([]stamp, max(16, 2*len(s.ring)))
-		for i := range s.n {
-			bigger[i] = *s.at(i)
-		}
-		s.ring, s.first = bigger, 0
+	if s.len() == MonitorCap {
+		s.first++
 	}
-	s.n++
-	*s.at(s.n - 1) = e
-}
-
-func (s *stamps) drop() {
-	s.first = (s.first + 1) & (len(s.ring) - 1)
-	s.n--
+	if len(s.list) == cap(s.list) && s.first >= len(s.list)/4 {
+		s.list, s.first = append(s.list[:0], s.list[s.first:]...), 0
+	}
+	s.list = append(s.list, e)
 }
 
 func (s *stamps) remove(seq uint64) {
-	i := sort.Search(s.n, func(i int) bool { return s.at(i).seq >= seq })
-	if i == s.n || s.at(i).seq != seq {
-		return
+	list := s.list[s.first:]
+	i, found := slices.BinarySearchFunc(list, seq, func(e stamp, seq uint64) int { return cmp.Compare(e.seq, seq) })
+	if found {
+		s.list = slices.Delete(s.list, s.first+i, s.first+i+1)
 	}
-	for ; i+1 < s.n; i++ {
-		*s.at(i) = *s.at(i + 1)
-	}
-	s.n--
 }
 
 // addMonitor starts a monitor at Seq next, with what is known to be present.
@@ -258,8 +245,8 @@ func (m *Monitor) backfill(known []seqFact) {
 			m.record(seq, &known[i].fact)
 		}
 	}
-	for i := range since.n {
-		m.stamps.push(*since.at(i))
+	for _, e := range since.list[since.first:] {
+		m.stamps.push(e)
 	}
 	if lastSeq != 0 {
 		m.last, m.lastSeq = last, lastSeq
