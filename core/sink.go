@@ -75,7 +75,9 @@ type heldFact struct {
 	until int64      // or never: until released
 	owner *Operation // nil: none
 
-	copies []*heldCopy // on other sinks
+	copies []*heldFact // on other sinks
+	by     *forward    // of a copy: what has made it
+	on     *Sink       // likewise: where it is
 }
 
 // keptFact is a fact that the window had no room for and gates keep.
@@ -618,27 +620,19 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	}
 	s.lockFresh()
 	for s.ring.head-s.ring.tail > uint64(capacity) {
-		for range chunk {
-			if s.ring.head-s.ring.tail <= uint64(capacity) {
-				break
-			}
-			s.evict()
+		s.evict()
+		if s.ring.tail%chunk == 0 { // others get their turn
+			s.unlock()
+			s.mu.Lock()
 		}
-		s.unlock()
-		s.mu.Lock()
 	}
-	if s.ring.capacity != uint64(capacity) {
-		s.ring = s.ring.resized(capacity)
+	s.ring, s.maxAge = s.ring.resized(capacity), ageLimit(maxAge)
+	s.fresh.Store(0)
+	for _, g := range s.names.gates {
+		s.after.wake(g.waker) // an alarm may have to be set again
 	}
-	if limit := ageLimit(maxAge); s.maxAge != limit {
-		s.maxAge = limit
-		s.fresh.Store(0)
-		for _, g := range s.names.gates {
-			s.after.wake(g.waker) // an alarm may have to be set again
-		}
-		for _, c := range s.names.counters {
-			s.after.wake(c.gone)
-		}
+	for _, c := range s.names.counters {
+		s.after.wake(c.gone)
 	}
 	s.unlock()
 }
