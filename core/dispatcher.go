@@ -97,11 +97,8 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 // counted as rejected.
 func (d *Dispatcher) Dispatch(s Signal) {
 	d.made()
-	for _, r := range *d.reactions.Load() {
-		if r.pattern.matches(s.Name) {
-			react(d.signals, s)
-			return
-		}
+	if slices.ContainsFunc(*d.reactions.Load(), func(r *reaction) bool { return r.pattern.matches(s.Name) }) {
+		react(d.signals, s)
 	}
 }
 

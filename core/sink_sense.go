@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"iter"
-	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -156,12 +155,8 @@ type search struct {
 func (w *search) start() {
 	s := w.sink
 	s.lockFresh()
-	w.cutoff, w.next, w.end = math.MinInt64, s.ring.tail, s.ring.head
-	if w.filter.Within > 0 {
-		w.cutoff = w.filter.cutoff(s.names.clock.now())
-		w.next = s.ring.since(w.cutoff)
-	}
-	w.next = max(w.next, w.filter.AfterSeq+1)
+	w.cutoff = w.filter.cutoff(s.names.clock.now())
+	w.next, w.end = max(s.ring.since(w.cutoff), w.filter.AfterSeq+1), s.ring.head
 	_, w.chain = w.filter.pattern.exact()
 	for i := range s.kept {
 		if k := &s.kept[i]; k.fact.at >= w.cutoff && (w.chain || k.seq < w.next) {
