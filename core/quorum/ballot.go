@@ -20,7 +20,7 @@ const remembered = 1024
 // ballot has the votes that are not retracted. The zero ballot is empty.
 //
 // Votes and retractions come on the goroutines that raise and retract them. So a vote may
-// come after its retraction. Their order makes no difference.
+// come after its retraction. Neither their order nor a vote that comes twice makes a difference.
 type ballot struct {
 	votes map[voter][]core.Signal // by Seq; each voter has at least one
 	gone  []uint64                // Seqs of retracted votes, ascending
@@ -33,7 +33,10 @@ func (b *ballot) cast(v voter, s core.Signal) {
 		return
 	}
 	votes := b.votes[v]
-	i, _ := slices.BinarySearchFunc(votes, s.Seq, bySeq)
+	i, found := slices.BinarySearchFunc(votes, s.Seq, bySeq)
+	if found {
+		return
+	}
 	if b.votes == nil {
 		b.votes = make(map[voter][]core.Signal)
 	}
