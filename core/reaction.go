@@ -12,18 +12,18 @@ import (
 // is cancelled. An error or a panic makes the operation failed.
 //
 // What the handler raises through its operation never comes back to the same
-// Dispatcher or Processor. What it raises on a sink is a signal like any other:
-// raised Because(s), it is bounded by [Propagation]; two handlers that raise what
-// the other handles, and do not name the cause, go on for ever.
+// Dispatcher or Processor, and is caused by the signal, as are items that it enqueues with
+// its context; see [CausedBy]. So handlers that set each other off come to an end; see
+// [Propagation]. What it raises on a sink is a signal like any other: if two handlers raise
+// there what the other handles, and do not name the cause, they go on for ever.
 type Handler func(ctx context.Context, s Signal) error
 
-// call calls the handler. That it panicked is raised as caused by the signal, so
-// that handlers which panic on each other's panics come to an end.
+// call calls the handler.
 func (h Handler) call(ctx context.Context, s Signal) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{Value: r, Stack: stackTrace()}
-			OperationFrom(ctx).Because(s).Raise(SignalPanicked)
+			OperationFrom(ctx).Raise(SignalPanicked)
 		}
 	}()
 	return h(ctx, s)
@@ -53,7 +53,7 @@ func newReactor(keyed bool, work Work[Signal], opts Options) (*Coordinator[Signa
 // accepted is counted.
 func react(c *Coordinator[Signal], s Signal) {
 	if !c.raised(s) {
-		c.TryEnqueue(context.Background(), s)
+		c.TryEnqueue(CausedBy(context.Background(), s), s)
 	}
 }
 
