@@ -65,35 +65,26 @@ func walk(term, name string) bool {
 	t, n := 0, 0
 	star, resume := -1, 0
 	for n < len(name) {
-		if t < len(term) && term[t] == '*' {
+		switch {
+		case t < len(term) && term[t] == '*':
 			star, resume = t, n
 			t++
-			continue
-		}
-		if t < len(term) {
-			if term[t] == '?' {
-				_, size := utf8.DecodeRuneInString(name[n:])
-				t++
-				n += size
-				continue
-			}
-			if term[t] == name[n] {
-				t++
-				n++
-				continue
-			}
-		}
-		if star < 0 {
+		case t < len(term) && term[t] == '?':
+			_, size := utf8.DecodeRuneInString(name[n:])
+			t++
+			n += size
+		case t < len(term) && term[t] == name[n]:
+			t++
+			n++
+		case star < 0:
 			return false
+		default:
+			_, size := utf8.DecodeRuneInString(name[resume:])
+			resume += size
+			t, n = star+1, resume
 		}
-		_, size := utf8.DecodeRuneInString(name[resume:])
-		resume += size
-		t, n = star+1, resume
 	}
-	for t < len(term) && term[t] == '*' {
-		t++
-	}
-	return t == len(term)
+	return strings.Trim(term[t:], "*") == ""
 }
 
 // pattern is a pattern split once, to match many names against it.
