@@ -24,12 +24,11 @@ type Monitor struct {
 	span int64
 
 	// Guarded by names.mu.
-	stamps  stamps // within the span, oldest first; not used without a span
-	total   int    // without a span
-	from    uint64 // without a span: signals from this Seq on are counted
-	made    uint64 // Seq when it was made: restored ones from there on do not count
-	last    fact   // newest signal seen
-	lastSeq uint64
+	stamps  stamps  // within the span, oldest first; not used without a span
+	total   int     // without a span
+	from    uint64  // without a span: signals from this Seq on are counted
+	made    uint64  // Seq when it was made: restored ones from there on do not count
+	last    seqFact // newest signal seen
 	stopped bool
 	marks   []*watermark
 	ageing  alarm // rings when a count may be down to low
@@ -45,7 +44,7 @@ type stamp struct {
 }
 
 func (m *Monitor) record(seq uint64, f *fact) {
-	m.last, m.lastSeq = *f, seq
+	m.last = seqFact{seq, *f}
 	if m.span <= 0 {
 		m.total++
 		return
@@ -63,8 +62,8 @@ func (m *Monitor) remove(seq uint64, f *fact) {
 	} else {
 		m.stamps.remove(seq)
 	}
-	if seq == m.lastSeq {
-		m.last, m.lastSeq = fact{}, 0
+	if seq == m.last.seq {
+		m.last = seqFact{}
 	}
 }
 
@@ -97,10 +96,10 @@ func (m *Monitor) Count() int {
 func (m *Monitor) Last() (Signal, bool) {
 	m.names.mu.Lock()
 	defer m.names.mu.Unlock()
-	if m.lastSeq == 0 || m.countLocked() == 0 {
+	if m.last.seq == 0 || m.countLocked() == 0 {
 		return Signal{}, false
 	}
-	return m.last.signal(m.lastSeq, m.names.clock), true
+	return m.last.fact.signal(m.last.seq, m.names.clock), true
 }
 
 // Below is how long it will take until Count is less than n if no more signals
@@ -120,7 +119,7 @@ func (m *Monitor) Below(n int) time.Duration {
 	return time.Duration(later(leaving.at, m.span) - m.names.clock.now() + 1)
 }
 
-func (m *Monitor) forget() { m.stamps, m.total, m.lastSeq, m.last = stamps{}, 0, 0, fact{} }
+func (m *Monitor) forget() { m.stamps, m.total, m.last = stamps{}, 0, seqFact{} }
 
 // Reset forgets the signals counted so far.
 func (m *Monitor) Reset() {
@@ -237,7 +236,7 @@ func (t *names) addMonitor(p pattern, span time.Duration, known []seqFact, next 
 // backfill counts facts from before the monitor was made.
 func (m *Monitor) backfill(known []seqFact) {
 	slices.SortFunc(known, bySeq)
-	since, last, lastSeq := m.stamps, m.last, m.lastSeq
+	since, last := m.stamps, m.last
 	m.stamps = stamps{}
 	for i := range known {
 		if seq := known[i].seq; seq < m.made {
@@ -248,8 +247,8 @@ func (m *Monitor) backfill(known []seqFact) {
 	for _, e := range since.list[since.first:] {
 		m.stamps.push(e)
 	}
-	if lastSeq != 0 {
-		m.last, m.lastSeq = last, lastSeq
+	if last.seq != 0 {
+		m.last = last
 	}
 	if m.span > 0 {
 		m.expire(m.names.clock.now())
