@@ -29,15 +29,10 @@ func (h Handler) call(ctx context.Context, s Signal) (err error) {
 	return h(ctx, s)
 }
 
-var (
-	errNoHandler   = errors.New("core: there must be a handler, not a nil function")
-	errSignalLanes = errors.New("core: Options.Lanes are for coordinators: signals that are dispatched or processed have no lanes")
-)
-
 // newReactor makes the coordinator of signals behind a Dispatcher or a Processor.
 func newReactor(keyed bool, work Work[Signal], opts Options) (*Coordinator[Signal], error) {
 	if len(opts.Lanes) > 0 {
-		return nil, errSignalLanes
+		return nil, errors.New("core: Options.Lanes are for coordinators: signals that are dispatched or processed have no lanes")
 	}
 	opts.DropOldest = true
 	e, err := newEngine(opts, keyed)
@@ -94,11 +89,6 @@ type Processor struct {
 
 var _ Inspector = (*Processor)(nil)
 
-const (
-	defaultProcessorConcurrency = 4
-	defaultProcessorQueued      = 1000
-)
-
 // NewProcessor makes a processor, or says what is wrong with the options. The
 // options are a coordinator's, except for the defaults of Name, "processor", of
 // MaxConcurrency and of MaxQueued, that DropOldest is always on, and that Lanes and
@@ -107,11 +97,11 @@ const (
 // listens to.
 func NewProcessor(h Handler, opts Options) (*Processor, error) {
 	if h == nil {
-		return nil, errNoHandler
+		return nil, errors.New("core: there must be a handler, not a nil function")
 	}
 	opts.Name = cmp.Or(opts.Name, "processor")
-	opts.MaxConcurrency = cmp.Or(opts.MaxConcurrency, defaultProcessorConcurrency)
-	opts.MaxQueued = cmp.Or(opts.MaxQueued, defaultProcessorQueued)
+	opts.MaxConcurrency = cmp.Or(opts.MaxConcurrency, 4)
+	opts.MaxQueued = cmp.Or(opts.MaxQueued, 1000)
 	c, err := newReactor(false, h.call, opts)
 	if err != nil {
 		return nil, err
