@@ -205,9 +205,6 @@ func (s *Sink) admits(n *note, operation OperationID) bool {
 	if n.name == "" {
 		return false
 	}
-	if n.cause == nil {
-		return true
-	}
 	why := s.rules.blocks(n.name, n.cause)
 	if why != 0 {
 		s.block(n, operation, why)
@@ -604,9 +601,7 @@ func (s *Sink) expireLeases(now int64) {
 // cancel was called from inside a handler, which it does not wait for. A pattern
 // that matches nothing, like "", is never called. Subscribe panics if fn is nil.
 func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
-	if fn == nil {
-		panic("core: Subscribe needs a function")
-	}
+	need(fn != nil, "Subscribe needs a function")
 	return newHook(compile(pattern), fn).attach(&s.mu, &s.names.subs, s.names.changed)
 }
 

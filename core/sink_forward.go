@@ -33,9 +33,7 @@ import (
 // was called from inside a handler, which it does not wait for; and the facts that
 // are held on to by this forward are released. Forward panics if to is nil or s.
 func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
-	if to == nil || to == s {
-		panic("core: Forward needs another sink to forward to")
-	}
+	need(to != nil && to != s, "Forward needs another sink to forward to")
 	var f *forward
 	f = newHook(compile(pattern), func(p passage) { s.carry(f, to, p) })
 	cut := f.attach(&s.mu, &s.forwards, s.setForwarder)

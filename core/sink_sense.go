@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"iter"
 	"slices"
 	"sync/atomic"
@@ -224,7 +223,7 @@ func (s *Sink) heldMatching(f *filter, cutoff int64) []Signal {
 			held = append(held, signal)
 		}
 	}
-	slices.SortFunc(held, func(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(held, asRaised)
 	return held
 }
 
@@ -250,9 +249,7 @@ func byPattern(p pattern) string {
 // window that is reset. It returns how many were removed. Operations still show
 // their own facts. It panics if q selects everything: that is ForgetAll.
 func (s *Sink) Forget(q Query) int {
-	if q == (Query{}) {
-		panic("core: Forget needs a Query that selects something: to remove all facts call ForgetAll")
-	}
+	need(q != (Query{}), "Forget needs a Query that selects something: to remove all facts call ForgetAll")
 	return s.take(q, "", false)
 }
 
@@ -292,9 +289,7 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 // the handlers of [Sink.Subscribe] are, on the goroutine that retracts, and cancel
 // is what it is there. SubscribeRetracted panics if fn is nil.
 func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
-	if fn == nil {
-		panic("core: SubscribeRetracted needs a function")
-	}
+	need(fn != nil, "SubscribeRetracted needs a function")
 	return newHook(compile(pattern), fn).attach(&s.mu, &s.retractions, func() {})
 }
 
@@ -339,9 +334,7 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 // now; so restore first and raise afterwards. Signals beyond the sink's age are
 // skipped; Held ones are restored as facts. It returns how many were put back.
 func (s *Sink) Restore(signals iter.Seq[Signal]) int {
-	if signals == nil {
-		panic("core: Restore needs signals, not nil: slices.Values makes them of a slice")
-	}
+	need(signals != nil, "Restore needs signals, not nil: slices.Values makes them of a slice")
 	n := 0
 	for signal := range signals {
 		if s.restore(signal) {
