@@ -93,51 +93,30 @@ type pattern struct {
 	terms []term
 }
 
+// term is a single alternative.
 type term struct {
-	text           string
-	kind           termKind
-	prefix, suffix string // of affixes
+	text   string
+	prefix string // what is before the first wildcard; all of text if there is none
 }
-
-type termKind int8
-
-const (
-	exact   termKind = iota // no wildcard
-	affixes                 // one star between two literals, which may be empty
-	other
-)
 
 func compile(text string) pattern {
 	p := pattern{text: text}
 	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
+		if part = strings.TrimSpace(part); part != "" {
+			prefix, _, _ := strings.Cut(part, "*")
+			prefix, _, _ = strings.Cut(prefix, "?")
+			p.terms = append(p.terms, term{part, prefix})
 		}
-		t := term{text: part}
-		prefix, suffix, starred := strings.Cut(part, "*")
-		switch {
-		case strings.ContainsAny(suffix, "*?"), strings.Contains(prefix, "?"), suffix != "" && !utf8.RuneStart(suffix[0]):
-			t.kind = other
-		case starred:
-			t.kind, t.prefix, t.suffix = affixes, prefix, suffix
-		}
-		p.terms = append(p.terms, t)
 	}
 	return p
 }
 
+func (t *term) exact() bool { return len(t.prefix) == len(t.text) }
+
 func (p pattern) matches(name string) bool {
 	for i := range p.terms {
-		matches := false
-		switch t := &p.terms[i]; t.kind {
-		case exact:
-			matches = t.text == name
-		case affixes:
-			matches = len(name) >= len(t.prefix)+len(t.suffix) && strings.HasPrefix(name, t.prefix) && strings.HasSuffix(name, t.suffix)
-		case other:
-			matches = matchTerm(t.text, name)
-		}
-		if matches {
+		t := &p.terms[i]
+		if strings.HasPrefix(name, t.prefix) && (t.text == name || !t.exact() && matchTerm(t.text, name)) {
 			return true
 		}
 	}
@@ -146,7 +125,7 @@ func (p pattern) matches(name string) bool {
 
 // exact returns the only name p can match, if there is just one.
 func (p pattern) exact() (name string, ok bool) {
-	if len(p.terms) == 1 && p.terms[0].kind == exact {
+	if len(p.terms) == 1 && p.terms[0].exact() {
 		return p.terms[0].text, true
 	}
 	return "", false
