@@ -101,12 +101,8 @@ var (
 // NewSink makes a sink. It panics if the capacity is negative or above
 // [MaxSinkCapacity].
 func NewSink(opts SinkOptions) *Sink {
-	opts, err := opts.resolved()
-	if err != nil {
-		panic(err.Error())
-	}
 	s := new(Sink)
-	s.prepare(opts)
+	s.prepare(opts.resolved())
 	return s
 }
 
@@ -128,11 +124,12 @@ func (s *Sink) prepareZero() {
 	s.prepare(SinkOptions{Capacity: defaultSinkCapacity, MaxAge: defaultSinkAge})
 }
 
-// resolved returns the options with defaults, or says what is wrong with them.
-func (o SinkOptions) resolved() (SinkOptions, error) {
+// resolved returns the options with defaults, and panics if they are wrong.
+func (o SinkOptions) resolved() SinkOptions {
 	o.Capacity = cmp.Or(o.Capacity, defaultSinkCapacity)
 	orNone(&o.MaxAge, defaultSinkAge)
-	return o, checkSinkSize("NewSink", o.Capacity, o.MaxAge)
+	checkSinkSize("NewSink", o.Capacity, o.MaxAge)
+	return o
 }
 
 // ageLimit is Sink.maxAge for an age of which 0 means none.
@@ -143,14 +140,13 @@ func ageLimit(maxAge time.Duration) int64 {
 	return min(int64(maxAge), never-1)
 }
 
-func checkSinkSize(caller string, capacity int, maxAge time.Duration) error {
+func checkSinkSize(caller string, capacity int, maxAge time.Duration) {
 	switch {
 	case capacity < 1 || capacity > MaxSinkCapacity:
-		return fmt.Errorf("core: %s: a sink's capacity is between 1 and %d, not %d", caller, MaxSinkCapacity, capacity)
+		panic(fmt.Sprintf("core: %s: a sink's capacity is between 1 and %d, not %d", caller, MaxSinkCapacity, capacity))
 	case maxAge < 0:
-		return fmt.Errorf("core: %s: a sink's maximum age is not negative, as %v is", caller, maxAge)
+		panic(fmt.Sprintf("core: %s: a sink's maximum age is not negative, as %v is", caller, maxAge))
 	}
-	return nil
 }
 
 // Raise records a fact, raised directly on the sink, with no key. It reports
@@ -610,9 +606,7 @@ func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 // [SinkOptions]: a maxAge of 0 is no limit, and a capacity of 0 or a value below 0 makes
 // Resize panic.
 func (s *Sink) Resize(capacity int, maxAge time.Duration) {
-	if err := checkSinkSize("Resize", capacity, maxAge); err != nil {
-		panic(err.Error())
-	}
+	checkSinkSize("Resize", capacity, maxAge)
 	s.lockFresh()
 	for s.ring.head-s.ring.tail > uint64(capacity) {
 		s.evict()

@@ -181,9 +181,6 @@ func (m *Monitor) Stop() {
 	t := m.names
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if m.stopped {
-		return
-	}
 	m.stopped = true
 	m.forget()
 	for _, w := range m.marks {

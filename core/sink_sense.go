@@ -111,8 +111,15 @@ func (s *Sink) Sense(q Query) iter.Seq[Signal] {
 	return func(yield func(Signal) bool) {
 		w := search{sink: s, filter: q.compile()}
 		w.start()
-		held := s.heldMatching(&w.filter, w.cutoff)
+		var held []Signal
+		for _, h := range s.held {
+			signal := h.fact.signal(h.seq, s.names.clock)
+			if h.fact.at >= w.cutoff && w.filter.accepts(&signal) {
+				held = append(held, signal)
+			}
+		}
 		s.unlock()
+		slices.SortFunc(held, asRaised)
 		var buffer []Signal
 		for more := true; more; {
 			buffer = buffer[:0]
@@ -213,18 +220,6 @@ func (w *search) follow() {
 	slices.Sort(w.seqs)
 	w.seqs = slices.Compact(w.seqs) // some may be kept since they were in the window
 	w.chain, w.next = false, w.end
-}
-
-func (s *Sink) heldMatching(f *filter, cutoff int64) []Signal {
-	var held []Signal
-	for _, h := range s.held {
-		signal := h.fact.signal(h.seq, s.names.clock)
-		if h.fact.at >= cutoff && f.accepts(&signal) {
-			held = append(held, signal)
-		}
-	}
-	slices.SortFunc(held, asRaised)
-	return held
 }
 
 // Retract takes back the facts matching pattern that were raised directly on
