@@ -15,61 +15,51 @@ import (
 
 // run is the body of the operations.
 func (r *Runner) run(ctx context.Context, run Run) error {
-	j, op, n := run.job, core.OperationFrom(ctx), 0
-	emit := func(names string) {
-		for _, name := range list(names) {
-			op.RaiseKey(name, run.Signal.Key)
-		}
-	}
-	end := func(err error) {
-		r.keep(op, j)
-		if err == nil {
-			emit(j.EmitOnComplete)
-			return
-		}
-		emit(j.EmitOnFailure)
-		Failed.Named(SignalFailed+":"+j.Name+":"+typeName(err)).Raise(op, run.Signal.Key, Failure{run, n, err})
-	}
+	j, n, started := run.job, 0, false
 	panicked := true
 	defer func() {
-		if panicked {
-			end(&core.PanicError{Value: "see the error of the operation"})
+		if panicked { // the error of the operation says more
+			r.end(ctx, run, n, &core.PanicError{Value: "the handler panicked"})
 		}
 	}()
-	started := false
 	for {
 		n++
-		err := run.err
-		if err == nil || n > 1 && j.gotAll(r.Sink(), err, run.Signal.Key) {
-			if run.err = nil; !started {
+		err := run.lacking(r.Sink(), n)
+		if err == nil {
+			if !started {
 				started = true
-				emit(j.EmitOnStart)
+				run.emit(ctx, j.starts)
 			}
 			err = j.attempt(ctx, run.Signal)
 		}
 		if err != nil && n <= j.MaxRetries && ctx.Err() == nil && (j.RetryIf == nil || j.RetryIf(err)) {
-			Retry.Named(SignalRetry+":"+j.Name+":"+strconv.Itoa(n)).Raise(op, run.Signal.Key, Failure{run, n, err})
-			if op.Suspend(ctx, fmt.Sprintf("retry %d of job %q", n, j.Name), pause(j.delay(n))) == nil {
+			run.fail(ctx, Retry, SignalRetry, strconv.Itoa(n), n, err)
+			if core.OperationFrom(ctx).Suspend(ctx, fmt.Sprintf("retry %d of job %q", n, j.Name), j.pause(n)) == nil {
 				continue
 			}
 		}
 		panicked = false
-		if err == nil || ctx.Err() == nil || errors.Is(context.Cause(ctx), core.ErrTimeout) { // not cancelled
-			end(err)
+		cancelled := err != nil && ctx.Err() != nil
+		if !cancelled || errors.Is(context.Cause(ctx), core.ErrTimeout) {
+			r.end(ctx, run, n, err)
 		}
-		if err != nil && j.SwallowErrors && ctx.Err() == nil {
+		if j.SwallowErrors && !cancelled {
 			return nil
 		}
 		return err
 	}
 }
 
-// gotAll reports whether what a run has awaited in vain is there now.
-func (j *job) gotAll(sink *core.Sink, err error, key string) bool {
-	var timeout *TimeoutError
-	return errors.As(err, &timeout) && !slices.ContainsFunc(j.awaits, func(a *awaited) bool {
-		return slices.Contains(timeout.Missing, a.pattern) && !a.present(sink, key)
-	})
+// lacking is the error of an attempt for which signals are missing that the run has awaited in
+// vain. From the second attempt on it looks again.
+func (run *Run) lacking(sink *core.Sink, n int) error {
+	if n > 1 {
+		run.lacks = slices.DeleteFunc(run.lacks, func(p string) bool { return run.present(sink, p) })
+	}
+	if len(run.lacks) == 0 {
+		return nil
+	}
+	return fmt.Errorf("jobs: job %q has awaited %q for %v: %w", run.Job, run.lacks, run.job.AwaitTimeout, core.ErrTimeout)
 }
 
 // attempt calls the handler.
@@ -77,29 +67,63 @@ func (j *job) attempt(ctx context.Context, s core.Signal) error {
 	if j.Timeout == 0 {
 		return j.do(ctx, s)
 	}
-	timeout := &TimeoutError{Job: j.Name, After: j.Timeout}
-	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, timeout)
+	late := fmt.Errorf("jobs: an attempt of job %q took longer than %v: %w", j.Name, j.Timeout, core.ErrTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, late)
 	defer cancel()
 	err := j.do(ctx, s)
-	if context.Cause(ctx) != timeout {
+	switch {
+	case context.Cause(ctx) != late:
 		return err
+	case err == nil:
+		return late
 	}
-	return &TimeoutError{Job: j.Name, After: j.Timeout, Err: err}
+	return fmt.Errorf("%w: %w", late, err)
 }
 
-// delay is the pause after attempt n has failed.
-func (j *job) delay(n int) time.Duration {
+func (run *Run) emit(ctx context.Context, names []string) {
+	for _, name := range names {
+		core.OperationFrom(ctx).RaiseKey(name, run.Signal.Key)
+	}
+}
+
+func (run *Run) fail(ctx context.Context, family core.Family[Failure], signal, last string, n int, err error) {
+	family.Named(signal+":"+run.Job+":"+last).Raise(core.OperationFrom(ctx), run.Signal.Key, Failure{*run, n, err})
+}
+
+// end keeps the operation as its job says, and raises what it says.
+func (r *Runner) end(ctx context.Context, run Run, n int, err error) {
+	j, id := run.job, core.OperationFrom(ctx).ID()
+	if j.Pin {
+		r.keeper.Keep(id, responsibility.Promise{MaxPin: j.ExpireAfter, Description: "job " + j.Name})
+	} else if j.ExpireAfter > 0 {
+		r.keepFor(j.ExpireAfter, id)
+	}
+	if err == nil {
+		run.emit(ctx, j.completes)
+		return
+	}
+	run.emit(ctx, j.failing)
+	run.fail(ctx, Failed, SignalFailed, typeName(err), n, err)
+}
+
+func (r *Runner) keepFor(d time.Duration, id core.OperationID) {
+	if unpin, ok := r.Pin(id); ok {
+		time.AfterFunc(d, func() {
+			unpin()
+			if s, ok := r.Lookup(id); ok && s.Pins == 0 {
+				r.Evict(id)
+			}
+		})
+	}
+}
+
+// pause returns a wait after attempt n has failed.
+func (j *job) pause(n int) func(context.Context) error {
 	d := j.RetryDelay
-	for ; n > 1 && d < j.MaxRetryDelay-d; n-- {
-		d *= 2
+	for ; n > 1 && d < j.MaxRetryDelay; n-- {
+		d += min(d, j.MaxRetryDelay-d)
 	}
-	if n > 1 {
-		d = j.MaxRetryDelay
-	}
-	return d - rand.N(d/2+1)
-}
-
-func pause(d time.Duration) func(context.Context) error {
+	d -= rand.N(d/2 + 1)
 	return func(ctx context.Context) error {
 		select {
 		case <-time.After(d):
@@ -107,24 +131,5 @@ func pause(d time.Duration) func(context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-	}
-}
-
-// keep keeps the operation of a run that ends visible, as the options of its job say.
-func (r *Runner) keep(op *core.Operation, j *job) {
-	if j.Pin {
-		r.keeper.Keep(op.ID(), responsibility.Promise{MaxPin: j.ExpireAfter, Description: "job " + j.Name})
-		return
-	}
-	if j.ExpireAfter == 0 {
-		return
-	}
-	if unpin, ok := r.Control.Pin(op.ID()); ok {
-		time.AfterFunc(j.ExpireAfter, func() {
-			unpin()
-			if s, ok := r.Lookup(op.ID()); ok && s.Pins == 0 {
-				r.Evict(op.ID())
-			}
-		})
 	}
 }

@@ -11,168 +11,116 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-const (
-	defaultName          = "jobs"
-	defaultMaxSuspended  = 10_000
-	defaultRetryDelay    = 100 * time.Millisecond
-	defaultMaxRetryDelay = 30 * time.Second
-	defaultLane          = "normal" // of core
-)
+// rules collects what is wrong with a job, or with all if name is "".
+type rules struct {
+	name string
+	errs []error
+}
+
+func (r *rules) unless(ok bool, format string, args ...any) {
+	if ok {
+		return
+	}
+	text := fmt.Sprintf(format, args...)
+	if r.name != "" {
+		text = fmt.Sprintf("job %q: %s", r.name, text)
+	}
+	r.errs = append(r.errs, fmt.Errorf("jobs: %s", text))
+}
 
 // resolved returns the options with defaults in place of zeroes and 0 in place of "none", or
-// says what is wrong with them. A maximum of no limit stays negative.
+// says what is wrong with them. No limit of ExpireAfter stays negative.
 func (o Options) resolved() (Options, error) {
-	var errs []error
-	wrong := func(rule string, args ...any) {
-		errs = append(errs, fmt.Errorf("jobs: job %q: %s", o.Name, fmt.Sprintf(rule, args...)))
-	}
-	if !plain(o.Name, "*?,:") {
-		wrong("Options.Name must not be empty, nor have wildcards, commas, colons, or blanks around it")
-	}
-	for _, pattern := range o.Await {
-		if len(list(pattern)) == 0 {
-			wrong("Options.Await has %q, which no signal matches", pattern)
-		}
-	}
-	if len(o.Await) == 0 && (o.AwaitTimeout != 0 || o.AwaitSameKey) {
-		wrong("Options.AwaitTimeout is %v and AwaitSameKey %t, but there is nothing to await", o.AwaitTimeout, o.AwaitSameKey)
-	}
-	if o.MaxRetries <= 0 && (o.RetryDelay != 0 || o.MaxRetryDelay != 0 || o.RetryIf != nil) {
-		wrong("Options.MaxRetries is %d, but RetryDelay, MaxRetryDelay or RetryIf is set", o.MaxRetries)
-	}
-	if o.MaxRetryDelay > 0 && o.MaxRetryDelay < o.RetryDelay {
-		wrong("Options.MaxRetryDelay is %v, but must not be less than RetryDelay, %v", o.MaxRetryDelay, o.RetryDelay)
-	}
-	if o.ExpireAfter < 0 && !o.Pin {
-		wrong("Options.ExpireAfter is %v, but only a pin can be without a limit", o.ExpireAfter)
-	}
-	for _, name := range slices.Concat(list(o.EmitOnStart), list(o.EmitOnComplete), list(o.EmitOnFailure)) {
-		if !plain(name, "*?") {
-			wrong("the name %q of a signal to raise has wildcards", name)
-		}
-	}
+	r := rules{name: o.Name}
+	r.unless(plain(o.Name, "*?,:"), "the name %q is empty, or has wildcards, commas, colons, or blanks around it", o.Name)
+	r.unless(!slices.ContainsFunc(o.Await, func(p string) bool { return len(list(p)) == 0 }), "Options.Await is %q, but no signal matches an empty pattern", o.Await)
+	r.unless(len(o.Await) > 0 || o.AwaitTimeout == 0 && !o.AwaitSameKey, "Options.AwaitTimeout is %v and AwaitSameKey %t, but there is nothing to await", o.AwaitTimeout, o.AwaitSameKey)
+	r.unless(o.MaxRetries > 0 || o.RetryDelay == 0 && o.MaxRetryDelay == 0 && o.RetryIf == nil, "Options.MaxRetries is %d, but RetryDelay, MaxRetryDelay or RetryIf is set", o.MaxRetries)
+	r.unless(o.MaxRetryDelay <= 0 || o.MaxRetryDelay >= o.RetryDelay, "Options.MaxRetryDelay is %v, but must not be less than RetryDelay, %v", o.MaxRetryDelay, o.RetryDelay)
+	r.unless(o.ExpireAfter >= 0 || o.Pin, "Options.ExpireAfter is %v, but only a pin can be without a limit", o.ExpireAfter)
 	o.Await = slices.Clone(o.Await)
 	o.MaxConcurrency = max(0, cmp.Or(o.MaxConcurrency, 1))
 	o.AwaitTimeout, o.Timeout, o.MaxRetries = max(0, o.AwaitTimeout), max(0, o.Timeout), max(0, o.MaxRetries)
-	o.RetryDelay = max(0, cmp.Or(o.RetryDelay, defaultRetryDelay))
+	o.RetryDelay = max(0, cmp.Or(o.RetryDelay, 100*time.Millisecond))
 	if o.MaxRetryDelay < 0 {
 		o.MaxRetryDelay = math.MaxInt64
 	}
-	o.MaxRetryDelay = cmp.Or(o.MaxRetryDelay, max(defaultMaxRetryDelay, o.RetryDelay))
-	return o, errors.Join(errs...)
+	o.MaxRetryDelay = cmp.Or(o.MaxRetryDelay, max(30*time.Second, o.RetryDelay))
+	return o, errors.Join(r.errs...)
 }
 
 // check resolves jobs, orders them by priority, and completes the options of their
 // coordinator.
 func check(sink *core.Sink, jobs []Job, opts core.Options) ([]Job, core.Options, error) {
-	var errs []error
-	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("jobs: "+format, args...)) }
-	opts.Name, opts.MaxSuspended = cmp.Or(opts.Name, defaultName), cmp.Or(opts.MaxSuspended, defaultMaxSuspended)
-	switch {
-	case sink == nil:
-		wrong("the sink is nil, but jobs are set off by signals of a sink")
-	case len(jobs) == 0:
-		wrong("there are no jobs")
-	case opts.Sink != nil && opts.Sink != sink:
-		wrong("Options.Sink is another sink than that of the jobs")
-	case len(opts.Classes) > 0:
-		wrong("Options.Classes must be empty: each job is a class")
-	}
-	opts.Sink = sink
+	var r rules
+	r.unless(sink != nil, "the sink is nil, but signals of a sink set off jobs")
+	r.unless(len(jobs) > 0, "there are no jobs")
+	r.unless(opts.Sink == nil || opts.Sink == sink, "Options.Sink is another sink than that of the jobs")
+	r.unless(len(opts.Classes) == 0, "Options.Classes must be empty: each job is a class")
+	opts.Sink, opts.Name, opts.MaxSuspended = sink, cmp.Or(opts.Name, "jobs"), cmp.Or(opts.MaxSuspended, 10_000)
 	jobs = slices.Clone(jobs)
+	opts.Lanes = r.lanes(jobs, opts.Lanes)
 	slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(a.Priority, b.Priority) })
 	names := make(map[string]bool)
 	for i := range jobs {
 		j := &jobs[i]
-		var err error
 		j.Name = j.name()
-		if j.Options, err = j.Options.resolved(); err != nil {
-			errs = append(errs, err)
+		o, err := j.Options.resolved()
+		if err != nil {
+			r.errs = append(r.errs, err)
 		}
-		switch {
-		case names[j.Name]:
-			wrong("job %q: the name is used twice", j.Name)
-		case len(list(j.Trigger)) == 0:
-			wrong("job %q: the trigger %q matches no signal", j.Name, j.Trigger)
-		case j.do == nil:
-			wrong("job %q: the handler is nil", j.Name)
-		case j.key != nil && j.Key != nil:
-			wrong("job %q: Options.Key is set, but it has a key made from the payload", j.Name)
-		case len(j.Await) > 0 && opts.MaxSuspended < 0:
-			wrong("job %q: it awaits signals, but Options.MaxSuspended is %d", j.Name, opts.MaxSuspended)
+		r.name, j.Options = j.Name, o
+		r.unless(!names[j.Name], "the name is used twice")
+		r.unless(len(list(j.Trigger)) > 0, "the trigger %q matches no signal", j.Trigger)
+		r.unless(j.do != nil, "the handler is nil")
+		r.unless(j.key == nil || j.Key == nil, "Options.Key is set, but the key is made from the payload")
+		r.unless(len(j.Await) == 0 || opts.MaxSuspended > 0, "it awaits signals, but Options.MaxSuspended is %d", opts.MaxSuspended)
+		for _, name := range j.emissions() {
+			r.unless(plain(name, "*?"), "it raises %q, but a name has no wildcards", name)
+			r.unless(!j.follows(name), "it raises %q, which sets it off again", name)
 		}
 		names[j.Name] = true
-		for _, e := range j.emissions() {
-			if j.follows(e) {
-				wrong("job %q: it raises %q, which sets it off again", j.Name, e)
-			}
+		if j.key != nil {
+			j.Key = j.key
 		}
 		if j.MaxConcurrency > 0 {
 			opts.Classes = append(opts.Classes, core.Class{Name: j.Name, Limit: j.MaxConcurrency})
 		}
 	}
-	lanes, laneErrs := lanesOf(jobs, opts.Lanes)
-	opts.Lanes = lanes
-	return jobs, opts, errors.Join(append(errs, laneErrs...)...)
+	return jobs, opts, errors.Join(r.errs...)
 }
 
-// lanesOf returns the lanes of a coordinator: those given or, if there are none, those that
-// jobs name. It leaves the name of its lane in each job, if there are lanes.
-func lanesOf(jobs []Job, given []core.Lane) (lanes []core.Lane, errs []error) {
-	lanes = slices.Clone(given)
+// lanes returns the lanes of a coordinator: those given or, if there are none, those that jobs
+// name. If there are any, it leaves the name of its lane in each job.
+func (r *rules) lanes(jobs []Job, given []core.Lane) []core.Lane {
+	lanes, front := slices.Clone(given), "normal" // as in core
 	find := func(name string) int {
 		return slices.IndexFunc(lanes, func(l core.Lane) bool { return l.Name == name })
 	}
-	limited, unlaned := make(map[string]bool), false
+	if len(given) > 0 && find(front) < 0 {
+		front = given[len(given)-1].Name
+	}
+	if len(given) == 0 && !slices.ContainsFunc(jobs, func(j Job) bool { return j.Lane != "" }) {
+		return nil
+	}
 	for i := range jobs {
 		j := &jobs[i]
-		wrong := func(format string, args ...any) {
-			errs = append(errs, fmt.Errorf("jobs: job %q: lane %q %s", j.Name, j.Lane, fmt.Sprintf(format, args...)))
-		}
-		if j.Lane == "" {
-			unlaned = true
-			continue
-		}
-		parsed, err := core.ParseLanes(j.Lane)
-		if err != nil || len(parsed) != 1 {
-			wrong("must be a name, or a name and a limit like hot:4")
+		r.name = j.name()
+		parsed, err := core.ParseLanes(cmp.Or(j.Lane, front))
+		if r.unless(err == nil && len(parsed) == 1, "the lane %q is not a name, or a name and a limit like hot:4", j.Lane); err != nil {
 			continue
 		}
 		lane := parsed[0]
 		at := find(lane.Name)
-		switch {
-		case at < 0 && len(given) > 0:
-			wrong("is none of Options.Lanes")
-		case at < 0:
+		r.unless(at >= 0 || len(given) == 0, "the lane %q is none of Options.Lanes", lane.Name)
+		if at < 0 {
 			at, lanes = len(lanes), append(lanes, lane)
-		case lane.Limit > 0 && lane.Limit != lanes[at].Limit && (len(given) > 0 || limited[lane.Name]):
-			wrong("has another limit elsewhere: %d", lanes[at].Limit)
-		case lane.Limit > 0:
+		} else if len(given) == 0 && lanes[at].Limit == 0 {
 			lanes[at].Limit = lane.Limit
 		}
-		limited[lane.Name] = limited[lane.Name] || lane.Limit > 0
+		r.unless(lane.Limit == 0 || lane.Limit == lanes[at].Limit, "the limit of its lane %q is %d here, and %d elsewhere", lane.Name, lane.Limit, lanes[at].Limit)
 		j.Lane = lane.Name
 	}
-	if unlaned && len(given) == 0 && len(lanes) > 0 && find(defaultLane) < 0 {
-		lanes = append(lanes, core.Lane{Name: defaultLane})
-	}
-	if unlaned && len(lanes) > 0 {
-		front := lanes[len(lanes)-1].Name
-		if at := find(defaultLane); at >= 0 {
-			front = lanes[at].Name
-		}
-		for i := range jobs {
-			jobs[i].Lane = cmp.Or(jobs[i].Lane, front)
-		}
-	}
-	return lanes, errs
+	r.name = ""
+	return lanes
 }
-
-// emissions lists the names that a job says it raises.
-func (j *Job) emissions() []string {
-	return slices.Concat(list(j.EmitOnStart), list(j.EmitOnComplete), list(j.EmitOnFailure))
-}
-
-// follows reports whether a name that another job raises, without a payload, sets off this
-// one.
-func (j *Job) follows(name string) bool { return !j.typed && core.Match(j.Trigger, name) }

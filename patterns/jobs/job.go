@@ -41,12 +41,13 @@ type Options struct {
 	// AwaitSameKey lets only signals count that have the key of the signal that set off the
 	// run.
 	AwaitSameKey bool
-	// AwaitTimeout is how long a run awaits; then it fails with a [TimeoutError]. 0 or negative
+	// AwaitTimeout is how long a run awaits; then its first attempt
+	// fails with [core.ErrTimeout]; a retry looks again, and does not await. 0 or negative
 	// means no limit.
 	AwaitTimeout time.Duration
 
 	// Timeout is how long an attempt may take; 0 or negative means no limit. Then its context
-	// ends, and the attempt fails with a [TimeoutError], whatever the handler returns. A
+	// ends, and the attempt fails with [core.ErrTimeout], whatever the handler returns. A
 	// handler that ignores its context keeps its slot until it returns.
 	Timeout time.Duration
 	// MaxRetries is how many attempts there are after the first; 0 or negative means none.
@@ -92,8 +93,7 @@ type Job struct {
 	Trigger string
 	Options
 
-	typed   bool
-	accepts func(core.Signal) bool   // nil: all signals
+	accepts func(core.Signal) bool   // of a job of a kind or a family; nil: all signals
 	key     func(core.Signal) string // of OnKindKeyed
 	do      core.Handler
 }
@@ -111,7 +111,7 @@ type Payload[P any] interface {
 // OnKind makes a job of the signals of a kind or a family. Signals of the name whose payload
 // has another type do not set it off.
 func OnKind[P any](kind Payload[P], do func(context.Context, core.Signal, P) error, opts Options) Job {
-	j := Job{Options: opts, typed: true, accepts: func(s core.Signal) bool {
+	j := Job{Options: opts, accepts: func(s core.Signal) bool {
 		_, ok := kind.From(s)
 		return ok
 	}}
@@ -141,6 +141,14 @@ func OnKindKeyed[P any, K ~string](kind Payload[P], key func(P) K, do func(conte
 	return j
 }
 
+// emissions lists the names that a job says it raises.
+func (j *Job) emissions() []string {
+	return slices.Concat(list(j.EmitOnStart), list(j.EmitOnComplete), list(j.EmitOnFailure))
+}
+
+// follows reports whether a name that is raised without a payload sets off the job.
+func (j *Job) follows(name string) bool { return j.accepts == nil && core.Match(j.Trigger, name) }
+
 // name is the name of the job.
 func (j *Job) name() string { return cmp.Or(j.Name, j.Trigger) }
 
@@ -160,7 +168,7 @@ func (g Group) Jobs(jobs ...Job) []Job {
 	for i := range jobs {
 		j := &jobs[i]
 		j.Lane, j.MaxConcurrency = cmp.Or(j.Lane, g.Lane), cmp.Or(j.MaxConcurrency, g.MaxConcurrency)
-		if j.typed || g.Prefix == "" {
+		if j.accepts != nil || g.Prefix == "" {
 			continue
 		}
 		triggers := list(j.Trigger)

@@ -5,34 +5,27 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
+	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
 )
 
-// A Runner is a coordinator of the runs of its jobs, whose items are of type [Run]. It accepts a
-// run for each signal that sets off a job, from [New] on until Complete, Drain, Stop or Close;
-// the sink keeps it alive until then. All methods are safe for concurrent use, from handlers as
-// well.
+// A Runner is a coordinator of the runs of its jobs, whose items are of type [Run]. From [New]
+// on it accepts a run for each signal that sets off a job, until Complete, Drain, Stop or
+// Close; the sink keeps it alive until then. All methods are safe for concurrent use, from
+// handlers as well.
 //
-// Runs that await signals are no operations yet. [Stats] counts them as suspended, Awaiting
-// lists them, and Flush, WaitIdle and Drain wait for them. Stop, Close and Abort cancel them.
+// A run that awaits signals is not in the coordinator yet: it is an operation of
+// [Runner.Awaiting]. Flush, WaitIdle and Drain wait for those runs as well, and Stop and Close
+// cancel them.
 type Runner struct {
 	core.Control
-	jobs     []Job
-	keeper   *responsibility.Keeper
-	capacity int // of waiting
-	told     func(core.Snapshot)
-	end      []func() // end the subscriptions to triggers
-	rejected atomic.Uint64
-
-	mu        sync.Mutex
-	waiting   map[*wait]struct{} // that are not in the coordinator yet
-	number    uint64
-	cancelled uint64 // of those that waited
-	completed bool
+	jobs   []Job
+	keeper *responsibility.Keeper
+	before antechamber
+	stages core.Lifecycle // before, and the coordinator
+	ends   []func()       // of the subscriptions to triggers
 }
 
 var _ core.Inspector = (*Runner)(nil)
@@ -40,29 +33,24 @@ var _ core.Inspector = (*Runner)(nil)
 // job is a job as its Runner sees it.
 type job struct {
 	Job
-	runner *Runner
-	to     *core.Coordinator[Run]
-	line   *line
-	awaits []*awaited
+	runner                     *Runner
+	to                         *core.Coordinator[Run]
+	line                       *line
+	starts, completes, failing []string // names to raise
 }
 
 // New makes a runner, or says what is wrong with the jobs or the options. The options are those
 // of a coordinator, except that the default of Name is "jobs", and that of MaxSuspended is
 // 10,000: as many runs may await signals, and as many may pause between attempts without
 // keeping their slots. Sink must be nil or the sink of the jobs, and Classes empty. Without
-// Lanes there are those that jobs name, in the order of the jobs, the first one as the highest,
-// and below them "normal", if there are jobs without a lane.
+// Lanes there are those that jobs name, from the highest to the lowest in the order in which
+// New got them; a job without a lane then names "normal".
 func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 	jobs, opts, err := check(sink, jobs, opts)
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{
-		jobs:     jobs,
-		capacity: opts.MaxSuspended,
-		told:     opts.OnDone,
-		waiting:  make(map[*wait]struct{}),
-	}
+	r := &Runner{jobs: jobs}
 	drainOn := opts.DrainOn
 	opts.DrainOn = ""
 	c, err := core.NewKeyedCoordinator(func(run Run) string { return run.key }, r.run, opts)
@@ -71,9 +59,15 @@ func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 	}
 	r.Control = c.Control
 	r.keeper = core.Must(responsibility.New(c, sink, responsibility.Options{Name: c.Name()}))
-	lines, conditions := make(map[string]*line), make(map[condition]*awaited)
+	r.before.buckets = make(map[string]map[*waiting]bool)
+	r.before.Coordinator = core.Must(core.NewCoordinator(r.enter, core.Options{
+		Name: c.Name() + ".awaiting", MaxConcurrency: max(1, opts.MaxSuspended), MaxQueued: -1}))
+	r.before.OnClosed(r.Control.Complete)
+	r.stages = core.InOrder(r.before.Coordinator, c)
+	lines, awaited := make(map[string]*line), []string(nil)
 	for _, declared := range jobs {
-		j := &job{Job: declared, runner: r, to: c}
+		j := &job{Job: declared, runner: r, to: c, starts: list(declared.EmitOnStart),
+			completes: list(declared.EmitOnComplete), failing: list(declared.EmitOnFailure)}
 		if j.Lane != "" {
 			j.to = j.to.Lane(j.Lane)
 		}
@@ -81,38 +75,30 @@ func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 			j.to = j.to.Class(j.Name)
 		}
 		if lines[j.Lane] == nil {
-			lines[j.Lane] = new(line)
+			lines[j.Lane] = &line{last: make(chan struct{})}
+			close(lines[j.Lane].last)
 		}
-		j.line = lines[j.Lane]
-		for _, pattern := range j.Await {
-			is := condition{pattern, j.AwaitSameKey}
-			a := conditions[is]
-			if a == nil {
-				a = &awaited{is, make(map[string][]*wait)}
-				conditions[is] = a
-				r.OnClosed(sink.Subscribe(pattern, func(s core.Signal) { r.arrived(a, s.Key) }))
-			}
-			j.awaits = append(j.awaits, a)
+		j.line, awaited = lines[j.Lane], append(awaited, j.Await...)
+		r.ends = append(r.ends, sink.Subscribe(j.Trigger, j.hear))
+	}
+	r.ends = append(r.ends, sink.Subscribe(drainOn, func(s core.Signal) {
+		if s.Key == "" || core.Match(s.Key, r.Name()) {
+			r.Complete()
 		}
-		r.end = append(r.end, sink.Subscribe(j.Trigger, j.hear))
-	}
-	if drainOn != "" {
-		r.end = append(r.end, sink.Subscribe(drainOn, func(s core.Signal) {
-			if s.Key == "" || core.Match(s.Key, r.Name()) {
-				r.Complete()
-			}
-		}))
-	}
-	r.OnClosed(func() { // also when the Control is closed
-		r.Complete()
-		r.cancelWaiting(core.ErrClosed)
-	})
+	}))
+	r.OnClosed(sink.Subscribe(strings.Join(awaited, ","), r.before.arrived))
+	r.OnClosed(func() { r.Complete(); r.before.Abort(core.ErrClosed) }) // also when the Control is closed
 	return r, nil
 }
 
 // Jobs returns the jobs by priority, with the defaults and what their groups say in their
 // options. Lane is a name only.
 func (r *Runner) Jobs() []Job { return slices.Clone(r.jobs) }
+
+// Awaiting is the coordinator of the runs that await signals: its Stats, Operations and Explain
+// show them, and Cancel cancels one. An operation of it ends when its run has entered the
+// Runner, or fails if that is refused.
+func (r *Runner) Awaiting() core.Control { return r.before.Control }
 
 // hear accepts a run for a signal that may set off the job.
 func (j *job) hear(s core.Signal) {
@@ -123,128 +109,81 @@ func (j *job) hear(s core.Signal) {
 		return
 	}
 	run := Run{Job: j.Name, Signal: s, job: j}
-	switch {
-	case j.key != nil:
-		run.key = j.key(s)
-	case j.Key != nil:
+	if j.Key != nil {
 		run.key = j.Key(s)
 	}
-	switch {
-	case len(j.awaits) > 0:
-		j.runner.await(run)
-	case j.line.busy.Load():
-		j.runner.queue(run)
-	default:
-		j.runner.admit(run)
+	var err error
+	if len(j.Await) > 0 || j.line.runs.Load() > 0 {
+		err = j.runner.await(run)
+	} else {
+		_, err = j.to.TryEnqueue(core.CausedBy(context.Background(), s), run)
 	}
-}
-
-// admit puts a run into the coordinator, or rejects it.
-func (r *Runner) admit(run Run) {
-	if _, err := run.job.to.TryEnqueue(run.context(), run); err != nil {
-		r.reject(run, err)
+	if err != nil {
+		j.runner.reject(run, err)
 	}
-}
-
-func (run *Run) context() context.Context {
-	return core.CausedBy(context.Background(), run.Signal)
 }
 
 func (r *Runner) reject(run Run, err error) {
-	r.rejected.Add(1)
 	Rejected.Named(SignalRejected+":"+run.Job).Raise(r.Sink().Because(run.Signal), run.Signal.Key, Failure{Run: run, Err: err})
-}
-
-// Stats are the counters of the coordinator. Runs that await signals count as enqueued and
-// suspended. Rejected are the runs for which there was no room, or that CancelOn refused.
-func (r *Runner) Stats() core.Stats {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s, waiting := r.Control.Stats(), len(r.waiting)
-	s.Enqueued += uint64(waiting) + r.cancelled
-	s.Suspended += waiting
-	s.Cancelled += r.cancelled
-	s.Rejected = r.rejected.Load()
-	s.Closed = s.Closed || r.completed
-	return s
 }
 
 // Complete ends the intake: signals set off no further runs. What was accepted still runs, also
 // if it awaits signals.
 func (r *Runner) Complete() {
-	r.unsubscribe()
-	r.mu.Lock()
-	r.completed = true
-	none := len(r.waiting) == 0
-	r.mu.Unlock()
-	if none {
-		r.Control.Complete()
-	}
-}
-
-func (r *Runner) unsubscribe() {
-	for _, end := range r.end {
+	for _, end := range r.ends {
 		end()
 	}
+	r.before.Complete() // and then the coordinator
 }
 
 // Flush is that of the coordinator; it also waits for runs that await signals now.
-func (r *Runner) Flush(ctx context.Context) error {
-	if r.Inside(ctx) {
-		return core.ErrWouldDeadlock
-	}
-	if err := r.entered(ctx); err != nil {
-		return err
-	}
-	return r.Control.Flush(ctx)
-}
+func (r *Runner) Flush(ctx context.Context) error { return r.outside(ctx, r.stages.Flush) }
 
 // Drain ends the intake, as Complete does, and waits as Flush does. Signals that are raised
 // meanwhile, also by runs, set off nothing: to let chains of jobs end, call WaitIdle before.
 func (r *Runner) Drain(ctx context.Context) error {
-	if r.Inside(ctx) {
-		return core.ErrWouldDeadlock
-	}
-	r.Complete()
-	return r.Flush(ctx)
+	return r.outside(ctx, func(ctx context.Context) error {
+		r.Complete()
+		return r.stages.Drain(ctx)
+	})
 }
 
 // WaitIdle waits until there are no runs, those included that runs have set off meanwhile, and
 // those that await signals. The intake stays open.
 func (r *Runner) WaitIdle(ctx context.Context) error {
-	for {
-		if r.Inside(ctx) {
-			return core.ErrWouldDeadlock
+	return r.outside(ctx, func(ctx context.Context) error {
+		for {
+			accepted := r.before.Stats().Enqueued
+			err := cmp.Or(r.before.WaitIdle(ctx), r.Control.WaitIdle(ctx))
+			if err != nil || r.before.Stats().Enqueued == accepted {
+				return err
+			}
 		}
-		if err := cmp.Or(r.entered(ctx), r.Control.WaitIdle(ctx)); err != nil {
-			return err
-		}
-		if s := r.Stats(); s.Pending+s.Running+s.Suspended == 0 {
-			return nil
-		}
-	}
+	})
 }
 
 // Stop ends the intake, cancels the runs that have not started, those that await signals
 // included, and waits for the others.
 func (r *Runner) Stop(ctx context.Context) error {
+	return r.outside(ctx, func(ctx context.Context) error {
+		r.Complete()
+		r.before.Abort(core.ErrStopped)
+		return r.stages.Stop(ctx)
+	})
+}
+
+// outside calls a wait for the runs, unless the caller is one of them.
+func (r *Runner) outside(ctx context.Context, wait func(context.Context) error) error {
 	if r.Inside(ctx) {
 		return core.ErrWouldDeadlock
 	}
-	r.Complete()
-	r.cancelWaiting(core.ErrStopped)
-	return r.Control.Stop(ctx)
-}
-
-// Abort cancels all runs. The intake stays open.
-func (r *Runner) Abort(cause error) {
-	r.cancelWaiting(cmp.Or(cause, core.ErrCancelled))
-	r.Control.Abort(cause)
+	return wait(ctx)
 }
 
 // Close ends the intake, cancels all runs, waits for the handlers that run, unless it is called
 // by one of them, and releases pins. It returns nil.
 func (r *Runner) Close() error {
+	r.Complete()
 	r.keeper.Close()
-	return r.Control.Close()
+	return r.stages.Close()
 }

@@ -2,64 +2,55 @@ package jobs
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Mermaid draws jobs as a Mermaid flowchart: what sets them off, and which of them set off
-// others by the names that they say they raise, or dotted, by failing or being rejected. What
-// handlers raise is not known. The same jobs give the same text.
+// others, by names that they say they raise or, dotted, by their failures. What handlers raise
+// is not known. The same jobs give the same text.
 func Mermaid(jobs ...Job) string {
-	var text strings.Builder
-	text.WriteString("flowchart LR\n")
+	var nodes, edges strings.Builder
 	var triggers []string
-	for i := range jobs {
-		j := &jobs[i]
-		fmt.Fprintf(&text, "    j%d[\"%s\"]\n", i, escape(j.name()))
-		if !slices.Contains(triggers, j.Trigger) {
-			triggers = append(triggers, j.Trigger)
-			fmt.Fprintf(&text, "    t%d([\"%s\"])\n", len(triggers)-1, escape(j.Trigger))
-		}
-	}
 	for to := range jobs {
-		follower := &jobs[to]
-		fmt.Fprintf(&text, "    t%d --> j%d\n", slices.Index(triggers, follower.Trigger), to)
+		f := &jobs[to]
+		at := slices.Index(triggers, f.Trigger)
+		if at < 0 {
+			at, triggers = len(triggers), append(triggers, f.Trigger)
+			fmt.Fprintf(&nodes, "    t%d([\"%s\"])\n", at, escape(f.Trigger))
+		}
+		fmt.Fprintf(&nodes, "    j%d[\"%s\"]\n", to, escape(f.name()))
+		fmt.Fprintf(&edges, "    t%d --> j%d\n", at, to)
 		for from := range jobs {
 			j := &jobs[from]
-			for _, name := range slices.Compact(slices.Sorted(slices.Values(j.emissions()))) {
-				if follower.follows(name) {
-					fmt.Fprintf(&text, "    j%d -->|\"%s\"| j%d\n", from, escape(name), to)
+			for _, name := range j.emissions() {
+				if f.follows(name) {
+					fmt.Fprintf(&edges, "    j%d -->|\"%s\"| j%d\n", from, escape(name), to)
 				}
 			}
 			for _, about := range []string{SignalRetry, SignalFailed, SignalRejected} {
-				if from != to && follower.hearsAbout(about+":"+j.name()) {
-					fmt.Fprintf(&text, "    j%d -.->|\"%s\"| j%d\n", from, escape(about), to)
+				if from != to && f.hears(about+":"+j.name()) {
+					fmt.Fprintf(&edges, "    j%d -.->|\"%s\"| j%d\n", from, about, to)
 				}
 			}
 		}
 	}
-	return text.String()
+	return "flowchart LR\n" + nodes.String() + edges.String()
 }
 
-// hearsAbout reports whether the trigger matches names that begin with this one.
-func (j *Job) hearsAbout(name string) bool {
+// hears reports whether the trigger matches names that begin with this one.
+func (j *Job) hears(name string) bool {
 	return slices.ContainsFunc(list(j.Trigger), func(term string) bool {
-		return core.Match(term, name) || core.Match(term, name+":") || strings.HasPrefix(term, name+":")
+		return core.Match(term, name+":") || strings.HasPrefix(term+":", name+":")
 	})
 }
 
-// escape makes a label that shows text as it is: Mermaid reads labels as Markdown.
+// Mermaid reads labels as Markdown; a digit at the start could begin a list.
+var special = regexp.MustCompile(`^\d|[^\pL\d.:, ]`)
+
 func escape(text string) string {
-	var out strings.Builder
-	for _, r := range text {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) && out.Len() > 0 || strings.ContainsRune(".:, ", r) {
-			out.WriteRune(r)
-		} else {
-			fmt.Fprintf(&out, "#%d;", r)
-		}
-	}
-	return out.String()
+	return special.ReplaceAllStringFunc(text, func(s string) string { return fmt.Sprintf("#%d;", []rune(s)[0]) })
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -14,7 +13,7 @@ import (
 // job that it is about.
 const (
 	SignalRetry    = "job.retry"    // and ":NAME:N": attempt N has failed, and there will be another one
-	SignalFailed   = "job.failed"   // and ":NAME:TYPE": the last attempt has failed; TYPE is that of the error
+	SignalFailed   = "job.failed"   // and ":NAME:TYPE": the last attempt has failed; TYPE is that of the error, such as fs.PathError, or timeout
 	SignalRejected = "job.rejected" // and ":NAME": there was no room for a run; raised on the sink
 )
 
@@ -37,9 +36,9 @@ type Run struct {
 	Job    string      `json:"job"`
 	Signal core.Signal `json:"signal"`
 
-	job *job
-	key string
-	err error // there is no first attempt: it has awaited too long
+	job   *job
+	key   string
+	lacks []string // what it has awaited in vain
 }
 
 // Raise raises the signal of the run again, with its key and payload, as a dead-letter job does
@@ -57,31 +56,12 @@ func (r Run) Raise(on core.Raiser) bool {
 	return core.NewKind[any](s.Name).Raise(on, s.Key, s.Payload())
 }
 
-// A TimeoutError is the error of an attempt that took too long, or of a run that has awaited
-// signals for too long. It is a [core.ErrTimeout], and so a [context.DeadlineExceeded].
-type TimeoutError struct {
-	Job     string
-	After   time.Duration
-	Missing []string // what the run has awaited in vain; nil: it was an attempt
-	Err     error    // what the handler returned
-}
-
-func (e *TimeoutError) Error() string {
-	if e.Missing != nil {
-		return fmt.Sprintf("jobs: job %q has awaited %q for %v", e.Job, e.Missing, e.After)
-	}
-	return fmt.Sprintf("jobs: job %q: an attempt took longer than %v", e.Job, e.After)
-}
-
-func (e *TimeoutError) Unwrap() []error {
-	if e.Err == nil {
-		return []error{core.ErrTimeout}
-	}
-	return []error{core.ErrTimeout, e.Err}
-}
-
-// typeName is the type of an error as a part of a name, without the wrappings of package fmt.
+// typeName is the type of an error as a part of a name: without the wrappings of package fmt,
+// and "timeout" for all timeouts.
 func typeName(err error) string {
+	if errors.Is(err, core.ErrTimeout) {
+		return "timeout"
+	}
 	for {
 		name := strings.NewReplacer("*", "", "?", "", ",", "").Replace(fmt.Sprintf("%T", err))
 		inner := errors.Unwrap(err)
