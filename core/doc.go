@@ -32,12 +32,13 @@
 // [Map] run a sequence of items in the same way and return when all are done. A
 // [ResultCoordinator] runs operations that have results.
 //
-// # Keys and lanes
+// # Keys, lanes and classes
 //
 // A keyed coordinator ([NewKeyedCoordinator]) runs the items of one key in order, one at
-// a time, and different keys side by side. Lanes ([Options.Lanes]) say which items start
-// first, how many of a lane run at once, and which signals defer or refuse them. One
-// scheduler knows limits, keys, lanes and signals, so all of them combine:
+// a time, and different keys side by side; an item whose key is "" has none. Lanes ([Options.Lanes]) say which items start
+// first, how many of a lane run at once, and which signals defer or refuse them. Classes
+// ([Options.Classes]) bound how many items of a kind run at once in all lanes. One
+// scheduler knows limits, keys, lanes, classes and signals, so all of them combine:
 //
 //	lanes, err := core.ParseLanes("hot:4, normal, slow:2")
 //	...

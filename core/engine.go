@@ -26,6 +26,7 @@ type engine struct {
 	onDone         []*hook[Snapshot] // Options.OnDone, or nil
 	lanes          []Lane            // resolved; one without a name if there are none
 	laned          bool              // there are lanes
+	classes        []Class           // resolved; the first, without a name and a limit, is that of operations without one
 	plain          bool              // the scheduler is first in, first out
 	rules          rule              // for all lanes
 	laneRules      []rule            // by lane
@@ -87,7 +88,7 @@ type cacheLine [64]byte
 type flush struct {
 	idle    bool                    // the last
 	running map[*Operation]struct{} // the second, which it waits for; nil: not that
-	epoch   uint32                  // of the newest operation it waits for
+	newest  OperationID             // the newest of the first, which it waits for
 	left    int                     // 0: done
 	done    chan struct{}
 }
@@ -98,7 +99,7 @@ func (f *flush) includes(o *Operation) bool {
 		_, ok := f.running[o]
 		return ok
 	}
-	return int32(o.epoch-f.epoch) <= 0
+	return o.id <= f.newest
 }
 
 var engines atomic.Uint64
@@ -130,7 +131,8 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		opts:      opts,
 		lanes:     opts.Lanes,
 		laned:     len(opts.Lanes) > 0,
-		plain:     !keyed && len(opts.Lanes) == 0,
+		classes:   append(make([]Class, 1), opts.Classes...),
+		plain:     !keyed && len(opts.Lanes)+len(opts.Classes) == 0,
 		left:      make([]uint64, max(1, len(opts.Lanes))),
 		closed:    make(chan struct{}),
 		window:    window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
@@ -182,7 +184,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 	if d.err != nil {
 		return e.reject(d.err)
 	}
-	o.engine, o.lane = e, d.lane
+	o.engine, o.lane, o.class = e, d.lane, d.class
 	if o.base == nil {
 		o.base = baseOf(ctx, time.Time{})
 	}

@@ -46,27 +46,16 @@ func (c Control) Stats() Stats {
 		Paused:         e.paused,
 		Closed:         e.intake.closed,
 		Lanes:          e.laneStats(),
+		Classes:        e.classStats(),
 	}
 }
 
 // laneStats returns the counters of the lanes, if there are any. mu and the
 // intake's are held.
-func (e *engine) laneStats() []LaneStats {
-	if !e.laned {
-		return nil
-	}
-	stats := make([]LaneStats, len(e.lanes))
-	for i := range e.lanes {
-		l := &e.lanes[i]
-		stats[i] = LaneStats{
-			Name:    l.Name,
-			Pending: int(e.intake.queues[i].accepted - e.left[i]),
-			Limit:   l.Limit,
-			Depth:   l.Depth,
-		}
-	}
-	for o := e.running.head; o != nil; o = o.next {
-		stats[o.lane].Running++
+func (e *engine) laneStats() (stats []LaneStats) {
+	for i, l := range e.opts.Lanes {
+		pending := int(e.intake.queues[i].accepted - e.left[i])
+		stats = append(stats, LaneStats{l.Name, pending, e.scheduler.(*board).lanes[i].running, l.Limit, l.Depth})
 	}
 	return stats
 }

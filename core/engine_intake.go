@@ -22,9 +22,8 @@ type intake struct {
 
 	mu       sync.Mutex
 	arrived  opList
-	nextID   OperationID // the rest of a block of ids:
-	lastID   OperationID
-	epoch    uint32 // see engine.Flush
+	id       OperationID // of the newest operation
+	lastID   OperationID // of the block of ids that it is of
 	closed   bool
 	queues   []laneQueue
 	only     [1]laneQueue // of a coordinator without lanes
@@ -75,13 +74,12 @@ var operationIDs atomic.Uint64
 
 // accept takes an operation in. mu is held.
 func (in *intake) accept(o *Operation) {
-	if in.nextID == in.lastID {
+	if in.id == in.lastID {
 		in.lastID = OperationID(operationIDs.Add(idBlock))
-		in.nextID = in.lastID - idBlock
+		in.id = in.lastID - idBlock
 	}
-	in.nextID++
-	o.id = in.nextID
-	o.epoch = in.epoch
+	in.id++
+	o.id = in.id
 	o.status = StatusPending
 	in.arrived.push(o)
 	in.queues[o.lane].accepted++

@@ -51,11 +51,10 @@ func (c Control) Complete() {
 func (e *engine) startFlush() *flush {
 	e.intake.mu.Lock()
 	f := &flush{
-		epoch: e.intake.epoch,
-		left:  e.alive() + e.telling + e.scheduler.pending() + e.intake.arrived.n,
-		done:  make(chan struct{}),
+		newest: e.intake.id,
+		left:   e.alive() + e.telling + e.scheduler.pending() + e.intake.arrived.n,
+		done:   make(chan struct{}),
 	}
-	e.intake.epoch++
 	e.intake.mu.Unlock()
 	if f.left == 0 {
 		return nil
@@ -267,6 +266,9 @@ func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
 	e.scheduler.remove(o)
 	e.leaveQueue(o)
 	e.retire(o, status, err, now)
+	if o.class > 0 { // the next of its key may not have to wait for that
+		e.wakeLocked()
+	}
 }
 
 // finalize empties the window of a closed engine. mu is held.

@@ -79,7 +79,8 @@ type Snapshot struct {
 	Parent   OperationID    `json:"parent,omitempty"` // whose body enqueued it; 0 if none
 	Item     any            `json:"-"`                // nil once it has succeeded, except in OnDone; not in JSON and logs
 	Key      string         `json:"key,omitempty"`
-	Lane     string         `json:"lane,omitempty"` // "" if the coordinator has no lanes
+	Lane     string         `json:"lane,omitempty"`  // "" if the coordinator has no lanes
+	Class    string         `json:"class,omitempty"` // "" if it has none
 	Status   Status         `json:"status"`
 	Enqueued time.Time      `json:"enqueued"`
 	Started  time.Time      `json:"started,omitzero"`  // zero while pending
@@ -141,6 +142,7 @@ func (s Snapshot) LogValue() slog.Value {
 		slog.Uint64("parent", uint64(s.Parent)),
 		slog.String("key", s.Key),
 		slog.String("lane", s.Lane),
+		slog.String("class", s.Class),
 		slog.Duration("duration", s.Duration()),
 		slog.String("error", errorText(s.Err)),
 		slog.Any("waitsFor", s.WaitsFor),
@@ -161,11 +163,12 @@ type OperationQuery struct {
 	Pattern string        // has a signal that matches; "" = any
 	Key     string        // "" = any
 	Lane    string        // "" = any
+	Class   string        // "" = any
 	Within  time.Duration // its last change of status is not longer ago; 0 = any
 }
 
 func (q *OperationQuery) accepts(s *Snapshot, now time.Time) bool {
-	if q.Status != 0 && q.Status&s.Status == 0 || q.Key != "" && q.Key != s.Key || q.Lane != "" && q.Lane != s.Lane {
+	if q.Status != 0 && q.Status&s.Status == 0 || q.Key != "" && q.Key != s.Key || q.Lane != "" && q.Lane != s.Lane || q.Class != "" && q.Class != s.Class {
 		return false
 	}
 	if q.Within > 0 {
