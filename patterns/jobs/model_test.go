@@ -37,10 +37,21 @@ type modelRun struct {
 	refused        bool
 }
 
+// some is every so many-th of a kind.
+type some struct {
+	core.Kind[int]
+	every int
+}
+
+func (s some) From(signal core.Signal) (int, bool) {
+	n, ok := s.Kind.From(signal)
+	return n, ok && n%s.every == 0
+}
+
 // signal notes the signals that runs await.
 func (m *model) signal(name string, order []string) {
 	for _, id := range order {
-		if run := m.runs[id]; len(run.missing) > 0 {
+		if run := m.runs[id]; len(run.missing) > 0 && !run.refused {
 			run.missing = slices.DeleteFunc(run.missing, func(other string) bool { return other == name })
 			m.place(id)
 		}
@@ -119,6 +130,7 @@ func compareWithModel(t *testing.T, seed uint64, signals int) {
 		keys       int // 0: no key
 		await      []string
 		retries    int
+		every      int // signal
 	}
 	var specs []spec
 	var all []jobs.Job
@@ -132,7 +144,7 @@ func compareWithModel(t *testing.T, seed uint64, signals int) {
 		if opts.MaxConcurrency >= 0 {
 			m.limits["job "+s.name] = max(1, opts.MaxConcurrency)
 		}
-		every := 1 + random.IntN(20)
+		s.every = 1 + random.IntN(20)
 		key := func(n int) string {
 			if s.keys == 0 {
 				return ""
@@ -154,7 +166,7 @@ func compareWithModel(t *testing.T, seed uint64, signals int) {
 			return nil
 		}
 		specs = append(specs, s)
-		all = append(all, jobs.OnKindKeyed(every7{number, every}, key, do, opts))
+		all = append(all, jobs.OnKindKeyed(some{number, s.every}, key, do, opts))
 	}
 	for i := range 4 {
 		m.limits[fmt.Sprint("key k", i)] = 1
@@ -184,14 +196,14 @@ func compareWithModel(t *testing.T, seed uint64, signals int) {
 		if random.IntN(20) == 0 { // a signal that goes at once
 			name := fmt.Sprint("ready", random.IntN(4))
 			m.mu.Lock()
-			order = slices.DeleteFunc(order, func(id string) bool { return len(m.runs[id].missing) == 0 || m.runs[id].refused })
+			order = slices.DeleteFunc(order, func(id string) bool { return len(m.runs[id].missing) == 0 })
 			m.signal(name, order)
 			m.mu.Unlock()
 			sink.Hold(name, "", 0)()
 		}
 		m.mu.Lock()
-		for i, s := range specs {
-			if n%all[i].Priority7(all, i) != 0 {
+		for _, s := range specs {
+			if n%s.every != 0 {
 				continue
 			}
 			id := fmt.Sprint(s.name, " ", n)
