@@ -58,7 +58,9 @@ func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
 	r.Control = c.Control
-	r.keeper = core.Must(responsibility.New(c, sink, responsibility.Options{Name: c.Name()}))
+	if slices.ContainsFunc(jobs, func(j Job) bool { return j.Pin }) { // it costs each operation a little
+		r.keeper = core.Must(responsibility.New(c, sink, responsibility.Options{Name: c.Name()}))
+	}
 	r.before.buckets = make(map[string]map[*waiting]bool)
 	r.before.Coordinator = core.Must(core.NewCoordinator(r.enter, core.Options{
 		Name: c.Name() + ".awaiting", MaxConcurrency: max(1, opts.MaxSuspended), MaxQueued: -1}))
@@ -184,6 +186,8 @@ func (r *Runner) outside(ctx context.Context, wait func(context.Context) error) 
 // by one of them, and releases pins. It returns nil.
 func (r *Runner) Close() error {
 	r.Complete()
-	r.keeper.Close()
+	if r.keeper != nil {
+		r.keeper.Close()
+	}
 	return r.stages.Close()
 }
