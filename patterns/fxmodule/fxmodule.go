@@ -61,11 +61,16 @@ func Jobs(constructors ...any) fx.Option {
 // means by its type alone. The constructor is a function with any parameters that returns a C,
 // or that and an error.
 func Coordinator[C core.Lifecycle](name string, constructor any) fx.Option {
-	tag := ""
+	tag, made := "", fmt.Sprintf(`name:"ephemeral.made.%s"`, name)
 	if name != "" {
 		tag = fmt.Sprintf(`name:"%s"`, name)
 	}
-	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(tag), fx.OnStop(func(ctx context.Context, c C) error { return end(ctx, c) })))
+	return fx.Provide(
+		fx.Annotate(constructor, fx.ResultTags(made)),
+		fx.Annotate(func(c C, lc fx.Lifecycle) C {
+			lc.Append(fx.StopHook(func(ctx context.Context) error { return end(ctx, c) }))
+			return c
+		}, fx.ParamTags(made, ""), fx.ResultTags(tag)))
 }
 
 // end drains what is ended with the deadline of the program, and then closes it.
