@@ -3,12 +3,12 @@
 //	fx.New(
 //		fxmodule.Module(core.Options{MaxConcurrency: 16}),     // a *core.Sink and a *jobs.Runner
 //		fxmodule.Jobs(newPipelineJobs, newAuditJobs),          // constructors of []jobs.Job
-//		fxmodule.Coordinator("uploads", newUploads),           // a *core.Coordinator[Upload] named "uploads"
+//		fxmodule.Coordinator[*Uploads]("uploads", newUploads), // what newUploads returns, by the name "uploads"
 //		fx.Provide(newStore),
 //	).Run()
 //
 // Nothing else has to ask for the runner. It listens from the moment the program is built;
-// runs start when the program starts, so that they find everything started. When the program
+// runs start when what their handlers need has started. When the program
 // stops, the runner and the coordinators are drained with the deadline of the program, and then
 // closed: the runner first, then the coordinators, the one that was made last first.
 //

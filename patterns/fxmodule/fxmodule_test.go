@@ -34,16 +34,14 @@ func TestModule(t *testing.T) {
 		fxmodule.Jobs(func() []jobs.Job { return []jobs.Job{job("c", 1), job("b", 1)} },
 			func(c *core.Coordinator[int]) ([]jobs.Job, error) { return []jobs.Job{job("a", 1)}, nil }),
 		fxmodule.Jobs(func() []jobs.Job { return []jobs.Job{job("first", 0)} }),
-		fxmodule.Coordinator[*core.Coordinator[int]]("", func(sink *core.Sink) (*core.Coordinator[int], error) {
-			return core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Sink: sink, OnDone: func(core.Snapshot) { notes = append(notes, "number") }})
+		fxmodule.Coordinator[*core.Coordinator[int]]("", func(sink *core.Sink, lc fx.Lifecycle) (*core.Coordinator[int], error) {
+			lc.Append(fx.StartHook(func() { notes = append(notes, "started") }))
+			return core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Sink: sink})
 		}),
 		fxmodule.Coordinator[*core.Coordinator[string]]("uploads", func() *core.Coordinator[string] {
 			return core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{}))
 		}),
-		fx.Invoke(fx.Annotate(func(c *core.Coordinator[string], lc fx.Lifecycle) {
-			uploads = c
-			lc.Append(fx.StartHook(func() { notes = append(notes, "started") }))
-		}, fx.ParamTags(`name:"uploads"`))),
+		fx.Invoke(fx.Annotate(func(c *core.Coordinator[string]) { uploads = c }, fx.ParamTags(`name:"uploads"`))),
 		fx.Invoke(func(s *core.Sink, r *jobs.Runner) {
 			assert.Same(t, sink, s)
 			assert.Equal(t, "app", r.Name())
@@ -53,14 +51,7 @@ func TestModule(t *testing.T) {
 	sink.Raise("go")
 	require.NoError(t, app.Start(t.Context()))
 	require.NoError(t, app.Stop(t.Context()))
-	assert.ElementsMatch(t, []string{"started", "first", "a", "b", "c"}, notes)
-	var order []string
-	for _, note := range notes {
-		if note != "started" {
-			order = append(order, note)
-		}
-	}
-	assert.Equal(t, []string{"first", "a", "b", "c"}, order, "by priority and name")
+	assert.Equal(t, []string{"started", "first", "a", "b", "c"}, notes, "by priority and name, after what a handler needs has started")
 	_, err := uploads.Enqueue(t.Context(), "late")
 	assert.ErrorIs(t, err, core.ErrClosed)
 }
