@@ -16,6 +16,9 @@ import (
 // run is the body of the operations.
 func (r *Runner) run(ctx context.Context, run Run) error {
 	j, n, started := run.job, 0, false
+	if j.Pin { // an acknowledgement may come before the end
+		r.keeper.Keep(core.OperationFrom(ctx).ID(), responsibility.Promise{MaxPin: j.ExpireAfter, Description: "job " + j.Name})
+	}
 	panicked := true
 	defer func() {
 		if panicked { // the error of the operation says more
@@ -93,10 +96,15 @@ func (run *Run) fail(ctx context.Context, family core.Family[Failure], signal, l
 // end keeps the operation as its job says, and raises what it says.
 func (r *Runner) end(ctx context.Context, run Run, n int, err error) {
 	j, id := run.job, core.OperationFrom(ctx).ID()
-	if j.Pin {
-		r.keeper.Keep(id, responsibility.Promise{MaxPin: j.ExpireAfter, Description: "job " + j.Name})
-	} else if j.ExpireAfter > 0 {
-		r.keepFor(j.ExpireAfter, id)
+	if j.ExpireAfter > 0 && !j.Pin {
+		if unpin, ok := r.Pin(id); ok {
+			time.AfterFunc(j.ExpireAfter, func() {
+				unpin()
+				if s, ok := r.Lookup(id); ok && s.Pins == 0 {
+					r.Evict(id)
+				}
+			})
+		}
 	}
 	if err == nil {
 		run.emit(ctx, j.completes)
@@ -104,17 +112,6 @@ func (r *Runner) end(ctx context.Context, run Run, n int, err error) {
 	}
 	run.emit(ctx, j.failing)
 	run.fail(ctx, Failed, SignalFailed, typeName(err), n, err)
-}
-
-func (r *Runner) keepFor(d time.Duration, id core.OperationID) {
-	if unpin, ok := r.Pin(id); ok {
-		time.AfterFunc(d, func() {
-			unpin()
-			if s, ok := r.Lookup(id); ok && s.Pins == 0 {
-				r.Evict(id)
-			}
-		})
-	}
 }
 
 // pause returns a wait after attempt n has failed.

@@ -11,51 +11,71 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
-// A file is saved. One job makes a thumbnail, four at once, another one scans the files of
-// each user one after the other, once the scanner is ready. A third one follows the first.
+// A file is saved. One job makes a thumbnail, four at once, and another one scans the files of
+// each user in order, once the scanner is ready. A third one follows the first.
 func Example() {
 	type file struct{ Path, User string }
 	saved := core.NewKind[file]("file.saved")
 	user := func(f file) string { return f.User }
+	var runner *jobs.Runner
 	thumbnail := func(ctx context.Context, s core.Signal, f file) error {
-		core.OperationFrom(ctx).Set("thumbnail", strings.TrimSuffix(f.Path, ".png")+".thumb.png")
+		core.OperationFrom(ctx).Set("path", strings.Replace(f.Path, ".", ".thumb.", 1))
 		return nil
 	}
 	scan := func(ctx context.Context, s core.Signal, f file) error { return nil }
-
-	var runner *jobs.Runner
 	publish := func(ctx context.Context, s core.Signal) error {
 		source, _ := runner.Lookup(s.Operation) // the run that raised the signal
-		path, _ := core.Value[string](source, "thumbnail")
+		path, _ := core.Value[string](source, "path")
 		fmt.Println("published", path)
 		return nil
 	}
-
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	sink := core.NewSink(core.SinkOptions{})
 	runner, err := jobs.New(sink, []jobs.Job{
-		jobs.OnKind(saved, thumbnail, jobs.Options{
-			Name: "thumbnail", Lane: "hot", MaxConcurrency: 4, EmitOnComplete: "thumbnail.done",
-			Timeout: 5 * time.Second, MaxRetries: 3,
-		}),
-		jobs.OnKindKeyed(saved, user, scan, jobs.Options{
-			Name: "scan", Lane: "io:2", MaxConcurrency: -1, Await: []string{"scanner.ready"}, AwaitTimeout: time.Minute,
-		}),
+		jobs.OnKind(saved, thumbnail, jobs.Options{Name: "thumbnail", Lane: "hot", MaxConcurrency: 4, MaxRetries: 3, EmitOnComplete: "thumbnail.done"}),
+		jobs.OnKindKeyed(saved, user, scan, jobs.Options{Name: "scan", Lane: "io:2", Await: []string{"scanner.ready"}, AwaitTimeout: time.Minute}),
 		jobs.On("thumbnail.done", publish, jobs.Options{Name: "publish", Lane: "io"}),
 	}, core.Options{MaxConcurrency: 16})
 	if err != nil {
 		panic(err)
 	}
 	defer runner.Close()
-
 	saved.Raise(sink, "", file{"cat.png", "ann"})
 	sink.Raise("scanner.ready")
-	if err := runner.WaitIdle(ctx); err != nil {
-		panic(err)
-	}
+	runner.WaitIdle(context.Background())
 	fmt.Println(runner.Stats().Succeeded, "runs")
 	// Output:
 	// published cat.thumb.png
 	// 3 runs
+}
+
+// large is a kind of which only large values set off jobs.
+type large struct{ core.Kind[int] }
+
+func (l large) From(s core.Signal) (int, bool) {
+	size, ok := l.Kind.From(s)
+	return size, ok && size > 1000
+}
+
+// Any type that tells the payload of a signal can choose what sets off a job.
+func ExamplePayload() {
+	var kind jobs.Payload[int] = large{core.NewKind[int]("file.saved")}
+	sink := core.NewSink(core.SinkOptions{})
+	runner, err := jobs.New(sink, []jobs.Job{jobs.OnKind(kind, func(_ context.Context, _ core.Signal, size int) error {
+		fmt.Println("compress", size)
+		return nil
+	}, jobs.Options{Name: "compress"})}, core.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer runner.Close()
+	saved := core.NewKind[int]("file.saved")
+	saved.Raise(sink, "", 10)
+	saved.Raise(sink, "", 5000)
+	if err := runner.Drain(context.Background()); err != nil {
+		panic(err)
+	}
+	// Output:
+	// compress 5000
 }
 
 // Jobs of a group share a prefix, a lane and a limit.
@@ -124,7 +144,7 @@ func ExampleFailure() {
 	// shipped order 7
 }
 
-// Who sets off whom can be drawn.
+// A set of jobs can be drawn.
 func ExampleMermaid() {
 	do := func(context.Context, core.Signal) error { return nil }
 	fmt.Print(jobs.Mermaid(

@@ -61,11 +61,11 @@ type Options struct {
 	// RetryIf returns whether to try again after an error; nil means always.
 	RetryIf func(error) bool
 
-	// Pin keeps the operation of a run in the window, after its end, until a signal
+	// Pin keeps the operation of a run in the window, from its start on, until a signal
 	// responsibility.ack.* with its id as key acknowledges it: see [responsibility.Keeper].
 	Pin bool
-	// ExpireAfter is how long the pin lasts at most; 0 means 5 minutes, negative no limit.
-	// Without Pin it is how long the operation is visible after its end; 0 means as long as
+	// ExpireAfter is how long the pin lasts at most, from the start of the run; 0 means 5
+	// minutes, negative no limit. Without Pin it is how long the operation is visible after its end; 0 means as long as
 	// others. As many operations as [core.Options.MaxTracked] can be kept in these ways.
 	ExpireAfter time.Duration
 
@@ -103,7 +103,8 @@ func On(pattern string, do core.Handler, opts Options) Job {
 	return Job{Trigger: pattern, Options: opts, do: do}
 }
 
-// Payload is a [core.Kind] or a [core.Family].
+// Payload tells which signals have a payload: a [core.Kind], a [core.Family], or a type that
+// embeds one and chooses among its signals.
 type Payload[P any] interface {
 	From(core.Signal) (P, bool)
 }
