@@ -16,10 +16,10 @@ import (
 // guards all but the Run.
 type waiting struct {
 	Run
-	number  uint64        // in the order of acceptance
-	missing []string      // patterns
-	ready   chan struct{} // closed when nothing is missing
-	before  chan struct{} // set then: closed when the run ahead in its line has entered
+	id      core.OperationID // in the order of acceptance
+	missing []string         // patterns
+	ready   chan struct{}    // closed when nothing is missing
+	before  chan struct{}    // set then: closed when the run ahead in its line has entered
 	entered chan struct{}
 }
 
@@ -42,38 +42,28 @@ type line struct {
 type antechamber struct {
 	*core.Coordinator[*waiting]
 	mu      sync.Mutex
-	number  uint64
 	buckets map[string]map[*waiting]bool
 }
 
 // await accepts a run that awaits signals, or enters behind others that did.
 func (r *Runner) await(run Run) error {
 	w := &waiting{Run: run, missing: slices.Clone(run.job.Await), ready: make(chan struct{}), entered: make(chan struct{})}
-	a := &r.before
-	if _, err := a.TryEnqueue(context.Background(), w); err != nil {
+	a, err := &r.before, error(nil)
+	if w.id, err = a.TryEnqueue(context.Background(), w); err != nil {
 		return err
 	}
 	a.mu.Lock()
-	if w.before == nil { // it has not been cancelled
-		a.number++
-		w.number = a.number
-		if a.buckets[w.bucket()] == nil {
-			a.buckets[w.bucket()] = make(map[*waiting]bool)
+	if b := w.bucket(); w.before == nil { // it has not been cancelled
+		if a.buckets[b] == nil {
+			a.buckets[b] = make(map[*waiting]bool)
 		}
-		a.buckets[w.bucket()][w] = true
+		a.buckets[b][w] = true
 	}
-	a.mu.Unlock()
-	var present []string // what comes from now on is not missed
-	for _, p := range run.job.Await {
-		if run.present(r.Sink(), p) {
-			present = append(present, p)
-		}
-	}
+	a.mu.Unlock() // what comes from now on is not missed
+	present := slices.DeleteFunc(slices.Clone(run.job.Await), func(p string) bool { return !run.present(r.Sink(), p) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if w.before == nil {
-		a.note(map[*waiting]bool{w: true}, func(p string) bool { return slices.Contains(present, p) })
-	}
+	a.note(map[*waiting]bool{w: true}, func(p string) bool { return slices.Contains(present, p) })
 	return nil
 }
 
@@ -106,7 +96,7 @@ func (a *antechamber) note(runs map[*waiting]bool, found func(pattern string) bo
 			ready = append(ready, w)
 		}
 	}
-	slices.SortFunc(ready, func(x, y *waiting) int { return cmp.Compare(x.number, y.number) })
+	slices.SortFunc(ready, func(x, y *waiting) int { return cmp.Compare(x.id, y.id) })
 	for _, w := range ready {
 		a.release(w)
 	}
@@ -114,18 +104,20 @@ func (a *antechamber) note(runs map[*waiting]bool, found func(pattern string) bo
 
 // release puts a run at the end of its line, unless that has been done. It returns what is
 // missing. mu is held.
-func (a *antechamber) release(w *waiting) []string {
+func (a *antechamber) release(w *waiting) (missing []string) {
 	if w.before != nil {
 		return nil
 	}
 	l, b := w.job.line, a.buckets[w.bucket()]
-	if delete(b, w); len(b) == 0 {
+	delete(b, w)
+	if len(b) == 0 {
 		delete(a.buckets, w.bucket())
 	}
 	w.before, l.last = l.last, w.entered
 	l.runs.Add(1)
 	close(w.ready)
-	return w.missing
+	missing, w.missing = w.missing, nil
+	return missing
 }
 
 // enter is the body of the operations of the antechamber.

@@ -17,7 +17,8 @@ import (
 // handlers as well.
 //
 // A run that awaits signals is not in the coordinator yet: it is an operation of
-// [Runner.Awaiting]. Flush, WaitIdle and Drain wait for those runs as well, and Stop and Close
+// [Runner.Awaiting]. When its signals have come and the queue is full, it waits for room, and
+// so do runs of its lane that are accepted meanwhile, behind it. Flush, WaitIdle and Drain wait for those runs as well, and Stop and Close
 // cancel them.
 type Runner struct {
 	core.Control
@@ -107,7 +108,7 @@ func (j *job) hear(s core.Signal) {
 	if j.accepts != nil && !j.accepts(s) {
 		return
 	}
-	if f, ok := s.Payload().(Failure); ok && f.Run.Job == j.Name {
+	if f, ok := s.Payload().(Failure); ok && f.Run.job == j {
 		return
 	}
 	run := Run{Job: j.Name, Signal: s, job: j}
