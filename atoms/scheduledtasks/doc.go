@@ -1,0 +1,2 @@
+// Package scheduledtasks
+package scheduledtasks

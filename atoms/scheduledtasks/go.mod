@@ -1,0 +1,9 @@
+module github.com/ephemeralgo/ephemeral/atoms/scheduledtasks
+
+go 1.26
+
+require github.com/ephemeralgo/ephemeral/core v0.1.0
+
+require github.com/robfig/cron/v3 v3.0.1
+
+replace github.com/ephemeralgo/ephemeral/core => ../../core

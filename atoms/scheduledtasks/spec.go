@@ -1,0 +1,209 @@
+package scheduledtasks
+
+import (
+	"errors"
+	"math/bits"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// spec says at which seconds, the ticks, a schedule is due.
+type spec struct {
+	// The numbers that each field allows, as bits.
+	second, minute, hour, day, month, weekday uint64
+
+	either bool           // the day or the weekday has to match, not both
+	fixed  bool           // it names times, by numbers and lists only
+	every  time.Duration  // if positive, the rest does not count
+	zone   *time.Location // of the fields
+}
+
+var macros = map[string]string{
+	"@every_second": "* * * * * *", "@every_minute": "0 * * * * *", "@hourly": "0 0 * * * *",
+	"@daily": "0 0 0 * * *", "@midnight": "0 0 0 * * *", "@weekly": "0 0 0 * * 0",
+	"@monthly": "0 0 0 1 * *", "@yearly": "0 0 0 1 1 *", "@annually": "0 0 0 1 1 *",
+}
+
+var (
+	fields  = [6]string{"second", "minute", "hour", "day of month", "month", "day of week"}
+	options = [6]cron.ParseOption{cron.Second, cron.Minute, cron.Hour, cron.Dom, cron.Month, cron.Dow}
+	// element matches what a parser of cron gets: low, high and step. With other texts it
+	// may panic, or ignore a part of them.
+	element = regexp.MustCompile(`^(?:[*?]|([0-9]+|[a-z]{3})(?:-([0-9]+|[a-z]{3}))?)(?:/([0-9]+))?$`)
+)
+
+// parseSpec reads the fields cron, format and timeZone of a definition.
+func parseSpec(text, format, zone string) (s *spec, err error) {
+	want := map[string]string{"": "5 or 6", "standard": "5", "includeseconds": "6"}[strings.ToLower(format)]
+	if want == "" {
+		return nil, wrong("format", "expected Standard or IncludeSeconds, got %.99q", format)
+	}
+	s = new(spec)
+	if s.zone, err = location(zone); err != nil {
+		return nil, wrong("timeZone", "%v", err)
+	}
+	lower := strings.ToLower(strings.TrimSpace(text))
+	if every, ok := strings.CutPrefix(lower, "@every "); ok {
+		s.every, err = time.ParseDuration(strings.TrimSpace(every))
+		if err != nil || s.every < time.Second || s.every%time.Second != 0 {
+			return nil, wrong("cron", "expected whole seconds, such as @every 1h30m, got %.99q", text)
+		}
+		return s, nil
+	}
+	got := strings.Fields(lower)
+	if macro := macros[lower]; macro != "" {
+		got = strings.Fields(macro)
+	} else if len(text) > 1000 || len(got) != 5 && len(got) != 6 || !strings.Contains(want, strconv.Itoa(len(got))) || strings.Contains(lower, "tz=") {
+		return nil, wrong("cron", "expected %s fields, got %.99q", want, text) // the time zone has a field of its own
+	} else if len(got) == 5 {
+		got = append([]string{"0"}, got...)
+	}
+	for i, into := range []*uint64{&s.second, &s.minute, &s.hour, &s.day, &s.month, &s.weekday} {
+		for part := range strings.SplitSeq(got[i], ",") {
+			numbers, err := parseElement(i, part)
+			if err != nil {
+				return nil, wrong("cron", "%s: %v", fields[i], err)
+			}
+			*into |= numbers
+		}
+	}
+	s.fixed = !strings.ContainsAny(got[0]+got[1]+got[2], "*?/-")
+	s.either = !strings.ContainsAny(got[3][:1]+got[5][:1], "*?")
+	if s.next(time.Unix(0, 0)).IsZero() {
+		return nil, wrong("cron", "there is no such date, got %.99q", text)
+	}
+	return s, nil
+}
+
+// parseElement returns the numbers of an element of field i, as bits.
+func parseElement(i int, text string) (numbers uint64, err error) {
+	found := element.FindStringSubmatch(text)
+	if found == nil {
+		return 0, errors.New(strconv.Quote(text) + " is not supported: write numbers, names, ranges, steps or *, and not L, W or #")
+	}
+	low, high := found[1], found[2]
+	toSunday := i == 5 && high == "7" && low != "7"
+	if toSunday { // the parser knows 0 to 6
+		text = strings.Replace(text, "-7", "-6", 1)
+	} else if i == 5 && low == "7" && (high == "" || high == "7") {
+		text = "0"
+	}
+	parsed, err := cron.NewParser(options[i]).Parse(text)
+	if err != nil {
+		return 0, err
+	}
+	p := parsed.(*cron.SpecSchedule)
+	numbers = [6]uint64{p.Second, p.Minute, p.Hour, p.Dom, p.Month, p.Dow}[i] &^ (1 << 63) // which stands for a *
+	if step, _ := strconv.Atoi(found[3]); toSunday && bits.Len64(numbers)-1+max(1, step) == 7 {
+		numbers |= 1
+	}
+	return numbers, nil
+}
+
+// zones are the locations that were loaded, by name, at most as many as the system knows.
+var zones sync.Map
+
+func location(name string) (*time.Location, error) {
+	if known, ok := zones.Load(name); ok {
+		return known.(*time.Location), nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err == nil {
+		zones.Store(name, zone)
+	}
+	return zone, err
+}
+
+// horizon is how far ahead a tick is looked for. The longest time from one date to the
+// next is that of a 29 February on a certain weekday: 40 years.
+const horizon = 41 * 366 * 24 * time.Hour
+
+// next returns the first tick after t, or the zero time if there is none within horizon.
+//
+// It walks through the periods in which the zone's offset from UTC is the same. In a
+// period, the wall clock shows each second once. At its start, the wall clock jumps from
+// where the period before has ended: forward over times that it never shows, or back to
+// times that it shows again. Times of the wall clock are written as if they were in UTC.
+func (s *spec) next(t time.Time) time.Time {
+	if s.every > 0 {
+		return t.UTC().Truncate(s.every).Add(s.every) // counted from the year 1
+	}
+	from := t.UTC().Truncate(time.Second).Add(time.Second)
+	for limit := from.Add(horizon); from.Before(limit); {
+		start, end := from.In(s.zone).ZoneBounds()
+		if end.IsZero() {
+			end = limit
+		}
+		offset := offsetAt(from.In(s.zone))
+		wall := from.Add(offset)
+		if s.fixed && !start.IsZero() {
+			shown := start.UTC().Add(offsetAt(start.Add(-time.Second))) // the wall clock has shown all times before
+			if from.Equal(start) || shown.After(wall) {
+				wall = shown
+			}
+		}
+		if tick, ok := s.wall(wall, end.UTC().Add(offset)); ok {
+			if tick = tick.Add(-offset); tick.Before(from) { // a time that was jumped over is due at the jump
+				return from
+			}
+			return tick
+		}
+		from = end.UTC()
+	}
+	return time.Time{}
+}
+
+func offsetAt(t time.Time) time.Duration {
+	_, seconds := t.Zone()
+	return time.Duration(seconds) * time.Second
+}
+
+// wall returns the first time of the wall clock from lo to before hi that matches the fields.
+func (s *spec) wall(lo, hi time.Time) (time.Time, bool) {
+	for day := lo.Truncate(24 * time.Hour); day.Before(hi); day = day.Add(24 * time.Hour) {
+		inMonth, inWeek := s.day>>day.Day()&1 == 1, s.weekday>>day.Weekday()&1 == 1
+		if s.month>>day.Month()&1 == 1 && (inMonth && inWeek || s.either && (inMonth || inWeek)) {
+			if clock := s.clock(int(lo.Sub(day) / time.Second)); clock >= 0 {
+				tick := day.Add(time.Duration(clock) * time.Second)
+				return tick, tick.Before(hi)
+			}
+		}
+	}
+	return hi, false
+}
+
+// clock returns the first second of a day, from the given one on, that matches, or -1.
+func (s *spec) clock(from int) int {
+	for hour := max(0, from/3600); hour < 24; hour++ {
+		for minute := 0; s.hour>>hour&1 == 1 && minute < 60; minute++ {
+			for second := 0; s.minute>>minute&1 == 1 && second < 60; second++ {
+				if at := hour*3600 + minute*60 + second; at >= from && s.second>>second&1 == 1 {
+					return at
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// newest returns the last tick after lo and not after hi, or the zero time if there is none
+// within horizon.
+func (s *spec) newest(lo, hi time.Time) time.Time {
+	if first := hi.Add(-horizon); lo.Before(first) {
+		lo = first
+	}
+	n := sort.Search(int(max(0, hi.Unix()-lo.Unix())), func(i int) bool {
+		next := s.next(time.Unix(lo.Unix()+int64(i), 0))
+		return next.IsZero() || next.After(hi)
+	})
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(lo.Unix()+int64(n), 0).UTC()
+}
