@@ -136,11 +136,14 @@ func (s *spec) next(t time.Time) time.Time {
 	}
 	from := t.UTC().Truncate(time.Second).Add(time.Second)
 	for limit := from.Add(horizon); from.Before(limit); {
-		start, end := from.In(s.zone).ZoneBounds()
+		here := from.In(s.zone)
+		start, end := here.ZoneBounds()
 		if end.IsZero() {
 			end = limit
+		} else if !end.After(from) { // on 31 December of some leap years
+			end = from.Add(24 * time.Hour)
 		}
-		offset := offsetAt(from.In(s.zone))
+		offset := offsetAt(here)
 		wall := from.Add(offset)
 		if s.fixed && !start.IsZero() {
 			shown := start.UTC().Add(offsetAt(start.Add(-time.Second))) // the wall clock has shown all times before
