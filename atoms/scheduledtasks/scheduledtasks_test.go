@@ -100,6 +100,7 @@ func TestTasksCarryWhatTheDefinitionSays(t *testing.T) {
 		d.Payload[2] = 'X' // the scheduler has a copy
 		signals := coretest.Watch(t, sink, "report.*, schedule.*")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.NoError(t, s.WaitIdle(t.Context()))
 		want := Task{"report", "report.due", "sales", []byte(`{"file":"a.csv"}`), "x", time.Date(2000, 1, 1, 0, 1, 0, 0, time.UTC)}
 		assert.Equal(t, "report@2000-01-01T00:01:00Z", want.ID())
@@ -349,6 +350,7 @@ func TestWeakPointFailedTasksAreSignalled(t *testing.T) {
 		s := open(t, run, Options{}, job("a", "@hourly"))
 		signals := coretest.Watch(t, run.Sink(), "job.due, schedule.*")
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		require.NoError(t, s.WaitIdle(t.Context()))
 		got := signals.ExpectExactly("job.due", SignalTaskFailed)
 		failure, _ := TaskFailed.From(got[1])
@@ -428,6 +430,7 @@ func TestIdleSchedulesCostNothing(t *testing.T) {
 		j := new(journal)
 		s := open(t, j, Options{}, definitions...)
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		assert.EqualValues(t, 60, s.Stats().Scans)
 		assert.EqualValues(t, 10_000, s.Stats().Schedules)
 		assert.Empty(t, j.take())
