@@ -70,11 +70,9 @@ func (d *Definition) decode(data []byte) error {
 	for dec.More() {
 		token, _ := dec.Token()
 		name, _ := token.(string)
-		field, known := fields[name]
-		if !known {
-			return wrong(name, "there is no such field")
-		} else if field == nil {
-			return wrong(name, "given twice")
+		field := fields[name]
+		if field == nil {
+			return wrong(name, "there is no such field, or it is given twice")
 		}
 		if err, ok := dec.Decode(field).(*json.UnmarshalTypeError); ok {
 			return wrong(name, "expected a %v, got a %s", err.Type, err.Value)

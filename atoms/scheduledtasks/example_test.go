@@ -67,9 +67,8 @@ func ExampleTargetFunc() {
 	if err := tasks.RunNow(context.Background(), "cleanup"); err != nil {
 		panic(err)
 	}
-	for _, s := range tasks.Schedules() {
-		fmt.Println(s.Definition.Name, s.Next.Format(time.TimeOnly))
-	}
+	var s scheduledtasks.Schedule = tasks.Schedules()[0]
+	fmt.Println(s.Definition.Name, s.Next.Format(time.TimeOnly))
 	// Output:
 	// queued cleanup
 	// cleanup 00:00:00

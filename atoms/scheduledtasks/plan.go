@@ -29,7 +29,7 @@ type entry struct {
 	paused  bool
 	busy    int              // firings that step has returned and done not; it waits for them
 	last    time.Time        // the newest tick that was handed over
-	task    core.OperationID // the newest task
+	task    core.OperationID // the newest task; only the firing that is handed over uses it
 }
 
 // firing is a task that is to be handed over.
@@ -73,32 +73,29 @@ type plan struct {
 	queue   queue // the schedules that wait for a tick, the next first
 }
 
-// put adds a schedule, or changes the one of that name unless it is the same.
-func (p *plan) put(e *entry, now time.Time) {
-	old := p.entries[e.def.Name]
-	if old == nil {
-		p.entries[e.def.Name] = e
+// put adds a schedule. If it was known, it goes on, with the new definition if that is
+// different.
+func (p *plan) put(known, e *entry, now time.Time) {
+	if known == nil {
+		known = e
 		e.begin(now)
-	} else if !reflect.DeepEqual(old.def, e.def) {
-		old.def, old.spec = e.def, e.spec
-		old.skip(now)
+	} else if !reflect.DeepEqual(known.def, e.def) {
+		known.def, known.spec = e.def, e.spec
+		known.skip(now)
 	}
+	p.entries[e.def.Name] = known
 }
 
 // begin finds the first tick of a new schedule, after the one that the store remembers.
 func (e *entry) begin(now time.Time) {
-	newest := time.Time{}
-	if e.def.RunOnStartup {
-		newest = e.spec.newest(e.seen, now)
-	}
-	e.startup = !newest.IsZero()
-	switch {
-	case !e.seen.IsZero():
+	if e.skip(now); !e.seen.IsZero() {
 		e.next = e.spec.next(e.seen)
-	case e.startup:
-		e.next = newest
-	default:
-		e.skip(now)
+	}
+	if e.def.RunOnStartup {
+		newest := e.spec.newest(e.seen, now)
+		if e.startup = !newest.IsZero(); e.startup && e.seen.IsZero() {
+			e.next = newest
+		}
 	}
 }
 
@@ -143,8 +140,11 @@ func (p *plan) step(now time.Time) (due []*firing, late []MissedTicks) {
 	return due, late
 }
 
-// done says that a firing of step has ended.
-func (p *plan) done(f *firing) {
+// done says that a firing of step has ended, and whether it was handed over.
+func (p *plan) done(f *firing, handed bool) {
+	if handed {
+		f.entry.last = f.task.ScheduledAt
+	}
 	if f.entry.busy--; f.entry.busy == 0 {
 		p.push(f.entry)
 	}
@@ -179,8 +179,4 @@ func (q queue) Len() int           { return len(q) }
 func (q queue) Less(i, j int) bool { return q[i].due().Before(q[j].due()) }
 func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
 func (q *queue) Push(e any)        { *q = append(*q, e.(*entry)) }
-func (q *queue) Pop() any {
-	e := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return e
-}
+func (q *queue) Pop() any          { e := (*q)[len(*q)-1]; *q = (*q)[:len(*q)-1]; return e }

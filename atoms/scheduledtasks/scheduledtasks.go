@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"maps"
 	"math"
 	"os"
@@ -53,23 +54,16 @@ var _ core.Lifecycle = (*Scheduler)(nil)
 
 // Load makes a scheduler of the definitions in a file: see [Parse] and [New].
 func Load(path string, target Target, opts Options) (*Scheduler, error) {
-	definitions, err := read(path)
+	s, err := New(nil, target, opts)
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(definitions, target, opts)
-	if err == nil {
-		s.path = path
+	s.path = path
+	if err := s.Reload(context.Background()); err != nil {
+		s.Close()
+		return nil, err
 	}
-	return s, err
-}
-
-func read(path string) ([]Definition, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("scheduledtasks: %w", err)
-	}
-	return parse(path+": ", data)
+	return s, nil
 }
 
 // New makes a scheduler, and reads the last ticks of the schedules from the store, if there
@@ -80,23 +74,17 @@ func New(definitions []Definition, target Target, opts Options) (*Scheduler, err
 	if err != nil {
 		return nil, err
 	}
-	s := &Scheduler{opts: opts, target: target}
-	s.plan = plan{missed: opts.Missed, entries: map[string]*entry{}}
-	s.timer = time.AfterFunc(onTime, s.scan)
-	s.handovers, err = core.NewKeyedCoordinator(func(f *firing) string { return f.task.Name }, s.hand, core.Options{
+	s := &Scheduler{opts: opts, target: target, plan: plan{missed: opts.Missed, entries: map[string]*entry{}}}
+	s.handovers = core.Must(core.NewKeyedCoordinator(func(f *firing) string { return f.task.Name }, s.hand, core.Options{
 		Name: opts.Name, Sink: opts.Sink, Timeout: opts.Timeout,
 		MaxConcurrency: math.MaxInt32, MaxQueued: math.MaxInt32, // a schedule hands over one at a time, and has as many as Missed says
 		OnDone: func(o core.Snapshot) { s.done(o.Item.(*firing), o.Err) },
-	})
-	if err != nil {
-		return nil, fmt.Errorf("scheduledtasks: %w", err)
-	}
+	}))
 	s.Control = s.handovers.Control
+	s.timer = time.AfterFunc(onTime, s.scan)
 	s.OnClosed(s.end)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := s.put(ctx, definitions, true); err != nil {
-		s.end()
+	if err := s.put(context.Background(), definitions, true); err != nil {
+		s.Close()
 		return nil, err
 	}
 	return s, nil
@@ -107,7 +95,11 @@ func New(definitions []Definition, target Target, opts Options) (*Scheduler, err
 // tick, stays paused if it is, and goes on with the next tick from now. Others are added, or
 // removed. If there is an error, nothing changes.
 func (s *Scheduler) Reload(ctx context.Context) error {
-	definitions, err := read(s.path)
+	data, err := os.ReadFile(s.path)
+	if err != nil {
+		return fmt.Errorf("scheduledtasks: %w", err)
+	}
+	definitions, err := parse(s.path+": ", data)
 	if err != nil {
 		return err
 	}
@@ -122,24 +114,30 @@ func (s *Scheduler) Add(ctx context.Context, definition Definition) error {
 // put adds schedules or changes them, and removes others if these are all.
 func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool) error {
 	entries, err := compile("", definitions, s.opts.Jitter)
-	for i := 0; err == nil && s.opts.Store != nil && i < len(entries); i++ {
-		e := entries[i]
-		if e.seen, err = s.opts.Store.LastTick(ctx, e.def.Name); err != nil {
-			err = fmt.Errorf("scheduledtasks: last tick of %q: %w", e.def.Name, err)
-		}
-		e.last = e.seen
-	}
 	if err != nil {
 		return err
 	}
-	kept := map[string]bool{}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for i := 0; s.opts.Store != nil && i < len(entries); i++ {
+		e := entries[i]
+		if e.seen, err = s.opts.Store.LastTick(ctx, e.def.Name); err != nil {
+			return fmt.Errorf("scheduledtasks: last tick of %q: %w", e.def.Name, err)
+		}
+		e.last = e.seen
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for at, i := now(), 0; i < len(entries); i++ {
-		s.plan.put(entries[i], at)
-		kept[entries[i].def.Name] = true
+	if s.ended {
+		return fmt.Errorf("scheduledtasks: %w", core.ErrClosed)
 	}
-	maps.DeleteFunc(s.plan.entries, func(name string, _ *entry) bool { return all && !kept[name] })
+	known := s.plan.entries
+	if all {
+		s.plan.entries = map[string]*entry{}
+	}
+	for _, e := range entries {
+		s.plan.put(known[e.def.Name], e, now())
+	}
 	s.arm(true)
 	return nil
 }
@@ -180,23 +178,22 @@ func (s *Scheduler) setPaused(pattern string, paused bool) (changed int) {
 // RunNow hands over a task of the schedule now, paused or not, and returns the error of
 // that. Its ScheduledAt is the present time. The ticks of the schedule stay as they are.
 func (s *Scheduler) RunNow(ctx context.Context, name string) error {
-	var f *firing
 	s.mu.Lock()
-	if e := s.plan.entries[name]; e != nil {
-		f = e.firing(now())
-		f.manual = true
-	}
-	s.mu.Unlock()
-	if f == nil {
+	e := s.plan.entries[name]
+	if e == nil {
+		s.mu.Unlock()
 		return fmt.Errorf("%w: %q", ErrUnknown, name)
 	}
+	f := e.firing(now())
+	s.mu.Unlock()
+	f.manual = true
 	return s.handovers.Do(ctx, f)
 }
 
 // A Schedule shows a schedule.
 type Schedule struct {
 	Definition Definition `json:"definition"`
-	Last       time.Time  `json:"last,omitzero"` // the newest tick that was handed over
+	Last       time.Time  `json:"last,omitzero"` // the newest tick that was handed over, and marked
 	Next       time.Time  `json:"next,omitzero"` // the next tick, paused or not
 	Paused     bool       `json:"paused"`
 }
@@ -234,6 +231,28 @@ func (s *Scheduler) Preview(after time.Time, n int) iter.Seq[Task] {
 		}
 	}
 }
+
+// Stats are the counters of a scheduler. Those of core.Stats are about the operations that
+// hand tasks over, one for each tick that is run, and for each RunNow. They are read at one
+// moment, at which
+//
+//	Enqueued = Pending + Running + Suspended + Succeeded + Failed + Cancelled
+//
+// Succeeded tasks were handed over, and their ticks are marked. Each tick that has come is
+// in Enqueued, Rejected or Missed, unless its schedule was paused.
+type Stats struct {
+	core.Stats
+	Schedules int    `json:"schedules"`
+	Skipped   uint64 `json:"skipped"` // of Failed: the last task of the schedule was not finished
+	Missed    uint64 `json:"missed"`  // ticks that were noticed too late and are not run; of more than 10,000 at once, 10,000 are counted
+	Scans     uint64 `json:"scans"`   // how often the scheduler has looked for ticks
+}
+
+// LogValue groups the counters by their JSON names.
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s Stats) String() string { return core.StatsString(s) }
 
 // Stats returns the counters.
 func (s *Scheduler) Stats() Stats {
@@ -273,19 +292,16 @@ func (s *Scheduler) arm(changed bool) {
 func (s *Scheduler) end() {
 	s.mu.Lock()
 	s.ended = true
+	s.plan.queue = nil
 	s.arm(false)
 	s.mu.Unlock()
 }
 
 // scan hands over what is due. It does not wait for that.
 func (s *Scheduler) scan() {
-	var due []*firing
-	var late []MissedTicks
 	s.mu.Lock()
-	if !s.ended {
-		due, late = s.plan.step(now())
-		s.scans++
-	}
+	due, late := s.plan.step(now())
+	s.scans++
 	for _, m := range late {
 		s.missed += uint64(m.Count - m.Run)
 	}
@@ -303,14 +319,11 @@ func (s *Scheduler) scan() {
 	}
 }
 
-// hand hands a task over. Only then it marks the tick, so a crash in between makes the task
-// be handed over again rather than lost.
+// hand hands a task over; of each schedule, one at a time. Only then it marks the tick, so a
+// crash in between makes the task be handed over again rather than lost.
 func (s *Scheduler) hand(ctx context.Context, f *firing) error {
-	s.mu.Lock()
-	last := f.entry.task
-	s.mu.Unlock()
 	if s.opts.SkipOverlap {
-		if o, ok := s.target.(tracker).Lookup(last); ok && o.Status&core.StatusAlive != 0 {
+		if o, ok := s.target.(tracker).Lookup(f.entry.task); ok && o.Status&core.StatusAlive != 0 {
 			return ErrOverlap
 		}
 	}
@@ -318,11 +331,7 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	if f.entry.task = id; !f.manual {
-		f.entry.last = f.task.ScheduledAt
-	}
-	s.mu.Unlock()
+	f.entry.task = id
 	Fired.Raise(s.Sink(), f.task.Name, f.task)
 	if f.manual || s.opts.Store == nil {
 		return nil
@@ -338,7 +347,7 @@ func (s *Scheduler) done(f *firing, err error) {
 		s.skipped++
 	}
 	if !f.manual {
-		s.plan.done(f)
+		s.plan.done(f, err == nil)
 		s.arm(false)
 	}
 	s.mu.Unlock()

@@ -417,6 +417,7 @@ func TestWeakPointEverythingAtOnce(t *testing.T) {
 		require.NoError(t, s.Drain(t.Context()))
 		require.NoError(t, s.Drain(t.Context()))
 		require.ErrorIs(t, s.RunNow(t.Context(), "a"), core.ErrClosed)
+		require.ErrorIs(t, s.Add(t.Context(), job("d", "@hourly")), core.ErrClosed)
 	})
 }
 

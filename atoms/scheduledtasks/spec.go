@@ -1,8 +1,7 @@
 package scheduledtasks
 
 import (
-	"errors"
-	"math/bits"
+	"cmp"
 	"regexp"
 	"sort"
 	"strconv"
@@ -15,13 +14,11 @@ import (
 
 // spec says at which seconds, the ticks, a schedule is due.
 type spec struct {
-	// The numbers that each field allows, as bits.
-	second, minute, hour, day, month, weekday uint64
-
-	either bool           // the day or the weekday has to match, not both
-	fixed  bool           // it names times, by numbers and lists only
-	every  time.Duration  // if positive, the rest does not count
-	zone   *time.Location // of the fields
+	cron.SpecSchedule               // the numbers that each field allows, as bits; its method Next is not used
+	either            bool          // the day or the weekday has to match, not both
+	fixed             bool          // it names times, by numbers and lists only
+	every             time.Duration // if positive, the rest does not count
+	zone              *time.Location
 }
 
 var macros = map[string]string{
@@ -30,28 +27,38 @@ var macros = map[string]string{
 	"@monthly": "0 0 0 1 * *", "@yearly": "0 0 0 1 1 *", "@annually": "0 0 0 1 1 *",
 }
 
+// The parsers of cron may panic at texts that the syntax does not match, or ignore a part of
+// them. They know no 7 for Sunday: weekdays are parsed like hours.
+const element = `([*?]|([0-9]+|[a-z]{3})(-([0-9]+|[a-z]{3}))?)(/[0-9]+)?`
+
 var (
-	fields  = [6]string{"second", "minute", "hour", "day of month", "month", "day of week"}
-	options = [6]cron.ParseOption{cron.Second, cron.Minute, cron.Hour, cron.Dom, cron.Month, cron.Dow}
-	// element matches what a parser of cron gets: low, high and step. With other texts it
-	// may panic, or ignore a part of them.
-	element = regexp.MustCompile(`^(?:[*?]|([0-9]+|[a-z]{3})(?:-([0-9]+|[a-z]{3}))?)(?:/([0-9]+))?$`)
+	syntax     = regexp.MustCompile("^" + element + "(," + element + ")*$")
+	parser     = cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month)
+	weekdays   = cron.NewParser(cron.Hour)
+	weekday    = strings.NewReplacer("sun", "0", "mon", "1", "tue", "2", "wed", "3", "thu", "4", "fri", "5", "sat", "6")
+	noWeekday  = regexp.MustCompile("(^|[,-])([89]|[0-9]{2})")
+	zones      sync.Map // that were loaded, by name
 )
 
 // parseSpec reads the fields cron, format and timeZone of a definition.
-func parseSpec(text, format, zone string) (s *spec, err error) {
+func parseSpec(text, format, zone string) (*spec, error) {
 	want := map[string]string{"": "5 or 6", "standard": "5", "includeseconds": "6"}[strings.ToLower(format)]
 	if want == "" {
 		return nil, wrong("format", "expected Standard or IncludeSeconds, got %.99q", format)
 	}
-	s = new(spec)
-	if s.zone, err = location(zone); err != nil {
-		return nil, wrong("timeZone", "%v", err)
+	location, known := zones.Load(zone)
+	if !known {
+		loaded, err := time.LoadLocation(zone)
+		if err != nil {
+			return nil, wrong("timeZone", "%v", err)
+		}
+		location, _ = zones.LoadOrStore(zone, loaded)
 	}
+	s := &spec{zone: location.(*time.Location)}
 	lower := strings.ToLower(strings.TrimSpace(text))
 	if every, ok := strings.CutPrefix(lower, "@every "); ok {
-		s.every, err = time.ParseDuration(strings.TrimSpace(every))
-		if err != nil || s.every < time.Second || s.every%time.Second != 0 {
+		var err error
+		if s.every, err = time.ParseDuration(strings.TrimSpace(every)); err != nil || s.every < time.Second || s.every%time.Second != 0 {
 			return nil, wrong("cron", "expected whole seconds, such as @every 1h30m, got %.99q", text)
 		}
 		return s, nil
@@ -64,60 +71,29 @@ func parseSpec(text, format, zone string) (s *spec, err error) {
 	} else if len(got) == 5 {
 		got = append([]string{"0"}, got...)
 	}
-	for i, into := range []*uint64{&s.second, &s.minute, &s.hour, &s.day, &s.month, &s.weekday} {
-		for part := range strings.SplitSeq(got[i], ",") {
-			numbers, err := parseElement(i, part)
-			if err != nil {
-				return nil, wrong("cron", "%s: %v", fields[i], err)
-			}
-			*into |= numbers
+	for _, field := range got {
+		if !syntax.MatchString(field) {
+			return nil, wrong("cron", "%.99q is not supported: write numbers, names, ranges, steps or *, and not L, W or #", field)
 		}
 	}
+	days := weekday.Replace(got[5])
+	if noWeekday.MatchString(days) {
+		return nil, wrong("cron", "days of the week are from 0 to 7, got %.99q", text)
+	}
+	parsed, err := parser.Parse(strings.Join(got[:5], " "))
+	inWeek, err2 := weekdays.Parse(days)
+	if err = cmp.Or(err, err2); err != nil {
+		return nil, wrong("cron", "%v, got %.99q", err, text)
+	}
+	s.SpecSchedule = *parsed.(*cron.SpecSchedule)
+	s.Dow = inWeek.(*cron.SpecSchedule).Hour
+	s.Dow |= s.Dow >> 7 & 1
 	s.fixed = !strings.ContainsAny(got[0]+got[1]+got[2], "*?/-")
 	s.either = !strings.ContainsAny(got[3][:1]+got[5][:1], "*?")
 	if s.next(time.Unix(0, 0)).IsZero() {
 		return nil, wrong("cron", "there is no such date, got %.99q", text)
 	}
 	return s, nil
-}
-
-// parseElement returns the numbers of an element of field i, as bits.
-func parseElement(i int, text string) (numbers uint64, err error) {
-	found := element.FindStringSubmatch(text)
-	if found == nil {
-		return 0, errors.New(strconv.Quote(text) + " is not supported: write numbers, names, ranges, steps or *, and not L, W or #")
-	}
-	low, high := found[1], found[2]
-	toSunday := i == 5 && high == "7" && low != "7"
-	if toSunday { // the parser knows 0 to 6
-		text = strings.Replace(text, "-7", "-6", 1)
-	} else if i == 5 && low == "7" && (high == "" || high == "7") {
-		text = "0"
-	}
-	parsed, err := cron.NewParser(options[i]).Parse(text)
-	if err != nil {
-		return 0, err
-	}
-	p := parsed.(*cron.SpecSchedule)
-	numbers = [6]uint64{p.Second, p.Minute, p.Hour, p.Dom, p.Month, p.Dow}[i] &^ (1 << 63) // which stands for a *
-	if step, _ := strconv.Atoi(found[3]); toSunday && bits.Len64(numbers)-1+max(1, step) == 7 {
-		numbers |= 1
-	}
-	return numbers, nil
-}
-
-// zones are the locations that were loaded, by name, at most as many as the system knows.
-var zones sync.Map
-
-func location(name string) (*time.Location, error) {
-	if known, ok := zones.Load(name); ok {
-		return known.(*time.Location), nil
-	}
-	zone, err := time.LoadLocation(name)
-	if err == nil {
-		zones.Store(name, zone)
-	}
-	return zone, err
 }
 
 // horizon is how far ahead a tick is looked for. The longest time from one date to the
@@ -170,8 +146,8 @@ func offsetAt(t time.Time) time.Duration {
 // wall returns the first time of the wall clock from lo to before hi that matches the fields.
 func (s *spec) wall(lo, hi time.Time) (time.Time, bool) {
 	for day := lo.Truncate(24 * time.Hour); day.Before(hi); day = day.Add(24 * time.Hour) {
-		inMonth, inWeek := s.day>>day.Day()&1 == 1, s.weekday>>day.Weekday()&1 == 1
-		if s.month>>day.Month()&1 == 1 && (inMonth && inWeek || s.either && (inMonth || inWeek)) {
+		inMonth, inWeek := s.Dom>>day.Day()&1 == 1, s.Dow>>day.Weekday()&1 == 1
+		if s.Month>>day.Month()&1 == 1 && (inMonth && inWeek || s.either && (inMonth || inWeek)) {
 			if clock := s.clock(int(lo.Sub(day) / time.Second)); clock >= 0 {
 				tick := day.Add(time.Duration(clock) * time.Second)
 				return tick, tick.Before(hi)
@@ -184,9 +160,9 @@ func (s *spec) wall(lo, hi time.Time) (time.Time, bool) {
 // clock returns the first second of a day, from the given one on, that matches, or -1.
 func (s *spec) clock(from int) int {
 	for hour := max(0, from/3600); hour < 24; hour++ {
-		for minute := 0; s.hour>>hour&1 == 1 && minute < 60; minute++ {
-			for second := 0; s.minute>>minute&1 == 1 && second < 60; second++ {
-				if at := hour*3600 + minute*60 + second; at >= from && s.second>>second&1 == 1 {
+		for minute := 0; s.Hour>>hour&1 == 1 && minute < 60; minute++ {
+			for second := 0; s.Minute>>minute&1 == 1 && second < 60; second++ {
+				if at := hour*3600 + minute*60 + second; at >= from && s.Second>>second&1 == 1 {
 					return at
 				}
 			}
