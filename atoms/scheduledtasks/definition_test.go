@@ -22,8 +22,8 @@ func TestAllFieldsOfJSON(t *testing.T) {
 	}, {Name: "tick", Cron: "@every_second", Signal: "tick"}}, got)
 }
 
-// Weak points of the original: optional fields of the wrong type were ignored, unknown fields
-// too, tabs confused the number of fields, and mistakes had different kinds of errors.
+// Weak points of the original: unknown fields, and optional fields of the wrong type, were
+// ignored.
 func TestErrorsOfJSONNameEntryAndField(t *testing.T) {
 	for text, want := range map[string]string{
 		``:      `expected a JSON array of objects: unexpected end of JSON input`,

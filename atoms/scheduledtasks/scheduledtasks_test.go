@@ -297,6 +297,7 @@ func TestWeakPointRunOnStartupAfterACrash(t *testing.T) {
 	})
 }
 
+// A tick is marked after its task was handed over: at least once.
 func TestAStoreThatFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store, j := &memory{fail: errOnPurpose}, new(journal)
@@ -307,8 +308,13 @@ func TestAStoreThatFails(t *testing.T) {
 		signals := coretest.Watch(t, s.Sink(), "schedule.*")
 		store.fail = errOnPurpose
 		time.Sleep(time.Hour)
-		assert.Len(t, j.take(), 1)
+		first := j.take()
+		assert.Len(t, first, 1)
 		signals.ExpectExactly(SignalFired, SignalFailed)
+		s.Close()
+		store.fail, store.ticks = nil, map[string]time.Time{"a": time.Now().Add(-time.Hour)}
+		open(t, j, Options{Store: store}, job("a", "@hourly"))
+		assert.Equal(t, first, j.take(), "what was not marked is handed over again, as the same task")
 	})
 }
 

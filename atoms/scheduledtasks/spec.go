@@ -32,12 +32,12 @@ var macros = map[string]string{
 const element = `([*?]|([0-9]+|[a-z]{3})(-([0-9]+|[a-z]{3}))?)(/[0-9]+)?`
 
 var (
-	syntax     = regexp.MustCompile("^" + element + "(," + element + ")*$")
-	parser     = cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month)
-	weekdays   = cron.NewParser(cron.Hour)
-	weekday    = strings.NewReplacer("sun", "0", "mon", "1", "tue", "2", "wed", "3", "thu", "4", "fri", "5", "sat", "6")
-	noWeekday  = regexp.MustCompile("(^|[,-])([89]|[0-9]{2})")
-	zones      sync.Map // that were loaded, by name
+	syntax    = regexp.MustCompile("^" + element + "(," + element + ")*$")
+	parser    = cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month)
+	weekdays  = cron.NewParser(cron.Hour)
+	weekday   = strings.NewReplacer("sun", "0", "mon", "1", "tue", "2", "wed", "3", "thu", "4", "fri", "5", "sat", "6")
+	noWeekday = regexp.MustCompile("(^|[,-])([89]|[0-9]{2})")
+	zones     sync.Map // that were loaded, by name
 )
 
 // parseSpec reads the fields cron, format and timeZone of a definition.

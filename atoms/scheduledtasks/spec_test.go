@@ -85,6 +85,8 @@ func TestNextTicks(t *testing.T) {
 	}
 }
 
+// Weak points of the original: a definition without a date never ran and said nothing; mistakes
+// in formats and zones had another kind of error than others.
 func TestTextsThatAreRefused(t *testing.T) {
 	for _, c := range []struct{ text, format, zone, want string }{
 		{"every day", "", "", `"cron": expected 5 or 6 fields, got "every day"`},
