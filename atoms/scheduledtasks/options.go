@@ -28,7 +28,8 @@ type Options struct {
 	Missed int
 	// SkipOverlap skips a tick while the last task of the schedule that was handed over
 	// is pending or runs. It requires a target with a method Lookup, such as a
-	// coordinator, and knows the tasks of this scheduler only.
+	// coordinator, and knows the tasks of this scheduler only. A skipped tick is not marked
+	// in the store.
 	SkipOverlap bool
 	// Jitter spreads schedules that are due at the same time: each runs somewhat after
 	// its ticks, by less than Jitter. How much depends on its name only, so the time

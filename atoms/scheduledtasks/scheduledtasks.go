@@ -41,13 +41,12 @@ type Scheduler struct {
 	target    Target
 	path      string // of the file
 
-	mu      sync.Mutex
-	plan    plan
-	timer   *time.Timer
-	ended   bool
-	skipped uint64
-	missed  uint64
-	scans   uint64
+	mu    sync.Mutex
+	plan  plan
+	timer *time.Timer
+	ended bool
+
+	skipped, missed, scans uint64
 }
 
 var _ core.Lifecycle = (*Scheduler)(nil)
@@ -93,7 +92,7 @@ func New(definitions []Definition, target Target, opts Options) (*Scheduler, err
 // Reload reads the file again that the scheduler was loaded from. A schedule whose
 // definition is as before goes on undisturbed. One whose definition has changed keeps its last
 // tick, stays paused if it is, and goes on with the next tick from now. Others are added, or
-// removed. If there is an error, nothing changes.
+// removed. If there is an error, nothing changes; so it is for a scheduler that New has made.
 func (s *Scheduler) Reload(ctx context.Context) error {
 	data, err := os.ReadFile(s.path)
 	if err != nil {

@@ -64,6 +64,12 @@ func (m *memory) LastTick(_ context.Context, schedule string) (time.Time, error)
 	return m.ticks[schedule], m.fail
 }
 
+func (m *memory) set(fail error, ticks map[string]time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fail, m.ticks = fail, ticks
+}
+
 func (m *memory) MarkTick(_ context.Context, schedule string, tick time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -300,19 +306,20 @@ func TestWeakPointRunOnStartupAfterACrash(t *testing.T) {
 // A tick is marked after its task was handed over: at least once.
 func TestAStoreThatFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		store, j := &memory{fail: errOnPurpose}, new(journal)
+		store, j := new(memory), new(journal)
+		store.set(errOnPurpose, nil)
 		_, err := New([]Definition{job("a", "@hourly")}, j, Options{Store: store})
 		require.ErrorIs(t, err, errOnPurpose)
-		store.fail = nil
+		store.set(nil, nil)
 		s := open(t, j, Options{Store: store}, job("a", "@hourly"))
 		signals := coretest.Watch(t, s.Sink(), "schedule.*")
-		store.fail = errOnPurpose
+		store.set(errOnPurpose, nil)
 		time.Sleep(time.Hour)
 		first := j.take()
 		assert.Len(t, first, 1)
 		signals.ExpectExactly(SignalFired, SignalFailed)
 		s.Close()
-		store.fail, store.ticks = nil, map[string]time.Time{"a": time.Now().Add(-time.Hour)}
+		store.set(nil, map[string]time.Time{"a": time.Now().Add(-time.Hour)})
 		open(t, j, Options{Store: store}, job("a", "@hourly"))
 		assert.Equal(t, first, j.take(), "what was not marked is handed over again, as the same task")
 	})
