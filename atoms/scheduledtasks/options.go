@@ -23,8 +23,8 @@ type Options struct {
 	// process runs are missed ticks afterwards. nil means that they are not noticed.
 	Store Store
 	// Missed is how many ticks of a schedule are run if it turns out that some were
-	// missed, the newest: see the package documentation. 0 means none, [RunOnce] one.
-	// It may be 1000 at most.
+	// missed, the newest: see the package documentation. 0 and negative mean none,
+	// [RunOnce] one. It may be 1000 at most.
 	Missed int
 	// SkipOverlap skips a tick while the last task of the schedule that was handed over
 	// is pending or runs. It requires a target with a method Lookup, such as a
@@ -37,8 +37,8 @@ type Options struct {
 	Jitter time.Duration
 
 	// Timeout is how long it may take to hand a task over, to wait for room in the target
-	// included, and to read or mark a tick; 0 means 10 seconds, negative no limit. The
-	// schedule waits meanwhile, and others do not.
+	// included, and to mark its tick; 0 means 10 seconds, negative no limit. The schedule
+	// waits meanwhile, and others do not.
 	Timeout time.Duration
 }
 
@@ -48,8 +48,8 @@ func (o Options) resolved(target Target) (Options, error) {
 	switch {
 	case target == nil:
 		return o, errors.New("scheduledtasks: there must be a target, not nil")
-	case o.Missed < 0 || o.Missed > 1000:
-		return o, fmt.Errorf("scheduledtasks: Options.Missed is %d, but must be from 0 to 1000", o.Missed)
+	case o.Missed > 1000:
+		return o, fmt.Errorf("scheduledtasks: Options.Missed is %d, but may be 1000 at most", o.Missed)
 	case o.SkipOverlap && !tracks:
 		return o, fmt.Errorf("scheduledtasks: Options.SkipOverlap needs a target with a method Lookup, which a %T does not have", target)
 	}

@@ -145,22 +145,22 @@ func TestRunOnStartup(t *testing.T) {
 }
 
 func TestJitterShiftsAScheduleAlwaysByTheSame(t *testing.T) {
-	p := newPlan(t, 0, time.Hour, monday, job("a", "@hourly"), job("b", "@hourly"))
-	a, b := p.entries["a"].offset, p.entries["b"].offset
-	assert.NotEqual(t, a, b)
-	for name, offset := range map[string]time.Duration{"a": a, "b": b} {
-		require.True(t, offset >= 0 && offset < time.Hour)
-		for hour := range 3 {
-			tick := monday.Add(time.Duration(hour+1) * time.Hour)
-			q := newPlan(t, 0, time.Hour, tick.Add(-time.Second), job(name, "@hourly"))
-			early, _ := q.step(tick.Add(offset - 1))
+	var offsets [2]time.Duration
+	for i, name := range []string{"a", "b"} {
+		p := newPlan(t, 0, time.Hour, monday, job(name, "@hourly"))
+		offsets[i] = p.entries[name].offset
+		for hour := 1; hour < 4; hour++ {
+			tick := monday.Add(time.Duration(hour) * time.Hour)
+			early, _ := p.step(tick.Add(offsets[i] - 1))
 			assert.Empty(t, early)
-			due, late := q.step(tick.Add(offset))
+			due, late := p.step(tick.Add(offsets[i]))
 			require.Len(t, due, 1)
 			assert.Equal(t, tick, due[0].task.ScheduledAt)
 			assert.Empty(t, late)
+			p.done(due[0], true)
 		}
 	}
+	assert.NotEqual(t, offsets[0], offsets[1])
 }
 
 // A hundred thousand firings of a thousand schedules.

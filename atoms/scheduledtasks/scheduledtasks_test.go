@@ -260,7 +260,7 @@ func TestWeakPointAFullTargetHoldsUpNoOtherSchedule(t *testing.T) {
 
 // Weak points: nothing survived a restart, and all missed ticks were run.
 func TestWeakPointRestartAndMissedRuns(t *testing.T) {
-	for missed, want := range map[int][]string{0: nil, RunOnce: {"a 05:00:00"}, 3: {"a 03:00:00", "a 04:00:00", "a 05:00:00"}, 100: {"a 02:00:00", "a 03:00:00", "a 04:00:00", "a 05:00:00"}} {
+	for missed, want := range map[int][]string{-1: nil, 0: nil, RunOnce: {"a 05:00:00"}, 3: {"a 03:00:00", "a 04:00:00", "a 05:00:00"}, 100: {"a 02:00:00", "a 03:00:00", "a 04:00:00", "a 05:00:00"}} {
 		bubble(t, func(t *testing.T) {
 			store, j := new(memory), new(journal)
 			first := open(t, j, Options{Store: store}, job("a", "@hourly"))
@@ -351,8 +351,8 @@ func TestSkipOverlap(t *testing.T) {
 func TestOptionsThatAreRefused(t *testing.T) {
 	_, err := New(nil, nil, Options{})
 	require.EqualError(t, err, "scheduledtasks: there must be a target, not nil")
-	_, err = New(nil, &journal{}, Options{Missed: -1})
-	require.EqualError(t, err, "scheduledtasks: Options.Missed is -1, but must be from 0 to 1000")
+	_, err = New(nil, &journal{}, Options{Missed: 1001})
+	require.EqualError(t, err, "scheduledtasks: Options.Missed is 1001, but may be 1000 at most")
 }
 
 // Weak point: failed handlers were counted, but not signalled.
