@@ -100,12 +100,7 @@ func (e *entry) begin(now time.Time) {
 }
 
 // skip goes on with the first tick after now.
-func (e *entry) skip(now time.Time) {
-	if e.seen.After(now) {
-		now = e.seen
-	}
-	e.next = e.spec.next(now)
-}
+func (e *entry) skip(now time.Time) { e.next = e.spec.next(later(now, e.seen)) }
 
 // requeue makes the queue again, after schedules have changed.
 func (p *plan) requeue() {

@@ -127,11 +127,8 @@ func (s *spec) next(t time.Time) time.Time {
 				wall = shown
 			}
 		}
-		if tick, ok := s.wall(wall, end.UTC().Add(offset)); ok {
-			if tick = tick.Add(-offset); tick.Before(from) { // a time that was jumped over is due at the jump
-				return from
-			}
-			return tick
+		if tick := s.wall(wall, end.UTC().Add(offset)); !tick.IsZero() {
+			return later(tick.Add(-offset), from) // a time that was jumped over is due at the jump
 		}
 		from = end.UTC()
 	}
@@ -143,27 +140,34 @@ func offsetAt(t time.Time) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// wall returns the first time of the wall clock from lo to before hi that matches the fields.
-func (s *spec) wall(lo, hi time.Time) (time.Time, bool) {
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// wall returns the first time of the wall clock from lo to before hi that matches the fields,
+// or the zero time.
+func (s *spec) wall(lo, hi time.Time) time.Time {
 	for day := lo.Truncate(24 * time.Hour); day.Before(hi); day = day.Add(24 * time.Hour) {
 		inMonth, inWeek := s.Dom>>day.Day()&1 == 1, s.Dow>>day.Weekday()&1 == 1
 		if s.Month>>day.Month()&1 == 1 && (inMonth && inWeek || s.either && (inMonth || inWeek)) {
-			if clock := s.clock(int(lo.Sub(day) / time.Second)); clock >= 0 {
-				tick := day.Add(time.Duration(clock) * time.Second)
-				return tick, tick.Before(hi)
+			if tick := day.Add(s.clock(int(lo.Sub(day) / time.Second))); tick.Before(hi) && !tick.Before(lo) {
+				return tick
 			}
 		}
 	}
-	return hi, false
+	return time.Time{}
 }
 
-// clock returns the first second of a day, from the given one on, that matches, or -1.
-func (s *spec) clock(from int) int {
+// clock returns the first time of a day, from the given second on, that matches, or -1.
+func (s *spec) clock(from int) time.Duration {
 	for hour := max(0, from/3600); hour < 24; hour++ {
 		for minute := 0; s.Hour>>hour&1 == 1 && minute < 60; minute++ {
 			for second := 0; s.Minute>>minute&1 == 1 && second < 60; second++ {
 				if at := hour*3600 + minute*60 + second; at >= from && s.Second>>second&1 == 1 {
-					return at
+					return time.Duration(at) * time.Second
 				}
 			}
 		}
@@ -174,9 +178,7 @@ func (s *spec) clock(from int) int {
 // newest returns the last tick after lo and not after hi, or the zero time if there is none
 // within horizon.
 func (s *spec) newest(lo, hi time.Time) time.Time {
-	if first := hi.Add(-horizon); lo.Before(first) {
-		lo = first
-	}
+	lo = later(lo, hi.Add(-horizon))
 	n := sort.Search(int(max(0, hi.Unix()-lo.Unix())), func(i int) bool {
 		next := s.next(time.Unix(lo.Unix()+int64(i), 0))
 		return next.IsZero() || next.After(hi)
