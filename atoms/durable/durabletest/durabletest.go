@@ -1,0 +1,414 @@
+// Package durabletest checks that a store keeps what [durable.Store] promises:
+//
+//	func TestStore(t *testing.T) {
+//		durabletest.Run(t, func(t testing.TB) durable.Store { return open(t, path) })
+//	}
+//
+// It is imported by tests only.
+package durabletest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Run runs the suite. Open opens the database; each call of it opens the same one, as another
+// process would. The database need not be empty: each test has a queue of its own. Open
+// closes what it has opened by t.Cleanup. The suite takes real time, because a database does:
+// some seconds.
+func Run(t *testing.T, open func(t testing.TB) durable.Store) {
+	for name, run := range map[string]func(s *suite){
+		"insert": (*suite).insert, "leases": (*suite).leases, "unique": (*suite).unique, "delays": (*suite).delays,
+		"ended contexts": (*suite).contexts, "many nodes": (*suite).chaos, "same as Memory": (*suite).random,
+	} {
+		runCase(t, name, open, run)
+	}
+}
+
+func runCase(t *testing.T, name string, open func(t testing.TB) durable.Store, run func(s *suite)) {
+	t.Run(name, func(t *testing.T) {
+		run(&suite{T: t, ctx: context.Background(), a: open(t), b: open(t), queue: fmt.Sprintf("%s %x", name, rand.Uint64())})
+	})
+}
+
+type suite struct {
+	*testing.T
+	ctx   context.Context
+	a, b  durable.Store // the same database
+	queue string
+}
+
+const (
+	long  = time.Hour              // does not end during a test
+	short = 100 * time.Millisecond // ends during a test: pass waits for that
+)
+
+func (s *suite) pass() { time.Sleep(short + 10*time.Millisecond) }
+
+func (s *suite) ok(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatalf("got error %v", err)
+	}
+}
+
+func (s *suite) equal(what string, got, want any) {
+	s.Helper()
+	if !reflect.DeepEqual(got, want) {
+		s.Fatalf("%s: got %+v, want %+v", what, got, want)
+	}
+}
+
+func must[V any](s *suite) func(V, error) V {
+	return func(v V, err error) V {
+		s.Helper()
+		s.ok(err)
+		return v
+	}
+}
+
+// add inserts an item with a key for each word, whose data is the word itself. A word is
+// "key", "key@lane", or "@lane".
+func (s *suite) add(words ...string) (ids []durable.ItemID) {
+	s.Helper()
+	var items []durable.Insert
+	for _, word := range words {
+		key, lane, _ := strings.Cut(word, "@")
+		items = append(items, durable.Insert{Key: key, Lane: lane, Rank: slices.Index([]string{"", "hot", "slow"}, lane), Data: []byte(word)})
+	}
+	for _, in := range must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, items)) {
+		s.equal("duplicate", in.Duplicate, false)
+		ids = append(ids, in.ID)
+	}
+	return ids
+}
+
+// join joins a node without lanes and limits, changed by the functions.
+func (s *suite) join(store durable.Store, change ...func(*durable.Node)) durable.Node {
+	s.Helper()
+	n := durable.Node{Queue: s.queue, Name: "node", Lease: long, MaxConcurrency: 10, Lanes: []core.Lane{{}}}
+	for _, c := range change {
+		c(&n)
+	}
+	n.ID = must[durable.NodeID](s)(store.Join(s.ctx, n))
+	return n
+}
+
+func lanes(l ...core.Lane) func(*durable.Node) { return func(n *durable.Node) { n.Lanes = l } }
+
+func (s *suite) claim(n durable.Node, want durable.Want) []durable.Item {
+	s.Helper()
+	return must[[]durable.Item](s)(s.a.Claim(s.ctx, n, want))
+}
+
+// claims claims up to most items and checks their data.
+func (s *suite) claims(n durable.Node, most int, words ...string) []durable.Item {
+	s.Helper()
+	items := s.claim(n, durable.Want{Max: most})
+	var got []string
+	for _, i := range items {
+		got = append(got, string(i.Data))
+	}
+	s.equal("claimed", got, words)
+	return items
+}
+
+// end ends claims in one way and checks the states of the items.
+func (s *suite) end(n durable.Node, e durable.End, want durable.State, items ...durable.Item) {
+	s.Helper()
+	var ends []durable.End
+	for _, i := range items {
+		e.ID, e.Token = i.ID, i.Token
+		ends = append(ends, e)
+	}
+	for _, ended := range must[[]durable.Ended](s)(s.a.End(s.ctx, n, ends)) {
+		s.equal("end", ended, durable.Ended{Outcome: durable.OutcomeEnded, State: want})
+	}
+}
+
+// item returns an item as the second opening of the database shows it.
+func (s *suite) item(id durable.ItemID) durable.Item {
+	s.Helper()
+	items := must[[]durable.Item](s)(s.b.Items(s.ctx, s.queue, durable.Query{After: id - 1, Limit: 1}))
+	if len(items) == 0 || items[0].ID != id {
+		s.Fatalf("there is no item %d", id)
+	}
+	return items[0]
+}
+
+func (s *suite) states(ids ...durable.ItemID) (states []durable.State) {
+	s.Helper()
+	for _, id := range ids {
+		states = append(states, s.item(id).State)
+	}
+	return states
+}
+
+func list[V any](v ...V) []V { return v }
+
+var (
+	done  = durable.End{Kind: durable.EndDone}
+	retry = durable.End{Kind: durable.EndRetry, Err: "no"}
+	dead  = durable.End{Kind: durable.EndDead, Err: "dead"}
+	back  = durable.End{Kind: durable.EndGivenBack}
+)
+
+func (s *suite) insert() {
+	data := [][]byte{{}, {0}, []byte(`{"a":1}`), []byte("\xff\x00'; drop table items; --"), make([]byte, durable.MaxData)}
+	texts := []string{"", "a", "A", "é%_'\"\\", strings.Repeat("x", durable.MaxText), strings.Repeat("x", durable.MaxText-1) + "y"}
+	var items []durable.Insert
+	for _, text := range texts {
+		for _, d := range data {
+			items = append(items, durable.Insert{Key: text, Lane: text, Rank: len(items), Data: d})
+		}
+	}
+	got := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, items))
+	for n, in := range got {
+		clear(s.item(in.ID).Data) // it is the caller's
+		i, first := s.item(in.ID), items[n].Key == "" || n%len(data) == 0
+		s.equal("state", i.State, map[bool]durable.State{true: durable.Ready, false: durable.Blocked}[first])
+		s.equal("data", string(i.Data), string(items[n].Data))
+		s.equal("texts", list(i.Key, i.Lane), list(items[n].Key, items[n].Lane))
+		s.equal("rest", list(i.Rank, i.Attempts, int(i.Token)), list(n, 0, 0))
+		if n > 0 && in.ID <= got[n-1].ID {
+			s.Fatalf("id %d after %d", in.ID, got[n-1].ID)
+		}
+	}
+	s.equal("items of another queue", len(must[[]durable.Item](s)(s.a.Items(s.ctx, s.queue+"2", durable.Query{}))), 0)
+}
+
+// One item of a key at a time, in order; items without a key have none.
+// Higher lanes are first; a node claims of its lanes only; when the head of a key leaves, the
+// highest lane is next; an old item can be first.
+// Each kind of end: the state, what becomes of the key, and the fields.
+func ignore[V any](_ V, err error) error { return err }
+
+// Only the current token ends a claim, once, and says so when it is tried again.
+// Claims of a node that does not beat are free after its lease.
+func (s *suite) leases() {
+	alive, gone := s.join(s.a), s.join(s.b, func(n *durable.Node) { n.Name, n.Lease = "gone", short })
+	ids := s.add("a", "a", "")
+	claimed := s.claims(gone, 10, "a", "")
+	time.Sleep(time.Millisecond)
+	beaten := must[durable.Beaten](s)(s.b.Beat(s.ctx, gone, ""))
+	s.equal("held", beaten.Claims, list(durable.Held{ID: ids[0], Token: claimed[0].Token}, durable.Held{ID: ids[2], Token: claimed[1].Token}))
+	s.equal("the beat has extended the lease", s.item(ids[0]).Expires.After(claimed[0].Expires), true)
+	s.pass()
+	_, err := s.b.Claim(s.ctx, gone, durable.Want{Max: 1})
+	s.equal("claim without a lease", errors.Is(err, durable.ErrLeaseLost), true)
+	s.equal("nodes", must[durable.Stats](s)(s.a.Stats(s.ctx, s.queue)).Nodes, 1)
+	s.equal("lost", must[durable.Beaten](s)(s.a.Beat(s.ctx, alive, "")), durable.Beaten{Lost: list(durable.Lost{Name: "gone", Claims: 2})})
+	s.equal("lost once", must[durable.Beaten](s)(s.a.Beat(s.ctx, alive, "")), durable.Beaten{})
+	beaten, err = s.b.Beat(s.ctx, gone, "")
+	s.equal("beat of a node that is gone", errors.Is(err, durable.ErrLeaseLost), true)
+	s.equal("states", s.states(ids...), list(durable.Ready, durable.Blocked, durable.Ready))
+	got := must[[]durable.Ended](s)(s.b.End(s.ctx, gone, list(durable.End{ID: ids[0], Token: claimed[0].Token, Kind: durable.EndDone})))
+	s.equal("late end", got, list(durable.Ended{Outcome: durable.OutcomeFenced}))
+	again := s.claims(alive, 10, "a", "")
+	s.equal("attempts count at claim", again[0].Attempts, 2)
+	s.ok(s.a.Leave(s.ctx, alive))
+	s.ok(s.a.Leave(s.ctx, alive))
+	s.equal("after Leave", s.states(ids...), list(durable.Ready, durable.Blocked, durable.Ready))
+}
+
+func (s *suite) unique() {
+	in := func(id string, span time.Duration) durable.Insert { return durable.Insert{Unique: id, UniqueFor: span} }
+	first := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, list(in("b", long), in("a", short), in("b", long), in("", 0), in("", 0))))
+	s.equal("same call", first[2], durable.Inserted{ID: first[0].ID, Duplicate: true})
+	s.ok(ignore(s.a.Cancel(s.ctx, s.queue, list(first[0].ID), "x")))
+	s.equal("pruned", must[int](s)(s.a.Prune(s.ctx, s.queue, durable.Keep{}, 10)), 1)
+	s.pass()
+	got := must[[]durable.Inserted](s)(s.b.Insert(s.ctx, s.queue, list(in("a", long), in("b", long))))
+	s.equal("its time is over", got[0].Duplicate, false)
+	s.equal("later", got[1], durable.Inserted{ID: first[0].ID, Duplicate: true})
+	other := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue+"2", list(in("b", long))))
+	s.equal("other queue", other[0].Duplicate, false)
+	var added atomic.Int32
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			got, err := []durable.Store{s.a, s.b}[n%2].Insert(s.ctx, s.queue, list(in("y", long), in("x", long)))
+			if err != nil {
+				s.Error(err)
+			} else if !got[1].Duplicate {
+				added.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	s.equal("added", added.Load(), int32(1))
+}
+
+// A delayed item keeps its place in its key; a retry, too.
+func (s *suite) delays() {
+	n := s.join(s.a)
+	_, err := s.a.Insert(s.ctx, s.queue, list(durable.Insert{Key: "a", Delay: short, Data: []byte("late")}, durable.Insert{Key: "a", Delay: long}))
+	s.ok(err)
+	s.claims(n, 1)
+	stats := must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue))
+	s.equal("stats", list(stats.Items, stats.Delayed, stats.Blocked, stats.Nodes), list(2, 1, 1, 1))
+	s.pass()
+	item := s.claims(n, 1, "late")
+	s.end(n, durable.End{Kind: durable.EndRetry, After: short}, durable.Retry, item...)
+	s.claims(n, 1)
+	s.pass()
+	s.end(n, done, durable.Done, s.claims(n, 1, "late")...)
+	s.claims(n, 1)
+	stats = must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue))
+	s.equal("stats", list(stats.Delayed, stats.Done, int(stats.Oldest)), list(1, 1, 0))
+	s.add("")
+	s.pass()
+	if old := must[durable.Stats](s)(s.b.Stats(s.ctx, s.queue)).Oldest; old < short || old > long {
+		s.Fatalf("oldest is %v", old)
+	}
+}
+
+func (s *suite) contexts() {
+	n := s.join(s.a)
+	ids := s.add("a")
+	cause := errors.New("durabletest: enough")
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	cancel(cause)
+	_, _, explained := s.a.Explain(ctx, s.queue, ids[0])
+	for name, err := range map[string]error{
+		"Insert": ignore(s.a.Insert(ctx, s.queue, list(durable.Insert{}))), "Join": ignore(s.a.Join(ctx, n)), "Beat": ignore(s.a.Beat(ctx, n, "")),
+		"Leave": s.a.Leave(ctx, n), "Claim": ignore(s.a.Claim(ctx, n, durable.Want{Max: 1})), "End": ignore(s.a.End(ctx, n, list(durable.End{ID: ids[0], Kind: durable.EndDone}))),
+		"Cancel": ignore(s.a.Cancel(ctx, s.queue, ids, "x")), "Again": ignore(s.a.Again(ctx, s.queue, ids)), "Pause": s.a.Pause(ctx, s.queue, true),
+		"Items": ignore(s.a.Items(ctx, s.queue, durable.Query{})), "Stats": ignore(s.a.Stats(ctx, s.queue)), "Explain": explained,
+		"Prune": ignore(s.a.Prune(ctx, s.queue, durable.Keep{}, 1)),
+	} {
+		if !errors.Is(err, cause) || errors.Is(err, durable.ErrUndecided) {
+			s.Errorf("%s: got %v, want the cause of the context", name, err)
+		}
+	}
+	s.claims(n, 10, "a")
+}
+
+// chaos runs nodes on both openings that claim, end, lose their leases and cancel, and looks
+// all the time at what must be so at every instant.
+func (s *suite) chaos() {
+	const items, most = 120, 4
+	var (
+		all, watch sync.WaitGroup
+		mu         sync.Mutex
+		order      = map[string][]string{} // what was done of a key
+		ended      atomic.Int32
+	)
+	stores := []durable.Store{s.a, s.b}
+	for p := range 3 {
+		all.Go(func() {
+			for n := range items / 3 {
+				in := durable.Insert{Key: fmt.Sprintf("key %d%d", n%4, p%2), Data: fmt.Appendf(nil, "%d of %d", n, p)}
+				if err := ignore(stores[p%2].Insert(s.ctx, s.queue, list(in))); err != nil {
+					s.Error(err)
+				}
+			}
+		})
+	}
+	for w := range 4 {
+		n := s.join(stores[w%2], func(n *durable.Node) { n.Name, n.MaxCluster = fmt.Sprint(w), most })
+		all.Go(func() {
+			for until := time.Now().Add(time.Minute); ended.Load() < items && !s.Failed(); {
+				claimed, err := stores[w%2].Claim(s.ctx, n, durable.Want{Max: 2})
+				var ends []durable.End
+				for _, i := range claimed {
+					kinds := list(durable.EndDone, durable.EndDone, durable.EndRetry, durable.EndGivenBack)
+					ends = append(ends, durable.End{ID: i.ID, Token: i.Token, Kind: kinds[rand.N(len(kinds))], HandOver: rand.N(2) == 0})
+				}
+				if rand.N(20) == 0 { // a crash
+					err = errors.Join(err, stores[w%2].Leave(s.ctx, n))
+					n.ID, _ = stores[w%2].Join(s.ctx, n)
+				}
+				for len(ends) > 0 && err == nil {
+					mu.Lock() // so that order is that of the ends
+					var got []durable.Ended
+					got, err = stores[w%2].End(s.ctx, n, ends)
+					var next []durable.End
+					for j, e := range got {
+						if e.Outcome == durable.OutcomeEnded && e.State == durable.Done {
+							i := claimed[slices.IndexFunc(claimed, func(i durable.Item) bool { return i.ID == ends[j].ID })]
+							order[i.Key] = append(order[i.Key], string(i.Data))
+							ended.Add(1)
+						}
+						if e.Next != nil {
+							claimed = append(claimed, *e.Next)
+							next = append(next, durable.End{ID: e.Next.ID, Token: e.Next.Token, Kind: durable.EndDone})
+						}
+					}
+					mu.Unlock()
+					ends = next
+				}
+				if err != nil || time.Now().After(until) {
+					s.Errorf("ended %d of %d items: %v", ended.Load(), items, err)
+				}
+			}
+		})
+	}
+	stop := make(chan struct{})
+	watch.Go(func() {
+		for {
+			found, err1 := s.b.Items(s.ctx, s.queue, durable.Query{State: durable.Waiting | durable.Running | durable.Halted, Limit: items})
+			stats, err2 := s.a.Stats(s.ctx, s.queue)
+			sum := stats.Blocked + stats.Ready + stats.Delayed + stats.Running + stats.Retry + stats.Halted + stats.Done + stats.Dead + stats.Cancelled
+			if err := errors.Join(err1, err2, invariants(found, most)); err != nil || stats.Items != sum || stats.Running > most {
+				s.Errorf("%+v: %v", stats, err)
+			}
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	all.Wait()
+	close(stop)
+	watch.Wait()
+	last := map[string]int{} // by key and producer
+	for key, words := range order {
+		for _, word := range words {
+			var n, p int
+			fmt.Sscanf(word, "%d of %d", &n, &p)
+			by := fmt.Sprint(key, " of ", p)
+			if before, ok := last[by]; ok && n <= before {
+				s.Fatalf("%s: %v", by, words)
+			}
+			last[by] = n
+		}
+	}
+	s.equal("keys", slices.Sorted(maps.Keys(order)), list("key 00", "key 01", "key 10", "key 11", "key 20", "key 21", "key 30", "key 31"))
+}
+
+// invariants checks items that were read at one instant.
+func invariants(items []durable.Item, most int) error {
+	heads, running := map[string]int{}, 0
+	for _, i := range items {
+		if i.Key != "" && i.State != durable.Blocked {
+			heads[i.Key]++
+		}
+		if i.State == durable.Running {
+			running++
+		}
+	}
+	for _, i := range items {
+		if i.Key != "" && heads[i.Key] != 1 {
+			return fmt.Errorf("durabletest: key %q has %d heads", i.Key, heads[i.Key])
+		}
+	}
+	if running > most {
+		return fmt.Errorf("durabletest: %d run, more than %d", running, most)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package durabletest
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// random makes the same random calls on the store and on durable.Memory, and compares all
+// answers. IDs and tokens of the store are translated to those of Memory; of times only what
+// does not depend on the speed of the store is compared.
+func (s *suite) random() {
+	for seed := range uint64(10) {
+		s.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			d := &differ{suite: &suite{T: t, ctx: s.ctx, a: s.a, b: s.b, queue: fmt.Sprint(s.queue, " ", seed)}, rand: rand.New(rand.NewPCG(seed, seed)),
+				model: durable.Memory(), ids: map[durable.ItemID]durable.ItemID{}, tokens: map[int64]int64{}}
+			for range 150 {
+				d.step()
+			}
+		})
+	}
+}
+
+type differ struct {
+	*suite
+	rand   *rand.Rand
+	model  durable.Store
+	ids    map[durable.ItemID]durable.ItemID // of the store: of Memory
+	back   []durable.ItemID                  // of the store, in the order of Memory, which begins with 1
+	tokens map[int64]int64                   // of the store: of Memory
+	nodes  [][2]durable.Node                 // of the store, and of Memory
+	ends   [][2]durable.End                  // of all claims so far
+	calls  []string
+}
+
+// same compares two answers.
+func (d *differ) same(what string, got any, err error, want any, wantErr error) {
+	d.Helper()
+	d.calls = append(d.calls, what)
+	if (err == nil) != (wantErr == nil) || !reflect.DeepEqual(got, want) {
+		d.Fatalf("after %q:\ngot  %+v, %v\nwant %+v, %v", d.calls[max(0, len(d.calls)-12):], got, err, want, wantErr)
+	}
+}
+
+func (d *differ) id(id durable.ItemID) durable.ItemID {
+	if known, ok := d.ids[id]; ok || id == 0 {
+		return known
+	}
+	return -id
+}
+
+// item translates an item of the store, and takes away from both what may differ.
+func (d *differ) item(i durable.Item, ours bool) durable.Item {
+	if ours {
+		i.ID, i.Token = d.id(i.ID), d.tokens[i.Token]
+	}
+	later := i.RunAt.After(time.Now().Add(long / 2))
+	i.RunAt, i.Enqueued = time.Time{}, time.Time{}
+	for _, t := range []*time.Time{&i.Started, &i.Ended, &i.Expires} {
+		if !t.IsZero() {
+			*t = time.Unix(1, 0)
+		}
+	}
+	if later {
+		i.RunAt = time.Unix(1, 0)
+	}
+	if len(i.Data) == 0 {
+		i.Data = nil
+	}
+	return i
+}
+
+func (d *differ) items(items []durable.Item, ours bool) (all []durable.Item) {
+	for _, i := range items {
+		all = append(all, d.item(i, ours))
+	}
+	return all
+}
+
+// claimed remembers claims, which both stores must have made of the same items.
+func (d *differ) claimed(node [2]durable.Node, got, want []durable.Item) {
+	for n := range min(len(got), len(want)) {
+		d.tokens[got[n].Token] = want[n].Token
+		d.ends = append(d.ends, [2]durable.End{{ID: got[n].ID, Token: got[n].Token}, {ID: want[n].ID, Token: want[n].Token}})
+	}
+}
+
+// some returns random IDs of the store, and of Memory.
+func (d *differ) some() (ours, theirs []durable.ItemID) {
+	for range 1 + d.rand.IntN(3) {
+		if len(d.back) > 0 {
+			n := d.rand.IntN(len(d.back))
+			ours, theirs = append(ours, d.back[n]), append(theirs, durable.ItemID(n+1))
+		}
+	}
+	return ours, theirs
+}
+
+func pick[V any](d *differ, of ...V) V { return of[d.rand.IntN(len(of))] }
+
+func (d *differ) step() {
+	time.Sleep(2 * time.Microsecond) // no two calls at the same time, even if both stores are fast
+	if len(d.nodes) < 2 {
+		n := durable.Node{Queue: d.queue, Name: fmt.Sprint("node ", len(d.tokens), len(d.calls)), Lease: long, MaxCluster: pick(d, 0, 4, 6),
+			Lanes: pick(d, []core.Lane{{Name: "hot", Limit: 3}, {Name: ""}}, []core.Lane{{Name: ""}, {Name: "hot"}}, []core.Lane{{Name: "hot"}})}
+		ours, theirs := n, n
+		ours.ID, theirs.ID = must[durable.NodeID](d.suite)(d.a.Join(d.ctx, n)), must[durable.NodeID](d.suite)(d.model.Join(d.ctx, n))
+		d.nodes = append(d.nodes, [2]durable.Node{ours, theirs})
+	}
+	which := d.rand.IntN(len(d.nodes))
+	node := d.nodes[which]
+	switch d.rand.IntN(14) {
+	case 0, 1, 2:
+		var in []durable.Insert
+		for range 1 + d.rand.IntN(4) {
+			one := durable.Insert{Key: pick(d, "", "a", "b", "c"), Lane: pick(d, "", "hot"), Data: fmt.Append(nil, d.rand.Uint32()), Delay: pick(d, 0, 0, 0, 0, 0, long)}
+			if one.Lane == "" {
+				one.Rank = 1
+			}
+			if d.rand.IntN(4) == 0 {
+				one.Unique, one.UniqueFor = pick(d, "u", "v", "w", "x"), long
+			}
+			in = append(in, one)
+		}
+		got, err := d.a.Insert(d.ctx, d.queue, in)
+		want, wantErr := d.model.Insert(d.ctx, d.queue, in)
+		for n := range min(len(got), len(want)) {
+			if !want[n].Duplicate {
+				d.ids[got[n].ID], d.back = want[n].ID, append(d.back, got[n].ID)
+			}
+			got[n].ID = d.id(got[n].ID)
+		}
+		d.same(fmt.Sprintf("insert %+v", in), got, err, want, wantErr)
+	case 3, 4, 5:
+		w := durable.Want{Max: 1 + d.rand.IntN(5), Aged: pick(d, 0, 0, 1, long)}
+		got, err := d.b.Claim(d.ctx, node[0], w)
+		want, wantErr := d.model.Claim(d.ctx, node[1], w)
+		d.claimed(node, got, want)
+		d.same(fmt.Sprintf("claim %+v by %+v", w, node), d.items(got, true), err, d.items(want, false), wantErr)
+	case 6, 7, 8:
+		d.end(node)
+	case 9:
+		ours, theirs := d.some()
+		got, err := d.b.Cancel(d.ctx, d.queue, ours, "reason")
+		want, wantErr := d.model.Cancel(d.ctx, d.queue, theirs, "reason")
+		d.same(fmt.Sprint("cancel ", theirs), got, err, want, wantErr)
+	case 10:
+		ours, theirs := d.some()
+		got, err := d.a.Again(d.ctx, d.queue, ours)
+		want, wantErr := d.model.Again(d.ctx, d.queue, theirs)
+		for n := range got {
+			got[n] = d.id(got[n])
+		}
+		d.same(fmt.Sprint("again ", theirs), got, err, want, wantErr)
+	case 11:
+		paused := d.rand.IntN(2) == 0
+		d.same(fmt.Sprint("pause ", paused), nil, d.a.Pause(d.ctx, d.queue, paused), nil, d.model.Pause(d.ctx, d.queue, paused))
+	case 12:
+		keep := durable.Keep{Done: pick(d, -1, 0, long), Dead: pick(d, -1, 0, long), Cancelled: pick(d, -1, 0, long)}
+		got, err := d.a.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
+		want, wantErr := d.model.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
+		d.same(fmt.Sprintf("prune %+v", keep), got, err, want, wantErr)
+	case 13:
+		if d.rand.IntN(4) == 0 {
+			d.nodes = slices.Delete(d.nodes, which, which+1)
+			d.same("leave "+node[0].Name, nil, d.b.Leave(d.ctx, node[0]), nil, d.model.Leave(d.ctx, node[1]))
+		}
+	}
+	d.look(node)
+}
+
+// end ends random claims, perhaps some that were ended before.
+func (d *differ) end(node [2]durable.Node) {
+	var ours, theirs []durable.End
+	for _, n := range d.rand.Perm(len(d.ends))[:min(len(d.ends), 1+d.rand.IntN(4))] {
+		if d.rand.IntN(2) == 0 {
+			n = len(d.ends) - 1 - n%min(len(d.ends), 8) // a recent one
+		}
+		e := d.ends[n]
+		if slices.ContainsFunc(ours, func(o durable.End) bool { return o.ID == e[0].ID }) {
+			continue
+		}
+		kinds := []durable.EndKind{durable.EndDone, durable.EndDone, durable.EndDone, durable.EndRetry, durable.EndDead, durable.EndHalted, durable.EndSnoozed, durable.EndGivenBack, durable.EndCancelled}
+		kind, after, over := pick(d, kinds...), pick(d, 0, 0, 0, long), d.rand.IntN(2) == 0
+		for side, to := range []*[]durable.End{&ours, &theirs} {
+			e[side].Kind, e[side].After, e[side].HandOver, e[side].Err = kind, after, over, "err"
+			*to = append(*to, e[side])
+		}
+	}
+	if len(ours) == 0 {
+		return
+	}
+	got, err := d.a.End(d.ctx, node[0], ours)
+	want, wantErr := d.model.End(d.ctx, node[1], theirs)
+	for n := range min(len(got), len(want)) {
+		if got[n].Next != nil && want[n].Next != nil {
+			d.claimed(node, []durable.Item{*got[n].Next}, []durable.Item{*want[n].Next})
+			mine, model := d.item(*got[n].Next, true), d.item(*want[n].Next, false)
+			got[n].Next, want[n].Next = &mine, &model
+		}
+	}
+	d.same(fmt.Sprintf("end %+v", theirs), got, err, want, wantErr)
+}
+
+// look compares what the stores show.
+func (d *differ) look(node [2]durable.Node) {
+	beaten, err := d.b.Beat(d.ctx, node[0], "note")
+	want, wantErr := d.model.Beat(d.ctx, node[1], "note")
+	for n, c := range beaten.Claims {
+		beaten.Claims[n].ID, beaten.Claims[n].Token = d.id(c.ID), d.tokens[c.Token]
+	}
+	d.same("beat", beaten, err, want, wantErr)
+	q := durable.Query{Limit: durable.MaxBatch}
+	if d.rand.IntN(3) == 0 {
+		q = durable.Query{State: durable.State(d.rand.IntN(256)), Key: pick(d, "", "a"), Lane: pick(d, "", "hot"), Limit: 1 + d.rand.IntN(20)}
+	}
+	got, err := d.b.Items(d.ctx, d.queue, q)
+	wants, wantErr := d.model.Items(d.ctx, d.queue, q)
+	d.same(fmt.Sprintf("items %+v", q), d.items(got, true), err, d.items(wants, false), wantErr)
+	stats, err := d.a.Stats(d.ctx, d.queue)
+	wantStats, wantErr := d.model.Stats(d.ctx, d.queue)
+	stats.Oldest, wantStats.Oldest = min(stats.Oldest, 1), min(wantStats.Oldest, 1)
+	d.same("stats", stats, err, wantStats, wantErr)
+	if ours, theirs := d.some(); len(ours) > 0 {
+		x, ok, err := d.a.Explain(d.ctx, d.queue, ours[0])
+		model, wantOK, wantErr := d.model.Explain(d.ctx, d.queue, theirs[0])
+		d.same(fmt.Sprint("explain ", theirs[0]), []any{d.explanation(x, true), ok}, err, []any{d.explanation(model, false), wantOK}, wantErr)
+	}
+}
+
+func (d *differ) explanation(x durable.Explanation, ours bool) durable.Explanation {
+	x.Item, x.Time = d.item(x.Item, ours), time.Time{}
+	if x.Head != nil {
+		head := d.item(*x.Head, ours)
+		x.Head = &head
+	}
+	for n := range x.Nodes {
+		x.Nodes[n].Node.ID = 0
+	}
+	slices.SortFunc(x.Nodes, func(a, b durable.Serving) int { return cmp.Compare(a.Node.Name, b.Node.Name) })
+	return x
+}

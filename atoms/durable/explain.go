@@ -1,0 +1,144 @@
+package durable
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+var stateNames = []string{"blocked", "ready", "running", "retry", "halted", "done", "dead", "cancelled"}
+
+// String is the state in lower case; or-ed states are joined by "|".
+func (s State) String() string {
+	var names []string
+	for n, name := range stateNames {
+		if s&(1<<n) != 0 {
+			names = append(names, name)
+		}
+	}
+	return cmp.Or(strings.Join(names, "|"), "none")
+}
+
+// MarshalText is String, for JSON.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// LogValue groups the counters by their JSON names.
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s Stats) String() string { return core.StatsString(s) }
+
+// LogValue groups the item, its state and the reasons in words.
+func (x Explanation) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int64("item", int64(x.Item.ID)), slog.String("state", x.Item.State.String()), slog.String("why", x.String()))
+}
+
+// String says in one line what the item waits for, or what has become of it.
+func (x Explanation) String() string {
+	i := x.Item
+	if i.State == Blocked && x.Head != nil {
+		items := "items"
+		if x.Ahead == 1 {
+			items = "item"
+		}
+		return fmt.Sprintf("behind %d %s of key %s; the first %s", x.Ahead, items, i.Key, x.about(*x.Head))
+	}
+	if i.State&(Ready|Retry) != 0 && !i.RunAt.After(x.Time) {
+		return strings.Join(x.reasons(), "; ")
+	}
+	return x.about(i)
+}
+
+func round(d time.Duration) time.Duration {
+	if d > time.Second {
+		return d.Round(time.Second)
+	}
+	return d.Round(time.Millisecond)
+}
+
+func (x Explanation) attempt(i Item) string {
+	if x.MaxAttempts <= 0 {
+		return fmt.Sprintf("attempt %d", i.Attempts)
+	}
+	return fmt.Sprintf("attempt %d of %d", i.Attempts, x.MaxAttempts)
+}
+
+// about says what an item does, without what it waits for.
+func (x Explanation) about(i Item) string {
+	ended := fmt.Sprint(round(x.Time.Sub(i.Ended)), " ago")
+	switch wait := round(i.RunAt.Sub(x.Time)); {
+	case i.State == Running:
+		text := fmt.Sprintf("runs on %s for %v, %s, lease ends in %v", i.Node, round(x.Time.Sub(i.Started)), x.attempt(i), round(i.Expires.Sub(x.Time)))
+		if i.Cancel != "" {
+			text += ", is to be cancelled: " + i.Cancel
+		}
+		return text
+	case i.State == Retry && wait > 0:
+		return fmt.Sprintf("waits for %v after %s: %s", wait, x.attempt(i), i.Err)
+	case i.State == Ready && wait > 0:
+		return fmt.Sprintf("is delayed for %v", wait)
+	case i.State == Halted:
+		return fmt.Sprintf("is dead since %v and keeps its key until Again or Cancel: %s", round(x.Time.Sub(i.Ended)), i.Err)
+	case i.State == Dead, i.State == Cancelled:
+		return fmt.Sprintf("%v %s: %s", i.State, ended, i.Err)
+	case i.State == Done:
+		return "done " + ended
+	}
+	return "can be claimed"
+}
+
+// reasons says why an item that is due is not claimed.
+func (x Explanation) reasons() (why []string) {
+	add := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
+	if x.Paused {
+		add("the queue is paused")
+	}
+	if len(x.Nodes) == 0 {
+		add("no node serves the queue")
+	}
+	cluster, lane, serves, idle := 0, 0, false, false // the highest limits
+	limit := func(n int) int {
+		if n == 0 {
+			return math.MaxInt
+		}
+		return n
+	}
+	for _, s := range x.Nodes {
+		n := slices.IndexFunc(s.Node.Lanes, func(l core.Lane) bool { return l.Name == x.Item.Lane })
+		if n < 0 {
+			continue
+		}
+		serves = true
+		cluster, lane = max(cluster, limit(s.Node.MaxCluster)), max(lane, limit(s.Node.Lanes[n].Limit))
+		switch {
+		case s.Note != "":
+			add("%s %s", s.Node.Name, s.Note)
+		case s.Running >= s.Node.MaxConcurrency && s.Node.MaxConcurrency > 0:
+			add("%s runs %d of %d", s.Node.Name, s.Running, s.Node.MaxConcurrency)
+		default:
+			idle = true
+		}
+	}
+	if len(x.Nodes) > 0 && !serves {
+		add("no node serves lane %q", x.Item.Lane)
+	}
+	if serves && x.Running >= cluster {
+		add("%d of %d items of the queue run", x.Running, cluster)
+	}
+	if serves && x.LaneRunning >= lane {
+		add("%d of %d items of lane %s run", x.LaneRunning, lane, x.Item.Lane)
+	}
+	if x.Before > 0 {
+		add("%d items go first", x.Before)
+	}
+	if len(why) == 0 && idle {
+		add("is about to be claimed")
+	}
+	return why
+}

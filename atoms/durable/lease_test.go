@@ -1,0 +1,196 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// two makes a queue on a faulty way to the store, and another one on a good way. Only the
+// first one runs, yet.
+func two(s *shop, first, second core.Work[string], opts durable.Options) (f *faulty, bad, good *durable.Queue[string]) {
+	good = s.queue(second, opts)
+	f = &faulty{Store: s.store}
+	s.store = f
+	opts.Node = "bad"
+	return f, s.serve(first, opts), good
+}
+
+// A process that cannot reach the store cancels its bodies before their items are free. Others
+// have them after the lease. The late end is refused, counted and signalled.
+func TestLeaseIsLost(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		var l log
+		began := time.Now()
+		stubborn := func(ctx context.Context, item string) error {
+			<-ctx.Done()
+			l.add(fmt.Sprint(item, " lost after ", time.Since(began), ": ", context.Cause(ctx) == durable.ErrLeaseLost))
+			time.Sleep(10 * time.Second)
+			return nil
+		}
+		f, bad, good := two(s, stubborn, func(_ context.Context, item string) error {
+			l.add(fmt.Sprint(item, " again after ", time.Since(began)))
+			return nil
+		}, durable.Options{Lease: 10 * time.Second})
+		signals, lost := watch(s, bad, "durable.*"), watch(s, good, "durable.*")
+		s.enqueue(bad, "a/1")
+		synctest.Wait()
+		f.cut.Store(true)
+		s.run(good)
+		time.Sleep(12 * time.Second)
+		assert.Equal(t, "a/1 lost after 9s: true a/1 again after 10s", l.take())
+		node, _ := durable.NodeLost.From(lost.Expect(durable.SignalNodeLost)[0])
+		assert.Equal(t, durable.Lost{Name: "bad", Claims: 1}, node)
+		signals.Expect(durable.SignalStoreLost, durable.SignalLeaseLost)
+		f.cut.Store(false)
+		time.Sleep(10 * time.Second)
+		signals.Expect(durable.SignalFenced)
+		assert.EqualValues(t, 1, s.stats(bad).Fenced)
+		assert.Equal(t, 1, s.stats(bad).Done)
+		assert.Equal(t, 2, s.stats(bad).Nodes, "it has joined again")
+		assert.False(t, bad.Sink().Has(durable.SignalStoreLost))
+		s.enqueue(bad, "a/2")
+	})
+}
+
+// A short cut changes nothing: the end is tried again.
+func TestShortCut(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		var l log
+		f, bad, _ := two(s, l.sleeps, l.sleeps, durable.Options{})
+		ids := s.enqueue(bad, "a/1", "a/2")
+		synctest.Wait()
+		f.cut.Store(true)
+		_, err := bad.Enqueue(s.Context(), "a/3")
+		assert.ErrorIs(t, err, errOnPurpose)
+		assert.ErrorContains(t, err, `durable: queue "durable": enqueue: `)
+		time.Sleep(10 * time.Second)
+		assert.Equal(t, "running blocked", s.states(bad, ids...))
+		f.cut.Store(false)
+		time.Sleep(3 * time.Second)
+		assert.Equal(t, "done done", s.states(bad, ids...))
+		assert.Equal(t, "a/1 a/2", l.take())
+	})
+}
+
+// If answers are lost, an end counts once, and items that this process does not know that it
+// has are given back.
+func TestAnswersAreLost(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		var l log
+		f, bad, _ := two(s, l.work, l.work, durable.Options{Lease: 10 * time.Second})
+		signals := watch(s, bad, "durable.succeeded, durable.fenced")
+		f.loseEnd.Store(true)
+		s.enqueue(bad, "a/1")
+		time.Sleep(time.Second)
+		signals.ExpectExactly("durable.succeeded")
+		f.loseClaim.Store(true)
+		s.enqueue(bad, "a/2")
+		time.Sleep(9 * time.Second)
+		assert.Equal(t, 1, s.stats(bad).Running)
+		time.Sleep(3 * time.Second)
+		assert.Equal(t, "a/1 a/2", l.take())
+		x, err := bad.Explain(s.Context(), 2)
+		require.NoError(t, err)
+		assert.Equal(t, 1, x.Item.Attempts, "the lost one did not count")
+	})
+}
+
+// An item that ends its process is dead after its attempts, and its key goes on.
+func TestCrashingItem(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		node := durable.Node{Queue: "durable", Name: "crashing", Lease: time.Second, Lanes: []core.Lane{{}}}
+		var l log
+		q := s.queue(l.work, durable.Options{MaxAttempts: 2})
+		ids := s.enqueue(q, "a/1", "a/2")
+		for range 2 {
+			var err error
+			node.ID, err = s.store.Join(s.Context(), node)
+			require.NoError(t, err)
+			items, err := s.store.Claim(s.Context(), node, durable.Want{Max: 10})
+			require.NoError(t, err)
+			require.Len(t, items, 1)
+			require.NoError(t, s.store.Leave(s.Context(), node))
+		}
+		s.run(q)
+		assert.Equal(t, "a/2", l.take())
+		assert.Equal(t, "dead 0s ago: durable: all 2 attempts have begun, and the last one was lost with its process", s.explain(q, ids[0]))
+	})
+}
+
+// Processes that are cut off, stop and come back run every item to its end, those of a key in
+// order, and not more at once than may.
+func TestManyProcesses(t *testing.T) {
+	seeds := uint64(2)
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		seeds = 20
+	}
+	for seed := range seeds {
+		inBubble(t, func(s *shop) {
+			const keys, each, most = 5, 20, 6
+			random := rand.New(rand.NewPCG(seed, 1))
+			memory, effects, running := s.store, log{}, 0
+			work := func(ctx context.Context, item string) error {
+				pause := time.Duration(effects.random(random, 3000)) * time.Millisecond
+				if err := sleep(ctx, pause); err != nil {
+					return err
+				}
+				if effects.random(random, 10) == 0 {
+					return errOnPurpose
+				}
+				c := durable.ClaimFrom(ctx) // the effect and the end in one transaction, as Finish does
+				ended, err := memory.End(context.Background(), durable.Node{Queue: c.Queue}, []durable.End{{ID: c.ID, Token: c.Token, Kind: durable.EndDone}})
+				if err == nil && ended[0].Outcome == durable.OutcomeEnded {
+					effects.add(item)
+				}
+				durable.MarkFinished(ctx)
+				return err
+			}
+			var all []*faulty
+			for n := range 4 {
+				f := &faulty{Store: memory}
+				all, s.store = append(all, f), f
+				s.serve(work, durable.Options{Node: fmt.Sprint("node ", n), MaxConcurrency: 3, MaxCluster: most, Lease: 2 * time.Second, MaxAttempts: -1, Backoff: time.Millisecond})
+			}
+			for n := range each {
+				for k := range keys {
+					s.enqueue(s.queues[0], fmt.Sprintf("%d/%02d", k, n))
+				}
+			}
+			for s.stats(s.queues[0]).Done < keys*each {
+				f := all[effects.random(random, len(all))]
+				f.cut.Store(effects.random(random, 4) == 0)
+				f.loseClaim.Store(effects.random(random, 8) == 0)
+				f.loseEnd.Store(effects.random(random, 8) == 0)
+				time.Sleep(500 * time.Millisecond)
+				running = max(running, s.stats(s.queues[0]).Running)
+			}
+			for _, f := range all {
+				f.cut.Store(false)
+			}
+			of := map[string][]string{}
+			for _, item := range strings.Fields(effects.take()) {
+				of[keyOf(item)] = append(of[keyOf(item)], item)
+			}
+			for k := range keys {
+				var want []string
+				for n := range each {
+					want = append(want, fmt.Sprintf("%d/%02d", k, n))
+				}
+				assert.Equal(t, want, of[fmt.Sprint(k)], "seed %d", seed)
+			}
+			assert.LessOrEqual(t, running, most)
+		})
+	}
+}

@@ -1,0 +1,421 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Memory returns a store in memory, for tests: nothing in it survives the process. It is the
+// model that other stores are compared with, so it is simple: one mutex, and every call looks at all
+// items of its queue. Its clock is package time, so it runs in a synctest bubble. Queues of
+// several processes are imitated by several queues on one store. It owns no goroutine and
+// needs no closing.
+func Memory() Store { return &memory{queues: map[string]*memQueue{}} }
+
+type memory struct {
+	mu     sync.Mutex
+	queues map[string]*memQueue
+	id     ItemID
+	token  int64
+	node   NodeID
+}
+
+type memQueue struct {
+	items  []*memItem // sorted by ID
+	nodes  map[NodeID]*memNode
+	unique map[string]memUnique
+	paused bool
+}
+
+type memItem struct {
+	Item
+	on *memNode // while Running
+}
+
+type memNode struct {
+	Node
+	expires time.Time
+	note    string
+}
+
+type memUnique struct {
+	id    ItemID
+	until time.Time
+}
+
+// call runs a method: under the mutex, with the queue and the time, unless ctx has ended.
+func call[R any](ctx context.Context, m *memory, queue string, method func(q *memQueue, now time.Time) (R, error)) (r R, err error) {
+	if ctx.Err() != nil {
+		return r, context.Cause(ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	q := m.queues[queue]
+	if q == nil {
+		q = &memQueue{nodes: map[NodeID]*memNode{}, unique: map[string]memUnique{}}
+		m.queues[queue] = q
+	}
+	return method(q, time.Now().Truncate(time.Microsecond))
+}
+
+func (q *memQueue) find(id ItemID) *memItem {
+	i, ok := slices.BinarySearchFunc(q.items, id, func(i *memItem, id ItemID) int { return cmp.Compare(i.ID, id) })
+	if !ok {
+		return nil
+	}
+	return q.items[i]
+}
+
+// in returns the items in one of the states for which ok returns true.
+func (q *memQueue) in(states State, ok func(*memItem) bool) (found []*memItem) {
+	for _, i := range q.items {
+		if i.State&states != 0 && ok(i) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+func every(*memItem) bool { return true }
+
+// head returns the head of a key, or nil.
+func (q *memQueue) head(key string) *memItem {
+	n := slices.IndexFunc(q.items, func(i *memItem) bool {
+		return key != "" && i.Key == key && i.State&(Ready|Running|Retry|Halted) != 0
+	})
+	if n < 0 {
+		return nil
+	}
+	return q.items[n]
+}
+
+// enter makes an item wait that does not.
+func (q *memQueue) enter(i *memItem) {
+	if i.State = Blocked; q.head(i.Key) == nil {
+		i.State = Ready
+	}
+}
+
+// leave gives an item a state in which it does not run. If the item was the head of its key
+// and is not any more, the key is promoted, and leave returns the new head.
+func (q *memQueue) leave(i *memItem, state State, now time.Time) (promoted *memItem) {
+	before := i.State
+	i.State, i.on = state, nil
+	if state&(Finished|Halted) != 0 {
+		i.Ended = now
+	}
+	if i.Key == "" || before == Blocked || state&Finished == 0 {
+		return nil
+	}
+	next := q.in(Blocked, func(other *memItem) bool { return other.Key == i.Key })
+	if len(next) == 0 {
+		return nil
+	}
+	promoted = slices.MinFunc(next, byRank)
+	promoted.State = Ready
+	if promoted.RunAt.Before(now) {
+		promoted.RunAt = now
+	}
+	return promoted
+}
+
+func byRank(a, b *memItem) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID)) }
+func byRunAt(a, b *memItem) int {
+	return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.ID, b.ID))
+}
+
+// view is the item as the store shows it.
+func (i *memItem) view() Item {
+	item := i.Item
+	item.Data = slices.Clone(i.Data)
+	if i.on != nil {
+		item.Expires = i.on.expires
+	}
+	return item
+}
+
+func (m *memory) Insert(ctx context.Context, queue string, items []Insert) ([]Inserted, error) {
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) (done []Inserted, _ error) {
+		for _, in := range items {
+			if u := q.unique[in.Unique]; u.until.After(now) {
+				done = append(done, Inserted{ID: u.id, Duplicate: true})
+				continue
+			}
+			m.id++
+			i := &memItem{Item: Item{ID: m.id, Key: in.Key, Lane: in.Lane, Rank: in.Rank, Unique: in.Unique, Enqueued: now, RunAt: now.Add(in.Delay), Data: slices.Clone(in.Data)}}
+			if in.Unique != "" {
+				q.unique[in.Unique] = memUnique{m.id, now.Add(in.UniqueFor)}
+			}
+			q.enter(i)
+			q.items = append(q.items, i)
+			done = append(done, Inserted{ID: m.id})
+		}
+		return done, nil
+	})
+}
+
+func (m *memory) Join(ctx context.Context, node Node) (NodeID, error) {
+	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (NodeID, error) {
+		m.node++
+		node.ID, node.Lanes = m.node, slices.Clone(node.Lanes)
+		q.nodes[node.ID] = &memNode{Node: node, expires: now.Add(node.Lease)}
+		return node.ID, nil
+	})
+}
+
+// end ends a node and returns how many claims it had.
+func (q *memQueue) end(n *memNode, now time.Time) int {
+	delete(q.nodes, n.ID)
+	claims := q.in(Running, n.has)
+	for _, i := range claims {
+		i.Token = 0
+		q.leave(i, Ready, now)
+	}
+	return len(claims)
+}
+
+func (n *memNode) has(i *memItem) bool { return i.on == n }
+
+func (m *memory) Beat(ctx context.Context, node Node, note string) (Beaten, error) {
+	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (b Beaten, _ error) {
+		for _, id := range slices.Sorted(maps.Keys(q.nodes)) {
+			if n := q.nodes[id]; !n.expires.After(now) {
+				b.Lost = append(b.Lost, Lost{n.Name, q.end(n, now)})
+			}
+		}
+		n := q.nodes[node.ID]
+		if n == nil {
+			return b, ErrLeaseLost
+		}
+		n.expires, n.note, b.Paused = now.Add(node.Lease), note, q.paused
+		for _, i := range q.in(Running, n.has) {
+			b.Claims = append(b.Claims, Held{i.ID, i.Token, i.Cancel})
+		}
+		return b, nil
+	})
+}
+
+func (m *memory) Leave(ctx context.Context, node Node) error {
+	return ignore(call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (claims int, _ error) {
+		if n := q.nodes[node.ID]; n != nil {
+			claims = q.end(n, now)
+		}
+		return claims, nil
+	}))
+}
+
+// alive returns a node whose lease is not over, or nil.
+func (q *memQueue) alive(id NodeID, now time.Time) *memNode {
+	if n := q.nodes[id]; n != nil && n.expires.After(now) {
+		return n
+	}
+	return nil
+}
+
+func (m *memory) claim(i *memItem, n *memNode, now time.Time) Item {
+	m.token++
+	i.State, i.Token, i.Attempts, i.Started, i.Node, i.on = Running, m.token, i.Attempts+1, now, n.Name, n
+	return i.view()
+}
+
+func (m *memory) Claim(ctx context.Context, node Node, want Want) ([]Item, error) {
+	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (claimed []Item, _ error) {
+		n := q.alive(node.ID, now)
+		if n == nil {
+			return nil, ErrLeaseLost
+		}
+		due := func(lane core.Lane) []*memItem { // what can be claimed of a lane, the first one first
+			room := want.Max - len(claimed)
+			if node.MaxCluster > 0 {
+				room = min(room, node.MaxCluster-len(q.in(Running, every)))
+			}
+			of := func(i *memItem) bool { return i.Lane == lane.Name }
+			if lane.Limit > 0 {
+				room = min(room, lane.Limit-len(q.in(Running, of)))
+			}
+			items := q.in(Ready|Retry, func(i *memItem) bool { return of(i) && !i.RunAt.After(now) && !q.paused })
+			slices.SortFunc(items, byRunAt)
+			return items[:min(len(items), max(0, room))]
+		}
+		var first []*memItem
+		for _, lane := range node.Lanes {
+			first = append(first, due(lane)...)
+		}
+		if want.Aged > 0 && len(first) > 0 {
+			if i := slices.MinFunc(first, byRunAt); now.Sub(i.RunAt) >= want.Aged {
+				claimed = append(claimed, m.claim(i, n, now))
+			}
+		}
+		for _, lane := range node.Lanes {
+			for _, i := range due(lane) {
+				claimed = append(claimed, m.claim(i, n, now))
+			}
+		}
+		return claimed, nil
+	})
+}
+
+func (m *memory) End(ctx context.Context, node Node, ends []End) ([]Ended, error) {
+	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (done []Ended, _ error) {
+		for _, e := range ends {
+			i := q.find(e.ID)
+			ended := Ended{Outcome: OutcomeFenced}
+			if i != nil && i.Token == e.Token && i.State != Running {
+				ended = Ended{Outcome: OutcomeAlready, State: i.State}
+			} else if i != nil && i.Token == e.Token {
+				next := q.endClaim(i, e, now)
+				ended = Ended{Outcome: OutcomeEnded, State: i.State}
+				if n := q.alive(node.ID, now); e.HandOver && next != nil && n != nil && !q.paused && next.Lane == i.Lane && !next.RunAt.After(now) {
+					item := m.claim(next, n, now)
+					ended.Next = &item
+				}
+			}
+			done = append(done, ended)
+		}
+		return done, nil
+	})
+}
+
+var stateAfter = map[EndKind]State{EndDone: Done, EndRetry: Retry, EndDead: Dead, EndHalted: Halted, EndSnoozed: Ready, EndGivenBack: Ready, EndCancelled: Cancelled}
+
+func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem) {
+	state := stateAfter[e.Kind]
+	switch {
+	case i.Cancel != "" && state&Waiting != 0:
+		state, i.Err = Cancelled, i.Cancel
+	case state == Ready:
+		i.Attempts--
+	default:
+		i.Err = e.Err
+	}
+	if state&Waiting != 0 && e.Kind != EndGivenBack {
+		i.RunAt = now.Add(e.After)
+	}
+	if state == Halted && i.Key == "" {
+		state = Dead
+	}
+	return q.leave(i, state, now)
+}
+
+func (m *memory) Cancel(ctx context.Context, queue string, ids []ItemID, reason string) ([]State, error) {
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) ([]State, error) {
+		states := make([]State, len(ids))
+		for n, id := range ids {
+			i := q.find(id)
+			switch {
+			case i != nil && i.State == Running:
+				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), Running
+			case i != nil && i.State&(Waiting|Halted) != 0:
+				i.Err, states[n] = reason, Cancelled
+				q.leave(i, Cancelled, now)
+			}
+		}
+		return states, nil
+	})
+}
+
+func (m *memory) Again(ctx context.Context, queue string, ids []ItemID) ([]ItemID, error) {
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) (changed []ItemID, _ error) {
+		for _, id := range slices.Sorted(slices.Values(ids)) {
+			if i := q.find(id); i != nil && i.State&(Dead|Halted|Cancelled) != 0 {
+				i.State, i.Attempts, i.Token, i.RunAt, i.Cancel, i.Ended = 0, 0, 0, now, "", time.Time{}
+				q.enter(i)
+				changed = append(changed, id)
+			}
+		}
+		return changed, nil
+	})
+}
+
+func (m *memory) Pause(ctx context.Context, queue string, paused bool) error {
+	return ignore(call(ctx, m, queue, func(q *memQueue, _ time.Time) (bool, error) {
+		q.paused = paused
+		return paused, nil
+	}))
+}
+
+func (m *memory) Items(ctx context.Context, queue string, query Query) ([]Item, error) {
+	return call(ctx, m, queue, func(q *memQueue, _ time.Time) (items []Item, _ error) {
+		for _, i := range q.in(cmp.Or(query.State, ^State(0)), func(i *memItem) bool {
+			return i.ID > query.After && (query.Key == "" || i.Key == query.Key) && (query.Lane == "" || i.Lane == query.Lane)
+		}) {
+			if items = append(items, i.view()); len(items) == cmp.Or(query.Limit, 100) {
+				break
+			}
+		}
+		return items, nil
+	})
+}
+
+func (m *memory) Stats(ctx context.Context, queue string) (Stats, error) {
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) (Stats, error) {
+		s := Stats{Items: len(q.items), Paused: q.paused, Nodes: len(q.serving(now))}
+		counters := map[State]*int{Blocked: &s.Blocked, Ready: &s.Ready, Running: &s.Running, Retry: &s.Retry, Halted: &s.Halted, Done: &s.Done, Dead: &s.Dead, Cancelled: &s.Cancelled}
+		for _, i := range q.items {
+			due := i.State == Blocked || i.State&Waiting != 0 && !i.RunAt.After(now)
+			if due {
+				s.Oldest = max(s.Oldest, now.Sub(i.Enqueued))
+			}
+			if i.State == Ready && !due {
+				s.Delayed++
+			} else {
+				*counters[i.State]++
+			}
+		}
+		return s, nil
+	})
+}
+
+func (q *memQueue) serving(now time.Time) (nodes []Serving) {
+	for _, id := range slices.Sorted(maps.Keys(q.nodes)) {
+		if n := q.alive(id, now); n != nil {
+			nodes = append(nodes, Serving{n.Node, n.note, len(q.in(Running, n.has))})
+		}
+	}
+	return nodes
+}
+
+func (m *memory) Explain(ctx context.Context, queue string, id ItemID) (x Explanation, ok bool, err error) {
+	x, err = call(ctx, m, queue, func(q *memQueue, now time.Time) (Explanation, error) {
+		i := q.find(id)
+		if ok = i != nil; !ok {
+			return x, nil
+		}
+		x = Explanation{Item: i.view(), Time: now, Paused: q.paused, Nodes: q.serving(now), Running: len(q.in(Running, every))}
+		x.LaneRunning = len(q.in(Running, func(other *memItem) bool { return other.Lane == i.Lane }))
+		switch i.State {
+		case Blocked:
+			head := q.head(i.Key).view()
+			x.Head = &head
+			x.Ahead = 1 + len(q.in(Blocked, func(other *memItem) bool { return other.Key == i.Key && byRank(other, i) < 0 }))
+		case Ready, Retry:
+			x.Before = len(q.in(Ready|Retry, func(other *memItem) bool {
+				return other.Lane == i.Lane && !other.RunAt.After(now) && byRunAt(other, i) < 0
+			}))
+		}
+		return x, nil
+	})
+	return x, ok, err
+}
+
+func (m *memory) Prune(ctx context.Context, queue string, keep Keep, most int) (int, error) {
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) (pruned int, _ error) {
+		limits := map[State]time.Duration{Done: keep.Done, Dead: keep.Dead, Cancelled: keep.Cancelled}
+		q.items = slices.DeleteFunc(q.items, func(i *memItem) bool {
+			limit, ended := limits[i.State]
+			gone := ended && limit >= 0 && now.Sub(i.Ended) >= limit && pruned < most
+			if gone {
+				pruned++
+			}
+			return gone
+		})
+		maps.DeleteFunc(q.unique, func(_ string, u memUnique) bool { return !u.until.After(now) })
+		return pruned, nil
+	})
+}

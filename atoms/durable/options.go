@@ -1,0 +1,186 @@
+package durable
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Options configure a queue. The zero value is the default. Processes that serve one queue
+// should have equal Options, except for MaxConcurrency; while they differ, as during a
+// deploy, each keeps to its own.
+type Options struct {
+	// Name is the name of the queue in the store; "" means "durable". Queues with one name on
+	// one store are one queue.
+	Name string
+	// Node is the name of this process, for people; "" means the name of the host and the
+	// process id.
+	Node string
+	// Sink is where signals are raised, and whose signals count for DeferOn; nil means one of
+	// the queue's own.
+	Sink *core.Sink
+
+	// MaxConcurrency is how many items this process runs at once; 0 means
+	// runtime.GOMAXPROCS.
+	MaxConcurrency int
+	// MaxCluster is how many items of the queue all processes run at once; 0 means no limit.
+	// A body that has lost its lease and has not returned yet does not count.
+	MaxCluster int
+	// Lanes are classes of items, highest first; see [Queue.Lane]. Limit is that of all
+	// processes together. The other fields of a lane must be zero.
+	Lanes []core.Lane
+	// Ageing keeps lower lanes from starving: of four items that are claimed, one may be the
+	// oldest of all lanes, if it has been due for so long. 0 means 10 seconds, negative never.
+	Ageing time.Duration
+
+	// MaxAttempts is how often an item is claimed before it is dead; 0 means 8, negative no
+	// limit. Attempts count when they begin, so an item that kills its process ends, too.
+	MaxAttempts int
+	// Backoff is how long an item waits after its first failed attempt; 0 means 1 second. It
+	// doubles with each attempt up to MaxBackoff; 0 means 10 minutes. Of that, a random part
+	// from a half to the whole is waited.
+	Backoff, MaxBackoff time.Duration
+	// Timeout is how long an attempt may take; 0 means no limit. See [core.Options].Timeout.
+	Timeout time.Duration
+	// HaltOnDead keeps the items of a key from running once one of them is dead, until that is
+	// tried again or cancelled: [Queue.Again], [Queue.Cancel].
+	HaltOnDead bool
+
+	// Lease is how long the items of a process stay its own after its last heartbeat; 0 means
+	// 15 seconds, at least 1 second. The process cancels its bodies at nine tenths of it.
+	Lease time.Duration
+	// Poll is how often a process that has room looks for items, and how often it beats,
+	// unless a third of Lease is less; 0 means 1 second.
+	Poll time.Duration
+	// Waker wakes up the processes of the queue sooner than Poll; nil means the store, if it
+	// is one, or none.
+	Waker Waker
+	// DeferOn keeps this process from claiming while a matching signal is present on the sink.
+	DeferOn string
+
+	// Keep says how long items are kept after their end; 0 means 24 hours for Done and
+	// Cancelled, 30 days for Dead; negative for ever. [Queue.Run] prunes.
+	Keep Keep
+	// Encode and Decode turn items into bytes and back; nil means json.Marshal and
+	// json.Unmarshal. Decode gets a pointer. An item that cannot be decoded is dead.
+	Encode func(item any) ([]byte, error)
+	Decode func(data []byte, item any) error
+
+	// MaxTracked and MaxAge bound how many finished items of this process [Queue.Here] shows,
+	// and for how long; see [core.Options].
+	MaxTracked int
+	MaxAge     time.Duration
+}
+
+// resolved returns the options with defaults in place of zeroes, and an error if something
+// is wrong with them.
+func (o Options) resolved() (Options, error) {
+	var errs []error
+	if o.Name == "" {
+		o.Name = "durable"
+	}
+	if o.Node == "" {
+		host, _ := os.Hostname()
+		o.Node = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, ""), os.Getpid())
+	}
+	errs = append(errs, checkText("Options.Name", o.Name), checkText("Options.Node", o.Node))
+	if o.Sink == nil {
+		o.Sink = core.NewSink(core.SinkOptions{})
+	}
+	count := func(field string, value *int, normally int) {
+		if *value == 0 {
+			*value = normally
+		}
+		if *value < 0 {
+			errs = append(errs, fmt.Errorf("durable: Options.%s is %d, but must not be negative", field, *value))
+		}
+	}
+	span := func(field string, value *time.Duration, normally, least time.Duration) {
+		if *value == 0 {
+			*value = normally
+		}
+		if *value < least {
+			errs = append(errs, fmt.Errorf("durable: Options.%s is %v, but must be at least %v", field, *value, least))
+		}
+	}
+	count("MaxConcurrency", &o.MaxConcurrency, runtime.GOMAXPROCS(0))
+	count("MaxCluster", &o.MaxCluster, 0)
+	span("Backoff", &o.Backoff, time.Second, 1)
+	span("MaxBackoff", &o.MaxBackoff, max(10*time.Minute, o.Backoff), o.Backoff)
+	span("Timeout", &o.Timeout, 0, 0)
+	span("Lease", &o.Lease, 15*time.Second, time.Second)
+	span("Poll", &o.Poll, time.Second, time.Millisecond)
+	negative := -time.Duration(1 << 62)
+	span("Ageing", &o.Ageing, 10*time.Second, negative)
+	span("Keep.Done", &o.Keep.Done, 24*time.Hour, negative)
+	span("Keep.Dead", &o.Keep.Dead, 30*24*time.Hour, negative)
+	span("Keep.Cancelled", &o.Keep.Cancelled, 24*time.Hour, negative)
+	if o.MaxAttempts == 0 {
+		o.MaxAttempts = 8
+	}
+	o.Lanes = slices.Clone(o.Lanes)
+	for n, l := range o.Lanes {
+		if l != (core.Lane{Name: l.Name, Limit: l.Limit}) || l.Limit < 0 {
+			errs = append(errs, fmt.Errorf("durable: Options.Lanes[%d] is %+v, but may have a Name and a Limit only", n, l))
+		}
+		if slices.ContainsFunc(o.Lanes[:n], func(other core.Lane) bool { return other.Name == l.Name }) || l.Name == "" {
+			errs = append(errs, fmt.Errorf("durable: Options.Lanes[%d] is named %q, but lanes must have different names", n, l.Name))
+		}
+		errs = append(errs, checkText("the name of a lane", l.Name))
+	}
+	if o.Encode == nil {
+		o.Encode = json.Marshal
+	}
+	if o.Decode == nil {
+		o.Decode = json.Unmarshal
+	}
+	return o, errors.Join(errs...)
+}
+
+// checkText checks a text that a store keeps.
+func checkText(what, text string) error {
+	switch {
+	case len(text) > MaxText:
+		return fmt.Errorf("durable: %s has %d bytes, more than %d: %.40q...", what, len(text), MaxText, text)
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return fmt.Errorf("durable: %s is not valid UTF-8, or has a NUL: %.40q", what, text)
+	}
+	return nil
+}
+
+// ItemOptions are about single items; see [Queue.With].
+type ItemOptions struct {
+	// Lane is the name of a lane; "" means the one called "normal", or, if there is none, the
+	// last.
+	Lane string
+	// Delay is how long an item waits before it may run. It keeps its place meanwhile: later
+	// items of its key wait for it. Negative is none.
+	Delay time.Duration
+	// Unique is an id that the queue accepts once within UniqueFor, 0 meaning 24 hours. If it
+	// has had an item with that id, Enqueue adds nothing and returns the ID of that item,
+	// whatever has become of it.
+	Unique    string
+	UniqueFor time.Duration
+}
+
+func (o ItemOptions) resolved() (ItemOptions, error) {
+	o.Delay = max(0, o.Delay)
+	err := checkText("ItemOptions.Unique", o.Unique)
+	switch {
+	case o.UniqueFor < 0:
+		err = fmt.Errorf("durable: ItemOptions.UniqueFor is %v, but must not be negative", o.UniqueFor)
+	case o.Unique == "":
+		o.UniqueFor = 0
+	case o.UniqueFor == 0:
+		o.UniqueFor = 24 * time.Hour
+	}
+	return o, err
+}

@@ -1,0 +1,117 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Snooze is an error with which a body asks to be run again, after d at the earliest. The
+// attempt does not count. The item keeps its key meanwhile.
+func Snooze(d time.Duration) error { return snoozed(max(0, d)) }
+
+type snoozed time.Duration
+
+func (s snoozed) Error() string { return fmt.Sprintf("durable: run again in %v", time.Duration(s)) }
+
+// Permanent marks an error that no other attempt can change: the item is dead. It is nil for
+// nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanent{err}
+}
+
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// A policy decides what becomes of items.
+type policy struct {
+	maxAttempts         int // negative: no limit
+	backoff, maxBackoff time.Duration
+	halt                bool
+}
+
+// refuse returns the end of a claim whose body is not to be run, if that is so.
+func (p policy) refuse(i Item) (End, bool) {
+	switch {
+	case i.Cancel != "":
+		return End{Kind: EndCancelled, Err: i.Cancel}, true
+	case p.maxAttempts > 0 && i.Attempts > p.maxAttempts:
+		text := fmt.Sprintf("durable: all %d attempts have begun, and the last one was lost with its process", p.maxAttempts)
+		if i.Err != "" {
+			text += "; the error before was: " + i.Err
+		}
+		return p.dead(text), true
+	}
+	return End{}, false
+}
+
+// after returns the end of a claim whose operation has ended so. Jitter is from 0 to 1.
+func (p policy) after(i Item, status core.Status, err error, jitter float64) End {
+	var snooze snoozed
+	switch {
+	case status == core.StatusSucceeded:
+		return End{Kind: EndDone}
+	case status != core.StatusFailed && i.Cancel != "":
+		return End{Kind: EndCancelled, Err: i.Cancel}
+	case status != core.StatusFailed: // its process stops, or has lost the lease
+		return End{Kind: EndGivenBack}
+	case errors.As(err, &snooze):
+		return End{Kind: EndSnoozed, After: time.Duration(snooze)}
+	case errors.As(err, new(permanent)), p.maxAttempts > 0 && i.Attempts >= p.maxAttempts:
+		return p.dead(err.Error())
+	}
+	return End{Kind: EndRetry, After: p.delay(i.Attempts, jitter), Err: clean(err.Error())}
+}
+
+func (p policy) dead(text string) End {
+	if p.halt {
+		return End{Kind: EndHalted, Err: clean(text)}
+	}
+	return End{Kind: EndDead, Err: clean(text)}
+}
+
+// delay returns how long to wait after the attempt.
+func (p policy) delay(attempt int, jitter float64) time.Duration {
+	d := p.backoff
+	for range attempt - 1 {
+		if d >= p.maxBackoff/2 {
+			d = p.maxBackoff
+			break
+		}
+		d *= 2
+	}
+	return d/2 + time.Duration(jitter*float64(d/2))
+}
+
+// clean makes a text one that a store keeps.
+func clean(text string) string {
+	text = strings.ReplaceAll(text, "\x00", "")
+	return strings.ToValidUTF8(text[:min(len(text), MaxError)], "")
+}
+
+// orphans returns which claims that a node has in the store are not known to it since at
+// least span, such as those of a call whose answer was lost. Seen is what it returned before.
+func orphans(seen map[Held]time.Time, claims []Held, known func(ItemID) bool, now time.Time, span time.Duration) (map[Held]time.Time, []Held) {
+	still, lost := map[Held]time.Time{}, []Held(nil)
+	for _, c := range claims {
+		c.Cancel = ""
+		if known(c.ID) {
+			continue
+		}
+		still[c] = now
+		if first, ok := seen[c]; ok {
+			still[c] = first
+		}
+		if now.Sub(still[c]) >= span {
+			lost = append(lost, c)
+		}
+	}
+	return still, lost
+}
