@@ -31,6 +31,15 @@ func ClaimFrom(ctx context.Context) Claim {
 	return Claim{}
 }
 
+// StoreFrom returns the store of the claim in ctx, for engines; outside of the body of an
+// item it is nil.
+func StoreFrom(ctx context.Context) Store {
+	if r, ok := ctx.Value(runKey{}).(*run); ok {
+		return r.store
+	}
+	return nil
+}
+
 // MarkFinished says that the transaction of the caller ends the claim in ctx. Engines call
 // it in Finish, before the caller commits. The queue still calls [Store.End] when the body
 // has returned: it gets [OutcomeAlready] if the transaction was committed, and ends the item
@@ -46,6 +55,7 @@ type runKey struct{}
 // A run is a claim that this process has.
 type run struct {
 	queue    string
+	store    Store
 	item     Item // does not change
 	session  *session
 	release  func() bool // of the session's end; nil: it has no operation

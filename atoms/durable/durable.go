@@ -105,6 +105,9 @@ func (q *Queue[T]) Name() string { return q.opts.Name }
 // Sink is that of the options, or the one of the queue.
 func (q *Queue[T]) Sink() *core.Sink { return q.opts.Sink }
 
+// Store is what New was given, for engines.
+func (q *Queue[T]) Store() Store { return q.store }
+
 // Here is this process's part of the queue: its operations are the items that it has
 // claimed. To end it ends [Queue.Run].
 func (q *Queue[T]) Here() core.Inspector { return q.here }

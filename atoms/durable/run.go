@@ -222,7 +222,7 @@ func (l *loop[T]) claim() (more bool) {
 
 // start runs an item that was claimed.
 func (q *queue[T]) start(s *session, i Item, row int) {
-	t := &task[T]{run: &run{queue: q.opts.Name, item: i, session: s, row: row}}
+	t := &task[T]{run: &run{queue: q.opts.Name, store: q.store, item: i, session: s, row: row}}
 	q.mu.Lock()
 	q.runs[i.ID] = t.run
 	q.mu.Unlock()

@@ -1,0 +1,148 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// fence runs a test of two transactions that meet, on a store as it is, where holds must
+// return true, and on one whose statements lack a part, where it must return false.
+func fence(t *testing.T, part, without string, holds func(t *testing.T, s *Store) bool) {
+	t.Run("with", func(t *testing.T) { assert.True(t, holds(t, open(t))) })
+	t.Run("without", func(t *testing.T) {
+		s, cut := open(t), false
+		s.edit = func(sql string) string {
+			cut = cut || strings.Contains(sql, part)
+			return strings.ReplaceAll(sql, part, without)
+		}
+		assert.False(t, holds(t, s))
+		assert.True(t, cut, "no statement has %q", part)
+	})
+}
+
+// nodeLanes are those of a queue without lanes.
+var nodeLanes = []core.Lane{{}}
+
+// node is what a node of queue "q" says, joined with a lease.
+func node(t *testing.T, s *Store, lease time.Duration, cluster int) durable.Node {
+	n := durable.Node{Queue: "q", Name: "n", Lease: lease, MaxCluster: cluster, Lanes: nodeLanes}
+	var err error
+	n.ID, err = s.Join(t.Context(), n)
+	require.NoError(t, err)
+	return n
+}
+
+func insert(t *testing.T, s *Store, keys ...string) {
+	var items []durable.Insert
+	for _, key := range keys {
+		items = append(items, durable.Insert{Key: key, Data: []byte("1")})
+	}
+	_, err := s.Insert(t.Context(), "q", items)
+	require.NoError(t, err)
+}
+
+func claim(t *testing.T, s *Store, n durable.Node, most int) []durable.Item {
+	items, err := s.Claim(t.Context(), n, durable.Want{Max: most})
+	require.NoError(t, err)
+	return items
+}
+
+// meanwhile runs first in a transaction, and second while it is open, for at least 100 ms
+// or until second has ended, and then commits.
+func meanwhile(t *testing.T, s *Store, first func(p *pipeline), second func()) {
+	t.Helper()
+	tx, err := s.pool.Begin(context.Background())
+	require.NoError(t, err)
+	defer tx.Rollback(context.Background())
+	require.NoError(t, s.within(context.Background(), tx, first))
+	ended := make(chan struct{})
+	go func() { defer close(ended); second() }()
+	select {
+	case <-ended:
+	case <-time.After(100 * time.Millisecond):
+	}
+	require.NoError(t, tx.Commit(context.Background()))
+	<-ended
+}
+
+func end(item durable.Item, kind durable.EndKind) []durable.End {
+	return []durable.End{{ID: item.ID, Token: item.Token, Kind: kind}}
+}
+
+// While the head of a key leaves, another transaction adds an item for the key. Without the
+// lock of the key it is blocked by a head that is gone, for ever.
+func TestLockOfTheKey(t *testing.T) {
+	fence(t, "pg_advisory_xact_lock(h)", "h", func(t *testing.T, s *Store) bool {
+		n := node(t, s, time.Hour, 0)
+		insert(t, s, "ada")
+		head := claim(t, s, n, 1)[0]
+		meanwhile(t, s, func(p *pipeline) { p.end(n, end(head, durable.EndDone)) }, func() { insert(t, s, "ada") })
+		return len(claim(t, s, n, 1)) == 1
+	})
+}
+
+// Two transactions count what runs at the same moment. Without the lock of the queue both
+// find room for one.
+func TestLockOfTheQueue(t *testing.T) {
+	fence(t, claimLock, "$1::text", func(t *testing.T, s *Store) bool {
+		n := node(t, s, time.Hour, 1)
+		insert(t, s, "", "")
+		var first, second []durable.Item
+		meanwhile(t, s, func(p *pipeline) { p.claim(n, durable.Want{Max: 1}, &first, new(bool)) }, func() { second = claim(t, s, n, 1) })
+		return len(first)+len(second) == 1
+	})
+}
+
+// A node that was thought dead ends an item that another one runs by now.
+func TestTokenOfTheEnd(t *testing.T) {
+	fence(t, "current = token", "true", func(t *testing.T, s *Store) bool {
+		late, other := node(t, s, 100*time.Millisecond, 0), node(t, s, time.Hour, 0)
+		insert(t, s, "ada")
+		mine := claim(t, s, late, 1)[0]
+		time.Sleep(110 * time.Millisecond)
+		_, err := s.Beat(t.Context(), other, "")
+		require.NoError(t, err)
+		theirs := claim(t, s, other, 1)[0]
+		require.Greater(t, theirs.Token, mine.Token)
+		_, err = s.End(t.Context(), late, end(mine, durable.EndRetry))
+		require.NoError(t, err)
+		ended, err := s.End(t.Context(), other, end(theirs, durable.EndDone))
+		require.NoError(t, err)
+		return ended[0].Outcome == durable.OutcomeEnded
+	})
+}
+
+// A node whose lease is over claims nothing, also if nobody has ended it yet.
+func TestLeaseOfTheNode(t *testing.T) {
+	fence(t, "and expires > ", "and 'infinity'::timestamptz > ", func(t *testing.T, s *Store) bool {
+		n := node(t, s, 20*time.Millisecond, 0)
+		insert(t, s, "ada")
+		time.Sleep(30 * time.Millisecond)
+		_, err := s.Claim(t.Context(), n, durable.Want{Max: 1})
+		return err == durable.ErrLeaseLost
+	})
+}
+
+// Two transactions give out the same item. Without SKIP LOCKED the second waits for the first.
+func TestClaimsDoNotWait(t *testing.T) {
+	fence(t, "limit l.room for update skip locked", "limit l.room for update", func(t *testing.T, s *Store) bool {
+		n := node(t, s, time.Hour, 0)
+		insert(t, s, "", "")
+		var began, ended time.Time
+		var first, second []durable.Item
+		meanwhile(t, s, func(p *pipeline) { p.claim(n, durable.Want{Max: 1}, &first, new(bool)) }, func() {
+			began = time.Now()
+			second = claim(t, s, n, 1)
+			ended = time.Now()
+		})
+		return len(second) == 1 && second[0].ID != first[0].ID && ended.Sub(began) < 100*time.Millisecond
+	})
+}

@@ -1,0 +1,70 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+)
+
+// Insert is as in [durable.Store].
+func (s *Store) Insert(ctx context.Context, queue string, items []durable.Insert) (done []durable.Inserted, err error) {
+	if len(items) == 0 {
+		return nil, nil
+	}
+	err = s.transact(ctx, changes, func(p *pipeline) { p.insert(queue, items, &done) })
+	return done, err
+}
+
+// insert takes the ids after the locks of the keys, so that those of a key rise in the order
+// of commits. A Unique id that is in use keeps its item; its row is written all the same, so
+// that the statement sees what others have just committed.
+func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.Inserted) {
+	var (
+		keys, lanes, uniques []string
+		ranks                []int32
+		datas                [][]byte
+		delays, fors         []int64
+	)
+	for _, i := range items {
+		keys, lanes, uniques, ranks = append(keys, i.Key), append(lanes, i.Lane), append(uniques, i.Unique), append(ranks, int32(i.Rank))
+		datas, delays, fors = append(datas, append([]byte{}, i.Data...)), append(delays, micros(i.Delay)), append(fors, micros(i.UniqueFor))
+	}
+	p.lockKeys(queue, keys)
+	*done = nil
+	p.rows(func(rows pgx.Rows) error {
+		var i durable.Inserted
+		err := rows.Scan(&i.ID, &i.Duplicate)
+		*done = append(*done, i)
+		return err
+	}, `
+with clock as materialized (select clock_timestamp() as now),
+new as materialized (
+	select u.*, nextval('{s}.durable_item_id') as id
+	from (select * from unnest($2::text[], $3::text[], $4::int[], $5::bytea[], $6::bigint[], $7::text[], $8::bigint[])
+		with ordinality as u (key, lane, rank, data, delay, unique_id, unique_for, place) order by place) as u
+),
+claimed as (
+	insert into {s}.durable_unique as u (queue, unique_id, item, until)
+	select distinct on (unique_id) $1, unique_id, id, now + unique_for * interval '1 microsecond'
+	from new, clock where unique_id <> '' order by unique_id, place
+	on conflict (queue, unique_id) do update set
+		item = case when u.until <= (select now from clock) then excluded.item else u.item end,
+		until = case when u.until <= (select now from clock) then excluded.until else u.until end
+	returning unique_id, item
+),
+decided as materialized (
+	select new.*, coalesce(claimed.item, new.id) as item from new left join claimed using (unique_id)
+),
+inserted as (
+	insert into {s}.durable_item (id, queue, key, lane, rank, state, unique_id, enqueued, run_at, data)
+	select id, $1, key, lane, rank,
+		case when key = '' or row_number() over (partition by key order by place) = 1 and not exists `+head("d.key")+`
+		then 2 else 1 end,
+		unique_id, now, now + delay * interval '1 microsecond', data
+	from decided as d, clock where item = id
+)
+select item, item <> id from decided order by place`,
+		queue, keys, lanes, ranks, datas, delays, uniques, fors)
+}

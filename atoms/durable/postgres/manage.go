@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+)
+
+// Cancel is as in [durable.Store].
+func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, reason string) (states []durable.State, err error) {
+	err = s.transact(ctx, changes, func(p *pipeline) {
+		states = make([]durable.State, len(ids))
+		p.lockKeysOf(queue, ids)
+		p.lockRows(queue, ids)
+		p.rows(func(rows pgx.Rows) error {
+			var id durable.ItemID
+			var state durable.State
+			err := rows.Scan(&id, &state)
+			for i := range ids {
+				if ids[i] == id {
+					states[i] = state
+					if state != durable.Running { // the second time, it is cancelled already
+						break
+					}
+				}
+			}
+			return err
+		}, `
+update {s}.durable_item set
+	state = case state when 4 then 4 else 128 end,
+	ended = case when state <> 4 then clock_timestamp() end,
+	err = case when state = 4 then err else $3 end,
+	cancel = case when state = 4 and cancel = '' then $3 else cancel end
+where queue = $1 and id = any($2::bigint[]) and state in (1, 2, 4, 8, 16) returning id, state`, queue, numbers(ids), reason)
+		p.promote(queue, ids, make([]bool, len(ids)), 0, nil)
+	})
+	return states, err
+}
+
+// Again is as in [durable.Store].
+func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID) (changed []durable.ItemID, err error) {
+	err = s.transact(ctx, changes, func(p *pipeline) {
+		changed = nil
+		p.lockKeysOf(queue, ids)
+		p.lockRows(queue, ids)
+		p.rows(func(rows pgx.Rows) error {
+			var id durable.ItemID
+			err := rows.Scan(&id)
+			changed = append(changed, id)
+			return err
+		}, `
+with again as (
+	update {s}.durable_item as i set attempts = 0, token = 0, run_at = clock_timestamp(), cancel = '', ended = null,
+		state = case when i.key = '' or i.state = 16 or old.turn = 1 and not exists `+head("i.key")+`
+		then 2 else 1 end
+	from (
+		select id, row_number() over (partition by key, state = 16 order by id) as turn from {s}.durable_item
+		where queue = $1 and id = any($2::bigint[]) and state in (16, 64, 128)
+	) as old where i.id = old.id returning i.id
+)
+select id from again order by id`, queue, numbers(ids))
+	})
+	return changed, err
+}
+
+// Pause is as in [durable.Store].
+func (s *Store) Pause(ctx context.Context, queue string, paused bool) error {
+	return s.transact(ctx, changes, func(p *pipeline) {
+		p.do("insert into {s}.durable_queue (queue, paused) values ($1, $2) on conflict (queue) do update set paused = excluded.paused", queue, paused)
+	})
+}
+
+// Prune is as in [durable.Store].
+func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max int) (pruned int, err error) {
+	var states []int16
+	var ages []int64
+	for state, age := range map[durable.State]time.Duration{durable.Done: keep.Done, durable.Dead: keep.Dead, durable.Cancelled: keep.Cancelled} {
+		if age >= 0 {
+			states, ages = append(states, int16(state)), append(ages, micros(age))
+		}
+	}
+	err = s.transact(ctx, changes, func(p *pipeline) {
+		p.rows(func(rows pgx.Rows) error { return rows.Scan(&pruned) }, `
+with clock as materialized (select clock_timestamp() as now),
+old as (
+	select i.id from clock, unnest($2::smallint[], $3::bigint[]) as k (state, age), lateral (
+		select id from {s}.durable_item where queue = $1 and state >= 16 and state = k.state and ended <= now - age * interval '1 microsecond'
+		order by id limit $4 for update skip locked
+	) as i limit $4
+),
+gone as (delete from {s}.durable_item where id in (select id from old) returning id)
+select count(*) from gone`, queue, states, ages, max)
+		p.do(`
+delete from {s}.durable_unique where (queue, unique_id) in (
+	select queue, unique_id from {s}.durable_unique where queue = $1 and until <= clock_timestamp() limit $2 for update skip locked)`, queue, max)
+	})
+	return pruned, err
+}
+
+// LastTick returns the last tick that MarkTick was given for a schedule, and false if there
+// is none: [Store] remembers schedules for scheduledtasks.
+func (s *Store) LastTick(ctx context.Context, schedule string) (tick time.Time, ok bool, err error) {
+	err = s.transact(ctx, snapshot, func(p *pipeline) {
+		p.rows(func(rows pgx.Rows) error { ok = true; return rows.Scan(&tick) }, "select tick from {s}.durable_tick where schedule = $1", schedule)
+	})
+	return tick, ok, err
+}
+
+// MarkTick remembers the tick of a schedule, unless it is older than the last.
+func (s *Store) MarkTick(ctx context.Context, schedule string, tick time.Time) error {
+	return s.transact(ctx, changes, func(p *pipeline) {
+		p.do(`insert into {s}.durable_tick as t (schedule, tick) values ($1, $2)
+			on conflict (schedule) do update set tick = greatest(t.tick, excluded.tick)`, schedule, tick)
+	})
+}

@@ -1,0 +1,239 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+)
+
+// Options configure a [Store]. The zero value is the default.
+type Options struct {
+	// Schema is where the tables are; "" means "ephemeral". It is 1 to 48 letters, digits
+	// and underscores and does not begin with a digit. Capital letters count.
+	Schema string
+	// SkipMigrations makes Open leave the tables as they are. Run [Migrations] yourself.
+	SkipMigrations bool
+	// PollOnly makes the store send no notifications, and listen to none. Set it if
+	// PgBouncer in transaction mode is between the program and the server.
+	PollOnly bool
+}
+
+// A Store is a [durable.Store] in a PostgreSQL database, and a [durable.Waker]. It is safe
+// for concurrent use, and for use by many processes. It needs no closing; the caller closes
+// the pool when all queues have stopped.
+type Store struct {
+	pool *pgxpool.Pool
+	opts Options
+	in   string                  // the schema, quoted
+	edit func(sql string) string // changes statements in tests that show what a part of them is for; nil: does not
+
+	mu       sync.Mutex // guards what follows; nothing waits under it
+	notices  map[string]notice
+	wakers   map[string][]*func()
+	unlisten context.CancelFunc // ends the listener; nil: there is none
+}
+
+var (
+	_ durable.Store = (*Store)(nil)
+	_ durable.Waker = (*Store)(nil)
+)
+
+// Open returns the store in the database of the pool. It creates the schema and the tables,
+// or brings them up to date, in one transaction; processes that open the store at the same
+// time wait for each other. A newer version of the tables than this program knows is no error.
+func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error) {
+	opts.Schema = cmp.Or(opts.Schema, "ephemeral")
+	if !schemaName.MatchString(opts.Schema) {
+		return nil, fmt.Errorf("postgres: Options.Schema must have 1 to 48 letters, digits and underscores and not begin with a digit, not %q", opts.Schema)
+	}
+	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), notices: map[string]notice{}, wakers: map[string][]*func(){}}
+	if !opts.SkipMigrations {
+		if err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, s.migrate); err != nil {
+			return nil, fmt.Errorf("postgres: opening schema %s: %w", opts.Schema, err)
+		}
+	}
+	return s, nil
+}
+
+var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
+
+//go:embed migrations
+var migrations embed.FS
+
+// Migrations returns the SQL of the tables of a schema, from the oldest step to the newest.
+// Steps only add: a program that knows fewer of them goes on working. A program that runs
+// them itself creates the schema first, and runs each step once, in this order.
+func Migrations(schema string) []string {
+	names, _ := fs.Glob(migrations, "migrations/*.sql") // sorted
+	var steps []string
+	for _, name := range names {
+		text, _ := migrations.ReadFile(name)
+		steps = append(steps, strings.ReplaceAll(string(text), "{s}", pgx.Identifier{schema}.Sanitize()))
+	}
+	return steps
+}
+
+// migrate runs the steps that are missing.
+func (s *Store) migrate(tx pgx.Tx) error {
+	ctx := context.Background()
+	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock(hashtextextended($1, 0))", s.opts.Schema); err != nil {
+		return err
+	}
+	var known bool
+	if err := tx.QueryRow(ctx, "select to_regclass($1) is not null", s.in+".durable_migration").Scan(&known); err != nil {
+		return err
+	}
+	if !known {
+		if _, err := tx.Exec(ctx, s.sql("create schema if not exists {s}; create table {s}.durable_migration (step int primary key, at timestamptz not null default now())")); err != nil {
+			return err
+		}
+	}
+	var done int
+	if err := tx.QueryRow(ctx, s.sql("select coalesce(max(step), 0) from {s}.durable_migration")).Scan(&done); err != nil {
+		return err
+	}
+	for i, text := range Migrations(s.opts.Schema) {
+		if i < done {
+			continue
+		}
+		if _, err := tx.Exec(ctx, text); err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
+		}
+		if _, err := tx.Exec(ctx, s.sql("insert into {s}.durable_migration (step) values ($1)"), i+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sql puts the schema into a statement.
+func (s *Store) sql(text string) string {
+	if s.edit != nil {
+		text = s.edit(text)
+	}
+	return strings.ReplaceAll(text, "{s}", s.in)
+}
+
+// pipeline is statements that are sent in one go.
+type pipeline struct {
+	*Store
+	pgx.Batch
+}
+
+func (p *pipeline) do(sql string, args ...any) { p.Queue(p.sql(sql), args...) }
+
+// rows adds a statement and calls read for each row of its result.
+func (p *pipeline) rows(read func(pgx.Rows) error, sql string, args ...any) {
+	p.Queue(p.sql(sql), args...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := read(rows); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+}
+
+// Transactions of changes and of snapshots.
+const (
+	changes  = "begin isolation level read committed"
+	snapshot = "begin isolation level repeatable read read only"
+)
+
+// maxTries is how often a transaction is tried that the server has rolled back because of
+// a deadlock.
+const maxTries = 5
+
+// transact runs the statements that fill adds, in one round trip, in one transaction. Fill
+// is called again for each try.
+func (s *Store) transact(ctx context.Context, begin string, fill func(p *pipeline)) error {
+	for try := 1; ; try++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		p := &pipeline{Store: s}
+		p.do(begin)
+		fill(p)
+		p.do("commit")
+		err := s.pool.SendBatch(ctx, &p.Batch).Close()
+		var pg *pgconn.PgError
+		answered := errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR" // the server has rolled back
+		switch {
+		case err == nil:
+			return nil
+		case answered && (pg.Code == "40001" || pg.Code == "40P01") && try < maxTries:
+			continue
+		case answered, begin == snapshot, pgconn.SafeToRetry(err), errors.As(err, new(*pgconn.ConnectError)):
+		default:
+			err = fmt.Errorf("%w: %w", durable.ErrUndecided, err)
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("postgres: %w (%w)", err, context.Cause(ctx))
+		}
+		return fmt.Errorf("postgres: %w", err)
+	}
+}
+
+// lockKeys takes the locks of keys, sorted, until the transaction ends.
+func (p *pipeline) lockKeys(queue string, keys []string) {
+	p.do("select pg_advisory_xact_lock(h) from (select distinct "+keyHash+" as h from unnest($2::text[]) as key where key <> '' order by h) as hashes", queue, keys)
+}
+
+// numbers are ids as all modes of the driver can send them.
+func numbers(ids []durable.ItemID) []int64 {
+	n := make([]int64, len(ids))
+	for i, id := range ids {
+		n[i] = int64(id)
+	}
+	return n
+}
+
+// lockKeysOf takes the locks of the keys of items, sorted, and lockRows then those of the items.
+func (p *pipeline) lockKeysOf(queue string, ids []durable.ItemID) {
+	p.do("select pg_advisory_xact_lock(h) from (select distinct "+keyHash+" as h from {s}.durable_item where queue = $1 and id = any($2::bigint[]) and key <> '' order by h) as hashes", queue, numbers(ids))
+}
+
+func (p *pipeline) lockRows(queue string, ids []durable.ItemID) {
+	p.do("select from {s}.durable_item where queue = $1 and id = any($2::bigint[]) order by id for update", queue, numbers(ids))
+}
+
+// keyHash is the number of the lock of a key. Two keys may share one.
+const keyHash = "hashtextextended($1::text || chr(1) || key, 1)"
+
+// claimLock is the lock of claims with limits.
+const claimLock = "pg_advisory_xact_lock(hashtextextended($1::text, 2))"
+
+// micros is a duration as the statements take it, and duration is back from there.
+func micros(d time.Duration) int64    { return d.Microseconds() }
+func duration(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
+
+// columns are those of an item, which scanItem reads. Its table is i, and that of its node n.
+const columns = `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at,
+	i.started, i.ended, i.node_name, n.expires, i.cancel, i.err, i.data`
+
+// scanItem reads the first columns of a row into before, and the others into an item.
+func scanItem(rows pgx.Rows, before ...any) (durable.Item, error) {
+	var i durable.Item
+	var started, ended, expires *time.Time
+	err := rows.Scan(append(before, &i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.Enqueued, &i.RunAt,
+		&started, &ended, &i.Node, &expires, &i.Cancel, &i.Err, &i.Data)...)
+	for to, from := range map[*time.Time]*time.Time{&i.Started: started, &i.Ended: ended, &i.Expires: expires} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	return i, err
+}

@@ -1,0 +1,224 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/durable/durabletest"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// The modes are those of programs beside and behind PgBouncer.
+func TestStore(t *testing.T) {
+	for name, mode := range map[string]pgx.QueryExecMode{"statements are cached": pgx.QueryExecModeCacheStatement, "exec": pgx.QueryExecModeExec, "simple": pgx.QueryExecModeSimpleProtocol} {
+		t.Run(name, func(t *testing.T) {
+			if mode != pgx.QueryExecModeCacheStatement && os.Getenv("EPHEMERAL_LONG") == "" {
+				t.Skip("EPHEMERAL_LONG=1 runs it")
+			}
+			schema := newSchema(t)
+			durabletest.Run(t, func(t testing.TB) durable.Store {
+				return openIn(t, schema, func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode })
+			})
+		})
+	}
+}
+
+func TestSchemaName(t *testing.T) {
+	for _, name := range []string{"a b", `x"; drop table y`, "1a", strings.Repeat("a", 49), "ä"} {
+		_, err := Open(t.Context(), nil, Options{Schema: name})
+		assert.ErrorContains(t, err, "postgres: Options.Schema must have", name)
+	}
+}
+
+// Processes that open a new schema at once create it once.
+func TestOpenAtOnce(t *testing.T) {
+	schema := newSchema(t)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() { openIn(t, schema) })
+	}
+	all.Wait()
+}
+
+// A program that knows fewer steps than the tables have goes on working, and does not
+// undo them.
+func TestNewerTables(t *testing.T) {
+	s := open(t)
+	exec(t, s, `alter table {s}.durable_item add column colour text not null default 'red';
+		alter table {s}.durable_node add column colour text;
+		insert into {s}.durable_migration (step) values (99)`)
+	s = openIn(t, s.opts.Schema)
+	n := node(t, s, time.Hour, 0)
+	insert(t, s, "ada", "ada")
+	_, err := s.Beat(t.Context(), n, "")
+	require.NoError(t, err)
+	ended, err := s.End(t.Context(), n, []durable.End{{ID: claim(t, s, n, 9)[0].ID, Token: 1, Kind: durable.EndDone, HandOver: true}})
+	require.NoError(t, err)
+	assert.Equal(t, durable.Running, ended[0].Next.State)
+}
+
+// The caller may run the migrations.
+func TestMigrations(t *testing.T) {
+	schema := newSchema(t)
+	pool := connect(t)
+	_, err := pool.Exec(t.Context(), "create schema "+schema+";"+strings.Join(Migrations(schema), ";"))
+	require.NoError(t, err)
+	s, err := Open(t.Context(), pool, Options{Schema: schema, SkipMigrations: true})
+	require.NoError(t, err)
+	insert(t, s, "ada")
+}
+
+func TestTicks(t *testing.T) {
+	s := open(t)
+	_, ok, err := s.LastTick(t.Context(), "nightly")
+	require.NoError(t, err)
+	assert.False(t, ok)
+	at := time.Date(2026, 3, 29, 2, 30, 0, 0, time.UTC)
+	for _, tick := range []time.Time{at.Add(-time.Hour), at, at.Add(-time.Minute)} { // the last one is late
+		require.NoError(t, s.MarkTick(t.Context(), "nightly", tick))
+	}
+	got, ok, err := s.LastTick(t.Context(), "nightly")
+	require.NoError(t, err)
+	assert.True(t, ok)
+	assert.True(t, got.Equal(at), got)
+}
+
+// A context that ends while a change waits for a lock leaves it undecided; one that ended
+// before changes nothing.
+func TestContextEnds(t *testing.T) {
+	s := open(t)
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	meanwhile(t, s, func(p *pipeline) { p.lockKeys("q", []string{"ada"}) }, func() {
+		time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+		_, err := s.Insert(ctx, "q", []durable.Insert{{Key: "ada"}})
+		assert.ErrorIs(t, err, durable.ErrUndecided)
+		assert.ErrorIs(t, err, why)
+	})
+	_, err := s.Insert(ctx, "q", []durable.Insert{{Key: "ada"}})
+	assert.Equal(t, why, err)
+}
+
+// Deadlocks are rolled back by the server, so they are tried again.
+func TestDeadlock(t *testing.T) {
+	s := open(t)
+	exec(t, s, `create sequence {s}.calls;
+		create function {s}.fail() returns trigger as $$ begin
+			if nextval('{s}.calls') < 3 then raise exception using errcode = '40P01'; end if;
+			return new;
+		end $$ language plpgsql;
+		create trigger fail before insert on {s}.durable_item for each row execute function {s}.fail()`)
+	insert(t, s, "ada")
+}
+
+// A process is woken up by another one, also after its connection broke. Wakes that come
+// close together are one notification.
+func TestWake(t *testing.T) {
+	s := open(t)
+	other := openIn(t, s.opts.Schema)
+	woken := make(chan struct{}, 100)
+	cancel := s.OnWake("q", func() { woken <- struct{}{} })
+	<-woken // it listens
+	other.Wake("another queue")
+	for range 1000 {
+		other.Wake("q")
+	}
+	<-woken
+	exec(t, other, "select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen%"+s.opts.Schema+"%'")
+	<-woken // it listens again
+	for len(woken) > 0 {
+		<-woken
+	}
+	other.Wake("q")
+	<-woken
+	assert.LessOrEqual(t, len(woken), 3)
+	cancel()
+	cancel()
+}
+
+// In a transaction that is not READ COMMITTED, nothing is done.
+func TestIsolation(t *testing.T) {
+	s := open(t)
+	tx, err := s.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.Serializable})
+	require.NoError(t, err)
+	defer tx.Rollback(context.Background())
+	var done []durable.Inserted
+	err = s.within(t.Context(), tx, func(p *pipeline) { p.insert("q", []durable.Insert{{Key: "ada"}}, &done) })
+	assert.ErrorIs(t, err, ErrIsolation)
+	assert.Empty(t, done)
+}
+
+// An item that is enqueued in a transaction is there when that commits. An effect and the end
+// of its item become so together; when the claim is lost, neither does.
+func TestTransactionsOfTheCaller(t *testing.T) {
+	s := open(t)
+	exec(t, s, "create table {s}.shipment (item bigint)")
+	ctx := t.Context()
+	fail := errors.New("after the commit")
+	var late bool
+	q, err := durable.New(s, strings.ToLower, func(ctx context.Context, item string) error {
+		tx, err := s.pool.Begin(ctx)
+		require.NoError(t, err)
+		defer tx.Rollback(context.Background())
+		claim := durable.ClaimFrom(ctx)
+		_, err = tx.Exec(ctx, s.sql("insert into {s}.shipment values ($1)"), claim.ID)
+		require.NoError(t, err)
+		if late { // another node runs it by now
+			exec(t, s, "update {s}.durable_item set token = token + 1 where id = $1", claim.ID)
+		}
+		if err := Finish(ctx, tx); err != nil {
+			assert.ErrorIs(t, err, durable.ErrLeaseLost)
+			return err
+		}
+		require.NoError(t, tx.Commit(ctx))
+		return fail
+	}, durable.Options{MaxAttempts: 1, Poll: 10 * time.Millisecond})
+	require.NoError(t, err)
+	defer q.Close()
+	enqueue := func(commit bool) (id durable.ItemID) {
+		tx, err := s.pool.Begin(ctx)
+		require.NoError(t, err)
+		id, err = Enqueue(ctx, tx, q, "Ada")
+		require.NoError(t, err)
+		if !commit {
+			require.NoError(t, tx.Rollback(ctx))
+			return id
+		}
+		require.NoError(t, tx.Commit(ctx))
+		s.Wake(q.Name())
+		return id
+	}
+	counts := func() (done, shipped int) {
+		st, err := q.Stats(ctx)
+		require.NoError(t, err)
+		require.NoError(t, s.pool.QueryRow(ctx, s.sql("select count(*) from {s}.shipment")).Scan(&shipped))
+		return st.Done, shipped
+	}
+	enqueue(false)
+	enqueue(true)
+	go q.Run(ctx)
+	seen := make(chan struct{}, 10)
+	defer q.Sink().Subscribe(durable.SignalDone+","+durable.SignalFenced, func(core.Signal) { seen <- struct{}{} })()
+	<-seen
+	done, shipped := counts()
+	assert.Equal(t, [2]int{1, 1}, [2]int{done, shipped})
+	late = true
+	enqueue(true)
+	<-seen
+	done, shipped = counts()
+	assert.Equal(t, [2]int{1, 1}, [2]int{done, shipped})
+	_, err = Enqueue(ctx, nil, core.Must(durable.New(durable.Memory(), strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{})), "x")
+	assert.ErrorContains(t, err, "not on a store of PostgreSQL")
+	assert.ErrorContains(t, Finish(ctx, nil), "is for the body of an item")
+}

@@ -1,0 +1,98 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+)
+
+// Items is as in [durable.Store].
+func (s *Store) Items(ctx context.Context, queue string, q durable.Query) (items []durable.Item, err error) {
+	var states []int16
+	for state := durable.Blocked; state != 0; state <<= 1 {
+		if q.State&state != 0 {
+			states = append(states, int16(state))
+		}
+	}
+	err = s.transact(ctx, snapshot, func(p *pipeline) {
+		items = nil
+		p.rows(func(rows pgx.Rows) error {
+			i, err := scanItem(rows)
+			items = append(items, i)
+			return err
+		}, "select "+columns+` from {s}.durable_item as i left join {s}.durable_node as n on n.id = i.node
+			where i.queue = $1 and i.id > $2 and ($3::smallint[] is null or i.state = any($3)) and ($4 = '' or i.key = $4) and ($5 = '' or i.lane = $5)
+			order by i.id limit $6`, queue, q.After, states, q.Key, q.Lane, cmp.Or(q.Limit, 100))
+	})
+	return items, err
+}
+
+// Stats is as in [durable.Store].
+func (s *Store) Stats(ctx context.Context, queue string) (st durable.Stats, err error) {
+	var oldest int64
+	err = s.transact(ctx, snapshot, func(p *pipeline) {
+		p.rows(func(rows pgx.Rows) error {
+			return rows.Scan(&st.Items, &st.Blocked, &st.Ready, &st.Delayed, &st.Running, &st.Retry, &st.Halted, &st.Done, &st.Dead, &st.Cancelled,
+				&oldest, &st.Nodes, &st.Paused)
+		}, `
+select count(*), count(*) filter (where state = 1),
+	count(*) filter (where state = 2 and run_at <= now()), count(*) filter (where state = 2 and run_at > now()),
+	count(*) filter (where state = 4), count(*) filter (where state = 8), count(*) filter (where state = 16),
+	count(*) filter (where state = 32), count(*) filter (where state = 64), count(*) filter (where state = 128),
+	coalesce(extract(epoch from greatest(interval '0', now() - min(enqueued) filter (where state = 1 or state in (2, 8) and run_at <= now()))) * 1000000, 0)::bigint,
+	(select count(*) from {s}.durable_node where queue = $1 and expires > now()),
+	exists (select from {s}.durable_queue where queue = $1 and paused)
+from {s}.durable_item where queue = $1`, queue)
+	})
+	st.Oldest = duration(oldest)
+	return st, err
+}
+
+// Explain is as in [durable.Store].
+func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x durable.Explanation, ok bool, err error) {
+	const of = "from {s}.durable_item as me join {s}.durable_item as i on i.queue = me.queue "
+	err = s.transact(ctx, snapshot, func(p *pipeline) {
+		x, ok = durable.Explanation{}, false
+		count := func(n *int, sql string) {
+			p.rows(func(rows pgx.Rows) error { return rows.Scan(n) }, "select count(*) "+sql, queue, id)
+		}
+		p.rows(func(rows pgx.Rows) (err error) {
+			ok = true
+			x.Item, err = scanItem(rows, &x.Time, &x.Paused)
+			return err
+		}, "select now(), exists (select from {s}.durable_queue where queue = $1 and paused), "+columns+
+			" from {s}.durable_item as i left join {s}.durable_node as n on n.id = i.node where i.queue = $1 and i.id = $2", queue, id)
+		p.rows(func(rows pgx.Rows) error {
+			head, err := scanItem(rows)
+			x.Head = &head
+			return err
+		}, "select "+columns+" "+of+"and i.key = me.key and i.key <> '' and i.state in (2, 4, 8, 16) left join {s}.durable_node as n on n.id = i.node where me.queue = $1 and me.id = $2 and me.state = 1", queue, id)
+		count(&x.Ahead, of+"and i.key = me.key where me.queue = $1 and me.id = $2 and me.state = 1 and (i.state in (2, 4, 8, 16) or i.state = 1 and (i.rank, i.id) < (me.rank, me.id))")
+		count(&x.Before, of+"and i.lane = me.lane and i.state in (2, 8) where me.queue = $1 and me.id = $2 and me.state in (2, 8) and i.run_at <= now() and (i.run_at, i.id) < (me.run_at, me.id)")
+		count(&x.Running, of+"and i.state = 4 where me.queue = $1 and me.id = $2")
+		count(&x.LaneRunning, of+"and i.state = 4 and i.lane = me.lane where me.queue = $1 and me.id = $2")
+		p.rows(func(rows pgx.Rows) error {
+			var lease int64
+			var lanes []byte
+			n := durable.Serving{Node: durable.Node{Queue: queue}}
+			if err := rows.Scan(&n.Node.ID, &n.Node.Name, &lease, &n.Node.MaxConcurrency, &n.Node.MaxCluster, &lanes, &n.Note, &n.Running); err != nil {
+				return err
+			}
+			n.Node.Lease = duration(lease)
+			var err error
+			n.Node.Lanes, err = lanesOf(lanes)
+			x.Nodes = append(x.Nodes, n)
+			return err
+		}, `
+select id, name, (extract(epoch from lease) * 1000000)::bigint, slots, cluster, lanes, note,
+	(select count(*) from {s}.durable_item as i where i.queue = $1 and i.node = n.id and i.state = 4)
+from {s}.durable_node as n where queue = $1 and expires > now() order by id`, queue)
+	})
+	if !ok {
+		x = durable.Explanation{}
+	}
+	return x, ok, err
+}

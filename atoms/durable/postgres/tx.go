@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+)
+
+// ErrIsolation means that a transaction of the caller is not READ COMMITTED. In others the
+// order of a key, or its next item, could be lost.
+var ErrIsolation = errors.New("postgres: the transaction must be read committed")
+
+// Enqueue adds an item to q in the transaction of the caller: it is there when the caller
+// commits, and not if the caller rolls back. The queue must be on a [Store]. Until then the key of the item is
+// locked: others that enqueue for it wait. Nodes see the item when they poll next, or after
+// Store.Wake(q.Name()).
+func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
+	s, ok := q.Store().(*Store)
+	if !ok {
+		return 0, fmt.Errorf("postgres: queue %q is on a %T, not on a store of PostgreSQL", q.Name(), q.Store())
+	}
+	insert, err := q.Prepare(item)
+	if err != nil {
+		return 0, err
+	}
+	var done []durable.Inserted
+	err = s.within(ctx, tx, func(p *pipeline) { p.insert(q.Name(), []durable.Insert{insert}, &done) })
+	if err != nil {
+		return 0, err
+	}
+	return done[0].ID, nil
+}
+
+// Finish ends the item whose body was given ctx, in the transaction of the caller: what else
+// is in the transaction and the end of the item become so together, or not at all. If the
+// claim is no longer the item's it returns [durable.ErrLeaseLost]; then roll back. The next item of
+// the key starts after the commit. When the body returns nil, nothing is left to do; if it
+// fails after the commit, the item is done all the same.
+func Finish(ctx context.Context, tx pgx.Tx) error {
+	claim := durable.ClaimFrom(ctx)
+	s, ok := durable.StoreFrom(ctx).(*Store)
+	if !ok {
+		return errors.New("postgres: Finish is for the body of an item in a store of PostgreSQL, called with its context")
+	}
+	var done []durable.Ended
+	err := s.within(ctx, tx, func(p *pipeline) {
+		done = p.end(durable.Node{Queue: claim.Queue}, []durable.End{{ID: claim.ID, Token: claim.Token, Kind: durable.EndDone}})
+	})
+	switch {
+	case err != nil:
+		return err
+	case done[0].Outcome != durable.OutcomeEnded:
+		return durable.ErrLeaseLost
+	}
+	durable.MarkFinished(ctx)
+	return nil
+}
+
+// within runs the statements that fill adds in the transaction of the caller.
+func (s *Store) within(ctx context.Context, tx pgx.Tx, fill func(p *pipeline)) error {
+	p := &pipeline{Store: s}
+	var isolation string
+	p.rows(func(rows pgx.Rows) error {
+		if err := rows.Scan(&isolation); err != nil || isolation == "read committed" {
+			return err
+		}
+		return fmt.Errorf("%w, not %s", ErrIsolation, isolation)
+	}, "select current_setting('transaction_isolation')")
+	fill(p)
+	if err := tx.SendBatch(ctx, &p.Batch).Close(); err != nil {
+		if errors.Is(err, ErrIsolation) {
+			return err
+		}
+		return fmt.Errorf("postgres: %w", err)
+	}
+	return nil
+}

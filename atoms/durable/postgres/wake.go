@@ -1,0 +1,126 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// noticeEvery is how often a queue notifies at most: notifications make commits wait for
+// each other.
+const noticeEvery = 50 * time.Millisecond
+
+// notice is the state of the notifications of a queue: one is being sent or was sent a
+// moment ago, and whether another one has to follow.
+type notice struct{ busy, again bool }
+
+// channel is the channel of notifications of the schema. The payload is the queue.
+func (s *Store) channel() string { return "durable_" + s.opts.Schema }
+
+// Wake notifies all processes that there is work in the queue, in the background, at most
+// every 50 ms.
+func (s *Store) Wake(queue string) {
+	if s.opts.PollOnly {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.notices[queue]; n.busy {
+		s.notices[queue] = notice{true, true}
+		return
+	}
+	s.notices[queue] = notice{busy: true}
+	go s.notify(queue)
+}
+
+func (s *Store) notify(queue string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	s.pool.Exec(ctx, "select pg_notify($1, $2)", s.channel(), queue) // if it fails, nodes poll
+	cancel()
+	time.AfterFunc(noticeEvery, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.notices[queue].again {
+			s.notices[queue] = notice{busy: true}
+			go s.notify(queue)
+		} else {
+			delete(s.notices, queue)
+		}
+	})
+}
+
+// OnWake calls fn for each notification of the queue until cancel is called. The first one
+// makes the store listen with a connection of its own, which is not of the pool, until the last is cancelled.
+func (s *Store) OnWake(queue string, fn func()) (cancel func()) {
+	if s.opts.PollOnly {
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wakers[queue] = append(s.wakers[queue], &fn)
+	if s.unlisten == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		s.unlisten = stop
+		go s.listen(ctx)
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.wakers[queue] = slices.DeleteFunc(s.wakers[queue], func(f *func()) bool { return f == &fn }); len(s.wakers[queue]) == 0 {
+			delete(s.wakers, queue)
+		}
+		if len(s.wakers) == 0 && s.unlisten != nil {
+			s.unlisten()
+			s.unlisten = nil
+		}
+	}
+}
+
+// listen passes notifications on. When the connection breaks it makes another one, and wakes
+// all, because it may have missed some.
+func (s *Store) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		s.listenOnce(ctx)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *Store) listenOnce(ctx context.Context) {
+	pooled, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return
+	}
+	conn := pooled.Hijack()
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(ctx, "listen "+pgx.Identifier{s.channel()}.Sanitize()); err != nil {
+		return
+	}
+	s.wakeAll("")
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return
+		}
+		s.wakeAll(n.Payload)
+	}
+}
+
+// wakeAll wakes up those who wait for the queue; "" is all queues.
+func (s *Store) wakeAll(queue string) {
+	s.mu.Lock()
+	var fns []*func()
+	for name, waiting := range s.wakers {
+		if queue == "" || name == queue {
+			fns = append(fns, waiting...)
+		}
+	}
+	s.mu.Unlock()
+	for _, fn := range fns {
+		(*fn)()
+	}
+}
