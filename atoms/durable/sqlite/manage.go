@@ -1,0 +1,155 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+)
+
+// Cancel is as in [durable.Store].
+func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, reason string) ([]durable.State, error) {
+	return change(ctx, s, queue, func(t *moment) []durable.State {
+		states := make([]durable.State, len(ids))
+		for n, id := range ids {
+			switch i := t.find(id); {
+			case i != nil && i.State == durable.Running:
+				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), durable.Running
+				t.save(i)
+			case i != nil && i.State&(durable.Waiting|durable.Halted) != 0:
+				i.Err, states[n] = reason, durable.Cancelled
+				t.leave(i, durable.Cancelled)
+			}
+		}
+		return states
+	})
+}
+
+// Again is as in [durable.Store].
+func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID) ([]durable.ItemID, error) {
+	return change(ctx, s, queue, func(t *moment) (changed []durable.ItemID) {
+		for _, id := range slices.Sorted(slices.Values(ids)) {
+			if i := t.find(id); i != nil && i.State&(durable.Dead|durable.Halted|durable.Cancelled) != 0 {
+				i.State, i.Attempts, i.Token, i.runAt, i.Cancel, i.ended = t.enter(id, i.Key), 0, 0, t.now, "", 0
+				t.save(i)
+				changed = append(changed, id)
+			}
+		}
+		return changed
+	})
+}
+
+// run runs one statement.
+func (s *Store) run(ctx context.Context, queue, query string, args ...any) error {
+	_, err := change(ctx, s, queue, func(t *moment) int { return t.do(query, args...) })
+	return err
+}
+
+// Pause is as in [durable.Store].
+func (s *Store) Pause(ctx context.Context, queue string, paused bool) error {
+	return s.run(ctx, queue, "insert into durable_queue (queue, paused) values (?1, ?2) on conflict (queue) do update set paused = ?2, changes = changes + 1", queue, paused)
+}
+
+// Prune is as in [durable.Store].
+func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most int) (int, error) {
+	return change(ctx, s, queue, func(t *moment) (pruned int) {
+		for state, age := range map[durable.State]time.Duration{durable.Done: keep.Done, durable.Dead: keep.Dead, durable.Cancelled: keep.Cancelled} {
+			if age >= 0 {
+				pruned += t.do(`delete from durable_item where id in (
+	select id from durable_item where queue = ? and state = ? and state >= 16 and ended <= ? order by ended limit ?) returning id`, queue, state, t.in(-age), most-pruned)
+			}
+		}
+		t.do("delete from durable_unique where queue = ?1 and unique_id in (select unique_id from durable_unique where queue = ?1 and until <= ?2 order by until limit ?3)", queue, t.now, most)
+		return pruned
+	})
+}
+
+// LastTick returns the last tick that MarkTick was given for a schedule, and false if there
+// is none: [Store] remembers schedules for scheduledtasks.
+func (s *Store) LastTick(ctx context.Context, schedule string) (tick time.Time, ok bool, err error) {
+	var us int64
+	ok, err = look(ctx, s, "", func(t *moment) bool {
+		return t.get(list{&us}, "select tick from durable_tick where schedule = ?", schedule)
+	})
+	return at(us), ok, err
+}
+
+// MarkTick remembers the tick of a schedule, in microseconds, unless it is older than the last.
+func (s *Store) MarkTick(ctx context.Context, schedule string, tick time.Time) error {
+	return s.run(ctx, "", "insert into durable_tick (schedule, tick) values (?, ?) on conflict (schedule) do update set tick = max(tick, excluded.tick)", schedule, tick.UnixMicro())
+}
+
+// Items is as in [durable.Store].
+func (s *Store) Items(ctx context.Context, queue string, q durable.Query) ([]durable.Item, error) {
+	return look(ctx, s, queue, func(t *moment) (items []durable.Item) {
+		for _, i := range t.items("id > ?2 and +queue = ?1 and (?3 = 0 or state & ?3) and (?4 = '' or key = ?4) and (?5 = '' or lane = ?5) order by id limit ?6",
+			queue, q.After, q.State, q.Key, q.Lane, cmp.Or(q.Limit, 100)) {
+			items = append(items, t.full(&i))
+		}
+		return items
+	})
+}
+
+// Stats is as in [durable.Store]. It reads indexes only, with an entry for each item.
+func (s *Store) Stats(ctx context.Context, queue string) (durable.Stats, error) {
+	return look(ctx, s, queue, (*moment).stats)
+}
+
+func (t *moment) stats() (st durable.Stats) {
+	var oldest int64
+	t.get(list{&st.Items, &st.Blocked, &st.Ready, &st.Delayed, &st.Running, &st.Retry, &st.Halted, &st.Done, &st.Dead, &st.Cancelled, &oldest, &st.Nodes}, `
+select count(*), count(*) filter (where state = 1), count(*) filter (where state = 2 and run_at <= ?2), count(*) filter (where state = 2 and run_at > ?2),
+	count(*) filter (where state = 4), count(*) filter (where state = 8), count(*) filter (where state = 16),
+	count(*) filter (where state = 32), count(*) filter (where state = 64), count(*) filter (where state = 128),
+	coalesce(?2 - min(enqueued) filter (where run_at <= ?2), 0), (select count(*) from durable_node where queue = ?1 and expires > ?2)
+from (
+	select state, run_at, enqueued from durable_item where queue = ?1 and state in (2, 8)
+	union all select 1, 0, enqueued from durable_item where queue = ?1 and state = 1
+	union all select 4, null, null from durable_item where queue = ?1 and state = 4
+	union all select state, null, null from durable_item where queue = ?1 and state >= 16
+)`, t.queue, t.now)
+	st.Oldest, st.Paused = max(0, time.Duration(oldest)*time.Microsecond), t.paused()
+	return st
+}
+
+// Explain is as in [durable.Store].
+func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x durable.Explanation, ok bool, err error) {
+	ok, err = look(ctx, s, queue, func(t *moment) bool {
+		i := t.find(id)
+		if i != nil {
+			x = t.explain(i)
+		}
+		return i != nil
+	})
+	return x, ok, err
+}
+
+func (t *moment) explain(i *item) durable.Explanation {
+	x := durable.Explanation{Item: t.full(i), Time: at(t.now), Paused: t.paused()}
+	const count = "select count(*) from durable_item where queue = ? and "
+	t.get(list{&x.Running}, count+"state = 4", t.queue)
+	t.get(list{&x.LaneRunning}, count+"state = 4 and lane = ?", t.queue, i.Lane)
+	switch i.State {
+	case durable.Blocked:
+		if head := t.first(isHead, t.queue, i.Key); head != nil {
+			item := t.full(head)
+			x.Head = &item
+		}
+		t.get(list{&x.Ahead}, count+"key = ? and state = 1 and (rank, id) < (?, ?)", t.queue, i.Key, i.Rank, i.ID)
+		x.Ahead++
+	case durable.Ready, durable.Retry:
+		t.get(list{&x.Before}, count+"lane = ? and state in (2, 8) and run_at <= ? and (run_at, id) < (?, ?)", t.queue, i.Lane, t.now, i.runAt, i.ID)
+	}
+	x.Nodes = rows(t, func(n *durable.Serving) list { return list{decoder{&n.Node}, &n.Node.ID, &n.Note, &n.Running} },
+		`select node, id, note, (select count(*) from durable_item as i where i.queue = n.queue and i.node = n.id and state = 4)
+from durable_node as n where queue = ? and expires > ? order by id`, t.queue, t.now)
+	return x
+}
+
+// decoder says where a column of JSON goes.
+type decoder struct{ to any }
+
+func (d decoder) Scan(text any) error { return json.Unmarshal([]byte(text.(string)), d.to) }

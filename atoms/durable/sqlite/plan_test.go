@@ -1,0 +1,84 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// inTransaction calls fn in a transaction of the file of a new store.
+func inTransaction(t *testing.T, fn func(ctx context.Context, tx *sqlitewriter.Tx) error) *Store {
+	w, err := sqlitewriter.Open(t.Context(), filepath.Join(t.TempDir(), "work.db"), sqlitewriter.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	s, err := Open(t.Context(), w, Options{})
+	require.NoError(t, err)
+	require.NoError(t, w.Tx(t.Context(), fn))
+	return s
+}
+
+// What a decision costs does not depend on how many items there are: each statement finds its
+// rows by an index.
+func TestPlans(t *testing.T) {
+	inTransaction(t, func(ctx context.Context, tx *sqlitewriter.Tx) error {
+		plans := map[string]string{}
+		m := newMoment(ctx, func(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+			rows, err := tx.Query(ctx, "explain query plan "+query, args...)
+			for err == nil && rows.Next() {
+				var none int
+				var detail string
+				err = rows.Scan(&none, &none, &none, &detail)
+				plans[query] += detail + "\n"
+			}
+			require.NoError(t, err, query)
+			require.NoError(t, rows.Close())
+			return tx.Query(ctx, query, args...)
+		}, "q")
+		node := durable.Node{Queue: "q", Name: "n", Lanes: []core.Lane{{Limit: 2}}, MaxCluster: 2}
+		m.get(list{&node.ID}, "insert into durable_node (queue, name, expires, node) values ('q', 'n', ?, '{}') returning id", m.in(time.Hour))
+		for range 3 {
+			m.insert(durable.Insert{Key: "ada", Unique: "u", UniqueFor: time.Hour})
+			m.insert(durable.Insert{Key: "ada"})
+		}
+		claimed := m.claim(node, durable.Want{Max: 5, Aged: time.Second})
+		ended := m.end(durable.End{ID: claimed[0].ID, Token: claimed[0].Token, Kind: durable.EndDone, HandOver: true}, node.ID)
+		require.NotNil(t, ended.Next)
+		m.explain(m.find(ended.Next.ID + 1))
+		m.free(node.ID)
+		m.explain(m.find(ended.Next.ID))
+		m.stats()
+		for query, plan := range plans {
+			for _, bad := range []string{"SCAN durable_item", "SCAN i", "TEMP B-TREE"} {
+				if bad != "TEMP B-TREE" || !strings.Contains(query, "from durable_node") { // which are few
+					assert.NotContains(t, plan, bad, query)
+				}
+			}
+		}
+		return m.err
+	})
+}
+
+// If the commit fails, it cannot be said whether a change was made. A foreign key that is
+// checked at the end makes it fail.
+func TestUndecided(t *testing.T) {
+	s := inTransaction(t, func(ctx context.Context, tx *sqlitewriter.Tx) error {
+		_, err := tx.Exec(ctx, "create table late (parent integer references durable_node (id) deferrable initially deferred) strict")
+		return err
+	})
+	for statement, undecided := range map[string]bool{"insert into late values (7)": true, "insert into late values ('x')": false} {
+		err := s.run(t.Context(), "q", statement)
+		require.ErrorContains(t, err, "constraint failed")
+		require.Equal(t, undecided, errors.Is(err, durable.ErrUndecided), "%v", err)
+	}
+}

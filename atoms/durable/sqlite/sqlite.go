@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+)
+
+// Options configure a [Store]. The zero value is the default.
+type Options struct {
+	// WakeEvery is how often a running queue looks whether another process has changed it; 0
+	// means 20 ms, negative never: then only its poll finds items of other processes.
+	WakeEvery time.Duration
+}
+
+func (o Options) resolved() (Options, error) {
+	o.WakeEvery = cmp.Or(o.WakeEvery, 20*time.Millisecond)
+	if o.WakeEvery > 0 && o.WakeEvery < time.Millisecond {
+		return o, fmt.Errorf("sqlite: Options.WakeEvery is %v, but must be at least 1ms, or negative", o.WakeEvery)
+	}
+	return o, nil
+}
+
+// A Store is a [durable.Store] in a SQLite file, and a [durable.Waker]. Make one with [Open].
+// It is safe for concurrent use, and for use by several processes of one host. It needs no
+// closing; the caller closes the writer when all queues have stopped. Then methods that write
+// return [core.ErrClosed].
+//
+// In the function of a [sqlitewriter.Writer.Tx] of the same file, methods that write return
+// [core.ErrWouldDeadlock]: use [Enqueue] and [Finish] there.
+type Store struct {
+	w      *sqlitewriter.Writer
+	opts   Options
+	wakers sync.Map // of *waker
+}
+
+var _ interface {
+	durable.Store
+	durable.Waker
+} = (*Store)(nil)
+
+// Open returns the store in the file that w writes to. It creates the tables, or brings them
+// up to date, in one transaction. A newer version of the tables than this program knows is no
+// error. The file may have other tables.
+func Open(ctx context.Context, w *sqlitewriter.Writer, opts Options) (*Store, error) {
+	opts, err := opts.resolved()
+	if w == nil {
+		err = errors.Join(errors.New("sqlite: Open needs a Writer"), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Tx(ctx, migrate); err != nil {
+		return nil, fmt.Errorf("sqlite: open the tables in %s: %w", w.Path(), err)
+	}
+	return &Store{w: w, opts: opts}, nil
+}
+
+//go:embed migrations
+var migrations embed.FS
+
+// migrate runs the steps that are missing. Steps only add: a program that knows fewer of them
+// goes on working.
+func migrate(ctx context.Context, raw *sqlitewriter.Tx) error {
+	t := newMoment(ctx, raw.Query, "")
+	t.do("create table if not exists durable_migration (step integer primary key, at text not null default current_timestamp) strict")
+	var done int
+	t.get(list{&done}, "select coalesce(max(step), 0) from durable_migration")
+	names, _ := fs.Glob(migrations, "migrations/*.sql") // sorted
+	for n, name := range names {
+		if n >= done && t.err == nil {
+			text, _ := migrations.ReadFile(name)
+			_, t.err = raw.Exec(ctx, string(text)) // several statements
+			t.do("insert into durable_migration (step) values (?)", n+1)
+		}
+	}
+	return t.err
+}

@@ -1,0 +1,66 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+)
+
+// ErrOtherFile means that a transaction of the caller is not one of the file of the store.
+var ErrOtherFile = errors.New("sqlite: the transaction is of another file than the store")
+
+// Enqueue adds an item to q in the transaction of the caller: it is there when the caller
+// commits, and not if the caller rolls back. The queue must be on a [Store] in the file of the
+// transaction. After an error the caller must roll back.
+func Enqueue[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
+	in, err := q.Prepare(item)
+	if err != nil {
+		return 0, err
+	}
+	var done durable.Inserted
+	err = within(ctx, tx, q.Store(), q.Name(), func(t *moment) { done = t.insert(in) })
+	return done.ID, err
+}
+
+// Finish ends the item whose body was given ctx, in the transaction of the caller: what else
+// is in the transaction and the end of the item become so together, or not at all. If the
+// claim is no longer the item's it returns [durable.ErrLeaseLost]; after an error the caller must roll
+// back. The next item of the key starts after the commit. When the body returns nil, nothing
+// is left to do; if it fails after the commit, the item is done all the same.
+func Finish(ctx context.Context, tx *sqlitewriter.Tx) error {
+	claim := durable.ClaimFrom(ctx)
+	var done durable.Ended
+	err := within(ctx, tx, durable.StoreFrom(ctx), claim.Queue, func(t *moment) {
+		done = t.end(durable.End{ID: claim.ID, Token: claim.Token, Kind: durable.EndDone}, 0)
+	})
+	switch {
+	case err != nil:
+		return err
+	case done.Outcome != durable.OutcomeEnded:
+		return durable.ErrLeaseLost
+	}
+	durable.MarkFinished(ctx)
+	return nil
+}
+
+// within runs fn in the transaction of the caller.
+func within(ctx context.Context, tx *sqlitewriter.Tx, store durable.Store, queue string, fn func(t *moment)) error {
+	s, ok := store.(*Store)
+	if !ok {
+		return fmt.Errorf("sqlite: the store of the queue, or of the body's context, is a %T, not a *sqlite.Store", store)
+	}
+	t := newMoment(ctx, tx.Query, queue)
+	var file string
+	if t.get(list{&file}, "select file from pragma_database_list where name = 'main'"); t.err == nil && file != s.w.Path() {
+		return fmt.Errorf("%w: %s, not %s", ErrOtherFile, file, s.w.Path())
+	}
+	fn(t)
+	t.announce()
+	if t.err != nil {
+		return fmt.Errorf("sqlite: %w", t.err)
+	}
+	return nil
+}
