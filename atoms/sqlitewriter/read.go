@@ -28,19 +28,15 @@ func Read[V any](ctx context.Context, w *Writer, key string, load func(ctx conte
 	if load == nil {
 		panic("sqlitewriter: Read needs a function")
 	}
-	var none V
 	got, err := w.cache.GetOrLoad(ctx, key, func(ctx context.Context, _ string) (any, error) {
 		value, err := load(ctx, w.readers)
 		return cached[V]{value}, err
 	})
-	if err != nil {
-		return none, err
-	}
 	c, ok := got.(cached[V])
-	if !ok {
-		return none, fmt.Errorf("sqlitewriter: %q: Read of key %q: %w %v", w.Name(), key, ErrType, reflect.TypeFor[V]())
+	if err == nil && !ok {
+		err = fmt.Errorf("sqlitewriter: %q: Read of key %q: %w %v", w.Name(), key, ErrType, reflect.TypeFor[V]())
 	}
-	return c.value, nil
+	return c.value, err
 }
 
 // invalidate makes Read load keys again.

@@ -22,7 +22,6 @@ import (
 // the file return [core.ErrWouldDeadlock]. They recognise the context that the function
 // got, and its goroutine.
 type Writer struct {
-	*entry
 	*file
 	once sync.Once // its end
 
@@ -62,11 +61,11 @@ type Statement struct {
 //
 // Open waits, until ctx ends, for processes that write.
 func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
-	e, err := acquire(ctx, path, opts)
+	f, err := acquire(ctx, path, opts)
 	if err != nil {
 		return nil, fmt.Errorf("sqlitewriter: open %q: %w", path, err)
 	}
-	return &Writer{entry: e, file: e.shared, pending: make(map[*write]struct{})}, nil
+	return &Writer{file: f, pending: make(map[*write]struct{})}, nil
 }
 
 // Name is [Options.Name].
@@ -97,11 +96,22 @@ func (w *Writer) Exec(ctx context.Context, query string, args ...any) (sql.Resul
 // Batch is [Writer.Exec] of several statements, of which all are committed or none is. It
 // returns a result for each.
 func (w *Writer) Batch(ctx context.Context, stmts ...Statement) ([]sql.Result, error) {
-	it := &write{stmts: stmts}
+	it, results := new(write), make([]sql.Result, len(stmts))
+	for _, s := range stmts {
+		it.stale = append(it.stale, s.Invalidates...)
+	}
+	it.run = func(*sql.Tx) (err error) {
+		for i, s := range stmts {
+			if results[i], err = w.conn.exec(it.ctx, s.SQL, s.Args...); err != nil {
+				return w.explain(it.ctx, err)
+			}
+		}
+		return nil
+	}
 	if err := w.do(ctx, it); err != nil {
 		return nil, err
 	}
-	return it.results, nil
+	return results, nil
 }
 
 // Tx calls fn in a transaction of its own, which is committed when fn returns nil and rolled
@@ -115,7 +125,9 @@ func (w *Writer) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) er
 	if fn == nil {
 		panic("sqlitewriter: Tx needs a function")
 	}
-	return w.do(ctx, &write{fn: fn})
+	it := &write{alone: true}
+	it.run = func(tx *sql.Tx) error { return w.call(it, tx, fn) }
+	return w.do(ctx, it)
 }
 
 // do has a write committed.
@@ -133,9 +145,6 @@ func (w *Writer) accept(ctx context.Context, it *write) error {
 	}
 	it.settled = make(chan struct{})
 	it.ctx, it.leave = context.WithCancelCause(ctx)
-	if it.run = ctx; it.fn != nil {
-		it.run = it.ctx
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stats.Closed {
@@ -152,11 +161,10 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
 	}
 	err := w.commits.Do(it.ctx, it)
-	if errors.Is(err, groupcommit.ErrUndecided) {
+	if err == nil || errors.Is(err, groupcommit.ErrUndecided) { // the commit has begun
 		<-it.settled
 		err = it.err
-	}
-	if !it.begun.Load() {
+	} else {
 		close(it.settled)
 	}
 	w.mu.Lock()

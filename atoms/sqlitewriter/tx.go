@@ -48,12 +48,12 @@ func (t *Tx) Invalidate(keys ...string) {
 }
 
 // call calls the function of a write.
-func (f *file) call(it *write, tx *sql.Tx) (err error) {
-	ctx, cancel := context.WithTimeoutCause(it.run, f.opts.TxTimeout, f.named(ErrTxTimeout))
+func (f *file) call(it *write, tx *sql.Tx, fn func(context.Context, *Tx) error) (err error) {
+	ctx, cancel := context.WithTimeoutCause(it.ctx, f.opts.TxTimeout, f.named(ErrTxTimeout))
 	defer cancel()
 	t := &Tx{file: f, tx: tx}
 	flight.Run(func() (none struct{}, err error) {
-		return none, it.fn(context.WithValue(ctx, txKey{f}, t), t)
+		return none, fn(context.WithValue(ctx, txKey{f}, t), t)
 	}, func(_ struct{}, result error) {
 		err = result
 		if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
