@@ -28,7 +28,7 @@ type Window struct {
 	mu     sync.Mutex
 	queue  []sqlitewriter.Statement // that wait for a flush, one for each signal or retraction
 	counts map[string]int           // of signals by name since the last flush
-	timer  *time.Timer              // of the flush; nil if nothing waits
+	timer  *time.Timer              // of the flush; it runs if something waits
 	stats  Stats
 	lost   int // since the last flush
 }
@@ -48,6 +48,8 @@ func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opt
 	if w.runs, err = core.NewCoordinator(w.run, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxTracked: -1, EchoCapacity: -1}); err != nil {
 		return nil, w.named(err)
 	}
+	w.timer = time.AfterFunc(opts.FlushInterval, func() { _, _ = w.runs.TryEnqueue(context.Background(), struct{}{}) }) // if there is no room, others wait
+	w.timer.Stop()
 	signals, err := w.load(ctx)
 	if err != nil {
 		return nil, w.named(err)
@@ -123,40 +125,46 @@ func (w *Window) add(s sqlitewriter.Statement) {
 		w.stats.Lost++
 		w.lost++
 	}
-	if len(w.queue) == (w.opts.MaxQueued+1)/2 {
-		w.arm(0)
-	} else if w.timer == nil {
-		w.arm(w.opts.FlushInterval)
+	switch len(w.queue) {
+	case (w.opts.MaxQueued + 1) / 2:
+		w.timer.Reset(0)
+	case 1:
+		w.timer.Reset(w.opts.FlushInterval)
 	}
 }
 
-// arm makes a flush due, instead of one that is due later. The lock is held.
-func (w *Window) arm(after time.Duration) {
-	w.disarm()
-	w.timer = time.AfterFunc(after, func() { _, _ = w.runs.TryEnqueue(context.Background(), struct{}{}) }) // if there is no room, others wait
-}
-
-func (w *Window) disarm() {
-	if w.timer != nil {
-		w.timer.Stop()
-		w.timer = nil
-	}
-}
-
-// run writes what has been noted when it begins.
+// run writes what has been noted when it begins. What it cannot write waits again: if nobody
+// knows whether a batch is stored, it is written once more.
 func (w *Window) run(ctx context.Context, _ struct{}) (err error) {
 	w.mu.Lock()
-	w.disarm()
+	w.timer.Stop()
 	clear(w.counts)
-	left, lost, written := len(w.queue), w.lost, 0
-	w.lost = 0
+	noted, lost, written := w.queue, w.lost, 0
+	w.queue, w.lost, w.stats.Running = nil, 0, len(noted)
+	w.mu.Unlock()
+	for batch := range slices.Chunk(noted, w.opts.MaxBatch) {
+		_, err = w.writer.Batch(ctx, append(batch,
+			sqlitewriter.Statement{SQL: w.sql(deleteOld), Args: []any{w.since()}},
+			sqlitewriter.Statement{SQL: w.sql(deleteMore), Args: []any{w.opts.MaxRows}})...)
+		if err != nil {
+			err = w.named(err)
+			break
+		}
+		written += len(batch)
+	}
+	w.mu.Lock()
+	w.stats.Running = 0
+	w.stats.Written += uint64(written)
+	if err != nil {
+		w.stats.Failed++
+		w.queue = append(noted[written:], w.queue...)
+		if !w.stats.Closed {
+			w.timer.Reset(w.opts.FlushInterval)
+		}
+	}
 	w.mu.Unlock()
 	if lost > 0 {
 		Lost.Raise(w.sink, w.opts.Name, lost)
-	}
-	for n := 1; left > 0 && n > 0; left -= n { // n is 0 if the rest was dropped meanwhile
-		n, err = w.write(ctx, left)
-		written += n
 	}
 	if err != nil {
 		Failed.Raise(w.sink, w.opts.Name, err)
@@ -164,33 +172,6 @@ func (w *Window) run(ctx context.Context, _ struct{}) (err error) {
 		Flushed.Raise(w.sink, w.opts.Name, written)
 	}
 	return err
-}
-
-// write writes a batch in one transaction, and puts it back if that fails: if nobody knows
-// whether it did, it is written again. It returns how many statements it has written.
-func (w *Window) write(ctx context.Context, left int) (int, error) {
-	w.mu.Lock()
-	n := min(left, w.opts.MaxBatch, len(w.queue))
-	batch := slices.Clone(w.queue[:n])
-	clear(w.queue[:n]) // what is written takes no memory
-	w.queue, w.stats.Running = w.queue[n:], n
-	w.mu.Unlock()
-	_, err := w.writer.Batch(ctx, append(batch,
-		sqlitewriter.Statement{SQL: w.sql(deleteOld), Args: []any{w.since()}},
-		sqlitewriter.Statement{SQL: w.sql(deleteMore), Args: []any{w.opts.MaxRows}})...)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stats.Running = 0
-	if err == nil {
-		w.stats.Written += uint64(n)
-		return n, nil
-	}
-	w.stats.Failed++
-	w.queue = append(batch, w.queue...)
-	if w.timer == nil && !w.stats.Closed {
-		w.arm(w.opts.FlushInterval)
-	}
-	return 0, w.named(err)
 }
 
 // Flush writes what has been noted so far and returns when it is on the disk. If it returns an
@@ -221,7 +202,7 @@ func (w *Window) inside(ctx context.Context) bool {
 func (w *Window) Close() error {
 	w.mu.Lock()
 	w.stats.Closed = true
-	w.disarm()
+	w.timer.Stop()
 	w.mu.Unlock()
 	for _, cancel := range w.cancel {
 		cancel()
