@@ -9,9 +9,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/flight"
 )
 
-// A Tx is the transaction of a [Writer.Tx]. When its function has returned it is over:
-// statements fail with [sql.ErrTxDone], and rows are closed. Give statements the context of
-// the function, so that they end with it. All methods are safe for concurrent use.
+// A Tx is the transaction of a [Writer.Tx]. It ends when the function returns: later statements
+// fail with [sql.ErrTxDone], and open rows are closed. Give the context of the function to the
+// statements, so that they end with it. All methods are safe for concurrent use.
 type Tx struct {
 	file *file
 	tx   *sql.Tx
