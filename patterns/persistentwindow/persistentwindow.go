@@ -12,9 +12,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Window stores the signals of a sink. Make one with [Open] and close it before its
-// writer. All methods are safe for concurrent use. It has a timer while signals wait to be
-// written, and a goroutine only while it writes. A signal that waits takes some 300 bytes.
+// A Window stores the signals of a sink. Make one with [Open], and close it before its writer.
+// All methods are safe for concurrent use. A timer runs while signals wait to be written. There is
+// a goroutine only while it writes. A signal that waits takes some 300 bytes.
 type Window struct {
 	writer *sqlitewriter.Writer
 	sink   *core.Sink
@@ -26,15 +26,15 @@ type Window struct {
 	insertSQL, deleteSQL string
 
 	mu     sync.Mutex
-	queue  []sqlitewriter.Statement // that wait for a flush, one for each signal or retraction
+	queue  []sqlitewriter.Statement // wait for a flush, one for each signal or retraction
 	counts map[string]int           // of signals by name since the last flush
 	timer  *time.Timer              // of the flush; it runs if something waits
 	stats  Stats
 	lost   int // since the last flush
 }
 
-// Open opens a window of sink in the file that writer writes to, creates its table if it is not
-// there, restores signals, and begins to note signals. See the package documentation.
+// Open opens a window of sink in the file of writer. It creates the table if it does not exist,
+// restores signals, and begins to note signals. See the package documentation.
 func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opts Options) (*Window, error) {
 	if writer == nil || sink == nil {
 		return nil, errors.New("persistentwindow: Open needs a Writer and a Sink")
@@ -174,10 +174,10 @@ func (w *Window) run(ctx context.Context, _ struct{}) (err error) {
 	return err
 }
 
-// Flush writes what has been noted so far and returns when it is on the disk. If it returns an
-// error, the rest waits for the next flush. When ctx ends first, Flush returns its cause. In
-// handlers of the signals of the window and of its writer it returns [core.ErrWouldDeadlock],
-// after Close [core.ErrClosed].
+// Flush writes what has been noted so far, and returns when it is on the disk. After an error,
+// what is not written waits for the next flush. If ctx ends first, Flush returns its cause. In a
+// handler of a signal of the window or of its writer, Flush returns [core.ErrWouldDeadlock]. After
+// Close it returns [core.ErrClosed].
 func (w *Window) Flush(ctx context.Context) error {
 	switch {
 	case w.Stats().Closed:
@@ -195,10 +195,10 @@ func (w *Window) inside(ctx context.Context) bool {
 	return w.runs.Inside(ctx) || errors.Is(w.writer.Flush(ended), core.ErrWouldDeadlock)
 }
 
-// Close ends the subscriptions, so that later signals are not stored, and flushes. It returns
-// the error of the flush; then Close can be called again, which tries again. Called where
-// Flush would return [core.ErrWouldDeadlock], it returns nil, and the flush is done later: call
-// it again elsewhere to wait. It does not close the writer.
+// Close ends the subscriptions, so that later signals are not stored. Then it flushes, and returns
+// the error of the flush. Call Close again to try again. In a handler of a signal of the window or
+// of its writer, Close returns nil and the flush comes later: call Close elsewhere to wait for it.
+// Close does not close the writer.
 func (w *Window) Close() error {
 	w.mu.Lock()
 	w.stats.Closed = true
