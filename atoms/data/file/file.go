@@ -18,9 +18,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 )
 
-// Open opens the store of the name in opts below dir, and makes the directories that are
-// missing. It removes temporary files of killed processes after an hour. If another process
-// opens or writes at the moment, it waits for that until ctx ends. The store must be closed.
+// Open opens the store with the name in opts below dir. It creates missing directories, and removes
+// temporary files of killed processes that are older than an hour. While another process opens or
+// writes, Open waits until ctx ends. The store must be closed.
 func Open[K ~string, V any](ctx context.Context, dir string, opts data.Options[V]) (data.Store[K, V], error) {
 	name := cmp.Or(opts.Name, "data")
 	if err := data.CheckName(name); err != nil {
