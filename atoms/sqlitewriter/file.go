@@ -175,6 +175,8 @@ var testBeforeCommit = func() {}
 
 // end ends a group. No lock is held when handlers are called.
 func (f *file) end(group []*write, begun time.Time) {
+	reopened := f.reopened
+	f.reopened = false
 	f.unlock()
 	defer func() { // also if a handler ends the goroutine
 		for _, it := range group {
@@ -189,8 +191,7 @@ func (f *file) end(group []*write, begun time.Time) {
 			Failed.Raise(f.raiser, f.opts.Name, it.err)
 		}
 	}
-	if f.reopened {
-		f.reopened = false
+	if reopened {
 		f.raiser.RaiseKey(SignalReopened, f.opts.Name)
 	}
 	if done.Failed < done.Writes {
