@@ -245,13 +245,10 @@ func (e *engine) names() (names []string, err error) {
 	return names, nil
 }
 
-func (e *engine) Len(ctx context.Context) (n int, err error) {
-	err = e.locked(ctx, func() error {
-		names, err := e.names()
-		n = len(names)
-		return err
-	})
-	return n, err
+func (e *engine) Len(ctx context.Context) (int, error) {
+	var names []string
+	err := e.locked(ctx, func() (err error) { names, err = e.names(); return err })
+	return len(names), err
 }
 
 func (e *engine) List(ctx context.Context, prefix string, values bool) iter.Seq2[data.Item, error] {
