@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -48,7 +49,9 @@ func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opt
 	if w.runs, err = core.NewCoordinator(w.run, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxTracked: -1, EchoCapacity: -1}); err != nil {
 		return nil, w.named(err)
 	}
-	w.timer = time.AfterFunc(opts.FlushInterval, func() { _, _ = w.runs.TryEnqueue(context.Background(), struct{}{}) }) // if there is no room, others wait
+	w.timer = time.AfterFunc(math.MaxInt64, func() { // not before Reset
+		_, _ = w.runs.TryEnqueue(context.Background(), struct{}{}) // if there is no room, others wait
+	})
 	w.timer.Stop()
 	signals, err := w.load(ctx)
 	if err != nil {
