@@ -36,11 +36,16 @@ func (t *moment) first(where string, args ...any) *item {
 
 func (t *moment) find(id durable.ItemID) *item { return t.first("id = ? and +queue = ?", id, t.queue) }
 
-// full returns an item with its data and times.
-func (t *moment) full(i *item) durable.Item {
-	t.get(list{&i.Data}, "select data from durable_item where id = ?", i.ID)
+// view is the item as the store shows it.
+func (i *item) view() durable.Item {
 	i.Enqueued, i.RunAt, i.Started, i.Ended, i.Expires = at(i.enqueued), at(i.runAt), at(i.started), at(i.ended), at(i.expires)
 	return i.Item
+}
+
+// full returns an item with its data.
+func (t *moment) full(i *item) durable.Item {
+	t.get(list{&i.Data}, "select data from durable_item where id = ?", i.ID)
+	return i.view()
 }
 
 // at is the time of so many microseconds; 0 is none.
@@ -55,15 +60,6 @@ func at(us int64) time.Time {
 func (t *moment) save(i *item) {
 	t.do("update durable_item set state = ?, attempts = ?, token = ?, run_at = ?, started = ?, ended = ?, node = ?, node_name = ?, cancel = ?, err = ? where id = ?",
 		i.State, i.Attempts, i.Token, i.runAt, i.started, i.ended, i.on, i.Node, i.Cancel, i.Err, i.ID)
-}
-
-// enter returns the state of an item that begins to wait.
-func (t *moment) enter(id durable.ItemID, key string) durable.State {
-	t.freed = true
-	if t.get(list{new(int)}, "select 1 from durable_item where "+isHead+" and id <> ?", t.queue, key, id) {
-		return durable.Blocked
-	}
-	return durable.Ready
 }
 
 // leave gives an item a state in which it does not run. If the item was the head of its key
@@ -87,11 +83,12 @@ func (t *moment) leave(i *item, state durable.State) (promoted *item) {
 
 // take makes an item Running on a node.
 func (t *moment) take(i *item, node durable.NodeID) durable.Item {
+	i.State, i.started = durable.Running, t.now
 	t.get(list{&i.Token}, "update durable_token set last = last + 1 returning last")
 	t.get(list{&i.Node, &i.expires}, "select name, expires from durable_node where id = ?", node)
-	i.State, i.Attempts, i.started, i.on = durable.Running, i.Attempts+1, t.now, node
-	t.save(i)
-	return t.full(i)
+	t.get(list{&i.Attempts, &i.Data}, "update durable_item set state = 4, token = ?, attempts = attempts + 1, started = ?, node = ?, node_name = ? where id = ? returning attempts, data",
+		i.Token, t.now, node, i.Node, i.ID)
+	return i.view()
 }
 
 // Insert is as in [durable.Store].
@@ -109,8 +106,10 @@ func (t *moment) insert(in durable.Insert) (done durable.Inserted) {
 	if done.Duplicate {
 		return done
 	}
-	t.get(list{&done.ID}, "insert into durable_item (queue, key, lane, rank, state, unique_id, enqueued, run_at, data) values (?, ?, ?, ?, ?, ?, ?, ?, ?) returning id",
-		t.queue, in.Key, in.Lane, in.Rank, t.enter(0, in.Key), in.Unique, t.now, t.in(in.Delay), append([]byte{}, in.Data...))
+	t.freed = true
+	t.get(list{&done.ID}, `insert into durable_item (queue, key, lane, rank, unique_id, enqueued, run_at, data, state) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,
+	iif(exists (select 1 from durable_item where queue = ?1 and key = ?2 and key <> '' and state in (2, 4, 8, 16)), 1, 2)) returning id`,
+		t.queue, in.Key, in.Lane, in.Rank, in.Unique, t.now, t.in(in.Delay), append([]byte{}, in.Data...))
 	if in.Unique != "" {
 		t.do("insert or replace into durable_unique (queue, unique_id, item, until) values (?, ?, ?, ?)", t.queue, in.Unique, done.ID, t.in(in.UniqueFor))
 	}

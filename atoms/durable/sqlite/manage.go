@@ -33,7 +33,11 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID) (
 	return change(ctx, s, queue, func(t *moment) (changed []durable.ItemID) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
 			if i := t.find(id); i != nil && i.State&(durable.Dead|durable.Halted|durable.Cancelled) != 0 {
-				i.State, i.Attempts, i.Token, i.runAt, i.Cancel, i.ended = t.enter(id, i.Key), 0, 0, t.now, "", 0
+				state := durable.Ready
+				if i.State != durable.Halted && t.first(isHead, t.queue, i.Key) != nil {
+					state = durable.Blocked
+				}
+				i.State, i.Attempts, i.Token, i.runAt, i.Cancel, i.ended, t.freed = state, 0, 0, t.now, "", 0, true
 				t.save(i)
 				changed = append(changed, id)
 			}

@@ -17,7 +17,7 @@ import (
 // Options configure a [Store]. The zero value is the default.
 type Options struct {
 	// WakeEvery is how often a running queue looks whether another process has changed it; 0
-	// means 20 ms, negative never: then only its poll finds items of other processes.
+	// means 20 ms, at least 1 ms; negative never: then only its poll finds items of other processes.
 	WakeEvery time.Duration
 }
 
