@@ -25,7 +25,6 @@ type engine struct {
 	opts           Options           // resolved
 	onDone         []*hook[Snapshot] // Options.OnDone, or nil
 	lanes          []Lane            // resolved; one without a name if there are none
-	laned          bool              // there are lanes
 	classes        []Class           // resolved; the first, without a name and a limit, is that of operations without one
 	plain          bool              // the scheduler is first in, first out
 	rules          rule              // for all lanes
@@ -130,10 +129,8 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		clock:     sink.names.clock,
 		opts:      opts,
 		lanes:     opts.Lanes,
-		laned:     len(opts.Lanes) > 0,
 		classes:   append(make([]Class, 1), opts.Classes...),
 		plain:     !keyed && len(opts.Lanes)+len(opts.Classes) == 0,
-		left:      make([]uint64, max(1, len(opts.Lanes))),
 		closed:    make(chan struct{}),
 		window:    window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
 		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
@@ -144,10 +141,11 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	} else {
 		e.scheduler = newBoard(&opts, keyed)
 	}
-	if !e.laned {
-		e.lanes = make([]Lane, 1)
+	if len(e.lanes) == 0 {
+		e.lanes = []Lane{{Depth: opts.MaxQueued}}
 	}
-	e.intake.init(&opts)
+	e.left = make([]uint64, len(e.lanes))
+	e.intake.init(e.lanes)
 	e.loop = e.work
 	e.token.Store(tokenParked)
 	e.ledger.init(sink, opts.Name, &opts)
@@ -215,10 +213,14 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 // reject counts an item that was not accepted because of err, and returns the error for
 // the caller.
 func (e *engine) reject(err error) error {
-	switch err = e.intake.reject(err); err {
-	case ErrClosed:
+	in := &e.intake
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.rejected++
+	switch {
+	case in.closed: // goes before anything else
 		return e.errClosed
-	case ErrFull:
+	case err == ErrFull:
 		return e.errFull
 	}
 	return err

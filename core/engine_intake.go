@@ -26,7 +26,7 @@ type intake struct {
 	lastID   OperationID // of the block of ids that it is of
 	closed   bool
 	queues   []laneQueue
-	only     [1]laneQueue // of a coordinator without lanes
+	only     [1]laneQueue // of a coordinator with one lane or none
 	rejected uint64
 }
 
@@ -41,14 +41,12 @@ type laneQueue struct {
 
 func (q *laneQueue) full() bool { return q.accepted-q.left >= q.limit }
 
-func (in *intake) init(opts *Options) {
-	in.queues = in.only[:]
-	if len(opts.Lanes) > 0 {
-		in.queues = make([]laneQueue, len(opts.Lanes))
+func (in *intake) init(lanes []Lane) {
+	if in.queues = in.only[:]; len(lanes) > 1 {
+		in.queues = make([]laneQueue, len(lanes))
 	}
-	in.only[0].limit = uint64(max(0, opts.MaxQueued))
-	for i := range opts.Lanes {
-		in.queues[i].limit = uint64(max(0, opts.Lanes[i].Depth))
+	for i := range lanes {
+		in.queues[i].limit = uint64(max(0, lanes[i].Depth))
 	}
 }
 
@@ -101,18 +99,6 @@ func (in *intake) offer(o *Operation) (err error) {
 		in.accept(o)
 	}
 	in.mu.Unlock()
-	return err
-}
-
-// reject counts an item that was not accepted because of err, and returns the
-// error to return: that the intake is closed goes before anything else.
-func (in *intake) reject(err error) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.rejected++
-	if in.closed {
-		return ErrClosed
-	}
 	return err
 }
 

@@ -51,9 +51,6 @@ func (s LaneStats) String() string { return StatsString(s) }
 // maxLanes is how many lanes a coordinator can have, and how many classes.
 const maxLanes = 64
 
-// defaultLane is the name of the lane for items without a lane of their own.
-const defaultLane = "normal"
-
 // ParseLanes reads lanes from text: names from the highest to the lowest lane,
 // separated by commas, each with its limit behind a colon if it has one, as in
 // "hot:4, normal, slow:2". Blanks around names and limits do not matter.
@@ -161,7 +158,7 @@ func find[N bounded](list []N, name string, unknown error, coordinator string) (
 
 // front is the door for items without a lane of their own.
 func (e *engine) front() door {
-	if d := (door{}).inLane(e, defaultLane); d.err == nil {
+	if d := (door{}).inLane(e, "normal"); d.err == nil {
 		return d
 	}
 	return door{lane: uint8(len(e.lanes) - 1)}
