@@ -31,7 +31,7 @@ func (r *Runner) run(ctx context.Context, run Run) error {
 		if err == nil {
 			if !started {
 				started = true
-				run.emit(ctx, j.starts)
+				run.emit(ctx, j.EmitOnStart)
 			}
 			err = j.attempt(ctx, run.Signal)
 		}
@@ -83,8 +83,8 @@ func (j *job) attempt(ctx context.Context, s core.Signal) error {
 	return fmt.Errorf("%w: %w", late, err)
 }
 
-func (run *Run) emit(ctx context.Context, names []string) {
-	for _, name := range names {
+func (run *Run) emit(ctx context.Context, names string) {
+	for _, name := range list(names) {
 		core.OperationFrom(ctx).RaiseKey(name, run.Signal.Key)
 	}
 }
@@ -107,10 +107,10 @@ func (r *Runner) end(ctx context.Context, run Run, n int, err error) {
 		}
 	}
 	if err == nil {
-		run.emit(ctx, j.completes)
+		run.emit(ctx, j.EmitOnComplete)
 		return
 	}
-	run.emit(ctx, j.failing)
+	run.emit(ctx, j.EmitOnFailure)
 	run.fail(ctx, Failed, SignalFailed, typeName(err), n, err)
 }
 

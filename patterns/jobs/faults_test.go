@@ -423,3 +423,47 @@ func TestMermaid(t *testing.T) {
 `, jobs.Mermaid(jobs.On("a", do, jobs.Options{EmitOnStart: "b._c, x"}), jobs.On("b.*", do, jobs.Options{Name: "2nd", EmitOnFailure: "a"}),
 		jobs.On("job.failed:*,job.rejected:a", do, jobs.Options{Name: "letters"})))
 }
+
+// CancelOn refuses runs, when they are set off and when they have got what they awaited.
+func TestCancelOn(t *testing.T) {
+	stage(t, core.Options{CancelOn: "stop"}, one("go", takes(0), jobs.Options{Await: []string{"x"}}), func(s *scene) {
+		signals := coretest.Watch(s.t, s.sink, "job.*")
+		s.raise("go", "1")
+		release := s.sink.Hold("stop", "", 0)
+		s.raise("x", "")
+		synctest.Wait()
+		f, _ := jobs.Rejected.From(signals.ExpectExactly("job.rejected:go")[0])
+		assert.ErrorAs(t, f.Err, new(*core.RefusedError))
+		assert.Equal(t, "1", f.Run.Signal.Key)
+		assert.EqualValues(t, 1, s.Awaiting().Stats().Failed)
+		release()
+		s.raise("go", "2")
+		s.expect("0s ran 2")
+	})
+}
+
+// WaitIdle waits for chains of jobs, also through signals that are awaited.
+func TestWaitIdle(t *testing.T) {
+	stage(t, core.Options{}, func(s *scene) []jobs.Job {
+		return []jobs.Job{
+			jobs.On("a", s.does("a", time.Second), jobs.Options{EmitOnComplete: "b"}),
+			jobs.On("b", func(context.Context, core.Signal) error {
+				time.AfterFunc(time.Hour, func() { s.sink.Raise("ready") })
+				return nil
+			}, jobs.Options{EmitOnComplete: "c"}),
+			jobs.On("c", s.does("c", time.Second), jobs.Options{Await: []string{"ready"}, EmitOnComplete: "d"}),
+			jobs.On("d", s.does("d", time.Second), jobs.Options{}),
+		}
+	}, func(s *scene) {
+		s.raise("a", "")
+		require.NoError(s.t, s.WaitIdle(s.t.Context()))
+		s.expect("0s a ", "1h0m1s c ", "1h0m2s d ")
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+		defer cancel()
+		s.raise("c", "")
+		s.sink.Retract("ready")
+		s.noted()
+		s.raise("c", "")
+		assert.ErrorIs(t, s.WaitIdle(ctx), context.DeadlineExceeded)
+	})
+}

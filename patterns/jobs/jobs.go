@@ -34,10 +34,9 @@ var _ core.Inspector = (*Runner)(nil)
 // job is a job as its Runner sees it.
 type job struct {
 	Job
-	runner                     *Runner
-	to                         *core.Coordinator[Run]
-	line                       *line
-	starts, completes, failing []string // names to raise
+	runner *Runner
+	to     *core.Coordinator[Run]
+	line   *line
 }
 
 // New makes a runner, or says what is wrong with the jobs or the options. The options are those
@@ -69,8 +68,7 @@ func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 	r.stages = core.InOrder(r.before.Coordinator, c)
 	lines, awaited := make(map[string]*line), []string(nil)
 	for _, declared := range jobs {
-		j := &job{Job: declared, runner: r, to: c, starts: list(declared.EmitOnStart),
-			completes: list(declared.EmitOnComplete), failing: list(declared.EmitOnFailure)}
+		j := &job{Job: declared, runner: r, to: c}
 		if j.Lane != "" {
 			j.to = j.to.Lane(j.Lane)
 		}

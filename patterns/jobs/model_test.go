@@ -144,7 +144,7 @@ func compareWithModel(t *testing.T, seed uint64, signals int) {
 		if opts.MaxConcurrency >= 0 {
 			m.limits["job "+s.name] = max(1, opts.MaxConcurrency)
 		}
-		s.every = 1 + random.IntN(20)
+		s.every = 5 + random.IntN(40)
 		key := func(n int) string {
 			if s.keys == 0 {
 				return ""
@@ -190,10 +190,10 @@ func compareWithModel(t *testing.T, seed uint64, signals int) {
 	var order []string // the runs that await something
 	for n := range signals {
 		if random.IntN(4) == 0 {
-			time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
+			time.Sleep(time.Duration(random.IntN(40)) * time.Millisecond)
 			synctest.Wait()
 		}
-		if random.IntN(20) == 0 { // a signal that goes at once
+		if random.IntN(10) == 0 { // a signal that goes at once
 			name := fmt.Sprint("ready", random.IntN(4))
 			m.mu.Lock()
 			order = slices.DeleteFunc(order, func(id string) bool { return len(m.runs[id].missing) == 0 })

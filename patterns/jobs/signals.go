@@ -62,14 +62,11 @@ func typeName(err error) string {
 	if errors.Is(err, core.ErrTimeout) {
 		return "timeout"
 	}
-	for {
-		name := strings.NewReplacer("*", "", "?", "", ",", "").Replace(fmt.Sprintf("%T", err))
-		inner := errors.Unwrap(err)
-		if inner == nil || !strings.HasPrefix(name, "fmt.") {
-			return name
-		}
-		err = inner
+	name := fmt.Sprintf("%T", err)
+	if inner := errors.Unwrap(err); inner != nil && strings.HasPrefix(name, "*fmt.") {
+		return typeName(inner)
 	}
+	return strings.NewReplacer("*", "", "?", "", ",", "").Replace(name)
 }
 
 // plain reports whether a name has none of these characters, and no blanks around it.
