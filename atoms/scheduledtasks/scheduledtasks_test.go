@@ -227,8 +227,11 @@ func TestWeakPointAFullTargetHoldsUpNoOtherSchedule(t *testing.T) {
 			_, err := full.Enqueue(ctx, task)
 			return cmp.Or(err, errOnPurpose) // the journal does not write it
 		}
-		definitions := []Definition{job("free", "@every_second")}
-		for i := range 1000 {
+		definitions, stuck := []Definition{job("free", "@every_second")}, 1000
+		if coretest.Race {
+			stuck = 100
+		}
+		for i := range stuck {
 			definitions = append(definitions, job(fmt.Sprint("stuck", i), "@every_second"))
 		}
 		s := open(t, j, Options{Timeout: 5 * time.Second}, definitions...)
@@ -236,7 +239,7 @@ func TestWeakPointAFullTargetHoldsUpNoOtherSchedule(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		assert.Len(t, j.take(), 20, "of the free one")
 		stats := s.Stats()
-		assert.InDelta(t, 1000, stats.Running, 1, "a schedule hands over one task at a time")
+		assert.InDelta(t, stuck, stats.Running, 1, "a schedule hands over one task at a time")
 		failure, _ := Failed.From(failed.Expect(SignalFailed, SignalFailed)[1]) // the first task had room
 		assert.ErrorIs(t, failure.Err, core.ErrTimeout)
 		assert.NotZero(t, stats.Missed)
