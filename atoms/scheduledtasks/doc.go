@@ -46,7 +46,8 @@
 //     at the jump. A time that exists twice is due the first time only. So "30 2 * * *" is
 //     due once every day.
 //   - Any other expression follows the clock: it is due whenever the clock shows a time that
-//     matches. So "*/30 * * * *" is due every 30 minutes, in both passes of a repeated hour.
+//     matches. So "*/30 * * * *" is due every 30 minutes, in both passes of a repeated hour,
+//     and "*/30 2 * * *" is not due on a day without that hour.
 //
 // A program on a system without time zones imports time/tzdata.
 //

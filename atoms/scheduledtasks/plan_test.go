@@ -31,7 +31,7 @@ func job(name, cron string) Definition { return Definition{Name: name, Cron: cro
 // The plan is held against a list of all ticks, on a clock that jumps forward and back. Each
 // tick up to the latest time is run or missed, exactly once and in order.
 func TestPlanOnAClockThatJumps(t *testing.T) {
-	rounds := 12
+	rounds := 8
 	if long() {
 		rounds = 2000
 	}
