@@ -255,7 +255,7 @@ func TestPinAndExpireAfter(t *testing.T) {
 				if c.ack {
 					s.sink.RaiseKey("responsibility.ack.read", id.String())
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				_, visible = s.Lookup(id)
 				assert.Equal(t, c.opts.ExpireAfter < 0 && !c.ack, visible, "after %v", c.visible)
