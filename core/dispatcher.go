@@ -42,7 +42,7 @@ type reaction struct {
 
 // NewDispatcher makes a dispatcher without handlers, or says what is wrong with the
 // options. The options are a coordinator's, except that the default of Name is
-// "dispatcher", that DropOldest is always on, and that Lanes are not accepted. The
+// "dispatcher", that DropOldest is always on, and that Lanes and Classes are not accepted. The
 // operations raise their signals on [Options.Sink], but not [SignalStarted] and
 // [SignalStopped]; it may be the sink the dispatcher listens to.
 func NewDispatcher(opts Options) (*Dispatcher, error) {

@@ -31,8 +31,8 @@ func (h Handler) call(ctx context.Context, s Signal) (err error) {
 
 // newReactor makes the coordinator of signals behind a Dispatcher or a Processor.
 func newReactor(keyed bool, work Work[Signal], opts Options) (*Coordinator[Signal], error) {
-	if len(opts.Lanes) > 0 {
-		return nil, errors.New("core: Options.Lanes are for coordinators: signals that are dispatched or processed have no lanes")
+	if len(opts.Lanes)+len(opts.Classes) > 0 {
+		return nil, errors.New("core: Options.Lanes and Classes are for coordinators, not for signals that are dispatched or processed")
 	}
 	opts.DropOldest = true
 	e, err := newEngine(opts, keyed)
@@ -91,8 +91,8 @@ var _ Inspector = (*Processor)(nil)
 
 // NewProcessor makes a processor, or says what is wrong with the options. The
 // options are a coordinator's, except for the defaults of Name, "processor", of
-// MaxConcurrency and of MaxQueued, that DropOldest is always on, and that Lanes and
-// MaxPerKey are not accepted. The operations raise their signals on [Options.Sink],
+// MaxConcurrency and of MaxQueued, that DropOldest is always on, and that Lanes,
+// Classes and MaxPerKey are not accepted. The operations raise their signals on [Options.Sink],
 // but not [SignalStarted] and [SignalStopped]; it may be the sink the processor
 // listens to.
 func NewProcessor(h Handler, opts Options) (*Processor, error) {
