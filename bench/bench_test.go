@@ -18,6 +18,9 @@ func BenchmarkSlidingCache(b *testing.B) { benchmark(b, slidingcacheRows()) }
 func BenchmarkLimiter(b *testing.B)      { benchmark(b, limiterRows()) }
 func BenchmarkRetry(b *testing.B)        { benchmark(b, retryRows()) }
 func BenchmarkBreaker(b *testing.B)      { benchmark(b, breakerRows()) }
+func BenchmarkLogging(b *testing.B)      { benchmark(b, loggingRows()) }
+func BenchmarkTelemetry(b *testing.B)    { benchmark(b, telemetryRows()) }
+func BenchmarkAttached(b *testing.B)     { benchmark(b, attachedRows()) }
 func BenchmarkWave(b *testing.B)         { benchmark(b, waveRows()) }
 func BenchmarkFailover(b *testing.B)     { benchmark(b, failoverRows()) }
 func BenchmarkOriginal(b *testing.B)     { benchmark(b, originalRows()) }

@@ -15,7 +15,16 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/adaptiverate v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/anomalydetector v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/backpressure v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/logging v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/signallogwatcher v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/telemetry v0.1.0
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/jellydator/ttlcache/v3 v3.4.1
@@ -24,6 +33,8 @@ require (
 	github.com/sony/gobreaker/v2 v2.4.0
 	github.com/sourcegraph/conc v0.3.0
 	github.com/throttled/throttled/v2 v2.15.0
+	go.opentelemetry.io/otel v1.47.0
+	go.opentelemetry.io/otel/sdk/metric v1.47.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/time v0.16.0
 )
@@ -32,10 +43,18 @@ require (
 	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/google/uuid v1.6.0 // indirect
 	github.com/hashicorp/golang-lru v0.5.4 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	go.opentelemetry.io/otel/log v1.47.0 // indirect
+	go.opentelemetry.io/otel/metric v1.47.0 // indirect
+	go.opentelemetry.io/otel/sdk v1.47.0 // indirect
+	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.uber.org/atomic v1.7.0 // indirect
 	go.uber.org/multierr v1.9.0 // indirect
-	golang.org/x/sys v0.36.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
 )
 
 replace (
@@ -47,5 +66,14 @@ replace (
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator
 	github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 	github.com/ephemeralgo/ephemeral/core => ../core
+	github.com/ephemeralgo/ephemeral/patterns/adaptiverate => ../patterns/adaptiverate
+	github.com/ephemeralgo/ephemeral/patterns/anomalydetector => ../patterns/anomalydetector
+	github.com/ephemeralgo/ephemeral/patterns/backpressure => ../patterns/backpressure
 	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker => ../patterns/circuitbreaker
+	github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency => ../patterns/dynamicconcurrency
+	github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow => ../patterns/dynamicworkflow
+	github.com/ephemeralgo/ephemeral/patterns/logging => ../patterns/logging
+	github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads => ../patterns/signalcoordinatedreads
+	github.com/ephemeralgo/ephemeral/patterns/signallogwatcher => ../patterns/signallogwatcher
+	github.com/ephemeralgo/ephemeral/patterns/telemetry => ../patterns/telemetry
 )

@@ -242,6 +242,23 @@ func TestOnlyTheMatchingSubscriberIsCalled(t *testing.T) {
 	}
 }
 
+// The 50 patterns listen, read none of the names that the rows raise, and end.
+func TestAttachedPatternsListen(t *testing.T) {
+	s := core.NewSink(core.SinkOptions{})
+	coretest.NothingLeft(t, s, func() {
+		end := attach(s)
+		before := s.Stats()
+		if n := before.Handlers + before.Monitors; n < 38 { // the other 12 are gates
+			t.Errorf("the patterns have %d handlers and monitors", n)
+		}
+		raiseNames(s, 100)
+		if got := s.Stats().Raised - before.Raised; got != 100 {
+			t.Errorf("%d signals of 100 raises", got)
+		}
+		end()
+	})
+}
+
 // Unique names leave no memory behind, and no name is in the window twice.
 func TestUniqueNames(t *testing.T) {
 	list := uniqueNames(small)

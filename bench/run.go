@@ -101,12 +101,17 @@ func oursRun(name string, goal float64, producers int, work core.Work[int]) Side
 func oursRunOn(name string, goal float64, age time.Duration, producers int, work core.Work[int]) Side {
 	return Side{name, goal, func() Body {
 		c := coordinator(work, age)
-		return Body{func(n int) {
-			ctx := context.Background()
-			produce(producers, n, func() { _, err := c.Enqueue(ctx, 0); check(err) })
-			check(c.Flush(ctx))
-		}, closing(c)}
+		return Body{running(c, producers), closing(c)}
 	}}
+}
+
+// running enqueues items and waits for them.
+func running(c *core.Coordinator[int], producers int) func(n int) {
+	return func(n int) {
+		ctx := context.Background()
+		produce(producers, n, func() { _, err := c.Enqueue(ctx, 0); check(err) })
+		check(c.Flush(ctx))
+	}
 }
 
 func lanesRun() Side {

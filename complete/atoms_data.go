@@ -93,9 +93,9 @@ const StoreMaxKey = data.MaxKey
 // at most.
 const StoreMaxValue = data.MaxValue
 
-// ErrStoreUndecided is [data.ErrUndecided]: ErrUndecided means that the context ended,
-// or the connection broke, at a moment when it cannot be said whether a change has been
-// made.
+// ErrStoreUndecided is [data.ErrUndecided]: ErrUndecided means that nobody knows
+// whether a change has been made, because the context ended or the connection broke
+// meanwhile.
 var ErrStoreUndecided = data.ErrUndecided
 
 // StoreError is [data.Error]: An Error is what methods of a Store return, and the

@@ -9,8 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data/file"
 )
 
-// OpenFileStore is [file.Open]: Open opens the store of the name in opts below dir, and
-// makes the directories that are missing.
+// OpenFileStore is [file.Open]: Open opens the store with the name in opts below dir.
 func OpenFileStore[K ~string, V any](ctx context.Context, dir string, opts data.Options[V]) (data.Store[K, V], error) {
 	return file.Open[K, V](ctx, dir, opts)
 }

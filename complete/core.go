@@ -44,6 +44,10 @@ func CommandPattern(commands ...string) string {
 // and brought to an end.
 type Control = core.Control
 
+// Controller is [core.Controller]: Controller is what an operator does to a
+// coordinator: on a status page, for example.
+type Controller = core.Controller
+
 // Inspector is [core.Inspector]: Inspector is any coordinator, or what is built on one,
 // whatever it carries: for status pages, and for programs that end many of them
 // together.
@@ -84,6 +88,13 @@ func NewDispatcher(opts core.Options) (*core.Dispatcher, error) {
 	return core.NewDispatcher(opts)
 }
 
+// Class is [core.Class]: A Class is a kind of items of one coordinator of which only so
+// many may run at once, whatever their lanes.
+type Class = core.Class
+
+// ClassStats is [core.ClassStats]: ClassStats are counters of one class; see Stats.
+type ClassStats = core.ClassStats
+
 // Explanation is [core.Explanation]: An Explanation says why an operation waits: every
 // reason there is, and, where that is another operation, what that one waits for in
 // turn.
@@ -104,6 +115,10 @@ const ReasonLimit = core.ReasonLimit
 // ReasonLane is [core.ReasonLane]: the same for its lane: Lane, Running, Limit, Holder
 const ReasonLane = core.ReasonLane
 
+// ReasonClass is [core.ReasonClass]: the same for its class: Class, Running, Limit,
+// Holder
+const ReasonClass = core.ReasonClass
+
 // ReasonKey is [core.ReasonKey]: the same for its key: Key, Running, Limit, Holder
 const ReasonKey = core.ReasonKey
 
@@ -117,7 +132,8 @@ const ReasonDeferred = core.ReasonDeferred
 // ReasonPriority is [core.ReasonPriority]: items of higher lanes go first: Lane, Ahead
 const ReasonPriority = core.ReasonPriority
 
-// ReasonOrder is [core.ReasonOrder]: earlier items of its lane or key go first: Ahead
+// ReasonOrder is [core.ReasonOrder]: earlier items of its lane, class or key go first:
+// Ahead
 const ReasonOrder = core.ReasonOrder
 
 // ReasonNested is [core.ReasonNested]: its body waits: for Holder, for the Ahead
@@ -135,8 +151,8 @@ const ReasonSuspended = core.ReasonSuspended
 // waits for a slot: further reasons say why
 const ReasonResuming = core.ReasonResuming
 
-// Lane is [core.Lane]: A Lane is a class of items of one coordinator: which go first,
-// how many of them may run at once, and which signals hold them up.
+// Lane is [core.Lane]: A Lane is a priority of items of one coordinator: which go
+// first, how many of them may run at once, and which signals hold them up.
 type Lane = core.Lane
 
 // LaneStats is [core.LaneStats]: LaneStats are counters of one lane; see Stats.
@@ -212,6 +228,10 @@ var ErrUnknown = core.ErrUnknown
 // lane that is not among Options.Lanes.
 var ErrUnknownLane = core.ErrUnknownLane
 
+// ErrUnknownClass is [core.ErrUnknownClass]: ErrUnknownClass is returned for items of a
+// class that is not among Options.Classes.
+var ErrUnknownClass = core.ErrUnknownClass
+
 // ErrWouldDeadlock is [core.ErrWouldDeadlock]: ErrWouldDeadlock is returned on an
 // operation's goroutine, or with its context, by a call that would wait for the end of
 // that operation.
@@ -265,7 +285,8 @@ func ForEach[T any](ctx context.Context, seq iter.Seq[T], work core.Work[T], opt
 }
 
 // ForEachKeyed is [core.ForEachKeyed]: ForEachKeyed is ForEach where at most
-// Options.MaxPerKey items of one key are worked on at once, by default one, in order.
+// Options.MaxPerKey items of one key are worked on at once, by default one, in order;
+// those whose key is "" have none.
 func ForEachKeyed[T any, K ~string](ctx context.Context, seq iter.Seq[T], key func(T) K, work core.Work[T], opts core.Options) error {
 	return core.ForEachKeyed[T, K](ctx, seq, key, work, opts)
 }

@@ -71,7 +71,8 @@ type BreakerRuleShared = breaker.Shared
 // BreakerRuleCall is [breaker.Call]: A Call is one that was allowed.
 type BreakerRuleCall = breaker.Call
 
-// NewBreakerRuleShared is [breaker.NewShared]: NewShared makes a closed
+// NewBreakerRuleShared is [breaker.NewShared]: NewShared makes a closed breaker, or
+// says what is wrong with the options.
 func NewBreakerRuleShared(onChange func(s breaker.State, closesIn time.Duration), opts breaker.Options) (*breaker.Shared, error) {
 	return breaker.NewShared(onChange, opts)
 }

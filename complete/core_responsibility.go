@@ -15,7 +15,7 @@ const KeeperSignalKept = responsibility.SignalKept
 const KeeperSignalReleased = responsibility.SignalReleased
 
 // KeeperSignalExpired is [responsibility.SignalExpired]: it was not acknowledged within
-// Options.MaxPin
+// its MaxPin
 const KeeperSignalExpired = responsibility.SignalExpired
 
 // KeeperPinner is [responsibility.Pinner]: A Pinner is what a Keeper needs of a

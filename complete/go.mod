@@ -8,6 +8,9 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/data/file v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/data/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/data/sqlite v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
@@ -15,6 +18,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/signalaware v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/slidingcache v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
@@ -29,6 +33,8 @@ require (
 	github.com/ephemeralgo/ephemeral/patterns/controlledfanout v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/fxmodule v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/jobs v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/logging v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/longwindowdemo v0.1.0
@@ -40,6 +46,7 @@ require (
 	github.com/ephemeralgo/ephemeral/patterns/signalreactionshowcase v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/telemetry v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
+	go.uber.org/fx v1.24.0
 )
 
 require (
@@ -54,11 +61,15 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
+	go.uber.org/dig v1.19.0 // indirect
+	go.uber.org/multierr v1.10.0 // indirect
+	go.uber.org/zap v1.26.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
@@ -78,6 +89,12 @@ replace github.com/ephemeralgo/ephemeral/atoms/data/postgres => ../atoms/data/po
 
 replace github.com/ephemeralgo/ephemeral/atoms/data/sqlite => ../atoms/data/sqlite
 
+replace github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
+
+replace github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
+
+replace github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
+
 replace github.com/ephemeralgo/ephemeral/atoms/echo => ../atoms/echo
 
 replace github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
@@ -91,6 +108,8 @@ replace github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/pri
 replace github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit
 
 replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
+
+replace github.com/ephemeralgo/ephemeral/atoms/scheduledtasks => ../atoms/scheduledtasks
 
 replace github.com/ephemeralgo/ephemeral/atoms/signalaware => ../atoms/signalaware
 
@@ -119,6 +138,10 @@ replace github.com/ephemeralgo/ephemeral/patterns/controlledfanout => ../pattern
 replace github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency => ../patterns/dynamicconcurrency
 
 replace github.com/ephemeralgo/ephemeral/patterns/dynamicworkflow => ../patterns/dynamicworkflow
+
+replace github.com/ephemeralgo/ephemeral/patterns/fxmodule => ../patterns/fxmodule
+
+replace github.com/ephemeralgo/ephemeral/patterns/jobs => ../patterns/jobs
 
 replace github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout => ../patterns/keyedpriorityfanout
 

@@ -23,8 +23,11 @@ const ReadsSignalWaiting = signalcoordinatedreads.SignalWaiting
 // ReadsDone is [signalcoordinatedreads.Done]: Done is the kind of SignalDone.
 var ReadsDone = signalcoordinatedreads.Done
 
-// ErrReadsPanicked is [signalcoordinatedreads.ErrPanicked]: ErrPanicked is the payload
-// of SignalDone if the update has panicked or ended its goroutine.
+// ReadsEnded is [signalcoordinatedreads.Ended]: Ended is the payload of SignalDone.
+type ReadsEnded = signalcoordinatedreads.Ended
+
+// ErrReadsPanicked is [signalcoordinatedreads.ErrPanicked]: ErrPanicked is the error in
+// Ended if the update has panicked or ended its goroutine.
 var ErrReadsPanicked = signalcoordinatedreads.ErrPanicked
 
 // ReadsUpdates is [signalcoordinatedreads.Updates]: Updates say how updates run.

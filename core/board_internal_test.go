@@ -3,15 +3,14 @@ package core
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-func (o *Operation) Place() (lane int, key string, enqueued int64) {
-	return int(o.lane), o.key, o.enqueued
+func (o *Operation) Place() (lane, class int, key string, enqueued int64) {
+	return int(o.lane), int(o.class), o.key, o.enqueued
 }
 
 // The schedulers beside a simple model of them: both get the same random calls and must give the same answers.
@@ -65,14 +64,21 @@ func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
 	if r.IntN(2) == 0 {
 		opts.Ageing = time.Duration(1 + r.IntN(60))
 	}
+	classes := []int{0}
+	if r.IntN(2) == 0 {
+		for i := range 1 + r.IntN(4) {
+			classes = append(classes, r.IntN(4))
+			opts.Classes = append(opts.Classes, Class{Name: fmt.Sprint(i), Limit: classes[i+1]})
+		}
+	}
 	keyed := r.IntN(2) == 0
 	d.about = fmt.Sprintf("keyed %t, options %+v", keyed, opts)
 	perKey := 0
 	if keyed {
 		perKey = opts.MaxPerKey
 	}
-	d.model = NewBoardModel[*Operation](limits, perKey, int64(opts.Ageing))
-	if lanes == 0 && !keyed {
+	d.model = NewBoardModel[*Operation](limits, classes, perKey, int64(opts.Ageing))
+	if lanes == 0 && len(classes) == 1 && !keyed {
 		d.s = new(fifo)
 	} else {
 		d.b = newBoard(&opts, keyed)
@@ -95,7 +101,7 @@ func described(o *Operation) string {
 	if o == nil {
 		return "none"
 	}
-	return fmt.Sprintf("#%d (lane %d, key %q, enqueued at %d)", o.id, o.lane, o.key, o.enqueued)
+	return fmt.Sprintf("#%d (lane %d, class %d, key %q, enqueued at %d)", o.id, o.lane, o.class, o.key, o.enqueued)
 }
 
 func (d *boardDriver) same(what string, got, want *Operation) {
@@ -177,7 +183,7 @@ func (d *boardDriver) step() {
 		if len(m.Suspended) > 0 {
 			o := m.Suspended[r.IntN(len(m.Suspended))]
 			d.logf("resume %s", described(o))
-			if got, want := d.s.resume(o), m.LaneFits(int(o.lane)); got != want {
+			if got, want := d.s.resume(o), m.Fits(o); got != want {
 				d.fatalf("resume %s: got %t, want %t", described(o), got, want)
 			} else if got {
 				o.status = StatusRunning
@@ -202,9 +208,9 @@ func (d *boardDriver) push() {
 	d.ids++
 	o := &Operation{
 		id: d.ids, status: StatusPending, enqueued: d.now,
-		lane: uint8(d.random.IntN(len(d.model.Limits))),
+		lane: uint8(d.random.IntN(len(d.model.Limits))), class: uint8(d.random.IntN(len(d.model.Classes))),
 	}
-	if d.model.PerKey > 0 {
+	if d.model.PerKey > 0 && d.random.IntN(4) > 0 {
 		o.key = fmt.Sprint(d.random.IntN(1 + d.random.IntN(d.keys))) // some are hot, and "0" the hottest
 	}
 	if d.random.IntN(4) == 0 { // has waited for room, or was overtaken on its way in
@@ -228,7 +234,9 @@ func (d *boardDriver) remove(o *Operation) {
 }
 
 // asksOldest reports whether the scheduler can tell which operation has waited longest.
-func (d *boardDriver) asksOldest() bool { return d.b == nil || !d.b.keyed || d.b.ordered }
+func (d *boardDriver) asksOldest() bool {
+	return d.b == nil || !d.b.keyed && len(d.b.classes) == 1 || d.b.ordered
+}
 
 func (d *boardDriver) compare() {
 	m := d.model
@@ -259,6 +267,11 @@ func (d *boardDriver) compare() {
 			d.fatalf("lane %d: %d operations are kept in order of arrival while %d are pending", i, kept, l.n)
 		}
 	}
+	for i, c := range d.b.classes {
+		if pending, running := m.InClass(m.Pending, i), m.InClass(m.Running, i); c.n != pending || c.running != running {
+			d.fatalf("class %d: got %d pending and %d running, want %d and %d", i, c.n, c.running, pending, running)
+		}
+	}
 	d.compareKeys()
 }
 
@@ -271,7 +284,7 @@ func (d *boardDriver) compareKeys() {
 		}
 		return
 	}
-	known := 0
+	known := count(d.model.Pending, func(o *Operation) bool { return o.key == "" })
 	for text, k := range d.b.keys.live {
 		running, pending := 0, k.pending
 		for _, o := range slices.Concat(d.model.Running, d.model.Suspended) {
@@ -337,8 +350,10 @@ func (d *boardDriver) checkEmpty() {
 	}
 	for i := range d.b.lanes {
 		l := &d.b.lanes[i]
-		if want := (lane{limit: l.limit}); !reflect.DeepEqual(*l, want) {
-			d.fatalf("lane %d: got %+v, want %+v", i, *l, want)
+		for _, line := range l.lines {
+			if line != (opList{}) || l.bound != (bound{limit: l.limit}) || l.arrived.operations != nil {
+				d.fatalf("lane %d: got %+v, want it to be empty", i, *l)
+			}
 		}
 	}
 }

@@ -6,46 +6,67 @@ import "slices"
 // pending is a slice, and every question is answered by looking through it. The
 // tests of the board compare it with this, and so do those of the engine.
 type BoardModel[T Placed] struct {
-	Limits []int // by lane; 0: none
-	PerKey int   // 0: there are no keys
-	Ageing int64 // 0: never
+	Limits  []int // by lane; 0: none
+	Classes []int // the same by class, of which the first is that of items without one
+	PerKey  int   // 0: there are no keys
+	Ageing  int64 // 0: never
 
 	Pending, Running []T
 	Suspended        []T // keep their key
 
-	turns    [][]string // by lane: the keys of which something could start, the next one first
-	sinceAge int        // starts since one was chosen for its age
+	turns    [][]modelTurn[T] // by lane: of which something could start as far as keys go, the next one first
+	sinceAge int              // starts since one was chosen for its age
+}
+
+// modelTurn is that of a key, or of an operation without one.
+type modelTurn[T Placed] struct {
+	key  string
+	only T
 }
 
 // Placed is an operation, as far as a scheduler cares.
 type Placed interface {
 	comparable
-	Place() (lane int, key string, enqueued int64)
+	Place() (lane, class int, key string, enqueued int64)
 }
 
-func NewBoardModel[T Placed](limits []int, perKey int, ageing int64) *BoardModel[T] {
-	return &BoardModel[T]{Limits: limits, PerKey: perKey, Ageing: ageing, turns: make([][]string, len(limits)), sinceAge: 4}
+func NewBoardModel[T Placed](limits, classes []int, perKey int, ageing int64) *BoardModel[T] {
+	return &BoardModel[T]{Limits: limits, Classes: classes, PerKey: perKey, Ageing: ageing, turns: make([][]modelTurn[T], len(limits)), sinceAge: 4}
 }
 
 func laneOf[T Placed](o T) int {
-	lane, _, _ := o.Place()
+	lane, _, _, _ := o.Place()
 	return lane
 }
 
+func classOf[T Placed](o T) int {
+	_, class, _, _ := o.Place()
+	return class
+}
+
 func keyOf[T Placed](o T) string {
-	_, key, _ := o.Place()
+	_, _, key, _ := o.Place()
 	return key
 }
 
 func enqueuedOf[T Placed](o T) int64 {
-	_, _, enqueued := o.Place()
+	_, _, _, enqueued := o.Place()
 	return enqueued
 }
 
 // InLane is how many of the list are in the lane.
-func (m *BoardModel[T]) InLane(list []T, lane int) (n int) {
+func (m *BoardModel[T]) InLane(list []T, lane int) int {
+	return count(list, func(o T) bool { return laneOf(o) == lane })
+}
+
+// InClass is how many of the list are in the class.
+func (m *BoardModel[T]) InClass(list []T, class int) int {
+	return count(list, func(o T) bool { return classOf(o) == class })
+}
+
+func count[T any](list []T, is func(T) bool) (n int) {
 	for _, o := range list {
-		if laneOf(o) == lane {
+		if is(o) {
 			n++
 		}
 	}
@@ -62,10 +83,18 @@ func (m *BoardModel[T]) Oldest(lane int) (first T) {
 	return first
 }
 
-// of is the first to have come into the lane with that key, or nil.
-func (m *BoardModel[T]) of(lane int, key string) (first T) {
+// turnOf is the turn that an operation waits for.
+func (m *BoardModel[T]) turnOf(o T) modelTurn[T] {
+	if key := keyOf(o); m.PerKey > 0 && key != "" {
+		return modelTurn[T]{key: key}
+	}
+	return modelTurn[T]{only: o}
+}
+
+// of is what starts in the lane when it is that turn, or nil.
+func (m *BoardModel[T]) of(lane int, turn modelTurn[T]) (first T) {
 	for _, o := range m.Pending {
-		if laneOf(o) == lane && keyOf(o) == key {
+		if laneOf(o) == lane && m.turnOf(o) == turn {
 			return o
 		}
 	}
@@ -74,13 +103,8 @@ func (m *BoardModel[T]) of(lane int, key string) (first T) {
 
 // free reports whether one more of the key may run.
 func (m *BoardModel[T]) free(key string) bool {
-	running := 0
-	for _, o := range slices.Concat(m.Running, m.Suspended) {
-		if keyOf(o) == key {
-			running++
-		}
-	}
-	return m.PerKey == 0 || running < m.PerKey
+	running := count(slices.Concat(m.Running, m.Suspended), func(o T) bool { return keyOf(o) == key })
+	return m.PerKey == 0 || key == "" || running < m.PerKey
 }
 
 // LaneFits reports whether one more of the lane may run.
@@ -88,17 +112,38 @@ func (m *BoardModel[T]) LaneFits(lane int) bool {
 	return m.Limits[lane] == 0 || m.InLane(m.Running, lane) < m.Limits[lane]
 }
 
+// ClassFits reports whether one more of the class may run.
+func (m *BoardModel[T]) ClassFits(class int) bool {
+	return m.Classes[class] == 0 || m.InClass(m.Running, class) < m.Classes[class]
+}
+
+// Fits reports whether o may run, or go on, as far as its lane and its class are concerned.
+func (m *BoardModel[T]) Fits(o T) bool { return m.LaneFits(laneOf(o)) && m.ClassFits(classOf(o)) }
+
 // Admits reports whether o could start if it came now and nothing else could.
-func (m *BoardModel[T]) Admits(o T) bool { return m.LaneFits(laneOf(o)) && m.free(keyOf(o)) }
+func (m *BoardModel[T]) Admits(o T) bool {
+	var none T
+	return m.Fits(o) && m.free(keyOf(o)) && m.of(laneOf(o), m.turnOf(o)) == none
+}
+
+// candidates are what could start in the lane as far as keys and classes go, in turn.
+func (m *BoardModel[T]) candidates(lane int) (all []T) {
+	for _, turn := range m.turns[lane] {
+		if o := m.of(lane, turn); m.ClassFits(classOf(o)) {
+			all = append(all, o)
+		}
+	}
+	return all
+}
 
 // Next is what is to start next, of a lane that is not barred, or nil, and whether
 // that is because of its age.
 func (m *BoardModel[T]) Next(now int64, barred func(lane int) bool) (next T, aged bool) {
 	var none T
 	var heads []T // of the lanes that may start something, the highest first
-	for lane, keys := range m.turns {
-		if len(keys) > 0 && !barred(lane) && m.LaneFits(lane) {
-			heads = append(heads, m.of(lane, keys[0]))
+	for lane := range m.turns {
+		if could := m.candidates(lane); len(could) > 0 && !barred(lane) && m.LaneFits(lane) {
+			heads = append(heads, could[0])
 		}
 	}
 	if len(heads) == 0 {
@@ -116,12 +161,12 @@ func (m *BoardModel[T]) Next(now int64, barred func(lane int) bool) (next T, age
 	return next, next != heads[0]
 }
 
-// Earliest is the operation of the lane whose key is free that was enqueued first, or
-// nil; of several, the one whose turn is next.
+// Earliest is the operation of the lane whose key and class are free that was enqueued
+// first, or nil; of several, and without keys, the one whose turn is next.
 func (m *BoardModel[T]) Earliest(lane int) (earliest T) {
 	var none T
-	for _, key := range m.turns[lane] {
-		if o := m.of(lane, key); earliest == none || enqueuedOf(o) < enqueuedOf(earliest) {
+	for _, o := range m.candidates(lane) {
+		if earliest == none || m.PerKey > 0 && enqueuedOf(o) < enqueuedOf(earliest) {
 			earliest = o
 		}
 	}
@@ -130,18 +175,18 @@ func (m *BoardModel[T]) Earliest(lane int) (earliest T) {
 
 func (m *BoardModel[T]) Push(o T) {
 	m.Pending = append(m.Pending, o)
-	m.update(keyOf(o))
+	m.update(o)
 }
 
 func (m *BoardModel[T]) Start(o T, aged bool) {
 	if m.sinceAge++; aged {
 		m.sinceAge = 0
 	}
-	lane, key, _ := o.Place()
+	lane := laneOf(o)
 	m.Pending = drop(m.Pending, o)
 	m.Running = append(m.Running, o)
-	m.turns[lane] = drop(m.turns[lane], key) // others' turn
-	m.update(key)
+	m.turns[lane] = drop(m.turns[lane], m.turnOf(o)) // others' turn
+	m.update(o)
 }
 
 func (m *BoardModel[T]) Finish(o T) {
@@ -150,7 +195,7 @@ func (m *BoardModel[T]) Finish(o T) {
 	} else {
 		m.Suspended = drop(m.Suspended, o)
 	}
-	m.update(keyOf(o))
+	m.update(o)
 }
 
 func (m *BoardModel[T]) Suspend(o T) {
@@ -165,21 +210,21 @@ func (m *BoardModel[T]) Resume(o T) {
 
 func (m *BoardModel[T]) Remove(o T) {
 	m.Pending = drop(m.Pending, o)
-	m.update(keyOf(o))
+	m.update(o)
 }
 
-// update lets a key join the turns, last, where something of it has come to be able
-// to start, and leave those where nothing can.
-func (m *BoardModel[T]) update(key string) {
+// update lets the key of o, or o itself, join the turns, last, where it has come to be
+// able to start, and leave those where it cannot.
+func (m *BoardModel[T]) update(o T) {
 	var none T
-	free := m.free(key)
-	for lane, keys := range m.turns {
-		could, has := free && m.of(lane, key) != none, slices.Contains(keys, key)
+	turn, free := m.turnOf(o), m.free(keyOf(o))
+	for lane, turns := range m.turns {
+		could, has := free && m.of(lane, turn) != none, slices.Contains(turns, turn)
 		switch {
 		case could && !has:
-			m.turns[lane] = append(keys, key)
+			m.turns[lane] = append(turns, turn)
 		case has && !could:
-			m.turns[lane] = drop(keys, key)
+			m.turns[lane] = drop(turns, turn)
 		}
 	}
 }

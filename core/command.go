@@ -13,20 +13,13 @@ import (
 // ("app.window.size.set:200"); the first such place counts. An empty payload is
 // a match; an empty command is not.
 func ParseCommand(name, command string) (payload string, ok bool) {
-	if command == "" {
-		return "", false
-	}
-	for colon := len(command); colon < len(name); colon++ { // before, there is no room for the command
-		if name[colon] != ':' {
-			next := strings.IndexByte(name[colon:], ':')
-			if next < 0 {
-				break
-			}
-			colon += next
+	for at := 0; command != ""; at++ {
+		next := strings.Index(name[at:], command+":")
+		if next < 0 {
+			break
 		}
-		start := colon - len(command)
-		if name[start:colon] == command && (start == 0 || name[start-1] == '.' || name[start-1] == ':') {
-			return name[colon+1:], true
+		if at += next; at == 0 || name[at-1] == '.' || name[at-1] == ':' {
+			return name[at+len(command)+1:], true
 		}
 	}
 	return "", false
@@ -37,16 +30,10 @@ func ParseCommand(name, command string) (payload string, ok bool) {
 // non-negative whole number followed by "ms" in either case. A delay beyond what
 // a [time.Duration] holds is no delay.
 func ParseRetryAfter(name string) (d time.Duration, ok bool) {
-	_, arg, found := strings.Cut(name, ":")
-	if !found {
-		return 0, false
-	}
-	arg = strings.TrimSpace(arg)
-	if len(arg) < 3 || !strings.EqualFold(arg[len(arg)-2:], "ms") {
-		return 0, false
-	}
-	ms, err := strconv.ParseUint(arg[:len(arg)-2], 10, 63)
-	if err != nil || ms > uint64(maxDuration/time.Millisecond) {
+	_, arg, _ := strings.Cut(name, ":")
+	digits, found := strings.CutSuffix(strings.ToLower(strings.TrimSpace(arg)), "ms")
+	ms, err := strconv.ParseUint(digits, 10, 63)
+	if !found || err != nil || ms > uint64(maxDuration/time.Millisecond) {
 		return 0, false
 	}
 	return time.Duration(ms) * time.Millisecond, true

@@ -15,8 +15,9 @@ import (
 type Control struct{ *engine }
 
 var (
-	_ Inspector = Control{}
-	_ Sensor    = Control{}
+	_ Inspector  = Control{}
+	_ Controller = Control{}
+	_ Sensor     = Control{}
 )
 
 // Inside reports whether the caller is an operation of this coordinator: by its context,
@@ -33,6 +34,16 @@ func (e *engine) made() *engine {
 		panic("core: the zero value is no coordinator: use NewCoordinator, NewResultCoordinator, NewDispatcher or NewProcessor")
 	}
 	return e
+}
+
+// Controller is what an operator does to a coordinator: on a status page, for example.
+// Every [Control] is one, and so is a type that embeds it.
+type Controller interface {
+	Cancel(id OperationID, cause error) bool
+	Evict(id OperationID) bool
+	Pause()
+	Resume()
+	SetMaxConcurrency(n int) error
 }
 
 // Inspector is any coordinator, or what is built on one, whatever it carries: for

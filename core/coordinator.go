@@ -48,6 +48,9 @@ func NewCoordinator[T any](work Work[T], opts Options) (*Coordinator[T], error) 
 // the order in which they were enqueued. Keys take turns: one with many items, or
 // slow ones, does not hold up another. Keys without operations cost nothing.
 //
+// An item whose key is "" has no key: no order, and no limit of a key. It takes its turn
+// as if it had a key of its own.
+//
 // The key of an item is asked for once, in Enqueue, on the caller's goroutine;
 // operations carry it as their Key, and so do the signals they raise.
 func NewKeyedCoordinator[T any, K ~string](key func(T) K, work Work[T], opts Options) (*Coordinator[T], error) {
@@ -91,14 +94,19 @@ func coordinatorOf[T any](e *engine, key func(T) string, work Work[T]) *Coordina
 	return &Coordinator[T]{Control{e}, source[T, struct{}]{key, e.front()}}
 }
 
-// Lane returns a view of the coordinator whose Enqueue, TryEnqueue and Do put
+// Lane returns a view of the coordinator, in the class of c, whose Enqueue, TryEnqueue and Do put
 // items into that lane; all else is the coordinator's. If it has no such lane,
 // they return [ErrUnknownLane]. Without Lane, items go into the lane called
 // "normal", or, if there is none, into the last.
 func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
-	view := *c
-	view.door = c.engine.door(name)
-	return &view
+	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inLane(c.engine, name)}}
+}
+
+// Class returns a view of the coordinator, in the lane of c, whose Enqueue, TryEnqueue and
+// Do put items into that class; all else is the coordinator's. If it has no such class,
+// they return [ErrUnknownClass]. See [Options.Classes].
+func (c *Coordinator[T]) Class(name string) *Coordinator[T] {
+	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inClass(c.engine, name)}}
 }
 
 // source is where the operations of a coordinator come from.

@@ -367,6 +367,14 @@ func TestOperationsQuery(t *testing.T) {
 			{"key", core.OperationQuery{Key: "alice"}, []core.OperationID{ok, said}},
 			{"key and status", core.OperationQuery{Key: "alice", Status: core.StatusFailed}, nil},
 			{"within", core.OperationQuery{Within: time.Second}, []core.OperationID{said, running, pending}},
+			{"newest first", core.OperationQuery{NewestFirst: true}, []core.OperationID{pending, running, said, failed, ok}},
+			{"first page", core.OperationQuery{Limit: 2}, []core.OperationID{ok, failed}},
+			{"second page", core.OperationQuery{Limit: 2, After: failed}, []core.OperationID{said, running}},
+			{"last page", core.OperationQuery{Limit: 2, After: running}, []core.OperationID{pending}},
+			{"after the last", core.OperationQuery{After: pending}, nil},
+			{"second page, newest first", core.OperationQuery{Limit: 2, NewestFirst: true, After: running}, []core.OperationID{said, failed}},
+			{"after the first, newest first", core.OperationQuery{NewestFirst: true, After: ok}, nil},
+			{"limit of what matches", core.OperationQuery{Limit: 1, Key: "alice", Pattern: "file.*"}, []core.OperationID{said}},
 		} {
 			var got []core.OperationID
 			for s := range c.Operations(test.q) {
@@ -385,6 +393,56 @@ func TestOperationsQuery(t *testing.T) {
 		}
 		checkEqual(t, "seen", n, 5)
 		g.open()
+	})
+}
+
+// A page of the pending operations costs what is on it, however many there are, from either end, and from the middle.
+func TestPageOfOperationsCostsItsSize(t *testing.T) {
+	if coretest.Race {
+		t.Skip("the race detector allocates")
+	}
+	cost := func(pending int) (allocs []float64) {
+		c := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{MaxQueued: pending}))
+		c.Pause()
+		for i := range pending {
+			enqueue(t, c, i%2) // boxed for a snapshot, a small number costs nothing
+		}
+		middle := core.OperationID(0)
+		for s := range c.Operations(core.OperationQuery{Limit: pending / 2}) {
+			middle = s.ID
+		}
+		for _, q := range []core.OperationQuery{{}, {NewestFirst: true}, {After: middle}, {After: middle, NewestFirst: true}} {
+			q.Status, q.Limit = core.StatusPending, 50
+			begun := 0
+			allocs = append(allocs, testing.AllocsPerRun(20, func() {
+				for s := range c.Operations(q) {
+					begun++
+					_ = s
+				}
+			}))
+			checkEqual(t, "seen", begun, 21*50)
+		}
+		checkError(t, "Close", c.Close(), nil)
+		return allocs
+	}
+	checkSlice(t, "allocations for 50 of 50,000", cost(50_000), cost(200))
+}
+
+// Other programs' pages wrap a coordinator by what they need of it.
+func TestControllerIsEmbedded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 1})
+		page := struct{ core.Controller }{c}
+		page.Pause()
+		id := enqueue(t, c, quick)
+		checkEqual(t, "cancelled", page.Cancel(id, nil), true)
+		checkEqual(t, "evicted", page.Evict(id), true)
+		checkError(t, "SetMaxConcurrency", page.SetMaxConcurrency(3), nil)
+		page.Resume()
+		s := c.Stats()
+		checkEqual(t, "limit", s.Limit, 3)
+		checkEqual(t, "tracked", s.Tracked, 0)
+		checkEqual(t, "paused", s.Paused, false)
 	})
 }
 

@@ -42,7 +42,7 @@ type reaction struct {
 
 // NewDispatcher makes a dispatcher without handlers, or says what is wrong with the
 // options. The options are a coordinator's, except that the default of Name is
-// "dispatcher", that DropOldest is always on, and that Lanes are not accepted. The
+// "dispatcher", that DropOldest is always on, and that Lanes and Classes are not accepted. The
 // operations raise their signals on [Options.Sink], but not [SignalStarted] and
 // [SignalStopped]; it may be the sink the dispatcher listens to.
 func NewDispatcher(opts Options) (*Dispatcher, error) {
@@ -69,9 +69,7 @@ func NewDispatcher(opts Options) (*Dispatcher, error) {
 // handler has started are not recognised. A pattern that matches nothing, like "",
 // is never called. Handle panics if h is nil.
 func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
-	if h == nil {
-		panic("core: Handle needs a function")
-	}
+	need(h != nil, "Handle needs a function")
 	d.made()
 	r := &reaction{newHook[Signal](compile(pattern), nil), h}
 	d.mu.Lock()
@@ -97,11 +95,8 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 // counted as rejected.
 func (d *Dispatcher) Dispatch(s Signal) {
 	d.made()
-	for _, r := range *d.reactions.Load() {
-		if r.pattern.matches(s.Name) {
-			react(d.signals, s)
-			return
-		}
+	if slices.ContainsFunc(*d.reactions.Load(), func(r *reaction) bool { return r.pattern.matches(s.Name) }) {
+		react(d.signals, s)
 	}
 }
 

@@ -491,6 +491,29 @@ func TestSignalsThatHandlersRaiseOnPurposeAreDispatchedWithinPropagation(t *test
 	})
 }
 
+// What a handler raises through its operation is caused by the signal, without its doing.
+func TestDispatchersThatSetEachOtherOffEndAtThePropagationLimit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var calls atomic.Int64
+		sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true}})
+		for on, name := range map[string]string{"ping": "pong", "pong": "ping"} {
+			d := dispatcher(t, core.Options{Sink: sink})
+			defer d.Close()
+			defer sink.Subscribe(on, d.Dispatch)()
+			d.Handle(on, func(ctx context.Context, s core.Signal) error {
+				if calls.Add(1) < 100 {
+					core.OperationFrom(ctx).Raise(name)
+				}
+				return nil
+			})
+		}
+		sink.Raise("ping")
+		synctest.Wait()
+		checkEqual(t, "calls", calls.Load(), 11)
+		checkEqual(t, "blocked", sink.Stats().Blocked, 1)
+	})
+}
+
 func TestDispatchAfterTheEndIsRejected(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := dispatcher(t, core.Options{})

@@ -14,7 +14,7 @@
 // Enqueue returns at once while the queue has room, and waits while it is full. So slow
 // work slows down a fast producer. With the id, anybody can look an operation up, wait
 // for it, pin it or cancel it. A finished operation stays in the window for a while and
-// then leaves without help. Every accepted item is in exactly one counter of [Stats].
+// is then removed. Every accepted item is in exactly one counter of [Stats].
 //
 //	enqueued -> pending -> running -> succeeded | failed | cancelled -> evicted -> echo -> gone
 //	               |         | ^
@@ -32,12 +32,13 @@
 // [Map] run a sequence of items in the same way and return when all are done. A
 // [ResultCoordinator] runs operations that have results.
 //
-// # Keys and lanes
+// # Keys, lanes and classes
 //
 // A keyed coordinator ([NewKeyedCoordinator]) runs the items of one key in order, one at
-// a time, and different keys side by side. Lanes ([Options.Lanes]) say which items start
-// first, how many of a lane run at once, and which signals defer or refuse them. One
-// scheduler knows limits, keys, lanes and signals, so all of them combine:
+// a time, and different keys side by side; an item whose key is "" has none. Lanes ([Options.Lanes]) say which items start
+// first, how many of a lane run at once, and which signals defer or refuse them. Classes
+// ([Options.Classes]) bound how many items of a kind run at once in all lanes. One
+// scheduler knows limits, keys, lanes, classes and signals, so all of them combine:
 //
 //	lanes, err := core.ParseLanes("hot:4, normal, slow:2")
 //	...
@@ -48,23 +49,24 @@
 // The scheduler decides what runs next when a slot is free. So a busy key delays no
 // other key, and an urgent item that comes late is the next to start.
 //
-// [Coordinator.Explain] says why an operation waits: the limit, its key and the
-// operation that has it, or a signal and the operation that raised it. A function that
+// [Coordinator.Explain] says why an operation waits: for the limit, for its key,
+// which another operation holds, or because of a signal, which an operation raised. It
+// names these operations. A function that
 // waits for something else can say so: [Operation.WaitsFor].
 //
 // # Waits and recursion
 //
 // An operation that waits for long can give up its slot meanwhile: [Operation.Suspend].
-// An operation that waits for another one of its own coordinator does so by itself. An
-// operation may always enqueue into its own coordinator, so work can create more work.
-// [Coordinator.WaitIdle] waits until none is left.
+// An operation that waits for another operation of the same coordinator gives up its slot
+// automatically. An operation may always enqueue into its own coordinator, so work can
+// create more work. [Coordinator.WaitIdle] waits until no work is left.
 //
 // # Signals
 //
 // A [Signal] is a fact: a name, a key that says what it is about, the operation that
 // raised it, and a time. Operations raise signals, and so can any code, on a [Sink]: the
-// window that parts of a program share. To raise a signal starts nothing. Others look
-// when they choose to:
+// window that parts of a program share. Raising a signal starts nothing by itself. Others
+// look when they choose to:
 //
 //	if sink.Has("gateway.error.*") { ... }
 //	for s := range sink.Sense(core.Query{Pattern: "order.*", Within: time.Minute}) { ... }
@@ -74,15 +76,15 @@
 // called subscribes: [Sink.Subscribe]. [Sink.Forward] connects sinks.
 //
 // A raised signal leaves the window after 5 minutes by default, or when newer signals
-// push it out. That suits history, and a signal that is never retracted does not block
-// work for ever. For a condition that must last, hold a signal: [Sink.Hold],
+// push it out. That suits history. It also means that a signal that is never retracted
+// does not block work for ever. For a condition that must last, hold a signal: [Sink.Hold],
 // [Operation.Hold]. A held signal stays until it is released. A signal can be retracted
 // only by the operation that raised it, or by the sink if it was raised there.
 //
 // # Guarantees
 //
-//   - Order. Operations start in the order in which their items were accepted; with keys
-//     and lanes, within each of them.
+//   - Order. Operations start in the order in which their items were accepted. With keys
+//     or lanes, this holds within each key and each lane.
 //   - Bounds. Never more operations run than the limit allows. The queue, the window, the
 //     echoes, the sink and the signals of one operation are bounded. What is dropped is
 //     counted.
@@ -101,9 +103,9 @@
 //
 // A handler runs on the goroutine that raises the signal, before Raise returns, in the
 // order of subscription. While a handler blocks, the raiser waits: this is the
-// backpressure of a pipeline. A handler that causes itself, over any number of steps, is
-// stopped: by the length of the chain of causes ([Propagation]), or when calls of handlers
-// are nested 64 deep.
+// backpressure of a pipeline. A handler may raise a signal that calls the same handler
+// again, directly or over other handlers. Such a loop ends when the chain of causes is too
+// long ([Propagation]), or when calls of handlers are nested 64 deep.
 //
 // A [Dispatcher] or a [Processor] handles signals in the background, so that the raiser
 // does not wait.
@@ -116,9 +118,9 @@
 //
 // # Cost
 //
-// To raise a signal costs about as much as to read the clock, and allocates nothing. The
+// Raising a signal costs about as much as reading the clock, and allocates nothing. The
 // cost does not depend on the size of the window, nor on subscribers to other names. Has
-// of an exact name takes no lock; Count and [Monitor.Count] take one. An operation costs
+// takes no lock if the name is exact; Count and [Monitor.Count] take one. An operation costs
 // one allocation, and one more for its first signal. A key costs nothing while it has no
 // operations.
 //

@@ -25,7 +25,7 @@ type engine struct {
 	opts           Options           // resolved
 	onDone         []*hook[Snapshot] // Options.OnDone, or nil
 	lanes          []Lane            // resolved; one without a name if there are none
-	laned          bool              // there are lanes
+	classes        []Class           // resolved; the first, without a name and a limit, is that of operations without one
 	plain          bool              // the scheduler is first in, first out
 	rules          rule              // for all lanes
 	laneRules      []rule            // by lane
@@ -87,7 +87,7 @@ type cacheLine [64]byte
 type flush struct {
 	idle    bool                    // the last
 	running map[*Operation]struct{} // the second, which it waits for; nil: not that
-	epoch   uint32                  // of the newest operation it waits for
+	newest  OperationID             // the newest of the first, which it waits for
 	left    int                     // 0: done
 	done    chan struct{}
 }
@@ -98,7 +98,7 @@ func (f *flush) includes(o *Operation) bool {
 		_, ok := f.running[o]
 		return ok
 	}
-	return int32(o.epoch-f.epoch) <= 0
+	return o.id <= f.newest
 }
 
 var engines atomic.Uint64
@@ -129,9 +129,8 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		clock:     sink.names.clock,
 		opts:      opts,
 		lanes:     opts.Lanes,
-		laned:     len(opts.Lanes) > 0,
-		plain:     !keyed && len(opts.Lanes) == 0,
-		left:      make([]uint64, max(1, len(opts.Lanes))),
+		classes:   append(make([]Class, 1), opts.Classes...),
+		plain:     !keyed && len(opts.Lanes)+len(opts.Classes) == 0,
 		closed:    make(chan struct{}),
 		window:    window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
 		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
@@ -142,10 +141,11 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	} else {
 		e.scheduler = newBoard(&opts, keyed)
 	}
-	if !e.laned {
-		e.lanes = make([]Lane, 1)
+	if len(e.lanes) == 0 {
+		e.lanes = []Lane{{Depth: opts.MaxQueued}}
 	}
-	e.intake.init(&opts)
+	e.left = make([]uint64, len(e.lanes))
+	e.intake.init(e.lanes)
 	e.loop = e.work
 	e.token.Store(tokenParked)
 	e.ledger.init(sink, opts.Name, &opts)
@@ -182,7 +182,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 	if d.err != nil {
 		return e.reject(d.err)
 	}
-	o.engine, o.lane = e, d.lane
+	o.engine, o.lane, o.class = e, d.lane, d.class
 	if o.base == nil {
 		o.base = baseOf(ctx, time.Time{})
 	}
@@ -213,10 +213,14 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 // reject counts an item that was not accepted because of err, and returns the error for
 // the caller.
 func (e *engine) reject(err error) error {
-	switch err = e.intake.reject(err); err {
-	case ErrClosed:
+	in := &e.intake
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.rejected++
+	switch {
+	case in.closed: // goes before anything else
 		return e.errClosed
-	case ErrFull:
+	case err == ErrFull:
 		return e.errFull
 	}
 	return err

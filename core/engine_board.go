@@ -1,9 +1,10 @@
 package core
 
-// board is the scheduler of coordinators with lanes, with keys, or with both.
-// Higher lanes go first; within a lane the keys take turns; within a key, or a
-// lane without keys, items start in order of arrival. An operation can start when its
-// lane runs less than the lane's limit and its key less than perKey.
+// board is the scheduler of coordinators with lanes, keys or classes.
+// Higher lanes go first; within a lane the keys take turns, and operations without a
+// key as if each had one of its own; within a key, operations start in order of arrival.
+// An operation can start when its lane and its class run less than their limits and its
+// key less than perKey. One that waits for its class keeps its turn, and its key's.
 //
 // So that lower lanes do not starve, of the operations whose turn it is in their
 // lanes and that have waited for the time of ageing the one that has waited longest
@@ -11,6 +12,7 @@ package core
 // once aged, would take the higher lanes' priority away.
 type board struct {
 	lanes   []lane
+	classes []bound // the first is that of operations without one
 	n       int
 	perKey  int
 	keys    keyTable
@@ -25,12 +27,20 @@ type board struct {
 // agedTurn is the share of starts that ageing may take: one in so many.
 const agedTurn = 4
 
-// lane is what the board knows of a lane.
-type lane struct {
+// bound is how many operations of a lane, or of a class, run and may run.
+type bound struct {
 	limit   int // 0: none
 	running int
-	n       int    // pending
-	queue   opList // with keys: one for each key of which one may start, in the order in which it is their turn
+	n       int // pending
+}
+
+func (b *bound) full() bool { return b.limit > 0 && b.running >= b.limit }
+
+// lane is what the board knows of a lane.
+type lane struct {
+	bound
+	lines   []opList // by class, in turn: operations without a key, and one for each key of which one may start
+	turns   uint32   // that were given out: see Operation.turnNumber
 	arrived arrivals
 }
 
@@ -38,14 +48,21 @@ func newBoard(opts *Options, keyed bool) *board {
 	b := &board{
 		lanes:   make([]lane, max(1, len(opts.Lanes))),
 		perKey:  opts.MaxPerKey,
+		classes: make([]bound, 1+len(opts.Classes)),
 		keyed:   keyed,
-		ordered: keyed && opts.DropOldest,
+		ordered: opts.DropOldest && (keyed || len(opts.Classes) > 0),
 		ageing:  int64(opts.Ageing),
 
 		sinceAge: agedTurn,
 	}
+	for i := range b.lanes {
+		b.lanes[i].lines = make([]opList, len(b.classes))
+	}
 	for i := range opts.Lanes {
 		b.lanes[i].limit = opts.Lanes[i].Limit
+	}
+	for i := range opts.Classes {
+		b.classes[1+i].limit = opts.Classes[i].Limit
 	}
 	return b
 }
@@ -53,12 +70,13 @@ func newBoard(opts *Options, keyed bool) *board {
 func (b *board) push(o *Operation) {
 	l := &b.lanes[o.lane]
 	l.n++
+	b.classes[o.class].n++
 	b.n++
 	if b.ordered {
 		l.arrived.add(o)
 	}
-	if !b.keyed {
-		l.queue.push(o)
+	if !b.keyed || o.key == "" {
+		l.join(o)
 		return
 	}
 	k := b.keys.obtain(o.key, len(b.lanes))
@@ -70,18 +88,40 @@ func (b *board) push(o *Operation) {
 	}
 }
 
-// take queues the first operation of a key in the lane.
+// join gives o the last turn in the lane.
+func (l *lane) join(o *Operation) {
+	l.turns++
+	o.turnNumber = l.turns
+	l.lines[o.class].push(o)
+}
+
+// replace gives the turn of o to another operation.
+func (l *lane) replace(o, by *Operation) {
+	by.turnNumber = o.turnNumber
+	line, next := &l.lines[by.class], o
+	if by.class != o.class {
+		for next = line.head; next != nil && next.before(o); {
+			next = next.next
+		}
+	}
+	line.insert(by, next)
+}
+
+// before reports whether it is the turn of o before that of other, in the same lane.
+func (o *Operation) before(other *Operation) bool { return int32(o.turnNumber-other.turnNumber) < 0 }
+
+// take gives the first operation of a key a turn in the lane.
 func (l *lane) take(t *turn) {
 	if t.up = t.queue.head; t.up != nil {
 		t.queue.remove(t.up)
-		l.queue.push(t.up)
+		l.join(t.up)
 	}
 }
 
 // put undoes take.
 func (l *lane) put(t *turn) {
 	if t.up != nil {
-		l.queue.remove(t.up)
+		l.lines[t.up.class].remove(t.up)
 		t.queue.insert(t.up, t.queue.head)
 		t.up = nil
 	}
@@ -92,10 +132,10 @@ func (b *board) next(now int64, barred laneSet) *Operation {
 	b.aged = false
 	for i := range b.lanes {
 		l := &b.lanes[i]
-		if l.n == 0 || l.limit > 0 && l.running >= l.limit || barred.has(uint8(i)) {
+		if l.n == 0 || l.full() || barred.has(uint8(i)) {
 			continue
 		}
-		o := l.queue.head
+		o := b.first(l)
 		switch {
 		case o == nil:
 		case first == nil:
@@ -111,22 +151,35 @@ func (b *board) next(now int64, barred laneSet) *Operation {
 	return aged
 }
 
-func (b *board) admits(o *Operation) bool {
-	if l := &b.lanes[o.lane]; l.limit > 0 && l.running >= l.limit {
-		return false
+// first returns the operation of the lane whose turn is next, of a class that is not full.
+func (b *board) first(l *lane) (first *Operation) {
+	for i := range l.lines {
+		if o := l.lines[i].head; o != nil && !b.classes[i].full() && (first == nil || o.before(first)) {
+			first = o
+		}
 	}
-	k := b.keys.live[o.key]
-	return !b.keyed || k == nil || k.running < b.perKey
+	return first
 }
 
+func (b *board) admits(o *Operation) bool {
+	k := b.keys.live[o.key]
+	return b.fits(o) && (k == nil || k.running < b.perKey && k.turns[o.lane].up == nil)
+}
+
+// fits reports whether one more may run in the lane and the class of o.
+func (b *board) fits(o *Operation) bool { return !b.lanes[o.lane].full() && !b.classes[o.class].full() }
+
 func (b *board) earliest(lane uint8) *Operation {
-	first := b.lanes[lane].queue.head
-	if !b.keyed {
+	l := &b.lanes[lane]
+	first := b.first(l)
+	if !b.keyed || first == nil {
 		return first
 	}
-	for o := first; o != nil; o = o.next {
-		if o.enqueued < first.enqueued {
-			first = o
+	for i := range l.lines {
+		for o := l.lines[i].head; o != nil && !b.classes[i].full(); o = o.next {
+			if o.enqueued < first.enqueued || o.enqueued == first.enqueued && o.before(first) {
+				first = o
+			}
 		}
 	}
 	return first
@@ -139,9 +192,9 @@ func (b *board) start(o *Operation) {
 		b.sinceAge++
 	}
 	l := b.leave(o)
-	l.running++
-	l.queue.remove(o)
-	if !b.keyed {
+	b.occupy(o, 1)
+	l.lines[o.class].remove(o)
+	if o.turn == nil {
 		return
 	}
 	k := o.turn.key
@@ -158,8 +211,8 @@ func (b *board) start(o *Operation) {
 
 func (b *board) remove(o *Operation) {
 	l, t := b.leave(o), o.turn
-	if !b.keyed {
-		l.queue.remove(o)
+	if t == nil {
+		l.lines[o.class].remove(o)
 		return
 	}
 	if t.up != o {
@@ -167,9 +220,9 @@ func (b *board) remove(o *Operation) {
 	} else {
 		if t.up = t.queue.head; t.up != nil { // it is still the key's turn
 			t.queue.remove(t.up)
-			l.queue.insert(t.up, o)
+			l.replace(o, t.up)
 		}
-		l.queue.remove(o)
+		l.lines[o.class].remove(o)
 	}
 	t.key.pending--
 	b.keys.release(t.key)
@@ -180,6 +233,7 @@ func (b *board) remove(o *Operation) {
 func (b *board) leave(o *Operation) *lane {
 	l := &b.lanes[o.lane]
 	l.n--
+	b.classes[o.class].n--
 	b.n--
 	if b.ordered {
 		l.arrived.trim(l.n)
@@ -191,7 +245,7 @@ func (b *board) finish(o *Operation) {
 	if o.status != StatusSuspended {
 		b.suspend(o)
 	}
-	if !b.keyed {
+	if o.turn == nil {
 		return
 	}
 	k := o.turn.key
@@ -205,28 +259,35 @@ func (b *board) finish(o *Operation) {
 	o.turn = nil
 }
 
-func (b *board) suspend(o *Operation) { b.lanes[o.lane].running-- }
+func (b *board) suspend(o *Operation) { b.occupy(o, -1) }
 
 func (b *board) resume(o *Operation) bool {
-	l := &b.lanes[o.lane]
-	if l.limit > 0 && l.running >= l.limit {
-		return false
+	fits := b.fits(o)
+	if fits {
+		b.occupy(o, 1)
 	}
-	l.running++
-	return true
+	return fits
+}
+
+// occupy counts that so many more run in the lane and the class of o.
+func (b *board) occupy(o *Operation, more int) {
+	b.lanes[o.lane].running += more
+	b.classes[o.class].running += more
 }
 
 func (b *board) oldest(lane uint8) *Operation {
 	if b.ordered {
 		return b.lanes[lane].arrived.oldest()
 	}
-	return b.lanes[lane].queue.head
+	return b.lanes[lane].lines[0].head
 }
 
 func (b *board) all() []*Operation {
 	var all []*Operation
 	for i := range b.lanes {
-		all = b.lanes[i].queue.appendTo(all)
+		for class := range b.classes {
+			all = b.lanes[i].lines[class].appendTo(all)
+		}
 	}
 	for _, k := range b.keys.live {
 		for i := range k.turns {

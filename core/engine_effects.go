@@ -118,11 +118,7 @@ func (e *engine) callDone(out *engineEffects) {
 		e.endClose()
 		e.unlockTo(out)
 	}()
-	if runsOn(e.number) {
-		e.tell(ended)
-	} else {
-		engineFrame(e.number, func() { e.tell(ended) })
-	}
+	engineFrame(e.number, func() { e.tell(ended) })
 }
 
 // callFinal calls OnFinalized for operations that have left the window. Close waits for

@@ -28,6 +28,7 @@ type Reason struct {
 	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, where it may be another one
 	Key     string      `json:"key,omitempty"`     // that is busy
 	Lane    string      `json:"lane,omitempty"`    // that is full, that it is in, or that it waits for room in
+	Class   string      `json:"class,omitempty"`   // that is full
 	Running int         `json:"running,omitempty"` // so many run
 	Limit   int         `json:"limit,omitempty"`   // of so many that may
 	Ahead   int         `json:"ahead,omitempty"`   // so many go first, or are waited for
@@ -45,11 +46,12 @@ const (
 	ReasonPaused   ReasonKind = "paused"   // the coordinator is, until Resume
 	ReasonLimit    ReasonKind = "limit"    // as many as may, run: Running, Limit, Holder
 	ReasonLane     ReasonKind = "lane"     // the same for its lane: Lane, Running, Limit, Holder
+	ReasonClass    ReasonKind = "class"    // the same for its class: Class, Running, Limit, Holder
 	ReasonKey      ReasonKind = "key"      // the same for its key: Key, Running, Limit, Holder
 	ReasonRefused  ReasonKind = "refused"  // it will not run because of CancelOn: Signal, Since, Expires
 	ReasonDeferred ReasonKind = "deferred" // DeferOn: Signal, Since, Expires, Forced
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
-	ReasonOrder    ReasonKind = "order"    // earlier items of its lane or key go first: Ahead
+	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead
 	ReasonNested   ReasonKind = "nested"   // its body waits: for Holder, for the Ahead operations of a Flush, or for room: Of, Lane
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
 
@@ -187,9 +189,10 @@ func (x *explainer) pending(o *Operation, now int64) {
 func (x *explainer) slots(o *Operation) {
 	e := o.engine
 	running := e.running.appendTo(nil)
-	lane := &e.lanes[o.lane]
+	lane, class := &e.lanes[o.lane], &e.classes[o.class]
 	x.taken(o, Reason{Kind: ReasonLimit}, e.limit, running, func(*Operation) bool { return true })
 	x.taken(o, Reason{Kind: ReasonLane, Lane: lane.Name}, lane.Limit, running, func(other *Operation) bool { return other.lane == o.lane })
+	x.taken(o, Reason{Kind: ReasonClass, Class: class.Name}, class.Limit, running, func(other *Operation) bool { return other.class == o.class })
 }
 
 // taken adds a reason if the operations that use what it is about are as many as limit.
@@ -327,6 +330,8 @@ func (r Reason) text(now time.Time) string {
 		return taken("")
 	case ReasonLane:
 		return taken(fmt.Sprintf(" of lane %q", r.Lane))
+	case ReasonClass:
+		return taken(fmt.Sprintf(" of class %q", r.Class))
 	case ReasonKey:
 		return taken(fmt.Sprintf(" of key %q", r.Key))
 	case ReasonSuspended:

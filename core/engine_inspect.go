@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"maps"
 	"slices"
 	"time"
 )
@@ -46,27 +45,16 @@ func (c Control) Stats() Stats {
 		Paused:         e.paused,
 		Closed:         e.intake.closed,
 		Lanes:          e.laneStats(),
+		Classes:        e.classStats(),
 	}
 }
 
 // laneStats returns the counters of the lanes, if there are any. mu and the
 // intake's are held.
-func (e *engine) laneStats() []LaneStats {
-	if !e.laned {
-		return nil
-	}
-	stats := make([]LaneStats, len(e.lanes))
-	for i := range e.lanes {
-		l := &e.lanes[i]
-		stats[i] = LaneStats{
-			Name:    l.Name,
-			Pending: int(e.intake.queues[i].accepted - e.left[i]),
-			Limit:   l.Limit,
-			Depth:   l.Depth,
-		}
-	}
-	for o := e.running.head; o != nil; o = o.next {
-		stats[o.lane].Running++
+func (e *engine) laneStats() (stats []LaneStats) {
+	for i, l := range e.opts.Lanes {
+		pending := int(e.intake.queues[i].accepted - e.left[i])
+		stats = append(stats, LaneStats{l.Name, pending, e.scheduler.(*board).lanes[i].running, l.Limit, l.Depth})
 	}
 	return stats
 }
@@ -89,7 +77,8 @@ func (c Control) Lookup(id OperationID) (Snapshot, bool) {
 // Operations walks the operations that q selects in the order in which they were
 // accepted, as of the start of the loop. Each snapshot is taken when its turn
 // comes; one that has left the window by then is skipped. No lock is held while
-// the loop's body runs.
+// the loop's body runs. It costs what it looks at until the loop ends or the Limit of q
+// is reached.
 func (c Control) Operations(q OperationQuery) iter.Seq[Snapshot] {
 	e := c.made()
 	return e.operations(q, func(*Operation) {})
@@ -99,39 +88,56 @@ func (c Control) Operations(q OperationQuery) iter.Seq[Snapshot] {
 // taken a snapshot.
 func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[Snapshot] {
 	return func(yield func(Snapshot) bool) {
-		for _, o := range e.all() {
+		n := 0
+		for o := range e.walk(q.After, q.NewestFirst) {
 			e.mu.Lock()
-			if e.index.get(o.id) != o || q.Status != 0 && q.Status&o.status == 0 {
+			if e.index.get(o.id) != o || !q.selects(o, e.clock.now()) {
 				e.mu.Unlock()
 				continue
 			}
 			s := o.snapshot()
 			visit(o)
 			e.mu.Unlock()
+			if q.Pattern != "" && !s.Has(q.Pattern) {
+				continue
+			}
 			s.Parent = o.Parent()
-			if q.accepts(&s, time.Now()) && !yield(s) {
+			if n++; !yield(s) || n == q.Limit {
 				return
 			}
 		}
 	}
 }
 
-// all lists the operations in the index by id, gathered in chunks.
-func (e *engine) all() []*Operation {
-	e.lockFresh()
-	all := slices.Collect(maps.Values(e.index.overflow))
-	for some := range slices.Chunk(e.index.slots, chunk) { // these slots are left as they are when the index is resized
-		for _, o := range some {
-			if o != nil {
-				all = append(all, o)
-			}
+// walk yields the operations in the index by id, as of the start of the loop: all, or those
+// that come after one.
+func (e *engine) walk(after OperationID, back bool) iter.Seq[*Operation] {
+	return func(yield func(*Operation) bool) {
+		e.lockFresh()
+		from, to := after+1, e.index.newest
+		if back {
+			from, to = 1, min(to, after-1) // all if after is 0
 		}
-		e.mu.Unlock()
-		e.mu.Lock()
+		for {
+			p, found := e.index.some(from, to, back)
+			e.mu.Unlock()
+			if !found {
+				return
+			}
+			for i := range p.operations {
+				if back {
+					i = idBlock - 1 - i
+				}
+				if o := p.operations[i]; o != nil && from <= o.id && o.id <= to && !yield(o) {
+					return
+				}
+			}
+			if from = p.first + idBlock; back {
+				from, to = 1, p.first-1
+			}
+			e.mu.Lock()
+		}
 	}
-	e.mu.Unlock()
-	slices.SortFunc(all, byID)
-	return all
 }
 
 func byID(a, b *Operation) int { return cmp.Compare(a.id, b.id) }
@@ -248,7 +254,7 @@ func (c Control) Sense(q Query) iter.Seq[Signal] {
 		e.sink.mu.Unlock()
 		var operations []*Operation
 		if q.Operation == 0 {
-			operations = e.all()
+			operations = slices.Collect(e.walk(0, false))
 		} else if o := e.find(q.Operation); o != nil {
 			operations = []*Operation{o}
 		}
@@ -278,7 +284,7 @@ func (c Control) Monitor(pattern string, span time.Duration) *Monitor {
 	l.mu.Lock()
 	m := l.names.addMonitor(p, span, nil, e.sink.ring.head)
 	l.mu.Unlock()
-	operations := e.all()
+	operations := slices.Collect(e.walk(0, false))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var known []seqFact

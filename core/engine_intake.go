@@ -22,12 +22,11 @@ type intake struct {
 
 	mu       sync.Mutex
 	arrived  opList
-	nextID   OperationID // the rest of a block of ids:
-	lastID   OperationID
-	epoch    uint32 // see engine.Flush
+	id       OperationID // of the newest operation
+	lastID   OperationID // of the block of ids that it is of
 	closed   bool
 	queues   []laneQueue
-	only     [1]laneQueue // of a coordinator without lanes
+	only     [1]laneQueue // of a coordinator with one lane or none
 	rejected uint64
 }
 
@@ -42,14 +41,12 @@ type laneQueue struct {
 
 func (q *laneQueue) full() bool { return q.accepted-q.left >= q.limit }
 
-func (in *intake) init(opts *Options) {
-	in.queues = in.only[:]
-	if len(opts.Lanes) > 0 {
-		in.queues = make([]laneQueue, len(opts.Lanes))
+func (in *intake) init(lanes []Lane) {
+	if in.queues = in.only[:]; len(lanes) > 1 {
+		in.queues = make([]laneQueue, len(lanes))
 	}
-	in.only[0].limit = uint64(max(0, opts.MaxQueued))
-	for i := range opts.Lanes {
-		in.queues[i].limit = uint64(max(0, opts.Lanes[i].Depth))
+	for i := range lanes {
+		in.queues[i].limit = uint64(max(0, lanes[i].Depth))
 	}
 }
 
@@ -75,13 +72,12 @@ var operationIDs atomic.Uint64
 
 // accept takes an operation in. mu is held.
 func (in *intake) accept(o *Operation) {
-	if in.nextID == in.lastID {
+	if in.id == in.lastID {
 		in.lastID = OperationID(operationIDs.Add(idBlock))
-		in.nextID = in.lastID - idBlock
+		in.id = in.lastID - idBlock
 	}
-	in.nextID++
-	o.id = in.nextID
-	o.epoch = in.epoch
+	in.id++
+	o.id = in.id
 	o.status = StatusPending
 	in.arrived.push(o)
 	in.queues[o.lane].accepted++
@@ -103,18 +99,6 @@ func (in *intake) offer(o *Operation) (err error) {
 		in.accept(o)
 	}
 	in.mu.Unlock()
-	return err
-}
-
-// reject counts an item that was not accepted because of err, and returns the
-// error to return: that the intake is closed goes before anything else.
-func (in *intake) reject(err error) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.rejected++
-	if in.closed {
-		return ErrClosed
-	}
 	return err
 }
 

@@ -1,15 +1,17 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// A Lane is a class of items of one coordinator: which go first, how many of
+// A Lane is a priority of items of one coordinator: which go first, how many of
 // them may run at once, and which signals hold them up. See [Options.Lanes].
 type Lane struct {
 	// Name is how [Coordinator.Lane] finds it; case matters.
@@ -46,11 +48,8 @@ func (s LaneStats) LogValue() slog.Value { return StatsValue(s) }
 // String is the JSON form.
 func (s LaneStats) String() string { return StatsString(s) }
 
-// maxLanes is how many lanes a coordinator can have.
+// maxLanes is how many lanes a coordinator can have, and how many classes.
 const maxLanes = 64
-
-// defaultLane is the name of the lane for items without a lane of their own.
-const defaultLane = "normal"
 
 // ParseLanes reads lanes from text: names from the highest to the lowest lane,
 // separated by commas, each with its limit behind a colon if it has one, as in
@@ -58,7 +57,7 @@ const defaultLane = "normal"
 func ParseLanes(spec string) ([]Lane, error) {
 	where := strconv.Quote(spec)
 	if n := 1 + strings.Count(spec, ","); n > maxLanes {
-		return nil, tooManyLanes(n, where)
+		return nil, tooMany(n, where)
 	}
 	var (
 		lanes []Lane
@@ -77,70 +76,89 @@ func ParseLanes(spec string) ([]Lane, error) {
 		}
 		lanes = append(lanes, l)
 	}
-	if errs = append(errs, checkLanes(lanes, where)...); len(errs) > 0 {
+	if errs = append(errs, checkNames("lane", lanes, where)...); len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	return lanes, nil
 }
 
-func tooManyLanes(n int, where string) error {
-	return fmt.Errorf("core: %s has %d lanes, but there can be %d", where, n, maxLanes)
+func tooMany(n int, where string) error {
+	return fmt.Errorf("core: %s has %d entries, but there can be %d", where, n, maxLanes)
 }
 
-// checkLanes says what is wrong with lanes, which were found in where.
-func checkLanes(lanes []Lane, where string) (errs []error) {
+// bounded is a [Lane] or a [Class].
+type bounded interface {
+	place() (name string, limit int)
+}
+
+func (l Lane) place() (string, int)  { return l.Name, l.Limit }
+func (c Class) place() (string, int) { return c.Name, c.Limit }
+
+// checkNames says what is wrong with the names and limits of lanes or classes, which
+// were found in where.
+func checkNames[N bounded](kind string, list []N, where string) (errs []error) {
 	wrong := func(i int, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("core: lane %d of %s: %s", i+1, where, fmt.Sprintf(format, args...)))
+		errs = append(errs, fmt.Errorf("core: %s %d of %s: %s", kind, i+1, where, fmt.Sprintf(format, args...)))
 	}
-	if len(lanes) > maxLanes {
-		return []error{tooManyLanes(len(lanes), where)}
+	if len(list) > maxLanes {
+		return []error{tooMany(len(list), where)}
 	}
-	places := make(map[string]int, len(lanes))
-	for i := range lanes {
-		l := &lanes[i]
-		first, taken := places[l.Name]
+	places := make(map[string]int, len(list))
+	for i := range list {
+		name, limit := list[i].place()
+		first, taken := places[name]
 		switch {
-		case strings.TrimSpace(l.Name) == "":
-			wrong(i, "name %q is blank", l.Name)
+		case strings.TrimSpace(name) == "":
+			wrong(i, "name %q is blank", name)
 		case taken:
-			wrong(i, "name %q is that of lane %d already", l.Name, first+1)
+			wrong(i, "name %q is that of %s %d already", name, kind, first+1)
 		default:
-			places[l.Name] = i
+			places[name] = i
 		}
-		if l.Limit < 0 {
-			wrong(i, "limit is %d, but must not be negative", l.Limit)
-		}
-		if l.MaxDefer != 0 && l.DeferOn == "" {
-			wrong(i, "MaxDefer is %v, but there is no DeferOn that it would bound", l.MaxDefer)
+		if limit < 0 {
+			wrong(i, "limit is %d, but must not be negative", limit)
 		}
 	}
 	return errs
 }
 
-// door is where items enter: a lane, or none if there is no such lane.
+// door is where items enter: a lane, and perhaps a class, or none if there is no such one.
 type door struct {
-	lane uint8
-	err  error
+	lane, class uint8 // 0: no class
+	err         error
 }
 
-// door returns the lane of that name.
-func (e *engine) door(name string) door {
-	if !e.made().laned {
-		return door{err: fmt.Errorf("%w: %q, as %s has no lanes", ErrUnknownLane, name, e.name)}
+// inLane returns the door to the lane of that name, for items of the same class.
+func (d door) inLane(e *engine, name string) door {
+	i, err := find(e.made().opts.Lanes, name, ErrUnknownLane, e.name)
+	return door{uint8(i), d.class, cmp.Or(d.err, err)}
+}
+
+// inClass returns the door for items of the class of that name, to the same lane.
+func (d door) inClass(e *engine, name string) door {
+	i, err := find(e.made().opts.Classes, name, ErrUnknownClass, e.name)
+	return door{d.lane, uint8(1 + i), cmp.Or(d.err, err)}
+}
+
+// find returns the place of the lane or class of that name.
+func find[N bounded](list []N, name string, unknown error, coordinator string) (int, error) {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i], _ = list[i].place()
 	}
-	var names []string
-	for i := range e.lanes {
-		if e.lanes[i].Name == name {
-			return door{lane: uint8(i)}
-		}
-		names = append(names, strconv.Quote(e.lanes[i].Name))
+	i := slices.Index(names, name)
+	switch {
+	case i >= 0:
+		return i, nil
+	case len(list) == 0:
+		return i, fmt.Errorf("%w: %q, as %s has none", unknown, name, coordinator)
 	}
-	return door{err: fmt.Errorf("%w: %q is none of %s", ErrUnknownLane, name, strings.Join(names, ", "))}
+	return i, fmt.Errorf("%w: %q is none of %q", unknown, name, names)
 }
 
 // front is the door for items without a lane of their own.
 func (e *engine) front() door {
-	if d := e.door(defaultLane); d.err == nil {
+	if d := (door{}).inLane(e, "normal"); d.err == nil {
 		return d
 	}
 	return door{lane: uint8(len(e.lanes) - 1)}

@@ -50,18 +50,18 @@ func (c Control) Complete() {
 // finished. mu is held.
 func (e *engine) startFlush() *flush {
 	e.intake.mu.Lock()
-	f := &flush{
-		epoch: e.intake.epoch,
-		left:  e.alive() + e.telling + e.scheduler.pending() + e.intake.arrived.n,
-		done:  make(chan struct{}),
-	}
-	e.intake.epoch++
-	e.intake.mu.Unlock()
+	defer e.intake.mu.Unlock()
+	return e.expect(flush{newest: e.intake.id, left: e.alive() + e.telling + e.scheduler.pending() + e.intake.arrived.n})
+}
+
+// expect begins to wait for what f says; nil if that is finished. mu is held.
+func (e *engine) expect(f flush) *flush {
 	if f.left == 0 {
 		return nil
 	}
-	e.flushes = append(e.flushes, f)
-	return f
+	f.done = make(chan struct{})
+	e.flushes = append(e.flushes, &f)
+	return &f
 }
 
 // Flush waits until all operations accepted so far are finished, while the intake
@@ -84,9 +84,7 @@ func (c Control) WaitIdle(ctx context.Context) error {
 		if e.idle() {
 			return nil
 		}
-		f := &flush{idle: true, left: 1, done: make(chan struct{})}
-		e.flushes = append(e.flushes, f)
-		return f
+		return e.expect(flush{idle: true, left: 1})
 	})
 }
 
@@ -267,6 +265,9 @@ func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
 	e.scheduler.remove(o)
 	e.leaveQueue(o)
 	e.retire(o, status, err, now)
+	if o.class > 0 { // the next of its key may not have to wait for that
+		e.wakeLocked()
+	}
 }
 
 // finalize empties the window of a closed engine. mu is held.

@@ -21,7 +21,7 @@ import (
 
 // The engine beside a simple model of it, made of slices on one goroutine. Both get the same random calls. After
 // every call, when nothing moves any more, they must show the same. Of four coordinators one has lanes, one keys,
-// one both.
+// one both. Some have classes.
 func TestEngineModel(t *testing.T) {
 	const perSeed = 500
 	for seed := range uint64(core.Often(2000, 200)) {
@@ -42,6 +42,7 @@ func TestEngineModel(t *testing.T) {
 type modelOp struct {
 	n      int // the item
 	lane   int
+	class  int
 	key    string
 	id     core.OperationID
 	status core.Status
@@ -59,11 +60,11 @@ type modelOp struct {
 }
 
 func (o *modelOp) String() string {
-	return fmt.Sprintf("#%d(id %d, lane %d, key %q)", o.n, o.id, o.lane, o.key)
+	return fmt.Sprintf("#%d(id %d, lane %d, class %d, key %q)", o.n, o.id, o.lane, o.class, o.key)
 }
 
-func (o *modelOp) Place() (lane int, key string, enqueued int64) {
-	return o.lane, o.key, o.enqueued.UnixNano()
+func (o *modelOp) Place() (lane, class int, key string, enqueued int64) {
+	return o.lane, o.class, o.key, o.enqueued.UnixNano()
 }
 
 // modelRule is which signals hold up the items of all lanes, or of one.
@@ -270,8 +271,13 @@ func (d *modelDriver) shape(pick func(...int) int) {
 	} else {
 		d.rules = append(d.rules, modelRule{})
 	}
+	classes := []int{0}
+	for i := range max(0, pick(-1, -1, 1, 3)) {
+		classes = append(classes, pick(0, 1, 1, 2, 3))
+		d.opts.Classes = append(d.opts.Classes, core.Class{Name: fmt.Sprint("class ", i), Limit: classes[i+1]})
+	}
 	d.waiting = make([][]*modelOp, len(limits))
-	d.board = core.NewBoardModel[*modelOp](limits, perKey, int64(max(0, ageing))*int64(time.Second))
+	d.board = core.NewBoardModel[*modelOp](limits, classes, perKey, int64(max(0, ageing))*int64(time.Second))
 }
 
 func (d *modelDriver) body(ctx context.Context, o *modelOp) error {
@@ -303,7 +309,7 @@ var errGoOn = errors.New("go on")
 func (d *modelDriver) newItem() *modelOp {
 	d.items++
 	o := &modelOp{n: d.items, stubborn: d.random.IntN(4) == 0, command: make(chan func(context.Context) error), answer: make(chan struct{})}
-	o.lane = d.random.IntN(len(d.waiting))
+	o.lane, o.class = d.random.IntN(len(d.waiting)), d.random.IntN(len(d.board.Classes))
 	if d.keyed {
 		o.key = []string{"", "a", "b", "c", "d", "e"}[d.random.IntN(1+d.random.IntN(6))]
 	}
@@ -312,10 +318,14 @@ func (d *modelDriver) newItem() *modelOp {
 
 // door returns where to enqueue an item.
 func (d *modelDriver) door(o *modelOp) *core.Coordinator[*modelOp] {
-	if len(d.opts.Lanes) == 0 || o.lane == d.front && d.random.IntN(2) == 0 {
-		return d.c
+	c := d.c
+	if o.class > 0 {
+		c = c.Class(d.opts.Classes[o.class-1].Name)
 	}
-	return d.c.Lane(d.opts.Lanes[o.lane].Name)
+	if len(d.opts.Lanes) == 0 || o.lane == d.front && d.random.IntN(2) == 0 {
+		return c
+	}
+	return c.Lane(d.opts.Lanes[o.lane].Name)
 }
 
 func (d *modelDriver) setLimit(limit int) {
@@ -664,8 +674,12 @@ func (d *modelDriver) end(o *modelOp) {
 	d.endOp(o, status)
 }
 
-// suspend lets a body wait without its slot until it gets an answer.
+// suspend lets a body wait without its slot until it gets an answer. With classes, not one that a cancellation ends: for
+// a moment it would have the slot of its lane, and what starts in that moment may take another's class.
 func (d *modelDriver) suspend(o *modelOp) {
+	if len(d.opts.Classes) > 0 && !o.stubborn {
+		return
+	}
 	d.logf("%v is suspended", o)
 	o.command <- func(ctx context.Context) error {
 		err := core.OperationFrom(ctx).Suspend(ctx, "an answer", func(ctx context.Context) error {
@@ -1090,7 +1104,7 @@ func (d *modelDriver) resumeOne() bool {
 		return false
 	}
 	for i, o := range d.resuming {
-		if !d.board.LaneFits(o.lane) {
+		if !d.board.Fits(o) {
 			continue
 		}
 		d.resuming = slices.Delete(d.resuming, i, i+1)
@@ -1249,6 +1263,11 @@ func (d *modelDriver) compare() {
 			Pending: d.board.InLane(d.board.Pending, i), Running: d.board.InLane(d.board.Running, i),
 		})
 	}
+	for i, c := range d.opts.Classes {
+		want.Classes = append(want.Classes, core.ClassStats{
+			Name: c.Name, Limit: c.Limit, Pending: d.board.InClass(d.board.Pending, i+1), Running: d.board.InClass(d.board.Running, i+1),
+		})
+	}
 	if !reflect.DeepEqual(got, want) {
 		d.fatalf("stats differ\n got: %v\nwant: %v", got, want)
 	}
@@ -1326,8 +1345,12 @@ func (d *modelDriver) compareOp(o *modelOp) {
 	if len(d.opts.Lanes) > 0 {
 		lane = d.opts.Lanes[o.lane].Name
 	}
-	if ok && (s.Lane != lane || s.Key != o.key) {
-		d.fatalf("Lookup(%v): got lane %q and key %q, want %q and %q", o, s.Lane, s.Key, lane, o.key)
+	class := ""
+	if o.class > 0 {
+		class = d.opts.Classes[o.class-1].Name
+	}
+	if ok && (s.Lane != lane || s.Class != class || s.Key != o.key) {
+		d.fatalf("Lookup(%v): got lane %q, class %q and key %q, want %q, %q and %q", o, s.Lane, s.Class, s.Key, lane, class, o.key)
 	}
 	if ok && (s.Status != o.status || s.Pins != o.pins || !s.Started.Equal(o.started) || !s.Finished.Equal(o.finished)) {
 		d.fatalf("Lookup(%v): got %+v, want status %v, %d pins, started %v, finished %v", o, s, o.status, o.pins, o.started, o.finished)

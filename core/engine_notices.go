@@ -74,14 +74,10 @@ func (e *engine) tellClosed(hooks []*hook[struct{}]) {
 func (c Control) WaitRunning(ctx context.Context) error {
 	e := c.made()
 	return e.waitForAll(ctx, func() *flush {
-		f := &flush{running: make(map[*Operation]struct{}), done: make(chan struct{})}
+		running := make(map[*Operation]struct{})
 		for _, o := range e.started() {
-			f.running[o] = struct{}{}
+			running[o] = struct{}{}
 		}
-		if f.left = len(f.running); f.left == 0 {
-			return nil
-		}
-		e.flushes = append(e.flushes, f)
-		return f
+		return e.expect(flush{running: running, left: len(running)})
 	})
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // Calls in bursts, which race with each other and with the bodies. The outcome is not known in detail, but the
-// promises must hold: the books balance at every step; no limit is exceeded, neither in all nor of a key or a
-// lane; operations of one key keep their order; when nothing moves any more, nothing waits that could run; and in
+// promises must hold: the books balance at every step; no limit is exceeded, neither in all nor of a key, a lane or
+// a class; operations of one key keep their order; when nothing moves any more, nothing waits that could run; and in
 // the end every accepted item has been finalized once. Of four coordinators one has lanes, one keys, one both.
 func TestEngineRandom(t *testing.T) {
 	const perSeed = 500
@@ -82,6 +82,10 @@ func newRandomDriver(t *testing.T, seed uint64) *randomDriver {
 		d.opts.Ageing = time.Duration(pick(-1, 1, 10)) * time.Millisecond
 		d.places.limits = []int{d.opts.Lanes[0].Limit, 0, 1}
 	}
+	if seed&4 != 0 {
+		d.opts.Classes = []core.Class{{Name: "heavy", Limit: pick(1, 2, 4)}, {Name: "light"}}
+		d.places.heavy = d.opts.Classes[0].Limit
+	}
 	var err error
 	if d.keyed {
 		d.c, err = core.NewKeyedCoordinator(d.key, d.body, d.opts)
@@ -107,7 +111,10 @@ func (d *randomDriver) key(item uint64) string {
 	if !d.keyed {
 		return ""
 	}
-	return fmt.Sprint(item >> 8 % 5)
+	if key := item >> 8 % 5; key > 0 {
+		return fmt.Sprint(key)
+	}
+	return ""
 }
 
 func (d *randomDriver) lane(item uint64) int {
@@ -119,10 +126,22 @@ func (d *randomDriver) lane(item uint64) int {
 
 // door returns where to enqueue an item.
 func (d *randomDriver) door(item uint64) *core.Coordinator[uint64] {
-	if len(d.opts.Lanes) == 0 {
-		return d.c
+	c := d.c
+	if len(d.opts.Lanes) > 0 {
+		c = c.Lane(d.opts.Lanes[d.lane(item)].Name)
 	}
-	return d.c.Lane(d.opts.Lanes[d.lane(item)].Name)
+	if class := d.class(item); class != "" {
+		c = c.Class(class)
+	}
+	return c
+}
+
+// class is that of an item, or "".
+func (d *randomDriver) class(item uint64) string {
+	if n := int(item >> 24 % 3); n < len(d.opts.Classes) {
+		return d.opts.Classes[n].Name
+	}
+	return ""
 }
 
 func (d *randomDriver) fatalf(format string, args ...any) {
@@ -138,7 +157,7 @@ func (d *randomDriver) body(ctx context.Context, seed uint64) error {
 	}
 	defer d.running.Add(-1)
 	op := core.OperationFrom(ctx)
-	leave, err := d.places.enter(d.key(seed), d.lane(seed), op.ID())
+	leave, err := d.places.enter(d.key(seed), d.lane(seed), d.class(seed), op.ID())
 	if err != nil {
 		d.t.Errorf("seed %d, options %+v: %v", d.seed, d.opts, err)
 	}
@@ -306,9 +325,17 @@ func (d *randomDriver) rest() {
 	if s.Pending == 0 || s.Running >= s.Limit || s.Paused || deferred {
 		return
 	}
+	lines := make(map[string]bool) // of keys, in which an earlier one waits
 	for o := range d.c.Operations(core.OperationQuery{Status: core.StatusPending}) {
+		if o.Key != "" {
+			line := o.Lane + ":" + o.Key
+			if lines[line] {
+				continue
+			}
+			lines[line] = true
+		}
 		lane := slices.IndexFunc(d.opts.Lanes, func(l core.Lane) bool { return l.Name == o.Lane })
-		if d.places.couldEnter(o.Key, max(0, lane)) && (lane != 1 || !d.sink.Has("lane.wait")) {
+		if d.places.couldEnter(o.Key, max(0, lane), o.Class) && (lane != 1 || !d.sink.Has("lane.wait")) {
 			d.fatalf("operation %d, of lane %q and key %q, waits though it could run: %v", o.ID, o.Lane, o.Key, s)
 		}
 	}
@@ -338,27 +365,32 @@ func (d *randomDriver) finish() {
 	}
 }
 
-// crowd checks, from inside of bodies, how many of a key and of a lane run, and in
+// crowd checks, from inside of bodies, how many of a key, a lane and a class run, and in
 // which order.
 type crowd struct {
 	perKey int
 	limits []int // by lane; 0: none
+	heavy  int   // the same of the class of that name
 
 	mu     sync.Mutex
 	keys   map[string]int // that run
 	lanes  map[int]int
+	heavys int
 	newest map[string]core.OperationID // by key and lane: who started last
 }
 
-// couldEnter reports whether the limits of key and lane allow for one more.
-func (c *crowd) couldEnter(key string, lane int) bool {
+// couldEnter reports whether the limits of key, lane and class allow for one more.
+func (c *crowd) couldEnter(key string, lane int, class string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.keys[key] < c.perKey && (len(c.limits) == 0 || c.limits[lane] == 0 || c.lanes[lane] < c.limits[lane])
+	if class == "heavy" && c.heavys >= c.heavy {
+		return false
+	}
+	return (key == "" || c.keys[key] < c.perKey) && (len(c.limits) == 0 || c.limits[lane] == 0 || c.lanes[lane] < c.limits[lane])
 }
 
 // enter is called by a body that starts, and leave when it ends.
-func (c *crowd) enter(key string, lane int, id core.OperationID) (leave func(), err error) {
+func (c *crowd) enter(key string, lane int, class string, id core.OperationID) (leave func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.keys == nil {
@@ -366,13 +398,18 @@ func (c *crowd) enter(key string, lane int, id core.OperationID) (leave func(), 
 	}
 	c.keys[key]++
 	c.lanes[lane]++
+	if class == "heavy" {
+		c.heavys++
+	}
 	place := fmt.Sprint(lane, " ", key)
 	switch {
-	case c.keys[key] > c.perKey:
+	case key != "" && c.keys[key] > c.perKey:
 		err = fmt.Errorf("%d of key %q run, want at most %d", c.keys[key], key, c.perKey)
 	case len(c.limits) > 0 && c.limits[lane] > 0 && c.lanes[lane] > c.limits[lane]:
 		err = fmt.Errorf("%d of lane %d run, want at most %d", c.lanes[lane], lane, c.limits[lane])
-	case c.perKey == 1 && id < c.newest[place]: // ids are in the order in which items were accepted
+	case class == "heavy" && c.heavys > c.heavy:
+		err = fmt.Errorf("%d of class %q run, want at most %d", c.heavys, class, c.heavy)
+	case key != "" && c.perKey == 1 && id < c.newest[place]: // ids are in the order in which items were accepted
 		err = fmt.Errorf("operation %d of lane %d and key %q starts after %d", id, lane, key, c.newest[place])
 	}
 	c.newest[place] = id
@@ -381,5 +418,8 @@ func (c *crowd) enter(key string, lane int, id core.OperationID) (leave func(), 
 		defer c.mu.Unlock()
 		c.keys[key]--
 		c.lanes[lane]--
+		if class == "heavy" {
+			c.heavys--
+		}
 	}, err
 }

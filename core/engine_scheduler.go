@@ -3,7 +3,7 @@ package core
 // scheduler decides what runs next. It is a plain data structure without lock,
 // goroutine or clock; the engine steps it under its own lock. The engine knows
 // how many run and whether any may start; a scheduler knows in which order, and
-// which pending operations must wait for others, because of their key or lane.
+// which pending operations must wait for others, because of their key, lane or class.
 type scheduler interface {
 	// push adds a pending operation.
 	push(o *Operation)
@@ -22,10 +22,10 @@ type scheduler interface {
 	// finish says that o, which was started, has ended. Its status says whether
 	// it was running or suspended.
 	finish(o *Operation)
-	// suspend takes the slot of its lane from a running operation, but not its
-	// key's, so that the order within the key holds.
+	// suspend takes the slots of its lane and class from a running operation, but
+	// not its key's, so that the order within the key holds.
 	suspend(o *Operation)
-	// resume gives that slot back. It reports false if the lane has none free.
+	// resume gives these slots back. It reports false if there is none free.
 	resume(o *Operation) bool
 	// remove takes a pending operation out without starting it.
 	remove(o *Operation)

@@ -35,7 +35,8 @@ type Stats struct {
 	Paused bool `json:"paused"`
 	Closed bool `json:"closed"` // takes no more items
 
-	Lanes []LaneStats `json:"lanes,omitempty"` // highest first
+	Lanes   []LaneStats  `json:"lanes,omitempty"`   // highest first
+	Classes []ClassStats `json:"classes,omitempty"` // as in Options.Classes
 }
 
 // LogValue groups the counters by their JSON names.

@@ -20,6 +20,9 @@ var (
 	// ErrUnknownLane is returned for items of a lane that is not among
 	// [Options.Lanes].
 	ErrUnknownLane = errors.New("core: unknown lane")
+	// ErrUnknownClass is returned for items of a class that is not among
+	// [Options.Classes].
+	ErrUnknownClass = errors.New("core: unknown class")
 	// ErrWouldDeadlock is returned on an operation's goroutine, or with its
 	// context, by a call that would wait for the end of that operation.
 	ErrWouldDeadlock = errors.New("core: operation would wait for itself")

@@ -83,6 +83,40 @@ func ExampleCoordinator_Lane() {
 	// rebuild the index
 }
 
+// One video at a time is encoded, so that mails always find a free slot.
+func ExampleCoordinator_Class() {
+	sent := make(chan bool)
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, job string) error {
+		if job == "mail" {
+			defer close(sent)
+		} else {
+			<-sent // is this slow
+		}
+		fmt.Println(job)
+		return nil
+	}, core.Options{
+		MaxConcurrency: 2,
+		Lanes:          []core.Lane{{Name: "hot"}, {Name: "normal"}},
+		Classes:        []core.Class{{Name: "video", Limit: 1}},
+	}))
+	video := c.Class("video")
+	video.TryEnqueue(context.Background(), "first video")
+	video.TryEnqueue(context.Background(), "second video")
+	video.Lane("hot").TryEnqueue(context.Background(), "video that somebody waits for")
+	c.TryEnqueue(context.Background(), "mail")
+	var s core.ClassStats = c.Stats().Classes[0]
+	fmt.Println(s.Name, "limit", s.Limit)
+	if err := c.Drain(context.Background()); err != nil {
+		panic(err)
+	}
+	// Unordered output:
+	// video limit 1
+	// mail
+	// first video
+	// video that somebody waits for
+	// second video
+}
+
 // Lanes from a line of configuration.
 func ExampleParseLanes() {
 	lanes, err := core.ParseLanes("hot:4, normal, slow:2")

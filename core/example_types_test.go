@@ -9,7 +9,8 @@ import (
 )
 
 // Functions of a program take the narrowest type that does: a producer needs an
-// Enqueuer, a status page a Control, a shutdown a Lifecycle, a decision a Sensor.
+// Enqueuer, a status page a Control, its buttons a Controller, a shutdown a Lifecycle, a
+// decision a Sensor.
 func ExampleControl() {
 	produce := func(ctx context.Context, to core.Enqueuer[int]) error {
 		_, err := to.Enqueue(ctx, 1)
@@ -21,6 +22,7 @@ func ExampleControl() {
 			printLane(lane)
 		}
 	}
+	button := func(c core.Controller) error { return c.SetMaxConcurrency(8) }
 	ready := func(s core.Sensor) bool { return s.Has("warm") }
 	shutDown := func(ctx context.Context, parts ...core.Lifecycle) {
 		for _, part := range parts {
@@ -41,12 +43,12 @@ func ExampleControl() {
 		panic(err)
 	}
 	show(jobs.Control)
-	fmt.Println(ready(jobs))
+	fmt.Println(ready(jobs), button(jobs))
 	shutDown(ctx, jobs)
 	// Output:
 	// jobs 1
 	// lane normal: 0 of 2 run
-	// true
+	// true <nil>
 	// <nil> <nil>
 }
 

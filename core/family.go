@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 )
@@ -44,9 +45,7 @@ func (f Family[P]) From(s Signal) (P, bool) {
 // Sense walks the signals of this family that q selects, with their payloads, oldest first.
 // q.Pattern selects among the names; "" is all of the family.
 func (f Family[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
-	if q.Pattern == "" {
-		q.Pattern = f.pattern.text
-	}
+	q.Pattern = cmp.Or(q.Pattern, f.pattern.text)
 	return sensed(from, q, f.From)
 }
 
@@ -69,9 +68,7 @@ func sensed[P any](on Sensor, q Query, from func(Signal) (P, bool)) iter.Seq2[Si
 
 // subscribed calls fn for the signals that match pattern and from accepts.
 func subscribed[P any](on *Sink, pattern string, from func(Signal) (P, bool), fn func(Signal, P)) (cancel func()) {
-	if fn == nil {
-		panic("core: Subscribe needs a function")
-	}
+	need(fn != nil, "Subscribe needs a function")
 	return on.Subscribe(pattern, func(s Signal) {
 		if p, ok := from(s); ok {
 			fn(s, p)

@@ -27,7 +27,8 @@ func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Opt
 }
 
 // ForEachKeyed is ForEach where at most [Options.MaxPerKey] items of one key are
-// worked on at once, by default one, in order. See [NewKeyedCoordinator]. An item
+// worked on at once, by default one, in order; those whose key is "" have none. See
+// [NewKeyedCoordinator]. An item
 // whose key is busy waits in the queue and does not hold up others: MaxQueued,
 // which is as large as MaxConcurrency unless set, says how far ahead ForEachKeyed
 // looks for items of other keys.
@@ -74,8 +75,8 @@ type run[T any] struct {
 }
 
 func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts Options, stopOnError bool) (*run[T], error) {
-	if len(opts.Lanes) > 0 {
-		return nil, errors.New("core: Options.Lanes are for coordinators, not for ForEach and Map")
+	if len(opts.Lanes)+len(opts.Classes) > 0 {
+		return nil, errors.New("core: Options.Lanes and Classes are for coordinators, not for ForEach and Map")
 	}
 	resolved, err := opts.resolved()
 	if err != nil {

@@ -34,8 +34,8 @@ func TestIndex(t *testing.T) {
 				delete(model, ids[i])
 				ids = slices.Delete(ids, i, i+1)
 			}
-			if x.n != len(model) {
-				t.Fatalf("round %d, step %d: got %d operations, want %d", round, step, x.n, len(model))
+			if step%100 == 0 {
+				checkWalk(t, &x, ids)
 			}
 			id := OperationID(random.Uint64N(uint64(next) + 10))
 			if len(ids) > 0 && step%2 == 0 {
@@ -51,51 +51,68 @@ func TestIndex(t *testing.T) {
 			}
 			x.remove(o)
 		}
-		if x.n != 0 || x.overflow != nil {
-			t.Errorf("round %d: an empty index has %d operations and an overflow of %d", round, x.n, len(x.overflow))
+		if len(x.pages) > 0 || cap(x.pages) > keptPages {
+			t.Errorf("round %d: an empty index has %d pages and room for %d", round, len(x.pages), cap(x.pages))
+		}
+		for _, p := range x.pages[:cap(x.pages)] {
+			if p != nil && *p != (page{first: p.first}) {
+				t.Errorf("round %d: a page that was emptied keeps %v", round, *p)
+			}
 		}
 	}
 }
 
-// An index that was large is small again when few are left, and finds them.
-func TestIndexShrinks(t *testing.T) {
-	var x index
-	var all []*Operation
-	for id := OperationID(1); id <= 100_000; id++ {
-		o := &Operation{id: id}
-		x.put(o)
-		all = append(all, o)
-	}
-	for i, o := range all[:len(all)-200] {
-		x.remove(o)
-		if left := all[len(all)-1]; i%1000 == 0 && (x.get(o.id) != nil || x.get(left.id) != left) {
-			t.Fatalf("after %d were removed: got %v and %v", i+1, x.get(o.id), x.get(left.id))
+// checkWalk compares the pages, from either end, with the ids that there are.
+func checkWalk(t *testing.T, x *index, want []OperationID) {
+	t.Helper()
+	for _, back := range []bool{false, true} {
+		var got []OperationID
+		from, to := OperationID(1), x.newest
+		for p, found := x.some(from, to, back); found; p, found = x.some(from, to, back) {
+			var ids []OperationID
+			for _, o := range p.operations {
+				if o != nil {
+					ids = append(ids, o.id)
+				}
+			}
+			if len(ids) != p.n || p.n == 0 {
+				t.Fatalf("a page of %d operations says that it has %d", len(ids), p.n)
+			}
+			if from = p.first + idBlock; back {
+				from, to = 1, p.first-1
+				slices.Reverse(ids)
+			}
+			got = append(got, ids...)
 		}
-	}
-	for _, o := range all[len(all)-200:] {
-		if x.get(o.id) != o {
-			t.Fatalf("get(%d): not found", o.id)
+		if back {
+			slices.Reverse(got)
 		}
-	}
-	if len(x.slots) > keptSlots {
-		t.Errorf("got %d slots for 200 operations, want at most %d", len(x.slots), keptSlots)
+		if !slices.Equal(got, want) {
+			t.Fatalf("back %t: got %d operations, want %d in order", back, len(got), len(want))
+		}
 	}
 }
 
 // The operations that live are close together, so that an index of constant size
-// serves a stream of any length.
+// serves a stream of any length, and one that was large is small again.
 func TestIndexDoesNotGrowWithTraffic(t *testing.T) {
-	var x index
-	var live []*Operation
-	for id := OperationID(1); id < 100_000; id++ {
-		o := &Operation{id: id}
-		x.put(o)
-		if live = append(live, o); len(live) > 200 {
-			x.remove(live[0])
-			live = live[1:]
+	for _, most := range []int{200, 50_000} {
+		var x index
+		var live []*Operation
+		for id := OperationID(1); id < 200_000; id++ {
+			o := &Operation{id: id}
+			x.put(o)
+			if live = append(live, o); len(live) > most || id > 100_000 && len(live) > 200 {
+				x.remove(live[0])
+				live = live[1:]
+			}
+			if id > 100_000 && len(live) > 200 {
+				x.remove(live[0])
+				live = live[1:]
+			}
 		}
-	}
-	if len(x.slots) > 1024 || len(x.overflow) > 0 {
-		t.Errorf("got %d slots and an overflow of %d for 200 operations", len(x.slots), len(x.overflow))
+		if len(x.pages) > 5 || cap(x.pages) > keptPages {
+			t.Errorf("got %d pages and room for %d for 200 operations", len(x.pages), cap(x.pages))
+		}
 	}
 }

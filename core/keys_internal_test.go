@@ -47,7 +47,7 @@ func TestIdleKeysCostNothing(t *testing.T) {
 				t.Errorf("got %d keys in a table made for %d, and %d operations, want none", len(b.keys.live), b.keys.peak, b.n)
 			}
 			for i := range b.lanes {
-				if l := &b.lanes[i]; l.queue.n != 0 || l.arrived.operations != nil {
+				if l := &b.lanes[i]; l.lines[0].n != 0 || l.arrived.operations != nil {
 					t.Errorf("lane %d is not empty", i)
 				}
 			}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"strings"
@@ -38,20 +39,14 @@ func (k Kind[P]) Raise(on Raiser, key string, payload P) bool {
 // payload, and by its name, which a Scoped view may have put a prefix to.
 func (k Kind[P]) From(s Signal) (P, bool) {
 	prefix, found := strings.CutSuffix(s.Name, k.name)
-	if !found || prefix != "" && !strings.HasSuffix(prefix, ".") {
-		var none P
-		return none, false
-	}
 	p, ok := s.payload.(P)
-	return p, ok
+	return p, ok && found && (prefix == "" || strings.HasSuffix(prefix, "."))
 }
 
 // Sense walks the signals of this kind that q selects, with their payloads,
 // oldest first. q.Pattern selects among the names; "" is the kind's own.
 func (k Kind[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
-	if q.Pattern == "" {
-		q.Pattern = k.name
-	}
+	q.Pattern = cmp.Or(q.Pattern, k.name)
 	return sensed(from, q, k.From)
 }
 

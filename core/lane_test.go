@@ -347,8 +347,8 @@ func TestParseLanes(t *testing.T) {
 		"hot:99999999999999999999":   {`limit "99999999999999999999"`},
 		"hot:4,hot:4":                {"lane 2", `"hot"`, "lane 1 already"},
 		"x:0, ,x":                    {"lane 1", `limit "0"`, "lane 2", "blank", "lane 3", "lane 1 already"}, // all at once
-		strings.Repeat("a,", 64):     {"65 lanes", "64"},
-		strings.Repeat(",", 100_000): {"100001 lanes", "64"},
+		strings.Repeat("a,", 64):     {"65 entries", "64"},
+		strings.Repeat(",", 100_000): {"100001 entries", "64"},
 	} {
 		got, err := core.ParseLanes(spec)
 		if err == nil || got != nil {

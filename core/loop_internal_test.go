@@ -36,7 +36,7 @@ func TestForwardCancelledBeforeItsFactIsLinked(t *testing.T) {
 	f := s.forwards[0]
 	cancel()
 	var under passage
-	s.Subscribe("a", func(a Signal) { under = passage{a, newJourney(s)} })
+	s.Subscribe("a", func(a Signal) { under = passage{a, &journey{s}} })
 	s.Hold("a", "", 0)
 	s.carry(f, to, under)
 	if got := to.Stats(); got.Raised != 1 || got.Held != 0 {

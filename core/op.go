@@ -28,11 +28,12 @@ type Operation struct {
 	enqueued, started, finished int64
 	err                         error
 	done                        chan struct{} // closed at its end, if somebody waits for that
-	epoch                       uint32        // see engine.Flush
+	turnNumber                  uint32        // with lanes, keys or classes: when it is its turn in its lane
 	status                      Status
 	marks                       marks
 	lane                        uint8
-	turn                        *turn // with keys, while pending, running or suspended: see board
+	class                       uint8 // 0: none
+	turn                        *turn // with a key, while pending, running or suspended: see board
 
 	key     string                       // guarded by engine.ledger.mu
 	first   *ownFact                     // likewise; older than those in rest, nil: none
@@ -281,6 +282,7 @@ func (o *Operation) snapshot() Snapshot {
 	s := Snapshot{
 		ID:       o.id,
 		Lane:     o.engine.lanes[o.lane].Name,
+		Class:    o.engine.classes[o.class].Name,
 		Status:   o.status,
 		Enqueued: c.wall(o.enqueued),
 		Started:  c.wall(o.started),

@@ -1,66 +1,92 @@
 package core
 
-// index finds operations by id. Ids come in ascending order, so the live ones are
-// close together and their low bits are different for most of them; the rest go
-// into a map. It gives back what many operations took when they have gone, down to a
-// size that costs less than to change it all the time.
+import (
+	"cmp"
+	"slices"
+)
+
+// index finds operations by id, and walks them in that order. Ids come in ascending
+// order and in blocks, so the live ones are close together: they are kept in pages of a
+// block each, which go when they are empty.
 type index struct {
-	slots    []*Operation // length is a power of two; replaced, not changed, by resize
-	overflow map[OperationID]*Operation
-	n        int
+	pages  []*page     // ascending; behind them, in the slice's room, are empty ones
+	newest OperationID // that was ever put
+}
+
+// page has the operations of a block of ids.
+type page struct {
+	first      OperationID // of the block
+	n          int
+	operations [idBlock]*Operation
+}
+
+// pageOf returns the first id of the page of id.
+func pageOf(id OperationID) OperationID { return id - (id-1)%idBlock }
+
+// find returns the place of the page of id, or that of the next one if it is not there.
+func (x *index) find(id OperationID) (at int, found bool) {
+	if len(x.pages) > 0 && x.pages[0].first == pageOf(id) { // most often the oldest is asked for
+		return 0, true
+	}
+	return slices.BinarySearchFunc(x.pages, pageOf(id), func(p *page, first OperationID) int { return cmp.Compare(p.first, first) })
 }
 
 func (x *index) get(id OperationID) *Operation {
-	if len(x.slots) == 0 {
-		return nil
+	if at, found := x.find(id); found {
+		return x.pages[at].operations[(id-1)%idBlock]
 	}
-	if o := x.slots[uint64(id)&uint64(len(x.slots)-1)]; o != nil && o.id == id {
-		return o
-	}
-	return x.overflow[id]
+	return nil
 }
 
+// put adds an operation whose id is greater than all that were put before.
 func (x *index) put(o *Operation) {
-	if 2*x.n >= len(x.slots) {
-		x.resize(max(64, 2*len(x.slots)))
+	last := len(x.pages) - 1
+	if last < 0 || x.pages[last].first != pageOf(o.id) {
+		x.pages, last = append(x.pages, x.empty()), last+1
+		x.pages[last].first = pageOf(o.id)
 	}
-	x.n++
-	x.place(o)
+	x.pages[last].operations[(o.id-1)%idBlock] = o
+	x.pages[last].n++
+	x.newest = o.id
 }
 
-func (x *index) place(o *Operation) {
-	slot := &x.slots[uint64(o.id)&uint64(len(x.slots)-1)]
-	if *slot == nil {
-		*slot = o
-		return
+func (x *index) empty() *page {
+	if n := len(x.pages); n < cap(x.pages) {
+		if p := x.pages[:n+1][n]; p != nil {
+			return p
+		}
 	}
-	put(&x.overflow, o.id, o)
+	return new(page)
 }
 
 func (x *index) remove(o *Operation) {
-	x.n--
-	if slot := &x.slots[uint64(o.id)&uint64(len(x.slots)-1)]; *slot == o {
-		*slot = nil
-	} else if delete(x.overflow, o.id); len(x.overflow) == 0 {
-		x.overflow = nil // a Go map never shrinks
+	at, _ := x.find(o.id)
+	p := x.pages[at]
+	p.operations[(o.id-1)%idBlock] = nil
+	if p.n--; p.n > 0 {
+		return
 	}
-	if 16*x.n < len(x.slots) && len(x.slots) > keptSlots {
-		x.resize(len(x.slots) / 4)
+	last := len(x.pages) - 1
+	copy(x.pages[at:], x.pages[at+1:])
+	x.pages[last] = p
+	if x.pages = x.pages[:last]; max(keptPages, 4*last) < cap(x.pages) {
+		x.pages = slices.Clone(x.pages)
 	}
 }
 
-// keptSlots is how many an index keeps when it has become almost empty.
-const keptSlots = 4096
+// keptPages is how many an index keeps at most when it has become almost empty.
+const keptPages = 64
 
-func (x *index) resize(slots int) {
-	old, overflow := x.slots, x.overflow
-	x.slots, x.overflow = make([]*Operation, slots), nil
-	for _, o := range old {
-		if o != nil {
-			x.place(o)
+// some returns the first page that has ids from one to another, or with back the last one.
+func (x *index) some(from, to OperationID, back bool) (p page, found bool) {
+	at, _ := x.find(from)
+	if back {
+		if at, found = x.find(to); !found {
+			at--
 		}
 	}
-	for _, o := range overflow {
-		x.place(o)
+	if at < 0 || at >= len(x.pages) || x.pages[at].first > to {
+		return page{}, false
 	}
+	return *x.pages[at], true
 }

@@ -79,7 +79,8 @@ type Snapshot struct {
 	Parent   OperationID    `json:"parent,omitempty"` // whose body enqueued it; 0 if none
 	Item     any            `json:"-"`                // nil once it has succeeded, except in OnDone; not in JSON and logs
 	Key      string         `json:"key,omitempty"`
-	Lane     string         `json:"lane,omitempty"` // "" if the coordinator has no lanes
+	Lane     string         `json:"lane,omitempty"`  // "" if the coordinator has no lanes
+	Class    string         `json:"class,omitempty"` // "" if it has none
 	Status   Status         `json:"status"`
 	Enqueued time.Time      `json:"enqueued"`
 	Started  time.Time      `json:"started,omitzero"`  // zero while pending
@@ -141,6 +142,7 @@ func (s Snapshot) LogValue() slog.Value {
 		slog.Uint64("parent", uint64(s.Parent)),
 		slog.String("key", s.Key),
 		slog.String("lane", s.Lane),
+		slog.String("class", s.Class),
 		slog.Duration("duration", s.Duration()),
 		slog.String("error", errorText(s.Err)),
 		slog.Any("waitsFor", s.WaitsFor),
@@ -154,32 +156,31 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// An OperationQuery selects operations. The zero OperationQuery selects all; set
-// fields must all hold.
+// An OperationQuery selects operations. The zero OperationQuery selects all, the oldest
+// first; set fields must all hold. For pages of 50, set Limit to 50, and After to the id
+// of the last one shown.
 type OperationQuery struct {
 	Status  Status        // 0 = any; statuses may be or-ed
 	Pattern string        // has a signal that matches; "" = any
 	Key     string        // "" = any
 	Lane    string        // "" = any
+	Class   string        // "" = any
 	Within  time.Duration // its last change of status is not longer ago; 0 = any
+
+	NewestFirst bool        // the other way round
+	After       OperationID // only those that come after this one, whether it is still known or not; 0 = from the start
+	Limit       int         // at most so many; 0 = all
 }
 
-func (q *OperationQuery) accepts(s *Snapshot, now time.Time) bool {
-	if q.Status != 0 && q.Status&s.Status == 0 || q.Key != "" && q.Key != s.Key || q.Lane != "" && q.Lane != s.Lane {
-		return false
-	}
-	if q.Within > 0 {
-		changed := s.Enqueued
-		for _, t := range []time.Time{s.Started, s.Finished} {
-			if !t.IsZero() {
-				changed = t
-			}
-		}
-		if now.Sub(changed) > q.Within {
-			return false
-		}
-	}
-	return q.Pattern == "" || s.Has(q.Pattern)
+// selects reports whether q selects o, as far as that does not depend on its signals.
+// engine.mu is held.
+func (q *OperationQuery) selects(o *Operation, now int64) bool {
+	e := o.engine
+	return (q.Status == 0 || q.Status&o.status != 0) &&
+		(q.Lane == "" || q.Lane == e.lanes[o.lane].Name) &&
+		(q.Class == "" || q.Class == e.classes[o.class].Name) &&
+		(q.Within <= 0 || now-max(o.enqueued, o.started, o.finished) <= int64(q.Within)) &&
+		(q.Key == "" || q.Key == o.Key())
 }
 
 // An Echo is what is remembered for a while of an operation that has left the

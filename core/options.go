@@ -22,8 +22,8 @@ type Options struct {
 	MaxConcurrency int
 	// MaxPerKey is how many operations of one key run at once; 0 means 1, by
 	// which they run in the order in which they were enqueued; with lanes, that
-	// order holds within a lane, and higher lanes overtake. Coordinators without
-	// keys do not accept it.
+	// order holds within a lane, and higher lanes overtake. Items whose key is ""
+	// have no limit and no order. Coordinators without keys do not accept it.
 	MaxPerKey int
 	// Timeout is how long an operation may take, from its start, suspended time
 	// included; 0 or negative means no limit. Then its context ends with the cause
@@ -46,12 +46,18 @@ type Options struct {
 	// is refused.
 	DropOldest bool
 
-	// Lanes, if there are any, are the classes of items, highest first. When an
+	// Lanes, if there are any, are the priorities of items, highest first. When an
 	// operation may start, it is one of the highest lane that has one which
 	// could; see [Coordinator.Lane] for how items get there. Each lane has a
 	// queue of its own, to which MaxQueued and DropOldest apply. There can be
 	// 64. ForEach and Map do not accept them.
 	Lanes []Lane
+	// Classes are kinds of items of which only so many may run at once, over all
+	// lanes; see [Coordinator.Class] for how items get there. While a class is at its
+	// limit, its items wait and keep their turn, and that of their key, and hold up
+	// no others. To choose what starts costs a comparison for each class. There can
+	// be 64. ForEach and Map do not accept them.
+	Classes []Class
 	// Ageing keeps lower lanes from starving: while operations wait that could
 	// start and have waited for this long, every fourth start is that of the one
 	// that has waited longest; with keys, of those whose turn it is in their
@@ -117,72 +123,48 @@ type Options struct {
 	StopOnError bool
 }
 
-const (
-	defaultMaxQueued    = 1024
-	defaultMaxTracked   = 200
-	defaultMaxFailed    = 200
-	defaultMaxAge       = 5 * time.Minute
-	defaultEchoCapacity = 256
-	defaultEchoAge      = time.Minute
-	defaultMaxDefer     = 5 * time.Second
-	defaultAgeing       = 10 * time.Second
-	defaultName         = "coordinator"
-)
-
 // resolved returns the options with defaults in place of zeroes and 0 in place of
 // "none", or says what is wrong with them.
 func (o Options) resolved() (Options, error) {
 	var errs []error
-	atLeast := func(field string, value *int, least, normally int) {
-		if *value == 0 {
-			*value = normally
-		}
-		if *value < least {
+	positive := func(field string, value *int, normally int) {
+		if *value = cmp.Or(*value, normally); *value < 1 {
 			errs = append(errs, fmt.Errorf("core: Options.%s is %d, but must not be negative", field, *value))
 		}
 	}
-	atLeast("MaxConcurrency", &o.MaxConcurrency, 1, runtime.GOMAXPROCS(0))
-	atLeast("MaxPerKey", &o.MaxPerKey, 1, 1)
-	if o.MaxQueued == 0 {
-		o.MaxQueued = defaultMaxQueued
-	}
+	positive("MaxConcurrency", &o.MaxConcurrency, runtime.GOMAXPROCS(0))
+	positive("MaxPerKey", &o.MaxPerKey, 1)
+	o.MaxQueued = cmp.Or(o.MaxQueued, 1024)
 	orNone(&o.MaxSuspended, max(0, o.MaxQueued))
 	if o.MaxFailed == 0 && o.MaxTracked < 0 {
 		o.MaxFailed = -1
 	}
-	orNone(&o.MaxTracked, defaultMaxTracked)
-	orNone(&o.MaxFailed, defaultMaxFailed)
-	orNone(&o.MaxAge, defaultMaxAge)
-	orNone(&o.EchoCapacity, defaultEchoCapacity)
+	orNone(&o.MaxTracked, 200)
+	orNone(&o.MaxFailed, 200)
+	orNone(&o.MaxAge, 5*time.Minute)
+	orNone(&o.EchoCapacity, 256)
 	if o.EchoAge < 0 {
 		o.EchoCapacity = 0
 	}
-	orNone(&o.EchoAge, defaultEchoAge)
-	if o.MaxDefer < 0 {
-		o.MaxDefer = -1
-	} else {
-		orNone(&o.MaxDefer, defaultMaxDefer)
-	}
+	orNone(&o.EchoAge, time.Minute)
+	o.MaxDefer = max(-1, cmp.Or(o.MaxDefer, 5*time.Second))
 	o.Timeout = max(0, o.Timeout)
-	if o.Name == "" {
-		o.Name = defaultName
-	}
+	o.Name = cmp.Or(o.Name, "coordinator")
 	if o.Ageing != 0 && len(o.Lanes) == 0 {
 		errs = append(errs, fmt.Errorf("core: Options.Ageing is %v, but there are no lanes that could starve", o.Ageing))
 	}
-	orNone(&o.Ageing, defaultAgeing)
-	errs = append(errs, checkLanes(o.Lanes, "Options.Lanes")...)
-	o.Lanes = slices.Clone(o.Lanes)
+	orNone(&o.Ageing, 10*time.Second)
+	errs = append(errs, checkNames("lane", o.Lanes, "Options.Lanes")...)
+	errs = append(errs, checkNames("class", o.Classes, "Options.Classes")...)
+	o.Lanes, o.Classes = slices.Clone(o.Lanes), slices.Clone(o.Classes)
 	defers := o.DeferOn != ""
 	for i := range o.Lanes {
 		l := &o.Lanes[i]
 		defers = defers || l.DeferOn != ""
-		if l.Depth == 0 {
-			l.Depth = o.MaxQueued
+		if l.MaxDefer != 0 && l.DeferOn == "" {
+			errs = append(errs, fmt.Errorf("core: lane %d of Options.Lanes: MaxDefer is %v, but there is no DeferOn that it would bound", i+1, l.MaxDefer))
 		}
-		if l.MaxDefer == 0 {
-			l.MaxDefer = o.MaxDefer
-		}
+		l.Depth, l.MaxDefer = cmp.Or(l.Depth, o.MaxQueued), cmp.Or(l.MaxDefer, o.MaxDefer)
 	}
 	if o.ResumeOn != "" && !defers {
 		errs = append(errs, fmt.Errorf("core: Options.ResumeOn is %q, but there is no DeferOn to resume from", o.ResumeOn))

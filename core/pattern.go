@@ -1,8 +1,6 @@
 package core
 
 import (
-	"encoding/binary"
-	"math/bits"
 	"strings"
 	"unicode/utf8"
 )
@@ -20,105 +18,43 @@ import (
 //
 // Matching allocates nothing and takes at worst len(pattern) x len(name) steps.
 func Match(pattern, name string) bool {
-	for {
-		matches, end := matchFirst(pattern, name)
-		if end < 0 {
-			end = termEnd(pattern, 0)
-			term := strings.TrimSpace(pattern[:end])
-			matches = term != "" && walk(term, name)
+	for more := true; more; {
+		var term string
+		term, pattern, more = strings.Cut(pattern, ",")
+		if term = strings.TrimSpace(term); term != "" && matchTerm(term, name) {
+			return true
 		}
-		if matches || end == len(pattern) {
-			return matches
-		}
-		pattern = pattern[end+1:]
 	}
+	return false
 }
 
-// matchFirst matches the first term of a list, which ends at end; a negative end says
-// that it takes trim and walk. It looks for the literal after a star as a whole, and
-// only for its first place, which leaves most to what follows.
-func matchFirst(list, name string) (matches bool, end int) {
-	if list == "" || !isGraph(list[0]) {
-		return false, -1
-	}
-	i := 0
-	if list[0] != '*' {
-		i = special(list)
-	}
+// matchTerm matches a single alternative. It looks for the literal after a star as a whole,
+// and only for its first place, which leaves most to what follows.
+func matchTerm(term, name string) bool {
+	star := strings.IndexByte(term, '*')
 	switch {
-	case i == len(list) || list[i] == ',':
-		if i == 0 || !isGraph(list[i-1]) {
-			return false, -1
-		}
-		return list[:i] == name, i
-	case list[i] == '?':
-		return false, -1
-	case !strings.HasPrefix(name, list[:i]):
-		return false, termEnd(list, i)
+	case strings.IndexByte(term, '?') >= 0:
+		return walk(term, name)
+	case star < 0:
+		return term == name
+	case !strings.HasPrefix(name, term[:star]):
+		return false
 	}
-	for rest := list; ; {
-		name, rest = name[i:], rest[i+1:]
-		if rest == "" {
-			return true, len(list)
+	left, rest := name[star:], term[star+1:]
+	for {
+		if rest != "" && !utf8.RuneStart(rest[0]) { // a star takes whole characters
+			return walk(term, name)
 		}
-		if !utf8.RuneStart(rest[0]) { // a star takes whole characters
-			return false, -1
+		star = strings.IndexByte(rest, '*')
+		if star < 0 {
+			return strings.HasSuffix(left, rest)
 		}
-		i = special(rest)
-		if i == len(rest) || rest[i] == ',' {
-			if i > 0 && !isGraph(rest[i-1]) {
-				return false, -1
-			}
-			return strings.HasSuffix(name, rest[:i]), len(list) - len(rest) + i
-		}
-		if rest[i] == '?' {
-			return false, -1
-		}
-		at := strings.Index(name, rest[:i])
+		at := strings.Index(left, rest[:star])
 		if at < 0 {
-			return false, termEnd(list, len(list)-len(rest))
+			return false
 		}
-		name = name[at:]
+		left, rest = left[at+star:], rest[star+1:]
 	}
-}
-
-// termEnd returns where the term that reaches up to from at least ends.
-func termEnd(list string, from int) int {
-	if i := strings.IndexByte(list[from:], ','); i >= 0 {
-		return from + i
-	}
-	return len(list)
-}
-
-// isGraph reports whether c is not a blank, nor part of one.
-func isGraph(c byte) bool { return c > ' ' && c < utf8.RuneSelf }
-
-// special returns the index of the first "*", "?" or "," in s, or its length. It
-// looks at eight bytes at a time, by the test for a zero byte of "Bit Twiddling
-// Hacks" (https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord). That
-// may mark a byte above a zero one too, but the lowest it marks is right. The last
-// word overlaps the one before, in which there was none.
-func special(s string) int {
-	const ones = 0x0101010101010101
-	if last := len(s) - 8; last >= 0 {
-		for i := 0; ; i = min(i+8, last) {
-			word := binary.LittleEndian.Uint64([]byte(s[i : i+8]))
-			star, query, comma := word^'*'*ones, word^'?'*ones, word^','*ones
-			hits := ((star-ones)&^star | (query-ones)&^query | (comma-ones)&^comma) & (0x80 * ones)
-			if hits != 0 {
-				return i + bits.TrailingZeros64(hits)/8
-			}
-			if i == last {
-				return len(s)
-			}
-		}
-	}
-	for i := range len(s) {
-		if c := s[i]; c == '*' || c == '?' || c == ',' {
-			return i
-		}
-	}
-	return len(s)
 }
 
 // walk matches a single alternative of any kind, character by character. On a
@@ -129,35 +65,26 @@ func walk(term, name string) bool {
 	t, n := 0, 0
 	star, resume := -1, 0
 	for n < len(name) {
-		if t < len(term) && term[t] == '*' {
+		switch {
+		case t < len(term) && term[t] == '*':
 			star, resume = t, n
 			t++
-			continue
-		}
-		if t < len(term) {
-			if term[t] == '?' {
-				_, size := utf8.DecodeRuneInString(name[n:])
-				t++
-				n += size
-				continue
-			}
-			if term[t] == name[n] {
-				t++
-				n++
-				continue
-			}
-		}
-		if star < 0 {
+		case t < len(term) && term[t] == '?':
+			_, size := utf8.DecodeRuneInString(name[n:])
+			t++
+			n += size
+		case t < len(term) && term[t] == name[n]:
+			t++
+			n++
+		case star < 0:
 			return false
+		default:
+			_, size := utf8.DecodeRuneInString(name[resume:])
+			resume += size
+			t, n = star+1, resume
 		}
-		_, size := utf8.DecodeRuneInString(name[resume:])
-		resume += size
-		t, n = star+1, resume
 	}
-	for t < len(term) && term[t] == '*' {
-		t++
-	}
-	return t == len(term)
+	return strings.Trim(term[t:], "*") == ""
 }
 
 // pattern is a pattern split once, to match many names against it.
@@ -166,56 +93,30 @@ type pattern struct {
 	terms []term
 }
 
+// term is a single alternative.
 type term struct {
-	text           string
-	kind           termKind
-	prefix, suffix string // of affixes
+	text   string
+	prefix string // what is before the first wildcard; all of text if there is none
 }
-
-type termKind int8
-
-const (
-	exact   termKind = iota // no wildcard
-	affixes                 // one star between two literals, which may be empty
-	stars                   // several
-	mixed                   // anything else
-)
 
 func compile(text string) pattern {
 	p := pattern{text: text}
 	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
+		if part = strings.TrimSpace(part); part != "" {
+			prefix, _, _ := strings.Cut(part, "*")
+			prefix, _, _ = strings.Cut(prefix, "?")
+			p.terms = append(p.terms, term{part, prefix})
 		}
-		t := term{text: part}
-		prefix, suffix, starred := strings.Cut(part, "*")
-		switch {
-		case strings.Contains(part, "?"):
-			t.kind = mixed
-		case strings.Contains(suffix, "*"), suffix != "" && !utf8.RuneStart(suffix[0]):
-			t.kind = stars
-		case starred:
-			t.kind, t.prefix, t.suffix = affixes, prefix, suffix
-		}
-		p.terms = append(p.terms, t)
 	}
 	return p
 }
 
+func (t *term) exact() bool { return len(t.prefix) == len(t.text) }
+
 func (p pattern) matches(name string) bool {
 	for i := range p.terms {
-		matches := false
-		switch t := &p.terms[i]; t.kind {
-		case exact:
-			matches = t.text == name
-		case affixes:
-			matches = len(name) >= len(t.prefix)+len(t.suffix) && strings.HasPrefix(name, t.prefix) && strings.HasSuffix(name, t.suffix)
-		case stars:
-			matches = Match(t.text, name)
-		case mixed:
-			matches = walk(t.text, name)
-		}
-		if matches {
+		t := &p.terms[i]
+		if strings.HasPrefix(name, t.prefix) && (t.text == name || !t.exact() && matchTerm(t.text, name)) {
 			return true
 		}
 	}
@@ -224,7 +125,7 @@ func (p pattern) matches(name string) bool {
 
 // exact returns the only name p can match, if there is just one.
 func (p pattern) exact() (name string, ok bool) {
-	if len(p.terms) == 1 && p.terms[0].kind == exact {
+	if len(p.terms) == 1 && p.terms[0].exact() {
 		return p.terms[0].text, true
 	}
 	return "", false
@@ -232,5 +133,6 @@ func (p pattern) exact() (name string, ok bool) {
 
 // isPlain reports whether text, used as a pattern, matches only itself.
 func isPlain(text string) bool {
-	return text != "" && strings.TrimSpace(text) == text && special(text) == len(text)
+	return text != "" && strings.TrimSpace(text) == text && strings.IndexByte(text, ',') < 0 &&
+		strings.IndexByte(text, '*') < 0 && strings.IndexByte(text, '?') < 0
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -67,6 +68,15 @@ func TestProcessorAgainstModel(t *testing.T) {
 				checkEqual(t, "Dropped", p.Stats().Dropped, dropped)
 			}
 		})
+	}
+}
+
+func TestReactionsHaveNoLanesAndClasses(t *testing.T) {
+	for _, opts := range []core.Options{{Lanes: []core.Lane{{Name: "a"}}}, {Classes: []core.Class{{Name: "a"}}}} {
+		_, err := core.NewProcessor(func(context.Context, core.Signal) error { return nil }, opts)
+		if err == nil || !strings.Contains(err.Error(), "Options.Lanes and Classes are for coordinators") {
+			t.Errorf("got error %v for %+v", err, opts)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -103,19 +104,14 @@ const (
 	BlockedTerminal                        // the cause is terminal or a leaf
 )
 
-func (r BlockReason) String() string {
-	switch r {
-	case BlockedDepth:
-		return "chain too deep"
-	case BlockedCycle:
-		return "cycle"
-	case BlockedTerminal:
-		return "terminal cause"
-	}
-	return fmt.Sprintf("BlockReason(%d)", int(r))
-}
+var blockReasons = [...]string{BlockedDepth: "chain too deep", BlockedCycle: "cycle", BlockedTerminal: "terminal cause"}
 
-const defaultMaxDepth = 10
+func (r BlockReason) String() string {
+	if r < BlockedDepth || r > BlockedTerminal {
+		return fmt.Sprintf("BlockReason(%d)", int(r))
+	}
+	return blockReasons[r]
+}
 
 // rules are the compiled Propagation of a sink.
 type rules struct {
@@ -126,10 +122,7 @@ type rules struct {
 }
 
 func (p Propagation) compile() rules {
-	r := rules{maxDepth: p.MaxDepth, allowCycles: p.AllowCycles, onBlocked: p.OnBlocked}
-	if r.maxDepth == 0 {
-		r.maxDepth = defaultMaxDepth
-	}
+	r := rules{maxDepth: cmp.Or(p.MaxDepth, 10), allowCycles: p.AllowCycles, onBlocked: p.OnBlocked}
 	r.ends, r.leaf = compile(p.Terminal+","+p.Leaf), compile(p.Leaf)
 	return r
 }

@@ -12,32 +12,27 @@ import (
 // is cancelled. An error or a panic makes the operation failed.
 //
 // What the handler raises through its operation never comes back to the same
-// Dispatcher or Processor. What it raises on a sink is a signal like any other:
-// raised Because(s), it is bounded by [Propagation]; two handlers that raise what
-// the other handles, and do not name the cause, go on for ever.
+// Dispatcher or Processor, and is caused by the signal, as are items that it enqueues with
+// its context; see [CausedBy]. So handlers that set each other off come to an end; see
+// [Propagation]. What it raises on a sink is a signal like any other: if two handlers raise
+// there what the other handles, and do not name the cause, they go on for ever.
 type Handler func(ctx context.Context, s Signal) error
 
-// call calls the handler. That it panicked is raised as caused by the signal, so
-// that handlers which panic on each other's panics come to an end.
+// call calls the handler.
 func (h Handler) call(ctx context.Context, s Signal) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{Value: r, Stack: stackTrace()}
-			OperationFrom(ctx).Because(s).Raise(SignalPanicked)
+			OperationFrom(ctx).Raise(SignalPanicked)
 		}
 	}()
 	return h(ctx, s)
 }
 
-var (
-	errNoHandler   = errors.New("core: there must be a handler, not a nil function")
-	errSignalLanes = errors.New("core: Options.Lanes are for coordinators: signals that are dispatched or processed have no lanes")
-)
-
 // newReactor makes the coordinator of signals behind a Dispatcher or a Processor.
 func newReactor(keyed bool, work Work[Signal], opts Options) (*Coordinator[Signal], error) {
-	if len(opts.Lanes) > 0 {
-		return nil, errSignalLanes
+	if len(opts.Lanes)+len(opts.Classes) > 0 {
+		return nil, errors.New("core: Options.Lanes and Classes are for coordinators, not for signals that are dispatched or processed")
 	}
 	opts.DropOldest = true
 	e, err := newEngine(opts, keyed)
@@ -53,7 +48,7 @@ func newReactor(keyed bool, work Work[Signal], opts Options) (*Coordinator[Signa
 // accepted is counted.
 func react(c *Coordinator[Signal], s Signal) {
 	if !c.raised(s) {
-		c.TryEnqueue(context.Background(), s)
+		c.TryEnqueue(CausedBy(context.Background(), s), s)
 	}
 }
 
@@ -94,24 +89,19 @@ type Processor struct {
 
 var _ Inspector = (*Processor)(nil)
 
-const (
-	defaultProcessorConcurrency = 4
-	defaultProcessorQueued      = 1000
-)
-
 // NewProcessor makes a processor, or says what is wrong with the options. The
 // options are a coordinator's, except for the defaults of Name, "processor", of
-// MaxConcurrency and of MaxQueued, that DropOldest is always on, and that Lanes and
-// MaxPerKey are not accepted. The operations raise their signals on [Options.Sink],
+// MaxConcurrency and of MaxQueued, that DropOldest is always on, and that Lanes,
+// Classes and MaxPerKey are not accepted. The operations raise their signals on [Options.Sink],
 // but not [SignalStarted] and [SignalStopped]; it may be the sink the processor
 // listens to.
 func NewProcessor(h Handler, opts Options) (*Processor, error) {
 	if h == nil {
-		return nil, errNoHandler
+		return nil, errors.New("core: there must be a handler, not a nil function")
 	}
 	opts.Name = cmp.Or(opts.Name, "processor")
-	opts.MaxConcurrency = cmp.Or(opts.MaxConcurrency, defaultProcessorConcurrency)
-	opts.MaxQueued = cmp.Or(opts.MaxQueued, defaultProcessorQueued)
+	opts.MaxConcurrency = cmp.Or(opts.MaxConcurrency, 4)
+	opts.MaxQueued = cmp.Or(opts.MaxQueued, 1000)
 	c, err := newReactor(false, h.call, opts)
 	if err != nil {
 		return nil, err

@@ -53,9 +53,13 @@ func newResultCoordinator[In, Out any](key func(In) string, work ResultWork[In, 
 // Lane returns a view of the coordinator that puts items into that lane; see
 // [Coordinator.Lane].
 func (c *ResultCoordinator[In, Out]) Lane(name string) *ResultCoordinator[In, Out] {
-	view := *c
-	view.door = c.engine.door(name)
-	return &view
+	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.key, c.door.inLane(c.engine, name)}}
+}
+
+// Class returns a view of the coordinator that puts items into that class; see
+// [Coordinator.Class].
+func (c *ResultCoordinator[In, Out]) Class(name string) *ResultCoordinator[In, Out] {
+	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.key, c.door.inClass(c.engine, name)}}
 }
 
 // Enqueue is as [Coordinator.Enqueue]; [ResultCoordinator.Wait] waits for the

@@ -37,7 +37,7 @@ func tickets(t *testing.T, opts core.Options) *core.Coordinator[ticket] {
 	c, err := core.NewKeyedCoordinator(
 		func(i ticket) string { return i.key },
 		func(ctx context.Context, i ticket) error {
-			leave, err := places.enter(i.key, i.lane, core.OperationFrom(ctx).ID())
+			leave, err := places.enter(i.key, i.lane, "", core.OperationFrom(ctx).ID())
 			if err != nil {
 				t.Error(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"log/slog"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,11 +54,11 @@ func (s Signal) Depth() int { return s.cause.depth() }
 // Path lists the names that led to this signal, the first cause first and the
 // signal's own name last.
 func (s Signal) Path() []string {
-	path := make([]string, s.Depth()+1)
-	path[len(path)-1] = s.Name
-	for i, l := len(path)-2, s.cause; l != nil; i, l = i-1, l.up {
-		path[i] = l.name
+	path := []string{s.Name}
+	for l := s.cause; l != nil; l = l.up {
+		path = append(path, l.name)
 	}
+	slices.Reverse(path)
 	return path
 }
 
@@ -91,15 +92,11 @@ func (l *link) contains(name string) bool {
 // MarshalJSON writes everything but the payload.
 func (s Signal) MarshalJSON() ([]byte, error) {
 	type fields Signal // without this method
-	j := struct {
+	path := s.Path()
+	return json.Marshal(struct {
 		fields
 		Causes []string `json:"causes,omitempty"`
-	}{fields: fields(s)}
-	if s.cause != nil {
-		path := s.Path()
-		j.Causes = path[:len(path)-1]
-	}
-	return json.Marshal(j)
+	}{fields(s), path[:len(path)-1]})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote, so that a window can be saved and

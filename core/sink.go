@@ -75,7 +75,9 @@ type heldFact struct {
 	until int64      // or never: until released
 	owner *Operation // nil: none
 
-	copies []*heldCopy // on other sinks
+	copies []*heldFact // on other sinks
+	by     *forward    // of a copy: what has made it
+	on     *Sink       // likewise: where it is
 }
 
 // keptFact is a fact that the window had no room for and gates keep.
@@ -99,12 +101,8 @@ var (
 // NewSink makes a sink. It panics if the capacity is negative or above
 // [MaxSinkCapacity].
 func NewSink(opts SinkOptions) *Sink {
-	opts, err := opts.resolved()
-	if err != nil {
-		panic(err.Error())
-	}
 	s := new(Sink)
-	s.prepare(opts)
+	s.prepare(opts.resolved())
 	return s
 }
 
@@ -126,11 +124,12 @@ func (s *Sink) prepareZero() {
 	s.prepare(SinkOptions{Capacity: defaultSinkCapacity, MaxAge: defaultSinkAge})
 }
 
-// resolved returns the options with defaults, or says what is wrong with them.
-func (o SinkOptions) resolved() (SinkOptions, error) {
+// resolved returns the options with defaults, and panics if they are wrong.
+func (o SinkOptions) resolved() SinkOptions {
 	o.Capacity = cmp.Or(o.Capacity, defaultSinkCapacity)
 	orNone(&o.MaxAge, defaultSinkAge)
-	return o, checkSinkSize("NewSink", o.Capacity, o.MaxAge)
+	checkSinkSize("NewSink", o.Capacity, o.MaxAge)
+	return o
 }
 
 // ageLimit is Sink.maxAge for an age of which 0 means none.
@@ -141,14 +140,13 @@ func ageLimit(maxAge time.Duration) int64 {
 	return min(int64(maxAge), never-1)
 }
 
-func checkSinkSize(caller string, capacity int, maxAge time.Duration) error {
+func checkSinkSize(caller string, capacity int, maxAge time.Duration) {
 	switch {
 	case capacity < 1 || capacity > MaxSinkCapacity:
-		return fmt.Errorf("core: %s: a sink's capacity is between 1 and %d, not %d", caller, MaxSinkCapacity, capacity)
+		panic(fmt.Sprintf("core: %s: a sink's capacity is between 1 and %d, not %d", caller, MaxSinkCapacity, capacity))
 	case maxAge < 0:
-		return fmt.Errorf("core: %s: a sink's maximum age is not negative, as %v is", caller, maxAge)
+		panic(fmt.Sprintf("core: %s: a sink's maximum age is not negative, as %v is", caller, maxAge))
 	}
-	return nil
 }
 
 // Raise records a fact, raised directly on the sink, with no key. It reports
@@ -202,9 +200,6 @@ func (s *Sink) raise(n note) bool {
 func (s *Sink) admits(n *note, operation OperationID) bool {
 	if n.name == "" {
 		return false
-	}
-	if n.cause == nil {
-		return true
 	}
 	why := s.rules.blocks(n.name, n.cause)
 	if why != 0 {
@@ -602,9 +597,7 @@ func (s *Sink) expireLeases(now int64) {
 // cancel was called from inside a handler, which it does not wait for. A pattern
 // that matches nothing, like "", is never called. Subscribe panics if fn is nil.
 func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
-	if fn == nil {
-		panic("core: Subscribe needs a function")
-	}
+	need(fn != nil, "Subscribe needs a function")
 	return newHook(compile(pattern), fn).attach(&s.mu, &s.names.subs, s.names.changed)
 }
 
@@ -613,32 +606,22 @@ func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 // [SinkOptions]: a maxAge of 0 is no limit, and a capacity of 0 or a value below 0 makes
 // Resize panic.
 func (s *Sink) Resize(capacity int, maxAge time.Duration) {
-	if err := checkSinkSize("Resize", capacity, maxAge); err != nil {
-		panic(err.Error())
-	}
+	checkSinkSize("Resize", capacity, maxAge)
 	s.lockFresh()
 	for s.ring.head-s.ring.tail > uint64(capacity) {
-		for range chunk {
-			if s.ring.head-s.ring.tail <= uint64(capacity) {
-				break
-			}
-			s.evict()
+		s.evict()
+		if s.ring.tail%chunk == 0 { // others get their turn
+			s.unlock()
+			s.mu.Lock()
 		}
-		s.unlock()
-		s.mu.Lock()
 	}
-	if s.ring.capacity != uint64(capacity) {
-		s.ring = s.ring.resized(capacity)
+	s.ring, s.maxAge = s.ring.resized(capacity), ageLimit(maxAge)
+	s.fresh.Store(0)
+	for _, g := range s.names.gates {
+		s.after.wake(g.waker) // an alarm may have to be set again
 	}
-	if limit := ageLimit(maxAge); s.maxAge != limit {
-		s.maxAge = limit
-		s.fresh.Store(0)
-		for _, g := range s.names.gates {
-			s.after.wake(g.waker) // an alarm may have to be set again
-		}
-		for _, c := range s.names.counters {
-			s.after.wake(c.gone)
-		}
+	for _, c := range s.names.counters {
+		s.after.wake(c.gone)
 	}
 	s.unlock()
 }

@@ -33,9 +33,7 @@ import (
 // was called from inside a handler, which it does not wait for; and the facts that
 // are held on to by this forward are released. Forward panics if to is nil or s.
 func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
-	if to == nil || to == s {
-		panic("core: Forward needs another sink to forward to")
-	}
+	need(to != nil && to != s, "Forward needs another sink to forward to")
 	var f *forward
 	f = newHook(compile(pattern), func(p passage) { s.carry(f, to, p) })
 	cut := f.attach(&s.mu, &s.forwards, s.setForwarder)
@@ -55,23 +53,14 @@ type passage struct {
 }
 
 // journey is which sinks a signal has been on.
-type journey struct {
-	sinks []*Sink
-	room  [4]*Sink // for those of most
-}
-
-func newJourney(from *Sink) *journey {
-	j := new(journey)
-	j.sinks = append(j.room[:0], from)
-	return j
-}
+type journey []*Sink
 
 // visits reports whether s is new on the journey, which it is not from then on.
 func (j *journey) visits(s *Sink) bool {
-	if slices.Contains(j.sinks, s) {
+	if slices.Contains(*j, s) {
 		return false
 	}
-	j.sinks = append(j.sinks, s)
+	*j = append(*j, s)
 	return true
 }
 
@@ -88,7 +77,7 @@ func (s *Sink) setForwarder() {
 		// The limit of a handler that subscribes again in every round of a loop
 		// does not matter here: a loop leads through handlers as well.
 		s.names.forwarder = &subscription{limit: crowd, pattern: patterns, fn: func(signal Signal) {
-			s.send(forwards, passage{signal, newJourney(s)})
+			s.send(forwards, passage{signal, &journey{s}})
 		}}
 	}
 	s.names.changed()
@@ -117,7 +106,8 @@ func (s *Sink) carry(f *forward, to *Sink, p passage) {
 	}
 	if lease, standing := s.leaseLeft(p.signal.Seq); standing {
 		to.receive(p, lease, func(h *heldFact) (stays bool) {
-			return s.link(p.signal.Seq, &heldCopy{by: f, on: to, fact: h})
+			h.by, h.on = f, to
+			return s.link(p.signal.Seq, h)
 		})
 	}
 }
@@ -169,13 +159,6 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 	return held
 }
 
-// heldCopy is what a held fact has become on another sink.
-type heldCopy struct {
-	by   *forward
-	on   *Sink
-	fact *heldFact
-}
-
 // leaseLeft returns how long the held fact of that Seq will stand, 0 for until it
 // is released, and whether it does.
 func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
@@ -190,7 +173,7 @@ func (s *Sink) leaseLeft(seq uint64) (left time.Duration, standing bool) {
 
 // link makes c end with the held fact of that Seq, unless that or the forward has
 // ended already.
-func (s *Sink) link(seq uint64, c *heldCopy) (linked bool) {
+func (s *Sink) link(seq uint64, c *heldFact) (linked bool) {
 	s.lockFresh()
 	h := s.held[seq]
 	if linked = h != nil && c.by.cancelled.Load() == 0; linked {

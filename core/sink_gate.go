@@ -112,7 +112,7 @@ func (g *gate) begun(beyond uint64) int64 {
 // once no lock is held.
 type effects struct {
 	wakes  []waker
-	copies []*heldCopy // that end with what they are a copy of
+	copies []*heldFact // that end with what they are a copy of
 	gone   []Signal    // retracted, for subscribers to retractions
 }
 
@@ -153,10 +153,9 @@ func (a *effects) settle() {
 }
 
 // endCopies ends all of them, even if a handler ends the goroutine.
-func endCopies(copies []*heldCopy) {
+func endCopies(copies []*heldFact) {
 	if len(copies) > 1 {
 		defer endCopies(copies[1:])
 	}
-	c := copies[0]
-	c.on.release(c.fact)
+	copies[0].on.release(copies[0])
 }

@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"slices"
-	"sort"
 	"time"
 )
 
@@ -18,19 +17,18 @@ import (
 // MonitorCap count.
 //
 // A Monitor costs a few nanoseconds for each matching signal and, with a span, up to
-// 16 bytes for each that counts; it is kept until Stop. Reading it costs a lock. All methods are safe for concurrent use.
+// 32 bytes for each that counts; it is kept until Stop. Reading it costs a lock. All methods are safe for concurrent use.
 type Monitor struct {
 	names *names
 	pattern
 	span int64
 
 	// Guarded by names.mu.
-	stamps  stamps // within the span, oldest first; not used without a span
-	total   int    // without a span
-	from    uint64 // without a span: signals from this Seq on are counted
-	made    uint64 // Seq when it was made: restored ones from there on do not count
-	last    fact   // newest signal seen
-	lastSeq uint64
+	stamps  stamps  // within the span, oldest first; not used without a span
+	total   int     // without a span
+	from    uint64  // without a span: signals from this Seq on are counted
+	made    uint64  // Seq when it was made: restored ones from there on do not count
+	last    seqFact // newest signal seen
 	stopped bool
 	marks   []*watermark
 	ageing  alarm // rings when a count may be down to low
@@ -46,7 +44,7 @@ type stamp struct {
 }
 
 func (m *Monitor) record(seq uint64, f *fact) {
-	m.last, m.lastSeq = *f, seq
+	m.last = seqFact{seq, *f}
 	if m.span <= 0 {
 		m.total++
 		return
@@ -64,14 +62,14 @@ func (m *Monitor) remove(seq uint64, f *fact) {
 	} else {
 		m.stamps.remove(seq)
 	}
-	if seq == m.lastSeq {
-		m.last, m.lastSeq = fact{}, 0
+	if seq == m.last.seq {
+		m.last = seqFact{}
 	}
 }
 
 func (m *Monitor) expire(now int64) {
-	for m.stamps.n > 0 && m.stamps.at(0).at < now-m.span {
-		m.stamps.drop()
+	for m.stamps.len() > 0 && m.stamps.at(0).at < now-m.span {
+		m.stamps.first++
 	}
 }
 
@@ -79,10 +77,10 @@ func (m *Monitor) countLocked() int {
 	if m.span <= 0 {
 		return m.total
 	}
-	if m.stamps.n > 0 {
+	if m.stamps.len() > 0 {
 		m.expire(m.names.clock.now())
 	}
-	return m.stamps.n
+	return m.stamps.len()
 }
 
 // Count is the number of signals within the span.
@@ -98,10 +96,10 @@ func (m *Monitor) Count() int {
 func (m *Monitor) Last() (Signal, bool) {
 	m.names.mu.Lock()
 	defer m.names.mu.Unlock()
-	if m.lastSeq == 0 || m.countLocked() == 0 {
+	if m.last.seq == 0 || m.countLocked() == 0 {
 		return Signal{}, false
 	}
-	return m.last.signal(m.lastSeq, m.names.clock), true
+	return m.last.fact.signal(m.last.seq, m.names.clock), true
 }
 
 // Below is how long it will take until Count is less than n if no more signals
@@ -121,7 +119,7 @@ func (m *Monitor) Below(n int) time.Duration {
 	return time.Duration(later(leaving.at, m.span) - m.names.clock.now() + 1)
 }
 
-func (m *Monitor) forget() { m.stamps, m.total, m.lastSeq, m.last = stamps{}, 0, 0, fact{} }
+func (m *Monitor) forget() { m.stamps, m.total, m.last = stamps{}, 0, seqFact{} }
 
 // Reset forgets the signals counted so far.
 func (m *Monitor) Reset() {
@@ -183,9 +181,6 @@ func (m *Monitor) Stop() {
 	t := m.names
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if m.stopped {
-		return
-	}
 	m.stopped = true
 	m.forget()
 	for _, w := range m.marks {
@@ -197,45 +192,33 @@ func (m *Monitor) Stop() {
 	t.changed()
 }
 
-// stamps is a ring of stamps that doubles when full.
+// stamps are those from first on; what is before is room for more.
 type stamps struct {
-	ring  []stamp // length is a power of two
+	list  []stamp
 	first int
-	n     int
 }
 
-func (s *stamps) at(i int) *stamp { return &s.ring[(s.first+i)&(len(s.ring)-1)] }
+func (s *stamps) len() int { return len(s.list) - s.first }
+
+func (s *stamps) at(i int) *stamp { return &s.list[s.first+i] }
 
 // push adds the newest, and drops the oldest of more than MonitorCap.
 func (s *stamps) push(e stamp) {
-	switch s.n {
-	case MonitorCap:
-		s.drop()
-	case len(s.ring):
-		bigger := make([]stamp, max(16, 2*len(s.ring)))
-		for i := range s.n {
-			bigger[i] = *s.at(i)
-		}
-		s.ring, s.first = bigger, 0
+	if s.len() == MonitorCap {
+		s.first++
 	}
-	s.n++
-	*s.at(s.n - 1) = e
-}
-
-func (s *stamps) drop() {
-	s.first = (s.first + 1) & (len(s.ring) - 1)
-	s.n--
+	if len(s.list) == cap(s.list) && s.first >= len(s.list)/4 {
+		s.list, s.first = append(s.list[:0], s.list[s.first:]...), 0
+	}
+	s.list = append(s.list, e)
 }
 
 func (s *stamps) remove(seq uint64) {
-	i := sort.Search(s.n, func(i int) bool { return s.at(i).seq >= seq })
-	if i == s.n || s.at(i).seq != seq {
-		return
+	list := s.list[s.first:]
+	i, found := slices.BinarySearchFunc(list, seq, func(e stamp, seq uint64) int { return cmp.Compare(e.seq, seq) })
+	if found {
+		s.list = slices.Delete(s.list, s.first+i, s.first+i+1)
 	}
-	for ; i+1 < s.n; i++ {
-		*s.at(i) = *s.at(i + 1)
-	}
-	s.n--
 }
 
 // addMonitor starts a monitor at Seq next, with what is known to be present.
@@ -250,7 +233,7 @@ func (t *names) addMonitor(p pattern, span time.Duration, known []seqFact, next 
 // backfill counts facts from before the monitor was made.
 func (m *Monitor) backfill(known []seqFact) {
 	slices.SortFunc(known, bySeq)
-	since, last, lastSeq := m.stamps, m.last, m.lastSeq
+	since, last := m.stamps, m.last
 	m.stamps = stamps{}
 	for i := range known {
 		if seq := known[i].seq; seq < m.made {
@@ -258,11 +241,11 @@ func (m *Monitor) backfill(known []seqFact) {
 			m.record(seq, &known[i].fact)
 		}
 	}
-	for i := range since.n {
-		m.stamps.push(*since.at(i))
+	for _, e := range since.list[since.first:] {
+		m.stamps.push(e)
 	}
-	if lastSeq != 0 {
-		m.last, m.lastSeq = last, lastSeq
+	if last.seq != 0 {
+		m.last = last
 	}
 	if m.span > 0 {
 		m.expire(m.names.clock.now())

@@ -50,21 +50,7 @@ type name struct {
 	newest     uint64 // Seq of its newest fact in the ring; older ones are chained to it
 	generation uint64 // of route
 	route      *route
-	count      int32    // facts bearing it, held ones included
-	plain      tristate // used as a pattern it matches only itself
-}
-
-// tristate is a bool that is not known while it is 0.
-type tristate int8
-
-func (n *name) isPlain() bool {
-	if n.plain == 0 {
-		n.plain = -1
-		if isPlain(n.text) {
-			n.plain = 1
-		}
-	}
-	return n.plain > 0
+	count      int // facts bearing it, held ones included
 }
 
 // route lists what watches a name. It is immutable.
@@ -121,19 +107,12 @@ func (t *names) intern(text string) *name {
 	if t.recent == nil {
 		t.recent = new([recentNames]*name)
 	}
-	slot := &t.recent[place(text)]
-	n := *slot
-	if n == nil || n.text != text {
-		n = t.live[text]
-		if n == nil {
-			n = &name{text: text, generation: ^uint64(0)}
-			if t.live == nil {
-				t.live = make(map[string]*name)
-			}
-			t.live[text] = n
-			t.peak = max(t.peak, len(t.live))
-		}
-		*slot = n
+	n := t.lookup(text)
+	if n == nil {
+		n = &name{text: text, generation: ^uint64(0)}
+		put(&t.live, text, n)
+		t.peak = max(t.peak, len(t.live))
+		t.recent[place(text)] = n
 	}
 	t.refresh(n)
 	return n
@@ -292,11 +271,10 @@ func (t *names) count(text string) int {
 	if t.asked != nil && t.asked.pattern.text == text {
 		return t.asked.n
 	}
-	n := t.lookup(text)
-	if n != nil && n.isPlain() {
-		return int(n.count)
-	}
-	if n == nil && isPlain(text) {
+	if isPlain(text) {
+		if n := t.lookup(text); n != nil {
+			return n.count
+		}
 		return 0
 	}
 	c := t.interned[text]
@@ -329,7 +307,7 @@ func (t *names) knows(text string) bool {
 // learn lets knows know text, if it is a live name and a plain one.
 func (t *names) learn(text string) {
 	n := t.lookup(text)
-	if n == nil || !n.isPlain() {
+	if n == nil || !isPlain(text) {
 		return
 	}
 	known := t.known.Load()
@@ -344,7 +322,7 @@ func (t *names) addCounter(p pattern, gone waker) *counter {
 	c := &counter{pattern: p, gone: gone}
 	for text, n := range t.live {
 		if p.matches(text) {
-			c.n += int(n.count)
+			c.n += n.count
 		}
 	}
 	t.counters = append(t.counters, c)

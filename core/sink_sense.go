@@ -1,9 +1,7 @@
 package core
 
 import (
-	"cmp"
 	"iter"
-	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -113,8 +111,15 @@ func (s *Sink) Sense(q Query) iter.Seq[Signal] {
 	return func(yield func(Signal) bool) {
 		w := search{sink: s, filter: q.compile()}
 		w.start()
-		held := s.heldMatching(&w.filter, w.cutoff)
+		var held []Signal
+		for _, h := range s.held {
+			signal := h.fact.signal(h.seq, s.names.clock)
+			if h.fact.at >= w.cutoff && w.filter.accepts(&signal) {
+				held = append(held, signal)
+			}
+		}
 		s.unlock()
+		slices.SortFunc(held, asRaised)
 		var buffer []Signal
 		for more := true; more; {
 			buffer = buffer[:0]
@@ -156,12 +161,8 @@ type search struct {
 func (w *search) start() {
 	s := w.sink
 	s.lockFresh()
-	w.cutoff, w.next, w.end = math.MinInt64, s.ring.tail, s.ring.head
-	if w.filter.Within > 0 {
-		w.cutoff = w.filter.cutoff(s.names.clock.now())
-		w.next = s.ring.since(w.cutoff)
-	}
-	w.next = max(w.next, w.filter.AfterSeq+1)
+	w.cutoff = w.filter.cutoff(s.names.clock.now())
+	w.next, w.end = max(s.ring.since(w.cutoff), w.filter.AfterSeq+1), s.ring.head
 	_, w.chain = w.filter.pattern.exact()
 	for i := range s.kept {
 		if k := &s.kept[i]; k.fact.at >= w.cutoff && (w.chain || k.seq < w.next) {
@@ -221,18 +222,6 @@ func (w *search) follow() {
 	w.chain, w.next = false, w.end
 }
 
-func (s *Sink) heldMatching(f *filter, cutoff int64) []Signal {
-	var held []Signal
-	for _, h := range s.held {
-		signal := h.fact.signal(h.seq, s.names.clock)
-		if h.fact.at >= cutoff && f.accepts(&signal) {
-			held = append(held, signal)
-		}
-	}
-	slices.SortFunc(held, func(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) })
-	return held
-}
-
 // Retract takes back the facts matching pattern that were raised directly on
 // this sink, and returns how many there were. Facts of operations are
 // theirs to retract, and held facts their holder's to release. Whatever waits for
@@ -255,9 +244,7 @@ func byPattern(p pattern) string {
 // window that is reset. It returns how many were removed. Operations still show
 // their own facts. It panics if q selects everything: that is ForgetAll.
 func (s *Sink) Forget(q Query) int {
-	if q == (Query{}) {
-		panic("core: Forget needs a Query that selects something: to remove all facts call ForgetAll")
-	}
+	need(q != (Query{}), "Forget needs a Query that selects something: to remove all facts call ForgetAll")
 	return s.take(q, "", false)
 }
 
@@ -297,9 +284,7 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 // the handlers of [Sink.Subscribe] are, on the goroutine that retracts, and cancel
 // is what it is there. SubscribeRetracted panics if fn is nil.
 func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
-	if fn == nil {
-		panic("core: SubscribeRetracted needs a function")
-	}
+	need(fn != nil, "SubscribeRetracted needs a function")
 	return newHook(compile(pattern), fn).attach(&s.mu, &s.retractions, func() {})
 }
 
@@ -344,9 +329,7 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 // now; so restore first and raise afterwards. Signals beyond the sink's age are
 // skipped; Held ones are restored as facts. It returns how many were put back.
 func (s *Sink) Restore(signals iter.Seq[Signal]) int {
-	if signals == nil {
-		panic("core: Restore needs signals, not nil: slices.Values makes them of a slice")
-	}
+	need(signals != nil, "Restore needs signals, not nil: slices.Values makes them of a slice")
 	n := 0
 	for signal := range signals {
 		if s.restore(signal) {

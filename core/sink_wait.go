@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"sync"
@@ -92,18 +93,20 @@ func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
 }
 
 func needContext(ctx context.Context, caller string) {
-	if ctx == nil {
-		panic("core: " + caller + " needs a context, not nil: context.Background() never ends")
+	need(ctx != nil, caller+" needs a context, not nil: context.Background() never ends")
+}
+
+// need panics, with what a caller needs, unless it has that.
+func need(has bool, what string) {
+	if !has {
+		panic("core: " + what)
 	}
 }
 
 // orNothing keeps an empty pattern, which matches nothing, from being an empty
 // Query.Pattern, which selects everything.
 func orNothing(pattern string) string {
-	if pattern == "" {
-		return ","
-	}
-	return pattern
+	return cmp.Or(pattern, ",")
 }
 
 // WaitGone returns when no signal matching pattern is present: at once if none

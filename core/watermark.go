@@ -22,10 +22,8 @@ type watermark struct {
 }
 
 func newWatermark(caller string, high, low int, fn func(over bool), panics *atomic.Uint64) *watermark {
-	switch {
-	case fn == nil:
-		panic("core: " + caller + " needs a function")
-	case low < 0 || high <= low:
+	need(fn != nil, caller+" needs a function")
+	if low < 0 || high <= low {
 		panic(fmt.Sprintf("core: %s needs 0 <= low < high, not a high of %d and a low of %d", caller, high, low))
 	}
 	w := &watermark{high: high, low: low, told: newHook(pattern{}, fn), panics: panics}

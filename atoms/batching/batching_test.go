@@ -33,21 +33,14 @@ func TestLifecycle(t *testing.T) {
 			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
 				b, err := batching.New(runAll, opts)
 				require.NoError(t, err)
-				return coretest.Subject{
-					Lifecycle: b,
-					Submit:    b.Enqueue,
-					Pause:     b.Pause,
-					Resume:    b.Resume,
-					WaitIdle:  b.WaitIdle,
-					Sink:      b.Sink(),
-					Stats: func() core.Stats {
-						s := b.Stats()
-						return core.Stats{
-							Enqueued: s.Enqueued, Succeeded: s.Succeeded, Failed: s.Failed, Cancelled: s.Cancelled, Dropped: s.Dropped,
-							Pending: s.Pending, Running: s.Running, Closed: s.Closed,
-						}
-					},
+				stats := func() core.Stats {
+					s := b.Stats()
+					return core.Stats{
+						Enqueued: s.Enqueued, Succeeded: s.Succeeded, Failed: s.Failed, Cancelled: s.Cancelled, Dropped: s.Dropped,
+						Pending: s.Pending, Running: s.Running, Closed: s.Closed,
+					}
 				}
+				return coretest.Subject{Lifecycle: b, Submit: b.Enqueue, Pause: b.Pause, Resume: b.Resume, WaitIdle: b.WaitIdle, Sink: b.Sink(), Stats: stats}
 			})
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 
@@ -136,17 +137,18 @@ func (s *store[K, V]) SaveAll(ctx context.Context, entries iter.Seq2[K, V]) erro
 // save saves entries in the order of their keys. The key is for errors.
 func (s *store[K, V]) save(ctx context.Context, on core.Raiser, key string, entries iter.Seq2[K, V]) error {
 	return s.call("save", key, 0, func() error {
-		var items []Item
+		last := map[string][]byte{} // of equal keys, the last counts
 		for key, value := range entries {
 			encoded, err := s.encode(value, checkKey(string(key), 1))
 			if err != nil {
 				return s.named(err, "save", string(key))
 			}
-			items = append(items, Item{string(key), encoded})
+			last[string(key)] = encoded
 		}
-		slices.Reverse(items) // of equal keys, the last counts
-		slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.Key, b.Key) })
-		items = slices.CompactFunc(items, func(a, b Item) bool { return a.Key == b.Key })
+		var items []Item
+		for _, key := range slices.Sorted(maps.Keys(last)) {
+			items = append(items, Item{key, last[key]})
+		}
 		if len(items) == 0 {
 			return nil
 		}

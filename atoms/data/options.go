@@ -13,26 +13,26 @@ import (
 
 // Options configure a [Store]. The zero value is the default.
 type Options[V any] struct {
-	// Name is the name of the store, the last part of its signals, and where the engine
-	// has tables, that of the table. It has 1 to 63 letters, digits and underscores, and
-	// does not begin with a digit. "" means "data".
+	// Name is the name of the store, of its table or directory, and the last part of its
+	// signals. It has 1 to 63 letters, digits and underscores, and no digit at the
+	// beginning. "" means "data".
 	Name string
-	// Sink is where the store raises its signals and listens for those that ask for
-	// something; nil means a sink of its own: see Store.Sink.
+	// Sink is where the store raises its signals and listens for requests; nil means a sink
+	// of its own: see Store.Sink.
 	Sink *core.Sink
 	// Codec encodes the values; nil means JSON.
 	Codec Codec[V]
-	// SavePrefix, LoadPrefix and DeletePrefix begin the names of the signals that ask for
-	// something, which end with a dot and Name; "" means "save.data", "load.data" and
-	// "delete.data". They must differ from each other and from the prefixes of the signals
-	// that the store raises, whose names are always those of [Saved] and the others.
+	// SavePrefix, LoadPrefix and DeletePrefix are the first part of the names of requests,
+	// before a dot and Name; "" means "save.data", "load.data" and "delete.data". The three
+	// must differ from each other and from "saved.data", "loaded.data", "deleted.data",
+	// "initialized.data" and "error.data", which are the prefixes of the other signals.
 	SavePrefix, LoadPrefix, DeletePrefix string
-	// MaxConcurrency is how many requests by signal are done at once, those of one key one
-	// after the other; 0 means 8.
+	// MaxConcurrency is how many requests are done at the same time; 0 means 8. Requests for
+	// one key are done one after the other.
 	MaxConcurrency int
-	// MaxQueued is how many requests by signal may wait; further ones are dropped, counted
-	// and answered by the signal of an error. 0 means 1024, negative none: what cannot
-	// start at once is dropped.
+	// MaxQueued is how many requests may wait. Further requests are dropped, counted, and
+	// answered with [Failed]. 0 means 1024. Negative means none: a request that cannot start
+	// at once is dropped.
 	MaxQueued int
 }
 

@@ -18,16 +18,16 @@ const (
 	MaxValue = 16 << 20
 )
 
-// ErrUndecided means that the context ended, or the connection broke, at a moment when it
-// cannot be said whether a change has been made. An error without it means that it has not.
+// ErrUndecided means that nobody knows whether a change has been made, because the context ended
+// or the connection broke meanwhile. After any other error the change has not been made.
 var ErrUndecided = errors.New("data: it is not known whether the change has been made")
 
 // An Error is what methods of a [Store] return, and the payload of [Failed].
 type Error struct {
 	Store string // its name
 	Op    string // "save", "load", "has", "delete", "update", "list", "len", "clear" or "close"
-	Key   string // or the prefix of a list; "" if it is about all keys, or several
-	Err   error  // why it was not done
+	Key   string // or the prefix of a list; "" if it is about several keys or all
+	Err   error  // the reason
 }
 
 // Error names the store, the operation and the first 64 characters of the key.
@@ -38,24 +38,25 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A Store keeps values of type V under keys. Keys are any bytes, 1 to [MaxKey] of them;
-// their order is that of their bytes. Encoded values have at most [MaxValue] bytes. All
-// methods are safe for concurrent use. Errors name the store and the key.
+// A Store keeps values of type V under keys. A key is any 1 to [MaxKey] bytes, and keys have the
+// order of their bytes. An encoded value has at most [MaxValue] bytes. All methods are safe for
+// concurrent use. Errors name the store and the key.
 //
-// The methods of [core.Lifecycle] are about what signals have asked for: Flush and Drain
-// wait for that. Close cancels it and ends the subscriptions. From then on other methods
-// return [core.ErrClosed]. Calls of them that have begun are finished as usual: Close does
-// not wait for them, so that it can be called everywhere, and the last of them closes the
-// engine. If there are none, Close does, and returns the error of the engine; otherwise the
-// error is raised only. Every store must be closed.
+// The methods of [core.Lifecycle] are about the requests of signals: Flush and Drain wait for
+// them, Close cancels them. After Close all other methods return [core.ErrClosed]. Close does not
+// wait for calls that run, so it can be called everywhere. They are finished as usual, and the last
+// one closes the engine. If no call runs, Close closes the engine and returns its error. An error
+// of closing the engine is also raised. Every store must be closed.
 //
-// A function that panics, also that of a Codec, panics in the method that was called.
+// If a function of yours panics, also one of a Codec, the panic comes out of the method that you
+// called.
 type Store[K ~string, V any] interface {
-	// Save keeps value under key, instead of the one before. It returns when that is
-	// durable.
+	// Save keeps value under key, and replaces the value before. It returns when the value
+	// is durable.
 	Save(ctx context.Context, key K, value V) error
-	// SaveAll saves all entries; of equal keys, the last. It reads all entries before it
-	// saves the first. Engines with transactions save all or none; the others say so.
+	// SaveAll saves all entries. If a key comes several times, its last value counts.
+	// SaveAll reads all entries before it saves the first. An engine with transactions
+	// saves all or none; an engine without says so.
 	SaveAll(ctx context.Context, entries iter.Seq2[K, V]) error
 	// Load returns the value of key, and whether there is one.
 	Load(ctx context.Context, key K) (value V, ok bool, err error)
@@ -63,14 +64,14 @@ type Store[K ~string, V any] interface {
 	Has(ctx context.Context, key K) (bool, error)
 	// Delete removes key. It is no error if there is none.
 	Delete(ctx context.Context, key K) error
-	// Update replaces the value of key by what fn makes of it, unless somebody else has
-	// changed it meanwhile: then it calls fn again, with the newer value. Ok says whether
-	// there is a value. An error of fn ends Update and nothing changes. Fn runs under no
-	// lock and may use the store.
+	// Update calls fn with the value of key, and saves what fn returns. If the value was
+	// changed meanwhile, Update calls fn again, with the newer value. Ok says whether there
+	// is a value. If fn returns an error, so does Update, and nothing changes. Fn runs
+	// under no lock and may use the store.
 	Update(ctx context.Context, key K, fn func(value V, ok bool) (V, error)) error
 	// Keys walks the keys that begin with prefix, in order, and ends with the first
-	// error. A key that is there all the time is shown once; one that comes or goes
-	// meanwhile, perhaps. The store can be used inside the loop.
+	// error. A key that is there all the time is shown once. A key that is saved or deleted
+	// meanwhile may be shown or not. The store can be used inside the loop.
 	Keys(ctx context.Context, prefix string) iter.Seq2[K, error]
 	// All walks the entries whose keys begin with prefix, like Keys.
 	All(ctx context.Context, prefix string) iter.Seq2[Entry[K, V], error]
@@ -82,8 +83,8 @@ type Store[K ~string, V any] interface {
 	Name() string
 	// Sink is that of the options, or the one of the store.
 	Sink() *core.Sink
-	// Stats are the counters of the requests by signal. Those that were dropped are
-	// counted as Rejected. Direct calls are not counted.
+	// Stats are the counters of the requests of signals. Dropped requests are counted as
+	// Rejected. Direct calls are not counted.
 	Stats() core.Stats
 
 	core.Lifecycle

@@ -118,12 +118,14 @@ func TestCrashingItem(t *testing.T) {
 			var err error
 			node.ID, err = s.store.Join(s.Context(), node)
 			require.NoError(t, err)
+			_, err = s.store.Beat(s.Context(), node, "")
+			require.NoError(t, err)
 			items, err := s.store.Claim(s.Context(), node, durable.Want{Max: 10})
 			require.NoError(t, err)
 			require.Len(t, items, 1)
-			require.NoError(t, s.store.Leave(s.Context(), node))
+			time.Sleep(time.Second)
 		}
-		s.run(q)
+		s.run(q) // and it looks for lost processes at once
 		assert.Equal(t, "a/2", l.take())
 		assert.Equal(t, "dead 0s ago: durable: all 2 attempts have begun, and the last one was lost with its process", s.explain(q, ids[0]))
 	})

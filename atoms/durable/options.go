@@ -149,7 +149,7 @@ func (o Options) resolved() (Options, error) {
 func checkText(what, text string) error {
 	switch {
 	case len(text) > MaxText:
-		return fmt.Errorf("durable: %s has %d bytes, more than %d: %.40q...", what, len(text), MaxText, text)
+		return fmt.Errorf("durable: %s has %d bytes, more than %d: %.40q", what, len(text), MaxText, text)
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
 		return fmt.Errorf("durable: %s is not valid UTF-8, or has a NUL: %.40q", what, text)
 	}

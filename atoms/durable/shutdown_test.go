@@ -122,8 +122,9 @@ func TestNothingIsLeft(t *testing.T) {
 			s.store = f
 			q := s.serve(l.sleeps, durable.Options{Sink: sink, DeferOn: "update.*", Lease: time.Second})
 			s.enqueue(q, "1")
+			synctest.Wait()
 			f.cut.Store(true)
-			time.Sleep(time.Second / 2)
+			time.Sleep(700 * time.Millisecond) // a beat has found no answer for a quarter of the lease
 			require.True(t, sink.Has(durable.SignalStoreLost))
 			require.NoError(t, q.Close())
 			require.NoError(t, q.Close())

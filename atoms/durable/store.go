@@ -91,7 +91,7 @@ var (
 //   - Finish(ctx, tx): End with [EndDone] in the transaction of the caller, for the claim that
 //     [ClaimFrom] returns, without HandOver. If the claim is no longer the item's it returns
 //     [ErrLeaseLost], and the caller must roll back. Then it calls [MarkFinished].
-//   - LastTick(ctx, schedule string) (time.Time, bool, error) and MarkTick(ctx, schedule
+//   - LastTick(ctx, schedule string) (time.Time, error) and MarkTick(ctx, schedule
 //     string, tick time.Time) error: the store of scheduledtasks, a table with one row for
 //     each schedule. MarkTick never moves a tick back.
 //   - [Waker], if the database can wake up other processes.

@@ -12,6 +12,8 @@ import (
 
 type lastState struct{ Order, Status string }
 
+var _ echo.Source = (*core.ResultCoordinator[string, string])(nil)
+
 var captured = core.NewKind[lastState]("echo.capture")
 
 func Example() {
@@ -33,6 +35,9 @@ func Example() {
 		panic(err)
 	}
 	defer rec.Close()
+	rec.Failed().Subscribe(rec.Sink(), func(_ core.Signal, f echo.Failure[lastState]) {
+		fmt.Println("not archived:", f.Entry.Key, f.Err)
+	})
 
 	ctx := context.Background()
 	for _, order := range []string{"order-1", "order-2"} {
@@ -94,25 +99,4 @@ func Example_activation() {
 	// Output:
 	// echo.capture {order-1 archivable}
 	// echo.detail {order-1 on shelf 7}
-}
-
-// An entry that was not delivered is handed out.
-func ExampleRecorder_Failed() {
-	orders := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
-		captured.Raise(core.OperationFrom(ctx), order, lastState{order, "archived"})
-		return nil
-	}, core.Options{}))
-	var source echo.Source = orders
-	rec := core.Must(echo.New(source, captured, func(context.Context, echo.Entry[lastState]) error {
-		return errors.New("disk is full")
-	}, echo.Options{}))
-	rec.Failed().Subscribe(rec.Sink(), func(_ core.Signal, f echo.Failure[lastState]) {
-		fmt.Println(f.Entry.Captures[0].Payload.Order, "is not archived:", f.Err)
-	})
-
-	ctx := context.Background()
-	orders.Do(ctx, "order-1")
-	orders.Close()
-	rec.Drain(ctx) // all failures have come
-	// Output: order-1 is not archived: disk is full
 }

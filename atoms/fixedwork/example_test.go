@@ -2,7 +2,6 @@ package fixedwork_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/atoms/fixedwork"
@@ -39,50 +38,4 @@ func Example() {
 	// Output:
 	// 2 resized
 	// failed because notes.txt is not an image
-}
-
-// TryEnqueue tells a producer that must not wait that there is no room.
-func ExamplePool_TryEnqueue() {
-	busy, free := make(chan struct{}), make(chan struct{})
-	pool, err := fixedwork.New(func(context.Context, string) error {
-		busy <- struct{}{}
-		<-free
-		return nil
-	}, fixedwork.Options{MaxConcurrency: 1, MaxQueued: 1})
-	if err != nil {
-		panic(err)
-	}
-	pool.TryEnqueue(context.Background(), "runs")
-	<-busy
-	pool.TryEnqueue(context.Background(), "waits")
-	if _, err := pool.TryEnqueue(context.Background(), "too many"); errors.Is(err, core.ErrFull) {
-		fmt.Println("try again later")
-	}
-	close(free)
-	<-busy
-	fmt.Println(pool.Drain(context.Background()))
-	// Output:
-	// try again later
-	// <nil>
-}
-
-// Where every item is another piece of work, the items are functions.
-func ExampleNew_functions() {
-	pool := core.Must(fixedwork.New(func(ctx context.Context, f func(context.Context) error) error {
-		return f(ctx)
-	}, fixedwork.Options{MaxConcurrency: 4}))
-	defer pool.Close()
-
-	ctx := context.Background()
-	for _, f := range []func(context.Context) error{
-		func(context.Context) error { fmt.Println("resize"); return nil },
-		func(context.Context) error { return errors.New("disk is full") },
-	} {
-		if err := pool.Do(ctx, f); err != nil {
-			fmt.Println(err)
-		}
-	}
-	// Output:
-	// resize
-	// disk is full
 }

@@ -2,93 +2,66 @@ package fixedwork_test
 
 import (
 	"context"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/fixedwork"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-func newPool(_ testing.TB, opts fixedwork.Options) *fixedwork.Pool[coretest.Body] {
-	return core.Must(fixedwork.New(coretest.Run, opts))
-}
-
 func TestLifecycle(t *testing.T) {
 	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-		pool := newPool(t, fixedwork.Options{MaxConcurrency: 1, MaxQueued: 2, MaxTracked: 1})
-		return coretest.Subject{
-			Lifecycle: pool,
-			Submit: func(ctx context.Context, body coretest.Body) error {
-				_, err := pool.Enqueue(ctx, body)
-				return err
-			},
-			Sink:     pool.Sink(),
-			Stats:    pool.Stats,
-			WaitIdle: pool.WaitIdle,
+		pool := core.Must(fixedwork.New(coretest.Run, fixedwork.Options{MaxConcurrency: 1, MaxQueued: 2, MaxTracked: 1}))
+		submit := func(ctx context.Context, body coretest.Body) error {
+			_, err := pool.Enqueue(ctx, body)
+			return err
 		}
+		return coretest.Subject{Lifecycle: pool, Submit: submit, Sink: pool.Sink(), Stats: pool.Stats, WaitIdle: pool.WaitIdle}
 	})
 }
 
-// Never more than N at once; items start in the order they came; completion order
-// is free.
-func TestFixedConcurrencyInOrder(t *testing.T) {
+// Every option reaches the coordinator. The weak point of the original: a tiny MaxTracked
+// neither limits how many items are accepted nor hides operations that wait or run.
+func TestOptionsAndTinyMaxTracked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := newPool(t, fixedwork.Options{MaxConcurrency: 3})
-		begun, ended := make(chan int, 9), make(chan int, 9)
-		for i := range 9 {
-			core.Must(pool.TryEnqueue(t.Context(), func(context.Context) error {
-				begun <- i
-				time.Sleep(time.Duration(3-i%3) * time.Second)
-				ended <- i
-				return nil
-			}))
-		}
-		synctest.Wait()
-		assert.Len(t, begun, 3)
-		for range 3 {
-			assert.Less(t, <-begun, 3)
-		}
-		require.NoError(t, pool.Drain(t.Context()))
-		assert.Equal(t, 2, <-ended, "the third item is the shortest of the first three")
-	})
-}
-
-// Every option reaches the coordinator.
-func TestOptions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
+		sink, ended := core.NewSink(core.SinkOptions{}), 0
 		signals := coretest.Watch(t, sink, "thumb.*")
-		var ended []core.OperationID
-		pool := newPool(t, fixedwork.Options{
-			Name: "thumbs", Sink: sink, MaxTracked: 2, MaxAge: time.Minute, Timeout: time.Hour,
-			OnDone: func(s core.Snapshot) { ended = append(ended, s.ID) },
-		})
-		id := core.Must(pool.TryEnqueue(t.Context(), func(ctx context.Context) error {
+		pool := core.Must(fixedwork.New(coretest.Run, fixedwork.Options{
+			Name: "thumbs", Sink: sink, MaxConcurrency: 1, MaxQueued: 3, MaxTracked: 1, MaxAge: time.Minute, Timeout: time.Hour,
+			OnDone: func(core.Snapshot) { ended++ },
+		}))
+		body := func(ctx context.Context) error {
 			core.OperationFrom(ctx).Raise("thumb.made")
 			<-ctx.Done()
 			return ctx.Err()
-		}))
-		assert.ErrorIs(t, pool.Wait(t.Context(), id), core.ErrTimeout)
-		assert.Equal(t, []core.OperationID{id}, ended)
-		assert.Equal(t, "thumbs", signals.ExpectExactly("thumb.made")[0].Source)
-		for range 3 {
-			require.NoError(t, pool.Do(t.Context(), func(context.Context) error { return nil }))
 		}
-		assert.Equal(t, 3, pool.Stats().Tracked, "two, and the one that failed")
+		ids := make([]core.OperationID, 4)
+		for i := range ids {
+			ids[i] = core.Must(pool.TryEnqueue(t.Context(), body))
+			synctest.Wait()
+		}
+		_, err := pool.TryEnqueue(t.Context(), body)
+		assert.ErrorIs(t, err, core.ErrFull, "one runs, three wait")
+		for _, id := range ids {
+			_, shown := pool.Lookup(id)
+			assert.True(t, shown)
+		}
+		assert.Equal(t, "thumbs", signals.ExpectExactly("thumb.made")[0].Source)
+		assert.ErrorIs(t, pool.Wait(t.Context(), ids[3]), core.ErrTimeout)
+		for range 2 {
+			assert.NoError(t, pool.Do(t.Context(), func(context.Context) error { return nil }))
+		}
+		assert.Equal(t, 6, ended)
+		assert.Equal(t, 2, pool.Stats().Tracked, "one, and the one that failed less than MaxAge ago")
 		time.Sleep(time.Minute)
 		assert.Zero(t, pool.Stats().Tracked)
 	})
-	pool := newPool(t, fixedwork.Options{})
+	pool := core.Must(fixedwork.New(coretest.Run, fixedwork.Options{}))
 	assert.Equal(t, "fixedwork", pool.Name())
-	assert.Equal(t, runtime.GOMAXPROCS(0), pool.Stats().Limit)
-	_, err := fixedwork.New(coretest.Run, fixedwork.Options{MaxConcurrency: -1})
-	assert.ErrorContains(t, err, "fixedwork: ")
-	_, err = fixedwork.New[int](nil, fixedwork.Options{})
+	_, err := fixedwork.New[int](nil, fixedwork.Options{})
 	assert.ErrorContains(t, err, "fixedwork: ")
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/atoms/keyedsequential"
-	"github.com/ephemeralgo/ephemeral/core"
 )
 
 func Example() {
@@ -44,25 +43,4 @@ func Example() {
 	// Output:
 	// [order 1 order 2] [order 3]
 	// 3 processed
-}
-
-// What an item waits for can be asked.
-func ExampleSequencer_Explain() {
-	begun, end := make(chan struct{}), make(chan struct{})
-	s := core.Must(keyedsequential.New(func(key string) string { return key }, func(context.Context, string) error {
-		begun <- struct{}{}
-		<-end
-		return nil
-	}, keyedsequential.Options{MaxConcurrency: 2}))
-	defer s.Close()
-
-	first, _ := s.TryEnqueue(context.Background(), "ada")
-	<-begun
-	second, _ := s.TryEnqueue(context.Background(), "ada")
-	why, _ := s.Explain(second)
-	fmt.Println(why.Reasons[0].Kind == core.ReasonKey, why.Reasons[0].Key, why.Reasons[0].Holder == first)
-	close(end)
-	<-begun
-	// Output:
-	// true ada true
 }

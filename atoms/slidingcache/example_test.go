@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
@@ -42,36 +41,6 @@ func Example() {
 	// loading user-123
 	// true Ada
 	// 1 entries, 2 hits, 0 hot
-}
-
-// Ten callers want the same key at once, and the load runs once. It is an operation, so it
-// can be seen.
-func ExampleCache_Loads() {
-	asked, finish := make(chan string), make(chan struct{})
-	cache, err := slidingcache.New(func(ctx context.Context, city string) (string, error) {
-		asked <- city
-		<-finish
-		return "sunny", nil
-	}, slidingcache.Options[string]{})
-	if err != nil {
-		panic(err)
-	}
-	defer cache.Close()
-
-	var all sync.WaitGroup
-	for range 10 {
-		all.Go(func() { cache.Get(context.Background(), "Rome") })
-	}
-	<-asked
-	for load := range cache.Loads(core.OperationQuery{}) {
-		fmt.Println(load.Key, load.Status)
-	}
-	close(finish)
-	all.Wait()
-	fmt.Println(cache.Stats().Loads.Enqueued, "load")
-	// Output:
-	// Rome running
-	// 1 load
 }
 
 // The code that changes a product raises a signal. It need not know which caches hold
@@ -142,30 +111,4 @@ func ExampleNewWithLife() {
 	// token 2 of ada true
 	// token 2 of ada true
 	// false
-}
-
-// While the database is down, an expired value is better than none.
-func ExampleOptions_staleOnError() {
-	var down error
-	cache, err := slidingcache.New(func(ctx context.Context, product string) (int, error) {
-		return 3, down
-	}, slidingcache.Options[string]{
-		Sliding:      time.Nanosecond,
-		StaleOnError: time.Hour,
-	})
-	if err != nil {
-		panic(err)
-	}
-	defer cache.Close()
-
-	ctx := context.Background()
-	fmt.Println(cache.Get(ctx, "tea"))
-	down = errors.New("database is down")
-	time.Sleep(time.Millisecond)
-	fmt.Println(cache.Get(ctx, "tea"))
-	fmt.Println(cache.Stats().Stale, "stale,", cache.Sink().Count(slidingcache.SignalFailed), "error")
-	// Output:
-	// 3 <nil>
-	// 3 <nil>
-	// 1 stale, 1 error
 }

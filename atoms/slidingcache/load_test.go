@@ -20,7 +20,6 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
-	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
 // Ten callers want the same key at once, and it is loaded once.
@@ -260,7 +259,7 @@ func TestLoadsThatAreNeededGoFirst(t *testing.T) {
 }
 
 // A load that would wait for itself, or for a load that waits for it, gets an error: over
-// other keys, other caches of both kinds, or without its context.
+// other keys, another cache, or without its context.
 func TestLoadThatWouldWaitForItself(t *testing.T) {
 	for name, load := range map[string]func(t *testing.T, get loader, opts options) loader{
 		"itself": func(_ *testing.T, get loader, _ options) loader { return get },
@@ -275,13 +274,6 @@ func TestLoadThatWouldWaitForItself(t *testing.T) {
 			}
 		},
 		"another cache": func(t *testing.T, get loader, opts options) loader { return newCache(t, get, opts).Get },
-		"an lru": func(t *testing.T, get loader, _ options) loader {
-			c := core.Must(lru.New(lru.Options[string, int]{}))
-			return func(ctx context.Context, key string) (int, error) {
-				time.Sleep(time.Second)
-				return c.GetOrLoad(ctx, key, get)
-			}
-		},
 	} {
 		for _, limit := range []int{1, 4} {
 			synctest.Test(t, func(t *testing.T) {

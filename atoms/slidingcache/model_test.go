@@ -3,6 +3,7 @@ package slidingcache_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,3 +214,8 @@ func TestAgainstModel(t *testing.T) {
 		})
 	}
 }
+
+func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+// removed is whether Remove found something.
+func removed(_ int, ok bool) bool { return ok }

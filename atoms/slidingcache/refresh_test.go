@@ -54,46 +54,39 @@ func TestRefreshAfter(t *testing.T) {
 	})
 }
 
-// Refresh loads once for all its callers. Until then others get the old value, which stays
-// if the load fails, with StaleOnError as well. What was set meanwhile is not overwritten.
+// Refresh loads once for all its callers. Until then others get the old value. What was set
+// meanwhile is not overwritten. The model says what a failure does.
 func TestRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source{takes: time.Second}
-		c := newCache(t, s.load, options{Sliding: time.Minute, StaleOnError: time.Hour})
+		c := newCache(t, s.load, options{})
 		var all sync.WaitGroup
-		refresh := func(want int, wantErr error) {
+		refresh := func(want int) {
 			all.Go(func() {
 				got, err := c.Refresh(t.Context(), "a")
-				assert.Equal(t, []any{want, wantErr}, []any{got, err})
+				assert.Equal(t, []any{want, nil}, []any{got, err})
 			})
 			synctest.Wait()
 		}
 		c.Set("a", 10)
-		refresh(1, nil)
-		refresh(1, nil)
+		refresh(1)
+		refresh(1)
 		wantGet(t, c, "a", 10)
 		all.Wait()
 		wantGet(t, c, "a", 1)
 
-		s.fails = errOnPurpose
-		time.Sleep(time.Minute)
-		refresh(0, errOnPurpose)
-		all.Wait()
-		wantGet(t, c, "a", 1, "stale")
-
-		s.fails = nil
-		refresh(4, nil)
+		refresh(2)
 		c.Set("a", 11)
 		all.Wait()
 		wantGet(t, c, "a", 11)
 
 		c.Remove("a")
-		all.Go(func() { wantGet(t, c, "a", 5) })
+		all.Go(func() { wantGet(t, c, "a", 3) })
 		synctest.Wait()
-		refresh(5, nil)
+		refresh(3)
 		all.Wait()
 		stats := c.Stats()
-		assert.Equal(t, []uint64{3, 2, 0}, []uint64{stats.Hits, stats.Misses, stats.Shared})
+		assert.Equal(t, []uint64{3, 1, 0}, []uint64{stats.Hits, stats.Misses, stats.Shared})
 	})
 }
 
@@ -295,35 +288,23 @@ func TestStaleOnErrorIsNotForEverything(t *testing.T) {
 	}
 }
 
-// A key without a value is remembered, which is a hit and no error. The model says when.
-func TestNegativeTTL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := source{fails: slidingcache.ErrNotFound}
-		c := newCache(t, s.load, options{NegativeTTL: time.Minute, SampleEvery: 1})
-		signals := coretest.Watch(t, c.Sink(), "cache.*")
-		for range 2 {
-			_, err := c.Get(t.Context(), "a")
-			assert.ErrorIs(t, err, slidingcache.ErrNotFound)
-		}
-		signals.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalNotFound, slidingcache.SignalHit)
-	})
-}
-
-// NotFound says which errors mean that there is no value. If it panics, the load has failed.
+// NotFound says which errors mean that there is no value. That is remembered, which is a hit
+// and no error; the model says when. If it panics, the load has failed.
 func TestNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := source{fails: errOnPurpose}
-		c := newCache(t, s.load, options{NegativeTTL: time.Minute, NotFound: func(err error) bool {
+		c := newCache(t, s.load, options{NegativeTTL: time.Minute, SampleEvery: 1, NotFound: func(err error) bool {
 			if err == context.Canceled {
 				panic("on purpose")
 			}
 			return err == errOnPurpose
 		}})
+		signals := coretest.Watch(t, c.Sink(), "cache.*")
 		for range 2 {
 			_, err := c.Get(t.Context(), "a")
 			assert.Equal(t, errOnPurpose, err)
 		}
-		assert.Equal(t, 1, s.calls)
+		signals.ExpectExactly(slidingcache.SignalMiss, slidingcache.SignalLoading, slidingcache.SignalNotFound, slidingcache.SignalHit)
 		s.fails = context.Canceled
 		_, err := c.Get(t.Context(), "c")
 		assert.ErrorAs(t, err, new(*core.PanicError))

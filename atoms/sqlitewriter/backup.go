@@ -10,10 +10,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Backup copies the database, as it is when Backup begins, into the file of that path, in the
-// place of one that is there. Writes go on meanwhile. The file appears at once and complete,
-// or, when ctx ends or there is an error, not at all. Nothing must have the file of that path
-// open.
+// Backup copies the database, as it is when Backup begins, to the file of that path, and replaces
+// a file that is there. Writes go on meanwhile. The copy appears at once and complete. If ctx ends
+// or there is an error, it does not appear. The file of that path must not be open.
 func (w *Writer) Backup(ctx context.Context, path string) (err error) {
 	defer func() { err = w.explain(ctx, err) }()
 	was, err := os.Stat(w.path)

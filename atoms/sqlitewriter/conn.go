@@ -15,31 +15,27 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
 // background is the context of statements that no caller may interrupt.
 var background = context.Background()
 
-// maxPrepared is how many statements a connection keeps prepared.
-const maxPrepared = 256
-
 // conn is the connection that writes. One goroutine uses it at a time.
 type conn struct {
-	db       *sql.DB // whose only connection it is
 	sql      *sql.Conn
-	prepared map[string]*sql.Stmt
+	prepared *lru.LRU[string, *sql.Stmt]
 	theirs   atomic.Bool // statements are those of callers
 	seen     bool        // a statement, by authorize
 }
 
 // openDB opens a file, whatever characters its path has. It returns without having connected.
 func openDB(path, mode string, busy time.Duration, connections int) *sql.DB {
-	slashed := filepath.ToSlash(path)
-	if !strings.HasPrefix(slashed, "/") {
-		slashed = "/" + slashed // C:/...
+	name := &url.URL{
+		Scheme:   "file",
+		Path:     "/" + strings.TrimPrefix(filepath.ToSlash(path), "/"), // Windows has C:/...
+		RawQuery: fmt.Sprintf("mode=%s&_busy_timeout=%d&_foreign_keys=1&_time_format=sqlite&_txlock=immediate", mode, busy.Milliseconds()),
 	}
-	query := fmt.Sprintf("mode=%s&_busy_timeout=%d&_foreign_keys=1&_time_format=sqlite&_txlock=immediate", mode, busy.Milliseconds())
-	name := &url.URL{Scheme: "file", Path: slashed, RawQuery: query}
 	db := sql.OpenDB(core.Must(sqlite.NewConnector(name.String()))) // the options are known
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(max(connections, 2))
@@ -52,15 +48,17 @@ const durable = "&_journal_mode=wal&_synchronous=full&_pragma=fullfsync(1)&_prag
 
 // openConn opens the connection that writes. The lock file is held: SQLite waits for nobody
 // when it changes the journal mode.
-func openConn(ctx context.Context, path string, busy time.Duration) (*conn, error) {
-	c := &conn{db: openDB(path, "rw"+durable, busy, 1), prepared: make(map[string]*sql.Stmt)}
-	var err error
-	if c.sql, err = c.db.Conn(ctx); err == nil {
-		err = c.sql.Raw(func(raw any) error { return raw.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(c.authorize) })
-	}
+func openConn(ctx context.Context, db *sql.DB) (*conn, error) {
+	opened, err := db.Conn(ctx)
 	if err != nil {
-		_ = c.db.Close()
 		return nil, err
+	}
+	c := &conn{sql: opened, prepared: core.Must(lru.New(lru.Options[string, *sql.Stmt]{
+		Capacity: 256, TTL: -1, OnRemoved: func(_ string, s *sql.Stmt, _ lru.Reason) { _ = s.Close() },
+	}))}
+	err = opened.Raw(func(raw any) error { return raw.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(c.authorize) })
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
 	}
 	return c, nil
 }
@@ -83,18 +81,10 @@ func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ s
 	return sqlite.AuthorizerOK
 }
 
-// forget closes the prepared statements.
-func (c *conn) forget() {
-	for _, s := range c.prepared {
-		_ = s.Close() // there is nothing that could be lost
-	}
-	clear(c.prepared)
-}
-
 // exec runs a statement, and keeps it prepared.
 func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Result, err error) {
-	s := c.prepared[query]
-	if s == nil {
+	s, ok := c.prepared.Get(query)
+	if !ok {
 		c.seen = false
 		if s, err = c.sql.PrepareContext(ctx, query); err != nil {
 			return nil, err
@@ -102,18 +92,12 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Resul
 		if !c.seen {
 			return nil, errors.Join(errEmpty, s.Close()) // the driver has no result for it
 		}
-		if len(c.prepared) >= maxPrepared {
-			c.forget()
-		}
-		c.prepared[query] = s
+		c.prepared.Set(query, s)
 	}
 	return s.ExecContext(ctx, args...)
 }
 
-var (
-	errEmpty     = errors.New("sqlitewriter: there is no statement")
-	errUndecided = errors.New("sqlitewriter: the write may be stored or not")
-)
+var errEmpty = errors.New("sqlitewriter: there is no statement")
 
 // code is SQLite's primary result code of an error; 0 if it has none.
 func code(err error) int {

@@ -1,5 +1,5 @@
 // Package sqlitewriter writes to SQLite files from many goroutines and many processes. Writes
-// that come at the same time share a transaction, so that they share its sync of the disk.
+// that wait at the same time share one transaction, and so one sync of the disk.
 //
 //	w, err := sqlitewriter.Open(ctx, "app.db", sqlitewriter.Options{})
 //	if err != nil {
@@ -13,40 +13,42 @@
 //
 // # Writes
 //
-// Exec runs a statement, Batch several of which all are committed or none is, and Tx a function
-// that also reads. All of them return when the commit is on the disk, or with an error when
-// nothing is stored. They go through one queue, in order. The statements that wait make a
-// group, which is one transaction; a function has one of its own. If a statement fails, the
-// transaction is rolled back, and each write of the group gets a transaction of its own, in
-// the same order. So a failure has no effect on other writes but that they take longer.
+// Exec runs one statement. Batch runs several: all of them are committed, or none is. Tx calls a
+// function that can also read. Each of the three returns nil when the commit is on the disk. If
+// it returns an error, nothing is stored, with one exception below.
 //
-// Foreign keys are checked. A time is stored as text that SQLite's functions read. Settings of
-// the connection that writes are the writer's: a statement that would change them is refused.
+// All writes go through one queue, in order. The statements that wait form a group, and a group
+// is one transaction. The function of a Tx has a transaction of its own. If a statement fails,
+// the transaction is rolled back. Then each write of the group gets its own transaction, in the
+// same order. So a failure makes other writes slower, and has no other effect on them.
+//
+// The writer checks foreign keys. It stores a time as text that SQLite's functions can read. The
+// settings of the connection belong to the writer: it refuses statements that would change them.
 // Write names of pragmas in lower case.
 //
-// If the disk fails during a commit, the error is all that is known: the write may be stored.
-// It is not tried again. The connection is opened again at the next write. A full disk is not
-// such a failure: see [ErrNoSpace].
+// If the disk fails during a commit, nobody knows whether the write is stored. The error then
+// wraps ErrUndecided of core/groupcommit. The writer does not try again, and opens the connection again
+// at the next write. A full disk is a different case: see [ErrNoSpace].
 //
 // # Processes
 //
-// SQLite lets one process write at a time, but does not make them take turns: a process that
-// waits asks again after a while, and one that writes all the time wins. So a writer locks a
-// file, PATH.lock, while a transaction runs. Processes that use this package get their turns
-// about equally often. For other programs there is SQLite's own lock and
-// [Options.BusyTimeout]. The lock file stays; do not delete it while a process runs. It needs
-// a local file system, as SQLite's log does. Do not open a file by two hard links.
+// SQLite lets one process write at a time, but the processes do not take turns: a process that
+// writes all the time keeps the others out. So a writer locks a file, PATH.lock, during each
+// transaction. Processes that use this package get about the same number of turns. Programs that
+// do not use it are kept apart by SQLite's own lock, see [Options.BusyTimeout]. The lock file
+// stays: do not delete it while a process runs. Lock file and database must be on a local file
+// system. Do not open one database by two hard links.
 //
 // # Reads
 //
-// [Writer.DB] is a pool of connections that only read. [Read] keeps what it has read until it
-// is invalidated or expires. Invalidation is exact: after a write that names a key has
-// returned, no Read of this process returns an older value, also if its load had begun before.
+// [Writer.DB] is a pool of connections that only read. [Read] keeps values in memory until they
+// are invalidated or expire. Invalidation is exact within the process: after a write that names a
+// key has returned, no Read returns an older value, even if its load began before the write.
 //
 // # Shutting down
 //
-// At the end call Drain with a deadline, then Close. When the last connection to a file is
-// closed, SQLite writes its log into the file. An open file has two goroutines, which belong to
-// database/sql, and some more while there are writes. A goroutine that waits for the lock of
-// another process stays until it gets the lock, and then releases it.
+// Call Drain with a deadline, then Close. When the last handle of a file is closed, SQLite moves
+// its log into the file. An open file has two goroutines of database/sql, and a few more while it
+// writes. A goroutine that waits for the lock of another process cannot be stopped: it stays
+// until it gets the lock, and releases it at once.
 package sqlitewriter

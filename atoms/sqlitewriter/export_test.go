@@ -13,7 +13,8 @@ func (w *Writer) Start(ctx context.Context, fn func(context.Context, *Tx) error)
 		return context.Cause(ctx)
 	}
 	ctx = context.WithoutCancel(ctx)
-	it := &write{fn: fn}
+	it := &write{alone: true}
+	it.run = func(tx *sql.Tx) error { return w.call(it, tx, fn) }
 	if err := w.accept(ctx, it); err != nil {
 		return err
 	}
@@ -21,17 +22,10 @@ func (w *Writer) Start(ctx context.Context, fn func(context.Context, *Tx) error)
 	return nil
 }
 
-// BeforeCommit calls fn with the statements of a group before it is committed, until the
-// returned function is called.
-func BeforeCommit(fn func(stmts []Statement)) (undo func()) {
-	testBeforeCommit = func(group []*write) {
-		var all []Statement
-		for _, it := range group {
-			all = append(all, it.stmts...)
-		}
-		fn(all)
-	}
-	return func() { testBeforeCommit = func([]*write) {} }
+// BeforeCommit calls fn before each commit, until the returned function is called.
+func BeforeCommit(fn func()) (undo func()) {
+	testBeforeCommit = fn
+	return func() { testBeforeCommit = func() {} }
 }
 
 // Conn is the connection that writes, while nothing is written.

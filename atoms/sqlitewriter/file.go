@@ -20,142 +20,135 @@ import (
 type file struct {
 	opts    Options
 	path    string
+	handles int // guarded by the lock of files
 	commits *groupcommit.Committer[*write]
 	cache   *lru.LRU[string, any]
+	readers *sql.DB
+	raiser  core.Raiser // Options.Sink, or one that does nothing
 
-	readers  *sql.DB
-	raiser   core.Raiser // Options.Sink, or one that does nothing
-	unlisten func()
+	lock *filelock.Lock // makes processes take turns, which SQLite's busy timeout does not
 
-	// Used by the commit.
-	lock     *filelock.Lock // makes processes take turns, which SQLite's busy timeout does not
+	// Used with the lock held.
 	unlock   func()
-	conn     *conn // nil if it was broken
-	reopened bool  // the connection, and no signal has said so
-	group    []*write
-	begun    time.Time
+	writers  *sql.DB // its only connection is that of conn
+	conn     *conn   // nil if there is none yet, or it was broken
+	opened   atomic.Bool
+	reopened bool // and no signal has said so
 
 	groups atomic.Uint64 // committed
 }
 
 // write is a call of Exec, Batch or Tx.
 type write struct {
-	run   context.Context // of the caller; of a Tx, ctx
-	ctx   context.Context // of the caller; it also ends with Stop and Close
+	ctx   context.Context // ends with that of the caller, and by Stop and Close
 	leave context.CancelCauseFunc
-	fn    func(context.Context, *Tx) error // of a Tx
-	stmts []Statement
+	run   func(tx *sql.Tx) error // in a transaction; more than once if it fails
+	alone bool                   // it needs a transaction of its own
+	stale []string               // keys to invalidate
 
 	begun   atomic.Bool // the commit
-	results []sql.Result
-	stale   []string // keys to invalidate
 	err     error
 	settled chan struct{} // closed when the commit has ended, or there is none
 }
 
-// Alone reports whether the write needs a transaction of its own.
-func (it *write) Alone() bool { return it.fn != nil }
+// Alone is for groupcommit.
+func (it *write) Alone() bool { return it.alone }
 
-// openFile opens a file, which exists.
-func openFile(ctx context.Context, path string, opts Options) (*file, error) {
-	f := &file{opts: opts, path: path, raiser: (*core.Operation)(nil), unlisten: func() {}}
+// newFile makes the file of a path and its lock file. It opens no connection.
+func newFile(path string, opts Options, lock *filelock.Lock) *file {
+	f := &file{opts: opts, path: path, lock: lock, raiser: (*core.Operation)(nil)}
 	f.commits = core.Must(groupcommit.New(f.commit, groupcommit.Options{ // the options are checked
 		Name: opts.Name, MaxQueued: opts.MaxQueued, MaxBatch: opts.MaxGroup, Begin: f.begin,
 	}))
 	f.cache = core.Must(lru.New(lru.Options[string, any]{Name: opts.Name, Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL}))
 	f.readers = openDB(path, "ro&_query_only=1", opts.BusyTimeout, opts.MaxReaders)
+	f.writers = openDB(path, "rw"+durable, opts.BusyTimeout, 1)
+	f.writers.SetMaxIdleConns(-1) // to close a connection ends it
 	if opts.Sink != nil {
 		f.raiser = opts.Sink
-		f.unlisten = opts.Sink.Subscribe(opts.InvalidateOn, f.invalidateOn)
+		f.commits.OnClosed(opts.Sink.Subscribe(opts.InvalidateOn, f.invalidateOn))
 	}
-	err := f.connect(ctx)
-	if err != nil {
-		f.shut()
-		return nil, err
-	}
-	return f, nil
+	return f
 }
 
-// connect opens the connection that writes.
+// connect opens the connection that writes, if there is none. The lock is held.
 func (f *file) connect(ctx context.Context) (err error) {
-	if f.lock, err = filelock.Open(f.path + ".lock"); err != nil {
+	if f.conn != nil {
+		return nil
+	}
+	if f.conn, err = openConn(ctx, f.writers); err != nil {
 		return err
 	}
-	unlock, err := f.lock.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	f.conn, err = openConn(ctx, f.path, f.opts.BusyTimeout)
-	return err
+	f.reopened = f.opened.Swap(true)
+	return nil
 }
 
-// shut closes what openFile has opened. No handle is open.
+// disconnect closes the connection that writes, also if it is broken.
+func (f *file) disconnect() {
+	if f.conn != nil {
+		f.conn.prepared.Clear() // a connection with statements stays open
+		_ = f.conn.sql.Close()
+		f.conn = nil
+	}
+}
+
+// shut closes a file without handles. No error matters: nothing is being written.
 func (f *file) shut() {
 	_ = f.commits.Close()
-	f.unlisten()
-	_ = f.readers.Close() // nothing was written
-	f.drop()
-	if f.lock != nil {
-		_ = f.lock.Close() // nothing was written
-	}
+	_ = f.readers.Close()
+	f.disconnect()
+	_ = f.writers.Close()
+	_ = f.lock.Close()
 }
 
 // begin is called before a group of writes is taken. The function that it returns is called
 // after the commit.
 func (f *file) begin(ctx context.Context) (end func(), err error) {
 	f.raiser.RaiseKey(SignalWriting, f.opts.Name)
-	if f.unlock, err = f.lock.Acquire(ctx); err != nil {
-		return nil, f.explain(ctx, err)
-	}
-	f.group, f.begun = nil, time.Now()
-	return f.end, nil
+	f.unlock, err = f.lock.Acquire(ctx)
+	return f.unlock, f.explain(ctx, err)
 }
 
-// commit commits a group of statements, or one function.
-func (f *file) commit(_ context.Context, group []*write, errs []error) error {
-	f.group = group
+// commit commits a group. The errors are in the writes.
+func (f *file) commit(_ context.Context, group []*write, _ []error) error {
+	defer f.end(group, time.Now())
 	for _, it := range group {
 		it.begun.Store(true)
-		it.err = errUndecided // for a panic of the driver
+		it.err = groupcommit.ErrUndecided // for a panic of the driver
 	}
 	err := f.attempt(group)
-	again := err != nil && len(group) > 1 && !errors.Is(err, errUndecided)
+	again := err != nil && len(group) > 1 && !errors.Is(err, groupcommit.ErrUndecided)
 	for i, it := range group {
 		if it.err = err; again {
 			it.err = f.attempt(group[i : i+1])
 		}
-		errs[i] = it.err
 	}
 	return nil
 }
 
 // attempt runs writes in one transaction.
 func (f *file) attempt(group []*write) (err error) {
-	if f.conn == nil {
-		if f.conn, err = openConn(background, f.path, f.opts.BusyTimeout); err != nil {
-			return f.explain(background, err)
-		}
-		f.reopened = true
+	if err := f.connect(background); err != nil {
+		return f.explain(background, err)
 	}
 	tx, err := f.conn.sql.BeginTx(background, nil)
 	if err != nil {
-		f.drop()
+		f.disconnect()
 		return f.explain(background, err)
 	}
-	err = errUndecided // for a function that ends its goroutine
+	err = groupcommit.ErrUndecided // for a function that ends its goroutine
 	defer func() {
 		f.conn.theirs.Store(false)
 		if err == nil {
-			testBeforeCommit(group)
+			testBeforeCommit()
 			err = f.finish(tx)
 		} else if rollback := tx.Rollback(); code(err) == lib.SQLITE_IOERR || rollback != nil && code(rollback) != lib.SQLITE_ERROR {
-			f.drop() // SQLITE_ERROR: SQLite has rolled back
+			f.disconnect() // SQLITE_ERROR: SQLite has rolled back
 		}
 	}()
 	f.conn.theirs.Store(true)
 	for _, it := range group {
-		if err := f.perform(it, tx); err != nil {
+		if err := it.run(tx); err != nil {
 			return err
 		}
 	}
@@ -170,62 +163,35 @@ func (f *file) finish(tx *sql.Tx) error {
 		return f.explain(background, err)
 	}
 	if err != nil {
-		f.drop()
-		return f.named(fmt.Errorf("%w: %w", errUndecided, err))
+		f.disconnect()
+		return f.named(fmt.Errorf("%w: %w", groupcommit.ErrUndecided, err))
 	}
 	f.groups.Add(1)
 	return nil
 }
 
-// perform runs a write.
-func (f *file) perform(it *write, tx *sql.Tx) error {
-	if it.fn != nil {
-		return f.call(it, tx)
-	}
-	it.results = it.results[:0]
-	for _, s := range it.stmts {
-		r, err := f.conn.exec(it.run, s.SQL, s.Args...)
-		if err != nil {
-			return f.explain(it.run, err)
-		}
-		it.results = append(it.results, r)
-	}
-	return nil
-}
-
 // testBeforeCommit is for tests.
-var testBeforeCommit = func([]*write) {}
-
-// drop closes the connection, also when it is broken.
-func (f *file) drop() {
-	if f.conn != nil {
-		f.conn.forget()
-		_ = errors.Join(f.conn.sql.Close(), f.conn.db.Close())
-		f.conn = nil
-	}
-}
+var testBeforeCommit = func() {}
 
 // end ends a group. No lock is held when handlers are called.
-func (f *file) end() {
+func (f *file) end(group []*write, begun time.Time) {
+	reopened := f.reopened
+	f.reopened = false
 	f.unlock()
 	defer func() { // also if a handler ends the goroutine
-		for _, it := range f.group {
+		for _, it := range group {
 			close(it.settled)
 		}
 	}()
-	done := Group{Writes: len(f.group), Duration: time.Since(f.begun)}
-	for _, it := range f.group {
+	done := Group{Writes: len(group), Duration: time.Since(begun)}
+	for _, it := range group {
 		f.invalidate(it.stale...) // also if it failed: it may be stored
-		for _, s := range it.stmts {
-			f.invalidate(s.Invalidates...)
-		}
 		if it.err != nil {
 			done.Failed++
 			Failed.Raise(f.raiser, f.opts.Name, it.err)
 		}
 	}
-	if f.reopened {
-		f.reopened = false
+	if reopened {
 		f.raiser.RaiseKey(SignalReopened, f.opts.Name)
 	}
 	if done.Failed < done.Writes {

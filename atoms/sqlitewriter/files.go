@@ -8,24 +8,18 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/ephemeralgo/ephemeral/core/filelock"
 )
 
 // files are the files that are open in this process.
 var files = struct {
 	mu   sync.Mutex
-	open map[string]*entry // by path: absolute, without symbolic links
-}{open: make(map[string]*entry)}
+	open map[string]*file // by path: absolute, without symbolic links
+}{open: make(map[string]*file)}
 
-// entry is a file with the number of its handles.
-type entry struct {
-	place   string
-	handles int           // guarded by the lock of files
-	gate    chan struct{} // has a value while one goroutine opens or closes the file
-	shared  *file         // nil: it is closed
-}
-
-// acquire returns the entry of a path with one more handle and an open file.
-func acquire(ctx context.Context, path string, given Options) (*entry, error) {
+// acquire returns the file of a path with one more handle.
+func acquire(ctx context.Context, path string, given Options) (*file, error) {
 	path, err := resolve(path)
 	if err != nil {
 		return nil, err
@@ -34,25 +28,24 @@ func acquire(ctx context.Context, path string, given Options) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := enter(path)
-	select {
-	case e.gate <- struct{}{}:
-	case <-ctx.Done():
-		go e.release() // which may have to wait for the one that opens or closes
-		return nil, context.Cause(ctx)
-	}
-	switch {
-	case e.shared == nil:
-		e.shared, err = openFile(ctx, e.place, opts)
-	case given != Options{} && opts != e.shared.opts:
-		err = fmt.Errorf("sqlitewriter: it is open with other Options: %+v, not %+v", e.shared.opts, opts)
-	}
-	<-e.gate
+	lock, err := filelock.Open(path + ".lock")
 	if err != nil {
-		e.release()
 		return nil, err
 	}
-	return e, nil
+	f := enter(path, opts, lock)
+	if f.lock != lock {
+		_ = lock.Close() // the file has one
+	}
+	if given != (Options{}) && opts != f.opts {
+		err = fmt.Errorf("sqlitewriter: it is open with other Options: %+v, not %+v", f.opts, opts)
+	} else if !f.opened.Load() {
+		err = f.firstConnect(ctx)
+	}
+	if err != nil {
+		f.release()
+		return nil, err
+	}
+	return f, nil
 }
 
 // resolve finds a file, or makes it. It does not open a file that exists: to close it again
@@ -71,34 +64,40 @@ func resolve(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// enter counts a handle of a file.
-func enter(path string) *entry {
+// enter returns the file of a path with one more handle. A new file takes the lock.
+func enter(path string, opts Options, lock *filelock.Lock) *file {
 	files.mu.Lock()
 	defer files.mu.Unlock()
-	e := files.open[path]
-	if e == nil {
-		e = &entry{place: path, gate: make(chan struct{}, 1)}
-		files.open[path] = e
+	f := files.open[path]
+	if f == nil {
+		f = newFile(path, opts, lock)
+		files.open[path] = f
 	}
-	e.handles++
-	return e
+	f.handles++
+	return f
 }
 
-// release ends a handle. The last one closes the file.
-func (e *entry) release() {
-	e.gate <- struct{}{}
-	files.mu.Lock()
-	e.handles--
-	last := e.handles == 0
-	files.mu.Unlock()
-	if last && e.shared != nil {
-		e.shared.shut()
-		e.shared = nil
+// firstConnect shows whether a file can be opened.
+func (f *file) firstConnect(ctx context.Context) error {
+	unlock, err := f.lock.Acquire(ctx)
+	if err != nil {
+		return err
 	}
+	defer unlock()
+	return f.connect(ctx)
+}
+
+// release ends a handle. The last one closes the file. It may be opened again meanwhile: then
+// the locks keep the two apart, as if they were in two processes.
+func (f *file) release() {
 	files.mu.Lock()
-	if e.handles == 0 { // still
-		delete(files.open, e.place)
+	f.handles--
+	last := f.handles == 0
+	if last {
+		delete(files.open, f.path)
 	}
 	files.mu.Unlock()
-	<-e.gate
+	if last {
+		f.shut()
+	}
 }

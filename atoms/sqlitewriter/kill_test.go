@@ -4,42 +4,42 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // savers is how many goroutines of a child save, each its own items in order.
 const savers = 8
 
-// save saves items until the process is killed. Acknowledged is called when an item is committed.
-func save(dir string, round int, acknowledged func(item string)) {
-	w, err := sqlitewriter.Open(context.Background(), filepath.Join(dir, "kill.db"), sqlitewriter.Options{})
-	must(err)
-	_, err = w.Exec(context.Background(), "create table if not exists log(id integer primary key, text text, twin text)")
-	must(err)
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	for saver := range savers {
-		all.Go(func() {
-			for n := 0; ; n++ {
-				item := fmt.Sprintf("%d.%d.%d", round, saver, n)
-				_, err := w.Batch(context.Background(),
-					sqlitewriter.Statement{SQL: "insert into log(text) values(?)", Args: []any{item}},
-					sqlitewriter.Statement{SQL: "update log set twin=text where text=?", Args: []any{item}})
-				must(err)
-				mu.Lock()
-				acknowledged(item)
-				mu.Unlock()
-			}
-		})
+// save returns a child that saves items until it is killed. It acknowledges each when it is
+// committed, or too early.
+func save(early bool) func(dir string, round int, acknowledge func(item string)) {
+	return func(dir string, round int, acknowledge func(item string)) {
+		ctx := context.Background()
+		w := core.Must(sqlitewriter.Open(ctx, filepath.Join(dir, "kill.db"), sqlitewriter.Options{}))
+		core.Must(w.Exec(ctx, "create table if not exists log(id integer primary key, text text, twin text)"))
+		for saver := range savers {
+			go func() {
+				for n := 0; ; n++ {
+					item := fmt.Sprintf("%d.%d.%d", round, saver, n)
+					if early {
+						acknowledge(item)
+					}
+					core.Must(w.Batch(ctx,
+						sqlitewriter.Statement{SQL: "insert into log(text) values(?)", Args: []any{item}},
+						sqlitewriter.Statement{SQL: "update log set twin=text where text=?", Args: []any{item}}))
+					if !early {
+						acknowledge(item)
+					}
+				}
+			}()
+		}
 	}
-	all.Wait()
 }
 
 func must(err error) {
@@ -93,21 +93,10 @@ func checkSaved(dir string, acked []string) error {
 
 // What Batch has returned from survives SIGKILL.
 func TestKill(t *testing.T) {
-	require.NoError(t, coretest.KillLoop(t, coretest.Kill{Child: save, Check: checkSaved}))
+	require.NoError(t, coretest.KillLoop(t, coretest.Kill{Child: save(false), Check: checkSaved}))
 }
 
 // The same test fails if a write is acknowledged before the commit.
 func TestKillFindsEarlyAcknowledgement(t *testing.T) {
-	early := func(dir string, round int, ack func(string)) {
-		defer sqlitewriter.BeforeCommit(func(stmts []sqlitewriter.Statement) {
-			for _, s := range stmts {
-				if len(s.Args) > 0 && s.SQL[:6] == "insert" {
-					ack(s.Args[0].(string))
-				}
-			}
-			time.Sleep(10 * time.Millisecond) // most kills come now
-		})()
-		save(dir, round, func(string) {})
-	}
-	require.ErrorContains(t, coretest.KillLoop(t, coretest.Kill{Child: early, Check: checkSaved, Rounds: 50}), "lost")
+	require.ErrorContains(t, coretest.KillLoop(t, coretest.Kill{Child: save(true), Check: checkSaved, Rounds: 50}), "lost")
 }

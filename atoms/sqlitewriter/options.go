@@ -13,22 +13,22 @@ import (
 // Options configure a [Writer]. The zero value is the default. All handles of a file share
 // the options of the first one: those of a later one must be zero, or the same.
 type Options struct {
-	// Name is the key of the signals, and stands in errors; "" means the last element of the path.
+	// Name is the key of the signals, and part of errors; "" means the last element of the path.
 	Name string
-	// Sink is where signals are raised, and where InvalidateOn listens; nil means that there are none.
+	// Sink is where signals are raised, and where InvalidateOn listens; nil means no signals.
 	Sink *core.Sink
 
 	// MaxQueued is how many writes may wait for their transaction before Exec, Batch and
 	// Tx wait for room; 0 means 1024. It must not be negative.
 	MaxQueued int
-	// MaxGroup is how many writes share a transaction at most; 0 means 256, negative
-	// that each has a transaction of its own.
+	// MaxGroup is how many writes share a transaction at most; 0 means 256, negative means
+	// that each write has a transaction of its own.
 	MaxGroup int
-	// TxTimeout is when the context of the function of a [Writer.Tx] ends, because other
-	// writes wait for it. 0 means 30 seconds, negative no limit.
+	// TxTimeout is how long the function of a [Writer.Tx] may run before its context ends:
+	// other writes wait for it. 0 means 30 seconds, negative no limit.
 	TxTimeout time.Duration
-	// BusyTimeout is how long a write waits for a program that writes without the lock
-	// file; 0 means 10 seconds, negative not at all.
+	// BusyTimeout is how long a write waits for a program that writes and does not use the
+	// lock file; 0 means 10 seconds, negative not at all.
 	BusyTimeout time.Duration
 
 	// MaxReaders is how many connections [Writer.DB] has at most; 0 means the number of
@@ -37,7 +37,7 @@ type Options struct {
 	// Capacity is how many values [Read] keeps at most; 0 means 1000. It must not be negative.
 	Capacity int
 	// TTL is how long a value is kept after its last use; 0 means 5 minutes, negative no
-	// limit. Values that are used often are kept for 30 minutes, see core/lru.
+	// limit. Values that are used often are kept for 30 minutes after that: see core/lru.
 	TTL time.Duration
 	// InvalidateOn is a pattern, see [core.Match], of signals on Sink that invalidate a key
 	// of [Read]: the text after "cache.invalidate:" in the signal's name, or else the

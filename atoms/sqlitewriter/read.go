@@ -12,35 +12,31 @@ import (
 // cached holds a value with its type, which may be that of an interface.
 type cached[V any] struct{ value V }
 
-// Read returns the value of a key. If it is not kept in memory, load reads it, and Read keeps
-// it, unless load returns an error: so a row that is missing is looked for again. Callers
-// that want the same key at the same time share a load. The key stands for the value in all
-// handles of the file. A key whose value has another type than V is an error.
+// Read returns the value of a key. If it is not in memory, load reads it, and Read keeps it. If
+// load returns an error, nothing is kept: so a missing row is looked for again. Callers that want
+// the same key at the same time share one load. All handles of a file share the values. It is an
+// error if the value of a key has another type than V.
 //
-// The value is loaded again after a write that names the key, see [Statement] and
-// [Tx.Invalidate], after [Writer.Invalidate] and after a signal, see [Options.InvalidateOn]. A
-// load that has begun before that does not count: its value goes to the callers that wait
-// for it, and is not kept. Writes of other processes invalidate nothing.
+// These events make the next Read load the value again: a write that names the key (see
+// [Statement] and [Tx.Invalidate]), [Writer.Invalidate], and a signal (see
+// [Options.InvalidateOn]). If a load began before the event, its callers get its value, but the
+// value is not kept. Writes of other processes invalidate nothing.
 //
-// The context of load has the values of ctx, and ends when no caller waits any more. When
-// ctx ends, Read returns its cause. Values are shared, so do not change them.
+// The context of load has the values of ctx, and ends when no caller waits any more. If ctx
+// ends, Read returns its cause. Values are shared, so do not change them.
 func Read[V any](ctx context.Context, w *Writer, key string, load func(ctx context.Context, db *sql.DB) (V, error)) (V, error) {
 	if load == nil {
 		panic("sqlitewriter: Read needs a function")
 	}
-	var none V
 	got, err := w.cache.GetOrLoad(ctx, key, func(ctx context.Context, _ string) (any, error) {
 		value, err := load(ctx, w.readers)
 		return cached[V]{value}, err
 	})
-	if err != nil {
-		return none, err
-	}
 	c, ok := got.(cached[V])
-	if !ok {
-		return none, fmt.Errorf("sqlitewriter: %q: Read of key %q: %w %v", w.Name(), key, ErrType, reflect.TypeFor[V]())
+	if err == nil && !ok {
+		err = fmt.Errorf("sqlitewriter: %q: Read of key %q: %w %v", w.Name(), key, ErrType, reflect.TypeFor[V]())
 	}
-	return c.value, nil
+	return c.value, err
 }
 
 // invalidate makes Read load keys again.

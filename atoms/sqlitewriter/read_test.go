@@ -92,7 +92,7 @@ func TestInvalidationWithoutCaller(t *testing.T) {
 		w := openLog(t, sqlitewriter.Options{})
 		assert.Equal(t, 0, read(t, w))
 		ctx, cancel := context.WithCancel(t.Context())
-		defer sqlitewriter.BeforeCommit(func([]sqlitewriter.Statement) { cancel() })()
+		defer sqlitewriter.BeforeCommit(cancel)()
 		_, err := w.Batch(ctx, sqlitewriter.Statement{SQL: insert, Args: []any{"a"}, Invalidates: []string{"rows"}})
 		assert.NoError(t, err, "the caller waits for the result, which is a success")
 		assert.Equal(t, 1, read(t, w))

@@ -11,7 +11,7 @@ import (
 // Signals that a writer raises on [Options.Sink]. The key is [Options.Name]. No signal has
 // SQL in it.
 const (
-	// SignalWriting: writes wait, and their transaction begins as soon as other processes allow it.
+	// SignalWriting: writes wait, and their transaction begins when no other process writes.
 	SignalWriting = "write.start"
 	// SignalWritten: a transaction is committed. See [Written].
 	SignalWritten = "write.done"
@@ -22,12 +22,12 @@ const (
 
 	// Signals of [Read]. Their key is that of the value.
 	SignalHit         = lru.SignalHit         // the value was there
-	SignalHot         = lru.SignalHot         // the same, and it is used often
-	SignalMiss        = lru.SignalMiss        // it was not
-	SignalEvicted     = lru.SignalEvicted     // it made room for another
-	SignalExpired     = lru.SignalExpired     // it has expired
+	SignalHot         = lru.SignalHot         // the value was there, and is used often
+	SignalMiss        = lru.SignalMiss        // the value was not there
+	SignalEvicted     = lru.SignalEvicted     // the value made room for another
+	SignalExpired     = lru.SignalExpired     // the value has expired
 	SignalInvalidated = lru.SignalInvalidated // by a write, Invalidate or InvalidateOn
-	SignalCleared     = lru.SignalCleared     // all values were, by InvalidateOn; no key
+	SignalCleared     = lru.SignalCleared     // InvalidateOn has removed all values; no key
 )
 
 // CommandInvalidate and ":" and a key is the name of the signal that makes [Read] load the

@@ -12,17 +12,16 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 )
 
-// A Writer is a handle of a SQLite file: it writes to the file, and reads from it. Make one
-// with [Open], and close it. Handles of the same file in one process share everything but
-// their end and their counters. All methods are safe for concurrent use. After Close writes
-// return [core.ErrClosed]; do not use DB, Read and Backup.
+// A Writer is a handle of a SQLite file: it writes to the file and reads from it. Make one with
+// [Open], and close it. The handles of one file in a process share the file, the queue and the
+// cache. Each has its own counters, and is closed for itself. All methods are safe for concurrent
+// use. After Close, writes return [core.ErrClosed], and DB, Read and Backup must not be used.
 //
-// A write must not wait for itself: inside the function of a [Writer.Tx], and inside handlers
-// of the signals that the writer raises, Exec, Batch, Tx, Flush, Drain and Stop of handles of
-// the file return [core.ErrWouldDeadlock]. They recognise the context that the function
-// got, and its goroutine.
+// A write must not wait for itself. So Exec, Batch, Tx, Flush, Drain and Stop return
+// [core.ErrWouldDeadlock] inside the function of a [Writer.Tx] of the same file, and inside
+// handlers of the writer's signals. They recognise the goroutine of the function, and the
+// context that it got.
 type Writer struct {
-	*entry
 	*file
 	once sync.Once // its end
 
@@ -33,16 +32,16 @@ type Writer struct {
 
 var _ core.Lifecycle = (*Writer)(nil)
 
-// Errors of writes. Use errors.Is: what is returned says more. Errors of SQLite are in the
-// chain as well.
+// Errors of writes. Compare with errors.Is. The error that is returned also wraps the error of
+// SQLite.
 var (
 	// ErrNoSpace: the disk is full. Nothing of the write is stored.
 	ErrNoSpace = errors.New("sqlitewriter: no space left for the database")
 	// ErrNotAllowed: a statement would begin or end a transaction, attach a file or change
 	// settings of the writer's connection. Use [Writer.Batch] and [Writer.Tx] for transactions.
 	ErrNotAllowed = errors.New("sqlitewriter: a write may not control transactions, attach files or change settings of the connection")
-	// ErrTxTimeout is the cause with which the context of a function of [Writer.Tx] ends
-	// after [Options.TxTimeout].
+	// ErrTxTimeout: the function of a [Writer.Tx] took longer than [Options.TxTimeout]. It is
+	// the cause with which its context ended.
 	ErrTxTimeout = errors.New("sqlitewriter: transaction took longer than Options.TxTimeout")
 	// ErrType: a key of [Read] has a value of another type.
 	ErrType = errors.New("sqlitewriter: the value of the key is not a")
@@ -55,18 +54,18 @@ type Statement struct {
 	Invalidates []string // keys of [Read] that are loaded again after the commit
 }
 
-// Open opens the SQLite file of that path for writing, and makes it if there is none. The path
-// is no connection string. Symbolic links and relative paths that name a file that is open in
-// this process give another handle of it; see [Options]. Databases in memory are refused.
-// Beside the file there will be SQLite's -wal and -shm, and a lock file.
+// Open opens the SQLite file of that path, and creates it if it does not exist. If the file is
+// open in this process already, also by another path or a symbolic link, Open returns one more
+// handle of it; see [Options]. The path is not a connection string. Databases in memory are
+// refused. SQLite's -wal and -shm files and a lock file appear beside the file.
 //
-// Open waits, until ctx ends, for processes that write.
+// Open waits while another process writes, until ctx ends.
 func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
-	e, err := acquire(ctx, path, opts)
+	f, err := acquire(ctx, path, opts)
 	if err != nil {
 		return nil, fmt.Errorf("sqlitewriter: open %q: %w", path, err)
 	}
-	return &Writer{entry: e, file: e.shared, pending: make(map[*write]struct{})}, nil
+	return &Writer{file: f, pending: make(map[*write]struct{})}, nil
 }
 
 // Name is [Options.Name].
@@ -78,14 +77,14 @@ func (w *Writer) Sink() *core.Sink { return w.opts.Sink }
 // Path is the absolute path of the file, without symbolic links.
 func (w *Writer) Path() string { return w.path }
 
-// Exec runs one or more statements, and returns when they are committed and on the disk,
-// or when nothing of them is stored. The result is that of the last statement. The query
-// must not begin or end transactions: see [ErrNotAllowed]. Writes are done in the order in
-// which they come; those that wait share a transaction.
+// Exec runs the statements in query, one or more. It returns when they are committed and on the
+// disk, or have failed and left nothing. The result is that of the last statement. The query
+// must not begin or end transactions: see [ErrNotAllowed]. Writes run in the order in which
+// they come. Those that wait share a transaction.
 //
-// When ctx ends before the transaction begins, Exec returns its cause. When it ends while the
-// statement runs, the statement is interrupted. After that Exec waits for the commit, so its
-// result says what is stored.
+// If ctx ends before the transaction begins, Exec returns its cause. If it ends while the
+// statement runs, the statement is interrupted. If it ends later, Exec still waits for the
+// commit, so that its result says what is stored.
 func (w *Writer) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	results, err := w.Batch(ctx, Statement{SQL: query, Args: args})
 	if err != nil {
@@ -97,28 +96,41 @@ func (w *Writer) Exec(ctx context.Context, query string, args ...any) (sql.Resul
 // Batch is [Writer.Exec] of several statements, of which all are committed or none is. It
 // returns a result for each.
 func (w *Writer) Batch(ctx context.Context, stmts ...Statement) ([]sql.Result, error) {
-	it := &write{stmts: stmts}
+	it, results := new(write), make([]sql.Result, len(stmts))
+	for _, s := range stmts {
+		it.stale = append(it.stale, s.Invalidates...)
+	}
+	it.run = func(*sql.Tx) (err error) {
+		for i, s := range stmts {
+			if results[i], err = w.conn.exec(it.ctx, s.SQL, s.Args...); err != nil {
+				return w.explain(it.ctx, err)
+			}
+		}
+		return nil
+	}
 	if err := w.do(ctx, it); err != nil {
 		return nil, err
 	}
-	return it.results, nil
+	return results, nil
 }
 
-// Tx calls fn in a transaction of its own, which is committed when fn returns nil and rolled
-// back otherwise, also if fn panics. It returns the error of fn, or that of the commit; for a
-// panic a [core.PanicError].
+// Tx calls fn in a transaction of its own. If fn returns nil, the transaction is committed. If
+// fn returns an error or panics, the transaction is rolled back. Tx returns the error of fn or of
+// the commit; after a panic it is a [core.PanicError].
 //
 // Other writes wait until fn has returned. So the context of fn, which has the values of ctx,
-// ends with ctx, by Close and after [Options.TxTimeout]; then fn should return, and the
+// ends when ctx ends, on Close and after [Options.TxTimeout]. Then fn should return, and the
 // transaction is rolled back. The function runs on a goroutine of the writer.
 func (w *Writer) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
 	if fn == nil {
 		panic("sqlitewriter: Tx needs a function")
 	}
-	return w.do(ctx, &write{fn: fn})
+	it := &write{alone: true}
+	it.run = func(tx *sql.Tx) error { return w.call(it, tx, fn) }
+	return w.do(ctx, it)
 }
 
-// do has a write committed.
+// do commits a write.
 func (w *Writer) do(ctx context.Context, it *write) error {
 	if err := w.accept(ctx, it); err != nil {
 		return err
@@ -126,16 +138,13 @@ func (w *Writer) do(ctx context.Context, it *write) error {
 	return w.perform(ctx, it)
 }
 
-// accept counts a write, which perform will have committed.
+// accept counts a write, which perform then commits.
 func (w *Writer) accept(ctx context.Context, it *write) error {
 	if w.inside(ctx) {
 		return w.named(core.ErrWouldDeadlock)
 	}
 	it.settled = make(chan struct{})
 	it.ctx, it.leave = context.WithCancelCause(ctx)
-	if it.run = ctx; it.fn != nil {
-		it.run = it.ctx
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stats.Closed {
@@ -152,11 +161,10 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
 	}
 	err := w.commits.Do(it.ctx, it)
-	if errors.Is(err, groupcommit.ErrUndecided) {
+	if err == nil || errors.Is(err, groupcommit.ErrUndecided) { // the commit has begun
 		<-it.settled
 		err = it.err
-	}
-	if !it.begun.Load() {
+	} else {
 		close(it.settled)
 	}
 	w.mu.Lock()
@@ -170,8 +178,8 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 	return err
 }
 
-// DB is a pool of connections that only read. They see what was committed before they began,
-// so also all that Exec, Batch and Tx have returned from. It is closed with the last handle.
+// DB is a pool of connections that only read. A query sees everything that was committed before
+// it began, so also each write that has returned. The last handle closes the pool.
 func (w *Writer) DB() *sql.DB { return w.readers }
 
 // Invalidate makes [Read] load keys again.
@@ -186,25 +194,25 @@ func (w *Writer) Stats() Stats {
 	return s
 }
 
-// Complete ends the intake of this handle: later writes get [core.ErrClosed]. Those that were
-// accepted are committed. Reads go on.
+// Complete ends the intake of this handle: later writes get [core.ErrClosed]. Writes that were
+// accepted before are committed. Reads go on.
 func (w *Writer) Complete() { w.end(true, nil) }
 
 // Flush waits until all writes of this handle that were accepted so far are committed or have
-// failed. When ctx ends first it returns its cause.
+// failed. If ctx ends first, Flush returns its cause.
 func (w *Writer) Flush(ctx context.Context) error { return w.wait(ctx, false, nil) }
 
 // Drain is Complete and Flush.
 func (w *Writer) Drain(ctx context.Context) error { return w.wait(ctx, true, nil) }
 
-// Stop is Complete, and drops the writes of this handle whose transaction has not begun:
-// they get [core.ErrStopped]. It waits for the others as Flush does.
+// Stop is Complete, and drops the writes of this handle whose transaction has not begun: they get
+// [core.ErrStopped]. Then it waits for the others, like Flush.
 func (w *Writer) Stop(ctx context.Context) error { return w.wait(ctx, true, core.ErrStopped) }
 
-// Close is Stop with [core.ErrClosed], ends the contexts of running functions of Tx with that
-// cause, and releases the handle. The last handle closes the file. Close waits for the
-// functions, unless it is called from inside of one, or of a handler of the writer's
-// signals; then the handle is released when that is over. It returns nil.
+// Close drops the writes of this handle, also those whose statement or function runs: their
+// contexts end with the cause [core.ErrClosed]. Close waits until they have returned, and releases
+// the handle. The last handle closes the file. In the function of a Tx, and in a handler of the
+// writer's signals, Close does not wait, and the handle is released later. It returns nil.
 func (w *Writer) Close() error {
 	writes := w.end(true, core.ErrClosed)
 	release := func() {
@@ -221,7 +229,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// wait waits for the writes that end returns, unless it is called from inside.
+// wait waits for the writes that end returns. Inside a function or handler it returns an error.
 func (w *Writer) wait(ctx context.Context, closed bool, cause error) error {
 	if w.inside(ctx) {
 		return w.named(core.ErrWouldDeadlock)
@@ -236,8 +244,8 @@ func (w *Writer) wait(ctx context.Context, closed bool, cause error) error {
 	return nil
 }
 
-// end returns the writes that are not settled. It may end the intake, and the context of those
-// that have not begun; to close ends that of functions as well.
+// end returns the writes that are not settled. Closed ends the intake. A cause ends the contexts
+// of writes that have not begun; core.ErrClosed also those of the others.
 func (w *Writer) end(closed bool, cause error) (writes []*write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -124,6 +124,21 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
+const endless = "with recursive n(i) as (select 1 union all select i+1 from n) insert into log(text) select 'half' || i from n"
+
+// Close interrupts a statement that runs, and what it has done is rolled back.
+func TestCloseInterruptsAStatement(t *testing.T) {
+	sink, turn := core.NewSink(core.SinkOptions{}), make(chan struct{})
+	w := openLog(t, sqlitewriter.Options{Sink: sink})
+	other := openAt(t, w.Path(), sqlitewriter.Options{})
+	defer sink.Subscribe(sqlitewriter.SignalWriting, func(core.Signal) { close(turn) })()
+	wait := begin(t.Context(), w, sqlitewriter.Statement{SQL: endless})
+	<-turn
+	require.NoError(t, w.Close())
+	assert.ErrorIs(t, wait(), core.ErrClosed)
+	assert.Empty(t, texts(t, other.DB()))
+}
+
 // What fails is never half applied, whatever it does to the transaction that it shares.
 func TestNoFailureIsHalfApplied(t *testing.T) {
 	type statement = sqlitewriter.Statement
@@ -134,7 +149,7 @@ func TestNoFailureIsHalfApplied(t *testing.T) {
 		"or rollback": {{SQL: "insert or rollback into log(text) values('half'), ('a')"}},
 		"batch":       {add("half"), {SQL: "nonsense"}},
 		"commit":      {add("half"), {SQL: "insert into child values(7)"}}, // a foreign key that is checked at the end
-		"interrupted": {{SQL: "with recursive n(i) as (select 1 union all select i+1 from n) insert into log(text) select 'half' || i from n"}},
+		"interrupted": {{SQL: endless}},
 	} {
 		test := func(t *testing.T) {
 			w := openLog(t, sqlitewriter.Options{})

@@ -9,9 +9,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/flight"
 )
 
-// A Tx is the transaction of a [Writer.Tx]. When its function has returned it is over:
-// statements fail with [sql.ErrTxDone], and rows are closed. Give statements the context of
-// the function, so that they end with it. All methods are safe for concurrent use.
+// A Tx is the transaction of a [Writer.Tx]. It ends when the function returns: later statements
+// fail with [sql.ErrTxDone], and open rows are closed. Give the context of the function to the
+// statements, so that they end with it. All methods are safe for concurrent use.
 type Tx struct {
 	file *file
 	tx   *sql.Tx
@@ -48,12 +48,12 @@ func (t *Tx) Invalidate(keys ...string) {
 }
 
 // call calls the function of a write.
-func (f *file) call(it *write, tx *sql.Tx) (err error) {
-	ctx, cancel := context.WithTimeoutCause(it.run, f.opts.TxTimeout, f.named(ErrTxTimeout))
+func (f *file) call(it *write, tx *sql.Tx, fn func(context.Context, *Tx) error) (err error) {
+	ctx, cancel := context.WithTimeoutCause(it.ctx, f.opts.TxTimeout, f.named(ErrTxTimeout))
 	defer cancel()
 	t := &Tx{file: f, tx: tx}
 	flight.Run(func() (none struct{}, err error) {
-		return none, it.fn(context.WithValue(ctx, txKey{f}, t), t)
+		return none, fn(context.WithValue(ctx, txKey{f}, t), t)
 	}, func(_ struct{}, result error) {
 		err = result
 		if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {

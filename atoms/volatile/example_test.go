@@ -9,6 +9,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
+var _ volatile.Target = (*core.Coordinator[string])(nil)
+
 func Example() {
 	ctx := context.Background()
 	process := func(ctx context.Context, job string) error {
@@ -46,26 +48,4 @@ func Example() {
 	// done: 3 still shown: 1
 	// echo: succeeded kill.job
 	// echo: succeeded kill.job
-}
-
-// Other code kills an operation, by its id.
-func Example_byKey() {
-	ctx := context.Background()
-	sink := core.NewSink(core.SinkOptions{})
-	jobs := core.Must(core.NewCoordinator(func(ctx context.Context, job string) error {
-		<-ctx.Done()
-		return context.Cause(ctx)
-	}, core.Options{Sink: sink}))
-	defer jobs.Close()
-	var target volatile.Target = jobs
-	evictor := core.Must(volatile.New(target, volatile.Options{ByKey: true}))
-	defer evictor.Close()
-
-	id := core.Must(jobs.Enqueue(ctx, "endless"))
-	sink.RaiseKey("kill.job", id.String())
-	core.Must(sink.WaitFor(ctx, volatile.SignalKilled))
-	_, shown := jobs.Lookup(id)
-	fmt.Println("cancelled:", jobs.Stats().Cancelled, "still shown:", shown)
-	// Output:
-	// cancelled: 1 still shown: false
 }

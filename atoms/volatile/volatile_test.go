@@ -2,7 +2,6 @@ package volatile_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -18,35 +17,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-var errOnPurpose = errors.New("failed on purpose")
-
-// results is how a coordinator whose operations have results becomes a target.
-type results struct {
-	*core.ResultCoordinator[int, int]
-}
-
-func (r results) Wait(ctx context.Context, id core.OperationID) error {
-	_, err := r.ResultCoordinator.Wait(ctx, id)
-	return err
-}
-
-var _ volatile.Target = results{}
-
 // coordinator is the target of these tests.
 type coordinator struct {
 	*core.Coordinator[coretest.Body]
-}
-
-func newCoordinator(t testing.TB, opts core.Options) coordinator {
-	c := coordinator{core.Must(core.NewCoordinator(coretest.Run, opts))}
-	t.Cleanup(func() { c.Close() })
-	return c
-}
-
-func newEvictor(t testing.TB, target volatile.Target, opts volatile.Options) *volatile.Evictor {
-	e := core.Must(volatile.New(target, opts))
-	t.Cleanup(func() { e.Close() })
-	return e
 }
 
 // run enqueues an operation and waits until everything waits.
@@ -67,6 +40,17 @@ func (c coordinator) kill(ids ...core.OperationID) {
 		c.Sink().RaiseKey("kill.job", id.String())
 	}
 	synctest.Wait()
+}
+
+// bubble runs a test with a coordinator and an evictor.
+func bubble(t *testing.T, of core.Options, opts volatile.Options, test func(*testing.T, coordinator, *volatile.Evictor)) {
+	synctest.Test(t, func(t *testing.T) {
+		c := coordinator{core.Must(core.NewCoordinator(coretest.Run, of))}
+		defer c.Close()
+		e := core.Must(volatile.New(c, opts))
+		defer e.Close()
+		test(t, c, e)
+	})
 }
 
 func quick(context.Context) error { return nil }
@@ -95,16 +79,13 @@ func slowly(body coretest.Body) coretest.Body {
 // An operation that kills itself leaves when its body has returned. The echo has all its
 // signals.
 func TestAnOperationThatKillsItselfLeavesWhenItHasFinished(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCoordinator(t, core.Options{})
-		e := newEvictor(t, c, volatile.Options{})
-		var final []core.Snapshot
-		c.OnFinalized(func(s core.Snapshot) { final = append(final, s) })
+	bubble(t, core.Options{}, volatile.Options{}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
+		finalized := 0
+		c.OnFinalized(func(s core.Snapshot) { finalized++ })
 		id := c.run(func(ctx context.Context) error {
 			_ = slowly(raises("job.begun", "kill.job", "kill.job"))(ctx)
 			return raises("job.archived")(ctx)
 		})
-		other := c.run(quick)
 		time.Sleep(time.Second - 1)
 		synctest.Wait()
 		assert.True(t, c.shows(id), "while it runs")
@@ -112,12 +93,9 @@ func TestAnOperationThatKillsItselfLeavesWhenItHasFinished(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		assert.False(t, c.shows(id), "and not after")
-		assert.True(t, c.shows(other))
 		assert.Equal(t, volatile.Stats{Matched: 2, Repeated: 1, Killed: 1}, e.Stats())
-		require.Len(t, final, 1)
-		assert.Equal(t, core.StatusSucceeded, final[0].Status, "its body returned nil")
-		assert.NoError(t, coretest.CheckBooks(c.Stats()))
-		assert.Equal(t, uint64(2), c.Stats().Succeeded)
+		assert.Equal(t, 1, finalized)
+		assert.EqualValues(t, 1, c.Stats().Succeeded, "its body returned nil")
 		var said []string
 		for echo := range c.Echoes(core.Query{Operation: id}) {
 			for _, s := range echo.Signals {
@@ -128,59 +106,44 @@ func TestAnOperationThatKillsItselfLeavesWhenItHasFinished(t *testing.T) {
 	})
 }
 
-// A kill cancels an operation that runs, which keeps its slot until its body returns, and
-// one that waits. A waiter for it gets ErrKilled.
+// Weak point of the original: a kill did not cancel. It cancels an operation that runs, which
+// keeps its slot until its body returns, and one that waits. A waiter for it gets ErrKilled.
 func TestKillCancels(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCoordinator(t, core.Options{MaxConcurrency: 1})
-		e := newEvictor(t, c, volatile.Options{ByKey: true})
-		ended := make(chan error, 1)
-		for range 2 {
-			go func() { ended <- c.Do(t.Context(), slowly(untilCancelled)) }()
+	bubble(t, core.Options{MaxConcurrency: 1}, volatile.Options{ByKey: true}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
+		runs, waits := c.run(slowly(untilCancelled)), c.run(quick)
+		ended := make(chan error, 2)
+		for _, id := range []core.OperationID{waits, runs} {
+			go func() { ended <- c.Wait(t.Context(), id) }()
 			synctest.Wait()
+			c.kill(id)
+			assert.Equal(t, id == runs, c.shows(id), "at once, unless it runs")
+			assert.Equal(t, 1, c.Stats().Running)
+			assert.ErrorIs(t, <-ended, volatile.ErrKilled)
 		}
-		var ids []core.OperationID
-		for op := range c.Operations(core.OperationQuery{}) {
-			ids = append(ids, op.ID)
-		}
-		c.kill(ids[1])
-		assert.False(t, c.shows(ids[1]), "at once")
-		assert.ErrorIs(t, <-ended, volatile.ErrKilled)
-		c.kill(ids[0])
-		assert.True(t, c.shows(ids[0]))
-		assert.Equal(t, 1, c.Stats().Running)
-		assert.ErrorIs(t, <-ended, volatile.ErrKilled)
 		synctest.Wait()
-		assert.False(t, c.shows(ids[0]))
+		assert.False(t, c.shows(runs))
 		assert.Equal(t, volatile.Stats{Matched: 2, Killed: 2}, e.Stats())
 		assert.Equal(t, uint64(2), c.Stats().Cancelled)
 	})
 }
 
 func TestKillEvictsWhatIsFinished(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for keep, want := range map[bool]volatile.Stats{false: {Matched: 3, Killed: 3}, true: {Matched: 3, Killed: 1, Spared: 2}} {
-			c := newCoordinator(t, core.Options{})
-			e := newEvictor(t, c, volatile.Options{ByKey: true, KeepPinned: keep})
-			plain, pinned := c.run(quick), c.run(quick)
-			late := c.run(slowly(untilCancelled))
+	for keep, want := range map[bool]volatile.Stats{false: {Matched: 3, Killed: 3}, true: {Matched: 3, Killed: 1, Spared: 2}} {
+		bubble(t, core.Options{}, volatile.Options{ByKey: true, KeepPinned: keep}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
+			plain, pinned, late := c.run(quick), c.run(quick), c.run(slowly(untilCancelled))
 			c.Pin(pinned)
 			c.kill(plain, pinned, late)
 			c.Pin(late) // too late to keep it from being cancelled
 			time.Sleep(2 * time.Second)
-			assert.False(t, c.shows(plain))
-			assert.Equal(t, keep, c.shows(pinned), "pinned or not, unless KeepPinned")
-			assert.Equal(t, keep, c.shows(late))
+			assert.Equal(t, []bool{false, keep, keep}, []bool{c.shows(plain), c.shows(pinned), c.shows(late)})
 			assert.Equal(t, want, e.Stats())
 			assert.Equal(t, uint64(1), c.Stats().Cancelled)
-		}
-	})
+		})
+	}
 }
 
 func TestLetFinish(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCoordinator(t, core.Options{MaxConcurrency: 1})
-		e := newEvictor(t, c, volatile.Options{ByKey: true, LetFinish: true})
+	bubble(t, core.Options{MaxConcurrency: 1}, volatile.Options{ByKey: true, LetFinish: true}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
 		first, second := c.run(slowly(quick)), c.run(slowly(quick))
 		c.kill(first, second)
 		assert.Equal(t, 2, e.Stats().Underway)
@@ -189,7 +152,6 @@ func TestLetFinish(t *testing.T) {
 		assert.Equal(t, []bool{false, true}, []bool{c.shows(first), c.shows(second)})
 		time.Sleep(time.Second)
 		synctest.Wait()
-		assert.False(t, c.shows(second))
 		assert.Equal(t, uint64(2), c.Stats().Succeeded)
 		c.kill(second)
 		assert.Equal(t, volatile.Stats{Matched: 3, Killed: 2, Missed: 1}, e.Stats())
@@ -197,13 +159,11 @@ func TestLetFinish(t *testing.T) {
 }
 
 func TestPatternAndPredicateMustAgree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCoordinator(t, core.Options{})
-		var asked []string
-		newEvictor(t, c, volatile.Options{Pattern: "kill.*, end", If: func(s core.Signal) bool {
-			asked = append(asked, s.Name)
-			return s.Name != "kill.not"
-		}})
+	var asked []string
+	bubble(t, core.Options{}, volatile.Options{Pattern: "kill.*, end", If: func(s core.Signal) bool {
+		asked = append(asked, s.Name)
+		return s.Name != "kill.not"
+	}}, func(t *testing.T, c coordinator, _ *volatile.Evictor) {
 		for name, stays := range map[string]bool{"other": true, "kill.not": true, "kill.job": false, "end": false} {
 			assert.Equal(t, stays, c.shows(c.run(raises(name))), name)
 		}
@@ -211,55 +171,44 @@ func TestPatternAndPredicateMustAgree(t *testing.T) {
 	})
 }
 
-// Signals that name no operation are ignored; signals of operations of other coordinators
-// are counted as missed.
+// Signals of operations of other coordinators are counted as missed. Signals of none are
+// ignored without ByKey, or if their key is no id.
 func TestSignalsOfOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	for _, byKey := range []bool{false, true} {
 		sink := core.NewSink(core.SinkOptions{})
-		c, other := newCoordinator(t, core.Options{Sink: sink}), newCoordinator(t, core.Options{Sink: sink})
-		var missed []core.OperationID
-		e := newEvictor(t, c, volatile.Options{OnMissed: func(id core.OperationID, _ core.Signal) { missed = append(missed, id) }})
-		mine := c.run(quick)
-		sink.Raise("kill.job")
-		c.kill(mine)
-		assert.Zero(t, e.Stats(), "without ByKey")
-		killMine := func(ctx context.Context) error {
-			core.OperationFrom(ctx).RaiseKey("kill.job", mine.String())
-			return nil
-		}
-		theirs := other.run(killMine)
-		assert.True(t, other.shows(theirs))
-		assert.Equal(t, []core.OperationID{theirs}, missed)
-		require.NoError(t, e.Close())
-
-		e = newEvictor(t, c, volatile.Options{ByKey: true})
-		for _, key := range []string{"no number", "-1", "99999999999999999999999999", theirs.String()} {
-			sink.RaiseKey("kill.job", key)
-		}
-		other.run(killMine)
-		assert.True(t, c.shows(mine), "the key of an operation's signal may mean anything")
-		assert.Zero(t, e.Stats().Killed)
-		c.kill(mine)
-		assert.False(t, c.shows(mine))
-	})
+		bubble(t, core.Options{Sink: sink}, volatile.Options{ByKey: byKey}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
+			other := core.Must(core.NewCoordinator(coretest.Run, core.Options{Sink: sink}))
+			defer other.Close()
+			mine := c.run(quick)
+			require.NoError(t, other.Do(t.Context(), func(ctx context.Context) error {
+				core.OperationFrom(ctx).RaiseKey("kill.job", mine.String()) // this key may mean anything
+				return nil
+			}))
+			for _, key := range []string{"", "no number", "-1", "99999999999999999999999999"} {
+				sink.RaiseKey("kill.job", key)
+			}
+			assert.Zero(t, e.Stats().Killed)
+			missed := e.Stats().Missed
+			assert.GreaterOrEqual(t, missed, uint64(1))
+			c.kill(mine)
+			assert.Equal(t, byKey, !c.shows(mine))
+			assert.Equal(t, missed, e.Stats().Missed)
+		})
+	}
 }
 
 // Callbacks may call anything; their panics are counted.
 func TestCallbacks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCoordinator(t, core.Options{Name: "jobs"})
-		signals := coretest.Watch(t, c.Sink(), "volatile.*")
-		var called []string
-		var e *volatile.Evictor
-		note := func(what string) func(core.OperationID, core.Signal) {
-			return func(id core.OperationID, s core.Signal) {
-				assert.False(t, c.shows(id))
-				e.Stats()
-				called = append(called, fmt.Sprint(what, " by ", s.Name))
-				panic(errOnPurpose)
-			}
+	var called []string
+	note := func(what string) func(core.OperationID, core.Signal) {
+		return func(id core.OperationID, s core.Signal) {
+			called = append(called, fmt.Sprint(what, " by ", s.Name))
+			panic("on purpose")
 		}
-		e = newEvictor(t, c, volatile.Options{ByKey: true, OnKilled: note("killed"), OnMissed: note("missed")})
+	}
+	opts := volatile.Options{ByKey: true, OnKilled: note("killed"), OnMissed: note("missed")}
+	bubble(t, core.Options{Name: "jobs"}, opts, func(t *testing.T, c coordinator, e *volatile.Evictor) {
+		signals := coretest.Watch(t, c.Sink(), "volatile.*")
 		id := c.run(quick)
 		c.kill(id, id, c.run(untilCancelled))
 		assert.Equal(t, []string{"killed by kill.job", "missed by kill.job", "killed by kill.job"}, called)
@@ -275,11 +224,9 @@ func TestCallbacks(t *testing.T) {
 
 // Its own signals kill nothing, whatever the pattern.
 func TestNoLoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCoordinator(t, core.Options{Sink: core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true, MaxDepth: -1}})})
-		e := newEvictor(t, c, volatile.Options{Pattern: "*", ByKey: true})
-		c.Sink().RaiseKey("anything", "7777777")
-		assert.Equal(t, volatile.Stats{Matched: 1, Missed: 1}, e.Stats())
+	sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true, MaxDepth: -1}})
+	bubble(t, core.Options{Sink: sink}, volatile.Options{Pattern: "*", ByKey: true}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
+		sink.RaiseKey("anything", "7777777")
 		assert.JSONEq(t, `{"matched":1,"killed":0,"missed":1,"spared":0,"repeated":0,"abandoned":0,"underway":0,"panics":0}`, e.Stats().String())
 		assert.Len(t, e.Stats().LogValue().Group(), 8)
 	})
@@ -288,11 +235,9 @@ func TestNoLoop(t *testing.T) {
 // Close abandons operations that are not finished and waits for callbacks that run. A
 // body that has killed itself, and a callback, may call it.
 func TestClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCoordinator(t, core.Options{})
-		var e *volatile.Evictor
-		ended := 0
-		e = newEvictor(t, c, volatile.Options{OnKilled: func(core.OperationID, core.Signal) { time.Sleep(time.Second); ended++ }})
+	ended := 0
+	opts := volatile.Options{OnKilled: func(core.OperationID, core.Signal) { time.Sleep(time.Second); ended++ }}
+	bubble(t, core.Options{MaxConcurrency: 2}, opts, func(t *testing.T, c coordinator, e *volatile.Evictor) {
 		stubborn := c.run(slowly(raises("kill.job")))
 		c.run(raises("kill.job"))
 		for range 3 {
@@ -305,11 +250,11 @@ func TestClose(t *testing.T) {
 		assert.Equal(t, s, e.Stats(), "it is not subscribed any more")
 		time.Sleep(time.Second)
 		assert.True(t, c.shows(stubborn), "it stays in the window")
-
-		e = newEvictor(t, c, volatile.Options{})
+	})
+	bubble(t, core.Options{}, volatile.Options{}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
 		c.run(func(ctx context.Context) error { _ = raises("kill.job")(ctx); return e.Close() })
 		assert.Equal(t, volatile.Stats{Matched: 1, Abandoned: 1}, e.Stats())
-		e = newEvictor(t, c, volatile.Options{ByKey: true, OnKilled: func(core.OperationID, core.Signal) { assert.NoError(t, e.Close()) }})
+		e = core.Must(volatile.New(c, volatile.Options{ByKey: true, OnKilled: func(core.OperationID, core.Signal) { assert.NoError(t, e.Close()) }}))
 		c.kill(c.run(untilCancelled))
 		assert.Equal(t, volatile.Stats{Matched: 1, Killed: 1}, e.Stats())
 	})
@@ -317,9 +262,10 @@ func TestClose(t *testing.T) {
 
 // Close does not wait for the goroutine that evicts an operation that has finished.
 func TestNoCallbackStartsAfterClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, evicting, called := newCoordinator(t, core.Options{}), make(chan struct{}), false
-		e := newEvictor(t, c, volatile.Options{OnKilled: func(core.OperationID, core.Signal) { called = true }})
+	called := false
+	opts := volatile.Options{OnKilled: func(core.OperationID, core.Signal) { called = true }}
+	bubble(t, core.Options{}, opts, func(t *testing.T, c coordinator, e *volatile.Evictor) {
+		evicting := make(chan struct{})
 		defer c.OnFinalized(func(core.Snapshot) { evicting <- struct{}{}; <-evicting })()
 		c.run(raises("kill.job"))
 		<-evicting
@@ -333,9 +279,7 @@ func TestNoCallbackStartsAfterClose(t *testing.T) {
 
 // A handler that ends its goroutine loses no count.
 func TestGoexitInAFinalizer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCoordinator(t, core.Options{})
-		e := newEvictor(t, c, volatile.Options{ByKey: true})
+	bubble(t, core.Options{}, volatile.Options{ByKey: true}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
 		defer c.OnFinalized(func(core.Snapshot) { runtime.Goexit() })()
 		for _, body := range []coretest.Body{quick, untilCancelled} {
 			id := c.run(body)
@@ -351,12 +295,11 @@ func TestNewNeedsACoordinator(t *testing.T) {
 	assert.ErrorContains(t, err, "volatile: ")
 }
 
-// With many kills at once, operations that are not killed are always shown, and the
-// counters are exact.
+// Weak point of the original: readers saw a window that was half empty. With many kills at
+// once, operations that are not killed are always shown, and the counters are exact.
 func TestKillsBesideReaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCoordinator(t, core.Options{MaxConcurrency: 8, MaxTracked: 1000})
-		e := newEvictor(t, c, volatile.Options{ByKey: true})
+	of := core.Options{MaxConcurrency: 8, MaxTracked: 1000}
+	bubble(t, of, volatile.Options{ByKey: true}, func(t *testing.T, c coordinator, e *volatile.Evictor) {
 		kept := c.run(quick)
 		var all sync.WaitGroup
 		for range 8 {

@@ -2,17 +2,20 @@ package migrating_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/bulkhead"
+	failsafebreaker "github.com/failsafe-go/failsafe-go/circuitbreaker"
 	"github.com/failsafe-go/failsafe-go/ratelimiter"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
 func Example_failsafeBefore() {
@@ -40,4 +43,68 @@ func Example_failsafeAfter() {
 	defer pages.Close()
 	fmt.Println(pages.Do(context.Background(), "/cat"))
 	// Output: CAT <nil>
+}
+
+func Example_failsafeBreakerBefore() {
+	ctx := context.Background()
+	breaker := failsafebreaker.NewBuilder[string]().
+		WithFailureThresholdPeriod(3, 30*time.Second).
+		WithDelay(time.Minute).
+		WithSuccessThreshold(2).
+		HandleIf(func(_ string, err error) bool { return err != nil && !errors.Is(err, context.Canceled) }).
+		OnOpen(func(failsafebreaker.StateChangedEvent) { fmt.Println("pages are not available") }).
+		Build()
+	guarded := failsafe.With[string](breaker)
+
+	for _, url := range []string{"/gone", "/gone", "/gone", "/cat"} {
+		_, err := guarded.Get(func() (string, error) { return get(ctx, url) })
+		if errors.Is(err, failsafebreaker.ErrOpen) {
+			fmt.Println("open, try again in", breaker.RemainingDelay().Round(time.Second))
+		} else {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println("may we?", breaker.TryAcquirePermit())
+	// Output:
+	// /gone: not found
+	// /gone: not found
+	// pages are not available
+	// /gone: not found
+	// open, try again in 1m0s
+	// may we? false
+}
+
+func Example_failsafeBreakerAfter() {
+	ctx := context.Background()
+	sink := core.NewSink(core.SinkOptions{})
+	breaker, err := circuitbreaker.New(sink, circuitbreaker.Options{
+		Name:      "pages",
+		Threshold: 3,
+		Window:    30 * time.Second,
+		OpenFor:   time.Minute,
+		HalfOpen:  2,
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer breaker.Close()
+	defer sink.Subscribe("circuit.open.pages", func(core.Signal) { fmt.Println("pages are not available") })()
+	guarded := circuitbreaker.WrapResult(breaker, get)
+
+	for _, url := range []string{"/gone", "/gone", "/gone", "/cat"} {
+		_, err := guarded(ctx, url)
+		if open, ok := errors.AsType[*circuitbreaker.OpenError](err); ok {
+			fmt.Println("open, try again in", open.RetryAfter.Round(time.Second))
+		} else {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println("may we?", breaker.Check() == nil)
+	// Output:
+	// /gone: not found
+	// /gone: not found
+	// pages are not available
+	// /gone: not found
+	// open, try again in 1m0s
+	// may we? false
 }

@@ -21,7 +21,7 @@ func OpenStore[K ~string, V any](ctx context.Context, path string, opts data.Opt
 type StoreEngine = sqlite.Engine
 
 // NewStoreEngine is [sqlite.NewEngine]: NewEngine returns an engine over a table of the
-// file that w writes to, and creates the table if it is not there.
+// file of w, and creates the table if it does not exist.
 func NewStoreEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (*sqlite.Engine, error) {
 	return sqlite.NewEngine(ctx, w, table)
 }

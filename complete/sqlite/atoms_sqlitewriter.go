@@ -18,7 +18,7 @@ func WriterRead[V any](ctx context.Context, w *sqlitewriter.Writer, key string, 
 }
 
 // WriterSignalWriting is [sqlitewriter.SignalWriting]: SignalWriting: writes wait, and
-// their transaction begins as soon as other processes allow it.
+// their transaction begins when no other process writes.
 const WriterSignalWriting = sqlitewriter.SignalWriting
 
 // WriterSignalWritten is [sqlitewriter.SignalWritten]: SignalWritten: a transaction is
@@ -35,24 +35,24 @@ const WriterSignalReopened = sqlitewriter.SignalReopened
 // WriterSignalHit is [sqlitewriter.SignalHit]: Signals of Read.
 const WriterSignalHit = sqlitewriter.SignalHit
 
-// WriterSignalHot is [sqlitewriter.SignalHot]: the same, and it is used often
+// WriterSignalHot is [sqlitewriter.SignalHot]: the value was there, and is used often
 const WriterSignalHot = sqlitewriter.SignalHot
 
-// WriterSignalMiss is [sqlitewriter.SignalMiss]: it was not
+// WriterSignalMiss is [sqlitewriter.SignalMiss]: the value was not there
 const WriterSignalMiss = sqlitewriter.SignalMiss
 
-// WriterSignalEvicted is [sqlitewriter.SignalEvicted]: it made room for another
+// WriterSignalEvicted is [sqlitewriter.SignalEvicted]: the value made room for another
 const WriterSignalEvicted = sqlitewriter.SignalEvicted
 
-// WriterSignalExpired is [sqlitewriter.SignalExpired]: it has expired
+// WriterSignalExpired is [sqlitewriter.SignalExpired]: the value has expired
 const WriterSignalExpired = sqlitewriter.SignalExpired
 
 // WriterSignalInvalidated is [sqlitewriter.SignalInvalidated]: by a write, Invalidate
 // or InvalidateOn
 const WriterSignalInvalidated = sqlitewriter.SignalInvalidated
 
-// WriterSignalCleared is [sqlitewriter.SignalCleared]: all values were, by
-// InvalidateOn; no key
+// WriterSignalCleared is [sqlitewriter.SignalCleared]: InvalidateOn has removed all
+// values; no key
 const WriterSignalCleared = sqlitewriter.SignalCleared
 
 // WriterCommandInvalidate is [sqlitewriter.CommandInvalidate]: CommandInvalidate and
@@ -72,7 +72,7 @@ type WriterGroup = sqlitewriter.Group
 type WriterStats = sqlitewriter.Stats
 
 // Writer is [sqlitewriter.Writer]: A Writer is a handle of a SQLite file: it writes to
-// the file, and reads from it.
+// the file and reads from it.
 type Writer = sqlitewriter.Writer
 
 // ErrWriterNoSpace is [sqlitewriter.ErrNoSpace]: ErrNoSpace: the disk is full.
@@ -83,8 +83,8 @@ var ErrWriterNoSpace = sqlitewriter.ErrNoSpace
 // connection.
 var ErrWriterNotAllowed = sqlitewriter.ErrNotAllowed
 
-// ErrWriterTxTimeout is [sqlitewriter.ErrTxTimeout]: ErrTxTimeout is the cause with
-// which the context of a function of Writer.Tx ends after Options.TxTimeout.
+// ErrWriterTxTimeout is [sqlitewriter.ErrTxTimeout]: ErrTxTimeout: the function of a
+// Writer.Tx took longer than Options.TxTimeout.
 var ErrWriterTxTimeout = sqlitewriter.ErrTxTimeout
 
 // ErrWriterType is [sqlitewriter.ErrType]: ErrType: a key of Read has a value of
@@ -94,8 +94,8 @@ var ErrWriterType = sqlitewriter.ErrType
 // WriterStatement is [sqlitewriter.Statement]: A Statement is one of a Writer.Batch.
 type WriterStatement = sqlitewriter.Statement
 
-// OpenWriter is [sqlitewriter.Open]: Open opens the SQLite file of that path for
-// writing, and makes it if there is none.
+// OpenWriter is [sqlitewriter.Open]: Open opens the SQLite file of that path, and
+// creates it if it does not exist.
 func OpenWriter(ctx context.Context, path string, opts sqlitewriter.Options) (*sqlitewriter.Writer, error) {
 	return sqlitewriter.Open(ctx, path, opts)
 }

@@ -36,9 +36,8 @@ func WindowOriginOf(s core.Signal) (o persistentwindow.Origin, ok bool) {
 // Window is [persistentwindow.Window]: A Window stores the signals of a sink.
 type Window = persistentwindow.Window
 
-// OpenWindow is [persistentwindow.Open]: Open opens a window of sink in the file that
-// writer writes to, creates its table if it is not there, restores signals, and begins
-// to note signals.
+// OpenWindow is [persistentwindow.Open]: Open opens a window of sink in the file of
+// writer.
 func OpenWindow(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opts persistentwindow.Options) (*persistentwindow.Window, error) {
 	return persistentwindow.Open(ctx, writer, sink, opts)
 }

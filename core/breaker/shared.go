@@ -77,7 +77,8 @@ type Call struct {
 	permit Permit
 }
 
-// NewShared makes a closed
+// NewShared makes a closed breaker, or says what is wrong with the options. It calls onChange
+// after each change of the state, with how long the breaker stays open.
 func NewShared(onChange func(s State, closesIn time.Duration), opts Options) (*Shared, error) {
 	rule, err := New(opts)
 	if err != nil {

@@ -38,13 +38,13 @@ type Options struct {
 	Sink *core.Sink
 }
 
-// resolved returns the options with defaults. There are no wrong ones.
-func (o Options) resolved() (Options, error) {
+// resolved returns the options with defaults.
+func (o Options) resolved() Options {
 	o.Name = cmp.Or(o.Name, "contributors")
 	if o.Sink == nil {
 		o.Sink = core.NewSink(core.SinkOptions{})
 	}
-	return o, nil
+	return o
 }
 
 // A Tracker keeps the outcomes of a fixed set of contributors. Make one with [New].
@@ -64,12 +64,8 @@ type Tracker[R any] struct {
 // New makes a tracker of the contributors with these names. A name that is given
 // twice is one contributor.
 func New[R any](names []string, opts Options) (*Tracker[R], error) {
-	opts, err := opts.resolved()
-	if err != nil {
-		return nil, err
-	}
 	t := &Tracker[R]{
-		opts:     opts,
+		opts:     opts.resolved(),
 		expected: make(map[string]bool),
 		results:  make(map[string]R),
 		failures: make(map[string]error),

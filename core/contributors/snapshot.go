@@ -24,14 +24,12 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "contributors: %d of %d cannot complete any more because %d failed", e.Required, e.Expected, len(e.Failures))
-	separator := ": "
+	var failed []string
 	for _, name := range e.names() {
-		fmt.Fprintf(&text, "%s%s: %v", separator, name, e.Failures[name])
-		separator = "; "
+		failed = append(failed, fmt.Sprintf("%s: %v", name, e.Failures[name]))
 	}
-	return text.String()
+	return fmt.Sprintf("contributors: %d of %d cannot complete any more because %d failed: %s",
+		e.Required, e.Expected, len(failed), strings.Join(failed, "; "))
 }
 
 // Unwrap returns the errors, in the order of the names.

@@ -2,6 +2,7 @@ package coretest
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -49,9 +50,7 @@ func KillLoop(t *testing.T, k Kill) error {
 		k.Child(dir, round, func(item string) { fmt.Fprintln(os.Stdout, ackPrefix+item) })
 		select {} // the child has nothing left to do, and waits for its end
 	}
-	if k.Within == 0 {
-		k.Within = 50 * time.Millisecond
-	}
+	k.Within = cmp.Or(k.Within, 50*time.Millisecond)
 	if k.Rounds == 0 {
 		if k.Rounds = 3; os.Getenv("EPHEMERAL_LONG") != "" && !Race {
 			k.Rounds = 200

@@ -87,15 +87,6 @@ func (c lifecycleCase) run(t testing.TB, factory Factory) {
 }
 
 var lifecycleCases = append(waitCases(), []lifecycleCase{{
-	name: "close twice",
-	rule: "Close may be called many times and returns nil",
-	scene: func(x *exam) {
-		x.submit(quick)
-		for range 3 {
-			x.call("Close", x.Close).returns(nil)
-		}
-	},
-}, {
 	name: "close unused",
 	rule: "Close of something that was never used returns nil at once",
 	scene: func(x *exam) {
@@ -105,67 +96,43 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 		x.violatedIf(took != 0, "Close took %v of the bubble's time, want none", took)
 	},
 }, {
-	name: "drain twice",
-	rule: "Drain may be called many times and returns nil when all bodies have ended; a late item gets core.ErrClosed",
+	name: "drain",
+	rule: "Drain may be called many times, from many goroutines; each returns when all that was accepted is finished, and not before; a late item gets core.ErrClosed",
 	scene: func(x *exam) {
-		x.submit(quick)
-		for range 3 {
-			x.call("Drain", x.drain).returns(nil)
-		}
+		b := x.block()
+		after, body := flag()
+		x.submitAside("an item behind it", body)
+		x.many("Drain", x.drain, b)
+		x.violatedIf(!after.Load(), "Drain returned before the last accepted body had run")
+		x.call("late Drain", x.drain).returns(nil)
 		x.call("Submit", x.late).returns(core.ErrClosed)
 	},
 }, {
 	name: "complete twice",
-	rule: "Complete may be called many times; what was accepted still runs",
+	rule: "Complete may be called many times; what was accepted still runs, and a late item gets core.ErrClosed meanwhile",
 	scene: func(x *exam) {
 		b := x.block()
 		for range 3 {
 			x.call("Complete", x.complete).returns(nil)
 		}
+		x.call("Submit", x.late).returns(core.ErrClosed)
 		b.release()
 		x.call("Drain", x.drain).returns(nil)
 		b.mustHaveEnded("Drain")
 	},
 }, {
 	name: "any call after close",
-	rule: "after Close the other calls return at once, without error, and a late item gets core.ErrClosed",
+	rule: "Close may be called many times and returns nil; after it the other calls return at once, without error, and a late item gets core.ErrClosed",
 	scene: func(x *exam) {
 		x.submit(quick)
-		x.call("Close", x.Close).returns(nil)
+		for range 3 {
+			x.call("Close", x.Close).returns(nil)
+		}
 		x.call("Complete", x.complete).returns(nil)
 		x.call("Flush", x.flush).returns(nil)
 		x.call("Drain", x.drain).returns(nil)
 		x.call("Stop", x.stop).returns(nil)
 		x.call("Submit", x.late).returns(core.ErrClosed)
-	},
-}, {
-	name: "late item after complete",
-	rule: "after Complete a late item gets core.ErrClosed, also while accepted ones still run",
-	scene: func(x *exam) {
-		b := x.block()
-		x.Complete()
-		x.call("Submit", x.late).returns(core.ErrClosed)
-		b.release()
-	},
-}, {
-	name: "drain waits",
-	rule: "Drain returns when all that was accepted is finished, and not before",
-	scene: func(x *exam) {
-		b := x.block()
-		after, body := flag()
-		x.submitAside("an item behind it", body)
-		drain := x.call("Drain", x.drain)
-		drain.stillWaits()
-		b.release()
-		drain.returns(nil)
-		b.mustHaveEnded("Drain")
-		x.violatedIf(!after.Load(), "Drain returned before the last accepted body had run")
-	},
-}, {
-	name: "drain from many goroutines",
-	rule: "Drain may be called from many goroutines; each returns when all is finished",
-	scene: func(x *exam) {
-		x.many("Drain", x.drain, x.block())
 	},
 }, {
 	name: "stop",
@@ -220,27 +187,10 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 		x.call("third Stop", x.stop).returns(nil)
 	},
 }, {
-	name: "flush leaves the intake open",
-	rule: "Flush waits for what was accepted before it; the intake stays open, and later items do not prolong it",
+	name: "flush",
+	rule: "Flush waits for what was accepted before it, beside other Flushes; the intake stays open, and later items do not prolong it",
 	scene: func(x *exam) {
 		x.call("Flush of nothing", x.flush).returns(nil)
-		first := x.block()
-		flush := x.call("Flush", x.flush)
-		flush.stillWaits()
-		second := x.blockLater()
-		first.release()
-		flush.returns(nil)
-		first.mustHaveEnded("Flush")
-		second.mustStillRun("a Flush that does not wait for it")
-		second.release()
-		x.call("second Flush", x.flush).returns(nil)
-		second.mustHaveEnded("second Flush")
-		x.submit(quick)
-	},
-}, {
-	name: "flushes overlap",
-	rule: "many Flushes may wait at once, each for what was accepted before it",
-	scene: func(x *exam) {
 		first := x.block()
 		early := x.call("early Flush", x.flush)
 		early.stillWaits()
@@ -249,9 +199,13 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 		late.stillWaits()
 		first.release()
 		early.returns(nil)
+		first.mustHaveEnded("early Flush")
 		late.stillWaits()
+		second.mustStillRun("a Flush that does not wait for it")
 		second.release()
 		late.returns(nil)
+		second.mustHaveEnded("late Flush")
+		x.submit(quick)
 	},
 }, {
 	name: "close cancels what runs",
@@ -276,19 +230,13 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 	},
 }, {
 	name: "close from many goroutines",
-	rule: "every Close returns only when no body runs any more",
-	scene: func(x *exam) {
-		x.many("Close", x.Close, x.stubborn())
-	},
-}, {
-	name: "item while closing",
-	rule: "an item that comes while Close waits for a body gets core.ErrClosed at once",
+	rule: "every Close returns only when no body runs any more; an item that comes meanwhile gets core.ErrClosed at once",
 	scene: func(x *exam) {
 		b := x.stubborn()
-		closing := x.call("Close", x.Close)
+		closing := x.call("first Close", x.Close)
 		closing.stillWaits()
 		x.call("Submit", x.late).returns(core.ErrClosed)
-		b.release()
+		x.many("Close", x.Close, b)
 		closing.returns(nil)
 	},
 }, {

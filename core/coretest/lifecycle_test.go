@@ -111,12 +111,11 @@ func breakIt(spoil func(s *Subject, b *broken)) Factory {
 
 // once returns a func that is nil the first time and then returns again's error.
 func once(first func() error, again error) func() error {
-	called := false
+	var called atomic.Bool
 	return func() error {
-		if called {
+		if called.Swap(true) {
 			return again
 		}
-		called = true
 		return first()
 	}
 }
@@ -195,7 +194,7 @@ var errTwice = errors.New("called twice")
 
 // brokenSubjects break a promise each.
 var brokenSubjects = append(brokenWaits(), []brokenSubject{{
-	"close twice fails", "close twice", "called twice",
+	"close twice fails", "any call after close", "called twice",
 	breakIt(func(s *Subject, b *broken) { b.close = once(b.Lifecycle.Close, errTwice) }),
 }, {
 	"close of an unused one waits", "close unused", "Close took 1m0s",
@@ -203,7 +202,7 @@ var brokenSubjects = append(brokenWaits(), []brokenSubject{{
 		b.close = func() error { time.Sleep(time.Minute); return b.Lifecycle.Close() }
 	}),
 }, {
-	"drain twice fails", "drain twice", "called twice",
+	"drain twice fails", "drain", "called twice",
 	breakIt(func(s *Subject, b *broken) {
 		again := once(func() error { return nil }, errTwice)
 		b.drain = func(ctx context.Context) error {
@@ -229,7 +228,7 @@ var brokenSubjects = append(brokenWaits(), []brokenSubject{{
 		}
 	}),
 }, {
-	"a late item gets another error", "late item after complete", "Submit: got error late",
+	"a late item gets another error", "complete twice", "Submit: got error late",
 	breakIt(func(s *Subject, b *broken) {
 		submit := s.Submit
 		s.Submit = func(ctx context.Context, body Body) error {
@@ -240,15 +239,15 @@ var brokenSubjects = append(brokenWaits(), []brokenSubject{{
 		}
 	}),
 }, {
-	"drain leaves the intake open", "drain twice", "Submit: got error <nil>",
+	"drain leaves the intake open", "drain", "Submit: got error <nil>",
 	breakIt(func(s *Subject, b *broken) { b.drain = b.Lifecycle.Flush }),
 }, {
-	"drain does not wait", "drain waits", "Drain returned, want it to wait",
+	"drain does not wait", "drain", "Drain returned, want it to wait",
 	breakIt(func(s *Subject, b *broken) {
 		b.drain = func(context.Context) error { b.Lifecycle.Complete(); return nil }
 	}),
 }, {
-	"a second drain does not wait", "drain from many goroutines", "want it to wait",
+	"a second drain does not wait", "drain", "want it to wait",
 	breakIt(func(s *Subject, b *broken) { b.drain = onlyFirst(b.Lifecycle.Drain) }),
 }, {
 	"drain returns not the cause", "deadline passes during Drain", "want out of patience",
@@ -284,10 +283,10 @@ var brokenSubjects = append(brokenWaits(), []brokenSubject{{
 	"a flush that gives up closes the intake", "deadline passes during Flush", "is closed",
 	breakIt(func(s *Subject, b *broken) { b.flush = b.Lifecycle.Drain }),
 }, {
-	"flush closes the intake", "flush leaves the intake open", "is closed",
+	"flush closes the intake", "flush", "is closed",
 	breakIt(func(s *Subject, b *broken) { b.flush = b.Lifecycle.Drain }),
 }, {
-	"flushes share one generation", "flushes overlap", "late Flush returned, want",
+	"flushes share one generation", "flush", "late Flush returned, want",
 	breakIt(func(s *Subject, b *broken) {
 		var mu sync.Mutex
 		var current chan struct{}
@@ -314,7 +313,7 @@ var brokenSubjects = append(brokenWaits(), []brokenSubject{{
 	"idle without the children", "wait until idle", "WaitIdle returned, want it to wait",
 	breakIt(func(s *Subject, b *broken) { s.WaitIdle = b.Lifecycle.Flush }),
 }, {
-	"OnDone is called twice", "close twice", "OnDone was called 2 times for 1 items",
+	"OnDone is called twice", "any call after close", "OnDone was called 2 times for 1 items",
 	breakIt(func(s *Subject, b *broken) {
 		stats := s.Stats
 		s.Told = func() uint64 { return 2 * stats().Enqueued }
@@ -343,7 +342,7 @@ var brokenSubjects = append(brokenWaits(), []brokenSubject{{
 		b.close = func() error { return first(context.Background()) }
 	}),
 }, {
-	"an item waits for the close", "item while closing", "Submit: it did not return",
+	"an item waits for the close", "close from many goroutines", "Submit: it did not return",
 	breakIt(func(s *Subject, b *broken) {
 		submit := s.Submit
 		s.Submit = func(ctx context.Context, body Body) error {

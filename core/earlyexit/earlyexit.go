@@ -62,7 +62,8 @@ var (
 //
 // Combine may be nil. It is called once, by the first [Collector.Results], with the
 // signal, or the zero Signal if none came, and a copy of the results. The options are
-// those of a coordinator; the default of Name is "earlyexit", and Lanes are not accepted.
+// those of a coordinator; the default of Name is "earlyexit", and Lanes and Classes
+// are not accepted.
 // New returns an error if work is nil, or the options or exitOn are not valid.
 func New[In, Out any](
 	work core.ResultWork[In, Out], exitOn string, combine func(exit core.Signal, results []Out) (Out, error), opts core.Options,
@@ -72,8 +73,8 @@ func New[In, Out any](
 		return nil, errors.New("earlyexit: there must be work to do, not a nil function")
 	case strings.Trim(exitOn, ", \t\r\n") == "":
 		return nil, fmt.Errorf("earlyexit: exitOn is %q, a pattern that no signal matches", exitOn)
-	case len(opts.Lanes) > 0:
-		return nil, errors.New("earlyexit: Options.Lanes are for coordinators: items of a collector have no lanes")
+	case len(opts.Lanes)+len(opts.Classes) > 0:
+		return nil, errors.New("earlyexit: Options.Lanes and Classes are for coordinators, not for a collector")
 	}
 	opts.Name = cmp.Or(opts.Name, "earlyexit")
 	c := &Collector[In, Out]{work: work, combine: combine, combined: make(chan struct{})}

@@ -407,6 +407,7 @@ func TestNewRefusesWhatMakesNoSense(t *testing.T) {
 		"earlyexit: there must be work":        {nil, "verdict.*", core.Options{}},
 		`earlyexit: exitOn is ""`:              {run, "", core.Options{}},
 		`earlyexit: exitOn is " ,\t,"`:         {run, " ,\t,", core.Options{}},
+		"earlyexit: Options.Lanes and Classes": {run, "verdict.*", core.Options{Classes: []core.Class{{Name: "a"}}}},
 		"earlyexit: Options.Lanes":             {run, "verdict.*", core.Options{Lanes: []core.Lane{{Name: "hot"}}}},
 		"earlyexit: core: Options.StopOnError": {run, "verdict.*", core.Options{StopOnError: true}},
 	} {

@@ -66,7 +66,9 @@ func (o Options) resolved() (Options, error) {
 //
 // Its [core.Control] is that of the coordinator whose operations run the commits. Stats counts
 // these operations: one of them may do many commits, and it fails only if the function
-// panics. Flush waits until the items accepted so far are committed or have failed.
+// panics. Flush waits until the items accepted so far are committed or have failed. After
+// Complete, Drain, Stop and Close, Do returns [core.ErrClosed]. Stop waits for the commit that
+// runs, and Close ends its context as well; items that still wait then fail with that error.
 type Committer[T any] struct {
 	core.Control
 	runs   *core.Coordinator[struct{}] // each operation commits what waits when it starts
@@ -78,8 +80,9 @@ type Committer[T any] struct {
 	mu     sync.Mutex
 	queue  []*entry[T]
 	queued bool // an operation is pending that will take the queue
-	closed bool
 }
+
+var _ core.Inspector = (*Committer[int])(nil)
 
 // An entry is an item that waits, is being committed, or has been.
 type entry[T any] struct {
@@ -154,12 +157,11 @@ func (c *Committer[T]) add(ctx context.Context, item T) (*entry[T], error) {
 		return nil, context.Cause(ctx)
 	}
 	e := &entry[T]{item: item, done: make(chan error, 1)}
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
+	if c.Stats().Closed {
 		<-c.room
 		return nil, c.errClosed()
 	}
+	c.mu.Lock()
 	c.queue = append(c.queue, e)
 	first := !c.queued
 	c.queued = true
@@ -291,12 +293,8 @@ func (c *Committer[T]) withdraw(e *entry[T]) bool {
 	if e.taken {
 		return false
 	}
-	for i := range c.queue {
-		if c.queue[i] == e {
-			c.queue = append(c.queue[:i:i], c.queue[i+1:]...)
-			break
-		}
-	}
+	i := slices.Index(c.queue, e)
+	c.queue = slices.Delete(c.queue, i, i+1)
 	<-c.room
 	return true
 }

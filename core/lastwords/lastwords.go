@@ -109,9 +109,15 @@ type Failure struct {
 // A Relay makes a value of each operation that leaves a coordinator's window, and
 // delivers it to a function. The coordinator never waits for the function: values are
 // queued, and when the queue is full the oldest one is dropped. Make a Relay with
-// [NewRelay]. The coordinator keeps it alive until it is completed, drained, stopped or
-// closed. It owns a goroutine only while there are values to deliver. All methods are
-// safe for concurrent use, from the function too.
+// [NewRelay]. The coordinator keeps it alive until it is closed, or its intake has ended and
+// what it has accepted is delivered. It owns a goroutine only while there are values to
+// deliver. All methods are safe for concurrent use, from the function too; but Drain and Stop
+// wait for the calls that make values, so these must not call them.
+//
+// After Complete, Drain, Stop and Close it accepts no values. Drain delivers those that wait:
+// close the coordinator first, so that the operations that are left in its window have values.
+// Stop and Close drop them and count them as Cancelled: to deliver them, call Drain with a
+// deadline first.
 //
 // Its operations are the values. A value that was delivered has Succeeded; the others
 // have Failed, were Dropped because the queue was full, or were Cancelled by Stop or
@@ -120,7 +126,6 @@ type Relay[T any] struct {
 	core.Control
 	values *core.Coordinator[T]
 	value  func(core.Snapshot) (T, bool)
-	unhook func()
 }
 
 // NewRelay makes a relay for the operations that leave c from now on, or says what is
@@ -140,7 +145,7 @@ func NewRelay[T any](c Source, value func(core.Snapshot) (T, bool), deliver core
 		return nil, fmt.Errorf("lastwords: relay %q: %w", opts.Name, err)
 	}
 	r := &Relay[T]{Control: values.Control, values: values, value: value}
-	r.unhook = c.OnFinalized(func(s core.Snapshot) { r.Record(s) }) // a value that is late is counted
+	r.OnClosed(c.OnFinalized(func(s core.Snapshot) { r.Record(s) })) // a value that is late is counted
 	return r, nil
 }
 
@@ -158,36 +163,4 @@ func (r *Relay[T]) Record(s core.Snapshot) error {
 func (r *Relay[T]) Add(value T) error {
 	_, err := r.values.TryEnqueue(context.Background(), value)
 	return err
-}
-
-// Complete ends the intake: operations that leave from now on have no value. Values that
-// were accepted are still delivered.
-func (r *Relay[T]) Complete() {
-	r.unhook()
-	r.Control.Complete()
-}
-
-// Drain ends the intake, as Complete does, and waits as Flush does. Close the
-// coordinator first, so that the operations that are left in its window have values.
-func (r *Relay[T]) Drain(ctx context.Context) error { return r.unhooked(r.Control.Drain(ctx)) }
-
-// Stop ends the intake, drops the values that wait, counts them as Cancelled, and waits
-// until the function has returned. When ctx ends first it returns its cause.
-func (r *Relay[T]) Stop(ctx context.Context) error { return r.unhooked(r.Control.Stop(ctx)) }
-
-// unhooked unsubscribes from the coordinator if the intake has ended with err.
-func (r *Relay[T]) unhooked(err error) error {
-	if err != core.ErrWouldDeadlock {
-		r.unhook()
-	}
-	return err
-}
-
-// Close ends the intake, cancels the contexts of the deliveries that run, and waits for
-// them; called by the function or a handler it does not wait. Values that wait are
-// dropped, and counted as Cancelled: to deliver them, call Drain with a deadline first.
-// Close returns nil.
-func (r *Relay[T]) Close() error {
-	r.unhook()
-	return r.Control.Close()
 }

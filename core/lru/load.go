@@ -34,9 +34,7 @@ func (c *LRU[K, V]) GetOrLoad(ctx context.Context, key K, load func(context.Cont
 // [Options.TTL], negative never. If several callers wait for the same load, the ttl of the
 // first one counts.
 func (c *LRU[K, V]) GetOrLoadFor(ctx context.Context, key K, ttl time.Duration, load func(context.Context, K) (V, error)) (V, error) {
-	if load == nil {
-		panic("lru: GetOrLoad needs a function")
-	}
+	needLoad(load != nil, "GetOrLoad")
 	if value, ok := c.Get(key); ok {
 		return value, nil
 	}
@@ -47,9 +45,7 @@ func (c *LRU[K, V]) GetOrLoadFor(ctx context.Context, key K, ttl time.Duration, 
 // such as tokens and addresses. It returns the life beside the value. The life begins at the
 // end of the load, and no access prolongs it, see [LRU.SetWithLife].
 func (c *LRU[K, V]) GetOrLoadWithLife(ctx context.Context, key K, load func(context.Context, K) (V, time.Duration, error)) (V, error) {
-	if load == nil {
-		panic("lru: GetOrLoadWithLife needs a function")
-	}
+	needLoad(load != nil, "GetOrLoadWithLife")
 	if value, ok := c.Get(key); ok {
 		return value, nil
 	}
@@ -62,19 +58,22 @@ func (c *LRU[K, V]) GetOrLoadWithLife(ctx context.Context, key K, load func(cont
 // that one. It is not an access, and counts neither as a hit nor as a miss. The rest is as
 // with GetOrLoad.
 func (c *LRU[K, V]) Refresh(ctx context.Context, key K, load func(context.Context, K) (V, error)) (V, error) {
-	if load == nil {
-		panic("lru: Refresh needs a function")
-	}
+	needLoad(load != nil, "Refresh")
 	return c.obtain(ctx, key, true, loader[K, V]{plain: load})
 }
 
 // RefreshWithLife is Refresh for values whose load function says how long they live, as with
 // [LRU.GetOrLoadWithLife].
 func (c *LRU[K, V]) RefreshWithLife(ctx context.Context, key K, load func(context.Context, K) (V, time.Duration, error)) (V, error) {
-	if load == nil {
-		panic("lru: RefreshWithLife needs a function")
-	}
+	needLoad(load != nil, "RefreshWithLife")
 	return c.obtain(ctx, key, true, loader[K, V]{withLife: load})
+}
+
+// needLoad panics unless there is a load function.
+func needLoad(has bool, caller string) {
+	if !has {
+		panic("lru: " + caller + " needs a function")
+	}
 }
 
 // loader is a load function, with or without the life of its value.

@@ -64,13 +64,6 @@ func (r Reason) String() string {
 	return reasonNames[r]
 }
 
-const (
-	defaultCapacity = 1000
-	defaultTTL      = 5 * time.Minute
-	defaultHotAfter = 5
-	defaultHotTTL   = 30 * time.Minute
-)
-
 // resolved returns the options with defaults in place of zeroes and with the values that stand
 // for none in place of negatives, or says what is wrong with them.
 func (o Options[K, V]) resolved() (Options[K, V], error) {
@@ -86,11 +79,11 @@ func (o Options[K, V]) resolved() (Options[K, V], error) {
 			*value = none
 		}
 	}
-	count("Capacity", &o.Capacity, defaultCapacity)
+	count("Capacity", &o.Capacity, 1000)
 	count("SampleEvery", &o.SampleEvery, 1)
-	duration(&o.TTL, defaultTTL, never)
+	duration(&o.TTL, 5*time.Minute, never)
 	duration(&o.MaxAge, never, never)
-	duration(&o.HotTTL, defaultHotTTL, 0)
-	o.HotAfter = max(0, cmp.Or(o.HotAfter, defaultHotAfter))
+	duration(&o.HotTTL, 30*time.Minute, 0)
+	o.HotAfter = max(0, cmp.Or(o.HotAfter, 5))
 	return o, errors.Join(errs...)
 }

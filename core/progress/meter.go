@@ -14,10 +14,7 @@ type meter struct {
 }
 
 func (m *meter) add(n int64, now time.Time) (due bool) {
-	if n > math.MaxInt64-m.report.Current {
-		n = math.MaxInt64 - m.report.Current
-	}
-	return m.set(m.report.Current+n, now)
+	return m.set(m.report.Current+min(n, math.MaxInt64-m.report.Current), now)
 }
 
 func (m *meter) set(current int64, now time.Time) (due bool) {

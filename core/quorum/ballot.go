@@ -20,8 +20,7 @@ const remembered = 1024
 // ballot has the votes that are not retracted. The zero ballot is empty.
 //
 // Votes and retractions come on the goroutines that raise and retract them. So a vote may
-// come after its retraction, and twice if it was raised while looking back. Their order
-// makes no difference.
+// come after its retraction. Neither their order nor a vote that comes twice makes a difference.
 type ballot struct {
 	votes map[voter][]core.Signal // by Seq; each voter has at least one
 	gone  []uint64                // Seqs of retracted votes, ascending

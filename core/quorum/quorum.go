@@ -72,18 +72,20 @@ func Wait(ctx context.Context, sink *core.Sink, pattern string, required int, op
 		defer timer.Stop()
 		timeout = timer.C
 	}
-	p := poll{opts: opts, required: required, ended: make(chan struct{}), lookingBack: opts.Within != 0}
+	p := poll{opts: opts, required: required, ended: make(chan struct{})}
 	// In this order no retraction of a counted vote is missed, and votes that are raised
 	// while Wait looks back count.
 	defer sink.SubscribeRetracted(pattern, p.retract)()
-	both := pattern + "," + opts.CancelOn
-	defer sink.Subscribe(both, p.receive)()
+	listen := sink.Subscribe
 	if opts.Within != 0 {
-		for s := range sink.Sense(core.Query{Pattern: both, Within: max(0, opts.Within)}) {
+		listen = sink.Follow
+	}
+	since := time.Now().Add(-opts.Within)
+	defer listen(pattern+","+opts.CancelOn, func(s core.Signal) {
+		if opts.Within <= 0 || !s.Time.Before(since) {
 			p.count(s)
 		}
-		p.catchUp()
-	}
+	})()
 
 	select {
 	case <-p.ended:
@@ -120,44 +122,10 @@ type poll struct {
 	required int
 	ended    chan struct{} // closed when over
 
-	mu          sync.Mutex
-	ballot      ballot
-	lookingBack bool
-	meanwhile   []core.Signal // raised while looking back
-	over        bool
-	result      Result // if over
-}
-
-// receive handles a signal that is raised now. While Wait looks back, the signal is
-// queued: earlier signals count first.
-func (p *poll) receive(s core.Signal) {
-	p.mu.Lock()
-	queued := p.lookingBack && !p.over
-	if queued {
-		p.meanwhile = append(p.meanwhile, s)
-	}
-	p.mu.Unlock()
-	if !queued {
-		p.count(s)
-	}
-}
-
-// catchUp counts the signals that were queued while looking back.
-func (p *poll) catchUp() {
-	for {
-		p.mu.Lock()
-		next := p.meanwhile
-		p.meanwhile = nil
-		p.lookingBack = len(next) > 0 && !p.over
-		more := p.lookingBack
-		p.mu.Unlock()
-		if !more {
-			return
-		}
-		for _, s := range next {
-			p.count(s)
-		}
-	}
+	mu     sync.Mutex
+	ballot ballot
+	over   bool
+	result Result // if over
 }
 
 // count counts a signal that matches the votes, CancelOn or both.

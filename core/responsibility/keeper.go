@@ -13,12 +13,13 @@ import (
 // lets it stand once its operation is pinned.
 type promise struct {
 	id    core.OperationID
-	terms Promise // with Ack and Key
+	terms Promise // with Ack, Key and MaxPin
 	unpin func()
 	since time.Time
 
 	ack   *ack          // nil before it is entered, and after its end
 	place *list.Element // in Keeper.order; nil before it stands
+	timer *time.Timer   // ends it; nil if it does not expire
 	early *core.Signal  // what acknowledged it before it stood
 }
 
@@ -77,7 +78,9 @@ func (k *Keeper) stand(p *promise, unpin func()) bool {
 	p.unpin, p.since = unpin, time.Now()
 	p.place = k.order.PushBack(p)
 	k.byID[p.id] = p
-	k.arm()
+	if p.terms.MaxPin > 0 {
+		p.timer = time.AfterFunc(p.terms.MaxPin, func() { k.end(k.sink, SignalExpired, p) })
+	}
 	k.mu.Unlock()
 	if former != nil {
 		former.unpin()
@@ -121,34 +124,6 @@ func (k *Keeper) finalized(s core.Snapshot) {
 	k.Complete(s.ID)
 }
 
-// expire is called by the timer.
-func (k *Keeper) expire() {
-	var due []*promise
-	k.mu.Lock()
-	k.armed = false
-	for e := k.order.Front(); e != nil && time.Since(e.Value.(*promise).since) >= k.opts.MaxPin; e = e.Next() {
-		due = append(due, e.Value.(*promise))
-	}
-	k.mu.Unlock()
-	k.end(k.sink, SignalExpired, due...)
-}
-
-// arm sets the timer for the oldest promise. All have the same time, so a timer that is
-// set is never too late. mu is held.
-func (k *Keeper) arm() {
-	oldest := k.order.Front()
-	if k.armed || k.opts.MaxPin < 0 || oldest == nil {
-		return
-	}
-	k.armed = true
-	left := k.opts.MaxPin - time.Since(oldest.Value.(*promise).since)
-	if k.timer == nil {
-		k.timer = time.AfterFunc(left, k.expire)
-	} else {
-		k.timer.Reset(left)
-	}
-}
-
 // standing lists the promises that stand, oldest first. mu is held.
 func (k *Keeper) standing() []*promise {
 	all := make([]*promise, 0, k.order.Len())
@@ -163,7 +138,6 @@ func (k *Keeper) standing() []*promise {
 func (k *Keeper) end(on core.Raiser, signal string, promises ...*promise) bool {
 	k.mu.Lock()
 	promises = slices.DeleteFunc(promises, func(p *promise) bool { return !k.remove(p) || p.place == nil })
-	k.arm()
 	k.mu.Unlock()
 	for _, p := range promises {
 		p.unpin()
@@ -185,6 +159,9 @@ func (k *Keeper) remove(p *promise) bool {
 	if p.place != nil {
 		k.order.Remove(p.place)
 		delete(k.byID, p.id)
+	}
+	if p.timer != nil {
+		p.timer.Stop()
 	}
 	a.byKey[key] = slices.DeleteFunc(a.byKey[key], func(other *promise) bool { return other == p })
 	if len(a.byKey[key]) == 0 {

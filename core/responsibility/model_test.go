@@ -1,6 +1,7 @@
 package responsibility_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -66,7 +67,10 @@ func (m *model) signal(name, key string) {
 }
 
 func (m *model) passed() {
-	m.drop(func(p modelPromise) bool { return time.Since(p.since) >= m.maxPin })
+	m.drop(func(p modelPromise) bool {
+		limit := cmp.Or(p.terms.MaxPin, m.maxPin)
+		return limit > 0 && time.Since(p.since) >= limit
+	})
 }
 
 func TestAgainstModel(t *testing.T) {
@@ -107,6 +111,7 @@ func compareWithModel(t *testing.T, seed uint64) {
 				Announce: pick("", "a.ready", "b.ready"),
 				Ack:      pick("", "", "seen.*", "a.*, b.*", "*"),
 				Key:      pick("", "x", "y"),
+				MaxPin:   time.Duration(random.IntN(4)-1) * 45 * time.Second,
 			}
 			did = fmt.Sprintf("Keep(%d, %+v)", id, terms)
 			got := k.Keep(id, terms)

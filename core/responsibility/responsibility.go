@@ -18,7 +18,7 @@ import (
 const (
 	SignalKept     = "responsibility.kept"     // the operation is pinned
 	SignalReleased = "responsibility.released" // the promise has ended; the cause is the acknowledgement, if there was one
-	SignalExpired  = "responsibility.expired"  // it was not acknowledged within Options.MaxPin
+	SignalExpired  = "responsibility.expired"  // it was not acknowledged within its MaxPin
 )
 
 // A Pinner is what a [Keeper] needs of a coordinator. If it also has OnFinalized, as
@@ -36,8 +36,8 @@ type finalizer interface {
 type Options struct {
 	// Name tells Keepers apart; "" means "responsibility".
 	Name string
-	// MaxPin is how long a promise keeps its operation pinned at most; 0 means
-	// 5 minutes, negative no limit.
+	// MaxPin is how long a promise keeps its operation pinned at most, unless it says so
+	// itself; 0 means 5 minutes, negative no limit.
 	MaxPin time.Duration
 }
 
@@ -62,11 +62,14 @@ type Promise struct {
 	Key string
 	// Description says why the operation is kept; Active shows it.
 	Description string
+	// MaxPin is how long the operation is pinned at most, from Keep on; 0 means
+	// [Options.MaxPin], negative no limit.
+	MaxPin time.Duration
 }
 
 // Kept is a promise that stands.
 type Kept struct {
-	Promise           // with the Ack and the Key that acknowledge it
+	Promise           // with the Ack and the Key that acknowledge it, and its MaxPin
 	Since   time.Time // when it was made
 	Until   time.Time // when it expires; zero if it does not
 }
@@ -75,8 +78,8 @@ type Kept struct {
 // [New] and close it, which releases what it still keeps.
 //
 // All methods are safe for concurrent use, also from bodies and handlers. A Keeper owns no
-// goroutine, except for a moment when it ends a subscription. A timer is pending while a
-// promise can expire. It keeps one promise for an operation, and as many promises as the
+// goroutine, except for a moment when it ends a subscription. Each promise that can expire
+// has a timer. It keeps one promise for an operation, and as many promises as the
 // coordinator can pin. A signal costs it nothing unless it may acknowledge a promise, and
 // then a look into a map.
 type Keeper struct {
@@ -89,8 +92,6 @@ type Keeper struct {
 	entered map[*promise]struct{}         // promises that do not stand yet
 	byID    map[core.OperationID]*promise // promises that stand
 	order   list.List                     // the same, oldest first
-	timer   *time.Timer
-	armed   bool
 	closed  bool
 
 	cancel func() // ends the calls of finalized; nil if there are none
@@ -139,6 +140,7 @@ func (k *Keeper) Sink() *core.Sink { return k.sink }
 // A second promise for the same operation replaces the first: the time starts again, and
 // the operation stays pinned. The end of the first is not reported.
 func (k *Keeper) Keep(id core.OperationID, p Promise) bool {
+	p.MaxPin = cmp.Or(p.MaxPin, k.opts.MaxPin)
 	next := newPromise(id, p)
 	if !k.enter(next) {
 		return false
@@ -179,8 +181,8 @@ func (k *Keeper) Active() iter.Seq2[core.OperationID, Kept] {
 		k.mu.Unlock()
 		for _, p := range all {
 			kept := Kept{Promise: p.terms, Since: p.since}
-			if k.opts.MaxPin > 0 {
-				kept.Until = p.since.Add(k.opts.MaxPin)
+			if p.terms.MaxPin > 0 {
+				kept.Until = p.since.Add(p.terms.MaxPin)
 			}
 			if !yield(p.id, kept) {
 				return

@@ -175,12 +175,14 @@ func TestReportsWhatItDoes(t *testing.T) {
 }
 
 // Fault avoided: with a quiet sink pins outlive their limit, which is five minutes by
-// default, or none.
+// default, or none. That of a promise goes before that of the Keeper.
 func TestExpiresWithoutAnySignal(t *testing.T) {
-	for given, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, -1: 0} {
-		stage(t, responsibility.Options{MaxPin: given}, func(t *testing.T, s *scene) {
+	for given, want := range map[[2]time.Duration]time.Duration{
+		{}: 5 * time.Minute, {-1, 0}: 0, {time.Minute, -1}: 0, {time.Minute, 5 * time.Minute}: 5 * time.Minute,
+	} {
+		stage(t, responsibility.Options{MaxPin: given[0]}, func(t *testing.T, s *scene) {
 			begun := time.Now()
-			id := s.kept(responsibility.Promise{})
+			id := s.kept(responsibility.Promise{MaxPin: given[1]})
 			for _, p := range s.Active() {
 				if p.Until.IsZero() != (want == 0) || want > 0 && p.Until.Sub(p.Since) != want {
 					t.Errorf("got a promise from %v until %v, want %v", p.Since, p.Until, want)
@@ -264,7 +266,7 @@ func TestActive(t *testing.T) {
 			if got != id {
 				t.Errorf("the first is %v, want the oldest, %v", got, id)
 			}
-			want := responsibility.Promise{Announce: "file.ready", Ack: "file.ready.ack", Key: id.String(), Description: "awaiting read"}
+			want := responsibility.Promise{Announce: "file.ready", Ack: "file.ready.ack", Key: id.String(), Description: "awaiting read", MaxPin: 5 * time.Minute}
 			if p.Promise != want {
 				t.Errorf("got %+v, want %+v", p.Promise, want)
 			}

@@ -59,9 +59,7 @@ func New[T any](stages []Stage[T], opts core.Options) (*Pipeline[T], error) {
 	taken := make(map[string]bool)
 	for i := range p.stages {
 		s := &p.stages[i]
-		if s.Name == "" {
-			s.Name = fmt.Sprintf("stage-%d", i+1)
-		}
+		s.Name = cmp.Or(s.Name, fmt.Sprintf("stage-%d", i+1))
 		switch {
 		case taken[s.Name]:
 			return nil, fmt.Errorf("stages: there are two stages %q", s.Name)

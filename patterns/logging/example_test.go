@@ -36,6 +36,34 @@ func ExampleNewHandler() {
 	// DbFailure | order store failed | [category=orders event=DbFailure err=open db: file does not exist]
 }
 
+// An error that is logged becomes an incident.
+func ExampleHandler() {
+	sink := core.NewSink(core.SinkOptions{})
+	base := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime})
+	logger := slog.New(slog.NewMultiHandler(base, logging.NewHandler(sink, logging.HandlerOptions{})))
+
+	jobs := core.Must(core.NewDispatcher(core.Options{}))
+	defer jobs.Close()
+	jobs.Handle("log.error.*", func(_ context.Context, s core.Signal) error {
+		fmt.Println("escalating", s.Name, "for", s.Key)
+		sink.Because(s).RaiseKey("incident.created", s.Key)
+		return nil
+	})
+	jobs.Handle("incident.created", func(_ context.Context, s core.Signal) error {
+		fmt.Println("incident for", s.Key)
+		return nil
+	})
+	defer sink.Subscribe("*", jobs.Dispatch)()
+
+	logger.With("category", "orders").Error("order store failed", "event", "DbFailure")
+	fmt.Println(jobs.WaitIdle(context.Background()))
+	// Output:
+	// level=ERROR msg="order store failed" category=orders event=DbFailure
+	// escalating log.error.orders.dbfailure for DbFailure
+	// incident for DbFailure
+	// <nil>
+}
+
 // A bridge writes signals with the same logger.
 func ExampleNewBridge() {
 	sink := core.NewSink(core.SinkOptions{})

@@ -19,8 +19,9 @@ import (
 //	log.{level}.{category}.{event}[:{type of error}]
 //
 // The level is debug, info, warn or error, as those of slog, trace below them, or critical from
-// [slog.LevelError]+4 on; one in between counts as the next lower one. In the other parts letters are in lower case, letters and digits are kept, each run
-// of other characters is one "-", none of them at the ends, and what is empty then is "none".
+// [slog.LevelError]+4 on; one in between counts as the next lower one. In the other parts
+// letters are in lower case, letters and digits are kept, each run of other characters is one
+// "-", none of them at the ends, and a part that is empty then is "none".
 //
 // The key of the signal is the text of the event. If there is none, it is the key of the
 // operation that raises it.

@@ -1,39 +1,41 @@
-// Package persistentwindow stores the signals of a [core.Sink] in SQLite, and puts them back
-// when the program starts again: its window survives restarts.
+// Package persistentwindow stores the signals of a [core.Sink] in SQLite, and puts them back when
+// the program starts again. So the window of the sink survives a restart.
 //
 //	window, err := persistentwindow.Open(ctx, w, sink, persistentwindow.Options{})
 //	...
-//	defer window.Close() // writes what is not written
+//	defer window.Close() // writes what is not written yet
 //
 // # What is stored
 //
-// A window notes every signal of the sink, those present at Open too, and writes them every
-// FlushInterval, by Flush and by Close. The loss window is what was raised since the last
-// flush: a crash loses it, and a flush that has returned nil is on the disk. Raising never
-// waits for the disk.
+// A window notes every signal of the sink, also those that are there when it opens. It writes
+// them every FlushInterval, on Flush and on Close. A crash loses what was raised since the last
+// flush. When Flush has returned nil, the signals are on the disk. Raising never waits for the
+// disk.
 //
-// Name, key, time, source, operation and causes are stored. So is the payload if its kind is
-// among [Options.Kinds]; other payloads are left out. A signal that is retracted is deleted
-// from the file, unless that happens while it is being raised. Not stored are held facts,
-// because what holds them ends with the process; signals of windows and of sqlitewriter,
-// which flushes raise; and signals that were restored.
+// Stored are name, key, time, source, operation and causes, and the payload if its kind is in
+// [Options.Kinds]. If a signal is retracted, its row is deleted, unless the retraction comes while
+// the signal is still being raised. Not stored are:
+//
+//   - held facts, because what holds them ends with the process;
+//   - the signals of windows and of sqlitewriter, because each flush raises some;
+//   - signals that were restored, because they are in the file already.
 //
 // # What is restored
 //
-// Open puts the newest signals of at most MaxAge back, as far as the sink has room, with
+// Open puts the newest signals back, those of at most MaxAge, as far as the sink has room. It uses
 // [core.Sink.Restore]: no handler is called and monitors do not count them, but gates such as
-// CancelOn see them. The sink leaves out those beyond its own age, which is 5 minutes unless
-// its options say more. Restore before you raise: the times of restored signals are not
-// before those of signals that are there.
+// CancelOn see them. The sink leaves out signals that are older than its own MaxAge, which is 5
+// minutes by default. Open the window before you raise signals: a restored signal never gets a
+// time before that of a signal that is there.
 //
-// Ids of operations begin again in each process. So a restored signal has Operation 0, and a
-// Source that says where it comes from: [OriginOf] reads that. No query for an operation or
-// a source of the running process finds it.
+// Ids of operations begin again in each process. So a restored signal has Operation 0, and its
+// Source says where it comes from: [OriginOf] reads that. A query for an operation or a source of
+// the running process does not find it.
 //
 // # Identity
 //
-// A signal is stored under a boot, a random number for each sink in a process, and its Seq.
-// So nothing is stored twice, whether a commit is repeated of which nobody knows whether it
-// succeeded, or windows are opened on a sink and a file again. A signal is restored at most once
-// to a sink.
+// A boot is a random number for a sink in a process. A signal is stored under the boot and its Seq.
+// So no signal is stored twice, even if a commit is repeated because nobody knows whether it
+// succeeded, or if several windows are opened on one sink and one file. A signal is restored to a
+// sink at most once.
 package persistentwindow

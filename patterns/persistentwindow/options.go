@@ -15,29 +15,29 @@ import (
 // Options configure a [Window]. The zero value is the default.
 type Options struct {
 	// Name is the name of the table, and the key of the window's signals; "" means
-	// "signals". It has 1 to 63 letters, digits and underscores, and does not begin with a digit.
+	// "signals". It has 1 to 63 letters, digits and underscores, and no digit at the beginning.
 	Name string
-	// Pattern is which signals are stored and restored, see [core.Match]; "" means "*". A
-	// pattern that matches "atom.started" makes coordinators raise that for each operation.
+	// Pattern selects the signals that are stored and restored, see [core.Match]; "" means
+	// "*". If it names "atom.started", coordinators raise that for each operation.
 	Pattern string
-	// Kinds are those whose payloads are stored; see [JSON].
+	// Kinds are the kinds whose payloads are stored; see [JSON].
 	Kinds []Payload
-	// FlushInterval is how long a signal waits to be written; 0 means 30 seconds. It waits
-	// for less if half of MaxQueued wait.
+	// FlushInterval is how long a signal waits until it is written; 0 means 30 seconds. If
+	// half of MaxQueued wait, they are written at once.
 	FlushInterval time.Duration
-	// MaxAge is how old signals are at most that are restored and kept in the file; 0
-	// means 10 minutes, negative no limit.
+	// MaxAge is the limit of age: older signals are not restored, and are deleted from the
+	// file; 0 means 10 minutes, negative no limit.
 	MaxAge time.Duration
-	// MaxRows is how many signals are kept in the file, the newest; 0 means 100,000,
-	// negative no limit.
+	// MaxRows is how many signals the file keeps, the newest; 0 means 100,000, negative no
+	// limit.
 	MaxRows int
-	// MaxQueued is how many signals and retractions may wait to be written; the oldest
-	// are dropped and counted. 0 means 10,000.
+	// MaxQueued is how many signals and retractions may wait to be written. If there are
+	// more, the oldest are dropped and counted. 0 means 10,000.
 	MaxQueued int
 	// MaxBatch is how many are written in one transaction; 0 means 1000.
 	MaxBatch int
-	// SampleRate n stores, between two flushes, the first signal of each name and then
-	// every n-th. 0 means 1: all.
+	// SampleRate n stores the first signal of each name after a flush, and then every n-th.
+	// 0 means 1: all.
 	SampleRate int
 }
 
@@ -79,8 +79,8 @@ type Payload struct {
 	raise func(on core.Raiser, key, text string) bool
 }
 
-// JSON stores payloads of a kind as package encoding/json encodes them. A payload that cannot
-// be encoded, or has more than 1 MiB then, is left out, and so is one that cannot be decoded.
+// JSON stores payloads of a kind as package encoding/json encodes them. A payload is left out if it
+// cannot be encoded, has more than 1 MiB when encoded, or cannot be decoded.
 func JSON[P any](kind core.Kind[P]) Payload {
 	return Payload{
 		kind: kind.Name(),

@@ -38,7 +38,7 @@ func (o Origin) String() string {
 // A life is a sink in this process, for all windows on it.
 type life struct {
 	boot     uint64
-	restored sync.Map // to the sink: by file, table and source
+	restored sync.Map // to the sink, by source
 }
 
 var lives sync.Map // from weak.Pointer[core.Sink] to *life

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -12,9 +13,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Window stores the signals of a sink. Make one with [Open] and close it before its
-// writer. All methods are safe for concurrent use. It has a timer while signals wait to be
-// written, and a goroutine only while it writes. A signal that waits takes some 300 bytes.
+// A Window stores the signals of a sink. Make one with [Open], and close it before its writer.
+// All methods are safe for concurrent use. A timer runs while signals wait to be written. There is
+// a goroutine only while it writes. A signal that waits takes some 300 bytes.
 type Window struct {
 	writer *sqlitewriter.Writer
 	sink   *core.Sink
@@ -26,15 +27,15 @@ type Window struct {
 	insertSQL, deleteSQL string
 
 	mu     sync.Mutex
-	queue  []sqlitewriter.Statement // that wait for a flush, one for each signal or retraction
+	queue  []sqlitewriter.Statement // wait for a flush, one for each signal or retraction
 	counts map[string]int           // of signals by name since the last flush
-	timer  *time.Timer              // of the flush; nil if nothing waits
+	timer  *time.Timer              // of the flush; it runs if something waits
 	stats  Stats
 	lost   int // since the last flush
 }
 
-// Open opens a window of sink in the file that writer writes to, creates its table if it is not
-// there, restores signals, and begins to note signals. See the package documentation.
+// Open opens a window of sink in the file of writer. It creates the table if it does not exist,
+// restores signals, and begins to note signals. See the package documentation.
 func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opts Options) (*Window, error) {
 	if writer == nil || sink == nil {
 		return nil, errors.New("persistentwindow: Open needs a Writer and a Sink")
@@ -48,6 +49,10 @@ func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opt
 	if w.runs, err = core.NewCoordinator(w.run, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxTracked: -1, EchoCapacity: -1}); err != nil {
 		return nil, w.named(err)
 	}
+	w.timer = time.AfterFunc(math.MaxInt64, func() { // not before Reset
+		_, _ = w.runs.TryEnqueue(context.Background(), struct{}{}) // if there is no room, others wait
+	})
+	w.timer.Stop()
 	signals, err := w.load(ctx)
 	if err != nil {
 		return nil, w.named(err)
@@ -123,40 +128,46 @@ func (w *Window) add(s sqlitewriter.Statement) {
 		w.stats.Lost++
 		w.lost++
 	}
-	if len(w.queue) == (w.opts.MaxQueued+1)/2 {
-		w.arm(0)
-	} else if w.timer == nil {
-		w.arm(w.opts.FlushInterval)
+	switch len(w.queue) {
+	case (w.opts.MaxQueued + 1) / 2:
+		w.timer.Reset(0)
+	case 1:
+		w.timer.Reset(w.opts.FlushInterval)
 	}
 }
 
-// arm makes a flush due, instead of one that is due later. The lock is held.
-func (w *Window) arm(after time.Duration) {
-	w.disarm()
-	w.timer = time.AfterFunc(after, func() { _, _ = w.runs.TryEnqueue(context.Background(), struct{}{}) }) // if there is no room, others wait
-}
-
-func (w *Window) disarm() {
-	if w.timer != nil {
-		w.timer.Stop()
-		w.timer = nil
-	}
-}
-
-// run writes what has been noted when it begins.
+// run writes what has been noted when it begins. What it cannot write waits again: if nobody
+// knows whether a batch is stored, it is written once more.
 func (w *Window) run(ctx context.Context, _ struct{}) (err error) {
 	w.mu.Lock()
-	w.disarm()
+	w.timer.Stop()
 	clear(w.counts)
-	left, lost, written := len(w.queue), w.lost, 0
-	w.lost = 0
+	noted, lost, written := w.queue, w.lost, 0
+	w.queue, w.lost, w.stats.Running = nil, 0, len(noted)
+	w.mu.Unlock()
+	for batch := range slices.Chunk(noted, w.opts.MaxBatch) {
+		_, err = w.writer.Batch(ctx, append(batch,
+			sqlitewriter.Statement{SQL: w.sql(deleteOld), Args: []any{w.since()}},
+			sqlitewriter.Statement{SQL: w.sql(deleteMore), Args: []any{w.opts.MaxRows}})...)
+		if err != nil {
+			err = w.named(err)
+			break
+		}
+		written += len(batch)
+	}
+	w.mu.Lock()
+	w.stats.Running = 0
+	w.stats.Written += uint64(written)
+	if err != nil {
+		w.stats.Failed++
+		w.queue = append(noted[written:], w.queue...)
+		if !w.stats.Closed {
+			w.timer.Reset(w.opts.FlushInterval)
+		}
+	}
 	w.mu.Unlock()
 	if lost > 0 {
 		Lost.Raise(w.sink, w.opts.Name, lost)
-	}
-	for n := 1; left > 0 && n > 0; left -= n { // n is 0 if the rest was dropped meanwhile
-		n, err = w.write(ctx, left)
-		written += n
 	}
 	if err != nil {
 		Failed.Raise(w.sink, w.opts.Name, err)
@@ -166,37 +177,10 @@ func (w *Window) run(ctx context.Context, _ struct{}) (err error) {
 	return err
 }
 
-// write writes a batch in one transaction, and puts it back if that fails: if nobody knows
-// whether it did, it is written again. It returns how many statements it has written.
-func (w *Window) write(ctx context.Context, left int) (int, error) {
-	w.mu.Lock()
-	n := min(left, w.opts.MaxBatch, len(w.queue))
-	batch := slices.Clone(w.queue[:n])
-	clear(w.queue[:n]) // what is written takes no memory
-	w.queue, w.stats.Running = w.queue[n:], n
-	w.mu.Unlock()
-	_, err := w.writer.Batch(ctx, append(batch,
-		sqlitewriter.Statement{SQL: w.sql(deleteOld), Args: []any{w.since()}},
-		sqlitewriter.Statement{SQL: w.sql(deleteMore), Args: []any{w.opts.MaxRows}})...)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stats.Running = 0
-	if err == nil {
-		w.stats.Written += uint64(n)
-		return n, nil
-	}
-	w.stats.Failed++
-	w.queue = append(batch, w.queue...)
-	if w.timer == nil && !w.stats.Closed {
-		w.arm(w.opts.FlushInterval)
-	}
-	return 0, w.named(err)
-}
-
-// Flush writes what has been noted so far and returns when it is on the disk. If it returns an
-// error, the rest waits for the next flush. When ctx ends first, Flush returns its cause. In
-// handlers of the signals of the window and of its writer it returns [core.ErrWouldDeadlock],
-// after Close [core.ErrClosed].
+// Flush writes what has been noted so far, and returns when it is on the disk. After an error,
+// what is not written waits for the next flush. If ctx ends first, Flush returns its cause. In a
+// handler of a signal of the window or of its writer, Flush returns [core.ErrWouldDeadlock]. After
+// Close it returns [core.ErrClosed].
 func (w *Window) Flush(ctx context.Context) error {
 	switch {
 	case w.Stats().Closed:
@@ -214,14 +198,14 @@ func (w *Window) inside(ctx context.Context) bool {
 	return w.runs.Inside(ctx) || errors.Is(w.writer.Flush(ended), core.ErrWouldDeadlock)
 }
 
-// Close ends the subscriptions, so that later signals are not stored, and flushes. It returns
-// the error of the flush; then Close can be called again, which tries again. Called where
-// Flush would return [core.ErrWouldDeadlock], it returns nil, and the flush is done later: call
-// it again elsewhere to wait. It does not close the writer.
+// Close ends the subscriptions, so that later signals are not stored. Then it flushes, and returns
+// the error of the flush. Call Close again to try again. In a handler of a signal of the window or
+// of its writer, Close returns nil and the flush comes later: call Close elsewhere to wait for it.
+// Close does not close the writer.
 func (w *Window) Close() error {
 	w.mu.Lock()
 	w.stats.Closed = true
-	w.disarm()
+	w.timer.Stop()
 	w.mu.Unlock()
 	for _, cancel := range w.cancel {
 		cancel()

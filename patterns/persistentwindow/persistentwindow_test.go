@@ -108,7 +108,7 @@ func TestFailedFlushIsRepeated(t *testing.T) {
 	require.Equal(t, err, failed)
 	require.Equal(t, []string{"a 0", "a 1"}, stored(t, w))
 	require.Equal(t, 1, window.Stats().Pending)
-	core.Must(w.Exec(t.Context(), "drop trigger full; delete from signals where key = '1'; insert into signals select boot, seq + 2, time, name, '2', source, operation, cause, kind, payload from signals"))
+	core.Must(w.Exec(t.Context(), "drop trigger full; delete from signals where key = '1'; insert into signals select boot, seq + 2, time, name, '2', source, operation, causes, kind, payload from signals"))
 	require.NoError(t, window.Flush(t.Context()))
 	require.Equal(t, []string{"a 0", "a 2"}, stored(t, w))
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Statements, with the name of the table to be put in. A time is nanoseconds since 1970, UTC; a
-// cause is the JSON of a [core.Signal].
+// Statements, with the name of the table to be put in. A time is nanoseconds since 1970, UTC;
+// causes are a JSON array of names, the first cause first; kind is "" if there is no payload.
 const (
 	createTable = `create table if not exists "%[1]s"(boot integer not null, seq integer not null, time integer not null,
-		name text not null, key text not null, source text not null, operation integer not null, cause text, kind text, payload text,
+		name text not null, key text not null, source text not null, operation integer not null, causes text not null, kind text not null, payload text not null,
 		primary key (boot, seq)) strict, without rowid;
 		create index if not exists "%[1]s_time" on "%[1]s"(time)`
-	insertRow  = `insert or ignore into "%s"(boot, seq, time, name, key, source, operation, cause, kind, payload) values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertRow  = `insert or ignore into "%s"(boot, seq, time, name, key, source, operation, causes, kind, payload) values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	deleteRow  = `delete from "%s" where boot = ? and seq = ?`
 	deleteOld  = `delete from "%s" where time < ?`
 	deleteMore = `delete from "%[1]s" where (boot, seq) in (select boot, seq from "%[1]s" order by time desc, boot desc, seq desc limit -1 offset ?)`
-	selectRows = `select boot, seq, time, name, key, source, operation, coalesce(cause, ''), coalesce(kind, ''), coalesce(payload, '') from "%s"
+	selectRows = `select boot, seq, time, name, key, source, operation, causes, kind, payload from "%s"
 		where time >= ? and boot <> ? order by time desc, boot desc, seq desc limit ?`
 )
 
@@ -30,12 +30,9 @@ func (w *Window) sql(format string) string { return fmt.Sprintf(format, w.opts.N
 
 // insert returns the statement that stores a signal, at most once.
 func (w *Window) insert(s core.Signal) sqlitewriter.Statement {
-	args := []any{int64(w.life.boot), int64(s.Seq), s.Time.UnixNano(), s.Name, s.Key, s.Source, int64(s.Operation), nil, nil, nil}
-	if path := s.Path(); len(path) > 1 {
-		causes := path[:len(path)-1]
-		cause, _ := json.Marshal(map[string]any{"name": causes[len(causes)-1], "causes": causes[:len(causes)-1]}) // strings have no error
-		args[7] = string(cause)
-	}
+	path := s.Path()
+	causes, _ := json.Marshal(path[:len(path)-1]) // strings have no error
+	args := []any{int64(w.life.boot), int64(s.Seq), s.Time.UnixNano(), s.Name, s.Key, s.Source, int64(s.Operation), string(causes), "", ""}
 	for _, k := range w.opts.Kinds {
 		if text, ok := k.text(s); ok {
 			args[8], args[9] = k.kind, string(text)
@@ -67,14 +64,17 @@ func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
 	for rows.Next() {
 		var at int64
 		var o Origin
-		var name, key, causeText, kind, payload string
-		if err := rows.Scan(&o.Boot, &o.Seq, &at, &name, &key, &o.Source, &o.Operation, &causeText, &kind, &payload); err != nil {
+		var name, key, kind, payload string
+		var path []byte
+		if err := rows.Scan(&o.Boot, &o.Seq, &at, &name, &key, &o.Source, &o.Operation, &path, &kind, &payload); err != nil {
 			return nil, err
 		}
-		var on core.Raiser = maker
-		var cause core.Signal
-		if json.Unmarshal([]byte(causeText), &cause) == nil { // it has no cause otherwise
-			on = maker.Because(cause)
+		var causes []string
+		_ = json.Unmarshal(path, &causes) // a signal without causes is better than none
+		on := core.Raiser(maker)
+		for _, cause := range causes {
+			on.Raise(cause)
+			on = maker.Because(made)
 		}
 		i := slices.IndexFunc(w.opts.Kinds, func(k Payload) bool { return k.kind == kind })
 		if i < 0 || !w.opts.Kinds[i].raise(on, key, payload) {
@@ -92,7 +92,7 @@ func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
 // restore puts signals back that no window has put back into the sink.
 func (w *Window) restore(signals []core.Signal) int {
 	return w.sink.Restore(slices.Values(slices.DeleteFunc(signals, func(s core.Signal) bool {
-		_, known := w.life.restored.LoadOrStore([3]string{w.writer.Path(), w.opts.Name, s.Source}, true)
+		_, known := w.life.restored.LoadOrStore(s.Source, true)
 		return known
 	})))
 }

@@ -32,9 +32,14 @@ func Example() {
 	for s := range reads.Sink().Sense(core.Query{}) {
 		fmt.Println(s.Name)
 	}
+	var last signalcoordinatedreads.Ended
+	for _, last = range signalcoordinatedreads.Done.Sense(reads.Sink(), core.Query{}) {
+	}
+	fmt.Println("its error:", last.Err)
 	// Output:
 	// during the update: 0 reads
 	// after it: 10 reads
 	// read.waiting
 	// update.done
+	// its error: <nil>
 }

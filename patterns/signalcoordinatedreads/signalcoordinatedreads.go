@@ -21,10 +21,15 @@ const (
 	SignalWaiting = "read.waiting"
 )
 
-// Done is the kind of [SignalDone]. The payload is the error of the update, or nil.
-var Done = core.NewKind[error](SignalDone)
+// Done is the kind of [SignalDone].
+var Done = core.NewKind[Ended](SignalDone)
 
-// ErrPanicked is the payload of [SignalDone] if the update has panicked or ended its
+// Ended is the payload of [SignalDone].
+type Ended struct {
+	Err error // of the update; nil if it succeeded
+}
+
+// ErrPanicked is the error in [Ended] if the update has panicked or ended its
 // goroutine. The panic itself passes through [Reads.Update].
 var ErrPanicked = errors.New("signalcoordinatedreads: the update has panicked")
 
@@ -77,7 +82,7 @@ func (r *Reads[T]) Update(ctx context.Context, update func(context.Context) erro
 	defer func() {
 		stop()
 		release()
-		Done.Raise(sink, r.Name(), err)
+		Done.Raise(sink, r.Name(), Ended{err})
 	}()
 	if r.updates.WaitForReaders {
 		if err = r.WaitRunning(ctx); err != nil {

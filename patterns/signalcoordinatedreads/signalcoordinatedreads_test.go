@@ -56,10 +56,11 @@ func TestAnUpdateThatWaitsForReaders(t *testing.T) {
 			reads.Update(t.Context(), func(context.Context) error { panic(fmt.Sprintf("after %d read", reads.Stats().Succeeded)) })
 		})
 		var said []error
-		for _, err := range signalcoordinatedreads.Done.Sense(reads.Sink(), core.Query{}) {
-			said = append(said, err)
+		require.NoError(t, reads.Update(t.Context(), func(context.Context) error { return nil }))
+		for _, ended := range signalcoordinatedreads.Done.Sense(reads.Sink(), core.Query{}) {
+			said = append(said, ended.Err)
 		}
-		assert.Equal(t, []error{context.DeadlineExceeded, signalcoordinatedreads.ErrPanicked}, said)
+		assert.Equal(t, []error{context.DeadlineExceeded, signalcoordinatedreads.ErrPanicked, nil}, said)
 		require.NoError(t, reads.Do(t.Context(), 2))
 	})
 }

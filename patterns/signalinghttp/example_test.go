@@ -52,6 +52,42 @@ func Example() {
 	// true true
 }
 
+// In a body the operation raises the signals.
+func ExampleDownload() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "0123456789") }))
+	defer server.Close()
+	downloads, err := core.NewCoordinator(func(ctx context.Context, url string) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		var data strings.Builder
+		_, err = signalinghttp.DownloadLimit(http.DefaultClient, req, &data, nil, 1<<20)
+		return err // else process the data
+	}, core.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer downloads.Close()
+
+	if err := downloads.Do(context.Background(), server.URL); err != nil {
+		panic(err)
+	}
+	for s := range downloads.Sense(core.Query{Pattern: "stage.*"}) {
+		fmt.Println(s.Name)
+	}
+	fmt.Println(downloads.Count("progress:*"), "signals of progress")
+	fmt.Println("under way:", downloads.Has("stage.reading") && !downloads.Has("stage.completed"))
+	// Output:
+	// stage.starting
+	// stage.request
+	// stage.headers
+	// stage.reading
+	// stage.completed
+	// 2 signals of progress
+	// under way: false
+}
+
 // Each request of a server is an operation.
 func ExampleHandler() {
 	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

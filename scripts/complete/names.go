@@ -17,9 +17,13 @@ var mainTypes = map[string]string{
 	"atoms/data/file":                 "FileStore",
 	"atoms/data/postgres":             "Store",
 	"atoms/data/sqlite":               "Store",
+	"atoms/durable/postgres":          "QueueStore",
+	"atoms/durable/sqlite":            "QueueStore",
 	"atoms/sqlitewriter":              "Writer",
 	"patterns/persistentwindow":       "Window",
 	"core":                            "",
+	"patterns/fxmodule":               "Fx",
+	"patterns/jobs":                   "Job",
 	"patterns/logging":                "Logging",
 	"patterns/signallogwatcher":       "LogWatcher",
 	"patterns/longwindowdemo":         "LongWindowDemo",
@@ -45,6 +49,7 @@ var stay = map[string][]string{
 // renamed are names that do not read well with the main type.
 var renamed = map[string]string{
 	"core/breaker.Breaker":      "BreakerRule",
+	"patterns/jobs.New":         "NewJobRunner",
 	"atoms/molecules.Blueprint": "MoleculeBlueprint",
 	"atoms/molecules.Run":       "MoleculeRun",
 	"atoms/molecules.State":     "MoleculeState",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/atoms/data/file"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 type Order struct {
@@ -15,12 +16,9 @@ type Order struct {
 }
 
 func Example() {
-	ctx, dir := context.Background(), tempDir()
+	ctx, dir := context.Background(), core.Must(os.MkdirTemp("", "orders"))
 	defer os.RemoveAll(dir)
-	orders, err := file.Open[string](ctx, dir, data.Options[Order]{Name: "orders"})
-	if err != nil {
-		panic(err)
-	}
+	orders := core.Must(file.Open[string](ctx, dir, data.Options[Order]{Name: "orders"}))
 	defer orders.Close()
 
 	if err := orders.Save(ctx, "2026/17", Order{"2026/17", 42.5}); err != nil {
@@ -29,12 +27,4 @@ func Example() {
 	order, ok, err := orders.Load(ctx, "2026/17")
 	fmt.Println(order.Total, ok, err)
 	// Output: 42.5 true <nil>
-}
-
-func tempDir() string {
-	dir, err := os.MkdirTemp("", "orders")
-	if err != nil {
-		panic(err)
-	}
-	return dir
 }

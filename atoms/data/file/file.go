@@ -18,9 +18,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 )
 
-// Open opens the store of the name in opts below dir, and makes the directories that are
-// missing. It removes temporary files of killed processes after an hour. If another process
-// opens or writes at the moment, it waits for that until ctx ends. The store must be closed.
+// Open opens the store with the name in opts below dir. It creates missing directories, and removes
+// temporary files of killed processes that are older than an hour. While another process opens or
+// writes, Open waits until ctx ends. The store must be closed.
 func Open[K ~string, V any](ctx context.Context, dir string, opts data.Options[V]) (data.Store[K, V], error) {
 	name := cmp.Or(opts.Name, "data")
 	if err := data.CheckName(name); err != nil {
@@ -245,13 +245,10 @@ func (e *engine) names() (names []string, err error) {
 	return names, nil
 }
 
-func (e *engine) Len(ctx context.Context) (n int, err error) {
-	err = e.locked(ctx, func() error {
-		names, err := e.names()
-		n = len(names)
-		return err
-	})
-	return n, err
+func (e *engine) Len(ctx context.Context) (int, error) {
+	var names []string
+	err := e.locked(ctx, func() (err error) { names, err = e.names(); return err })
+	return len(names), err
 }
 
 func (e *engine) List(ctx context.Context, prefix string, values bool) iter.Seq2[data.Item, error] {

@@ -208,52 +208,28 @@ func TestWaitForLockEndsWithContext(t *testing.T) {
 // Each call of the disk fails once. The error says whether the change may have been made, and no
 // temporary file is left.
 func TestErrorsOfTheDisk(t *testing.T) {
+	errOnPurpose := errors.New("failed on purpose")
 	const calls = 3 + 3 + 2 + 1 // create, write and sync, twice; rename, twice; syncDir
 	for fails := range calls {
-		e := openIn(t, t.TempDir())
+		d := newPowerDisk()
+		e, err := open(t.Context(), d, "/", "data")
+		require.NoError(t, err)
 		save(t, e, "a", "old")
-		e.disk = &failingDisk{disk: e.disk, after: fails}
-		err := e.Save(t.Context(), []data.Item{{Key: "a", Value: []byte("new")}, {Key: "b", Value: []byte("new")}})
+		call := -1
+		d.before = func() error {
+			if call++; call == fails {
+				return errOnPurpose
+			}
+			return nil
+		}
+		err = e.Save(t.Context(), []data.Item{{Key: "a", Value: []byte("new")}, {Key: "b", Value: []byte("new")}})
 		assert.ErrorIs(t, err, errOnPurpose)
 		assert.Equal(t, fails >= 7, errors.Is(err, data.ErrUndecided))
 		value, _, err := e.Load(t.Context(), "a")
 		require.NoError(t, err)
 		assert.Equal(t, fails >= 7, string(value) == "new")
-		assert.NotContains(t, strings.Join(namesIn(t, e.dir), " "), tempName)
-		require.NoError(t, e.Close())
+		left, err := d.list(e.dir)
+		require.NoError(t, err)
+		assert.NotContains(t, fmt.Sprint(left), tempName)
 	}
-}
-
-var errOnPurpose = errors.New("failed on purpose")
-
-// failingDisk is a disk of which one call fails, after some that do not.
-type failingDisk struct {
-	disk
-	writer
-	after int
-}
-
-func (d *failingDisk) call(fn func() error) error {
-	if d.after--; d.after == -1 {
-		return errOnPurpose
-	}
-	return fn()
-}
-
-func (d *failingDisk) create(path string) (writer, error) {
-	return d, d.call(func() (err error) { d.writer, err = d.disk.create(path); return err })
-}
-
-func (d *failingDisk) Write(p []byte) (n int, err error) {
-	return len(p), d.call(func() error { _, err := d.writer.Write(p); return err })
-}
-
-func (d *failingDisk) Sync() error { return d.call(d.writer.Sync) }
-
-func (d *failingDisk) rename(from, to string) error {
-	return d.call(func() error { return d.disk.rename(from, to) })
-}
-
-func (d *failingDisk) syncDir(dir string) error {
-	return d.call(func() error { return d.disk.syncDir(dir) })
 }

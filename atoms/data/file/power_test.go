@@ -25,10 +25,12 @@ func TestPowerCut(t *testing.T) {
 	const nothing, file = "", "file"
 	for _, forgotten := range []string{nothing, file, "/", "/a", "/a/b", "/a/b/store-data"} {
 		t.Run("without sync of "+forgotten, func(t *testing.T) {
-			d := &powerDisk{entries: map[string][]node{"/": {{dir: true}}}, forgotten: forgotten}
+			d := newPowerDisk()
+			d.forgotten = forgotten
 			x := &powerTest{allowed: map[string][]string{"A/b": {""}, "c": {""}, long: {""}}, states: map[string]bool{}}
-			d.changed = func() { x.cut(d) }
+			d.before = func() error { x.cut(d); return nil }
 			x.scenario(t, d)
+			x.cut(d)
 			t.Logf("%d states, of which %d are wrong", len(x.states), len(x.wrong))
 			if forgotten == nothing {
 				assert.Empty(t, x.wrong)
@@ -127,7 +129,11 @@ func (x *powerTest) check(d *powerDisk) error {
 type powerDisk struct {
 	entries   map[string][]node // by path: what is durable, and what has been there since
 	forgotten string            // what is not synced although the engine wants that
-	changed   func()            // is called after each change
+	before    func() error      // is called before each change, which fails with its error
+}
+
+func newPowerDisk() *powerDisk {
+	return &powerDisk{entries: map[string][]node{"/": {{dir: true}}}, before: func() error { return nil }}
 }
 
 // The zero node is none.
@@ -142,18 +148,16 @@ func (d *powerDisk) now(p string) node {
 	return all[len(all)-1]
 }
 
-func (d *powerDisk) put(p string, n node) {
+// put makes n what is there, which is not durable.
+func (d *powerDisk) put(p string, n node) error {
+	if err := d.before(); err != nil {
+		return err
+	}
 	if d.entries[p] == nil {
 		d.entries[p] = []node{{}}
 	}
 	d.entries[p] = append(d.entries[p], n)
-	d.change()
-}
-
-func (d *powerDisk) change() {
-	if d.changed != nil {
-		d.changed()
-	}
+	return nil
 }
 
 // afterCut calls visit with disks as they may be after a power cut, until that returns false.
@@ -163,7 +167,9 @@ func (d *powerDisk) afterCut(visit func(*powerDisk) bool) {
 	var choose func(i int) bool
 	choose = func(i int) bool {
 		if i == len(paths) {
-			return visit(&powerDisk{entries: maps.Clone(left)})
+			after := newPowerDisk()
+			after.entries = maps.Clone(left)
+			return visit(after)
 		}
 		var tried []node
 		for _, n := range slices.Backward(d.entries[paths[i]]) {
@@ -205,8 +211,7 @@ func (d *powerDisk) mkdir(dir string) error {
 	case d.now(dir) != node{}:
 		return fs.ErrExist
 	}
-	d.put(dir, node{dir: true})
-	return nil
+	return d.put(dir, node{dir: true})
 }
 
 // list says that all files are old.
@@ -229,38 +234,41 @@ func (d *powerDisk) read(p string, most int64) ([]byte, error) {
 }
 
 func (d *powerDisk) create(p string) (writer, error) {
-	d.put(p, node{file: true})
-	return powerFile{d, p}, nil
+	return powerFile{d, p}, d.put(p, node{file: true})
 }
 
 func (d *powerDisk) rename(from, to string) error {
-	d.put(to, d.now(from))
-	return d.remove(from)
+	if err := d.put(to, d.now(from)); err != nil {
+		return err
+	}
+	d.entries[from] = append(d.entries[from], node{})
+	return nil
 }
 
 func (d *powerDisk) remove(p string) error {
 	if !d.now(p).file {
 		return fs.ErrNotExist
 	}
-	d.put(p, node{})
-	return nil
+	return d.put(p, node{})
 }
 
 func (d *powerDisk) syncDir(dir string) error {
+	if err := d.before(); err != nil {
+		return err
+	}
 	for p := range d.entries {
 		if path.Dir(p) == dir && p != "/" && dir != d.forgotten {
 			d.entries[p] = []node{d.now(p)}
 		}
 	}
-	d.change()
 	return nil
 }
 
 func (d *powerDisk) lock(p string) (lock, error) {
-	if !d.now(p).file {
-		d.put(p, node{file: true, durable: true})
+	if d.now(p).file {
+		return d, nil
 	}
-	return d, nil
+	return d, d.put(p, node{file: true, durable: true})
 }
 
 func (d *powerDisk) Acquire(context.Context) (release func(), err error) { return func() {}, nil }
@@ -271,20 +279,21 @@ type powerFile struct {
 	path string
 }
 
-func (f powerFile) set(n node) {
+func (f powerFile) set(n node) error {
+	if err := f.d.before(); err != nil {
+		return err
+	}
 	all := f.d.entries[f.path]
 	all[len(all)-1] = n
-	f.d.change()
+	return nil
 }
 
 func (f powerFile) Write(p []byte) (int, error) {
-	f.set(node{file: true, data: f.d.now(f.path).data + string(p)})
-	return len(p), nil
+	return len(p), f.set(node{file: true, data: f.d.now(f.path).data + string(p)})
 }
 
 func (f powerFile) Sync() error {
-	f.set(node{file: true, data: f.d.now(f.path).data, durable: f.d.forgotten != "file"})
-	return nil
+	return f.set(node{file: true, data: f.d.now(f.path).data, durable: f.d.forgotten != "file"})
 }
 
 func (f powerFile) Close() error { return nil }

@@ -12,23 +12,22 @@ import (
 )
 
 // BenchmarkSave shows the time of one item: the engine beside the statement that a program
-// would run without it, and beside batches of 64 written by hand.
+// would run without it.
 func BenchmarkSave(b *testing.B) {
 	const value = `{"customer": {"city": "Berlin"}, "total": 12.5, "text": "some sixty bytes that are the same for all of them"}`
-	const upsert = "insert into %s (key, value) %s on conflict (key) do update set value = excluded.value, updated_at = now()"
+	const upsert = "insert into %s (key, value) values ($1, $2) on conflict (key) do update set value = excluded.value, updated_at = now()"
 	var n atomic.Uint64
 	key := func() string { return fmt.Sprintf("%08d", n.Add(1)*7919%100_000) }
 	open := func(b *testing.B) *Engine {
 		b.ReportAllocs()
 		return newFixture(b, func(c *pgxpool.Config) { c.MaxConns = 64 }).open()
 	}
-	plain := func(e *Engine, source string, args ...any) error {
-		_, err := e.pool.Exec(context.Background(), fmt.Sprintf(upsert, e.table, source), args...)
-		return err
-	}
 	kinds := map[string]func(e *Engine) error{
 		"engine": func(e *Engine) error { return e.Save(context.Background(), pairs(key(), value)) },
-		"plain":  func(e *Engine) error { return plain(e, "values ($1, $2)", []byte(key()), []byte(value)) },
+		"plain": func(e *Engine) error {
+			_, err := e.pool.Exec(context.Background(), fmt.Sprintf(upsert, e.table), []byte(key()), []byte(value))
+			return err
+		},
 	}
 	for _, name := range []string{"plain", "engine"} {
 		b.Run("1 saver/"+name, func(b *testing.B) {
@@ -46,14 +45,4 @@ func BenchmarkSave(b *testing.B) {
 			})
 		})
 	}
-	b.Run("batches of 64", func(b *testing.B) {
-		e := open(b)
-		var keys, values [64][]byte
-		for rows := 0; b.Loop(); rows++ {
-			keys[rows%64], values[rows%64] = []byte(key()), []byte(value)
-			if rows%64 == 63 {
-				require.NoError(b, plain(e, "select * from unnest($1::bytea[], $2::jsonb[])", keys[:], values[:]))
-			}
-		}
-	})
 }

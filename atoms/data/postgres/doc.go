@@ -5,21 +5,20 @@
 //	err = orders.Save(ctx, order.ID, order)
 //	for entry, err := range orders.Query(ctx, []string{"customer", "city"}, "Berlin") {
 //
-// Saves that meet share a transaction: while one runs, the next ones gather. Each caller
-// gets the error of its own values: a value that the table refuses fails alone.
+// Saves that wait at the same time share a transaction. Each caller gets the error of its own
+// values: if the table refuses a value, only the call with that value fails.
 //
 // # The table
 //
-// The table has the name of the store and the columns key (bytea, the primary key), value,
-// created_at and updated_at. Values are JSONB if the codec is that of package data, and
-// BYTEA otherwise. JSONB does not keep the bytes: it orders the fields of an object, keeps
-// the last of equal fields and drops blanks. It refuses the character U+0000, numbers
-// beyond the range of numeric, and JSON that is nested deeper than max_stack_depth of the
-// server allows, which is some thousand levels. [Options] has the choice.
+// The table has the name of the store. Its columns are key (bytea, the primary key), value,
+// created_at and updated_at. With the codec of package data, values are JSONB; with another codec
+// they are BYTEA. [Options] can choose. JSONB keeps the meaning and not the bytes: it orders the
+// fields of an object, keeps the last of equal fields and drops blanks. It refuses the character
+// U+0000, numbers beyond the range of numeric, and JSON with some thousand levels of nesting (the
+// server's max_stack_depth is the limit).
 //
 // # Durability
 //
-// Save returns when the server has committed. The server decides what that means: with
-// synchronous_commit off, or a table that is unlogged, a crash of the server can lose what
-// was saved.
+// Save returns when the server has committed. What that means depends on the server: if
+// synchronous_commit is off, or the table is unlogged, a crash of the server can lose saves.
 package postgres

@@ -16,12 +16,12 @@ import (
 
 var _ data.Engine = (*Engine)(nil)
 
-// An Engine is a [data.Engine] over a table. Make one with [NewEngine]. All methods are
-// safe for concurrent use. A save uses one connection of the pool at a time, for all
-// callers; every other call uses one of its own while it runs.
+// An Engine is a [data.Engine] over a table. Make one with [NewEngine]. All methods are safe for
+// concurrent use. The saves of all callers use one connection of the pool. Every other call uses
+// one of its own while it runs.
 //
-// A row that another transaction has locked delays all saves of the engine. Limit that by
-// statement_timeout or lock_timeout in the configuration of the pool.
+// If another transaction has locked a row, all saves of the engine wait. Set statement_timeout or
+// lock_timeout in the configuration of the pool to limit that.
 type Engine struct {
 	pool   *pgxpool.Pool
 	opts   Options
@@ -30,9 +30,9 @@ type Engine struct {
 	closed atomic.Bool
 }
 
-// NewEngine returns an engine over the table of the options, and creates the table if it is
-// not there. A table with other columns is an error. The pool stays the caller's, who
-// closes it after the engine.
+// NewEngine returns an engine over the table of the options, and creates the table if it does not
+// exist. A table with other columns is an error. The engine does not close the pool: close it after
+// the engine.
 func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, error) {
 	if pool == nil {
 		return nil, errors.New("postgres: NewEngine needs a pool")

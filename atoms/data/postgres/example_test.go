@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/atoms/data/postgres"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Order is a value of the examples, which need a server and are only compiled.
@@ -23,15 +24,9 @@ type Order struct {
 
 func Example() {
 	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
-	if err != nil {
-		panic(err)
-	}
+	pool := core.Must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
 	defer pool.Close()
-	orders, err := postgres.Open[string](ctx, pool, data.Options[Order]{Name: "orders"})
-	if err != nil {
-		panic(err)
-	}
+	orders := core.Must(postgres.Open[string](ctx, pool, data.Options[Order]{Name: "orders"}))
 	defer orders.Close()
 
 	if err := orders.Save(ctx, "2026/17", Order{Total: 42.5}); err != nil {
@@ -48,29 +43,16 @@ func Example() {
 // The engine notifies other processes, which remove changed values from a cache.
 func ExampleKeyHash() {
 	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
-	if err != nil {
-		panic(err)
-	}
+	pool := core.Must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
 	defer pool.Close()
-	engine, err := postgres.NewEngine(ctx, pool, postgres.Options{Schema: "shop", CreateSchema: true, Table: "orders", Notify: "orders"})
-	if err != nil {
-		panic(err)
-	}
-	var orders postgres.Store[string, Order]
-	if orders, err = postgres.New[string](engine, data.Options[Order]{Name: "orders"}); err != nil {
-		panic(err)
-	}
+	opts := postgres.Options{Schema: "shop", CreateSchema: true, Table: "orders", Notify: "orders"}
+	engine := core.Must(postgres.NewEngine(ctx, pool, opts))
+	var orders postgres.Store[string, Order] = core.Must(postgres.New[string](engine, data.Options[Order]{Name: "orders"}))
 	defer orders.Close()
 
-	conn, err := pool.Acquire(ctx) // of the other process
-	if err != nil {
-		panic(err)
-	}
+	conn := core.Must(pool.Acquire(ctx)) // of the other process
 	defer conn.Release()
-	if _, err := conn.Exec(ctx, "listen orders"); err != nil {
-		panic(err)
-	}
+	core.Must(conn.Exec(ctx, "listen orders"))
 	for {
 		n, err := conn.Conn().WaitForNotification(ctx)
 		if err != nil {

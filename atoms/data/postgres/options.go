@@ -22,9 +22,9 @@ type Options struct {
 	// each change; [KeyHash] says with what. "" means none: a notification makes saves 5
 	// to 15 percent slower.
 	Notify string
-	// RetryFor is how long an operation tries again that is known to have changed
-	// nothing, because there is no connection, or the server has rolled back a deadlock; 0
-	// means 5 seconds, negative not at all. The context of the operation ends it as well.
+	// RetryFor is how long an operation is tried again if it has certainly changed nothing:
+	// there was no connection, or the server has rolled back a deadlock. 0 means 5 seconds,
+	// negative not at all. The context of the operation ends it as well.
 	RetryFor time.Duration
 }
 

@@ -18,9 +18,9 @@ type Store[K ~string, V any] interface {
 }
 
 // Open returns the store whose table, in the schema public, has the name of the options,
-// and creates the table if it is not there. With the codec of package data, or none, its
-// values are JSONB; with another one, BYTEA. For other tables, use [NewEngine] and [New].
-// The pool stays the caller's, who closes it after the store.
+// and creates the table if it does not exist. With the codec of package data, or none, its
+// values are JSONB; with another one, BYTEA. For other tables, use [NewEngine] and [New]. The store
+// does not close the pool: close it after the store.
 func Open[K ~string, V any](ctx context.Context, pool *pgxpool.Pool, opts data.Options[V]) (Store[K, V], error) {
 	_, isJSON := opts.Codec.(data.JSON[V])
 	engine, err := NewEngine(ctx, pool, Options{Table: opts.Name, Bytes: opts.Codec != nil && !isJSON})

@@ -1,9 +1,7 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
-	"encoding/gob"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -71,23 +69,14 @@ type customer struct {
 	City string `json:"city"`
 }
 
-type gobCodec struct{}
-
-func (gobCodec) Encode(o order) ([]byte, error) {
-	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(o)
-	return b.Bytes(), err
-}
-
-func (gobCodec) Decode(b []byte) (o order, err error) {
-	return o, gob.NewDecoder(bytes.NewReader(b)).Decode(&o)
-}
+// ownCodec is a codec that is not that of package data.
+type ownCodec struct{ data.JSON[order] }
 
 // Open makes the table that its codec needs, in the schema public, and the store says that
 // it is there.
 func TestOpen(t *testing.T) {
 	f := newFixture(t)
-	for codec, column := range map[data.Codec[order]]string{nil: "jsonb", data.JSON[order]{}: "jsonb", gobCodec{}: "bytea"} {
+	for codec, column := range map[data.Codec[order]]string{nil: "jsonb", data.JSON[order]{}: "jsonb", ownCodec{}: "bytea"} {
 		name := fmt.Sprintf("test_%016x", rand.Uint64())
 		t.Cleanup(func() {
 			connect(t, setting(t, "EPHEMERAL_POSTGRES_DSN")).Exec(context.Background(), "drop table "+name)

@@ -143,15 +143,6 @@ func TestManyItemsAreSavedTogether(t *testing.T) {
 	require.NoError(t, e.Save(t.Context(), items))
 	assert.True(t, slices.Equal(texts, list(t, e.List(t.Context(), "", true))))
 	assert.Equal(t, 1, one[int](f, "select count(distinct xmin::text) from "+e.table))
-	for _, test := range []struct {
-		want  int
-		parts [][]data.Item
-	}{
-		{1, [][]data.Item{pairs("a", strings.Repeat("x", maxBytes)), pairs("b", "1")}},
-		{2, [][]data.Item{items[:maxRows-1], items[:1], items[:1]}},
-	} {
-		assert.Equal(t, test.want, fitting(len(test.parts), func(i int) []data.Item { return test.parts[i] }))
-	}
 }
 
 // A page ends with its rows or its bytes, and the body of a loop has the pool for itself.

@@ -16,12 +16,8 @@ import (
 func TestFirstUseByManyAtOnce(t *testing.T) {
 	f := newFixture(t)
 	f.opts.Table = "Select"
-	pools := make([]*pgxpool.Pool, 16)
-	for i := range pools {
-		pools[i] = connect(t, setting(t, "EPHEMERAL_POSTGRES_DSN"))
-	}
-	atOnce(t, len(pools), func(i int) error {
-		e, err := NewEngine(t.Context(), pools[i], f.opts)
+	atOnce(t, 16, func(int) error {
+		e, err := NewEngine(t.Context(), connect(t, setting(t, "EPHEMERAL_POSTGRES_DSN")), f.opts)
 		if err != nil {
 			return err
 		}

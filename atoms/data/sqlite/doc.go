@@ -1,8 +1,8 @@
-// Package sqlite keeps the values of a [data.Store] in a table of a SQLite file. The file may
-// have other tables, of other stores or of your own, and other processes may use it.
+// Package sqlite keeps the values of a [data.Store] in a table of a SQLite file. The file may have
+// other tables, of other stores or of your own, and other processes may use it.
 //
-// There is no loss window: what a method has changed when it returns nil survives a crash and a
-// power cut, if the disk keeps what it has synced.
+// There is no loss window: when a method has returned nil, its change survives a crash, and a power
+// cut if the disk keeps what it has synced.
 //
 // # The table
 //
@@ -10,12 +10,12 @@
 //
 //	create table "orders" (key blob not null primary key, value any not null) strict
 //
-// It is a table with rowids, because values may be large: to count and to list keys SQLite
-// reads the index of the keys and no values. Keys are compared as bytes. A value that is UTF-8 without the byte 0, which all JSON is,
-// is kept as TEXT, and any other as a BLOB; so SQLite's functions can read JSON:
+// The table has rowids, because values may be large: to count or list keys, SQLite reads only the
+// index of the keys. Keys are compared as bytes. A value that is UTF-8 without the byte 0 is kept
+// as TEXT, and any other value as BLOB. All JSON is TEXT, so SQLite's functions can read it:
 //
 //	select cast(key as text), value ->> '$.total' from orders where value ->> '$.status' = 'open'
 //
-// Other programs may write to the table, with keys that are blobs: cast('order-1' as blob).
-// There are no columns of times: put a time into the value if you need it.
+// Other programs may write to the table. Their keys must be blobs: cast('order-1' as blob).
+// The table has no times: put a time into the value if you need it.
 package sqlite

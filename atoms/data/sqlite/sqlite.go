@@ -15,10 +15,10 @@ import (
 )
 
 // Open opens the store whose values are in the SQLite file of that path, in the table
-// opts.Name. File and table are created if they are not there; a table of another shape is
-// an error. The path is that of [sqlitewriter.Open]: no connection string, no database in
-// memory. Stores, windows and writers of the same file in one process share its writer,
-// with the options of the first one that opened it. Close gives the file back.
+// opts.Name. It creates the file and the table if they do not exist. A table of another shape
+// is an error. The path is that of [sqlitewriter.Open]: no connection string, no database in
+// memory. Stores, windows and writers of the same file in one process share one writer,
+// with the options of the first one that opened the file. Close releases the file.
 func Open[K ~string, V any](ctx context.Context, path string, opts data.Options[V]) (data.Store[K, V], error) {
 	name := cmp.Or(opts.Name, "data")
 	if err := data.CheckName(name); err != nil {
@@ -67,10 +67,9 @@ var reads = [...]string{
 	items: "select key, value from %s where key >= ? and key < ? order by key",
 }
 
-// NewEngine returns an engine over a table of the file that w writes to, and creates the
-// table if it is not there. So several stores can share a writer with options of its own.
-// The name is one that [data.CheckName] accepts. The writer stays the caller's: close it after the
-// engine.
+// NewEngine returns an engine over a table of the file of w, and creates the table if it does not
+// exist. With it, several stores can share a writer with options of your own. [data.CheckName] says
+// which names are valid. The engine does not close the writer: close it after the engine.
 func NewEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (*Engine, error) {
 	if w == nil {
 		return nil, errors.New("sqlite: NewEngine needs a Writer")

@@ -100,13 +100,13 @@ delete from {s}.durable_unique where (queue, unique_id) in (
 	return pruned, err
 }
 
-// LastTick returns the last tick that MarkTick was given for a schedule, and false if there
-// is none: [Store] remembers schedules for scheduledtasks.
-func (s *Store) LastTick(ctx context.Context, schedule string) (tick time.Time, ok bool, err error) {
+// LastTick returns the last tick that MarkTick was given for a schedule; the zero time if
+// there is none. With MarkTick it makes [Store] a store of scheduledtasks.
+func (s *Store) LastTick(ctx context.Context, schedule string) (tick time.Time, err error) {
 	err = s.transact(ctx, snapshot, func(p *pipeline) {
-		p.rows(func(rows pgx.Rows) error { ok = true; return rows.Scan(&tick) }, "select tick from {s}.durable_tick where schedule = $1", schedule)
+		p.rows(func(rows pgx.Rows) error { return rows.Scan(&tick) }, "select tick from {s}.durable_tick where schedule = $1", schedule)
 	})
-	return tick, ok, err
+	return tick, err
 }
 
 // MarkTick remembers the tick of a schedule, unless it is older than the last.

@@ -31,6 +31,14 @@ type Options struct {
 	PollOnly bool
 }
 
+func (o Options) resolved() (Options, error) {
+	o.Schema = cmp.Or(o.Schema, "ephemeral")
+	if !schemaName.MatchString(o.Schema) {
+		return o, fmt.Errorf("postgres: Options.Schema must have 1 to 48 letters, digits and underscores and not begin with a digit, not %q", o.Schema)
+	}
+	return o, nil
+}
+
 // A Store is a [durable.Store] in a PostgreSQL database, and a [durable.Waker]. It is safe
 // for concurrent use, and for use by many processes. It needs no closing; the caller closes
 // the pool when all queues have stopped.
@@ -55,14 +63,14 @@ var (
 // or brings them up to date, in one transaction; processes that open the store at the same
 // time wait for each other. A newer version of the tables than this program knows is no error.
 func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error) {
-	opts.Schema = cmp.Or(opts.Schema, "ephemeral")
-	if !schemaName.MatchString(opts.Schema) {
-		return nil, fmt.Errorf("postgres: Options.Schema must have 1 to 48 letters, digits and underscores and not begin with a digit, not %q", opts.Schema)
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
 	}
 	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), notices: map[string]notice{}, wakers: map[string][]*func(){}}
 	if !opts.SkipMigrations {
 		if err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, s.migrate); err != nil {
-			return nil, fmt.Errorf("postgres: opening schema %s: %w", opts.Schema, err)
+			return nil, fmt.Errorf("postgres: schema %s cannot be opened: %w", opts.Schema, err)
 		}
 	}
 	return s, nil
@@ -110,7 +118,7 @@ func (s *Store) migrate(tx pgx.Tx) error {
 			continue
 		}
 		if _, err := tx.Exec(ctx, text); err != nil {
-			return fmt.Errorf("step %d: %w", i+1, err)
+			return fmt.Errorf("postgres: step %d: %w", i+1, err)
 		}
 		if _, err := tx.Exec(ctx, s.sql("insert into {s}.durable_migration (step) values ($1)"), i+1); err != nil {
 			return err

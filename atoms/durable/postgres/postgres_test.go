@@ -81,16 +81,15 @@ func TestMigrations(t *testing.T) {
 
 func TestTicks(t *testing.T) {
 	s := open(t)
-	_, ok, err := s.LastTick(t.Context(), "nightly")
+	none, err := s.LastTick(t.Context(), "nightly")
 	require.NoError(t, err)
-	assert.False(t, ok)
+	assert.Zero(t, none)
 	at := time.Date(2026, 3, 29, 2, 30, 0, 0, time.UTC)
 	for _, tick := range []time.Time{at.Add(-time.Hour), at, at.Add(-time.Minute)} { // the last one is late
 		require.NoError(t, s.MarkTick(t.Context(), "nightly", tick))
 	}
-	got, ok, err := s.LastTick(t.Context(), "nightly")
+	got, err := s.LastTick(t.Context(), "nightly")
 	require.NoError(t, err)
-	assert.True(t, ok)
 	assert.True(t, got.Equal(at), got)
 }
 
@@ -209,7 +208,7 @@ func TestTransactionsOfTheCaller(t *testing.T) {
 	enqueue(true)
 	go q.Run(ctx)
 	seen := make(chan struct{}, 10)
-	defer q.Sink().Subscribe(durable.SignalDone+","+durable.SignalFenced, func(core.Signal) { seen <- struct{}{} })()
+	defer q.Sink().Subscribe(durable.SignalSucceeded+","+durable.SignalFenced, func(core.Signal) { seen <- struct{}{} })()
 	<-seen
 	done, shipped := counts()
 	assert.Equal(t, [2]int{1, 1}, [2]int{done, shipped})

@@ -110,7 +110,7 @@ func (s *Store) listenOnce(ctx context.Context) {
 	}
 }
 
-// wakeAll wakes up those who wait for the queue; "" is all queues.
+// wakeAll calls the functions that wait for the queue; "" is all queues.
 func (s *Store) wakeAll(queue string) {
 	s.mu.Lock()
 	var fns []*func()

@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,9 +32,7 @@ type Runner[J any] struct {
 // [core.Options.Name]. The package handles [core.Options.StopOnError] by Fail.
 func New[J any](ctx context.Context, name string, work core.Work[J], opts core.Options) (*Runner[J], error) {
 	r := &Runner[J]{name: name, stopOnError: opts.StopOnError, caller: ctx}
-	if opts.Name == "" {
-		opts.Name = name
-	}
+	opts.Name = cmp.Or(opts.Name, name)
 	opts.StopOnError = false
 	c, err := core.NewCoordinator(work, opts)
 	if err != nil {

@@ -79,6 +79,8 @@ var Exceptions = []Exception{
 	{"errors", "atoms/molecules/blueprint.go", "New and Run put the package and the blueprint in front"},
 	{"errors", "atoms/molecules/execution.go", "StepError puts the package and the step in front"},
 	{"methods", "batching.engine.Enqueue", "an item of a batch is no operation: its batch is one"},
+	{"methods", "durable.Queue.Enqueue", "an item is on a disk, not in this process: it has an ItemID"},
+	{"signal names", "job.retry", "the attribute jobs of the original name it"},
 	{"signal names", "stage.start", "signals.md, complete.md and readme.md of the original name it"},
 	{"signal names", "stage.complete", "signals.md and complete.md of the original name it"},
 	{"signal names", "stage.starting", "signals.md and complete.md of the original name it"},

@@ -11,9 +11,9 @@ type Limit struct {
 
 // Limits lists all limits. The first whose pattern matches counts.
 var Limits = []Limit{
-	{Part: "core", Lines: 7950, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns need, which is 370"},
-	{Part: "core/...", Lines: 13850, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers and what patterns need"},
-	{Part: "atoms/...", Lines: 10900, Reason: "the first 13 atoms are small pieces over core, 8,500 in all; storage has the rest"},
+	{Part: "core", Lines: 7800, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and pages need, which is 500"},
+	{Part: "core/...", Lines: 13400, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, and what patterns, jobs and pages need, which is 1,090"},
+	{Part: "atoms/...", Lines: 15100, Reason: "the first 13 atoms are small pieces over core, 8,500 in all; storage, durable work and schedules have the rest"},
 	{Part: "atoms/ratelimit/...", Lines: 1700, Reason: "three limiters share one bucket, and keys may be millions"},
 	{Part: "atoms/slidingcache/...", Lines: 900, Reason: "it is a loader over core/lru"},
 	{Part: "atoms/batching/...", Lines: 1000, Reason: "it is a buffer with three limits in front of a coordinator, and splits failed batches"},
@@ -21,6 +21,10 @@ var Limits = []Limit{
 	{Part: "atoms/molecules/...", Lines: 950, Reason: "runs, steps, compensation and triggers"},
 	{Part: "atoms/priorityprocessor/...", Lines: 850, Reason: "failover, probes and routes"},
 	{Part: "atoms/retry/...", Lines: 700, Reason: "a retrier, a queue of retries and a budget"},
+	{Part: "atoms/durable/...", Lines: 3700, Reason: "the queue is 1,180, the store in memory 430, the suite for stores 590 and each engine its own; the goal was 900 for the queue with the store"},
+	{Part: "atoms/durable/postgres/...", Lines: 900, Reason: "a third of it is SQL: each decision is one statement"},
+	{Part: "atoms/durable/sqlite/...", Lines: 620, Reason: "the same decisions; the goal is 450"},
+	{Part: "atoms/scheduledtasks/...", Lines: 760, Reason: "times of cron expressions, clocks that change, strict JSON, missed runs and a store; the goal is 600"},
 	{Part: "atoms/data/...", Lines: 2050, Reason: "the store, the suite for engines, and three engines"},
 	{Part: "atoms/data/postgres/...", Lines: 610, Reason: "group commit, two types of columns, queries and reconnecting"},
 	{Part: "atoms/data/sqlite/...", Lines: 250, Tests: true, Reason: "atoms/sqlitewriter does the work"},
@@ -28,15 +32,17 @@ var Limits = []Limit{
 	{Part: "atoms/sqlitewriter/...", Lines: 780, Reason: "transactions, turns of processes, sharing of files, cached reads and backups; the goal is 600"},
 	{Part: "atoms/data/*/...", Lines: 350, Tests: true, Reason: "an engine keeps bytes; the store does the rest"},
 	{Part: "atoms/*/...", Lines: 600, Reason: "an atom is read in one sitting"},
-	{Part: "patterns/circuitbreaker/...", Lines: 150, Reason: "its tests are also those of breaker.Shared"},
+	{Part: "patterns/circuitbreaker/...", Lines: 150, Reason: "a pattern shows how to use core in a few lines"},
+	{Part: "patterns/jobs/...", Lines: 710, Reason: "twenty options of a job, awaits in order, checks of all jobs and a drawing; the goal is 500"},
+	{Part: "patterns/fxmodule/...", Lines: 120, Reason: "a module for one container; its tests start applications"},
 	{Part: "patterns/persistentwindow/...", Lines: 430, Tests: true, Reason: "a schema, flushes, pruning, retractions and loading; the goal is 300"},
 	{Part: "patterns/dynamicworkflow/...", Lines: 300, Tests: true, Reason: "five ways to choose a route, and a rule for concurrency"},
 	{Part: "patterns/logging/...", Lines: 250, Tests: true, Reason: "two directions, and the contract of slog.Handler"},
 	{Part: "patterns/telemetry/...", Lines: 250, Tests: true, Reason: "spans and metrics"},
 	{Part: "patterns/signalinghttp/...", Lines: 250, Tests: true, Reason: "a client and a server"},
 	{Part: "patterns/*/...", Lines: 150, Tests: true, Reason: "a pattern shows how to use core in a few lines"},
-	{Part: "scripts/...", Lines: 3260, Reason: "tools must not be more work than what they check"},
-	{Part: "tests", Lines: 54000, Reason: "a promise is tested once; 46,000 for core, the first 13 atoms and the tools, 1.5 for each line of the rest"},
+	{Part: "scripts/...", Lines: 3310, Reason: "tools must not be more work than what they check"},
+	{Part: "tests", Lines: 58500, Reason: "a promise is tested once; 46,000 for core, the first 13 atoms and the tools, less than 1.5 for each line of the rest"},
 }
 
 // LimitOf returns the limit of a part. If there is none, its Lines are 0.

@@ -40,7 +40,8 @@ type Kind struct {
 var (
 	core      = []string{"core"}
 	stored    = []string{"core", "atoms/data"}
-	published = []string{"core", "atoms/*", "atoms/data/*", "patterns/*"}
+	published = []string{"core", "atoms/*", "atoms/data/*", "atoms/durable/*", "patterns/*"}
+	queued    = []string{"core", "atoms/durable"}
 
 	filesOfLarge = []string{"doc.go", "example*_test.go", "README.md", "go.mod"}
 	filesOfSmall = []string{"doc.go", "NAME.go", "NAME_test.go", "example_test.go", "README.md", "go.mod"}
@@ -64,6 +65,22 @@ var Kinds = []Kind{
 	{
 		Pattern: "atoms/data/*", Published: true, Uses: stored, Needs: stored, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
 		Reason: "a store implements the contract in atoms/data; its own module keeps its driver out of the other modules",
+	},
+	{
+		Pattern: "atoms/durable/sqlite", Published: true, Uses: []string{"core", "atoms/durable", "atoms/sqlitewriter"}, Needs: queued, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Reason: "it is a store like the others, and only atoms/sqlitewriter opens SQLite",
+	},
+	{
+		Pattern: "atoms/durable/*", Published: true, Uses: queued, Needs: queued, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Reason: "a store implements the contract in atoms/durable; its own module keeps its driver out of the other modules",
+	},
+	{
+		Pattern: "patterns/jobs", Published: true, Uses: core, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Reason: "it is a pattern like the others, and here because patterns/fxmodule requires it: modules are tagged in the order of this list",
+	},
+	{
+		Pattern: "patterns/fxmodule", Published: true, Uses: []string{"core", "patterns/jobs"}, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
+		Reason: "it gives jobs to an application of fx, which others should not have to download",
 	},
 	{
 		Pattern: "patterns/persistentwindow", Published: true, Uses: []string{"core", "atoms/sqlitewriter"}, Needs: core, Testify: true, Files: filesOfSmall, ReadmeLines: 80,
@@ -112,6 +129,21 @@ var Libraries = []Library{
 		Reason: "the PostgreSQL driver",
 	},
 	{
+		Module: "atoms/durable/postgres",
+		Path:   "github.com/jackc/pgx/v5",
+		Reason: "the PostgreSQL driver",
+	},
+	{
+		Module: "atoms/scheduledtasks",
+		Path:   "github.com/robfig/cron/v3",
+		Reason: "the parser of cron expressions",
+	},
+	{
+		Module: "patterns/fxmodule",
+		Path:   "go.uber.org/fx",
+		Reason: "the container that the module is for",
+	},
+	{
 		Module: "patterns/telemetry",
 		Path:   "go.opentelemetry.io/otel",
 		Reason: "the API of OpenTelemetry: global providers, attributes and status codes",
@@ -144,8 +176,10 @@ var Libraries = []Library{
 // package complete, which shows all else: one "go get" brings everything, and only programs
 // that import one of these link its library.
 var Separate = map[string][]string{
-	"postgres":  {"atoms/data/postgres"},
-	"sqlite":    {"atoms/sqlitewriter", "atoms/data/sqlite", "patterns/persistentwindow"},
+	"cron":      {"atoms/scheduledtasks"},
+	"fx":        {"patterns/fxmodule"},
+	"postgres":  {"atoms/data/postgres", "atoms/durable/postgres"},
+	"sqlite":    {"atoms/sqlitewriter", "atoms/data/sqlite", "atoms/durable/sqlite", "patterns/persistentwindow"},
 	"telemetry": {"patterns/telemetry"},
 }
 
@@ -192,7 +226,7 @@ func Published(t *repo.Tree) []*repo.Module {
 // other modules can import it. It leaves out what is for tests.
 func Shown(dir string) bool {
 	base, _, _ := strings.Cut(dir, "/")
-	return slices.Contains([]string{"core", "atoms", "patterns"}, base) && !slices.Contains([]string{"core/coretest", "atoms/data/datatest"}, dir) && !Internal(dir)
+	return slices.Contains([]string{"core", "atoms", "patterns"}, base) && !slices.Contains([]string{"core/coretest", "atoms/data/datatest", "atoms/durable/durabletest"}, dir) && !Internal(dir)
 }
 
 // Internal reports whether only packages of the same module can import the package in dir.

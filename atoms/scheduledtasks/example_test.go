@@ -1,0 +1,156 @@
+package scheduledtasks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/responsibility"
+)
+
+func Example() {
+	sink := core.NewSink(core.SinkOptions{})
+	reportDue := core.NewKind[scheduledtasks.Task]("report.due")
+	reportDue.Subscribe(sink, func(s core.Signal, task scheduledtasks.Task) {
+		fmt.Println(s.Name, s.Key, string(task.Payload))
+	})
+	run, err := core.NewCoordinator(scheduledtasks.Raise, core.Options{Sink: sink})
+	if err != nil {
+		panic(err)
+	}
+	definitions, err := scheduledtasks.Parse([]byte(`[{
+		"name": "report", "cron": "30 2 * * *", "timeZone": "UTC",
+		"signal": "report.due", "key": "sales", "payload": {"file": "sales.csv"}
+	}]`))
+	if err != nil {
+		panic(err)
+	}
+	tasks, err := scheduledtasks.New(definitions, run, scheduledtasks.Options{Sink: sink, Missed: scheduledtasks.RunOnce})
+	if err != nil { // scheduledtasks.Load("schedule.json", run, ...) reads a file
+		panic(err)
+	}
+	defer tasks.Close()
+
+	ctx := context.Background()
+	for task := range tasks.Preview(time.Date(2026, 10, 24, 12, 0, 0, 0, time.UTC), 2) {
+		fmt.Println(task.ID())
+	}
+	if err := tasks.RunNow(ctx, "report"); err != nil {
+		panic(err)
+	}
+	if err := tasks.WaitIdle(ctx); err != nil { // of the coordinator, too
+		panic(err)
+	}
+	// Output:
+	// report@2026-10-25T02:30:00Z
+	// report@2026-10-26T02:30:00Z
+	// report.due sales {"file": "sales.csv"}
+}
+
+// A queue that accepts an id once makes one task of each tick, in any number of processes.
+func ExampleTargetFunc() {
+	queue := map[string]scheduledtasks.Task{} // a table with a unique column
+	var target scheduledtasks.Target = scheduledtasks.TargetFunc(func(ctx context.Context, task scheduledtasks.Task) error {
+		queue[task.ID()] = task
+		fmt.Println("queued", task.Name)
+		return nil
+	})
+	tasks, err := scheduledtasks.New([]scheduledtasks.Definition{{Name: "cleanup", Cron: "@daily", Signal: "cleanup.due"}},
+		target, scheduledtasks.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer tasks.Close()
+	if err := tasks.RunNow(context.Background(), "cleanup"); err != nil {
+		panic(err)
+	}
+	var s scheduledtasks.Schedule = tasks.Schedules()[0]
+	fmt.Println(s.Definition.Name, s.Next.Format(time.TimeOnly))
+	// Output:
+	// queued cleanup
+	// cleanup 00:00:00
+}
+
+// file is a Store; a real one keeps the ticks on disk.
+type file map[string]time.Time
+
+func (f file) LastTick(_ context.Context, schedule string) (time.Time, error) {
+	return f[schedule], nil
+}
+
+func (f file) MarkTick(_ context.Context, schedule string, tick time.Time) error {
+	f[schedule] = tick
+	return nil
+}
+
+// With a store, ticks that came while no process ran are missed ticks.
+func ExampleStore() {
+	var store scheduledtasks.Store = file{"leap": time.Date(2016, 2, 29, 3, 17, 0, 0, time.UTC)}
+	done := make(chan struct{})
+	sink := core.NewSink(core.SinkOptions{})
+	scheduledtasks.Missed.Subscribe(sink, func(s core.Signal, m scheduledtasks.MissedTicks) {
+		fmt.Println(s.Key, "missed since", m.First.Year(), "- late runs:", m.Run)
+	})
+	tasks, err := scheduledtasks.New([]scheduledtasks.Definition{{Name: "leap", Cron: "17 3 29 2 *", Signal: "leap.due"}},
+		scheduledtasks.TargetFunc(func(context.Context, scheduledtasks.Task) error { close(done); return nil }),
+		scheduledtasks.Options{Sink: sink, Store: store, Missed: scheduledtasks.RunOnce})
+	if err != nil {
+		panic(err)
+	}
+	defer tasks.Close()
+	<-done
+	// Output: leap missed since 2020 - late runs: 1
+}
+
+// A task stays in the coordinator's window until a signal acknowledges it.
+func ExampleRun() {
+	sink := core.NewSink(core.SinkOptions{})
+	var keeper *responsibility.Keeper
+	run, err := core.NewCoordinator(scheduledtasks.Run(func(ctx context.Context, task scheduledtasks.Task) error {
+		if task.Name == "bad" {
+			return errors.New("no such file")
+		}
+		keeper.Keep(core.OperationFrom(ctx).ID(), responsibility.Promise{Ack: task.Signal + ".ack", Key: task.Key})
+		return nil
+	}), core.Options{Sink: sink})
+	if err != nil {
+		panic(err)
+	}
+	if keeper, err = responsibility.New(run, sink, responsibility.Options{}); err != nil {
+		panic(err)
+	}
+	defer keeper.Close()
+	scheduledtasks.TaskFailed.Subscribe(sink, func(s core.Signal, f scheduledtasks.Failure) {
+		fmt.Println("failed:", s.Key, f.Err)
+	})
+	tasks, err := scheduledtasks.New([]scheduledtasks.Definition{
+		{Name: "import", Cron: "@hourly", Signal: "import.due", Key: "a.csv"},
+		{Name: "bad", Cron: "@hourly", Signal: "import.due", Key: "b.csv"},
+	}, run, scheduledtasks.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer tasks.Close()
+
+	ctx := context.Background()
+	for _, name := range []string{"import", "bad"} {
+		if err := tasks.RunNow(ctx, name); err != nil {
+			panic(err)
+		}
+	}
+	if err := tasks.WaitIdle(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println(keeper.Len(), "kept")
+	sink.RaiseKey("import.due.ack", "a.csv")
+	fmt.Println(keeper.Len(), "kept")
+	fmt.Println(tasks.Stats().Succeeded, "handed over")
+	// Output:
+	// failed: bad no such file
+	// 1 kept
+	// 0 kept
+	// 2 handed over
+}

@@ -1,0 +1,40 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/logging"
+)
+
+// loggingRows: a record below the level, and one that becomes a signal. Beside it is a
+// handler of slog that writes the same record to nowhere.
+func loggingRows() []Row {
+	return []Row{
+		{Name: "op=below", Sides: []Side{logged("ours", 0, slog.LevelDebug, signals), logged("slog-text", 1.2, slog.LevelDebug, text)}},
+		{Name: "op=signal", MaxAllocs: 4, Sides: []Side{logged("ours", 0, slog.LevelError, signals), logged("slog-text", 1.5, slog.LevelError, text)}},
+	}
+}
+
+func signals() slog.Handler {
+	return logging.NewHandler(fullSink(core.SinkOptions{Capacity: small}), logging.HandlerOptions{})
+}
+
+func text() slog.Handler { return slog.NewTextHandler(io.Discard, nil) }
+
+// logged logs with a logger of one attribute records of three.
+func logged(name string, goal float64, level slog.Level, handler func() slog.Handler) Side {
+	err := errors.New("connection refused")
+	return Side{name, goal, func() Body {
+		logger, ctx := slog.New(handler()).With("category", "orders"), context.Background()
+		return Body{Run: func(n int) {
+			for range n {
+				logger.LogAttrs(ctx, level, "order store failed",
+					slog.String("event", "DbFailure"), slog.Any("err", err), slog.Int("attempt", 3))
+			}
+		}}
+	}}
+}

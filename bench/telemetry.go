@@ -1,0 +1,59 @@
+package bench
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
+)
+
+// telemetryRows: nothing exports spans. A span in the body of an operation, beside one that
+// the body starts itself; and an operation without a span, whose coordinator is observed,
+// beside one without telemetry.
+func telemetryRows() []Row {
+	tracer := otel.Tracer("bench")
+	bare := core.Work[int](nothing)
+	byHand := func(ctx context.Context, n int) error {
+		ctx, span := tracer.Start(ctx, core.OperationFrom(ctx).Source())
+		defer span.End()
+		return nothing(ctx, n)
+	}
+	return []Row{
+		{Name: "op=span", MaxAllocs: 4, Sides: []Side{
+			inBody("ours", 0, func(t *telemetry.Telemetry) core.Work[int] { return telemetry.Wrap(t, bare) }),
+			inBody("Tracer.Start", 1.2, func(*telemetry.Telemetry) core.Work[int] { return byHand }),
+			inBody("no-span", 0, func(*telemetry.Telemetry) core.Work[int] { return bare }),
+		}},
+		{Name: "op=run/unwrapped", MaxAllocs: 1, Sides: []Side{observedRun("ours", 0, true), observedRun("no-telemetry", equal, false)}},
+	}
+}
+
+// inBody calls work in the body of an operation.
+func inBody(name string, goal float64, work func(*telemetry.Telemetry) core.Work[int]) Side {
+	return Side{name, goal, func() Body {
+		t := core.Must(telemetry.New(core.NewSink(core.SinkOptions{}), telemetry.Options{}))
+		w := work(t)
+		c := core.Must(core.NewCoordinator(func(ctx context.Context, n int) error {
+			for i := range n {
+				check(w(ctx, i))
+			}
+			return nil
+		}, core.Options{Name: "api"}))
+		return Body{func(n int) { check(c.Do(context.Background(), n)) }, func() { check(c.Close()); check(t.Close()) }}
+	}}
+}
+
+// observedRun runs operations of a coordinator that is observed or not.
+func observedRun(name string, goal float64, observed bool) Side {
+	return Side{name, goal, func() Body {
+		c := coordinator(nothing, 0)
+		if !observed {
+			return Body{running(c, 1), closing(c)}
+		}
+		t := core.Must(telemetry.New(c.Sink(), telemetry.Options{}))
+		t.ObserveCoordinator(c)
+		return Body{running(c, 1), func() { check(c.Close()); check(t.Close()) }}
+	}}
+}

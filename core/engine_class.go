@@ -1,0 +1,43 @@
+package core
+
+import "log/slog"
+
+// A Class is a kind of items of one coordinator of which only so many may run at once,
+// whatever their lanes. See [Options.Classes].
+type Class struct {
+	// Name is how [Coordinator.Class] finds it; case matters.
+	Name string
+	// Limit is how many of the class's operations run at once, as part of
+	// [Options.MaxConcurrency]; 0 means no limit of its own.
+	Limit int
+}
+
+// ClassStats are counters of one class; see [Stats]. Items without a class are in none:
+// summed over the classes, Pending <= Stats.Pending and Running <= Stats.Running.
+type ClassStats struct {
+	Name    string `json:"name"`
+	Pending int    `json:"pending"`
+	Running int    `json:"running"`
+	Limit   int    `json:"limit"` // how many may run at once; 0: no limit of its own
+}
+
+// LogValue groups the counters by their JSON names.
+func (s ClassStats) LogValue() slog.Value { return StatsValue(s) }
+
+// String is the JSON form.
+func (s ClassStats) String() string { return StatsString(s) }
+
+// classStats returns the counters of the classes, if there are any. mu and the
+// intake's are held.
+func (e *engine) classStats() (stats []ClassStats) {
+	for i, c := range e.opts.Classes {
+		n := &e.scheduler.(*board).classes[1+i]
+		stats = append(stats, ClassStats{c.Name, n.n, n.running, c.Limit})
+	}
+	for o := e.intake.arrived.head; o != nil; o = o.next {
+		if o.class > 0 {
+			stats[o.class-1].Pending++
+		}
+	}
+	return stats
+}

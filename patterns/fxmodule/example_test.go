@@ -1,0 +1,79 @@
+package fxmodule_test
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/fx"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/fxmodule"
+	"github.com/ephemeralgo/ephemeral/patterns/jobs"
+)
+
+// A program with one coordinator, whose operations set off a job.
+func Example() {
+	newUploads := func(sink *core.Sink) (*core.Coordinator[string], error) {
+		return core.NewCoordinator(func(ctx context.Context, file string) error {
+			core.OperationFrom(ctx).RaiseKey("file.saved", file)
+			return nil
+		}, core.Options{Name: "uploads", Sink: sink})
+	}
+	newJobs := func() []jobs.Job {
+		return []jobs.Job{jobs.On("file.saved", func(ctx context.Context, s core.Signal) error {
+			fmt.Println("thumbnail of", s.Key)
+			return nil
+		}, jobs.Options{Name: "thumbnail"})}
+	}
+
+	var uploads *core.Coordinator[string]
+	var runner *jobs.Runner
+	app := fx.New(fx.NopLogger,
+		fxmodule.Module(core.Options{MaxConcurrency: 16}),
+		fxmodule.Jobs(newJobs),
+		fxmodule.Coordinator[*core.Coordinator[string]]("", newUploads),
+		fx.Populate(&uploads, &runner),
+	)
+	ctx := context.Background()
+	if err := app.Start(ctx); err != nil {
+		panic(err)
+	}
+	if err := uploads.Do(ctx, "cat.png"); err != nil {
+		panic(err)
+	}
+	if err := app.Stop(ctx); err != nil { // drains the runner, and then the coordinator
+		panic(err)
+	}
+	// Output:
+	// thumbnail of cat.png
+}
+
+// The handler gets a transaction, which is closed before the next attempt, and before signals
+// say that the job is done.
+func ExampleScoped() {
+	type tx struct{ id int }
+	open := func(context.Context) (*tx, func(error) error, error) {
+		end := func(err error) error {
+			fmt.Println("rollback:", err != nil)
+			return nil
+		}
+		return &tx{1}, end, nil
+	}
+	save := fxmodule.Scoped(open, func(ctx context.Context, s core.Signal, t *tx) error {
+		fmt.Println("save", s.Key, "in transaction", t.id)
+		return nil
+	})
+	sink := core.NewSink(core.SinkOptions{})
+	runner, err := jobs.New(sink, []jobs.Job{jobs.On("order.placed", save, jobs.Options{Name: "save"})}, core.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer runner.Close()
+	sink.RaiseKey("order.placed", "order-1")
+	if err := runner.Drain(context.Background()); err != nil {
+		panic(err)
+	}
+	// Output:
+	// save order-1 in transaction 1
+	// rollback: false
+}

@@ -1,0 +1,139 @@
+package fxmodule_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/fxmodule"
+	"github.com/ephemeralgo/ephemeral/patterns/jobs"
+)
+
+func noting(notes *[]string, note string) core.Handler {
+	return func(context.Context, core.Signal) error { *notes = append(*notes, note); return nil }
+}
+
+// Fault avoided: the runner was built only if some code asked for it, and registering jobs
+// twice made two runners, of which one worked. And signals while the program starts set off
+// runs before what their handlers need was started.
+func TestModule(t *testing.T) {
+	var notes []string
+	sink := core.NewSink(core.SinkOptions{})
+	job := func(name string, priority int) jobs.Job {
+		return jobs.On("go", noting(&notes, name), jobs.Options{Name: name, Priority: priority, Key: jobs.FixedKey("k")})
+	}
+	var uploads *core.Coordinator[string]
+	app := fx.New(fx.NopLogger,
+		fxmodule.Module(core.Options{Name: "app", Sink: sink}),
+		fxmodule.Jobs(func() []jobs.Job { return []jobs.Job{job("c", 1), job("b", 1)} },
+			func(c *core.Coordinator[int]) ([]jobs.Job, error) { return []jobs.Job{job("a", 1)}, nil }),
+		fxmodule.Jobs(func() []jobs.Job { return []jobs.Job{job("first", 0)} }),
+		fxmodule.Coordinator[*core.Coordinator[int]]("", func(sink *core.Sink, lc fx.Lifecycle) (*core.Coordinator[int], error) {
+			lc.Append(fx.StartHook(func() { notes = append(notes, "started") }))
+			return core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Sink: sink})
+		}),
+		fxmodule.Coordinator[*core.Coordinator[string]]("uploads", func() *core.Coordinator[string] {
+			return core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{}))
+		}),
+		fx.Invoke(fx.Annotate(func(c *core.Coordinator[string]) { uploads = c }, fx.ParamTags(`name:"uploads"`))),
+		fx.Invoke(func(s *core.Sink, r *jobs.Runner) {
+			assert.Same(t, sink, s)
+			assert.Equal(t, "app", r.Name())
+		}),
+	)
+	require.NoError(t, app.Err())
+	sink.Raise("go")
+	require.NoError(t, app.Start(t.Context()))
+	require.NoError(t, app.Stop(t.Context()))
+	assert.Equal(t, []string{"started", "first", "a", "b", "c"}, notes, "by priority and name, after what a handler needs has started")
+	_, err := uploads.Enqueue(t.Context(), "late")
+	assert.ErrorIs(t, err, core.ErrClosed)
+}
+
+// When the program stops, runs are drained until its deadline, and then closed.
+func TestStopHasTheDeadlineOfTheProgram(t *testing.T) {
+	cancelled := make(chan struct{})
+	var sink *core.Sink
+	app := fx.New(fx.NopLogger, fxmodule.Module(core.Options{}), fx.Populate(&sink),
+		fxmodule.Jobs(func() []jobs.Job {
+			return []jobs.Job{jobs.On("go", func(ctx context.Context, _ core.Signal) error {
+				<-ctx.Done()
+				close(cancelled)
+				return ctx.Err()
+			}, jobs.Options{})}
+		}))
+	require.NoError(t, app.Start(t.Context()))
+	sink.Raise("go")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	assert.ErrorIs(t, app.Stop(ctx), context.DeadlineExceeded)
+	<-cancelled
+}
+
+// Mistakes are errors when the program is built.
+func TestErrors(t *testing.T) {
+	do := func(context.Context, core.Signal) error { return nil }
+	for want, opts := range map[string]fx.Option{
+		"there are no jobs": fx.Options(),
+		"the name is used twice": fxmodule.Jobs(func() []jobs.Job {
+			return []jobs.Job{jobs.On("a", do, jobs.Options{}), jobs.On("a", do, jobs.Options{})}
+		}),
+		"on purpose":                            fxmodule.Jobs(func() ([]jobs.Job, error) { return nil, errors.New("on purpose") }),
+		"functions that return []jobs.Job, not": fxmodule.Jobs(func() jobs.Job { return jobs.Job{} }),
+	} {
+		assert.ErrorContains(t, fx.New(fx.NopLogger, fxmodule.Module(core.Options{}), opts).Err(), want)
+	}
+}
+
+// Fault avoided: the scope of a handler was open during the pause after a failure, and while
+// the signals of completion were raised. It is closed before, with the error of the attempt.
+func TestScoped(t *testing.T) {
+	errDown, errCommit := errors.New("down"), errors.New("commit")
+	for name, c := range map[string]struct {
+		open, do, commit error
+		panics           bool
+		want             []string
+	}{
+		"committed":     {nil, nil, nil, false, []string{"open", "do 7", "close <nil>", "done"}},
+		"rolled back":   {nil, errDown, nil, false, []string{"open", "do 7", "close down", "job.retry:go:1", "open", "do 7", "close down", "job.failed:go:errors.errorString"}},
+		"commit fails":  {nil, nil, errCommit, false, []string{"open", "do 7", "close <nil>", "job.retry:go:1", "open", "do 7", "close <nil>", "job.failed:go:errors.joinError"}},
+		"open fails":    {errDown, nil, nil, false, []string{"open", "job.retry:go:1", "open", "job.failed:go:errors.errorString"}},
+		"handler panic": {nil, nil, nil, true, []string{"open", "do 7", "close fxmodule: the handler panicked", "job.failed:go:core.PanicError"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var notes []string
+			sink := core.NewSink(core.SinkOptions{})
+			defer sink.Subscribe("done, job.*", func(s core.Signal) { notes = append(notes, s.Name) })()
+			open := func(context.Context) (int, func(error) error, error) {
+				notes = append(notes, "open")
+				return 7, func(err error) error {
+					text := "<nil>"
+					if err != nil {
+						text = err.Error()
+					}
+					notes = append(notes, "close "+text)
+					return c.commit
+				}, c.open
+			}
+			do := fxmodule.Scoped(open, func(_ context.Context, _ core.Signal, scope int) error {
+				notes = append(notes, "do "+string(rune('0'+scope)))
+				if c.panics {
+					panic("on purpose")
+				}
+				return c.do
+			})
+			r, err := jobs.New(sink, []jobs.Job{jobs.On("go", do, jobs.Options{MaxRetries: 1, RetryDelay: 1, EmitOnComplete: "done"})}, core.Options{})
+			require.NoError(t, err)
+			defer r.Close()
+			sink.Raise("go")
+			require.NoError(t, r.Drain(t.Context()))
+			assert.Equal(t, c.want, notes)
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/responsibility"
+)
+
+// run is the body of the operations.
+func (r *Runner) run(ctx context.Context, run Run) error {
+	j, n, started := run.job, 0, false
+	if j.Pin { // an acknowledgement may come before the end
+		r.keeper.Keep(core.OperationFrom(ctx).ID(), responsibility.Promise{MaxPin: j.ExpireAfter, Description: "job " + j.Name})
+	}
+	panicked := true
+	defer func() {
+		if panicked { // the error of the operation says more
+			r.end(ctx, run, n, &core.PanicError{Value: "the handler panicked"})
+		}
+	}()
+	for {
+		n++
+		err := run.lacking(r.Sink(), n)
+		if err == nil {
+			if !started {
+				started = true
+				run.emit(ctx, j.EmitOnStart)
+			}
+			err = j.attempt(ctx, run.Signal)
+		}
+		if err != nil && n <= j.MaxRetries && ctx.Err() == nil && (j.RetryIf == nil || j.RetryIf(err)) {
+			run.fail(ctx, Retry, SignalRetry, strconv.Itoa(n), n, err)
+			if core.OperationFrom(ctx).Suspend(ctx, fmt.Sprintf("retry %d of job %q", n, j.Name), j.pause(n)) == nil {
+				continue
+			}
+		}
+		panicked = false
+		cancelled := err != nil && ctx.Err() != nil
+		if !cancelled || errors.Is(context.Cause(ctx), core.ErrTimeout) {
+			r.end(ctx, run, n, err)
+		}
+		if j.SwallowErrors && !cancelled {
+			return nil
+		}
+		return err
+	}
+}
+
+// lacking is the error of an attempt for which signals are missing that the run has awaited in
+// vain. From the second attempt on it looks again.
+func (run *Run) lacking(sink *core.Sink, n int) error {
+	if n > 1 {
+		run.lacks = slices.DeleteFunc(run.lacks, func(p string) bool { return run.present(sink, p) })
+	}
+	if len(run.lacks) == 0 {
+		return nil
+	}
+	return fmt.Errorf("jobs: job %q has awaited %q for %v: %w", run.Job, run.lacks, run.job.AwaitTimeout, core.ErrTimeout)
+}
+
+// attempt calls the handler.
+func (j *job) attempt(ctx context.Context, s core.Signal) error {
+	if j.Timeout == 0 {
+		return j.do(ctx, s)
+	}
+	late := fmt.Errorf("jobs: an attempt of job %q took longer than %v: %w", j.Name, j.Timeout, core.ErrTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, late)
+	defer cancel()
+	err := j.do(ctx, s)
+	switch {
+	case context.Cause(ctx) != late:
+		return err
+	case err == nil:
+		return late
+	}
+	return fmt.Errorf("%w: %w", late, err)
+}
+
+func (run *Run) emit(ctx context.Context, names string) {
+	for _, name := range list(names) {
+		core.OperationFrom(ctx).RaiseKey(name, run.Signal.Key)
+	}
+}
+
+func (run *Run) fail(ctx context.Context, family core.Family[Failure], signal, last string, n int, err error) {
+	family.Named(signal+":"+run.Job+":"+last).Raise(core.OperationFrom(ctx), run.Signal.Key, Failure{*run, n, err})
+}
+
+// end keeps the operation as its job says, and raises what it says.
+func (r *Runner) end(ctx context.Context, run Run, n int, err error) {
+	j, id := run.job, core.OperationFrom(ctx).ID()
+	if j.ExpireAfter > 0 && !j.Pin {
+		if unpin, ok := r.Pin(id); ok {
+			time.AfterFunc(j.ExpireAfter, func() {
+				unpin()
+				if s, ok := r.Lookup(id); ok && s.Pins == 0 {
+					r.Evict(id)
+				}
+			})
+		}
+	}
+	if err == nil {
+		run.emit(ctx, j.EmitOnComplete)
+		return
+	}
+	run.emit(ctx, j.EmitOnFailure)
+	run.fail(ctx, Failed, SignalFailed, typeName(err), n, err)
+}
+
+// pause returns a wait after attempt n has failed.
+func (j *job) pause(n int) func(context.Context) error {
+	d := j.RetryDelay
+	for ; n > 1 && d < j.MaxRetryDelay; n-- {
+		d += min(d, j.MaxRetryDelay-d)
+	}
+	d -= rand.N(d/2 + 1)
+	return func(ctx context.Context) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// waiting is a run that awaits signals, or its turn to enter the coordinator. Antechamber.mu
+// guards all but the Run.
+type waiting struct {
+	Run
+	id      core.OperationID // in the order of acceptance
+	missing []string         // patterns
+	ready   chan struct{}    // closed when nothing is missing
+	before  chan struct{}    // set then: closed when the run ahead in its line has entered
+	entered chan struct{}
+}
+
+// bucket is where arrived looks for runs: those that await any key are in "".
+func (w *waiting) bucket() string {
+	if w.job.AwaitSameKey {
+		return "=" + w.Signal.Key
+	}
+	return ""
+}
+
+// line is the runs of a lane that are ready and enter one after the other.
+type line struct {
+	last chan struct{} // closed when the last of them has entered
+	runs atomic.Int64
+}
+
+// antechamber has the runs that are not in the coordinator yet. Each is an operation of another
+// one, until it enters.
+type antechamber struct {
+	*core.Coordinator[*waiting]
+	mu      sync.Mutex
+	buckets map[string]map[*waiting]bool
+}
+
+// await accepts a run that awaits signals, or enters behind others that did.
+func (r *Runner) await(run Run) error {
+	w := &waiting{Run: run, missing: slices.Clone(run.job.Await), ready: make(chan struct{}), entered: make(chan struct{})}
+	a, err := &r.before, error(nil)
+	if w.id, err = a.TryEnqueue(context.Background(), w); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	if b := w.bucket(); w.before == nil { // it has not been cancelled
+		if a.buckets[b] == nil {
+			a.buckets[b] = make(map[*waiting]bool)
+		}
+		a.buckets[b][w] = true
+	}
+	a.mu.Unlock() // what comes from now on is not missed
+	present := slices.DeleteFunc(slices.Clone(run.job.Await), func(p string) bool { return !run.present(r.Sink(), p) })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(map[*waiting]bool{w: true}, func(p string) bool { return slices.Contains(present, p) })
+	return nil
+}
+
+// present reports whether the sink has a signal now that the run awaits.
+func (run *Run) present(sink *core.Sink, pattern string) bool {
+	if !run.job.AwaitSameKey {
+		return sink.Has(pattern)
+	}
+	for s := range sink.Sense(core.Query{Pattern: pattern, Key: run.Signal.Key}) {
+		if s.Key == run.Signal.Key {
+			return true
+		}
+	}
+	return false
+}
+
+// arrived lets the runs go on that await nothing but s.
+func (a *antechamber) arrived(s core.Signal) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.note(a.buckets[""], s.Matches)
+	a.note(a.buckets["="+s.Key], s.Matches)
+}
+
+// note releases the runs for which nothing is missing any more. mu is held.
+func (a *antechamber) note(runs map[*waiting]bool, found func(pattern string) bool) {
+	var ready []*waiting
+	for w := range runs {
+		if w.missing = slices.DeleteFunc(w.missing, found); len(w.missing) == 0 {
+			ready = append(ready, w)
+		}
+	}
+	slices.SortFunc(ready, func(x, y *waiting) int { return cmp.Compare(x.id, y.id) })
+	for _, w := range ready {
+		a.release(w)
+	}
+}
+
+// release puts a run at the end of its line, unless that has been done. It returns what is
+// missing. mu is held.
+func (a *antechamber) release(w *waiting) (missing []string) {
+	if w.before != nil {
+		return nil
+	}
+	l, b := w.job.line, a.buckets[w.bucket()]
+	delete(b, w)
+	if len(b) == 0 {
+		delete(a.buckets, w.bucket())
+	}
+	w.before, l.last = l.last, w.entered
+	l.runs.Add(1)
+	close(w.ready)
+	missing, w.missing = w.missing, nil
+	return missing
+}
+
+// enter is the body of the operations of the antechamber.
+func (r *Runner) enter(ctx context.Context, w *waiting) error {
+	j, op := w.job, core.OperationFrom(ctx)
+	op.SetKey(w.key)
+	var until time.Time
+	var timeout <-chan time.Time
+	if j.AwaitTimeout > 0 {
+		until, timeout = time.Now().Add(j.AwaitTimeout), time.After(j.AwaitTimeout)
+	}
+	arrived := op.WaitsFor(fmt.Sprintf("signals %q", j.Await), until)
+	select {
+	case <-w.ready:
+	case <-timeout:
+	case <-ctx.Done():
+	}
+	arrived()
+	r.before.mu.Lock()
+	w.lacks = r.before.release(w)
+	r.before.mu.Unlock()
+	<-w.before
+	defer close(w.entered)
+	defer j.line.runs.Add(-1)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	_, err := j.to.Enqueue(core.CausedBy(ctx, w.Signal), w.Run)
+	if err != nil && ctx.Err() == nil {
+		r.reject(w.Run, err)
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+// Package jobs runs declared jobs: handlers with the signals that set them off. A set of jobs
+// is a slice of values, so it can be printed, drawn ([Mermaid]) and checked once, by [New]; the
+// compiler checks the types of payloads and keys.
+//
+//	runner, err := jobs.New(sink, []jobs.Job{
+//		jobs.OnKind(FileSaved, makeThumbnail, jobs.Options{
+//			Name: "thumbnail", MaxConcurrency: 4, MaxRetries: 3, EmitOnComplete: "thumbnail.done",
+//		}),
+//		jobs.On("thumbnail.done", notify, jobs.Options{Name: "notify", Key: jobs.SignalKey}),
+//	}, core.Options{MaxConcurrency: 16})
+//
+// Each signal that sets off a job becomes a [Run], an operation of one coordinator, the
+// [Runner]. So all limits hold together: that of the runner, of lanes ([Options].Lane), of the
+// job ([Options].MaxConcurrency), and one run at a time for each key.
+//
+// # The life of a run
+//
+//	signal -> accepted -> awaits signals -> pending -> attempt 1 -> pause -> attempt 2 -> ... -> end
+//	   |                                                  |                      |
+//	   +-> job.rejected                                   +-> job.retry          +-> job.failed
+//
+// Signals from before New set off nothing. The code that raises a signal never waits: if the
+// queue is full, the run is rejected.
+//
+// A run that awaits signals has no place yet: no slot, no key. It takes its place in the line
+// of its key when all signals have come; of runs for which they come together, the one that
+// was accepted first. In a pause between attempts it holds its key, so that no later run of
+// the key overtakes it, and neither slot nor limits.
+//
+// What a run raises through its operation has the trigger as its cause. So followers find the
+// operation that set them off ([core.Control.Lookup]), and [core.Propagation] ends cycles. A
+// job that would set itself off with a name that it is declared to raise is an error of New.
+//
+// A panic of a handler ends its run without a retry. A job of [Failed] is a dead-letter queue:
+// its payload has the trigger and the error, and can raise the trigger again ([Run.Raise]).
+//
+// # Middleware
+//
+// A [core.Handler] is the same type for a job as for a Dispatcher. What wraps it runs once for
+// each attempt, and has returned before the signals of completion: the place to open and
+// close a transaction, or the scope of a container.
+package jobs

@@ -1,0 +1,163 @@
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/jobs"
+)
+
+// A file is saved. One job makes a thumbnail, four at once, and another one scans the files of
+// each user in order, once the scanner is ready. A third one follows the first.
+func Example() {
+	type file struct{ Path, User string }
+	saved := core.NewKind[file]("file.saved")
+	user := func(f file) string { return f.User }
+	var runner *jobs.Runner
+	thumbnail := func(ctx context.Context, s core.Signal, f file) error {
+		core.OperationFrom(ctx).Set("path", strings.Replace(f.Path, ".", ".thumb.", 1))
+		return nil
+	}
+	scan := func(ctx context.Context, s core.Signal, f file) error { return nil }
+	publish := func(ctx context.Context, s core.Signal) error {
+		source, _ := runner.Lookup(s.Operation) // the run that raised the signal
+		path, _ := core.Value[string](source, "path")
+		fmt.Println("published", path)
+		return nil
+	}
+	sink := core.NewSink(core.SinkOptions{})
+	runner, err := jobs.New(sink, []jobs.Job{
+		jobs.OnKind(saved, thumbnail, jobs.Options{Name: "thumbnail", Lane: "hot", MaxConcurrency: 4, MaxRetries: 3, EmitOnComplete: "thumbnail.done"}),
+		jobs.OnKindKeyed(saved, user, scan, jobs.Options{Name: "scan", Lane: "io:2", Await: []string{"scanner.ready"}, AwaitTimeout: time.Minute}),
+		jobs.On("thumbnail.done", publish, jobs.Options{Name: "publish", Lane: "io"}),
+	}, core.Options{MaxConcurrency: 16})
+	if err != nil {
+		panic(err)
+	}
+	defer runner.Close()
+	saved.Raise(sink, "", file{"cat.png", "ann"})
+	sink.Raise("scanner.ready")
+	runner.WaitIdle(context.Background())
+	fmt.Println(runner.Stats().Succeeded, "runs")
+	// Output:
+	// published cat.thumb.png
+	// 3 runs
+}
+
+// large is a kind of which only large values set off jobs.
+type large struct{ core.Kind[int] }
+
+func (l large) From(s core.Signal) (int, bool) {
+	size, ok := l.Kind.From(s)
+	return size, ok && size > 1000
+}
+
+// Any type that tells the payload of a signal can choose what sets off a job.
+func ExamplePayload() {
+	var kind jobs.Payload[int] = large{core.NewKind[int]("file.saved")}
+	sink := core.NewSink(core.SinkOptions{})
+	runner, err := jobs.New(sink, []jobs.Job{jobs.OnKind(kind, func(_ context.Context, _ core.Signal, size int) error {
+		fmt.Println("compress", size)
+		return nil
+	}, jobs.Options{Name: "compress"})}, core.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer runner.Close()
+	saved := core.NewKind[int]("file.saved")
+	saved.Raise(sink, "", 10)
+	saved.Raise(sink, "", 5000)
+	if err := runner.Drain(context.Background()); err != nil {
+		panic(err)
+	}
+	// Output:
+	// compress 5000
+}
+
+// Jobs of a group share a prefix, a lane and a limit.
+func ExampleGroup() {
+	print := func(ctx context.Context, s core.Signal) error {
+		fmt.Println(s.Name, s.Key)
+		return nil
+	}
+	stages := jobs.Group{Prefix: "stage", Lane: "pipeline"}.Jobs(
+		jobs.On("ingest", print, jobs.Options{Name: "ingest", EmitOnComplete: "stage.finalize"}),
+		jobs.On("finalize", print, jobs.Options{Name: "finalize"}),
+	)
+	sink := core.NewSink(core.SinkOptions{})
+	runner, err := jobs.New(sink, stages, core.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer runner.Close()
+	for _, j := range runner.Jobs() {
+		fmt.Println(j.Name, j.Trigger, j.Lane)
+	}
+	sink.RaiseKey("stage.ingest", "file-1")
+	if err := runner.WaitIdle(context.Background()); err != nil {
+		panic(err)
+	}
+	// Output:
+	// ingest stage.ingest pipeline
+	// finalize stage.finalize pipeline
+	// stage.ingest file-1
+	// stage.finalize file-1
+}
+
+// A dead-letter job gets the runs that have failed. It can raise their signals again.
+func ExampleFailure() {
+	paid := core.NewKind[int]("order.paid")
+	online := false
+	ship := func(ctx context.Context, s core.Signal, order int) error {
+		if !online {
+			return errors.New("the warehouse is offline")
+		}
+		fmt.Println("shipped order", order)
+		return nil
+	}
+	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	again := func(ctx context.Context, s core.Signal, f jobs.Failure) error {
+		fmt.Println(f.Run.Job, "after", f.Attempt, "attempts:", f.Err)
+		online = true
+		f.Run.Raise(sink)
+		return nil
+	}
+	runner, err := jobs.New(sink, []jobs.Job{
+		jobs.OnKind(paid, ship, jobs.Options{Name: "ship", MaxRetries: 1, RetryDelay: time.Millisecond}),
+		jobs.OnKind(jobs.Failed, again, jobs.Options{Name: "letters"}),
+	}, core.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer runner.Close()
+
+	paid.Raise(sink, "", 7)
+	if err := runner.WaitIdle(ctx); err != nil {
+		panic(err)
+	}
+	// Output:
+	// ship after 2 attempts: the warehouse is offline
+	// shipped order 7
+}
+
+// A set of jobs can be drawn.
+func ExampleMermaid() {
+	do := func(context.Context, core.Signal) error { return nil }
+	fmt.Print(jobs.Mermaid(
+		jobs.On("log.error.*", do, jobs.Options{Name: "escalate", EmitOnComplete: "incident.created"}),
+		jobs.On("incident.created", do, jobs.Options{Name: "notify"}),
+	))
+	// Output:
+	// flowchart LR
+	//     t0(["log.error.#42;"])
+	//     j0["escalate"]
+	//     t1(["incident.created"])
+	//     j1["notify"]
+	//     t0 --> j0
+	//     t1 --> j1
+	//     j0 -->|"incident.created"| j1
+}

@@ -1,0 +1,56 @@
+package jobs
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Mermaid draws jobs as a Mermaid flowchart: what sets them off, and which of them set off
+// others, by names that they say they raise or, dotted, by their failures. What handlers raise
+// is not known. The same jobs give the same text.
+func Mermaid(jobs ...Job) string {
+	var nodes, edges strings.Builder
+	var triggers []string
+	for to := range jobs {
+		f := &jobs[to]
+		at := slices.Index(triggers, f.Trigger)
+		if at < 0 {
+			at, triggers = len(triggers), append(triggers, f.Trigger)
+			fmt.Fprintf(&nodes, "    t%d([\"%s\"])\n", at, escape(f.Trigger))
+		}
+		fmt.Fprintf(&nodes, "    j%d[\"%s\"]\n", to, escape(f.name()))
+		fmt.Fprintf(&edges, "    t%d --> j%d\n", at, to)
+		for from := range jobs {
+			j := &jobs[from]
+			for _, name := range j.emissions() {
+				if f.follows(name) {
+					fmt.Fprintf(&edges, "    j%d -->|\"%s\"| j%d\n", from, escape(name), to)
+				}
+			}
+			for _, about := range []string{SignalRetry, SignalFailed, SignalRejected} {
+				if from != to && f.hears(about+":"+j.name()) {
+					fmt.Fprintf(&edges, "    j%d -.->|\"%s\"| j%d\n", from, about, to)
+				}
+			}
+		}
+	}
+	return "flowchart LR\n" + nodes.String() + edges.String()
+}
+
+// hears reports whether the trigger matches names that begin with this one.
+func (j *Job) hears(name string) bool {
+	return slices.ContainsFunc(list(j.Trigger), func(term string) bool {
+		return core.Match(term, name+":") || strings.HasPrefix(term+":", name+":")
+	})
+}
+
+// Mermaid reads labels as Markdown; a digit at the start could begin a list.
+var special = regexp.MustCompile(`^\d|[^\pL\d.:, ]`)
+
+func escape(text string) string {
+	return special.ReplaceAllStringFunc(text, func(s string) string { return fmt.Sprintf("#%d;", []rune(s)[0]) })
+}
