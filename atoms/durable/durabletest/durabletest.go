@@ -28,7 +28,7 @@ import (
 // Run runs the suite. Open opens the database; each call of it opens the same one, as another
 // process would. The database need not be empty: each test has a queue of its own. Open
 // closes what it has opened by t.Cleanup. The suite takes real time, because a database does:
-// some seconds.
+// some seconds, and more if EPHEMERAL_LONG is set.
 func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 	for name, run := range map[string]func(s *suite){
 		"insert": (*suite).insert, "leases": (*suite).leases, "unique": (*suite).unique, "delays": (*suite).delays,
