@@ -71,14 +71,16 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most
 	})
 }
 
-// LastTick returns the last tick that MarkTick was given for a schedule, and false if there
-// is none: [Store] remembers schedules for scheduledtasks.
-func (s *Store) LastTick(ctx context.Context, schedule string) (tick time.Time, ok bool, err error) {
-	var us int64
-	ok, err = look(ctx, s, "", func(t *moment) bool {
-		return t.get(list{&us}, "select tick from durable_tick where schedule = ?", schedule)
+// LastTick returns the last tick that MarkTick was given for a schedule; the zero time if
+// there is none. With MarkTick it makes [Store] a store of scheduledtasks.
+func (s *Store) LastTick(ctx context.Context, schedule string) (time.Time, error) {
+	return look(ctx, s, "", func(t *moment) (tick time.Time) {
+		var us int64
+		if t.get(list{&us}, "select tick from durable_tick where schedule = ?", schedule) {
+			tick = time.UnixMicro(us)
+		}
+		return tick
 	})
-	return at(us), ok, err
 }
 
 // MarkTick remembers the tick of a schedule, in microseconds, unless it is older than the last.
