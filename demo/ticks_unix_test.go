@@ -63,7 +63,8 @@ func openTicking(dir string) *ticking {
 func (p *ticking) run(ctx context.Context, task scheduledtasks.Task) error {
 	run := fmt.Sprintf("%s %d\n", task.ID(), durable.ClaimFrom(ctx).Token)
 	core.Must(p.runs.WriteString(run))
-	time.Sleep(rand.N(300 * time.Millisecond)) // many are killed here
+	time.Sleep(rand.N(200 * time.Millisecond))       // some are killed here: they run again
+	defer time.Sleep(rand.N(200 * time.Millisecond)) // or here, after the end
 	return p.w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error {
 		core.Must(tx.Exec(ctx, "insert into effect values (?, ?)", task.Name, run))
 		return sqlite.Finish(ctx, tx)
