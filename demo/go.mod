@@ -3,6 +3,10 @@ module github.com/ephemeralgo/ephemeral/demo
 go 1.26.0
 
 require (
+	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
 	github.com/schollz/progressbar/v3 v3.19.1
 	golang.org/x/image v0.47.0
@@ -18,6 +22,7 @@ require (
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	modernc.org/libc v1.79.0 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
@@ -25,3 +30,11 @@ require (
 )
 
 replace github.com/ephemeralgo/ephemeral/core => ../core
+
+replace github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
+
+replace github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
+
+replace github.com/ephemeralgo/ephemeral/atoms/scheduledtasks => ../atoms/scheduledtasks
+
+replace github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter
