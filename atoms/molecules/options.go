@@ -65,7 +65,7 @@ const (
 	// queue, so a key with many signals does not delay the others.
 	OrderNone Order = iota
 	// OrderPerKey runs those of one key one after the other, in the order of the
-	// signals. All signals without a key count as one key.
+	// signals. Those of signals without a key have no order.
 	OrderPerKey
 	// OrderSerial runs all of them one after the other, in the order of the signals.
 	OrderSerial
@@ -134,10 +134,11 @@ func (o Options) coordinator(sink *core.Sink) core.Options {
 	return c
 }
 
-// key returns the key for the coordinator of what s starts.
+// key returns the key for the coordinator of what s starts. With OrderSerial all have one, so
+// that they run one after the other also if somebody raises the limit.
 func (o Options) key(s core.Signal) string {
 	if o.Order == OrderSerial {
-		return ""
+		return "serial"
 	}
 	return s.Key
 }

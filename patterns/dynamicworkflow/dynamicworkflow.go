@@ -76,7 +76,7 @@ func (o Options) resolved(c core.Options) (Options, core.Options, error) {
 }
 
 // New makes a workflow. Key says to which entity an item belongs: the items of an entity run
-// one at a time and in order. Items without one, of key "", are one queue, and have no route.
+// one at a time and in order. Items without one, of key "", have no order and no route.
 // The default of [core.Options.Name] is "dynamicworkflow"; MaxPerKey must be 0 or 1.
 //
 // The sink keeps the workflow alive until it is drained, stopped or closed. That also ends the
