@@ -2,7 +2,9 @@ package durable_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Items of a key run one at a time, in order; others beside them. Items are there before
@@ -51,9 +54,190 @@ func TestRetries(t *testing.T) {
 			assert.True(t, d >= most*time.Second/2 && d <= most*time.Second+time.Second, "attempt %d after %v", n+2, d)
 		}
 		assert.Len(t, starts, 6)
-		dead := signals.Expect("durable.retried", "durable.retried", "durable.retried", "durable.retried", "durable.retried", "durable.dead")
-		item, _ := durable.ItemDead.From(dead[5])
+		dead := signals.Expect("durable.retried", "durable.retried", "durable.retried", "durable.retried", "durable.retried", "durable.failed")
+		item, _ := durable.ItemFailed.From(dead[5])
 		assert.Equal(t, "on purpose", item.Err)
 		assert.Regexp(t, `^dead \d+m\d+s ago: on purpose$`, s.explain(q, ids[0]))
+	})
+}
+
+// What a body returns decides what becomes of its item.
+func TestEndsOfBodies(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		var before sync.Map
+		q := s.queue(func(ctx context.Context, item string) error {
+			_, again := before.LoadOrStore(item, true)
+			switch {
+			case item == "permanent":
+				return fmt.Errorf("wrapped: %w", durable.Permanent(errOnPurpose))
+			case again:
+				return nil
+			case item == "snooze":
+				return fmt.Errorf("wrapped: %w", durable.Snooze(time.Hour))
+			case item == "panic":
+				panic("oh\x00no\xff")
+			case item == "slow":
+				return sleep(ctx, time.Hour)
+			case item == "ignores":
+				time.Sleep(time.Minute)
+			}
+			return nil
+		}, durable.Options{Timeout: 10 * time.Second, MaxConcurrency: 10})
+		ids := s.enqueue(q, "permanent", "snooze", "panic", "slow", "ignores")
+		_, err := s.store.Insert(s.Context(), q.Name(), []durable.Insert{{Key: "ada", Data: []byte("{")}})
+		require.NoError(t, err)
+		ids = append(ids, ids[4]+1)
+		signals := watch(s, q, "durable.*")
+		s.run(q)
+		assert.Equal(t, "dead ready retry running running dead", s.states(q, ids...))
+		assert.Equal(t, "is delayed for 1h0m0s", s.explain(q, ids[1]))
+		assert.Contains(t, s.explain(q, ids[2]), "ohno")
+		assert.Contains(t, s.explain(q, ids[5]), `decode item 6, key "ada", as string: unexpected end of JSON input`)
+		signals.Expect(durable.SignalFailed)
+		time.Sleep(10 * time.Second)
+		assert.Contains(t, s.explain(q, ids[3]), core.ErrTimeout.Error())
+		time.Sleep(2 * time.Hour)
+		assert.Equal(t, "dead done done done done dead", s.states(q, ids...))
+		x, err := q.Explain(s.Context(), ids[1])
+		require.NoError(t, err)
+		assert.Equal(t, 1, x.Item.Attempts, "a snooze is no attempt")
+	})
+}
+
+// Dead items are listed and tried again; with HaltOnDead their keys wait for that.
+func TestDeadLetters(t *testing.T) {
+	for _, halt := range []bool{false, true} {
+		inBubble(t, func(s *shop) {
+			broken := true
+			q := s.serve(func(_ context.Context, item string) error {
+				if broken && item != "a/3" {
+					return errOnPurpose
+				}
+				return nil
+			}, durable.Options{MaxAttempts: 1, HaltOnDead: halt, MaxConcurrency: 4})
+			var all []string
+			for n := range 250 {
+				all = append(all, fmt.Sprint("x", n))
+			}
+			many, err := q.EnqueueAll(s.Context(), all)
+			require.NoError(t, err)
+			ids := s.enqueue(q, "a/1", "a/2", "a/3")
+			assert.Equal(t, map[bool]string{false: "dead dead done", true: "halted blocked blocked"}[halt], s.states(q, ids...))
+			list := func(match durable.Query) (found []durable.ItemID) {
+				for i, err := range q.Items(s.Context(), match) {
+					require.NoError(t, err)
+					found = append(found, i.ID)
+				}
+				return found
+			}
+			assert.Len(t, list(durable.Query{Dead: true}), map[bool]int{false: 252, true: 251}[halt])
+			assert.Equal(t, many[:150], list(durable.Query{Dead: true, Limit: 150}))
+			assert.Equal(t, ids, list(durable.Query{Key: "a"}))
+			broken = false
+			changed, err := q.Again(s.Context(), ids...)
+			require.NoError(t, err)
+			assert.Equal(t, map[bool]int{false: 2, true: 1}[halt], changed)
+			assert.Equal(t, "done done done", s.states(q, ids...))
+			changed, err = q.AgainAll(s.Context(), durable.Query{Dead: true})
+			require.NoError(t, err)
+			assert.Equal(t, 250, changed)
+			assert.Equal(t, 253, s.stats(q).Done)
+			for i, err := range q.Items(s.Context(), durable.Query{Key: "a", Limit: 1}) {
+				require.NoError(t, err)
+				item, err := q.Decode(i)
+				require.NoError(t, err)
+				assert.Equal(t, "a/1", item)
+			}
+		})
+	}
+}
+
+// An item is cancelled in whatever process it is.
+func TestCancel(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		var l log
+		there := s.serve(func(ctx context.Context, item string) error {
+			err := sleep(ctx, time.Hour)
+			l.add(fmt.Sprint(item, " ", context.Cause(ctx)))
+			return err
+		}, durable.Options{})
+		here := s.queue(l.work, durable.Options{})
+		ids := s.enqueue(here, "a/1", "a/2")
+		time.Sleep(1500 * time.Millisecond) // between two beats
+		for _, id := range []durable.ItemID{ids[1], ids[0]} {
+			ok, err := here.Cancel(s.Context(), id, "customer left")
+			require.NoError(t, err)
+			assert.True(t, ok)
+		}
+		assert.Equal(t, "running cancelled", s.states(here, ids...))
+		assert.Contains(t, s.explain(here, ids[0]), "is to be cancelled: customer left")
+		time.Sleep(time.Second)
+		assert.Equal(t, "a/1 durable: item 1 of queue \"durable\": core: operation was cancelled: customer left", l.take())
+		ok, err := here.Cancel(s.Context(), ids[0], "")
+		require.NoError(t, err)
+		assert.False(t, ok)
+		assert.Equal(t, "cancelled 500ms ago: customer left", s.explain(here, ids[0]))
+		assert.EqualValues(t, 1, there.Here().Stats().Cancelled)
+	})
+}
+
+// While the gate is closed nothing is claimed, and Explain says so.
+func TestDeferOn(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		var l log
+		sink := core.NewSink(core.SinkOptions{})
+		q := s.serve(l.work, durable.Options{Name: "orders", Node: "shop-1", Sink: sink, DeferOn: "update.*"})
+		release := sink.Hold("update.in-progress", "db", 0)
+		ids := s.enqueue(q, "1")
+		time.Sleep(time.Hour)
+		assert.Equal(t, "shop-1 waits while update.* is present", s.explain(q, ids[0]))
+		release()
+		assert.Equal(t, "1", l.take())
+		sink.Raise("update.began") // ends by its age
+		s.enqueue(q, "2")
+		time.Sleep(6 * time.Minute)
+		assert.Equal(t, "2", l.take())
+	})
+}
+
+func TestPause(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		var l log
+		q, other := s.serve(l.work, durable.Options{}), s.queue(l.work, durable.Options{})
+		require.NoError(t, other.Pause(s.Context()))
+		ids := s.enqueue(q, "1")
+		time.Sleep(time.Minute)
+		assert.Equal(t, "the queue is paused", s.explain(q, ids[0]))
+		require.NoError(t, other.Resume(s.Context()))
+		time.Sleep(time.Second)
+		assert.Equal(t, "1", l.take())
+	})
+}
+
+// Lanes: the higher one first, limits of all processes together, and an old item in its turn.
+func TestLanes(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		var l log
+		lanes, err := core.ParseLanes("hot, normal:1, slow")
+		require.NoError(t, err)
+		opts := durable.Options{Lanes: lanes, MaxConcurrency: 3, MaxCluster: 4, Ageing: 3 * time.Second}
+		q, other := s.queue(l.sleeps, opts), s.queue(l.sleeps, opts)
+		ids := append(s.enqueue(q.Lane("slow"), "slow1"), s.enqueue(q, "normal1", "normal2")...)
+		for n := range 20 {
+			s.enqueue(q.Lane("hot"), fmt.Sprint("hot", n))
+		}
+		s.run(q)
+		s.run(other)
+		assert.Equal(t, "hot0 hot1 hot2 hot3", l.take())
+		assert.Equal(t, 4, s.stats(q).Running)
+		assert.Contains(t, s.explain(q, ids[0]), "4 of 4 items of the queue run")
+		time.Sleep(2 * time.Second)
+		assert.NotContains(t, l.take(), "slow")
+		time.Sleep(2 * time.Second)
+		assert.Contains(t, l.take(), "slow1")
+		time.Sleep(5 * time.Second)
+		assert.Equal(t, "done done done", s.states(q, ids...))
+		_, err = q.Lane("none").Enqueue(s.Context(), "x")
+		assert.ErrorIs(t, err, core.ErrUnknownLane)
 	})
 }

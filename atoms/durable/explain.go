@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -101,17 +102,12 @@ func (x Explanation) reasons() (why []string) {
 	if len(x.Nodes) == 0 {
 		add("no node serves the queue")
 	}
-	cluster, lane, serves, idle := 0, 0, false, false // the highest limits; a negative one is none
-	raise := func(limit *int, to int) {
-		if to == 0 {
-			to = -1
+	cluster, lane, serves, idle := 0, 0, false, false // the highest limits
+	limit := func(n int) int {
+		if n == 0 {
+			return math.MaxInt
 		}
-		if *limit >= 0 {
-			*limit = max(*limit, to)
-		}
-		if to < 0 {
-			*limit = to
-		}
+		return n
 	}
 	for _, s := range x.Nodes {
 		n := slices.IndexFunc(s.Node.Lanes, func(l core.Lane) bool { return l.Name == x.Item.Lane })
@@ -119,8 +115,7 @@ func (x Explanation) reasons() (why []string) {
 			continue
 		}
 		serves = true
-		raise(&cluster, s.Node.MaxCluster)
-		raise(&lane, s.Node.Lanes[n].Limit)
+		cluster, lane = max(cluster, limit(s.Node.MaxCluster)), max(lane, limit(s.Node.Lanes[n].Limit))
 		switch {
 		case s.Note != "":
 			add("%s %s", s.Node.Name, s.Note)
@@ -133,10 +128,10 @@ func (x Explanation) reasons() (why []string) {
 	if len(x.Nodes) > 0 && !serves {
 		add("no node serves lane %q", x.Item.Lane)
 	}
-	if serves && cluster > 0 && x.Running >= cluster {
+	if serves && x.Running >= cluster {
 		add("%d of %d items of the queue run", x.Running, cluster)
 	}
-	if serves && lane > 0 && x.LaneRunning >= lane {
+	if serves && x.LaneRunning >= lane {
 		add("%d of %d items of lane %s run", x.LaneRunning, lane, x.Item.Lane)
 	}
 	if x.Before > 0 {

@@ -159,6 +159,7 @@ type faulty struct {
 	cut       atomic.Bool // nothing gets through
 	loseClaim atomic.Bool // the answer of the next claim
 	loseEnd   atomic.Bool // the answer of the next end
+	slow      atomic.Bool // the answer of a claim takes a second
 }
 
 func (f *faulty) Insert(ctx context.Context, queue string, items []durable.Insert) ([]durable.Inserted, error) {
@@ -181,6 +182,9 @@ func (f *faulty) Claim(ctx context.Context, node durable.Node, want durable.Want
 		return nil, errOnPurpose
 	}
 	items, err := f.Store.Claim(ctx, node, want)
+	if len(items) > 0 && f.slow.Load() {
+		time.Sleep(time.Second)
+	}
 	if len(items) > 0 && f.loseClaim.Swap(false) {
 		return nil, durable.ErrUndecided
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -51,14 +52,14 @@ func TestLeaseIsLost(t *testing.T) {
 		assert.Equal(t, "a/1 lost after 9s: true a/1 again after 10s", l.take())
 		node, _ := durable.NodeLost.From(lost.Expect(durable.SignalNodeLost)[0])
 		assert.Equal(t, durable.Lost{Name: "bad", Claims: 1}, node)
-		signals.Expect(durable.SignalUnreachable, durable.SignalLeaseLost)
+		signals.Expect(durable.SignalStoreLost, durable.SignalLeaseLost)
 		f.cut.Store(false)
 		time.Sleep(10 * time.Second)
 		signals.Expect(durable.SignalFenced)
 		assert.EqualValues(t, 1, s.stats(bad).Fenced)
 		assert.Equal(t, 1, s.stats(bad).Done)
 		assert.Equal(t, 2, s.stats(bad).Nodes, "it has joined again")
-		assert.False(t, bad.Sink().Has(durable.SignalUnreachable))
+		assert.False(t, bad.Sink().Has(durable.SignalStoreLost))
 		s.enqueue(bad, "a/2")
 	})
 }
@@ -89,11 +90,11 @@ func TestAnswersAreLost(t *testing.T) {
 	inBubble(t, func(s *shop) {
 		var l log
 		f, bad, _ := two(s, l.work, l.work, durable.Options{Lease: 10 * time.Second})
-		signals := watch(s, bad, "durable.done, durable.fenced")
+		signals := watch(s, bad, "durable.succeeded, durable.fenced")
 		f.loseEnd.Store(true)
 		s.enqueue(bad, "a/1")
 		time.Sleep(time.Second)
-		signals.ExpectExactly("durable.done")
+		signals.ExpectExactly("durable.succeeded")
 		f.loseClaim.Store(true)
 		s.enqueue(bad, "a/2")
 		time.Sleep(9 * time.Second)
@@ -131,7 +132,11 @@ func TestCrashingItem(t *testing.T) {
 // Processes that are cut off, stop and come back run every item to its end, those of a key in
 // order, and not more at once than may.
 func TestManyProcesses(t *testing.T) {
-	for seed := range uint64(10) {
+	seeds := uint64(2)
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		seeds = 20
+	}
+	for seed := range seeds {
 		inBubble(t, func(s *shop) {
 			const keys, each, most = 5, 20, 6
 			random := rand.New(rand.NewPCG(seed, 1))

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Memory returns a store in memory, for tests: nothing in it survives the process. It is the
@@ -47,19 +49,19 @@ type memUnique struct {
 	until time.Time
 }
 
-// lock begins a call: it returns the queue and the time, with the mutex locked, unless ctx has
-// ended.
-func (m *memory) lock(ctx context.Context, queue string) (*memQueue, time.Time, error) {
+// call runs a method: under the mutex, with the queue and the time, unless ctx has ended.
+func call[R any](ctx context.Context, m *memory, queue string, method func(q *memQueue, now time.Time) (R, error)) (r R, err error) {
 	if ctx.Err() != nil {
-		return nil, time.Time{}, context.Cause(ctx)
+		return r, context.Cause(ctx)
 	}
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	q := m.queues[queue]
 	if q == nil {
 		q = &memQueue{nodes: map[NodeID]*memNode{}, unique: map[string]memUnique{}}
 		m.queues[queue] = q
 	}
-	return q, time.Now().Truncate(time.Microsecond), nil
+	return method(q, time.Now().Truncate(time.Microsecond))
 }
 
 func (q *memQueue) find(id ItemID) *memItem {
@@ -80,17 +82,17 @@ func (q *memQueue) in(states State, ok func(*memItem) bool) (found []*memItem) {
 	return found
 }
 
-func (q *memQueue) count(states State, ok func(*memItem) bool) int { return len(q.in(states, ok)) }
-
 func every(*memItem) bool { return true }
 
 // head returns the head of a key, or nil.
 func (q *memQueue) head(key string) *memItem {
-	heads := q.in(Ready|Running|Retry|Halted, func(i *memItem) bool { return key != "" && i.Key == key })
-	if len(heads) == 0 {
+	n := slices.IndexFunc(q.items, func(i *memItem) bool {
+		return key != "" && i.Key == key && i.State&(Ready|Running|Retry|Halted) != 0
+	})
+	if n < 0 {
 		return nil
 	}
-	return heads[0]
+	return q.items[n]
 }
 
 // enter makes an item wait that does not.
@@ -139,45 +141,38 @@ func (i *memItem) view() Item {
 }
 
 func (m *memory) Insert(ctx context.Context, queue string, items []Insert) ([]Inserted, error) {
-	q, now, err := m.lock(ctx, queue)
-	if err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	done := make([]Inserted, 0, len(items))
-	for _, in := range items {
-		if u, ok := q.unique[in.Unique]; ok && u.until.After(now) {
-			done = append(done, Inserted{ID: u.id, Duplicate: true})
-			continue
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) (done []Inserted, _ error) {
+		for _, in := range items {
+			if u := q.unique[in.Unique]; u.until.After(now) {
+				done = append(done, Inserted{ID: u.id, Duplicate: true})
+				continue
+			}
+			m.id++
+			i := &memItem{Item: Item{ID: m.id, Key: in.Key, Lane: in.Lane, Rank: in.Rank, Unique: in.Unique, Enqueued: now, RunAt: now.Add(in.Delay), Data: slices.Clone(in.Data)}}
+			if in.Unique != "" {
+				q.unique[in.Unique] = memUnique{m.id, now.Add(in.UniqueFor)}
+			}
+			q.enter(i)
+			q.items = append(q.items, i)
+			done = append(done, Inserted{ID: m.id})
 		}
-		m.id++
-		i := &memItem{Item: Item{ID: m.id, Key: in.Key, Lane: in.Lane, Rank: in.Rank, Unique: in.Unique, Enqueued: now, RunAt: now.Add(in.Delay), Data: slices.Clone(in.Data)}}
-		if in.Unique != "" {
-			q.unique[in.Unique] = memUnique{m.id, now.Add(in.UniqueFor)}
-		}
-		q.enter(i)
-		q.items = append(q.items, i)
-		done = append(done, Inserted{ID: m.id})
-	}
-	return done, nil
+		return done, nil
+	})
 }
 
 func (m *memory) Join(ctx context.Context, node Node) (NodeID, error) {
-	q, now, err := m.lock(ctx, node.Queue)
-	if err != nil {
-		return 0, err
-	}
-	defer m.mu.Unlock()
-	m.node++
-	node.ID, node.Lanes = m.node, slices.Clone(node.Lanes)
-	q.nodes[node.ID] = &memNode{Node: node, expires: now.Add(node.Lease)}
-	return node.ID, nil
+	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (NodeID, error) {
+		m.node++
+		node.ID, node.Lanes = m.node, slices.Clone(node.Lanes)
+		q.nodes[node.ID] = &memNode{Node: node, expires: now.Add(node.Lease)}
+		return node.ID, nil
+	})
 }
 
 // end ends a node and returns how many claims it had.
 func (q *memQueue) end(n *memNode, now time.Time) int {
 	delete(q.nodes, n.ID)
-	claims := q.in(Running, func(i *memItem) bool { return i.on == n })
+	claims := q.in(Running, n.has)
 	for _, i := range claims {
 		i.Token = 0
 		q.leave(i, Ready, now)
@@ -185,38 +180,34 @@ func (q *memQueue) end(n *memNode, now time.Time) int {
 	return len(claims)
 }
 
-func (m *memory) Beat(ctx context.Context, node Node, note string) (b Beaten, err error) {
-	q, now, err := m.lock(ctx, node.Queue)
-	if err != nil {
-		return Beaten{}, err
-	}
-	defer m.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(q.nodes)) {
-		if n := q.nodes[id]; !n.expires.After(now) {
-			b.Lost = append(b.Lost, Lost{n.Name, q.end(n, now)})
+func (n *memNode) has(i *memItem) bool { return i.on == n }
+
+func (m *memory) Beat(ctx context.Context, node Node, note string) (Beaten, error) {
+	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (b Beaten, _ error) {
+		for _, id := range slices.Sorted(maps.Keys(q.nodes)) {
+			if n := q.nodes[id]; !n.expires.After(now) {
+				b.Lost = append(b.Lost, Lost{n.Name, q.end(n, now)})
+			}
 		}
-	}
-	n := q.nodes[node.ID]
-	if n == nil {
-		return b, ErrLeaseLost
-	}
-	n.expires, n.note, b.Paused = now.Add(node.Lease), note, q.paused
-	for _, i := range q.in(Running, func(i *memItem) bool { return i.on == n }) {
-		b.Claims = append(b.Claims, Held{i.ID, i.Token, i.Cancel})
-	}
-	return b, nil
+		n := q.nodes[node.ID]
+		if n == nil {
+			return b, ErrLeaseLost
+		}
+		n.expires, n.note, b.Paused = now.Add(node.Lease), note, q.paused
+		for _, i := range q.in(Running, n.has) {
+			b.Claims = append(b.Claims, Held{i.ID, i.Token, i.Cancel})
+		}
+		return b, nil
+	})
 }
 
 func (m *memory) Leave(ctx context.Context, node Node) error {
-	q, now, err := m.lock(ctx, node.Queue)
-	if err != nil {
-		return err
-	}
-	defer m.mu.Unlock()
-	if n := q.nodes[node.ID]; n != nil {
-		q.end(n, now)
-	}
-	return nil
+	return ignore(call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (claims int, _ error) {
+		if n := q.nodes[node.ID]; n != nil {
+			claims = q.end(n, now)
+		}
+		return claims, nil
+	}))
 }
 
 // alive returns a node whose lease is not over, or nil.
@@ -233,93 +224,79 @@ func (m *memory) claim(i *memItem, n *memNode, now time.Time) Item {
 	return i.view()
 }
 
-func (m *memory) Claim(ctx context.Context, node Node, want Want) (claimed []Item, err error) {
-	q, now, err := m.lock(ctx, node.Queue)
-	if err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	n := q.alive(node.ID, now)
-	if n == nil {
-		return nil, ErrLeaseLost
-	}
-	if q.paused {
-		return nil, nil
-	}
-	// due returns what can be claimed of a lane now, the first one first.
-	due := func(lane string, limit int) []*memItem {
-		room := want.Max - len(claimed)
-		if node.MaxCluster > 0 {
-			room = min(room, node.MaxCluster-q.count(Running, every))
+func (m *memory) Claim(ctx context.Context, node Node, want Want) ([]Item, error) {
+	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (claimed []Item, _ error) {
+		n := q.alive(node.ID, now)
+		if n == nil {
+			return nil, ErrLeaseLost
 		}
-		if limit > 0 {
-			room = min(room, limit-q.count(Running, func(i *memItem) bool { return i.Lane == lane }))
+		due := func(lane core.Lane) []*memItem { // what can be claimed of a lane, the first one first
+			room := want.Max - len(claimed)
+			if node.MaxCluster > 0 {
+				room = min(room, node.MaxCluster-len(q.in(Running, every)))
+			}
+			of := func(i *memItem) bool { return i.Lane == lane.Name }
+			if lane.Limit > 0 {
+				room = min(room, lane.Limit-len(q.in(Running, of)))
+			}
+			items := q.in(Ready|Retry, func(i *memItem) bool { return of(i) && !i.RunAt.After(now) && !q.paused })
+			slices.SortFunc(items, byRunAt)
+			return items[:min(len(items), max(0, room))]
 		}
-		items := q.in(Ready|Retry, func(i *memItem) bool { return i.Lane == lane && !i.RunAt.After(now) })
-		slices.SortFunc(items, byRunAt)
-		return items[:min(len(items), max(0, room))]
-	}
-	if want.Aged > 0 {
 		var first []*memItem
 		for _, lane := range node.Lanes {
-			first = append(first, due(lane.Name, lane.Limit)...)
+			first = append(first, due(lane)...)
 		}
-		if len(first) > 0 {
+		if want.Aged > 0 && len(first) > 0 {
 			if i := slices.MinFunc(first, byRunAt); now.Sub(i.RunAt) >= want.Aged {
 				claimed = append(claimed, m.claim(i, n, now))
 			}
 		}
-	}
-	for _, lane := range node.Lanes {
-		for _, i := range due(lane.Name, lane.Limit) {
-			claimed = append(claimed, m.claim(i, n, now))
+		for _, lane := range node.Lanes {
+			for _, i := range due(lane) {
+				claimed = append(claimed, m.claim(i, n, now))
+			}
 		}
-	}
-	return claimed, nil
+		return claimed, nil
+	})
 }
 
 func (m *memory) End(ctx context.Context, node Node, ends []End) ([]Ended, error) {
-	q, now, err := m.lock(ctx, node.Queue)
-	if err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	done := make([]Ended, 0, len(ends))
-	for _, e := range ends {
-		i := q.find(e.ID)
-		switch {
-		case i == nil || i.Token != e.Token:
-			done = append(done, Ended{Outcome: OutcomeFenced})
-			continue
-		case i.State != Running:
-			done = append(done, Ended{Outcome: OutcomeAlready, State: i.State})
-			continue
+	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (done []Ended, _ error) {
+		for _, e := range ends {
+			i := q.find(e.ID)
+			ended := Ended{Outcome: OutcomeFenced}
+			if i != nil && i.Token == e.Token && i.State != Running {
+				ended = Ended{Outcome: OutcomeAlready, State: i.State}
+			} else if i != nil && i.Token == e.Token {
+				next := q.endClaim(i, e, now)
+				ended = Ended{Outcome: OutcomeEnded, State: i.State}
+				if n := q.alive(node.ID, now); e.HandOver && next != nil && n != nil && !q.paused && next.Lane == i.Lane && !next.RunAt.After(now) {
+					item := m.claim(next, n, now)
+					ended.Next = &item
+				}
+			}
+			done = append(done, ended)
 		}
-		promoted := q.endClaim(i, e, now)
-		ended := Ended{Outcome: OutcomeEnded, State: i.State}
-		if n := q.alive(node.ID, now); e.HandOver && promoted != nil && n != nil && !q.paused && promoted.Lane == i.Lane && !promoted.RunAt.After(now) {
-			next := m.claim(promoted, n, now)
-			ended.Next = &next
-		}
-		done = append(done, ended)
-	}
-	return done, nil
+		return done, nil
+	})
 }
 
+var stateAfter = map[EndKind]State{EndDone: Done, EndRetry: Retry, EndDead: Dead, EndHalted: Halted, EndSnoozed: Ready, EndGivenBack: Ready, EndCancelled: Cancelled}
+
 func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem) {
-	kind := e.Kind
-	if i.Cancel != "" && (kind == EndRetry || kind == EndSnoozed || kind == EndGivenBack) {
-		kind, e.Err = EndCancelled, i.Cancel
-	}
-	if kind != EndSnoozed && kind != EndGivenBack {
-		i.Err = e.Err
-	} else {
+	state := stateAfter[e.Kind]
+	switch {
+	case i.Cancel != "" && state&Waiting != 0:
+		state, i.Err = Cancelled, i.Cancel
+	case state == Ready:
 		i.Attempts--
+	default:
+		i.Err = e.Err
 	}
-	if kind == EndRetry || kind == EndSnoozed {
+	if state&Waiting != 0 && e.Kind != EndGivenBack {
 		i.RunAt = now.Add(e.After)
 	}
-	state := map[EndKind]State{EndDone: Done, EndRetry: Retry, EndDead: Dead, EndHalted: Halted, EndSnoozed: Ready, EndGivenBack: Ready, EndCancelled: Cancelled}[kind]
 	if state == Halted && i.Key == "" {
 		state = Dead
 	}
@@ -327,141 +304,118 @@ func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem
 }
 
 func (m *memory) Cancel(ctx context.Context, queue string, ids []ItemID, reason string) ([]State, error) {
-	q, now, err := m.lock(ctx, queue)
-	if err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	states := make([]State, len(ids))
-	for n, id := range ids {
-		i := q.find(id)
-		switch {
-		case i != nil && i.State == Running:
-			i.Cancel, states[n] = cmp.Or(i.Cancel, reason), Running
-		case i != nil && i.State&(Waiting|Halted) != 0:
-			i.Err, states[n] = reason, Cancelled
-			q.leave(i, Cancelled, now)
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) ([]State, error) {
+		states := make([]State, len(ids))
+		for n, id := range ids {
+			i := q.find(id)
+			switch {
+			case i != nil && i.State == Running:
+				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), Running
+			case i != nil && i.State&(Waiting|Halted) != 0:
+				i.Err, states[n] = reason, Cancelled
+				q.leave(i, Cancelled, now)
+			}
 		}
-	}
-	return states, nil
+		return states, nil
+	})
 }
 
-func (m *memory) Again(ctx context.Context, queue string, ids []ItemID) (changed []ItemID, err error) {
-	q, now, err := m.lock(ctx, queue)
-	if err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	for _, id := range slices.Sorted(slices.Values(ids)) {
-		i := q.find(id)
-		if i == nil || i.State&(Dead|Halted|Cancelled) == 0 {
-			continue
+func (m *memory) Again(ctx context.Context, queue string, ids []ItemID) ([]ItemID, error) {
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) (changed []ItemID, _ error) {
+		for _, id := range slices.Sorted(slices.Values(ids)) {
+			if i := q.find(id); i != nil && i.State&(Dead|Halted|Cancelled) != 0 {
+				i.State, i.Attempts, i.Token, i.RunAt, i.Cancel, i.Ended = 0, 0, 0, now, "", time.Time{}
+				q.enter(i)
+				changed = append(changed, id)
+			}
 		}
-		i.State, i.Attempts, i.Token, i.RunAt, i.Cancel, i.Ended = 0, 0, 0, now, "", time.Time{}
-		q.enter(i)
-		changed = append(changed, id)
-	}
-	return changed, nil
+		return changed, nil
+	})
 }
 
 func (m *memory) Pause(ctx context.Context, queue string, paused bool) error {
-	q, _, err := m.lock(ctx, queue)
-	if err == nil {
+	return ignore(call(ctx, m, queue, func(q *memQueue, _ time.Time) (bool, error) {
 		q.paused = paused
-		m.mu.Unlock()
-	}
-	return err
+		return paused, nil
+	}))
 }
 
 func (m *memory) Items(ctx context.Context, queue string, query Query) ([]Item, error) {
-	q, _, err := m.lock(ctx, queue)
-	if err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	var items []Item
-	for _, i := range q.in(cmp.Or(query.State, ^State(0)), func(i *memItem) bool {
-		return i.ID > query.After && (query.Key == "" || i.Key == query.Key) && (query.Lane == "" || i.Lane == query.Lane)
-	}) {
-		if items = append(items, i.view()); len(items) == cmp.Or(query.Limit, 100) {
-			break
+	return call(ctx, m, queue, func(q *memQueue, _ time.Time) (items []Item, _ error) {
+		for _, i := range q.in(cmp.Or(query.State, ^State(0)), func(i *memItem) bool {
+			return i.ID > query.After && (query.Key == "" || i.Key == query.Key) && (query.Lane == "" || i.Lane == query.Lane)
+		}) {
+			if items = append(items, i.view()); len(items) == cmp.Or(query.Limit, 100) {
+				break
+			}
 		}
-	}
-	return items, nil
+		return items, nil
+	})
 }
 
 func (m *memory) Stats(ctx context.Context, queue string) (Stats, error) {
-	q, now, err := m.lock(ctx, queue)
-	if err != nil {
-		return Stats{}, err
-	}
-	defer m.mu.Unlock()
-	s := Stats{Items: len(q.items), Paused: q.paused}
-	counters := map[State]*int{Blocked: &s.Blocked, Ready: &s.Ready, Running: &s.Running, Retry: &s.Retry, Halted: &s.Halted, Done: &s.Done, Dead: &s.Dead, Cancelled: &s.Cancelled}
-	for _, i := range q.items {
-		due := i.State == Blocked || i.State&(Ready|Retry) != 0 && !i.RunAt.After(now)
-		if due {
-			s.Oldest = max(s.Oldest, now.Sub(i.Enqueued))
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) (Stats, error) {
+		s := Stats{Items: len(q.items), Paused: q.paused, Nodes: len(q.serving(now))}
+		counters := map[State]*int{Blocked: &s.Blocked, Ready: &s.Ready, Running: &s.Running, Retry: &s.Retry, Halted: &s.Halted, Done: &s.Done, Dead: &s.Dead, Cancelled: &s.Cancelled}
+		for _, i := range q.items {
+			due := i.State == Blocked || i.State&Waiting != 0 && !i.RunAt.After(now)
+			if due {
+				s.Oldest = max(s.Oldest, now.Sub(i.Enqueued))
+			}
+			if i.State == Ready && !due {
+				s.Delayed++
+			} else {
+				*counters[i.State]++
+			}
 		}
-		if i.State == Ready && !due {
-			s.Delayed++
-		} else {
-			*counters[i.State]++
-		}
-	}
-	for id := range q.nodes {
-		if q.alive(id, now) != nil {
-			s.Nodes++
-		}
-	}
-	return s, nil
+		return s, nil
+	})
 }
 
-func (m *memory) Explain(ctx context.Context, queue string, id ItemID) (Explanation, bool, error) {
-	q, now, err := m.lock(ctx, queue)
-	if err != nil {
-		return Explanation{}, false, err
-	}
-	defer m.mu.Unlock()
-	i := q.find(id)
-	if i == nil {
-		return Explanation{}, false, nil
-	}
-	x := Explanation{Item: i.view(), Time: now, Paused: q.paused, Running: q.count(Running, every)}
-	x.LaneRunning = q.count(Running, func(other *memItem) bool { return other.Lane == i.Lane })
-	switch i.State {
-	case Blocked:
-		head := q.head(i.Key).view()
-		x.Head = &head
-		x.Ahead = 1 + q.count(Blocked, func(other *memItem) bool { return other.Key == i.Key && byRank(other, i) < 0 })
-	case Ready, Retry:
-		x.Before = q.count(Ready|Retry, func(other *memItem) bool {
-			return other.Lane == i.Lane && !other.RunAt.After(now) && byRunAt(other, i) < 0
-		})
-	}
+func (q *memQueue) serving(now time.Time) (nodes []Serving) {
 	for _, id := range slices.Sorted(maps.Keys(q.nodes)) {
 		if n := q.alive(id, now); n != nil {
-			x.Nodes = append(x.Nodes, Serving{n.Node, n.note, q.count(Running, func(i *memItem) bool { return i.on == n })})
+			nodes = append(nodes, Serving{n.Node, n.note, len(q.in(Running, n.has))})
 		}
 	}
-	return x, true, nil
+	return nodes
 }
 
-func (m *memory) Prune(ctx context.Context, queue string, keep Keep, most int) (pruned int, err error) {
-	q, now, err := m.lock(ctx, queue)
-	if err != nil {
-		return 0, err
-	}
-	defer m.mu.Unlock()
-	limits := map[State]time.Duration{Done: keep.Done, Dead: keep.Dead, Cancelled: keep.Cancelled}
-	q.items = slices.DeleteFunc(q.items, func(i *memItem) bool {
-		limit, ended := limits[i.State]
-		if !ended || limit < 0 || now.Sub(i.Ended) < limit || pruned == most {
-			return false
+func (m *memory) Explain(ctx context.Context, queue string, id ItemID) (x Explanation, ok bool, err error) {
+	x, err = call(ctx, m, queue, func(q *memQueue, now time.Time) (Explanation, error) {
+		i := q.find(id)
+		if ok = i != nil; !ok {
+			return x, nil
 		}
-		pruned++
-		return true
+		x = Explanation{Item: i.view(), Time: now, Paused: q.paused, Nodes: q.serving(now), Running: len(q.in(Running, every))}
+		x.LaneRunning = len(q.in(Running, func(other *memItem) bool { return other.Lane == i.Lane }))
+		switch i.State {
+		case Blocked:
+			head := q.head(i.Key).view()
+			x.Head = &head
+			x.Ahead = 1 + len(q.in(Blocked, func(other *memItem) bool { return other.Key == i.Key && byRank(other, i) < 0 }))
+		case Ready, Retry:
+			x.Before = len(q.in(Ready|Retry, func(other *memItem) bool {
+				return other.Lane == i.Lane && !other.RunAt.After(now) && byRunAt(other, i) < 0
+			}))
+		}
+		return x, nil
 	})
-	maps.DeleteFunc(q.unique, func(_ string, u memUnique) bool { return !u.until.After(now) })
-	return pruned, nil
+	return x, ok, err
+}
+
+func (m *memory) Prune(ctx context.Context, queue string, keep Keep, most int) (int, error) {
+	return call(ctx, m, queue, func(q *memQueue, now time.Time) (pruned int, _ error) {
+		limits := map[State]time.Duration{Done: keep.Done, Dead: keep.Dead, Cancelled: keep.Cancelled}
+		q.items = slices.DeleteFunc(q.items, func(i *memItem) bool {
+			limit, ended := limits[i.State]
+			gone := ended && limit >= 0 && now.Sub(i.Ended) >= limit && pruned < most
+			if gone {
+				pruned++
+			}
+			return gone
+		})
+		maps.DeleteFunc(q.unique, func(_ string, u memUnique) bool { return !u.until.After(now) })
+		return pruned, nil
+	})
 }

@@ -169,3 +169,17 @@ type ItemOptions struct {
 	Unique    string
 	UniqueFor time.Duration
 }
+
+func (o ItemOptions) resolved() (ItemOptions, error) {
+	o.Delay = max(0, o.Delay)
+	err := checkText("ItemOptions.Unique", o.Unique)
+	switch {
+	case o.UniqueFor < 0:
+		err = fmt.Errorf("durable: ItemOptions.UniqueFor is %v, but must not be negative", o.UniqueFor)
+	case o.Unique == "":
+		o.UniqueFor = 0
+	case o.UniqueFor == 0:
+		o.UniqueFor = 24 * time.Hour
+	}
+	return o, err
+}

@@ -1,9 +1,11 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -25,7 +27,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	q.mu.Lock()
 	if q.stop != nil {
 		q.mu.Unlock()
-		return q.fail("run", fmt.Errorf("it has run, or was stopped: %w", core.ErrClosed))
+		return fmt.Errorf("durable: queue %q: Run was called before, or Stop or Close was: %w", q.opts.Name, core.ErrClosed)
 	}
 	q.stop = stop
 	q.mu.Unlock()
@@ -39,7 +41,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 		defer q.opts.Sink.SubscribeRetracted(q.opts.DeferOn, func(core.Retraction) { wake() })()
 	}
 	l := &loop[T]{queue: q.queue, every: min(q.opts.Poll, q.opts.Lease/3), prune: time.Now()}
-	defer l.unreachable(nil)
+	defer l.reach(nil)
 	for ctx.Err() == nil {
 		if l.step() {
 			continue
@@ -82,7 +84,7 @@ type loop[T any] struct {
 	prune    time.Time
 	stopping bool   // claims no more
 	low      int    // items claimed since one was claimed by age
-	release  func() // of SignalUnreachable; nil if the store can be reached
+	release  func() // of SignalStoreLost; nil if the store can be reached
 }
 
 // call calls the store, with a time limit that leaves time for another beat.
@@ -93,15 +95,15 @@ func (l *loop[T]) call(fn func(ctx context.Context) error) error {
 	if errors.Is(err, ErrLeaseLost) && l.session != nil {
 		l.session.lose(ErrLeaseLost)
 	} else {
-		l.unreachable(err)
+		l.reach(err)
 	}
 	return err
 }
 
-func (l *loop[T]) unreachable(err error) {
+func (l *loop[T]) reach(err error) {
 	switch {
 	case err != nil && l.release == nil:
-		l.release = l.opts.Sink.Hold(SignalUnreachable, l.opts.Name, 0)
+		l.release = l.opts.Sink.Hold(SignalStoreLost, l.opts.Name, 0)
 	case err == nil && l.release != nil:
 		l.release()
 		l.release = nil
@@ -171,12 +173,7 @@ func (l *loop[T]) doBeat() {
 		s.fence.Reset(s.left(sent))
 	}
 	l.mu.Lock()
-	runs := make(map[ItemID]*run, len(beaten.Claims))
-	for _, c := range beaten.Claims {
-		if r := l.runs[c.ID]; r != nil {
-			runs[c.ID] = r
-		}
-	}
+	runs := maps.Clone(l.runs)
 	l.mu.Unlock()
 	for _, c := range beaten.Claims {
 		if r := runs[c.ID]; r != nil && c.Cancel != "" && r.item.Token == c.Token {
@@ -229,24 +226,23 @@ func (q *queue[T]) start(s *session, i Item, row int) {
 	q.mu.Lock()
 	q.runs[i.ID] = t.run
 	q.mu.Unlock()
+	var err error
 	end, refused := q.policy.refuse(i)
 	if !refused {
-		var err error
 		if t.value, err = q.decode(i); err != nil {
 			end, refused = q.policy.dead(err.Error()), true
 		}
 	}
-	if !refused && q.deferred() { // since it was claimed
-		end, refused = End{Kind: EndGivenBack}, true
-	}
 	if !refused {
+		end = End{Kind: EndGivenBack} // if it cannot start
 		t.release = context.AfterFunc(s.ctx, func() { t.stop(q.here.Control, "", ErrLeaseLost) })
-		op, err := q.here.Enqueue(context.WithValue(context.Background(), runKey{}, t.run), t)
-		if err == nil {
-			t.begun(q.here.Control, op)
-			return
+		if !q.deferred() { // since it was claimed
+			op, err := q.here.Enqueue(context.WithValue(context.Background(), runKey{}, t.run), t)
+			if err == nil {
+				t.begun(q.here.Control, op)
+				return
+			}
 		}
-		end = End{Kind: EndGivenBack} // it is being closed
 	}
 	q.children.Go(func() { q.finish(t.run, end) })
 }
@@ -263,13 +259,13 @@ func (q *queue[T]) finish(r *run, e End) {
 	e.ID, e.Token = r.item.ID, r.item.Token
 	e.HandOver = r.row < maxRow && !q.deferred() && !q.here.Stats().Closed
 	x := &ending{node: r.session.node, end: e}
-	err := q.ends.Do(context.Background(), x)
-	for wait := 10 * time.Millisecond; err != nil && r.session.ctx.Err() == nil; wait = min(2*wait, q.opts.Poll) {
+	wait := 10 * time.Millisecond
+	for q.ends.Do(context.Background(), x) != nil && r.session.ctx.Err() == nil {
 		select {
 		case <-time.After(wait):
 		case <-r.session.ctx.Done():
 		}
-		err = q.ends.Do(context.Background(), x)
+		wait = min(2*wait, q.opts.Poll)
 	}
 	if r.release != nil {
 		r.release()
@@ -286,30 +282,22 @@ func (q *queue[T]) finish(r *run, e End) {
 	q.wake(r.item.Key != "" && x.out.Next == nil)
 }
 
+var kindOf = map[State]core.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetried, Dead: ItemFailed, Halted: ItemFailed, Cancelled: ItemCancelled, Ready: ItemReturned, 0: ItemFenced}
+
 // tell raises what has become of an item.
 func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {
-	i.Data, i.State = nil, out.State
-	if e.Err != "" {
-		i.Err = e.Err
-	}
-	switch {
-	case out.State == Done, out.Outcome == OutcomeFenced && finished && e.Kind == EndDone:
+	i.Data, i.State, i.Err = nil, out.State, cmp.Or(e.Err, i.Err)
+	if out.Outcome == OutcomeFenced && finished && e.Kind == EndDone {
 		i.State = Done
-		ItemDone.Raise(q.opts.Sink, q.opts.Name, i)
-	case out.State == 0:
-		q.fenced.Add(1)
-		ItemFenced.Raise(q.opts.Sink, q.opts.Name, i)
-	case out.State == Retry:
-		ItemRetried.Raise(q.opts.Sink, q.opts.Name, i)
-	case out.State == Cancelled:
-		ItemCancelled.Raise(q.opts.Sink, q.opts.Name, i)
-	case out.State == Dead, out.State == Halted:
-		ItemDead.Raise(q.opts.Sink, q.opts.Name, i)
-	case e.Kind == EndSnoozed:
-		ItemSnoozed.Raise(q.opts.Sink, q.opts.Name, i)
-	default:
-		ItemReturned.Raise(q.opts.Sink, q.opts.Name, i)
 	}
+	kind := kindOf[i.State]
+	if i.State == Ready && e.Kind == EndSnoozed {
+		kind = ItemSnoozed
+	}
+	if i.State == 0 {
+		q.fenced.Add(1)
+	}
+	kind.Raise(q.opts.Sink, q.opts.Name, i)
 }
 
 // end records ends in one transaction, for each node that they are of.

@@ -3,12 +3,12 @@ package durable
 import "github.com/ephemeralgo/ephemeral/core"
 
 // Signals that a queue raises on its sink, with its name as key. Those about an item carry
-// it, without its data, as it is after the end of its claim; see [ItemDone] and the others.
+// it, without its data, as it is after the end of its claim; see [ItemSucceeded] and the others.
 // They are raised in the process that had the claim.
 const (
-	SignalDone      = "durable.done"      // an item has ended well
+	SignalSucceeded = "durable.succeeded" // an item has ended well
 	SignalRetried   = "durable.retried"   // an attempt failed; there will be another one
-	SignalDead      = "durable.dead"      // an item will not be tried again; State may be Halted
+	SignalFailed    = "durable.failed"    // an item is dead: State is Dead or Halted
 	SignalSnoozed   = "durable.snoozed"   // an item asked to be run later
 	SignalReturned  = "durable.returned"  // an item was given back, because the process stops
 	SignalCancelled = "durable.cancelled" // an item was cancelled while it was claimed
@@ -19,15 +19,15 @@ const (
 	SignalLeaseLost = "durable.lease.lost"
 	// SignalNodeLost: another process did not, and its items are free; see [NodeLost].
 	SignalNodeLost = "durable.node.lost"
-	// SignalUnreachable is held while calls of the store fail.
-	SignalUnreachable = "durable.unreachable"
+	// SignalStoreLost is held while calls of the store fail.
+	SignalStoreLost = "durable.store.lost"
 )
 
 // Kinds of the signals that carry something.
 var (
-	ItemDone      = core.NewKind[Item](SignalDone)
+	ItemSucceeded = core.NewKind[Item](SignalSucceeded)
 	ItemRetried   = core.NewKind[Item](SignalRetried)
-	ItemDead      = core.NewKind[Item](SignalDead)
+	ItemFailed    = core.NewKind[Item](SignalFailed)
 	ItemSnoozed   = core.NewKind[Item](SignalSnoozed)
 	ItemReturned  = core.NewKind[Item](SignalReturned)
 	ItemCancelled = core.NewKind[Item](SignalCancelled)

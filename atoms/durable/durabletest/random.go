@@ -160,7 +160,7 @@ func (d *differ) step() {
 		}
 		d.same(fmt.Sprint("again ", theirs), got, err, want, wantErr)
 	case 11:
-		paused := d.rand.IntN(4) == 0
+		paused := d.rand.IntN(2) == 0
 		d.same(fmt.Sprint("pause ", paused), nil, d.a.Pause(d.ctx, d.queue, paused), nil, d.model.Pause(d.ctx, d.queue, paused))
 	case 12:
 		keep := durable.Keep{Done: pick(d, -1, 0, long), Dead: pick(d, -1, 0, long), Cancelled: pick(d, -1, 0, long)}

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
@@ -42,8 +42,7 @@ type queue[T any] struct {
 
 	mu       sync.Mutex
 	stop     context.CancelFunc // of Run; nil before
-	closed   bool
-	stopped  chan struct{} // closed when Run has ended
+	stopped  chan struct{}      // closed when Run has ended
 	runs     map[ItemID]*run
 	children sync.WaitGroup // goroutines that end claims without an operation
 }
@@ -54,9 +53,12 @@ type task[T any] struct {
 }
 
 type insertion struct {
-	in  Insert
-	out Inserted
+	in  []Insert
+	out []Inserted
 }
+
+// Alone says that a commit is for this one only: it may be as large as one may be.
+func (i *insertion) Alone() bool { return len(i.in) != 1 }
 
 type ending struct {
 	node Node
@@ -125,41 +127,33 @@ func (q *Queue[T]) Prepare(item T) (Insert, error) {
 	if err != nil {
 		return Insert{}, q.fail("encode an item", err)
 	}
-	in := Insert{Data: data, Delay: max(0, q.with.Delay), Unique: q.with.Unique}
+	with, err := q.with.resolved()
+	in := Insert{Data: data, Delay: with.Delay, Unique: with.Unique, UniqueFor: with.UniqueFor}
 	if q.key != nil {
 		in.Key = q.key(item)
 	}
-	if in.Unique != "" {
-		if in.UniqueFor = q.with.UniqueFor; in.UniqueFor == 0 {
-			in.UniqueFor = 24 * time.Hour
-		}
+	errs := []error{err, checkText("the key of an item", in.Key)}
+	if len(data) > MaxData {
+		errs = append(errs, fmt.Errorf("durable: queue %q: an item has %d bytes, more than %d", q.opts.Name, len(data), MaxData))
 	}
 	in.Lane, in.Rank, err = q.lane()
-	if len(data) > MaxData {
-		err = fmt.Errorf("durable: queue %q: an item has %d bytes, more than %d", q.opts.Name, len(data), MaxData)
-	}
-	if in.UniqueFor < 0 {
-		err = fmt.Errorf("durable: queue %q: ItemOptions.UniqueFor is %v, but must not be negative", q.opts.Name, in.UniqueFor)
-	}
-	return in, errors.Join(err, checkText("the key of an item", in.Key), checkText("the unique id of an item", in.Unique))
+	return in, errors.Join(append(errs, err)...)
 }
 
 func (q *Queue[T]) lane() (name string, rank int, err error) {
 	if q.with.Lane == "" && len(q.opts.Lanes) == 0 {
 		return "", 0, nil
 	}
-	if name = q.with.Lane; name == "" {
-		name = "normal"
-	}
+	name = cmp.Or(q.with.Lane, "normal")
 	rank = slices.IndexFunc(q.opts.Lanes, func(l core.Lane) bool { return l.Name == name })
-	if rank < 0 && q.with.Lane == "" {
+	switch {
+	case rank < 0 && q.with.Lane == "":
 		rank = len(q.opts.Lanes) - 1
 		name = q.opts.Lanes[rank].Name
+	case rank < 0:
+		err = fmt.Errorf("durable: queue %q: lane %q: %w", q.opts.Name, name, core.ErrUnknownLane)
 	}
-	if rank < 0 {
-		return "", 0, fmt.Errorf("durable: queue %q: lane %q: %w", q.opts.Name, name, core.ErrUnknownLane)
-	}
-	return name, rank, nil
+	return name, rank, err
 }
 
 // Enqueue adds an item and returns its ID when it is on disk. Items of one goroutine with one key run
@@ -167,16 +161,30 @@ func (q *Queue[T]) lane() (name string, rank int, err error) {
 // [ErrUndecided] means that the item may have been added: with a Unique id, Enqueue can be
 // called again. After Close it returns [core.ErrClosed].
 func (q *Queue[T]) Enqueue(ctx context.Context, item T) (ItemID, error) {
-	in, err := q.Prepare(item)
+	ids, err := q.enqueue(ctx, item)
 	if err != nil {
 		return 0, err
 	}
-	i := &insertion{in: in}
+	return ids[0], nil
+}
+
+func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]ItemID, error) {
+	i := &insertion{in: make([]Insert, len(items))}
+	for n, item := range items {
+		var err error
+		if i.in[n], err = q.Prepare(item); err != nil {
+			return nil, err
+		}
+	}
 	if err := q.inserts.Do(ctx, i); err != nil {
-		return 0, q.fail("enqueue", err)
+		return nil, q.fail("enqueue", err)
+	}
+	ids := make([]ItemID, len(items))
+	for n, out := range i.out {
+		ids[n] = out.ID
 	}
 	q.wake(true)
-	return i.out.ID, nil
+	return ids, nil
 }
 
 // EnqueueAll adds up to [MaxBatch] items in one transaction, all or none, and returns their
@@ -185,39 +193,20 @@ func (q *Queue[T]) EnqueueAll(ctx context.Context, items []T) ([]ItemID, error) 
 	if len(items) > MaxBatch {
 		return nil, fmt.Errorf("durable: queue %q: EnqueueAll got %d items, more than %d", q.opts.Name, len(items), MaxBatch)
 	}
-	ins, ids := make([]Insert, len(items)), make([]ItemID, len(items))
-	for n, item := range items {
-		var err error
-		if ins[n], err = q.Prepare(item); err != nil {
-			return nil, fmt.Errorf("item %d: %w", n, err)
-		}
-	}
 	if len(items) == 0 {
 		return nil, nil
 	}
-	err := core.ErrClosed
-	var out []Inserted
-	if !q.isClosed() {
-		out, err = q.store.Insert(ctx, q.opts.Name, ins)
-	}
-	if err != nil {
-		return nil, q.fail("enqueue", err)
-	}
-	for n, o := range out {
-		ids[n] = o.ID
-	}
-	q.wake(true)
-	return ids, nil
+	return q.enqueue(ctx, items...)
 }
 
-func (q *queue[T]) insert(ctx context.Context, items []*insertion, _ []error) error {
-	ins := make([]Insert, len(items))
-	for n, i := range items {
-		ins[n] = i.in
+func (q *queue[T]) insert(ctx context.Context, all []*insertion, _ []error) error {
+	var ins []Insert
+	for _, i := range all {
+		ins = append(ins, i.in...)
 	}
 	out, err := q.store.Insert(ctx, q.opts.Name, ins)
-	for n, o := range out {
-		items[n].out = o
+	for _, i := range all[:min(len(all), len(out))] {
+		i.out, out = out[:len(i.in)], out[len(i.in):]
 	}
 	return err
 }
@@ -301,14 +290,14 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 // Items walks the items that match selects, in the order of their IDs, and ends with the
 // first error. It reads them in pages, so it may show changes that are made meanwhile.
 func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error] {
+	page, left := match, match.Limit
+	if page.Dead = false; match.Dead {
+		page.State = Dead | Halted
+	}
 	return func(yield func(Item, error) bool) {
-		page, left := match, match.Limit
-		if match.Dead {
-			page.State = Dead | Halted
-		}
-		for page.Dead = false; ; {
-			if page.Limit = 100; match.Limit > 0 {
-				page.Limit = min(100, left)
+		for page, left := page, left; ; left -= page.Limit {
+			if page.Limit = 100; left > 0 {
+				page.Limit = min(left, 100)
 			}
 			items, err := q.store.Items(ctx, q.opts.Name, page)
 			if err != nil {
@@ -316,12 +305,11 @@ func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error
 				return
 			}
 			for _, i := range items {
-				if !yield(i, nil) {
+				if page.After = i.ID; !yield(i, nil) {
 					return
 				}
-				page.After = i.ID
 			}
-			if left -= len(items); len(items) < page.Limit || left == 0 {
+			if len(items) < page.Limit || left == page.Limit {
 				return
 			}
 		}
@@ -367,12 +355,6 @@ func (q *Queue[T]) Prune(ctx context.Context) (pruned int, err error) {
 	}
 }
 
-func (q *queue[T]) isClosed() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.closed
-}
-
 // Stop ends [Queue.Run]: no more items are claimed, those that were claimed and have not
 // started are given back, and it waits until those that run have ended. When ctx ends first it
 // stops waiting and returns its cause. Enqueue still works. Inside a body it returns
@@ -383,20 +365,25 @@ func (q *Queue[T]) Stop(ctx context.Context) error {
 	}
 	q.here.Complete() // for a Run that comes later
 	select {
-	case <-q.halt(false):
+	case <-q.halt():
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// Close is Stop, and also cancels the bodies that run, with the cause [core.ErrClosed]; the items of those that
-// then return an error are given back, and the attempt does not count. It ends Enqueue as well, which waits for the
-// items that are being written. Inside a body Close does not wait. It returns nil.
+// Close is Stop, and also cancels the bodies that run, with the cause [core.ErrClosed]; the
+// items of those that then return an error are given back, and the attempt does not count. It
+// ends Enqueue as well. While the store cannot be reached, it waits for up to a Lease for the
+// items that are being written, and as long for the ends of items. Inside a body it does
+// not wait for bodies. It returns nil.
 func (q *Queue[T]) Close() error {
-	ended := q.halt(true)
+	ended := q.halt()
 	q.here.Close()
-	q.inserts.Stop(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), q.opts.Lease)
+	defer cancel()
+	q.inserts.Drain(ctx)
+	q.inserts.Close()
 	if !q.here.Inside(context.Background()) {
 		<-ended
 	}
@@ -404,9 +391,8 @@ func (q *Queue[T]) Close() error {
 }
 
 // halt ends Run, or keeps it from beginning, and returns what is closed when it has ended.
-func (q *queue[T]) halt(closed bool) <-chan struct{} {
+func (q *queue[T]) halt() <-chan struct{} {
 	q.mu.Lock()
-	q.closed = q.closed || closed
 	stop := q.stop
 	if stop == nil {
 		stop = sync.OnceFunc(func() { close(q.stopped) })

@@ -1,0 +1,167 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+type Order struct{ Customer, ID string }
+
+func (o Order) CustomerKey() string { return o.Customer }
+
+func Example() {
+	ctx, stop := context.WithCancel(context.Background()) // a server stops at a signal of the system
+	ship := func(ctx context.Context, o Order) error {
+		fmt.Println("ship", o.ID, "attempt", durable.ClaimFrom(ctx).Attempt)
+		if o.ID == "4712" {
+			stop()
+		}
+		return nil
+	}
+	store := durable.Memory() // a program opens the store of an engine
+	orders, err := durable.New(store, Order.CustomerKey, ship, durable.Options{Name: "orders", MaxCluster: 40})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+
+	for _, id := range []string{"4711", "4712"} {
+		if _, err := orders.Enqueue(ctx, Order{"ada", id}); err != nil { // nil: it is on disk
+			panic(err)
+		}
+	}
+	if err := orders.Run(ctx); err != nil {
+		panic(err)
+	}
+	// Output:
+	// ship 4711 attempt 1
+	// ship 4712 attempt 1
+}
+
+// A process without Run is a producer. It can ask about items, and cancel them.
+func ExampleQueue_Explain() {
+	ctx := context.Background()
+	work := func(context.Context, Order) error { return nil }
+	lanes := core.Must(core.ParseLanes("hot:4, normal, slow:2")) // limits of all processes
+	orders, err := durable.New(durable.Memory(), Order.CustomerKey, work, durable.Options{Lanes: lanes})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+
+	first, _ := orders.Lane("hot").Enqueue(ctx, Order{"ada", "4711"})
+	once := orders.With(durable.ItemOptions{Unique: "order 4712", Delay: time.Hour})
+	second, _ := once.Enqueue(ctx, Order{"ada", "4712"})
+	again, _ := once.Enqueue(ctx, Order{"ada", "4712"})
+	fmt.Println(second == again)
+	for _, id := range []durable.ItemID{first, second} {
+		why, err := orders.Explain(ctx, id)
+		fmt.Println(why, err)
+	}
+	fmt.Println(orders.Cancel(ctx, second, "customer left"))
+	var stats durable.Stats
+	stats, err = orders.Stats(ctx)
+	fmt.Println(stats.Ready, stats.Cancelled, err)
+	// Output:
+	// true
+	// no node serves the queue <nil>
+	// behind 1 item of key ada; the first can be claimed <nil>
+	// true <nil>
+	// 1 1 <nil>
+}
+
+// Dead items are kept, listed, and tried again when the reason is gone.
+func ExampleQueue_Again() {
+	ctx := context.Background()
+	fixed := false
+	work := func(_ context.Context, o Order) error {
+		if !fixed {
+			return durable.Permanent(errors.New("no such address"))
+		}
+		fmt.Println("ship", o.ID)
+		return nil
+	}
+	orders, err := durable.New(durable.Memory(), Order.CustomerKey, work, durable.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer orders.Close()
+	go orders.Run(ctx)
+
+	orders.Enqueue(ctx, Order{"ada", "4711"})
+	orders.Sink().WaitFor(ctx, durable.SignalFailed)
+	fixed = true
+	for dead, err := range orders.Items(ctx, durable.Query{Dead: true}) {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(dead.ID, dead.Key, dead.Err)
+		fmt.Println(orders.Again(ctx, dead.ID))
+	}
+	orders.Sink().WaitFor(ctx, durable.SignalSucceeded)
+	// Output:
+	// 1 ada no such address
+	// 1 <nil>
+	// ship 4711
+}
+
+// Engines implement Store. These are the calls that a Queue makes.
+func ExampleStore() {
+	ctx, store := context.Background(), durable.Memory()
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	var inserted []durable.Inserted
+	inserted, err := store.Insert(ctx, "orders", []durable.Insert{{Key: "ada", Data: []byte("1")}, {Key: "ada", Data: []byte("2")}})
+	must(err)
+
+	node := durable.Node{Queue: "orders", Name: "shop-1", Lease: 15 * time.Second, Lanes: []core.Lane{{}}}
+	var id durable.NodeID
+	id, err = store.Join(ctx, node)
+	must(err)
+	node.ID = id
+	var items []durable.Item
+	items, err = store.Claim(ctx, node, durable.Want{Max: 10})
+	must(err)
+	var state durable.State = items[0].State
+	fmt.Println(len(items), state, items[0].Attempts)
+
+	var beaten durable.Beaten
+	beaten, err = store.Beat(ctx, node, "")
+	must(err)
+	for _, held := range beaten.Claims {
+		fmt.Println("held", held == durable.Held{ID: items[0].ID, Token: items[0].Token})
+	}
+	for _, lost := range beaten.Lost {
+		fmt.Println("never", lost == durable.Lost{})
+	}
+
+	var ended []durable.Ended
+	var kind durable.EndKind = durable.EndDone
+	ended, err = store.End(ctx, node, []durable.End{{ID: items[0].ID, Token: items[0].Token, Kind: kind, HandOver: true}})
+	must(err)
+	var outcome durable.Outcome = ended[0].Outcome
+	fmt.Println(outcome == durable.OutcomeEnded, ended[0].State, string(ended[0].Next.Data))
+
+	x, _, err := store.Explain(ctx, "orders", inserted[1].ID)
+	must(err)
+	var serving []durable.Serving = x.Nodes
+	fmt.Println(serving[0].Node.Name, serving[0].Running, x.Item.State)
+	fmt.Println(store.Prune(ctx, "orders", durable.Keep{Done: 0}, 10))
+	_, wakes := store.(durable.Waker)
+	fmt.Println("wakes other processes:", wakes)
+	// Output:
+	// 1 running 1
+	// held true
+	// true done 2
+	// shop-1 1 running
+	// 1 <nil>
+	// wakes other processes: false
+}
