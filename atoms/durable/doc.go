@@ -32,20 +32,20 @@
 //
 // # When a process dies
 //
-// A process that runs items beats. When it has not for Options.Lease, others have its items.
-// A process that cannot beat cancels its bodies before that, with the cause [ErrLeaseLost]. It
-// uses its monotonic clock for that, so it does not matter whether the clocks of the hosts are right. A
-// process that was paused for longer than a lease goes on for a moment with what is not its
-// own any more: its ends are refused, but effects outside of the database are not, unless
-// the other side checks the token.
+// A process that runs items beats. When it has not for Options.Lease, others have its items. A
+// process that cannot beat cancels its bodies before that, with the cause [ErrLeaseLost]. It
+// uses its monotonic clock for that, so it does not matter whether the clocks of the hosts are
+// right. A process that was paused for longer than a lease goes on for a moment with what is
+// not its own any more: its ends are refused, but effects outside of the database are not,
+// unless the other side checks the token.
 //
 // # How an item ends
 //
 // A body returns nil: the item is done. It returns an error, panics or takes longer than
 // Options.Timeout: the item is retried after a pause that doubles, until MaxAttempts. Then, or
-// if the error is [Permanent], or if the item cannot be decoded, it is dead: [Queue.Items] lists it,
-// [Queue.Again] lets it run again. [Snooze] runs it later and does not count. Attempts count when they
-// begin, so an item that kills its process is dead in the end.
+// if the error is [Permanent], or if the item cannot be decoded, it is dead: [Queue.Items]
+// lists it, [Queue.Again] lets it run again. [Snooze] runs it later and does not count.
+// Attempts count when they begin, so an item that kills its process is dead in the end.
 //
 // # Why does it wait?
 //
@@ -61,7 +61,7 @@
 //
 // # Not offered
 //
-// Exactly once outside of the database: there are tokens only. Stopping a body that ignores its context.
-// Accepting items while the database is away: Enqueue returns an error. Order across keys. Results of items. Several items of a
-// key at once. Workflows and replay.
+// Exactly once outside of the database: there are tokens only. Stopping a body that ignores its
+// context. Accepting items while the database is away: Enqueue returns an error. Order across
+// keys. Results of items. Several items of a key at once. Workflows and replay.
 package durable

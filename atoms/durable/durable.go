@@ -68,7 +68,8 @@ type ending struct {
 
 // New makes a queue on a store, or says what is wrong with the options. Key returns the key
 // of an item; items with the key "", and all if key is nil, have no order. Work runs an item:
-// its context is that of an operation ([core.OperationFrom]) with a claim ([ClaimFrom]).
+// its context is that of an operation ([core.OperationFrom]) with a claim ([ClaimFrom]). The
+// slot of an operation that is suspended is used from the next Poll on.
 func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts Options) (*Queue[T], error) {
 	opts, err := opts.resolved()
 	if store == nil || work == nil {
@@ -156,8 +157,8 @@ func (q *Queue[T]) lane() (name string, rank int, err error) {
 	return name, rank, err
 }
 
-// Enqueue adds an item and returns its ID when it is on disk. Items of one goroutine with one key run
-// in the order of its calls. Concurrent calls share a transaction. An error that is
+// Enqueue adds an item and returns its ID when it is on disk. Items of one goroutine with one
+// key run in the order of its calls. Concurrent calls share a transaction. An error that is
 // [ErrUndecided] means that the item may have been added: with a Unique id, Enqueue can be
 // called again. After Close it returns [core.ErrClosed].
 func (q *Queue[T]) Enqueue(ctx context.Context, item T) (ItemID, error) {
@@ -232,10 +233,10 @@ func (q *queue[T]) wake(others bool) {
 	}
 }
 
-// Cancel cancels an item, in whatever process it is. One that waits does not start any more; one that runs
-// has its context cancelled when its process beats next, with a cause that is
-// [core.ErrCancelled], and is cancelled if its body then returns an error. It reports false
-// if the item has ended, or is unknown. Reason is for people.
+// Cancel cancels an item, in whatever process it is. One that waits does not start any more;
+// one that runs has its context cancelled when its process beats next, with a cause that is
+// [core.ErrCancelled], and is cancelled if its body then returns an error. It reports false if
+// the item has ended, or is unknown. Reason is for people.
 func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, error) {
 	if reason = clean(reason); reason == "" {
 		reason = "cancelled"

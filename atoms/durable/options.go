@@ -164,8 +164,9 @@ type ItemOptions struct {
 	// Delay is how long an item waits before it may run. It keeps its place meanwhile: later
 	// items of its key wait for it. Negative is none.
 	Delay time.Duration
-	// Unique is an id that the queue accepts once within UniqueFor, 0 meaning 24 hours. If it has had an
-	// item with that id, Enqueue adds nothing and returns the ID of that item, whatever has become of it.
+	// Unique is an id that the queue accepts once within UniqueFor, 0 meaning 24 hours. If it
+	// has had an item with that id, Enqueue adds nothing and returns the ID of that item,
+	// whatever has become of it.
 	Unique    string
 	UniqueFor time.Duration
 }

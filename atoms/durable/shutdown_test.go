@@ -11,6 +11,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // When Run is to end, by whatever means, what runs ends first, and the rest stays for others.
@@ -108,5 +109,25 @@ func TestBodiesUseTheirQueue(t *testing.T) {
 		require.NoError(t, q.Run(s.Context()))
 		assert.Equal(t, "child parent", l.take())
 		assert.Equal(t, "done done", s.states(q, ids[0], ids[0]+1))
+	})
+}
+
+// A queue that was closed leaves nothing on the sink.
+func TestNothingIsLeft(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		sink := core.NewSink(core.SinkOptions{})
+		coretest.NothingLeft(s, sink, func() {
+			var l log
+			f := &faulty{Store: s.store}
+			s.store = f
+			q := s.serve(l.sleeps, durable.Options{Sink: sink, DeferOn: "update.*", Lease: time.Second})
+			s.enqueue(q, "1")
+			f.cut.Store(true)
+			time.Sleep(time.Second / 2)
+			require.True(t, sink.Has(durable.SignalStoreLost))
+			require.NoError(t, q.Close())
+			require.NoError(t, q.Close())
+			s.runs.Wait()
+		})
 	})
 }

@@ -3,7 +3,7 @@ package durable
 import "github.com/ephemeralgo/ephemeral/core"
 
 // Signals that a queue raises on its sink, with its name as key. Those about an item carry
-// it, without its data, as it is after the end of its claim; see [ItemSucceeded] and the others.
+// it, without its data, with its new State and Err; see [ItemSucceeded] and the others.
 // They are raised in the process that had the claim.
 const (
 	SignalSucceeded = "durable.succeeded" // an item has ended well

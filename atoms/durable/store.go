@@ -108,8 +108,9 @@ type Store interface {
 	// several ids are sorted.
 	Insert(ctx context.Context, queue string, items []Insert) ([]Inserted, error)
 
-	// Join adds a node to node.Queue, alive for node.Lease from now, and returns an ID for it that was
-	// never used before. Names need not be unique. What else is in node is kept for Explain.
+	// Join adds a node to node.Queue, alive for node.Lease from now, and returns an ID for it
+	// that was never used before. Names need not be unique. What else is in node is kept for
+	// Explain.
 	Join(ctx context.Context, node Node) (NodeID, error)
 
 	// Beat first ends the nodes of the queue whose leases are over: it deletes them, and makes
@@ -118,9 +119,10 @@ type Store interface {
 	// items in the next statement, which sees what a claim has committed meanwhile.)
 	// Each ended node is in Lost of one call only.
 	//
-	// Then, if the node itself is alive, its lease is node.Lease from now; a node that is
-	// gone is not revived: [ErrLeaseLost]. In that case what else was done stays done. Note says why the node
-	// does not claim, for Explain; "" if it does. Claims are all items that are Running on it.
+	// Then, if the node itself is alive, its lease is node.Lease from now; a node that is gone
+	// is not revived: [ErrLeaseLost]. In that case what else was done stays done. Note says why
+	// the node does not claim, for Explain; "" if it does. Claims are all items that are
+	// Running on it.
 	Beat(ctx context.Context, node Node, note string) (Beaten, error)
 
 	// Leave ends a node at once, in the way of Beat. It is no error if it is gone.
@@ -133,21 +135,21 @@ type Store interface {
 	// Under the lock of the queue: if the node is not alive (lock its row FOR SHARE against
 	// Beat), it returns ErrLeaseLost. If the queue is paused, nothing. Candidates are Ready or
 	// Retry with RunAt <= now in the lanes of node.Lanes. It takes them lane by lane, in the
-	// order of node.Lanes, within a lane by (RunAt, ID) (FOR UPDATE SKIP LOCKED), such that
-	// not more than node.MaxCluster items of the queue, and not more than Limit of a lane,
-	// are Running; 0 is no limit. With want.Aged > 0, the first item taken is that with the
-	// smallest (RunAt, ID) of all these lanes which have room, if its RunAt is want.Aged or longer ago.
-	// The order of the result is that in which they were taken. Fewer than there are may be
-	// taken, but not in another order.
+	// order of node.Lanes, within a lane by (RunAt, ID) (FOR UPDATE SKIP LOCKED), such that not
+	// more than node.MaxCluster items of the queue, and not more than Limit of a lane, are
+	// Running; 0 is no limit. With want.Aged > 0, the first item taken is that with the
+	// smallest (RunAt, ID) of all these lanes which have room, if its RunAt is want.Aged or
+	// longer ago. The order of the result is that in which they were taken. Fewer than there
+	// are may be taken, but not in another order.
 	//
 	// An item that has a Cancel is claimed like others: the caller ends it.
 	Claim(ctx context.Context, node Node, want Want) ([]Item, error)
 
-	// End ends claims and returns what became of each. There is at most one end for each
-	// item. With the locks of the keys, for each end: if the item is Running and has that Token, it is
-	// changed as [EndKind] says: [OutcomeEnded]. If it is not Running and still has that Token, the
-	// same claim was ended before, such as by a call whose answer was lost, or by Finish:
-	// nothing changes, [OutcomeAlready]. Otherwise the claim is no longer the item's:
+	// End ends claims and returns what became of each. There is at most one end for each item.
+	// With the locks of the keys, for each end: if the item is Running and has that Token, it
+	// is changed as [EndKind] says: [OutcomeEnded]. If it is not Running and still has that
+	// Token, the same claim was ended before, such as by a call whose answer was lost, or by
+	// Finish: nothing changes, [OutcomeAlready]. Otherwise the claim is no longer the item's:
 	// nothing changes, [OutcomeFenced]. It does not matter whether the node is alive.
 	//
 	// If it has promoted an item, and the end has HandOver, the promoted item becomes Running on the
@@ -158,14 +160,15 @@ type Store interface {
 	// Cancel cancels items of the queue. One that is Blocked, Ready, Retry or Halted becomes
 	// Cancelled with Err = reason, and its key is promoted if it was the head: State is
 	// Cancelled. One that is Running gets Cancel = reason, unless it has one already; Beat
-	// shows it, and from then on it does not become Ready or Retry by End: State is Running. For others, and unknown
-	// ids, State is 0 and nothing changes. The result has the order of ids. Reason is not empty.
+	// shows it, and from then on it does not become Ready or Retry by End: State is Running.
+	// For others, and unknown ids, State is 0 and nothing changes. The result has the order of
+	// ids. Reason is not empty.
 	Cancel(ctx context.Context, queue string, ids []ItemID, reason string) ([]State, error)
 
 	// Again lets Dead, Halted and Cancelled items of the queue wait again, with Attempts 0,
-	// RunAt = now, Token 0, no Cancel and zero Ended: a Halted one is Ready; others are Ready if their key has no head
-	// (in the order of IDs), else Blocked, in their old place by (Rank, ID). Err stays.
-	// It returns the IDs of those that it changed, sorted.
+	// RunAt = now, Token 0, no Cancel and zero Ended: a Halted one is Ready; others are Ready
+	// if their key has no head (in the order of IDs), else Blocked, in their old place by
+	// (Rank, ID). Err stays. It returns the IDs of those that it changed, sorted.
 	Again(ctx context.Context, queue string, ids []ItemID) ([]ItemID, error)
 
 	// Pause stops or resumes claims of the whole queue. What runs goes on.
@@ -177,7 +180,8 @@ type Store interface {
 	// Stats counts the items of the queue, in one snapshot. Fenced is left 0.
 	Stats(ctx context.Context, queue string) (Stats, error)
 
-	// Explain returns what is so about an item, in one snapshot. It is false if the queue has no such item.
+	// Explain returns what is so about an item, in one snapshot. It is false if the queue has
+	// no such item.
 	Explain(ctx context.Context, queue string, id ItemID) (Explanation, bool, error)
 
 	// Prune deletes items of the queue that ended at least as long ago as keep says, and unique ids
