@@ -86,6 +86,16 @@ type process struct {
 	proxy *proxy
 	cmd   *exec.Cmd
 	mu    sync.Mutex // is not killed while it is paused, or the other way round
+
+	touched time.Time // when something was done to it last; guarded by the mutex of the cluster
+}
+
+func (c *cluster) touch(all ...*process) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range all {
+		p.touched = time.Now()
+	}
 }
 
 func (o options) run() error {
@@ -182,6 +192,12 @@ func (c *cluster) spawn(n int, calm bool) error {
 			if e.Op == "enqueue" && e.Out == "ok" {
 				c.acked++
 			}
+			if e.Op == "lost" {
+				c.counts["leases lost"]++
+				if time.Since(p.touched) > 2*lease {
+					c.counts["lost untouched"]++
+				}
+			}
 			c.mu.Unlock()
 		}
 	})
@@ -237,9 +253,11 @@ func (c *cluster) torment(ctx context.Context) error {
 		}
 		n := c.rnd.IntN(len(c.workers))
 		p, long := c.workers[n], 200*time.Millisecond+time.Duration(c.rnd.IntN(int(2*lease)))
+		c.touch(p)
 		switch act := c.rnd.IntN(10); {
 		case time.Now().After(restart):
 			c.did("restarts")
+			c.touch(c.workers...)
 			if err := c.server.restart(); err != nil {
 				return err
 			}
@@ -252,6 +270,7 @@ func (c *cluster) torment(ctx context.Context) error {
 					p.cmd.Process.Signal(syscall.SIGSTOP)
 					time.Sleep(long)
 					p.cmd.Process.Signal(syscall.SIGCONT)
+					c.touch(p)
 				})
 			}
 		case act < 6:
@@ -269,7 +288,10 @@ func (c *cluster) torment(ctx context.Context) error {
 			p.proxy.cut()
 		default:
 			c.did("stalls")
-			acts.Go(func() { p.proxy.stall(long) })
+			acts.Go(func() {
+				p.proxy.stall(long)
+				c.touch(p)
+			})
 		}
 		if time.Since(printed) >= time.Second {
 			printed = time.Now()

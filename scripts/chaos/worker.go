@@ -56,7 +56,7 @@ type job struct {
 type event struct {
 	Worker string `json:",omitempty"` // the parent adds it
 	Call   int64  `json:",omitempty"`
-	Op     string // enqueue, effect, cancel; start and told are no calls
+	Op     string // enqueue, effect, cancel; start, told and lost, of a lease, are no calls
 	Out    string `json:",omitempty"` // of calls ok, no or maybe; of told the signal
 	At     int64  // nanoseconds: all processes have the clock of one host
 	Ref    string `json:",omitempty"`
@@ -104,6 +104,8 @@ func runWorker(text string) error {
 	sink.Subscribe("durable.*", func(s core.Signal) {
 		if i, ok := s.Payload().(durable.Item); ok {
 			w.write(event{Op: "told", Out: s.Name, Item: int64(i.ID), Token: i.Token})
+		} else if s.Name == durable.SignalLeaseLost {
+			w.write(event{Op: "lost"})
 		}
 	})
 	w.queue, err = newQueue(store, w.work, sink)
@@ -227,10 +229,13 @@ func (w *worker) produce(ctx context.Context) {
 	e.Unique = with.Unique
 	end := w.begin(e)
 	id, err := w.queue.With(with).Enqueue(ctx, j)
-	for errors.Is(err, durable.ErrUndecided) && with.Unique == j.Ref && ctx.Err() == nil {
-		id, err = w.queue.With(with).Enqueue(ctx, j) // the Unique id lets it be called again
+	out := outcome(err)
+	for out == "maybe" && with.Unique == j.Ref && ctx.Err() == nil { // the Unique id lets it be called again
+		if id, err = w.queue.With(with).Enqueue(ctx, j); err == nil {
+			out = "ok"
+		}
 	}
-	end(id, outcome(err))
+	end(id, out)
 	if err == nil {
 		w.mu.Lock()
 		w.recent = append(w.recent[max(0, len(w.recent)-20):], id)
@@ -261,6 +266,7 @@ func (w *worker) place(ctx context.Context, j job, with durable.ItemOptions) {
 	_, err = tx.Exec(ctx, "insert into chaos.placed values ($1)", j.Ref)
 	if err == nil {
 		id, err = postgres.Enqueue(ctx, tx, w.queue.With(with), j)
+		w.linger()
 	}
 	switch {
 	case err != nil || w.chance(4):
@@ -269,6 +275,13 @@ func (w *worker) place(ctx context.Context, j job, with durable.ItemOptions) {
 		end(0, "maybe")
 	default:
 		end(id, "ok")
+	}
+}
+
+// linger keeps a transaction open for a moment, in which its process may be killed or paused.
+func (w *worker) linger() {
+	if w.chance(10) {
+		time.Sleep(time.Duration(w.random(int(200 * time.Millisecond))))
 	}
 }
 
@@ -329,6 +342,7 @@ func (w *worker) work(ctx context.Context, j job) error {
 			if _, err := tx.Exec(ctx, insert, c.ID, c.Token); err != nil {
 				return err
 			}
+			defer w.linger()
 			return postgres.Finish(ctx, tx)
 		})
 	} else {
