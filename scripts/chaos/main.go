@@ -261,6 +261,7 @@ func (c *cluster) torment(ctx context.Context) error {
 			if err := c.server.restart(); err != nil {
 				return err
 			}
+			c.touch(c.workers...)
 			restart = time.Now().Add(10*time.Second + time.Duration(c.rnd.IntN(int(10*time.Second))))
 		case act < 3:
 			if p.mu.TryLock() {
