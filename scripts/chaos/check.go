@@ -82,7 +82,8 @@ var next = map[durable.State]durable.State{
 	durable.Blocked:   durable.Ready | durable.Running | durable.Cancelled,
 	durable.Ready:     durable.Running | durable.Cancelled,
 	durable.Retry:     durable.Running | durable.Cancelled,
-	durable.Running:   durable.Ready | durable.Retry | durable.Finished,
+	durable.Running:   durable.Ready | durable.Retry | durable.Halted | durable.Finished,
+	durable.Halted:    durable.Ready | durable.Cancelled,
 	durable.Dead:      durable.Blocked | durable.Ready,
 	durable.Cancelled: durable.Blocked | durable.Ready,
 }
@@ -124,8 +125,8 @@ func (h *history) checkChanges(r *report) {
 			running[i.Lane]++
 			running[""]++
 			r.counts["at once"] = max(r.counts["at once"], running[""])
-			if limit := laneLimits[i.Lane]; running[""] > maxCluster || limit > 0 && running[i.Lane] > limit {
-				r.fault("B4 limits", "%s: %d claims are live, limit %d; of lane %s %d, limit %d", at, running[""], maxCluster, i.Lane, running[i.Lane], limit)
+			if h.limits.broken(running) {
+				r.fault("B4 limits", "%s: claims that are live are %v, limits %v", at, running, h.limits)
 			}
 		}
 		if c.Old == durable.Running {
@@ -163,7 +164,7 @@ func (h *history) count(r *report, c change) {
 		r.counts["freed"]++
 	case c.State == durable.Retry:
 		r.counts["retried"]++
-	case c.State == durable.Dead:
+	case c.State&(durable.Dead|durable.Halted) != 0:
 		r.counts["dead"]++
 	case c.State == durable.Cancelled:
 		r.counts["cancelled"]++
@@ -186,7 +187,7 @@ func (h *history) checkHeads(r *report, at string, states map[int64]durable.Stat
 }
 
 // stateOf are the changes that signals about ends tell.
-var stateOf = map[string]durable.State{"succeeded": durable.Done, "retried": durable.Retry, "failed": durable.Dead,
+var stateOf = map[string]durable.State{"succeeded": durable.Done, "retried": durable.Retry, "failed": durable.Dead | durable.Halted,
 	"snoozed": durable.Ready, "returned": durable.Ready, "cancelled": durable.Cancelled}
 
 // checkClaims: each body has a claim of its own, and what its process was told about the end of
@@ -217,7 +218,7 @@ func (h *history) checkClaims(r *report) {
 			r.counts["fenced"]++
 			continue
 		}
-		if !ok || end.State != stateOf[e.Out] || end.freed() {
+		if !ok || end.State&stateOf[e.Out] == 0 || end.freed() {
 			r.fault("B5 late ends are refused", "worker %s was told that its claim of item %d with token %d has %s; but the claim ended like this: %+v", e.Worker, e.Item, e.Token, e.Out, end)
 		}
 	}

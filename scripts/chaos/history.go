@@ -73,6 +73,7 @@ type call struct {
 
 // A history is all that is known at the end.
 type history struct {
+	limits  limits
 	items   map[int64]item
 	changes []change
 	effects []effect
@@ -83,8 +84,8 @@ type history struct {
 }
 
 // load reads what is in the database, and joins the two events of each call.
-func load(ctx context.Context, db *pgxpool.Pool, events []event) (*history, error) {
-	h := &history{items: map[int64]item{}, placed: map[string]bool{}}
+func load(ctx context.Context, db *pgxpool.Pool, l limits, events []event) (*history, error) {
+	h := &history{limits: l, items: map[int64]item{}, placed: map[string]bool{}}
 	rows, _ := db.Query(ctx, `select id, key, lane, rank, state, token, unique_id as unique, data from chaos_queue.durable_item`)
 	items, err := pgx.CollectRows(rows, pgx.RowToStructByPos[item])
 	for _, i := range items {

@@ -44,6 +44,8 @@ func main() {
 	flag.DurationVar(&o.span, "for", time.Minute, "how long")
 	flag.IntVar(&o.processes, "processes", 5, "workers")
 	flag.IntVar(&o.keys, "keys", 60, "keys at a time; there are new ones every 20 seconds")
+	flag.IntVar(&o.limit, "limit", 6, "MaxCluster; lanes have less; 0: there are no limits")
+	flag.BoolVar(&o.halt, "halt", false, "HaltOnDead: keys wait for dead items, until those run again")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of what is random; threads and the server are not repeatable")
 	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken or nolimit")
 	flag.Parse()
@@ -60,6 +62,8 @@ func main() {
 type options struct {
 	span            time.Duration
 	processes, keys int
+	limit           int
+	halt            bool
 	seed            uint64
 	mutate          string
 }
@@ -157,14 +161,14 @@ func (c *cluster) open(ctx context.Context) error {
 	if _, err := c.db.Exec(ctx, schema); err != nil {
 		return err
 	}
-	c.queue, err = newQueue(store, func(context.Context, job) error { return nil }, nil)
+	c.queue, err = newQueue(store, func(context.Context, job) error { return nil }, config{Limit: c.limit}, nil)
 	return err
 }
 
 func (c *cluster) spawn(n int, calm bool) error {
 	p := c.workers[n]
 	name := fmt.Sprintf("%d-%x", n, c.rnd.Uint32())
-	text, err := json.Marshal(config{Name: name, DSN: dsn(p.proxy.dir), Keys: c.keys, Seed: c.rnd.Uint64(), Calm: calm})
+	text, err := json.Marshal(config{Name: name, DSN: dsn(p.proxy.dir), Keys: c.keys, Limit: c.limit, Halt: c.halt, Seed: c.rnd.Uint64(), Calm: calm})
 	if err != nil {
 		return err
 	}
@@ -325,10 +329,13 @@ from chaos_queue.durable_item as i where state in (1, 4)`
 		if err := c.db.QueryRow(ctx, ask).Scan(&running, &lanes, &orphans); err != nil {
 			continue
 		}
-		for lane, limit := range laneLimits {
-			if n := strings.Count(","+lanes+",", ","+lane+","); limit > 0 && n > limit || running > maxCluster {
-				c.fault("B4 limits: %d items are running, limit %d; of lane %s %d, limit %d", running, maxCluster, lane, n, limit)
-			}
+		live := map[string]int{}
+		for lane := range strings.SplitSeq(lanes, ",") {
+			live[lane]++
+		}
+		live[""] = running
+		if limitsOf(c.limit).broken(live) {
+			c.fault("B4 limits: items that run are %v, limits %v", live, limitsOf(c.limit))
 		}
 		if orphans > 0 {
 			c.fault("B11 no lost wake-up: %d items are blocked by a head that is not there", orphans)
@@ -365,7 +372,10 @@ func (c *cluster) drain(ctx context.Context) error {
 	defer cancel()
 	for left := 1; left > 0; time.Sleep(50 * time.Millisecond) {
 		s, err := c.queue.Stats(ctx)
-		if left = s.Blocked + s.Ready + s.Delayed + s.Retry + s.Running; ctx.Err() != nil || c.faulty() {
+		if s.Halted > 0 {
+			c.queue.AgainAll(ctx, durable.Query{State: durable.Halted})
+		}
+		if left = s.Items - s.Done - s.Dead - s.Cancelled; ctx.Err() != nil || c.faulty() {
 			break
 		}
 		if err != nil {
@@ -373,7 +383,7 @@ func (c *cluster) drain(ctx context.Context) error {
 		}
 	}
 	if ctx.Err() != nil {
-		for i := range c.queue.Items(context.Background(), durable.Query{State: durable.Waiting | durable.Running, Limit: 1}) {
+		for i := range c.queue.Items(context.Background(), durable.Query{State: durable.Waiting | durable.Running | durable.Halted, Limit: 1}) {
 			x, err := c.queue.Explain(context.Background(), i.ID)
 			c.fault("B1 every item ends: item %d has not, %v: %v %v", i.ID, context.Cause(ctx), x, err)
 		}
@@ -391,7 +401,7 @@ func (c *cluster) drain(ctx context.Context) error {
 
 // judge checks what has happened, and prints it.
 func (c *cluster) judge(ctx context.Context) error {
-	h, err := load(ctx, c.db, c.events)
+	h, err := load(ctx, c.db, limitsOf(c.limit), c.events)
 	if err != nil {
 		return err
 	}
@@ -412,7 +422,7 @@ func (c *cluster) judge(ctx context.Context) error {
 |---|---|---|---|---|---|---|---|---|---|---|
 | %s | %d / %d / %d / %d / %d | %d | %d | %d (%d without Finish) | %d | %s | %d | %d / %d / %d | %d | %d |
 
-`, maxCluster, c.name(), n["kills"], n["pauses"], n["cuts"], n["stalls"], n["restarts"], k["acknowledged"], lost, k["effects twice"], k["repeated"],
+`, c.limit, c.name(), n["kills"], n["pauses"], n["cuts"], n["stalls"], n["restarts"], k["acknowledged"], lost, k["effects twice"], k["repeated"],
 		k["fenced"], r.order, k["at once"], k["retried"], k["cancelled"], k["dead"], k["freed"], n["looks"])
 	for _, f := range faults[:min(5, len(faults))] {
 		fmt.Println(f)
@@ -430,5 +440,9 @@ func (c *cluster) name() string {
 	if c.mutate != "" {
 		return "mutation " + c.mutate
 	}
-	return fmt.Sprintf("%d keys, %v", c.keys, c.span)
+	name := fmt.Sprintf("%d keys, %v", c.keys, c.span)
+	if c.halt {
+		name += ", halt"
+	}
+	return name
 }

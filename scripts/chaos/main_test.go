@@ -12,7 +12,7 @@ import (
 
 // good is the history of two items of a key. The lease of the second one was lost once.
 func good() *history {
-	h := &history{items: map[int64]item{
+	h := &history{limits: limitsOf(6), items: map[int64]item{
 		1: {ID: 1, Key: "ada", Lane: "hot", State: durable.Done, Token: 1, job: job{Ref: "r1", Tx: true}},
 		2: {ID: 2, Key: "ada", Lane: "hot", State: durable.Done, Token: 3, job: job{Ref: "r2"}},
 	}, placed: map[string]bool{}}
@@ -102,7 +102,7 @@ func TestChecks(t *testing.T) {
 
 // tooMany adds claims of more items than may run at once.
 func (h *history) tooMany() {
-	for id := int64(10); id < 11+maxCluster; id++ {
+	for id := int64(10); id < 17; id++ {
 		h.items[id] = item{ID: id, State: durable.Running, Token: id, job: job{Ref: string(rune('a' + id))}}
 		h.changes = append(h.changes, change{Tx: uint64(id), Item: id, State: durable.Ready}, change{Tx: uint64(id), Item: id, Old: durable.Ready, State: durable.Running, Token: id})
 	}

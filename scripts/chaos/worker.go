@@ -27,20 +27,35 @@ import (
 // The queue of all runs.
 const (
 	queueName   = "chaos"
-	maxCluster  = 6
 	maxAttempts = 4
 	lease       = 1500 * time.Millisecond
 )
 
-var laneLimits = map[string]int{"hot": 4, "normal": 0, "slow": 2}
+// limits are those of the cluster, and of its lanes.
+type limits map[string]int
+
+// limitsOf makes the limits of lanes from that of the cluster. 0 is none.
+func limitsOf(all int) limits { return limits{"": all, "hot": all * 2 / 3, "slow": all / 3} }
+
+// broken says whether more items run than may.
+func (l limits) broken(running map[string]int) bool {
+	for lane, limit := range l {
+		if limit > 0 && running[lane] > limit {
+			return true
+		}
+	}
+	return false
+}
 
 // A config is what the parent tells a worker.
 type config struct {
-	Name string // of this process: no other one has it
-	DSN  string
-	Keys int
-	Seed uint64
-	Calm bool // only runs items, and all of them end well
+	Name  string // of this process: no other one has it
+	DSN   string
+	Keys  int
+	Seed  uint64
+	Limit int
+	Halt  bool // HaltOnDead
+	Calm  bool // only runs items, and all of them end well
 }
 
 // A job is an item of the queue.
@@ -96,7 +111,7 @@ func runWorker(text string) error {
 		return err
 	}
 	defer w.pool.Close()
-	store, err := postgres.Open(ctx, w.pool, postgres.Options{Schema: storeSchema, SkipMigrations: true})
+	store, err := postgres.Open(ctx, w.pool, postgres.Options{Schema: storeSchema, SkipMigrations: true, MaxIdle: lease})
 	if err != nil {
 		return err
 	}
@@ -108,7 +123,7 @@ func runWorker(text string) error {
 			w.write(event{Op: "lost"})
 		}
 	})
-	w.queue, err = newQueue(store, w.work, sink)
+	w.queue, err = newQueue(store, w.work, w.config, sink)
 	if err != nil {
 		return err
 	}
@@ -124,13 +139,13 @@ func runWorker(text string) error {
 	return w.queue.Run(ctx)
 }
 
-func newQueue(store durable.Store, work core.Work[job], sink *core.Sink) (*durable.Queue[job], error) {
+func newQueue(store durable.Store, work core.Work[job], c config, sink *core.Sink) (*durable.Queue[job], error) {
 	var lanes []core.Lane
 	for _, name := range []string{"hot", "normal", "slow"} {
-		lanes = append(lanes, core.Lane{Name: name, Limit: laneLimits[name]})
+		lanes = append(lanes, core.Lane{Name: name, Limit: limitsOf(c.Limit)[name]})
 	}
 	return durable.New(store, func(j job) string { return j.Key }, work, durable.Options{Name: queueName, Sink: sink, Lease: lease, Poll: 200 * time.Millisecond,
-		MaxConcurrency: 4, MaxCluster: maxCluster, Lanes: lanes, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
+		MaxConcurrency: 4, MaxCluster: c.Limit, Lanes: lanes, HaltOnDead: c.Halt, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
 }
 
 // write writes a line in one call, so that it is whole or missing.

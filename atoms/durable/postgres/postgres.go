@@ -29,6 +29,11 @@ type Options struct {
 	// PollOnly makes the store send no notifications, and listen to none. Set it if
 	// PgBouncer in transaction mode is between the program and the server.
 	PollOnly bool
+	// MaxIdle is how long a transaction of a caller may wait for its next statement after
+	// [Enqueue] or [Finish], before the server rolls it back and closes its connection: others
+	// wait for its locks, and its process may be gone. 0 means 15 seconds, negative the setting
+	// idle_in_transaction_session_timeout of the connection, which also holds if it is shorter.
+	MaxIdle time.Duration
 }
 
 // A Store is a [durable.Store] in a PostgreSQL database, and a [durable.Waker]. It is safe
@@ -59,6 +64,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	if !schemaName.MatchString(opts.Schema) {
 		return nil, fmt.Errorf("postgres: Options.Schema must have 1 to 48 letters, digits and underscores and not begin with a digit, not %q", opts.Schema)
 	}
+	opts.MaxIdle = cmp.Or(opts.MaxIdle, 15*time.Second)
 	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), notices: map[string]notice{}, wakers: map[string][]*func(){}}
 	if !opts.SkipMigrations {
 		if err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, s.migrate); err != nil {
