@@ -123,7 +123,7 @@ func (h *history) read(events []event) {
 	for _, e := range events {
 		at, ok := begun[id{e.Worker, e.Call}]
 		switch {
-		case e.Op == "lost":
+		case e.Op == "lost", e.Op == "hung":
 		case e.Op == "start":
 			h.starts = append(h.starts, e)
 		case e.Op == "told":

@@ -196,6 +196,9 @@ func (c *cluster) spawn(n int, calm bool) error {
 			if e.Op == "enqueue" && e.Out == "ok" {
 				c.acked++
 			}
+			if e.Op == "hung" {
+				c.faults = append(c.faults, fmt.Sprintf("a call ends: one of worker %s takes longer than %v", name, hangs))
+			}
 			if e.Op == "lost" {
 				c.counts["leases lost"]++
 				if time.Since(p.touched) > 2*lease {

@@ -84,6 +84,7 @@ type proxy struct {
 type pair struct {
 	worker, server net.Conn
 	doomed         atomic.Bool // is closed instead of getting the next answer
+	silent         atomic.Bool // stays open, and nothing passes any more
 }
 
 func (p *pair) close() {
@@ -145,7 +146,7 @@ func (p *proxy) copy(c *pair, to, from net.Conn, edit func([]byte) []byte) {
 		n, err := from.Read(b)
 		p.gate.RLock()
 		some := edit(b[:n])
-		if err == nil {
+		if err == nil && !c.silent.Load() {
 			_, err = to.Write(some)
 		}
 		p.gate.RUnlock()
@@ -155,17 +156,20 @@ func (p *proxy) copy(c *pair, to, from net.Conn, edit func([]byte) []byte) {
 	}
 }
 
-// cut closes half of the connections: at once, or when the server answers next, so that the
-// worker cannot know what has become of what it has asked for.
+// cut breaks half of the connections: it closes them at once, or when the server answers next,
+// so that the worker cannot know what has become of what it has asked for, or it loses
+// what passes from now on, as a network does.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.pairs {
-		switch rand.IntN(4) {
+		switch rand.IntN(6) {
 		case 0:
 			c.close()
 		case 1:
 			c.doomed.Store(true)
+		case 2:
+			c.silent.Store(true)
 		}
 	}
 }

@@ -29,6 +29,7 @@ const (
 	queueName   = "chaos"
 	maxAttempts = 4
 	lease       = 1500 * time.Millisecond
+	hangs       = 15 * time.Second // no call takes so long, with pauses and stalls
 )
 
 // limits are those of the cluster, and of its lanes.
@@ -71,7 +72,7 @@ type job struct {
 type event struct {
 	Worker string `json:",omitempty"` // the parent adds it
 	Call   int64  `json:",omitempty"`
-	Op     string // enqueue, effect, cancel; start, told and lost, of a lease, are no calls
+	Op     string // enqueue, effect, cancel; start, told, lost (of a lease) and hung are no calls
 	Out    string `json:",omitempty"` // of calls ok, no or maybe; of told the signal
 	At     int64  // nanoseconds: all processes have the clock of one host
 	Ref    string `json:",omitempty"`
@@ -145,7 +146,7 @@ func newQueue(store durable.Store, work core.Work[job], c config, sink *core.Sin
 		lanes = append(lanes, core.Lane{Name: name, Limit: limitsOf(c.Limit)[name]})
 	}
 	return durable.New(store, func(j job) string { return j.Key }, work, durable.Options{Name: queueName, Sink: sink, Lease: lease, Poll: 200 * time.Millisecond,
-		MaxConcurrency: 4, MaxCluster: c.Limit, Lanes: lanes, HaltOnDead: c.Halt, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
+		Timeout: 2 * lease, MaxConcurrency: 4, MaxCluster: c.Limit, Lanes: lanes, HaltOnDead: c.Halt, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
 }
 
 // write writes a line in one call, so that it is whole or missing.
@@ -184,7 +185,9 @@ func (w *worker) random(n int) int {
 func (w *worker) repeat(ctx context.Context, every time.Duration, do func(ctx context.Context)) {
 	for ctx.Err() == nil {
 		time.Sleep(time.Duration(w.random(int(2 * every))))
+		hung := time.AfterFunc(hangs, func() { w.write(event{Op: "hung"}) })
 		do(ctx)
+		hung.Stop()
 	}
 }
 
@@ -271,12 +274,14 @@ func outcome(err error) string {
 // place adds an item in a transaction that writes something else, too. Some are rolled back.
 func (w *worker) place(ctx context.Context, j job, with durable.ItemOptions) {
 	end := w.begin(event{Op: "enqueue", Ref: j.Ref})
+	ctx, stop := context.WithTimeout(ctx, 2*lease)
+	defer stop()
 	tx, err := w.pool.Begin(ctx)
 	if err != nil {
 		end(0, "no")
 		return
 	}
-	defer tx.Rollback(context.Background())
+	defer tx.Rollback(ctx)
 	var id durable.ItemID
 	_, err = tx.Exec(ctx, "insert into chaos.placed values ($1)", j.Ref)
 	if err == nil {
@@ -302,6 +307,8 @@ func (w *worker) linger() {
 
 // watch looks whether enough items wait.
 func (w *worker) watch(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, 2*lease)
+	defer stop()
 	if s, err := w.queue.Stats(ctx); err == nil {
 		w.full.Store(s.Blocked+s.Ready > 400)
 	}
@@ -318,6 +325,8 @@ func (w *worker) pick() durable.ItemID {
 
 // cancel cancels an item that is perhaps still there.
 func (w *worker) cancel(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, 2*lease)
+	defer stop()
 	if id := w.pick(); id != 0 {
 		end := w.begin(event{Op: "cancel", Item: int64(id)})
 		ok, err := w.queue.Cancel(ctx, id, "chaos")
@@ -334,6 +343,8 @@ func (w *worker) cancel(ctx context.Context) {
 
 // again lets items that are dead, or perhaps cancelled, run again.
 func (w *worker) again(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, 2*lease)
+	defer stop()
 	w.queue.AgainAll(ctx, durable.Query{Dead: true, Limit: 10})
 	if id := w.pick(); id != 0 {
 		w.queue.Again(ctx, id)
