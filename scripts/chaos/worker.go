@@ -29,7 +29,7 @@ const (
 	queueName   = "chaos"
 	maxAttempts = 4
 	lease       = 1500 * time.Millisecond
-	hangs       = 15 * time.Second // no call takes so long, with pauses and stalls
+	hangs       = 10 * time.Second // no call takes so long, with pauses and stalls
 )
 
 // limits are those of the cluster, and of its lanes.
