@@ -268,7 +268,7 @@ func (h *history) checkOrder(r *report, patience time.Duration) {
 			return
 		}
 		name := i.Key + " " + i.Lane
-		lists[name] = append(lists[name], porcupine.Operation{Input: step{c.Op == "effect", id}, Call: c.At, Return: c.To})
+		lists[name] = append(lists[name], porcupine.Operation{Input: step{pop: c.Op == "effect", item: id}, Call: c.At, Return: c.To})
 	}
 	for _, c := range h.calls {
 		if c.Op == "effect" && h.items[c.Item].Token == c.Token {
@@ -288,7 +288,7 @@ func (h *history) checkOrder(r *report, patience time.Duration) {
 	until := time.Now().Add(patience)
 	for name, list := range lists {
 		r.counts["longest"] = max(r.counts["longest"], len(list)/2)
-		switch result := porcupine.CheckOperationsTimeout(fifo, list, max(time.Until(until), time.Second)); result {
+		switch result := porcupine.CheckOperationsTimeout(fifo, placed(list), max(time.Until(until), time.Second)); result {
 		case porcupine.Ok:
 		case porcupine.Illegal:
 			r.order = result
@@ -303,31 +303,37 @@ func (h *history) checkOrder(r *report, patience time.Duration) {
 
 // A step is an operation on the queue of a key and lane.
 type step struct {
-	pop  bool // the item had its effect; else it was added
-	item int64
+	pop   bool // the item had its effect; else it was added
+	item  int64
+	place int // of the item in the order of ids, which is that of commits
 }
 
-// fifo is a queue. Its state is the last id that was added, and those that wait.
+// fifo is a queue. Its state says how many items were added and had their effect.
 var fifo = porcupine.Model{
-	Init: func() any { return []int64{0} },
+	Init: func() any { return [2]int{} },
 	Step: func(state, input, _ any) (bool, any) {
-		s, in := state.([]int64), input.(step)
-		switch {
-		case in.pop && len(s) > 1 && s[1] == in.item:
-			return true, append([]int64{s[0]}, s[2:]...)
-		case !in.pop && in.item > s[0]:
-			return true, append(append([]int64{in.item}, s[1:]...), in.item)
+		s, in := state.([2]int), input.(step)
+		if in.pop {
+			return in.place == s[1] && s[1] < s[0], [2]int{s[0], s[1] + 1}
 		}
-		return false, nil
+		return in.place == s[0], [2]int{s[0] + 1, s[1]}
 	},
-	Equal: func(a, b any) bool { return slices.Equal(a.([]int64), b.([]int64)) },
-	Hash: func(state any) uint64 {
-		hash := uint64(14695981039346656037)
-		for _, id := range state.([]int64) {
-			hash = (hash ^ uint64(id)) * 1099511628211
-		}
-		return hash
-	},
+}
+
+// placed gives the items of operations their places.
+func placed(list []porcupine.Operation) []porcupine.Operation {
+	var ids []int64
+	for _, o := range list {
+		ids = append(ids, o.Input.(step).item)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	for n, o := range list {
+		in := o.Input.(step)
+		in.place, _ = slices.BinarySearch(ids, in.item)
+		list[n].Input = in
+	}
+	return list
 }
 
 // show prints operations in the order of their beginnings, in milliseconds from the first.
