@@ -3,16 +3,31 @@ module github.com/ephemeralgo/ephemeral/scripts
 go 1.26
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
+	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
+	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/jackc/pgx/v5 v5.12.0
 	golang.org/x/exp v0.0.0-20251219203646-944ab1f22d93
-	golang.org/x/mod v0.31.0
-	golang.org/x/tools v0.40.1-0.20260108161641-ca281cf95054
+	golang.org/x/mod v0.38.0
+	golang.org/x/tools v0.48.0
 )
 
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
-	golang.org/x/sync v0.19.0 // indirect
+	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
 	honnef.co/go/tools v0.7.0 // indirect
 )
 
 tool honnef.co/go/tools/cmd/staticcheck
+
+replace github.com/ephemeralgo/ephemeral/core => ../core
+
+replace github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
+
+replace github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres

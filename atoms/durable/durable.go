@@ -160,7 +160,7 @@ func (q *Queue[T]) lane() (name string, rank int, err error) {
 // Enqueue adds an item and returns its ID when it is on disk. Items of one goroutine with one
 // key run in the order of its calls. Concurrent calls share a transaction. An error that is
 // [ErrUndecided] means that the item may have been added: with a Unique id, Enqueue can be
-// called again. After Close it returns [core.ErrClosed].
+// called again. The store has a Lease to answer in. After Close it returns [core.ErrClosed].
 func (q *Queue[T]) Enqueue(ctx context.Context, item T) (ItemID, error) {
 	ids, err := q.enqueue(ctx, item)
 	if err != nil {
@@ -205,6 +205,8 @@ func (q *queue[T]) insert(ctx context.Context, all []*insertion, _ []error) erro
 	for _, i := range all {
 		ins = append(ins, i.in...)
 	}
+	ctx, cancel := context.WithTimeout(ctx, q.opts.Lease) // others wait behind it
+	defer cancel()
 	out, err := q.store.Insert(ctx, q.opts.Name, ins)
 	for _, i := range all[:min(len(all), len(out))] {
 		i.out, out = out[:len(i.in)], out[len(i.in):]

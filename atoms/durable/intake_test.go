@@ -156,6 +156,11 @@ func TestItemsThatAreNotAccepted(t *testing.T) {
 		_, err = q.Enqueue(ctx, "x")
 		assert.ErrorIs(t, err, durable.ErrUndecided)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
+
+		began := time.Now() // a connection that is gone without a word does not stop Enqueue for ever
+		_, err = q.Enqueue(s.Context(), "y")
+		assert.ErrorIs(t, err, errOnPurpose)
+		assert.LessOrEqual(t, time.Since(began), 2*15*time.Second)
 	})
 }
 

@@ -74,7 +74,8 @@ where id = $1 and expires > clock_timestamp() returning id`, node.ID, micros(nod
 	return b, err
 }
 
-// free makes the claims of nodes that are gone ready, and calls count for the node of each.
+// free makes the claims of nodes that are gone ready, and calls count for the node of each. It
+// leaves those that a transaction has locked, such as one that has called Finish, to the next beat.
 func (p *pipeline) free(queue string, count func(durable.NodeID)) {
 	p.rows(func(rows pgx.Rows) error {
 		var id durable.NodeID
@@ -85,7 +86,7 @@ func (p *pipeline) free(queue string, count func(durable.NodeID)) {
 with old as materialized (
 	select i.id, i.node from {s}.durable_item as i
 	where i.queue = $1 and i.state = 4 and not exists (select from {s}.durable_node as n where n.id = i.node)
-	order by i.id for update
+	order by i.id for update skip locked
 )
 update {s}.durable_item as i set state = 2, token = 0, node = null from old where i.id = old.id and i.state = 4 returning old.node`, queue)
 }

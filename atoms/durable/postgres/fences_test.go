@@ -146,3 +146,29 @@ func TestClaimsDoNotWait(t *testing.T) {
 		return len(second) == 1 && second[0].ID != first[0].ID && ended.Sub(began) < 100*time.Millisecond
 	})
 }
+
+// A process stops while a transaction of its own that has called Finish is open, and loses its
+// lease. Without SKIP LOCKED the beats of all others wait for that transaction, and they lose theirs.
+func TestBeatsDoNotWait(t *testing.T) {
+	fence(t, "order by i.id for update skip locked", "order by i.id for update", func(t *testing.T, s *Store) bool {
+		stopped, other := node(t, s, 100*time.Millisecond, 0), node(t, s, time.Hour, 0)
+		insert(t, s, "ada", "bob")
+		mine := claim(t, s, stopped, 2)
+		time.Sleep(110 * time.Millisecond)
+		tx, err := s.pool.Begin(t.Context())
+		require.NoError(t, err)
+		defer tx.Rollback(context.Background())
+		require.NoError(t, s.within(t.Context(), tx, func(p *pipeline) { p.end(stopped, end(mine[0], durable.EndDone)) }))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		beaten, err := s.Beat(ctx, other, "")
+		if err != nil {
+			return false
+		}
+		free := claim(t, s, other, 2)
+		require.NoError(t, tx.Rollback(t.Context()))
+		_, err = s.Beat(t.Context(), other, "")
+		require.NoError(t, err)
+		return len(beaten.Lost) == 1 && len(free) == 1 && len(claim(t, s, other, 2)) == 1 // bob's at once, ada's at the next beat
+	})
+}

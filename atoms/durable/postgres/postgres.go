@@ -29,6 +29,11 @@ type Options struct {
 	// PollOnly makes the store send no notifications, and listen to none. Set it if
 	// PgBouncer in transaction mode is between the program and the server.
 	PollOnly bool
+	// MaxIdle is how long a transaction of a caller may wait for its next statement after
+	// [Enqueue] or [Finish], before the server rolls it back and closes its connection: others
+	// wait for its locks, and its process may be gone. 0 means 15 seconds, negative the setting
+	// idle_in_transaction_session_timeout of the connection, which also holds if it is shorter.
+	MaxIdle time.Duration
 }
 
 func (o Options) resolved() (Options, error) {
@@ -67,6 +72,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
+	opts.MaxIdle = cmp.Or(opts.MaxIdle, 15*time.Second)
 	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), notices: map[string]notice{}, wakers: map[string][]*func(){}}
 	if !opts.SkipMigrations {
 		if err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, s.migrate); err != nil {

@@ -158,6 +158,31 @@ func TestIsolation(t *testing.T) {
 	assert.Empty(t, done)
 }
 
+// A process stops in a transaction with the lock of a key. Others do not wait for ever. Settings
+// of the connection that are shorter stay.
+func TestIdleTransactions(t *testing.T) {
+	begin := func(configured string, span time.Duration) (s *Store, tx pgx.Tx, setting string) {
+		s = open(t, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams[maxIdle] = configured })
+		s.opts.MaxIdle = span
+		tx, err := s.pool.Begin(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, s.within(t.Context(), tx, func(p *pipeline) { p.lockKeys("q", []string{"ada"}) }))
+		require.NoError(t, tx.QueryRow(t.Context(), "select current_setting($1)", maxIdle).Scan(&setting))
+		return s, tx, setting
+	}
+	s, stopped, _ := begin("1h", 50*time.Millisecond)
+	insert(t, s, "ada")
+	assert.Error(t, stopped.Commit(t.Context()))
+	for _, c := range []struct {
+		configured, want string
+		span             time.Duration
+	}{{"0", "15s", open(t).opts.MaxIdle}, {"5s", "5s", 15 * time.Second}, {"0", "0", -1}} {
+		_, tx, setting := begin(c.configured, c.span)
+		assert.Equal(t, c.want, setting)
+		require.NoError(t, tx.Rollback(t.Context()))
+	}
+}
+
 // An item that is enqueued in a transaction is there when that commits. An effect and the end
 // of its item become so together; when the claim is lost, neither does.
 func TestTransactionsOfTheCaller(t *testing.T) {

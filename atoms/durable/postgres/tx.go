@@ -16,7 +16,7 @@ var ErrIsolation = errors.New("postgres: the transaction must be read committed"
 
 // Enqueue adds an item to q in the transaction of the caller: it is there when the caller
 // commits, and not if the caller rolls back. The queue must be on a [Store]. Until then the key of the item is
-// locked: others that enqueue for it wait. Nodes see the item when they poll next, or after
+// locked: others that enqueue for it wait, and with them what their process adds or ends meanwhile. Nodes see the item when they poll next, or after
 // Store.Wake(q.Name()).
 func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
 	s, ok := q.Store().(*Store)
@@ -60,6 +60,9 @@ func Finish(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
+// maxIdle is the setting after which the server ends a transaction that waits for its caller.
+const maxIdle = "idle_in_transaction_session_timeout"
+
 // within runs the statements that fill adds in the transaction of the caller.
 func (s *Store) within(ctx context.Context, tx pgx.Tx, fill func(p *pipeline)) error {
 	p := &pipeline{Store: s}
@@ -70,6 +73,10 @@ func (s *Store) within(ctx context.Context, tx pgx.Tx, fill func(p *pipeline)) e
 		}
 		return fmt.Errorf("%w, not %s", ErrIsolation, isolation)
 	}, "select current_setting('transaction_isolation')")
+	if s.opts.MaxIdle > 0 {
+		ms := max(1, s.opts.MaxIdle.Milliseconds())
+		p.do("select set_config($1, $2::bigint::text, true) where current_setting($1)::interval not between interval '1 ms' and $2::bigint * interval '1 ms'", maxIdle, ms)
+	}
 	fill(p)
 	if err := tx.SendBatch(ctx, &p.Batch).Close(); err != nil {
 		if errors.Is(err, ErrIsolation) {

@@ -1,0 +1,355 @@
+//go:build unix
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+)
+
+// A report has what the checks have found.
+type report struct {
+	faults []string // empty: all promises are kept
+	counts map[string]int
+	order  porcupine.CheckResult
+}
+
+func (r *report) fault(promise, format string, args ...any) {
+	r.faults = append(r.faults, promise+": "+fmt.Sprintf(format, args...))
+}
+
+// check checks all promises in a history whose queue was drained.
+func check(h *history, patience time.Duration) *report {
+	r := &report{counts: map[string]int{}}
+	h.checkItems(r)
+	h.checkChanges(r)
+	h.checkClaims(r)
+	h.checkEffects(r)
+	h.checkOrder(r, patience)
+	return r
+}
+
+// checkItems: what was acknowledged is there once, what was refused is not, and all has ended.
+func (h *history) checkItems(r *report) {
+	refs, uniques := map[string]int64{}, map[string]int64{}
+	for _, i := range h.items {
+		if other, ok := refs[i.job.Ref]; ok {
+			r.fault("B1 once", "items %d and %d are of one call of Enqueue, %s", i.ID, other, i.job.Ref)
+		}
+		refs[i.job.Ref] = i.ID
+		if other, ok := uniques[i.Unique]; ok && i.Unique != "" {
+			r.fault("B1 unique", "items %d and %d have the Unique id %q", i.ID, other, i.Unique)
+		}
+		uniques[i.Unique] = i.ID
+		if i.State&durable.Finished == 0 {
+			r.fault("B1 every item ends", "item %d has not: its state is %d", i.ID, i.State)
+		}
+	}
+	for _, c := range h.calls {
+		if c.Op != "enqueue" {
+			continue
+		}
+		added := refs[c.Ref]
+		i, ok := h.items[c.Item]
+		switch {
+		case c.Out == "ok" && !ok:
+			r.fault("B1 no item is lost", "item %d, ref %s, was acknowledged and is not there", c.Item, c.Ref)
+		case c.Out == "ok" && added != c.Item && (c.Unique == "" || i.Unique != c.Unique):
+			r.fault("B1 no item is lost", "ref %s was acknowledged as item %d, which is that of ref %s", c.Ref, c.Item, i.job.Ref)
+		case c.Out == "no" && added != 0:
+			r.fault("B1 refused", "ref %s was refused, but is item %d", c.Ref, added)
+		}
+		if c.Out == "ok" {
+			r.counts["acknowledged"]++
+		}
+		if placed := h.placed[c.Ref]; placed && added == 0 {
+			r.fault("B1 transaction", "the transaction with ref %s was committed, and its item is not there", c.Ref)
+		}
+	}
+}
+
+// next are the states to which a state may change.
+var next = map[durable.State]durable.State{
+	0:                 durable.Blocked | durable.Ready,
+	durable.Blocked:   durable.Ready | durable.Running | durable.Cancelled,
+	durable.Ready:     durable.Running | durable.Cancelled,
+	durable.Retry:     durable.Running | durable.Cancelled,
+	durable.Running:   durable.Ready | durable.Retry | durable.Halted | durable.Finished,
+	durable.Halted:    durable.Ready | durable.Cancelled,
+	durable.Dead:      durable.Blocked | durable.Ready,
+	durable.Cancelled: durable.Blocked | durable.Ready,
+}
+
+const heads = durable.Ready | durable.Running | durable.Retry | durable.Halted
+
+// checkChanges goes through the changes in their order: states follow each other, tokens rise, a key
+// has a head if it has items, and only one, the next head is the right one, and limits hold.
+func (h *history) checkChanges(r *report) {
+	states := map[int64]durable.State{}
+	tokens := map[string]int64{}           // by key
+	waiting := map[string]map[int64]bool{} // items of a key that are heads or blocked
+	running := map[string]int{}            // by lane, and "" for all
+	type part struct {
+		tx  uint64
+		key string
+	}
+	last := map[part]int{} // changes of a transaction
+	for n, c := range h.changes {
+		last[part{c.Tx, h.items[c.Item].Key}] = n
+	}
+	for n, c := range h.changes {
+		i, at := h.items[c.Item], fmt.Sprintf("change %d of item %d, key %q, from state %d to %d", c.Seq, c.Item, h.items[c.Item].Key, c.Old, c.State)
+		if states[c.Item] != c.Old || next[c.Old]&c.State == 0 {
+			promise := "states"
+			if c.Old == durable.Cancelled {
+				promise = "B9 a cancelled item does not start"
+			}
+			r.fault(promise, "%s: it was in state %d", at, states[c.Item])
+		}
+		states[c.Item] = c.State
+		if c.State == durable.Running {
+			if c.Token <= tokens[i.Key] {
+				r.fault("B5 tokens rise", "%s: token %d is after %d", at, c.Token, tokens[i.Key])
+			}
+			if i.Key != "" {
+				tokens[i.Key] = c.Token
+			}
+			running[i.Lane]++
+			running[""]++
+			r.counts["at once"] = max(r.counts["at once"], running[""])
+			if h.limits.broken(running) {
+				r.fault("B4 limits", "%s: claims that are live are %v, limits %v", at, running, h.limits)
+			}
+		}
+		if c.Old == durable.Running {
+			running[i.Lane]--
+			running[""]--
+		}
+		h.count(r, c)
+		if i.Key == "" {
+			continue
+		}
+		if waiting[i.Key] == nil {
+			waiting[i.Key] = map[int64]bool{}
+		}
+		if of := waiting[i.Key]; c.Old == durable.Blocked && c.State&heads != 0 {
+			for other := range of {
+				if o := h.items[other]; states[other] == durable.Blocked && cmp.Or(cmp.Compare(o.Rank, i.Rank), cmp.Compare(o.ID, i.ID)) < 0 {
+					r.fault("B2 order of a key", "%s: item %d was before it", at, other)
+				}
+			}
+		}
+		waiting[i.Key][c.Item] = true
+		if c.State&durable.Finished != 0 {
+			delete(waiting[i.Key], c.Item)
+		}
+		if last[part{c.Tx, i.Key}] == n {
+			h.checkHeads(r, at, states, waiting[i.Key])
+		}
+	}
+}
+
+// count counts the changes that the table shows.
+func (h *history) count(r *report, c change) {
+	switch {
+	case c.freed():
+		r.counts["freed"]++
+	case c.State == durable.Retry:
+		r.counts["retried"]++
+	case c.State&(durable.Dead|durable.Halted) != 0:
+		r.counts["dead"]++
+	case c.State == durable.Cancelled:
+		r.counts["cancelled"]++
+	}
+}
+
+func (h *history) checkHeads(r *report, at string, states map[int64]durable.State, of map[int64]bool) {
+	var first []int64
+	for id := range of {
+		if states[id]&heads != 0 {
+			first = append(first, id)
+		}
+	}
+	switch {
+	case len(first) > 1:
+		r.fault("B3 one claim of a key", "after %s the heads of the key are items %v", at, first)
+	case len(first) == 0 && len(of) > 0:
+		r.fault("B11 no lost wake-up", "after %s %d items of the key are blocked, and it has no head", at, len(of))
+	}
+}
+
+// stateOf are the changes that signals about ends tell.
+var stateOf = map[string]durable.State{"succeeded": durable.Done, "retried": durable.Retry, "failed": durable.Dead | durable.Halted,
+	"snoozed": durable.Ready, "returned": durable.Ready, "cancelled": durable.Cancelled}
+
+// checkClaims: each body has a claim of its own, and what its process was told about the end of
+// the claim is what has become of that claim.
+func (h *history) checkClaims(r *report) {
+	claims, ends := map[effect]bool{}, map[effect]change{}
+	for _, c := range h.changes {
+		if c.State == durable.Running {
+			claims[effect{c.Item, c.Token}] = true
+		}
+		if c.Old == durable.Running {
+			ends[effect{c.Item, c.OldToken}] = c
+		}
+	}
+	started := map[effect]bool{}
+	for _, e := range h.starts {
+		claim := effect{e.Item, e.Token}
+		if !claims[claim] || started[claim] {
+			r.fault("B3 one body for a claim", "worker %s has started item %d with token %d, which was claimed: %v; and started before: %v", e.Worker, e.Item, e.Token, claims[claim], started[claim])
+		}
+		if started[claim] = true; e.Tries > maxAttempts {
+			r.fault("B8 attempts", "attempt %d of item %d has started, more than %d", e.Tries, e.Item, maxAttempts)
+		}
+	}
+	for _, e := range h.tells {
+		end, ok := ends[effect{e.Item, e.Token}]
+		if e.Out == "fenced" {
+			r.counts["fenced"]++
+			continue
+		}
+		if !ok || end.State&stateOf[e.Out] == 0 || end.freed() {
+			r.fault("B5 late ends are refused", "worker %s was told that its claim of item %d with token %d has %s; but the claim ended like this: %+v", e.Worker, e.Item, e.Token, e.Out, end)
+		}
+	}
+}
+
+// checkEffects: an item that is done has an effect with the token of its end, and only that
+// one if both were in one transaction.
+func (h *history) checkEffects(r *report) {
+	tokens := map[int64][]int64{}
+	for _, e := range h.effects {
+		tokens[e.Item] = append(tokens[e.Item], e.Token)
+	}
+	for id, i := range h.items {
+		got := tokens[id]
+		switch {
+		case i.State == durable.Done && !slices.Contains(got, i.Token):
+			r.fault("B6 effects", "item %d has ended with token %d, and its effects have %v", id, i.Token, got)
+		case i.job.Tx && i.State != durable.Done && len(got) > 0:
+			r.fault("B6 effects with Finish", "item %d is not done, and has effects with the tokens %v", id, got)
+		case i.job.Tx && len(got) > 1:
+			r.counts["effects twice"]++
+			r.fault("B6 effects with Finish", "item %d has effects with the tokens %v", id, got)
+		case len(got) > 1:
+			r.counts["repeated"]++
+		}
+	}
+}
+
+// checkOrder gives the calls of each key and lane to porcupine: what was added first has its effect
+// first. It looks at items that are done and were never dead or cancelled, and at the effect of
+// their last claim.
+func (h *history) checkOrder(r *report, patience time.Duration) {
+	ids, skip := map[string]int64{}, map[int64]bool{}
+	for _, c := range h.changes {
+		if c.State&(durable.Dead|durable.Cancelled) != 0 {
+			skip[c.Item] = true
+		}
+	}
+	for id, i := range h.items {
+		ids[i.job.Ref] = id
+	}
+	ended := map[int64]int64{}
+	lists := map[string][]porcupine.Operation{}
+	add := func(id int64, c call) {
+		i := h.items[id]
+		if i.Key == "" || skip[id] || i.State != durable.Done {
+			return
+		}
+		name := i.Key + " " + i.Lane
+		lists[name] = append(lists[name], porcupine.Operation{Input: step{pop: c.Op == "effect", item: id}, Call: c.At, Return: c.To})
+	}
+	for _, c := range h.calls {
+		if c.Op == "effect" && h.items[c.Item].Token == c.Token {
+			ended[c.Item] = c.To
+			add(c.Item, c)
+		}
+	}
+	for _, c := range h.calls {
+		if id := ids[c.Ref]; c.Op == "enqueue" && id != 0 {
+			if to, ok := ended[id]; ok {
+				c.To = min(c.To, to)
+			}
+			add(id, c)
+		}
+	}
+	r.order = porcupine.Ok
+	until := time.Now().Add(patience)
+	for name, list := range lists {
+		r.counts["longest"] = max(r.counts["longest"], len(list)/2)
+		switch result := porcupine.CheckOperationsTimeout(fifo, placed(list), max(time.Until(until), time.Second)); result {
+		case porcupine.Ok:
+		case porcupine.Illegal:
+			r.order = result
+			r.fault("B2 order of a key", "porcupine finds no order for key and lane %q:%s", name, show(list))
+		default:
+			if r.order == porcupine.Ok {
+				r.order = result
+			}
+		}
+	}
+}
+
+// A step is an operation on the queue of a key and lane.
+type step struct {
+	pop   bool // the item had its effect; else it was added
+	item  int64
+	place int // of the item in the order of ids, which is that of commits
+}
+
+// fifo is a queue. Its state says how many items were added and had their effect.
+var fifo = porcupine.Model{
+	Init: func() any { return [2]int{} },
+	Step: func(state, input, _ any) (bool, any) {
+		s, in := state.([2]int), input.(step)
+		if in.pop {
+			return in.place == s[1] && s[1] < s[0], [2]int{s[0], s[1] + 1}
+		}
+		return in.place == s[0], [2]int{s[0] + 1, s[1]}
+	},
+}
+
+// placed gives the items of operations their places.
+func placed(list []porcupine.Operation) []porcupine.Operation {
+	var ids []int64
+	for _, o := range list {
+		ids = append(ids, o.Input.(step).item)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	for n, o := range list {
+		in := o.Input.(step)
+		in.place, _ = slices.BinarySearch(ids, in.item)
+		list[n].Input = in
+	}
+	return list
+}
+
+// show prints operations in the order of their beginnings, in milliseconds from the first.
+func show(list []porcupine.Operation) string {
+	slices.SortFunc(list, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	var b strings.Builder
+	for _, o := range list {
+		what := "added"
+		if o.Input.(step).pop {
+			what = "had its effect"
+		}
+		to := "?"
+		if o.Return < math.MaxInt64 {
+			to = fmt.Sprintf("%.3f", float64(o.Return-list[0].Call)/1e6)
+		}
+		fmt.Fprintf(&b, "\n\titem %d %s between %.3f and %s", o.Input.(step).item, what, float64(o.Call-list[0].Call)/1e6, to)
+	}
+	return b.String()
+}

@@ -1,0 +1,415 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/durable/postgres"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// The queue of all runs.
+const (
+	queueName   = "chaos"
+	maxAttempts = 4
+	lease       = 1500 * time.Millisecond
+	hangs       = 10 * time.Second // no call takes so long, with pauses and stalls
+)
+
+// limits are those of the cluster, and of its lanes.
+type limits map[string]int
+
+// limitsOf makes the limits of lanes from that of the cluster. 0 is none.
+func limitsOf(all int) limits { return limits{"": all, "hot": all * 2 / 3, "slow": all / 3} }
+
+// broken says whether more items run than may.
+func (l limits) broken(running map[string]int) bool {
+	for lane, limit := range l {
+		if limit > 0 && running[lane] > limit {
+			return true
+		}
+	}
+	return false
+}
+
+// A config is what the parent tells a worker.
+type config struct {
+	Name  string // of this process: no other one has it
+	DSN   string
+	Keys  int
+	Seed  uint64
+	Limit int
+	Halt  bool // HaltOnDead
+	Calm  bool // only runs items, and all of them end well
+}
+
+// A job is an item of the queue.
+type job struct {
+	Ref    string // no other call of Enqueue has it
+	Key    string
+	Tx     bool // its effect is in the transaction in which it ends
+	Poison bool // fails nearly always
+}
+
+// An event is a line that a worker writes. A call has two, with one number: at its
+// beginning, without Out, and at its end. If the end is missing it may have done anything.
+type event struct {
+	Worker string `json:",omitempty"` // the parent adds it
+	Call   int64  `json:",omitempty"`
+	Op     string // enqueue, effect, cancel; start, told, lost (of a lease) and hung are no calls
+	Out    string `json:",omitempty"` // of calls ok, no or maybe; of told the signal
+	At     int64  // nanoseconds: all processes have the clock of one host
+	Ref    string `json:",omitempty"`
+	Unique string `json:",omitempty"`
+	Item   int64  `json:",omitempty"`
+	Token  int64  `json:",omitempty"`
+	Tries  int    `json:",omitempty"`
+}
+
+type worker struct {
+	config
+	rnd   *rand.Rand // of mu
+	pool  *pgxpool.Pool
+	queue *durable.Queue[job]
+	calls atomic.Int64
+	full  atomic.Bool // enough items wait
+
+	mu     sync.Mutex
+	recent []durable.ItemID
+}
+
+// runWorker is the main function of a worker.
+func runWorker(text string) error {
+	w := &worker{}
+	if err := json.Unmarshal([]byte(text), &w.config); err != nil {
+		return err
+	}
+	w.rnd = rand.New(rand.NewPCG(w.Seed, w.Seed))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go func() { // the parent has gone
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+	var err error
+	if w.pool, err = pgxpool.New(ctx, w.DSN); err != nil {
+		return err
+	}
+	defer w.pool.Close()
+	store, err := postgres.Open(ctx, w.pool, postgres.Options{Schema: storeSchema, SkipMigrations: true, MaxIdle: lease})
+	if err != nil {
+		return err
+	}
+	sink := core.NewSink(core.SinkOptions{})
+	sink.Subscribe("durable.*", func(s core.Signal) {
+		if i, ok := s.Payload().(durable.Item); ok {
+			w.write(event{Op: "told", Out: s.Name, Item: int64(i.ID), Token: i.Token})
+		} else if s.Name == durable.SignalLeaseLost {
+			w.write(event{Op: "lost"})
+		}
+	})
+	w.queue, err = newQueue(store, w.work, w.config, sink)
+	if err != nil {
+		return err
+	}
+	defer w.queue.Close()
+	if !w.Calm {
+		for range 3 {
+			go w.repeat(ctx, 150*time.Millisecond, w.produce)
+		}
+		go w.repeat(ctx, 400*time.Millisecond, w.watch)
+		go w.repeat(ctx, 400*time.Millisecond, w.cancel)
+		go w.repeat(ctx, 2*time.Second, w.again)
+	}
+	return w.queue.Run(ctx)
+}
+
+func newQueue(store durable.Store, work core.Work[job], c config, sink *core.Sink) (*durable.Queue[job], error) {
+	var lanes []core.Lane
+	for _, name := range []string{"hot", "normal", "slow"} {
+		lanes = append(lanes, core.Lane{Name: name, Limit: limitsOf(c.Limit)[name]})
+	}
+	return durable.New(store, func(j job) string { return j.Key }, work, durable.Options{Name: queueName, Sink: sink, Lease: lease, Poll: 200 * time.Millisecond,
+		Timeout: 2 * lease, MaxConcurrency: 4, MaxCluster: c.Limit, Lanes: lanes, HaltOnDead: c.Halt, Ageing: time.Second, MaxAttempts: maxAttempts, Backoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond})
+}
+
+// write writes a line in one call, so that it is whole or missing.
+func (w *worker) write(e event) {
+	e.At = time.Now().UnixNano()
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = os.Stdout.Write(append(line, '\n'))
+	}
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+// begin writes the beginning of a call, and the function that it returns the end.
+func (w *worker) begin(e event) func(item durable.ItemID, out string) {
+	e.Call = w.calls.Add(1)
+	w.write(e)
+	return func(item durable.ItemID, out string) {
+		if e.Out = out; item != 0 {
+			e.Item = int64(item)
+		}
+		w.write(e)
+	}
+}
+
+// chance is true in one of n calls.
+func (w *worker) chance(n int) bool { return w.random(n) == 0 }
+
+func (w *worker) random(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rnd.IntN(n)
+}
+
+func (w *worker) repeat(ctx context.Context, every time.Duration, do func(ctx context.Context)) {
+	for ctx.Err() == nil {
+		time.Sleep(time.Duration(w.random(int(2 * every))))
+		hung := time.AfterFunc(hangs, func() { w.write(event{Op: "hung"}) })
+		do(ctx)
+		hung.Stop()
+	}
+}
+
+// produce adds an item, or a few.
+func (w *worker) produce(ctx context.Context) {
+	if w.full.Load() {
+		return
+	}
+	with := durable.ItemOptions{}
+	if w.chance(2) {
+		with.Lane = []string{"hot", "normal", "slow"}[w.random(3)]
+	}
+	if w.chance(6) {
+		with.Delay = time.Duration(w.random(int(time.Second)))
+	}
+	epoch, key := time.Now().Unix()/20, w.random(w.Keys)
+	if w.chance(2) {
+		key /= 10 // some keys are busy
+	}
+	j := job{Key: fmt.Sprintf("%d.%d", epoch, key), Tx: w.chance(2), Poison: w.chance(20)}
+	if w.chance(10) {
+		j.Key = ""
+	}
+	ref := func() { j.Ref = fmt.Sprintf("%s.%d", w.Name, w.calls.Add(1)) }
+	ref()
+	e := event{Op: "enqueue", Ref: j.Ref}
+	switch w.random(10) {
+	case 0, 1:
+		with.Unique = j.Ref
+	case 2:
+		with.Unique = fmt.Sprintf("%d.%d", epoch, w.random(50))
+	case 3:
+		w.place(ctx, j, with)
+		return
+	case 4:
+		var jobs []job
+		var ends []func(durable.ItemID, string)
+		for range 2 + w.random(4) {
+			ref()
+			jobs, ends = append(jobs, j), append(ends, w.begin(event{Op: "enqueue", Ref: j.Ref}))
+		}
+		ids, err := w.queue.With(with).EnqueueAll(ctx, jobs)
+		for n, end := range ends {
+			if err != nil {
+				end(0, outcome(err))
+				continue
+			}
+			end(ids[n], "ok")
+		}
+		return
+	}
+	if w.chance(20) {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, time.Duration(w.random(int(10*time.Millisecond))))
+		defer stop()
+	}
+	e.Unique = with.Unique
+	end := w.begin(e)
+	id, err := w.queue.With(with).Enqueue(ctx, j)
+	out := outcome(err)
+	for out == "maybe" && with.Unique == j.Ref && ctx.Err() == nil { // the Unique id lets it be called again
+		if id, err = w.queue.With(with).Enqueue(ctx, j); err == nil {
+			out = "ok"
+		}
+	}
+	end(id, out)
+	if err == nil {
+		w.mu.Lock()
+		w.recent = append(w.recent[max(0, len(w.recent)-20):], id)
+		w.mu.Unlock()
+	}
+}
+
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, durable.ErrUndecided):
+		return "maybe"
+	}
+	return "no"
+}
+
+// place adds an item in a transaction that writes something else, too. Some are rolled back.
+func (w *worker) place(ctx context.Context, j job, with durable.ItemOptions) {
+	end := w.begin(event{Op: "enqueue", Ref: j.Ref})
+	ctx, stop := context.WithTimeout(ctx, 2*lease)
+	defer stop()
+	tx, err := w.pool.Begin(ctx)
+	if err != nil {
+		end(0, "no")
+		return
+	}
+	defer tx.Rollback(ctx)
+	var id durable.ItemID
+	_, err = tx.Exec(ctx, "insert into chaos.placed values ($1)", j.Ref)
+	if err == nil {
+		id, err = postgres.Enqueue(ctx, tx, w.queue.With(with), j)
+		w.linger()
+	}
+	switch {
+	case err != nil || w.chance(4):
+		end(0, "no")
+	case tx.Commit(ctx) != nil:
+		end(0, "maybe")
+	default:
+		end(id, "ok")
+	}
+}
+
+// linger keeps a transaction open for a moment, in which its process may be killed or paused.
+func (w *worker) linger() {
+	if w.chance(10) {
+		time.Sleep(time.Duration(w.random(int(200 * time.Millisecond))))
+	}
+}
+
+// watch looks whether enough items wait.
+func (w *worker) watch(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, 2*lease)
+	defer stop()
+	if s, err := w.queue.Stats(ctx); err == nil {
+		w.full.Store(s.Blocked+s.Ready > 400)
+	}
+}
+
+func (w *worker) pick() durable.ItemID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.recent) == 0 {
+		return 0
+	}
+	return w.recent[w.rnd.IntN(len(w.recent))]
+}
+
+// cancel cancels an item that is perhaps still there.
+func (w *worker) cancel(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, 2*lease)
+	defer stop()
+	if id := w.pick(); id != 0 {
+		end := w.begin(event{Op: "cancel", Item: int64(id)})
+		ok, err := w.queue.Cancel(ctx, id, "chaos")
+		switch {
+		case err != nil:
+			end(id, outcome(err))
+		case ok:
+			end(id, "ok")
+		default:
+			end(id, "no")
+		}
+	}
+}
+
+// again lets items that are dead, or perhaps cancelled, run again.
+func (w *worker) again(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, 2*lease)
+	defer stop()
+	w.queue.AgainAll(ctx, durable.Query{Dead: true, Limit: 10})
+	if id := w.pick(); id != 0 {
+		w.queue.Again(ctx, id)
+	}
+}
+
+// work is the body of all items.
+func (w *worker) work(ctx context.Context, j job) error {
+	c := durable.ClaimFrom(ctx)
+	w.write(event{Op: "start", Ref: j.Ref, Item: int64(c.ID), Token: c.Token, Tries: c.Attempt})
+	if !w.Calm {
+		if err := w.live(ctx, j); err != nil {
+			return err
+		}
+	}
+	end := w.begin(event{Op: "effect", Ref: j.Ref, Item: int64(c.ID), Token: c.Token})
+	const insert = "insert into chaos.effect (item, token) values ($1, $2)"
+	var err error
+	if j.Tx {
+		err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, insert, c.ID, c.Token); err != nil {
+				return err
+			}
+			defer w.linger()
+			return postgres.Finish(ctx, tx)
+		})
+	} else {
+		_, err = w.pool.Exec(ctx, insert, c.ID, c.Token)
+	}
+	if err != nil {
+		end(c.ID, "maybe")
+		return err
+	}
+	end(c.ID, "ok")
+	if j.Tx && !w.Calm && w.chance(10) {
+		return errors.New("chaos: after the end")
+	}
+	return nil
+}
+
+// live takes some time, and perhaps fails.
+func (w *worker) live(ctx context.Context, j job) error {
+	long := time.Duration(w.random(int(40 * time.Millisecond)))
+	if w.chance(100) {
+		long = time.Duration(w.random(int(3 * time.Second)))
+	}
+	if w.chance(2) {
+		time.Sleep(long) // and ignores that it is cancelled
+	} else {
+		select {
+		case <-time.After(long):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	n := w.random(100)
+	switch {
+	case n < 5, j.Poison && n < 80:
+		return errors.New("chaos: failed")
+	case n < 6:
+		return durable.Permanent(errors.New("chaos: failed for ever"))
+	case n < 9:
+		return durable.Snooze(50 * time.Millisecond)
+	case n < 10:
+		panic("chaos")
+	}
+	return nil
+}
