@@ -111,8 +111,8 @@ type Options struct {
 	OnDone func(Snapshot)
 	// OnSignal is called for every signal that an operation raises, before the
 	// sink's subscribers, on the goroutine that raises it; see
-	// [Sink.Subscribe]. It does not get lifecycle signals such as [SignalStarted], unless
-	// the sink has a pattern for them too.
+	// [Sink.Subscribe]. It gets [SignalStarted] and [SignalStopped] only if the sink has a
+	// handler, a forward or a monitor for them.
 	OnSignal func(Signal)
 	// OnRetract is called for every signal that an operation takes back.
 	OnRetract func(Retraction)
