@@ -18,16 +18,19 @@ type Enqueuer[T any] interface {
 	TryEnqueue(ctx context.Context, item T) (OperationID, error)
 }
 
-// A Coordinator runs work for items, a bounded number at once, and remembers the
-// operations for a while: what they stored, what signals they raised, how they
-// ended. Items start in the order in which they were enqueued, as far as their
-// keys and lanes, if there are any, allow.
+// A Coordinator runs one function, the body, for each item, a bounded number at once. It
+// remembers the operations for a while: what they stored, what signals they raised, how
+// they ended. Items start in the order in which they were enqueued. Keys, lanes and
+// classes, if there are any, change that order.
 //
-// An idle coordinator owns no goroutine and needs no closing, except that one
-// that watches signals of a shared sink, by CancelOn, DeferOn, ResumeOn or DrainOn,
-// is kept alive by the sink until it is drained or closed. All methods are safe
-// for concurrent use, from bodies and from handlers as well. Those of the zero value
-// panic: make one with [NewCoordinator] or [NewKeyedCoordinator].
+// Its [Control] has the methods that do not depend on the type of the items: Operations,
+// Lookup, Explain, Count, Stats, Cancel, Pin, Pause, Drain, Close and others.
+//
+// An idle coordinator owns no goroutine and needs no closing. There is one exception: a
+// coordinator with CancelOn, DeferOn, ResumeOn or DrainOn on a shared sink stays in memory
+// until it is drained or closed. All methods are safe for concurrent use, from bodies and
+// from handlers as well. The methods of the zero value panic: make a Coordinator with
+// [NewCoordinator] or [NewKeyedCoordinator].
 type Coordinator[T any] struct {
 	Control
 	source[T, struct{}]
@@ -45,8 +48,8 @@ func NewCoordinator[T any](work Work[T], opts Options) (*Coordinator[T], error) 
 
 // NewKeyedCoordinator makes a coordinator that runs at most [Options.MaxPerKey]
 // operations of one key at once, by default one, so that items of a key run in
-// the order in which they were enqueued. Keys take turns: one with many items, or
-// slow ones, does not hold up another. Keys without operations cost nothing.
+// the order in which they were enqueued. Keys take turns: a key with many items, or
+// with slow items, does not delay another key. Keys without operations cost nothing.
 //
 // An item whose key is "" has no key: no order, and no limit of a key. It takes its turn
 // as if it had a key of its own.
@@ -144,15 +147,14 @@ func (t *task[In, Out]) discard() { t.in = *new(In) }
 func (t *task[In, Out]) forget() { t.out = *new(Out) }
 
 // Enqueue gives an item to the coordinator and returns the id of its operation,
-// without waiting for it to run. If [Options.MaxQueued] items are still pending after
-// all that can start has been started, it waits for room, first come first served,
-// until ctx ends, whose cause it then returns. It returns [ErrClosed] after Complete,
-// Drain or Close, and a [RefusedError] while a signal matches CancelOn.
+// without waiting for it to run. If the queue is full ([Options.MaxQueued]), it waits for
+// room, first come first served. If ctx ends first, it returns the cause of ctx. It
+// returns [ErrClosed] after the intake has ended (Complete, Drain, Stop, Close or
+// DrainOn), and a [RefusedError] while a signal matches CancelOn.
 //
-// An operation of this coordinator never waits here: when the queue is full, its item
-// is accepted beyond MaxQueued and counted in [Stats].Overflow. So work may enqueue
-// more work, and a tree of work is as large as you let it grow; with TryEnqueue the
-// queue stays bounded.
+// Inside an operation of this coordinator Enqueue never waits. When the queue is full,
+// the item is accepted beyond MaxQueued and counted in [Stats].Overflow. So work may
+// enqueue more work, but nothing bounds how much. Use TryEnqueue to keep the queue bounded.
 func (c *Coordinator[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 	t := c.newTask(item, 0)
 	err := c.enqueue(ctx, &t.Operation, c.door, true)
@@ -172,11 +174,10 @@ func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, e
 //
 // A body of this coordinator that calls Do with its own context is suspended
 // meanwhile, as in [Operation.Suspend]; a body of another one keeps its slot. Do
-// returns [ErrWouldDeadlock] where an operation would wait for itself: on an
-// operation's goroutine with another context, for an item of its own key when
-// [Options.MaxPerKey] is 1, and when operations that each keep a key wait for each
-// other's. Waits in a circle over several coordinators are not found; Explain shows
-// them.
+// returns [ErrWouldDeadlock] where an operation would wait for itself. There are three
+// cases: a body calls Do with a context that does not come from its own; the item has the
+// key of the operation and [Options.MaxPerKey] is 1; or operations that keep their keys
+// wait for each other's keys. Circles over several coordinators are not found; Explain shows them.
 func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 	return c.do(ctx, &c.newTask(item, 0).Operation, c.door)
 }

@@ -4,8 +4,8 @@
 //
 // # Operations
 //
-// A [Coordinator] has one function and runs it for each item. Each run is an operation.
-// A limit bounds how many run at once:
+// A [Coordinator] has one function, the body, and runs it for each item. Each item that it
+// accepts is an operation. A limit bounds how many run at once:
 //
 //	uploads, err := core.NewCoordinator(save, core.Options{MaxConcurrency: 8})
 //	...
@@ -23,6 +23,9 @@
 //	               |
 //	               +-> cancelled | refused | dropped ------------------> evicted -> ...
 //
+// Evicted means that the operation has left the window. For a while, its [Echo] remains: a
+// short record of it.
+//
 // [Options.OnDone] is called for each operation that ends. The window keeps failed
 // operations apart from the others, so that many successes do not push them out. A
 // [Group] waits for a set of items on a coordinator that others use as well.
@@ -35,10 +38,11 @@
 // # Keys, lanes and classes
 //
 // A keyed coordinator ([NewKeyedCoordinator]) runs the items of one key in order, one at
-// a time, and different keys side by side; an item whose key is "" has none. Lanes ([Options.Lanes]) say which items start
-// first, how many of a lane run at once, and which signals defer or refuse them. Classes
-// ([Options.Classes]) bound how many items of a kind run at once in all lanes. One
-// scheduler knows limits, keys, lanes, classes and signals, so all of them combine:
+// a time, and different keys side by side. An item whose key is "" has no key. Lanes
+// ([Options.Lanes]) are priorities: they say which items start first, how many of a lane
+// run at once, and which signals defer or refuse them. Classes ([Options.Classes]) bound
+// how many items of a kind run at once in all lanes. One scheduler knows limits, keys,
+// lanes, classes and signals, so all of them combine:
 //
 //	lanes, err := core.ParseLanes("hot:4, normal, slow:2")
 //	...
@@ -49,10 +53,10 @@
 // The scheduler decides what runs next when a slot is free. So a busy key delays no
 // other key, and an urgent item that comes late is the next to start.
 //
-// [Coordinator.Explain] says why an operation waits: for the limit, for its key,
-// which another operation holds, or because of a signal, which an operation raised. It
-// names these operations. A function that
-// waits for something else can say so: [Operation.WaitsFor].
+// [Coordinator.Explain] says why an operation waits: for the limit, for its key, lane or
+// class, or because of a signal. If another operation holds the key or has raised the
+// signal, Explain names it. A body that waits for something else can say so:
+// [Operation.WaitsFor].
 //
 // # Waits and recursion
 //
@@ -64,9 +68,9 @@
 // # Signals
 //
 // A [Signal] is a fact: a name, a key that says what it is about, the operation that
-// raised it, and a time. Operations raise signals, and so can any code, on a [Sink]: the
-// window that parts of a program share. Raising a signal starts nothing by itself. Others
-// look when they choose to:
+// raised it, and a time. Operations raise signals. Other code can raise them directly on a
+// [Sink]: the window of signals that parts of a program share. Raising a signal starts
+// nothing by itself. Others look when they choose to:
 //
 //	if sink.Has("gateway.error.*") { ... }
 //	for s := range sink.Sense(core.Query{Pattern: "order.*", Within: time.Minute}) { ... }
@@ -76,10 +80,11 @@
 // called subscribes: [Sink.Subscribe]. [Sink.Forward] connects sinks.
 //
 // A raised signal leaves the window after 5 minutes by default, or when newer signals
-// push it out. That suits history. It also means that a signal that is never retracted
-// does not block work for ever. For a condition that must last, hold a signal: [Sink.Hold],
-// [Operation.Hold]. A held signal stays until it is released. A signal can be retracted
-// only by the operation that raised it, or by the sink if it was raised there.
+// push it out. To retract a signal is to take it back earlier. A signal that nobody
+// retracts blocks work only until it is too old. For a condition that must last, hold a
+// signal: [Sink.Hold], [Operation.Hold]. A held signal stays until it is released. The
+// comments also call it a held fact. A signal can be retracted only by the operation that
+// raised it, or by the sink if it was raised there.
 //
 // # Guarantees
 //
@@ -87,9 +92,11 @@
 //     or lanes, this holds within each key and each lane.
 //   - Bounds. Never more operations run than the limit allows. The queue, the window, the
 //     echoes, the sink and the signals of one operation are bounded. What is dropped is
-//     counted.
-//   - Running operations are never evicted. [Coordinator.OnFinalized] is called exactly
-//     once for each operation, also on Close.
+//     counted. There are two exceptions: held signals, and items that an operation enqueues
+//     into its own coordinator ([Stats].Overflow).
+//   - Running operations are never evicted. [Options.OnDone] is called exactly once for each
+//     operation, when it ends. [Coordinator.OnFinalized] is called exactly once for each
+//     operation, when it leaves the window or the coordinator is closed.
 //   - No function of yours is called while a lock is held. Bodies, handlers and callbacks
 //     may call any method, also Close on their own coordinator. A call that would have to
 //     wait for its own operation returns [ErrWouldDeadlock]. Circles of waits over several
@@ -104,8 +111,9 @@
 // A handler runs on the goroutine that raises the signal, before Raise returns, in the
 // order of subscription. While a handler blocks, the raiser waits: this is the
 // backpressure of a pipeline. A handler may raise a signal that calls the same handler
-// again, directly or over other handlers. Such a loop ends when the chain of causes is too
-// long ([Propagation]), or when calls of handlers are nested 64 deep.
+// again, directly or through other handlers. Such a loop ends when the chain of causes
+// (signals raised because of signals) is too long ([Propagation]), or when calls of handlers
+// are nested 64 deep.
 //
 // A [Dispatcher] or a [Processor] handles signals in the background, so that the raiser
 // does not wait.

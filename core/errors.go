@@ -8,7 +8,7 @@ import (
 
 // The errors of coordinators. Compare them with [errors.Is]: what is returned may say more.
 var (
-	// ErrClosed is returned by Enqueue and its kin after the intake has ended, and is the
+	// ErrClosed is returned by Enqueue, TryEnqueue, Do and Submit after the intake has ended, and is the
 	// cause of a cancellation by Close. The error names the coordinator.
 	ErrClosed = errors.New("core: coordinator is closed")
 	// ErrFull is returned by TryEnqueue when MaxQueued items are pending; with lanes, in
@@ -35,7 +35,7 @@ var (
 	// ErrTimeout is the error of an operation that took longer than
 	// [Options.Timeout]. It is a [context.DeadlineExceeded], too.
 	ErrTimeout error = timeoutError{}
-	// ErrCancelled is the cause of a cancellation that gave none.
+	// ErrCancelled is the cause if an operation is cancelled with a nil cause.
 	ErrCancelled = errors.New("core: operation was cancelled")
 )
 

@@ -6,22 +6,23 @@ import (
 	"iter"
 )
 
-// ForEach runs work for every item of seq, a bounded number at once, starting them
-// in order, and returns when all that was started has ended: nil, or the errors
-// joined, in the order in which they occurred; of more than a hundred the first
-// hundred and a count. A panic of work is a [PanicError] among them.
+// ForEach runs work for every item of seq, a bounded number at once. It starts them in
+// order and returns when all operations that it started have ended. It returns nil, or the
+// errors joined in the order in which they occurred. If there are more than a hundred
+// errors, it joins the first hundred and the number of the others. A panic of work is a
+// [PanicError] among them.
 //
 // When ctx ends, ForEach takes no more items and cancels what runs, with the cause of
 // ctx. It returns that cause, joined with the other errors, unless all items were done
-// by then. With [Options.StopOnError] the first error has the same effect, and is the
-// cause for the operations that run then.
+// by then. With [Options.StopOnError] the first error has the same effect as the end of
+// ctx: the operations that still run are cancelled with that error as the cause.
 //
 // ForEach takes an item from seq only when there is room for it, on the goroutine that
 // called it. Inside a body, ForEach keeps the slot of the body's operation: if its items
 // use that coordinator, call it in [Operation.Suspend].
 //
 // The signals of the last MaxTracked operations stay on [Options.Sink], as signals of
-// the sink itself. For gates they count only until ForEach returns.
+// the sink itself. Gates (CancelOn and DeferOn) see them only until ForEach returns.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {
 	return forEach(ctx, seq, nil, work, opts)
 }

@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// An Operation is an item being worked on, as its own body sees it: obtained
-// with [OperationFrom] from the context the body is given. Through it the body
-// raises and takes back signals and leaves values for others to read. All others
-// else sees a [Snapshot].
+// An Operation is one item and the run of the body for it, as the body itself sees it. The
+// body gets it from its context with [OperationFrom]. Through it the body raises and takes
+// back signals, and stores values for others to read. Other code sees a [Snapshot].
 //
-// All methods are safe for concurrent use, and on a nil Operation, which is what
-// there is outside of one, do nothing: code that reports to its operation can be
-// called from anywhere. Once the operation has left the window its methods do
-// nothing as well.
+// All methods are safe for concurrent use. On a nil Operation they do nothing. Outside of
+// an operation, OperationFrom returns nil: so code that reports to its operation can be
+// called from anywhere. The methods also do nothing after the operation has left the
+// window.
 type Operation struct {
 	id     OperationID
 	engine *engine
@@ -91,8 +90,9 @@ type operationKey struct{}
 
 const nilContext = "core: the context is nil: use context.Background() if there is no other"
 
-// OperationFrom returns the operation whose body was given ctx, or a context made
-// from it, or nil.
+// OperationFrom returns the operation to which ctx belongs: ctx is the context that its
+// body was called with, or is made from that one. If there is no such operation it
+// returns nil.
 func OperationFrom(ctx context.Context) *Operation {
 	if ctx == nil {
 		panic(nilContext)

@@ -165,7 +165,7 @@ type OperationQuery struct {
 	Key     string        // "" = any
 	Lane    string        // "" = any
 	Class   string        // "" = any
-	Within  time.Duration // its last change of status is not longer ago; 0 = any
+	Within  time.Duration // its status changed last within this span before now; 0 = any
 
 	NewestFirst bool        // the other way round
 	After       OperationID // only those that come after this one, whether it is still known or not; 0 = from the start

@@ -9,64 +9,64 @@ import (
 	"time"
 )
 
-// Options configure a coordinator. The zero value is the default for every kind
-// of work; for numbers and durations 0 is the stated default and, where it says
-// so, a negative value means none. Options are copied and may be shared by
-// coordinators of different item types. Patterns are as described at [Match].
+// Options configure a coordinator. The zero value is the default for every kind of work.
+// For numbers and durations, 0 means the stated default. Each field says what a negative
+// value means; MaxConcurrency and MaxPerKey must not be negative. Options are copied and
+// may be shared by coordinators of different item types. Patterns are as described at
+// [Match]. The body is the function that the coordinator runs for each item.
 type Options struct {
 	// Name is the Source of the signals its operations raise; "" means
-	// "coordinator", or what else the constructor says. It need not be unique.
+	// "coordinator", unless the constructor states another default. It need not be unique.
 	Name string
 	// MaxConcurrency is how many operations run at once; 0 means
 	// runtime.GOMAXPROCS. See SetMaxConcurrency.
 	MaxConcurrency int
-	// MaxPerKey is how many operations of one key run at once; 0 means 1, by
-	// which they run in the order in which they were enqueued; with lanes, that
-	// order holds within a lane, and higher lanes overtake. Items whose key is ""
-	// have no limit and no order. Coordinators without keys do not accept it.
+	// MaxPerKey is how many operations of one key run at once; 0 means 1. With 1, the
+	// items of a key run in the order in which they were enqueued. With lanes, that order
+	// holds within a lane, and items of higher lanes overtake. Items whose key is "" have
+	// no limit and no order. Coordinators without keys do not accept MaxPerKey.
 	MaxPerKey int
 	// Timeout is how long an operation may take, from its start, suspended time
-	// included; 0 or negative means no limit. Then its context ends with the cause
-	// [ErrTimeout], and if its body returns an error it is failed with one that is
-	// both ErrTimeout and [context.DeadlineExceeded].
+	// included; 0 or negative means no limit. When the time is over, its context ends
+	// with the cause [ErrTimeout]. If its body then returns an error, the operation is
+	// failed, and its error matches both ErrTimeout and [context.DeadlineExceeded].
 	Timeout time.Duration
-	// MaxQueued is how many items may be pending, once all that can start has been
-	// started, before Enqueue waits and TryEnqueue refuses; 0 means 1024, and for
-	// ForEach and Map as many as run at once; negative means no queue, so that an
-	// item is accepted only if it can start at once.
+	// MaxQueued is how many items may be pending before Enqueue waits and TryEnqueue
+	// returns [ErrFull]. Items that can start at once do not count. 0 means 1024, and for
+	// ForEach and Map as many as run at once. Negative means no queue: an item is accepted
+	// only if it can start at once.
 	MaxQueued int
-	// MaxSuspended is how many slots [Operation.Suspend] lends to pending items:
-	// while more operations are suspended in it, each further one keeps its slot
-	// from them, so that the queue fills up while everything waits. Operations that
-	// wait for others of the same coordinator do not count. 0 means as many as
-	// MaxQueued, negative none.
+	// MaxSuspended is how many operations may give up their slots at the same time by
+	// [Operation.Suspend]. Further operations that suspend keep their slots. So the queue
+	// fills up when everything waits. Operations that wait for others of the same
+	// coordinator do not count. 0 means as many as MaxQueued, negative none.
 	MaxSuspended int
 	// DropOldest drops the item that has waited longest, instead of waiting or
 	// refusing, when an item comes and the queue is full. Without a queue the item
 	// is refused.
 	DropOldest bool
 
-	// Lanes, if there are any, are the priorities of items, highest first. When an
-	// operation may start, it is one of the highest lane that has one which
-	// could; see [Coordinator.Lane] for how items get there. Each lane has a
-	// queue of its own, to which MaxQueued and DropOldest apply. There can be
-	// 64. ForEach and Map do not accept them.
+	// Lanes, if there are any, are the priorities of items, highest first. When a slot is
+	// free, the next operation comes from the highest lane that has one that can start.
+	// [Coordinator.Lane] puts items into a lane. Each lane has a queue of its own, to which
+	// MaxQueued and DropOldest apply. There can be at most 64 lanes. ForEach and Map do not
+	// accept them.
 	Lanes []Lane
-	// Classes are kinds of items of which only so many may run at once, over all
-	// lanes; see [Coordinator.Class] for how items get there. While a class is at its
-	// limit, its items wait and keep their turn, and that of their key, and hold up
-	// no others. To choose what starts costs a comparison for each class. There can
-	// be 64. ForEach and Map do not accept them.
+	// Classes are kinds of items. Each class has a limit for how many of its items run at
+	// once, over all lanes. [Coordinator.Class] puts items into a class. While a class is
+	// at its limit, its items wait. They keep their turn, and the turn of their key, and
+	// delay no other items. Each start costs one comparison for each class. There can be
+	// at most 64 classes. ForEach and Map do not accept them.
 	Classes []Class
-	// Ageing keeps lower lanes from starving: while operations wait that could
-	// start and have waited for this long, every fourth start is that of the one
-	// that has waited longest; with keys, of those whose turn it is in their
-	// lanes. 0 means 10 seconds, negative never.
+	// Ageing keeps lower lanes from starving. When an operation that could start has
+	// waited for this long, every fourth start goes to the operation that has waited
+	// longest. With keys, only operations whose turn it is in their lane count. 0 means 10
+	// seconds, negative never.
 	Ageing time.Duration
 
 	// MaxTracked is how many finished operations the window shows, besides
-	// running, failed and pinned ones; 0 means 200, negative none. As many may be
-	// pinned.
+	// running, failed and pinned ones; 0 means 200, negative none. It is also how many
+	// operations may be pinned.
 	MaxTracked int
 	// MaxFailed is how many failed operations the window shows, so that others do
 	// not push them out; 0 means 200, or none if MaxTracked is negative; negative
@@ -85,35 +85,34 @@ type Options struct {
 	Sink *Sink
 	// CancelOn keeps items from being accepted ([RefusedError]) and from being
 	// started (StatusRefused) while a matching signal is present in the window
-	// or on the sink. Of those for which the sink's window has no room it keeps
-	// the newest 256, until they are retracted, age or leave with their
-	// operation: see [Sink].
+	// or on the sink. If the window of the sink has no room for matching signals, the sink
+	// keeps the newest 256 of them, until they are retracted, are too old, or their
+	// operation leaves: see [Sink].
 	CancelOn string
 	// DeferOn keeps items waiting while a matching signal is present, as for
 	// CancelOn, unless a signal matching ResumeOn is newer.
 	DeferOn, ResumeOn string
-	// MaxDefer is how long raised signals defer an item at most, counted from when
-	// it was enqueued or the first of them came, whichever is later; then it is run
-	// all the same and [SignalForced] is raised. While a matching signal is held
-	// ([Sink.Hold]) the item waits however long that takes. 0 means 5 seconds,
-	// negative no limit.
+	// MaxDefer is how long raised signals defer an item at most. The time begins when the
+	// item is enqueued or when the first of the signals comes, whichever is later. After
+	// it, the item runs in spite of the signals, and [SignalForced] is raised. A held signal
+	// ([Sink.Hold]) defers items until it is released. 0 means 5 seconds, negative no limit.
 	MaxDefer time.Duration
-	// DrainOn ends the intake, like Complete, when a matching signal is raised
-	// on the sink that has no key, or a key that, as a pattern, matches Name.
+	// DrainOn ends the intake, like Complete, when a matching signal is raised on the sink.
+	// The signal must have no key, or a key that is a pattern which matches Name.
 	DrainOn string
 
 	// OnDone is called once for every operation that ends, also if it was refused,
-	// dropped or cancelled before it ran, with what it was and its item, before Wait,
-	// Do, Flush, WaitIdle, Drain and Stop return to their callers. It is called
-	// on the goroutine that ends the operation, under no lock, for several operations
-	// at once; while it blocks, that worker does not run anything else. What would
-	// wait for this coordinator in it returns [ErrWouldDeadlock]. A panic is counted
-	// in Stats.
+	// dropped or cancelled before it ran. The snapshot is the last state and has the item.
+	// OnDone returns before Wait, Do, Flush, WaitIdle, Drain and Stop return to their
+	// callers. It is called on the goroutine that ends the operation, with no lock held,
+	// for several operations at once; while it blocks, that worker runs nothing else.
+	// Inside OnDone, a call that would wait for this coordinator returns
+	// [ErrWouldDeadlock]. A panic is counted in Stats.
 	OnDone func(Snapshot)
 	// OnSignal is called for every signal that an operation raises, before the
 	// sink's subscribers, on the goroutine that raises it; see
-	// [Sink.Subscribe]. Lifecycle signals are raised for subscribers of the
-	// sink only.
+	// [Sink.Subscribe]. It gets [SignalStarted] and [SignalStopped] only if the sink has a
+	// handler, a forward or a monitor for them.
 	OnSignal func(Signal)
 	// OnRetract is called for every signal that an operation takes back.
 	OnRetract func(Retraction)

@@ -8,9 +8,9 @@ import (
 // ResultWork is [Work] that has a result.
 type ResultWork[In, Out any] func(ctx context.Context, in In) (Out, error)
 
-// A ResultCoordinator is a [Coordinator] whose operations have results. A result
-// is kept with its operation, as long as that is in the window, and beyond that
-// for the holder of a [Future] of it. The methods of the zero value panic: make one with
+// A ResultCoordinator is a [Coordinator] whose operations have results. A result is kept
+// as long as its operation is in the window. A [Future] keeps its result longer, as long as
+// you hold the Future. The methods of the zero value panic: make a ResultCoordinator with
 // [NewResultCoordinator] or [NewKeyedResultCoordinator].
 type ResultCoordinator[In, Out any] struct {
 	Control

@@ -14,17 +14,19 @@ import (
 // state. Only subscribers are called; otherwise a raised signal starts nothing.
 //
 // The window holds the newest Capacity signals of the last MaxAge, 5 minutes by
-// default, less those that were retracted. So what was raised and is never taken back
-// ends by itself. Hold what must outlast 5 minutes, and a condition that newer signals
-// must not push out: see Hold. What has to be decided by count, however much passes, is a
-// [Monitor], which does not look at the window. What has to be decided by presence is
-// a gate of a coordinator, such as [Options.CancelOn]: of the signals that match it
-// and for which the window has no room the sink keeps the newest 256. They are
-// present like those in the window, but outside of Capacity.
+// default, without those that were retracted. So a raised signal that nobody takes back
+// ends by itself. Hold a condition that must last longer, or that newer signals must not
+// push out: see Hold. The number of held signals is not bounded.
+//
+// To decide by a count, use a [Monitor]: it counts signals as they arrive and does not look
+// at the window. To decide by presence, use a gate of a coordinator, such as
+// [Options.CancelOn]. If the window has no room for signals that match a gate, the sink
+// keeps the newest 256 of them, outside of Capacity. The gate sees them like those in the
+// window.
 //
 // Make a sink with [NewSink]; the zero Sink is one with default options. It must not
-// be copied. It owns no goroutine and needs no closing. It takes some 5 kB, and its
-// memory grows with the signals in the window, by 64 bytes and what is in them each.
+// be copied. It owns no goroutine and needs no closing. It takes some 5 kB, and 64 bytes
+// more for each signal in the window, plus what is in the signal.
 // All methods are safe for concurrent use, from handlers as well.
 type Sink struct {
 	rules   rules
@@ -493,14 +495,14 @@ const chunk = 4096
 
 // Hold records a held fact: a condition, such as "update.in-progress", that
 // stands until release is called or, if lease is positive, until the lease ends.
-// Unlike other facts it does not age and is not pushed out by newer ones, though
-// it pushes out an older one itself, and [Options.MaxDefer] does not end it. So it is
-// best for [Options.DeferOn] and [Options.CancelOn]. The number of held facts is not
-// bounded. Handlers and monitors notice a held fact as they notice any
+// A held fact is a signal with Held set. It does not age, newer signals do not push it out,
+// and [Options.MaxDefer] does not end its deferral. It may push out one older raised signal
+// when it comes. So it is best for [Options.DeferOn] and [Options.CancelOn]. The number of
+// held facts is not bounded. Handlers and monitors notice a held fact as they notice any
 // signal, and its release as a retraction.
 //
-// Release may be called many times, from anywhere. Where Raise would report false
-// nothing is held, and release does nothing.
+// Release may be called many times, from anywhere. Where Raise would report false (an
+// empty name, or an endless loop of handlers), nothing is held, and release does nothing.
 func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
 	h := s.receive(passage{signal: Signal{Name: name, Key: key, Held: true}}, lease, nil)
 	if h == nil {
