@@ -60,9 +60,8 @@ type Work[T any] = core.Work[T]
 // coordinator.
 type Enqueuer[T any] = core.Enqueuer[T]
 
-// Coordinator is [core.Coordinator]: A Coordinator runs work for items, a bounded
-// number at once, and remembers the operations for a while: what they stored, what
-// signals they raised, how they ended.
+// Coordinator is [core.Coordinator]: A Coordinator runs one function, the body, for
+// each item, a bounded number at once.
 type Coordinator[T any] = core.Coordinator[T]
 
 // NewCoordinator is [core.NewCoordinator]: NewCoordinator makes a coordinator, or says
@@ -212,8 +211,8 @@ const SignalResumed = core.SignalResumed
 // SignalClosed is [core.SignalClosed].
 const SignalClosed = core.SignalClosed
 
-// ErrClosed is [core.ErrClosed]: ErrClosed is returned by Enqueue and its kin after the
-// intake has ended, and is the cause of a cancellation by Close.
+// ErrClosed is [core.ErrClosed]: ErrClosed is returned by Enqueue, TryEnqueue, Do and
+// Submit after the intake has ended, and is the cause of a cancellation by Close.
 var ErrClosed = core.ErrClosed
 
 // ErrFull is [core.ErrFull]: ErrFull is returned by TryEnqueue when MaxQueued items are
@@ -249,8 +248,8 @@ var ErrStopped = core.ErrStopped
 // longer than Options.Timeout.
 var ErrTimeout = core.ErrTimeout
 
-// ErrCancelled is [core.ErrCancelled]: ErrCancelled is the cause of a cancellation that
-// gave none.
+// ErrCancelled is [core.ErrCancelled]: ErrCancelled is the cause if an operation is
+// cancelled with a nil cause.
 var ErrCancelled = core.ErrCancelled
 
 // RefusedError is [core.RefusedError]: A RefusedError says which signal, matching
@@ -277,9 +276,7 @@ func NewFamily[P any](pattern string) core.Family[P] {
 }
 
 // ForEach is [core.ForEach]: ForEach runs work for every item of seq, a bounded number
-// at once, starting them in order, and returns when all that was started has ended:
-// nil, or the errors joined, in the order in which they occurred; of more than a
-// hundred the first hundred and a count.
+// at once.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work core.Work[T], opts core.Options) error {
 	return core.ForEach[T](ctx, seq, work, opts)
 }
@@ -321,12 +318,13 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work core.ResultWor
 	return core.Map[In, Out](ctx, seq, work, opts)
 }
 
-// Operation is [core.Operation]: An Operation is an item being worked on, as its own
-// body sees it: obtained with OperationFrom from the context the body is given.
+// Operation is [core.Operation]: An Operation is one item and the run of the body for
+// it, as the body itself sees it.
 type Operation = core.Operation
 
-// OperationFrom is [core.OperationFrom]: OperationFrom returns the operation whose body
-// was given ctx, or a context made from it, or nil.
+// OperationFrom is [core.OperationFrom]: OperationFrom returns the operation to which
+// ctx belongs: ctx is the context that its body was called with, or is made from that
+// one.
 func OperationFrom(ctx context.Context) *core.Operation {
 	return core.OperationFrom(ctx)
 }
