@@ -21,16 +21,10 @@ func Example() {
 	defer os.RemoveAll(dir)
 	ctx, stop := context.WithCancel(context.Background()) // a server stops at a signal of the system
 
-	w, err := sqlitewriter.Open(ctx, filepath.Join(dir, "shop.db"), sqlitewriter.Options{})
-	if err != nil {
-		panic(err)
-	}
+	w := core.Must(sqlitewriter.Open(ctx, filepath.Join(dir, "shop.db"), sqlitewriter.Options{}))
 	defer w.Close()
 	core.Must(w.Exec(ctx, "create table if not exists orders (id text); create table if not exists shipment (order_id text)"))
-	store, err := sqlite.Open(ctx, w, sqlite.Options{})
-	if err != nil {
-		panic(err)
-	}
+	store := core.Must(sqlite.Open(ctx, w, sqlite.Options{}))
 	ship := func(ctx context.Context, o Order) error {
 		defer stop()
 		return w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error {
@@ -40,13 +34,10 @@ func Example() {
 			return sqlite.Finish(ctx, tx) // the shipment and the end of the item, or neither
 		})
 	}
-	orders, err := durable.New(store, Order.CustomerKey, ship, durable.Options{Name: "orders"})
-	if err != nil {
-		panic(err)
-	}
+	orders := core.Must(durable.New(store, Order.CustomerKey, ship, durable.Options{Name: "orders"}))
 	defer orders.Close()
 
-	err = w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error {
+	err := w.Tx(ctx, func(ctx context.Context, tx *sqlitewriter.Tx) error {
 		if _, err := tx.Exec(ctx, "insert into orders values ('4711')"); err != nil {
 			return err
 		}

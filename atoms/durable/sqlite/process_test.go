@@ -151,7 +151,8 @@ func check(dir string, acked []string) error {
 
 const childEnv = "DURABLE_SQLITE_CHILD"
 
-const fiveItems = 400
+// fiveItems is how many items the processes end together.
+const fiveItems = 200
 
 // five claims and ends items until all are done, and says what it has ended. It looks for
 // items only when it is woken.
