@@ -373,11 +373,11 @@ func (q *Queue[T]) Stop(ctx context.Context) error {
 	}
 }
 
-// Close is Stop, and also cancels the bodies that run, with the cause [core.ErrClosed]; the
-// items of those that then return an error are given back, and the attempt does not count. It
-// ends Enqueue as well. While the store cannot be reached, it waits for up to a Lease for the
-// items that are being written, and as long for the ends of items. Inside a body it does
-// not wait for bodies. It returns nil.
+// Close is Stop, and also cancels the bodies that run, with the cause [core.ErrClosed]. If a
+// body then returns an error, its item is given back, and the attempt does not count. Enqueue
+// returns [core.ErrClosed] from then on. If the store cannot be reached, Close waits for up to
+// a Lease for items that are being added, and as long for the ends of items. Inside a body it
+// does not wait for bodies. It returns nil.
 func (q *Queue[T]) Close() error {
 	ended := q.halt()
 	q.here.Close()
