@@ -45,8 +45,8 @@
 // Options.Timeout: the item is retried after a pause that doubles, until MaxAttempts. Then, or
 // if the error is [Permanent], or if the item cannot be decoded, it is dead: [Queue.Items]
 // lists it, [Queue.Again] lets it run again. After [Snooze] it runs later, and the attempt does
-// not count.
-// Attempts count when they begin, so an item that kills its process is dead in the end.
+// not count. Attempts count when they begin, so an item that kills its process is dead in the
+// end.
 //
 // # Why does it wait?
 //

@@ -67,7 +67,8 @@ type ending struct {
 }
 
 // New makes a queue on a store, or says what is wrong with the options. Key returns the key
-// of an item; items with the key "", and all if key is nil, have no order. Work runs an item:
+// of an item; items with the key "" have no order. If key is nil, no item has an order; then
+// name the types: New[Order, string](store, nil, ...). Work runs an item:
 // its context is that of an operation ([core.OperationFrom]) with a claim ([ClaimFrom]). The
 // slot of an operation that is suspended is used from the next Poll on.
 func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts Options) (*Queue[T], error) {

@@ -10,8 +10,8 @@
 // Nothing else has to ask for the runner. It accepts signals from the moment the program is
 // built; runs start when what their handlers need has started. When the program stops, the
 // runner and the coordinators are drained with the deadline of the program and then closed, in
-// the reverse order of construction, as is usual in fx: first the coordinators that no job
-// needs, then the runner, then the coordinators that jobs need.
+// the reverse order of construction. Coordinators that jobs need are made before the runner, so
+// they end after it. Others are usually made later, so they end first.
 //
 // Constructors of jobs ask for what handlers need, as all constructors do. [Scoped] makes
 // handlers that get a fresh scope for each attempt, for example a transaction.
