@@ -101,7 +101,7 @@ const QueueSignalFenced = durable.SignalFenced
 const QueueSignalLeaseLost = durable.SignalLeaseLost
 
 // QueueSignalNodeLost is [durable.SignalNodeLost]: SignalNodeLost: another process did
-// not, and its items are free; see NodeLost.
+// not beat for its lease, and its items are free; see NodeLost.
 const QueueSignalNodeLost = durable.SignalNodeLost
 
 // QueueSignalStoreLost is [durable.SignalStoreLost]: SignalStoreLost is held while

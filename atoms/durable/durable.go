@@ -67,7 +67,8 @@ type ending struct {
 }
 
 // New makes a queue on a store, or says what is wrong with the options. Key returns the key
-// of an item; items with the key "", and all if key is nil, have no order. Work runs an item:
+// of an item; items with the key "" have no order. If key is nil, no item has an order; then
+// name the types: New[Order, string](store, nil, ...). Work runs an item:
 // its context is that of an operation ([core.OperationFrom]) with a claim ([ClaimFrom]). The
 // slot of an operation that is suspended is used from the next Poll on.
 func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts Options) (*Queue[T], error) {
@@ -375,11 +376,11 @@ func (q *Queue[T]) Stop(ctx context.Context) error {
 	}
 }
 
-// Close is Stop, and also cancels the bodies that run, with the cause [core.ErrClosed]; the
-// items of those that then return an error are given back, and the attempt does not count. It
-// ends Enqueue as well. While the store cannot be reached, it waits for up to a Lease for the
-// items that are being written, and as long for the ends of items. Inside a body it does
-// not wait for bodies. It returns nil.
+// Close is Stop, and also cancels the bodies that run, with the cause [core.ErrClosed]. If a
+// body then returns an error, its item is given back, and the attempt does not count. Enqueue
+// returns [core.ErrClosed] from then on. If the store cannot be reached, Close waits for up to
+// a Lease for items that are being added, and as long for the ends of items. Inside a body it
+// does not wait for bodies. It returns nil.
 func (q *Queue[T]) Close() error {
 	ended := q.halt()
 	q.here.Close()

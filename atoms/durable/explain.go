@@ -43,16 +43,19 @@ func (x Explanation) LogValue() slog.Value {
 func (x Explanation) String() string {
 	i := x.Item
 	if i.State == Blocked && x.Head != nil {
-		items := "items"
-		if x.Ahead == 1 {
-			items = "item"
-		}
-		return fmt.Sprintf("behind %d %s of key %s; the first %s", x.Ahead, items, i.Key, x.about(*x.Head))
+		return fmt.Sprintf("behind %s of key %s; the first %s", count(x.Ahead), i.Key, x.about(*x.Head))
 	}
 	if i.State&(Ready|Retry) != 0 && !i.RunAt.After(x.Time) {
 		return strings.Join(x.reasons(), "; ")
 	}
 	return x.about(i)
+}
+
+func count(items int) string {
+	if items == 1 {
+		return "1 item"
+	}
+	return fmt.Sprint(items, " items")
 }
 
 func round(d time.Duration) time.Duration {
@@ -84,7 +87,7 @@ func (x Explanation) about(i Item) string {
 	case i.State == Ready && wait > 0:
 		return fmt.Sprintf("is delayed for %v", wait)
 	case i.State == Halted:
-		return fmt.Sprintf("is dead since %v and keeps its key until Again or Cancel: %s", round(x.Time.Sub(i.Ended)), i.Err)
+		return fmt.Sprintf("has been dead for %v and keeps its key until Again or Cancel: %s", round(x.Time.Sub(i.Ended)), i.Err)
 	case i.State == Dead, i.State == Cancelled:
 		return fmt.Sprintf("%v %s: %s", i.State, ended, i.Err)
 	case i.State == Done:
@@ -135,7 +138,7 @@ func (x Explanation) reasons() (why []string) {
 		add("%d of %d items of lane %s run", x.LaneRunning, lane, x.Item.Lane)
 	}
 	if x.Before > 0 {
-		add("%d items go first", x.Before)
+		add("behind %s of its lane", count(x.Before))
 	}
 	if len(why) == 0 && idle {
 		add("is about to be claimed")

@@ -164,9 +164,9 @@ type ItemOptions struct {
 	// Delay is how long an item waits before it may run. It keeps its place meanwhile: later
 	// items of its key wait for it. Negative is none.
 	Delay time.Duration
-	// Unique is an id that the queue accepts once within UniqueFor, 0 meaning 24 hours. If it
-	// has had an item with that id, Enqueue adds nothing and returns the ID of that item,
-	// whatever has become of it.
+	// Unique is an id that the queue accepts once within UniqueFor, which is 24 hours if it is
+	// 0. If the queue got an item with that id in this time, Enqueue adds nothing and returns
+	// the ID of that item, even if it has ended.
 	Unique    string
 	UniqueFor time.Duration
 }

@@ -17,7 +17,8 @@ const (
 	SignalFenced = "durable.fenced"
 	// SignalLeaseLost: this process could not beat for its lease, and has cancelled its bodies.
 	SignalLeaseLost = "durable.lease.lost"
-	// SignalNodeLost: another process did not, and its items are free; see [NodeLost].
+	// SignalNodeLost: another process did not beat for its lease, and its items are free; see
+	// [NodeLost].
 	SignalNodeLost = "durable.node.lost"
 	// SignalStoreLost is held while calls of the store fail.
 	SignalStoreLost = "durable.store.lost"

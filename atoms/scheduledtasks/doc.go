@@ -71,8 +71,8 @@
 //
 // A tick is marked in the store when its task was handed over. So, after a crash in between,
 // the task is handed over again: at least once, and with the same [Task.ID]. A target
-// that accepts each ID once makes it exactly one task for a tick. Then many processes may run
-// the same schedules, with one store or one each.
+// that accepts each ID once makes it exactly one task for a tick: see [TargetFunc]. Then many
+// processes may run the same schedules, with one store or one each.
 //
 // A coordinator keeps tasks in memory. What it has accepted is lost if the process ends.
 package scheduledtasks

@@ -32,12 +32,17 @@ type Target interface {
 }
 
 // A TargetFunc is a function that accepts tasks, as a Target. It is a [core.Work], so
-// middleware such as retry.Wrap can wrap it. For a queue that accepts an item only once,
-// give it the task's ID:
+// middleware such as retry.Wrap can wrap it. With a queue of package durable each tick becomes
+// one item, in any number of processes, also if the function is called again:
 //
 //	scheduledtasks.TargetFunc(func(ctx context.Context, task scheduledtasks.Task) error {
-//		return queue.EnqueueOnce(ctx, task.ID(), task)
+//		_, err := queue.With(durable.ItemOptions{Unique: task.ID()}).Enqueue(ctx, task)
+//		return err
 //	})
+//
+// A tick that is handed over late must not find its id forgotten: with Options.Missed or
+// RunOnStartup, set UniqueFor of the item options to more than the longest time in which a
+// process may be down. It is 24 hours by default.
 type TargetFunc func(ctx context.Context, task Task) error
 
 // Enqueue calls the function. The id is 0.
@@ -45,8 +50,9 @@ func (f TargetFunc) Enqueue(ctx context.Context, task Task) (core.OperationID, e
 	return 0, f(ctx, task)
 }
 
-// A Store remembers the last tick of each schedule across restarts. Its methods are called
-// for several schedules at once, with a context that [Options.Timeout] bounds.
+// A Store remembers the last tick of each schedule across restarts, by the name of the
+// schedule. The stores of atoms/durable/postgres and atoms/durable/sqlite are such stores. Its
+// methods are called for several schedules at once, with a context that [Options.Timeout] bounds.
 type Store interface {
 	// LastTick returns the tick that was marked last, or the zero time.
 	LastTick(ctx context.Context, schedule string) (time.Time, error)

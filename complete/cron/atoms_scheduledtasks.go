@@ -68,7 +68,7 @@ type SchedulerTarget = scheduledtasks.Target
 type SchedulerTargetFunc = scheduledtasks.TargetFunc
 
 // SchedulerStore is [scheduledtasks.Store]: A Store remembers the last tick of each
-// schedule across restarts.
+// schedule across restarts, by the name of the schedule.
 type SchedulerStore = scheduledtasks.Store
 
 // SchedulerRaise is [scheduledtasks.Raise]: Raise is the work of a coordinator of tasks

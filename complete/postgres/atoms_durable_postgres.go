@@ -41,8 +41,8 @@ func QueueStoreEnqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T
 }
 
 // QueueStoreFinish is [postgres.Finish]: Finish ends the item whose body was given ctx,
-// in the transaction of the caller: what else is in the transaction and the end of the
-// item become so together, or not at all.
+// in the transaction of the caller: the end and the rest of the transaction are
+// committed together, or not at all.
 func QueueStoreFinish(ctx context.Context, tx pgx.Tx) error {
 	return postgres.Finish(ctx, tx)
 }

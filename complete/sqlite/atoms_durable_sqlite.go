@@ -33,8 +33,8 @@ func QueueStoreEnqueue[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durab
 }
 
 // QueueStoreFinish is [sqlite.Finish]: Finish ends the item whose body was given ctx,
-// in the transaction of the caller: what else is in the transaction and the end of the
-// item become so together, or not at all.
+// in the transaction of the caller: the end and the rest of the transaction are
+// committed together, or not at all.
 func QueueStoreFinish(ctx context.Context, tx *sqlitewriter.Tx) error {
 	return sqlite.Finish(ctx, tx)
 }

@@ -41,7 +41,7 @@ func Example() {
 	if err := uploads.Do(ctx, "cat.png"); err != nil {
 		panic(err)
 	}
-	if err := app.Stop(ctx); err != nil { // drains the runner, and then the coordinator
+	if err := app.Stop(ctx); err != nil { // drains the coordinator, and then the runner
 		panic(err)
 	}
 	// Output:

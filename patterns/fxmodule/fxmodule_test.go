@@ -25,6 +25,8 @@ func noting(notes *[]string, note string) core.Handler {
 func TestModule(t *testing.T) {
 	var notes []string
 	sink := core.NewSink(core.SinkOptions{})
+	var closed []string
+	sink.Subscribe("coordinator.closed", func(s core.Signal) { closed = append(closed, s.Key) })
 	job := func(name string, priority int) jobs.Job {
 		return jobs.On("go", noting(&notes, name), jobs.Options{Name: name, Priority: priority, Key: jobs.FixedKey("k")})
 	}
@@ -36,10 +38,10 @@ func TestModule(t *testing.T) {
 		fxmodule.Jobs(func() []jobs.Job { return []jobs.Job{job("first", 0)} }),
 		fxmodule.Coordinator[*core.Coordinator[int]]("", func(sink *core.Sink, lc fx.Lifecycle) (*core.Coordinator[int], error) {
 			lc.Append(fx.StartHook(func() { notes = append(notes, "started") }))
-			return core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Sink: sink})
+			return core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Name: "needed", Sink: sink})
 		}),
 		fxmodule.Coordinator[*core.Coordinator[string]]("uploads", func() *core.Coordinator[string] {
-			return core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{}))
+			return core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Name: "uploads", Sink: sink}))
 		}),
 		fx.Invoke(fx.Annotate(func(c *core.Coordinator[string]) { uploads = c }, fx.ParamTags(`name:"uploads"`))),
 		fx.Invoke(func(s *core.Sink, r *jobs.Runner) {
@@ -52,6 +54,7 @@ func TestModule(t *testing.T) {
 	require.NoError(t, app.Start(t.Context()))
 	require.NoError(t, app.Stop(t.Context()))
 	assert.Equal(t, []string{"started", "first", "a", "b", "c"}, notes, "by priority and name, after what a handler needs has started")
+	assert.Equal(t, []string{"uploads", "app", "needed"}, closed, "jobs see the last signals, and have what they need")
 	_, err := uploads.Enqueue(t.Context(), "late")
 	assert.ErrorIs(t, err, core.ErrClosed)
 }

@@ -22,10 +22,10 @@
 // Signals from before New set off nothing. The code that raises a signal never waits: if the
 // queue is full, the run is rejected.
 //
-// A run that awaits signals has no place yet: no slot, no key. It takes its place in the line
-// of its key when all signals have come; of runs for which they come together, the one that
-// was accepted first. In a pause between attempts it holds its key, so that no later run of
-// the key overtakes it, and neither slot nor limits.
+// A run that awaits signals has no slot and no place in the order of its key yet. It gets its
+// place when all signals have come; if they come for several runs at once, the run that was
+// accepted first is first. In a pause between attempts a run holds its key, so that no later
+// run of the key overtakes it, but no slot, and it does not count for limits.
 //
 // What a run raises through its operation has the trigger as its cause. So followers find the
 // operation that set them off ([core.Control.Lookup]), and [core.Propagation] ends cycles. A

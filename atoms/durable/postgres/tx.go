@@ -15,8 +15,9 @@ import (
 var ErrIsolation = errors.New("postgres: the transaction must be read committed")
 
 // Enqueue adds an item to q in the transaction of the caller: it is there when the caller
-// commits, and not if the caller rolls back. The queue must be on a [Store]. Until then the key of the item is
-// locked: others that enqueue for it wait, and with them what their process adds or ends meanwhile. Nodes see the item when they poll next, or after
+// commits, and not if the caller rolls back. The queue must be on a [Store]. Until the
+// transaction ends, the key of the item is locked: other transactions that enqueue for it
+// wait, also those of q.Enqueue, and what their processes add or end with them. Nodes find the item at their next poll, or after
 // Store.Wake(q.Name()).
 func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
 	s, ok := q.Store().(*Store)
@@ -35,8 +36,8 @@ func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T)
 	return done[0].ID, nil
 }
 
-// Finish ends the item whose body was given ctx, in the transaction of the caller: what else
-// is in the transaction and the end of the item become so together, or not at all. If the
+// Finish ends the item whose body was given ctx, in the transaction of the caller: the end
+// and the rest of the transaction are committed together, or not at all. If the
 // claim is no longer the item's it returns [durable.ErrLeaseLost]; then roll back. The next item of
 // the key starts after the commit. When the body returns nil, nothing is left to do; if it
 // fails after the commit, the item is done all the same.

@@ -18,7 +18,8 @@
 // all. [Enqueue] adds an item in the transaction of the caller: what a program has stored
 // and the work that follows from it become visible together. These transactions are those of
 // [sqlitewriter.Writer.Tx]. In their functions do not call methods of the queue that write:
-// they wait for the end of the transaction, until sqlitewriter's Options.TxTimeout.
+// the call and the transaction wait for each other until the context of the call ends. The
+// context of the function ends after Options.TxTimeout of sqlitewriter.
 //
 // # Schedules
 //

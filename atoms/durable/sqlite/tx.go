@@ -25,8 +25,8 @@ func Enqueue[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T
 	return done.ID, err
 }
 
-// Finish ends the item whose body was given ctx, in the transaction of the caller: what else
-// is in the transaction and the end of the item become so together, or not at all. If the
+// Finish ends the item whose body was given ctx, in the transaction of the caller: the end
+// and the rest of the transaction are committed together, or not at all. If the
 // claim is no longer the item's it returns [durable.ErrLeaseLost]; after an error the caller must roll
 // back. The next item of the key starts after the commit. When the body returns nil, nothing
 // is left to do; if it fails after the commit, the item is done all the same.
