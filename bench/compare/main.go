@@ -69,8 +69,13 @@ func run(args []string, stdout, stderr io.Writer) error {
 		if *cores > 0 && (*cores == 1) != (group.Cores == 1) {
 			continue
 		}
+		all := group.Rows()
+		if len(all) == 0 {
+			fmt.Fprintf(stderr, "leaving out %s: it needs %s\n", group.Name, bench.PostgresDSN)
+			continue
+		}
 		var rows []bench.Row
-		for _, row := range group.Rows() {
+		for _, row := range all {
 			if match.MatchString(group.Name + "/" + row.Name) {
 				rows = append(rows, row)
 			}
