@@ -55,6 +55,16 @@ func durableRows() []Row {
 	}
 }
 
+// Written returns how many transactions have written in the cluster, and its bytes of WAL.
+func Written() (commits, wal float64) {
+	ctx := context.Background()
+	conn := core.Must(pgx.Connect(ctx, os.Getenv(PostgresDSN)))
+	defer conn.Close(ctx)
+	const counters = "select pg_snapshot_xmax(pg_current_snapshot())::text::float8, (pg_current_wal_insert_lsn() - '0/0')::float8"
+	check(conn.QueryRow(ctx, counters).Scan(&commits, &wal))
+	return commits, wal
+}
+
 // parcel is an item.
 type parcel struct {
 	Customer string `json:"customer"`
