@@ -99,7 +99,7 @@ type workTable struct {
 func openWorkTable() *workTable {
 	config := core.Must(pgxpool.ParseConfig(os.Getenv(PostgresDSN)))
 	config.MaxConns = 16
-	t := &workTable{Pool: core.Must(pgxpool.NewWithConfig(context.Background(), config)), schema: fmt.Sprint("bench_", parcels.Add(1)), close: func() {}}
+	t := &workTable{Pool: core.Must(pgxpool.NewWithConfig(context.Background(), config)), schema: fmt.Sprintf("bench_%d_%d", os.Getpid(), parcels.Add(1)), close: func() {}}
 	t.exec("create schema " + t.schema)
 	return t
 }
