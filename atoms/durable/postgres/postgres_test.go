@@ -209,7 +209,7 @@ func TestTransactionsOfTheCaller(t *testing.T) {
 	enqueue(true)
 	go q.Run(ctx)
 	seen := make(chan struct{}, 10)
-	defer q.Sink().Subscribe(durable.SignalDone+","+durable.SignalFenced, func(core.Signal) { seen <- struct{}{} })()
+	defer q.Sink().Subscribe(durable.SignalSucceeded+","+durable.SignalFenced, func(core.Signal) { seen <- struct{}{} })()
 	<-seen
 	done, shipped := counts()
 	assert.Equal(t, [2]int{1, 1}, [2]int{done, shipped})
