@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -65,6 +66,7 @@ func TestRetries(t *testing.T) {
 		_, err := q.Cancel(s.Context(), ids[1], "not of interest")
 		require.NoError(t, err)
 		time.Sleep(10 * time.Minute)
+		synctest.Wait() // what bodies wrote can be read
 		for n, most := range []time.Duration{10, 20, 40, 60, 60} {
 			d := starts[n+1].Sub(starts[n])
 			assert.True(t, d >= most*time.Second/2 && d <= most*time.Second+time.Second, "attempt %d after %v", n+2, d)
