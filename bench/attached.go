@@ -42,7 +42,7 @@ func attachedRows() []Row {
 func crowded(sink func() *core.Sink, run func(s *core.Sink, n int)) Side {
 	return Side{"ours", 0, func() Body {
 		s := sink()
-		return Body{func(n int) { run(s, n) }, attach(s)}
+		return Body{Run: func(n int) { run(s, n) }, Close: attach(s)}
 	}}
 }
 

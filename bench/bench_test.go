@@ -37,6 +37,7 @@ func benchmark(b *testing.B, rows []Row) {
 					if !made {
 						made, body = true, side.New()
 					}
+					body.Prepare(b.N)
 					b.ReportAllocs()
 					b.ResetTimer()
 					body.Run(b.N)

@@ -147,11 +147,11 @@ func cacheRows() []Row {
 		hit.Sides = append(hit.Sides, Side{maker.name, 0, func() Body {
 			c := maker.new(cacheSize)
 			c.set("key", 1)
-			return Body{func(n int) {
+			return Body{Run: func(n int) {
 				for range n {
 					c.get("key")
 				}
-			}, c.done}
+			}, Close: c.done}
 		}})
 	}
 	return append(rows, hit)
@@ -168,7 +168,7 @@ func cacheSide(maker cacheMaker, goal float64, goroutines int, requests func() [
 			}
 		}
 		run(8 * cacheSize)
-		return Body{func(n int) { spread(goroutines, n, run) }, c.done}
+		return Body{Run: func(n int) { spread(goroutines, n, run) }, Close: c.done}
 	}}
 }
 

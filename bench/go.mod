@@ -7,6 +7,8 @@ require (
 	github.com/avast/retry-go/v5 v5.1.1
 	github.com/cenkalti/backoff/v7 v7.0.3
 	github.com/dgraph-io/ristretto/v2 v2.4.2
+	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
@@ -40,6 +42,20 @@ require (
 )
 
 require (
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/riverqueue/river/riverdriver v0.51.1 // indirect
+	github.com/riverqueue/river/rivershared v0.51.1 // indirect
+	github.com/riverqueue/river/rivertype v0.51.1 // indirect
+	github.com/tidwall/gjson v1.20.0 // indirect
+	github.com/tidwall/match v1.2.0 // indirect
+	github.com/tidwall/pretty v1.2.1 // indirect
+	github.com/tidwall/sjson v1.2.5 // indirect
+	golang.org/x/text v0.43.0 // indirect
+)
+
+require (
 	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
@@ -47,6 +63,9 @@ require (
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/hashicorp/golang-lru v0.5.4 // indirect
+	github.com/jackc/pgx/v5 v5.12.0
+	github.com/riverqueue/river v0.51.1
+	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.1
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
@@ -58,6 +77,8 @@ require (
 )
 
 replace (
+	github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
+	github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit

@@ -57,14 +57,14 @@ func keyed(work core.Work[int], queue int) *core.Coordinator[int] {
 func keyedRun(name string, goal float64, key func(i int) int) Side {
 	return Side{name, goal, func() Body {
 		c := keyed(nothing, queue)
-		return Body{func(n int) {
+		return Body{Run: func(n int) {
 			ctx := context.Background()
 			for i := range n {
 				_, err := c.Enqueue(ctx, key(i))
 				check(err)
 			}
 			check(c.Flush(ctx))
-		}, closing(c)}
+		}, Close: closing(c)}
 	}}
 }
 
@@ -86,7 +86,7 @@ func coldRun(name string, goal float64, hot int) Side {
 			_, err := c.TryEnqueue(context.Background(), hotKey)
 			check(err)
 		}
-		return Body{func(n int) {
+		return Body{Run: func(n int) {
 			ctx := context.Background()
 			cold.Add(n)
 			for i := range n {
@@ -94,6 +94,6 @@ func coldRun(name string, goal float64, hot int) Side {
 				check(err)
 			}
 			cold.Wait()
-		}, closing(c)}
+		}, Close: closing(c)}
 	}}
 }

@@ -170,14 +170,14 @@ func raisingUntil(size int, end func(s *core.Sink)) func(s *core.Sink, n int) {
 func originalRun(maker func(core.Work[int], core.Options) (*core.Coordinator[int], error)) Side {
 	return Side{"ours", 0, func() Body {
 		c := core.Must(maker(nothing, core.Options{MaxConcurrency: 16}))
-		return Body{func(n int) {
+		return Body{Run: func(n int) {
 			ctx := context.Background()
 			for i := range n {
 				_, err := c.Enqueue(ctx, i)
 				check(err)
 			}
 			check(c.Flush(ctx))
-		}, closing(c)}
+		}, Close: closing(c)}
 	}}
 }
 
@@ -205,14 +205,14 @@ func oursResults() Side {
 	return Side{"ours", 0, func() Body {
 		work := func(_ context.Context, i int) (int, error) { return i, nil }
 		c := core.Must(core.NewResultCoordinator(work, core.Options{MaxConcurrency: 16}))
-		return Body{func(n int) {
+		return Body{Run: func(n int) {
 			ctx := context.Background()
 			for i := range n {
 				_, err := c.Enqueue(ctx, i)
 				check(err)
 			}
 			check(c.Flush(ctx))
-		}, func() { check(c.Close()) }}
+		}, Close: func() { check(c.Close()) }}
 	}}
 }
 

@@ -13,7 +13,8 @@ type Group struct {
 	Rows  func() []Row
 }
 
-// Groups lists all groups, in the order in which they are shown.
+// Groups lists all groups, in the order in which they are shown. A group without rows needs
+// [PostgresDSN].
 func Groups() []Group {
 	return []Group{
 		{"raise", 0, raiseRows},
@@ -34,6 +35,7 @@ func Groups() []Group {
 		{"attached", 0, attachedRows},
 		{"wave", 0, waveRows},
 		{"failover", 0, failoverRows},
+		{"durable", 0, durableRows},
 		{"original", 0, originalRows},
 	}
 }
@@ -58,7 +60,15 @@ type Side struct {
 // A Body does n operations and returns when the last has ended.
 type Body struct {
 	Run   func(n int)
-	Close func() // may be nil
+	Close func()      // may be nil
+	Ready func(n int) // called before each Run, and not measured; may be nil
+}
+
+// Prepare makes what the next n operations need.
+func (b Body) Prepare(n int) {
+	if b.Ready != nil {
+		b.Ready(n)
+	}
 }
 
 // Done releases the resources of the body.

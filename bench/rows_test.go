@@ -53,6 +53,7 @@ func testRow(t *testing.T, row Row) {
 		}
 		body := side.New()
 		for _, n := range []int{0, 1, 100} {
+			body.Prepare(n)
 			body.Run(n)
 		}
 		if i == 0 && row.MaxAllocs >= 0 && !coretest.Race {

@@ -101,7 +101,7 @@ func oursRun(name string, goal float64, producers int, work core.Work[int]) Side
 func oursRunOn(name string, goal float64, age time.Duration, producers int, work core.Work[int]) Side {
 	return Side{name, goal, func() Body {
 		c := coordinator(work, age)
-		return Body{running(c, producers), closing(c)}
+		return Body{Run: running(c, producers), Close: closing(c)}
 	}}
 }
 
@@ -123,14 +123,14 @@ func lanesRun() Side {
 			Lanes:          core.Must(core.ParseLanes("hot:4, normal, slow:2")),
 		}))
 		lanes := [...]*core.Coordinator[int]{c.Lane("hot"), c.Lane("normal"), c.Lane("slow")}
-		return Body{func(n int) {
+		return Body{Run: func(n int) {
 			ctx := context.Background()
 			for i := range n {
 				_, err := lanes[i%len(lanes)].Enqueue(ctx, 0)
 				check(err)
 			}
 			check(c.Flush(ctx))
-		}, closing(c)}
+		}, Close: closing(c)}
 	}}
 }
 
@@ -154,11 +154,11 @@ func antsRun(goal float64, producers int, work func()) Side {
 		check(err)
 		var wg sync.WaitGroup
 		task := func() { work(); wg.Done() }
-		return Body{func(n int) {
+		return Body{Run: func(n int) {
 			wg.Add(n)
 			produce(producers, n, func() { check(p.Submit(task)) })
 			wg.Wait()
-		}, p.Release}
+		}, Close: p.Release}
 	}}
 }
 
@@ -188,11 +188,11 @@ func pondRun(name string, goal float64, producers int, work func(), submit func(
 		p := pond.NewPool(limit, pond.WithQueueSize(queue))
 		var wg sync.WaitGroup
 		task := func() { work(); wg.Done() }
-		return Body{func(n int) {
+		return Body{Run: func(n int) {
 			wg.Add(n)
 			produce(producers, n, func() { submit(p, task) })
 			wg.Wait()
-		}, p.StopAndWait}
+		}, Close: p.StopAndWait}
 	}}
 }
 
@@ -220,29 +220,29 @@ func oursOne() Side {
 			task()
 			return nil
 		}, core.Options{MaxConcurrency: limit, MaxQueued: queue, MaxTracked: window}))
-		return Body{oneByOne(func(task func()) {
+		return Body{Run: oneByOne(func(task func()) {
 			_, err := c.Enqueue(context.Background(), task)
 			check(err)
-		}), func() { check(c.Close()) }}
+		}), Close: func() { check(c.Close()) }}
 	}}
 }
 
 func oursDo() Side {
 	return Side{"ours", 0, func() Body {
 		c := coordinator(nothing, -1)
-		return Body{func(n int) {
+		return Body{Run: func(n int) {
 			ctx := context.Background()
 			for range n {
 				check(c.Do(ctx, 0))
 			}
-		}, closing(c)}
+		}, Close: closing(c)}
 	}}
 }
 
 func concOne(goal float64) Side {
 	return Side{"conc", goal, func() Body {
 		p := pool.New().WithMaxGoroutines(limit)
-		return Body{oneByOne(p.Go), p.Wait}
+		return Body{Run: oneByOne(p.Go), Close: p.Wait}
 	}}
 }
 
@@ -261,7 +261,7 @@ func antsOne() Side {
 	return Side{"ants", 0, func() Body {
 		p, err := ants.NewPool(limit)
 		check(err)
-		return Body{oneByOne(func(task func()) { check(p.Submit(task)) }), p.Release}
+		return Body{Run: oneByOne(func(task func()) { check(p.Submit(task)) }), Close: p.Release}
 	}}
 }
 
@@ -281,11 +281,11 @@ func errgroupOne() Side {
 func pondOne() Side {
 	return Side{"pond-Submit", 0, func() Body {
 		p := pond.NewPool(limit, pond.WithQueueSize(queue))
-		return Body{func(n int) {
+		return Body{Run: func(n int) {
 			for range n {
 				check(p.Submit(noop).Wait())
 			}
-		}, p.StopAndWait}
+		}, Close: p.StopAndWait}
 	}}
 }
 

@@ -176,7 +176,7 @@ func loadingSide(
 				c.set(key, 0)
 			}
 		}
-		return Body{func(n int) { spread(goroutines, n, run) }, c.done}
+		return Body{Run: func(n int) { spread(goroutines, n, run) }, Close: c.done}
 	}}
 }
 

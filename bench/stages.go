@@ -52,7 +52,7 @@ func stagesRun(name string, goal float64, work func(), from func(context.Context
 				return err
 			})
 		}
-		return Body{func(n int) {
+		return Body{Run: func(n int) {
 			ctx := context.Background()
 			for i := range n {
 				_, err := stages[0].Enqueue(ctx, i)
@@ -61,7 +61,7 @@ func stagesRun(name string, goal float64, work func(), from func(context.Context
 			for _, c := range stages {
 				check(c.Flush(ctx))
 			}
-		}, func() {
+		}, Close: func() {
 			for _, c := range stages {
 				check(c.Close())
 			}
@@ -81,13 +81,13 @@ func nestedRun(name string, goal float64, work func(), next func(*core.Coordinat
 			}
 			return next(c, ctx, stage+1)
 		})
-		return Body{func(n int) {
+		return Body{Run: func(n int) {
 			ctx := context.Background()
 			for range n {
 				_, err := c.Enqueue(ctx, 0)
 				check(err)
 			}
 			check(c.WaitIdle(ctx))
-		}, closing(c)}
+		}, Close: closing(c)}
 	}}
 }

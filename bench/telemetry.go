@@ -41,7 +41,7 @@ func inBody(name string, goal float64, work func(*telemetry.Telemetry) core.Work
 			}
 			return nil
 		}, core.Options{Name: "api"}))
-		return Body{func(n int) { check(c.Do(context.Background(), n)) }, func() { check(c.Close()); check(t.Close()) }}
+		return Body{Run: func(n int) { check(c.Do(context.Background(), n)) }, Close: func() { check(c.Close()); check(t.Close()) }}
 	}}
 }
 
@@ -50,10 +50,10 @@ func observedRun(name string, goal float64, observed bool) Side {
 	return Side{name, goal, func() Body {
 		c := coordinator(nothing, 0)
 		if !observed {
-			return Body{running(c, 1), closing(c)}
+			return Body{Run: running(c, 1), Close: closing(c)}
 		}
 		t := core.Must(telemetry.New(c.Sink(), telemetry.Options{}))
 		t.ObserveCoordinator(c)
-		return Body{running(c, 1), func() { check(c.Close()); check(t.Close()) }}
+		return Body{Run: running(c, 1), Close: func() { check(c.Close()); check(t.Close()) }}
 	}}
 }

@@ -78,10 +78,10 @@ func executing(many, one *waveorchestrator.Orchestrator[int, int]) Body {
 			}
 		}
 	}
-	return Body{func(n int) {
+	return Body{Run: func(n int) {
 		execute(many, n/wavesEach)
 		execute(one, n%wavesEach)
-	}, func() {
+	}, Close: func() {
 		check(many.Close())
 		check(one.Close())
 	}}

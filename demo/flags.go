@@ -85,7 +85,7 @@ func goImages(ctx context.Context) (string, error) {
 
 func usage() string {
 	var text strings.Builder
-	text.WriteString("usage: demo [flags]\n\nMakes thumbnails, metadata and a list of duplicates of all images below a directory.\n\n")
+	text.WriteString("usage: demo [flags]\n       demo durable [-items N]\n\nMakes thumbnails, metadata and a list of duplicates of all images below a directory.\nWith durable: kills processes that share a queue, and shows that nothing is lost.\n\n")
 	fs := flags(&config{})
 	fs.SetOutput(&text)
 	fs.PrintDefaults()

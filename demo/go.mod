@@ -4,10 +4,12 @@ go 1.26.0
 
 require (
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/jackc/pgx/v5 v5.12.0
 	github.com/schollz/progressbar/v3 v3.19.1
 	golang.org/x/image v0.47.0
 	golang.org/x/term v0.47.0
@@ -17,24 +19,28 @@ require (
 require (
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
 	modernc.org/libc v1.79.0 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace github.com/ephemeralgo/ephemeral/core => ../core
-
-replace github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
-
-replace github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
-
-replace github.com/ephemeralgo/ephemeral/atoms/scheduledtasks => ../atoms/scheduledtasks
-
-replace github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter
+replace (
+	github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
+	github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
+	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
+	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks => ../atoms/scheduledtasks
+	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter
+	github.com/ephemeralgo/ephemeral/core => ../core
+)

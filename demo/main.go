@@ -3,8 +3,10 @@
 // Usage:
 //
 //	go run ./demo [flags]
+//	go run ./demo durable [-items N]
 //
-// See package filepipeline for what it does and the -h flag for its limits.
+// See package filepipeline for what it does and the -h flag for its limits. The second form
+// kills processes that share a queue of package durable, and shows that nothing is lost.
 package main
 
 import (
@@ -37,6 +39,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File) int {
+	if len(args) > 0 && args[0] == "durable" {
+		return runDurable(ctx, args[1:], stdout, stderr)
+	}
 	cfg, err := parse(ctx, args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, usage())

@@ -106,6 +106,8 @@ func TestExitStatus(t *testing.T) {
 		{"output is a file", []string{"-in", torn, "-out", file}, 2, "output directory"},
 		{"output below a file", []string{"-in", torn, "-out", filepath.Join(file, "x")}, 2, "output directory"},
 		{"output is the input", []string{"-in", good, "-out", good}, 2, "feed on"},
+		{"durable without items", []string{"durable", "-items", "0"}, 2, "-items must be positive"},
+		{"durable without a place", []string{"durable", "-worker", "x", "-at", file}, 2, "demo: "},
 		{"output inside the input", []string{"-in", good, "-out", filepath.Join(good, "x")}, 2, "feed on"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

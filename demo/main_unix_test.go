@@ -130,3 +130,40 @@ func checkFinished(t *testing.T, out string, total int) {
 		t.Errorf("%d rows of %d images: nothing was interrupted", n, total)
 	}
 }
+
+// Interrupted, the workers finish what they have begun, and nothing stays behind.
+func TestInterruptDurable(t *testing.T) {
+	inPlaces(t, func(t *testing.T, env string) {
+		cmd := command(t, "durable", "-items", "2000")
+		cmd.Env, cmd.Stderr = append(cmd.Env, env), t.Output()
+		pipe, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stdout := bufio.NewReader(pipe)
+		for kills := 0; kills < 2; {
+			line, err := stdout.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			kills += strings.Count(line, "kill -9")
+		}
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		rest, _ := io.ReadAll(stdout)
+		err = cmd.Wait()
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitInterrupted {
+			t.Errorf("ended with %v, want status %d", err, exitInterrupted)
+		}
+		for _, want := range []string{"interrupted: ", " waiting, 0 lost\n", " 0 twice, 0 out of the order"} {
+			if !strings.Contains(string(rest), want) {
+				t.Errorf("want %q in:\n%s", want, rest)
+			}
+		}
+		nothingLeft(t, cmd.Env)
+	})
+}

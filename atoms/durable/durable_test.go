@@ -53,6 +53,22 @@ func TestHotKey(t *testing.T) {
 
 func split(words string) []string { return strings.Fields(words) }
 
+// A claim is a commit. A hot key needs one in 17 items, because ends hand it over.
+func TestHotKeyNeedsFewClaims(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		var l log
+		counted := &counting{Store: s.store}
+		s.store = counted
+		q := s.queue(l.work, durable.Options{})
+		for range 170 {
+			s.enqueue(q, "ada/")
+		}
+		s.run(q)
+		require.Equal(t, 170, s.stats(q).Done)
+		assert.LessOrEqual(t, counted.claims.Load(), int64(25))
+	})
+}
+
 func TestRetries(t *testing.T) {
 	inBubble(t, func(s *shop) {
 		var starts []time.Time

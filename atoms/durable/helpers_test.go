@@ -202,6 +202,17 @@ func (f *faulty) End(ctx context.Context, node durable.Node, ends []durable.End)
 	return ended, err
 }
 
+// counting is a store that counts the calls of Claim.
+type counting struct {
+	durable.Store
+	claims atomic.Int64
+}
+
+func (c *counting) Claim(ctx context.Context, node durable.Node, want durable.Want) ([]durable.Item, error) {
+	c.claims.Add(1)
+	return c.Store.Claim(ctx, node, want)
+}
+
 func watch(s *shop, q *durable.Queue[string], pattern string) *coretest.Watcher {
 	return coretest.Watch(s, q.Sink(), pattern)
 }

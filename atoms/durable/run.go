@@ -279,7 +279,9 @@ func (q *queue[T]) finish(r *run, e End) {
 		q.start(r.session, *x.out.Next, r.row+1)
 	}
 	q.tell(r.item, e, x.out, r.finished.Load())
-	q.wake(r.item.Key != "" && x.out.Next == nil)
+	if x.out.Next == nil { // else the slot is taken again, and a claim would be a commit for nothing
+		q.wake(r.item.Key != "")
+	}
 }
 
 var kindOf = map[State]core.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetried, Dead: ItemFailed, Halted: ItemFailed, Cancelled: ItemCancelled, Ready: ItemReturned, 0: ItemFenced}

@@ -38,6 +38,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	rounds := flags.Int("rounds", 10, "how often everything is measured")
 	span := flags.Duration("cell", 150*time.Millisecond, "how long each side of a row is measured in a round")
 	hits := flags.Int("hits", 0, "instead of times, show the hit ratios of caches over so many requests, say 2000000")
+	wal := flags.Int("wal", 0, "instead of times, show the commits and the WAL of so many items of the group durable, say 2000")
 	cores := flags.Int("cpu", 0, "measure only rows for so many cores: 1 takes the rows for one core, more takes the others; 0 takes all")
 	only := flags.String("run", "", "measure only rows whose group/name matches this regular expression")
 	if err := flags.Parse(args); err != nil {
@@ -49,13 +50,16 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return err
 	case *rounds < 1 || *span <= 0:
 		return errors.New("-rounds and -cell must be positive")
-	case *hits < 0 || *cores < 0:
-		return errors.New("-hits and -cpu must not be negative")
+	case *hits < 0 || *cores < 0 || *wal < 0:
+		return errors.New("-hits, -wal and -cpu must not be negative")
 	}
 
 	if *hits > 0 {
 		hitRatios(stdout, *hits)
 		return nil
+	}
+	if *wal > 0 {
+		return walPerItem(stdout, *wal)
 	}
 	if *cores > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(*cores))
@@ -69,8 +73,13 @@ func run(args []string, stdout, stderr io.Writer) error {
 		if *cores > 0 && (*cores == 1) != (group.Cores == 1) {
 			continue
 		}
+		all := group.Rows()
+		if len(all) == 0 {
+			fmt.Fprintf(stderr, "leaving out %s: it needs %s\n", group.Name, bench.PostgresDSN)
+			continue
+		}
 		var rows []bench.Row
-		for _, row := range group.Rows() {
+		for _, row := range all {
 			if match.MatchString(group.Name + "/" + row.Name) {
 				rows = append(rows, row)
 			}

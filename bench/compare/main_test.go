@@ -5,6 +5,7 @@ import (
 	"flag"
 	"io"
 	"math"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -28,6 +29,24 @@ func TestRunPrintsALineForEachPeer(t *testing.T) {
 		if n := strings.Count(out, "| "+peer+" |"); n != 1 {
 			t.Errorf("%d lines for %s, not 1:\n%s", n, peer, out)
 		}
+	}
+}
+
+// Without a server, the group durable is left out, and says so; with one, every side commits.
+func TestRunOfDurable(t *testing.T) {
+	if os.Getenv(bench.PostgresDSN) == "" {
+		var notes strings.Builder
+		if err := run([]string{"-run=^durable/"}, io.Discard, &notes); err == nil || !strings.Contains(notes.String(), "leaving out durable: it needs "+bench.PostgresDSN) {
+			t.Errorf("got error %v and notes %q", err, &notes)
+		}
+		if err := run([]string{"-wal=10"}, io.Discard, io.Discard); err == nil {
+			t.Error("-wal is accepted")
+		}
+		return
+	}
+	var out strings.Builder
+	if err := run([]string{"-wal=100"}, &out, io.Discard); err != nil || strings.Count(out.String(), "| durable/") != 8 {
+		t.Errorf("got error %v and\n%s", err, &out)
 	}
 }
 
@@ -69,7 +88,7 @@ func TestRunShowsHitRatios(t *testing.T) {
 
 func TestRunRefusesNonsense(t *testing.T) {
 	for _, args := range [][]string{
-		{"-rounds=0"}, {"-cell=-1s"}, {"-hits=-1"}, {"-cpu=-1"}, {"-what"},
+		{"-rounds=0"}, {"-cell=-1s"}, {"-hits=-1"}, {"-wal=-1"}, {"-cpu=-1"}, {"-what"},
 		{"-run=("}, {"-run=^nothing$"}, {"-cpu=1", "-run=^match/"},
 	} {
 		if err := run(args, io.Discard, io.Discard); err == nil {

@@ -52,12 +52,12 @@ func measure(rows []bench.Row, rounds int, span time.Duration) []measured {
 // calibrate finds out how many operations take about span.
 func (c *cell) calibrate(span time.Duration) {
 	c.n = 1
-	for c.time() < span/2 && c.n < 1<<30 {
+	for c.body.Prepare(1); c.run() < span/2 && c.n < 1<<30; c.body.Prepare(c.n) {
 		c.n *= 2
 	}
 }
 
-func (c *cell) time() time.Duration {
+func (c *cell) run() time.Duration {
 	start := time.Now()
 	c.body.Run(c.n)
 	return time.Since(start)
@@ -66,10 +66,11 @@ func (c *cell) time() time.Duration {
 // round measures once. It starts with a clean heap, so that no cell pays for the one
 // before it.
 func (c *cell) round(span time.Duration) {
+	c.body.Prepare(c.n)
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	took := c.time()
+	took := c.run()
 	runtime.ReadMemStats(&after)
 	c.ns = append(c.ns, float64(took)/float64(c.n))
 	c.allocs = append(c.allocs, float64(after.Mallocs-before.Mallocs)/float64(c.n))

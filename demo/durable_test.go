@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// inPlaces runs the test with a SQLite file, and with a PostgreSQL if there is one.
+func inPlaces(t *testing.T, test func(t *testing.T, env string)) {
+	for _, dsn := range slices.Compact([]string{"", server()}) {
+		name := "sqlite"
+		if dsn != "" {
+			name = "postgres"
+		}
+		t.Run(name, func(t *testing.T) { test(t, "EPHEMERAL_POSTGRES_DSN="+dsn) })
+	}
+}
+
+func nothingLeft(t *testing.T, env []string) {
+	t.Helper()
+	for _, e := range env {
+		if dir, ok := strings.CutPrefix(e, "TMPDIR="); ok && strings.HasPrefix(dir, os.TempDir()) {
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("left over: %v, %v", left, err)
+			}
+		}
+	}
+}
+
+// Real processes are killed, and everything is done once and in order.
+func TestDurable(t *testing.T) {
+	inPlaces(t, func(t *testing.T, env string) {
+		cmd := command(t, "durable", "-items", "250")
+		cmd.Env = append(cmd.Env, env)
+		status, stdout, stderr := finish(t, cmd)
+		for _, want := range []string{"; kill -9 worker-", " 250 done, 0 waiting, 0 lost\n", " 0 twice, 0 out of the order"} {
+			if status != exitOK || !strings.Contains(stdout, want) {
+				t.Errorf("status %d, want 0 and %q\nstdout: %s\nstderr: %s", status, want, stdout, stderr)
+			}
+		}
+		nothingLeft(t, cmd.Env)
+	})
+}
+
+func TestJudge(t *testing.T) {
+	a, b := func(n int) job { return job{"a", n} }, func(n int) job { return job{"b", n} }
+	for _, test := range []struct {
+		name    string
+		effects []job
+		waiting int
+		want    verdict
+	}{
+		{"all", []job{a(1), b(1), b(2), a(2)}, 0, verdict{done: 4}},
+		{"interrupted", []job{a(1), b(1)}, 2, verdict{done: 2, waiting: 2}},
+		{"lost", []job{a(1), b(1), b(2)}, 0, verdict{done: 3, lost: 1}},
+		{"lost in the middle", []job{b(1), b(2), a(2)}, 0, verdict{done: 3, lost: 1, late: 1}},
+		{"twice", []job{a(1), a(1), b(1), b(2), a(2)}, 0, verdict{done: 4, twice: 1}},
+		{"overtaken", []job{a(2), a(1), b(1), b(2)}, 0, verdict{done: 4, late: 2}},
+	} {
+		got := verdict{waiting: test.waiting}
+		if got.judge(test.effects, 4); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", test.name, got, test.want)
+		}
+		if fine := test.want.lost+test.want.twice+test.want.late == 0; got.broken() == fine {
+			t.Errorf("%s: broken is %v", test.name, got.broken())
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+)
+
+// A worker is a process that runs items.
+type worker struct {
+	at, name string
+	stderr   io.Writer
+	cmd      *exec.Cmd
+	alive    io.Closer // its standard input
+}
+
+func startWorker(at, name string, stderr io.Writer) (*worker, error) {
+	w := &worker{at: at, name: name, stderr: stderr}
+	return w, w.start()
+}
+
+func (w *worker) start() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	w.cmd = exec.Command(self, "durable", "-worker", w.name, "-at", w.at)
+	w.cmd.Stderr = w.stderr
+	if w.alive, err = w.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	return w.cmd.Start()
+}
+
+// killAndRestart kills the process in the middle of what it does.
+func (w *worker) killAndRestart() error {
+	w.cmd.Process.Kill()
+	if err := w.end(); err != nil {
+		return err
+	}
+	return w.start()
+}
+
+// end lets the process finish what it has begun, and waits for that.
+func (w *worker) end() error {
+	w.alive.Close()
+	if w.cmd.ProcessState == nil {
+		w.cmd.Wait() // a signal is no failure
+	}
+	if w.cmd.ProcessState.ExitCode() == exitUnusable {
+		return fmt.Errorf("%s has ended by itself", w.name)
+	}
+	return nil
+}
