@@ -121,8 +121,8 @@ func TestAnswerIsLost(t *testing.T) {
 					}
 					tried++
 				}
-				assert.Equal(t, 1, undecided)
-				assert.Greater(t, tried, 3)
+				assert.Contains(t, []int{1, 2}, undecided, "the answer of the commit may come in two parts")
+				assert.Greater(t, tried-undecided, 2)
 			})
 		}
 	}
