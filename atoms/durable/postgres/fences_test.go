@@ -40,6 +40,11 @@ func node(t *testing.T, s *Store, lease time.Duration, cluster int) durable.Node
 	return n
 }
 
+// expire ends the lease of a node.
+func expire(t *testing.T, s *Store, n durable.Node) {
+	exec(t, s, "update {s}.durable_node set expires = now() - interval '1 second' where id = $1", n.ID)
+}
+
 func insert(t *testing.T, s *Store, keys ...string) {
 	var items []durable.Insert
 	for _, key := range keys {
@@ -55,7 +60,7 @@ func claim(t *testing.T, s *Store, n durable.Node, most int) []durable.Item {
 	return items
 }
 
-// meanwhile runs first in a transaction, and second while it is open, for at least 100 ms
+// meanwhile runs first in a transaction, and second while it is open, for a second
 // or until second has ended, and then commits.
 func meanwhile(t *testing.T, s *Store, first func(p *pipeline), second func()) {
 	t.Helper()
@@ -67,7 +72,7 @@ func meanwhile(t *testing.T, s *Store, first func(p *pipeline), second func()) {
 	go func() { defer close(ended); second() }()
 	select {
 	case <-ended:
-	case <-time.After(100 * time.Millisecond):
+	case <-time.After(time.Second):
 	}
 	require.NoError(t, tx.Commit(context.Background()))
 	<-ended
@@ -104,10 +109,10 @@ func TestLockOfTheQueue(t *testing.T) {
 // A node that was thought dead ends an item that another one runs by now.
 func TestTokenOfTheEnd(t *testing.T) {
 	fence(t, "current = token", "true", func(t *testing.T, s *Store) bool {
-		late, other := node(t, s, 100*time.Millisecond, 0), node(t, s, time.Hour, 0)
+		late, other := node(t, s, time.Hour, 0), node(t, s, time.Hour, 0)
 		insert(t, s, "ada")
 		mine := claim(t, s, late, 1)[0]
-		time.Sleep(110 * time.Millisecond)
+		expire(t, s, late)
 		_, err := s.Beat(t.Context(), other, "")
 		require.NoError(t, err)
 		theirs := claim(t, s, other, 1)[0]
@@ -123,9 +128,9 @@ func TestTokenOfTheEnd(t *testing.T) {
 // A node whose lease is over claims nothing, also if nobody has ended it yet.
 func TestLeaseOfTheNode(t *testing.T) {
 	fence(t, "and expires > ", "and 'infinity'::timestamptz > ", func(t *testing.T, s *Store) bool {
-		n := node(t, s, 20*time.Millisecond, 0)
+		n := node(t, s, time.Hour, 0)
 		insert(t, s, "ada")
-		time.Sleep(30 * time.Millisecond)
+		expire(t, s, n)
 		_, err := s.Claim(t.Context(), n, durable.Want{Max: 1})
 		return err == durable.ErrLeaseLost
 	})
@@ -143,7 +148,7 @@ func TestClaimsDoNotWait(t *testing.T) {
 			second = claim(t, s, n, 1)
 			ended = time.Now()
 		})
-		return len(second) == 1 && second[0].ID != first[0].ID && ended.Sub(began) < 100*time.Millisecond
+		return len(second) == 1 && second[0].ID != first[0].ID && ended.Sub(began) < time.Second
 	})
 }
 
@@ -151,10 +156,10 @@ func TestClaimsDoNotWait(t *testing.T) {
 // lease. Without SKIP LOCKED the beats of all others wait for that transaction, and they lose theirs.
 func TestBeatsDoNotWait(t *testing.T) {
 	fence(t, "order by i.id for update skip locked", "order by i.id for update", func(t *testing.T, s *Store) bool {
-		stopped, other := node(t, s, 100*time.Millisecond, 0), node(t, s, time.Hour, 0)
+		stopped, other := node(t, s, time.Hour, 0), node(t, s, time.Hour, 0)
 		insert(t, s, "ada", "bob")
 		mine := claim(t, s, stopped, 2)
-		time.Sleep(110 * time.Millisecond)
+		expire(t, s, stopped)
 		tx, err := s.pool.Begin(t.Context())
 		require.NoError(t, err)
 		defer tx.Rollback(context.Background())

@@ -100,7 +100,7 @@ func TestContextEnds(t *testing.T) {
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	meanwhile(t, s, func(p *pipeline) { p.lockKeys("q", []string{"ada"}) }, func() {
-		time.AfterFunc(20*time.Millisecond, func() { cancel(why) })
+		time.AfterFunc(300*time.Millisecond, func() { cancel(why) })
 		_, err := s.Insert(ctx, "q", []durable.Insert{{Key: "ada"}})
 		assert.ErrorIs(t, err, durable.ErrUndecided)
 		assert.ErrorIs(t, err, why)
