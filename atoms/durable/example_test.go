@@ -101,12 +101,13 @@ func ExampleQueue_Again() {
 			panic(err)
 		}
 		fmt.Println(dead.ID, dead.Key, dead.Err)
-		fmt.Println(orders.Again(ctx, dead.ID))
+		if _, err := orders.Again(ctx, dead.ID); err != nil {
+			panic(err)
+		}
 	}
 	orders.Sink().WaitFor(ctx, durable.SignalSucceeded)
 	// Output:
 	// 1 ada no such address
-	// 1 <nil>
 	// ship 4711
 }
 
