@@ -53,6 +53,27 @@ type Controller = core.Controller
 // together.
 type Inspector = core.Inspector
 
+// StoredQueue is [core.StoredQueue]: A StoredQueue is a queue whose items are in a
+// store, shared by processes or not, as a status page shows and steers it.
+type StoredQueue = core.StoredQueue
+
+// QueueStatus is [core.QueueStatus]: QueueStatus is what a StoredQueue has.
+type QueueStatus = core.QueueStatus
+
+// StateCount is [core.StateCount]: A StateCount says how many items are in a state.
+type StateCount = core.StateCount
+
+// DeadItem is [core.DeadItem]: A DeadItem is an item that is not tried any more.
+type DeadItem = core.DeadItem
+
+// Schedules is [core.Schedules]: Schedules are named plans that start work by the
+// clock, as a status page shows and steers them.
+type Schedules = core.Schedules
+
+// ScheduleStatus is [core.ScheduleStatus]: ScheduleStatus is what one of the Schedules
+// does.
+type ScheduleStatus = core.ScheduleStatus
+
 // Work is [core.Work]: Work is what a coordinator does with an item.
 type Work[T any] = core.Work[T]
 
@@ -167,6 +188,10 @@ func ParseLanes(spec string) ([]core.Lane, error) {
 // Lifecycle is [core.Lifecycle]: Lifecycle is how everything that accepts work is
 // brought to an end; one vocabulary for the whole library.
 type Lifecycle = core.Lifecycle
+
+// GateStatus is [core.GateStatus]: A GateStatus is a pattern of CancelOn or DeferOn as
+// its coordinator sees it; a coordinator with lanes has more of them.
+type GateStatus = core.GateStatus
 
 // Stats is [core.Stats]: Stats are a coordinator's counters, all read at the same
 // moment, at which

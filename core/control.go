@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"iter"
+	"time"
 )
 
 // A Control is what every coordinator shows, whatever its items are: its counters and
@@ -55,4 +56,65 @@ type Inspector interface {
 	Operations(OperationQuery) iter.Seq[Snapshot]
 	Lookup(OperationID) (Snapshot, bool)
 	Explain(OperationID) (Explanation, bool)
+}
+
+// A StoredQueue is a queue whose items are in a store, shared by processes or not, as a
+// status page shows and steers it. Its methods may do I/O.
+type StoredQueue interface {
+	Name() string
+	Status(ctx context.Context) (QueueStatus, error)
+	// DeadItems returns items that are not tried any more, with IDs higher than after,
+	// lowest first, at most limit.
+	DeadItems(ctx context.Context, after int64, limit int) ([]DeadItem, error)
+	// Again makes a dead item ready to run, Discard gives it up. Both report whether it
+	// was dead.
+	Again(ctx context.Context, id int64) (bool, error)
+	Discard(ctx context.Context, id int64) (bool, error)
+	Pause(ctx context.Context) error
+	Resume(ctx context.Context) error
+}
+
+// QueueStatus is what a [StoredQueue] has.
+type QueueStatus struct {
+	Counts []StateCount  `json:"counts"` // in the order of an item's life
+	Oldest time.Duration `json:"oldest"` // how long the item waits that waits longest
+	Nodes  int           `json:"nodes"`  // processes that serve the queue
+	Paused bool          `json:"paused"`
+}
+
+// A StateCount says how many items are in a state.
+type StateCount struct {
+	State string `json:"state"`
+	Items int    `json:"items"`
+}
+
+// A DeadItem is an item that is not tried any more.
+type DeadItem struct {
+	ID       int64     `json:"id"`
+	Key      string    `json:"key,omitempty"`
+	Lane     string    `json:"lane,omitempty"`
+	State    string    `json:"state"`
+	Attempts int       `json:"attempts"`
+	Ended    time.Time `json:"ended"`
+	Err      string    `json:"error,omitempty"`
+}
+
+// Schedules are named plans that start work by the clock, as a status page shows and
+// steers them. Pause and Resume take a pattern of names (see [Match]) and report how many
+// they changed.
+type Schedules interface {
+	Name() string
+	Status() []ScheduleStatus // by name
+	Pause(pattern string) int
+	Resume(pattern string) int
+	RunNow(ctx context.Context, name string) error
+}
+
+// ScheduleStatus is what one of the [Schedules] does.
+type ScheduleStatus struct {
+	Name   string    `json:"name"`
+	When   string    `json:"when"`          // a cron expression, or what else plans it
+	Last   time.Time `json:"last,omitzero"` // zero: never yet
+	Next   time.Time `json:"next,omitzero"` // zero: never again
+	Paused bool      `json:"paused"`
 }

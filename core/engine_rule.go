@@ -77,3 +77,41 @@ func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overd
 	}
 	return o, false
 }
+
+// A GateStatus is a pattern of CancelOn or DeferOn as its coordinator sees it; a coordinator
+// with lanes has more of them.
+type GateStatus struct {
+	Kind    ReasonKind `json:"kind"`           // ReasonRefused for CancelOn, ReasonDeferred for DeferOn
+	Lane    string     `json:"lane,omitempty"` // whose items it holds up; "" for all, or the lane without a name
+	Pattern string     `json:"pattern"`
+	Closed  bool       `json:"closed"`          // a matching signal is present, and newer than what ResumeOn saw
+	Signal  Signal     `json:"signal,omitzero"` // the newest of those, if it is closed
+}
+
+// Gates returns the coordinator's gates: those for all items first, then those of its
+// lanes. An item that has waited for MaxDefer passes a gate that is closed.
+func (c Control) Gates() []GateStatus {
+	e := c.made()
+	e.lockFresh()
+	defer e.mu.Unlock()
+	now := e.clock.now()
+	resumed := e.resumeOn.look(now, 0).signal.Seq
+	var gates []GateStatus
+	add := func(kind ReasonKind, lane, pattern string, on *condition, beyond uint64) {
+		if on == nil {
+			return
+		}
+		g := GateStatus{Kind: kind, Lane: lane, Pattern: pattern}
+		if v := on.look(now, beyond); v.holds && v.signal.Seq >= beyond {
+			g.Closed, g.Signal = true, v.signal
+		}
+		gates = append(gates, g)
+	}
+	add(ReasonRefused, "", e.opts.CancelOn, e.rules.cancelOn, 0)
+	add(ReasonDeferred, "", e.opts.DeferOn, e.rules.deferOn, resumed)
+	for i, l := range e.opts.Lanes {
+		add(ReasonRefused, l.Name, l.CancelOn, e.laneRules[i].cancelOn, 0)
+		add(ReasonDeferred, l.Name, l.DeferOn, e.laneRules[i].deferOn, resumed)
+	}
+	return gates
+}

@@ -481,3 +481,33 @@ func BenchmarkSignalOfAnOperation(b *testing.B) {
 		})
 	}
 }
+
+func TestGates(t *testing.T) {
+	c, sink := gated(t, core.Options{
+		CancelOn: "stop", DeferOn: "wait.*", ResumeOn: "go",
+		Lanes: []core.Lane{{Name: "hot"}, {Name: "slow", DeferOn: "busy"}},
+	})
+	closed := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, g := range c.Gates() {
+			if g.Closed {
+				got = append(got, fmt.Sprint(g.Kind, " ", g.Lane, " ", g.Pattern, " ", g.Signal.Name))
+			}
+		}
+		checkSlice(t, "closed gates", got, want)
+	}
+	checkEqual(t, "gates", len(c.Gates()), 3)
+	closed()
+	sink.Raise("wait.long")
+	release := sink.Hold("busy", "", 0)
+	closed("deferred  wait.* wait.long", "deferred slow busy busy")
+	sink.Raise("go")
+	closed()
+	sink.Raise("stop")
+	sink.Raise("wait.again")
+	release()
+	closed("refused  stop stop", "deferred  wait.* wait.again")
+	sink.ForgetAll()
+	closed()
+}
