@@ -45,7 +45,11 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	mails.Handle("order.placed:*", func(ctx context.Context, placed core.Signal) error {
 		id, _ := placed.Arg()
 		s.Printf("mail:   hint %s, writing the mail", id)
-		if err := orders.Wait(ctx, placed.Operation); err != nil {
+		err := orders.Wait(ctx, placed.Operation)
+		switch {
+		case ctx.Err() != nil: // the scenario was stopped
+			return err
+		case err != nil:
 			s.Printf("mail:   %s is not sent, the atom says: %v", id, err)
 			return err
 		}

@@ -48,8 +48,8 @@ func status(score float64) string {
 	}
 }
 
-// limits are what a program could do with these verdicts.
-const limits = "trusted ∞, good 1000, neutral 100, suspicious 10, blocked 0 a minute"
+// limits are the requests that a program could allow because of these verdicts.
+const limits = "a minute: trusted ∞, good 1000, neutral 100, suspicious 10, blocked 0"
 
 func run(ctx context.Context, s *scenario.Screen) error {
 	scores, err := reputation.New[string](reputation.Options{HalfLife: time.Second, Sink: s.Sink})
