@@ -41,7 +41,7 @@ var Limits = []Limit{
 	{Part: "patterns/telemetry/...", Lines: 250, Tests: true, Reason: "spans and metrics"},
 	{Part: "patterns/signalinghttp/...", Lines: 250, Tests: true, Reason: "a client and a server"},
 	{Part: "patterns/*/...", Lines: 150, Tests: true, Reason: "a pattern shows how to use core in a few lines"},
-	{Part: "scripts/...", Lines: 4700, Reason: "tools must not be more work than what they check: 3,300 for all but scripts/chaos, which is 1,380; the goal was 3,000 and 900"},
+	{Part: "scripts/...", Lines: 4810, Reason: "tools must not be more work than what they check: 3,430 for all but scripts/chaos, which is 1,380; the goal was 3,000 and 900"},
 	{Part: "tests", Lines: 58500, Reason: "a promise is tested once; 46,000 for core, the first 13 atoms and the tools, less than 1.5 for each line of the rest"},
 }
 
