@@ -13,7 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
 )
 
-// Scenario produces 15 items twice as fast as they are consumed.
+// Scenario produces 15 items about twice as fast as they are consumed.
 var Scenario = scenario.Scenario{
 	Name:  "backpressure",
 	Title: "Backpressure: a slow consumer slows down the producer",
@@ -23,8 +23,8 @@ var Scenario = scenario.Scenario{
 const (
 	items   = 15
 	produce = 50 * time.Millisecond
-	consume = 2 * produce
-	limit   = 5 // items that may wait for the consumer
+	consume = 2*produce + 4*time.Millisecond // the consumer and the producer act at different times
+	limit   = 5                              // items that may wait for the consumer
 )
 
 func run(ctx context.Context, s *scenario.Screen) error {

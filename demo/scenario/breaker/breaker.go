@@ -65,7 +65,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	}
 	defer api.Close()
 
-	opened := 0
+	opened, closed := 0, 0 // there is one call at a time, so they need no lock
 	defer s.Sink.Subscribe(circuitbreaker.SignalOpen+".service", func(core.Signal) { opened++ })()
 
 	s.Printf("%d calls, of which about %.0f %% succeed (a fixed sequence)", calls, 100*success)
@@ -96,6 +96,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		case now == breaker.Open && before != breaker.Open:
 			s.Printf("open: calls are refused for %v", b.ClosesIn().Round(time.Millisecond))
 		case now == breaker.Closed && before != breaker.Closed:
+			closed++
 			s.Sink.RaiseKey("circuit.closed", "service")
 			s.Printf("closed: the probe succeeded")
 		}
@@ -104,10 +105,10 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		return err
 	}
 	end := api.Stats()
-	if opened < 2 || end.Rejected == 0 || b.State() != breaker.Closed {
+	if opened < 2 || closed == 0 || end.Rejected == 0 {
 		return errors.New("breaker: the circuit did not open, open again and close")
 	}
-	s.Takeaway("%d succeeded, %d failed, %d refused without a call; opened %d times, now %s",
-		end.Succeeded, end.Failed, end.Rejected, opened, b.State())
+	s.Takeaway("%d succeeded, %d failed, %d refused without a call; opened %d times, closed %d",
+		end.Succeeded, end.Failed, end.Rejected, opened, closed)
 	return nil
 }

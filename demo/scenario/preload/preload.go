@@ -109,7 +109,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	took := time.Since(begin)
 	s.Sink.Raise("batch.complete")
 	end := batch.Stats()
-	s.Takeaway("%d queued, %d started in %v; after batch.ready %d succeeded, %d failed in %v",
-		before.Pending, started, pause, end.Succeeded, end.Failed, took.Round(10*time.Millisecond))
+	s.Takeaway("%d waited %v, %d started; after batch.ready %d ok, %d failed in %v",
+		before.Pending, pause, started, end.Succeeded, end.Failed, took.Round(100*time.Millisecond))
 	return nil
 }

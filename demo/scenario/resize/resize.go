@@ -4,6 +4,7 @@ package resize
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,21 +27,22 @@ var Scenario = scenario.Scenario{
 	Run:   run,
 }
 
-const (
-	images      = 4
-	parallelism = 2
-)
+const images, parallelism = 4, 2
 
-var sizes = map[string]int{"tiny": 33, "small": 67, "medium": 133, "large": 267, "xlarge": 400, "xxlarge": 640}
+var sizes = []size{{"tiny", 33}, {"small", 67}, {"medium", 133}, {"large", 267}, {"xlarge", 400}, {"xxlarge", 640}}
 
 // FileSaved is raised by a child: the key is the path, the payload the number of bytes.
 var FileSaved = core.NewKind[int]("file.saved")
 
-type child struct {
-	from  image.Image
-	dir   string
-	size  string
+type size struct {
+	name  string
 	width int
+}
+
+type child struct {
+	from image.Image
+	dir  string
+	size size
 }
 
 func run(ctx context.Context, s *scenario.Screen) error {
@@ -50,10 +52,7 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	}
 	defer os.RemoveAll(dir)
 
-	children, err := core.NewCoordinator(resize, core.Options{
-		Name: "sizes", Sink: s.Sink, MaxConcurrency: parallelism,
-		CancelOn: "resize.stop", // refuses the sizes that have not started
-	})
+	children, err := core.NewCoordinator(resize, core.Options{Name: "sizes", Sink: s.Sink, MaxConcurrency: parallelism, CancelOn: "resize.stop"})
 	if err != nil {
 		return err
 	}
@@ -61,21 +60,18 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		op := core.OperationFrom(ctx)
 		op.Raise("resize.parallel.started")
 		from, target := photo(n), filepath.Join(dir, fmt.Sprintf("image-%d", n))
-		if err := os.Mkdir(target, 0o700); err != nil {
-			return err
-		}
+		err := os.Mkdir(target, 0o700)
 		// The context says whose children they are. Wait waits for these and no others.
-		group, err := children.Group(ctx, core.GroupOptions{}), error(nil)
-		for size, width := range sizes {
-			_, e := group.Enqueue(ctx, child{from, target, size, width})
-			err = errors.Join(err, e)
+		group := children.Group(ctx, core.GroupOptions{})
+		for _, size := range sizes {
+			_, refused := group.Enqueue(ctx, child{from, target, size})
+			err = errors.Join(err, refused)
 		}
 		op.Raise("resize.parallel.enqueued")
-		if err := errors.Join(err, group.Wait()); err != nil {
-			return err
+		if err = errors.Join(err, group.Wait()); err == nil {
+			op.Raise("resize.parallel.complete")
 		}
-		op.Raise("resize.parallel.complete")
-		return nil
+		return err
 	}, core.Options{Name: "images", Sink: s.Sink, MaxConcurrency: parallelism})
 	if err != nil {
 		return err
@@ -92,62 +88,66 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	if err := parents.Flush(ctx); err != nil {
 		return err
 	}
-	ids, written := map[core.OperationID][]core.OperationID{}, map[core.OperationID]int{}
+	linked, ids, written := 0, map[core.OperationID][]core.OperationID{}, map[core.OperationID]int{}
 	for op := range children.Operations(core.OperationQuery{Status: core.StatusSucceeded}) {
 		ids[op.Parent] = append(ids[op.Parent], op.ID)
 		for _, bytes := range FileSaved.Sense(s.Sink, core.Query{Operation: op.ID}) {
 			written[op.Parent] += bytes
 		}
 	}
-	linked := 0
 	for op := range parents.Operations(core.OperationQuery{}) {
+		if op.Err != nil {
+			return op.Err
+		}
 		linked += len(ids[op.ID])
 		s.Printf("operation %v: children %v, %d kB", op.ID, ids[op.ID], written[op.ID]/1000)
 	}
 
-	// A signal stops the next image at its first file: what runs is finished.
+	// A signal stops the next image at its first file: sizes that run are finished, and the
+	// others are refused, because of CancelOn.
 	defer FileSaved.Subscribe(s.Sink, func(core.Signal, int) { s.Sink.Raise("resize.stop") })()
 	defer s.Sink.Retract("resize.stop")
-	refused, _ := errors.AsType[*core.RefusedError](parents.Do(ctx, images))
+	err = parents.Do(ctx, images)
+	if _, refused := errors.AsType[*core.RefusedError](err); !refused {
+		return cmp.Or(err, errors.New("resize: resize.stop refused nothing"))
+	}
 	if err := stages.Drain(ctx); err != nil {
 		return err
 	}
 	end := children.Stats()
-	notRun := end.Refused + end.Rejected
-	files, _ := filepath.Glob(filepath.Join(dir, "*", "*.jpg"))
-	if refused == nil || linked != images*len(sizes) || len(files) != int(end.Succeeded) {
-		return fmt.Errorf("resize: %d linked, %d succeeded, %d refused, %d files", linked, end.Succeeded, notRun, len(files))
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.jpg"))
+	if err != nil || linked != images*len(sizes) || len(files) != int(end.Succeeded) {
+		return fmt.Errorf("resize: %d linked, %d succeeded, %d files", linked, end.Succeeded, len(files))
 	}
-	s.Printf("%s: one more image, %d of its sizes refused", refused.Signal.Name, notRun)
-	s.Takeaway("%d children linked to %d parents; %d files for %d sizes, %d refused", linked, images, len(files), end.Succeeded, notRun)
+	s.Takeaway("%d children of %d parents; %d files for %d sizes; resize.stop refused %d",
+		linked, images, len(files), end.Succeeded, end.Refused+end.Rejected)
 	return nil
 }
 
 // resize is the body of a child: it writes one size of one image.
 func resize(ctx context.Context, c child) error {
 	op := core.OperationFrom(ctx)
-	op.Raise("resize." + c.size + ".started")
-	from := c.from.Bounds()
-	to := image.NewRGBA(image.Rect(0, 0, c.width, c.width*from.Dy()/from.Dx()))
-	draw.ApproxBiLinear.Scale(to, to.Bounds(), c.from, from, draw.Src, nil)
+	op.Raise("resize." + c.size.name + ".started")
+	to := image.NewRGBA(image.Rect(0, 0, c.size.width, c.size.width*2/3))
+	draw.ApproxBiLinear.Scale(to, to.Bounds(), c.from, c.from.Bounds(), draw.Src, nil)
 	var b bytes.Buffer
 	if err := jpeg.Encode(&b, to, &jpeg.Options{Quality: 90}); err != nil {
 		return err
 	}
-	path := filepath.Join(c.dir, c.size+".jpg")
+	path := filepath.Join(c.dir, c.size.name+".jpg")
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		return err
 	}
 	FileSaved.Raise(op, path, b.Len())
-	op.Raise("resize." + c.size + ".complete")
+	op.Raise("resize." + c.size.name + ".complete")
 	return nil
 }
 
-// photo draws an image with colours that depend on n.
+// photo draws an image, 3 by 2, with colours that depend on n.
 func photo(n int) image.Image {
 	img := image.NewRGBA(image.Rect(0, 0, 960, 640))
 	for i := range 40 {
-		paint := image.NewUniform(color.RGBA{uint8(60 * n), uint8(6 * i), uint8(255 - 6*i), 255})
+		paint := image.NewUniform(color.RGBA{uint8(60 * n), uint8(6 * i), 200, 255})
 		draw.Draw(img, image.Rect(12*i, 8*i, 960-12*i, 640-8*i), paint, image.Point{}, draw.Src)
 	}
 	return img
