@@ -1,20 +1,29 @@
-// Package llm is the scenario of a pipeline on language models: it sorts support messages.
-// The models are a fake server on a loopback port, which counts for itself what its limits
-// would have refused.
+// Package llm is the scenario of a pipeline on language models: it labels support messages.
+// The models are a fake server on a loopback port. The server counts for itself, so that it
+// can say whether a limit was exceeded.
 //
-// A message goes through checks from cheap to expensive, and stops at the first one that is
-// sure (waveorchestrator):
+// A message goes through checks from cheap to expensive, and stops at the first one that has
+// a label for it (atoms/waveorchestrator):
 //
-//	rules      a look at the text
-//	embedding  a vector, compared with those of known messages; the vectors of several
-//	           messages come with one request (batching)
-//	model      a question to the provider alpha, or to beta if alpha fails
-//	           (priorityprocessor)
+//	rules      looks at the text
+//	embedding  gets a vector, and compares it with those of known messages; one request
+//	           gets the vectors of several messages (atoms/batching)
+//	model      asks the provider alpha, or beta if alpha fails (atoms/priorityprocessor)
 //
-// Every request keeps to the requests and the tokens that its provider allows in a window
-// (ratelimit.Group). It reserves the tokens that it may use, and corrects that when the
-// answer says how many it has used. When a provider says Retry-After, the request waits for
-// so long before it comes again (retry), and so does everybody else.
+// A provider allows so many requests and so many tokens in a window. Each request takes from
+// both limits at once (Group of atoms/ratelimit). It reserves the tokens that it may use, and
+// adjusts the reservation when the answer says how many it has used: a model uses less, the
+// embedder more. A request that gets a Retry-After is sent again after that time
+// (atoms/retry), and meanwhile the limiter stops all other requests to that provider.
+//
+// # In your program
+//
+//   - Take the limits from your account, and a minute as window. The burst for tokens must
+//     hold the largest request. If several processes use one account, give each a part.
+//   - Only the models fail over. Vectors of two embedders cannot be compared.
+//   - With one provider there is no failover: use patterns/circuitbreaker.
+//   - A batch costs waiting time, at most MaxDelay while the embedder is idle.
+//   - If the messages must survive a crash, put atoms/durable in front.
 package llm
 
 import (
@@ -73,7 +82,7 @@ func run(ctx context.Context, s *scenario.Screen, listener net.Listener, transpo
 	chat := core.Must(priorityprocessor.NewResult([]priorityprocessor.ResultProcessor[string, string]{
 		{Name: "alpha", Priority: 1, Do: retry.WrapResult(again, alpha.ask)},
 		{Name: "beta", Priority: 2, Do: retry.WrapResult(again, beta.ask)},
-	}, priorityprocessor.Options{Name: "chat", Threshold: 2, ProbeAfter: 250 * time.Millisecond, Sink: s.Sink}))
+	}, priorityprocessor.Options{Name: "chat", Threshold: 1, ProbeAfter: 60 * time.Millisecond, Sink: s.Sink}))
 	defer chat.Close()
 
 	known, err := embedder.embed(ctx, examples)
@@ -107,7 +116,7 @@ func run(ctx context.Context, s *scenario.Screen, listener net.Listener, transpo
 		messages = append(messages, fmt.Sprintf(kinds[i%len(kinds)], i))
 	}
 	decidedBy := map[string]int{}
-	for result, err := range core.Map(ctx, slices.Values(messages), checks.Execute, core.Options{MaxConcurrency: 20, Sink: s.Sink}) {
+	for result, err := range core.Map(ctx, slices.Values(messages), checks.Execute, core.Options{MaxConcurrency: 24, Sink: s.Sink}) {
 		if err != nil {
 			return cmp.Or(context.Cause(ctx), err)
 		}

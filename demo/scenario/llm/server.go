@@ -29,7 +29,7 @@ type response struct {
 }
 
 // models is the fake server. Its paths are the names of the providers. The embedder is
-// overloaded at its third request. Alpha fails for a while, from its sixth request on.
+// overloaded at its third request. Alpha fails at its sixth and seventh request.
 type models struct {
 	mu       sync.Mutex
 	accounts map[string]*account
@@ -39,10 +39,9 @@ type models struct {
 type account struct {
 	requests, failed, tokens int
 	mostRequests, mostTokens int       // in any window
-	early                    int       // requests that came before Retry-After was over
 	last                     []charge  // of the last window
-	status                   int       // of its answers
-	until                    time.Time // that is not OK
+	busy                     time.Time // until then, no request should come
+	early                    int       // requests that came before
 }
 
 type charge struct {
@@ -74,17 +73,17 @@ func (m *models) admit(name string, tokens int) int {
 	defer m.mu.Unlock()
 	a, now := m.accounts[name], time.Now()
 	a.requests++
+	status := http.StatusOK
 	switch {
 	case name == "embedder" && a.requests == 3:
-		a.status, a.until = http.StatusServiceUnavailable, now.Add(time.Second)
-	case name == "alpha" && a.requests == 6:
-		a.status, a.until = http.StatusInternalServerError, now.Add(200*time.Millisecond)
-	case !now.Before(a.until):
-		a.status = http.StatusOK
-	case a.status == http.StatusServiceUnavailable:
+		status, a.busy = http.StatusServiceUnavailable, now.Add(time.Second)
+	case now.Before(a.busy):
+		status = http.StatusServiceUnavailable
 		a.early++
+	case name == "alpha" && (a.requests == 6 || a.requests == 7):
+		status = http.StatusInternalServerError
 	}
-	if a.status != http.StatusOK {
+	if status != http.StatusOK {
 		a.failed++
 		tokens = 0
 	}
@@ -96,7 +95,7 @@ func (m *models) admit(name string, tokens int) int {
 		sum += c.tokens
 	}
 	a.mostRequests, a.mostTokens = max(a.mostRequests, len(a.last)), max(a.mostTokens, sum)
-	return a.status
+	return status
 }
 
 // vocabulary are the words that a vector has a place for.

@@ -23,7 +23,7 @@ var Scenario = scenario.Scenario{
 
 const (
 	highLoad   = "system.high_load"   // held while the load is high
-	normalLoad = "system.normal_load" // raised at the end of it, for those who watch
+	normalLoad = "system.normal_load" // raised at the end of that, for observers
 
 	highFrom, highTo = 27, 67 // the load is high from one request to another
 )
