@@ -98,7 +98,7 @@ func run(ctx context.Context, s *scenario.Screen, listener net.Listener, transpo
 		{Name: "model", Wave: 2, Do: chat.Do},
 	}, waveorchestrator.Options[string]{
 		EarlyExit:    func(label string) bool { return label != "" },
-		WaveInterval: -1, WorkerTimeout: 4 * time.Second, Sink: s.Sink,
+		WaveInterval: -1, WorkerTimeout: 10 * time.Second, TotalTimeout: 20 * time.Second, Sink: s.Sink,
 	}))
 	defer checks.Close()
 
@@ -112,11 +112,11 @@ func run(ctx context.Context, s *scenario.Screen, listener net.Listener, transpo
 		s.Printf("%s %s", e.Name, e.Key)
 	})()
 	var messages []string
-	for i := range 40 {
+	for i := range 50 {
 		messages = append(messages, fmt.Sprintf(kinds[i%len(kinds)], i))
 	}
 	decidedBy := map[string]int{}
-	for result, err := range core.Map(ctx, slices.Values(messages), checks.Execute, core.Options{MaxConcurrency: 24, Sink: s.Sink}) {
+	for result, err := range core.Map(ctx, slices.Values(messages), checks.Execute, core.Options{MaxConcurrency: 32, Sink: s.Sink}) {
 		if err != nil {
 			return cmp.Or(context.Cause(ctx), err)
 		}

@@ -70,10 +70,10 @@ func TestScenario(t *testing.T) {
 			`failover.requested:pri1->pri2`,
 			`processor.unhealthy:pri1 alpha`,
 			`route.assigned:pri2 chat`,
-			`decided by map\[embedding:16 model:16 rules:8\]`,
-			`32 texts in 4 requests: batching saved 28`,
-			`embedder +6 +1 `,
-			`(?m)^=> 40 messages labelled, 2[34] requests, 28 saved, [12] failed over, limits kept$`,
+			`decided by map\[embedding:20 model:20 rules:10\]`,
+			`40 texts in 5 requests: batching saved 35`,
+			`embedder +7 +1 `,
+			`(?m)^=> 50 messages labelled, 2[89] requests, 35 saved, [12] failed over, limits kept$`,
 		} {
 			if !regexp.MustCompile(want).Match(out.Bytes()) {
 				t.Errorf("no line matches %s", want)

@@ -27,8 +27,8 @@ type provider struct {
 // different times.
 func newProvider(name, base string, client *http.Client, sink *core.Sink) *provider {
 	limits := core.Must(ratelimit.NewGroup([]ratelimit.Limit{
-		{Name: name + ".requests", Rate: maxRequests / 2 / window.Seconds(), Burst: maxRequests / 3},
-		{Name: name + ".tokens", Rate: maxTokens / 2 / window.Seconds(), Burst: maxTokens / 3},
+		{Name: name + ".requests", Rate: maxRequests / 2.0 / window.Seconds(), Burst: maxRequests / 3},
+		{Name: name + ".tokens", Rate: maxTokens / 2.0 / window.Seconds(), Burst: maxTokens / 3},
 	}, ratelimit.Options{Name: name, Sink: sink}))
 	return &provider{name: name, url: base + "/" + name, client: client, limits: limits}
 }
@@ -39,7 +39,7 @@ func (p *provider) embed(ctx context.Context, texts []string) ([][]float64, erro
 }
 
 func (p *provider) ask(ctx context.Context, text string) (string, error) {
-	out, err := p.call(ctx, request{Texts: []string{text}, Answer: 40})
+	out, err := p.call(ctx, request{Texts: []string{text}, Answer: 60})
 	return out.Label, err
 }
 

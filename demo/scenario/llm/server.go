@@ -13,8 +13,8 @@ import (
 // The limits of each provider, for any time as long as window. Elsewhere it is a minute.
 const (
 	window      = 500 * time.Millisecond
-	maxRequests = 12
-	maxTokens   = 600
+	maxRequests = 9
+	maxTokens   = 450
 )
 
 type request struct {
@@ -106,7 +106,7 @@ func answer(in request) (out response) {
 		out.Tokens += 1 + len(strings.Fields(text))*4/3
 		if in.Answer > 0 {
 			out.Label = "delivery"
-			out.Tokens += in.Answer / 3
+			out.Tokens += in.Answer * 2 / 3
 			continue
 		}
 		vector := make([]float64, len(vocabulary))
