@@ -3,13 +3,17 @@ module github.com/ephemeralgo/ephemeral/demo
 go 1.26.0
 
 require (
+	github.com/ephemeralgo/ephemeral/atoms/batching v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/molecules v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/backpressure v0.1.0
@@ -43,13 +47,17 @@ require (
 )
 
 replace (
+	github.com/ephemeralgo/ephemeral/atoms/batching => ../atoms/batching
 	github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
 	github.com/ephemeralgo/ephemeral/atoms/molecules => ../atoms/molecules
+	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit
+	github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
 	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks => ../atoms/scheduledtasks
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter
+	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator
 	github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 	github.com/ephemeralgo/ephemeral/core => ../core
 	github.com/ephemeralgo/ephemeral/patterns/backpressure => ../patterns/backpressure
