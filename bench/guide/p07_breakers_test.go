@@ -1,0 +1,99 @@
+package guide_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
+	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
+)
+
+func Example_breaker() {
+	sink := core.NewSink(core.SinkOptions{})
+	breaker, err := circuitbreaker.New(sink, circuitbreaker.Options{
+		Name:      "carrier",
+		Threshold: 2,                // so many failures
+		Window:    30 * time.Second, // in this time open it
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer breaker.Close()
+
+	call := circuitbreaker.Wrap(breaker, func(ctx context.Context, order string) error {
+		return errors.New("carrier does not answer")
+	})
+	orders := core.Must(core.NewCoordinator(call, core.Options{Sink: sink}))
+	defer orders.Close()
+	quotes := core.Must(core.NewCoordinator(
+		func(ctx context.Context, quote string) error { return nil },
+		core.Options{Sink: sink, CancelOn: "circuit.open.carrier"}))
+	defer quotes.Close()
+
+	ctx := context.Background()
+	fmt.Println(orders.Do(ctx, "order-1"))
+	fmt.Println(orders.Do(ctx, "order-2"))
+	fmt.Println(errors.Is(orders.Do(ctx, "order-3"), circuitbreaker.ErrOpen))
+	fmt.Println(quotes.Do(ctx, "quote-1"))
+	// Output:
+	// carrier does not answer
+	// carrier does not answer
+	// true
+	// core: refused because of signal "circuit.open.carrier"
+}
+
+func Example_queueFull() {
+	release := make(chan bool)
+	orders := core.Must(core.NewCoordinator(func(ctx context.Context, order int) error {
+		<-release
+		return nil
+	}, core.Options{MaxConcurrency: 1, MaxQueued: 2}))
+	defer orders.Close()
+
+	ctx := context.Background()
+	for order := range 5 { // one runs, two wait
+		if _, err := orders.TryEnqueue(ctx, order); errors.Is(err, core.ErrFull) {
+			fmt.Println("no room for", order)
+		}
+	}
+	close(release)
+	// Output:
+	// no room for 3
+	// no room for 4
+}
+
+func Example_backPressure() {
+	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	labels := core.Must(core.NewCoordinator(
+		func(ctx context.Context, label string) error { return nil },
+		core.Options{Name: "labels", Sink: sink}))
+	labels.Pause() // the printer stands still
+	orders := core.Must(backpressure.New(func(ctx context.Context, order string) error {
+		_, err := labels.Enqueue(ctx, order)
+		return err
+	}, core.Options{Name: "orders", Sink: sink, MaxConcurrency: 1}))
+	all := core.InOrder(orders, labels)
+	defer all.Close()
+	defer backpressure.Watch(labels, backpressure.Watermarks{High: 10, Low: 2})()
+
+	for range 100 {
+		core.Must(orders.Enqueue(ctx, "order"))
+	}
+	core.Must(sink.WaitFor(ctx, "backpressure.labels"))
+	if err := orders.WaitRunning(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println(labels.Stats().Pending, "wait for the printer,", orders.Stats().Pending, "have not started")
+
+	labels.Resume()
+	if err := all.Drain(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println(labels.Stats().Succeeded, "labels")
+	// Output:
+	// 10 wait for the printer, 90 have not started
+	// 100 labels
+}
