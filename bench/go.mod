@@ -7,13 +7,18 @@ require (
 	github.com/avast/retry-go/v5 v5.1.1
 	github.com/cenkalti/backoff/v7 v7.0.3
 	github.com/dgraph-io/ristretto/v2 v2.4.2
+	github.com/ephemeralgo/ephemeral/atoms/data v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/data/file v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/slidingcache v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/windowsize v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
@@ -67,11 +72,6 @@ require (
 	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
-	github.com/ephemeralgo/ephemeral/atoms/data v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/data/file v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks v0.1.0
-	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter v0.1.0
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
@@ -90,13 +90,18 @@ require (
 )
 
 replace (
+	github.com/ephemeralgo/ephemeral/atoms/data => ../atoms/data
+	github.com/ephemeralgo/ephemeral/atoms/data/file => ../atoms/data/file
 	github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
+	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor => ../atoms/priorityprocessor
 	github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit
 	github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
+	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks => ../atoms/scheduledtasks
 	github.com/ephemeralgo/ephemeral/atoms/slidingcache => ../atoms/slidingcache
+	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter
 	github.com/ephemeralgo/ephemeral/atoms/waveorchestrator => ../atoms/waveorchestrator
 	github.com/ephemeralgo/ephemeral/atoms/windowsize => ../atoms/windowsize
 	github.com/ephemeralgo/ephemeral/core => ../core
@@ -111,13 +116,3 @@ replace (
 	github.com/ephemeralgo/ephemeral/patterns/signallogwatcher => ../patterns/signallogwatcher
 	github.com/ephemeralgo/ephemeral/patterns/telemetry => ../patterns/telemetry
 )
-
-replace github.com/ephemeralgo/ephemeral/atoms/data => ../atoms/data
-
-replace github.com/ephemeralgo/ephemeral/atoms/data/file => ../atoms/data/file
-
-replace github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durable/sqlite
-
-replace github.com/ephemeralgo/ephemeral/atoms/scheduledtasks => ../atoms/scheduledtasks
-
-replace github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter

@@ -21,7 +21,10 @@ func Example_shutdown() {
 	orders := core.Must(core.NewCoordinator(ship, core.Options{MaxConcurrency: 1}))
 
 	ctx := context.Background()
-	for _, order := range []string{"order-1", "stuck", "order-3"} {
+	if err := orders.Do(ctx, "order-1"); err != nil { // enqueues it and waits until it is done
+		panic(err)
+	}
+	for _, order := range []string{"stuck", "order-2"} {
 		core.Must(orders.Enqueue(ctx, order))
 	}
 
@@ -32,7 +35,7 @@ func Example_shutdown() {
 	fmt.Println("drain:", errors.Is(err, context.DeadlineExceeded))
 	orders.Close()
 
-	_, err = orders.Enqueue(ctx, "order-4")
+	_, err = orders.Enqueue(ctx, "order-3")
 	fmt.Println(errors.Is(err, core.ErrClosed))
 	s := orders.Stats()
 	fmt.Println(s.Enqueued, "accepted:", s.Succeeded, "succeeded,", s.Cancelled, "cancelled")

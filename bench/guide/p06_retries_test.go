@@ -82,9 +82,11 @@ func Example_retryQueue() {
 	defer orders.Close()
 
 	ctx := context.Background()
+	orders.Pause() // so that both are in the queue before the first one starts
 	for _, order := range []string{"order-1", "order-2"} {
 		core.Must(orders.Enqueue(ctx, order))
 	}
+	orders.Resume()
 	if err := orders.Drain(ctx); err != nil {
 		panic(err)
 	}
