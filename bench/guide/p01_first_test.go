@@ -47,17 +47,11 @@ func Example_sink() {
 		core.OperationFrom(ctx).Raise("order.shipped")
 		return nil
 	}
-	orders, err := core.NewCoordinator(ship, core.Options{Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	orders := core.Must(core.NewCoordinator(ship, core.Options{Sink: sink}))
 	defer orders.Close()
 
 	ctx := context.Background()
-	id, err := orders.Enqueue(ctx, "order-1")
-	if err != nil {
-		panic(err)
-	}
+	id := core.Must(orders.Enqueue(ctx, "order-1"))
 	fmt.Println("error of the work:", orders.Wait(ctx, id))
 
 	op, found := orders.Lookup(id)

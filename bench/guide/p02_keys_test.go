@@ -24,17 +24,12 @@ func Example_keys() {
 		return nil
 	}
 	customer := func(o order) string { return o.customer }
-	orders, err := core.NewKeyedCoordinator(customer, ship, core.Options{MaxConcurrency: 2})
-	if err != nil {
-		panic(err)
-	}
+	orders := core.Must(core.NewKeyedCoordinator(customer, ship, core.Options{MaxConcurrency: 2}))
 	defer orders.Close()
 
 	ctx := context.Background()
 	for _, o := range []order{{"ada", 1}, {"ada", 2}, {"bob", 1}} {
-		if _, err := orders.Enqueue(ctx, o); err != nil {
-			panic(err)
-		}
+		core.Must(orders.Enqueue(ctx, o))
 	}
 	if err := orders.Drain(ctx); err != nil {
 		panic(err)
@@ -46,18 +41,12 @@ func Example_keys() {
 }
 
 func Example_lanes() {
-	lanes, err := core.ParseLanes("hot, normal, slow:2")
-	if err != nil {
-		panic(err)
-	}
+	lanes := core.Must(core.ParseLanes("hot, normal, slow:2"))
 	show := func(ctx context.Context, text string) error {
 		fmt.Println(text)
 		return nil
 	}
-	jobs, err := core.NewCoordinator(show, core.Options{MaxConcurrency: 1, Lanes: lanes})
-	if err != nil {
-		panic(err)
-	}
+	jobs := core.Must(core.NewCoordinator(show, core.Options{MaxConcurrency: 1, Lanes: lanes}))
 	defer jobs.Close()
 
 	ctx := context.Background()

@@ -17,24 +17,18 @@ func Example_results() {
 		}
 		return 10 * len(item), nil
 	}
-	prices, err := core.NewResultCoordinator(price, core.Options{MaxConcurrency: 4})
-	if err != nil {
-		panic(err)
-	}
+	prices := core.Must(core.NewResultCoordinator(price, core.Options{MaxConcurrency: 4}))
 	defer prices.Close()
 
 	ctx := context.Background()
 	fmt.Println(prices.Do(ctx, "book"))
 	fmt.Println(prices.Do(ctx, ""))
 
-	lamp := core.Must(prices.Submit(ctx, "lamp")) // does not wait for the result
-	table := core.Must(prices.Submit(ctx, "table"))
-	fmt.Println(lamp.Wait(ctx))
-	fmt.Println(table.Wait(ctx))
+	chair := core.Must(prices.Submit(ctx, "chair")) // does not wait for the result
+	fmt.Println(chair.Wait(ctx))
 	// Output:
 	// 40 <nil>
 	// 0 no item
-	// 40 <nil>
 	// 50 <nil>
 }
 
@@ -49,16 +43,13 @@ func Example_failures() {
 		}
 		return nil
 	}
-	orders, err := core.NewCoordinator(ship, core.Options{
+	orders := core.Must(core.NewCoordinator(ship, core.Options{
 		MaxConcurrency: 1,
 		Timeout:        10 * time.Millisecond,
 		OnDone: func(op core.Snapshot) { // once for each operation that ends
-			fmt.Println(op.Item, op.Status, errors.Is(op.Err, core.ErrTimeout))
+			fmt.Println(op.Item, op.Status, op.Err)
 		},
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer orders.Close()
 
 	ctx := context.Background()
@@ -68,27 +59,17 @@ func Example_failures() {
 	if err := orders.Drain(ctx); err != nil {
 		panic(err)
 	}
-	for op := range orders.Operations(core.OperationQuery{Status: core.StatusFailed, Limit: 1}) {
-		fmt.Println(op.Err)
-	}
 	// Output:
-	// fine succeeded false
-	// broken failed false
-	// slow failed true
-	// core: operation panicked: no such shelf
+	// fine succeeded <nil>
+	// broken failed core: operation panicked: no such shelf
+	// slow failed core: operation took longer than its timeout
 }
 
 func Example_list() {
 	weigh := func(ctx context.Context, parcel string) (int, error) { return 100 * len(parcel), nil }
-	parcels := slices.Values([]string{"pen", "book", "lamp"})
-
-	total := 0
+	parcels := slices.Values([]string{"pen", "book", "chair"})
 	for grams, err := range core.Map(context.Background(), parcels, weigh, core.Options{MaxConcurrency: 2}) {
-		if err != nil {
-			panic(err)
-		}
-		total += grams
+		fmt.Print(grams, " g ", err, "; ")
 	}
-	fmt.Println(total, "g")
-	// Output: 1100 g
+	// Output: 300 g <nil>; 400 g <nil>; 500 g <nil>;
 }

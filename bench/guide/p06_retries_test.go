@@ -12,14 +12,11 @@ import (
 )
 
 func Example_retry() {
-	r, err := retry.New(retry.Options{
+	r := core.Must(retry.New(retry.Options{
 		Attempts: 4, // the first one included
 		Backoff:  retry.Exponential(time.Millisecond, 2),
 		Jitter:   retry.FullJitter,
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	call := func(ctx context.Context, order string) error {
 		fmt.Println(order, "attempt", retry.Attempt(ctx))
 		switch {
@@ -46,10 +43,7 @@ func Example_retry() {
 }
 
 func Example_limits() {
-	limiter, err := ratelimit.New(100, ratelimit.Options{Burst: 1}) // 100 calls a second
-	if err != nil {
-		panic(err)
-	}
+	limiter := core.Must(ratelimit.New(100, ratelimit.Options{Burst: 1})) // 100 calls a second
 	defer limiter.Close()
 	r := core.Must(retry.New(retry.Options{Attempts: 3}))
 
@@ -67,30 +61,4 @@ func Example_limits() {
 	}
 	fmt.Println("at least 50 ms:", time.Since(start) >= 50*time.Millisecond)
 	// Output: at least 50 ms: true
-}
-
-func Example_retryQueue() {
-	r := core.Must(retry.New(retry.Options{Backoff: retry.Constant(10 * time.Millisecond)}))
-	call := func(ctx context.Context, order string) error {
-		if order == "order-1" && retry.Attempt(ctx) == 1 {
-			return errors.New("carrier is busy")
-		}
-		fmt.Println("shipped", order)
-		return nil
-	}
-	orders := core.Must(retry.NewQueue(r, call, retry.QueueOptions{MaxConcurrency: 1}))
-	defer orders.Close()
-
-	ctx := context.Background()
-	orders.Pause() // so that both are in the queue before the first one starts
-	for _, order := range []string{"order-1", "order-2"} {
-		core.Must(orders.Enqueue(ctx, order))
-	}
-	orders.Resume()
-	if err := orders.Drain(ctx); err != nil {
-		panic(err)
-	}
-	// Output:
-	// shipped order-2
-	// shipped order-1
 }

@@ -7,20 +7,16 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
-	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
 func Example_breaker() {
 	sink := core.NewSink(core.SinkOptions{})
-	breaker, err := circuitbreaker.New(sink, circuitbreaker.Options{
+	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{
 		Name:      "carrier",
 		Threshold: 2,                // so many failures
 		Window:    30 * time.Second, // in this time open it
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	defer breaker.Close()
 
 	call := circuitbreaker.Wrap(breaker, func(ctx context.Context, order string) error {
@@ -63,37 +59,4 @@ func Example_queueFull() {
 	// Output:
 	// no room for 3
 	// no room for 4
-}
-
-func Example_backPressure() {
-	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
-	labels := core.Must(core.NewCoordinator(
-		func(ctx context.Context, label string) error { return nil },
-		core.Options{Name: "labels", Sink: sink}))
-	labels.Pause() // the printer stands still
-	orders := core.Must(backpressure.New(func(ctx context.Context, order string) error {
-		_, err := labels.Enqueue(ctx, order)
-		return err
-	}, core.Options{Name: "orders", Sink: sink, MaxConcurrency: 1}))
-	all := core.InOrder(orders, labels)
-	defer all.Close()
-	defer backpressure.Watch(labels, backpressure.Watermarks{High: 10, Low: 2})()
-
-	for range 100 {
-		core.Must(orders.Enqueue(ctx, "order"))
-	}
-	core.Must(sink.WaitFor(ctx, "backpressure.labels"))
-	if err := orders.WaitRunning(ctx); err != nil {
-		panic(err)
-	}
-	fmt.Println(labels.Stats().Pending, "wait for the printer,", orders.Stats().Pending, "have not started")
-
-	labels.Resume()
-	if err := all.Drain(ctx); err != nil {
-		panic(err)
-	}
-	fmt.Println(labels.Stats().Succeeded, "labels")
-	// Output:
-	// 10 wait for the printer, 90 have not started
-	// 100 labels
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	_ "time/tzdata" // for the zone of the schedule, where the system has none
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/atoms/data/file"
@@ -25,13 +26,10 @@ func Example_schedule() {
 		return nil
 	}
 	run := core.Must(core.NewCoordinator(scheduledtasks.Run(report), core.Options{Name: "reports"}))
-	tasks, err := scheduledtasks.New([]scheduledtasks.Definition{{
+	tasks := core.Must(scheduledtasks.New([]scheduledtasks.Definition{{
 		Name: "sales", Cron: "30 2 * * *", TimeZone: "Europe/Vienna",
 		Signal: "report.due", Key: "north",
-	}}, run, scheduledtasks.Options{SkipOverlap: true})
-	if err != nil {
-		panic(err)
-	}
+	}}, run, scheduledtasks.Options{SkipOverlap: true}))
 	both := core.InOrder(tasks, run)
 	defer both.Close()
 
@@ -39,7 +37,7 @@ func Example_schedule() {
 		fmt.Println(task.ID())
 	}
 	ctx := context.Background()
-	if err := tasks.RunNow(ctx, "sales"); err != nil { // now, besides its times
+	if err := tasks.RunNow(ctx, "sales"); err != nil {
 		panic(err)
 	}
 	if err := both.Drain(ctx); err != nil {
@@ -54,10 +52,7 @@ func Example_schedule() {
 func Example_store() {
 	ctx, dir := context.Background(), core.Must(os.MkdirTemp("", "guide"))
 	defer os.RemoveAll(dir)
-	orders, err := file.Open[string](ctx, dir, data.Options[Order]{Name: "orders"})
-	if err != nil {
-		panic(err)
-	}
+	orders := core.Must(file.Open[string](ctx, dir, data.Options[Order]{Name: "orders"}))
 	defer orders.Close()
 
 	if err := orders.Save(ctx, "order-1", Order{ID: "order-1", Customer: "ada"}); err != nil {
@@ -83,16 +78,11 @@ func Example_durable() {
 		stop() // one order is enough for this example
 		return nil
 	}
-	orders, err := durable.New(store, customer, ship, durable.Options{Name: "orders"})
-	if err != nil {
-		panic(err)
-	}
+	orders := core.Must(durable.New(store, customer, ship, durable.Options{Name: "orders"}))
 	defer orders.Close()
 
-	if _, err := orders.Enqueue(ctx, Order{ID: "order-1", Customer: "ada"}); err != nil {
-		panic(err) // nil: the order is on disk
-	}
-	if err := orders.Run(ctx); err != nil { // returns when ctx ends
+	core.Must(orders.Enqueue(ctx, Order{ID: "order-1", Customer: "ada"})) // no error: it is on disk
+	if err := orders.Run(ctx); err != nil {
 		panic(err)
 	}
 	// Output: ship order-1 attempt 1
