@@ -31,13 +31,13 @@ func Example_signals() {
 
 func Example_gates() {
 	sink := core.NewSink(core.SinkOptions{})
-	print := func(ctx context.Context, text string) error {
+	show := func(ctx context.Context, text string) error {
 		fmt.Println(text)
 		return nil
 	}
-	parcels := core.Must(core.NewCoordinator(print, core.Options{Sink: sink, DeferOn: "warehouse.closed"}))
+	parcels := core.Must(core.NewCoordinator(show, core.Options{Sink: sink, DeferOn: "warehouse.closed"}))
 	defer parcels.Close()
-	quotes := core.Must(core.NewCoordinator(print, core.Options{Sink: sink, CancelOn: "warehouse.closed"}))
+	quotes := core.Must(core.NewCoordinator(show, core.Options{Sink: sink, CancelOn: "warehouse.closed"}))
 	defer quotes.Close()
 
 	ctx := context.Background()
@@ -59,9 +59,8 @@ func Example_kinds() {
 	packed := core.NewKind[Parcel]("parcel.packed") // usually a package variable
 
 	sink := core.NewSink(core.SinkOptions{})
-	defer packed.Subscribe(sink, func(s core.Signal, p Parcel) {
-		fmt.Println(s.Key, p.Grams, "g")
-	})()
+	cancel := packed.Subscribe(sink, func(s core.Signal, p Parcel) { fmt.Println(s.Key, p.Grams, "g") })
+	defer cancel()
 	packed.Raise(sink, "order-1", Parcel{Grams: 700})
 	fmt.Println(sink.Has("parcel.packed"))
 	// Output:

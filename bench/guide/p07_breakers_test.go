@@ -14,8 +14,8 @@ func Example_breaker() {
 	sink := core.NewSink(core.SinkOptions{})
 	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{
 		Name:      "carrier",
-		Threshold: 2,                // so many failures
-		Window:    30 * time.Second, // in this time open it
+		Threshold: 2,                // so many failures open it
+		Window:    30 * time.Second, // how long a failure counts
 	}))
 	defer breaker.Close()
 

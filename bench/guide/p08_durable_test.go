@@ -67,8 +67,6 @@ func Example_durable() {
 	dir := core.Must(os.MkdirTemp("", "guide"))
 	defer os.RemoveAll(dir)
 	ctx, stop := context.WithCancel(context.Background()) // a program uses signal.NotifyContext
-	defer stop()
-
 	w := core.Must(sqlitewriter.Open(ctx, filepath.Join(dir, "shop.db"), sqlitewriter.Options{}))
 	defer w.Close()
 	store := core.Must(sqlite.Open(ctx, w, sqlite.Options{}))

@@ -45,7 +45,7 @@ func Example_stuck() {
 		orders := core.Must(core.NewCoordinator(ship, core.Options{Sink: sink, DeferOn: "warehouse.closed"}))
 		defer orders.Close()
 
-		sink.Hold("warehouse.closed", "north", time.Hour) // an hour, then it ends
+		sink.Hold("warehouse.closed", "north", time.Hour) // a lease of one hour
 		core.Must(orders.Enqueue(t.Context(), "order-1"))
 
 		time.Sleep(time.Hour - time.Nanosecond)
