@@ -31,6 +31,7 @@ require (
 	github.com/ephemeralgo/ephemeral/patterns/logging v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/signallogwatcher v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/statuspage v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/telemetry v0.1.0
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/hashicorp/golang-lru/v2 v2.0.7
@@ -114,5 +115,6 @@ replace (
 	github.com/ephemeralgo/ephemeral/patterns/logging => ../patterns/logging
 	github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads => ../patterns/signalcoordinatedreads
 	github.com/ephemeralgo/ephemeral/patterns/signallogwatcher => ../patterns/signallogwatcher
+	github.com/ephemeralgo/ephemeral/patterns/statuspage => ../patterns/statuspage
 	github.com/ephemeralgo/ephemeral/patterns/telemetry => ../patterns/telemetry
 )

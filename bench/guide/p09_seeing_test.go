@@ -12,32 +12,26 @@ import (
 
 func Example_explain() {
 	sink := core.NewSink(core.SinkOptions{})
-	started, finish := make(chan bool), make(chan bool)
-	orders := core.Must(core.NewKeyedCoordinator(
-		func(customer string) string { return customer },
-		func(ctx context.Context, customer string) error {
-			started <- true
-			<-finish
-			return nil
-		}, core.Options{Name: "orders", Sink: sink, MaxConcurrency: 8, DeferOn: "warehouse.closed"}))
+	started := make(chan bool)
+	ship := func(ctx context.Context, customer string) error {
+		started <- true
+		<-ctx.Done() // until Close
+		return nil
+	}
+	customer := func(customer string) string { return customer }
+	orders := core.Must(core.NewKeyedCoordinator(customer, ship, core.Options{Sink: sink, DeferOn: "warehouse.closed"}))
 	defer orders.Close()
 
 	ctx := context.Background()
 	core.Must(orders.Enqueue(ctx, "ada"))
 	<-started
-	reopen := sink.Hold("warehouse.closed", "north", 0)
+	sink.Hold("warehouse.closed", "north", 0)
 	second := core.Must(orders.Enqueue(ctx, "ada"))
-
 	why, found := orders.Explain(second)
 	fmt.Println(found, why.Status)
 	for _, reason := range why.Reasons {
 		fmt.Printf("%s: %s\n", reason.Kind, reason.Key+reason.Signal.Name)
 	}
-
-	reopen()
-	finish <- true
-	<-started
-	finish <- true
 	// Output:
 	// true pending
 	// key: ada
@@ -47,11 +41,7 @@ func Example_explain() {
 func Example_logging() {
 	sink := core.NewSink(core.SinkOptions{})
 	text := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime})
-	bridge, err := logging.NewBridge(sink, text, logging.BridgeOptions{Pattern: "error.*, circuit.*"})
-	if err != nil {
-		panic(err)
-	}
-
+	bridge := core.Must(logging.NewBridge(sink, text, logging.BridgeOptions{Pattern: "error.*, circuit.*"}))
 	sink.RaiseKey("error.payment", "order-1")
 	sink.RaiseKey("payment.accepted", "order-2") // does not match the pattern
 	if err := bridge.Drain(context.Background()); err != nil {

@@ -9,26 +9,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Each example is on a page, and the text below it says what it prints. Command readme keeps
 // the code equal, and not the text.
 func TestPages(t *testing.T) {
 	var pages []string
-	for _, name := range glob(t, "../../docs/guide/*.md") {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages = append(pages, string(text))
+	dir := core.Must(os.Getwd()) + "/../../docs/guide" // not cleaned: see repo.Root of scripts
+	for _, page := range core.Must(os.ReadDir(dir)) {
+		pages = append(pages, string(core.Must(os.ReadFile(dir+"/"+page.Name()))))
 	}
 	var files []*ast.File
-	for _, name := range glob(t, "*_test.go") {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, file)
+	for _, name := range core.Must(filepath.Glob("*_test.go")) {
+		files = append(files, core.Must(parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)))
 	}
 	for _, example := range doc.Examples(files...) {
 		_, below, found := strings.Cut(strings.Join(pages, "\n## "), "<!-- example: bench/guide.Example"+example.Name+" -->")
@@ -43,12 +38,4 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-}
-
-func glob(t *testing.T, pattern string) []string {
-	names, err := filepath.Glob(pattern)
-	if err != nil || len(names) == 0 {
-		t.Fatal(pattern, err)
-	}
-	return names
 }
