@@ -1,0 +1,132 @@
+package statuspage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// How much of an operation is shown.
+const (
+	maxSignals  = 100
+	maxChildren = 50
+)
+
+// operationSource shows one operation. It remembers the children that it has found.
+type operationSource struct {
+	page        *Page
+	coordinator *coordinator
+	id          core.OperationID
+	seen        map[*coordinator]core.OperationID // the newest operation that may have been a child
+	children    []child
+	missed      bool
+}
+
+type child struct {
+	of *coordinator
+	id core.OperationID
+}
+
+type operationFrame struct {
+	Operation   operationRow   `json:"operation"`
+	Explanation explanation    `json:"explanation"`
+	Signals     []timedSignal  `json:"signals"` // the newest
+	Values      []valueRow     `json:"values"`
+	Cause       *signalRow     `json:"cause,omitempty"`
+	Parent      *operationRow  `json:"parent,omitempty"`
+	Children    []operationRow `json:"children"`
+	Missed      bool           `json:"missed"` // there may be more children
+}
+
+type explanation struct {
+	Text    string    `json:"text"`
+	Reasons []waitRow `json:"reasons"`
+}
+
+type timedSignal struct {
+	signalRow
+	OffsetMS int64 `json:"offsetMs"` // since it was enqueued
+}
+
+type valueRow struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
+	p := o.page
+	s, ok := o.coordinator.is.Lookup(o.id)
+	if !ok {
+		return nil, failure{http.StatusNotFound, fmt.Sprintf("there is no operation %d of %q, or no longer", o.id, o.coordinator.id)}
+	}
+	shown := operationFrame{
+		Operation: p.operationRow(o.coordinator, &s), Cause: o.cause(&s),
+		Signals: []timedSignal{}, Values: []valueRow{}, Children: []operationRow{},
+		Explanation: explanation(p.explain(o.coordinator, o.id, true)),
+	}
+	for _, signal := range s.Signals[max(0, len(s.Signals)-maxSignals):] {
+		shown.Signals = append(shown.Signals, timedSignal{p.signalRow(signal), signal.Time.Sub(s.Enqueued).Milliseconds()})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Values)) {
+		shown.Values = append(shown.Values, valueRow{name, typeOf(s.Values[name])})
+	}
+	if c := find(p.coordinators, p.locate(s.Parent, "")); c != nil && s.Parent != 0 {
+		if parent, ok := c.is.Lookup(s.Parent); ok {
+			row := p.operationRow(c, &parent)
+			shown.Parent = &row
+		}
+	}
+	o.search(s.Enqueued, e.children)
+	for _, found := range o.children {
+		if s, ok := found.of.is.Lookup(found.id); ok {
+			shown.Children = append(shown.Children, p.operationRow(found.of, &s))
+		}
+	}
+	shown.Missed = o.missed
+	return shown, nil
+}
+
+// cause is the signal that caused the first one of the operation, which is what the
+// operation runs because of. If the sink does not show it any more, its name is left.
+func (o *operationSource) cause(s *core.Snapshot) *signalRow {
+	if len(s.Signals) == 0 || s.Signals[0].Depth() == 0 {
+		return nil
+	}
+	path := s.Signals[0].Path()
+	name := path[len(path)-2]
+	row := signalRow{Name: o.page.redacted(name)}
+	if on, ok := o.coordinator.is.(interface{ Sink() *core.Sink }); ok {
+		for c := range on.Sink().Sense(core.Query{Pattern: name}) {
+			if c.Name == name && c.Seq < s.Signals[0].Seq && cmp.Or(c.Operation, s.Parent) == s.Parent {
+				row = o.page.signalRow(c)
+			}
+		}
+	}
+	return &row
+}
+
+// search looks for children among the operations that are new since the last time, and not
+// older than their parent. Ids increase within each coordinator, but not from one to another.
+func (o *operationSource) search(since time.Time, effort int) {
+	for _, c := range o.page.coordinators {
+		left, newest := effort, o.seen[c]
+		for s := range c.is.Operations(core.OperationQuery{NewestFirst: true, Limit: effort}) {
+			if s.ID <= o.seen[c] || s.Enqueued.Before(since) {
+				break
+			}
+			if left, newest = left-1, max(newest, s.ID); s.Parent == o.id {
+				o.children = append(o.children, child{c, s.ID})
+			}
+		}
+		o.seen[c] = newest
+		o.missed = o.missed || left == 0
+	}
+	o.missed = o.missed || len(o.children) > maxChildren
+	o.children = o.children[:min(len(o.children), maxChildren)]
+}

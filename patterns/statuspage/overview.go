@@ -1,0 +1,95 @@
+package statuspage
+
+import (
+	"context"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// overviewSource shows everything in short.
+type overviewSource struct{ page *Page }
+
+type overviewFrame struct {
+	Title        string           `json:"title"`
+	ReadOnly     bool             `json:"readOnly"`
+	Sinks        []sinkRow        `json:"sinks"`
+	Coordinators []coordinatorRow `json:"coordinators"`
+	Queues       []queueRow       `json:"queues"`
+	Schedules    []scheduleRow    `json:"schedules"`
+}
+
+type sinkRow struct {
+	Name string `json:"name"`
+	core.SinkStats
+	MaxAgeMS int64    `json:"maxAgeMs"`
+	Can      []string `json:"can"` // actions
+}
+
+type coordinatorRow struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	core.Stats
+	Oldest     string    `json:"oldest,omitempty"` // when the item was enqueued that waits longest
+	Gates      []gateRow `json:"gates"`
+	Throughput []int     `json:"throughput"` // operations that ended in each second, oldest first
+	Can        []string  `json:"can"`
+}
+
+type queueRow struct {
+	Name string `json:"name"`
+	core.QueueStatus
+	OldestMS int64    `json:"oldestMs"`
+	Error    string   `json:"error,omitempty"`
+	Can      []string `json:"can"`
+}
+
+type scheduleRow struct {
+	Group string `json:"group"`
+	core.ScheduleStatus
+	Can []string `json:"can"`
+}
+
+func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
+	p := v.page
+	shown := overviewFrame{p.opts.Title, p.opts.Allow == nil, []sinkRow{}, []coordinatorRow{}, []queueRow{}, []scheduleRow{}}
+	for _, s := range p.sinks {
+		stats := s.is.Stats()
+		shown.Sinks = append(shown.Sinks, sinkRow{s.id, stats, stats.MaxAge.Milliseconds(), p.can("retract")})
+	}
+	for _, c := range p.coordinators {
+		row := coordinatorRow{ID: c.id, Name: c.is.Name(), Stats: c.is.Stats(), Gates: p.gates(c), Can: []string{}}
+		row.Throughput, row.Oldest = p.sampler.shown(c)
+		if _, ok := c.is.(core.Controller); ok {
+			row.Can = p.can("cancel", "evict", "pause", "resume", "limit")
+		}
+		shown.Coordinators = append(shown.Coordinators, row)
+	}
+	for _, c := range p.caches {
+		c.refresh(p.ctx)
+	}
+	deadline := time.Now().Add(e.wait)
+	for i, q := range p.queues {
+		status, err := p.caches[i].status(ctx, time.Until(deadline))
+		row := queueRow{Name: q.id, QueueStatus: status, OldestMS: status.Oldest.Milliseconds(), Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
+		row.Counts = append([]core.StateCount{}, row.Counts...)
+		if err != nil {
+			row.Error = p.redacted(err.Error())
+		}
+		shown.Queues = append(shown.Queues, row)
+	}
+	for _, g := range p.schedules {
+		for _, s := range g.is.Status() {
+			shown.Schedules = append(shown.Schedules, scheduleRow{g.id, s, p.can("pauseSchedule", "resumeSchedule", "runNow")})
+		}
+	}
+	return shown, nil
+}
+
+// can are the actions that Allow may permit.
+func (p *Page) can(actions ...string) []string {
+	if p.opts.Allow == nil {
+		return []string{}
+	}
+	return actions
+}

@@ -1,0 +1,121 @@
+package statuspage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// A query is what a client asks for. Clients whose queries are equal share their frames.
+type query struct {
+	view string
+	of   string // id of a coordinator, sink or queue
+	id   core.OperationID
+	core.OperationQuery
+}
+
+// parameters are those of each view.
+var parameters = map[string][]string{
+	"overview":   nil,
+	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order"},
+	"operation":  {"coordinator", "id"},
+	"signals":    {"sink", "pattern", "key", "after", "limit"},
+	"dead":       {"queue", "after", "limit"},
+}
+
+// parse reads the parameters of a view.
+func parse(view string, values url.Values) (q query, err error) {
+	known, ok := parameters[view]
+	if !ok {
+		return q, failure{http.StatusNotFound, fmt.Sprintf("there is no view %q", view)}
+	}
+	for name := range values {
+		if !slices.Contains(known, name) {
+			return q, invalid("%s has no parameter %q", view, name)
+		}
+	}
+	number := func(name, otherwise string, most uint64) uint64 {
+		n, bad := strconv.ParseUint(cmp.Or(values.Get(name), otherwise), 10, 64)
+		if bad != nil || n > most {
+			err = invalid("%s is %q, but must be a number up to %d", name, values.Get(name), most)
+		}
+		return n
+	}
+	order := cmp.Or(values.Get("order"), "oldest")
+	if order != "oldest" && order != "newest" {
+		return q, invalid("order is %q, but must be oldest or newest", order)
+	}
+	q = query{
+		view: view, of: values.Get("coordinator") + values.Get("sink") + values.Get("queue"),
+		id: core.OperationID(number("id", "0", math.MaxInt64)),
+		OperationQuery: core.OperationQuery{
+			Key: values.Get("key"), Lane: values.Get("lane"), Class: values.Get("class"),
+			Pattern: values.Get("signal") + values.Get("pattern"), NewestFirst: order == "newest",
+			After: core.OperationID(number("after", "0", math.MaxInt64)), Limit: max(1, int(number("limit", "50", 200))),
+		},
+	}
+	if text := values.Get("status"); text != "" && q.Status.UnmarshalText([]byte(strings.ReplaceAll(text, ",", "|"))) != nil {
+		return q, invalid("status is %q, but must be a list of pending, running, suspended, succeeded, failed, cancelled, refused and dropped", text)
+	}
+	return q, err
+}
+
+func invalid(format string, args ...any) error {
+	return failure{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// A source makes the frames of a view, one at a time. It may remember things between them.
+type source interface {
+	frame(context.Context, effort) (any, error)
+}
+
+// effort says how much a frame may cost.
+type effort struct {
+	explain  time.Duration // to find out why operations wait
+	children int           // operations to look at in search of children
+	wait     time.Duration // for stores
+}
+
+var (
+	whole = effort{explain: 20 * time.Millisecond, children: 50_000, wait: time.Second} // of a single request
+	first = effort{explain: 20 * time.Millisecond, children: 50_000}                    // of the first frame of a view
+	later = effort{explain: 50 * time.Microsecond, children: 200}
+)
+
+// ioTimeout is how long a store may take.
+const ioTimeout = 5 * time.Second
+
+func (p *Page) newSource(q query) (source, error) {
+	switch q.view {
+	case "operations", "operation":
+		c, err := choose(p.coordinators, "coordinator", q.of)
+		if q.view == "operation" {
+			return &operationSource{page: p, coordinator: c, id: q.id, seen: map[*coordinator]core.OperationID{}}, err
+		}
+		return &operationsSource{page: p, coordinator: c, query: q.OperationQuery}, err
+	case "signals":
+		s, err := choose(p.sinks, "sink", q.of)
+		return &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}, err
+	case "dead":
+		s, err := choose(p.queues, "queue", q.of)
+		return &deadSource{page: p, queue: s, query: q}, err
+	}
+	return overviewSource{p}, nil
+}
+
+// choose is pick; without an id, it returns the only entry.
+func choose[T any](list []*entry[T], what, id string) (*entry[T], error) {
+	if id == "" && len(list) == 1 {
+		return list[0], nil
+	}
+	return pick(list, what, id)
+}

@@ -1,0 +1,92 @@
+package statuspage
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// storeEvery is how often a store is asked at most.
+const storeEvery = 2 * time.Second
+
+// A cache asks the store of a queue in the background, one question at a time, so that a
+// slow store holds up nothing else.
+type cache struct {
+	queue core.StoredQueue
+
+	mu    sync.Mutex
+	asked time.Time
+	busy  chan struct{} // closed when there is an answer; nil: no question
+	last  core.QueueStatus
+	err   error
+}
+
+// refresh asks the store, unless that is under way or was so lately.
+func (c *cache) refresh(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy == nil && time.Since(c.asked) >= storeEvery {
+		c.asked, c.busy = time.Now(), make(chan struct{})
+		go c.ask(ctx)
+	}
+}
+
+func (c *cache) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
+	defer cancel()
+	status, err := c.queue.Status(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err = err; err == nil {
+		c.last = status
+	}
+	close(c.busy)
+	c.busy = nil
+}
+
+// status is the last answer, after that to a question under way if there is time.
+func (c *cache) status(ctx context.Context, wait time.Duration) (core.QueueStatus, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if busy := c.busy; busy != nil && wait > 0 {
+		c.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		c.mu.Lock()
+	}
+	return c.last, c.err
+}
+
+// deadSource shows items that are not tried any more.
+type deadSource struct {
+	page  *Page
+	queue *entry[core.StoredQueue]
+	query query
+}
+
+type deadFrame struct {
+	Queue string          `json:"queue"`
+	Items []core.DeadItem `json:"items"`
+	Next  int64           `json:"next"` // to pass as after; 0: these are the last
+}
+
+func (v *deadSource) frame(ctx context.Context, _ effort) (any, error) {
+	items, err := v.queue.is.DeadItems(ctx, int64(v.query.After), v.query.Limit)
+	if err != nil {
+		return nil, err
+	}
+	shown := deadFrame{Queue: v.queue.id, Items: append([]core.DeadItem{}, items...)}
+	for i := range shown.Items {
+		item := &shown.Items[i]
+		item.Key, item.Err = v.page.redacted(item.Key), v.page.redacted(item.Err)
+		if i == v.query.Limit-1 {
+			shown.Next = item.ID
+		}
+	}
+	return shown, nil
+}

@@ -1,0 +1,178 @@
+package statuspage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/progress"
+)
+
+// An operationRow is an operation in JSON.
+type operationRow struct {
+	ID          core.OperationID `json:"id"`
+	Coordinator string           `json:"coordinator"`
+	Parent      core.OperationID `json:"parent,omitempty"`
+	Key         string           `json:"key,omitempty"`
+	Lane        string           `json:"lane,omitempty"`
+	Class       string           `json:"class,omitempty"`
+	Status      string           `json:"status"`
+	Enqueued    string           `json:"enqueued"`
+	Started     string           `json:"started,omitempty"`
+	Finished    string           `json:"finished,omitempty"`
+	Error       string           `json:"error,omitempty"`
+	Item        string           `json:"item,omitempty"` // its type
+	Progress    *progressRow     `json:"progress,omitempty"`
+	Pins        int              `json:"pins,omitempty"`
+	Signals     int              `json:"signals,omitempty"` // how many
+	explained
+}
+
+// explained says why an operation waits.
+type explained struct {
+	Text    string    `json:"waits,omitempty"`
+	Reasons []waitRow `json:"waitsFor,omitempty"`
+}
+
+type progressRow struct {
+	Done  int64  `json:"done"`
+	Total int64  `json:"total"`
+	Text  string `json:"text"`
+}
+
+// A waitRow is one reason of an operation to wait.
+type waitRow struct {
+	Kind        core.ReasonKind  `json:"kind"`
+	Text        string           `json:"text"`
+	ID          core.OperationID `json:"id,omitempty"`          // that it waits for
+	Coordinator string           `json:"coordinator,omitempty"` // of that
+	Since       string           `json:"since,omitempty"`
+	Expires     string           `json:"expires,omitempty"` // when the wait ends by itself
+	Forced      string           `json:"forced,omitempty"`  // when it starts in spite of the signal
+}
+
+// A signalRow is a signal in JSON.
+type signalRow struct {
+	Seq         uint64           `json:"seq"`
+	Time        string           `json:"time"`
+	Name        string           `json:"name"`
+	Key         string           `json:"key,omitempty"`
+	Operation   core.OperationID `json:"operation,omitempty"`
+	Source      string           `json:"source,omitempty"`
+	Coordinator string           `json:"coordinator,omitempty"` // its id, if it is on the page
+	Held        bool             `json:"held,omitempty"`
+	Payload     string           `json:"payload,omitempty"` // its type
+	Causes      []string         `json:"causes,omitempty"`  // names, the first one first
+}
+
+func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
+	row := operationRow{
+		ID: s.ID, Coordinator: c.id, Parent: s.Parent, Key: p.redacted(s.Key), Lane: s.Lane, Class: s.Class,
+		Status: s.Status.String(), Enqueued: stamp(s.Enqueued), Started: stamp(s.Started), Finished: stamp(s.Finished),
+		Item: typeOf(s.Item), Pins: s.Pins, Signals: len(s.Signals),
+	}
+	if s.Err != nil {
+		row.Error = p.redacted(s.Err.Error())
+	}
+	for i := len(s.Signals) - 1; i >= 0; i-- {
+		if r, ok := progress.Reports.From(s.Signals[i]); ok {
+			row.Progress = &progressRow{r.Current, r.Total, r.String()}
+			break
+		}
+	}
+	return row
+}
+
+// signalRow is the row of a signal. Its coordinator is to be one that the page shows.
+func (p *Page) signalRow(s core.Signal) signalRow {
+	row := signalRow{
+		Seq: s.Seq, Time: stamp(s.Time), Name: p.redacted(s.Name), Key: p.redacted(s.Key), Operation: s.Operation,
+		Source: s.Source, Held: s.Held, Payload: typeOf(s.Payload()),
+	}
+	if s.Operation != 0 {
+		row.Coordinator = p.locate(s.Operation, s.Source)
+	}
+	if path := s.Path(); len(path) > 1 {
+		for _, name := range path[:len(path)-1] {
+			row.Causes = append(row.Causes, p.redacted(name))
+		}
+	}
+	return row
+}
+
+// locate returns the id of the coordinator of an operation, by its name if that says
+// enough, or "".
+func (p *Page) locate(id core.OperationID, name string) string {
+	named := func(c *coordinator) bool { return name == "" || c.is.Name() == name }
+	for i, c := range p.coordinators {
+		if !named(c) {
+			continue
+		}
+		if name != "" && !slices.ContainsFunc(p.coordinators[i+1:], named) {
+			return c.id // of that name, it is the only one, or the last
+		}
+		if _, ok := c.is.Lookup(id); ok {
+			return c.id
+		}
+	}
+	return ""
+}
+
+// explain says why an operation waits, and if wanted why those wait that it waits for. The
+// texts do not say for how long, so that they stay equal.
+func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explained) {
+	x, _ := c.is.Explain(id)
+	e.Reasons = []waitRow{}
+	var texts []string
+	for _, r := range x.Reasons {
+		isOwn := r.Operation == id
+		if !isOwn && !all {
+			continue
+		}
+		r.Key, r.What = p.redacted(r.Key), p.redacted(r.What)
+		s := r.Signal
+		r.Signal.Name, r.Signal.Key = p.redacted(s.Name), p.redacted(s.Key)
+		row := waitRow{Kind: r.Kind, Text: r.String(), Since: stamp(r.Since), Expires: stamp(r.Expires), Forced: stamp(r.Forced)}
+		switch row.ID = cmp.Or(s.Operation, r.Holder); {
+		case s.Operation == 0 && r.Of == "" && isOwn:
+			if row.ID != 0 {
+				row.Coordinator = c.id
+			}
+		case row.ID != 0:
+			row.Coordinator = p.locate(row.ID, r.Of+s.Source)
+		}
+		if isOwn {
+			texts = append(texts, row.Text)
+		} else {
+			row.Text = fmt.Sprintf("operation %d: %s", r.Operation, row.Text)
+		}
+		e.Reasons = append(e.Reasons, row)
+	}
+	e.Text = strings.Join(texts, "; ")
+	return e
+}
+
+func (p *Page) redacted(text string) string {
+	if text == "" {
+		return ""
+	}
+	return p.opts.Redact(text)
+}
+
+// typeOf is all that is shown of items, values and payloads.
+func typeOf(v any) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}

@@ -1,0 +1,107 @@
+package statuspage
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+const (
+	samples   = 120             // that a line has
+	remembers = 2 * time.Minute // how long the sampler goes on after the last viewer
+)
+
+// sampler looks at all coordinators once a second, from the first viewer on until two
+// minutes after the last.
+type sampler struct {
+	mu      sync.Mutex
+	lines   map[*coordinator]line // nil: it does not run
+	streams int
+	seen    time.Time
+}
+
+// line is what the sampler knows of a coordinator. It is a value: steps make new ones.
+type line struct {
+	at      time.Time
+	ended   uint64
+	rates   []int
+	waiting core.OperationID // no item waits that came before
+	oldest  time.Time
+}
+
+// look notes that somebody looks. Streams, which last, begin with 1 and end with -1.
+func (s *sampler) look(p *Page, streams int) {
+	s.mu.Lock()
+	s.seen = time.Now()
+	s.streams += streams
+	start := s.lines == nil && p.ctx.Err() == nil
+	if start {
+		s.lines = map[*coordinator]line{}
+	}
+	s.mu.Unlock()
+	if start {
+		s.sample(p)
+		go s.run(p)
+	}
+}
+
+func (s *sampler) run(p *Page) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for !s.isOver(p) {
+		select {
+		case <-p.ctx.Done():
+		case <-tick.C:
+			s.sample(p)
+		}
+	}
+}
+
+// isOver reports whether nobody has looked for long. It forgets the lines then.
+func (s *sampler) isOver(p *Page) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.ctx.Err() == nil && (s.streams > 0 || time.Since(s.seen) < remembers) {
+		return false
+	}
+	s.lines = nil
+	return true
+}
+
+// sample takes a sample of each coordinator. One goroutine at a time does that.
+func (s *sampler) sample(p *Page) {
+	for _, c := range p.coordinators {
+		s.mu.Lock()
+		l := s.lines[c]
+		s.mu.Unlock()
+		stats := c.is.Stats()
+		l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())
+		if l.oldest = (time.Time{}); stats.Pending > 0 {
+			for o := range c.is.Operations(core.OperationQuery{Status: core.StatusPending, After: l.waiting, Limit: 1}) {
+				l.oldest, l.waiting = o.Enqueued, o.ID-1
+			}
+		}
+		s.mu.Lock()
+		s.lines[c] = l
+		s.mu.Unlock()
+	}
+}
+
+// step adds how many operations ended to the line.
+func (l *line) step(ended uint64, now time.Time) {
+	if !l.at.IsZero() {
+		rate := float64(ended-l.ended) / now.Sub(l.at).Seconds()
+		l.rates = append(slices.Clone(l.rates[max(0, len(l.rates)-samples+1):]), int(math.Round(rate)))
+	}
+	l.at, l.ended = now, ended
+}
+
+// shown returns the throughput and the time of the item that waits longest.
+func (s *sampler) shown(c *coordinator) ([]int, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]int{}, s.lines[c].rates...), stamp(s.lines[c].oldest)
+}
