@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// An Explanation says why an operation waits: every reason there is, and, where
-// that is another operation, what that one waits for in turn. A pending operation
-// waits to run; a running or suspended one may wait, in its body, for other operations.
+// An Explanation says why an operation waits. It has every reason. If a reason is another
+// operation that waits itself, the reasons of that one follow. A pending operation waits
+// to run. A running or suspended operation may wait in its body for other operations.
 type Explanation struct {
 	Operation OperationID `json:"operation"`
 	Status    Status      `json:"status"`
@@ -63,9 +63,9 @@ const (
 // operations it follows.
 const maxExplained = 16
 
-// Explain says why an operation waits, following what it waits for from one
-// operation to the next, across coordinators. It is false for an id that is not,
-// or no longer, in the window.
+// Explain says why an operation waits. If it waits for another operation, Explain also
+// says why that one waits, and so on, across coordinators. It returns false if the id is
+// not in the window.
 func (c Control) Explain(id OperationID) (Explanation, bool) {
 	e := c.made()
 	o := e.find(id)

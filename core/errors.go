@@ -6,13 +6,14 @@ import (
 	"fmt"
 )
 
-// The errors of coordinators. Compare them with [errors.Is]: what is returned may say more.
+// The errors of coordinators. Compare them with [errors.Is]: a returned error may wrap
+// one of them.
 var (
 	// ErrClosed is returned by Enqueue, TryEnqueue, Do and Submit after the intake has ended, and is the
 	// cause of a cancellation by Close. The error names the coordinator.
 	ErrClosed = errors.New("core: coordinator is closed")
-	// ErrFull is returned by TryEnqueue when MaxQueued items are pending; with lanes, in
-	// the lane of the item. The error names the coordinator.
+	// ErrFull is returned by TryEnqueue when MaxQueued items are pending. With lanes,
+	// only items in the lane of the item count. The error names the coordinator.
 	ErrFull = errors.New("core: queue is full")
 	// ErrUnknown is returned for an id that was never given out by this
 	// coordinator, or whose operation has left the window.

@@ -157,18 +157,18 @@ func errorText(err error) string {
 }
 
 // An OperationQuery selects operations. The zero OperationQuery selects all, the oldest
-// first; set fields must all hold. For pages of 50, set Limit to 50, and After to the id
-// of the last one shown.
+// first. An operation must match all fields that are set. For pages of 50, set Limit to
+// 50, and After to the id of the last one shown.
 type OperationQuery struct {
 	Status  Status        // 0 = any; statuses may be or-ed
 	Pattern string        // has a signal that matches; "" = any
 	Key     string        // "" = any
 	Lane    string        // "" = any
 	Class   string        // "" = any
-	Within  time.Duration // its status changed last within this span before now; 0 = any
+	Within  time.Duration // its last change of status is not older than this; 0 = any
 
-	NewestFirst bool        // the other way round
-	After       OperationID // only those that come after this one, whether it is still known or not; 0 = from the start
+	NewestFirst bool        // from the newest to the oldest
+	After       OperationID // only those that come after this one, which may have left the window; 0 = from the start
 	Limit       int         // at most so many; 0 = all
 }
 
@@ -183,13 +183,13 @@ func (q *OperationQuery) selects(o *Operation, now int64) bool {
 		(q.Key == "" || q.Key == o.Key())
 }
 
-// An Echo is what is remembered for a while of an operation that has left the
-// window: its last words.
+// An Echo is a short record of an operation that has left the window. It is kept for a
+// while.
 type Echo struct {
 	Operation OperationID
 	Key       string
 	Status    Status
 	Err       error
-	Signals   []Signal  // all that it still showed
+	Signals   []Signal  // those that the operation showed when it left
 	Time      time.Time // when it left
 }

@@ -28,7 +28,7 @@ func NewResultCoordinator[In, Out any](work ResultWork[In, Out], opts Options) (
 	return newResultCoordinator(nil, work, opts)
 }
 
-// NewKeyedResultCoordinator is NewResultCoordinator with keys, which are as for
+// NewKeyedResultCoordinator is [NewResultCoordinator] with keys; see
 // [NewKeyedCoordinator].
 func NewKeyedResultCoordinator[In, Out any, K ~string](key func(In) K, work ResultWork[In, Out], opts Options) (*ResultCoordinator[In, Out], error) {
 	text, err := keyText(key)
@@ -137,9 +137,9 @@ func (c *ResultCoordinator[In, Out]) Results(q OperationQuery) iter.Seq2[Snapsho
 	}
 }
 
-// A Future is a result to come. It is safe for concurrent use, needs no closing,
-// and keeps the result, and the operation's last state, as long as it is held
-// itself.
+// A Future gives the result of an operation when it is there. It is safe for concurrent
+// use and needs no closing. It keeps the result, and the last state of the operation, as
+// long as your code refers to it.
 type Future[Out any] struct {
 	operation *Operation
 	out       *Out
@@ -148,7 +148,8 @@ type Future[Out any] struct {
 // ID is the id of the operation, for status pages.
 func (f *Future[Out]) ID() OperationID { return f.operation.id }
 
-// Done is closed when the operation is finished, so that Wait does not wait.
+// Done returns a channel that is closed when the operation is finished. After that, Wait
+// returns at once.
 func (f *Future[Out]) Done() <-chan struct{} {
 	e := f.operation.engine
 	e.mu.Lock()
@@ -156,11 +157,10 @@ func (f *Future[Out]) Done() <-chan struct{} {
 	return f.operation.whenDone()
 }
 
-// Wait waits until the operation is finished and returns its result and the error
-// of its body, or the reason it did not run. It may be called many times. When ctx
-// ends first it returns its cause; the operation goes on. Called from a body it
-// suspends the body's operation, or returns [ErrWouldDeadlock], as [Coordinator.Do]
-// does.
+// Wait waits until the operation is finished. It returns its result and the error of its
+// body, or the reason why the body did not run. It may be called many times. If ctx ends
+// first, Wait returns the cause of ctx, and the operation goes on. A body that calls Wait
+// is suspended, or gets [ErrWouldDeadlock], as in [Coordinator.Do].
 func (f *Future[Out]) Wait(ctx context.Context) (Out, error) {
 	o := f.operation
 	if err := o.engine.waitFor(ctx, o); err != nil && !o.engine.ended(o) {

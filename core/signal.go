@@ -132,14 +132,14 @@ func (s Signal) LogValue() slog.Value {
 		slog.Any("path", path))
 }
 
-// A Query selects signals. The zero Query selects everything; set fields must
-// all hold.
+// A Query selects signals. The zero Query selects everything. A signal must match all
+// fields that are set.
 type Query struct {
 	Pattern   string        // names, see [Match]; "" = any
 	Key       string        // "" = any
 	Operation OperationID   // 0 = any
 	Source    string        // name of a coordinator; "" = any
-	Within    time.Duration // how far back, inclusive; 0 = everything. time.Since(t) makes it a "since t".
+	Within    time.Duration // how old at most; 0 = any. For "since t", pass time.Since(t).
 	AfterSeq  uint64        // only signals with a higher Seq
 }
 
