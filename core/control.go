@@ -59,16 +59,16 @@ type Inspector interface {
 	Explain(OperationID) (Explanation, bool)
 }
 
-// A StoredQueue is a queue whose items are in a store, shared by processes or not, as a
-// status page shows and steers it. Its methods may do I/O.
+// A StoredQueue is a queue whose items are in a store, which processes may share. A
+// status page shows and controls it through this interface. Its methods may do I/O.
 type StoredQueue interface {
 	Name() string
 	Status(ctx context.Context) (QueueStatus, error)
 	// DeadItems returns items that are not tried any more, with IDs higher than after,
 	// lowest first, at most limit.
 	DeadItems(ctx context.Context, after int64, limit int) ([]DeadItem, error)
-	// Again makes a dead item ready to run, Discard gives it up. Both report whether it
-	// was dead.
+	// Again makes a dead item ready to run, Discard gives it up. Both return false if the
+	// item was not dead.
 	Again(ctx context.Context, id int64) (bool, error)
 	Discard(ctx context.Context, id int64) (bool, error)
 	Pause(ctx context.Context) error
@@ -100,9 +100,9 @@ type DeadItem struct {
 	Err      string    `json:"error,omitempty"`
 }
 
-// Schedules are named plans that start work by the clock, as a status page shows and
-// steers them. Pause and Resume take a pattern of names (see [Match]) and report how many
-// they changed.
+// Schedules are named plans that start work by the clock. A status page shows and
+// controls them through this interface. Pause and Resume take a pattern of names (see
+// [Match]) and return how many plans they changed.
 type Schedules interface {
 	Name() string
 	Status() []ScheduleStatus // by name
@@ -111,10 +111,10 @@ type Schedules interface {
 	RunNow(ctx context.Context, name string) error
 }
 
-// ScheduleStatus is what one of the [Schedules] does.
+// ScheduleStatus is the state of one of the [Schedules].
 type ScheduleStatus struct {
 	Name   string    `json:"name"`
-	When   string    `json:"when"`          // a cron expression, or what else plans it
+	When   string    `json:"when"`          // the plan, such as a cron expression
 	Last   time.Time `json:"last,omitzero"` // zero: never yet
 	Next   time.Time `json:"next,omitzero"` // zero: never again
 	Paused bool      `json:"paused"`

@@ -5,11 +5,10 @@ import (
 	"errors"
 )
 
-// Work is what a coordinator does with an item. The context carries the values
-// of the context the item was enqueued with and the [Operation]; it ends when the
-// operation is cancelled by id or with its coordinator, not when the enqueuer's
-// context does. An error makes the operation failed; a panic does too, as a
-// [PanicError].
+// Work is what a coordinator does with an item. The context has the [Operation], and the
+// values of the context that was passed to Enqueue. It ends when the operation is
+// cancelled or times out, not when the context of Enqueue ends. An error makes the
+// operation failed, and so does a panic, as a [PanicError].
 type Work[T any] func(ctx context.Context, item T) error
 
 // An Enqueuer is what a producer needs to know of a coordinator.

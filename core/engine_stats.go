@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Stats are a coordinator's counters, all read at the same moment, at which
+// Stats are a coordinator's counters, all read at the same moment. They always add up:
 //
 //	Enqueued = Pending + Running + Suspended + Succeeded + Failed + Cancelled + Refused + Dropped
 type Stats struct {
@@ -26,10 +26,10 @@ type Stats struct {
 	Overflow uint64 `json:"overflow"` // items that operations enqueued beyond MaxQueued
 	Limit    int    `json:"limit"`    // how many may run at once
 	Tracked  int    `json:"tracked"`  // finished operations in the window
-	Pinned   int    `json:"pinned"`   // operations somebody keeps there
+	Pinned   int    `json:"pinned"`   // operations that pins keep in the window
 
-	Forced         uint64 `json:"forced"`         // run in spite of DeferOn: see MaxDefer
-	SignalsDropped uint64 `json:"signalsDropped"` // beyond what one operation shows
+	Forced         uint64 `json:"forced"`         // started although DeferOn matched: see MaxDefer
+	SignalsDropped uint64 `json:"signalsDropped"` // signals beyond the 1,000 that one operation shows
 	Panics         uint64 `json:"panics"`         // of callbacks, not of bodies
 
 	Paused bool `json:"paused"`

@@ -60,8 +60,8 @@ func (timeoutError) Error() string        { return "core: operation took longer 
 func (timeoutError) Timeout() bool        { return true }
 func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// A RefusedError says which signal, matching [Options.CancelOn], kept an item
-// from being accepted or from being started.
+// A RefusedError has the signal because of which an item was not accepted, or did not
+// start. The signal matches [Options.CancelOn].
 type RefusedError struct{ Signal Signal }
 
 func (e *RefusedError) Error() string {

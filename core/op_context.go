@@ -68,8 +68,9 @@ func CausedBy(ctx context.Context, s Signal) context.Context {
 	return &causedContext{ctx, s, &link{name: s.Name, up: s.cause}}
 }
 
-// CauseFrom returns the signal because of which an item was enqueued, from the context of
-// its body, or from the one that [CausedBy] has made.
+// CauseFrom returns the signal that was passed to [CausedBy]. It finds the signal in the
+// context that CausedBy made, and in the contexts of the bodies of items that were
+// enqueued with it.
 func CauseFrom(ctx context.Context) (Signal, bool) {
 	c, ok := ctx.Value(causeKey{}).(*causedContext)
 	if !ok {

@@ -77,8 +77,8 @@ func (c *ResultCoordinator[In, Out]) TryEnqueue(ctx context.Context, in In) (Ope
 	return t.id, err
 }
 
-// Submit is Enqueue for callers that want the result later: the
-// Future has it, whatever the window forgets.
+// Submit is Enqueue for callers that want the result later. The Future keeps the result,
+// also after the operation has left the window.
 func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future[Out], error) {
 	t := c.newTask(in, watched)
 	if err := c.enqueue(ctx, &t.Operation, c.door, true); err != nil {
@@ -87,9 +87,9 @@ func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future
 	return &Future[Out]{&t.Operation, &t.out}, nil
 }
 
-// Do enqueues an item, waits until its operation is finished, and returns its
-// result and its error; a body may return both. When ctx ends first there is no
-// result. See [Coordinator.Do].
+// Do enqueues an item, waits until its operation is finished, and returns the result and
+// the error of the body; it may return both. If ctx ends first, there is no result. See
+// [Coordinator.Do].
 func (c *ResultCoordinator[In, Out]) Do(ctx context.Context, in In) (Out, error) {
 	var none Out
 	t := c.newTask(in, watched)
@@ -100,8 +100,8 @@ func (c *ResultCoordinator[In, Out]) Do(ctx context.Context, in In) (Out, error)
 	return t.out, err
 }
 
-// Wait waits until an operation is finished and returns its result and the error
-// of its body, or the reason it did not run; see [Coordinator.Wait].
+// Wait waits until an operation is finished. It returns the result and the error of the
+// body, or the reason why the body did not run; see [Coordinator.Wait].
 func (c *ResultCoordinator[In, Out]) Wait(ctx context.Context, id OperationID) (Out, error) {
 	o, err := c.wait(ctx, id)
 	if err != nil && (o == nil || !c.ended(o)) {
@@ -119,8 +119,8 @@ func (e *engine) ended(o *Operation) bool {
 	return o.answered()
 }
 
-// Results walks the operations that q selects among those that have succeeded,
-// each with its result; see [Coordinator.Operations].
+// Results yields the operations that have succeeded and that q selects, each with its
+// result; see [Coordinator.Operations].
 func (c *ResultCoordinator[In, Out]) Results(q OperationQuery) iter.Seq2[Snapshot, Out] {
 	return func(yield func(Snapshot, Out) bool) {
 		if q.Status != 0 && q.Status&StatusSucceeded == 0 {
