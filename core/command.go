@@ -9,9 +9,9 @@ import (
 // ParseCommand looks for command in a signal name of the form "command:payload" and
 // returns the payload: all text after the colon, unchanged. So
 // ParseCommand("window.size.set:100", "window.size.set") returns "100". Other text may
-// come before the command if a dot or a colon follows it ("app.window.size.set:200"). Of
-// several matches, the first counts. A payload may be empty. An empty command is never
-// found.
+// come before the command if it ends in a dot or a colon ("app.window.size.set:200"). If
+// command occurs several times, the first place counts. A payload may be empty. An empty
+// command is never found.
 func ParseCommand(name, command string) (payload string, ok bool) {
 	for at := 0; command != ""; at++ {
 		next := strings.Index(name[at:], command+":")

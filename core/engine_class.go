@@ -8,7 +8,7 @@ type Class struct {
 	// Name is how [Coordinator.Class] finds it; case matters.
 	Name string
 	// Limit is how many operations of the class run at once; they also count for
-	// [Options.MaxConcurrency]; 0 means no limit of its own.
+	// [Options.MaxConcurrency]. 0 means no limit of its own.
 	Limit int
 }
 

@@ -26,12 +26,12 @@ type Reason struct {
 
 	Holder  OperationID `json:"holder,omitempty"`  // the operation that has the slot or key; of several, the first that started
 	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, if that may be another coordinator
-	Key     string      `json:"key,omitempty"` // the busy key
+	Key     string      `json:"key,omitempty"`     // the busy key
 	Lane    string      `json:"lane,omitempty"`    // the full lane, its own lane, or the lane where it waits for room
-	Class   string      `json:"class,omitempty"` // the full class
+	Class   string      `json:"class,omitempty"`   // the full class
 	Running int         `json:"running,omitempty"` // how many run
 	Limit   int         `json:"limit,omitempty"`   // how many may run
-	Ahead   int         `json:"ahead,omitempty"`   // how many operations go first, or it waits for
+	Ahead   int         `json:"ahead,omitempty"`   // how many operations go first, or are waited for
 	What    string      `json:"what,omitempty"`    // the text of [Operation.WaitsFor] or Suspend
 	Signal  Signal      `json:"signal,omitzero"`   // the signal that holds it up
 	Since   time.Time   `json:"since,omitzero"`    // the start of this state

@@ -166,7 +166,7 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 }
 
 // Evict removes a finished operation from the window now, pinned or not. It returns false
-// if the operation is unknown or has not finished; Cancel ends one that has not.
+// if the operation is unknown or has not finished: in that case use Cancel.
 func (c Control) Evict(id OperationID) bool {
 	e := c.made()
 	e.lockFresh()
@@ -196,8 +196,9 @@ func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 }
 
 // Echoes yields the echoes of operations that have left the window, oldest first.
-// Operation, Key and Source of q select by the operation. Pattern selects operations that
-// have a matching signal. Within is how long ago the operation left, at most.
+// Operation, Key and Source of q are compared with the operation. Pattern selects
+// operations that have a matching signal. Within is how long ago the operation left, at
+// most.
 func (c Control) Echoes(q Query) iter.Seq[Echo] {
 	e := c.made()
 	return func(yield func(Echo) bool) {

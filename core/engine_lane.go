@@ -18,7 +18,7 @@ type Lane struct {
 	// Name is how [Coordinator.Lane] finds it; case matters.
 	Name string
 	// Limit is how many operations of the lane run at once; they also count for
-	// [Options.MaxConcurrency]; 0 means no limit of its own.
+	// [Options.MaxConcurrency]. 0 means no limit of its own.
 	Limit int
 	// Depth is how many of its items may be pending before Enqueue waits and TryEnqueue
 	// refuses; 0 means [Options.MaxQueued], negative no queue. Each lane has a queue of

@@ -65,8 +65,8 @@ func (e *engine) expect(f flush) *flush {
 // Flush waits until all operations accepted so far are finished, while the intake stays
 // open. If ctx ends first, Flush returns the cause of ctx. While the coordinator is
 // paused, Flush waits for Resume. An operation of the coordinator gets [ErrWouldDeadlock]
-// if it calls Flush on its goroutine or with its context. Flush recognises goroutines
-// that a body has started by the context only.
+// if it calls Flush on its goroutine or with its context. A goroutine that a body has
+// started gets it only with the operation's context.
 func (c Control) Flush(ctx context.Context) error {
 	e := c.made()
 	return e.waitForAll(ctx, e.startFlush)

@@ -63,7 +63,7 @@ type SinkOptions struct {
 	Propagation Propagation
 }
 
-// Limits of a sink's capacity.
+// MaxSinkCapacity is the largest capacity of a sink.
 const (
 	defaultSinkCapacity = 1000
 	defaultSinkAge      = 5 * time.Minute
