@@ -238,10 +238,10 @@ func byPattern(p pattern) string {
 }
 
 // Forget removes the signals that q selects, whoever raised them. It calls no handler,
-// gates no longer see the signals, and monitors keep counting them. Held signals stay.
-// Operations still show their own signals. Use it in code that owns the sink, such as a
-// test or a tool. Forget returns how many signals it has removed. It panics if q selects
-// everything: use ForgetAll.
+// and monitors keep counting the signals. Held signals stay. Operations still show their
+// own signals. Use it in code that owns the sink, such as a test or a tool. Forget
+// returns how many signals it has removed. It panics if q selects everything: use
+// ForgetAll.
 func (s *Sink) Forget(q Query) int {
 	need(q != (Query{}), "Forget needs a Query that selects something: to remove all facts call ForgetAll")
 	return s.take(q, "", false)
