@@ -24,7 +24,7 @@ type Reason struct {
 	Kind      ReasonKind  `json:"kind"`
 	Operation OperationID `json:"operation"` // the one that waits
 
-	Holder  OperationID `json:"holder,omitempty"`  // the operation that has the slot or key; of several, the first that started
+	Holder  OperationID `json:"holder,omitempty"`  // the operation that it waits for; of several, the first that started
 	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, if that may be another coordinator
 	Key     string      `json:"key,omitempty"`     // the busy key
 	Lane    string      `json:"lane,omitempty"`    // the full lane, its own lane, or the lane where it waits for room
