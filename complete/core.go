@@ -90,7 +90,7 @@ func NewCoordinator[T any](work core.Work[T], opts core.Options) (*core.Coordina
 
 // NewKeyedCoordinator is [core.NewKeyedCoordinator]: NewKeyedCoordinator makes a
 // coordinator that runs at most Options.MaxPerKey operations of one key at once, by
-// default one, so that items of a key run in the order in which they were enqueued.
+// default one.
 func NewKeyedCoordinator[T any, K ~string](key func(T) K, work core.Work[T], opts core.Options) (*core.Coordinator[T], error) {
 	return core.NewKeyedCoordinator[T, K](key, work, opts)
 }
@@ -480,9 +480,9 @@ type Signal = core.Signal
 // Query is [core.Query]: A Query selects signals.
 type Query = core.Query
 
-// Sensor is [core.Sensor]: A Sensor is a place where signals can be sensed: a Sink,
-// which shows what all code raised on it, or a coordinator, which shows what the
-// operations in its window raised.
+// Sensor is [core.Sensor]: A Sensor shows signals: a Sink shows the signals that all
+// code has raised on it, and a coordinator those that the operations in its window have
+// raised.
 type Sensor = core.Sensor
 
 // Sink is [core.Sink]: A Sink is a bounded, time-limited window of signals.

@@ -46,9 +46,9 @@ func NewCoordinator[T any](work Work[T], opts Options) (*Coordinator[T], error) 
 }
 
 // NewKeyedCoordinator makes a coordinator that runs at most [Options.MaxPerKey]
-// operations of one key at once, by default one, so that items of a key run in
-// the order in which they were enqueued. Keys take turns: a key with many items, or
-// with slow items, does not delay another key. Keys without operations cost nothing.
+// operations of one key at once, by default one. So items of a key run in the order in
+// which they were enqueued. Keys take turns: a key with many items, or with slow items,
+// does not delay another key. Keys without operations cost nothing.
 //
 // An item whose key is "" has no key: it has no order, and MaxPerKey does not limit it.
 // It takes its turn as if it had a key of its own.

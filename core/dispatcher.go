@@ -58,10 +58,10 @@ func NewDispatcher(opts Options) (*Dispatcher, error) {
 }
 
 // Handle lets h handle the signals whose name matches pattern, until remove is called.
-// All handlers that match a signal are called, one after the other in the order in which
-// they were registered, whether or not others fail or panic; their errors are joined. The
-// dispatcher looks for handlers when a signal's turn comes, not in Dispatch. An operation
-// that is cancelled calls no further handlers.
+// All handlers that match a signal are called one after the other, in the order in which
+// they were registered. If a handler fails or panics, the others are still called, and
+// the errors are joined. The dispatcher looks for handlers when a signal's turn comes,
+// not in Dispatch. An operation that is cancelled calls no further handlers.
 //
 // Remove waits for running calls of h. Inside a handler it does not wait; goroutines that
 // a handler has started are not recognised. After remove, no call of h starts. A handler

@@ -56,7 +56,7 @@
 //
 // [Coordinator.Explain] says why an operation waits: for the limit, for its key, lane or
 // class, or because of a signal. If another operation holds the key or has raised the
-// signal, Explain names it. A body that waits for something else can say so:
+// signal, Explain names it. A body that waits for something else can report it:
 // [Operation.WaitsFor].
 //
 // # Waits and recursion

@@ -3,13 +3,13 @@ package core
 import "context"
 
 // OnPending calls fn(true) when the number of pending operations in all lanes reaches
-// high (at once if it is that high now), and fn(false) when the number has fallen to low.
-// The calls alternate, starting with true, and never overlap. The last call has the
-// current state. A short change may be left out: one that is over before fn can be
-// called. Fn is called on the goroutine that enqueues, or on that of a worker, without a
-// lock. It delays that goroutine, and all others that enqueue or finish before fn has the
-// current state. Panics of fn are counted in [Stats]. For cancel see [Sink.Subscribe].
-// OnPending panics if fn is nil, and unless 0 <= low < high.
+// high, and fn(false) when it has fallen to low. If it is high already, OnPending calls
+// fn(true) at once. The calls alternate, starting with true, and never overlap. The last
+// call has the current state. A short change may be left out: one that is over before fn
+// can be called. Fn is called on the goroutine that enqueues, or on that of a worker,
+// without a lock. It delays that goroutine, and all others that enqueue or finish before
+// fn has the current state. Panics of fn are counted in [Stats]. For cancel see
+// [Sink.Subscribe]. OnPending panics if fn is nil, and unless 0 <= low < high.
 func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 	e := c.made()
 	w := newWatermark("OnPending", high, low, fn, &e.ledger.panics)

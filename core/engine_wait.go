@@ -115,10 +115,10 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 // goroutine, the panic or the end goes on when the operation has a slot.
 //
 // If several goroutines of a body wait, the operation is suspended from the start of the
-// first wait to the end of the last one; goroutines whose waits end before that go on
-// without a slot. Inside another Suspend, after the end of the operation, and on a nil
-// Operation, Suspend only calls wait. [Options.MaxSuspended] bounds how many slots are
-// given up at once.
+// first wait to the end of the last one. Goroutines whose waits end earlier go on without
+// a slot. Inside another Suspend, after the end of the operation, and on a nil Operation,
+// Suspend only calls wait. [Options.MaxSuspended] bounds how many slots are given up at
+// once.
 //
 // During Suspend, do not hold a mutex that other bodies lock. They would wait for the
 // mutex with the slot that its holder needs.

@@ -167,14 +167,14 @@ func (q Query) cutoff(now int64) int64 {
 	return now - int64(q.Within)
 }
 
-// A Sensor is a place where signals can be sensed: a [Sink], which shows what
-// all code raised on it, or a coordinator, which shows what the operations in
-// its window raised. All methods are safe for concurrent use.
+// A Sensor shows signals: a [Sink] shows the signals that all code has raised on it, and
+// a coordinator those that the operations in its window have raised. All methods are safe
+// for concurrent use.
 type Sensor interface {
-	// Has reports whether a signal that matches pattern is present. The cost does not
-	// depend on the number of signals, with two exceptions, where Has looks at each name
-	// that is present: the first call with a pattern, and calls with more than 64
-	// different wildcard patterns in turn.
+	// Has reports whether a signal that matches pattern is present. Its cost does not
+	// depend on the number of signals. There are two exceptions, in which Has looks at
+	// each name that is present: the first call with a pattern, and calls with more than
+	// 64 wildcard patterns in turn.
 	Has(pattern string) bool
 	// Count returns how many signals that match pattern are present. It costs as much as
 	// Has.
