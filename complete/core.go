@@ -74,8 +74,8 @@ type ScheduleStatus = core.ScheduleStatus
 // Work is [core.Work]: Work is what a coordinator does with an item.
 type Work[T any] = core.Work[T]
 
-// Enqueuer is [core.Enqueuer]: An Enqueuer is what a producer needs to know of a
-// coordinator.
+// Enqueuer is [core.Enqueuer]: An Enqueuer has the methods of a coordinator that a
+// producer needs.
 type Enqueuer[T any] = core.Enqueuer[T]
 
 // Coordinator is [core.Coordinator]: A Coordinator runs one function, the body, for
@@ -248,9 +248,9 @@ var ErrUnknownLane = core.ErrUnknownLane
 // class that is not among Options.Classes.
 var ErrUnknownClass = core.ErrUnknownClass
 
-// ErrWouldDeadlock is [core.ErrWouldDeadlock]: ErrWouldDeadlock is returned on an
-// operation's goroutine, or with its context, by a call that would wait for the end of
-// that operation.
+// ErrWouldDeadlock is [core.ErrWouldDeadlock]: ErrWouldDeadlock is returned by a call
+// that would wait for the end of its own operation: a call on the operation's
+// goroutine, or with its context.
 var ErrWouldDeadlock = core.ErrWouldDeadlock
 
 // ErrDropped is [core.ErrDropped]: ErrDropped is the error of an item that made room
@@ -511,6 +511,6 @@ type SinkStats = core.SinkStats
 // arrive, over a sliding span of time.
 type Monitor = core.Monitor
 
-// MonitorCap is [core.MonitorCap]: MonitorCap is how many signals within its span a
-// Monitor counts exactly.
+// MonitorCap is [core.MonitorCap]: MonitorCap is the number of signals within the span
+// that a Monitor counts exactly.
 const MonitorCap = core.MonitorCap

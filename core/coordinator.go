@@ -11,7 +11,7 @@ import (
 // operation failed, and so does a panic, as a [PanicError].
 type Work[T any] func(ctx context.Context, item T) error
 
-// An Enqueuer is what a producer needs to know of a coordinator.
+// An Enqueuer has the methods of a coordinator that a producer needs.
 type Enqueuer[T any] interface {
 	Enqueue(ctx context.Context, item T) (OperationID, error)
 	TryEnqueue(ctx context.Context, item T) (OperationID, error)
@@ -46,9 +46,9 @@ func NewCoordinator[T any](work Work[T], opts Options) (*Coordinator[T], error) 
 }
 
 // NewKeyedCoordinator makes a coordinator that runs at most [Options.MaxPerKey]
-// operations of one key at once, by default one. So items of a key run in the order in
-// which they were enqueued. Keys take turns: a key with many items, or with slow items,
-// does not delay another key. Keys without operations cost nothing.
+// operations of one key at once, by default one. With one, the items of a key run in the
+// order in which they were enqueued. Keys take turns: a key with many items, or with slow
+// items, does not delay another key. Keys without operations cost nothing.
 //
 // An item whose key is "" has no key: it has no order, and MaxPerKey does not limit it.
 // It takes its turn as if it had a key of its own.

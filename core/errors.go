@@ -24,8 +24,8 @@ var (
 	// ErrUnknownClass is returned for items of a class that is not among
 	// [Options.Classes].
 	ErrUnknownClass = errors.New("core: unknown class")
-	// ErrWouldDeadlock is returned on an operation's goroutine, or with its
-	// context, by a call that would wait for the end of that operation.
+	// ErrWouldDeadlock is returned by a call that would wait for the end of its own
+	// operation: a call on the operation's goroutine, or with its context.
 	ErrWouldDeadlock = errors.New("core: operation would wait for itself")
 	// ErrDropped is the error of an item that made room for a newer one
 	// under [Options.DropOldest].

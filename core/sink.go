@@ -19,10 +19,10 @@ import (
 // [Sink.Hold]. The number of held signals is not bounded.
 //
 // To decide by the number of signals, use a [Monitor]. To decide by their presence, use a
-// gate of a coordinator, such as [Options.CancelOn]. The sink keeps up to 256 signals
-// that match a gate outside of the window, if the window has no room for them. They leave
-// when they are retracted or too old, or when their operation leaves its window. The gate
-// sees them like those in the window.
+// gate of a coordinator, such as [Options.CancelOn]. If the window has no room for
+// signals that match a gate, the sink keeps the newest 256 of them outside of the window.
+// They leave when they are retracted or too old, or when their operation leaves its
+// window. The gate sees them like those in the window.
 //
 // Make a sink with [NewSink]; the zero Sink has default options. It must not be copied.
 // It owns no goroutine and needs no closing. It takes about 5 kB, and 64 bytes for each

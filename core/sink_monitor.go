@@ -35,7 +35,7 @@ type Monitor struct {
 	ageing  alarm // rings when a count may be down to low
 }
 
-// MonitorCap is how many signals within its span a [Monitor] counts exactly.
+// MonitorCap is the number of signals within the span that a [Monitor] counts exactly.
 const MonitorCap = 1 << 14
 
 // stamp is all that a monitor remembers of a signal.
