@@ -236,10 +236,11 @@ func (q *queue[T]) wake(others bool) {
 	}
 }
 
-// Cancel cancels an item, in whatever process it is. One that waits does not start any more;
+// Cancel cancels an item, in whatever process it is. One that waits does not start any more,
+// and one that is dead is given up;
 // one that runs has its context cancelled when its process beats next, with a cause that is
 // [core.ErrCancelled], and is cancelled if its body then returns an error. It reports false if
-// the item has ended, or is unknown. Reason is for people.
+// the item is done or cancelled, or is unknown. Reason is for people.
 func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, error) {
 	if reason = clean(reason); reason == "" {
 		reason = "cancelled"

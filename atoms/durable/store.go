@@ -56,7 +56,7 @@ var (
 //	             ^  ^    | | | +-> Dead ---+
 //	             |  +----+ | +---> Cancelled
 //	             | given   |         ^
-//	             | back,   +-> Retry-+   (Cancel ends what waits)
+//	             | back,   +-> Retry-+   (Cancel ends what waits or is dead)
 //	             | snoozed,     |
 //	             | expired      +-> Running
 //
@@ -157,8 +157,8 @@ type Store interface {
 	// come, and its Lane is that of the item that ended: so no limit is touched. It is in Next.
 	End(ctx context.Context, node Node, ends []End) ([]Ended, error)
 
-	// Cancel cancels items of the queue. One that is Blocked, Ready, Retry or Halted becomes
-	// Cancelled with Err = reason, and its key is promoted if it was the head: State is
+	// Cancel cancels items of the queue. One that is Blocked, Ready, Retry, Halted or Dead becomes
+	// Cancelled, and ends now, with Err = reason, and its key is promoted if it was the head: State is
 	// Cancelled. One that is Running gets Cancel = reason, unless it has one already; Beat
 	// shows it, and from then on it does not become Ready or Retry by End: State is Running.
 	// For others, and unknown ids, State is 0 and nothing changes. The result has the order of
