@@ -95,6 +95,8 @@ var (
 //     string, tick time.Time) error: the store of scheduledtasks, a table with one row for
 //     each schedule. MarkTick never moves a tick back.
 //   - [Waker], if the database can wake up other processes.
+//   - Inside(ctx) bool, a method, if a transaction of a caller keeps all others waiting: whether
+//     the caller is in one. Then Enqueue returns [core.ErrWouldDeadlock] at once.
 type Store interface {
 	// Insert adds items, in their order, and returns what became of each. Their IDs rise in
 	// that order, and those of a key in the order of commits: take the ID after the lock of
