@@ -2,6 +2,7 @@ package waveorchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -40,10 +41,8 @@ type Orchestrator[In, Out any] struct {
 	counters Counters
 }
 
-var (
-	_ core.Inspector  = (*Orchestrator[int, int])(nil)
-	_ core.Controller = (*Orchestrator[int, int])(nil)
-)
+var _ core.Inspector = (*Orchestrator[int, int])(nil)
+var _ core.Controller = (*Orchestrator[int, int])(nil)
 
 // New makes an orchestrator of workers, or says what is wrong with them or with the
 // options. It starts nothing.
@@ -181,27 +180,19 @@ func (o *Orchestrator[In, Out]) Cancel(id core.OperationID, cause error) bool {
 // Flush waits until all executions accepted so far have ended, while the intake stays open.
 // It does not wait for abandoned workers. When ctx ends first it returns its cause. Called
 // from an execution, by a worker for example, it returns [core.ErrWouldDeadlock].
-func (o *Orchestrator[In, Out]) Flush(ctx context.Context) error {
-	return o.wait(ctx, o.Control.Flush)
-}
+func (o *Orchestrator[In, Out]) Flush(ctx context.Context) error { return o.wait(ctx, o.Control.Flush) }
 
 // WaitIdle waits, like Flush, until there are no executions.
-func (o *Orchestrator[In, Out]) WaitIdle(ctx context.Context) error {
-	return o.wait(ctx, o.Control.WaitIdle)
-}
+func (o *Orchestrator[In, Out]) WaitIdle(ctx context.Context) error { return o.wait(ctx, o.Control.WaitIdle) }
 
 // Drain ends the intake, as Complete does, and waits until the executions have ended and
 // no worker runs any more, abandoned ones included. When ctx ends first it returns its cause.
 // Called from an execution it returns [core.ErrWouldDeadlock] and changes nothing.
-func (o *Orchestrator[In, Out]) Drain(ctx context.Context) error {
-	return o.wait(ctx, o.Control.Drain, o.runs.Flush)
-}
+func (o *Orchestrator[In, Out]) Drain(ctx context.Context) error { return o.wait(ctx, o.Control.Drain, o.runs.Flush) }
 
 // Stop is Drain that cancels the executions that have not begun, with the cause
 // [core.ErrStopped].
-func (o *Orchestrator[In, Out]) Stop(ctx context.Context) error {
-	return o.wait(ctx, o.Control.Stop, o.runs.Flush)
-}
+func (o *Orchestrator[In, Out]) Stop(ctx context.Context) error { return o.wait(ctx, o.Control.Stop, o.runs.Flush) }
 
 // wait waits for one thing after the other, unless the caller is a worker.
 func (o *Orchestrator[In, Out]) wait(ctx context.Context, waits ...func(context.Context) error) error {
@@ -234,21 +225,17 @@ func (o *Orchestrator[In, Out]) Close() error {
 	for _, release := range releases {
 		release()
 	}
-	if here := context.Background(); !o.runs.Inside(here) && !o.Inside(here) {
-		o.end()
+	if here := context.Background(); o.runs.Inside(here) || o.Inside(here) {
+		o.Complete()
+		o.Abort(core.ErrClosed)
+		go o.end()
 		return nil
 	}
-	o.Complete()
-	o.Abort(core.ErrClosed)
-	go o.end()
-	return nil
+	return o.end()
 }
 
 // end closes the coordinators. The runs come second, because what ends them first counts.
-func (o *Orchestrator[In, Out]) end() {
-	_ = o.Control.Close() // it returns nil, like the other
-	_ = o.runs.Close()
-}
+func (o *Orchestrator[In, Out]) end() error { return errors.Join(o.Control.Close(), o.runs.Close()) }
 
 // now is the time since New.
 func (o *Orchestrator[In, Out]) now() time.Duration { return time.Since(o.base) }
