@@ -65,20 +65,15 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 		}
 	}
 	both := core.Options{
-		Name:           opts.Name,
-		MaxConcurrency: opts.MaxConcurrency,
-		MaxQueued:      unlimited,
-		MaxTracked:     opts.MaxTracked,
-		MaxAge:         opts.MaxAge,
-		Sink:           opts.Sink,
-		OnDone:         o.done,
+		Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: unlimited,
+		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, Sink: opts.Sink, OnDone: o.done,
 	}
 	if o.executions, err = core.NewCoordinator(func(ctx context.Context, ex *execution[In, Out]) error { return ex.run(ctx) }, both); err != nil {
 		return nil, fmt.Errorf("waveorchestrator: %w", err)
 	}
 	o.Control = o.executions.Control
 	// The runs have no limit: an execution that waits for its runs must not keep them from starting.
-	both.Name, both.MaxConcurrency, both.Sink, both.OnDone = opts.Name+".workers", noLimit, o.Sink(), nil
+	both.Name, both.MaxConcurrency, both.Sink, both.OnDone = opts.Name+".workers", unlimited, o.Sink(), nil
 	if o.runs, err = core.NewCoordinator(func(ctx context.Context, r *run[In, Out]) error { return r.run(ctx) }, both); err != nil {
 		return nil, fmt.Errorf("waveorchestrator: %w", err)
 	}
@@ -183,16 +178,22 @@ func (o *Orchestrator[In, Out]) Cancel(id core.OperationID, cause error) bool {
 func (o *Orchestrator[In, Out]) Flush(ctx context.Context) error { return o.wait(ctx, o.Control.Flush) }
 
 // WaitIdle waits, like Flush, until there are no executions.
-func (o *Orchestrator[In, Out]) WaitIdle(ctx context.Context) error { return o.wait(ctx, o.Control.WaitIdle) }
+func (o *Orchestrator[In, Out]) WaitIdle(ctx context.Context) error {
+	return o.wait(ctx, o.Control.WaitIdle)
+}
 
 // Drain ends the intake, as Complete does, and waits until the executions have ended and
 // no worker runs any more, abandoned ones included. When ctx ends first it returns its cause.
 // Called from an execution it returns [core.ErrWouldDeadlock] and changes nothing.
-func (o *Orchestrator[In, Out]) Drain(ctx context.Context) error { return o.wait(ctx, o.Control.Drain, o.runs.Flush) }
+func (o *Orchestrator[In, Out]) Drain(ctx context.Context) error {
+	return o.wait(ctx, o.Control.Drain, o.runs.Flush)
+}
 
 // Stop is Drain that cancels the executions that have not begun, with the cause
 // [core.ErrStopped].
-func (o *Orchestrator[In, Out]) Stop(ctx context.Context) error { return o.wait(ctx, o.Control.Stop, o.runs.Flush) }
+func (o *Orchestrator[In, Out]) Stop(ctx context.Context) error {
+	return o.wait(ctx, o.Control.Stop, o.runs.Flush)
+}
 
 // wait waits for one thing after the other, unless the caller is a worker.
 func (o *Orchestrator[In, Out]) wait(ctx context.Context, waits ...func(context.Context) error) error {
