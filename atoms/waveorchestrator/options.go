@@ -34,8 +34,9 @@ type Options[Out any] struct {
 	// worker that does not return at once is abandoned.
 	Grace time.Duration
 
-	// MaxConcurrency is how many executions run at once; further calls of Execute wait. 0 and
-	// negative mean no limit. SetMaxConcurrency changes it.
+	// MaxConcurrency is how many executions run at once; further calls of Execute wait, also
+	// those of a worker, whose time goes on. 0 and negative mean no limit. SetMaxConcurrency
+	// changes it.
 	MaxConcurrency int
 	// MaxPerWave is how many workers of a wave run at once in an execution; 0 means 4,
 	// negative no limit. With 1 they run one after the other, in the order of their
