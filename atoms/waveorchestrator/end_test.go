@@ -341,7 +341,7 @@ func TestHandlersThatEndTheGoroutine(t *testing.T) {
 	}
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{TotalTimeout: time.Second, EarlyExit: func(v int) bool { return v == 9 }},
-			worker{Name: "a", Do: func(ctx context.Context, in int) (int, error) { return in, nil }}, worker{Name: "b", Do: hangs})
+			worker{Name: "a", Do: func(ctx context.Context, in int) (int, error) { return in, wait(ctx, ms) }}, worker{Name: "b", Do: hangs})
 		o.Sink().Subscribe("wave.early_exit:*,wave.timeout:*", func(core.Signal) { runtime.Goexit() })
 		r, err := o.Execute(t.Context(), 9)
 		assert.NoError(t, err)
