@@ -35,8 +35,8 @@ const OrchestratorOutcomeFailed = waveorchestrator.OutcomeFailed
 
 // OrchestratorOutcomeCancelled is [waveorchestrator.OutcomeCancelled]:
 // OutcomeCancelled: the context of Execute has ended, Cancel was called, the
-// orchestrator was closed, Options.EarlyExit panicked, or a handler ended the
-// goroutine.
+// orchestrator was closed, or stopped before the execution began, Options.EarlyExit
+// panicked, or a handler ended the goroutine.
 const OrchestratorOutcomeCancelled = waveorchestrator.OutcomeCancelled
 
 // OrchestratorResult is [waveorchestrator.Result]: A Result is the outcome of an
