@@ -1,0 +1,191 @@
+package statuspage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+const (
+	// SignalActed is raised with an [Action] when it has been done, or could not be done.
+	SignalActed = "statuspage.acted"
+	// SignalRefused is raised with an [Action] that was not allowed.
+	SignalRefused = "statuspage.refused"
+)
+
+// Acted and Refused are the signals of actions. Their key is what the action is about: the
+// name of a coordinator, queue, schedule or sink.
+var (
+	Acted   = core.NewKind[Action](SignalActed)
+	Refused = core.NewKind[Action](SignalRefused)
+)
+
+// An Action is something that a request asks for. Kind says what, and which of the other
+// fields matter:
+//
+//	cancel, evict                 Coordinator, Operation
+//	pause, resume                 Coordinator
+//	limit                         Coordinator, Limit
+//	again, discard                Queue, Item
+//	pauseQueue, resumeQueue       Queue
+//	pauseSchedule, resumeSchedule Schedules, Schedule
+//	runNow                        Schedules, Schedule
+//	retract                       Sink, Signal
+//
+// Names are those that the page shows.
+type Action struct {
+	Kind        string           `json:"action"`
+	Coordinator string           `json:"coordinator,omitempty"`
+	Operation   core.OperationID `json:"operation,omitempty"`
+	Limit       int              `json:"limit,omitempty"`
+	Queue       string           `json:"queue,omitempty"`
+	Item        int64            `json:"item,omitempty"`
+	Schedules   string           `json:"schedules,omitempty"` // name of the group
+	Schedule    string           `json:"schedule,omitempty"`
+	Sink        string           `json:"sink,omitempty"`
+	Signal      string           `json:"signal,omitempty"` // pattern of names, see [core.Match]
+
+	Who  string `json:"-"` // asks for it: see [Options.Who]
+	Done bool   `json:"-"` // in SignalActed: it changed something
+	Err  error  `json:"-"` // in SignalActed and SignalRefused: why it was not done
+}
+
+// target is the key of the signals of an action.
+func (a Action) target() string { return a.Coordinator + a.Queue + a.Schedule + a.Sink }
+
+// maxAction is how long the JSON of an action may be.
+const maxAction = 16 << 10
+
+// act does what a request asks for, if that is allowed.
+func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
+	var a Action
+	read := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAction))
+	read.DisallowUnknownFields()
+	unreadable := read.Decode(&a)
+	a.Who = p.opts.Who(r)
+
+	refuse := func(text string) error {
+		a.Err = failure{http.StatusForbidden, text}
+		Refused.Raise(p.opts.Sink, a.target(), a)
+		return a.Err
+	}
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case new(http.CrossOriginProtection).Check(r) != nil:
+		return refuse("the request comes from another site")
+	case kind != "application/json":
+		return failure{http.StatusUnsupportedMediaType, "the content type must be application/json"}
+	case unreadable != nil:
+		return invalid("the body must be the JSON of an action: %v", unreadable)
+	case p.opts.Allow == nil:
+		return refuse("the page is read-only")
+	}
+	do, err := p.action(a)
+	if err != nil {
+		return err
+	}
+	if !p.opts.Allow(r, a) {
+		return refuse(fmt.Sprintf("%s is not allowed", a.Kind))
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), ioTimeout)
+	defer cancel()
+	a.Done, a.Err = do(ctx)
+	Acted.Raise(p.opts.Sink, a.target(), a)
+	if a.Err != nil {
+		return a.Err
+	}
+	body, _ := json.Marshal(map[string]bool{"done": a.Done})
+	p.answer(w, http.StatusOK, body)
+	return nil
+}
+
+// action returns what does an action and reports whether that changed something.
+func (p *Page) action(a Action) (func(context.Context) (bool, error), error) {
+	switch a.Kind {
+	case "cancel", "evict", "pause", "resume", "limit":
+		c, err := pick(p.coordinators, "coordinator", a.Coordinator)
+		if err != nil {
+			return nil, err
+		}
+		steered, ok := c.Inspector.(core.Controller)
+		if !ok {
+			return nil, invalid("coordinator %q cannot be steered", c.id)
+		}
+		return func(context.Context) (bool, error) { return steer(steered, a) }, nil
+	case "again", "discard", "pauseQueue", "resumeQueue":
+		q, err := pick(p.queues, "queue", a.Queue)
+		return func(ctx context.Context) (bool, error) { return serve(ctx, q, a) }, err
+	case "pauseSchedule", "resumeSchedule", "runNow":
+		group, err := pick(p.schedules, "group of schedules", a.Schedules)
+		if err != nil {
+			return nil, err
+		}
+		if !group.has(a.Schedule) {
+			return nil, failure{http.StatusNotFound, fmt.Sprintf("there is no schedule %q in %q", a.Schedule, group.id)}
+		}
+		return func(ctx context.Context) (bool, error) { return plan(ctx, group, a) }, nil
+	case "retract":
+		s, err := pick(p.sinks, "sink", a.Sink)
+		return func(context.Context) (bool, error) { return s.Retract(a.Signal) > 0, nil }, err
+	}
+	return nil, invalid("there is no action %q", a.Kind)
+}
+
+func steer(c core.Controller, a Action) (bool, error) {
+	switch a.Kind {
+	case "cancel":
+		return c.Cancel(a.Operation, fmt.Errorf("statuspage: operation %d cancelled by %s", a.Operation, a.Who)), nil
+	case "evict":
+		return c.Evict(a.Operation), nil
+	case "pause":
+		c.Pause()
+	case "resume":
+		c.Resume()
+	case "limit":
+		if err := c.SetMaxConcurrency(a.Limit); err != nil {
+			return false, failure{http.StatusBadRequest, err.Error()}
+		}
+	}
+	return true, nil
+}
+
+func serve(ctx context.Context, q core.StoredQueue, a Action) (bool, error) {
+	switch a.Kind {
+	case "again":
+		return q.Again(ctx, a.Item)
+	case "discard":
+		return q.Discard(ctx, a.Item)
+	case "pauseQueue":
+		return true, q.Pause(ctx)
+	}
+	return true, q.Resume(ctx)
+}
+
+// has reports whether there is such a schedule, with a name that is no pattern for others.
+func (s *schedules) has(name string) bool {
+	if strings.ContainsAny(name, "*?,") {
+		return false
+	}
+	for _, status := range s.Status() {
+		if status.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func plan(ctx context.Context, s core.Schedules, a Action) (bool, error) {
+	switch a.Kind {
+	case "pauseSchedule":
+		return s.Pause(a.Schedule) > 0, nil
+	case "resumeSchedule":
+		return s.Resume(a.Schedule) > 0, nil
+	}
+	err := s.RunNow(ctx, a.Schedule)
+	return err == nil, err
+}

@@ -1,0 +1,69 @@
+package statuspage
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// policy is for every answer: only scripts, styles and data of this very origin, in no
+// frame, and nothing kept or passed on.
+var policy = map[string]string{
+	"Content-Security-Policy":      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+	"X-Content-Type-Options":       "nosniff",
+	"Cache-Control":                "no-store",
+	"Referrer-Policy":              "no-referrer",
+	"Cross-Origin-Resource-Policy": "same-origin",
+}
+
+// admit says why a request may not see the page, or nil.
+func (p *Page) admit(r *http.Request) error {
+	if (onLoopback(r) || fromLoopback(r)) && !p.isOurs(r.Host) {
+		return failure{http.StatusForbidden, "the name of the host is not one of this page: add it to Options.Hosts"}
+	}
+	if !p.opts.View(r) {
+		return failure{http.StatusForbidden, "this request may not see the page"}
+	}
+	return nil
+}
+
+// isOurs reports whether a Host header is one that no foreign page can have made a browser
+// send: a name that an attacker owns may resolve to a loopback address.
+func (p *Page) isOurs(hostport string) bool {
+	host := hostOf(hostport)
+	same := func(name string) bool { return strings.EqualFold(name, host) }
+	_, err := netip.ParseAddr(host)
+	return err == nil || same("localhost") || slices.ContainsFunc(p.opts.Hosts, same)
+}
+
+// isLocal is the View of a page without one.
+func isLocal(r *http.Request) bool {
+	for name := range r.Header {
+		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
+			return false
+		}
+	}
+	return fromLoopback(r)
+}
+
+func fromLoopback(r *http.Request) bool { return isLoopback(r.RemoteAddr) }
+
+func onLoopback(r *http.Request) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && isLoopback(at.String())
+}
+
+func isLoopback(hostport string) bool {
+	ip, err := netip.ParseAddr(hostOf(hostport))
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// hostOf cuts off the port and the brackets of an IPv6 address.
+func hostOf(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
+}

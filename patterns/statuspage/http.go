@@ -1,0 +1,150 @@
+package statuspage
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed page
+var files embed.FS
+
+// contentTypes are those of the files of the page.
+var contentTypes = map[string]string{
+	"page.html": "text/html; charset=utf-8",
+	"page.css":  "text/css; charset=utf-8",
+	"page.js":   "text/javascript; charset=utf-8",
+}
+
+// A failure is an error with its HTTP status.
+type failure struct {
+	code int
+	text string
+}
+
+func (f failure) Error() string { return f.text }
+
+// ServeHTTP serves the page, and the JSON under api/. Its paths are relative: put
+// http.StripPrefix in front for any other place than the root.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for name, value := range policy {
+		w.Header().Set(name, value)
+	}
+	if err := p.serve(w, r); err != nil {
+		p.fail(w, err)
+	}
+}
+
+func (p *Page) serve(w http.ResponseWriter, r *http.Request) error {
+	if err := p.admit(r); err != nil {
+		return err
+	}
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	isAction := name == "api/act"
+	if allowed := method(isAction, r.Method); allowed != "" {
+		w.Header().Set("Allow", allowed)
+		return failure{http.StatusMethodNotAllowed, "this path takes " + allowed}
+	}
+	switch what, isAPI := strings.CutPrefix(name, "api/"); {
+	case isAction:
+		return p.act(w, r)
+	case what == "stream" && isAPI:
+		return p.stream(w, r)
+	case isAPI:
+		return p.get(w, r, what)
+	case name == "" && !strings.HasSuffix(pathOf(r), "/"):
+		// The links of the page are relative to a directory.
+		w.Header().Set("Location", path.Base(pathOf(r))+"/")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		return nil
+	case name == "":
+		name = "page.html"
+	}
+	kind, ok := contentTypes[name]
+	if !ok {
+		return failure{http.StatusNotFound, "there is no such path"}
+	}
+	w.Header().Set("Content-Type", kind)
+	http.ServeFileFS(w, r, files, "page/"+name)
+	return nil
+}
+
+// method returns the methods that are allowed, if m is not one of them.
+func method(isAction bool, m string) string {
+	switch {
+	case isAction && m != http.MethodPost:
+		return "POST"
+	case !isAction && m != http.MethodGet && m != http.MethodHead:
+		return "GET, HEAD"
+	}
+	return ""
+}
+
+// pathOf is the path that the client asked for, whatever was cut off since.
+func pathOf(r *http.Request) string {
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	return path
+}
+
+// get answers a query once.
+func (p *Page) get(w http.ResponseWriter, r *http.Request, name string) error {
+	q, err := parse(name, r.URL.Query())
+	if err != nil {
+		return err
+	}
+	view, err := p.newSource(q)
+	if err != nil {
+		return err
+	}
+	p.sampler.look(p)
+	ctx, cancel := context.WithTimeout(r.Context(), ioTimeout)
+	defer cancel()
+	now := time.Now()
+	body, err := p.body(ctx, view, whole)
+	if err != nil {
+		return err
+	}
+	p.answer(w, http.StatusOK, slices.Concat(head(now), body[1:]))
+	return nil
+}
+
+// body is the JSON of what a source has now.
+func (p *Page) body(ctx context.Context, from source, e effort) ([]byte, error) {
+	shown, err := from.frame(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(shown)
+}
+
+// head is the begin of a JSON object, up to its first field: so a page knows how old things
+// are, whatever its own clock says, and the rest can be compared.
+func head(now time.Time) []byte { return []byte(`{"time":"` + stamp(now) + `",`) }
+
+func (p *Page) answer(w http.ResponseWriter, code int, body []byte) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(code)
+	w.Write(body)
+}
+
+func (p *Page) fail(w http.ResponseWriter, err error) {
+	f, ok := errors.AsType[failure](err)
+	if !ok {
+		f = failure{http.StatusInternalServerError, err.Error()}
+	}
+	if f.code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "2")
+	}
+	p.answer(w, f.code, p.errorBody(f))
+}
+
+func (p *Page) errorBody(err error) []byte {
+	body, _ := json.Marshal(map[string]string{"error": p.opts.Redact(err.Error())})
+	return body
+}

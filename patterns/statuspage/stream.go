@@ -1,0 +1,210 @@
+package statuspage
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	frameEvery = 250 * time.Millisecond
+	keepAlive  = 15 * time.Second
+	writeTime  = 5 * time.Second // for a frame to reach the client
+	perPeer    = 4               // streams of one peer over HTTP/1, which has six connections
+)
+
+// hub knows the views that clients look at.
+type hub struct {
+	mu      sync.Mutex
+	views   map[query]*view
+	clients int
+	peers   map[string]int
+}
+
+func newHub() hub { return hub{views: map[query]*view{}, peers: map[string]int{}} }
+
+// A view is shared by all clients with an equal query. The first client that needs a new
+// frame makes it, and the others wait for that; so there is no goroutine of its own.
+type view struct {
+	source  source
+	every   time.Duration
+	clients int // hub.mu guards it
+
+	mu      sync.Mutex
+	busy    chan struct{} // closed when the frame is made; nil: nobody makes one
+	body    []byte        // without the time
+	version int           // of the body
+	due     time.Time     // when the next frame is to be made
+}
+
+// stream sends the frames of a view as server-sent events.
+func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
+	values := r.URL.Query()
+	name := values.Get("view")
+	values.Del("view")
+	q, err := parse(name, values)
+	if err != nil {
+		return err
+	}
+	out := &pipe{w, http.NewResponseController(w)}
+	if err := out.extend(); err != nil {
+		return failure{http.StatusServiceUnavailable, "no stream, because a stalled client could not be noticed: " + err.Error()}
+	}
+	peer := ""
+	if r.ProtoMajor < 2 {
+		peer = hostOf(r.RemoteAddr) + r.Header.Get("X-Forwarded-For")
+	}
+	v, err := p.join(q, peer)
+	if err != nil {
+		return err
+	}
+	defer p.leave(q, v, peer)
+	p.sampler.attend(p, 1)
+	defer p.sampler.attend(p, -1)
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("X-Accel-Buffering", "no")
+	if r.Method != http.MethodHead {
+		p.feed(r.Context(), out, v)
+	}
+	return nil
+}
+
+// join adds a client to a view.
+func (p *Page) join(q query, peer string) (*view, error) {
+	h := &p.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case p.ctx.Err() != nil:
+		return nil, failure{http.StatusServiceUnavailable, "the page is closed"}
+	case h.clients >= p.opts.MaxClients:
+		return nil, failure{http.StatusServiceUnavailable, "there are as many streams as there may be: ask every two seconds"}
+	case peer != "" && h.peers[peer] >= perPeer:
+		return nil, failure{http.StatusServiceUnavailable, "there are as many streams as a peer may have over HTTP/1: ask every two seconds"}
+	}
+	v := h.views[q]
+	if v == nil {
+		from, err := p.newSource(q)
+		if err != nil {
+			return nil, err
+		}
+		v = &view{source: from, every: frameEvery}
+		if q.view == "dead" {
+			v.every = storeEvery
+		}
+		h.views[q] = v
+	}
+	v.clients++
+	h.clients++
+	h.peers[peer]++
+	return v, nil
+}
+
+func (p *Page) leave(q query, v *view, peer string) {
+	h := &p.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if v.clients--; v.clients == 0 {
+		delete(h.views, q)
+	}
+	h.clients--
+	if h.peers[peer]--; h.peers[peer] == 0 {
+		delete(h.peers, peer)
+	}
+}
+
+// feed sends frames until the client is gone, does not read, or the page is closed. A
+// client that is slow gets the newest frame when it has taken the one before.
+func (p *Page) feed(ctx context.Context, out *pipe, v *view) {
+	sent, last := 0, time.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.ctx.Done():
+			return
+		case <-timer.C:
+		}
+		body, version, due := v.latest(p)
+		now := time.Now()
+		var err error
+		switch {
+		case version != sent:
+			err = out.send([]byte("data: "), head(now), body[1:], []byte("\n\n"))
+		case now.Sub(last) >= keepAlive:
+			err = out.send([]byte(":\n\n"))
+		default:
+			now = last
+		}
+		if err != nil {
+			return
+		}
+		sent, last = version, now
+		timer.Reset(time.Until(due))
+	}
+}
+
+// latest returns the newest body, made now if it is time for that, and when there may be
+// another.
+func (v *view) latest(p *Page) (body []byte, version int, due time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for v.busy != nil {
+		busy := v.busy
+		v.mu.Unlock()
+		<-busy
+		v.mu.Lock()
+	}
+	if now := time.Now(); !now.Before(v.due) {
+		v.make(p, now)
+	}
+	return v.body, v.version, v.due
+}
+
+// make makes a body. A frame that is costly makes the pause after it longer. mu is held,
+// except while the frame is made.
+func (v *view) make(p *Page, now time.Time) {
+	v.busy = make(chan struct{})
+	v.mu.Unlock()
+	var body []byte
+	defer func() { // also after a panic of the program's code: net/http ends that client
+		v.mu.Lock()
+		v.due = now.Add(min(max(v.every, 1000*time.Since(now)), 5*time.Second))
+		if body != nil && !bytes.Equal(body, v.body) {
+			v.body, v.version = body, v.version+1
+		}
+		close(v.busy)
+		v.busy = nil
+	}()
+	ctx, cancel := context.WithTimeout(p.ctx, ioTimeout)
+	defer cancel()
+	body, err := p.body(ctx, v.source, shared)
+	if err != nil {
+		body = p.errorBody(err)
+	}
+}
+
+// A pipe is the way to a client.
+type pipe struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// extend gives the next write its time.
+func (o *pipe) extend() error { return o.control.SetWriteDeadline(time.Now().Add(writeTime)) }
+
+func (o *pipe) send(parts ...[]byte) error {
+	if err := o.extend(); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if _, err := o.Write(part); err != nil {
+			return err
+		}
+	}
+	return o.control.Flush()
+}
