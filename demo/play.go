@@ -36,7 +36,7 @@ func runScenario(ctx context.Context, args []string, stdout, stderr *os.File) in
 	case fs.NArg() == 1 && i >= 0:
 		return play(ctx, stdout, scenarios[i])
 	}
-	fmt.Fprintf(stderr, "demo: scenario needs one name, not %q: there are %s, all, list\n", fs.Args(), strings.Join(names(), ", "))
+	fmt.Fprintf(stderr, "demo: unknown scenario %q: there are %s\n", strings.Join(fs.Args(), " "), strings.Join(append(names(), "all", "list"), ", "))
 	return exitUnusable
 }
 

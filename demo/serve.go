@@ -55,14 +55,17 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 	if err != nil {
 		return err
 	}
-	page, err := statuspage.New(statuspage.Options{
+	opts := statuspage.Options{
 		Title:        "Ephemeral demo",
 		Sinks:        map[string]*core.Sink{"pictures": pictures, "shop": shop},
 		Coordinators: []core.Inspector{pipeline, l.orders, l.tasks, l.mails.Here()},
 		Queues:       []core.StoredQueue{l.mails.Inspect()},
 		Schedules:    []core.Schedules{l.plan},
-		Allow:        func(*http.Request, statuspage.Action) bool { return allow },
-	})
+	}
+	if allow {
+		opts.Allow = func(*http.Request, statuspage.Action) bool { return true }
+	}
+	page, err := statuspage.New(opts)
 	if err != nil {
 		return err
 	}
@@ -103,7 +106,8 @@ func newRounds(sink *core.Sink) (rounds *core.Coordinator[int], remove func() er
 	if err != nil {
 		return nil, nil, err
 	}
-	rounds, err = core.NewCoordinator(func(ctx context.Context, _ int) error {
+	rounds, err = core.NewCoordinator(func(ctx context.Context, n int) error {
+		core.OperationFrom(ctx).SetKey(fmt.Sprint("round ", n))
 		return round(ctx, images, dir, filepipeline.Options{Readers: 4, Thumbnailers: 2, Sink: sink})
 	}, core.Options{Name: "pipeline", Sink: sink, MaxConcurrency: 1})
 	return rounds, func() error { return os.RemoveAll(dir) }, err

@@ -156,13 +156,12 @@ func (m model) show(f frame) (tea.Model, tea.Cmd) {
 }
 
 // result are the lines below the output of a scenario.
-func result(err error) []string {
-	if err == nil {
-		return []string{"", "press any key to return to the list"}
-	}
-	lines := []string{"", "failed: " + err.Error()}
+func result(err error) (lines []string) {
 	if p, ok := errors.AsType[*core.PanicError](err); ok {
-		lines = append(lines, splitLines(p.Stack)...)
+		lines = splitLines(p.Stack)
+	}
+	if err != nil {
+		lines = append(lines, "failed: "+err.Error())
 	}
 	return append(lines, "press any key to return to the list")
 }
