@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -84,17 +85,12 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 		return invalid("the body must be the JSON of an action: %v", unreadable)
 	case p.opts.Allow == nil:
 		return refuse("the page is read-only")
-	}
-	do, err := p.action(a)
-	if err != nil {
-		return err
-	}
-	if !p.opts.Allow(r, a) {
-		return refuse(fmt.Sprintf("%s is not allowed", a.Kind))
+	case !p.opts.Allow(r, a):
+		return refuse(a.Kind + " is not allowed")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), ioTimeout)
 	defer cancel()
-	a.Done, a.Err = do(ctx)
+	a.Done, a.Err = p.do(ctx, a)
 	Acted.Raise(p.opts.Sink, a.target(), a)
 	if a.Err != nil {
 		return a.Err
@@ -104,49 +100,53 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// action returns what does an action and reports whether that changed something.
-func (p *Page) action(a Action) (func(context.Context) (bool, error), error) {
+// do does an action and reports whether that changed something.
+func (p *Page) do(ctx context.Context, a Action) (bool, error) {
 	switch a.Kind {
 	case "cancel", "evict", "pause", "resume", "limit":
 		c, err := pick(p.coordinators, "coordinator", a.Coordinator)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		steered, ok := c.Inspector.(core.Controller)
+		steered, ok := c.is.(core.Controller)
 		if !ok {
-			return nil, invalid("coordinator %q cannot be steered", c.id)
+			return false, invalid("coordinator %q cannot be steered", c.id)
 		}
-		return func(context.Context) (bool, error) { return steer(steered, a) }, nil
+		return p.steer(steered, a)
 	case "again", "discard", "pauseQueue", "resumeQueue":
 		q, err := pick(p.queues, "queue", a.Queue)
-		return func(ctx context.Context) (bool, error) { return serve(ctx, q, a) }, err
+		if err != nil {
+			return false, err
+		}
+		return serve(ctx, q.is, a)
 	case "pauseSchedule", "resumeSchedule", "runNow":
 		group, err := pick(p.schedules, "group of schedules", a.Schedules)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		if !group.has(a.Schedule) {
-			return nil, failure{http.StatusNotFound, fmt.Sprintf("there is no schedule %q in %q", a.Schedule, group.id)}
+		isIt := func(s core.ScheduleStatus) bool { return s.Name == a.Schedule }
+		if !slices.ContainsFunc(group.is.Status(), isIt) || strings.ContainsAny(a.Schedule, "*?,") { // a pattern for others
+			return false, failure{http.StatusNotFound, fmt.Sprintf("there is no schedule %q in %q", a.Schedule, group.id)}
 		}
-		return func(ctx context.Context) (bool, error) { return plan(ctx, group, a) }, nil
+		return plan(ctx, group.is, a)
 	case "retract":
 		s, err := pick(p.sinks, "sink", a.Sink)
-		return func(context.Context) (bool, error) { return s.Retract(a.Signal) > 0, nil }, err
+		return err == nil && s.is.Retract(a.Signal) > 0, err
 	}
-	return nil, invalid("there is no action %q", a.Kind)
+	return false, invalid("there is no action %q", a.Kind)
 }
 
-func steer(c core.Controller, a Action) (bool, error) {
+func (p *Page) steer(c core.Controller, a Action) (bool, error) {
 	switch a.Kind {
 	case "cancel":
-		return c.Cancel(a.Operation, fmt.Errorf("statuspage: operation %d cancelled by %s", a.Operation, a.Who)), nil
+		return c.Cancel(a.Operation, fmt.Errorf("statuspage: %s: operation %d cancelled by %s", p.opts.Name, a.Operation, a.Who)), nil
 	case "evict":
 		return c.Evict(a.Operation), nil
 	case "pause":
 		c.Pause()
 	case "resume":
 		c.Resume()
-	case "limit":
+	default:
 		if err := c.SetMaxConcurrency(a.Limit); err != nil {
 			return false, failure{http.StatusBadRequest, err.Error()}
 		}
@@ -155,28 +155,18 @@ func steer(c core.Controller, a Action) (bool, error) {
 }
 
 func serve(ctx context.Context, q core.StoredQueue, a Action) (bool, error) {
+	var err error
 	switch a.Kind {
 	case "again":
 		return q.Again(ctx, a.Item)
 	case "discard":
 		return q.Discard(ctx, a.Item)
 	case "pauseQueue":
-		return true, q.Pause(ctx)
+		err = q.Pause(ctx)
+	default:
+		err = q.Resume(ctx)
 	}
-	return true, q.Resume(ctx)
-}
-
-// has reports whether there is such a schedule, with a name that is no pattern for others.
-func (s *schedules) has(name string) bool {
-	if strings.ContainsAny(name, "*?,") {
-		return false
-	}
-	for _, status := range s.Status() {
-		if status.Name == name {
-			return true
-		}
-	}
-	return false
+	return err == nil, err
 }
 
 func plan(ctx context.Context, s core.Schedules, a Action) (bool, error) {

@@ -1,12 +1,12 @@
 package statuspage
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
 	"errors"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -46,26 +46,23 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
-	isAction := name == "api/act"
-	if allowed := method(isAction, r.Method); allowed != "" {
-		w.Header().Set("Allow", allowed)
-		return failure{http.StatusMethodNotAllowed, "this path takes " + allowed}
+	method := http.MethodGet
+	if name == "api/act" {
+		method = http.MethodPost
+	}
+	if r.Method != method {
+		w.Header().Set("Allow", method)
+		return failure{http.StatusMethodNotAllowed, "this path takes " + method}
 	}
 	switch what, isAPI := strings.CutPrefix(name, "api/"); {
-	case isAction:
+	case isAPI && what == "act":
 		return p.act(w, r)
-	case what == "stream" && isAPI:
+	case isAPI && what == "stream":
 		return p.stream(w, r)
 	case isAPI:
 		return p.get(w, r, what)
-	case name == "" && !strings.HasSuffix(pathOf(r), "/"):
-		// The links of the page are relative to a directory.
-		w.Header().Set("Location", path.Base(pathOf(r))+"/")
-		w.WriteHeader(http.StatusTemporaryRedirect)
-		return nil
-	case name == "":
-		name = "page.html"
 	}
+	name = cmp.Or(name, "page.html")
 	kind, ok := contentTypes[name]
 	if !ok {
 		return failure{http.StatusNotFound, "there is no such path"}
@@ -73,23 +70,6 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", kind)
 	http.ServeFileFS(w, r, files, "page/"+name)
 	return nil
-}
-
-// method returns the methods that are allowed, if m is not one of them.
-func method(isAction bool, m string) string {
-	switch {
-	case isAction && m != http.MethodPost:
-		return "POST"
-	case !isAction && m != http.MethodGet && m != http.MethodHead:
-		return "GET, HEAD"
-	}
-	return ""
-}
-
-// pathOf is the path that the client asked for, whatever was cut off since.
-func pathOf(r *http.Request) string {
-	path, _, _ := strings.Cut(r.RequestURI, "?")
-	return path
 }
 
 // get answers a query once.
@@ -102,15 +82,14 @@ func (p *Page) get(w http.ResponseWriter, r *http.Request, name string) error {
 	if err != nil {
 		return err
 	}
-	p.sampler.look(p)
+	p.sampler.look(p, 0)
 	ctx, cancel := context.WithTimeout(r.Context(), ioTimeout)
 	defer cancel()
-	now := time.Now()
 	body, err := p.body(ctx, view, whole)
 	if err != nil {
 		return err
 	}
-	p.answer(w, http.StatusOK, slices.Concat(head(now), body[1:]))
+	p.answer(w, http.StatusOK, slices.Concat(head(time.Now()), body[1:]))
 	return nil
 }
 
@@ -134,17 +113,22 @@ func (p *Page) answer(w http.ResponseWriter, code int, body []byte) {
 }
 
 func (p *Page) fail(w http.ResponseWriter, err error) {
-	f, ok := errors.AsType[failure](err)
-	if !ok {
-		f = failure{http.StatusInternalServerError, err.Error()}
-	}
+	f := p.failure(err)
 	if f.code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
 	}
-	p.answer(w, f.code, p.errorBody(f))
+	p.answer(w, f.code, f.body())
 }
 
-func (p *Page) errorBody(err error) []byte {
-	body, _ := json.Marshal(map[string]string{"error": p.opts.Redact(err.Error())})
+// failure is the failure in an error. Other errors are those of the program.
+func (p *Page) failure(err error) failure {
+	if f, ok := errors.AsType[failure](err); ok {
+		return f
+	}
+	return failure{http.StatusInternalServerError, p.opts.Redact(err.Error())}
+}
+
+func (f failure) body() []byte {
+	body, _ := json.Marshal(map[string]string{"error": f.text})
 	return body
 }

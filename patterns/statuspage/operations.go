@@ -13,7 +13,7 @@ import (
 type operationsSource struct {
 	page        *Page
 	coordinator *coordinator
-	query       query
+	query       core.OperationQuery
 	known       map[core.OperationID]*answer
 	frames      int
 }
@@ -32,11 +32,7 @@ type operationsFrame struct {
 }
 
 func (o *operationsSource) frame(_ context.Context, e effort) (any, error) {
-	q := o.query
-	found := slices.Collect(o.coordinator.Operations(core.OperationQuery{
-		Status: q.status, Key: q.key, Lane: q.lane, Class: q.class, Pattern: q.signal,
-		NewestFirst: q.newest, After: core.OperationID(q.after), Limit: q.limit,
-	}))
+	found := slices.Collect(o.coordinator.is.Operations(o.query))
 	o.explain(found, e.explain)
 	shown := operationsFrame{Coordinator: o.coordinator.id, Operations: make([]operationRow, len(found))}
 	for i := range found {
@@ -46,7 +42,7 @@ func (o *operationsSource) frame(_ context.Context, e effort) (any, error) {
 		}
 		shown.Operations[i] = row
 	}
-	if len(found) == q.limit {
+	if len(found) == o.query.Limit {
 		shown.Next = found[len(found)-1].ID
 	}
 	return shown, nil
@@ -77,6 +73,6 @@ func (o *operationsSource) explain(found []core.Snapshot, budget time.Duration) 
 		if i > 0 && time.Since(start) > budget {
 			return
 		}
-		known[id].explained, known[id].frame = o.page.explain(o.coordinator, id), o.frames
+		known[id].explained, known[id].frame = o.page.explain(o.coordinator, id, false), o.frames
 	}
 }

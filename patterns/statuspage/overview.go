@@ -20,18 +20,10 @@ type overviewFrame struct {
 }
 
 type sinkRow struct {
-	Name     string   `json:"name"`
-	Held     int      `json:"held"`
-	Stored   int      `json:"stored"`
-	Kept     int      `json:"kept"`
-	Capacity int      `json:"capacity"`
+	Name string `json:"name"`
+	core.SinkStats
 	MaxAgeMS int64    `json:"maxAgeMs"`
-	Raised   uint64   `json:"raised"`
-	Evicted  uint64   `json:"evicted"`
-	Expired  uint64   `json:"expired"`
-	Blocked  uint64   `json:"blocked"`
-	Panics   uint64   `json:"panics"`
-	Can      []string `json:"can"`
+	Can      []string `json:"can"` // actions
 }
 
 type coordinatorRow struct {
@@ -45,75 +37,50 @@ type coordinatorRow struct {
 }
 
 type queueRow struct {
-	Name     string            `json:"name"`
-	Counts   []core.StateCount `json:"counts"`
-	OldestMS int64             `json:"oldestMs"`
-	Nodes    int               `json:"nodes"`
-	Paused   bool              `json:"paused"`
-	Error    string            `json:"error,omitempty"`
-	Can      []string          `json:"can"`
+	Name string `json:"name"`
+	core.QueueStatus
+	OldestMS int64    `json:"oldestMs"`
+	Error    string   `json:"error,omitempty"`
+	Can      []string `json:"can"`
 }
 
 type scheduleRow struct {
-	Group  string   `json:"group"`
-	Name   string   `json:"name"`
-	When   string   `json:"when"`
-	Last   string   `json:"last,omitempty"`
-	Next   string   `json:"next,omitempty"`
-	Paused bool     `json:"paused"`
-	Can    []string `json:"can"`
+	Group string `json:"group"`
+	core.ScheduleStatus
+	Can []string `json:"can"`
 }
 
 func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 	p := v.page
-	shown := overviewFrame{
-		Title: p.opts.Title, ReadOnly: p.opts.Allow == nil,
-		Sinks: []sinkRow{}, Coordinators: []coordinatorRow{}, Queues: []queueRow{}, Schedules: []scheduleRow{},
-	}
+	shown := overviewFrame{p.opts.Title, p.opts.Allow == nil, []sinkRow{}, []coordinatorRow{}, []queueRow{}, []scheduleRow{}}
 	for _, s := range p.sinks {
-		st := s.Stats()
-		shown.Sinks = append(shown.Sinks, sinkRow{
-			s.id, st.Held, st.Stored, st.Kept, st.Capacity, st.MaxAge.Milliseconds(), st.Raised, st.Evicted, st.Expired, st.Blocked, st.Panics, p.can("retract"),
-		})
+		stats := s.is.Stats()
+		shown.Sinks = append(shown.Sinks, sinkRow{s.id, stats, stats.MaxAge.Milliseconds(), p.can("retract")})
 	}
 	for _, c := range p.coordinators {
-		row := coordinatorRow{ID: c.id, Name: c.Name(), Stats: c.Stats(), Gates: []gateRow{}, Can: []string{}}
+		row := coordinatorRow{ID: c.id, Name: c.is.Name(), Stats: c.is.Stats(), Gates: p.gates(c), Can: []string{}}
 		row.Throughput, row.Oldest = p.sampler.shown(c)
-		if row.Pending == 0 {
-			row.Oldest = ""
-		}
-		for _, g := range gatesOf(c) {
-			gate := gateRow{Kind: g.Kind, Lane: g.Lane, Pattern: g.Pattern, Closed: g.Closed}
-			if g.Closed {
-				signal := p.signalRow(g.Signal)
-				gate.Signal = &signal
-			}
-			row.Gates = append(row.Gates, gate)
-		}
-		if _, ok := c.Inspector.(core.Controller); ok {
+		if _, ok := c.is.(core.Controller); ok {
 			row.Can = p.can("cancel", "evict", "pause", "resume", "limit")
 		}
 		shown.Coordinators = append(shown.Coordinators, row)
 	}
-	deadline := time.Now().Add(e.wait)
-	for _, q := range p.queues {
-		q.refresh(p.ctx)
+	for _, c := range p.caches {
+		c.refresh(p.ctx)
 	}
-	for _, q := range p.queues {
-		row := queueRow{Name: q.id, Counts: []core.StateCount{}, Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
-		status, err := q.status(ctx, time.Until(deadline))
-		row.Counts = append(row.Counts, status.Counts...)
-		row.OldestMS, row.Nodes, row.Paused = status.Oldest.Milliseconds(), status.Nodes, status.Paused
+	deadline := time.Now().Add(e.wait)
+	for i, q := range p.queues {
+		status, err := p.caches[i].status(ctx, time.Until(deadline))
+		row := queueRow{Name: q.id, QueueStatus: status, OldestMS: status.Oldest.Milliseconds(), Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
+		row.Counts = append([]core.StateCount{}, row.Counts...)
 		if err != nil {
 			row.Error = p.redacted(err.Error())
 		}
 		shown.Queues = append(shown.Queues, row)
 	}
 	for _, g := range p.schedules {
-		for _, s := range g.Status() {
-			shown.Schedules = append(shown.Schedules, scheduleRow{
-				g.id, s.Name, s.When, stamp(s.Last), stamp(s.Next), s.Paused, p.can("pauseSchedule", "resumeSchedule", "runNow"),
-			})
+		for _, s := range g.is.Status() {
+			shown.Schedules = append(shown.Schedules, scheduleRow{g.id, s, p.can("pauseSchedule", "resumeSchedule", "runNow")})
 		}
 	}
 	return shown, nil

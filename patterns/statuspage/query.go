@@ -1,8 +1,10 @@
 package statuspage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,13 +17,10 @@ import (
 
 // A query is what a client asks for. Clients whose queries are equal share their frames.
 type query struct {
-	view                           string
-	coordinator, sink, queue       string
-	id, after                      uint64
-	status                         core.Status
-	key, lane, class, signal, name string // signal and name are patterns
-	newest                         bool
-	limit                          int
+	view string
+	of   string // id of a coordinator, sink or queue
+	id   core.OperationID
+	core.OperationQuery
 }
 
 // parameters are those of each view.
@@ -34,48 +33,40 @@ var parameters = map[string][]string{
 }
 
 // parse reads the parameters of a view.
-func parse(view string, values url.Values) (query, error) {
+func parse(view string, values url.Values) (q query, err error) {
 	known, ok := parameters[view]
 	if !ok {
-		return query{}, failure{http.StatusNotFound, fmt.Sprintf("there is no view %q", view)}
+		return q, failure{http.StatusNotFound, fmt.Sprintf("there is no view %q", view)}
 	}
 	for name := range values {
 		if !slices.Contains(known, name) {
-			return query{}, invalid("%s has no parameter %q", view, name)
+			return q, invalid("%s has no parameter %q", view, name)
 		}
 	}
-	q := query{
-		view:        view,
-		coordinator: values.Get("coordinator"), sink: values.Get("sink"), queue: values.Get("queue"),
-		key: values.Get("key"), lane: values.Get("lane"), class: values.Get("class"),
-		signal: values.Get("signal"), name: values.Get("pattern"),
-		newest: values.Get("order") == "newest", limit: 50,
+	number := func(name, otherwise string, most uint64) uint64 {
+		n, bad := strconv.ParseUint(cmp.Or(values.Get(name), otherwise), 10, 64)
+		if bad != nil || n > most {
+			err = invalid("%s is %q, but must be a number up to %d", name, values.Get(name), most)
+		}
+		return n
 	}
-	if order := values.Get("order"); !slices.Contains([]string{"", "oldest", "newest"}, order) {
+	order := cmp.Or(values.Get("order"), "oldest")
+	if order != "oldest" && order != "newest" {
 		return q, invalid("order is %q, but must be oldest or newest", order)
 	}
-	for name, to := range map[string]*uint64{"id": &q.id, "after": &q.after} {
-		if text := values.Get(name); text != "" {
-			n, err := strconv.ParseUint(text, 10, 63)
-			if err != nil {
-				return q, invalid("%s is %q, but must be a number", name, text)
-			}
-			*to = n
-		}
+	q = query{
+		view: view, of: values.Get("coordinator") + values.Get("sink") + values.Get("queue"),
+		id: core.OperationID(number("id", "0", math.MaxInt64)),
+		OperationQuery: core.OperationQuery{
+			Key: values.Get("key"), Lane: values.Get("lane"), Class: values.Get("class"),
+			Pattern: values.Get("signal") + values.Get("pattern"), NewestFirst: order == "newest",
+			After: core.OperationID(number("after", "0", math.MaxInt64)), Limit: max(1, int(number("limit", "50", 200))),
+		},
 	}
-	if text := values.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 200 {
-			return q, invalid("limit is %q, but must be a number from 1 to 200", text)
-		}
-		q.limit = n
+	if text := values.Get("status"); text != "" && q.Status.UnmarshalText([]byte(strings.ReplaceAll(text, ",", "|"))) != nil {
+		return q, invalid("status is %q, but must be a list of pending, running, suspended, succeeded, failed, cancelled, refused and dropped", text)
 	}
-	if text := values.Get("status"); text != "" {
-		if err := q.status.UnmarshalText([]byte(strings.ReplaceAll(text, ",", "|"))); err != nil {
-			return q, invalid("status is %q, but must be a list of pending, running, suspended, succeeded, failed, cancelled, refused and dropped", text)
-		}
-	}
-	return q, nil
+	return q, err
 }
 
 func invalid(format string, args ...any) error {
@@ -95,8 +86,9 @@ type effort struct {
 }
 
 var (
-	whole  = effort{explain: 10 * time.Millisecond, children: 50_000, wait: time.Second} // of a single request
-	shared = effort{explain: 60 * time.Microsecond, children: 200}                       // of a frame of a stream
+	whole = effort{explain: 20 * time.Millisecond, children: 50_000, wait: time.Second} // of a single request
+	first = effort{explain: 20 * time.Millisecond, children: 50_000}                    // of the first frame of a view
+	later = effort{explain: 50 * time.Microsecond, children: 200}
 )
 
 // ioTimeout is how long a store may take.
@@ -105,20 +97,25 @@ const ioTimeout = 5 * time.Second
 func (p *Page) newSource(q query) (source, error) {
 	switch q.view {
 	case "operations", "operation":
-		c, err := pick(p.coordinators, "coordinator", q.coordinator)
-		if err != nil {
-			return nil, err
-		}
+		c, err := choose(p.coordinators, "coordinator", q.of)
 		if q.view == "operation" {
-			return &operationSource{page: p, coordinator: c, id: core.OperationID(q.id)}, nil
+			return &operationSource{page: p, coordinator: c, id: q.id, seen: map[*coordinator]core.OperationID{}}, err
 		}
-		return &operationsSource{page: p, coordinator: c, query: q}, nil
+		return &operationsSource{page: p, coordinator: c, query: q.OperationQuery}, err
 	case "signals":
-		s, err := pick(p.sinks, "sink", q.sink)
-		return &signalsSource{page: p, sink: s, query: q, last: q.after}, err
+		s, err := choose(p.sinks, "sink", q.of)
+		return &signalsSource{page: p, sink: s, query: q, last: uint64(q.After), families: map[string]int{}}, err
 	case "dead":
-		s, err := pick(p.queues, "queue", q.queue)
+		s, err := choose(p.queues, "queue", q.of)
 		return &deadSource{page: p, queue: s, query: q}, err
 	}
 	return overviewSource{p}, nil
+}
+
+// choose is pick; without an id, it returns the only entry.
+func choose[T any](list []*entry[T], what, id string) (*entry[T], error) {
+	if id == "" && len(list) == 1 {
+		return list[0], nil
+	}
+	return pick(list, what, id)
 }

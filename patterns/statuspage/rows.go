@@ -1,7 +1,9 @@
 package statuspage
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,8 +33,8 @@ type operationRow struct {
 
 // explained says why an operation waits.
 type explained struct {
-	Waits    string    `json:"waits,omitempty"`
-	WaitsFor []waitRow `json:"waitsFor,omitempty"`
+	Text    string    `json:"waits,omitempty"`
+	Reasons []waitRow `json:"waitsFor,omitempty"`
 }
 
 type progressRow struct {
@@ -93,11 +95,10 @@ func (p *Page) signalRow(s core.Signal) signalRow {
 	if s.Operation != 0 {
 		row.Coordinator = p.locate(s.Operation, s.Source)
 	}
-	if s.Depth() > 0 {
-		for _, name := range s.Path() {
+	if path := s.Path(); len(path) > 1 {
+		for _, name := range path[:len(path)-1] {
 			row.Causes = append(row.Causes, p.redacted(name))
 		}
-		row.Causes = row.Causes[:len(row.Causes)-1]
 	}
 	return row
 }
@@ -105,60 +106,52 @@ func (p *Page) signalRow(s core.Signal) signalRow {
 // locate returns the id of the coordinator of an operation, by its name if that says
 // enough, or "".
 func (p *Page) locate(id core.OperationID, name string) string {
-	var found []*coordinator
-	for _, c := range p.coordinators {
-		if name == "" || c.Name() == name {
-			found = append(found, c)
+	named := func(c *coordinator) bool { return name == "" || c.is.Name() == name }
+	for i, c := range p.coordinators {
+		if !named(c) {
+			continue
 		}
-	}
-	if len(found) == 1 && name != "" {
-		return found[0].id
-	}
-	for _, c := range found {
-		if _, ok := c.Lookup(id); ok {
+		if name != "" && !slices.ContainsFunc(p.coordinators[i+1:], named) {
+			return c.id // of that name, it is the only one, or the last
+		}
+		if _, ok := c.is.Lookup(id); ok {
 			return c.id
 		}
 	}
 	return ""
 }
 
-// reasons returns why an operation, or all that it waits for, wait. The texts do not say
-// for how long, so that they stay equal.
-func (p *Page) reasons(c *coordinator, x core.Explanation, all bool) (rows []waitRow) {
+// explain says why an operation waits, and if wanted why those wait that it waits for. The
+// texts do not say for how long, so that they stay equal.
+func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explained) {
+	x, _ := c.is.Explain(id)
+	e.Reasons = []waitRow{}
+	var texts []string
 	for _, r := range x.Reasons {
-		if r.Operation != x.Operation && !all {
+		isOwn := r.Operation == id
+		if !isOwn && !all {
 			continue
 		}
-		row := waitRow{Kind: r.Kind, Text: p.hidden(r).String(), Since: stamp(r.Since), Expires: stamp(r.Expires), Forced: stamp(r.Forced)}
-		switch {
-		case r.Signal.Operation != 0:
-			row.ID, row.Coordinator = r.Signal.Operation, p.locate(r.Signal.Operation, r.Signal.Source)
-		case r.Holder != 0 && r.Of == "" && r.Operation == x.Operation:
-			row.ID, row.Coordinator = r.Holder, c.id
-		case r.Holder != 0:
-			row.ID, row.Coordinator = r.Holder, p.locate(r.Holder, r.Of)
+		r.Key, r.What = p.redacted(r.Key), p.redacted(r.What)
+		s := r.Signal
+		r.Signal.Name, r.Signal.Key = p.redacted(s.Name), p.redacted(s.Key)
+		row := waitRow{Kind: r.Kind, Text: r.String(), Since: stamp(r.Since), Expires: stamp(r.Expires), Forced: stamp(r.Forced)}
+		switch row.ID = cmp.Or(s.Operation, r.Holder); {
+		case s.Operation == 0 && r.Of == "" && isOwn:
+			if row.ID != 0 {
+				row.Coordinator = c.id
+			}
+		case row.ID != 0:
+			row.Coordinator = p.locate(row.ID, r.Of+s.Source)
 		}
-		rows = append(rows, row)
+		if isOwn {
+			texts = append(texts, row.Text)
+		} else {
+			row.Text = fmt.Sprintf("operation %d: %s", r.Operation, row.Text)
+		}
+		e.Reasons = append(e.Reasons, row)
 	}
-	return rows
-}
-
-// hidden is a reason with redacted texts.
-func (p *Page) hidden(r core.Reason) core.Reason {
-	r.Key, r.What = p.redacted(r.Key), p.redacted(r.What)
-	r.Signal.Name, r.Signal.Key = p.redacted(r.Signal.Name), p.redacted(r.Signal.Key)
-	return r
-}
-
-// explain says why an operation waits.
-func (p *Page) explain(c *coordinator, id core.OperationID) (e explained) {
-	x, _ := c.Explain(id)
-	e.WaitsFor = p.reasons(c, x, false)
-	var texts []string
-	for _, row := range e.WaitsFor {
-		texts = append(texts, row.Text)
-	}
-	e.Waits = strings.Join(texts, "; ")
+	e.Text = strings.Join(texts, "; ")
 	return e
 }
 

@@ -17,13 +17,13 @@ const (
 // sampler looks at all coordinators once a second, from the first viewer on until two
 // minutes after the last.
 type sampler struct {
-	mu      sync.Mutex // guards the lines, too
-	running bool
+	mu      sync.Mutex
+	lines   map[*coordinator]line // nil: it does not run
 	streams int
 	seen    time.Time
 }
 
-// line is what the sampler knows of a coordinator.
+// line is what the sampler knows of a coordinator. It is a value: steps make new ones.
 type line struct {
 	at      time.Time
 	ended   uint64
@@ -32,12 +32,15 @@ type line struct {
 	oldest  time.Time
 }
 
-// look notes that somebody looks.
-func (s *sampler) look(p *Page) {
+// look notes that somebody looks. Streams, which last, begin with 1 and end with -1.
+func (s *sampler) look(p *Page, streams int) {
 	s.mu.Lock()
 	s.seen = time.Now()
-	start := !s.running && p.ctx.Err() == nil
-	s.running = s.running || start
+	s.streams += streams
+	start := s.lines == nil && p.ctx.Err() == nil
+	if start {
+		s.lines = map[*coordinator]line{}
+	}
 	s.mu.Unlock()
 	if start {
 		s.sample(p)
@@ -45,63 +48,49 @@ func (s *sampler) look(p *Page) {
 	}
 }
 
-// attend is look for as long as a stream lasts: n is 1 at its start and -1 at its end.
-func (s *sampler) attend(p *Page, n int) {
-	s.mu.Lock()
-	s.streams += n
-	s.mu.Unlock()
-	s.look(p)
-}
-
 func (s *sampler) run(p *Page) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for {
+	for !s.isOver(p) {
 		select {
 		case <-p.ctx.Done():
 		case <-tick.C:
 			s.sample(p)
 		}
-		if s.isOver(p) {
-			return
-		}
 	}
 }
 
-// isOver reports whether nobody has looked for long, and forgets the lines then.
+// isOver reports whether nobody has looked for long. It forgets the lines then.
 func (s *sampler) isOver(p *Page) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.ctx.Err() == nil && (s.streams > 0 || time.Since(s.seen) < remembers) {
 		return false
 	}
-	for _, c := range p.coordinators {
-		c.line = line{}
-	}
-	s.running = false
+	s.lines = nil
 	return true
 }
 
+// sample takes a sample of each coordinator. One goroutine at a time does that.
 func (s *sampler) sample(p *Page) {
 	for _, c := range p.coordinators {
-		stats, now := c.Stats(), time.Now()
 		s.mu.Lock()
-		l := c.line
+		l := s.lines[c]
 		s.mu.Unlock()
-		l.step(stats.Succeeded+stats.Failed+stats.Cancelled, now)
-		l.oldest = time.Time{}
-		if stats.Pending > 0 {
-			for o := range c.Operations(core.OperationQuery{Status: core.StatusPending, After: l.waiting, Limit: 1}) {
+		stats := c.is.Stats()
+		l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())
+		if l.oldest = (time.Time{}); stats.Pending > 0 {
+			for o := range c.is.Operations(core.OperationQuery{Status: core.StatusPending, After: l.waiting, Limit: 1}) {
 				l.oldest, l.waiting = o.Enqueued, o.ID-1
 			}
 		}
 		s.mu.Lock()
-		c.line = l
+		s.lines[c] = l
 		s.mu.Unlock()
 	}
 }
 
-// step adds a sample to the line.
+// step adds how many operations ended to the line.
 func (l *line) step(ended uint64, now time.Time) {
 	if !l.at.IsZero() {
 		rate := float64(ended-l.ended) / now.Sub(l.at).Seconds()
@@ -114,5 +103,5 @@ func (l *line) step(ended uint64, now time.Time) {
 func (s *sampler) shown(c *coordinator) ([]int, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]int{}, c.line.rates...), stamp(c.line.oldest)
+	return append([]int{}, s.lines[c].rates...), stamp(s.lines[c].oldest)
 }

@@ -21,7 +21,7 @@ const (
 // only looks at those that are new.
 type signalsSource struct {
 	page     *Page
-	sink     *sink
+	sink     *entry[*core.Sink]
 	query    query
 	last     uint64 // newest Seq looked at
 	raised   uint64 // as the sink said then
@@ -42,7 +42,7 @@ type signalsFrame struct {
 }
 
 type familyRow struct {
-	Family string `json:"family"` // the name up to the first dot or colon
+	Family string `json:"family"` // the name up to the first dot or colon; "" all others
 	Count  int    `json:"count"`
 }
 
@@ -52,7 +52,7 @@ type heldRow struct {
 }
 
 type gateRow struct {
-	Coordinator string          `json:"coordinator,omitempty"`
+	Coordinator string          `json:"coordinator"`
 	Kind        core.ReasonKind `json:"kind"`
 	Lane        string          `json:"lane,omitempty"`
 	Pattern     string          `json:"pattern"`
@@ -61,97 +61,86 @@ type gateRow struct {
 }
 
 func (v *signalsSource) frame(context.Context, effort) (any, error) {
-	stats := v.sink.Stats()
+	stats := v.sink.is.Stats()
 	after := v.from(stats.Raised)
 	from := after
 	if stats.Held > 0 {
 		from = 0 // a held fact may be of any age
 	}
-	shown := signalsFrame{Sink: v.sink.id, Held: []heldRow{}, Families: []familyRow{}, AllHeld: stats.Held}
 	gates := v.gates()
+	held := []heldRow{}
 	var found []core.Signal
-	for s := range v.sink.Sense(core.Query{AfterSeq: from}) {
-		if s.Held && len(shown.Held) < maxHeld {
-			shown.Held = append(shown.Held, v.held(s, gates))
+	for s := range v.sink.is.Sense(core.Query{AfterSeq: from}) {
+		if s.Held && len(held) < maxHeld {
+			closes := slices.DeleteFunc(slices.Clone(gates), func(g gateRow) bool { return !s.Matches(g.Pattern) })
+			held = append(held, heldRow{v.page.signalRow(s), append([]gateRow{}, closes...)})
 		}
-		if s.Seq > after {
-			v.last = s.Seq
-			v.count(s.Name)
-			if (v.query.name == "" || s.Matches(v.query.name)) && (v.query.key == "" || s.Key == v.query.key) {
-				found = append(found, s)
-			}
+		if s.Seq <= after {
+			continue
+		}
+		v.last = s.Seq
+		v.count(s.Name)
+		if (v.query.Pattern == "" || s.Matches(v.query.Pattern)) && (v.query.Key == "" || s.Key == v.query.Key) {
+			found = append(found, s)
 		}
 	}
-	v.raised = v.sink.Stats().Raised
-	for _, s := range found[max(0, len(found)-v.query.limit):] {
+	v.raised = v.sink.is.Stats().Raised
+	for _, s := range found[max(0, len(found)-v.query.Limit):] {
 		v.tail = append(v.tail, v.page.signalRow(s))
 	}
-	v.tail = slices.Delete(v.tail, 0, max(0, len(v.tail)-v.query.limit))
-	shown.Signals, shown.Last, shown.Skipped = append([]signalRow{}, v.tail...), v.last, v.skipped
+	v.tail = slices.Delete(v.tail, 0, max(0, len(v.tail)-v.query.Limit))
+	families := []familyRow{}
 	for _, name := range slices.Sorted(maps.Keys(v.families)) {
-		shown.Families = append(shown.Families, familyRow{name, v.families[name]})
+		families = append(families, familyRow{name, v.families[name]})
 	}
-	slices.SortStableFunc(shown.Families, func(a, b familyRow) int { return cmp.Compare(b.Count, a.Count) })
-	return shown, nil
+	slices.SortStableFunc(families, func(a, b familyRow) int { return cmp.Compare(b.Count, a.Count) })
+	return signalsFrame{v.sink.id, append([]signalRow{}, v.tail...), v.last, v.skipped, families, held, stats.Held}, nil
 }
 
-// from is the Seq after which the next frame looks, and counts what that skips.
+// from is the Seq after which the next frame looks. It counts what that skips.
 func (v *signalsSource) from(raised uint64) uint64 {
 	n, most := raised-v.raised, uint64(maxNew)
 	if !v.started {
 		n, most, v.started = raised-min(raised, v.last), maxFirst, true
 	}
-	if n <= most {
-		return v.last
-	}
-	v.skipped += n - most
-	return v.last + n - most
+	skip := n - min(n, most)
+	v.skipped += skip
+	return v.last + skip
 }
 
 func (v *signalsSource) count(name string) {
-	family := name
 	if i := strings.IndexAny(name, ".:"); i >= 0 {
-		family = name[:i]
+		name = name[:i]
 	}
-	family = v.page.redacted(family)
-	if v.families == nil {
-		v.families = map[string]int{}
+	name = v.page.redacted(name)
+	if _, known := v.families[name]; !known && len(v.families) >= maxFamilies {
+		name = ""
 	}
-	if _, known := v.families[family]; !known && len(v.families) >= maxFamilies {
-		family = "" // all others
-	}
-	v.families[family]++
+	v.families[name]++
 }
 
-// gates are those that signals of the sink close.
+// gates are the closed ones of the coordinators that use the sink.
 func (v *signalsSource) gates() (gates []gateRow) {
 	for _, c := range v.page.coordinators {
-		on, ok := c.Inspector.(interface{ Sink() *core.Sink })
-		if !ok || on.Sink() != v.sink.Sink {
-			continue
+		if on, ok := c.is.(interface{ Sink() *core.Sink }); ok && on.Sink() == v.sink.is {
+			gates = append(gates, v.page.gates(c)...)
 		}
-		for _, g := range gatesOf(c) {
+	}
+	return slices.DeleteFunc(gates, func(g gateRow) bool { return !g.Closed })
+}
+
+// gates are those of a coordinator.
+func (p *Page) gates(c *coordinator) []gateRow {
+	rows := []gateRow{}
+	if gated, ok := c.is.(interface{ Gates() []core.GateStatus }); ok {
+		for _, g := range gated.Gates() {
+			row := gateRow{Coordinator: c.id, Kind: g.Kind, Lane: g.Lane, Pattern: g.Pattern, Closed: g.Closed}
 			if g.Closed {
-				gates = append(gates, gateRow{Coordinator: c.id, Kind: g.Kind, Lane: g.Lane, Pattern: g.Pattern, Closed: true})
+				signal := p.signalRow(g.Signal)
+				row.Signal = &signal
 			}
+			rows = append(rows, row)
 		}
 	}
-	return gates
-}
-
-func (v *signalsSource) held(s core.Signal, gates []gateRow) heldRow {
-	row := heldRow{v.page.signalRow(s), []gateRow{}}
-	for _, g := range gates {
-		if s.Matches(g.Pattern) {
-			row.Gates = append(row.Gates, g)
-		}
-	}
-	return row
-}
-
-func gatesOf(c *coordinator) []core.GateStatus {
-	if gated, ok := c.Inspector.(interface{ Gates() []core.GateStatus }); ok {
-		return gated.Gates()
-	}
-	return nil
+	return rows
 }

@@ -51,7 +51,7 @@ type Options struct {
 	// two seconds. 0 means 16; negative means no streams.
 	MaxClients int
 
-	// Name is the source in the name of errors and signals. "" means "statuspage".
+	// Name is in the texts of errors, and in causes of cancellation. "" means "statuspage".
 	Name string
 	// Sink is where actions are raised. nil means a sink of the page's own: see [Page.Sink].
 	Sink *core.Sink
@@ -60,32 +60,8 @@ type Options struct {
 // resolved returns the options with defaults, or says what is wrong with them.
 func (o Options) resolved() (Options, error) {
 	o.Name = cmp.Or(o.Name, "statuspage")
-	var errs []error
-	for i, c := range o.Coordinators {
-		if c == nil {
-			errs = append(errs, fmt.Errorf("statuspage: %s: Options.Coordinators[%d] is nil", o.Name, i))
-		}
-	}
-	for i, q := range o.Queues {
-		if q == nil {
-			errs = append(errs, fmt.Errorf("statuspage: %s: Options.Queues[%d] is nil", o.Name, i))
-		}
-	}
-	for i, s := range o.Schedules {
-		if s == nil {
-			errs = append(errs, fmt.Errorf("statuspage: %s: Options.Schedules[%d] is nil", o.Name, i))
-		}
-	}
-	for name, s := range o.Sinks {
-		if s == nil {
-			errs = append(errs, fmt.Errorf("statuspage: %s: Options.Sinks[%q] is nil", o.Name, name))
-		}
-	}
 	if slices.Contains(o.Hosts, "") {
-		errs = append(errs, fmt.Errorf("statuspage: %s: Options.Hosts has an empty name", o.Name))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return o, err
+		return o, fmt.Errorf("statuspage: %s: Options.Hosts has an empty name", o.Name)
 	}
 	o.Title = cmp.Or(o.Title, filepath.Base(os.Args[0]))
 	o.Hosts = slices.Clone(o.Hosts)
@@ -111,36 +87,24 @@ func (o Options) resolved() (Options, error) {
 // Close it before the server is shut down.
 type Page struct {
 	opts         Options
-	sinks        []*sink
+	sinks        []*entry[*core.Sink]
 	coordinators []*coordinator
-	queues       []*queue
-	schedules    []*schedules
+	queues       []*entry[core.StoredQueue]
+	caches       []*cache // one for each queue
+	schedules    []*entry[core.Schedules]
 	ctx          context.Context // ends with Close
 	end          context.CancelFunc
 	sampler      sampler
 	hub          hub
 }
 
-// What is shown, under names that are all different.
-type (
-	sink struct {
-		*core.Sink
-		id string
-	}
-	coordinator struct {
-		core.Inspector
-		id   string
-		line line
-	}
-	schedules struct {
-		core.Schedules
-		id string
-	}
-)
+// An entry is something that is shown, under a name that no other of its sort has.
+type entry[T any] struct {
+	id string
+	is T
+}
 
-func (s *sink) name() string        { return s.id }
-func (c *coordinator) name() string { return c.id }
-func (s *schedules) name() string   { return s.id }
+type coordinator = entry[core.Inspector]
 
 // New makes a page. It starts nothing.
 func New(opts Options) (*Page, error) {
@@ -148,20 +112,23 @@ func New(opts Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{opts: opts, hub: newHub()}
-	p.ctx, p.end = context.WithCancel(context.Background())
+	var errs [4]error
+	p := &Page{opts: opts, hub: hub{views: map[query]*view{}, peers: map[string]int{}}}
 	for _, name := range slices.Sorted(maps.Keys(opts.Sinks)) {
-		p.sinks = append(p.sinks, &sink{opts.Sinks[name], newID(p.sinks, name)})
+		if p.sinks = append(p.sinks, &entry[*core.Sink]{name, opts.Sinks[name]}); opts.Sinks[name] == nil {
+			errs[0] = fmt.Errorf("statuspage: %s: Options.Sinks[%q] is nil", opts.Name, name)
+		}
 	}
-	for _, c := range opts.Coordinators {
-		p.coordinators = append(p.coordinators, &coordinator{Inspector: c, id: newID(p.coordinators, c.Name())})
+	p.coordinators, errs[1] = entries(opts, "Coordinators", opts.Coordinators)
+	p.queues, errs[2] = entries(opts, "Queues", opts.Queues)
+	p.schedules, errs[3] = entries(opts, "Schedules", opts.Schedules)
+	for _, q := range p.queues {
+		p.caches = append(p.caches, &cache{queue: q.is})
 	}
-	for _, q := range opts.Queues {
-		p.queues = append(p.queues, &queue{StoredQueue: q, id: newID(p.queues, q.Name())})
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
 	}
-	for _, s := range opts.Schedules {
-		p.schedules = append(p.schedules, &schedules{s, newID(p.schedules, s.Name())})
-	}
+	p.ctx, p.end = context.WithCancel(context.Background())
 	return p, nil
 }
 
@@ -179,26 +146,35 @@ func (p *Page) Close() error {
 	return nil
 }
 
-// newID is the name, or another if one of the list has it already.
-func newID[T interface{ name() string }](list []T, name string) string {
-	name = cmp.Or(name, "unnamed")
-	id := name
-	for n := 2; slices.ContainsFunc(list, func(t T) bool { return t.name() == id }); n++ {
-		id = fmt.Sprintf("%s-%d", name, n)
+// entries gives each an id: its name, or another if that is taken.
+func entries[T interface{ Name() string }](opts Options, option string, from []T) (list []*entry[T], err error) {
+	for i, it := range from {
+		if any(it) == nil {
+			return nil, fmt.Errorf("statuspage: %s: Options.%s[%d] is nil", opts.Name, option, i)
+		}
+		name := cmp.Or(it.Name(), "unnamed")
+		id := name
+		for n := 2; find(list, id) != nil; n++ {
+			id = fmt.Sprintf("%s-%d", name, n)
+		}
+		list = append(list, &entry[T]{id, it})
 	}
-	return id
+	return list, nil
 }
 
-// pick returns the one with that id; without an id, the only one.
-func pick[T interface{ name() string }](list []T, what, id string) (T, error) {
-	if id == "" && len(list) == 1 {
-		return list[0], nil
-	}
-	for _, t := range list {
-		if t.name() == id {
-			return t, nil
+func find[T any](list []*entry[T], id string) *entry[T] {
+	for _, e := range list {
+		if e.id == id {
+			return e
 		}
 	}
-	var none T
-	return none, failure{http.StatusNotFound, fmt.Sprintf("there is no %s %q", what, id)}
+	return nil
+}
+
+// pick is find with an error.
+func pick[T any](list []*entry[T], what, id string) (*entry[T], error) {
+	if e := find(list, id); e != nil {
+		return e, nil
+	}
+	return nil, failure{http.StatusNotFound, fmt.Sprintf("there is no %s %q", what, id)}
 }

@@ -23,8 +23,6 @@ type hub struct {
 	peers   map[string]int
 }
 
-func newHub() hub { return hub{views: map[query]*view{}, peers: map[string]int{}} }
-
 // A view is shared by all clients with an equal query. The first client that needs a new
 // frame makes it, and the others wait for that; so there is no goroutine of its own.
 type view struct {
@@ -48,7 +46,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := &pipe{w, http.NewResponseController(w)}
+	out := pipe{w, http.NewResponseController(w)}
 	if err := out.extend(); err != nil {
 		return failure{http.StatusServiceUnavailable, "no stream, because a stalled client could not be noticed: " + err.Error()}
 	}
@@ -61,13 +59,11 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer p.leave(q, v, peer)
-	p.sampler.attend(p, 1)
-	defer p.sampler.attend(p, -1)
+	p.sampler.look(p, 1)
+	defer p.sampler.look(p, -1)
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("X-Accel-Buffering", "no")
-	if r.Method != http.MethodHead {
-		p.feed(r.Context(), out, v)
-	}
+	p.feed(r.Context(), out, v)
 	return nil
 }
 
@@ -117,7 +113,7 @@ func (p *Page) leave(q query, v *view, peer string) {
 
 // feed sends frames until the client is gone, does not read, or the page is closed. A
 // client that is slow gets the newest frame when it has taken the one before.
-func (p *Page) feed(ctx context.Context, out *pipe, v *view) {
+func (p *Page) feed(ctx context.Context, out pipe, v *view) {
 	sent, last := 0, time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -168,12 +164,18 @@ func (v *view) latest(p *Page) (body []byte, version int, due time.Time) {
 // make makes a body. A frame that is costly makes the pause after it longer. mu is held,
 // except while the frame is made.
 func (v *view) make(p *Page, now time.Time) {
+	e := later
+	if v.version == 0 {
+		e = first
+	}
 	v.busy = make(chan struct{})
 	v.mu.Unlock()
 	var body []byte
 	defer func() { // also after a panic of the program's code: net/http ends that client
 		v.mu.Lock()
-		v.due = now.Add(min(max(v.every, 1000*time.Since(now)), 5*time.Second))
+		if v.due = now.Add(v.every); e == later {
+			v.due = now.Add(min(max(v.every, 1000*time.Since(now)), 5*time.Second))
+		}
 		if body != nil && !bytes.Equal(body, v.body) {
 			v.body, v.version = body, v.version+1
 		}
@@ -182,9 +184,9 @@ func (v *view) make(p *Page, now time.Time) {
 	}()
 	ctx, cancel := context.WithTimeout(p.ctx, ioTimeout)
 	defer cancel()
-	body, err := p.body(ctx, v.source, shared)
+	body, err := p.body(ctx, v.source, e)
 	if err != nil {
-		body = p.errorBody(err)
+		body = p.failure(err).body()
 	}
 }
 
@@ -195,9 +197,9 @@ type pipe struct {
 }
 
 // extend gives the next write its time.
-func (o *pipe) extend() error { return o.control.SetWriteDeadline(time.Now().Add(writeTime)) }
+func (o pipe) extend() error { return o.control.SetWriteDeadline(time.Now().Add(writeTime)) }
 
-func (o *pipe) send(parts ...[]byte) error {
+func (o pipe) send(parts ...[]byte) error {
 	if err := o.extend(); err != nil {
 		return err
 	}
