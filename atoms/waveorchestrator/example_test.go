@@ -212,8 +212,7 @@ func Example_dataPipeline() {
 	// 3 Save: saved 60
 }
 
-// Execute is a core.ResultWork. So a coordinator can bound how many executions run at once,
-// and show them.
+// Execute is a core.ResultWork. So a coordinator can queue the inputs and keep the results.
 func ExampleOrchestrator_Execute() {
 	orchestrator, err := waveorchestrator.New([]waveorchestrator.Worker[string, int]{
 		{Name: "length", Do: func(_ context.Context, s string) (int, error) { return len(s), nil }},
