@@ -2,49 +2,33 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"image"
-	"image/color"
-	"image/gif"
-	"image/jpeg"
 	"image/png"
 	"io/fs"
 	"path"
 	"testing/fstest"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// album is a directory in memory: images of three formats, some of them torn or there twice,
-// and texts.
-func album() (fs.FS, error) {
+// album is a directory in memory: images, of which some are there twice or torn, and texts.
+func album() fs.FS {
 	files := fstest.MapFS{}
-	for i := range 20 {
-		var asPNG, asJPEG, asGIF bytes.Buffer
-		img := image.NewPaletted(image.Rect(0, 0, 200+20*i, 150+10*i), color.Palette{color.Black, color.White})
-		for x := range img.Rect.Dx() {
-			img.SetColorIndex(x, x%(i+2), 1)
+	for i := range 60 {
+		var encoded bytes.Buffer
+		core.Must(0, png.Encode(&encoded, image.NewGray(image.Rect(0, 0, 200+10*(i/2), 150))))
+		data := encoded.Bytes()
+		switch i % 12 {
+		case 5:
+			data = data[:len(data)/2]
+		case 7:
+			data = []byte("no image")
 		}
-		if err := errors.Join(png.Encode(&asPNG, img), jpeg.Encode(&asJPEG, img, nil), gif.Encode(&asGIF, img, nil)); err != nil {
-			return nil, err
-		}
-		add := func(name string, data []byte) {
-			files[fmt.Sprintf("day-%d/%02d-%s", i/5, i, name)] = &fstest.MapFile{Data: data}
-		}
-		add("photo.jpg", asJPEG.Bytes())
-		add("drawing.png", asPNG.Bytes())
-		switch i % 5 {
-		case 1:
-			add("copy.png", asPNG.Bytes())
-		case 2:
-			add("torn.jpg", asJPEG.Bytes()[:asJPEG.Len()/2])
-		case 3:
-			add("notes.txt", []byte("no image"))
-		default:
-			add("animation.gif", asGIF.Bytes())
-		}
+		files[fmt.Sprintf("day-%d/%02d.png", i/15, i)] = &fstest.MapFile{Data: data}
 	}
-	return slowFS{files}, nil
+	return slowFS{files}
 }
 
 // slowFS needs a while for each file, so that a person can watch.

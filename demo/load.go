@@ -30,26 +30,23 @@ type mail struct {
 }
 
 // load is work for the status page to show: orders of some customers in three lanes, mails
-// in a durable queue, and tasks that close gates of the orders now and then.
+// in a durable queue, and schedules that close gates of the orders now and then.
 type load struct {
 	orders *core.Coordinator[order]
-	tasks  *core.Coordinator[scheduledtasks.Task]
 	plan   *scheduledtasks.Scheduler
 	mails  *durable.Queue[mail]
 	served chan error // receives what Run of the mails returns
 }
 
-// schedules close the gates, see newLoad: a task holds a signal with its name and ".begun".
+// schedules close gates for 3 seconds: each holds its signal.
 var schedules = []scheduledtasks.Definition{
-	{Name: "maintenance", Cron: "@every 40s", Signal: "task.begun", Description: "no order starts meanwhile"},
-	{Name: "inventory", Cron: "@every 15s", Signal: "task.begun", Description: "no slow order starts meanwhile"},
+	{Name: "maintenance", Cron: "@every 40s", Signal: "maintenance.begun", Description: "no order starts meanwhile"},
+	{Name: "inventory", Cron: "@every 15s", Signal: "inventory.begun", Description: "no slow order starts meanwhile"},
 }
 
-// newLoad makes the parts. When ctx ends, the gates open, so that what was accepted can be
-// finished.
-func newLoad(ctx context.Context, sink *core.Sink) (*load, error) {
+func newLoad(sink *core.Sink) (*load, error) {
 	l := &load{served: make(chan error, 1)}
-	var errs [4]error
+	var errs [3]error
 	l.orders, errs[0] = core.NewKeyedCoordinator(order.customer, l.ship, core.Options{
 		Name: "orders", Sink: sink, MaxConcurrency: 8, MaxQueued: 40,
 		DeferOn: "maintenance.begun",
@@ -59,12 +56,11 @@ func newLoad(ctx context.Context, sink *core.Sink) (*load, error) {
 		Name: "mails", Sink: sink, MaxConcurrency: 2,
 		Keep: durable.Keep{Done: time.Minute, Dead: 5 * time.Minute, Cancelled: time.Minute},
 	})
-	l.tasks, errs[2] = core.NewCoordinator(scheduledtasks.Run(func(_ context.Context, task scheduledtasks.Task) error {
-		defer sink.Hold(task.Name+".begun", task.Name, 0)()
-		_ = sleep(ctx, 5*time.Second)
+	closeGate := scheduledtasks.TargetFunc(func(_ context.Context, task scheduledtasks.Task) error {
+		sink.Hold(task.Signal, task.Name, 3*time.Second)
 		return nil
-	}), core.Options{Name: "tasks", Sink: sink})
-	l.plan, errs[3] = scheduledtasks.New(schedules, l.tasks, scheduledtasks.Options{Name: "plan", Sink: sink})
+	})
+	l.plan, errs[2] = scheduledtasks.New(schedules, closeGate, scheduledtasks.Options{Name: "plan", Sink: sink})
 	return l, errors.Join(errs[:]...)
 }
 

@@ -26,15 +26,13 @@ func runScenario(ctx context.Context, args []string, stdout, stderr *os.File) in
 	}
 	exitAfter(ctx, *drain, stderr)
 	name := fs.Arg(0)
-	i := slices.IndexFunc(scenarios, func(s scenario.Scenario) bool { return s.Name == name })
+	list := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario.Scenario) bool { return name != "all" && s.Name != name })
 	switch {
 	case fs.NArg() == 1 && name == "list":
 		printList(stdout)
 		return exitOK
-	case fs.NArg() == 1 && name == "all":
-		return play(ctx, stdout, scenarios...)
-	case fs.NArg() == 1 && i >= 0:
-		return play(ctx, stdout, scenarios[i])
+	case fs.NArg() == 1 && len(list) > 0:
+		return play(ctx, stdout, list)
 	}
 	fmt.Fprintf(stderr, "demo: unknown scenario %q: there are %s\n", strings.Join(fs.Args(), " "), strings.Join(append(names(), "all", "list"), ", "))
 	return exitUnusable
@@ -57,7 +55,7 @@ func printList(w io.Writer) {
 }
 
 // play runs one scenario after the other, and prints a table in the end.
-func play(ctx context.Context, w io.Writer, list ...scenario.Scenario) (status int) {
+func play(ctx context.Context, w io.Writer, list []scenario.Scenario) (status int) {
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "SCENARIO\tSECONDS\t\n")

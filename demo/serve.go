@@ -51,14 +51,14 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 		return err
 	}
 	defer remove()
-	l, err := newLoad(ctx, shop)
+	l, err := newLoad(shop)
 	if err != nil {
 		return err
 	}
 	opts := statuspage.Options{
 		Title:        "Ephemeral demo",
 		Sinks:        map[string]*core.Sink{"pictures": pictures, "shop": shop},
-		Coordinators: []core.Inspector{pipeline, l.orders, l.tasks, l.mails.Here()},
+		Coordinators: []core.Inspector{pipeline, l.orders, l.mails.Here()},
 		Queues:       []core.StoredQueue{l.mails.Inspect()},
 		Schedules:    []core.Schedules{l.plan},
 	}
@@ -83,7 +83,7 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 
 	deadline, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), drain, fmt.Errorf("not drained within %v", drain))
 	defer cancel()
-	stages := core.InOrder(pipeline, l.plan, l.tasks, l.orders)
+	stages := core.InOrder(pipeline, l.plan, l.orders)
 	err = errors.Join(stages.Drain(deadline), l.stop(deadline))
 	stages.Close()
 	printTotals(w, pipeline, l)
@@ -98,10 +98,7 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 // newRounds makes the coordinator whose operations are runs of the file pipeline, one at a
 // time. Each replaces the results of the one before.
 func newRounds(sink *core.Sink) (rounds *core.Coordinator[int], remove func() error, err error) {
-	images, err := album()
-	if err != nil {
-		return nil, nil, err
-	}
+	images := album()
 	dir, err := os.MkdirTemp("", "ephemeral-demo-")
 	if err != nil {
 		return nil, nil, err
@@ -140,7 +137,7 @@ func printTotals(w io.Writer, pipeline core.Inspector, l *load) {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	defer t.Flush()
 	fmt.Fprint(t, "ACCEPTED\tSUCCEEDED\tFAILED\tCANCELLED\t\n")
-	for _, c := range []core.Inspector{pipeline, l.tasks, l.orders} {
+	for _, c := range []core.Inspector{pipeline, l.orders} {
 		s := c.Stats()
 		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t %s\n", s.Enqueued, s.Succeeded, s.Failed, s.Cancelled, c.Name())
 	}

@@ -20,7 +20,7 @@ func TestLoad(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		closed, begun := map[string]int{}, map[string]int{}
 		ctx, stop := context.WithCancelCause(t.Context())
-		l, err := newLoad(ctx, sink)
+		l, err := newLoad(sink)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestLoad(t *testing.T) {
 
 		stop(errInterrupted)
 		<-ended
-		if err := core.InOrder(l.plan, l.tasks, l.orders).Drain(t.Context()); err != nil {
+		if err := core.InOrder(l.plan, l.orders).Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if err := l.stop(t.Context()); err != nil {
@@ -79,13 +79,9 @@ func liveHeap() uint64 {
 
 // A round of the pipeline finds in the album all that it can find.
 func TestRound(t *testing.T) {
-	images, err := album()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sink, dir := core.NewSink(core.SinkOptions{}), t.TempDir()
+	images, sink, dir := album().(slowFS).FS, core.NewSink(core.SinkOptions{}), t.TempDir()
 	for range 2 { // the second replaces the results of the first
-		if err := round(t.Context(), images.(slowFS).FS, dir, filepipeline.Options{Sink: sink}); err != nil {
+		if err := round(t.Context(), images, dir, filepipeline.Options{Sink: sink}); err != nil {
 			t.Fatal(err)
 		}
 	}

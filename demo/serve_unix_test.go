@@ -81,7 +81,7 @@ func TestServe(t *testing.T) {
 			for len(seen.Coordinators) == 0 || seen.Coordinators[1].Running == 0 {
 				get(t, url+"api/overview", &seen)
 			}
-			if seen.ReadOnly == test.allow || len(seen.Coordinators) != 4 || len(seen.Queues) != 1 || len(seen.Schedules) != 2 || len(seen.Sinks) != 2 {
+			if seen.ReadOnly == test.allow || len(seen.Coordinators) != 3 || len(seen.Queues) != 1 || len(seen.Schedules) != 2 || len(seen.Sinks) != 2 {
 				t.Errorf("the page shows %+v", seen)
 			}
 			interrupt(t, cmd)

@@ -114,14 +114,11 @@ func fit(text string, width int) string {
 // clean removes what a terminal would obey.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t':
-			return ' '
-		case unicode.IsControl(r):
-			return -1
+		if unicode.IsPrint(r) {
+			return r
 		}
-		return r
-	}, ansi.Strip(text))
+		return -1
+	}, strings.ReplaceAll(ansi.Strip(text), "\t", " "))
 }
 
 func splitLines(text []byte) []string {
