@@ -6,6 +6,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 )
 
+// OrchestratorCounters is [waveorchestrator.Counters]: Counters count executions by
+// outcome, and runs of workers, all read at the same moment.
+type OrchestratorCounters = waveorchestrator.Counters
+
 // OrchestratorOptions is [waveorchestrator.Options]: Options configure an Orchestrator.
 type OrchestratorOptions[Out any] = waveorchestrator.Options[Out]
 
@@ -140,10 +144,6 @@ var OrchestratorBreakerClosed = waveorchestrator.BreakerClosed
 // OrchestratorEvent is [waveorchestrator.Event]: An Event is the payload of an
 // orchestrator's signals:
 type OrchestratorEvent = waveorchestrator.Event
-
-// OrchestratorStats is [waveorchestrator.Stats]: Stats are the counters of an
-// orchestrator, all read at the same moment.
-type OrchestratorStats = waveorchestrator.Stats
 
 // Orchestrator is [waveorchestrator.Orchestrator]: An Orchestrator runs its workers for
 // one input after the other, or for many inputs at once.

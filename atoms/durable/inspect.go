@@ -22,15 +22,9 @@ func (q stored[T]) Status(ctx context.Context) (core.QueueStatus, error) {
 		return core.QueueStatus{}, err
 	}
 	return core.QueueStatus{Oldest: s.Oldest, Nodes: s.Nodes, Paused: s.Paused, Counts: []core.StateCount{
-		{State: "blocked", Items: s.Blocked},
-		{State: "ready", Items: s.Ready},
-		{State: "delayed", Items: s.Delayed},
-		{State: "running", Items: s.Running},
-		{State: "retry", Items: s.Retry},
-		{State: "halted", Items: s.Halted},
-		{State: "done", Items: s.Done},
-		{State: "dead", Items: s.Dead},
-		{State: "cancelled", Items: s.Cancelled},
+		{State: "blocked", Items: s.Blocked}, {State: "ready", Items: s.Ready}, {State: "delayed", Items: s.Delayed},
+		{State: "running", Items: s.Running}, {State: "retry", Items: s.Retry}, {State: "halted", Items: s.Halted},
+		{State: "done", Items: s.Done}, {State: "dead", Items: s.Dead}, {State: "cancelled", Items: s.Cancelled},
 	}}, nil
 }
 

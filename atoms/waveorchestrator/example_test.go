@@ -264,12 +264,14 @@ func ExampleOrchestrator_Workers() {
 	for _, w := range orchestrator.Workers() {
 		fmt.Println(w.Name, "is skipped:", isOpen(w))
 	}
+	fmt.Println(orchestrator.Counters().WorkersFailed, "runs have failed in", orchestrator.Stats().Succeeded, "executions")
 	// Output:
 	// bad failed: connection refused
 	// bad failed: connection refused
 	// bad skipped: waveorchestrator: the breaker is open
 	// bad is skipped: true
 	// good is skipped: false
+	// 2 runs have failed in 3 executions
 }
 
 // The signals of an orchestrator carry an Event.

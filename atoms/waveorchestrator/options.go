@@ -85,7 +85,7 @@ func (o Options[Out]) resolved(waves []wave) (Options[Out], error) {
 	o.WorkerTimeout = limit(o.WorkerTimeout, 2*time.Second, never)
 	o.WaveInterval = limit(o.WaveInterval, 50*time.Millisecond, 0)
 	o.Grace = limit(o.Grace, 100*time.Millisecond, 0)
-	o.MaxConcurrency = limit(o.MaxConcurrency, noLimit, noLimit)
+	o.MaxConcurrency = limit(o.MaxConcurrency, unlimited, unlimited)
 	o.MaxPerWave = limit(o.MaxPerWave, 4, unlimited)
 	o.MaxAbandoned = limit(o.MaxAbandoned, 8, unlimited)
 	o.BreakerThreshold = limit(o.BreakerThreshold, 3, unlimited)
@@ -105,12 +105,8 @@ func limit[N int | time.Duration](n, normally, none N) N {
 	return n
 }
 
-// unlimited is more than there can be of anything, and so is noLimit, which every reader of
-// JSON understands.
-const (
-	unlimited = int(^uint(0) >> 1)
-	noLimit   = math.MaxInt32
-)
+// unlimited is more than there is of anything, and a number that every reader of JSON has.
+const unlimited = math.MaxInt32
 
 // never is a point in time, as a duration since New, that does not come.
 const never = time.Duration(1<<63 - 1)

@@ -2,6 +2,7 @@ package waveorchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -40,10 +41,8 @@ type Orchestrator[In, Out any] struct {
 	counters Counters
 }
 
-var (
-	_ core.Inspector  = (*Orchestrator[int, int])(nil)
-	_ core.Controller = (*Orchestrator[int, int])(nil)
-)
+var _ core.Inspector = (*Orchestrator[int, int])(nil)
+var _ core.Controller = (*Orchestrator[int, int])(nil)
 
 // New makes an orchestrator of workers, or says what is wrong with them or with the
 // options. It starts nothing.
@@ -66,20 +65,15 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 		}
 	}
 	both := core.Options{
-		Name:           opts.Name,
-		MaxConcurrency: opts.MaxConcurrency,
-		MaxQueued:      unlimited,
-		MaxTracked:     opts.MaxTracked,
-		MaxAge:         opts.MaxAge,
-		Sink:           opts.Sink,
-		OnDone:         o.done,
+		Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: unlimited,
+		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, Sink: opts.Sink, OnDone: o.done,
 	}
 	if o.executions, err = core.NewCoordinator(func(ctx context.Context, ex *execution[In, Out]) error { return ex.run(ctx) }, both); err != nil {
 		return nil, fmt.Errorf("waveorchestrator: %w", err)
 	}
 	o.Control = o.executions.Control
 	// The runs have no limit: an execution that waits for its runs must not keep them from starting.
-	both.Name, both.MaxConcurrency, both.Sink, both.OnDone = opts.Name+".workers", noLimit, o.Sink(), nil
+	both.Name, both.MaxConcurrency, both.Sink, both.OnDone = opts.Name+".workers", unlimited, o.Sink(), nil
 	if o.runs, err = core.NewCoordinator(func(ctx context.Context, r *run[In, Out]) error { return r.run(ctx) }, both); err != nil {
 		return nil, fmt.Errorf("waveorchestrator: %w", err)
 	}
@@ -181,9 +175,7 @@ func (o *Orchestrator[In, Out]) Cancel(id core.OperationID, cause error) bool {
 // Flush waits until all executions accepted so far have ended, while the intake stays open.
 // It does not wait for abandoned workers. When ctx ends first it returns its cause. Called
 // from an execution, by a worker for example, it returns [core.ErrWouldDeadlock].
-func (o *Orchestrator[In, Out]) Flush(ctx context.Context) error {
-	return o.wait(ctx, o.Control.Flush)
-}
+func (o *Orchestrator[In, Out]) Flush(ctx context.Context) error { return o.wait(ctx, o.Control.Flush) }
 
 // WaitIdle waits, like Flush, until there are no executions.
 func (o *Orchestrator[In, Out]) WaitIdle(ctx context.Context) error {
@@ -234,21 +226,17 @@ func (o *Orchestrator[In, Out]) Close() error {
 	for _, release := range releases {
 		release()
 	}
-	if here := context.Background(); !o.runs.Inside(here) && !o.Inside(here) {
-		o.end()
+	if here := context.Background(); o.runs.Inside(here) || o.Inside(here) {
+		o.Complete()
+		o.Abort(core.ErrClosed)
+		go o.end()
 		return nil
 	}
-	o.Complete()
-	o.Abort(core.ErrClosed)
-	go o.end()
-	return nil
+	return o.end()
 }
 
 // end closes the coordinators. The runs come second, because what ends them first counts.
-func (o *Orchestrator[In, Out]) end() {
-	_ = o.Control.Close() // it returns nil, like the other
-	_ = o.runs.Close()
-}
+func (o *Orchestrator[In, Out]) end() error { return errors.Join(o.Control.Close(), o.runs.Close()) }
 
 // now is the time since New.
 func (o *Orchestrator[In, Out]) now() time.Duration { return time.Since(o.base) }
