@@ -50,6 +50,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 	if err := out.extend(); err != nil {
 		return failure{http.StatusServiceUnavailable, "no stream, because a stalled client could not be noticed: " + err.Error()}
 	}
+	out.control.SetReadDeadline(time.Time{}) // a stream outlasts http.Server.ReadTimeout
 	peer := ""
 	if r.ProtoMajor < 2 {
 		peer = hostOf(r.RemoteAddr) + r.Header.Get("X-Forwarded-For")

@@ -1,0 +1,69 @@
+package statuspage_test
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
+)
+
+// busy is a coordinator with many operations.
+func busy(b testing.TB, running, pending int) *core.Coordinator[string] {
+	c := newCoordinator(b, block, core.Options{Name: "c", MaxConcurrency: running, MaxQueued: pending + running})
+	for i := range running + pending {
+		_, err := c.Enqueue(context.Background(), strconv.Itoa(i))
+		require.NoError(b, err)
+	}
+	require.NoError(b, c.WaitRunning(b.Context()))
+	return c
+}
+
+// BenchmarkFrame is the cost of a frame after the first: there is a client, whose clock
+// this moves on.
+func BenchmarkFrame(b *testing.B) {
+	c := busy(b, 200, 50_000)
+	for range 1000 {
+		c.Sink().Raise("noise")
+	}
+	release := c.Sink().Hold("halt", "", 0)
+	defer release()
+	p := newPage(b, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": c.Sink()}})
+	for name, query := range map[string]string{
+		"overview":   "view=overview",
+		"operations": "view=operations",
+		"pending":    "view=operations&status=pending",
+		"newest":     "view=operations&order=newest",
+		"operation":  "view=operation&id=" + firstID(c),
+		"signals":    "view=signals",
+	} {
+		b.Run(name, func(b *testing.B) {
+			frame, end, err := statuspage.Frames(p, query)
+			require.NoError(b, err)
+			defer end()
+			b.ReportAllocs()
+			for b.Loop() {
+				frame()
+			}
+		})
+	}
+}
+
+func firstID(c *core.Coordinator[string]) string {
+	for s := range c.Operations(core.OperationQuery{Limit: 1}) {
+		return s.ID.String()
+	}
+	return ""
+}
+
+var _ = http.StatusOK
+var _ = runtime.NumGoroutine
+var _ = time.Now
+var _ = assert.Equal
