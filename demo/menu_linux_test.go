@@ -36,7 +36,8 @@ func terminal(t *testing.T) (keyboard, tty *os.File) {
 	return keyboard, tty
 }
 
-// In a terminal, keys run scenarios one after the other, and Ctrl-C twice ends the menu.
+// In a terminal, keys run scenarios one after the other, and Ctrl-C twice or SIGTERM ends
+// the menu. The terminal is as before then.
 func TestMenu(t *testing.T) {
 	for _, test := range []struct {
 		scenarios string
@@ -47,6 +48,7 @@ func TestMenu(t *testing.T) {
 			{"q quit", "\r"}, {"=> 1 signal", ""}, {"press any key", "x"}, {"q quit", "j\r"},
 			{"failed: core: operation panicked: out of order", ""}, {"press any key", "x"}, {"q quit", "q"},
 		}},
+		{"1", exitInterrupted, [][2]string{{"q quit", "SIGTERM"}}},
 		{"stuck", exitInterrupted, [][2]string{{"q quit", "\r"}, {"running", "\x03"}, {"stopping: ", "\x03"}}},
 	} {
 		keyboard, tty := terminal(t)
@@ -61,6 +63,10 @@ func TestMenu(t *testing.T) {
 		screen := bufio.NewReader(keyboard)
 		for _, step := range test.steps {
 			see(t, screen, step[0])
+			if step[1] == "SIGTERM" {
+				_ = cmd.Process.Signal(syscall.SIGTERM)
+				break
+			}
 			if _, err := keyboard.WriteString(step[1]); err != nil {
 				t.Fatal(err)
 			}

@@ -61,6 +61,7 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 		Coordinators: []core.Inspector{pipeline, l.orders, l.mails.Here()},
 		Queues:       []core.StoredQueue{l.mails.Inspect()},
 		Schedules:    []core.Schedules{l.plan},
+		Sink:         shop, // shows the actions, too
 	}
 	if allow {
 		opts.Allow = func(*http.Request, statuspage.Action) bool { return true }

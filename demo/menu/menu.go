@@ -17,13 +17,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
-// ErrInterrupted is returned if Ctrl-C or a signal of the system has ended the menu.
+// ErrInterrupted is returned if Ctrl-C, or the end of the context, has ended the menu.
 var ErrInterrupted = tea.ErrInterrupted
 
 // Run shows the menu until the user leaves it. If a scenario runs then, Run waits until it
 // has ended, for drain at most. With the second Ctrl-C it does not wait.
-func Run(ctx context.Context, scenarios []scenario.Scenario, drain time.Duration, opts ...tea.ProgramOption) error {
-	final, err := tea.NewProgram(newModel(ctx, scenarios), opts...).Run()
+func Run(ctx context.Context, scenarios []scenario.Scenario, drain time.Duration) error {
+	final, err := tea.NewProgram(newModel(ctx, scenarios), tea.WithoutSignalHandler()).Run()
 	if m, ok := final.(model); ok && m.run != nil && !m.stopping {
 		m.run.cancel()
 		select {
@@ -59,7 +59,13 @@ func newModel(ctx context.Context, scenarios []scenario.Scenario) model {
 	return m
 }
 
-func (m model) Init() tea.Cmd { return nil }
+// Init waits for the end of the context.
+func (m model) Init() tea.Cmd {
+	return func() tea.Msg {
+		<-m.ctx.Done()
+		return tea.Interrupt()
+	}
+}
 
 // Update is what a message changes.
 func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {

@@ -61,7 +61,7 @@ func (m model) newest(width, height int) []string {
 	}
 	var lines []string
 	for _, text := range m.output[max(0, len(m.output)-max(0, height)):] {
-		for _, part := range splitLines([]byte(ansi.Hardwrap(clean(text), max(1, width), true))) {
+		for _, part := range splitLines([]byte(ansi.Wrap(clean(text), max(1, width), ""))) {
 			lines = append(lines, fit(part, width))
 		}
 	}
