@@ -16,9 +16,9 @@ import (
 // album is a directory in memory: images, of which some are there twice or torn, and texts.
 func album() fs.FS {
 	files := fstest.MapFS{}
-	for i := range 60 {
+	for i := range 240 {
 		var encoded bytes.Buffer
-		core.Must(0, png.Encode(&encoded, image.NewGray(image.Rect(0, 0, 200+10*(i/2), 150))))
+		core.Must(0, png.Encode(&encoded, image.NewGray(image.Rect(0, 0, 200+(i/2), 150))))
 		data := encoded.Bytes()
 		switch i % 12 {
 		case 5:
@@ -26,7 +26,7 @@ func album() fs.FS {
 		case 7:
 			data = []byte("no image")
 		}
-		files[fmt.Sprintf("day-%d/%02d.png", i/15, i)] = &fstest.MapFile{Data: data}
+		files[fmt.Sprintf("day-%d/%03d.png", i/20, i)] = &fstest.MapFile{Data: data}
 	}
 	return slowFS{files}
 }

@@ -77,22 +77,33 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// A round of the pipeline finds in the album all that it can find.
-func TestRound(t *testing.T) {
-	images, sink, dir := album().(slowFS).FS, core.NewSink(core.SinkOptions{}), t.TempDir()
-	for range 2 { // the second replaces the results of the first
-		if err := round(t.Context(), images, dir, filepipeline.Options{Sink: sink}); err != nil {
+// Each round finds in the album all that there is to find, and replaces the results of the
+// one before. What is kept of rounds goes after five minutes.
+func TestRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink, dir := core.NewSink(core.SinkOptions{}), t.TempDir()
+		images, err := fs.Sub(album().(slowFS).FS, "day-0")
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	for _, name := range []string{"file.saved", "file.skipped", "thumbnail.failed", "duplicate.found"} {
-		if n := sink.Count(name); n < 2 || n%2 != 0 {
-			t.Errorf("%d times %s in two rounds", n, name)
+		var heap [12]uint64
+		for i := range heap {
+			time.Sleep(3 * time.Minute)
+			if err := round(t.Context(), images, dir, filepipeline.Options{Sink: sink}); err != nil {
+				t.Fatal(err)
+			}
+			heap[i] = liveHeap()
 		}
-	}
-	var files int
-	_ = filepath.WalkDir(dir, func(string, fs.DirEntry, error) error { files++; return nil })
-	if want := sink.Count("thumbnail.complete")/2 + 5; files > want {
-		t.Errorf("%d files of %d", files, want)
-	}
+		if heap[11] > heap[3]+1<<20 {
+			t.Errorf("memory grows: %d", heap)
+		}
+		for name, n := range map[string]int{"file.saved": 18, "file.skipped": 2, "thumbnail.failed": 2, "duplicate.found": 6} {
+			if got := sink.Count(name); got != 2*n { // of the last five minutes
+				t.Errorf("%d times %s in two rounds of %d", got, name, n)
+			}
+		}
+		if files, _ := filepath.Glob(filepath.Join(dir, "thumbs", "*")); len(files) > 18-6 {
+			t.Errorf("%d thumbnails", len(files))
+		}
+	})
 }
