@@ -36,8 +36,8 @@ type Options struct {
 	// Allow reports whether a request may do an action. nil permits none: the page is
 	// read-only. It is asked after View.
 	Allow func(*http.Request, Action) bool
-	// Who names the person behind a request, for signals and for the cause of a
-	// cancellation. nil is the remote address.
+	// Who(r) is the name of the person behind a request, for signals and for the cause of
+	// a cancellation. nil is the remote address.
 	Who func(*http.Request) string
 	// Hosts are names that requests to a loopback address may use beside localhost and IP
 	// addresses. Other names are refused: see the package documentation.
