@@ -3,6 +3,8 @@ module github.com/ephemeralgo/ephemeral/demo
 go 1.26.0
 
 require (
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.23.0
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
@@ -16,8 +18,11 @@ require (
 	modernc.org/sqlite v1.61.1
 )
 
+require github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+
 require (
 	github.com/dustin/go-humanize v1.1.0 // indirect
+	github.com/ephemeralgo/ephemeral/patterns/statuspage v0.1.0
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
@@ -44,3 +49,5 @@ replace (
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter
 	github.com/ephemeralgo/ephemeral/core => ../core
 )
+
+replace github.com/ephemeralgo/ephemeral/patterns/statuspage => ../patterns/statuspage
