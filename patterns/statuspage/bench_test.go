@@ -2,10 +2,12 @@ package statuspage_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strconv"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -40,6 +42,7 @@ func BenchmarkFrame(b *testing.B) {
 		"operations": "view=operations",
 		"pending":    "view=operations&status=pending",
 		"newest":     "view=operations&order=newest",
+		"running":    "view=operations&status=running&limit=200",
 		"operation":  "view=operation&id=" + firstID(c),
 		"signals":    "view=signals",
 	} {
@@ -52,6 +55,24 @@ func BenchmarkFrame(b *testing.B) {
 				frame()
 			}
 		})
+	}
+}
+
+// Behind 50,000 others it is costly to find out why an item waits, so frames share that.
+func TestLargeQueue(t *testing.T) {
+	c := busy(t, 1, 50_000)
+	p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}})
+	assert.EqualValues(t, 50_000, get(t, p, "overview").at("coordinators", 0, "pending"))
+	o := get(t, p, "operations?status=pending&limit=200")
+	assert.NotContains(t, o.each("operations", "waits"), nil, "those in front are cheap")
+	frame, end, err := statuspage.Frames(p, "view=operations&order=newest&limit=20")
+	require.NoError(t, err)
+	defer end()
+	for range 20 { // one a frame at least
+		o = decode(t, string(frame()))
+	}
+	for i, text := range o.each("operations", "waits") {
+		assert.Contains(t, text, fmt.Sprintf("%d items before it go first", 50_000-1-i))
 	}
 }
 
