@@ -3,6 +3,7 @@ package statuspage
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -167,7 +168,7 @@ func typeOf(v any) string {
 	if v == nil {
 		return ""
 	}
-	return fmt.Sprintf("%T", v)
+	return reflect.TypeOf(v).String()
 }
 
 func stamp(t time.Time) string {
