@@ -63,8 +63,7 @@ func TestLargeQueue(t *testing.T) {
 	c := busy(t, 1, 50_000)
 	p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}})
 	assert.EqualValues(t, 50_000, get(t, p, "overview").at("coordinators", 0, "pending"))
-	o := get(t, p, "operations?status=pending&limit=200")
-	assert.NotContains(t, o.each("operations", "waits"), nil, "those in front are cheap")
+	var o object
 	frame, end, err := statuspage.Frames(p, "view=operations&order=newest&limit=20")
 	require.NoError(t, err)
 	defer end()
