@@ -61,7 +61,7 @@ func TestPage(t *testing.T) {
 		b.open(origin)
 		b.until(`document.querySelector("#state").textContent === "live"`)
 		b.until(`document.querySelector("#title").textContent === "shop" && document.title === "Overview – shop"`)
-		b.until(`[...document.querySelectorAll(".card h2")].map((h) => h.textContent).join() === "orders,uploads"`)
+		b.until(`[...document.querySelectorAll(".card h2")].map((h) => h.textContent).join() === "orders,uploads,mails"`)
 		b.until(`/closed\s+defers lane slow on db.down/.test(document.querySelector(".gates").innerText)`)
 		b.open("http://" + server.address + prefix) // without the slash
 		b.until(`document.querySelector(".card h2") && location.pathname === "%s/"`, prefix)
@@ -329,12 +329,15 @@ func TestPage(t *testing.T) {
 
 	if dir := os.Getenv("EPHEMERAL_SCREENSHOTS"); dir != "" {
 		run("Screenshots", func(t *testing.T) {
-			go shop.upload(t.Context())
-			b.do(chromedp.EmulateViewport(1180, 760))
+			busy := newProgram(t, func(name string) string { return name })
+			busy.fill()
+			go busy.work(t.Context())
+			at := newSite(t, map[string]*program{prefix: busy}).url(prefix, "")
+			b.do(chromedp.EmulateViewport(1280, 800))
+			b.open(at)
+			b.until(`all.coordinators[1].throughput.length > 50`)
 			for _, scheme := range []string{"light", "dark"} {
 				b.scheme(scheme)
-				b.open(origin)
-				b.until(`all.coordinators[1].throughput.length > 45`)
 				png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 				if err != nil {
 					t.Fatal(err)

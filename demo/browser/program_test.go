@@ -36,6 +36,7 @@ type program struct {
 	sink    *core.Sink
 	orders  *core.Coordinator[order]
 	uploads *core.Coordinator[time.Duration]
+	mails   *core.Coordinator[time.Duration]
 	queue   *fakeQueue
 	plans   *fakeSchedules
 	name    func(string) string // makes all names
@@ -51,11 +52,14 @@ func newProgram(t testing.TB, name func(string) string) *program {
 			Lanes:   []core.Lane{{Name: name("hot"), Limit: 3}, {Name: name("normal")}, {Name: name("slow"), Limit: 1, DeferOn: name("db.down")}},
 			Classes: []core.Class{{Name: name("heavy"), Limit: 2}},
 		}))
-	p.uploads = core.Must(core.NewCoordinator(func(ctx context.Context, d time.Duration) error {
-		core.OperationFrom(ctx).RaiseKey(name("upload.saved"), name("picture"))
-		return sleep(ctx, d)
-	}, core.Options{Name: name("uploads"), Sink: p.sink, MaxConcurrency: 8}))
-	t.Cleanup(func() { p.orders.Close(); p.uploads.Close() })
+	quick := func(title, signal string, limit int) *core.Coordinator[time.Duration] {
+		return core.Must(core.NewCoordinator(func(ctx context.Context, d time.Duration) error {
+			core.OperationFrom(ctx).RaiseKey(name(signal), name("picture"))
+			return sleep(ctx, d)
+		}, core.Options{Name: name(title), Sink: p.sink, MaxConcurrency: limit}))
+	}
+	p.uploads, p.mails = quick("uploads", "upload.saved", 8), quick("mails", "mail.sent", 2)
+	t.Cleanup(func() { p.orders.Close(); p.uploads.Close(); p.mails.Close() })
 	p.queue = &fakeQueue{name: name("invoices"), ready: 12, dead: []core.DeadItem{
 		{ID: 7, Key: name("ada"), Lane: name("normal"), State: name("dead"), Attempts: 5, Ended: time.Now(), Err: name("smtp: 550 no such mailbox")},
 		{ID: 9, Key: name("bob"), State: name("dead"), Attempts: 5, Ended: time.Now(), Err: name("smtp: connection refused")},
@@ -140,10 +144,18 @@ func (p *program) end(id core.OperationID) {
 	}
 }
 
-// upload runs uploads for as long as ctx lasts, now more and now fewer of them.
-func (p *program) upload(ctx context.Context) {
+// work runs orders, uploads and mails for as long as ctx lasts, now more and now fewer.
+func (p *program) work(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
 		p.uploads.Enqueue(ctx, 30*time.Millisecond)
+		if i%5 == 0 {
+			p.mails.TryEnqueue(ctx, 130 * time.Millisecond)
+		}
+		if i%7 == 0 {
+			done := newOrder(fmt.Sprintf("customer-%d", i%50))
+			done.end <- nil
+			p.orders.TryEnqueue(ctx, done)
+		}
 		wave := (i / 200) % 6
 		sleep(ctx, time.Duration(8+6*min(wave, 6-wave))*time.Millisecond)
 	}
@@ -163,7 +175,7 @@ func (p *program) page() *statuspage.Page {
 	page, err := statuspage.New(statuspage.Options{
 		Title:        p.name("shop"),
 		Sinks:        map[string]*core.Sink{p.name("main"): p.sink},
-		Coordinators: []core.Inspector{p.orders, p.uploads},
+		Coordinators: []core.Inspector{p.orders, p.uploads, p.mails},
 		Queues:       []core.StoredQueue{p.queue},
 		Schedules:    []core.Schedules{p.plans},
 		Allow:        func(*http.Request, statuspage.Action) bool { return true },

@@ -444,7 +444,7 @@ const operationColumns = [
   plain("Key", "key", (o) => o.key),
   plain("Lane", "lane", (o) => [o.lane, o.class].filter(Boolean).join(" · ")),
   column("Age", "num age", (cell, o) => age(cell, o.enqueued, o.finished)),
-  column("Progress, waits, error", "detail", (cell, o) => detail(cell, o)),
+  column("Detail", "detail", (cell, o) => detail(cell, o)),
   plain("Signals", "num count", (o) => o.signals || ""),
   column("Actions", "actions", (cell, o) => operationButtons(cell, o)),
 ];
@@ -640,8 +640,8 @@ function operations() {
     ...[...live, ...ended].map((s) => el("label", { class: "check" }, el("input", { type: "checkbox", name: "status", value: s }), s)));
   const order = el("select");
   choose(order, [["", "oldest first"], ["newest", "newest first"]]);
-  const form = filters(field("coordinator", "Coordinator", which), statuses, field("key", "Key", input("any")),
-    field("lane", "Lane", lane), field("signal", "Signal", input("any, or a pattern")), field("order", "Order", order));
+  const form = filters(field("coordinator", "Coordinator", which), field("key", "Key", input("any")),
+    field("lane", "Lane", lane), field("signal", "Signal", input("any, or a pattern")), field("order", "Order", order), statuses);
   let of = "";
   const rows = operationTable("Operations", "No operation matches.");
   const first = el("a", {}, "First page");
