@@ -429,6 +429,14 @@ func TestUntrustedTexts(t *testing.T) {
 	})
 }
 
+// Weak point: one long text makes every frame long.
+func TestLongTexts(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	sink.RaiseKey("a", strings.Repeat("ä", 100_000))
+	o := get(t, newPage(t, statuspage.Options{Sinks: map[string]*core.Sink{"s": sink}}), "signals")
+	assert.Equal(t, strings.Repeat("ä", 500)+"…", o.at("signals", 0, "key"))
+}
+
 func TestRedact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const secret = "s3cret"
