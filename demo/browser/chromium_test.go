@@ -135,7 +135,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open loads an address anew, and waits until it is shown.
+// open loads an address, also if only the part after # is new, and waits until it is shown.
 func (b *tab) open(url string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url))

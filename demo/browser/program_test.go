@@ -149,7 +149,7 @@ func (p *program) work(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
 		p.uploads.Enqueue(ctx, 30*time.Millisecond)
 		if i%5 == 0 {
-			p.mails.TryEnqueue(ctx, 130 * time.Millisecond)
+			p.mails.TryEnqueue(ctx, 130*time.Millisecond)
 		}
 		if i%7 == 0 {
 			done := newOrder(fmt.Sprintf("customer-%d", i%50))

@@ -300,6 +300,7 @@ func TestActions(t *testing.T) {
 			{`{"action":"pauseSchedule","schedules":"nightly","schedule":"*"}`, 404, "no schedule"},
 			{`{"action":"runNow","schedule":"report"}`, 404, "no group"},
 			{`{"action":"retract","sink":"s","signal":"x.*"}`, 200, true},
+			{`{"action":"discard","queue":"q","item":7,"coordinator":"c"}`, 400, "not its own"},
 			{`{"action":"explode"}`, 400, `no action "explode"`},
 			{`{"action":"pause","coordinator":"c","force":true}`, 400, "force"},
 			{`not JSON`, 400, "JSON"},
