@@ -62,8 +62,11 @@ func ExampleAction() {
 		fmt.Println(a.Who, "may not", a.Kind, a.Coordinator)
 	})
 
-	for _, action := range []string{"pause", "cancel"} {
-		r := httptest.NewRequest("POST", "/api/act", strings.NewReader(`{"action": "`+action+`", "coordinator": "orders", "operation": 1}`))
+	for _, action := range []string{
+		`{"action": "pause", "coordinator": "orders"}`,
+		`{"action": "cancel", "coordinator": "orders", "operation": 1}`,
+	} {
+		r := httptest.NewRequest("POST", "/api/act", strings.NewReader(action))
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("X-User", "ada")
 		page.ServeHTTP(httptest.NewRecorder(), r)
