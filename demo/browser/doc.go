@@ -5,6 +5,6 @@
 //
 // Without chromium, the tests are skipped, and those with axe-core without npm. If
 // EPHEMERAL_BROWSER_REQUIRED is set, they fail instead. EPHEMERAL_AXE names a copy of
-// axe.min.js, so that npm is not needed. With EPHEMERAL_SCREENSHOTS=docs, they also write
+// axe.min.js, so that npm is not needed. With EPHEMERAL_SCREENSHOTS=$PWD/docs, they also write
 // the screenshots of the documentation.
 package browser
