@@ -5,6 +5,8 @@ go 1.26.0
 require (
 	charm.land/bubbletea/v2 v2.0.10
 	github.com/charmbracelet/x/ansi v0.11.7
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.23.0
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
@@ -19,6 +21,8 @@ require (
 	golang.org/x/term v0.47.0
 	modernc.org/sqlite v1.61.1
 )
+
+require github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 
 require (
 	github.com/charmbracelet/colorprofile v0.4.3 // indirect
@@ -57,5 +61,6 @@ replace (
 	github.com/ephemeralgo/ephemeral/atoms/scheduledtasks => ../atoms/scheduledtasks
 	github.com/ephemeralgo/ephemeral/atoms/sqlitewriter => ../atoms/sqlitewriter
 	github.com/ephemeralgo/ephemeral/core => ../core
-	github.com/ephemeralgo/ephemeral/patterns/statuspage => ../patterns/statuspage
 )
+
+replace github.com/ephemeralgo/ephemeral/patterns/statuspage => ../patterns/statuspage

@@ -2,11 +2,10 @@ package statuspage_test
 
 import (
 	"context"
-	"net/http"
+	"fmt"
 	"runtime"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,7 +21,9 @@ func busy(b testing.TB, running, pending int) *core.Coordinator[string] {
 		_, err := c.Enqueue(context.Background(), strconv.Itoa(i))
 		require.NoError(b, err)
 	}
-	require.NoError(b, c.WaitRunning(b.Context()))
+	for c.Stats().Running < running {
+		runtime.Gosched()
+	}
 	return c
 }
 
@@ -41,6 +42,7 @@ func BenchmarkFrame(b *testing.B) {
 		"operations": "view=operations",
 		"pending":    "view=operations&status=pending",
 		"newest":     "view=operations&order=newest",
+		"running":    "view=operations&status=running&limit=200",
 		"operation":  "view=operation&id=" + firstID(c),
 		"signals":    "view=signals",
 	} {
@@ -56,14 +58,26 @@ func BenchmarkFrame(b *testing.B) {
 	}
 }
 
+// Behind 50,000 others it is costly to find out why an item waits, so frames share that.
+func TestLargeQueue(t *testing.T) {
+	c := busy(t, 1, 50_000)
+	p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}})
+	assert.EqualValues(t, 50_000, get(t, p, "overview").at("coordinators", 0, "pending"))
+	var o object
+	frame, end, err := statuspage.Frames(p, "view=operations&order=newest&limit=20")
+	require.NoError(t, err)
+	defer end()
+	for range 20 { // one a frame at least
+		o = decode(t, string(frame()))
+	}
+	for i, text := range o.each("operations", "waits") {
+		assert.Contains(t, text, fmt.Sprintf("%d items before it go first", 50_000-1-i))
+	}
+}
+
 func firstID(c *core.Coordinator[string]) string {
 	for s := range c.Operations(core.OperationQuery{Limit: 1}) {
 		return s.ID.String()
 	}
 	return ""
 }
-
-var _ = http.StatusOK
-var _ = runtime.NumGoroutine
-var _ = time.Now
-var _ = assert.Equal

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -206,7 +207,9 @@ type site struct {
 }
 
 func newSite(t testing.TB, h http.Handler) *site {
-	s := &site{Server: &http.Server{Handler: h}, conns: make(chan net.Conn), ended: make(chan struct{})}
+	// A stream outlasts these times.
+	server := &http.Server{Handler: h, ReadTimeout: time.Second, WriteTimeout: time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+	s := &site{Server: server, conns: make(chan net.Conn), ended: make(chan struct{})}
 	go s.Serve(s)
 	t.Cleanup(func() { s.Server.Close() })
 	return s

@@ -144,7 +144,7 @@ func TestViews(t *testing.T) {
 func TestQueries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := core.NewKeyedCoordinator(func(s string) string { return s[:1] }, block, core.Options{
-			Name: "c", MaxConcurrency: 2, Lanes: []core.Lane{{Name: "hot"}, {Name: "cold"}}, Classes: []core.Class{{Name: "eu"}},
+			Name: "c", MaxConcurrency: 1, Lanes: []core.Lane{{Name: "hot"}, {Name: "cold"}}, Classes: []core.Class{{Name: "eu"}},
 		})
 		require.NoError(t, err)
 		defer c.Close()
@@ -161,7 +161,7 @@ func TestQueries(t *testing.T) {
 		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": sink}, Queues: []core.StoredQueue{&store{name: "q"}, &store{name: "q"}}})
 		for query, want := range map[string][]any{
 			"":                                ids,
-			"status=running":                  {ids[0], ids[3]},
+			"status=running":                  ids[:1],
 			"status=running,pending":          ids,
 			"key=a":                           {ids[0], ids[2]},
 			"lane=cold":                       ids[1:2],
@@ -300,6 +300,7 @@ func TestActions(t *testing.T) {
 			{`{"action":"pauseSchedule","schedules":"nightly","schedule":"*"}`, 404, "no schedule"},
 			{`{"action":"runNow","schedule":"report"}`, 404, "no group"},
 			{`{"action":"retract","sink":"s","signal":"x.*"}`, 200, true},
+			{`{"action":"discard","queue":"q","item":7,"coordinator":"c"}`, 400, "not its own"},
 			{`{"action":"explode"}`, 400, `no action "explode"`},
 			{`{"action":"pause","coordinator":"c","force":true}`, 400, "force"},
 			{`not JSON`, 400, "JSON"},
@@ -429,6 +430,14 @@ func TestUntrustedTexts(t *testing.T) {
 	})
 }
 
+// Weak point: one long text makes every frame long.
+func TestLongTexts(t *testing.T) {
+	sink := core.NewSink(core.SinkOptions{})
+	sink.RaiseKey("a", strings.Repeat("ä", 100_000))
+	o := get(t, newPage(t, statuspage.Options{Sinks: map[string]*core.Sink{"s": sink}}), "signals")
+	assert.Equal(t, strings.Repeat("ä", 500)+"…", o.at("signals", 0, "key"))
+}
+
 func TestRedact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const secret = "s3cret"
@@ -487,4 +496,24 @@ func TestFiles(t *testing.T) {
 		p.ServeHTTP(w, r)
 		assert.Equal(t, 404, w.Code, name)
 	}
+}
+
+// Whatever a client asks for, the program did not fail.
+func FuzzRequest(f *testing.F) {
+	sink := core.NewSink(core.SinkOptions{})
+	sink.RaiseKey("a.b", "k")
+	c := newCoordinator(f, block, core.Options{Name: "c"})
+	enqueue(f, c, "a")
+	p := newPage(f, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": sink}, Allow: anything})
+	f.Add("operations", "status=pending,running&after=1&order=newest&signal=*", `{"action":"limit","coordinator":"c","limit":3}`)
+	f.Add("signals", "after=18446744073709551615&pattern=?,*", `{"action":"retract","sink":"s","signal":"**"}`)
+	f.Add("dead", "limit=0", `{"action":"again","queue":"q","item":-1}`)
+	f.Add("operation", "id=%zz", `[]`)
+	f.Fuzz(func(t *testing.T, view, query, body string) {
+		for method, path := range map[string]string{"GET": "/api/" + view, "POST": "/api/act"} {
+			w := request(p, method, "/", body, func(r *http.Request) { r.URL.Path, r.URL.RawQuery = path, query })
+			assert.NotEqual(t, 500, w.Code)
+			assert.NotNil(t, decode(t, w.Body.String()))
+		}
+	})
 }

@@ -24,7 +24,6 @@ func TestStream(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		p := newPage(t, statuspage.Options{Sinks: map[string]*core.Sink{"s": sink}})
 		s := newSite(t, p)
-		s.ReadTimeout, s.WriteTimeout = time.Second, time.Second // which a stream outlasts
 		c := s.open(t, 1, "view=signals")
 		assert.Equal(t, "text/event-stream; charset=utf-8", c.Header.Get("Content-Type"))
 		assert.Equal(t, "nosniff", c.Header.Get("X-Content-Type-Options"))
@@ -146,6 +145,53 @@ func TestStreamLimits(t *testing.T) {
 		assert.Equal(t, 503, newSite(t, none).open(t, 1, "view=overview").StatusCode)
 		w := request(newPage(t, statuspage.Options{}), "GET", "/api/stream?view=overview", "", nil)
 		assert.Equal(t, 503, w.Code, "a writer without deadlines")
+	})
+}
+
+// A stream tells what goes wrong, and goes on.
+func TestStreamFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCoordinator(t, func(context.Context, string) error { return nil }, core.Options{Name: "c"})
+		n := enqueue(t, c, "a")[0]
+		synctest.Wait()
+		sink := core.NewSink(core.SinkOptions{})
+		var p *statuspage.Page
+		p = newPage(t, statuspage.Options{
+			Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": sink},
+			Redact: func(text string) string {
+				switch text {
+				case "panic":
+					panic("in Redact")
+				case "close":
+					p.Close()
+				}
+				return text
+			},
+		})
+		s := newSite(t, p)
+		operation, signals, other := s.open(t, 1, fmt.Sprintf("view=operation&id=%d", n)), s.open(t, 1, "view=signals"), s.open(t, 1, "view=signals")
+		var ended sync.WaitGroup
+		for _, c := range []*client{operation, signals, other} {
+			ended.Go(func() { c.read(0) })
+		}
+		synctest.Wait()
+		require.True(t, c.Evict(n))
+		time.Sleep(250 * time.Millisecond)
+		synctest.Wait()
+		assert.Contains(t, decode(t, operation.last.Load().(string))["error"], "or no longer")
+
+		// A panic of the program's code ends the stream whose turn it was.
+		sink.Raise("panic")
+		time.Sleep(250 * time.Millisecond)
+		synctest.Wait()
+		sink.ForgetAll()
+		sink.Raise("after")
+		time.Sleep(250 * time.Millisecond)
+		synctest.Wait()
+		assert.ElementsMatch(t, []int32{1, 2}, []int32{signals.events.Load(), other.events.Load()})
+
+		sink.Raise("close") // from inside of a frame
+		ended.Wait()
 	})
 }
 
