@@ -38,7 +38,8 @@ var (
 //	runNow                        Schedules, Schedule
 //	retract                       Sink, Signal
 //
-// Names are those that the page shows.
+// Names are those that the page shows. A request with other fields than those of its kind is
+// no action.
 type Action struct {
 	Kind        string           `json:"action"`
 	Coordinator string           `json:"coordinator,omitempty"`
@@ -54,6 +55,28 @@ type Action struct {
 	Who  string `json:"-"` // asks for it: see [Options.Who]
 	Done bool   `json:"-"` // in SignalActed: it changed something
 	Err  error  `json:"-"` // in SignalActed and SignalRefused: why it was not done
+}
+
+// bare is the action with those fields only that matter to its kind.
+func (a Action) bare() Action {
+	b := Action{Kind: a.Kind, Who: a.Who}
+	switch a.Kind {
+	case "cancel", "evict":
+		b.Coordinator, b.Operation = a.Coordinator, a.Operation
+	case "pause", "resume":
+		b.Coordinator = a.Coordinator
+	case "limit":
+		b.Coordinator, b.Limit = a.Coordinator, a.Limit
+	case "again", "discard":
+		b.Queue, b.Item = a.Queue, a.Item
+	case "pauseQueue", "resumeQueue":
+		b.Queue = a.Queue
+	case "pauseSchedule", "resumeSchedule", "runNow":
+		b.Schedules, b.Schedule = a.Schedules, a.Schedule
+	case "retract":
+		b.Sink, b.Signal = a.Sink, a.Signal
+	}
+	return b
 }
 
 // target is the key of the signals of an action.
@@ -83,12 +106,14 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 		return failure{http.StatusUnsupportedMediaType, "the content type must be application/json"}
 	case unreadable != nil:
 		return invalid("the body must be the JSON of an action: %v", unreadable)
+	case a != a.bare(): // or an Allow that looks at one of them could be misled
+		return invalid("the action %q has fields that are not its own", a.Kind)
 	case p.opts.Allow == nil:
 		return refuse("the page is read-only")
 	case !p.opts.Allow(r, a):
 		return refuse(a.Kind + " is not allowed")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), ioTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ioTimeout)
 	defer cancel()
 	a.Done, a.Err = p.do(ctx, a)
 	Acted.Raise(p.opts.Sink, a.target(), a)

@@ -107,6 +107,7 @@ func (p *Page) body(ctx context.Context, from source, e effort) ([]byte, error) 
 func head(now time.Time) []byte { return []byte(`{"time":"` + stamp(now) + `",`) }
 
 func (p *Page) answer(w http.ResponseWriter, code int, body []byte) {
+	extend(http.NewResponseController(w)) // if it can: a client that does not read must not stay
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(code)
 	w.Write(body)
@@ -125,7 +126,7 @@ func (p *Page) failure(err error) failure {
 	if f, ok := errors.AsType[failure](err); ok {
 		return f
 	}
-	return failure{http.StatusInternalServerError, p.opts.Redact(err.Error())}
+	return failure{http.StatusInternalServerError, p.redacted(err.Error())}
 }
 
 func (f failure) body() []byte {

@@ -86,8 +86,8 @@ type effort struct {
 }
 
 var (
-	whole = effort{explain: 20 * time.Millisecond, children: 50_000, wait: time.Second} // of a single request
-	first = effort{explain: 20 * time.Millisecond, children: 50_000}                    // of the first frame of a view
+	whole = effort{explain: 200 * time.Millisecond, children: 50_000, wait: time.Second} // of a single request
+	first = effort{explain: 20 * time.Millisecond, children: 50_000}                     // of the first frame of a view
 	later = effort{explain: 50 * time.Microsecond, children: 200}
 )
 

@@ -3,6 +3,7 @@ package statuspage
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -155,11 +156,17 @@ func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explain
 	return e
 }
 
+// maxText is how many bytes of a text are shown.
+const maxText = 1000
+
 func (p *Page) redacted(text string) string {
 	if text == "" {
 		return ""
 	}
-	return p.opts.Redact(text)
+	if text = p.opts.Redact(text); len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
+	return text
 }
 
 // typeOf is all that is shown of items, values and payloads.
@@ -167,7 +174,7 @@ func typeOf(v any) string {
 	if v == nil {
 		return ""
 	}
-	return fmt.Sprintf("%T", v)
+	return reflect.TypeOf(v).String()
 }
 
 func stamp(t time.Time) string {

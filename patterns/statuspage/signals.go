@@ -109,10 +109,10 @@ func (v *signalsSource) from(raised uint64) uint64 {
 }
 
 func (v *signalsSource) count(name string) {
+	name = v.page.redacted(name)
 	if i := strings.IndexAny(name, ".:"); i >= 0 {
 		name = name[:i]
 	}
-	name = v.page.redacted(name)
 	if _, known := v.families[name]; !known && len(v.families) >= maxFamilies {
 		name = ""
 	}

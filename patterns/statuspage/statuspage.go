@@ -31,19 +31,20 @@ type Options struct {
 	Schedules []core.Schedules
 
 	// View reports whether a request may see the page. nil permits requests from loopback
-	// addresses that have no header of a proxy: X-Forwarded-For and so on.
+	// addresses that have no header of a proxy: X-Forwarded-For and so on. A server on a
+	// Unix socket needs a View. Streams ask it at their start.
 	View func(*http.Request) bool
 	// Allow reports whether a request may do an action. nil permits none: the page is
 	// read-only. It is asked after View.
 	Allow func(*http.Request, Action) bool
-	// Who names the person behind a request, for signals and for the cause of a
-	// cancellation. nil is the remote address.
+	// Who(r) is the name of the person behind a request, for signals and for the cause of
+	// a cancellation. nil is the remote address.
 	Who func(*http.Request) string
 	// Hosts are names that requests to a loopback address may use beside localhost and IP
 	// addresses. Other names are refused: see the package documentation.
 	Hosts []string
 	// Redact changes keys, error texts, signal names, and what bodies say they wait for,
-	// before they are shown. nil shows them as they are. It is called often, and must be
+	// before they are shown, and cut to 1,000 bytes. nil shows them as they are. It is called often, and must be
 	// safe for concurrent use. Queries use the original texts.
 	Redact func(text string) string
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -46,10 +47,11 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := pipe{w, http.NewResponseController(w)}
-	if err := out.extend(); err != nil {
+	to := http.NewResponseController(w)
+	if err := extend(to); err != nil {
 		return failure{http.StatusServiceUnavailable, "no stream, because a stalled client could not be noticed: " + err.Error()}
 	}
+	to.SetReadDeadline(time.Time{}) // a stream outlasts http.Server.ReadTimeout
 	peer := ""
 	if r.ProtoMajor < 2 {
 		peer = hostOf(r.RemoteAddr) + r.Header.Get("X-Forwarded-For")
@@ -63,7 +65,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 	defer p.sampler.look(p, -1)
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("X-Accel-Buffering", "no")
-	p.feed(r.Context(), out, v)
+	p.feed(r.Context(), w, to, v)
 	return nil
 }
 
@@ -113,7 +115,7 @@ func (p *Page) leave(q query, v *view, peer string) {
 
 // feed sends frames until the client is gone, does not read, or the page is closed. A
 // client that is slow gets the newest frame when it has taken the one before.
-func (p *Page) feed(ctx context.Context, out pipe, v *view) {
+func (p *Page) feed(ctx context.Context, w http.ResponseWriter, to *http.ResponseController, v *view) {
 	sent, last := 0, time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -129,10 +131,12 @@ func (p *Page) feed(ctx context.Context, out pipe, v *view) {
 		now := time.Now()
 		var err error
 		switch {
+		case p.ctx.Err() != nil:
+			return
 		case version != sent:
-			err = out.send([]byte("data: "), head(now), body[1:], []byte("\n\n"))
+			err = send(w, to, slices.Concat([]byte("data: "), head(now), body[1:], []byte("\n\n")))
 		case now.Sub(last) >= keepAlive:
-			err = out.send([]byte(":\n\n"))
+			err = send(w, to, []byte(":\n\n"))
 		default:
 			now = last
 		}
@@ -190,23 +194,17 @@ func (v *view) make(p *Page, now time.Time) {
 	}
 }
 
-// A pipe is the way to a client.
-type pipe struct {
-	http.ResponseWriter
-	control *http.ResponseController
+// extend gives the next write to a client its time.
+func extend(to *http.ResponseController) error {
+	return to.SetWriteDeadline(time.Now().Add(writeTime))
 }
 
-// extend gives the next write its time.
-func (o pipe) extend() error { return o.control.SetWriteDeadline(time.Now().Add(writeTime)) }
-
-func (o pipe) send(parts ...[]byte) error {
-	if err := o.extend(); err != nil {
+func send(w http.ResponseWriter, to *http.ResponseController, event []byte) error {
+	if err := extend(to); err != nil {
 		return err
 	}
-	for _, part := range parts {
-		if _, err := o.Write(part); err != nil {
-			return err
-		}
+	if _, err := w.Write(event); err != nil {
+		return err
 	}
-	return o.control.Flush()
+	return to.Flush()
 }

@@ -126,7 +126,7 @@ func run(ctx context.Context, s *scenario.Screen, listener net.Listener, transpo
 		decidedBy[result.Decisive.Worker]++
 	}
 	s.Printf("decided by %v", decidedBy)
-	batches, failovers := embeddings.Stats(), chat.Stats().Failovers
+	batches, failovers := embeddings.Counters(), chat.Stats().Failovers
 	saved := batches.Succeeded - batches.Batches
 	s.Printf("%d texts in %d requests: batching saved %d", batches.Succeeded, batches.Batches, saved)
 	requests, err := report(s, models, embedder, alpha, beta)

@@ -6,7 +6,7 @@
 // textContent and setAttribute, never as HTML. Frames change the page in place, so that focus, selection and
 // scroll position stay.
 
-// --- Elements ---------------------------------------------------------------------------------------------------
+// --- Elements
 
 const $ = (id) => document.getElementById(id);
 
@@ -115,7 +115,7 @@ function buttons(node, list) {
     });
 }
 
-// --- Numbers and times ------------------------------------------------------------------------------------------
+// --- Numbers and times
 
 const grouped = new Intl.NumberFormat("en");
 const count = (n) => grouped.format(n ?? 0);
@@ -171,7 +171,7 @@ setInterval(() => {
   shown?.tick?.();
 }, 1000);
 
-// --- Addresses --------------------------------------------------------------------------------------------------
+// --- Addresses
 
 const query = (params) => new URLSearchParams(Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== "")).toString();
 function address(view, params) {
@@ -180,7 +180,7 @@ function address(view, params) {
 }
 const toOperation = (coordinator, id) => (coordinator && id ? address("operation", { coordinator, id }) : null);
 
-// --- The server -------------------------------------------------------------------------------------------------
+// --- The server
 
 class Refused extends Error {
   constructor(status, text) {
@@ -242,6 +242,7 @@ const feed = {
     this.view = view;
     this.params = params;
     this.tries = 0;
+    this.first = true; // frame of the view: shown even if the page is frozen
     this.stream();
   },
   close() {
@@ -309,8 +310,9 @@ const feed = {
   },
   show(frame) {
     this.waiting = frame;
-    if (frozen) return;
+    if (frozen && !this.first) return;
     this.waiting = null;
+    this.first = false;
     ahead = Date.parse(frame.time) - Date.now();
     trouble(frame.error);
     if (!frame.error) shown.update(frame);
@@ -335,7 +337,7 @@ document.addEventListener("visibilitychange", () => feed.stream());
 addEventListener("pagehide", () => feed.close());
 addEventListener("pageshow", (event) => event.persisted && feed.stream());
 
-// --- What all views share ---------------------------------------------------------------------------------------
+// --- What all views share
 
 // all is the last overview: the names of coordinators and sinks, and what is allowed.
 let all = { coordinators: [], sinks: [], queues: [], schedules: [] };
@@ -444,13 +446,13 @@ const operationColumns = [
   plain("Key", "key", (o) => o.key),
   plain("Lane", "lane", (o) => [o.lane, o.class].filter(Boolean).join(" · ")),
   column("Age", "num age", (cell, o) => age(cell, o.enqueued, o.finished)),
-  column("Progress, waits, error", "detail", (cell, o) => detail(cell, o)),
+  column("Detail", "detail", (cell, o) => detail(cell, o)),
   plain("Signals", "num count", (o) => o.signals || ""),
   column("Actions", "actions", (cell, o) => operationButtons(cell, o)),
 ];
 const operationTable = (caption, empty) => table(caption, "operations", (o) => `${o.id} ${o.coordinator}`, operationColumns, empty);
 
-// --- Filters: fields whose values are parameters of the address -----------------------------------------------------
+// --- Filters: fields whose values are parameters of the address
 
 function field(name, label, input) {
   attr(input, "name", name);
@@ -480,6 +482,7 @@ function filters(...children) {
     class: "filters",
     oninput: (event) => {
       clearTimeout(timer);
+      if (event.target.name === "coordinator") form.elements.lane.value = ""; // it has other lanes
       timer = setTimeout(apply, event.target.type === "text" ? 250 : 0);
     },
     onsubmit: (event) => {
@@ -501,7 +504,7 @@ function refill(form, params) {
 
 const input = (placeholder) => el("input", { type: "text", placeholder, autocomplete: "off", spellcheck: "false", autocapitalize: "off" });
 
-// --- Overview -----------------------------------------------------------------------------------------------------
+// --- Overview
 
 function coordinatorCard(first) {
   const heading = "c-" + first.id;
@@ -553,13 +556,16 @@ const sinkOf = (c) => coordinatorOf(c.id)?.sink || undefined;
 
 function limitForm(id) {
   const value = el("input", { type: "number", min: 1, max: 1000000, required: true, inputmode: "numeric" });
+  let typed = false; // somebody is about to set another one
   const node = el("form", {
     class: "limit",
-    onsubmit: (event) => {
+    oninput: () => (typed = true),
+    onfocusout: (event) => node.contains(event.relatedTarget) || (typed = false),
+    onsubmit: async (event) => {
       event.preventDefault();
       const limit = Number(value.value);
-      value.blur();
-      act(`limit ${limit} for ${coordinatorOf(id)?.name}`, { action: "limit", coordinator: id, limit });
+      await act(`limit ${limit} for ${coordinatorOf(id)?.name}`, { action: "limit", coordinator: id, limit });
+      typed = false;
     },
   }, field("limit", "Limit", value), el("button", { type: "submit" }, "Set limit"));
   return {
@@ -567,7 +573,7 @@ function limitForm(id) {
     set(c) {
       node.hidden = !can(c, "limit");
       attr(value, "aria-label", `Limit of ${c.name}`);
-      if (value !== document.activeElement) value.value = c.limit;
+      if (!typed && value.value !== String(c.limit)) value.value = c.limit;
     },
   };
 }
@@ -631,7 +637,7 @@ function overview() {
   };
 }
 
-// --- Operations ---------------------------------------------------------------------------------------------------
+// --- Operations
 
 function operations() {
   const which = el("select");
@@ -640,8 +646,8 @@ function operations() {
     ...[...live, ...ended].map((s) => el("label", { class: "check" }, el("input", { type: "checkbox", name: "status", value: s }), s)));
   const order = el("select");
   choose(order, [["", "oldest first"], ["newest", "newest first"]]);
-  const form = filters(field("coordinator", "Coordinator", which), statuses, field("key", "Key", input("any")),
-    field("lane", "Lane", lane), field("signal", "Signal", input("any, or a pattern")), field("order", "Order", order));
+  const form = filters(field("coordinator", "Coordinator", which), field("key", "Key", input("any")),
+    field("lane", "Lane", lane), field("signal", "Signal", input("any, or a pattern")), field("order", "Order", order), statuses);
   let of = "";
   const rows = operationTable("Operations", "No operation matches.");
   const first = el("a", {}, "First page");
@@ -673,7 +679,7 @@ function operations() {
   };
 }
 
-// --- One operation ------------------------------------------------------------------------------------------------
+// --- One operation
 
 function operation() {
   let of = "";
@@ -769,7 +775,7 @@ function timeLine() {
   };
 }
 
-// --- Signals ------------------------------------------------------------------------------------------------------
+// --- Signals
 
 function signals() {
   const which = el("select");
@@ -827,7 +833,7 @@ function signals() {
   };
 }
 
-// --- Queues -------------------------------------------------------------------------------------------------------
+// --- Queues
 
 function queues() {
   const list = table("Queues", "queues", (q) => q.name, [
@@ -910,7 +916,7 @@ function queues() {
   };
 }
 
-// --- Schedules ----------------------------------------------------------------------------------------------------
+// --- Schedules
 
 function schedules() {
   const list = table("Schedules", "schedules", (s) => [s.group, s.name].join("\n"), [
@@ -941,7 +947,7 @@ function schedules() {
   };
 }
 
-// --- Which view ---------------------------------------------------------------------------------------------------
+// --- Which view
 
 const views = { overview, operations, operation, signals, queues, schedules };
 // What makes a view another page, with new content and focus on its heading. Other parameters only filter.

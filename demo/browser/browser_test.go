@@ -1,0 +1,363 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+const (
+	prefix = "/debug/ephemeral"
+	bad    = "/bad"
+)
+
+// views are all views, with an operation to look at.
+func views(p *program, id any) map[string]string {
+	return map[string]string{
+		"overview":   "#overview",
+		"operations": "#operations",
+		"operation":  fmt.Sprintf("#operation?id=%v&coordinator=%s", id, escaped(p.name("orders"))),
+		"signals":    "#signals",
+		"queues":     "#queues",
+		"schedules":  "#schedules",
+	}
+}
+
+func escaped(name string) string {
+	return strings.NewReplacer("<", "%3C", ">", "%3E", "=", "%3D", " ", "%20").Replace(name)
+}
+
+// TestPage shows the page in a browser, as people use it.
+func TestPage(t *testing.T) {
+	browser := chromium(t)
+	go axe() // meanwhile
+	shop := newProgram(t, func(name string) string { return name })
+	evil := newProgram(t, func(name string) string { return name + hostile })
+	runs, waits := shop.fill()
+	evilRuns, _ := evil.fill()
+	server := newSite(t, map[string]*program{prefix: shop, bad: evil})
+	origin := "http://" + server.address + prefix + "/"
+
+	var b *tab
+	mayFail := false
+	run := func(name string, do func(t *testing.T)) {
+		t.Run(name, func(t *testing.T) {
+			b, mayFail = newTab(t, browser), false
+			do(t)
+			if !t.Failed() {
+				b.check("http://"+server.address+"/", mayFail)
+			}
+		})
+	}
+
+	run("Load", func(t *testing.T) {
+		b.open(origin)
+		b.until(`document.querySelector("#state").textContent === "live"`)
+		b.until(`document.querySelector("#title").textContent === "shop" && document.title === "Overview – shop"`)
+		b.until(`[...document.querySelectorAll(".card h2")].map((h) => h.textContent).join() === "orders,uploads,mails"`)
+		b.until(`/closed\s+defers lane slow on db.down/.test(document.querySelector(".gates").innerText)`)
+		b.open("http://" + server.address + prefix) // without the slash
+		b.until(`document.querySelector(".card h2") && location.pathname === "%s/"`, prefix)
+	})
+
+	run("LiveUpdateKeepsFocusSelectionAndScroll", func(t *testing.T) {
+		b.do(chromedp.EmulateViewport(1000, 200))
+		b.open(origin + "#operations?coordinator=orders&order=newest")
+		b.until(`document.querySelectorAll("tbody tr").length > 5`)
+		value[bool](b, `(() => {
+			scrollTo(0, 340);
+			const rows = document.querySelectorAll(".operations tbody tr");
+			focused = rows[2].querySelector("a");
+			focused.focus({ preventScroll: true });
+			selected = rows[3].querySelector(".status").firstChild;
+			getSelection().selectAllChildren(rows[3].querySelector(".status"));
+			place = focused.getBoundingClientRect().top;
+			return true;
+		})()`)
+		id := shop.enqueue("normal", newOrder("gus"))
+		b.until(`document.querySelector(".operations tbody tr th").textContent === "%d"`, id)
+		b.until(`document.activeElement === focused && getSelection().anchorNode.contains(selected) && String(getSelection()).length > 3`)
+		b.until(`Math.abs(focused.getBoundingClientRect().top - place) < 2`)
+		shop.orders.Cancel(id, context.Canceled)
+		b.until(`document.querySelector(".operations tbody tr .status").textContent === "cancelled"`)
+		b.until(`document.activeElement === focused`)
+	})
+
+	run("Freeze", func(t *testing.T) {
+		b.open(origin)
+		b.until(`document.querySelector(".numbers")`)
+		b.click("#freeze")
+		b.until(`document.querySelector("#freeze").ariaPressed === "true"`)
+		value[bool](b, `(frames = 0, before = document.querySelector(".outcomes").innerText, Boolean(feed.source.addEventListener("message", () => frames++)) || true)`)
+		done := newOrder("hal")
+		done.end <- nil
+		shop.end(shop.enqueue("hot", done))
+		b.until(`frames > 0 && document.querySelector(".outcomes").innerText === before`)
+		b.click("#freeze")
+		b.until(`document.querySelector(".outcomes").innerText !== before`)
+		b.click("#freeze")
+		b.click(`#nav a[href="#operations"]`) // another view is shown as it is then
+		b.until(`document.querySelectorAll(".operations tbody tr").length > 5`)
+	})
+
+	run("Filter", func(t *testing.T) {
+		b.open(origin + "#operations?coordinator=orders")
+		b.until(`document.querySelectorAll("tbody tr").length > 5`)
+		b.click(`input[value="failed"]`)
+		b.until(`location.hash.includes("status=failed") && document.querySelectorAll(".operations tbody tr").length === 1`)
+		b.until(`document.querySelector(".operations tbody .error").textContent === "payment: card declined"`)
+		b.click(`input[value="failed"]`)
+		b.do(chromedp.SendKeys(chromedp.CSS(`input[name="key"]`), "ada"))
+		b.until(`location.hash.includes("key=ada") && [...document.querySelectorAll("tbody .key")].map((k) => k.textContent).join() === "ada,ada"`)
+		b.until(`document.activeElement.name === "key" && document.activeElement.value === "ada"`)
+		b.open(origin + "#operations?coordinator=orders&lane=slow")
+		b.until(`document.querySelectorAll("tbody tr").length === 2 && document.querySelector("select[name=lane]").value === "slow"`)
+		b.open(origin + "#signals?pattern=cache.*")
+		b.until(`[...document.querySelectorAll("table.signals tbody th")].map((s) => s.textContent).join() === "cache.warmed"`)
+	})
+
+	run("FollowAWait", func(t *testing.T) {
+		b.open(origin + "#operations?coordinator=orders&status=pending")
+		row := fmt.Sprintf(`.operations tbody a[href="#operation?coordinator=orders&id=%d"]`, runs)
+		b.until(`document.querySelector('%s').textContent === 'the only slot of key "ada" is taken by operation %d'`, row, runs)
+		b.click(row)
+		b.until(`document.querySelector("h1").textContent === "Operation %d of orders"`, runs)
+		b.until(`document.activeElement === document.querySelector("h1")`)
+		b.until(`document.querySelector(".why").innerText.includes("the courier")`)
+		b.until(`document.querySelector(".facts").innerText.includes("1/4")`)
+		b.until(`document.querySelectorAll(".life g line").length === 2`) // started, progress
+		b.until(`document.querySelector(".operations tbody .key").textContent === "cyd"`)
+		b.do(chromedp.NavigateBack())
+		b.until(`document.querySelectorAll(".operations tbody tr").length > 2`)
+		b.open(origin + fmt.Sprintf("#operation?coordinator=orders&id=%d", waits))
+		b.click(".why a")
+		b.until(`document.querySelector("h1").textContent === "Operation %d of orders"`, runs)
+	})
+
+	run("Cancel", func(t *testing.T) {
+		id := shop.enqueue("hot", newOrder("ivy"))
+		b.open(origin + fmt.Sprintf("#operation?coordinator=orders&id=%d", id))
+		b.click("#main .danger")
+		b.until(`document.querySelector("dialog").open && document.activeElement.textContent === "Back"`)
+		b.press(kb.Escape)
+		b.until(`!document.querySelector("dialog").open && document.activeElement.textContent === "Cancel"`)
+		b.until(`document.querySelector(".facts [data-status]").textContent !== "cancelled"`)
+		b.press(kb.Enter)
+		b.until(`document.querySelector("dialog").open`)
+		b.press(kb.Tab)
+		b.press(kb.Enter)
+		b.until(`document.querySelector("#said").textContent === "Done: Cancel operation %d"`, id)
+		b.until(`document.querySelector(".facts [data-status]").textContent === "cancelled"`)
+		b.until(`document.querySelector(".facts .error").textContent.includes("cancelled by 127.0.0.1")`)
+		b.until(`document.querySelector("#main button").textContent === "Evict"`)
+		b.click("#main button")
+		b.click("#ask-yes")
+		b.until(`document.querySelector("#trouble").textContent.startsWith("there is no operation %d")`, id)
+	})
+
+	run("Steer", func(t *testing.T) {
+		b.open(origin)
+		b.click(`button[aria-label="Pause orders"]`)
+		b.until(`document.querySelector(".badge.warn").textContent === "paused"`)
+		b.click(`button[aria-label="Resume orders"]`)
+		b.until(`document.querySelector(".badge.warn") === null`)
+		b.do(chromedp.SendKeys(chromedp.CSS(`input[aria-label="Limit of uploads"]`), kb.End+kb.Backspace+"3"+kb.Tab+kb.Enter))
+		b.until(`document.querySelector("section:nth-child(2) .numbers").innerText.includes("0 of 3")`)
+		b.open(origin + "#queues")
+		b.click(`button[aria-label="Pause queue invoices"]`)
+		b.click(`button[aria-label="Again item 7 of invoices"]`)
+		b.until(`document.querySelectorAll(".dead tbody tr").length === 1`)
+		b.click(`button[aria-label="Discard item 9 of invoices"]`)
+		b.click("#ask-yes")
+		b.until(`document.querySelector(".table:has(.dead) .empty").textContent === "No dead items."`)
+		b.until(`document.querySelector("td.states").innerText.includes("ready 13") && document.querySelector(".queues td.status").textContent === "paused"`)
+		b.open(origin + "#schedules")
+		b.click(`button[aria-label="Run now schedule nightly report"]`)
+		b.until(`document.querySelectorAll(".schedules time").length === 4`)
+		b.click(`button[aria-label="Resume schedule nightly report"]`)
+		b.until(`document.querySelectorAll("[data-status=runs]").length === 2`)
+		shop.sink.Raise("shop.hint")
+		b.open(origin + "#signals?pattern=shop.hint")
+		b.click(`button[aria-label="Retract facts that match shop.hint"]`)
+		b.click("#ask-yes")
+		b.until(`document.querySelector("#said").textContent === "Done: Retract shop.hint"`)
+		if shop.sink.Has("shop.hint") {
+			t.Error("the signal is still there")
+		}
+	})
+
+	run("Reconnect", func(t *testing.T) {
+		mayFail = true // while the server is away
+		b.open(origin)
+		b.until(`document.querySelector(".numbers").innerText.includes(" of 6")`)
+		server.stop()
+		b.until(`document.querySelector("#state").textContent === "lost, trying again"`)
+		if err := shop.orders.SetMaxConcurrency(7); err != nil {
+			t.Fatal(err)
+		}
+		server.start()
+		b.until(`document.querySelector("#state").textContent === "live"`)
+		b.until(`document.querySelector(".numbers").innerText.includes(" of 7")`)
+	})
+
+	run("Hidden", func(t *testing.T) {
+		b.open(origin)
+		b.until(`feed.source`)
+		value[bool](b, `(Object.defineProperty(document, "hidden", { value: true, configurable: true }), source = feed.source, document.dispatchEvent(new Event("visibilitychange")))`)
+		b.until(`document.querySelector("#state").dataset.state === "hidden" && source.readyState === EventSource.CLOSED`)
+		value[bool](b, `(delete document.hidden, document.dispatchEvent(new Event("visibilitychange")))`)
+		b.until(`document.querySelector("#state").dataset.state === "live"`)
+	})
+
+	run("SevenTabs", func(t *testing.T) {
+		mayFail = true // three get no stream, and are told so
+		tabs := []*tab{b}
+		for len(tabs) < 7 {
+			tabs = append(tabs, newTab(t, browser))
+		}
+		states := map[string]int{}
+		for _, b := range tabs {
+			b.open(origin)
+			states[value[string](b, `document.querySelector("#state").dataset.state`)]++
+		}
+		if states["live"] != 4 || states["polling"] != 3 {
+			t.Errorf("tabs are %v, want 4 with a stream and 3 that poll", states)
+		}
+		if err := shop.orders.SetMaxConcurrency(8); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range tabs {
+			b.until(`document.querySelector(".numbers").innerText.includes(" of 8")`)
+			b.check(origin, true)
+		}
+	})
+
+	narrow := func(t *testing.T, view string) {
+		t.Helper()
+		if width := value[int](b, `document.documentElement.scrollWidth`); width > 360 {
+			t.Errorf("%s is %d wide", view, width)
+		}
+	}
+
+	run("HostileNamesAreText", func(t *testing.T) {
+		b.do(chromedp.EmulateViewport(360, 740))
+		for view, hash := range views(evil, evilRuns) {
+			b.open("http://" + server.address + bad + "/" + hash)
+			b.until(`document.querySelector("#main").innerText.includes(%q)`, hostile)
+			if n := value[int](b, `document.querySelectorAll("script, img").length`); n != 1 || value[bool](b, `"hacked" in window`) {
+				t.Errorf("%s: there are %d scripts and images, want only that of the page", view, n)
+			}
+			narrow(t, view)
+		}
+		b.open("http://" + server.address + bad + "/" + views(evil, evilRuns)["operation"])
+		for _, what := range []string{"ada", "hot", "order.started", "attempt", "the courier", "orders", "shop"} {
+			b.until(`document.body.innerText.includes(%q)`, what+hostile)
+		}
+		b.click("#main .danger")
+		b.until(`document.querySelector("dialog").open && document.querySelector("#ask-text").textContent.includes(%q)`, hostile)
+	})
+
+	run("Keyboard", func(t *testing.T) {
+		for view, hash := range views(shop, runs) {
+			b.open(origin + hash)
+			b.until(`document.querySelector("#main :is(a, button, input)")`)
+			b.click("#freeze") // so that nothing comes or goes meanwhile
+			value[bool](b, `(document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute("tabindex"), true)`)
+			// Everything that can be used, in its order, and then out of the page.
+			want := value[[]string](b, `(number = 0, usable = [...document.querySelectorAll("a[href], button, input, select")].filter((e) => e.checkVisibility()), usable.map((e) => e.dataset.n = String(++number)))`)
+			for i, n := range want {
+				b.press(kb.Tab)
+				if got := value[string](b, `document.activeElement.dataset.n ?? document.activeElement.tagName`); got != n {
+					t.Fatalf("%s: tab %d of %d reaches %s, want %s: %s", view, i+1, len(want), got, n, value[string](b, `usable[%d].outerHTML`, i))
+				}
+				if i == 0 && value[string](b, `document.activeElement.id`) != "skip" {
+					t.Errorf("%s: the first is not the skip link", view)
+				}
+				if !value[bool](b, `getComputedStyle(document.activeElement).outlineStyle !== "none"`) {
+					t.Errorf("%s: no outline shows that %s has the focus", view, n)
+				}
+			}
+			b.press(kb.Tab)
+			if value[bool](b, `document.activeElement.dataset.n === "%d"`, len(want)) {
+				t.Errorf("%s: the focus does not leave the page", view)
+			}
+		}
+		b.open(origin)
+		b.press(kb.Tab)
+		b.press(kb.Enter)
+		b.until(`document.activeElement.id === "main"`)
+		if hash := value[string](b, `location.hash`); hash != "" {
+			t.Errorf("the skip link changes the view to %s", hash)
+		}
+	})
+
+	run("NarrowScreen", func(t *testing.T) {
+		b.do(chromedp.EmulateViewport(360, 740))
+		for view, hash := range views(shop, runs) {
+			b.open(origin + hash)
+			b.until(`document.querySelector("#main :is(table, .card)")`)
+			narrow(t, view)
+		}
+	})
+
+	run("Accessible", func(t *testing.T) {
+		source, err := axe()
+		if err != nil {
+			need(t, "there is no axe-core: %v", err)
+		}
+		for view, hash := range views(shop, runs) {
+			b.open(origin + hash)
+			b.until(`document.querySelector("#main :is(table, .card)")`)
+			for _, scheme := range []string{"light", "dark"} {
+				b.scheme(scheme)
+				b.accessible(source, view+" "+scheme)
+			}
+			b.scheme("light")
+		}
+		b.do(chromedp.EmulateViewport(360, 740))
+		b.open(origin + "#operations")
+		b.click("tbody .danger")
+		b.until(`document.querySelector("dialog").open`)
+		b.accessible(source, "narrow, with a dialog")
+	})
+
+	if dir := os.Getenv("EPHEMERAL_SCREENSHOTS"); dir != "" {
+		run("Screenshots", func(t *testing.T) {
+			busy := newProgram(t, func(name string) string { return name })
+			busy.fill()
+			go busy.work(t.Context())
+			at := newSite(t, map[string]*program{prefix: busy}).url(prefix, "")
+			b.do(chromedp.EmulateViewport(1280, 800))
+			b.open(at)
+			b.until(`all.coordinators[1].throughput.length > 45`)
+			for _, scheme := range []string{"light", "dark"} {
+				b.scheme(scheme)
+				png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, "statuspage-"+scheme+".png"), png, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// scheme makes the tab light or dark.
+func (b *tab) scheme(name string) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.until(`matchMedia("(prefers-color-scheme: %s)").matches`, name)
+}

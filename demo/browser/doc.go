@@ -1,0 +1,10 @@
+// Package browser tests the page of patterns/statuspage in a real browser: Debian's
+// chromium. It has no code beside the tests.
+//
+//	go test ./demo/browser
+//
+// Without chromium, the tests are skipped, and those with axe-core without npm. If
+// EPHEMERAL_BROWSER_REQUIRED is set, they fail instead. EPHEMERAL_AXE names a copy of
+// axe.min.js, so that npm is not needed. With EPHEMERAL_SCREENSHOTS=$PWD/docs, they also write
+// the screenshots of the documentation.
+package browser

@@ -1,0 +1,105 @@
+package browser
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// fakeQueue is a stored queue whose items are in memory.
+type fakeQueue struct {
+	name string
+
+	mu     sync.Mutex
+	paused bool
+	ready  int
+	dead   []core.DeadItem
+}
+
+func (q *fakeQueue) Name() string { return q.name }
+
+func (q *fakeQueue) Status(context.Context) (core.QueueStatus, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return core.QueueStatus{
+		Counts: []core.StateCount{{State: "ready", Items: q.ready}, {State: "running", Items: 3}, {State: "dead", Items: len(q.dead)}},
+		Oldest: 90 * time.Second, Nodes: 2, Paused: q.paused,
+	}, nil
+}
+
+func (q *fakeQueue) DeadItems(_ context.Context, after int64, limit int) ([]core.DeadItem, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	from, _ := slices.BinarySearchFunc(q.dead, after+1, func(d core.DeadItem, id int64) int { return cmp.Compare(d.ID, id) })
+	return slices.Clone(q.dead[from:min(len(q.dead), from+limit)]), nil
+}
+
+func (q *fakeQueue) Again(_ context.Context, id int64) (bool, error) { return q.take(id, 1), nil }
+
+func (q *fakeQueue) Discard(_ context.Context, id int64) (bool, error) { return q.take(id, 0), nil }
+
+func (q *fakeQueue) take(id int64, ready int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before := len(q.dead)
+	q.dead = slices.DeleteFunc(q.dead, func(d core.DeadItem) bool { return d.ID == id })
+	if len(q.dead) == before {
+		return false
+	}
+	q.ready += ready
+	return true
+}
+
+func (q *fakeQueue) Pause(context.Context) error  { return q.set(true) }
+func (q *fakeQueue) Resume(context.Context) error { return q.set(false) }
+
+func (q *fakeQueue) set(paused bool) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.paused = paused
+	return nil
+}
+
+// fakeSchedules are schedules that somebody else starts.
+type fakeSchedules struct {
+	name string
+
+	mu   sync.Mutex
+	list []core.ScheduleStatus
+}
+
+func (s *fakeSchedules) Name() string { return s.name }
+
+func (s *fakeSchedules) Status() []core.ScheduleStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.list)
+}
+
+func (s *fakeSchedules) Pause(pattern string) int  { return s.each(pattern, setPaused(true)) }
+func (s *fakeSchedules) Resume(pattern string) int { return s.each(pattern, setPaused(false)) }
+
+func (s *fakeSchedules) RunNow(_ context.Context, name string) error {
+	s.each(name, func(one *core.ScheduleStatus) { one.Last = time.Now() })
+	return nil
+}
+
+func setPaused(paused bool) func(*core.ScheduleStatus) {
+	return func(one *core.ScheduleStatus) { one.Paused = paused }
+}
+
+func (s *fakeSchedules) each(pattern string, do func(*core.ScheduleStatus)) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.list {
+		if core.Match(pattern, s.list[i].Name) {
+			do(&s.list[i])
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,241 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/progress"
+	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
+)
+
+// hostile is a name that shows if it is ever read as HTML.
+const hostile = `<script>hacked=1</script><img src=x onerror=hacked=1>`
+
+// An order is an item whose work goes on until somebody ends it.
+type order struct {
+	customer string
+	steps    int64      // of how many one is done
+	child    *order     // that its work enqueues
+	asks     string     // what it waits for, in words
+	end      chan error // what its work returns
+}
+
+func newOrder(customer string) order { return order{customer: customer, end: make(chan error, 1)} }
+
+// A program is what a page shows: orders that wait for each other, uploads that come and
+// go, a queue and schedules.
+type program struct {
+	t       testing.TB
+	sink    *core.Sink
+	orders  *core.Coordinator[order]
+	uploads *core.Coordinator[time.Duration]
+	mails   *core.Coordinator[time.Duration]
+	queue   *fakeQueue
+	plans   *fakeSchedules
+	name    func(string) string // makes all names
+}
+
+// newProgram starts a program whose names are those that name makes.
+func newProgram(t testing.TB, name func(string) string) *program {
+	p := &program{t: t, sink: core.NewSink(core.SinkOptions{}), name: name}
+	p.orders = core.Must(core.NewKeyedCoordinator(
+		func(o order) string { return o.customer }, p.ship,
+		core.Options{
+			Name: name("orders"), Sink: p.sink, MaxConcurrency: 6, CancelOn: name("shop.closed"),
+			Lanes:   []core.Lane{{Name: name("hot"), Limit: 3}, {Name: name("normal")}, {Name: name("slow"), Limit: 1, DeferOn: name("db.down")}},
+			Classes: []core.Class{{Name: name("heavy"), Limit: 2}},
+		}))
+	quick := func(title, signal string, limit int) *core.Coordinator[time.Duration] {
+		return core.Must(core.NewCoordinator(func(ctx context.Context, d time.Duration) error {
+			core.OperationFrom(ctx).RaiseKey(name(signal), name("picture"))
+			return sleep(ctx, d)
+		}, core.Options{Name: name(title), Sink: p.sink, MaxConcurrency: limit}))
+	}
+	p.uploads, p.mails = quick("uploads", "upload.saved", 8), quick("mails", "mail.sent", 2)
+	t.Cleanup(func() { p.orders.Close(); p.uploads.Close(); p.mails.Close() })
+	p.queue = &fakeQueue{name: name("invoices"), ready: 12, dead: []core.DeadItem{
+		{ID: 7, Key: name("ada"), Lane: name("normal"), State: name("dead"), Attempts: 5, Ended: time.Now(), Err: name("smtp: 550 no such mailbox")},
+		{ID: 9, Key: name("bob"), State: name("dead"), Attempts: 5, Ended: time.Now(), Err: name("smtp: connection refused")},
+	}}
+	p.plans = &fakeSchedules{name: name("tasks"), list: []core.ScheduleStatus{
+		{Name: name("cleanup"), When: name("@hourly"), Last: time.Now(), Next: time.Now().Add(time.Hour)},
+		{Name: name("nightly report"), When: name("0 3 * * *"), Next: time.Now().Add(9 * time.Hour), Paused: true},
+	}}
+	return p
+}
+
+func (p *program) ship(ctx context.Context, o order) error {
+	op := core.OperationFrom(ctx)
+	op.Raise(p.name("order.started"))
+	op.Set(p.name("attempt"), 1)
+	if o.steps > 0 {
+		r := core.Must(progress.New(op, p.name("pack"), o.steps, progress.Options{}))
+		r.Add(1)
+	}
+	if o.child != nil {
+		if _, err := p.orders.Enqueue(ctx, *o.child); err != nil {
+			return err
+		}
+	}
+	if o.asks != "" {
+		defer op.WaitsFor(o.asks, time.Time{})()
+	}
+	select {
+	case err := <-o.end:
+		op.Raise(p.name("order.shipped"))
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// enqueue puts orders into a lane.
+func (p *program) enqueue(lane string, list ...order) (last core.OperationID) {
+	p.t.Helper()
+	for _, o := range list {
+		o.customer = p.name(o.customer)
+		id, err := p.orders.Lane(p.name(lane)).Enqueue(p.t.Context(), o)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		last = id
+	}
+	return last
+}
+
+// fill makes something to see in every view: orders that run, wait, suspend and have ended.
+// It returns an order that runs, and the one of the same customer that waits for it.
+func (p *program) fill() (runs, waits core.OperationID) {
+	p.t.Helper()
+	failed := newOrder("eve")
+	failed.end <- errors.New(p.name("payment: card declined"))
+	p.end(p.enqueue("normal", failed))
+	done := newOrder("bob")
+	done.end <- nil
+	p.end(p.enqueue("hot", done))
+	packed, child := newOrder("ada"), newOrder("cyd")
+	packed.steps, packed.child, packed.asks = 4, &child, p.name("the courier")
+	runs = p.enqueue("hot", packed)
+	waits = p.enqueue("normal", newOrder("ada"))
+	p.sink.Hold(p.name("db.down"), p.name("replica-2"), 0)
+	p.enqueue("slow", newOrder("dan"), newOrder("dan"))
+	heavy := p.orders.Lane(p.name("normal")).Class(p.name("heavy"))
+	if _, err := heavy.Enqueue(p.t.Context(), newOrder(p.name("fay"))); err != nil {
+		p.t.Fatal(err)
+	}
+	p.sink.RaiseKey(p.name("cache.warmed"), p.name("prices"))
+	return runs, waits
+}
+
+// end waits until an order has ended.
+func (p *program) end(id core.OperationID) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	if err := p.orders.Wait(ctx, id); ctx.Err() != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// work runs orders, uploads and mails for as long as ctx lasts, now more and now fewer.
+func (p *program) work(ctx context.Context) {
+	for i := 0; ctx.Err() == nil; i++ {
+		p.uploads.Enqueue(ctx, 30*time.Millisecond)
+		if i%5 == 0 {
+			p.mails.TryEnqueue(ctx, 130*time.Millisecond)
+		}
+		if i%7 == 0 {
+			done := newOrder(fmt.Sprintf("customer-%d", i%50))
+			done.end <- nil
+			p.orders.TryEnqueue(ctx, done)
+		}
+		wave := (i / 200) % 6
+		sleep(ctx, time.Duration(8+6*min(wave, 6-wave))*time.Millisecond)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// page returns the page of a program.
+func (p *program) page() *statuspage.Page {
+	page, err := statuspage.New(statuspage.Options{
+		Title:        p.name("shop"),
+		Sinks:        map[string]*core.Sink{p.name("main"): p.sink},
+		Coordinators: []core.Inspector{p.orders, p.uploads, p.mails},
+		Queues:       []core.StoredQueue{p.queue},
+		Schedules:    []core.Schedules{p.plans},
+		Allow:        func(*http.Request, statuspage.Action) bool { return true },
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return page
+}
+
+// A site serves pages of programs, each below a prefix of its own, and can start again at
+// the same address.
+type site struct {
+	t        testing.TB
+	programs map[string]*program // by prefix
+	address  string
+
+	mu     sync.Mutex
+	server *http.Server
+	pages  []*statuspage.Page
+}
+
+func newSite(t testing.TB, programs map[string]*program) *site {
+	s := &site{t: t, programs: programs, address: "127.0.0.1:0"}
+	s.start()
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *site) start() {
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.address = listener.Addr().String()
+	mux := http.NewServeMux()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pages = nil
+	for prefix, program := range s.programs {
+		page := program.page()
+		s.pages = append(s.pages, page)
+		mux.Handle(prefix+"/", http.StripPrefix(prefix, page))
+	}
+	s.server = &http.Server{Handler: mux}
+	go s.server.Serve(listener)
+}
+
+// stop ends the streams and shuts the server down. All requests have ended then.
+func (s *site) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, page := range s.pages {
+		page.Close()
+	}
+	if err := s.server.Shutdown(context.Background()); err != nil {
+		s.t.Error(err)
+	}
+}
+
+func (s *site) url(prefix, view string) string {
+	return fmt.Sprintf("http://%s%s/%s", s.address, prefix, view)
+}

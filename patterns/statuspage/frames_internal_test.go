@@ -1,0 +1,30 @@
+package statuspage
+
+import (
+	"net/url"
+)
+
+// Frames returns a function that makes the next frame of a view at once, as a client of a
+// stream would, and one that ends that.
+func Frames(p *Page, text string) (frame func() []byte, end func(), err error) {
+	values, err := url.ParseQuery(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	name := values.Get("view")
+	values.Del("view")
+	q, err := parse(name, values)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := p.join(q, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	v.latest(p)
+	return func() []byte {
+		v.due = v.due.Add(-1 << 40)
+		body, _, _ := v.latest(p)
+		return body
+	}, func() { p.leave(q, v, "") }, nil
+}
