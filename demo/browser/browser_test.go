@@ -46,13 +46,13 @@ func TestPage(t *testing.T) {
 	origin := "http://" + server.address + prefix + "/"
 
 	var b *tab
-	mayFail := false
+	address, mayFail := "", false
 	run := func(name string, do func(t *testing.T)) {
 		t.Run(name, func(t *testing.T) {
-			b, mayFail = newTab(t, browser), false
+			b, address, mayFail = newTab(t, browser), "http://"+server.address+"/", false
 			do(t)
 			if !t.Failed() {
-				b.check("http://"+server.address+"/", mayFail)
+				b.check(address, mayFail)
 			}
 		})
 	}
@@ -333,9 +333,9 @@ func TestPage(t *testing.T) {
 			busy := newProgram(t, func(name string) string { return name })
 			busy.fill()
 			go busy.work(t.Context())
-			at := newSite(t, map[string]*program{prefix: busy}).url(prefix, "")
+			address = newSite(t, map[string]*program{prefix: busy}).url(prefix, "")
 			b.do(chromedp.EmulateViewport(1280, 800))
-			b.open(at)
+			b.open(address)
 			b.until(`all.coordinators[1].throughput.length > 45`)
 			for _, scheme := range []string{"light", "dark"} {
 				b.scheme(scheme)

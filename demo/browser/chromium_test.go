@@ -39,7 +39,7 @@ func chromium(t testing.TB) context.Context {
 		if err != nil {
 			continue
 		}
-		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience))
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience))
 		ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 		t.Cleanup(cancel)
 		ctx, _ = chromedp.NewContext(ctx)

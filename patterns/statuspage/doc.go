@@ -38,7 +38,7 @@
 // # What it costs
 //
 // Nothing while nobody looks. A stream gets a frame when something has changed, at most four
-// times a second. Clients that look at the same share the frames. A frame takes less than
+// times a second. Clients that look at the same share the frames. A frame of 50 rows takes less than
 // 250 microseconds of processor time, also with 50,000 pending operations; if one takes
 // longer, the next comes later. Signals are read from the window once a frame, so the program
 // pays nothing for raising them; those that are too many to look at are counted as skipped.
