@@ -79,8 +79,8 @@ func TestFromKeyToKey(t *testing.T) {
 	d.send(frame{lines: []string{"  0.10s  working"}, signals: raised("order.placed")})
 	d.expect(t, "  0.10s  working", "000001 order.placed k", "ctrl+c end the scenario")
 	d.press("q", "x", "enter") // mean nothing while it runs
-	d.send(frame{lines: []string{"=> worked"}, ended: true})
-	d.expect(t, "=> worked", "press any key")
+	d.send(frame{lines: []string{"=> \x1b[31mworked\x1b[2J\twell"}, ended: true})
+	d.expect(t, "=> worked well", "press any key")
 	d.press("q")
 	if d.expect(t, "q quit", "The third"); strings.Contains(d.screen(), "worked") {
 		t.Errorf("the output stays:\n%s", d.screen())
