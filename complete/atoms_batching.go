@@ -27,6 +27,10 @@ func NewResultBatcher[In, Out any](flush core.ResultWork[[]In, []Out], opts batc
 	return batching.NewResultBatcher[In, Out](flush, opts)
 }
 
+// BatcherCounters is [batching.Counters]: Counters count the items of a batcher, all
+// read at the same moment, at which
+type BatcherCounters = batching.Counters
+
 // ErrBatcherTooLarge is [batching.ErrTooLarge]: ErrTooLarge is returned by Enqueue,
 // TryEnqueue and Do for an item that alone has more than Options.MaxBytes or
 // Options.MaxQueuedBytes bytes.
@@ -99,7 +103,3 @@ const BatcherReasonRoom = batching.ReasonRoom
 // BatcherReasonFlush is [batching.ReasonFlush]: Flush, Complete, Drain or WaitIdle was
 // called
 const BatcherReasonFlush = batching.ReasonFlush
-
-// BatcherStats is [batching.Stats]: Stats are the counters of a batcher, all read at
-// the same moment, at which
-type BatcherStats = batching.Stats

@@ -6,6 +6,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 )
 
+// OrchestratorCounters is [waveorchestrator.Counters]: Counters count executions by
+// outcome, and runs of workers, all read at the same moment.
+type OrchestratorCounters = waveorchestrator.Counters
+
 // OrchestratorOptions is [waveorchestrator.Options]: Options configure an Orchestrator.
 type OrchestratorOptions[Out any] = waveorchestrator.Options[Out]
 
@@ -31,8 +35,8 @@ const OrchestratorOutcomeFailed = waveorchestrator.OutcomeFailed
 
 // OrchestratorOutcomeCancelled is [waveorchestrator.OutcomeCancelled]:
 // OutcomeCancelled: the context of Execute has ended, Cancel was called, the
-// orchestrator was closed, Options.EarlyExit panicked, or a handler ended the
-// goroutine.
+// orchestrator was closed, or stopped before the execution began, Options.EarlyExit
+// panicked, or a handler ended the goroutine.
 const OrchestratorOutcomeCancelled = waveorchestrator.OutcomeCancelled
 
 // OrchestratorResult is [waveorchestrator.Result]: A Result is the outcome of an
@@ -140,10 +144,6 @@ var OrchestratorBreakerClosed = waveorchestrator.BreakerClosed
 // OrchestratorEvent is [waveorchestrator.Event]: An Event is the payload of an
 // orchestrator's signals:
 type OrchestratorEvent = waveorchestrator.Event
-
-// OrchestratorStats is [waveorchestrator.Stats]: Stats are the counters of an
-// orchestrator, all read at the same moment.
-type OrchestratorStats = waveorchestrator.Stats
 
 // Orchestrator is [waveorchestrator.Orchestrator]: An Orchestrator runs its workers for
 // one input after the other, or for many inputs at once.

@@ -12,22 +12,20 @@ import (
 )
 
 // ParseCommand is [core.ParseCommand]: ParseCommand looks for command in a signal name
-// of the form "command:payload" and returns the payload: everything after the colon, as
-// it stands, so ParseCommand("window.size.set:100", "window.size.set") is "100".
+// of the form "command:payload" and returns the payload: all text after the colon,
+// unchanged.
 func ParseCommand(name, command string) (payload string, ok bool) {
 	return core.ParseCommand(name, command)
 }
 
 // ParseRetryAfter is [core.ParseRetryAfter]: ParseRetryAfter reads the delay from a
-// signal name such as "rate-limit:5000ms": the text after the first colon, blanks
-// trimmed, is a non-negative whole number followed by "ms" in either case.
+// signal name such as "rate-limit:5000ms".
 func ParseRetryAfter(name string) (d time.Duration, ok bool) {
 	return core.ParseRetryAfter(name)
 }
 
 // FindCommand is [core.FindCommand]: FindCommand looks in a signal name for each of the
-// commands, as ParseCommand does, and returns the one that comes first in the name,
-// with its payload.
+// commands, as ParseCommand does.
 func FindCommand(name string, commands ...string) (command, payload string) {
 	return core.FindCommand(name, commands...)
 }
@@ -39,25 +37,24 @@ func CommandPattern(commands ...string) string {
 	return core.CommandPattern(commands...)
 }
 
-// Control is [core.Control]: A Control is what every coordinator shows, whatever its
-// items are: its counters and operations, why they wait, and how it is paused, resized
-// and brought to an end.
+// Control is [core.Control]: A Control has the methods that all coordinators share:
+// counters, operations, why they wait, and how to pause, resize and end the
+// coordinator.
 type Control = core.Control
 
-// Controller is [core.Controller]: Controller is what an operator does to a
-// coordinator: on a status page, for example.
+// Controller is [core.Controller]: Controller has what a person does with a
+// coordinator, for example on a status page.
 type Controller = core.Controller
 
-// Inspector is [core.Inspector]: Inspector is any coordinator, or what is built on one,
-// whatever it carries: for status pages, and for programs that end many of them
-// together.
+// Inspector is [core.Inspector]: Inspector is any coordinator, or a type that is built
+// on one, whatever its items are.
 type Inspector = core.Inspector
 
 // StoredQueue is [core.StoredQueue]: A StoredQueue is a queue whose items are in a
-// store, shared by processes or not, as a status page shows and steers it.
+// store, which processes may share.
 type StoredQueue = core.StoredQueue
 
-// QueueStatus is [core.QueueStatus]: QueueStatus is what a StoredQueue has.
+// QueueStatus is [core.QueueStatus]: QueueStatus is the state of a StoredQueue.
 type QueueStatus = core.QueueStatus
 
 // StateCount is [core.StateCount]: A StateCount says how many items are in a state.
@@ -67,22 +64,22 @@ type StateCount = core.StateCount
 type DeadItem = core.DeadItem
 
 // Schedules is [core.Schedules]: Schedules are named plans that start work by the
-// clock, as a status page shows and steers them.
+// clock.
 type Schedules = core.Schedules
 
-// ScheduleStatus is [core.ScheduleStatus]: ScheduleStatus is what one of the Schedules
-// does.
+// ScheduleStatus is [core.ScheduleStatus]: ScheduleStatus is the state of one of the
+// Schedules.
 type ScheduleStatus = core.ScheduleStatus
 
 // Work is [core.Work]: Work is what a coordinator does with an item.
 type Work[T any] = core.Work[T]
 
-// Enqueuer is [core.Enqueuer]: An Enqueuer is what a producer needs to know of a
-// coordinator.
+// Enqueuer is [core.Enqueuer]: An Enqueuer has the methods of a coordinator that a
+// producer needs.
 type Enqueuer[T any] = core.Enqueuer[T]
 
 // Coordinator is [core.Coordinator]: A Coordinator runs one function, the body, for
-// each item, a bounded number at once.
+// each item.
 type Coordinator[T any] = core.Coordinator[T]
 
 // NewCoordinator is [core.NewCoordinator]: NewCoordinator makes a coordinator, or says
@@ -93,7 +90,7 @@ func NewCoordinator[T any](work core.Work[T], opts core.Options) (*core.Coordina
 
 // NewKeyedCoordinator is [core.NewKeyedCoordinator]: NewKeyedCoordinator makes a
 // coordinator that runs at most Options.MaxPerKey operations of one key at once, by
-// default one, so that items of a key run in the order in which they were enqueued.
+// default one.
 func NewKeyedCoordinator[T any, K ~string](key func(T) K, work core.Work[T], opts core.Options) (*core.Coordinator[T], error) {
 	return core.NewKeyedCoordinator[T, K](key, work, opts)
 }
@@ -108,28 +105,26 @@ func NewDispatcher(opts core.Options) (*core.Dispatcher, error) {
 	return core.NewDispatcher(opts)
 }
 
-// Class is [core.Class]: A Class is a kind of items of one coordinator of which only so
-// many may run at once, whatever their lanes.
+// Class is [core.Class]: A Class is a kind of items of one coordinator.
 type Class = core.Class
 
 // ClassStats is [core.ClassStats]: ClassStats are counters of one class; see Stats.
 type ClassStats = core.ClassStats
 
-// Explanation is [core.Explanation]: An Explanation says why an operation waits: every
-// reason there is, and, where that is another operation, what that one waits for in
-// turn.
+// Explanation is [core.Explanation]: An Explanation says why an operation waits.
 type Explanation = core.Explanation
 
-// Reason is [core.Reason]: A Reason is one reason for an operation to wait.
+// Reason is [core.Reason]: A Reason is one reason why an operation waits.
 type Reason = core.Reason
 
 // ReasonKind is [core.ReasonKind]: A ReasonKind says what a Reason is about.
 type ReasonKind = core.ReasonKind
 
-// ReasonPaused is [core.ReasonPaused]: the coordinator is, until Resume
+// ReasonPaused is [core.ReasonPaused]: the coordinator is paused
 const ReasonPaused = core.ReasonPaused
 
-// ReasonLimit is [core.ReasonLimit]: as many as may, run: Running, Limit, Holder
+// ReasonLimit is [core.ReasonLimit]: MaxConcurrency is reached; fields Running, Limit,
+// Holder
 const ReasonLimit = core.ReasonLimit
 
 // ReasonLane is [core.ReasonLane]: the same for its lane: Lane, Running, Limit, Holder
@@ -146,7 +141,8 @@ const ReasonKey = core.ReasonKey
 // Since, Expires
 const ReasonRefused = core.ReasonRefused
 
-// ReasonDeferred is [core.ReasonDeferred]: DeferOn: Signal, Since, Expires, Forced
+// ReasonDeferred is [core.ReasonDeferred]: it waits because of DeferOn: Signal, Since,
+// Expires, Forced
 const ReasonDeferred = core.ReasonDeferred
 
 // ReasonPriority is [core.ReasonPriority]: items of higher lanes go first: Lane, Ahead
@@ -163,38 +159,36 @@ const ReasonNested = core.ReasonNested
 // ReasonBody is [core.ReasonBody]: its body says that it waits: What, Since, Expires
 const ReasonBody = core.ReasonBody
 
-// ReasonSuspended is [core.ReasonSuspended]: of Ahead suspended operations,
-// MaxSuspended lend their slots: Limit
+// ReasonSuspended is [core.ReasonSuspended]: slots are not free: only MaxSuspended
+// suspended operations give up theirs: Ahead, Limit
 const ReasonSuspended = core.ReasonSuspended
 
-// ReasonResuming is [core.ReasonResuming]: it was suspended, its wait is over, and it
-// waits for a slot: further reasons say why
+// ReasonResuming is [core.ReasonResuming]: it was suspended, and needs a slot to go on:
+// other reasons say why it has none
 const ReasonResuming = core.ReasonResuming
 
-// Lane is [core.Lane]: A Lane is a priority of items of one coordinator: which go
-// first, how many of them may run at once, and which signals hold them up.
+// Lane is [core.Lane]: A Lane is a priority of the items of one coordinator.
 type Lane = core.Lane
 
 // LaneStats is [core.LaneStats]: LaneStats are counters of one lane; see Stats.
 type LaneStats = core.LaneStats
 
-// ParseLanes is [core.ParseLanes]: ParseLanes reads lanes from text: names from the
-// highest to the lowest lane, separated by commas, each with its limit behind a colon
-// if it has one, as in "hot:4, normal, slow:2".
+// ParseLanes is [core.ParseLanes]: ParseLanes reads lanes from text such as "hot:4,
+// normal, slow:2": names, highest lane first, separated by commas.
 func ParseLanes(spec string) ([]core.Lane, error) {
 	return core.ParseLanes(spec)
 }
 
-// Lifecycle is [core.Lifecycle]: Lifecycle is how everything that accepts work is
-// brought to an end; one vocabulary for the whole library.
+// Lifecycle is [core.Lifecycle]: Lifecycle has the methods that end a type which
+// accepts work.
 type Lifecycle = core.Lifecycle
 
-// GateStatus is [core.GateStatus]: A GateStatus is a pattern of CancelOn or DeferOn as
-// its coordinator sees it; a coordinator with lanes has more of them.
+// GateStatus is [core.GateStatus]: A GateStatus is the state of a gate: a pattern of
+// CancelOn or DeferOn.
 type GateStatus = core.GateStatus
 
 // Stats is [core.Stats]: Stats are a coordinator's counters, all read at the same
-// moment, at which
+// moment.
 type Stats = core.Stats
 
 // StatsValue is [core.StatsValue]: StatsValue is the LogValue of a struct of counters,
@@ -209,10 +203,8 @@ func StatsString(stats any) string {
 	return core.StatsString(stats)
 }
 
-// SignalStarted is [core.SignalStarted]: SignalStarted and SignalStopped are raised by
-// an operation before and after its body, but only while the sink has a handler, a
-// forward or a monitor with a pattern that matches them and begins with "atom.", such
-// as "atom.*".
+// SignalStarted is [core.SignalStarted]: An operation raises SignalStarted before its
+// body and SignalStopped after it.
 const SignalStarted = core.SignalStarted
 
 // SignalStopped is [core.SignalStopped].
@@ -222,8 +214,8 @@ const SignalStopped = core.SignalStopped
 // whose body panicked.
 const SignalPanicked = core.SignalPanicked
 
-// SignalForced is [core.SignalForced]: SignalForced is raised by an operation that runs
-// in spite of the raised signals that match DeferOn, because MaxDefer is over.
+// SignalForced is [core.SignalForced]: SignalForced is raised by an operation that
+// starts because MaxDefer is over, although a signal still matches DeferOn.
 const SignalForced = core.SignalForced
 
 // SignalPaused is [core.SignalPaused]: SignalPaused, SignalResumed and SignalClosed are
@@ -241,7 +233,7 @@ const SignalClosed = core.SignalClosed
 var ErrClosed = core.ErrClosed
 
 // ErrFull is [core.ErrFull]: ErrFull is returned by TryEnqueue when MaxQueued items are
-// pending; with lanes, in the lane of the item.
+// pending.
 var ErrFull = core.ErrFull
 
 // ErrUnknown is [core.ErrUnknown]: ErrUnknown is returned for an id that was never
@@ -256,9 +248,9 @@ var ErrUnknownLane = core.ErrUnknownLane
 // class that is not among Options.Classes.
 var ErrUnknownClass = core.ErrUnknownClass
 
-// ErrWouldDeadlock is [core.ErrWouldDeadlock]: ErrWouldDeadlock is returned on an
-// operation's goroutine, or with its context, by a call that would wait for the end of
-// that operation.
+// ErrWouldDeadlock is [core.ErrWouldDeadlock]: ErrWouldDeadlock is returned by a call
+// that would wait for the end of its own operation: a call on the operation's
+// goroutine, or with its context.
 var ErrWouldDeadlock = core.ErrWouldDeadlock
 
 // ErrDropped is [core.ErrDropped]: ErrDropped is the error of an item that made room
@@ -277,8 +269,8 @@ var ErrTimeout = core.ErrTimeout
 // cancelled with a nil cause.
 var ErrCancelled = core.ErrCancelled
 
-// RefusedError is [core.RefusedError]: A RefusedError says which signal, matching
-// Options.CancelOn, kept an item from being accepted or from being started.
+// RefusedError is [core.RefusedError]: A RefusedError has the signal because of which
+// an item was not accepted, or did not start.
 type RefusedError = core.RefusedError
 
 // PanicError is [core.PanicError]: A PanicError is the error of an operation whose body
@@ -306,9 +298,7 @@ func ForEach[T any](ctx context.Context, seq iter.Seq[T], work core.Work[T], opt
 	return core.ForEach[T](ctx, seq, work, opts)
 }
 
-// ForEachKeyed is [core.ForEachKeyed]: ForEachKeyed is ForEach where at most
-// Options.MaxPerKey items of one key are worked on at once, by default one, in order;
-// those whose key is "" have none.
+// ForEachKeyed is [core.ForEachKeyed]: ForEachKeyed is ForEach with keys.
 func ForEachKeyed[T any, K ~string](ctx context.Context, seq iter.Seq[T], key func(T) K, work core.Work[T], opts core.Options) error {
 	return core.ForEachKeyed[T, K](ctx, seq, key, work, opts)
 }
@@ -316,13 +306,11 @@ func ForEachKeyed[T any, K ~string](ctx context.Context, seq iter.Seq[T], key fu
 // GroupOptions is [core.GroupOptions]: GroupOptions configure a Group.
 type GroupOptions = core.GroupOptions
 
-// Group is [core.Group]: A Group is some items on a coordinator that others use as
-// well: what is enqueued through it is waited for, and cancelled, together.
+// Group is [core.Group]: A Group is a set of items of a coordinator that other code
+// uses as well.
 type Group[T any] = core.Group[T]
 
-// InOrder is [core.InOrder]: InOrder makes one Lifecycle of the stages of a pipeline,
-// the one that gets items first in front: each stage is flushed, drained, stopped and
-// closed when the one before it is, so that it can still hand on what it has.
+// InOrder is [core.InOrder]: InOrder makes one Lifecycle of the stages of a pipeline.
 func InOrder(stages ...core.Lifecycle) core.Lifecycle {
 	return core.InOrder(stages...)
 }
@@ -337,33 +325,29 @@ func NewKind[P any](name string) core.Kind[P] {
 }
 
 // Map is [core.Map]: Map runs work for every item of seq, a bounded number at once, and
-// walks the results in the order of the items, each with its error; a panic of work is
-// a PanicError.
+// yields the results in the order of the items, each with its error.
 func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work core.ResultWork[In, Out], opts core.Options) iter.Seq2[Out, error] {
 	return core.Map[In, Out](ctx, seq, work, opts)
 }
 
-// Operation is [core.Operation]: An Operation is one item and the run of the body for
-// it, as the body itself sees it.
+// Operation is [core.Operation]: An Operation is one item and one run of the body for
+// it.
 type Operation = core.Operation
 
-// OperationFrom is [core.OperationFrom]: OperationFrom returns the operation to which
-// ctx belongs: ctx is the context that its body was called with, or is made from that
-// one.
+// OperationFrom is [core.OperationFrom]: OperationFrom returns the operation whose body
+// got ctx, or a context from which ctx is made.
 func OperationFrom(ctx context.Context) *core.Operation {
 	return core.OperationFrom(ctx)
 }
 
 // CausedBy is [core.CausedBy]: CausedBy returns a context for items that are enqueued
-// because of s, in a handler of s for example: their operations have that which raised
-// s as their parent, and what they raise is caused by s, unless they name another
-// cause; see Propagation.
+// because of s, for example in a handler of s.
 func CausedBy(ctx context.Context, s core.Signal) context.Context {
 	return core.CausedBy(ctx, s)
 }
 
-// CauseFrom is [core.CauseFrom]: CauseFrom returns the signal because of which an item
-// was enqueued, from the context of its body, or from the one that CausedBy has made.
+// CauseFrom is [core.CauseFrom]: CauseFrom returns the signal that was passed to
+// CausedBy.
 func CauseFrom(ctx context.Context) (core.Signal, bool) {
 	return core.CauseFrom(ctx)
 }
@@ -405,8 +389,7 @@ const StatusAlive = core.StatusAlive
 // StatusFinished is [core.StatusFinished].
 const StatusFinished = core.StatusFinished
 
-// Snapshot is [core.Snapshot]: A Snapshot is a copy of what an operation was at one
-// instant.
+// Snapshot is [core.Snapshot]: A Snapshot is the state of an operation at one moment.
 type Snapshot = core.Snapshot
 
 // Value is [core.Value]: Value returns a value that the operation stored under name, if
@@ -418,8 +401,8 @@ func Value[V any](s core.Snapshot, name string) (V, bool) {
 // OperationQuery is [core.OperationQuery]: An OperationQuery selects operations.
 type OperationQuery = core.OperationQuery
 
-// Echo is [core.Echo]: An Echo is what is remembered for a while of an operation that
-// has left the window: its last words.
+// Echo is [core.Echo]: An Echo is a short record of an operation that has left the
+// window.
 type Echo = core.Echo
 
 // Options is [core.Options]: Options configure a coordinator.
@@ -431,17 +414,18 @@ func Match(pattern, name string) bool {
 }
 
 // Raiser is [core.Raiser]: A Raiser is where a signal can be raised: a Sink, an
-// Operation, and the views of these that Because and Scoped make.
+// Operation, or a view that Because or Scoped has made.
 type Raiser = core.Raiser
 
-// Propagation is [core.Propagation]: Propagation bounds chains of causes, made with
-// Because.
+// Propagation is [core.Propagation]: Propagation bounds chains of causes, which
+// Raiser.Because makes.
 type Propagation = core.Propagation
 
 // BlockReason is [core.BlockReason]: A BlockReason says why a signal was not recorded.
 type BlockReason = core.BlockReason
 
-// BlockedDepth is [core.BlockedDepth]: the chain or nesting is as deep as it may be
+// BlockedDepth is [core.BlockedDepth]: the chain of causes is too long, or the nesting
+// of handlers too deep
 const BlockedDepth = core.BlockedDepth
 
 // BlockedCycle is [core.BlockedCycle]: the name is in the chain already
@@ -454,8 +438,8 @@ const BlockedTerminal = core.BlockedTerminal
 // operation of a Dispatcher or a Processor.
 type Handler = core.Handler
 
-// Processor is [core.Processor]: A Processor handles every signal it is given in the
-// background, such as sending it to a collector of logs.
+// Processor is [core.Processor]: A Processor calls one handler for every signal that it
+// is given, in the background: for example to send it to a collector of logs.
 type Processor = core.Processor
 
 // NewProcessor is [core.NewProcessor]: NewProcessor makes a processor, or says what is
@@ -478,34 +462,30 @@ func NewResultCoordinator[In, Out any](work core.ResultWork[In, Out], opts core.
 }
 
 // NewKeyedResultCoordinator is [core.NewKeyedResultCoordinator]:
-// NewKeyedResultCoordinator is NewResultCoordinator with keys, which are as for
-// NewKeyedCoordinator.
+// NewKeyedResultCoordinator is NewResultCoordinator with keys; see NewKeyedCoordinator.
 func NewKeyedResultCoordinator[In, Out any, K ~string](key func(In) K, work core.ResultWork[In, Out], opts core.Options) (*core.ResultCoordinator[In, Out], error) {
 	return core.NewKeyedResultCoordinator[In, Out, K](key, work, opts)
 }
 
-// Future is [core.Future]: A Future is a result to come.
+// Future is [core.Future]: A Future gives the result of an operation when it is there.
 type Future[Out any] = core.Future[Out]
 
 // OperationID is [core.OperationID]: An OperationID identifies an operation within the
 // process.
 type OperationID = core.OperationID
 
-// Signal is [core.Signal]: A Signal is a fact: something was so, at some time,
-// according to someone.
+// Signal is [core.Signal]: A Signal is a fact: a name, a time, and who raised it.
 type Signal = core.Signal
 
 // Query is [core.Query]: A Query selects signals.
 type Query = core.Query
 
-// Sensor is [core.Sensor]: A Sensor is a place where signals can be sensed: a Sink,
-// which shows what all code raised on it, or a coordinator, which shows what the
-// operations in its window raised.
+// Sensor is [core.Sensor]: A Sensor shows signals: a Sink shows the signals that all
+// code has raised on it, and a coordinator those that the operations in its window have
+// raised.
 type Sensor = core.Sensor
 
-// Sink is [core.Sink]: A Sink is a bounded, time-limited window of signals that all
-// code can raise on and sense: the shared memory in which parts of a program see what
-// others state.
+// Sink is [core.Sink]: A Sink is a bounded, time-limited window of signals.
 type Sink = core.Sink
 
 // SinkOptions is [core.SinkOptions]: SinkOptions configure a Sink.
@@ -523,14 +503,14 @@ func NewSink(opts core.SinkOptions) *core.Sink {
 	return core.NewSink(opts)
 }
 
-// SinkStats is [core.SinkStats]: SinkStats is what a sink holds and has seen, all read
-// at the same moment.
+// SinkStats is [core.SinkStats]: SinkStats are the counters of a sink, all read at the
+// same moment.
 type SinkStats = core.SinkStats
 
 // Monitor is [core.Monitor]: A Monitor counts the signals that match a pattern, as they
 // arrive, over a sliding span of time.
 type Monitor = core.Monitor
 
-// MonitorCap is [core.MonitorCap]: MonitorCap is how many signals within its span a
-// Monitor counts exactly.
+// MonitorCap is [core.MonitorCap]: MonitorCap is the number of signals within the span
+// that a Monitor counts exactly.
 const MonitorCap = core.MonitorCap

@@ -44,6 +44,7 @@ require (
 	github.com/ephemeralgo/ephemeral/patterns/signalinghttp v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/signallogwatcher v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/signalreactionshowcase v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/statuspage v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/telemetry v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 	go.uber.org/fx v1.24.0
@@ -160,5 +161,7 @@ replace github.com/ephemeralgo/ephemeral/patterns/signalinghttp => ../patterns/s
 replace github.com/ephemeralgo/ephemeral/patterns/signallogwatcher => ../patterns/signallogwatcher
 
 replace github.com/ephemeralgo/ephemeral/patterns/signalreactionshowcase => ../patterns/signalreactionshowcase
+
+replace github.com/ephemeralgo/ephemeral/patterns/statuspage => ../patterns/statuspage
 
 replace github.com/ephemeralgo/ephemeral/patterns/telemetry => ../patterns/telemetry

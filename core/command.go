@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// ParseCommand looks for command in a signal name of the form "command:payload"
-// and returns the payload: everything after the colon, as it stands, so
-// ParseCommand("window.size.set:100", "window.size.set") is "100". Text before
-// the command is allowed when a dot or a colon separates the two
-// ("app.window.size.set:200"); the first such place counts. An empty payload is
-// a match; an empty command is not.
+// ParseCommand looks for command in a signal name of the form "command:payload" and
+// returns the payload: all text after the colon, unchanged. So
+// ParseCommand("window.size.set:100", "window.size.set") returns "100". Other text may
+// come before the command if it ends in a dot or a colon ("app.window.size.set:200"). If
+// command occurs several times, the first place counts. A payload may be empty. An empty
+// command is never found.
 func ParseCommand(name, command string) (payload string, ok bool) {
 	for at := 0; command != ""; at++ {
 		next := strings.Index(name[at:], command+":")
@@ -25,10 +25,10 @@ func ParseCommand(name, command string) (payload string, ok bool) {
 	return "", false
 }
 
-// ParseRetryAfter reads the delay from a signal name such as
-// "rate-limit:5000ms": the text after the first colon, blanks trimmed, is a
-// non-negative whole number followed by "ms" in either case. A delay beyond what
-// a [time.Duration] holds is no delay.
+// ParseRetryAfter reads the delay from a signal name such as "rate-limit:5000ms". The
+// text after the first colon must be a non-negative whole number followed by "ms" or
+// "MS"; blanks around the text are ignored. If a [time.Duration] cannot hold the delay,
+// ok is false.
 func ParseRetryAfter(name string) (d time.Duration, ok bool) {
 	_, arg, _ := strings.Cut(name, ":")
 	digits, found := strings.CutSuffix(strings.ToLower(strings.TrimSpace(arg)), "ms")

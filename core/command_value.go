@@ -2,9 +2,10 @@ package core
 
 import "strings"
 
-// FindCommand looks in a signal name for each of the commands, as [ParseCommand] does, and
-// returns the one that comes first in the name, with its payload. What follows a command is
-// its payload, even if it reads like another command. If there is none, command is "".
+// FindCommand looks in a signal name for each of the commands, as [ParseCommand] does. It
+// returns the command that comes first in the name, with its payload. All text after a
+// command is its payload, even if it reads like another command. If no command is found,
+// command is "".
 func FindCommand(name string, commands ...string) (command, payload string) {
 	for _, c := range commands {
 		if p, ok := ParseCommand(name, c); ok && (command == "" || len(p) > len(payload)) {
@@ -15,8 +16,8 @@ func FindCommand(name string, commands ...string) (command, payload string) {
 }
 
 // CommandPattern is a pattern for [Sink.Subscribe] that matches every name in which
-// [FindCommand] finds one of the commands. It matches a few other names as well, so
-// handlers call FindCommand.
+// [FindCommand] finds one of the commands. It matches a few other names as well, so a
+// handler must still call FindCommand.
 func CommandPattern(commands ...string) string {
 	patterns := make([]string, len(commands))
 	for i, c := range commands {

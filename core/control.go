@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// A Control is what every coordinator shows, whatever its items are: its counters and
-// operations, why they wait, and how it is paused, resized and brought to an end.
-// [Coordinator], [ResultCoordinator], [Dispatcher] and [Processor] embed one, and so do
-// the types of other modules that are coordinators: their Control is the coordinator's.
+// A Control has the methods that all coordinators share: counters, operations, why they
+// wait, and how to pause, resize and end the coordinator. [Coordinator],
+// [ResultCoordinator], [Dispatcher] and [Processor] embed one. Types of other modules
+// embed the Control of their coordinator.
 //
-// A Control is a small value. Copies are the same coordinator. All methods are safe for
-// concurrent use, from bodies and from handlers as well; those of the zero Control panic.
+// A Control is a small value. All copies control the same coordinator. All methods are
+// safe for concurrent use, also from bodies and handlers. The methods of the zero Control
+// panic.
 type Control struct{ *engine }
 
 var (
@@ -25,8 +26,8 @@ var (
 // or by its goroutine.
 func (c Control) Inside(ctx context.Context) bool { return c.made().isOwn(ctx) }
 
-// Raised reports whether an operation of this coordinator that is still known has raised
-// the signal.
+// Raised reports whether s was raised by an operation of this coordinator that is in the
+// window.
 func (c Control) Raised(s Signal) bool { return c.made().raised(s) }
 
 // made panics if there is no engine.
@@ -37,8 +38,8 @@ func (e *engine) made() *engine {
 	return e
 }
 
-// Controller is what an operator does to a coordinator: on a status page, for example.
-// Every [Control] is one, and so is a type that embeds it.
+// Controller has what a person does with a coordinator, for example on a status page.
+// [Control] implements it, and so does every type that embeds a Control.
 type Controller interface {
 	Cancel(id OperationID, cause error) bool
 	Evict(id OperationID) bool
@@ -47,8 +48,8 @@ type Controller interface {
 	SetMaxConcurrency(n int) error
 }
 
-// Inspector is any coordinator, or what is built on one, whatever it carries: for
-// status pages, and for programs that end many of them together.
+// Inspector is any coordinator, or a type that is built on one, whatever its items are.
+// Status pages use it, and programs that end many coordinators together.
 type Inspector interface {
 	Lifecycle
 	Name() string
@@ -58,26 +59,26 @@ type Inspector interface {
 	Explain(OperationID) (Explanation, bool)
 }
 
-// A StoredQueue is a queue whose items are in a store, shared by processes or not, as a
-// status page shows and steers it. Its methods may do I/O.
+// A StoredQueue is a queue whose items are in a store, which processes may share. A
+// status page shows and controls it through this interface. Its methods may do I/O.
 type StoredQueue interface {
 	Name() string
 	Status(ctx context.Context) (QueueStatus, error)
 	// DeadItems returns items that are not tried any more, with IDs higher than after,
 	// lowest first, at most limit.
 	DeadItems(ctx context.Context, after int64, limit int) ([]DeadItem, error)
-	// Again makes a dead item ready to run, Discard gives it up. Both report whether it
-	// was dead.
+	// Again makes a dead item ready to run, Discard gives it up. Both return false if the
+	// item was not dead.
 	Again(ctx context.Context, id int64) (bool, error)
 	Discard(ctx context.Context, id int64) (bool, error)
 	Pause(ctx context.Context) error
 	Resume(ctx context.Context) error
 }
 
-// QueueStatus is what a [StoredQueue] has.
+// QueueStatus is the state of a [StoredQueue].
 type QueueStatus struct {
 	Counts []StateCount  `json:"counts"` // in the order of an item's life
-	Oldest time.Duration `json:"oldest"` // how long the item waits that waits longest
+	Oldest time.Duration `json:"oldest"` // the wait of the item that has waited longest
 	Nodes  int           `json:"nodes"`  // processes that serve the queue
 	Paused bool          `json:"paused"`
 }
@@ -99,9 +100,9 @@ type DeadItem struct {
 	Err      string    `json:"error,omitempty"`
 }
 
-// Schedules are named plans that start work by the clock, as a status page shows and
-// steers them. Pause and Resume take a pattern of names (see [Match]) and report how many
-// they changed.
+// Schedules are named plans that start work by the clock. A status page shows and
+// controls them through this interface. Pause and Resume take a pattern of names (see
+// [Match]) and return how many plans they changed.
 type Schedules interface {
 	Name() string
 	Status() []ScheduleStatus // by name
@@ -110,10 +111,10 @@ type Schedules interface {
 	RunNow(ctx context.Context, name string) error
 }
 
-// ScheduleStatus is what one of the [Schedules] does.
+// ScheduleStatus is the state of one of the [Schedules].
 type ScheduleStatus struct {
 	Name   string    `json:"name"`
-	When   string    `json:"when"`          // a cron expression, or what else plans it
+	When   string    `json:"when"`          // the plan, such as a cron expression
 	Last   time.Time `json:"last,omitzero"` // zero: never yet
 	Next   time.Time `json:"next,omitzero"` // zero: never again
 	Paused bool      `json:"paused"`

@@ -5,23 +5,22 @@ import (
 	"errors"
 )
 
-// Work is what a coordinator does with an item. The context carries the values
-// of the context the item was enqueued with and the [Operation]; it ends when the
-// operation is cancelled by id or with its coordinator, not when the enqueuer's
-// context does. An error makes the operation failed; a panic does too, as a
-// [PanicError].
+// Work is what a coordinator does with an item. The context has the [Operation], and the
+// values of the context that was passed to Enqueue. It ends when the operation is
+// cancelled or times out, not when the context of Enqueue ends. An error makes the
+// operation failed, and so does a panic, as a [PanicError].
 type Work[T any] func(ctx context.Context, item T) error
 
-// An Enqueuer is what a producer needs to know of a coordinator.
+// An Enqueuer has the methods of a coordinator that a producer needs.
 type Enqueuer[T any] interface {
 	Enqueue(ctx context.Context, item T) (OperationID, error)
 	TryEnqueue(ctx context.Context, item T) (OperationID, error)
 }
 
-// A Coordinator runs one function, the body, for each item, a bounded number at once. It
-// remembers the operations for a while: what they stored, what signals they raised, how
-// they ended. Items start in the order in which they were enqueued. Keys, lanes and
-// classes, if there are any, change that order.
+// A Coordinator runs one function, the body, for each item. It runs a bounded number of
+// operations at once. It remembers operations for a while: what they stored, which
+// signals they raised, how they ended. Items start in the order in which they were
+// enqueued. Keys, lanes and classes, if there are any, change that order.
 //
 // Its [Control] has the methods that do not depend on the type of the items: Operations,
 // Lookup, Explain, Count, Stats, Cancel, Pin, Pause, Drain, Close and others.
@@ -47,15 +46,15 @@ func NewCoordinator[T any](work Work[T], opts Options) (*Coordinator[T], error) 
 }
 
 // NewKeyedCoordinator makes a coordinator that runs at most [Options.MaxPerKey]
-// operations of one key at once, by default one, so that items of a key run in
-// the order in which they were enqueued. Keys take turns: a key with many items, or
-// with slow items, does not delay another key. Keys without operations cost nothing.
+// operations of one key at once, by default one. With one, the items of a key run in the
+// order in which they were enqueued. Keys take turns: a key with many items, or with slow
+// items, does not delay another key. Keys without operations cost nothing.
 //
-// An item whose key is "" has no key: no order, and no limit of a key. It takes its turn
-// as if it had a key of its own.
+// An item whose key is "" has no key: it has no order, and MaxPerKey does not limit it.
+// It takes its turn as if it had a key of its own.
 //
-// The key of an item is asked for once, in Enqueue, on the caller's goroutine;
-// operations carry it as their Key, and so do the signals they raise.
+// Enqueue calls key once for each item, on the caller's goroutine. The result is the Key
+// of the operation, and of the signals that it raises.
 func NewKeyedCoordinator[T any, K ~string](key func(T) K, work Work[T], opts Options) (*Coordinator[T], error) {
 	text, err := keyText(key)
 	if err != nil {
@@ -97,17 +96,17 @@ func coordinatorOf[T any](e *engine, key func(T) string, work Work[T]) *Coordina
 	return &Coordinator[T]{Control{e}, source[T, struct{}]{key, e.front()}}
 }
 
-// Lane returns a view of the coordinator, in the class of c, whose Enqueue, TryEnqueue and Do put
-// items into that lane; all else is the coordinator's. If it has no such lane,
-// they return [ErrUnknownLane]. Without Lane, items go into the lane called
-// "normal", or, if there is none, into the last.
+// Lane returns a view of the same coordinator. Enqueue, TryEnqueue and Do of the view put
+// items into that lane, and into the class of c. They return [ErrUnknownLane] if the
+// coordinator has no such lane. Items that are enqueued without Lane go into the lane
+// "normal", or into the last lane if there is no "normal".
 func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inLane(c.engine, name)}}
 }
 
-// Class returns a view of the coordinator, in the lane of c, whose Enqueue, TryEnqueue and
-// Do put items into that class; all else is the coordinator's. If it has no such class,
-// they return [ErrUnknownClass]. See [Options.Classes].
+// Class returns a view of the same coordinator. Enqueue, TryEnqueue and Do of the view
+// put items into that class, and into the lane of c. They return [ErrUnknownClass] if the
+// coordinator has no such class. See [Options.Classes].
 func (c *Coordinator[T]) Class(name string) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inClass(c.engine, name)}}
 }
@@ -168,25 +167,25 @@ func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, e
 	return t.id, err
 }
 
-// Do enqueues an item, waits until its operation is finished, and returns its
-// error: the body's, or why it did not run. When ctx ends, the operation is
-// cancelled with the cause of ctx, which Do returns without waiting for the body.
+// Do enqueues an item, waits until its operation is finished, and returns the error of
+// the body, or the reason why the body did not run. When ctx ends, Do cancels the
+// operation with the cause of ctx, and returns that cause without waiting for the body.
 //
-// A body of this coordinator that calls Do with its own context is suspended
-// meanwhile, as in [Operation.Suspend]; a body of another one keeps its slot. Do
-// returns [ErrWouldDeadlock] where an operation would wait for itself. There are three
-// cases: a body calls Do with a context that does not come from its own; the item has the
-// key of the operation and [Options.MaxPerKey] is 1; or operations that keep their keys
-// wait for each other's keys. Circles over several coordinators are not found; Explain shows them.
+// While a body of this coordinator waits in Do with its own context, it is suspended, as
+// in [Operation.Suspend]. A body of another coordinator keeps its slot. Do returns
+// [ErrWouldDeadlock] where an operation would wait for itself. There are three cases: a
+// body calls Do with a context that is not made from the body's own; the item has the key
+// of the operation and [Options.MaxPerKey] is 1; or operations that keep their keys wait
+// for each other's keys. Circles over several coordinators are not found; Explain shows
+// them.
 func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 	return c.do(ctx, &c.newTask(item, 0).Operation, c.door)
 }
 
-// Wait waits until an operation is finished and returns its error, or that of the
-// reason it did not run. It returns [ErrUnknown] for an id that is not, or no
-// longer, in the window. When ctx ends first it returns its cause; the operation
-// goes on. Called from a body it suspends the body's operation, or returns
-// [ErrWouldDeadlock], as Do does.
+// Wait waits until an operation is finished and returns the error of its body, or the
+// reason why the body did not run. It returns [ErrUnknown] if the id is not in the
+// window. If ctx ends first, Wait returns the cause of ctx, and the operation goes on. A
+// body that calls Wait is suspended, or gets [ErrWouldDeadlock], as in Do.
 func (c *Coordinator[T]) Wait(ctx context.Context, id OperationID) error {
 	_, err := c.wait(ctx, id)
 	return err

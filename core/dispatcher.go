@@ -9,17 +9,17 @@ import (
 	"sync/atomic"
 )
 
-// A Dispatcher calls handlers for signals in the background, by pattern. Its
-// Dispatch is given signals as [Options.OnSignal] of a coordinator, as a handler
-// of [Sink.Subscribe], or both; it never holds up whoever raises them.
+// A Dispatcher calls handlers for signals in the background, by pattern. Pass its method
+// Dispatch as [Options.OnSignal] of a coordinator, to [Sink.Subscribe], or to both. A
+// dispatcher never makes the raiser of a signal wait.
 //
-// It is a coordinator of signals, keyed by their names: those of one name are
-// handled in the order in which they were dispatched, one at a time, and different
-// names side by side. [Options.MaxConcurrency] and [Options.MaxPerKey] change that.
-// While [Options.MaxQueued] signals wait, by default 1024, each further one drops
-// the one that has waited longest, and [Stats] says how many were. Like any
-// coordinator it shows its operations, owns no goroutine while idle, and is brought
-// to an end by Drain, which handles what waits, or Close, which does not.
+// It is a coordinator whose items are signals and whose keys are their names. It handles
+// signals of one name one at a time, in the order in which they were dispatched, and
+// different names side by side. [Options.MaxConcurrency] and [Options.MaxPerKey] change
+// that. While [Options.MaxQueued] signals wait, by default 1024, each further signal
+// drops the one that has waited longest; [Stats].Dropped counts them. Like any
+// coordinator, it shows its operations and owns no goroutine while idle. Drain handles
+// the signals that wait, and Close cancels them.
 //
 // All methods are safe for concurrent use, from handlers as well. Those of the zero
 // value panic: make one with [NewDispatcher].
@@ -42,9 +42,9 @@ type reaction struct {
 
 // NewDispatcher makes a dispatcher without handlers, or says what is wrong with the
 // options. The options are a coordinator's, except that the default of Name is
-// "dispatcher", that DropOldest is always on, and that Lanes and Classes are not accepted. The
-// operations raise their signals on [Options.Sink], but not [SignalStarted] and
-// [SignalStopped]; it may be the sink the dispatcher listens to.
+// "dispatcher", that DropOldest is always on, and that Lanes and Classes are not
+// accepted. The operations raise their signals on [Options.Sink], but not [SignalStarted]
+// and [SignalStopped]. The dispatcher may handle signals of the same sink.
 func NewDispatcher(opts Options) (*Dispatcher, error) {
 	opts.Name = cmp.Or(opts.Name, "dispatcher")
 	d := new(Dispatcher)
@@ -57,17 +57,15 @@ func NewDispatcher(opts Options) (*Dispatcher, error) {
 	return d, nil
 }
 
-// Handle lets h handle the signals whose name matches pattern, until remove is
-// called. All handlers that match a signal are called, one after the other in the
-// order in which they were registered, whether or not others fail or panic; their
-// errors are joined. Which handlers there are is decided when a signal's turn
-// comes, not when it is dispatched. An operation that is cancelled calls no further
-// ones.
+// Handle lets h handle the signals whose name matches pattern, until remove is called.
+// All handlers that match a signal are called one after the other, in the order in which
+// they were registered. If a handler fails or panics, the others are still called, and
+// the errors are joined. The dispatcher looks for handlers when a signal's turn comes,
+// not in Dispatch. An operation that is cancelled calls no further handlers.
 //
-// After remove has returned no call of h starts and none is running, unless remove
-// was called from inside a handler, which it does not wait for; goroutines that a
-// handler has started are not recognised. A pattern that matches nothing, like "",
-// is never called. Handle panics if h is nil.
+// Remove waits for running calls of h. Inside a handler it does not wait; goroutines that
+// a handler has started are not recognised. After remove, no call of h starts. A handler
+// whose pattern matches nothing, like "", is never called. Handle panics if h is nil.
 func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 	need(h != nil, "Handle needs a function")
 	d.made()
@@ -88,11 +86,11 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 	}
 }
 
-// Dispatch queues a signal for the handlers that match it and returns at once. A
-// signal that none matches is not queued, which costs no more than trying their
-// patterns; nor is one that an operation of this dispatcher has raised. After
-// Complete, Drain or Close, and while a signal matches [Options.CancelOn], it is
-// counted as rejected.
+// Dispatch queues a signal for the handlers that match it and returns at once. It does
+// not queue a signal that no handler matches, or that an operation of this dispatcher has
+// raised. To find that out costs a comparison with each pattern. After Complete, Drain or
+// Close, and while [Options.CancelOn] matches a signal on the sink, Dispatch only counts
+// the signal as rejected.
 func (d *Dispatcher) Dispatch(s Signal) {
 	d.made()
 	if slices.ContainsFunc(*d.reactions.Load(), func(r *reaction) bool { return r.pattern.matches(s.Name) }) {

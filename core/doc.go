@@ -1,11 +1,12 @@
 // Package core runs concurrent work that is bounded, tracked, observable and
-// self-cleaning. Parts of a program coordinate through signals: small facts in a
-// bounded, time-limited window, which others read when they choose to.
+// self-cleaning. Parts of a program coordinate through signals. A signal is a small fact
+// in a bounded, time-limited window. Every part reads the window when it chooses to.
 //
 // # Operations
 //
-// A [Coordinator] has one function, the body, and runs it for each item. Each item that it
-// accepts is an operation. A limit bounds how many run at once:
+// A [Coordinator] has one function, the body, and runs it for each item. Each item that
+// it accepts is an operation. A limit bounds how many run at once. A running operation
+// has a slot:
 //
 //	uploads, err := core.NewCoordinator(save, core.Options{MaxConcurrency: 8})
 //	...
@@ -13,8 +14,9 @@
 //
 // Enqueue returns at once while the queue has room, and waits while it is full. So slow
 // work slows down a fast producer. With the id, anybody can look an operation up, wait
-// for it, pin it or cancel it. A finished operation stays in the window for a while and
-// is then removed. Every accepted item is in exactly one counter of [Stats].
+// for it, pin it or cancel it. The window is the list of the operations that a
+// coordinator knows. A finished operation stays in it for a while, and is then evicted:
+// removed. Every accepted item is in exactly one counter of [Stats].
 //
 //	enqueued -> pending -> running -> succeeded | failed | cancelled -> evicted -> echo -> gone
 //	               |         | ^
@@ -23,17 +25,16 @@
 //	               |
 //	               +-> cancelled | refused | dropped ------------------> evicted -> ...
 //
-// Evicted means that the operation has left the window. For a while, its [Echo] remains: a
-// short record of it.
+// For a while after its eviction, the [Echo] of an operation remains: a short record.
 //
 // [Options.OnDone] is called for each operation that ends. The window keeps failed
 // operations apart from the others, so that many successes do not push them out. A
 // [Group] waits for a set of items on a coordinator that others use as well.
 //
-// In its function, an operation finds itself in the context: [OperationFrom]. Through
-// it, the function stores values for others to read and raises signals. [ForEach] and
-// [Map] run a sequence of items in the same way and return when all are done. A
-// [ResultCoordinator] runs operations that have results.
+// A body gets its operation from the context: [OperationFrom]. Through the operation, it
+// stores values for others to read and raises signals. [ForEach] and [Map] run a sequence
+// of items in the same way and return when all are done. A [ResultCoordinator] runs
+// operations that have results.
 //
 // # Keys, lanes and classes
 //
@@ -55,7 +56,7 @@
 //
 // [Coordinator.Explain] says why an operation waits: for the limit, for its key, lane or
 // class, or because of a signal. If another operation holds the key or has raised the
-// signal, Explain names it. A body that waits for something else can say so:
+// signal, Explain names it. A body that waits for something else can report it:
 // [Operation.WaitsFor].
 //
 // # Waits and recursion
@@ -68,23 +69,24 @@
 // # Signals
 //
 // A [Signal] is a fact: a name, a key that says what it is about, the operation that
-// raised it, and a time. Operations raise signals. Other code can raise them directly on a
-// [Sink]: the window of signals that parts of a program share. Raising a signal starts
-// nothing by itself. Others look when they choose to:
+// raised it, and a time. Operations raise signals. Other code can raise them directly on
+// a [Sink]: the window of signals that parts of a program share. Raising a signal starts
+// nothing by itself. Other code looks when it chooses to:
 //
 //	if sink.Has("gateway.error.*") { ... }
 //	for s := range sink.Sense(core.Query{Pattern: "order.*", Within: time.Minute}) { ... }
 //
 // A [Monitor] counts signals over a sliding span. A coordinator refuses or defers items
-// while a signal is present: [Options.CancelOn], [Options.DeferOn]. Code that wants to be
-// called subscribes: [Sink.Subscribe]. [Sink.Forward] connects sinks.
+// while a signal is present: [Options.CancelOn], [Options.DeferOn]. Such a pattern is a
+// gate, closed while a signal matches. Code that wants to be called subscribes:
+// [Sink.Subscribe]. [Sink.Forward] connects sinks.
 //
 // A raised signal leaves the window after 5 minutes by default, or when newer signals
-// push it out. To retract a signal is to take it back earlier. A signal that nobody
+// push it out. Code can retract a signal (take it back) before that. A signal that nobody
 // retracts blocks work only until it is too old. For a condition that must last, hold a
-// signal: [Sink.Hold], [Operation.Hold]. A held signal stays until it is released. The
-// comments also call it a held fact. A signal can be retracted only by the operation that
-// raised it, or by the sink if it was raised there.
+// signal: [Sink.Hold], [Operation.Hold]. A held signal (also: held fact) stays until it
+// is released. Only the operation that raised a signal can retract it. [Sink.Retract]
+// retracts signals that no operation raised.
 //
 // # Guarantees
 //
@@ -120,9 +122,9 @@
 //
 // # Shutting down
 //
-// Complete ends the intake. Flush waits for what was accepted. Drain does both. Stop also
-// cancels what is pending, and Close also cancels what runs. See [Lifecycle]. In a
-// pipeline, drain the first stage first.
+// Complete ends the intake: no more items are accepted. Flush waits for the accepted
+// ones. Drain does both. Stop does both and cancels pending items. Close also cancels
+// running ones. See [Lifecycle]. In a pipeline, drain the first stage first.
 //
 // # Cost
 //

@@ -2,18 +2,19 @@ package core
 
 import "log/slog"
 
-// A Class is a kind of items of one coordinator of which only so many may run at once,
-// whatever their lanes. See [Options.Classes].
+// A Class is a kind of items of one coordinator. Its limit counts items in all lanes
+// together. See [Options.Classes].
 type Class struct {
 	// Name is how [Coordinator.Class] finds it; case matters.
 	Name string
-	// Limit is how many of the class's operations run at once, as part of
-	// [Options.MaxConcurrency]; 0 means no limit of its own.
+	// Limit is how many operations of the class run at once; they also count for
+	// [Options.MaxConcurrency]. 0 means no limit of its own.
 	Limit int
 }
 
-// ClassStats are counters of one class; see [Stats]. Items without a class are in none:
-// summed over the classes, Pending <= Stats.Pending and Running <= Stats.Running.
+// ClassStats are counters of one class; see [Stats]. Items without a class are not
+// counted here. So, summed over the classes, Pending <= Stats.Pending and Running <=
+// Stats.Running.
 type ClassStats struct {
 	Name    string `json:"name"`
 	Pending int    `json:"pending"`

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// An Explanation says why an operation waits: every reason there is, and, where
-// that is another operation, what that one waits for in turn. A pending operation
-// waits to run; a running or suspended one may wait, in its body, for other operations.
+// An Explanation says why an operation waits. It has every reason. If a reason is another
+// operation that waits itself, the reasons of that one follow. A pending operation waits
+// to run. A running or suspended operation may wait in its body for other operations.
 type Explanation struct {
 	Operation OperationID `json:"operation"`
 	Status    Status      `json:"status"`
@@ -18,54 +18,54 @@ type Explanation struct {
 	Reasons   []Reason    `json:"reasons,omitempty"` // none if it does not wait, or is about to start
 }
 
-// A Reason is one reason for an operation to wait. Which fields say more depends
-// on the kind.
+// A Reason is one reason why an operation waits. The kind decides which other fields are
+// set.
 type Reason struct {
 	Kind      ReasonKind  `json:"kind"`
-	Operation OperationID `json:"operation"` // which waits
+	Operation OperationID `json:"operation"` // the one that waits
 
-	Holder  OperationID `json:"holder,omitempty"`  // has what it waits for; of several, the one that started first
-	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, where it may be another one
-	Key     string      `json:"key,omitempty"`     // that is busy
-	Lane    string      `json:"lane,omitempty"`    // that is full, that it is in, or that it waits for room in
-	Class   string      `json:"class,omitempty"`   // that is full
-	Running int         `json:"running,omitempty"` // so many run
-	Limit   int         `json:"limit,omitempty"`   // of so many that may
-	Ahead   int         `json:"ahead,omitempty"`   // so many go first, or are waited for
-	What    string      `json:"what,omitempty"`    // its body waits for; see [Operation.WaitsFor]
-	Signal  Signal      `json:"signal,omitzero"`   // that holds it up
-	Since   time.Time   `json:"since,omitzero"`    // since when that is so
-	Expires time.Time   `json:"expires,omitzero"`  // when the signal's lease or age ends, or the wait; zero: not by itself
-	Forced  time.Time   `json:"forced,omitzero"`   // when MaxDefer is over; zero: never, as while a signal is held
+	Holder  OperationID `json:"holder,omitempty"`  // the operation that it waits for; of several, the first that started
+	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, if that may be another coordinator
+	Key     string      `json:"key,omitempty"`     // the busy key
+	Lane    string      `json:"lane,omitempty"`    // the full lane, its own lane, or the lane where it waits for room
+	Class   string      `json:"class,omitempty"`   // the full class
+	Running int         `json:"running,omitempty"` // how many run
+	Limit   int         `json:"limit,omitempty"`   // how many may run
+	Ahead   int         `json:"ahead,omitempty"`   // how many operations go first, or are waited for
+	What    string      `json:"what,omitempty"`    // the text of [Operation.WaitsFor] or Suspend
+	Signal  Signal      `json:"signal,omitzero"`   // the signal that holds it up
+	Since   time.Time   `json:"since,omitzero"`    // the start of this state
+	Expires time.Time   `json:"expires,omitzero"`  // the end of the signal's lease or age, or of the wait; zero: none
+	Forced  time.Time   `json:"forced,omitzero"`   // the end of MaxDefer; zero: none, for example because the signal is held
 }
 
 // A ReasonKind says what a [Reason] is about.
 type ReasonKind string
 
 const (
-	ReasonPaused   ReasonKind = "paused"   // the coordinator is, until Resume
-	ReasonLimit    ReasonKind = "limit"    // as many as may, run: Running, Limit, Holder
+	ReasonPaused   ReasonKind = "paused"   // the coordinator is paused
+	ReasonLimit    ReasonKind = "limit"    // MaxConcurrency is reached; fields Running, Limit, Holder
 	ReasonLane     ReasonKind = "lane"     // the same for its lane: Lane, Running, Limit, Holder
 	ReasonClass    ReasonKind = "class"    // the same for its class: Class, Running, Limit, Holder
 	ReasonKey      ReasonKind = "key"      // the same for its key: Key, Running, Limit, Holder
 	ReasonRefused  ReasonKind = "refused"  // it will not run because of CancelOn: Signal, Since, Expires
-	ReasonDeferred ReasonKind = "deferred" // DeferOn: Signal, Since, Expires, Forced
+	ReasonDeferred ReasonKind = "deferred" // it waits because of DeferOn: Signal, Since, Expires, Forced
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
 	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead
 	ReasonNested   ReasonKind = "nested"   // its body waits: for Holder, for the Ahead operations of a Flush, or for room: Of, Lane
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
 
-	ReasonSuspended ReasonKind = "suspended" // of Ahead suspended operations, MaxSuspended lend their slots: Limit
-	ReasonResuming  ReasonKind = "resuming"  // it was suspended, its wait is over, and it waits for a slot: further reasons say why
+	ReasonSuspended ReasonKind = "suspended" // slots are not free: only MaxSuspended suspended operations give up theirs: Ahead, Limit
+	ReasonResuming  ReasonKind = "resuming"  // it was suspended, and needs a slot to go on: other reasons say why it has none
 )
 
 // maxExplained is how many signals an explanation names for one rule, and how many
 // operations it follows.
 const maxExplained = 16
 
-// Explain says why an operation waits, following what it waits for from one
-// operation to the next, across coordinators. It is false for an id that is not,
-// or no longer, in the window.
+// Explain says why an operation waits. If it waits for another operation, Explain also
+// says why that one waits, and so on, across coordinators. It returns false if the id is
+// not in the window.
 func (c Control) Explain(id OperationID) (Explanation, bool) {
 	e := c.made()
 	o := e.find(id)

@@ -59,8 +59,8 @@ func (e *engine) laneStats() (stats []LaneStats) {
 	return stats
 }
 
-// Lookup returns a snapshot of an operation that is pending, running, or still in
-// the window.
+// Lookup returns a snapshot of an operation. It returns false if the id is not in the
+// window.
 func (c Control) Lookup(id OperationID) (Snapshot, bool) {
 	e := c.made()
 	o := e.find(id)
@@ -74,11 +74,11 @@ func (c Control) Lookup(id OperationID) (Snapshot, bool) {
 	return s, true
 }
 
-// Operations walks the operations that q selects in the order in which they were
-// accepted, as of the start of the loop. Each snapshot is taken when its turn
-// comes; one that has left the window by then is skipped. No lock is held while
-// the loop's body runs. It costs what it looks at until the loop ends or the Limit of q
-// is reached.
+// Operations yields the operations that q selects and that exist when the loop starts, in
+// the order in which they were accepted. It takes each snapshot when the loop gets to
+// that operation, and skips operations that have left the window by then. No lock is held
+// while the loop's body runs. The cost grows with the operations it looks at before the
+// loop ends or the Limit of q is reached.
 func (c Control) Operations(q OperationQuery) iter.Seq[Snapshot] {
 	e := c.made()
 	return e.operations(q, func(*Operation) {})
@@ -142,9 +142,10 @@ func (e *engine) walk(after OperationID, back bool) iter.Seq[*Operation] {
 
 func byID(a, b *Operation) int { return cmp.Compare(a.id, b.id) }
 
-// Pin keeps an operation in the window, whatever its age and number, until unpin
-// is called; pins are counted, and unpin may be called many times. It is false if
-// the operation is unknown, or as many as [Options.MaxTracked] are pinned.
+// Pin keeps an operation in the window, whatever its age and number, until unpin is
+// called. An operation stays until all its pins are undone; only the first call of an
+// unpin counts. Ok is false if the operation is unknown, or if [Options.MaxTracked]
+// operations are pinned already.
 func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 	e := c.made()
 	e.lockFresh()
@@ -164,8 +165,8 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 	}, true
 }
 
-// Evict removes a finished operation from the window now, pinned or not. It is
-// false if the operation is unknown or not finished: see Cancel.
+// Evict removes a finished operation from the window now, pinned or not. It returns false
+// if the operation is unknown or has not finished: in that case use Cancel.
 func (c Control) Evict(id OperationID) bool {
 	e := c.made()
 	e.lockFresh()
@@ -179,13 +180,13 @@ func (c Control) Evict(id OperationID) bool {
 	return true
 }
 
-// OnFinalized calls fn with the last snapshot of every operation that leaves the
-// window, exactly once each, also when the coordinator is closed, on the goroutine
-// that happens to evict it. The calls of one
-// goroutine are in the order of eviction. Several goroutines may call fn at once, whatever
-// MaxConcurrency is. Flush and Drain may return before these calls, Close does not. No lock is
-// held; while fn blocks, that worker does not run anything else. A panic of fn is
-// counted in [Stats]. Cancel is as for [Sink.Subscribe].
+// OnFinalized calls fn exactly once for every operation that leaves the window, with its
+// last snapshot, also when the coordinator is closed. It calls fn on the goroutine that
+// evicts the operation, without a lock. That goroutine may be a worker, which runs
+// nothing else while fn blocks. The calls of one goroutine are in the order of eviction.
+// Several goroutines may call fn at once, whatever MaxConcurrency is. Flush and Drain may
+// return before these calls, Close does not. A panic of fn is counted in [Stats]. For
+// cancel see [Sink.Subscribe].
 func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	e := c.made()
 	if fn == nil {
@@ -194,10 +195,10 @@ func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	return newHook(pattern{}, fn).attach(&e.mu, &e.final, func() {})
 }
 
-// Echoes walks what is remembered of operations that have left the window, oldest
-// first. Of q, Pattern, Key and Operation select those that have a signal that
-// matches; without any of the three all are shown. Within is how long ago they
-// left.
+// Echoes yields the echoes of operations that have left the window, oldest first.
+// Operation, Key and Source of q are compared with the operation. Pattern selects
+// operations that have a matching signal. Within is how long ago the operation left, at
+// most.
 func (c Control) Echoes(q Query) iter.Seq[Echo] {
 	e := c.made()
 	return func(yield func(Echo) bool) {
@@ -228,10 +229,10 @@ func (c Control) Echoes(q Query) iter.Seq[Echo] {
 	}
 }
 
-// Has reports whether an operation in the window has a signal matching pattern.
+// Has reports whether an operation in the window has a signal that matches pattern.
 func (c Control) Has(pattern string) bool { return c.Count(pattern) > 0 }
 
-// Count counts the signals matching pattern of the operations in the window.
+// Count returns how many signals of the operations in the window match pattern.
 func (c Control) Count(pattern string) int {
 	e := c.made()
 	e.lockFresh()
@@ -239,8 +240,8 @@ func (c Control) Count(pattern string) int {
 	return e.ledger.count(pattern)
 }
 
-// Sense walks the signals that q selects of the operations in the window, in the
-// order in which they were raised; see [Sensor].
+// Sense yields the signals of the operations in the window that q selects, in the order
+// in which they were raised; see [Sensor].
 func (c Control) Sense(q Query) iter.Seq[Signal] {
 	e := c.made()
 	return func(yield func(Signal) bool) {
@@ -275,8 +276,8 @@ func (c Control) Sense(q Query) iter.Seq[Signal] {
 	}
 }
 
-// Monitor counts the signals matching pattern that the operations raise, over the
-// last span, starting with those of the operations in the window.
+// Monitor counts the signals that operations raise and that match pattern, over the last
+// span. It begins with the signals of the operations in the window.
 func (c Control) Monitor(pattern string, span time.Duration) *Monitor {
 	e := c.made()
 	p := compile(pattern)

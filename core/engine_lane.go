@@ -11,24 +11,25 @@ import (
 	"time"
 )
 
-// A Lane is a priority of items of one coordinator: which go first, how many of
-// them may run at once, and which signals hold them up. See [Options.Lanes].
+// A Lane is a priority of the items of one coordinator. It says which items go first, how
+// many of the lane may run at once, and which signals hold items of the lane up. See
+// [Options.Lanes].
 type Lane struct {
 	// Name is how [Coordinator.Lane] finds it; case matters.
 	Name string
-	// Limit is how many of the lane's operations run at once, as part of
-	// [Options.MaxConcurrency]; 0 means no limit of its own.
+	// Limit is how many operations of the lane run at once; they also count for
+	// [Options.MaxConcurrency]. 0 means no limit of its own.
 	Limit int
-	// Depth is how many of its items may be pending before Enqueue waits and
-	// TryEnqueue refuses; 0 means [Options.MaxQueued], negative no queue, as there.
-	// A lane's items do not take room in another's queue.
+	// Depth is how many of its items may be pending before Enqueue waits and TryEnqueue
+	// refuses; 0 means [Options.MaxQueued], negative no queue. Each lane has a queue of
+	// its own.
 	Depth int
-	// CancelOn and DeferOn hold up items of this lane, in addition to
-	// [Options.CancelOn] and [Options.DeferOn], which hold up all.
-	// [Options.ResumeOn] ends the deferral here as well.
+	// CancelOn and DeferOn hold up items of this lane. [Options.CancelOn] and
+	// [Options.DeferOn] do so, too. [Options.ResumeOn] also ends the deferral by the
+	// lane's DeferOn.
 	CancelOn, DeferOn string
-	// MaxDefer is how long raised signals that match DeferOn hold up an item of
-	// this lane at most; 0 means [Options.MaxDefer], negative no limit.
+	// MaxDefer is the longest time that raised signals defer an item of this lane; 0
+	// means [Options.MaxDefer], negative no limit.
 	MaxDefer time.Duration
 }
 
@@ -51,9 +52,9 @@ func (s LaneStats) String() string { return StatsString(s) }
 // maxLanes is how many lanes a coordinator can have, and how many classes.
 const maxLanes = 64
 
-// ParseLanes reads lanes from text: names from the highest to the lowest lane,
-// separated by commas, each with its limit behind a colon if it has one, as in
-// "hot:4, normal, slow:2". Blanks around names and limits do not matter.
+// ParseLanes reads lanes from text such as "hot:4, normal, slow:2": names, highest lane
+// first, separated by commas. A colon and a limit may follow a name. Blanks around names
+// and limits do not matter.
 func ParseLanes(spec string) ([]Lane, error) {
 	where := strconv.Quote(spec)
 	if n := 1 + strings.Count(spec, ","); n > maxLanes {

@@ -8,28 +8,26 @@ import (
 	"sync"
 )
 
-// Lifecycle is how everything that accepts work is brought to an end; one
-// vocabulary for the whole library. All methods may be called many times, from
-// many goroutines, and from inside a body.
+// Lifecycle has the methods that end a type which accepts work. They mean the same in the
+// whole library. All methods may be called many times, from many goroutines, and from
+// inside a body.
 type Lifecycle interface {
-	// Complete ends the intake. What was accepted still runs.
+	// Complete ends the intake: no more items are accepted. Accepted items still run.
 	Complete()
-	// Flush waits until all that has been accepted so far is finished, while
-	// the intake stays open. When ctx ends first it stops waiting and returns
-	// its cause. From inside a body it returns ErrWouldDeadlock.
+	// Flush waits until all that has been accepted so far is finished, while the intake
+	// stays open. If ctx ends first, Flush returns the cause of ctx. Inside a body it
+	// returns ErrWouldDeadlock.
 	Flush(ctx context.Context) error
-	// Drain is Complete, and then waits until all that was accepted is
-	// finished. When ctx ends first it stops waiting and returns its cause;
-	// the intake stays closed. From inside a body it returns ErrWouldDeadlock
-	// and changes nothing.
+	// Drain calls Complete, and then waits until all that was accepted is finished. If
+	// ctx ends first, Drain returns the cause of ctx, and the intake stays closed. Inside
+	// a body it returns ErrWouldDeadlock and changes nothing.
 	Drain(ctx context.Context) error
-	// Stop ends the intake, cancels what has not started, and waits until what runs
-	// is finished. When ctx ends first it stops waiting and returns its cause. From
-	// inside a body it returns ErrWouldDeadlock and changes nothing.
+	// Stop ends the intake, cancels what has not started, and waits until what runs is
+	// finished. If ctx ends first, Stop returns the cause of ctx. Inside a body it
+	// returns ErrWouldDeadlock and changes nothing.
 	Stop(ctx context.Context) error
-	// Close ends the intake, cancels what runs, accounts for what has not
-	// started as cancelled, and waits for the bodies to return. Called from
-	// inside a body or a handler it does not wait. It returns nil.
+	// Close ends the intake, cancels what runs and what has not started, and waits for
+	// the bodies to return. Inside a body or a handler it does not wait. It returns nil.
 	Close() error
 }
 
@@ -64,19 +62,19 @@ func (e *engine) expect(f flush) *flush {
 	return &f
 }
 
-// Flush waits until all operations accepted so far are finished, while the intake
-// stays open. When ctx ends first it returns its cause. Called by an operation of
-// the coordinator, on its goroutine or with its context, it returns
-// [ErrWouldDeadlock]; goroutines that a body has started are recognised by the
-// context only. While the coordinator is paused it waits for Resume.
+// Flush waits until all operations accepted so far are finished, while the intake stays
+// open. If ctx ends first, Flush returns the cause of ctx. While the coordinator is
+// paused, Flush waits for Resume. An operation of the coordinator gets [ErrWouldDeadlock]
+// if it calls Flush on its goroutine or with its context. A goroutine that a body has
+// started gets it only with the operation's context.
 func (c Control) Flush(ctx context.Context) error {
 	e := c.made()
 	return e.waitForAll(ctx, e.startFlush)
 }
 
-// WaitIdle waits until nothing is pending, running or suspended, operations included
-// that others have enqueued meanwhile. The intake stays open. When ctx ends first it
-// returns its cause. Called by an operation of the coordinator it returns
+// WaitIdle waits until nothing is pending, running or suspended. It also waits for
+// operations that are enqueued meanwhile. The intake stays open. If ctx ends first,
+// WaitIdle returns the cause of ctx. Inside an operation of the coordinator it returns
 // [ErrWouldDeadlock], as Flush does.
 func (c Control) WaitIdle(ctx context.Context) error {
 	e := c.made()
@@ -127,8 +125,8 @@ func (c Control) Drain(ctx context.Context) error {
 	return c.Flush(ctx)
 }
 
-// Stop ends the intake, cancels the pending operations with the cause [ErrStopped], and
-// waits until those that have started are finished, as Flush does.
+// Stop ends the intake and cancels the pending operations with the cause [ErrStopped].
+// Then it waits, as Flush does, until the operations that have started are finished.
 func (c Control) Stop(ctx context.Context) error {
 	e := c.made()
 	if e.isOwn(ctx) {
@@ -139,7 +137,7 @@ func (c Control) Stop(ctx context.Context) error {
 	return c.Flush(ctx)
 }
 
-// Abort cancels everything that is pending, running or suspended, as Cancel does. The
+// Abort cancels all pending, running and suspended operations, each as by Cancel. The
 // intake stays open.
 func (c Control) Abort(cause error) {
 	c.made().cancelAll(StatusAlive, nil, cmp.Or(cause, ErrCancelled))
@@ -180,7 +178,7 @@ func (e *engine) cancel(o *Operation, cause error) {
 // Close ends the intake, cancels pending and running operations with the cause
 // [ErrClosed], waits for the bodies to return and empties the window. It returns nil.
 //
-// Close does not wait where that could never end:
+// Close does not wait where its wait could never end:
 //   - inside an operation of the coordinator, and inside handlers;
 //   - if a body of the coordinator waits in Close for the caller's coordinator;
 //   - if a body of the coordinator waits for the ForEach or Map that the caller is part of.
@@ -304,8 +302,8 @@ func (e *engine) detachIfDone() {
 	e.tellClosed(hooks)
 }
 
-// Pause keeps further operations from starting; running ones go on and Enqueue
-// still accepts. It raises [SignalPaused] if the coordinator was not paused.
+// Pause stops further operations from starting. Running operations go on, and Enqueue
+// still accepts items. It raises [SignalPaused] if the coordinator was not paused.
 func (c Control) Pause() { c.made().setPaused(true, SignalPaused) }
 
 // Resume ends a Pause. It raises [SignalResumed] if the coordinator was paused.
@@ -322,9 +320,9 @@ func (e *engine) setPaused(paused bool, signal string) {
 	}
 }
 
-// SetMaxConcurrency changes how many operations may run at once. More may start
-// at once; fewer takes effect as running ones finish. It returns an error, and changes
-// nothing, if n is less than 1.
+// SetMaxConcurrency changes how many operations may run at once. After an increase, more
+// may start at once. After a decrease, running operations go on, and none starts until
+// fewer than n run. It returns an error, and changes nothing, if n is less than 1.
 func (c Control) SetMaxConcurrency(n int) error {
 	e := c.made()
 	if n < 1 {
@@ -338,10 +336,10 @@ func (c Control) SetMaxConcurrency(n int) error {
 	return nil
 }
 
-// Cancel cancels an operation. A pending one does not run; a running or suspended one
-// has its context cancelled with that cause, nil meaning [ErrCancelled], and counts as
-// cancelled if its body then returns an error. Cancel does not wait for the body.
-// It reports false if there is no such operation, or it has ended.
+// Cancel cancels an operation with that cause; nil means [ErrCancelled]. A pending
+// operation does not run. The context of a running or suspended operation is cancelled;
+// if its body then returns an error, the operation counts as cancelled. Cancel does not
+// wait for the body. It returns false if the id is unknown or the operation has ended.
 func (c Control) Cancel(id OperationID, cause error) bool {
 	e := c.made()
 	e.mu.Lock()

@@ -2,14 +2,14 @@ package core
 
 import "context"
 
-// OnPending calls fn(true) when the number of pending operations, of all lanes together,
-// reaches high and fn(false) when it is down to low again. The calls alternate, starting
-// with true, which is at once if so many are pending already; they never overlap, and the
-// last one says what is so. A change that is over before fn could be called for it is left
-// out. Fn is called on the goroutine that enqueues, or on that of a worker. It delays that
-// goroutine, and others that enqueue or finish before fn knows what is so. No lock is held;
-// panics of fn are counted in [Stats]. Cancel is as for [Sink.Subscribe].
-// OnPending panics if fn is nil, and unless 0 <= low < high.
+// OnPending calls fn(true) when the number of pending operations in all lanes reaches
+// high, and fn(false) when it has fallen to low. If it is high already, OnPending calls
+// fn(true) at once. The calls alternate, starting with true, and never overlap. The last
+// call has the current state. A short change may be left out: one that is over before fn
+// can be called. Fn is called on the goroutine that enqueues, or on that of a worker,
+// without a lock. It delays that goroutine, and all others that enqueue or finish before
+// fn has the current state. Panics of fn are counted in [Stats]. For cancel see
+// [Sink.Subscribe]. OnPending panics if fn is nil, and unless 0 <= low < high.
 func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 	e := c.made()
 	w := newWatermark("OnPending", high, low, fn, &e.ledger.panics)
@@ -43,11 +43,11 @@ func (e *engine) seePending() {
 	}
 }
 
-// OnClosed calls fn once, when nothing will start any more: when Close begins, or when the
-// intake has ended and all that was accepted is finished, before Drain and Stop return. It
-// is called at once if that is so already. A function that ends subscriptions, for example,
-// belongs here. No lock is held; panics of fn are counted in [Stats]. Cancel is as for
-// [Sink.Subscribe]. OnClosed panics if fn is nil.
+// OnClosed calls fn once, when nothing will start any more: when Close begins, or when
+// the intake has ended and all accepted items are done. Drain and Stop return after fn.
+// If that time has passed, OnClosed calls fn at once. Use it, for example, to end
+// subscriptions. Fn runs without a lock; its panics are counted in [Stats]. For cancel
+// see [Sink.Subscribe]. OnClosed panics if fn is nil.
 func (c Control) OnClosed(fn func()) (cancel func()) {
 	if fn == nil {
 		panic("core: OnClosed needs a function")
@@ -68,9 +68,10 @@ func (e *engine) tellClosed(hooks []*hook[struct{}]) {
 	deliver(hooks, false, new(struct{}), &e.ledger.panics)
 }
 
-// WaitRunning waits until the operations that have started by now are finished, suspended
-// ones included. Others may start meanwhile. When ctx ends first it returns its cause.
-// Called by an operation of the coordinator it returns [ErrWouldDeadlock], as Flush does.
+// WaitRunning waits until the operations that run or are suspended when it is called are
+// finished. Others may start meanwhile. If ctx ends first, WaitRunning returns the cause
+// of ctx. Inside an operation of the coordinator it returns [ErrWouldDeadlock], as Flush
+// does.
 func (c Control) WaitRunning(ctx context.Context) error {
 	e := c.made()
 	return e.waitForAll(ctx, func() *flush {

@@ -78,18 +78,19 @@ func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overd
 	return o, false
 }
 
-// A GateStatus is a pattern of CancelOn or DeferOn as its coordinator sees it; a coordinator
-// with lanes has more of them.
+// A GateStatus is the state of a gate: a pattern of CancelOn or DeferOn. The patterns of
+// a lane are gates of their own.
 type GateStatus struct {
 	Kind    ReasonKind `json:"kind"`           // ReasonRefused for CancelOn, ReasonDeferred for DeferOn
-	Lane    string     `json:"lane,omitempty"` // whose items it holds up; "" for all, or the lane without a name
+	Lane    string     `json:"lane,omitempty"` // items of this lane are held up; "" for all items, or for the lane without a name
 	Pattern string     `json:"pattern"`
-	Closed  bool       `json:"closed"`          // a matching signal is present, and newer than what ResumeOn saw
-	Signal  Signal     `json:"signal,omitzero"` // the newest of those, if it is closed
+	Closed  bool       `json:"closed"`          // a matching signal is present, and no newer one matches ResumeOn
+	Signal  Signal     `json:"signal,omitzero"` // the newest matching signal, if the gate is closed
 }
 
-// Gates returns the coordinator's gates: those for all items first, then those of its
-// lanes. An item that has waited for MaxDefer passes a gate that is closed.
+// Gates returns the coordinator's gates: first those for all items, then those of its
+// lanes. An item that has waited for MaxDefer passes a closed gate of DeferOn, unless a
+// held signal closes it.
 func (c Control) Gates() []GateStatus {
 	e := c.made()
 	e.lockFresh()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Stats are a coordinator's counters, all read at the same moment, at which
+// Stats are a coordinator's counters, all read at the same moment. They always add up:
 //
 //	Enqueued = Pending + Running + Suspended + Succeeded + Failed + Cancelled + Refused + Dropped
 type Stats struct {
@@ -26,10 +26,10 @@ type Stats struct {
 	Overflow uint64 `json:"overflow"` // items that operations enqueued beyond MaxQueued
 	Limit    int    `json:"limit"`    // how many may run at once
 	Tracked  int    `json:"tracked"`  // finished operations in the window
-	Pinned   int    `json:"pinned"`   // operations somebody keeps there
+	Pinned   int    `json:"pinned"`   // operations that pins keep in the window
 
-	Forced         uint64 `json:"forced"`         // run in spite of DeferOn: see MaxDefer
-	SignalsDropped uint64 `json:"signalsDropped"` // beyond what one operation shows
+	Forced         uint64 `json:"forced"`         // started although DeferOn matched: see MaxDefer
+	SignalsDropped uint64 `json:"signalsDropped"` // signals beyond the 1,000 that one operation shows
 	Panics         uint64 `json:"panics"`         // of callbacks, not of bodies
 
 	Paused bool `json:"paused"`
@@ -46,9 +46,8 @@ func (s Stats) LogValue() slog.Value { return StatsValue(s) }
 func (s Stats) String() string { return StatsString(s) }
 
 // StatsValue is the LogValue of a struct of counters, such as the Stats of a module: a
-// group of its exported fields under their JSON names. Fields that are slices or maps, or
-// that have "-" for a name, are left out, and embedded structs are shown as part of the
-// struct.
+// group of its exported fields under their JSON names. It leaves out slices, maps, and
+// fields whose JSON name is "-". Fields of an embedded struct are part of the group.
 func StatsValue(stats any) slog.Value {
 	return slog.GroupValue(statsFields(nil, reflect.ValueOf(stats))...)
 }

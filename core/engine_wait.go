@@ -86,17 +86,15 @@ func (w *bodyWait) end() {
 	}
 }
 
-// WaitsFor says that the body waits for something that its coordinator does not
-// know of, such as a timer, a lock or an answer: Explain then shows it, as a
-// [ReasonBody], until done is called. The operation keeps its slot; see
-// [Operation.Suspend] for one that gives it up. What is the object of a sentence, "a
-// token of limiter api" for example. Until is when the wait ends at the latest; the
-// zero time means that it does not by itself. Several waits may be under way at once;
-// done may be called many times. Wait, Do, Drain and Flush say by themselves what they
-// wait for.
+// WaitsFor says that the body waits for something that its coordinator does not know of,
+// such as a timer, a lock or an answer. Until done is called, Explain shows the wait as a
+// [ReasonBody]. The text of what completes "it waits for": for example "a token of
+// limiter api". The time until is the latest end of the wait; zero means that it has
+// none. The operation keeps its slot; [Operation.Suspend] gives it up. Several waits may
+// be under way at once; done may be called many times. Wait, Do, Drain and Flush need no
+// WaitsFor.
 //
-// It costs a lock and two allocations. Call it only when there is something to wait
-// for.
+// It costs a lock and two allocations. Call it only when there is something to wait for.
 func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 	if o == nil {
 		return func() {}
@@ -106,25 +104,24 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 	return w.end
 }
 
-// Suspend calls wait with ctx and returns its error. Meanwhile the operation gives up
-// its slot, and that of its lane, so that others can run. It keeps its key: the next
-// item of the key does not start. Explain and [Snapshot.WaitsFor] show what it waits
-// for; what is the object of a sentence, "approval of order 7" for example.
+// Suspend calls wait with ctx and returns its error. Meanwhile the operation gives up its
+// slot, and that of its lane, so that others can run. It keeps its key: the next item of
+// the key does not start. Explain and [Snapshot.WaitsFor] show the text of what, which
+// completes "it waits for": for example "approval of order 7".
 //
-// Suspend returns when the operation has a slot again. It gets one before anything
-// pending starts, so that never more operations run than may. This is so even if the
-// operation was cancelled or the coordinator closed; it may take as long as the
-// operations that run. If wait panics or ends its goroutine, that goes on with the
-// slot.
+// Suspend returns when the operation has a slot again. It gets one before any pending
+// operation starts. So Suspend may take as long as the operations that run, even if the
+// operation was cancelled or the coordinator closed. If wait panics or ends its
+// goroutine, the panic or the end goes on when the operation has a slot.
 //
-// If several goroutines of a body wait, the operation is suspended from the start of
-// the first wait to the end of the last one; those that return before go on without a
-// slot. Inside another Suspend, and after the operation has ended, Suspend only calls
-// wait; so does it on a nil Operation. [Options.MaxSuspended] bounds how many slots are
-// given up in this way.
+// If several goroutines of a body wait, the operation is suspended from the start of the
+// first wait to the end of the last one. Goroutines whose waits end earlier go on without
+// a slot. Inside another Suspend, after the end of the operation, and on a nil Operation,
+// Suspend only calls wait. [Options.MaxSuspended] bounds how many slots are given up at
+// once.
 //
-// Do not hold a mutex during Suspend that other bodies lock: they would keep the slot
-// that the holder of the mutex needs to go on.
+// During Suspend, do not hold a mutex that other bodies lock. They would wait for the
+// mutex with the slot that its holder needs.
 func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.Context) error) error {
 	if wait == nil {
 		panic("core: Suspend needs a function")

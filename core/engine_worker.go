@@ -7,17 +7,18 @@ import (
 
 // Lifecycle signals of coordinators and their operations.
 const (
-	// SignalStarted and SignalStopped are raised by an operation before and after its
-	// body, but only while the sink has a handler, a forward or a monitor with a pattern
-	// that matches them and begins with "atom.", such as "atom.*". "*" is not enough, so
-	// that watching everything costs an operation nothing. Gates ignore these signals.
-	// Operations of a Dispatcher or a Processor do not raise them.
+	// An operation raises SignalStarted before its body and SignalStopped after it. It
+	// does so only while a handler, a forward or a monitor of the sink has a pattern that
+	// begins with "atom." and matches the signal, such as "atom.*". The pattern "*" is
+	// not enough, so a handler of all signals makes no operation more expensive. Gates
+	// ignore these signals. Operations of a [Dispatcher] or a [Processor] do not raise
+	// them.
 	SignalStarted = "atom.started"
 	SignalStopped = "atom.stopped"
 	// SignalPanicked is raised by an operation whose body panicked.
 	SignalPanicked = "atom.panicked"
-	// SignalForced is raised by an operation that runs in spite of the raised signals
-	// that match DeferOn, because MaxDefer is over.
+	// SignalForced is raised by an operation that starts because MaxDefer is over,
+	// although a signal still matches DeferOn.
 	SignalForced = "coordinator.forced"
 	// SignalPaused, SignalResumed and SignalClosed are raised on the sink, with
 	// the coordinator's name as key.

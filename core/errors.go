@@ -6,13 +6,14 @@ import (
 	"fmt"
 )
 
-// The errors of coordinators. Compare them with [errors.Is]: what is returned may say more.
+// The errors of coordinators. Compare them with [errors.Is]: a returned error may wrap
+// one of them.
 var (
 	// ErrClosed is returned by Enqueue, TryEnqueue, Do and Submit after the intake has ended, and is the
 	// cause of a cancellation by Close. The error names the coordinator.
 	ErrClosed = errors.New("core: coordinator is closed")
-	// ErrFull is returned by TryEnqueue when MaxQueued items are pending; with lanes, in
-	// the lane of the item. The error names the coordinator.
+	// ErrFull is returned by TryEnqueue when MaxQueued items are pending. With lanes,
+	// only items in the lane of the item count. The error names the coordinator.
 	ErrFull = errors.New("core: queue is full")
 	// ErrUnknown is returned for an id that was never given out by this
 	// coordinator, or whose operation has left the window.
@@ -23,8 +24,8 @@ var (
 	// ErrUnknownClass is returned for items of a class that is not among
 	// [Options.Classes].
 	ErrUnknownClass = errors.New("core: unknown class")
-	// ErrWouldDeadlock is returned on an operation's goroutine, or with its
-	// context, by a call that would wait for the end of that operation.
+	// ErrWouldDeadlock is returned by a call that would wait for the end of its own
+	// operation: a call on the operation's goroutine, or with its context.
 	ErrWouldDeadlock = errors.New("core: operation would wait for itself")
 	// ErrDropped is the error of an item that made room for a newer one
 	// under [Options.DropOldest].
@@ -59,8 +60,8 @@ func (timeoutError) Error() string        { return "core: operation took longer 
 func (timeoutError) Timeout() bool        { return true }
 func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// A RefusedError says which signal, matching [Options.CancelOn], kept an item
-// from being accepted or from being started.
+// A RefusedError has the signal because of which an item was not accepted, or did not
+// start. The signal matches [Options.CancelOn].
 type RefusedError struct{ Signal Signal }
 
 func (e *RefusedError) Error() string {

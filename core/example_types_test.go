@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -261,4 +262,82 @@ func ExampleCausedBy() {
 		fmt.Println(s.Path())
 	}
 	// Output: [order.placed mail.sent]
+}
+
+// The gates of a coordinator say which signals hold up its items now.
+func ExampleControl_Gates() {
+	sink := core.NewSink(core.SinkOptions{})
+	uploads, err := core.NewCoordinator(func(context.Context, string) error { return nil },
+		core.Options{Name: "uploads", Sink: sink, DeferOn: "disk.full", CancelOn: "stop"})
+	if err != nil {
+		panic(err)
+	}
+	defer uploads.Close()
+
+	sink.Hold("disk.full", "sda1", 0)
+	var gate core.GateStatus
+	for _, gate = range uploads.Gates() {
+		fmt.Println(gate.Kind, gate.Pattern, gate.Signal.Name, gate.Closed)
+	}
+	// Output:
+	// refused stop  false
+	// deferred disk.full disk.full true
+}
+
+// nightly is a plan with one entry.
+type nightly struct{ core.ScheduleStatus }
+
+func (n *nightly) Name() string                                  { return "nightly" }
+func (n *nightly) Status() []core.ScheduleStatus                 { return []core.ScheduleStatus{n.ScheduleStatus} }
+func (n *nightly) Pause(pattern string) int                      { n.Paused = true; return 1 }
+func (n *nightly) Resume(pattern string) int                     { n.Paused = false; return 1 }
+func (n *nightly) RunNow(ctx context.Context, name string) error { return nil }
+
+// A status page shows all plans of a program, whatever package they are from.
+func ExampleSchedules() {
+	var plans core.Schedules = &nightly{core.ScheduleStatus{Name: "backup", When: "0 3 * * *"}}
+	plans.Pause("backup")
+	for _, s := range plans.Status() {
+		fmt.Println(plans.Name(), s.Name, s.When, s.Paused)
+	}
+	// Output: nightly backup 0 3 * * * true
+}
+
+// letters is a queue in a store with one dead item.
+type letters struct{ dead []core.DeadItem }
+
+func (l *letters) Name() string                 { return "letters" }
+func (l *letters) Pause(context.Context) error  { return nil }
+func (l *letters) Resume(context.Context) error { return nil }
+
+func (l *letters) Status(context.Context) (core.QueueStatus, error) {
+	return core.QueueStatus{Counts: []core.StateCount{{State: "dead", Items: len(l.dead)}}}, nil
+}
+
+func (l *letters) DeadItems(ctx context.Context, after int64, limit int) ([]core.DeadItem, error) {
+	return l.dead, nil
+}
+
+func (l *letters) Again(ctx context.Context, id int64) (bool, error) { return l.Discard(ctx, id) }
+
+func (l *letters) Discard(ctx context.Context, id int64) (bool, error) {
+	before := len(l.dead)
+	l.dead = slices.DeleteFunc(l.dead, func(d core.DeadItem) bool { return d.ID == id })
+	return len(l.dead) < before, nil
+}
+
+// A status page shows all queues of a program, whatever package they are from.
+func ExampleStoredQueue() {
+	var queue core.StoredQueue = &letters{[]core.DeadItem{{ID: 7, Key: "ada", Err: "no such address"}}}
+	dead, err := queue.DeadItems(context.Background(), 0, 50)
+	for _, item := range dead {
+		fmt.Println(item.ID, item.Key, item.Err, err)
+	}
+	fmt.Println(queue.Discard(context.Background(), 7))
+	status, err := queue.Status(context.Background())
+	fmt.Println(status.Counts, err)
+	// Output:
+	// 7 ada no such address <nil>
+	// true <nil>
+	// [{dead 0}] <nil>
 }

@@ -23,11 +23,11 @@ func NewFamily[P any](pattern string) Family[P] {
 	return Family[P]{p}
 }
 
-// Pattern is the pattern of its names.
+// Pattern is the pattern that was passed to [NewFamily].
 func (f Family[P]) Pattern() string { return f.pattern.text }
 
-// Named returns the Kind of that name. It panics if the name does not match the pattern or
-// is none that [NewKind] accepts.
+// Named returns the Kind of that name. It panics if the name does not match the pattern
+// or [NewKind] does not accept it.
 func (f Family[P]) Named(name string) Kind[P] {
 	if !f.pattern.matches(name) {
 		panic(fmt.Sprintf("core: Named needs a name that matches %q, not %q", f.pattern.text, name))
@@ -42,8 +42,8 @@ func (f Family[P]) From(s Signal) (P, bool) {
 	return p, ok && f.pattern.matches(s.Name)
 }
 
-// Sense walks the signals of this family that q selects, with their payloads, oldest first.
-// q.Pattern selects among the names; "" is all of the family.
+// Sense yields the signals of this family that q selects, with their payloads, oldest
+// first. With the pattern "", q selects all names of the family.
 func (f Family[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
 	q.Pattern = cmp.Or(q.Pattern, f.pattern.text)
 	return sensed(from, q, f.From)

@@ -18,21 +18,21 @@ import (
 // ctx: the operations that still run are cancelled with that error as the cause.
 //
 // ForEach takes an item from seq only when there is room for it, on the goroutine that
-// called it. Inside a body, ForEach keeps the slot of the body's operation: if its items
-// use that coordinator, call it in [Operation.Suspend].
+// called it. Inside a body, ForEach keeps the slot of the body's operation. If work uses
+// the body's coordinator, call ForEach in [Operation.Suspend].
 //
-// The signals of the last MaxTracked operations stay on [Options.Sink], as signals of
-// the sink itself. Gates (CancelOn and DeferOn) see them only until ForEach returns.
+// After ForEach, the signals of the last MaxTracked operations stay on [Options.Sink], as
+// signals of the sink itself. Gates (CancelOn and DeferOn) see them only until ForEach
+// returns.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {
 	return forEach(ctx, seq, nil, work, opts)
 }
 
-// ForEachKeyed is ForEach where at most [Options.MaxPerKey] items of one key are
-// worked on at once, by default one, in order; those whose key is "" have none. See
-// [NewKeyedCoordinator]. An item
-// whose key is busy waits in the queue and does not hold up others: MaxQueued,
-// which is as large as MaxConcurrency unless set, says how far ahead ForEachKeyed
-// looks for items of other keys.
+// ForEachKeyed is [ForEach] with keys. At most [Options.MaxPerKey] items of one key, by
+// default one, are worked on at once, in order. Items whose key is "" have no such limit
+// and no order. See [NewKeyedCoordinator]. An item whose key is busy waits in the queue
+// and does not delay items of other keys. MaxQueued, by default MaxConcurrency, says how
+// far ahead ForEachKeyed looks for such items.
 func ForEachKeyed[T any, K ~string](ctx context.Context, seq iter.Seq[T], key func(T) K, work Work[T], opts Options) error {
 	text, err := keyText(key)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 
 // GroupOptions configure a [Group]. The zero value is the default.
 type GroupOptions struct {
-	// StopOnError cancels the group's other operations, with that error as the cause,
-	// when one fails.
+	// StopOnError means: when an operation fails, the others of the group are cancelled
+	// with its error as the cause.
 	StopOnError bool
 }
 
-// A Group is some items on a coordinator that others use as well: what is enqueued
-// through it is waited for, and cancelled, together. Make one with
-// [Coordinator.Group], and call Wait. All methods are safe for concurrent use.
+// A Group is a set of items of a coordinator that other code uses as well. Wait waits for
+// all of them, and they are cancelled together. Make one with [Coordinator.Group], and
+// call Wait. All methods are safe for concurrent use.
 type Group[T any] struct {
 	c *Coordinator[T]
 	group
@@ -62,8 +62,8 @@ func groupOf(o *Operation) *group {
 	return o.body.(interface{ of() *group }).of()
 }
 
-// Group returns an empty group. When ctx ends, the group takes no more items, and what
-// it has enqueued is cancelled with the cause of ctx.
+// Group returns an empty group. When ctx ends, the group takes no more items, and its
+// operations are cancelled with the cause of ctx.
 func (c *Coordinator[T]) Group(ctx context.Context, opts GroupOptions) *Group[T] {
 	OperationFrom(ctx) // says what is wrong with a nil context
 	g := &Group[T]{c: c, group: group{engine: c.made(), parent: ctx, stops: opts.StopOnError}}
@@ -72,10 +72,11 @@ func (c *Coordinator[T]) Group(ctx context.Context, opts GroupOptions) *Group[T]
 	return g
 }
 
-// Enqueue is as [Coordinator.Enqueue]. An item that it does not accept is not part of the
-// group, so Wait does not return that error. It also returns the cause of the group's context
-// once that has ended, and [ErrClosed] once Wait has returned. The operation has the
-// values of ctx, and the deadline of the group's context.
+// Enqueue is [Coordinator.Enqueue] with two more errors. After the group's context has
+// ended, it returns the cause of that context. After Wait has returned, it returns
+// [ErrClosed]. An item that it does not accept is not part of the group, so Wait does not
+// return that error. The operation has the values of ctx, and the deadline of the group's
+// context.
 func (g *Group[T]) Enqueue(ctx context.Context, item T) (OperationID, error) {
 	o, err := g.enqueue(ctx, item)
 	if err != nil {
@@ -109,10 +110,10 @@ func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
 	return &t.Operation, nil
 }
 
-// Wait waits until all that was enqueued through the group has ended, and ends the group.
-// It returns nil, or the errors joined as by [ForEach], with the cause of the group's
-// context if that has ended before. A body that calls it with a group made with its own
-// context is suspended meanwhile, or gets [ErrWouldDeadlock]; see [Coordinator.Do].
+// Wait waits until all operations of the group have ended, and ends the group. It returns
+// nil, or the errors joined as by [ForEach]. If the group's context has ended before, its
+// cause is among them. A body may wait for a group that it has made with its own context:
+// it is suspended meanwhile, or gets [ErrWouldDeadlock]; see [Coordinator.Do].
 func (g *Group[T]) Wait() error {
 	by, foreign := g.engine.caller(g.parent)
 	if foreign {

@@ -5,13 +5,13 @@ import (
 	"errors"
 )
 
-// InOrder makes one Lifecycle of the stages of a pipeline, the one that gets items first
-// in front: each stage is flushed, drained, stopped and closed when the one before it is,
-// so that it can still hand on what it has.
+// InOrder makes one Lifecycle of the stages of a pipeline. The first argument is the
+// stage that gets items first. Each stage is flushed, drained, stopped or closed after
+// the stage before it, so that the stage before can still hand its items on.
 //
-// Complete ends the intake of the first stage; Drain ends that of the others, each in its
-// turn. Flush, Drain and Stop end with the first error; then later stages are untouched.
-// Close closes all of them.
+// Complete ends the intake of the first stage; Drain ends the intake of the others, each
+// in its turn. Flush, Drain and Stop return at the first error and leave later stages
+// alone. Close closes all of them.
 func InOrder(stages ...Lifecycle) Lifecycle { return inOrder(stages) }
 
 type inOrder []Lifecycle

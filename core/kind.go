@@ -16,8 +16,8 @@ import (
 // use. Its signals are ordinary signals: patterns, gates and monitors see them by name.
 type Kind[P any] struct{ name string }
 
-// NewKind makes the Kind of that name. It panics if name is empty or, used as a
-// pattern, would match other names.
+// NewKind makes the Kind of that name. It panics if name is empty, or has wildcards,
+// commas, or blanks around it.
 func NewKind[P any](name string) Kind[P] {
 	if !isPlain(name) {
 		panic(fmt.Sprintf("core: NewKind needs a name without blanks around it, commas and wildcards, not %q", name))
@@ -25,26 +25,26 @@ func NewKind[P any](name string) Kind[P] {
 	return Kind[P]{name}
 }
 
-// Name is the name its signals bear.
+// Name is the name of its signals.
 func (k Kind[P]) Name() string { return k.name }
 
-// Raise raises a signal of this kind on a sink, an operation or a view of one,
-// and reports whether it was recorded. The payload is kept as long as the
-// signal; treat it as immutable.
+// Raise raises a signal of this kind on a [Raiser], such as a sink or an operation, and
+// reports whether it was recorded. The payload is kept as long as the signal; treat it as
+// immutable.
 func (k Kind[P]) Raise(on Raiser, key string, payload P) bool {
 	return on.raise(note{name: k.name, key: key, payload: payload})
 }
 
-// From returns the payload of s if s is of this kind: by the type of its
-// payload, and by its name, which a Scoped view may have put a prefix to.
+// From returns the payload of s if s is of this kind: if its payload has the type and its
+// name is the kind's. A [Raiser.Scoped] view may have put a prefix before the name.
 func (k Kind[P]) From(s Signal) (P, bool) {
 	prefix, found := strings.CutSuffix(s.Name, k.name)
 	p, ok := s.payload.(P)
 	return p, ok && found && (prefix == "" || strings.HasSuffix(prefix, "."))
 }
 
-// Sense walks the signals of this kind that q selects, with their payloads,
-// oldest first. q.Pattern selects among the names; "" is the kind's own.
+// Sense yields the signals of this kind that q selects, with their payloads, oldest
+// first. With the pattern "", q selects the name of the kind.
 func (k Kind[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
 	q.Pattern = cmp.Or(q.Pattern, k.name)
 	return sensed(from, q, k.From)

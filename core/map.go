@@ -5,17 +5,17 @@ import (
 	"iter"
 )
 
-// Map runs work for every item of seq, a bounded number at once, and walks the
-// results in the order of the items, each with its error; a panic of work is a
-// [PanicError]. It works ahead of the loop by as many items as
-// may run and be queued, and no more. Leaving the loop cancels what runs, with the
-// cause [ErrCancelled], and waits for it.
+// Map runs work for every item of seq, a bounded number at once, and yields the results
+// in the order of the items, each with its error. A panic of work is a [PanicError]. Map
+// works ahead of the loop by no more items than may run and be queued at once. When the
+// loop is left early, Map cancels the running operations, with the cause [ErrCancelled],
+// and waits for them.
 //
-// When ctx ends, Map takes no more items, cancels what runs, and ends with the
-// cause of ctx after the results that were ready. With [Options.StopOnError] it
-// ends after the first error, which is the cause for what runs then. If the options
-// are not valid, the loop sees just that error. The loop runs on the goroutine that
-// called it.
+// When ctx ends, Map takes no more items, cancels what runs, and ends with the cause of
+// ctx after the results that were ready. With [Options.StopOnError] it ends after the
+// first error, and cancels what still runs with that error as the cause. If the options
+// are not valid, the loop gets only that error. Map takes the items from seq on the
+// goroutine of the loop.
 func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In, Out], opts Options) iter.Seq2[Out, error] {
 	return func(yield func(Out, error) bool) {
 		var none Out

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// An Operation is one item and the run of the body for it, as the body itself sees it. The
-// body gets it from its context with [OperationFrom]. Through it the body raises and takes
-// back signals, and stores values for others to read. Other code sees a [Snapshot].
+// An Operation is one item and one run of the body for it. The body gets it from its
+// context with [OperationFrom]. Through it, the body raises and retracts signals, and
+// stores values for others to read. Other code sees a [Snapshot].
 //
 // All methods are safe for concurrent use. On a nil Operation they do nothing. Outside of
-// an operation, OperationFrom returns nil: so code that reports to its operation can be
+// an operation, OperationFrom returns nil, so code that reports to its operation can be
 // called from anywhere. The methods also do nothing after the operation has left the
 // window.
 type Operation struct {
@@ -90,9 +90,8 @@ type operationKey struct{}
 
 const nilContext = "core: the context is nil: use context.Background() if there is no other"
 
-// OperationFrom returns the operation to which ctx belongs: ctx is the context that its
-// body was called with, or is made from that one. If there is no such operation it
-// returns nil.
+// OperationFrom returns the operation whose body got ctx, or a context from which ctx is
+// made. It returns nil if there is none.
 func OperationFrom(ctx context.Context) *Operation {
 	if ctx == nil {
 		panic(nilContext)
@@ -104,7 +103,7 @@ func OperationFrom(ctx context.Context) *Operation {
 	return o
 }
 
-// ID is the operation's id, or 0.
+// ID is the operation's id, or 0 for a nil Operation.
 func (o *Operation) ID() OperationID {
 	if o == nil {
 		return 0
@@ -120,8 +119,8 @@ func (o *Operation) Source() string {
 	return o.engine.name
 }
 
-// Parent is the id of the operation whose context the item was enqueued with, or of the
-// one that raised the signal because of which it was, by [CausedBy]; 0 if there is none.
+// Parent is the id of the operation in whose context the item was enqueued; 0 if there is
+// none. With [CausedBy], it is the id of the operation that raised the signal.
 func (o *Operation) Parent() OperationID {
 	if o == nil {
 		return 0
@@ -151,9 +150,8 @@ func (o *Operation) Key() string {
 	return o.key
 }
 
-// SetKey changes what the operation is about, for its snapshots and for the
-// signals it raises from now on. It does not change the order in which a keyed
-// coordinator runs things.
+// SetKey changes what the operation is about, for its snapshots and for the signals it
+// raises from now on. A keyed coordinator still orders the operation by its first key.
 func (o *Operation) SetKey(key string) {
 	if o == nil {
 		return
@@ -165,8 +163,8 @@ func (o *Operation) SetKey(key string) {
 	}
 }
 
-// Set stores a value for others to read from the operation's snapshots, with
-// [Value]. The value is shared, not copied: treat it as immutable from here on.
+// Set stores a value under a name. Others read it from a snapshot of the operation, with
+// [Value]. The value is shared, not copied: do not change it after Set.
 func (o *Operation) Set(name string, v any) {
 	if o == nil {
 		return
@@ -192,14 +190,14 @@ func (o *Operation) details() *details {
 	}
 }
 
-// Raise records a signal of this operation, with its key; see [Raiser]. It is
-// shown by the operation, by its coordinator, and by the sink, until the
-// operation leaves the window. At most 1,000 are shown, the newest, besides what the
-// operation holds; older ones are evicted from the sink as well, where gates may keep
-// them. It reports false, besides what [Sink.Raise] says, if it has left already.
+// Raise raises a signal of this operation, with its key; see [Raiser]. The operation, its
+// coordinator and the sink show it until the operation leaves the window. They show the
+// newest 1,000 signals of an operation, and all that it holds. Older ones leave the sink
+// as well, but a gate may keep them there. Raise returns false where [Sink.Raise] does,
+// and after the operation has left the window.
 func (o *Operation) Raise(name string) bool { return o.raise(note{name: name}) }
 
-// RaiseKey is Raise with another key than the operation's.
+// RaiseKey is Raise with another key than that of the operation.
 func (o *Operation) RaiseKey(name, key string) bool { return o.raise(note{name: name, key: key}) }
 
 // Because returns a view of the operation that raises signals caused by cause.
@@ -218,8 +216,8 @@ func (o *Operation) raise(n note) bool {
 	return o.engine.ledger.raise(o, n)
 }
 
-// Hold records a held fact that stands until release is called, the lease ends
-// if it is positive, or the operation finishes; see [Sink.Hold].
+// Hold raises a held signal. It stays until release is called, the operation finishes,
+// or, if lease is positive, the lease ends; see [Sink.Hold].
 func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
 	if o == nil {
 		return func() {}
@@ -227,9 +225,9 @@ func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
 	return o.engine.ledger.hold(o, name, lease)
 }
 
-// Retract takes back the newest signal of that very name which the operation
-// raised, and reports whether there was one. That is one it shows, or that a gate
-// keeps on the sink.
+// Retract takes back the newest signal with exactly that name that the operation raised.
+// It reports whether there was one. It also finds signals that only a gate keeps on the
+// sink.
 func (o *Operation) Retract(name string) bool {
 	if o == nil {
 		return false
@@ -242,8 +240,8 @@ func (o *Operation) Retract(name string) bool {
 	}) > 0
 }
 
-// RetractMatching takes back all signals matching pattern which the operation
-// raised, and returns how many there were.
+// RetractMatching takes back all signals that match pattern and that the operation
+// raised. It returns how many there were.
 func (o *Operation) RetractMatching(pattern string) int {
 	if o == nil {
 		return 0
@@ -252,8 +250,8 @@ func (o *Operation) RetractMatching(pattern string) int {
 	return o.engine.ledger.retract(o, byPattern(p), p.matches)
 }
 
-// Has reports whether the operation has raised a signal matching pattern and not
-// taken it back.
+// Has reports whether the operation has raised a signal that matches pattern, and has not
+// retracted it.
 func (o *Operation) Has(pattern string) bool {
 	p := compile(pattern)
 	return slices.ContainsFunc(o.Signals(), func(s Signal) bool { return p.matches(s.Name) })

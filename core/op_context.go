@@ -59,16 +59,18 @@ type (
 	parentKey struct{} // the operation that enqueues, by its id
 )
 
-// CausedBy returns a context for items that are enqueued because of s, in a handler of s
-// for example: their operations have that which raised s as their parent, and what they
-// raise is caused by s, unless they name another cause; see [Propagation]. The same is so
-// for items that these operations enqueue, whose parents they are.
+// CausedBy returns a context for items that are enqueued because of s, for example in a
+// handler of s. The parent of their operations is the operation that raised s. The
+// signals that these operations raise are caused by s, unless the body names another
+// cause; see [Propagation]. Items that these operations enqueue are caused by s as well.
+// Their parent is the operation that enqueued them.
 func CausedBy(ctx context.Context, s Signal) context.Context {
 	return &causedContext{ctx, s, &link{name: s.Name, up: s.cause}}
 }
 
-// CauseFrom returns the signal because of which an item was enqueued, from the context of
-// its body, or from the one that [CausedBy] has made.
+// CauseFrom returns the signal that was passed to [CausedBy]. It finds the signal in the
+// context that CausedBy made, and in the contexts of the bodies of items that were
+// enqueued with it.
 func CauseFrom(ctx context.Context) (Signal, bool) {
 	c, ok := ctx.Value(causeKey{}).(*causedContext)
 	if !ok {

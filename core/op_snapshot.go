@@ -72,12 +72,11 @@ func (s *Status) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A Snapshot is a copy of what an operation was at one instant. It does not
-// change afterwards.
+// A Snapshot is the state of an operation at one moment. It does not change afterwards.
 type Snapshot struct {
 	ID       OperationID    `json:"id"`
-	Parent   OperationID    `json:"parent,omitempty"` // whose body enqueued it; 0 if none
-	Item     any            `json:"-"`                // nil once it has succeeded, except in OnDone; not in JSON and logs
+	Parent   OperationID    `json:"parent,omitempty"` // the operation whose body enqueued it; 0 if none
+	Item     any            `json:"-"`                // nil after success, except in OnDone; not in JSON and logs
 	Key      string         `json:"key,omitempty"`
 	Lane     string         `json:"lane,omitempty"`  // "" if the coordinator has no lanes
 	Class    string         `json:"class,omitempty"` // "" if it has none
@@ -85,14 +84,14 @@ type Snapshot struct {
 	Enqueued time.Time      `json:"enqueued"`
 	Started  time.Time      `json:"started,omitzero"`  // zero while pending
 	Finished time.Time      `json:"finished,omitzero"` // zero while pending and running
-	Err      error          `json:"-"`                 // of the body, or why it did not run; in JSON "error", as text
+	Err      error          `json:"-"`                 // the body's error, or why the body did not run; in JSON "error", as text
 	Pins     int            `json:"pins,omitempty"`
-	WaitsFor []string       `json:"waitsFor,omitempty"` // as its body says: see [Operation.Suspend]
+	WaitsFor []string       `json:"waitsFor,omitempty"` // texts of [Operation.Suspend] and WaitsFor
 	Signals  []Signal       `json:"signals,omitempty"`  // oldest first
-	Values   map[string]any `json:"-"`                  // by Set; see [Value]; in JSON "values"
+	Values   map[string]any `json:"-"`                  // stored with Set; see [Value]; in JSON "values"
 }
 
-// Duration is how long the body ran; 0 if it has not ended, or never started.
+// Duration is how long the body ran; 0 if it has not started or has not ended.
 func (s Snapshot) Duration() time.Duration {
 	if s.Started.IsZero() || s.Finished.IsZero() {
 		return 0
@@ -112,9 +111,9 @@ func Value[V any](s Snapshot, name string) (V, bool) {
 	return v, ok
 }
 
-// MarshalJSON writes the error as text, and a value that has no JSON form as
-// fmt prints it. A struct that embeds a Snapshot is written as that alone: give it
-// a field name.
+// MarshalJSON writes the error as text, and a value that has no JSON form as fmt prints
+// it. Do not embed a Snapshot in a struct for JSON: the other fields would be missing.
+// Make it a named field.
 func (s Snapshot) MarshalJSON() ([]byte, error) {
 	type fields Snapshot // without this method
 	j := struct {
@@ -157,18 +156,18 @@ func errorText(err error) string {
 }
 
 // An OperationQuery selects operations. The zero OperationQuery selects all, the oldest
-// first; set fields must all hold. For pages of 50, set Limit to 50, and After to the id
-// of the last one shown.
+// first. An operation must match all fields that are set. For pages of 50, set Limit to
+// 50, and After to the id of the last one shown.
 type OperationQuery struct {
 	Status  Status        // 0 = any; statuses may be or-ed
 	Pattern string        // has a signal that matches; "" = any
 	Key     string        // "" = any
 	Lane    string        // "" = any
 	Class   string        // "" = any
-	Within  time.Duration // its status changed last within this span before now; 0 = any
+	Within  time.Duration // its last change of status is not older than this; 0 = any
 
-	NewestFirst bool        // the other way round
-	After       OperationID // only those that come after this one, whether it is still known or not; 0 = from the start
+	NewestFirst bool        // from the newest to the oldest
+	After       OperationID // only those that come after this one, which may have left the window; 0 = from the start
 	Limit       int         // at most so many; 0 = all
 }
 
@@ -183,13 +182,13 @@ func (q *OperationQuery) selects(o *Operation, now int64) bool {
 		(q.Key == "" || q.Key == o.Key())
 }
 
-// An Echo is what is remembered for a while of an operation that has left the
-// window: its last words.
+// An Echo is a short record of an operation that has left the window. It is kept for a
+// while.
 type Echo struct {
 	Operation OperationID
 	Key       string
 	Status    Status
 	Err       error
-	Signals   []Signal  // all that it still showed
+	Signals   []Signal  // those that the operation showed when it left
 	Time      time.Time // when it left
 }

@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// Options configure a coordinator. The zero value is the default for every kind of work.
-// For numbers and durations, 0 means the stated default. Each field says what a negative
-// value means; MaxConcurrency and MaxPerKey must not be negative. Options are copied and
-// may be shared by coordinators of different item types. Patterns are as described at
-// [Match]. The body is the function that the coordinator runs for each item.
+// Options configure a coordinator. For numbers and durations, 0 means the stated default.
+// Each field says what a negative value means; MaxConcurrency and MaxPerKey must not be
+// negative. Options are copied and may be shared by coordinators of different item types.
+// Patterns are those of [Match]. The body is the function that the coordinator runs for
+// each item.
 type Options struct {
-	// Name is the Source of the signals its operations raise; "" means
-	// "coordinator", unless the constructor states another default. It need not be unique.
+	// Name is the Source of the signals that the operations raise; "" means
+	// "coordinator", unless the constructor states another default. Names need not be
+	// unique.
 	Name string
 	// MaxConcurrency is how many operations run at once; 0 means
 	// runtime.GOMAXPROCS. See SetMaxConcurrency.
@@ -38,19 +39,20 @@ type Options struct {
 	MaxQueued int
 	// MaxSuspended is how many operations may give up their slots at the same time by
 	// [Operation.Suspend]. Further operations that suspend keep their slots. So the queue
-	// fills up when everything waits. Operations that wait for others of the same
-	// coordinator do not count. 0 means as many as MaxQueued, negative none.
+	// fills up when all operations wait. Operations that wait for others of the same
+	// coordinator give up their slots without a limit. 0 means as many as MaxQueued,
+	// negative none.
 	MaxSuspended int
-	// DropOldest drops the item that has waited longest, instead of waiting or
-	// refusing, when an item comes and the queue is full. Without a queue the item
-	// is refused.
+	// DropOldest: when an item comes and the queue is full, the item that has waited
+	// longest is dropped, and Enqueue does not wait. Without a queue, the new item is
+	// refused.
 	DropOldest bool
 
 	// Lanes, if there are any, are the priorities of items, highest first. When a slot is
-	// free, the next operation comes from the highest lane that has one that can start.
-	// [Coordinator.Lane] puts items into a lane. Each lane has a queue of its own, to which
-	// MaxQueued and DropOldest apply. There can be at most 64 lanes. ForEach and Map do not
-	// accept them.
+	// free, the next operation comes from the highest lane with an operation that can
+	// start. [Coordinator.Lane] puts items into a lane. Each lane has a queue of its own,
+	// to which MaxQueued and DropOldest apply. There can be at most 64 lanes. ForEach and
+	// Map do not accept them.
 	Lanes []Lane
 	// Classes are kinds of items. Each class has a limit for how many of its items run at
 	// once, over all lanes. [Coordinator.Class] puts items into a class. While a class is
@@ -60,53 +62,52 @@ type Options struct {
 	Classes []Class
 	// Ageing keeps lower lanes from starving. When an operation that could start has
 	// waited for this long, every fourth start goes to the operation that has waited
-	// longest. With keys, only operations whose turn it is in their lane count. 0 means 10
-	// seconds, negative never.
+	// longest. With keys, only the operation whose turn is next in its lane counts. 0
+	// means 10 seconds, negative never.
 	Ageing time.Duration
 
 	// MaxTracked is how many finished operations the window shows, besides
 	// running, failed and pinned ones; 0 means 200, negative none. It is also how many
 	// operations may be pinned.
 	MaxTracked int
-	// MaxFailed is how many failed operations the window shows, so that others do
-	// not push them out; 0 means 200, or none if MaxTracked is negative; negative
-	// means none.
+	// MaxFailed is how many failed operations the window shows. Successful ones do not
+	// push them out. 0 means 200, or none if MaxTracked is negative; negative means none.
 	MaxFailed int
 	// MaxAge is how long the window shows a finished operation; 0 means 5
 	// minutes, negative no limit.
 	MaxAge time.Duration
-	// EchoCapacity and EchoAge bound what is remembered of operations that
-	// have left the window; 0 means 256 and 1 minute, negative none.
+	// EchoCapacity and EchoAge bound the number and the age of echoes; 0 means 256 and 1
+	// minute, negative none.
 	EchoCapacity int
 	EchoAge      time.Duration
 
-	// Sink is where the operations raise their signals, and whose signals count for
-	// CancelOn, DeferOn, ResumeOn and DrainOn; nil means a sink of its own.
+	// Sink is where the operations raise their signals. CancelOn, DeferOn, ResumeOn and
+	// DrainOn look at its signals. Nil means a sink of its own.
 	Sink *Sink
-	// CancelOn keeps items from being accepted ([RefusedError]) and from being
-	// started (StatusRefused) while a matching signal is present in the window
-	// or on the sink. If the window of the sink has no room for matching signals, the sink
-	// keeps the newest 256 of them, until they are retracted, are too old, or their
-	// operation leaves: see [Sink].
+	// CancelOn is a gate. While a signal matches it, on the sink or of an operation in
+	// the window, items are not accepted ([RefusedError]) and do not start
+	// (StatusRefused). The sink keeps matching signals for which its window has no room:
+	// see [Sink].
 	CancelOn string
-	// DeferOn keeps items waiting while a matching signal is present, as for
-	// CancelOn, unless a signal matching ResumeOn is newer.
+	// DeferOn is a gate, too. While a signal matches it, items wait, unless a newer
+	// signal matches ResumeOn.
 	DeferOn, ResumeOn string
-	// MaxDefer is how long raised signals defer an item at most. The time begins when the
-	// item is enqueued or when the first of the signals comes, whichever is later. After
-	// it, the item runs in spite of the signals, and [SignalForced] is raised. A held signal
-	// ([Sink.Hold]) defers items until it is released. 0 means 5 seconds, negative no limit.
+	// MaxDefer is the longest time that raised signals defer an item. The time begins
+	// when the item is enqueued or when the first of the signals comes, whichever is
+	// later. After it, the item runs although the signals are present, and [SignalForced]
+	// is raised. A held signal ([Sink.Hold]) defers items until it is released. 0 means 5
+	// seconds, negative no limit.
 	MaxDefer time.Duration
-	// DrainOn ends the intake, like Complete, when a matching signal is raised on the sink.
-	// The signal must have no key, or a key that is a pattern which matches Name.
+	// DrainOn ends the intake, like Complete, when a matching signal is raised on the
+	// sink. The signal must have no key, or its key must be a pattern that matches Name.
 	DrainOn string
 
-	// OnDone is called once for every operation that ends, also if it was refused,
-	// dropped or cancelled before it ran. The snapshot is the last state and has the item.
-	// OnDone returns before Wait, Do, Flush, WaitIdle, Drain and Stop return to their
-	// callers. It is called on the goroutine that ends the operation, with no lock held,
-	// for several operations at once; while it blocks, that worker runs nothing else.
-	// Inside OnDone, a call that would wait for this coordinator returns
+	// OnDone is called once for every operation that ends, also for one that was refused,
+	// dropped or cancelled before it ran. The snapshot shows the last state, with the
+	// item. OnDone returns before Wait, Do, Flush, WaitIdle, Drain and Stop return to
+	// their callers. It is called on the goroutine that ends the operation, with no lock
+	// held, for several operations at once. While OnDone blocks, that goroutine runs
+	// nothing else. Inside OnDone, a call that would wait for this coordinator returns
 	// [ErrWouldDeadlock]. A panic is counted in Stats.
 	OnDone func(Snapshot)
 	// OnSignal is called for every signal that an operation raises, before the

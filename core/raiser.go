@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// A Raiser is where a signal can be raised: a [Sink], an [Operation], and the
-// views of these that Because and Scoped make. The set is closed. All methods
-// are safe for concurrent use.
+// A Raiser is where a signal can be raised: a [Sink], an [Operation], or a view that
+// Because or Scoped has made. Other packages cannot implement it. All methods are safe
+// for concurrent use.
 type Raiser interface {
-	// Raise records that name is so, now, and reports whether it did: not for
-	// an empty name, nor beyond the limits of [Propagation]. Handlers that
-	// subscribed to it run before Raise returns.
+	// Raise records a signal with that name and the current time. It returns false, and
+	// records nothing, for an empty name and beyond the limits of [Propagation].
+	// Subscribed handlers run before Raise returns.
 	Raise(name string) bool
 	// RaiseKey is Raise with a key: what the signal is about.
 	RaiseKey(name, key string) bool
 	// Because is a view that raises signals caused by cause, so that chains of
 	// causes can be seen and bounded; see [Signal.Path] and [Propagation].
 	Because(cause Signal) Raiser
-	// Scoped is a view that puts "sink.coordinator.atom." in front of every
-	// name. Use "*" for a part that is meant for all.
+	// Scoped is a view that puts "sink.coordinator.atom." in front of every name. By
+	// convention, the part "*" means all.
 	Scoped(sink, coordinator, atom string) Raiser
 
 	raise(note) bool
@@ -68,30 +68,28 @@ func scoped(to Raiser, parts ...string) Raiser {
 	return &view{to: to, prefix: strings.Join(parts, ".") + "."}
 }
 
-// Propagation bounds chains of causes, made with Because. Terminal and Leaf are
-// patterns, see [Match]; "" is none. Handlers that raise
-// signals without naming the cause are bounded too: a signal is not recorded that
-// would be delivered 64 deliveries deep on one goroutine to a handler that is in
-// all of them, or that was subscribed that deep, as it happens in an endless loop;
-// the reason is BlockedDepth. Until that goroutine has returned from its
-// deliveries no further signal of the loop is recorded from inside of them.
+// Propagation bounds chains of causes, which [Raiser].Because makes. Terminal and Leaf
+// are patterns, see [Match]; "" matches nothing. Handlers that raise signals without
+// naming the cause are bounded, too. If calls of a handler are nested 64 deep on one
+// goroutine, the next signal for it is not recorded: this is an endless loop. Handlers
+// that were subscribed inside these calls count as part of the loop. The reason is
+// BlockedDepth. No further signal of the loop is recorded until the goroutine has
+// returned from the nested calls.
 type Propagation struct {
 	// MaxDepth is the highest [Signal.Depth] that is recorded; 0 means 10, a
 	// negative value no limit.
 	MaxDepth int
-	// AllowCycles permits a signal to be caused, over any number of steps, by
-	// one of its own name.
+	// AllowCycles permits a chain of causes that has the same name twice.
 	AllowCycles bool
-	// Terminal signals end a chain: nothing is recorded that they caused.
+	// Terminal signals end a chain: signals that they cause are not recorded.
 	Terminal string
-	// Leaf signals report and conclude nothing, like "logged": nothing is
-	// recorded that they caused either, and they stay on their sink; see
-	// [Sink.Forward].
+	// Leaf signals only report, like "logged". They are terminal, and [Sink.Forward] does
+	// not forward them.
 	Leaf string
-	// OnBlocked is called for each signal that was not recorded, on the
-	// goroutine that raised it and with no lock held. It has Name, Key,
-	// Operation and its causes, but no Time and no Seq. A panic is counted.
-	// What OnBlocked itself raises and is blocked is counted only.
+	// OnBlocked is called for each signal that was not recorded, on the goroutine that
+	// raised it and with no lock held. The signal has a Name, a Key, an Operation and
+	// causes, but no Time and no Seq. A panic is counted. Blocked signals that OnBlocked
+	// itself raises are only counted.
 	OnBlocked func(Signal, BlockReason)
 }
 
@@ -99,7 +97,7 @@ type Propagation struct {
 type BlockReason int
 
 const (
-	BlockedDepth    BlockReason = iota + 1 // the chain or nesting is as deep as it may be
+	BlockedDepth    BlockReason = iota + 1 // the chain of causes is too long, or the nesting of handlers too deep
 	BlockedCycle                           // the name is in the chain already
 	BlockedTerminal                        // the cause is terminal or a leaf
 )

@@ -6,16 +6,17 @@ import (
 	"errors"
 )
 
-// A Handler reacts to a signal in the background, as an operation of a
-// [Dispatcher] or a [Processor]. The context is that operation's: [OperationFrom]
-// finds it, with the name of the signal as its Key, and it ends when the operation
-// is cancelled. An error or a panic makes the operation failed.
+// A Handler reacts to a signal in the background, as an operation of a [Dispatcher] or a
+// [Processor]. [OperationFrom] finds that operation in the context, with the name of the
+// signal as its Key. The context ends when the operation is cancelled. An error or a
+// panic makes the operation failed.
 //
-// What the handler raises through its operation never comes back to the same
-// Dispatcher or Processor, and is caused by the signal, as are items that it enqueues with
-// its context; see [CausedBy]. So handlers that set each other off come to an end; see
-// [Propagation]. What it raises on a sink is a signal like any other: if two handlers raise
-// there what the other handles, and do not name the cause, they go on for ever.
+// Signals that the handler raises through its operation never come back to the same
+// Dispatcher or Processor. They are caused by the signal, and so are items that the
+// handler enqueues with its context; see [CausedBy]. So a loop of handlers comes to an
+// end; see [Propagation]. A signal that a handler raises on a sink is a signal like any
+// other. If two handlers raise each other's signals there without naming the cause, the
+// loop does not end.
 type Handler func(ctx context.Context, s Signal) error
 
 // call calls the handler.
@@ -67,20 +68,20 @@ func (e *engine) raised(s Signal) bool {
 // each other's operations to handle for ever.
 func (e *engine) announces() bool { return !e.quiet && e.sink.names.listening.Load() }
 
-// A Processor handles every signal it is given in the background, such as sending
-// it to a collector of logs. Its Process is given signals as [Options.OnSignal] of
-// a coordinator, as a handler of [Sink.Subscribe], or both; it never holds up
-// whoever raises them. See [Dispatcher] for handlers by pattern.
+// A Processor calls one handler for every signal that it is given, in the background: for
+// example to send it to a collector of logs. Pass its method Process as
+// [Options.OnSignal] of a coordinator, to [Sink.Subscribe], or to both. A processor never
+// makes the raiser of a signal wait. See [Dispatcher] for handlers by pattern.
 //
-// It is a coordinator of signals: they are started in the order in which they came,
-// [Options.MaxConcurrency] of them at once, by default 4, so that with 1 they are
-// handled one after the other. While [Options.MaxQueued] signals wait, by default
-// 1000, each further one drops the one that has waited longest, and [Stats] says
-// how many were. Like any coordinator it shows its operations, whose Key is the
-// name of the signal, owns no goroutine while idle, and is brought to an end by
-// Drain, which handles what waits, or Close, which accounts for it as cancelled.
+// It is a coordinator whose items are signals. It starts them in the order in which they
+// came, [Options.MaxConcurrency] of them at once, by default 4. With 1, it handles one
+// after the other. While [Options.MaxQueued] signals wait, by default 1000, each further
+// signal drops the one that has waited longest; [Stats].Dropped counts them. Like any
+// coordinator, it shows its operations and owns no goroutine while idle; the Key of an
+// operation is the name of the signal. Drain handles the signals that wait, and Close
+// cancels them.
 //
-// All methods are safe for concurrent use, from the handler as well. Those of the zero
+// All methods are safe for concurrent use, also from the handler. The methods of the zero
 // value panic: make one with [NewProcessor].
 type Processor struct {
 	Control
@@ -89,12 +90,11 @@ type Processor struct {
 
 var _ Inspector = (*Processor)(nil)
 
-// NewProcessor makes a processor, or says what is wrong with the options. The
-// options are a coordinator's, except for the defaults of Name, "processor", of
-// MaxConcurrency and of MaxQueued, that DropOldest is always on, and that Lanes,
-// Classes and MaxPerKey are not accepted. The operations raise their signals on [Options.Sink],
-// but not [SignalStarted] and [SignalStopped]; it may be the sink the processor
-// listens to.
+// NewProcessor makes a processor, or says what is wrong with the options. The options are
+// a coordinator's, with three other defaults: Name "processor", MaxConcurrency 4 and
+// MaxQueued 1000. DropOldest is always on. Lanes, Classes and MaxPerKey are not accepted.
+// The operations raise their signals on [Options.Sink], but not [SignalStarted] and
+// [SignalStopped]. The processor may handle signals of the same sink.
 func NewProcessor(h Handler, opts Options) (*Processor, error) {
 	if h == nil {
 		return nil, errors.New("core: there must be a handler, not a nil function")
@@ -109,9 +109,10 @@ func NewProcessor(h Handler, opts Options) (*Processor, error) {
 	return &Processor{c.Control, c}, nil
 }
 
-// Process queues a signal for the handler and returns at once. One that an
-// operation of this processor has raised is not queued. After Complete, Drain or
-// Close, and while a signal matches [Options.CancelOn], it is counted as rejected.
+// Process queues a signal for the handler and returns at once. It does not queue a signal
+// that an operation of this processor has raised. After Complete, Drain or Close, and
+// while [Options.CancelOn] matches a signal on the sink, Process only counts the signal
+// as rejected.
 func (p *Processor) Process(s Signal) {
 	p.made()
 	react(p.signals, s)

@@ -28,7 +28,7 @@ func NewResultCoordinator[In, Out any](work ResultWork[In, Out], opts Options) (
 	return newResultCoordinator(nil, work, opts)
 }
 
-// NewKeyedResultCoordinator is NewResultCoordinator with keys, which are as for
+// NewKeyedResultCoordinator is [NewResultCoordinator] with keys; see
 // [NewKeyedCoordinator].
 func NewKeyedResultCoordinator[In, Out any, K ~string](key func(In) K, work ResultWork[In, Out], opts Options) (*ResultCoordinator[In, Out], error) {
 	text, err := keyText(key)
@@ -77,8 +77,8 @@ func (c *ResultCoordinator[In, Out]) TryEnqueue(ctx context.Context, in In) (Ope
 	return t.id, err
 }
 
-// Submit is Enqueue for callers that want the result later: the
-// Future has it, whatever the window forgets.
+// Submit is Enqueue for callers that want the result later. The Future keeps the result,
+// also after the operation has left the window.
 func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future[Out], error) {
 	t := c.newTask(in, watched)
 	if err := c.enqueue(ctx, &t.Operation, c.door, true); err != nil {
@@ -87,9 +87,9 @@ func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future
 	return &Future[Out]{&t.Operation, &t.out}, nil
 }
 
-// Do enqueues an item, waits until its operation is finished, and returns its
-// result and its error; a body may return both. When ctx ends first there is no
-// result. See [Coordinator.Do].
+// Do enqueues an item, waits until its operation is finished, and returns the result and
+// the error of the body; it may return both. If ctx ends first, there is no result. See
+// [Coordinator.Do].
 func (c *ResultCoordinator[In, Out]) Do(ctx context.Context, in In) (Out, error) {
 	var none Out
 	t := c.newTask(in, watched)
@@ -100,8 +100,8 @@ func (c *ResultCoordinator[In, Out]) Do(ctx context.Context, in In) (Out, error)
 	return t.out, err
 }
 
-// Wait waits until an operation is finished and returns its result and the error
-// of its body, or the reason it did not run; see [Coordinator.Wait].
+// Wait waits until an operation is finished. It returns the result and the error of the
+// body, or the reason why the body did not run; see [Coordinator.Wait].
 func (c *ResultCoordinator[In, Out]) Wait(ctx context.Context, id OperationID) (Out, error) {
 	o, err := c.wait(ctx, id)
 	if err != nil && (o == nil || !c.ended(o)) {
@@ -119,8 +119,8 @@ func (e *engine) ended(o *Operation) bool {
 	return o.answered()
 }
 
-// Results walks the operations that q selects among those that have succeeded,
-// each with its result; see [Coordinator.Operations].
+// Results yields the operations that have succeeded and that q selects, each with its
+// result; see [Coordinator.Operations].
 func (c *ResultCoordinator[In, Out]) Results(q OperationQuery) iter.Seq2[Snapshot, Out] {
 	return func(yield func(Snapshot, Out) bool) {
 		if q.Status != 0 && q.Status&StatusSucceeded == 0 {
@@ -137,9 +137,9 @@ func (c *ResultCoordinator[In, Out]) Results(q OperationQuery) iter.Seq2[Snapsho
 	}
 }
 
-// A Future is a result to come. It is safe for concurrent use, needs no closing,
-// and keeps the result, and the operation's last state, as long as it is held
-// itself.
+// A Future gives the result of an operation when it is there. It is safe for concurrent
+// use and needs no closing. It keeps the result, and the last state of the operation, as
+// long as your code refers to it.
 type Future[Out any] struct {
 	operation *Operation
 	out       *Out
@@ -148,7 +148,8 @@ type Future[Out any] struct {
 // ID is the id of the operation, for status pages.
 func (f *Future[Out]) ID() OperationID { return f.operation.id }
 
-// Done is closed when the operation is finished, so that Wait does not wait.
+// Done returns a channel that is closed when the operation is finished. After that, Wait
+// returns at once.
 func (f *Future[Out]) Done() <-chan struct{} {
 	e := f.operation.engine
 	e.mu.Lock()
@@ -156,11 +157,10 @@ func (f *Future[Out]) Done() <-chan struct{} {
 	return f.operation.whenDone()
 }
 
-// Wait waits until the operation is finished and returns its result and the error
-// of its body, or the reason it did not run. It may be called many times. When ctx
-// ends first it returns its cause; the operation goes on. Called from a body it
-// suspends the body's operation, or returns [ErrWouldDeadlock], as [Coordinator.Do]
-// does.
+// Wait waits until the operation is finished. It returns its result and the error of its
+// body, or the reason why the body did not run. It may be called many times. If ctx ends
+// first, Wait returns the cause of ctx, and the operation goes on. A body that calls Wait
+// is suspended, or gets [ErrWouldDeadlock], as in [Coordinator.Do].
 func (f *Future[Out]) Wait(ctx context.Context) (Out, error) {
 	o := f.operation
 	if err := o.engine.waitFor(ctx, o); err != nil && !o.engine.ended(o) {

@@ -18,21 +18,20 @@ type OperationID uint64
 
 func (id OperationID) String() string { return strconv.FormatUint(uint64(id), 10) }
 
-// A Signal is a fact: something was so, at some time, according to someone. It
-// is an immutable value, safe to copy and to keep; two signals of one sink are
-// ordered by Seq.
+// A Signal is a fact: a name, a time, and who raised it. It is an immutable value, safe
+// to copy and to keep. Seq orders the signals of a sink.
 //
 // By convention names are lower case, dotted from the general to the special
-// ("payment.declined"), with a parameter after a colon ("rate-limit:5000ms").
-// Identities belong into Key, not into the name.
+// ("payment.declined"), with a parameter after a colon ("rate-limit:5000ms"). Put ids
+// into Key, not into the name.
 type Signal struct {
 	Name      string      `json:"name"`
-	Key       string      `json:"key,omitempty"`       // what it is about; the operation's key unless given
-	Operation OperationID `json:"operation,omitempty"` // that raised it; 0 for a raise directly on a sink
-	Source    string      `json:"source,omitempty"`    // name of that operation's coordinator; "" for a direct raise
+	Key       string      `json:"key,omitempty"`       // what it is about; by default, the operation's key
+	Operation OperationID `json:"operation,omitempty"` // the operation that raised it; 0 if it was raised directly on a sink
+	Source    string      `json:"source,omitempty"`    // name of that operation's coordinator; "" if it was raised directly
 	Time      time.Time   `json:"time"`                // when it was recorded
 	Seq       uint64      `json:"seq"`                 // position in its sink, from 1: later signals have higher ones
-	Held      bool        `json:"held,omitempty"`      // a held fact: see [Sink.Hold]
+	Held      bool        `json:"held,omitempty"`      // see [Sink.Hold]
 
 	payload any
 	cause   *link
@@ -132,14 +131,14 @@ func (s Signal) LogValue() slog.Value {
 		slog.Any("path", path))
 }
 
-// A Query selects signals. The zero Query selects everything; set fields must
-// all hold.
+// A Query selects signals. The zero Query selects everything. A signal must match all
+// fields that are set.
 type Query struct {
 	Pattern   string        // names, see [Match]; "" = any
 	Key       string        // "" = any
 	Operation OperationID   // 0 = any
 	Source    string        // name of a coordinator; "" = any
-	Within    time.Duration // how far back, inclusive; 0 = everything. time.Since(t) makes it a "since t".
+	Within    time.Duration // how old at most; 0 = any. For "since t", pass time.Since(t).
 	AfterSeq  uint64        // only signals with a higher Seq
 }
 
@@ -168,23 +167,23 @@ func (q Query) cutoff(now int64) int64 {
 	return now - int64(q.Within)
 }
 
-// A Sensor is a place where signals can be sensed: a [Sink], which shows what
-// all code raised on it, or a coordinator, which shows what the operations in
-// its window raised. All methods are safe for concurrent use.
+// A Sensor shows signals: a [Sink] shows the signals that all code has raised on it, and
+// a coordinator those that the operations in its window have raised. All methods are safe
+// for concurrent use.
 type Sensor interface {
-	// Has reports whether a signal matching pattern is present. It costs the
-	// same however many signals there are, except the first time, and when
-	// more than 64 different patterns with wildcards are asked for in turn:
-	// then the names present are gone through.
+	// Has reports whether a signal that matches pattern is present. Its cost does not
+	// depend on the number of signals. There are two exceptions, in which Has looks at
+	// each name that is present: the first call with a pattern, and calls with more than
+	// 64 wildcard patterns in turn.
 	Has(pattern string) bool
-	// Count counts the signals matching pattern that are present, at the same
-	// cost as Has.
+	// Count returns how many signals that match pattern are present. It costs as much as
+	// Has.
 	Count(pattern string) int
-	// Sense walks the signals that q selects, oldest first, as of the start of
-	// the loop: later ones do not appear, and one that leaves meanwhile may be
-	// missing. No lock is held while the loop's body runs.
+	// Sense yields the signals that q selects and that are present when the loop starts,
+	// oldest first. A signal that leaves during the loop may be missing. No lock is held
+	// while the loop's body runs.
 	Sense(q Query) iter.Seq[Signal]
-	// Sink is the sink on which its signals are raised; for a sink, itself.
+	// Sink returns the sink on which the signals are raised. A sink returns itself.
 	Sink() *Sink
 	// Monitor counts the signals matching pattern over the last span, starting
 	// with those present; see [Monitor].

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// A Sink is a bounded, time-limited window of signals that all code can raise
-// on and sense: the shared memory in which parts of a program see what others
-// state. Only subscribers are called; otherwise a raised signal starts nothing.
+// A Sink is a bounded, time-limited window of signals. All code can raise signals on it
+// and sense them (look at them). So parts of a program share what they know. Raising a
+// signal calls the subscribers, and starts nothing else.
 //
-// The window holds the newest Capacity signals of the last MaxAge, 5 minutes by
-// default, without those that were retracted. So a raised signal that nobody takes back
-// ends by itself. Hold a condition that must last longer, or that newer signals must not
-// push out: see Hold. The number of held signals is not bounded.
+// The window holds the newest Capacity signals that are not older than MaxAge, by default
+// 5 minutes. Retracted signals leave it. So a raised signal leaves by itself. Hold a
+// condition that must last longer, or that newer signals must not push out: see
+// [Sink.Hold]. The number of held signals is not bounded.
 //
-// To decide by a count, use a [Monitor]: it counts signals as they arrive and does not look
-// at the window. To decide by presence, use a gate of a coordinator, such as
-// [Options.CancelOn]. If the window has no room for signals that match a gate, the sink
-// keeps the newest 256 of them, outside of Capacity. The gate sees them like those in the
-// window.
+// To decide by the number of signals, use a [Monitor]. To decide by their presence, use a
+// gate of a coordinator, such as [Options.CancelOn]. If the window has no room for
+// signals that match a gate, the sink keeps the newest 256 of them outside of the window.
+// They leave when they are retracted or too old, or when their operation leaves its
+// window. The gate sees them like those in the window.
 //
-// Make a sink with [NewSink]; the zero Sink is one with default options. It must not
-// be copied. It owns no goroutine and needs no closing. It takes some 5 kB, and 64 bytes
-// more for each signal in the window, plus what is in the signal.
-// All methods are safe for concurrent use, from handlers as well.
+// Make a sink with [NewSink]; the zero Sink has default options. It must not be copied.
+// It owns no goroutine and needs no closing. It takes about 5 kB, and 64 bytes for each
+// signal in the window plus what the signal contains. All methods are safe for concurrent
+// use, also from handlers.
 type Sink struct {
 	rules   rules
 	blocked atomic.Uint64
@@ -63,7 +63,7 @@ type SinkOptions struct {
 	Propagation Propagation
 }
 
-// Limits of a sink's capacity.
+// MaxSinkCapacity is the largest capacity of a sink.
 const (
 	defaultSinkCapacity = 1000
 	defaultSinkAge      = 5 * time.Minute
@@ -151,9 +151,8 @@ func checkSinkSize(caller string, capacity int, maxAge time.Duration) {
 	}
 }
 
-// Raise records a fact, raised directly on the sink, with no key. It reports
-// false, and records nothing, only for an empty name or as part of an endless loop
-// of handlers; see [Propagation].
+// Raise raises a signal without a key directly on the sink. It returns false, and records
+// nothing, only for an empty name or in an endless loop of handlers; see [Propagation].
 func (s *Sink) Raise(name string) bool { return s.raise(note{name: name}) }
 
 // RaiseKey is Raise with a key.
@@ -493,16 +492,16 @@ func (s *Sink) unlock() {
 // chunk is how many facts are looked at while a lock is held once.
 const chunk = 4096
 
-// Hold records a held fact: a condition, such as "update.in-progress", that
-// stands until release is called or, if lease is positive, until the lease ends.
-// A held fact is a signal with Held set. It does not age, newer signals do not push it out,
-// and [Options.MaxDefer] does not end its deferral. It may push out one older raised signal
-// when it comes. So it is best for [Options.DeferOn] and [Options.CancelOn]. The number of
-// held facts is not bounded. Handlers and monitors notice a held fact as they notice any
+// Hold raises a held signal. It stands for a condition, such as "update.in-progress", and
+// stays until release is called or, if lease is positive, until the lease ends. It does
+// not age, newer signals do not push it out, and [Options.MaxDefer] does not limit how
+// long it defers items. So it is the best signal for [Options.DeferOn] and
+// [Options.CancelOn]. When it comes, it may push out one older raised signal. The number
+// of held signals is not bounded. Handlers and monitors get a held signal like any
 // signal, and its release as a retraction.
 //
-// Release may be called many times, from anywhere. Where Raise would report false (an
-// empty name, or an endless loop of handlers), nothing is held, and release does nothing.
+// Release may be called many times, from anywhere. In the cases in which [Sink.Raise]
+// returns false, nothing is held, and release does nothing.
 func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
 	h := s.receive(passage{signal: Signal{Name: name, Key: key, Held: true}}, lease, nil)
 	if h == nil {
@@ -583,30 +582,28 @@ func (s *Sink) expireLeases(now int64) {
 	}
 }
 
-// Subscribe calls fn for every signal recorded from now on whose name matches
-// pattern, on the goroutine that raises it, before its Raise returns, in the
-// order of subscription. No lock is held: fn may raise, sense, subscribe,
-// enqueue and close. While fn blocks, whoever raised the signal waits, which is
-// how a slow consumer slows its producer; for work that should not hold the
-// raiser up, enqueue it on a coordinator. A panic of fn is counted in
-// [SinkStats] and has no other effect.
+// Subscribe calls fn for every signal that is recorded from now on and whose name matches
+// pattern. It calls fn on the raiser's goroutine, before Raise returns. Handlers are
+// called in the order of subscription. No lock is held: fn may raise, sense, subscribe,
+// enqueue and close. While fn blocks, the raiser waits. So a slow consumer slows its
+// producer. If the raiser should not wait, let fn enqueue the work on a coordinator. A
+// panic of fn is counted in [SinkStats] and has no other effect.
 //
-// A pattern that names [SignalStarted] or [SignalStopped], as "atom.*" does, makes
-// coordinators on the sink raise these for every operation. "*" does not; it sees them
-// while another pattern names them.
+// A pattern such as "atom.*" makes coordinators on the sink raise [SignalStarted] and
+// [SignalStopped] for every operation. "*" does not; its handler gets them while another
+// pattern causes them.
 //
-// After cancel has returned no call of fn starts and none is running, unless
-// cancel was called from inside a handler, which it does not wait for. A pattern
-// that matches nothing, like "", is never called. Subscribe panics if fn is nil.
+// Cancel waits for running calls of fn. Inside a handler it does not wait. After cancel,
+// no call of fn starts. A handler whose pattern matches nothing, like "", is never
+// called. Subscribe panics if fn is nil.
 func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 	need(fn != nil, "Subscribe needs a function")
 	return newHook(compile(pattern), fn).attach(&s.mu, &s.names.subs, s.names.changed)
 }
 
 // Resize changes how many signals the window holds and for how long. Signals that no
-// longer fit are evicted, the oldest first. Values are as in [SinkStats] and not as in
-// [SinkOptions]: a maxAge of 0 is no limit, and a capacity of 0 or a value below 0 makes
-// Resize panic.
+// longer fit are evicted, the oldest first. Here 0 is no default: a maxAge of 0 means no
+// limit. Resize panics if capacity is 0, or if a value is negative.
 func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	checkSinkSize("Resize", capacity, maxAge)
 	s.lockFresh()
@@ -628,15 +625,15 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	s.unlock()
 }
 
-// SinkStats is what a sink holds and has seen, all read at the same moment. In the window,
+// SinkStats are the counters of a sink, all read at the same moment. In the window,
 // Stored = Raised - Evicted - Expired - (retracted, released and held ones).
 type SinkStats struct {
-	Held     int           `json:"held"`   // held facts
-	Stored   int           `json:"stored"` // other facts in the window
-	Kept     int           `json:"kept"`   // facts that gates keep beside the window
+	Held     int           `json:"held"`   // held signals
+	Stored   int           `json:"stored"` // other signals in the window
+	Kept     int           `json:"kept"`   // signals outside the window that the sink keeps for gates
 	Capacity int           `json:"capacity"`
 	MaxAge   time.Duration `json:"maxAge"`   // 0: no limit
-	Raised   uint64        `json:"raised"`   // facts ever recorded, held ones included
+	Raised   uint64        `json:"raised"`   // signals ever recorded, also held ones
 	Evicted  uint64        `json:"evicted"`  // pushed out by newer ones
 	Expired  uint64        `json:"expired"`  // by age, or at the end of a lease
 	Blocked  uint64        `json:"blocked"`  // not recorded: see [Propagation]

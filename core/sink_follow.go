@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Follow calls fn for every signal that matches pattern, each once: before it returns, for
-// those present, held ones included, oldest first; and then for those that come, like
-// [Sink.Subscribe]. Signals that are raised while Follow runs come after those present. It
-// panics if fn is nil.
+// Follow calls fn once for every signal that matches pattern. Before Follow returns, it
+// calls fn for the signals that are present, also held ones, oldest first. After that it
+// calls fn for new signals, like [Sink.Subscribe]. Signals that are raised while Follow
+// runs come after those present. It panics if fn is nil.
 func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 	need(fn != nil, "Follow needs a function")
 	p := compile(pattern)

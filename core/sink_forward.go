@@ -6,32 +6,31 @@ import (
 	"time"
 )
 
-// Forward raises on to as well every signal that is raised on s from now on,
-// directly or by an operation, and whose name matches pattern: on the goroutine
-// that raises it, before its Raise returns, after the handlers of s, and when there
-// are several forwards, in the order in which they were made. So the signals that
-// one goroutine raises keep their order. No lock is held. While a handler of to
-// blocks, the raiser waits.
+// Forward copies signals from s to another sink: every signal that is raised on s from
+// now on, directly or by an operation, and whose name matches pattern. It raises the copy
+// on the raiser's goroutine, after the handlers of s and before Raise returns. So the
+// signals of one goroutine keep their order. Several forwards run in the order in which
+// they were made. No lock is held. While a handler of the other sink blocks, the raiser
+// waits.
 //
-// The copy keeps name, key, payload, operation, source and causes, and gets a Time
-// and a Seq of to. It is a fact of to's own: it ages and is evicted with to's
-// window, and [Sink.Retract] on to takes it back, while a retraction on s does not.
-// What others wait for is better held: a held fact is held on to with what is left
-// of its lease, and released when it is released on s, by the goroutine that does so
-// there: when an operation's end does, Flush may return before; see [Sink.WaitGone].
+// The copy keeps name, key, payload, operation, source and causes. It gets a Time and a
+// Seq of the other sink, and ages and is evicted there. If the signal is retracted on s,
+// the copy stays; [Sink.Retract] on the other sink takes it back. To forward a condition
+// that ends, hold it. The copy of a held signal is held, with the rest of its lease, and
+// is released after the release on s, on the same goroutine. If the end of an operation
+// releases the signal, Flush may return before the copy is released; see [Sink.WaitGone].
 //
-// A signal is on each sink once, however many ways lead there: sinks may forward to
-// each other, also over others. Leaf signals of s, and what [Sink.Restore] puts
-// back, are not forwarded. What the [Propagation] of to does not let in is counted
-// in the [SinkStats] of to, and goes no further from there.
+// Sinks may forward to each other, also over other sinks: a signal gets to each sink only
+// once. Leaf signals of s, and signals that [Sink.Restore] puts back, are not forwarded.
+// Signals that the [Propagation] of the other sink blocks are counted in its [SinkStats].
 //
 // For coordinators on s a forward is a handler with that pattern: "atom.*" makes them
-// raise [SignalStarted] and [SignalStopped], "*" does not. To forward a signal costs a
-// few raises; others cost nothing.
+// raise [SignalStarted] and [SignalStopped], "*" does not. A forwarded signal costs as
+// much as a few raises; other signals cost nothing.
 //
-// After cancel has returned no forward starts and none is under way, unless cancel
-// was called from inside a handler, which it does not wait for; and the facts that
-// are held on to by this forward are released. Forward panics if to is nil or s.
+// Cancel waits for copies that are under way, but not inside a handler. It releases the
+// signals that this forward holds on the other sink. After it, nothing is forwarded.
+// Forward panics if to is nil or s.
 func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
 	need(to != nil && to != s, "Forward needs another sink to forward to")
 	var f *forward

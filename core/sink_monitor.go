@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// A Monitor counts the signals that match a pattern, as they arrive, over a
-// sliding span of time. It is what to decide by: it does not depend on how many
-// other signals pass, and reading it does not look at the window.
+// A Monitor counts the signals that match a pattern, as they arrive, over a sliding span
+// of time. Use it for decisions: its count does not depend on how many other signals
+// there are, and reading it does not search the window.
 //
-// The count goes down when a signal becomes older than the span and when one is
-// retracted that is still present; that a window evicts a signal changes nothing. A
-// signal exactly as old as the span counts. With a span of 0 or less signals count until retracted. Counts are
-// exact up to [MonitorCap] signals within the span; of more, the newest
-// MonitorCap count.
+// The count goes down when a signal becomes older than the span, and when a signal is
+// retracted while it is present. The count does not change when the window evicts a
+// signal. A signal exactly as old as the span counts. With a span of 0 or less, signals
+// count until they are retracted. Counts are exact up to [MonitorCap] signals within the
+// span; beyond that, only the newest MonitorCap signals count.
 //
-// A Monitor costs a few nanoseconds for each matching signal and, with a span, up to
-// 32 bytes for each that counts; it is kept until Stop. Reading it costs a lock. All methods are safe for concurrent use.
+// A Monitor costs a few nanoseconds for each matching signal. With a span, it takes up to
+// 32 bytes for each signal that counts. Reading the count takes a lock. The sink keeps a
+// Monitor until Stop. All methods are safe for concurrent use.
 type Monitor struct {
 	names *names
 	pattern
@@ -34,7 +35,7 @@ type Monitor struct {
 	ageing  alarm // rings when a count may be down to low
 }
 
-// MonitorCap is how many signals within its span a [Monitor] counts exactly.
+// MonitorCap is the number of signals within the span that a [Monitor] counts exactly.
 const MonitorCap = 1 << 14
 
 // stamp is all that a monitor remembers of a signal.
@@ -91,8 +92,8 @@ func (m *Monitor) Count() int {
 	return n
 }
 
-// Last is the newest signal that was counted. It is false when nothing counts any
-// more, and when the newest was retracted and no newer one has come.
+// Last returns the newest signal that was counted. Ok is false if Count is 0, or if the
+// newest signal was retracted and no newer one has come.
 func (m *Monitor) Last() (Signal, bool) {
 	m.names.mu.Lock()
 	defer m.names.mu.Unlock()
@@ -102,9 +103,9 @@ func (m *Monitor) Last() (Signal, bool) {
 	return m.last.fact.signal(m.last.seq, m.names.clock), true
 }
 
-// Below is how long it will take until Count is less than n if no more signals
-// arrive: 0 if it is already, the largest Duration if only retractions can bring
-// it there.
+// Below returns how long it will take until Count is less than n if no more signals
+// arrive. It is 0 if Count is less than n now. It is the largest Duration if only
+// retractions can reduce Count that far.
 func (m *Monitor) Below(n int) time.Duration {
 	m.names.mu.Lock()
 	defer m.names.mu.Unlock()
@@ -130,14 +131,15 @@ func (m *Monitor) Reset() {
 	m.names.sink.unlock()
 }
 
-// OnCount calls fn(true) when Count reaches high and fn(false) when it is down to low again,
-// because signals have grown old or were retracted. The calls alternate, starting with true,
-// which is at once if there are so many signals already; they never overlap, and the last
-// one says what is so. A change that is over before fn could be called for it is left out.
-// Fn is called on the goroutine that raises or retracts, or on one of a timer. It delays that
-// goroutine, and others that raise before fn knows what is so. No lock is held; panics of fn are
-// counted in [SinkStats]. Cancel is as for [Sink.Subscribe]; Stop cancels too.
-// OnCount panics if fn is nil, and unless 0 <= low < high.
+// OnCount calls fn(true) when Count reaches high, and fn(false) when Count has fallen to
+// low because signals were retracted or are too old. If Count is high already, OnCount
+// calls fn(true) at once. The calls alternate, starting with true, and never overlap. The
+// last call has the current state. A short change may be left out: one that is over
+// before fn can be called. Fn is called on the goroutine that raises or retracts, or on
+// the goroutine of a timer, without a lock. It delays that goroutine, and all others that
+// raise before fn has the current state. Panics of fn are counted in [SinkStats]. For
+// cancel see [Sink.Subscribe]; Stop cancels, too. OnCount panics if fn is nil, and unless
+// 0 <= low < high.
 func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
 	w := newWatermark("OnCount", high, low, fn, &m.names.sink.panics)
 	m.names.mu.Lock()

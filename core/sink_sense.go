@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Has reports whether a signal matching pattern is present: in the window, kept for a
+// Has reports whether a signal that matches pattern is present: in the window, kept for a
 // gate, or held.
 func (s *Sink) Has(pattern string) bool {
 	if s.isFresh() && s.names.knows(pattern) {
@@ -52,7 +52,7 @@ func (s *Sink) nextEnd(next int64) int64 {
 	return min(s.lease, later(oldest, s.maxAge))
 }
 
-// Count counts the signals matching pattern that are present.
+// Count returns how many signals that match pattern are present.
 func (s *Sink) Count(pattern string) int {
 	s.lockFresh()
 	n := s.names.count(pattern)
@@ -60,8 +60,8 @@ func (s *Sink) Count(pattern string) int {
 	return n
 }
 
-// Monitor counts the signals matching pattern over the last span, starting with
-// those in the window.
+// Monitor counts the signals that match pattern over the last span. It begins with those
+// in the window.
 func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	p := compile(pattern)
 	s.lockFresh()
@@ -103,9 +103,9 @@ func (s *Sink) each(p pattern, visit func(seq uint64, f *fact) (older bool)) {
 	}
 }
 
-// Sense walks the signals that q selects, oldest first, held ones among the
-// others. A query for one exact name costs what it finds; others look at every
-// signal that is within their age.
+// Sense yields the signals that q selects, also held ones, oldest first. A query for one
+// exact name looks only at signals of that name. Other queries look at every signal that
+// is not older than Within.
 func (s *Sink) Sense(q Query) iter.Seq[Signal] {
 	const batch = 256 // copied under the lock, and yielded without it
 	return func(yield func(Signal) bool) {
@@ -222,10 +222,9 @@ func (w *search) follow() {
 	w.chain, w.next = false, w.end
 }
 
-// Retract takes back the facts matching pattern that were raised directly on
-// this sink, and returns how many there were. Facts of operations are
-// theirs to retract, and held facts their holder's to release. Whatever waits for
-// the facts to go, like [Options.DeferOn], notices.
+// Retract takes back the signals that match pattern and were raised directly on this
+// sink. It returns how many there were. It does not retract signals of operations, and
+// does not release held signals. Gates such as [Options.DeferOn] see the change at once.
 func (s *Sink) Retract(pattern string) int {
 	return s.take(Query{Pattern: orNothing(pattern)}, byPattern(compile(pattern)), true)
 }
@@ -238,17 +237,17 @@ func byPattern(p pattern) string {
 	return p.text
 }
 
-// Forget removes the facts that q selects, whoever raised them,
-// as if they had never been raised: no handler is called, and monitors keep counting
-// them. Held facts stay. It is for whoever owns the sink: a test, an operator, a
-// window that is reset. It returns how many were removed. Operations still show
-// their own facts. It panics if q selects everything: that is ForgetAll.
+// Forget removes the signals that q selects, whoever raised them. It calls no handler,
+// and monitors keep counting the signals. Held signals stay. Operations still show their
+// own signals. Use it in code that owns the sink, such as a test or a tool. Forget
+// returns how many signals it has removed. It panics if q selects everything: use
+// ForgetAll.
 func (s *Sink) Forget(q Query) int {
 	need(q != (Query{}), "Forget needs a Query that selects something: to remove all facts call ForgetAll")
 	return s.take(q, "", false)
 }
 
-// ForgetAll is Forget of all facts.
+// ForgetAll is Forget for all signals.
 func (s *Sink) ForgetAll() int { return s.take(Query{}, "", false) }
 
 // take removes the facts in the window that q selects; as a retraction only those
@@ -278,11 +277,11 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 	return taken
 }
 
-// SubscribeRetracted calls fn for every signal matching pattern that is taken
-// back: by [Sink.Retract], by its operation, or by the release of a held fact.
-// Ageing, eviction and the end of a lease are no retractions. It is called as
-// the handlers of [Sink.Subscribe] are, on the goroutine that retracts, and cancel
-// is what it is there. SubscribeRetracted panics if fn is nil.
+// SubscribeRetracted calls fn for every signal that matches pattern and is taken back: by
+// [Sink.Retract], by its operation, or by the release of a held signal. Ageing, eviction
+// and the end of a lease are no retractions. It calls fn on the goroutine that retracts.
+// The rules of [Sink.Subscribe] hold for fn and cancel. SubscribeRetracted panics if fn
+// is nil.
 func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
 	need(fn != nil, "SubscribeRetracted needs a function")
 	return newHook(compile(pattern), fn).attach(&s.mu, &s.retractions, func() {})
@@ -321,13 +320,13 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 	deliver(hear, false, &r, panics)
 }
 
-// Restore puts signals, saved from a sink's Sense, back into the window, in the
-// given order and silently: no handler is called, monitors do not count them;
-// gates see them. They become the sink's own, so [Sink.Retract] reaches them,
-// keep name, key, operation, source, payload and causes, and get new Seqs. Their
-// times are kept as far as they lie between that of the newest signal present and
-// now; so restore first and raise afterwards. Signals beyond the sink's age are
-// skipped; Held ones are restored as facts. It returns how many were put back.
+// Restore puts signals that were saved with Sense back into the window, in the given
+// order. It calls no handlers, and monitors do not count the signals; gates see them.
+// They keep name, key, operation, source, payload and causes, and get new Seqs. They
+// count as raised directly on the sink, so [Sink.Retract] retracts them. A signal keeps
+// its time if that is between now and the time of the newest signal present; so restore
+// first and raise afterwards. Restore skips signals that are too old. Held signals come
+// back as raised ones. It returns how many were put back.
 func (s *Sink) Restore(signals iter.Seq[Signal]) int {
 	need(signals != nil, "Restore needs signals, not nil: slices.Values makes them of a slice")
 	n := 0

@@ -11,11 +11,11 @@ import (
 // watchBuffer is how many signals a Watch keeps for its consumer.
 const watchBuffer = 256
 
-// Watch walks the signals matching pattern as they are raised, from the start of
-// the loop until ctx ends or the loop is left. It never makes a raiser wait: a
-// consumer that falls more than 256 signals behind misses the oldest, and the
-// second value says how many went missing just before this one. It is a handler,
-// with what [Sink.Subscribe] says of patterns.
+// Watch yields the signals that match pattern as they are raised, from the start of the
+// loop until ctx ends or the loop is left. It never makes a raiser wait. It keeps at most
+// 256 signals for the loop, and drops the oldest beyond that. The second value is the
+// number of signals dropped directly before this one. For patterns, Watch is a handler;
+// see [Sink.Subscribe].
 func (s *Sink) Watch(ctx context.Context, pattern string) iter.Seq2[Signal, int] {
 	needContext(ctx, "Watch")
 	return func(yield func(Signal, int) bool) {
@@ -68,8 +68,8 @@ func (w *watch) take() (s Signal, missed int, ok bool) {
 	return s, missed, true
 }
 
-// WaitFor returns the newest signal matching pattern, at once if one is present,
-// else as soon as one is raised. When ctx ends first it returns its cause.
+// WaitFor returns the newest signal that matches pattern. If none is present, it waits
+// until one is raised. If ctx ends first, WaitFor returns the cause of ctx.
 func (s *Sink) WaitFor(ctx context.Context, pattern string) (Signal, error) {
 	needContext(ctx, "WaitFor")
 	w := watch{news: make(chanWaker, 1)}
@@ -109,10 +109,9 @@ func orNothing(pattern string) string {
 	return cmp.Or(pattern, ",")
 }
 
-// WaitGone returns when no signal matching pattern is present: at once if none
-// is, else when the last was retracted, evicted or released, or has expired. One
-// that is raised right after that may be seen or not. When ctx ends first it
-// returns its cause.
+// WaitGone waits until no signal that matches pattern is present: until the last one was
+// retracted, evicted or released, or has expired. It may or may not see a signal that is
+// raised right after that. If ctx ends first, WaitGone returns the cause of ctx.
 func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 	needContext(ctx, "WaitGone")
 	gone := make(chanWaker, 1)

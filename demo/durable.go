@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -33,18 +32,17 @@ func queueOptions(node string) durable.Options {
 }
 
 // runDurable is the command "durable".
-func runDurable(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("demo durable", flag.ContinueOnError)
-	fs.SetOutput(stderr)
+func runDurable(ctx context.Context, args []string, stdout, stderr *os.File) int {
+	fs, drain := newFlags("durable", stderr)
 	items := fs.Int("items", 1000, "enqueue `N` items")
 	node := fs.String("worker", "", "be the worker `NAME` of -at; the demo starts its workers itself")
 	at := fs.String("at", "", "the `PLACE` of a worker")
-	err := fs.Parse(args)
+	if status, ok := parseFlags(fs, args); !ok {
+		return status
+	}
+	exitAfter(ctx, *drain, stderr)
+	var err error
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		return exitUnusable
 	case fs.NArg() > 0 || *items <= 0:
 		err = errors.New("durable takes no arguments, and -items must be positive")
 	case *node != "":

@@ -32,7 +32,7 @@ func nothingLeft(t *testing.T, env []string) {
 // Real processes are killed, and everything is done once and in order.
 func TestDurable(t *testing.T) {
 	inPlaces(t, func(t *testing.T, env string) {
-		cmd := command(t, "durable", "-items", "250")
+		cmd := startDemo(t, "durable", "-items", "250")
 		cmd.Env = append(cmd.Env, env)
 		status, stdout, stderr := finish(t, cmd)
 		for _, want := range []string{"; kill -9 worker-", " 250 done, 0 waiting, 0 lost\n", " 0 twice, 0 out of the order"} {

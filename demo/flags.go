@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
 )
@@ -17,6 +18,7 @@ import (
 type config struct {
 	in, out string
 	strict  bool
+	drain   *time.Duration
 	options filepipeline.Options
 }
 
@@ -31,6 +33,7 @@ func flags(cfg *config) *flag.FlagSet {
 	fs.IntVar(&cfg.options.Thumbnailers, "thumbnailers", 0, "decode and scale `N` images at once (default one per processor)")
 	fs.Int64Var(&cfg.options.Limits.MaxPixels, "max-pixels", 0, "refuse an image that declares more than `N` pixels (default 50000000)")
 	fs.Int64Var(&cfg.options.Limits.MaxBytes, "max-bytes", 0, "refuse an image of more than `N` bytes (default 67108864)")
+	cfg.drain = drainFlag(fs)
 	return fs
 }
 
@@ -85,10 +88,18 @@ func goImages(ctx context.Context) (string, error) {
 
 func usage() string {
 	var text strings.Builder
-	text.WriteString("usage: demo [flags]\n       demo durable [-items N]\n\nMakes thumbnails, metadata and a list of duplicates of all images below a directory.\nWith durable: kills processes that share a queue, and shows that nothing is lost.\n\n")
+	text.WriteString("usage: demo [flags]\n")
+	for _, c := range commands() {
+		fmt.Fprintf(&text, "       demo %s %s\n", c.name, c.args)
+	}
+	text.WriteString("\nMakes thumbnails, metadata and a list of duplicates of all images below a directory.\n\n")
+	for _, c := range commands() {
+		fmt.Fprintf(&text, "%-10s%s\n", c.name, c.does)
+	}
+	text.WriteString("\nFlags; demo COMMAND -h prints those of a command:\n")
 	fs := flags(&config{})
 	fs.SetOutput(&text)
 	fs.PrintDefaults()
-	text.WriteString("\nExit status: 0 finished, 1 with -strict something failed,\n2 bad usage or a directory that does not serve, 130 interrupted.\n")
+	text.WriteString("\nExit status: 0 finished, 1 with -strict something failed,\n2 bad usage or a directory that does not serve, 130 interrupted.\nThe second Ctrl-C ends the process at once.\n")
 	return text.String()
 }

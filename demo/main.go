@@ -3,10 +3,15 @@
 // Usage:
 //
 //	go run ./demo [flags]
+//	go run ./demo serve [-addr HOST:PORT] [-allow]
+//	go run ./demo scenario NAME | all | list
+//	go run ./demo menu
 //	go run ./demo durable [-items N]
+//	go run ./demo help
 //
-// See package filepipeline for what it does and the -h flag for its limits. The second form
-// kills processes that share a queue of package durable, and shows that nothing is lost.
+// See package filepipeline for what it does and the -h flag for its limits. Without a command,
+// it runs once; serve runs it again and again, with a status page. The others show more of
+// the library; see the README.
 package main
 
 import (
@@ -16,8 +21,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
@@ -32,16 +35,11 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks for an orderly end; giving the handler back lets the second one kill.
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(interruptible(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File) int {
-	if len(args) > 0 && args[0] == "durable" {
-		return runDurable(ctx, args[1:], stdout, stderr)
-	}
+// runPipeline is what the demo does without a command.
+func runPipeline(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	cfg, err := parse(ctx, args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stdout, usage())
@@ -51,6 +49,7 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File) 
 		fmt.Fprintf(stderr, "demo: %v\nrun it with -h to see how it is used\n", err)
 		return exitUnusable
 	}
+	exitAfter(ctx, *cfg.drain, stderr)
 	summary, err := process(ctx, cfg, stdout, stderr)
 	if summary != nil {
 		err = errors.Join(err, summary.Print(stdout))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"image"
 	"image/png"
@@ -10,19 +11,76 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
 // The tests run the command as a process of its own: the test binary, told by its environment to be the command.
 const beCommand = "EPHEMERAL_TEST_DEMO"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(beCommand) != "" {
-		main()
+	switch os.Getenv(beCommand) {
+	case "":
+		os.Exit(m.Run())
+	case "stuck":
+		scenarios = []scenario.Scenario{stuck}
+	default:
+		scenarios = []scenario.Scenario{quick, broken}
 	}
-	os.Exit(m.Run())
+	main()
 }
 
-func command(t *testing.T, args ...string) *exec.Cmd {
+// The scenarios of the tests.
+var (
+	quick = scenario.Scenario{Name: "quick", Title: "Ends at once", Run: func(_ context.Context, s *scenario.Screen) error {
+		s.Sink.Raise("quick.done")
+		s.Takeaway("%d signal", s.Sink.Count("quick.*"))
+		return nil
+	}}
+	broken = scenario.Scenario{Name: "broken", Title: "Panics", Run: func(context.Context, *scenario.Screen) error { panic("out of order") }}
+	stuck  = scenario.Scenario{Name: "stuck", Title: "Never ends", Run: func(ctx context.Context, s *scenario.Screen) error {
+		s.Printf("running")
+		<-ctx.Done()
+		s.Printf("stopping: %v", context.Cause(ctx))
+		select {}
+	}}
+)
+
+func TestScenarioCommand(t *testing.T) {
+	for _, test := range []struct {
+		args   string
+		status int
+		says   []string
+	}{
+		{"scenario quick", 0, []string{"== quick: Ends at once\n=> 1 signal\n", "SCENARIO   SECONDS", "total"}},
+		{"scenario all", 1, []string{"=> 1 signal\n", "== broken: Panics\nfailed: core: operation panicked: out of order", "main_test.go", "broken      0.0", "failed\n"}},
+		{"scenario list", 0, []string{"quick    Ends at once\nbroken   Panics\n"}},
+		{"menu", 0, []string{"quick    Ends at once\n", "demo scenario NAME"}},
+		{"help", 0, []string{"usage: demo", "demo serve", "demo scenario", "demo menu", "demo durable"}},
+		{"scenario", 2, []string{"there are quick, broken, all, list"}},
+		{"scenario quick broken", 2, []string{"there are quick, broken, all, list"}},
+		{"scenario slow", 2, []string{`"slow"`, "there are quick, broken, all, list"}},
+		{"scenario -h", 0, []string{"-drain"}},
+		{"what", 2, []string{`"what"`, "there are serve, scenario, menu, durable, help"}},
+		{"serve -what", 2, []string{"-what"}},
+		{"serve what", 2, []string{`"what"`}},
+		{"serve -addr nowhere", 2, []string{"nowhere"}},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			status, stdout, stderr := runCommand(t, strings.Fields(test.args)...)
+			for _, says := range test.says {
+				if status != test.status || !strings.Contains(stdout+stderr, says) || strings.Contains(stdout, "\x1b") {
+					t.Errorf("status %d, want %d and %q\nstdout: %s\nstderr: %s", status, test.status, says, stdout, stderr)
+				}
+			}
+			if status == exitUnusable && stdout != "" {
+				t.Errorf("an error on stdout: %s", stdout)
+			}
+		})
+	}
+}
+
+func startDemo(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -37,7 +95,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 // runCommand runs the command to its end.
 func runCommand(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	return finish(t, command(t, args...))
+	return finish(t, startDemo(t, args...))
 }
 
 func finish(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
@@ -129,7 +187,7 @@ func TestWithoutArguments(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip(err)
 	}
-	cmd := command(t)
+	cmd := startDemo(t)
 	status, stdout, stderr := finish(t, cmd)
 	if status != exitOK {
 		t.Fatalf("status %d\n%s", status, stderr)
@@ -147,7 +205,7 @@ func TestWithoutArguments(t *testing.T) {
 }
 
 func TestWithoutGo(t *testing.T) {
-	cmd := command(t)
+	cmd := startDemo(t)
 	cmd.Env = append(cmd.Env, "PATH=")
 	status, _, stderr := finish(t, cmd)
 	if status != exitUnusable || !strings.Contains(stderr, "no -in, and no default for it") {

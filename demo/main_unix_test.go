@@ -65,7 +65,7 @@ func manyImages(t *testing.T, dir string, n int) {
 
 func start(t *testing.T, args ...string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
-	cmd := command(t, args...)
+	cmd := startDemo(t, args...)
 	cmd.Stderr = t.Output()
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -134,7 +134,7 @@ func checkFinished(t *testing.T, out string, total int) {
 // Interrupted, the workers finish what they have begun, and nothing stays behind.
 func TestInterruptDurable(t *testing.T) {
 	inPlaces(t, func(t *testing.T, env string) {
-		cmd := command(t, "durable", "-items", "2000")
+		cmd := startDemo(t, "durable", "-items", "2000")
 		cmd.Env, cmd.Stderr = append(cmd.Env, env), t.Output()
 		pipe, err := cmd.StdoutPipe()
 		if err != nil {

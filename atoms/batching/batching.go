@@ -23,8 +23,10 @@ type Batcher[T any] struct{ *engine[T, struct{}] }
 type ResultBatcher[In, Out any] struct{ *engine[In, Out] }
 
 var (
-	_ core.Lifecycle = (*Batcher[int])(nil)
-	_ core.Lifecycle = (*ResultBatcher[int, int])(nil)
+	_ core.Inspector  = (*Batcher[int])(nil)
+	_ core.Controller = (*Batcher[int])(nil)
+	_ core.Inspector  = (*ResultBatcher[int, int])(nil)
+	_ core.Controller = (*ResultBatcher[int, int])(nil)
 )
 
 // New makes a batcher that flushes batches with flush, or returns what is wrong with the

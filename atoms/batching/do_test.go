@@ -62,7 +62,7 @@ func TestWhatAFlushReturns(t *testing.T) {
 				all.Wait()
 				require.NoError(t, b.Drain(t.Context()))
 				assert.Equal(t, c.want, got)
-				assert.Equal(t, failed.Load(), b.Stats().Failed)
+				assert.Equal(t, failed.Load(), b.Counters().Failed)
 				for op := range b.Operations(core.OperationQuery{}) {
 					assert.Equal(t, failed.Load() > 0, op.Err != nil)
 				}
@@ -172,7 +172,7 @@ func TestBisect(t *testing.T) {
 				items := []int{0, 1, 2, 3, 4, 5, 6, 7}
 				assert.Equal(t, slices.DeleteFunc(slices.Clone(items), isBad), append([]int{}, good...))
 				assert.Equal(t, slices.DeleteFunc(items[4:], func(i int) bool { return !isBad(i) }), l.items)
-				assert.Equal(t, batching.Stats{
+				assert.Equal(t, batching.Counters{
 					Enqueued: 8, Succeeded: uint64(len(good)), Failed: uint64(len(c.bad)), Batches: 1, Bisected: 1, Calls: c.calls, Closed: true,
 				}, s)
 				info, _ := batching.Failed.From(signals.ExpectExactly(batching.SignalBisected, batching.SignalFailed)[1])

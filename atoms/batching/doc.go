@@ -36,7 +36,7 @@
 // At most [Options.MaxQueued] items wait to be flushed. When the queue is full, Enqueue and
 // Do wait for room, so that a fast producer runs at the pace of the flushes. TryEnqueue
 // returns [core.ErrFull]. With [Options.DropOldest] the oldest item makes room. Every item
-// that was accepted is in exactly one of the counters of [Stats].
+// that was accepted is in exactly one of the [Counters].
 //
 // A batch succeeds or fails as a whole, unless the function returns [ItemErrors], which
 // say which items failed, or [Options.Bisect] lets the batcher find out. Do returns the
@@ -63,11 +63,15 @@
 // get [core.ErrStopped]. Close cancels the running flushes as well, with [core.ErrClosed].
 // So at the end call Drain with a deadline, then Close.
 //
-// Batches are operations of a coordinator, and a batcher has its [core.Control]:
-// Operations, Lookup, Explain, Cancel and Pause work as they do there. An operation begins
-// to wait when its batch is full or due, and when it has ended it shows its [Batch]. Abort
-// and WaitIdle include items whose batch is not an operation yet. Call these methods on the
-// batcher, not on its Control field, which knows nothing of items.
+// # Batches are operations
+//
+// A batcher is a [core.Inspector] and a [core.Controller], for example for a status page. Its
+// operations are batches: Operations, Lookup, Explain, Stats, Cancel, Pause and
+// SetMaxConcurrency work as they do in a coordinator. A batch becomes an operation when it is
+// full or due. Until then Stats does not count it, but [Batcher.Counters] counts its items.
+// When the operation has ended it shows its [Batch]. Abort and WaitIdle include items whose
+// batch is not an operation yet. Call these methods on the batcher, not on its Control field,
+// which knows nothing of items.
 //
 // A batcher that holds no items owns no goroutine and no timer.
 package batching

@@ -240,7 +240,7 @@ func (x *engine[In, Out]) Flush(ctx context.Context) error {
 func (x *engine[In, Out]) WaitIdle(ctx context.Context) error {
 	for {
 		err := x.Flush(ctx)
-		if s := x.Stats(); err != nil || s.Pending+s.Running == 0 {
+		if s := x.Counters(); err != nil || s.Pending+s.Running == 0 {
 			return err
 		}
 	}
@@ -332,8 +332,9 @@ func (x *engine[In, Out]) cancelPending(cause error, closing bool) {
 	x.queue.cancelAll(cause)
 }
 
-// Stats returns the counters of items and batches, all read at the same moment.
-func (x *engine[In, Out]) Stats() Stats {
+// Counters returns the counters of items, all read at the same moment. Stats are those of the
+// operations.
+func (x *engine[In, Out]) Counters() Counters {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.queue.counters()

@@ -38,7 +38,7 @@ func Example() {
 	if err := batcher.Drain(deadline); err != nil { // flushes the rest, which Close would drop
 		panic(err)
 	}
-	fmt.Println(batcher.Stats().Succeeded, "rows in", batcher.Stats().Batches, "batches")
+	fmt.Println(batcher.Counters().Succeeded, "rows in", batcher.Counters().Batches, "batches")
 	// Output:
 	// insert [a b c]
 	// insert [d]
@@ -125,7 +125,7 @@ func ExampleOptions_bisect() {
 	if err := batcher.Drain(ctx); err != nil {
 		panic(err)
 	}
-	fmt.Println(batcher.Stats().Calls, "calls")
+	fmt.Println(batcher.Counters().Calls, "calls")
 	// Output:
 	// insert [a b]
 	// insert [d]

@@ -17,6 +17,7 @@ func (x *engine[In, Out]) run(ctx context.Context, b *batch[In, Out]) (err error
 	items := x.queue.start(b)
 	x.unlock()
 	if items == nil {
+		x.Control.Cancel(core.OperationFrom(ctx).ID(), nil) // so that it counts as cancelled
 		return core.ErrCancelled
 	}
 	f := &flush[In, Out]{

@@ -3,6 +3,7 @@ package batching_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,7 +78,7 @@ func TestWhenABatchIsFlushed(t *testing.T) {
 				}
 				assert.Equal(t, c.want, got)
 				assert.Equal(t, 1, j.most)
-				assert.Equal(t, batching.Stats{
+				assert.Equal(t, batching.Counters{
 					Enqueued: s.Enqueued, Succeeded: s.Enqueued, Batches: uint64(len(c.want)), Calls: uint64(len(c.want)), Closed: true,
 				}, s)
 			})
@@ -252,6 +253,29 @@ func TestABatchCanBeSeenAndCancelled(t *testing.T) {
 		require.NoError(t, b.Close())
 		assert.Equal(t, []int{3, 4, 1, 2, 7, 8, 5, 6}, l.items)
 		assert.False(t, b.Cancel(ids[2], nil))
-		balanced(t, b.Stats())
+		balanced(t, b.Counters())
+	})
+}
+
+// What a status page shows and does is about batches; items are in the counters.
+func TestStatsAreOfBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal(time.Second)
+		b := newBatcher(t, j.flush, batching.Options[int]{MaxSize: 2})
+		b.Pause()
+		play(t, b, "1 2 3 4 5")
+		s := b.Stats()
+		assert.Equal(t, []any{uint64(2), 2, 1, true, false}, []any{s.Enqueued, s.Pending, s.Limit, s.Paused, s.Closed}, "the third is not full")
+		assert.Equal(t, 5, b.Counters().Pending)
+		assert.Error(t, b.SetMaxConcurrency(0))
+		require.NoError(t, b.SetMaxConcurrency(2))
+		b.Resume()
+		synctest.Wait()
+		assert.Equal(t, []int{2, 4}, []int{b.Stats().Running, b.Counters().Running})
+		drained(t, b)
+		s = b.Stats()
+		assert.Equal(t, []any{uint64(3), uint64(3), true}, []any{s.Enqueued, s.Succeeded, s.Closed})
+		assert.True(t, b.Evict(slices.Collect(b.Operations(core.OperationQuery{}))[0].ID))
+		assert.Equal(t, 2, b.Stats().Tracked)
 	})
 }

@@ -139,16 +139,16 @@ func reasons(b *batching.Batcher[int]) (reasons []batching.Reason) {
 }
 
 // drained drains the batcher and checks the law of its counters.
-func drained(t *testing.T, b *batching.Batcher[int]) batching.Stats {
+func drained(t *testing.T, b *batching.Batcher[int]) batching.Counters {
 	t.Helper()
 	require.NoError(t, b.Drain(t.Context()))
-	s := b.Stats()
+	s := b.Counters()
 	balanced(t, s)
 	assert.Zero(t, s.Pending+s.Running+s.PendingBytes)
 	return s
 }
 
-func balanced(t testing.TB, s batching.Stats) {
+func balanced(t testing.TB, s batching.Counters) {
 	t.Helper()
 	assert.Equal(t, s.Enqueued, uint64(s.Pending+s.Running)+s.Succeeded+s.Failed+s.Cancelled+s.Dropped, "%v", s)
 }

@@ -26,7 +26,7 @@ type queue[In, Out any] struct {
 	bytes    int                        // of the pending items
 	dropping bool                       // the last item that came made another one go
 	closed   bool
-	stats    Stats
+	stats    Counters
 	effects  effects[In, Out]
 }
 
@@ -270,7 +270,7 @@ func (q *queue[In, Out]) refill() {
 }
 
 // counters returns the counters as they are now.
-func (q *queue[In, Out]) counters() Stats {
+func (q *queue[In, Out]) counters() Counters {
 	s := q.stats
 	s.Pending, s.PendingBytes, s.Closed = q.pending.n, q.bytes, q.closed
 	return s

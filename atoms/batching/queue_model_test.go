@@ -30,7 +30,7 @@ type model struct {
 	pending   []*testItem
 	waiting   []*testItem
 	settled   map[*testItem]bool
-	stats     Stats
+	stats     Counters
 	dropping  bool
 	submitted []*testBatch
 	sent      map[*testBatch]bool // the same

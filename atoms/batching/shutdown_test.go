@@ -27,20 +27,20 @@ func TestWhatBecomesOfItemsAtTheEnd(t *testing.T) {
 		do    error         // of a call that waits for a result
 		lost  []int
 		runs  error // what OnError gets for the batch that runs
-		stats batching.Stats
+		stats batching.Counters
 	}{
 		"Drain": {
 			end: (*batching.Batcher[int]).Drain, takes: 3 * time.Minute, late: core.ErrClosed,
-			stats: batching.Stats{Enqueued: 6, Succeeded: 6, Rejected: 1, Batches: 3, Calls: 3, Closed: true},
+			stats: batching.Counters{Enqueued: 6, Succeeded: 6, Rejected: 1, Batches: 3, Calls: 3, Closed: true},
 		},
 		"Stop": {
 			end: (*batching.Batcher[int]).Stop, takes: time.Minute, late: core.ErrClosed, do: core.ErrStopped, lost: []int{3, 4, 5},
-			stats: batching.Stats{Enqueued: 6, Succeeded: 2, Cancelled: 4, Rejected: 1, Batches: 1, Calls: 1, Closed: true},
+			stats: batching.Counters{Enqueued: 6, Succeeded: 2, Cancelled: 4, Rejected: 1, Batches: 1, Calls: 1, Closed: true},
 		},
 		"Close": {
 			end:  func(b *batching.Batcher[int], _ context.Context) error { return b.Close() },
 			late: core.ErrClosed, do: core.ErrClosed, lost: []int{3, 4, 5, 1, 2}, runs: core.ErrClosed,
-			stats: batching.Stats{Enqueued: 6, Cancelled: 6, Rejected: 1, Batches: 1, Calls: 1, Closed: true},
+			stats: batching.Counters{Enqueued: 6, Cancelled: 6, Rejected: 1, Batches: 1, Calls: 1, Closed: true},
 		},
 		"Abort": { // the intake stays open, and calls that wait for room get it
 			end: func(b *batching.Batcher[int], ctx context.Context) error {
@@ -48,7 +48,7 @@ func TestWhatBecomesOfItemsAtTheEnd(t *testing.T) {
 				return b.WaitIdle(ctx)
 			},
 			takes: time.Minute, do: errOnPurpose, lost: []int{3, 4, 5, 1, 2}, runs: errOnPurpose,
-			stats: batching.Stats{Enqueued: 7, Succeeded: 1, Cancelled: 6, Batches: 2, Calls: 2},
+			stats: batching.Counters{Enqueued: 7, Succeeded: 1, Cancelled: 6, Batches: 2, Calls: 2},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestWhatBecomesOfItemsAtTheEnd(t *testing.T) {
 				for i, err := range l.errs {
 					assert.ErrorIs(t, err, []error{c.do, c.runs}[i])
 				}
-				assert.Equal(t, c.stats, b.Stats())
+				assert.Equal(t, c.stats, b.Counters())
 			})
 		})
 	}
@@ -113,9 +113,9 @@ func TestPanicsOfOptions(t *testing.T) {
 		synctest.Wait()
 		enqueue(t, b, 1)
 		assert.Panics(t, func() { b.TryEnqueue(context.Background(), 2) }, "which dropped one")
-		assert.Equal(t, 1, b.Stats().Running)
+		assert.Equal(t, 1, b.Counters().Running)
 		assert.Panics(t, func() { b.Close() }, "which drops the other one")
-		s := b.Stats()
+		s := b.Counters()
 		balanced(t, s)
 		assert.Equal(t, []uint64{3, 2, 1}, []uint64{s.Enqueued, s.Cancelled, s.Dropped})
 		assert.Zero(t, s.Running, "it is closed nevertheless")
@@ -211,7 +211,7 @@ func TestEachItemIsFlushedOrGivenBack(t *testing.T) {
 					}
 					require.NoError(t, end(b))
 					all.Wait()
-					s := b.Stats()
+					s := b.Counters()
 					balanced(t, s)
 					assert.Equal(t, uint64(10*100), s.Enqueued+s.Rejected)
 					assert.NotZero(t, s.Cancelled*s.Succeeded)

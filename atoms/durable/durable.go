@@ -161,7 +161,8 @@ func (q *Queue[T]) lane() (name string, rank int, err error) {
 // Enqueue adds an item and returns its ID when it is on disk. Items of one goroutine with one
 // key run in the order of its calls. Concurrent calls share a transaction. An error that is
 // [ErrUndecided] means that the item may have been added: with a Unique id, Enqueue can be
-// called again. The store has a Lease to answer in. After Close it returns [core.ErrClosed].
+// called again. The store has a Lease to answer in. After Close it returns [core.ErrClosed],
+// and where it would wait for a transaction of its caller [core.ErrWouldDeadlock].
 func (q *Queue[T]) Enqueue(ctx context.Context, item T) (ItemID, error) {
 	ids, err := q.enqueue(ctx, item)
 	if err != nil {
@@ -177,6 +178,9 @@ func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]ItemID, error) {
 		if i.in[n], err = q.Prepare(item); err != nil {
 			return nil, err
 		}
+	}
+	if s, ok := q.store.(interface{ Inside(context.Context) bool }); ok && s.Inside(ctx) {
+		return nil, q.fail("enqueue, inside a transaction that this would wait for", core.ErrWouldDeadlock)
 	}
 	if err := q.inserts.Do(ctx, i); err != nil {
 		return nil, q.fail("enqueue", err)
@@ -236,10 +240,11 @@ func (q *queue[T]) wake(others bool) {
 	}
 }
 
-// Cancel cancels an item, in whatever process it is. One that waits does not start any more;
+// Cancel cancels an item, in whatever process it is. One that waits does not start any more,
+// and one that is dead is given up;
 // one that runs has its context cancelled when its process beats next, with a cause that is
 // [core.ErrCancelled], and is cancelled if its body then returns an error. It reports false if
-// the item has ended, or is unknown. Reason is for people.
+// the item is done or cancelled, or is unknown. Reason is for people.
 func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, error) {
 	if reason = clean(reason); reason == "" {
 		reason = "cancelled"

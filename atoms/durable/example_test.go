@@ -111,6 +111,37 @@ func ExampleQueue_Again() {
 	// ship 4711
 }
 
+// A status page shows queues and steers them, whatever their items are.
+func ExampleQueue_Inspect() {
+	ctx, stop := context.WithCancel(context.Background())
+	work := func(context.Context, Order) error {
+		stop() // claim no more
+		return durable.Permanent(errors.New("no such address"))
+	}
+	orders := core.Must(durable.New(durable.Memory(), Order.CustomerKey, work, durable.Options{Name: "orders"}))
+	defer orders.Close()
+	core.Must(orders.Enqueue(ctx, Order{"ada", "4711"}))
+	if err := orders.Run(ctx); err != nil {
+		panic(err)
+	}
+
+	page := func(q core.StoredQueue) {
+		ctx := context.Background()
+		for _, dead := range core.Must(q.DeadItems(ctx, 0, 50)) {
+			fmt.Println(q.Name(), dead.ID, dead.Key, dead.Err, core.Must(q.Discard(ctx, dead.ID)))
+		}
+		for _, c := range core.Must(q.Status(ctx)).Counts {
+			if c.Items > 0 {
+				fmt.Println(c.Items, c.State)
+			}
+		}
+	}
+	page(orders.Inspect())
+	// Output:
+	// orders 1 ada no such address true
+	// 1 cancelled
+}
+
 // Engines implement Store. These are the calls that a Queue makes.
 func ExampleStore() {
 	ctx, store := context.Background(), durable.Memory()

@@ -110,7 +110,7 @@ func (q *memQueue) leave(i *memItem, state State, now time.Time) (promoted *memI
 	if state&(Finished|Halted) != 0 {
 		i.Ended = now
 	}
-	if i.Key == "" || before == Blocked || state&Finished == 0 {
+	if i.Key == "" || before&(Blocked|Dead) != 0 || state&Finished == 0 {
 		return nil
 	}
 	next := q.in(Blocked, func(other *memItem) bool { return other.Key == i.Key })
@@ -311,7 +311,7 @@ func (m *memory) Cancel(ctx context.Context, queue string, ids []ItemID, reason 
 			switch {
 			case i != nil && i.State == Running:
 				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), Running
-			case i != nil && i.State&(Waiting|Halted) != 0:
+			case i != nil && i.State&(Waiting|Halted|Dead) != 0:
 				i.Err, states[n] = reason, Cancelled
 				q.leave(i, Cancelled, now)
 			}

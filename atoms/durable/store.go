@@ -56,7 +56,7 @@ var (
 //	             ^  ^    | | | +-> Dead ---+
 //	             |  +----+ | +---> Cancelled
 //	             | given   |         ^
-//	             | back,   +-> Retry-+   (Cancel ends what waits)
+//	             | back,   +-> Retry-+   (Cancel ends what waits or is dead)
 //	             | snoozed,     |
 //	             | expired      +-> Running
 //
@@ -95,6 +95,8 @@ var (
 //     string, tick time.Time) error: the store of scheduledtasks, a table with one row for
 //     each schedule. MarkTick never moves a tick back.
 //   - [Waker], if the database can wake up other processes.
+//   - Inside(ctx) bool, a method, if a transaction of a caller keeps all others waiting: whether
+//     the caller is in one. Then Enqueue returns [core.ErrWouldDeadlock] at once.
 type Store interface {
 	// Insert adds items, in their order, and returns what became of each. Their IDs rise in
 	// that order, and those of a key in the order of commits: take the ID after the lock of
@@ -157,8 +159,8 @@ type Store interface {
 	// come, and its Lane is that of the item that ended: so no limit is touched. It is in Next.
 	End(ctx context.Context, node Node, ends []End) ([]Ended, error)
 
-	// Cancel cancels items of the queue. One that is Blocked, Ready, Retry or Halted becomes
-	// Cancelled with Err = reason, and its key is promoted if it was the head: State is
+	// Cancel cancels items of the queue. One that is Blocked, Ready, Retry, Halted or Dead becomes
+	// Cancelled, and ends now, with Err = reason, and its key is promoted if it was the head: State is
 	// Cancelled. One that is Running gets Cancel = reason, unless it has one already; Beat
 	// shows it, and from then on it does not become Ready or Retry by End: State is Running.
 	// For others, and unknown ids, State is 0 and nothing changes. The result has the order of

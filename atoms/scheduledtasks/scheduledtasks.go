@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +51,7 @@ type Scheduler struct {
 }
 
 var _ core.Lifecycle = (*Scheduler)(nil)
+var _ core.Schedules = (*Scheduler)(nil)
 
 // Load makes a scheduler of the definitions in a file: see [Parse] and [New].
 func Load(path string, target Target, opts Options) (*Scheduler, error) {
@@ -205,6 +207,16 @@ func (s *Scheduler) Schedules() []Schedule {
 	for _, name := range slices.Sorted(maps.Keys(s.plan.entries)) {
 		e := s.plan.entries[name]
 		all = append(all, Schedule{e.def, e.last, e.next, e.paused})
+	}
+	return all
+}
+
+// Status lists the schedules by name, for a status page: When is the cron expression, with the
+// time zone behind it if there is one.
+func (s *Scheduler) Status() (all []core.ScheduleStatus) {
+	for _, x := range s.Schedules() {
+		when := strings.TrimSpace(x.Definition.Cron + " " + x.Definition.TimeZone)
+		all = append(all, core.ScheduleStatus{Name: x.Definition.Name, When: when, Last: x.Last, Next: x.Next, Paused: x.Paused})
 	}
 	return all
 }

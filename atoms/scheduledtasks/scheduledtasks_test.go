@@ -143,6 +143,17 @@ func TestAddPauseResumeRemove(t *testing.T) {
 		assert.Equal(t, []string{"a 04:00:00"}, j.take())
 		require.NoError(t, s.Add(t.Context(), job("a", "30 * * * *"))) // stays paused, keeps its last tick
 		assert.Equal(t, time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC), s.Schedules()[0].Last)
+		berlin := job("b", "0 12 * * *")
+		berlin.TimeZone = "Europe/Berlin"
+		require.NoError(t, s.Add(t.Context(), berlin))
+		at := func(hour, minute int) time.Time { return time.Date(2000, 1, 1, hour, minute, 0, 0, time.UTC) }
+		status := s.Status()
+		for i := range status { // in the zone of the schedule
+			status[i].Next = status[i].Next.UTC()
+		}
+		assert.Equal(t, []core.ScheduleStatus{{Name: "a", When: "30 * * * *", Last: at(1, 0), Next: at(4, 30), Paused: true},
+			{Name: "b", When: "0 12 * * * Europe/Berlin", Next: at(11, 0)}}, status)
+		assert.True(t, s.Remove("b"))
 		assert.Equal(t, 1, s.Resume("a"))
 		time.Sleep(45 * time.Minute) // what came while it was paused is not run
 		assert.Equal(t, []string{"a 04:30:00"}, j.take())

@@ -30,7 +30,7 @@
 //
 // A worker should return when its context ends. The execution waits [Options.Grace] for
 // that. Then it abandons the worker and goes on, or returns, without it. Go cannot stop a
-// goroutine from outside. So the result lists an abandoned run, Stats count it, and a
+// goroutine from outside. So the result lists an abandoned run, Counters count it, and a
 // signal reports it. While [Options.MaxAbandoned] runs of one worker are still running,
 // that worker is skipped.
 //
@@ -46,9 +46,12 @@
 //
 // # What can be observed
 //
-// Executions and runs of workers are operations, see [Orchestrator.Operations]. So workers
-// may leave values and raise signals through [core.OperationFrom]. The signals of an
-// orchestrator are the constants of this package, from [SignalStarted] to
+// An orchestrator is a [core.Inspector] and a [core.Controller] whose operations are the
+// executions. [Orchestrator.Runs] is a coordinator as well: the runs of workers are its
+// operations. So workers may leave values and raise signals through [core.OperationFrom].
+// [Orchestrator.Counters] counts by outcome.
+//
+// The signals of an orchestrator are the constants of this package, from [SignalStarted] to
 // [SignalBreakerClosed]. They stay on the sink as long as the operation is shown. That a
 // breaker is open is a held fact, so that others can wait for the end of it:
 //
@@ -56,4 +59,9 @@
 //
 // Package [github.com/ephemeralgo/ephemeral/core/waves] is something else: there signals
 // set off stages. Here an execution is a call, and returns a result.
+//
+// # Shutting down
+//
+// Drain lets the executions end that were accepted, Stop those that have begun. Both also wait
+// for abandoned workers, by the deadline of their context. Close ends all executions first.
 package waveorchestrator

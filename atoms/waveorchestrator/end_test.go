@@ -72,7 +72,7 @@ func TestContextOfAWorker(t *testing.T) {
 				cancel()
 				assert.Equal(t, errOnPurpose, err)
 				assert.Equal(t, want, brief(r))
-				assert.EqualValues(t, 2, o.Stats().Late)
+				assert.EqualValues(t, 2, o.Counters().Late)
 			}
 		})
 	})
@@ -87,7 +87,7 @@ func TestEarlyExitCancelsTheOthers(t *testing.T) {
 				return 7, nil
 			}})
 		assert.Equal(t, "early-exit by a | completed a:0=2 | cancelled b:0", run(t, o))
-		assert.EqualValues(t, 1, o.Stats().Late)
+		assert.EqualValues(t, 1, o.Counters().Late)
 	})
 }
 
@@ -168,7 +168,7 @@ func TestClose(t *testing.T) {
 		assert.ErrorIs(t, err, core.ErrClosed)
 		assert.Equal(t, "cancelled | skipped abandoned:0 hangs:0 slow:0 later:1", brief(r))
 		assert.Equal(t, "abandoned:closed:0 hangs:closed:0 slow:closed:0 later:closed:0", breakers(o))
-		s := o.Stats()
+		s := o.Counters()
 		assert.Equal(t, []any{uint64(3), uint64(1), 0, 0}, []any{s.Cancelled, s.Rejected, s.Running, s.StillAbandoned})
 		checkBooks(t, s, 4)
 	})
@@ -247,7 +247,7 @@ func TestRunThatHasNotBegunAtTheEnd(t *testing.T) {
 				assert.Equal(t, c.why, r.Skipped[0].Err)
 				assert.Zero(t, r.Skipped[0].Operation)
 				assert.Equal(t, "w:closed:0", breakers(o))
-				checkBooks(t, o.Stats(), 1)
+				checkBooks(t, o.Counters(), 1)
 				require.NoError(t, o.Close())
 			})
 		})
@@ -277,7 +277,7 @@ func TestExecutionThatHasNotBegun(t *testing.T) {
 		assert.ErrorIs(t, err, core.ErrClosed)
 		assert.Equal(t, ms, time.Since(begun))
 		require.NoError(t, o.Close())
-		assert.Equal(t, wave.Stats{Rejected: 3}, o.Stats())
+		assert.Equal(t, wave.Counters{Rejected: 3}, o.Counters())
 	})
 }
 
@@ -334,14 +334,14 @@ func TestHandlersThatEndTheGoroutine(t *testing.T) {
 				var ended *core.PanicError
 				assert.Equal(t, want == wave.OutcomeCancelled, errors.As(err, &ended))
 				require.NoError(t, o.Close())
-				checkBooks(t, o.Stats(), 3)
-				assert.Zero(t, o.Stats().StillAbandoned)
+				checkBooks(t, o.Counters(), 3)
+				assert.Zero(t, o.Counters().StillAbandoned)
 			})
 		})
 	}
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{TotalTimeout: time.Second, EarlyExit: func(v int) bool { return v == 9 }},
-			worker{Name: "a", Do: func(ctx context.Context, in int) (int, error) { return in, nil }}, worker{Name: "b", Do: hangs})
+			worker{Name: "a", Do: func(ctx context.Context, in int) (int, error) { return in, wait(ctx, ms) }}, worker{Name: "b", Do: hangs})
 		o.Sink().Subscribe("wave.early_exit:*,wave.timeout:*", func(core.Signal) { runtime.Goexit() })
 		r, err := o.Execute(t.Context(), 9)
 		assert.NoError(t, err)

@@ -212,8 +212,7 @@ func Example_dataPipeline() {
 	// 3 Save: saved 60
 }
 
-// Execute is a core.ResultWork. So a coordinator can bound how many executions run at once,
-// and show them.
+// Execute is a core.ResultWork. So a coordinator can queue the inputs and keep the results.
 func ExampleOrchestrator_Execute() {
 	orchestrator, err := waveorchestrator.New([]waveorchestrator.Worker[string, int]{
 		{Name: "length", Do: func(_ context.Context, s string) (int, error) { return len(s), nil }},
@@ -265,12 +264,14 @@ func ExampleOrchestrator_Workers() {
 	for _, w := range orchestrator.Workers() {
 		fmt.Println(w.Name, "is skipped:", isOpen(w))
 	}
+	fmt.Println(orchestrator.Counters().WorkersFailed, "runs have failed in", orchestrator.Stats().Succeeded, "executions")
 	// Output:
 	// bad failed: connection refused
 	// bad failed: connection refused
 	// bad skipped: waveorchestrator: the breaker is open
 	// bad is skipped: true
 	// good is skipped: false
+	// 2 runs have failed in 3 executions
 }
 
 // The signals of an orchestrator carry an Event.

@@ -52,11 +52,12 @@ type ending struct {
 
 // run is the body of the operation.
 func (ex *execution[In, Out]) run(ctx context.Context) error {
-	if !ex.begun.CompareAndSwap(false, true) {
-		return context.Cause(ctx) // Execute has returned
-	}
 	o := ex.o
 	ex.op, ex.ctx = core.OperationFrom(ctx), ctx
+	if !ex.begun.CompareAndSwap(false, true) { // Execute has returned
+		o.Control.Cancel(ex.op.ID(), nil)
+		return core.ErrCancelled
+	}
 	ex.began, ex.timerAt = o.now(), never
 	ex.deadline = after(ex.began, o.opts.TotalTimeout)
 	ex.arrived = make(chan *run[In, Out], o.widest)
@@ -65,7 +66,7 @@ func (ex *execution[In, Out]) run(ctx context.Context) error {
 	for i := range ex.runs {
 		ex.runs[i].ex, ex.runs[i].m = ex, o.members[i]
 	}
-	o.update(func(s *Stats) { s.Executions++; s.Running++ })
+	o.update(func(s *Counters) { s.Executions++; s.Running++ })
 	defer ex.finish()
 	ex.raise(SignalStarted, "", Event{})
 	for i := range o.waves {
@@ -81,7 +82,7 @@ func (ex *execution[In, Out]) run(ctx context.Context) error {
 		ex.end(OutcomeFailed, ErrFailed)
 	}
 	if ex.outcome == OutcomeCancelled {
-		o.operation.Cancel(ex.op.ID(), ex.cause) // so that the operation is cancelled, too
+		o.Control.Cancel(ex.op.ID(), ex.cause) // so that the operation is cancelled, too
 	}
 	ex.returned = true
 	return ex.failure()
@@ -171,7 +172,7 @@ func (ex *execution[In, Out]) start(r *run[In, Out]) {
 	r.began = ex.o.now()
 	r.deadline = after(r.began, ex.o.opts.WorkerTimeout)
 	r.next = r.deadline
-	id, err := ex.o.operation.Enqueue(ex.ctx, r)
+	id, err := ex.o.runs.Enqueue(ex.ctx, r)
 	if err != nil {
 		ex.end(OutcomeCancelled, err)
 		return
@@ -271,7 +272,7 @@ func (ex *execution[In, Out]) tick() {
 
 // abandon goes on without a run that does not return.
 func (ex *execution[In, Out]) abandon(r *run[In, Out]) {
-	ex.o.update(func(s *Stats) {
+	ex.o.update(func(s *Counters) {
 		if r.abandoned = r.stage.CompareAndSwap(stageRunning, stageAbandoned); r.abandoned {
 			r.m.abandoned++
 			s.WorkersAbandoned++
@@ -297,7 +298,7 @@ func (ex *execution[In, Out]) withdraw(r *run[In, Out], cause error) bool {
 	if !r.stage.CompareAndSwap(stageWaiting, stageAbandoned) {
 		return false
 	}
-	ex.o.operation.Cancel(r.id, cause)
+	ex.o.runs.Cancel(r.id, cause)
 	ex.remove(r)
 	r.id, r.err = 0, cause
 	ex.o.giveBack(r)
@@ -319,7 +320,7 @@ func (ex *execution[In, Out]) end(outcome Outcome, cause error) {
 			continue
 		case r.cause == nil: // otherwise it has failed, because its own time is over
 			r.cause, r.next = cause, after(now, ex.o.opts.Grace)
-			ex.o.operation.Cancel(r.id, cause)
+			ex.o.runs.Cancel(r.id, cause)
 		}
 		ex.arm(r.next)
 	}
@@ -368,7 +369,7 @@ func (ex *execution[In, Out]) finish() {
 	r := &ex.result
 	r.Outcome, r.Duration = ex.outcome, ex.o.now()-ex.began
 	ex.collect(r)
-	ex.o.update(func(s *Stats) { count(s, r) })
+	ex.o.update(func(s *Counters) { count(s, r) })
 	ex.raise(SignalCompleted+":duration="+millis(r.Duration)+":results="+strconv.Itoa(len(r.Completed)), "",
 		Event{Outcome: r.Outcome, Workers: len(r.Completed), Duration: r.Duration})
 }

@@ -125,8 +125,8 @@ func signals(sink *core.Sink, pattern string) (names []string) {
 	return names
 }
 
-// checkBooks checks the laws of Stats for so many workers.
-func checkBooks(t testing.TB, s wave.Stats, workers int) {
+// checkBooks checks the laws of Counters for so many workers.
+func checkBooks(t testing.TB, s wave.Counters, workers int) {
 	t.Helper()
 	require.Equal(t, s.Executions, uint64(s.Running)+s.Completed+s.EarlyExits+s.TimedOut+s.Failed+s.Cancelled, "%+v", s)
 	require.Equal(t, s.WorkersRun, s.WorkersCompleted+s.WorkersFailed+s.WorkersCancelled, "%+v", s)

@@ -19,6 +19,7 @@ import (
 	wave "github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // behaviour is what a worker does in one execution.
@@ -305,7 +306,8 @@ func TestModel(t *testing.T) {
 				require.Equal(t, want, modelText(r), "seed %d, step %d, %+v", seed, step, m.o)
 				require.Equal(t, []any{wantErr, end}, []any{err, time.Since(base)})
 				checkOperations(t, o, core.OperationID(execution.Load()), r, err)
-				checkBooks(t, o.Stats(), len(m.workers))
+				checkBooks(t, o.Counters(), len(m.workers))
+				require.NoError(t, coretest.CheckBooks(o.Stats()))
 				outcomes[r.Outcome]++
 				abandoned += len(r.Abandoned)
 				for i, w := range o.Workers() {
@@ -326,7 +328,7 @@ func TestModel(t *testing.T) {
 				synctest.Wait()
 			}
 			require.NoError(t, o.Close())
-			require.Zero(t, o.Stats().StillAbandoned)
+			require.Zero(t, o.Counters().StillAbandoned)
 		})
 		if t.Failed() {
 			return
@@ -356,11 +358,11 @@ func (b behaviour) do(ctx context.Context) (int, error) {
 // checkOperations checks that the operations have ended as the execution and the workers did.
 func checkOperations(t *testing.T, o *wave.Orchestrator[int, int], execution core.OperationID, r wave.Result[int], err error) {
 	t.Helper()
-	check := func(id core.OperationID, status core.Status, err error) {
-		op, ok := o.Lookup(id)
+	check := func(in core.Inspector, id core.OperationID, status core.Status, err error) {
+		op, ok := in.Lookup(id)
 		require.Equal(t, []any{true, status, err}, []any{ok, op.Status, op.Err})
 	}
-	check(execution, map[wave.Outcome]core.Status{
+	check(o, execution, map[wave.Outcome]core.Status{
 		wave.OutcomeCompleted: core.StatusSucceeded, wave.OutcomeEarlyExit: core.StatusSucceeded,
 		wave.OutcomeTimedOut: core.StatusFailed, wave.OutcomeFailed: core.StatusFailed, wave.OutcomeCancelled: core.StatusCancelled,
 	}[r.Outcome], err)
@@ -369,7 +371,7 @@ func checkOperations(t *testing.T, o *wave.Orchestrator[int, int], execution cor
 	} {
 		for _, w := range list {
 			if !slices.Contains(r.Abandoned, w) {
-				check(w.Operation, status, w.Err)
+				check(o.Runs(), w.Operation, status, w.Err)
 			}
 		}
 	}
@@ -402,20 +404,23 @@ func TestManyExecutionsAtOnce(t *testing.T) {
 					r, err := o.Execute(ctx, i)
 					assert.Equal(t, 6, len(r.Completed)+len(r.Failed)+len(r.Cancelled)+len(r.Skipped))
 					assert.Equal(t, err == nil, r.Outcome == wave.OutcomeCompleted || r.Outcome == wave.OutcomeEarlyExit)
-					checkBooks(t, o.Stats(), 6)
+					checkBooks(t, o.Counters(), 6)
 				}()
 			}
 			if seed%2 == 1 {
 				time.Sleep(500 * ms)
 				assert.NoError(t, o.Close())
-				assert.Zero(t, o.Stats().Running)
+				assert.Zero(t, o.Counters().Running)
 			}
 			for range executions {
 				<-done
 			}
 			require.NoError(t, o.Close())
-			s := o.Stats()
+			s := o.Counters()
 			checkBooks(t, s, 6)
+			all := o.Stats()
+			require.NoError(t, coretest.CheckBooks(all))
+			assert.Equal(t, []uint64{s.Completed + s.EarlyExits, executions}, []uint64{all.Succeeded, all.Enqueued + all.Rejected})
 			assert.Equal(t, []any{uint64(executions), 0}, []any{s.Executions + s.Rejected, s.StillAbandoned})
 		})
 	}

@@ -3,6 +3,7 @@ package waveorchestrator
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 // Options configure an [Orchestrator]. The zero value is the default; for numbers and
 // durations 0 is the stated default and a negative value means none. Options are copied.
 type Options[Out any] struct {
-	// Name tells orchestrators apart: it is the Source of the signals that they and their
-	// workers raise, except SignalBreakerOpened. "" means "waveorchestrator".
+	// Name tells orchestrators apart: it is the Source of the signals of executions. That of the
+	// signals of workers is Name + ".workers"; SignalBreakerOpened has none. "" means
+	// "waveorchestrator".
 	Name string
 	// Sink is where these signals are raised; nil means a sink of its own.
 	Sink *core.Sink
@@ -32,6 +34,10 @@ type Options[Out any] struct {
 	// worker that does not return at once is abandoned.
 	Grace time.Duration
 
+	// MaxConcurrency is how many executions run at once; further calls of Execute wait, also
+	// those of a worker, whose time goes on. 0 and negative mean no limit. SetMaxConcurrency
+	// changes it.
+	MaxConcurrency int
 	// MaxPerWave is how many workers of a wave run at once in an execution; 0 means 4,
 	// negative no limit. With 1 they run one after the other, in the order of their
 	// priorities.
@@ -59,9 +65,9 @@ type Options[Out any] struct {
 	// returns a [core.PanicError].
 	EarlyExit func(Out) bool
 
-	// MaxTracked is how many finished executions and runs of workers
-	// [Orchestrator.Operations] still shows; their signals stay on the sink as long. 0
-	// means 200, negative none.
+	// MaxTracked is how many finished executions Operations still shows, and how many runs
+	// of workers [Orchestrator.Runs] does; their signals stay on the sink as long. 0 means 200,
+	// negative none.
 	MaxTracked int
 	// MaxAge is how long they are shown; 0 means 5 minutes, negative no limit.
 	MaxAge time.Duration
@@ -80,6 +86,7 @@ func (o Options[Out]) resolved(waves []wave) (Options[Out], error) {
 	o.WorkerTimeout = limit(o.WorkerTimeout, 2*time.Second, never)
 	o.WaveInterval = limit(o.WaveInterval, 50*time.Millisecond, 0)
 	o.Grace = limit(o.Grace, 100*time.Millisecond, 0)
+	o.MaxConcurrency = limit(o.MaxConcurrency, unlimited, unlimited)
 	o.MaxPerWave = limit(o.MaxPerWave, 4, unlimited)
 	o.MaxAbandoned = limit(o.MaxAbandoned, 8, unlimited)
 	o.BreakerThreshold = limit(o.BreakerThreshold, 3, unlimited)
@@ -99,8 +106,8 @@ func limit[N int | time.Duration](n, normally, none N) N {
 	return n
 }
 
-// unlimited is more than there can be of anything.
-const unlimited = int(^uint(0) >> 1)
+// unlimited is more than there is of anything, and a number that every reader of JSON has.
+const unlimited = math.MaxInt32
 
 // never is a point in time, as a duration since New, that does not come.
 const never = time.Duration(1<<63 - 1)

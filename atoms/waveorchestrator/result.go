@@ -21,7 +21,7 @@ const (
 	// OutcomeFailed: all waves were run, and every worker has failed or was skipped.
 	OutcomeFailed Outcome = "failed"
 	// OutcomeCancelled: the context of Execute has ended, Cancel was called, the
-	// orchestrator was closed, [Options.EarlyExit] panicked, or a handler ended the
+	// orchestrator was closed, or stopped before the execution began, [Options.EarlyExit] panicked, or a handler ended the
 	// goroutine.
 	OutcomeCancelled Outcome = "cancelled"
 )
@@ -55,7 +55,7 @@ type Result[Out any] struct {
 type WorkerResult[Out any] struct {
 	Worker    string
 	Wave      int
-	Operation core.OperationID // of the run; 0 if there was none
+	Operation core.OperationID // of the run, see [Orchestrator.Runs]; 0 if there was none
 	Duration  time.Duration    // from its start until it returned or was abandoned
 	Value     Out              // zero unless the worker has completed
 	Err       error            // why it failed, was cancelled or skipped; nil if it has completed

@@ -118,10 +118,10 @@ func (r *run[In, Out]) settle(op *core.Operation, out Out, err error) error {
 	o := r.ex.o
 	status, cause := r.interrupted()
 	if cause != nil && err == nil {
-		o.update(func(s *Stats) { s.Late++ })
+		o.update(func(s *Counters) { s.Late++ })
 	}
 	if !r.stage.CompareAndSwap(stageRunning, stageReturned) {
-		o.update(func(s *Stats) { s.StillAbandoned--; r.m.abandoned-- })
+		o.update(func(s *Counters) { s.StillAbandoned--; r.m.abandoned-- })
 		return cmp.Or(err, cause)
 	}
 	defer func() { r.ex.arrived <- r }() // there is room for all
@@ -135,7 +135,7 @@ func (r *run[In, Out]) settle(op *core.Operation, out Out, err error) error {
 	case status == timedOut && err != nil && err != context.DeadlineExceeded:
 		r.err = fmt.Errorf("%w: %w", cause, err)
 	case status == cancelled:
-		o.operation.Cancel(op.ID(), cause) // so that the operation is cancelled, too
+		o.runs.Cancel(op.ID(), cause) // so that the operation is cancelled, too
 	}
 	r.record(op)
 	return r.err
@@ -173,7 +173,7 @@ func (r *run[In, Out]) record(on core.Raiser) {
 func (o *Orchestrator[In, Out]) holdOpened(m *member[In, Out], failures int, until time.Time) {
 	name := SignalBreakerOpened + ":" + m.Name + ":failures=" + strconv.Itoa(failures)
 	release := o.Sink().Hold(name, m.Name, max(time.Until(until), 1))
-	o.update(func(*Stats) { m.release = release })
+	o.update(func(*Counters) { m.release = release })
 	if o.closing.Err() != nil { // otherwise Close will
 		release()
 	}

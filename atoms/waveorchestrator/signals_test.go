@@ -69,7 +69,11 @@ func TestSignals(t *testing.T) {
 			}
 			want[i].Execution = execution
 			assert.Equal(t, want[i], s.Payload(), s.Name)
-			assert.Equal(t, "checks", s.Source)
+			source := "checks"
+			if strings.HasPrefix(s.Name, "worker.") || s.Name == "circuit.closed" {
+				source = "checks.workers"
+			}
+			assert.Equal(t, source, s.Source)
 		}
 
 		// Workers whose breaker is open are not counted; a wave without others does not start.
@@ -127,7 +131,7 @@ func TestSignalsOfTheTotalTimeout(t *testing.T) {
 		seen := coretest.Watch(t, o.Sink(), "wave.*,worker.*,circuit.*")
 		wave.WorkerAbandoned.Subscribe(o.Sink(), func(s core.Signal, e wave.Event) {
 			assert.Equal(t, []string{"LLM", "LLM"}, []string{s.Key, e.Worker})
-			assert.Equal(t, []any{uint64(1), 1}, []any{o.Stats().WorkersAbandoned, o.Stats().StillAbandoned})
+			assert.Equal(t, []any{uint64(1), 1}, []any{o.Counters().WorkersAbandoned, o.Counters().StillAbandoned})
 		})
 		_, err := o.Execute(t.Context(), 0)
 		assert.Equal(t, wave.ErrTimeout, err)

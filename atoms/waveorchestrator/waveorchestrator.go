@@ -2,8 +2,8 @@ package waveorchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"iter"
 	"sync"
 	"time"
 
@@ -17,26 +17,32 @@ import (
 // makes sure that no worker runs any more.
 //
 // Executions share the breakers, which remember how the workers did in earlier ones. The
-// limits of waves apply to each execution by itself. To bound how many executions run at
-// once, give Execute to a coordinator, as the example of [Orchestrator.Execute] does.
+// limits of waves apply to each execution by itself. [Options.MaxConcurrency] bounds how many
+// executions run at once.
+//
+// Its [core.Control] is that of the coordinator whose operations are the executions: Stats,
+// Operations, Explain, Pin and so on are about these. Pause keeps further executions from
+// beginning; their calls of Execute wait. [Orchestrator.Runs] shows the runs of workers.
 type Orchestrator[In, Out any] struct {
-	opts      Options[Out]
-	members   []*member[In, Out] // in order
-	waves     []wave             // in order
-	widest    int                // workers of the largest wave
-	base      time.Time
-	operation *core.Coordinator[task]
-	closing   context.Context // ends when Close begins
-	close     context.CancelFunc
+	core.Control
+	runs *core.Coordinator[*run[In, Out]]
 
-	mu    sync.Mutex // also guards the members
-	stats Stats
+	executions *core.Coordinator[*execution[In, Out]]
+
+	opts    Options[Out]
+	members []*member[In, Out] // in order
+	waves   []wave             // in order
+	widest  int                // workers of the largest wave
+	base    time.Time
+	closing context.Context // ends when Close begins
+	close   context.CancelFunc
+
+	mu       sync.Mutex // also guards the members
+	counters Counters
 }
 
-// task is an operation of an orchestrator: an execution, or a run of a worker.
-type task interface {
-	run(ctx context.Context) error
-}
+var _ core.Inspector = (*Orchestrator[int, int])(nil)
+var _ core.Controller = (*Orchestrator[int, int])(nil)
 
 // New makes an orchestrator of workers, or says what is wrong with them or with the
 // options. It starts nothing.
@@ -58,38 +64,40 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 			return nil, fmt.Errorf("waveorchestrator: %w", err)
 		}
 	}
-	// One coordinator for both, so that Close knows when it is called from inside. It has
-	// no limits: an execution that waits for its runs must not keep them from starting.
-	o.operation, err = core.NewCoordinator(func(ctx context.Context, t task) error { return t.run(ctx) }, core.Options{
-		Name:           opts.Name,
-		MaxConcurrency: unlimited,
-		MaxQueued:      unlimited,
-		MaxTracked:     opts.MaxTracked,
-		MaxAge:         opts.MaxAge,
-		Sink:           opts.Sink,
-	})
-	if err != nil {
+	both := core.Options{
+		Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: unlimited,
+		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, Sink: opts.Sink, OnDone: o.done,
+	}
+	if o.executions, err = core.NewCoordinator(func(ctx context.Context, ex *execution[In, Out]) error { return ex.run(ctx) }, both); err != nil {
+		return nil, fmt.Errorf("waveorchestrator: %w", err)
+	}
+	o.Control = o.executions.Control
+	// The runs have no limit: an execution that waits for its runs must not keep them from starting.
+	both.Name, both.MaxConcurrency, both.Sink, both.OnDone = opts.Name+".workers", unlimited, o.Sink(), nil
+	if o.runs, err = core.NewCoordinator(func(ctx context.Context, r *run[In, Out]) error { return r.run(ctx) }, both); err != nil {
 		return nil, fmt.Errorf("waveorchestrator: %w", err)
 	}
 	return o, nil
 }
 
 // Execute runs the workers for in, wave after wave, and returns their results when the
-// last of them has returned or was abandoned.
+// last of them has returned or was abandoned. It waits while the orchestrator is paused, or
+// while [Options.MaxConcurrency] executions run.
 //
 // The error is nil when the execution was completed or left by the early exit, even if
 // some workers failed. Otherwise it says why the execution ended, and the result has what
 // there was until then: [ErrFailed], if all waves were run and no worker has completed;
 // [ErrTimeout]; the cause of ctx, if ctx has ended; the cause given to Cancel;
-// [core.ErrClosed] during and after Close; or a [core.PanicError], if
+// [core.ErrClosed] during and after Close, and after Complete, Drain and Stop; for an execution
+// that had to wait [core.ErrStopped], if Stop was called; or a [core.PanicError], if
 // [Options.EarlyExit] panicked.
 //
 // An execution takes at most [Options.TotalTimeout] and [Options.Grace], unless EarlyExit
-// or handlers of its signals take longer. Execute is a [core.ResultWork], so it can be
+// or handlers of its signals take longer, from when it begins. Execute is a [core.ResultWork], so it can be
 // given to [core.NewResultCoordinator] and to middleware.
 func (o *Orchestrator[In, Out]) Execute(ctx context.Context, in In) (Result[Out], error) {
 	ex := &execution[In, Out]{o: o, in: in, caller: ctx, done: make(chan struct{})}
-	id, err := o.operation.Enqueue(ctx, ex)
+	id, err := o.executions.Enqueue(ctx, ex)
 	if err != nil {
 		return o.reject(err)
 	}
@@ -105,16 +113,25 @@ func (o *Orchestrator[In, Out]) Execute(ctx context.Context, in In) (Result[Out]
 		err = core.ErrClosed
 	}
 	if ex.begun.CompareAndSwap(false, true) { // so that it never begins
-		o.operation.Cancel(id, err)
+		o.Control.Cancel(id, err)
 		return o.reject(err)
 	}
 	<-ex.done // the execution knows of the end, too
 	return ex.result, ex.err
 }
 
+// done is called when an execution has ended. One that was cancelled before it began has no
+// other end.
+func (o *Orchestrator[In, Out]) done(s core.Snapshot) {
+	if ex := s.Item.(*execution[In, Out]); ex.begun.CompareAndSwap(false, true) {
+		ex.result, ex.err = o.reject(s.Err)
+		close(ex.done)
+	}
+}
+
 // reject is the result of an execution that did not begin.
 func (o *Orchestrator[In, Out]) reject(err error) (Result[Out], error) {
-	o.update(func(s *Stats) { s.Rejected++ })
+	o.update(func(c *Counters) { c.Rejected++ })
 	r := Result[Out]{Outcome: OutcomeCancelled}
 	for _, m := range o.members {
 		r.Skipped = append(r.Skipped, WorkerResult[Out]{Worker: m.Name, Wave: m.Wave, Err: err})
@@ -133,40 +150,63 @@ func (o *Orchestrator[In, Out]) Workers() []WorkerStatus {
 	return list
 }
 
-// Stats returns the orchestrator's counters.
-func (o *Orchestrator[In, Out]) Stats() Stats {
+// Counters returns what became of the executions and of the runs of workers. Stats are those of
+// the operations, which are the executions.
+func (o *Orchestrator[In, Out]) Counters() Counters {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.stats
+	return o.counters
 }
 
-// Operations walks the executions and the runs of workers that q selects, in the order in
-// which they began: those under way, and some that have ended. The key of a run is the
-// name of the worker, and its Parent is the execution. An operation that has just ended
-// may be shown as running for a moment.
-func (o *Orchestrator[In, Out]) Operations(q core.OperationQuery) iter.Seq[core.Snapshot] {
-	return o.operation.Operations(q)
-}
-
-// Lookup returns what is known of an execution or a run of a worker.
-func (o *Orchestrator[In, Out]) Lookup(id core.OperationID) (core.Snapshot, bool) {
-	return o.operation.Lookup(id)
-}
+// Runs is the coordinator of the runs of workers, for example for a status page. Its name is
+// [Options.Name] with ".workers" behind it. The operations have the name of the worker as Key
+// and the execution as Parent. To end or cancel the runs, end or cancel the executions.
+func (o *Orchestrator[In, Out]) Runs() core.Inspector { return o.runs }
 
 // Cancel ends an execution with that cause; nil means [core.ErrCancelled]. It does not
-// wait for the end. It returns false if no execution of that id is under way, or if it is
-// ending early already. A run of a worker cannot be cancelled by itself.
+// wait for the end. It returns false if no execution of that id waits or is under way, or if
+// it is ending early already. A run of a worker cannot be cancelled by itself.
 func (o *Orchestrator[In, Out]) Cancel(id core.OperationID, cause error) bool {
-	s, _ := o.operation.Lookup(id)
+	s, _ := o.Lookup(id)
 	ex, ok := s.Item.(*execution[In, Out])
-	return ok && ex.ending.Load() == nil && o.operation.Cancel(id, cause)
+	return ok && ex.ending.Load() == nil && o.Control.Cancel(id, cause)
 }
 
-// Name is [Options.Name].
-func (o *Orchestrator[In, Out]) Name() string { return o.operation.Name() }
+// Flush waits until all executions accepted so far have ended, while the intake stays open.
+// It does not wait for abandoned workers. When ctx ends first it returns its cause. Called
+// from an execution, by a worker for example, it returns [core.ErrWouldDeadlock].
+func (o *Orchestrator[In, Out]) Flush(ctx context.Context) error { return o.wait(ctx, o.Control.Flush) }
 
-// Sink is where the signals are raised.
-func (o *Orchestrator[In, Out]) Sink() *core.Sink { return o.operation.Sink() }
+// WaitIdle waits, like Flush, until there are no executions.
+func (o *Orchestrator[In, Out]) WaitIdle(ctx context.Context) error {
+	return o.wait(ctx, o.Control.WaitIdle)
+}
+
+// Drain ends the intake, as Complete does, and waits until the executions have ended and
+// no worker runs any more, abandoned ones included. When ctx ends first it returns its cause.
+// Called from an execution it returns [core.ErrWouldDeadlock] and changes nothing.
+func (o *Orchestrator[In, Out]) Drain(ctx context.Context) error {
+	return o.wait(ctx, o.Control.Drain, o.runs.Flush)
+}
+
+// Stop is Drain that cancels the executions that have not begun, with the cause
+// [core.ErrStopped].
+func (o *Orchestrator[In, Out]) Stop(ctx context.Context) error {
+	return o.wait(ctx, o.Control.Stop, o.runs.Flush)
+}
+
+// wait waits for one thing after the other, unless the caller is a worker.
+func (o *Orchestrator[In, Out]) wait(ctx context.Context, waits ...func(context.Context) error) error {
+	if o.runs.Inside(ctx) {
+		return core.ErrWouldDeadlock
+	}
+	for _, wait := range waits {
+		if err := wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Close ends all executions, with the cause [core.ErrClosed], and waits until they have
 // returned their results and no worker runs any more, however long abandoned ones take.
@@ -176,7 +216,7 @@ func (o *Orchestrator[In, Out]) Sink() *core.Sink { return o.operation.Sink() }
 func (o *Orchestrator[In, Out]) Close() error {
 	o.close()
 	var releases []func()
-	o.update(func(*Stats) {
+	o.update(func(*Counters) {
 		for _, m := range o.members {
 			if m.release != nil {
 				releases = append(releases, m.release)
@@ -186,20 +226,29 @@ func (o *Orchestrator[In, Out]) Close() error {
 	for _, release := range releases {
 		release()
 	}
-	return o.operation.Close()
+	if here := context.Background(); o.runs.Inside(here) || o.Inside(here) {
+		o.Complete()
+		o.Abort(core.ErrClosed)
+		go o.end()
+		return nil
+	}
+	return o.end()
 }
+
+// end closes the coordinators. The runs come second, because what ends them first counts.
+func (o *Orchestrator[In, Out]) end() error { return errors.Join(o.Control.Close(), o.runs.Close()) }
 
 // now is the time since New.
 func (o *Orchestrator[In, Out]) now() time.Duration { return time.Since(o.base) }
 
 // update changes the counters, and what else mu guards.
-func (o *Orchestrator[In, Out]) update(change func(*Stats)) {
+func (o *Orchestrator[In, Out]) update(change func(*Counters)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	change(&o.stats)
+	change(&o.counters)
 }
 
 // giveBack gives back the permit of a run that was not started.
 func (o *Orchestrator[In, Out]) giveBack(r *run[In, Out]) {
-	o.update(func(*Stats) { r.m.breaker.Done(r.permit, time.Now(), breaker.Neutral) })
+	o.update(func(*Counters) { r.m.breaker.Done(r.permit, time.Now(), breaker.Neutral) })
 }

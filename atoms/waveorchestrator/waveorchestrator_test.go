@@ -116,7 +116,7 @@ func TestTheInstantItselfIsLate(t *testing.T) {
 			assert.ErrorIs(t, r.Failed[0].Err, wave.ErrWorkerTimeout)
 			assert.Equal(t, wave.ErrWorkerTimeout, r.Failed[1].Err)
 			assert.Equal(t, "before:closed:0 error:open:1 value:open:1 both:closed:0", breakers(o))
-			assert.EqualValues(t, 1, o.Stats().Late, "value")
+			assert.EqualValues(t, 1, o.Counters().Late, "value")
 			require.NoError(t, o.Close())
 		})
 	}
@@ -178,7 +178,7 @@ func TestEarlyExitPanics(t *testing.T) {
 				assert.Equal(t, "cancelled | completed a:0=1 | cancelled b:0 | skipped c:0 d:1", brief(r))
 				synctest.Wait()
 				assert.Len(t, slices.Collect(o.Operations(core.OperationQuery{Status: core.StatusFailed})), 1, "the execution")
-				checkBooks(t, o.Stats(), 4)
+				checkBooks(t, o.Counters(), 4)
 				assert.Equal(t, "a:closed:0 b:closed:0 c:closed:0 d:closed:0", breakers(o))
 				require.NoError(t, o.Close())
 			})
@@ -240,18 +240,19 @@ func TestExecutionsAndRunsAreOperations(t *testing.T) {
 		r, err := o.Execute(t.Context(), 3)
 		require.NoError(t, err)
 		synctest.Wait()
-		list := slices.Collect(o.Operations(core.OperationQuery{}))
-		require.Len(t, list, 2)
-		execution, run := list[0], list[1]
+		executions, runs := slices.Collect(o.Operations(core.OperationQuery{})), slices.Collect(o.Runs().Operations(core.OperationQuery{}))
+		require.Equal(t, []int{1, 1}, []int{len(executions), len(runs)})
+		execution, run := executions[0], runs[0]
+		assert.Equal(t, []string{"checks", "checks.workers"}, []string{o.Name(), o.Runs().Name()})
 		assert.Equal(t, []any{"", "w", execution.ID, r.Completed[0].Operation}, []any{execution.Key, run.Key, run.Parent, run.ID})
 		in, _ := core.Value[int](run, "in")
 		assert.Equal(t, 3, in)
 		assert.True(t, run.Has("looked"))
 		for s := range sink.Sense(core.Query{Pattern: "looked"}) {
-			assert.Equal(t, []string{"checks", "w"}, []string{s.Source, s.Key})
+			assert.Equal(t, []string{"checks.workers", "w"}, []string{s.Source, s.Key})
 		}
 		time.Sleep(time.Minute)
-		_, ok := o.Lookup(run.ID)
+		_, ok := o.Runs().Lookup(run.ID)
 		assert.False(t, ok, "MaxAge has passed")
 		require.NoError(t, o.Close())
 	})

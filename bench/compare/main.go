@@ -40,6 +40,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	hits := flags.Int("hits", 0, "instead of times, show the hit ratios of caches over so many requests, say 2000000")
 	wal := flags.Int("wal", 0, "instead of times, show the commits and the WAL of so many items of the group durable, say 2000")
 	cores := flags.Int("cpu", 0, "measure only rows for so many cores: 1 takes the rows for one core, more takes the others; 0 takes all")
+	doc := flags.String("doc", "", "write the table into this Markdown file, with the machine, the version and the command")
 	only := flags.String("run", "", "measure only rows whose group/name matches this regular expression")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -63,6 +64,16 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	if *cores > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(*cores))
+	}
+	if *doc != "" {
+		head := docHead(args) // before the file changes the tree
+		file, err := os.Create(*doc)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		stdout = io.MultiWriter(stdout, file)
+		io.WriteString(stdout, head)
 	}
 	fmt.Fprintf(stdout, "%s %s/%s, GOMAXPROCS %d, %d rounds of %v, medians (quartiles)\n\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), *rounds, *span)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -28,6 +29,21 @@ func TestRunPrintsALineForEachPeer(t *testing.T) {
 	for _, peer := range []string{"conc", "ants", "errgroup", "pond-Submit", "pond-Go"} {
 		if n := strings.Count(out, "| "+peer+" |"); n != 1 {
 			t.Errorf("%d lines for %s, not 1:\n%s", n, peer, out)
+		}
+	}
+}
+
+// -doc writes what is printed, and how to print it again.
+func TestRunWritesADocument(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "numbers.md")
+	out := quick(t, "^match/op=match/pattern=exact$", "-doc", file)
+	text, err := os.ReadFile(file)
+	if err != nil || string(text) != out {
+		t.Errorf("got error %v and\n%s, want\n%s", err, text, out)
+	}
+	for _, part := range []string{"go run ./bench/compare -rounds=2", "Machine: ", "| match/op=match/pattern=exact |"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("no %q in\n%s", part, out)
 		}
 	}
 }

@@ -80,6 +80,7 @@ type Committer[T any] struct {
 	mu     sync.Mutex
 	queue  []*entry[T]
 	queued bool // an operation is pending that will take the queue
+	left   int  // so many of the queue, from its front, the operation that runs will take
 }
 
 var _ core.Inspector = (*Committer[int])(nil)
@@ -161,15 +162,19 @@ func (c *Committer[T]) add(ctx context.Context, item T) (*entry[T], error) {
 		<-c.room
 		return nil, c.errClosed()
 	}
+	c.push(e)
+	return e, nil
+}
+
+func (c *Committer[T]) push(e *entry[T]) {
 	c.mu.Lock()
 	c.queue = append(c.queue, e)
 	first := !c.queued
 	c.queued = true
 	c.mu.Unlock()
 	if first {
-		c.start()
+		c.start() // it fails if Complete came since Do has looked
 	}
-	return e, nil
 }
 
 func (c *Committer[T]) errClosed() error {
@@ -188,24 +193,31 @@ func (c *Committer[T]) start() {
 // begun is for the operation after it, so that Flush does not wait for that.
 func (c *Committer[T]) run(ctx context.Context, _ struct{}) error {
 	c.mu.Lock()
-	c.queued = false
-	left := len(c.queue)
+	c.queued, c.left = false, len(c.queue)
 	c.mu.Unlock()
-	for left > 0 && ctx.Err() == nil {
-		n := c.commitNext(ctx)
-		if n == 0 {
-			break
-		}
-		left -= n
-	}
+	defer func() { c.mu.Lock(); c.left = 0; c.mu.Unlock() }()
+	c.commitLeft(ctx)
 	return nil
 }
 
-// commitNext commits the next group, and returns how many items it has.
-func (c *Committer[T]) commitNext(ctx context.Context) int {
+// commitLeft commits what the operation that runs has to commit.
+func (c *Committer[T]) commitLeft(ctx context.Context) {
+	for c.hasLeft() && ctx.Err() == nil {
+		c.commitNext(ctx)
+	}
+}
+
+func (c *Committer[T]) hasLeft() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left > 0
+}
+
+// commitNext commits the next group.
+func (c *Committer[T]) commitNext(ctx context.Context) {
 	end, err := c.begin(ctx)
 	if err != nil && ctx.Err() != nil {
-		return 0 // it is closed, and so are the items
+		return // it is closed, and so are the items
 	}
 	runtime.Gosched() // so that callers that the last commit has released can be in this one
 	batch := c.take(err == nil)
@@ -213,20 +225,25 @@ func (c *Committer[T]) commitNext(ctx context.Context) int {
 	for i, e := range batch {
 		items[i] = e.item
 	}
+	panics := false
 	defer func() {
 		for i, e := range batch {
 			e.done <- cmp.Or(errs[i], err)
 		}
+		if panics { // what is left was accepted, and must not be lost if no operation can follow
+			c.commitLeft(ctx)
+		}
 	}()
 	if err != nil {
-		return len(batch)
+		return
 	}
 	defer end()
 	if len(batch) > 0 {
 		err = fmt.Errorf("%w: the function that commits panicked or ended its goroutine", ErrUndecided)
+		panics = true
 		err = c.commit(ctx, items, errs)
+		panics = false
 	}
-	return len(batch)
 }
 
 // take removes the next group from the queue, to commit it or because Begin has failed.
@@ -241,7 +258,7 @@ func (c *Committer[T]) take(commits bool) []*entry[T] {
 		n = max(i, 1)
 	}
 	batch := c.queue[:n:n]
-	c.queue = c.queue[n:]
+	c.queue, c.left = c.queue[n:], max(0, c.left-n)
 	for _, e := range batch {
 		e.taken, e.commits = true, commits
 		<-c.room
@@ -258,24 +275,25 @@ func (e *entry[T]) alone() bool {
 // ended is called when an operation has ended. Entries are left in the queue if it has not
 // started, because of Stop or Close, or has ended early.
 func (c *Committer[T]) ended(s core.Snapshot) {
-	if s.Started.IsZero() {
-		c.abandon(c.errClosed())
-		return
-	}
 	c.mu.Lock()
-	again := !c.queued && len(c.queue) > 0
+	again := !c.queued && len(c.queue) > c.left
+	if s.Started.IsZero() {
+		c.left, again = 0, false
+	}
 	c.queued = c.queued || again
 	c.mu.Unlock()
-	if again {
+	if s.Started.IsZero() {
+		c.abandon(c.errClosed())
+	} else if again {
 		c.start()
 	}
 }
 
-// abandon ends the entries of the queue with an error.
+// abandon ends the entries of the queue that no operation will take with an error.
 func (c *Committer[T]) abandon(err error) {
 	c.mu.Lock()
-	abandoned := c.queue
-	c.queue, c.queued = nil, false
+	abandoned := slices.Clone(c.queue[c.left:])
+	c.queue, c.queued = c.queue[:c.left], false
 	for _, e := range abandoned {
 		e.taken = true
 		<-c.room
@@ -295,6 +313,9 @@ func (c *Committer[T]) withdraw(e *entry[T]) bool {
 	}
 	i := slices.Index(c.queue, e)
 	c.queue = slices.Delete(c.queue, i, i+1)
+	if i < c.left {
+		c.left--
+	}
 	<-c.room
 	return true
 }

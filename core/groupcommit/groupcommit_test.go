@@ -218,6 +218,44 @@ func TestEveryItemEnds(t *testing.T) {
 	})
 }
 
+// What was accepted before Complete is committed, also if a Do comes at the same moment, or if a
+// commit panics later.
+func TestCompleteLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := make(chan bool)
+		var committed []int
+		c := open(t, func(_ context.Context, items []int, _ []error) error {
+			<-begin
+			if items[0] == 2 {
+				panic("on purpose")
+			}
+			committed = append(committed, items...)
+			return nil
+		}, Options{MaxBatch: 1})
+		errs := make([]error, 6)
+		var all sync.WaitGroup
+		for n := range errs {
+			all.Go(func() { errs[n] = c.Do(t.Context(), n) })
+			synctest.Wait()
+		}
+		begin <- true // now the second operation commits the others, one by one
+		synctest.Wait()
+		c.Complete()
+		late := &entry[int]{item: 6, done: make(chan error, 1)} // its Do has seen that the intake was open
+		c.room <- struct{}{}
+		c.push(late)
+		checkIs(t, "late", <-late.done, core.ErrClosed)
+		close(begin)
+		all.Wait()
+		for n, err := range errs {
+			check(t, fmt.Sprint("error of ", n), err != nil, n == 2)
+		}
+		check(t, "committed", fmt.Sprint(committed), "[0 1 3 4 5]")
+		checkIs(t, "Drain", c.Drain(t.Context()), nil)
+		check(t, "room taken", len(c.room), 0)
+	})
+}
+
 func TestOptions(t *testing.T) {
 	commit := func(context.Context, []int, []error) error { return nil }
 	if _, err := New(commit, Options{MaxQueued: -1}); err == nil {

@@ -84,7 +84,7 @@ var next = map[durable.State]durable.State{
 	durable.Retry:     durable.Running | durable.Cancelled,
 	durable.Running:   durable.Ready | durable.Retry | durable.Halted | durable.Finished,
 	durable.Halted:    durable.Ready | durable.Cancelled,
-	durable.Dead:      durable.Blocked | durable.Ready,
+	durable.Dead:      durable.Blocked | durable.Ready | durable.Cancelled,
 	durable.Cancelled: durable.Blocked | durable.Ready,
 }
 

@@ -180,7 +180,11 @@ func (s *suite) cancel() {
 	s.add("b")
 	s.claims(n, 10)
 	s.equal("halted", must[[]durable.State](s)(s.b.Cancel(s.ctx, s.queue, ids[4:], "x")), list(durable.Cancelled))
-	s.claims(n, 10, "b")
+	item = s.claims(n, 10, "b")[0]
+	s.end(n, dead, durable.Dead, item)
+	ids = s.add("b", "b")
+	s.equal("dead", must[[]durable.State](s)(s.b.Cancel(s.ctx, s.queue, list(item.ID), "x")), list(durable.Cancelled))
+	s.equal("head and next", s.states(ids...), list(durable.Ready, durable.Blocked))
 }
 
 func (s *suite) again() {

@@ -34,7 +34,7 @@ update {s}.durable_item set
 	ended = case when state <> 4 then clock_timestamp() end,
 	err = case when state = 4 then err else $3 end,
 	cancel = case when state = 4 and cancel = '' then $3 else cancel end
-where queue = $1 and id = any($2::bigint[]) and state in (1, 2, 4, 8, 16) returning id, state`, queue, numbers(ids), reason)
+where queue = $1 and id = any($2::bigint[]) and state in (1, 2, 4, 8, 16, 64) returning id, state`, queue, numbers(ids), reason)
 		p.promote(queue, ids, make([]bool, len(ids)), 0, nil)
 	})
 	return states, err

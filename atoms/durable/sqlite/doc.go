@@ -17,9 +17,9 @@
 // [Finish] ends the item in the transaction of the effect, so both happen once or not at
 // all. [Enqueue] adds an item in the transaction of the caller: what a program has stored
 // and the work that follows from it become visible together. These transactions are those of
-// [sqlitewriter.Writer.Tx]. In their functions do not call methods of the queue that write:
-// the call and the transaction wait for each other until the context of the call ends. The
-// context of the function ends after Options.TxTimeout of sqlitewriter.
+// [sqlitewriter.Writer.Tx]. In their functions, methods of the queue that write return
+// [core.ErrWouldDeadlock]. A goroutine that such a function has started must use the function's
+// context: with another one, the call waits for the transaction.
 //
 // # Schedules
 //

@@ -65,7 +65,7 @@ func (t *moment) save(i *item) {
 // leave gives an item a state in which it does not run. If the item was the head of its key
 // and is not any more, the key is promoted, and leave returns the new head.
 func (t *moment) leave(i *item, state durable.State) (promoted *item) {
-	wasHead := i.Key != "" && i.State != durable.Blocked
+	wasHead := i.Key != "" && i.State&(durable.Blocked|durable.Dead) == 0
 	i.State, i.on, t.freed = state, 0, true
 	if state&(durable.Finished|durable.Halted) != 0 {
 		i.ended = t.now

@@ -19,7 +19,7 @@ func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, 
 			case i != nil && i.State == durable.Running:
 				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), durable.Running
 				t.save(i)
-			case i != nil && i.State&(durable.Waiting|durable.Halted) != 0:
+			case i != nil && i.State&(durable.Waiting|durable.Halted|durable.Dead) != 0:
 				i.Err, states[n] = reason, durable.Cancelled
 				t.leave(i, durable.Cancelled)
 			}

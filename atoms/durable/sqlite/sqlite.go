@@ -12,6 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Options configure a [Store]. The zero value is the default.
@@ -34,8 +35,9 @@ func (o Options) resolved() (Options, error) {
 // closing; the caller closes the writer when all queues have stopped. Then methods that write
 // return [core.ErrClosed].
 //
-// In the function of a [sqlitewriter.Writer.Tx] of the same file, methods that write return
-// [core.ErrWouldDeadlock]: use [Enqueue] and [Finish] there.
+// In the function of a [sqlitewriter.Writer.Tx] of the same file, methods that write, and Enqueue
+// of a queue, return [core.ErrWouldDeadlock]: use [Enqueue] and [Finish] there. Goroutines that
+// the function has started are recognised by its context only.
 type Store struct {
 	w      *sqlitewriter.Writer
 	opts   Options
@@ -62,6 +64,13 @@ func Open(ctx context.Context, w *sqlitewriter.Writer, opts Options) (*Store, er
 		return nil, fmt.Errorf("sqlite: open the tables in %s: %w", w.Path(), err)
 	}
 	return &Store{w: w, opts: opts}, nil
+}
+
+// Inside reports whether the caller is in the function of a [sqlitewriter.Writer.Tx] of the file.
+func (s *Store) Inside(ctx context.Context) bool {
+	ended, end := context.WithCancel(ctx)
+	end()
+	return errors.Is(s.w.Flush(ended), core.ErrWouldDeadlock) // it does not wait
 }
 
 //go:embed migrations

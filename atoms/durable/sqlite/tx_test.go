@@ -125,8 +125,18 @@ func TestEnqueue(t *testing.T) {
 	require.ErrorIs(t, err, sqlite.ErrOtherFile)
 	_, err = enqueue(w, newQueue(durable.Memory()), nil)
 	require.ErrorContains(t, err, "is a *durable.memory, not a *sqlite.Store")
-	require.ErrorIs(t, w.Tx(t.Context(), func(ctx context.Context, _ *sqlitewriter.Tx) error {
-		_, err := s.Insert(ctx, q, []durable.Insert{{}})
+	require.NoError(t, w.Tx(t.Context(), func(ctx context.Context, _ *sqlitewriter.Tx) error {
+		_, insert := s.Insert(ctx, q, []durable.Insert{{}})
+		_, here := orders.Enqueue(context.Background(), "it would wait for this transaction")
+		aside := make(chan error)
+		go func() { _, err := orders.EnqueueAll(ctx, []string{"it would, too"}); aside <- err }()
+		for _, err := range []error{insert, here, <-aside} {
+			require.ErrorIs(t, err, core.ErrWouldDeadlock)
+		}
+		return nil
+	}))
+	require.NoError(t, other.Tx(t.Context(), func(ctx context.Context, _ *sqlitewriter.Tx) error {
+		_, err := orders.Enqueue(ctx, "this one waits for nothing")
 		return err
-	}), core.ErrWouldDeadlock)
+	}))
 }

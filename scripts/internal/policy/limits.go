@@ -11,8 +11,8 @@ type Limit struct {
 
 // Limits lists all limits. The first whose pattern matches counts.
 var Limits = []Limit{
-	{Part: "core", Lines: 7800, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and pages need, which is 500"},
-	{Part: "core/...", Lines: 13400, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, and what patterns, jobs and pages need, which is 1,090"},
+	{Part: "core", Lines: 7860, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and the status page need, which is 570"},
+	{Part: "core/...", Lines: 13440, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, and what patterns, jobs and the status page need, which is 1,160"},
 	{Part: "atoms/...", Lines: 15100, Reason: "the first 13 atoms are small pieces over core, 8,500 in all; storage, durable work and schedules have the rest"},
 	{Part: "atoms/ratelimit/...", Lines: 1700, Reason: "three limiters share one bucket, and keys may be millions"},
 	{Part: "atoms/slidingcache/...", Lines: 900, Reason: "it is a loader over core/lru"},
@@ -41,7 +41,7 @@ var Limits = []Limit{
 	{Part: "patterns/telemetry/...", Lines: 250, Tests: true, Reason: "spans and metrics"},
 	{Part: "patterns/signalinghttp/...", Lines: 250, Tests: true, Reason: "a client and a server"},
 	{Part: "patterns/*/...", Lines: 150, Tests: true, Reason: "a pattern shows how to use core in a few lines"},
-	{Part: "scripts/...", Lines: 4700, Reason: "tools must not be more work than what they check: 3,300 for all but scripts/chaos, which is 1,380; the goal was 3,000 and 900"},
+	{Part: "scripts/...", Lines: 4810, Reason: "tools must not be more work than what they check: 3,430 for all but scripts/chaos, which is 1,380; the goal was 3,000 and 900"},
 	{Part: "tests", Lines: 58500, Reason: "a promise is tested once; 46,000 for core, the first 13 atoms and the tools, less than 1.5 for each line of the rest"},
 }
 

@@ -6,10 +6,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Stats are the counters of a batcher, all read at the same moment, at which
+// Counters count the items of a batcher, all read at the same moment, at which
 //
 //	Enqueued = Pending + Running + Succeeded + Failed + Cancelled + Dropped
-type Stats struct {
+type Counters struct {
 	// What became of the items that were accepted, by Enqueue, TryEnqueue and Do.
 	Enqueued  uint64 `json:"enqueued"`
 	Succeeded uint64 `json:"succeeded"` // were flushed
@@ -30,7 +30,7 @@ type Stats struct {
 }
 
 // LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+func (c Counters) LogValue() slog.Value { return core.StatsValue(c) }
 
 // String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
+func (c Counters) String() string { return core.StatsString(c) }

@@ -6,7 +6,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Stats are the counters of an orchestrator, all read at the same moment. An execution and
+// Counters count executions by outcome, and runs of workers, all read at the same moment. An execution and
 // its workers are counted when it has ended, and abandoned runs when they are abandoned:
 //
 //	Executions = Running + Completed + EarlyExits + TimedOut + Failed + Cancelled
@@ -14,7 +14,7 @@ import (
 //
 // and for the executions that have ended WorkersRun + WorkersSkipped is the number of
 // workers times the number of executions.
-type Stats struct {
+type Counters struct {
 	Executions uint64 `json:"executions"` // that have begun
 	Running    int    `json:"running"`    // of these
 	Completed  uint64 `json:"completed"`
@@ -22,7 +22,7 @@ type Stats struct {
 	TimedOut   uint64 `json:"timedOut"`
 	Failed     uint64 `json:"failed"` // no worker has completed
 	Cancelled  uint64 `json:"cancelled"`
-	Rejected   uint64 `json:"rejected"` // calls of Execute that did not begin: closed, or the context had ended
+	Rejected   uint64 `json:"rejected"` // calls of Execute that did not begin
 
 	WorkersRun       uint64 `json:"workersRun"`
 	WorkersCompleted uint64 `json:"workersCompleted"`
@@ -36,13 +36,13 @@ type Stats struct {
 }
 
 // LogValue groups the counters by their JSON names.
-func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+func (c Counters) LogValue() slog.Value { return core.StatsValue(c) }
 
 // String is the JSON form.
-func (s Stats) String() string { return core.StatsString(s) }
+func (c Counters) String() string { return core.StatsString(c) }
 
 // count adds an execution that has ended.
-func count[Out any](s *Stats, r *Result[Out]) {
+func count[Out any](s *Counters, r *Result[Out]) {
 	s.Running--
 	switch r.Outcome {
 	case OutcomeCompleted:

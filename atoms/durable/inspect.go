@@ -1,0 +1,62 @@
+package durable
+
+import (
+	"context"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// Inspect shows the queue, as it is in all processes, to a status page. Dead items are those
+// that are Dead or Halted. Again is [Queue.Again]. Discard is [Queue.Cancel]: the item becomes
+// Cancelled, and if it was Halted, the next item of its key can run. Both change nothing for
+// an item that is not dead. If two of them come at the same moment for one item, both may
+// report true, and the second one counts.
+func (q *Queue[T]) Inspect() core.StoredQueue { return stored[T]{q} }
+
+// stored is a queue as core sees it. What it does not define is the queue's.
+type stored[T any] struct{ *Queue[T] }
+
+func (q stored[T]) Status(ctx context.Context) (core.QueueStatus, error) {
+	s, err := q.Stats(ctx)
+	if err != nil {
+		return core.QueueStatus{}, err
+	}
+	return core.QueueStatus{Oldest: s.Oldest, Nodes: s.Nodes, Paused: s.Paused, Counts: []core.StateCount{
+		{State: "blocked", Items: s.Blocked}, {State: "ready", Items: s.Ready}, {State: "delayed", Items: s.Delayed},
+		{State: "running", Items: s.Running}, {State: "retry", Items: s.Retry}, {State: "halted", Items: s.Halted},
+		{State: "done", Items: s.Done}, {State: "dead", Items: s.Dead}, {State: "cancelled", Items: s.Cancelled},
+	}}, nil
+}
+
+func (q stored[T]) DeadItems(ctx context.Context, after int64, limit int) (items []core.DeadItem, err error) {
+	if limit < 1 {
+		return nil, nil
+	}
+	for i, err := range q.Items(ctx, Query{Dead: true, After: ItemID(after), Limit: limit}) {
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, core.DeadItem{ID: int64(i.ID), Key: i.Key, Lane: i.Lane, State: i.State.String(), Attempts: i.Attempts, Ended: i.Ended, Err: i.Err})
+	}
+	return items, nil
+}
+
+func (q stored[T]) Again(ctx context.Context, id int64) (bool, error) {
+	if dead, err := q.isDead(ctx, id); !dead {
+		return false, err
+	}
+	changed, err := q.Queue.Again(ctx, ItemID(id))
+	return changed > 0, err
+}
+
+func (q stored[T]) Discard(ctx context.Context, id int64) (bool, error) {
+	if dead, err := q.isDead(ctx, id); !dead {
+		return false, err
+	}
+	return q.Cancel(ctx, ItemID(id), "discarded")
+}
+
+func (q stored[T]) isDead(ctx context.Context, id int64) (bool, error) {
+	items, err := q.DeadItems(ctx, id-1, 1)
+	return len(items) > 0 && items[0].ID == id, err
+}

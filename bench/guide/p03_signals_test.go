@@ -1,0 +1,69 @@
+package guide_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func Example_signals() {
+	sink := core.NewSink(core.SinkOptions{})
+	cancel := sink.Subscribe("payment.*", func(s core.Signal) { fmt.Println("handler:", s.Name, s.Key) })
+	defer cancel()
+
+	sink.RaiseKey("payment.declined", "order-1")
+	sink.RaiseKey("payment.accepted", "order-2")
+	sink.RaiseKey("order.shipped", "order-2")
+
+	fmt.Println(sink.Has("payment.declined"), sink.Count("payment.*"))
+	for s := range sink.Sense(core.Query{Key: "order-2", Within: time.Minute}) {
+		fmt.Println("found:", s.Name)
+	}
+	// Output:
+	// handler: payment.declined order-1
+	// handler: payment.accepted order-2
+	// true 2
+	// found: payment.accepted
+	// found: order.shipped
+}
+
+func Example_gates() {
+	sink := core.NewSink(core.SinkOptions{})
+	show := func(ctx context.Context, text string) error {
+		fmt.Println(text)
+		return nil
+	}
+	parcels := core.Must(core.NewCoordinator(show, core.Options{Sink: sink, DeferOn: "warehouse.closed"}))
+	defer parcels.Close()
+	quotes := core.Must(core.NewCoordinator(show, core.Options{Sink: sink, CancelOn: "warehouse.closed"}))
+	defer quotes.Close()
+
+	ctx := context.Background()
+	reopen := sink.Hold("warehouse.closed", "north", 0) // 0: until reopen is called
+	id := core.Must(parcels.Enqueue(ctx, "parcel for Ada"))
+	_, err := quotes.Enqueue(ctx, "quote for Bob")
+	fmt.Println(err)
+
+	reopen()
+	fmt.Println(parcels.Wait(ctx, id))
+	// Output:
+	// core: refused because of signal "warehouse.closed" for "north"
+	// parcel for Ada
+	// <nil>
+}
+
+func Example_kinds() {
+	type Parcel struct{ Grams int }
+	packed := core.NewKind[Parcel]("parcel.packed") // usually a package variable
+
+	sink := core.NewSink(core.SinkOptions{})
+	cancel := packed.Subscribe(sink, func(s core.Signal, p Parcel) { fmt.Println(s.Key, p.Grams, "g") })
+	defer cancel()
+	packed.Raise(sink, "order-1", Parcel{Grams: 700})
+	fmt.Println(sink.Has("parcel.packed"))
+	// Output:
+	// order-1 700 g
+	// true
+}

@@ -1,0 +1,64 @@
+package guide_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
+	"github.com/ephemeralgo/ephemeral/atoms/retry"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+func Example_retry() {
+	r := core.Must(retry.New(retry.Options{
+		Attempts: 4, // the first one included
+		Backoff:  retry.Exponential(time.Millisecond, 2),
+		Jitter:   retry.FullJitter,
+	}))
+	call := func(ctx context.Context, order string) error {
+		fmt.Println(order, "attempt", retry.Attempt(ctx))
+		switch {
+		case order == "order-2":
+			return retry.Permanent(errors.New("no address")) // do not try again
+		case retry.Attempt(ctx) < 3:
+			return errors.New("carrier is busy")
+		}
+		return nil
+	}
+	orders := core.Must(core.NewCoordinator(retry.Wrap(r, call), core.Options{}))
+	defer orders.Close()
+
+	ctx := context.Background()
+	fmt.Println(orders.Do(ctx, "order-1"))
+	fmt.Println(orders.Do(ctx, "order-2"))
+	// Output:
+	// order-1 attempt 1
+	// order-1 attempt 2
+	// order-1 attempt 3
+	// <nil>
+	// order-2 attempt 1
+	// no address
+}
+
+func Example_limits() {
+	limiter := core.Must(ratelimit.New(100, ratelimit.Options{Burst: 1})) // 100 calls a second
+	defer limiter.Close()
+	r := core.Must(retry.New(retry.Options{Attempts: 3}))
+
+	call := func(ctx context.Context, order string) error { return nil }
+	orders := core.Must(core.NewCoordinator(
+		retry.Wrap(r, ratelimit.Wrap(limiter, call)), // each attempt takes one token
+		core.Options{MaxConcurrency: 8}))
+
+	ctx, start := context.Background(), time.Now()
+	for range 6 {
+		core.Must(orders.Enqueue(ctx, "order"))
+	}
+	if err := orders.Drain(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println("at least 50 ms:", time.Since(start) >= 50*time.Millisecond)
+	// Output: at least 50 ms: true
+}

@@ -1,0 +1,81 @@
+package menu
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/demo/scenario"
+)
+
+// interval is the time between two looks at a scenario that runs.
+const interval = 100 * time.Millisecond
+
+// run is one run of a scenario. It writes lines and raises signals as fast as it likes; the
+// menu looks every [interval].
+type run struct {
+	screen *scenario.Screen
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when the scenario has ended
+	err    error         // read it when ended is closed
+	seq    uint64        // of the last signal that was read
+
+	mu    sync.Mutex
+	lines []string // that have not been read
+}
+
+// frame is the news of a run.
+type frame struct {
+	lines   []string
+	signals []core.Signal
+	ended   bool
+	err     error
+}
+
+// start makes a run, and returns the command that is the run.
+func start(ctx context.Context, s scenario.Scenario) (*run, tea.Cmd) {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &run{cancel: cancel, ended: make(chan struct{})}
+	r.screen = scenario.New(r)
+	return r, func() tea.Msg {
+		defer cancel()
+		defer close(r.ended)
+		r.err = Play(ctx, s, r.screen)
+		return nil
+	}
+}
+
+// Write takes lines of the scenario.
+func (r *run) Write(text []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")...)
+	return len(text), nil
+}
+
+// next returns the command that waits, and looks. Only one of a run may be under way.
+func (r *run) next() tea.Cmd {
+	return tea.Tick(interval, func(time.Time) tea.Msg { return r.look() })
+}
+
+// look returns what is new. The frame that says that the run has ended is complete.
+func (r *run) look() (f frame) {
+	select {
+	case <-r.ended:
+		f.ended, f.err = true, r.err
+	default:
+	}
+	r.mu.Lock()
+	f.lines, r.lines = r.lines, nil
+	r.mu.Unlock()
+	f.signals = slices.Collect(r.screen.Sink.Sense(core.Query{AfterSeq: r.seq}))
+	if n := len(f.signals); n > 0 {
+		r.seq = f.signals[n-1].Seq
+	}
+	return f
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/demo/menu"
+	"github.com/ephemeralgo/ephemeral/demo/scenario"
+)
+
+// runScenario is the command "scenario".
+func runScenario(ctx context.Context, args []string, stdout, stderr *os.File) int {
+	fs, drain := newFlags("scenario", stderr)
+	if status, ok := parseFlags(fs, args); !ok {
+		return status
+	}
+	exitAfter(ctx, *drain, stderr)
+	name := fs.Arg(0)
+	list := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario.Scenario) bool { return name != "all" && s.Name != name })
+	switch {
+	case fs.NArg() == 1 && name == "list":
+		printList(stdout)
+		return exitOK
+	case fs.NArg() == 1 && len(list) > 0:
+		return play(ctx, stdout, list)
+	}
+	fmt.Fprintf(stderr, "demo: unknown scenario %q: there are %s\n", strings.Join(fs.Args(), " "), strings.Join(append(names(), "all", "list"), ", "))
+	return exitUnusable
+}
+
+func names() (names []string) {
+	for _, s := range scenarios {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// printList prints a line for each scenario.
+func printList(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	defer t.Flush()
+	for _, s := range scenarios {
+		fmt.Fprintf(t, "%s\t%s\n", s.Name, s.Title)
+	}
+}
+
+// play runs one scenario after the other, and prints a table in the end.
+func play(ctx context.Context, w io.Writer, list []scenario.Scenario) (status int) {
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "SCENARIO\tSECONDS\t\n")
+	begin := time.Now()
+	for _, s := range list {
+		fmt.Fprintf(w, "== %s: %s\n", s.Name, s.Title)
+		start, result := time.Now(), ""
+		if err := menu.Play(ctx, s, scenario.New(w)); err != nil {
+			fmt.Fprintf(w, "failed: %v\n", err)
+			if p, ok := errors.AsType[*core.PanicError](err); ok {
+				fmt.Fprintf(w, "%s", p.Stack)
+			}
+			status, result = exitFailures, "failed"
+		}
+		fmt.Fprintf(t, "%s\t%.2f\t%s\n", s.Name, time.Since(start).Seconds(), result)
+		fmt.Fprintln(w)
+		if ctx.Err() != nil {
+			fmt.Fprintln(w, "interrupted: the other scenarios are not run")
+			status = exitInterrupted
+			break
+		}
+	}
+	fmt.Fprintf(t, "total\t%.2f\t\n", time.Since(begin).Seconds())
+	t.Flush()
+	fmt.Fprint(w, table.String())
+	return status
+}
+
+// runMenu is the command "menu".
+func runMenu(ctx context.Context, args []string, stdout, stderr *os.File) int {
+	fs, drain := newFlags("menu", stderr)
+	if status, ok := parseFlags(fs, args); !ok {
+		return status
+	}
+	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(stdout.Fd())) {
+		printList(stdout)
+		fmt.Fprint(stdout, "\nThe menu needs a terminal. Without one: demo scenario NAME, or demo scenario all.\n")
+		return exitOK
+	}
+	switch err := menu.Run(ctx, scenarios, *drain); {
+	case errors.Is(err, menu.ErrInterrupted):
+		return exitInterrupted
+	case err != nil:
+		fmt.Fprintf(stderr, "demo: %v\n", err)
+		return exitFailures
+	}
+	return exitOK
+}

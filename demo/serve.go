@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
+	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
+)
+
+// runServe is the command "serve".
+func runServe(ctx context.Context, args []string, stdout, stderr *os.File) int {
+	fs, drain := newFlags("serve", stderr)
+	addr := fs.String("addr", "127.0.0.1:8080", "serve the status page at `HOST:PORT`; port 0 picks one")
+	allow := fs.Bool("allow", false, "permit actions on the page, such as cancel and pause")
+	if status, ok := parseFlags(fs, args); !ok {
+		return status
+	}
+	if fs.NArg() > 0 {
+		fmt.Fprintf(stderr, "demo: serve takes no argument %q\n", fs.Arg(0))
+		return exitUnusable
+	}
+	listener, err := net.Listen("tcp", *addr)
+	if err != nil {
+		fmt.Fprintf(stderr, "demo: %v\n", err)
+		return exitUnusable
+	}
+	if err := serve(ctx, listener, *allow, *drain, stdout); err != nil {
+		fmt.Fprintf(stderr, "demo: %v\n", err)
+		return exitFailures
+	}
+	return exitOK
+}
+
+// serve runs everything until ctx ends. Then it drains, for a while at most, prints what has
+// become of the work, and ends.
+func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Duration, w io.Writer) error {
+	pictures, shop := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
+	pipeline, remove, err := newRounds(pictures)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	l, err := newLoad(shop)
+	if err != nil {
+		return err
+	}
+	opts := statuspage.Options{
+		Title:        "Ephemeral demo",
+		Sinks:        map[string]*core.Sink{"pictures": pictures, "shop": shop},
+		Coordinators: []core.Inspector{pipeline, l.orders, l.mails.Here()},
+		Queues:       []core.StoredQueue{l.mails.Inspect()},
+		Schedules:    []core.Schedules{l.plan},
+		Sink:         shop, // shows the actions, too
+	}
+	if allow {
+		opts.Allow = func(*http.Request, statuspage.Action) bool { return true }
+	}
+	page, err := statuspage.New(opts)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: page, ReadHeaderTimeout: 5 * time.Second}
+	ctx, fail := context.WithCancelCause(ctx)
+	var parts sync.WaitGroup
+	parts.Go(func() { fail(server.Serve(listener)) })
+	fmt.Fprintf(w, "status page at http://%s/, until Ctrl-C\n", listener.Addr())
+
+	var producers sync.WaitGroup
+	producers.Go(func() { l.run(ctx) })
+	producers.Go(func() { repeat(ctx, pipeline) })
+	producers.Wait()
+	fmt.Fprintln(w, "interrupted: what was accepted is finished")
+
+	deadline, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), drain, fmt.Errorf("not drained within %v", drain))
+	defer cancel()
+	stages := core.InOrder(pipeline, l.plan, l.orders)
+	err = errors.Join(stages.Drain(deadline), l.stop(deadline))
+	stages.Close()
+	printTotals(w, pipeline, l)
+	err = errors.Join(err, page.Close(), server.Close(), l.mails.Close())
+	parts.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, errInterrupted) {
+		err = errors.Join(err, cause) // of the server
+	}
+	return err
+}
+
+// newRounds makes the coordinator whose operations are runs of the file pipeline, one at a
+// time. Each replaces the results of the one before.
+func newRounds(sink *core.Sink) (rounds *core.Coordinator[int], remove func() error, err error) {
+	images := album()
+	dir, err := os.MkdirTemp("", "ephemeral-demo-")
+	if err != nil {
+		return nil, nil, err
+	}
+	rounds, err = core.NewCoordinator(func(ctx context.Context, n int) error {
+		core.OperationFrom(ctx).SetKey(fmt.Sprint("round ", n))
+		return round(ctx, images, dir, filepipeline.Options{Readers: 4, Thumbnailers: 2, Sink: sink})
+	}, core.Options{Name: "pipeline", Sink: sink, MaxConcurrency: 1})
+	return rounds, func() error { return os.RemoveAll(dir) }, err
+}
+
+func round(ctx context.Context, images fs.FS, dir string, opts filepipeline.Options) (err error) {
+	out, err := filepipeline.OpenOutput(ctx, dir, "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	summary, err := filepipeline.Run(ctx, images, out, opts)
+	core.OperationFrom(ctx).Set("summary", summary)
+	if summary.Interrupted {
+		err = errors.Join(err, context.Cause(ctx))
+	}
+	return err
+}
+
+// repeat runs one round after the other until ctx ends. A round that fails is shown on the
+// page.
+func repeat(ctx context.Context, rounds *core.Coordinator[int]) {
+	for n := 1; sleep(ctx, time.Second) == nil; n++ {
+		_ = rounds.Do(ctx, n)
+	}
+}
+
+// printTotals prints what has become of everything that was accepted.
+func printTotals(w io.Writer, pipeline core.Inspector, l *load) {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
+	defer t.Flush()
+	fmt.Fprint(t, "ACCEPTED\tSUCCEEDED\tFAILED\tCANCELLED\t\n")
+	for _, c := range []core.Inspector{pipeline, l.orders} {
+		s := c.Stats()
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t %s\n", s.Enqueued, s.Succeeded, s.Failed, s.Cancelled, c.Name())
+	}
+	if s, err := l.mails.Stats(context.Background()); err == nil {
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t %s that are kept\n", s.Items, s.Done, s.Dead, s.Cancelled, l.mails.Name())
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
+)
+
+// The load shows what the page is for: gates that close, failures, dead items and waiting
+// orders. It does not grow with time, and what was accepted is finished in the end.
+func TestLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		closed, begun := map[string]int{}, map[string]int{}
+		ctx, stop := context.WithCancelCause(t.Context())
+		l, err := newLoad(sink)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { defer close(ended); l.run(ctx) }()
+
+		var heap [2]uint64
+		for minute := range 40 {
+			for range 60 {
+				time.Sleep(time.Second)
+				for _, g := range l.orders.Gates() {
+					if g.Closed {
+						closed[g.Pattern]++
+					}
+				}
+				s := l.orders.Stats()
+				if begun["most"] = max(begun["most"], s.Pending); s.Pending > 3*40+8 {
+					t.Fatalf("%d orders wait", s.Pending)
+				}
+			}
+			if minute == 9 || minute == 39 {
+				heap[minute/39] = liveHeap()
+			}
+		}
+		if closed["maintenance.begun"] < 100 || closed["inventory.begun"] < 100 || begun["most"] < 40 {
+			t.Errorf("gates were closed for seconds: %v; at most %d orders waited", closed, begun["most"])
+		}
+		if heap[1] > heap[0]+1<<20 {
+			t.Errorf("memory grew from %d to %d bytes in 30 minutes", heap[0], heap[1])
+		}
+		if s, err := l.mails.Stats(ctx); err != nil || s.Dead < 3 || s.Items > 500 {
+			t.Errorf("mails: %v, %v", s, err)
+		}
+
+		stop(errInterrupted)
+		<-ended
+		if err := core.InOrder(l.plan, l.orders).Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := l.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if s := l.orders.Stats(); s.Enqueued != s.Succeeded+s.Failed || s.Failed == 0 {
+			t.Errorf("orders: %v", s)
+		}
+		l.mails.Close()
+	})
+}
+
+func liveHeap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// Each round finds in the album all that there is to find, and replaces the results of the
+// one before. What is kept of rounds goes after five minutes.
+func TestRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink, dir := core.NewSink(core.SinkOptions{}), t.TempDir()
+		images, err := fs.Sub(album().(slowFS).FS, "day-0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var heap [12]uint64
+		for i := range heap {
+			time.Sleep(3 * time.Minute)
+			if err := round(t.Context(), images, dir, filepipeline.Options{Sink: sink}); err != nil {
+				t.Fatal(err)
+			}
+			heap[i] = liveHeap()
+		}
+		if heap[11] > heap[3]+1<<20 {
+			t.Errorf("memory grows: %d", heap)
+		}
+		for name, n := range map[string]int{"file.saved": 18, "file.skipped": 2, "thumbnail.failed": 2, "duplicate.found": 6} {
+			if got := sink.Count(name); got != 2*n { // of the last five minutes
+				t.Errorf("%d times %s in two rounds of %d", got, name, n)
+			}
+		}
+		if files, _ := filepath.Glob(filepath.Join(dir, "thumbs", "*")); len(files) > 18-6 {
+			t.Errorf("%d thumbnails", len(files))
+		}
+	})
+}
