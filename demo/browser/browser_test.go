@@ -38,7 +38,7 @@ func escaped(name string) string {
 func TestPage(t *testing.T) {
 	browser := chromium(t)
 	go axe() // meanwhile
-	shop := newProgram(t, func(name string) string { return name })
+	shop := newShop(t)
 	evil := newProgram(t, func(name string) string { return name + hostile })
 	runs, waits := shop.fill()
 	evilRuns, _ := evil.fill()
@@ -171,16 +171,21 @@ func TestPage(t *testing.T) {
 		b.do(chromedp.SendKeys(chromedp.CSS(`input[aria-label="Limit of uploads"]`), kb.End+kb.Backspace+"3"+kb.Tab+kb.Enter))
 		b.until(`document.querySelector("section:nth-child(2) .numbers").innerText.includes("0 of 3")`)
 		b.open(origin + "#queues")
+		b.until(`document.querySelectorAll(".dead tbody tr").length === 2`)
 		b.click(`button[aria-label="Pause queue invoices"]`)
-		b.click(`button[aria-label="Again item 7 of invoices"]`)
+		b.until(`document.querySelector("#said").textContent === "Done: pause queue invoices"`)
+		b.click(`button[aria-label="Again item 1 of invoices"]`)
 		b.until(`document.querySelectorAll(".dead tbody tr").length === 1`)
-		b.click(`button[aria-label="Discard item 9 of invoices"]`)
+		b.click(`button[aria-label="Discard item 2 of invoices"]`)
 		b.click("#ask-yes")
 		b.until(`document.querySelector(".table:has(.dead) .empty").textContent === "No dead items."`)
-		b.until(`document.querySelector("td.states").innerText.includes("ready 13") && document.querySelector(".queues td.status").textContent === "paused"`)
+		b.until(`/ready 1\b.*dead 0.*cancelled 1/.test(document.querySelector("td.states").textContent) && document.querySelector(".queues td.status").textContent === "paused"`)
 		b.open(origin + "#schedules")
 		b.click(`button[aria-label="Run now schedule nightly report"]`)
-		b.until(`document.querySelectorAll(".schedules time").length === 4`)
+		b.until(`document.querySelector("#said").textContent === "Done: run schedule nightly report now"`)
+		if !shop.sink.Has("report.due") {
+			t.Error("the task has not run")
+		}
 		b.click(`button[aria-label="Resume schedule nightly report"]`)
 		b.until(`document.querySelectorAll("[data-status=runs]").length === 2`)
 		shop.sink.Raise("shop.hint")
@@ -330,7 +335,7 @@ func TestPage(t *testing.T) {
 
 	if dir := os.Getenv("EPHEMERAL_SCREENSHOTS"); dir != "" {
 		run("Screenshots", func(t *testing.T) {
-			busy := newProgram(t, func(name string) string { return name })
+			busy := newShop(t)
 			busy.fill()
 			go busy.work(t.Context())
 			address = newSite(t, map[string]*program{prefix: busy}).url(prefix, "")

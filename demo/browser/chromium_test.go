@@ -59,6 +59,8 @@ type tab struct {
 	t   testing.TB
 	ctx context.Context
 
+	used bool // shows an address
+
 	mu       sync.Mutex
 	errors   []string // of scripts, and of the console
 	failures []string // requests that failed, as the console says
@@ -138,7 +140,11 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 // open loads an address, also if only the part after # is new, and waits until it is shown.
 func (b *tab) open(url string) {
 	b.t.Helper()
-	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url))
+	if b.used {
+		b.do(chromedp.Navigate("about:blank"))
+	}
+	b.used = true
+	b.do(chromedp.Navigate(url))
 	b.until(shown)
 }
 

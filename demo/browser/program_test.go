@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/progress"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
@@ -37,12 +39,41 @@ type program struct {
 	orders  *core.Coordinator[order]
 	uploads *core.Coordinator[time.Duration]
 	mails   *core.Coordinator[time.Duration]
-	queue   *fakeQueue
-	plans   *fakeSchedules
+	queue   core.StoredQueue
+	plans   core.Schedules
 	name    func(string) string // makes all names
 }
 
-// newProgram starts a program whose names are those that name makes.
+// newShop starts a program with a durable queue and a scheduler.
+func newShop(t testing.TB) *program {
+	p := newProgram(t, func(name string) string { return name })
+	invoices := core.Must(durable.New(durable.Memory(), func(customer string) string { return customer }, func(_ context.Context, customer string) error {
+		return durable.Permanent(fmt.Errorf("smtp: 550 no mailbox of %s", customer))
+	}, durable.Options{Name: "invoices"}))
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { invoices.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		invoices.Close()
+	})
+	core.Must(invoices.EnqueueAll(ctx, []string{"ada", "bob"}))
+	tasks := core.Must(scheduledtasks.New([]scheduledtasks.Definition{
+		{Name: "cleanup", Cron: "@hourly", Signal: "cleanup.due"},
+		{Name: "nightly report", Cron: "0 3 * * *", Signal: "report.due"},
+	}, scheduledtasks.TargetFunc(func(_ context.Context, task scheduledtasks.Task) error {
+		p.sink.Raise(task.Signal)
+		return nil
+	}), scheduledtasks.Options{}))
+	t.Cleanup(func() { tasks.Close() })
+	tasks.Pause("nightly report")
+	p.queue, p.plans = invoices.Inspect(), tasks
+	return p
+}
+
+// newProgram starts a program whose names are those that name makes. Not all of them are
+// names that a durable queue or a scheduler accepts, so those two are fakes.
 func newProgram(t testing.TB, name func(string) string) *program {
 	p := &program{t: t, sink: core.NewSink(core.SinkOptions{}), name: name}
 	p.orders = core.Must(core.NewKeyedCoordinator(

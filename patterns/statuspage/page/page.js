@@ -282,24 +282,28 @@ const feed = {
   async poll() {
     this.request?.abort();
     const request = (this.request = new AbortController());
+    let frame;
     try {
-      const frame = await ask(`api/${this.view}?` + query(this.params), { signal: request.signal });
-      if (request !== this.request) return;
-      this.tries++;
-      this.state("polling", "polling");
-      this.show(frame);
-      this.later(2000, this.tries % 15 === 0 ? "stream" : "poll");
+      frame = await ask(`api/${this.view}?` + query(this.params), { signal: request.signal });
     } catch (error) {
-      if (request !== this.request) return;
-      if (error instanceof Refused && error.status !== 503) {
-        this.state("lost", "no answer");
-        trouble(error.message);
-        return this.later(10000, "stream");
-      }
-      this.state("lost", "lost, trying again");
-      this.tries++;
-      this.later(Math.min(8000, 250 * 2 ** Math.min(this.tries, 6)) * (0.75 + Math.random() / 2), "stream");
+      if (request === this.request) this.failed(error);
+      return;
     }
+    if (request !== this.request) return;
+    this.tries++;
+    this.state("polling", "polling");
+    this.later(2000, this.tries % 15 === 0 ? "stream" : "poll");
+    this.show(frame);
+  },
+  failed(error) {
+    if (error instanceof Refused && error.status !== 503) {
+      this.state("lost", "no answer");
+      trouble(error.message);
+      return this.later(10000, "stream");
+    }
+    this.state("lost", "lost, trying again");
+    this.tries++;
+    this.later(Math.min(8000, 250 * 2 ** Math.min(this.tries, 6)) * (0.75 + Math.random() / 2), "stream");
   },
 
   state(name, words) {
@@ -839,7 +843,11 @@ function queues() {
   const list = table("Queues", "queues", (q) => q.name, [
     rowHead("Queue", "name", (cell, q) => link(cell, address("queues", { queue: q.name }), q.name)),
     column("Items", "states", (cell, q) => {
-      sync(cell, q.error ? [{ state: "error", error: q.error }] : q.counts ?? [], (c) => c.state, (c) => el("span", { class: c.error ? "error" : "state" }), (n, c) => text(n, c.error ?? `${c.state} ${count(c.items)}`));
+      const box = cell.firstElementChild ?? cell.appendChild(el("div"));
+      sync(box, q.error ? [{ state: "error", error: q.error }] : q.counts ?? [], (c) => c.state, () => el("span"), (n, c) => {
+        attr(n, "class", c.error ? "error" : c.items ? "state" : "state dim");
+        text(n, c.error ?? `${c.state} ${count(c.items)} `);
+      });
     }),
     column("Oldest", "num age", (cell, q) => text(cell, q.oldestMs > 0 ? span(q.oldestMs) : "–")),
     plain("Nodes", "num", (q) => count(q.nodes)),
