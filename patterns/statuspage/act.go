@@ -143,6 +143,7 @@ func (p *Page) do(ctx context.Context, a Action) (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		defer p.caches[slices.Index(p.queues, q)].expire()
 		return serve(ctx, q.is, a)
 	case "pauseSchedule", "resumeSchedule", "runNow":
 		group, err := pick(p.schedules, "group of schedules", a.Schedules)

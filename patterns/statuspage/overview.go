@@ -2,6 +2,7 @@ package statuspage
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -29,6 +30,7 @@ type sinkRow struct {
 type coordinatorRow struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
+	Sink string `json:"sink,omitempty"` // of its signals, if the page shows that
 	core.Stats
 	Oldest     string    `json:"oldest,omitempty"` // when the item was enqueued that waits longest
 	Gates      []gateRow `json:"gates"`
@@ -60,6 +62,9 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 	for _, c := range p.coordinators {
 		row := coordinatorRow{ID: c.id, Name: c.is.Name(), Stats: c.is.Stats(), Gates: p.gates(c), Can: []string{}}
 		row.Throughput, row.Oldest = p.sampler.shown(c)
+		if i := slices.IndexFunc(p.sinks, func(s *entry[*core.Sink]) bool { return s.is == sinkOf(c) }); i >= 0 {
+			row.Sink = p.sinks[i].id
+		}
 		if _, ok := c.is.(core.Controller); ok {
 			row.Can = p.can("cancel", "evict", "pause", "resume", "limit")
 		}

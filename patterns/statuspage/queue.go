@@ -23,6 +23,13 @@ type cache struct {
 	err   error
 }
 
+// expire makes the next refresh ask the store.
+func (c *cache) expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = time.Time{}
+}
+
 // refresh asks the store, unless that is under way or was so lately.
 func (c *cache) refresh(ctx context.Context) {
 	c.mu.Lock()

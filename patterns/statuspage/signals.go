@@ -122,11 +122,19 @@ func (v *signalsSource) count(name string) {
 // gates are the closed ones of the coordinators that use the sink.
 func (v *signalsSource) gates() (gates []gateRow) {
 	for _, c := range v.page.coordinators {
-		if on, ok := c.is.(interface{ Sink() *core.Sink }); ok && on.Sink() == v.sink.is {
+		if sinkOf(c) == v.sink.is {
 			gates = append(gates, v.page.gates(c)...)
 		}
 	}
 	return slices.DeleteFunc(gates, func(g gateRow) bool { return !g.Closed })
+}
+
+// sinkOf is the sink of a coordinator, or nil.
+func sinkOf(c *coordinator) *core.Sink {
+	if on, ok := c.is.(interface{ Sink() *core.Sink }); ok {
+		return on.Sink()
+	}
+	return nil
 }
 
 // gates are those of a coordinator.

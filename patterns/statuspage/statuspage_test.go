@@ -89,6 +89,7 @@ func TestViews(t *testing.T) {
 		assert.Equal(t, "halt.deploy", o.at("coordinators", 0, "gates", 0, "signal", "name"))
 		assert.Contains(t, o.at("coordinators", 0, "can"), "cancel")
 		assert.Equal(t, "main", o.at("sinks", 0, "name"))
+		assert.Equal(t, "main", o.at("coordinators", 0, "sink"))
 		assert.EqualValues(t, 1, o.at("sinks", 0, "held"))
 		assert.Equal(t, "dead", o.at("queues", 0, "counts", 0, "state"))
 		assert.EqualValues(t, 3000, o.at("queues", 0, "oldestMs"))

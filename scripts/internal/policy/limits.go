@@ -35,7 +35,7 @@ var Limits = []Limit{
 	{Part: "patterns/circuitbreaker/...", Lines: 150, Reason: "a pattern shows how to use core in a few lines"},
 	{Part: "patterns/jobs/...", Lines: 710, Reason: "twenty options of a job, awaits in order, checks of all jobs and a drawing; the goal is 500"},
 	{Part: "patterns/fxmodule/...", Lines: 120, Reason: "a module for one container; its tests start applications"},
-	{Part: "patterns/statuspage/...", Lines: 1470, Reason: "six views, thirteen actions, shared streams and guards; the page is extra; the goal is 800"},
+	{Part: "patterns/statuspage/...", Lines: 1480, Reason: "six views, thirteen actions, shared streams and guards; the page is extra; the goal is 800"},
 	{Part: "patterns/persistentwindow/...", Lines: 430, Tests: true, Reason: "a schema, flushes, pruning, retractions and loading; the goal is 300"},
 	{Part: "patterns/dynamicworkflow/...", Lines: 300, Tests: true, Reason: "five ways to choose a route, and a rule for concurrency"},
 	{Part: "patterns/logging/...", Lines: 250, Tests: true, Reason: "two directions, and the contract of slog.Handler"},
