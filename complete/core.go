@@ -152,15 +152,15 @@ const ReasonPriority = core.ReasonPriority
 // Ahead
 const ReasonOrder = core.ReasonOrder
 
-// ReasonNested is [core.ReasonNested]: its body waits: for Holder, for the Ahead
-// operations of a Flush, or for room: Of, Lane
+// ReasonNested is [core.ReasonNested]: its body waits for an operation (Holder), in
+// Flush (Ahead says for how many), or for room; also Of, Lane
 const ReasonNested = core.ReasonNested
 
 // ReasonBody is [core.ReasonBody]: its body says that it waits: What, Since, Expires
 const ReasonBody = core.ReasonBody
 
-// ReasonSuspended is [core.ReasonSuspended]: slots are not free: only MaxSuspended
-// suspended operations give up theirs: Ahead, Limit
+// ReasonSuspended is [core.ReasonSuspended]: suspended operations keep slots, because
+// MaxSuspended is reached: Ahead, Limit
 const ReasonSuspended = core.ReasonSuspended
 
 // ReasonResuming is [core.ReasonResuming]: it was suspended, and needs a slot to go on:
@@ -361,8 +361,8 @@ const StatusPending = core.StatusPending
 // StatusRunning is [core.StatusRunning]: its body runs
 const StatusRunning = core.StatusRunning
 
-// StatusSuspended is [core.StatusSuspended]: its body waits, without a slot: see
-// Operation.Suspend
+// StatusSuspended is [core.StatusSuspended]: its body waits; its slot is given up,
+// unless MaxSuspended does not allow that: see Operation.Suspend
 const StatusSuspended = core.StatusSuspended
 
 // StatusSucceeded is [core.StatusSucceeded]: the body returned nil

@@ -52,10 +52,10 @@ const (
 	ReasonDeferred ReasonKind = "deferred" // it waits because of DeferOn: Signal, Since, Expires, Forced
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
 	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead
-	ReasonNested   ReasonKind = "nested"   // its body waits: for Holder, for the Ahead operations of a Flush, or for room: Of, Lane
+	ReasonNested   ReasonKind = "nested"   // its body waits for an operation (Holder), in Flush (Ahead says for how many), or for room; also Of, Lane
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
 
-	ReasonSuspended ReasonKind = "suspended" // slots are not free: only MaxSuspended suspended operations give up theirs: Ahead, Limit
+	ReasonSuspended ReasonKind = "suspended" // suspended operations keep slots, because MaxSuspended is reached: Ahead, Limit
 	ReasonResuming  ReasonKind = "resuming"  // it was suspended, and needs a slot to go on: other reasons say why it has none
 )
 

@@ -44,8 +44,8 @@ type Options struct {
 	// negative none.
 	MaxSuspended int
 	// DropOldest: when an item comes and the queue is full, the item that has waited
-	// longest is dropped, and Enqueue does not wait. Without a queue, the new item is
-	// refused.
+	// longest is dropped, and Enqueue does not wait. Without a queue, Enqueue returns
+	// ErrFull.
 	DropOldest bool
 
 	// Lanes, if there are any, are the priorities of items, highest first. When a slot is
@@ -56,14 +56,14 @@ type Options struct {
 	Lanes []Lane
 	// Classes are kinds of items. Each class has a limit for how many of its items run at
 	// once, over all lanes. [Coordinator.Class] puts items into a class. While a class is
-	// at its limit, its items wait. They keep their turn, and the turn of their key, and
-	// delay no other items. Each start costs one comparison for each class. There can be
-	// at most 64 classes. ForEach and Map do not accept them.
+	// at its limit, its items wait. They keep their turn. Later items of their keys wait
+	// for them; no other items do. Each start costs one comparison for each class. There
+	// can be at most 64 classes. ForEach and Map do not accept them.
 	Classes []Class
 	// Ageing keeps lower lanes from starving. When an operation that could start has
 	// waited for this long, every fourth start goes to the operation that has waited
-	// longest. With keys, only the operation whose turn is next in its lane counts. 0
-	// means 10 seconds, negative never.
+	// longest. With keys, Ageing looks in each lane only at the operation whose turn is
+	// next. 0 means 10 seconds, negative never.
 	Ageing time.Duration
 
 	// MaxTracked is how many finished operations the window shows, besides
@@ -84,8 +84,8 @@ type Options struct {
 	// Sink is where the operations raise their signals. CancelOn, DeferOn, ResumeOn and
 	// DrainOn look at its signals. Nil means a sink of its own.
 	Sink *Sink
-	// CancelOn is a gate. While a signal matches it, on the sink or of an operation in
-	// the window, items are not accepted ([RefusedError]) and do not start
+	// CancelOn is a gate. While a matching signal is on the sink, or an operation in the
+	// window has one, items are not accepted ([RefusedError]) and do not start
 	// (StatusRefused). The sink keeps matching signals for which its window has no room:
 	// see [Sink].
 	CancelOn string
