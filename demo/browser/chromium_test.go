@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // patience is how long a condition may take: it is long because machines may be loaded.
@@ -34,6 +35,9 @@ func need(t testing.TB, format string, args ...any) {
 // chromium starts the browser, and returns the context that tabs are made from.
 func chromium(t testing.TB) context.Context {
 	t.Helper()
+	if coretest.Race && os.Getenv("EPHEMERAL_BROWSER_REQUIRED") == "" {
+		t.Skip("the race detector watches patterns/statuspage in its own tests")
+	}
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		path, err := exec.LookPath(name)
 		if err != nil {

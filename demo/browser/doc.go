@@ -3,8 +3,8 @@
 //
 //	go test ./demo/browser
 //
-// Without chromium, the tests are skipped, and those with axe-core without npm. If
-// EPHEMERAL_BROWSER_REQUIRED is set, they fail instead. EPHEMERAL_AXE names a copy of
+// Without chromium, and with the race detector, the tests are skipped, and those with axe-core
+// without npm. If EPHEMERAL_BROWSER_REQUIRED is set, they run, or fail. EPHEMERAL_AXE names a copy of
 // axe.min.js, so that npm is not needed. With EPHEMERAL_SCREENSHOTS=$PWD/docs, they also write
 // the screenshots of the documentation.
 package browser
