@@ -153,7 +153,7 @@ const ReasonPriority = core.ReasonPriority
 const ReasonOrder = core.ReasonOrder
 
 // ReasonNested is [core.ReasonNested]: its body waits for an operation (Holder), in
-// Flush (Ahead says for how many), or for room; also Of, Lane
+// Flush for several (Ahead), or for room in a queue; also Of, Lane
 const ReasonNested = core.ReasonNested
 
 // ReasonBody is [core.ReasonBody]: its body says that it waits: What, Since, Expires
@@ -179,8 +179,8 @@ func ParseLanes(spec string) ([]core.Lane, error) {
 	return core.ParseLanes(spec)
 }
 
-// Lifecycle is [core.Lifecycle]: Lifecycle has the methods that end a type which
-// accepts work.
+// Lifecycle is [core.Lifecycle]: Lifecycle has the methods that shut down something
+// that accepts work, such as a coordinator.
 type Lifecycle = core.Lifecycle
 
 // GateStatus is [core.GateStatus]: A GateStatus is the state of a gate: a pattern of
@@ -504,13 +504,13 @@ func NewSink(opts core.SinkOptions) *core.Sink {
 }
 
 // SinkStats is [core.SinkStats]: SinkStats are the counters of a sink, all read at the
-// same moment.
+// same moment, at which
 type SinkStats = core.SinkStats
 
 // Monitor is [core.Monitor]: A Monitor counts the signals that match a pattern, as they
 // arrive, over a sliding span of time.
 type Monitor = core.Monitor
 
-// MonitorCap is [core.MonitorCap]: MonitorCap is the number of signals within the span
-// that a Monitor counts exactly.
+// MonitorCap is [core.MonitorCap]: Up to MonitorCap signals within its span, the count
+// of a Monitor is exact.
 const MonitorCap = core.MonitorCap

@@ -175,8 +175,9 @@ func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, e
 // in [Operation.Suspend]. A body of another coordinator keeps its slot. Do returns
 // [ErrWouldDeadlock] in three cases: a body of this coordinator calls Do with a context
 // that is not made from its own; the item has the key of the operation and
-// [Options.MaxPerKey] is 1; or operations that keep their keys wait for each other's keys.
-// Circles over several coordinators are not found; Explain shows them.
+// [Options.MaxPerKey] is 1; or operations wait in a circle, each for a key that another
+// one has (a suspended operation keeps its key). Circles over several coordinators are not
+// found; Explain shows them.
 func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 	return c.do(ctx, &c.newTask(item, 0).Operation, c.door)
 }

@@ -77,16 +77,17 @@
 //	for s := range sink.Sense(core.Query{Pattern: "order.*", Within: time.Minute}) { ... }
 //
 // A [Monitor] counts signals over a sliding span. A coordinator refuses or defers items
-// while a signal is present: [Options.CancelOn], [Options.DeferOn]. Such a pattern is a
-// gate, closed while a signal matches. Code that wants to be called subscribes:
-// [Sink.Subscribe]. [Sink.Forward] connects sinks.
+// while a signal is present: [Options.CancelOn], [Options.DeferOn]. The value of such an
+// option is a pattern, called a gate. A gate is closed while a signal that is present
+// matches the pattern. Code that wants to be called subscribes: [Sink.Subscribe].
+// [Sink.Forward] connects sinks.
 //
-// A raised signal leaves the window after 5 minutes by default, or when newer signals
-// push it out. Code can retract a signal (take it back) before that. A signal that nobody
+// A raised signal leaves the window after 5 minutes by default, or when newer signals push
+// it out. Code can retract a signal (take it back) before that. A signal that nobody
 // retracts blocks work only until it is too old. For a condition that must last, hold a
-// signal: [Sink.Hold], [Operation.Hold]. A held signal (also: held fact) stays until it
-// is released. Only the operation that raised a signal can retract it. [Sink.Retract]
-// retracts signals that no operation raised.
+// signal: [Sink.Hold], [Operation.Hold]. A held signal (also: held fact) stays until it is
+// released. A signal that an operation raised can be retracted only by that operation.
+// [Sink.Retract] retracts the others.
 //
 // # Guarantees
 //

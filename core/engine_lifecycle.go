@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Lifecycle has the methods that end a type which accepts work. They mean the same in the
-// whole library. All methods may be called many times, from many goroutines, and from
-// inside a body.
+// Lifecycle has the methods that shut down something that accepts work, such as a
+// coordinator. They mean the same in the whole library. All methods may be called many
+// times, from many goroutines, and from inside a body.
 type Lifecycle interface {
 	// Complete ends the intake: no more items are accepted. Accepted items still run.
 	Complete()
@@ -66,7 +66,7 @@ func (e *engine) expect(f flush) *flush {
 // open. If ctx ends first, Flush returns the cause of ctx. While the coordinator is
 // paused, Flush waits for Resume. An operation of the coordinator gets [ErrWouldDeadlock]
 // if it calls Flush on its goroutine or with its context. A goroutine that a body has
-// started gets it only with the operation's context.
+// started gets ErrWouldDeadlock only if it passes the operation's context.
 func (c Control) Flush(ctx context.Context) error {
 	e := c.made()
 	return e.waitForAll(ctx, e.startFlush)
@@ -180,8 +180,10 @@ func (e *engine) cancel(o *Operation, cause error) {
 //
 // Close does not wait where its wait could never end:
 //   - inside an operation of the coordinator, and inside handlers;
-//   - if the caller is a body of a coordinator whose Close a body of this one waits in;
-//   - if the caller belongs to a ForEach or Map that a body of this one waits for.
+//   - if the caller is a body of another coordinator, and a body of this coordinator
+//     waits in Close of the other one;
+//   - if the caller is a body of a ForEach or Map, and a body of this coordinator waits
+//     for that ForEach or Map.
 func (c Control) Close() error {
 	e := c.made()
 	if e.shut(e.errClosed) {

@@ -111,8 +111,9 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 //
 // Suspend returns when the operation has a slot again. It gets one before any pending
 // operation starts. So Suspend may take as long as the operations that run, even if the
-// operation was cancelled or the coordinator closed. If wait panics or ends its
-// goroutine, the panic or the end goes on when the operation has a slot.
+// operation was cancelled or the coordinator closed. If wait panics or calls
+// runtime.Goexit, the operation first gets a slot again; then the panic or the exit
+// continues.
 //
 // If several goroutines of a body wait, the operation is suspended from the start of the
 // first wait to the end of the last one. Goroutines whose waits end earlier go on without

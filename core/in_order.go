@@ -9,8 +9,8 @@ import (
 // stage that gets items first. Each stage is flushed, drained, stopped or closed after
 // the stage before it, so that the stage before can still hand its items on.
 //
-// Complete ends the intake of the first stage; Drain ends the intake of the others, each
-// in its turn. Flush, Drain and Stop return at the first error and leave later stages
+// Complete ends the intake of the first stage only. Drain ends the intake of all stages,
+// each in its turn. Flush, Drain and Stop return at the first error and leave later stages
 // alone. Close closes all of them.
 func InOrder(stages ...Lifecycle) Lifecycle { return inOrder(stages) }
 

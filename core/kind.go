@@ -36,7 +36,8 @@ func (k Kind[P]) Raise(on Raiser, key string, payload P) bool {
 }
 
 // From returns the payload of s if s is of this kind: if its payload has the type and its
-// name is the kind's. A [Raiser.Scoped] view may have put a prefix before the name.
+// name is the kind's. A prefix that a [Raiser.Scoped] view has put before the name is
+// allowed.
 func (k Kind[P]) From(s Signal) (P, bool) {
 	prefix, found := strings.CutSuffix(s.Name, k.name)
 	p, ok := s.payload.(P)

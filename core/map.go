@@ -5,11 +5,11 @@ import (
 	"iter"
 )
 
-// Map runs work for every item of seq, a bounded number at once, and yields the results
-// in the order of the items, each with its error. A panic of work is a [PanicError]. Map
-// works ahead of the loop by no more items than may run and be queued at once. When the
-// loop is left early, Map cancels the running operations, with the cause [ErrCancelled],
-// and waits for them.
+// Map runs work for every item of seq, a bounded number at once, and yields the results in
+// the order of the items, each with its error. A panic of work is a [PanicError]. Map
+// works ahead of the loop, at most by the number of items that may run plus the number
+// that may be queued. When the loop is left early, Map cancels the running operations,
+// with the cause [ErrCancelled], and waits for them.
 //
 // When ctx ends, Map takes no more items, cancels what runs, and ends with the cause of
 // ctx after the results that were ready. With [Options.StopOnError] it ends after the

@@ -193,18 +193,19 @@ func (o *Operation) details() *details {
 // Raise raises a signal of this operation, with its key; see [Raiser]. The operation, its
 // coordinator and the sink show it until the operation leaves the window. They show the
 // newest 1,000 signals of an operation, and all that it holds. Older ones leave the sink
-// as well, but a gate may keep them there. Raise returns false where [Sink.Raise] does,
-// and after the operation has left the window.
+// as well, except those that the sink keeps for a gate. Raise returns false where
+// [Sink.Raise] does, and after the operation has left the window.
 func (o *Operation) Raise(name string) bool { return o.raise(note{name: name}) }
 
 // RaiseKey is Raise with another key than that of the operation.
 func (o *Operation) RaiseKey(name, key string) bool { return o.raise(note{name: name, key: key}) }
 
-// Because returns a view of the operation that raises signals caused by cause.
+// Because returns a view of the operation. The signals that are raised on the view have
+// the given cause.
 func (o *Operation) Because(cause Signal) Raiser { return because(o, cause) }
 
-// Scoped returns a view of the operation that raises "sink.coordinator.atom.name"
-// for a name.
+// Scoped returns a view of the operation. The view puts "sink.coordinator.atom." before
+// every name that it raises.
 func (o *Operation) Scoped(sink, coordinator, atom string) Raiser {
 	return scoped(o, sink, coordinator, atom)
 }

@@ -69,8 +69,8 @@ func CausedBy(ctx context.Context, s Signal) context.Context {
 }
 
 // CauseFrom returns the signal that was passed to [CausedBy]. It finds the signal in the
-// context that CausedBy made, and in the contexts of the bodies of items that were
-// enqueued with it.
+// context that CausedBy made, and in the context of a body whose item was enqueued with
+// that context.
 func CauseFrom(ctx context.Context) (Signal, bool) {
 	c, ok := ctx.Value(causeKey{}).(*causedContext)
 	if !ok {

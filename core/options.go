@@ -38,10 +38,10 @@ type Options struct {
 	// only if it can start at once.
 	MaxQueued int
 	// MaxSuspended is how many operations may give up their slots at the same time by
-	// [Operation.Suspend]. Further operations that suspend keep their slots. So the queue
-	// fills up when all operations wait. Operations that wait for others of the same
-	// coordinator give up their slots without a limit. 0 means as many as MaxQueued,
-	// negative none.
+	// [Operation.Suspend]. Further operations that suspend keep their slots. So when all
+	// operations wait, no new one starts, and the queue fills up. Operations that wait for
+	// others of the same coordinator give up their slots without a limit. 0 means as many
+	// as MaxQueued, negative none.
 	MaxSuspended int
 	// DropOldest: when an item comes and the queue is full, the item that has waited
 	// longest is dropped, and Enqueue does not wait. Without a queue, Enqueue returns

@@ -16,11 +16,11 @@ type Raiser interface {
 	Raise(name string) bool
 	// RaiseKey is Raise with a key: what the signal is about.
 	RaiseKey(name, key string) bool
-	// Because is a view that raises signals caused by cause, so that chains of
+	// Because is a view whose signals have the given cause, so that chains of
 	// causes can be seen and bounded; see [Signal.Path] and [Propagation].
 	Because(cause Signal) Raiser
 	// Scoped is a view that puts "sink.coordinator.atom." in front of every name. By
-	// convention, the part "*" means all.
+	// convention, "*" as an argument means all sinks, coordinators or atoms.
 	Scoped(sink, coordinator, atom string) Raiser
 
 	raise(note) bool

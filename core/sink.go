@@ -161,12 +161,12 @@ func (s *Sink) RaiseKey(name, key string) bool { return s.raise(note{name: name,
 // Sink returns s, as a [Sensor] does.
 func (s *Sink) Sink() *Sink { return s }
 
-// Because returns a view of the sink that raises signals caused by cause, which may
-// be a signal of another sink.
+// Because returns a view of the sink. The signals that are raised on the view have the
+// given cause, which may be a signal of another sink.
 func (s *Sink) Because(cause Signal) Raiser { return because(s, cause) }
 
-// Scoped returns a view of the sink that raises "sink.coordinator.atom.name" for
-// a name.
+// Scoped returns a view of the sink. The view puts "sink.coordinator.atom." before every
+// name that it raises.
 func (s *Sink) Scoped(sink, coordinator, atom string) Raiser {
 	return scoped(s, sink, coordinator, atom)
 }
@@ -590,8 +590,8 @@ func (s *Sink) expireLeases(now int64) {
 // panic of fn is counted in [SinkStats] and has no other effect.
 //
 // A pattern such as "atom.*" makes coordinators on the sink raise [SignalStarted] and
-// [SignalStopped] for every operation. "*" does not; its handler gets them while another
-// pattern causes them.
+// [SignalStopped] for every operation. The pattern "*" does not. A handler of "*" gets
+// these signals only while another pattern makes the coordinators raise them.
 //
 // Cancel waits for running calls of fn. Inside a handler it does not wait. After cancel,
 // no call of fn starts. A handler whose pattern matches nothing, like "", is never
@@ -625,8 +625,9 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 	s.unlock()
 }
 
-// SinkStats are the counters of a sink, all read at the same moment. In the window,
-// Stored = Raised - Evicted - Expired - (retracted, released and held ones).
+// SinkStats are the counters of a sink, all read at the same moment, at which
+//
+//	Stored = Raised - Evicted - Expired - Held - (those retracted or released)
 type SinkStats struct {
 	Held     int           `json:"held"`   // held signals
 	Stored   int           `json:"stored"` // other signals in the window

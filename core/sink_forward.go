@@ -22,14 +22,15 @@ import (
 //
 // Sinks may forward to each other, also over other sinks: a signal gets to each sink only
 // once. Leaf signals of s, and signals that [Sink.Restore] puts back, are not forwarded.
-// Signals that the [Propagation] of the other sink blocks are counted in its [SinkStats].
+// If the [Propagation] of the other sink blocks a signal, the [SinkStats] of that sink
+// count it.
 //
-// For coordinators on s a forward is a handler with that pattern: "atom.*" makes them
-// raise [SignalStarted] and [SignalStopped], "*" does not. A forwarded signal costs as
-// much as a few raises; other signals cost nothing.
+// For the coordinators on s, a forward is a handler with the same pattern: a forward of
+// "atom.*" makes them raise [SignalStarted] and [SignalStopped], a forward of "*" does
+// not. A forwarded signal costs as much as a few raises; other signals cost nothing.
 //
 // Cancel waits for copies that are under way, but not inside a handler. It releases the
-// signals that this forward holds on the other sink. After it, nothing is forwarded.
+// signals that this forward holds on the other sink. After cancel, nothing is forwarded.
 // Forward panics if to is nil or s.
 func (s *Sink) Forward(to *Sink, pattern string) (cancel func()) {
 	need(to != nil && to != s, "Forward needs another sink to forward to")

@@ -324,10 +324,10 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 // order. It calls no handlers, and monitors do not count the signals; gates see them. They
 // keep name, key, operation, source, payload and causes, and get new Seqs. They count as
 // raised directly on the sink, so [Sink.Retract] retracts them. A signal keeps its time,
-// with two exceptions: if a signal in the window is newer, it gets the time of that one,
-// and if its time is in the future, it gets the present time. So restore first and raise
-// afterwards. Restore skips signals that are too old. Held signals come back as raised
-// ones. It returns how many were put back.
+// with two exceptions. If the window has a newer signal, the restored signal gets the time
+// of that newer one. If the time of the restored signal is in the future, it gets the
+// present time. So restore first and raise afterwards. Restore skips signals that are too
+// old. Held signals come back as raised ones. It returns how many were put back.
 func (s *Sink) Restore(signals iter.Seq[Signal]) int {
 	need(signals != nil, "Restore needs signals, not nil: slices.Values makes them of a slice")
 	n := 0

@@ -37,7 +37,7 @@ func Example() {
 		}
 	}
 
-	// It stops a coordinator that knows nothing of it but the name of the fact.
+	// The breaker also stops this coordinator, which knows only the name of the held signal.
 	orders := core.Must(core.NewCoordinator(call, core.Options{Sink: sink, CancelOn: "circuit.open.*"}))
 	defer orders.Close()
 	_, err = orders.Enqueue(ctx, "/orders")
