@@ -90,8 +90,9 @@
 //
 // # Guarantees
 //
-//   - Order. Operations start in the order in which their items were accepted. With keys
-//     or lanes, this holds within each key and each lane.
+//   - Order. Operations start in the order in which their items were accepted. With
+//     lanes, this holds within each lane; with keys, only for the items of one key in one
+//     lane. Items of a full class are overtaken.
 //   - Bounds. Never more operations run than the limit allows. The queue, the window, the
 //     echoes, the sink and the signals of one operation are bounded. What is dropped is
 //     counted. There are two exceptions: held signals, and items that an operation enqueues

@@ -20,7 +20,7 @@ type Stats struct {
 	Dropped   uint64 `json:"dropped"`
 	Pending   int    `json:"pending"`
 	Running   int    `json:"running"`
-	Suspended int    `json:"suspended"` // gave up their slot: see [Operation.Suspend]
+	Suspended int    `json:"suspended"` // their bodies wait, without a slot if MaxSuspended allows it: see [Operation.Suspend]
 
 	Rejected uint64 `json:"rejected"` // items that were never accepted
 	Overflow uint64 `json:"overflow"` // items that operations enqueued beyond MaxQueued

@@ -25,7 +25,7 @@ type Status uint8
 const (
 	StatusPending   Status = 1 << iota // accepted, waits to run
 	StatusRunning                      // its body runs
-	StatusSuspended                    // its body waits, without a slot: see [Operation.Suspend]
+	StatusSuspended                    // its body waits, without a slot if [Options.MaxSuspended] allows it: see [Operation.Suspend]
 	StatusSucceeded                    // the body returned nil
 	StatusFailed                       // the body returned an error or panicked
 	StatusCancelled                    // by Cancel or Close, before or while running
