@@ -152,15 +152,15 @@ const ReasonPriority = core.ReasonPriority
 // Ahead
 const ReasonOrder = core.ReasonOrder
 
-// ReasonNested is [core.ReasonNested]: its body waits: for Holder, for the Ahead
-// operations of a Flush, or for room: Of, Lane
+// ReasonNested is [core.ReasonNested]: its body waits for an operation (Holder), for
+// several (Ahead: how many), or for room in a queue; also Of, Lane
 const ReasonNested = core.ReasonNested
 
 // ReasonBody is [core.ReasonBody]: its body says that it waits: What, Since, Expires
 const ReasonBody = core.ReasonBody
 
-// ReasonSuspended is [core.ReasonSuspended]: slots are not free: only MaxSuspended
-// suspended operations give up theirs: Ahead, Limit
+// ReasonSuspended is [core.ReasonSuspended]: suspended operations keep slots, because
+// no more than MaxSuspended give up theirs: Ahead (how many are suspended), Limit
 const ReasonSuspended = core.ReasonSuspended
 
 // ReasonResuming is [core.ReasonResuming]: it was suspended, and needs a slot to go on:
@@ -250,7 +250,7 @@ var ErrUnknownClass = core.ErrUnknownClass
 
 // ErrWouldDeadlock is [core.ErrWouldDeadlock]: ErrWouldDeadlock is returned by a call
 // that would wait for the end of its own operation: a call on the operation's
-// goroutine, or with its context.
+// goroutine, or with the operation's context.
 var ErrWouldDeadlock = core.ErrWouldDeadlock
 
 // ErrDropped is [core.ErrDropped]: ErrDropped is the error of an item that made room
@@ -361,8 +361,8 @@ const StatusPending = core.StatusPending
 // StatusRunning is [core.StatusRunning]: its body runs
 const StatusRunning = core.StatusRunning
 
-// StatusSuspended is [core.StatusSuspended]: its body waits, without a slot: see
-// Operation.Suspend
+// StatusSuspended is [core.StatusSuspended]: its body waits, without a slot if
+// Options.MaxSuspended allows it: see Operation.Suspend
 const StatusSuspended = core.StatusSuspended
 
 // StatusSucceeded is [core.StatusSucceeded]: the body returned nil

@@ -173,11 +173,10 @@ func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, e
 //
 // While a body of this coordinator waits in Do with its own context, it is suspended, as
 // in [Operation.Suspend]. A body of another coordinator keeps its slot. Do returns
-// [ErrWouldDeadlock] where an operation would wait for itself. There are three cases: a
-// body calls Do with a context that is not made from the body's own; the item has the key
-// of the operation and [Options.MaxPerKey] is 1; or operations that keep their keys wait
-// for each other's keys. Circles over several coordinators are not found; Explain shows
-// them.
+// [ErrWouldDeadlock] in three cases: a body of this coordinator calls Do with a context
+// that is not made from the body's own; the item has the key of the operation that calls
+// Do, and [Options.MaxPerKey] is 1; or operations that keep their keys wait for each
+// other's keys. Circles over several coordinators are not found; Explain shows them.
 func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 	return c.do(ctx, &c.newTask(item, 0).Operation, c.door)
 }

@@ -35,7 +35,7 @@ type Reason struct {
 	What    string      `json:"what,omitempty"`    // the text of [Operation.WaitsFor] or Suspend
 	Signal  Signal      `json:"signal,omitzero"`   // the signal that holds it up
 	Since   time.Time   `json:"since,omitzero"`    // the start of this state
-	Expires time.Time   `json:"expires,omitzero"`  // the end of the signal's lease or age, or of the wait; zero: none
+	Expires time.Time   `json:"expires,omitzero"`  // the end of the signal's lease or age, or of the wait; zero: no end is known
 	Forced  time.Time   `json:"forced,omitzero"`   // the end of MaxDefer; zero: none, for example because the signal is held
 }
 
@@ -52,10 +52,10 @@ const (
 	ReasonDeferred ReasonKind = "deferred" // it waits because of DeferOn: Signal, Since, Expires, Forced
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
 	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead
-	ReasonNested   ReasonKind = "nested"   // its body waits: for Holder, for the Ahead operations of a Flush, or for room: Of, Lane
+	ReasonNested   ReasonKind = "nested"   // its body waits for an operation (Holder), for several (Ahead: how many), or for room in a queue; also Of, Lane
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
 
-	ReasonSuspended ReasonKind = "suspended" // slots are not free: only MaxSuspended suspended operations give up theirs: Ahead, Limit
+	ReasonSuspended ReasonKind = "suspended" // suspended operations keep slots, because no more than MaxSuspended give up theirs: Ahead (how many are suspended), Limit
 	ReasonResuming  ReasonKind = "resuming"  // it was suspended, and needs a slot to go on: other reasons say why it has none
 )
 

@@ -180,8 +180,9 @@ func (e *engine) cancel(o *Operation, cause error) {
 //
 // Close does not wait where its wait could never end:
 //   - inside an operation of the coordinator, and inside handlers;
-//   - if a body of the coordinator waits in Close for the caller's coordinator;
-//   - if a body of the coordinator waits for the ForEach or Map that the caller is part of.
+//   - if the caller is a body of a coordinator B, and a body of this one waits in B's
+//     Close;
+//   - if the caller is part of a ForEach or Map that a body of this one waits for.
 func (c Control) Close() error {
 	e := c.made()
 	if e.shut(e.errClosed) {

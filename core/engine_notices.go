@@ -7,9 +7,10 @@ import "context"
 // fn(true) at once. The calls alternate, starting with true, and never overlap. The last
 // call has the current state. A short change may be left out: one that is over before fn
 // can be called. Fn is called on the goroutine that enqueues, or on that of a worker,
-// without a lock. It delays that goroutine, and all others that enqueue or finish before
-// fn has the current state. Panics of fn are counted in [Stats]. For cancel see
-// [Sink.Subscribe]. OnPending panics if fn is nil, and unless 0 <= low < high.
+// without a lock. Until fn has returned with the current state, that goroutine waits, and
+// so do others that enqueue an item or end an operation. Panics of fn are counted in
+// [Stats]. For cancel see [Sink.Subscribe]. OnPending panics if fn is nil, and unless 0
+// <= low < high.
 func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 	e := c.made()
 	w := newWatermark("OnPending", high, low, fn, &e.ledger.panics)

@@ -88,11 +88,11 @@ func (w *bodyWait) end() {
 
 // WaitsFor says that the body waits for something that its coordinator does not know of,
 // such as a timer, a lock or an answer. Until done is called, Explain shows the wait as a
-// [ReasonBody]. The text of what completes "it waits for": for example "a token of
-// limiter api". The time until is the latest end of the wait; zero means that it has
-// none. The operation keeps its slot; [Operation.Suspend] gives it up. Several waits may
-// be under way at once; done may be called many times. Wait, Do, Drain and Flush need no
-// WaitsFor.
+// [ReasonBody]. The parameter what completes the sentence "it waits for ...": for example
+// "a token of limiter api". The parameter until is the latest end of the wait; zero: no
+// end is known. The operation keeps its slot; [Operation.Suspend] gives it up. Several
+// waits may be under way at once; done may be called many times. Wait, Do, Drain and
+// Flush need no WaitsFor.
 //
 // It costs a lock and two allocations. Call it only when there is something to wait for.
 func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
@@ -105,9 +105,10 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 }
 
 // Suspend calls wait with ctx and returns its error. Meanwhile the operation gives up its
-// slot, and that of its lane, so that others can run. It keeps its key: the next item of
-// the key does not start. Explain and [Snapshot.WaitsFor] show the text of what, which
-// completes "it waits for": for example "approval of order 7".
+// slot, and its place in the limits of its lane and class, so that others can run. It
+// keeps its key: the next item of the key does not start. Explain and [Snapshot.WaitsFor]
+// show the parameter what as text. It completes the sentence "it waits for ...": for
+// example "approval of order 7".
 //
 // Suspend returns when the operation has a slot again. It gets one before any pending
 // operation starts. So Suspend may take as long as the operations that run, even if the
@@ -120,8 +121,8 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 // Suspend only calls wait. [Options.MaxSuspended] bounds how many slots are given up at
 // once.
 //
-// During Suspend, do not hold a mutex that other bodies lock. They would wait for the
-// mutex with the slot that its holder needs.
+// During Suspend, do not hold a mutex that other bodies lock. While they wait for the
+// mutex, they keep the slot that its holder needs.
 func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.Context) error) error {
 	if wait == nil {
 		panic("core: Suspend needs a function")

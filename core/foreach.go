@@ -22,8 +22,8 @@ import (
 // the body's coordinator, call ForEach in [Operation.Suspend].
 //
 // After ForEach, the signals of the last MaxTracked operations stay on [Options.Sink], as
-// signals of the sink itself. Gates (CancelOn and DeferOn) see them only until ForEach
-// returns.
+// signals of the sink itself. After ForEach has returned, [Sink.Has] still finds them,
+// but no gate (CancelOn, DeferOn) sees them.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {
 	return forEach(ctx, seq, nil, work, opts)
 }

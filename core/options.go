@@ -43,9 +43,9 @@ type Options struct {
 	// coordinator give up their slots without a limit. 0 means as many as MaxQueued,
 	// negative none.
 	MaxSuspended int
-	// DropOldest: when an item comes and the queue is full, the item that has waited
-	// longest is dropped, and Enqueue does not wait. Without a queue, the new item is
-	// refused.
+	// DropOldest: when an item comes and the queue is full, the item that has waited longest
+	// is dropped, and Enqueue does not wait. Without a queue, the new item gets [ErrFull] if
+	// it cannot start at once.
 	DropOldest bool
 
 	// Lanes, if there are any, are the priorities of items, highest first. When a slot is
@@ -60,10 +60,10 @@ type Options struct {
 	// lane wait for them; no other items do. Each start costs one comparison for each class.
 	// There can be at most 64 classes. ForEach and Map do not accept them.
 	Classes []Class
-	// Ageing keeps lower lanes from starving. When an operation that could start has
-	// waited for this long, every fourth start goes to the operation that has waited
-	// longest. With keys, only the operation whose turn is next in its lane counts. 0
-	// means 10 seconds, negative never.
+	// Ageing keeps lower lanes from starving. When an operation that could start has waited
+	// for this long, every fourth start goes to the operation that has waited longest. With
+	// keys, Ageing looks in each lane only at the operation whose turn is next. 0 means 10
+	// seconds, negative never.
 	Ageing time.Duration
 
 	// MaxTracked is how many finished operations the window shows, besides
@@ -84,10 +84,10 @@ type Options struct {
 	// Sink is where the operations raise their signals. CancelOn, DeferOn, ResumeOn and
 	// DrainOn look at its signals. Nil means a sink of its own.
 	Sink *Sink
-	// CancelOn is a gate. While a signal matches it, on the sink or of an operation in
-	// the window, items are not accepted ([RefusedError]) and do not start
-	// (StatusRefused). The sink keeps matching signals for which its window has no room:
-	// see [Sink].
+	// CancelOn is a gate. While a matching signal is on the sink, or an operation in the
+	// coordinator's window has one, items are not accepted ([RefusedError]) and do not start
+	// (StatusRefused). The sink keeps matching signals for which its window has no room: see
+	// [Sink].
 	CancelOn string
 	// DeferOn is a gate, too. While a signal matches it, items wait, unless a newer
 	// signal matches ResumeOn.

@@ -20,7 +20,8 @@ type Raiser interface {
 	// causes can be seen and bounded; see [Signal.Path] and [Propagation].
 	Because(cause Signal) Raiser
 	// Scoped is a view that puts "sink.coordinator.atom." in front of every name. By
-	// convention, the part "*" means all.
+	// convention, a part "*" tells readers that the signal is about all, not about one; the
+	// library treats it as text.
 	Scoped(sink, coordinator, atom string) Raiser
 
 	raise(note) bool

@@ -171,10 +171,10 @@ func (q Query) cutoff(now int64) int64 {
 // a coordinator those that the operations in its window have raised. All methods are safe
 // for concurrent use.
 type Sensor interface {
-	// Has reports whether a signal that matches pattern is present. Its cost does not
-	// depend on the number of signals. There are two exceptions, in which Has looks at
-	// each name that is present: the first call with a pattern, and calls with more than
-	// 64 wildcard patterns in turn.
+	// Has reports whether a signal that matches pattern is present. Its cost does not depend
+	// on the number of signals. There are two exceptions, in which Has looks at each name
+	// that is present: the first call with a pattern, and calls that alternate between more
+	// than 64 wildcard patterns.
 	Has(pattern string) bool
 	// Count returns how many signals that match pattern are present. It costs as much as
 	// Has.

@@ -136,10 +136,10 @@ func (m *Monitor) Reset() {
 // calls fn(true) at once. The calls alternate, starting with true, and never overlap. The
 // last call has the current state. A short change may be left out: one that is over
 // before fn can be called. Fn is called on the goroutine that raises or retracts, or on
-// the goroutine of a timer, without a lock. It delays that goroutine, and all others that
-// raise before fn has the current state. Panics of fn are counted in [SinkStats]. For
-// cancel see [Sink.Subscribe]; Stop cancels, too. OnCount panics if fn is nil, and unless
-// 0 <= low < high.
+// the goroutine of a timer, without a lock. Until fn has returned with the current state,
+// that goroutine waits, and so do others that raise or retract a signal that the Monitor
+// counts. Panics of fn are counted in [SinkStats]. For cancel see [Sink.Subscribe]; Stop
+// cancels, too. OnCount panics if fn is nil, and unless 0 <= low < high.
 func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
 	w := newWatermark("OnCount", high, low, fn, &m.names.sink.panics)
 	m.names.mu.Lock()

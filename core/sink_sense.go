@@ -324,9 +324,10 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 // order. It calls no handlers, and monitors do not count the signals; gates see them.
 // They keep name, key, operation, source, payload and causes, and get new Seqs. They
 // count as raised directly on the sink, so [Sink.Retract] retracts them. A signal keeps
-// its time if that is between now and the time of the newest signal present; so restore
-// first and raise afterwards. Restore skips signals that are too old. Held signals come
-// back as raised ones. It returns how many were put back.
+// its time, with two exceptions: a time in the future becomes now, and a signal that is
+// older than the newest signal present gets the time of that one. So restore first and
+// raise afterwards. Restore skips signals that are too old. Held signals come back as
+// raised ones. It returns how many were put back.
 func (s *Sink) Restore(signals iter.Seq[Signal]) int {
 	need(signals != nil, "Restore needs signals, not nil: slices.Values makes them of a slice")
 	n := 0

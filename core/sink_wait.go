@@ -14,8 +14,9 @@ const watchBuffer = 256
 // Watch yields the signals that match pattern as they are raised, from the start of the
 // loop until ctx ends or the loop is left. It never makes a raiser wait. It keeps at most
 // 256 signals for the loop, and drops the oldest beyond that. The second value is the
-// number of signals dropped directly before this one. For patterns, Watch is a handler;
-// see [Sink.Subscribe].
+// number of signals dropped directly before this one. As with [Sink.Subscribe], a pattern
+// such as "atom.*" makes coordinators on the sink raise [SignalStarted] and
+// [SignalStopped]; "*" does not.
 func (s *Sink) Watch(ctx context.Context, pattern string) iter.Seq2[Signal, int] {
 	needContext(ctx, "Watch")
 	return func(yield func(Signal, int) bool) {
