@@ -250,7 +250,7 @@ var ErrUnknownClass = core.ErrUnknownClass
 
 // ErrWouldDeadlock is [core.ErrWouldDeadlock]: ErrWouldDeadlock is returned by a call
 // that would wait for the end of its own operation: a call on the operation's
-// goroutine, or with its context.
+// goroutine, or with the operation's context.
 var ErrWouldDeadlock = core.ErrWouldDeadlock
 
 // ErrDropped is [core.ErrDropped]: ErrDropped is the error of an item that made room

@@ -102,8 +102,9 @@
 //     operation, when it ends. [Coordinator.OnFinalized] is called exactly once for each
 //     operation, when it leaves the window or the coordinator is closed.
 //   - No function of yours is called while a lock is held. Bodies, handlers and callbacks
-//     may call any method, also Close on their own coordinator. A call that would have to
-//     wait for its own operation returns [ErrWouldDeadlock]. Circles of waits over several
+//     may call any method, also Close on their own coordinator. Close does
+//     not wait there. Other calls that would wait for their own operation return
+//     [ErrWouldDeadlock]. Circles of waits over several
 //     coordinators are not detected; Explain shows them.
 //   - A panic in a body makes its operation failed, with a [PanicError]. A panic in a
 //     handler or callback is counted. Nothing else recovers panics.

@@ -35,7 +35,7 @@ type Reason struct {
 	What    string      `json:"what,omitempty"`    // the text of [Operation.WaitsFor] or Suspend
 	Signal  Signal      `json:"signal,omitzero"`   // the signal that holds it up
 	Since   time.Time   `json:"since,omitzero"`    // the start of this state
-	Expires time.Time   `json:"expires,omitzero"`  // the end of the signal's lease or age, or of the wait; zero: none
+	Expires time.Time   `json:"expires,omitzero"`  // the end of the signal's lease or age, or of the wait; zero: no end is known
 	Forced  time.Time   `json:"forced,omitzero"`   // the end of MaxDefer; zero: none, for example because the signal is held
 }
 

@@ -166,7 +166,8 @@ func (c Control) Pin(id OperationID) (unpin func(), ok bool) {
 }
 
 // Evict removes a finished operation from the window now, pinned or not. It returns false
-// if the operation is unknown or has not finished: in that case use Cancel.
+// if the operation is unknown, or has not finished. To end an operation that has not
+// finished, use Cancel.
 func (c Control) Evict(id OperationID) bool {
 	e := c.made()
 	e.lockFresh()

@@ -84,7 +84,7 @@ type GateStatus struct {
 	Kind    ReasonKind `json:"kind"`           // ReasonRefused for CancelOn, ReasonDeferred for DeferOn
 	Lane    string     `json:"lane,omitempty"` // items of this lane are held up; "" for all items, or for the lane without a name
 	Pattern string     `json:"pattern"`
-	Closed  bool       `json:"closed"`          // a matching signal is present, and no newer one matches ResumeOn
+	Closed  bool       `json:"closed"`          // a matching signal is present and, for DeferOn, no newer one matches ResumeOn
 	Signal  Signal     `json:"signal,omitzero"` // the newest matching signal, if the gate is closed
 }
 

@@ -25,7 +25,7 @@ var (
 	// [Options.Classes].
 	ErrUnknownClass = errors.New("core: unknown class")
 	// ErrWouldDeadlock is returned by a call that would wait for the end of its own
-	// operation: a call on the operation's goroutine, or with its context.
+	// operation: a call on the operation's goroutine, or with the operation's context.
 	ErrWouldDeadlock = errors.New("core: operation would wait for itself")
 	// ErrDropped is the error of an item that made room for a newer one
 	// under [Options.DropOldest].

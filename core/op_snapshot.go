@@ -83,7 +83,7 @@ type Snapshot struct {
 	Status   Status         `json:"status"`
 	Enqueued time.Time      `json:"enqueued"`
 	Started  time.Time      `json:"started,omitzero"`  // zero while pending
-	Finished time.Time      `json:"finished,omitzero"` // zero while pending and running
+	Finished time.Time      `json:"finished,omitzero"` // zero until it has ended
 	Err      error          `json:"-"`                 // the body's error, or why the body did not run; in JSON "error", as text
 	Pins     int            `json:"pins,omitempty"`
 	WaitsFor []string       `json:"waitsFor,omitempty"` // texts of [Operation.Suspend] and WaitsFor
