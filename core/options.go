@@ -56,9 +56,9 @@ type Options struct {
 	Lanes []Lane
 	// Classes are kinds of items. Each class has a limit for how many of its items run at
 	// once, over all lanes. [Coordinator.Class] puts items into a class. While a class is
-	// at its limit, its items wait. They keep their turn. Later items of their keys wait
-	// for them; no other items do. Each start costs one comparison for each class. There
-	// can be at most 64 classes. ForEach and Map do not accept them.
+	// at its limit, its items wait. They keep their turn. Later items of their keys in the
+	// same lane wait for them; no other items do. Each start costs one comparison for each
+	// class. There can be at most 64 classes. ForEach and Map do not accept them.
 	Classes []Class
 	// Ageing keeps lower lanes from starving. When an operation that could start has
 	// waited for this long, every fourth start goes to the operation that has waited
