@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -60,9 +61,9 @@ func claim(t *testing.T, s *Store, n durable.Node, most int) []durable.Item {
 	return items
 }
 
-// meanwhile runs first in a transaction, and second while it is open, for a second
-// or until second has ended, and then commits.
-func meanwhile(t *testing.T, s *Store, first func(p *pipeline), second func()) {
+// meanwhile runs first in a transaction, and second beside it. The transaction is committed
+// when second waits for it, which is returned, or has ended.
+func meanwhile(t *testing.T, s *Store, first func(p *pipeline), second func()) (waited bool) {
 	t.Helper()
 	tx, err := s.pool.Begin(context.Background())
 	require.NoError(t, err)
@@ -70,12 +71,25 @@ func meanwhile(t *testing.T, s *Store, first func(p *pipeline), second func()) {
 	require.NoError(t, s.within(context.Background(), tx, first))
 	ended := make(chan struct{})
 	go func() { defer close(ended); second() }()
-	select {
-	case <-ended:
-	case <-time.After(time.Second):
-	}
+	waited = untilBlocked(t, s, tx, ended)
 	require.NoError(t, tx.Commit(context.Background()))
 	<-ended
+	return waited
+}
+
+// untilBlocked asks the server until another session waits for tx, or ended is closed.
+func untilBlocked(t *testing.T, s *Store, tx pgx.Tx, ended <-chan struct{}) (blocked bool) {
+	t.Helper()
+	for !blocked {
+		select {
+		case <-ended:
+			return false
+		default:
+		}
+		const sql = "select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)))"
+		require.NoError(t, s.pool.QueryRow(context.Background(), sql, int32(tx.Conn().PgConn().PID())).Scan(&blocked))
+	}
+	return true
 }
 
 func end(item durable.Item, kind durable.EndKind) []durable.End {
@@ -141,14 +155,9 @@ func TestClaimsDoNotWait(t *testing.T) {
 	fence(t, "limit l.room for update skip locked", "limit l.room for update", func(t *testing.T, s *Store) bool {
 		n := node(t, s, time.Hour, 0)
 		insert(t, s, "", "")
-		var began, ended time.Time
 		var first, second []durable.Item
-		meanwhile(t, s, func(p *pipeline) { p.claim(n, durable.Want{Max: 1}, &first, new(bool)) }, func() {
-			began = time.Now()
-			second = claim(t, s, n, 1)
-			ended = time.Now()
-		})
-		return len(second) == 1 && second[0].ID != first[0].ID && ended.Sub(began) < time.Second
+		waited := meanwhile(t, s, func(p *pipeline) { p.claim(n, durable.Want{Max: 1}, &first, new(bool)) }, func() { second = claim(t, s, n, 1) })
+		return len(second) == 1 && second[0].ID != first[0].ID && !waited
 	})
 }
 
