@@ -13,13 +13,11 @@ import (
 // command occurs several times, the first place counts. A payload may be empty. An empty
 // command is never found.
 func ParseCommand(name, command string) (payload string, ok bool) {
-	for at := 0; command != ""; at++ {
-		next := strings.Index(name[at:], command+":")
-		if next < 0 {
-			break
-		}
-		if at += next; at == 0 || name[at-1] == '.' || name[at-1] == ':' {
-			return name[at+len(command)+1:], true
+	for colon := len(command); command != "" && colon < len(name); colon++ {
+		start := colon - len(command)
+		begins := start == 0 || name[start-1] == '.' || name[start-1] == ':'
+		if name[colon] == ':' && begins && name[start:colon] == command {
+			return name[colon+1:], true
 		}
 	}
 	return "", false
