@@ -12,7 +12,7 @@
 //	...
 //	id, err := uploads.Enqueue(ctx, file)
 //
-// Enqueue returns at once while the queue has room, and waits while it is full. So slow
+// Here ctx only bounds the wait for room: its end does not cancel the operation. Enqueue returns at once while the queue has room, and waits while it is full. So slow
 // work slows down a fast producer. With the id, anybody can look an operation up, wait
 // for it, pin it or cancel it. The window is the list of the operations that a
 // coordinator knows. A finished operation stays in it for a while, and is then evicted:
@@ -83,7 +83,7 @@
 // [Sink.Forward] connects sinks.
 //
 // A raised signal leaves the window after 5 minutes by default, or when newer signals push
-// it out. Code can retract a signal (take it back) before that. A signal that nobody
+// it out. A signal of an operation also leaves it together with the operation. Code can retract a signal (take it back) before that. A signal that nobody
 // retracts blocks work only until it is too old. For a condition that must last, hold a
 // signal: [Sink.Hold], [Operation.Hold]. A held signal (also: held fact) stays until it is
 // released. A signal that an operation raised can be retracted only by that operation.

@@ -82,7 +82,7 @@ func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overd
 // a lane are gates of their own.
 type GateStatus struct {
 	Kind    ReasonKind `json:"kind"`           // ReasonRefused for CancelOn, ReasonDeferred for DeferOn
-	Lane    string     `json:"lane,omitempty"` // items of this lane are held up; "" for all items, or for the lane without a name
+	Lane    string     `json:"lane,omitempty"` // items of this lane are held up; "" for all items
 	Pattern string     `json:"pattern"`
 	Closed  bool       `json:"closed"`          // a matching signal is present and, for DeferOn, no newer one matches ResumeOn
 	Signal  Signal     `json:"signal,omitzero"` // the newest matching signal, if the gate is closed

@@ -73,7 +73,7 @@ func (c *Coordinator[T]) Group(ctx context.Context, opts GroupOptions) *Group[T]
 }
 
 // Enqueue is [Coordinator.Enqueue] with two more errors. After the group's context has
-// ended, it returns the cause of that context. After Wait has returned, it returns
+// ended, or StopOnError has cancelled the group, it returns the cause. After Wait has returned, it returns
 // [ErrClosed]. An item that it does not accept is not part of the group, so Wait does not
 // return that error. The operation has the values of ctx, and the deadline of the group's
 // context.
@@ -112,7 +112,8 @@ func (g *Group[T]) enqueue(ctx context.Context, item T) (*Operation, error) {
 
 // Wait waits until all operations of the group have ended, and ends the group. It returns
 // nil, or the errors joined as by [ForEach]. If the group's context has ended before, its
-// cause is among them. A body may wait for a group that it has made with its own context:
+// cause is among them. The error of a cancelled operation is left out if it says no more
+// than that the operation was cancelled. A body may wait for a group that it has made with its own context:
 // it is suspended meanwhile, or gets [ErrWouldDeadlock]; see [Coordinator.Do].
 func (g *Group[T]) Wait() error {
 	by, foreign := g.engine.caller(g.parent)

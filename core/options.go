@@ -63,7 +63,7 @@ type Options struct {
 	// Ageing keeps lower lanes from starving. When an operation that could start has
 	// waited for this long, every fourth start goes to the operation that has waited
 	// longest. With keys, Ageing looks in each lane only at the operation whose turn is
-	// next. 0 means 10 seconds, negative never.
+	// next. 0 means 10 seconds, negative never. Without Lanes, it is an error.
 	Ageing time.Duration
 
 	// MaxTracked is how many finished operations the window shows, besides
@@ -87,7 +87,7 @@ type Options struct {
 	// CancelOn is a gate. While a matching signal is on the sink, or an operation in the
 	// window has one, items are not accepted ([RefusedError]) and do not start
 	// (StatusRefused). The sink keeps matching signals for which its window has no room:
-	// see [Sink].
+	// see [Sink]. Signals of [ForEach] and [Map] count only until these return.
 	CancelOn string
 	// DeferOn is a gate, too. While a signal matches it, items wait, unless a newer
 	// signal matches ResumeOn.

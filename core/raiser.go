@@ -19,8 +19,9 @@ type Raiser interface {
 	// Because is a view whose signals have the given cause, so that chains of
 	// causes can be seen and bounded; see [Signal.Path] and [Propagation].
 	Because(cause Signal) Raiser
-	// Scoped is a view that puts "sink.coordinator.atom." in front of every name. By
-	// convention, "*" as an argument means all sinks, coordinators or atoms.
+	// Scoped is a view that puts "sink.coordinator.atom." in front of every name. An atom
+	// is what the coordinator runs. By convention, "*" as an argument means all sinks,
+	// coordinators or atoms; in the name it is a character like any other.
 	Scoped(sink, coordinator, atom string) Raiser
 
 	raise(note) bool
@@ -99,7 +100,7 @@ type BlockReason int
 const (
 	BlockedDepth    BlockReason = iota + 1 // the chain of causes is too long, or the nesting of handlers too deep
 	BlockedCycle                           // the name is in the chain already
-	BlockedTerminal                        // the cause is terminal or a leaf
+	BlockedTerminal                        // the cause is a terminal or a leaf signal: see Propagation
 )
 
 var blockReasons = [...]string{BlockedDepth: "chain too deep", BlockedCycle: "cycle", BlockedTerminal: "terminal cause"}

@@ -627,7 +627,10 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 
 // SinkStats are the counters of a sink, all read at the same moment, at which
 //
-//	Stored = Raised - Evicted - Expired - Held - (those retracted or released)
+//	Stored + Kept + Held = Raised - Evicted - Expired - gone
+//
+// Gone are signals that were retracted, released or forgotten, or that left the sink
+// together with their operation. They have no counter.
 type SinkStats struct {
 	Held     int           `json:"held"`   // held signals
 	Stored   int           `json:"stored"` // other signals in the window

@@ -223,8 +223,8 @@ func (w *search) follow() {
 }
 
 // Retract takes back the signals that match pattern and were raised directly on this
-// sink. It returns how many there were. It does not retract signals of operations, and
-// does not release held signals. Gates such as [Options.DeferOn] see the change at once.
+// sink, or copied to it by [Sink.Forward]. It returns how many there were. It does not
+// retract other signals of operations, and does not release held signals. Gates such as [Options.DeferOn] see the change at once.
 func (s *Sink) Retract(pattern string) int {
 	return s.take(Query{Pattern: orNothing(pattern)}, byPattern(compile(pattern)), true)
 }
