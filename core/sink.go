@@ -627,10 +627,11 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 
 // SinkStats are the counters of a sink, all read at the same moment, at which
 //
-//	Stored + Kept + Held = Raised - Evicted - Expired - gone
+//	Stored + Kept + Held = Raised + restored - Evicted - Expired - gone
 //
-// Gone are signals that were retracted, released or forgotten, or that left the sink
-// together with their operation. They have no counter.
+// Restored are signals that [Sink.Restore] has put back. Gone are signals that were
+// retracted, released or forgotten, or that left the sink together with their operation.
+// These two have no counter.
 type SinkStats struct {
 	Held     int           `json:"held"`   // held signals
 	Stored   int           `json:"stored"` // other signals in the window

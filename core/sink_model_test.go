@@ -25,6 +25,9 @@ func TestSinkModel(t *testing.T) {
 			for range steps {
 				m.step()
 				m.ask()
+				if seed%4 == 0 { // not always, because it lets signals expire
+					m.law()
+				}
 			}
 			m.compare()
 		})
@@ -77,6 +80,7 @@ type sinkModel struct {
 	capacity int
 	maxAge   time.Duration
 	next     uint64 // Seq
+	others   int    // how many signals were restored, less those that are gone: see SinkStats
 	facts    []*sinkFact
 	monitors []*sinkModelMonitor
 	heard    int
@@ -160,6 +164,7 @@ func (m *sinkModel) add(f *sinkFact) {
 	m.facts = append(m.facts, f)
 	m.evict()
 	if f.restored {
+		m.others++
 		return
 	}
 	if core.Match("x*", f.name) {
@@ -222,6 +227,14 @@ func (m *sinkModel) settle() {
 			f.expired = f.aged
 		}
 	}
+}
+
+// leave marks a fact that is retracted, released or forgotten, or leaves with its operation.
+func (m *sinkModel) leave(f *sinkFact) {
+	if m.settle(); f.visible() {
+		m.others--
+	}
+	f.removed = true
 }
 
 func (f *sinkFact) visible() bool { return !f.expired && !f.evicted && !f.removed }
@@ -311,7 +324,7 @@ func (m *sinkModel) step() {
 			m.fatalf("got %d retracted, want %d", got, len(gone))
 		}
 		for _, f := range gone {
-			f.removed = true
+			m.leave(f)
 			m.uncount(f)
 		}
 	case n < 78:
@@ -330,7 +343,7 @@ func (m *sinkModel) step() {
 		}
 		for _, f := range m.facts {
 			if accepts(f) {
-				f.removed = true
+				m.leave(f)
 			}
 		}
 	case n < 82:
@@ -391,7 +404,7 @@ func (m *sinkModel) finishOp() {
 			if f.held {
 				m.releases(f)
 			}
-			f.removed = true
+			m.leave(f)
 		}
 	}
 	m.ops = slices.DeleteFunc(m.ops, func(have *sinkModelOp) bool { return have == o })
@@ -402,7 +415,7 @@ func (m *sinkModel) releases(f *sinkFact) {
 	if f.visible() {
 		m.uncount(f)
 	}
-	f.removed = true
+	m.leave(f)
 }
 
 func (m *sinkModel) operationRetracts() {
@@ -421,7 +434,8 @@ func (m *sinkModel) operationRetracts() {
 		} else {
 			m.taken++
 		}
-		f.own, f.removed = false, true
+		m.leave(f)
+		f.own = false
 	}
 	if m.rand.IntN(2) == 0 {
 		name := pick(m, modelNames)
@@ -568,6 +582,16 @@ func (m *sinkModel) compareSense(q core.Query) {
 	}
 	if i != len(want) {
 		m.fatalf("%+v: got %d signals, want %d", q, i, len(want))
+	}
+}
+
+// law checks the equation of SinkStats.
+func (m *sinkModel) law() {
+	m.t.Helper()
+	want := len(m.visible(func(*sinkFact) bool { return true }))
+	stats := m.sink.Stats()
+	if left := int(stats.Raised-stats.Evicted-stats.Expired) + m.others; left != want {
+		m.fatalf("%d signals are left, but by %v and %d others it is %d", want, stats, m.others, left)
 	}
 }
 
