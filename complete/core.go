@@ -152,8 +152,9 @@ const ReasonPriority = core.ReasonPriority
 // Ahead
 const ReasonOrder = core.ReasonOrder
 
-// ReasonNested is [core.ReasonNested]: its body waits for an operation (Holder), in
-// Flush for several (Ahead), or for room in a queue; also Of, Lane
+// ReasonNested is [core.ReasonNested]: its body waits for an operation (Holder), for
+// several in Flush of another coordinator (Ahead), or for room in a queue; also Of,
+// Lane
 const ReasonNested = core.ReasonNested
 
 // ReasonBody is [core.ReasonBody]: its body says that it waits: What, Since, Expires
@@ -371,8 +372,8 @@ const StatusSucceeded = core.StatusSucceeded
 // StatusFailed is [core.StatusFailed]: the body returned an error or panicked
 const StatusFailed = core.StatusFailed
 
-// StatusCancelled is [core.StatusCancelled]: by Cancel or Close, before or while
-// running
+// StatusCancelled is [core.StatusCancelled]: by Cancel, Stop, Close or the end of its
+// group, before or while running
 const StatusCancelled = core.StatusCancelled
 
 // StatusRefused is [core.StatusRefused]: kept from starting by a signal: see
@@ -431,7 +432,8 @@ const BlockedDepth = core.BlockedDepth
 // BlockedCycle is [core.BlockedCycle]: the name is in the chain already
 const BlockedCycle = core.BlockedCycle
 
-// BlockedTerminal is [core.BlockedTerminal]: the cause is terminal or a leaf
+// BlockedTerminal is [core.BlockedTerminal]: the cause is a terminal or a leaf signal:
+// see Propagation
 const BlockedTerminal = core.BlockedTerminal
 
 // Handler is [core.Handler]: A Handler reacts to a signal in the background, as an

@@ -95,7 +95,7 @@ func sample() tree {
 		"atoms/retry/example_queue_test.go": "package retry_test\n\nfunc ExampleQueue() {\n\tretry.New(retry.Options{}).Stats()\n}\n",
 		"atoms/retry/retry_test.go":         "package retry\n",
 		"atoms/retry/example_test.go":       "package retry_test\n",
-		"atoms/retry/README.md":             "# retry\n",
+		"atoms/retry/README.md":             "# retry\n`retry.failed`, `.stale`\n",
 
 		"atoms/data/go.mod":          mod + "atoms/data" + core + "../../core\n",
 		"atoms/data/doc.go":          "package data\n",
@@ -287,6 +287,7 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 
 		{"signal names", "upper case", replace("atoms/retry/queue.go", "retry.failed", "Retry.failed"), "Retry.failed is not in lower case"},
 		{"signal names", "present", replace("atoms/retry/queue.go", "retry.failed", "retry.fail"), "retry.fail does not end in a past tense"},
+		{"signal names", "not in the README", replace("atoms/retry/README.md", ".stale", ".lost"), "retry.item.stale is not in the README"},
 
 		{"kinds", "not exported", replace("atoms/retry/queue.go", "var Failed", "var failed"), "queue.go:13: retry.SignalFailed has a payload"},
 		{"kinds", "a method", replace("atoms/retry/queue.go", "var Failed = ", "var Failed = new(chan int); var x = "), "retry.SignalFailed has a payload"},

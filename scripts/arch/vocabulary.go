@@ -207,15 +207,19 @@ var (
 	signalName = regexp.MustCompile(`^(?:[a-z0-9_]+\.)*([a-z0-9_]+)$`)
 )
 
-// signalNames checks the values of constants whose names begin with Signal.
+// signalNames checks the values of constants whose names begin with Signal, and that the
+// README beside them lists them.
 func signalNames(t *repo.Tree, report reporter) {
-	eachSource(t, signalMade, func(_ *repo.Package, where string, made []string) {
+	eachSource(t, signalMade, func(p *repo.Package, where string, made []string) {
 		found := signalName.FindStringSubmatch(made[1])
+		readme := string(t.Text(path.Join(p.Dir, "README.md")))
 		switch {
 		case found == nil:
 			report(where, made[1]+" is not in lower case with dots", "rename it")
 		case !strings.HasSuffix(found[1], "ed") && !slices.Contains(policy.SignalStates, found[1]):
 			report(where, made[1]+" does not end in a past tense or a state", "rename it, or add the state to policy.SignalStates")
+		case readme != "" && !strings.Contains(readme, "`"+made[1]) && !strings.Contains(readme, "."+found[1]+"`"):
+			report(where, made[1]+" is not in the README", "list it there, at least with its end, as in `.failed`")
 		}
 	})
 }
