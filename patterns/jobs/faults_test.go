@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -89,33 +88,6 @@ func awaiting(s *scene) core.OperationID {
 	return 0
 }
 
-// Runs that have awaited the same signal take their places in order of acceptance, in front of
-// those that are set off after it. Backing off keeps the key.
-func TestOrderOfAKey(t *testing.T) {
-	key := jobs.FixedKey("k")
-	stage(t, core.Options{}, func(s *scene) []jobs.Job {
-		return []jobs.Job{
-			jobs.On("a", s.does("a", time.Second, errDown), jobs.Options{Key: key, MaxConcurrency: -1, Await: []string{"x"}, MaxRetries: 1, RetryDelay: 1}),
-			jobs.On("b", s.does("b", time.Second), jobs.Options{Key: key, MaxConcurrency: -1, Await: []string{"x", "y"}}),
-			jobs.On("c", s.does("c", time.Second), jobs.Options{Key: key, MaxConcurrency: -1}),
-		}
-	}, func(s *scene) {
-		s.raise("b", "1")
-		s.raise("a", "2", "3")
-		s.raise("b", "4")
-		s.raise("c", "5")
-		s.raise("y", "")
-		s.raise("x", "")
-		s.raise("c", "6")
-		require.NoError(s.t, s.Drain(s.t.Context()))
-		var order string
-		for _, note := range s.noted() {
-			order += note[strings.LastIndex(note, " "):]
-		}
-		assert.Equal(t, " 5 1 2 2 3 4 6", order)
-	})
-}
-
 // Fault avoided: a signal between two looks was missed, and a wait that timed out between two
 // looks let the job run without what it awaits.
 func TestAwaitMissesNothing(t *testing.T) {
@@ -188,43 +160,6 @@ func TestFullQueues(t *testing.T) {
 		require.NoError(s.t, s.Drain(s.t.Context()))
 		assert.Equal(s.t, []string{"0s go 1", "1s go 2", "2s wait 5", "3s wait 6"}, s.noted())
 		assert.EqualValues(s.t, 4, s.Stats().Enqueued)
-	})
-}
-
-// Fault avoided: without a key, runs were one line; an unkeyed job of unlimited runs was still
-// bounded by its lane. And the key of the operation was that of its lane as well.
-func TestNoKeyIsNoOrder(t *testing.T) {
-	stage(t, core.Options{MaxConcurrency: 8}, one("go", takes(time.Second), jobs.Options{Lane: "io", MaxConcurrency: -1, Key: jobs.SignalKey}), func(s *scene) {
-		s.raise("go", "", "", "", "", "k", "k")
-		synctest.Wait()
-		assert.EqualValues(t, 5, s.running.Load())
-		keys := map[string]int{}
-		for op := range s.Operations(core.OperationQuery{}) {
-			keys[op.Key]++
-		}
-		assert.Equal(t, map[string]int{"": 4, "k": 2}, keys)
-	})
-}
-
-// Fault avoided: followers could not find the operation that set them off. A handler finds the
-// operation of its trigger, and what it left there.
-func TestFollowersFindTheOperation(t *testing.T) {
-	stage(t, core.Options{}, func(s *scene) []jobs.Job {
-		return []jobs.Job{
-			jobs.On("go", func(ctx context.Context, _ core.Signal) error {
-				core.OperationFrom(ctx).Set("path", "a.png")
-				return nil
-			}, jobs.Options{EmitOnComplete: "saved"}),
-			jobs.On("saved", func(ctx context.Context, signal core.Signal) error {
-				source, ok := s.Lookup(signal.Operation)
-				path, _ := core.Value[string](source, "path")
-				s.note("%t %s %s, parent %t", ok, path, strings.Join(signal.Path(), ">"), core.OperationFrom(ctx).Parent() == signal.Operation)
-				return nil
-			}, jobs.Options{}),
-		}
-	}, func(s *scene) {
-		s.raise("go", "")
-		s.expect("0s true a.png go>saved, parent true")
 	})
 }
 

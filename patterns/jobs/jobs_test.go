@@ -130,9 +130,9 @@ func TestOptions(t *testing.T) {
 			[]string{"0s ran ", "0s ran ", "1s ran "}},
 		"no limit": {keyed(jobs.Options{MaxConcurrency: -1}), func(s *scene) { s.raise("go", "", "", "") },
 			[]string{"0s ran ", "0s ran ", "0s ran "}},
-		"key of the signal": {keyed(jobs.Options{MaxConcurrency: -1, Key: jobs.SignalKey}), func(s *scene) { s.raise("go", "", "a", "", "a"); time.Sleep(3 * second) },
+		"key of the signal": {keyed(jobs.Options{Lane: "io", MaxConcurrency: -1, Key: jobs.SignalKey}), func(s *scene) { s.raise("go", "", "a", "", "a"); time.Sleep(3 * second) },
 			[]string{"0s ran ", "0s ran ", "0s ran a", "1s ran a"}},
-		"fixed key": {keyed(jobs.Options{MaxConcurrency: -1, Key: jobs.FixedKey("x")}), func(s *scene) { s.raise("go", "a", "b"); time.Sleep(3 * second) },
+		"fixed key": {keyed(jobs.Options{Lane: "io", MaxConcurrency: -1, Key: jobs.FixedKey("x")}), func(s *scene) { s.raise("go", "a", "b"); time.Sleep(3 * second) },
 			[]string{"0s ran a", "1s ran b"}},
 		"key of the payload": {func(s *scene) []jobs.Job {
 			return []jobs.Job{jobs.OnKindKeyed(placed, order.Key, func(ctx context.Context, _ core.Signal, o order) error {
