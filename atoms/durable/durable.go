@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -246,10 +247,7 @@ func (q *queue[T]) wake(others bool) {
 // [core.ErrCancelled], and is cancelled if its body then returns an error. It reports false if
 // the item is done or cancelled, or is unknown. Reason is for people.
 func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, error) {
-	if reason = clean(reason); reason == "" {
-		reason = "cancelled"
-	}
-	states, err := q.store.Cancel(ctx, q.opts.Name, []ItemID{id}, reason)
+	states, err := q.store.Cancel(ctx, q.opts.Name, []ItemID{id}, cmp.Or(clean(reason), "cancelled"))
 	if err != nil {
 		return false, q.fail("cancel", err)
 	}
@@ -299,15 +297,13 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 // Items walks the items that match selects, in the order of their IDs, and ends with the
 // first error. It reads them in pages, so it may show changes that are made meanwhile.
 func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error] {
-	page, left := match, match.Limit
-	if page.Dead = false; match.Dead {
-		page.State = Dead | Halted
-	}
 	return func(yield func(Item, error) bool) {
-		for page, left := page, left; ; left -= page.Limit {
-			if page.Limit = 100; left > 0 {
-				page.Limit = min(left, 100)
-			}
+		page := match
+		if page.Dead = false; match.Dead {
+			page.State = Dead | Halted
+		}
+		for left := cmp.Or(max(0, match.Limit), math.MaxInt); left > 0; left -= page.Limit {
+			page.Limit = min(left, 100)
 			items, err := q.store.Items(ctx, q.opts.Name, page)
 			if err != nil {
 				yield(Item{}, q.fail("list items", err))
@@ -318,7 +314,7 @@ func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error
 					return
 				}
 			}
-			if len(items) < page.Limit || left == page.Limit {
+			if len(items) < page.Limit {
 				return
 			}
 		}

@@ -177,7 +177,7 @@ func (l *loop[T]) doBeat() {
 	l.mu.Unlock()
 	for _, c := range beaten.Claims {
 		if r := runs[c.ID]; r != nil && c.Cancel != "" && r.item.Token == c.Token {
-			r.stop(l.here.Control, c.Cancel, fmt.Errorf("durable: item %d of queue %q: %w: %s", c.ID, l.opts.Name, core.ErrCancelled, c.Cancel))
+			r.know(l.here.Control, 0, c.Cancel, fmt.Errorf("durable: item %d of queue %q: %w: %s", c.ID, l.opts.Name, core.ErrCancelled, c.Cancel))
 		}
 	}
 	var lost []Held
@@ -235,11 +235,11 @@ func (q *queue[T]) start(s *session, i Item, row int) {
 	}
 	if !refused {
 		end = End{Kind: EndGivenBack} // if it cannot start
-		t.release = context.AfterFunc(s.ctx, func() { t.stop(q.here.Control, "", ErrLeaseLost) })
+		t.release = context.AfterFunc(s.ctx, func() { t.know(q.here.Control, 0, "", ErrLeaseLost) })
 		if !q.deferred() { // since it was claimed
 			op, err := q.here.Enqueue(context.WithValue(context.Background(), runKey{}, t.run), t)
 			if err == nil {
-				t.begun(q.here.Control, op)
+				t.know(q.here.Control, op, "", nil)
 				return
 			}
 		}
