@@ -163,19 +163,24 @@ func TestFullQueues(t *testing.T) {
 	})
 }
 
-// Fault avoided: jobs that set each other off ran for ever.
+// Fault avoided: jobs that set each other off ran for ever, and so did dead letters about themselves.
 func TestCyclesEnd(t *testing.T) {
 	var blocked atomic.Int64
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{OnBlocked: func(core.Signal, core.BlockReason) { blocked.Add(1) }}})
 		do := func(context.Context, core.Signal) error { return errDown }
+		again := func(ctx context.Context, s core.Signal) error {
+			f, _ := jobs.Failed.From(s)
+			assert.False(t, f.Run.Raise(core.OperationFrom(ctx)), "a cycle")
+			return errDown
+		}
 		r, err := jobs.New(sink, []jobs.Job{jobs.On("ping", do, jobs.Options{EmitOnStart: "pong"}), jobs.On("pong", do, jobs.Options{EmitOnStart: "ping"}),
-			jobs.On("job.*", do, jobs.Options{Name: "letters"})}, core.Options{})
+			jobs.On("job.*", again, jobs.Options{Name: "letters"})}, core.Options{})
 		require.NoError(t, err)
 		defer r.Close()
 		sink.Raise("ping")
 		require.NoError(t, r.WaitIdle(t.Context()))
-		assert.EqualValues(t, 1, blocked.Load(), "ping because of ping")
+		assert.EqualValues(t, 3, blocked.Load(), "ping because of ping, and what the letters raise again")
 		assert.EqualValues(t, 4, r.Stats().Enqueued, "ping, pong, and a letter about each; none about letters")
 	})
 }
@@ -284,34 +289,6 @@ func TestCancelledRuns(t *testing.T) {
 			assert.EqualValues(t, 1, s.Stats().Cancelled+s.Stats().Failed, name)
 		})
 	}
-}
-
-// A dead-letter job raises the trigger again, with its payload, and is not set off by itself.
-func TestDeadLetters(t *testing.T) {
-	stage(t, core.Options{}, func(s *scene) []jobs.Job {
-		fail := true
-		return []jobs.Job{
-			jobs.OnKind(placed, func(_ context.Context, _ core.Signal, o order) error {
-				s.note("%s", o.ID)
-				if fail {
-					return errDown
-				}
-				return nil
-			}, jobs.Options{}),
-			jobs.OnKind(jobs.Failed, func(ctx context.Context, _ core.Signal, f jobs.Failure) error {
-				s.note("%s because of %v", f.Run.Job, f.Err)
-				fail = false
-				assert.False(t, f.Run.Raise(core.OperationFrom(ctx)), "a cycle")
-				assert.True(t, f.Run.Raise(s.sink))
-				return errDown
-			}, jobs.Options{Name: "letters"}),
-		}
-	}, func(s *scene) {
-		placed.Raise(s.sink, "k", order{ID: "1"})
-		require.NoError(s.t, s.WaitIdle(s.t.Context()))
-		s.expect("0s 1", "0s order.placed because of down", "0s 1")
-		assert.EqualValues(t, 3, s.Stats().Enqueued)
-	})
 }
 
 // Signals from before the start are no triggers; nothing is left on the sink afterwards, and
