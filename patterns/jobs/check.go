@@ -100,7 +100,12 @@ func (r *rules) lanes(jobs []Job, given []core.Lane) []core.Lane {
 	for i := range jobs {
 		j := &jobs[i]
 		r.of(j.name())
-		parsed, err := core.ParseLanes(cmp.Or(j.Lane, front))
+		name := cmp.Or(j.Lane, front)
+		if find(name) >= 0 { // it may have a colon
+			j.Lane = name
+			continue
+		}
+		parsed, err := core.ParseLanes(name)
 		if r.unless(err == nil && len(parsed) == 1, "the lane %q is not a name, or a name and a limit like hot:4", j.Lane); err != nil {
 			continue
 		}
