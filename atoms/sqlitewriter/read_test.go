@@ -23,9 +23,7 @@ func countRows(ctx context.Context, db *sql.DB) (n int, err error) {
 
 func read(t testing.TB, w *sqlitewriter.Writer) int {
 	t.Helper()
-	n, err := sqlitewriter.Read(context.Background(), w, "rows", countRows)
-	require.NoError(t, err)
-	return n
+	return core.Must(sqlitewriter.Read(context.Background(), w, "rows", countRows))
 }
 
 // Every way to invalidate a key does.
@@ -41,8 +39,7 @@ func TestInvalidation(t *testing.T) {
 		"key":        func() { sink.RaiseKey("rows.changed", "rows") },
 		"all":        func() { sink.Raise("rows.changed") },
 		"Batch": func() {
-			_, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: "delete from log where 0", Invalidates: []string{"rows"}})
-			require.NoError(t, err)
+			core.Must(w.Batch(t.Context(), sqlitewriter.Statement{SQL: "delete from log where 0", Invalidates: []string{"rows"}}))
 		},
 		"Tx": func() {
 			require.NoError(t, w.Tx(t.Context(), func(_ context.Context, tx *sqlitewriter.Tx) error {
