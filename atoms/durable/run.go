@@ -177,7 +177,8 @@ func (l *loop[T]) doBeat() {
 	l.mu.Unlock()
 	for _, c := range beaten.Claims {
 		if r := runs[c.ID]; r != nil && c.Cancel != "" && r.item.Token == c.Token {
-			r.know(l.here.Control, 0, c.Cancel, fmt.Errorf("durable: item %d of queue %q: %w: %s", c.ID, l.opts.Name, core.ErrCancelled, c.Cancel))
+			cause := fmt.Errorf("durable: item %d of queue %q: %w: %s", c.ID, l.opts.Name, core.ErrCancelled, c.Cancel)
+			r.know(l.here.Control, 0, c.Cancel, cause)
 		}
 	}
 	var lost []Held

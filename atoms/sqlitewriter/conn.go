@@ -102,8 +102,8 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Resul
 		if s, err = c.sql.PrepareContext(ctx, query); err != nil {
 			return nil, err
 		}
-		if !c.seen {
-			return nil, errors.Join(errors.New("sqlitewriter: there is no statement"), s.Close()) // the driver has no result for it
+		if !c.seen { // the driver has no result for it
+			return nil, errors.Join(errors.New("sqlitewriter: there is no statement"), s.Close())
 		}
 		c.prepared.Set(query, s)
 	}

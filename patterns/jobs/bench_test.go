@@ -13,6 +13,8 @@ import (
 func BenchmarkSignals(b *testing.B) {
 	ctx, opts := context.Background(), core.Options{MaxConcurrency: 8}
 	do := func(context.Context, core.Signal) error { return nil }
+	work := func(context.Context, string) error { return nil }
+	own := func(key string) string { return key }
 	keys := [...]string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for _, c := range []struct {
 		name, signal  string
@@ -26,10 +28,11 @@ func BenchmarkSignals(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			sink := core.NewSink(core.SinkOptions{})
-			q := core.Must(core.NewKeyedCoordinator(func(key string) string { return key }, func(context.Context, string) error { return nil }, opts))
+			q := core.Must(core.NewKeyedCoordinator(own, work, opts))
 			ends := core.Lifecycle(q)
 			if c.jobs {
-				ends = core.Must(jobs.New(sink, []jobs.Job{jobs.On("wanted", do, jobs.Options{Key: jobs.SignalKey, MaxConcurrency: -1})}, opts))
+				job := jobs.On("wanted", do, jobs.Options{Key: jobs.SignalKey, MaxConcurrency: -1})
+				ends = core.Must(jobs.New(sink, []jobs.Job{job}, opts))
 			}
 			defer ends.Close()
 			for i := 0; b.Loop(); i++ {
