@@ -69,7 +69,7 @@ func parseSpec(text, format, zone string) (*spec, error) {
 	got := strings.Fields(lower)
 	if macro := macros[lower]; macro != "" {
 		got = strings.Fields(macro)
-	} else if len(text) > 1000 || len(got) != 5 && len(got) != 6 || !strings.Contains(want, strconv.Itoa(len(got))) || strings.Contains(lower, "tz=") {
+	} else if len(text) > 1000 || !strings.Contains(want, strconv.Itoa(len(got))) || strings.Contains(lower, "tz=") {
 		return nil, wrong("cron", "expected %s fields, got %.99q", want, text) // the time zone has a field of its own
 	} else if len(got) == 5 {
 		got = append([]string{"0"}, got...)
