@@ -18,6 +18,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
+// Three faults have their tests elsewhere: followers find the operation that set them off (Example),
+// without a key there is no order (TestOptions), and a dead letter raises its trigger again with its
+// payload (ExampleFailure).
+
 func TestLifecycle(t *testing.T) {
 	body := core.NewKind[coretest.Body]("body")
 	for name, opts := range map[string]jobs.Options{
