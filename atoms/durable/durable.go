@@ -41,9 +41,11 @@ type queue[T any] struct {
 	wakes   chan struct{} // has one: look for items
 	beats   atomic.Bool   // set: beat without waiting for the time
 
+	begun   sync.Once          // sets stop
+	stop    context.CancelFunc // ends Run, or keeps it from beginning
+	stopped chan struct{}      // closed when Run has ended
+
 	mu       sync.Mutex
-	stop     context.CancelFunc // of Run; nil before
-	stopped  chan struct{}      // closed when Run has ended
 	runs     map[ItemID]*run
 	children sync.WaitGroup // goroutines that end claims without an operation
 }
@@ -397,13 +399,7 @@ func (q *Queue[T]) Close() error {
 
 // halt ends Run, or keeps it from beginning, and returns what is closed when it has ended.
 func (q *queue[T]) halt() <-chan struct{} {
-	q.mu.Lock()
-	stop := q.stop
-	if stop == nil {
-		stop = sync.OnceFunc(func() { close(q.stopped) })
-		q.stop = stop
-	}
-	q.mu.Unlock()
-	stop()
+	q.begun.Do(func() { q.stop = sync.OnceFunc(func() { close(q.stopped) }) })
+	q.stop()
 	return q.stopped
 }

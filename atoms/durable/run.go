@@ -24,13 +24,11 @@ const (
 func (q *Queue[T]) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	q.mu.Lock()
-	if q.stop != nil {
-		q.mu.Unlock()
+	first := false
+	q.begun.Do(func() { first, q.stop = true, stop })
+	if !first {
 		return fmt.Errorf("durable: queue %q: Run was called before, or Stop or Close was: %w", q.opts.Name, core.ErrClosed)
 	}
-	q.stop = stop
-	q.mu.Unlock()
 	defer close(q.stopped)
 	defer q.here.OnClosed(stop)()
 	wake := func() { q.wake(false) }
