@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -68,27 +69,16 @@ type run struct {
 	reason string // of a Cancel by a user
 }
 
-// stop cancels the operation of the run, once there is one.
-func (r *run) stop(here core.Control, reason string, cause error) {
+// know takes note of the operation of the run, or of why it is to be cancelled; the first cause
+// counts. It cancels the operation when both are known.
+func (r *run) know(here core.Control, op core.OperationID, reason string, cause error) {
 	r.mu.Lock()
-	first := r.cause == nil
-	if first {
+	if r.op = cmp.Or(r.op, op); r.cause == nil {
 		r.cause, r.reason = cause, reason
 	}
-	op := r.op
+	op, cause = r.op, r.cause
 	r.mu.Unlock()
-	if first && op != 0 {
-		here.Cancel(op, cause)
-	}
-}
-
-// begun says which operation the run has.
-func (r *run) begun(here core.Control, op core.OperationID) {
-	r.mu.Lock()
-	r.op = op
-	cause := r.cause
-	r.mu.Unlock()
-	if cause != nil {
+	if op != 0 && cause != nil {
 		here.Cancel(op, cause)
 	}
 }

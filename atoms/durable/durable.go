@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -40,9 +41,11 @@ type queue[T any] struct {
 	wakes   chan struct{} // has one: look for items
 	beats   atomic.Bool   // set: beat without waiting for the time
 
+	begun   sync.Once          // sets stop
+	stop    context.CancelFunc // ends Run, or keeps it from beginning
+	stopped chan struct{}      // closed when Run has ended
+
 	mu       sync.Mutex
-	stop     context.CancelFunc // of Run; nil before
-	stopped  chan struct{}      // closed when Run has ended
 	runs     map[ItemID]*run
 	children sync.WaitGroup // goroutines that end claims without an operation
 }
@@ -246,10 +249,7 @@ func (q *queue[T]) wake(others bool) {
 // [core.ErrCancelled], and is cancelled if its body then returns an error. It reports false if
 // the item is done or cancelled, or is unknown. Reason is for people.
 func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, error) {
-	if reason = clean(reason); reason == "" {
-		reason = "cancelled"
-	}
-	states, err := q.store.Cancel(ctx, q.opts.Name, []ItemID{id}, reason)
+	states, err := q.store.Cancel(ctx, q.opts.Name, []ItemID{id}, cmp.Or(clean(reason), "cancelled"))
 	if err != nil {
 		return false, q.fail("cancel", err)
 	}
@@ -299,15 +299,13 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 // Items walks the items that match selects, in the order of their IDs, and ends with the
 // first error. It reads them in pages, so it may show changes that are made meanwhile.
 func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error] {
-	page, left := match, match.Limit
-	if page.Dead = false; match.Dead {
-		page.State = Dead | Halted
-	}
 	return func(yield func(Item, error) bool) {
-		for page, left := page, left; ; left -= page.Limit {
-			if page.Limit = 100; left > 0 {
-				page.Limit = min(left, 100)
-			}
+		page := match
+		if page.Dead = false; match.Dead {
+			page.State = Dead | Halted
+		}
+		for left := cmp.Or(max(0, match.Limit), math.MaxInt); left > 0; left -= page.Limit {
+			page.Limit = min(left, 100)
 			items, err := q.store.Items(ctx, q.opts.Name, page)
 			if err != nil {
 				yield(Item{}, q.fail("list items", err))
@@ -318,7 +316,7 @@ func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error
 					return
 				}
 			}
-			if len(items) < page.Limit || left == page.Limit {
+			if len(items) < page.Limit {
 				return
 			}
 		}
@@ -401,13 +399,7 @@ func (q *Queue[T]) Close() error {
 
 // halt ends Run, or keeps it from beginning, and returns what is closed when it has ended.
 func (q *queue[T]) halt() <-chan struct{} {
-	q.mu.Lock()
-	stop := q.stop
-	if stop == nil {
-		stop = sync.OnceFunc(func() { close(q.stopped) })
-		q.stop = stop
-	}
-	q.mu.Unlock()
-	stop()
+	q.begun.Do(func() { q.stop = sync.OnceFunc(func() { close(q.stopped) }) })
+	q.stop()
 	return q.stopped
 }

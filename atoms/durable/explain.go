@@ -106,19 +106,14 @@ func (x Explanation) reasons() (why []string) {
 		add("no node serves the queue")
 	}
 	cluster, lane, serves, idle := 0, 0, false, false // the highest limits
-	limit := func(n int) int {
-		if n == 0 {
-			return math.MaxInt
-		}
-		return n
-	}
 	for _, s := range x.Nodes {
 		n := slices.IndexFunc(s.Node.Lanes, func(l core.Lane) bool { return l.Name == x.Item.Lane })
 		if n < 0 {
 			continue
 		}
 		serves = true
-		cluster, lane = max(cluster, limit(s.Node.MaxCluster)), max(lane, limit(s.Node.Lanes[n].Limit))
+		cluster = max(cluster, cmp.Or(s.Node.MaxCluster, math.MaxInt)) // 0: no limit
+		lane = max(lane, cmp.Or(s.Node.Lanes[n].Limit, math.MaxInt))
 		switch {
 		case s.Note != "":
 			add("%s %s", s.Node.Name, s.Note)

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,9 +85,7 @@ type Options struct {
 // is wrong with them.
 func (o Options) resolved() (Options, error) {
 	var errs []error
-	if o.Name == "" {
-		o.Name = "durable"
-	}
+	o.Name = cmp.Or(o.Name, "durable")
 	if o.Node == "" {
 		host, _ := os.Hostname()
 		o.Node = fmt.Sprintf("%s-%d", strings.ToValidUTF8(host, ""), os.Getpid())
@@ -96,18 +95,12 @@ func (o Options) resolved() (Options, error) {
 		o.Sink = core.NewSink(core.SinkOptions{})
 	}
 	count := func(field string, value *int, normally int) {
-		if *value == 0 {
-			*value = normally
-		}
-		if *value < 0 {
+		if *value = cmp.Or(*value, normally); *value < 0 {
 			errs = append(errs, fmt.Errorf("durable: Options.%s is %d, but must not be negative", field, *value))
 		}
 	}
 	span := func(field string, value *time.Duration, normally, least time.Duration) {
-		if *value == 0 {
-			*value = normally
-		}
-		if *value < least {
+		if *value = cmp.Or(*value, normally); *value < least {
 			errs = append(errs, fmt.Errorf("durable: Options.%s is %v, but must be at least %v", field, *value, least))
 		}
 	}
@@ -118,14 +111,11 @@ func (o Options) resolved() (Options, error) {
 	span("Timeout", &o.Timeout, 0, 0)
 	span("Lease", &o.Lease, 15*time.Second, time.Second)
 	span("Poll", &o.Poll, time.Second, time.Millisecond)
-	negative := -time.Duration(1 << 62)
-	span("Ageing", &o.Ageing, 10*time.Second, negative)
-	span("Keep.Done", &o.Keep.Done, 24*time.Hour, negative)
-	span("Keep.Dead", &o.Keep.Dead, 30*24*time.Hour, negative)
-	span("Keep.Cancelled", &o.Keep.Cancelled, 24*time.Hour, negative)
-	if o.MaxAttempts == 0 {
-		o.MaxAttempts = 8
-	}
+	o.Ageing = cmp.Or(o.Ageing, 10*time.Second)
+	o.Keep.Done = cmp.Or(o.Keep.Done, 24*time.Hour)
+	o.Keep.Dead = cmp.Or(o.Keep.Dead, 30*24*time.Hour)
+	o.Keep.Cancelled = cmp.Or(o.Keep.Cancelled, 24*time.Hour)
+	o.MaxAttempts = cmp.Or(o.MaxAttempts, 8)
 	o.Lanes = slices.Clone(o.Lanes)
 	for n, l := range o.Lanes {
 		if l != (core.Lane{Name: l.Name, Limit: l.Limit}) || l.Limit < 0 {

@@ -81,11 +81,7 @@ func (p policy) dead(text string) End {
 func (p policy) delay(attempt int, jitter float64) time.Duration {
 	d := p.backoff
 	for range attempt - 1 {
-		if d >= p.maxBackoff/2 {
-			d = p.maxBackoff
-			break
-		}
-		d *= 2
+		d += min(d, p.maxBackoff-d)
 	}
 	return d/2 + time.Duration(jitter*float64(d/2))
 }

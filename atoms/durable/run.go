@@ -24,13 +24,11 @@ const (
 func (q *Queue[T]) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	q.mu.Lock()
-	if q.stop != nil {
-		q.mu.Unlock()
+	first := false
+	q.begun.Do(func() { first, q.stop = true, stop })
+	if !first {
 		return fmt.Errorf("durable: queue %q: Run was called before, or Stop or Close was: %w", q.opts.Name, core.ErrClosed)
 	}
-	q.stop = stop
-	q.mu.Unlock()
 	defer close(q.stopped)
 	defer q.here.OnClosed(stop)()
 	wake := func() { q.wake(false) }
@@ -177,7 +175,8 @@ func (l *loop[T]) doBeat() {
 	l.mu.Unlock()
 	for _, c := range beaten.Claims {
 		if r := runs[c.ID]; r != nil && c.Cancel != "" && r.item.Token == c.Token {
-			r.stop(l.here.Control, c.Cancel, fmt.Errorf("durable: item %d of queue %q: %w: %s", c.ID, l.opts.Name, core.ErrCancelled, c.Cancel))
+			cause := fmt.Errorf("durable: item %d of queue %q: %w: %s", c.ID, l.opts.Name, core.ErrCancelled, c.Cancel)
+			r.know(l.here.Control, 0, c.Cancel, cause)
 		}
 	}
 	var lost []Held
@@ -235,11 +234,11 @@ func (q *queue[T]) start(s *session, i Item, row int) {
 	}
 	if !refused {
 		end = End{Kind: EndGivenBack} // if it cannot start
-		t.release = context.AfterFunc(s.ctx, func() { t.stop(q.here.Control, "", ErrLeaseLost) })
+		t.release = context.AfterFunc(s.ctx, func() { t.know(q.here.Control, 0, "", ErrLeaseLost) })
 		if !q.deferred() { // since it was claimed
 			op, err := q.here.Enqueue(context.WithValue(context.Background(), runKey{}, t.run), t)
 			if err == nil {
-				t.begun(q.here.Control, op)
+				t.know(q.here.Control, op, "", nil)
 				return
 			}
 		}

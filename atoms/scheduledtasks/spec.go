@@ -14,8 +14,7 @@ import (
 
 // spec says at which seconds, the ticks, a schedule is due.
 type spec struct {
-	cron.SpecSchedule               // the numbers that each field allows, as bits; its method Next is not used
-	either            bool          // the day or the weekday has to match, not both
+	cron.SpecSchedule               // the fields, which say when it is due by the wall clock
 	fixed             bool          // it names times, by numbers and lists only
 	every             time.Duration // if positive, the rest does not count
 	zone              *time.Location
@@ -39,6 +38,10 @@ var (
 	noWeekday = regexp.MustCompile("(^|[,-])([89]|[0-9]{2})")
 	zones     sync.Map // that were loaded, by name
 )
+
+// both is the bit that says that the day and the weekday have to match, not one of them. The parsers
+// do not set it for */2.
+const both = 1 << 63
 
 // parseSpec reads the fields cron, format and timeZone of a definition.
 func parseSpec(text, format, zone string) (*spec, error) {
@@ -66,7 +69,7 @@ func parseSpec(text, format, zone string) (*spec, error) {
 	got := strings.Fields(lower)
 	if macro := macros[lower]; macro != "" {
 		got = strings.Fields(macro)
-	} else if len(text) > 1000 || len(got) != 5 && len(got) != 6 || !strings.Contains(want, strconv.Itoa(len(got))) || strings.Contains(lower, "tz=") {
+	} else if len(text) > 1000 || !strings.Contains(want, strconv.Itoa(len(got))) || strings.Contains(lower, "tz=") {
 		return nil, wrong("cron", "expected %s fields, got %.99q", want, text) // the time zone has a field of its own
 	} else if len(got) == 5 {
 		got = append([]string{"0"}, got...)
@@ -86,10 +89,13 @@ func parseSpec(text, format, zone string) (*spec, error) {
 		return nil, wrong("cron", "%v, got %.99q", err, text)
 	}
 	s.SpecSchedule = *parsed.(*cron.SpecSchedule)
-	s.Dow = inWeek.(*cron.SpecSchedule).Hour
+	s.Dow, s.Location = inWeek.(*cron.SpecSchedule).Hour, time.UTC
 	s.Dow |= s.Dow >> 7 & 1
+	s.Dom, s.Dow = s.Dom&^both, s.Dow&^both
+	if strings.ContainsAny(got[3][:1]+got[5][:1], "*?") {
+		s.Dom |= both
+	}
 	s.fixed = !strings.ContainsAny(got[0]+got[1]+got[2], "*?/-")
-	s.either = !strings.ContainsAny(got[3][:1]+got[5][:1], "*?")
 	if s.next(time.Unix(0, 0)).IsZero() {
 		return nil, wrong("cron", "there is no such date, got %.99q", text)
 	}
@@ -150,29 +156,12 @@ func later(a, b time.Time) time.Time {
 // wall returns the first time of the wall clock from lo to before hi that matches the fields,
 // or the zero time.
 func (s *spec) wall(lo, hi time.Time) time.Time {
-	for day := lo.Truncate(24 * time.Hour); day.Before(hi); day = day.Add(24 * time.Hour) {
-		inMonth, inWeek := s.Dom>>day.Day()&1 == 1, s.Dow>>day.Weekday()&1 == 1
-		if s.Month>>day.Month()&1 == 1 && (inMonth && inWeek || s.either && (inMonth || inWeek)) {
-			if tick := day.Add(s.clock(int(lo.Sub(day) / time.Second))); tick.Before(hi) && !tick.Before(lo) {
-				return tick
-			}
+	for ; lo.Before(hi); lo = lo.AddDate(5, 0, 0) { // Next looks no further
+		if tick := s.Next(lo.Add(-time.Second)); tick.Before(hi) && !tick.IsZero() {
+			return tick
 		}
 	}
 	return time.Time{}
-}
-
-// clock returns the first time of a day, from the given second on, that matches, or -1.
-func (s *spec) clock(from int) time.Duration {
-	for hour := max(0, from/3600); hour < 24; hour++ {
-		for minute := 0; s.Hour>>hour&1 == 1 && minute < 60; minute++ {
-			for second := 0; s.Minute>>minute&1 == 1 && second < 60; second++ {
-				if at := hour*3600 + minute*60 + second; at >= from && s.Second>>second&1 == 1 {
-					return time.Duration(at) * time.Second
-				}
-			}
-		}
-	}
-	return -1
 }
 
 // newest returns the last tick after lo and not after hi, or the zero time if there is none

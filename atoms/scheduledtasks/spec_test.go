@@ -10,7 +10,6 @@ import (
 	"time"
 	_ "time/tzdata"
 
-	"github.com/robfig/cron/v3"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -115,32 +114,6 @@ func TestTextsThatAreRefused(t *testing.T) {
 	} {
 		_, err := parseSpec(c.text, c.format, c.zone)
 		assert.EqualError(t, err, c.want)
-	}
-}
-
-// Where clocks are never changed, the ticks are those that robfig finds.
-func TestTicksAreThoseOfRobfigInUTC(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(4, 4))
-	theirs := cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
-	for range 300 {
-		var all [6]string
-		for i, bounds := range [6][2]int{{0, 59}, {0, 59}, {0, 23}, {1, 28}, {1, 12}, {0, 6}} {
-			all[i], _ = modelField(rnd, bounds[0], bounds[1], bounds[1])
-		}
-		if all[3][0] == '*' { // robfig takes */2 for a list
-			all[3] = "*"
-		}
-		if all[5][0] == '*' {
-			all[5] = "*"
-		}
-		text := strings.Join(all[:], " ")
-		s, err := theirs.Parse(text)
-		require.NoError(t, err)
-		ours := mustParse(t, text, "")
-		for at, i := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), 0; i < 20; i++ {
-			require.Equal(t, s.Next(at), ours.next(at), text)
-			at = s.Next(at)
-		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 const (
@@ -26,13 +27,10 @@ var benchValue = make([]byte, 100)
 // plain opens a file as the writer does, without it.
 func plain(b *testing.B) *sql.Conn {
 	name := url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(b.TempDir(), "plain.db"))}
-	db, err := sql.Open("sqlite", name.String()+"?_journal_mode=wal&_synchronous=full")
-	require.NoError(b, err)
+	db := core.Must(sql.Open("sqlite", name.String()+"?_journal_mode=wal&_synchronous=full"))
 	b.Cleanup(func() { require.NoError(b, db.Close()) })
-	c, err := db.Conn(context.Background())
-	require.NoError(b, err)
-	_, err = c.ExecContext(context.Background(), benchTable)
-	require.NoError(b, err)
+	c := core.Must(db.Conn(context.Background()))
+	core.Must(c.ExecContext(context.Background(), benchTable))
 	return c
 }
 
@@ -44,15 +42,9 @@ func BenchmarkSave(b *testing.B) {
 			c := plain(b)
 			var prepared []*sql.Stmt
 			for _, query := range []string{"begin immediate", benchSave, "commit"} {
-				s, err := c.PrepareContext(ctx, query)
-				require.NoError(b, err)
-				prepared = append(prepared, s)
+				prepared = append(prepared, core.Must(c.PrepareContext(ctx, query)))
 			}
-			run := func(i int, args ...any) {
-				if _, err := prepared[i].ExecContext(ctx, args...); err != nil {
-					b.Fatal(err)
-				}
-			}
+			run := func(i int, args ...any) { core.Must(prepared[i].ExecContext(ctx, args...)) }
 			b.ReportAllocs()
 			n := 0
 			for b.Loop() {
@@ -78,9 +70,7 @@ func BenchmarkSave(b *testing.B) {
 			for range savers {
 				all.Go(func() {
 					for i := n.Add(1); i <= int64(b.N); i = n.Add(1) {
-						if _, err := w.Exec(ctx, benchSave, strconv.Itoa(int(i)), benchValue); err != nil {
-							b.Error(err)
-						}
+						core.Must(w.Exec(ctx, benchSave, strconv.Itoa(int(i)), benchValue))
 					}
 				})
 			}
@@ -103,17 +93,13 @@ func BenchmarkRead(b *testing.B) {
 	b.Run("plain", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := load(ctx, w.DB()); err != nil {
-				b.Fatal(err)
-			}
+			core.Must(load(ctx, w.DB()))
 		}
 	})
 	b.Run("cached", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := sqlitewriter.Read(ctx, w, "key", load); err != nil {
-				b.Fatal(err)
-			}
+			core.Must(sqlitewriter.Read(ctx, w, "key", load))
 		}
 	})
 }

@@ -46,21 +46,34 @@ func openDB(path, mode string, busy time.Duration, connections int) *sql.DB {
 // leaves in the disk's cache.
 const durable = "&_journal_mode=wal&_synchronous=full&_pragma=fullfsync(1)&_pragma=checkpoint_fullfsync(1)"
 
-// openConn opens the connection that writes. The lock file is held: SQLite waits for nobody
-// when it changes the journal mode.
-func openConn(ctx context.Context, db *sql.DB) (*conn, error) {
-	opened, err := db.Conn(ctx)
+// connect opens the connection that writes, if there is none. The lock is held: SQLite waits for
+// nobody when it changes the journal mode.
+func (f *file) connect(ctx context.Context) error {
+	if f.conn != nil {
+		return nil
+	}
+	opened, err := f.writers.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c := &conn{sql: opened, prepared: core.Must(lru.New(lru.Options[string, *sql.Stmt]{
 		Capacity: 256, TTL: -1, OnRemoved: func(_ string, s *sql.Stmt, _ lru.Reason) { _ = s.Close() },
 	}))}
 	err = opened.Raw(func(raw any) error { return raw.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(c.authorize) })
 	if err != nil {
-		return nil, errors.Join(err, opened.Close())
+		return errors.Join(err, opened.Close())
 	}
-	return c, nil
+	f.conn, f.reopened = c, f.opened.Swap(true)
+	return nil
+}
+
+// disconnect closes the connection that writes, also if it is broken.
+func (f *file) disconnect() {
+	if f.conn != nil {
+		f.conn.prepared.Clear() // a connection with statements stays open
+		_ = f.conn.sql.Close()
+		f.conn = nil
+	}
 }
 
 // authorize is called by SQLite when it compiles a statement.
@@ -89,15 +102,13 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Resul
 		if s, err = c.sql.PrepareContext(ctx, query); err != nil {
 			return nil, err
 		}
-		if !c.seen {
-			return nil, errors.Join(errEmpty, s.Close()) // the driver has no result for it
+		if !c.seen { // the driver has no result for it
+			return nil, errors.Join(errors.New("sqlitewriter: there is no statement"), s.Close())
 		}
 		c.prepared.Set(query, s)
 	}
 	return s.ExecContext(ctx, args...)
 }
-
-var errEmpty = errors.New("sqlitewriter: there is no statement")
 
 // code is SQLite's primary result code of an error; 0 if it has none.
 func code(err error) int {

@@ -71,27 +71,6 @@ func newFile(path string, opts Options, lock *filelock.Lock) *file {
 	return f
 }
 
-// connect opens the connection that writes, if there is none. The lock is held.
-func (f *file) connect(ctx context.Context) (err error) {
-	if f.conn != nil {
-		return nil
-	}
-	if f.conn, err = openConn(ctx, f.writers); err != nil {
-		return err
-	}
-	f.reopened = f.opened.Swap(true)
-	return nil
-}
-
-// disconnect closes the connection that writes, also if it is broken.
-func (f *file) disconnect() {
-	if f.conn != nil {
-		f.conn.prepared.Clear() // a connection with statements stays open
-		_ = f.conn.sql.Close()
-		f.conn = nil
-	}
-}
-
 // shut closes a file without handles. No error matters: nothing is being written.
 func (f *file) shut() {
 	_ = f.commits.Close()

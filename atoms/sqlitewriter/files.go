@@ -32,7 +32,14 @@ func acquire(ctx context.Context, path string, given Options) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := enter(path, opts, lock)
+	files.mu.Lock()
+	f := files.open[path]
+	if f == nil {
+		f = newFile(path, opts, lock)
+		files.open[path] = f
+	}
+	f.handles++
+	files.mu.Unlock()
 	if f.lock != lock {
 		_ = lock.Close() // the file has one
 	}
@@ -62,19 +69,6 @@ func resolve(path string) (string, error) {
 		_ = made.Close() // it is empty
 	}
 	return filepath.EvalSymlinks(path)
-}
-
-// enter returns the file of a path with one more handle. A new file takes the lock.
-func enter(path string, opts Options, lock *filelock.Lock) *file {
-	files.mu.Lock()
-	defer files.mu.Unlock()
-	f := files.open[path]
-	if f == nil {
-		f = newFile(path, opts, lock)
-		files.open[path] = f
-	}
-	f.handles++
-	return f
 }
 
 // firstConnect shows whether a file can be opened.

@@ -42,12 +42,6 @@ func save(early bool) func(dir string, round int, acknowledge func(item string))
 	}
 }
 
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
 // checkSaved checks that all acknowledged items are there, once, in order, and complete.
 func checkSaved(dir string, acked []string) error {
 	w, err := sqlitewriter.Open(context.Background(), filepath.Join(dir, "kill.db"), sqlitewriter.Options{})

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
@@ -19,8 +20,7 @@ func open(t testing.TB, opts sqlitewriter.Options) *sqlitewriter.Writer {
 
 func openAt(t testing.TB, path string, opts sqlitewriter.Options) *sqlitewriter.Writer {
 	t.Helper()
-	w, err := sqlitewriter.Open(context.Background(), path, opts)
-	require.NoError(t, err)
+	w := core.Must(sqlitewriter.Open(context.Background(), path, opts))
 	t.Cleanup(func() { require.NoError(t, w.Close()) })
 	return w
 }

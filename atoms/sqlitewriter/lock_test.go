@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 const fairEnv = "SQLITEWRITER_FAIR_CHILD"
@@ -26,23 +27,19 @@ const fairRows = 1000
 // fairChild writes rows with the number of the process until there are enough of them.
 func fairChild(env string) {
 	dir, number := env[1:], int(env[0]-'0')
-	w, err := sqlitewriter.Open(context.Background(), filepath.Join(dir, "fair.db"), sqlitewriter.Options{MaxGroup: -1})
-	must(err)
+	w := core.Must(sqlitewriter.Open(context.Background(), filepath.Join(dir, "fair.db"), sqlitewriter.Options{MaxGroup: -1}))
 	os.Stdout.WriteString("ready\n")
 	io.ReadAll(os.Stdin) // until all are ready
 	var all sync.WaitGroup
 	for range 2 { // so that a turn can follow at once on the one before
 		all.Go(func() {
 			for id := int64(0); id < fairRows; {
-				r, err := w.Exec(context.Background(), "insert into fair(process) values(?)", number)
-				must(err)
-				id, err = r.LastInsertId()
-				must(err)
+				id = core.Must(core.Must(w.Exec(context.Background(), "insert into fair(process) values(?)", number)).LastInsertId())
 			}
 		})
 	}
 	all.Wait()
-	must(w.Close())
+	core.Must(0, w.Close())
 	os.Exit(0)
 }
 
@@ -61,14 +58,9 @@ func TestProcessesTakeTurns(t *testing.T) {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProcessesTakeTurns$")
 		child.Env = append(os.Environ(), fairEnv+"="+string(rune('0'+i))+dir)
 		child.Stderr = os.Stderr
-		in, err := child.StdinPipe()
-		require.NoError(t, err)
-		out, err := child.StdoutPipe()
-		require.NoError(t, err)
+		in, out := core.Must(child.StdinPipe()), core.Must(child.StdoutPipe())
 		require.NoError(t, child.Start())
-		line, err := bufio.NewReader(out).ReadString('\n')
-		require.NoError(t, err)
-		require.Equal(t, "ready\n", line)
+		require.Equal(t, "ready\n", core.Must(bufio.NewReader(out).ReadString('\n')))
 		children, begin = append(children, child), append(begin, in)
 	}
 	for _, in := range begin {
@@ -90,20 +82,17 @@ func TestProcessesTakeTurns(t *testing.T) {
 // A write that waits for another process ends with its context, and so do Open and Close.
 func TestWaitForTheLockEnds(t *testing.T) {
 	w := openLog(t, sqlitewriter.Options{})
-	unlock, err := sqlitewriter.LockFile(w.Path())
-	require.NoError(t, err)
+	unlock := core.Must(sqlitewriter.LockFile(w.Path()))
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errOnPurpose)
 	defer cancel()
-	_, err = w.Exec(ctx, insert, "a")
+	_, err := w.Exec(ctx, insert, "a")
 	assert.Equal(t, errOnPurpose, err)
 	later := begin(t.Context(), w, sqlitewriter.Statement{SQL: insert, Args: []any{"b"}})
 	unlock()
 	require.NoError(t, later())
 	assert.Equal(t, []string{"b"}, texts(t, w.DB()))
 
-	unlock, err = sqlitewriter.LockFile(w.Path())
-	require.NoError(t, err)
-	defer unlock()
+	defer core.Must(sqlitewriter.LockFile(w.Path()))()
 	require.NoError(t, w.Start(t.Context(), func(context.Context, *sqlitewriter.Tx) error { panic("it waits") }))
 	require.NoError(t, w.Close())
 	ctx, cancel = context.WithTimeoutCause(t.Context(), time.Millisecond, errOnPurpose)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"io"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,9 +23,7 @@ func countRows(ctx context.Context, db *sql.DB) (n int, err error) {
 
 func read(t testing.TB, w *sqlitewriter.Writer) int {
 	t.Helper()
-	n, err := sqlitewriter.Read(context.Background(), w, "rows", countRows)
-	require.NoError(t, err)
-	return n
+	return core.Must(sqlitewriter.Read(context.Background(), w, "rows", countRows))
 }
 
 // Every way to invalidate a key does.
@@ -42,8 +39,7 @@ func TestInvalidation(t *testing.T) {
 		"key":        func() { sink.RaiseKey("rows.changed", "rows") },
 		"all":        func() { sink.Raise("rows.changed") },
 		"Batch": func() {
-			_, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: "delete from log where 0", Invalidates: []string{"rows"}})
-			require.NoError(t, err)
+			core.Must(w.Batch(t.Context(), sqlitewriter.Statement{SQL: "delete from log where 0", Invalidates: []string{"rows"}}))
 		},
 		"Tx": func() {
 			require.NoError(t, w.Tx(t.Context(), func(_ context.Context, tx *sqlitewriter.Tx) error {
@@ -62,30 +58,6 @@ func TestInvalidation(t *testing.T) {
 	signals.Expect(sqlitewriter.SignalHit)
 }
 
-// A load that began before a write does not store what it read before the write.
-func TestLateReadersDoNotStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := openLog(t, sqlitewriter.Options{})
-		let := make(chan struct{})
-		old := make(chan int)
-		go func() {
-			n, err := sqlitewriter.Read(t.Context(), w, "rows", func(ctx context.Context, db *sql.DB) (int, error) {
-				n, err := countRows(ctx, db)
-				<-let
-				return n, err
-			})
-			assert.NoError(t, err)
-			old <- n
-		}()
-		synctest.Wait()
-		_, err := w.Batch(t.Context(), sqlitewriter.Statement{SQL: insert, Args: []any{"a"}, Invalidates: []string{"rows"}})
-		require.NoError(t, err)
-		close(let)
-		assert.Equal(t, 0, <-old)
-		assert.Equal(t, 1, read(t, w))
-	})
-}
-
 // A write invalidates its keys after the commit, also if its caller has gone.
 func TestInvalidationWithoutCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -96,29 +68,6 @@ func TestInvalidationWithoutCaller(t *testing.T) {
 		_, err := w.Batch(ctx, sqlitewriter.Statement{SQL: insert, Args: []any{"a"}, Invalidates: []string{"rows"}})
 		assert.NoError(t, err, "the caller waits for the result, which is a success")
 		assert.Equal(t, 1, read(t, w))
-	})
-}
-
-func TestReadersShareALoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := openLog(t, sqlitewriter.Options{})
-		var loads atomic.Int64
-		let, results := make(chan struct{}), make(chan int, 10)
-		for range 10 {
-			go func() {
-				n, err := sqlitewriter.Read(t.Context(), w, "rows", func(context.Context, *sql.DB) (int, error) {
-					<-let
-					return int(loads.Add(1)), nil
-				})
-				assert.NoError(t, err)
-				results <- n
-			}()
-		}
-		synctest.Wait()
-		close(let)
-		for range 10 {
-			assert.Equal(t, 1, <-results)
-		}
 	})
 }
 

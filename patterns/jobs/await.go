@@ -12,13 +12,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// waiting is a run that awaits signals, or its turn to enter the coordinator. Antechamber.mu
-// guards all but the Run.
+// waiting is a run that awaits the signals that it lacks, or its turn to enter the coordinator.
+// Antechamber.mu guards it until it is released.
 type waiting struct {
 	Run
 	id      core.OperationID // in the order of acceptance
-	missing []string         // patterns
-	ready   chan struct{}    // closed when nothing is missing
+	ready   chan struct{}    // closed when it is released
 	before  chan struct{}    // set then: closed when the run ahead in its line has entered
 	entered chan struct{}
 }
@@ -47,7 +46,8 @@ type antechamber struct {
 
 // await accepts a run that awaits signals, or enters behind others that did.
 func (r *Runner) await(run Run) error {
-	w := &waiting{Run: run, missing: slices.Clone(run.job.Await), ready: make(chan struct{}), entered: make(chan struct{})}
+	w := &waiting{Run: run, ready: make(chan struct{}), entered: make(chan struct{})}
+	w.lacks = slices.Clone(run.job.Await)
 	a, err := &r.before, error(nil)
 	if w.id, err = a.TryEnqueue(context.Background(), w); err != nil {
 		return err
@@ -92,7 +92,10 @@ func (a *antechamber) arrived(s core.Signal) {
 func (a *antechamber) note(runs map[*waiting]bool, found func(pattern string) bool) {
 	var ready []*waiting
 	for w := range runs {
-		if w.missing = slices.DeleteFunc(w.missing, found); len(w.missing) == 0 {
+		if w.before != nil {
+			continue
+		}
+		if w.lacks = slices.DeleteFunc(w.lacks, found); len(w.lacks) == 0 {
 			ready = append(ready, w)
 		}
 	}
@@ -102,11 +105,10 @@ func (a *antechamber) note(runs map[*waiting]bool, found func(pattern string) bo
 	}
 }
 
-// release puts a run at the end of its line, unless that has been done. It returns what is
-// missing. mu is held.
-func (a *antechamber) release(w *waiting) (missing []string) {
+// release puts a run at the end of its line, unless that has been done. mu is held.
+func (a *antechamber) release(w *waiting) {
 	if w.before != nil {
-		return nil
+		return
 	}
 	l, b := w.job.line, a.buckets[w.bucket()]
 	delete(b, w)
@@ -116,8 +118,6 @@ func (a *antechamber) release(w *waiting) (missing []string) {
 	w.before, l.last = l.last, w.entered
 	l.runs.Add(1)
 	close(w.ready)
-	missing, w.missing = w.missing, nil
-	return missing
 }
 
 // enter is the body of the operations of the antechamber.
@@ -137,7 +137,7 @@ func (r *Runner) enter(ctx context.Context, w *waiting) error {
 	}
 	arrived()
 	r.before.mu.Lock()
-	w.lacks = r.before.release(w)
+	r.before.release(w)
 	r.before.mu.Unlock()
 	<-w.before
 	defer close(w.entered)

@@ -11,56 +11,42 @@ import (
 // BenchmarkSignals compares a signal on a sink with jobs with one on a sink without, and one
 // that sets off a job with raising it and giving its key to a keyed coordinator.
 func BenchmarkSignals(b *testing.B) {
-	ctx := context.Background()
+	ctx, opts := context.Background(), core.Options{MaxConcurrency: 8}
 	do := func(context.Context, core.Signal) error { return nil }
-	opts := core.Options{MaxConcurrency: 8}
-	wanted := func(b *testing.B) (*core.Sink, *jobs.Runner) {
-		sink := core.NewSink(core.SinkOptions{})
-		return sink, core.Must(jobs.New(sink, []jobs.Job{jobs.On("wanted", do, jobs.Options{Key: jobs.SignalKey, MaxConcurrency: -1})}, opts))
-	}
+	work := func(context.Context, string) error { return nil }
+	own := func(key string) string { return key }
 	keys := [...]string{"a", "b", "c", "d", "e", "f", "g", "h"}
-	b.Run("unwanted/alone", func(b *testing.B) {
-		b.ReportAllocs()
-		sink := core.NewSink(core.SinkOptions{})
-		for i := 0; b.Loop(); i++ {
-			sink.RaiseKey("other", keys[i%8])
-		}
-	})
-	b.Run("unwanted/jobs", func(b *testing.B) {
-		b.ReportAllocs()
-		sink, r := wanted(b)
-		defer r.Close()
-		for i := 0; b.Loop(); i++ {
-			sink.RaiseKey("other", keys[i%8])
-		}
-	})
-	b.Run("wanted/raise and enqueue", func(b *testing.B) {
-		b.ReportAllocs()
-		sink := core.NewSink(core.SinkOptions{})
-		c := core.Must(core.NewKeyedCoordinator(func(key string) string { return key }, func(context.Context, string) error { return nil }, opts))
-		defer c.Close()
-		for i := 0; b.Loop(); i++ {
-			sink.RaiseKey("wanted", keys[i%8])
-			if _, err := c.Enqueue(ctx, keys[i%8]); err != nil {
-				b.Fatal(err)
+	for _, c := range []struct {
+		name, signal  string
+		jobs, enqueue bool
+	}{
+		{"unwanted/alone", "other", false, false},
+		{"unwanted/jobs", "other", true, false},
+		{"wanted/raise and enqueue", "wanted", false, true},
+		{"wanted/jobs", "wanted", true, false},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			sink := core.NewSink(core.SinkOptions{})
+			q := core.Must(core.NewKeyedCoordinator(own, work, opts))
+			ends := core.Lifecycle(q)
+			if c.jobs {
+				job := jobs.On("wanted", do, jobs.Options{Key: jobs.SignalKey, MaxConcurrency: -1})
+				ends = core.Must(jobs.New(sink, []jobs.Job{job}, opts))
 			}
-			if i%512 == 511 {
-				core.Must(0, c.Flush(ctx))
+			defer ends.Close()
+			for i := 0; b.Loop(); i++ {
+				sink.RaiseKey(c.signal, keys[i%8])
+				if c.enqueue {
+					core.Must(q.Enqueue(ctx, keys[i%8]))
+				}
+				if i%512 == 511 && c.signal == "wanted" {
+					core.Must(0, ends.Flush(ctx))
+				}
 			}
-		}
-	})
-	b.Run("wanted/jobs", func(b *testing.B) {
-		b.ReportAllocs()
-		sink, r := wanted(b)
-		defer r.Close()
-		for i := 0; b.Loop(); i++ {
-			sink.RaiseKey("wanted", keys[i%8])
-			if i%512 == 511 {
-				core.Must(0, r.Flush(ctx))
+			if r, ok := ends.(*jobs.Runner); ok && r.Stats().Rejected > 0 {
+				b.Fatal(r.Stats().Rejected, "were rejected")
 			}
-		}
-		if n := r.Stats().Rejected; n > 0 {
-			b.Fatal(n, "were rejected")
-		}
-	})
+		})
+	}
 }

@@ -11,27 +11,25 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// rules collects what is wrong with a job, or with all if name is "".
+// rules collects what is wrong with a job, or with all.
 type rules struct {
-	name string
-	errs []error
+	about string // "", or the job
+	errs  []error
 }
 
+func (r *rules) of(job string) { r.about = fmt.Sprintf("job %q: ", job) }
+
 func (r *rules) unless(ok bool, format string, args ...any) {
-	if ok {
-		return
+	if !ok {
+		r.errs = append(r.errs, fmt.Errorf("jobs: %s%s", r.about, fmt.Sprintf(format, args...)))
 	}
-	text := fmt.Sprintf(format, args...)
-	if r.name != "" {
-		text = fmt.Sprintf("job %q: %s", r.name, text)
-	}
-	r.errs = append(r.errs, fmt.Errorf("jobs: %s", text))
 }
 
 // resolved returns the options with defaults in place of zeroes and 0 in place of "none", or
 // says what is wrong with them. No limit of ExpireAfter stays negative.
 func (o Options) resolved() (Options, error) {
-	r := rules{name: o.Name}
+	var r rules
+	r.of(o.Name)
 	r.unless(plain(o.Name, "*?,:"), "the name %q is empty, or has wildcards, commas, colons, or blanks around it", o.Name)
 	r.unless(!slices.ContainsFunc(o.Await, func(p string) bool { return len(list(p)) == 0 }), "Options.Await is %q, but no signal matches an empty pattern", o.Await)
 	r.unless(len(o.Await) > 0 || o.AwaitTimeout == 0 && !o.AwaitSameKey, "Options.AwaitTimeout is %v and AwaitSameKey %t, but there is nothing to await", o.AwaitTimeout, o.AwaitSameKey)
@@ -61,16 +59,14 @@ func check(sink *core.Sink, jobs []Job, opts core.Options) ([]Job, core.Options,
 	jobs = slices.Clone(jobs)
 	opts.Lanes = r.lanes(jobs, opts.Lanes)
 	slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(a.Priority, b.Priority) })
-	names := make(map[string]bool)
 	for i := range jobs {
 		j := &jobs[i]
 		j.Name = j.name()
 		o, err := j.Options.resolved()
-		if err != nil {
-			r.errs = append(r.errs, err)
-		}
-		r.name, j.Options = j.Name, o
-		r.unless(!names[j.Name], "the name is used twice")
+		r.errs, j.Options = append(r.errs, err), o
+		r.of(j.Name)
+		twice := slices.ContainsFunc(jobs[:i], func(other Job) bool { return other.Name == j.Name })
+		r.unless(!twice, "the name is used twice")
 		r.unless(len(list(j.Trigger)) > 0, "the trigger %q matches no signal", j.Trigger)
 		r.unless(j.do != nil, "the handler is nil")
 		r.unless(j.key == nil || j.Key == nil, "Options.Key is set, but the key is made from the payload")
@@ -79,7 +75,6 @@ func check(sink *core.Sink, jobs []Job, opts core.Options) ([]Job, core.Options,
 			r.unless(plain(name, "*?"), "it raises %q, but a name has no wildcards", name)
 			r.unless(!j.follows(name), "it raises %q, which sets it off again", name)
 		}
-		names[j.Name] = true
 		if j.key != nil {
 			j.Key = j.key
 		}
@@ -105,8 +100,13 @@ func (r *rules) lanes(jobs []Job, given []core.Lane) []core.Lane {
 	}
 	for i := range jobs {
 		j := &jobs[i]
-		r.name = j.name()
-		parsed, err := core.ParseLanes(cmp.Or(j.Lane, front))
+		r.of(j.name())
+		name := cmp.Or(j.Lane, front)
+		if find(name) >= 0 { // it may have a colon
+			j.Lane = name
+			continue
+		}
+		parsed, err := core.ParseLanes(name)
 		if r.unless(err == nil && len(parsed) == 1, "the lane %q is not a name, or a name and a limit like hot:4", j.Lane); err != nil {
 			continue
 		}
@@ -121,6 +121,5 @@ func (r *rules) lanes(jobs []Job, given []core.Lane) []core.Lane {
 		r.unless(lane.Limit == 0 || lane.Limit == lanes[at].Limit, "the limit of its lane %q is %d here, and %d elsewhere", lane.Name, lane.Limit, lanes[at].Limit)
 		j.Lane = lane.Name
 	}
-	r.name = ""
 	return lanes
 }

@@ -58,7 +58,10 @@ func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opt
 		return nil, w.named(err)
 	}
 	w.cancel = append(w.cancel, sink.SubscribeRetracted(opts.Pattern, w.retract))
-	w.stats.Restored = w.restore(signals)
+	w.stats.Restored = sink.Restore(slices.Values(slices.DeleteFunc(signals, func(s core.Signal) bool {
+		_, known := w.life.restored.LoadOrStore(s.Source, true) // by another window
+		return known
+	})))
 	w.cancel = append(w.cancel, sink.Follow(opts.Pattern, w.note))
 	sink.RaiseKey(SignalInitialized, opts.Name)
 	Loaded.Raise(sink, opts.Name, w.stats.Restored)

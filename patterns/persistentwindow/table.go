@@ -88,11 +88,3 @@ func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
 	slices.Reverse(signals)
 	return signals, rows.Err()
 }
-
-// restore puts signals back that no window has put back into the sink.
-func (w *Window) restore(signals []core.Signal) int {
-	return w.sink.Restore(slices.Values(slices.DeleteFunc(signals, func(s core.Signal) bool {
-		_, known := w.life.restored.LoadOrStore(s.Source, true)
-		return known
-	})))
-}
