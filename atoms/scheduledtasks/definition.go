@@ -13,14 +13,14 @@ import (
 // this spelling. Fields that are unknown, of the wrong type or given twice are errors; null
 // stands for a field that is left out.
 type Definition struct {
-	// Name is the identity of the schedule: the key of its signals, and what a [Store]
-	// remembers it by. It must be unique, at most 200 bytes long, and without commas,
-	// wildcards, and blanks around it.
+	// Name identifies the schedule: it is the key of its signals and its name in a [Store].
+	// It is required and unique, and has at most 200 bytes. It has no comma, no wildcard (*
+	// or ?), and no blanks at its ends.
 	Name string `json:"name"`
 	// Cron says when the task is due; see the package documentation.
 	Cron string `json:"cron"`
 	// Signal is the name of the signal that [Raise] and [Run] raise for the task. It is
-	// required, and must be a name that [core.NewKind] accepts.
+	// required. The rules for Name hold for it, too, but several schedules may have one Signal.
 	Signal string `json:"signal"`
 	// Key is the key of that signal; Payload is any JSON value, Description any text.
 	Key         string          `json:"key,omitempty"`
@@ -29,16 +29,16 @@ type Definition struct {
 	// TimeZone is the name of the zone that Cron means, as for [time.LoadLocation]; ""
 	// means UTC.
 	TimeZone string `json:"timeZone,omitempty"`
-	// Format is how many fields Cron has: "Standard" 5, "IncludeSeconds" 6, the first of
-	// which is that of the seconds; "" means either. Case does not matter.
+	// Format says how many fields Cron has: 5 if it is "Standard", 6 with a first field for
+	// seconds if it is "IncludeSeconds"; "" allows both. Case does not matter.
 	Format string `json:"format,omitempty"`
-	// RunOnStartup makes the newest tick before the schedule is added due at once, unless
-	// [Options.Store] has marked it or a later one.
+	// RunOnStartup runs the schedule at once when it is added, for its last tick before
+	// that. If [Options.Store] has marked that tick or a later one, it does nothing.
 	RunOnStartup bool `json:"runOnStartup,omitempty"`
 }
 
-// Parse reads a JSON array of definitions and checks them. The error says what is wrong with
-// which entry, counted from 1, and which of its fields.
+// Parse reads a JSON array of definitions and checks them. The error names the entry, counted
+// from 1, and the field that is wrong.
 func Parse(data []byte) ([]Definition, error) { return parse("", data) }
 
 // parse is Parse, with text to put in front of entries in errors.
@@ -87,7 +87,7 @@ func wrong(field, format string, args ...any) error {
 	return errors.New(fmt.Sprintf("%.99q: ", field) + fmt.Sprintf(format, args...))
 }
 
-// plain says why text cannot be the name of a signal.
+// plain returns an error if text cannot be the name of a signal or schedule.
 func plain(field, text string) error {
 	if text == "" || len(text) > 200 || strings.TrimSpace(text) != text || strings.ContainsAny(text, "*?,") {
 		return wrong(field, "expected 1 to 200 bytes without commas, wildcards, and blanks around them, got %.99q", text)
@@ -95,7 +95,7 @@ func plain(field, text string) error {
 	return nil
 }
 
-// check says what is wrong with a definition, or when it is due.
+// check returns the spec of a definition, or an error if the definition is wrong.
 func (d Definition) check() (*spec, error) {
 	if err := cmp.Or(plain("name", d.Name), plain("signal", d.Signal)); err != nil {
 		return nil, err

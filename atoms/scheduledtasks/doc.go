@@ -1,5 +1,5 @@
-// Package scheduledtasks hands tasks to a coordinator, or to anything else that accepts
-// them, at the times that cron expressions say.
+// Package scheduledtasks hands tasks to a target, such as a coordinator, at the times that
+// cron expressions name.
 //
 //	run, err := core.NewCoordinator(scheduledtasks.Run(work), core.Options{Sink: sink})
 //	...
@@ -9,10 +9,11 @@
 //	}
 //	defer tasks.Close()
 //
-// The file is a JSON array of objects: see [Definition]. A [Task] says which schedule it is
-// of, which signal to raise, with which key and payload, and which tick it is for: the time
-// at which the expression says that it is due. [Raise] and [Run] are the work of a
-// coordinator that raises the signal, so that listeners do the work, or do theirs as well.
+// The file is a JSON array of objects: see [Definition]. A tick is a time that the cron
+// expression of a schedule names. For each tick, the scheduler hands over a [Task]. It has
+// the name of the schedule, the tick, and a signal with key and payload. [Raise] and [Run]
+// are bodies for a coordinator: Raise raises the signal, so its listeners do the work. Run
+// also calls your function.
 //
 // # Cron
 //
@@ -32,19 +33,18 @@
 //
 // These macros stand for expressions: @every_second, @every_minute, @hourly, @daily,
 // @midnight, @weekly (on Sunday), @monthly, @yearly and @annually. "@every 1h30m" is due at
-// each multiple of a duration of whole seconds, counted in UTC from the beginning of the
-// year 1. So it does not depend on when the program was started: "@every 24h" is midnight
-// UTC, and "@every 168h" is the same on Mondays.
+// each multiple of the duration since the beginning of the year 1 in UTC. The duration has
+// whole seconds. The start of the program does not matter: "@every 24h" is due at midnight
+// UTC, and "@every 168h" at midnight UTC on Mondays.
 //
 // # Time zones
 //
-// An expression means times of the definition's time zone, which is UTC if there is none.
-// When clocks are changed there:
+// An expression names times of the definition's time zone; the default is UTC. When the
+// clocks of that zone change:
 //
 //   - An expression without *, ranges and steps in the fields of seconds, minutes and hours
-//     names fixed times. A time that does not exist, because the clocks jump over it, is due
-//     at the jump. A time that exists twice is due the first time only. So "30 2 * * *" is
-//     due once every day.
+//     names fixed times. If the clocks jump over such a time, it is due at the jump. If the
+//     time exists twice, it is due the first time only. So "30 2 * * *" is due once every day.
 //   - Any other expression follows the clock: it is due whenever the clock shows a time that
 //     matches. So "*/30 * * * *" is due every 30 minutes, in both passes of a repeated hour,
 //     and "*/30 2 * * *" is not due on a day without that hour.
@@ -53,26 +53,26 @@
 //
 // # Missed ticks
 //
-// A tick is missed if the scheduler notices it more than a minute late, or if later ticks of
-// the schedule are due as well: because the computer slept, the clock was set forward, the
-// target did not accept the last task before, or, with [Options.Store], no process ran.
-// [Options.Missed] says how many of them are run, the newest; a newest tick that is in time
-// counts as one of them. [SignalMissed] reports them.
+// A tick is missed if the scheduler notices it more than a minute late, or if a later tick of
+// the schedule is already due. Reasons are: the computer slept; the clock was set forward; the
+// hand-over of the last task took too long; with [Options.Store], no process ran.
+// [Options.Missed] says how many ticks are run then: the newest ones. If the newest tick is in
+// time, it is always run and counts as one of them. [SignalMissed] reports missed ticks.
 //
-// When the clock is set back, a schedule waits until it shows the next tick that has not
-// been due yet. No tick is due twice.
+// If the clock is set back, a schedule waits for the first tick after its last one. No tick
+// is due twice.
 //
 // # Handing over
 //
 // A schedule hands over one task at a time, within [Options.Timeout]. Schedules do not wait
-// for each other: if a coordinator is full, or a target is slow, only the schedules with
-// tasks for it are late. If a task cannot be handed over, [SignalFailed] is raised, and
-// the schedule goes on with its next tick. To try again, wrap a [TargetFunc].
+// for each other. If a hand-over fails, [SignalFailed] is raised, and the schedule goes on
+// with its next tick. To try again, wrap a [TargetFunc].
 //
-// A tick is marked in the store when its task was handed over. So, after a crash in between,
-// the task is handed over again: at least once, and with the same [Task.ID]. A target
-// that accepts each ID once makes it exactly one task for a tick: see [TargetFunc]. Then many
-// processes may run the same schedules, with one store or one each.
+// A tick is marked in [Options.Store] after its task was handed over. After a crash between
+// the two, the task is handed over again with the same [Task.ID]. If the target accepts each
+// ID once, each tick becomes exactly one task: see [TargetFunc]. Then many processes may run
+// the same schedules, with a common store or with one store each.
 //
-// A coordinator keeps tasks in memory. What it has accepted is lost if the process ends.
+// A coordinator keeps tasks in memory: they are lost if the process ends. A durable queue
+// keeps them, but [Options.SkipOverlap] does not work with it: see [TargetFunc].
 package scheduledtasks

@@ -9,40 +9,39 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// RunOnce is the value of [Options.Missed] that runs a schedule once for all missed ticks.
+// RunOnce is a value for [Options.Missed]: a schedule runs once for all its missed ticks.
 const RunOnce = 1
 
 // Options configure a [Scheduler]. The zero value is the default.
 type Options struct {
-	// Name tells schedulers apart; "" means "scheduledtasks".
+	// Name is the name of this scheduler, for people; "" means "scheduledtasks".
 	Name string
 	// Sink is where the scheduler raises its signals; nil means one of its own.
 	Sink *core.Sink
 
-	// Store remembers the last tick of each schedule, so that ticks that come while no
-	// process runs are missed ticks afterwards. nil means that they are not noticed.
+	// Store remembers the last tick of each schedule. After a time without a process, the
+	// ticks of that time are missed ticks. nil means that they are not noticed.
 	Store Store
-	// Missed is how many ticks of a schedule are run if it turns out that some were
-	// missed, the newest: see the package documentation. 0 and negative mean none,
-	// [RunOnce] one. It may be 1000 at most.
+	// Missed is how many ticks of a schedule are run after some were missed: the newest ones.
+	// See "Missed ticks" in the package documentation. 0 and negative mean none, [RunOnce]
+	// one; the maximum is 1000.
 	Missed int
-	// SkipOverlap skips a tick while the last task of the schedule that was handed over
-	// is pending or runs. It requires a target with a method Lookup, such as a
-	// coordinator, and knows the tasks of this scheduler only. A skipped tick is not marked
-	// in the store.
+	// SkipOverlap skips a tick while the last task of its schedule is pending or runs in
+	// the target. A skipped tick is not marked in the store. Only tasks of this scheduler
+	// count. The target needs a method Lookup, such as that of a coordinator. Otherwise New
+	// returns an error: a [TargetFunc] has no Lookup.
 	SkipOverlap bool
-	// Jitter spreads schedules that are due at the same time: each runs somewhat after
-	// its ticks, by less than Jitter. How much depends on its name only, so the time
-	// between its ticks does not change. 0 and negative mean none.
+	// Jitter spreads schedules that are due at the same time. It delays each schedule by a
+	// fixed time, less than Jitter, that depends on the schedule's name only. 0 and negative
+	// mean no delay.
 	Jitter time.Duration
 
-	// Timeout is how long it may take to hand a task over, to wait for room in the target
-	// included, and to mark its tick; 0 means 10 seconds, negative no limit. The schedule
-	// waits meanwhile, and others do not.
+	// Timeout is how long the hand-over of one task may take. It includes the wait for room
+	// in the target, and the mark in the store. 0 means 10 seconds, negative no limit.
 	Timeout time.Duration
 }
 
-// resolved returns the options with defaults in place of zeroes, or says what is wrong.
+// resolved returns the options with defaults in place of zeroes, or an error.
 func (o Options) resolved(target Target) (Options, error) {
 	_, tracks := target.(tracker)
 	switch {
@@ -58,7 +57,7 @@ func (o Options) resolved(target Target) (Options, error) {
 	return o, nil
 }
 
-// tracker is a target that knows what became of tasks.
+// tracker is a target that knows the state of its tasks.
 type tracker interface {
 	Lookup(id core.OperationID) (core.Snapshot, bool)
 }

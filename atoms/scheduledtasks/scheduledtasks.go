@@ -18,29 +18,29 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// ErrUnknown is returned for a schedule that is not there.
+// ErrUnknown is returned if the scheduler has no schedule of that name.
 var ErrUnknown = errors.New("scheduledtasks: there is no such schedule")
 
-// ErrOverlap is returned by RunNow, with [Options.SkipOverlap], while the last task is not finished.
+// ErrOverlap is returned by [Scheduler.RunNow], with [Options.SkipOverlap], while the last task
+// of the schedule is not finished.
 var ErrOverlap = errors.New("scheduledtasks: the last task of the schedule is not finished")
 
 // A Scheduler hands tasks to a [Target] when they are due. Make one with [Load] or [New],
 // and close it: until then its timer keeps it alive. All methods are safe for concurrent
 // use, from targets and handlers too.
 //
-// Its [core.Control] is that of the operations that hand tasks over, whose key is the name
-// of the schedule. Complete, Drain, Stop and Close end the scheduling and are about these
-// operations; what was handed over is the target's. Use core.InOrder to end both.
+// Each hand-over is an operation. Its key is the name of the schedule. The [core.Control] of
+// the scheduler controls these operations only; Complete, Drain, Stop and Close also end the
+// scheduling. Tasks that were handed over belong to the target. Use core.InOrder to end both.
 //
-// It owns no goroutine while nothing is due. A timer wakes it when something is due, and
-// once a minute, so that it notices when the clock was changed. To look costs nothing for
-// schedules that are not due.
+// A scheduler owns no goroutine while nothing is due. Its timer fires when a tick is due, and
+// at least once a minute, to notice changes of the clock.
 type Scheduler struct {
 	core.Control
 	handovers *core.Coordinator[*firing]
 	opts      Options
 	target    Target
-	path      string // of the file
+	path      string // file that Load was given
 
 	mu    sync.Mutex
 	plan  plan
@@ -67,9 +67,9 @@ func Load(path string, target Target, opts Options) (*Scheduler, error) {
 	return s, nil
 }
 
-// New makes a scheduler, and reads the last ticks of the schedules from the store, if there
-// is one, for a minute at most. There may be no definitions yet: see [Scheduler.Add]. The
-// error says what is wrong with definitions and options, or that the store cannot be read.
+// New makes a scheduler. With [Options.Store], it reads the last ticks of the schedules, for a
+// minute at most. Definitions may be empty: see [Scheduler.Add]. New returns an error if a
+// definition or an option is wrong, or if the store cannot be read.
 func New(definitions []Definition, target Target, opts Options) (*Scheduler, error) {
 	opts, err := opts.resolved(target)
 	if err != nil {
@@ -78,7 +78,7 @@ func New(definitions []Definition, target Target, opts Options) (*Scheduler, err
 	s := &Scheduler{opts: opts, target: target, plan: plan{missed: opts.Missed, entries: map[string]*entry{}}}
 	s.handovers = core.Must(core.NewKeyedCoordinator(func(f *firing) string { return f.task.Name }, s.hand, core.Options{
 		Name: opts.Name, Sink: opts.Sink, Timeout: opts.Timeout,
-		MaxConcurrency: math.MaxInt32, MaxQueued: math.MaxInt32, // a schedule hands over one at a time, and has as many as Missed says
+		MaxConcurrency: math.MaxInt32, MaxQueued: math.MaxInt32, // a schedule hands over one task at a time; at most Options.Missed wait
 		OnDone: func(o core.Snapshot) { s.done(o.Item.(*firing), o.Err) },
 	}))
 	s.Control = s.handovers.Control
@@ -91,10 +91,11 @@ func New(definitions []Definition, target Target, opts Options) (*Scheduler, err
 	return s, nil
 }
 
-// Reload reads the file again that the scheduler was loaded from. A schedule whose
-// definition is as before goes on undisturbed. One whose definition has changed keeps its last
-// tick, stays paused if it is, and goes on with the next tick from now. Others are added, or
-// removed. If there is an error, nothing changes; so it is for a scheduler that New has made.
+// Reload reads the file of [Load] again. If a definition is unchanged, its schedule goes on
+// undisturbed. If a definition has changed, its schedule keeps its last tick, stays paused if
+// it was paused, and goes on with its next tick from now. Other schedules are added or
+// removed. After an error, nothing has changed. For a scheduler that New has made, Reload
+// returns an error.
 func (s *Scheduler) Reload(ctx context.Context) error {
 	data, err := os.ReadFile(s.path)
 	if err != nil {
@@ -107,12 +108,13 @@ func (s *Scheduler) Reload(ctx context.Context) error {
 	return s.put(ctx, definitions, true)
 }
 
-// Add adds a schedule, or changes the one of that name as [Scheduler.Reload] does.
+// Add adds a schedule. If there is a schedule of that name, Add changes it, like
+// [Scheduler.Reload].
 func (s *Scheduler) Add(ctx context.Context, definition Definition) error {
 	return s.put(ctx, []Definition{definition}, false)
 }
 
-// put adds schedules or changes them, and removes others if these are all.
+// put adds or changes schedules. If all is true, it removes the other schedules.
 func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool) error {
 	entries, err := compile("", definitions, s.opts.Jitter)
 	if err != nil {
@@ -143,8 +145,8 @@ func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool)
 	return nil
 }
 
-// Remove removes a schedule, and reports whether it was there. A task that is being handed
-// over is not taken back.
+// Remove removes a schedule, and reports whether there was one. A hand-over that has begun
+// goes on.
 func (s *Scheduler) Remove(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,12 +156,13 @@ func (s *Scheduler) Remove(name string) bool {
 	return there
 }
 
-// Pause pauses the schedules whose names match the pattern, "*" for all, and returns how
-// many were not paused before. Ticks that come meanwhile are neither run nor missed. It
-// lasts until Resume, not across restarts.
+// Pause pauses the schedules whose names match the pattern, "*" for all. It returns how many
+// were not paused before. The ticks of a paused schedule are not run and do not count as
+// missed. A pause lasts until Resume, but not across a restart.
 func (s *Scheduler) Pause(pattern string) int { return s.setPaused(pattern, true) }
 
-// Resume lets paused schedules go on with their next tick from now, and returns how many.
+// Resume ends the pause of the schedules whose names match the pattern, and returns how many
+// were paused. They go on with their next tick from now.
 func (s *Scheduler) Resume(pattern string) int { return s.setPaused(pattern, false) }
 
 func (s *Scheduler) setPaused(pattern string, paused bool) (changed int) {
@@ -176,8 +179,9 @@ func (s *Scheduler) setPaused(pattern string, paused bool) (changed int) {
 	return changed
 }
 
-// RunNow hands over a task of the schedule now, paused or not, and returns the error of
-// that. Its ScheduledAt is the present time. The ticks of the schedule stay as they are.
+// RunNow hands over a task of the schedule now, even if the schedule is paused. It waits until
+// the target has accepted the task, and returns an error if it has not. ScheduledAt of the task
+// is the present time. The ticks of the schedule do not change.
 func (s *Scheduler) RunNow(ctx context.Context, name string) error {
 	s.mu.Lock()
 	e := s.plan.entries[name]
@@ -191,11 +195,11 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) error {
 	return s.handovers.Do(ctx, f)
 }
 
-// A Schedule shows a schedule.
+// A Schedule is the state of a schedule.
 type Schedule struct {
 	Definition Definition `json:"definition"`
-	Last       time.Time  `json:"last,omitzero"` // the newest tick that was handed over, and marked
-	Next       time.Time  `json:"next,omitzero"` // the next tick, paused or not
+	Last       time.Time  `json:"last,omitzero"` // the newest tick whose task was handed over; with a store, the tick is marked
+	Next       time.Time  `json:"next,omitzero"` // the next tick, also while it is paused
 	Paused     bool       `json:"paused"`
 }
 
@@ -211,8 +215,8 @@ func (s *Scheduler) Schedules() []Schedule {
 	return all
 }
 
-// Status lists the schedules by name, for a status page: When is the cron expression, with the
-// time zone behind it if there is one.
+// Status lists the schedules by name, for a status page. When is the cron expression, followed
+// by the time zone if the definition has one.
 func (s *Scheduler) Status() (all []core.ScheduleStatus) {
 	for _, x := range s.Schedules() {
 		when := strings.TrimSpace(x.Definition.Cron + " " + x.Definition.TimeZone)
@@ -221,9 +225,9 @@ func (s *Scheduler) Status() (all []core.ScheduleStatus) {
 	return all
 }
 
-// Preview walks the next n tasks of all schedules that are not paused, with ticks after the
-// given time, in their order. It shows what the definitions say: a tick may be missed or
-// skipped all the same.
+// Preview walks the next n tasks of all schedules that are not paused, in the order of their
+// ticks, from the first tick after the given time. It looks at the definitions only: a tick
+// that it shows may still be missed or skipped.
 func (s *Scheduler) Preview(after time.Time, n int) iter.Seq[Task] {
 	return func(yield func(Task) bool) {
 		p := plan{entries: map[string]*entry{}}
@@ -243,19 +247,19 @@ func (s *Scheduler) Preview(after time.Time, n int) iter.Seq[Task] {
 	}
 }
 
-// Stats are the counters of a scheduler. Those of core.Stats are about the operations that
-// hand tasks over, one for each tick that is run, and for each RunNow. They are read at one
-// moment, at which
+// Stats are the counters of a scheduler. The counters of core.Stats count hand-overs: one for
+// each tick that is run, and one for each RunNow. They are read at one moment, at which
 //
 //	Enqueued = Pending + Running + Suspended + Succeeded + Failed + Cancelled
 //
-// Succeeded tasks were handed over, and their ticks are marked. Each tick that has come is
-// in Enqueued, Rejected or Missed, unless its schedule was paused.
+// In Succeeded, the task was handed over and its tick is marked. Each tick that came while its
+// schedule was not paused is counted once: in Enqueued, in Missed, or, if the scheduler was
+// closed, in Rejected (of core.Stats).
 type Stats struct {
 	core.Stats
 	Schedules int    `json:"schedules"`
 	Skipped   uint64 `json:"skipped"` // of Failed: the last task of the schedule was not finished
-	Missed    uint64 `json:"missed"`  // ticks that were noticed too late and are not run; of more than 10,000 at once, 10,000 are counted
+	Missed    uint64 `json:"missed"`  // ticks that were noticed too late and are not run; at most 10,000 for each time that ticks are missed
 	Scans     uint64 `json:"scans"`   // how often the scheduler has looked for ticks
 }
 
@@ -272,10 +276,10 @@ func (s *Scheduler) Stats() Stats {
 	return Stats{s.Control.Stats(), len(s.plan.entries), s.skipped, s.missed, s.scans}
 }
 
-// WaitIdle waits until no task is being handed over and, if the target has a method
-// WaitIdle, until all that were handed over are finished. The scheduler goes on. When ctx
-// ends first it returns its cause. Called by an operation that it would wait for it returns
-// [core.ErrWouldDeadlock].
+// WaitIdle waits until no task is being handed over. If the target has a method WaitIdle, such
+// as a coordinator, it then waits until the target is idle. The scheduler goes on meanwhile.
+// If ctx ends first, WaitIdle returns the cause. If it is called by an operation that it would
+// wait for, it returns [core.ErrWouldDeadlock].
 func (s *Scheduler) WaitIdle(ctx context.Context) error {
 	err := s.Control.WaitIdle(ctx)
 	if t, ok := s.target.(interface{ WaitIdle(context.Context) error }); ok && err == nil {
@@ -308,7 +312,7 @@ func (s *Scheduler) end() {
 	s.mu.Unlock()
 }
 
-// scan hands over what is due. It does not wait for that.
+// scan starts the hand-overs of the tasks that are due. It does not wait for them.
 func (s *Scheduler) scan() {
 	s.mu.Lock()
 	due, late := s.plan.step(now())
@@ -330,8 +334,8 @@ func (s *Scheduler) scan() {
 	}
 }
 
-// hand hands a task over; of each schedule, one at a time. Only then it marks the tick, so a
-// crash in between makes the task be handed over again rather than lost.
+// hand hands a task over, and marks its tick after that: so a crash between the two does not
+// lose the task. It runs once at a time for each schedule.
 func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 	if s.opts.SkipOverlap {
 		if o, ok := s.target.(tracker).Lookup(f.entry.task); ok && o.Status&core.StatusAlive != 0 {

@@ -9,7 +9,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Task is one firing of a schedule: what its [Definition] says, and which tick it is for.
+// A Task is the work of a schedule for one tick. Its fields, except ScheduledAt, are those of
+// the [Definition].
 type Task struct {
 	Name        string          `json:"name"` // of the schedule
 	Signal      string          `json:"signal"`
@@ -19,50 +20,54 @@ type Task struct {
 	ScheduledAt time.Time       `json:"scheduledAt"` // the tick, or when RunNow was called; in UTC
 }
 
-// ID identifies the task: the name of the schedule, "@", and the tick. A task that is handed
-// over twice has the same ID both times, in any process.
+// ID is the name of the schedule, "@", and the tick. If a task is handed over twice, it has the
+// same ID both times, in any process.
 func (t Task) ID() string { return t.Name + "@" + t.ScheduledAt.UTC().Format(time.RFC3339Nano) }
 
-// A Target accepts tasks. A *core.Coordinator[Task] is one.
-//
-// Other methods of a coordinator are used if the Target has them: Lookup for
-// [Options.SkipOverlap], and WaitIdle for that of the scheduler.
+// A Target accepts tasks. A *core.Coordinator[Task] is one. [Options.SkipOverlap] also needs
+// the method Lookup of a coordinator. [Scheduler.WaitIdle] calls WaitIdle of the target if the
+// target has that method.
 type Target interface {
 	Enqueue(ctx context.Context, task Task) (core.OperationID, error)
 }
 
-// A TargetFunc is a function that accepts tasks, as a Target. It is a [core.Work], so
-// middleware such as retry.Wrap can wrap it. With a queue of package durable each tick becomes
-// one item, in any number of processes, also if the function is called again:
+// A TargetFunc makes a Target of a function. It has the signature of a [core.Work], so
+// middleware such as retry.Wrap can wrap it. This one hands tasks to a queue of package
+// durable. Each tick becomes one item, in any number of processes, even if the function is
+// called twice for it:
 //
 //	scheduledtasks.TargetFunc(func(ctx context.Context, task scheduledtasks.Task) error {
 //		_, err := queue.With(durable.ItemOptions{Unique: task.ID()}).Enqueue(ctx, task)
 //		return err
 //	})
 //
-// A tick that is handed over late must not find its id forgotten: with Options.Missed or
-// RunOnStartup, set UniqueFor of the item options to more than the longest time in which a
-// process may be down. It is 24 hours by default.
+// A queue remembers a Unique id for UniqueFor, by default 24 hours. With Options.Missed or
+// RunOnStartup, a task may be handed over late. Then set UniqueFor of the item options to more
+// than the longest time without a running process.
+//
+// [Options.SkipOverlap] does not work with a TargetFunc. To run one task of a schedule at a
+// time, give the queue Task.Name as its key. Then later tasks wait in the queue.
 type TargetFunc func(ctx context.Context, task Task) error
 
-// Enqueue calls the function. The id is 0.
+// Enqueue calls the function. It returns the OperationID 0.
 func (f TargetFunc) Enqueue(ctx context.Context, task Task) (core.OperationID, error) {
 	return 0, f(ctx, task)
 }
 
-// A Store remembers the last tick of each schedule across restarts, by the name of the
-// schedule. The stores of atoms/durable/postgres and atoms/durable/sqlite are such stores. Its
-// methods are called for several schedules at once, with a context that [Options.Timeout] bounds.
+// A Store remembers the last tick of each schedule across restarts. The stores of
+// atoms/durable/postgres and atoms/durable/sqlite are such stores. Methods are called
+// concurrently for different schedules. The context of MarkTick ends after [Options.Timeout],
+// that of LastTick after a minute.
 type Store interface {
-	// LastTick returns the tick that was marked last, or the zero time.
+	// LastTick returns the latest tick that was marked, or the zero time if there is none.
 	LastTick(ctx context.Context, schedule string) (time.Time, error)
-	// MarkTick remembers a tick, unless it remembers a later one.
+	// MarkTick remembers a tick. If a later tick is marked already, it changes nothing.
 	MarkTick(ctx context.Context, schedule string, tick time.Time) error
 }
 
-// Raise is the work of a coordinator of tasks whose signals are all there is to do: the
-// operation of the task raises Task.Signal, with Task.Key, and the Task as the payload.
-// Listeners get it from a core.Kind[Task] of that name.
+// Raise is a body for a coordinator of tasks: its operation raises Task.Signal with the key
+// Task.Key and the Task as the payload. Listeners subscribe to a core.Kind[Task] of that name.
+// If ctx is not that of an operation, or the signal has no valid name, it returns an error.
 //
 //	run, err := core.NewCoordinator(scheduledtasks.Raise, core.Options{Sink: sink})
 func Raise(ctx context.Context, task Task) error {
@@ -74,8 +79,9 @@ func Raise(ctx context.Context, task Task) error {
 	return nil
 }
 
-// Run returns work that does what [Raise] does and then calls work. If that returns an
-// error, it raises [SignalTaskFailed]. To try again, wrap work: Run(retry.Wrap(r, work)).
+// Run returns a body that raises the signal like [Raise] and then calls work. If Raise or work
+// returns an error, the body raises [SignalTaskFailed] and returns the error. To try again,
+// wrap work: Run(retry.Wrap(r, work)). Run panics if work is nil.
 func Run(work core.Work[Task]) core.Work[Task] {
 	if work == nil {
 		panic("scheduledtasks: Run needs a function; use Raise if there is none")
@@ -92,12 +98,13 @@ func Run(work core.Work[Task]) core.Work[Task] {
 	}
 }
 
-// Signals that a [Scheduler] raises on its sink, with the name of the schedule as key.
+// The names of the signals. The key is the name of the schedule. A [Scheduler] raises all but
+// the last on its sink.
 const (
 	SignalFired   = "schedule.fired"   // a task was handed over
 	SignalMissed  = "schedule.missed"  // ticks were noticed too late
-	SignalSkipped = "schedule.skipped" // the last task was not finished: see [Options.SkipOverlap]
-	SignalFailed  = "schedule.failed"  // a task was not handed over, or its tick not marked
+	SignalSkipped = "schedule.skipped" // a tick was skipped: see [Options.SkipOverlap]
+	SignalFailed  = "schedule.failed"  // a task was not handed over, or its tick was not marked
 
 	// SignalTaskFailed is raised by the operation of a task, in [Run], when the work fails.
 	SignalTaskFailed = "schedule.task.failed"
@@ -116,11 +123,11 @@ var (
 type MissedTicks struct {
 	Name  string    `json:"name"`  // of the schedule
 	First time.Time `json:"first"` // the oldest
-	Count int       `json:"count"` // how many; 10,000 if there are more
-	Run   int       `json:"run"`   // of these, how many are run late: the newest
+	Count int       `json:"count"` // how many were missed, at most 10,000
+	Run   int       `json:"run"`   // how many of them are run late: the newest ones
 }
 
-// A Failure is a task, and what went wrong with it.
+// A Failure is a task with the error of its hand-over or of its work.
 type Failure struct {
 	Task Task  `json:"task"`
 	Err  error `json:"-"`
