@@ -39,8 +39,7 @@ type execution[In, Out any] struct {
 
 	begun  atomic.Bool            // or will never begin
 	ending atomic.Pointer[ending] // for the workers
-	done   chan struct{}
-	result Result[Out] // and err: valid when done is closed
+	result Result[Out] // and err: valid when the operation has ended
 	err    error
 }
 
@@ -361,7 +360,6 @@ func (ex *execution[In, Out]) finish() {
 			return
 		}
 	}
-	defer close(ex.done)
 	if ex.timer != nil {
 		ex.timer.Stop()
 	}

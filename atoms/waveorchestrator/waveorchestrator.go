@@ -27,7 +27,7 @@ type Orchestrator[In, Out any] struct {
 	core.Control
 	runs *core.Coordinator[*run[In, Out]]
 
-	executions *core.Coordinator[*execution[In, Out]]
+	executions *core.ResultCoordinator[*execution[In, Out], struct{}]
 
 	opts    Options[Out]
 	members []*member[In, Out] // in order
@@ -66,14 +66,15 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 	}
 	both := core.Options{
 		Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: unlimited,
-		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, Sink: opts.Sink, OnDone: o.done,
+		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, Sink: opts.Sink,
 	}
-	if o.executions, err = core.NewCoordinator(func(ctx context.Context, ex *execution[In, Out]) error { return ex.run(ctx) }, both); err != nil {
+	execute := func(ctx context.Context, ex *execution[In, Out]) (struct{}, error) { return struct{}{}, ex.run(ctx) }
+	if o.executions, err = core.NewResultCoordinator(execute, both); err != nil {
 		return nil, fmt.Errorf("waveorchestrator: %w", err)
 	}
 	o.Control = o.executions.Control
 	// The runs have no limit: an execution that waits for its runs must not keep them from starting.
-	both.Name, both.MaxConcurrency, both.Sink, both.OnDone = opts.Name+".workers", unlimited, o.Sink(), nil
+	both.Name, both.MaxConcurrency, both.Sink = opts.Name+".workers", unlimited, o.Sink()
 	if o.runs, err = core.NewCoordinator(func(ctx context.Context, r *run[In, Out]) error { return r.run(ctx) }, both); err != nil {
 		return nil, fmt.Errorf("waveorchestrator: %w", err)
 	}
@@ -96,16 +97,21 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 // or handlers of its signals take longer, from when it begins. Execute is a [core.ResultWork], so it can be
 // given to [core.NewResultCoordinator] and to middleware.
 func (o *Orchestrator[In, Out]) Execute(ctx context.Context, in In) (Result[Out], error) {
-	ex := &execution[In, Out]{o: o, in: in, caller: ctx, done: make(chan struct{})}
-	id, err := o.executions.Enqueue(ctx, ex)
+	ex := &execution[In, Out]{o: o, in: in, caller: ctx}
+	f, err := o.executions.Submit(ctx, ex)
 	if err != nil {
 		return o.reject(err)
 	}
 	if op := core.OperationFrom(ctx); op != nil {
-		defer op.WaitsFor("execution "+id.String()+" of "+o.Name(), time.Time{})()
+		defer op.WaitsFor("execution "+f.ID().String()+" of "+o.Name(), time.Time{})()
 	}
+	done := f.Done()
 	select {
-	case <-ex.done:
+	case <-done:
+		if !ex.begun.Load() { // it was cancelled while it waited
+			_, err = f.Wait(ctx)
+			return o.reject(err)
+		}
 		return ex.result, ex.err
 	case <-ctx.Done():
 		err = context.Cause(ctx)
@@ -113,20 +119,11 @@ func (o *Orchestrator[In, Out]) Execute(ctx context.Context, in In) (Result[Out]
 		err = core.ErrClosed
 	}
 	if ex.begun.CompareAndSwap(false, true) { // so that it never begins
-		o.Control.Cancel(id, err)
+		o.Control.Cancel(f.ID(), err)
 		return o.reject(err)
 	}
-	<-ex.done // the execution knows of the end, too
+	<-done // the execution knows of the end, too
 	return ex.result, ex.err
-}
-
-// done is called when an execution has ended. One that was cancelled before it began has no
-// other end.
-func (o *Orchestrator[In, Out]) done(s core.Snapshot) {
-	if ex := s.Item.(*execution[In, Out]); ex.begun.CompareAndSwap(false, true) {
-		ex.result, ex.err = o.reject(s.Err)
-		close(ex.done)
-	}
 }
 
 // reject is the result of an execution that did not begin.
