@@ -3,7 +3,6 @@ package waveorchestrator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -32,7 +31,6 @@ type Orchestrator[In, Out any] struct {
 	opts    Options[Out]
 	members []*member[In, Out] // in order
 	waves   []wave             // in order
-	widest  int                // workers of the largest wave
 	base    time.Time
 	closing context.Context // ends when Close begins
 	close   context.CancelFunc
@@ -56,28 +54,25 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 	}
 	o := &Orchestrator[In, Out]{opts: opts, members: members, waves: waves, base: time.Now()}
 	o.closing, o.close = context.WithCancel(context.Background())
-	for _, w := range waves {
-		o.widest = max(o.widest, w.end-w.from)
+	for i := range waves {
+		w := &waves[i]
+		w.limit = limit(opts.PerWave[w.number], opts.MaxPerWave, unlimited)
+		w.started = waveStarted(w.key, w.end-w.from)
 	}
-	for _, m := range members {
-		if m.breaker, err = breaker.New(breaker.Options{Threshold: opts.BreakerThreshold, OpenFor: opts.BreakerReset}); err != nil {
-			return nil, fmt.Errorf("waveorchestrator: %w", err)
-		}
+	for _, m := range members { // the options are resolved, so there are no errors below
+		m.breaker = core.Must(breaker.New(breaker.Options{Threshold: opts.BreakerThreshold, OpenFor: opts.BreakerReset}))
+		m.release = func() {}
 	}
 	both := core.Options{
 		Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: unlimited,
 		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, Sink: opts.Sink,
 	}
 	execute := func(ctx context.Context, ex *execution[In, Out]) (struct{}, error) { return struct{}{}, ex.run(ctx) }
-	if o.executions, err = core.NewResultCoordinator(execute, both); err != nil {
-		return nil, fmt.Errorf("waveorchestrator: %w", err)
-	}
+	o.executions = core.Must(core.NewResultCoordinator(execute, both))
 	o.Control = o.executions.Control
 	// The runs have no limit: an execution that waits for its runs must not keep them from starting.
 	both.Name, both.MaxConcurrency, both.Sink = opts.Name+".workers", unlimited, o.Sink()
-	if o.runs, err = core.NewCoordinator(func(ctx context.Context, r *run[In, Out]) error { return r.run(ctx) }, both); err != nil {
-		return nil, fmt.Errorf("waveorchestrator: %w", err)
-	}
+	o.runs = core.Must(core.NewCoordinator(func(ctx context.Context, r *run[In, Out]) error { return r.run(ctx) }, both))
 	return o, nil
 }
 
@@ -108,17 +103,15 @@ func (o *Orchestrator[In, Out]) Execute(ctx context.Context, in In) (Result[Out]
 	done := f.Done()
 	select {
 	case <-done:
-		if !ex.begun.Load() { // it was cancelled while it waited
-			_, err = f.Wait(ctx)
-			return o.reject(err)
-		}
-		return ex.result, ex.err
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-o.closing.Done():
 		err = core.ErrClosed
 	}
 	if ex.begun.CompareAndSwap(false, true) { // so that it never begins
+		if err == nil { // it was cancelled while it waited
+			_, err = f.Wait(ctx)
+		}
 		o.Control.Cancel(f.ID(), err)
 		return o.reject(err)
 	}
@@ -140,9 +133,15 @@ func (o *Orchestrator[In, Out]) reject(err error) (Result[Out], error) {
 func (o *Orchestrator[In, Out]) Workers() []WorkerStatus {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	list := make([]WorkerStatus, 0, len(o.members))
-	for _, m := range o.members {
-		list = append(list, m.status(time.Now()))
+	now, list := time.Now(), make([]WorkerStatus, len(o.members))
+	for i, m := range o.members {
+		list[i] = WorkerStatus{
+			Name: m.Name, Wave: m.Wave, Priority: m.Priority,
+			Breaker: m.breaker.State(now), Failures: m.breaker.Failures(now), Abandoned: m.abandoned,
+		}
+		if list[i].Breaker == breaker.Open {
+			list[i].Retry = now.Add(m.breaker.ClosesIn(now))
+		}
 	}
 	return list
 }
@@ -215,9 +214,7 @@ func (o *Orchestrator[In, Out]) Close() error {
 	var releases []func()
 	o.update(func(*Counters) {
 		for _, m := range o.members {
-			if m.release != nil {
-				releases = append(releases, m.release)
-			}
+			releases = append(releases, m.release)
 		}
 	})
 	for _, release := range releases {
