@@ -58,8 +58,8 @@ func (ex *execution[In, Out]) run(ctx context.Context) error {
 	}
 	ex.began, ex.timerAt = o.now(), never
 	ex.deadline = after(ex.began, o.opts.TotalTimeout)
-	ex.arrived = make(chan *run[In, Out], len(o.members))
-	ex.running = make([]*run[In, Out], 0, len(o.members))
+	ex.arrived = make(chan *run[In, Out], o.widest)
+	ex.running = make([]*run[In, Out], 0, o.widest)
 	ex.runs = make([]run[In, Out], len(o.members))
 	for i := range ex.runs {
 		ex.runs[i].ex, ex.runs[i].m = ex, o.members[i]

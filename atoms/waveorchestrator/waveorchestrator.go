@@ -31,6 +31,7 @@ type Orchestrator[In, Out any] struct {
 	opts    Options[Out]
 	members []*member[In, Out] // in order
 	waves   []wave             // in order
+	widest  int                // workers of the largest wave
 	base    time.Time
 	closing context.Context // ends when Close begins
 	close   context.CancelFunc
@@ -58,6 +59,7 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 		w := &waves[i]
 		w.limit = limit(opts.PerWave[w.number], opts.MaxPerWave, unlimited)
 		w.started = waveStarted(w.key, w.end-w.from)
+		o.widest = max(o.widest, w.end-w.from)
 	}
 	for _, m := range members { // the options are resolved, so there are no errors below
 		m.breaker = core.Must(breaker.New(breaker.Options{Threshold: opts.BreakerThreshold, OpenFor: opts.BreakerReset}))
