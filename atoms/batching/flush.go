@@ -183,7 +183,8 @@ func (f *flush[In, Out]) conclude() error {
 
 // report calls OnError with the items that no Do waits for and that were not flushed.
 func (f *flush[In, Out]) report() {
-	lost := slices.DeleteFunc(slices.Clone(f.items), func(it *item[In, Out]) bool { return it.err == nil || it.done != nil })
+	answered := func(it *item[In, Out]) bool { return it.err == nil || it.done != nil }
+	lost := slices.DeleteFunc(slices.Clone(f.items), answered)
 	err := f.err
 	if f.mixed {
 		err = errorsOf(lost)

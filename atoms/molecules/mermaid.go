@@ -43,8 +43,8 @@ func (c chart) draw(b *Blueprint) string {
 		}
 		from = step
 	}
-	nodes := c.node(round, "on", b.On) + steps + c.node(round, "completed", "completed") + undos + c.node(round, "failed", "failed")
-	return nodes + flow + c.edge(from, "-->", "", "completed") + failures
+	return c.node(round, "on", b.On) + steps + c.node(round, "completed", "completed") + undos +
+		c.node(round, "failed", "failed") + flow + c.edge(from, "-->", "", "completed") + failures
 }
 
 // The shapes of nodes.

@@ -61,9 +61,9 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 		w.started = waveStarted(w.key, w.end-w.from)
 		o.widest = max(o.widest, w.end-w.from)
 	}
+	each := breaker.Options{Threshold: opts.BreakerThreshold, OpenFor: opts.BreakerReset}
 	for _, m := range members { // the options are resolved, so there are no errors below
-		m.breaker = core.Must(breaker.New(breaker.Options{Threshold: opts.BreakerThreshold, OpenFor: opts.BreakerReset}))
-		m.release = func() {}
+		m.breaker = core.Must(breaker.New(each))
 	}
 	both := core.Options{
 		Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: unlimited,

@@ -88,7 +88,7 @@ func plan[In, Out any](list []Worker[In, Out]) ([]*member[In, Out], []wave, erro
 		if slices.ContainsFunc(list[:i], func(other Worker[In, Out]) bool { return other.Name == w.Name }) {
 			return nil, nil, fmt.Errorf("waveorchestrator: there are two workers %q, but names tell them apart", w.Name)
 		}
-		members[i] = &member[In, Out]{Worker: w, started: SignalWorkerStarted + ":" + w.Name}
+		members[i] = &member[In, Out]{Worker: w, started: SignalWorkerStarted + ":" + w.Name, release: func() {}}
 	}
 	slices.SortFunc(members, func(a, b *member[In, Out]) int {
 		return cmp.Or(cmp.Compare(a.Wave, b.Wave), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Name, b.Name))
