@@ -99,28 +99,20 @@ func (c *LRU[K, V]) obtain(ctx context.Context, key K, refresh bool, l loader[K,
 	if ctx.Err() != nil {
 		return *new(V), context.Cause(ctx)
 	}
-	var (
-		e     *entry[K, V]
-		call  *flight.Call[V]
-		first bool
-	)
 	hash, s := c.locate(key)
 	s.flights.Lock()
 	if !refresh {
-		e, _ = c.getLocked(s, hash, key)
-	}
-	if e == nil {
-		if call, first = s.flights.Join(ctx, key); first {
-			s.loads++
+		if e, _ := c.getLocked(s, hash, key); e != nil {
+			c.unlock(s)
+			return e.value, nil
 		}
 	}
+	call, first := s.flights.Join(ctx, key)
 	if first {
+		s.loads++
 		go c.run(call, s, hash, key, l)
 	}
 	c.unlock(s)
-	if e != nil {
-		return e.value, nil
-	}
 	return s.flights.Wait(ctx, key, call)
 }
 
