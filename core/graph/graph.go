@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/runner"
 )
 
 // Signals of a run. They are raised on [core.Options.Sink], with the name of the
@@ -93,12 +94,12 @@ func (g *Graph[T]) Run(ctx context.Context, work core.Work[T], opts core.Options
 		panic("graph: Run needs work to do, not a nil function")
 	}
 	nodes, index := g.snapshot()
-	p, err := newPlan(nodes, index)
+	s, err := newSchedule(nodes, index)
 	if err != nil {
 		return Report{}, err
 	}
-	r, err := newRun(ctx, nodes, p, work, opts)
-	if err != nil {
+	r := &run[T]{nodes: nodes, work: work, results: make([]Result, len(nodes)), schedule: s}
+	if r.Runner, err = runner.New(ctx, "graph", r.body, opts); err != nil {
 		return Report{}, err
 	}
 	defer r.Close()
