@@ -73,10 +73,7 @@ func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Opt
 		defer a.mu.Unlock()
 		a.record.add(s, time.Now())
 	})
-	a.stop = sync.OnceFunc(func() {
-		cancelRaised()
-		cancelRetracted()
-	})
+	a.stop = func() { cancelRaised(); cancelRetracted() }
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.record.begin(time.Now())
@@ -90,9 +87,9 @@ func (a *Aggregator[P]) Summarize(value func(P) float64) Summary {
 		panic("aggregate: Summarize needs a function")
 	}
 	facts, covered := a.facts()
-	values := make([]float64, len(facts))
-	for i, s := range facts {
-		values[i] = value(a.payload(s))
+	var values []float64
+	for _, p := range facts {
+		values = append(values, value(p))
 	}
 	return a.summary(values, covered)
 }
@@ -105,8 +102,7 @@ func GroupBy[P any, K comparable](a *Aggregator[P], group func(core.Signal, P) K
 	}
 	facts, covered := a.facts()
 	values := make(map[K][]float64)
-	for _, s := range facts {
-		p := a.payload(s)
+	for s, p := range facts {
 		k := group(s, p)
 		values[k] = append(values[k], value(p))
 	}
@@ -123,11 +119,7 @@ func GroupBy[P any, K comparable](a *Aggregator[P], group func(core.Signal, P) K
 func (a *Aggregator[P]) All() iter.Seq2[core.Signal, P] {
 	return func(yield func(core.Signal, P) bool) {
 		facts, _ := a.facts()
-		for _, s := range facts {
-			if !yield(s, a.payload(s)) {
-				return
-			}
-		}
+		facts(yield)
 	}
 }
 
@@ -148,19 +140,20 @@ func (a *Aggregator[P]) Stop() {
 	a.record.end()
 }
 
-// facts copies the facts within the span.
-func (a *Aggregator[P]) facts() (facts []core.Signal, covered time.Duration) {
+// facts walks a copy of the facts within the span.
+func (a *Aggregator[P]) facts() (facts iter.Seq2[core.Signal, P], covered time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
 	a.record.expire(now)
-	return slices.Clone(a.record.facts), a.record.covered(now)
-}
-
-// payload returns the payload of a fact. All facts are of the kind.
-func (a *Aggregator[P]) payload(s core.Signal) P {
-	p, _ := a.kind.From(s)
-	return p
+	list := slices.Clone(a.record.facts)
+	return func(yield func(core.Signal, P) bool) {
+		for _, s := range list {
+			if p, _ := a.kind.From(s); !yield(s, p) { // all are of the kind
+				return
+			}
+		}
+	}, a.record.covered(now)
 }
 
 func (a *Aggregator[P]) summary(values []float64, covered time.Duration) Summary {

@@ -68,9 +68,7 @@ func Wait(ctx context.Context, sink *core.Sink, pattern string, required int, op
 	}
 	var timeout <-chan time.Time
 	if opts.Timeout > 0 {
-		timer := time.NewTimer(opts.Timeout)
-		defer timer.Stop()
-		timeout = timer.C
+		timeout = time.After(opts.Timeout)
 	}
 	p := poll{opts: opts, required: required, ended: make(chan struct{})}
 	// In this order no retraction of a counted vote is missed, and votes that are raised

@@ -173,6 +173,7 @@ func (s *Scores[K]) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.book.fade(s.now())
+	s.book.stats.Len = len(s.book.heap)
 	return s.book.stats
 }
 

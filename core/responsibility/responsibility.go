@@ -2,7 +2,6 @@ package responsibility
 
 import (
 	"cmp"
-	"container/list"
 	"errors"
 	"iter"
 	"maps"
@@ -91,7 +90,7 @@ type Keeper struct {
 	acks    map[string]*ack               // by pattern
 	entered map[*promise]struct{}         // promises that do not stand yet
 	byID    map[core.OperationID]*promise // promises that stand
-	order   list.List                     // the same, oldest first
+	stood   uint64                        // promises so far that stood
 	closed  bool
 
 	cancel func() // ends the calls of finalized; nil if there are none
