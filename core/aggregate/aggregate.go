@@ -3,13 +3,13 @@ package aggregate
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // Options configure an [Aggregator]. The zero value is the default.
@@ -21,11 +21,8 @@ type Options struct {
 
 // resolved returns the options with defaults, or says what is wrong with them.
 func (o Options) resolved() (Options, error) {
-	if o.Capacity < 0 {
-		return o, fmt.Errorf("aggregate: Options.Capacity is %d, but must not be negative", o.Capacity)
-	}
 	o.Capacity = cmp.Or(o.Capacity, core.MonitorCap)
-	return o, nil
+	return o, check.NotNegative("aggregate: Options.Capacity", o.Capacity)
 }
 
 // An Aggregator keeps the facts of a kind that are younger than its span, and
@@ -47,18 +44,14 @@ type Aggregator[P any] struct {
 // New makes an aggregator of the facts of a kind that are raised on a sink from now
 // on.
 func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Options) (*Aggregator[P], error) {
-	var errs []error
-	if sink == nil {
-		errs = append(errs, errors.New("aggregate: the sink is nil, but facts are signals of a sink"))
-	}
-	if kind.Name() == "" {
-		errs = append(errs, errors.New("aggregate: the kind is the zero Kind; make one with core.NewKind"))
-	}
-	if span <= 0 {
-		errs = append(errs, fmt.Errorf("aggregate: the span is %v, but must be positive", span))
-	}
 	opts, err := opts.resolved()
-	if err := errors.Join(append(errs, err)...); err != nil {
+	err = errors.Join(
+		check.Error(sink == nil, "aggregate: the sink is nil, but facts are signals of a sink"),
+		check.Error(kind.Name() == "", "aggregate: the kind is the zero Kind; make one with core.NewKind"),
+		check.Error(span <= 0, "aggregate: the span is %v, but must be positive", span),
+		err,
+	)
+	if err != nil {
 		return nil, err
 	}
 	a := &Aggregator[P]{kind: kind, span: span, record: record{span: span, capacity: opts.Capacity}}
@@ -83,9 +76,7 @@ func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Opt
 // Summarize computes from all facts within the span. Value returns the number of a
 // fact; facts whose value is NaN are left out. It takes O(n log n).
 func (a *Aggregator[P]) Summarize(value func(P) float64) Summary {
-	if value == nil {
-		panic("aggregate: Summarize needs a function")
-	}
+	check.Panic(value == nil, "aggregate: Summarize needs a function")
 	facts, covered := a.facts()
 	var values []float64
 	for _, p := range facts {
@@ -97,9 +88,7 @@ func (a *Aggregator[P]) Summarize(value func(P) float64) Summary {
 // GroupBy is [Aggregator.Summarize] for each group of facts. Group returns the group of
 // a fact. Groups without a number are left out.
 func GroupBy[P any, K comparable](a *Aggregator[P], group func(core.Signal, P) K, value func(P) float64) map[K]Summary {
-	if group == nil || value == nil {
-		panic("aggregate: GroupBy needs two functions")
-	}
+	check.Panic(group == nil || value == nil, "aggregate: GroupBy needs two functions")
 	facts, covered := a.facts()
 	values := make(map[K][]float64)
 	for s, p := range facts {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 	"github.com/ephemeralgo/ephemeral/core/internal/runner"
 )
 
@@ -90,9 +91,7 @@ func (g *Graph[T]) Add(name string, item T, deps ...string) error {
 //
 // Run panics if work is nil.
 func (g *Graph[T]) Run(ctx context.Context, work core.Work[T], opts core.Options) (Report, error) {
-	if work == nil {
-		panic("graph: Run needs work to do, not a nil function")
-	}
+	check.Panic(work == nil, "graph: Run needs work to do, not a nil function")
 	nodes, index := g.snapshot()
 	s, err := newSchedule(nodes, index)
 	if err != nil {

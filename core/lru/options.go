@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // Options configure an [LRU]. The zero value is the default. For durations and HotAfter, a
@@ -70,9 +71,8 @@ func (o Options[K, V]) resolved() (Options[K, V], error) {
 	var errs []error
 	o.Name = cmp.Or(o.Name, "lru")
 	count := func(field string, value *int, normally int) {
-		if *value = cmp.Or(*value, normally); *value < 0 {
-			errs = append(errs, fmt.Errorf("lru: Options.%s is %d, but must not be negative", field, *value))
-		}
+		*value = cmp.Or(*value, normally)
+		errs = append(errs, check.NotNegative("lru: Options."+field, *value))
 	}
 	duration := func(value *time.Duration, normally, none time.Duration) {
 		if *value = cmp.Or(*value, normally); *value < 0 {

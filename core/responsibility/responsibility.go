@@ -2,7 +2,6 @@ package responsibility
 
 import (
 	"cmp"
-	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // The signals of a [Keeper] on its sink, with the key of the promise. They never
@@ -98,13 +98,12 @@ type Keeper struct {
 
 // New makes a Keeper of operations of c, with signals on sink.
 func New(c Pinner, sink *core.Sink, opts Options) (*Keeper, error) {
-	if c == nil {
-		return nil, errors.New("responsibility: the coordinator is nil, but New needs one to pin operations")
-	}
-	if sink == nil {
-		return nil, errors.New("responsibility: the sink is nil, but announcements are signals of a sink")
-	}
 	opts, err := opts.resolved()
+	err = cmp.Or(
+		check.Error(c == nil, "responsibility: the coordinator is nil, but New needs one to pin operations"),
+		check.Error(sink == nil, "responsibility: the sink is nil, but announcements are signals of a sink"),
+		err,
+	)
 	if err != nil {
 		return nil, err
 	}

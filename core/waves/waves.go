@@ -3,13 +3,13 @@ package waves
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // The signals of an executor. Their key is that of the trigger.
@@ -57,12 +57,9 @@ type Options struct {
 }
 
 func (o Options) resolved() (Options, error) {
-	if o.MaxConcurrency < 0 {
-		return o, fmt.Errorf("waves: Options.MaxConcurrency is %d, but must not be negative", o.MaxConcurrency)
-	}
 	o.Name = cmp.Or(o.Name, "waves")
 	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 4)
-	return o, nil
+	return o, check.NotNegative("waves: Options.MaxConcurrency", o.MaxConcurrency)
 }
 
 // An Executor runs stages when signals set them off. Make one with [New] and [Executor.Start]
@@ -97,14 +94,10 @@ var _ core.Inspector = (*Executor)(nil)
 // New makes an executor of stages that signals on sink set off, or says what is wrong. It
 // starts nothing.
 func New(sink *core.Sink, stages []Stage, opts Options) (*Executor, error) {
-	if sink == nil {
-		return nil, errors.New("waves: there must be a sink, not nil, whose signals set off the stages")
-	}
 	prepared, err := prepare(stages)
-	if err != nil {
-		return nil, err
-	}
-	if opts, err = opts.resolved(); err != nil {
+	opts, wrong := opts.resolved()
+	noSink := check.Error(sink == nil, "waves: there must be a sink, not nil, whose signals set off the stages")
+	if err = cmp.Or(noSink, err, wrong); err != nil {
 		return nil, err
 	}
 	e := &Executor{sink: sink, stages: prepared, earlyExit: opts.EarlyExit, unexit: func() {}}
