@@ -1,6 +1,7 @@
 package lru
 
 import (
+	"cmp"
 	"hash/maphash"
 	"iter"
 	"math/bits"
@@ -241,10 +242,7 @@ type lifetime struct{ ttl, most int64 }
 
 // sliding is the lifetime of a value that expires after ttl without an access.
 func (c *LRU[K, V]) sliding(ttl time.Duration) lifetime {
-	switch {
-	case ttl == 0:
-		ttl = c.opts.TTL
-	case ttl < 0:
+	if ttl = cmp.Or(ttl, c.opts.TTL); ttl < 0 {
 		ttl = never
 	}
 	return lifetime{int64(ttl), int64(c.opts.MaxAge)}
@@ -252,13 +250,11 @@ func (c *LRU[K, V]) sliding(ttl time.Duration) lifetime {
 
 // fixed is the lifetime of a value that no access prolongs.
 func (c *LRU[K, V]) fixed(life time.Duration) lifetime {
-	switch {
-	case life == 0:
-		return c.sliding(0)
-	case life < 0:
-		life = never
+	l := c.sliding(life)
+	if life != 0 {
+		l.most = l.ttl
 	}
-	return lifetime{int64(life), int64(life)}
+	return l
 }
 
 // entry makes an entry whose life begins now.
