@@ -210,6 +210,7 @@ func (c *LRU[K, V]) Stats() Stats {
 	stats := Stats{Capacity: c.opts.Capacity, Panics: c.panics.Load()}
 	for i := range c.shards {
 		c.shards[i].flights.Lock()
+		defer c.shards[i].flights.Unlock()
 	}
 	for i := range c.shards {
 		s := &c.shards[i]
@@ -220,9 +221,6 @@ func (c *LRU[K, V]) Stats() Stats {
 		stats.Evictions += s.removals[ReasonEvicted]
 		stats.Expirations += s.removals[ReasonExpired]
 		stats.Invalidations += s.removals[ReasonInvalidated]
-	}
-	for i := range c.shards {
-		c.shards[i].flights.Unlock()
 	}
 	for i := range c.tallies {
 		stats.Hits += c.tallies[i].hits.Load()

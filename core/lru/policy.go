@@ -87,8 +87,3 @@ func (p *policy[K, V]) roomInMain() (victim *entry[K, V], ok bool) {
 }
 
 func (p *policy[K, V]) full() bool { return p.small.n == p.smallMax && p.main.n == p.mainMax }
-
-// replace gives e the place of old.
-func (p *policy[K, V]) replace(old, e *entry[K, V]) { old.in.replace(old, e) }
-
-func (p *policy[K, V]) remove(e *entry[K, V]) { e.in.remove(e) }
