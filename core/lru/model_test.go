@@ -173,7 +173,7 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 		told := map[lru.Reason]uint64{lru.ReasonEvicted: s.Evictions, lru.ReasonExpired: s.Expirations, lru.ReasonInvalidated: s.Invalidations}
 		for reason, n := range m.removals { // of those replaced, as many as were put over others
 			if n != told[reason] {
-				t.Fatalf("OnRemoved was told of %d values that were %v, in %v", n, reason, s)
+				t.Fatalf("OnRemoved was called for %d values that were %v, in %v", n, reason, s)
 			}
 		}
 	}
