@@ -84,8 +84,8 @@ var ErrNoLimit = errors.New("windowsize: the window has no limit of age to chang
 // and close it. Until then, the sink refers to it. All methods are safe for concurrent use, also
 // in handlers of the sink, and they work after Close.
 //
-// A command is carried out before its Raise returns. A change of capacity takes time in
-// proportion to the number of signals in the sink. A Resizer has no goroutine.
+// A command is carried out before its Raise returns. A change takes time at most in proportion to
+// the number of signals in the sink. A Resizer has no goroutine.
 type Resizer struct {
 	sink   *core.Sink
 	opts   Options
