@@ -9,11 +9,11 @@ import (
 )
 
 // Wrap puts work behind the gate. While a signal matches CancelOn, a call returns a
-// [core.RefusedError]. While a signal matches DeferOn, a call waits: because of raised signals
-// for at most MaxDefer. If its context ends first, the call returns the cause of the context.
-// Then the call runs work, on the goroutine of the caller and with its context. Signals that
-// come later do not affect it. After Complete, Drain, Stop and Close, a call returns
-// [core.ErrClosed].
+// [core.RefusedError]. While a signal matches DeferOn, a call waits, but because of raised
+// signals for at most MaxDefer. If its context ends while it waits, the call returns the cause of
+// the context. Otherwise it then runs work, on the goroutine of its caller and with its context.
+// Signals that come later do not affect it. After Complete, Drain, Stop and Close, a call
+// returns [core.ErrClosed].
 //
 // The gate does not control the running work: MaxConcurrency does not limit it, Stats do not
 // count it, and Close does not cancel it. [Gate.Calls] counts the calls. A call costs about as
