@@ -54,10 +54,9 @@ func Exponential(initial time.Duration, multiplier float64) Backoff {
 
 const longest = time.Duration(math.MaxInt64)
 
-// FullJitter is for [Options.Jitter]. It returns a random delay from 0 to d, so callers that
-// failed together do not come back together. The names and a comparison are in "Exponential
-// Backoff And Jitter" by Marc Brooker (AWS Architecture Blog, 2015): FullJitter makes the
-// fewest calls.
+// FullJitter, for [Options.Jitter], returns a random delay from 0 to d. So callers that failed
+// together do not come back together. The names and a comparison are in "Exponential Backoff And
+// Jitter" by Marc Brooker (AWS Architecture Blog, 2015): FullJitter makes the fewest calls.
 func FullJitter(d time.Duration) time.Duration {
 	if d <= 0 {
 		return d
@@ -65,8 +64,8 @@ func FullJitter(d time.Duration) time.Duration {
 	return time.Duration(rand.Uint64N(uint64(d) + 1))
 }
 
-// EqualJitter is for [Options.Jitter]. It returns a random delay from d/2 to d. Use it if
-// there must always be a pause.
+// EqualJitter, for [Options.Jitter], returns a random delay from d/2 to d. Use it if there must
+// always be a pause.
 func EqualJitter(d time.Duration) time.Duration {
 	return d/2 + FullJitter(d-d/2)
 }
