@@ -372,10 +372,13 @@ func (s *Sink) keptAt(seq uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(s.kept, seq, func(k keptFact, seq uint64) int { return cmp.Compare(k.seq, seq) })
 }
 
-// find returns the fact of that Seq, in the window or kept, or nil.
+// find returns the fact of that Seq, in the window, held or kept, or nil.
 func (s *Sink) find(seq uint64) *fact {
 	if s.ring.contains(seq) {
 		return s.ring.at(seq)
+	}
+	if h := s.held[seq]; h != nil {
+		return &h.fact
 	}
 	if i, found := s.keptAt(seq); found {
 		return &s.kept[i].fact
