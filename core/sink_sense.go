@@ -310,18 +310,17 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 // of that newer one. If the time of the restored signal is in the future, it gets the
 // present time. So restore first and raise afterwards. Restore skips signals that are too
 // old. Held signals come back as raised ones. It returns how many were put back.
-func (s *Sink) Restore(signals iter.Seq[Signal]) int {
+func (s *Sink) Restore(signals iter.Seq[Signal]) (restored int) {
 	need(signals != nil, "Restore needs signals, not nil: slices.Values makes them of a slice")
-	n := 0
 	for signal := range signals {
-		if s.restore(signal) {
-			n++
+		if s.restore(&signal) {
+			restored++
 		}
 	}
-	return n
+	return restored
 }
 
-func (s *Sink) restore(signal Signal) bool {
+func (s *Sink) restore(signal *Signal) bool {
 	now := s.lockFresh()
 	if now == 0 {
 		now = s.names.clock.now()
@@ -329,11 +328,17 @@ func (s *Sink) restore(signal Signal) bool {
 	at := min(s.names.clock.offset(signal.Time), now)
 	stored := signal.Name != "" && later(at, s.maxAge) > now
 	if stored {
+		if r := &s.ring; r.head > r.tail {
+			at = max(at, r.at(r.head-1).at)
+		}
+		s.latest = max(s.latest, at)
 		entry := s.names.intern(signal.Name)
 		s.names.enter(entry)
-		f, seq := s.put(fact{name: entry, key: signal.Key, at: at, more: &more{
+		f, seq := s.place(entry)
+		f.key, f.operation, f.source, f.at = signal.Key, 0, nil, at
+		f.more = &more{
 			payload: signal.payload, cause: signal.cause, restored: true, operation: signal.Operation, source: signal.Source,
-		}})
+		}
 		(&route{gates: entry.route.gates}).notice(f, seq, &s.after)
 	}
 	s.unlock()
