@@ -72,8 +72,7 @@ const (
 
 // heldFact is a fact that stands outside the window.
 type heldFact struct {
-	fact  fact
-	seq   uint64
+	seqFact
 	until int64      // or never: until released
 	owner *Operation // nil: none
 
@@ -505,7 +504,7 @@ func (s *Sink) hold(f fact, lease time.Duration) *heldFact {
 	if s.ring.full() {
 		s.evict()
 	}
-	h := &heldFact{fact: f, seq: s.ring.head, until: never}
+	h := &heldFact{seqFact: seqFact{s.ring.head, f}, until: never}
 	*s.ring.push() = fact{at: f.at} // its Seq is a gap in the window
 	if lease > 0 {
 		h.until = later(f.at, int64(lease))
