@@ -82,23 +82,22 @@ type engine struct {
 // cacheLine keeps what is before it and what is after it from sharing one.
 type cacheLine [64]byte
 
-// flush waits for the operations accepted before it, for those that ran, or until there are
-// none.
+// flush waits for some operations, or until there are none.
 type flush struct {
-	idle    bool                    // the last
-	running map[*Operation]struct{} // the second, which it waits for; nil: not that
-	newest  OperationID             // the newest of the first, which it waits for
-	left    int                     // 0: done
-	done    chan struct{}
+	includes func(*Operation) bool // which ones, of those that have not ended; nil: all, until there are none
+	left     int                   // 0: done
+	done     chan struct{}
 }
 
-// includes reports whether f waits for o, if that has not finished.
-func (f *flush) includes(o *Operation) bool {
-	if f.running != nil {
-		_, ok := f.running[o]
-		return ok
+// ended notes that o has ended, and reports whether the wait is over. o.engine.mu is held.
+func (f *flush) ended(o *Operation) (over bool) {
+	switch {
+	case f.includes == nil:
+		f.left = o.engine.unfinished()
+	case f.includes(o):
+		f.left--
 	}
-	return o.id <= f.newest
+	return f.left == 0
 }
 
 var engines atomic.Uint64
@@ -415,6 +414,12 @@ func (e *engine) started() []*Operation {
 // alive is the number of operations that have started and not ended. mu is held.
 func (e *engine) alive() int { return e.running.n + e.suspended.n + e.resuming.n }
 
+// unfinished is the number of operations whose waiters have not been answered. mu is held.
+func (e *engine) unfinished() int {
+	e.collect()
+	return e.alive() + e.telling + e.scheduler.pending()
+}
+
 // leaveQueue counts that o is not pending any more. mu is held.
 func (e *engine) leaveQueue(o *Operation) {
 	e.left[o.lane]++
@@ -437,7 +442,7 @@ func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	o.status, o.err, o.finished = status, err, now
 	e.outcomes[status.bit()]++
 	if e.onDone == nil {
-		if o.done != nil || e.flushes != nil || o.marks&(awaitedOwn|grouped) != 0 {
+		if o.done != nil || len(e.flushes) > 0 || o.marks&(awaitedOwn|grouped) != 0 {
 			e.answer(o)
 		}
 	} else {
@@ -465,22 +470,13 @@ func (e *engine) answer(o *Operation) {
 	if o.marks&awaitedOwn != 0 {
 		e.endWaits(&o.rest.Load().awaited)
 	}
-	for _, f := range e.flushes {
-		switch {
-		case f.idle && e.idle():
-			f.left = 0
-		case !f.idle && f.includes(o):
-			f.left--
-		}
-		if f.left == 0 {
+	e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool {
+		over := f.ended(o)
+		if over {
 			e.out.ends = append(e.out.ends, f.done)
 		}
-	}
-	if len(e.out.ends) > 0 {
-		if e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool { return f.left == 0 }); len(e.flushes) == 0 {
-			e.flushes = nil
-		}
-	}
+		return over
+	})
 }
 
 // sweep evicts what the window need not show any more. mu is held.

@@ -247,11 +247,10 @@ func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 	case a.on != nil:
 		holder, waits = a.on, a.on.status&StatusFinished == 0
 	case a.flush != nil:
-		r.Ahead, waits = a.flush.left, a.flush.left > 0
-		if a.flush.idle {
-			r.Ahead = e.alive() + e.scheduler.pending()
+		if r.Ahead, waits = a.flush.left, a.flush.left > 0; a.flush.includes == nil {
+			r.Ahead = e.unfinished()
 		}
-		waited = func(o *Operation) bool { return a.flush.idle || a.flush.includes(o) }
+		waited = func(o *Operation) bool { return a.flush.includes == nil || a.flush.includes(o) }
 	case a.group != nil:
 		a.group.mu.Lock()
 		r.Ahead, waits = a.group.left, a.group.left > 0

@@ -47,19 +47,19 @@ func (c Control) Complete() {
 // startFlush begins to wait for what has been accepted so far; nil if that is
 // finished. mu is held.
 func (e *engine) startFlush() *flush {
-	e.intake.mu.Lock()
-	defer e.intake.mu.Unlock()
-	return e.expect(flush{newest: e.intake.id, left: e.alive() + e.telling + e.scheduler.pending() + e.intake.arrived.n})
+	left := e.unfinished() // collects
+	newest := e.index.newest
+	return e.expect(left, func(o *Operation) bool { return o.id <= newest })
 }
 
-// expect begins to wait for what f says; nil if that is finished. mu is held.
-func (e *engine) expect(f flush) *flush {
-	if f.left == 0 {
+// expect begins to wait for so many operations; nil if there are none. mu is held.
+func (e *engine) expect(left int, includes func(*Operation) bool) *flush {
+	if left == 0 {
 		return nil
 	}
-	f.done = make(chan struct{})
-	e.flushes = append(e.flushes, &f)
-	return &f
+	f := &flush{includes, left, make(chan struct{})}
+	e.flushes = append(e.flushes, f)
+	return f
 }
 
 // Flush waits until all operations accepted so far are finished, while the intake stays
@@ -78,17 +78,7 @@ func (c Control) Flush(ctx context.Context) error {
 // [ErrWouldDeadlock], as Flush does.
 func (c Control) WaitIdle(ctx context.Context) error {
 	e := c.made()
-	return e.waitForAll(ctx, func() *flush {
-		if e.idle() {
-			return nil
-		}
-		return e.expect(flush{idle: true, left: 1})
-	})
-}
-
-// idle reports whether there is nothing to do. mu is held.
-func (e *engine) idle() bool {
-	return e.alive()+e.telling+e.scheduler.pending() == 0 && !e.intake.fresh.Load()
+	return e.waitForAll(ctx, func() *flush { return e.expect(e.unfinished(), nil) })
 }
 
 // waitForAll waits until what start has begun with mu held is done.
@@ -286,7 +276,7 @@ func (e *engine) finalize(now int64) {
 // does not refer to the engine.
 func (e *engine) detachIfDone() {
 	e.mu.Lock()
-	detach := !e.detached && (e.closing || e.intake.closed && e.idle()) // closed with mu held
+	detach := !e.detached && (e.closing || e.intake.closed && e.unfinished() == 0) // closed with mu held
 	e.detached = e.detached || detach
 	hooks := e.onClosed
 	e.mu.Unlock()

@@ -31,14 +31,9 @@ func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 
 // seePending compares the number of pending operations with the watermarks. mu is held.
 func (e *engine) seePending() {
-	e.intake.mu.Lock()
-	n := int(e.intake.accepted())
-	e.intake.mu.Unlock()
-	for _, left := range e.left {
-		n -= int(left)
-	}
+	e.collect()
 	for _, w := range e.pendingMarks {
-		if w.see(n) {
+		if w.see(e.scheduler.pending()) {
 			e.out.after.wake(w)
 		}
 	}
@@ -76,10 +71,10 @@ func (e *engine) tellClosed(hooks []*hook[struct{}]) {
 func (c Control) WaitRunning(ctx context.Context) error {
 	e := c.made()
 	return e.waitForAll(ctx, func() *flush {
-		running := make(map[*Operation]struct{})
+		running := make(map[*Operation]bool)
 		for _, o := range e.started() {
-			running[o] = struct{}{}
+			running[o] = true
 		}
-		return e.expect(flush{running: running, left: len(running)})
+		return e.expect(len(running), func(o *Operation) bool { return running[o] })
 	})
 }
