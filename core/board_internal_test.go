@@ -52,7 +52,7 @@ func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
 		t: t, seed: seed, random: r, now: 1,
 		keys: 1 + r.IntN(12), backlog: 1 + r.IntN(25), limit: 1 + r.IntN(8),
 	}
-	opts := Options{DropOldest: r.IntN(2) == 0, MaxPerKey: 1 + r.IntN(3)}
+	opts := Options{MaxPerKey: 1 + r.IntN(3)}
 	lanes := r.IntN(6) // 0: the options have none
 	limits := make([]int, max(1, lanes))
 	for i := range lanes {
@@ -64,15 +64,18 @@ func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
 	if r.IntN(2) == 0 {
 		opts.Ageing = time.Duration(1 + r.IntN(60))
 	}
-	classes := []int{0}
+	if lanes == 0 {
+		opts.Lanes = make([]Lane, 1)
+	}
+	classes, places := []int{0}, make([]Class, 1)
 	if r.IntN(2) == 0 {
 		for i := range 1 + r.IntN(4) {
 			classes = append(classes, r.IntN(4))
-			opts.Classes = append(opts.Classes, Class{Name: fmt.Sprint(i), Limit: classes[i+1]})
+			places = append(places, Class{Name: fmt.Sprint(i), Limit: classes[i+1]})
 		}
 	}
 	keyed := r.IntN(2) == 0
-	d.about = fmt.Sprintf("keyed %t, options %+v", keyed, opts)
+	d.about = fmt.Sprintf("keyed %t, options %+v, classes %+v", keyed, opts, places)
 	perKey := 0
 	if keyed {
 		perKey = opts.MaxPerKey
@@ -81,7 +84,7 @@ func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
 	if lanes == 0 && len(classes) == 1 && !keyed {
 		d.s = new(fifo)
 	} else {
-		d.b = newBoard(&opts, keyed)
+		d.b = newBoard(opts.Lanes, places, &opts, keyed)
 		d.s = d.b
 	}
 	return d
@@ -193,7 +196,7 @@ func (d *boardDriver) step() {
 	case n < 90:
 		if len(m.Pending) > 0 {
 			o := m.Pending[r.IntN(len(m.Pending))]
-			if d.asksOldest() && r.IntN(2) == 0 {
+			if r.IntN(2) == 0 {
 				o = m.Oldest(int(o.lane))
 			}
 			d.remove(o)
@@ -233,11 +236,6 @@ func (d *boardDriver) remove(o *Operation) {
 	d.model.Remove(o)
 }
 
-// asksOldest reports whether the scheduler can tell which operation has waited longest.
-func (d *boardDriver) asksOldest() bool {
-	return d.b == nil || !d.b.keyed && len(d.b.classes) == 1 || d.b.ordered
-}
-
 func (d *boardDriver) compare() {
 	m := d.model
 	if got := d.s.pending(); got != len(m.Pending) {
@@ -245,9 +243,6 @@ func (d *boardDriver) compare() {
 	}
 	lane := uint8(d.random.IntN(len(m.Limits)))
 	d.same("earliest", d.s.earliest(lane), m.Earliest(int(lane)))
-	if d.asksOldest() {
-		d.same("oldest", d.s.oldest(lane), m.Oldest(int(lane)))
-	}
 	if d.random.IntN(8) == 0 {
 		all := d.s.all()
 		slices.SortFunc(all, byID)
@@ -262,9 +257,6 @@ func (d *boardDriver) compare() {
 		l := &d.b.lanes[i]
 		if pending, running := m.InLane(m.Pending, i), m.InLane(m.Running, i); l.n != pending || l.running != running {
 			d.fatalf("lane %d: got %d pending and %d running, want %d and %d", i, l.n, l.running, pending, running)
-		}
-		if kept := len(l.arrived.operations); kept > 2*l.n+16 {
-			d.fatalf("lane %d: %d operations are kept in order of arrival while %d are pending", i, kept, l.n)
 		}
 	}
 	for i, c := range d.b.classes {
@@ -335,9 +327,6 @@ func (d *boardDriver) checkEmpty() {
 		if o := d.s.earliest(lane); o != nil {
 			d.fatalf("earliest of nothing: got %s", described(o))
 		}
-		if o := d.s.oldest(lane); o != nil {
-			d.fatalf("oldest of nothing: got %s", described(o))
-		}
 	}
 	if all := d.s.all(); len(all) > 0 || d.s.next(d.now, 0) != nil {
 		d.fatalf("all: got %d operations, want none", len(all))
@@ -351,7 +340,7 @@ func (d *boardDriver) checkEmpty() {
 	for i := range d.b.lanes {
 		l := &d.b.lanes[i]
 		for _, line := range l.lines {
-			if line != (opList{}) || l.bound != (bound{limit: l.limit}) || l.arrived.operations != nil {
+			if line != (opList{}) || l.bound != (bound{limit: l.limit}) {
 				d.fatalf("lane %d: got %+v, want it to be empty", i, *l)
 			}
 		}

@@ -17,7 +17,6 @@ type board struct {
 	perKey  int
 	keys    keyTable
 	keyed   bool
-	ordered bool  // oldest is asked for
 	ageing  int64 // 0: never
 
 	aged     bool // next, when last asked, favoured a lane for the age of its first
@@ -39,30 +38,17 @@ func (b *bound) full() bool { return b.limit > 0 && b.running >= b.limit }
 // lane is what the board knows of a lane.
 type lane struct {
 	bound
-	lines   []opList // by class, in turn: operations without a key, and one for each key of which one may start
-	turns   uint32   // that were given out: see Operation.turnNumber
-	arrived arrivals
+	lines []opList // by class, in turn: operations without a key, and one for each key of which one may start
+	turns uint32   // that were given out: see Operation.turnNumber
 }
 
-func newBoard(opts *Options, keyed bool) *board {
-	b := &board{
-		lanes:   make([]lane, max(1, len(opts.Lanes))),
-		perKey:  opts.MaxPerKey,
-		classes: make([]bound, 1+len(opts.Classes)),
-		keyed:   keyed,
-		ordered: opts.DropOldest && (keyed || len(opts.Classes) > 0),
-		ageing:  int64(opts.Ageing),
-
-		sinceAge: agedTurn,
+func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool) *board {
+	b := &board{perKey: opts.MaxPerKey, keyed: keyed, ageing: int64(opts.Ageing), sinceAge: agedTurn}
+	for _, l := range lanes {
+		b.lanes = append(b.lanes, lane{bound: bound{limit: l.Limit}, lines: make([]opList, len(classes))})
 	}
-	for i := range b.lanes {
-		b.lanes[i].lines = make([]opList, len(b.classes))
-	}
-	for i := range opts.Lanes {
-		b.lanes[i].limit = opts.Lanes[i].Limit
-	}
-	for i := range opts.Classes {
-		b.classes[1+i].limit = opts.Classes[i].Limit
+	for _, c := range classes {
+		b.classes = append(b.classes, bound{limit: c.Limit})
 	}
 	return b
 }
@@ -72,9 +58,6 @@ func (b *board) push(o *Operation) {
 	l.n++
 	b.classes[o.class].n++
 	b.n++
-	if b.ordered {
-		l.arrived.add(o)
-	}
 	if !b.keyed || o.key == "" {
 		l.join(o)
 		return
@@ -235,9 +218,6 @@ func (b *board) leave(o *Operation) *lane {
 	l.n--
 	b.classes[o.class].n--
 	b.n--
-	if b.ordered {
-		l.arrived.trim(l.n)
-	}
 	return l
 }
 
@@ -275,13 +255,6 @@ func (b *board) occupy(o *Operation, more int) {
 	b.classes[o.class].running += more
 }
 
-func (b *board) oldest(lane uint8) *Operation {
-	if b.ordered {
-		return b.lanes[lane].arrived.oldest()
-	}
-	return b.lanes[lane].lines[0].head
-}
-
 func (b *board) all() []*Operation {
 	var all []*Operation
 	for i := range b.lanes {
@@ -298,37 +271,3 @@ func (b *board) all() []*Operation {
 }
 
 func (b *board) pending() int { return b.n }
-
-// arrivals remembers pending operations in the order of their arrival, and some
-// that are not pending any more, but never many more of these than of the others.
-type arrivals struct{ operations []*Operation }
-
-func (a *arrivals) add(o *Operation) { a.operations = append(a.operations, o) }
-
-// trim forgets those that are not pending any more if there are too many of them.
-func (a *arrivals) trim(pending int) {
-	switch {
-	case pending == 0:
-		a.operations = nil
-	case len(a.operations) > 2*pending+16:
-		kept := make([]*Operation, 0, pending+1) // a new slice, because slices do not shrink; o itself still counts
-		for _, o := range a.operations {
-			if o.status == StatusPending {
-				kept = append(kept, o)
-			}
-		}
-		a.operations = kept
-	}
-}
-
-func (a *arrivals) oldest() *Operation {
-	for i, o := range a.operations {
-		if o.status == StatusPending {
-			clear(a.operations[:i])
-			a.operations = a.operations[i:]
-			return o
-		}
-	}
-	a.operations = nil
-	return nil
-}

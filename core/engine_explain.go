@@ -139,7 +139,7 @@ func (x *explainer) pending(o *Operation, now int64) {
 	}
 
 	resumed := e.resumeOn.look(now, 0).signal.Seq
-	for _, r := range [...]*rule{&e.rules, &e.laneRules[o.lane]} {
+	for _, r := range [...]*rule{&e.rules, &e.lanes[o.lane].rule} {
 		for _, s := range r.cancelOn.standing(now) {
 			x.add(o, e.heldUp(ReasonRefused, s), nil)
 		}
@@ -163,7 +163,7 @@ func (x *explainer) pending(o *Operation, now int64) {
 	higher := 0
 	e.intake.mu.Lock()
 	for i := range o.lane {
-		higher += int(e.intake.queues[i].accepted - e.left[i])
+		higher += int(e.intake.queues[i].accepted - e.lanes[i].left)
 	}
 	e.intake.mu.Unlock()
 	if higher > 0 {
@@ -257,10 +257,8 @@ func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 		a.group.mu.Unlock()
 		waited = func(o *Operation) bool { return groupOf(o) == a.group }
 	default:
-		e.intake.mu.Lock()
-		waits = slices.Contains(e.intake.queues[a.room.operation.lane].waiters, a.room)
-		e.intake.mu.Unlock()
-		r.Lane = e.lanes[a.room.operation.lane].Name
+		waits = a.room.id == 0 && !e.intake.closed // changed with mu held
+		r.Lane = e.lanes[a.room.lane].Name
 	}
 	if started := e.started(); holder == nil {
 		if i := slices.IndexFunc(started, waited); i >= 0 {

@@ -284,8 +284,8 @@ func (e *engine) detachIfDone() {
 		return
 	}
 	e.rules.detach()
-	for i := range e.laneRules {
-		e.laneRules[i].detach()
+	for i := range e.lanes {
+		e.lanes[i].detach()
 	}
 	e.resumeOn.detach()
 	if e.undrain != nil {

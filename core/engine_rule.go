@@ -27,13 +27,13 @@ func (r *rule) detach() {
 // refuses reports whether a signal may keep items of a lane from being accepted
 // and started; refusal says for certain.
 func (e *engine) refuses(lane uint8) bool {
-	return e.rules.cancelOn.holds() || e.laneRules[lane].cancelOn.holds()
+	return e.rules.cancelOn.holds() || e.lanes[lane].cancelOn.holds()
 }
 
 // refusal is the error of an item of a lane that a signal keeps from being
 // accepted or started, or nil.
 func (e *engine) refusal(lane uint8, now int64) error {
-	for _, c := range [...]*condition{e.rules.cancelOn, e.laneRules[lane].cancelOn} {
+	for _, c := range [...]*condition{e.rules.cancelOn, e.lanes[lane].cancelOn} {
 		if v := c.look(now, 0); v.holds {
 			return &RefusedError{v.signal}
 		}
@@ -44,7 +44,7 @@ func (e *engine) refusal(lane uint8, now int64) error {
 // defers reports whether a signal may hold up items of a lane; undeferred says
 // for certain.
 func (e *engine) defers(lane uint8) bool {
-	return e.rules.deferOn.holds() || e.laneRules[lane].deferOn.holds()
+	return e.rules.deferOn.holds() || e.lanes[lane].deferOn.holds()
 }
 
 // undeferred returns the operation of the lane of o that is to start although
@@ -53,7 +53,7 @@ func (e *engine) defers(lane uint8) bool {
 // the alarm and returns nil. mu is held.
 func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overdue bool) {
 	resumed := e.resumeOn.look(now, 0).signal.Seq // 0: never
-	for _, r := range [...]*rule{&e.rules, &e.laneRules[o.lane]} {
+	for _, r := range [...]*rule{&e.rules, &e.lanes[o.lane].rule} {
 		v := r.deferOn.look(now, resumed)
 		if !v.holds || resumed > v.signal.Seq {
 			continue
@@ -111,8 +111,8 @@ func (c Control) Gates() []GateStatus {
 	add(ReasonRefused, "", e.opts.CancelOn, e.rules.cancelOn, 0)
 	add(ReasonDeferred, "", e.opts.DeferOn, e.rules.deferOn, resumed)
 	for i, l := range e.opts.Lanes {
-		add(ReasonRefused, l.Name, l.CancelOn, e.laneRules[i].cancelOn, 0)
-		add(ReasonDeferred, l.Name, l.DeferOn, e.laneRules[i].deferOn, resumed)
+		add(ReasonRefused, l.Name, l.CancelOn, e.lanes[i].cancelOn, 0)
+		add(ReasonDeferred, l.Name, l.DeferOn, e.lanes[i].deferOn, resumed)
 	}
 	return gates
 }

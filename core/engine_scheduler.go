@@ -29,9 +29,6 @@ type scheduler interface {
 	resume(o *Operation) bool
 	// remove takes a pending operation out without starting it.
 	remove(o *Operation)
-	// oldest returns the operation of a lane that has been pending longest,
-	// whether it could start or not, or nil.
-	oldest(lane uint8) *Operation
 	// all returns the pending operations in any order.
 	all() []*Operation
 	// pending is the number of pending operations.
@@ -54,7 +51,6 @@ func (f *fifo) start(o *Operation)        { f.remove(o) }
 func (f *fifo) finish(*Operation)         {}
 func (f *fifo) suspend(*Operation)        {}
 func (f *fifo) resume(*Operation) bool    { return true }
-func (f *fifo) oldest(uint8) *Operation   { return f.head }
 func (f *fifo) all() []*Operation         { return f.appendTo(nil) }
 func (f *fifo) pending() int              { return f.n }
 func (f *fifo) next(_ int64, barred laneSet) *Operation {

@@ -42,7 +42,7 @@ type awaited struct {
 	on     *Operation // the end of this one,
 	flush  *flush     // or of these,
 	group  *group     // or of these,
-	room   *waiter    // or room in a queue
+	room   *Operation // or room in a queue for this one
 }
 
 // wait waits until done is closed. When ctx ends first it returns its cause. If ctx
