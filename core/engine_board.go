@@ -155,11 +155,8 @@ func (b *board) fits(o *Operation) bool { return !b.lanes[o.lane].full() && !b.c
 func (b *board) earliest(lane uint8) *Operation {
 	l := &b.lanes[lane]
 	first := b.first(l)
-	if !b.keyed || first == nil {
-		return first
-	}
 	for i := range l.lines {
-		for o := l.lines[i].head; o != nil && !b.classes[i].full(); o = o.next {
+		for o := l.lines[i].head; b.keyed && o != nil && !b.classes[i].full(); o = o.next {
 			if o.enqueued < first.enqueued || o.enqueued == first.enqueued && o.before(first) {
 				first = o
 			}

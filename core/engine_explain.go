@@ -143,12 +143,8 @@ func (x *explainer) pending(o *Operation, now int64) {
 		for _, s := range r.cancelOn.standing(now) {
 			x.add(o, e.heldUp(ReasonRefused, s), nil)
 		}
-		v := r.deferOn.look(now, resumed)
-		forced := int64(0)
-		if r.maxDefer >= 0 && !v.held {
-			forced = later(max(o.enqueued, v.since), r.maxDefer)
-		}
-		if !v.holds || v.signal.Seq < resumed || r.maxDefer >= 0 && !v.held && forced <= now {
+		v, forced := r.deferral(o, now, resumed)
+		if !v.holds || forced <= now {
 			continue
 		}
 		for _, s := range r.deferOn.standing(now) {

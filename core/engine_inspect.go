@@ -222,11 +222,7 @@ func (c Control) Echoes(q Query) iter.Seq[Echo] {
 			}
 		}
 		e.mu.Unlock()
-		for _, echo := range found {
-			if !yield(echo) {
-				return
-			}
-		}
+		slices.Values(found)(yield)
 	}
 }
 
@@ -269,11 +265,7 @@ func (c Control) Sense(q Query) iter.Seq[Signal] {
 			}
 		}
 		slices.SortFunc(found, asRaised)
-		for _, signal := range found {
-			if !yield(signal) {
-				return
-			}
-		}
+		slices.Values(found)(yield)
 	}
 }
 
@@ -319,13 +311,8 @@ func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
 // waitFor waits for an operation, unless it would wait for itself.
 func (e *engine) waitFor(ctx context.Context, o *Operation) error {
 	by, foreign := e.caller(ctx)
-	if foreign {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if !o.answered() {
-			return ErrWouldDeadlock
-		}
-		return o.err
+	if foreign && !e.ended(o) {
+		return ErrWouldDeadlock
 	}
 	return e.await(ctx, o, by, false)
 }

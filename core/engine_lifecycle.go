@@ -193,7 +193,7 @@ var ends awaitedEnds
 
 type awaitedEnds struct {
 	mu    sync.Mutex
-	waits []endWait
+	waits map[endWait]int // how often; there is no circle of these
 }
 
 // endWait is a wait of a body of engine by for the end of engine of.
@@ -207,29 +207,32 @@ func (a *awaitedEnds) await(by, of uint64) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	waiting := []uint64{by} // engines that wait for by, directly or not
-	for i := 0; i < len(waiting); i++ {
-		if waiting[i] == of {
-			return false
-		}
-		for _, w := range a.waits {
-			if w.of == waiting[i] && !slices.Contains(waiting, w.by) {
-				waiting = append(waiting, w.by)
-			}
-		}
+	if a.waitsFor(of, by) {
+		return false
 	}
-	a.waits = append(a.waits, endWait{by, of})
+	put(&a.waits, endWait{by, of}, a.waits[endWait{by, of}]+1)
 	return true
+}
+
+// waitsFor reports whether an engine is another one, or waits for its end, directly or not.
+// mu is held.
+func (a *awaitedEnds) waitsFor(by, of uint64) bool {
+	found := by == of
+	for w := range a.waits {
+		found = found || w.by == by && a.waitsFor(w.of, of)
+	}
+	return found
 }
 
 // reached undoes an await.
 func (a *awaitedEnds) reached(by, of uint64) {
-	if by == 0 {
-		return
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.waits = without(a.waits, endWait{by, of})
+	if w := (endWait{by, of}); a.waits[w] > 1 {
+		a.waits[w]--
+	} else {
+		delete(a.waits, w)
+	}
 }
 
 // shut is Close without the waiting. It reports whether it was the first.

@@ -54,20 +54,14 @@ func (e *engine) defers(lane uint8) bool {
 func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overdue bool) {
 	resumed := e.resumeOn.look(now, 0).signal.Seq // 0: never
 	for _, r := range [...]*rule{&e.rules, &e.lanes[o.lane].rule} {
-		v := r.deferOn.look(now, resumed)
-		if !v.holds || resumed > v.signal.Seq {
+		v, due := r.deferral(first, now, resumed)
+		switch wakeAt := min(v.expires, due); {
+		case !v.holds:
 			continue
-		}
-		wakeAt := v.expires
-		if r.maxDefer >= 0 && !v.held {
-			due := later(max(first.enqueued, v.since), r.maxDefer)
-			if due <= now {
-				overdue = true
-				continue
-			}
-			wakeAt = min(wakeAt, due)
-		}
-		if wakeAt != never {
+		case due <= now:
+			overdue = true
+			continue
+		case wakeAt != never:
 			e.alarm.set(e.clock, wakeAt, e.wake)
 		}
 		return nil, false
@@ -76,6 +70,17 @@ func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overd
 		return first, true
 	}
 	return o, false
+}
+
+// deferral returns whether DeferOn holds, and until when it can defer o at most, or never.
+// Resumed is the Seq of the newest signal that matches ResumeOn.
+func (r *rule) deferral(o *Operation, now int64, resumed uint64) (v verdict, due int64) {
+	v, due = r.deferOn.look(now, resumed), never
+	v.holds = v.holds && v.signal.Seq >= resumed
+	if r.maxDefer >= 0 && !v.held {
+		due = later(max(o.enqueued, v.since), r.maxDefer)
+	}
+	return v, due
 }
 
 // A GateStatus is the state of a gate: a pattern of CancelOn or DeferOn. The patterns of
