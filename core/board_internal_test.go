@@ -13,7 +13,7 @@ func (o *Operation) Place() (lane, class int, key string, enqueued int64) {
 	return int(o.lane), int(o.class), o.key, o.enqueued
 }
 
-// The schedulers beside a simple model of them: both get the same random calls and must give the same answers.
+// The board beside a simple model of it: both get the same random calls and must give the same answers.
 func TestBoardModel(t *testing.T) {
 	const perSeed = 2500
 	for seed := range uint64(Often(400, 100)) {
@@ -35,8 +35,7 @@ type boardDriver struct {
 	about  string
 	log    []string
 
-	s     scheduler
-	b     *board // s, or nil if it is a fifo
+	b     board
 	model *BoardModel[*Operation]
 
 	now     int64
@@ -81,12 +80,7 @@ func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
 		perKey = opts.MaxPerKey
 	}
 	d.model = NewBoardModel[*Operation](limits, classes, perKey, int64(opts.Ageing))
-	if lanes == 0 && len(classes) == 1 && !keyed {
-		d.s = new(fifo)
-	} else {
-		d.b = newBoard(opts.Lanes, places, &opts, keyed)
-		d.s = d.b
-	}
+	d.b = newBoard(opts.Lanes, places, &opts, keyed)
 	return d
 }
 
@@ -134,9 +128,9 @@ func (d *boardDriver) next() (o *Operation, aged bool) {
 		others := d.someLanes()
 		later := d.now + d.random.Int64N(100)
 		want, _ := d.model.Next(later, func(lane int) bool { return others.has(uint8(lane)) })
-		d.same(fmt.Sprintf("next at %d with lanes %b barred", later, others), d.s.next(later, others), want)
+		d.same(fmt.Sprintf("next at %d with lanes %b barred", later, others), d.b.next(later, others), want)
 	}
-	d.same(fmt.Sprintf("next with lanes %b barred", barred), d.s.next(d.now, barred), o)
+	d.same(fmt.Sprintf("next with lanes %b barred", barred), d.b.next(d.now, barred), o)
 	return o, aged
 }
 
@@ -159,10 +153,10 @@ func (d *boardDriver) step() {
 		if o, aged := d.next(); o != nil {
 			if r.IntN(5) == 0 { // as for one that has been deferred long enough
 				o = m.Earliest(int(o.lane))
-				d.same("earliest", d.s.earliest(o.lane), o)
+				d.same("earliest", d.b.earliest(o.lane), o)
 			}
 			d.logf("start %s, aged %t", described(o), aged)
-			d.s.start(o)
+			d.b.start(o)
 			o.status = StatusRunning
 			m.Start(o, aged)
 		}
@@ -170,7 +164,7 @@ func (d *boardDriver) step() {
 		if alive := slices.Concat(m.Running, m.Suspended); len(alive) > 0 {
 			o := alive[r.IntN(len(alive))]
 			d.logf("finish %s", described(o))
-			d.s.finish(o)
+			d.b.finish(o)
 			o.status = StatusSucceeded
 			m.Finish(o)
 		}
@@ -178,7 +172,7 @@ func (d *boardDriver) step() {
 		if len(m.Running) > 0 && len(m.Suspended) < 4 {
 			o := m.Running[r.IntN(len(m.Running))]
 			d.logf("suspend %s", described(o))
-			d.s.suspend(o)
+			d.b.suspend(o)
 			o.status = StatusSuspended
 			m.Suspend(o)
 		}
@@ -186,7 +180,7 @@ func (d *boardDriver) step() {
 		if len(m.Suspended) > 0 {
 			o := m.Suspended[r.IntN(len(m.Suspended))]
 			d.logf("resume %s", described(o))
-			if got, want := d.s.resume(o), m.Fits(o); got != want {
+			if got, want := d.b.resume(o), m.Fits(o); got != want {
 				d.fatalf("resume %s: got %t, want %t", described(o), got, want)
 			} else if got {
 				o.status = StatusRunning
@@ -221,37 +215,34 @@ func (d *boardDriver) push() {
 	}
 	d.logf("push %s", described(o))
 	if next, _ := d.model.Next(d.now, func(int) bool { return false }); next == nil {
-		if got, want := d.s.admits(o), d.model.Admits(o); got != want {
+		if got, want := d.b.admits(o), d.model.Admits(o); got != want {
 			d.fatalf("admits %s: got %t, want %t", described(o), got, want)
 		}
 	}
-	d.s.push(o)
+	d.b.push(o)
 	d.model.Push(o)
 }
 
 func (d *boardDriver) remove(o *Operation) {
 	d.logf("remove %s", described(o))
-	d.s.remove(o)
+	d.b.remove(o)
 	o.status = StatusCancelled
 	d.model.Remove(o)
 }
 
 func (d *boardDriver) compare() {
 	m := d.model
-	if got := d.s.pending(); got != len(m.Pending) {
+	if got := d.b.pending(); got != len(m.Pending) {
 		d.fatalf("pending: got %d, want %d", got, len(m.Pending))
 	}
 	lane := uint8(d.random.IntN(len(m.Limits)))
-	d.same("earliest", d.s.earliest(lane), m.Earliest(int(lane)))
+	d.same("earliest", d.b.earliest(lane), m.Earliest(int(lane)))
 	if d.random.IntN(8) == 0 {
-		all := d.s.all()
+		all := d.b.all()
 		slices.SortFunc(all, byID)
 		if !slices.Equal(all, m.Pending) {
 			d.fatalf("all: got %d operations, want the %d that are pending", len(all), len(m.Pending))
 		}
-	}
-	if d.b == nil {
-		return
 	}
 	for i := range d.b.lanes {
 		l := &d.b.lanes[i]
@@ -299,15 +290,15 @@ func (d *boardDriver) finish() {
 	m := d.model
 	for len(m.Pending)+len(m.Running)+len(m.Suspended) > 0 {
 		for _, o := range slices.Concat(m.Running, m.Suspended) {
-			d.s.finish(o)
+			d.b.finish(o)
 			o.status = StatusSucceeded
 			m.Finish(o)
 		}
 		o, aged := m.Next(d.now, func(int) bool { return false })
-		if d.same("next of those that are left", d.s.next(d.now, 0), o); o == nil {
+		if d.same("next of those that are left", d.b.next(d.now, 0), o); o == nil {
 			break
 		}
-		d.s.start(o)
+		d.b.start(o)
 		o.status = StatusRunning
 		m.Start(o, aged)
 		if d.random.IntN(3) == 0 && len(m.Pending) > 0 {
@@ -315,7 +306,7 @@ func (d *boardDriver) finish() {
 		}
 		d.compare()
 	}
-	if n := d.s.pending() + len(m.Pending); n > 0 {
+	if n := d.b.pending() + len(m.Pending); n > 0 {
 		d.fatalf("%d operations are pending for ever", n)
 	}
 	d.checkEmpty()
@@ -324,15 +315,12 @@ func (d *boardDriver) finish() {
 // checkEmpty checks that nothing remembers any operation or key.
 func (d *boardDriver) checkEmpty() {
 	for lane := range uint8(len(d.model.Limits)) {
-		if o := d.s.earliest(lane); o != nil {
+		if o := d.b.earliest(lane); o != nil {
 			d.fatalf("earliest of nothing: got %s", described(o))
 		}
 	}
-	if all := d.s.all(); len(all) > 0 || d.s.next(d.now, 0) != nil {
+	if all := d.b.all(); len(all) > 0 || d.b.next(d.now, 0) != nil {
 		d.fatalf("all: got %d operations, want none", len(all))
-	}
-	if d.b == nil {
-		return
 	}
 	if n := len(d.b.keys.live); n > 0 {
 		d.fatalf("%d idle keys are kept", n)

@@ -26,7 +26,7 @@ type engine struct {
 	onDone         []*hook[Snapshot] // Options.OnDone, or nil
 	lanes          []laneState       // one without a name if there are none
 	classes        []Class           // resolved; the first, without a name and a limit, is that of operations without one
-	plain          bool              // the scheduler is first in, first out
+	plain          bool              // operations start first in, first out
 	rules          rule              // for all lanes
 	laneRuled      bool              // a lane has a rule
 	resumeOn       *condition        // nil: none
@@ -61,7 +61,7 @@ type engine struct {
 	finalizing   int    // operations that OnFinalized is being called for
 	telling      int    // ended operations that OnDone is being called for
 	overflow     uint64 // operations that were accepted without room
-	scheduler    scheduler
+	scheduler    board
 	window       window
 	index        index
 	echoes       echoes
@@ -136,11 +136,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	if len(lanes) == 0 {
 		lanes = []Lane{{Depth: opts.MaxQueued}}
 	}
-	if e.plain {
-		e.scheduler = new(fifo)
-	} else {
-		e.scheduler = newBoard(lanes, e.classes, &opts, keyed)
-	}
+	e.scheduler = newBoard(lanes, e.classes, &opts, keyed)
 	e.intake.init(lanes)
 	e.loop = e.work
 	e.token.Store(tokenParked)

@@ -1,6 +1,10 @@
 package core
 
-// board is the scheduler of coordinators with lanes, keys or classes.
+// board decides what runs next. It is a plain data structure without lock, goroutine or
+// clock; the engine steps it under its own lock. The engine knows how many run and whether
+// any may start; the board knows in which order, and which pending operations must wait
+// for others, because of their key, lane or class.
+//
 // Higher lanes go first; within a lane the keys take turns, and operations without a
 // key as if each had one of its own; within a key, operations start in order of arrival.
 // An operation can start when its lane and its class run less than their limits and its
@@ -42,8 +46,8 @@ type lane struct {
 	turns uint32   // that were given out: see Operation.turnNumber
 }
 
-func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool) *board {
-	b := &board{perKey: opts.MaxPerKey, keyed: keyed, ageing: int64(opts.Ageing), sinceAge: agedTurn}
+func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool) board {
+	b := board{perKey: opts.MaxPerKey, keyed: keyed, ageing: int64(opts.Ageing), sinceAge: agedTurn}
 	for _, l := range lanes {
 		b.lanes = append(b.lanes, lane{bound: bound{limit: l.Limit}, lines: make([]opList, len(classes))})
 	}
@@ -53,6 +57,7 @@ func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool) *board {
 	return b
 }
 
+// push adds a pending operation.
 func (b *board) push(o *Operation) {
 	l := &b.lanes[o.lane]
 	l.n++
@@ -65,9 +70,11 @@ func (b *board) push(o *Operation) {
 	k := b.keys.obtain(o.key, len(b.lanes))
 	k.pending++
 	o.turn = &k.turns[o.lane]
-	o.turn.queue.push(o)
-	if k.running < b.perKey && o.turn.up == nil {
-		l.take(o.turn)
+	if k.running < b.perKey && o.turn.up == nil { // so none is in its queue
+		o.turn.up = o
+		l.join(o)
+	} else {
+		o.turn.queue.push(o)
 	}
 }
 
@@ -110,6 +117,8 @@ func (l *lane) put(t *turn) {
 	}
 }
 
+// next returns the operation to start next, of a lane that is not barred, or nil if none
+// can start. It may be asked many times and says the same.
 func (b *board) next(now int64, barred laneSet) *Operation {
 	var first, aged *Operation
 	b.aged = false
@@ -136,6 +145,9 @@ func (b *board) next(now int64, barred laneSet) *Operation {
 
 // first returns the operation of the lane whose turn is next, of a class that is not full.
 func (b *board) first(l *lane) (first *Operation) {
+	if len(b.classes) == 1 { // the one that has no limit
+		return l.lines[0].head
+	}
 	for i := range l.lines {
 		if o := l.lines[i].head; o != nil && !b.classes[i].full() && (first == nil || o.before(first)) {
 			first = o
@@ -144,6 +156,8 @@ func (b *board) first(l *lane) (first *Operation) {
 	return first
 }
 
+// admits reports whether o, which is not pending yet, could start if it came now, given
+// that nothing that is pending in its lane can.
 func (b *board) admits(o *Operation) bool {
 	k := b.keys.live[o.key]
 	return b.fits(o) && (k == nil || k.running < b.perKey && k.turns[o.lane].up == nil)
@@ -152,6 +166,8 @@ func (b *board) admits(o *Operation) bool {
 // fits reports whether one more may run in the lane and the class of o.
 func (b *board) fits(o *Operation) bool { return !b.lanes[o.lane].full() && !b.classes[o.class].full() }
 
+// earliest returns the operation of a lane that was enqueued first among those that could
+// start, or nil.
 func (b *board) earliest(lane uint8) *Operation {
 	l := &b.lanes[lane]
 	first := b.first(l)
@@ -165,6 +181,8 @@ func (b *board) earliest(lane uint8) *Operation {
 	return first
 }
 
+// start takes o out of the pending ones: what next returned when it was last asked, or the
+// earliest of that one's lane.
 func (b *board) start(o *Operation) {
 	if b.aged {
 		b.sinceAge = 0
@@ -189,6 +207,7 @@ func (b *board) start(o *Operation) {
 	}
 }
 
+// remove takes a pending operation out without starting it.
 func (b *board) remove(o *Operation) {
 	l, t := b.leave(o), o.turn
 	if t == nil {
@@ -218,6 +237,8 @@ func (b *board) leave(o *Operation) *lane {
 	return l
 }
 
+// finish says that o, which was started, has ended. Its status says whether it was running
+// or suspended.
 func (b *board) finish(o *Operation) {
 	if o.status != StatusSuspended {
 		b.suspend(o)
@@ -236,8 +257,11 @@ func (b *board) finish(o *Operation) {
 	o.turn = nil
 }
 
+// suspend takes the slots of its lane and class from a running operation, but not its
+// key's, so that the order within the key holds.
 func (b *board) suspend(o *Operation) { b.occupy(o, -1) }
 
+// resume gives these slots back. It reports false if there is none free.
 func (b *board) resume(o *Operation) bool {
 	fits := b.fits(o)
 	if fits {
@@ -252,6 +276,7 @@ func (b *board) occupy(o *Operation, more int) {
 	b.classes[o.class].running += more
 }
 
+// all returns the pending operations in any order.
 func (b *board) all() []*Operation {
 	var all []*Operation
 	for i := range b.lanes {
@@ -267,4 +292,12 @@ func (b *board) all() []*Operation {
 	return all
 }
 
+// pending is the number of pending operations.
 func (b *board) pending() int { return b.n }
+
+// laneSet is a set of lanes, by number.
+type laneSet uint64
+
+func (s laneSet) has(lane uint8) bool { return s>>lane&1 != 0 }
+
+func (s laneSet) with(lane uint8) laneSet { return s | 1<<lane }

@@ -54,7 +54,7 @@ func (c Control) Stats() Stats {
 func (e *engine) laneStats() (stats []LaneStats) {
 	for i, l := range e.opts.Lanes {
 		pending := int(e.intake.queues[i].accepted - e.lanes[i].left)
-		stats = append(stats, LaneStats{l.Name, pending, e.scheduler.(*board).lanes[i].running, l.Limit, l.Depth})
+		stats = append(stats, LaneStats{l.Name, pending, e.scheduler.lanes[i].running, l.Limit, l.Depth})
 	}
 	return stats
 }

@@ -42,7 +42,7 @@ func TestIdleKeysCostNothing(t *testing.T) {
 			most := run(n)
 			after := heap()
 
-			b := c.scheduler.(*board)
+			b := &c.scheduler
 			if len(b.keys.live) != 0 || b.keys.peak > 64 || b.n != 0 {
 				t.Errorf("got %d keys in a table made for %d, and %d operations, want none", len(b.keys.live), b.keys.peak, b.n)
 			}
@@ -88,7 +88,7 @@ func TestWaitersLeaveTheirLane(t *testing.T) {
 			if givesUp {
 				cancel()
 				synctest.Wait()
-				if n := len(c.scheduler.(*board).keys.live); n > 2 {
+				if n := len(c.scheduler.keys.live); n > 2 {
 					t.Errorf("got %d keys, want those of the accepted items at most", n)
 				}
 			}
@@ -102,7 +102,7 @@ func TestWaitersLeaveTheirLane(t *testing.T) {
 					t.Errorf("lane %d: %d wait, want none", i, w.n)
 				}
 			}
-			if n := len(c.scheduler.(*board).keys.live); n != 0 {
+			if n := len(c.scheduler.keys.live); n != 0 {
 				t.Errorf("got %d keys, want none", n)
 			}
 		})
