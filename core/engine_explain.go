@@ -215,12 +215,10 @@ func (e *engine) heldUp(kind ReasonKind, s standing) Reason {
 
 // body adds what the body of an operation waits for.
 func (x *explainer) body(o *Operation) {
-	var waits []bodyWait
+	var waits []*bodyWait
 	o.engine.mu.Lock()
 	if d := o.rest.Load(); d != nil && d.suspension != nil {
-		for _, w := range d.waits {
-			waits = append(waits, bodyWait{what: w.what, on: w.on, since: w.since, until: w.until})
-		}
+		waits = slices.Clone(d.waits) // what they are for does not change
 	}
 	o.engine.mu.Unlock()
 	for _, w := range waits {

@@ -190,9 +190,7 @@ func (c Control) Evict(id OperationID) bool {
 // cancel see [Sink.Subscribe].
 func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	e := c.made()
-	if fn == nil {
-		panic("core: OnFinalized needs a function")
-	}
+	need(fn != nil, "OnFinalized needs a function")
 	return newHook(pattern{}, fn).attach(&e.mu, &e.final, func() {})
 }
 

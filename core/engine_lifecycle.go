@@ -106,24 +106,21 @@ func (e *engine) waitForAll(ctx context.Context, start func() *flush) error {
 }
 
 // Drain ends the intake, as Complete does, and waits as Flush does.
-func (c Control) Drain(ctx context.Context) error {
-	e := c.made()
-	if e.isOwn(ctx) {
-		return ErrWouldDeadlock
-	}
-	c.Complete()
-	return c.Flush(ctx)
-}
+func (c Control) Drain(ctx context.Context) error { return c.drain(ctx, false) }
 
 // Stop ends the intake and cancels the pending operations with the cause [ErrStopped].
 // Then it waits, as Flush does, until the operations that have started are finished.
-func (c Control) Stop(ctx context.Context) error {
-	e := c.made()
-	if e.isOwn(ctx) {
+func (c Control) Stop(ctx context.Context) error { return c.drain(ctx, true) }
+
+// drain is Stop, or Drain, which does not cancel.
+func (c Control) drain(ctx context.Context, cancels bool) error {
+	if c.Inside(ctx) {
 		return ErrWouldDeadlock
 	}
 	c.Complete()
-	e.cancelAll(StatusPending, nil, ErrStopped)
+	if cancels {
+		c.cancelAll(StatusPending, nil, ErrStopped)
+	}
 	return c.Flush(ctx)
 }
 

@@ -45,9 +45,7 @@ func (e *engine) seePending() {
 // subscriptions. Fn runs without a lock; its panics are counted in [Stats]. For cancel
 // see [Sink.Subscribe]. OnClosed panics if fn is nil.
 func (c Control) OnClosed(fn func()) (cancel func()) {
-	if fn == nil {
-		panic("core: OnClosed needs a function")
-	}
+	need(fn != nil, "OnClosed needs a function")
 	e := c.made()
 	h := newHook(pattern{}, func(struct{}) { fn() })
 	e.mu.Lock()

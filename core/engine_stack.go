@@ -113,16 +113,13 @@ func walkEngines(visit func(number uint64) bool) {
 // stackTrace is the stack of this goroutine as [debug.Stack] has it, without the
 // frames that only encode the engine's number.
 func stackTrace() []byte {
-	var kept []byte
-	lines := bytes.SplitAfter(debug.Stack(), []byte("\n"))
-	for i := 0; i < len(lines); i++ {
-		if bytes.HasPrefix(lines[i], engineFrameLine) {
-			i++ // the line with the file
-			continue
-		}
-		kept = append(kept, lines[i]...)
-	}
-	return kept
+	encodes := false
+	lines := slices.DeleteFunc(bytes.SplitAfter(debug.Stack(), []byte("\n")), func(line []byte) bool {
+		file := encodes // the line below that of the function
+		encodes = bytes.HasPrefix(line, engineFrameLine)
+		return encodes || file
+	})
+	return bytes.Join(lines, nil)
 }
 
 var (

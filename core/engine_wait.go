@@ -121,9 +121,7 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 // During Suspend, do not hold a mutex that other bodies lock. While they wait for the
 // mutex, they keep the slot that its holder needs.
 func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.Context) error) error {
-	if wait == nil {
-		panic("core: Suspend needs a function")
-	}
+	need(wait != nil, "Suspend needs a function")
 	if o == nil {
 		return wait(ctx)
 	}
