@@ -13,7 +13,7 @@ func (o *Operation) Place() (lane, class int, key string, enqueued int64) {
 	return int(o.lane), int(o.class), o.key, o.enqueued
 }
 
-// The schedulers beside a simple model of them: both get the same random calls and must give the same answers.
+// The board beside a simple model of it: both get the same random calls and must give the same answers.
 func TestBoardModel(t *testing.T) {
 	const perSeed = 2500
 	for seed := range uint64(Often(400, 100)) {
@@ -35,8 +35,7 @@ type boardDriver struct {
 	about  string
 	log    []string
 
-	s     scheduler
-	b     *board // s, or nil if it is a fifo
+	b     board
 	model *BoardModel[*Operation]
 
 	now     int64
@@ -52,7 +51,7 @@ func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
 		t: t, seed: seed, random: r, now: 1,
 		keys: 1 + r.IntN(12), backlog: 1 + r.IntN(25), limit: 1 + r.IntN(8),
 	}
-	opts := Options{DropOldest: r.IntN(2) == 0, MaxPerKey: 1 + r.IntN(3)}
+	opts := Options{MaxPerKey: 1 + r.IntN(3)}
 	lanes := r.IntN(6) // 0: the options have none
 	limits := make([]int, max(1, lanes))
 	for i := range lanes {
@@ -64,26 +63,24 @@ func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
 	if r.IntN(2) == 0 {
 		opts.Ageing = time.Duration(1 + r.IntN(60))
 	}
-	classes := []int{0}
+	if lanes == 0 {
+		opts.Lanes = make([]Lane, 1)
+	}
+	classes, places := []int{0}, make([]Class, 1)
 	if r.IntN(2) == 0 {
 		for i := range 1 + r.IntN(4) {
 			classes = append(classes, r.IntN(4))
-			opts.Classes = append(opts.Classes, Class{Name: fmt.Sprint(i), Limit: classes[i+1]})
+			places = append(places, Class{Name: fmt.Sprint(i), Limit: classes[i+1]})
 		}
 	}
 	keyed := r.IntN(2) == 0
-	d.about = fmt.Sprintf("keyed %t, options %+v", keyed, opts)
+	d.about = fmt.Sprintf("keyed %t, options %+v, classes %+v", keyed, opts, places)
 	perKey := 0
 	if keyed {
 		perKey = opts.MaxPerKey
 	}
 	d.model = NewBoardModel[*Operation](limits, classes, perKey, int64(opts.Ageing))
-	if lanes == 0 && len(classes) == 1 && !keyed {
-		d.s = new(fifo)
-	} else {
-		d.b = newBoard(&opts, keyed)
-		d.s = d.b
-	}
+	d.b = newBoard(opts.Lanes, places, &opts, keyed)
 	return d
 }
 
@@ -131,9 +128,9 @@ func (d *boardDriver) next() (o *Operation, aged bool) {
 		others := d.someLanes()
 		later := d.now + d.random.Int64N(100)
 		want, _ := d.model.Next(later, func(lane int) bool { return others.has(uint8(lane)) })
-		d.same(fmt.Sprintf("next at %d with lanes %b barred", later, others), d.s.next(later, others), want)
+		d.same(fmt.Sprintf("next at %d with lanes %b barred", later, others), d.b.next(later, others), want)
 	}
-	d.same(fmt.Sprintf("next with lanes %b barred", barred), d.s.next(d.now, barred), o)
+	d.same(fmt.Sprintf("next with lanes %b barred", barred), d.b.next(d.now, barred), o)
 	return o, aged
 }
 
@@ -156,10 +153,10 @@ func (d *boardDriver) step() {
 		if o, aged := d.next(); o != nil {
 			if r.IntN(5) == 0 { // as for one that has been deferred long enough
 				o = m.Earliest(int(o.lane))
-				d.same("earliest", d.s.earliest(o.lane), o)
+				d.same("earliest", d.b.earliest(o.lane), o)
 			}
 			d.logf("start %s, aged %t", described(o), aged)
-			d.s.start(o)
+			d.b.start(o)
 			o.status = StatusRunning
 			m.Start(o, aged)
 		}
@@ -167,7 +164,7 @@ func (d *boardDriver) step() {
 		if alive := slices.Concat(m.Running, m.Suspended); len(alive) > 0 {
 			o := alive[r.IntN(len(alive))]
 			d.logf("finish %s", described(o))
-			d.s.finish(o)
+			d.b.finish(o)
 			o.status = StatusSucceeded
 			m.Finish(o)
 		}
@@ -175,7 +172,7 @@ func (d *boardDriver) step() {
 		if len(m.Running) > 0 && len(m.Suspended) < 4 {
 			o := m.Running[r.IntN(len(m.Running))]
 			d.logf("suspend %s", described(o))
-			d.s.suspend(o)
+			d.b.suspend(o)
 			o.status = StatusSuspended
 			m.Suspend(o)
 		}
@@ -183,7 +180,7 @@ func (d *boardDriver) step() {
 		if len(m.Suspended) > 0 {
 			o := m.Suspended[r.IntN(len(m.Suspended))]
 			d.logf("resume %s", described(o))
-			if got, want := d.s.resume(o), m.Fits(o); got != want {
+			if got, want := d.b.resume(o), m.Fits(o); got != want {
 				d.fatalf("resume %s: got %t, want %t", described(o), got, want)
 			} else if got {
 				o.status = StatusRunning
@@ -193,7 +190,7 @@ func (d *boardDriver) step() {
 	case n < 90:
 		if len(m.Pending) > 0 {
 			o := m.Pending[r.IntN(len(m.Pending))]
-			if d.asksOldest() && r.IntN(2) == 0 {
+			if r.IntN(2) == 0 {
 				o = m.Oldest(int(o.lane))
 			}
 			d.remove(o)
@@ -218,53 +215,39 @@ func (d *boardDriver) push() {
 	}
 	d.logf("push %s", described(o))
 	if next, _ := d.model.Next(d.now, func(int) bool { return false }); next == nil {
-		if got, want := d.s.admits(o), d.model.Admits(o); got != want {
+		if got, want := d.b.admits(o), d.model.Admits(o); got != want {
 			d.fatalf("admits %s: got %t, want %t", described(o), got, want)
 		}
 	}
-	d.s.push(o)
+	d.b.push(o)
 	d.model.Push(o)
 }
 
 func (d *boardDriver) remove(o *Operation) {
 	d.logf("remove %s", described(o))
-	d.s.remove(o)
+	d.b.remove(o)
 	o.status = StatusCancelled
 	d.model.Remove(o)
 }
 
-// asksOldest reports whether the scheduler can tell which operation has waited longest.
-func (d *boardDriver) asksOldest() bool {
-	return d.b == nil || !d.b.keyed && len(d.b.classes) == 1 || d.b.ordered
-}
-
 func (d *boardDriver) compare() {
 	m := d.model
-	if got := d.s.pending(); got != len(m.Pending) {
+	if got := d.b.pending(); got != len(m.Pending) {
 		d.fatalf("pending: got %d, want %d", got, len(m.Pending))
 	}
 	lane := uint8(d.random.IntN(len(m.Limits)))
-	d.same("earliest", d.s.earliest(lane), m.Earliest(int(lane)))
-	if d.asksOldest() {
-		d.same("oldest", d.s.oldest(lane), m.Oldest(int(lane)))
-	}
+	d.same("earliest", d.b.earliest(lane), m.Earliest(int(lane)))
 	if d.random.IntN(8) == 0 {
-		all := d.s.all()
+		all := d.b.all()
 		slices.SortFunc(all, byID)
 		if !slices.Equal(all, m.Pending) {
 			d.fatalf("all: got %d operations, want the %d that are pending", len(all), len(m.Pending))
 		}
 	}
-	if d.b == nil {
-		return
-	}
 	for i := range d.b.lanes {
 		l := &d.b.lanes[i]
 		if pending, running := m.InLane(m.Pending, i), m.InLane(m.Running, i); l.n != pending || l.running != running {
 			d.fatalf("lane %d: got %d pending and %d running, want %d and %d", i, l.n, l.running, pending, running)
-		}
-		if kept := len(l.arrived.operations); kept > 2*l.n+16 {
-			d.fatalf("lane %d: %d operations are kept in order of arrival while %d are pending", i, kept, l.n)
 		}
 	}
 	for i, c := range d.b.classes {
@@ -307,15 +290,15 @@ func (d *boardDriver) finish() {
 	m := d.model
 	for len(m.Pending)+len(m.Running)+len(m.Suspended) > 0 {
 		for _, o := range slices.Concat(m.Running, m.Suspended) {
-			d.s.finish(o)
+			d.b.finish(o)
 			o.status = StatusSucceeded
 			m.Finish(o)
 		}
 		o, aged := m.Next(d.now, func(int) bool { return false })
-		if d.same("next of those that are left", d.s.next(d.now, 0), o); o == nil {
+		if d.same("next of those that are left", d.b.next(d.now, 0), o); o == nil {
 			break
 		}
-		d.s.start(o)
+		d.b.start(o)
 		o.status = StatusRunning
 		m.Start(o, aged)
 		if d.random.IntN(3) == 0 && len(m.Pending) > 0 {
@@ -323,7 +306,7 @@ func (d *boardDriver) finish() {
 		}
 		d.compare()
 	}
-	if n := d.s.pending() + len(m.Pending); n > 0 {
+	if n := d.b.pending() + len(m.Pending); n > 0 {
 		d.fatalf("%d operations are pending for ever", n)
 	}
 	d.checkEmpty()
@@ -332,18 +315,12 @@ func (d *boardDriver) finish() {
 // checkEmpty checks that nothing remembers any operation or key.
 func (d *boardDriver) checkEmpty() {
 	for lane := range uint8(len(d.model.Limits)) {
-		if o := d.s.earliest(lane); o != nil {
+		if o := d.b.earliest(lane); o != nil {
 			d.fatalf("earliest of nothing: got %s", described(o))
 		}
-		if o := d.s.oldest(lane); o != nil {
-			d.fatalf("oldest of nothing: got %s", described(o))
-		}
 	}
-	if all := d.s.all(); len(all) > 0 || d.s.next(d.now, 0) != nil {
+	if all := d.b.all(); len(all) > 0 || d.b.next(d.now, 0) != nil {
 		d.fatalf("all: got %d operations, want none", len(all))
-	}
-	if d.b == nil {
-		return
 	}
 	if n := len(d.b.keys.live); n > 0 {
 		d.fatalf("%d idle keys are kept", n)
@@ -351,7 +328,7 @@ func (d *boardDriver) checkEmpty() {
 	for i := range d.b.lanes {
 		l := &d.b.lanes[i]
 		for _, line := range l.lines {
-			if line != (opList{}) || l.bound != (bound{limit: l.limit}) || l.arrived.operations != nil {
+			if line != (opList{}) || l.bound != (bound{limit: l.limit}) {
 				d.fatalf("lane %d: got %+v, want it to be empty", i, *l)
 			}
 		}

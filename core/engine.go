@@ -24,12 +24,11 @@ type engine struct {
 	clock          clock
 	opts           Options           // resolved
 	onDone         []*hook[Snapshot] // Options.OnDone, or nil
-	lanes          []Lane            // resolved; one without a name if there are none
+	lanes          []laneState       // one without a name if there are none
 	classes        []Class           // resolved; the first, without a name and a limit, is that of operations without one
-	plain          bool              // the scheduler is first in, first out
+	plain          bool              // operations start first in, first out
 	rules          rule              // for all lanes
-	laneRules      []rule            // by lane
-	laneRuled      bool              // one of these is not empty
+	laneRuled      bool              // a lane has a rule
 	resumeOn       *condition        // nil: none
 	quiet          bool              // operations do not raise lifecycle signals
 	keepsSignals   bool              // what operations in the window have raised stays on the sink at the end
@@ -58,12 +57,11 @@ type engine struct {
 	paused       bool
 	closing      bool
 	detached     bool
-	finalized    bool     // closed, and the window is empty
-	finalizing   int      // operations that OnFinalized is being called for
-	telling      int      // ended operations that OnDone is being called for
-	left         []uint64 // by lane: operations that were pending and are not any more
-	overflow     uint64   // operations that were accepted without room
-	scheduler    scheduler
+	finalized    bool   // closed, and the window is empty
+	finalizing   int    // operations that OnFinalized is being called for
+	telling      int    // ended operations that OnDone is being called for
+	overflow     uint64 // operations that were accepted without room
+	scheduler    board
 	window       window
 	index        index
 	echoes       echoes
@@ -82,23 +80,22 @@ type engine struct {
 // cacheLine keeps what is before it and what is after it from sharing one.
 type cacheLine [64]byte
 
-// flush waits for the operations accepted before it, for those that ran, or until there are
-// none.
+// flush waits for some operations, or until there are none.
 type flush struct {
-	idle    bool                    // the last
-	running map[*Operation]struct{} // the second, which it waits for; nil: not that
-	newest  OperationID             // the newest of the first, which it waits for
-	left    int                     // 0: done
-	done    chan struct{}
+	includes func(*Operation) bool // which ones, of those that have not ended; nil: all, until there are none
+	left     int                   // 0: done
+	done     chan struct{}
 }
 
-// includes reports whether f waits for o, if that has not finished.
-func (f *flush) includes(o *Operation) bool {
-	if f.running != nil {
-		_, ok := f.running[o]
-		return ok
+// ended notes that o has ended, and reports whether the wait is over. o.engine.mu is held.
+func (f *flush) ended(o *Operation) (over bool) {
+	switch {
+	case f.includes == nil:
+		f.left = o.engine.unfinished()
+	case f.includes(o):
+		f.left--
 	}
-	return o.id <= f.newest
+	return f.left == 0
 }
 
 var engines atomic.Uint64
@@ -128,7 +125,6 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		sink:      sink,
 		clock:     sink.names.clock,
 		opts:      opts,
-		lanes:     opts.Lanes,
 		classes:   append(make([]Class, 1), opts.Classes...),
 		plain:     !keyed && len(opts.Lanes)+len(opts.Classes) == 0,
 		closed:    make(chan struct{}),
@@ -136,16 +132,12 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
 		limit:     opts.MaxConcurrency,
 	}
-	if e.plain {
-		e.scheduler = new(fifo)
-	} else {
-		e.scheduler = newBoard(&opts, keyed)
+	lanes := opts.Lanes
+	if len(lanes) == 0 {
+		lanes = []Lane{{Depth: opts.MaxQueued}}
 	}
-	if len(e.lanes) == 0 {
-		e.lanes = []Lane{{Depth: opts.MaxQueued}}
-	}
-	e.left = make([]uint64, len(e.lanes))
-	e.intake.init(e.lanes)
+	e.scheduler = newBoard(lanes, e.classes, &opts, keyed)
+	e.intake.init(lanes)
 	e.loop = e.work
 	e.token.Store(tokenParked)
 	e.ledger.init(sink, opts.Name, &opts)
@@ -153,9 +145,9 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		e.onDone = []*hook[Snapshot]{newHook(pattern{}, opts.OnDone)}
 	}
 	e.rules = e.newRule(opts.CancelOn, opts.DeferOn, opts.MaxDefer)
-	for _, l := range e.lanes {
+	for _, l := range lanes {
 		r := e.newRule(l.CancelOn, l.DeferOn, l.MaxDefer)
-		e.laneRules = append(e.laneRules, r)
+		e.lanes = append(e.lanes, laneState{Lane: l, rule: r, oldest: 1})
 		e.laneRuled = e.laneRuled || !r.empty()
 	}
 	e.resumeOn = e.ledger.condition(opts.ResumeOn, e, true)
@@ -229,9 +221,12 @@ func (e *engine) reject(err error) error {
 // enqueueFull goes on when there seems to be no room.
 func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error {
 	beyond := wait && e.isOwn(ctx)
-	var w *waiter
+	var settled chan struct{}
 	e.mu.Lock()
-	err := e.offerAgain(o)
+	e.intake.mu.Lock()
+	e.refresh()
+	e.intake.mu.Unlock()
+	err := e.intake.offer(o)
 	switch {
 	case err != ErrFull:
 	case beyond:
@@ -239,34 +234,36 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 		e.overflow++
 		err = nil
 	case wait:
-		e.intake.mu.Lock()
-		w, err = e.intake.queue(o), nil
-		e.intake.mu.Unlock()
+		settled = make(chan struct{})
+		o.done = settled
+		e.intake.queue(o)
 		e.wakeLocked() // it may be able to start
 	default:
 		err = e.squeeze(o)
 	}
 	e.unlock()
-	if w == nil {
+	if settled == nil {
 		return err
 	}
-	if err := (awaited{engine: e, room: w}).wait(ctx, w.settled); err != nil {
+	if err := (awaited{engine: e, room: o}).wait(ctx, settled); err != nil {
 		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.intake.unqueue(w) {
+		defer e.unlock()
+		if e.intake.unqueue(o, &e.out) {
 			e.wakeLocked() // the next waiter may be able to start
 			return err
 		}
 	}
-	return w.err
+	if o.id == 0 {
+		return ErrClosed
+	}
+	return nil
 }
 
-// offerAgain is intake.offer with what is known for certain. mu is held.
-func (e *engine) offerAgain(o *Operation) error {
-	e.intake.mu.Lock()
-	e.intake.queues[o.lane].left = e.left[o.lane]
-	e.intake.mu.Unlock()
-	return e.intake.offer(o)
+// refresh tells the intake how much room there is. Both locks are held.
+func (e *engine) refresh() {
+	for i := range e.lanes {
+		e.intake.queues[i].left = e.lanes[i].left
+	}
 }
 
 // acceptBeyond accepts an operation without room. mu is held, and the intake is open.
@@ -280,23 +277,39 @@ func (e *engine) acceptBeyond(o *Operation) {
 // started, or if it can start itself, or in place of the oldest. mu is held.
 func (e *engine) squeeze(o *Operation) error {
 	now := e.clock.now()
+	e.intake.queue(o)
 	e.startAll(now)
-	if err := e.offerAgain(o); err != ErrFull {
-		return err
-	}
-	e.collect()
-	if !e.full() && !e.paused && len(e.intake.queues[o.lane].waiters) == 0 && e.couldStart(o, now) {
-		e.acceptBeyond(o)
-		e.startAll(now)
+	if !e.intake.unqueue(o, &e.out) {
 		return nil
 	}
-	oldest := e.scheduler.oldest(o.lane)
-	if !e.opts.DropOldest || oldest == nil {
+	if !e.opts.DropOldest {
+		return ErrFull
+	}
+	oldest := e.oldest(o.lane)
+	if oldest == nil {
 		return ErrFull
 	}
 	e.acceptBeyond(o)
 	e.collect() // so that a key of both keeps its turn
 	e.withdraw(oldest, StatusDropped, ErrDropped, now)
+	return nil
+}
+
+// oldest returns the operation of a lane that has been pending longest, or nil. mu is
+// held. Each operation is passed once, as ids come in ascending order.
+func (e *engine) oldest(lane uint8) *Operation {
+	e.collect()
+	l := &e.lanes[lane]
+	at, _ := e.index.find(l.oldest)
+	for _, p := range e.index.pages[at:] {
+		for i := max(l.oldest, p.first) - p.first; i < idBlock; i++ {
+			if o := p.operations[i]; o != nil && o.lane == lane && o.status == StatusPending {
+				l.oldest = o.id
+				return o
+			}
+		}
+	}
+	l.oldest = e.index.newest + 1
 	return nil
 }
 
@@ -322,9 +335,7 @@ func (e *engine) collect() {
 	arrived := in.arrived
 	in.arrived = opList{}
 	in.fresh.Store(false)
-	for i := range in.queues {
-		in.queues[i].left = e.left[i]
-	}
+	e.refresh()
 	in.mu.Unlock()
 	for o := arrived.head; o != nil; {
 		next := o.next
@@ -395,8 +406,7 @@ func (e *engine) fromWaiters(now int64, barred laneSet) bool {
 	defer in.mu.Unlock()
 	for i := range in.queues {
 		lane := uint8(i)
-		waiters := in.queues[i].waiters
-		if len(waiters) > 0 && !barred.has(lane) && e.couldStart(waiters[0].operation, now) {
+		if o := in.queues[i].waiters.head; o != nil && !barred.has(lane) && e.couldStart(o, now) {
 			in.admit(lane, true, &e.out)
 			return true
 		}
@@ -415,12 +425,18 @@ func (e *engine) started() []*Operation {
 // alive is the number of operations that have started and not ended. mu is held.
 func (e *engine) alive() int { return e.running.n + e.suspended.n + e.resuming.n }
 
+// unfinished is the number of operations whose waiters have not been answered. mu is held.
+func (e *engine) unfinished() int {
+	e.collect()
+	return e.alive() + e.telling + e.scheduler.pending()
+}
+
 // leaveQueue counts that o is not pending any more. mu is held.
 func (e *engine) leaveQueue(o *Operation) {
-	e.left[o.lane]++
+	e.lanes[o.lane].left++
 	if e.intake.waiting.Load() > 0 {
 		e.intake.mu.Lock()
-		e.intake.queues[o.lane].left = e.left[o.lane]
+		e.refresh()
 		e.intake.admit(o.lane, false, &e.out)
 		e.intake.mu.Unlock()
 		if e.intake.fresh.Load() {
@@ -437,7 +453,7 @@ func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	o.status, o.err, o.finished = status, err, now
 	e.outcomes[status.bit()]++
 	if e.onDone == nil {
-		if o.done != nil || e.flushes != nil || o.marks&(awaitedOwn|grouped) != 0 {
+		if o.done != nil || len(e.flushes) > 0 || o.marks&(awaitedOwn|grouped) != 0 {
 			e.answer(o)
 		}
 	} else {
@@ -465,22 +481,13 @@ func (e *engine) answer(o *Operation) {
 	if o.marks&awaitedOwn != 0 {
 		e.endWaits(&o.rest.Load().awaited)
 	}
-	for _, f := range e.flushes {
-		switch {
-		case f.idle && e.idle():
-			f.left = 0
-		case !f.idle && f.includes(o):
-			f.left--
-		}
-		if f.left == 0 {
+	e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool {
+		over := f.ended(o)
+		if over {
 			e.out.ends = append(e.out.ends, f.done)
 		}
-	}
-	if len(e.out.ends) > 0 {
-		if e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool { return f.left == 0 }); len(e.flushes) == 0 {
-			e.flushes = nil
-		}
-	}
+		return over
+	})
 }
 
 // sweep evicts what the window need not show any more. mu is held.

@@ -1,6 +1,10 @@
 package core
 
-// board is the scheduler of coordinators with lanes, keys or classes.
+// board decides what runs next. It is a plain data structure without lock, goroutine or
+// clock; the engine steps it under its own lock. The engine knows how many run and whether
+// any may start; the board knows in which order, and which pending operations must wait
+// for others, because of their key, lane or class.
+//
 // Higher lanes go first; within a lane the keys take turns, and operations without a
 // key as if each had one of its own; within a key, operations start in order of arrival.
 // An operation can start when its lane and its class run less than their limits and its
@@ -17,7 +21,6 @@ type board struct {
 	perKey  int
 	keys    keyTable
 	keyed   bool
-	ordered bool  // oldest is asked for
 	ageing  int64 // 0: never
 
 	aged     bool // next, when last asked, favoured a lane for the age of its first
@@ -39,42 +42,27 @@ func (b *bound) full() bool { return b.limit > 0 && b.running >= b.limit }
 // lane is what the board knows of a lane.
 type lane struct {
 	bound
-	lines   []opList // by class, in turn: operations without a key, and one for each key of which one may start
-	turns   uint32   // that were given out: see Operation.turnNumber
-	arrived arrivals
+	lines []opList // by class, in turn: operations without a key, and one for each key of which one may start
+	turns uint32   // that were given out: see Operation.turnNumber
 }
 
-func newBoard(opts *Options, keyed bool) *board {
-	b := &board{
-		lanes:   make([]lane, max(1, len(opts.Lanes))),
-		perKey:  opts.MaxPerKey,
-		classes: make([]bound, 1+len(opts.Classes)),
-		keyed:   keyed,
-		ordered: opts.DropOldest && (keyed || len(opts.Classes) > 0),
-		ageing:  int64(opts.Ageing),
-
-		sinceAge: agedTurn,
+func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool) board {
+	b := board{perKey: opts.MaxPerKey, keyed: keyed, ageing: int64(opts.Ageing), sinceAge: agedTurn}
+	for _, l := range lanes {
+		b.lanes = append(b.lanes, lane{bound: bound{limit: l.Limit}, lines: make([]opList, len(classes))})
 	}
-	for i := range b.lanes {
-		b.lanes[i].lines = make([]opList, len(b.classes))
-	}
-	for i := range opts.Lanes {
-		b.lanes[i].limit = opts.Lanes[i].Limit
-	}
-	for i := range opts.Classes {
-		b.classes[1+i].limit = opts.Classes[i].Limit
+	for _, c := range classes {
+		b.classes = append(b.classes, bound{limit: c.Limit})
 	}
 	return b
 }
 
+// push adds a pending operation.
 func (b *board) push(o *Operation) {
 	l := &b.lanes[o.lane]
 	l.n++
 	b.classes[o.class].n++
 	b.n++
-	if b.ordered {
-		l.arrived.add(o)
-	}
 	if !b.keyed || o.key == "" {
 		l.join(o)
 		return
@@ -82,9 +70,11 @@ func (b *board) push(o *Operation) {
 	k := b.keys.obtain(o.key, len(b.lanes))
 	k.pending++
 	o.turn = &k.turns[o.lane]
-	o.turn.queue.push(o)
-	if k.running < b.perKey && o.turn.up == nil {
-		l.take(o.turn)
+	if k.running < b.perKey && o.turn.up == nil { // so none is in its queue
+		o.turn.up = o
+		l.join(o)
+	} else {
+		o.turn.queue.push(o)
 	}
 }
 
@@ -127,6 +117,8 @@ func (l *lane) put(t *turn) {
 	}
 }
 
+// next returns the operation to start next, of a lane that is not barred, or nil if none
+// can start. It may be asked many times and says the same.
 func (b *board) next(now int64, barred laneSet) *Operation {
 	var first, aged *Operation
 	b.aged = false
@@ -153,6 +145,9 @@ func (b *board) next(now int64, barred laneSet) *Operation {
 
 // first returns the operation of the lane whose turn is next, of a class that is not full.
 func (b *board) first(l *lane) (first *Operation) {
+	if len(b.classes) == 1 { // the one that has no limit
+		return l.lines[0].head
+	}
 	for i := range l.lines {
 		if o := l.lines[i].head; o != nil && !b.classes[i].full() && (first == nil || o.before(first)) {
 			first = o
@@ -161,6 +156,8 @@ func (b *board) first(l *lane) (first *Operation) {
 	return first
 }
 
+// admits reports whether o, which is not pending yet, could start if it came now, given
+// that nothing that is pending in its lane can.
 func (b *board) admits(o *Operation) bool {
 	k := b.keys.live[o.key]
 	return b.fits(o) && (k == nil || k.running < b.perKey && k.turns[o.lane].up == nil)
@@ -169,14 +166,13 @@ func (b *board) admits(o *Operation) bool {
 // fits reports whether one more may run in the lane and the class of o.
 func (b *board) fits(o *Operation) bool { return !b.lanes[o.lane].full() && !b.classes[o.class].full() }
 
+// earliest returns the operation of a lane that was enqueued first among those that could
+// start, or nil.
 func (b *board) earliest(lane uint8) *Operation {
 	l := &b.lanes[lane]
 	first := b.first(l)
-	if !b.keyed || first == nil {
-		return first
-	}
 	for i := range l.lines {
-		for o := l.lines[i].head; o != nil && !b.classes[i].full(); o = o.next {
+		for o := l.lines[i].head; b.keyed && o != nil && !b.classes[i].full(); o = o.next {
 			if o.enqueued < first.enqueued || o.enqueued == first.enqueued && o.before(first) {
 				first = o
 			}
@@ -185,6 +181,8 @@ func (b *board) earliest(lane uint8) *Operation {
 	return first
 }
 
+// start takes o out of the pending ones: what next returned when it was last asked, or the
+// earliest of that one's lane.
 func (b *board) start(o *Operation) {
 	if b.aged {
 		b.sinceAge = 0
@@ -209,6 +207,7 @@ func (b *board) start(o *Operation) {
 	}
 }
 
+// remove takes a pending operation out without starting it.
 func (b *board) remove(o *Operation) {
 	l, t := b.leave(o), o.turn
 	if t == nil {
@@ -235,12 +234,11 @@ func (b *board) leave(o *Operation) *lane {
 	l.n--
 	b.classes[o.class].n--
 	b.n--
-	if b.ordered {
-		l.arrived.trim(l.n)
-	}
 	return l
 }
 
+// finish says that o, which was started, has ended. Its status says whether it was running
+// or suspended.
 func (b *board) finish(o *Operation) {
 	if o.status != StatusSuspended {
 		b.suspend(o)
@@ -259,8 +257,11 @@ func (b *board) finish(o *Operation) {
 	o.turn = nil
 }
 
+// suspend takes the slots of its lane and class from a running operation, but not its
+// key's, so that the order within the key holds.
 func (b *board) suspend(o *Operation) { b.occupy(o, -1) }
 
+// resume gives these slots back. It reports false if there is none free.
 func (b *board) resume(o *Operation) bool {
 	fits := b.fits(o)
 	if fits {
@@ -275,13 +276,7 @@ func (b *board) occupy(o *Operation, more int) {
 	b.classes[o.class].running += more
 }
 
-func (b *board) oldest(lane uint8) *Operation {
-	if b.ordered {
-		return b.lanes[lane].arrived.oldest()
-	}
-	return b.lanes[lane].lines[0].head
-}
-
+// all returns the pending operations in any order.
 func (b *board) all() []*Operation {
 	var all []*Operation
 	for i := range b.lanes {
@@ -297,38 +292,12 @@ func (b *board) all() []*Operation {
 	return all
 }
 
+// pending is the number of pending operations.
 func (b *board) pending() int { return b.n }
 
-// arrivals remembers pending operations in the order of their arrival, and some
-// that are not pending any more, but never many more of these than of the others.
-type arrivals struct{ operations []*Operation }
+// laneSet is a set of lanes, by number.
+type laneSet uint64
 
-func (a *arrivals) add(o *Operation) { a.operations = append(a.operations, o) }
+func (s laneSet) has(lane uint8) bool { return s>>lane&1 != 0 }
 
-// trim forgets those that are not pending any more if there are too many of them.
-func (a *arrivals) trim(pending int) {
-	switch {
-	case pending == 0:
-		a.operations = nil
-	case len(a.operations) > 2*pending+16:
-		kept := make([]*Operation, 0, pending+1) // a new slice, because slices do not shrink; o itself still counts
-		for _, o := range a.operations {
-			if o.status == StatusPending {
-				kept = append(kept, o)
-			}
-		}
-		a.operations = kept
-	}
-}
-
-func (a *arrivals) oldest() *Operation {
-	for i, o := range a.operations {
-		if o.status == StatusPending {
-			clear(a.operations[:i])
-			a.operations = a.operations[i:]
-			return o
-		}
-	}
-	a.operations = nil
-	return nil
-}
+func (s laneSet) with(lane uint8) laneSet { return s | 1<<lane }

@@ -32,7 +32,7 @@ func (s ClassStats) String() string { return StatsString(s) }
 // intake's are held.
 func (e *engine) classStats() (stats []ClassStats) {
 	for i, c := range e.opts.Classes {
-		n := &e.scheduler.(*board).classes[1+i]
+		n := &e.scheduler.classes[1+i]
 		stats = append(stats, ClassStats{c.Name, n.n, n.running, c.Limit})
 	}
 	for o := e.intake.arrived.head; o != nil; o = o.next {

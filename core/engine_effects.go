@@ -88,8 +88,10 @@ func emptied[T any](s []T) []T {
 // the goroutine.
 func (e *engine) settleForeign(out *engineEffects) {
 	defer e.settle(out)
-	if len(out.done) > 0 {
-		e.callDone(out)
+	if ended := out.done; len(ended) > 0 {
+		out.done = nil
+		defer e.toldAll(out, &e.telling, ended)
+		engineFrame(e.number, func() { e.tell(ended) }) // for waits, OnDone counts as an operation of this engine
 		return
 	}
 	if after := out.after; !after.empty() {
@@ -98,41 +100,9 @@ func (e *engine) settleForeign(out *engineEffects) {
 		e.ledger.tellRetracted(after.gone, "")
 		return
 	}
-	e.callFinal(out)
-}
-
-// callDone calls OnDone for operations that have ended, and then ends the waits for
-// them. For waits, OnDone counts as an operation of this engine.
-func (e *engine) callDone(out *engineEffects) {
-	ended := out.done
-	out.done = nil
-	defer func() {
-		e.mu.Lock()
-		e.out, *out = *out, e.out // what is left to do, and what answer adds
-		e.telling -= len(ended)
-		for _, d := range ended {
-			d.operation.marks &^= untold
-			e.answer(d.operation)
-		}
-		e.breakCircle(e.clock.now()) // which is not looked for meanwhile
-		e.endClose()
-		e.unlockTo(out)
-	}()
-	engineFrame(e.number, func() { e.tell(ended) })
-}
-
-// callFinal calls OnFinalized for operations that have left the window. Close waits for
-// these calls.
-func (e *engine) callFinal(out *engineEffects) {
 	final := out.final
 	out.final = nil
-	defer func() {
-		e.mu.Lock()
-		e.out, *out = *out, e.out
-		e.finalizing -= len(final)
-		e.endClose()
-		e.unlockTo(out)
-	}()
+	defer e.toldAll(out, &e.finalizing, final)
 	e.tell(final)
 }
 
@@ -142,6 +112,23 @@ func (e *engine) tell(all []told) {
 		t.snapshot.Parent = t.operation.Parent()
 		deliver(t.hooks, false, &t.snapshot, &e.ledger.panics)
 	}
+}
+
+// toldAll ends what counts these operations: that OnFinalized is called, which Close waits
+// for, or that OnDone is. Then the waits for the operations end.
+func (e *engine) toldAll(out *engineEffects, counter *int, all []told) {
+	e.mu.Lock()
+	e.out, *out = *out, e.out // what is left to do, and what answer adds
+	*counter -= len(all)
+	if counter == &e.telling {
+		for _, t := range all {
+			t.operation.marks &^= untold
+			e.answer(t.operation)
+		}
+		e.breakCircle(e.clock.now()) // which is not looked for meanwhile
+	}
+	e.endClose()
+	e.unlockTo(out)
 }
 
 // endClose lets Close return once the window is empty and all have been told. mu is held.

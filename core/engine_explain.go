@@ -139,16 +139,12 @@ func (x *explainer) pending(o *Operation, now int64) {
 	}
 
 	resumed := e.resumeOn.look(now, 0).signal.Seq
-	for _, r := range [...]*rule{&e.rules, &e.laneRules[o.lane]} {
+	for _, r := range [...]*rule{&e.rules, &e.lanes[o.lane].rule} {
 		for _, s := range r.cancelOn.standing(now) {
 			x.add(o, e.heldUp(ReasonRefused, s), nil)
 		}
-		v := r.deferOn.look(now, resumed)
-		forced := int64(0)
-		if r.maxDefer >= 0 && !v.held {
-			forced = later(max(o.enqueued, v.since), r.maxDefer)
-		}
-		if !v.holds || v.signal.Seq < resumed || r.maxDefer >= 0 && !v.held && forced <= now {
+		v, forced := r.deferral(o, now, resumed)
+		if !v.holds || forced <= now {
 			continue
 		}
 		for _, s := range r.deferOn.standing(now) {
@@ -163,7 +159,7 @@ func (x *explainer) pending(o *Operation, now int64) {
 	higher := 0
 	e.intake.mu.Lock()
 	for i := range o.lane {
-		higher += int(e.intake.queues[i].accepted - e.left[i])
+		higher += int(e.intake.queues[i].accepted - e.lanes[i].left)
 	}
 	e.intake.mu.Unlock()
 	if higher > 0 {
@@ -219,12 +215,10 @@ func (e *engine) heldUp(kind ReasonKind, s standing) Reason {
 
 // body adds what the body of an operation waits for.
 func (x *explainer) body(o *Operation) {
-	var waits []bodyWait
+	var waits []*bodyWait
 	o.engine.mu.Lock()
 	if d := o.rest.Load(); d != nil && d.suspension != nil {
-		for _, w := range d.waits {
-			waits = append(waits, bodyWait{what: w.what, on: w.on, since: w.since, until: w.until})
-		}
+		waits = slices.Clone(d.waits) // what they are for does not change
 	}
 	o.engine.mu.Unlock()
 	for _, w := range waits {
@@ -247,21 +241,18 @@ func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 	case a.on != nil:
 		holder, waits = a.on, a.on.status&StatusFinished == 0
 	case a.flush != nil:
-		r.Ahead, waits = a.flush.left, a.flush.left > 0
-		if a.flush.idle {
-			r.Ahead = e.alive() + e.scheduler.pending()
+		if r.Ahead, waits = a.flush.left, a.flush.left > 0; a.flush.includes == nil {
+			r.Ahead = e.unfinished()
 		}
-		waited = func(o *Operation) bool { return a.flush.idle || a.flush.includes(o) }
+		waited = func(o *Operation) bool { return a.flush.includes == nil || a.flush.includes(o) }
 	case a.group != nil:
 		a.group.mu.Lock()
 		r.Ahead, waits = a.group.left, a.group.left > 0
 		a.group.mu.Unlock()
 		waited = func(o *Operation) bool { return groupOf(o) == a.group }
 	default:
-		e.intake.mu.Lock()
-		waits = slices.Contains(e.intake.queues[a.room.operation.lane].waiters, a.room)
-		e.intake.mu.Unlock()
-		r.Lane = e.lanes[a.room.operation.lane].Name
+		waits = a.room.id == 0 && !e.intake.closed // changed with mu held
+		r.Lane = e.lanes[a.room.lane].Name
 	}
 	if started := e.started(); holder == nil {
 		if i := slices.IndexFunc(started, waited); i >= 0 {

@@ -53,8 +53,8 @@ func (c Control) Stats() Stats {
 // intake's are held.
 func (e *engine) laneStats() (stats []LaneStats) {
 	for i, l := range e.opts.Lanes {
-		pending := int(e.intake.queues[i].accepted - e.left[i])
-		stats = append(stats, LaneStats{l.Name, pending, e.scheduler.(*board).lanes[i].running, l.Limit, l.Depth})
+		pending := int(e.intake.queues[i].accepted - e.lanes[i].left)
+		stats = append(stats, LaneStats{l.Name, pending, e.scheduler.lanes[i].running, l.Limit, l.Depth})
 	}
 	return stats
 }
@@ -190,9 +190,7 @@ func (c Control) Evict(id OperationID) bool {
 // cancel see [Sink.Subscribe].
 func (c Control) OnFinalized(fn func(Snapshot)) (cancel func()) {
 	e := c.made()
-	if fn == nil {
-		panic("core: OnFinalized needs a function")
-	}
+	need(fn != nil, "OnFinalized needs a function")
 	return newHook(pattern{}, fn).attach(&e.mu, &e.final, func() {})
 }
 
@@ -222,11 +220,7 @@ func (c Control) Echoes(q Query) iter.Seq[Echo] {
 			}
 		}
 		e.mu.Unlock()
-		for _, echo := range found {
-			if !yield(echo) {
-				return
-			}
-		}
+		slices.Values(found)(yield)
 	}
 }
 
@@ -269,11 +263,7 @@ func (c Control) Sense(q Query) iter.Seq[Signal] {
 			}
 		}
 		slices.SortFunc(found, asRaised)
-		for _, signal := range found {
-			if !yield(signal) {
-				return
-			}
-		}
+		slices.Values(found)(yield)
 	}
 }
 
@@ -319,13 +309,8 @@ func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
 // waitFor waits for an operation, unless it would wait for itself.
 func (e *engine) waitFor(ctx context.Context, o *Operation) error {
 	by, foreign := e.caller(ctx)
-	if foreign {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if !o.answered() {
-			return ErrWouldDeadlock
-		}
-		return o.err
+	if foreign && !e.ended(o) {
+		return ErrWouldDeadlock
 	}
 	return e.await(ctx, o, by, false)
 }

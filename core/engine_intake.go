@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -36,7 +35,7 @@ type laneQueue struct {
 	limit    uint64
 	accepted uint64
 	left     uint64 // of these, how many are known to be pending no more
-	waiters  []*waiter
+	waiters  opList // Enqueues that wait for room; those with done are told
 }
 
 func (q *laneQueue) full() bool { return q.accepted-q.left >= q.limit }
@@ -56,13 +55,6 @@ func (in *intake) accepted() (n uint64) {
 		n += in.queues[i].accepted
 	}
 	return n
-}
-
-// waiter is an Enqueue that waits for room.
-type waiter struct {
-	operation *Operation
-	settled   chan struct{} // closed when it was accepted, or err is set
-	err       error
 }
 
 // Ids are handed out to coordinators in blocks, so that these do not contend.
@@ -93,7 +85,7 @@ func (in *intake) offer(o *Operation) (err error) {
 	switch {
 	case in.closed:
 		err = ErrClosed
-	case len(q.waiters) > 0, q.full():
+	case q.waiters.n > 0, q.full():
 		err = ErrFull
 	default:
 		in.accept(o)
@@ -102,43 +94,45 @@ func (in *intake) offer(o *Operation) (err error) {
 	return err
 }
 
-// queue lets an operation wait for room. The engine's lock and mu are held.
-func (in *intake) queue(o *Operation) *waiter {
-	w := &waiter{operation: o, settled: make(chan struct{})}
-	q := &in.queues[o.lane]
-	q.waiters = append(q.waiters, w)
-	in.waiting.Add(1)
-	return w
-}
-
-// unqueue ends a wait without room. It reports false if that is settled by now. The
-// engine's lock is held.
-func (in *intake) unqueue(w *waiter) bool {
+// queue lets an operation wait for room. Its done, if any, is closed when it waits no
+// more: it was accepted, or the intake has ended. The engine's lock is held.
+func (in *intake) queue(o *Operation) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	q := &in.queues[w.operation.lane]
-	i := slices.Index(q.waiters, w)
-	if i < 0 {
-		return false
-	}
-	q.waiters = slices.Delete(q.waiters, i, i+1)
+	in.queues[o.lane].waiters.push(o)
+	in.waiting.Add(1)
+}
+
+// dequeue undoes queue. The engine's lock and mu are held.
+func (in *intake) dequeue(o *Operation, out *engineEffects) {
+	in.queues[o.lane].waiters.remove(o)
 	in.waiting.Add(-1)
-	return true
+	if o.done != nil {
+		out.close(o.done)
+		o.done = nil
+	}
+}
+
+// unqueue ends a wait without room. It reports false if that has ended by now. The
+// engine's lock is held.
+func (in *intake) unqueue(o *Operation, out *engineEffects) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	waits := o.id == 0 && !in.closed
+	if waits {
+		in.dequeue(o, out)
+	}
+	return waits
 }
 
 // admit accepts the first waiters of a lane, as many as there is room for, or the
 // first one without room. The engine's lock and mu are held.
 func (in *intake) admit(lane uint8, beyond bool, out *engineEffects) {
 	q := &in.queues[lane]
-	for len(q.waiters) > 0 && (beyond || !q.full()) {
-		w := q.waiters[0]
-		q.waiters[0] = nil
-		if q.waiters = q.waiters[1:]; len(q.waiters) == 0 {
-			q.waiters = nil
-		}
-		in.waiting.Add(-1)
-		in.accept(w.operation)
-		out.close(w.settled)
+	for q.waiters.n > 0 && (beyond || !q.full()) {
+		o := q.waiters.head
+		in.dequeue(o, out)
+		in.accept(o)
 		beyond = false
 	}
 }
@@ -151,13 +145,9 @@ func (in *intake) close(out *engineEffects) (first bool) {
 	first = !in.closed
 	in.closed = true
 	for i := range in.queues {
-		q := &in.queues[i]
-		for _, w := range q.waiters {
-			w.err = ErrClosed
-			out.close(w.settled)
+		for waiters := &in.queues[i].waiters; waiters.n > 0; {
+			in.dequeue(waiters.head, out)
 		}
-		in.waiting.Add(int64(-len(q.waiters)))
-		q.waiters = nil
 	}
 	return first
 }

@@ -32,11 +32,10 @@ func (t *keyTable) obtain(text string, lanes int) *keyState {
 		return k
 	}
 	k := t.spare
-	if k != nil {
-		t.spare, k.spare = k.spare, nil
-	} else {
+	if k == nil {
 		k = newKeyState(lanes)
 	}
+	t.spare, k.spare = k.spare, nil // a new one has no spare behind it
 	k.text = text
 	put(&t.live, text, k)
 	t.peak = max(t.peak, len(t.live))

@@ -123,6 +123,14 @@ func checkNames[N bounded](kind string, list []N, where string) (errs []error) {
 	return errs
 }
 
+// laneState is what the engine knows of a lane.
+type laneState struct {
+	Lane // resolved
+	rule
+	left   uint64      // operations that were pending and are not any more
+	oldest OperationID // none with a lower id is pending
+}
+
 // door is where items enter: a lane, and perhaps a class, or none if there is no such one.
 type door struct {
 	lane, class uint8 // 0: no class

@@ -47,19 +47,19 @@ func (c Control) Complete() {
 // startFlush begins to wait for what has been accepted so far; nil if that is
 // finished. mu is held.
 func (e *engine) startFlush() *flush {
-	e.intake.mu.Lock()
-	defer e.intake.mu.Unlock()
-	return e.expect(flush{newest: e.intake.id, left: e.alive() + e.telling + e.scheduler.pending() + e.intake.arrived.n})
+	left := e.unfinished() // collects
+	newest := e.index.newest
+	return e.expect(left, func(o *Operation) bool { return o.id <= newest })
 }
 
-// expect begins to wait for what f says; nil if that is finished. mu is held.
-func (e *engine) expect(f flush) *flush {
-	if f.left == 0 {
+// expect begins to wait for so many operations; nil if there are none. mu is held.
+func (e *engine) expect(left int, includes func(*Operation) bool) *flush {
+	if left == 0 {
 		return nil
 	}
-	f.done = make(chan struct{})
-	e.flushes = append(e.flushes, &f)
-	return &f
+	f := &flush{includes, left, make(chan struct{})}
+	e.flushes = append(e.flushes, f)
+	return f
 }
 
 // Flush waits until all operations accepted so far are finished, while the intake stays
@@ -78,17 +78,7 @@ func (c Control) Flush(ctx context.Context) error {
 // [ErrWouldDeadlock], as Flush does.
 func (c Control) WaitIdle(ctx context.Context) error {
 	e := c.made()
-	return e.waitForAll(ctx, func() *flush {
-		if e.idle() {
-			return nil
-		}
-		return e.expect(flush{idle: true, left: 1})
-	})
-}
-
-// idle reports whether there is nothing to do. mu is held.
-func (e *engine) idle() bool {
-	return e.alive()+e.telling+e.scheduler.pending() == 0 && !e.intake.fresh.Load()
+	return e.waitForAll(ctx, func() *flush { return e.expect(e.unfinished(), nil) })
 }
 
 // waitForAll waits until what start has begun with mu held is done.
@@ -116,24 +106,21 @@ func (e *engine) waitForAll(ctx context.Context, start func() *flush) error {
 }
 
 // Drain ends the intake, as Complete does, and waits as Flush does.
-func (c Control) Drain(ctx context.Context) error {
-	e := c.made()
-	if e.isOwn(ctx) {
-		return ErrWouldDeadlock
-	}
-	c.Complete()
-	return c.Flush(ctx)
-}
+func (c Control) Drain(ctx context.Context) error { return c.drain(ctx, false) }
 
 // Stop ends the intake and cancels the pending operations with the cause [ErrStopped].
 // Then it waits, as Flush does, until the operations that have started are finished.
-func (c Control) Stop(ctx context.Context) error {
-	e := c.made()
-	if e.isOwn(ctx) {
+func (c Control) Stop(ctx context.Context) error { return c.drain(ctx, true) }
+
+// drain is Stop, or Drain, which does not cancel.
+func (c Control) drain(ctx context.Context, cancels bool) error {
+	if c.Inside(ctx) {
 		return ErrWouldDeadlock
 	}
 	c.Complete()
-	e.cancelAll(StatusPending, nil, ErrStopped)
+	if cancels {
+		c.cancelAll(StatusPending, nil, ErrStopped)
+	}
 	return c.Flush(ctx)
 }
 
@@ -203,7 +190,7 @@ var ends awaitedEnds
 
 type awaitedEnds struct {
 	mu    sync.Mutex
-	waits []endWait
+	waits map[endWait]int // how often; there is no circle of these
 }
 
 // endWait is a wait of a body of engine by for the end of engine of.
@@ -217,29 +204,32 @@ func (a *awaitedEnds) await(by, of uint64) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	waiting := []uint64{by} // engines that wait for by, directly or not
-	for i := 0; i < len(waiting); i++ {
-		if waiting[i] == of {
-			return false
-		}
-		for _, w := range a.waits {
-			if w.of == waiting[i] && !slices.Contains(waiting, w.by) {
-				waiting = append(waiting, w.by)
-			}
-		}
+	if a.waitsFor(of, by) {
+		return false
 	}
-	a.waits = append(a.waits, endWait{by, of})
+	put(&a.waits, endWait{by, of}, a.waits[endWait{by, of}]+1)
 	return true
+}
+
+// waitsFor reports whether an engine is another one, or waits for its end, directly or not.
+// mu is held.
+func (a *awaitedEnds) waitsFor(by, of uint64) bool {
+	found := by == of
+	for w := range a.waits {
+		found = found || w.by == by && a.waitsFor(w.of, of)
+	}
+	return found
 }
 
 // reached undoes an await.
 func (a *awaitedEnds) reached(by, of uint64) {
-	if by == 0 {
-		return
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.waits = without(a.waits, endWait{by, of})
+	if w := (endWait{by, of}); a.waits[w] > 1 {
+		a.waits[w]--
+	} else {
+		delete(a.waits, w)
+	}
 }
 
 // shut is Close without the waiting. It reports whether it was the first.
@@ -286,7 +276,7 @@ func (e *engine) finalize(now int64) {
 // does not refer to the engine.
 func (e *engine) detachIfDone() {
 	e.mu.Lock()
-	detach := !e.detached && (e.closing || e.intake.closed && e.idle()) // closed with mu held
+	detach := !e.detached && (e.closing || e.intake.closed && e.unfinished() == 0) // closed with mu held
 	e.detached = e.detached || detach
 	hooks := e.onClosed
 	e.mu.Unlock()
@@ -294,8 +284,8 @@ func (e *engine) detachIfDone() {
 		return
 	}
 	e.rules.detach()
-	for i := range e.laneRules {
-		e.laneRules[i].detach()
+	for i := range e.lanes {
+		e.lanes[i].detach()
 	}
 	e.resumeOn.detach()
 	if e.undrain != nil {

@@ -31,14 +31,9 @@ func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 
 // seePending compares the number of pending operations with the watermarks. mu is held.
 func (e *engine) seePending() {
-	e.intake.mu.Lock()
-	n := int(e.intake.accepted())
-	e.intake.mu.Unlock()
-	for _, left := range e.left {
-		n -= int(left)
-	}
+	e.collect()
 	for _, w := range e.pendingMarks {
-		if w.see(n) {
+		if w.see(e.scheduler.pending()) {
 			e.out.after.wake(w)
 		}
 	}
@@ -50,9 +45,7 @@ func (e *engine) seePending() {
 // subscriptions. Fn runs without a lock; its panics are counted in [Stats]. For cancel
 // see [Sink.Subscribe]. OnClosed panics if fn is nil.
 func (c Control) OnClosed(fn func()) (cancel func()) {
-	if fn == nil {
-		panic("core: OnClosed needs a function")
-	}
+	need(fn != nil, "OnClosed needs a function")
 	e := c.made()
 	h := newHook(pattern{}, func(struct{}) { fn() })
 	e.mu.Lock()
@@ -76,10 +69,10 @@ func (e *engine) tellClosed(hooks []*hook[struct{}]) {
 func (c Control) WaitRunning(ctx context.Context) error {
 	e := c.made()
 	return e.waitForAll(ctx, func() *flush {
-		running := make(map[*Operation]struct{})
+		running := make(map[*Operation]bool)
 		for _, o := range e.started() {
-			running[o] = struct{}{}
+			running[o] = true
 		}
-		return e.expect(flush{running: running, left: len(running)})
+		return e.expect(len(running), func(o *Operation) bool { return running[o] })
 	})
 }

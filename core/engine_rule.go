@@ -27,13 +27,13 @@ func (r *rule) detach() {
 // refuses reports whether a signal may keep items of a lane from being accepted
 // and started; refusal says for certain.
 func (e *engine) refuses(lane uint8) bool {
-	return e.rules.cancelOn.holds() || e.laneRules[lane].cancelOn.holds()
+	return e.rules.cancelOn.holds() || e.lanes[lane].cancelOn.holds()
 }
 
 // refusal is the error of an item of a lane that a signal keeps from being
 // accepted or started, or nil.
 func (e *engine) refusal(lane uint8, now int64) error {
-	for _, c := range [...]*condition{e.rules.cancelOn, e.laneRules[lane].cancelOn} {
+	for _, c := range [...]*condition{e.rules.cancelOn, e.lanes[lane].cancelOn} {
 		if v := c.look(now, 0); v.holds {
 			return &RefusedError{v.signal}
 		}
@@ -44,7 +44,7 @@ func (e *engine) refusal(lane uint8, now int64) error {
 // defers reports whether a signal may hold up items of a lane; undeferred says
 // for certain.
 func (e *engine) defers(lane uint8) bool {
-	return e.rules.deferOn.holds() || e.laneRules[lane].deferOn.holds()
+	return e.rules.deferOn.holds() || e.lanes[lane].deferOn.holds()
 }
 
 // undeferred returns the operation of the lane of o that is to start although
@@ -53,21 +53,15 @@ func (e *engine) defers(lane uint8) bool {
 // the alarm and returns nil. mu is held.
 func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overdue bool) {
 	resumed := e.resumeOn.look(now, 0).signal.Seq // 0: never
-	for _, r := range [...]*rule{&e.rules, &e.laneRules[o.lane]} {
-		v := r.deferOn.look(now, resumed)
-		if !v.holds || resumed > v.signal.Seq {
+	for _, r := range [...]*rule{&e.rules, &e.lanes[o.lane].rule} {
+		v, due := r.deferral(first, now, resumed)
+		switch wakeAt := min(v.expires, due); {
+		case !v.holds:
 			continue
-		}
-		wakeAt := v.expires
-		if r.maxDefer >= 0 && !v.held {
-			due := later(max(first.enqueued, v.since), r.maxDefer)
-			if due <= now {
-				overdue = true
-				continue
-			}
-			wakeAt = min(wakeAt, due)
-		}
-		if wakeAt != never {
+		case due <= now:
+			overdue = true
+			continue
+		case wakeAt != never:
 			e.alarm.set(e.clock, wakeAt, e.wake)
 		}
 		return nil, false
@@ -76,6 +70,17 @@ func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overd
 		return first, true
 	}
 	return o, false
+}
+
+// deferral returns whether DeferOn holds, and until when it can defer o at most, or never.
+// Resumed is the Seq of the newest signal that matches ResumeOn.
+func (r *rule) deferral(o *Operation, now int64, resumed uint64) (v verdict, due int64) {
+	v, due = r.deferOn.look(now, resumed), never
+	v.holds = v.holds && v.signal.Seq >= resumed
+	if r.maxDefer >= 0 && !v.held {
+		due = later(max(o.enqueued, v.since), r.maxDefer)
+	}
+	return v, due
 }
 
 // A GateStatus is the state of a gate: a pattern of CancelOn or DeferOn. The patterns of
@@ -111,8 +116,8 @@ func (c Control) Gates() []GateStatus {
 	add(ReasonRefused, "", e.opts.CancelOn, e.rules.cancelOn, 0)
 	add(ReasonDeferred, "", e.opts.DeferOn, e.rules.deferOn, resumed)
 	for i, l := range e.opts.Lanes {
-		add(ReasonRefused, l.Name, l.CancelOn, e.laneRules[i].cancelOn, 0)
-		add(ReasonDeferred, l.Name, l.DeferOn, e.laneRules[i].deferOn, resumed)
+		add(ReasonRefused, l.Name, l.CancelOn, e.lanes[i].cancelOn, 0)
+		add(ReasonDeferred, l.Name, l.DeferOn, e.lanes[i].deferOn, resumed)
 	}
 	return gates
 }

@@ -18,20 +18,18 @@ import (
 
 // deliveries counts the deliveries that this goroutine is inside of, up to most.
 // That deliverSome is never inlined, because it defers, makes it cheap.
-func deliveries(most int) (n int) {
+func deliveries(most int) int { return framesOf(deliverFunction, most) }
+
+// framesOf counts the frames on this goroutine's stack, up to most, of functions whose
+// names start so.
+func framesOf(function string, most int) (n int) {
 	walkStack(func(pc uintptr) bool {
-		if isIn(pc, deliverFunction) {
+		if f := runtime.FuncForPC(pc - 1); f != nil && strings.HasPrefix(f.Name(), function) {
 			n++
 		}
 		return n < most
 	})
 	return n
-}
-
-// isIn reports whether pc is a return address in a function whose name starts so.
-func isIn(pc uintptr, function string) bool {
-	f := runtime.FuncForPC(pc - 1)
-	return f != nil && strings.HasPrefix(f.Name(), function)
 }
 
 // walkStack calls visit with the return addresses on this goroutine's stack, innermost
@@ -73,13 +71,7 @@ func goroutineID() uint64 {
 }
 
 // blocking reports whether this goroutine is inside an OnBlocked already.
-func blocking() (inside bool) {
-	walkStack(func(pc uintptr) bool {
-		inside = isIn(pc, blockedFunction)
-		return !inside
-	})
-	return inside
-}
+func blocking() bool { return framesOf(blockedFunction, 1) > 0 }
 
 // runningOn returns the number of the engine whose worker this goroutine is, or whose
 // OnDone it calls, or 0; of several, the innermost.
@@ -121,16 +113,13 @@ func walkEngines(visit func(number uint64) bool) {
 // stackTrace is the stack of this goroutine as [debug.Stack] has it, without the
 // frames that only encode the engine's number.
 func stackTrace() []byte {
-	var kept []byte
-	lines := bytes.SplitAfter(debug.Stack(), []byte("\n"))
-	for i := 0; i < len(lines); i++ {
-		if bytes.HasPrefix(lines[i], engineFrameLine) {
-			i++ // the line with the file
-			continue
-		}
-		kept = append(kept, lines[i]...)
-	}
-	return kept
+	encodes := false
+	lines := slices.DeleteFunc(bytes.SplitAfter(debug.Stack(), []byte("\n")), func(line []byte) bool {
+		file := encodes // the line below that of the function
+		encodes = bytes.HasPrefix(line, engineFrameLine)
+		return encodes || file
+	})
+	return bytes.Join(lines, nil)
 }
 
 var (

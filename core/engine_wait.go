@@ -42,7 +42,7 @@ type awaited struct {
 	on     *Operation // the end of this one,
 	flush  *flush     // or of these,
 	group  *group     // or of these,
-	room   *waiter    // or room in a queue
+	room   *Operation // or room in a queue for this one
 }
 
 // wait waits until done is closed. When ctx ends first it returns its cause. If ctx
@@ -50,7 +50,7 @@ type awaited struct {
 func (a awaited) wait(ctx context.Context, done <-chan struct{}) error {
 	if by := OperationFrom(ctx); by != nil {
 		w := &bodyWait{by: by, on: a}
-		w.note()
+		w.start()
 		defer w.end()
 	} else if ctx.Done() == nil { // a select would cost more
 		<-done
@@ -64,18 +64,15 @@ func (a awaited) wait(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// note enters a wait that keeps the slot, unless the operation has ended.
-func (w *bodyWait) note() {
-	w.by.engine.mu.Lock()
-	defer w.by.engine.mu.Unlock()
-	if w.by.status&StatusAlive != 0 {
-		d := w.by.suspending()
-		d.waits = append(d.waits, w)
-	}
+// start begins a wait, unless the operation has ended.
+func (w *bodyWait) start() {
+	e := w.by.engine
+	e.mu.Lock()
+	e.startWait(w)
+	e.unlock()
 }
 
-// end undoes note, or ends a wait that has given up the slot, and returns when the
-// body may go on.
+// end undoes start, and returns when the body may go on.
 func (w *bodyWait) end() {
 	e := w.by.engine
 	e.mu.Lock()
@@ -100,7 +97,7 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 		return func() {}
 	}
 	w := &bodyWait{by: o, what: what, since: time.Now(), until: until}
-	w.note()
+	w.start()
 	return w.end
 }
 
@@ -124,17 +121,12 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 // During Suspend, do not hold a mutex that other bodies lock. While they wait for the
 // mutex, they keep the slot that its holder needs.
 func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.Context) error) error {
-	if wait == nil {
-		panic("core: Suspend needs a function")
-	}
+	need(wait != nil, "Suspend needs a function")
 	if o == nil {
 		return wait(ctx)
 	}
 	w := &bodyWait{by: o, what: what, since: time.Now(), gives: true}
-	e := o.engine
-	e.mu.Lock()
-	e.startWait(w)
-	e.unlock()
+	w.start()
 	defer w.end()
 	return wait(ctx)
 }
@@ -149,8 +141,7 @@ func (o *Operation) suspending() *details {
 	return d
 }
 
-// startWait begins a wait that gives up the slot, unless the operation has ended. mu is
-// held.
+// startWait is bodyWait.start with mu held.
 func (e *engine) startWait(w *bodyWait) {
 	o := w.by
 	if o.status&StatusAlive == 0 {
@@ -158,6 +149,9 @@ func (e *engine) startWait(w *bodyWait) {
 	}
 	d := o.suspending()
 	d.waits = append(d.waits, w)
+	if !w.gives {
+		return
+	}
 	if d.giving++; w.number > 0 {
 		d.own++
 	}
@@ -168,9 +162,7 @@ func (e *engine) startWait(w *bodyWait) {
 			e.scheduler.suspend(o)
 			o.status = StatusSuspended
 		} else { // resuming; the goroutine that waits for the slot goes on without one
-			e.resuming.remove(o)
-			e.out.close(d.ready)
-			d.ready = nil
+			e.unsuspend(o)
 		}
 		e.suspended.push(o)
 		e.grant()
@@ -211,7 +203,7 @@ func (e *engine) endWait(w *bodyWait) {
 		e.lend(d)
 		return
 	}
-	if !e.regain(o, &e.suspended) {
+	if !e.regain(o) {
 		e.suspended.remove(o)
 		e.resuming.push(o)
 		d.ready = make(chan struct{})
@@ -220,15 +212,27 @@ func (e *engine) endWait(w *bodyWait) {
 }
 
 // regain gives an operation its slot back if one is free. mu is held.
-func (e *engine) regain(o *Operation, from *opList) bool {
+func (e *engine) regain(o *Operation) bool {
 	if e.running.n >= e.limit || !e.scheduler.resume(o) {
 		return false
 	}
-	from.remove(o)
+	e.unsuspend(o)
 	e.running.push(o)
 	o.status = StatusRunning
-	e.lend(o.rest.Load())
 	return true
+}
+
+// unsuspend takes an operation that gives up its slot no longer out of its list. mu is held.
+func (e *engine) unsuspend(o *Operation) {
+	d := o.rest.Load()
+	if d.ready == nil {
+		e.suspended.remove(o)
+	} else {
+		e.resuming.remove(o)
+		e.out.close(d.ready)
+		d.ready = nil
+	}
+	e.lend(d)
 }
 
 // grant gives free slots back to resuming operations, first come first served. It is
@@ -237,11 +241,7 @@ func (e *engine) regain(o *Operation, from *opList) bool {
 func (e *engine) grant() {
 	for o := e.resuming.head; o != nil && e.running.n < e.limit; {
 		next := o.next
-		if e.regain(o, &e.resuming) {
-			d := o.rest.Load()
-			e.out.close(d.ready)
-			d.ready = nil
-		}
+		e.regain(o)
 		o = next
 	}
 }
@@ -265,15 +265,8 @@ func (e *engine) lend(d *details) {
 // goroutines of its wait. mu is held.
 func (e *engine) abandonWaits(o *Operation) {
 	d := o.rest.Load()
-	if d.giving > 0 {
-		e.suspended.remove(o)
-	} else {
-		e.resuming.remove(o)
-		e.out.close(d.ready)
-		d.ready = nil
-	}
 	d.waits, d.giving, d.own = nil, 0, 0
-	e.lend(d)
+	e.unsuspend(o)
 }
 
 // caller returns the operation of this engine that ctx belongs to, or nil. Foreign says

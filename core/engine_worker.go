@@ -143,24 +143,22 @@ const (
 // goroutine: the operation is accounted for and another worker takes over. A body
 // that has not begun is not to blame, and runs there.
 func (w *worker) replace() {
-	if w.done {
-		return
-	}
 	e := w.engine
-	if w.current != nil && w.phase < entered {
+	switch {
+	case w.done:
+		return
+	case w.current == nil:
+		e.mu.Lock()
+	case w.phase < entered:
 		w.start()
 		return
-	}
-	if w.current != nil && w.phase < returned {
+	case w.phase < returned:
 		w.phase, w.err = returned, &PanicError{Stack: stackTrace()}
 		defer w.replace() // even if a handler does it once more
 		e.stopping(w.current)
 		return
-	}
-	if w.current != nil {
+	default:
 		e.end(w.current, w.err)
-	} else {
-		e.mu.Lock()
 	}
 	if w.searches {
 		e.token.Store(tokenNone)

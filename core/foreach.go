@@ -1,9 +1,11 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"runtime"
 )
 
 // ForEach runs work for every item of seq, a bounded number at once. It starts them in
@@ -79,13 +81,7 @@ func newRun[T any](ctx context.Context, key func(T) string, work Work[T], opts O
 	if len(opts.Lanes)+len(opts.Classes) > 0 {
 		return nil, errors.New("core: Options.Lanes and Classes are for coordinators, not for ForEach and Map")
 	}
-	resolved, err := opts.resolved()
-	if err != nil {
-		return nil, err
-	}
-	if opts.MaxQueued == 0 {
-		opts.MaxQueued = resolved.MaxConcurrency
-	}
+	opts.MaxQueued = cmp.Or(opts.MaxQueued, opts.MaxConcurrency, runtime.GOMAXPROCS(0))
 	opts.StopOnError = false // is the group's
 	c, err := newCoordinator(key, work, opts)
 	if err != nil {

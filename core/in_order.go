@@ -22,26 +22,18 @@ func (p inOrder) Complete() {
 	}
 }
 
-func (p inOrder) each(do func(Lifecycle) error) error {
+func (p inOrder) each(ctx context.Context, do func(Lifecycle, context.Context) error) error {
 	for _, stage := range p {
-		if err := do(stage); err != nil {
+		if err := do(stage, ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p inOrder) Flush(ctx context.Context) error {
-	return p.each(func(l Lifecycle) error { return l.Flush(ctx) })
-}
-
-func (p inOrder) Drain(ctx context.Context) error {
-	return p.each(func(l Lifecycle) error { return l.Drain(ctx) })
-}
-
-func (p inOrder) Stop(ctx context.Context) error {
-	return p.each(func(l Lifecycle) error { return l.Stop(ctx) })
-}
+func (p inOrder) Flush(ctx context.Context) error { return p.each(ctx, Lifecycle.Flush) }
+func (p inOrder) Drain(ctx context.Context) error { return p.each(ctx, Lifecycle.Drain) }
+func (p inOrder) Stop(ctx context.Context) error  { return p.each(ctx, Lifecycle.Stop) }
 
 func (p inOrder) Close() error {
 	var errs []error

@@ -222,7 +222,7 @@ func TestFloodOfNamesLeavesNothingBehind(t *testing.T) {
 			t.Errorf("table %d: got %d live names, recent %v, %d patterns, %d gates", i, len(names.live), recent, len(names.interned), len(names.gates))
 		}
 	}
-	if m.stamps.len() > 0 || s.ring.stored+to.ring.stored+len(s.held)+len(to.held) > 0 {
-		t.Errorf("got %d stamps, %d and %d facts", m.stamps.len(), s.ring.stored, to.ring.stored)
+	if m.stamps.n > 0 || s.ring.stored+to.ring.stored+len(s.held)+len(to.held) > 0 {
+		t.Errorf("got %d stamps, %d and %d facts", m.stamps.n, s.ring.stored, to.ring.stored)
 	}
 }

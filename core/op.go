@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -86,6 +87,9 @@ var (
 	evicted   = new(details)
 )
 
+// nobody is what a nil Operation says it is.
+var nobody = &Operation{engine: new(engine), base: context.Background()}
+
 type operationKey struct{}
 
 const nilContext = "core: the context is nil: use context.Background() if there is no other"
@@ -104,27 +108,15 @@ func OperationFrom(ctx context.Context) *Operation {
 }
 
 // ID is the operation's id, or 0 for a nil Operation.
-func (o *Operation) ID() OperationID {
-	if o == nil {
-		return 0
-	}
-	return o.id
-}
+func (o *Operation) ID() OperationID { return cmp.Or(o, nobody).id }
 
 // Source is the name of its coordinator, or "".
-func (o *Operation) Source() string {
-	if o == nil {
-		return ""
-	}
-	return o.engine.name
-}
+func (o *Operation) Source() string { return cmp.Or(o, nobody).engine.name }
 
 // Parent is the id of the operation in whose context the item was enqueued; 0 if there is
 // none. With [CausedBy], it is the id of the operation that raised the signal.
 func (o *Operation) Parent() OperationID {
-	if o == nil {
-		return 0
-	}
+	o = cmp.Or(o, nobody)
 	if from, ok := o.base.(*origin); ok && from.parent != 0 {
 		return from.parent
 	}
@@ -133,12 +125,7 @@ func (o *Operation) Parent() OperationID {
 }
 
 // Sink is the sink that the operation raises its signals on, or nil.
-func (o *Operation) Sink() *Sink {
-	if o == nil {
-		return nil
-	}
-	return o.engine.sink
-}
+func (o *Operation) Sink() *Sink { return cmp.Or(o, nobody).engine.sink }
 
 // Key says what the operation is about.
 func (o *Operation) Key() string {

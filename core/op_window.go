@@ -125,33 +125,33 @@ func (l *opList) push(o *Operation) { l.insert(o, nil) }
 
 // insert puts o before another operation, or, if that is nil, at the end.
 func (l *opList) insert(o, before *Operation) {
-	o.prev, o.next = l.tail, before
-	if before == nil {
-		l.tail = o
-	} else {
-		o.prev, before.prev = before.prev, o
+	last := l.tail
+	if before != nil {
+		last = before.prev
 	}
-	if o.prev == nil {
-		l.head = o
-	} else {
-		o.prev.next = o
-	}
+	l.link(last, o)
+	l.link(o, before)
 	l.n++
 }
 
 func (l *opList) remove(o *Operation) {
-	if o.prev == nil {
-		l.head = o.next
-	} else {
-		o.prev.next = o.next
-	}
-	if o.next == nil {
-		l.tail = o.prev
-	} else {
-		o.next.prev = o.prev
-	}
+	l.link(o.prev, o.next)
 	o.prev, o.next = nil, nil
 	l.n--
+}
+
+// link makes neighbours of two operations; nil stands for the end of the list.
+func (l *opList) link(o, next *Operation) {
+	if o == nil {
+		l.head = next
+	} else {
+		o.next = next
+	}
+	if next == nil {
+		l.tail = o
+	} else {
+		next.prev = o
+	}
 }
 
 func (l *opList) appendTo(all []*Operation) []*Operation {

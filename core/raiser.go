@@ -32,6 +32,16 @@ type note struct {
 	name, key string
 	payload   any
 	cause     *link
+	copied    *Signal // what it is a copy of, or the start of a hold; nil: nothing
+}
+
+// more is the rest of the fact that it becomes.
+func (n *note) more() *more {
+	m := &more{payload: n.payload, cause: n.cause}
+	if from := n.copied; from != nil {
+		m.held, m.operation, m.source = from.Held, from.Operation, from.Source
+	}
+	return m
 }
 
 // view is a Raiser that adds a cause or a prefix to what passes through it.

@@ -91,11 +91,10 @@ func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future
 // the error of the body; it may return both. If ctx ends first, there is no result. See
 // [Coordinator.Do].
 func (c *ResultCoordinator[In, Out]) Do(ctx context.Context, in In) (Out, error) {
-	var none Out
 	t := c.newTask(in, watched)
 	err := c.do(ctx, &t.Operation, c.door)
 	if err != nil && (ctx.Err() != nil || !c.ended(&t.Operation)) {
-		return none, err // the body may still be at t.out
+		return *new(Out), err // the body may still be at t.out
 	}
 	return t.out, err
 }
@@ -104,11 +103,19 @@ func (c *ResultCoordinator[In, Out]) Do(ctx context.Context, in In) (Out, error)
 // body, or the reason why the body did not run; see [Coordinator.Wait].
 func (c *ResultCoordinator[In, Out]) Wait(ctx context.Context, id OperationID) (Out, error) {
 	o, err := c.wait(ctx, id)
-	if err != nil && (o == nil || !c.ended(o)) {
-		var none Out
-		return none, err
+	if o == nil {
+		return *new(Out), err
 	}
-	return o.body.(*task[In, Out]).out, o.err
+	return result(o, &o.body.(*task[In, Out]).out, err)
+}
+
+// result returns the result and the error of an operation, or, if it has not ended, why
+// the wait for it has.
+func result[Out any](o *Operation, out *Out, err error) (Out, error) {
+	if err != nil && !o.engine.ended(o) {
+		return *new(Out), err
+	}
+	return *out, o.err
 }
 
 // ended reports whether an operation has ended, after which neither its result nor its
@@ -162,10 +169,5 @@ func (f *Future[Out]) Done() <-chan struct{} {
 // first, Wait returns the cause of ctx, and the operation goes on. A body that calls Wait
 // is suspended, or gets [ErrWouldDeadlock], as in [Coordinator.Do].
 func (f *Future[Out]) Wait(ctx context.Context) (Out, error) {
-	o := f.operation
-	if err := o.engine.waitFor(ctx, o); err != nil && !o.engine.ended(o) {
-		var none Out
-		return none, err
-	}
-	return *f.out, o.err
+	return result(f.operation, f.out, f.operation.engine.waitFor(ctx, f.operation))
 }

@@ -72,8 +72,7 @@ const (
 
 // heldFact is a fact that stands outside the window.
 type heldFact struct {
-	fact  fact
-	seq   uint64
+	seqFact
 	until int64      // or never: until released
 	owner *Operation // nil: none
 
@@ -104,13 +103,14 @@ var (
 // [MaxSinkCapacity].
 func NewSink(opts SinkOptions) *Sink {
 	s := new(Sink)
-	s.prepare(opts.resolved())
+	s.prepare(opts)
 	return s
 }
 
 // prepare does what NewSink does. The zero Sink is prepared by whatever has to do
 // with facts first, before it takes the lock or the time.
 func (s *Sink) prepare(opts SinkOptions) {
+	opts = opts.resolved()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ready.Load() {
@@ -123,7 +123,9 @@ func (s *Sink) prepare(opts SinkOptions) {
 }
 
 func (s *Sink) prepareZero() {
-	s.prepare(SinkOptions{Capacity: defaultSinkCapacity, MaxAge: defaultSinkAge})
+	if !s.ready.Load() {
+		s.prepare(SinkOptions{})
+	}
 }
 
 // resolved returns the options with defaults, and panics if they are wrong.
@@ -172,9 +174,7 @@ func (s *Sink) Scoped(sink, coordinator, atom string) Raiser {
 }
 
 func (s *Sink) raise(n note) bool {
-	if !s.ready.Load() {
-		s.prepareZero()
-	}
+	s.prepareZero()
 	if (n.name == "" || n.cause != nil) && !s.admits(&n, 0) {
 		return false
 	}
@@ -242,23 +242,29 @@ func (s *Sink) enter(text string, own []*subscription) *name {
 func (s *Sink) record(entry *name, n *note, operation OperationID, source *string, now int64) (*fact, uint64) {
 	s.names.enter(entry) // first, so that evicting does not forget it
 	now = s.advance(entry, now)
+	f, seq := s.place(entry)
+	f.key, f.operation, f.source, f.at, f.more = n.key, operation, source, now, nil
+	if n.payload != nil || n.cause != nil || n.copied != nil {
+		f.more = n.more()
+	}
+	s.raised++
+	if route := entry.route; len(route.gates)+len(route.monitors) > 0 {
+		route.notice(f, seq, &s.after)
+	}
+	return f, seq
+}
+
+// place makes room for a fact of that name at the end of the window; what it says is
+// left to the caller. The lock is held.
+func (s *Sink) place(entry *name) (*fact, uint64) {
 	r := &s.ring
 	if r.full() {
 		s.evict()
 	}
 	seq := r.head
 	f := r.push()
-	f.name, f.key, f.operation, f.source = entry, n.key, operation, source
-	f.at, f.previous, f.more = now, entry.newest, nil
-	if n.payload != nil || n.cause != nil {
-		f.more = &more{payload: n.payload, cause: n.cause}
-	}
-	entry.newest = seq
+	f.name, f.previous, entry.newest = entry, entry.newest, seq
 	r.stored++
-	s.raised++
-	if route := entry.route; len(route.gates)+len(route.monitors) > 0 {
-		route.notice(f, seq, &s.after)
-	}
 	return f, seq
 }
 
@@ -288,26 +294,6 @@ func (s *Sink) advance(entry *name, now int64) int64 {
 		s.expireSome(now, 4)
 	}
 	return now
-}
-
-// put appends a fact to the window that is the sink's own. Its name has been
-// entered already. The lock is held.
-func (s *Sink) put(f fact) (*fact, uint64) {
-	r := &s.ring
-	if r.head > r.tail {
-		f.at = max(f.at, r.at(r.head-1).at)
-	}
-	if r.full() {
-		s.evict()
-	}
-	s.latest = max(s.latest, f.at)
-	f.previous = f.name.newest
-	seq := r.head
-	place := r.push()
-	*place = f
-	f.name.newest = seq
-	r.stored++
-	return place, seq
 }
 
 // evict removes the oldest place of the window, a fact or a gap, and leaves it as it is,
@@ -372,10 +358,13 @@ func (s *Sink) keptAt(seq uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(s.kept, seq, func(k keptFact, seq uint64) int { return cmp.Compare(k.seq, seq) })
 }
 
-// find returns the fact of that Seq, in the window or kept, or nil.
+// find returns the fact of that Seq, in the window, held or kept, or nil.
 func (s *Sink) find(seq uint64) *fact {
 	if s.ring.contains(seq) {
 		return s.ring.at(seq)
+	}
+	if h := s.held[seq]; h != nil {
+		return &h.fact
 	}
 	if i, found := s.keptAt(seq); found {
 		return &s.kept[i].fact
@@ -462,9 +451,7 @@ func (s *Sink) lockAt(now int64) {
 // lockFresh locks the sink with nothing in it whose time is over. Much to expire
 // is expired in chunks, so that raisers get their turn in between.
 func (s *Sink) lockFresh() (now int64) {
-	if !s.ready.Load() {
-		s.prepareZero()
-	}
+	s.prepareZero()
 	s.mu.Mutex.Lock() // costs less; code that raises in a loop does not look in a loop
 	if s.maxAge == never && s.lease == never {
 		return 0
@@ -517,7 +504,7 @@ func (s *Sink) hold(f fact, lease time.Duration) *heldFact {
 	if s.ring.full() {
 		s.evict()
 	}
-	h := &heldFact{fact: f, seq: s.ring.head, until: never}
+	h := &heldFact{seqFact: seqFact{s.ring.head, f}, until: never}
 	*s.ring.push() = fact{at: f.at} // its Seq is a gap in the window
 	if lease > 0 {
 		h.until = later(f.at, int64(lease))

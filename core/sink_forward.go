@@ -118,11 +118,9 @@ func (s *Sink) carry(f *forward, to *Sink, p passage) {
 // are called a copy is linked to the fact it is a copy of, and if that is gone already, does
 // not stay.
 func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (stays bool)) (held *heldFact) {
-	if !s.ready.Load() {
-		s.prepareZero()
-	}
+	s.prepareZero()
 	from := &p.signal
-	n := note{name: from.Name, key: from.Key, payload: from.payload, cause: from.cause}
+	n := note{name: from.Name, key: from.Key, payload: from.payload, cause: from.cause, copied: from}
 	if !s.admits(&n, from.Operation) {
 		return nil
 	}
@@ -131,19 +129,12 @@ func (s *Sink) receive(p passage, lease time.Duration, link func(*heldFact) (sta
 		s.block(&n, from.Operation, BlockedDepth)
 		return nil
 	}
-	own := fact{name: entry, key: n.key, more: &more{
-		payload: n.payload, cause: n.cause, held: from.Held, operation: from.Operation, source: from.Source,
-	}}
 	var signal Signal
 	if from.Held {
-		held = s.hold(own, lease)
+		held = s.hold(fact{name: entry, key: n.key, more: n.more()}, lease)
 		signal = held.fact.signal(held.seq, s.names.clock)
 	} else {
-		s.names.enter(entry)
-		own.at = s.advance(own.name, s.names.clock.now())
-		f, seq := s.put(own)
-		s.raised++
-		entry.route.notice(f, seq, &s.after)
+		f, seq := s.record(entry, &n, 0, nil, s.names.clock.now())
 		signal = f.signal(seq, s.names.clock)
 	}
 	subs, forwards := entry.route.subs, []*forward(nil)

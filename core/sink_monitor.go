@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -26,11 +27,11 @@ type Monitor struct {
 	span int64
 
 	// Guarded by names.mu.
-	stamps  stamps  // within the span, oldest first; not used without a span
-	total   int     // without a span
-	from    uint64  // without a span: signals from this Seq on are counted
-	made    uint64  // Seq when it was made: restored ones from there on do not count
-	last    seqFact // newest signal seen
+	stamps  queue[stamp] // within the span, oldest first; not used without a span
+	total   int          // without a span
+	from    uint64       // without a span: signals from this Seq on are counted
+	made    uint64       // Seq when it was made: restored ones from there on do not count
+	last    seqFact      // newest signal seen
 	stopped bool
 	marks   []*watermark
 	ageing  alarm // rings when a count may be down to low
@@ -52,7 +53,15 @@ func (m *Monitor) record(seq uint64, f *fact) {
 		return
 	}
 	m.expire(f.at)
-	m.stamps.push(stamp{seq, f.at})
+	m.push(stamp{seq, f.at})
+}
+
+// push adds the newest, and drops the oldest of more than MonitorCap.
+func (m *Monitor) push(s stamp) {
+	if m.stamps.n == MonitorCap {
+		m.stamps.drop()
+	}
+	m.stamps.push(s)
 }
 
 func (m *Monitor) remove(seq uint64, f *fact) {
@@ -62,7 +71,10 @@ func (m *Monitor) remove(seq uint64, f *fact) {
 			m.total--
 		}
 	} else {
-		m.stamps.remove(seq)
+		i := sort.Search(m.stamps.n, func(i int) bool { return m.stamps.get(i).seq >= seq })
+		if i < m.stamps.n && m.stamps.get(i).seq == seq {
+			m.stamps.remove(i)
+		}
 	}
 	if seq == m.last.seq {
 		m.last = seqFact{}
@@ -70,8 +82,8 @@ func (m *Monitor) remove(seq uint64, f *fact) {
 }
 
 func (m *Monitor) expire(now int64) {
-	for m.stamps.len() > 0 && m.stamps.at(0).at < now-m.span {
-		m.stamps.first++
+	for m.stamps.n > 0 && m.stamps.get(0).at < now-m.span {
+		m.stamps.drop()
 	}
 }
 
@@ -79,10 +91,10 @@ func (m *Monitor) countLocked() int {
 	if m.span <= 0 {
 		return m.total
 	}
-	if m.stamps.len() > 0 {
+	if m.stamps.n > 0 {
 		m.expire(m.names.clock.now())
 	}
-	return m.stamps.len()
+	return m.stamps.n
 }
 
 // Count is the number of signals within the span.
@@ -117,11 +129,11 @@ func (m *Monitor) Below(n int) time.Duration {
 	case m.span <= 0 || n <= 0:
 		return maxDuration
 	}
-	leaving := m.stamps.at(count - n) // the newest of those that have to go
+	leaving := m.stamps.get(count - n) // the newest of those that have to go
 	return time.Duration(later(leaving.at, m.span) - m.names.clock.now() + 1)
 }
 
-func (m *Monitor) forget() { m.stamps, m.total, m.last = stamps{}, 0, seqFact{} }
+func (m *Monitor) forget() { m.stamps, m.total, m.last = queue[stamp]{}, 0, seqFact{} }
 
 // Reset forgets the signals counted so far.
 func (m *Monitor) Reset() {
@@ -166,7 +178,7 @@ func (m *Monitor) check() {
 			m.names.after.wake(w)
 		}
 		if w.over.Load() && m.span > 0 {
-			last := m.stamps.at(n - w.low - 1) // of those that have to go
+			last := m.stamps.get(n - w.low - 1) // of those that have to go
 			m.ageing.set(m.names.clock, later(later(last.at, m.span), 1), m.age)
 		}
 	}
@@ -195,35 +207,6 @@ func (m *Monitor) Stop() {
 	t.changed()
 }
 
-// stamps are those from first on; what is before is room for more.
-type stamps struct {
-	list  []stamp
-	first int
-}
-
-func (s *stamps) len() int { return len(s.list) - s.first }
-
-func (s *stamps) at(i int) *stamp { return &s.list[s.first+i] }
-
-// push adds the newest, and drops the oldest of more than MonitorCap.
-func (s *stamps) push(e stamp) {
-	if s.len() == MonitorCap {
-		s.first++
-	}
-	if len(s.list) == cap(s.list) && s.first >= len(s.list)/4 {
-		s.list, s.first = append(s.list[:0], s.list[s.first:]...), 0
-	}
-	s.list = append(s.list, e)
-}
-
-func (s *stamps) remove(seq uint64) {
-	list := s.list[s.first:]
-	i, found := slices.BinarySearchFunc(list, seq, func(e stamp, seq uint64) int { return cmp.Compare(e.seq, seq) })
-	if found {
-		s.list = slices.Delete(s.list, s.first+i, s.first+i+1)
-	}
-}
-
 // addMonitor starts a monitor at Seq next, with what is known to be present.
 func (t *names) addMonitor(p pattern, span time.Duration, known []seqFact, next uint64) *Monitor {
 	m := &Monitor{names: t, pattern: p, span: max(0, int64(span)), from: next, made: next}
@@ -237,15 +220,15 @@ func (t *names) addMonitor(p pattern, span time.Duration, known []seqFact, next 
 func (m *Monitor) backfill(known []seqFact) {
 	slices.SortFunc(known, bySeq)
 	since, last := m.stamps, m.last
-	m.stamps = stamps{}
+	m.stamps = queue[stamp]{}
 	for i := range known {
 		if seq := known[i].seq; seq < m.made {
 			m.from = min(m.from, seq)
 			m.record(seq, &known[i].fact)
 		}
 	}
-	for _, e := range since.list[since.first:] {
-		m.stamps.push(e)
+	for since.n > 0 {
+		m.push(since.drop())
 	}
 	if last.seq != 0 {
 		m.last = last

@@ -24,12 +24,9 @@ type names struct {
 	recent *[recentNames]*name // by content, in front of live; made on first use
 	peak   int                 // most names in live since it was made
 
-	generation uint64 // of the watchers; routes of older ones are stale
-	subs       []*subscription
-	forwarder  *subscription // called after subs; may be nil
-	gates      []*gate
-	monitors   []*Monitor
-	counters   []*counter
+	route                          // all watchers; the lists are replaced, never changed
+	generation uint64              // of the watchers; routes of older ones are stale
+	forwarder  *subscription       // called after subs; may be nil
 	interned   map[string]*counter // the counters of patterns asked for
 	asked      *counter            // the latest of them
 	last       *route              // newest route made, to be shared by equal ones
@@ -53,7 +50,7 @@ type name struct {
 	count      int // facts bearing it, held ones included
 }
 
-// route lists what watches a name. It is immutable.
+// route lists what watches a name, or all names. That of a name is immutable.
 type route struct {
 	subs     []*subscription
 	gates    []*gate
@@ -329,9 +326,6 @@ func (t *names) addCounter(p pattern, gone waker) *counter {
 	t.changed()
 	return c
 }
-
-// The watcher lists are replaced, never changed in place: routes share no memory
-// with them, but readers of an older list may still walk it.
 
 func (t *names) removeCounter(c *counter) {
 	if t.asked == c {

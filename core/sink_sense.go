@@ -109,34 +109,14 @@ func (s *Sink) each(p pattern, visit func(seq uint64, f *fact) (older bool)) {
 func (s *Sink) Sense(q Query) iter.Seq[Signal] {
 	const batch = 256 // copied under the lock, and yielded without it
 	return func(yield func(Signal) bool) {
-		w := search{sink: s, filter: q.compile()}
-		w.start()
-		var held []Signal
-		for _, h := range s.held {
-			signal := h.fact.signal(h.seq, s.names.clock)
-			if h.fact.at >= w.cutoff && w.filter.accepts(&signal) {
-				held = append(held, signal)
-			}
-		}
-		s.unlock()
-		slices.SortFunc(held, asRaised)
+		w := s.search(q)
 		var buffer []Signal
 		for more := true; more; {
 			buffer = buffer[:0]
-			more = w.some(func(seq uint64, f *fact) bool {
-				signal := f.signal(seq, s.names.clock)
-				if !w.filter.accepts(&signal) {
-					return true
-				}
-				for len(held) > 0 && held[0].Seq < seq {
-					buffer, held = append(buffer, held[0]), held[1:]
-				}
+			more = w.some(func(_ *fact, signal Signal) bool {
 				buffer = append(buffer, signal)
 				return len(buffer) < batch
 			})
-			if !more {
-				buffer = append(buffer, held...)
-			}
 			for _, signal := range buffer {
 				if !yield(signal) {
 					return
@@ -146,41 +126,47 @@ func (s *Sink) Sense(q Query) iter.Seq[Signal] {
 	}
 }
 
-// search goes through the facts in the window, and those that are kept, which a query
-// selects, oldest first, as of its start.
+// search goes through the facts that a query selects, oldest first, as of its start.
 type search struct {
 	sink      *Sink
 	filter    filter
-	cutoff    int64
-	chain     bool     // the facts of one name are chained, and still to be added to seqs
 	seqs      []uint64 // to look at, in order, and then
 	next, end uint64   // from the one to the other
 }
 
-// start locks the sink.
-func (w *search) start() {
-	s := w.sink
+// search starts a search.
+func (s *Sink) search(q Query) *search {
+	w := &search{sink: s, filter: q.compile()}
 	s.lockFresh()
-	w.cutoff = w.filter.cutoff(s.names.clock.now())
-	w.next, w.end = max(s.ring.since(w.cutoff), w.filter.AfterSeq+1), s.ring.head
-	_, w.chain = w.filter.pattern.exact()
-	for i := range s.kept {
-		if k := &s.kept[i]; k.fact.at >= w.cutoff && (w.chain || k.seq < w.next) {
-			w.seqs = append(w.seqs, k.seq)
+	defer s.unlock()
+	cutoff := q.cutoff(s.names.clock.now())
+	w.next, w.end = max(s.ring.since(cutoff), q.AfterSeq+1), s.ring.head
+	if name, exact := w.filter.pattern.exact(); exact {
+		w.follow(name)
+		w.next = w.end
+	}
+	outside := func(seq uint64, f *fact) {
+		if f.at >= cutoff && seq < w.next && (q.Pattern == "" || w.filter.pattern.matches(f.name.text)) {
+			w.seqs = append(w.seqs, seq)
 		}
 	}
+	for i := range s.kept {
+		outside(s.kept[i].seq, &s.kept[i].fact)
+	}
+	for seq, h := range s.held {
+		outside(seq, &h.fact)
+	}
+	slices.Sort(w.seqs)
+	w.seqs = slices.Compact(w.seqs) // some may be kept since they were in the window
+	return w
 }
 
-// some visits the next chunk of facts, with the lock held, until visit returns false, and
-// reports whether there may be more of them. What the query says of their signals is left
-// to visit.
-func (w *search) some(visit func(seq uint64, f *fact) (more bool)) (more bool) {
+// some visits the next chunk of facts and their signals, with the lock held, until visit
+// returns false, and reports whether there may be more of them.
+func (w *search) some(visit func(*fact, Signal) (more bool)) (more bool) {
 	s := w.sink
 	s.mu.Lock()
 	defer s.unlock()
-	if w.chain {
-		w.follow()
-	}
 	for range chunk {
 		seq := w.next
 		switch {
@@ -191,35 +177,34 @@ func (w *search) some(visit func(seq uint64, f *fact) (more bool)) (more bool) {
 		default:
 			return false
 		}
-		if f := s.find(seq); f != nil && !visit(seq, f) {
-			break
+		if f := s.find(seq); f != nil {
+			signal := f.signal(seq, s.names.clock)
+			if w.filter.accepts(&signal) && !visit(f, signal) {
+				break
+			}
 		}
 	}
 	return true
 }
 
-// follow finds the facts of an exact name by their chain. The lock is held, except now and
-// then.
-func (w *search) follow() {
+// follow finds the facts of an exact name in the window by their chain. The lock is held,
+// except now and then.
+func (w *search) follow(name string) {
 	s := w.sink
-	name, _ := w.filter.pattern.exact()
-	if entry := s.names.lookup(name); entry != nil {
-		for seq := entry.newest; seq != 0 && seq >= max(w.next, s.ring.tail); seq = s.ring.at(seq).previous {
-			if seq < w.end {
-				w.seqs = append(w.seqs, seq)
-			}
-			if len(w.seqs)%chunk == chunk-1 {
-				s.mu.Unlock()
-				s.mu.Lock()
-				if seq < s.ring.tail {
-					break
-				}
+	entry := s.names.lookup(name)
+	if entry == nil {
+		return
+	}
+	for seq := entry.newest; seq != 0 && seq >= max(w.next, s.ring.tail); seq = s.ring.at(seq).previous {
+		w.seqs = append(w.seqs, seq)
+		if len(w.seqs)%chunk == 0 {
+			s.mu.Unlock()
+			s.mu.Lock()
+			if seq < s.ring.tail {
+				return
 			}
 		}
 	}
-	slices.Sort(w.seqs)
-	w.seqs = slices.Compact(w.seqs) // some may be kept since they were in the window
-	w.chain, w.next = false, w.end
 }
 
 // Retract takes back the signals that match pattern and were raised directly on this
@@ -253,20 +238,17 @@ func (s *Sink) ForgetAll() int { return s.take(Query{}, "", false) }
 // take removes the facts in the window that q selects; as a retraction only those
 // raised directly on the sink, and calls the handlers.
 func (s *Sink) take(q Query, by string, retract bool) (taken int) {
-	w := search{sink: s, filter: q.compile()}
-	w.start()
-	s.unlock()
+	w := s.search(q)
 	var gone []Signal
 	for more := true; more; {
-		more = w.some(func(seq uint64, f *fact) bool {
-			signal := f.signal(seq, s.names.clock)
-			if retract && f.operation != 0 || !w.filter.accepts(&signal) {
+		more = w.some(func(f *fact, signal Signal) bool {
+			if signal.Held || retract && f.operation != 0 {
 				return true
 			}
 			if retract && len(s.retractions) > 0 {
 				gone = append(gone, signal)
 			}
-			s.remove(seq, retract)
+			s.remove(signal.Seq, retract)
 			taken++
 			return true
 		})
@@ -328,18 +310,17 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 // of that newer one. If the time of the restored signal is in the future, it gets the
 // present time. So restore first and raise afterwards. Restore skips signals that are too
 // old. Held signals come back as raised ones. It returns how many were put back.
-func (s *Sink) Restore(signals iter.Seq[Signal]) int {
+func (s *Sink) Restore(signals iter.Seq[Signal]) (restored int) {
 	need(signals != nil, "Restore needs signals, not nil: slices.Values makes them of a slice")
-	n := 0
 	for signal := range signals {
-		if s.restore(signal) {
-			n++
+		if s.restore(&signal) {
+			restored++
 		}
 	}
-	return n
+	return restored
 }
 
-func (s *Sink) restore(signal Signal) bool {
+func (s *Sink) restore(signal *Signal) bool {
 	now := s.lockFresh()
 	if now == 0 {
 		now = s.names.clock.now()
@@ -347,11 +328,17 @@ func (s *Sink) restore(signal Signal) bool {
 	at := min(s.names.clock.offset(signal.Time), now)
 	stored := signal.Name != "" && later(at, s.maxAge) > now
 	if stored {
+		if r := &s.ring; r.head > r.tail {
+			at = max(at, r.at(r.head-1).at)
+		}
+		s.latest = max(s.latest, at)
 		entry := s.names.intern(signal.Name)
 		s.names.enter(entry)
-		f, seq := s.put(fact{name: entry, key: signal.Key, at: at, more: &more{
+		f, seq := s.place(entry)
+		f.key, f.operation, f.source, f.at = signal.Key, 0, nil, at
+		f.more = &more{
 			payload: signal.payload, cause: signal.cause, restored: true, operation: signal.Operation, source: signal.Source,
-		}})
+		}
 		(&route{gates: entry.route.gates}).notice(f, seq, &s.after)
 	}
 	s.unlock()

@@ -41,18 +41,18 @@ func (s *Sink) Watch(ctx context.Context, pattern string) iter.Seq2[Signal, int]
 // watch is the buffer between raisers and a consumer that may be slower.
 type watch struct {
 	mu     sync.Mutex
-	queue  []Signal
+	queue  queue[Signal]
 	missed int
 	news   chanWaker // has room for one: "look again"
 }
 
 func (w *watch) add(s Signal) {
 	w.mu.Lock()
-	if len(w.queue) == watchBuffer {
-		w.queue = append(w.queue[:0], w.queue[1:]...)
+	if w.queue.n == watchBuffer {
+		w.queue.drop()
 		w.missed++
 	}
-	w.queue = append(w.queue, s)
+	w.queue.push(s)
 	w.mu.Unlock()
 	w.news.wake()
 }
@@ -60,12 +60,11 @@ func (w *watch) add(s Signal) {
 func (w *watch) take() (s Signal, missed int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.queue) == 0 {
+	if w.queue.n == 0 {
 		return Signal{}, 0, false
 	}
-	s, w.queue = w.queue[0], w.queue[1:]
 	missed, w.missed = w.missed, 0
-	return s, missed, true
+	return w.queue.drop(), missed, true
 }
 
 // WaitFor returns the newest signal that matches pattern. If none is present, it waits

@@ -496,7 +496,7 @@ func (w *world) String() string {
 		fmt.Fprintf(&b, "%s: limit %d, running %d, pending %d, arrived %d, fresh %v, token %d, paused %v, closing %v, deferring %v, waiting for room %d, suspended %d, resuming %d, lent %d, alarm %v\n",
 			e.name, e.limit, e.running.n, e.scheduler.pending(), e.intake.arrived.n, e.intake.fresh.Load(), e.token.Load(), e.paused, e.closing, e.defers(0), e.intake.waiting.Load(), e.suspended.n, e.resuming.n, e.lent, e.alarm.armed)
 		for i, q := range e.intake.queues {
-			fmt.Fprintf(&b, "  lane %+v: accepted %d, left %d, known to have left %d, waiters %d\n", e.lanes[i], q.accepted, e.left[i], q.left, len(q.waiters))
+			fmt.Fprintf(&b, "  lane %+v: accepted %d, left %d, known to have left %d, waiters %d\n", e.lanes[i].Lane, q.accepted, e.lanes[i].left, q.left, q.waiters.n)
 		}
 		for _, o := range append(e.started(), e.scheduler.all()...) {
 			fmt.Fprintf(&b, "  operation %d, %v, lane %d, key %q\n", o.id, o.status, o.lane, o.key)

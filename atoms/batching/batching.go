@@ -2,7 +2,6 @@ package batching
 
 import (
 	"context"
-	"errors"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -39,12 +38,13 @@ var (
 // items have left. An error means that no item was flushed, unless it is or wraps
 // [ItemErrors]. A panic means the same, and becomes a [core.PanicError].
 func New[T any](flush core.Work[[]T], opts Options[T]) (*Batcher[T], error) {
-	if flush == nil {
-		return nil, errNoFlush
+	var work core.ResultWork[[]T, []struct{}]
+	if flush != nil {
+		work = func(ctx context.Context, batch []T) ([]struct{}, error) {
+			return make([]struct{}, len(batch)), flush(ctx, batch)
+		}
 	}
-	x, err := newEngine(func(ctx context.Context, batch []T) ([]struct{}, error) {
-		return nil, flush(ctx, batch)
-	}, opts)
+	x, err := newEngine(work, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -56,18 +56,12 @@ func New[T any](flush core.Work[[]T], opts Options[T]) (*Batcher[T], error) {
 // function returns an error anyway. If it returns [ItemErrors], it also returns a result
 // for each item, and those of the items without an error count.
 func NewResultBatcher[In, Out any](flush core.ResultWork[[]In, []Out], opts Options[In]) (*ResultBatcher[In, Out], error) {
-	if flush == nil {
-		return nil, errNoFlush
-	}
 	x, err := newEngine(flush, opts)
 	if err != nil {
 		return nil, err
 	}
-	x.hasResults = true
 	return &ResultBatcher[In, Out]{x}, nil
 }
-
-var errNoFlush = errors.New("batching: there must be a function to flush batches, not nil")
 
 // Do enqueues an item, as Enqueue does, and waits until its batch has been flushed. It
 // returns the error of the item: what the flush returned, or why there was none. If ctx has
@@ -78,11 +72,11 @@ var errNoFlush = errors.New("batching: there must be a function to flush batches
 // caller waits for the batch and no item of it came by Enqueue. Called from a flush of this
 // batcher Do returns [core.ErrWouldDeadlock].
 func (b *Batcher[T]) Do(ctx context.Context, item T) error {
-	_, err := b.engine.do(ctx, item)
+	_, err := b.do(ctx, item)
 	return err
 }
 
 // Do enqueues an item and returns its result; see [Batcher.Do].
 func (b *ResultBatcher[In, Out]) Do(ctx context.Context, item In) (Out, error) {
-	return b.engine.do(ctx, item)
+	return b.do(ctx, item)
 }

@@ -85,34 +85,31 @@ func wrongNumber(n int) string {
 // waits for.
 func TestAFailedFlushGivesItsItemsBack(t *testing.T) {
 	isPanic := func(err error) bool { _, ok := errors.AsType[*core.PanicError](err); return ok }
-	for name, c := range map[string]struct {
+	type row struct {
 		fail func(batch []int) error
 		want func(err error) bool
-	}{
+	}
+	each(t, map[string]row{
 		"error":  {func(batch []int) error { slices.Reverse(batch); return errOnPurpose }, func(err error) bool { return err == errOnPurpose }},
 		"panic":  {func(batch []int) error { clear(batch); panic("on purpose") }, isPanic},
 		"goexit": {func([]int) error { runtime.Goexit(); return nil }, isPanic},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				j, l := newJournal(0), new(lost)
-				j.fail = c.fail
-				b := newBatcher(t, j.flush, batching.Options[int]{MaxSize: 4, OnError: l.onError})
-				wait := begin(t.Context(), b, 1, 2)
-				enqueue(t, b, 3, 4)
-				errs := wait()
-				synctest.Wait()
-				assert.Equal(t, []int{3, 4}, l.items)
-				require.Len(t, l.errs, 1)
-				for _, err := range append(errs, l.errs...) {
-					assert.True(t, c.want(err), "%v", err)
-				}
-				j.fail = nil
-				assert.NoError(t, b.Do(t.Context(), 5), "it goes on")
-				assert.Equal(t, uint64(4), drained(t, b).Failed)
-			})
-		})
-	}
+	}, func(t *testing.T, c row) {
+		j, l := newJournal(0), new(lost)
+		j.fail = c.fail
+		b := newBatcher(t, j.flush, batching.Options[int]{MaxSize: 4, OnError: l.onError})
+		wait := begin(t.Context(), b, 1, 2)
+		enqueue(t, b, 3, 4)
+		errs := wait()
+		synctest.Wait()
+		assert.Equal(t, []int{3, 4}, l.items)
+		require.Len(t, l.errs, 1)
+		for _, err := range append(errs, l.errs...) {
+			assert.True(t, c.want(err), "%v", err)
+		}
+		j.fail = nil
+		assert.NoError(t, b.Do(t.Context(), 5), "it goes on")
+		assert.Equal(t, uint64(4), drained(t, b).Failed)
+	})
 }
 
 // OnError gets the errors of its items if they differ.
@@ -137,50 +134,47 @@ func TestOnErrorGetsItemErrors(t *testing.T) {
 
 // Only bad items fail, good items keep their order, and there are 2n-1 calls at most.
 func TestBisect(t *testing.T) {
-	for name, c := range map[string]struct {
+	type row struct {
 		bad   []int
 		calls uint64
-	}{
+	}
+	each(t, map[string]row{
 		"one":         {[]int{5}, 7},
 		"first, last": {[]int{0, 7}, 11},
 		"all":         {[]int{0, 1, 2, 3, 4, 5, 6, 7}, 15},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var good []int
-				l := new(lost)
-				b := newBatcher(t, func(_ context.Context, batch []int) error {
-					for _, i := range batch {
-						switch {
-						case i == 5 && slices.Contains(c.bad, i):
-							panic(errOnPurpose)
-						case slices.Contains(c.bad, i):
-							return errOnPurpose
-						}
-					}
-					good = append(good, batch...)
-					return nil
-				}, batching.Options[int]{MaxSize: 8, Bisect: true, OnError: l.onError})
-				signals := coretest.Watch(t, b.Sink(), "batch.*")
-				wait := begin(t.Context(), b, 0, 1, 2, 3)
-				enqueue(t, b, 4, 5, 6, 7)
-				isBad := func(i int) bool { return slices.Contains(c.bad, i) }
-				for i, err := range wait() {
-					assert.Equal(t, isBad(i), errors.Is(err, errOnPurpose))
+	}, func(t *testing.T, c row) {
+		var good []int
+		l := new(lost)
+		b := newBatcher(t, func(_ context.Context, batch []int) error {
+			for _, i := range batch {
+				switch {
+				case i == 5 && slices.Contains(c.bad, i):
+					panic(errOnPurpose)
+				case slices.Contains(c.bad, i):
+					return errOnPurpose
 				}
-				s := drained(t, b)
-				items := []int{0, 1, 2, 3, 4, 5, 6, 7}
-				assert.Equal(t, slices.DeleteFunc(slices.Clone(items), isBad), append([]int{}, good...))
-				assert.Equal(t, slices.DeleteFunc(items[4:], func(i int) bool { return !isBad(i) }), l.items)
-				assert.Equal(t, batching.Counters{
-					Enqueued: 8, Succeeded: uint64(len(good)), Failed: uint64(len(c.bad)), Batches: 1, Bisected: 1, Calls: c.calls, Closed: true,
-				}, s)
-				info, _ := batching.Failed.From(signals.ExpectExactly(batching.SignalBisected, batching.SignalFailed)[1])
-				assert.Equal(t, len(c.bad), info.Failed)
-				assert.Equal(t, int(c.calls), info.Calls)
-			})
-		})
-	}
+			}
+			good = append(good, batch...)
+			return nil
+		}, batching.Options[int]{MaxSize: 8, Bisect: true, OnError: l.onError})
+		signals := coretest.Watch(t, b.Sink(), "batch.*")
+		wait := begin(t.Context(), b, 0, 1, 2, 3)
+		enqueue(t, b, 4, 5, 6, 7)
+		isBad := func(i int) bool { return slices.Contains(c.bad, i) }
+		for i, err := range wait() {
+			assert.Equal(t, isBad(i), errors.Is(err, errOnPurpose))
+		}
+		s := drained(t, b)
+		items := []int{0, 1, 2, 3, 4, 5, 6, 7}
+		assert.Equal(t, slices.DeleteFunc(slices.Clone(items), isBad), append([]int{}, good...))
+		assert.Equal(t, slices.DeleteFunc(items[4:], func(i int) bool { return !isBad(i) }), l.items)
+		assert.Equal(t, batching.Counters{
+			Enqueued: 8, Succeeded: uint64(len(good)), Failed: uint64(len(c.bad)), Batches: 1, Bisected: 1, Calls: c.calls, Closed: true,
+		}, s)
+		info, _ := batching.Failed.From(signals.ExpectExactly(batching.SignalBisected, batching.SignalFailed)[1])
+		assert.Equal(t, len(c.bad), info.Failed)
+		assert.Equal(t, int(c.calls), info.Calls)
+	})
 }
 
 // A batch that is cancelled is not split any further, nor one whose function ends the
@@ -188,39 +182,36 @@ func TestBisect(t *testing.T) {
 func TestWhatEndsBisecting(t *testing.T) {
 	bad, goexit := errOnPurpose, &core.PanicError{}
 	closed := errors.New(`core: coordinator "batching" is closed`)
-	for name, c := range map[string]struct {
+	type row struct {
 		second func(ctx context.Context)
 		want   batching.ItemErrors
-	}{
+	}
+	each(t, map[string]row{
 		"cancelled": {func(ctx context.Context) { <-ctx.Done() }, batching.ItemErrors{bad, bad, closed, closed}},
 		"goexit":    {func(context.Context) { runtime.Goexit() }, batching.ItemErrors{goexit, goexit, goexit, goexit}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := new(lost)
-				calls := 0
-				b := newBatcher(t, func(ctx context.Context, _ []int) error {
-					if calls++; calls == 2 {
-						c.second(ctx)
-					}
-					return errOnPurpose
-				}, batching.Options[int]{MaxSize: 4, Bisect: true, OnError: l.onError})
-				enqueue(t, b, 1, 2, 3, 4)
-				synctest.Wait()
-				require.NoError(t, b.Close())
-				assert.Equal(t, []int{1, 2, 3, 4}, l.items)
-				require.Len(t, l.errs, 1)
-				got := l.errs[0].(batching.ItemErrors)
-				require.Len(t, got, len(c.want))
-				for i, want := range c.want {
-					assert.True(t, errors.Is(got[i], want) || got[i].Error() == want.Error(), "%v, not %v", got[i], want)
-				}
-				s := drained(t, b)
-				assert.Equal(t, uint64(4), s.Cancelled+s.Failed)
-				assert.Equal(t, uint64(2), s.Calls)
-			})
-		})
-	}
+	}, func(t *testing.T, c row) {
+		l := new(lost)
+		calls := 0
+		b := newBatcher(t, func(ctx context.Context, _ []int) error {
+			if calls++; calls == 2 {
+				c.second(ctx)
+			}
+			return errOnPurpose
+		}, batching.Options[int]{MaxSize: 4, Bisect: true, OnError: l.onError})
+		enqueue(t, b, 1, 2, 3, 4)
+		synctest.Wait()
+		require.NoError(t, b.Close())
+		assert.Equal(t, []int{1, 2, 3, 4}, l.items)
+		require.Len(t, l.errs, 1)
+		got := l.errs[0].(batching.ItemErrors)
+		require.Len(t, got, len(c.want))
+		for i, want := range c.want {
+			assert.True(t, errors.Is(got[i], want) || got[i].Error() == want.Error(), "%v, not %v", got[i], want)
+		}
+		s := drained(t, b)
+		assert.Equal(t, uint64(4), s.Cancelled+s.Failed)
+		assert.Equal(t, uint64(2), s.Calls)
+	})
 }
 
 // A caller that leaves before its batch is flushed takes its item along.

@@ -3,6 +3,7 @@ package batching
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,18 +18,20 @@ import (
 // lock, the timers, and the coordinator whose operations are the batches.
 type engine[In, Out any] struct {
 	core.Control
-	inner      *core.Coordinator[*batch[In, Out]]
-	work       core.ResultWork[[]In, []Out]
-	hasResults bool // work returns results
-	opts       Options[In]
-	errClosed  error
-	errFull    error
+	inner     *core.Coordinator[*batch[In, Out]]
+	work      core.ResultWork[[]In, []Out]
+	opts      Options[In]
+	errClosed error
+	errFull   error
 
 	mu    sync.Mutex
 	queue queue[In, Out]
 }
 
 func newEngine[In, Out any](work core.ResultWork[[]In, []Out], opts Options[In]) (*engine[In, Out], error) {
+	if work == nil {
+		return nil, errors.New("batching: there must be a function to flush batches, not nil")
+	}
 	opts, err := opts.resolved()
 	if err != nil {
 		return nil, err
@@ -39,16 +42,7 @@ func newEngine[In, Out any](work core.ResultWork[[]In, []Out], opts Options[In])
 		errClosed: fmt.Errorf("batching: %q: %w", opts.Name, core.ErrClosed),
 		errFull:   fmt.Errorf("batching: %q: %w", opts.Name, core.ErrFull),
 	}
-	x.queue = queue[In, Out]{
-		maxSize:        opts.MaxSize,
-		maxBytes:       opts.MaxBytes,
-		maxQueued:      opts.MaxQueued,
-		maxQueuedBytes: opts.MaxQueuedBytes,
-		dropOldest:     opts.DropOldest,
-		begin:          x.begin,
-		submit:         x.submit,
-		open:           make(map[string]*batch[In, Out]),
-	}
+	x.queue = queue[In, Out]{opts: &x.opts, begin: x.begin, submit: x.submit, open: make(map[string]*batch[In, Out])}
 	inner := core.Options{
 		Name:           opts.Name,
 		Sink:           opts.Sink,
@@ -85,9 +79,14 @@ func (x *engine[In, Out]) submit(b *batch[In, Out]) {
 
 // enqueue submits a batch whose time has come.
 func (x *engine[In, Out]) enqueue(b *batch[In, Out], r Reason) {
+	x.change(func() { x.queue.enqueue(b, r) })
+}
+
+// change changes the queue.
+func (x *engine[In, Out]) change(f func()) {
 	x.mu.Lock()
-	x.queue.enqueue(b, r)
-	x.unlock()
+	defer x.unlock()
+	f()
 }
 
 // unlock unlocks mu, and then does what follows from the change.
@@ -174,7 +173,7 @@ func (x *engine[In, Out]) reject(err error) error {
 	defer x.mu.Unlock()
 	x.queue.stats.Rejected++
 	switch {
-	case x.queue.closed:
+	case x.queue.stats.Closed:
 		return x.errClosed
 	case err == core.ErrFull:
 		return x.errFull
@@ -228,9 +227,7 @@ func (x *engine[In, Out]) do(ctx context.Context, in In) (out Out, err error) {
 // intake stays open. When ctx ends first it returns its cause; the flushes go on.
 // Called from one of them it returns [core.ErrWouldDeadlock].
 func (x *engine[In, Out]) Flush(ctx context.Context) error {
-	x.mu.Lock()
-	x.queue.flush()
-	x.unlock()
+	x.change(x.queue.flush)
 	return x.Control.Flush(ctx)
 }
 
@@ -249,10 +246,10 @@ func (x *engine[In, Out]) WaitIdle(ctx context.Context) error {
 // Complete ends the intake and flushes what was accepted, without waiting for that.
 // Callers that wait for room get [core.ErrClosed].
 func (x *engine[In, Out]) Complete() {
-	x.mu.Lock()
-	x.queue.complete()
-	x.queue.flush()
-	x.unlock()
+	x.change(func() {
+		x.queue.complete()
+		x.queue.flush()
+	})
 	x.Control.Complete()
 }
 
@@ -276,7 +273,7 @@ func (x *engine[In, Out]) Stop(ctx context.Context) (err error) {
 		return core.ErrWouldDeadlock
 	}
 	defer func() { err = x.Control.Stop(ctx) }() // also if OnError panics
-	x.cancelPending(core.ErrStopped, true)
+	x.change(func() { x.queue.stop(core.ErrStopped) })
 	return nil
 }
 
@@ -285,7 +282,7 @@ func (x *engine[In, Out]) Stop(ctx context.Context) (err error) {
 // signal. To flush the items that wait, call Drain with a deadline first. Close returns nil.
 func (x *engine[In, Out]) Close() error {
 	defer x.Control.Close() // also if OnError panics
-	x.cancelPending(core.ErrClosed, true)
+	x.change(func() { x.queue.stop(core.ErrClosed) })
 	return nil
 }
 
@@ -299,7 +296,7 @@ func (x *engine[In, Out]) Abort(cause error) {
 			x.Control.Cancel(op.ID, cause)
 		}
 	}()
-	x.cancelPending(cause, false)
+	x.change(func() { x.queue.cancelAll(cause) })
 }
 
 // Cancel cancels the flush of a batch. One that has not begun will not begin; one that
@@ -309,27 +306,11 @@ func (x *engine[In, Out]) Abort(cause error) {
 func (x *engine[In, Out]) Cancel(id core.OperationID, cause error) bool {
 	cause = cmp.Or(cause, core.ErrCancelled)
 	op, _ := x.Lookup(id)
-	if b, ok := op.Item.(*batch[In, Out]); ok && x.cancelBatch(b, cause) {
-		return true
+	withdrawn := false
+	if b, ok := op.Item.(*batch[In, Out]); ok {
+		x.change(func() { withdrawn = x.queue.cancel(b, cause) })
 	}
-	return x.Control.Cancel(id, cause)
-}
-
-// cancelBatch withdraws the items of a batch, unless its flush has begun.
-func (x *engine[In, Out]) cancelBatch(b *batch[In, Out], cause error) bool {
-	x.mu.Lock()
-	defer x.unlock()
-	return x.queue.cancel(b, cause)
-}
-
-// cancelPending withdraws all items whose flush has not begun.
-func (x *engine[In, Out]) cancelPending(cause error, closing bool) {
-	x.mu.Lock()
-	defer x.unlock()
-	if closing {
-		x.queue.complete()
-	}
-	x.queue.cancelAll(cause)
+	return withdrawn || x.Control.Cancel(id, cause)
 }
 
 // Counters returns the counters of items, all read at the same moment. Stats are those of the

@@ -3,6 +3,7 @@ package batching
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrTooLarge is returned by Enqueue, TryEnqueue and Do for an item that alone has more
@@ -17,31 +18,14 @@ type ItemErrors []error
 
 // Error says how many items failed, and why the first one did.
 func (e ItemErrors) Error() string {
-	failed, first := e.failed()
-	if failed == 0 {
+	failed := e.Unwrap()
+	if len(failed) == 0 {
 		return fmt.Sprintf("batching: 0 of %d items failed", len(e))
 	}
-	return fmt.Sprintf("batching: %d of %d items failed, the first because: %v", failed, len(e), first)
+	return fmt.Sprintf("batching: %d of %d items failed, the first because: %v", len(failed), len(e), failed[0])
 }
 
 // Unwrap returns the errors of the items that failed.
 func (e ItemErrors) Unwrap() []error {
-	var errs []error
-	for _, err := range e {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errs
-}
-
-func (e ItemErrors) failed() (n int, first error) {
-	for _, err := range e {
-		if err != nil {
-			if n++; n == 1 {
-				first = err
-			}
-		}
-	}
-	return n, first
+	return slices.DeleteFunc(slices.Clone(e), func(err error) bool { return err == nil })
 }

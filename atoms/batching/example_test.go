@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -98,39 +97,6 @@ func ExampleResultBatcher() {
 	fmt.Println(names[0], names[99], queries < 100)
 	// Output:
 	// user 0 user 99 true
-}
-
-// Bisecting finds the item that makes a batch fail, and flushes the rest.
-func ExampleOptions_bisect() {
-	insert := func(ctx context.Context, rows []string) error {
-		if strings.Contains(strings.Join(rows, ""), "?") {
-			return errors.New("syntax error")
-		}
-		fmt.Println("insert", rows)
-		return nil
-	}
-	batcher := core.Must(batching.New(insert, batching.Options[string]{
-		MaxSize: 4,
-		Bisect:  true,
-		OnError: func(rows []string, err error) { fmt.Println("bad:", rows) },
-	}))
-	defer batcher.Close()
-
-	ctx := context.Background()
-	for _, row := range []string{"a", "b", "c?", "d"} {
-		if err := batcher.Enqueue(ctx, row); err != nil {
-			panic(err)
-		}
-	}
-	if err := batcher.Drain(ctx); err != nil {
-		panic(err)
-	}
-	fmt.Println(batcher.Counters().Calls, "calls")
-	// Output:
-	// insert [a b]
-	// insert [d]
-	// bad: [c?]
-	// 5 calls
 }
 
 // Log entries are written a hundred at a time, or after five seconds.

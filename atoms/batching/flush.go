@@ -71,10 +71,6 @@ func (f *flush[In, Out]) flush(items []*item[In, Out]) {
 // call calls the function. A panic ends here, so that the rest of the batch has its
 // turn and its callers get an answer.
 func (f *flush[In, Out]) call(items []*item[In, Out]) (a answer[Out]) {
-	in := make([]In, len(items))
-	for i, it := range items {
-		in[i] = it.in
-	}
 	begun := time.Now()
 	defer func() {
 		f.info.Duration += time.Since(begun)
@@ -87,7 +83,7 @@ func (f *flush[In, Out]) call(items []*item[In, Out]) (a answer[Out]) {
 			core.OperationFrom(f.ctx).Raise(core.SignalPanicked)
 		}
 	}()
-	out, err := f.work(f.ctx, in)
+	out, err := f.work(f.ctx, inputs(items))
 	return f.answer(len(items), out, err)
 }
 
@@ -99,17 +95,10 @@ type answer[Out any] struct {
 	bisectable bool       // err does not say which items failed
 }
 
-func (a *answer[Out]) errorOf(i int) error {
-	if a.each != nil {
-		return a.each[i]
-	}
-	return a.err
-}
-
 // answer checks what a call for n items has returned.
 func (f *flush[In, Out]) answer(n int, out []Out, err error) answer[Out] {
 	var wrongNumber error
-	if f.hasResults && len(out) != n {
+	if len(out) != n {
 		wrongNumber = fmt.Errorf("batching: the function of %q returned %d results for %d items", f.opts.Name, len(out), n)
 	}
 	if each, ok := err.(ItemErrors); ok && each == nil {
@@ -151,15 +140,18 @@ func (f *flush[In, Out]) settle(items []*item[In, Out], a answer[Out]) {
 		failed = &f.queue.stats.Cancelled
 	}
 	for i, it := range items {
-		err, counter := a.errorOf(i), &f.queue.stats.Succeeded
-		if err != nil {
-			counter = failed
-			f.info.Failed++
-		} else if f.hasResults {
-			it.out = a.out[i]
+		err, counter := a.err, failed
+		if a.each != nil {
+			err = a.each[i]
 		}
-		f.queue.settle(it, err, counter)
+		if err == nil {
+			counter, it.out = &f.queue.stats.Succeeded, a.out[i]
+		} else {
+			f.info.Failed++
+		}
+		f.queue.finish(it, err, counter)
 	}
+	f.queue.stats.Running -= len(items)
 	f.rest = f.rest[len(items):]
 	f.err, f.mixed = a.err, f.mixed || a.each != nil
 }
@@ -191,22 +183,23 @@ func (f *flush[In, Out]) conclude() error {
 
 // report calls OnError with the items that no Do waits for and that were not flushed.
 func (f *flush[In, Out]) report() {
-	var (
-		failed []*item[In, Out]
-		lost   []In
-	)
-	for _, it := range f.items {
-		if it.err != nil && it.done == nil {
-			failed, lost = append(failed, it), append(lost, it.in)
-		}
+	answered := func(it *item[In, Out]) bool { return it.err == nil || it.done != nil }
+	lost := slices.DeleteFunc(slices.Clone(f.items), answered)
+	err := f.err
+	if f.mixed {
+		err = errorsOf(lost)
 	}
-	switch {
-	case len(lost) == 0 || f.opts.OnError == nil:
-	case f.mixed:
-		f.opts.OnError(lost, errorsOf(failed))
-	default:
-		f.opts.OnError(lost, f.err)
+	if len(lost) > 0 && f.opts.OnError != nil {
+		f.opts.OnError(inputs(lost), err)
 	}
+}
+
+func inputs[In, Out any](items []*item[In, Out]) []In {
+	in := make([]In, len(items))
+	for i, it := range items {
+		in[i] = it.in
+	}
+	return in
 }
 
 func errorsOf[In, Out any](items []*item[In, Out]) ItemErrors {

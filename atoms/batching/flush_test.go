@@ -19,12 +19,13 @@ import (
 // Batches have exact sizes, are flushed one at a time, in order, and when they should be.
 func TestWhenABatchIsFlushed(t *testing.T) {
 	size := func(i int) int { return i }
-	for name, c := range map[string]struct {
+	type row struct {
 		opts   batching.Options[int]
 		takes  time.Duration
 		script string
 		want   []string
-	}{
+	}
+	each(t, map[string]row{
 		"full": {
 			opts:   batching.Options[int]{MaxSize: 3},
 			script: "1 2 3 4 5 6 7",
@@ -65,25 +66,21 @@ func TestWhenABatchIsFlushed(t *testing.T) {
 			script: "6 5 5",
 			want:   []string{"room 0s: [6]", "flush 0s: [5 5]"},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				j := newJournal(c.takes)
-				b := newBatcher(t, j.flush, c.opts)
-				play(t, b, c.script)
-				s := drained(t, b)
-				got := j.got()
-				for i, reason := range reasons(b) {
-					got[i] = fmt.Sprint(reason, " ", got[i])
-				}
-				assert.Equal(t, c.want, got)
-				assert.Equal(t, 1, j.most)
-				assert.Equal(t, batching.Counters{
-					Enqueued: s.Enqueued, Succeeded: s.Enqueued, Batches: uint64(len(c.want)), Calls: uint64(len(c.want)), Closed: true,
-				}, s)
-			})
-		})
-	}
+	}, func(t *testing.T, c row) {
+		j := newJournal(c.takes)
+		b := newBatcher(t, j.flush, c.opts)
+		play(t, b, c.script)
+		s := drained(t, b)
+		got := j.got()
+		for i, reason := range reasons(b) {
+			got[i] = fmt.Sprint(reason, " ", got[i])
+		}
+		assert.Equal(t, c.want, got)
+		assert.Equal(t, 1, j.most)
+		assert.Equal(t, batching.Counters{
+			Enqueued: s.Enqueued, Succeeded: s.Enqueued, Batches: uint64(len(c.want)), Calls: uint64(len(c.want)), Closed: true,
+		}, s)
+	})
 }
 
 // The queue is bounded, and a flush holds up no producer while there is room.
@@ -142,17 +139,6 @@ func TestTooLarge(t *testing.T) {
 	assert.EqualError(t, err, `batching: item is too large for any batch of "batching": it has 11 bytes, the limit is 10`)
 	assert.ErrorIs(t, b.Do(t.Context(), 12), batching.ErrTooLarge)
 	assert.Equal(t, uint64(2), drained(t, b).Rejected)
-}
-
-func TestConcurrency(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := newJournal(time.Second)
-		b := newBatcher(t, j.flush, batching.Options[int]{MaxSize: 2, MaxConcurrency: 2})
-		enqueue(t, b, 1, 2, 3, 4, 5, 6, 7, 8)
-		drained(t, b)
-		assert.Equal(t, 2, j.most)
-		assert.Equal(t, 2*time.Second, time.Since(j.begun))
-	})
 }
 
 // Items of each key have batches of their own, one at a time. A slow key does not hold

@@ -92,6 +92,13 @@ func enqueue(t testing.TB, b *batching.Batcher[int], items ...int) {
 	}
 }
 
+// each runs a test in a bubble for each case.
+func each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, c C)) {
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { test(t, c) }) })
+	}
+}
+
 // play enqueues the numbers of a script, and sleeps for its durations.
 func play(t *testing.T, b *batching.Batcher[int], script string) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package batching
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -84,37 +85,28 @@ type Options[T any] struct {
 func (o Options[T]) resolved() (Options[T], error) {
 	var errs []error
 	count := func(field string, value *int, normally int) {
-		switch {
-		case *value == 0:
-			*value = normally
-		case *value < 0:
+		if *value = cmp.Or(*value, normally); *value < 0 {
 			errs = append(errs, fmt.Errorf("batching: Options.%s is %d, but must not be negative", field, *value))
 		}
 	}
-	needsSizeOf := func(field string, value int) {
-		if value > 0 && o.SizeOf == nil {
-			errs = append(errs, fmt.Errorf("batching: Options.%s is %d, but there is no SizeOf", field, value))
+	bytes := func(field string, value *int) {
+		if *value > 0 && o.SizeOf == nil {
+			errs = append(errs, fmt.Errorf("batching: Options.%s is %d, but there is no SizeOf", field, *value))
 		}
+		count(field, value, math.MaxInt)
 	}
-	needsSizeOf("MaxBytes", o.MaxBytes)
-	needsSizeOf("MaxQueuedBytes", o.MaxQueuedBytes)
 	if o.MaxQueuedBytes > 0 && o.MaxQueuedBytes < o.MaxBytes {
 		errs = append(errs, fmt.Errorf("batching: Options.MaxQueuedBytes is %d, but must not be less than MaxBytes, which is %d",
 			o.MaxQueuedBytes, o.MaxBytes))
 	}
 	count("MaxSize", &o.MaxSize, 32)
-	count("MaxBytes", &o.MaxBytes, math.MaxInt)
+	bytes("MaxBytes", &o.MaxBytes)
 	count("MaxQueued", &o.MaxQueued, 1024)
-	count("MaxQueuedBytes", &o.MaxQueuedBytes, math.MaxInt)
+	bytes("MaxQueuedBytes", &o.MaxQueuedBytes)
 	count("MaxConcurrency", &o.MaxConcurrency, 1)
-	switch {
-	case o.MaxDelay == 0:
-		o.MaxDelay = time.Second
-	case o.MaxDelay < 0:
+	if o.MaxDelay = cmp.Or(o.MaxDelay, time.Second); o.MaxDelay < 0 {
 		o.MaxDelay = never
 	}
-	if o.Name == "" {
-		o.Name = "batching"
-	}
+	o.Name = cmp.Or(o.Name, "batching")
 	return o, errors.Join(errs...)
 }

@@ -13,20 +13,16 @@ import (
 // room, or by Flush. The coordinator decides when its flush begins. Until then the batch
 // goes on taking items, as long as it is not full.
 type queue[In, Out any] struct {
-	maxSize, maxBytes         int
-	maxQueued, maxQueuedBytes int
-	dropOldest                bool
-	begin                     func(*batch[In, Out]) // notes the time, and sets the timer
-	submit                    func(*batch[In, Out]) // gives a batch to the coordinator
+	opts   *Options[In]
+	begin  func(*batch[In, Out]) // notes the time, and sets the timer
+	submit func(*batch[In, Out]) // gives a batch to the coordinator
 
 	open     map[string]*batch[In, Out] // batches that take items, by key
 	mostOpen int                        // since the map was made
 	pending  list[In, Out]              // accepted items whose flush has not begun
 	waiting  list[In, Out]              // items that wait for room
-	bytes    int                        // of the pending items
 	dropping bool                       // the last item that came made another one go
-	closed   bool
-	stats    Counters
+	stats    Counters                   // without Pending
 	effects  effects[In, Out]
 }
 
@@ -41,24 +37,21 @@ type effects[In, Out any] struct {
 // accept puts an item into a batch. If there is no room it returns ErrFull, or lets an
 // item that has a channel for it wait.
 func (q *queue[In, Out]) accept(it *item[In, Out]) error {
-	if q.closed {
+	if q.stats.Closed {
 		return core.ErrClosed
 	}
-	drops := false
-	if q.waiting.n > 0 || !q.fits(it) {
-		if !q.dropOldest {
-			q.enqueue(q.pending.head.batch, ReasonRoom) // nothing else may ever make room
-			if it.room == nil {
-				return core.ErrFull
-			}
-			it.state = stateWaiting
-			q.waiting.push(it)
-			return nil
+	drops := q.waiting.n > 0 || !q.fits(it)
+	if drops && !q.opts.DropOldest {
+		q.enqueue(q.pending.head.batch, ReasonRoom) // nothing else may ever make room
+		if it.room == nil {
+			return core.ErrFull
 		}
-		drops = true
-		for !q.fits(it) {
-			q.withdraw(q.pending.head, core.ErrDropped, &q.stats.Dropped)
-		}
+		it.state = stateWaiting
+		q.waiting.push(it)
+		return nil
+	}
+	for !q.fits(it) {
+		q.withdraw(q.pending.head, core.ErrDropped, &q.stats.Dropped)
 	}
 	q.effects.flood = drops && !q.dropping
 	q.dropping = drops
@@ -67,18 +60,18 @@ func (q *queue[In, Out]) accept(it *item[In, Out]) error {
 }
 
 func (q *queue[In, Out]) fits(it *item[In, Out]) bool {
-	return q.pending.n < q.maxQueued && it.size <= q.maxQueuedBytes-q.bytes
+	return q.pending.n < q.opts.MaxQueued && it.size <= q.opts.MaxQueuedBytes-q.stats.PendingBytes
 }
 
 // admit puts an item into the open batch of its key.
 func (q *queue[In, Out]) admit(it *item[In, Out]) {
 	b := q.open[it.key]
-	if b != nil && it.size > q.maxBytes-b.bytes {
+	if b != nil && it.size > q.opts.MaxBytes-b.bytes {
 		q.seal(b, ReasonBytes)
 		b = nil
 	}
 	if b == nil {
-		b = &batch[In, Out]{key: it.key, items: make([]*item[In, Out], 0, min(q.maxSize, 32))}
+		b = &batch[In, Out]{key: it.key, items: make([]*item[In, Out], 0, min(q.opts.MaxSize, 32))}
 		q.open[it.key] = b
 		q.mostOpen = max(q.mostOpen, len(q.open))
 		q.begin(b)
@@ -88,15 +81,15 @@ func (q *queue[In, Out]) admit(it *item[In, Out]) {
 	b.n++
 	b.bytes += it.size
 	q.pending.push(it)
-	q.bytes += it.size
+	q.stats.PendingBytes += it.size
 	q.stats.Enqueued++
 	if it.room != nil {
 		close(it.room)
 	}
 	switch {
-	case b.n == q.maxSize:
+	case b.n == q.opts.MaxSize:
 		q.seal(b, ReasonSize)
-	case b.bytes >= q.maxBytes:
+	case b.bytes >= q.opts.MaxBytes:
 		q.seal(b, ReasonBytes)
 	}
 }
@@ -150,7 +143,7 @@ func (q *queue[In, Out]) start(b *batch[In, Out]) []*item[In, Out] {
 		q.pending.remove(it)
 		it.state = stateFlushing
 	}
-	q.bytes -= b.bytes
+	q.stats.PendingBytes -= b.bytes
 	b.wanted = b.n
 	q.stats.Running += b.n
 	q.stats.Batches++
@@ -158,12 +151,7 @@ func (q *queue[In, Out]) start(b *batch[In, Out]) []*item[In, Out] {
 	return items
 }
 
-// settle ends the flush of one item. Counter is what it counts as.
-func (q *queue[In, Out]) settle(it *item[In, Out], err error, counter *uint64) {
-	q.stats.Running--
-	q.finish(it, err, counter)
-}
-
+// finish gives a pending item, or one that was flushed, its result. Counter is what it counts as.
 func (q *queue[In, Out]) finish(it *item[In, Out], err error, counter *uint64) {
 	*counter++
 	it.state, it.err = stateSettled, err
@@ -178,15 +166,14 @@ func (q *queue[In, Out]) leave(it *item[In, Out], cause error) {
 	switch it.state {
 	case stateWaiting:
 		q.turnAway(it)
-		q.refill()
 	case statePending:
 		q.withdraw(it, cause, &q.stats.Cancelled)
-		q.refill()
 	case stateFlushing:
 		if it.batch.wanted--; it.batch.wanted == 0 {
 			q.abandon(it.batch, cause)
 		}
 	}
+	q.refill()
 }
 
 // abandon notes that the operation of a batch is to be cancelled.
@@ -197,7 +184,7 @@ func (q *queue[In, Out]) abandon(b *batch[In, Out], cause error) {
 // withdraw takes a pending item out of its batch.
 func (q *queue[In, Out]) withdraw(it *item[In, Out], cause error, counter *uint64) {
 	q.pending.remove(it)
-	q.bytes -= it.size
+	q.stats.PendingBytes -= it.size
 	q.finish(it, cause, counter)
 	if it.done == nil {
 		q.effects.lost, q.effects.cause = append(q.effects.lost, it.in), cause
@@ -243,10 +230,16 @@ func (q *queue[In, Out]) cancelAll(cause error) {
 
 // complete accepts no more items, and turns away those that wait for room.
 func (q *queue[In, Out]) complete() {
-	q.closed = true
+	q.stats.Closed = true
 	for q.waiting.n > 0 {
 		q.turnAway(q.waiting.head)
 	}
+}
+
+// stop is complete that withdraws all pending items.
+func (q *queue[In, Out]) stop(cause error) {
+	q.complete()
+	q.cancelAll(cause)
 }
 
 func (q *queue[In, Out]) turnAway(it *item[In, Out]) {
@@ -272,6 +265,6 @@ func (q *queue[In, Out]) refill() {
 // counters returns the counters as they are now.
 func (q *queue[In, Out]) counters() Counters {
 	s := q.stats
-	s.Pending, s.PendingBytes, s.Closed = q.pending.n, q.bytes, q.closed
+	s.Pending = q.pending.n
 	return s
 }

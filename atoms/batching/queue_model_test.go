@@ -57,14 +57,16 @@ func TestQueueAgainstModel(t *testing.T) {
 		}
 		pick := func(values ...int) int { return values[m.IntN(len(values))] }
 		m.q = &testQueue{
-			maxSize:        pick(1, 2, 3, 8, 60),
-			maxBytes:       pick(math.MaxInt, math.MaxInt, 6, 15),
-			maxQueued:      pick(1, 2, 5, 20, 60),
-			maxQueuedBytes: pick(math.MaxInt, math.MaxInt, 15, 40),
-			dropOldest:     m.IntN(4) == 0,
-			begin:          func(*testBatch) {},
-			submit:         m.submit,
-			open:           map[string]*testBatch{},
+			opts: &Options[int]{
+				MaxSize:        pick(1, 2, 3, 8, 60),
+				MaxBytes:       pick(math.MaxInt, math.MaxInt, 6, 15),
+				MaxQueued:      pick(1, 2, 5, 20, 60),
+				MaxQueuedBytes: pick(math.MaxInt, math.MaxInt, 15, 40),
+				DropOldest:     m.IntN(4) == 0,
+			},
+			begin:  func(*testBatch) {},
+			submit: m.submit,
+			open:   map[string]*testBatch{},
 		}
 		keys := pick(1, 4)
 		for range 400 {
@@ -144,7 +146,7 @@ func bytesOf(items []*testItem) (n int) {
 }
 
 func (m *model) fits(it *testItem) bool {
-	return len(m.pending) < m.q.maxQueued && bytesOf(m.pending)+it.size <= m.q.maxQueuedBytes
+	return len(m.pending) < m.q.opts.MaxQueued && bytesOf(m.pending)+it.size <= m.q.opts.MaxQueuedBytes
 }
 
 func (m *model) offer(key string) {
@@ -158,7 +160,7 @@ func (m *model) offer(key string) {
 	m.all = append(m.all, it)
 	var got, want error
 	m.do(fmt.Sprint("accept ", it.in), func() { got = m.q.accept(it) }, func() {
-		drops := m.q.dropOldest && !m.fits(it)
+		drops := m.q.opts.DropOldest && !m.fits(it)
 		for drops && !m.fits(it) {
 			m.withdraw(m.pending[0], &m.stats.Dropped)
 		}
@@ -251,7 +253,8 @@ func (m *model) flush(b *testBatch) {
 			continue
 		}
 		m.stats.Running--
-		m.do("succeed", func() { m.q.settle(it, nil, &m.q.stats.Succeeded) }, func() { m.settle(it, &m.stats.Succeeded) })
+		m.q.stats.Running--
+		m.do("succeed", func() { m.q.finish(it, nil, &m.q.stats.Succeeded) }, func() { m.settle(it, &m.stats.Succeeded) })
 	}
 }
 
@@ -292,11 +295,11 @@ func (m *model) checkBatches() {
 	for b, items := range in {
 		m.same("counts of a batch", [2]int{len(items), bytesOf(items)}, [2]int{b.n, b.bytes})
 		m.same("submitted, or open", true, m.sent[b] || m.q.open[b.key] == b)
-		m.same("within the limits", true, b.n <= m.q.maxSize && b.bytes <= m.q.maxBytes)
+		m.same("within the limits", true, b.n <= m.q.opts.MaxSize && b.bytes <= m.q.opts.MaxBytes)
 		m.same("memory of callers that have left is given back", true, len(b.items) <= 2*b.n+16)
 	}
 	for key, b := range m.q.open {
-		m.same("open", true, key == b.key && b.n > 0 && b.n < m.q.maxSize && b.bytes < m.q.maxBytes)
+		m.same("open", true, key == b.key && b.n > 0 && b.n < m.q.opts.MaxSize && b.bytes < m.q.opts.MaxBytes)
 	}
 	m.same("a full queue makes room", true, len(m.waiting) == 0 || m.sent[m.pending[0].batch])
 }

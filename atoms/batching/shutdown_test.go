@@ -20,7 +20,7 @@ import (
 // However a batcher ends, each item is accounted for, and OnError gets those that no
 // caller waits for and that were not flushed.
 func TestWhatBecomesOfItemsAtTheEnd(t *testing.T) {
-	for name, c := range map[string]struct {
+	type row struct {
 		end   func(b *batching.Batcher[int], ctx context.Context) error
 		takes time.Duration // until it returns
 		late  error         // of a call that waits for room
@@ -28,7 +28,8 @@ func TestWhatBecomesOfItemsAtTheEnd(t *testing.T) {
 		lost  []int
 		runs  error // what OnError gets for the batch that runs
 		stats batching.Counters
-	}{
+	}
+	each(t, map[string]row{
 		"Drain": {
 			end: (*batching.Batcher[int]).Drain, takes: 3 * time.Minute, late: core.ErrClosed,
 			stats: batching.Counters{Enqueued: 6, Succeeded: 6, Rejected: 1, Batches: 3, Calls: 3, Closed: true},
@@ -50,32 +51,28 @@ func TestWhatBecomesOfItemsAtTheEnd(t *testing.T) {
 			takes: time.Minute, do: errOnPurpose, lost: []int{3, 4, 5, 1, 2}, runs: errOnPurpose,
 			stats: batching.Counters{Enqueued: 7, Succeeded: 1, Cancelled: 6, Batches: 2, Calls: 2},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				j, l := newJournal(time.Minute), new(lost)
-				b := newBatcher(t, j.flush, batching.Options[int]{MaxSize: 2, MaxQueued: 4, OnError: l.onError})
-				enqueue(t, b, 1, 2)
-				synctest.Wait() // they are being flushed
-				enqueue(t, b, 3, 4, 5)
-				wait := begin(t.Context(), b, 6)
-				late := make(chan error, 1)
-				go func() { late <- b.Enqueue(t.Context(), 7) }()
-				synctest.Wait()
-				require.NoError(t, c.end(b, t.Context()))
-				assert.Equal(t, c.takes, time.Since(j.begun))
-				assert.ErrorIs(t, <-late, c.late)
-				errs := wait()
-				require.Len(t, errs, 1)
-				assert.ErrorIs(t, errs[0], c.do)
-				assert.Equal(t, c.lost, l.items)
-				for i, err := range l.errs {
-					assert.ErrorIs(t, err, []error{c.do, c.runs}[i])
-				}
-				assert.Equal(t, c.stats, b.Counters())
-			})
-		})
-	}
+	}, func(t *testing.T, c row) {
+		j, l := newJournal(time.Minute), new(lost)
+		b := newBatcher(t, j.flush, batching.Options[int]{MaxSize: 2, MaxQueued: 4, OnError: l.onError})
+		enqueue(t, b, 1, 2)
+		synctest.Wait() // they are being flushed
+		enqueue(t, b, 3, 4, 5)
+		wait := begin(t.Context(), b, 6)
+		late := make(chan error, 1)
+		go func() { late <- b.Enqueue(t.Context(), 7) }()
+		synctest.Wait()
+		require.NoError(t, c.end(b, t.Context()))
+		assert.Equal(t, c.takes, time.Since(j.begun))
+		assert.ErrorIs(t, <-late, c.late)
+		errs := wait()
+		require.Len(t, errs, 1)
+		assert.ErrorIs(t, errs[0], c.do)
+		assert.Equal(t, c.lost, l.items)
+		for i, err := range l.errs {
+			assert.ErrorIs(t, err, []error{c.do, c.runs}[i])
+		}
+		assert.Equal(t, c.stats, b.Counters())
+	})
 }
 
 // No timer keeps a batcher in memory after its end.

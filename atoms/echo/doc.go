@@ -1,8 +1,8 @@
-// Package echo stores the signals with payloads that operations raised, when the
-// operations leave their coordinator's window.
+// Package echo stores signals that operations raised, with their payloads, when the operations
+// leave the window of their coordinator (the list of operations that it shows).
 //
-// An operation raises what is worth keeping. When the coordinator forgets the operation, a
-// [Recorder] makes an [Entry] of these signals, and delivers it to a function:
+// An operation raises signals that are worth keeping. When it leaves the window, a [Recorder]
+// makes an [Entry] of these signals, and delivers the entry to a function:
 //
 //	var Captured = core.NewKind[LastState]("echo.capture")
 //
@@ -13,29 +13,28 @@
 //	...
 //	rec, err := echo.New(orders, Captured, repo.Append, echo.Options{})
 //
-// Only signals that an operation raised itself, and did not retract, are captured: a
-// signal that is raised on the sink belongs to no operation. A recorder keeps nothing
-// while an operation lives, because the coordinator does: the newest 1000 signals of
-// each.
+// Only signals that an operation raised itself, and did not take back, are captured. A signal
+// that is raised on the sink belongs to no operation. Before an operation leaves, the
+// coordinator keeps its newest 1000 signals, and the recorder keeps nothing.
 //
 // Entries are delivered one at a time, in the order in which the operations leave. The
-// coordinator never waits for that: entries are queued, and when the queue is full the
-// oldest one is dropped. An entry that was not delivered is counted and raised in a
-// signal, [SignalFailed]. To try again first, wrap the function: retry.Wrap(r, repo.Append).
+// coordinator never waits for a delivery. Entries are queued, and if the queue is full, the
+// oldest one is dropped. If an entry is not delivered, the recorder counts it and raises
+// [SignalFailed]. To repeat failed deliveries, wrap the function: retry.Wrap(r, repo.Append).
 //
-// An operation leaves the window when newer ones push it out, when it is too old, when
-// it is evicted, and when the coordinator is closed. To have entries of all operations,
-// end the coordinator first and the recorder after it, with a deadline:
+// An operation leaves the window when there are too many newer ones, when it is too old, when
+// it is evicted, and when the coordinator is closed. To get the entries of all operations,
+// first end the coordinator and then the recorder, with a deadline:
 //
 //	orders.Drain(ctx) // all work is done
 //	orders.Close()    // the rest of the window leaves
-//	rec.Drain(ctx)    // all entries are delivered
-//	rec.Close()       // entries that ctx left no time for are dropped and counted
+//	rec.Drain(ctx)    // all entries are delivered, or ctx ends
+//	rec.Close()       // the other entries are dropped and counted
 //
 // # Alternatives
 //
-// [core.Coordinator.Echoes] shows the signals of operations that left not long ago, for a
-// minute, to look at. Package core/lastwords stores that every operation was there and
-// how it ended, as text: a journal. A recorder stores what the operations chose to say,
-// typed, and only of operations that said something: for an archive or an audit.
+// To look at the signals of operations that left a short time ago, use
+// [core.Coordinator.Echoes]. For a journal of all operations and their results, as text, use
+// package core/lastwords. A recorder stores typed payloads, and only of operations that raised
+// them.
 package echo

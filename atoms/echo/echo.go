@@ -12,9 +12,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
 )
 
-// A Source is what a [Recorder] needs of a coordinator. All coordinators of core are
-// Sources, dispatchers and processors too, and the atoms that have these methods, such as
-// a fixedwork.Pool. Cancel may be called many times.
+// A Source is a coordinator, for a [Recorder]. All coordinators, dispatchers and processors of
+// core are Sources, and so are atoms with these methods, such as fixedwork.Pool.
 type Source interface {
 	lastwords.Source
 	Sink() *core.Sink
@@ -22,42 +21,41 @@ type Source interface {
 
 // Options configure a [Recorder]. The zero value is the default.
 type Options struct {
-	// Name tells recorders apart: it is the Source of the signals that delivering
-	// raises. "" means "echo".
+	// Name is the Source of the signals that deliveries raise. "" means "echo".
 	Name string
-	// Sink is where [SignalFailed] is raised, and the signals of the function that
-	// delivers; nil means the sink of the coordinator.
+	// Sink gets [SignalFailed] and the signals of deliveries. nil means the sink of the
+	// coordinator.
 	Sink *core.Sink
 
-	// Capture is the pattern of the signals that are captured, if their payload is of
-	// the kind's type. "" means the signals of the kind, whatever prefix Scoped has put
-	// before the name.
+	// Capture is the pattern of the signals that are captured. Their payload must have the
+	// type of the kind. "" means the name of the kind, also with a prefix that
+	// [core.Sink.Scoped] has added.
 	Capture string
-	// Activate is the pattern of the signals that start capturing: the signals that an
-	// operation raised before the first of them are not captured. "" means that
-	// capturing starts at once.
+	// Activate is the pattern of the signals that start capturing. Signals that an
+	// operation raised before the first of them are not captured. "" means that capturing
+	// starts at once.
 	Activate string
-	// SkipActivation leaves out the signal that started capturing; otherwise it is
-	// captured if it matches Capture.
+	// SkipActivation leaves out the signal that started capturing. Without it, this signal
+	// is captured if it matches Capture.
 	SkipActivation bool
-	// Filter decides last what is captured; nil means everything. It is called on the
-	// goroutine that evicts the operation and delays that goroutine. If it panics, the
-	// coordinator counts that in its Stats, and there is no entry.
+	// Filter reports whether to capture a signal that passed all other conditions. nil
+	// means all. It is called on the goroutine that evicts the operation, and delays it. If
+	// it panics, there is no entry, and the coordinator counts the panic in its Stats.
 	Filter func(core.Signal) bool
-	// MaxAge leaves out signals that are older when the operation leaves the window; 0
-	// and negative mean no limit.
+	// MaxAge leaves out signals that are older than this when the operation leaves the
+	// window. 0 and negative mean no limit.
 	MaxAge time.Duration
-	// MaxPerOperation is how many signals of an operation are captured, the newest; 0
-	// means 64, negative no limit.
+	// MaxPerOperation is how many signals of an operation are captured, the newest ones. 0
+	// means 64, negative means no limit.
 	MaxPerOperation int
 
-	// MaxQueued is how many entries may wait to be delivered before the oldest of them
-	// is dropped; 0 means 1024, negative no queue. A coordinator that is closed evicts
-	// its whole window at once: to lose none of that, set MaxQueued to at least the
-	// number of operations that the coordinator tracks.
+	// MaxQueued is how many entries may wait for delivery. If there are more, the oldest is
+	// dropped. 0 means 1024, negative means no queue. When a coordinator is closed, its
+	// whole window leaves at once. To lose no entry then, set MaxQueued to at least the
+	// number of operations in the window.
 	MaxQueued int
-	// MaxConcurrency is how many entries are delivered at once; 0 means 1, which keeps
-	// them in order.
+	// MaxConcurrency is how many entries are delivered at once. 0 means 1. With more than
+	// 1, entries may be delivered in another order.
 	MaxConcurrency int
 }
 
@@ -70,17 +68,16 @@ func (o Options) resolved(c Source, kind string) Options {
 	return o
 }
 
-// A Recorder delivers entries of operations that leave a coordinator's window. Make one
-// with [New]. It is a [lastwords.Relay] of entries: the coordinator keeps it alive until
-// it is completed, drained, stopped or closed, and it owns a goroutine only while there
-// are entries to deliver. All methods are safe for concurrent use, from the function that
-// delivers as well; methods that would wait for that function then return
-// [core.ErrWouldDeadlock].
+// A Recorder delivers entries of operations that leave the window of a coordinator. Make one
+// with [New]. It is a [lastwords.Relay]. The coordinator refers to it until Complete, Drain, Stop
+// or Close. It has a goroutine only while there are entries to deliver. All methods are safe for
+// concurrent use. Inside the function that delivers, methods that would wait for this function
+// return [core.ErrWouldDeadlock].
 //
-// Flush, Drain and WaitIdle wait for the entries of operations that have left the window.
-// An operation that leaves because another one has just finished may have no entry yet
-// when a waiter for that other one returns; when the coordinator's Close has returned, all
-// operations have.
+// Flush, Drain and WaitIdle wait for the entries of operations that have left the window. If an
+// operation finishes and another one leaves because of that, a caller that waits for the first
+// one may return before the other one has its entry. After Close of the coordinator, all
+// operations have their entries.
 type Recorder[P any] struct {
 	*lastwords.Relay[Entry[P]]
 	opts   Options
@@ -89,11 +86,11 @@ type Recorder[P any] struct {
 
 var _ core.Inspector = (*Recorder[int])(nil)
 
-// New makes a recorder of the operations that leave c from now on, or says what is wrong
-// with the options. Deliver gets each entry with a context that ends when the recorder is
-// closed. An entry for which deliver returns an error or panics is not tried again.
+// New makes a recorder for the operations that leave c from now on, or says what is wrong with
+// the arguments. deliver gets each entry. Its context ends with Close of the recorder. If deliver
+// returns an error or panics, it is not called again for this entry.
 //
-// With a Kind[any] signals with any payload are captured, and signals with none.
+// A Kind[any] captures signals with any payload, and signals without a payload.
 func New[P any](c Source, kind core.Kind[P], deliver core.Work[Entry[P]], opts Options) (*Recorder[P], error) {
 	if c == nil || deliver == nil || kind.Name() == "" {
 		return nil, errors.New("echo: New needs a coordinator, a kind that core.NewKind has made, and a function that delivers entries")
@@ -116,7 +113,7 @@ func New[P any](c Source, kind core.Kind[P], deliver core.Work[Entry[P]], opts O
 	return r, nil
 }
 
-// entry makes the entry of an operation, if it has raised anything to capture.
+// entry makes the entry of an operation. ok is false if there is no signal to capture.
 func (r *Recorder[P]) entry(s core.Snapshot) (e Entry[P], ok bool) {
 	e = Entry[P]{
 		Operation: s.ID, Key: s.Key, Status: s.Status, Pinned: s.Pins > 0,
@@ -147,7 +144,7 @@ func (r *Recorder[P]) entry(s core.Snapshot) (e Entry[P], ok bool) {
 	return e, len(e.Captures) > 0
 }
 
-// payload returns the payload of a signal if it is a P. No payload is one if P is any.
+// payload returns the payload of a signal if it is a P. If P is any, a signal needs no payload.
 func payload[P any](s core.Signal) (p P, ok bool) {
 	if s.Payload() == nil {
 		_, ok = any(&p).(*any)
@@ -157,7 +154,7 @@ func payload[P any](s core.Signal) (p P, ok bool) {
 	return p, ok
 }
 
-// done raises the failure of an entry that was not delivered.
+// done raises SignalFailed if an entry was not delivered.
 func (r *Recorder[P]) done(s core.Snapshot) {
 	if s.Status != core.StatusSucceeded {
 		e := s.Item.(Entry[P])
@@ -165,29 +162,28 @@ func (r *Recorder[P]) done(s core.Snapshot) {
 	}
 }
 
-// Failed is the kind of [SignalFailed]: to get the entries that were not delivered,
-// subscribe to it on the sink. A handler is called on the goroutine that gave up on the
-// entry, and delays it. When Flush, Drain, Stop or Close has returned, the handlers have
-// been called for the entries that it waits for; called by a handler, these methods return
-// [core.ErrWouldDeadlock]. A handler must not give an entry that was dropped back to Add:
-// the queue is still full, so an entry would be dropped again, and so on.
+// Failed is the kind of [SignalFailed]. Subscribe to it to get the entries that were not
+// delivered. A handler delays the goroutine that calls it. Flush, Drain, Stop and Close return
+// after the handlers for the entries that they wait for. Inside a handler, these methods return
+// [core.ErrWouldDeadlock]. A handler must not call Add with a dropped entry: the queue is still
+// full, so another entry would be dropped.
 func (r *Recorder[P]) Failed() core.Kind[Failure[P]] { return core.NewKind[Failure[P]](SignalFailed) }
 
-// Stats returns the counters of the entries, see [lastwords.Relay]. SignalsDropped also
-// counts the signals that MaxPerOperation left out.
+// Stats returns the counters of the entries; see [lastwords.Relay]. SignalsDropped also counts
+// the signals that MaxPerOperation left out.
 func (r *Recorder[P]) Stats() core.Stats {
 	s := r.Relay.Stats()
 	s.SignalsDropped += r.missed.Load()
 	return s
 }
 
-// An Entry is what was captured of an operation.
+// An Entry has the captured signals of an operation.
 type Entry[P any] struct {
 	Operation core.OperationID `json:"operation"`
 	Key       string           `json:"key,omitempty"`
 	Status    core.Status      `json:"status"`
-	Err       string           `json:"error,omitempty"` // of the body, or why it did not run
-	Pinned    bool             `json:"pinned,omitempty"`
+	Err       string           `json:"error,omitempty"`  // of the work, or why it did not run
+	Pinned    bool             `json:"pinned,omitempty"` // see [core.Control.Pin]
 	Finished  time.Time        `json:"finished,omitzero"`
 	Finalized time.Time        `json:"finalized"` // when it left the window
 	Captures  []Capture[P]     `json:"captures"`  // oldest first; at least one
@@ -195,20 +191,20 @@ type Entry[P any] struct {
 	Missed int `json:"missed,omitempty"`
 }
 
-// A Capture is one signal of an operation and its payload.
+// A Capture is one signal of an operation, with its payload.
 type Capture[P any] struct {
 	Signal  core.Signal `json:"signal"`
 	Payload P           `json:"payload"`
 }
 
-// A Failure is an entry that was not delivered, and why: the error of the function, a
-// [*core.PanicError] if it panicked, [core.ErrDropped] when there was no room for the
-// entry, [core.ErrStopped] or [core.ErrClosed].
+// A Failure is an entry that was not delivered, and the reason. Err is the error of the
+// function, a [*core.PanicError] if it panicked, [core.ErrDropped] if the queue was full, or
+// [core.ErrStopped] or [core.ErrClosed].
 type Failure[P any] struct {
 	Entry Entry[P]
 	Err   error
 }
 
-// SignalFailed is raised, with the operation's id as key and a [Failure] as payload, for
-// every entry that is not delivered; see [Recorder.Failed].
+// SignalFailed is raised for each entry that was not delivered. The key is the id of the
+// operation, and the payload is a [Failure]; see [Recorder.Failed].
 const SignalFailed = "echo.failed"

@@ -55,8 +55,8 @@ func Example() {
 	// order-2 is archived
 }
 
-// A job that a signal starts raises its signals in its own operation. The signals before
-// the activation are not captured.
+// A signal starts a job, and the operation of the job raises other signals. Signals before the
+// activation are not captured.
 func Example_activation() {
 	type payload struct{ Order, State string }
 	var (

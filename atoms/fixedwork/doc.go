@@ -1,6 +1,5 @@
-// Package fixedwork is a pool: it does a piece of work for every item it is given,
-// a fixed number of them at once, in the order in which they came, and can say what
-// it is doing.
+// Package fixedwork is a worker pool. It calls a function for each item, a fixed number at once,
+// in the order of the calls of Enqueue.
 //
 //	pool, err := fixedwork.New(resize, fixedwork.Options{MaxConcurrency: 4})
 //	if err != nil {
@@ -14,24 +13,19 @@
 //	}
 //	return pool.Drain(ctx)
 //
-// An item is accepted, waits its turn, runs and is finished. It is an operation, which
-// Lookup and Operations still show for a while, with its outcome and the signals and values
-// of the work (see [core.OperationFrom]). Both the queue and the finished operations are
-// bounded: when the queue is full, Enqueue waits for room, so that a fast producer runs at
-// the pace of the work, and TryEnqueue refuses; the newest finished operations are kept.
-// An operation that runs is never forgotten.
+// Each item is an operation. Lookup and Operations show it while it waits and runs, and for a
+// while after its end, with its result and with the signals and values of the work (see
+// [core.OperationFrom]). The queue is bounded: if it is full, Enqueue waits for room, and
+// TryEnqueue refuses. The number of finished operations that are shown is bounded, too.
 //
-// If every item is another piece of work, let the items be functions, and let the work
-// call them.
+// If each item needs another function, let the items be functions, and let the work call them.
 //
-// There are five ways to end a pool, the same as everywhere in this library. Complete
-// ends the intake. Flush waits for the items that were accepted. Drain does both, which is
-// how a program normally stops. Stop cancels items that wait, and waits for items that
-// run. Close also cancels the contexts of items that run, and returns when no work runs any
-// more. An idle pool owns no goroutine, so a pool that is not closed is garbage like
-// anything else.
+// There are five ways to end a pool, the same as everywhere in this library. Complete ends the
+// intake. Flush waits for the items that were accepted. Drain does both, and is the usual one.
+// Stop cancels items that wait, and waits for items that run. Close also cancels the contexts of
+// items that run, and returns when no work runs any more. An idle pool has no goroutine, so the
+// garbage collector can remove a pool that was not closed.
 //
-// The pool is the smallest of the coordinators that package core can make. Use
-// [core.NewCoordinator] itself for lanes, groups, and signals that hold items back or
-// refuse them.
+// A pool is the smallest of the coordinators of package core. For lanes, groups, and signals
+// that defer or refuse items, use [core.NewCoordinator].
 package fixedwork

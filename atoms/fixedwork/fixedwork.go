@@ -10,36 +10,34 @@ import (
 
 // Options configure a [Pool]. The zero value is the default.
 type Options struct {
-	// Name tells pools apart: it is the Source of the signals that the work
-	// raises. "" means "fixedwork".
+	// Name is the Source of the signals of the work. "" means "fixedwork".
 	Name string
-	// MaxConcurrency is how many items are worked on at once; 0 means
-	// runtime.GOMAXPROCS.
+	// MaxConcurrency is how many items run at once. 0 means runtime.GOMAXPROCS.
 	MaxConcurrency int
-	// MaxQueued is how many items may wait for their turn before Enqueue waits
-	// and TryEnqueue refuses; 0 means 1024, negative no queue.
+	// MaxQueued is how many items may wait. If so many wait, Enqueue waits for room and
+	// TryEnqueue refuses. 0 means 1024, negative means no queue.
 	MaxQueued int
-	// MaxTracked is how many finished operations the pool still shows, besides
-	// operations that wait and run, and the last 200 that failed; 0 means 200, negative
-	// none, failed ones included.
+	// MaxTracked is how many finished operations the pool shows. The last 200 failed
+	// operations are shown in addition. 0 means 200; negative means none, and no failed
+	// ones.
 	MaxTracked int
-	// MaxAge is how long it shows them; 0 means 5 minutes, negative no limit.
+	// MaxAge is how long finished operations are shown. 0 means 5 minutes, negative means
+	// no limit.
 	MaxAge time.Duration
-	// Timeout is how long the work on an item may take, from its start; 0 or negative
-	// means no limit. Then its context ends with the cause [core.ErrTimeout]; see
-	// [core.Options].
+	// Timeout is how long the work on an item may take, from its start. Then its context
+	// ends with the cause [core.ErrTimeout]. 0 and negative mean no limit.
 	Timeout time.Duration
 	// OnDone is called once for every operation that ends, also if it never ran; see
 	// [core.Options].
 	OnDone func(core.Snapshot)
-	// Sink is where the work raises its signals; nil means one of the pool's
-	// own.
+	// Sink gets the signals of the pool and of the work. nil means a new sink.
 	Sink *core.Sink
 }
 
-// A Pool works on items, a fixed number at once. Make one with [New]. All methods
-// are safe for concurrent use; methods that would wait for the very work that calls them
-// return [core.ErrWouldDeadlock]. The methods of [core.Control] are the coordinator's.
+// A Pool runs a fixed number of items at once. Make one with [New]. All methods are safe for
+// concurrent use. Inside the work, methods that would wait for their caller return
+// [core.ErrWouldDeadlock]. The methods of [core.Control] are those of every coordinator. An idle
+// pool has no goroutine and needs no closing.
 type Pool[T any] struct {
 	core.Control
 	c *core.Coordinator[T]
@@ -50,8 +48,8 @@ var (
 	_ core.Enqueuer[int] = (*Pool[int])(nil)
 )
 
-// New makes a pool that does work for each item, or says what is wrong with the
-// options. It starts nothing.
+// New makes a pool that calls work for each item, or says what is wrong with the options. It
+// starts no goroutine.
 func New[T any](work core.Work[T], opts Options) (*Pool[T], error) {
 	if opts.Name == "" {
 		opts.Name = "fixedwork"
@@ -72,27 +70,26 @@ func New[T any](work core.Work[T], opts Options) (*Pool[T], error) {
 	return &Pool[T]{c.Control, c}, nil
 }
 
-// Enqueue accepts an item and returns the id of its operation. While the queue is
-// full it waits for room, first come first served, until ctx ends, whose cause it
-// then returns; calls from the work itself are accepted without waiting, see
-// [core.Coordinator.Enqueue]. The context of the work has the values of ctx, but does not
-// end with it. Enqueue returns [core.ErrClosed] after Complete, Drain, Stop and Close.
+// Enqueue accepts an item and returns the id of its operation. While the queue is full, callers
+// wait for room, first come, first served. If ctx ends first, Enqueue returns the cause of ctx.
+// The work itself does not wait: there is always room for it (see [core.Coordinator.Enqueue]).
+// The context of the item has the values of ctx, but does not end with ctx. After Complete,
+// Drain, Stop and Close, Enqueue returns [core.ErrClosed].
 func (p *Pool[T]) Enqueue(ctx context.Context, item T) (core.OperationID, error) {
 	return p.c.Enqueue(ctx, item)
 }
 
-// TryEnqueue is Enqueue that does not wait: it returns [core.ErrFull] when the queue is
-// full.
+// TryEnqueue is Enqueue that does not wait. If the queue is full, it returns [core.ErrFull].
 func (p *Pool[T]) TryEnqueue(ctx context.Context, item T) (core.OperationID, error) {
 	return p.c.TryEnqueue(ctx, item)
 }
 
-// Do enqueues an item, waits until it is worked on, and returns the error of the
-// work. When ctx ends first, the work is cancelled and the cause of ctx returned. Called
-// from the work itself, Do gives up its slot meanwhile; see [core.Coordinator.Do].
+// Do enqueues an item, waits until its operation ends, and returns the error of the work. If ctx
+// ends first, Do cancels the item and returns the cause of ctx. If the work calls Do, it gives
+// up its slot meanwhile; see [core.Coordinator.Do].
 func (p *Pool[T]) Do(ctx context.Context, item T) error { return p.c.Do(ctx, item) }
 
-// Wait waits until an operation is finished and returns the error of its work. When
-// ctx ends first it only stops waiting. It returns [core.ErrUnknown] for an
-// operation that the pool does not show any more.
+// Wait waits until an operation ends, and returns the error of its work. If ctx ends first, Wait
+// returns, and the operation continues. If the pool no longer shows the operation, Wait returns
+// [core.ErrUnknown].
 func (p *Pool[T]) Wait(ctx context.Context, id core.OperationID) error { return p.c.Wait(ctx, id) }

@@ -1,6 +1,5 @@
-// Package keyedsequential works on items that have keys: items of one key one after the
-// other, in the order in which they came, and items of different keys side by side, a
-// bounded number at once.
+// Package keyedsequential runs items that have keys. Items of one key run one after the other, in
+// the order of the calls of Enqueue. Items of different keys run at the same time, up to a limit.
 //
 //	orders, err := keyedsequential.New(Order.Customer, process, keyedsequential.Options{MaxConcurrency: 16})
 //	if err != nil {
@@ -14,24 +13,21 @@
 //	}
 //	return orders.Drain(ctx)
 //
-// So two orders of one customer never run at once, and no customer waits for another. When
-// something ends, the next item is chosen among the keys that are not busy, in turns: a
-// key whose items are slow or many takes no more than its turn, and an item that waits for
-// its key takes no slot from others. Keys need no declaration; a key without items costs
-// nothing, so there may be as many keys as there are users.
+// So two orders of one customer never run at once. Orders of different customers wait only for a
+// free slot. Keys take turns, so a key with many items does not delay the others. An item that
+// waits for its key occupies no slot. Keys need no declaration, and a key without items costs
+// nothing.
 //
-// The key is a text, or of a type that is one. It is the identity: items whose keys are
-// the same text are of one key, so a key made of several parts must tell them apart, as
-// "a/b" does and "ab" does not. The key function is called once, by Enqueue, on the
-// goroutine of its caller; operations carry the key, for Lookup and Operations, and so do
-// the signals they raise.
+// A key is a string, or of a type that is one. Items whose keys are equal strings have the same
+// key. If a key has several parts, put a separator between them: "a/b", not "ab". Enqueue calls
+// the key function once, on the goroutine of its caller. Operations and their signals carry the
+// key.
 //
-// An item is an operation, which can be looked up, waited for and cancelled by the id
-// that Enqueue returns. It is accepted, waits its turn, runs and is finished, and is
-// shown for a while afterwards. The number of items that wait is bounded, for all keys
-// together: when there is no room, Enqueue waits for room and TryEnqueue refuses.
+// Each item is an operation. The id that Enqueue returns is for Lookup, Wait and Cancel. An
+// operation is shown while it waits and runs, and for a while after its end. The number of items
+// that wait is limited, for all keys together: if there is no room, Enqueue waits for room, and
+// TryEnqueue refuses.
 //
-// The sequencer is a coordinator of package core, with a key: use
-// [core.NewKeyedCoordinator] itself for lanes, groups and signals that hold items back,
-// and [core.NewKeyedResultCoordinator] for results.
+// A sequencer is a coordinator of package core. For lanes, groups and signals that defer items,
+// use [core.NewKeyedCoordinator]. For results, use [core.NewKeyedResultCoordinator].
 package keyedsequential

@@ -1,6 +1,7 @@
 package molecules
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,8 +56,6 @@ type Step struct {
 	AwaitTimeout time.Duration
 }
 
-const defaultAwaitTimeout = time.Minute
-
 // prepare checks blueprints and copies them.
 func prepare(list []Blueprint) ([]*Blueprint, error) {
 	if len(list) == 0 {
@@ -109,9 +108,7 @@ func (s *Step) prepare() error {
 	case s.Await != "" && matchesNothing(s.Await):
 		return fmt.Errorf("its Await is %q, which no signal matches", s.Await)
 	}
-	if s.AwaitTimeout == 0 {
-		s.AwaitTimeout = defaultAwaitTimeout
-	}
+	s.AwaitTimeout = cmp.Or(s.AwaitTimeout, time.Minute)
 	return nil
 }
 

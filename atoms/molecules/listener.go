@@ -10,8 +10,7 @@ import (
 // subscriptions that give it work.
 type listener struct {
 	core.Control
-	cancels   []func() // each ends a subscription, and may be called many times
-	completed func()   // called after the intake has ended
+	cancels []func() // each ends a subscription, and may be called many times
 }
 
 // Complete ends the subscriptions: signals start nothing any more. What waits in the
@@ -19,7 +18,6 @@ type listener struct {
 func (l *listener) Complete() {
 	l.stopListening()
 	l.Control.Complete()
-	l.completed()
 }
 
 // Drain is Complete, and then waits until all runs or calls are finished. When ctx ends
@@ -51,9 +49,7 @@ func (l *listener) Stop(ctx context.Context) error {
 // returns nil.
 func (l *listener) Close() error {
 	l.stopListening()
-	err := l.Control.Close()
-	l.completed()
-	return err
+	return l.Control.Close()
 }
 
 func (l *listener) stopListening() {

@@ -14,62 +14,38 @@ func (b Blueprint) Mermaid() string { return mermaid(&b) }
 func (r *Runner) Mermaid() string { return mermaid(r.blueprints...) }
 
 func mermaid(blueprints ...*Blueprint) string {
-	var text strings.Builder
-	text.WriteString("flowchart TD\n")
+	text := "flowchart TD\n"
 	for i, b := range blueprints {
-		c := chart{&text, fmt.Sprintf("m%d", i)}
-		fmt.Fprintf(&text, "    subgraph %s[\"%s\"]\n", c.prefix, escape(b.Name))
-		c.draw(b)
-		text.WriteString("    end\n")
+		c := chart(fmt.Sprint("m", i))
+		text += fmt.Sprintf("    subgraph %s[\"%s\"]\n%s    end\n", c, escape(b.Name), c.draw(b))
 	}
-	return text.String()
+	return text
 }
 
-// chart writes the nodes and edges of one blueprint. Their ids have a prefix.
-type chart struct {
-	*strings.Builder
-	prefix string
-}
+// chart draws one blueprint. It is the prefix of the ids.
+type chart string
 
-func (c chart) draw(b *Blueprint) {
-	c.node(round, "on", b.On)
+func (c chart) draw(b *Blueprint) string {
+	var steps, undos, flow, failures string
+	from, before := "on", "failed" // where a failure leads: to the last compensation before the step
 	for i, s := range b.Steps {
-		c.node(box, step(i), s.Name)
-	}
-	c.node(round, "completed", "completed")
-	for i, s := range b.Steps {
-		if s.Compensate != nil {
-			c.node(box, undo(i), "undo "+s.Name)
-		}
-	}
-	c.node(round, "failed", "failed")
-
-	from := "on"
-	for i, s := range b.Steps {
-		var labels []string
+		step, undo, label := fmt.Sprint("s", i), fmt.Sprint("u", i), s.Await
 		if i == 0 && b.When != nil {
-			labels = append(labels, "when")
+			label = strings.TrimSuffix("when, "+s.Await, ", ")
 		}
-		if s.Await != "" {
-			labels = append(labels, s.Await)
-		}
-		c.edge(from, "-->", strings.Join(labels, ", "), step(i))
-		from = step(i)
-	}
-	c.edge(from, "-->", "", "completed")
-
-	before := "failed" // where a failure leads: to the last compensation before the step
-	for i, s := range b.Steps {
-		c.edge(step(i), "-.->", "fails", before)
+		steps += c.node(box, step, s.Name)
+		flow += c.edge(from, "-->", label, step)
+		failures += c.edge(step, "-.->", "fails", before)
 		if s.Compensate != nil {
-			c.edge(undo(i), "-.->", "", before)
-			before = undo(i)
+			undos += c.node(box, undo, "undo "+s.Name)
+			failures += c.edge(undo, "-.->", "", before)
+			before = undo
 		}
+		from = step
 	}
+	return c.node(round, "on", b.On) + steps + c.node(round, "completed", "completed") + undos +
+		c.node(round, "failed", "failed") + flow + c.edge(from, "-->", "", "completed") + failures
 }
-
-func step(i int) string { return fmt.Sprintf("s%d", i) }
-func undo(i int) string { return fmt.Sprintf("u%d", i) }
 
 // The shapes of nodes.
 const (
@@ -77,15 +53,15 @@ const (
 	round = `(["%s"])`
 )
 
-func (c chart) node(shape, id, label string) {
-	fmt.Fprintf(c, "        %s%s"+shape+"\n", c.prefix, id, escape(label))
+func (c chart) node(shape, id, label string) string {
+	return fmt.Sprintf("        %s%s"+shape+"\n", c, id, escape(label))
 }
 
-func (c chart) edge(from, arrow, label, to string) {
+func (c chart) edge(from, arrow, label, to string) string {
 	if label != "" {
 		arrow += `|"` + escape(label) + `"|`
 	}
-	fmt.Fprintf(c, "        %s%s %s %s%s\n", c.prefix, from, arrow, c.prefix, to)
+	return fmt.Sprintf("        %s%s %s %s%s\n", c, from, arrow, c, to)
 }
 
 // escape makes a label that shows text as it is. Letters, digits and a few signs stay; the

@@ -3,7 +3,6 @@ package molecules
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -27,7 +26,6 @@ type Runner struct {
 	blueprints        []*Blueprint
 	compensateTimeout time.Duration
 	runs              runs
-	awaitCancels      []func() // each ends the subscription to what a step awaits
 }
 
 var (
@@ -59,15 +57,13 @@ func New(sink *core.Sink, blueprints []Blueprint, opts Options) (*Runner, error)
 	config := opts.coordinator(sink)
 	config.OnDone = r.done
 	key := func(run *Run) string { return opts.key(run.Trigger) }
-	if r.coordinator, err = core.NewKeyedCoordinator(key, r.run, config); err != nil {
-		return nil, fmt.Errorf("molecules: %w", err)
-	}
-	r.listener = &listener{Control: r.coordinator.Control, completed: r.stopAwaitingIfDone}
+	r.coordinator = core.Must(core.NewKeyedCoordinator(key, r.run, config)) // the options are resolved
+	r.listener = &listener{Control: r.coordinator.Control}
 	for _, b := range r.blueprints { // awaited signals first: a trigger may cause one
 		for i := range b.Steps {
 			if pattern := b.Steps[i].Await; pattern != "" {
 				receive := func(s core.Signal) { r.runs.receive(group{b, s.Key}, i, s) }
-				r.awaitCancels = append(r.awaitCancels, sink.Subscribe(pattern, receive))
+				r.OnClosed(sink.Subscribe(pattern, receive))
 			}
 		}
 	}
@@ -95,18 +91,15 @@ func (r *Runner) trigger(b *Blueprint, s core.Signal) {
 	}
 }
 
-// matches calls When.
+// matches calls When, if there is one.
 func (r *Runner) matches(b *Blueprint, s core.Signal) bool {
-	if b.When == nil {
-		return true
-	}
 	returned := false
 	defer func() {
 		if !returned { // the sink counts the panic
 			r.drop(b, s, errWhenPanicked)
 		}
 	}()
-	match := b.When(s)
+	match := b.When == nil || b.When(s)
 	returned = true
 	return match
 }
@@ -133,22 +126,8 @@ func (r *Runner) catchUp(run *Run) {
 
 // done is called after each run, also when it was cancelled before it began.
 func (r *Runner) done(s core.Snapshot) {
-	defer r.stopAwaitingIfDone()
 	if run := s.Item.(*Run); run.op == nil { // it never began
 		r.runs.remove(run)
 		Cancelled.Raise(r.Sink().Because(run.Trigger), run.Trigger.Key, Event{Blueprint: run.Blueprint(), Run: s.ID, Err: s.Err})
-	}
-}
-
-// stopAwaitingIfDone ends the subscriptions to what steps await when no run is left and
-// none can come.
-func (r *Runner) stopAwaitingIfDone() {
-	if len(r.awaitCancels) == 0 {
-		return
-	}
-	if s := r.Stats(); s.Closed && s.Pending+s.Running+s.Suspended == 0 {
-		for _, cancel := range r.awaitCancels {
-			cancel()
-		}
 	}
 }

@@ -72,27 +72,17 @@ const (
 )
 
 func (o Order) String() string {
-	switch o {
-	case OrderNone:
-		return "none"
-	case OrderPerKey:
-		return "per key"
-	case OrderSerial:
-		return "serial"
+	if names := []string{"none", "per key", "serial"}; o >= 0 && int(o) < len(names) {
+		return names[o]
 	}
 	return fmt.Sprintf("Order(%d)", int(o))
 }
-
-const (
-	defaultMaxConcurrency    = 16
-	defaultCompensateTimeout = 30 * time.Second
-)
 
 // resolved returns the options with defaults in place of zeros, or says what is wrong
 // with them.
 func (o Options) resolved() (Options, error) {
 	o.Name = cmp.Or(o.Name, "molecules")
-	o.CompensateTimeout = cmp.Or(o.CompensateTimeout, defaultCompensateTimeout)
+	o.CompensateTimeout = cmp.Or(o.CompensateTimeout, 30*time.Second)
 	switch {
 	case isBlank(o.Name):
 		return o, fmt.Errorf("molecules: Options.Name is %q, it must not be blank", o.Name)
@@ -103,9 +93,7 @@ func (o Options) resolved() (Options, error) {
 	case o.Order == OrderSerial && o.MaxConcurrency > 1:
 		return o, fmt.Errorf("molecules: Options.MaxConcurrency of %q is %d, with OrderSerial it must be 1", o.Name, o.MaxConcurrency)
 	}
-	if o.MaxConcurrency == 0 {
-		o.MaxConcurrency = defaultMaxConcurrency
-	}
+	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 16)
 	return o, nil
 }
 

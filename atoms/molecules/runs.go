@@ -46,12 +46,10 @@ func (l *runs) remove(r *Run) {
 	if !l.ordered || r.op == nil {
 		return
 	}
-	for _, s := range r.received {
-		for _, other := range rest {
+	for _, other := range rest {
+		for _, s := range r.received {
 			other.after = max(other.after, s.Seq)
 		}
-	}
-	for _, other := range rest {
 		other.received = nil
 	}
 }

@@ -49,10 +49,8 @@ func NewTrigger(sink *core.Sink, pattern string, fn func(context.Context, core.S
 		return nil, err
 	}
 	t := &Trigger{fn: fn, onError: opts.OnError}
-	if t.coordinator, err = core.NewKeyedCoordinator(shared.key, t.run, shared.coordinator(sink)); err != nil {
-		return nil, fmt.Errorf("molecules: %w", err)
-	}
-	t.listener = &listener{Control: t.coordinator.Control, completed: func() {}}
+	t.coordinator = core.Must(core.NewKeyedCoordinator(shared.key, t.run, shared.coordinator(sink)))
+	t.listener = &listener{Control: t.coordinator.Control}
 	t.cancels = []func(){sink.Subscribe(pattern, t.trigger)}
 	return t, nil
 }

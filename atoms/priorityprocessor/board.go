@@ -10,10 +10,10 @@ import (
 type board struct {
 	members   []member // by priority, and in the order in which they were given
 	levels    []level  // of the members, highest priority first
-	threshold int      // failures in a row; negative: they make nothing unhealthy
+	threshold int      // failures in a row that make a member unhealthy; negative: none
 	wait      time.Duration
 	maxWait   time.Duration
-	neverTry  bool // unhealthy members, while no probe is due
+	neverTry  bool // do not try unhealthy members while no probe is due
 
 	stats Stats
 }
@@ -22,18 +22,18 @@ type board struct {
 type level struct {
 	priority   int
 	first, end int // members
-	turn       int // which one is next, from first
+	turn       int // the next member, counted from first
 }
 
 type member struct {
 	ProcessorStatus
 	probed bool   // by a function; otherwise by items
-	epoch  uint32 // counts the changes of health: a result counts only if it began in this epoch
+	epoch  uint32 // counts the changes of health; a result counts only if it began in this epoch
 	since  time.Duration
 
-	// While it is unhealthy:
-	due  time.Duration // when it is to be probed
-	wait time.Duration // how long the probe was delayed the last time
+	// While the member is unhealthy:
+	due  time.Duration // when the next probe is due
+	wait time.Duration // the time before this probe
 }
 
 // ticket is an attempt that has begun.
@@ -46,10 +46,10 @@ type ticket struct {
 type outcome int
 
 const (
-	panicked  outcome = iota // or ended the goroutine: also a failure
-	succeeded                // or the error is the item's own fault
+	panicked  outcome = iota // or the goroutine was ended; both are failures
+	succeeded                // or the item is at fault
 	failed
-	cancelled // says nothing about the processor
+	cancelled // the processor neither succeeded nor failed
 )
 
 // newBoard makes a board of one or more members, sorted by priority. All are healthy.
@@ -65,8 +65,8 @@ func newBoard(members []member, opts Options) board {
 	return b
 }
 
-// pick chooses which member tries an item next, of those that are not in the set tried,
-// beginning at level start.
+// pick chooses the member that tries an item next. It begins at the level start, and leaves out
+// the members in the set tried.
 func (b *board) pick(tried uint64, start int, now time.Duration) (t ticket, ok bool) {
 	lastResort := -1
 	for n := range b.levels {
@@ -98,7 +98,7 @@ func (b *board) pick(tried uint64, start int, now time.Duration) (t ticket, ok b
 	return b.begin(lastResort, false), true
 }
 
-// due reports whether m is to be probed now.
+// due reports whether a probe of m is due.
 func (b *board) due(m *member, now time.Duration) bool {
 	return !m.Healthy && !m.Probing && b.wait >= 0 && now >= m.due
 }
@@ -115,8 +115,8 @@ func (b *board) begin(i int, probe bool) ticket {
 	return ticket{i, b.members[i].epoch, probe}
 }
 
-// end records the end of an attempt, and reports whether the health of its member has
-// changed.
+// end records the end of an attempt, and reports whether this has changed the health of the
+// member.
 func (b *board) end(t ticket, o outcome, err error, now time.Duration) (changed bool) {
 	m := &b.members[t.member]
 	m.Running--
@@ -138,8 +138,8 @@ func (b *board) end(t ticket, o outcome, err error, now time.Duration) (changed 
 	return changed
 }
 
-// result records the result of an attempt or a probe, and reports whether it has changed
-// the health of its member, and whether it counts.
+// result records the result of an attempt or a probe. It reports whether this has changed the
+// health of the member, and whether the result counts.
 func (b *board) result(t ticket, o outcome, err error, now time.Duration) (changed, counts bool) {
 	m := &b.members[t.member]
 	if m.epoch != t.epoch {
@@ -162,7 +162,7 @@ func (b *board) result(t ticket, o outcome, err error, now time.Duration) (chang
 	return false, true
 }
 
-// set sets the health of a member, and reports whether that has changed.
+// set sets the health of a member, and reports whether the health has changed.
 func (b *board) set(i int, healthy bool, now time.Duration) (changed bool) {
 	m := &b.members[i]
 	if m.Healthy == healthy {
@@ -180,7 +180,7 @@ func (b *board) set(i int, healthy bool, now time.Duration) (changed bool) {
 	return true
 }
 
-// mark is set from outside: results of what began before do not count any more.
+// mark is set for a caller of the Failover. Attempts and probes that began before do not count.
 func (b *board) mark(i int, healthy bool, now time.Duration) (changed bool) {
 	m := &b.members[i]
 	if m.Healthy {
@@ -190,7 +190,7 @@ func (b *board) mark(i int, healthy bool, now time.Duration) (changed bool) {
 	return b.set(i, healthy, now)
 }
 
-// route is the highest priority with a healthy member, or 0.
+// route returns the highest priority that has a healthy member, or 0.
 func (b *board) route() int {
 	for i := range b.members {
 		if b.members[i].Healthy {
@@ -221,7 +221,7 @@ func (b *board) delay(m *member, now time.Duration) {
 	m.due = later(now, m.wait)
 }
 
-// later is at + wait, or the latest time there is.
+// later returns at + wait, or the latest possible time.
 func later(at, wait time.Duration) time.Duration {
 	if sum := at + wait; sum >= at || wait < 0 {
 		return sum

@@ -6,29 +6,30 @@ import (
 	"strings"
 )
 
-// ErrNoneHealthy is returned under [Options.HealthyOnly] for an item when no processor may
-// try it.
+// ErrNoneHealthy is returned with [Options.HealthyOnly] if no processor is healthy and no probe
+// is due.
 var ErrNoneHealthy = errors.New("priorityprocessor: no processor is healthy")
 
-// What is recorded when a panic, or the end of a goroutine, passes through.
+// Errors that are recorded if a function panics or ends its goroutine.
 var (
 	errPanicked      = errors.New("priorityprocessor: the processor panicked")
 	errProbePanicked = errors.New("priorityprocessor: the probe panicked")
 )
 
-// An Attempt is a processor's failure to do an item.
+// An Attempt is a failed attempt of a processor.
 type Attempt struct {
 	Processor string
 	Priority  int
 	Err       error
 }
 
-// An Error says why every processor that was tried failed an item. errors.Is and errors.As
-// look into all attempts and the cause.
+// An Error has the failed attempts of an item. [errors.Is] and [errors.As] look into the errors
+// of all attempts, and into Cause.
 type Error struct {
 	Attempts []Attempt // in the order in which they were made
-	// Cause is why there were no more attempts: the cause of the item's context. It is
-	// nil if all processors were tried, or if the last error was the item's own fault.
+	// Cause is the cause of the context of the item, if the end of this context was the
+	// reason to stop. It is nil if there was no further processor to try, or if the last
+	// error was the fault of the item.
 	Cause error
 }
 
@@ -43,7 +44,7 @@ func (e *Error) Error() string {
 	return "priorityprocessor: " + strings.Join(parts, "; ")
 }
 
-// Unwrap returns the errors of all attempts and the cause.
+// Unwrap returns the errors of all attempts and Cause.
 func (e *Error) Unwrap() []error {
 	var all []error
 	for _, a := range e.Attempts {

@@ -60,8 +60,8 @@ func ExampleNewResult() {
 	// Output: 1.25 <nil>
 }
 
-// A complete workflow: a coordinator bounds and tracks the work and keeps the order of each
-// widget, two processors do the work, and the sink has the signals about it.
+// A coordinator limits the work and keeps the order of each widget. Two processors do the work.
+// The sink has the signals.
 func Example_workflow() {
 	sink := core.NewSink(core.SinkOptions{Capacity: 10_000, MaxAge: 5 * time.Minute})
 	var calls atomic.Int64
@@ -128,7 +128,7 @@ func Example_listening() {
 	// b has WIDGET-124
 }
 
-// A processor that has failed too often is probed until it works again.
+// A processor that has failed too often is probed until a probe succeeds.
 func ExampleProcessor() {
 	var repaired atomic.Bool
 	ping := func(ctx context.Context) error {
@@ -168,7 +168,7 @@ func ExampleProcessor() {
 	// primary: three
 }
 
-// Another part of the program routes: items start with priority 2 while it holds the fact.
+// While another part of the program holds this signal, items start with priority 2.
 func ExampleFailover_Do_route() {
 	say := func(name string) core.Work[string] {
 		return func(ctx context.Context, item string) error {
@@ -193,7 +193,8 @@ func ExampleFailover_Do_route() {
 	// here does two
 }
 
-// When all processors have failed, the error has their attempts. Signals carry a Report.
+// When all processors have failed, the error has their attempts. The payload of signals is a
+// Report.
 func ExampleError() {
 	charge := core.Must(priorityprocessor.New([]priorityprocessor.Processor[string]{
 		{Name: "primary", Priority: 1, Do: func(context.Context, string) error { return errors.New("connection refused") }},

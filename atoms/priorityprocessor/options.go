@@ -14,14 +14,15 @@ import (
 
 // A Processor is one way to do the work.
 type Processor[T any] struct {
-	// Name identifies the processor. It is the key of signals about its health.
+	// Name is the key of the signals about the health of the processor. It must not be
+	// blank. The processors of a Failover need different names.
 	Name string
-	// Priority is its rank; 1 is the highest. Processors of the same priority take turns.
+	// Priority is 1 or more; 1 is the highest. Processors of the same priority take turns.
 	Priority int
 	// Do does the work. It is called on the goroutine of [Failover.Do].
 	Do core.Work[T]
-	// Probe checks whether the processor works again, and returns nil if it does. It is
-	// called while the processor is unhealthy. Nil means that items are the probes.
+	// Probe returns nil if the processor works again. It is called while the processor is
+	// unhealthy. nil means that items are the probes.
 	Probe func(ctx context.Context) error
 }
 
@@ -37,35 +38,35 @@ type ResultProcessor[In, Out any] struct {
 type Options struct {
 	// Name is the key of signals about the route. "" means "priorityprocessor".
 	Name string
-	// Sink is where signals are raised, and where commands come from; nil means a sink
-	// of its own.
+	// Sink gets the signals of the Failover, and may bring commands. nil means a new sink.
 	Sink *core.Sink
 
-	// Threshold is how many failures in a row make a processor unhealthy; 0 means 3,
-	// negative that failures do not.
+	// Threshold is how many failures in a row make a processor unhealthy. 0 means 3.
+	// Negative means that failures do not make it unhealthy.
 	Threshold int
-	// Timeout is how long an attempt may take before its context ends; the error that it
-	// then returns is a failure. 0 and negative mean no limit but that of the item.
+	// Timeout is how long an attempt may take. Then its context ends, and the error that
+	// it returns is a failure. 0 and negative mean no limit.
 	Timeout time.Duration
-	// HealthyOnly gives no items to unhealthy processors, unless a probe is due. Without
-	// it they are the last resort: they are tried, in order of priority, when all others
-	// have failed the item.
+	// HealthyOnly gives no items to unhealthy processors, except as probes. Without it,
+	// unhealthy processors are tried last, in order of priority.
 	HealthyOnly bool
-	// FailoverIf reports whether an error is a failure of the processor, so that the next
-	// processor is tried. If it is not, the item is at fault: Do returns the error, and
-	// the processor counts as working. Nil means that every error is a failure.
+	// FailoverIf reports whether an error is a failure of the processor. If so, the next
+	// processor is tried. If not, the item is at fault: Do returns the error, and the
+	// attempt counts as a success of the processor. nil means that every error is a
+	// failure. It must be safe for concurrent use.
 	FailoverIf func(error) bool
 
-	// ProbeAfter is how long after it has become unhealthy a processor is probed; 0
-	// means 5 seconds. Negative means that it is not probed: then it becomes healthy by
-	// [Failover.MarkHealthy], by [CommandHealthy], or when it does an item as the last
-	// resort.
+	// ProbeAfter is the time from the moment at which a processor becomes unhealthy to its
+	// first probe. 0 means 5 seconds. Negative means no probes. Then the processor becomes
+	// healthy by [Failover.MarkHealthy], by [CommandHealthy], or if it is tried last and
+	// succeeds.
 	ProbeAfter time.Duration
-	// MaxProbeAfter is the longest time between two probes. Each failed probe doubles
-	// the time. 0 means a minute, or ProbeAfter if that is longer; negative no limit.
+	// MaxProbeAfter is the longest time between two probes. Each failed probe doubles the
+	// time. 0 means a minute, or ProbeAfter if that is longer. Negative means no limit. A
+	// value below ProbeAfter is an error.
 	MaxProbeAfter time.Duration
-	// ProbeTimeout is how long a Probe may take before its context ends; 0 means 5
-	// seconds, negative no limit.
+	// ProbeTimeout is how long a Probe may take. Then its context ends. 0 means 5 seconds,
+	// negative means no limit.
 	ProbeTimeout time.Duration
 
 	// Verbose raises [SignalStarted] and [SignalCompleted], two signals for every

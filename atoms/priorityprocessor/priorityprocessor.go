@@ -12,20 +12,20 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
-// A Failover gives each item to the best healthy processor, and to the next one when that
-// fails. Make one with [New]. It owns a goroutine only while a Probe runs, and a timer
-// only while a processor with a Probe is unhealthy. Its sink keeps it alive until it is
-// closed. All methods are safe for concurrent use, also from processors, probes and
+// A Failover gives each item to the first healthy processor. If this one fails, it gives the
+// item to the next one. Make one with [New], and close it. Until then, the sink refers to it.
+// It has a goroutine only while a Probe runs, and a timer only while a processor with a Probe
+// is unhealthy. All methods are safe for concurrent use, also in processors, probes and
 // handlers.
 //
-// An item that the first processor does costs two short locks and no allocation.
+// If the first processor does the item, Do costs two short locks and no allocation.
 type Failover[T any] struct{ *engine[T, struct{}] }
 
 // A ResultFailover is a [Failover] whose processors return a result. Make one with
 // [NewResult].
 type ResultFailover[In, Out any] struct{ *engine[In, Out] }
 
-// engine is what both have in common.
+// engine is the common part of both.
 type engine[In, Out any] struct {
 	opts       Options
 	processors []ResultProcessor[In, Out] // in the order of the board's members
@@ -34,11 +34,11 @@ type engine[In, Out any] struct {
 	probes     *core.Coordinator[int] // its items are members
 	unsub      func()
 
-	routed atomic.Bool // there may be facts of CommandRoute on the sink
+	routed atomic.Bool // there may be a CommandRoute on the sink
 
 	mu     sync.Mutex
 	board  board
-	route  int // the route that was signalled last
+	route  int // of the last SignalRoute
 	closed bool
 	timers []*time.Timer // of the members with a Probe; else nil
 	out    outbox.Outbox // signals about health
@@ -47,8 +47,8 @@ type engine[In, Out any] struct {
 // maxPending is how many signals about health may wait while a handler blocks.
 const maxPending = 1024
 
-// New makes a Failover of one or more processors, at most 64, or says what is wrong with
-// them or with the options. All are healthy. It starts nothing.
+// New makes a Failover of 1 to 64 processors. All are healthy. It returns an error if the
+// processors or the options are not valid. It starts no goroutine.
 func New[T any](processors []Processor[T], opts Options) (*Failover[T], error) {
 	all := make([]ResultProcessor[T, struct{}], len(processors))
 	for i, p := range processors {
@@ -73,7 +73,7 @@ func NewResult[In, Out any](processors []ResultProcessor[In, Out], opts Options)
 	return &ResultFailover[In, Out]{f}, nil
 }
 
-// newEngine keeps and sorts processors.
+// newEngine makes an engine. It sorts processors, and keeps this slice.
 func newEngine[In, Out any](processors []ResultProcessor[In, Out], opts Options) (*engine[In, Out], error) {
 	if err := checkProcessors(processors); err != nil {
 		return nil, err
@@ -110,25 +110,28 @@ func newEngine[In, Out any](processors []ResultProcessor[In, Out], opts Options)
 	return f, nil
 }
 
-// Do does an item. It gives the item to the highest healthy priority, and to the next one
-// at once if that fails, and so on. It returns nil when a processor has succeeded, and an
-// [*Error] when all have failed. It has the form of [core.Work].
+// Do gives the item to the highest priority that has a healthy processor, and after each failed
+// attempt to the next processor. It returns nil when a processor has succeeded, and an [*Error]
+// when all have failed. It has the form of [core.Work].
 //
-// The attempts are made one after the other on the goroutine that called Do, with ctx,
-// bounded by [Options.Timeout]. When ctx ends, Do makes no more attempts and returns the
-// cause of ctx, in an [*Error] if attempts have failed before; for the processor that had
-// the item this is not a failure. When [Options.FailoverIf] says that an error is the
-// item's own fault, Do returns the error at once, in an [*Error] if attempts have failed
-// before. A panic is a failure of the processor, and passes through to the caller. After
-// Close, Do returns [core.ErrClosed].
+// The attempts are made one after the other, on the goroutine of the caller. Their context is
+// ctx with [Options.Timeout]. Do stops in these cases:
+//
+//   - ctx ends: Do returns the cause of ctx. This is not a failure of the processor.
+//   - [Options.FailoverIf] returns false for an error: Do returns this error.
+//   - No processor may try the item, with [Options.HealthyOnly]: Do returns [ErrNoneHealthy].
+//   - Close was called before Do: Do returns [core.ErrClosed].
+//
+// In the first two cases, if attempts have failed before, Do returns an [*Error] with this error
+// in it. A panic is a failure of the processor; Do does not recover it.
 func (f *Failover[T]) Do(ctx context.Context, item T) error {
 	_, err := f.do(ctx, item)
 	return err
 }
 
-// Do does an item and returns the result of the processor that succeeded, or that
-// returned an error which is the item's own fault; see [Failover.Do]. It has the form of
-// [core.ResultWork].
+// Do is [Failover.Do] with a result: that of the processor that succeeded. If the item is at
+// fault (see [Options.FailoverIf]), it is the result that came with the error. Otherwise it is
+// the zero value. Do has the form of [core.ResultWork].
 func (f *ResultFailover[In, Out]) Do(ctx context.Context, item In) (Out, error) {
 	return f.do(ctx, item)
 }
@@ -163,15 +166,15 @@ func (f *engine[In, Out]) asAttempt(t ticket, err error) Attempt {
 	return Attempt{f.processors[t.member].Name, f.processors[t.member].Priority, err}
 }
 
-// run is the way of one item through the processors.
+// run is the state of one item in do.
 type run struct {
 	start  int    // level
 	tried  uint64 // set of members
 	failed []Attempt
-	waits  bool // a processor has failed it, and the next has not begun
+	waits  bool // an attempt has failed, and the next one has not begun
 }
 
-// stopped is the error of an item whose context has ended.
+// stopped returns the error of an item whose context has ended.
 func (r *run) stopped(cause error) error {
 	if len(r.failed) == 0 {
 		return cause
@@ -179,7 +182,7 @@ func (r *run) stopped(cause error) error {
 	return &Error{r.failed, cause}
 }
 
-// next chooses the processor that tries the item next, or returns the error of Do.
+// next chooses the processor of the next attempt, or returns the error of Do.
 func (f *engine[In, Out]) next(ctx context.Context, r *run) (ticket, error) {
 	over := ctx.Err() != nil
 	now := time.Since(f.base)
@@ -215,7 +218,7 @@ func (f *engine[In, Out]) next(ctx context.Context, r *run) (ticket, error) {
 	return ticket{}, &Error{Attempts: r.failed}
 }
 
-// endAbandoned counts an item between two attempts whose goroutine a handler has ended.
+// endAbandoned counts an item if a handler has ended its goroutine between two attempts.
 func (f *engine[In, Out]) endAbandoned(r *run) {
 	if !r.waits {
 		return
@@ -225,7 +228,7 @@ func (f *engine[In, Out]) endAbandoned(r *run) {
 	f.board.finish(&f.board.stats.Cancelled)
 }
 
-// attempt gives the item to a processor. The result is recorded in any case.
+// attempt gives the item to a processor, and always records the result.
 func (f *engine[In, Out]) attempt(ctx context.Context, t ticket, r *run, item In) (out Out, o outcome, err error) {
 	defer func() {
 		if o == panicked && err == nil {
@@ -265,7 +268,7 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, timeout)
 }
 
-// ended is why ctx has ended, or nil. The clock counts as well: a processor that has
+// ended returns why ctx has ended, or nil. It also looks at the clock: a processor that has
 // passed on the deadline may return shortly before the context ends.
 func ended(ctx context.Context) error {
 	if ctx.Err() != nil {
@@ -277,8 +280,8 @@ func ended(ctx context.Context) error {
 	return nil
 }
 
-// settle records the result of an attempt, and the end of the item unless the attempt
-// has failed.
+// settle records the result of an attempt. If the attempt has not failed, settle also records
+// the end of the item.
 func (f *engine[In, Out]) settle(ctx context.Context, t ticket, o outcome, err error) {
 	now := time.Since(f.base)
 	f.mu.Lock()
@@ -308,14 +311,13 @@ func (f *engine[In, Out]) settle(ctx context.Context, t ticket, o outcome, err e
 	}
 }
 
-// MarkUnhealthy makes a processor unhealthy, as if it had failed too often: it gets no
-// items until a probe makes it healthy. It reports whether there is a processor of that
-// name. If it is unhealthy already, nothing changes.
+// MarkUnhealthy makes a processor unhealthy, as if it had failed too often, until a probe
+// succeeds. It reports whether there is a processor of that name. If the processor is unhealthy
+// already, nothing changes.
 func (f *engine[In, Out]) MarkUnhealthy(name string) bool { return f.mark(name, false) }
 
-// MarkHealthy makes a processor healthy, with no failures, and reports whether there is a
-// processor of that name. The results of attempts and probes that have begun before do
-// not count.
+// MarkHealthy makes a processor healthy, with no failures. It reports whether there is a
+// processor of that name. Attempts and probes that started before do not count.
 func (f *engine[In, Out]) MarkHealthy(name string) bool { return f.mark(name, true) }
 
 func (f *engine[In, Out]) mark(name string, healthy bool) bool {
@@ -342,15 +344,13 @@ func (f *engine[In, Out]) markAll(selected func(*member) bool, healthy bool, on 
 // Name is [Options.Name].
 func (f *engine[In, Out]) Name() string { return f.opts.Name }
 
-// Sink is where signals are raised, and where commands come from.
+// Sink is [Options.Sink], or the sink that was made in its place.
 func (f *engine[In, Out]) Sink() *core.Sink { return f.opts.Sink }
 
-// Close ends the intake and the probes: Do returns [core.ErrClosed] from now on, the
-// context of a running Probe is cancelled with that cause, and Close waits for it to
-// return, except when called from inside the Probe or from a handler. It does not wait
-// for items, which run on the goroutines of their callers: drain the callers first. It
-// returns nil, and may be called many times. It is needed only if the sink is to outlive
-// the Failover or a processor is unhealthy.
+// Close ends the intake and the probes. From then on, Do returns [core.ErrClosed]. Close cancels
+// the context of a running Probe with this cause, and waits until the Probe returns. Inside a
+// Probe or a handler it does not wait. It does not wait for items, which run on the goroutines
+// of their callers: drain the callers first. It returns nil, and may be called several times.
 func (f *engine[In, Out]) Close() error {
 	f.mu.Lock()
 	f.closed = true

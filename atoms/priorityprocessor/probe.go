@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// setTimer sets the timer for the next probe of a member by its function, or stops it if
-// there is no next one. The lock is held.
+// setTimer sets the timer for the next call of the Probe of a member. If there is no next call,
+// it stops the timer. The lock is held.
 func (f *engine[In, Out]) setTimer(i int) {
 	m := &f.board.members[i]
 	switch timer := f.timers[i]; {
@@ -33,7 +33,7 @@ func (f *engine[In, Out]) probe(ctx context.Context, i int) (err error) {
 	o := panicked
 	defer func() {
 		if o == panicked {
-			err = errProbePanicked // core keeps the panic itself
+			err = errProbePanicked // core records the panic
 		}
 		f.endProbe(t, o, err)
 	}()

@@ -8,7 +8,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// pri is a priority as it follows the name of a signal.
+// pri is a priority in the name of a signal.
 func pri(priority int) string {
 	if priority == 0 {
 		return "none"
@@ -16,19 +16,19 @@ func pri(priority int) string {
 	return "pri" + strconv.Itoa(priority)
 }
 
-// attemptSignals are the signals of Options.Verbose of one processor, made once: raising
-// them allocates nothing.
+// attemptSignals are the signals of Options.Verbose of one processor. They are made once, so
+// raising them allocates nothing.
 type attemptSignals struct {
 	started, completed core.Kind[any]
 	report             any
 }
 
-// raise raises the signal of that name and argument.
+// raise raises the signal "name:arg".
 func raise(on core.Raiser, name, arg, key string, r Report) {
 	core.NewKind[Report](name+":"+arg).Raise(on, key, r)
 }
 
-// raiser is the item's operation, or the sink if there is none.
+// raiser returns the operation of the item, or the sink if there is none.
 func (f *engine[In, Out]) raiser(ctx context.Context) core.Raiser {
 	if op := core.OperationFrom(ctx); op != nil {
 		return op
@@ -57,8 +57,8 @@ func (f *engine[In, Out]) addProbeSignal(i int, name string, r Report) {
 	f.out.Add(func() { raise(f.opts.Sink, name, pri(p.Priority), p.Name, r) })
 }
 
-// apply does what follows from a change of the health of a member. The lock is held; run
-// the outbox after it is released.
+// apply sets the timer and adds the signals after a change of the health of a member. The lock
+// is held. Run the outbox after it is released.
 func (f *engine[In, Out]) apply(i int, on core.Raiser) {
 	f.setTimer(i)
 	m := &f.board.members[i]
@@ -92,8 +92,8 @@ func (f *engine[In, Out]) command(s core.Signal) {
 	}, name == CommandHealthy, f.opts.Sink.Because(s))
 }
 
-// start is the level an item starts with: that of the newest fact of [CommandRoute] for
-// it, or the highest.
+// start returns the level with which an item starts: that of the newest [CommandRoute] for the
+// item, or the highest.
 func (f *engine[In, Out]) start(ctx context.Context) int {
 	if !f.routed.Load() {
 		return 0

@@ -8,25 +8,25 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Stats are a Failover's counters, all read at the same moment, at which
+// Stats are the counters of a Failover, read together. At every instant
 //
 //	Accepted = Running + Succeeded + Failed + Cancelled + Refused
 type Stats struct {
-	Accepted  uint64 `json:"accepted"` // items
+	Accepted  uint64 `json:"accepted"` // calls of Do before Close: items
 	Running   int    `json:"running"`
 	Succeeded uint64 `json:"succeeded"`
-	Failed    uint64 `json:"failed"`    // by every processor, by the item's own fault, or with a panic
-	Cancelled uint64 `json:"cancelled"` // their context ended, or a handler ended their goroutine
+	Failed    uint64 `json:"failed"`    // failed by all processors, by its own fault, or with a panic
+	Cancelled uint64 `json:"cancelled"` // its context ended, or a handler ended its goroutine
 	Refused   uint64 `json:"refused"`   // with ErrNoneHealthy
 
-	Rejected uint64 `json:"rejected"` // items that came after Close
+	Rejected uint64 `json:"rejected"` // calls of Do after Close
 
-	Attempts       uint64 `json:"attempts"`       // at any processor
-	Failovers      uint64 `json:"failovers"`      // attempts that followed a failed one
+	Attempts       uint64 `json:"attempts"`       // of all processors
+	Failovers      uint64 `json:"failovers"`      // attempts after a failed attempt
 	Unhealthy      uint64 `json:"unhealthy"`      // how often a processor became unhealthy
 	Restored       uint64 `json:"restored"`       // how often a processor became healthy again
 	Probes         uint64 `json:"probes"`         // calls of Probe functions
-	SignalsDropped uint64 `json:"signalsDropped"` // about health, because a handler blocks
+	SignalsDropped uint64 `json:"signalsDropped"` // signals about health that were dropped, because a handler blocks
 }
 
 // LogValue groups the counters by their JSON names.
@@ -44,18 +44,18 @@ func (f *engine[In, Out]) Stats() Stats {
 	return s
 }
 
-// A ProcessorStatus describes a processor at one moment.
+// A ProcessorStatus is the state of a processor.
 type ProcessorStatus struct {
 	Name      string    `json:"name"`
 	Priority  int       `json:"priority"`
 	Healthy   bool      `json:"healthy"`
-	Since     time.Time `json:"since"`              // when Healthy changed last, or when New was called
+	Since     time.Time `json:"since"`              // the last change of Healthy, or the call of New
 	Failures  int       `json:"failures"`           // in a row
-	LastErr   error     `json:"-"`                  // of its last failure or failed probe; as text in JSON
-	Probing   bool      `json:"probing"`            // a function or an item probes it now
+	LastErr   error     `json:"-"`                  // of the last failed attempt or probe; "error" in JSON
+	Probing   bool      `json:"probing"`            // a probe runs
 	NextProbe time.Time `json:"nextProbe,omitzero"` // when the next probe is due; zero if there is none
 
-	// Attempts. An attempt that failed by the item's own fault is Succeeded.
+	// Attempts. If the item was at fault, its attempt is in Succeeded.
 	Running   int    `json:"running"`
 	Succeeded uint64 `json:"succeeded"`
 	Failed    uint64 `json:"failed"`
@@ -75,7 +75,7 @@ func (s ProcessorStatus) MarshalJSON() ([]byte, error) {
 	}{plain(s), text})
 }
 
-// Processors describes the processors, in order of priority, all at the same moment.
+// Processors returns the state of the processors, in order of priority, read together.
 func (f *engine[In, Out]) Processors() []ProcessorStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()

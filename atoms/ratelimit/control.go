@@ -8,56 +8,55 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Signals that limiters raise, with the name of the limiter as the key. [SignalApplied],
-// [SignalBurstApplied] and [SignalRejected] of a [Group] have the name of the limit.
+// Signals of limiters. The key is the name of the limiter. For [SignalApplied],
+// [SignalBurstApplied] and [SignalRejected] of a [Group], it is the name of the limit.
 const (
-	// SignalLimited is held while requests are refused or queued: from the first such
-	// request until there was none for as long as the bucket takes to fill, for at
-	// least a second and at most a minute. A [Keyed] does not raise it.
+	// SignalLimited is held while requests are refused or queued. It ends when there was no
+	// such request for the time that the bucket takes to fill, which counts as at least 1
+	// second and at most 1 minute. A [Keyed] does not raise it.
 	SignalLimited = "rate.limit.limited"
-	// SignalRecovered is raised at the end of that time.
+	// SignalRecovered is raised when SignalLimited ends, except by Close.
 	SignalRecovered = "rate.limit.recovered"
 	// SignalApplied is raised when the rate was set; see [RateApplied].
 	SignalApplied = "rate.limit.applied"
 	// SignalBurstApplied is raised when the burst was set; see [BurstApplied].
 	SignalBurstApplied = "rate.limit.burst.applied"
-	// SignalRejected is raised for a command that was not obeyed; see
-	// [CommandRejected].
+	// SignalRejected is raised when a command was not valid; see [CommandRejected].
 	SignalRejected = "rate.limit.rejected"
 )
 
-// Signals that limiters obey. A command with a key is for the limiter of that name, or for
-// the limit of that name of a [Group]. A command without a key is for all limiters on the
-// sink. The first four are followed by a colon and a number, such as 1e3 or 12.5. Text
-// before the command ends with a dot or a colon, as in "api.rate.limit.set:50". See
-// [core.ParseCommand].
+// Commands are signals that limiters obey. If a command has a key, it is for the limiter of
+// that name, or for the limit of that name of a [Group]. If it has no key, it is for all
+// limiters on the sink, but not for a Group. All commands but CommandReset need a colon and a
+// decimal number after them: "rate.limit.set:12.5". A prefix is allowed if it ends with a dot
+// or a colon: "api.rate.limit.set:50".
 const (
 	// CommandSet sets the rate in tokens per second; 0 pauses.
 	CommandSet = "rate.limit.set"
 	// CommandIncrease adds to the rate.
 	CommandIncrease = "rate.limit.increase"
-	// CommandDecrease subtracts from the rate, down to 1 per second.
+	// CommandDecrease subtracts from the rate, but does not go below 1 per second.
 	CommandDecrease = "rate.limit.decrease"
 	// CommandBurst sets the burst; a fraction is cut off.
 	CommandBurst = "rate.limit.burst"
-	// CommandReset, without colon and number, fills the bucket.
+	// CommandReset fills the bucket. It has no colon and no number.
 	CommandReset = "rate.limit.reset"
 )
 
-// A Change is the payload of signals about a rate or a burst that was set.
+// A Change is the payload of [RateApplied] and [BurstApplied]: the new settings.
 type Change struct {
 	Rate  float64 `json:"rate"` // tokens per second
 	Burst int     `json:"burst"`
 }
 
-// A Rejection is the payload of signals about a command that was not obeyed.
+// A Rejection is the payload of [CommandRejected].
 type Rejection struct {
 	Command string `json:"command"` // one of the Command constants
-	Value   string `json:"value"`   // what followed the command
-	Rule    string `json:"rule"`    // the rule that it breaks
+	Value   string `json:"value"`   // the text after the command
+	Rule    string `json:"rule"`    // the rule that the value breaks
 }
 
-// The signals with their payload. If a command asked for the change, it is the cause of the
+// The kinds of the signals. If a command was the reason for a signal, it is the cause of the
 // signal; see [core.Sink.Because].
 var (
 	RateApplied     = core.NewKind[Change](SignalApplied)
@@ -68,8 +67,8 @@ var (
 // numberCommands are the commands with a number.
 var numberCommands = []string{CommandSet, CommandIncrease, CommandDecrease, CommandBurst}
 
-// parseCommand returns the command in the name of a signal, and what follows it; "" if there
-// is none.
+// parseCommand returns the command in the name of a signal, and the value after it. If there
+// is none, command is "".
 func parseCommand(name string) (command, value string) {
 	command, value = core.FindCommand(name, numberCommands...)
 	if rest, ok := core.ParseCommand(name+":", CommandReset); command == "" && ok && rest == "" {
@@ -78,8 +77,8 @@ func parseCommand(name string) (command, value string) {
 	return command, strings.TrimSpace(value)
 }
 
-// subscribe makes the engine obey commands. Those without a key are for all limits, or for
-// none.
+// subscribe makes the engine obey commands. withoutKey says whether it obeys commands that
+// have no key, for all limits.
 func (e *engine) subscribe(opts Options, withoutKey bool) {
 	if opts.IgnoreCommands {
 		return
@@ -94,7 +93,7 @@ func (e *engine) subscribe(opts Options, withoutKey bool) {
 	})
 }
 
-// obey does what a command says, or raises a signal that says why not.
+// obey carries out a command, or raises CommandRejected.
 func (e *engine) obey(s core.Signal, limit int, command, value string) {
 	if command == CommandReset {
 		e.reset(limit, limit+1)
@@ -113,12 +112,12 @@ func (e *engine) obey(s core.Signal, limit int, command, value string) {
 	}
 }
 
-// parseNumber reads a decimal number, or returns the rule that it breaks. It does not read
-// hexadecimal numbers, infinity and the like.
+// parseNumber reads a decimal number, or returns the rule that the value breaks. It does not
+// accept hexadecimal numbers and infinity.
 func parseNumber(value string) (n float64, rule string) {
 	n, err := strconv.ParseFloat(value, 64)
 	switch {
-	case strings.Trim(value, "0123456789.eE+-") != "", err != nil: // one that is too large is an error
+	case strings.Trim(value, "0123456789.eE+-") != "", err != nil: // err also if it is too large
 		return 0, "must be a decimal number such as 12.5 or 1e3"
 	case n < 0:
 		return 0, "must not be negative"
@@ -126,7 +125,7 @@ func parseNumber(value string) (n float64, rule string) {
 	return math.Abs(n), "" // -0 is 0
 }
 
-// next returns what a command makes of the settings, or the rule that it breaks.
+// next returns the settings after a command, or the rule that the command breaks.
 func (c Change) next(command string, n float64) (Change, string) {
 	old := c.Rate
 	switch {
@@ -153,7 +152,7 @@ func (c Change) next(command string, n float64) (Change, string) {
 
 const ruleBurst = "must be at least 1 and at most 2^40"
 
-// rateRule is the rule that a rate breaks; "" if none. It breaks it if it is not a number.
+// rateRule is the rule that a rate breaks; "" if none. A rate that is not a number breaks it.
 func rateRule(rate float64) string {
 	if rate == 0 || rate >= MinRate && rate <= MaxRate {
 		return ""

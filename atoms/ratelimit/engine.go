@@ -10,14 +10,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
-// InfDuration is the delay of what will never be due.
+// InfDuration is the delay of a request that will never pass.
 const InfDuration = time.Duration(never)
 
-// An engine is what a [Limiter], a [Group] and a [Keyed] have in common: shards, and all
-// that changes them.
+// An engine is the common part of a [Limiter], a [Group] and a [Keyed]: the shards, and the
+// functions that change all of them.
 type engine struct {
 	name        string
-	limits      []string // the keys of commands and signals, one for each meter of a shard
+	limits      []string // keys of commands and signals, one for each meter of a shard
 	sink        *core.Sink
 	unsubscribe func()
 	begin       time.Time
@@ -31,9 +31,9 @@ type engine struct {
 	effects outbox.Outbox // signals to raise
 }
 
-// A shard is a lock and what it guards: meters, the queues in front of buckets that go by
-// them, and counters. A Limiter and a Group have one shard with one queue. A Keyed has many
-// shards, with a queue for each key that has waiters or is paused.
+// A shard is a lock and the data that it guards: meters, queues in front of buckets, and
+// counters. A Limiter and a Group have one shard with one queue. A Keyed has many shards, with
+// a queue for each key that has waiters or is paused.
 type shard struct {
 	engine *engine
 	meters []*meter
@@ -62,7 +62,7 @@ func (e *engine) init(opts Options, limits []string, shards ...*shard) {
 	}
 }
 
-// addQueue adds a queue in front of buckets.
+// addQueue adds the queue of the buckets.
 func (s *shard) addQueue(q *queue, slot int32, buckets []bucket) {
 	q.shard, q.slot, q.buckets, q.alarm = s, slot, buckets, never
 	s.queues[slot] = q
@@ -70,10 +70,10 @@ func (s *shard) addQueue(q *queue, slot int32, buckets []bucket) {
 
 func (e *engine) now() int64 { return int64(time.Since(e.begin)) }
 
-// lock locks, and reads the clock before.
+// lock reads the clock, and then locks.
 func (s *shard) lock() (now int64) {
 	now = s.engine.now()
-	if !s.mu.TryLock() { // as Lock does it, but inlined
+	if !s.mu.TryLock() { // the same as Lock, but inlined
 		s.mu.lockSlow()
 	}
 	return now
@@ -89,13 +89,13 @@ func (s *shard) unlock() {
 	}
 }
 
-// afterUnlock lets unlock run an effect.
+// afterUnlock makes unlock run an effect.
 func (s *shard) afterUnlock(effect func()) {
 	s.engine.effects.Add(effect)
 	s.raises = true
 }
 
-// giveUp counts a request whose context had ended before it came.
+// giveUp counts a request whose context has ended before the call.
 func (s *shard) giveUp(ctx context.Context) error {
 	s.mu.Lock()
 	s.counts.Cancelled++
@@ -103,7 +103,7 @@ func (s *shard) giveUp(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// check says why the costs can never be had.
+// check returns an error if the request can never pass.
 func (s *shard) check(buckets []bucket, costs []int64) error {
 	if s.closed {
 		return s.engine.errClosed
@@ -127,8 +127,8 @@ func (s *shard) read(now int64) Counts {
 	return s.counts.plus(Counts{Queued: queued})
 }
 
-// deadline returns when ctx ends by time; never, if it has no deadline. It goes by the time
-// that is left, because the wall clock may have been set since begin.
+// deadline returns the deadline of ctx, or never if there is none. It uses the time that is
+// left, because the wall clock may have been set since begin.
 func (e *engine) deadline(ctx context.Context) int64 {
 	at, ok := ctx.Deadline()
 	if !ok {
@@ -149,9 +149,9 @@ func (e *engine) tooLate(due, now, deadline int64) error {
 	return err
 }
 
-// change changes all shards, one after the other, unless they are closed, and then runs the
-// effects. What is queued is due by the change from now on. All shards see the same changes
-// in the same order.
+// change calls fn for each shard that is not closed, one after the other, and then runs the
+// effects. From then on, the new settings decide when queued requests are due. All shards get
+// the same changes in the same order.
 func (e *engine) change(fn func(s *shard, now int64)) {
 	e.changes.Lock()
 	for _, s := range e.shards {
@@ -170,7 +170,7 @@ func (e *engine) change(fn func(s *shard, now int64)) {
 	e.effects.Run()
 }
 
-// eachMeter calls fn with the meter of a limit, and with those of paused keys.
+// eachMeter calls fn with the meter of a limit, and with the meters of paused keys.
 func (s *shard) eachMeter(limit int, fn func(m *meter)) {
 	shared := s.meters[limit]
 	fn(shared)
@@ -192,7 +192,7 @@ func (s *shard) fill(limit int, now int64) {
 	}
 }
 
-// settings are the rate and the burst of a limit.
+// settings returns the rate and the burst of a limit.
 func (e *engine) settings(limit int) Change {
 	s := e.shards[0]
 	s.mu.Lock()
@@ -204,8 +204,8 @@ func (s *shard) settings(limit int) Change {
 	return Change{s.meters[limit].rate, int(s.meters[limit].burst)}
 }
 
-// update changes a limit to what next makes of its settings and raises the signal that
-// says so, or returns the rule that next is against.
+// update sets a limit to the settings that next returns, and raises applied. If next returns a
+// rule, update changes nothing and returns this rule.
 func (e *engine) update(on core.Raiser, limit int, applied core.Kind[Change], next func(old Change) (Change, string)) (rule string) {
 	var to Change
 	e.change(func(s *shard, now int64) {
@@ -253,7 +253,7 @@ func (e *engine) setBurst(limit int, burst int) error {
 	return err
 }
 
-// reset fills the buckets of the limits from first on, before end.
+// reset fills the buckets of the limits from first to end-1.
 func (e *engine) reset(first, end int) {
 	e.change(func(s *shard, now int64) {
 		for limit := first; limit < end; limit++ {
@@ -262,19 +262,18 @@ func (e *engine) reset(first, end int) {
 	})
 }
 
-// Name is the name in the options: the key of the signals that it raises.
+// Name is [Options.Name].
 func (e *engine) Name() string { return e.name }
 
-// Sink is where it raises its signals and takes commands.
+// Sink is [Options.Sink], or the sink that was made in its place.
 func (e *engine) Sink() *core.Sink { return e.sink }
 
-// Reset fills the buckets, and forgets what they owe. Queued requests are served first.
+// Reset fills the buckets, also if Tokens is negative. Queued requests are served first.
 func (e *engine) Reset() { e.reset(0, len(e.limits)) }
 
-// PauseFor lets nothing pass for so long from now on, whatever is in the buckets, and
-// nothing comes into them meanwhile: what a server asks for with Retry-After. Waiters go on
-// waiting. Of two pauses the one that ends later counts. A pause of 0 or less ends all
-// pauses.
+// PauseFor pauses for the time d, for example because a server said Retry-After. Meanwhile no
+// request passes, no tokens come in, and waiters continue to wait. If there are several pauses,
+// the one that ends last counts. If d is 0 or negative, PauseFor ends all pauses.
 func (e *engine) PauseFor(d time.Duration) {
 	e.change(func(s *shard, now int64) {
 		for limit := range e.limits {
@@ -283,9 +282,9 @@ func (e *engine) PauseFor(d time.Duration) {
 	})
 }
 
-// Close ends the subscription to commands. Waiters return an error that is
-// [core.ErrClosed], and so does every Wait from now on; Allow refuses. Close may be called
-// many times, and returns nil.
+// Close ends the subscription to commands. Wait then returns an error that matches
+// [core.ErrClosed], also in calls that wait already, and Allow returns false. Close may be
+// called several times. It returns nil.
 func (e *engine) Close() error {
 	e.unsubscribe()
 	e.change(func(s *shard, now int64) {
@@ -297,7 +296,7 @@ func (e *engine) Close() error {
 	return nil
 }
 
-// A single is an engine with one shard and one queue, which a [Limiter] and a [Group] are.
+// A single is an engine with one shard and one queue: a [Limiter] or a [Group].
 type single struct {
 	limited condition
 	queue   queue

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrExceedsBurst is returned for a request for more tokens than the bucket holds. They can
-// never be in the bucket together. Use [errors.Is].
+// ErrExceedsBurst matches the error of a request for more tokens than the bucket holds. Such a
+// request could never pass. Use [errors.Is].
 var ErrExceedsBurst = errors.New("ratelimit: more tokens at once than the burst")
 
 // A refusal is an error that names the limiter. Each limiter makes its refusals once.
@@ -20,11 +20,11 @@ type refusal struct {
 func (e *refusal) Error() string { return fmt.Sprintf("ratelimit: limiter %q %s", e.limiter, e.what) }
 func (e *refusal) Unwrap() error { return e.is }
 
-// A DeadlineError is returned at once by a wait that would outlast the deadline of its
-// context. Nothing is taken. It is [context.DeadlineExceeded] for errors.Is.
+// A DeadlineError says that the turn of a request would not come before the deadline of its
+// context. So Wait returned at once and took nothing. It matches [context.DeadlineExceeded].
 type DeadlineError struct {
-	Limiter string        // its name
-	Wait    time.Duration // how long the wait would have been; [InfDuration]: for ever
+	Limiter string        // the name of the limiter
+	Wait    time.Duration // how long the request would wait; [InfDuration]: for ever
 	Left    time.Duration // the time until the deadline
 }
 

@@ -49,7 +49,7 @@ func Example() {
 	// now 12.5 per second
 }
 
-// A server refuses what is too much, and says when to try again.
+// A server refuses a request, and says when to try again.
 func ExampleLimiter_Allow() {
 	l := core.Must(ratelimit.New(0.01, ratelimit.Options{Burst: 3}))
 	defer l.Close()
@@ -60,7 +60,7 @@ func ExampleLimiter_Allow() {
 		}
 		r := l.Reserve()
 		fmt.Println("429 Too Many Requests, Retry-After:", r.Delay().Round(time.Second))
-		r.Cancel() // it was only asked for
+		r.Cancel() // only its delay was needed
 	}
 	// Output:
 	// 200 OK
@@ -85,7 +85,7 @@ func ExampleLimiter_Wait() {
 	// true true <nil>
 }
 
-// After Retry-After, all users of the limiter leave the server alone.
+// A server has sent Retry-After. Until then, no user of the limiter sends a request.
 func ExampleLimiter_PauseFor() {
 	sink := core.NewSink(core.SinkOptions{})
 	l := core.Must(ratelimit.New(100, ratelimit.Options{Sink: sink}))
@@ -97,19 +97,19 @@ func ExampleLimiter_PauseFor() {
 	})()
 
 	fmt.Println(l.Allow())
-	sink.Raise("rate-limit:5000ms") // a caller got a 429
+	sink.Raise("rate-limit:5000ms") // a request got a 429
 	fmt.Println(l.Allow())
 	// Output:
 	// true
 	// false
 }
 
-// After Retry-After of one of many servers, only that server is left alone.
+// One of many servers has sent Retry-After. Only requests to this server are paused.
 func ExampleKeyed_PauseKeyFor() {
 	perHost := core.Must(ratelimit.NewKeyed[string](100, ratelimit.Options{}))
 	defer perHost.Close()
 
-	if err := perHost.PauseKeyFor("a.example", 5*time.Second); err != nil { // it has answered 429
+	if err := perHost.PauseKeyFor("a.example", 5*time.Second); err != nil {
 		panic(err)
 	}
 	fmt.Println(perHost.Allow("a.example"), perHost.Allow("b.example"))
@@ -130,7 +130,7 @@ func ExampleWrapKeyedResult() {
 	// Output: the page /home <nil> 1
 }
 
-// Each client has a bucket of its own.
+// Each client has its own bucket.
 func ExampleKeyed() {
 	perClient := core.Must(ratelimit.NewKeyed[string](0.01, ratelimit.Options{Burst: 1, Capacity: 10_000}))
 	defer perClient.Close()
@@ -141,8 +141,8 @@ func ExampleKeyed() {
 	// 2 keys
 }
 
-// A model accepts so many requests, and so many tokens. How many tokens a request used is
-// known afterwards.
+// An API limits requests, and the tokens of a language model that they use. How many tokens a
+// request used is known afterwards.
 func ExampleGroup() {
 	limits, err := ratelimit.NewGroup([]ratelimit.Limit{
 		{Name: "requests", Rate: ratelimit.Every(time.Hour / 50), Burst: 50}, // 50 an hour
@@ -158,7 +158,7 @@ func ExampleGroup() {
 	if err := r.Wait(ctx); err != nil {
 		panic(err)
 	}
-	used := 1500 // says the answer
+	used := 1500 // from the answer
 	r.Adjust(1, used)
 
 	for _, limit := range limits.Stats().Limits {
@@ -169,7 +169,8 @@ func ExampleGroup() {
 	// 38500 tokens left
 }
 
-// A command is for all limiters, or for the one whose name is its key.
+// A command without a key is for all limiters. A command with a key is for the limiter of that
+// name.
 func ExampleLimiter_commands() {
 	sink := core.NewSink(core.SinkOptions{})
 	api := core.Must(ratelimit.New(10, ratelimit.Options{Name: "api", Sink: sink}))

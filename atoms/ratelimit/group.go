@@ -12,36 +12,36 @@ import (
 
 // A Limit is one of the limits of a [Group].
 type Limit struct {
-	// Name says what is limited. It is the key of the commands for this limit. It must
-	// not be blank.
+	// Name is the key of the signals about this limit and of the commands for it. It must
+	// not be blank. The limits of a group need different names.
 	Name string
-	// Rate is in tokens per second, as for [New], but must not be 0. To begin with a
+	// Rate is in tokens per second, as for [New], but must not be 0. To start with a
 	// pause, call [Group.SetRate].
 	Rate float64
 	// Burst is how many tokens the bucket holds; 0 means [Options.Burst].
 	Burst int
 }
 
-// A Group is several limits that every request has to keep at once, for example a number of
-// requests and a number of bytes. A request has a cost for each limit, in the order in which
-// the limits were given to [NewGroup]. It takes all or nothing: a waiter holds nothing of
-// any limit, the first in the queue takes from all buckets at the moment at which all have
-// enough, and no request overtakes it. A cost of 0 also needs a limit that is not paused.
+// A Group has several limits for each request, such as requests and bytes. Make one with
+// [NewGroup], and close it. A request has a cost for each limit, in the order of the limits in
+// NewGroup. It takes all tokens at once: the first request in the queue passes when all buckets
+// have enough, and no request overtakes it. A waiter holds no tokens of any limit. While a limit
+// is paused, no request passes, also if its cost for this limit is 0.
 //
-// What a request really costs is often known afterwards: reserve what it may cost, and
-// correct the reservation later; see [Reservation.Adjust].
+// Often the cost of a request is known afterwards. Then reserve the highest cost, and correct
+// the reservation later; see [Reservation.Adjust].
 //
-// Methods panic if they are given a negative cost, or not as many costs as there are
-// limits. All are safe for concurrent use. Allow and Wait cost as much as those of a
-// [Limiter], and a little for every further limit.
+// Methods panic if a cost is negative, or if the number of costs is not the number of limits.
+// All methods are safe for concurrent use. Allow and Wait cost as much as those of a
+// [Limiter], and a little more for each further limit.
 //
-// Unlike a Limiter, a Group obeys only commands with a key, the name of a limit: one number
-// does not fit all limits.
+// A Group obeys only commands that have the name of a limit as key: one number does not fit
+// all limits.
 type Group struct{ single }
 
-// NewGroup makes a group of limits with full buckets. [Options.Burst] is the burst of limits
-// that have none. NewGroup returns an error if the limits or the options are not valid. It
-// starts no goroutine. It subscribes to commands on the sink, except with IgnoreCommands.
+// NewGroup makes a group of limits with full buckets. It returns an error if the limits or the
+// options are not valid. It starts no goroutine. Without IgnoreCommands, it subscribes to
+// commands on the sink.
 func NewGroup(limits []Limit, opts Options) (*Group, error) {
 	_, opts, err := opts.resolved(0)
 	if err != nil {
@@ -86,16 +86,16 @@ func (g *Group) find(name string, fn func(limit int) error) error {
 	return fn(i)
 }
 
-// Allow takes what a request costs if it is there and the queue is empty, and reports
-// whether it did.
+// Allow takes the costs if all buckets have enough and the queue is empty, and reports whether
+// it did.
 func (g *Group) Allow(costs ...int) bool {
 	var few [4]int64
 	all := g.toCosts("Allow", few[:0], costs)
 	return g.queue.allow(g.shard.lock(), all)
 }
 
-// Wait takes what a request costs, and waits until it is there; see [Limiter.WaitN]
-// for when it does not.
+// Wait waits until all buckets have enough, and takes the costs. It returns the errors of
+// [Limiter.WaitN].
 func (g *Group) Wait(ctx context.Context, costs ...int) error {
 	var few [4]int64
 	all := g.toCosts("Wait", few[:0], costs)
@@ -112,30 +112,30 @@ func (g *Group) Wait(ctx context.Context, costs ...int) error {
 	return g.queue.wait(ctx, g.shard.lock(), r, deadline)
 }
 
-// Reserve queues a request for what it costs, and does not wait; see [Limiter.ReserveN].
+// Reserve reserves the costs, and does not wait; see [Limiter.ReserveN].
 func (g *Group) Reserve(costs ...int) *Reservation {
 	return g.queue.reserve(g.toCosts("Reserve", nil, costs))
 }
 
-// SetRate changes the rate of a limit; see [Limiter.SetRate]. It returns an error if
-// there is no limit of that name.
+// SetRate changes the rate of a limit; see [Limiter.SetRate]. If there is no limit of that name,
+// it returns an error.
 func (g *Group) SetRate(name string, rate float64) error {
 	return g.find(name, func(limit int) error { return g.setRate(limit, rate) })
 }
 
-// SetBurst changes the burst of a limit; see [Limiter.SetBurst]. It returns an error if
-// there is no limit of that name.
+// SetBurst changes the burst of a limit; see [Limiter.SetBurst]. If there is no limit of that
+// name, it returns an error.
 func (g *Group) SetBurst(name string, burst int) error {
 	return g.find(name, func(limit int) error { return g.setBurst(limit, burst) })
 }
 
-// Tokens is how many tokens are in the bucket of a limit; see [Limiter.Tokens]. It
-// panics if there is no limit of that name.
+// Tokens is the number of tokens in the bucket of a limit; see [Limiter.Tokens]. If there is no
+// limit of that name, it panics.
 func (g *Group) Tokens(name string) (tokens float64) {
 	limits := g.stats().Limits
 	err := g.find(name, func(limit int) error { tokens = limits[limit].Tokens; return nil })
 	return core.Must(tokens, err)
 }
 
-// Stats returns the counters and the state of the group.
+// Stats returns the counters and the state of the group, read together.
 func (g *Group) Stats() GroupStats { return g.stats() }

@@ -8,32 +8,33 @@ import (
 	"time"
 )
 
-// A Keyed is a limiter for each key, all with the same rate and burst: so many requests of
-// each client. Make one with [NewKeyed]. All methods are safe for concurrent use. Those with
-// the name of a method of [Limiter] do the same.
+// A Keyed is a limiter for each key, such as a client. All keys have the same rate and burst.
+// Make one with [NewKeyed], and close it. All methods are safe for concurrent use. A method with
+// the name of a method of [Limiter] does the same, for one key.
 //
-// Only keys that were used lately are remembered: a key whose bucket is full again is as good
-// as a new one, and its memory goes to the next new key. A key costs its own size and some 50
-// bytes. There are at most Capacity. When as many are in use and another comes, a key with a
-// nearly full bucket is forgotten, the best of a few that are looked at, and counted in
-// [KeyedStats]. It starts again with a full bucket, which is no more than a client gets that
-// makes up a new key. Keys that have waiters or are paused are not forgotten. There is no
-// goroutine that cleans up: each new key looks at a few others.
+// A Keyed remembers at most Capacity keys. A key costs its own size and about 50 bytes. If the
+// bucket of a key is full again, the key is like a new one, so a new key may take its place.
+// There is no goroutine that cleans up: each new key looks at a few others.
 //
-// A key that does not equal itself, such as a NaN, counts as a new key each time, so it is not
-// limited.
+// If Capacity keys are in use, a new key looks at ten of them. The one with the fullest bucket
+// is forgotten, and counted in [KeyedStats]. When it comes back, it starts with a full bucket.
+// This gives no advantage to a client, because it could also use a new key. Keys that have
+// waiters or are paused are not forgotten. If all ten are of this kind, the new key is
+// refused: Allow returns false, and Wait returns an error that matches [core.ErrFull].
 //
-// A Keyed raises the signals about changes, but not [SignalLimited]: it may be limited for
-// one key and not for another.
+// A key that does not equal itself, such as NaN, is a new key each time, so it is not limited.
+//
+// A Keyed raises the signals about changes and rejected commands. It does not raise
+// [SignalLimited], because one key may be limited and another not.
 type Keyed[K comparable] struct {
 	seed maphash.Seed
 	keys []keyShard[K]
 	engine
 }
 
-// NewKeyed makes a limiter of so many tokens per second for each key. It returns an error if
-// the rate or the options are not valid. It starts no goroutine. It subscribes to commands
-// on the sink, except with IgnoreCommands.
+// NewKeyed makes a limiter for each key; rate is in tokens per second. It returns an error if
+// the rate or the options are not valid. It starts no goroutine. Without IgnoreCommands, it
+// subscribes to commands on the sink.
 func NewKeyed[K comparable](rate float64, opts Options) (*Keyed[K], error) {
 	rate, opts, err := opts.resolved(rate)
 	if err != nil {
@@ -58,16 +59,18 @@ func NewKeyed[K comparable](rate float64, opts Options) (*Keyed[K], error) {
 	return k, nil
 }
 
-// shardOf returns the shard of a key, and its hash in there.
+// shardOf returns the shard of a key, and the hash of the key in this shard.
 func (k *Keyed[K]) shardOf(key K) (s *keyShard[K], hash uint32) {
 	h := maphash.Comparable(k.seed, key)
 	return &k.keys[h&uint64(len(k.keys)-1)], uint32(h >> 32)
 }
 
-// Allow takes a token of the key if there is one and its queue is empty.
+// Allow takes a token of the key if there is one and the queue of the key is empty, and
+// reports whether it did.
 func (k *Keyed[K]) Allow(key K) bool { return k.AllowN(key, 1) }
 
-// AllowN takes n tokens of the key if there are as many and its queue is empty.
+// AllowN takes n tokens of the key if there are n and the queue of the key is empty, and
+// reports whether it did.
 func (k *Keyed[K]) AllowN(key K, n int) bool {
 	cost := [1]int64{costOf("AllowN", n)}
 	s, hash := k.shardOf(key)
@@ -91,8 +94,8 @@ func (k *Keyed[K]) AllowN(key K, n int) bool {
 // Wait waits for a token of the key; see [Limiter.WaitN].
 func (k *Keyed[K]) Wait(ctx context.Context, key K) error { return k.WaitN(ctx, key, 1) }
 
-// WaitN takes n tokens of the key, and waits until there are as many; see
-// [Limiter.WaitN]. Each key has a queue of its own.
+// WaitN waits until the key has n tokens, and takes them; see [Limiter.WaitN]. Each key has its
+// own queue.
 func (k *Keyed[K]) WaitN(ctx context.Context, key K, n int) error {
 	cost := [1]int64{costOf("WaitN", n)}
 	s, hash := k.shardOf(key)
@@ -119,7 +122,7 @@ func (k *Keyed[K]) WaitN(ctx context.Context, key K, n int) error {
 	return q.wait(ctx, now, r, deadline)
 }
 
-// Tokens is how many tokens are in the bucket of the key; see [Limiter.Tokens].
+// Tokens is the number of tokens in the bucket of the key; see [Limiter.Tokens].
 func (k *Keyed[K]) Tokens(key K) float64 {
 	s, hash := k.shardOf(key)
 	now := s.lock()
@@ -128,9 +131,9 @@ func (k *Keyed[K]) Tokens(key K) float64 {
 	return b.state("", now).Tokens
 }
 
-// Delay is how long it is until Allow says yes to the key, if nothing changes and nobody
-// else takes its tokens: what a server says as Retry-After. It is [InfDuration] if the
-// rate is 0 or the limiter is closed.
+// Delay is the time until Allow returns true for the key, if nothing changes and no other
+// request takes its tokens. A server can send it as Retry-After. If the rate is 0 or the
+// limiter is closed, it is [InfDuration].
 func (k *Keyed[K]) Delay(key K) time.Duration {
 	s, hash := k.shardOf(key)
 	now := s.lock()
@@ -152,17 +155,16 @@ func (k *Keyed[K]) Rate() float64 { return k.settings(0).Rate }
 // Burst is how many tokens the bucket of a key holds.
 func (k *Keyed[K]) Burst() int { return k.settings(0).Burst }
 
-// SetRate changes the rate for all keys; see [Limiter.SetRate]. What it costs does not
-// depend on the number of keys, except when the rate was unlimited: then the buckets are
-// filled as by Reset.
+// SetRate changes the rate for all keys; see [Limiter.SetRate]. Its cost does not depend on the
+// number of keys, except if the rate was [Unlimited].
 func (k *Keyed[K]) SetRate(rate float64) error { return k.setRate(0, rate) }
 
 // SetBurst changes the burst for all keys; see [Limiter.SetBurst].
 func (k *Keyed[K]) SetBurst(burst int) error { return k.setBurst(0, burst) }
 
-// PauseKeyFor lets nothing pass for one key, as PauseFor does for all keys. A pause of 0 or
-// less ends the pause of the key, but not a pause of all keys. PauseKeyFor pauses nothing and
-// returns an error after Close, or if Capacity other keys have waiters or are paused.
+// PauseKeyFor pauses one key for the time d; PauseFor pauses all keys. If d is 0 or negative, it
+// ends the pause of the key, but not a pause of all keys. After Close, or if the key is new and
+// is refused (see [Keyed]), PauseKeyFor returns an error.
 func (k *Keyed[K]) PauseKeyFor(key K, d time.Duration) error {
 	s, hash := k.shardOf(key)
 	now := s.lock()
@@ -187,8 +189,8 @@ func (k *Keyed[K]) PauseKeyFor(key K, d time.Duration) error {
 	return nil
 }
 
-// Stats returns the counters and the state. Each shard is read at a moment of its own; the
-// law holds for their sum.
+// Stats returns the counters and the state. The shards are read one after the other; the law
+// is true of each shard and of the sum.
 func (k *Keyed[K]) Stats() (st KeyedStats) {
 	for i := range k.keys {
 		s := &k.keys[i]

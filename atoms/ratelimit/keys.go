@@ -2,14 +2,14 @@ package ratelimit
 
 import "time"
 
-// A keyShard has a part of the keys, in a hash table of its own. A map would hash every key
-// once more than it takes to find the shard.
+// A keyShard has a part of the keys, in its own hash table. A map would hash each key a second
+// time.
 type keyShard[K comparable] struct {
 	meter   meter
 	heads   []int32 // the first slot of each hash; a power of two of them
 	slots   []slot[K]
 	free    []int32 // unused slots
-	hand    int     // the slot that was looked at last
+	hand    int     // the slot at which look stopped
 	maxKeys int
 
 	dropped   uint64
@@ -24,14 +24,14 @@ type slot[K comparable] struct {
 	hash   uint32
 	next   int32 // the next slot for the same head, or none
 	used   bool
-	queued bool // there is a queue, which has the mark
+	queued bool // there is a queue for the key, and the mark is in its bucket
 }
 
-// none is no slot.
+// none means no slot.
 const none int32 = -1
 
-// sweep is how many slots a new key looks at for a full bucket: at least 2, so that full
-// buckets are found faster than keys come. If there is no room, it looks at sweepFull.
+// A new key looks at sweep slots for a full bucket. It is at least 2, so that full buckets are
+// found faster than keys come. If there is no room, a new key looks at sweepFull slots.
 const (
 	sweep     = 2
 	sweepFull = 10
@@ -95,8 +95,8 @@ func (s *keyShard[K]) add(key K, hash uint32, now int64) (at int32) {
 	return at
 }
 
-// look looks at the next n slots, and drops the keys whose bucket is full. It returns the
-// slot of those that stay with the fullest bucket, or none.
+// look looks at the next n slots, and drops the keys whose bucket is full. Of the other keys
+// that may be dropped, it returns the slot with the fullest bucket, or none.
 func (s *keyShard[K]) look(now int64, n int) int32 {
 	best, full := none, s.meter.fullMark(now).max(s.meter.floor)
 	for range min(n, len(s.slots)) {
@@ -135,7 +135,7 @@ func (s *keyShard[K]) forgetAll() {
 	}
 }
 
-// take takes n tokens now or not at all, or returns the queue that decides.
+// take takes n tokens if it can. If the key has a queue, take returns the queue instead.
 func (s *keyShard[K]) take(key K, hash uint32, now, n int64) (ok bool, decides *queue) {
 	if s.closed {
 		return false, nil
@@ -158,7 +158,7 @@ func (s *keyShard[K]) take(key K, hash uint32, now, n int64) (ok bool, decides *
 	return ok, nil
 }
 
-// bucketOf returns the bucket of a key, and the queue in front of it if there is one.
+// bucketOf returns the bucket of a key, and its queue if there is one.
 func (s *keyShard[K]) bucketOf(key K, hash uint32) (bucket, *queue) {
 	at := s.find(key, hash)
 	if at == none {
@@ -170,7 +170,8 @@ func (s *keyShard[K]) bucketOf(key K, hash uint32) (bucket, *queue) {
 	return bucket{&s.meter, s.slots[at].mark}, nil
 }
 
-// queueOf returns the queue of a key, and makes it unless the costs can never be had.
+// queueOf returns the queue of a key. If there is none, it makes one, or returns an error if
+// the request could never pass.
 func (s *keyShard[K]) queueOf(key K, hash uint32, now int64, costs []int64) (*queue, error) {
 	b, q := s.bucketOf(key, hash)
 	if q != nil {
@@ -193,8 +194,8 @@ func (s *keyShard[K]) queueOf(key K, hash uint32, now int64, costs []int64) (*qu
 	return q, nil
 }
 
-// remove removes a queue that is empty, unless the key is paused, and reports whether it
-// did. The mark goes back to the slot.
+// remove removes a queue if it is empty and the key is not paused, and reports whether it did.
+// The mark goes back to the slot.
 func (s *keyShard[K]) remove(q *queue, now int64) bool {
 	if q.requests.Len() > 0 || s.isPaused(q) && now < q.buckets[0].meter.until {
 		return false
@@ -205,7 +206,7 @@ func (s *keyShard[K]) remove(q *queue, now int64) bool {
 	return true
 }
 
-// leave removes the queue that a waiter has left, if it is still there.
+// leave is called when a waiter has left the queue. It removes the queue if it can.
 func (s *keyShard[K]) leave(q *queue) {
 	now := s.lock()
 	if s.queues[q.slot] == q {
@@ -214,11 +215,11 @@ func (s *keyShard[K]) leave(q *queue) {
 	s.mu.Unlock()
 }
 
-// isPaused reports whether the bucket of a key has a meter of its own, because the key is
-// paused or was.
+// isPaused reports whether the bucket of a key has its own meter, because the key is or was
+// paused.
 func (s *keyShard[K]) isPaused(q *queue) bool { return q.buckets[0].meter != &s.meter }
 
-// pause gives the bucket a meter of its own, which is paused.
+// pause gives the bucket its own meter, and pauses this meter.
 func (s *keyShard[K]) pause(q *queue, now int64, d time.Duration) {
 	if !s.isPaused(q) {
 		own := s.meter
@@ -227,7 +228,7 @@ func (s *keyShard[K]) pause(q *queue, now int64, d time.Duration) {
 	q.buckets[0].meter.pauseFor(now, d)
 }
 
-// endPause lets the bucket go by the meter of the shard again. It keeps its tokens.
+// endPause gives the bucket the meter of the shard again. The bucket keeps its tokens.
 func (s *keyShard[K]) endPause(q *queue, now int64) {
 	b := &q.buckets[0]
 	if b.meter == &s.meter {

@@ -8,31 +8,30 @@ import (
 	"time"
 )
 
-// never is the time of what will not happen.
+// never is the time of an event that will not happen.
 const never = math.MaxInt64
 
-// A meter is a clock that counts tokens instead of nanoseconds: total is how many
-// tokens have ever come in. A change of the rate makes the clock go slower or faster,
-// and changes nothing else. A pause makes it stand.
+// A meter is a clock that counts tokens instead of nanoseconds. Its total is the number of
+// tokens that have come in since the start. A new rate makes the clock slower or faster, and
+// changes nothing else. A pause stops the clock.
 //
-// A bucket of a meter is one number, its mark: the total at which all that was taken
-// from the bucket has come in. So total-mark tokens are in the bucket; if that is
-// negative, the bucket owes them. Taking n tokens adds n to the mark, and giving them
-// back subtracts n. A bucket overflows, so a mark counts as at least total-burst. In
-// the words of GCRA, mark+burst is the theoretical arrival time, in tokens.
+// A bucket of a meter is one number, its mark. The bucket has total-mark tokens, which may be
+// negative. Taking n tokens adds n to the mark, and giving them back subtracts n. A bucket
+// overflows, so a mark counts as at least total-burst. In terms of GCRA, mark+burst is the
+// theoretical arrival time, in tokens.
 //
-// Many buckets may go by one meter. A meter is not safe for concurrent use, and does
-// not read the clock: now is nanoseconds since some moment, and may go back a little.
+// Many buckets may use one meter. A meter is not safe for concurrent use, and does not read the
+// clock: now is in nanoseconds since a fixed moment, and may go back a little.
 type meter struct {
-	since int64     // when total was read
-	span  uint64    // for how many nanoseconds from since it counts; 0: it stands
-	per   [3]uint64 // tokens in a nanosecond: whole, 2^-64, 2^-128
+	since int64     // the time of total
+	span  uint64    // for how many nanoseconds from since the clock runs; 0: it is stopped
+	per   [3]uint64 // tokens per nanosecond: whole, 2^-64, 2^-128
 	total amount    // at since
-	floor amount    // no mark counts as lower: it was full under a smaller burst
+	floor amount    // a lower mark counts as floor: the bucket was full with a smaller burst
 	burst int64
 
-	rate  float64 // tokens in a second; 0: paused
-	until int64   // paused before
+	rate  float64 // tokens per second; 0: paused
+	until int64   // the end of the pause
 }
 
 // maxSpan is the longest span of time in nanoseconds, 146 years.
@@ -44,7 +43,7 @@ func newMeter(now int64, rate float64, burst int64) meter {
 	return m
 }
 
-// at is the total at a time.
+// at returns the total at the time now.
 func (m *meter) at(now int64) amount {
 	if now <= m.since {
 		return m.total
@@ -52,7 +51,7 @@ func (m *meter) at(now int64) amount {
 	return m.after(uint64(now - m.since))
 }
 
-// after is the total so many nanoseconds after since.
+// after returns the total ns nanoseconds after since.
 func (m *meter) after(ns uint64) amount {
 	high, _ := bits.Mul64(ns, m.per[2])
 	whole, part := bits.Mul64(ns, m.per[1])
@@ -62,8 +61,8 @@ func (m *meter) after(ns uint64) amount {
 	return amount{int64(whole) + m.total.whole + int64(carry), part}
 }
 
-// when is the first moment, not before from, at which the total is v and the meter is not
-// paused.
+// when returns the first time, not before from, at which the total is at least v and the meter
+// is not paused.
 func (m *meter) when(v amount, from int64) int64 {
 	switch {
 	case m.rate == Unlimited:
@@ -76,8 +75,7 @@ func (m *meter) when(v amount, from int64) int64 {
 	if gap.whole < 0 || gap == (amount{}) {
 		return from
 	}
-	// A float64 says where to look, to some 50 bits; the exact answer is found
-	// between.
+	// guess is exact to about 50 bits. The exact answer is near it.
 	guess := gap.float() / m.rate * 1e9
 	if guess >= maxSpan {
 		return never
@@ -97,7 +95,7 @@ func (m *meter) when(v amount, from int64) int64 {
 	return max(from, m.since+int64(low))
 }
 
-// take takes n tokens, at least 0, out of the bucket if they are in it.
+// take takes n tokens out of the bucket if there are n, and reports whether it did.
 func (m *meter) take(mark *amount, now, n int64) bool {
 	ns := uint64(now - m.since)
 	if ns >= m.span { // also if now is before since
@@ -121,7 +119,7 @@ func (m *meter) take(mark *amount, now, n int64) bool {
 	return true
 }
 
-// takeSlow is take for a meter that stands, or a time before since.
+// takeSlow is take for a meter that is stopped, or a time before since.
 func (m *meter) takeSlow(mark *amount, now, n int64) bool {
 	switch {
 	case m.rate == 0 || now < m.until:
@@ -132,7 +130,7 @@ func (m *meter) takeSlow(mark *amount, now, n int64) bool {
 	return m.take(mark, max(now, m.since), n)
 }
 
-// level is how many tokens are in the bucket; negative: how many it owes.
+// level returns the number of tokens in the bucket; it may be negative.
 func (m *meter) level(mark amount, now int64) amount {
 	level := m.at(now).minus(mark.max(m.floor))
 	if level.whole >= m.burst || m.rate == Unlimited {
@@ -141,14 +139,14 @@ func (m *meter) level(mark amount, now int64) amount {
 	return level
 }
 
-// read makes now the time from which the meter counts.
+// read sets since to now, and total to the total at that time.
 func (m *meter) read(now int64) {
 	m.total = m.at(now)
 	m.since = max(m.since, now)
 }
 
-// setRate changes the rate, which has been checked. If it reports true, the rate was
-// unlimited, which a meter cannot count, and the caller has to fill the buckets.
+// setRate sets a rate that has been checked. A meter cannot count an unlimited rate. So if the
+// rate was unlimited before, setRate returns true, and the caller has to fill the buckets.
 func (m *meter) setRate(now int64, rate float64) (fill bool) {
 	fill = m.rate == Unlimited && rate != Unlimited
 	m.read(now)
@@ -159,14 +157,13 @@ func (m *meter) setRate(now int64, rate float64) (fill bool) {
 	return fill
 }
 
-// setBurst changes the burst, which has been checked. Tokens that overflowed before do not
-// come back.
+// setBurst sets a burst that has been checked. Tokens that overflowed before do not come back.
 func (m *meter) setBurst(now, burst int64) {
 	m.floor = m.floor.max(m.at(now).plus(-m.burst))
 	m.burst = burst
 }
 
-// pauseFor makes the meter stand for so long; 0 or less ends the pause.
+// pauseFor stops the meter for the time d. If d is 0 or negative, it ends the pause.
 func (m *meter) pauseFor(now int64, d time.Duration) {
 	until := now + max(0, min(int64(d), maxSpan))
 	switch {
@@ -178,11 +175,11 @@ func (m *meter) pauseFor(now int64, d time.Duration) {
 	}
 }
 
-// fullMark is the mark of a full bucket.
+// fullMark returns the mark of a full bucket.
 func (m *meter) fullMark(now int64) amount { return m.at(now).plus(-m.burst) }
 
-// perNanosecond converts a rate, rounded up, so that a second at 3 per second is three
-// tokens and not a little less.
+// perNanosecond converts a rate. It rounds up, so that a rate of 3 gives three tokens in a
+// second, and not a little less.
 func perNanosecond(rate float64) [3]uint64 {
 	x := new(big.Float).SetPrec(256).SetFloat64(rate)
 	x.SetMantExp(x.Quo(x, big.NewFloat(1e9)), 128)
@@ -192,8 +189,8 @@ func perNanosecond(rate float64) [3]uint64 {
 	return [3]uint64{binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:]), binary.BigEndian.Uint64(b[16:])}
 }
 
-// An amount is a number of tokens in fixed point: whole + part/2^64. It is exact where a
-// float64 would round, so that taking tokens and giving them back changes nothing.
+// An amount is a number of tokens in fixed point: whole + part/2^64. Unlike a float64 it is not
+// rounded, so taking tokens and giving them back changes nothing.
 type amount struct {
 	whole int64
 	part  uint64
@@ -226,20 +223,20 @@ func (a amount) minus(b amount) amount {
 
 func (a amount) float() float64 { return float64(a.whole) + float64(a.part)*0x1p-64 }
 
-// A bucket holds the tokens of one limit, or of one key: a meter and a mark, see [meter].
+// A bucket holds the tokens of one limit or of one key; see [meter].
 type bucket struct {
 	meter *meter
 	mark  amount
 }
 
-// due is when a request that is the first in the queue since from can have n tokens, if
-// nothing else is taken. A request for more than the burst, which was lowered meanwhile,
-// gets them when the bucket is full, and the bucket owes the rest.
+// due returns the time, not before from, at which there are n tokens, if no others are taken. If
+// n is more than the burst, because the burst was lowered meanwhile, that is the time at which
+// the bucket is full.
 func (b *bucket) due(n, from int64) int64 {
 	return b.meter.when(b.mark.max(b.meter.floor).plus(min(n, b.meter.burst)), from)
 }
 
-// take takes n tokens that are due at a time. If they become due in that very nanosecond,
+// take takes n tokens that are due at the time at. If they are due only since that nanosecond,
 // the part of a token that comes in beyond them does not overflow.
 func (b *bucket) take(n, from, at int64) {
 	m := b.meter
@@ -253,7 +250,7 @@ func (b *bucket) take(n, from, at int64) {
 	b.mark = mark.plus(n)
 }
 
-// charge takes n more tokens, whether they are there or not; a negative n puts tokens back.
+// charge takes n more tokens, also if there are fewer. A negative n puts tokens back.
 func (b *bucket) charge(n int64) {
 	b.mark = b.mark.max(b.meter.floor).plus(n)
 	b.mark.whole = min(b.mark.whole, maxSpan/2)
@@ -265,7 +262,7 @@ func (b *bucket) fill(now int64) {
 	b.mark = b.meter.fullMark(now)
 }
 
-// dueAt is when all buckets have the costs.
+// dueAt returns the time, not before from, at which all buckets have enough.
 func dueAt(buckets []bucket, costs []int64, from int64) int64 {
 	for i := range buckets {
 		from = max(from, buckets[i].due(costs[i], from))

@@ -12,29 +12,27 @@ import (
 
 // Options configure a [Limiter], a [Group] or a [Keyed]. The zero value is the default.
 type Options struct {
-	// Name tells limiters apart: it is the key of the signals that the limiter raises,
-	// and of the commands for this limiter only. "" means "ratelimit". For a Group it
-	// is the key of [SignalLimited] and [SignalRecovered], which are about the whole
-	// group.
+	// Name is the key of the signals of the limiter, and of commands for this limiter
+	// only. "" means "ratelimit". A Group uses it for [SignalLimited] and
+	// [SignalRecovered]; its other signals and its commands have the name of a limit.
 	Name string
-	// Burst is how many tokens the bucket holds, and so how many requests may pass at
-	// once after a quiet time: at most 2^40; 0 means 20. It must not be negative. Each
-	// key of a Keyed has a bucket of that size.
+	// Burst is how many tokens the bucket holds: so many requests may pass at once after
+	// a quiet time. 0 means 20. It must not be negative or more than 2^40. Each key of a
+	// Keyed has a bucket of this size.
 	Burst int
-	// MaxQueued is how many requests may be in the queue: waiters, and reservations
-	// that are not due yet. A request beyond that is refused. 0 means 10,000; at most
-	// 2^20. Negative means no queue: what cannot pass at once is refused. It bounds
-	// the queues of all keys together.
+	// MaxQueued is how many requests may be in the queue, waiters and reservations. Each
+	// further request is refused. 0 means 10,000. Negative means no queue: a request that
+	// cannot pass at once is refused. It must not be more than 2^20. All queues of a Keyed
+	// together have this limit.
 	MaxQueued int
 	// IgnoreCommands makes the limiter ignore commands on the sink.
 	IgnoreCommands bool
-	// Sink is where the limiter raises its signals and takes commands; nil means a
-	// sink of its own.
+	// Sink gets the signals of the limiter, and may bring commands. nil means a new sink.
 	Sink *core.Sink
-	// Capacity is how many keys a Keyed remembers; 0 means 65,536, and 2^30 is the
-	// most. It must not be negative. If it is 8192 or more, the keys are spread over
-	// up to 64 shards, each of which has its share of Capacity, rounded up. A Limiter
-	// and a Group have no use for it.
+	// Capacity is how many keys a Keyed remembers. 0 means 65,536. It must not be negative
+	// or more than 2^30. If it is 8192 or more, the keys are divided among up to 64 shards,
+	// and each shard has its share of Capacity, rounded up. A Limiter and a Group do not
+	// use it.
 	Capacity int
 }
 
@@ -54,7 +52,7 @@ func (o Options) resolved(rate float64) (float64, Options, error) {
 	return rate, o, err
 }
 
-// checkRate returns the rate as it is kept.
+// checkRate returns a valid rate in the form in which limiters store it, or an error.
 func checkRate(rate float64) (float64, error) {
 	if rate >= Unlimited {
 		return Unlimited, nil

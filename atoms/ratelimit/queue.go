@@ -9,28 +9,28 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A queue is a first come, first served queue in front of buckets. A request needs tokens
-// of all of them at the same moment. A queued request holds nothing: the first in the queue
-// takes from all buckets at the moment at which all have enough.
+// A queue is a first come, first served queue in front of buckets. A queued request holds no
+// tokens. The first request takes tokens of all buckets at the moment at which all have enough.
 //
-// A request is granted at the time at which it is due, not at the time at which somebody
-// looks, so the result does not depend on when that is. The lock of the shard guards a
-// queue. Methods get the time as now, except those that say otherwise.
+// This moment does not depend on the time of the calls: settle grants each request at the time
+// at which it was due. The lock of the shard guards a queue. Methods get the time as now, if
+// their comment does not say that they read the clock.
 type queue struct {
 	shard   *shard
 	limited *condition // nil for the queues of keys
 	buckets []bucket
 
 	requests list.List // of *request
-	from     int64     // the first has been the first since then, or came later
+	from     int64     // the first request cannot be granted before
 	forecast forecast
 
 	timer *time.Timer
-	alarm int64 // what the timer is set for; never: it is not set
+	alarm int64 // when the timer rings; never: it is not set
 	slot  int32 // of the key
 }
 
-// A forecast is what the buckets will be like when the last in the queue is granted.
+// A forecast is the state of the buckets at the time at which the last request in the queue
+// will be granted.
 type forecast struct {
 	known   bool
 	buckets []bucket
@@ -58,8 +58,8 @@ func (q *queue) settle(now int64) {
 	}
 }
 
-// change settles, changes what fn changes, and settles again: what becomes due by the
-// change is due from now on.
+// change settles, calls fn, which changes the queue or its buckets, and settles again. Requests
+// that are due because of the change are due from now on.
 func (q *queue) change(now int64, fn func()) {
 	q.settle(now)
 	fn()
@@ -72,7 +72,7 @@ func (q *queue) changed(now int64) {
 	q.settle(now)
 }
 
-// first is the first request in the queue, or nil.
+// first returns the first request in the queue, or nil.
 func (q *queue) first() *request {
 	if q.requests.Len() == 0 {
 		return nil
@@ -80,7 +80,7 @@ func (q *queue) first() *request {
 	return q.requests.Front().Value.(*request)
 }
 
-// dueFirst is when the first in the queue is due.
+// dueFirst returns the time at which the first request is due.
 func (q *queue) dueFirst() int64 {
 	if r := q.first(); r != nil {
 		return dueAt(q.buckets, r.costs, q.from)
@@ -88,7 +88,7 @@ func (q *queue) dueFirst() int64 {
 	return never
 }
 
-// dueNext is when a request that came now, after settle, would be due.
+// dueNext returns the time at which a new request would be due. Call settle before.
 func (q *queue) dueNext(costs []int64, now int64) int64 {
 	if q.requests.Len() == 0 {
 		return dueAt(q.buckets, costs, now)
@@ -100,14 +100,14 @@ func (q *queue) dueNext(costs []int64, now int64) int64 {
 	return dueAt(q.forecast.buckets, costs, q.forecast.at)
 }
 
-// dueOf is when a queued request is due.
+// dueOf returns the time at which a queued request is due.
 func (q *queue) dueOf(r *request) int64 {
 	var f forecast
 	f.fill(q, r)
 	return dueAt(f.buckets, r.costs, f.at)
 }
 
-// fill grants the requests of a queue before end.
+// fill is the forecast after all requests of the queue that are before end.
 func (f *forecast) fill(q *queue, end *request) {
 	f.buckets, f.at = append(f.buckets[:0], q.buckets...), q.from
 	for e := q.requests.Front(); e != nil; e = e.Next() {
@@ -129,7 +129,7 @@ func (f *forecast) grant(costs []int64) {
 	}
 }
 
-// push puts a request at the end of the queue, after settle.
+// push puts a request at the end of the queue. Call settle before.
 func (q *queue) push(r *request, now int64) {
 	if q.first() == nil {
 		q.from, q.forecast.known = now, false
@@ -146,7 +146,8 @@ func (q *queue) remove(r *request) {
 	q.shard.engine.queued.Add(-1)
 }
 
-// takeNow takes the costs if the queue is empty and all buckets have them, and counts that.
+// takeNow takes the costs if the queue is empty and all buckets have enough, and counts the
+// request.
 func (q *queue) takeNow(now int64, costs []int64) bool {
 	ok := !q.shard.closed && q.requests.Len() == 0
 	last := len(q.buckets) - 1
@@ -164,7 +165,7 @@ func (q *queue) takeNow(now int64, costs []int64) bool {
 	return ok
 }
 
-// allow takes the costs now or refuses. It unlocks.
+// allow takes the costs now, or refuses the request. It unlocks.
 func (q *queue) allow(now int64, costs []int64) bool {
 	q.settle(now)
 	ok := q.takeNow(now, costs)
@@ -183,8 +184,8 @@ func (q *queue) wait(ctx context.Context, now int64, r *request, deadline int64)
 	return q.await(ctx, r)
 }
 
-// enter grants a request, queues it or refuses it. It refuses a request that would not be
-// due before the deadline; never is no deadline.
+// enter grants a request, queues it or refuses it. It refuses a request that would not be due
+// before the deadline. The deadline never means none.
 func (q *queue) enter(now int64, r *request, deadline int64) {
 	q.settle(now)
 	s := q.shard
@@ -211,7 +212,7 @@ func (q *queue) enter(now int64, r *request, deadline int64) {
 	s.counts.Denied++
 }
 
-// reserve enters a request that no caller waits for. It locks, and reads the clock.
+// reserve enters a request without a waiter. It locks, and reads the clock.
 func (q *queue) reserve(costs []int64) *Reservation {
 	r := &Reservation{queue: q, request: request{costs: costs}}
 	now := q.shard.lock()
@@ -220,8 +221,8 @@ func (q *queue) reserve(costs []int64) *Reservation {
 	return r
 }
 
-// await waits until a request is not queued, or takes it out of the queue when ctx ends
-// first. It locks, and reads the clock.
+// await waits until a request is no longer queued. If ctx ends first, it takes the request out
+// of the queue. It locks, and reads the clock.
 func (q *queue) await(ctx context.Context, r *request) error {
 	if op := core.OperationFrom(ctx); op != nil {
 		defer op.WaitsFor("limiter "+strconv.Quote(q.shard.engine.name), time.Time{})()
@@ -241,8 +242,8 @@ func (q *queue) await(ctx context.Context, r *request) error {
 	return err
 }
 
-// drop takes a request out of the queue, or gives its tokens back. The requests behind it
-// are due as if it had never come.
+// drop takes a request out of the queue, or gives its tokens back. After that, the queue is as
+// if the request had never come.
 func (q *queue) drop(now int64, r *request, why error) {
 	switch r.state {
 	case granted:
@@ -259,7 +260,7 @@ func (q *queue) drop(now int64, r *request, why error) {
 	q.changed(now)
 }
 
-// adjust makes a request cost what it really cost.
+// adjust sets the real costs of a request.
 func (q *queue) adjust(r *request, costs []int64) {
 	for i, cost := range costs {
 		if r.state == granted {
@@ -272,7 +273,7 @@ func (q *queue) adjust(r *request, costs []int64) {
 	}
 }
 
-// close ends all queued requests, and the condition without a signal.
+// close ends all queued requests. It ends the condition without [SignalRecovered].
 func (q *queue) close(now int64) {
 	for r := q.first(); r != nil; r = q.first() {
 		q.drop(now, r, q.shard.engine.errClosed)
@@ -289,8 +290,9 @@ func (q *queue) unlock(now int64) {
 	q.shard.unlock()
 }
 
-// schedule sets the timer for when the first in the queue is due, or else for the end of
-// the condition. For that it may come early; then it is set again.
+// schedule sets the timer: to the time at which the first request is due, or, if the queue is
+// empty, to the end of the condition. In the second case the timer may ring early; then it is
+// set again.
 func (q *queue) schedule(now int64) {
 	due := q.dueFirst()
 	if q.requests.Len() == 0 && q.limited != nil && q.limited.on {
@@ -308,7 +310,7 @@ func (q *queue) schedule(now int64) {
 	q.alarm = due
 }
 
-// ring is called by the timer. The call may be late, when the timer is already set again.
+// ring is called by the timer. The timer may have been set again before the call.
 func (q *queue) ring() {
 	now := q.shard.lock()
 	q.alarm = never
@@ -317,17 +319,18 @@ func (q *queue) ring() {
 	q.unlock(now)
 }
 
-// A condition is whether a limiter is limited. It begins when a request is refused or
-// queued. The lock of its shard guards all but release.
+// A condition says whether a limiter is limited: [SignalLimited] is held. It begins when a
+// request is refused or queued. The lock of its shard guards all fields but release.
 type condition struct {
 	on      bool
-	last    int64  // when the last request was refused, or left the queue
+	last    int64  // when the last request was refused, or was granted in the queue
 	release func() // ends [SignalLimited]; only effects use it
 }
 
-// quietUntil is when the condition ends if no request is refused or queued before: after as
-// long as the slowest bucket takes to fill, but at least a second and at most a minute. With
-// less, a steady overload would begin and end it with every second request.
+// quietUntil returns the time at which the condition ends if no request is refused or queued
+// before. That is after the time that the slowest bucket takes to fill, but at least a second
+// and at most a minute. If it were shorter, the condition would begin and end with every second
+// request of a steady overload.
 func (q *queue) quietUntil() int64 {
 	seconds := 1.0
 	for i := range q.buckets {

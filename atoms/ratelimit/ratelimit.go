@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Rates are in tokens per second, and may be fractions. Besides the rates between MinRate
-// and MaxRate there are two more: 0 pauses, and Unlimited, or math.Inf(1), lets everything
-// pass.
+// Rates are in tokens per second, and may be fractions. A rate is between MinRate and MaxRate,
+// or it is 0, which pauses, or Unlimited, which lets all requests pass. math.Inf(1) means
+// Unlimited, too.
 const (
-	MinRate   = 1e-9 // one in 32 years
-	MaxRate   = 1e9  // one in a nanosecond
+	MinRate   = 1e-9 // one token per 32 years
+	MaxRate   = 1e9  // one token per nanosecond
 	Unlimited = math.MaxFloat64
 )
 
-// Every is the rate of one token each d: New(Every(time.Minute), ...) is one a minute, and
-// Every(time.Hour/50) is 50 an hour. The next token is there exactly d after the one before,
-// if d is at most 52 days. A d of 0 or less means [Unlimited]; a d of more than 31 years is
-// below [MinRate].
+// Every returns the rate of one token per d. Every(time.Minute) is one per minute, and
+// Every(time.Hour/50) is 50 per hour. If d is at most 52 days, tokens come exactly d apart. If
+// d is 0 or negative, the rate is [Unlimited]. If d is more than 31 years, the rate is below
+// [MinRate].
 func Every(d time.Duration) float64 {
 	if d <= 0 {
 		return Unlimited
@@ -30,22 +30,22 @@ func Every(d time.Duration) float64 {
 	return rate
 }
 
-// A Limiter lets requests pass at a rate, and a burst of them after a quiet time.
-// Make one with [New]. The sink refers to it until Close. All methods are safe for
-// concurrent use, from handlers of signals as well.
+// A Limiter limits the rate of requests, and allows a burst after a quiet time. Make one with
+// [New], and close it. Until then, the sink refers to it. All methods are safe for concurrent
+// use, also in handlers of signals.
 //
-// Allow says at once whether a request may pass. It is for servers, which refuse what is
-// too much. Wait waits until the request may pass, which is for clients. Reserve says when
-// it may pass, and does not wait. Each takes one token. AllowN, WaitN and ReserveN take n
-// tokens, and panic if n is negative.
+// Allow reports whether a request may pass now. It is for servers, which refuse requests. Wait
+// waits until a request may pass. It is for clients. Reserve does not wait: it returns a
+// [Reservation], which knows the time to wait. Each takes one token. AllowN, WaitN and ReserveN
+// take n tokens, and panic if n is negative.
 //
-// Allow, and Wait when it does not have to wait, cost a lock and a look at the clock, and
-// allocate nothing.
+// Allow costs a lock and a clock reading, and allocates nothing. If there is a token, the same
+// is true of Wait.
 type Limiter struct{ single }
 
-// New makes a limiter of so many tokens per second, with a full bucket. It returns an error
-// if the rate or the options are not valid. It starts no goroutine. It subscribes to
-// commands on the sink, except with IgnoreCommands.
+// New makes a limiter with a full bucket; rate is in tokens per second. It returns an error if
+// the rate or the options are not valid. It starts no goroutine. Without IgnoreCommands, it
+// subscribes to commands on the sink.
 func New(rate float64, opts Options) (*Limiter, error) {
 	rate, opts, err := opts.resolved(rate)
 	if err != nil {
@@ -60,15 +60,14 @@ func New(rate float64, opts Options) (*Limiter, error) {
 // Allow takes a token if there is one and the queue is empty, and reports whether it did.
 func (l *Limiter) Allow() bool { return l.AllowN(1) }
 
-// AllowN takes n tokens if there are as many and the queue is empty, and reports whether it
-// did.
+// AllowN takes n tokens if there are n and the queue is empty, and reports whether it did.
 func (l *Limiter) AllowN(n int) bool {
 	cost := [1]int64{costOf("AllowN", n)}
 	now, ok := l.takeFast(cost[0])
 	if ok {
 		return true
 	}
-	if l.limited.on && l.queue.requests.Len() == 0 && !l.shard.closed { // as allow does it, but faster
+	if l.limited.on && l.queue.requests.Len() == 0 && !l.shard.closed { // the same as allow, but faster
 		l.limited.last = now
 		l.shard.counts.Denied++
 		l.shard.mu.Unlock()
@@ -95,14 +94,17 @@ func (l *Limiter) takeFast(n int64) (now int64, ok bool) {
 // Wait waits for a token; see WaitN.
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
-// WaitN takes n tokens, and waits until there are as many. The first caller is served
-// first. A waiter holds no tokens. When ctx ends before the tokens are there, WaitN returns
-// the cause of ctx, and the requests behind move up at once, as if it had never come.
+// WaitN waits until there are n tokens, and takes them. Callers are served in the order of
+// their calls. A waiter holds no tokens. If ctx ends first, WaitN takes nothing and returns
+// the cause of ctx, and the requests behind it move up at once.
 //
-// WaitN returns at once, and takes nothing, in these cases: with the cause of ctx if that
-// has ended; with [ErrExceedsBurst] if n is more than the burst; with a [*DeadlineError] if
-// the turn would not come before the deadline of ctx; with an error that is [core.ErrFull]
-// if MaxQueued requests are queued; with an error that is [core.ErrClosed] after Close.
+// In these cases WaitN does not wait, takes nothing and returns
+//
+//   - the cause of ctx, if ctx has ended;
+//   - an error that matches [ErrExceedsBurst], if n is more than the burst;
+//   - a [*DeadlineError], if the turn would not come before the deadline of ctx;
+//   - an error that matches [core.ErrFull], if MaxQueued requests are queued;
+//   - an error that matches [core.ErrClosed], after Close.
 func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	cost := [1]int64{costOf("WaitN", n)}
 	if ctx.Err() != nil {
@@ -119,8 +121,9 @@ func (l *Limiter) WaitN(ctx context.Context, n int) error {
 // Reserve reserves a token; see ReserveN.
 func (l *Limiter) Reserve() *Reservation { return l.ReserveN(1) }
 
-// ReserveN queues a request for n tokens, and does not wait. OK of the reservation is false
-// if n is more than the burst, MaxQueued requests are queued, or the limiter is closed.
+// ReserveN reserves n tokens, and does not wait. The request takes them now if they are there;
+// otherwise it is queued. If n is more than the burst, MaxQueued requests are queued, or the
+// limiter is closed, OK of the reservation is false.
 func (l *Limiter) ReserveN(n int) *Reservation {
 	return l.queue.reserve([]int64{costOf("ReserveN", n)})
 }
@@ -131,28 +134,29 @@ func (l *Limiter) Rate() float64 { return l.settings(0).Rate }
 // Burst is how many tokens the bucket holds.
 func (l *Limiter) Burst() int { return l.settings(0).Burst }
 
-// SetRate changes the rate. The tokens in the bucket, or owed, stay as they are. Queued
-// requests keep their order and are due by the new rate from now on. A rate of 0 pauses:
-// nothing passes, whatever is in the bucket, and waiters go on waiting. The rate Unlimited
-// lets all queued requests pass, and takes no tokens for them; the bucket is full when it
-// ends. SetRate returns an error for other rates that are not between [MinRate] and
-// [MaxRate], and does nothing after Close.
+// SetRate changes the rate. The tokens in the bucket do not change. Queued requests keep their
+// order, and from now on the new rate decides when they pass.
+//
+// With a rate of 0, no request passes, even if there are tokens, and waiters continue to wait.
+// With [Unlimited], all queued requests pass and take no tokens. When the rate changes from
+// Unlimited to another one, the bucket is full. If a rate is not valid (see [MinRate]),
+// SetRate returns an error. After Close, it does nothing.
 func (l *Limiter) SetRate(rate float64) error { return l.setRate(0, rate) }
 
-// SetBurst changes how many tokens the bucket holds: 1 to 2^40, or it returns an error. It
-// adds no tokens, and takes out those that no longer fit. Queued requests stay in the queue:
-// one for more tokens than now fit gets them when the bucket is full, and the bucket owes
-// the rest.
+// SetBurst changes how many tokens the bucket holds. If burst is not from 1 to 2^40, it returns
+// an error. It adds no tokens. Tokens that no longer fit are lost. Queued requests stay in the
+// queue. If one of them needs more tokens than the bucket now holds, it passes when the bucket
+// is full, and the number of tokens becomes negative.
 func (l *Limiter) SetBurst(burst int) error { return l.setBurst(0, burst) }
 
-// Tokens is how many tokens are in the bucket, to 2^-64 of one. It is negative if more were
-// used than there were, see [Reservation.Adjust]. Queued requests hold none.
+// Tokens is the number of tokens in the bucket. It is negative if requests took more than there
+// were; see [Reservation.Adjust]. Queued requests have not taken their tokens yet.
 func (l *Limiter) Tokens() float64 { return l.stats().Limits[0].Tokens }
 
-// TAT is the theoretical arrival time of GCRA: when the bucket will be full, if nothing more
-// is taken than by the queued requests; now if it is full. If that is never, because the
-// rate is 0, TAT is the zero time. It is never later than 146 years after New. A request of
-// n tokens passes at once if TAT is not later than burst-n intervals of 1/rate from now.
+// TAT is the theoretical arrival time of GCRA: the time at which the bucket will be full, if
+// only the queued requests take tokens. If the bucket is full, TAT is now. If the rate is 0,
+// TAT is the zero time. It is at most 146 years after New. A request for n tokens passes at
+// once if TAT is at most burst-n intervals of 1/rate from now.
 func (l *Limiter) TAT() time.Time {
 	q := &l.queue
 	now := l.shard.lock()
@@ -169,7 +173,7 @@ func (l *Limiter) TAT() time.Time {
 	return l.begin.Add(time.Duration(min(at, maxSpan)))
 }
 
-// Stats returns the counters and the state of the limiter.
+// Stats returns the counters and the state of the limiter, read together.
 func (l *Limiter) Stats() Stats {
 	all := l.stats()
 	return Stats{all.Counts, all.Limits[0], all.Limited}

@@ -8,13 +8,11 @@ import (
 	"time"
 )
 
-// A Reservation is a queued request, made by [Limiter.ReserveN] or [Group.Reserve]. When its
-// turn comes it has its tokens, whether or not a caller waits. All methods are safe for
-// concurrent use.
+// A Reservation is a request of [Limiter.ReserveN] or [Group.Reserve]. It gets its tokens when
+// its turn comes, also if no caller waits. All methods are safe for concurrent use.
 //
-// The turn can change. It comes earlier when a request ahead is cancelled or the rate rises,
-// and later when the rate falls or the limiter pauses. A caller that sleeps for Delay then
-// acts too early or too late; Wait takes it into account.
+// The time of the turn can change: a request ahead is cancelled, the rate changes, or the
+// limiter pauses. Wait follows such changes. A caller that sleeps for Delay does not.
 type Reservation struct {
 	queue   *queue
 	request request
@@ -27,9 +25,9 @@ func (r *Reservation) OK() bool {
 	return r.request.state != gone
 }
 
-// Delay is how long it is until the holder may act, if nothing changes: 0 if it may act
-// now, [InfDuration] if the limiter is paused or the reservation is not OK. It takes time
-// in proportion to the requests ahead.
+// Delay is the time until the turn of the reservation, if nothing changes. It is 0 if the turn
+// has come. It is [InfDuration] if the rate is 0 or the reservation is not OK. The call takes
+// time in proportion to the number of requests ahead.
 func (r *Reservation) Delay() time.Duration {
 	q := r.queue
 	now := q.shard.lock()
@@ -46,9 +44,11 @@ func (r *Reservation) Delay() time.Duration {
 	return InfDuration
 }
 
-// Wait waits until the holder may act. When ctx ends first it cancels the reservation and
-// returns the cause of ctx. When the turn would not come before the deadline of ctx, it
-// cancels the reservation at once and returns a [*DeadlineError].
+// Wait waits until the turn of the reservation. If ctx ends first, it cancels the reservation
+// and returns the cause of ctx. If the turn would not come before the deadline of ctx, it
+// cancels the reservation at once and returns a [*DeadlineError]. If the reservation was
+// refused, Wait returns the error of [Limiter.WaitN]. If it was cancelled, the error matches
+// [core.ErrCancelled].
 func (r *Reservation) Wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		r.Cancel()
@@ -79,9 +79,9 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	return q.await(ctx, p)
 }
 
-// Cancel gives back exactly what was reserved, also after the turn has come: the bucket is
-// as if the reservation had never been made, and the requests behind it move up. Call it if
-// the holder has not acted. Cancelling twice does nothing.
+// Cancel gives back exactly the reserved tokens, also after the turn has come. The bucket is as
+// if the reservation had never been made, and the requests behind it move up. Call it if you
+// have not used the tokens. The second call does nothing.
 func (r *Reservation) Cancel() {
 	q := r.queue
 	now := q.shard.lock()
@@ -90,11 +90,12 @@ func (r *Reservation) Cancel() {
 	q.unlock(now)
 }
 
-// Adjust makes the reservation cost what was really used, one number for every limit of a
-// [Group]. If less was used, the rest goes back. If more was used, it is taken, and owed if
-// it is not there. The bucket is then as if the reservation had cost that from its turn on.
-// Adjust may be called before and after the turn has come, and many times; after Cancel it
-// does nothing. It panics if a number is negative or there are not as many as limits.
+// Adjust sets the number of tokens that were really used: one number for a [Limiter], and one
+// for each limit of a [Group]. If it is less than reserved, the rest goes back. If it is more,
+// the difference is taken, also if Tokens becomes negative. The bucket is then as if the
+// reservation had always had this cost. Adjust may be called several times, before and after
+// the turn. After Cancel it does nothing. It panics if a number is negative, or if the number
+// of arguments is wrong.
 func (r *Reservation) Adjust(actual ...int) {
 	q := r.queue
 	costs := q.shard.engine.toCosts("Adjust", nil, actual)
@@ -107,20 +108,20 @@ func (r *Reservation) Adjust(actual ...int) {
 	q.unlock(now)
 }
 
-// state is how far a request is.
+// state is the state of a request.
 type state int
 
 const (
-	queued  state = iota + 1 // holds nothing
+	queued  state = iota + 1 // has no tokens yet
 	granted                  // has its tokens
 	gone                     // was refused, gave up, or has given its tokens back
 )
 
-// A request is what one caller asked for.
+// A request is a call that asks for tokens.
 type request struct {
 	costs []int64       // tokens of each bucket, or untaken
-	state state         // 0: it has not come yet
-	ready chan struct{} // closed when the request leaves the queue; nil: nobody waits
+	state state         // 0: before enter
+	ready chan struct{} // closed when the request leaves the queue; nil: there is no waiter
 	err   error         // why it is gone
 
 	element *list.Element // while it is queued
@@ -134,7 +135,7 @@ func newRequest(costs []int64) *request {
 	return &request{costs: slices.Clone(costs), ready: make(chan struct{})}
 }
 
-// grant gives a request its tokens, which have been taken from the buckets.
+// grant ends a request whose tokens have been taken from the buckets.
 func (r *request) grant(buckets []bucket) {
 	for i := range buckets {
 		if buckets[i].meter.rate == Unlimited {
@@ -144,7 +145,7 @@ func (r *request) grant(buckets []bucket) {
 	r.finish(granted, nil)
 }
 
-// finish wakes the waiters of a request that is not queued any more.
+// finish sets the last state of a request, and wakes its waiters.
 func (r *request) finish(s state, err error) {
 	r.state, r.err = s, err
 	if r.ready != nil {
@@ -152,8 +153,8 @@ func (r *request) finish(s state, err error) {
 	}
 }
 
-// costOf panics if a number of tokens is negative. More tokens than can ever be had count as
-// one more than that.
+// costOf returns n tokens as a cost, at most one more than the largest burst. It panics if n
+// is negative.
 func costOf(what string, n int) int64 {
 	if n < 0 {
 		panic("ratelimit: " + what + " needs a number of tokens that is not negative")
@@ -161,7 +162,7 @@ func costOf(what string, n int) int64 {
 	return min(int64(n), maxBurst+1)
 }
 
-// toCosts appends the costs to a slice. It panics if these cannot be costs.
+// toCosts appends the costs to a slice. It panics if their number or one of them is wrong.
 func (e *engine) toCosts(what string, to []int64, costs []int) []int64 {
 	if len(costs) != len(e.limits) {
 		panic(fmt.Sprintf("ratelimit: %s needs a cost for each of %d limits, not %d costs", what, len(e.limits), len(costs)))

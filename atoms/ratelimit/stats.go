@@ -6,16 +6,16 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Counts are the counters that all limiters have, all read at the same moment.
+// Counts are the counters of all kinds of limiters. Each request is in one of four counters:
 //
 //	requests = Allowed + Denied + Queued + Cancelled
 type Counts struct {
-	Allowed   uint64 `json:"allowed"`   // have their tokens
-	Denied    uint64 `json:"denied"`    // were refused when they came
-	Queued    int    `json:"queued"`    // are in the queue, reservations too
-	Cancelled uint64 `json:"cancelled"` // gave up, also because of Close, or gave their tokens back
+	Allowed   uint64 `json:"allowed"`   // requests that got their tokens
+	Denied    uint64 `json:"denied"`    // requests that were refused at once
+	Queued    int    `json:"queued"`    // requests in the queue, with reservations
+	Cancelled uint64 `json:"cancelled"` // requests that gave up, were ended by Close, or gave their tokens back
 
-	Delayed uint64 `json:"delayed"` // got their tokens later than they asked, and may have given them back
+	Delayed uint64 `json:"delayed"` // requests that got their tokens in the queue; they may have given them back since
 }
 
 func (c Counts) plus(d Counts) Counts {
@@ -40,11 +40,13 @@ type GroupStats struct {
 	Limits  []LimitStats `json:"limits"`
 }
 
-// LimitStats are the state of a [Limiter], or of a limit of a [Group]. Tokens <= Burst.
+// LimitStats are the state of a [Limiter], or of a limit of a [Group].
+//
+//	Tokens <= Burst
 type LimitStats struct {
 	Name   string  `json:"name"`
-	Tokens float64 `json:"tokens"` // in the bucket; negative: owed
-	Rate   float64 `json:"rate"`   // tokens per second; [Unlimited] if it is
+	Tokens float64 `json:"tokens"` // in the bucket; see [Limiter.Tokens]
+	Rate   float64 `json:"rate"`   // tokens per second, or [Unlimited]
 	Burst  int     `json:"burst"`
 }
 
@@ -53,10 +55,10 @@ type LimitStats struct {
 //	requests = Allowed + Denied + Queued + Cancelled
 type KeyedStats struct {
 	Counts
-	Keys      int     `json:"keys"`      // remembered
-	Dropped   uint64  `json:"dropped"`   // keys no longer remembered because their bucket was full
-	Forgotten uint64  `json:"forgotten"` // keys no longer remembered because there were too many
-	Rate      float64 `json:"rate"`      // tokens per second; [Unlimited] if it is
+	Keys      int     `json:"keys"`      // keys in memory
+	Dropped   uint64  `json:"dropped"`   // keys removed because their bucket was full
+	Forgotten uint64  `json:"forgotten"` // keys removed because there were too many
+	Rate      float64 `json:"rate"`      // tokens per second, or [Unlimited]
 	Burst     int     `json:"burst"`
 }
 
@@ -84,7 +86,7 @@ func (s KeyedStats) LogValue() slog.Value { return core.StatsValue(s) }
 // String is the JSON form.
 func (s KeyedStats) String() string { return core.StatsString(s) }
 
-// state is the state of a limit in the bucket that goes by it.
+// state returns the state of a limit and of its bucket.
 func (b *bucket) state(name string, now int64) LimitStats {
 	return LimitStats{name, b.meter.level(b.mark, now).float(), b.meter.rate, int(b.meter.burst)}
 }

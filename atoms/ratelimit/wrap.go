@@ -6,27 +6,27 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Wrap returns work that waits for a token of l before it runs; see [Limiter.WaitN]. If it
-// gets none, the work does not run and the error is returned. Wrap panics if l or work is
-// nil.
+// Wrap returns a function that waits for a token of l and then calls work; see
+// [Limiter.WaitN]. If Wait returns an error, the function returns it and does not call work.
+// Wrap panics if l or work is nil.
 func Wrap[T any](l *Limiter, work core.Work[T]) core.Work[T] {
 	needs("Wrap", l != nil && work != nil)
 	return waitFirst(func(ctx context.Context, _ T) error { return l.Wait(ctx) }, work)
 }
 
-// WrapResult is Wrap for work with a result.
+// WrapResult is [Wrap] for work with a result.
 func WrapResult[In, Out any](l *Limiter, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	needs("WrapResult", l != nil && work != nil)
 	return waitFirstResult(func(ctx context.Context, _ In) error { return l.Wait(ctx) }, work)
 }
 
-// WrapKeyed is Wrap for a limiter of many keys: key returns the key whose token an item takes.
+// WrapKeyed is [Wrap] for a [Keyed]: an item takes a token of the key that key returns for it.
 func WrapKeyed[K comparable, T any](k *Keyed[K], key func(T) K, work core.Work[T]) core.Work[T] {
 	needs("WrapKeyed", k != nil && key != nil && work != nil)
 	return waitFirst(func(ctx context.Context, item T) error { return k.Wait(ctx, key(item)) }, work)
 }
 
-// WrapKeyedResult is WrapKeyed for work with a result.
+// WrapKeyedResult is [WrapKeyed] for work with a result.
 func WrapKeyedResult[K comparable, In, Out any](k *Keyed[K], key func(In) K, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	needs("WrapKeyedResult", k != nil && key != nil && work != nil)
 	return waitFirstResult(func(ctx context.Context, in In) error { return k.Wait(ctx, key(in)) }, work)

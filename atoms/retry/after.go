@@ -7,16 +7,15 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// ParseRetryAfter reads how long a server asks its callers to wait, for [After]. It
-// understands
+// ParseRetryAfter reads the delay that a server asks for. Give it to [After]. The text is
 //
-//   - the value of a Retry-After header (RFC 9110, section 10.2.3): a whole number
-//     of seconds, at most the longest delay there is, or a date in one
-//     of the three forms of HTTP, which it takes the delay from now to; a date that
-//     has passed is a delay of 0;
-//   - a signal name like "rate-limit:5000ms"; see [core.ParseRetryAfter].
+//   - the value of a Retry-After header (RFC 9110, section 10.2.3): a whole number of
+//     seconds, or a date in one of the three formats of HTTP. The delay of a date is the
+//     time from now to the date, and 0 if the date has passed.
+//   - or a signal name such as "rate-limit:5000ms"; see [core.ParseRetryAfter].
 //
-// Blanks around it are ignored. Anything else is not ok.
+// Blanks around the text are ignored. A number that is too large for a [time.Duration] is
+// the longest one. For any other text, ok is false.
 func ParseRetryAfter(text string, now time.Time) (d time.Duration, ok bool) {
 	text = strings.TrimSpace(text)
 	if d, ok := seconds(text); ok {
@@ -30,15 +29,14 @@ func ParseRetryAfter(text string, now time.Time) (d time.Duration, ok bool) {
 	return core.ParseRetryAfter(text)
 }
 
-// httpDates are IMF-fixdate, RFC 850's format and that of asctime. All are in UTC,
-// whatever they say.
+// httpDates are the formats IMF-fixdate, RFC 850 and asctime. All dates are in UTC.
 var httpDates = [...]string{
 	"Mon, 02 Jan 2006 15:04:05 GMT",
 	"Monday, 02-Jan-06 15:04:05 GMT",
 	time.ANSIC,
 }
 
-// seconds reads a number of seconds that has digits only.
+// seconds reads a number of seconds, which must consist of digits.
 func seconds(text string) (d time.Duration, ok bool) {
 	for _, c := range []byte(text) {
 		if c < '0' || c > '9' {

@@ -7,9 +7,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Attempt returns the number of the attempt that was given ctx, or a context made
-// from it: 2 for the first retry. It is 1 on a first attempt, outside of attempts, and in
-// an operation that an attempt has enqueued. Of nested Retriers the innermost counts.
+// Attempt returns the number of the attempt to which ctx belongs. The first attempt is 1, the
+// first retry is 2. It is also 1 outside of attempts, after the end of the attempt, and in an
+// operation that an attempt has enqueued. If Retriers are nested, the innermost one counts.
 func Attempt(ctx context.Context) int {
 	if a, ok := ctx.Value(attemptKey{}).(*attemptContext); ok && a.operation == core.OperationFrom(ctx) && !a.ended.Load() {
 		return a.number
@@ -19,8 +19,8 @@ func Attempt(ctx context.Context) int {
 
 type attemptKey struct{}
 
-// attemptContext is the context of an attempt that is not the first. A first attempt needs
-// one only inside of such an attempt, so that as a rule nothing is allocated.
+// attemptContext is the context of a second or later attempt. A first attempt needs it only
+// inside of such an attempt; otherwise the first attempt allocates nothing.
 type attemptContext struct {
 	context.Context
 	number    int
@@ -35,8 +35,8 @@ func (c *attemptContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// numbered is how many attempts are under way whose context has a number. While it is 0,
-// first does not look for a number, which in an operation would allocate.
+// numbered is the number of running attempts that have an attemptContext. While it is 0,
+// first does not look for such a context: in an operation, that would allocate.
 var numbered atomic.Int64
 
 // first makes the first attempt.
@@ -47,7 +47,7 @@ func (r *Retrier) first(ctx context.Context, work func(context.Context) error) e
 	return r.attempt(ctx, work)
 }
 
-// numbered makes an attempt that can know its number.
+// numbered makes attempt n with an attemptContext.
 func (r *Retrier) numbered(ctx context.Context, on *core.Operation, n int, work func(context.Context) error) error {
 	c := &attemptContext{Context: ctx, number: n, operation: on}
 	numbered.Add(1)

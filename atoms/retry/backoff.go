@@ -6,21 +6,19 @@ import (
 	"time"
 )
 
-// A Backoff says how long to wait after an attempt has failed. It gets the number of that
-// attempt, 1 for the first, and is called only if there is another attempt. A delay of 0
-// means at once. A negative delay means stop: there is no other attempt, and the call
-// gives up with [ErrStopped]. Many goroutines may call it, so it must not keep state
-// without a lock.
+// A Backoff returns the delay before the next attempt. Its parameter is the number of the
+// attempt that has failed, from 1. It is not called after the last attempt. A delay of 0
+// means that the next attempt starts at once. A negative delay means stop: the call gives up
+// with [ErrStopped]. A Backoff must be safe for concurrent use.
 type Backoff func(attempt int) time.Duration
 
-// Constant always waits for d. A negative d stops.
+// Constant always waits for d. A negative d means stop.
 func Constant(d time.Duration) Backoff {
 	return func(int) time.Duration { return d }
 }
 
-// Linear waits for step after the first attempt, twice that after the second, and so
-// on; as long as a [time.Duration] can be when that is too long for one. A negative
-// step stops.
+// Linear waits for step after the first attempt, for twice step after the second attempt, and
+// so on. The limit is the longest [time.Duration]. A negative step means stop.
 func Linear(step time.Duration) Backoff {
 	return func(attempt int) time.Duration {
 		switch {
@@ -34,10 +32,10 @@ func Linear(step time.Duration) Backoff {
 	}
 }
 
-// Exponential waits for initial after the first attempt and each time multiplier
-// times as long as the time before; as long as a [time.Duration] can be when that is
-// too long for one, so set [Options.MaxDelay]. A negative initial stops. It panics if
-// multiplier is negative or not a number.
+// Exponential waits for initial after the first attempt. Each further delay is multiplier
+// times the delay before it. The limit is the longest [time.Duration], so set
+// [Options.MaxDelay]. A negative initial means stop. Exponential panics if multiplier is
+// negative or not a number.
 func Exponential(initial time.Duration, multiplier float64) Backoff {
 	if !(multiplier >= 0) {
 		panic("retry: Exponential needs a multiplier that is not negative")
@@ -56,11 +54,9 @@ func Exponential(initial time.Duration, multiplier float64) Backoff {
 
 const longest = time.Duration(math.MaxInt64)
 
-// FullJitter replaces a delay by a random one between 0 and it, so that callers that
-// failed together do not come back together. It and [EqualJitter] are for
-// [Options.Jitter]; their names, and a comparison, are in "Exponential Backoff And
-// Jitter" by Marc Brooker (AWS Architecture Blog, 2015), which finds that this one
-// makes the fewest calls.
+// FullJitter, for [Options.Jitter], returns a random delay from 0 to d. So callers that failed
+// together do not come back together. The names and a comparison are in "Exponential Backoff And
+// Jitter" by Marc Brooker (AWS Architecture Blog, 2015): FullJitter makes the fewest calls.
 func FullJitter(d time.Duration) time.Duration {
 	if d <= 0 {
 		return d
@@ -68,8 +64,8 @@ func FullJitter(d time.Duration) time.Duration {
 	return time.Duration(rand.Uint64N(uint64(d) + 1))
 }
 
-// EqualJitter replaces a delay by a random one between half of it and all of it, if there
-// must be some pause.
+// EqualJitter, for [Options.Jitter], returns a random delay from d/2 to d. Use it if there must
+// always be a pause.
 func EqualJitter(d time.Duration) time.Duration {
 	return d/2 + FullJitter(d-d/2)
 }

@@ -12,29 +12,28 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// BudgetOptions configure a [Budget]. The zero value is the default, which is that of
-// the RetryBudget of Finagle: a fifth of the calls that succeed, and ten per second.
+// BudgetOptions configure a [Budget]. The zero value is the default. As in the RetryBudget of
+// Finagle, the default is a fifth of the successful calls, and ten retries per second. No
+// value may be more than 1,000,000.
 type BudgetOptions struct {
-	// Ratio is how many retries every call that succeeds pays for; 0 means 0.2,
-	// negative none.
+	// Ratio is how many retries each successful call adds. 0 means 0.2, negative none.
 	Ratio float64
-	// PerSecond is how many retries every second pays for, so that there are some
-	// while little or nothing succeeds; 0 means 10, negative none.
+	// PerSecond is how many retries each second adds, also while no call succeeds. 0 means
+	// 10, negative none.
 	PerSecond float64
-	// Burst is how many retries can be saved up, and how many there are at the
-	// beginning; 0 means 100.
+	// Burst is how many retries the budget can hold. It is full at the beginning. 0 means
+	// 100; a negative value is an error.
 	Burst int
 }
 
-// A Budget bounds the retries of all calls of one or several Retriers, so that retries
-// do not multiply the load on what has failed under it. It is a bucket of tokens, as
-// in the RetryBudget of Finagle and in gRPC's retry throttling: a retry takes a token, a
-// call that succeeds and the time that passes put a part of a token back, and while there
-// is no token left calls give up after their first attempt, with [ErrBudget].
+// A Budget limits the retries of all Retriers that share it. So retries do not multiply the
+// load on a service that fails because of load. It is a bucket of tokens, as in the
+// RetryBudget of Finagle and in the retry throttling of gRPC. Each retry takes a token.
+// Successful calls and the time put tokens back. If an attempt fails while there is no token,
+// the call gives up with [ErrBudget].
 //
-// Make one with [NewBudget]. It is safe for concurrent use, starts nothing and needs
-// no closing. With a full bucket, as it is while all goes well, it costs a call a few
-// nanoseconds.
+// Make one with [NewBudget]. It is safe for concurrent use, has no goroutine and needs no
+// closing. While the bucket is full, it costs a successful call a few nanoseconds.
 type Budget struct {
 	ratio int64 // per success, in parts
 	rate  float64
@@ -44,8 +43,8 @@ type Budget struct {
 	parts atomic.Int64
 
 	mu      sync.Mutex
-	at      time.Duration // since base: the time up to here has been paid for
-	rest    float64       // the fraction of a part that has not
+	at      time.Duration // since base: when earn last ran
+	rest    float64       // the fraction of a part that earn kept for later
 	granted uint64
 	denied  uint64
 }
@@ -53,13 +52,13 @@ type Budget struct {
 // token is how many parts a token has.
 const token = 1_000_000
 
-// BudgetStats are the counters of a [Budget], read together, so that at every instant
+// BudgetStats are the counters of a [Budget], read together. At every instant
 //
-//	Granted + Denied = all retries that were asked for and were not cancelled
+//	Granted + Denied = all retries that calls asked for and that were not cancelled
 type BudgetStats struct {
-	Tokens  float64 `json:"tokens"`  // retries that it can pay for now
-	Granted uint64  `json:"granted"` // retries that it has paid for
-	Denied  uint64  `json:"denied"`  // retries that it has not paid for
+	Tokens  float64 `json:"tokens"`  // in the bucket now
+	Granted uint64  `json:"granted"` // retries that got a token
+	Denied  uint64  `json:"denied"`  // retries that got none
 }
 
 // LogValue groups the counters by their JSON names.
@@ -108,10 +107,10 @@ func (b *Budget) Stats() BudgetStats {
 	return BudgetStats{float64(b.parts.Load()) / token, b.granted, b.denied}
 }
 
-// deposit puts back the parts for a call that succeeded.
+// deposit adds the parts for a successful call.
 func (b *Budget) deposit() { b.add(b.ratio) }
 
-// add adds parts, up to the most there can be.
+// add adds parts, but not above most.
 func (b *Budget) add(parts int64) {
 	for {
 		have := b.parts.Load()
@@ -121,13 +120,13 @@ func (b *Budget) add(parts int64) {
 	}
 }
 
-// earn puts back the parts for the time since it was last called. mu is held.
+// earn adds the parts for the time since its last call. mu is held.
 func (b *Budget) earn() {
 	now := time.Since(b.base)
 	earned := b.rate*token*(now-b.at).Seconds() + b.rest
 	b.at = now
 	whole := math.Floor(min(earned, float64(b.most)))
-	b.rest = min(earned-whole, 1) // a full bucket keeps no more than that
+	b.rest = min(earned-whole, 1) // more than 1 if the bucket is full: that is dropped
 	b.add(int64(whole))
 }
 
@@ -136,7 +135,7 @@ func (b *Budget) withdraw() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.earn()
-	if b.parts.Load() < token { // only this method, which has the lock, takes any
+	if b.parts.Load() < token { // no other method takes parts, so the lock is enough
 		b.denied++
 		return false
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// do makes attempts until one succeeds or there is no other attempt. If suspends is set, the operation of ctx gives up its slot while it waits.
+// do makes attempts until one succeeds or there is no further attempt. If suspends is set,
+// the operation of ctx gives up its slot while it waits.
 func (r *Retrier) do(ctx context.Context, work func(context.Context) error, suspends bool) error {
 	var begun time.Duration
 	if r.opts.MaxElapsed > 0 {
@@ -33,7 +34,7 @@ func (r *Retrier) do(ctx context.Context, work func(context.Context) error, susp
 	return nil
 }
 
-// again goes on after the first attempt has failed with err.
+// again continues after the first attempt has failed with err.
 func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, work func(context.Context) error, suspends bool) error {
 	on := raiser{r, core.OperationFrom(ctx)}
 	end := &r.stats.Panicked
@@ -90,7 +91,7 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 	}
 }
 
-// next returns how long to wait after attempt n, or why there is no other attempt.
+// next returns the delay after attempt n, or why there is no further attempt.
 func (r *Retrier) next(ctx context.Context, n int, begun time.Duration, err error) (delay time.Duration, cause error) {
 	if n >= r.opts.Attempts {
 		return 0, ErrAttempts
@@ -118,7 +119,7 @@ func (r *Retrier) next(ctx context.Context, n int, begun time.Duration, err erro
 	return delay, nil
 }
 
-// wait lets the delay after attempt n pass. It is false if ctx has ended.
+// wait waits for the delay after attempt n. It returns false if ctx has ended.
 func (r *Retrier) wait(ctx context.Context, on raiser, n int, delay time.Duration, err error, suspends bool) bool {
 	if delay > 0 {
 		on.raise(Delayed, Event{n, delay, err})
@@ -145,7 +146,7 @@ func (r *Retrier) wait(ctx context.Context, on raiser, n int, delay time.Duratio
 	return ctx.Err() == nil
 }
 
-// raiser is where a call raises its signals.
+// A raiser raises the signals of a call: through its operation, or on the sink of r.
 type raiser struct {
 	r  *Retrier
 	op *core.Operation

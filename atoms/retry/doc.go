@@ -1,5 +1,5 @@
-// Package retry calls a function again that has failed, after a delay and a bounded number
-// of times, and raises signals about it.
+// Package retry calls a function again after it has failed. There is a delay between the
+// attempts, and their number is limited. Signals report retries.
 //
 //	r, err := retry.New(retry.Options{
 //		Attempts: 4,
@@ -10,43 +10,39 @@
 //	...
 //	err = r.Do(ctx, func(ctx context.Context) error { return send(ctx, order) })
 //
-// A [Retrier] is made once and shared by all calls of a kind. [Retrier.Do] retries a
-// function, [DoValue] a function that has a result, and [Wrap] makes work that retries
-// itself, for a coordinator or for anything else that takes such functions.
+// Make one [Retrier] for all calls of a kind. [Retrier.Do] retries a function, and [DoValue]
+// a function with a result. [Wrap] adds retries to the work of a coordinator.
 //
-// # When it ends
+// # How a call ends
 //
-// A call ends with success. It ends with an error that is not retried: an error marked
-// [Permanent], an error that [Options.RetryIf] refuses, or a cancellation that the function
-// itself reports. And it gives up when there are no attempts, no time or no budget left,
-// when the backoff says stop, or when the context of the call has ended: the [Error] that
-// it then returns matches the reason and the last error.
+//   - The function succeeds.
+//   - Its error is not retried: it is marked [Permanent], or [Options.RetryIf] refuses it.
+//     The call returns this error. By default, RetryIf refuses cancellations, among others.
+//   - The call gives up: there is no attempt, no time or no budget left, the backoff says
+//     stop, or the context has ended. The call returns an [Error], which matches the reason
+//     and the last error.
 //
 // # How long it waits
 //
-// Between two attempts a call gets the delay from [Options.Backoff], with the number of the
-// attempt that has failed, cuts it to [Options.MaxDelay], and lets [Options.Jitter] change
-// it. If a server has said how long to wait, an error can say so: see [After] and
-// [ParseRetryAfter]. If the next attempt would begin later than [Options.MaxElapsed] or the
-// deadline of the context allows, the call gives up at once. The end of the context ends
-// the wait.
+// [Options.Backoff] sets the delay before the next attempt, [Options.MaxDelay] limits it, and
+// [Options.Jitter] changes it at random. If a server says how long to wait, use [After] and
+// [ParseRetryAfter]. If the next attempt would start after [Options.MaxElapsed] or after the
+// deadline of the context, the call gives up at once. The wait ends when the context ends.
 //
 // # How much it retries
 //
-// Retries multiply the load on a service that fails under its load. A [Budget], shared by
-// all its callers, limits retries to a part of the calls that succeed, and to a few when
-// none succeed.
+// Retries multiply the load on a service that fails because of load. A [Budget] limits the
+// retries of all callers to a share of the successful calls, and to a few while none succeed.
 //
 // # Where it waits
 //
-// Do waits on the goroutine of its caller: an operation of a coordinator keeps its slot
-// meanwhile. In a [Queue] an item that backs off is suspended: it gives up its slot, and
-// other items run.
+// Do waits on the goroutine of its caller, so an operation of a coordinator keeps its slot.
+// In a [Queue], an item that waits for its next attempt gives up its slot, and other items
+// run.
 //
 // # Signals
 //
-// A first attempt that succeeds raises no signal, and costs next to nothing. Otherwise
-// there are signals (see [SignalStarted] and the constants beside it). If the call is part
-// of an operation, the operation raises them: its snapshot shows that it backs off, for how
-// long, and after which error.
+// If the first attempt succeeds, there is no signal. The other signals are listed at
+// [SignalStarted]. If the call is part of an operation, the operation raises them, and its
+// snapshot shows what it waits for, for how long, and after which error.
 package retry

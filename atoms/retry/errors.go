@@ -8,19 +8,18 @@ import (
 	"time"
 )
 
-// Why a [Retrier] gave up on an error that it would have retried: the Cause of an
-// [Error]. If the context has ended, its cause is the Cause.
+// The Cause of an [Error] says why a [Retrier] gave up. It is one of these errors or, if the
+// context of the call has ended, the cause of that context.
 var (
 	// ErrAttempts: there were as many attempts as [Options.Attempts] allows.
 	ErrAttempts = errors.New("retry: no attempts left")
 	// ErrMaxElapsed: the next attempt would start later than [Options.MaxElapsed]
 	// allows.
 	ErrMaxElapsed = errors.New("retry: no time left")
-	// ErrDeadline: the context of the call has a deadline that is not later than the
-	// next attempt would start. It matches [context.DeadlineExceeded].
+	// ErrDeadline: the next attempt would start at or after the deadline of the context
+	// of the call. It matches [context.DeadlineExceeded].
 	ErrDeadline = fmt.Errorf("retry: the next attempt would be too late: %w", context.DeadlineExceeded)
-	// ErrMaxDelay: the error asks for a longer delay than [Options.MaxDelay]
-	// allows.
+	// ErrMaxDelay: the error asks for a delay that is longer than [Options.MaxDelay].
 	ErrMaxDelay = errors.New("retry: the delay asked for is too long")
 	// ErrStopped: [Options.Backoff] returned a negative delay.
 	ErrStopped = errors.New("retry: stopped by the backoff")
@@ -28,18 +27,18 @@ var (
 	ErrBudget = errors.New("retry: the budget is spent")
 )
 
-// ErrAttemptTimeout is the cause of the context of an attempt that has taken longer
-// than [Options.AttemptTimeout]. It matches [context.DeadlineExceeded].
+// ErrAttemptTimeout is the cause with which the context of an attempt ends after
+// [Options.AttemptTimeout]. It matches [context.DeadlineExceeded].
 var ErrAttemptTimeout = fmt.Errorf("retry: the attempt timed out: %w", context.DeadlineExceeded)
 
 // An Error says that a [Retrier] gave up, why, and after which error. [errors.Is] and
-// [errors.As] look into both Cause and Err.
+// [errors.As] look into Cause and into Err.
 type Error struct {
-	Attempts int   // how many there were
-	Cause    error // why there was no other attempt
-	Err      error // the error of the last attempt, without the mark of [After]
+	Attempts int   // that were made
+	Cause    error // why there was no further attempt; see [ErrAttempts]
+	Err      error // of the last attempt, without the mark of [After]
 
-	mark *afterError // that mark, for a Retrier further out; nil: there was none
+	mark *afterError // the mark that Err had, for an outer Retrier; nil: none
 }
 
 func giveUp(attempts int, cause, err error) *Error {
@@ -47,7 +46,7 @@ func giveUp(attempts int, cause, err error) *Error {
 	return &Error{attempts, cause, unmark(err), mark}
 }
 
-// Error says it in one line.
+// Error returns the text, one line.
 func (e *Error) Error() string {
 	attempts := "attempts"
 	if e.Attempts == 1 {
@@ -68,11 +67,12 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Cause, e.Err}
 }
 
-// Permanent marks an error that no other attempt can change, and is nil for nil. Do
-// then returns err itself, without the mark, so that an outer Retrier decides for itself.
-// If the marked error has been wrapped or joined, Do returns that error as it is, and the
-// mark counts for the outer Retrier as well. [errors.Is] and [errors.As] see err
-// through the mark.
+// Permanent marks an error that is not retried. Permanent(nil) is nil. [errors.Is] and
+// [errors.As] see err through the mark.
+//
+// [Retrier.Do] returns err itself, without the mark, so an outer Retrier decides for itself.
+// If the marked error has been wrapped or joined, Do returns it with the mark. Then an outer
+// Retrier does not retry it either.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -85,15 +85,17 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 func (e *permanentError) Unwrap() error { return e.err }
 
-// After marks an error with the delay before the next attempt, which replaces the
-// backoff, for example when a server has asked for it; see [ParseRetryAfter]. A d of 0 or
-// less means at once. It is nil for nil. [errors.Is] and [errors.As] see err through
-// the mark. An [Error] and an [Event] have err itself, unless the marked error has been
-// wrapped.
+// After marks err, so that the next attempt starts after the delay d, for example because a
+// server asked for it; see [ParseRetryAfter]. This delay replaces that of [Options.Backoff].
+// If d is 0 or negative, the next attempt starts at once. After(nil, d) is nil.
 //
-// An error of another package says the same by a method RetryAfter() time.Duration
-// that returns more than 0. Of errors that wrap each other the outermost that asks for a
-// delay counts, of joined errors the one that asks for the longest delay.
+// [errors.Is] and [errors.As] see err through the mark. The field Err of an [Error] and of an
+// [Event] is err without the mark. If the marked error has been wrapped, the field is the
+// wrapping error, and the mark stays inside.
+//
+// An error of another package asks for a delay if it has a method RetryAfter() time.Duration
+// that returns more than 0. If errors wrap each other, the outermost one that asks for a
+// delay counts. If errors are joined, the longest delay counts.
 func After(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -110,7 +112,7 @@ func (e *afterError) Error() string             { return e.err.Error() }
 func (e *afterError) Unwrap() error             { return e.err }
 func (e *afterError) RetryAfter() time.Duration { return e.delay }
 
-// unmark returns the error that was given to After.
+// unmark removes the marks of After from the outside of err.
 func unmark(err error) error {
 	for {
 		mark, ok := err.(*afterError)
@@ -121,8 +123,7 @@ func unmark(err error) error {
 	}
 }
 
-// askedDelay returns the delay that an error asks for, if any: that of the outermost error
-// that asks, and of joined errors the longest.
+// askedDelay returns the delay that an error asks for, if any; see After.
 func askedDelay(err error) (d time.Duration, ok bool) {
 	switch e := err.(type) {
 	case *afterError:

@@ -69,8 +69,8 @@ func ExampleRetrier_Do() {
 	// retry: gave up after 4 attempts: not reachable
 }
 
-// A queue works on a bounded number of items at once. An item that backs off
-// gives up its slot, so that others run.
+// A queue runs a limited number of items at once. An item that backs off gives up its slot,
+// so other items run.
 func ExampleQueue() {
 	r, err := retry.New(retry.Options{
 		Attempts: 3,
@@ -110,7 +110,7 @@ func ExampleQueue() {
 	// 2 succeeded
 }
 
-// Wrap makes work that retries itself, for any coordinator.
+// Wrap adds retries to the work of any coordinator.
 func ExampleWrap() {
 	r := core.Must(retry.New(retry.Options{Name: "mail", Backoff: retry.Constant(time.Millisecond)}))
 	send := func(ctx context.Context, to string) error {

@@ -11,77 +11,76 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/breaker"
 )
 
 // Options configure a [Retrier]. The zero value is the default.
 type Options struct {
-	// Name tells Retriers apart: it is the key of the signals that are not raised by
-	// an operation with a key of its own. "" means "retry".
+	// Name is the key of signals, unless they are raised by an operation that has a key.
+	// "" means "retry".
 	Name string
-	// Sink is where signals are raised outside of an operation; nil means one of
-	// the Retrier's own.
+	// Sink gets the signals of calls that are not part of an operation. nil means a new
+	// sink.
 	Sink *core.Sink
 
-	// Attempts is how often a call calls its function at most, the first time
-	// included: 3 attempts are 2 retries. 0 means 3, negative no limit.
+	// Attempts is how often a call may call its function: 3 attempts are the first one
+	// and 2 retries. 0 means 3, negative means no limit.
 	Attempts int
-	// Backoff says how long to wait between two attempts, unless the error says so
-	// itself; see [After]. A negative delay means that there is no further attempt.
-	// nil means Linear(50 * time.Millisecond).
+	// Backoff returns the delay before the next attempt. A negative delay means that
+	// there is no further attempt. If the error asks for a delay, Backoff is not called;
+	// see [After]. nil means Linear(50 * time.Millisecond).
 	Backoff Backoff
-	// MaxDelay is the longest wait between two attempts. A longer backoff is cut
-	// to it; on an error that asks for a longer delay the call gives up at once. 0
-	// and negative mean no limit.
+	// MaxDelay is the longest delay before an attempt. A longer delay of Backoff or Jitter
+	// is cut to MaxDelay. If an error asks for a longer delay, the call gives up at once.
+	// 0 and negative mean no limit.
 	MaxDelay time.Duration
-	// Jitter changes what Backoff returned, within MaxDelay; see [FullJitter] and
-	// [EqualJitter]. A negative result means at once. It must be safe for concurrent
-	// use. nil means none.
+	// Jitter changes the delay of Backoff; see [FullJitter] and [EqualJitter]. It does not
+	// change a delay that an error asks for. A negative result means 0. It must be safe
+	// for concurrent use. nil means no jitter.
 	Jitter func(time.Duration) time.Duration
 
-	// AttemptTimeout is how long the context of one attempt lasts. An attempt that
-	// fails because of it is retried like any other. 0 and negative mean as long as
-	// the context of the call.
+	// AttemptTimeout is how long one attempt may take. Then its context ends, with the
+	// cause [ErrAttemptTimeout]. An attempt that fails because of that is retried like any
+	// other. 0 and negative mean no limit.
 	AttemptTimeout time.Duration
-	// MaxElapsed is how long after its beginning a call still goes on to another
-	// attempt. If the next attempt would begin later, the call gives up at once. An
-	// attempt that has begun is not interrupted. 0 and negative mean no limit.
+	// MaxElapsed is the longest time from the start of a call to the start of its last
+	// attempt. If the next attempt would start later, the call gives up at once. A running
+	// attempt is not interrupted. 0 and negative mean no limit.
 	MaxElapsed time.Duration
-	// RetryIf says whether there is another attempt after an error; nil means after all
-	// errors but those that match [context.Canceled], [core.ErrClosed] or
-	// [core.ErrWouldDeadlock]. It is not called for an error marked
-	// [Permanent], nor when the context of the call has ended: then there is no other
-	// attempt.
+	// RetryIf reports whether an error is retried. nil means all errors, except those that
+	// match [context.Canceled], [core.ErrClosed], [core.ErrWouldDeadlock] or
+	// [breaker.ErrOpen]: a retry against an open breaker is of no use. RetryIf is not
+	// called for an error marked [Permanent], and not after the end of the context of the
+	// call. It must be safe for concurrent use.
 	RetryIf func(error) bool
-	// Budget, which Retriers may share, bounds the retries of all calls together;
-	// nil means no such bound.
+	// Budget limits the retries of all Retriers that share it. nil means no such limit.
 	Budget *Budget
 }
 
-// Signals that a [Retrier] raises: through the operation in the context of the call, with
-// its key, if there is one, and otherwise on [Options.Sink]. Without a key of an operation,
-// the key is [Options.Name]. A first attempt that succeeds raises no signal. The payload
-// is an [Event].
+// Signals of a [Retrier]. The payload is an [Event]. If the call is part of an operation,
+// the operation raises them, with its key. Otherwise they are raised on [Options.Sink]. The
+// key of a signal that would have no key is [Options.Name]. If the first attempt succeeds,
+// there is no signal.
 const (
-	// SignalDelayed: an attempt has failed and the next one has to wait.
+	// SignalDelayed: an attempt has failed, and the next one starts after a delay.
 	SignalDelayed = "retry.delayed"
-	// SignalStarted: an attempt begins that is not the first.
+	// SignalStarted: a second or later attempt starts.
 	SignalStarted = "retry.started"
-	// SignalRecovered: an attempt that is not the first has succeeded.
+	// SignalRecovered: a second or later attempt has succeeded.
 	SignalRecovered = "retry.recovered"
-	// SignalExhausted: a call gave up because it had no attempts or no time left, or
-	// because the backoff said stop; see [ErrAttempts], [ErrMaxElapsed], [ErrDeadline],
-	// [ErrMaxDelay] and [ErrStopped].
+	// SignalExhausted: a call gave up because of [ErrAttempts], [ErrMaxElapsed],
+	// [ErrDeadline], [ErrMaxDelay] or [ErrStopped].
 	SignalExhausted = "retry.exhausted"
-	// SignalBudgetExhausted: a call gave up because the budget was spent; see [ErrBudget].
+	// SignalBudgetExhausted: a call gave up because of [ErrBudget].
 	SignalBudgetExhausted = "retry.budget.exhausted"
 )
 
 // An Event is the payload of the signals. To subscribe to a signal with its payload, use
 // its kind, such as [Started].
 type Event struct {
-	Attempt int           // the one that begins or, for the other signals, has ended
-	Delay   time.Duration // before the next attempt, or the one that begins; else 0
-	Err     error         // what the last failed attempt returned, without the mark of [After]
+	Attempt int           // of [Started]: the attempt that starts; of the others: the last one
+	Delay   time.Duration // of [Delayed] and [Started]: before the next attempt; else 0
+	Err     error         // of the last failed attempt, without the mark of [After]
 }
 
 // The kinds of the signals.
@@ -93,11 +92,10 @@ var (
 	BudgetExhausted = core.NewKind[Event](SignalBudgetExhausted)
 )
 
-// A Retrier calls functions again that have failed, after a delay, and a bounded number of
-// times. Make one with [New]; it starts nothing, keeps nothing but counters and needs no
-// closing. All methods are safe for concurrent use. A call whose first attempt succeeds
-// costs some 20 nanoseconds and allocates nothing, except with AttemptTimeout, and once in
-// an operation while a retry of another call runs.
+// A Retrier repeats failed calls, after a delay and a limited number of times. Make one with
+// [New]. It has no goroutine and needs no closing. All methods are safe for concurrent use. A
+// call whose first attempt succeeds costs about 20 nanoseconds. Without AttemptTimeout it
+// allocates nothing.
 type Retrier struct {
 	opts Options // resolved
 	base time.Time
@@ -105,21 +103,21 @@ type Retrier struct {
 	atOnce atomic.Uint64 // calls that succeeded at the first attempt
 
 	mu    sync.Mutex
-	stats Stats // of the others
+	stats Stats // of all other calls
 }
 
-// Stats are the counters of a [Retrier], read together. A call is counted when it
-// has ended, in Succeeded or in Failed, so that at every instant
+// Stats are the counters of a [Retrier], read together. A call that has ended is counted
+// once, in Succeeded or in Failed. At every instant
 //
 //	Failed = Permanent + Exhausted + OverBudget + Cancelled + Panicked
 type Stats struct {
 	Succeeded  uint64 `json:"succeeded"`
-	Recovered  uint64 `json:"recovered"` // of these, not at the first attempt
+	Recovered  uint64 `json:"recovered"` // calls in Succeeded that needed a retry
 	Failed     uint64 `json:"failed"`
-	Permanent  uint64 `json:"permanent"`  // on an error that is not retried
-	Exhausted  uint64 `json:"exhausted"`  // no attempts or no time left, or stopped by the backoff
+	Permanent  uint64 `json:"permanent"`  // the error is not retried
+	Exhausted  uint64 `json:"exhausted"`  // the call raised [SignalExhausted]
 	OverBudget uint64 `json:"overBudget"` // the budget was spent
-	Cancelled  uint64 `json:"cancelled"`  // because the context of the call had ended
+	Cancelled  uint64 `json:"cancelled"`  // the context of the call had ended
 	Panicked   uint64 `json:"panicked"`   // a function panicked or ended its goroutine
 
 	Retries uint64 `json:"retries"` // attempts after the first, of all calls
@@ -147,7 +145,8 @@ func (o Options) resolved() Options {
 	}
 	if o.RetryIf == nil {
 		o.RetryIf = func(err error) bool {
-			return !errors.Is(err, context.Canceled) && !errors.Is(err, core.ErrClosed) && !errors.Is(err, core.ErrWouldDeadlock)
+			return !errors.Is(err, context.Canceled) && !errors.Is(err, core.ErrClosed) && !errors.Is(err, core.ErrWouldDeadlock) &&
+				!errors.Is(err, breaker.ErrOpen)
 		}
 	}
 	return o
@@ -158,19 +157,19 @@ func New(opts Options) (*Retrier, error) {
 	return &Retrier{opts: opts.resolved(), base: time.Now()}, nil
 }
 
-// Do calls work until it succeeds, and returns nil; or until it returns an error that is
-// not retried, and returns that error; or until it gives up, and returns an
-// [Error] that matches both the reason and the last error.
+// Do calls work until it succeeds, and then returns nil. If an error is not retried, Do
+// returns that error. If Do gives up, it returns an [Error], which matches the reason and the
+// last error.
 //
-// The first attempt begins at once, even if ctx has ended. When ctx ends later there
-// is no further attempt, and Do, if it waits for one, returns at once; the reason is
-// the cause of ctx. If its deadline would come first, Do does not wait at all. If ctx
-// ends during an attempt whose error matches its cause already, that error is returned
-// as it is.
+// The first attempt starts at once, even if ctx has ended. After the end of ctx there is no
+// further attempt, and Do does not wait any longer; the reason is the cause of ctx. If the
+// deadline of ctx comes before the next attempt, Do does not wait at all. If ctx ends during
+// an attempt, and the error of the attempt matches the cause of ctx, Do returns that error
+// itself.
 //
-// The context of an attempt is ctx, with the end of [Options.AttemptTimeout] and the
-// number for [Attempt]. Do calls everything on the goroutine of its caller. A panic
-// of work is not recovered. Do itself panics if work is nil.
+// The context of an attempt is made from ctx. It ends after [Options.AttemptTimeout], and
+// [Attempt] reads the number of the attempt from it. Do calls work on the goroutine of its
+// caller, and does not recover panics. Do panics if work is nil.
 func (r *Retrier) Do(ctx context.Context, work func(context.Context) error) error {
 	if work == nil {
 		panic("retry: Do needs a function")
@@ -178,8 +177,8 @@ func (r *Retrier) Do(ctx context.Context, work func(context.Context) error) erro
 	return r.do(ctx, work, false)
 }
 
-// DoValue is Do for a function that has a result; it returns what the last attempt
-// did. It panics if r or work is nil.
+// DoValue is [Retrier.Do] for a function with a result. It returns the result of the last
+// attempt, also if that attempt failed. It panics if r or work is nil.
 func DoValue[T any](ctx context.Context, r *Retrier, work func(context.Context) (T, error)) (T, error) {
 	if r == nil || work == nil {
 		panic("retry: DoValue needs a Retrier and a function")
@@ -192,9 +191,9 @@ func DoValue[T any](ctx context.Context, r *Retrier, work func(context.Context) 
 	return value, err
 }
 
-// Wrap returns work that calls Do of r for every item, for any coordinator. While it waits
-// between two attempts it keeps its slot there; in a [Queue] it does not. Wrap panics if r
-// or work is nil.
+// Wrap returns work that retries each item by r, for any coordinator. An item keeps its slot
+// while it waits for its next attempt; in a [Queue] it does not. Wrap panics if r or work is
+// nil.
 func Wrap[T any](r *Retrier, work core.Work[T]) core.Work[T] {
 	if r == nil || work == nil {
 		panic("retry: Wrap needs a Retrier and a function")
@@ -202,14 +201,14 @@ func Wrap[T any](r *Retrier, work core.Work[T]) core.Work[T] {
 	return wrap(r, work, false)
 }
 
-// wrap is Wrap; for suspends see [Retrier.do].
+// wrap is Wrap without the check of its arguments; for suspends see [Retrier.do].
 func wrap[T any](r *Retrier, work core.Work[T], suspends bool) core.Work[T] {
 	return func(ctx context.Context, item T) error {
 		return r.do(ctx, func(ctx context.Context) error { return work(ctx, item) }, suspends)
 	}
 }
 
-// WrapResult is [Wrap] for work that has a result, which it returns as [DoValue] does.
+// WrapResult is [Wrap] for work with a result; see [DoValue].
 func WrapResult[In, Out any](r *Retrier, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	if r == nil || work == nil {
 		panic("retry: WrapResult needs a Retrier and a function")
@@ -222,7 +221,7 @@ func WrapResult[In, Out any](r *Retrier, work core.ResultWork[In, Out]) core.Res
 // Name is [Options.Name].
 func (r *Retrier) Name() string { return r.opts.Name }
 
-// Sink is where signals are raised outside of an operation.
+// Sink is [Options.Sink], or the sink that was made in its place.
 func (r *Retrier) Sink() *core.Sink { return r.opts.Sink }
 
 // Stats returns the counters.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/breaker"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
@@ -238,6 +239,7 @@ func TestErrorsThatAreNotRetried(t *testing.T) {
 		other := errors.New("another")
 		wrapped := fmt.Errorf("reading: %w", retry.Permanent(errOnPurpose))
 		cancelled := fmt.Errorf("reading: %w", context.Canceled)
+		open := retry.After(fmt.Errorf("reading: %w", &breaker.OpenError{Name: "api"}), time.Minute)
 		onlyOnPurpose := func(err error) bool { return errors.Is(err, errOnPurpose) }
 		for name, c := range map[string]struct {
 			retryIf func(error) bool
@@ -250,6 +252,7 @@ func TestErrorsThatAreNotRetried(t *testing.T) {
 			"cancelled":          {nil, []error{cancelled}, cancelled},
 			"closed":             {nil, []error{other, core.ErrClosed}, core.ErrClosed},
 			"would deadlock":     {nil, []error{core.ErrWouldDeadlock}, core.ErrWouldDeadlock},
+			"open breaker":       {nil, []error{other, open}, open},
 			"other's deadline":   {nil, []error{context.DeadlineExceeded}, nil},
 			"RetryIf":            {onlyOnPurpose, []error{errOnPurpose, other}, other},
 			"RetryIf, permanent": {onlyOnPurpose, []error{retry.Permanent(errOnPurpose)}, errOnPurpose},

@@ -1,5 +1,4 @@
-// Package signalaware gates work by signals: while a signal says so, items are refused, or
-// wait.
+// Package signalaware refuses items, or lets them wait, while a signal is present on a sink.
 //
 //	uploads, err := signalaware.New(upload, signalaware.Options{
 //		Sink:     sink,
@@ -12,22 +11,21 @@
 //	sink.Raise("shutdown")                // items are refused
 //	sink.Retract("shutdown")              // items are accepted again
 //
-// While a signal matches CancelOn, [Gate.Enqueue] returns a [core.RefusedError] that
-// names it, and items that wait are refused instead of being run. While one matches
-// DeferOn, items are accepted and wait, all together, without delaying anything else and
-// without polling: they go on as soon as the signals are retracted or released, have
-// aged, or a newer signal matches ResumeOn. Signals that were raised make them wait for
-// MaxDefer at most; then they run all the same, which is counted and raised as
-// [core.SignalForced]. A signal that is held makes them wait as long as it is held. Where
-// both CancelOn and DeferOn are matched, items are refused.
+// While a signal matches CancelOn, [Gate.Enqueue] returns a [core.RefusedError] with this
+// signal, and items that wait are refused.
 //
-// The gate looks at all signals on the sink, raised or held, by other code or by the work
-// itself through its operation. A condition with an end is better held than raised
-// ([core.Sink.Hold]): a lease can end it, and nothing else overrides it. A raised signal
-// ends after 5 minutes if the sink has default options; hold a condition that lasts
-// longer. [Gate.Why] says which signals there are now, Explain what an item waits for.
+// While a signal matches DeferOn, items are accepted and wait. They do not poll, and other
+// items are not delayed. They continue when the signals are gone, or when a newer signal matches
+// ResumeOn. A raised signal lets an item wait for at most MaxDefer. Then the item runs, and
+// [core.SignalForced] is raised. A held signal lets items wait until it is released. If signals
+// match both CancelOn and DeferOn, items are refused.
 //
-// [Wrap] and [WrapResult] put any other function behind the same gate: the call
-// waits, or returns the error, on the goroutine of its caller. [Gate.Do] has the
-// shape of such a function itself, so that other middleware can be put around it.
+// The gate looks at all signals on the sink, also at those of the work itself. A raised signal
+// is gone after 5 minutes if the sink has the default options, or earlier if there are many
+// newer signals. For a condition that lasts, use [core.Sink.Hold]. [Gate.Why] lists the signals
+// that are present now. Explain says what an item waits for.
+//
+// [Wrap] and [WrapResult] put another function behind the same gate. A call waits, or returns
+// the error, on the goroutine of its caller. [Gate.Do] has the form of such a function itself,
+// so you can wrap it.
 package signalaware

@@ -33,7 +33,7 @@ func Example() {
 		panic(err)
 	}
 	fmt.Println(gate.Why()[0])
-	sink.Retract("backpressure.*") // items go on
+	sink.Retract("backpressure.*") // the item runs
 	if err := gate.Wait(ctx, id); err != nil {
 		panic(err)
 	}
@@ -52,7 +52,7 @@ func Example() {
 	// refused because of shutdown
 }
 
-// Any function can be put behind the gate. It runs where it is called.
+// Wrap puts another function behind the gate. It runs on the goroutine of its caller.
 func ExampleWrap() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})

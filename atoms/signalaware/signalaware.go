@@ -11,60 +11,61 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Options configure a [Gate]. The zero value is the default: it gates nothing.
-// Patterns are as described at [core.Match].
+// Options configure a [Gate]. With the zero value, no signal refuses or defers items. For
+// patterns see [core.Match].
 type Options struct {
-	// Name tells gates apart: it is the Source of the signals that the work
-	// raises. "" means "signalaware".
+	// Name is the Source of the signals of the work. "" means "signalaware". The Source
+	// of wrapped calls is Name with ".calls".
 	Name string
-	// CancelOn matches the signals that refuse items while they stand; "" means none.
+	// CancelOn is a pattern. While a signal on the sink matches it, items are refused. ""
+	// means none.
 	CancelOn string
-	// DeferOn matches the signals that make items wait while they stand, unless a newer
-	// signal matches ResumeOn; "" means none.
+	// DeferOn is a pattern. While a signal on the sink matches it, items wait, unless a
+	// newer signal matches ResumeOn. "" means none. ResumeOn without DeferOn is an error.
 	DeferOn, ResumeOn string
-	// MaxDefer is how long an item waits at most because of raised signals that
-	// match DeferOn, counted from when the item came or from when the first of the
-	// signals was raised, whichever is later; 0 means 5 seconds, negative no limit. Held
-	// signals make it wait as long as they are held.
+	// MaxDefer is the longest time that raised signals defer an item. The time begins when
+	// the item is enqueued or when the first of the signals is raised, whichever is later.
+	// A held signal defers items until it is released. 0 means 5 seconds, negative means
+	// no limit.
 	MaxDefer time.Duration
-	// MaxConcurrency is how many items are worked on at once; 0 means
-	// runtime.GOMAXPROCS. It does not limit calls that are wrapped.
+	// MaxConcurrency is how many items run at once; wrapped calls do not count. 0 means
+	// runtime.GOMAXPROCS.
 	MaxConcurrency int
-	// MaxQueued is how many items may wait, for a slot or a signal, before
-	// Enqueue waits for room and TryEnqueue refuses; 0 means 1024, negative no queue.
-	// Calls that are wrapped do not count.
+	// MaxQueued is how many items may wait, for a slot or a signal; wrapped calls do not
+	// count. If so many wait, Enqueue waits for room and TryEnqueue refuses. 0 means 1024,
+	// negative means no queue.
 	MaxQueued int
-	// MaxTracked is how many finished operations the gate still shows, besides
-	// operations that wait and run, and the last 200 that failed; 0 means 200, negative
-	// none, failed ones included.
+	// MaxTracked is how many finished operations the gate shows. The last 200 failed
+	// operations are shown in addition. 0 means 200; negative means none, and no failed
+	// ones.
 	MaxTracked int
-	// MaxAge is how long it shows them; 0 means 5 minutes, negative no limit.
+	// MaxAge is how long finished operations are shown. 0 means 5 minutes, negative means
+	// no limit.
 	MaxAge time.Duration
-	// Timeout is how long the work on an item may take, from its start; 0 or negative
-	// means no limit. Then its context ends with the cause [core.ErrTimeout]; see
-	// [core.Options].
+	// Timeout is how long the work on an item may take, from its start. Then its context
+	// ends with the cause [core.ErrTimeout]. 0 and negative mean no limit.
 	Timeout time.Duration
 	// OnDone is called once for every operation that ends, also if it never ran; see
 	// [core.Options].
 	OnDone func(core.Snapshot)
-	// Sink is where the gate looks for signals, and where the work raises its own; nil
-	// means one of the gate's own.
+	// Sink has the signals at which the gate looks, and gets the signals of the work. nil
+	// means a new sink.
 	Sink *core.Sink
 }
 
-// A Gate works on items as far as signals let it. Make one with [New]. All methods
-// are safe for concurrent use; methods that would wait for the very work that calls
-// them return [core.ErrWouldDeadlock]. While nothing runs it owns no goroutine, but
-// a shared sink keeps it alive until it is drained, stopped or closed.
+// A Gate runs items while signals allow it. Make one with [New], and close it: a shared sink
+// refers to it until Drain, Stop or Close. All methods are safe for concurrent use. Inside the
+// work, methods that would wait for their caller return [core.ErrWouldDeadlock]. An idle gate
+// has no goroutine.
 //
-// The methods of [core.Control] are about the items: Pause, SetMaxConcurrency and Abort do
-// not affect wrapped calls, and Has, Count, Sense and Monitor are about the signals that
-// the work has raised, not about all signals on the sink. The methods that end the gate,
-// from Complete to Close, are about both.
+// The methods of [core.Control] are about items. So Pause, SetMaxConcurrency and Abort do not
+// affect wrapped calls, and Has, Count, Sense and Monitor look only at the signals of the work,
+// not at all signals on the sink. Only Complete, Flush, WaitIdle, Drain, Stop and Close are about
+// items and wrapped calls.
 type Gate[T any] struct {
 	core.Control
 	items *core.Coordinator[T]
-	calls *core.Coordinator[*call] // its operations do nothing; a call waits until its operation runs
+	calls *core.Coordinator[*call] // a wrapped call waits until its operation here has run; the operation does nothing
 
 	mu    sync.Mutex
 	stats CallStats
@@ -75,8 +76,8 @@ var (
 	_ core.Enqueuer[int] = (*Gate[int])(nil)
 )
 
-// New makes a gate that does work for each item, or says what is wrong with the
-// options. It starts nothing.
+// New makes a gate that calls work for each item, or says what is wrong with the options. It
+// starts no goroutine.
 func New[T any](work core.Work[T], opts Options) (*Gate[T], error) {
 	common := core.Options{
 		Name:           cmp.Or(opts.Name, "signalaware"),
@@ -97,56 +98,53 @@ func New[T any](work core.Work[T], opts Options) (*Gate[T], error) {
 		return nil, fmt.Errorf("signalaware: %w", err)
 	}
 	common.Name += ".calls"
-	common.MaxConcurrency = 1 // lets them through in the order in which they came
+	common.MaxConcurrency = 1 // calls pass in order
 	common.MaxQueued, common.Timeout, common.OnDone = 0, 0, nil
 	calls := core.Must(core.NewCoordinator(passes, common)) // these options are valid
 	return &Gate[T]{Control: items.Control, items: items, calls: calls}, nil
 }
 
-// Enqueue accepts an item and returns the id of its operation. While a signal
-// matches CancelOn it returns a [core.RefusedError] that names it, and id 0. While
-// the queue is full it waits for room, first come first served, until ctx ends,
-// whose cause it then returns; calls from the work itself are accepted without waiting,
-// see [core.Coordinator.Enqueue]. The context of the work has the values of ctx, but does
-// not end with it. Enqueue returns [core.ErrClosed] after Complete, Drain, Stop and Close.
+// Enqueue accepts an item and returns the id of its operation. While a signal matches CancelOn,
+// it returns a [core.RefusedError] with this signal, and the id 0. While the queue is full,
+// callers wait for room, first come, first served. If ctx ends first, Enqueue returns the cause
+// of ctx. The work itself does not wait: there is always room for it (see
+// [core.Coordinator.Enqueue]). The context of the item has the values of ctx, but does not end
+// with ctx. After Complete, Drain, Stop and Close, Enqueue returns [core.ErrClosed].
 func (g *Gate[T]) Enqueue(ctx context.Context, item T) (core.OperationID, error) {
 	return g.items.Enqueue(ctx, item)
 }
 
-// TryEnqueue is Enqueue that does not wait: it returns [core.ErrFull] when the queue is
-// full.
+// TryEnqueue is Enqueue that does not wait. If the queue is full, it returns [core.ErrFull].
 func (g *Gate[T]) TryEnqueue(ctx context.Context, item T) (core.OperationID, error) {
 	return g.items.TryEnqueue(ctx, item)
 }
 
-// Do enqueues an item, waits until it is worked on, and returns the error of the
-// work, or the [core.RefusedError] if it was refused. When ctx ends first, the work
-// is cancelled and the cause of ctx returned. Called from the work itself, Do gives up
-// its slot meanwhile; see [core.Coordinator.Do].
+// Do enqueues an item, waits until its operation ends, and returns the error of the work, or the
+// [core.RefusedError] if the item was refused. If ctx ends first, Do cancels the item and returns
+// the cause of ctx. If the work calls Do, it gives up its slot meanwhile; see
+// [core.Coordinator.Do].
 func (g *Gate[T]) Do(ctx context.Context, item T) error { return g.items.Do(ctx, item) }
 
-// Wait waits until an operation is finished and returns the error of its work, or a
-// [core.RefusedError] if it was refused while it waited. When ctx ends first it only
-// stops waiting. It returns [core.ErrUnknown] for an operation that the gate does
-// not show any more.
+// Wait waits until an operation ends, and returns the error of its work, or a
+// [core.RefusedError] if the item was refused while it waited. If ctx ends first, Wait returns,
+// and the operation continues. If the gate no longer shows the operation, Wait returns
+// [core.ErrUnknown].
 func (g *Gate[T]) Wait(ctx context.Context, id core.OperationID) error { return g.items.Wait(ctx, id) }
 
-// Raise raises a signal on the gate's sink, with no key, and reports whether it was
-// recorded: not if the name is empty. Other users of the sink see it too: a condition of
-// this gate alone needs a gate with a sink of its own. To end the condition, call
-// [core.Sink.Retract]; for one with a known end, call [core.Sink.Hold] instead of Raise.
+// Raise raises a signal on the sink of the gate, without a key. It returns false if the name is
+// empty. The signal affects all users of the sink. To take the signal back, call
+// [core.Sink.Retract]. For a condition that lasts, call [core.Sink.Hold] instead of Raise.
 func (g *Gate[T]) Raise(name string) bool { return g.Sink().Raise(name) }
 
-// Complete ends the intake, of items and of wrapped calls. What was accepted is
-// still worked on, when signals let it.
+// Complete ends the intake of items and of wrapped calls. Those that were accepted still run,
+// when signals allow it.
 func (g *Gate[T]) Complete() {
 	g.items.Complete()
 	g.calls.Complete()
 }
 
-// Flush waits until everything accepted so far is finished, and the calls that wait
-// have been let through, while the intake stays open. When ctx ends first it
-// returns its cause.
+// Flush waits until the items that were accepted so far are finished, and the calls that wait
+// have passed. The intake stays open. If ctx ends first, Flush returns the cause of ctx.
 func (g *Gate[T]) Flush(ctx context.Context) error {
 	if err := g.items.Flush(ctx); err != nil {
 		return err
@@ -154,9 +152,9 @@ func (g *Gate[T]) Flush(ctx context.Context) error {
 	return g.calls.Flush(ctx)
 }
 
-// WaitIdle waits until every item is finished, those included that the work has
-// enqueued meanwhile, and the calls that wait then have been let through. The intake
-// stays open. When ctx ends first it returns its cause.
+// WaitIdle waits until all items are finished, also those that the work enqueues meanwhile. Then
+// it waits until the calls that wait have passed. The intake stays open. If ctx ends first,
+// WaitIdle returns the cause of ctx.
 func (g *Gate[T]) WaitIdle(ctx context.Context) error {
 	if err := g.items.WaitIdle(ctx); err != nil {
 		return err
@@ -164,8 +162,8 @@ func (g *Gate[T]) WaitIdle(ctx context.Context) error {
 	return g.calls.Flush(ctx)
 }
 
-// Drain ends the intake and waits as Flush does. When ctx ends first it returns its
-// cause; the work goes on.
+// Drain ends the intake and waits as Flush does. If ctx ends first, Drain returns the cause of
+// ctx, and the work continues.
 func (g *Gate[T]) Drain(ctx context.Context) error {
 	if g.items.Inside(ctx) || g.calls.Inside(ctx) {
 		return core.ErrWouldDeadlock
@@ -174,20 +172,19 @@ func (g *Gate[T]) Drain(ctx context.Context) error {
 	return g.Flush(ctx)
 }
 
-// Stop ends the intake, cancels the items that wait, with the cause [core.ErrStopped],
-// and waits for the work that runs. Calls that wait get that error. When ctx ends first
-// it returns its cause; the work goes on.
+// Stop ends the intake, cancels the items that wait with the cause [core.ErrStopped], and waits
+// for the work that runs. Calls that wait return this error. If ctx ends first, Stop returns the
+// cause of ctx, and the work continues.
 func (g *Gate[T]) Stop(ctx context.Context) error {
 	if g.items.Inside(ctx) || g.calls.Inside(ctx) {
 		return core.ErrWouldDeadlock
 	}
 	g.Complete()
-	err := g.calls.Stop(ctx) // calls end at once: none of them waits for an item
+	err := g.calls.Stop(ctx) // calls end at once, because they do not wait for items
 	return cmp.Or(g.items.Stop(ctx), err)
 }
 
-// Close ends the intake, cancels the work that runs, with the cause
-// [core.ErrClosed], accounts for the items that wait as cancelled, and waits for
-// the work to return; called by the work itself it does not wait. Calls that wait
-// get that error. It returns nil.
+// Close ends the intake, cancels items that wait and the work that runs, with the cause
+// [core.ErrClosed], and waits until the work has returned. Inside the work it does not wait.
+// Calls that wait return this error. Close returns nil.
 func (g *Gate[T]) Close() error { return errors.Join(g.calls.Close(), g.items.Close()) }

@@ -9,15 +9,15 @@ import (
 )
 
 // Wrap puts work behind the gate. While a signal matches CancelOn, a call returns a
-// [core.RefusedError]. While one matches DeferOn, a call waits until no signal does, or
-// until its context ends, whose cause it then returns; because of raised signals it waits
-// for MaxDefer at most. Then it does the work, on the goroutine of the caller and with its
-// context; signals that are raised later do not affect it. After Complete, Drain, Stop and
-// Close it returns [core.ErrClosed].
+// [core.RefusedError]. While a signal matches DeferOn, a call waits, but because of raised
+// signals for at most MaxDefer. If its context ends while it waits, the call returns the cause of
+// the context. Otherwise it then runs work, on the goroutine of its caller and with its context.
+// Signals that come later do not affect it. After Complete, Drain, Stop and Close, a call
+// returns [core.ErrClosed].
 //
-// The work belongs to the caller, not to the gate: MaxConcurrency does not limit it, Stats
-// do not count it, and Close does not cancel it. [Gate.Calls] counts the calls. Each costs
-// about as much as an operation of a coordinator. Wrap panics if g or work is nil.
+// The gate does not control the running work: MaxConcurrency does not limit it, Stats do not
+// count it, and Close does not cancel it. [Gate.Calls] counts the calls. A call costs about as
+// much as an operation of a coordinator. Wrap panics if g or work is nil.
 func Wrap[T, G any](g *Gate[G], work core.Work[T]) core.Work[T] {
 	if g == nil || work == nil {
 		panic("signalaware: Wrap needs a gate and a function")
@@ -30,7 +30,7 @@ func Wrap[T, G any](g *Gate[G], work core.Work[T]) core.Work[T] {
 	}
 }
 
-// WrapResult is [Wrap] for work that has a result.
+// WrapResult is [Wrap] for work with a result.
 func WrapResult[In, Out, G any](g *Gate[G], work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	if g == nil || work == nil {
 		panic("signalaware: WrapResult needs a gate and a function")
@@ -44,16 +44,16 @@ func WrapResult[In, Out, G any](g *Gate[G], work core.ResultWork[In, Out]) core.
 	}
 }
 
-// CallStats count the calls of wrapped functions, so that at every instant
+// CallStats count the calls of wrapped functions. At every instant
 //
 //	Calls = Waiting + Passed + Refused + GaveUp
 type CallStats struct {
 	Calls   uint64 `json:"calls"`
-	Waiting int    `json:"waiting"` // at the gate, now
-	Passed  uint64 `json:"passed"`  // were let through
-	Refused uint64 `json:"refused"` // because of CancelOn
-	GaveUp  uint64 `json:"gaveUp"`  // their context ended, or the gate was closed
-	Forced  uint64 `json:"forced"`  // of Passed: in spite of DeferOn
+	Waiting int    `json:"waiting"` // calls that wait at the gate now
+	Passed  uint64 `json:"passed"`  // calls that ran work, or run it
+	Refused uint64 `json:"refused"` // calls refused because of CancelOn
+	GaveUp  uint64 `json:"gaveUp"`  // calls whose context ended, or after the end of the gate
+	Forced  uint64 `json:"forced"`  // calls in Passed that passed because MaxDefer was over
 }
 
 // LogValue groups the counters by their JSON names.
@@ -69,7 +69,7 @@ func (g *Gate[T]) Calls() CallStats {
 	return g.stats
 }
 
-// call is a call at the gate.
+// call is a call of a wrapped function.
 type call struct{ forced bool }
 
 // passes is the work of the operations that calls wait for.
@@ -78,10 +78,10 @@ func passes(ctx context.Context, c *call) error {
 	return nil
 }
 
-// pass waits until the gate lets the caller through.
+// pass waits until a call may pass, or returns why it may not.
 func (g *Gate[T]) pass(ctx context.Context) (err error) {
 	c := new(call)
-	err = core.ErrClosed // for when the context panics
+	err = core.ErrClosed // counts if the context panics
 	g.count(func(s *CallStats) { s.Calls++; s.Waiting++ })
 	defer g.count(func(s *CallStats) {
 		s.Waiting--
@@ -107,10 +107,9 @@ func (g *Gate[T]) count(change func(*CallStats)) {
 	change(&g.stats)
 }
 
-// Why lists the signals that would affect an item, or a call, that came now: the one
-// that would refuse it, or those that it would wait for. The list is empty if there is
-// none, and after Complete, Drain, Stop and Close. Why costs as much as a call; nothing
-// counts it.
+// Why lists the signals that would affect a new item or call: the signal that would refuse it,
+// or the signals that would defer it. Without such signals, and after Complete, Drain, Stop and
+// Close, the list is empty. Why costs as much as a wrapped call, but is not counted.
 func (g *Gate[T]) Why() []core.Reason {
 	id, err := g.calls.TryEnqueue(context.Background(), new(call))
 	if r, ok := errors.AsType[*core.RefusedError](err); ok {

@@ -111,7 +111,7 @@ func (c *Cache[K, V]) await(ctx context.Context, f *loading[K, V], shared bool) 
 // serves reports whether, after a load that failed, an expired value is served. It is not
 // if meanwhile the key was set or removed, or the cache cleared or closed.
 func (c *Cache[K, V]) serves(f *loading[K, V], old *details) bool {
-	if !f.current || c.times.check(old, c.clock.now(), 0) != outdated {
+	if !f.current || c.times.check(old, c.now(), 0) != outdated {
 		return false
 	}
 	f.shard.mu.Lock()

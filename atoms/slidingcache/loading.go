@@ -58,19 +58,13 @@ func (s *shard[K, V]) forget(key K) (unwanted *loading[K, V]) {
 	return f
 }
 
-// claim reports whether the caller is the first to claim the load. The lock is held.
-func (f *loading[K, V]) claim() bool {
-	first := !f.claimed
-	f.claimed = true
-	return first
-}
-
 // abandon keeps a load that has not begun from beginning. No caller waits for it, and it
 // will be cancelled. The lock is held.
 func (f *loading[K, V]) abandon() {
-	if f.claim() && f.refreshes {
+	if !f.claimed && f.refreshes {
 		f.shard.counts.refreshFailures++
 	}
+	f.claimed = true
 }
 
 // drop cancels a load that no caller waits for. It may be nil.
@@ -100,9 +94,10 @@ func (c *Cache[K, V]) leave(f *loading[K, V], cause error) {
 // run is the body of the operations.
 func (c *Cache[K, V]) run(ctx context.Context, f *loading[K, V]) (none struct{}, err error) {
 	f.shard.mu.Lock()
-	claimed := f.claim()
+	abandoned := f.claimed
+	f.claimed = true
 	f.shard.mu.Unlock()
-	if !claimed { // it is abandoned, and will be cancelled
+	if abandoned { // and will be cancelled
 		<-ctx.Done()
 		return none, context.Cause(ctx)
 	}

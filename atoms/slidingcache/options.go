@@ -1,10 +1,12 @@
 package slidingcache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -76,14 +78,6 @@ type Options[K comparable] struct {
 	RaiseEvictions bool
 }
 
-const (
-	defaultName           = "slidingcache"
-	defaultSliding        = 5 * time.Minute
-	defaultAbsolute       = time.Hour
-	defaultCapacity       = 1000
-	defaultMaxConcurrency = 64
-)
-
 // resolved returns the options with defaults in place of zeroes, and the durations as times, or
 // says what is wrong.
 func (o Options[K]) resolved() (Options[K], times, error) {
@@ -94,39 +88,28 @@ func (o Options[K]) resolved() (Options[K], times, error) {
 	refuse := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("slidingcache: Options."+format, args...))
 	}
-	if o.Name == "" {
-		o.Name = defaultName
-	}
+	o.Name = cmp.Or(o.Name, "slidingcache")
 	if o.Sink == nil {
 		o.Sink = core.NewSink(core.SinkOptions{})
 	}
-	switch {
-	case o.Capacity == 0:
-		o.Capacity = defaultCapacity
-	case o.Capacity < 0:
+	if o.Capacity = cmp.Or(o.Capacity, 1000); o.Capacity < 0 {
 		refuse("Capacity is %d, but must not be negative", o.Capacity)
 	}
 	if o.SampleEvery < 0 {
 		refuse("SampleEvery is %d, but must not be negative", o.SampleEvery)
 	}
-	switch {
-	case o.MaxConcurrency == 0:
-		o.MaxConcurrency = defaultMaxConcurrency
-	case o.MaxConcurrency < 0:
+	if o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 64); o.MaxConcurrency < 0 {
 		o.MaxConcurrency = math.MaxInt32
 	}
 
 	span := func(value, normally time.Duration, none int64) int64 {
-		switch {
-		case value == 0 && normally != 0:
-			return int64(normally)
-		case value <= 0:
+		if value = cmp.Or(value, normally); value <= 0 {
 			return none
 		}
 		return int64(value)
 	}
-	t.sliding = span(o.Sliding, defaultSliding, never)
-	t.absolute = span(o.Absolute, defaultAbsolute, never)
+	t.sliding = span(o.Sliding, 5*time.Minute, never)
+	t.absolute = span(o.Absolute, time.Hour, never)
 	t.refresh = span(o.RefreshAfter, 0, never)
 	t.stale = span(o.StaleOnError, 0, 0)
 	t.negative = span(o.NegativeTTL, 0, 0)
@@ -139,11 +122,9 @@ func (o Options[K]) resolved() (Options[K], times, error) {
 	}
 	textual := reflect.TypeFor[K]().Kind() == reflect.String
 	if o.InvalidateOn != "" {
-		for _, name := range signals {
-			if core.Match(o.InvalidateOn, name) {
-				refuse("InvalidateOn is %q, but must not match %s, which the cache raises itself", o.InvalidateOn, name)
-				break
-			}
+		own := func(name string) bool { return core.Match(o.InvalidateOn, name) }
+		if i := slices.IndexFunc(signals, own); i >= 0 {
+			refuse("InvalidateOn is %q, but must not match %s, which the cache raises itself", o.InvalidateOn, signals[i])
 		}
 		if o.KeyOf == nil && !textual {
 			refuse("KeyOf is nil, but InvalidateOn needs it to make a %v of a signal", reflect.TypeFor[K]())

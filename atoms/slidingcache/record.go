@@ -5,6 +5,12 @@ import (
 	"time"
 )
 
+// never is later than any time, in nanoseconds since the cache was made.
+const never = 1<<63 - 1
+
+// later is the time that lies d after at, which is not negative.
+func later(at, d int64) int64 { return at + min(d, never-at) }
+
 // record is what is stored for a key. If the store knows all about it, it is a value and has no
 // details.
 type record[V any] struct {
@@ -70,12 +76,9 @@ func (s *times) decides() bool { return s.stale > 0 }
 // needed reports whether values have details.
 func (s *times) needed() bool { return s.decides() || s.refresh < never }
 
-// detailsOf returns the details of a value that is stored now, or nil if it needs none. life is
-// what its load has said: 0 means nothing, negative that the value never expires.
+// detailsOf returns the details of a value that is stored now. life is what its
+// load has said: 0 means nothing, negative that the value never expires.
 func (s *times) detailsOf(now int64, life time.Duration) *details {
-	if !s.needed() {
-		return nil
-	}
 	sliding, absolute := s.sliding, s.absolute
 	switch {
 	case life < 0:
@@ -124,11 +127,5 @@ func (s *times) check(f *details, now, d int64) status {
 
 // forStore returns how long the store has to keep values: after an access, and at most.
 func (s *times) forStore() (ttl, maxAge time.Duration) {
-	span := func(n int64) time.Duration {
-		if n == never {
-			return -1
-		}
-		return time.Duration(n)
-	}
-	return span(later(s.sliding, s.stale)), span(later(s.absolute, s.stale))
+	return time.Duration(later(s.sliding, s.stale)), time.Duration(later(s.absolute, s.stale))
 }

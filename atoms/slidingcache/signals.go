@@ -39,6 +39,9 @@ var signals = []string{
 // LoadFailed is [SignalFailed] with what went wrong.
 var LoadFailed = core.NewKind[error](SignalFailed)
 
+// evicted are the signals of records that the store has removed by itself.
+var evicted = map[lru.Reason]string{lru.ReasonEvicted: SignalCold, lru.ReasonExpired: SignalExpired}
+
 // maxText is how many bytes of a key's text are used.
 const maxText = 128
 
@@ -67,15 +70,9 @@ func (f *loading[K, V]) raise(name string) { f.operation.RaiseKey(name, f.text) 
 
 // onRemoved is called by the store, while a lock is held, when it has removed a record.
 func (c *Cache[K, V]) onRemoved(key K, _ record[V], reason lru.Reason) {
-	name := SignalCold
-	switch reason {
-	case lru.ReasonEvicted:
-	case lru.ReasonExpired:
-		name = SignalExpired
-	default:
-		return
+	if name := evicted[reason]; name != "" {
+		c.evictions.Add(func() { c.opts.Sink.RaiseKey(name, c.text(key)) })
 	}
-	c.evictions.Add(func() { c.opts.Sink.RaiseKey(name, c.text(key)) })
 }
 
 // raiseEvictions raises the signals of what the store has removed. No lock is held.

@@ -26,7 +26,7 @@ import (
 type Cache[K comparable, V any] struct {
 	opts   Options[K]
 	times  times
-	clock  clock
+	base   time.Time // when it was made
 	loader func(ctx context.Context, key K) (V, time.Duration, error)
 	store  *lru.LRU[K, record[V]]
 
@@ -65,14 +65,6 @@ const (
 
 type lane[K comparable, V any] = core.ResultCoordinator[*loading[K, V], struct{}]
 
-// Lanes of the coordinator, the first one first. A load that other loads wait for goes
-// first, so that few loads are under way at once.
-const (
-	laneNeeded    = "needed"
-	laneLoads     = "loads"
-	laneRefreshes = "refreshes"
-)
-
 // New makes a cache that loads values with load, or returns an error that says what is wrong
 // with the options. It starts no goroutine. Memory grows with what is stored.
 func New[K comparable, V any](load func(ctx context.Context, key K) (V, error), opts Options[K]) (*Cache[K, V], error) {
@@ -97,31 +89,26 @@ func NewWithLife[K comparable, V any](load func(ctx context.Context, key K) (V, 
 	if err != nil {
 		return nil, err
 	}
-	c := &Cache[K, V]{opts: opts, times: t, clock: newClock(), loader: load, seed: maphash.MakeSeed()}
+	c := &Cache[K, V]{opts: opts, times: t, base: time.Now(), loader: load, seed: maphash.MakeSeed()}
 	c.shards = make([]shard[K, V], 1<<min(bits.Len(uint(opts.Capacity/keysPerShard)), maxShardBits))
 	ttl, maxAge := t.forStore()
 	store := lru.Options[K, record[V]]{Capacity: opts.Capacity, TTL: ttl, MaxAge: maxAge, HotTTL: -1}
 	if opts.RaiseEvictions {
 		store.OnRemoved = c.onRemoved
 	}
-	c.store, err = lru.New(store)
-	if err != nil {
-		return nil, err
-	}
+	c.store = core.Must(lru.New(store)) // the options are resolved
 	textOf := func(f *loading[K, V]) string { return f.text }
-	loads, err := core.NewKeyedResultCoordinator(textOf, c.run, core.Options{
+	loads := core.Must(core.NewKeyedResultCoordinator(textOf, c.run, core.Options{
 		Name:           opts.Name,
 		Sink:           opts.Sink,
 		MaxConcurrency: opts.MaxConcurrency,
 		MaxPerKey:      math.MaxInt32, // the flights of a shard see to it that there is one
 		MaxQueued:      math.MaxInt32, // a caller waits for each, or it refreshes what is stored
 		MaxSuspended:   math.MaxInt32, // likewise; the loads that they wait for must be able to begin
-		Lanes:          []core.Lane{{Name: laneNeeded}, {Name: laneLoads}, {Name: laneRefreshes}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.needed, c.loads, c.late = loads.Lane(laneNeeded), loads.Lane(laneLoads), loads.Lane(laneRefreshes)
+		// A load that other loads wait for goes first, so that few loads are under way at once.
+		Lanes: []core.Lane{{Name: "needed"}, {Name: "loads"}, {Name: "refreshes"}},
+	}))
+	c.needed, c.loads, c.late = loads.Lane("needed"), loads.Lane("loads"), loads.Lane("refreshes")
 	if opts.InvalidateOn != "" {
 		c.unsubscribe = opts.Sink.Subscribe(opts.InvalidateOn, c.invalidate)
 	}
@@ -170,29 +157,19 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
 
 // get continues Get with the record that the store has.
 func (c *Cache[K, V]) get(ctx context.Context, key K, r record[V], ok bool) (V, error) {
-	var none V
-	v := nothing
-	switch {
-	case !ok:
-	case r.details == nil:
-		c.sample(SignalHit, key)
-		return r.value, nil
-	default:
-		now := c.clock.now()
-		if v = c.times.check(r.details, now, c.times.sliding); v == fresh && r.details.due(now, c.times.refresh) {
+	if ok {
+		now := c.now()
+		v := c.times.check(r.details, now, c.times.sliding)
+		if v == fresh && r.details != nil && r.details.due(now, c.times.refresh) {
 			c.refresh(ctx, key, r.details)
 		}
-	}
-	switch v {
-	case fresh:
-		c.sample(SignalHit, key)
-		return r.value, nil
-	case absent:
-		c.recount(-1, 0, 1)
-		c.sample(SignalHit, key)
-		return none, r.details.absence
-	}
-	if ok {
+		if v == absent {
+			c.recount(-1, 0, 1)
+		}
+		if v == fresh || v == absent {
+			c.sample(SignalHit, key)
+			return r.value, r.err()
+		}
 		c.recount(-1, 1, 0)
 	}
 	c.sample(SignalMiss, key)
@@ -204,7 +181,7 @@ func (c *Cache[K, V]) get(ctx context.Context, key K, r record[V], ok bool) (V, 
 // the value's life, as Get does.
 func (c *Cache[K, V]) GetIfPresent(key K) (value V, ok bool) {
 	r, ok := c.store.Get(key)
-	if ok && r.details != nil && c.times.check(r.details, c.clock.now(), c.times.sliding) != fresh {
+	if ok && r.details != nil && c.times.check(r.details, c.now(), c.times.sliding) != fresh {
 		c.recount(-1, 1, 0)
 		ok = false
 	}
@@ -251,7 +228,7 @@ func (c *Cache[K, V]) Set(key K, value V) {
 func (c *Cache[K, V]) put(key K, value V, life time.Duration) {
 	r := record[V]{value: value}
 	if c.times.needed() {
-		r.details = c.times.detailsOf(c.clock.now(), life)
+		r.details = c.times.detailsOf(c.now(), life)
 	}
 	if life > 0 {
 		life = time.Duration(later(int64(life), c.times.stale))
@@ -368,13 +345,16 @@ func (c *Cache[K, V]) shard(key K) *shard[K, V] {
 	return &c.shards[maphash.Comparable(c.seed, key)&uint64(len(c.shards)-1)]
 }
 
+// now is the time since the cache was made. The first reading may be 0.
+func (c *Cache[K, V]) now() int64 { return int64(time.Since(c.base)) }
+
 // peek returns what the store has for a key. It is no access and needs no lock.
 func (c *Cache[K, V]) peek(key K) (record[V], status) {
 	r, ok := c.store.Peek(key)
 	if !ok {
 		return r, nothing
 	}
-	return r, c.times.check(r.details, c.clock.now(), 0)
+	return r, c.times.check(r.details, c.now(), 0)
 }
 
 // recount corrects the counters of the store.

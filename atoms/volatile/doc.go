@@ -1,6 +1,6 @@
-// Package volatile evicts operations from their coordinator's window as soon as a signal
-// says so, instead of when they are old or many. So the window of a coordinator with a
-// great many operations shows the operations that matter.
+// Package volatile evicts operations from the window of their coordinator (the list of
+// operations that it shows) as soon as a signal says so. So the window of a coordinator with
+// very many operations shows the operations that matter.
 //
 //	evictor, err := volatile.New(jobs, volatile.Options{})
 //	if err != nil {
@@ -8,21 +8,19 @@
 //	}
 //	defer evictor.Close()
 //
-// From then on an operation that raises "kill.job", or another signal that matches
-// [Options.Pattern], is killed, which means:
+// From then on, an operation is killed if it raises "kill.job" or another signal that matches
+// [Options.Pattern]:
 //
-//   - an operation that is finished is evicted at once, pinned or not;
-//   - one that waits to run is cancelled, with [ErrKilled] as the cause, and evicted;
-//   - one that runs has its context cancelled, with the same cause, and is evicted when
-//     its body has returned. Until then it keeps its slot and stays visible.
+//   - If it is finished, it is evicted at once, also if it is pinned.
+//   - If it waits to run, it is cancelled with the cause [ErrKilled], and evicted.
+//   - If it runs, its context is cancelled with the same cause. It is evicted when its work has
+//     returned. Until then it keeps its slot and is shown.
 //
-// An operation may kill itself: if its body then returns nil it has succeeded all the
-// same. With [Options.LetFinish] nothing is cancelled. In every case the coordinator's
-// counters stay exact, OnFinalized is called once, and the echo has all signals of the
-// operation, as long as the coordinator remembers echoes.
+// An operation may kill itself. If its work then returns nil, it has succeeded. With
+// [Options.LetFinish], no operation is cancelled. The counters of the coordinator stay exact,
+// OnFinalized is called once, and the echo of the operation has all its signals.
 //
-// Signals of operations of other coordinators on the sink name no operation of this
-// coordinator: they are counted as missed, and change nothing. Signals raised directly on
-// the sink are ignored, unless with [Options.ByKey], by which other code can kill an
-// operation.
+// A signal of an operation of another coordinator on the sink has no effect, and counts as
+// missed. A signal that is raised on the sink itself has no effect either. But with
+// [Options.ByKey], it kills the operation whose id is its key.
 package volatile

@@ -14,7 +14,7 @@ var _ volatile.Target = (*core.Coordinator[string])(nil)
 func Example() {
 	ctx := context.Background()
 	process := func(ctx context.Context, job string) error {
-		if job != "odd" { // nothing to see here
+		if job != "odd" { // only odd jobs are interesting
 			core.OperationFrom(ctx).Raise("kill.job")
 		}
 		return nil

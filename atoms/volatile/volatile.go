@@ -11,40 +11,39 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// ErrKilled is the cause with which an operation that is killed is cancelled.
+// ErrKilled is the cause with which killed operations are cancelled.
 var ErrKilled = errors.New("volatile: operation was killed by a signal")
 
-// Signals that an evictor raises on the sink of the coordinator, with the id of the
-// operation as key, caused by the signal that killed. They kill nothing themselves,
-// whatever the pattern.
+// Signals of an [Evictor], on the sink of the coordinator. The key is the id of the operation.
+// The cause is the signal that killed it. These two signals never kill.
 const (
 	// SignalKilled: an operation was killed and has left the window.
 	SignalKilled = "volatile.killed"
-	// SignalMissed: the coordinator does not know the operation, or not any more.
+	// SignalMissed: the coordinator does not have the operation, or no longer has it.
 	SignalMissed = "volatile.missed"
 )
 
 // Options configure an [Evictor]. The zero value is the default.
 type Options struct {
-	// Pattern matches the signals that kill; "" means "kill.*". See [core.Match].
+	// Pattern matches the signals that kill. "" means "kill.*". See [core.Match].
 	Pattern string
-	// If, if it is set, has to agree as well. It is called on the goroutine that
-	// raises the signal. If it panics, the signal kills nothing, and the sink counts
-	// the panic.
+	// If reports whether a signal that matches Pattern kills. nil means that all do. It is
+	// called on the goroutine that raises the signal. If it panics, the signal does not
+	// kill, and the sink counts the panic.
 	If func(core.Signal) bool
-	// ByKey lets a signal that is raised directly on the sink, by no operation, kill
-	// the operation whose id, in decimal, is the signal's key.
+	// ByKey means that signals that are raised on the sink itself kill, too. They kill the
+	// operation whose id, in decimal, is the key of the signal.
 	ByKey bool
-	// LetFinish cancels nothing: an operation that waits or runs goes on, and is
-	// evicted as soon as it is finished.
+	// LetFinish means that no operation is cancelled. It runs to its end, and then it is
+	// evicted.
 	LetFinish bool
-	// KeepPinned leaves operations alone that are pinned when the signal comes, and
-	// keeps operations that are pinned when they have finished.
+	// KeepPinned means that pinned operations are not killed. An operation that is pinned
+	// when it finishes is not evicted. See [core.Control.Pin].
 	KeepPinned bool
-	// OnKilled is called for each operation that was killed, once it has left the
-	// window; OnMissed for each id that the coordinator did not know. They are called
-	// with no lock held, on the goroutine that raised the signal or, if the operation
-	// was not finished, on a goroutine of the evictor. A panic is counted in [Stats].
+	// OnKilled is called when a killed operation has left the window. OnMissed is called
+	// when the coordinator does not have the operation. They are called on the goroutine
+	// that raised the signal or, if the operation was not finished, on a goroutine of the
+	// evictor. No lock is held. [Stats] counts their panics.
 	OnKilled, OnMissed func(core.OperationID, core.Signal)
 }
 
@@ -56,9 +55,9 @@ func (o Options) resolved(target Target) (Options, error) {
 	return o, nil
 }
 
-// A Target is a coordinator, such as a [core.Coordinator]. The Wait of a
-// [core.ResultCoordinator] returns a result as well: to evict its operations, embed it in
-// a type whose Wait returns the error only.
+// A Target is a [core.Coordinator], or another type with these methods. The Wait of a
+// [core.ResultCoordinator] also returns a result: embed it in a type whose Wait returns only the
+// error.
 type Target interface {
 	Name() string
 	Sink() *core.Sink
@@ -68,18 +67,18 @@ type Target interface {
 	Wait(context.Context, core.OperationID) error
 }
 
-// Stats are the counters of an evictor, read together, so that at every instant
+// Stats are the counters of an [Evictor], read together. At every instant
 //
 //	Matched = Killed + Missed + Spared + Repeated + Abandoned + Underway
 type Stats struct {
-	Matched   uint64 `json:"matched"`   // signals that were to kill an operation
-	Killed    uint64 `json:"killed"`    // operations that have left the window for it
-	Missed    uint64 `json:"missed"`    // were unknown to the coordinator
-	Spared    uint64 `json:"spared"`    // were pinned, with KeepPinned
-	Repeated  uint64 `json:"repeated"`  // were being killed already
-	Abandoned uint64 `json:"abandoned"` // were not finished when Close was called
-	Underway  int    `json:"underway"`  // are not finished yet
-	Panics    uint64 `json:"panics"`    // of callbacks
+	Matched   uint64 `json:"matched"`   // signals that kill
+	Killed    uint64 `json:"killed"`    // the operation has left the window
+	Missed    uint64 `json:"missed"`    // the coordinator did not have the operation
+	Spared    uint64 `json:"spared"`    // the operation was pinned, with KeepPinned
+	Repeated  uint64 `json:"repeated"`  // an earlier signal was killing the operation already
+	Abandoned uint64 `json:"abandoned"` // the operation was not finished at Close
+	Underway  int    `json:"underway"`  // the operation is not finished yet
+	Panics    uint64 `json:"panics"`    // of OnKilled and OnMissed
 }
 
 // LogValue groups the counters by their JSON names.
@@ -88,31 +87,31 @@ func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
 // String is the JSON form.
 func (s Stats) String() string { return core.StatsString(s) }
 
-// An Evictor evicts operations that raise a certain signal. Make one with [New]. It
-// costs a handler of the sink and, for each operation that is killed while it runs, a
-// goroutine until the operation is finished, so there are no more goroutines than
-// operations that run; with LetFinish, operations that wait to run have one too. All
-// methods are safe for concurrent use, from handlers, bodies and callbacks too.
+// An Evictor evicts operations that raise certain signals. Make one with [New], and close it.
+// All methods are safe for concurrent use, also in handlers, in the work and in callbacks.
+//
+// It costs a handler of the sink. An operation that is killed while it runs costs a goroutine
+// until it is finished. With LetFinish, this is also true of an operation that waits to run.
 type Evictor struct {
 	target      Target
 	opts        Options
 	unsubscribe func()
-	callbacks   *core.Sink // calls OnKilled and OnMissed, and knows whether they run
+	callbacks   *core.Sink // calls OnKilled and OnMissed
 	endCalls    func()
 	ctx         context.Context // ends with Close
 	stop        context.CancelFunc
-	waiting     sync.WaitGroup // for operations to finish
+	waiting     sync.WaitGroup // goroutines that wait for operations
 
 	mu       sync.Mutex
 	underway map[core.OperationID]struct{}
 	stats    Stats
 }
 
-// calls is the kind of the signals on Evictor.callbacks. The payload is the call.
+// calls is the kind of the signals on Evictor.callbacks. The payload makes the call.
 var calls = core.NewKind[func()]("volatile.call")
 
-// New makes an evictor for the operations of a coordinator, or says what is wrong. It
-// is subscribed to the coordinator's sink until Close.
+// New makes an evictor for the operations of target. Until Close, it is subscribed to the sink
+// of target. New returns an error if target is nil.
 func New(target Target, opts Options) (*Evictor, error) {
 	opts, err := opts.resolved(target)
 	if err != nil {
@@ -132,10 +131,9 @@ func (e *Evictor) Name() string { return e.target.Name() }
 // Sink is the sink of the coordinator.
 func (e *Evictor) Sink() *core.Sink { return e.target.Sink() }
 
-// Close ends the subscription. Operations that were to leave the window when they are
-// finished stay as long as the coordinator shows them. When Close has returned no
-// callback starts; it waits for callbacks that run, unless it is called by a callback or
-// a handler. It may be called many times and returns nil.
+// Close ends the subscription. Killed operations that are not finished are not evicted any more.
+// Close waits for callbacks that run, except inside a callback or a handler. After Close, no
+// callback starts. It may be called several times, and returns nil.
 func (e *Evictor) Close() error {
 	e.mu.Lock()
 	e.stop()
@@ -168,7 +166,7 @@ func (e *Evictor) handle(s core.Signal) {
 	}
 }
 
-// begin notes that an operation is being killed, unless it is already.
+// begin records that an operation is being killed. It returns false if it is already.
 func (e *Evictor) begin(id core.OperationID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -184,7 +182,7 @@ func (e *Evictor) begin(id core.OperationID) bool {
 	return !repeated
 }
 
-// kill evicts an operation, now or when it is finished. Its end is deferred because
+// kill evicts an operation, now or when it is finished. The call of end is deferred because
 // handlers of the coordinator may end this goroutine.
 func (e *Evictor) kill(id core.OperationID, s core.Signal) {
 	counter := &e.stats.Killed
@@ -196,7 +194,7 @@ func (e *Evictor) kill(id core.OperationID, s core.Signal) {
 	if !e.opts.LetFinish {
 		e.target.Cancel(id, ErrKilled)
 	}
-	if e.target.Evict(id) { // it was finished, or pending until Cancel
+	if e.target.Evict(id) { // it was finished, or was pending before Cancel
 		return
 	}
 	counter = &e.stats.Missed
@@ -205,8 +203,8 @@ func (e *Evictor) kill(id core.OperationID, s core.Signal) {
 	}
 }
 
-// await starts a goroutine that evicts an operation once it is finished. It returns nil,
-// or the counter if the evictor is closed.
+// await starts a goroutine that evicts an operation when it is finished, and returns nil. If the
+// evictor is closed, it returns the counter.
 func (e *Evictor) await(id core.OperationID, s core.Signal) *uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -240,8 +238,8 @@ func (e *Evictor) isPinned(id core.OperationID) bool {
 	return s.Pins > 0
 }
 
-// end counts an operation that is not underway any more, raises the signal and calls the
-// callback. The counter is nil if the operation is underway still.
+// end counts an operation that is no longer underway, raises the signal and calls the callback.
+// If counter is nil, the operation is still underway, and end does nothing.
 func (e *Evictor) end(id core.OperationID, s core.Signal, counter *uint64) {
 	if counter == nil {
 		return

@@ -46,28 +46,24 @@ func TestHalfOpenBreakerAdmitsOneProbeOfAllExecutions(t *testing.T) {
 // While a breaker is open others can see that, and wait for the end of it. Handlers that
 // take their time do not prolong it.
 func TestOpenedIsHeldWhileTheBreakerIsOpen(t *testing.T) {
-	for name, slow := range map[string]time.Duration{"quick": 0, "slow": 20 * time.Second, "slower than the reset": time.Minute} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				sink := core.NewSink(core.SinkOptions{})
-				o := orchestrator(t, opts{Sink: sink, BreakerThreshold: 1, TotalTimeout: -1}, worker{Name: "db", Do: fails(0)})
-				sink.Subscribe("worker.failed:*", func(core.Signal) { time.Sleep(slow) })
-				begun := time.Now()
-				run(t, o)
-				assert.Equal(t, []string{"circuit.opened:db:failures=1"}, signals(sink, "circuit.opened:*"), "even if it is over")
-				c, err := core.NewCoordinator(func(context.Context, int) error { return nil },
-					core.Options{Sink: sink, DeferOn: "circuit.opened:db:*", MaxDefer: -1})
-				require.NoError(t, err)
-				if o.Workers()[0].Breaker == breaker.Open {
-					assert.Equal(t, begun.Add(30*time.Second), o.Workers()[0].Retry)
-				}
-				require.NoError(t, c.Do(t.Context(), 1))
-				assert.Equal(t, max(30*time.Second, slow+1), time.Since(begun))
-				assert.Equal(t, "db:half-open:1", breakers(o))
-				assert.Zero(t, o.Workers()[0].Retry)
-			})
-		})
-	}
+	each(t, map[string]time.Duration{"quick": 0, "slow": 20 * time.Second, "slower than the reset": time.Minute}, func(t *testing.T, slow time.Duration) {
+		sink := core.NewSink(core.SinkOptions{})
+		o := orchestrator(t, opts{Sink: sink, BreakerThreshold: 1, TotalTimeout: -1}, worker{Name: "db", Do: fails(0)})
+		sink.Subscribe("worker.failed:*", func(core.Signal) { time.Sleep(slow) })
+		begun := time.Now()
+		run(t, o)
+		assert.Equal(t, []string{"circuit.opened:db:failures=1"}, signals(sink, "circuit.opened:*"), "even if it is over")
+		c, err := core.NewCoordinator(func(context.Context, int) error { return nil },
+			core.Options{Sink: sink, DeferOn: "circuit.opened:db:*", MaxDefer: -1})
+		require.NoError(t, err)
+		if o.Workers()[0].Breaker == breaker.Open {
+			assert.Equal(t, begun.Add(30*time.Second), o.Workers()[0].Retry)
+		}
+		require.NoError(t, c.Do(t.Context(), 1))
+		assert.Equal(t, max(30*time.Second, slow+1), time.Since(begun))
+		assert.Equal(t, "db:half-open:1", breakers(o))
+		assert.Zero(t, o.Workers()[0].Retry)
+	})
 }
 
 // Nothing waits for the breakers of an orchestrator that is closed, even if one opens while

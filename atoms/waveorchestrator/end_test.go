@@ -62,20 +62,6 @@ func TestContextOfAWorker(t *testing.T) {
 			}
 		})
 	})
-	t.Run("the end that comes first counts, used or not", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			for own, want := range map[time.Duration]string{5 * ms: "cancelled | failed a:0 b:0", 15 * ms: "cancelled | cancelled a:0 b:0"} {
-				o := orchestrator(t, opts{WorkerTimeout: own, Grace: time.Minute}, worker{Name: "b", Do: ignores(2, 20*ms)},
-					worker{Name: "a", Do: func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); time.Sleep(20 * ms); return 0, nil }})
-				ctx, cancel := context.WithTimeoutCause(t.Context(), 10*ms, errOnPurpose)
-				r, err := o.Execute(ctx, 0)
-				cancel()
-				assert.Equal(t, errOnPurpose, err)
-				assert.Equal(t, want, brief(r))
-				assert.EqualValues(t, 2, o.Counters().Late)
-			}
-		})
-	})
 }
 
 func TestEarlyExitCancelsTheOthers(t *testing.T) {
@@ -227,31 +213,28 @@ func never(t *testing.T) worker {
 
 // A run that has not begun at the end never begins, and shows nothing about the worker.
 func TestRunThatHasNotBegunAtTheEnd(t *testing.T) {
-	for name, c := range map[string]struct {
+	type row struct {
 		o    opts
 		held time.Duration
 		want string
 		why  error
-	}{
+	}
+	each(t, map[string]row{
 		"of the execution": {opts{TotalTimeout: 100 * ms}, time.Second, "timed-out | skipped w:0", wave.ErrTimeout},
 		"of its time":      {opts{WorkerTimeout: 90 * ms, Grace: 10 * ms}, 100*ms + 1, "failed | skipped w:0", wave.ErrWorkerTimeout},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				c.o.BreakerThreshold = 1
-				o := orchestrator(t, c.o, never(t))
-				hold(o, 1, c.held)
-				r, _ := o.Execute(t.Context(), 0)
-				assert.Equal(t, c.want, brief(r))
-				assert.Equal(t, 100*ms, r.Duration)
-				assert.Equal(t, c.why, r.Skipped[0].Err)
-				assert.Zero(t, r.Skipped[0].Operation)
-				assert.Equal(t, "w:closed:0", breakers(o))
-				checkBooks(t, o.Counters(), 1)
-				require.NoError(t, o.Close())
-			})
-		})
-	}
+	}, func(t *testing.T, c row) {
+		c.o.BreakerThreshold = 1
+		o := orchestrator(t, c.o, never(t))
+		hold(o, 1, c.held)
+		r, _ := o.Execute(t.Context(), 0)
+		assert.Equal(t, c.want, brief(r))
+		assert.Equal(t, 100*ms, r.Duration)
+		assert.Equal(t, c.why, r.Skipped[0].Err)
+		assert.Zero(t, r.Skipped[0].Operation)
+		assert.Equal(t, "w:closed:0", breakers(o))
+		checkBooks(t, o.Counters(), 1)
+		require.NoError(t, o.Close())
+	})
 }
 
 // An execution that has not begun when the caller's context ends, or at Close, never begins.
@@ -287,32 +270,29 @@ func TestTheEndComesWhileHandlersRun(t *testing.T) {
 	const wave0, inWorker = "wave.started:*", "worker.started:*"
 	type orch = *wave.Orchestrator[int, int]
 	type stop = context.CancelCauseFunc
-	for name, c := range map[string]struct {
+	type row struct {
 		pattern string
 		want    error
 		end     func(o orch, id core.OperationID, cancel stop)
-	}{
+	}
+	each(t, map[string]row{
 		"timeout":        {wave0, wave.ErrTimeout, func(orch, core.OperationID, stop) { time.Sleep(time.Minute) }},
 		"caller":         {wave0, errOnPurpose, func(_ orch, _ core.OperationID, cancel stop) { cancel(errOnPurpose) }},
 		"cancel":         {wave0, core.ErrCancelled, func(o orch, id core.OperationID, _ stop) { o.Cancel(id, nil) }},
 		"close":          {wave0, core.ErrClosed, func(o orch, _ core.OperationID, _ stop) { _ = o.Close() }},
 		"worker timeout": {inWorker, wave.ErrFailed, func(orch, core.OperationID, stop) { time.Sleep(2 * time.Second) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				o := orchestrator(t, opts{}, never(t))
-				ctx, cancel := context.WithCancelCause(t.Context())
-				o.Sink().Subscribe(c.pattern, func(s core.Signal) { c.end(o, s.Operation, cancel) })
-				r, err := o.Execute(ctx, 0)
-				assert.ErrorIs(t, err, c.want)
-				if c.want == wave.ErrFailed {
-					assert.Equal(t, "failed | failed w:0", brief(r))
-				} else {
-					assert.ErrorIs(t, r.Skipped[0].Err, c.want)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, c row) {
+		o := orchestrator(t, opts{}, never(t))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		o.Sink().Subscribe(c.pattern, func(s core.Signal) { c.end(o, s.Operation, cancel) })
+		r, err := o.Execute(ctx, 0)
+		assert.ErrorIs(t, err, c.want)
+		if c.want == wave.ErrFailed {
+			assert.Equal(t, "failed | failed w:0", brief(r))
+		} else {
+			assert.ErrorIs(t, r.Skipped[0].Err, c.want)
+		}
+	})
 }
 
 // Handlers that end the goroutine, as t.FailNow does, end the execution and leave nothing

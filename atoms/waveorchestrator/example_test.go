@@ -212,34 +212,8 @@ func Example_dataPipeline() {
 	// 3 Save: saved 60
 }
 
-// Execute is a core.ResultWork. So a coordinator can queue the inputs and keep the results.
-func ExampleOrchestrator_Execute() {
-	orchestrator, err := waveorchestrator.New([]waveorchestrator.Worker[string, int]{
-		{Name: "length", Do: func(_ context.Context, s string) (int, error) { return len(s), nil }},
-		{Name: "words", Do: func(_ context.Context, s string) (int, error) { return len(strings.Fields(s)), nil }},
-	}, waveorchestrator.Options[int]{})
-	if err != nil {
-		panic(err)
-	}
-	texts, err := core.NewResultCoordinator(orchestrator.Execute, core.Options{MaxConcurrency: 2})
-	if err != nil {
-		panic(err)
-	}
-	result, err := texts.Do(context.Background(), "waves, one after the other")
-	if err != nil {
-		panic(err)
-	}
-	for _, w := range result.Completed {
-		fmt.Println(w.Worker, w.Value)
-	}
-	fmt.Println(texts.Stats().Succeeded, "execution")
-	// Output:
-	// length 26
-	// words 5
-	// 1 execution
-}
-
-// A worker that fails again and again is skipped for a while.
+// A worker that fails again and again is skipped for a while. The signals of an orchestrator
+// carry an Event.
 func ExampleOrchestrator_Workers() {
 	orchestrator, err := waveorchestrator.New([]waveorchestrator.Worker[int, int]{
 		{Name: "good", Do: func(context.Context, int) (int, error) { return 1, nil }},
@@ -248,13 +222,14 @@ func ExampleOrchestrator_Workers() {
 	if err != nil {
 		panic(err)
 	}
+	orchestrator.Sink().Subscribe(waveorchestrator.SignalWorkerFailed+":*", func(s core.Signal) {
+		e := s.Payload().(waveorchestrator.Event)
+		fmt.Println(e.Worker, "of wave", e.Wave, "failed:", e.Err)
+	})
 	for range 3 {
 		result, err := orchestrator.Execute(context.Background(), 0)
 		if err != nil {
 			panic(err)
-		}
-		for _, w := range result.Failed {
-			fmt.Println(w.Worker, "failed:", w.Err)
 		}
 		for _, w := range result.Skipped {
 			fmt.Println(w.Worker, "skipped:", w.Err)
@@ -266,31 +241,10 @@ func ExampleOrchestrator_Workers() {
 	}
 	fmt.Println(orchestrator.Counters().WorkersFailed, "runs have failed in", orchestrator.Stats().Succeeded, "executions")
 	// Output:
-	// bad failed: connection refused
-	// bad failed: connection refused
+	// bad of wave 0 failed: connection refused
+	// bad of wave 0 failed: connection refused
 	// bad skipped: waveorchestrator: the breaker is open
 	// bad is skipped: true
 	// good is skipped: false
 	// 2 runs have failed in 3 executions
-}
-
-// The signals of an orchestrator carry an Event.
-func ExampleEvent() {
-	orchestrator, err := waveorchestrator.New([]waveorchestrator.Worker[int, int]{
-		{Name: "db", Do: func(context.Context, int) (int, error) { return 0, errors.New("connection refused") }},
-	}, waveorchestrator.Options[int]{})
-	if err != nil {
-		panic(err)
-	}
-	orchestrator.Sink().Subscribe(waveorchestrator.SignalWorkerFailed+":*", func(s core.Signal) {
-		e := s.Payload().(waveorchestrator.Event)
-		fmt.Println(s.Name)
-		fmt.Println(e.Worker, "of wave", e.Wave, "said:", e.Err)
-	})
-	_, err = orchestrator.Execute(context.Background(), 0)
-	fmt.Println(err)
-	// Output:
-	// worker.failed:db:error=connection refused
-	// db of wave 0 said: connection refused
-	// waveorchestrator: no worker has completed; the result says why
 }

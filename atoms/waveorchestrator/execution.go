@@ -34,13 +34,11 @@ type execution[In, Out any] struct {
 
 	outcome  Outcome // "": not decided
 	cause    error   // why it has ended early or failed; nil if it was completed
-	decisive *run[In, Out]
-	returned bool // without a panic
+	returned bool    // without a panic
 
 	begun  atomic.Bool            // or will never begin
 	ending atomic.Pointer[ending] // for the workers
-	done   chan struct{}
-	result Result[Out] // and err: valid when done is closed
+	result Result[Out]            // and err: valid when the operation has ended
 	err    error
 }
 
@@ -68,7 +66,7 @@ func (ex *execution[In, Out]) run(ctx context.Context) error {
 	}
 	o.update(func(s *Counters) { s.Executions++; s.Running++ })
 	defer ex.finish()
-	ex.raise(SignalStarted, "", Event{})
+	ex.raise(ex.op, SignalStarted, "", Event{})
 	for i := range o.waves {
 		if ex.wave(&o.waves[i]); ex.outcome != "" {
 			break
@@ -85,15 +83,7 @@ func (ex *execution[In, Out]) run(ctx context.Context) error {
 		o.Control.Cancel(ex.op.ID(), ex.cause) // so that the operation is cancelled, too
 	}
 	ex.returned = true
-	return ex.failure()
-}
-
-// failure is the error that Execute returns.
-func (ex *execution[In, Out]) failure() error {
-	if ex.outcome == OutcomeEarlyExit {
-		return nil
-	}
-	return ex.cause
+	return ex.err
 }
 
 // wave runs the workers of a wave that may run, and returns when all that it has started
@@ -115,7 +105,7 @@ func (ex *execution[In, Out]) wave(w *wave) {
 	if workers < len(runs) {
 		started = waveStarted(w.key, workers)
 	}
-	ex.raise(started, w.key, Event{Wave: w.number, Workers: workers})
+	ex.raise(ex.op, started, w.key, Event{Wave: w.number, Workers: workers})
 	for next := 0; ; {
 		for ; next < len(runs) && len(ex.running) < w.limit && ex.goesOn(); next++ {
 			if r := &runs[next]; r.admitted {
@@ -136,9 +126,12 @@ func (ex *execution[In, Out]) admit(runs []run[In, Out]) (n int) {
 	now := time.Now()
 	for i := range runs {
 		r := &runs[i]
-		if r.permit, r.err = r.m.admit(now, ex.o.opts.MaxAbandoned); r.err == nil {
-			r.admitted = true
+		if r.m.abandoned >= ex.o.opts.MaxAbandoned {
+			r.err = ErrTooManyAbandoned
+		} else if r.permit, r.admitted = r.m.breaker.Allow(now); r.admitted {
 			n++
+		} else {
+			r.err = ErrBreakerOpen
 		}
 	}
 	return n
@@ -170,7 +163,7 @@ func (ex *execution[In, Out]) goesOn() bool {
 // start starts a worker, and ends the execution if that is impossible.
 func (ex *execution[In, Out]) start(r *run[In, Out]) {
 	r.began = ex.o.now()
-	r.deadline = after(r.began, ex.o.opts.WorkerTimeout)
+	r.deadline = min(after(r.began, ex.o.opts.WorkerTimeout), ex.deadline)
 	r.next = r.deadline
 	id, err := ex.o.runs.Enqueue(ex.ctx, r)
 	if err != nil {
@@ -179,7 +172,7 @@ func (ex *execution[In, Out]) start(r *run[In, Out]) {
 	}
 	r.id, r.admitted = id, false // the run gives the permit back
 	ex.running = append(ex.running, r)
-	ex.arm(min(r.deadline, ex.deadline))
+	ex.arm(r.next)
 }
 
 // await waits for the next event, and handles it. A run that has returned comes before
@@ -221,7 +214,8 @@ func (ex *execution[In, Out]) receive(r *run[In, Out]) {
 	case r.status == completed:
 		ex.valued = true
 		if exit := ex.o.opts.EarlyExit; exit != nil && exit(r.value) {
-			ex.decisive = r
+			decisive := r.result()
+			ex.result.Decisive = &decisive
 			ex.end(OutcomeEarlyExit, ErrEarlyExit)
 		}
 	case r.status == cancelled:
@@ -231,9 +225,7 @@ func (ex *execution[In, Out]) receive(r *run[In, Out]) {
 
 // remove takes a run from the running ones.
 func (ex *execution[In, Out]) remove(r *run[In, Out]) {
-	if i := slices.Index(ex.running, r); i >= 0 {
-		ex.running = slices.Delete(ex.running, i, i+1)
-	}
+	ex.running = slices.DeleteFunc(ex.running, func(other *run[In, Out]) bool { return other == r })
 }
 
 // arm makes the timer fire at that time, or sooner.
@@ -256,17 +248,15 @@ func (ex *execution[In, Out]) tick() {
 	now := ex.o.now()
 	for _, r := range slices.Clone(ex.running) {
 		if r.cause == nil && now >= r.next {
-			r.cause, r.next = ErrWorkerTimeout, after(r.deadline, ex.o.opts.Grace)
+			r.cause, r.next = r.expiry(), after(r.deadline, ex.o.opts.Grace)
 		}
 		if now >= r.next {
 			ex.abandon(r)
 		}
+		ex.arm(r.next)
 	}
 	if ex.outcome == "" {
 		ex.arm(ex.deadline)
-	}
-	for _, r := range ex.running {
-		ex.arm(r.next)
 	}
 }
 
@@ -279,8 +269,8 @@ func (ex *execution[In, Out]) abandon(r *run[In, Out]) {
 			s.StillAbandoned++
 		}
 	})
-	switch {
-	case r.abandoned:
+	r.next = never // if it has returned, handlers hold it up
+	if r.abandoned {
 		ex.remove(r)
 		r.took, r.status, r.err = ex.o.now()-r.began, cancelled, r.cause
 		if r.cause == ErrWorkerTimeout {
@@ -288,8 +278,8 @@ func (ex *execution[In, Out]) abandon(r *run[In, Out]) {
 		}
 		r.record(ex.op)
 		r.raise(ex.op, SignalWorkerAbandoned)
-	case !ex.withdraw(r, r.cause):
-		r.next = never // it has returned, and handlers hold it up
+	} else {
+		ex.withdraw(r, r.cause)
 	}
 }
 
@@ -300,7 +290,7 @@ func (ex *execution[In, Out]) withdraw(r *run[In, Out], cause error) bool {
 	}
 	ex.o.runs.Cancel(r.id, cause)
 	ex.remove(r)
-	r.id, r.err = 0, cause
+	r.id, r.err, r.next = 0, cause, never
 	ex.o.giveBack(r)
 	return true
 }
@@ -311,14 +301,11 @@ func (ex *execution[In, Out]) end(outcome Outcome, cause error) {
 	if ex.outcome != "" {
 		return
 	}
-	ex.outcome, ex.cause = outcome, cause
+	ex.outcome, ex.cause, ex.err = outcome, cause, cause
 	now := ex.o.now()
 	ex.ending.Store(&ending{now, cause})
 	for _, r := range slices.Clone(ex.running) {
-		switch {
-		case ex.withdraw(r, cause):
-			continue
-		case r.cause == nil: // otherwise it has failed, because its own time is over
+		if !ex.withdraw(r, cause) && r.cause == nil { // otherwise it has failed, because its own time is over
 			r.cause, r.next = cause, after(now, ex.o.opts.Grace)
 			ex.o.runs.Cancel(r.id, cause)
 		}
@@ -332,15 +319,15 @@ func (ex *execution[In, Out]) end(outcome Outcome, cause error) {
 	e := Event{Duration: now - ex.began}
 	switch outcome {
 	case OutcomeEarlyExit:
-		m := ex.decisive.m
-		e.Worker, e.Wave = m.Name, m.Wave
-		key := strconv.Itoa(m.Wave)
-		ex.raise(SignalEarlyExit+":wave="+key, key, e)
+		ex.err = nil
+		e.Worker, e.Wave = ex.result.Decisive.Worker, ex.result.Decisive.Wave
+		key := strconv.Itoa(e.Wave)
+		ex.raise(ex.op, SignalEarlyExit+":wave="+key, key, e)
 	case OutcomeTimedOut:
-		ex.raise(SignalTimeout+":elapsed="+millis(e.Duration), "", e)
+		ex.raise(ex.op, SignalTimeout+":elapsed="+millis(e.Duration), "", e)
 	case OutcomeFailed:
 		e.Err = cause
-		ex.raise(SignalFailed, "", e)
+		ex.raise(ex.op, SignalFailed, "", e)
 	}
 }
 
@@ -361,16 +348,14 @@ func (ex *execution[In, Out]) finish() {
 			return
 		}
 	}
-	defer close(ex.done)
 	if ex.timer != nil {
 		ex.timer.Stop()
 	}
-	ex.err = ex.failure()
 	r := &ex.result
 	r.Outcome, r.Duration = ex.outcome, ex.o.now()-ex.began
 	ex.collect(r)
 	ex.o.update(func(s *Counters) { count(s, r) })
-	ex.raise(SignalCompleted+":duration="+millis(r.Duration)+":results="+strconv.Itoa(len(r.Completed)), "",
+	ex.raise(ex.op, SignalCompleted+":duration="+millis(r.Duration)+":results="+strconv.Itoa(len(r.Completed)), "",
 		Event{Outcome: r.Outcome, Workers: len(r.Completed), Duration: r.Duration})
 }
 
@@ -391,15 +376,11 @@ func (ex *execution[In, Out]) collect(result *Result[Out]) {
 		if r.abandoned {
 			result.Abandoned = append(result.Abandoned, w)
 		}
-		if r == ex.decisive {
-			decisive := w
-			result.Decisive = &decisive
-		}
 	}
 }
 
-// raise raises a signal of the execution.
-func (ex *execution[In, Out]) raise(name, key string, e Event) {
+// raise raises a signal of the execution or of a run.
+func (ex *execution[In, Out]) raise(on core.Raiser, name, key string, e Event) {
 	e.Execution = ex.op.ID()
-	raise(ex.op, name, key, e)
+	core.NewKind[Event](name).Raise(on, key, e)
 }

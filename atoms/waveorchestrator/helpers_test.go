@@ -78,6 +78,13 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
+// each runs a test in a bubble for each case.
+func each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, c C)) {
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { bubble(t, func(t *testing.T) { test(t, c) }) })
+	}
+}
+
 // brief is a result in a line: "completed a:1=3 b:1=5 | failed c:2 | skipped d:3".
 func brief(r wave.Result[int]) string {
 	return text(r, " |", func(w wave.WorkerResult[int]) string {

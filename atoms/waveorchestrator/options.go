@@ -73,8 +73,8 @@ type Options[Out any] struct {
 	MaxAge time.Duration
 }
 
-// resolved returns the options with defaults in place of zeroes, and sets the limits of
-// waves. A limit that is none is never or unlimited; other durations that are none are 0.
+// resolved returns the options with defaults in place of zeroes. A limit that is none is
+// never or unlimited; other durations that are none are 0.
 func (o Options[Out]) resolved(waves []wave) (Options[Out], error) {
 	for number := range o.PerWave {
 		if !slices.ContainsFunc(waves, func(w wave) bool { return w.number == number }) {
@@ -90,17 +90,11 @@ func (o Options[Out]) resolved(waves []wave) (Options[Out], error) {
 	o.MaxPerWave = limit(o.MaxPerWave, 4, unlimited)
 	o.MaxAbandoned = limit(o.MaxAbandoned, 8, unlimited)
 	o.BreakerThreshold = limit(o.BreakerThreshold, 3, unlimited)
-	for i := range waves {
-		waves[i].limit = limit(o.PerWave[waves[i].number], o.MaxPerWave, unlimited)
-	}
 	return o, nil
 }
 
 func limit[N int | time.Duration](n, normally, none N) N {
-	switch {
-	case n == 0:
-		return normally
-	case n < 0:
+	if n = cmp.Or(n, normally); n < 0 {
 		return none
 	}
 	return n
@@ -113,9 +107,4 @@ const unlimited = math.MaxInt32
 const never = time.Duration(1<<63 - 1)
 
 // after returns when d will have passed.
-func after(now, d time.Duration) time.Duration {
-	if d >= never-now {
-		return never
-	}
-	return now + d
-}
+func after(now, d time.Duration) time.Duration { return now + min(d, never-now) }

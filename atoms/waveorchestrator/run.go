@@ -62,12 +62,9 @@ func (r *run[In, Out]) run(ctx context.Context) (err error) {
 	}
 	op := core.OperationFrom(ctx)
 	op.SetKey(r.m.Name)
-	c := &workerContext{ctx: ctx, cause: ErrTimeout}
-	if r.deadline < r.ex.deadline {
-		c.cause = ErrWorkerTimeout
-	}
-	if at := min(r.deadline, r.ex.deadline); at != never {
-		c.deadline = r.ex.o.base.Add(at)
+	c := &workerContext{ctx: ctx, cause: r.expiry()}
+	if r.deadline != never {
+		c.deadline = r.ex.o.base.Add(r.deadline)
 	}
 	var out Out
 	returned := false
@@ -81,7 +78,7 @@ func (r *run[In, Out]) run(ctx context.Context) (err error) {
 			panic(panicked)
 		}
 	}()
-	raise(op, r.m.started, r.m.Name, Event{Execution: r.ex.op.ID(), Worker: r.m.Name, Wave: r.m.Wave})
+	r.ex.raise(op, r.m.started, r.m.Name, Event{Worker: r.m.Name, Wave: r.m.Wave})
 	if _, cause := r.interrupted(); cause == nil {
 		out, err = r.m.Do(c, r.ex.in)
 	} else {
@@ -91,17 +88,24 @@ func (r *run[In, Out]) run(ctx context.Context) (err error) {
 	return err
 }
 
+// expiry is why the worker's context ends at the deadline.
+func (r *run[In, Out]) expiry() error {
+	if r.deadline < r.ex.deadline {
+		return ErrWorkerTimeout
+	}
+	return ErrTimeout
+}
+
 // interrupted returns how and why the worker's context has ended, whichever came first;
 // or completed and nil if it has not. It goes by the clock, because a worker that has
 // passed the deadline on, to a connection for example, may return a little before its
 // context ends.
 func (r *run[In, Out]) interrupted() (status, error) {
 	ex := r.ex
-	deadline := min(r.deadline, ex.deadline)
-	if end := ex.ending.Load(); end != nil && end.at < deadline {
+	end := ex.ending.Load()
+	switch late := ex.o.now() >= r.deadline; {
+	case end != nil && end.at < r.deadline:
 		return cancelled, end.cause
-	}
-	switch late := ex.o.now() >= deadline; {
 	case late && r.deadline < ex.deadline:
 		return timedOut, ErrWorkerTimeout
 	case late:
@@ -181,7 +185,7 @@ func (o *Orchestrator[In, Out]) holdOpened(m *member[In, Out], failures int, unt
 
 // raise raises a signal about a run that has ended.
 func (r *run[In, Out]) raise(on core.Raiser, name string) {
-	raise(on, name, r.m.Name, Event{Execution: r.ex.op.ID(), Worker: r.m.Name, Wave: r.m.Wave, Duration: r.took, Err: r.err})
+	r.ex.raise(on, name, r.m.Name, Event{Worker: r.m.Name, Wave: r.m.Wave, Duration: r.took, Err: r.err})
 }
 
 // result is the run as Execute returns it.

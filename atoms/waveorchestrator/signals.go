@@ -85,10 +85,6 @@ func waveStarted(key string, workers int) string {
 	return SignalWaveStarted + ":wave=" + key + ":workers=" + strconv.Itoa(workers)
 }
 
-func raise(on core.Raiser, name, key string, e Event) {
-	core.NewKind[Event](name).Raise(on, key, e)
-}
-
 // millis is d in whole milliseconds.
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 

@@ -3,7 +3,6 @@ package waveorchestrator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -27,7 +26,7 @@ type Orchestrator[In, Out any] struct {
 	core.Control
 	runs *core.Coordinator[*run[In, Out]]
 
-	executions *core.Coordinator[*execution[In, Out]]
+	executions *core.ResultCoordinator[*execution[In, Out], struct{}]
 
 	opts    Options[Out]
 	members []*member[In, Out] // in order
@@ -56,27 +55,26 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 	}
 	o := &Orchestrator[In, Out]{opts: opts, members: members, waves: waves, base: time.Now()}
 	o.closing, o.close = context.WithCancel(context.Background())
-	for _, w := range waves {
+	for i := range waves {
+		w := &waves[i]
+		w.limit = limit(opts.PerWave[w.number], opts.MaxPerWave, unlimited)
+		w.started = waveStarted(w.key, w.end-w.from)
 		o.widest = max(o.widest, w.end-w.from)
 	}
-	for _, m := range members {
-		if m.breaker, err = breaker.New(breaker.Options{Threshold: opts.BreakerThreshold, OpenFor: opts.BreakerReset}); err != nil {
-			return nil, fmt.Errorf("waveorchestrator: %w", err)
-		}
+	each := breaker.Options{Threshold: opts.BreakerThreshold, OpenFor: opts.BreakerReset}
+	for _, m := range members { // the options are resolved, so there are no errors below
+		m.breaker = core.Must(breaker.New(each))
 	}
 	both := core.Options{
 		Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: unlimited,
-		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, Sink: opts.Sink, OnDone: o.done,
+		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, Sink: opts.Sink,
 	}
-	if o.executions, err = core.NewCoordinator(func(ctx context.Context, ex *execution[In, Out]) error { return ex.run(ctx) }, both); err != nil {
-		return nil, fmt.Errorf("waveorchestrator: %w", err)
-	}
+	execute := func(ctx context.Context, ex *execution[In, Out]) (struct{}, error) { return struct{}{}, ex.run(ctx) }
+	o.executions = core.Must(core.NewResultCoordinator(execute, both))
 	o.Control = o.executions.Control
 	// The runs have no limit: an execution that waits for its runs must not keep them from starting.
-	both.Name, both.MaxConcurrency, both.Sink, both.OnDone = opts.Name+".workers", unlimited, o.Sink(), nil
-	if o.runs, err = core.NewCoordinator(func(ctx context.Context, r *run[In, Out]) error { return r.run(ctx) }, both); err != nil {
-		return nil, fmt.Errorf("waveorchestrator: %w", err)
-	}
+	both.Name, both.MaxConcurrency, both.Sink = opts.Name+".workers", unlimited, o.Sink()
+	o.runs = core.Must(core.NewCoordinator(func(ctx context.Context, r *run[In, Out]) error { return r.run(ctx) }, both))
 	return o, nil
 }
 
@@ -96,37 +94,31 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 // or handlers of its signals take longer, from when it begins. Execute is a [core.ResultWork], so it can be
 // given to [core.NewResultCoordinator] and to middleware.
 func (o *Orchestrator[In, Out]) Execute(ctx context.Context, in In) (Result[Out], error) {
-	ex := &execution[In, Out]{o: o, in: in, caller: ctx, done: make(chan struct{})}
-	id, err := o.executions.Enqueue(ctx, ex)
+	ex := &execution[In, Out]{o: o, in: in, caller: ctx}
+	f, err := o.executions.Submit(ctx, ex)
 	if err != nil {
 		return o.reject(err)
 	}
 	if op := core.OperationFrom(ctx); op != nil {
-		defer op.WaitsFor("execution "+id.String()+" of "+o.Name(), time.Time{})()
+		defer op.WaitsFor("execution "+f.ID().String()+" of "+o.Name(), time.Time{})()
 	}
+	done := f.Done()
 	select {
-	case <-ex.done:
-		return ex.result, ex.err
+	case <-done:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-o.closing.Done():
 		err = core.ErrClosed
 	}
 	if ex.begun.CompareAndSwap(false, true) { // so that it never begins
-		o.Control.Cancel(id, err)
+		if err == nil { // it was cancelled while it waited
+			_, err = f.Wait(ctx)
+		}
+		o.Control.Cancel(f.ID(), err)
 		return o.reject(err)
 	}
-	<-ex.done // the execution knows of the end, too
+	<-done // the execution knows of the end, too
 	return ex.result, ex.err
-}
-
-// done is called when an execution has ended. One that was cancelled before it began has no
-// other end.
-func (o *Orchestrator[In, Out]) done(s core.Snapshot) {
-	if ex := s.Item.(*execution[In, Out]); ex.begun.CompareAndSwap(false, true) {
-		ex.result, ex.err = o.reject(s.Err)
-		close(ex.done)
-	}
 }
 
 // reject is the result of an execution that did not begin.
@@ -143,9 +135,15 @@ func (o *Orchestrator[In, Out]) reject(err error) (Result[Out], error) {
 func (o *Orchestrator[In, Out]) Workers() []WorkerStatus {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	list := make([]WorkerStatus, 0, len(o.members))
-	for _, m := range o.members {
-		list = append(list, m.status(time.Now()))
+	now, list := time.Now(), make([]WorkerStatus, len(o.members))
+	for i, m := range o.members {
+		list[i] = WorkerStatus{
+			Name: m.Name, Wave: m.Wave, Priority: m.Priority,
+			Breaker: m.breaker.State(now), Failures: m.breaker.Failures(now), Abandoned: m.abandoned,
+		}
+		if list[i].Breaker == breaker.Open {
+			list[i].Retry = now.Add(m.breaker.ClosesIn(now))
+		}
 	}
 	return list
 }
@@ -218,9 +216,7 @@ func (o *Orchestrator[In, Out]) Close() error {
 	var releases []func()
 	o.update(func(*Counters) {
 		for _, m := range o.members {
-			if m.release != nil {
-				releases = append(releases, m.release)
-			}
+			releases = append(releases, m.release)
 		}
 	})
 	for _, release := range releases {

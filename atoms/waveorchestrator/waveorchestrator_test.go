@@ -75,10 +75,13 @@ func TestHugeTimesDoNotOverflow(t *testing.T) {
 }
 
 // Failures do not stop the wave, nor what comes after. Also a weak point of the original: the
-// zero values of workers that failed are results.
+// zero values of workers that failed are results. What a worker returns while its context has
+// not ended is its own failure, even if it looks like the end.
 func TestFailuresEndNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{WorkerTimeout: time.Second, EarlyExit: func(v int) bool { assert.Equal(t, 1, v); return false }},
+			worker{Name: "ends", Wave: 1, Do: func(context.Context, int) (int, error) { return 0, context.Canceled }},
+			worker{Name: "ends too", Wave: 1, Do: func(context.Context, int) (int, error) { return 0, context.DeadlineExceeded }},
 			worker{Name: "errs", Do: fails(ms)},
 			worker{Name: "exits", Do: func(context.Context, int) (int, error) { runtime.Goexit(); return 0, nil }},
 			worker{Name: "hangs", Do: func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, errOnPurpose }},
@@ -86,7 +89,7 @@ func TestFailuresEndNothing(t *testing.T) {
 			worker{Name: "works", Wave: 1, Do: gives(1, ms)})
 		r, err := o.Execute(t.Context(), 0)
 		require.NoError(t, err)
-		assert.Equal(t, "completed | completed works:1=1 | failed errs:0 exits:0 hangs:0 panics:0", brief(r))
+		assert.Equal(t, "completed | completed works:1=1 | failed errs:0 exits:0 hangs:0 panics:0 ends:1 ends too:1", brief(r))
 		assert.Equal(t, errOnPurpose, r.Failed[0].Err)
 		var exit, panicked *core.PanicError
 		require.ErrorAs(t, r.Failed[1].Err, &exit)
@@ -122,18 +125,6 @@ func TestTheInstantItselfIsLate(t *testing.T) {
 	}
 }
 
-// What a worker returns while its context has not ended is its own failure, even if it looks
-// like the end.
-func TestErrorsThatLookLikeTheEnd(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		o := orchestrator(t, opts{},
-			worker{Name: "a", Do: func(context.Context, int) (int, error) { return 0, context.Canceled }},
-			worker{Name: "b", Do: func(context.Context, int) (int, error) { return 0, context.DeadlineExceeded }},
-			worker{Name: "c", Do: func(context.Context, int) (int, error) { return 0, wave.ErrTimeout }})
-		assert.Equal(t, "failed | failed a:0 b:0 c:0", run(t, o))
-	})
-}
-
 func TestErrorsAreTimeouts(t *testing.T) {
 	for _, err := range []error{wave.ErrTimeout, wave.ErrWorkerTimeout} {
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
@@ -166,24 +157,20 @@ func TestEarlyExitIsCalledForOneValueAtATime(t *testing.T) {
 
 // A panic of EarlyExit ends the execution: what runs is cancelled, and nothing is lost.
 func TestEarlyExitPanics(t *testing.T) {
-	for name, broken := range map[string]func(){"panic": func() { panic(errOnPurpose) }, "goexit": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				o := orchestrator(t, opts{BreakerThreshold: 1, MaxPerWave: 2, EarlyExit: func(int) bool { broken(); return false }},
-					worker{Name: "a", Do: gives(1, ms)}, worker{Name: "b", Do: hangs},
-					worker{Name: "c", Do: gives(3, 0)}, worker{Name: "d", Wave: 1, Do: gives(4, 0)})
-				r, err := o.Execute(t.Context(), 0)
-				var panicked *core.PanicError
-				require.ErrorAs(t, err, &panicked)
-				assert.Equal(t, "cancelled | completed a:0=1 | cancelled b:0 | skipped c:0 d:1", brief(r))
-				synctest.Wait()
-				assert.Len(t, slices.Collect(o.Operations(core.OperationQuery{Status: core.StatusFailed})), 1, "the execution")
-				checkBooks(t, o.Counters(), 4)
-				assert.Equal(t, "a:closed:0 b:closed:0 c:closed:0 d:closed:0", breakers(o))
-				require.NoError(t, o.Close())
-			})
-		})
-	}
+	each(t, map[string]func(){"panic": func() { panic(errOnPurpose) }, "goexit": runtime.Goexit}, func(t *testing.T, broken func()) {
+		o := orchestrator(t, opts{BreakerThreshold: 1, MaxPerWave: 2, EarlyExit: func(int) bool { broken(); return false }},
+			worker{Name: "a", Do: gives(1, ms)}, worker{Name: "b", Do: hangs},
+			worker{Name: "c", Do: gives(3, 0)}, worker{Name: "d", Wave: 1, Do: gives(4, 0)})
+		r, err := o.Execute(t.Context(), 0)
+		var panicked *core.PanicError
+		require.ErrorAs(t, err, &panicked)
+		assert.Equal(t, "cancelled | completed a:0=1 | cancelled b:0 | skipped c:0 d:1", brief(r))
+		synctest.Wait()
+		assert.Len(t, slices.Collect(o.Operations(core.OperationQuery{Status: core.StatusFailed})), 1, "the execution")
+		checkBooks(t, o.Counters(), 4)
+		assert.Equal(t, "a:closed:0 b:closed:0 c:closed:0 d:closed:0", breakers(o))
+		require.NoError(t, o.Close())
+	})
 }
 
 // The end of an orchestrator further out is not taken for an end of the inner one's own.
@@ -213,6 +200,7 @@ func TestOrchestratorsWithinOrchestrators(t *testing.T) {
 // A worker may execute its own orchestrator.
 func TestRecursion(t *testing.T) {
 	bubble(t, func(t *testing.T) {
+		var _ core.ResultWork[int, wave.Result[int]] = new(wave.Orchestrator[int, int]).Execute
 		var o *wave.Orchestrator[int, int]
 		o = orchestrator(t, opts{}, worker{Name: "w", Do: func(ctx context.Context, in int) (int, error) {
 			if in == 0 {

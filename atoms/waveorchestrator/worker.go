@@ -79,18 +79,16 @@ func plan[In, Out any](list []Worker[In, Out]) ([]*member[In, Out], []wave, erro
 	if len(list) == 0 {
 		return nil, nil, errors.New("waveorchestrator: there must be at least one worker")
 	}
-	taken := make(map[string]bool, len(list))
 	members := make([]*member[In, Out], len(list))
 	for i := range list {
 		w := list[i]
 		if err := w.validate(i); err != nil {
 			return nil, nil, err
 		}
-		if taken[w.Name] {
+		if slices.ContainsFunc(list[:i], func(other Worker[In, Out]) bool { return other.Name == w.Name }) {
 			return nil, nil, fmt.Errorf("waveorchestrator: there are two workers %q, but names tell them apart", w.Name)
 		}
-		taken[w.Name] = true
-		members[i] = &member[In, Out]{Worker: w, started: SignalWorkerStarted + ":" + w.Name}
+		members[i] = &member[In, Out]{Worker: w, started: SignalWorkerStarted + ":" + w.Name, release: func() {}}
 	}
 	slices.SortFunc(members, func(a, b *member[In, Out]) int {
 		return cmp.Or(cmp.Compare(a.Wave, b.Wave), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Name, b.Name))
@@ -101,10 +99,6 @@ func plan[In, Out any](list []Worker[In, Out]) ([]*member[In, Out], []wave, erro
 			waves = append(waves, wave{number: m.Wave, key: strconv.Itoa(m.Wave), from: i})
 		}
 		waves[len(waves)-1].end = i + 1
-	}
-	for i := range waves {
-		w := &waves[i]
-		w.started = waveStarted(w.key, w.end-w.from)
 	}
 	return members, waves, nil
 }
@@ -117,32 +111,5 @@ type member[In, Out any] struct {
 	// Guarded by the orchestrator's mu.
 	breaker   *breaker.Breaker
 	abandoned int    // runs that still go on
-	release   func() // of the fact that the breaker has opened; nil: it has not
-}
-
-// admit returns a permit of the breaker, or why the worker must not run now.
-func (m *member[In, Out]) admit(now time.Time, maxAbandoned int) (breaker.Permit, error) {
-	if m.abandoned >= maxAbandoned {
-		return breaker.Permit{}, ErrTooManyAbandoned
-	}
-	permit, ok := m.breaker.Allow(now)
-	if !ok {
-		return permit, ErrBreakerOpen
-	}
-	return permit, nil
-}
-
-func (m *member[In, Out]) status(now time.Time) WorkerStatus {
-	s := WorkerStatus{
-		Name:      m.Name,
-		Wave:      m.Wave,
-		Priority:  m.Priority,
-		Breaker:   m.breaker.State(now),
-		Failures:  m.breaker.Failures(now),
-		Abandoned: m.abandoned,
-	}
-	if s.Breaker == breaker.Open {
-		s.Retry = now.Add(m.breaker.ClosesIn(now))
-	}
-	return s
+	release   func() // of the fact that the breaker has opened
 }

@@ -20,14 +20,14 @@ func Example() {
 	sink.Raise("window.time.set:00:05:00")
 	fmt.Println(sink.Stats().Capacity, sink.Stats().MaxAge)
 
-	sink.Raise(windowsize.CommandSizeSet + ":1000000") // as far as the bounds allow
+	sink.Raise(windowsize.CommandSizeSet + ":1000000") // more than the bounds allow
 	fmt.Println(sink.Stats().Capacity)
 	// Output:
 	// 300 5m0s
 	// 50000
 }
 
-// Every command is answered by a signal.
+// The answer to a command is a signal.
 func ExampleEvent() {
 	sink := core.NewSink(core.SinkOptions{Capacity: 200, MaxAge: time.Minute})
 	resizer, err := windowsize.New(sink, windowsize.Options{})

@@ -31,7 +31,7 @@ func parseAge(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseUnits reads what [time.ParseDuration] does, except signs and numbers without a unit.
+// parseUnits is [time.ParseDuration], but does not accept signs and numbers without a unit.
 func parseUnits(text string) (time.Duration, bool) {
 	if strings.ContainsAny(text, "+-") || strings.Trim(text, "0") == "" {
 		return 0, false
@@ -59,7 +59,7 @@ func parseClock(text string) (time.Duration, bool) {
 	return time.Duration(days)*24*time.Hour + at.Sub(midnight), true
 }
 
-// quote shows what others have written, which may be of any length.
+// quote quotes a text of other code, which may be long.
 func quote(text string) string {
 	const most = 40
 	if len(text) > most {

@@ -12,24 +12,22 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Options configure a [Resizer]. The zero value is the default. The bounds apply to what
-// the Resizer does. They do not apply to how the sink was made, or to other calls of
+// Options configure a [Resizer]. The zero value is the default. The bounds apply to changes by
+// this Resizer. They do not apply to the options of the sink and to other calls of
 // [core.Sink.Resize].
 type Options struct {
-	// Name is the key of the signals that the Resizer raises, and of the commands for
-	// this Resizer only. "" means "windowsize".
+	// Name is the key of the signals of the Resizer, and of commands for this Resizer only.
+	// "" means "windowsize".
 	Name string
-	// MinCapacity and MaxCapacity bound how many signals the window holds. 0 means 16
-	// and 50,000. Negative means only the bounds of the sink, 1 and
-	// [core.MaxSinkCapacity].
+	// MinCapacity and MaxCapacity are the bounds of the number of signals. 0 means 16 and
+	// 50,000. Negative means the bounds of every sink, 1 and [core.MaxSinkCapacity].
 	MinCapacity, MaxCapacity int
-	// MinAge and MaxAge bound for how long the window holds a signal. 0 means 5 seconds
-	// and 1 hour. Negative means no bound.
+	// MinAge and MaxAge are the bounds of the time for which the sink remembers a signal. 0
+	// means 5 seconds and 1 hour. Negative means no bound.
 	MinAge, MaxAge time.Duration
 }
 
-// Commands for a [Resizer]. Each is followed by a colon and a number of signals or a
-// duration.
+// Commands for a [Resizer]. After each there is a colon, and a number of signals or a duration.
 const (
 	CommandSizeSet      = "window.size.set"
 	CommandSizeIncrease = "window.size.increase"
@@ -43,20 +41,20 @@ var commands = []string{
 	CommandSizeSet, CommandSizeIncrease, CommandSizeDecrease, CommandTimeSet, CommandTimeIncrease, CommandTimeDecrease,
 }
 
-// Signals that a [Resizer] raises on its sink, with its name as the key. If a command asked
-// for the change, it is the cause of the signal.
+// Signals of a [Resizer]. The key is the name of the Resizer. The payload is an [Event]. If
+// there was a command, it is the cause of the signal.
 const (
-	// SignalSizeApplied and SignalTimeApplied mean that a command or a method was
-	// carried out, as far as the bounds allow. The window may be the same as before.
+	// SignalSizeApplied and SignalTimeApplied mean that a command or a method was carried
+	// out, within the bounds. The window may be the same as before.
 	SignalSizeApplied = "window.size.applied"
 	SignalTimeApplied = "window.time.applied"
-	// SignalSizeRejected and SignalTimeRejected mean that a command could not be
-	// understood, or failed with [ErrNoLimit].
+	// SignalSizeRejected and SignalTimeRejected mean that the value of a command was not
+	// valid, or that the command failed with [ErrNoLimit].
 	SignalSizeRejected = "window.size.rejected"
 	SignalTimeRejected = "window.time.rejected"
 )
 
-// The signals with their payload.
+// The kinds of the signals.
 var (
 	SizeApplied  = core.NewKind[Event](SignalSizeApplied)
 	TimeApplied  = core.NewKind[Event](SignalTimeApplied)
@@ -66,10 +64,10 @@ var (
 
 // An Event is the payload of the signals.
 type Event struct {
-	Command  string // the name of the signal that asked for it; "" for a method
+	Command  string // the name of the command signal; "" for a method
 	From, To Window
-	Clamped  bool  // the bounds did not allow what was asked for
-	Err      error // why it was rejected; nil if it was applied
+	Clamped  bool  // the bounds limited the change
+	Err      error // why the command was rejected; nil if it was applied
 }
 
 // A Window is how much a sink remembers.
@@ -78,17 +76,16 @@ type Window struct {
 	MaxAge   time.Duration // for how long; 0: no limit
 }
 
-// ErrNoLimit is returned when the age of a window without a limit of age is to be increased
-// or decreased. Set the age instead.
+// ErrNoLimit means that the window has no age limit that could be increased or decreased. Set
+// one instead.
 var ErrNoLimit = errors.New("windowsize: the window has no limit of age to change")
 
-// A Resizer changes the window of a sink, by commands and by its methods. Make one with
-// [New]. All methods are safe for concurrent use, from handlers of the sink as well, and
-// work after Close too.
+// A Resizer changes the window of a sink, by commands and by its methods. Make one with [New],
+// and close it. Until then, the sink refers to it. All methods are safe for concurrent use, also
+// in handlers of the sink, and they work after Close.
 //
-// A command is carried out before the Raise that gave it returns. A change of capacity
-// takes time in proportion to the signals that stay and those that go. A Resizer has no
-// goroutine. The sink refers to it until Close.
+// A command is carried out before its Raise returns. A change takes time at most in proportion to
+// the number of signals in the sink. A Resizer has no goroutine.
 type Resizer struct {
 	sink   *core.Sink
 	opts   Options
@@ -98,16 +95,16 @@ type Resizer struct {
 	stats Stats
 }
 
-// changing is locked from reading a window to changing it, so that two Resizers of one sink
-// do not overwrite each other's changes.
+// changing is locked while a window is read and changed. Otherwise, two Resizers of one sink
+// could overwrite each other's changes.
 var changing sync.Mutex
 
-// Stats are the counters of a [Resizer], all read at the same moment.
+// Stats are the counters of a [Resizer], read together.
 //
 //	Applied + Rejected = commands + calls of methods that returned no error
 type Stats struct {
 	Applied  uint64 `json:"applied"`
-	Clamped  uint64 `json:"clamped"` // of Applied, those that the bounds limited
+	Clamped  uint64 `json:"clamped"` // changes in Applied that the bounds limited
 	Rejected uint64 `json:"rejected"`
 }
 
@@ -117,9 +114,8 @@ func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
 // String is the JSON form.
 func (s Stats) String() string { return core.StatsString(s) }
 
-// New makes a Resizer for the sink. It returns an error if the sink is nil or the options
-// are not valid. The Resizer subscribes to the commands. Close it when it is no longer
-// needed. New does not change the window.
+// New makes a Resizer for the sink, and subscribes it to commands. It does not change the
+// window. It returns an error if the sink is nil or the options are not valid.
 func New(sink *core.Sink, opts Options) (*Resizer, error) {
 	if sink == nil {
 		return nil, errors.New("windowsize: New needs a sink")
@@ -151,7 +147,7 @@ func (o Options) resolved() (Options, error) {
 	return o, nil
 }
 
-// orDefault is the value of an option: 0 means the default, negative means none.
+// orDefault returns the value of an option: 0 means byDefault, negative means none.
 func orDefault[N int | time.Duration](v, byDefault, none N) N {
 	switch {
 	case v == 0:
@@ -162,32 +158,31 @@ func orDefault[N int | time.Duration](v, byDefault, none N) N {
 	return v
 }
 
-// SetCapacity lets the window hold n signals, within the bounds, and returns how many it
-// holds now.
+// SetCapacity sets how many signals the sink remembers, within the bounds, and returns the new
+// capacity.
 func (r *Resizer) SetCapacity(n int) int {
 	to, _ := r.change(r.capacity(set, n), SizeApplied, nil)
 	return to.Capacity
 }
 
-// AddCapacity lets the window hold delta more signals, or fewer if delta is negative, and
-// returns how many it holds now. An increase never shrinks a window that is already above
-// the bounds, and a decrease never grows one that is below.
+// AddCapacity adds delta, which may be negative, to the capacity, and returns the new capacity.
+// If the capacity is already above the bounds, an increase does not change it. If it is below
+// the bounds, a decrease does not change it.
 func (r *Resizer) AddCapacity(delta int) int {
 	to, _ := r.change(r.capacity(add, delta), SizeApplied, nil)
 	return to.Capacity
 }
 
-// SetMaxAge lets the window hold signals for d, within the bounds, and returns for how
-// long it holds them now.
+// SetMaxAge sets for how long the sink remembers signals, within the bounds, and returns the new
+// age limit.
 func (r *Resizer) SetMaxAge(d time.Duration) time.Duration {
 	to, _ := r.change(r.maxAge(set, d), TimeApplied, nil)
 	return to.MaxAge
 }
 
-// AddMaxAge lets the window hold signals for delta longer, or shorter if delta is
-// negative, and returns for how long it holds them now. Beyond the bounds it does what
-// AddCapacity does. If the window has no limit of age, AddMaxAge changes nothing and
-// returns [ErrNoLimit].
+// AddMaxAge adds delta, which may be negative, to the age limit, and returns the new age limit.
+// Outside of the bounds it does the same as AddCapacity. If the window has no age limit,
+// AddMaxAge changes nothing and returns [ErrNoLimit].
 func (r *Resizer) AddMaxAge(delta time.Duration) (time.Duration, error) {
 	to, err := r.change(r.maxAge(add, delta), TimeApplied, nil)
 	return to.MaxAge, err
@@ -196,7 +191,7 @@ func (r *Resizer) AddMaxAge(delta time.Duration) (time.Duration, error) {
 // Name is [Options.Name].
 func (r *Resizer) Name() string { return r.opts.Name }
 
-// Sink is the sink whose window is changed.
+// Sink is the sink of [New].
 func (r *Resizer) Sink() *core.Sink { return r.sink }
 
 // Stats returns the counters.
@@ -206,9 +201,8 @@ func (r *Resizer) Stats() Stats {
 	return r.stats
 }
 
-// Close ends the subscription to commands. When it returns, no command is being carried
-// out, unless Close was called from a handler. It may be called many times, and returns
-// nil.
+// Close ends the subscription to commands. It waits for a command that is carried out, except
+// inside a handler. It may be called several times, and returns nil.
 func (r *Resizer) Close() error {
 	r.cancel()
 	return nil
@@ -254,7 +248,7 @@ func (r *Resizer) onCommand(s core.Signal) {
 	}
 }
 
-// mode is how a value becomes another.
+// mode says how a value is used.
 type mode int
 
 const (
@@ -262,7 +256,7 @@ const (
 	add
 )
 
-// nextWindow returns what a window is changed to, and whether the bounds limited it.
+// nextWindow returns the new window, and whether the bounds limited the change.
 type nextWindow func(from Window) (to Window, clamped bool, err error)
 
 func (r *Resizer) capacity(how mode, n int) nextWindow {
@@ -282,12 +276,12 @@ func (r *Resizer) maxAge(how mode, d time.Duration) nextWindow {
 	}
 }
 
-// within returns what now becomes, within the bounds, and whether they limited it. Adding
-// to a value beyond a bound never makes it less, and subtracting never makes it more.
+// within returns the value after now, within the bounds, and whether they limited it. If now is
+// beyond a bound, adding does not make it less, and subtracting does not make it more.
 func within[N int | time.Duration](how mode, now, v, least, most N) (to N, clamped bool) {
 	want := v
 	if how == add {
-		if want = now + v; v > 0 && want < now { // now is positive: only this way can it overflow
+		if want = now + v; v > 0 && want < now { // an overflow; now is positive, so there is no other kind
 			want, clamped = most, true
 		}
 	}
@@ -304,8 +298,7 @@ func within[N int | time.Duration](how mode, now, v, least, most N) (to N, clamp
 	return to, clamped || to != want
 }
 
-// change changes the window and raises the signal that says so. by is the command; nil for
-// a method.
+// change changes the window and raises applied. by is the command; nil for a method.
 func (r *Resizer) change(next nextWindow, applied core.Kind[Event], by *core.Signal) (Window, error) {
 	changing.Lock()
 	from := r.window()
@@ -331,7 +324,7 @@ func (r *Resizer) change(next nextWindow, applied core.Kind[Event], by *core.Sig
 	return to, nil
 }
 
-// window is how much the sink remembers now.
+// window returns the present window of the sink.
 func (r *Resizer) window() Window {
 	s := r.sink.Stats()
 	return Window{s.Capacity, s.MaxAge}

@@ -3,13 +3,13 @@ package aggregate
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // Options configure an [Aggregator]. The zero value is the default.
@@ -21,11 +21,8 @@ type Options struct {
 
 // resolved returns the options with defaults, or says what is wrong with them.
 func (o Options) resolved() (Options, error) {
-	if o.Capacity < 0 {
-		return o, fmt.Errorf("aggregate: Options.Capacity is %d, but must not be negative", o.Capacity)
-	}
 	o.Capacity = cmp.Or(o.Capacity, core.MonitorCap)
-	return o, nil
+	return o, check.NotNegative("aggregate: Options.Capacity", o.Capacity)
 }
 
 // An Aggregator keeps the facts of a kind that are younger than its span, and
@@ -47,18 +44,14 @@ type Aggregator[P any] struct {
 // New makes an aggregator of the facts of a kind that are raised on a sink from now
 // on.
 func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Options) (*Aggregator[P], error) {
-	var errs []error
-	if sink == nil {
-		errs = append(errs, errors.New("aggregate: the sink is nil, but facts are signals of a sink"))
-	}
-	if kind.Name() == "" {
-		errs = append(errs, errors.New("aggregate: the kind is the zero Kind; make one with core.NewKind"))
-	}
-	if span <= 0 {
-		errs = append(errs, fmt.Errorf("aggregate: the span is %v, but must be positive", span))
-	}
 	opts, err := opts.resolved()
-	if err := errors.Join(append(errs, err)...); err != nil {
+	err = errors.Join(
+		check.Error(sink == nil, "aggregate: the sink is nil, but facts are signals of a sink"),
+		check.Error(kind.Name() == "", "aggregate: the kind is the zero Kind; make one with core.NewKind"),
+		check.Error(span <= 0, "aggregate: the span is %v, but must be positive", span),
+		err,
+	)
+	if err != nil {
 		return nil, err
 	}
 	a := &Aggregator[P]{kind: kind, span: span, record: record{span: span, capacity: opts.Capacity}}
@@ -73,10 +66,7 @@ func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Opt
 		defer a.mu.Unlock()
 		a.record.add(s, time.Now())
 	})
-	a.stop = sync.OnceFunc(func() {
-		cancelRaised()
-		cancelRetracted()
-	})
+	a.stop = func() { cancelRaised(); cancelRetracted() }
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.record.begin(time.Now())
@@ -86,13 +76,11 @@ func New[P any](sink *core.Sink, kind core.Kind[P], span time.Duration, opts Opt
 // Summarize computes from all facts within the span. Value returns the number of a
 // fact; facts whose value is NaN are left out. It takes O(n log n).
 func (a *Aggregator[P]) Summarize(value func(P) float64) Summary {
-	if value == nil {
-		panic("aggregate: Summarize needs a function")
-	}
+	check.Panic(value == nil, "aggregate: Summarize needs a function")
 	facts, covered := a.facts()
-	values := make([]float64, len(facts))
-	for i, s := range facts {
-		values[i] = value(a.payload(s))
+	var values []float64
+	for _, p := range facts {
+		values = append(values, value(p))
 	}
 	return a.summary(values, covered)
 }
@@ -100,13 +88,10 @@ func (a *Aggregator[P]) Summarize(value func(P) float64) Summary {
 // GroupBy is [Aggregator.Summarize] for each group of facts. Group returns the group of
 // a fact. Groups without a number are left out.
 func GroupBy[P any, K comparable](a *Aggregator[P], group func(core.Signal, P) K, value func(P) float64) map[K]Summary {
-	if group == nil || value == nil {
-		panic("aggregate: GroupBy needs two functions")
-	}
+	check.Panic(group == nil || value == nil, "aggregate: GroupBy needs two functions")
 	facts, covered := a.facts()
 	values := make(map[K][]float64)
-	for _, s := range facts {
-		p := a.payload(s)
+	for s, p := range facts {
 		k := group(s, p)
 		values[k] = append(values[k], value(p))
 	}
@@ -123,11 +108,7 @@ func GroupBy[P any, K comparable](a *Aggregator[P], group func(core.Signal, P) K
 func (a *Aggregator[P]) All() iter.Seq2[core.Signal, P] {
 	return func(yield func(core.Signal, P) bool) {
 		facts, _ := a.facts()
-		for _, s := range facts {
-			if !yield(s, a.payload(s)) {
-				return
-			}
-		}
+		facts(yield)
 	}
 }
 
@@ -148,19 +129,20 @@ func (a *Aggregator[P]) Stop() {
 	a.record.end()
 }
 
-// facts copies the facts within the span.
-func (a *Aggregator[P]) facts() (facts []core.Signal, covered time.Duration) {
+// facts walks a copy of the facts within the span.
+func (a *Aggregator[P]) facts() (facts iter.Seq2[core.Signal, P], covered time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
 	a.record.expire(now)
-	return slices.Clone(a.record.facts), a.record.covered(now)
-}
-
-// payload returns the payload of a fact. All facts are of the kind.
-func (a *Aggregator[P]) payload(s core.Signal) P {
-	p, _ := a.kind.From(s)
-	return p
+	list := slices.Clone(a.record.facts)
+	return func(yield func(core.Signal, P) bool) {
+		for _, s := range list {
+			if p, _ := a.kind.From(s); !yield(s, p) { // all are of the kind
+				return
+			}
+		}
+	}, a.record.covered(now)
 }
 
 func (a *Aggregator[P]) summary(values []float64, covered time.Duration) Summary {

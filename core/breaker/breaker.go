@@ -2,8 +2,9 @@ package breaker
 
 import (
 	"cmp"
-	"fmt"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // Options configure a [Breaker]. The zero value is the default: it opens after five
@@ -34,9 +35,6 @@ type Options struct {
 
 // resolved returns the options with defaults in place of zeroes, and 0 in place of none.
 func (o Options) resolved() (Options, error) {
-	if !(o.Rate <= 1) { // or it is not a number
-		return o, fmt.Errorf("breaker: Options.Rate is %v, but must be at most 1, which is all calls", o.Rate)
-	}
 	if o.Rate > 0 {
 		o.Threshold = cmp.Or(o.Threshold, -1)
 		o.Window = max(parts, cmp.Or(o.Window, 30*time.Second))
@@ -46,7 +44,8 @@ func (o Options) resolved() (Options, error) {
 	o.MinCalls = max(0, cmp.Or(o.MinCalls, 20))
 	o.OpenFor = max(0, cmp.Or(o.OpenFor, 30*time.Second))
 	o.Probes = max(1, o.Probes)
-	return o, nil
+	tooHigh := !(o.Rate <= 1) // or it is not a number
+	return o, check.Error(tooHigh, "breaker: Options.Rate is %v, but must be at most 1, which is all calls", o.Rate)
 }
 
 // A State says what a breaker does with calls.

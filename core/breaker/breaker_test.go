@@ -157,6 +157,9 @@ func TestOpenForNothing(t *testing.T) {
 func TestOptionsThatAreWrong(t *testing.T) {
 	for _, rate := range []float64{1.1, math.Inf(1), math.NaN()} {
 		b, err := breaker.New(breaker.Options{Rate: rate})
+		if _, sharedErr := breaker.NewShared(nil, breaker.Options{Rate: rate}); sharedErr == nil {
+			t.Errorf("rate %v: got no error of NewShared", rate)
+		}
 		if b != nil || err == nil || !strings.HasPrefix(err.Error(), "breaker: Options.Rate is ") {
 			t.Errorf("rate %v: got %v and %v, want an error", rate, b, err)
 		}

@@ -141,12 +141,6 @@ func TestSharedProbesOfManyGoroutines(t *testing.T) {
 	})
 }
 
-func TestNewSharedReportsMistakes(t *testing.T) {
-	if _, err := breaker.NewShared(nil, breaker.Options{Rate: 2}); err == nil {
-		t.Error("got no error for a rate of 2")
-	}
-}
-
 // What an error says about the call: cancelled ones say nothing.
 func TestResultOf(t *testing.T) {
 	cancelled, other := errors.Join(context.Canceled), errors.New("other")

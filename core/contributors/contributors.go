@@ -101,10 +101,7 @@ func (t *Tracker[R]) Complete(name string, result R) error {
 // Fail says that a contributor has failed with an error, nil meaning [ErrFailed], and
 // raises [SignalFailed]. It returns errors as Complete does.
 func (t *Tracker[R]) Fail(name string, err error) error {
-	if err == nil {
-		err = ErrFailed
-	}
-	return t.settle(name, SignalFailed, func() { t.failures[name] = err })
+	return t.settle(name, SignalFailed, func() { t.failures[name] = cmp.Or(err, ErrFailed) })
 }
 
 func (t *Tracker[R]) settle(name, signal string, record func()) error {

@@ -91,7 +91,7 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 	rule: "Close of something that was never used returns nil at once",
 	scene: func(x *exam) {
 		begun := time.Now()
-		x.call("Close", x.Close).returns(nil)
+		x.call("Close", x.close).returns(nil)
 		took := time.Since(begun)
 		x.violatedIf(took != 0, "Close took %v of the bubble's time, want none", took)
 	},
@@ -102,9 +102,9 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 		b := x.block()
 		after, body := flag()
 		x.submitAside("an item behind it", body)
-		x.many("Drain", x.drain, b)
+		x.many("Drain", x.Drain, b)
 		x.violatedIf(!after.Load(), "Drain returned before the last accepted body had run")
-		x.call("late Drain", x.drain).returns(nil)
+		x.call("late Drain", x.Drain).returns(nil)
 		x.call("Submit", x.late).returns(core.ErrClosed)
 	},
 }, {
@@ -117,7 +117,7 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 		}
 		x.call("Submit", x.late).returns(core.ErrClosed)
 		b.release()
-		x.call("Drain", x.drain).returns(nil)
+		x.call("Drain", x.Drain).returns(nil)
 		b.mustHaveEnded("Drain")
 	},
 }, {
@@ -126,12 +126,12 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 	scene: func(x *exam) {
 		x.submit(quick)
 		for range 3 {
-			x.call("Close", x.Close).returns(nil)
+			x.call("Close", x.close).returns(nil)
 		}
 		x.call("Complete", x.complete).returns(nil)
-		x.call("Flush", x.flush).returns(nil)
-		x.call("Drain", x.drain).returns(nil)
-		x.call("Stop", x.stop).returns(nil)
+		x.call("Flush", x.Flush).returns(nil)
+		x.call("Drain", x.Drain).returns(nil)
+		x.call("Stop", x.Stop).returns(nil)
 		x.call("Submit", x.late).returns(core.ErrClosed)
 	},
 }, {
@@ -151,7 +151,7 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 			return nil
 		})
 		before := x.stats()
-		stop := x.call("Stop", x.stop)
+		stop := x.call("Stop", x.Stop)
 		stop.stillWaits()
 		x.call("Submit", x.late).returns(core.ErrClosed)
 		x.violatedIf(cancelled.Load() != 0, "Stop cancelled %d bodies that ran, want none", cancelled.Load())
@@ -173,9 +173,9 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 	rule: "Stop may be called many times, and beside Drain; each returns when what runs is finished",
 	scene: func(x *exam) {
 		b := x.block()
-		calls := []*call{x.call("Drain", x.drain), x.call("Stop", x.stop), x.call("second Stop", x.stop)}
+		calls := []*call{x.call("Drain", x.Drain), x.call("Stop", x.Stop), x.call("second Stop", x.Stop)}
 		synctest.Wait()
-		calls = append(calls, x.call("late Drain", x.drain))
+		calls = append(calls, x.call("late Drain", x.Drain))
 		for _, c := range calls {
 			c.stillWaits()
 		}
@@ -184,18 +184,19 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 			c.returns(nil)
 		}
 		b.mustHaveEnded("Stop")
-		x.call("third Stop", x.stop).returns(nil)
+		x.call("third Stop", x.Stop).returns(nil)
 	},
 }, {
 	name: "flush",
 	rule: "Flush waits for what was accepted before it, beside other Flushes; the intake stays open, and later items do not prolong it",
 	scene: func(x *exam) {
-		x.call("Flush of nothing", x.flush).returns(nil)
+		x.call("Flush of nothing", x.Flush).returns(nil)
 		first := x.block()
-		early := x.call("early Flush", x.flush)
+		early := x.call("early Flush", x.Flush)
 		early.stillWaits()
-		second := x.blockLater()
-		late := x.call("late Flush", x.flush)
+		second, body := x.newBlocked(false)
+		x.submitAside("a second item", body)
+		late := x.call("late Flush", x.Flush)
 		late.stillWaits()
 		first.release()
 		early.returns(nil)
@@ -223,7 +224,7 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 			return ctx.Err()
 		})
 		x.receive("the start of the body", started).returns(nil)
-		x.call("Close", x.Close).returns(nil)
+		x.call("Close", x.close).returns(nil)
 		x.violatedIf(!ended.Load(), "Close returned while a body was still running")
 		got, _ := cause.Load().(error)
 		x.violatedIf(!errors.Is(got, core.ErrClosed), "the body's context ended with the cause %v, want %v", got, core.ErrClosed)
@@ -233,10 +234,10 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 	rule: "every Close returns only when no body runs any more; an item that comes meanwhile gets core.ErrClosed at once",
 	scene: func(x *exam) {
 		b := x.stubborn()
-		closing := x.call("first Close", x.Close)
+		closing := x.call("first Close", x.close)
 		closing.stillWaits()
 		x.call("Submit", x.late).returns(core.ErrClosed)
-		x.many("Close", x.Close, b)
+		x.many("Close", x.close, b)
 		closing.returns(nil)
 	},
 }, {
@@ -251,7 +252,7 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		x.call("Close", x.Close).returns(nil)
+		x.call("Close", x.close).returns(nil)
 		x.violatedIf(running.Load() != 0, "%d bodies were running when Close returned, want none", running.Load())
 		before, accepted := ran.Load(), int64(0)
 		for _, s := range submits {
@@ -269,30 +270,30 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 	name: "close from a body",
 	rule: "Close called by a body does not wait for that body; it ends the intake",
 	scene: func(x *exam) {
-		x.fromBody("Close", func(ctx context.Context) error { return x.Close() }, nil)
+		x.fromBody("Close", x.close, nil)
 		x.call("Submit", x.late).returns(core.ErrClosed)
-		x.call("Close", x.Close).returns(nil)
+		x.call("Close", x.close).returns(nil)
 	},
 }, {
 	name: "complete from a body",
 	rule: "Complete may be called by a body",
 	scene: func(x *exam) {
-		x.fromBody("Complete", func(context.Context) error { x.Complete(); return nil }, nil)
-		x.call("Drain", x.drain).returns(nil)
+		x.fromBody("Complete", x.complete, nil)
+		x.call("Drain", x.Drain).returns(nil)
 	},
 }, {
 	name:  "wait until idle",
 	rule:  "WaitIdle waits for what was accepted, and for what bodies submit meanwhile; the intake stays open",
 	needs: hasIdle,
 	scene: func(x *exam) {
-		x.call("WaitIdle", x.idle).returns(nil)
+		x.call("WaitIdle", x.WaitIdle).returns(nil)
 		let := make(chan struct{})
 		child, body := x.newBlocked(false)
 		x.submit(func(ctx context.Context) error {
 			<-let
 			return x.Submit(ctx, body)
 		})
-		idle := x.call("WaitIdle", x.idle)
+		idle := x.call("WaitIdle", x.WaitIdle)
 		idle.stillWaits()
 		close(let)
 		idle.stillWaits()
@@ -307,9 +308,8 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 	rule:  "a signal handler may call Close, also for a signal of a body; it does not wait for bodies",
 	needs: hasSink,
 	scene: func(x *exam) {
-		const signal = "coretest.close"
-		x.closeOn(signal)
-		x.fromBody("Raise", func(context.Context) error { x.Sink.Raise(signal); return nil }, nil)
+		raise := x.closingSignal()
+		x.fromBody("Raise", raise, nil)
 		x.call("Submit", x.late).returns(core.ErrClosed)
 	},
 }, {
@@ -317,10 +317,9 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 	rule:  "a handler that calls Close while a body runs does not hold up the goroutine that raises the signal",
 	needs: hasSink,
 	scene: func(x *exam) {
-		const signal = "coretest.close"
-		x.closeOn(signal)
+		raise := x.closingSignal()
 		b := x.stubborn()
-		x.call("Raise", func() error { x.Sink.Raise(signal); return nil }).returns(nil)
+		x.call("Raise", raise).returns(nil)
 		b.mustStillRun("a Close that does not wait")
 		b.release()
 	},
@@ -335,8 +334,8 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 		x.submit(body)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		x.call("Drain with a deadline", func() error { return x.Drain(ctx) }).returns(context.DeadlineExceeded)
-		drain := x.call("Drain", x.drain)
+		x.call("Drain with a deadline", func(context.Context) error { return x.Drain(ctx) }).returns(context.DeadlineExceeded)
+		drain := x.call("Drain", x.Drain)
 		drain.stillWaits()
 		x.violatedIf(ran.Load(), "a body was started while paused")
 		x.Resume()
@@ -347,22 +346,22 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 	name:  "close while paused",
 	rule:  "Close while paused returns; accepted items do not run",
 	needs: canPause,
-	scene: func(x *exam) { x.endPaused("Close", x.Close) },
+	scene: func(x *exam) { x.endPaused("Close", x.close) },
 }, {
 	name:  "stop while paused",
 	rule:  "Stop while paused returns when running bodies have ended; accepted items do not run",
 	needs: canPause,
-	scene: func(x *exam) { x.endPaused("Stop", x.stop) },
+	scene: func(x *exam) { x.endPaused("Stop", x.Stop) },
 }, {
 	name: "bodies fail and panic",
 	rule: "a body that fails or panics hinders neither others nor Flush, Drain and Close",
 	scene: func(x *exam) {
 		x.submit(func(context.Context) error { return errors.New("failed on purpose") })
 		x.submit(func(context.Context) error { panic("panicked on purpose") })
-		x.call("Flush", x.flush).returns(nil)
+		x.call("Flush", x.Flush).returns(nil)
 		ran, body := flag()
 		x.submit(body)
-		x.call("Drain", x.drain).returns(nil)
+		x.call("Drain", x.Drain).returns(nil)
 		x.violatedIf(!ran.Load(), "a body that was accepted after one that panicked did not run")
 	},
 }, {
@@ -378,17 +377,20 @@ var lifecycleCases = append(waitCases(), []lifecycleCase{{
 	},
 }}...)
 
+// wait is a method that waits for bodies.
+type wait = func(context.Context) error
+
 // waits are the calls that wait for bodies.
 var waits = []struct {
 	name  string
-	call  func(*exam, context.Context) error
+	of    func(*exam) wait
 	ends  bool // it ends the intake
 	needs func(Subject) bool
 }{
-	{"Drain", (*exam).Drain, true, nil},
-	{"Stop", (*exam).Stop, true, nil},
-	{"Flush", (*exam).Flush, false, nil},
-	{"WaitIdle", func(x *exam, ctx context.Context) error { return x.WaitIdle(ctx) }, false, hasIdle},
+	{"Drain", func(x *exam) wait { return x.Drain }, true, nil},
+	{"Stop", func(x *exam) wait { return x.Stop }, true, nil},
+	{"Flush", func(x *exam) wait { return x.Flush }, false, nil},
+	{"WaitIdle", func(x *exam) wait { return x.WaitIdle }, false, hasIdle},
 }
 
 // waitCases are the cases that each of the waits has.
@@ -400,14 +402,14 @@ func waitCases() (cases []lifecycleCase) {
 			needs: w.needs,
 			scene: func(x *exam) {
 				b := x.block()
-				x.givesUp(w.name, func(ctx context.Context) error { return w.call(x, ctx) }, b)
+				x.givesUp(w.name, w.of(x), b)
 				if w.ends {
 					x.call("Submit", x.late).returns(core.ErrClosed)
 				} else {
 					x.submitAside("an item after the "+w.name, quick)
 				}
 				b.release()
-				x.call("second "+w.name, func() error { return w.call(x, context.Background()) }).returns(nil)
+				x.call("second "+w.name, w.of(x)).returns(nil)
 				b.mustHaveEnded("second " + w.name)
 			},
 		}, lifecycleCase{
@@ -416,9 +418,9 @@ func waitCases() (cases []lifecycleCase) {
 			needs: w.needs,
 			scene: func(x *exam) {
 				b := x.block()
-				waits := x.call(w.name, func() error { return w.call(x, context.Background()) })
+				waits := x.call(w.name, w.of(x))
 				waits.stillWaits()
-				x.call("Close", x.Close).returns(nil)
+				x.call("Close", x.close).returns(nil)
 				waits.returns(nil)
 				b.mustHaveEnded("Close")
 			},
@@ -427,8 +429,9 @@ func waitCases() (cases []lifecycleCase) {
 			rule:  w.name + " called by a body, with its context or another, returns core.ErrWouldDeadlock and changes nothing",
 			needs: w.needs,
 			scene: func(x *exam) {
-				x.fromBody(w.name+"(its context)", func(ctx context.Context) error { return w.call(x, ctx) }, core.ErrWouldDeadlock)
-				x.fromBody(w.name+"(another context)", func(context.Context) error { return w.call(x, context.Background()) }, core.ErrWouldDeadlock)
+				x.fromBody(w.name+"(its context)", w.of(x), core.ErrWouldDeadlock)
+				other := func(context.Context) error { return w.of(x)(context.Background()) }
+				x.fromBody(w.name+"(another context)", other, core.ErrWouldDeadlock)
 				x.submit(quick)
 			},
 		})
@@ -470,7 +473,7 @@ func newExam(t testing.TB, rule string, factory Factory) *exam {
 func (x *exam) finish() {
 	x.Helper()
 	close(x.over)
-	err := x.call("the last Close", x.Close).wait()
+	err := x.call("the last Close", x.close).wait()
 	x.violatedIf(err != nil, "the last Close: got %v, want nil", err)
 	synctest.Wait()
 	if x.Stats == nil {
@@ -509,11 +512,8 @@ func (x *exam) violatedIf(wrong bool, format string, args ...any) {
 	}
 }
 
-func (x *exam) drain() error    { return x.Drain(context.Background()) }
-func (x *exam) stop() error     { return x.Stop(context.Background()) }
-func (x *exam) flush() error    { return x.Flush(context.Background()) }
-func (x *exam) idle() error     { return x.WaitIdle(context.Background()) }
-func (x *exam) complete() error { x.Complete(); return nil }
+func (x *exam) close(context.Context) error    { return x.Close() }
+func (x *exam) complete(context.Context) error { x.Complete(); return nil }
 
 // stats are the subject's, or none.
 func (x *exam) stats() (s core.Stats) {
@@ -524,23 +524,28 @@ func (x *exam) stats() (s core.Stats) {
 }
 
 // late submits a body that should not be accepted.
-func (x *exam) late() error {
-	return x.Submit(context.Background(), func(context.Context) error {
+func (x *exam) late(ctx context.Context) error {
+	return x.Submit(ctx, func(context.Context) error {
 		x.violated("a body ran that came too late")
 		return nil
 	})
 }
 
+// submits is a call that submits a body.
+func (x *exam) submits(what string, body Body) *call {
+	return x.call(what, func(ctx context.Context) error { return x.Submit(ctx, body) })
+}
+
 // submit submits a body that must be accepted.
 func (x *exam) submit(body Body) {
 	x.Helper()
-	x.call("Submit", func() error { return x.Submit(context.Background(), body) }).returns(nil)
+	x.submits("Submit", body).returns(nil)
 }
 
 // submitAside submits a body while others run, so it may have to wait for room.
 func (x *exam) submitAside(what string, body Body) {
 	x.Helper()
-	c := x.call("Submit of "+what, func() error { return x.Submit(context.Background(), body) })
+	c := x.submits("Submit of "+what, body)
 	if !c.isOver() {
 		x.Fatalf("coretest: Submit of %s waits for room; the Subject must have room for two items", what)
 	}
@@ -555,7 +560,7 @@ type call struct {
 	done chan struct{}
 }
 
-func (x *exam) call(what string, fn func() error) *call {
+func (x *exam) call(what string, fn func(context.Context) error) *call {
 	c := &call{x: x, what: what, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
@@ -564,7 +569,7 @@ func (x *exam) call(what string, fn func() error) *call {
 				c.err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 			}
 		}()
-		c.err = fn()
+		c.err = fn(context.Background())
 	}()
 	return c
 }
@@ -657,14 +662,6 @@ func (x *exam) start(stubborn bool) *blocked {
 	return b
 }
 
-// blockLater is block without waiting for the start, for when others run.
-func (x *exam) blockLater() *blocked {
-	x.Helper()
-	b, body := x.newBlocked(false)
-	x.submitAside("a second item", body)
-	return b
-}
-
 func (b *blocked) release() { close(b.let) }
 
 func (b *blocked) mustHaveEnded(before string) {
@@ -679,7 +676,7 @@ func (b *blocked) mustStillRun(despite string) {
 }
 
 // many makes a call from many goroutines, which waits for b.
-func (x *exam) many(what string, fn func() error, b *blocked) {
+func (x *exam) many(what string, fn func(context.Context) error, b *blocked) {
 	x.Helper()
 	var calls []*call
 	for range 10 {
@@ -698,7 +695,7 @@ func (x *exam) many(what string, fn func() error, b *blocked) {
 // flood submits a body a hundred times, also where there is no room.
 func (x *exam) flood(body Body) (submits []*call) {
 	for range 100 {
-		submits = append(submits, x.call("Submit", func() error { return x.Submit(context.Background(), body) }))
+		submits = append(submits, x.submits("Submit", body))
 	}
 	synctest.Wait()
 	return submits
@@ -711,14 +708,14 @@ func (x *exam) givesUp(what string, fn func(context.Context) error, b *blocked) 
 	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, patience)
 	defer cancel()
 	begun := time.Now()
-	x.call(what, func() error { return fn(ctx) }).returns(patience)
+	x.call(what, func(context.Context) error { return fn(ctx) }).returns(patience)
 	took := time.Since(begun)
 	x.violatedIf(took != time.Second, "%s returned after %v, want the second of its context", what, took)
 	b.mustStillRun("a " + what + " that gave up")
 }
 
 // endPaused ends the subject while it is paused, with an item that waits.
-func (x *exam) endPaused(what string, fn func() error) {
+func (x *exam) endPaused(what string, fn func(context.Context) error) {
 	x.Helper()
 	x.Pause()
 	ran, body := flag()
@@ -742,7 +739,7 @@ func (x *exam) fromBody(what string, fn func(ctx context.Context) error, want er
 
 // receive is a call that returns what a body sends.
 func (x *exam) receive(what string, sent <-chan error) *call {
-	return x.call(what, func() error {
+	return x.call(what, func(context.Context) error {
 		select {
 		case err := <-sent:
 			return err
@@ -752,13 +749,15 @@ func (x *exam) receive(what string, sent <-chan error) *call {
 	})
 }
 
-// closeOn lets a handler close the subject. It stays subscribed: to unsubscribe
-// would wait for a handler that hangs.
-func (x *exam) closeOn(signal string) {
+// closingSignal lets a handler close the subject, and returns what raises its signal. The
+// handler stays subscribed: to unsubscribe would wait for one that hangs.
+func (x *exam) closingSignal() (raise func(context.Context) error) {
+	const signal = "coretest.close"
 	x.Sink.Subscribe(signal, func(core.Signal) {
 		err := x.Close()
 		x.violatedIf(err != nil, "Close from a handler: got error %v, want nil", err)
 	})
+	return func(context.Context) error { x.Sink.Raise(signal); return nil }
 }
 
 // everythingAtOnce makes random calls from many goroutines.
@@ -775,7 +774,7 @@ func (x *exam) everythingAtOnce(seed uint64) {
 			}
 		})
 	}
-	x.call(fmt.Sprintf("random calls with seed %d", seed), func() error { all.Wait(); return nil }).returns(nil)
+	x.call(fmt.Sprintf("random calls with seed %d", seed), func(context.Context) error { all.Wait(); return nil }).returns(nil)
 }
 
 func (x *exam) randomCall(random *rand.Rand) {
@@ -823,7 +822,7 @@ func (x *exam) randomBody(seed uint64) Body {
 			return ctx.Err()
 		case 3, 4, 12:
 			w := waits[random.IntN(3)] // WaitIdle may be missing
-			x.checkError(w.name+" from a body", w.call(x, ctx), []error{core.ErrWouldDeadlock})
+			x.checkError(w.name+" from a body", w.of(x)(ctx), []error{core.ErrWouldDeadlock})
 		case 5:
 			if random.IntN(20) == 0 {
 				x.violatedIf(x.Close() != nil, "Close from a body returned an error")

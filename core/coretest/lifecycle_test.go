@@ -120,9 +120,6 @@ func once(first func() error, again error) func() error {
 	}
 }
 
-// wait is a method that waits.
-type wait = func(context.Context) error
-
 // onlyFirst lets only the first call wait.
 func onlyFirst(fn wait) wait {
 	var called atomic.Bool

@@ -152,27 +152,19 @@ func (c *Collector[In, Out]) Results(ctx context.Context) (Outcome[Out], error) 
 	}
 	if c.combining.CompareAndSwap(false, true) {
 		c.conclude()
-	} else if err := c.await(ctx); err != nil {
-		return Outcome[Out]{}, err
+	}
+	select {
+	case <-c.combined:
+	case <-ctx.Done():
+		select {
+		case <-c.combined: // before, so the context does not count
+		default:
+			return Outcome[Out]{}, context.Cause(ctx)
+		}
 	}
 	outcome := c.outcome
 	outcome.Results = slices.Clone(outcome.Results)
 	return outcome, c.err
-}
-
-// await waits for the outcome until ctx ends.
-func (c *Collector[In, Out]) await(ctx context.Context) error {
-	select {
-	case <-c.combined:
-		return nil
-	default:
-	}
-	select {
-	case <-c.combined:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // conclude makes the outcome. All bodies have returned.

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
+	"github.com/ephemeralgo/ephemeral/core/internal/runner"
 )
 
 // Signals of a run. They are raised on [core.Options.Sink], with the name of the
@@ -89,16 +91,14 @@ func (g *Graph[T]) Add(name string, item T, deps ...string) error {
 //
 // Run panics if work is nil.
 func (g *Graph[T]) Run(ctx context.Context, work core.Work[T], opts core.Options) (Report, error) {
-	if work == nil {
-		panic("graph: Run needs work to do, not a nil function")
-	}
+	check.Panic(work == nil, "graph: Run needs work to do, not a nil function")
 	nodes, index := g.snapshot()
-	p, err := newPlan(nodes, index)
+	s, err := newSchedule(nodes, index)
 	if err != nil {
 		return Report{}, err
 	}
-	r, err := newRun(ctx, nodes, p, work, opts)
-	if err != nil {
+	r := &run[T]{nodes: nodes, work: work, results: make([]Result, len(nodes)), schedule: s}
+	if r.Runner, err = runner.New(ctx, "graph", r.body, opts); err != nil {
 		return Report{}, err
 	}
 	defer r.Close()

@@ -19,18 +19,11 @@ type run[T any] struct {
 	schedule *schedule
 }
 
-func newRun[T any](ctx context.Context, nodes []node[T], p plan, work core.Work[T], opts core.Options) (*run[T], error) {
-	r := &run[T]{nodes: nodes, work: work, results: make([]Result, len(nodes)), schedule: newSchedule(p)}
-	for i := range nodes {
-		r.results[i].Name = nodes[i].name
-	}
-	var err error
-	r.Runner, err = runner.New(ctx, "graph", r.body, opts)
-	return r, err
-}
-
 // do runs the nodes and returns the error of the run.
 func (r *run[T]) do() error {
+	for i := range r.nodes {
+		r.results[i].Name = r.nodes[i].name
+	}
 	r.Run(min(r.Stats().Limit, len(r.nodes)), r.schedule.next, r.ended, r.settle)
 	cancelled := false
 	for i := range r.results {

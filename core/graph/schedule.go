@@ -1,25 +1,80 @@
 package graph
 
-import "slices"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
 
-// schedule decides which nodes of a plan may run, as others succeed and fail. It is a
-// plain data structure, without goroutine and lock. A run takes time linear in nodes and
-// dependencies.
+// schedule decides which nodes of a graph may run, as others succeed and fail. It has
+// numbers for names. It is a plain data structure, without goroutine and lock. A run takes
+// time linear in nodes and dependencies.
 type schedule struct {
-	plan
-	waits   []int  // how many of the names each depends on have not succeeded yet
-	skipped []bool // does not run
-	ready   []int  // may run, in the order in which they became ready
+	dependents [][]int // of each node; one that names the node twice is in it twice
+	waits      []int   // how many of the names each depends on have not succeeded yet; negative: it is skipped
+	ready      []int   // may run, in the order in which they became ready
 }
 
-func newSchedule(p plan) *schedule {
-	s := &schedule{plan: p, waits: slices.Clone(p.waits), skipped: make([]bool, len(p.waits))}
-	for i, n := range s.waits {
-		if n == 0 {
+// newSchedule returns the schedule of nodes, or says what is wrong with them.
+func newSchedule[T any](nodes []node[T], index map[string]int) (*schedule, error) {
+	s := &schedule{dependents: make([][]int, len(nodes)), waits: make([]int, len(nodes))}
+	var unknown []error
+	for i := range nodes {
+		for _, name := range nodes[i].deps {
+			d, ok := index[name]
+			if !ok {
+				unknown = append(unknown, fmt.Errorf("graph: node %q depends on %q, which was not added", nodes[i].name, name))
+				continue
+			}
+			s.dependents[d] = append(s.dependents[d], i)
+			s.waits[i]++
+		}
+		if s.waits[i] == 0 {
 			s.ready = append(s.ready, i)
 		}
 	}
-	return s
+	if err := errors.Join(unknown...); err != nil {
+		return nil, err
+	}
+	if waits := s.rehearse(); waits != nil {
+		return nil, fmt.Errorf("graph: dependencies form a cycle: %s", strings.Join(cycle(nodes, index, waits), " -> "))
+	}
+	return s, nil
+}
+
+// rehearse goes through a copy of the schedule as if every node succeeded. It returns nil if
+// every node runs, and otherwise how many nodes each still waits for. (Kahn, Topological
+// sorting of large networks, 1962.)
+func (s schedule) rehearse() (waits []int) {
+	s.waits, s.ready = slices.Clone(s.waits), slices.Clone(s.ready)
+	for range s.waits {
+		i, ok := s.next()
+		if !ok {
+			return s.waits
+		}
+		s.succeeded(i)
+	}
+	return nil
+}
+
+// cycle returns the names along a cycle of the nodes that wait for others, with the first
+// one again at the end. Each of them depends on another one that waits, so the path from
+// one to the next must come back to a node on it.
+func cycle[T any](nodes []node[T], index map[string]int, waits []int) []string {
+	waiting := func(name string) bool { return waits[index[name]] > 0 }
+	at := slices.IndexFunc(waits, func(n int) bool { return n > 0 })
+	passed := make(map[int]int) // node to place in path
+	var path []string
+	for {
+		path = append(path, nodes[at].name)
+		if begin, again := passed[at]; again {
+			return path[begin:]
+		}
+		passed[at] = len(path) - 1
+		deps := nodes[at].deps
+		at = index[deps[slices.IndexFunc(deps, waiting)]]
+	}
 }
 
 // next removes and returns the node to run next.
@@ -47,8 +102,8 @@ func (s *schedule) failed(i int) []int {
 	skipped := []int{i}
 	for n := 0; n < len(skipped); n++ {
 		for _, d := range s.dependents[skipped[n]] {
-			if !s.skipped[d] {
-				s.skipped[d] = true
+			if s.waits[d] > 0 {
+				s.waits[d] = -1
 				skipped = append(skipped, d)
 			}
 		}

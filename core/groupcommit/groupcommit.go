@@ -21,6 +21,7 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // ErrUndecided means that it is not known whether the item is committed: the context of the
@@ -54,10 +55,8 @@ func (o Options) resolved() (Options, error) {
 	if o.Begin == nil {
 		o.Begin = func(context.Context) (func(), error) { return func() {}, nil }
 	}
-	if o.MaxQueued < 0 {
-		return o, fmt.Errorf("groupcommit: Options.MaxQueued must be positive, or 0 for 1024, not %d", o.MaxQueued)
-	}
-	return o, nil
+	return o, check.Error(o.MaxQueued < 0,
+		"groupcommit: Options.MaxQueued must be positive, or 0 for 1024, not %d", o.MaxQueued)
 }
 
 // A Committer commits items in groups, one commit at a time, in the order in which Do
@@ -99,10 +98,8 @@ type entry[T any] struct {
 //
 // An item with a method Alone() bool that returns true gets a commit of its own.
 func New[T any](commit func(ctx context.Context, items []T, errs []error) error, opts Options) (*Committer[T], error) {
-	if commit == nil {
-		return nil, errors.New("groupcommit: New needs a function that commits")
-	}
 	opts, err := opts.resolved()
+	err = cmp.Or(check.Error(commit == nil, "groupcommit: New needs a function that commits"), err)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func open[T any](t testing.TB, commit func(context.Context, []T, []error) error,
 	return c
 }
 
-func check[T comparable](t testing.TB, what string, got, want T) {
+func checkEqual[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: got %v, want %v", what, got, want)
@@ -83,8 +83,8 @@ func TestGroups(t *testing.T) {
 			}
 		}
 		checkIs(t, "an item that failed alone", errs[3], errors.ErrUnsupported)
-		check(t, "an item beside it", errs[4], nil)
-		check(t, "items of a group that failed", errs[5] != nil && errs[5] == errs[7], true)
+		checkEqual(t, "an item beside it", errs[4], nil)
+		checkEqual(t, "items of a group that failed", errs[5] != nil && errs[5] == errs[7], true)
 	})
 }
 
@@ -110,12 +110,12 @@ func TestContextEnds(t *testing.T) {
 		wg.Wait()
 		for n, err := range errs {
 			checkIs(t, "the cause", err, cause)
-			check(t, "undecided", errors.Is(err, ErrUndecided), n == 0)
+			checkEqual(t, "undecided", errors.Is(err, ErrUndecided), n == 0)
 		}
 		checkIs(t, "a context that has ended", c.Do(ctx, 4), cause)
 		close(begin)
 		checkIs(t, "the next", c.Do(t.Context(), 5), nil)
-		check(t, "committed", slices.Equal(committed, []int{0, 5}), true)
+		checkEqual(t, "committed", slices.Equal(committed, []int{0, 5}), true)
 	})
 }
 
@@ -161,14 +161,14 @@ func TestBegin(t *testing.T) {
 		}
 		all.Wait()
 		want := "[end [2 3] end [-4] end [-5] end [6] end]"
-		check(t, "calls", fmt.Sprint(calls), want)
+		checkEqual(t, "calls", fmt.Sprint(calls), want)
 		do(t.Context(), 7, refused)
 		let <- false
 		all.Wait()
 		do(t.Context(), 8, core.ErrClosed)
 		checkIs(t, "Close", c.Close(), nil)
 		all.Wait()
-		check(t, "calls", fmt.Sprint(calls), want)
+		checkEqual(t, "calls", fmt.Sprint(calls), want)
 	})
 }
 
@@ -203,7 +203,7 @@ func TestEveryItemEnds(t *testing.T) {
 		do("after it")
 		do("inside")
 		wg.Wait()
-		check(t, "panic", results["panic"] != nil, true)
+		checkEqual(t, "panic", results["panic"] != nil, true)
 		checkIs(t, "after a panic", results["after it"], nil)
 		checkIs(t, "inside a commit", results["inside"], core.ErrWouldDeadlock)
 		do("until closed")
@@ -212,7 +212,7 @@ func TestEveryItemEnds(t *testing.T) {
 		synctest.Wait()
 		checkIs(t, "Close", c.Close(), nil)
 		wg.Wait()
-		check(t, "running at Close", results["until closed"] != nil, true)
+		checkEqual(t, "running at Close", results["until closed"] != nil, true)
 		checkIs(t, "waiting at Close", results["waiting"], core.ErrClosed)
 		checkIs(t, "after Close", c.Do(t.Context(), "late"), core.ErrClosed)
 	})
@@ -248,11 +248,11 @@ func TestCompleteLosesNothing(t *testing.T) {
 		close(begin)
 		all.Wait()
 		for n, err := range errs {
-			check(t, fmt.Sprint("error of ", n), err != nil, n == 2)
+			checkEqual(t, fmt.Sprint("error of ", n), err != nil, n == 2)
 		}
-		check(t, "committed", fmt.Sprint(committed), "[0 1 3 4 5]")
+		checkEqual(t, "committed", fmt.Sprint(committed), "[0 1 3 4 5]")
 		checkIs(t, "Drain", c.Drain(t.Context()), nil)
-		check(t, "room taken", len(c.room), 0)
+		checkEqual(t, "room taken", len(c.room), 0)
 	})
 }
 
@@ -264,5 +264,5 @@ func TestOptions(t *testing.T) {
 	if _, err := New[int](nil, Options{}); err == nil {
 		t.Error("nil was accepted")
 	}
-	check(t, "with no limit of a batch", open(t, commit, Options{MaxBatch: -1}).Do(t.Context(), 1), nil)
+	checkEqual(t, "with no limit of a batch", open(t, commit, Options{MaxBatch: -1}).Do(t.Context(), 1), nil)
 }

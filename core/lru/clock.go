@@ -6,8 +6,6 @@ import "time"
 // monotonic clock. The first reading may be 0.
 type clock struct{ base time.Time }
 
-func newClock() clock { return clock{time.Now()} }
-
 func (c clock) now() int64 { return int64(time.Since(c.base)) }
 
 // Offsets that no reading has.

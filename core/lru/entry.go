@@ -20,7 +20,7 @@ type entry[K comparable, V any] struct {
 
 	// Guarded by the shard's lock.
 	newer, older *entry[K, V] // in its queue
-	main         bool         // which queue
+	in           *queue[K, V] // which queue
 	place        uint32       // in deadlines
 }
 
@@ -37,6 +37,14 @@ func (e *entry[K, V]) lapse(now int64) bool {
 	}
 }
 
+// end removes e. It returns the reason, or that e has expired.
+func (e *entry[K, V]) end(now int64, reason Reason) Reason {
+	if e.expires.Swap(gone) <= now {
+		return ReasonExpired
+	}
+	return reason
+}
+
 // prolong lets e live until ttl from now, but not longer than it may. It never shortens the
 // life of e.
 func (e *entry[K, V]) prolong(now, ttl int64) {
@@ -47,6 +55,14 @@ func (e *entry[K, V]) prolong(now, ttl int64) {
 			return
 		}
 	}
+}
+
+// found returns the value of an entry that was looked for, nil if there is none.
+func (e *entry[K, V]) found() (value V, ok bool) {
+	if e == nil {
+		return value, false
+	}
+	return e.value, true
 }
 
 // over reports whether e has expired or was removed.

@@ -1,8 +1,6 @@
 package lru_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -43,20 +41,4 @@ func wantEqual[V comparable](t testing.TB, what string, got, want V) {
 	if got != want {
 		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
-}
-
-// journal is an OnRemoved that writes down what it is told.
-type journal struct{ lines []string }
-
-func (j *journal) add(key string, value int, reason lru.Reason) {
-	j.lines = append(j.lines, fmt.Sprint(key, "=", value, " ", reason))
-}
-
-func (j *journal) want(t testing.TB, lines ...string) {
-	t.Helper()
-	got, want := strings.Join(j.lines, ", "), strings.Join(lines, ", ")
-	if got != want {
-		t.Errorf("removed: got %s, want %s", got, want)
-	}
-	j.lines = nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/flight"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // GetOrLoad returns the value of key, as Get does. If there is none, it loads and stores it,
@@ -34,7 +35,7 @@ func (c *LRU[K, V]) GetOrLoad(ctx context.Context, key K, load func(context.Cont
 // [Options.TTL], negative never. If several callers wait for the same load, the ttl of the
 // first one counts.
 func (c *LRU[K, V]) GetOrLoadFor(ctx context.Context, key K, ttl time.Duration, load func(context.Context, K) (V, error)) (V, error) {
-	needLoad(load != nil, "GetOrLoad")
+	check.Panic(load == nil, "lru: GetOrLoad needs a function")
 	if value, ok := c.Get(key); ok {
 		return value, nil
 	}
@@ -45,7 +46,7 @@ func (c *LRU[K, V]) GetOrLoadFor(ctx context.Context, key K, ttl time.Duration, 
 // such as tokens and addresses. It returns the life beside the value. The life begins at the
 // end of the load, and no access prolongs it, see [LRU.SetWithLife].
 func (c *LRU[K, V]) GetOrLoadWithLife(ctx context.Context, key K, load func(context.Context, K) (V, time.Duration, error)) (V, error) {
-	needLoad(load != nil, "GetOrLoadWithLife")
+	check.Panic(load == nil, "lru: GetOrLoadWithLife needs a function")
 	if value, ok := c.Get(key); ok {
 		return value, nil
 	}
@@ -58,22 +59,15 @@ func (c *LRU[K, V]) GetOrLoadWithLife(ctx context.Context, key K, load func(cont
 // that one. It is not an access, and counts neither as a hit nor as a miss. The rest is as
 // with GetOrLoad.
 func (c *LRU[K, V]) Refresh(ctx context.Context, key K, load func(context.Context, K) (V, error)) (V, error) {
-	needLoad(load != nil, "Refresh")
+	check.Panic(load == nil, "lru: Refresh needs a function")
 	return c.obtain(ctx, key, true, loader[K, V]{plain: load})
 }
 
 // RefreshWithLife is Refresh for values whose load function says how long they live, as with
 // [LRU.GetOrLoadWithLife].
 func (c *LRU[K, V]) RefreshWithLife(ctx context.Context, key K, load func(context.Context, K) (V, time.Duration, error)) (V, error) {
-	needLoad(load != nil, "RefreshWithLife")
+	check.Panic(load == nil, "lru: RefreshWithLife needs a function")
 	return c.obtain(ctx, key, true, loader[K, V]{withLife: load})
-}
-
-// needLoad panics unless there is a load function.
-func needLoad(has bool, caller string) {
-	if !has {
-		panic("lru: " + caller + " needs a function")
-	}
 }
 
 // loader is a load function, with or without the life of its value.
@@ -99,28 +93,20 @@ func (c *LRU[K, V]) obtain(ctx context.Context, key K, refresh bool, l loader[K,
 	if ctx.Err() != nil {
 		return *new(V), context.Cause(ctx)
 	}
-	var (
-		e     *entry[K, V]
-		call  *flight.Call[V]
-		first bool
-	)
 	hash, s := c.locate(key)
 	s.flights.Lock()
 	if !refresh {
-		e, _ = c.getLocked(s, hash, key)
-	}
-	if e == nil {
-		if call, first = s.flights.Join(ctx, key); first {
-			s.loads++
+		if e, _ := c.getLocked(s, hash, key); e != nil {
+			c.unlock(s)
+			return e.value, nil
 		}
 	}
+	call, first := s.flights.Join(ctx, key)
 	if first {
+		s.loads++
 		go c.run(call, s, hash, key, l)
 	}
 	c.unlock(s)
-	if e != nil {
-		return e.value, nil
-	}
 	return s.flights.Wait(ctx, key, call)
 }
 

@@ -3,6 +3,7 @@ package lru_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -69,24 +70,6 @@ func TestConcurrentMissesLoadOnce(t *testing.T) {
 		wantEqual(t, "hits", s.Hits, 2)
 		wantEqual(t, "loads", s.Loads, 1)
 		wantEqual(t, "load failures", s.LoadFailures, 0)
-	})
-}
-
-// GetOrLoad neither returns nor revives an expired value.
-func TestGetOrLoadDoesNotServeWhatHasExpired(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var j journal
-		c := newCache(t, lru.Options[string, int]{TTL: time.Minute, OnRemoved: j.add})
-		var l loader
-		for want := range 3 {
-			v, err := c.GetOrLoad(t.Context(), "a", l.load)
-			wantLoaded(t, "when expired", v, err, want+1)
-			time.Sleep(time.Minute - 1)
-			v, err = c.GetOrLoad(t.Context(), "a", l.load)
-			wantLoaded(t, "just before", v, err, want+1)
-			time.Sleep(time.Minute)
-		}
-		j.want(t, "a=1 expired", "a=2 expired")
 	})
 }
 
@@ -223,16 +206,18 @@ func TestLoadThatAsksForItsOwnKey(t *testing.T) {
 // was raised.
 func TestOnRemovedBeforeGetOrLoadReturns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var j journal
+		removed := ""
 		sink := core.NewSink(core.SinkOptions{})
 		w := coretest.Watch(t, sink, "cache.*")
-		c := newCache(t, lru.Options[string, int]{Capacity: 1, OnRemoved: j.add, Sink: sink})
+		c := newCache(t, lru.Options[string, int]{Capacity: 1, Sink: sink, OnRemoved: func(key string, value int, reason lru.Reason) {
+			removed += fmt.Sprintf("%s=%d %v", key, value, reason)
+		}})
 		var l loader
 		for _, key := range []string{"a", "b", "b"} {
 			_, err := c.GetOrLoad(t.Context(), key, l.load)
 			wantEqual(t, "error", err, nil)
 		}
-		j.want(t, "a=1 evicted")
+		wantEqual(t, "removed", removed, "a=1 evicted")
 		got := w.ExpectExactly(lru.SignalMiss, lru.SignalMiss, lru.SignalEvicted, lru.SignalHit)
 		wantEqual(t, "key evicted", got[2].Key, "a")
 	})

@@ -1,6 +1,7 @@
 package lru
 
 import (
+	"cmp"
 	"hash/maphash"
 	"iter"
 	"math/bits"
@@ -52,7 +53,7 @@ func New[K comparable, V any](opts Options[K, V]) (*LRU[K, V], error) {
 	shardBits := max(0, min(bits.Len(uint(opts.Capacity/entriesPerShard))-1, maxShardBits))
 	c := &LRU[K, V]{
 		opts:   opts,
-		clock:  newClock(),
+		clock:  clock{time.Now()},
 		seed:   maphash.MakeSeed(),
 		heat:   newHeat(opts.HotAfter),
 		shift:  64 - shardBits,
@@ -81,11 +82,7 @@ func (c *LRU[K, V]) Sink() *core.Sink { return c.opts.Sink }
 // its TTL, or HotTTL, from now.
 func (c *LRU[K, V]) Get(key K) (value V, ok bool) {
 	hash, s := c.locate(key)
-	e := c.get(s, hash, key)
-	if e == nil {
-		return value, false
-	}
-	return e.value, true
+	return c.get(s, hash, key).found()
 }
 
 // Peek returns the value of key, if there is one. It is not an access: it does not prolong
@@ -96,10 +93,7 @@ func (c *LRU[K, V]) Peek(key K) (value V, ok bool) {
 	if !sure || e != nil && e.over(c.clock.now()) { // but the key may have a new value
 		e = s.live(hash, key, c.clock)
 	}
-	if e == nil {
-		return value, false
-	}
-	return e.value, true
+	return e.found()
 }
 
 // Contains reports whether Peek would return a value.
@@ -142,10 +136,7 @@ func (c *LRU[K, V]) Remove(key K) (value V, ok bool) {
 	s.flights.Lock()
 	e := s.invalidate(hash, key, now)
 	c.unlock(s)
-	if e == nil {
-		return value, false
-	}
-	return e.value, true
+	return e.found()
 }
 
 // Clear removes everything. What is stored while it runs may stay. It raises one
@@ -156,10 +147,7 @@ func (c *LRU[K, V]) Clear() {
 		now := c.clock.now()
 		s.flights.Lock()
 		s.clear(now)
-		removed := s.removed
-		s.removed = nil
-		s.flights.Unlock()
-		for _, r := range removed {
+		for _, r := range s.unlock() {
 			c.onRemoved(r)
 		}
 	}
@@ -222,6 +210,7 @@ func (c *LRU[K, V]) Stats() Stats {
 	stats := Stats{Capacity: c.opts.Capacity, Panics: c.panics.Load()}
 	for i := range c.shards {
 		c.shards[i].flights.Lock()
+		defer c.shards[i].flights.Unlock()
 	}
 	for i := range c.shards {
 		s := &c.shards[i]
@@ -232,9 +221,6 @@ func (c *LRU[K, V]) Stats() Stats {
 		stats.Evictions += s.removals[ReasonEvicted]
 		stats.Expirations += s.removals[ReasonExpired]
 		stats.Invalidations += s.removals[ReasonInvalidated]
-	}
-	for i := range c.shards {
-		c.shards[i].flights.Unlock()
 	}
 	for i := range c.tallies {
 		stats.Hits += c.tallies[i].hits.Load()
@@ -254,10 +240,7 @@ type lifetime struct{ ttl, most int64 }
 
 // sliding is the lifetime of a value that expires after ttl without an access.
 func (c *LRU[K, V]) sliding(ttl time.Duration) lifetime {
-	switch {
-	case ttl == 0:
-		ttl = c.opts.TTL
-	case ttl < 0:
+	if ttl = cmp.Or(ttl, c.opts.TTL); ttl < 0 {
 		ttl = never
 	}
 	return lifetime{int64(ttl), int64(c.opts.MaxAge)}
@@ -265,13 +248,11 @@ func (c *LRU[K, V]) sliding(ttl time.Duration) lifetime {
 
 // fixed is the lifetime of a value that no access prolongs.
 func (c *LRU[K, V]) fixed(life time.Duration) lifetime {
-	switch {
-	case life == 0:
-		return c.sliding(0)
-	case life < 0:
-		life = never
+	l := c.sliding(life)
+	if life != 0 {
+		l.most = l.ttl
 	}
-	return lifetime{int64(life), int64(life)}
+	return l
 }
 
 // entry makes an entry whose life begins now.
@@ -284,7 +265,11 @@ func (c *LRU[K, V]) entry(hash uint64, key K, value V, life lifetime) (e *entry[
 
 // get finds the live entry of a key, or nil, accesses it, and counts a hit or a miss.
 func (c *LRU[K, V]) get(s *shard[K, V], hash uint64, key K) *entry[K, V] {
-	e, hot, sure := c.peek(s, hash, key)
+	e, sure := s.table.peek(hash, key)
+	hot := false
+	if e != nil {
+		hot, sure = c.access(s, e)
+	}
 	if !sure {
 		s.flights.Lock()
 		e, hot = c.getLocked(s, hash, key)
@@ -298,21 +283,8 @@ func (c *LRU[K, V]) get(s *shard[K, V], hash uint64, key K) *entry[K, V] {
 	return e
 }
 
-// peek finds the live entry of a key, or nil, and accesses it, without the lock. If it is
-// not sure, the caller has to use getLocked.
-func (c *LRU[K, V]) peek(s *shard[K, V], hash uint64, key K) (e *entry[K, V], hot, sure bool) {
-	e, sure = s.table.peek(hash, key)
-	if e == nil {
-		return nil, false, sure
-	}
-	if hot, ok := c.access(s, e); ok {
-		return e, hot, true
-	}
-	return nil, false, false
-}
-
-// getLocked is peek with the lock, which keeps other goroutines from removing the entry. It
-// removes an entry that has expired.
+// getLocked finds the live entry of a key, or nil, and accesses it, with the lock, which keeps
+// other goroutines from removing the entry. It removes an entry that has expired.
 func (c *LRU[K, V]) getLocked(s *shard[K, V], hash uint64, key K) (e *entry[K, V], hot bool) {
 	e = s.table.find(hash, key)
 	for e != nil {

@@ -70,21 +70,6 @@ func TestWhatWasPopularCoolsAndLeaves(t *testing.T) {
 	})
 }
 
-// What has expired is removed as such, also by Remove and Clear.
-func TestRemovalOfWhatHasExpired(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var j journal
-		c := newCache(t, lru.Options[string, int]{TTL: time.Minute, OnRemoved: j.add})
-		for _, remove := range []func(){func() { c.Remove("a") }, c.Clear} {
-			c.Set("a", 1)
-			time.Sleep(time.Minute)
-			remove()
-			j.want(t, "a=1 expired")
-		}
-		wantEqual(t, "invalidations", c.Stats().Invalidations, 0)
-	})
-}
-
 // Insertions remove expired entries, a few each. There is no goroutine for that: the bubble
 // would report it.
 func TestInsertionsReclaimWhatHasExpired(t *testing.T) {
@@ -141,43 +126,6 @@ func TestCapacityIsNeverExceeded(t *testing.T) {
 			t.Errorf("%d entries of %d after %d insertions", n, capacity, 4*rounds)
 		}
 	}
-}
-
-// OnRemoved is called once for every value that leaves, for example to close it.
-func TestOnRemovedIsToldOfEveryValueOnce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		alive := map[int]string{}
-		reasons := map[lru.Reason]int{}
-		c := newCache(t, lru.Options[string, int]{Capacity: 30, TTL: time.Minute, OnRemoved: func(key string, value int, reason lru.Reason) {
-			if alive[value] != key {
-				t.Errorf("%s=%d removed, but it is %q", key, value, alive[value])
-			}
-			delete(alive, value)
-			reasons[reason]++
-		}})
-		for i := range 5000 {
-			key := fmt.Sprint(i * i % 97)
-			alive[i] = key
-			c.Set(key, i)
-			switch {
-			case i%11 == 0:
-				c.Remove(fmt.Sprint(i % 97))
-			case i%501 == 0:
-				time.Sleep(time.Minute)
-			}
-		}
-		c.Clear()
-		wantEqual(t, "values without a call of OnRemoved", len(alive), 0)
-		for _, reason := range []lru.Reason{lru.ReasonEvicted, lru.ReasonExpired, lru.ReasonInvalidated, lru.ReasonReplaced} {
-			if reasons[reason] == 0 {
-				t.Errorf("nothing was %v", reason)
-			}
-		}
-		s := c.Stats()
-		wantEqual(t, "evictions", s.Evictions, uint64(reasons[lru.ReasonEvicted]))
-		wantEqual(t, "expirations", s.Expirations, uint64(reasons[lru.ReasonExpired]))
-		wantEqual(t, "invalidations", s.Invalidations, uint64(reasons[lru.ReasonInvalidated]))
-	})
 }
 
 func TestOnRemovedMayUseTheCache(t *testing.T) {

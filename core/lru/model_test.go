@@ -17,6 +17,8 @@ import (
 type model struct {
 	opts    lru.Options[int, int] // with everything set
 	entries map[int]*modelEntry
+
+	removals map[lru.Reason]uint64
 }
 
 type modelEntry struct {
@@ -87,6 +89,7 @@ func (m *model) put(key int, e *modelEntry) {
 	e.count, e.stored = 1, time.Now()
 	if old := m.live(key); old != nil {
 		e.count = old.count
+		m.removals[lru.ReasonReplaced]--
 	}
 	m.prolong(e)
 	m.entries[key] = e
@@ -118,7 +121,7 @@ func TestAgainstModel(t *testing.T) {
 
 func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int) {
 	opts.TTL, opts.HotAfter = time.Minute, 4
-	m := model{opts, map[int]*modelEntry{}}
+	m := model{opts, map[int]*modelEntry{}, map[lru.Reason]uint64{}}
 	r := rand.New(rand.NewPCG(1, uint64(keys)))
 	exact := keys <= opts.Capacity
 
@@ -134,6 +137,7 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 		if live := m.live(key) != nil; live == (reason == lru.ReasonExpired) {
 			t.Fatalf("%d=%d was %v, but live is %v", key, value, reason, live)
 		}
+		m.removals[reason]++
 		if reason == lru.ReasonEvicted {
 			evicted = true
 			for other := range m.entries {
@@ -162,8 +166,15 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 			t.Fatalf("All: got %v, want %v", got, want)
 		}
 		c.Sweep()
-		if s := c.Stats(); s.Size != len(want) || c.Len() != len(want) || exact && s.Hot != hot {
+		s := c.Stats()
+		if s.Size != len(want) || c.Len() != len(want) || exact && s.Hot != hot {
 			t.Fatalf("%d entries, %d hot, in %v", len(want), hot, s)
+		}
+		told := map[lru.Reason]uint64{lru.ReasonEvicted: s.Evictions, lru.ReasonExpired: s.Expirations, lru.ReasonInvalidated: s.Invalidations}
+		for reason, n := range m.removals { // of those replaced, as many as were put over others
+			if n != told[reason] {
+				t.Fatalf("OnRemoved was called for %d values that were %v, in %v", n, reason, s)
+			}
 		}
 	}
 	for i := range steps {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // Options configure an [LRU]. The zero value is the default. For durations and HotAfter, a
@@ -64,26 +65,17 @@ func (r Reason) String() string {
 	return reasonNames[r]
 }
 
-// resolved returns the options with defaults in place of zeroes and with the values that stand
-// for none in place of negatives, or says what is wrong with them.
+// resolved returns the options with defaults, or says what is wrong with them. The TTL stays
+// negative if entries never expire.
 func (o Options[K, V]) resolved() (Options[K, V], error) {
-	var errs []error
-	o.Name = cmp.Or(o.Name, "lru")
-	count := func(field string, value *int, normally int) {
-		if *value = cmp.Or(*value, normally); *value < 0 {
-			errs = append(errs, fmt.Errorf("lru: Options.%s is %d, but must not be negative", field, *value))
-		}
+	o.Name, o.Capacity, o.SampleEvery = cmp.Or(o.Name, "lru"), cmp.Or(o.Capacity, 1000), cmp.Or(o.SampleEvery, 1)
+	o.TTL = cmp.Or(o.TTL, 5*time.Minute)
+	if o.MaxAge <= 0 {
+		o.MaxAge = never
 	}
-	duration := func(value *time.Duration, normally, none time.Duration) {
-		if *value = cmp.Or(*value, normally); *value < 0 {
-			*value = none
-		}
-	}
-	count("Capacity", &o.Capacity, 1000)
-	count("SampleEvery", &o.SampleEvery, 1)
-	duration(&o.TTL, 5*time.Minute, never)
-	duration(&o.MaxAge, never, never)
-	duration(&o.HotTTL, 30*time.Minute, 0)
-	o.HotAfter = max(0, cmp.Or(o.HotAfter, 5))
-	return o, errors.Join(errs...)
+	o.HotAfter, o.HotTTL = max(0, cmp.Or(o.HotAfter, 5)), max(0, cmp.Or(o.HotTTL, 30*time.Minute))
+	return o, errors.Join(
+		check.NotNegative("lru: Options.Capacity", o.Capacity),
+		check.NotNegative("lru: Options.SampleEvery", o.SampleEvery),
+	)
 }

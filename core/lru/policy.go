@@ -36,7 +36,7 @@ func (p *policy[K, V]) admit(e *entry[K, V]) (victim *entry[K, V]) {
 	full := p.small.n == p.smallMax
 	if p.ghosts.take(e.hash) && (full || p.main.n < p.mainMax) {
 		if victim, ok := p.roomInMain(); ok {
-			p.pushMain(e)
+			p.main.push(e)
 			return victim
 		}
 	}
@@ -56,7 +56,7 @@ func (p *policy[K, V]) roomInSmall() (victim *entry[K, V]) {
 	if used(&e.uses) || p.main.n < p.mainMax || p.resting >= maxRest {
 		if victim, ok := p.roomInMain(); ok {
 			rest(&e.uses)
-			p.pushMain(e)
+			p.main.push(e)
 			return victim
 		}
 	}
@@ -87,23 +87,3 @@ func (p *policy[K, V]) roomInMain() (victim *entry[K, V], ok bool) {
 }
 
 func (p *policy[K, V]) full() bool { return p.small.n == p.smallMax && p.main.n == p.mainMax }
-
-func (p *policy[K, V]) pushMain(e *entry[K, V]) {
-	e.main = true
-	p.main.push(e)
-}
-
-// replace gives e the place of old.
-func (p *policy[K, V]) replace(old, e *entry[K, V]) {
-	e.main = old.main
-	p.queue(old).replace(old, e)
-}
-
-func (p *policy[K, V]) remove(e *entry[K, V]) { p.queue(e).remove(e) }
-
-func (p *policy[K, V]) queue(e *entry[K, V]) *queue[K, V] {
-	if e.main {
-		return &p.main
-	}
-	return &p.small
-}

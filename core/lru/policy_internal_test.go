@@ -101,10 +101,10 @@ func TestPolicyAgainstDullPolicy(t *testing.T) {
 			case op < 70:
 				e2 := &entry[int, int]{hash: e.hash, key: key}
 				e2.uses.Store(e.uses.Load())
-				p.replace(e, e2)
+				e.in.replace(e, e2)
 				entries[key] = e2
 			case op < 80:
-				p.remove(e)
+				e.in.remove(e)
 				d.small = slices.DeleteFunc(d.small, func(k int) bool { return k == key })
 				d.main = slices.DeleteFunc(d.main, func(k int) bool { return k == key })
 				leaves(key)

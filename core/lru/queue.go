@@ -21,6 +21,7 @@ func (q *queue[K, V]) join(newer, older *entry[K, V]) {
 }
 
 func (q *queue[K, V]) push(e *entry[K, V]) {
+	e.in = q
 	q.join(e, q.newest)
 	q.join(nil, e)
 	q.n++
@@ -34,6 +35,7 @@ func (q *queue[K, V]) remove(e *entry[K, V]) {
 
 // replace puts e in the place of old.
 func (q *queue[K, V]) replace(old, e *entry[K, V]) {
+	e.in = q
 	q.join(old.newer, e)
 	q.join(e, old.older)
 	old.newer, old.older = nil, nil

@@ -46,7 +46,7 @@ func (s *shard[K, V]) put(e *entry[K, V], now int64) {
 	if s.policy.heat.hot(uses) {
 		e.prolong(now, s.hotTTL)
 	}
-	s.policy.replace(old, e)
+	old.in.replace(old, e)
 	s.deadlines.replace(old, e)
 	s.table.replace(old, e)
 	s.note(old, ReasonReplaced)
@@ -61,19 +61,15 @@ func (s *shard[K, V]) insert(e *entry[K, V], now int64) {
 		s.policy.hot.Add(1)
 	}
 	if victim := s.policy.admit(e); victim != nil {
-		reason := ReasonEvicted
-		if victim.expires.Swap(gone) <= now {
-			reason = ReasonExpired
-		}
-		s.left(victim, reason)
+		s.left(victim, victim.end(now, ReasonEvicted))
 	}
 	s.deadlines.add(e)
-	s.table.insert(e)
+	s.table.insert(e, s.len())
 }
 
 // remove takes out an entry that was set to gone.
 func (s *shard[K, V]) remove(e *entry[K, V], reason Reason) {
-	s.policy.remove(e)
+	e.in.remove(e)
 	s.left(e, reason)
 }
 
@@ -100,14 +96,14 @@ func (s *shard[K, V]) note(e *entry[K, V], reason Reason) {
 func (s *shard[K, V]) invalidate(hash uint64, key K, now int64) *entry[K, V] {
 	s.flights.Delete(key)
 	e := s.table.find(hash, key)
-	switch {
-	case e == nil:
-		return nil
-	case e.expires.Swap(gone) <= now:
-		s.remove(e, ReasonExpired)
+	if e == nil {
 		return nil
 	}
-	s.remove(e, ReasonInvalidated)
+	reason := e.end(now, ReasonInvalidated)
+	s.remove(e, reason)
+	if reason == ReasonExpired {
+		return nil
+	}
 	return e
 }
 
@@ -115,11 +111,7 @@ func (s *shard[K, V]) invalidate(hash uint64, key K, now int64) *entry[K, V] {
 func (s *shard[K, V]) clear(now int64) {
 	s.flights.Table = flight.Table[K, flight.Call[V]]{}
 	for _, e := range s.entries() {
-		reason := ReasonInvalidated
-		if e.expires.Swap(gone) <= now {
-			reason = ReasonExpired
-		}
-		s.remove(e, reason)
+		s.remove(e, e.end(now, ReasonInvalidated))
 	}
 	s.deadlines = nil
 	s.table.clear()
@@ -148,4 +140,11 @@ func (s *shard[K, V]) entries() []*entry[K, V] {
 	return list
 }
 
-func (s *shard[K, V]) len() int { return s.policy.small.n + s.policy.main.n }
+func (s *shard[K, V]) len() int { return len(s.deadlines) }
+
+// unlock releases the lock and returns what was removed while it was held.
+func (s *shard[K, V]) unlock() (removed []removal[K, V]) {
+	removed, s.removed = s.removed, nil
+	s.flights.Unlock()
+	return removed
+}

@@ -59,10 +59,7 @@ var signalOf = [...]string{ReasonEvicted: SignalEvicted, ReasonExpired: SignalEx
 
 // unlock unlocks a shard, raises the signals of what was removed, and calls OnRemoved.
 func (c *LRU[K, V]) unlock(s *shard[K, V]) {
-	removed := s.removed
-	s.removed = nil
-	s.flights.Unlock()
-	for _, r := range removed {
+	for _, r := range s.unlock() {
 		if name := signalOf[r.reason]; name != "" && c.opts.Sink != nil {
 			c.raise(name, r.key)
 		}

@@ -28,11 +28,7 @@ func (d *deadlines[K, V]) remove(e *entry[K, V]) {
 // replace gives e the place of old, or an earlier one.
 func (d deadlines[K, V]) replace(old, e *entry[K, V]) {
 	i := int(old.place)
-	at := d[i].at
-	d.set(i, deadline[K, V]{at, e})
-	if expires := e.expires.Load(); expires < at {
-		d.put(i, deadline[K, V]{expires, e})
-	}
+	d.put(i, deadline[K, V]{min(d[i].at, e.expires.Load()), e})
 }
 
 // put puts x where it belongs, starting at place i, and moves other entries out of its way.

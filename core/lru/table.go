@@ -13,7 +13,6 @@ import "sync/atomic"
 type table[K comparable, V any] struct {
 	buckets atomic.Pointer[[]bucket[K, V]]
 	_       cacheLine // readers do not share a cache line with writers
-	n       int       // entries
 }
 
 type bucket[K comparable, V any] = atomic.Pointer[entry[K, V]]
@@ -47,15 +46,15 @@ func (t *table[K, V]) find(hash uint64, key K) *entry[K, V] {
 	return e
 }
 
-func (t *table[K, V]) insert(e *entry[K, V]) {
+// insert adds e, with which there are n entries.
+func (t *table[K, V]) insert(e *entry[K, V], n int) {
 	buckets := t.buckets.Load()
-	if buckets == nil || 2*t.n == len(*buckets) {
+	if buckets == nil || 2*n > len(*buckets) {
 		buckets = t.grow()
 	}
 	b := bucketOf(*buckets, e.hash)
 	e.chain.Store(b.Load())
 	b.Store(e)
-	t.n++
 }
 
 // replace puts e in the place of old.
@@ -66,7 +65,6 @@ func (t *table[K, V]) replace(old, e *entry[K, V]) {
 
 func (t *table[K, V]) remove(e *entry[K, V]) {
 	t.linkTo(e).Store(e.chain.Load())
-	t.n--
 }
 
 // clear frees the buckets of an empty table.

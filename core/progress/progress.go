@@ -3,11 +3,11 @@ package progress
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // Options configure a [Reporter]. The zero value reports every step.
@@ -22,11 +22,8 @@ type Options struct {
 
 // resolved returns the options with defaults, or says what is wrong with them.
 func (o Options) resolved() (Options, error) {
-	if o.MinInterval < 0 {
-		return o, fmt.Errorf("progress: Options.MinInterval is %v, but must not be negative", o.MinInterval)
-	}
 	o.Every = cmp.Or(o.Every, 1)
-	return o, nil
+	return o, check.NotNegative("progress: Options.MinInterval", o.MinInterval)
 }
 
 // A Reporter counts the steps of one piece of work and reports on it. Make one with
@@ -51,18 +48,15 @@ type Reporter struct {
 // or an operation; with core.OperationFrom(ctx) outside of an operation it raises none. A
 // total of 0 means that it is not known.
 func New(on core.Raiser, name string, total int64, opts Options) (*Reporter, error) {
-	var errs []error
-	if sink, ok := on.(*core.Sink); on == nil || ok && sink == nil {
-		errs = append(errs, errors.New("progress: the raiser is nil, but reports are signals of a sink or an operation"))
-	}
-	if name == "" {
-		errs = append(errs, errors.New(`progress: the name is "", but it tells reports apart`))
-	}
-	if total < 0 {
-		errs = append(errs, fmt.Errorf("progress: the total is %d, but must not be negative; 0 means unknown", total))
-	}
 	opts, err := opts.resolved()
-	if err := errors.Join(append(errs, err)...); err != nil {
+	err = errors.Join(
+		check.Error(on == nil || on == core.Raiser((*core.Sink)(nil)),
+			"progress: the raiser is nil, but reports are signals of a sink or an operation"),
+		check.Error(name == "", `progress: the name is "", but it tells reports apart`),
+		check.Error(total < 0, "progress: the total is %d, but must not be negative; 0 means unknown", total),
+		err,
+	)
+	if err != nil {
 		return nil, err
 	}
 	return &Reporter{on: on, name: name, meter: meter{Options: opts, report: Report{Total: total}}}, nil

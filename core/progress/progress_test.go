@@ -2,7 +2,6 @@ package progress_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -249,18 +248,6 @@ func TestNew(t *testing.T) {
 		p, err := progress.New(c.on, c.name, c.total, c.opts)
 		if p != nil || err == nil || !strings.HasPrefix(err.Error(), "progress: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, %v, want %q", p, err, want)
-		}
-	}
-}
-
-func TestString(t *testing.T) {
-	for r, want := range map[progress.Report]string{
-		{Current: 5, Total: 10}:              "5/10",
-		{Current: 10, Total: 10, Done: true}: "10/10",
-		{Current: 5}:                         "5",
-	} {
-		if got := fmt.Sprint(r); got != want {
-			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

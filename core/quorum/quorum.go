@@ -3,12 +3,12 @@ package quorum
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // Options configure a [Wait]. The zero value waits for votes raised from now on, until
@@ -37,10 +37,7 @@ type Options struct {
 
 // resolved returns the options with defaults, or says what is wrong with them.
 func (o Options) resolved() (Options, error) {
-	if o.Timeout < 0 {
-		return o, fmt.Errorf("quorum: Options.Timeout is %v, but must not be negative", o.Timeout)
-	}
-	return o, nil
+	return o, check.NotNegative("quorum: Options.Timeout", o.Timeout)
 }
 
 // A Result is how a wait ended. Without an error, one of Reached, Cancelled and
@@ -62,15 +59,20 @@ type Result struct {
 // Wait starts no goroutine and leaves nothing subscribed. While it waits it keeps the
 // newest 1024 votes of each voter; a voter counts while one of these is not retracted.
 func Wait(ctx context.Context, sink *core.Sink, pattern string, required int, opts Options) (Result, error) {
-	opts, err := check(sink, pattern, required, opts)
+	opts, err := opts.resolved()
+	err = errors.Join(
+		check.Error(sink == nil, "quorum: the sink is nil, but votes are signals of a sink"),
+		check.Error(strings.Trim(pattern, ", \t\r\n") == "",
+			"quorum: the pattern of the votes is %q, which no signal matches", pattern),
+		check.Error(required < 1, "quorum: %d votes are required, but it must be at least 1", required),
+		err,
+	)
 	if err != nil {
 		return Result{}, err
 	}
 	var timeout <-chan time.Time
 	if opts.Timeout > 0 {
-		timer := time.NewTimer(opts.Timeout)
-		defer timer.Stop()
-		timeout = timer.C
+		timeout = time.After(opts.Timeout)
 	}
 	p := poll{opts: opts, required: required, ended: make(chan struct{})}
 	// In this order no retraction of a counted vote is missed, and votes that are raised
@@ -99,21 +101,6 @@ func Wait(ctx context.Context, sink *core.Sink, pattern string, required int, op
 		return result, nil
 	}
 	return result, context.Cause(ctx)
-}
-
-func check(sink *core.Sink, pattern string, required int, opts Options) (Options, error) {
-	var errs []error
-	if sink == nil {
-		errs = append(errs, errors.New("quorum: the sink is nil, but votes are signals of a sink"))
-	}
-	if strings.Trim(pattern, ", \t\r\n") == "" {
-		errs = append(errs, fmt.Errorf("quorum: the pattern of the votes is %q, which no signal matches", pattern))
-	}
-	if required < 1 {
-		errs = append(errs, fmt.Errorf("quorum: %d votes are required, but it must be at least 1", required))
-	}
-	opts, err := opts.resolved()
-	return opts, errors.Join(append(errs, err)...)
 }
 
 // poll is the state of one Wait, shared with the handlers of its subscriptions.

@@ -81,6 +81,13 @@ func mustMention(t testing.TB, err error, words ...string) {
 	}
 }
 
+func mustBe(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: got error %v, want %v", what, err, want)
+	}
+}
+
 func TestLifecycle(t *testing.T) {
 	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
 		sink := core.NewSink(core.SinkOptions{})
@@ -196,9 +203,8 @@ func TestUnknownName(t *testing.T) {
 	scope := r.Scope()
 	register(t, scope, "c", plain)
 	_, err := registry.Get[bodies](scope, "d")
-	if mustMention(t, err, `"d"`, `["a" "b" "c"]`); !errors.Is(err, registry.ErrNotRegistered) {
-		t.Errorf("got error %v, want %v", err, registry.ErrNotRegistered)
-	}
+	mustMention(t, err, `"d"`, `["a" "b" "c"]`)
+	mustBe(t, "error", err, registry.ErrNotRegistered)
 }
 
 func TestWrongType(t *testing.T) {
@@ -222,13 +228,11 @@ func TestCircleIsAnError(t *testing.T) {
 		register(t, r, "c", needing(r.Scope(), "a"))
 		for range 2 {
 			_, err := registry.Get[bodies](r, "self")
-			if mustMention(t, err, `"self" needs "self"`); !errors.Is(err, core.ErrWouldDeadlock) {
-				t.Errorf("got error %v, want %v", err, core.ErrWouldDeadlock)
-			}
+			mustMention(t, err, `"self" needs "self"`)
+			mustBe(t, "error", err, core.ErrWouldDeadlock)
 			_, err = registry.Get[bodies](r, "a")
-			if mustMention(t, err, `"c" needs "a" needs "b" needs "c"`); !errors.Is(err, core.ErrWouldDeadlock) {
-				t.Errorf("got error %v, want %v", err, core.ErrWouldDeadlock)
-			}
+			mustMention(t, err, `"c" needs "a" needs "b" needs "c"`)
+			mustBe(t, "error", err, core.ErrWouldDeadlock)
 		}
 	})
 }
@@ -249,9 +253,8 @@ func TestCircleOfGoroutinesIsAnError(t *testing.T) {
 		var all sync.WaitGroup
 		for _, name := range []string{"a", "b"} {
 			all.Go(func() {
-				if _, err := registry.Get[bodies](r, name); !errors.Is(err, core.ErrWouldDeadlock) {
-					t.Errorf("got error %v, want %v", err, core.ErrWouldDeadlock)
-				}
+				_, err := registry.Get[bodies](r, name)
+				mustBe(t, "error", err, core.ErrWouldDeadlock)
 			})
 		}
 		all.Wait()
@@ -295,9 +298,8 @@ func TestGetAfterTheEnd(t *testing.T) {
 			scope := r.Scope()
 			end(r)
 			for _, r := range []*registry.Registry{r, scope} {
-				if _, err := registry.Get[bodies](r, "not made"); !errors.Is(err, core.ErrClosed) {
-					t.Errorf("what has not been made: got error %v, want %v", err, core.ErrClosed)
-				}
+				_, err := registry.Get[bodies](r, "not made")
+				mustBe(t, "what has not been made", err, core.ErrClosed)
 				want := core.ErrClosed
 				if name != "Close" {
 					want = nil
@@ -307,9 +309,7 @@ func TestGetAfterTheEnd(t *testing.T) {
 				}
 			}
 			if name == "Close" {
-				if err := registry.Register(scope, "late", plain); !errors.Is(err, core.ErrClosed) {
-					t.Errorf("Register: got error %v, want %v", err, core.ErrClosed)
-				}
+				mustBe(t, "Register", registry.Register(scope, "late", plain), core.ErrClosed)
 			}
 			r.Close()
 		})
@@ -336,9 +336,8 @@ func TestClosedWhileMaking(t *testing.T) {
 				answered := make(chan struct{})
 				go func() {
 					defer close(answered)
-					if _, err := registry.Get[bodies](r, ""); !errors.Is(err, core.ErrClosed) {
-						t.Errorf("got error %v, want %v", err, core.ErrClosed)
-					}
+					_, err := registry.Get[bodies](r, "")
+					mustBe(t, "error", err, core.ErrClosed)
 				}()
 				synctest.Wait()
 				end(r)
@@ -400,9 +399,7 @@ func TestOrderAndErrors(t *testing.T) {
 		if what == "Complete" {
 			continue
 		}
-		if !errors.Is(err, errOnPurpose) {
-			t.Errorf("%s: got error %v, want %v", what, err, errOnPurpose)
-		}
+		mustBe(t, what, err, errOnPurpose)
 		for _, name := range []string{"a", "b", "c"} {
 			mustMention(t, err, fmt.Sprintf("registry: %q: %s of %s", name, what, name))
 		}
@@ -419,9 +416,8 @@ func TestDrainOrStopFromABodyChangesNothing(t *testing.T) {
 		err := a.Do(t.Context(), func(ctx context.Context) error {
 			return errors.Join(r.Drain(ctx), r.Stop(ctx), r.Flush(context.Background()))
 		})
-		if mustMention(t, err, `"a"`); !errors.Is(err, core.ErrWouldDeadlock) {
-			t.Errorf("got error %v, want %v", err, core.ErrWouldDeadlock)
-		}
+		mustMention(t, err, `"a"`)
+		mustBe(t, "error", err, core.ErrWouldDeadlock)
 		for _, c := range []bodies{a, b} {
 			if err := c.Do(t.Context(), quick); err != nil {
 				t.Errorf("after that: got error %v, want nil", err)
@@ -457,9 +453,8 @@ func TestScopesShareAndOwn(t *testing.T) {
 	if made(r) != "shared own own" {
 		t.Errorf("%q is left, want the closed scope's gone", made(r))
 	}
-	if _, err := registry.Get[bodies](a, "shared"); !errors.Is(err, core.ErrClosed) {
-		t.Errorf("Get of a closed scope: got error %v, want %v", err, core.ErrClosed)
-	}
+	_, err := registry.Get[bodies](a, "shared")
+	mustBe(t, "Get of a closed scope", err, core.ErrClosed)
 }
 
 // What a scope makes for itself gets its other parts from the same scope.
@@ -489,18 +484,16 @@ func TestCloseReachesScopes(t *testing.T) {
 	local := r.Scope()
 	register(t, local, "local", plain)
 	all := []bodies{get(t, scope, "own"), get(t, below, "own"), get(t, local, "local")}
-	if _, err := registry.Get[bodies](r, "local"); !errors.Is(err, registry.ErrNotRegistered) {
-		t.Errorf("what is registered in a scope, from above: got error %v, want %v", err, registry.ErrNotRegistered)
-	}
+	_, err := registry.Get[bodies](r, "local")
+	mustBe(t, "what is registered in a scope, from above", err, registry.ErrNotRegistered)
 	r.Close()
 	for _, c := range all {
 		if !c.Stats().Closed {
 			t.Error("a coordinator of a scope is not closed")
 		}
 	}
-	if _, err := registry.Get[bodies](below, "own"); !errors.Is(err, core.ErrClosed) {
-		t.Errorf("Get of a scope: got error %v, want %v", err, core.ErrClosed)
-	}
+	_, err = registry.Get[bodies](below, "own")
+	mustBe(t, "Get of a scope", err, core.ErrClosed)
 }
 
 // A scope without coordinators is garbage like anything else; so is one that was

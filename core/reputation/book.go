@@ -54,20 +54,13 @@ func (b *book[K]) update(key K, delta float64, now time.Duration) float64 {
 		}
 		e = &entry[K]{key: key}
 		b.entries[key] = e
-		b.stats.Len++
 		b.stats.Added++
-		b.rate(e, score, now)
 		heap.Push(&b.heap, e)
-		return score
 	}
-	b.rate(e, score, now)
-	heap.Fix(&b.heap, e.index)
-	return score
-}
-
-func (b *book[K]) rate(e *entry[K], score float64, now time.Duration) {
 	e.score, e.at = score, now
 	e.rank = math.Log2(math.Abs(score)) + float64(now)/b.halfLife
+	heap.Fix(&b.heap, e.index)
+	return score
 }
 
 func (b *book[K]) score(key K, now time.Duration) float64 {
@@ -84,7 +77,6 @@ func (b *book[K]) remove(key K, counter *uint64) {
 	if e := b.entries[key]; e != nil {
 		heap.Remove(&b.heap, e.index)
 		delete(b.entries, key)
-		b.stats.Len--
 		*counter++
 	}
 }

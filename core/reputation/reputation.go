@@ -3,7 +3,6 @@ package reputation
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 const (
@@ -47,20 +47,13 @@ type Options struct {
 
 // resolved returns the options with defaults, or says what is wrong with them.
 func (o Options) resolved() (Options, error) {
-	var errs []error
-	if o.HalfLife <= 0 {
-		errs = append(errs, fmt.Errorf("reputation: Options.HalfLife is %v, but must be positive", o.HalfLife))
-	}
-	if o.Capacity < 0 {
-		errs = append(errs, fmt.Errorf("reputation: Options.Capacity is %d, but must not be negative", o.Capacity))
-	}
-	if math.IsNaN(o.Floor) || math.IsInf(o.Floor, 0) {
-		errs = append(errs, fmt.Errorf("reputation: Options.Floor is %v, but must be finite", o.Floor))
-	} else {
-		o.Floor = cmp.Or(o.Floor, 0.001)
-	}
-	o.Name, o.Capacity = cmp.Or(o.Name, "reputation"), cmp.Or(o.Capacity, 1024)
-	return o, errors.Join(errs...)
+	err := errors.Join(
+		check.Error(o.HalfLife <= 0, "reputation: Options.HalfLife is %v, but must be positive", o.HalfLife),
+		check.NotNegative("reputation: Options.Capacity", o.Capacity),
+		check.Error(!finite(o.Floor), "reputation: Options.Floor is %v, but must be finite", o.Floor),
+	)
+	o.Name, o.Capacity, o.Floor = cmp.Or(o.Name, "reputation"), cmp.Or(o.Capacity, 1024), cmp.Or(o.Floor, 0.001)
+	return o, err
 }
 
 // Scores are the scores of keys. Make them with [New]. They own no goroutine and
@@ -97,17 +90,16 @@ func (s *Scores[K]) Sink() *core.Sink { return s.opts.Sink }
 // order. A delta that is infinite or NaN changes nothing, is counted in [Stats], and
 // raises no signal. A score is at most the largest float64.
 func (s *Scores[K]) Update(key K, delta float64) (score float64) {
-	finite := !math.IsNaN(delta) && !math.IsInf(delta, 0)
 	s.mu.Lock()
 	now := s.now()
-	if finite {
+	if finite(delta) {
 		score = s.book.update(key, delta, now)
 	} else {
 		score = s.book.score(key, now)
 		s.book.stats.Ignored++
 	}
 	s.mu.Unlock()
-	if finite && s.opts.Sink != nil {
+	if finite(delta) && s.opts.Sink != nil {
 		Updates.Raise(s.opts.Sink, string(key), score)
 	}
 	return score
@@ -173,8 +165,11 @@ func (s *Scores[K]) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.book.fade(s.now())
+	s.book.stats.Len = len(s.book.heap)
 	return s.book.stats
 }
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // now is the time since the scores were made. It is monotonic: setting the clock back
 // does not change scores.

@@ -1,7 +1,8 @@
 package responsibility
 
 import (
-	"container/list"
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,10 +18,10 @@ type promise struct {
 	unpin func()
 	since time.Time
 
-	ack   *ack          // nil before it is entered, and after its end
-	place *list.Element // in Keeper.order; nil before it stands
-	timer *time.Timer   // ends it; nil if it does not expire
-	early *core.Signal  // what acknowledged it before it stood
+	ack   *ack         // nil before it is entered, and after its end
+	order uint64       // in which promises began to stand; 0 before
+	timer *time.Timer  // ends it; nil if it does not expire
+	early *core.Signal // what acknowledged it before it stood
 }
 
 // ack has the promises that wait for signals of one pattern.
@@ -75,8 +76,8 @@ func (k *Keeper) stand(p *promise, unpin func()) bool {
 		k.remove(former)
 	}
 	delete(k.entered, p)
-	p.unpin, p.since = unpin, time.Now()
-	p.place = k.order.PushBack(p)
+	k.stood++
+	p.unpin, p.since, p.order = unpin, time.Now(), k.stood
 	k.byID[p.id] = p
 	if p.terms.MaxPin > 0 {
 		p.timer = time.AfterFunc(p.terms.MaxPin, func() { k.end(k.sink, SignalExpired, p) })
@@ -99,7 +100,7 @@ func (k *Keeper) acknowledge(a *ack, s core.Signal) {
 	for _, p := range a.byKey[s.Key] {
 		switch {
 		case s.Name == p.terms.Announce:
-		case p.place == nil:
+		case p.order == 0:
 			early := s
 			p.early = &early
 		default:
@@ -126,18 +127,14 @@ func (k *Keeper) finalized(s core.Snapshot) {
 
 // standing lists the promises that stand, oldest first. mu is held.
 func (k *Keeper) standing() []*promise {
-	all := make([]*promise, 0, k.order.Len())
-	for e := k.order.Front(); e != nil; e = e.Next() {
-		all = append(all, e.Value.(*promise))
-	}
-	return all
+	return slices.SortedFunc(maps.Values(k.byID), func(a, b *promise) int { return cmp.Compare(a.order, b.order) })
 }
 
 // end ends promises. Those that stood it unpins, and raises the signal for each, if it
 // has a name. It reports whether there were any.
 func (k *Keeper) end(on core.Raiser, signal string, promises ...*promise) bool {
 	k.mu.Lock()
-	promises = slices.DeleteFunc(promises, func(p *promise) bool { return !k.remove(p) || p.place == nil })
+	promises = slices.DeleteFunc(promises, func(p *promise) bool { return !k.remove(p) || p.order == 0 })
 	k.mu.Unlock()
 	for _, p := range promises {
 		p.unpin()
@@ -156,8 +153,7 @@ func (k *Keeper) remove(p *promise) bool {
 	}
 	p.ack = nil
 	delete(k.entered, p)
-	if p.place != nil {
-		k.order.Remove(p.place)
+	if p.order > 0 {
 		delete(k.byID, p.id)
 	}
 	if p.timer != nil {

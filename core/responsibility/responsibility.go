@@ -2,8 +2,6 @@ package responsibility
 
 import (
 	"cmp"
-	"container/list"
-	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // The signals of a [Keeper] on its sink, with the key of the promise. They never
@@ -91,7 +90,7 @@ type Keeper struct {
 	acks    map[string]*ack               // by pattern
 	entered map[*promise]struct{}         // promises that do not stand yet
 	byID    map[core.OperationID]*promise // promises that stand
-	order   list.List                     // the same, oldest first
+	stood   uint64                        // promises so far that stood
 	closed  bool
 
 	cancel func() // ends the calls of finalized; nil if there are none
@@ -99,13 +98,12 @@ type Keeper struct {
 
 // New makes a Keeper of operations of c, with signals on sink.
 func New(c Pinner, sink *core.Sink, opts Options) (*Keeper, error) {
-	if c == nil {
-		return nil, errors.New("responsibility: the coordinator is nil, but New needs one to pin operations")
-	}
-	if sink == nil {
-		return nil, errors.New("responsibility: the sink is nil, but announcements are signals of a sink")
-	}
 	opts, err := opts.resolved()
+	err = cmp.Or(
+		check.Error(c == nil, "responsibility: the coordinator is nil, but New needs one to pin operations"),
+		check.Error(sink == nil, "responsibility: the sink is nil, but announcements are signals of a sink"),
+		err,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -26,16 +26,6 @@ type job[T any] struct {
 	item  int
 }
 
-func newRun[T any](ctx context.Context, p *Pipeline[T], items []T) *run[T] {
-	r := &run[T]{results: make([]Result[T], len(items))}
-	for i, item := range items {
-		r.results[i].Item = item
-	}
-	r.Runner = core.Must(runner.New(ctx, "stages", r.body, p.opts)) // New has checked the options
-	r.limit = r.Stats().Limit
-	return r
-}
-
 // enter takes the items that are left through a stage, once its signal is there, and
 // returns those that passed.
 func (r *run[T]) enter(stage *Stage[T], left []int) (passed []int) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/runner"
 )
 
 // Signals of a run. They are raised on the sink of the pipeline, with the name of the
@@ -108,10 +109,13 @@ func (p *Pipeline[T]) Sink() *core.Sink { return p.opts.Sink }
 // error ends the run in the same way: it is the cause for running work, and the error of
 // Run.
 func (p *Pipeline[T]) Run(ctx context.Context, items []T) ([]Result[T], error) {
-	r := newRun(ctx, p, items)
+	r := &run[T]{results: make([]Result[T], len(items))}
+	r.Runner = core.Must(runner.New(ctx, "stages", r.body, p.opts)) // New has checked the options
 	defer r.Close()
+	r.limit = r.Stats().Limit
 	left := make([]int, len(items))
-	for i := range left {
+	for i, item := range items {
+		r.results[i].Item = item
 		left[i] = i
 	}
 	for i := range p.stages {

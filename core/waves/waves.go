@@ -3,13 +3,13 @@ package waves
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/internal/check"
 )
 
 // The signals of an executor. Their key is that of the trigger.
@@ -57,12 +57,9 @@ type Options struct {
 }
 
 func (o Options) resolved() (Options, error) {
-	if o.MaxConcurrency < 0 {
-		return o, fmt.Errorf("waves: Options.MaxConcurrency is %d, but must not be negative", o.MaxConcurrency)
-	}
 	o.Name = cmp.Or(o.Name, "waves")
 	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 4)
-	return o, nil
+	return o, check.NotNegative("waves: Options.MaxConcurrency", o.MaxConcurrency)
 }
 
 // An Executor runs stages when signals set them off. Make one with [New] and [Executor.Start]
@@ -83,12 +80,13 @@ type Executor struct {
 	stages      []*stage
 	earlyExit   string
 	coordinator *core.Coordinator[run]
-	exit        atomic.Pointer[ExitError] // set once, with mu held
+	settled     atomic.Bool               // the exit is taken, or cannot be taken any more
+	exit        atomic.Pointer[ExitError] // nil if it is not taken
 
 	mu       sync.Mutex
-	started  bool     // or will never start
+	started  bool     // or will never start; the functions do not change any more then
 	unlisten []func() // ends the subscriptions to triggers
-	unexit   func()   // ends that to EarlyExit; taken once, by the exit or by the end
+	unexit   func()   // ends that to EarlyExit
 }
 
 var _ core.Inspector = (*Executor)(nil)
@@ -96,17 +94,13 @@ var _ core.Inspector = (*Executor)(nil)
 // New makes an executor of stages that signals on sink set off, or says what is wrong. It
 // starts nothing.
 func New(sink *core.Sink, stages []Stage, opts Options) (*Executor, error) {
-	if sink == nil {
-		return nil, errors.New("waves: there must be a sink, not nil, whose signals set off the stages")
-	}
 	prepared, err := prepare(stages)
-	if err != nil {
+	opts, wrong := opts.resolved()
+	noSink := check.Error(sink == nil, "waves: there must be a sink, not nil, whose signals set off the stages")
+	if err = cmp.Or(noSink, err, wrong); err != nil {
 		return nil, err
 	}
-	if opts, err = opts.resolved(); err != nil {
-		return nil, err
-	}
-	e := &Executor{sink: sink, stages: prepared, earlyExit: opts.EarlyExit}
+	e := &Executor{sink: sink, stages: prepared, earlyExit: opts.EarlyExit, unexit: func() {}}
 	e.coordinator, err = core.NewCoordinator(e.run, core.Options{
 		Name:           opts.Name,
 		MaxConcurrency: opts.MaxConcurrency,
@@ -172,27 +166,16 @@ func (e *Executor) leave(s core.Signal) {
 	if isLifecycle(s) {
 		return
 	}
-	exit := &ExitError{s}
-	unexit := e.endExit(exit)
-	if unexit == nil {
+	if e.settled.Swap(true) {
 		return // it was taken, or the executor is closed, which waits for this handler
 	}
+	exit := &ExitError{s}
+	e.exit.Store(exit)
 	e.Control.Complete()
 	e.Abort(exit)
-	unexit()
 	e.unlistenAll()
+	e.unexit()
 	e.sink.Because(s).RaiseKey(SignalExited, s.Key)
-}
-
-// endExit ends the time in which the exit can be taken, and notes the exit if it is taken
-// now. Only the first call gets a function, which ends the subscription.
-func (e *Executor) endExit(exit *ExitError) (unexit func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if unexit, e.unexit = e.unexit, nil; unexit != nil {
-		e.exit.Store(exit)
-	}
-	return unexit
 }
 
 // Exited returns the signal that made the executor take the early exit, and whether there
@@ -244,8 +227,8 @@ func (e *Executor) Close() error {
 // under the lock.
 func (e *Executor) detach() {
 	e.unlistenAll()
-	if unexit := e.endExit(nil); unexit != nil {
-		unexit()
+	if !e.settled.Swap(true) { // else a handler of SignalExited may be under way
+		e.unexit()
 	}
 }
 
@@ -253,10 +236,8 @@ func (e *Executor) detach() {
 func (e *Executor) unlistenAll() {
 	e.mu.Lock()
 	e.started = true // so that Start does nothing
-	unlisten := e.unlisten
-	e.unlisten = nil
 	e.mu.Unlock()
-	for _, cancel := range unlisten {
+	for _, cancel := range e.unlisten {
 		cancel()
 	}
 }

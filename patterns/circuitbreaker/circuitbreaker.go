@@ -11,9 +11,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 )
 
-// SignalOpen is what the name of the held fact begins with: the fact of the breaker called
-// api is "circuit.open.api".
+// SignalOpen is the beginning of the name of the signal that an open breaker holds. The
+// breaker "api" holds "circuit.open.api".
 const SignalOpen = "circuit.open"
+
+// failed is the beginning of the name of the signals that count by default.
+const failed = "circuit.failure."
 
 // An OpenError says that a breaker allows no call. It matches ErrOpen.
 type OpenError = breaker.OpenError
@@ -21,53 +24,57 @@ type OpenError = breaker.OpenError
 // ErrOpen matches every [OpenError].
 var ErrOpen = breaker.ErrOpen
 
-// Options configure a [Breaker]. The zero value is the default: it is open while there are
-// five signals called "failure" of the last 30 seconds.
+// Options configure a [Breaker]. With the zero value, the breaker is open while it counts at
+// least five failures of the last 30 seconds.
 type Options struct {
-	// Name is the end of the name of the fact; "" means "breaker". It must not have the
-	// characters of patterns: * ? and the comma.
+	// Name is the end of the name of the held signal. "" means "breaker". Two breakers on
+	// one sink need different names. The characters * and ? and the comma are not allowed.
 	Name string
-	// Failure is the name of the signals that count, or a pattern; "" means "failure". See
-	// [core.Match]. It must not match the fact. [Wrap] and [Breaker.Allow] raise the signal
-	// themselves; if it is a pattern they raise "circuit.failure.NAME", which counts as well.
+	// Failure is the name of the signals that count, or a pattern; see [core.Match]. ""
+	// means "circuit.failure.NAME". Any code may raise such a signal. [Wrap] and
+	// [Breaker.Allow] raise it for a failed call; if Failure is a pattern, they raise
+	// "circuit.failure.NAME", which counts as well. Breakers with the same Failure count
+	// together. Failure must not match the held signal.
 	Failure string
 	// Threshold is how many failures in Window open the breaker. 0 means 5, or none if there
-	// is a Rate; negative means none. It is at most [core.MonitorCap].
+	// is a Rate. With a Rate, negative means none. At most [core.MonitorCap] is allowed.
 	Threshold int
-	// Window is for how long a failure counts, from when its signal was raised. 0 means 30
-	// seconds.
+	// Window is how long a failure counts. 0 means 30 seconds.
 	Window time.Duration
 	// Rate is the share of the calls in Window that must fail to open the breaker: 0.5 is
-	// half of them. Calls are those of Wrap and Allow. Window slides in ten steps for this.
-	// 0 or negative means none.
+	// half of them. Only calls of Wrap and Allow count. For this, Window moves in ten steps.
+	// 0 and negative mean none.
 	Rate float64
 	// MinCalls is how many calls there must be in Window before Rate matters. 0 means 20,
-	// negative no minimum.
+	// negative means no minimum.
 	MinCalls int
-	// HalfOpen is how many probes a half-open breaker allows at once, and how many must
-	// succeed to close it. Probes are calls of Wrap and Allow. 0 or negative means none: the
-	// breaker closes when failures have left the window, or after OpenFor if Rate or Trip
-	// has opened it.
+	// HalfOpen is how many probes (trial calls) a half-open breaker allows at once, and how
+	// many must succeed to close it. Only calls of Wrap and Allow are probes. 0 and negative
+	// mean none: the breaker closes when its failures are older than Window. If Rate or Trip
+	// has opened it, it closes after OpenFor.
 	HalfOpen int
-	// OpenFor is how long the breaker is open before it is half-open, and for how long a
-	// probe without a result keeps others away. 0 means Window.
+	// OpenFor is how long the breaker is open before it is half-open. If a probe has no
+	// result for this long, another one may start in its place. 0 means Window.
 	OpenFor time.Duration
-	// CountIf says whether an error of a call is a failure; other errors are successes. nil
-	// means all errors but those that match [context.Canceled]. One of the latter
-	// that it does not count is neither. It must be safe for concurrent use. A panic is a failure.
+	// CountIf reports whether an error of a call is a failure of the service. nil means all
+	// errors, except those that match [context.Canceled]. So by default, errors that are the
+	// caller's fault (not found, or marked with retry.Permanent) count as well: use CountIf
+	// to exclude them. An excluded error is a success, but one that matches
+	// context.Canceled counts neither as success nor as failure. A panic is a failure.
+	// CountIf must be safe for concurrent use.
 	CountIf func(error) bool
 }
 
 func (o Options) resolved(on core.Sensor) (Options, error) {
-	o.Name, o.Failure, o.Window = cmp.Or(o.Name, "breaker"), cmp.Or(o.Failure, "failure"), cmp.Or(o.Window, 30*time.Second)
-	o.OpenFor, o.HalfOpen = cmp.Or(o.OpenFor, o.Window), max(0, o.HalfOpen)
+	o.Name, o.Window = cmp.Or(o.Name, "breaker"), cmp.Or(o.Window, 30*time.Second)
+	o.Failure, o.OpenFor, o.HalfOpen = cmp.Or(o.Failure, failed+o.Name), cmp.Or(o.OpenFor, o.Window), max(0, o.HalfOpen)
 	switch {
 	case on == nil:
 		return o, fmt.Errorf("circuitbreaker: New needs a sink or a coordinator, not nil")
 	case strings.ContainsAny(o.Name, "*?,"):
 		return o, fmt.Errorf("circuitbreaker: Options.Name is %q, but must not have the characters * ? and comma", o.Name)
 	case core.Match(o.Failure, SignalOpen+"."+o.Name):
-		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not match the breaker's own fact", o.Failure)
+		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not match the signal that the breaker holds", o.Failure)
 	case o.Window < 0 || o.OpenFor < 0:
 		return o, fmt.Errorf("circuitbreaker: Options.Window is %v and OpenFor is %v, but both must be more than 0", o.Window, o.OpenFor)
 	case o.Rate > 0 && o.Threshold <= 0:
@@ -79,21 +86,22 @@ func (o Options) resolved(on core.Sensor) (Options, error) {
 	return o, nil
 }
 
-// A Breaker says whether calls may be made, from signals about failures. Make one with
+// A Breaker counts failure signals, and refuses calls while there are too many. Make one with
 // [New], and close it. All methods are safe for concurrent use. It has no goroutine and no
-// timer. It costs a monitor of the sink. A call that is allowed costs an atomic load, with
+// timer. It costs a monitor of the sink. A call that succeeds costs an atomic load, and with
 // Rate a clock reading and a lock as well.
 type Breaker struct {
 	opts     Options // resolved
 	sink     *core.Sink
-	failure  string // that calls raise
+	failure  string // the signal that failed calls raise
 	failures *core.Monitor
 	shared   *breaker.Shared
-	release  func() // the fact; of changed
+	release  func() // ends the held signal; only changed uses it
 }
 
-// New makes a breaker that counts the signals of a sink, or of the operations of a
-// coordinator, those present included, or says what is wrong.
+// New makes a breaker, or says what is wrong with the options. Pass a sink to count all
+// failure signals of the sink, or a coordinator to count only those of its operations.
+// Signals that are present already count as well.
 func New(on core.Sensor, opts Options) (*Breaker, error) {
 	opts, err := opts.resolved(on)
 	if err != nil {
@@ -101,7 +109,7 @@ func New(on core.Sensor, opts Options) (*Breaker, error) {
 	}
 	b := &Breaker{opts: opts, sink: on.Sink(), failure: opts.Failure, release: func() {}}
 	if strings.ContainsAny(opts.Failure, "*?,") {
-		b.failure = "circuit.failure." + opts.Name
+		b.failure = failed + opts.Name
 		opts.Failure += ", " + b.failure
 	}
 	rule := breaker.Options{Threshold: -1, Window: opts.Window, Rate: opts.Rate, MinCalls: opts.MinCalls, OpenFor: opts.OpenFor, Probes: opts.HalfOpen}
@@ -126,7 +134,7 @@ func (b *Breaker) changed(state breaker.State, lease time.Duration) {
 // Name is Options.Name.
 func (b *Breaker) Name() string { return b.opts.Name }
 
-// Sink is the sink on which the fact is held.
+// Sink is the sink on which the signal is held.
 func (b *Breaker) Sink() *core.Sink { return b.sink }
 
 // State is the state: [breaker.Closed], [breaker.Open] or [breaker.HalfOpen].
@@ -135,11 +143,11 @@ func (b *Breaker) State() breaker.State { return b.shared.State() }
 // Open reports whether the state is [breaker.Open].
 func (b *Breaker) Open() bool { return b.State() == breaker.Open }
 
-// Failures is how many failures count at present. It costs a lock.
+// Failures is the number of failures that count now. It costs a lock.
 func (b *Breaker) Failures() int { return b.failures.Count() }
 
-// ClosesIn is how long the breaker will be open if there are no more failures; 0 unless it
-// is open. With HalfOpen it is half-open then.
+// ClosesIn is how long the breaker stays open if there are no more failures. It is 0 if the
+// breaker is not open. With HalfOpen, it is the time until the breaker is half-open.
 func (b *Breaker) ClosesIn() time.Duration {
 	if b.opts.HalfOpen > 0 {
 		return b.shared.ClosesIn()
@@ -147,8 +155,8 @@ func (b *Breaker) ClosesIn() time.Duration {
 	return max(b.shared.ClosesIn(), b.failures.Below(b.opts.Threshold))
 }
 
-// Check returns an [OpenError] if the breaker is open, otherwise nil. It begins no call, and
-// so no probe. While the breaker is closed it costs an atomic load.
+// Check returns an [OpenError] if the breaker is open, otherwise nil. It starts no probe.
+// While the breaker is closed, it costs an atomic load.
 func (b *Breaker) Check() error {
 	if b.Open() {
 		return b.refusal()
@@ -156,9 +164,9 @@ func (b *Breaker) Check() error {
 	return nil
 }
 
-// Allow begins a call: the caller makes it and then calls done, once, with its error. If no
-// call is allowed it returns an [OpenError]. A failure is raised on the sink. It is for
-// calls that are no functions, such as streams; see [Wrap].
+// Allow is for a call that is not one function, such as a stream; see [Wrap]. If the call is
+// allowed, make it, and then call done once with its error. A failure is raised on the sink.
+// If the call is not allowed, Allow returns an [OpenError].
 func (b *Breaker) Allow() (done func(error), err error) {
 	end, ok := b.shared.Allow()
 	if !ok {
@@ -167,28 +175,28 @@ func (b *Breaker) Allow() (done func(error), err error) {
 	return func(err error) { b.raise(context.Background(), end(breaker.ResultOf(err, b.opts.CountIf))) }, nil
 }
 
-// Trip opens the breaker for [Options.OpenFor], whatever its state.
+// Trip opens the breaker for [Options.OpenFor], in every state.
 func (b *Breaker) Trip() { b.shared.Trip() }
 
-// Reset closes the breaker, whatever its state, and forgets all failures.
+// Reset closes the breaker, in every state, and forgets all failures.
 func (b *Breaker) Reset() {
 	b.shared.Reset()
 	b.failures.Reset()
 }
 
-// Close ends the counting and releases the fact: from then on the breaker is closed. It may
-// be called many times, from anywhere. It returns nil.
+// Close ends the counting and releases the held signal. After that, the breaker allows all
+// calls. Close may be called several times, also in a handler of a signal. It returns nil.
 func (b *Breaker) Close() error {
 	b.failures.Stop()
 	b.shared.Stop()
 	return nil
 }
 
-// Wrap returns work that runs if the breaker allows it, and otherwise returns an
-// [OpenError]. If it fails, the failure is raised: through the operation in the context if
-// that raises its signals on the breaker's sink, otherwise on the sink. A breaker over a
-// coordinator counts only what the operations of that raise. With HalfOpen, a call that
-// began before the last change of the state does not count and raises nothing. Wrap panics
+// Wrap returns a function that calls work if the breaker allows it, and otherwise returns an
+// [OpenError]. If work fails, the failure is raised. If the context has an operation with the
+// same sink, that operation raises it. Otherwise it is raised on the sink itself; then a
+// breaker made with a coordinator does not count it. With HalfOpen, the failure of a call that
+// started before the last change of the state does not count, and is not raised. Wrap panics
 // if b or work is nil.
 func Wrap[T any](b *Breaker, work core.Work[T]) core.Work[T] {
 	if work == nil {
@@ -201,7 +209,7 @@ func Wrap[T any](b *Breaker, work core.Work[T]) core.Work[T] {
 	}
 }
 
-// WrapResult is Wrap for work with a result.
+// WrapResult is [Wrap] for work with a result.
 func WrapResult[In, Out any](b *Breaker, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	if b == nil || work == nil {
 		panic("circuitbreaker: WrapResult needs a breaker and a function")
@@ -223,7 +231,7 @@ func (b *Breaker) refusal() error {
 	return &OpenError{Name: b.opts.Name, Failures: b.Failures(), RetryAfter: b.ClosesIn()}
 }
 
-// raise raises a failure that counts.
+// raise raises a failure if it counts.
 func (b *Breaker) raise(ctx context.Context, counts bool) {
 	if op := core.OperationFrom(ctx); counts && op.Sink() == b.sink {
 		op.Raise(b.failure)

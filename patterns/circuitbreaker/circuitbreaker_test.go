@@ -79,7 +79,7 @@ func TestClosesAsFailuresAge(t *testing.T) {
 // sink. What counts as one is decided by CountIf; a panic always does.
 func TestWrapRaisesFailures(t *testing.T) {
 	countIf := func(err error) bool { return errors.Is(err, errDown) }
-	for failure, raised := range map[string]string{"": "failure", "down.*": "circuit.failure.x"} {
+	for failure, raised := range map[string]string{"": "circuit.failure.x", "down.*": "circuit.failure.x"} {
 		bubble(t, circuitbreaker.Options{Name: "x", Failure: failure, CountIf: countIf}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 			var keys []string
 			defer sink.Subscribe(raised, func(s core.Signal) { keys = append(keys, s.Key) })()
@@ -115,7 +115,7 @@ func TestHalfOpen(t *testing.T) {
 		}
 		old, err := b.Allow()
 		require.NoError(t, err)
-		sink.Raise("failure")
+		sink.Raise("circuit.failure.breaker")
 		assert.ErrorIs(t, work(t.Context(), errDown), errDown)
 		state(breaker.Open)
 		time.Sleep(time.Minute)
@@ -133,14 +133,14 @@ func TestHalfOpen(t *testing.T) {
 		second(nil)
 		state(breaker.Closed)
 		assert.Zero(t, b.Failures(), "forgotten")
-		sink.Raise("failure")
+		sink.Raise("circuit.failure.breaker")
 		state(breaker.Closed)
-		sink.Raise("failure")
+		sink.Raise("circuit.failure.breaker")
 		state(breaker.Open)
 		time.Sleep(100 * time.Second)
 		state(breaker.HalfOpen)
-		sink.Raise("failure")
-		sink.Raise("failure")
+		sink.Raise("circuit.failure.breaker")
+		sink.Raise("circuit.failure.breaker")
 		state(breaker.Open)
 	})
 }
@@ -160,12 +160,28 @@ func TestRate(t *testing.T) {
 	})
 }
 
+// Breakers with names only count separately, also on one sink; with the same Failure they open
+// together.
+func TestTwoBreakersOnOneSink(t *testing.T) {
+	for _, failure := range []string{"", "failure"} {
+		bubble(t, circuitbreaker.Options{Name: "a", Failure: failure}, func(t *testing.T, sink *core.Sink, a *circuitbreaker.Breaker, work core.Work[error]) {
+			b := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "b", Failure: failure}))
+			defer b.Close()
+			for range 5 {
+				assert.Equal(t, errDown, work(t.Context(), errDown))
+			}
+			assert.True(t, a.Open())
+			assert.Equal(t, failure != "", b.Open())
+		})
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	for window, want := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Second: time.Second} {
 		bubble(t, circuitbreaker.Options{Window: window}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, _ core.Work[error]) {
 			for i := range 5 {
 				assert.False(t, b.Open(), i)
-				sink.Raise("failure")
+				sink.Raise("circuit.failure.breaker")
 			}
 			assert.Equal(t, want+1, b.ClosesIn())
 			b.Reset()
@@ -175,13 +191,13 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// The fact gates coordinators, those of its own name only.
+// The held signal defers items of coordinators that name it, and of no others.
 func TestGates(t *testing.T) {
 	bubble(t, circuitbreaker.Options{Name: "a", Threshold: 1, Window: time.Hour, OpenFor: time.Minute, HalfOpen: 1}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 		defers := core.Must(core.NewCoordinator(work, core.Options{Sink: sink, DeferOn: "circuit.open.a"}))
 		other := core.Must(core.NewCoordinator(work, core.Options{Sink: sink, DeferOn: "circuit.open.b"}))
 		defer core.InOrder(defers, other).Close()
-		sink.Raise("failure")
+		sink.Raise("circuit.failure.a")
 		assert.Equal(t, time.Minute, b.ClosesIn())
 		assert.ErrorIs(t, other.Do(t.Context(), nil), circuitbreaker.ErrOpen)
 		start := time.Now()
@@ -190,7 +206,7 @@ func TestGates(t *testing.T) {
 	})
 }
 
-// A handler of the fact may use the breaker and close it. Then it is closed for ever.
+// A handler of the held signal may use the breaker and close it. Then it is closed for ever.
 func TestResetAndCloseFromAHandler(t *testing.T) {
 	bubble(t, circuitbreaker.Options{Threshold: 1}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 		end := func() { b.Reset() }
@@ -199,7 +215,7 @@ func TestResetAndCloseFromAHandler(t *testing.T) {
 			end()
 			assert.False(t, b.Open())
 		})()
-		sink.Raise("failure")
+		sink.Raise("circuit.failure.breaker")
 		assert.Zero(t, b.Failures())
 		assert.False(t, sink.Has("circuit.open.*"))
 		end = func() { assert.NoError(t, b.Close()) }

@@ -1,8 +1,8 @@
 // Package circuitbreaker refuses calls to a service while too many of them fail.
 //
-// A [Breaker] counts signals that say "failure", of a sink or of one coordinator. While there
-// are [Options.Threshold] of them that are not older than [Options.Window], it is open. It
-// closes as they age. Calls ask it first:
+// A [Breaker] counts failure signals of a sink or of one coordinator. It is open while at
+// least [Options.Threshold] of them are not older than [Options.Window]. It closes when they
+// are older. Ask it before each call:
 //
 //	api, err := circuitbreaker.New(sink, circuitbreaker.Options{Name: "api", Failure: "api.failure"})
 //	if err != nil {
@@ -13,20 +13,22 @@
 //		return err // an OpenError: how many failures, and when to try again
 //	}
 //
-// [Wrap] does that for a function: it refuses while the breaker is open, and raises the
-// failure itself. A function that raises it already needs Check only, or it counts twice.
+// [Wrap] does that for a function. It also raises a failure signal if the function fails. If
+// the function raises this signal itself, use Check instead: otherwise the failure counts
+// twice.
 //
-// While the breaker is open, the fact "circuit.open.NAME" is held on the sink. So any
-// coordinator waits for it (core.Options.DeferOn) or refuses items (core.Options.CancelOn),
-// and Explain says which breaker it is.
+// While the breaker is open, it holds the signal "circuit.open.NAME" on the sink. So any
+// coordinator can defer items (DeferOn in core.Options) or refuse them (CancelOn), and
+// Explain says which breaker is the reason.
 //
-// Beyond that, a breaker opens when a share of the calls fails ([Options.Rate]), and can let
-// probes find out whether the service works again ([Options.HalfOpen]). Both need to know
-// how calls end, so they look at the calls of Wrap and of [Breaker.Allow] only. With
-// probes, a result that comes from before the last change of the state does not count.
+// Two breakers on one sink need different names. Breakers with the same [Options.Failure]
+// count each other's failures, and so open together.
 //
-// Signals are counted as they arrive. Other signals, however many, do not change the count,
-// and neither do the capacity of the sink and the window of the coordinator.
+// A breaker can also open when a share of the calls fails ([Options.Rate]). And it can make
+// a few trial calls, the probes, before it closes ([Options.HalfOpen]). For both, only calls
+// of Wrap and of [Breaker.Allow] count, because a signal does not report successes.
+//
+// The capacity of the sink and other signals do not change the count.
 //
 // Package core/breaker has the same rules without signals, for code that has its own lock.
 package circuitbreaker

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,9 +19,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
-// Three faults have their tests elsewhere: followers find the operation that set them off (Example),
-// without a key there is no order (TestOptions), and a dead letter raises its trigger again with its
-// payload (ExampleFailure).
+// Two faults have their tests elsewhere: without a key there is no order (TestOptions), and a dead
+// letter raises its trigger again with its payload (ExampleFailure).
 
 func TestLifecycle(t *testing.T) {
 	body := core.NewKind[coretest.Body]("body")
@@ -162,6 +162,28 @@ func TestFullQueues(t *testing.T) {
 		require.NoError(s.t, s.Drain(s.t.Context()))
 		assert.Equal(s.t, []string{"0s go 1", "1s go 2", "2s wait 5", "3s wait 6"}, s.noted())
 		assert.EqualValues(s.t, 4, s.Stats().Enqueued)
+	})
+}
+
+// Fault avoided: followers could not find the operation that set them off. A handler finds the
+// operation of its trigger, and what it left there.
+func TestFollowersFindTheOperation(t *testing.T) {
+	stage(t, core.Options{}, func(s *scene) []jobs.Job {
+		return []jobs.Job{
+			jobs.On("go", func(ctx context.Context, _ core.Signal) error {
+				core.OperationFrom(ctx).Set("path", "a.png")
+				return nil
+			}, jobs.Options{EmitOnComplete: "saved"}),
+			jobs.On("saved", func(ctx context.Context, signal core.Signal) error {
+				source, ok := s.Lookup(signal.Operation)
+				path, _ := core.Value[string](source, "path")
+				s.note("%t %s %s, parent %t", ok, path, strings.Join(signal.Path(), ">"), core.OperationFrom(ctx).Parent() == signal.Operation)
+				return nil
+			}, jobs.Options{}),
+		}
+	}, func(s *scene) {
+		s.raise("go", "")
+		s.expect("0s true a.png go>saved, parent true")
 	})
 }
 

@@ -1,0 +1,45 @@
+package core
+
+import "slices"
+
+// queue is a list that grows at its end and loses its oldest elements, in place.
+type queue[E any] struct {
+	ring  []E // length is the capacity
+	first int
+	n     int
+}
+
+// at is the index of the i-th oldest.
+func (q *queue[E]) at(i int) int {
+	if i += q.first; i >= len(q.ring) {
+		i -= len(q.ring)
+	}
+	return i
+}
+
+func (q *queue[E]) get(i int) *E { return &q.ring[q.at(i)] }
+
+// push adds the newest.
+func (q *queue[E]) push(e E) {
+	if q.n == len(q.ring) {
+		q.ring, q.first = slices.Concat(q.ring[q.first:], q.ring[:q.first], make([]E, max(16, q.n))), 0
+	}
+	q.ring[q.at(q.n)] = e
+	q.n++
+}
+
+// drop removes the oldest and returns it.
+func (q *queue[E]) drop() (oldest E) {
+	oldest, q.ring[q.first] = q.ring[q.first], oldest
+	q.first = q.at(1)
+	q.n--
+	return oldest
+}
+
+// remove removes the i-th oldest.
+func (q *queue[E]) remove(i int) {
+	for ; i > 0; i-- {
+		*q.get(i) = *q.get(i - 1)
+	}
+	q.drop()
+}
