@@ -9,10 +9,10 @@ import (
 // A Batcher collects items into batches and hands them to a function that flushes
 // a batch. Make one with [New]. All methods are safe for concurrent use.
 //
-// The function may call them too. A call that would wait for the flush that makes it
-// returns [core.ErrWouldDeadlock]; the flush is recognised by its context or its
-// goroutine. If a flush waits for another goroutine that waits in Do or for room, that is
-// not recognised, and neither returns.
+// The function may call them too. If a flush calls a method that would wait for this same
+// flush, the method returns [core.ErrWouldDeadlock]. The batcher recognises a flush by its
+// context or its goroutine. It does not recognise other goroutines: do not let a flush wait
+// for a goroutine that waits in Do or Enqueue, because both then wait without end.
 //
 // A batcher that holds no items owns no goroutine and needs no closing.
 type Batcher[T any] struct{ *engine[T, struct{}] }
@@ -28,15 +28,15 @@ var (
 	_ core.Controller = (*ResultBatcher[int, int])(nil)
 )
 
-// New makes a batcher that flushes batches with flush, or returns what is wrong with the
-// options. It starts nothing.
+// New makes a batcher that flushes batches with flush. It returns an error if flush is nil or
+// an option is wrong. It starts no goroutine.
 //
-// Flush is called with one to [Options.MaxSize] items in the order in which they came. It
-// may keep and change the slice. Its context has an operation, see [core.OperationFrom],
-// whose key is that of the items, and the values of no caller. The context ends when the
-// batch is cancelled: by Cancel, Abort or Close, or because all callers that waited for its
-// items have left. An error means that no item was flushed, unless it is or wraps
-// [ItemErrors]. A panic means the same, and becomes a [core.PanicError].
+// Flush gets one to [Options.MaxSize] items in the order in which they came. It may keep and
+// change the slice. Its context has an operation with the key of the items, see
+// [core.OperationFrom], and no values of callers. The context ends when the batch is
+// cancelled: by Cancel, Abort or Close, or because all callers that waited for its items have
+// left. If flush returns an error, no item was flushed, unless the error is or wraps
+// [ItemErrors]. If flush panics, no item was flushed, and the error is a [core.PanicError].
 func New[T any](flush core.Work[[]T], opts Options[T]) (*Batcher[T], error) {
 	var work core.ResultWork[[]T, []struct{}]
 	if flush != nil {
@@ -51,10 +51,10 @@ func New[T any](flush core.Work[[]T], opts Options[T]) (*Batcher[T], error) {
 	return &Batcher[T]{x}, nil
 }
 
-// NewResultBatcher is [New] for a function that returns a result for each item, in the
-// order of the items. Another number of results is an error of all items, unless the
-// function returns an error anyway. If it returns [ItemErrors], it also returns a result
-// for each item, and those of the items without an error count.
+// NewResultBatcher is [New] for a function that returns one result for each item, in the
+// order of the items. If it returns another number of results and no error, all items fail.
+// If it returns [ItemErrors], it also returns a result for each item: those of failed items
+// are ignored.
 func NewResultBatcher[In, Out any](flush core.ResultWork[[]In, []Out], opts Options[In]) (*ResultBatcher[In, Out], error) {
 	x, err := newEngine(flush, opts)
 	if err != nil {
@@ -63,14 +63,14 @@ func NewResultBatcher[In, Out any](flush core.ResultWork[[]In, []Out], opts Opti
 	return &ResultBatcher[In, Out]{x}, nil
 }
 
-// Do enqueues an item, as Enqueue does, and waits until its batch has been flushed. It
-// returns the error of the item: what the flush returned, or why there was none. If ctx has
-// a deadline, the batch is flushed when half of the time until then has passed, or earlier.
+// Do enqueues an item like Enqueue, and waits until its batch has been flushed. It returns the
+// error of the item: that of the flush, or the reason why there was no flush. If ctx has a
+// deadline, the batch is due halfway to the deadline at the latest.
 //
-// When ctx ends first, Do returns its cause. If the flush has not begun, the item is taken
-// out of its batch and counts as Cancelled. If it has begun, it goes on, unless no other
-// caller waits for the batch and no item of it came by Enqueue. Called from a flush of this
-// batcher Do returns [core.ErrWouldDeadlock].
+// If ctx ends first, Do returns its cause. If the flush has not begun, the item leaves its
+// batch and counts as Cancelled. If the flush has begun, it goes on as long as a caller waits
+// for another item of the batch or an item came by Enqueue; otherwise it is cancelled. If a
+// flush of this batcher calls Do, Do returns [core.ErrWouldDeadlock].
 func (b *Batcher[T]) Do(ctx context.Context, item T) error {
 	_, err := b.do(ctx, item)
 	return err

@@ -105,11 +105,12 @@ func (x *engine[In, Out]) unlock() {
 	}
 }
 
-// Enqueue accepts an item, and returns when it is accepted, not when it is flushed.
-// While there is no room it waits, first come first served, until ctx ends, whose
-// cause it then returns. It returns [core.ErrClosed] after Complete, Drain, Stop and Close,
-// [ErrTooLarge] for an item that no batch could take, and [core.ErrWouldDeadlock] if it
-// would have to wait and is called from a flush of this batcher. Use errors.Is.
+// Enqueue adds an item, and returns when the item is accepted, not when it is flushed. If
+// there is no room, Enqueue waits; calls get room in the order in which they came. If ctx ends
+// first, it returns the cause. After Complete, Drain, Stop and Close it returns
+// [core.ErrClosed]; for an item that fits in no batch, [ErrTooLarge]. If a flush of this
+// batcher calls Enqueue and there is no room, it returns [core.ErrWouldDeadlock]. Compare
+// errors with errors.Is.
 func (x *engine[In, Out]) Enqueue(ctx context.Context, item In) error {
 	_, err := x.enter(ctx, item, nil, true)
 	return err
@@ -121,8 +122,8 @@ func (x *engine[In, Out]) TryEnqueue(ctx context.Context, item In) error {
 	return err
 }
 
-// enter brings an item to the queue. Done is closed when it is settled, if it is not nil;
-// wait says that it may wait for room.
+// enter brings an item to the queue. If done is not nil, it is closed when the item is
+// settled. If wait is true, enter may wait for room.
 func (x *engine[In, Out]) enter(ctx context.Context, in In, done chan struct{}, wait bool) (*item[In, Out], error) {
 	if wait && ctx.Err() != nil {
 		return nil, x.reject(context.Cause(ctx))
@@ -166,8 +167,8 @@ func (x *engine[In, Out]) accept(it *item[In, Out]) error {
 	return x.queue.accept(it)
 }
 
-// reject counts an item that is not accepted because of err, and returns the error for
-// its caller: if the intake is closed, that one.
+// reject counts an item that is not accepted because of err, and returns the error for the
+// caller: errClosed if the batcher is closed.
 func (x *engine[In, Out]) reject(err error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -181,8 +182,8 @@ func (x *engine[In, Out]) reject(err error) error {
 	return err
 }
 
-// wait waits until the channel of an item is closed, with mu held. When ctx ends first,
-// the item leaves, and wait returns the cause.
+// wait waits until the channel c of an item is closed; its closer holds mu. If ctx ends
+// first, the item leaves, and wait returns the cause.
 func (x *engine[In, Out]) wait(ctx context.Context, it *item[In, Out], c <-chan struct{}) error {
 	select {
 	case <-c:
@@ -223,17 +224,17 @@ func (x *engine[In, Out]) do(ctx context.Context, in In) (out Out, err error) {
 	return it.out, it.err
 }
 
-// Flush flushes all items accepted so far, and waits until that is done, while the
-// intake stays open. When ctx ends first it returns its cause; the flushes go on.
-// Called from one of them it returns [core.ErrWouldDeadlock].
+// Flush flushes all items accepted so far, and waits until they are flushed. The batcher
+// accepts items meanwhile. If ctx ends first, Flush returns the cause, and the flushes go on.
+// If it is called from a flush, it returns [core.ErrWouldDeadlock].
 func (x *engine[In, Out]) Flush(ctx context.Context) error {
 	x.change(x.queue.flush)
 	return x.Control.Flush(ctx)
 }
 
-// WaitIdle flushes all items, also those that come meanwhile, and waits until there are
-// none. The intake stays open. When ctx ends first it returns its cause. Called from
-// a flush it returns [core.ErrWouldDeadlock].
+// WaitIdle flushes all items, also those that come meanwhile, and waits until the batcher has
+// none. If ctx ends first, WaitIdle returns the cause. If it is called from a flush, it returns
+// [core.ErrWouldDeadlock].
 func (x *engine[In, Out]) WaitIdle(ctx context.Context) error {
 	for {
 		err := x.Flush(ctx)
@@ -243,8 +244,8 @@ func (x *engine[In, Out]) WaitIdle(ctx context.Context) error {
 	}
 }
 
-// Complete ends the intake and flushes what was accepted, without waiting for that.
-// Callers that wait for room get [core.ErrClosed].
+// Complete closes the batcher to new items and begins to flush all items that were accepted.
+// It does not wait for the flushes. Callers that wait for room get [core.ErrClosed].
 func (x *engine[In, Out]) Complete() {
 	x.change(func() {
 		x.queue.complete()
@@ -253,9 +254,9 @@ func (x *engine[In, Out]) Complete() {
 	x.Control.Complete()
 }
 
-// Drain ends the intake, flushes all that was accepted, and waits until that is done.
-// When ctx ends first it returns its cause; the flushes go on. Called from one of them
-// it returns [core.ErrWouldDeadlock] and changes nothing.
+// Drain closes the batcher to new items, flushes all items that were accepted, and waits until
+// they are flushed. If ctx ends first, Drain returns the cause, and the flushes go on. If it is
+// called from a flush, it returns [core.ErrWouldDeadlock] and changes nothing.
 func (x *engine[In, Out]) Drain(ctx context.Context) error {
 	if x.Inside(ctx) {
 		return core.ErrWouldDeadlock
@@ -264,10 +265,10 @@ func (x *engine[In, Out]) Drain(ctx context.Context) error {
 	return x.Control.Flush(ctx)
 }
 
-// Stop ends the intake without flushing anything more: items whose flush has not begun
-// are dropped, and counted as Cancelled, for the cause [core.ErrStopped]. The flushes
-// that run go on, and Stop waits for them. When ctx ends first it returns its cause.
-// Called from one of them it returns [core.ErrWouldDeadlock] and changes nothing.
+// Stop closes the batcher to new items and begins no more flushes. Items whose flush has not
+// begun are cancelled with the cause [core.ErrStopped]. Stop waits for the running flushes. If
+// ctx ends first, Stop returns the cause, and the flushes go on. If it is called from a flush,
+// it returns [core.ErrWouldDeadlock] and changes nothing.
 func (x *engine[In, Out]) Stop(ctx context.Context) (err error) {
 	if x.Inside(ctx) {
 		return core.ErrWouldDeadlock
@@ -277,17 +278,17 @@ func (x *engine[In, Out]) Stop(ctx context.Context) (err error) {
 	return nil
 }
 
-// Close is Stop for the cause [core.ErrClosed], and cancels the flushes that run. It
-// waits for them to return, unless it is called from one of them or from a handler of a
-// signal. To flush the items that wait, call Drain with a deadline first. Close returns nil.
+// Close is like Stop, with the cause [core.ErrClosed], and also cancels the running flushes. It
+// waits until they return, unless it is called from a flush or from a handler of a signal. To
+// flush the items that wait, call Drain with a deadline first. Close returns nil.
 func (x *engine[In, Out]) Close() error {
 	defer x.Control.Close() // also if OnError panics
 	x.change(func() { x.queue.stop(core.ErrClosed) })
 	return nil
 }
 
-// Abort cancels all items that wait to be flushed and all flushes that run, with that
-// cause; nil means [core.ErrCancelled]. The intake stays open.
+// Abort cancels all items that wait to be flushed, and all running flushes. The cause nil means
+// [core.ErrCancelled]. The batcher still accepts items.
 func (x *engine[In, Out]) Abort(cause error) {
 	cause = cmp.Or(cause, core.ErrCancelled)
 	running := slices.Collect(x.Operations(core.OperationQuery{Status: core.StatusRunning | core.StatusSuspended}))
@@ -299,10 +300,10 @@ func (x *engine[In, Out]) Abort(cause error) {
 	x.change(func() { x.queue.cancelAll(cause) })
 }
 
-// Cancel cancels the flush of a batch. One that has not begun will not begin; one that
-// has begun gets its context cancelled. The callers of its items and OnError get the
-// cause, unless the flush returns something else; nil means [core.ErrCancelled]. Cancel
-// reports false if there was nothing to cancel.
+// Cancel cancels a batch. If its flush has not begun, it will not begin. If it has begun, its
+// context is cancelled. The callers of its items, and OnError, get the cause, unless the flush
+// succeeds or returns another error. The cause nil means [core.ErrCancelled]. Cancel reports
+// false if there was nothing to cancel.
 func (x *engine[In, Out]) Cancel(id core.OperationID, cause error) bool {
 	cause = cmp.Or(cause, core.ErrCancelled)
 	op, _ := x.Lookup(id)
@@ -313,8 +314,8 @@ func (x *engine[In, Out]) Cancel(id core.OperationID, cause error) bool {
 	return withdrawn || x.Control.Cancel(id, cause)
 }
 
-// Counters returns the counters of items, all read at the same moment. Stats are those of the
-// operations.
+// Counters returns the counters of items. Stats returns those of the operations, which are
+// batches.
 func (x *engine[In, Out]) Counters() Counters {
 	x.mu.Lock()
 	defer x.mu.Unlock()

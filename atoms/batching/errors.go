@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// ErrTooLarge is returned by Enqueue, TryEnqueue and Do for an item that alone has more
-// than [Options.MaxBytes] or [Options.MaxQueuedBytes] bytes. Use errors.Is.
+// ErrTooLarge is returned by Enqueue, TryEnqueue and Do if one item has more bytes than
+// [Options.MaxBytes] or [Options.MaxQueuedBytes]. Compare it with errors.Is.
 var ErrTooLarge = errors.New("batching: item is too large for any batch")
 
-// ItemErrors is the error of a flush that failed for some of its items only. It has an
-// error for each item, in their order, nil for items that were flushed. The function of a
-// batcher may return it, wrapped or not, and [Options.OnError] may get it. A nil ItemErrors
-// means that all items were flushed. Any other wrong length is an error of all items.
+// ItemErrors is the error of a flush that failed for some items only. It has one error for
+// each item, in their order; nil means that the item was flushed. The function of a batcher
+// may return it, wrapped or not. A nil ItemErrors means that all items were flushed. If it has
+// any other length than the batch, all items fail. [Options.OnError] may get ItemErrors, too.
 type ItemErrors []error
 
 // Error says how many items failed, and why the first one did.

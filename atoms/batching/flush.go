@@ -43,8 +43,8 @@ type flush[In, Out any] struct {
 	mixed bool             // errors depend on the item
 }
 
-// flush flushes the next items of the batch, in one call or, when that fails and
-// bisecting may help, in two halves.
+// flush flushes the next items of the batch in one call. If that fails and bisecting may
+// help, it flushes two halves.
 func (f *flush[In, Out]) flush(items []*item[In, Out]) {
 	if f.info.Calls > 0 && f.ctx.Err() != nil {
 		return // conclude settles them
@@ -68,8 +68,8 @@ func (f *flush[In, Out]) flush(items []*item[In, Out]) {
 	f.flush(items[half:])
 }
 
-// call calls the function. A panic ends here, so that the rest of the batch has its
-// turn and its callers get an answer.
+// call calls the function. It recovers from a panic, so that the rest of the batch is still
+// flushed and all callers get an answer.
 func (f *flush[In, Out]) call(items []*item[In, Out]) (a answer[Out]) {
 	begun := time.Now()
 	defer func() {
@@ -87,15 +87,15 @@ func (f *flush[In, Out]) call(items []*item[In, Out]) (a answer[Out]) {
 	return f.answer(len(items), out, err)
 }
 
-// answer is what a call says of its items.
+// answer is the result of a call for its items.
 type answer[Out any] struct {
 	out        []Out
 	err        error      // nil: all were flushed
-	each       ItemErrors // what err says of each item; nil: the same of all
+	each       ItemErrors // the error of each item; nil: err for all
 	bisectable bool       // err does not say which items failed
 }
 
-// answer checks what a call for n items has returned.
+// answer checks the results of a call for n items.
 func (f *flush[In, Out]) answer(n int, out []Out, err error) answer[Out] {
 	var wrongNumber error
 	if len(out) != n {
@@ -123,7 +123,7 @@ func (f *flush[In, Out]) answer(n int, out []Out, err error) answer[Out] {
 	return answer[Out]{out: out, err: err, each: each}
 }
 
-// cause returns why the context has ended if err says no more than that it has.
+// cause returns the cause of the context if err is only context.Canceled.
 func (f *flush[In, Out]) cause(err error) error {
 	if err == context.Canceled && f.ctx.Err() != nil {
 		return context.Cause(f.ctx)
@@ -156,8 +156,8 @@ func (f *flush[In, Out]) settle(items []*item[In, Out], a answer[Out]) {
 	f.err, f.mixed = a.err, f.mixed || a.each != nil
 }
 
-// conclude settles the items that are left over, raises the signal of the batch, and
-// returns its error.
+// conclude settles the items that are left, raises the signal of the batch, and returns the
+// batch's error.
 func (f *flush[In, Out]) conclude() error {
 	if len(f.rest) > 0 {
 		err := context.Cause(f.ctx)
@@ -181,7 +181,7 @@ func (f *flush[In, Out]) conclude() error {
 	return f.info.Err
 }
 
-// report calls OnError with the items that no Do waits for and that were not flushed.
+// report calls OnError with the failed items that no Do waits for.
 func (f *flush[In, Out]) report() {
 	answered := func(it *item[In, Out]) bool { return it.err == nil || it.done != nil }
 	lost := slices.DeleteFunc(slices.Clone(f.items), answered)

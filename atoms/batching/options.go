@@ -15,73 +15,70 @@ const never time.Duration = math.MaxInt64
 
 // Options configure a batcher of items of type T. The zero value is the default.
 type Options[T any] struct {
-	// Name tells batchers apart: it is the Source of the signals that they and
-	// their flushes raise. "" means "batching".
+	// Name is the Source of the signals that the batcher and its flushes raise. "" means
+	// "batching".
 	Name string
 	// Sink is where these signals are raised; nil means one of the batcher's own.
 	Sink *core.Sink
 
-	// MaxSize is how many items a batch has at most; one that has as many is
-	// flushed. 0 means 32.
+	// MaxSize is the maximum number of items in a batch. A batch of this size is flushed. 0
+	// means 32.
 	MaxSize int
-	// MaxDelay is how long a batch takes items, counted from its first item, before
-	// it is flushed; 0 means 1 second, negative no limit.
+	// MaxDelay is the time from the first item of a batch until the batch is due; 0 means 1
+	// second, negative no limit.
 	MaxDelay time.Duration
-	// MaxBytes is how many bytes the items of a batch have together at most, as SizeOf
-	// returns them; 0 means no limit. A batch is flushed when it has as many, or when
-	// the next item would not fit in. An item that is larger is not accepted: see
-	// [ErrTooLarge].
+	// MaxBytes is the maximum number of bytes in a batch, as SizeOf counts them; 0 means no
+	// limit. A batch is flushed when it reaches MaxBytes, or when the next item would exceed
+	// it. A single item with more bytes is not accepted: see [ErrTooLarge].
 	MaxBytes int
 	// SizeOf returns the bytes of an item. It may return an estimate; a negative number
 	// counts as 0. It is called once for each item, on the goroutine that enqueues it.
 	// MaxBytes and MaxQueuedBytes require it.
 	SizeOf func(T) int
 
-	// MaxQueued is how many items may wait to be flushed before Enqueue and Do wait
-	// and TryEnqueue returns [core.ErrFull]; 0 means 1024. Items that are being flushed
-	// do not count. When an item finds no room, the batch with the oldest item is flushed.
+	// MaxQueued is how many items may wait to be flushed; 0 means 1024. Items that are being
+	// flushed do not count. When there is no room for a new item, Enqueue and Do wait,
+	// TryEnqueue returns [core.ErrFull], and the batch with the oldest item is due.
 	MaxQueued int
-	// MaxQueuedBytes is how many bytes these items may have together; 0 means no
-	// limit. It must not be less than MaxBytes.
+	// MaxQueuedBytes is how many bytes the waiting items may have together; 0 means no limit.
+	// It must not be less than MaxBytes.
 	MaxQueuedBytes int
-	// DropOldest drops the items that have waited longest, instead of waiting or
-	// returning an error, when there is no room for a new item.
+	// DropOldest drops the items that have waited longest when there is no room for a new
+	// item. Then Enqueue, Do and TryEnqueue accept the item at once.
 	DropOldest bool
 
-	// Key, if there is one, returns the key of an item. The items of each key have
-	// batches of their own, which are flushed in order, one at a time. Keys without
-	// items are forgotten. Key is called once for each item, on the goroutine that
-	// enqueues it.
+	// Key returns the key of an item; nil means no keys. The items of each key have batches
+	// of their own, which are flushed in order, one at a time. Keys without items take no
+	// memory. Key is called once for each item, on the goroutine that enqueues it.
 	Key func(T) string
-	// MaxConcurrency is how many batches are flushed at once; 0 means 1. With more,
-	// batches without a key may overlap and overtake each other.
+	// MaxConcurrency is how many batches are flushed at once; 0 means 1. If it is more than
+	// 1, batches without a key may be flushed at the same time and end in another order.
 	MaxConcurrency int
 
-	// Bisect finds the items that make a batch fail: when the flush of several items
-	// returns an error that is not [ItemErrors], or panics, each half of them is
-	// flushed by itself, and so on. A batch of n items of which k are bad takes about
-	// 2k*log2(n) more calls, and 2n-1 calls at most; its good items may be flushed
-	// several times. Use it where an error is caused by an item. For errors that pass,
-	// retry the batch.
+	// Bisect finds the items that make a batch fail. If a flush of several items panics, or
+	// returns an error that is not [ItemErrors], each half of the items is flushed by itself,
+	// and so on. A batch of n items with k bad ones takes about 2k*log2(n) more calls, at most
+	// 2n-1 in all. Good items may be flushed several times. Use it if items cause the errors.
+	// If errors are temporary, retry the batch instead.
 	Bisect bool
-	// OnError gets items that came by Enqueue or TryEnqueue and were accepted, but not
-	// flushed, each item once. The error is that of the flush, which is [ItemErrors] if
-	// the items have different ones; [core.ErrDropped] for dropped items; and for
-	// cancelled ones the cause, such as [core.ErrStopped] and [core.ErrClosed]. OnError
-	// is called with no lock held: by the operation of the batch before it ends, while
-	// it has its slot; by the Enqueue that dropped an item; or by Cancel, Abort, Stop or
-	// Close.
+	// OnError gets each item of Enqueue and TryEnqueue that was accepted and not flushed, once.
+	// It may be nil. If a flush failed, err is its error. If the flush returned [ItemErrors] or
+	// Bisect split it, err is ItemErrors with one error for each item passed to OnError: they
+	// may be fewer than the items of the batch. For dropped items err is [core.ErrDropped]. For
+	// cancelled items err is the cause, such as [core.ErrStopped].
+	//
+	// OnError is called with no lock held: by the operation of the batch before it ends, by
+	// the Enqueue that drops an item, or by Cancel, Abort, Stop or Close.
 	OnError func(items []T, err error)
 
-	// MaxTracked is how many finished batches Operations still shows; 0 means 200,
-	// negative none.
+	// MaxTracked is how many finished batches Operations shows; 0 means 200, negative none.
 	MaxTracked int
-	// MaxAge is how long it shows them; 0 means 5 minutes, negative no limit.
+	// MaxAge is how long Operations shows them; 0 means 5 minutes, negative no limit.
 	MaxAge time.Duration
 }
 
-// resolved returns the options with defaults in place of zeroes and the largest
-// values in place of "no limit", and an error if something is wrong with them.
+// resolved returns the options with defaults in place of zeroes, and the largest values in
+// place of "no limit". It returns an error if an option is wrong.
 func (o Options[T]) resolved() (Options[T], error) {
 	var errs []error
 	count := func(field string, value *int, normally int) {

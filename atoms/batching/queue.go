@@ -9,9 +9,9 @@ import (
 // queue decides which items make a batch, and when a batch is submitted to the
 // coordinator. It has no lock, goroutine or clock.
 //
-// A batch is submitted when it is full, when its time has come, when an item finds no
-// room, or by Flush. The coordinator decides when its flush begins. Until then the batch
-// goes on taking items, as long as it is not full.
+// A batch is submitted when it is full, when its time has come, when there is no room for an
+// item, or by Flush. The coordinator decides when its flush begins. Until then the batch
+// takes more items if it is not full.
 type queue[In, Out any] struct {
 	opts   *Options[In]
 	begin  func(*batch[In, Out]) // notes the time, and sets the timer
@@ -21,12 +21,12 @@ type queue[In, Out any] struct {
 	mostOpen int                        // since the map was made
 	pending  list[In, Out]              // accepted items whose flush has not begun
 	waiting  list[In, Out]              // items that wait for room
-	dropping bool                       // the last item that came made another one go
+	dropping bool                       // the last new item dropped another one
 	stats    Counters                   // without Pending
 	effects  effects[In, Out]
 }
 
-// effects is what follows from a change once the lock is released.
+// effects are to be done after a change, when the lock is released.
 type effects[In, Out any] struct {
 	lost     []In              // items that no Do waits for and that will not be flushed
 	unwanted []*batch[In, Out] // submitted batches to cancel
@@ -34,15 +34,15 @@ type effects[In, Out any] struct {
 	flood    bool              // items begin to be dropped
 }
 
-// accept puts an item into a batch. If there is no room it returns ErrFull, or lets an
-// item that has a channel for it wait.
+// accept puts an item into a batch. If there is no room and the item has the channel room, it
+// waits in the queue; if it has none, accept returns ErrFull.
 func (q *queue[In, Out]) accept(it *item[In, Out]) error {
 	if q.stats.Closed {
 		return core.ErrClosed
 	}
 	drops := q.waiting.n > 0 || !q.fits(it)
 	if drops && !q.opts.DropOldest {
-		q.enqueue(q.pending.head.batch, ReasonRoom) // nothing else may ever make room
+		q.enqueue(q.pending.head.batch, ReasonRoom) // perhaps only this flush makes room
 		if it.room == nil {
 			return core.ErrFull
 		}
@@ -151,7 +151,7 @@ func (q *queue[In, Out]) start(b *batch[In, Out]) []*item[In, Out] {
 	return items
 }
 
-// finish gives a pending item, or one that was flushed, its result. Counter is what it counts as.
+// finish gives an item its result and counts it in counter.
 func (q *queue[In, Out]) finish(it *item[In, Out], err error, counter *uint64) {
 	*counter++
 	it.state, it.err = stateSettled, err
@@ -160,8 +160,7 @@ func (q *queue[In, Out]) finish(it *item[In, Out], err error, counter *uint64) {
 	}
 }
 
-// leave is called when the caller of an item does not wait any more, for room or for its
-// result.
+// leave is called when the caller of an item stops waiting for room or for the result.
 func (q *queue[In, Out]) leave(it *item[In, Out], cause error) {
 	switch it.state {
 	case stateWaiting:
@@ -228,7 +227,7 @@ func (q *queue[In, Out]) cancelAll(cause error) {
 	q.refill()
 }
 
-// complete accepts no more items, and turns away those that wait for room.
+// complete closes the queue to new items, also to items that wait for room.
 func (q *queue[In, Out]) complete() {
 	q.stats.Closed = true
 	for q.waiting.n > 0 {
@@ -236,7 +235,7 @@ func (q *queue[In, Out]) complete() {
 	}
 }
 
-// stop is complete that withdraws all pending items.
+// stop is complete, and withdraws all pending items.
 func (q *queue[In, Out]) stop(cause error) {
 	q.complete()
 	q.cancelAll(cause)
