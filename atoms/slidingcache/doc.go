@@ -1,5 +1,5 @@
-// Package slidingcache is a cache that loads the values it does not have. A load runs once,
-// however many callers want its value, and it is an operation that can be seen.
+// Package slidingcache is a cache that loads missing values. Callers that want the same value
+// share one load. A load is an operation: you can see and limit it.
 //
 //	users, err := slidingcache.New(db.LoadUser, slidingcache.Options[string]{Capacity: 10_000})
 //	if err != nil {
@@ -15,34 +15,32 @@
 //
 // # Expiry
 //
-// A value expires when it was not got for Sliding, and in any case at the age Absolute. Both
-// begin when the load has returned, so a slow load does not shorten the life of its value.
-// Expiry is exact: no caller gets an expired value, except as StaleOnError says. No
-// goroutine searches for expired values. They are the first to make room for other values;
-// [Cache.Sweep] removes all of them. A value that is kept for StaleOnError takes up room
-// until that time is over.
+// A value expires when there was no Get for the time Sliding, and in any case at the age
+// Absolute. Both times begin when the load has returned. Expiry is exact: without StaleOnError,
+// no caller gets an expired value. No goroutine searches for expired values. They are the
+// first to make room for other values; [Cache.Sweep] removes all of them. If StaleOnError is
+// set, an expired value takes up room until that time is over, too.
 //
-// A load function for [NewWithLife] says how long its value lives. That replaces Sliding and
-// Absolute, and no Get prolongs it.
+// The load function of [NewWithLife] returns how long its value lives. That replaces Sliding
+// and Absolute, and no Get extends it.
 //
 // When the cache is full, a new key takes the place of another one at once. The choice
-// depends on how recently and how often keys were used, and keys that were popular once cool
-// down. The store is [github.com/ephemeralgo/ephemeral/core/lru], whose documentation says
-// more.
+// depends on how recently and how often keys were used. The store is
+// [github.com/ephemeralgo/ephemeral/core/lru]; its documentation has the details.
 //
 // # Loading
 //
-// Loads are operations of a coordinator. Only so many run at once. A load that waits for
-// another load is suspended and does not count. Loads, Lookup and Explain show which loads
-// run, which wait, and why. A caller that waits for a load leaves when its own context ends;
-// the load goes on as long as a caller waits for it. Close cancels the loads, and Stop lets
-// the loads that run finish first.
+// Loads are operations of a coordinator. At most MaxConcurrency run at once. A load that waits
+// for another load does not count. Loads, Lookup and Explain show which loads run, which
+// wait, and why. A cache is no [core.Inspector], so a status page does not show it. If the
+// context of a caller ends, the caller stops waiting; the load goes on while another caller
+// waits for it. Close cancels the loads. Stop lets the running loads finish first.
 //
 // As an operation, a load costs some microseconds and ten allocations more than a call of
-// the function. That is little for values that are worth a cache.
+// the function.
 //
-// A load never overwrites a value that was set, or restores one that was removed, after the
-// load began. The result goes to the callers that wait for it, and is not stored.
+// If a key was set or removed after its load began, the waiting callers get the result of the
+// load, but it is not stored.
 //
 // Refresh loads a value again and waits for it. Other callers get the old value until the
 // new one is there; if the load fails, the old value stays. Three options help when loads
@@ -53,17 +51,16 @@
 //   - NegativeTTL remembers that a key has no value. The load says so with [ErrNotFound], or
 //     with an error that NotFound accepts.
 //
-// A load that finds that a key has no value has not failed. This is an answer: it replaces an
-// older value.
+// A load that finds no value for a key has not failed. Its answer replaces an older value.
 //
 // # Signals
 //
 // With InvalidateOn a cache removes keys when other parts of the program raise signals. The
-// code that changes a product raises "product.changed" with its key, and need not know which
-// caches hold products.
+// code that changes a product raises "product.changed" with the product's key. It need not
+// know which caches hold products.
 //
-// A cache raises signals when a load begins and ends. Reads are counted; they raise signals
-// only with SampleEvery, so that a hit costs no more than the look-up: it takes no lock and
-// allocates nothing. A busy cache soon fills the window of a sink, so by default it has a
-// sink of its own; forward from there what others should see.
+// A cache raises signals when a load begins and ends. Reads raise signals only with
+// SampleEvery. Without it, a hit takes no lock and allocates nothing. A busy cache soon fills
+// the window of a sink. So by default a cache has a sink of its own; forward from there the
+// signals that others should see.
 package slidingcache

@@ -8,14 +8,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/flight"
 )
 
-// Refresh loads the value of key, even if it has not expired, stores and returns it. Until then
-// other callers get the old value. If the load fails, the old value stays, and Refresh returns
-// the error, with [Options.StaleOnError] as well. If a load of the key runs already, Refresh
-// waits for that one. It counts neither as a hit nor as a miss. The rest is as with Get.
+// Refresh loads the value of key, even if it has not expired, stores it and returns it. Until
+// then other callers get the old value. If the load fails, the old value stays, and Refresh
+// returns the error, also with [Options.StaleOnError]. If a load of the key runs already,
+// Refresh waits for that load. It counts as no hit and no miss. Otherwise it is like Get.
 func (c *Cache[K, V]) Refresh(ctx context.Context, key K) (V, error) { return c.obtain(ctx, key, true) }
 
-// obtain waits for the load of a key, its own or one that is under way. Unless it is to
-// load the value again, one that was stored since the caller looked will do.
+// obtain waits for a load of a key. It begins one if none is under way. If again is false, it
+// may also return a value that was stored since the caller looked.
 func (c *Cache[K, V]) obtain(ctx context.Context, key K, again bool) (V, error) {
 	text, s, lane := c.text(key), c.shard(key), c.loads
 	if flight.From(ctx) != nil {
@@ -52,7 +52,7 @@ func (c *Cache[K, V]) obtain(ctx context.Context, key K, again bool) (V, error) 
 			return *new(V), err
 		case f.found != nothing:
 		case f.refreshes:
-			continue // it began when there was a value: its failure is not that of the caller
+			continue // a refresh failed: the caller waits for a load
 		case !again && found == outdated && c.serves(f, old.details):
 			c.opts.Sink.RaiseKey(SignalStale, text)
 			return old.value, nil
@@ -61,8 +61,8 @@ func (c *Cache[K, V]) obtain(ctx context.Context, key K, again bool) (V, error) 
 	}
 }
 
-// join returns the load of a key, with one caller more to wait for it, and whether it was
-// under way before. The lock is held.
+// join returns the load of a key, with one more waiting caller, and whether it was under way
+// before. The lock is held.
 func (s *shard[K, V]) join(ctx context.Context, lane *lane[K, V], key K, text string) (f *loading[K, V], shared bool, unwanted *loading[K, V], err error) {
 	if s.closed {
 		return nil, false, nil, core.ErrClosed
@@ -80,9 +80,9 @@ func (s *shard[K, V]) join(ctx context.Context, lane *lane[K, V], key K, text st
 	return f, shared, unwanted, nil
 }
 
-// await waits until a load has landed. If the caller is a load itself, it gives up its
-// slot meanwhile. When ctx ends first, or the load will never land, or the wait could never
-// end, it leaves the load and says why.
+// await waits until a load has landed. If the caller is a load itself, it gives up its slot
+// meanwhile. If ctx ends first, the load cannot land or the wait cannot end, await leaves the
+// load and returns the reason.
 func (c *Cache[K, V]) await(ctx context.Context, f *loading[K, V], shared bool) error {
 	wait := func(ctx context.Context) (err error) {
 		err = core.ErrCancelled // if a handler, or a method of ctx, ends the goroutine
@@ -108,8 +108,8 @@ func (c *Cache[K, V]) await(ctx context.Context, f *loading[K, V], shared bool) 
 	return core.OperationFrom(ctx).Suspend(ctx, fmt.Sprintf("the load of key %q of %q", f.text, c.opts.Name), wait)
 }
 
-// serves reports whether, after a load that failed, an expired value is served. It is not
-// if meanwhile the key was set or removed, or the cache cleared or closed.
+// serves reports whether an expired value is returned after a load failed. It returns false if
+// the key was set or removed, or the cache cleared or closed, since the load began.
 func (c *Cache[K, V]) serves(f *loading[K, V], old *details) bool {
 	if !f.current || c.times.check(old, c.now(), 0) != outdated {
 		return false

@@ -15,7 +15,7 @@ type loading[K comparable, V any] struct {
 	shard     *shard[K, V]
 	key       K
 	text      string
-	refreshes bool // a value that is there, in the background
+	refreshes bool // it runs in the background, while there is a value
 	flight    *flight.Load
 	future    *core.Future[struct{}]
 	operation *core.Operation // once it runs
@@ -58,8 +58,8 @@ func (s *shard[K, V]) forget(key K) (unwanted *loading[K, V]) {
 	return f
 }
 
-// abandon keeps a load that has not begun from beginning. No caller waits for it, and it
-// will be cancelled. The lock is held.
+// abandon prevents the begin of a load that has not begun. No caller waits for the load, and
+// it will be cancelled. The lock is held.
 func (f *loading[K, V]) abandon() {
 	if !f.claimed && f.refreshes {
 		f.shard.counts.refreshFailures++
@@ -74,8 +74,8 @@ func (c *Cache[K, V]) drop(f *loading[K, V]) {
 	}
 }
 
-// leave counts a caller that does not wait any more. The last one cancels the load, unless
-// it is a refresh that goes on in the background.
+// leave is called when a caller stops waiting. The last caller cancels the load, unless the
+// load is a refresh that goes on in the background.
 func (c *Cache[K, V]) leave(f *loading[K, V], cause error) {
 	s := f.shard
 	s.mu.Lock()

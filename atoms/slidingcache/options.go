@@ -12,74 +12,70 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// ErrNotFound is what a load function returns, wrapped or not, for a key that has no
+// ErrNotFound is the error, wrapped or not, with which a load function says that a key has no
 // value: see [Options.NegativeTTL].
 var ErrNotFound = errors.New("slidingcache: not found")
 
-// Options configure a [Cache] with keys of type K. The zero value is the default. For durations
-// and MaxConcurrency, a negative value means none.
+// Options configure a [Cache] with keys of type K. The zero value is the default.
 type Options[K comparable] struct {
-	// Name is the name of the coordinator of loads, and the source of the signals that
-	// loads raise; "" means "slidingcache".
+	// Name is the name of the cache, and the source of the signals of loads; "" means
+	// "slidingcache".
 	Name string
 	// Sink is where the cache raises its signals; nil means one of its own.
 	Sink *core.Sink
 
-	// Sliding is how long after it was stored, or got last, a value expires; 0 means
-	// 5 minutes, negative never.
+	// Sliding is the time from the last access to a value, or from its storage, until it
+	// expires; 0 means 5 minutes, negative never.
 	Sliding time.Duration
-	// Absolute is how long after it was stored a value expires, however often it is
-	// got; 0 means 1 hour, negative never.
+	// Absolute is the time from the storage of a value until it expires in any case; 0 means
+	// 1 hour, negative never.
 	Absolute time.Duration
-	// Capacity is how many keys the cache holds at most; 0 means 1000.
+	// Capacity is the maximum number of keys in the cache; 0 means 1000.
 	Capacity int
-	// MaxConcurrency is how many loads run at once, besides loads that wait for another
-	// load, see [Cache.Get]. Others wait for their turn: first the loads that other
-	// loads wait for, then the loads that other callers wait for, then refreshes. 0
-	// means 64, negative any number.
+	// MaxConcurrency is how many loads run at once; 0 means 64, negative any number. Loads
+	// that wait for another load do not count, see [Cache.Get]. Other loads wait for their
+	// turn: first the loads that a load waits for, then the loads that a caller waits for,
+	// then refreshes.
 	MaxConcurrency int
 
-	// RefreshAfter is the age at which a value that is got is loaded again in the
-	// background. Callers get the old value until the new one is there, and, if the
-	// load fails, until the old value expires. After a failure the refresh is tried
-	// again after another RefreshAfter. A Get that finds the value expired waits for a
-	// refresh that runs, and if that fails, for another load. 0 and negative mean
-	// never. It must be less than Absolute.
+	// RefreshAfter is the age from which on a Get also loads the value again in the
+	// background; 0 and negative mean never. It must be less than Absolute. Until the new
+	// value is there, callers get the old one. If the load fails, the old value stays until
+	// it expires, and a Get tries again after another RefreshAfter.
 	RefreshAfter time.Duration
-	// StaleOnError is how long after its expiry a value is still returned when a load
-	// fails; 0 and negative mean not at all.
+	// StaleOnError is how long after its expiry a value is still returned if a load fails; 0
+	// and negative mean not at all.
 	StaleOnError time.Duration
-	// NegativeTTL is how long the cache remembers that a key has no value; 0 and
-	// negative mean not at all. No access prolongs it.
+	// NegativeTTL is how long the cache remembers that a key has no value; 0 and negative
+	// mean not at all. An access does not extend this time.
 	NegativeTTL time.Duration
 	// NotFound reports whether an error of a load means that the key has no value; nil
 	// accepts errors that wrap [ErrNotFound].
 	NotFound func(err error) bool
 
-	// InvalidateOn is a pattern, see [core.Match], of signals on Sink that invalidate
-	// keys: the key that KeyOf returns, or all keys if the signal has no key and KeyOf
-	// returns none. It must not match signals of the cache. "" means none. A cache with
-	// InvalidateOn is kept alive by its sink until it is closed.
+	// InvalidateOn is a pattern of signals on Sink, see [core.Match]; "" means none. Such a
+	// signal removes the key that KeyOf returns. If the signal has no key and KeyOf returns
+	// false, it removes all keys. The pattern must not match signals of the cache. A cache
+	// with InvalidateOn must be closed.
 	InvalidateOn string
-	// KeyOf returns the cache's key that a signal is about, or false. nil means the
-	// signal's key, if it has one; then K must be a kind of string.
+	// KeyOf returns the key of the cache that a signal removes, or false. nil means the key
+	// of the signal; then K must be a string type.
 	KeyOf func(s core.Signal) (K, bool)
-	// KeyText returns what stands for a key in signals and in the view of loads; nil
-	// means the key itself, in the form of fmt.Sprint. Only the first 128 bytes of a
-	// longer text are used.
+	// KeyText returns the text of a key for signals and [Cache.Loads]; nil means that of
+	// fmt.Sprint. The cache uses the first 128 bytes.
 	KeyText func(key K) string
 
-	// SampleEvery n raises one of n [SignalHit], [SignalPeeked], [SignalMiss] and
-	// [SignalShared], counted together; 0 means none, so that reads cost nothing for
-	// it. [Stats] counts all of them.
+	// SampleEvery is how many reads share one signal: of [SignalHit], [SignalPeeked],
+	// [SignalMiss] and [SignalShared], counted together, one in SampleEvery is raised. 0
+	// means none. [Stats] counts all reads.
 	SampleEvery int
-	// RaiseEvictions makes the cache raise [SignalCold] and [SignalExpired], each of which
-	// costs about as much as storing a value. [Stats] counts evictions in any case.
+	// RaiseEvictions makes the cache raise [SignalCold] and [SignalExpired]. Each costs about
+	// as much as storing a value. [Stats] counts evictions in any case.
 	RaiseEvictions bool
 }
 
 // resolved returns the options with defaults in place of zeroes, and the durations as times, or
-// says what is wrong.
+// an error.
 func (o Options[K]) resolved() (Options[K], times, error) {
 	var (
 		t    times
@@ -139,7 +135,7 @@ func (o Options[K]) resolved() (Options[K], times, error) {
 	return o, t, errors.Join(errs...)
 }
 
-// keyOfText makes a key, of a kind of string, of a signal's.
+// keyOfText makes a key of a string type from the key of a signal.
 func keyOfText[K comparable](s core.Signal) (key K, ok bool) {
 	reflect.ValueOf(&key).Elem().SetString(s.Key)
 	return key, s.Key != ""

@@ -11,14 +11,14 @@ const never = 1<<63 - 1
 // later is the time that lies d after at, which is not negative.
 func later(at, d int64) int64 { return at + min(d, never-at) }
 
-// record is what is stored for a key. If the store knows all about it, it is a value and has no
+// record is stored for a key. If the store needs to know nothing more, it has a value and no
 // details.
 type record[V any] struct {
 	value   V
 	details *details
 }
 
-// err is why there is no value, or nil.
+// err returns the reason why there is no value, or nil.
 func (r record[V]) err() error {
 	if r.details == nil {
 		return nil
@@ -56,21 +56,20 @@ func (f *details) access(now, d int64) (end int64, alive bool) {
 	}
 }
 
-// due reports whether the record is due for a refresh. It says so to one caller. Later callers
-// are told again after d.
+// due reports whether the record is due for a refresh. It returns true to one caller, and again
+// to another one after d.
 func (f *details) due(now, d int64) bool {
 	at := f.refresh.Load()
 	return at <= now && f.refresh.CompareAndSwap(at, later(now, d))
 }
 
-// times are the durations of [Options] as offsets. For none there is never, or 0 for stale and
-// negative.
+// times are the durations of [Options] as offsets. If one is not set, it is never; stale and
+// negative are 0 then.
 type times struct {
 	sliding, absolute, refresh, stale, negative int64
 }
 
-// decides reports whether the details of a value say when it expires; otherwise the store
-// knows.
+// decides reports whether the details of a value have its expiry; otherwise the store has it.
 func (s *times) decides() bool { return s.stale > 0 }
 
 // needed reports whether values have details.
@@ -95,14 +94,14 @@ func (s *times) detailsOf(now int64, life time.Duration) *details {
 	return f
 }
 
-// status says what a record is good for.
+// status is the use of a record.
 type status uint8
 
 const (
 	nothing  status = iota // there is none, or it has expired
 	fresh                  // a value
 	absent                 // it is known that there is no value
-	outdated               // an expired value, for the case that a load fails
+	outdated               // an expired value, to be returned if a load fails
 )
 
 // check returns the status of a record that the store has, and prolongs its life by d; 0 is no

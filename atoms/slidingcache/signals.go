@@ -12,13 +12,13 @@ import (
 const (
 	SignalHit    = "cache.hit"    // Get found a value, or that there is none; sampled
 	SignalPeeked = "cache.peeked" // GetIfPresent found a value; sampled
-	SignalMiss   = "cache.miss"   // neither was found; sampled
+	SignalMiss   = "cache.miss"   // Get or GetIfPresent found nothing; sampled
 	SignalShared = "cache.shared" // Get waits for a load that is under way; sampled
 
 	SignalLoading    = "cache.compute.started"   // a load begins
-	SignalLoaded     = "cache.compute.completed" // it has a value
+	SignalLoaded     = "cache.compute.completed" // a load has returned a value
 	SignalRefreshing = "cache.refresh.started"   // a load in the background begins
-	SignalRefreshed  = "cache.refresh.completed" // it has a value
+	SignalRefreshed  = "cache.refresh.completed" // a load in the background has returned a value
 	SignalNotFound   = "cache.absent"            // a load found that the key has no value
 	SignalFailed     = "cache.failed"            // a load failed; see [LoadFailed]
 	SignalStale      = "cache.stale"             // Get returned an expired value because the load failed
@@ -26,7 +26,7 @@ const (
 	SignalInvalidated = "cache.invalidated"   // a value was removed by Remove or InvalidateOn
 	SignalCleared     = "cache.cleared"       // everything was removed by Clear or InvalidateOn; no key
 	SignalExpired     = "cache.evict.expired" // an expired record was removed; with [Options.RaiseEvictions]
-	SignalCold        = "cache.evict.cold"    // a record made room for another; likewise
+	SignalCold        = "cache.evict.cold"    // a record made room for another; with [Options.RaiseEvictions]
 )
 
 // signals lists them.
@@ -36,7 +36,7 @@ var signals = []string{
 	SignalInvalidated, SignalCleared, SignalExpired, SignalCold,
 }
 
-// LoadFailed is [SignalFailed] with what went wrong.
+// LoadFailed is the kind of [SignalFailed]; the payload is the error.
 var LoadFailed = core.NewKind[error](SignalFailed)
 
 // evicted are the signals of records that the store has removed by itself.
@@ -45,7 +45,7 @@ var evicted = map[lru.Reason]string{lru.ReasonEvicted: SignalCold, lru.ReasonExp
 // maxText is how many bytes of a key's text are used.
 const maxText = 128
 
-// text is what stands for a key in signals. It calls the function of the user.
+// text returns the text of a key. It calls the function of the user.
 func (c *Cache[K, V]) text(key K) string {
 	text := c.opts.KeyText(key)
 	if len(text) <= maxText {
@@ -68,14 +68,14 @@ func (c *Cache[K, V]) sample(name string, key K) {
 // raise raises a signal of a load.
 func (f *loading[K, V]) raise(name string) { f.operation.RaiseKey(name, f.text) }
 
-// onRemoved is called by the store, while a lock is held, when it has removed a record.
+// onRemoved is called by the store after it has removed a record. A lock is held.
 func (c *Cache[K, V]) onRemoved(key K, _ record[V], reason lru.Reason) {
 	if name := evicted[reason]; name != "" {
 		c.evictions.Add(func() { c.opts.Sink.RaiseKey(name, c.text(key)) })
 	}
 }
 
-// raiseEvictions raises the signals of what the store has removed. No lock is held.
+// raiseEvictions raises the signals of removed records. No lock is held.
 func (c *Cache[K, V]) raiseEvictions() {
 	if c.opts.RaiseEvictions {
 		c.evictions.Run()

@@ -16,13 +16,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
-// A Cache holds the values that a function loads for keys, until they expire or make room,
-// and loads the values it does not have. Make one with [New].
+// A Cache loads values for keys with a function. It holds a value until the value expires or
+// makes room for another one. Make one with [New].
 //
 // All methods are safe for concurrent use, also by load functions and handlers of signals. An
-// idle cache owns no goroutine and needs no Close, but a cache with [Options.InvalidateOn] is
-// kept alive by its sink until it is closed. A cache that is not referenced any more is
-// garbage some minutes after its last load, when no load is shown any more.
+// idle cache owns no goroutine. A cache with [Options.InvalidateOn] must be closed: until
+// then its sink keeps it alive. Other caches need no Close; Loads may keep one in memory for
+// some minutes after its last load.
 type Cache[K comparable, V any] struct {
 	opts   Options[K]
 	times  times
@@ -65,8 +65,8 @@ const (
 
 type lane[K comparable, V any] = core.ResultCoordinator[*loading[K, V], struct{}]
 
-// New makes a cache that loads values with load, or returns an error that says what is wrong
-// with the options. It starts no goroutine. Memory grows with what is stored.
+// New makes a cache that loads values with load. It returns an error if load is nil or an
+// option is wrong. It starts no goroutine. Memory grows with the number of values.
 func New[K comparable, V any](load func(ctx context.Context, key K) (V, error), opts Options[K]) (*Cache[K, V], error) {
 	if load == nil {
 		return NewWithLife[K, V](nil, opts)
@@ -77,10 +77,10 @@ func New[K comparable, V any](load func(ctx context.Context, key K) (V, error), 
 	}, opts)
 }
 
-// NewWithLife is New for values whose load function knows how long they live, such as tokens
-// and addresses. It returns the life beside the value. The life begins at the end of the load,
-// and no Get prolongs it. It replaces Sliding and Absolute of [Options]; 0 means that these
-// count, negative that the value never expires.
+// NewWithLife is New with a load function that also returns the life of its value: how long
+// the value is valid, as for tokens and addresses. The life begins at the end of the load. No
+// Get extends it. It replaces Sliding and Absolute of [Options] for this value. A life of 0
+// means that Sliding and Absolute count, a negative one that the value never expires.
 func NewWithLife[K comparable, V any](load func(ctx context.Context, key K) (V, time.Duration, error), opts Options[K]) (*Cache[K, V], error) {
 	opts, t, err := opts.resolved()
 	if load == nil {
@@ -115,38 +115,34 @@ func NewWithLife[K comparable, V any](load func(ctx context.Context, key K) (V, 
 	return c, nil
 }
 
-// Get returns the value of key from the cache, even if ctx has ended. If there is none, it
-// loads and stores it. Get is a [core.ResultWork], so c.Get can be the work of a coordinator of
-// results, or be wrapped by a middleware.
+// Get returns the value of key from the cache, even if ctx has ended. If the cache has no
+// value, Get loads and stores it. After Close, Get returns [core.ErrClosed]. Get is a
+// [core.ResultWork], so middleware can wrap c.Get.
 //
-// While a load of a key runs, other callers that want the key wait for the same load. Its
-// context has the values of the first caller's context, but neither its deadline nor its
-// cancellation. A caller leaves, with the cause of its own context, when that ends, and the
-// load goes on for the others. When the last caller leaves, the load's context is cancelled
-// with the cause of that caller, and its result is dropped; the next caller begins another
-// load.
+// All callers that want the same key share one load. The load's context has the values of the
+// first caller's context, but not its deadline and not its cancellation. If the context of a
+// caller ends, that caller gets the cause, and the load goes on for the others. If the
+// contexts of all callers end, the load's context is cancelled with the cause of the last
+// one, and the result is dropped. The next caller begins another load.
 //
-// An error of the load goes to all callers that wait, and nothing is stored, except as
-// [Options.StaleOnError] and [Options.NegativeTTL] say. If a load panics or ends its
-// goroutine, the error is a [core.PanicError]. If the key is set or removed, or the cache
-// cleared, while a load runs, the callers that wait get its result, but it is not stored. A
-// caller may find a value expired and wait for a refresh that runs, see
-// [Options.RefreshAfter]. If the refresh fails, no caller gets its error: they wait for another
-// load.
+// If a load fails, all waiting callers get the error, and nothing is stored: for exceptions
+// see [Options.StaleOnError] and [Options.NegativeTTL]. If a load panics or ends its
+// goroutine, the error is a [core.PanicError]. If the key is set or removed, or the cache is
+// cleared, while a load runs, the waiting callers get the result of the load, but it is not
+// stored. If a value has expired while its refresh runs, see [Options.RefreshAfter], callers
+// wait for the refresh. If the refresh fails, they wait for another load.
 //
-// A load may use the cache, with the context that it was given, also to get other keys. While
-// it waits for another load, of this cache or another one, its operation is suspended: it
-// gives up its slot among [Options.MaxConcurrency], and Get returns when it has one again,
-// even if its context has ended. So do not hold a mutex meanwhile that other loads lock. A
-// load that waits for something else that needs the cache, such as an operation of a
-// coordinator, has to say so with [core.Operation.Suspend].
+// A load function may use the cache with its own context, also to get other keys. While it
+// waits for another load, of this cache or another one, its operation is suspended: it gives
+// up its slot of [Options.MaxConcurrency]. Get returns only after a slot is free again, even
+// if the context has ended. So do not hold a mutex during such a Get if other loads lock it.
+// If a load function waits for anything else that needs the cache, such as an operation of a
+// coordinator, it must use [core.Operation.Suspend].
 //
-// A load gets [core.ErrWouldDeadlock] if it asks for its own key, if it would wait for a load
-// that waits for it, over any number of keys and caches, including those of
-// [github.com/ephemeralgo/ephemeral/core/lru], or if it would wait for another load of its
-// cache without its context.
-//
-// After Close, Get returns [core.ErrClosed].
+// A load gets [core.ErrWouldDeadlock] in three cases: it asks for its own key; it would wait
+// for a load that waits for it, over any number of keys and caches, also of
+// [github.com/ephemeralgo/ephemeral/core/lru]; or it would wait for another load of this
+// cache with a context that is not the one given to the load.
 func (c *Cache[K, V]) Get(ctx context.Context, key K) (V, error) {
 	r, ok := c.store.Get(key)
 	if ok && r.details == nil && c.opts.SampleEvery == 0 {
@@ -177,8 +173,8 @@ func (c *Cache[K, V]) get(ctx context.Context, key K, r record[V], ok bool) (V, 
 	return c.obtain(ctx, key, false)
 }
 
-// GetIfPresent returns the value of key if it is in the cache. It loads nothing. It prolongs
-// the value's life, as Get does.
+// GetIfPresent returns the value of key if it is in the cache. It loads nothing. It is an
+// access, like Get: the value expires later.
 func (c *Cache[K, V]) GetIfPresent(key K) (value V, ok bool) {
 	r, ok := c.store.Get(key)
 	if ok && r.details != nil && c.times.check(r.details, c.now(), c.times.sliding) != fresh {
@@ -194,8 +190,8 @@ func (c *Cache[K, V]) GetIfPresent(key K) (value V, ok bool) {
 	return value, false
 }
 
-// Peek returns the value of key if it is in the cache. It loads nothing, does not prolong the
-// value's life, counts nothing and raises nothing.
+// Peek returns the value of key if it is in the cache. It loads nothing, counts nothing and
+// raises no signal. It is not an access: the value does not expire later.
 func (c *Cache[K, V]) Peek(key K) (value V, ok bool) {
 	if r, v := c.peek(key); v == fresh {
 		return r.value, true
@@ -209,8 +205,8 @@ func (c *Cache[K, V]) Contains(key K) bool {
 	return v == fresh
 }
 
-// Set stores the value of key, as if it had just been loaded. A load of the key that is under
-// way does not overwrite it. After Close it does nothing.
+// Set stores the value of key like a load that ends now. A load of the key that has begun
+// before does not overwrite the value. After Close, Set does nothing.
 func (c *Cache[K, V]) Set(key K, value V) {
 	s := c.shard(key)
 	s.mu.Lock()
@@ -224,7 +220,7 @@ func (c *Cache[K, V]) Set(key K, value V) {
 	c.raiseEvictions()
 }
 
-// put stores a value, with the life that its load has given it. The shard's lock is held.
+// put stores a value with its life; see NewWithLife. The shard's lock is held.
 func (c *Cache[K, V]) put(key K, value V, life time.Duration) {
 	r := record[V]{value: value}
 	if c.times.needed() {
@@ -236,8 +232,8 @@ func (c *Cache[K, V]) put(key K, value V, life time.Duration) {
 	c.store.SetWithLife(key, r, life)
 }
 
-// Remove removes the value of key and returns it, if there was one. The result of a load that
-// is under way will not be stored, and later callers do not wait for it.
+// Remove removes the value of key and returns it, if there was one. If a load of the key is
+// running, its result is not stored, and later callers begin another load.
 func (c *Cache[K, V]) Remove(key K) (value V, ok bool) {
 	s := c.shard(key)
 	s.mu.Lock()
@@ -257,7 +253,7 @@ func (c *Cache[K, V]) Remove(key K) (value V, ok bool) {
 	return value, ok
 }
 
-// Clear removes everything. The results of loads that are under way will not be stored. What
+// Clear removes all values. The results of loads that are running are not stored. A value that
 // is stored while Clear runs may stay.
 func (c *Cache[K, V]) Clear() {
 	for _, f := range c.forgetAll(false) {
@@ -268,8 +264,8 @@ func (c *Cache[K, V]) Clear() {
 	c.opts.Sink.Raise(SignalCleared)
 }
 
-// forgetAll forgets all loads, and returns those that no caller waits for. If closing is set,
-// no others begin.
+// forgetAll forgets all loads, and returns those that no caller waits for. If closing is true,
+// no more loads begin.
 func (c *Cache[K, V]) forgetAll(closing bool) (unwanted []*loading[K, V]) {
 	for i := range c.shards {
 		s := &c.shards[i]
@@ -283,7 +279,7 @@ func (c *Cache[K, V]) forgetAll(closing bool) (unwanted []*loading[K, V]) {
 	return unwanted
 }
 
-// invalidate does what a signal that matches [Options.InvalidateOn] says.
+// invalidate removes the key of a signal that matches [Options.InvalidateOn], or all keys.
 func (c *Cache[K, V]) invalidate(signal core.Signal) {
 	if key, ok := c.opts.KeyOf(signal); ok {
 		c.Remove(key)
@@ -292,28 +288,28 @@ func (c *Cache[K, V]) invalidate(signal core.Signal) {
 	}
 }
 
-// Len is the number of keys in the cache, at most [Options.Capacity]. It includes keys that are
-// known to have no value, and keys that have expired and are not removed yet.
+// Len returns the number of keys in the cache, at most [Options.Capacity]. It includes keys of
+// which the cache remembers that they have no value, and expired keys until they are removed.
 func (c *Cache[K, V]) Len() int { return c.store.Len() }
 
-// Sweep removes the values that have expired and are not kept for [Options.StaleOnError]. There
-// is no need to call it: expired values are not returned, and are the first to make room. But
-// an idle cache keeps them in memory.
+// Sweep removes all expired values that are not kept for [Options.StaleOnError]. It frees the
+// memory of an idle cache. It is never necessary: expired values are not returned, and they
+// are the first to make room.
 func (c *Cache[K, V]) Sweep() {
 	c.store.Sweep()
 	c.raiseEvictions()
 }
 
-// Name is [Options.Name].
+// Name returns [Options.Name], or the default.
 func (c *Cache[K, V]) Name() string { return c.opts.Name }
 
-// Sink is where the cache raises its signals.
+// Sink returns the sink on which the cache raises its signals.
 func (c *Cache[K, V]) Sink() *core.Sink { return c.opts.Sink }
 
-// Close cancels the loads with the cause [core.ErrClosed], which the callers that wait for them
-// get, waits until the loads have returned, and empties the cache. Signals do not invalidate
-// anything any more. Called by a load, or by a handler, Close does not wait. It may be called
-// many times, and returns nil.
+// Close cancels the loads with the cause [core.ErrClosed], waits until they have returned, and
+// empties the cache. Their callers get ErrClosed. The cache no longer handles signals. If Close
+// is called by a load or a handler, it does not wait. Further calls do nothing. Close returns
+// nil.
 func (c *Cache[K, V]) Close() error {
 	c.forgetAll(true)
 	err := c.loads.Close()
@@ -324,11 +320,11 @@ func (c *Cache[K, V]) Close() error {
 	return err
 }
 
-// Stop refuses new loads, cancels the loads that wait for their turn, with the cause
-// [core.ErrStopped], waits until the loads that run have returned, and then does what Close
-// does. Until then callers get what is in the cache. When ctx ends first, Stop returns its
-// cause; then Close has to do the rest. Called by a load, Stop returns [core.ErrWouldDeadlock]
-// and changes nothing.
+// Stop begins no more loads, cancels the loads that have not begun with the cause
+// [core.ErrStopped], and waits until the running loads have returned. Then it closes the cache.
+// While Stop waits, callers get the values in the cache. If ctx ends first, Stop returns the
+// cause; then call Close. If Stop is called by a load, it returns [core.ErrWouldDeadlock] and
+// changes nothing.
 func (c *Cache[K, V]) Stop(ctx context.Context) error {
 	if err := c.loads.Stop(ctx); err != nil {
 		return err
@@ -336,8 +332,8 @@ func (c *Cache[K, V]) Stop(ctx context.Context) error {
 	return c.Close()
 }
 
-// WaitIdle waits until no load runs or waits for its turn, including refreshes. When ctx ends
-// first, it returns its cause. Called by a load, it returns [core.ErrWouldDeadlock].
+// WaitIdle waits until no load and no refresh runs or waits for its turn. If ctx ends first,
+// WaitIdle returns the cause. If it is called by a load, it returns [core.ErrWouldDeadlock].
 func (c *Cache[K, V]) WaitIdle(ctx context.Context) error { return c.loads.WaitIdle(ctx) }
 
 // shard returns the shard that a key belongs to.
@@ -348,7 +344,7 @@ func (c *Cache[K, V]) shard(key K) *shard[K, V] {
 // now is the time since the cache was made. The first reading may be 0.
 func (c *Cache[K, V]) now() int64 { return int64(time.Since(c.base)) }
 
-// peek returns what the store has for a key. It is no access and needs no lock.
+// peek returns the record of a key. It is no access and needs no lock.
 func (c *Cache[K, V]) peek(key K) (record[V], status) {
 	r, ok := c.store.Peek(key)
 	if !ok {

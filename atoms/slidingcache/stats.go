@@ -11,28 +11,28 @@ import (
 //
 //	calls of Get and GetIfPresent = Hits + Absences + Misses
 //
-// Shared and Stale are at most Misses each, RefreshFailures at most Refreshes, and
-// Size at most Capacity. The counters of Loads are read at one moment, and so are Shared,
-// Stale, Refreshes, RefreshFailures, Discarded and Invalidations; the others are exact, but
-// read one after the other.
+// Shared and Stale are at most Misses each, RefreshFailures at most Refreshes, and Size at
+// most Capacity. The counters of Loads are read at one moment. So are Shared, Stale,
+// Refreshes, RefreshFailures, Discarded and Invalidations. The others are read one after the
+// other.
 type Stats struct {
 	Size     int `json:"size"`     // keys, including expired ones that are not removed yet
-	Hot      int `json:"hot"`      // of these, keys with five accesses or more that have not cooled down; they live no longer than others
+	Hot      int `json:"hot"`      // keys with five recent accesses or more; they live no longer than others
 	Capacity int `json:"capacity"` // [Options.Capacity]
 
-	Hits     uint64 `json:"hits"`     // a value was there
-	Absences uint64 `json:"absences"` // the key was known to have no value
-	Misses   uint64 `json:"misses"`   // neither
-	Shared   uint64 `json:"shared"`   // of the misses, how many waited for a load that was under way
-	Stale    uint64 `json:"stale"`    // of the misses, how many got an expired value because the load failed
+	Hits     uint64 `json:"hits"`     // calls that found a value
+	Absences uint64 `json:"absences"` // calls that found that the key has no value; see NegativeTTL
+	Misses   uint64 `json:"misses"`   // calls that found nothing
+	Shared   uint64 `json:"shared"`   // misses that waited for a load that had begun before
+	Stale    uint64 `json:"stale"`    // misses that got an expired value because the load failed
 
 	Loads           core.Stats `json:"loads"`           // including refreshes; a load that finds no value has succeeded
-	Refreshes       uint64     `json:"refreshes"`       // of the loads, how many ran, or were to run, in the background
-	RefreshFailures uint64     `json:"refreshFailures"` // of these, how many failed or were cancelled, also before they began
-	Discarded       uint64     `json:"discarded"`       // loads whose result was not stored, because the key was set or removed, or all callers had left
+	Refreshes       uint64     `json:"refreshes"`       // loads in the background, also those that have not begun
+	RefreshFailures uint64     `json:"refreshFailures"` // refreshes that failed or were cancelled, also before they began
+	Discarded       uint64     `json:"discarded"`       // loads whose result was not stored: the key was set or removed, or all callers had left
 
 	Evictions     uint64 `json:"evictions"`     // records that made room for others
-	Expirations   uint64 `json:"expirations"`   // records that have expired and are removed
+	Expirations   uint64 `json:"expirations"`   // records that had expired and were removed
 	Invalidations uint64 `json:"invalidations"` // values removed by Remove and InvalidateOn, one by one
 }
 
@@ -76,17 +76,17 @@ func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
 func (s Stats) String() string { return core.StatsString(s) }
 
 // Loads walks the loads that q selects, as operations, in the order in which callers asked for
-// them: loads that wait for their turn, run, wait for other loads, or ended not long ago. Their
-// Key is the text of the cache's key. Their Lane is "needed" if another load has asked for
-// them, or else "loads" or "refreshes".
+// them. It shows loads that wait for their turn, run, wait for other loads, or ended not long
+// ago. Key is the text of the cache's key. Lane is "needed" if another load has asked for the
+// load, otherwise "loads" or "refreshes".
 func (c *Cache[K, V]) Loads(q core.OperationQuery) iter.Seq[core.Snapshot] {
 	return c.loads.Operations(q)
 }
 
-// Lookup returns what is known of a load.
+// Lookup returns a load as an operation, or false if the cache does not show it any more.
 func (c *Cache[K, V]) Lookup(id core.OperationID) (core.Snapshot, bool) { return c.loads.Lookup(id) }
 
-// Explain says why a load waits: for its turn, or, once it has begun, for something else.
+// Explain says why a load waits: for its turn, or, after it has begun, for another load.
 func (c *Cache[K, V]) Explain(id core.OperationID) (core.Explanation, bool) {
 	return c.loads.Explain(id)
 }
