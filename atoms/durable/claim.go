@@ -10,20 +10,21 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Claim is the right of a node to run an item, as the body of the item sees it.
+// A Claim is the right of a process to run an item. The body of the item gets it from
+// [ClaimFrom].
 type Claim struct {
 	Queue    string
 	ID       ItemID
 	Key      string
 	Lane     string
-	Token    int64 // rises with every claim in the store, so with every claim of a key
+	Token    int64 // higher than the tokens of all earlier claims in the store
 	Attempt  int   // from 1
 	Node     string
 	Enqueued time.Time
 }
 
-// ClaimFrom returns the claim of the item whose body was given ctx, or a context made from
-// it. Outside of one it is the zero Claim, whose ID is 0.
+// ClaimFrom returns the claim of an item. Ctx is the context of the item's body, or derived
+// from it. For other contexts, ClaimFrom returns the zero Claim, whose ID is 0.
 func ClaimFrom(ctx context.Context) Claim {
 	if r, ok := ctx.Value(runKey{}).(*run); ok {
 		i := r.item
@@ -32,8 +33,8 @@ func ClaimFrom(ctx context.Context) Claim {
 	return Claim{}
 }
 
-// StoreFrom returns the store of the claim in ctx, for engines; outside of the body of an
-// item it is nil.
+// StoreFrom returns the store of the claim in ctx, for engines. If ctx has no claim, it returns
+// nil.
 func StoreFrom(ctx context.Context) Store {
 	if r, ok := ctx.Value(runKey{}).(*run); ok {
 		return r.store
@@ -41,10 +42,10 @@ func StoreFrom(ctx context.Context) Store {
 	return nil
 }
 
-// MarkFinished says that the transaction of the caller ends the claim in ctx. Engines call
-// it in Finish, before the caller commits. The queue still calls [Store.End] when the body
-// has returned: it gets [OutcomeAlready] if the transaction was committed, and ends the item
-// if not. Marked, an item that is gone by then, because it was pruned, counts as done.
+// MarkFinished says that the transaction of the caller ends the claim in ctx. Engines call it
+// in Finish, before the caller commits. When the body has returned, the queue still calls
+// [Store.End]. If the transaction was committed, End returns [OutcomeAlready]; if not, End ends
+// the item. If a marked item was pruned before that, it counts as done.
 func MarkFinished(ctx context.Context) {
 	if r, ok := ctx.Value(runKey{}).(*run); ok {
 		r.finished.Store(true)
@@ -65,12 +66,12 @@ type run struct {
 
 	mu     sync.Mutex
 	op     core.OperationID
-	cause  error  // why it is to be cancelled
+	cause  error  // why it must be cancelled
 	reason string // of a Cancel by a user
 }
 
-// know takes note of the operation of the run, or of why it is to be cancelled; the first cause
-// counts. It cancels the operation when both are known.
+// know stores the operation of the run, or the cause of its cancellation; the first cause
+// counts. When both are known, it cancels the operation.
 func (r *run) know(here core.Control, op core.OperationID, reason string, cause error) {
 	r.mu.Lock()
 	if r.op = cmp.Or(r.op, op); r.cause == nil {
@@ -83,7 +84,7 @@ func (r *run) know(here core.Control, op core.OperationID, reason string, cause 
 	}
 }
 
-// last returns the item with what was asked for since it was claimed.
+// last returns the item, with the reason of a Cancel since it was claimed.
 func (r *run) last() Item {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,8 +95,8 @@ func (r *run) last() Item {
 	return i
 }
 
-// A session is the time for which this process is one node of the store: from Join until its
-// lease is lost.
+// A session is the time in which this process is a node of the store: from Join until its lease
+// is lost.
 type session struct {
 	node  Node
 	ctx   context.Context // ends with ErrLeaseLost
@@ -104,7 +105,7 @@ type session struct {
 	seen  map[Held]time.Time // see orphans
 }
 
-// newSession makes the session of a node that was joined by a call that began at sent.
+// newSession makes the session of a node. The call of Join began at sent.
 func newSession(node Node, sent time.Time) *session {
 	s := &session{node: node}
 	s.ctx, s.lose = context.WithCancelCause(context.Background())
@@ -112,8 +113,8 @@ func newSession(node Node, sent time.Time) *session {
 	return s
 }
 
-// left is how long bodies may run after a beat that was sent at that time. The lease in the
-// store ends a tenth of it later, at least.
+// left returns how long bodies may run after a beat that was sent at sent. The lease in the
+// store ends later, by a tenth of the lease at least.
 func (s *session) left(sent time.Time) time.Duration {
 	return time.Until(sent.Add(s.node.Lease - s.node.Lease/10))
 }

@@ -15,19 +15,19 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 )
 
-// ErrUnknown is returned for an item that the queue does not have, or not any more.
+// ErrUnknown is returned if the queue has no item of that ID, or no longer has it.
 var ErrUnknown = errors.New("durable: unknown item")
 
 // A Queue keeps items of type T in a [Store] and runs them in all processes that call
-// [Queue.Run]. Make one with [New]. All methods are safe for concurrent use, from bodies as
-// well. Those that ask the store take a context and return its errors. Call Close when the
-// queue is not used any more; the store belongs to the caller.
+// [Queue.Run]. Make one with [New]. All methods are safe for concurrent use, also from bodies.
+// Methods with a context call the store and return its errors. Call Close when the queue is no
+// longer used. The store belongs to the caller.
 type Queue[T any] struct {
 	*queue[T]
 	with ItemOptions
 }
 
-// queue is what all views share.
+// queue is shared by all views.
 type queue[T any] struct {
 	store   Store
 	key     func(T) string // nil: none
@@ -38,8 +38,8 @@ type queue[T any] struct {
 	inserts *groupcommit.Committer[*insertion]
 	ends    *groupcommit.Committer[*ending]
 	fenced  atomic.Uint64
-	wakes   chan struct{} // has one: look for items
-	beats   atomic.Bool   // set: beat without waiting for the time
+	wakes   chan struct{} // not empty: look for items
+	beats   atomic.Bool   // true: beat at once
 
 	begun   sync.Once          // sets stop
 	stop    context.CancelFunc // ends Run, or keeps it from beginning
@@ -60,7 +60,8 @@ type insertion struct {
 	out []Inserted
 }
 
-// Alone says that a commit is for this one only: it may be as large as one may be.
+// Alone reports whether the insertion needs a commit of its own, because it may be as large as
+// a commit may be.
 func (i *insertion) Alone() bool { return len(i.in) != 1 }
 
 type ending struct {
@@ -69,11 +70,13 @@ type ending struct {
 	out  Ended
 }
 
-// New makes a queue on a store, or says what is wrong with the options. Key returns the key
-// of an item; items with the key "" have no order. If key is nil, no item has an order; then
-// name the types: New[Order, string](store, nil, ...). Work runs an item:
-// its context is that of an operation ([core.OperationFrom]) with a claim ([ClaimFrom]). The
-// slot of an operation that is suspended is used from the next Poll on.
+// New makes a queue on a store. It returns an error if an option is wrong, or if store or work
+// is nil. Key returns the key of an item; items with the key "" have no order. If key is nil,
+// no item has an order; then name the types: New[Order, string](store, nil, ...).
+//
+// Work is the body that runs an item. Its context has an operation ([core.OperationFrom]) and a
+// claim ([ClaimFrom]). If the body calls [core.Operation.Suspend], another item gets its slot
+// at the next Poll.
 func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts Options) (*Queue[T], error) {
 	opts, err := opts.resolved()
 	if store == nil || work == nil {
@@ -103,17 +106,17 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 	return &Queue[T]{queue: q}, nil
 }
 
-// Name is that of the options.
+// Name returns Options.Name, or the default.
 func (q *Queue[T]) Name() string { return q.opts.Name }
 
-// Sink is that of the options, or the one of the queue.
+// Sink returns the sink on which the queue raises its signals.
 func (q *Queue[T]) Sink() *core.Sink { return q.opts.Sink }
 
-// Store is what New was given, for engines.
+// Store returns the store that New was given, for engines.
 func (q *Queue[T]) Store() Store { return q.store }
 
-// Here is this process's part of the queue: its operations are the items that it has
-// claimed. To end it ends [Queue.Run].
+// Here returns this process's part of the queue: its operations are the items that this
+// process has claimed. Closing or draining it ends [Queue.Run].
 func (q *Queue[T]) Here() core.Inspector { return q.here }
 
 // With returns a view of the queue whose Enqueue gives items these options.
@@ -126,7 +129,7 @@ func (q *Queue[T]) Lane(name string) *Queue[T] {
 	return q.With(opts)
 }
 
-// Prepare returns what Enqueue would insert, for engines.
+// Prepare returns the Insert of an item, as Enqueue would make it. It is for engines.
 func (q *Queue[T]) Prepare(item T) (Insert, error) {
 	data, err := q.opts.Encode(item)
 	if err != nil {
@@ -161,11 +164,13 @@ func (q *Queue[T]) lane() (name string, rank int, err error) {
 	return name, rank, err
 }
 
-// Enqueue adds an item and returns its ID when it is on disk. Items of one goroutine with one
-// key run in the order of its calls. Concurrent calls share a transaction. An error that is
-// [ErrUndecided] means that the item may have been added: with a Unique id, Enqueue can be
-// called again. The store has a Lease to answer in. After Close it returns [core.ErrClosed],
-// and where it would wait for a transaction of its caller [core.ErrWouldDeadlock].
+// Enqueue adds an item and returns its ID when the item is on disk. If one goroutine adds
+// several items of one key, they run in the order of its calls. Concurrent calls share a
+// transaction. If the store does not answer within Options.Lease, Enqueue returns an error.
+//
+// If the error is [ErrUndecided], the item may have been added: with a Unique id, call Enqueue
+// again. After Close, Enqueue returns [core.ErrClosed]. If it would wait for a transaction of
+// its caller, it returns [core.ErrWouldDeadlock].
 func (q *Queue[T]) Enqueue(ctx context.Context, item T) (ItemID, error) {
 	ids, err := q.enqueue(ctx, item)
 	if err != nil {
@@ -196,8 +201,8 @@ func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]ItemID, error) {
 	return ids, nil
 }
 
-// EnqueueAll adds up to [MaxBatch] items in one transaction, all or none, and returns their
-// IDs when they are on disk.
+// EnqueueAll adds up to [MaxBatch] items in one transaction: all or none. It returns their IDs
+// when they are on disk.
 func (q *Queue[T]) EnqueueAll(ctx context.Context, items []T) ([]ItemID, error) {
 	if len(items) > MaxBatch {
 		return nil, fmt.Errorf("durable: queue %q: EnqueueAll got %d items, more than %d", q.opts.Name, len(items), MaxBatch)
@@ -232,7 +237,7 @@ func (q *queue[T]) fail(what string, err error) error {
 	return fmt.Errorf("durable: queue %q: %s: %w", q.opts.Name, what, err)
 }
 
-// wake lets this process look for items, and the others.
+// wake makes this process look for items. If others is true, it also wakes other processes.
 func (q *queue[T]) wake(others bool) {
 	select {
 	case q.wakes <- struct{}{}:
@@ -243,11 +248,11 @@ func (q *queue[T]) wake(others bool) {
 	}
 }
 
-// Cancel cancels an item, in whatever process it is. One that waits does not start any more,
-// and one that is dead is given up;
-// one that runs has its context cancelled when its process beats next, with a cause that is
-// [core.ErrCancelled], and is cancelled if its body then returns an error. It reports false if
-// the item is done or cancelled, or is unknown. Reason is for people.
+// Cancel cancels an item, also one that another process runs. An item that waits or is dead
+// becomes Cancelled at once. If the item runs, its context is cancelled at the next heartbeat
+// of its process, with a cause that is [core.ErrCancelled]. If its body then returns an error,
+// the item becomes Cancelled. Cancel reports false if the item is done, cancelled or unknown.
+// Reason is for people.
 func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, error) {
 	states, err := q.store.Cancel(ctx, q.opts.Name, []ItemID{id}, cmp.Or(clean(reason), "cancelled"))
 	if err != nil {
@@ -258,8 +263,9 @@ func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, 
 	return states[0] != 0, nil
 }
 
-// Again lets items wait again that are dead or cancelled, with all their attempts, and
-// returns how many of them it changed. They come before later items of their keys.
+// Again puts dead and cancelled items back into the queue, with the attempt count 0. They go
+// before later items of their keys. Again returns the number of items that it changed: it
+// changes no other items.
 func (q *Queue[T]) Again(ctx context.Context, ids ...ItemID) (changed int, err error) {
 	for some := range slices.Chunk(ids, MaxBatch) {
 		got, err := q.store.Again(ctx, q.opts.Name, some)
@@ -271,7 +277,7 @@ func (q *Queue[T]) Again(ctx context.Context, ids ...ItemID) (changed int, err e
 	return changed, nil
 }
 
-// AgainAll is Again for the items that match selects: Query{Dead: true}, for example.
+// AgainAll is Again for all items that match selects, for example with Query{Dead: true}.
 func (q *Queue[T]) AgainAll(ctx context.Context, match Query) (changed int, err error) {
 	var ids []ItemID
 	for i, err := range q.Items(ctx, match) {
@@ -283,8 +289,8 @@ func (q *Queue[T]) AgainAll(ctx context.Context, match Query) (changed int, err 
 	return q.Again(ctx, ids...)
 }
 
-// Pause keeps all processes from claiming, until Resume. What runs goes on, and Enqueue
-// accepts.
+// Pause stops all processes from starting items of the queue, until Resume. Running items go
+// on, and Enqueue still adds items.
 func (q *Queue[T]) Pause(ctx context.Context) error {
 	return q.fail("pause", q.store.Pause(ctx, q.opts.Name, true))
 }
@@ -296,8 +302,8 @@ func (q *Queue[T]) Resume(ctx context.Context) error {
 	return err
 }
 
-// Items walks the items that match selects, in the order of their IDs, and ends with the
-// first error. It reads them in pages, so it may show changes that are made meanwhile.
+// Items walks the items that match selects, in the order of their IDs. It ends after the first
+// error. It reads the items in pages: later pages may show changes that were made meanwhile.
 func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		page := match
@@ -323,7 +329,8 @@ func (q *Queue[T]) Items(ctx context.Context, match Query) iter.Seq2[Item, error
 	}
 }
 
-// Decode returns what was enqueued as that item.
+// Decode returns the value that was enqueued as the item. The item must have its Data, as those
+// of [Queue.Items] have.
 func (q *Queue[T]) Decode(i Item) (T, error) { return q.decode(i) }
 
 func (q *queue[T]) decode(i Item) (item T, err error) {
@@ -333,15 +340,16 @@ func (q *queue[T]) decode(i Item) (item T, err error) {
 	return item, nil
 }
 
-// Stats counts the items of the queue in all processes. [Queue.Here] has the counters of this one.
+// Stats counts the items of the queue in all processes. [Queue.Here] has the counters of this
+// process.
 func (q *Queue[T]) Stats(ctx context.Context) (Stats, error) {
 	s, err := q.store.Stats(ctx, q.opts.Name)
 	s.Fenced = q.fenced.Load()
 	return s, q.fail("count items", err)
 }
 
-// Explain says why an item waits, or where it runs, or how it ended. For an unknown item it
-// returns [ErrUnknown].
+// Explain says why an item waits, where it runs, or how it ended. If the queue has no such item,
+// the error is [ErrUnknown].
 func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) {
 	x, ok, err := q.store.Explain(ctx, q.opts.Name, id)
 	if err == nil && !ok {
@@ -351,8 +359,8 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 	return x, q.fail(fmt.Sprintf("explain item %d", id), err)
 }
 
-// Prune deletes the items that have ended and are older than Options.Keep, and returns how
-// many. Run does it every minute.
+// Prune deletes all items that ended longer ago than Options.Keep, and returns how many. Run
+// deletes up to [MaxBatch] such items every minute. For a queue with more items, call Prune.
 func (q *Queue[T]) Prune(ctx context.Context) (pruned int, err error) {
 	for {
 		n, err := q.store.Prune(ctx, q.opts.Name, q.opts.Keep, MaxBatch)
@@ -362,9 +370,9 @@ func (q *Queue[T]) Prune(ctx context.Context) (pruned int, err error) {
 	}
 }
 
-// Stop ends [Queue.Run]: no more items are claimed, those that were claimed and have not
-// started are given back, and it waits until those that run have ended. When ctx ends first it
-// stops waiting and returns its cause. Enqueue still works. Inside a body it returns
+// Stop ends [Queue.Run]: this process claims no more items, gives back claimed items that have
+// not started, and waits for the running bodies. If ctx ends first, Stop returns the cause, and
+// Run goes on ending. Enqueue still works. If Stop is called by a body, it returns
 // [core.ErrWouldDeadlock] and changes nothing.
 func (q *Queue[T]) Stop(ctx context.Context) error {
 	if q.here.Inside(ctx) {
@@ -379,11 +387,11 @@ func (q *Queue[T]) Stop(ctx context.Context) error {
 	}
 }
 
-// Close is Stop, and also cancels the bodies that run, with the cause [core.ErrClosed]. If a
-// body then returns an error, its item is given back, and the attempt does not count. Enqueue
-// returns [core.ErrClosed] from then on. If the store cannot be reached, Close waits for up to
-// a Lease for items that are being added, and as long for the ends of items. Inside a body it
-// does not wait for bodies. It returns nil.
+// Close is like Stop, and also cancels the running bodies, with the cause [core.ErrClosed]. If
+// such a body returns an error, its item is given back, and the attempt does not count. After
+// Close, Enqueue returns [core.ErrClosed]. If the store cannot be reached, Close waits up to
+// one Lease for items that are being added, and up to one Lease to record the ends of items. If
+// Close is called by a body, it does not wait for bodies. It returns nil.
 func (q *Queue[T]) Close() error {
 	ended := q.halt()
 	q.here.Close()
@@ -397,7 +405,7 @@ func (q *Queue[T]) Close() error {
 	return nil
 }
 
-// halt ends Run, or keeps it from beginning, and returns what is closed when it has ended.
+// halt ends Run, or prevents its begin. It returns a channel that is closed when Run has ended.
 func (q *queue[T]) halt() <-chan struct{} {
 	q.begun.Do(func() { q.stop = sync.OnceFunc(func() { close(q.stopped) }) })
 	q.stop()

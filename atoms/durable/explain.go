@@ -39,7 +39,7 @@ func (x Explanation) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int64("item", int64(x.Item.ID)), slog.String("state", x.Item.State.String()), slog.String("why", x.String()))
 }
 
-// String says in one line what the item waits for, or what has become of it.
+// String says in one line why the item waits, where it runs, or how it ended.
 func (x Explanation) String() string {
 	i := x.Item
 	if i.State == Blocked && x.Head != nil {
@@ -72,7 +72,7 @@ func (x Explanation) attempt(i Item) string {
 	return fmt.Sprintf("attempt %d of %d", i.Attempts, x.MaxAttempts)
 }
 
-// about says what an item does, without what it waits for.
+// about says where an item runs or how it ended.
 func (x Explanation) about(i Item) string {
 	ended := fmt.Sprint(round(x.Time.Sub(i.Ended)), " ago")
 	switch wait := round(i.RunAt.Sub(x.Time)); {

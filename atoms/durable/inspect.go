@@ -6,14 +6,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Inspect shows the queue, as it is in all processes, to a status page. Dead items are those
-// that are Dead or Halted. Again is [Queue.Again]. Discard is [Queue.Cancel]: the item becomes
-// Cancelled, and if it was Halted, the next item of its key can run. Both change nothing for
-// an item that is not dead. If two of them come at the same moment for one item, both may
-// report true, and the second one counts.
+// Inspect returns the queue, with the items of all processes, for a status page. DeadItems
+// lists the items in state Dead or Halted. Again is like [Queue.Again], and Discard like
+// [Queue.Cancel], but for dead items only: they change no other items. If a discarded item was
+// Halted, the next item of its key can run. If two calls for one item come at the same moment,
+// both may report true, and the second one counts.
 func (q *Queue[T]) Inspect() core.StoredQueue { return stored[T]{q} }
 
-// stored is a queue as core sees it. What it does not define is the queue's.
+// stored is a queue as a core.StoredQueue. It inherits other methods from the queue.
 type stored[T any] struct{ *Queue[T] }
 
 func (q stored[T]) Status(ctx context.Context) (core.QueueStatus, error) {

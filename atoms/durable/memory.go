@@ -11,11 +11,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Memory returns a store in memory, for tests: nothing in it survives the process. It is the
-// model that other stores are compared with, so it is simple: one mutex, and every call looks at all
-// items of its queue. Its clock is package time, so it runs in a synctest bubble. Queues of
-// several processes are imitated by several queues on one store. It owns no goroutine and
-// needs no closing.
+// Memory returns a store in memory, for tests: nothing in it survives the process. It has one
+// mutex, and every call reads all items of its queue. It uses package time, so it runs in a
+// synctest bubble. To imitate several processes, make several queues on one store. It owns no
+// goroutine and needs no closing.
 func Memory() Store { return &memory{queues: map[string]*memQueue{}} }
 
 type memory struct {
@@ -95,15 +94,15 @@ func (q *memQueue) head(key string) *memItem {
 	return q.items[n]
 }
 
-// enter makes an item wait that does not.
+// enter lets an item wait.
 func (q *memQueue) enter(i *memItem) {
 	if i.State = Blocked; q.head(i.Key) == nil {
 		i.State = Ready
 	}
 }
 
-// leave gives an item a state in which it does not run. If the item was the head of its key
-// and is not any more, the key is promoted, and leave returns the new head.
+// leave gives an item a state in which it does not run. If it was the head of its key and no
+// longer is, the key is promoted, and leave returns the new head.
 func (q *memQueue) leave(i *memItem, state State, now time.Time) (promoted *memItem) {
 	before := i.State
 	i.State, i.on = state, nil

@@ -15,74 +15,78 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Options configure a queue. The zero value is the default. Processes that serve one queue
-// should have equal Options, except for MaxConcurrency; while they differ, as during a
-// deploy, each keeps to its own.
+// Options configure a queue. The zero value is the default. The processes of one queue should
+// have equal Options, except for Node and MaxConcurrency. If they differ, as during a deploy,
+// each process uses its own.
 type Options struct {
-	// Name is the name of the queue in the store; "" means "durable". Queues with one name on
-	// one store are one queue.
+	// Name is the name of the queue in the store; "" means "durable". Queues with the same name
+	// and store are one queue.
 	Name string
 	// Node is the name of this process, for people; "" means the name of the host and the
 	// process id.
 	Node string
-	// Sink is where signals are raised, and whose signals count for DeferOn; nil means one of
-	// the queue's own.
+	// Sink is where the queue raises its signals, and reads those of DeferOn; nil means a sink
+	// of its own.
 	Sink *core.Sink
 
 	// MaxConcurrency is how many items this process runs at once; 0 means
 	// runtime.GOMAXPROCS.
 	MaxConcurrency int
 	// MaxCluster is how many items of the queue all processes run at once; 0 means no limit.
-	// A body that has lost its lease and has not returned yet does not count.
+	// A body whose process has lost its lease does not count, even if it still runs.
 	MaxCluster int
-	// Lanes are classes of items, highest first; see [Queue.Lane]. Limit is that of all
-	// processes together. The other fields of a lane must be zero.
+	// Lanes are classes of items, highest first; see [Queue.Lane]. The Limit of a lane holds
+	// for all processes together. The other fields of a lane must be zero.
 	Lanes []core.Lane
-	// Ageing keeps lower lanes from starving: of four items that are claimed, one may be the
-	// oldest of all lanes, if it has been due for so long. 0 means 10 seconds, negative never.
+	// Ageing keeps lower lanes from starving. After an item has been due for this time, it may
+	// pass higher lanes: one of four claimed items is then the oldest of all lanes. 0 means 10
+	// seconds, negative never.
 	Ageing time.Duration
 
-	// MaxAttempts is how often an item is claimed before it is dead; 0 means 8, negative no
-	// limit. Attempts count when they begin, so an item that kills its process ends, too.
+	// MaxAttempts is how many attempts an item has before it is dead; 0 means 8, negative no
+	// limit. An attempt counts when it begins, so an item that kills its process is dead in
+	// the end.
 	MaxAttempts int
-	// Backoff is how long an item waits after its first failed attempt; 0 means 1 second. It
-	// doubles with each attempt up to MaxBackoff; 0 means 10 minutes. Of that, a random part
-	// from a half to the whole is waited.
+	// Backoff is the pause after the first failed attempt; 0 means 1 second. The pause doubles
+	// with each further attempt. MaxBackoff is its maximum; 0 means 10 minutes. Each pause is
+	// shortened at random by up to half.
 	Backoff, MaxBackoff time.Duration
 	// Timeout is how long an attempt may take; 0 means no limit. See [core.Options].Timeout.
 	Timeout time.Duration
-	// HaltOnDead keeps the items of a key from running once one of them is dead, until that is
-	// tried again or cancelled: [Queue.Again], [Queue.Cancel].
+	// HaltOnDead stops a key when one of its items is dead: later items of the key wait until
+	// [Queue.Again] or [Queue.Cancel] is called for the dead item.
 	HaltOnDead bool
 
-	// Lease is how long the items of a process stay its own after its last heartbeat; 0 means
-	// 15 seconds, at least 1 second. The process cancels its bodies at nine tenths of it.
+	// Lease is the time after the last heartbeat of a process until other processes get its
+	// items; 0 means 15 seconds, the minimum is 1 second. After nine tenths of this time
+	// without a heartbeat, the process cancels its bodies.
 	Lease time.Duration
-	// Poll is how often a process that has room looks for items, and how often it beats,
-	// unless a third of Lease is less; 0 means 1 second.
+	// Poll is how often a process sends its heartbeat and, if it has a free slot, looks for
+	// items; 0 means 1 second. If Lease/3 is less than Poll, it is used instead.
 	Poll time.Duration
-	// Waker wakes up the processes of the queue sooner than Poll; nil means the store, if it
-	// is one, or none.
+	// Waker wakes up processes before their next Poll; nil means the store if it is a Waker,
+	// otherwise none.
 	Waker Waker
-	// DeferOn keeps this process from claiming while a matching signal is present on the sink.
+	// DeferOn is a pattern of signals, see [core.Match]; "" means none. While a signal on Sink
+	// matches it, this process claims no items.
 	DeferOn string
 
-	// Keep says how long items are kept after their end; 0 means 24 hours for Done and
-	// Cancelled, 30 days for Dead; negative for ever. [Queue.Run] prunes.
+	// Keep is how long items are kept after their end. 0 means 24 hours for Done and Cancelled,
+	// and 30 days for Dead; negative means for ever. See [Queue.Prune].
 	Keep Keep
 	// Encode and Decode turn items into bytes and back; nil means json.Marshal and
 	// json.Unmarshal. Decode gets a pointer. An item that cannot be decoded is dead.
 	Encode func(item any) ([]byte, error)
 	Decode func(data []byte, item any) error
 
-	// MaxTracked and MaxAge bound how many finished items of this process [Queue.Here] shows,
-	// and for how long; see [core.Options].
+	// MaxTracked is how many finished items of this process [Queue.Here] shows, MaxAge for how
+	// long; see [core.Options].
 	MaxTracked int
 	MaxAge     time.Duration
 }
 
-// resolved returns the options with defaults in place of zeroes, and an error if something
-// is wrong with them.
+// resolved returns the options with defaults in place of zeroes, and an error if an option is
+// wrong.
 func (o Options) resolved() (Options, error) {
 	var errs []error
 	o.Name = cmp.Or(o.Name, "durable")
@@ -146,17 +150,17 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// ItemOptions are about single items; see [Queue.With].
+// ItemOptions configure single items; see [Queue.With].
 type ItemOptions struct {
-	// Lane is the name of a lane; "" means the one called "normal", or, if there is none, the
-	// last.
+	// Lane is the name of a lane; "" means the lane "normal". If there is no such lane, ""
+	// means the last lane.
 	Lane string
-	// Delay is how long an item waits before it may run. It keeps its place meanwhile: later
-	// items of its key wait for it. Negative is none.
+	// Delay is how long an item waits before it may run. Later items of its key wait for it.
+	// Negative is none.
 	Delay time.Duration
-	// Unique is an id that the queue accepts once within UniqueFor, which is 24 hours if it is
-	// 0. If the queue got an item with that id in this time, Enqueue adds nothing and returns
-	// the ID of that item, even if it has ended.
+	// Unique is an id that the queue accepts once within UniqueFor; "" means none. UniqueFor
+	// is 24 hours if it is 0. If the queue got an item with the same id in this time, Enqueue
+	// adds nothing and returns the ID of that item, even if the item has ended.
 	Unique    string
 	UniqueFor time.Duration
 }

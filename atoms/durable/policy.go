@@ -9,16 +9,16 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Snooze is an error with which a body asks to be run again, after d at the earliest. The
-// attempt does not count. The item keeps its key meanwhile.
+// Snooze returns an error with which a body asks to be run again, after d at the earliest. The
+// attempt does not count. Later items of its key wait for the item.
 func Snooze(d time.Duration) error { return snoozed(max(0, d)) }
 
 type snoozed time.Duration
 
 func (s snoozed) Error() string { return fmt.Sprintf("durable: run again in %v", time.Duration(s)) }
 
-// Permanent marks an error that no other attempt can change: the item is dead. It is nil for
-// nil.
+// Permanent marks an error that further attempts cannot change. If a body returns it, the item
+// is dead. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -37,7 +37,7 @@ type policy struct {
 	halt                bool
 }
 
-// refuse returns the end of a claim whose body is not to be run, if that is so.
+// refuse returns the end of a claim whose body must not run, and true; otherwise false.
 func (p policy) refuse(i Item) (End, bool) {
 	switch {
 	case i.Cancel != "":
@@ -52,7 +52,8 @@ func (p policy) refuse(i Item) (End, bool) {
 	return End{}, false
 }
 
-// after returns the end of a claim whose operation has ended so. Jitter is from 0 to 1.
+// after returns the end of a claim whose operation ended with status and err. Jitter is from 0
+// to 1.
 func (p policy) after(i Item, status core.Status, err error, jitter float64) End {
 	var snooze snoozed
 	switch {
@@ -86,14 +87,16 @@ func (p policy) delay(attempt int, jitter float64) time.Duration {
 	return d/2 + time.Duration(jitter*float64(d/2))
 }
 
-// clean makes a text one that a store keeps.
+// clean makes a text valid for a store.
 func clean(text string) string {
 	text = strings.ReplaceAll(text, "\x00", "")
 	return strings.ToValidUTF8(text[:min(len(text), MaxError)], "")
 }
 
-// orphans returns which claims that a node has in the store are not known to it since at
-// least span, such as those of a call whose answer was lost. Seen is what it returned before.
+// orphans compares the claims of a node in the store with those that the process knows. An
+// unknown claim is that of a call whose answer was lost, for example. It returns all unknown
+// claims with the time when they were seen first, and the ones that are unknown for at least
+// span. Seen is the first result of the call before.
 func orphans(seen map[Held]time.Time, claims []Held, known func(ItemID) bool, now time.Time, span time.Duration) (map[Held]time.Time, []Held) {
 	still, lost := map[Held]time.Time{}, []Held(nil)
 	for _, c := range claims {

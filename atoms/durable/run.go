@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	maxRow     = 16 // claims of a key in a row that are handed over, before other keys have their turn
+	maxRow     = 16 // how many claims of a key are handed over in a row
 	pruneEvery = time.Minute
 )
 
-// Run claims items and runs them, until ctx ends, or Stop or Close is called. Then it gives
-// back what has not started, waits until what runs has ended, and returns nil: call Close to
-// cancel that. While the store cannot be reached it goes on trying. It can be called once. A
-// process that only enqueues does not call it.
+// Run claims items and runs them until ctx ends or Stop or Close is called. Then it gives back
+// the items that have not started, waits for the running bodies, and returns nil. Call Close to
+// cancel these bodies. If the store cannot be reached, Run tries again. Run can be called once.
+// A process that only enqueues does not call it.
 func (q *Queue[T]) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -72,8 +72,8 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	return q.ends.Drain(context.Background())
 }
 
-// A loop is the state of Run. Its calls of the store are one after the other, so a beat sees
-// no claim that is under way, except those that an end hands over.
+// A loop is the state of Run. It calls the store once at a time. So a beat sees no claim that
+// is under way, except claims that an end hands over.
 type loop[T any] struct {
 	*queue[T]
 	session  *session // nil while there is none
@@ -81,7 +81,7 @@ type loop[T any] struct {
 	beat     time.Time // when to beat next
 	prune    time.Time
 	stopping bool   // claims no more
-	low      int    // items claimed since one was claimed by age
+	low      int    // items claimed since the last one by age
 	release  func() // of SignalStoreLost; nil if the store can be reached
 }
 
@@ -108,7 +108,7 @@ func (l *loop[T]) reach(err error) {
 	}
 }
 
-// step does what is due. It reports whether there is more to do at once.
+// step makes the calls of the store that are due. It reports whether more are due at once.
 func (l *loop[T]) step() (more bool) {
 	if l.session != nil && l.session.ctx.Err() != nil {
 		l.session = nil
@@ -252,8 +252,8 @@ func (q *queue[T]) done(o core.Snapshot) {
 	q.finish(r, q.policy.after(r.last(), o.Status, o.Err, rand.Float64()))
 }
 
-// finish records the end of a claim. While the store cannot be reached it tries again, until
-// the lease is lost.
+// finish records the end of a claim. If the store cannot be reached, it tries again until the
+// lease is lost.
 func (q *queue[T]) finish(r *run, e End) {
 	e.ID, e.Token = r.item.ID, r.item.Token
 	e.HandOver = r.row < maxRow && !q.deferred() && !q.here.Stats().Closed
@@ -285,7 +285,7 @@ func (q *queue[T]) finish(r *run, e End) {
 
 var kindOf = map[State]core.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetried, Dead: ItemFailed, Halted: ItemFailed, Cancelled: ItemCancelled, Ready: ItemReturned, 0: ItemFenced}
 
-// tell raises what has become of an item.
+// tell raises the signal about the end of a claim.
 func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {
 	i.Data, i.State, i.Err = nil, out.State, cmp.Or(e.Err, i.Err)
 	if out.Outcome == OutcomeFenced && finished && e.Kind == EndDone {
@@ -301,7 +301,7 @@ func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {
 	kind.Raise(q.opts.Sink, q.opts.Name, i)
 }
 
-// end records ends in one transaction, for each node that they are of.
+// end records ends, in one transaction for each node.
 func (q *queue[T]) end(ctx context.Context, all []*ending, errs []error) error {
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Lease/4)
 	defer cancel()

@@ -2,29 +2,29 @@ package durable
 
 import "github.com/ephemeralgo/ephemeral/core"
 
-// Signals that a queue raises on its sink, with its name as key. Those about an item carry
-// it, without its data, with its new State and Err; see [ItemSucceeded] and the others.
-// They are raised in the process that had the claim.
+// Signals that a queue raises on its sink. The key is the queue's name. A signal about an item
+// has the [Item] as payload, with its new State and Err and without its Data: see
+// [ItemSucceeded] and the other kinds. It is raised in the process that had the claim.
 const (
 	SignalSucceeded = "durable.succeeded" // an item has ended well
 	SignalRetried   = "durable.retried"   // an attempt failed; there will be another one
 	SignalFailed    = "durable.failed"    // an item is dead: State is Dead or Halted
-	SignalSnoozed   = "durable.snoozed"   // an item asked to be run later
-	SignalReturned  = "durable.returned"  // an item was given back, because the process stops
+	SignalSnoozed   = "durable.snoozed"   // a body asked to be run later
+	SignalReturned  = "durable.returned"  // an item was given back, mostly because the process stops
 	SignalCancelled = "durable.cancelled" // an item was cancelled while it was claimed
-	// SignalFenced: the end of an item was refused, or could not be recorded, because this
-	// process has lost the claim. What the body did stands, and the item runs again.
+	// SignalFenced: the end of an item was refused or not recorded, because this process had
+	// lost the claim. The effects of the body remain, and the item runs again.
 	SignalFenced = "durable.fenced"
-	// SignalLeaseLost: this process could not beat for its lease, and has cancelled its bodies.
+	// SignalLeaseLost: this process sent no heartbeat in time, and has cancelled its bodies.
 	SignalLeaseLost = "durable.lease.lost"
-	// SignalNodeLost: another process did not beat for its lease, and its items are free; see
+	// SignalNodeLost: another process sent no heartbeat in time, and its items are free; see
 	// [NodeLost].
 	SignalNodeLost = "durable.node.lost"
-	// SignalStoreLost is held while calls of the store fail.
+	// SignalStoreLost is present on the sink while calls of the store fail.
 	SignalStoreLost = "durable.store.lost"
 )
 
-// Kinds of the signals that carry something.
+// Kinds of the signals with a payload.
 var (
 	ItemSucceeded = core.NewKind[Item](SignalSucceeded)
 	ItemRetried   = core.NewKind[Item](SignalRetried)

@@ -10,43 +10,43 @@ import (
 
 // Limits of every store. A [Queue] checks them before it calls the store.
 const (
-	// MaxText is the length of a queue name, key, lane or unique id in bytes at most. These
+	// MaxText is the maximum length of a queue name, key, lane or unique id in bytes. These
 	// texts are valid UTF-8 without NUL.
 	MaxText = 512
-	// MaxData is the length of an encoded item in bytes at most.
+	// MaxData is the maximum length of an encoded item in bytes.
 	MaxData = 1 << 20
-	// MaxError is the length of an error text in bytes at most. It is cut to that, and made
-	// valid UTF-8 without NUL, before a store gets it.
+	// MaxError is the maximum length of an error text in bytes. A longer text is cut before a
+	// store gets it. It is valid UTF-8 without NUL.
 	MaxError = 4096
-	// MaxBatch is how many items, ends or ids one call of a store gets at most.
+	// MaxBatch is the maximum number of items, ends or ids in one call of a store.
 	MaxBatch = 500
 )
 
 // The errors of stores. Compare them with errors.Is.
 var (
-	// ErrLeaseLost means that a node has not beaten for its lease, so its claims are free for
-	// other nodes. It is the cause with which a node cancels its bodies, and the error of
-	// [Store.Beat] and [Store.Claim] for a node that is gone.
+	// ErrLeaseLost means that a node has sent no heartbeat for the time of its lease. Its items
+	// are free for other nodes. A node cancels its bodies with this cause. [Store.Beat] and
+	// [Store.Claim] return it for a node that is gone.
 	ErrLeaseLost = errors.New("durable: the lease of the node is lost")
-	// ErrUndecided means that the context ended, or the connection broke, at a moment when it
-	// cannot be said whether a change has been made. An error without it means that it has not.
+	// ErrUndecided means that it is not known whether a change was made: the context ended or
+	// the connection broke before the answer. After any other error the change was not made.
 	ErrUndecided = errors.New("durable: it is not known whether the change has been made")
 )
 
-// A Store keeps items and decides which node runs which. [New] makes a [Queue] of it. What is
-// in the store is shared by all processes that open it.
+// A Store keeps items and decides which node runs which item. A node is a process that runs
+// items of a queue. [New] makes a [Queue] on a store. All processes that open a store share its
+// items. The rest of this documentation is for authors of stores.
 //
 // # What all methods promise
 //
 // Each call is one decision of the database: one transaction, done whole or not at all, and
 // durable when it returns nil. All times are those of the database's clock, in microseconds
-// or finer; callers send durations only. An engine that several hosts share takes the clock
-// of the server; an engine on one host may take that of the host. If the context has ended,
-// methods return its cause and change nothing; an error after which the change may have been
-// made wraps [ErrUndecided]. All methods are safe for concurrent use, by processes as well.
-// Slices that are passed in are not kept or changed; the caller owns those that are returned,
-// which are nil if they are empty.
-// Queues are independent, and exist as soon as they are named.
+// or finer; callers send durations only. An engine for several hosts uses the clock of the
+// server; an engine for one host may use that of the host. If the context has ended, methods
+// return its cause and change nothing. If the change may have been made, the error wraps
+// [ErrUndecided]. All methods are safe for concurrent use, also by several processes. A store
+// does not keep or change the slices that it gets. The caller owns the slices that are
+// returned; empty ones are nil. Queues are independent, and need not be created.
 //
 // # The life of an item
 //
@@ -66,52 +66,50 @@ var (
 // never Blocked. At every instant that another transaction can see, a key with Blocked items
 // has a head.
 //
-// To promote a key: the head has just left, so the Blocked item of the key with the smallest
-// (Rank, ID) becomes Ready with RunAt = the later of its RunAt and now. It is done in the
-// transaction in which the head left. So that an Insert does not miss it, every call that
-// inserts for a key, or lets its head leave, first takes the lock of the key, and reads after
-// it has the lock.
+// A key is promoted when its head has left, in the same transaction: the Blocked item of the
+// key with the smallest (Rank, ID) becomes Ready, with RunAt = the later of its RunAt and now.
+// Every call that inserts for a key, or lets its head leave, first takes the lock of the key
+// and reads after that. Otherwise an Insert could miss the promotion.
 //
 // # Locks
 //
 // In PostgreSQL (READ COMMITTED), the lock of a key or queue is pg_advisory_xact_lock of a
-// hash; several are taken sorted by hash, keys before rows, and rows sorted by ID. A hash that
-// is taken by two keys costs waiting only. Each lock is a statement of its own, so that the
-// next statement has a newer snapshot. Send a transaction in one round trip, as a pipeline or
-// a function: a process that is stopped in the middle must not hold a lock that others need.
-// Sequences have CACHE 1. In SQLite, BEGIN IMMEDIATE is every lock.
+// hash. Several locks are taken sorted by hash, keys before rows, and rows sorted by ID. If two
+// keys have one hash, they only wait for each other. Each lock is a statement of its own, so
+// that the next statement has a newer snapshot. Send a transaction in one round trip, as a
+// pipeline or a function: a process that is stopped in the middle must not hold a lock that
+// others need. Sequences have CACHE 1. In SQLite, BEGIN IMMEDIATE is the only lock.
 //
 // # Beside this interface
 //
 // Engines also offer, as functions of their own:
 //
-//   - Enqueue[T](ctx, tx, q *Queue[T], item T) (ItemID, error): Insert in the transaction of
-//     the caller, for queue q.Name(), of what q.Prepare(item) (Insert, error) returns. The
-//     lock of the key is held until the caller commits.
-//   - Finish(ctx, tx): End with [EndDone] in the transaction of the caller, for the claim that
-//     [ClaimFrom] returns, without HandOver. If the claim is no longer the item's it returns
-//     [ErrLeaseLost], and the caller must roll back. Then it calls [MarkFinished].
+//   - Enqueue[T](ctx, tx, q *Queue[T], item T) (ItemID, error): inserts, in the transaction of
+//     the caller and for queue q.Name(), the Insert that q.Prepare(item) returns. The lock of
+//     the key is held until the caller commits.
+//   - Finish(ctx, tx): ends the claim of [ClaimFrom] with [EndDone], in the transaction of the
+//     caller, without HandOver. Then it calls [MarkFinished]. If the item has a newer claim or
+//     none, it returns [ErrLeaseLost], and the caller must roll back.
 //   - LastTick(ctx, schedule string) (time.Time, error) and MarkTick(ctx, schedule
 //     string, tick time.Time) error: the store of scheduledtasks, a table with one row for
 //     each schedule. MarkTick never moves a tick back.
 //   - [Waker], if the database can wake up other processes.
-//   - Inside(ctx) bool, a method, if a transaction of a caller keeps all others waiting: whether
-//     the caller is in one. Then Enqueue returns [core.ErrWouldDeadlock] at once.
+//   - Inside(ctx) bool, a method, if a transaction of a caller makes all others wait. It reports
+//     whether the caller is in one. Then Enqueue returns [core.ErrWouldDeadlock] at once.
 type Store interface {
-	// Insert adds items, in their order, and returns what became of each. Their IDs rise in
-	// that order, and those of a key in the order of commits: take the ID after the lock of
-	// the key. An item is Ready with RunAt = now + Delay; if its key has a head, or an
-	// earlier item of the call is its head, it is Blocked.
+	// Insert adds items in their order and returns a result for each. Their IDs rise in that
+	// order. The IDs of a key rise in the order of commits: take the ID after the lock of the
+	// key. If the key of an item has a head, also an earlier item of this call, the item is
+	// Blocked; otherwise it is Ready. RunAt = now + Delay.
 	//
-	// An item with a Unique id is not added if the queue got an item with that id, in an
-	// earlier call or earlier in this one, whose UniqueFor has not passed since: then
-	// Inserted has the ID of that one, whatever became of it, even if it is pruned. A table
-	// of its own, with (queue, unique) as key, decides that with one upsert. Upserts of
-	// several ids are sorted.
+	// If the queue got an earlier item with the same Unique id, also in this call, and the
+	// UniqueFor of the earlier item has not passed, the item is not added. Inserted then has
+	// the ID of the earlier item, even if that has ended or is pruned. A separate table, with
+	// (queue, unique) as key, decides that with one upsert. Upserts of several ids are sorted.
 	Insert(ctx context.Context, queue string, items []Insert) ([]Inserted, error)
 
-	// Join adds a node to node.Queue, alive for node.Lease from now, and returns an ID for it
-	// that was never used before. Names need not be unique. What else is in node is kept for
+	// Join adds a node to node.Queue, alive for node.Lease from now. It returns an ID that was
+	// never used before. Names need not be unique. The other fields of node are kept for
 	// Explain.
 	Join(ctx context.Context, node Node) (NodeID, error)
 
@@ -121,59 +119,61 @@ type Store interface {
 	// items in the next statement, which sees what a claim has committed meanwhile.)
 	// Each ended node is in Lost of one call only.
 	//
-	// Then, if the node itself is alive, its lease is node.Lease from now; a node that is gone
-	// is not revived: [ErrLeaseLost]. In that case what else was done stays done. Note says why
-	// the node does not claim, for Explain; "" if it does. Claims are all items that are
-	// Running on it.
+	// Then, if the node itself is alive, its lease is node.Lease from now. If it is gone, it is
+	// not revived: Beat returns [ErrLeaseLost], and the ends of the other nodes are committed.
+	// Note says for Explain why the node does not claim; "" means that it does. Claims are all
+	// items that are Running on the node.
 	Beat(ctx context.Context, node Node, note string) (Beaten, error)
 
-	// Leave ends a node at once, in the way of Beat. It is no error if it is gone.
+	// Leave ends a node at once, as Beat does. It is no error if the node is gone.
 	Leave(ctx context.Context, node Node) error
 
-	// Claim makes up to want.Max items Running on the node and returns them with their new
-	// Token, which is higher than all that the store gave out before, Attempts one higher,
-	// Started = now, and Node and Expires of the node.
+	// Claim makes up to want.Max items Running on the node and returns them, with Attempts one
+	// higher, Started = now, Node and Expires of the node, and a new Token. The Token is higher
+	// than all earlier ones of the store.
 	//
-	// Under the lock of the queue: if the node is not alive (lock its row FOR SHARE against
-	// Beat), it returns ErrLeaseLost. If the queue is paused, nothing. Candidates are Ready or
-	// Retry with RunAt <= now in the lanes of node.Lanes. It takes them lane by lane, in the
-	// order of node.Lanes, within a lane by (RunAt, ID) (FOR UPDATE SKIP LOCKED), such that not
-	// more than node.MaxCluster items of the queue, and not more than Limit of a lane, are
-	// Running; 0 is no limit. With want.Aged > 0, the first item taken is that with the
-	// smallest (RunAt, ID) of all these lanes which have room, if its RunAt is want.Aged or
-	// longer ago. The order of the result is that in which they were taken. Fewer than there
-	// are may be taken, but not in another order.
+	// Claim holds the lock of the queue. If the node is not alive (lock its row FOR SHARE
+	// against Beat), it returns ErrLeaseLost. If the queue is paused, it returns no items.
+	// Candidates are Ready or Retry with RunAt <= now, in the lanes of node.Lanes. It takes them
+	// in the order of node.Lanes, within a lane by (RunAt, ID) (FOR UPDATE SKIP LOCKED). After
+	// that, at most node.MaxCluster items of the queue and at most Limit items of a lane are
+	// Running; 0 is no limit. If want.Aged > 0, the first candidate is the item with the smallest
+	// (RunAt, ID) of all lanes that have room; it is taken first if its RunAt is at least
+	// want.Aged ago. The result has the order in which the items were taken. Claim may return
+	// fewer items, but not in another order.
 	//
 	// An item that has a Cancel is claimed like others: the caller ends it.
 	Claim(ctx context.Context, node Node, want Want) ([]Item, error)
 
-	// End ends claims and returns what became of each. There is at most one end for each item.
-	// With the locks of the keys, for each end: if the item is Running and has that Token, it
-	// is changed as [EndKind] says: [OutcomeEnded]. If it is not Running and still has that
-	// Token, the same claim was ended before, such as by a call whose answer was lost, or by
-	// Finish: nothing changes, [OutcomeAlready]. Otherwise the claim is no longer the item's:
-	// nothing changes, [OutcomeFenced]. It does not matter whether the node is alive.
+	// End ends claims and returns a result for each. There is at most one end for each item. It
+	// holds the locks of the keys. It does not matter whether the node is alive. For each end:
 	//
-	// If it has promoted an item, and the end has HandOver, the promoted item becomes Running on the
-	// node, as by Claim, if the node is alive, the queue is not paused, its RunAt has
-	// come, and its Lane is that of the item that ended: so no limit is touched. It is in Next.
+	//   - If the item is Running and has that Token, it changes as [EndKind] says:
+	//     [OutcomeEnded].
+	//   - If the item is not Running and has that Token, the claim was ended before, for example
+	//     by Finish or by a call whose answer was lost. Nothing changes: [OutcomeAlready].
+	//   - Otherwise the claim is lost. Nothing changes: [OutcomeFenced].
+	//
+	// If an end with HandOver has promoted an item, that item becomes Running on the node, as
+	// by Claim, and is in Next. It does so only if the node is alive, the queue is not paused,
+	// its RunAt has come, and it has the Lane of the ended item: then no limit changes.
 	End(ctx context.Context, node Node, ends []End) ([]Ended, error)
 
-	// Cancel cancels items of the queue. One that is Blocked, Ready, Retry, Halted or Dead becomes
-	// Cancelled, and ends now, with Err = reason, and its key is promoted if it was the head: State is
-	// Cancelled. One that is Running gets Cancel = reason, unless it has one already; Beat
-	// shows it, and from then on it does not become Ready or Retry by End: State is Running.
-	// For others, and unknown ids, State is 0 and nothing changes. The result has the order of
-	// ids. Reason is not empty.
+	// Cancel cancels items of the queue, and returns a State for each, in the order of ids. An
+	// item that is Blocked, Ready, Retry, Halted or Dead becomes Cancelled, with Err = reason
+	// and Ended = now. If it was the head, its key is promoted. State is Cancelled. An item that
+	// is Running gets Cancel = reason, unless it has a Cancel. Beat returns it, and End makes the
+	// item neither Ready nor Retry. State is Running. For other items and unknown ids nothing
+	// changes, and State is 0. Reason is not empty.
 	Cancel(ctx context.Context, queue string, ids []ItemID, reason string) ([]State, error)
 
-	// Again lets Dead, Halted and Cancelled items of the queue wait again, with Attempts 0,
-	// RunAt = now, Token 0, no Cancel and zero Ended: a Halted one is Ready; others are Ready
-	// if their key has no head (in the order of IDs), else Blocked, in their old place by
-	// (Rank, ID). Err stays. It returns the IDs of those that it changed, sorted.
+	// Again puts Dead, Halted and Cancelled items back into the queue, with Attempts 0, RunAt =
+	// now, Token 0, no Cancel and zero Ended. Err stays. A Halted item becomes Ready. Another
+	// item becomes Ready if its key has no head (in the order of IDs), otherwise Blocked in its
+	// old place by (Rank, ID). Again returns the IDs of the items that it changed, sorted.
 	Again(ctx context.Context, queue string, ids []ItemID) ([]ItemID, error)
 
-	// Pause stops or resumes claims of the whole queue. What runs goes on.
+	// Pause stops or resumes claims of the whole queue. Running items go on.
 	Pause(ctx context.Context, queue string, paused bool) error
 
 	// Items returns the items of the queue that q selects, sorted by ID, at most q.Limit.
@@ -182,13 +182,13 @@ type Store interface {
 	// Stats counts the items of the queue, in one snapshot. Fenced is left 0.
 	Stats(ctx context.Context, queue string) (Stats, error)
 
-	// Explain returns what is so about an item, in one snapshot. It is false if the queue has
-	// no such item.
+	// Explain returns the facts about an item, read in one snapshot. It returns false if the
+	// queue has no such item.
 	Explain(ctx context.Context, queue string, id ItemID) (Explanation, bool, error)
 
-	// Prune deletes items of the queue that ended at least as long ago as keep says, and unique ids
-	// whose time is over, at most max items in one call, and returns how many items.
-	// Halted items have not ended.
+	// Prune deletes at most max items of the queue that ended at least as long ago as keep says.
+	// It also deletes unique ids whose time is over. It returns the number of items. Halted
+	// items have not ended.
 	Prune(ctx context.Context, queue string, keep Keep, max int) (int, error)
 }
 
@@ -198,19 +198,19 @@ type ItemID int64
 // A NodeID identifies a node in a store: one process, from a start to its end, for one queue.
 type NodeID int64
 
-// A State is where an item is in its life. States may be or-ed in a [Query]. The numbers do
-// not change, so that engines may store them.
+// A State is the state of an item. States may be or-ed in a [Query]. Their numbers never change,
+// so engines may store them.
 type State uint8
 
 const (
-	Blocked   State = 1 << iota // an item of its key is before it
+	Blocked   State = 1 << iota // waits for an earlier item of its key
 	Ready                       // can be claimed when RunAt has come
 	Running                     // claimed by a node
 	Retry                       // an attempt failed; can be claimed when RunAt has come
-	Halted                      // dead, and its key waits until Again or Cancel: [EndHalted]
-	Done                        // ended well
+	Halted                      // dead, and its key waits until Again or Cancel: see [Options.HaltOnDead]
+	Done                        // succeeded
 	Dead                        // will not be tried again
-	Cancelled                   // by Cancel
+	Cancelled                   // cancelled by Cancel
 
 	Waiting  = Blocked | Ready | Retry
 	Finished = Done | Dead | Cancelled
@@ -227,30 +227,30 @@ type Insert struct {
 	UniqueFor time.Duration // positive if there is a Unique
 }
 
-// Inserted says what became of an [Insert].
+// Inserted is the result of an [Insert].
 type Inserted struct {
 	ID        ItemID
 	Duplicate bool // not added: ID is that of the earlier item with this Unique id
 }
 
-// An Item is what a store knows of an item.
+// An Item is an item as a store knows it.
 type Item struct {
 	ID       ItemID    `json:"id"`
 	Key      string    `json:"key,omitempty"`
 	Lane     string    `json:"lane,omitempty"`
 	Rank     int       `json:"-"`
 	State    State     `json:"state"`
-	Attempts int       `json:"attempts"`        // claims, without those that were given back or snoozed
-	Token    int64     `json:"token,omitempty"` // of the current or last claim; 0: none, or expired
+	Attempts int       `json:"attempts"`        // number of claims, without those that were given back or snoozed
+	Token    int64     `json:"token,omitempty"` // of the current or last claim; 0: there was none, or its lease was lost
 	Unique   string    `json:"unique,omitempty"`
 	Enqueued time.Time `json:"enqueued"`
-	RunAt    time.Time `json:"runAt"`            // not claimed before
+	RunAt    time.Time `json:"runAt"`            // the item is not claimed before this time
 	Started  time.Time `json:"started,omitzero"` // when it was claimed last
 	Ended    time.Time `json:"ended,omitzero"`   // zero unless it is Finished or Halted
 	Node     string    `json:"node,omitempty"`   // name of the node of the current or last claim
-	Expires  time.Time `json:"expires,omitzero"` // end of the lease of that node, while Running
+	Expires  time.Time `json:"expires,omitzero"` // while it is Running: when the lease of the node ends
 	Cancel   string    `json:"cancel,omitempty"` // reason of a Cancel while Running
-	Err      string    `json:"err,omitempty"`    // of the last attempt that failed, or why it was cancelled
+	Err      string    `json:"err,omitempty"`    // error of the last failed attempt, or why it was cancelled
 	Data     []byte    `json:"-"`
 }
 
@@ -262,7 +262,7 @@ type Node struct {
 	Lease          time.Duration // positive
 	MaxConcurrency int           // items that it runs at once; for Explain only
 	MaxCluster     int           // items of the queue that run at once on all nodes; 0: no limit
-	Lanes          []core.Lane   // highest first, at least one; Name and Limit count. Without lanes the one has Name ""
+	Lanes          []core.Lane   // highest first, with Name and Limit only; a queue without lanes has one with Name ""
 }
 
 // Beaten is the answer to a beat.
@@ -276,7 +276,7 @@ type Beaten struct {
 type Held struct {
 	ID     ItemID
 	Token  int64
-	Cancel string // reason, if it shall be cancelled
+	Cancel string // reason, if it must be cancelled
 }
 
 // Lost is a node whose lease is over.
@@ -288,7 +288,7 @@ type Lost struct {
 // Want says how much a node wants to claim.
 type Want struct {
 	Max  int           // 1 to [MaxBatch]
-	Aged time.Duration // the first item may be of a lower lane if it has been due for so long; 0: no
+	Aged time.Duration // the first item may be of a lower lane if it has been due for this time; 0: never
 }
 
 // An End is the end of a claim.
@@ -301,9 +301,9 @@ type End struct {
 	HandOver bool          // claim the key's next item
 }
 
-// An EndKind says how a claim ends. In states Done, Dead and Cancelled the head leaves, so
-// the key is promoted. In the others the item stays the head of its key. Where the item has
-// a Cancel, EndRetry, EndSnoozed and EndGivenBack are EndCancelled, with Err = Cancel.
+// An EndKind says how a claim ends. If the item becomes Done, Dead or Cancelled, its key is
+// promoted. Otherwise the item stays the head of its key. If the item has a Cancel, EndRetry,
+// EndSnoozed and EndGivenBack mean EndCancelled, with Err = Cancel.
 type EndKind uint8
 
 const (
@@ -316,11 +316,11 @@ const (
 	EndCancelled                    // Cancelled
 )
 
-// Ended says what became of an [End].
+// Ended is the result of an [End].
 type Ended struct {
 	Outcome Outcome
-	State   State // of the item now; 0 with OutcomeFenced
-	Next    *Item // claimed for the node: see HandOver
+	State   State // of the item after the end; 0 with OutcomeFenced
+	Next    *Item // the item that was claimed for the node: see HandOver
 }
 
 // An Outcome says whether an end was accepted.
@@ -332,14 +332,14 @@ const (
 	OutcomeFenced                     // refused: the token is not that of the item
 )
 
-// A Query selects items. The zero Query selects all; set fields must all hold.
+// A Query selects items that match all fields that are not zero. The zero Query selects all.
 type Query struct {
 	State State  // 0 = any; states may be or-ed
 	Dead  bool   // State is Dead or Halted; a [Queue] replaces it by State before it asks the store
 	Key   string // "" = any
 	Lane  string // "" = any
 	After ItemID // higher IDs only
-	Limit int    // 0 means 100 for a page of a store; [Queue.Items] walks all unless it is set
+	Limit int    // maximum number of items; 0 means all for [Queue.Items], and 100 for a store
 }
 
 // Keep says how long items are kept after their end; negative: for ever.
@@ -347,14 +347,14 @@ type Keep struct {
 	Done, Dead, Cancelled time.Duration
 }
 
-// Stats count the items of a queue, in all processes, all read at the same moment, at which
+// Stats count the items of a queue in all processes. They are read at one moment, at which
 //
 //	Items = Blocked + Ready + Delayed + Running + Retry + Halted + Done + Dead + Cancelled
 type Stats struct {
-	Items     int `json:"items"` // that are kept
+	Items     int `json:"items"` // all items in the store
 	Blocked   int `json:"blocked"`
 	Ready     int `json:"ready"`   // RunAt has come
-	Delayed   int `json:"delayed"` // Ready, and RunAt has not come
+	Delayed   int `json:"delayed"` // State is Ready, but RunAt has not come
 	Running   int `json:"running"`
 	Retry     int `json:"retry"`
 	Halted    int `json:"halted"`
@@ -362,24 +362,24 @@ type Stats struct {
 	Dead      int `json:"dead"`
 	Cancelled int `json:"cancelled"`
 
-	// Oldest is how long ago the oldest item was enqueued that is Blocked, or that is Ready or
-	// Retry and whose RunAt has come; 0 if there is none.
+	// Oldest is the age of the oldest waiting item since it was enqueued. Items that are Ready
+	// or Retry count only if their RunAt has come. 0 means that no item waits.
 	Oldest time.Duration `json:"oldest"`
-	Nodes  int           `json:"nodes"` // whose lease is not over
+	Nodes  int           `json:"nodes"` // processes that run items of the queue
 	Paused bool          `json:"paused"`
 
 	Fenced uint64 `json:"fenced"` // ends of this process that were refused because the claim was lost
 }
 
-// An Explanation says what an item waits for. Its String puts it in words.
+// An Explanation says why an item waits. Its String says it in words.
 type Explanation struct {
 	Item        Item      `json:"item"`
-	Time        time.Time `json:"time"`           // when this was so, by the database's clock
+	Time        time.Time `json:"time"`           // when the facts were read, by the clock of the store
 	Head        *Item     `json:"head,omitempty"` // of its key, if the item is Blocked
-	Ahead       int       `json:"ahead"`          // items of its key that go first, if it is Blocked: the head, and Blocked ones with a smaller (Rank, ID)
-	Before      int       `json:"before"`         // if it is Ready or Retry: items of its lane that are, too, and due, with a smaller (RunAt, ID)
-	Running     int       `json:"running"`        // items of the queue
-	LaneRunning int       `json:"laneRunning"`    // items of its lane
+	Ahead       int       `json:"ahead"`          // if it is Blocked: items of its key that go first, the head and Blocked ones with a smaller (Rank, ID)
+	Before      int       `json:"before"`         // if it is Ready or Retry: due items of its lane with a smaller (RunAt, ID)
+	Running     int       `json:"running"`        // items of the queue that run
+	LaneRunning int       `json:"laneRunning"`    // items of its lane that run
 	Paused      bool      `json:"paused"`
 	Nodes       []Serving `json:"nodes,omitempty"` // whose lease is not over, sorted by ID
 	MaxAttempts int       `json:"maxAttempts"`     // a [Queue] sets it
@@ -392,12 +392,12 @@ type Serving struct {
 	Running int    `json:"running"`        // items on it
 }
 
-// A Waker wakes up the nodes of a queue, so that they claim before their next poll. A store
-// may be one; [Options.Waker] is another way. It may lose and add wake-ups.
+// A Waker wakes up the processes of a queue, so that they claim before their next poll. A store
+// may be a Waker; [Options.Waker] sets another one. It may lose and add wake-ups.
 type Waker interface {
 	// Wake says that items of the queue can be claimed. It does not wait.
 	Wake(queue string)
-	// OnWake calls fn, which does not block, after Wake was called in any process that shares the
-	// waker, until cancel is called.
+	// OnWake calls fn after each Wake in any process that shares the waker, until cancel is
+	// called. Fn does not block.
 	OnWake(queue string, fn func()) (cancel func())
 }
