@@ -74,8 +74,8 @@ where id = $1 and expires > clock_timestamp() returning id`, node.ID, micros(nod
 	return b, err
 }
 
-// free makes the claims of nodes that are gone ready, and calls count for the node of each. It
-// leaves those that a transaction has locked, such as one that has called Finish, to the next beat.
+// free makes the items of lost nodes Ready, and calls count for the node of each. Items that a
+// transaction has locked, for example with Finish, are left to the next beat.
 func (p *pipeline) free(queue string, count func(durable.NodeID)) {
 	p.rows(func(rows pgx.Rows) error {
 		var id durable.NodeID
@@ -99,7 +99,8 @@ func (s *Store) Leave(ctx context.Context, node durable.Node) error {
 	})
 }
 
-// lockNode keeps others from ending the node, if it is alive, until the transaction ends.
+// lockNode locks the node if it is alive, so that no other process ends it before the
+// transaction ends.
 func (p *pipeline) lockNode(id durable.NodeID, alive *bool) {
 	*alive = false
 	p.rows(func(pgx.Rows) error { *alive = true; return nil },
@@ -243,15 +244,14 @@ from (
 	return done
 }
 
-// head is a subquery for the head of a key. Because of "offset 0" the server looks it up in the
-// unique index for each key, also while its statistics are old; "materialized" is there for
-// the same reason: to begin with the ids.
+// head is a subquery for the head of a key. "offset 0" makes the server look in the unique index
+// for each key, also if its statistics are old. "materialized" makes it begin with the ids.
 func head(key string) string {
 	return "(select from {s}.durable_item as h where h.queue = $1 and h.key = " + key + " and h.key <> '' and h.state in (2, 4, 8, 16) offset 0)"
 }
 
-// promote makes the first blocked item ready of each key whose head, one of the ids, has just
-// left. With hand the node claims it at once, if it may, and handed is called.
+// promote promotes each key whose head, one of the ids, has just left. If hand is true for an
+// id and the node may claim the promoted item, it claims it at once, and handed is called.
 func (p *pipeline) promote(queue string, ids []durable.ItemID, hand []bool, node durable.NodeID, handed func(ended durable.ItemID, next durable.Item)) {
 	p.rows(func(rows pgx.Rows) error {
 		var ended durable.ItemID

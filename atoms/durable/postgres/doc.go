@@ -5,26 +5,26 @@
 //	…
 //	orders, err := durable.New(store, Order.CustomerKey, ship, durable.Options{Name: "orders"})
 //
-// Every decision is one transaction of the server, sent in one round trip: which item of a
-// key is first is a unique index, limits are counted under a lock, and all times are those
-// of the server. [durable.Store] says what each decision promises.
+// Each method is one transaction of the server, sent in one round trip. A unique index makes
+// sure that each key has one first item. Limits are counted under a lock. All times are those
+// of the server. [durable.Store] has the promises of each method.
 //
 // # Exactly once
 //
 // A body may run twice: its process may die between the effect and the end of the item.
-// [Finish] ends the item in the transaction of the effect, so both happen once or not at
-// all. [Enqueue] adds an item in the transaction of the caller: what a program has stored
-// and the work that follows from it become visible together.
+// [Finish] ends the item in the transaction of the effect, so both happen once or not at all.
+// [Enqueue] adds an item in the transaction of the caller, so the caller's changes and the
+// item become visible together.
 //
 // # Schedules
 //
-// LastTick and MarkTick remember the last run of each schedule of package scheduledtasks.
+// A [Store] is also a store of package scheduledtasks: it remembers the last tick of each
+// schedule.
 //
 // # The server
 //
-// Commits are durable if synchronous_commit and fsync are on. The package needs PostgreSQL
-// 14 or later; it is tested with 15. All locks end with their transaction, so PgBouncer may
-// be between the program and the server: set Options.PollOnly, and in the configuration of the
-// pool DefaultQueryExecMode to pgx.QueryExecModeExec, because prepared statements and
-// notifications need a connection of their own.
+// Commits are durable if synchronous_commit and fsync are on. The package needs PostgreSQL 14
+// or later; it is tested with 15. PgBouncer may be between the program and the server. Then
+// set Options.PollOnly, and in the configuration of the pool DefaultQueryExecMode to
+// pgx.QueryExecModeExec: prepared statements and notifications need one fixed connection.
 package postgres

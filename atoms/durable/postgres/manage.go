@@ -100,8 +100,8 @@ delete from {s}.durable_unique where (queue, unique_id) in (
 	return pruned, err
 }
 
-// LastTick returns the last tick that MarkTick was given for a schedule; the zero time if
-// there is none. With MarkTick it makes [Store] a store of scheduledtasks.
+// LastTick returns the latest tick of a schedule that MarkTick has stored, or the zero time.
+// With MarkTick it makes [Store] a store of scheduledtasks.
 func (s *Store) LastTick(ctx context.Context, schedule string) (tick time.Time, err error) {
 	err = s.transact(ctx, snapshot, func(p *pipeline) {
 		p.rows(func(rows pgx.Rows) error { return rows.Scan(&tick) }, "select tick from {s}.durable_tick where schedule = $1", schedule)
@@ -109,7 +109,7 @@ func (s *Store) LastTick(ctx context.Context, schedule string) (tick time.Time, 
 	return tick, err
 }
 
-// MarkTick remembers the tick of a schedule, unless it is older than the last.
+// MarkTick stores the tick of a schedule. If the stored tick is later, it changes nothing.
 func (s *Store) MarkTick(ctx context.Context, schedule string, tick time.Time) error {
 	return s.transact(ctx, changes, func(p *pipeline) {
 		p.do(`insert into {s}.durable_tick as t (schedule, tick) values ($1, $2)

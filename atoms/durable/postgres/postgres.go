@@ -21,18 +21,18 @@ import (
 
 // Options configure a [Store]. The zero value is the default.
 type Options struct {
-	// Schema is where the tables are; "" means "ephemeral". It is 1 to 48 letters, digits
-	// and underscores and does not begin with a digit. Capital letters count.
+	// Schema is the schema of the tables; "" means "ephemeral". It has 1 to 48 letters, digits
+	// and underscores and does not begin with a digit. Case matters.
 	Schema string
 	// SkipMigrations makes Open leave the tables as they are. Run [Migrations] yourself.
 	SkipMigrations bool
-	// PollOnly makes the store send no notifications, and listen to none. Set it if
-	// PgBouncer in transaction mode is between the program and the server.
+	// PollOnly makes the store send and receive no notifications. Set it if PgBouncer in
+	// transaction mode is between the program and the server.
 	PollOnly bool
-	// MaxIdle is how long a transaction of a caller may wait for its next statement after
-	// [Enqueue] or [Finish], before the server rolls it back and closes its connection: others
-	// wait for its locks, and its process may be gone. 0 means 15 seconds, negative the setting
-	// idle_in_transaction_session_timeout of the connection, which also holds if it is shorter.
+	// MaxIdle is how long a transaction may wait for its next statement after [Enqueue] or
+	// [Finish]. Then the server rolls it back and closes its connection, because others wait
+	// for its locks. 0 means 15 seconds. If MaxIdle is negative or longer than the setting
+	// idle_in_transaction_session_timeout of the connection, that setting holds.
 	MaxIdle time.Duration
 }
 
@@ -44,14 +44,14 @@ func (o Options) resolved() (Options, error) {
 	return o, nil
 }
 
-// A Store is a [durable.Store] in a PostgreSQL database, and a [durable.Waker]. It is safe
-// for concurrent use, and for use by many processes. It needs no closing; the caller closes
-// the pool when all queues have stopped.
+// A Store is a [durable.Store] in a PostgreSQL database, and a [durable.Waker]. Make one with
+// [Open]. It is safe for concurrent use, and for use by many processes. It needs no closing. The
+// caller closes the pool after all queues.
 type Store struct {
 	pool *pgxpool.Pool
 	opts Options
 	in   string                  // the schema, quoted
-	edit func(sql string) string // changes statements in tests that show what a part of them is for; nil: does not
+	edit func(sql string) string // changes statements in tests; nil: no change
 
 	mu       sync.Mutex // guards what follows; nothing waits under it
 	notices  map[string]notice
@@ -64,9 +64,9 @@ var (
 	_ durable.Waker = (*Store)(nil)
 )
 
-// Open returns the store in the database of the pool. It creates the schema and the tables,
-// or brings them up to date, in one transaction; processes that open the store at the same
-// time wait for each other. A newer version of the tables than this program knows is no error.
+// Open returns the store in the database of the pool. It creates or updates the schema and the
+// tables in one transaction. Processes that open the store at the same time wait for each
+// other. It is no error if the tables are newer than this program.
 func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -87,9 +87,9 @@ var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 //go:embed migrations
 var migrations embed.FS
 
-// Migrations returns the SQL of the tables of a schema, from the oldest step to the newest.
-// Steps only add: a program that knows fewer of them goes on working. A program that runs
-// them itself creates the schema first, and runs each step once, in this order.
+// Migrations returns the SQL statements that create the tables of a schema: steps, from the
+// oldest to the newest. Steps only add, so older programs go on working. To run them yourself,
+// create the schema, then run each step once, in this order. Set SkipMigrations.
 func Migrations(schema string) []string {
 	names, _ := fs.Glob(migrations, "migrations/*.sql") // sorted
 	var steps []string
@@ -167,8 +167,8 @@ const (
 	snapshot = "begin isolation level repeatable read read only"
 )
 
-// maxTries is how often a transaction is tried that the server has rolled back because of
-// a deadlock.
+// maxTries is how often a transaction is tried if the server rolls it back because of a
+// deadlock.
 const maxTries = 5
 
 // transact runs the statements that fill adds, in one round trip, in one transaction. Fill

@@ -10,15 +10,15 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 )
 
-// ErrIsolation means that a transaction of the caller is not READ COMMITTED. In others the
-// order of a key, or its next item, could be lost.
+// ErrIsolation means that the transaction of the caller is not READ COMMITTED. With another
+// isolation level, items of a key could run in the wrong order or never.
 var ErrIsolation = errors.New("postgres: the transaction must be read committed")
 
-// Enqueue adds an item to q in the transaction of the caller: it is there when the caller
-// commits, and not if the caller rolls back. The queue must be on a [Store]. Until the
-// transaction ends, the key of the item is locked: other transactions that enqueue for it
-// wait, also those of q.Enqueue, and what their processes add or end with them. Nodes find the item at their next poll, or after
-// Store.Wake(q.Name()).
+// Enqueue adds an item to q in the transaction of the caller. If the caller commits, the item is
+// in the queue; if the caller rolls back, it is not. The queue must be on a [Store]. Until the
+// transaction ends, the key of the item is locked: other transactions that add or end items of
+// the key wait, also those of q.Enqueue with all items that share them. Processes find the item
+// at their next poll, or at once if the caller calls Store.Wake(q.Name()) after the commit.
 func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
 	s, ok := q.Store().(*Store)
 	if !ok {
@@ -36,11 +36,11 @@ func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T)
 	return done[0].ID, nil
 }
 
-// Finish ends the item whose body was given ctx, in the transaction of the caller: the end
-// and the rest of the transaction are committed together, or not at all. If the
-// claim is no longer the item's it returns [durable.ErrLeaseLost]; then roll back. The next item of
-// the key starts after the commit. When the body returns nil, nothing is left to do; if it
-// fails after the commit, the item is done all the same.
+// Finish ends the running item as done, in the transaction of the caller: the end and the rest
+// of the transaction are committed together, or not at all. Ctx is the context of the item's
+// body. If the process has lost the item, Finish returns [durable.ErrLeaseLost], and the caller
+// must roll back. The next item of the key can start after the commit, even before the body
+// returns. If the body returns an error after the commit, the item is still done.
 func Finish(ctx context.Context, tx pgx.Tx) error {
 	claim := durable.ClaimFrom(ctx)
 	s, ok := durable.StoreFrom(ctx).(*Store)

@@ -12,8 +12,8 @@ import (
 // each other.
 const noticeEvery = 50 * time.Millisecond
 
-// notice is the state of the notifications of a queue: one is being sent or was sent a
-// moment ago, and whether another one has to follow.
+// notice is the state of the notifications of a queue. It exists while one is being sent or was
+// sent a moment ago.
 type notice struct{ busy, again bool }
 
 // channel is the channel of notifications of the schema. The payload is the queue.
@@ -51,8 +51,8 @@ func (s *Store) notify(queue string) {
 	})
 }
 
-// OnWake calls fn for each notification of the queue until cancel is called. The first one
-// makes the store listen with a connection of its own, which is not of the pool, until the last is cancelled.
+// OnWake calls fn for each notification of the queue until cancel is called. While at least one
+// function is registered, the store listens with one connection of its own, not of the pool.
 func (s *Store) OnWake(queue string, fn func()) (cancel func()) {
 	if s.opts.PollOnly {
 		return func() {}
@@ -78,8 +78,8 @@ func (s *Store) OnWake(queue string, fn func()) (cancel func()) {
 	}
 }
 
-// listen passes notifications on. When the connection breaks it makes another one, and wakes
-// all, because it may have missed some.
+// listen passes notifications on. If the connection breaks, it makes another one and wakes all
+// queues, because it may have missed notifications.
 func (s *Store) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		s.listenOnce(ctx)

@@ -7,7 +7,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 )
 
-// item is a row of the table. The times of Item are set in what a method returns only.
+// item is a row of the table. The times of Item are set only in the results of methods.
 type item struct {
 	durable.Item
 	enqueued, runAt, started, ended, expires int64
@@ -56,14 +56,14 @@ func at(us int64) time.Time {
 	return time.UnixMicro(us)
 }
 
-// save writes what changes of an item.
+// save writes the columns of an item that change.
 func (t *moment) save(i *item) {
 	t.do("update durable_item set state = ?, attempts = ?, token = ?, run_at = ?, started = ?, ended = ?, node = ?, node_name = ?, cancel = ?, err = ? where id = ?",
 		i.State, i.Attempts, i.Token, i.runAt, i.started, i.ended, i.on, i.Node, i.Cancel, i.Err, i.ID)
 }
 
-// leave gives an item a state in which it does not run. If the item was the head of its key
-// and is not any more, the key is promoted, and leave returns the new head.
+// leave gives an item a state in which it does not run. If it was the head of its key and no
+// longer is, the key is promoted, and leave returns the new head.
 func (t *moment) leave(i *item, state durable.State) (promoted *item) {
 	wasHead := i.Key != "" && i.State&(durable.Blocked|durable.Dead) == 0
 	i.State, i.on, t.freed = state, 0, true

@@ -71,8 +71,8 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most
 	})
 }
 
-// LastTick returns the last tick that MarkTick was given for a schedule; the zero time if
-// there is none. With MarkTick it makes [Store] a store of scheduledtasks.
+// LastTick returns the latest tick of a schedule that MarkTick has stored, or the zero time.
+// With MarkTick it makes [Store] a store of scheduledtasks.
 func (s *Store) LastTick(ctx context.Context, schedule string) (time.Time, error) {
 	return look(ctx, s, "", func(t *moment) (tick time.Time) {
 		var us int64
@@ -81,7 +81,8 @@ func (s *Store) LastTick(ctx context.Context, schedule string) (time.Time, error
 	})
 }
 
-// MarkTick remembers the tick of a schedule, in microseconds, unless it is older than the last.
+// MarkTick stores the tick of a schedule, in microseconds. If the stored tick is later, it
+// changes nothing.
 func (s *Store) MarkTick(ctx context.Context, schedule string, tick time.Time) error {
 	return s.run(ctx, "", "insert into durable_tick (schedule, tick) values (?, ?) on conflict (schedule) do update set tick = max(tick, excluded.tick)", schedule, tick.UnixMicro())
 }
@@ -97,7 +98,7 @@ func (s *Store) Items(ctx context.Context, queue string, q durable.Query) ([]dur
 	})
 }
 
-// Stats is as in [durable.Store]. It reads indexes only, with an entry for each item.
+// Stats is as in [durable.Store]. It reads one index entry for each item.
 func (s *Store) Stats(ctx context.Context, queue string) (durable.Stats, error) {
 	return look(ctx, s, queue, (*moment).stats)
 }

@@ -31,8 +31,8 @@ func newMoment(ctx context.Context, q query, queue string) *moment {
 
 func (t *moment) in(d time.Duration) int64 { return t.now + d.Microseconds() }
 
-// change runs fn in a transaction that writes. It holds the lock of all processes, so what it
-// has read stays so until the commit.
+// change runs fn in a transaction that writes. It holds the lock for all processes, so nothing
+// that it has read changes before the commit.
 func change[V any](ctx context.Context, s *Store, queue string, fn func(t *moment) V) (result V, err error) {
 	if ctx.Err() != nil {
 		return result, context.Cause(ctx)
@@ -65,7 +65,7 @@ func look[V any](ctx context.Context, s *Store, queue string, fn func(t *moment)
 	return answer(ctx, result, err)
 }
 
-// answer is what a method returns.
+// answer is the result of a method.
 func answer[V any](ctx context.Context, result V, err error) (V, error) {
 	switch {
 	case err == nil:
@@ -83,10 +83,10 @@ func (t *moment) announce() {
 	}
 }
 
-// list is the arguments of a statement, or where its columns go.
+// list has the arguments of a statement, or the destinations of its columns.
 type list = []any
 
-// rows runs a statement and returns its rows. Into says where the columns of one go.
+// rows runs a statement and returns its rows. Into returns the destinations of the columns.
 func rows[V any](t *moment, into func(v *V) list, query string, args ...any) (all []V) {
 	if t.err != nil {
 		return nil
@@ -109,7 +109,7 @@ func (t *moment) get(into list, query string, args ...any) bool {
 	return len(rows(t, func(*struct{}) list { return into }, query, args...)) > 0
 }
 
-// do runs a statement that returns nothing, or ids, and returns how many.
+// do runs a statement, and returns how many ids the statement returned.
 func (t *moment) do(query string, args ...any) int {
 	return len(rows(t, func(id *int64) list { return list{id} }, query, args...))
 }

@@ -17,8 +17,8 @@ import (
 
 // Options configure a [Store]. The zero value is the default.
 type Options struct {
-	// WakeEvery is how often a running queue looks whether another process has changed it; 0
-	// means 20 ms, at least 1 ms; negative never: then only its poll finds items of other processes.
+	// WakeEvery is how often a running queue checks for changes by other processes. 0 means 20
+	// ms; the minimum is 1 ms. If it is negative, only the queue's poll finds such changes.
 	WakeEvery time.Duration
 }
 
@@ -32,12 +32,12 @@ func (o Options) resolved() (Options, error) {
 
 // A Store is a [durable.Store] in a SQLite file, and a [durable.Waker]. Make one with [Open].
 // It is safe for concurrent use, and for use by several processes of one host. It needs no
-// closing; the caller closes the writer when all queues have stopped. Then methods that write
+// closing. The caller closes the writer after all queues. After that, methods that write
 // return [core.ErrClosed].
 //
-// In the function of a [sqlitewriter.Writer.Tx] of the same file, methods that write, and Enqueue
-// of a queue, return [core.ErrWouldDeadlock]: use [Enqueue] and [Finish] there. Goroutines that
-// the function has started are recognised by its context only.
+// In the function of a [sqlitewriter.Writer.Tx] of the same file, methods that write return
+// [core.ErrWouldDeadlock], and so does Enqueue of a queue: use [Enqueue] and [Finish] there. A
+// goroutine that the function has started is recognised only if it uses the function's context.
 type Store struct {
 	w      *sqlitewriter.Writer
 	opts   Options
@@ -49,9 +49,9 @@ var _ interface {
 	durable.Waker
 } = (*Store)(nil)
 
-// Open returns the store in the file that w writes to. It creates the tables, or brings them
-// up to date, in one transaction. A newer version of the tables than this program knows is no
-// error. The file may have other tables.
+// Open returns the store in the file that w writes to. It creates or updates the tables in one
+// transaction. It is no error if the tables are newer than this program. The file may have
+// other tables.
 func Open(ctx context.Context, w *sqlitewriter.Writer, opts Options) (*Store, error) {
 	opts, err := opts.resolved()
 	if w == nil {

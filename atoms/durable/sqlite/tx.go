@@ -9,12 +9,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 )
 
-// ErrOtherFile means that a transaction of the caller is not one of the file of the store.
+// ErrOtherFile means that the transaction of the caller is in another file than the store.
 var ErrOtherFile = errors.New("sqlite: the transaction is of another file than the store")
 
-// Enqueue adds an item to q in the transaction of the caller: it is there when the caller
-// commits, and not if the caller rolls back. The queue must be on a [Store] in the file of the
-// transaction. After an error the caller must roll back.
+// Enqueue adds an item to q in the transaction of the caller. If the caller commits, the item is
+// in the queue; if the caller rolls back, it is not. The queue must be on a [Store] in the file
+// of the transaction. After an error the caller must roll back.
 func Enqueue[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
 	in, err := q.Prepare(item)
 	if err != nil {
@@ -25,11 +25,11 @@ func Enqueue[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T
 	return done.ID, err
 }
 
-// Finish ends the item whose body was given ctx, in the transaction of the caller: the end
-// and the rest of the transaction are committed together, or not at all. If the
-// claim is no longer the item's it returns [durable.ErrLeaseLost]; after an error the caller must roll
-// back. The next item of the key starts after the commit. When the body returns nil, nothing
-// is left to do; if it fails after the commit, the item is done all the same.
+// Finish ends the running item as done, in the transaction of the caller: the end and the rest
+// of the transaction are committed together, or not at all. Ctx is the context of the item's
+// body. If the process has lost the item, Finish returns [durable.ErrLeaseLost]. After an error
+// the caller must roll back. The next item of the key can start after the commit, even before
+// the body returns. If the body returns an error after the commit, the item is still done.
 func Finish(ctx context.Context, tx *sqlitewriter.Tx) error {
 	claim := durable.ClaimFrom(ctx)
 	var done durable.Ended

@@ -12,8 +12,8 @@ type waker struct {
 	fn    func()
 }
 
-// Wake wakes up the queues of this process at once. Other processes see what was committed by
-// themselves, within Options.WakeEvery.
+// Wake wakes up the queues of this process at once. Other processes notice a commit within
+// their Options.WakeEvery.
 func (s *Store) Wake(queue string) {
 	for w := range s.wakers.Range {
 		if w := w.(*waker); w.queue == queue {
@@ -22,9 +22,9 @@ func (s *Store) Wake(queue string) {
 	}
 }
 
-// OnWake calls fn after each Wake of the queue, and after changes of other processes that may
-// have made items free, until cancel is called. Until then it has a goroutine. Cancel waits
-// for it, so fn must not call cancel.
+// OnWake calls fn after each Wake of the queue, and after changes by other processes that may
+// have made items free. It has a goroutine until cancel is called. Cancel waits for the
+// goroutine, so fn must not call cancel.
 func (s *Store) OnWake(queue string, fn func()) (cancel func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	w, watch := &waker{queue, fn}, sync.WaitGroup{}
