@@ -19,10 +19,10 @@ type Blueprint struct {
 	Name string
 	// On is the pattern of the signals that start a run, see [core.Match].
 	On string
-	// When, if not nil, decides for each of these signals whether it starts a run. It is
-	// called on the goroutine that raises the signal, which waits for it.
+	// When decides for each of these signals whether it starts a run; nil means that each
+	// does. It is called on the goroutine that raises the signal.
 	When func(core.Signal) bool
-	// Steps are done in order. A step starts after the one before it has returned nil.
+	// Steps are done in order. A step starts after the step before it has returned nil.
 	Steps []Step
 }
 
@@ -30,28 +30,28 @@ type Blueprint struct {
 type Step struct {
 	// Name identifies the step in its blueprint. It must not be blank.
 	Name string
-	// Do does the step. An error or a panic ends the run: later steps are not done, and
-	// those that are done are compensated. Its context ends when the run is cancelled.
-	// Do may be nil in a step that only awaits a signal.
+	// Do is the function of the step. If it returns an error or panics, later steps are not
+	// done, and the completed steps are compensated. Its context ends when the run is
+	// cancelled. Do may be nil in a step that only awaits a signal.
 	Do func(ctx context.Context, r *Run) error
 	// Timeout is how long Do may take before its context ends; 0 and negative mean no
 	// limit.
 	Timeout time.Duration
-	// Compensate undoes what Do has done; nil means there is nothing to undo. It is
-	// called if Do has returned nil and the run fails or is cancelled later, after the
-	// Compensate of all later steps. Its context does not end when the run is cancelled;
-	// see [Options.CompensateTimeout].
+	// Compensate undoes the effects of Do; nil means that there is nothing to undo. It is
+	// called if Do has returned nil and the run fails or is cancelled later. The Compensate
+	// functions of later steps are called before it. Its context does not end when the run is
+	// cancelled; see [Options.CompensateTimeout].
 	Compensate func(ctx context.Context, r *Run) error
-	// Await is a pattern: the step starts once a signal has come that matches it and has
-	// the key of the run's trigger; "" means that the step does not wait. Signals count
-	// that were raised after the trigger. Do gets the newest of them from [Run.Awaited].
+	// Await is a pattern of signals; "" means none. The step starts after a signal that
+	// matches Await and has the key of the run's trigger. Signals count if they were raised
+	// after the trigger. Do gets the newest one from [Run.Awaited].
 	//
-	// If the order is not [OrderNone], only signals count that came after the run before
-	// this one, of the same blueprint and key, had ended. So a run does not take the
-	// signal of another. It still can if its trigger was raised during that run and
-	// reaches the runner only afterwards, because an earlier handler blocks.
+	// If the order is not [OrderNone], signals count only if they came after the end of the
+	// previous run of the same blueprint and key. So a run does not take the signal of another
+	// run. There is one exception: the trigger was raised during the previous run, but an
+	// earlier handler delayed it until after that run.
 	Await string
-	// AwaitTimeout is how long the step waits for that signal before it fails with an
+	// AwaitTimeout is how long the step waits for the awaited signal. Then it fails with an
 	// [AwaitError]; 0 means 1 minute, negative no limit.
 	AwaitTimeout time.Duration
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // A StepError says which step of a run failed. It is the error of a failed run. If
-// compensations failed too, the error of the run is several StepErrors joined, and that
-// of the step comes first.
+// compensations failed, too, the error of the run joins several StepErrors; the first is that
+// of the step.
 type StepError struct {
 	Blueprint, Step string
 	Compensating    bool  // Compensate failed, not Do
@@ -25,7 +25,7 @@ func (e *StepError) Error() string {
 
 func (e *StepError) Unwrap() error { return e.Err }
 
-// An AwaitError says that the signal which a step awaits did not come in time.
+// An AwaitError says that a step awaited a signal that did not come in time.
 type AwaitError struct {
 	Pattern, Key string
 	Timeout      time.Duration

@@ -13,16 +13,16 @@ type listener struct {
 	cancels []func() // each ends a subscription, and may be called many times
 }
 
-// Complete ends the subscriptions: signals start nothing any more. What waits in the
-// queue still runs.
+// Complete ends the subscriptions: signals start no more runs or calls. Those in the queue
+// still run.
 func (l *listener) Complete() {
 	l.stopListening()
 	l.Control.Complete()
 }
 
-// Drain is Complete, and then waits until all runs or calls are finished. When ctx ends
-// first, Drain returns its cause and the rest goes on. From inside a run or a call it
-// returns [core.ErrWouldDeadlock] and changes nothing.
+// Drain is Complete, and waits until all runs or calls are finished. If ctx ends first, Drain
+// returns the cause, and they go on. If Drain is called from a run or a call, it returns
+// [core.ErrWouldDeadlock] and changes nothing.
 func (l *listener) Drain(ctx context.Context) error {
 	if l.Inside(ctx) {
 		return core.ErrWouldDeadlock
@@ -31,10 +31,10 @@ func (l *listener) Drain(ctx context.Context) error {
 	return l.Flush(ctx)
 }
 
-// Stop ends the subscriptions, cancels what waits in the queue, with the cause
-// [core.ErrStopped], and waits until everything that has begun is finished. When ctx
-// ends first, Stop returns its cause and the rest goes on. From inside a run or a call
-// it returns [core.ErrWouldDeadlock] and changes nothing.
+// Stop ends the subscriptions, cancels the runs or calls in the queue, with the cause
+// [core.ErrStopped], and waits until the running ones are finished. If ctx ends first, Stop
+// returns the cause, and they go on. If Stop is called from a run or a call, it returns
+// [core.ErrWouldDeadlock] and changes nothing.
 func (l *listener) Stop(ctx context.Context) error {
 	if l.Inside(ctx) {
 		return core.ErrWouldDeadlock
@@ -43,10 +43,10 @@ func (l *listener) Stop(ctx context.Context) error {
 	return l.Control.Stop(ctx)
 }
 
-// Close ends the subscriptions, cancels what has begun, with the cause [core.ErrClosed],
-// and what waits in the queue, and returns when all functions have returned, those that
-// compensate included. From inside a run, a call or a handler it does not wait. It
-// returns nil.
+// Close ends the subscriptions and cancels all running and queued runs or calls, with the
+// cause [core.ErrClosed]. It waits until all functions have returned, including Compensate
+// functions. If it is called from a run, a call or a handler, it does not wait. It returns
+// nil.
 func (l *listener) Close() error {
 	l.stopListening()
 	return l.Control.Close()

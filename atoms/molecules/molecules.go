@@ -8,15 +8,15 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Runner starts a run of a [Blueprint], in the background, for each signal that matches
-// it. Make one with [New]. It listens from then on, and the sink keeps it alive, until it
-// is completed, drained, stopped or closed. While nothing runs it owns no goroutine. All
-// methods are safe for concurrent use, also from steps and from handlers.
+// A Runner starts a run of a [Blueprint], in the background, for each signal that matches it.
+// Make one with [New]. It listens, and its sink keeps it alive, until you call Complete,
+// Drain, Stop or Close. It owns no goroutine while nothing runs. All methods are safe for
+// concurrent use, also from steps and from handlers.
 //
-// Each run is an operation. Its key is the key of its trigger; with [OrderSerial] it gets
-// that key when it begins. Lookup, Operations and Explain show it, Cancel cancels it, and
-// [State] says which step it has reached. When a run is cancelled, its steps end, those
-// that are done are compensated, and it counts as cancelled, unless all steps were done.
+// Each run is an operation. Its key is the key of its trigger; with [OrderSerial] it gets that
+// key when it begins. Lookup, Operations and Explain show it, Cancel cancels it, and [State]
+// says which step it has reached. If a run is cancelled before all steps are done, the context
+// of its step ends, the completed steps are compensated, and the run counts as cancelled.
 //
 // A Runner has all methods of [core.Control]. SetMaxConcurrency does not change
 // [Options.Order], and never lets more runs of one key run than [Options.MaxConcurrency].
@@ -33,8 +33,8 @@ var (
 	_ core.Lifecycle = (*Runner)(nil)
 )
 
-// New makes a runner that listens to the signals raised on sink from now on, or says what
-// is wrong. It copies the blueprints, and starts nothing.
+// New makes a runner that listens to the signals of sink from now on. It returns an error if a
+// blueprint or an option is wrong. It copies the blueprints.
 //
 // A signal that matches several blueprints starts a run of each, in the order of the
 // list.

@@ -12,7 +12,7 @@ import (
 type Options struct {
 	// Name is the Source of the signals that the runs raise. "" means "molecules".
 	Name string
-	// Order says which runs wait for each other; 0 is [OrderNone].
+	// Order says which runs must not overlap; 0 is [OrderNone].
 	Order Order
 	// MaxConcurrency is how many runs of all blueprints run at once, including those
 	// that wait for a signal; 0 means 16. With [OrderSerial] it is 1.
@@ -36,7 +36,7 @@ type Options struct {
 type TriggerOptions struct {
 	// Name is the Source of the signals that the calls raise. "" means "trigger".
 	Name string
-	// Order says which calls wait for each other; 0 is [OrderNone].
+	// Order says which calls must not overlap; 0 is [OrderNone].
 	Order Order
 	// MaxConcurrency is how many calls run at once; 0 means 16. With [OrderSerial] it
 	// is 1.
@@ -51,23 +51,22 @@ type TriggerOptions struct {
 	// MaxAge is how long the trigger shows finished calls; 0 means 5 minutes, negative
 	// no limit.
 	MaxAge time.Duration
-	// OnError, if not nil, is called after a call has failed and [SignalTriggerFailed]
-	// was raised, on the goroutine of the call. It is not called for a cancelled call.
+	// OnError is called after a call has failed and [SignalTriggerFailed] was raised, on the
+	// goroutine of the call; it may be nil. It is not called for a cancelled call.
 	OnError func(core.Signal, error)
 }
 
-// An Order says which runs of a [Runner], or which calls of a [Trigger], wait for each
-// other.
+// An Order says which runs of a [Runner], or calls of a [Trigger], must not overlap.
 type Order int
 
 const (
-	// OrderNone runs all of them at once, up to MaxConcurrency. Keys take turns in the
-	// queue, so a key with many signals does not delay the others.
+	// OrderNone runs up to MaxConcurrency at once. Keys take turns in the queue, so a key with
+	// many signals does not delay the others.
 	OrderNone Order = iota
-	// OrderPerKey runs those of one key one after the other, in the order of the
-	// signals. Those of signals without a key have no order.
+	// OrderPerKey runs one at a time for each key, in the order of the signals. Signals
+	// without a key have no order.
 	OrderPerKey
-	// OrderSerial runs all of them one after the other, in the order of the signals.
+	// OrderSerial runs one at a time, in the order of the signals.
 	OrderSerial
 )
 

@@ -7,10 +7,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Run is one execution of a [Blueprint]: what its steps share. All methods are safe
-// for concurrent use. The signals that it raises are raised by its operation, and their
-// cause is its trigger. So the sink's [core.Propagation] ends loops of signals, over any
-// number of blueprints. After the run has ended and left the window it raises nothing.
+// A Run is one execution of a [Blueprint]. Its steps share it. All methods are safe for
+// concurrent use. Its operation raises its signals, and their cause is its trigger. So the
+// sink's [core.Propagation] ends loops of signals over any number of blueprints. When the run
+// has ended and the runner shows it no more, its methods raise nothing.
 //
 // To test the functions of steps, make a Run by hand, &Run{Trigger: s}: it stores values
 // and raises nothing.
@@ -65,8 +65,8 @@ func (r *Run) Step() string {
 	return r.state.Step
 }
 
-// Awaited is the signal that the current step has awaited: the newest one, if several had
-// come when the step started. It is false if the step awaits none.
+// Awaited returns the signal that the current step has awaited. If several had come when the
+// step started, it returns the newest one. It returns false if the step awaits none.
 func (r *Run) Awaited() (core.Signal, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,9 +2,9 @@ package molecules
 
 import "github.com/ephemeralgo/ephemeral/core"
 
-// Signals of a [Runner]. Their key is the key of the run's trigger, their cause is the
-// trigger, and their payload is an [Event]. The operation of the run raises them. They
-// start no run of any Runner; a [Trigger] can react to them.
+// Signals of a [Runner], raised by the operation of the run. Their key is the key of the run's
+// trigger, their cause is the trigger, and their payload is an [Event]. They start no run of
+// any Runner, but a [Trigger] can react to them.
 const (
 	SignalStarted = "molecule.started"
 

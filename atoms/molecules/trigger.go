@@ -8,10 +8,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Trigger calls a function, in the background, for each signal that matches a pattern.
-// Make one with [NewTrigger]. It listens from then on, and the sink keeps it alive, until
-// it is completed, drained, stopped or closed. While nothing runs it owns no goroutine.
-// All methods are safe for concurrent use, also from the function and from handlers.
+// A Trigger calls a function, in the background, for each signal that matches a pattern. Make
+// one with [NewTrigger]. It listens, and its sink keeps it alive, until you call Complete,
+// Drain, Stop or Close. It owns no goroutine while nothing runs. All methods are safe for
+// concurrent use, also from the function and from handlers.
 //
 // Each call is an operation. Its key is the key of the signal; with [OrderSerial] it gets
 // that key when it begins. A Trigger has all methods of [core.Control]. SetMaxConcurrency
@@ -29,8 +29,8 @@ var (
 	_ core.Lifecycle = (*Trigger)(nil)
 )
 
-// NewTrigger makes a trigger that calls fn for each signal matching pattern that is
-// raised on sink from now on, or says what is wrong. It starts nothing.
+// NewTrigger makes a trigger. From now on it calls fn for each signal of sink that matches
+// pattern. It returns an error if a parameter or an option is wrong.
 //
 // Signals that fn raises with [core.Operation.Because] or [core.Sink.Because] of its
 // signal cannot start an endless loop. Signals that fn raises through its operation
