@@ -6,8 +6,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Counters count executions by outcome, and runs of workers, all read at the same moment. An execution and
-// its workers are counted when it has ended, and abandoned runs when they are abandoned:
+// Counters count executions by outcome, and runs of workers. They are read at one moment. An
+// execution and its workers are counted when the execution has ended, abandoned runs when they
+// are abandoned:
 //
 //	Executions = Running + Completed + EarlyExits + TimedOut + Failed + Cancelled
 //	WorkersRun = WorkersCompleted + WorkersFailed + WorkersCancelled

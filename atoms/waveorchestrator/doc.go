@@ -12,37 +12,36 @@
 //	...
 //	result, err := checks.Execute(ctx, request)
 //
-// The workers of a wave run at the same time, as many as [Options.MaxPerWave] and
-// [Options.PerWave] allow. Waves run one after the other, the lowest number first. All
-// workers get the same input. What one worker returns is not given to the next.
+// The workers of a wave run at the same time; [Options.MaxPerWave] and [Options.PerWave] limit
+// their number. Waves run one after the other, the lowest number first. All workers get the
+// same input. No worker gets the result of another.
 //
 // # The end of an execution
 //
-// An execution has one [Outcome]. It ends when all waves were run. Then it is completed if
-// at least one worker has completed; otherwise it has failed, with [ErrFailed]. It ends
-// early when a value is decisive ([Options.EarlyExit]), when [Options.TotalTimeout] has
-// passed, or when it is cancelled. Then the contexts of the workers end at once, the
-// others are not started, and the [Result] has what there is.
+// An execution has one [Outcome]. It ends when all waves were run. If at least one worker has
+// completed, it is completed. Otherwise it has failed, with [ErrFailed]. It ends early when a
+// value is decisive ([Options.EarlyExit]), when [Options.TotalTimeout] has passed, or when it
+// is cancelled. Then the contexts of the running workers end at once, the other workers are
+// not started, and the [Result] has the values so far.
 //
 // A worker has failed if it has returned an error, has panicked, or has taken longer than
-// [Options.WorkerTimeout]. The failure of a worker does not end the execution. What a
-// worker returns after its context has ended is too late, and is dropped.
+// [Options.WorkerTimeout]. The failure of a worker does not end the execution. If a worker
+// returns after its context has ended, its value is dropped.
 //
-// A worker should return when its context ends. The execution waits [Options.Grace] for
-// that. Then it abandons the worker and goes on, or returns, without it. Go cannot stop a
-// goroutine from outside. So the result lists an abandoned run, Counters count it, and a
-// signal reports it. While [Options.MaxAbandoned] runs of one worker are still running,
-// that worker is skipped.
+// A worker should return when its context ends. The execution waits [Options.Grace] for it.
+// Then it abandons the worker and goes on or returns without it: Go cannot stop a goroutine
+// from outside. The result lists an abandoned run, Counters count it, and a signal reports it.
+// While [Options.MaxAbandoned] runs of one worker are still running, that worker is skipped.
 //
 // # Breakers
 //
 // Each worker has a breaker ([breaker.Breaker]), which all executions share. It opens after
 // [Options.BreakerThreshold] failures in a row. Then the worker is skipped for
 // [Options.BreakerReset]. After that one execution runs it as a probe, and the others still
-// skip it. The breaker closes if the probe completes, and opens again if it fails. A run
-// that was cancelled, by the caller, Cancel, an early exit, the total timeout or Close,
-// counts neither as a success nor as a failure; if it was the probe, the next execution
-// probes. [Orchestrator.Workers] shows the breakers.
+// skip it. The breaker closes if the probe completes, and opens again if it fails. A cancelled
+// run counts as no success and no failure: the caller, Cancel, an early exit, the total
+// timeout or Close can cancel it. If it was the probe, the next execution probes.
+// [Orchestrator.Workers] shows the breakers.
 //
 // # What can be observed
 //
@@ -52,8 +51,8 @@
 // [Orchestrator.Counters] counts by outcome.
 //
 // The signals of an orchestrator are the constants of this package, from [SignalStarted] to
-// [SignalBreakerClosed]. They stay on the sink as long as the operation is shown. That a
-// breaker is open is a held fact, so that others can wait for the end of it:
+// [SignalBreakerClosed]. They stay on the sink while the operation is shown. While a breaker
+// is open, its signal stays on the sink, so others can wait for the end of it:
 //
 //	core.Options{DeferOn: "circuit.opened:model:*"}
 //
@@ -62,6 +61,7 @@
 //
 // # Shutting down
 //
-// Drain lets the executions end that were accepted, Stop those that have begun. Both also wait
-// for abandoned workers, by the deadline of their context. Close ends all executions first.
+// Drain waits for all accepted executions. Stop cancels those that have not begun and waits
+// for the others. Both also wait for abandoned workers, until their context ends. Close first
+// cancels all executions.
 package waveorchestrator

@@ -13,9 +13,8 @@ import (
 // Options configure an [Orchestrator]. The zero value is the default; for numbers and
 // durations 0 is the stated default and a negative value means none. Options are copied.
 type Options[Out any] struct {
-	// Name tells orchestrators apart: it is the Source of the signals of executions. That of the
-	// signals of workers is Name + ".workers"; SignalBreakerOpened has none. "" means
-	// "waveorchestrator".
+	// Name is the Source of the signals of executions. The Source of the signals of workers is
+	// Name + ".workers"; SignalBreakerOpened has no Source. "" means "waveorchestrator".
 	Name string
 	// Sink is where these signals are raised; nil means a sink of its own.
 	Sink *core.Sink
@@ -34,9 +33,9 @@ type Options[Out any] struct {
 	// worker that does not return at once is abandoned.
 	Grace time.Duration
 
-	// MaxConcurrency is how many executions run at once; further calls of Execute wait, also
-	// those of a worker, whose time goes on. 0 and negative mean no limit. SetMaxConcurrency
-	// changes it.
+	// MaxConcurrency is how many executions run at once; further calls of Execute wait. If a
+	// worker calls Execute, its WorkerTimeout goes on meanwhile. 0 and negative mean no limit.
+	// SetMaxConcurrency changes it.
 	MaxConcurrency int
 	// MaxPerWave is how many workers of a wave run at once in an execution; 0 means 4,
 	// negative no limit. With 1 they run one after the other, in the order of their
@@ -57,12 +56,11 @@ type Options[Out any] struct {
 	// the same time again. 0 means 30 seconds, negative none: the next execution probes.
 	BreakerReset time.Duration
 
-	// EarlyExit says whether the value of a worker is decisive, so that nothing more has
-	// to be run. It is called for the value of each worker that has completed, in the
-	// order in which they do, one at a time, until it returns true. nil means no early
-	// exit. It runs on the goroutine of the execution, which does nothing else
-	// meanwhile, so it should be quick. If it panics the execution ends, and Execute
-	// returns a [core.PanicError].
+	// EarlyExit reports whether the value of a worker is decisive: then no more workers are
+	// needed. nil means no early exit. It is called for the value of each completed worker,
+	// one at a time, in the order in which they complete, until it returns true. It runs on
+	// the goroutine of the execution and should be quick. If it panics, the execution ends,
+	// and Execute returns a [core.PanicError].
 	EarlyExit func(Out) bool
 
 	// MaxTracked is how many finished executions Operations still shows, and how many runs

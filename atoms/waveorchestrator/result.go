@@ -20,8 +20,8 @@ const (
 	OutcomeTimedOut Outcome = "timed-out"
 	// OutcomeFailed: all waves were run, and every worker has failed or was skipped.
 	OutcomeFailed Outcome = "failed"
-	// OutcomeCancelled: the context of Execute has ended, Cancel was called, the
-	// orchestrator was closed, or stopped before the execution began, [Options.EarlyExit] panicked, or a handler ended the
+	// OutcomeCancelled: the context of Execute has ended; Cancel or Close was called; Stop was
+	// called before the execution began; [Options.EarlyExit] panicked; or a handler ended the
 	// goroutine.
 	OutcomeCancelled Outcome = "cancelled"
 )
@@ -41,8 +41,8 @@ type Result[Out any] struct {
 	Failed []WorkerResult[Out]
 	// Cancelled are the workers that ran when the execution ended early.
 	Cancelled []WorkerResult[Out]
-	// Skipped are the workers that were not run, because of their breaker or because the
-	// execution had ended.
+	// Skipped are the workers that were not run: because of their breaker, because too many
+	// abandoned runs have not returned, or because the execution had ended.
 	Skipped []WorkerResult[Out]
 	// Abandoned are those of Failed and Cancelled that did not return within
 	// [Options.Grace] after their context had ended: they may still be running.
@@ -61,15 +61,15 @@ type WorkerResult[Out any] struct {
 	Err       error            // why it failed, was cancelled or skipped; nil if it has completed
 }
 
-// The errors that say why an execution or a worker has ended, or was not begun. They are
-// also the causes of the contexts that end with them. Compare with [errors.Is]; ErrTimeout
-// and ErrWorkerTimeout match [context.DeadlineExceeded], too.
+// The errors of executions and workers. They are also the causes with which contexts end.
+// Compare with [errors.Is]; ErrTimeout and ErrWorkerTimeout match [context.DeadlineExceeded],
+// too.
 var (
 	// ErrTimeout: the execution took longer than [Options.TotalTimeout].
 	ErrTimeout error = &timeoutError{"waveorchestrator: the execution took longer than Options.TotalTimeout"}
 	// ErrWorkerTimeout: the worker took longer than [Options.WorkerTimeout].
 	ErrWorkerTimeout error = &timeoutError{"waveorchestrator: the worker took longer than Options.WorkerTimeout"}
-	// ErrFailed: no worker has completed; the [Result] says why.
+	// ErrFailed: no worker has completed; see the errors in the [Result].
 	ErrFailed = errors.New("waveorchestrator: no worker has completed; the result says why")
 	// ErrEarlyExit: the result of another worker was decisive.
 	ErrEarlyExit = errors.New("waveorchestrator: early exit")

@@ -11,15 +11,14 @@ import (
 )
 
 // The signals of an orchestrator. Their payload is an [Event]; their key is the name of the
-// worker or the number of the wave that they are about. Some have a name that begins with
-// the constant and goes on with details, which the payload has, too. Match these by
-// pattern: "worker.failed:*" are all failures, "worker.completed:db:*" is what the worker db
-// has completed.
+// worker or the number of the wave that they are about. Some names have details after the
+// constant; the payload has these details, too. Match such names by pattern: "worker.failed:*"
+// matches all failures, "worker.completed:db:*" all completed runs of the worker db.
 const (
 	// SignalStarted is raised when an execution begins.
 	SignalStarted = "wave.orchestrator.started"
 	// SignalCompleted is raised as SignalCompleted:duration={ms}:results={count} when an
-	// execution has ended, however it did; the count is of the workers that have
+	// execution has ended with any outcome; count is the number of workers that have
 	// completed.
 	SignalCompleted = "wave.orchestrator.completed"
 	// SignalFailed is raised when all waves were run and no worker has completed.
@@ -28,7 +27,8 @@ const (
 	// has passed.
 	SignalTimeout = "wave.timeout"
 	// SignalWaveStarted is raised as SignalWaveStarted:wave={N}:workers={count}, with the
-	// number of workers that are not skipped. A wave without such workers does not start.
+	// number of workers that are not skipped. If all workers of a wave are skipped, it does
+	// not start.
 	SignalWaveStarted = "wave.started"
 	// SignalEarlyExit is raised as SignalEarlyExit:wave={N} when a result of that wave
 	// was decisive. The payload names the worker.
@@ -38,9 +38,9 @@ const (
 	SignalWorkerStarted = "worker.started"
 	// SignalWorkerCompleted is raised as SignalWorkerCompleted:{name}:duration={ms}.
 	SignalWorkerCompleted = "worker.completed"
-	// SignalWorkerFailed is raised as SignalWorkerFailed:{name}:error={message} when a
-	// worker has returned an error or panicked. The name has 128 bytes of the message,
-	// without commas, "*", "?" and control characters; the payload has the error.
+	// SignalWorkerFailed is raised as SignalWorkerFailed:{name}:error={message} when a worker
+	// has returned an error or panicked. The name of the signal has up to 128 bytes of the
+	// message, without commas, "*", "?" and control characters. The payload has the error.
 	SignalWorkerFailed = "worker.failed"
 	// SignalWorkerTimeout is raised, instead of SignalWorkerFailed, as
 	// SignalWorkerTimeout:{name}:duration={ms} when a worker has taken longer than
@@ -51,8 +51,8 @@ const (
 	SignalWorkerAbandoned = "worker.abandoned"
 
 	// SignalBreakerOpened is held as SignalBreakerOpened:{name}:failures={count} while a
-	// breaker is open, for [Options.BreakerReset] or until Close. So others can wait for
-	// the end of it, with [core.Options.DeferOn]. It has no payload and no Source.
+	// breaker is open, for [Options.BreakerReset] or until Close. Others can wait for its end
+	// with [core.Options.DeferOn]. It has no payload and no Source.
 	SignalBreakerOpened = "circuit.opened"
 	// SignalBreakerClosed is raised when a probe has completed.
 	SignalBreakerClosed = "circuit.closed"

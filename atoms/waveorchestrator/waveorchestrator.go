@@ -15,13 +15,12 @@ import (
 // handlers as well. An idle orchestrator owns no goroutine, and needs no closing; Close
 // makes sure that no worker runs any more.
 //
-// Executions share the breakers, which remember how the workers did in earlier ones. The
-// limits of waves apply to each execution by itself. [Options.MaxConcurrency] bounds how many
-// executions run at once.
+// Executions share the breakers of the workers. The limits of waves apply to each execution by
+// itself. [Options.MaxConcurrency] bounds how many executions run at once.
 //
-// Its [core.Control] is that of the coordinator whose operations are the executions: Stats,
-// Operations, Explain, Pin and so on are about these. Pause keeps further executions from
-// beginning; their calls of Execute wait. [Orchestrator.Runs] shows the runs of workers.
+// The operations of its [core.Control] are the executions: Stats, Operations, Explain, Pin and
+// so on show these. After Pause, no execution begins, and calls of Execute wait.
+// [Orchestrator.Runs] shows the runs of workers.
 type Orchestrator[In, Out any] struct {
 	core.Control
 	runs *core.Coordinator[*run[In, Out]]
@@ -43,8 +42,8 @@ type Orchestrator[In, Out any] struct {
 var _ core.Inspector = (*Orchestrator[int, int])(nil)
 var _ core.Controller = (*Orchestrator[int, int])(nil)
 
-// New makes an orchestrator of workers, or says what is wrong with them or with the
-// options. It starts nothing.
+// New makes an orchestrator of workers. It returns an error if a worker or an option is wrong.
+// It starts no goroutine.
 func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrator[In, Out], error) {
 	members, waves, err := plan(workers)
 	if err != nil {
@@ -78,21 +77,20 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 	return o, nil
 }
 
-// Execute runs the workers for in, wave after wave, and returns their results when the
-// last of them has returned or was abandoned. It waits while the orchestrator is paused, or
-// while [Options.MaxConcurrency] executions run.
+// Execute runs the workers for in, wave after wave. It returns their results when the last
+// worker has returned or was abandoned. It waits while the orchestrator is paused, or while
+// [Options.MaxConcurrency] executions run.
 //
-// The error is nil when the execution was completed or left by the early exit, even if
-// some workers failed. Otherwise it says why the execution ended, and the result has what
-// there was until then: [ErrFailed], if all waves were run and no worker has completed;
-// [ErrTimeout]; the cause of ctx, if ctx has ended; the cause given to Cancel;
-// [core.ErrClosed] during and after Close, and after Complete, Drain and Stop; for an execution
-// that had to wait [core.ErrStopped], if Stop was called; or a [core.PanicError], if
-// [Options.EarlyExit] panicked.
+// After completion or an early exit, the error is nil, even if some workers failed. Otherwise
+// the result has the values so far, and the error is one of these: [ErrFailed], if all waves
+// were run and no worker has completed; [ErrTimeout]; the cause of ctx, if ctx has ended; the
+// cause given to Cancel; [core.ErrClosed] during and after Close, and after Complete, Drain
+// and Stop; [core.ErrStopped], if Stop was called before the execution began; a
+// [core.PanicError], if [Options.EarlyExit] panicked.
 //
-// An execution takes at most [Options.TotalTimeout] and [Options.Grace], unless EarlyExit
-// or handlers of its signals take longer, from when it begins. Execute is a [core.ResultWork], so it can be
-// given to [core.NewResultCoordinator] and to middleware.
+// From its begin, an execution takes at most [Options.TotalTimeout] plus [Options.Grace],
+// unless EarlyExit or handlers of its signals take longer. Execute is a [core.ResultWork], for
+// [core.NewResultCoordinator] and middleware.
 func (o *Orchestrator[In, Out]) Execute(ctx context.Context, in In) (Result[Out], error) {
 	ex := &execution[In, Out]{o: o, in: in, caller: ctx}
 	f, err := o.executions.Submit(ctx, ex)
@@ -148,7 +146,7 @@ func (o *Orchestrator[In, Out]) Workers() []WorkerStatus {
 	return list
 }
 
-// Counters returns what became of the executions and of the runs of workers. Stats are those of
+// Counters returns the counters of executions and of runs of workers. Stats returns those of
 // the operations, which are the executions.
 func (o *Orchestrator[In, Out]) Counters() Counters {
 	o.mu.Lock()
@@ -161,33 +159,33 @@ func (o *Orchestrator[In, Out]) Counters() Counters {
 // and the execution as Parent. To end or cancel the runs, end or cancel the executions.
 func (o *Orchestrator[In, Out]) Runs() core.Inspector { return o.runs }
 
-// Cancel ends an execution with that cause; nil means [core.ErrCancelled]. It does not
-// wait for the end. It returns false if no execution of that id waits or is under way, or if
-// it is ending early already. A run of a worker cannot be cancelled by itself.
+// Cancel ends an execution with that cause; nil means [core.ErrCancelled]. It does not wait
+// for the end. It returns false if there is no such execution, or if the execution is ending
+// already. A run of a worker cannot be cancelled by itself.
 func (o *Orchestrator[In, Out]) Cancel(id core.OperationID, cause error) bool {
 	s, _ := o.Lookup(id)
 	ex, ok := s.Item.(*execution[In, Out])
 	return ok && ex.ending.Load() == nil && o.Control.Cancel(id, cause)
 }
 
-// Flush waits until all executions accepted so far have ended, while the intake stays open.
-// It does not wait for abandoned workers. When ctx ends first it returns its cause. Called
-// from an execution, by a worker for example, it returns [core.ErrWouldDeadlock].
+// Flush waits until all executions accepted so far have ended. It does not wait for abandoned
+// workers. If ctx ends first, Flush returns the cause. If it is called from an execution, for
+// example by a worker, it returns [core.ErrWouldDeadlock].
 func (o *Orchestrator[In, Out]) Flush(ctx context.Context) error { return o.wait(ctx, o.Control.Flush) }
 
-// WaitIdle waits, like Flush, until there are no executions.
+// WaitIdle is like Flush, but also waits for executions that come meanwhile.
 func (o *Orchestrator[In, Out]) WaitIdle(ctx context.Context) error {
 	return o.wait(ctx, o.Control.WaitIdle)
 }
 
-// Drain ends the intake, as Complete does, and waits until the executions have ended and
-// no worker runs any more, abandoned ones included. When ctx ends first it returns its cause.
-// Called from an execution it returns [core.ErrWouldDeadlock] and changes nothing.
+// Drain accepts no more executions, like Complete, and waits until all executions have ended
+// and no worker runs, also no abandoned one. If ctx ends first, Drain returns the cause. If it
+// is called from an execution, it returns [core.ErrWouldDeadlock] and changes nothing.
 func (o *Orchestrator[In, Out]) Drain(ctx context.Context) error {
 	return o.wait(ctx, o.Control.Drain, o.runs.Flush)
 }
 
-// Stop is Drain that cancels the executions that have not begun, with the cause
+// Stop is like Drain, but it cancels the executions that have not begun, with the cause
 // [core.ErrStopped].
 func (o *Orchestrator[In, Out]) Stop(ctx context.Context) error {
 	return o.wait(ctx, o.Control.Stop, o.runs.Flush)
@@ -207,10 +205,9 @@ func (o *Orchestrator[In, Out]) wait(ctx context.Context, waits ...func(context.
 }
 
 // Close ends all executions, with the cause [core.ErrClosed], and waits until they have
-// returned their results and no worker runs any more, however long abandoned ones take.
-// The facts that breakers are open are released. A call from a worker, from
-// [Options.EarlyExit] or from a handler does not wait. Close may be called many times,
-// and returns nil.
+// returned their results and no worker runs, also no abandoned one. It removes the signals of
+// open breakers. If Close is called from a worker, from [Options.EarlyExit] or from a handler,
+// it does not wait. Further calls do nothing. Close returns nil.
 func (o *Orchestrator[In, Out]) Close() error {
 	o.close()
 	var releases []func()

@@ -16,24 +16,24 @@ import (
 
 // A Worker is a function with a name, a wave and a priority.
 type Worker[In, Out any] struct {
-	// Name tells workers apart, in results and in signals. It is a part of the names of
-	// signals, so it has at most 128 bytes, and no commas, colons, "*", "?", control
-	// characters or blanks around it. It must not be empty.
+	// Name identifies the worker in results and signals. It is required and unique. It has at
+	// most 128 bytes, no comma, colon, "*", "?" or control character, and no blanks at its
+	// ends.
 	Name string
 	// Wave is the number of the worker's wave. It runs after all lower waves. Waves need
 	// not start at 0, may be negative, and may leave gaps.
 	Wave int
-	// Priority says which workers of a wave start first: those with lower numbers, and of
-	// equal ones those with lower names. It matters if not all may run at once.
+	// Priority is the order in which the workers of a wave start if not all may run at once:
+	// lower numbers first, then lower names.
 	Priority int
 	// Do is the work. Its context has the values of the context of Execute, and the run's
-	// operation ([core.OperationFrom]). It ends when the worker's time is over or the
-	// execution ends. Its cause is then [ErrWorkerTimeout], [ErrTimeout], [ErrEarlyExit],
-	// the cause of the context of Execute, the cause given to Cancel, or
+	// operation ([core.OperationFrom]). The context ends when the time of the worker is over
+	// or the execution ends. The cause is then [ErrWorkerTimeout], [ErrTimeout],
+	// [ErrEarlyExit], the cause of the context of Execute, the cause given to Cancel, or
 	// [core.ErrClosed]. Do should return then; see [Options.Grace].
 	//
-	// All workers get the same input. The workers of a wave share what it points to, and
-	// abandoned runs still use it. Later waves see what earlier ones have written there.
+	// All workers get the same input. If it is a pointer, workers of a wave and abandoned runs
+	// use the same memory at the same time, and later waves see the changes of earlier ones.
 	Do core.ResultWork[In, Out]
 }
 
