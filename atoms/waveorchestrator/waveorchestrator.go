@@ -154,9 +154,9 @@ func (o *Orchestrator[In, Out]) Counters() Counters {
 	return o.counters
 }
 
-// Runs is the coordinator of the runs of workers, for example for a status page. Its name is
-// [Options.Name] with ".workers" behind it. The operations have the name of the worker as Key
-// and the execution as Parent. To end or cancel the runs, end or cancel the executions.
+// Runs returns an inspector of the runs of workers, for example for a status page. Its name is
+// [Options.Name] + ".workers". The Key of an operation is the name of the worker, its Parent
+// the execution. To cancel runs, cancel their executions.
 func (o *Orchestrator[In, Out]) Runs() core.Inspector { return o.runs }
 
 // Cancel ends an execution with that cause; nil means [core.ErrCancelled]. It does not wait

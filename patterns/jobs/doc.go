@@ -1,6 +1,6 @@
-// Package jobs runs declared jobs: handlers with the signals that set them off. A set of jobs
-// is a slice of values, so it can be printed, drawn ([Mermaid]) and checked once, by [New]; the
-// compiler checks the types of payloads and keys.
+// Package jobs runs declared jobs. A job is a handler with the signals that start it. A set of
+// jobs is a slice of values, so it can be printed, drawn ([Mermaid]) and checked once, by
+// [New]; the compiler checks the types of payloads and keys.
 //
 //	runner, err := jobs.New(sink, []jobs.Job{
 //		jobs.OnKind(FileSaved, makeThumbnail, jobs.Options{
@@ -9,7 +9,7 @@
 //		jobs.On("thumbnail.done", notify, jobs.Options{Name: "notify", Key: jobs.SignalKey}),
 //	}, core.Options{MaxConcurrency: 16})
 //
-// Each signal that sets off a job becomes a [Run], an operation of one coordinator, the
+// Each signal that starts a job becomes a [Run], an operation of one coordinator, the
 // [Runner]. So all limits hold together: that of the runner, of lanes ([Options].Lane), of the
 // job ([Options].MaxConcurrency), and one run at a time for each key.
 //
@@ -19,24 +19,25 @@
 //	   |                                                  |                      |
 //	   +-> job.rejected                                   +-> job.retry          +-> job.failed
 //
-// Signals from before New set off nothing. The code that raises a signal never waits: if the
+// Signals from before New start nothing. The code that raises a signal never waits: if the
 // queue is full, the run is rejected.
 //
-// A run that awaits signals has no slot and no place in the order of its key yet. It gets its
-// place when all signals have come; if they come for several runs at once, the run that was
-// accepted first is first. In a pause between attempts a run holds its key, so that no later
-// run of the key overtakes it, but no slot, and it does not count for limits.
+// A run that awaits signals has no slot and no place in the order of its key. It gets its
+// place when all signals have come. If they come for several runs at once, the run that was
+// accepted first is first. In a pause between attempts a run has no slot and does not count
+// for limits. But it holds its key, so no later run of the key overtakes it.
 //
-// What a run raises through its operation has the trigger as its cause. So followers find the
-// operation that set them off ([core.Control.Lookup]), and [core.Propagation] ends cycles. A
-// job that would set itself off with a name that it is declared to raise is an error of New.
+// The signals that a run raises through its operation have the trigger as their cause. So the
+// next jobs find the operation that started them ([core.Control.Lookup]), and
+// [core.Propagation] ends cycles. A job that would set itself off with a name that it is
+// declared to raise is an error of New.
 //
 // A panic of a handler ends its run without a retry. A job of [Failed] is a dead-letter queue:
 // its payload has the trigger and the error, and can raise the trigger again ([Run.Raise]).
 //
 // # Middleware
 //
-// A [core.Handler] is the same type for a job as for a Dispatcher. What wraps it runs once for
-// each attempt, and has returned before the signals of completion: the place to open and
-// close a transaction, or the scope of a container.
+// A job and a Dispatcher have the same type of handler, [core.Handler]. Middleware that wraps
+// it runs once for each attempt and returns before the signals of completion: open and close a
+// transaction there.
 package jobs

@@ -20,76 +20,77 @@ type Options struct {
 	// "hot:4". "" means that of the [Group], or else the one for items without a lane: see
 	// [core.Coordinator.Lane].
 	Lane string
-	// MaxConcurrency is how many runs of this job there may be at once, as part of the limits
-	// of its lane and of the Runner; 0 means that of the Group, or else 1; negative means no
-	// limit of its own.
+	// MaxConcurrency is how many runs of this job may run at once, within the limits of its
+	// lane and of the Runner. 0 means that of the Group, or 1 if it has none; negative means
+	// no limit.
 	MaxConcurrency int
-	// Priority orders the jobs that one signal sets off: the lowest is the first in the
-	// queue. Equal ones are in the order in which New got them.
+	// Priority orders the jobs that one signal starts: the lowest is first in the queue. Jobs
+	// of equal priority have the order in which New got them.
 	Priority int
 
 	// Key returns the key of a run: see [SignalKey] and [FixedKey]. Runs of one key run one at
-	// a time, over all jobs and lanes; those of one lane in the order in which they were
-	// accepted. "" is no key, and so is nil: runs without a key have no order. It is called on
+	// a time, over all jobs and lanes. In one lane they run in the order in which they were
+	// accepted. If Key is nil or returns "", the run has no key and no order. Key is called on
 	// the goroutine that raises the signal.
 	Key func(core.Signal) string
 
-	// Await lists patterns: a run waits until there is a signal for each of them, in the
-	// sink's window when the run is accepted, or raised later. Meanwhile it takes no slot and
+	// Await lists patterns. A run waits until each of them has a signal: one in the sink's
+	// window when the run is accepted, or one raised later. Meanwhile it takes no slot and
 	// holds no key.
 	Await []string
-	// AwaitSameKey lets only signals count that have the key of the signal that set off the
+	// AwaitSameKey means that awaited signals must have the key of the signal that started the
 	// run.
 	AwaitSameKey bool
-	// AwaitTimeout is how long a run awaits; then its first attempt
-	// fails with [core.ErrTimeout]; a retry looks again, and does not await. 0 or negative
-	// means no limit.
+	// AwaitTimeout is how long a run waits for these signals; 0 or negative means no limit.
+	// After that its first attempt fails with [core.ErrTimeout]. A retry checks again and does
+	// not wait.
 	AwaitTimeout time.Duration
 
-	// Timeout is how long an attempt may take; 0 or negative means no limit. Then its context
-	// ends, and the attempt fails with [core.ErrTimeout], whatever the handler returns. A
-	// handler that ignores its context keeps its slot until it returns.
+	// Timeout is how long an attempt may take; 0 or negative means no limit. After that its
+	// context ends, and the attempt fails with [core.ErrTimeout], also if the handler returns
+	// nil. A handler that ignores its context keeps its slot until it returns.
 	Timeout time.Duration
 	// MaxRetries is how many attempts there are after the first; 0 or negative means none.
 	// Panics are not retried, nor runs that were cancelled.
 	MaxRetries int
 	// RetryDelay is the pause before the first retry; 0 means 100 ms, negative none. Each
 	// further pause is twice as long, up to MaxRetryDelay; 0 means 30 s, or RetryDelay if that
-	// is more, negative no limit. A pause is shortened at random, to half of it at most. During
-	// it the run holds its key, and no slot.
+	// is more, negative no limit. Each pause is shortened at random by up to half. During a
+	// pause the run holds its key, but no slot.
 	RetryDelay, MaxRetryDelay time.Duration
-	// RetryIf returns whether to try again after an error; nil means always.
+	// RetryIf reports whether to try again after an error; nil means always.
 	RetryIf func(error) bool
 
 	// Pin keeps the operation of a run in the window, from its start on, until a signal
 	// responsibility.ack.* with its id as key acknowledges it: see [responsibility.Keeper].
 	Pin bool
 	// ExpireAfter is how long the pin lasts at most, from the start of the run; 0 means 5
-	// minutes, negative no limit. Without Pin it is how long the operation is visible after its end; 0 means as long as
-	// others. As many operations as [core.Options.MaxTracked] can be kept in these ways.
+	// minutes, negative no limit. Without Pin it is how long the operation is visible after
+	// its end; 0 means [core.Options.MaxAge]. Both ways keep at most [core.Options.MaxTracked]
+	// operations.
 	ExpireAfter time.Duration
 
 	// EmitOnStart, EmitOnComplete and EmitOnFailure are names of signals that the run raises
 	// before its first attempt, after the one that succeeds, and after the last one that
-	// fails. They have the key of the signal that set it off, and no prefix.
+	// fails. They have the key of the signal that started the run, and no prefix.
 	EmitOnStart, EmitOnComplete, EmitOnFailure string
-	// SwallowErrors lets a run whose last attempt fails count as succeeded; its signals are
-	// those of a failure. A panic still makes it failed.
+	// SwallowErrors makes a run count as succeeded even if its last attempt fails. It still
+	// raises the signals of a failure. After a panic the run counts as failed.
 	SwallowErrors bool
 }
 
-// SignalKey is a Key: that of the signal.
+// SignalKey is a Key function. It returns the key of the signal.
 func SignalKey(s core.Signal) string { return s.Key }
 
-// FixedKey returns a Key that is the same for all signals.
+// FixedKey returns a Key function that returns the same key for all signals.
 func FixedKey(key string) func(core.Signal) string {
 	return func(core.Signal) string { return key }
 }
 
-// A Job is a handler with the signals that set it off. It is a value; make one with [On],
+// A Job is a handler with the signals that start it. It is a value; make one with [On],
 // [OnKind] or [OnKindKeyed].
 type Job struct {
-	// Trigger is the pattern of the signals that set it off, with the prefix of its group.
+	// Trigger is the pattern of the signals that start the job, with the prefix of its group.
 	Trigger string
 	Options
 
@@ -98,7 +99,7 @@ type Job struct {
 	do      core.Handler
 }
 
-// On makes a job of the signals that match a pattern.
+// On makes a job that signals start if they match a pattern.
 func On(pattern string, do core.Handler, opts Options) Job {
 	return Job{Trigger: pattern, Options: opts, do: do}
 }
@@ -109,8 +110,8 @@ type Payload[P any] interface {
 	From(core.Signal) (P, bool)
 }
 
-// OnKind makes a job of the signals of a kind or a family. Signals of the name whose payload
-// has another type do not set it off.
+// OnKind makes a job that signals of a kind or a family start. Signals whose payload has
+// another type do not start it.
 func OnKind[P any](kind Payload[P], do func(context.Context, core.Signal, P) error, opts Options) Job {
 	j := Job{Options: opts, accepts: func(s core.Signal) bool {
 		_, ok := kind.From(s)
@@ -153,12 +154,12 @@ func (j *Job) follows(name string) bool { return j.accepts == nil && core.Match(
 // name is the name of the job.
 func (j *Job) name() string { return cmp.Or(j.Name, j.Trigger) }
 
-// A Group is what several jobs have in common. The zero value is no group.
+// A Group has the common options of several jobs.
 type Group struct {
 	// Prefix is put in front of triggers, with a dot between; not of kinds and families, which
 	// have names of their own, nor of names that jobs raise or await.
 	Prefix string
-	// Lane and MaxConcurrency are those of jobs that have none of their own.
+	// Lane and MaxConcurrency hold for jobs that do not set their own.
 	Lane           string
 	MaxConcurrency int
 }

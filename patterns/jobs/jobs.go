@@ -17,9 +17,9 @@ import (
 // handlers as well.
 //
 // A run that awaits signals is not in the coordinator yet: it is an operation of
-// [Runner.Awaiting]. When its signals have come and the queue is full, it waits for room, and
-// so do runs of its lane that are accepted meanwhile, behind it. Flush, WaitIdle and Drain wait for those runs as well, and Stop and Close
-// cancel them.
+// [Runner.Awaiting]. If the queue is full when its signals have come, it waits for room. Runs
+// of its lane that are accepted meanwhile wait behind it. Flush, WaitIdle and Drain wait for
+// those runs as well, and Stop and Close cancel them.
 type Runner struct {
 	core.Control
 	jobs   []Job
@@ -39,12 +39,12 @@ type job struct {
 	line   *line
 }
 
-// New makes a runner, or says what is wrong with the jobs or the options. The options are those
-// of a coordinator, except that the default of Name is "jobs", and that of MaxSuspended is
-// 10,000: as many runs may await signals, and as many may pause between attempts without
-// keeping their slots. Sink must be nil or the sink of the jobs, and Classes empty. Without
-// Lanes there are those that jobs name, from the highest to the lowest in the order in which
-// New got them; a job without a lane then names "normal".
+// New makes a runner. It returns an error if a job or an option is wrong. The options are
+// those of a coordinator, except that the default of Name is "jobs", and that of MaxSuspended
+// is 10,000: up to MaxSuspended runs may await signals, and as many may pause between attempts
+// without a slot. Sink must be nil or the sink of the jobs, and Classes empty. Without Lanes
+// there are those that jobs name, from the highest to the lowest in the order in which New got
+// them; a job without a lane then names "normal".
 func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 	jobs, opts, err := check(sink, jobs, opts)
 	if err != nil {
@@ -96,9 +96,9 @@ func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 // options. Lane is a name only.
 func (r *Runner) Jobs() []Job { return slices.Clone(r.jobs) }
 
-// Awaiting is the coordinator of the runs that await signals: its Stats, Operations and Explain
-// show them, and Cancel cancels one. An operation of it ends when its run has entered the
-// Runner, or fails if that is refused.
+// Awaiting returns the coordinator of the runs that await signals: its Stats, Operations and
+// Explain show them, and Cancel cancels one. Its operation of a run ends when the Runner has
+// accepted the run, and fails if the run is rejected.
 func (r *Runner) Awaiting() core.Control { return r.before.Control }
 
 // hear accepts a run for a signal that may set off the job.
@@ -128,8 +128,8 @@ func (r *Runner) reject(run Run, err error) {
 	Rejected.Named(SignalRejected+":"+run.Job).Raise(r.Sink().Because(run.Signal), run.Signal.Key, Failure{Run: run, Err: err})
 }
 
-// Complete ends the intake: signals set off no further runs. What was accepted still runs, also
-// if it awaits signals.
+// Complete ends the acceptance of runs: signals start no more. Accepted runs go on, also those
+// that await signals.
 func (r *Runner) Complete() {
 	for _, end := range r.ends {
 		end()
@@ -140,8 +140,8 @@ func (r *Runner) Complete() {
 // Flush is that of the coordinator; it also waits for runs that await signals now.
 func (r *Runner) Flush(ctx context.Context) error { return r.outside(ctx, r.stages.Flush) }
 
-// Drain ends the intake, as Complete does, and waits as Flush does. Signals that are raised
-// meanwhile, also by runs, set off nothing: to let chains of jobs end, call WaitIdle before.
+// Drain is Complete, and then waits like Flush. Signals that are raised meanwhile, also by
+// runs, start nothing. To let chains of jobs end, call WaitIdle before.
 func (r *Runner) Drain(ctx context.Context) error {
 	return r.outside(ctx, func(ctx context.Context) error {
 		r.Complete()
@@ -181,8 +181,8 @@ func (r *Runner) outside(ctx context.Context, wait func(context.Context) error) 
 	return wait(ctx)
 }
 
-// Close ends the intake, cancels all runs, waits for the handlers that run, unless it is called
-// by one of them, and releases pins. It returns nil.
+// Close accepts no more runs, cancels all runs, waits for the running handlers, and releases
+// pins. If it is called by a handler, it does not wait. It returns nil.
 func (r *Runner) Close() error {
 	r.Complete()
 	if r.keeper != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Mermaid draws jobs as a Mermaid flowchart: what sets them off, and which of them set off
-// others, by names that they say they raise or, dotted, by their failures. What handlers raise
-// is not known. The same jobs give the same text.
+// Mermaid draws jobs as a Mermaid flowchart: the signals that start them, and which jobs start
+// others: by the names of EmitOnStart, EmitOnComplete and EmitOnFailure, or, dotted, by their
+// failures. It does not know the signals that handlers raise. The same jobs give the same
+// text.
 func Mermaid(jobs ...Job) string {
 	var nodes, edges strings.Builder
 	var triggers []string

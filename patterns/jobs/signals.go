@@ -8,23 +8,23 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// What a [Runner] raises, with a [Failure] as the payload and the key of the signal that set
-// off the run. The first two are raised by the operation of the run. None of them sets off the
-// job that it is about.
+// Signals of a [Runner]. The payload is a [Failure], the key that of the signal that started
+// the run. The operation of the run raises the first two, the sink the third. None of them
+// starts the job that it is about.
 const (
 	SignalRetry    = "job.retry"    // and ":NAME:N": attempt N has failed, and there will be another one
 	SignalFailed   = "job.failed"   // and ":NAME:TYPE": the last attempt has failed; TYPE is that of the error, such as fs.PathError, or timeout
 	SignalRejected = "job.rejected" // and ":NAME": there was no room for a run; raised on the sink
 )
 
-// The same as families, to be subscribed to and to make jobs of.
+// The families of these signals, to subscribe to and to start jobs.
 var (
 	Retry    = core.NewFamily[Failure](SignalRetry + ":*")
 	Failed   = core.NewFamily[Failure](SignalFailed + ":*")
 	Rejected = core.NewFamily[Failure](SignalRejected + ":*")
 )
 
-// A Failure is what became of a run.
+// A Failure describes an attempt that failed, or a run that was rejected.
 type Failure struct {
 	Run     Run
 	Attempt int // that has failed; 0 if there was none
@@ -41,10 +41,10 @@ type Run struct {
 	lacks []string // what it has awaited in vain
 }
 
-// Raise raises the signal of the run again, with its key and payload, as a dead-letter job does
-// when the reason of a failure is gone. A view of the failed run would be the cause, and the
-// signal blocked as a cycle (see [core.Propagation]); so raise it on a sink. It is false if the
-// signal was not recorded, or has a payload and a name that no kind can have.
+// Raise raises the signal of the run again, with its key and payload, for example when the
+// reason of a failure is gone. Raise it on a sink: on an operation of the failed run,
+// [core.Propagation] would block it as a cycle. Raise returns false if the signal was not
+// recorded, or if it has a payload and a name that no kind can have.
 func (r Run) Raise(on core.Raiser) bool {
 	s := r.Signal
 	switch {
