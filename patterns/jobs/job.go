@@ -148,7 +148,7 @@ func (j *Job) emissions() []string {
 	return slices.Concat(list(j.EmitOnStart), list(j.EmitOnComplete), list(j.EmitOnFailure))
 }
 
-// follows reports whether a name that is raised without a payload sets off the job.
+// follows reports whether a name that is raised without a payload starts the job.
 func (j *Job) follows(name string) bool { return j.accepts == nil && core.Match(j.Trigger, name) }
 
 // name is the name of the job.

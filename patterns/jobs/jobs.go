@@ -12,9 +12,9 @@ import (
 )
 
 // A Runner is a coordinator of the runs of its jobs, whose items are of type [Run]. From [New]
-// on it accepts a run for each signal that sets off a job, until Complete, Drain, Stop or
-// Close; the sink keeps it alive until then. All methods are safe for concurrent use, from
-// handlers as well.
+// on it accepts a run for each signal that starts a job, until Complete, Drain, Stop or Close;
+// the sink keeps it alive until then. All methods are safe for concurrent use, from handlers
+// as well.
 //
 // A run that awaits signals is not in the coordinator yet: it is an operation of
 // [Runner.Awaiting]. If the queue is full when its signals have come, it waits for room. Runs
@@ -101,7 +101,7 @@ func (r *Runner) Jobs() []Job { return slices.Clone(r.jobs) }
 // accepted the run, and fails if the run is rejected.
 func (r *Runner) Awaiting() core.Control { return r.before.Control }
 
-// hear accepts a run for a signal that may set off the job.
+// hear accepts a run for a signal that may start the job.
 func (j *job) hear(s core.Signal) {
 	if j.accepts != nil && !j.accepts(s) {
 		return
@@ -149,8 +149,8 @@ func (r *Runner) Drain(ctx context.Context) error {
 	})
 }
 
-// WaitIdle waits until there are no runs, those included that runs have set off meanwhile, and
-// those that await signals. The intake stays open.
+// WaitIdle waits until there are no runs, including runs that other runs have started
+// meanwhile, and those that await signals. The intake stays open.
 func (r *Runner) WaitIdle(ctx context.Context) error {
 	return r.outside(ctx, func(ctx context.Context) error {
 		for {

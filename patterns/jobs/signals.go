@@ -31,7 +31,7 @@ type Failure struct {
 	Err     error
 }
 
-// A Run is the item of a Runner: a job that a signal has set off.
+// A Run is the item of a Runner: a job that a signal has started.
 type Run struct {
 	Job    string      `json:"job"`
 	Signal core.Signal `json:"signal"`

@@ -8,7 +8,7 @@
 // # What is stored
 //
 // A window notes every signal of the sink, also those that are there when it opens. It writes
-// them every FlushInterval, on Flush and on Close. A crash loses what was raised since the last
+// them every FlushInterval, on Flush and on Close. A crash loses the signals since the last
 // flush. When Flush has returned nil, the signals are on the disk. Raising never waits for the
 // disk.
 //
@@ -22,20 +22,20 @@
 //
 // # What is restored
 //
-// Open puts the newest signals back, those of at most MaxAge, as far as the sink has room. It uses
-// [core.Sink.Restore]: no handler is called and monitors do not count them, but gates such as
-// CancelOn see them. The sink leaves out signals that are older than its own MaxAge, which is 5
-// minutes by default. Open the window before you raise signals: a restored signal never gets a
-// time before that of a signal that is there.
+// Open restores signals of at most MaxAge, the newest ones if the sink has no room for all. It
+// uses [core.Sink.Restore]: no handler is called and monitors do not count them, but gates
+// such as CancelOn see them. The sink leaves out signals that are older than its own MaxAge,
+// which is 5 minutes by default. Open the window before you raise signals: a restored signal
+// never gets a time before that of a signal that is there.
 //
 // Ids of operations begin again in each process. So a restored signal has Operation 0, and its
-// Source says where it comes from: [OriginOf] reads that. A query for an operation or a source of
-// the running process does not find it.
+// Source says where the signal was raised: [OriginOf] reads the Source. A query for an
+// operation or a source of the running process does not find it.
 //
 // # Identity
 //
-// A boot is a random number for a sink in a process. A signal is stored under the boot and its Seq.
-// So no signal is stored twice, even if a commit is repeated because nobody knows whether it
-// succeeded, or if several windows are opened on one sink and one file. A signal is restored to a
-// sink at most once.
+// A boot is a random number for a sink in a process. A signal is stored under the boot and its
+// Seq. So no signal is stored twice, even if the window repeats a commit whose result is
+// unknown, or if several windows have the same sink and file. A signal is restored to a sink
+// at most once.
 package persistentwindow

@@ -25,19 +25,20 @@ type Options struct {
 	// FlushInterval is how long a signal waits until it is written; 0 means 30 seconds. If
 	// half of MaxQueued wait, they are written at once.
 	FlushInterval time.Duration
-	// MaxAge is the limit of age: older signals are not restored, and are deleted from the
-	// file; 0 means 10 minutes, negative no limit.
+	// MaxAge is the maximum age of signals: older ones are not restored, and are deleted from
+	// the file. 0 means 10 minutes, negative no limit.
 	MaxAge time.Duration
-	// MaxRows is how many signals the file keeps, the newest; 0 means 100,000, negative no
-	// limit.
+	// MaxRows is how many signals the file keeps: the newest ones. 0 means 100,000, negative
+	// no limit.
 	MaxRows int
 	// MaxQueued is how many signals and retractions may wait to be written. If there are
 	// more, the oldest are dropped and counted. 0 means 10,000.
 	MaxQueued int
-	// MaxBatch is how many are written in one transaction; 0 means 1000.
+	// MaxBatch is how many signals and retractions are written in one transaction; 0 means
+	// 1000.
 	MaxBatch int
-	// SampleRate n stores the first signal of each name after a flush, and then every n-th.
-	// 0 means 1: all.
+	// SampleRate stores a part of the signals: of each name the first one after a flush, and
+	// then one of SampleRate. 0 means 1: all signals.
 	SampleRate int
 }
 
@@ -72,7 +73,7 @@ func (o Options) resolved() (Options, error) {
 // maxPayload is the length of an encoded payload in bytes at most; longer ones are left out.
 const maxPayload = 1 << 20
 
-// A Payload makes payloads of a kind storable. Make one with [JSON].
+// A Payload encodes and decodes the payloads of a kind. Make one with [JSON].
 type Payload struct {
 	kind  string
 	text  func(core.Signal) (text []byte, ok bool)

@@ -19,7 +19,7 @@ type Origin struct {
 	Operation core.OperationID // of that process; no operation of this one
 }
 
-// OriginOf returns the origin of a signal, and whether it has one: whether it was restored.
+// OriginOf returns the origin of a restored signal, and false for other signals.
 func OriginOf(s core.Signal) (o Origin, ok bool) {
 	if s.Operation != 0 || !strings.HasPrefix(s.Source, "boot:") || strings.Count(s.Source, ":") < 4 {
 		return o, false

@@ -72,10 +72,10 @@ func (w *Window) named(err error) error {
 	return fmt.Errorf("persistentwindow: %q in %s: %w", w.opts.Name, w.writer.Path(), err)
 }
 
-// Name is [Options.Name].
+// Name returns [Options.Name], or the default.
 func (w *Window) Name() string { return w.opts.Name }
 
-// Sink is the sink whose signals are stored.
+// Sink returns the sink whose signals are stored.
 func (w *Window) Sink() *core.Sink { return w.sink }
 
 // Stats returns the counters.
@@ -180,10 +180,10 @@ func (w *Window) run(ctx context.Context, _ struct{}) (err error) {
 	return err
 }
 
-// Flush writes what has been noted so far, and returns when it is on the disk. After an error,
-// what is not written waits for the next flush. If ctx ends first, Flush returns its cause. In a
-// handler of a signal of the window or of its writer, Flush returns [core.ErrWouldDeadlock]. After
-// Close it returns [core.ErrClosed].
+// Flush writes all signals noted so far, and returns when they are on the disk. After an
+// error, signals that are not written wait for the next flush. If ctx ends first, Flush
+// returns its cause. In a handler of a signal of the window or of its writer, Flush returns
+// [core.ErrWouldDeadlock]. After Close it returns [core.ErrClosed].
 func (w *Window) Flush(ctx context.Context) error {
 	switch {
 	case w.Stats().Closed:

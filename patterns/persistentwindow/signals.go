@@ -17,11 +17,11 @@ const (
 	SignalLost        = "window.lost"        // see [Lost]
 )
 
-// Kinds of the signals that carry a payload.
+// Kinds of the signals with a payload.
 var (
 	Loaded  = core.NewKind[int](SignalLoaded)   // how many signals Open has restored
 	Flushed = core.NewKind[int](SignalFlushed)  // how many signals and retractions are on the disk now
-	Failed  = core.NewKind[error](SignalFailed) // of a flush; what it has not written waits for the next
+	Failed  = core.NewKind[error](SignalFailed) // of a flush; signals that it has not written wait for the next one
 	Lost    = core.NewKind[int](SignalLost)     // how many were dropped before this flush, because MaxQueued waited
 )
 
@@ -33,15 +33,15 @@ var ownSignals = []string{
 
 func isStorable(s core.Signal) bool { return !s.Held && !slices.Contains(ownSignals, s.Name) }
 
-// Stats are the counters of a window, read at the same moment, at which
+// Stats are the counters of a window. They are read at one moment, at which
 //
 //	Noted = Pending + Running + Written + Lost
 type Stats struct {
-	Noted   uint64 `json:"noted"`   // signals and retractions that were to be written
-	Written uint64 `json:"written"` // are on the disk
-	Lost    uint64 `json:"lost"`    // were dropped because MaxQueued waited
-	Pending int    `json:"pending"` // wait for a flush
-	Running int    `json:"running"` // are being written
+	Noted   uint64 `json:"noted"`   // signals and retractions to be written, in all
+	Written uint64 `json:"written"` // that are on the disk
+	Lost    uint64 `json:"lost"`    // that were dropped because MaxQueued waited
+	Pending int    `json:"pending"` // that wait for a flush
+	Running int    `json:"running"` // that are being written
 
 	Restored int    `json:"restored"` // by Open
 	Skipped  uint64 `json:"skipped"`  // signals left out because of SampleRate
