@@ -12,7 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
-// A page shows a coordinator. A script reads the same as JSON.
+// A page shows a coordinator. A script reads the same data as JSON.
 func Example() {
 	charge := func(ctx context.Context, order string) error {
 		core.OperationFrom(ctx).Raise("order.charged")
