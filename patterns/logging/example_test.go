@@ -11,7 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
 )
 
-// A logger writes records, and the errors among them become signals.
+// A logger writes records. Warnings and errors among them become signals as well.
 func ExampleNewHandler() {
 	sink := core.NewSink(core.SinkOptions{})
 	base := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime})
