@@ -27,13 +27,13 @@ import (
 
 // Options say what an engine cannot do.
 type Options struct {
-	// JSON says that values must be JSON, and that those loaded may be other texts of the
-	// same JSON. Values that it cannot keep, it must refuse.
+	// JSON says that the engine accepts only JSON, and that Load may return another text of
+	// the same JSON. If the engine cannot store a value, it must refuse it.
 	JSON bool
-	// Partial says that of several items saved at once some may be saved without the others.
+	// Partial says that Save of several items may save only some of them.
 	Partial bool
-	// Reopen, if it is not nil, opens again what has been closed, in the same place. Without
-	// it Run does not check what is still there then.
+	// Reopen opens an engine again in the same place. If it is nil, Run does not check which
+	// values are there after Close.
 	Reopen func(t testing.TB, closed data.Engine) data.Engine
 }
 
