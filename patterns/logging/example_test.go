@@ -75,8 +75,8 @@ func ExampleNewBridge() {
 	if err != nil {
 		panic(err)
 	}
-	logger.Warn("disk is slow")            // becomes a signal, which is not written again
-	sink.RaiseKey("error.database", "db1") // becomes a record, which is not raised again
+	logger.Warn("disk is slow")            // becomes a signal; the bridge does not write it again
+	sink.RaiseKey("error.database", "db1") // becomes a record; the handler does not raise it again
 	if err := bridge.Drain(context.Background()); err != nil {
 		panic(err)
 	}
