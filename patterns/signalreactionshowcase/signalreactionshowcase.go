@@ -34,8 +34,8 @@ type Result struct {
 	Signals    []string // names of the signals that items have raised, in order
 }
 
-// Run runs the given number of items, which must be positive, and reacts to their signals in
-// all ways. Each item takes 5 ms. If ctx ends, Run cancels all items, and returns the cause of
+// Run runs the given number of items, and reacts to their signals in all ways. Items must be
+// positive. Each item takes 5 ms. If ctx ends, Run cancels all items, and returns the cause of
 // ctx.
 func Run(ctx context.Context, items int) (Result, error) {
 	if items <= 0 {

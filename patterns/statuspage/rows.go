@@ -48,8 +48,8 @@ type progressRow struct {
 type waitRow struct {
 	Kind        core.ReasonKind  `json:"kind"`
 	Text        string           `json:"text"`
-	ID          core.OperationID `json:"id,omitempty"`          // that it waits for
-	Coordinator string           `json:"coordinator,omitempty"` // of that
+	ID          core.OperationID `json:"id,omitempty"`          // of the operation that it waits for
+	Coordinator string           `json:"coordinator,omitempty"` // of that operation
 	Since       string           `json:"since,omitempty"`
 	Expires     string           `json:"expires,omitempty"` // when the wait ends by itself
 	Forced      string           `json:"forced,omitempty"`  // when it starts in spite of the signal

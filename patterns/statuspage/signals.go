@@ -48,7 +48,7 @@ type familyRow struct {
 
 type heldRow struct {
 	signalRow
-	Gates []gateRow `json:"gates"` // that it closes
+	Gates []gateRow `json:"gates"` // gates that it closes
 }
 
 type gateRow struct {

@@ -60,7 +60,7 @@ type Options struct {
 	Sink *core.Sink
 }
 
-// resolved returns the options with defaults, or says what is wrong with them.
+// resolved returns the options with defaults, or an error if they are not valid.
 func (o Options) resolved() (Options, error) {
 	o.Name = cmp.Or(o.Name, "statuspage")
 	if slices.Contains(o.Hosts, "") {
