@@ -30,7 +30,7 @@ func (q *queue[E]) push() *E {
 
 // drop removes the oldest.
 func (q *queue[E]) drop() {
-	clear(q.ring[q.first : q.first+1])
+	q.ring[q.first] = *new(E)
 	q.first = q.at(1)
 	q.n--
 }
