@@ -178,7 +178,7 @@ func (v *view) make(p *Page, now time.Time) {
 	defer func() { // also after a panic of the program's code: net/http ends that client
 		v.mu.Lock()
 		if v.due = now.Add(v.every); e == later {
-			v.due = now.Add(min(max(v.every, 1000*time.Since(now)), time.Second))
+			v.due = now.Add(max(v.every, min(1000*time.Since(now), time.Second)))
 		}
 		if body != nil && !bytes.Equal(body, v.body) {
 			v.body, v.version = body, v.version+1
