@@ -7,13 +7,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// NewStore is [data.New]: New makes a store that keeps its values in engine, or says
-// what is wrong with the options.
+// NewStore is [data.New]: New makes a store that keeps its values in engine.
 func NewStore[K ~string, V any](engine data.Engine, opts data.Options[V]) (data.Store[K, V], error) {
 	return data.New[K, V](engine, opts)
 }
 
-// StoreEngine is [data.Engine]: An Engine keeps bytes under keys.
+// StoreEngine is [data.Engine]: An Engine stores bytes by key.
 type StoreEngine = data.Engine
 
 // StoreItem is [data.Item]: An Item is a key and its encoded value.
@@ -22,32 +21,30 @@ type StoreItem = data.Item
 // StoreOptions is [data.Options]: Options configure a Store.
 type StoreOptions[V any] = data.Options[V]
 
-// StoreCheckName is [data.CheckName]: CheckName returns an error unless name can be
-// that of a store.
+// StoreCheckName is [data.CheckName]: CheckName returns an error if name is not valid
+// as the name of a store.
 func StoreCheckName(name string) error {
 	return data.CheckName(name)
 }
 
-// StoreCodec is [data.Codec]: A Codec makes bytes of values and values of bytes.
+// StoreCodec is [data.Codec]: A Codec encodes and decodes values.
 type StoreCodec[V any] = data.Codec[V]
 
 // StoreJSON is [data.JSON]: JSON is the codec of package encoding/json.
 type StoreJSON[V any] = data.JSON[V]
 
-// StoreSave is [data.Save]: Save asks for the payload to be saved: save.data.NAME,
-// answered by Saved or Failed.
+// StoreSave is [data.Save]: Save asks the store to save the payload: save.data.NAME.
 func StoreSave[V any](name string) core.Kind[V] {
 	return data.Save[V](name)
 }
 
-// StoreLoad is [data.Load]: Load asks for the value: load.data.NAME, answered by Loaded
-// or Failed.
+// StoreLoad is [data.Load]: Load asks for the value: load.data.NAME.
 func StoreLoad(name string) core.Kind[struct{}] {
 	return data.Load(name)
 }
 
-// StoreDelete is [data.Delete]: Delete asks for the key to be removed:
-// delete.data.NAME, answered by Deleted or Failed.
+// StoreDelete is [data.Delete]: Delete asks the store to remove the key:
+// delete.data.NAME.
 func StoreDelete(name string) core.Kind[struct{}] {
 	return data.Delete(name)
 }
@@ -70,39 +67,38 @@ func StoreDeleted(name string) core.Kind[struct{}] {
 	return data.Deleted(name)
 }
 
-// StoreInitialized is [data.Initialized]: Initialized is raised by New, when the store
-// is open and takes requests: initialized.data.NAME, with the name as key.
+// StoreInitialized is [data.Initialized]: Initialized is raised by New when the store
+// is open and accepts requests: initialized.data.NAME.
 func StoreInitialized(name string) core.Kind[struct{}] {
 	return data.Initialized(name)
 }
 
-// StoreFailed is [data.Failed]: Failed has the error, an Error, of a request or a
-// direct call: error.data.NAME.
+// StoreFailed is [data.Failed]: Failed says that a request failed, or a direct call
+// that changes values: error.data.NAME.
 func StoreFailed(name string) core.Kind[error] {
 	return data.Failed(name)
 }
 
-// StoreFound is [data.Found]: A Found is what Load found: the value of the key, or with
-// OK false none.
+// StoreFound is [data.Found]: A Found is the payload of Loaded: the value of the key.
 type StoreFound[V any] = data.Found[V]
 
-// StoreMaxKey is [data.MaxKey]: MaxKey is the length of a key in bytes at most.
+// StoreMaxKey is [data.MaxKey]: MaxKey is the length of the longest key in bytes.
 const StoreMaxKey = data.MaxKey
 
-// StoreMaxValue is [data.MaxValue]: MaxValue is the length of an encoded value in bytes
-// at most.
+// StoreMaxValue is [data.MaxValue]: MaxValue is the length of the longest encoded value
+// in bytes.
 const StoreMaxValue = data.MaxValue
 
-// ErrStoreUndecided is [data.ErrUndecided]: ErrUndecided means that nobody knows
-// whether a change has been made, because the context ended or the connection broke
-// meanwhile.
+// ErrStoreUndecided is [data.ErrUndecided]: ErrUndecided means that it is not known
+// whether a change was made: the context ended or the connection broke before the
+// answer came.
 var ErrStoreUndecided = data.ErrUndecided
 
-// StoreError is [data.Error]: An Error is what methods of a Store return, and the
+// StoreError is [data.Error]: An Error is the error of a method of a Store, and the
 // payload of Failed.
 type StoreError = data.Error
 
-// Store is [data.Store]: A Store keeps values of type V under keys.
+// Store is [data.Store]: A Store keeps values of type V by key.
 type Store[K ~string, V any] = data.Store[K, V]
 
 // StoreEntry is [data.Entry]: An Entry is a key and its value.

@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data/file"
 )
 
-// OpenFileStore is [file.Open]: Open opens the store with the name in opts below dir.
+// OpenFileStore is [file.Open]: Open opens the store opts.Name in the directory dir.
 func OpenFileStore[K ~string, V any](ctx context.Context, dir string, opts data.Options[V]) (data.Store[K, V], error) {
 	return file.Open[K, V](ctx, dir, opts)
 }

@@ -7,35 +7,33 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// RecorderSource is [echo.Source]: A Source is what a Recorder needs of a coordinator.
+// RecorderSource is [echo.Source]: A Source is a coordinator, for a Recorder.
 type RecorderSource = echo.Source
 
 // RecorderOptions is [echo.Options]: Options configure a Recorder.
 type RecorderOptions = echo.Options
 
-// Recorder is [echo.Recorder]: A Recorder delivers entries of operations that leave a
-// coordinator's window.
+// Recorder is [echo.Recorder]: A Recorder delivers entries of operations that leave the
+// window of a coordinator.
 type Recorder[P any] = echo.Recorder[P]
 
-// NewRecorder is [echo.New]: New makes a recorder of the operations that leave c from
-// now on, or says what is wrong with the options.
+// NewRecorder is [echo.New]: New makes a recorder for the operations that leave c from
+// now on, or says what is wrong with the arguments.
 func NewRecorder[P any](c echo.Source, kind core.Kind[P], deliver core.Work[echo.Entry[P]], opts echo.Options) (*echo.Recorder[P], error) {
 	return echo.New[P](c, kind, deliver, opts)
 }
 
-// RecorderEntry is [echo.Entry]: An Entry is what was captured of an operation.
+// RecorderEntry is [echo.Entry]: An Entry has the captured signals of an operation.
 type RecorderEntry[P any] = echo.Entry[P]
 
-// RecorderCapture is [echo.Capture]: A Capture is one signal of an operation and its
+// RecorderCapture is [echo.Capture]: A Capture is one signal of an operation, with its
 // payload.
 type RecorderCapture[P any] = echo.Capture[P]
 
 // RecorderFailure is [echo.Failure]: A Failure is an entry that was not delivered, and
-// why: the error of the function, a core.PanicError if it panicked, core.ErrDropped
-// when there was no room for the entry, core.ErrStopped or core.ErrClosed.
+// the reason.
 type RecorderFailure[P any] = echo.Failure[P]
 
-// RecorderSignalFailed is [echo.SignalFailed]: SignalFailed is raised, with the
-// operation's id as key and a Failure as payload, for every entry that is not
-// delivered; see Recorder.Failed.
+// RecorderSignalFailed is [echo.SignalFailed]: SignalFailed is raised for each entry
+// that was not delivered.
 const RecorderSignalFailed = echo.SignalFailed

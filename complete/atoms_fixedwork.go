@@ -10,10 +10,10 @@ import (
 // PoolOptions is [fixedwork.Options]: Options configure a Pool.
 type PoolOptions = fixedwork.Options
 
-// Pool is [fixedwork.Pool]: A Pool works on items, a fixed number at once.
+// Pool is [fixedwork.Pool]: A Pool runs a fixed number of items at once.
 type Pool[T any] = fixedwork.Pool[T]
 
-// NewPool is [fixedwork.New]: New makes a pool that does work for each item, or says
+// NewPool is [fixedwork.New]: New makes a pool that calls work for each item, or says
 // what is wrong with the options.
 func NewPool[T any](work core.Work[T], opts fixedwork.Options) (*fixedwork.Pool[T], error) {
 	return fixedwork.New[T](work, opts)

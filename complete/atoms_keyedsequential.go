@@ -10,12 +10,12 @@ import (
 // SequencerOptions is [keyedsequential.Options]: Options configure a Sequencer.
 type SequencerOptions = keyedsequential.Options
 
-// Sequencer is [keyedsequential.Sequencer]: A Sequencer works on the items of each key
-// one after the other, and on those of different keys side by side.
+// Sequencer is [keyedsequential.Sequencer]: A Sequencer runs items of one key one after
+// the other, and items of different keys at the same time.
 type Sequencer[T any] = keyedsequential.Sequencer[T]
 
-// NewSequencer is [keyedsequential.New]: New makes a sequencer that does work for each
-// item, in order among items with the same key, or says what is wrong with the options.
+// NewSequencer is [keyedsequential.New]: New makes a sequencer that calls work for each
+// item, or says what is wrong with the options.
 func NewSequencer[T any, K ~string](key func(T) K, work core.Work[T], opts keyedsequential.Options) (*keyedsequential.Sequencer[T], error) {
 	return keyedsequential.New[T, K](key, work, opts)
 }

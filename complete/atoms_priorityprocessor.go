@@ -7,15 +7,15 @@ import (
 )
 
 // ErrFailoverNoneHealthy is [priorityprocessor.ErrNoneHealthy]: ErrNoneHealthy is
-// returned under Options.HealthyOnly for an item when no processor may try it.
+// returned with Options.HealthyOnly if no processor is healthy and no probe is due.
 var ErrFailoverNoneHealthy = priorityprocessor.ErrNoneHealthy
 
-// FailoverAttempt is [priorityprocessor.Attempt]: An Attempt is a processor's failure
-// to do an item.
+// FailoverAttempt is [priorityprocessor.Attempt]: An Attempt is a failed attempt of a
+// processor.
 type FailoverAttempt = priorityprocessor.Attempt
 
-// FailoverError is [priorityprocessor.Error]: An Error says why every processor that
-// was tried failed an item.
+// FailoverError is [priorityprocessor.Error]: An Error has the failed attempts of an
+// item.
 type FailoverError = priorityprocessor.Error
 
 // FailoverProcessor is [priorityprocessor.Processor]: A Processor is one way to do the
@@ -29,16 +29,15 @@ type FailoverResultProcessor[In, Out any] = priorityprocessor.ResultProcessor[In
 // FailoverOptions is [priorityprocessor.Options]: Options configure a Failover.
 type FailoverOptions = priorityprocessor.Options
 
-// Failover is [priorityprocessor.Failover]: A Failover gives each item to the best
-// healthy processor, and to the next one when that fails.
+// Failover is [priorityprocessor.Failover]: A Failover gives each item to the first
+// healthy processor.
 type Failover[T any] = priorityprocessor.Failover[T]
 
 // ResultFailover is [priorityprocessor.ResultFailover]: A ResultFailover is a Failover
 // whose processors return a result.
 type ResultFailover[In, Out any] = priorityprocessor.ResultFailover[In, Out]
 
-// NewFailover is [priorityprocessor.New]: New makes a Failover of one or more
-// processors, at most 64, or says what is wrong with them or with the options.
+// NewFailover is [priorityprocessor.New]: New makes a Failover of 1 to 64 processors.
 func NewFailover[T any](processors []priorityprocessor.Processor[T], opts priorityprocessor.Options) (*priorityprocessor.Failover[T], error) {
 	return priorityprocessor.New[T](processors, opts)
 }
@@ -50,8 +49,8 @@ func NewFailoverResult[In, Out any](processors []priorityprocessor.ResultProcess
 }
 
 // FailoverSignalStarted is [priorityprocessor.SignalStarted]: SignalStarted and
-// SignalCompleted are raised before and after every attempt if Options.Verbose says so;
-// the second only if the attempt succeeded.
+// SignalCompleted are raised before each attempt, and after each successful one, but
+// only with Options.Verbose.
 const FailoverSignalStarted = priorityprocessor.SignalStarted
 
 // FailoverSignalCompleted is [priorityprocessor.SignalCompleted]:
@@ -62,9 +61,8 @@ const FailoverSignalCompleted = priorityprocessor.SignalCompleted
 // an attempt has failed.
 const FailoverSignalFailed = priorityprocessor.SignalFailed
 
-// SignalFailover is [priorityprocessor.SignalFailover]: SignalFailover is raised when
-// an item goes from a processor that failed it to the next one, and SignalExhausted
-// when there is no next one.
+// SignalFailover is [priorityprocessor.SignalFailover]: SignalFailover is raised after
+// a failed attempt, when the item goes to the next processor.
 const SignalFailover = priorityprocessor.SignalFailover
 
 // FailoverSignalExhausted is [priorityprocessor.SignalExhausted]: the payload is the
@@ -72,24 +70,22 @@ const SignalFailover = priorityprocessor.SignalFailover
 const FailoverSignalExhausted = priorityprocessor.SignalExhausted
 
 // FailoverSignalUnhealthy is [priorityprocessor.SignalUnhealthy]: SignalUnhealthy and
-// SignalHealthy are raised on the sink, with the name of the processor as key, when its
-// health changes.
+// SignalHealthy are raised when the health of a processor changes.
 const FailoverSignalUnhealthy = priorityprocessor.SignalUnhealthy
 
 // FailoverSignalHealthy is [priorityprocessor.SignalHealthy]: processor.healthy:pri1
 const FailoverSignalHealthy = priorityprocessor.SignalHealthy
 
-// FailoverSignalRoute is [priorityprocessor.SignalRoute]: SignalRoute is raised on the
-// sink, with the name of the Failover as key, when a change of health changes the
-// highest priority with a healthy processor.
+// FailoverSignalRoute is [priorityprocessor.SignalRoute]: SignalRoute is raised when
+// the highest priority that has a healthy processor changes.
 const FailoverSignalRoute = priorityprocessor.SignalRoute
 
 // FailoverSignalRestored is [priorityprocessor.SignalRestored].
 const FailoverSignalRestored = priorityprocessor.SignalRestored
 
 // FailoverSignalProbeStarting is [priorityprocessor.SignalProbeStarting]:
-// SignalProbeStarting, and then one of the other two, are raised on the sink, with the
-// name of the processor as key, for every call of a Probe function.
+// SignalProbeStarting is raised before each call of a Probe function, and one of the
+// other two after it.
 const FailoverSignalProbeStarting = priorityprocessor.SignalProbeStarting
 
 // FailoverSignalProbeSuccess is [priorityprocessor.SignalProbeSuccess]:
@@ -105,13 +101,13 @@ var FailoverExhausted = priorityprocessor.Exhausted
 // FailoverRestored is [priorityprocessor.Restored].
 var FailoverRestored = priorityprocessor.Restored
 
-// FailoverCommandRoute is [priorityprocessor.CommandRoute]: CommandRoute followed by a
-// priority, as in "route.priority.2": while such a fact is on the sink, items start
-// with that priority, go on to lower ones, and to higher ones last.
+// FailoverCommandRoute is [priorityprocessor.CommandRoute]: CommandRoute with a
+// priority, as in "route.priority.2", changes the route while the signal is on the
+// sink.
 const FailoverCommandRoute = priorityprocessor.CommandRoute
 
 // FailoverCommandUnhealthy is [priorityprocessor.CommandUnhealthy]: CommandUnhealthy
-// and CommandHealthy are Failover.MarkUnhealthy and Failover.MarkHealthy of the
+// and CommandHealthy call Failover.MarkUnhealthy and Failover.MarkHealthy for the
 // processor whose name is their key.
 const FailoverCommandUnhealthy = priorityprocessor.CommandUnhealthy
 
@@ -122,10 +118,10 @@ const FailoverCommandHealthy = priorityprocessor.CommandHealthy
 // except SignalExhausted.
 type FailoverReport = priorityprocessor.Report
 
-// FailoverStats is [priorityprocessor.Stats]: Stats are a Failover's counters, all read
-// at the same moment, at which
+// FailoverStats is [priorityprocessor.Stats]: Stats are the counters of a Failover,
+// read together.
 type FailoverStats = priorityprocessor.Stats
 
-// FailoverProcessorStatus is [priorityprocessor.ProcessorStatus]: A ProcessorStatus
-// describes a processor at one moment.
+// FailoverProcessorStatus is [priorityprocessor.ProcessorStatus]: A ProcessorStatus is
+// the state of a processor.
 type FailoverProcessorStatus = priorityprocessor.ProcessorStatus

@@ -10,12 +10,11 @@ import (
 )
 
 // LimiterSignalLimited is [ratelimit.SignalLimited]: SignalLimited is held while
-// requests are refused or queued: from the first such request until there was none for
-// as long as the bucket takes to fill, for at least a second and at most a minute.
+// requests are refused or queued.
 const LimiterSignalLimited = ratelimit.SignalLimited
 
-// LimiterSignalRecovered is [ratelimit.SignalRecovered]: SignalRecovered is raised at
-// the end of that time.
+// LimiterSignalRecovered is [ratelimit.SignalRecovered]: SignalRecovered is raised when
+// SignalLimited ends, except by Close.
 const LimiterSignalRecovered = ratelimit.SignalRecovered
 
 // LimiterSignalApplied is [ratelimit.SignalApplied]: SignalApplied is raised when the
@@ -26,8 +25,8 @@ const LimiterSignalApplied = ratelimit.SignalApplied
 // raised when the burst was set; see BurstApplied.
 const LimiterSignalBurstApplied = ratelimit.SignalBurstApplied
 
-// LimiterSignalRejected is [ratelimit.SignalRejected]: SignalRejected is raised for a
-// command that was not obeyed; see CommandRejected.
+// LimiterSignalRejected is [ratelimit.SignalRejected]: SignalRejected is raised when a
+// command was not valid; see CommandRejected.
 const LimiterSignalRejected = ratelimit.SignalRejected
 
 // LimiterCommandSet is [ratelimit.CommandSet]: CommandSet sets the rate in tokens per
@@ -39,23 +38,22 @@ const LimiterCommandSet = ratelimit.CommandSet
 const LimiterCommandIncrease = ratelimit.CommandIncrease
 
 // LimiterCommandDecrease is [ratelimit.CommandDecrease]: CommandDecrease subtracts from
-// the rate, down to 1 per second.
+// the rate, but does not go below 1 per second.
 const LimiterCommandDecrease = ratelimit.CommandDecrease
 
 // LimiterCommandBurst is [ratelimit.CommandBurst]: CommandBurst sets the burst; a
 // fraction is cut off.
 const LimiterCommandBurst = ratelimit.CommandBurst
 
-// LimiterCommandReset is [ratelimit.CommandReset]: CommandReset, without colon and
-// number, fills the bucket.
+// LimiterCommandReset is [ratelimit.CommandReset]: CommandReset fills the bucket.
 const LimiterCommandReset = ratelimit.CommandReset
 
-// LimiterChange is [ratelimit.Change]: A Change is the payload of signals about a rate
-// or a burst that was set.
+// LimiterChange is [ratelimit.Change]: A Change is the payload of RateApplied and
+// BurstApplied: the new settings.
 type LimiterChange = ratelimit.Change
 
-// LimiterRejection is [ratelimit.Rejection]: A Rejection is the payload of signals
-// about a command that was not obeyed.
+// LimiterRejection is [ratelimit.Rejection]: A Rejection is the payload of
+// CommandRejected.
 type LimiterRejection = ratelimit.Rejection
 
 // LimiterRateApplied is [ratelimit.RateApplied].
@@ -67,23 +65,23 @@ var LimiterBurstApplied = ratelimit.BurstApplied
 // LimiterCommandRejected is [ratelimit.CommandRejected].
 var LimiterCommandRejected = ratelimit.CommandRejected
 
-// LimiterInfDuration is [ratelimit.InfDuration]: InfDuration is the delay of what will
-// never be due.
+// LimiterInfDuration is [ratelimit.InfDuration]: InfDuration is the delay of a request
+// that will never pass.
 const LimiterInfDuration = ratelimit.InfDuration
 
-// ErrLimiterExceedsBurst is [ratelimit.ErrExceedsBurst]: ErrExceedsBurst is returned
-// for a request for more tokens than the bucket holds.
+// ErrLimiterExceedsBurst is [ratelimit.ErrExceedsBurst]: ErrExceedsBurst matches the
+// error of a request for more tokens than the bucket holds.
 var ErrLimiterExceedsBurst = ratelimit.ErrExceedsBurst
 
-// LimiterDeadlineError is [ratelimit.DeadlineError]: A DeadlineError is returned at
-// once by a wait that would outlast the deadline of its context.
+// LimiterDeadlineError is [ratelimit.DeadlineError]: A DeadlineError says that the turn
+// of a request would not come before the deadline of its context.
 type LimiterDeadlineError = ratelimit.DeadlineError
 
 // LimiterLimit is [ratelimit.Limit]: A Limit is one of the limits of a Group.
 type LimiterLimit = ratelimit.Limit
 
-// LimiterGroup is [ratelimit.Group]: A Group is several limits that every request has
-// to keep at once, for example a number of requests and a number of bytes.
+// LimiterGroup is [ratelimit.Group]: A Group has several limits for each request, such
+// as requests and bytes.
 type LimiterGroup = ratelimit.Group
 
 // NewLimiterGroup is [ratelimit.NewGroup]: NewGroup makes a group of limits with full
@@ -92,12 +90,12 @@ func NewLimiterGroup(limits []ratelimit.Limit, opts ratelimit.Options) (*ratelim
 	return ratelimit.NewGroup(limits, opts)
 }
 
-// LimiterKeyed is [ratelimit.Keyed]: A Keyed is a limiter for each key, all with the
-// same rate and burst: so many requests of each client.
+// LimiterKeyed is [ratelimit.Keyed]: A Keyed is a limiter for each key, such as a
+// client.
 type LimiterKeyed[K comparable] = ratelimit.Keyed[K]
 
-// NewLimiterKeyed is [ratelimit.NewKeyed]: NewKeyed makes a limiter of so many tokens
-// per second for each key.
+// NewLimiterKeyed is [ratelimit.NewKeyed]: NewKeyed makes a limiter for each key; rate
+// is in tokens per second.
 func NewLimiterKeyed[K comparable](rate float64, opts ratelimit.Options) (*ratelimit.Keyed[K], error) {
 	return ratelimit.NewKeyed[K](rate, opts)
 }
@@ -106,37 +104,36 @@ func NewLimiterKeyed[K comparable](rate float64, opts ratelimit.Options) (*ratel
 // Keyed.
 type LimiterOptions = ratelimit.Options
 
-// LimiterMinRate is [ratelimit.MinRate]: one in 32 years
+// LimiterMinRate is [ratelimit.MinRate]: one token per 32 years
 const LimiterMinRate = ratelimit.MinRate
 
-// LimiterMaxRate is [ratelimit.MaxRate]: one in a nanosecond
+// LimiterMaxRate is [ratelimit.MaxRate]: one token per nanosecond
 const LimiterMaxRate = ratelimit.MaxRate
 
 // LimiterUnlimited is [ratelimit.Unlimited].
 const LimiterUnlimited = ratelimit.Unlimited
 
-// LimiterEvery is [ratelimit.Every]: Every is the rate of one token each d:
-// New(Every(time.Minute), ...) is one a minute, and Every(time.Hour/50) is 50 an hour.
+// LimiterEvery is [ratelimit.Every]: Every returns the rate of one token per d.
 func LimiterEvery(d time.Duration) float64 {
 	return ratelimit.Every(d)
 }
 
-// Limiter is [ratelimit.Limiter]: A Limiter lets requests pass at a rate, and a burst
-// of them after a quiet time.
+// Limiter is [ratelimit.Limiter]: A Limiter limits the rate of requests, and allows a
+// burst after a quiet time.
 type Limiter = ratelimit.Limiter
 
-// NewLimiter is [ratelimit.New]: New makes a limiter of so many tokens per second, with
-// a full bucket.
+// NewLimiter is [ratelimit.New]: New makes a limiter with a full bucket; rate is in
+// tokens per second.
 func NewLimiter(rate float64, opts ratelimit.Options) (*ratelimit.Limiter, error) {
 	return ratelimit.New(rate, opts)
 }
 
-// LimiterReservation is [ratelimit.Reservation]: A Reservation is a queued request,
-// made by Limiter.ReserveN or Group.Reserve.
+// LimiterReservation is [ratelimit.Reservation]: A Reservation is a request of
+// Limiter.ReserveN or Group.Reserve.
 type LimiterReservation = ratelimit.Reservation
 
-// LimiterCounts is [ratelimit.Counts]: Counts are the counters that all limiters have,
-// all read at the same moment.
+// LimiterCounts is [ratelimit.Counts]: Counts are the counters of all kinds of
+// limiters.
 type LimiterCounts = ratelimit.Counts
 
 // LimiterStats is [ratelimit.Stats]: Stats are the counters and the state of a Limiter.
@@ -154,8 +151,8 @@ type LimiterLimitStats = ratelimit.LimitStats
 // state of a Keyed.
 type LimiterKeyedStats = ratelimit.KeyedStats
 
-// LimiterWrap is [ratelimit.Wrap]: Wrap returns work that waits for a token of l before
-// it runs; see Limiter.WaitN.
+// LimiterWrap is [ratelimit.Wrap]: Wrap returns a function that waits for a token of l
+// and then calls work; see Limiter.WaitN.
 func LimiterWrap[T any](l *ratelimit.Limiter, work core.Work[T]) core.Work[T] {
 	return ratelimit.Wrap[T](l, work)
 }
@@ -166,8 +163,8 @@ func LimiterWrapResult[In, Out any](l *ratelimit.Limiter, work core.ResultWork[I
 	return ratelimit.WrapResult[In, Out](l, work)
 }
 
-// LimiterWrapKeyed is [ratelimit.WrapKeyed]: WrapKeyed is Wrap for a limiter of many
-// keys: key returns the key whose token an item takes.
+// LimiterWrapKeyed is [ratelimit.WrapKeyed]: WrapKeyed is Wrap for a Keyed: an item
+// takes a token of the key that key returns for it.
 func LimiterWrapKeyed[K comparable, T any](k *ratelimit.Keyed[K], key func(T) K, work core.Work[T]) core.Work[T] {
 	return ratelimit.WrapKeyed[K, T](k, key, work)
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// RetrierParseRetryAfter is [retry.ParseRetryAfter]: ParseRetryAfter reads how long a
-// server asks its callers to wait, for After.
+// RetrierParseRetryAfter is [retry.ParseRetryAfter]: ParseRetryAfter reads the delay
+// that a server asks for.
 func RetrierParseRetryAfter(text string, now time.Time) (d time.Duration, ok bool) {
 	return retry.ParseRetryAfter(text, now)
 }
 
-// RetrierAttempt is [retry.Attempt]: Attempt returns the number of the attempt that was
-// given ctx, or a context made from it: 2 for the first retry.
+// RetrierAttempt is [retry.Attempt]: Attempt returns the number of the attempt to which
+// ctx belongs.
 func RetrierAttempt(ctx context.Context) int {
 	return retry.Attempt(ctx)
 }
 
-// RetrierBackoff is [retry.Backoff]: A Backoff says how long to wait after an attempt
-// has failed.
+// RetrierBackoff is [retry.Backoff]: A Backoff returns the delay before the next
+// attempt.
 type RetrierBackoff = retry.Backoff
 
 // RetrierConstantBackoff is [retry.Constant]: Constant always waits for d.
@@ -32,27 +32,25 @@ func RetrierConstantBackoff(d time.Duration) retry.Backoff {
 }
 
 // RetrierLinearBackoff is [retry.Linear]: Linear waits for step after the first
-// attempt, twice that after the second, and so on; as long as a time.Duration can be
-// when that is too long for one.
+// attempt, for twice step after the second attempt, and so on.
 func RetrierLinearBackoff(step time.Duration) retry.Backoff {
 	return retry.Linear(step)
 }
 
 // RetrierExponentialBackoff is [retry.Exponential]: Exponential waits for initial after
-// the first attempt and each time multiplier times as long as the time before; as long
-// as a time.Duration can be when that is too long for one, so set Options.MaxDelay.
+// the first attempt.
 func RetrierExponentialBackoff(initial time.Duration, multiplier float64) retry.Backoff {
 	return retry.Exponential(initial, multiplier)
 }
 
-// RetrierFullJitter is [retry.FullJitter]: FullJitter replaces a delay by a random one
-// between 0 and it, so that callers that failed together do not come back together.
+// RetrierFullJitter is [retry.FullJitter]: FullJitter, for Options.Jitter, returns a
+// random delay from 0 to d.
 func RetrierFullJitter(d time.Duration) time.Duration {
 	return retry.FullJitter(d)
 }
 
-// RetrierEqualJitter is [retry.EqualJitter]: EqualJitter replaces a delay by a random
-// one between half of it and all of it, if there must be some pause.
+// RetrierEqualJitter is [retry.EqualJitter]: EqualJitter, for Options.Jitter, returns a
+// random delay from d/2 to d.
 func RetrierEqualJitter(d time.Duration) time.Duration {
 	return retry.EqualJitter(d)
 }
@@ -60,13 +58,12 @@ func RetrierEqualJitter(d time.Duration) time.Duration {
 // RetrierBudgetOptions is [retry.BudgetOptions]: BudgetOptions configure a Budget.
 type RetrierBudgetOptions = retry.BudgetOptions
 
-// RetrierBudget is [retry.Budget]: A Budget bounds the retries of all calls of one or
-// several Retriers, so that retries do not multiply the load on what has failed under
-// it.
+// RetrierBudget is [retry.Budget]: A Budget limits the retries of all Retriers that
+// share it.
 type RetrierBudget = retry.Budget
 
 // RetrierBudgetStats is [retry.BudgetStats]: BudgetStats are the counters of a Budget,
-// read together, so that at every instant
+// read together.
 type RetrierBudgetStats = retry.BudgetStats
 
 // NewRetrierBudget is [retry.NewBudget]: NewBudget makes a budget, or says what is
@@ -83,12 +80,12 @@ var ErrRetrierAttempts = retry.ErrAttempts
 // start later than Options.MaxElapsed allows.
 var ErrRetrierMaxElapsed = retry.ErrMaxElapsed
 
-// ErrRetrierDeadline is [retry.ErrDeadline]: ErrDeadline: the context of the call has a
-// deadline that is not later than the next attempt would start.
+// ErrRetrierDeadline is [retry.ErrDeadline]: ErrDeadline: the next attempt would start
+// at or after the deadline of the context of the call.
 var ErrRetrierDeadline = retry.ErrDeadline
 
-// ErrRetrierMaxDelay is [retry.ErrMaxDelay]: ErrMaxDelay: the error asks for a longer
-// delay than Options.MaxDelay allows.
+// ErrRetrierMaxDelay is [retry.ErrMaxDelay]: ErrMaxDelay: the error asks for a delay
+// that is longer than Options.MaxDelay.
 var ErrRetrierMaxDelay = retry.ErrMaxDelay
 
 // ErrRetrierStopped is [retry.ErrStopped]: ErrStopped: Options.Backoff returned a
@@ -99,22 +96,20 @@ var ErrRetrierStopped = retry.ErrStopped
 var ErrRetrierBudget = retry.ErrBudget
 
 // ErrRetrierAttemptTimeout is [retry.ErrAttemptTimeout]: ErrAttemptTimeout is the cause
-// of the context of an attempt that has taken longer than Options.AttemptTimeout.
+// with which the context of an attempt ends after Options.AttemptTimeout.
 var ErrRetrierAttemptTimeout = retry.ErrAttemptTimeout
 
 // RetrierError is [retry.Error]: An Error says that a Retrier gave up, why, and after
 // which error.
 type RetrierError = retry.Error
 
-// RetrierPermanent is [retry.Permanent]: Permanent marks an error that no other attempt
-// can change, and is nil for nil.
+// RetrierPermanent is [retry.Permanent]: Permanent marks an error that is not retried.
 func RetrierPermanent(err error) error {
 	return retry.Permanent(err)
 }
 
-// RetrierAfter is [retry.After]: After marks an error with the delay before the next
-// attempt, which replaces the backoff, for example when a server has asked for it; see
-// ParseRetryAfter.
+// RetrierAfter is [retry.After]: After marks err, so that the next attempt starts after
+// the delay d, for example because a server asked for it; see ParseRetryAfter.
 func RetrierAfter(err error, d time.Duration) error {
 	return retry.After(err, d)
 }
@@ -122,12 +117,12 @@ func RetrierAfter(err error, d time.Duration) error {
 // RetrierQueueOptions is [retry.QueueOptions]: QueueOptions configure a Queue.
 type RetrierQueueOptions = retry.QueueOptions
 
-// RetrierQueue is [retry.Queue]: A Queue works on items, a bounded number at once, and
+// RetrierQueue is [retry.Queue]: A Queue runs a limited number of items at once, and
 // retries items that fail.
 type RetrierQueue[T any] = retry.Queue[T]
 
-// NewRetrierQueue is [retry.NewQueue]: NewQueue makes a queue that does work for each
-// item by r, or says what is wrong with the options.
+// NewRetrierQueue is [retry.NewQueue]: NewQueue makes a queue that calls work for each
+// item and retries by r, or says what is wrong with the options.
 func NewRetrierQueue[T any](r *retry.Retrier, work core.Work[T], opts retry.QueueOptions) (*retry.Queue[T], error) {
 	return retry.NewQueue[T](r, work, opts)
 }
@@ -135,25 +130,24 @@ func NewRetrierQueue[T any](r *retry.Retrier, work core.Work[T], opts retry.Queu
 // RetrierOptions is [retry.Options]: Options configure a Retrier.
 type RetrierOptions = retry.Options
 
-// RetrierSignalDelayed is [retry.SignalDelayed]: SignalDelayed: an attempt has failed
-// and the next one has to wait.
+// RetrierSignalDelayed is [retry.SignalDelayed]: SignalDelayed: an attempt has failed,
+// and the next one starts after a delay.
 const RetrierSignalDelayed = retry.SignalDelayed
 
-// RetrierSignalStarted is [retry.SignalStarted]: SignalStarted: an attempt begins that
-// is not the first.
+// RetrierSignalStarted is [retry.SignalStarted]: SignalStarted: a second or later
+// attempt starts.
 const RetrierSignalStarted = retry.SignalStarted
 
-// RetrierSignalRecovered is [retry.SignalRecovered]: SignalRecovered: an attempt that
-// is not the first has succeeded.
+// RetrierSignalRecovered is [retry.SignalRecovered]: SignalRecovered: a second or later
+// attempt has succeeded.
 const RetrierSignalRecovered = retry.SignalRecovered
 
 // RetrierSignalExhausted is [retry.SignalExhausted]: SignalExhausted: a call gave up
-// because it had no attempts or no time left, or because the backoff said stop; see
-// ErrAttempts, ErrMaxElapsed, ErrDeadline, ErrMaxDelay and ErrStopped.
+// because of ErrAttempts, ErrMaxElapsed, ErrDeadline, ErrMaxDelay or ErrStopped.
 const RetrierSignalExhausted = retry.SignalExhausted
 
 // RetrierSignalBudgetExhausted is [retry.SignalBudgetExhausted]: SignalBudgetExhausted:
-// a call gave up because the budget was spent; see ErrBudget.
+// a call gave up because of ErrBudget.
 const RetrierSignalBudgetExhausted = retry.SignalBudgetExhausted
 
 // RetrierEvent is [retry.Event]: An Event is the payload of the signals.
@@ -174,8 +168,8 @@ var RetrierExhausted = retry.Exhausted
 // RetrierBudgetExhausted is [retry.BudgetExhausted].
 var RetrierBudgetExhausted = retry.BudgetExhausted
 
-// Retrier is [retry.Retrier]: A Retrier calls functions again that have failed, after a
-// delay, and a bounded number of times.
+// Retrier is [retry.Retrier]: A Retrier repeats failed calls, after a delay and a
+// limited number of times.
 type Retrier = retry.Retrier
 
 // RetrierStats is [retry.Stats]: Stats are the counters of a Retrier, read together.
@@ -186,20 +180,20 @@ func NewRetrier(opts retry.Options) (*retry.Retrier, error) {
 	return retry.New(opts)
 }
 
-// RetrierDoValue is [retry.DoValue]: DoValue is Do for a function that has a result; it
-// returns what the last attempt did.
+// RetrierDoValue is [retry.DoValue]: DoValue is Retrier.Do for a function with a
+// result.
 func RetrierDoValue[T any](ctx context.Context, r *retry.Retrier, work func(context.Context) (T, error)) (T, error) {
 	return retry.DoValue[T](ctx, r, work)
 }
 
-// RetrierWrap is [retry.Wrap]: Wrap returns work that calls Do of r for every item, for
-// any coordinator.
+// RetrierWrap is [retry.Wrap]: Wrap returns work that retries each item by r, for any
+// coordinator.
 func RetrierWrap[T any](r *retry.Retrier, work core.Work[T]) core.Work[T] {
 	return retry.Wrap[T](r, work)
 }
 
-// RetrierWrapResult is [retry.WrapResult]: WrapResult is Wrap for work that has a
-// result, which it returns as DoValue does.
+// RetrierWrapResult is [retry.WrapResult]: WrapResult is Wrap for work with a result;
+// see DoValue.
 func RetrierWrapResult[In, Out any](r *retry.Retrier, work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	return retry.WrapResult[In, Out](r, work)
 }

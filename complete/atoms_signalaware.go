@@ -10,10 +10,10 @@ import (
 // GateOptions is [signalaware.Options]: Options configure a Gate.
 type GateOptions = signalaware.Options
 
-// Gate is [signalaware.Gate]: A Gate works on items as far as signals let it.
+// Gate is [signalaware.Gate]: A Gate runs items while signals allow it.
 type Gate[T any] = signalaware.Gate[T]
 
-// NewGate is [signalaware.New]: New makes a gate that does work for each item, or says
+// NewGate is [signalaware.New]: New makes a gate that calls work for each item, or says
 // what is wrong with the options.
 func NewGate[T any](work core.Work[T], opts signalaware.Options) (*signalaware.Gate[T], error) {
 	return signalaware.New[T](work, opts)
@@ -24,12 +24,12 @@ func GateWrap[T, G any](g *signalaware.Gate[G], work core.Work[T]) core.Work[T] 
 	return signalaware.Wrap[T, G](g, work)
 }
 
-// GateWrapResult is [signalaware.WrapResult]: WrapResult is Wrap for work that has a
+// GateWrapResult is [signalaware.WrapResult]: WrapResult is Wrap for work with a
 // result.
 func GateWrapResult[In, Out, G any](g *signalaware.Gate[G], work core.ResultWork[In, Out]) core.ResultWork[In, Out] {
 	return signalaware.WrapResult[In, Out, G](g, work)
 }
 
 // GateCallStats is [signalaware.CallStats]: CallStats count the calls of wrapped
-// functions, so that at every instant
+// functions.
 type GateCallStats = signalaware.CallStats

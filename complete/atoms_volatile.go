@@ -6,8 +6,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/volatile"
 )
 
-// ErrEvictorKilled is [volatile.ErrKilled]: ErrKilled is the cause with which an
-// operation that is killed is cancelled.
+// ErrEvictorKilled is [volatile.ErrKilled]: ErrKilled is the cause with which killed
+// operations are cancelled.
 var ErrEvictorKilled = volatile.ErrKilled
 
 // EvictorSignalKilled is [volatile.SignalKilled]: SignalKilled: an operation was killed
@@ -15,26 +15,25 @@ var ErrEvictorKilled = volatile.ErrKilled
 const EvictorSignalKilled = volatile.SignalKilled
 
 // EvictorSignalMissed is [volatile.SignalMissed]: SignalMissed: the coordinator does
-// not know the operation, or not any more.
+// not have the operation, or no longer has it.
 const EvictorSignalMissed = volatile.SignalMissed
 
 // EvictorOptions is [volatile.Options]: Options configure an Evictor.
 type EvictorOptions = volatile.Options
 
-// EvictorTarget is [volatile.Target]: A Target is a coordinator, such as a
-// core.Coordinator.
+// EvictorTarget is [volatile.Target]: A Target is a core.Coordinator, or another type
+// with these methods.
 type EvictorTarget = volatile.Target
 
-// EvictorStats is [volatile.Stats]: Stats are the counters of an evictor, read
-// together, so that at every instant
+// EvictorStats is [volatile.Stats]: Stats are the counters of an Evictor, read
+// together.
 type EvictorStats = volatile.Stats
 
-// Evictor is [volatile.Evictor]: An Evictor evicts operations that raise a certain
-// signal.
+// Evictor is [volatile.Evictor]: An Evictor evicts operations that raise certain
+// signals.
 type Evictor = volatile.Evictor
 
-// NewEvictor is [volatile.New]: New makes an evictor for the operations of a
-// coordinator, or says what is wrong.
+// NewEvictor is [volatile.New]: New makes an evictor for the operations of target.
 func NewEvictor(target volatile.Target, opts volatile.Options) (*volatile.Evictor, error) {
 	return volatile.New(target, opts)
 }

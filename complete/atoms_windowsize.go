@@ -29,16 +29,15 @@ const ResizerCommandTimeIncrease = windowsize.CommandTimeIncrease
 const ResizerCommandTimeDecrease = windowsize.CommandTimeDecrease
 
 // ResizerSignalSizeApplied is [windowsize.SignalSizeApplied]: SignalSizeApplied and
-// SignalTimeApplied mean that a command or a method was carried out, as far as the
-// bounds allow.
+// SignalTimeApplied mean that a command or a method was carried out, within the bounds.
 const ResizerSignalSizeApplied = windowsize.SignalSizeApplied
 
 // ResizerSignalTimeApplied is [windowsize.SignalTimeApplied].
 const ResizerSignalTimeApplied = windowsize.SignalTimeApplied
 
 // ResizerSignalSizeRejected is [windowsize.SignalSizeRejected]: SignalSizeRejected and
-// SignalTimeRejected mean that a command could not be understood, or failed with
-// ErrNoLimit.
+// SignalTimeRejected mean that the value of a command was not valid, or that the
+// command failed with ErrNoLimit.
 const ResizerSignalSizeRejected = windowsize.SignalSizeRejected
 
 // ResizerSignalTimeRejected is [windowsize.SignalTimeRejected].
@@ -62,19 +61,20 @@ type ResizerEvent = windowsize.Event
 // ResizerWindow is [windowsize.Window]: A Window is how much a sink remembers.
 type ResizerWindow = windowsize.Window
 
-// ErrResizerNoLimit is [windowsize.ErrNoLimit]: ErrNoLimit is returned when the age of
-// a window without a limit of age is to be increased or decreased.
+// ErrResizerNoLimit is [windowsize.ErrNoLimit]: ErrNoLimit means that the window has no
+// age limit that could be increased or decreased.
 var ErrResizerNoLimit = windowsize.ErrNoLimit
 
 // Resizer is [windowsize.Resizer]: A Resizer changes the window of a sink, by commands
 // and by its methods.
 type Resizer = windowsize.Resizer
 
-// ResizerStats is [windowsize.Stats]: Stats are the counters of a Resizer, all read at
-// the same moment.
+// ResizerStats is [windowsize.Stats]: Stats are the counters of a Resizer, read
+// together.
 type ResizerStats = windowsize.Stats
 
-// NewResizer is [windowsize.New]: New makes a Resizer for the sink.
+// NewResizer is [windowsize.New]: New makes a Resizer for the sink, and subscribes it
+// to commands.
 func NewResizer(sink *core.Sink, opts windowsize.Options) (*windowsize.Resizer, error) {
 	return windowsize.New(sink, opts)
 }

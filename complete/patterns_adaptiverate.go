@@ -7,19 +7,17 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/adaptiverate"
 )
 
-// AdaptiveRatePattern is [adaptiverate.Pattern]: Pattern matches the signals that say
-// how long no item may start, counted from when they were raised: as
-// core.ParseRetryAfter reads them.
+// AdaptiveRatePattern is [adaptiverate.Pattern]: Pattern matches the signals that
+// contain a time to wait, such as "rate-limit:500ms".
 const AdaptiveRatePattern = adaptiverate.Pattern
 
-// AdaptiveRateSignalLimited is [adaptiverate.SignalLimited]: SignalLimited, a dot and
-// the name of the coordinator is the name of the fact that is held while no item may
-// start: "rate.limited.api" for one called api.
+// AdaptiveRateSignalLimited is [adaptiverate.SignalLimited]: SignalLimited is the start
+// of the name of the signal that is held while no item may start.
 const AdaptiveRateSignalLimited = adaptiverate.SignalLimited
 
-// NewAdaptiveRate is [adaptiverate.New]: New makes a coordinator that starts no item
-// before the time that the newest signal on its sink says that matches Pattern, also
-// one that was raised before.
+// NewAdaptiveRate is [adaptiverate.New]: New makes a coordinator that obeys the newest
+// signal on its sink that matches Pattern: until the time in the signal has passed, no
+// item starts.
 func NewAdaptiveRate[T any](work core.Work[T], opts core.Options) (*core.Coordinator[T], error) {
 	return adaptiverate.New[T](work, opts)
 }

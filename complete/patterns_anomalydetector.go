@@ -10,12 +10,12 @@ import (
 // DetectorOptions is [anomalydetector.Options]: Options configure a Detector.
 type DetectorOptions = anomalydetector.Options
 
-// Detector is [anomalydetector.Detector]: A Detector counts signals and holds a fact
+// Detector is [anomalydetector.Detector]: A Detector counts signals, and holds a signal
 // while there are too many.
 type Detector = anomalydetector.Detector
 
 // NewDetector is [anomalydetector.New]: New makes a detector for the signals of a sink,
-// or of the operations of a coordinator, those present included, or says what is wrong.
+// or for those that the operations of a coordinator raise.
 func NewDetector(on core.Sensor, opts anomalydetector.Options) (*anomalydetector.Detector, error) {
 	return anomalydetector.New(on, opts)
 }

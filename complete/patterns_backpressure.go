@@ -12,7 +12,7 @@ import (
 const BackpressurePattern = backpressure.Pattern
 
 // NewBackpressure is [backpressure.New]: New makes a coordinator that starts no item
-// while a signal that matches Pattern is present on opts.Sink, which must be set.
+// while a signal that matches Pattern is present on opts.Sink.
 func NewBackpressure[T any](work core.Work[T], opts core.Options) (*core.Coordinator[T], error) {
 	return backpressure.New[T](work, opts)
 }
@@ -25,9 +25,9 @@ type BackpressureWatermarks = backpressure.Watermarks
 // such as a core.Coordinator.
 type BackpressureTarget = backpressure.Target
 
-// BackpressureWatch is [backpressure.Watch]: Watch holds a fact, "backpressure." and
-// the name of the coordinator, on the sink of the coordinator while it has too many
-// pending items, from one watermark to the other.
+// BackpressureWatch is [backpressure.Watch]: Watch holds the signal "backpressure.NAME"
+// on the sink of the coordinator NAME while the coordinator has too many pending items:
+// see Watermarks.
 func BackpressureWatch(on backpressure.Target, marks backpressure.Watermarks) (stop func()) {
 	return backpressure.Watch(on, marks)
 }

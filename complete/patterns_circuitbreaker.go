@@ -7,8 +7,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
-// BreakerSignalOpen is [circuitbreaker.SignalOpen]: SignalOpen is what the name of the
-// held fact begins with: the fact of the breaker called api is "circuit.open.api".
+// BreakerSignalOpen is [circuitbreaker.SignalOpen]: SignalOpen is the beginning of the
+// name of the signal that an open breaker holds.
 const BreakerSignalOpen = circuitbreaker.SignalOpen
 
 // BreakerOpenError is [circuitbreaker.OpenError]: An OpenError says that a breaker
@@ -21,19 +21,18 @@ var ErrBreakerOpen = circuitbreaker.ErrOpen
 // BreakerOptions is [circuitbreaker.Options]: Options configure a Breaker.
 type BreakerOptions = circuitbreaker.Options
 
-// Breaker is [circuitbreaker.Breaker]: A Breaker says whether calls may be made, from
-// signals about failures.
+// Breaker is [circuitbreaker.Breaker]: A Breaker counts failure signals, and refuses
+// calls while there are too many.
 type Breaker = circuitbreaker.Breaker
 
-// NewBreaker is [circuitbreaker.New]: New makes a breaker that counts the signals of a
-// sink, or of the operations of a coordinator, those present included, or says what is
-// wrong.
+// NewBreaker is [circuitbreaker.New]: New makes a breaker, or says what is wrong with
+// the options.
 func NewBreaker(on core.Sensor, opts circuitbreaker.Options) (*circuitbreaker.Breaker, error) {
 	return circuitbreaker.New(on, opts)
 }
 
-// BreakerWrap is [circuitbreaker.Wrap]: Wrap returns work that runs if the breaker
-// allows it, and otherwise returns an OpenError.
+// BreakerWrap is [circuitbreaker.Wrap]: Wrap returns a function that calls work if the
+// breaker allows it, and otherwise returns an OpenError.
 func BreakerWrap[T any](b *circuitbreaker.Breaker, work core.Work[T]) core.Work[T] {
 	return circuitbreaker.Wrap[T](b, work)
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // NewControlledFanout is [controlledfanout.New]: New makes a coordinator that runs at
-// most core.Options.MaxConcurrency items at once, and of one key at most
-// core.Options.MaxPerKey.
+// most core.Options.MaxConcurrency items at once, and at most core.Options.MaxPerKey
+// items of one key.
 func NewControlledFanout[T any, K ~string](key func(T) K, work core.Work[T], opts core.Options) (*core.Coordinator[T], error) {
 	return controlledfanout.New[T, K](key, work, opts)
 }

@@ -19,13 +19,11 @@ var DynamicConcurrencyIncreased = dynamicconcurrency.Increased
 // DynamicConcurrencyDecreased is [dynamicconcurrency.Decreased].
 var DynamicConcurrencyDecreased = dynamicconcurrency.Decreased
 
-// DynamicConcurrencyScale is [dynamicconcurrency.Scale]: Scale says between which
-// limits a coordinator moves, and because of what.
+// DynamicConcurrencyScale is [dynamicconcurrency.Scale]: Scale has the lowest and the
+// highest limit, and the signals that change the limit.
 type DynamicConcurrencyScale = dynamicconcurrency.Scale
 
-// NewDynamicConcurrency is [dynamicconcurrency.New]: New makes a coordinator whose
-// limit each signal on opts.Sink that matches UpOn or DownOn changes by one step, from
-// when it is raised.
+// NewDynamicConcurrency is [dynamicconcurrency.New]: New makes a coordinator.
 func NewDynamicConcurrency[T any](work core.Work[T], scale dynamicconcurrency.Scale, opts core.Options) (*core.Coordinator[T], error) {
 	return dynamicconcurrency.New[T](work, scale, opts)
 }

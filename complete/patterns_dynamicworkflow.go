@@ -21,38 +21,38 @@ func NewWorkflow[T any, K ~string](key func(T) K, work core.Work[T], opts dynami
 	return dynamicworkflow.New[T, K](key, work, opts, coordinator)
 }
 
-// WorkflowMetrics is [dynamicworkflow.Metrics]: Metrics are counts of the last span, as
-// Workflow.Metrics says, and the limit of now.
+// WorkflowMetrics is [dynamicworkflow.Metrics]: Metrics are counts of a span, see
+// Workflow.Metrics, and the present limit.
 type WorkflowMetrics = dynamicworkflow.Metrics
 
-// WorkflowPriorities is [dynamicworkflow.Priorities]: Priorities is how many priorities
-// there may be: they are 1, the first choice, to 31.
+// WorkflowPriorities is [dynamicworkflow.Priorities]: Priorities is the largest
+// priority.
 const WorkflowPriorities = dynamicworkflow.Priorities
 
-// WorkflowRoute is [dynamicworkflow.Route]: Route says with which priority the work of
-// an item starts; 0 means that no route is held.
+// WorkflowRoute is [dynamicworkflow.Route]: Route returns the priority with which the
+// work of an item starts; 0 means that no route is held.
 type WorkflowRoute = dynamicworkflow.Route
 
-// WorkflowBest is [dynamicworkflow.Best]: Best chooses the best healthy priority of 1
-// to that number.
+// WorkflowBest is [dynamicworkflow.Best]: Best chooses the first healthy priority of 1,
+// 2 and so on, up to the given number.
 func WorkflowBest(priorities int) dynamicworkflow.Route {
 	return dynamicworkflow.Best(priorities)
 }
 
-// WorkflowWeighted is [dynamicworkflow.Weighted]: Weighted shares items out: with
-// Weighted(90, 10), of each 100 items 90 go to priority 1 and 10 to priority 2.
+// WorkflowWeighted is [dynamicworkflow.Weighted]: Weighted divides items by weights.
 func WorkflowWeighted(weights ...int) dynamicworkflow.Route {
 	return dynamicworkflow.Weighted(weights...)
 }
 
-// WorkflowSticky is [dynamicworkflow.Sticky]: Sticky shares entities out, by a hash: an
-// entity has the same priority always, in every process, while that is healthy.
+// WorkflowSticky is [dynamicworkflow.Sticky]: Sticky divides entities by weights, with
+// a hash: an entity always has the same priority, in every process, while that priority
+// is healthy.
 func WorkflowSticky(weights ...int) dynamicworkflow.Route {
 	return dynamicworkflow.Sticky(weights...)
 }
 
 // WorkflowRegional is [dynamicworkflow.Regional]: Regional chooses the first healthy
-// priority in the list of the region, as in {"eu": {1, 3}, "us": {2, 3}, "": {3}}.
+// priority in the list of the region.
 func WorkflowRegional(region func(ctx context.Context, entity string) string, lists map[string][]int) dynamicworkflow.Route {
 	return dynamicworkflow.Regional(region, lists)
 }
@@ -98,7 +98,7 @@ const WorkflowSignalIncreased = dynamicworkflow.SignalIncreased
 // concurrency.decreased:to=2
 const WorkflowSignalDecreased = dynamicworkflow.SignalDecreased
 
-// WorkflowDecisions is [dynamicworkflow.Decisions]: Decisions are the kinds of all
+// WorkflowDecisions is [dynamicworkflow.Decisions]: Decisions is the family of all
 // decisions.
 var WorkflowDecisions = dynamicworkflow.Decisions
 
@@ -106,8 +106,7 @@ var WorkflowDecisions = dynamicworkflow.Decisions
 type WorkflowDecision = dynamicworkflow.Decision
 
 // WorkflowSignalMeasured is [dynamicworkflow.SignalMeasured]: SignalMeasured is raised
-// on the sink, with the name of the workflow as key, at the end of an interval, before
-// the decision.
+// on the sink at the end of an interval, before the decision.
 const WorkflowSignalMeasured = dynamicworkflow.SignalMeasured
 
 // WorkflowMeasured is [dynamicworkflow.Measured]: Measured is the kind of

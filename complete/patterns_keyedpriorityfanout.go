@@ -14,8 +14,8 @@ const KeyedPriorityFanoutPriority = keyedpriorityfanout.Priority
 const KeyedPriorityFanoutNormal = keyedpriorityfanout.Normal
 
 // NewKeyedPriorityFanout is [keyedpriorityfanout.New]: New makes a coordinator that
-// runs at most core.Options.MaxConcurrency items at once, and of one key at most
-// core.Options.MaxPerKey.
+// runs at most core.Options.MaxConcurrency items at once, and at most
+// core.Options.MaxPerKey items of one key.
 func NewKeyedPriorityFanout[T any, K ~string](key func(T) K, work core.Work[T], priority core.Lane, opts core.Options) (*core.Coordinator[T], error) {
 	return keyedpriorityfanout.New[T, K](key, work, priority, opts)
 }

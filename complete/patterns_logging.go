@@ -12,10 +12,7 @@ import (
 // LoggingBridgeOptions is [logging.BridgeOptions]: BridgeOptions configure a bridge.
 type LoggingBridgeOptions = logging.BridgeOptions
 
-// NewLoggingBridge is [logging.NewBridge]: NewBridge writes each signal that is raised
-// on the sink from now on and matches BridgeOptions.Pattern to h, in order, in the
-// background: as a record with the time of the signal, its name as the message, and the
-// signal, without its payload, as the attribute "signal".
+// NewLoggingBridge is [logging.NewBridge]: NewBridge starts a bridge.
 func NewLoggingBridge(sink *core.Sink, h slog.Handler, opts logging.BridgeOptions) (*core.Processor, error) {
 	return logging.NewBridge(sink, h, opts)
 }

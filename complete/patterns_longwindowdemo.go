@@ -9,12 +9,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/longwindowdemo"
 )
 
-// LongWindowDemoResult is [longwindowdemo.Result]: Result is what a run has seen.
+// LongWindowDemoResult is [longwindowdemo.Result]: Result is the result of Run.
 type LongWindowDemoResult = longwindowdemo.Result
 
-// LongWindowDemoRun is [longwindowdemo.Run]: Run runs items on a coordinator whose
-// window shows as many finished operations as window says, for 24 hours, and looks at
-// what it shows in the end.
+// LongWindowDemoRun is [longwindowdemo.Run]: Run runs the given number of items on a
+// coordinator, and returns what its window shows at the end.
 func LongWindowDemoRun(ctx context.Context, items, window int, delay time.Duration) (longwindowdemo.Result, error) {
 	return longwindowdemo.Run(ctx, items, window, delay)
 }

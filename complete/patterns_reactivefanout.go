@@ -7,16 +7,16 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/reactivefanout"
 )
 
-// FanoutSignalFirstFailed is [reactivefanout.SignalFirstFailed]: SignalFirstFailed and
-// SignalSecondFailed are raised by each operation of the first or the second stage that
-// fails or panics.
+// FanoutSignalFirstFailed is [reactivefanout.SignalFirstFailed]: SignalFirstFailed is
+// raised by each operation of the first stage that fails or panics, SignalSecondFailed
+// by each one of the second stage.
 const FanoutSignalFirstFailed = reactivefanout.SignalFirstFailed
 
 // FanoutSignalSecondFailed is [reactivefanout.SignalSecondFailed].
 const FanoutSignalSecondFailed = reactivefanout.SignalSecondFailed
 
-// FanoutSignalThrottled is [reactivefanout.SignalThrottled]: SignalThrottled is held,
-// with the name of the Fanout as key, while the first stage is at its minimum.
+// FanoutSignalThrottled is [reactivefanout.SignalThrottled]: SignalThrottled is held
+// while the first stage is at its minimum.
 const FanoutSignalThrottled = reactivefanout.SignalThrottled
 
 // FanoutOptions is [reactivefanout.Options]: Options configure a Fanout.
@@ -25,8 +25,7 @@ type FanoutOptions = reactivefanout.Options
 // Fanout is [reactivefanout.Fanout]: A Fanout runs items through two stages.
 type Fanout[In, Mid any] = reactivefanout.Fanout[In, Mid]
 
-// NewFanout is [reactivefanout.New]: New makes a Fanout that calls first for each item
-// and, unless that fails, second for what first returned.
+// NewFanout is [reactivefanout.New]: New makes a Fanout.
 func NewFanout[In, Mid any](first core.ResultWork[In, Mid], second core.Work[Mid], opts reactivefanout.Options) (*reactivefanout.Fanout[In, Mid], error) {
 	return reactivefanout.New[In, Mid](first, second, opts)
 }

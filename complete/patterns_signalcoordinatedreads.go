@@ -12,12 +12,11 @@ import (
 const ReadsSignalInProgress = signalcoordinatedreads.SignalInProgress
 
 // ReadsSignalDone is [signalcoordinatedreads.SignalDone]: SignalDone is raised on the
-// sink when an update has ended, after its SignalInProgress is released.
+// sink when an update has ended, after SignalInProgress was released.
 const ReadsSignalDone = signalcoordinatedreads.SignalDone
 
 // ReadsSignalWaiting is [signalcoordinatedreads.SignalWaiting]: SignalWaiting is raised
-// on the sink when readers begin to wait during an update: once, until none is pending
-// any more.
+// on the sink when the first reader begins to wait during an update.
 const ReadsSignalWaiting = signalcoordinatedreads.SignalWaiting
 
 // ReadsDone is [signalcoordinatedreads.Done]: Done is the kind of SignalDone.
@@ -27,7 +26,7 @@ var ReadsDone = signalcoordinatedreads.Done
 type ReadsEnded = signalcoordinatedreads.Ended
 
 // ErrReadsPanicked is [signalcoordinatedreads.ErrPanicked]: ErrPanicked is the error in
-// Ended if the update has panicked or ended its goroutine.
+// Ended if the update has panicked or has called runtime.Goexit.
 var ErrReadsPanicked = signalcoordinatedreads.ErrPanicked
 
 // ReadsUpdates is [signalcoordinatedreads.Updates]: Updates say how updates run.

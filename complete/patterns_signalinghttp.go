@@ -44,17 +44,17 @@ const HTTPSignalError = signalinghttp.SignalError
 var ErrHTTPTooLarge = signalinghttp.ErrTooLarge
 
 // HTTPStatusError is [signalinghttp.StatusError]: A StatusError says that a server
-// answered with another status than success.
+// answered with a status other than 2xx.
 type HTTPStatusError = signalinghttp.StatusError
 
-// HTTPDownload is [signalinghttp.Download]: Download sends the request with client, nil
-// meaning http.DefaultClient, and copies the body of the response to w.
+// HTTPDownload is [signalinghttp.Download]: Download sends the request with client, and
+// copies the body of the response to w.
 func HTTPDownload(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink) (int64, error) {
 	return signalinghttp.Download(client, req, w, sink)
 }
 
-// HTTPDownloadLimit is [signalinghttp.DownloadLimit]: DownloadLimit is Download of a
-// body of at most limit bytes; a negative limit is none.
+// HTTPDownloadLimit is [signalinghttp.DownloadLimit]: DownloadLimit is Download for a
+// body of at most limit bytes.
 func HTTPDownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink, limit int64) (n int64, err error) {
 	return signalinghttp.DownloadLimit(client, req, w, sink, limit)
 }
@@ -64,17 +64,17 @@ func HTTPDownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink
 type HTTPTransport = signalinghttp.Transport
 
 // NewHTTPTransport is [signalinghttp.NewTransport]: NewTransport makes a Transport that
-// sends requests with base, nil meaning http.DefaultTransport.
+// sends requests with base.
 func NewHTTPTransport(base http.RoundTripper, sink *core.Sink) *signalinghttp.Transport {
 	return signalinghttp.NewTransport(base, sink)
 }
 
 // HTTPHandler is [signalinghttp.Handler]: A Handler is an http.Handler whose requests
-// are operations of a coordinator, which the Control is.
+// are operations of a coordinator.
 type HTTPHandler = signalinghttp.Handler
 
-// NewHTTPHandler is [signalinghttp.NewHandler]: NewHandler makes a Handler, or says
-// what is wrong with the options.
+// NewHTTPHandler is [signalinghttp.NewHandler]: NewHandler makes a Handler that passes
+// requests on to next.
 func NewHTTPHandler(next http.Handler, opts core.Options) (*signalinghttp.Handler, error) {
 	return signalinghttp.NewHandler(next, opts)
 }

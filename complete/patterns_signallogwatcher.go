@@ -7,8 +7,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/signallogwatcher"
 )
 
-// LogWatcherDefaultPattern is [signallogwatcher.DefaultPattern]: DefaultPattern is what
-// New watches if its pattern is "".
+// LogWatcherDefaultPattern is [signallogwatcher.DefaultPattern]: DefaultPattern is the
+// pattern of New if its argument is "".
 const LogWatcherDefaultPattern = signallogwatcher.DefaultPattern
 
 // LogWatcherSignalFailed is [signallogwatcher.SignalFailed]: SignalFailed is raised
@@ -18,13 +18,12 @@ const LogWatcherSignalFailed = signallogwatcher.SignalFailed
 // LogWatcherFailed is [signallogwatcher.Failed]: Failed is the kind of SignalFailed.
 var LogWatcherFailed = signallogwatcher.Failed
 
-// LogWatcherFailure is [signallogwatcher.Failure]: Failure is a call that returned an
-// error.
+// LogWatcherFailure is [signallogwatcher.Failure]: Failure is the payload of
+// SignalFailed: a call that returned an error.
 type LogWatcherFailure = signallogwatcher.Failure
 
 // NewLogWatcher is [signallogwatcher.New]: New calls onMatch in the background for
-// every signal of the sink that matches pattern: for those present, held ones included,
-// oldest first, and then for those that come.
+// every signal of the sink that matches pattern.
 func NewLogWatcher(sink *core.Sink, pattern string, onMatch core.Handler, opts core.Options) (*core.Processor, error) {
 	return signallogwatcher.New(sink, pattern, onMatch, opts)
 }

@@ -9,27 +9,26 @@ import (
 )
 
 // SignalReactionShowcaseSignalStart is [signalreactionshowcase.SignalStart]:
-// SignalStart and SignalDone, followed by a colon and the number of the item, are
-// raised by each item when it begins and ends.
+// SignalStart is raised by each item when it begins, SignalDone when it ends.
 const SignalReactionShowcaseSignalStart = signalreactionshowcase.SignalStart
 
 // SignalReactionShowcaseSignalDone is [signalreactionshowcase.SignalDone].
 const SignalReactionShowcaseSignalDone = signalreactionshowcase.SignalDone
 
 // SignalReactionShowcaseSignalDeferred is [signalreactionshowcase.SignalDeferred]:
-// SignalDeferred is held on the sink while items wait, and SignalRefused while they are
-// refused.
+// SignalDeferred is held on the sink while items should wait, SignalRefused while they
+// should be refused.
 const SignalReactionShowcaseSignalDeferred = signalreactionshowcase.SignalDeferred
 
 // SignalReactionShowcaseSignalRefused is [signalreactionshowcase.SignalRefused].
 const SignalReactionShowcaseSignalRefused = signalreactionshowcase.SignalRefused
 
-// SignalReactionShowcaseResult is [signalreactionshowcase.Result]: Result is what a run
-// has seen.
+// SignalReactionShowcaseResult is [signalreactionshowcase.Result]: Result is the result
+// of Run.
 type SignalReactionShowcaseResult = signalreactionshowcase.Result
 
-// SignalReactionShowcaseRun is [signalreactionshowcase.Run]: Run runs items, which must
-// be positive, of 5 ms each, and reacts to their signals in all ways.
+// SignalReactionShowcaseRun is [signalreactionshowcase.Run]: Run runs the given number
+// of items, and reacts to their signals in all ways.
 func SignalReactionShowcaseRun(ctx context.Context, items int) (signalreactionshowcase.Result, error) {
 	return signalreactionshowcase.Run(ctx, items)
 }

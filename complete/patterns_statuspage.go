@@ -7,7 +7,7 @@ import (
 )
 
 // PageSignalActed is [statuspage.SignalActed]: SignalActed is raised with an Action
-// when it has been done, or could not be done.
+// that was allowed, after it was done or failed.
 const PageSignalActed = statuspage.SignalActed
 
 // PageSignalRefused is [statuspage.SignalRefused]: SignalRefused is raised with an
@@ -20,15 +20,14 @@ var PageActed = statuspage.Acted
 // PageRefused is [statuspage.Refused].
 var PageRefused = statuspage.Refused
 
-// PageAction is [statuspage.Action]: An Action is something that a request asks for.
+// PageAction is [statuspage.Action]: An Action is a change that a request asks for.
 type PageAction = statuspage.Action
 
-// PageOptions is [statuspage.Options]: Options say what a Page shows, to whom, and what
-// they may do.
+// PageOptions is [statuspage.Options]: Options say what a Page shows, who may see it,
+// and who may change something.
 type PageOptions = statuspage.Options
 
-// Page is [statuspage.Page]: A Page is the handler of the page and of the JSON under
-// it.
+// Page is [statuspage.Page]: A Page is the handler of the page and of its JSON.
 type Page = statuspage.Page
 
 // NewPage is [statuspage.New]: New makes a page.

@@ -200,7 +200,8 @@ func (w *worker) next(now int64) *Operation {
 				w.searches = e.token.CompareAndSwap(token, tokenTaken)
 			}
 		}
-		if w.searches && (turns == idleYields || e.out.foreign()) { // handlers take what time they like
+		foreign := e.out.foreign()
+		if w.searches && (turns == idleYields || foreign) { // handlers take what time they like
 			w.searches = false
 			e.token.Store(tokenParked)
 			if e.intake.fresh.Load() && e.token.CompareAndSwap(tokenParked, tokenTaken) {
@@ -209,7 +210,11 @@ func (w *worker) next(now int64) *Operation {
 			}
 		}
 		e.unlockTo(&w.spare)
-		if turns == idleYields {
+		switch {
+		case foreign: // look again, and search if nobody else does
+			e.mu.Lock()
+			continue
+		case turns == idleYields:
 			return nil
 		}
 		for ; turns < idleYields && !e.intake.fresh.Load(); turns++ {

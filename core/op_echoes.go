@@ -25,7 +25,7 @@ func (e *echoes) add(o *Operation, facts ownFacts, now int64) {
 	if e.n == e.limit {
 		e.drop()
 	}
-	e.push(echo{facts, o.key, o.status, o.err, now})
+	*e.push() = echo{facts, o.key, o.status, o.err, now}
 }
 
 func (e *echoes) expire(now int64) {

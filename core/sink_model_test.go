@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,9 +85,9 @@ type sinkModel struct {
 	facts    []*sinkFact
 	monitors []*sinkModelMonitor
 	heard    int
-	want     int // to be heard
-	told     int // retractions
-	taken    int // facts that were taken back
+	want     int          // to be heard
+	told     atomic.Int64 // retractions, told on goroutines of several operations
+	taken    int          // facts that were taken back
 }
 
 var (
@@ -116,7 +117,7 @@ func newSinkModel(t *testing.T, seed uint64) *sinkModel {
 	m.add(&sinkFact{name: core.SignalPaused, key: "gated", seq: 1})
 	m.next = 2
 	m.sink.Subscribe("x*", func(core.Signal) { m.heard++ })
-	m.sink.SubscribeRetracted("*", func(core.Retraction) { m.told++ })
+	m.sink.SubscribeRetracted("*", func(core.Retraction) { m.told.Add(1) })
 	return m
 }
 
@@ -500,8 +501,8 @@ func (m *sinkModel) ask() {
 	if m.heard != m.want {
 		m.fatalf("a handler heard %d signals, want %d", m.heard, m.want)
 	}
-	if m.told != m.taken {
-		m.fatalf("a handler got %d retractions, want %d", m.told, m.taken)
+	if told := m.told.Load(); told != int64(m.taken) {
+		m.fatalf("a handler got %d retractions, want %d", told, m.taken)
 	}
 	switch m.rand.IntN(8) {
 	case 0, 1:

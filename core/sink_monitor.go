@@ -61,7 +61,7 @@ func (m *Monitor) push(s stamp) {
 	if m.stamps.n == MonitorCap {
 		m.stamps.drop()
 	}
-	m.stamps.push(s)
+	*m.stamps.push() = s
 }
 
 func (m *Monitor) remove(seq uint64, f *fact) {
@@ -228,7 +228,8 @@ func (m *Monitor) backfill(known []seqFact) {
 		}
 	}
 	for since.n > 0 {
-		m.push(since.drop())
+		m.push(*since.get(0))
+		since.drop()
 	}
 	if last.seq != 0 {
 		m.last = last

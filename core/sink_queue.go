@@ -19,21 +19,20 @@ func (q *queue[E]) at(i int) int {
 
 func (q *queue[E]) get(i int) *E { return &q.ring[q.at(i)] }
 
-// push adds the newest.
-func (q *queue[E]) push(e E) {
+// push adds a place for the newest.
+func (q *queue[E]) push() *E {
 	if q.n == len(q.ring) {
 		q.ring, q.first = slices.Concat(q.ring[q.first:], q.ring[:q.first], make([]E, max(16, q.n))), 0
 	}
-	q.ring[q.at(q.n)] = e
 	q.n++
+	return q.get(q.n - 1)
 }
 
-// drop removes the oldest and returns it.
-func (q *queue[E]) drop() (oldest E) {
-	oldest, q.ring[q.first] = q.ring[q.first], oldest
+// drop removes the oldest.
+func (q *queue[E]) drop() {
+	q.ring[q.first] = *new(E)
 	q.first = q.at(1)
 	q.n--
-	return oldest
 }
 
 // remove removes the i-th oldest.

@@ -52,7 +52,7 @@ func (w *watch) add(s Signal) {
 		w.queue.drop()
 		w.missed++
 	}
-	w.queue.push(s)
+	*w.queue.push() = s
 	w.mu.Unlock()
 	w.news.wake()
 }
@@ -64,7 +64,9 @@ func (w *watch) take() (s Signal, missed int, ok bool) {
 		return Signal{}, 0, false
 	}
 	missed, w.missed = w.missed, 0
-	return w.queue.drop(), missed, true
+	s = *w.queue.get(0)
+	w.queue.drop()
+	return s, missed, true
 }
 
 // WaitFor returns the newest signal that matches pattern. If none is present, it waits

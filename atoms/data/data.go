@@ -12,7 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// store is the [Store]. It checks, encodes and raises; the engine keeps.
+// store is the [Store]. It checks keys, encodes values and raises signals. The engine stores.
 type store[K ~string, V any] struct {
 	*core.Coordinator[request] // of the requests
 
@@ -25,8 +25,8 @@ type store[K ~string, V any] struct {
 	users  int // of the engine: the calls that run, and until Close the store
 }
 
-// New makes a store that keeps its values in engine, or says what is wrong with the
-// options. The engine is the store's from then on; after an error it is still the caller's.
+// New makes a store that keeps its values in engine. It returns an error if the options are
+// not valid. The store closes the engine. If New returns an error, the caller must close it.
 func New[K ~string, V any](engine Engine, opts Options[V]) (Store[K, V], error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -51,8 +51,8 @@ func New[K ~string, V any](engine Engine, opts Options[V]) (Store[K, V], error) 
 	return s, nil
 }
 
-// call calls fn, which uses the engine, and names its error. The key, or prefix, must have
-// at least least bytes.
+// call calls fn, which uses the engine, and makes an [Error] of its error. The key, or prefix,
+// must have at least least bytes.
 func (s *store[K, V]) call(op, key string, least int, fn func() error) error {
 	s.mu.Lock()
 	err := checkKey(key, least)
@@ -70,7 +70,7 @@ func (s *store[K, V]) call(op, key string, least int, fn func() error) error {
 	return s.named(err, op, key)
 }
 
-// leave closes the engine if nobody uses it any more.
+// leave ends one use of the engine, and closes the engine after the last.
 func (s *store[K, V]) leave() error {
 	s.mu.Lock()
 	s.users--
@@ -82,7 +82,7 @@ func (s *store[K, V]) leave() error {
 	return nil
 }
 
-// change is call for a change, after which it raises kind.
+// change is call for a change. After the change it raises kind.
 func (s *store[K, V]) change(on core.Raiser, kind core.Kind[struct{}], op, key string, least int, fn func() error) error {
 	return s.call(op, key, least, func() error {
 		err := fn()
@@ -134,7 +134,7 @@ func (s *store[K, V]) SaveAll(ctx context.Context, entries iter.Seq2[K, V]) erro
 	return s.told(s.opts.Sink, s.save(ctx, s.opts.Sink, "", entries))
 }
 
-// save saves entries in the order of their keys. The key is for errors.
+// save saves entries in the order of their keys. The argument key is for errors.
 func (s *store[K, V]) save(ctx context.Context, on core.Raiser, key string, entries iter.Seq2[K, V]) error {
 	return s.call("save", key, 0, func() error {
 		last := map[string][]byte{} // of equal keys, the last counts
@@ -190,7 +190,7 @@ func (s *store[K, V]) Update(ctx context.Context, key K, fn func(value V, ok boo
 			old, ok, err := s.engine.Load(ctx, string(key))
 			var value V
 			if err == nil && ok {
-				value, err = s.opts.Codec.Decode(slices.Clone(old)) // it may keep its bytes
+				value, err = s.opts.Codec.Decode(slices.Clone(old)) // Decode may keep the slice
 			}
 			if err == nil {
 				value, err = fn(value, ok)
@@ -218,7 +218,7 @@ func (s *store[K, V]) All(ctx context.Context, prefix string) iter.Seq2[Entry[K,
 	})
 }
 
-// list walks what element makes of the items, and then the error, if there is one.
+// list yields element(item) for each item, and at the end the error, if there is one.
 func list[K ~string, V, E any](ctx context.Context, s *store[K, V], prefix string, values bool, element func(Item) (E, error)) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		err := s.call("list", prefix, 0, func() error {
@@ -253,7 +253,7 @@ func (s *store[K, V]) Clear(ctx context.Context) error {
 
 func (s *store[K, V]) Name() string { return s.opts.Name }
 
-// Close cancels the requests and, unless there are direct calls, closes the engine.
+// Close cancels the requests. If no direct call runs, it closes the engine.
 func (s *store[K, V]) Close() error {
 	s.mu.Lock()
 	first := !s.closed

@@ -12,7 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Parts of a program can use a store by signals alone.
+// Other parts of a program can use a store through signals.
 func Example() {
 	sink := core.NewSink(core.SinkOptions{})
 	orders, err := data.New[string](datatest.Memory(), data.Options[float64]{Name: "orders", Sink: sink})
@@ -28,7 +28,7 @@ func Example() {
 	// Output: saved order-123
 }
 
-// Requests for a key are done in order. One that fails has an answer, too.
+// Requests for a key run in order. A request that fails gets an answer, too.
 func ExampleLoad() {
 	sink := core.NewSink(core.SinkOptions{})
 	orders, err := data.New[string](datatest.Memory(), data.Options[float64]{Name: "orders", Sink: sink})
@@ -112,7 +112,7 @@ func (gobs[V]) Decode(encoded []byte) (value V, err error) {
 	return value, err
 }
 
-// counted is an engine that counts what another engine saves.
+// counted is an engine that counts the items that another engine saves.
 type counted struct {
 	data.Engine
 	saved int
@@ -123,7 +123,7 @@ func (c *counted) Save(ctx context.Context, items []data.Item) error {
 	return c.Engine.Save(ctx, items)
 }
 
-// Engines and codecs can be put together. The default codec is [data.JSON].
+// Engines and codecs can be combined. The default codec is [data.JSON].
 func ExampleNew() {
 	ctx := context.Background()
 	engine := &counted{Engine: datatest.Memory()}

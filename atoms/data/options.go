@@ -17,18 +17,18 @@ type Options[V any] struct {
 	// signals. It has 1 to 63 letters, digits and underscores, and no digit at the
 	// beginning. "" means "data".
 	Name string
-	// Sink is where the store raises its signals and listens for requests; nil means a sink
-	// of its own: see Store.Sink.
+	// Sink is where the store raises its signals and reads requests; nil means a sink of its
+	// own: see Store.Sink.
 	Sink *core.Sink
 	// Codec encodes the values; nil means JSON.
 	Codec Codec[V]
-	// SavePrefix, LoadPrefix and DeletePrefix are the first part of the names of requests,
-	// before a dot and Name; "" means "save.data", "load.data" and "delete.data". The three
-	// must differ from each other and from "saved.data", "loaded.data", "deleted.data",
-	// "initialized.data" and "error.data", which are the prefixes of the other signals.
+	// SavePrefix, LoadPrefix and DeletePrefix are the first part of the names of requests. A
+	// dot and Name follow. "" means "save.data", "load.data" and "delete.data". The three must
+	// differ from each other, and from the prefixes of the other signals: "saved.data",
+	// "loaded.data", "deleted.data", "initialized.data" and "error.data".
 	SavePrefix, LoadPrefix, DeletePrefix string
-	// MaxConcurrency is how many requests are done at the same time; 0 means 8. Requests for
-	// one key are done one after the other.
+	// MaxConcurrency is how many requests run at the same time; 0 means 8. Requests for one
+	// key run in order, one at a time.
 	MaxConcurrency int
 	// MaxQueued is how many requests may wait. Further requests are dropped, counted, and
 	// answered with [Failed]. 0 means 1024. Negative means none: a request that cannot start
@@ -38,7 +38,7 @@ type Options[V any] struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
-// CheckName returns an error unless name can be that of a store.
+// CheckName returns an error if name is not valid as the name of a store.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
 		return fmt.Errorf("data: Options.Name must have 1 to 63 letters, digits and underscores and not begin with a digit, not %q", name)
@@ -46,7 +46,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// A Codec makes bytes of values and values of bytes. It must be safe for concurrent use.
+// A Codec encodes and decodes values. It must be safe for concurrent use.
 type Codec[V any] interface {
 	Encode(value V) ([]byte, error)
 	Decode(encoded []byte) (V, error)

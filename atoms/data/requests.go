@@ -7,13 +7,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A request is a signal that asks for something, which is op.
+// A request is a signal that asks for the operation op.
 type request struct {
 	op     string
 	signal core.Signal
 }
 
-// serve does what a request asks for, and answers it unless there is an error.
+// serve runs a request. If there is no error, it raises the answer.
 func (s *store[K, V]) serve(ctx context.Context, r request) error {
 	key, answers := r.signal.Key, s.opts.Sink.Because(r.signal)
 	switch r.op {
@@ -33,7 +33,7 @@ func (s *store[K, V]) serve(ctx context.Context, r request) error {
 	return err
 }
 
-// done answers a request if it has failed.
+// done raises the answer of a request that has failed.
 func (s *store[K, V]) done(r request, err error) {
 	s.told(s.opts.Sink.Because(r.signal), s.named(err, r.op, r.signal.Key))
 }

@@ -7,18 +7,18 @@ import "github.com/ephemeralgo/ephemeral/core"
 // request as cause: see [core.Raiser]. Direct calls of Save, SaveAll, Update, Delete and Clear raise
 // them as well, when the change is durable.
 
-// Save asks for the payload to be saved: save.data.NAME, answered by [Saved] or [Failed].
+// Save asks the store to save the payload: save.data.NAME. The answer is [Saved] or [Failed].
 func Save[V any](name string) core.Kind[V] { return kind[V]("save", name) }
 
-// Load asks for the value: load.data.NAME, answered by [Loaded] or [Failed]. The payload of Load and
-// [Delete] does not matter, so core.Sink.RaiseKey works too.
+// Load asks for the value: load.data.NAME. The answer is [Loaded] or [Failed]. The payload of Load
+// and [Delete] does not matter, so core.Sink.RaiseKey works too.
 func Load(name string) core.Kind[struct{}] { return kind[struct{}]("load", name) }
 
-// Delete asks for the key to be removed: delete.data.NAME, answered by [Deleted] or [Failed].
+// Delete asks the store to remove the key: delete.data.NAME. The answer is [Deleted] or [Failed].
 func Delete(name string) core.Kind[struct{}] { return kind[struct{}]("delete", name) }
 
-// Saved says that the value of the key has been saved: saved.data.NAME. It does not carry the
-// value, which may be large, and may have changed again.
+// Saved says that the value of the key has been saved: saved.data.NAME. It has no payload: the value
+// may be large, and may have changed again.
 func Saved(name string) core.Kind[struct{}] { return kind[struct{}]("saved", name) }
 
 // Loaded has the value that [Load] asked for: loaded.data.NAME.
@@ -28,15 +28,15 @@ func Loaded[V any](name string) core.Kind[Found[V]] { return kind[Found[V]]("loa
 // "": no key has a value any more.
 func Deleted(name string) core.Kind[struct{}] { return kind[struct{}]("deleted", name) }
 
-// Initialized is raised by [New], when the store is open and takes requests:
-// initialized.data.NAME, with the name as key.
+// Initialized is raised by [New] when the store is open and accepts requests:
+// initialized.data.NAME. Its key is the name.
 func Initialized(name string) core.Kind[struct{}] { return kind[struct{}]("initialized", name) }
 
-// Failed has the error, an [*Error], of a request or a direct call: error.data.NAME. With the key ""
-// it is about several keys or all.
+// Failed says that a request failed, or a direct call that changes values: error.data.NAME. The
+// payload is the error, an [*Error]. The key "" stands for several keys or all.
 func Failed(name string) core.Kind[error] { return kind[error]("error", name) }
 
-// A Found is what [Load] found: the value of the key, or with OK false none.
+// A Found is the payload of [Loaded]: the value of the key. OK is false if there is none.
 type Found[V any] struct {
 	Value V
 	OK    bool

@@ -98,6 +98,11 @@ func TestRetries(t *testing.T) {
 	})
 }
 
+// hopeless is an error of another package that no other attempt can change.
+type hopeless struct{ error }
+
+func (hopeless) Permanent() bool { return true }
+
 // What a body returns decides what becomes of its item.
 func TestEndsOfBodies(t *testing.T) {
 	inBubble(t, func(s *shop) {
@@ -107,6 +112,8 @@ func TestEndsOfBodies(t *testing.T) {
 			switch {
 			case item == "permanent":
 				return fmt.Errorf("wrapped: %w", durable.Permanent(errOnPurpose))
+			case item == "hopeless":
+				return fmt.Errorf("wrapped: %w", hopeless{errOnPurpose})
 			case again:
 				return nil
 			case item == "snooze":
@@ -120,21 +127,21 @@ func TestEndsOfBodies(t *testing.T) {
 			}
 			return nil
 		}, durable.Options{Timeout: 10 * time.Second, MaxConcurrency: 10})
-		ids := s.enqueue(q, "permanent", "snooze", "panic", "slow", "ignores")
+		ids := s.enqueue(q, "permanent", "snooze", "panic", "slow", "ignores", "hopeless")
 		_, err := s.store.Insert(s.Context(), q.Name(), []durable.Insert{{Key: "ada", Data: []byte("{")}})
 		require.NoError(t, err)
-		ids = append(ids, ids[4]+1)
+		ids = append(ids, ids[5]+1)
 		signals := watch(s, q, "durable.*")
 		s.run(q)
-		assert.Equal(t, "dead ready retry running running dead", s.states(q, ids...))
+		assert.Equal(t, "dead ready retry running running dead dead", s.states(q, ids...))
 		assert.Equal(t, "is delayed for 1h0m0s", s.explain(q, ids[1]))
 		assert.Contains(t, s.explain(q, ids[2]), "ohno")
-		assert.Contains(t, s.explain(q, ids[5]), `decode item 6, key "ada", as string: unexpected end of JSON input`)
+		assert.Contains(t, s.explain(q, ids[6]), `decode item 7, key "ada", as string: unexpected end of JSON input`)
 		signals.Expect(durable.SignalFailed)
 		time.Sleep(10 * time.Second)
 		assert.Contains(t, s.explain(q, ids[3]), core.ErrTimeout.Error())
 		time.Sleep(2 * time.Hour)
-		assert.Equal(t, "dead done done done done dead", s.states(q, ids...))
+		assert.Equal(t, "dead done done done done dead dead", s.states(q, ids...))
 		x, err := q.Explain(s.Context(), ids[1])
 		require.NoError(t, err)
 		assert.Equal(t, 1, x.Item.Attempts, "a snooze is no attempt")

@@ -28,7 +28,17 @@ func Permanent(err error) error {
 
 type permanent struct{ error }
 
-func (p permanent) Unwrap() error { return p.error }
+func (p permanent) Unwrap() error   { return p.error }
+func (p permanent) Permanent() bool { return true }
+
+// isPermanent also knows the errors of other packages that say so, such as retry.Permanent.
+func isPermanent(err error) bool {
+	mark, ok := errors.AsType[interface {
+		error
+		Permanent() bool
+	}](err)
+	return ok && mark.Permanent()
+}
 
 // A policy decides what becomes of items.
 type policy struct {
@@ -65,7 +75,7 @@ func (p policy) after(i Item, status core.Status, err error, jitter float64) End
 		return End{Kind: EndGivenBack}
 	case errors.As(err, &snooze):
 		return End{Kind: EndSnoozed, After: time.Duration(snooze)}
-	case errors.As(err, new(permanent)), p.maxAttempts > 0 && i.Attempts >= p.maxAttempts:
+	case isPermanent(err), p.maxAttempts > 0 && i.Attempts >= p.maxAttempts:
 		return p.dead(err.Error())
 	}
 	return End{Kind: EndRetry, After: p.delay(i.Attempts, jitter), Err: clean(err.Error())}

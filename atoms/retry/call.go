@@ -40,10 +40,10 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 	end := &r.stats.Panicked
 	defer func() { count(r, end, 1) }()
 	for n := 1; ; {
-		if mark, ok := errors.AsType[*permanentError](err); ok {
+		if mark, ok := errors.AsType[permanent](err); ok && mark.Permanent() {
 			end = &r.stats.Permanent
-			if err == error(mark) {
-				err = mark.err
+			if own, ok := err.(*permanentError); ok {
+				err = own.err
 			}
 			return err
 		}

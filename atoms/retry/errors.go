@@ -73,6 +73,9 @@ func (e *Error) Unwrap() []error {
 // [Retrier.Do] returns err itself, without the mark, so an outer Retrier decides for itself.
 // If the marked error has been wrapped or joined, Do returns it with the mark. Then an outer
 // Retrier does not retry it either.
+//
+// An error of another package says the same with a method Permanent() bool that returns true,
+// as that of durable.Permanent does.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -80,10 +83,17 @@ func Permanent(err error) error {
 	return &permanentError{err}
 }
 
+// permanent is an error that may say that no other attempt can change it.
+type permanent interface {
+	error
+	Permanent() bool
+}
+
 type permanentError struct{ err error }
 
-func (e *permanentError) Error() string { return e.err.Error() }
-func (e *permanentError) Unwrap() error { return e.err }
+func (e *permanentError) Permanent() bool { return true }
+func (e *permanentError) Error() string   { return e.err.Error() }
+func (e *permanentError) Unwrap() error   { return e.err }
 
 // After marks err, so that the next attempt starts after the delay d, for example because a
 // server asked for it; see [ParseRetryAfter]. This delay replaces that of [Options.Backoff].

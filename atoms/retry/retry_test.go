@@ -232,6 +232,12 @@ func TestNoAllocationsOnSuccess(t *testing.T) {
 	}
 }
 
+// hopeless is an error of another package that no other attempt can change.
+type hopeless struct{}
+
+func (hopeless) Error() string   { return "hopeless" }
+func (hopeless) Permanent() bool { return true }
+
 // Errors that no attempt can change are returned as they are: marked with Permanent, refused
 // by RetryIf, or a cancellation that the function itself reports.
 func TestErrorsThatAreNotRetried(t *testing.T) {
@@ -246,16 +252,17 @@ func TestErrorsThatAreNotRetried(t *testing.T) {
 			errs    []error
 			want    error
 		}{
-			"permanent":          {nil, []error{retry.Permanent(errOnPurpose)}, errOnPurpose},
-			"permanent, wrapped": {nil, []error{wrapped}, wrapped},
-			"permanent, later":   {nil, []error{other, retry.Permanent(errOnPurpose)}, errOnPurpose},
-			"cancelled":          {nil, []error{cancelled}, cancelled},
-			"closed":             {nil, []error{other, core.ErrClosed}, core.ErrClosed},
-			"would deadlock":     {nil, []error{core.ErrWouldDeadlock}, core.ErrWouldDeadlock},
-			"open breaker":       {nil, []error{other, open}, open},
-			"other's deadline":   {nil, []error{context.DeadlineExceeded}, nil},
-			"RetryIf":            {onlyOnPurpose, []error{errOnPurpose, other}, other},
-			"RetryIf, permanent": {onlyOnPurpose, []error{retry.Permanent(errOnPurpose)}, errOnPurpose},
+			"permanent":           {nil, []error{retry.Permanent(errOnPurpose)}, errOnPurpose},
+			"permanent, wrapped":  {nil, []error{wrapped}, wrapped},
+			"permanent elsewhere": {nil, []error{hopeless{}}, hopeless{}},
+			"permanent, later":    {nil, []error{other, retry.Permanent(errOnPurpose)}, errOnPurpose},
+			"cancelled":           {nil, []error{cancelled}, cancelled},
+			"closed":              {nil, []error{other, core.ErrClosed}, core.ErrClosed},
+			"would deadlock":      {nil, []error{core.ErrWouldDeadlock}, core.ErrWouldDeadlock},
+			"open breaker":        {nil, []error{other, open}, open},
+			"other's deadline":    {nil, []error{context.DeadlineExceeded}, nil},
+			"RetryIf":             {onlyOnPurpose, []error{errOnPurpose, other}, other},
+			"RetryIf, permanent":  {onlyOnPurpose, []error{retry.Permanent(errOnPurpose)}, errOnPurpose},
 		} {
 			r := newRetrier(t, retry.Options{RetryIf: c.retryIf})
 			s := fails(c.errs...)

@@ -50,7 +50,7 @@ func Example_lanes() {
 	defer jobs.Close()
 
 	ctx := context.Background()
-	jobs.Pause() // so that all three are in the queue before the first one starts
+	jobs.Pause() // until all three are in the queue
 	core.Must(jobs.Lane("slow").Enqueue(ctx, "rebuild the index"))
 	core.Must(jobs.Enqueue(ctx, "send a mail")) // no lane: "normal"
 	core.Must(jobs.Lane("hot").Enqueue(ctx, "answer a customer"))

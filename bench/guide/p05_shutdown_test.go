@@ -55,7 +55,7 @@ func Example_pipeline() {
 		_, err := mails.Enqueue(ctx, order+" is on its way")
 		return err
 	}, core.Options{Name: "orders"}))
-	all := core.InOrder(orders, mails) // the stage that gets items first stands first
+	all := core.InOrder(orders, mails) // in the order of the stages
 	defer all.Close()
 
 	ctx := context.Background()

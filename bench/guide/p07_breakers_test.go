@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
+	"github.com/ephemeralgo/ephemeral/atoms/retry"
+	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
@@ -14,8 +17,8 @@ func Example_breaker() {
 	sink := core.NewSink(core.SinkOptions{})
 	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{
 		Name:      "carrier",
-		Threshold: 2,                // so many failures open it
-		Window:    30 * time.Second, // how long a failure counts
+		Threshold: 2,                // 2 failures open it
+		Window:    30 * time.Second, // each failure counts for 30 seconds
 	}))
 	defer breaker.Close()
 
@@ -39,6 +42,41 @@ func Example_breaker() {
 	// carrier does not answer
 	// true
 	// core: refused because of signal "circuit.open.carrier"
+}
+
+func Example_together() {
+	sink := core.NewSink(core.SinkOptions{})
+	limiter := core.Must(ratelimit.New(100, ratelimit.Options{})) // 100 calls a second
+	defer limiter.Close()
+	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier"}))
+	defer breaker.Close()
+	r := core.Must(retry.New(retry.Options{Attempts: 3}))
+
+	calls := 0
+	ask := func(ctx context.Context, city string) (int, error) {
+		if calls++; calls == 1 {
+			return 0, errors.New("carrier is busy")
+		}
+		return 490, nil
+	}
+	load := retry.WrapResult(r, circuitbreaker.WrapResult(breaker, ratelimit.WrapResult(limiter, ask)))
+	prices := core.Must(slidingcache.New(load, slidingcache.Options[string]{Sink: sink}))
+	defer prices.Close()
+
+	ctx := context.Background()
+	fmt.Println(prices.Get(ctx, "Vienna"))
+	fmt.Println(prices.Get(ctx, "Vienna"))
+	breaker.Trip() // opens it, like 5 failures
+	price, err := prices.Get(ctx, "Graz")
+	fmt.Println(price, errors.Is(err, circuitbreaker.ErrOpen))
+	fmt.Println(prices.Get(ctx, "Vienna"))
+	fmt.Println(calls, "calls")
+	// Output:
+	// 490 <nil>
+	// 490 <nil>
+	// 0 true
+	// 490 <nil>
+	// 2 calls
 }
 
 func Example_queueFull() {

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-	_ "time/tzdata" // for the zone of the schedule, where the system has none
+	_ "time/tzdata" // for the time zone of the schedule, if the system has no zones
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 	"github.com/ephemeralgo/ephemeral/atoms/data/file"
@@ -17,7 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// The order of the examples.
+// Order is the item of the examples.
 type Order struct{ ID, Customer string }
 
 func Example_schedule() {
@@ -56,7 +56,7 @@ func Example_store() {
 	defer orders.Close()
 
 	if err := orders.Save(ctx, "order-1", Order{ID: "order-1", Customer: "ada"}); err != nil {
-		panic(err) // nil: the value is on disk
+		panic(err) // if it is nil, the value is on disk
 	}
 	order, found, err := orders.Load(ctx, "order-1")
 	fmt.Println(order.Customer, found, err)

@@ -51,7 +51,7 @@ func Example_logging() {
 	// level=ERROR msg=error.payment signal.name=error.payment signal.key=order-1
 }
 
-// withoutTime leaves the time out, so that the example prints the same each time.
+// withoutTime removes the time, so that the example always prints the same.
 func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	if a.Key == slog.TimeKey || a.Value.Kind() == slog.KindTime {
 		return slog.Attr{}

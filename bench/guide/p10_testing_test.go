@@ -12,10 +12,10 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// t is the test whose body the next example shows.
+// t is the test for the next example.
 var t *testing.T
 
-// TestClock and the others run what their examples show: an example has no testing.T.
+// TestClock and the other tests run the code of their examples: an example has no testing.T.
 func TestClock(test *testing.T)  { t = test; Example_clock() }
 func TestStuck(test *testing.T)  { t = test; Example_stuck() }
 func TestExpect(test *testing.T) { t = test; Example_expect() }

@@ -13,8 +13,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Each example is on a page, and the text below it says what it prints. Command readme keeps
-// the code equal, and not the text.
+// Each example is on a page, and the text below it contains its output. Command readme copies
+// the code, but not the output.
 func TestPages(t *testing.T) {
 	var pages []string
 	dir := core.Must(os.Getwd()) + "/../../docs/guide" // not cleaned: see repo.Root of scripts

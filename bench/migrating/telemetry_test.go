@@ -12,7 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
-// Signals are counted by what they are for telemetry.
+// Signals are counted by their class.
 func Example_telemetry() {
 	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
 	reader := sdkmetric.NewManualReader() // in a program: an exporter

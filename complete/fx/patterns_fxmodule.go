@@ -10,9 +10,8 @@ import (
 	"go.uber.org/fx"
 )
 
-// FxModule is [fxmodule.Module]: Module provides the sink of the program, that of opts
-// or a new core.Sink, and a jobs.Runner of all jobs that Jobs adds, and starts the
-// runner with the program.
+// FxModule is [fxmodule.Module]: Module provides the sink of the program and a
+// jobs.Runner for all jobs that Jobs adds.
 func FxModule(opts core.Options) fx.Option {
 	return fxmodule.Module(opts)
 }
@@ -22,14 +21,14 @@ func FxJobs(constructors ...any) fx.Option {
 	return fxmodule.Jobs(constructors...)
 }
 
-// FxCoordinator is [fxmodule.Coordinator]: Coordinator provides what a constructor
-// returns, a coordinator or what is built on one, and ends it with the program.
+// FxCoordinator is [fxmodule.Coordinator]: Coordinator provides the C that a
+// constructor returns, and drains and closes it when the program stops.
 func FxCoordinator[C core.Lifecycle](name string, constructor any) fx.Option {
 	return fxmodule.Coordinator[C](name, constructor)
 }
 
 // FxScoped is [fxmodule.Scoped]: Scoped makes a handler that opens a scope for each
-// attempt, and closes it with the error of do, nil to commit.
+// attempt, calls do, and passes the error of do to the function close of the scope.
 func FxScoped[S any](open func(context.Context) (scope S, close func(error) error, err error), do func(context.Context, core.Signal, S) error) core.Handler {
 	return fxmodule.Scoped[S](open, do)
 }

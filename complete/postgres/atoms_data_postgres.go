@@ -14,7 +14,7 @@ import (
 type StoreEngine = postgres.Engine
 
 // NewStoreEngine is [postgres.NewEngine]: NewEngine returns an engine over the table of
-// the options, and creates the table if it does not exist.
+// the options.
 func NewStoreEngine(ctx context.Context, pool *pgxpool.Pool, opts postgres.Options) (*postgres.Engine, error) {
 	return postgres.NewEngine(ctx, pool, opts)
 }
@@ -31,8 +31,8 @@ type StoreOptions = postgres.Options
 // Store is [postgres.Store]: A Store is a data.Store that can search its values.
 type Store[K ~string, V any] = postgres.Store[K, V]
 
-// OpenStore is [postgres.Open]: Open returns the store whose table, in the schema
-// public, has the name of the options, and creates the table if it does not exist.
+// OpenStore is [postgres.Open]: Open returns the store in the table opts.Name of the
+// schema public.
 func OpenStore[K ~string, V any](ctx context.Context, pool *pgxpool.Pool, opts data.Options[V]) (postgres.Store[K, V], error) {
 	return postgres.Open[K, V](ctx, pool, opts)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 )
 
-// OpenStore is [sqlite.Open]: Open opens the store whose values are in the SQLite file
-// of that path, in the table opts.Name.
+// OpenStore is [sqlite.Open]: Open opens the store in the table opts.Name of a SQLite
+// file.
 func OpenStore[K ~string, V any](ctx context.Context, path string, opts data.Options[V]) (data.Store[K, V], error) {
 	return sqlite.Open[K, V](ctx, path, opts)
 }
@@ -21,7 +21,7 @@ func OpenStore[K ~string, V any](ctx context.Context, path string, opts data.Opt
 type StoreEngine = sqlite.Engine
 
 // NewStoreEngine is [sqlite.NewEngine]: NewEngine returns an engine over a table of the
-// file of w, and creates the table if it does not exist.
+// file of w.
 func NewStoreEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (*sqlite.Engine, error) {
 	return sqlite.NewEngine(ctx, w, table)
 }

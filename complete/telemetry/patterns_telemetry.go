@@ -7,9 +7,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/telemetry"
 )
 
-// TelemetryObserve is [telemetry.Observe]: Observe exports what a method Stats returns,
-// which must be a struct, as "ephemeral.KIND.FIELD" with the name as attribute, until
-// stop is called, which returns an error of the MeterProvider:
+// TelemetryObserve is [telemetry.Observe]: Observe exports the numbers that the method
+// Stats returns, until stop or Telemetry.Close is called.
 func TelemetryObserve[S any](t *telemetry.Telemetry, kind, name string, from interface{ Stats() S }) (stop func() error, err error) {
 	return telemetry.Observe[S](t, kind, name, from)
 }
@@ -21,12 +20,13 @@ type TelemetryOptions = telemetry.Options
 // coordinators.
 type Telemetry = telemetry.Telemetry
 
-// NewTelemetry is [telemetry.New]: New counts the signals of sink from now on.
+// NewTelemetry is [telemetry.New]: New makes a Telemetry that counts the signals of
+// sink from now on.
 func NewTelemetry(sink *core.Sink, opts telemetry.Options) (*telemetry.Telemetry, error) {
 	return telemetry.New(sink, opts)
 }
 
-// TelemetryWrap is [telemetry.Wrap]: Wrap is work with a span around it; see the
+// TelemetryWrap is [telemetry.Wrap]: Wrap returns work with a span around it; see the
 // documentation of the package.
 func TelemetryWrap[T any](t *telemetry.Telemetry, work core.Work[T]) core.Work[T] {
 	return telemetry.Wrap[T](t, work)

@@ -12,33 +12,34 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
-// Pattern matches the signals that say how long no item may start, counted from when they
-// were raised: as [core.ParseRetryAfter] reads them. Others, such as "rate-limit:soon", have
-// no effect.
+// Pattern matches the signals that contain a time to wait, such as "rate-limit:500ms". The
+// time begins when the signal is raised. [core.ParseRetryAfter] reads it. If it cannot, as in
+// "rate-limit:soon", the signal has no effect.
 const Pattern = name + ":*"
 
-// name is raised as well, for code that asks for it.
+// name is raised as well, for code that looks for a limit of any length.
 const name = "rate-limit"
 
-// SignalLimited, a dot and the name of the coordinator is the name of the fact that is held
-// while no item may start: "rate.limited.api" for one called api.
+// SignalLimited is the start of the name of the signal that is held while no item may start.
+// For a coordinator with the name api, the signal is "rate.limited.api".
 const SignalLimited = "rate.limited"
 
-// retryAfter is an error that says how long not to call the server again.
+// retryAfter is an error with the time to wait before the next call.
 type retryAfter interface {
 	error
 	RetryAfter() time.Duration
 }
 
-// New makes a coordinator that starts no item before the time that the newest signal on its
-// sink says that matches [Pattern], also one that was raised before. When work returns an
-// error that has, or wraps one that has, a method RetryAfter() time.Duration with a result
-// above 0, its operation raises "rate-limit" and such a signal, in whole milliseconds,
-// rounded up.
+// New makes a coordinator that obeys the newest signal on its sink that matches [Pattern]:
+// until the time in the signal has passed, no item starts. The signal may be older than the
+// coordinator.
 //
-// The default of Name is "adaptiverate", and [core.Options.DeferOn] may name more signals. A
-// sink that is shared keeps the coordinator alive until it is drained, stopped or closed,
-// and then has no trace of it.
+// If work returns an error with a method RetryAfter() time.Duration, or an error that wraps
+// one, and the result is above 0, the operation raises "rate-limit" and "rate-limit:Nms". N
+// is the result in milliseconds, rounded up.
+//
+// The default of Name is "adaptiverate". [core.Options.DeferOn] may name more signals. A sink
+// that is shared keeps the coordinator in memory until it is drained, stopped or closed.
 func New[T any](work core.Work[T], opts core.Options) (*core.Coordinator[T], error) {
 	if work == nil {
 		return nil, errors.New("adaptiverate: New needs a function")
@@ -62,7 +63,7 @@ func New[T any](work core.Work[T], opts core.Options) (*core.Coordinator[T], err
 	return c, nil
 }
 
-// reporting is work that raises a signal for an error that says how long to wait.
+// reporting returns work that raises a signal if the error has a time to wait.
 func reporting[T any](work core.Work[T]) core.Work[T] {
 	return func(ctx context.Context, item T) error {
 		err := work(ctx, item)
@@ -77,7 +78,7 @@ func reporting[T any](work core.Work[T]) core.Work[T] {
 	}
 }
 
-// limit is the fact that a coordinator holds.
+// limit is the signal that a coordinator holds.
 type limit struct {
 	sink    *core.Sink
 	fact    string
@@ -88,15 +89,15 @@ type limit struct {
 	release func()
 }
 
-// follow lets a signal replace older ones.
+// follow takes the time from a signal.
 func (l *limit) follow(s core.Signal) {
 	if d, ok := core.ParseRetryAfter(s.Name); ok {
 		l.set(s.Seq, time.Until(s.Time)+d)
 	}
 }
 
-// set holds the fact for what is left, if that is above 0. The new fact comes before the
-// old one goes, so that no item starts in between.
+// set holds the signal for the time that is left, if that is above 0. It holds the new signal
+// before it releases the old one, so that no item starts in between.
 func (l *limit) set(seq uint64, left time.Duration) {
 	l.effects.Add(func() {
 		if seq <= l.newest {

@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/adaptiverate"
 )
 
-// busyError is what a client makes of "429 Too Many Requests".
+// busyError is the error of a client for "429 Too Many Requests".
 type busyError struct{ wait time.Duration }
 
 func (e busyError) Error() string             { return "the server is busy" }

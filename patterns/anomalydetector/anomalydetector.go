@@ -13,26 +13,26 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
-// prefix is what the names of the held facts begin with.
+// prefix is the start of the names of the held signals.
 const prefix = "anomaly."
 
 // Options configure a [Detector]. The zero value is the default.
 type Options struct {
-	// Name is the end of the name of the fact, "anomaly.NAME". "" means "detector". It must
-	// not have the characters of patterns: * ? and the comma.
+	// Name is the end of the name of the held signal, "anomaly.NAME". "" means "detector". It
+	// must not contain the characters of patterns: * ? and the comma.
 	Name string
 	// Pattern matches the signals that are counted; "" means "error.*". See [core.Match]. It
-	// must not match the fact.
+	// must not match the held signal.
 	Pattern string
-	// Window is for how long a signal counts; one that is exactly as old still does. 0
+	// Window is how long a signal counts. A signal that is exactly this old still counts. 0
 	// means 10 seconds.
 	Window time.Duration
-	// Threshold is how many signals in Window are an anomaly. 0 means 5, or none if there
-	// are Deviations; negative means none. It is at most [core.MonitorCap].
+	// Threshold: this number of signals in Window is an anomaly. 0 means 5, or none if
+	// Deviations is set; negative means none. It is at most [core.MonitorCap].
 	Threshold int
-	// Deviations is how many deviations above the average a count must be to be an anomaly.
-	// 3 is usual. 0 or negative means none. Counts above [core.MonitorCap] are taken for
-	// that.
+	// Deviations: a count is an anomaly if it is this many deviations above the average. 3 is
+	// a usual value. 0 or negative means none. Counts above [core.MonitorCap] count as
+	// MonitorCap.
 	Deviations float64
 }
 
@@ -58,9 +58,10 @@ func (o Options) resolved() (Options, error) {
 	return o, nil
 }
 
-// A Detector counts signals and holds a fact while there are too many. Make one with
+// A Detector counts signals, and holds a signal while there are too many. Make one with
 // [New], and close it. All methods are safe for concurrent use. It has no goroutine and no
-// timer. It costs a monitor of the sink and, with Deviations, a handler.
+// timer. It costs a monitor of the sink. With Deviations, it costs a handler and another
+// monitor as well.
 type Detector struct {
 	opts        Options // resolved
 	sink        *core.Sink
@@ -72,15 +73,16 @@ type Detector struct {
 	release           func() // of effects
 
 	nextSample atomic.Int64  // in nanoseconds of Unix time
-	sampling   atomic.Bool   // guards what follows
-	sinceLast  *core.Monitor // all since the last sample; nil without Deviations
+	sampling   atomic.Bool   // guards the fields below
+	sinceLast  *core.Monitor // counts signals since the last sample; nil without Deviations
 	usual      baseline
 	limit      int // 0 before the first
 	cancel     func()
 }
 
-// New makes a detector for the signals of a sink, or of the operations of a coordinator,
-// those present included, or says what is wrong.
+// New makes a detector for the signals of a sink, or for those that the operations of a
+// coordinator raise. Signals that are present already count as well. New returns an error if
+// the options are not valid.
 func New(on core.Sensor, opts Options) (*Detector, error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -105,16 +107,16 @@ func New(on core.Sensor, opts Options) (*Detector, error) {
 // Name is Options.Name.
 func (d *Detector) Name() string { return d.opts.Name }
 
-// Sink is the sink on which the fact is held.
+// Sink is the sink on which the signal is held.
 func (d *Detector) Sink() *core.Sink { return d.sink }
 
 // Anomalous reports whether there are too many signals. It costs an atomic load.
 func (d *Detector) Anomalous() bool { return d.anomalous.Load() }
 
-// Count is how many signals there are in the window. It costs a lock.
+// Count returns the number of signals in the window. It costs a lock.
 func (d *Detector) Count() int { return d.monitor.Count() }
 
-// Close ends the counting and releases the fact. It may be called many times, from
+// Close ends the counting and releases the held signal. It may be called many times, from
 // anywhere. It returns nil.
 func (d *Detector) Close() error {
 	d.closed.Store(true)
@@ -127,9 +129,9 @@ func (d *Detector) Close() error {
 	return nil
 }
 
-// sample adds the signals of a window to the baseline, and changes the limit. It does so at
-// the first signal that comes after the window, so there were none between the two. An
-// anomaly counts only up to the limit, so that it does not become usual at once.
+// sample adds the count of a window to the baseline, and changes the limit. It does so at the
+// first signal after the window. A count above the limit is added as the limit, so that it
+// does not become usual at once.
 func (d *Detector) sample(s core.Signal) {
 	now := s.Time.UnixNano()
 	if now < d.nextSample.Load() || !d.sampling.CompareAndSwap(false, true) {
@@ -151,14 +153,14 @@ func (d *Detector) sample(s core.Signal) {
 	}
 }
 
-// watch holds the fact while the count is at the limit.
+// watch holds the signal while the count is not below the limit.
 func (d *Detector) watch(limit int) {
 	d.cancel()
 	d.hold(false)
 	d.limit, d.cancel = limit, d.monitor.OnCount(limit, limit-1, d.hold)
 }
 
-// hold holds the fact or releases it. There is one hold at a time, but for Close.
+// hold holds the signal or releases it. Only Close may run at the same time.
 func (d *Detector) hold(anomalous bool) {
 	d.effects.Add(func() {
 		d.release()
@@ -170,7 +172,7 @@ func (d *Detector) hold(anomalous bool) {
 	d.effects.Run()
 }
 
-// A baseline is a moving average of counts, and of how far they are from it.
+// A baseline is a moving average of counts, with their variance.
 type baseline struct {
 	samples        int
 	mean, variance float64
@@ -189,8 +191,8 @@ func (b *baseline) add(count int) {
 	b.variance = (1 - w) * (b.variance + w*diff*diff)
 }
 
-// limit is the first count that is an anomaly. The deviation of signals that come at
-// random is the square root of their mean, so it is taken to be at least that.
+// limit is the lowest count that is an anomaly. If signals come at random, their deviation is
+// the square root of their mean. So the deviation is taken to be at least that.
 func (b *baseline) limit(deviations float64) int {
 	if b.samples < learning {
 		return math.MaxInt

@@ -1,5 +1,5 @@
-// Package anomalydetector says when there are more signals of some kind than there should
-// be: more than a threshold, or more than usual.
+// Package anomalydetector detects that there are too many signals of some kind: more than a
+// threshold, or more than usual.
 //
 //	errors, err := anomalydetector.New(sink, anomalydetector.Options{
 //		Name: "errors", Pattern: "error.*", Threshold: 5, Window: 10 * time.Second,
@@ -9,18 +9,19 @@
 //	}
 //	defer errors.Close()
 //
-// While five errors are not older than ten seconds, [Detector.Anomalous] is true and the
-// fact "anomaly.errors" is held on the sink. So a coordinator can defer or refuse items
-// (core.Options.DeferOn, core.Options.CancelOn), a handler can raise an alarm, and Explain
-// names the detector. The fact is released when enough errors are older than the window;
-// nothing has to be called for that.
+// While there are five errors that are not older than ten seconds, [Detector.Anomalous]
+// returns true, and the signal "anomaly.errors" is held on the sink. So a coordinator can
+// defer or refuse items (core.Options.DeferOn, core.Options.CancelOn), a handler can raise an
+// alarm, and Explain names the signal. When fewer than five errors are that young, the signal
+// is released. You need not call a method for that.
 //
-// Signals are counted as they arrive. Other signals, however many, do not change the count,
-// and neither does the capacity of the sink.
+// Signals are counted as they arrive. The count does not depend on other signals, nor on the
+// capacity of the sink.
 //
-// With [Options.Deviations] the detector learns what is usual. It keeps a moving average of
-// the count in a window, and how far counts are from it, and reports counts that are too
-// many deviations above. What lasts becomes usual after some windows.
+// With [Options.Deviations], the detector learns which counts are usual. It keeps a moving
+// average of the count in a window, and the usual deviation from it. It reports counts that
+// are too many deviations above the average. If a high count lasts, it becomes usual after
+// some windows.
 //
-// Use patterns/circuitbreaker instead to refuse calls to a service that fails.
+// To refuse calls to a service that fails, use patterns/circuitbreaker instead.
 package anomalydetector

@@ -8,7 +8,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/anomalydetector"
 )
 
-// Five errors in ten seconds are an anomaly. While it lasts the fact is there for all.
+// Five errors in ten seconds are an anomaly. During this time, the detector holds a signal.
 func Example() {
 	sink := core.NewSink(core.SinkOptions{})
 	detector, err := anomalydetector.New(sink, anomalydetector.Options{

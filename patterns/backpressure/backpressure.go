@@ -9,22 +9,23 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
-// Pattern matches the signals that defer the items of a coordinator that [New] made. The
-// fact that [Watch] holds for the coordinator called db is "backpressure.db".
+// Pattern matches the signals that defer the items of a coordinator that [New] made. For a
+// coordinator with the name db, [Watch] holds the signal "backpressure.db".
 const Pattern = prefix + "*"
 
 const prefix = "backpressure."
 
 // New makes a coordinator that starts no item while a signal that matches [Pattern] is
-// present on opts.Sink, which must be set. The options are those of every coordinator, and
-// [core.Options.DeferOn] may name more signals. A held signal defers items until it is
-// released. A raised one defers them until it is retracted or has aged, but each item at
-// most for [core.Options.MaxDefer]; then it runs all the same, and [core.SignalForced] is
-// raised.
+// present on opts.Sink. Opts.Sink must be set. The other options are those of every
+// coordinator. [core.Options.DeferOn] may name more signals.
 //
-// Do not [Watch] the coordinator on the same sink: its own items could not start, so the
-// number of pending items would never fall. A stage that is watched itself names the later stages in DeferOn of
-// [core.NewCoordinator] instead.
+// A held signal defers items until it is released. A raised signal defers them until it is
+// retracted or leaves the sink, but each item for at most [core.Options.MaxDefer]. After
+// that, the item runs, and [core.SignalForced] is raised.
+//
+// Do not [Watch] a coordinator of New: its own items could not start, so the number of
+// pending items would never fall. For a stage in the middle, use [core.NewCoordinator], and
+// name only the signals of later stages in DeferOn.
 func New[T any](work core.Work[T], opts core.Options) (*core.Coordinator[T], error) {
 	if opts.Sink == nil {
 		return nil, errors.New("backpressure: Options.Sink is nil, but must be the sink on which " + Pattern + " is raised or held")
@@ -36,10 +37,11 @@ func New[T any](work core.Work[T], opts core.Options) (*core.Coordinator[T], err
 // Watermarks say when a coordinator has too many pending items. The zero value is the
 // default.
 type Watermarks struct {
-	// High is how many pending items there must be to hold the fact. 0 means 100.
+	// High: with this number of pending items, the signal is held. 0 means 100.
 	High int
-	// Low is how few there must be to release it: fewer than High. 0 means a quarter of
-	// High, negative none.
+	// Low: when this number of pending items is left, the signal is released. Low must be
+	// less than High. 0 means a quarter of High. A negative number means that no pending item
+	// may be left.
 	Low int
 }
 
@@ -60,11 +62,11 @@ type Target interface {
 	OnClosed(fn func()) (cancel func())
 }
 
-// Watch holds a fact, "backpressure." and the name of the coordinator, on the sink of the
-// coordinator while it has too many pending items, from one watermark to the other. It does
-// so until stop is called or the coordinator has come to its end. The fact is held and
-// released on the goroutine that enqueues or that of a worker. Stop may be called many
-// times, from anywhere. Watch panics if the watermarks are not valid.
+// Watch holds the signal "backpressure.NAME" on the sink of the coordinator NAME while the
+// coordinator has too many pending items: see [Watermarks]. The watch ends when stop is
+// called, or when the coordinator ends. The signal is held and released by the goroutine that
+// enqueues or starts the item. Stop may be called many times, from anywhere. Watch panics if
+// the watermarks are not valid.
 func Watch(on Target, marks Watermarks) (stop func()) {
 	marks, err := marks.resolved()
 	if err != nil {

@@ -1,21 +1,21 @@
-// Package backpressure lets a stage of work stop starting items while a later stage has too
-// many that wait.
+// Package backpressure stops a stage of work from starting items while a later stage has too
+// many pending items.
 //
-// [Watch] looks at the pending items of a coordinator. From a high mark until they are down
-// to a low mark it holds a fact on the sink, "backpressure.NAME" with the name of the
-// coordinator. [New] makes a coordinator that starts nothing while a signal that matches
-// [Pattern] is present: held by Watch, held by other code, or raised:
+// [Watch] counts the pending items of a coordinator. When there are as many as a high mark,
+// it holds the signal "backpressure.NAME" on the sink, with the name of the coordinator. When
+// there are only as many as a low mark, it releases the signal. [New] makes a coordinator that
+// starts no item while a signal is present that matches [Pattern]. Watch or other code may
+// have held or raised it:
 //
 //	db := core.Must(core.NewCoordinator(store, core.Options{Name: "db", Sink: sink}))
 //	defer backpressure.Watch(db, backpressure.Watermarks{High: 100, Low: 25})()
 //	intake, err := backpressure.New(fetch, core.Options{Sink: sink})
 //
-// Items that wait keep their order, none is dropped, and running items go on. Enqueue
-// accepts items until the queue is full, and then waits: so the pressure reaches the
-// producer. Explain says which coordinator is behind it.
+// Items that wait keep their order. No item is dropped, and running items go on. Enqueue
+// accepts items until the queue is full, and then waits. So the producer becomes slower, too.
+// Explain names the signal, and so the coordinator that is too slow.
 //
-// Core alone has a simpler form of backpressure: an Enqueue that waits while the queue of
-// the next stage is full. Use this package where a stage should leave its items in its
-// own queue, where they can be seen, cancelled and ordered, or where several stages share
-// the pressure.
+// A simpler form of backpressure needs only core: Enqueue waits while the queue of the next
+// stage is full. Use this package if items should wait in the queue of the first stage, where
+// you can see, cancel and order them, or if several stages should stop together.
 package backpressure

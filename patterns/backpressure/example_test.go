@@ -8,7 +8,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/backpressure"
 )
 
-// The database stands still: the intake stops when 10 orders wait for it, until 2 do.
+// The database is paused. The intake stops when 10 orders wait for it, until only 2 wait.
 func Example() {
 	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
 	db := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil },
@@ -45,7 +45,7 @@ func Example() {
 	// stored: 100
 }
 
-// Signals say when to wait.
+// Other code raises and retracts the signal.
 func ExampleNew() {
 	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
 	process := func(context.Context, string) error { return nil }

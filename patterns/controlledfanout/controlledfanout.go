@@ -7,15 +7,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// New makes a coordinator that runs at most [core.Options.MaxConcurrency] items at once,
-// and of one key at most [core.Options.MaxPerKey]. With MaxPerKey 1, the default, the items
+// New makes a coordinator that runs at most [core.Options.MaxConcurrency] items at once, and
+// at most [core.Options.MaxPerKey] items of one key. With MaxPerKey 1, the default, the items
 // of a key run in the order in which they were enqueued. The default of Name is
-// "controlledfanout". Key is called once for each item, by Enqueue. A key without items
-// costs nothing.
+// "controlledfanout". Enqueue calls key once for each item. A key without items costs nothing.
 //
-// The keys share one queue of [core.Options.MaxQueued] items. When one key fills it,
-// Enqueue waits for room for items of all keys: make the queue as large as the largest
-// backlog of one key that is normal, or refuse items of such keys with TryEnqueue.
+// The keys share one queue of [core.Options.MaxQueued] items. If the items of one key fill the
+// queue, Enqueue waits for room, also with items of other keys. So make the queue larger than
+// the number of items that one key normally has in it, or use TryEnqueue.
 func New[T any, K ~string](key func(T) K, work core.Work[T], opts core.Options) (*core.Coordinator[T], error) {
 	opts.Name = cmp.Or(opts.Name, "controlledfanout")
 	c, err := core.NewKeyedCoordinator(key, work, opts)

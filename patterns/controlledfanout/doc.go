@@ -3,9 +3,8 @@
 //
 //	tenants, err := controlledfanout.New(Order.Tenant, process, core.Options{MaxConcurrency: 100, MaxPerKey: 5})
 //
-// An item whose key is at its limit waits, and items of other keys go first. So a key with
-// many items, or with slow ones, takes its own share and no more. Keys take turns.
+// If the key of an item is at its limit, the item waits, and items of other keys go first. So
+// a key with many or slow items does not delay the others. Keys take turns.
 //
-// All this is [core.NewKeyedCoordinator]; this package gives it the name under which people
-// look for it. What it returns is a [core.Coordinator], with all its methods.
+// [New] is [core.NewKeyedCoordinator] under the usual name of this pattern.
 package controlledfanout

@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/controlledfanout"
 )
 
-// One tenant has three requests, of which two may run. The other one does not wait.
+// One tenant has three requests: two of them may run. The other tenant does not wait.
 func Example() {
 	started, finish := make(chan struct{}, 4), make(chan struct{})
 	tenant := func(request string) string { name, _, _ := strings.Cut(request, "/"); return name }

@@ -6,10 +6,10 @@
 //	sink.Raise("load.high") // 1 -> 2
 //	sink.Raise("load.high") // 2 -> 4
 //
-// Each signal is one step, however long it stays on the sink. A higher limit lets items
-// start at once. A lower one cancels nothing: it takes effect as running items finish. Each
-// change of the limit is a signal as well, [SignalIncreased] or [SignalDecreased].
+// Each signal is one step. It does not matter how long the signal stays on the sink. After a
+// higher limit, more items start immediately. A lower limit cancels nothing: it takes effect
+// when running items end. For each change, [SignalIncreased] or [SignalDecreased] is raised.
 //
-// What New returns is a [core.Coordinator]. Code that decides by itself needs only its
-// SetMaxConcurrency.
+// If your own code decides, you do not need this package: call SetMaxConcurrency of a
+// [core.Coordinator].
 package dynamicconcurrency

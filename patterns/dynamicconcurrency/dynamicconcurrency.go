@@ -9,26 +9,26 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
-// Signals that say that the limit has changed. They are raised on the sink, with the name
-// of the coordinator as key, because of the signal that changed it.
+// Signals of changes of the limit. They are raised on the sink. Their key is the name of the
+// coordinator, and their cause is the signal that changed the limit.
 const (
 	SignalIncreased = "concurrency.increased"
 	SignalDecreased = "concurrency.decreased"
 )
 
-// The kinds of these signals. The payload is the limit from then on.
+// The kinds of these signals. The payload is the new limit.
 var (
 	Increased = core.NewKind[int](SignalIncreased)
 	Decreased = core.NewKind[int](SignalDecreased)
 )
 
-// Scale says between which limits a coordinator moves, and because of what. The zero value
-// is the default. Patterns are as described at [core.Match].
+// Scale has the lowest and the highest limit, and the signals that change the limit. The zero
+// value is the default. For patterns, see [core.Match].
 type Scale struct {
 	// Min and Max are the lowest and the highest limit; 0 means 1 and 32.
 	Min, Max int
-	// UpOn matches the signals that double the limit, and DownOn those that halve it; ""
-	// means "load.high" and "load.low". A signal that matches both doubles it.
+	// UpOn matches the signals that double the limit; "" means "load.high". DownOn matches
+	// those that halve it; "" means "load.low". A signal that matches both doubles it.
 	UpOn, DownOn string
 }
 
@@ -49,15 +49,14 @@ func (s Scale) step(limit int, up bool) int {
 	return min(max(limit/2, s.Min), s.Max)
 }
 
-// New makes a coordinator whose limit each signal on opts.Sink that matches UpOn or DownOn
-// changes by one step, from when it is raised. Opts.Sink must be set. The first limit is
-// [core.Options.MaxConcurrency], by default Scale.Min. A limit that SetMaxConcurrency sets
-// is where the next step begins. The default of Name is "dynamicconcurrency".
+// New makes a coordinator. From then on, each signal on opts.Sink that matches UpOn or DownOn
+// changes its limit by one step. Opts.Sink must be set. The first limit is
+// [core.Options.MaxConcurrency], by default Scale.Min. If SetMaxConcurrency changes the limit,
+// the next step begins there. The default of Name is "dynamicconcurrency".
 //
-// A step is taken on the goroutine that raises the signal, before its Raise returns. When
-// several goroutines raise signals at the same time, one of them takes the steps of all,
-// one after the other. The sink keeps the coordinator alive until it is drained, stopped
-// or closed, and then has no trace of it.
+// The goroutine that raises the signal takes the step, before Raise returns. If several
+// goroutines raise signals at the same time, one of them takes all steps, one after the other.
+// The sink keeps the coordinator in memory until it is drained, stopped or closed.
 func New[T any](work core.Work[T], scale Scale, opts core.Options) (*core.Coordinator[T], error) {
 	scale, err := scale.resolved()
 	opts.MaxConcurrency = cmp.Or(opts.MaxConcurrency, scale.Min)

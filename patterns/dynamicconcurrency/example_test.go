@@ -8,7 +8,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/dynamicconcurrency"
 )
 
-// The limit follows the load, and says so.
+// The limit follows the load. Each change is a signal.
 func Example() {
 	sink := core.NewSink(core.SinkOptions{})
 	call := func(context.Context, string) error { return nil }

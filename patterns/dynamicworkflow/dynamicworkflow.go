@@ -16,21 +16,21 @@ import (
 
 // Options configure a [Workflow]. The zero value is the default.
 type Options struct {
-	// Route says with which priority an item starts; nil means Best(2).
+	// Route chooses the priority with which an item starts; nil means Best(2).
 	Route Route
-	// Min and Max are the lowest and the highest number of items that run at once; 0 means
-	// 1 and 32. The first is [core.Options.MaxConcurrency], by default 4, or what of Min
-	// and Max is nearer.
+	// Min and Max bound the number of items that run at once; 0 means 1 and 32. The first
+	// limit is [core.Options.MaxConcurrency]. Its default is 4, or Min if that is more, or
+	// Max if that is less.
 	Min, Max int
-	// Step is by how many it changes at once; 0 means 2.
+	// Step is added to the limit, or subtracted from it; 0 means 2.
 	Step int
-	// Interval is how long results are counted before the rule decides; 0 means 10 s,
-	// negative that only signals about the load change the concurrency.
+	// Interval is how long results are counted before the rule decides; 0 means 10 s. If it
+	// is negative, only the signals system.load.high and system.load.low change the limit.
 	Interval time.Duration
-	// Probe checks an unhealthy priority: 5 s after it became unhealthy, and again after
-	// 10, 20, 40, 60, 60 s, until it returns nil. It has 5 s: then its context ends, and it
-	// must return. A panic is a failure. Nil means that the priority counts as healthy
-	// again after 5 s, and the items are the probe.
+	// Probe checks an unhealthy priority 5 s after it became unhealthy, and then after 10, 20,
+	// 40, 60, 60 s and so on, until Probe returns nil. Its context ends after 5 s: then it
+	// must return. A panic is a failure. If Probe is nil, the priority counts as healthy again
+	// after 5 s.
 	Probe func(ctx context.Context, priority int) error
 }
 
@@ -42,23 +42,23 @@ type Workflow[T any] struct {
 	system *system
 }
 
-// system is all of a workflow that does not depend on the type of items.
+// system is the part of a workflow that does not depend on the type of items.
 type system struct {
 	core.Control
 	opts      Options
 	unhealthy atomic.Uint32 // priorities, as bits
 	measuring atomic.Bool   // an interval has begun
 
-	events     outbox.Outbox          // what changes priorities and the limit, one after the other
+	events     outbox.Outbox          // changes of priorities and of the limit, one after the other
 	priorities [Priorities + 1]health // 0 is not used
 	clock      *core.Coordinator[int] // probes, and the end of an interval (0), each after a wait
-	waits      *core.Sink             // holds what the clock waits for
+	waits      *core.Sink             // holds a signal for each wait of the clock
 
 	mu       sync.Mutex
 	monitors map[time.Duration][]*core.Monitor
 }
 
-// resolved returns the options of both with defaults, or what is wrong with them.
+// resolved returns both options with defaults, or an error if they are not valid.
 func (o Options) resolved(c core.Options) (Options, core.Options, error) {
 	if o.Route == nil {
 		o.Route = Best(2)
@@ -75,13 +75,13 @@ func (o Options) resolved(c core.Options) (Options, core.Options, error) {
 	return o, c, nil
 }
 
-// New makes a workflow. Key says to which entity an item belongs: the items of an entity run
-// one at a time and in order. Items without one, of key "", have no order and no route.
-// The default of [core.Options.Name] is "dynamicworkflow"; MaxPerKey must be 0 or 1.
+// New makes a workflow. Key returns the entity of an item: the items of an entity run one at a
+// time and in order. Items with the key "" have no entity: they have no order and no route.
+// The default of [core.Options.Name] is "dynamicworkflow". MaxPerKey must be 0 or 1.
 //
-// The sink keeps the workflow alive until it is drained, stopped or closed. That also ends the
-// probes: the context of one that runs is cancelled, and its result is ignored. It is not
-// waited for.
+// The sink keeps the workflow in memory until it is drained, stopped or closed. That also ends
+// the probes: the context of a running probe is cancelled, its result is ignored, and nothing
+// waits for it.
 func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coordinator core.Options) (*Workflow[T], error) {
 	opts, coordinator, err := opts.resolved(coordinator)
 	if err != nil {
@@ -113,7 +113,7 @@ func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coord
 	return &Workflow[T]{c, s}, nil
 }
 
-// run does an item.
+// run is the body of an item.
 func (s *system) run(ctx context.Context, work func() error) (err error) {
 	op := core.OperationFrom(ctx)
 	op.Raise(SignalPlaced)
@@ -135,7 +135,7 @@ func (s *system) run(ctx context.Context, work func() error) (err error) {
 	return work()
 }
 
-// do lets an event happen after those before it, on this goroutine or the one that is at it.
+// do runs an event after those before it, on this goroutine or on one that runs events now.
 func (s *system) do(event func()) {
 	s.events.Add(event)
 	s.events.Run()
@@ -146,7 +146,7 @@ func (s *system) raise(on core.Raiser, name, what string, d Decision) {
 	Decisions.Named(name+":"+what).Raise(on, s.Name(), d)
 }
 
-// Metrics are counts of the last span, as [Workflow.Metrics] says, and the limit of now.
+// Metrics are counts of a span, see [Workflow.Metrics], and the present limit.
 type Metrics struct {
 	Total       int // items whose work began
 	Succeeded   int // items whose work returned nil
@@ -155,10 +155,11 @@ type Metrics struct {
 	Concurrency int // how many items may run at once
 }
 
-// Metrics counts what has happened to items in the last span; 0 means ever since. From the
-// first call with a span, and for [Options.Interval] from New, the counts are exact up to
-// 16,384; the first call counts what the window of the workflow shows. Each span costs four
-// monitors, so use few. After the end of the workflow the counts are 0.
+// Metrics counts the items of the last span; 0 means all since the first call. The first call
+// with a span counts the signals that are in the window of the workflow. After that call, the
+// counts for this span are exact, up to 16,384. For [Options.Interval] they are exact from New
+// on. Each span costs four monitors, so use few different ones. After the end of the workflow,
+// the counts are 0.
 func (w *Workflow[T]) Metrics(span time.Duration) Metrics { return w.system.metrics(span) }
 
 func (s *system) metrics(span time.Duration) Metrics {
@@ -190,7 +191,7 @@ func (s *system) adapt() {
 	}
 }
 
-// step changes the concurrency by one step, and says so if it has changed.
+// step changes the limit by one step, and raises a signal if it has changed.
 func (s *system) step(up bool, reason string, on core.Raiser) {
 	from := s.Stats().Limit
 	to, name := max(from-s.opts.Step, s.opts.Min), SignalDecreased

@@ -9,14 +9,14 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// health is what is known of an unhealthy priority.
+// health is the state of an unhealthy priority.
 type health struct {
 	wait    time.Duration    // for the next probe
 	probe   core.OperationID // of the clock
 	release func()           // ends the wait
 }
 
-// pri is a priority as it follows the name of a signal.
+// pri is a priority as it is in the name of a signal, after the colon.
 func pri(priority int) string { return "pri" + strconv.Itoa(priority) }
 
 // healthy reports whether items are routed to the priority.
@@ -32,7 +32,7 @@ func (s *system) observe(signal core.Signal) {
 	}
 }
 
-// mark changes the health of a priority, if it is not so already.
+// mark changes the health of a priority, unless it is the same already.
 func (s *system) mark(priority int, healthy bool, on core.Raiser) {
 	if s.healthy(priority) == healthy {
 		return
@@ -66,7 +66,7 @@ func (s *system) probe(ctx context.Context, priority int) error {
 	return s.opts.Probe(ctx, priority)
 }
 
-// probed follows the work of the clock.
+// probed is called after each operation of the clock.
 func (s *system) probed(priority int, clock core.Snapshot) {
 	h, on := &s.priorities[priority], s.Sink()
 	switch {

@@ -7,36 +7,38 @@ import (
 	"sync/atomic"
 )
 
-// Priorities is how many priorities there may be: they are 1, the first choice, to 31.
+// Priorities is the largest priority. Priorities are 1 (the first choice) to 31.
 const Priorities = 31
 
-// Route says with which priority the work of an item starts; 0 means that no route is held.
-// The context is the item's. Healthy reports whether a priority has not been said to be
-// unhealthy. A Route is called by several items at once. Those of this package choose healthy
-// priorities only, and 0 if there is none.
+// Route returns the priority with which the work of an item starts; 0 means that no route is
+// held. The context is that of the item. Healthy reports whether a priority is healthy. A
+// Route must be safe for concurrent use. The Routes of this package choose only healthy
+// priorities. If there is none, they return 0.
 type Route func(ctx context.Context, entity string, healthy func(priority int) bool) int
 
-// Best chooses the best healthy priority of 1 to that number.
+// Best chooses the first healthy priority of 1, 2 and so on, up to the given number.
 func Best(priorities int) Route {
 	return Weighted(append([]int{1}, make([]int, max(priorities, 1)-1)...)...)
 }
 
-// Weighted shares items out: with Weighted(90, 10), of each 100 items 90 go to priority 1 and
-// 10 to priority 2. The share of an unhealthy priority goes to the next one. A priority whose
-// weight is not positive gets only such items. Without a positive weight no route is held.
+// Weighted divides items by weights. With Weighted(90, 10), 90 of each 100 items go to priority
+// 1, and 10 to priority 2. If a priority is unhealthy, the next one gets its items. If the
+// weight of a priority is not positive, it gets only such items. If no weight is positive, no
+// route is held.
 func Weighted(weights ...int) Route {
 	var items atomic.Uint64
 	return shared(weights, func(string) uint64 { return items.Add(1) * 2654435761 }) // a prime: each share is met once in each round, and mixed
 }
 
-// Sticky shares entities out, by a hash: an entity has the same priority always, in every
-// process, while that is healthy. Otherwise it is as Weighted. It is for A/B tests.
+// Sticky divides entities by weights, with a hash: an entity always has the same priority, in
+// every process, while that priority is healthy. In other respects it is like Weighted. Use it
+// for A/B tests.
 func Sticky(weights ...int) Route {
 	return shared(weights, func(entity string) uint64 { return uint64(crc32.ChecksumIEEE([]byte(entity))) })
 }
 
-// Regional chooses the first healthy priority in the list of the region, as in
-// {"eu": {1, 3}, "us": {2, 3}, "": {3}}. The list of "" is for regions without one.
+// Regional chooses the first healthy priority in the list of the region. Lists are, for
+// example, {"eu": {1, 3}, "us": {2, 3}, "": {3}}. The list of "" is for all other regions.
 func Regional(region func(ctx context.Context, entity string) string, lists map[string][]int) Route {
 	return func(ctx context.Context, entity string, healthy func(int) bool) int {
 		list, ok := lists[region(ctx, entity)]
@@ -50,7 +52,8 @@ func Regional(region func(ctx context.Context, entity string) string, lists map[
 	}
 }
 
-// shared chooses the priority whose share that place is in, or the next that is healthy.
+// shared chooses the priority in whose share the place is. If that is unhealthy, it chooses
+// the next healthy one.
 func shared(weights []int, place func(entity string) uint64) Route {
 	sum := 0
 	for _, w := range weights {

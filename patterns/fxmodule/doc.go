@@ -7,12 +7,15 @@
 //		fx.Provide(newStore),
 //	).Run()
 //
-// Nothing else has to ask for the runner. It accepts signals from the moment the program is
-// built; runs start when what their handlers need has started. When the program stops, the
-// runner and the coordinators are drained with the deadline of the program and then closed, in
-// the reverse order of construction. Coordinators that jobs need are made before the runner, so
-// they end after it. Others are usually made later, so they end first.
+// The program need not ask for the runner. The runner accepts signals as soon as the program
+// is built. It starts runs during the start of the program, after the start hooks of the
+// parts that its jobs need.
 //
-// Constructors of jobs ask for what handlers need, as all constructors do. [Scoped] makes
+// When the program stops, the runner and the coordinators are drained with the deadline of
+// the program, and then closed, in the reverse order of construction. If a job needs a
+// coordinator, the coordinator is made before the runner, so it ends after the runner. Other
+// coordinators are usually made later, so they end first.
+//
+// The parameters of a constructor of jobs are the parts that its handlers need. [Scoped] makes
 // handlers that get a fresh scope for each attempt, for example a transaction.
 package fxmodule

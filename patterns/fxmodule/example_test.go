@@ -11,7 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
-// A program with one coordinator, whose operations set off a job.
+// A program with one coordinator. Its operations trigger a job.
 func Example() {
 	newUploads := func(sink *core.Sink) (*core.Coordinator[string], error) {
 		return core.NewCoordinator(func(ctx context.Context, file string) error {
@@ -48,8 +48,8 @@ func Example() {
 	// thumbnail of cat.png
 }
 
-// The handler gets a transaction, which is closed before the next attempt, and before signals
-// say that the job is done.
+// The handler gets a transaction. It is closed before the next attempt, and before the signal
+// that the job is done.
 func ExampleScoped() {
 	type tx struct{ id int }
 	open := func(context.Context) (*tx, func(error) error, error) {

@@ -17,9 +17,11 @@ import (
 // group is the value group of the jobs.
 const group = "ephemeral.jobs"
 
-// Module provides the sink of the program, that of opts or a new [core.Sink], and a [jobs.Runner] of all jobs that
-// [Jobs] adds, and starts the runner with the program. Its jobs are in the order of their
-// priority and name. A program without jobs is not built.
+// Module provides the sink of the program and a [jobs.Runner] for all jobs that [Jobs] adds.
+// It starts the runner with the program. The sink is opts.Sink, or a new [core.Sink]. Opts
+// are the options of [jobs.New]. Jobs of one signal run in the order of their priority, and
+// then of their names. If there are no jobs, fx.New has an error. Use Module once in a
+// program.
 func Module(opts core.Options) fx.Option {
 	return fx.Module("ephemeral",
 		fx.Provide(
@@ -43,8 +45,8 @@ func Module(opts core.Options) fx.Option {
 }
 
 // Jobs adds jobs to the runner of the program. Each constructor is a function with any
-// parameters that returns []jobs.Job, or that and an error. Modules may add jobs independently;
-// two of the same name are an error.
+// parameters that returns []jobs.Job, or []jobs.Job and an error. Jobs may be used many times
+// in a program. If two jobs have the same name, fx.New has an error.
 func Jobs(constructors ...any) fx.Option {
 	var all []fx.Option
 	for _, c := range constructors {
@@ -56,10 +58,10 @@ func Jobs(constructors ...any) fx.Option {
 	return fx.Options(all...)
 }
 
-// Coordinator provides what a constructor returns, a coordinator or what is built on one, and
-// ends it with the program. With a name, parameters ask for it with the tag `name:"..."`; ""
-// means by its type alone. The constructor is a function with any parameters that returns a C,
-// or that and an error.
+// Coordinator provides the C that a constructor returns, and drains and closes it when the
+// program stops. C is a coordinator, or a type that is built on one. If name is not "",
+// parameters need the tag `name:"..."` to get the C. The constructor is a function with any
+// parameters that returns a C, or a C and an error.
 func Coordinator[C core.Lifecycle](name string, constructor any) fx.Option {
 	tag, made := "", fmt.Sprintf(`name:"ephemeral.made.%s"`, name)
 	if name != "" {
@@ -73,13 +75,14 @@ func Coordinator[C core.Lifecycle](name string, constructor any) fx.Option {
 		}, fx.ParamTags(made, ""), fx.ResultTags(tag)))
 }
 
-// end drains what is ended with the deadline of the program, and then closes it.
+// end drains c with the deadline of the program, and then closes it.
 func end(ctx context.Context, c core.Lifecycle) error { return errors.Join(c.Drain(ctx), c.Close()) }
 
-// Scoped makes a handler that opens a scope for each attempt, and closes it with the error of
-// do, nil to commit. It is closed before the run pauses or raises its signals of completion or
-// failure, so that these find what was committed. An error of close makes the attempt fail; a
-// panic of do closes the scope as well, with an error.
+// Scoped makes a handler that opens a scope for each attempt, calls do, and passes the error
+// of do to the function close of the scope. With nil, close commits. If do panics, close gets
+// an error. If close returns an error, the attempt fails. Close is called before the run
+// pauses, and before it raises its signals of completion or failure. So handlers of these
+// signals find the data that was committed.
 func Scoped[S any](open func(context.Context) (scope S, close func(error) error, err error), do func(context.Context, core.Signal, S) error) core.Handler {
 	return func(ctx context.Context, s core.Signal) (err error) {
 		scope, end, err := open(ctx)

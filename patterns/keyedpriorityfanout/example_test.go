@@ -10,7 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/keyedpriorityfanout"
 )
 
-// A cancellation overtakes the orders of its user that wait.
+// A cancellation overtakes waiting orders of its user.
 func Example() {
 	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
 	user := func(command string) string { name, _, _ := strings.Cut(command, "/"); return name }
@@ -24,7 +24,7 @@ func Example() {
 	defer users.Close()
 	urgent := users.Lane(keyedpriorityfanout.Priority)
 
-	users.Pause() // until all are there
+	users.Pause() // until all items are in the queue
 	core.Must(users.Enqueue(ctx, "ada/order 1"))
 	core.Must(users.Enqueue(ctx, "ada/order 2"))
 	core.Must(urgent.Enqueue(ctx, "ada/cancel all"))

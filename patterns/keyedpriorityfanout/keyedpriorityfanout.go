@@ -15,22 +15,21 @@ const (
 	Normal   = "normal"
 )
 
-// New makes a coordinator that runs at most [core.Options.MaxConcurrency] items at once,
-// and of one key at most [core.Options.MaxPerKey]. With MaxPerKey 1, the default, the items
+// New makes a coordinator that runs at most [core.Options.MaxConcurrency] items at once, and
+// at most [core.Options.MaxPerKey] items of one key. With MaxPerKey 1, the default, the items
 // of a key and a lane run in the order in which they were enqueued. The default of Name is
 // "keyedpriorityfanout".
 //
-// When a slot is free, an item of lane [Priority] takes it, if there is one whose key is
-// not busy. To keep normal items from starving, every fourth start is that of a normal item
-// if one has waited for [core.Options.Ageing], by default 10 seconds; negative means that
-// priority items always go first.
+// When a slot is free, an item of the lane [Priority] takes it, if its key is not busy. Normal
+// items do not starve: if an item could start and has waited for [core.Options.Ageing], every
+// fourth start goes to the item that has waited longest. The default is 10 seconds. If Ageing
+// is negative, priority items always go first.
 //
-// Priority are the settings of that lane; its name may be left out. The zero Lane has no
-// limits but those of the options. Priority.CancelOn and Priority.DeferOn look at
-// [core.Options.Sink], which they require. While a signal matches CancelOn, Enqueue and
-// TryEnqueue of the lane return a [core.RefusedError], and items that wait in it are
-// refused. Depth is how many items may wait in the lane: then Enqueue waits for room, and
-// TryEnqueue returns [core.ErrFull].
+// The parameter priority has the settings of that lane. Its Name may be empty. The zero Lane
+// has only the limits of opts. CancelOn and DeferOn of the lane require opts.Sink. While a
+// signal matches CancelOn, Enqueue and TryEnqueue of the lane return a [core.RefusedError],
+// and items that already wait in the lane do not start: their status becomes refused. When
+// Depth items wait in the lane, Enqueue waits for room, and TryEnqueue returns [core.ErrFull].
 func New[T any, K ~string](key func(T) K, work core.Work[T], priority core.Lane, opts core.Options) (*core.Coordinator[T], error) {
 	switch {
 	case len(opts.Lanes) > 0:

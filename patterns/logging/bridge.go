@@ -14,31 +14,32 @@ import (
 type BridgeOptions struct {
 	// Pattern selects the signals that are written; "" means "*".
 	Pattern string
-	// Level says at which level a signal is written; nil means that the first part of the
-	// name says it, as in "error.database", or after "log." the second: trace, debug, info,
-	// warn, warning, error, critical or fatal, in upper or lower case. Others are at
-	// [slog.LevelInfo].
+	// Level returns the level of the record for a signal. If it is nil, the first part of
+	// the name is the level, as in "error.database", or the second part if the first one is
+	// "log". Levels are trace, debug, info, warn, warning, error, critical and fatal, in
+	// upper or lower case. Any other text means [slog.LevelInfo].
 	Level func(core.Signal) slog.Level
-	// MaxQueued is how many signals may wait before the oldest is dropped; 0 means 1000,
-	// negative means no queue: a signal that comes while one is written is rejected.
+	// MaxQueued is how many signals may wait. If one more comes, the oldest is dropped. 0
+	// means 1000. Negative means no queue: a signal is rejected if it comes while the bridge
+	// writes another one.
 	MaxQueued int
 	// Name is the source of the signals that the bridge itself raises; "" means "logging".
 	Name string
 }
 
-// originKey marks the context of what a bridge writes.
+// originKey marks the context of a record that a bridge writes.
 type originKey struct{}
 
-// NewBridge writes each signal that is raised on the sink from now on and matches
-// [BridgeOptions.Pattern] to h, in order, in the background: as a record with the time of the
-// signal, its name as the message, and the signal, without its payload, as the attribute
-// "signal". Signals that a [Handler] has raised are left out.
+// NewBridge starts a bridge. From now on, it writes each signal that is raised on the sink
+// and matches [BridgeOptions.Pattern] to h, in order and in the background. It does not write
+// the signals of a [Handler], nor its own. The record has the time of the signal. Its message
+// is the name of the signal. Its attribute "signal" is the signal without the payload.
 //
-// In the Stats of the bridge, Succeeded counts the signals that were written or that h is not
-// enabled for, Failed those for which h returned an error or panicked, which are not repeated,
-// and Dropped and Rejected those that were never written. It raises its own signals on the sink
-// and does not write them. The sink keeps it alive until it is drained, stopped or closed, and
-// then has no trace of it.
+// In the Stats of the bridge, Succeeded counts the signals that were written, and those for
+// whose level h is not enabled. Failed counts those for which h returned an error or panicked:
+// they are not written again. Dropped and Rejected count those that were never written. The
+// bridge raises its own signals on the sink. Drain, Stop or Close end it; until then, the sink
+// keeps it alive.
 func NewBridge(sink *core.Sink, h slog.Handler, opts BridgeOptions) (*core.Processor, error) {
 	if sink == nil || h == nil {
 		return nil, errors.New("logging: NewBridge needs a sink and a handler")

@@ -11,7 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
 )
 
-// A logger writes records, and the errors among them become signals.
+// A logger writes records. Warnings and errors among them become signals as well.
 func ExampleNewHandler() {
 	sink := core.NewSink(core.SinkOptions{})
 	base := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime})
@@ -75,8 +75,8 @@ func ExampleNewBridge() {
 	if err != nil {
 		panic(err)
 	}
-	logger.Warn("disk is slow")            // becomes a signal, which is not written again
-	sink.RaiseKey("error.database", "db1") // becomes a record, which is not raised again
+	logger.Warn("disk is slow")            // becomes a signal; the bridge does not write it again
+	sink.RaiseKey("error.database", "db1") // becomes a record; the handler does not raise it again
 	if err := bridge.Drain(context.Background()); err != nil {
 		panic(err)
 	}

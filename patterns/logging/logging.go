@@ -14,20 +14,20 @@ type HandlerOptions struct {
 	// Level is the lowest level of the records that become signals; nil means
 	// [slog.LevelInfo].
 	Level slog.Leveler
-	// ReplaceAttr may change or remove attributes, as in [slog.HandlerOptions], before the
-	// record and the name of the signal are made from them: to redact, for example. It is
-	// called for the message as well, with the key [slog.MessageKey] and no groups, and not
-	// for time, level and source. If it panics, the value is replaced by "!PANIC".
+	// ReplaceAttr may change or remove attributes, as in [slog.HandlerOptions]: to redact,
+	// for example. The record and the name of the signal are made from its results. It is
+	// also called for the message, with the key [slog.MessageKey] and no groups. It is not
+	// called for time, level and source. If it panics, the value becomes "!PANIC".
 	ReplaceAttr func(groups []string, a slog.Attr) slog.Attr
 }
 
 // A Handler is a [slog.Handler] that raises a signal of the family [Log] for each record.
 //
-// It raises it through the operation in the context, and so with its id, on its sink. If there
-// is none, or if it has left its window, it raises it on the sink of the Handler. If the context
-// has a cause, see [core.CausedBy], that is the cause of the signal.
+// If the context has an operation, the operation raises the signal on its own sink. If there
+// is no operation, or if it has left its window, the Handler raises the signal on the sink of
+// [NewHandler]. If the context has a cause, the signal has it as well: see [core.CausedBy].
 //
-// It never returns an error, and writes and waits for nothing. Handlers that subscribed to the
+// A Handler never returns an error, and writes nothing. Functions that subscribed to the
 // signal run before Handle returns, see [core.Sink.Subscribe]. All methods are safe for
 // concurrent use, and there is nothing to close. The zero value is not usable.
 type Handler struct {
@@ -35,7 +35,7 @@ type Handler struct {
 	opts   HandlerOptions
 	groups []string    // open ones, the outermost first
 	attrs  []slog.Attr // of the innermost group
-	outer  *Handler    // whose attributes are around that group; nil without groups
+	outer  *Handler    // its attributes are around that group; nil without groups
 	found  Record      // category, event and type of error so far
 }
 
@@ -52,7 +52,7 @@ func (o HandlerOptions) resolved() HandlerOptions {
 	return o
 }
 
-// Enabled reports whether records of that level become signals.
+// Enabled reports whether records of this level become signals.
 func (h *Handler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= h.opts.Level.Level()
 }
@@ -67,7 +67,7 @@ func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &with
 }
 
-// WithGroup returns a Handler that adds further attributes in a group of that name.
+// WithGroup returns a Handler that adds further attributes in a group with this name.
 func (h *Handler) WithGroup(name string) slog.Handler {
 	if name == "" {
 		return h
@@ -78,7 +78,7 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 	return &with
 }
 
-// Handle raises a signal for the record, unless a bridge has written it. It returns nil.
+// Handle raises a signal for the record, unless a bridge writes the record. It returns nil.
 func (h *Handler) Handle(ctx context.Context, from slog.Record) error {
 	if ctx.Value(originKey{}) != nil {
 		return nil
@@ -113,7 +113,8 @@ func because(ctx context.Context, on core.Raiser) core.Raiser {
 	return on
 }
 
-// add appends an attribute in the form that a Record has, and notes in r what it says.
+// add appends an attribute in the form of [Record.Attrs], and stores its category, event or
+// type of error in r.
 func (h *Handler) add(attrs []slog.Attr, groups []string, a slog.Attr, r *Record) []slog.Attr {
 	if kind := a.Value.Kind(); kind == slog.KindAny || kind == slog.KindLogValuer {
 		if err, ok := a.Value.Any().(error); ok {
@@ -136,7 +137,7 @@ func (h *Handler) add(attrs []slog.Attr, groups []string, a slog.Attr, r *Record
 		}
 		return append(attrs, a)
 	}
-	if a.Key != "" { // otherwise its attributes belong to the group around it
+	if a.Key != "" { // attributes of a group without a name belong to the group around it
 		groups, r = append(slices.Clip(groups), a.Key), new(Record)
 	}
 	var inner []slog.Attr
@@ -149,7 +150,8 @@ func (h *Handler) add(attrs []slog.Attr, groups []string, a slog.Attr, r *Record
 	return append(attrs, inner...)
 }
 
-// replaced calls ReplaceAttr. A log call must not panic, nor show what should be redacted.
+// replaced calls ReplaceAttr. If that panics, the log call must not panic, and must not show
+// a text that should be redacted.
 func (h *Handler) replaced(groups []string, a slog.Attr) (replaced slog.Attr) {
 	defer func() {
 		if recover() != nil {

@@ -18,32 +18,34 @@ import (
 //
 //	log.{level}.{category}.{event}[:{type of error}]
 //
-// The level is debug, info, warn or error, as those of slog, trace below them, or critical from
-// [slog.LevelError]+4 on; one in between counts as the next lower one. In the other parts
-// letters are in lower case, letters and digits are kept, each run of other characters is one
-// "-", none of them at the ends, and a part that is empty then is "none".
+// The level is debug, info, warn or error, as in slog. Below [slog.LevelDebug] it is trace,
+// and from [slog.LevelError]+4 on it is critical. A level between two of them counts as the
+// lower one. In the other parts, letters become lower case, and digits are kept. Other
+// characters between them become one "-", and at the ends they are removed. A part that is
+// empty then becomes "none".
 //
-// The key of the signal is the text of the event. If there is none, it is the key of the
-// operation that raises it.
+// The key of the signal is the text of the event. If there is no event, it is the key of the
+// operation that raises the signal.
 var Log = core.NewFamily[Record]("log.*")
 
 // A Record is a log record, as the payload of a signal. Treat it as immutable.
 //
-// Category, Event and ErrorType come from attributes of the logger or of the log call, in the
-// groups of the logger or outside, but not in a [slog.Group]. The last one counts.
+// Category, Event and ErrorType come from attributes of the logger or of the log call. Groups
+// of the logger do not matter; attributes in a [slog.Group] do not count. If there are
+// several, the last one counts.
 type Record struct {
 	Time     time.Time // zero if the record had none
 	Level    slog.Level
 	Message  string
 	Category string // attribute "category", else the outermost group of the logger
 	Event    string // attribute "event"
-	// ErrorType is the type of an attribute that is an error, such as "fs.PathError". An error
-	// of package errors or fmt stands for the one that it wraps; if it wraps none, or several,
-	// ErrorType is "".
+	// ErrorType is the type of an attribute that is an error, such as "fs.PathError". For an
+	// error of the packages errors or fmt, it is the type of the wrapped error. If such an
+	// error wraps no error, or several, ErrorType is "".
 	ErrorType string
 	// Attrs are all attributes of the logger and of the log call, in the groups of the logger.
-	// Values are resolved, see [slog.LogValuer], and passed through ReplaceAttr. They are
-	// kept as long as the signal and are not copied, so what a pointer leads to may change.
+	// Values are resolved, see [slog.LogValuer], and passed through ReplaceAttr. They live as
+	// long as the signal. They are not copied: do not change a value that a pointer refers to.
 	Attrs []slog.Attr
 	PC    uintptr // of the log call; 0 if it is not known
 }
@@ -51,7 +53,7 @@ type Record struct {
 // Source is the line of code with the log call, or nil.
 func (r Record) Source() *slog.Source { return slog.Record{PC: r.PC}.Source() }
 
-// errorType calls no methods but those of the standard library: others might panic, or block.
+// errorType calls only methods of types of the standard library: others might panic or block.
 func errorType(err error) string {
 	for ; err != nil; err = errors.Unwrap(err) {
 		t := reflect.TypeOf(err)
@@ -93,7 +95,7 @@ func appendSlug(b []byte, text string) []byte {
 	return bytes.TrimSuffix(b, []byte("-"))
 }
 
-// levels are those that names of signals contain, 4 apart, like those of slog.
+// levels are the levels in names of signals. As in slog, they are 4 apart.
 var (
 	levels  = []string{"trace", "debug", "info", "warn", "error", "critical"}
 	aliases = strings.NewReplacer("warning", "warn", "fatal", "critical")
@@ -101,8 +103,8 @@ var (
 
 const lowest = slog.LevelDebug - 4
 
-// levelOf returns the level that the first part of a signal's name says, or, after "log.", the
-// second.
+// levelOf returns the level in the first part of a signal's name, or in the second part if the
+// name begins with "log.".
 func levelOf(name string) slog.Level {
 	name = strings.TrimPrefix(name, "log.")
 	if i := strings.IndexAny(name, ".:"); i >= 0 {

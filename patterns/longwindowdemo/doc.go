@@ -1,7 +1,8 @@
-// Package longwindowdemo shows that the window of a coordinator bounds its memory: however
-// many items run, it shows the most recent ones, as many as [core.Options.MaxTracked] says.
+// Package longwindowdemo shows that the window of a coordinator bounds its memory. Of all
+// operations that have ended, the window shows only the newest ones, at most
+// [core.Options.MaxTracked].
 //
-// A long window is an audit trail of what was done lately:
+// With a long window, you can look up the work of the last day:
 //
 //	core.Options{MaxTracked: 10_000, MaxAge: 24 * time.Hour}
 package longwindowdemo

@@ -9,18 +9,18 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Result is what a run has seen.
+// Result is the result of [Run].
 type Result struct {
-	Items   int // how many items have run
-	Window  int // how many finished operations the window shows at most
-	Tracked int // how many it shows in the end: the less of both
-	Oldest  int // the lowest number of an item that it shows, of 0 to Items-1; -1 if it shows none
+	Items   int // number of items that have run
+	Window  int // the window shows at most this number of finished operations
+	Tracked int // number of operations in the window at the end: the smaller of Items and Window
+	Oldest  int // lowest number of an item in the window, from 0 to Items-1; -1 if there is none
 }
 
-// Run runs items on a coordinator whose window shows as many finished operations as window
-// says, for 24 hours, and looks at what it shows in the end. Items must not be negative,
-// window must be positive. Each item takes delay, nothing if that is not positive. If ctx
-// ends, Run returns its cause, and nothing goes on.
+// Run runs the given number of items on a coordinator, and returns what its window shows at
+// the end. The window shows at most window finished operations, for 24 hours. Items must not
+// be negative, and window must be positive. Each item takes delay; 0 or negative means no
+// time. If ctx ends, Run cancels all items, and returns the cause of ctx.
 func Run(ctx context.Context, items, window int, delay time.Duration) (Result, error) {
 	switch {
 	case items < 0:

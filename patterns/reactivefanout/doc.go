@@ -1,6 +1,5 @@
-// Package reactivefanout runs items through two stages, each with a limit. While many items
-// wait for the second stage, the first one shrinks to its minimum, and it grows again when
-// they are few.
+// Package reactivefanout runs items through two stages, each with a limit. While too many
+// items wait for the second stage, the limit of the first stage is lowered to its minimum.
 //
 //	fanout, err := reactivefanout.New(fetch, store, reactivefanout.Options{Concurrency: 8, Downstream: 4, High: 32, Low: 8})
 //	if err != nil {
@@ -9,12 +8,12 @@
 //	defer fanout.Close()
 //	id, err := fanout.Enqueue(ctx, request)
 //
-// The first function returns what the second one gets. Each item that the first stage has
-// done reaches the second exactly once, also during Drain, which ends the first stage
-// before the second. If the second stage has no room, the items of the first stage wait for
-// it in their slots.
+// The result of the first function is the argument of the second one. Each item that the
+// first stage has done reaches the second stage exactly once, also during Drain: Drain ends
+// the first stage before the second. If the queue of the second stage is full, the items of
+// the first stage wait for room and keep their slots.
 //
-// Nothing has to happen for the first stage to grow again: it does so when the backlog of
-// the second is down to Low. Between Low and High nothing changes, so that the limit does
-// not flap.
+// When High items wait for the second stage, the first stage gets its minimum. When only Low
+// items wait, it gets its full limit again. Between Low and High nothing changes, so that the
+// limit does not change too often.
 package reactivefanout

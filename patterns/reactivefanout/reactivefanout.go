@@ -12,36 +12,35 @@ import (
 )
 
 const (
-	// SignalFirstFailed and SignalSecondFailed are raised by each operation of the first
-	// or the second stage that fails or panics.
+	// SignalFirstFailed is raised by each operation of the first stage that fails or panics,
+	// SignalSecondFailed by each one of the second stage.
 	SignalFirstFailed  = "stage1.failed"
 	SignalSecondFailed = "stage2.failed"
-	// SignalThrottled is held, with the name of the Fanout as key, while the first stage
-	// is at its minimum.
+	// SignalThrottled is held while the first stage is at its minimum. The key is the name of
+	// the Fanout.
 	SignalThrottled = "stage1.throttled"
 )
 
 // Options configure a [Fanout]. The zero value is the default.
 type Options struct {
-	// Name is the key of [SignalThrottled]; with ".1" and ".2" behind it, it is the name
-	// of the stages, and so the Source of the signals of their operations. "" means
+	// Name is the key of [SignalThrottled]. The coordinators of the stages are called Name.1
+	// and Name.2; this is the Source of the signals of their operations. "" means
 	// "reactivefanout".
 	Name string
-	// Concurrency is how many items the first stage works on at once, MinConcurrency how
-	// many while there is pressure, and Downstream how many the second stage works on; 0
-	// means 8, 1 and 4.
+	// Concurrency is the limit of the first stage; 0 means 8. MinConcurrency is its limit
+	// under pressure; 0 means 1. Downstream is the limit of the second stage; 0 means 4.
 	Concurrency, MinConcurrency, Downstream int
-	// High is how many items that wait for the second stage are pressure, and Low how few
-	// end it; 0 means 32, and a quarter of High. A negative Low means none. Twice as many
-	// as High may wait.
+	// High and Low count the items that wait for the second stage. Pressure begins when High
+	// items wait; 0 means 32. It ends when only Low items wait; 0 means a quarter of High,
+	// negative means none. At most 2 x High items can wait.
 	High, Low int
-	// FailureSpan is how long a failure of the second stage is pressure as well; 0 or
-	// negative means that failures are not.
+	// FailureSpan: after a failure of the second stage, there is pressure for this time. 0 or
+	// negative means that failures cause no pressure.
 	FailureSpan time.Duration
-	// MaxQueued is how many items may wait for the first stage before Enqueue waits and
-	// TryEnqueue refuses; 0 means 1024, negative no queue.
+	// MaxQueued is how many items may wait for the first stage. With more, Enqueue waits and
+	// TryEnqueue returns [core.ErrFull]. 0 means 1024, negative no queue.
 	MaxQueued int
-	// Sink is where the signals are; nil means one of its own.
+	// Sink gets all signals; nil means a sink of its own.
 	Sink *core.Sink
 }
 
@@ -62,7 +61,7 @@ func (o Options) resolved() (Options, error) {
 }
 
 // A Fanout runs items through two stages. Make one with [New]. All methods are safe for
-// concurrent use. An idle one needs no Close.
+// concurrent use. An idle Fanout needs no Close.
 type Fanout[In, Mid any] struct {
 	core.Enqueuer[In] // of the first stage
 	core.Lifecycle    // of both stages: each method ends the first stage before the second
@@ -72,8 +71,8 @@ type Fanout[In, Mid any] struct {
 	throttle      throttle
 }
 
-// New makes a Fanout that calls first for each item and, unless that fails, second for what
-// first returned. It starts nothing.
+// New makes a Fanout. It calls first for each item. If first returns no error, the Fanout
+// calls second with the result. New starts nothing.
 func New[In, Mid any](first core.ResultWork[In, Mid], second core.Work[Mid], opts Options) (*Fanout[In, Mid], error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -99,7 +98,8 @@ func New[In, Mid any](first core.ResultWork[In, Mid], second core.Work[Mid], opt
 	return f, nil
 }
 
-// reporting is work that raises a signal when it fails or panics, unless it was cancelled.
+// reporting returns work that raises a signal when it fails or panics, but not when it was
+// cancelled.
 func reporting[T any](signal string, work core.Work[T]) core.Work[T] {
 	return func(ctx context.Context, item T) error {
 		failed := true
@@ -117,25 +117,24 @@ func reporting[T any](signal string, work core.Work[T]) core.Work[T] {
 // Name is Options.Name.
 func (f *Fanout[In, Mid]) Name() string { return f.opts.Name }
 
-// Sink is where the operations of both stages raise their signals.
+// Sink is the sink on which the operations of both stages raise their signals.
 func (f *Fanout[In, Mid]) Sink() *core.Sink { return f.opts.Sink }
 
-// First and Second show the stages: their operations, their counters, and why items wait. To
-// end them, use the methods of the Fanout.
+// First shows the first stage: its operations, its counters, and why items wait. To end it,
+// use the methods of the Fanout.
 func (f *Fanout[In, Mid]) First() core.Control { return f.first }
 
-// Second is as First.
+// Second shows the second stage, like First.
 func (f *Fanout[In, Mid]) Second() core.Control { return f.second }
 
-// Flush waits until all that was accepted so far has left both stages. Flush, Drain and Stop
-// return [core.ErrWouldDeadlock] inside either function.
+// Flush waits until all items that were accepted before the call have left both stages. If
+// one of the two functions calls Flush, Drain or Stop, it gets [core.ErrWouldDeadlock].
 func (f *Fanout[In, Mid]) Flush(ctx context.Context) error { return f.outside(ctx, f.Lifecycle.Flush) }
 
-// Drain ends the intake, and waits as Flush does.
+// Drain ends the intake, and waits until all items have left both stages.
 func (f *Fanout[In, Mid]) Drain(ctx context.Context) error { return f.outside(ctx, f.Lifecycle.Drain) }
 
-// Stop ends the intake, cancels the items that wait, and waits for those that run; what the
-// first stage hands on by then is cancelled as well, unless it runs.
+// Stop ends the intake, cancels the items that wait for a stage, and waits for those that run.
 func (f *Fanout[In, Mid]) Stop(ctx context.Context) error { return f.outside(ctx, f.Lifecycle.Stop) }
 
 func (f *Fanout[In, Mid]) outside(ctx context.Context, wait func(context.Context) error) error {
@@ -145,12 +144,12 @@ func (f *Fanout[In, Mid]) outside(ctx context.Context, wait func(context.Context
 	return wait(ctx)
 }
 
-// throttle shrinks the first stage while there is pressure.
+// throttle lowers the limit of the first stage while there is pressure.
 type throttle struct {
 	effects outbox.Outbox
 
 	// Used by one effect at a time.
-	pressures int // reasons there are
+	pressures int // number of reasons: backlog, failures
 	ended     bool
 	release   func()
 }

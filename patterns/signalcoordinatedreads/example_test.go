@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/signalcoordinatedreads"
 )
 
-// Ten reads that come during an update run after it.
+// Ten reads are enqueued during an update. They run after it.
 func Example() {
 	ctx := context.Background()
 	read := func(context.Context, int) error { time.Sleep(5 * time.Millisecond); return nil }

@@ -11,13 +11,13 @@ import (
 
 // Signals of updates. Their key is the name of the coordinator of the readers.
 const (
-	// SignalInProgress is held on the sink while an update runs. Readers wait meanwhile.
+	// SignalInProgress is held on the sink while an update runs. Meanwhile, no reader starts.
 	SignalInProgress = "update.in-progress"
-	// SignalDone is raised on the sink when an update has ended, after its
-	// SignalInProgress is released.
+	// SignalDone is raised on the sink when an update has ended, after SignalInProgress was
+	// released.
 	SignalDone = "update.done"
-	// SignalWaiting is raised on the sink when readers begin to wait during an update:
-	// once, until none is pending any more.
+	// SignalWaiting is raised on the sink when the first reader begins to wait during an
+	// update. It is raised again only after no reader was pending.
 	SignalWaiting = "read.waiting"
 )
 
@@ -29,14 +29,14 @@ type Ended struct {
 	Err error // of the update; nil if it succeeded
 }
 
-// ErrPanicked is the error in [Ended] if the update has panicked or ended its
-// goroutine. The panic itself passes through [Reads.Update].
+// ErrPanicked is the error in [Ended] if the update has panicked or has called
+// runtime.Goexit. [Reads.Update] does not recover the panic.
 var ErrPanicked = errors.New("signalcoordinatedreads: the update has panicked")
 
 // Updates say how updates run. The zero value is the default.
 type Updates struct {
-	// WaitForReaders lets an update wait until the readers that run when it comes have
-	// finished. By default it runs beside them.
+	// WaitForReaders lets an update wait for the readers that already run. By default, the
+	// update runs at the same time.
 	WaitForReaders bool
 }
 
@@ -47,11 +47,11 @@ type Reads[T any] struct {
 	updates Updates
 }
 
-// New makes a coordinator of readers. Of its options, DeferOn gets [SignalInProgress] as
-// well, ResumeOn must be empty, and the default of Name is "signalcoordinatedreads".
+// New makes a coordinator of readers. It adds [SignalInProgress] to Options.DeferOn.
+// Options.ResumeOn must be empty. The default of Name is "signalcoordinatedreads".
 //
-// Like any coordinator that defers on a shared sink, it is kept alive by the sink until it
-// is drained, stopped or closed.
+// A sink that is shared keeps the coordinator in memory until it is drained, stopped or
+// closed.
 func New[T any](read core.Work[T], updates Updates, opts core.Options) (*Reads[T], error) {
 	if opts.ResumeOn != "" {
 		return nil, fmt.Errorf("signalcoordinatedreads: Options.ResumeOn is %q, but must be empty: readers go on when the last update has ended", opts.ResumeOn)
@@ -65,12 +65,12 @@ func New[T any](read core.Work[T], updates Updates, opts core.Options) (*Reads[T
 	return &Reads[T]{c, updates}, nil
 }
 
-// Update runs an update on the goroutine of its caller and returns its error. From when it
-// is called until it returns, no reader starts. Updates do not wait for each other.
+// Update calls update on the same goroutine, and returns its error. Until Update returns, no
+// reader starts. Updates do not wait for each other.
 //
-// With [Updates.WaitForReaders] the update begins when the readers that were running have
-// finished. If ctx ends before, Update returns its cause and the update does not run; if a
-// reader calls it, it returns [core.ErrWouldDeadlock].
+// With [Updates.WaitForReaders], Update first waits until the running readers have ended. If
+// ctx ends during this wait, Update returns the cause of ctx, and update is not called. If a
+// reader calls Update, it gets [core.ErrWouldDeadlock].
 func (r *Reads[T]) Update(ctx context.Context, update func(context.Context) error) error {
 	sink, err := r.Sink(), ErrPanicked
 	release := sink.Hold(SignalInProgress, r.Name(), 0)

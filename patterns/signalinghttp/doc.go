@@ -1,27 +1,30 @@
-// Package signalinghttp shows HTTP requests as signals and as operations. It needs net/http
-// and nothing else.
+// Package signalinghttp shows HTTP requests as signals and as operations. Beside core, it
+// needs only the standard library.
 //
 // [Download] and a [Transport] raise a signal at each stage of a request:
 //
 //	client := &http.Client{Transport: signalinghttp.NewTransport(nil, sink)}
 //	resp, err := client.Do(req)
 //
-// The signals are raised on the operation in the request's context, with its key. Without an
-// operation, they are raised on the sink, with the URL as key, without its query and password.
+// If the context of the request has an operation, this operation raises the signals, with its
+// key. Otherwise they are raised on the sink. Then the key is the URL without its query and
+// password.
 //
-//	stage.starting      before anything else, with progress:0
+//	stage.starting      at the start, followed by progress:0
 //	stage.request       the request was sent
 //	stage.headers       the headers of the response have arrived
-//	stage.reading       the body is read
-//	progress:42         so many percent of the body were read
-//	stage.completed     after progress:100; or
-//	stage.failed        after http.error:404 if it was the status; or
+//	stage.reading       the reading of the body begins
+//	progress:42         42 percent of the body were read
+//
+// They come in this order. The last signal is one of these:
+//
+//	stage.completed     the whole response was read, after progress:100
+//	stage.failed        the request failed, after http.error:404 if the status was the reason
 //	stage.cancelled     the context was cancelled, or the body was closed before its end
 //
-// They come in this order, and one of the last three is the last. Progress is raised when
-// the percentage changes, so at most 101 times; if the length is not known, only at the
-// beginning and at the end.
+// Progress is raised when the percentage changes, so at most 101 times. If the length of the
+// body is not known, there are only progress:0 and progress:100.
 //
-// A [Handler] is the other side: each request that a server gets is an operation, which can
-// be seen, explained and cancelled.
+// A [Handler] is for servers. Each request that it serves is an operation: a program can see
+// it, explain why it waits, and cancel it.
 package signalinghttp

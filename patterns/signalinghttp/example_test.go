@@ -52,7 +52,7 @@ func Example() {
 	// true true
 }
 
-// In a body the operation raises the signals.
+// In a body, the operation raises the signals.
 func ExampleDownload() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "0123456789") }))
 	defer server.Close()
@@ -63,7 +63,7 @@ func ExampleDownload() {
 		}
 		var data strings.Builder
 		_, err = signalinghttp.DownloadLimit(http.DefaultClient, req, &data, nil, 1<<20)
-		return err // else process the data
+		return err // or process the data
 	}, core.Options{})
 	if err != nil {
 		panic(err)

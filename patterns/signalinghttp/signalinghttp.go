@@ -33,7 +33,7 @@ const (
 // ErrTooLarge is returned by [DownloadLimit] when a body is larger than the limit.
 var ErrTooLarge = errors.New("signalinghttp: body is larger than the limit")
 
-// A StatusError says that a server answered with another status than success.
+// A StatusError says that a server answered with a status other than 2xx.
 type StatusError struct {
 	StatusCode int
 	Method     string
@@ -45,7 +45,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("signalinghttp: %s %s: status %d %s", e.Method, e.URL, e.StatusCode, http.StatusText(e.StatusCode))
 }
 
-// RetryAfter is how long the server asks to wait, by the header Retry-After; 0 if it does not.
+// RetryAfter is the time to wait in the header Retry-After of the response; 0 if there is none.
 func (e *StatusError) RetryAfter() time.Duration {
 	text := e.Header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
@@ -55,19 +55,21 @@ func (e *StatusError) RetryAfter() time.Duration {
 	return max(0, time.Until(at))
 }
 
-// Download sends the request with client, nil meaning [http.DefaultClient], and copies the
-// body of the response to w. It returns how many bytes it has written, and a [*StatusError]
-// unless the status is 2xx. It raises signals on the operation in the request's context, else
-// on sink, which may be nil; if the client has a [Transport], that raises none for this
-// request. Errors of the client, and of w, are returned as they are. Download may be called
-// from many goroutines at once.
+// Download sends the request with client, and copies the body of the response to w. A nil
+// client means [http.DefaultClient]. Download returns how many bytes it has written. If the
+// status is not 2xx, it returns a [*StatusError]. Errors of the client and of w are returned
+// as they are.
+//
+// Download raises signals on the operation in the request's context, or else on sink. Sink
+// may be nil. If the client has a [Transport], the Transport raises no signals for this
+// request. Many goroutines may call Download at once.
 func Download(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink) (int64, error) {
 	return DownloadLimit(client, req, w, sink, -1)
 }
 
-// DownloadLimit is [Download] of a body of at most limit bytes; a negative limit is none. If
-// there are more, it returns [ErrTooLarge]: before it writes anything if the response says
-// its length, else before it would write more than limit bytes.
+// DownloadLimit is [Download] for a body of at most limit bytes. If the body is larger, it
+// returns [ErrTooLarge]. If the response states its length, it returns that error before it
+// writes anything. Otherwise it writes at most limit bytes. A negative limit means none.
 func DownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink, limit int64) (n int64, err error) {
 	x := begin(req, sink, limit)
 	outcome := errors.New("signalinghttp: Download panicked")
@@ -76,7 +78,7 @@ func DownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink *co
 	return n, outcome
 }
 
-type quiet struct{} // is a value in the context of requests for which a Transport says nothing
+type quiet struct{} // key in the context of requests for which a Transport raises no signals
 
 func (x *exchange) download(client *http.Client, req *http.Request, w io.Writer) (int64, error) {
 	resp, err := cmp.Or(client, http.DefaultClient).Do(req.WithContext(context.WithValue(x.traced(), quiet{}, true)))
@@ -95,9 +97,10 @@ func (x *exchange) download(client *http.Client, req *http.Request, w io.Writer)
 	return io.Copy(io.MultiWriter(x, w), resp.Body)
 }
 
-// A Transport is an [http.RoundTripper] that raises signals for each request. When a body
-// is closed before its end, the request counts as cancelled. A status of 400 or more raises
-// [SignalError] and [SignalFailed] when it arrives; the response is returned as it is.
+// A Transport is an [http.RoundTripper] that raises signals for each request. If a body is
+// closed before its end, the request counts as cancelled. If the status is 400 or more, the
+// Transport raises [SignalError] and [SignalFailed] as soon as it arrives, and returns the
+// response as it is.
 //
 // It is safe for concurrent use and needs no closing.
 type Transport struct {
@@ -105,9 +108,9 @@ type Transport struct {
 	sink *core.Sink
 }
 
-// NewTransport makes a Transport that sends requests with base, nil meaning
-// [http.DefaultTransport]. The sink, which may be nil, gets the signals of requests that have
-// no operation in their context.
+// NewTransport makes a Transport that sends requests with base. A nil base means
+// [http.DefaultTransport]. The sink gets the signals of requests that have no operation in
+// their context. It may be nil.
 func NewTransport(base http.RoundTripper, sink *core.Sink) *Transport {
 	return &Transport{cmp.Or(base, http.DefaultTransport), sink}
 }
@@ -135,7 +138,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// body is a body whose reader may stop when it likes.
+// body is the body of a response; its reader may close it before the end.
 type body struct {
 	io.ReadCloser
 	x       *exchange
@@ -164,7 +167,7 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// exchange is one request, whose stages are raised in order.
+// exchange is one request. It raises the signals of the request in order.
 type exchange struct {
 	ctx   context.Context
 	url   string
@@ -172,7 +175,7 @@ type exchange struct {
 	limit int64 // of the body; negative: none
 	total int64 // length of the body, if it is known
 
-	sent       sync.Once // raises SignalRequest, on a goroutine of net/http; what follows waits for it
+	sent       sync.Once // raises SignalRequest, on a goroutine of net/http; later signals wait for that
 	n, percent atomic.Int64
 	ended      atomic.Bool
 }
@@ -190,7 +193,7 @@ func begin(req *http.Request, sink *core.Sink, limit int64) *exchange {
 	return x
 }
 
-// traced is a context for the request that lets x see when it has been sent.
+// traced returns the context for the request. With it, x is notified when it has been sent.
 func (x *exchange) traced() context.Context {
 	return httptrace.WithClientTrace(x.ctx, &httptrace.ClientTrace{WroteRequest: func(wrote httptrace.WroteRequestInfo) {
 		if wrote.Err == nil {
@@ -223,12 +226,12 @@ func (x *exchange) progress(percent int64) {
 	}
 }
 
-// end raises how the exchange has ended, once.
+// end raises the last signal of the exchange, once.
 func (x *exchange) end(err error) {
 	if x.ended.Swap(true) {
 		return
 	}
-	x.sent.Do(func() {}) // too late
+	x.sent.Do(func() {}) // so that SignalRequest does not come after the last signal
 	if status, ok := errors.AsType[*StatusError](err); ok {
 		x.raise(SignalError + ":" + strconv.Itoa(status.StatusCode))
 	}
@@ -243,15 +246,14 @@ func (x *exchange) end(err error) {
 	}
 }
 
-// A Handler is an [http.Handler] whose requests are operations of a coordinator, which the
-// Control is. Their keys are method and path, as in "GET /orders". A request is served with
-// the operation's context, so it is cancelled when its client has gone, and by
-// [core.Control.Cancel].
+// A Handler is an [http.Handler] whose requests are operations of a coordinator. The embedded
+// Control controls this coordinator. The key of an operation is method and path, as in
+// "GET /orders". The next handler gets the context of the operation. This context ends when
+// the client has gone, and when [core.Control.Cancel] is called.
 //
-// ServeHTTP returns when the operation has ended, never before. A request that is not
-// accepted or not started, because too many wait, because of a signal that matches CancelOn
-// or because the Handler is closed, gets status 503. A panic of the next handler goes on in
-// ServeHTTP.
+// ServeHTTP returns when the operation has ended, never before. A request gets status 503 if
+// the queue is full, if a signal matches CancelOn, or if the Handler is closed. If the next
+// handler panics, ServeHTTP panics with the same value.
 //
 // At the end of a program, call [http.Server.Shutdown] first, and then Close.
 type Handler struct {
@@ -267,8 +269,9 @@ type request struct {
 	done    chan struct{} // closed when the operation has ended
 }
 
-// NewHandler makes a Handler, or says what is wrong with the options. Their defaults are a
-// coordinator's, except for Name, "http", MaxConcurrency, 256, and MaxPerKey, no limit.
+// NewHandler makes a Handler that passes requests on to next. It returns an error if next is
+// nil or the options are not valid. Three defaults differ from those of a coordinator: Name
+// is "http", MaxConcurrency is 256, and MaxPerKey has no limit.
 func NewHandler(next http.Handler, opts core.Options) (*Handler, error) {
 	if next == nil {
 		return nil, errors.New("signalinghttp: NewHandler needs a handler")

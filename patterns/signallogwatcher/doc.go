@@ -1,14 +1,14 @@
-// Package signallogwatcher calls a function for every signal that matches a pattern, in the
-// background, such as to write it to a log or to alert an operator.
+// Package signallogwatcher calls a function in the background for every signal that matches a
+// pattern, for example to alert an operator.
 //
 //	watcher, err := signallogwatcher.New(sink, "error.*", alert, core.Options{})
 //	...
 //	defer watcher.Close()
 //
-// The signals that are present when New is called come first, oldest first, and then those
-// that are raised. Each is given to the function once, in order, one at a time, on another
-// goroutine than that of the raiser, which does not wait. Signals that come faster than the
-// function returns wait in a bounded queue; when it is full, the oldest is dropped and
-// counted. When the function fails or panics, that is counted and raised, and the next
-// signal follows: nothing is repeated.
+// The function first gets the signals that are present when New is called, the oldest first.
+// Then it gets new signals. It is called once for each signal, in order and one at a time. The
+// goroutine that raises a signal does not wait for it. Signals wait in a bounded queue. If the
+// queue is full, the oldest signal is dropped and counted. If the function returns an error or
+// panics, the watcher counts that and raises a signal. It does not call the function again for
+// the same signal.
 package signallogwatcher

@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/signallogwatcher"
 )
 
-// The watcher sees errors from before it was made, and those that come.
+// The watcher gets errors that are older than the watcher, and new ones.
 func Example() {
 	sink := core.NewSink(core.SinkOptions{})
 	signallogwatcher.Failed.Subscribe(sink, func(_ core.Signal, f signallogwatcher.Failure) {
@@ -32,7 +32,7 @@ func Example() {
 	sink.RaiseKey("error.timeout", "order-7")
 	sink.Raise("error.cache")
 	sink.Raise("info.started")
-	if err := watcher.Drain(context.Background()); err != nil { // what came so far
+	if err := watcher.Drain(context.Background()); err != nil { // handles all signals so far
 		panic(err)
 	}
 	fmt.Println("done:", watcher.Stats().Succeeded, "failed:", watcher.Stats().Failed)

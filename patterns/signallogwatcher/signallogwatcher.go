@@ -9,37 +9,37 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// DefaultPattern is what New watches if its pattern is "".
+// DefaultPattern is the pattern of New if its argument is "".
 const DefaultPattern = "error.*"
 
-// SignalFailed is raised when the function returns an error. Its key is the name of the
-// signal that the function was called for, which is also its cause. So a watcher that
-// watches the failures of another one cannot start an endless loop: a failure that another
-// failure caused is not recorded, unless [core.Propagation] permits cycles.
+// SignalFailed is raised when the function returns an error. Its key is the name of the signal
+// for which the function was called. That signal is also its cause. So two watchers that watch
+// each other's failures cannot start an endless loop: a failure that another failure caused
+// is not recorded, unless [core.Propagation] permits cycles.
 const SignalFailed = "watcher.failed"
 
 // Failed is the kind of SignalFailed.
 var Failed = core.NewKind[Failure](SignalFailed)
 
-// Failure is a call that returned an error.
+// Failure is the payload of SignalFailed: a call that returned an error.
 type Failure struct {
 	Signal core.Signal
 	Err    error
 }
 
-// New calls onMatch in the background for every signal of the sink that matches pattern: for
-// those present, held ones included, oldest first, and then for those that come. The context
-// is that of an operation of the watcher, and ends when the watcher is closed.
+// New calls onMatch in the background for every signal of the sink that matches pattern. It
+// begins with the signals that are present, held ones included, the oldest first. Then it
+// follows new signals. The context is that of an operation of the watcher: it ends when the
+// watcher is closed.
 //
-// The options are those of [core.NewProcessor]. The default of Name is "signallogwatcher",
-// that of Sink, where the watcher raises its own signals, is sink, and that of MaxConcurrency
-// is 1, so that onMatch is called for one signal after the other. MaxQueued says how many
-// signals may wait, by default 1000, before the oldest is dropped.
+// The options are those of [core.NewProcessor]. The default of Name is "signallogwatcher". The
+// watcher raises its own signals on Options.Sink, by default on sink. The default of
+// MaxConcurrency is 1: onMatch is called for one signal after the other. MaxQueued is how many
+// signals may wait, by default 1000. If one more comes, the oldest is dropped.
 //
-// In the watcher's Stats, Succeeded and Failed count the calls that have ended, and Dropped
-// and Rejected the signals that onMatch is not called for. What the watcher itself raises it
-// does not watch. A sink keeps the watcher alive until it is drained, stopped or closed, and
-// then has no trace of it.
+// In the watcher's Stats, Succeeded and Failed count the calls that have ended. Dropped and
+// Rejected count the signals for which onMatch is not called. The watcher ignores its own
+// signals. The sink keeps the watcher in memory until it is drained, stopped or closed.
 func New(sink *core.Sink, pattern string, onMatch core.Handler, opts core.Options) (*core.Processor, error) {
 	if sink == nil || onMatch == nil {
 		return nil, errors.New("signallogwatcher: New needs a sink and a function")

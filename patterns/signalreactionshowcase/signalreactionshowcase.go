@@ -13,29 +13,30 @@ import (
 
 // Signals of a run.
 const (
-	// SignalStart and SignalDone, followed by a colon and the number of the item, are
-	// raised by each item when it begins and ends.
+	// SignalStart is raised by each item when it begins, SignalDone when it ends. A colon and
+	// the number of the item follow the name, as in "stage.start:3".
 	SignalStart = "stage.start"
 	SignalDone  = "stage.done"
-	// SignalDeferred is held on the sink while items wait, and SignalRefused while they
-	// are refused.
+	// SignalDeferred is held on the sink while items should wait, SignalRefused while they
+	// should be refused.
 	SignalDeferred = "showcase.deferred"
 	SignalRefused  = "showcase.refused"
 )
 
-// Result is what a run has seen. Dispatched, Polled and Deferred are the number of items, and
-// Called and the length of Signals are twice that.
+// Result is the result of [Run]. Dispatched, Polled and Deferred are equal to the number of
+// items. Called and the length of Signals are twice that number.
 type Result struct {
-	Called     int      // signals seen by OnSignal, on the goroutines of the items
-	Dispatched int      // SignalDone, handled in the background
-	Polled     int      // SignalDone, counted on the sink afterwards
+	Called     int      // signals for which OnSignal was called, on the goroutines of the items
+	Dispatched int      // signals stage.done:N that were handled in the background
+	Polled     int      // signals stage.done:N that were counted on the sink afterwards
 	Deferred   int      // items that waited because of DeferOn
-	Refused    int      // items refused because of CancelOn: 1
-	Signals    []string // the names of what items have raised, in order
+	Refused    int      // items that were refused because of CancelOn: 1
+	Signals    []string // names of the signals that items have raised, in order
 }
 
-// Run runs items, which must be positive, of 5 ms each, and reacts to their signals in all
-// ways. If ctx ends, Run returns its cause, and nothing goes on.
+// Run runs the given number of items, and reacts to their signals in all ways. Items must be
+// positive. Each item takes 5 ms. If ctx ends, Run cancels all items, and returns the cause of
+// ctx.
 func Run(ctx context.Context, items int) (Result, error) {
 	if items <= 0 {
 		return Result{}, fmt.Errorf("signalreactionshowcase: items is %d, but must be positive", items)
@@ -70,7 +71,7 @@ func Run(ctx context.Context, items int) (Result, error) {
 		r.Refused = 1
 	}
 	release()
-	// The items first, then what reacts to them.
+	// The items first, then the reactions to them.
 	if err := core.InOrder(work, background).Drain(ctx); err != nil {
 		return r, err
 	}

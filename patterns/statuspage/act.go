@@ -13,21 +13,20 @@ import (
 )
 
 const (
-	// SignalActed is raised with an [Action] when it has been done, or could not be done.
+	// SignalActed is raised with an [Action] that was allowed, after it was done or failed.
 	SignalActed = "statuspage.acted"
 	// SignalRefused is raised with an [Action] that was not allowed.
 	SignalRefused = "statuspage.refused"
 )
 
-// Acted and Refused are the signals of actions. Their key is what the action is about: the
-// name of a coordinator, queue, schedule or sink.
+// Acted and Refused are the kinds of [SignalActed] and [SignalRefused]. The key of such a
+// signal is the name of the coordinator, queue, schedule or sink.
 var (
 	Acted   = core.NewKind[Action](SignalActed)
 	Refused = core.NewKind[Action](SignalRefused)
 )
 
-// An Action is something that a request asks for. Kind says what, and which of the other
-// fields matter:
+// An Action is a change that a request asks for. Each Kind has its own fields:
 //
 //	cancel, evict                 Coordinator, Operation
 //	pause, resume                 Coordinator
@@ -38,8 +37,8 @@ var (
 //	runNow                        Schedules, Schedule
 //	retract                       Sink, Signal
 //
-// Names are those that the page shows. A request with other fields than those of its kind is
-// no action.
+// Names are those that the page shows. If a request sets a field that is not of its kind, it
+// gets status 400.
 type Action struct {
 	Kind        string           `json:"action"`
 	Coordinator string           `json:"coordinator,omitempty"`
@@ -52,12 +51,12 @@ type Action struct {
 	Sink        string           `json:"sink,omitempty"`
 	Signal      string           `json:"signal,omitempty"` // pattern of names, see [core.Match]
 
-	Who  string `json:"-"` // asks for it: see [Options.Who]
-	Done bool   `json:"-"` // in SignalActed: it changed something
+	Who  string `json:"-"` // the person that asks for it: see [Options.Who]
+	Done bool   `json:"-"` // in SignalActed: the action changed something
 	Err  error  `json:"-"` // in SignalActed and SignalRefused: why it was not done
 }
 
-// bare is the action with those fields only that matter to its kind.
+// bare is the action without the fields that are not of its kind.
 func (a Action) bare() Action {
 	b := Action{Kind: a.Kind, Who: a.Who}
 	switch a.Kind {
@@ -106,7 +105,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 		return failure{http.StatusUnsupportedMediaType, "the content type must be application/json"}
 	case unreadable != nil:
 		return invalid("the body must be the JSON of an action: %v", unreadable)
-	case a != a.bare(): // or an Allow that looks at one of them could be misled
+	case a != a.bare(): // an Allow that looks at such a field could be misled
 		return invalid("the action %q has fields that are not its own", a.Kind)
 	case p.opts.Allow == nil:
 		return refuse("the page is read-only")

@@ -13,36 +13,43 @@
 //
 // A [Page] is an http.Handler. It shows coordinators, their operations and why those wait,
 // the signals of sinks, queues in stores, and schedules. It needs no build step and loads
-// nothing from elsewhere. Scripts read the same as JSON under api/; API.md in the directory
-// of this module lists the fields.
+// nothing from elsewhere. Scripts can read the same data as JSON under api/. API.md in the
+// directory of this module lists the fields.
+//
+// Caches and rate limiters are not on the page: they have no operations, so they are no
+// [core.Inspector]. A circuit breaker has no row of its own either. While it is open, its
+// held signal is among the signals of its sink.
 //
 // # Who sees it
 //
-// Without [Options.View], only requests from loopback addresses, and none that a proxy has
-// passed on. A request to a loopback address must name localhost, an IP address, or one of
-// [Options.Hosts] as its host, with every View. Otherwise a foreign web site could read the
-// page in the browser of a developer, through a name that it lets resolve to 127.0.0.1.
+// [Options.View] decides that. By default, only requests from a loopback address may see the
+// page, and only if no proxy has passed them on.
 //
-// Items, values and payloads are shown by their types only. [Options.Redact] sees keys, error
-// texts and signal names before anybody else does. All texts are data to the page, never
+// A second rule holds whatever View is: a request that comes from or goes to a loopback
+// address must have a known host. That is localhost, an IP address, or one of
+// [Options.Hosts]. Otherwise a foreign web site could let its own name resolve to 127.0.0.1,
+// and read the page in the browser of a developer.
+//
+// Of items, values and payloads, the page shows only the types. [Options.Redact] can change
+// keys, error texts and signal names before they are shown. The page never treats a text as
 // markup.
 //
 // # Who changes something
 //
-// Nobody without [Options.Allow]: the page is read-only. With it, a request is an [Action],
-// and each one that was allowed or not is raised as [SignalActed] or [SignalRefused]. A
-// browser that asks for a foreign site is refused before Allow is asked. Requests that View or
-// the rule for hosts refuses, and requests that are no actions, raise nothing: so strangers
-// cannot fill the sink.
+// [Options.Allow] decides that. Without it, the page is read-only. A request for a change is
+// an [Action]. If it was allowed, [SignalActed] is raised; if it was not, [SignalRefused].
+// If a foreign site makes a browser send the request, it is refused and Allow is not asked.
+// A request that View or the rule for hosts refuses raises no signal.
 //
 // # What it costs
 //
-// Nothing while nobody looks. A stream gets a frame when something has changed, at most four
-// times a second. Clients that look at the same share the frames. A frame of 50 rows takes less than
-// 250 microseconds of processor time, also with 50,000 pending operations; if one takes
-// longer, the next comes later. Signals are read from the window once a frame, so the program
-// pays nothing for raising them; those that are too many to look at are counted as skipped.
+// While nobody looks, it costs nothing. A stream gets a frame when something has changed, at
+// most four times a second. Clients with equal queries share the frames. A frame of 50 rows
+// takes less than 250 microseconds of processor time, also with 50,000 pending operations.
+// If a frame takes longer, the next one comes later. A frame reads signals from the window
+// of the sink, so raising a signal costs nothing more. If there are too many new signals for
+// a frame, it skips some and counts them.
 //
-// Queries that must search, such as those for a key among many operations, cost what
-// core's Operations costs.
+// A query that must search, for example for a key among many operations, costs as much as
+// the method Operations of a coordinator.
 package statuspage

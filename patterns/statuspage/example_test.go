@@ -12,7 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
-// A page shows a coordinator. A script reads the same as JSON.
+// A page shows a coordinator. A script reads the same data as JSON.
 func Example() {
 	charge := func(ctx context.Context, order string) error {
 		core.OperationFrom(ctx).Raise("order.charged")
@@ -45,7 +45,7 @@ func ExampleAction() {
 	defer orders.Close()
 	page, err := statuspage.New(statuspage.Options{
 		Coordinators: []core.Inspector{orders},
-		View:         func(r *http.Request) bool { return r.Header.Get("X-User") != "" }, // in a program: what checks a login
+		View:         func(r *http.Request) bool { return r.Header.Get("X-User") != "" }, // in a program: check a login
 		Who:          func(r *http.Request) string { return r.Header.Get("X-User") },
 		Allow: func(_ *http.Request, a statuspage.Action) bool {
 			return a.Kind == "pause" || a.Kind == "resume"

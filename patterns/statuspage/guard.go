@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// policy is for every answer: only scripts, styles and data of this very origin, in no
-// frame, and nothing kept or passed on.
+// policy are headers of every answer. They permit scripts, styles and data of the same
+// origin only, and forbid frames, caches and referrers.
 var policy = map[string]string{
 	"Content-Security-Policy":      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 	"X-Content-Type-Options":       "nosniff",
@@ -18,7 +18,7 @@ var policy = map[string]string{
 	"Cross-Origin-Resource-Policy": "same-origin",
 }
 
-// admit says why a request may not see the page, or nil.
+// admit returns an error if a request may not see the page.
 func (p *Page) admit(r *http.Request) error {
 	if (onLoopback(r) || fromLoopback(r)) && !p.isOurs(r.Host) {
 		return failure{http.StatusForbidden, "the name of the host is not one of this page: add it to Options.Hosts"}
@@ -29,8 +29,8 @@ func (p *Page) admit(r *http.Request) error {
 	return nil
 }
 
-// isOurs reports whether a Host header is one that no foreign page can have made a browser
-// send: a name that an attacker owns may resolve to a loopback address.
+// isOurs reports whether a Host header names a host of this page. A name that an attacker
+// owns may resolve to a loopback address: it is refused.
 func (p *Page) isOurs(hostport string) bool {
 	host := hostOf(hostport)
 	same := func(name string) bool { return strings.EqualFold(name, host) }

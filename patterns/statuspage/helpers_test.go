@@ -142,6 +142,7 @@ func (s *store) Status(ctx context.Context) (core.QueueStatus, error) {
 }
 
 func (s *store) DeadItems(_ context.Context, after int64, limit int) (found []core.DeadItem, _ error) {
+	s.asked.Add(1)
 	for _, item := range s.dead {
 		if item.ID > after && len(found) < limit {
 			found = append(found, item)

@@ -30,8 +30,8 @@ type failure struct {
 
 func (f failure) Error() string { return f.text }
 
-// ServeHTTP serves the page, and the JSON under api/. Its paths are relative: put
-// http.StripPrefix in front for any other place than the root.
+// ServeHTTP serves the page at the root of its path, and the JSON under api/. To serve it
+// under another path, put http.StripPrefix in front: all links in the page are relative.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range policy {
 		w.Header().Set(name, value)
@@ -102,8 +102,9 @@ func (p *Page) body(ctx context.Context, from source, e effort) ([]byte, error) 
 	return json.Marshal(shown)
 }
 
-// head is the begin of a JSON object, up to its first field: so a page knows how old things
-// are, whatever its own clock says, and the rest can be compared.
+// head is the start of a JSON object with its first field, the time of the server. The
+// browser needs it for ages, because its own clock may differ. The rest of a body has no
+// such time, so bodies can be compared.
 func head(now time.Time) []byte { return []byte(`{"time":"` + stamp(now) + `",`) }
 
 func (p *Page) answer(w http.ResponseWriter, code int, body []byte) {

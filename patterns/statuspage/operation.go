@@ -92,8 +92,8 @@ func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 	return shown, nil
 }
 
-// cause is the signal that caused the first one of the operation, which is what the
-// operation runs because of. If the sink does not show it any more, its name is left.
+// cause is the signal that the operation runs because of: the cause of its first signal. If
+// that has left the sink, the row has its name alone.
 func (o *operationSource) cause(s *core.Snapshot) *signalRow {
 	if len(s.Signals) == 0 || s.Signals[0].Depth() == 0 {
 		return nil
@@ -111,8 +111,8 @@ func (o *operationSource) cause(s *core.Snapshot) *signalRow {
 	return &row
 }
 
-// search looks for children among the operations that are new since the last time, and not
-// older than their parent. Ids increase within each coordinator, but not from one to another.
+// search looks for children among the operations that are younger than their parent, and
+// newer than the last search. Ids increase in each coordinator, but not across coordinators.
 func (o *operationSource) search(since time.Time, effort int) {
 	for _, c := range o.page.coordinators {
 		left, newest := effort, o.seen[c]

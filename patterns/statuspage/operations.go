@@ -8,8 +8,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// operationsSource shows a page of the operations of a coordinator. It finds out why they
-// wait bit by bit, because that is costly for those far behind in a queue.
+// operationsSource shows a page of the operations of a coordinator. To find out why an
+// operation waits is costly if it is far behind in a queue. So each frame asks for some.
 type operationsSource struct {
 	page        *Page
 	coordinator *coordinator
@@ -18,7 +18,7 @@ type operationsSource struct {
 	frames      int
 }
 
-// An answer is why an operation waits, as found out in a frame.
+// An answer says why an operation waits, and in which frame that was found out.
 type answer struct {
 	explained
 	status core.Status
@@ -48,8 +48,7 @@ func (o *operationsSource) frame(_ context.Context, e effort) (any, error) {
 	return shown, nil
 }
 
-// explain renews at least one answer, and more while there is time, those first that are
-// the oldest.
+// explain renews the oldest answers: at least one, and more until the budget is used up.
 func (o *operationsSource) explain(found []core.Snapshot, budget time.Duration) {
 	known := map[core.OperationID]*answer{}
 	var ids []core.OperationID

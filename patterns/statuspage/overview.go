@@ -91,7 +91,7 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 	return shown, nil
 }
 
-// can are the actions that Allow may permit.
+// can returns the actions, or none if the page is read-only.
 func (p *Page) can(actions ...string) []string {
 	if p.opts.Allow == nil {
 		return []string{}

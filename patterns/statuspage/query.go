@@ -15,7 +15,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A query is what a client asks for. Clients whose queries are equal share their frames.
+// A query is a view with its parameters. Clients whose queries are equal share their frames.
 type query struct {
 	view string
 	of   string // id of a coordinator, sink or queue
@@ -23,7 +23,7 @@ type query struct {
 	core.OperationQuery
 }
 
-// parameters are those of each view.
+// parameters are the names that each view accepts.
 var parameters = map[string][]string{
 	"overview":   nil,
 	"operations": {"coordinator", "status", "key", "lane", "class", "signal", "after", "limit", "order"},
@@ -112,10 +112,13 @@ func (p *Page) newSource(q query) (source, error) {
 	return overviewSource{p}, nil
 }
 
-// choose is pick; without an id, it returns the only entry.
+// choose is pick; without an id, it returns the only entry, or says that there are several.
 func choose[T any](list []*entry[T], what, id string) (*entry[T], error) {
-	if id == "" && len(list) == 1 {
+	switch {
+	case id == "" && len(list) == 1:
 		return list[0], nil
+	case id == "" && len(list) > 1:
+		return nil, invalid("there are several %ss: the parameter %s must name one", what, what)
 	}
 	return pick(list, what, id)
 }

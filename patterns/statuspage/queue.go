@@ -30,7 +30,7 @@ func (c *cache) expire() {
 	c.asked = time.Time{}
 }
 
-// refresh asks the store, unless that is under way or was so lately.
+// refresh asks the store, unless a question is under way or was asked in the last two seconds.
 func (c *cache) refresh(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *cache) ask(ctx context.Context) {
 	c.busy = nil
 }
 
-// status is the last answer, after that to a question under way if there is time.
+// status is the last answer. If a question is under way, status first waits for its answer.
 func (c *cache) status(ctx context.Context, wait time.Duration) (core.QueueStatus, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *cache) status(ctx context.Context, wait time.Duration) (core.QueueStatu
 	return c.last, c.err
 }
 
-// deadSource shows items that are not tried any more.
+// deadSource shows the dead items of a queue: those that are not tried any more.
 type deadSource struct {
 	page  *Page
 	queue *entry[core.StoredQueue]

@@ -48,8 +48,8 @@ type progressRow struct {
 type waitRow struct {
 	Kind        core.ReasonKind  `json:"kind"`
 	Text        string           `json:"text"`
-	ID          core.OperationID `json:"id,omitempty"`          // that it waits for
-	Coordinator string           `json:"coordinator,omitempty"` // of that
+	ID          core.OperationID `json:"id,omitempty"`          // of the operation that it waits for
+	Coordinator string           `json:"coordinator,omitempty"` // of that operation
 	Since       string           `json:"since,omitempty"`
 	Expires     string           `json:"expires,omitempty"` // when the wait ends by itself
 	Forced      string           `json:"forced,omitempty"`  // when it starts in spite of the signal
@@ -87,7 +87,7 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 	return row
 }
 
-// signalRow is the row of a signal. Its coordinator is to be one that the page shows.
+// signalRow is the row of a signal. It names the coordinator if that is on the page.
 func (p *Page) signalRow(s core.Signal) signalRow {
 	row := signalRow{
 		Seq: s.Seq, Time: stamp(s.Time), Name: p.redacted(s.Name), Key: p.redacted(s.Key), Operation: s.Operation,
@@ -104,8 +104,8 @@ func (p *Page) signalRow(s core.Signal) signalRow {
 	return row
 }
 
-// locate returns the id of the coordinator of an operation, by its name if that says
-// enough, or "".
+// locate returns the id of the coordinator of an operation, or "". If only one coordinator
+// has the given name, it is that one.
 func (p *Page) locate(id core.OperationID, name string) string {
 	named := func(c *coordinator) bool { return name == "" || c.is.Name() == name }
 	for i, c := range p.coordinators {
@@ -122,8 +122,8 @@ func (p *Page) locate(id core.OperationID, name string) string {
 	return ""
 }
 
-// explain says why an operation waits, and if wanted why those wait that it waits for. The
-// texts do not say for how long, so that they stay equal.
+// explain says why an operation waits. With all, it adds the reasons of the operations that
+// this one waits for. The texts have no durations, so that equal frames stay equal.
 func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explained) {
 	x, _ := c.is.Explain(id)
 	e.Reasons = []waitRow{}
@@ -169,7 +169,7 @@ func (p *Page) redacted(text string) string {
 	return text
 }
 
-// typeOf is all that is shown of items, values and payloads.
+// typeOf returns the type: nothing else is shown of items, values and payloads.
 func typeOf(v any) string {
 	if v == nil {
 		return ""

@@ -11,11 +11,11 @@ import (
 
 const (
 	samples   = 120             // that a line has
-	remembers = 2 * time.Minute // how long the sampler goes on after the last viewer
+	remembers = 2 * time.Minute // the sampler goes on after the last viewer
 )
 
-// sampler looks at all coordinators once a second, from the first viewer on until two
-// minutes after the last.
+// sampler looks at all coordinators once a second. It starts with the first viewer, and ends
+// two minutes after the last one.
 type sampler struct {
 	mu      sync.Mutex
 	lines   map[*coordinator]line // nil: it does not run
@@ -32,7 +32,8 @@ type line struct {
 	oldest  time.Time
 }
 
-// look notes that somebody looks. Streams, which last, begin with 1 and end with -1.
+// look notes that somebody looks. A stream calls it with 1 at its start and with -1 at its
+// end, a single request with 0.
 func (s *sampler) look(p *Page, streams int) {
 	s.mu.Lock()
 	s.seen = time.Now()
@@ -60,7 +61,7 @@ func (s *sampler) run(p *Page) {
 	}
 }
 
-// isOver reports whether nobody has looked for long. It forgets the lines then.
+// isOver reports whether nobody has looked for two minutes. Then it forgets the lines.
 func (s *sampler) isOver(p *Page) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +91,7 @@ func (s *sampler) sample(p *Page) {
 	}
 }
 
-// step adds how many operations ended to the line.
+// step adds the number of operations that ended since the last step to the line.
 func (l *line) step(ended uint64, now time.Time) {
 	if !l.at.IsZero() {
 		rate := float64(ended-l.ended) / now.Sub(l.at).Seconds()

@@ -17,7 +17,7 @@ const (
 	maxHeld     = 100
 )
 
-// signalsSource shows the newest signals of a sink. It remembers them, so that each frame
+// signalsSource shows the newest signals of a sink. It remembers its rows, so that each frame
 // only looks at those that are new.
 type signalsSource struct {
 	page     *Page
@@ -48,7 +48,7 @@ type familyRow struct {
 
 type heldRow struct {
 	signalRow
-	Gates []gateRow `json:"gates"` // that it closes
+	Gates []gateRow `json:"gates"` // gates that it closes
 }
 
 type gateRow struct {

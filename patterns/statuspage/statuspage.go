@@ -14,51 +14,53 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Options say what a [Page] shows, to whom, and what they may do. The zero value is a page
-// that shows nothing, to programs and people on the same machine.
+// Options say what a [Page] shows, who may see it, and who may change something. The zero
+// value is a page that shows nothing, is read-only, and answers the same machine only.
 type Options struct {
 	// Title is shown at the top. "" is the name of the program.
 	Title string
 
 	// Sinks are shown under their names in the map.
 	Sinks map[string]*core.Sink
-	// Coordinators are shown under their names; of two with an equal name, the second gets
-	// "-2". One that is a core.Controller, as all of core are, can be steered if Allow
-	// permits it. One that has Gates and Sink, as all of core have, shows its gates.
+	// Coordinators are shown under their names. If two names are equal, the second one gets
+	// "-2". A coordinator that is a core.Controller can be changed, if Allow permits it. If
+	// it has the methods Gates and Sink, the page shows its gates. All coordinators of core
+	// have both.
 	Coordinators []core.Inspector
-	// Queues and Schedules are shown under their names, made different in the same way.
+	// Queues and Schedules are shown under their names. Equal names get "-2" as well.
 	Queues    []core.StoredQueue
 	Schedules []core.Schedules
 
-	// View reports whether a request may see the page. nil permits requests from loopback
-	// addresses that have no header of a proxy: X-Forwarded-For and so on. A server on a
-	// Unix socket needs a View. Streams ask it at their start.
+	// View reports whether a request may see the page. nil permits a request from a loopback
+	// address, if it has no header of a proxy, such as X-Forwarded-For. A server on a Unix
+	// socket needs a View. A stream is one request: View is asked when it starts.
 	View func(*http.Request) bool
 	// Allow reports whether a request may do an action. nil permits none: the page is
 	// read-only. It is asked after View.
 	Allow func(*http.Request, Action) bool
-	// Who(r) is the name of the person behind a request, for signals and for the cause of
-	// a cancellation. nil is the remote address.
+	// Who(r) names the person behind a request, in the signals and in the cause of a
+	// cancellation. nil means the remote address.
 	Who func(*http.Request) string
-	// Hosts are names that requests to a loopback address may use beside localhost and IP
-	// addresses. Other names are refused: see the package documentation.
+	// Hosts are the host names that a request from or to a loopback address may use, beside
+	// localhost and IP addresses. Other names are refused: see the package documentation.
 	Hosts []string
-	// Redact changes keys, error texts, signal names, and what bodies say they wait for,
-	// before they are shown, and cut to 1,000 bytes. nil shows them as they are. It is called often, and must be
-	// safe for concurrent use. Queries use the original texts.
+	// Redact returns the text to show in place of a key, an error text, a signal name, or
+	// the text of Operation.WaitsFor. nil shows these texts as they are. Then the page cuts
+	// them to 1,000 bytes. Redact is called often, and must be safe for concurrent use.
+	// Queries compare with the original texts.
 	Redact func(text string) string
 
-	// MaxClients is how many streams there may be at once. Beyond that, the page asks every
-	// two seconds. 0 means 16; negative means no streams.
+	// MaxClients limits the number of streams. A browser that gets no stream asks every two
+	// seconds instead. 0 means 16; negative means no streams.
 	MaxClients int
 
 	// Name is in the texts of errors, and in causes of cancellation. "" means "statuspage".
 	Name string
-	// Sink is where actions are raised. nil means a sink of the page's own: see [Page.Sink].
+	// Sink gets the signals of actions. nil means a sink of the page's own: see [Page.Sink].
 	Sink *core.Sink
 }
 
-// resolved returns the options with defaults, or says what is wrong with them.
+// resolved returns the options with defaults, or an error if they are not valid.
 func (o Options) resolved() (Options, error) {
 	o.Name = cmp.Or(o.Name, "statuspage")
 	if slices.Contains(o.Hosts, "") {
@@ -82,10 +84,10 @@ func (o Options) resolved() (Options, error) {
 	return o, nil
 }
 
-// A Page is the handler of the page and of the JSON under it. It is safe for concurrent
-// use. While somebody looks, and two minutes longer, it has one goroutine, which takes a
-// sample of each coordinator once a second; at other times it has none and costs nothing.
-// Close it before the server is shut down.
+// A Page is the handler of the page and of its JSON. It is safe for concurrent use. While
+// somebody looks, and for two minutes after that, it has one goroutine. This goroutine takes
+// a sample of each coordinator once a second. At other times a Page has no goroutine. Close
+// it before the server is shut down.
 type Page struct {
 	opts         Options
 	sinks        []*entry[*core.Sink]
@@ -99,7 +101,8 @@ type Page struct {
 	hub          hub
 }
 
-// An entry is something that is shown, under a name that no other of its sort has.
+// An entry is a coordinator, sink, queue or group of schedules, with an id that is unique
+// among its sort.
 type entry[T any] struct {
 	id string
 	is T
@@ -136,18 +139,18 @@ func New(opts Options) (*Page, error) {
 // Name is [Options.Name].
 func (p *Page) Name() string { return p.opts.Name }
 
-// Sink is [Options.Sink], or the page's own: actions are raised there.
+// Sink is [Options.Sink], or the page's own. It gets the signals of actions.
 func (p *Page) Sink() *core.Sink { return p.opts.Sink }
 
-// Close ends the streams, so that http.Server.Shutdown can return, and the sampling. It
-// does not wait for them. Later requests for streams are refused; the others are answered
-// as before, without samples. It returns nil.
+// Close ends the streams, so that http.Server.Shutdown can return. It also ends the
+// goroutine of the page. It waits for neither, and returns nil. After Close, requests for
+// streams get status 503. Other requests are answered as before, but without throughput.
 func (p *Page) Close() error {
 	p.end()
 	return nil
 }
 
-// entries gives each an id: its name, or another if that is taken.
+// entries gives each element an id: its name, or the name with a number if that is taken.
 func entries[T interface{ Name() string }](opts Options, option string, from []T) (list []*entry[T], err error) {
 	for i, it := range from {
 		if any(it) == nil {

@@ -186,11 +186,20 @@ func TestQueries(t *testing.T) {
 		for target, code := range map[string]int{
 			"operations?limit=201": 400, "operations?limit=x": 400, "operations?status=busy": 400, "operations?order=up": 400,
 			"operations?stauts=failed": 400, "operation?id=-1": 400, "operation?id=999999": 404, "operations?coordinator=d": 404,
-			"signals?sink=d": 404, "dead": 404, "nothing": 404, "stream?view=nothing": 404, "stream?view=operations&limit=x": 400, "": 404,
+			"signals?sink=d": 404, "dead": 400, "dead?queue=d": 404, "nothing": 404, "stream?view=nothing": 404, "stream?view=operations&limit=x": 400, "": 404,
 		} {
 			w := request(p, "GET", "/api/"+target, "", nil)
 			assert.Equal(t, code, w.Code, target)
 			assert.NotEmpty(t, decode(t, w.Body.String())["error"], target)
+		}
+		several := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c, c}, Sinks: map[string]*core.Sink{"s": sink, "r": sink}})
+		for target, want := range map[string]string{
+			"operations?status=failed": "there are several coordinators: the parameter coordinator must name one",
+			"signals":                  "there are several sinks: the parameter sink must name one",
+		} {
+			w := request(several, "GET", "/api/"+target, "", nil)
+			assert.Equal(t, 400, w.Code, target)
+			assert.Equal(t, want, decode(t, w.Body.String())["error"])
 		}
 	})
 }

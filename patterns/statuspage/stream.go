@@ -25,7 +25,7 @@ type hub struct {
 }
 
 // A view is shared by all clients with an equal query. The first client that needs a new
-// frame makes it, and the others wait for that; so there is no goroutine of its own.
+// frame makes it, and the others wait for it. So a view needs no goroutine of its own.
 type view struct {
 	source  source
 	every   time.Duration
@@ -113,8 +113,8 @@ func (p *Page) leave(q query, v *view, peer string) {
 	}
 }
 
-// feed sends frames until the client is gone, does not read, or the page is closed. A
-// client that is slow gets the newest frame when it has taken the one before.
+// feed sends frames until the client is gone, the client does not read, or the page is
+// closed. A slow client misses frames: after each one it gets the newest.
 func (p *Page) feed(ctx context.Context, w http.ResponseWriter, to *http.ResponseController, v *view) {
 	sent, last := 0, time.Now()
 	timer := time.NewTimer(0)
@@ -148,8 +148,8 @@ func (p *Page) feed(ctx context.Context, w http.ResponseWriter, to *http.Respons
 	}
 }
 
-// latest returns the newest body, made now if it is time for that, and when there may be
-// another.
+// latest returns the newest body, and when the next one is due. If it is due now, latest
+// makes it.
 func (v *view) latest(p *Page) (body []byte, version int, due time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -165,8 +165,8 @@ func (v *view) latest(p *Page) (body []byte, version int, due time.Time) {
 	return v.body, v.version, v.due
 }
 
-// make makes a body. A frame that is costly makes the pause after it longer. mu is held,
-// except while the frame is made.
+// make makes a body. After a frame that was costly, the pause is longer. mu is held, except
+// while the frame is made.
 func (v *view) make(p *Page, now time.Time) {
 	e := later
 	if v.version == 0 {
@@ -178,7 +178,7 @@ func (v *view) make(p *Page, now time.Time) {
 	defer func() { // also after a panic of the program's code: net/http ends that client
 		v.mu.Lock()
 		if v.due = now.Add(v.every); e == later {
-			v.due = now.Add(min(max(v.every, 1000*time.Since(now)), time.Second))
+			v.due = now.Add(max(v.every, min(1000*time.Since(now), time.Second)))
 		}
 		if body != nil && !bytes.Equal(body, v.body) {
 			v.body, v.version = body, v.version+1

@@ -67,6 +67,16 @@ func TestStreamKeepAlive(t *testing.T) {
 	})
 }
 
+func TestStreamOfDeadItemsAsksEveryTwoSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &store{name: "q"}
+		c := newSite(t, newPage(t, statuspage.Options{Queues: []core.StoredQueue{q}})).open(t, 1, "view=dead")
+		go c.read(0)
+		time.Sleep(9 * time.Second)
+		assert.EqualValues(t, 5, q.asked.Load())
+	})
+}
+
 // Weak point: clients that read slowly, or not at all, and many clients. Frames are made
 // once for all, and nobody waits for another client.
 func TestStreamManyClients(t *testing.T) {

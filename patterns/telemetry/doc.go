@@ -14,24 +14,25 @@
 //
 // # Spans
 //
-// A span has the name of the coordinator. It begins with the function that [Wrap] was given
-// and ends when that returns, so Wrap goes around everything else: around retry.Wrap, for
-// example. Its parent is the span in the context that the item was enqueued with. If the item
-// was enqueued because of a signal (core.CausedBy), and the operation that raised it has a
-// span as well, the new span is linked to that one: the last 1,000 spans are remembered for
-// this, for 5 minutes. Each signal that the operation raised, and did not take back, is an
-// event of the span, with the signal's time. One whose first segment is "error", such as
-// "error", "error.db" and "error:503", but not "errorless", is an event "exception" as well.
-// An error of the function is recorded, and gives the span the status Error, unless the
-// operation was cancelled; a panic gives it that status as well. The attributes are
-// "ephemeral.operation", the id, "ephemeral.key" and "ephemeral.cancelled".
+// A span has the name of the coordinator. It begins and ends with the function that [Wrap]
+// was given. So put Wrap around everything else, for example around retry.Wrap.
 //
-// A span that is not recorded, because nothing exports it or because it was not sampled, gets
-// none of this.
+// The parent of the span is the span in the context that the item was enqueued with. If the
+// item was enqueued because of a signal (core.CausedBy), the span has a link to the span of
+// the operation that raised the signal. For links, the last 1,000 spans are remembered for 5
+// minutes.
 //
-// An item that is enqueued with the context of a body keeps that context in memory, with its
-// span and those of all operations before it. A chain of operations that never ends should
-// enqueue with another context: trace.ContextWithSpan(context.Background(), span).
+// Each signal that the operation raised and did not take back is an event of the span, with
+// the time of the signal. If the first segment of its name is "error", as in "error.db" and
+// "error:503", there is a second event, "exception". An error of the function is recorded. It
+// gives the span the status Error, unless the operation was cancelled. A panic gives it this
+// status, too. The attributes are "ephemeral.operation" (the id), "ephemeral.key" and
+// "ephemeral.cancelled". All this is left out if nothing exports the span, or if it is not
+// sampled.
+//
+// If an item is enqueued with the context of a body, it keeps that context in memory, with
+// the spans of all operations before it. If a chain of operations never ends, enqueue with
+// another context: trace.ContextWithSpan(context.Background(), span).
 //
 // # Signals
 //
@@ -44,13 +45,13 @@
 //   - "signal": the name up to the first colon. When a family has [Options.MaxNames] names,
 //     further names are counted together, as "other".
 //
-// The raiser counts, before Raise returns. So there is no queue that could be full, and nothing
-// is dropped.
+// A signal is counted before Raise returns. So there is no queue, and no signal is dropped.
 //
 // # Metrics
 //
 // [Telemetry.ObserveCoordinator] and [Observe] export each number in a Stats as
-// "ephemeral.KIND.FIELD", with the attribute "name". Unsigned integers become counters, other
-// integers and booleans up-down-counters, floats and durations (in seconds) gauges. Stats is
-// read once at the beginning, and when metrics are collected.
+// "ephemeral.KIND.FIELD", with the attribute "name". Unsigned integers become counters.
+// Other integers and booleans become up-down-counters. Floats and durations become gauges;
+// durations are in seconds. Stats is called once at the start, and whenever metrics are
+// collected.
 package telemetry

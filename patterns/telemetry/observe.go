@@ -14,10 +14,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// ObserveCoordinator is [Observe] of a coordinator, or of what embeds a [core.Control], with
-// the kind "coordinator" and its name, until it has ended: see [core.Control.OnClosed]. To
-// export the last counts, call Flush, then flush the MeterProvider, and then Drain or Close.
-// An error goes to [otel.Handle].
+// ObserveCoordinator is [Observe] for a coordinator, or for a type that embeds a
+// [core.Control]. The kind is "coordinator", and the name that of the coordinator. It ends
+// with the coordinator: see [core.Control.OnClosed]. To export the last counts, call Flush of
+// the coordinator, then flush the MeterProvider, and then call Drain or Close. An error goes
+// to [otel.Handle].
 func (t *Telemetry) ObserveCoordinator(c interface {
 	Name() string
 	Stats() core.Stats
@@ -31,14 +32,15 @@ func (t *Telemetry) ObserveCoordinator(c interface {
 	c.OnClosed(func() { stop() }) // nothing depends on an error here
 }
 
-// Observe exports what a method Stats returns, which must be a struct, as
-// "ephemeral.KIND.FIELD" with the name as attribute, until stop is called, which returns an
-// error of the MeterProvider:
+// Observe exports the numbers that the method Stats returns, until stop or [Telemetry.Close]
+// is called. Stats must return a struct:
 //
 //	stop, err := telemetry.Observe(tel, "limiter", "api", limiter)
 //
-// Fields are called as in JSON; slices, maps and texts are left out. Stats is called while
-// metrics are collected, and once now. Names of one kind must differ.
+// A number becomes "ephemeral.KIND.FIELD", here "ephemeral.limiter.allowed" and so on, with
+// the attribute name=NAME. Fields have their names in JSON. Slices, maps and texts are left
+// out. Observe calls Stats once, and then whenever metrics are collected. Use each name once
+// for a kind. Stop returns an error of the MeterProvider.
 func Observe[S any](t *Telemetry, kind, name string, from interface{ Stats() S }) (stop func() error, err error) {
 	instruments, all := map[string]metric.Float64Observable{}, []metric.Observable{}
 	eachNumber("ephemeral."+kind, core.StatsValue(from.Stats()), func(field string, kind slog.Kind, _ float64) {
@@ -77,7 +79,7 @@ func Observe[S any](t *Telemetry, kind, name string, from interface{ Stats() S }
 	}, nil
 }
 
-// eachNumber calls visit for the numbers in a group and in the groups in it.
+// eachNumber calls visit for each number in a group, and in the groups inside it.
 func eachNumber(prefix string, group slog.Value, visit func(field string, kind slog.Kind, n float64)) {
 	for _, a := range group.Group() {
 		field, v, n := prefix+"."+a.Key, a.Value.Resolve(), 0.0

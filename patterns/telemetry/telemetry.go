@@ -24,19 +24,19 @@ const scope = "github.com/ephemeralgo/ephemeral/patterns/telemetry"
 
 // Options configure a Telemetry. The zero value is the default.
 type Options struct {
-	// MeterProvider and TracerProvider make the instruments and the spans; nil means the global
-	// ones, which may be set later.
+	// MeterProvider and TracerProvider make the instruments and the spans. nil means the
+	// global ones of package otel. The program may set these later.
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
-	// Signals is a pattern, each alternative of which is a family of signals to count; see
-	// [core.Match]. "" means all signals whose first segment is "error" or "perf".
+	// Signals is the pattern of the signals to count; see [core.Match]. Each part of its
+	// comma list is a family. "" means all signals whose first segment is "error" or "perf".
 	Signals string
-	// MaxNames is how many names of a family are counted apart, first come, first served; 0
-	// means 100, negative no limit.
+	// MaxNames is how many names of a family have a count of their own. Further names are
+	// counted as "other". 0 means 100, negative no limit.
 	MaxNames int
 }
 
-// resolved returns the options with their defaults, and what is wrong with them.
+// resolved returns the options with their defaults, or an error if they are not valid.
 func (o Options) resolved() (Options, error) {
 	o.MeterProvider = cmp.Or(o.MeterProvider, otel.GetMeterProvider())
 	o.TracerProvider = cmp.Or(o.TracerProvider, otel.GetTracerProvider())
@@ -59,12 +59,13 @@ type Telemetry struct {
 	unsubscribe func()
 
 	mu       sync.Mutex
-	names    map[[3]string]metric.AddOption // of what is counted apart: family, class and name
+	names    map[[3]string]metric.AddOption // by family, class and name
 	number   map[string]int                 // of names of each family
 	observed map[*metric.Registration]bool
 }
 
-// New counts the signals of sink from now on. It says what is wrong with the options.
+// New makes a Telemetry that counts the signals of sink from now on. It returns an error if
+// the options are not valid.
 func New(sink *core.Sink, opts Options) (*Telemetry, error) {
 	opts, err := opts.resolved()
 	if err != nil || sink == nil {
@@ -90,10 +91,9 @@ func New(sink *core.Sink, opts Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// Close ends the counting and the observations so far. Flush the MeterProvider before, so that it
-// collects once more. Spans that are under way end with their operations, and work that was
-// wrapped makes further ones. Close may be called many times. It returns errors of the
-// MeterProvider.
+// Close ends the counting of signals and all observations. Flush the MeterProvider before, so
+// that it collects the metrics once more. Work that was wrapped still makes spans after Close.
+// Close may be called many times. It returns errors of the MeterProvider.
 func (t *Telemetry) Close() error {
 	t.unsubscribe()
 	t.mu.Lock()
@@ -107,9 +107,8 @@ func (t *Telemetry) Close() error {
 	return err
 }
 
-// Wrap is work with a span around it; see the documentation of the package. If nothing records
-// the span, it costs little more than to start it. Work that is not wrapped costs nothing.
-// Wrap panics if work is nil.
+// Wrap returns work with a span around it; see the documentation of the package. If nothing
+// records the span, a call costs little more than Tracer.Start. Wrap panics if work is nil.
 func Wrap[T any](t *Telemetry, work core.Work[T]) core.Work[T] {
 	if work == nil {
 		panic("telemetry: Wrap needs a function")
@@ -131,7 +130,7 @@ func WrapResult[In, Out any](t *Telemetry, work core.ResultWork[In, Out]) core.R
 		in, span := t.tracer.Start(ctx, op.Source())
 		if !span.IsRecording() {
 			if span.SpanContext().IsValid() {
-				ctx = in // it says that spans below are not sampled either
+				ctx = in // so that its child spans are not sampled either
 			}
 			return work(ctx, item)
 		}
@@ -150,7 +149,7 @@ func WrapResult[In, Out any](t *Telemetry, work core.ResultWork[In, Out]) core.R
 	}
 }
 
-// finish adds what the operation did and ends the span.
+// finish adds the signals and the error of the operation, and ends the span.
 func finish(ctx context.Context, span trace.Span, op *core.Operation, err error, returned bool) {
 	for _, s := range op.Signals() {
 		at, key := trace.WithTimestamp(s.Time), attribute.String("ephemeral.key", s.Key)
@@ -172,7 +171,7 @@ func finish(ctx context.Context, span trace.Span, op *core.Operation, err error,
 	span.End()
 }
 
-// attributes returns what a signal of this name is counted with.
+// attributes returns the attributes of the counter for a signal of this name.
 func (t *Telemetry) attributes(name string) metric.AddOption {
 	family := slices.IndexFunc(t.families, func(pattern string) bool { return core.Match(pattern, name) })
 	signal, _, _ := strings.Cut(name, ":")
@@ -190,7 +189,7 @@ func (t *Telemetry) attributes(name string) metric.AddOption {
 	return t.names[at]
 }
 
-// class is what a signal is for telemetry, by the first segment of its name.
+// class is the attribute "class" of a signal, by the first segment of its name.
 func class(name string) string {
 	first, _, _ := strings.Cut(name, ":")
 	switch first, _, _ = strings.Cut(first, "."); first {

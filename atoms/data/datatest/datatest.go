@@ -27,17 +27,18 @@ import (
 
 // Options say what an engine cannot do.
 type Options struct {
-	// JSON says that values must be JSON, and that those loaded may be other texts of the
-	// same JSON. Values that it cannot keep, it must refuse.
+	// JSON says that the engine accepts only JSON, and that Load may return another text of
+	// the same JSON. If the engine cannot store a value, it must refuse it.
 	JSON bool
-	// Partial says that of several items saved at once some may be saved without the others.
+	// Partial says that Save of several items may save only some of them.
 	Partial bool
-	// Reopen, if it is not nil, opens again what has been closed, in the same place. Without
-	// it Run does not check what is still there then.
+	// Reopen opens an engine again in the same place. If it is nil, Run does not check which
+	// values are there after Close.
 	Reopen func(t testing.TB, closed data.Engine) data.Engine
 }
 
-// Run runs the suite. Open opens an empty engine, which Run closes, for each of its tests.
+// Run runs the suite. For each test, it calls open, which must return an empty engine. Run closes
+// the engine.
 func Run(t *testing.T, open func(t testing.TB) data.Engine, opts Options) {
 	for name, run := range map[string]func(s *suite){
 		"keys of any bytes": (*suite).keys, "values": (*suite).values, "swap": (*suite).swap, "update loses nothing": (*suite).update,
@@ -328,7 +329,7 @@ func (s *suite) contexts() {
 	s.lists("", map[string][]byte{"key": value("a")})
 }
 
-// hostile gives the engine what it may refuse, but must not lose or choke on.
+// hostile gives the engine values that it may refuse, but must not change or lose.
 func (s *suite) hostile() {
 	for _, text := range []string{
 		strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000), strings.Repeat("[", 1_000_000), `"\u0000"`, `{"a":1e400}`, `{"a":1,"a":2}`,

@@ -10,20 +10,20 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/filelock"
 )
 
-// A disk is all that the engine does to files, so that a test can take a disk that loses
-// power. Paths are full.
+// A disk has all operations of the engine on files. So a test can use a disk that loses power.
+// Paths are full.
 type disk interface {
 	mkdir(dir string) error
 	list(dir string) ([]fs.DirEntry, error)
 	read(path string, most int64) ([]byte, error) // its first bytes
-	create(path string) (writer, error)           // which must not be there
-	rename(from, to string) error                 // replaces what is there
+	create(path string) (writer, error)           // the file must not exist
+	rename(from, to string) error                 // replaces an existing file
 	remove(path string) error
-	syncDir(dir string) error // makes what create, rename and remove did there durable
+	syncDir(dir string) error // makes create, rename and remove in dir durable
 	lock(path string) (lock, error)
 }
 
-// A writer is a file that is being written. Sync makes what has been written durable.
+// A writer is a file that is being written. Sync makes the bytes durable.
 type writer interface {
 	io.WriteCloser
 	Sync() error

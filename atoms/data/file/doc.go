@@ -14,7 +14,7 @@
 // SaveAll is not all or nothing. After a crash, or an error that is [data.ErrUndecided], some of
 // its entries may be saved and others not.
 //
-// Other callers can load a value shortly before it is durable.
+// A caller may load a new value a moment before it is durable.
 //
 // # Files
 //
@@ -29,17 +29,16 @@
 // # Processes
 //
 // Several processes may use a directory at once, and so may several stores in one process. Update
-// is right between them. While a process renames or removes files, which takes microseconds, it
-// locks the file "lock" (flock, LockFileEx). Never remove that file. If a process is stopped
-// while it has the lock, the calls of others wait until their contexts end. Network file systems are
-// not supported. On systems without such locks Open returns [errors.ErrUnsupported].
+// loses no change between them. To rename or remove files, a process locks the file "lock" for some
+// microseconds (flock, LockFileEx). Never remove that file. If a process is stopped while it has the
+// lock, calls of other processes wait until their contexts end. Network file systems are not
+// supported. On systems without such locks, Open returns [errors.ErrUnsupported].
 //
 // # Cost
 //
-// A save costs two syncs, one of the file and one of the directory, however many keys there are.
-// If somebody else changes a value during an Update, the Update writes a file that it does not use.
-// Keys, All, Len and Clear read the whole directory, while writers wait. Keys and All also open the
-// files whose names are hashes, and keep all keys in memory to sort them. Open reads the directory
-// too, and removes temporary files that are older than an hour: they belong to processes that were
-// killed. For many keys use atoms/data/sqlite.
+// A save costs two syncs: one of the file and one of the directory. If another caller changes a
+// value during an Update, the Update writes one more file. Keys, All, Len and Clear read the whole
+// directory, while writers wait. Keys and All also open the files whose names are hashes, and keep
+// all keys in memory to sort them. Open reads the directory, too, and removes temporary files that
+// are older than an hour: killed processes have left them. For many keys, use atoms/data/sqlite.
 package file

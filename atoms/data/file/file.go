@@ -18,9 +18,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 )
 
-// Open opens the store with the name in opts below dir. It creates missing directories, and removes
-// temporary files of killed processes that are older than an hour. While another process opens or
-// writes, Open waits until ctx ends. The store must be closed.
+// Open opens the store opts.Name in the directory dir. It creates missing directories, and removes
+// temporary files that are older than an hour: killed processes have left them. If another process
+// has the lock, Open waits for it until ctx ends. The store must be closed.
 func Open[K ~string, V any](ctx context.Context, dir string, opts data.Options[V]) (data.Store[K, V], error) {
 	name := cmp.Or(opts.Name, "data")
 	if err := data.CheckName(name); err != nil {
@@ -37,16 +37,16 @@ func Open[K ~string, V any](ctx context.Context, dir string, opts data.Options[V
 	return store, nil
 }
 
-// engine is the [data.Engine]: a directory with a file for each key. A value is written to
-// a temporary file first, which then replaces the one before. While files are replaced
-// and removed, and nobody else may do that, the lock is held.
+// engine is the [data.Engine]: a directory with a file for each key. A value is written to a
+// temporary file, which then replaces the earlier file. The lock is held while files are
+// replaced or removed.
 type engine struct {
 	disk disk
 	dir  string
 	lock lock
 }
 
-// open opens the engine of the store of that name below parent.
+// open opens the engine of the store with the given name below parent.
 func open(ctx context.Context, d disk, parent, name string) (*engine, error) {
 	e := &engine{disk: d, dir: filepath.Join(parent, "store-"+escape(name))}
 	err := e.mkdir(e.dir)
@@ -64,7 +64,7 @@ func open(ctx context.Context, d disk, parent, name string) (*engine, error) {
 
 func (e *engine) path(name string) string { return filepath.Join(e.dir, name) }
 
-// mkdir makes a directory, with those above it that are missing, durably.
+// mkdir makes a directory and missing directories above it, durably.
 func (e *engine) mkdir(dir string) error {
 	above := filepath.Dir(dir)
 	err := e.disk.mkdir(dir)
@@ -79,8 +79,8 @@ func (e *engine) mkdir(dir string) error {
 	return err
 }
 
-// clean removes temporary files of processes that were killed: those that were written
-// more than an hour ago.
+// clean removes temporary files that were written more than an hour ago: killed processes have
+// left them.
 func (e *engine) clean() error {
 	files, err := e.disk.list(e.dir)
 	for _, file := range files {
@@ -93,7 +93,7 @@ func (e *engine) clean() error {
 	return err
 }
 
-// locked calls fn with the lock held. Only waiting for the lock ends with ctx.
+// locked calls fn with the lock held. If ctx ends, the wait for the lock ends, but not fn.
 func (e *engine) locked(ctx context.Context, fn func() error) error {
 	release, err := e.lock.Acquire(ctx)
 	if err != nil {
@@ -115,19 +115,19 @@ func (e *engine) Swap(ctx context.Context, key string, old []byte, ok bool, valu
 	})
 }
 
-// replace writes items to temporary files, which then replace those before, if check says
-// so with the lock held. It reports whether they did.
+// replace writes items to temporary files. Then it takes the lock and calls check. If check
+// returns true, the temporary files replace the earlier files. It reports whether they did.
 func (e *engine) replace(ctx context.Context, items []data.Item, check func() (bool, error)) (done bool, err error) {
 	var temps []string
 	for i := 0; i < len(items) && ctx.Err() == nil; i++ {
 		temp := e.path(tempName + strings.ToLower(rand.Text()))
-		defer e.disk.remove(temp) // unless it has another name by then
+		defer e.disk.remove(temp) // does nothing if the file was renamed
 		if err := e.write(temp, items[i]); err != nil {
 			return false, err
 		}
 		temps = append(temps, temp)
 	}
-	err = e.locked(ctx, func() error { // not if ctx has ended
+	err = e.locked(ctx, func() error { // is not called if ctx has ended
 		if ok, err := check(); !ok || err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (e *engine) replace(ctx context.Context, items []data.Item, check func() (b
 	return done, err
 }
 
-// undecided says that the change may have been made, if it may, in spite of err.
+// undecided adds data.ErrUndecided to err if the change may have been made.
 func undecided(err error, may bool) error {
 	if err != nil && may {
 		return fmt.Errorf("%w: %w", data.ErrUndecided, err)
@@ -213,7 +213,7 @@ func (e *engine) Delete(ctx context.Context, key string) error {
 
 func (e *engine) Clear(ctx context.Context) error { return e.removeAll(ctx, e.names) }
 
-// removeAll removes the files that which returns.
+// removeAll removes the files whose names the function which returns.
 func (e *engine) removeAll(ctx context.Context, which func() ([]string, error)) error {
 	err := e.locked(ctx, func() error {
 		names, err := which()
@@ -230,8 +230,8 @@ func (e *engine) removeAll(ctx context.Context, which func() ([]string, error)) 
 	return undecided(e.disk.syncDir(e.dir), true)
 }
 
-// names returns the names of the files of values. The lock is held: a file that is replaced
-// while a directory is read may be in it twice, or not at all.
+// names returns the names of the files of values. The lock is held: if a file is replaced while
+// the directory is read, the file may be found twice, or not at all.
 func (e *engine) names() (names []string, err error) {
 	files, err := e.disk.list(e.dir)
 	if err != nil {
@@ -271,8 +271,8 @@ func (e *engine) List(ctx context.Context, prefix string, values bool) iter.Seq2
 	}
 }
 
-// keys returns the keys with the prefix, sorted. A name that is a hash does not say its key,
-// but the file does. The lock is held.
+// keys returns the keys with the prefix, sorted. If a name is a hash, the key is in the file.
+// The lock is held.
 func (e *engine) keys(prefix string) (keys []string, err error) {
 	names, err := e.names()
 	if err != nil {

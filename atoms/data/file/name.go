@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Names of the files in the directory of a store. All of them are in lower case, without
-// dots and blanks, and begin with a letter and a dash, so that no file system changes
-// them and none is the name of a device.
+// Prefixes of the files in the directory of a store. All names are in lower case, without dots
+// and blanks, and begin with a letter and a dash. So no file system changes them, and none is
+// the name of a device.
 const (
 	plainName = "k-" // and the escaped key
 	hashName  = "h-" // and the SHA-256 of a key whose name would be too long
@@ -30,8 +30,8 @@ func nameOf(key string) string {
 
 var hashed = regexp.MustCompile("^" + hashName + "[0-9a-f]{64}$")
 
-// keyOf is the inverse of nameOf. Ok is false for names of other files. For the name of a
-// hash it returns no key.
+// keyOf is the inverse of nameOf. Ok is false for names of other files. If the name is a hash,
+// keyOf returns no key.
 func keyOf(name string) (key string, ok bool) {
 	if hashed.MatchString(name) {
 		return "", true

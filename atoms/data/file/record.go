@@ -27,8 +27,8 @@ func headOf(key string, value []byte) []byte {
 	return fmt.Appendf(nil, headFormat, sum, len(value), escape(key))
 }
 
-// parse returns the key and the value in a file, and whether every byte of it is as it was
-// written. A file has exactly one head, so that it is compared with the one that it must have.
+// parse returns the key and the value in a file, and whether every byte is as it was written.
+// For that, it compares the first line with the one that key and value must have.
 func parse(file []byte) (key string, value []byte, whole bool) {
 	head, value, _ := bytes.Cut(file, []byte("\n"))
 	key, _ = url.PathUnescape(string(head[bytes.LastIndexByte(head, ' ')+1:]))

@@ -14,7 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/data"
 )
 
-// An outcome is what an error says about the statement that it ended.
+// An outcome is the meaning of the error of a statement.
 type outcome int
 
 const (
@@ -32,8 +32,8 @@ func outcomeOfConnect(err error) outcome {
 	return failed // such as a wrong password
 }
 
-// outcomeOf judges the error of a statement, which makes a change or only reads. Broken says
-// that the connection cannot be used any more.
+// outcomeOf judges the error of a statement. Broken says that the connection cannot be used any
+// more.
 func outcomeOf(err error, change, broken bool) outcome {
 	pg := (*pgconn.PgError)(nil)
 	rolledBack := errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR"
@@ -65,7 +65,7 @@ func sqlState(err error) string {
 	return ""
 }
 
-// do calls fn with a connection, and again as long as the error says that this can help.
+// do calls fn with a connection. It calls fn again while the outcome of the error is again.
 func (e *Engine) do(ctx context.Context, change bool, fn func(conn *pgx.Conn) error) error {
 	began := time.Now()
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
@@ -104,7 +104,7 @@ func (e *Engine) try(ctx context.Context, change bool, fn func(conn *pgx.Conn) e
 	return outcomeOf(err, change, conn.Conn().IsClosed()), err
 }
 
-// notCommitted is an error before the commit was sent.
+// notCommitted is an error that came before the commit was sent.
 type notCommitted struct{ error }
 
 func (e notCommitted) Unwrap() error { return e.error }

@@ -11,14 +11,14 @@
 // # The table
 //
 // The table has the name of the store. Its columns are key (bytea, the primary key), value,
-// created_at and updated_at. With the codec of package data, values are JSONB; with another codec
-// they are BYTEA. [Options] can choose. JSONB keeps the meaning and not the bytes: it orders the
-// fields of an object, keeps the last of equal fields and drops blanks. It refuses the character
-// U+0000, numbers beyond the range of numeric, and JSON with some thousand levels of nesting (the
-// server's max_stack_depth is the limit).
+// created_at and updated_at. With the codec of package data, values are JSONB. With another codec,
+// they are BYTEA. [Options] can choose. JSONB keeps the meaning of JSON, but not its bytes: it
+// orders the fields of an object, keeps the last of equal fields and removes blanks. It refuses the
+// character U+0000, numbers beyond the range of numeric, and JSON with some thousand levels of
+// nesting (the server's max_stack_depth is the limit).
 //
 // # Durability
 //
-// Save returns when the server has committed. What that means depends on the server: if
-// synchronous_commit is off, or the table is unlogged, a crash of the server can lose saves.
+// Save returns when the server has committed. If synchronous_commit is off, or the table is
+// unlogged, a crash of the server can still lose saves.
 package postgres

@@ -18,7 +18,7 @@ var _ data.Engine = (*Engine)(nil)
 
 // An Engine is a [data.Engine] over a table. Make one with [NewEngine]. All methods are safe for
 // concurrent use. The saves of all callers use one connection of the pool. Every other call uses
-// one of its own while it runs.
+// its own connection while it runs.
 //
 // If another transaction has locked a row, all saves of the engine wait. Set statement_timeout or
 // lock_timeout in the configuration of the pool to limit that.
@@ -30,9 +30,9 @@ type Engine struct {
 	closed atomic.Bool
 }
 
-// NewEngine returns an engine over the table of the options, and creates the table if it does not
-// exist. A table with other columns is an error. The engine does not close the pool: close it after
-// the engine.
+// NewEngine returns an engine over the table of the options. It creates the table if it does not
+// exist. If the table has other columns, NewEngine returns an error. The engine does not close the
+// pool: close the pool after the engine.
 func NewEngine(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Engine, error) {
 	if pool == nil {
 		return nil, errors.New("postgres: NewEngine needs a pool")
@@ -97,9 +97,9 @@ func (e *Engine) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// Clear implements [data.Engine]. It deletes the rows and does not truncate the table,
-// which would need a further right and would make readers wait; so it takes time in
-// proportion to the rows. Savers wait, so that they and Clear do not deadlock.
+// Clear implements [data.Engine]. It deletes the rows, so its time grows with their number. It
+// does not truncate the table: that needs one more right, and readers would wait. Saves wait
+// until Clear has ended, so that they do not deadlock.
 func (e *Engine) Clear(ctx context.Context) error {
 	statements := e.withNotice(nil,
 		statement{"lock table " + e.table + " in share row exclusive mode", nil},
@@ -120,8 +120,8 @@ type statement struct {
 	args []any
 }
 
-// change runs statements in one transaction and one round trip, with the notification of
-// the keys, and returns how many rows the first has changed.
+// change runs statements in one transaction and one round trip, with the notification of the
+// keys. It returns how many rows the first statement has changed.
 func (e *Engine) change(ctx context.Context, keys []string, statements ...statement) (rows int64, err error) {
 	statements = e.withNotice(keys, statements...)
 	err = e.do(ctx, true, func(conn *pgx.Conn) error {
@@ -142,9 +142,9 @@ func (e *Engine) change(ctx context.Context, keys []string, statements ...statem
 	return rows, err
 }
 
-// value is the SQL for a value whose bytes are those of an expression. They are sent as
-// BYTEA and parsed by the server, which works in every mode of pgx. No bytes are no JSON
-// and become null, which the column refuses and to which nothing is equal.
+// value is the SQL for a value with the bytes of an expression. The bytes are sent as BYTEA, and
+// the server parses them. This works in every mode of pgx. An empty value is no JSON: it becomes
+// null. The column refuses null, and no value is equal to null.
 func (e *Engine) value(bytes string) string {
 	if e.opts.Bytes {
 		return bytes
@@ -152,7 +152,7 @@ func (e *Engine) value(bytes string) string {
 	return "convert_from(nullif(" + bytes + ", ''), 'UTF8')::jsonb"
 }
 
-// bytesOf returns value, and no bytes for nil, which pgx would send as null.
+// bytesOf returns value, or an empty slice for nil: pgx would send nil as null.
 func bytesOf(value []byte) []byte {
 	if value == nil {
 		return []byte{}

@@ -14,7 +14,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Order is a value of the examples, which need a server and are only compiled.
+// Order is the value of the examples. They need a server, so they are only compiled.
 type Order struct {
 	Customer struct {
 		City string `json:"city"`
@@ -40,7 +40,7 @@ func Example() {
 	}
 }
 
-// The engine notifies other processes, which remove changed values from a cache.
+// The engine notifies other processes. They remove changed values from a cache.
 func ExampleKeyHash() {
 	ctx := context.Background()
 	pool := core.Must(pgxpool.New(ctx, os.Getenv("DATABASE_URL")))
@@ -56,7 +56,7 @@ func ExampleKeyHash() {
 	for {
 		n, err := conn.Conn().WaitForNotification(ctx)
 		if err != nil {
-			panic(err) // and then all values of the cache may be old
+			panic(err) // from now on, all values of the cache may be old
 		}
 		hashes := strings.Fields(n.Payload)
 		if n.Payload == "*" || slices.Contains(hashes, postgres.KeyHash("2026/17")) {

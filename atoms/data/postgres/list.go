@@ -13,24 +13,24 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Limits of a page of rows. The bytes are those on disk: the server compresses values, at
-// most by a factor of about 100.
+// Limits of a page of rows. Bytes are counted on disk: the server compresses values, at most by a
+// factor of about 100.
 const (
 	pageRows  = 500
 	pageBytes = 1 << 20
 )
 
-// List implements [data.Engine]. It reads pages, each of them as of its own time, and holds
-// no connection inside the loop.
+// List implements [data.Engine]. It reads pages. Each page shows the table at the time when it is
+// read. The loop holds no connection.
 func (e *Engine) List(ctx context.Context, prefix string, values bool) iter.Seq2[data.Item, error] {
 	return e.pages(ctx, prefix, values, "")
 }
 
-// Query walks the items whose JSON has value at path, in the order of their keys and by
-// pages like List; without path, value is compared with the whole. The names of the path
-// are those of the fields in the JSON. Value is encoded by package encoding/json. An object
-// matches if it has at least the fields of value, an array if it has at least its elements;
-// numbers match by their value. It is an error if the column is not JSONB.
+// Query yields the items whose JSON contains value at path, in the order of their keys. It reads
+// pages, like List. The path is a list of names of fields in the JSON. Without a path, the whole
+// JSON is compared with value. Package encoding/json encodes value. An object matches if it has at
+// least the fields of value, an array if it has at least its elements. Numbers match by their
+// value. If the column is not JSONB, Query returns an error.
 //
 // Without an index, PostgreSQL reads all rows. An index for every query is
 //
@@ -61,7 +61,7 @@ func contained(path []string, value any) (string, error) {
 	return string(encoded), nil
 }
 
-// pages walks the rows that a condition selects.
+// pages yields the rows that a condition selects.
 func (e *Engine) pages(ctx context.Context, prefix string, values bool, condition string, args ...any) iter.Seq2[data.Item, error] {
 	return func(yield func(data.Item, error) bool) {
 		from, to := prefix, after(prefix)
@@ -84,8 +84,8 @@ func (e *Engine) pages(ctx context.Context, prefix string, values bool, conditio
 	}
 }
 
-// page reads rows until a limit is reached, and reports whether there may be more. The
-// window functions see the sizes of the values only, not the values.
+// page reads rows until a limit is reached, and reports whether there may be more. The window
+// functions use only the sizes of the values.
 func (e *Engine) page(ctx context.Context, values bool, condition string, args []any) (items []data.Item, more bool, err error) {
 	sql := fmt.Sprintf("from %s where key >= $1 and key < $2 %s order by key limit %d", e.table, condition, pageRows)
 	if values {
@@ -114,8 +114,8 @@ func (e *Engine) page(ctx context.Context, values bool, condition string, args [
 	return items, err == nil && len(items) > 0 && (found == pageRows || len(items) < found), err
 }
 
-// after returns a string above all keys that begin with prefix and below all others that
-// are above those.
+// after returns a string that is greater than all keys with the prefix, and not greater than any
+// key behind them.
 func after(prefix string) string {
 	n := len(prefix)
 	for n > 0 && prefix[n-1] == 0xff {

@@ -9,16 +9,16 @@ import (
 // maxHashes keeps a notification below 8,000 bytes; a longer one would abort the change.
 const maxHashes = 400
 
-// KeyHash returns the 16 hexadecimal digits that stand for a key in notifications. The
-// payload of a notification has those of all keys that a transaction may have changed,
-// with blanks between them, or "*" if there are more than 400 keys, or all.
+// KeyHash returns the 16 hexadecimal digits that stand for a key in notifications. The payload
+// of a notification is the KeyHash of each key that the transaction may have changed, with
+// blanks between them. If there are more than 400 keys, or all have changed, it is "*".
 func KeyHash(key string) string {
 	h := fnv.New64a()
 	h.Write([]byte(key))
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// withNotice appends the notification of the keys, nil for all, if one is asked for.
+// withNotice appends the notification of the keys, if there is a channel. Nil means all keys.
 func (e *Engine) withNotice(keys []string, statements ...statement) []statement {
 	if e.opts.Notify == "" {
 		return statements

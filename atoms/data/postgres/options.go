@@ -11,20 +11,20 @@ import (
 
 // Options configure an [Engine]. The zero value is the default.
 type Options struct {
-	// Schema and Table are where the values are; "" means "public" and "data". The rules
-	// are those of [data.CheckName]. Capital letters count.
+	// Schema and Table name the table of the values; "" means "public" and "data". The rules
+	// are those of [data.CheckName]. Upper and lower case are different.
 	Schema, Table string
-	// CreateSchema makes NewEngine create the schema as well if it is not there.
+	// CreateSchema makes NewEngine also create the schema if it does not exist.
 	CreateSchema bool
-	// Bytes keeps the values as BYTEA, byte by byte, and not as JSONB.
+	// Bytes stores the values as BYTEA instead of JSONB, so the bytes do not change.
 	Bytes bool
-	// Notify is a channel, of at most 63 bytes, that is notified in the transaction of
-	// each change; [KeyHash] says with what. "" means none: a notification makes saves 5
-	// to 15 percent slower.
+	// Notify is the channel of a NOTIFY in the transaction of each change; [KeyHash] describes
+	// the payload. It has at most 63 bytes. "" means none. A notification makes saves 5 to 15
+	// percent slower.
 	Notify string
 	// RetryFor is how long an operation is tried again if it has certainly changed nothing:
 	// there was no connection, or the server has rolled back a deadlock. 0 means 5 seconds,
-	// negative not at all. The context of the operation ends it as well.
+	// negative not at all. When the context of the operation ends, it is not tried again.
 	RetryFor time.Duration
 }
 

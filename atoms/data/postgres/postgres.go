@@ -13,14 +13,14 @@ import (
 // A Store is a [data.Store] that can search its values. Make one with [Open] or [New].
 type Store[K ~string, V any] interface {
 	data.Store[K, V]
-	// Query walks the entries whose JSON has value at path, like [Engine.Query].
+	// Query yields the entries whose JSON has value at path, like [Engine.Query].
 	Query(ctx context.Context, path []string, value any) iter.Seq2[data.Entry[K, V], error]
 }
 
-// Open returns the store whose table, in the schema public, has the name of the options,
-// and creates the table if it does not exist. With the codec of package data, or none, its
-// values are JSONB; with another one, BYTEA. For other tables, use [NewEngine] and [New]. The store
-// does not close the pool: close it after the store.
+// Open returns the store in the table opts.Name of the schema public. It creates the table if it
+// does not exist. If opts.Codec is nil or the codec of package data, values are JSONB. With another
+// codec, they are BYTEA. For other tables, use [NewEngine] and [New]. The store does not close the
+// pool: close the pool after the store.
 func Open[K ~string, V any](ctx context.Context, pool *pgxpool.Pool, opts data.Options[V]) (Store[K, V], error) {
 	_, isJSON := opts.Codec.(data.JSON[V])
 	engine, err := NewEngine(ctx, pool, Options{Table: opts.Name, Bytes: opts.Codec != nil && !isJSON})

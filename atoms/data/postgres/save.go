@@ -20,8 +20,9 @@ const (
 	maxBytes = 4 << 20
 )
 
-// Save implements [data.Engine]. The items of one call are saved together or not at all.
-// Calls that meet share a transaction; if the table refuses a value, its call alone fails.
+// Save implements [data.Engine]. The items of one call are saved together or not at all. Calls
+// that wait at the same time share a transaction. If the table refuses a value, only the call with
+// that value fails.
 func (e *Engine) Save(ctx context.Context, items []data.Item) error {
 	if len(items) == 0 {
 		return nil
@@ -33,7 +34,7 @@ func (e *Engine) Save(ctx context.Context, items []data.Item) error {
 	return err
 }
 
-// commit saves calls that met, in as few transactions as the limits allow.
+// commit saves the calls that waited, in as few transactions as the limits allow.
 func (e *Engine) commit(ctx context.Context, calls [][]data.Item, errs []error) error {
 	for len(calls) > 0 {
 		n := fitting(len(calls), func(i int) []data.Item { return calls[i] })
@@ -43,8 +44,8 @@ func (e *Engine) commit(ctx context.Context, calls [][]data.Item, errs []error) 
 	return nil
 }
 
-// commitCalls saves calls in one transaction. If a value is refused, it saves each half by
-// itself, so that the call with it is found in a number of steps that is logarithmic.
+// commitCalls saves calls in one transaction. If the table refuses a value, it saves each half by
+// itself. So it finds the call with that value in a logarithmic number of steps.
 func (e *Engine) commitCalls(ctx context.Context, calls [][]data.Item, errs []error) {
 	err := e.upsert(ctx, merged(calls))
 	if len(calls) > 1 && refused(err) {
@@ -82,9 +83,9 @@ func (e *Engine) upsertOf(items []data.Item) statement {
 		on conflict (key) do update set value = excluded.value, updated_at = now()`, e.table, e.value("v")), []any{keys, values}}
 }
 
-// merged returns the items of all calls, of equal keys the last, because a statement
-// refuses to change a row twice. They are in the order of their keys, so that transactions
-// of several processes lock the rows in one order and do not deadlock.
+// merged returns the items of all calls. Of equal keys it returns the last, because a statement
+// refuses to change a row twice. The items are in the order of their keys. So transactions of
+// several processes lock the rows in one order and do not deadlock.
 func merged(calls [][]data.Item) []data.Item {
 	items := slices.Concat(calls...)
 	slices.SortStableFunc(items, func(a, b data.Item) int { return cmp.Compare(a.Key, b.Key) })
@@ -123,8 +124,8 @@ func refused(err error) bool {
 	}, code[:2])
 }
 
-// explain names the package, and the column if it refuses a value, with what the server says
-// about data beside its message.
+// explain adds the package to the error. If the column refuses a value, it also adds the column
+// and the details of the server.
 func (e *Engine) explain(err error) error {
 	if strings.HasPrefix(err.Error(), "postgres: ") {
 		return err

@@ -11,8 +11,8 @@ import (
 // "create … if not exists" fails if two sessions do it at once.
 const creationLock = 0x657068656d657261
 
-// create makes the table if it is not there. It looks first, because a user without the
-// right to create may use a table.
+// create makes the table if it does not exist. It looks first: a user without the right to create
+// tables may use a table that exists.
 func (e *Engine) create(ctx context.Context, conn *pgx.Conn) error {
 	var there bool
 	err := conn.QueryRow(ctx, "select to_regclass($1) is not null", e.table).Scan(&there)
@@ -31,8 +31,8 @@ func (e *Engine) create(ctx context.Context, conn *pgx.Conn) error {
 	return transaction(ctx, conn, statements)
 }
 
-// check returns an error if the table has another shape than create gives it. It may have
-// more columns, if a row can be inserted without them.
+// check returns an error if the table lacks a column of create, or the column has another type. It
+// may have more columns, if a row can be inserted without them.
 func (e *Engine) check(ctx context.Context, conn *pgx.Conn) error {
 	var table, unique bool
 	var columns string

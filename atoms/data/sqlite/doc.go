@@ -1,8 +1,8 @@
 // Package sqlite keeps the values of a [data.Store] in a table of a SQLite file. The file may have
-// other tables, of other stores or of your own, and other processes may use it.
+// tables of other stores, and tables of your own. Other processes may use it, too.
 //
-// There is no loss window: when a method has returned nil, its change survives a crash, and a power
-// cut if the disk keeps what it has synced.
+// There is no loss window: when a method has returned nil, its change survives a crash. It also
+// survives a power cut, if the disk keeps what it has synced.
 //
 // # The table
 //
@@ -17,5 +17,5 @@
 //	select cast(key as text), value ->> '$.total' from orders where value ->> '$.status' = 'open'
 //
 // Other programs may write to the table. Their keys must be blobs: cast('order-1' as blob).
-// The table has no times: put a time into the value if you need it.
+// The table has no columns for times: if you need a time, put it into the value.
 package sqlite

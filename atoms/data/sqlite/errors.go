@@ -11,13 +11,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 )
 
-// refusals are primary result codes of SQLite with which a statement is refused or interrupted, so
-// that it is not committed: ERROR, BUSY, LOCKED, READONLY, INTERRUPT, FULL, TOOBIG,
-// CONSTRAINT, MISMATCH, AUTH and RANGE.
+// refusals are primary result codes of SQLite. With them, a statement was refused or interrupted,
+// and was not committed: ERROR, BUSY, LOCKED, READONLY, INTERRUPT, FULL, TOOBIG, CONSTRAINT,
+// MISMATCH, AUTH and RANGE.
 var refusals = []int{1, 5, 6, 8, 9, 13, 18, 19, 20, 23, 25}
 
-// written returns the error of a write, which is a [data.ErrUndecided] too unless it is one
-// after which nothing is stored.
+// written returns the error of a write. If the write may have been stored, the error is a
+// [data.ErrUndecided] as well.
 func written(ctx context.Context, err error) error {
 	if err == nil || isDecided(ctx, err) {
 		return err
@@ -40,7 +40,7 @@ func isDecided(ctx context.Context, err error) bool {
 	return ok && slices.Contains(refusals, sqlite.Code()&0xff) || is(core.ErrClosed) || is(core.ErrStopped) || is(core.ErrWouldDeadlock)
 }
 
-// reading returns the error of a read: the cause if it is that ctx has ended.
+// reading returns the error of a read. If ctx has ended, that is the cause of ctx.
 func reading(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

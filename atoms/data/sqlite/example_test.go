@@ -32,7 +32,7 @@ func Example() {
 	// Output: 2026/17 42.5 <nil>
 }
 
-// Several stores and SQL of your own share a writer, and so its transactions.
+// Several stores and your own SQL share a writer, so their writes share transactions.
 func ExampleNewEngine() {
 	ctx, dir := context.Background(), core.Must(os.MkdirTemp("", "ephemeral"))
 	defer os.RemoveAll(dir)

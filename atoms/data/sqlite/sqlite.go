@@ -14,11 +14,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 )
 
-// Open opens the store whose values are in the SQLite file of that path, in the table
-// opts.Name. It creates the file and the table if they do not exist. A table of another shape
-// is an error. The path is that of [sqlitewriter.Open]: no connection string, no database in
-// memory. Stores, windows and writers of the same file in one process share one writer,
-// with the options of the first one that opened the file. Close releases the file.
+// Open opens the store in the table opts.Name of a SQLite file. It creates the file and the
+// table if they do not exist. If the table has other columns, Open returns an error. The path is
+// that of [sqlitewriter.Open]: no connection string, and no database in memory. All stores and
+// writers of the same file in one process share one writer. It has the options of the first one
+// that opened the file. Close releases the file.
 func Open[K ~string, V any](ctx context.Context, path string, opts data.Options[V]) (data.Store[K, V], error) {
 	name := cmp.Or(opts.Name, "data")
 	if err := data.CheckName(name); err != nil {
@@ -43,12 +43,12 @@ func Open[K ~string, V any](ctx context.Context, path string, opts data.Options[
 var _ data.Engine = (*Engine)(nil)
 
 // An Engine is a [data.Engine] over a table of a SQLite file, for [data.New]. Make one with
-// [NewEngine]. All methods are safe for concurrent use. Writes that come at the same time
-// share a transaction, and each is one statement, or one for each item of a Save. Reads
-// use a connection of [sqlitewriter.Writer.DB], and wait for no write.
+// [NewEngine]. All methods are safe for concurrent use. Writes that come at the same time share
+// a transaction. A write is one statement; Save has one for each item. Reads use a connection of
+// [sqlitewriter.Writer.DB], and do not wait for writes.
 //
-// In the function of a [sqlitewriter.Writer.Tx] of the same file, and in handlers of the
-// writer's signals, writes return core.ErrWouldDeadlock.
+// If the function of a [sqlitewriter.Writer.Tx] of the same file writes through the Engine, it
+// gets core.ErrWouldDeadlock. The same holds for handlers of the writer's signals.
 type Engine struct {
 	w     *sqlitewriter.Writer
 	owned bool   // the handle is the engine's
@@ -56,7 +56,7 @@ type Engine struct {
 	reads [len(reads)]*sql.Stmt
 }
 
-// The statements that read, with the table to be put in.
+// The statements that read, without the table.
 const load, has, count, keys, items = 0, 1, 2, 3, 4
 
 var reads = [...]string{
@@ -67,9 +67,9 @@ var reads = [...]string{
 	items: "select key, value from %s where key >= ? and key < ? order by key",
 }
 
-// NewEngine returns an engine over a table of the file of w, and creates the table if it does not
-// exist. With it, several stores can share a writer with options of your own. [data.CheckName] says
-// which names are valid. The engine does not close the writer: close it after the engine.
+// NewEngine returns an engine over a table of the file of w. It creates the table if it does not
+// exist. [data.CheckName] says which names are valid. Several engines can share a writer. An engine
+// does not close the writer: close the writer after the engine.
 func NewEngine(ctx context.Context, w *sqlitewriter.Writer, table string) (*Engine, error) {
 	if w == nil {
 		return nil, errors.New("sqlite: NewEngine needs a Writer")
@@ -98,11 +98,11 @@ func (e *Engine) open(ctx context.Context, table string) error {
 	return reading(ctx, err)
 }
 
-// shape is what check wants to find.
+// shape are the columns that check expects.
 const shape = "strict table (key BLOB not null primary key, value ANY not null)"
 
-// check returns an error if the table has another shape, or if it is another table: SQLite
-// does not distinguish cases in names.
+// check returns an error if the table has other columns, or if its name differs in case: SQLite
+// ignores the case of names.
 func (e *Engine) check(ctx context.Context, table string) error {
 	var name, is string
 	err := e.w.DB().QueryRowContext(ctx, `
@@ -116,7 +116,7 @@ func (e *Engine) check(ctx context.Context, table string) error {
 	return err
 }
 
-// bind is how a value is kept.
+// bind returns a value as TEXT or BLOB.
 func bind(value []byte) any {
 	if utf8.Valid(value) && bytes.IndexByte(value, 0) < 0 {
 		return string(value)
@@ -186,14 +186,14 @@ func (e *Engine) Len(ctx context.Context) (n int, err error) {
 	return n, reading(ctx, err)
 }
 
-// A page has so many items at most, and ends with the item with which its values are that large.
+// Limits of a page: number of items, and bytes of values. A page ends with the item that reaches one.
 const (
 	pageItems = 256
 	pageBytes = 1 << 20
 )
 
-// List implements [data.Engine]. It reads page by page, and no connection is in use while
-// the body of the loop runs.
+// List implements [data.Engine]. It reads pages. While the body of the loop runs, it uses no
+// connection.
 func (e *Engine) List(ctx context.Context, prefix string, values bool) iter.Seq2[data.Item, error] {
 	return func(yield func(data.Item, error) bool) {
 		from, to := []byte(cmp.Or(prefix, "\x00")), after(prefix)
@@ -215,7 +215,8 @@ func (e *Engine) List(ctx context.Context, prefix string, values bool) iter.Seq2
 	}
 }
 
-// page reads items from the key from on, to the key to, and reports whether there may be more.
+// page reads items whose keys are at least from and less than to. It reports whether there may be
+// more.
 func (e *Engine) page(ctx context.Context, from, to []byte, values bool) (page []data.Item, more bool, err error) {
 	list := keys
 	if values {
@@ -252,7 +253,7 @@ func after(prefix string) []byte {
 	return key
 }
 
-// Close implements [data.Engine]. The writer is closed if [Open] has opened it.
+// Close implements [data.Engine]. If [Open] has opened the writer, Close releases it.
 func (e *Engine) Close() error {
 	err := e.closeStatements()
 	if e.owned {

@@ -25,7 +25,7 @@ func Example_lru() {
 		panic(err)
 	}
 
-	for range 4 { // loaded once, however many ask at once
+	for range 4 { // loaded once, even if many ask at the same time
 		u, err := users.GetOrLoad(ctx, "user-7", loadUser)
 		if err != nil {
 			panic(err)

@@ -83,7 +83,7 @@ func Example_coordinator() {
 	// Output: failed - broken.txt cannot be processed
 }
 
-// Items of one key in order, keys side by side.
+// Items of one key run in order, different keys at the same time.
 func Example_keyed() {
 	ctx := context.Background()
 
@@ -165,7 +165,7 @@ func Example_dynamicConcurrency() {
 	}
 	fmt.Println(coordinator.Stats().Limit)
 
-	// when throttled; what runs goes on
+	// when throttled; running items go on
 	if err := coordinator.SetMaxConcurrency(4); err != nil {
 		panic(err)
 	}
@@ -187,7 +187,7 @@ func Example_options() {
 		MaxPerKey:      1, // coordinators with keys only
 		MaxQueued:      1024,
 
-		// what the window remembers
+		// limits of the window
 		MaxTracked:   200,
 		MaxAge:       5 * time.Minute,
 		EchoCapacity: 256,

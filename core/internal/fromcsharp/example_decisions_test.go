@@ -40,7 +40,7 @@ func Example_circuitBreaker() {
 	// Output: circuit is open
 }
 
-// How many at once follows from what is experienced.
+// The limit follows the results.
 func Example_adaptiveConcurrency() {
 	sink := core.NewSink(core.SinkOptions{})
 	work := core.Must(core.NewCoordinator(send, core.Options{MaxConcurrency: 4, Sink: sink}))

@@ -12,8 +12,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/waves"
 )
 
-// Stages that signals set off, a quorum of what they say, a verdict that ends it all,
-// and what is remembered of a user.
+// Signals start stages, a quorum counts their votes, a verdict ends the run, and the reputation
+// of the user is kept.
 func Example_botDetection() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})

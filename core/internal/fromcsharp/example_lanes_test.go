@@ -7,7 +7,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Lanes: what goes first, how many of a kind at once, and what holds a kind up.
+// Lanes: their order, their limits, and the signals that defer or refuse their items.
 func Example_lanes() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})

@@ -44,7 +44,7 @@ func Example_finalized() {
 	if err := coordinator.Do(ctx, "a.txt"); err != nil {
 		panic(err)
 	}
-	coordinator.Close() // what is still in the window leaves
+	coordinator.Close() // all operations leave the window
 	// Output: finalizing a.txt with 1 signals
 }
 
@@ -75,13 +75,13 @@ func Example_lastWords() {
 	coordinator.Close() // the rest of the window leaves
 	deadline, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	fmt.Println(errors.Join(err, notes.Drain(deadline))) // Close would drop what waits
+	fmt.Println(errors.Join(err, notes.Drain(deadline))) // Close would drop the notes that wait
 	// Output:
 	// a.txt succeeded archived map[reason:evicted]
 	// <nil>
 }
 
-// An operation stays until somebody has seen what it has left.
+// An operation stays in the window until its data was read.
 func Example_responsibility() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})

@@ -13,12 +13,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/registry"
 )
 
-// One operation says what it has done; another looks it up and goes on from there.
+// One operation raises a signal. Another operation looks it up and uses its data.
 func Example_pipeline() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
 
-	// 1. Files are saved. Each operation leaves what it knows, and says so.
+	// 1. Files are saved. Each operation stores its data and raises a signal.
 	files := core.Must(core.NewCoordinator(func(ctx context.Context, up upload) error {
 		path, err := save(ctx, up)
 		if err != nil {
@@ -31,7 +31,7 @@ func Example_pipeline() {
 	}, core.Options{MaxConcurrency: 8, Sink: sink}))
 	defer files.Close()
 
-	// 2. Thumbnails are made of what another operation has left.
+	// 2. Thumbnails are made from the data of another operation.
 	thumbnails := core.Must(core.NewCoordinator(func(ctx context.Context, source core.OperationID) error {
 		snapshot, ok := files.Lookup(source)
 		if !ok {
@@ -53,7 +53,7 @@ func Example_pipeline() {
 	}, core.Options{MaxConcurrency: 4, Sink: sink}))
 	defer thumbnails.Close()
 
-	// 3. The one leads to the other. While thumbnails are behind, saving files waits.
+	// 3. The signal starts a thumbnail. While the queue of thumbnails is full, saving files waits.
 	cancel := sink.Subscribe("file.saved", func(s core.Signal) {
 		if _, err := thumbnails.Enqueue(ctx, s.Operation); err != nil {
 			sink.Raise("error.thumbnail_refused")
@@ -205,7 +205,7 @@ func Example_registry() {
 	// Output: first of all: data
 }
 
-// One coordinator per tenant or request, beside what they share.
+// One coordinator for each tenant or request, and shared ones.
 func Example_scoped() {
 	ctx := context.Background()
 	r := registry.New()
@@ -219,7 +219,7 @@ func Example_scoped() {
 	}
 
 	tenant := r.Scope()
-	defer tenant.Close() // closes what the scope has made
+	defer tenant.Close() // closes the coordinators of the scope
 	jobs, err := registry.Get[*core.Coordinator[string]](tenant, "jobs")
 	if err != nil {
 		panic(err)

@@ -87,7 +87,7 @@ func Example_telemetry() {
 
 // What stands for your code in this file.
 
-// work raises what it is given as a signal.
+// work raises its item as a signal.
 func work(ctx context.Context, signal string) error {
 	core.OperationFrom(ctx).Raise(signal)
 	return nil

@@ -24,8 +24,8 @@ func Example_signal() {
 		fmt.Println(s.Name == "rate-limit:500ms")         // Is
 		fmt.Println(strings.HasPrefix(s.Name, "rate-"))   // StartsWith
 		fmt.Println(s.Matches("rate-limit:*, timeout"))   // pattern
-		fmt.Println(s.Arg())                              // what is behind the colon
-		fmt.Println(s.Depth(), s.Path())                  // what led to it
+		fmt.Println(s.Arg())                              // the text after the colon
+		fmt.Println(s.Depth(), s.Path())                  // its causes
 		fmt.Println(slices.Contains(s.Path(), "timeout")) // WouldCycle
 	})
 	sink.RaiseKey("rate-limit:500ms", "payments-api")
@@ -366,7 +366,7 @@ func Example_forEachSignals() {
 	// Output: 2 saved, <nil>
 }
 
-// Names that can be told apart by patterns, and what belongs elsewhere.
+// Names that patterns can select; the identity is in the key.
 func Example_names() {
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, user string) error {
 		op := core.OperationFrom(ctx)

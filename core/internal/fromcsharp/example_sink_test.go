@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Coordinators that share a sink see what the others raise.
+// Coordinators that share a sink see the signals of each other.
 func Example_sharedSink() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
@@ -28,7 +28,7 @@ func Example_sharedSink() {
 	// core: refused because of signal "system.busy"
 }
 
-// What to do with an order depends on what payments have met with.
+// Signals of payments decide how to process an order.
 func Example_crossAwareness() {
 	ctx := context.Background()
 	signals := core.NewSink(core.SinkOptions{Capacity: 1000})
@@ -126,7 +126,7 @@ func Example_constraints() {
 	// Output: blocked: order-placed -> inventory-reserved -> order-placed - cycle
 }
 
-// A signal says what caused it.
+// A signal has its causes.
 func Example_because() {
 	sink := core.NewSink(core.SinkOptions{})
 	handle := func(s core.Signal, on core.Raiser) {
@@ -167,14 +167,14 @@ func Example_kind() {
 	// user-123
 }
 
-// A loop over what is raised, at most one a second.
+// A loop over new signals, at most one a second.
 func Example_throttle() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	sink := busySink(ctx)
 
 	var last time.Time
-	for s := range sink.Watch(ctx, "rate-limit:*") { // a second value counts what was missed
+	for s := range sink.Watch(ctx, "rate-limit:*") { // a second value counts missed signals
 		if s.Time.Sub(last) < time.Second {
 			continue
 		}
@@ -207,7 +207,7 @@ func takePayment(ctx context.Context, _ string) error {
 	return fmt.Errorf("the gateway does not answer")
 }
 
-// busySink returns a sink on which somebody raises the same signal all the time.
+// busySink returns a sink on which the same signal is raised all the time.
 func busySink(ctx context.Context) *core.Sink {
 	sink := core.NewSink(core.SinkOptions{})
 	go func() {
