@@ -18,7 +18,7 @@ type snoozed time.Duration
 func (s snoozed) Error() string { return fmt.Sprintf("durable: run again in %v", time.Duration(s)) }
 
 // Permanent marks an error that further attempts cannot change. If a body returns it, the item
-// is dead. Permanent(nil) is nil.
+// is dead. Errors marked by retry.Permanent have the same effect. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -31,7 +31,8 @@ type permanent struct{ error }
 func (p permanent) Unwrap() error   { return p.error }
 func (p permanent) Permanent() bool { return true }
 
-// isPermanent also knows the errors of other packages that say so, such as retry.Permanent.
+// isPermanent reports whether an error has a method Permanent that returns true, such as an
+// error of retry.Permanent.
 func isPermanent(err error) bool {
 	mark, ok := errors.AsType[interface {
 		error

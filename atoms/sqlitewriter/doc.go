@@ -1,5 +1,5 @@
 // Package sqlitewriter writes to SQLite files from many goroutines and many processes. Writes
-// that wait at the same time share one transaction, and so one sync of the disk.
+// that wait at the same time share one transaction and one sync of the disk.
 //
 //	w, err := sqlitewriter.Open(ctx, "app.db", sqlitewriter.Options{})
 //	if err != nil {
@@ -32,12 +32,12 @@
 //
 // # Processes
 //
-// SQLite lets one process write at a time, but the processes do not take turns: a process that
-// writes all the time keeps the others out. So a writer locks a file, PATH.lock, during each
-// transaction. Processes that use this package get about the same number of turns. Programs that
-// do not use it are kept apart by SQLite's own lock, see [Options.BusyTimeout]. The lock file
-// stays: do not delete it while a process runs. Lock file and database must be on a local file
-// system. Do not open one database by two hard links.
+// SQLite lets one process write at a time. Without a turn order, one busy process can keep the
+// others out. So a writer locks a file, PATH.lock, during each transaction. Processes that use
+// this package get about the same number of turns. For other programs SQLite's own lock holds,
+// see [Options.BusyTimeout]. The lock file stays: do not delete it while a process runs. Lock
+// file and database must be on a local file system. Do not open one database by two hard
+// links.
 //
 // # Reads
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Options configure a [Writer]. The zero value is the default. All handles of a file share
-// the options of the first one: those of a later one must be zero, or the same.
+// Options configure a [Writer]. The zero value is the default. All handles of a file share the
+// options of the first handle: the options of a later handle must be zero or equal.
 type Options struct {
 	// Name is the key of the signals, and part of errors; "" means the last element of the path.
 	Name string
@@ -21,14 +21,14 @@ type Options struct {
 	// MaxQueued is how many writes may wait for their transaction before Exec, Batch and
 	// Tx wait for room; 0 means 1024. It must not be negative.
 	MaxQueued int
-	// MaxGroup is how many writes share a transaction at most; 0 means 256, negative means
-	// that each write has a transaction of its own.
+	// MaxGroup is the maximum number of writes in a transaction; 0 means 256, negative means
+	// 1.
 	MaxGroup int
 	// TxTimeout is how long the function of a [Writer.Tx] may run before its context ends:
 	// other writes wait for it. 0 means 30 seconds, negative no limit.
 	TxTimeout time.Duration
-	// BusyTimeout is how long a write waits for a program that writes and does not use the
-	// lock file; 0 means 10 seconds, negative not at all.
+	// BusyTimeout is how long a write waits for another program that does not use the lock
+	// file and is writing; 0 means 10 seconds, negative not at all.
 	BusyTimeout time.Duration
 
 	// MaxReaders is how many connections [Writer.DB] has at most; 0 means the number of

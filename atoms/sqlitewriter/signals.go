@@ -30,11 +30,11 @@ const (
 	SignalCleared     = lru.SignalCleared     // InvalidateOn has removed all values; no key
 )
 
-// CommandInvalidate and ":" and a key is the name of the signal that makes [Read] load the
-// key again. See [Options.InvalidateOn].
+// CommandInvalidate is the first part of a signal's name. The signal CommandInvalidate + ":" +
+// key makes [Read] load the key again. See [Options.InvalidateOn].
 const CommandInvalidate = "cache.invalidate"
 
-// Kinds of the signals that carry a payload.
+// Kinds of the signals with a payload.
 var (
 	Written = core.NewKind[Group](SignalWritten)
 	Failed  = core.NewKind[error](SignalFailed)
@@ -43,19 +43,19 @@ var (
 // A Group describes the writes of one transaction.
 type Group struct {
 	Writes   int           `json:"writes"`   // calls of Exec and Batch, or one Tx
-	Failed   int           `json:"failed"`   // of these, how many are not in the transaction
+	Failed   int           `json:"failed"`   // writes that are not in the transaction
 	Duration time.Duration `json:"duration"` // of the transaction
 }
 
 // Stats are the counters of a handle and its file. A write is a call of Exec, Batch or Tx. The
-// counters of writes are read at the same moment, at which
+// counters of writes are read at one moment, at which
 //
 //	Enqueued = Pending + Succeeded + Failed
 type Stats struct {
 	Enqueued  uint64 `json:"enqueued"`  // writes of the handle that were accepted
-	Pending   int    `json:"pending"`   // of these, have not returned
-	Succeeded uint64 `json:"succeeded"` // are committed
-	Failed    uint64 `json:"failed"`    // have returned an error
+	Pending   int    `json:"pending"`   // writes that have not returned
+	Succeeded uint64 `json:"succeeded"` // writes that are committed
+	Failed    uint64 `json:"failed"`    // writes that have returned an error
 	Closed    bool   `json:"closed"`    // the handle takes no more writes
 
 	Groups uint64    `json:"groups"` // transactions of the file that were committed

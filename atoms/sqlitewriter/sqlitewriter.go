@@ -12,10 +12,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 )
 
-// A Writer is a handle of a SQLite file: it writes to the file and reads from it. Make one with
-// [Open], and close it. The handles of one file in a process share the file, the queue and the
-// cache. Each has its own counters, and is closed for itself. All methods are safe for concurrent
-// use. After Close, writes return [core.ErrClosed], and DB, Read and Backup must not be used.
+// A Writer is a handle of a SQLite file: it writes to the file and reads from it. Make one
+// with [Open], and close it. The handles of one file in a process share the file, the queue
+// and the cache. Each handle has its own counters and its own Close. All methods are safe for
+// concurrent use. After Close, writes return [core.ErrClosed], and DB, Read and Backup must
+// not be used.
 //
 // A write must not wait for itself. So Exec, Batch, Tx, Flush, Drain and Stop return
 // [core.ErrWouldDeadlock] inside the function of a [Writer.Tx] of the same file, and inside
@@ -41,7 +42,7 @@ var (
 	// settings of the writer's connection. Use [Writer.Batch] and [Writer.Tx] for transactions.
 	ErrNotAllowed = errors.New("sqlitewriter: a write may not control transactions, attach files or change settings of the connection")
 	// ErrTxTimeout: the function of a [Writer.Tx] took longer than [Options.TxTimeout]. It is
-	// the cause with which its context ended.
+	// also the cause of the function's context.
 	ErrTxTimeout = errors.New("sqlitewriter: transaction took longer than Options.TxTimeout")
 	// ErrType: a key of [Read] has a value of another type.
 	ErrType = errors.New("sqlitewriter: the value of the key is not a")
