@@ -15,29 +15,27 @@ type Batcher[T any] = batching.Batcher[T]
 // function returns a result for each item.
 type ResultBatcher[In, Out any] = batching.ResultBatcher[In, Out]
 
-// NewBatcher is [batching.New]: New makes a batcher that flushes batches with flush, or
-// returns what is wrong with the options.
+// NewBatcher is [batching.New]: New makes a batcher that flushes batches with flush.
 func NewBatcher[T any](flush core.Work[[]T], opts batching.Options[T]) (*batching.Batcher[T], error) {
 	return batching.New[T](flush, opts)
 }
 
 // NewResultBatcher is [batching.NewResultBatcher]: NewResultBatcher is New for a
-// function that returns a result for each item, in the order of the items.
+// function that returns one result for each item, in the order of the items.
 func NewResultBatcher[In, Out any](flush core.ResultWork[[]In, []Out], opts batching.Options[In]) (*batching.ResultBatcher[In, Out], error) {
 	return batching.NewResultBatcher[In, Out](flush, opts)
 }
 
-// BatcherCounters is [batching.Counters]: Counters count the items of a batcher, all
-// read at the same moment, at which
+// BatcherCounters is [batching.Counters]: Counters count the items of a batcher.
 type BatcherCounters = batching.Counters
 
 // ErrBatcherTooLarge is [batching.ErrTooLarge]: ErrTooLarge is returned by Enqueue,
-// TryEnqueue and Do for an item that alone has more than Options.MaxBytes or
-// Options.MaxQueuedBytes bytes.
+// TryEnqueue and Do if one item has more bytes than Options.MaxBytes or
+// Options.MaxQueuedBytes.
 var ErrBatcherTooLarge = batching.ErrTooLarge
 
 // BatcherItemErrors is [batching.ItemErrors]: ItemErrors is the error of a flush that
-// failed for some of its items only.
+// failed for some items only.
 type BatcherItemErrors = batching.ItemErrors
 
 // BatcherOptions is [batching.Options]: Options configure a batcher of items of type T.
@@ -53,12 +51,12 @@ const BatcherSignalFlushed = batching.SignalFlushed
 const BatcherSignalFailed = batching.SignalFailed
 
 // BatcherSignalBisected is [batching.SignalBisected]: SignalBisected: the flush of a
-// batch failed and is tried again with halves of it.
+// batch failed, and its halves are flushed now.
 const BatcherSignalBisected = batching.SignalBisected
 
 // BatcherSignalDropped is [batching.SignalDropped]: SignalDropped is raised on the
-// sink, with the batcher's name as key, when an item is dropped for a newer one, unless
-// the item before did the same.
+// sink, with the batcher's name as key, when items begin to be dropped: again after an
+// item for which there was room.
 const BatcherSignalDropped = batching.SignalDropped
 
 // BatcherFlushed is [batching.Flushed].
@@ -70,34 +68,33 @@ var BatcherFailed = batching.Failed
 // BatcherBisected is [batching.Bisected].
 var BatcherBisected = batching.Bisected
 
-// BatcherValueBatch is [batching.ValueBatch]: ValueBatch is the name under which an
-// operation that has flushed a batch stores its Batch, for Lookup and Operations; see
+// BatcherValueBatch is [batching.ValueBatch]: ValueBatch is the name of the value in
+// which the operation of a batch stores its Batch, for Lookup and Operations; see
 // core.Value.
 const BatcherValueBatch = batching.ValueBatch
 
-// BatcherBatch is [batching.Batch]: A Batch describes a batch whose flush has ended or,
-// in Bisected, is going on.
+// BatcherBatch is [batching.Batch]: A Batch describes a batch whose flush has ended.
 type BatcherBatch = batching.Batch
 
-// BatcherReason is [batching.Reason]: A Reason says why a batch was flushed: the first
-// thing that happened of these.
+// BatcherReason is [batching.Reason]: A Reason says why a batch was flushed.
 type BatcherReason = batching.Reason
 
 // BatcherReasonSize is [batching.ReasonSize]: it had MaxSize items
 const BatcherReasonSize = batching.ReasonSize
 
 // BatcherReasonBytes is [batching.ReasonBytes]: it had MaxBytes bytes, or the next item
-// would not have fit in
+// would have exceeded them
 const BatcherReasonBytes = batching.ReasonBytes
 
 // BatcherReasonDelay is [batching.ReasonDelay]: MaxDelay had passed
 const BatcherReasonDelay = batching.ReasonDelay
 
-// BatcherReasonDeadline is [batching.ReasonDeadline]: half of the time had passed that
-// a Do had
+// BatcherReasonDeadline is [batching.ReasonDeadline]: it was halfway to the deadline of
+// the context of a Do
 const BatcherReasonDeadline = batching.ReasonDeadline
 
-// BatcherReasonRoom is [batching.ReasonRoom]: an item found no room in the queue
+// BatcherReasonRoom is [batching.ReasonRoom]: there was no room in the queue for a new
+// item
 const BatcherReasonRoom = batching.ReasonRoom
 
 // BatcherReasonFlush is [batching.ReasonFlush]: Flush, Complete, Drain or WaitIdle was

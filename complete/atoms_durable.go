@@ -10,18 +10,16 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// QueueClaim is [durable.Claim]: A Claim is the right of a node to run an item, as the
-// body of the item sees it.
+// QueueClaim is [durable.Claim]: A Claim is the right of a process to run an item.
 type QueueClaim = durable.Claim
 
-// QueueClaimFrom is [durable.ClaimFrom]: ClaimFrom returns the claim of the item whose
-// body was given ctx, or a context made from it.
+// QueueClaimFrom is [durable.ClaimFrom]: ClaimFrom returns the claim of an item.
 func QueueClaimFrom(ctx context.Context) durable.Claim {
 	return durable.ClaimFrom(ctx)
 }
 
 // QueueStoreFrom is [durable.StoreFrom]: StoreFrom returns the store of the claim in
-// ctx, for engines; outside of the body of an item it is nil.
+// ctx, for engines.
 func QueueStoreFrom(ctx context.Context) durable.Store {
 	return durable.StoreFrom(ctx)
 }
@@ -32,16 +30,15 @@ func QueueMarkFinished(ctx context.Context) {
 	durable.MarkFinished(ctx)
 }
 
-// ErrQueueUnknown is [durable.ErrUnknown]: ErrUnknown is returned for an item that the
-// queue does not have, or not any more.
+// ErrQueueUnknown is [durable.ErrUnknown]: ErrUnknown is returned if the queue has no
+// item of that ID, or no longer has it.
 var ErrQueueUnknown = durable.ErrUnknown
 
 // Queue is [durable.Queue]: A Queue keeps items of type T in a Store and runs them in
 // all processes that call Queue.Run.
 type Queue[T any] = durable.Queue[T]
 
-// NewQueue is [durable.New]: New makes a queue on a store, or says what is wrong with
-// the options.
+// NewQueue is [durable.New]: New makes a queue on a store.
 func NewQueue[T any, K ~string](store durable.Store, key func(T) K, work core.Work[T], opts durable.Options) (*durable.Queue[T], error) {
 	return durable.New[T, K](store, key, work, opts)
 }
@@ -55,18 +52,18 @@ func QueueMemory() durable.Store {
 // QueueOptions is [durable.Options]: Options configure a queue.
 type QueueOptions = durable.Options
 
-// QueueItemOptions is [durable.ItemOptions]: ItemOptions are about single items; see
+// QueueItemOptions is [durable.ItemOptions]: ItemOptions configure single items; see
 // Queue.With.
 type QueueItemOptions = durable.ItemOptions
 
-// QueueSnooze is [durable.Snooze]: Snooze is an error with which a body asks to be run
-// again, after d at the earliest.
+// QueueSnooze is [durable.Snooze]: Snooze returns an error with which a body asks to be
+// run again, after d at the earliest.
 func QueueSnooze(d time.Duration) error {
 	return durable.Snooze(d)
 }
 
-// QueuePermanent is [durable.Permanent]: Permanent marks an error that no other attempt
-// can change: the item is dead.
+// QueuePermanent is [durable.Permanent]: Permanent marks an error that further attempts
+// cannot change.
 func QueuePermanent(err error) error {
 	return durable.Permanent(err)
 }
@@ -81,11 +78,11 @@ const QueueSignalRetried = durable.SignalRetried
 // QueueSignalFailed is [durable.SignalFailed]: an item is dead: State is Dead or Halted
 const QueueSignalFailed = durable.SignalFailed
 
-// QueueSignalSnoozed is [durable.SignalSnoozed]: an item asked to be run later
+// QueueSignalSnoozed is [durable.SignalSnoozed]: a body asked to be run later
 const QueueSignalSnoozed = durable.SignalSnoozed
 
-// QueueSignalReturned is [durable.SignalReturned]: an item was given back, because the
-// process stops
+// QueueSignalReturned is [durable.SignalReturned]: an item was given back, mostly
+// because the process stops
 const QueueSignalReturned = durable.SignalReturned
 
 // QueueSignalCancelled is [durable.SignalCancelled]: an item was cancelled while it was
@@ -93,19 +90,19 @@ const QueueSignalReturned = durable.SignalReturned
 const QueueSignalCancelled = durable.SignalCancelled
 
 // QueueSignalFenced is [durable.SignalFenced]: SignalFenced: the end of an item was
-// refused, or could not be recorded, because this process has lost the claim.
+// refused or not recorded, because this process had lost the claim.
 const QueueSignalFenced = durable.SignalFenced
 
-// QueueSignalLeaseLost is [durable.SignalLeaseLost]: SignalLeaseLost: this process
-// could not beat for its lease, and has cancelled its bodies.
+// QueueSignalLeaseLost is [durable.SignalLeaseLost]: SignalLeaseLost: this process sent
+// no heartbeat in time, and has cancelled its bodies.
 const QueueSignalLeaseLost = durable.SignalLeaseLost
 
-// QueueSignalNodeLost is [durable.SignalNodeLost]: SignalNodeLost: another process did
-// not beat for its lease, and its items are free; see NodeLost.
+// QueueSignalNodeLost is [durable.SignalNodeLost]: SignalNodeLost: another process sent
+// no heartbeat in time, and its items are free; see NodeLost.
 const QueueSignalNodeLost = durable.SignalNodeLost
 
-// QueueSignalStoreLost is [durable.SignalStoreLost]: SignalStoreLost is held while
-// calls of the store fail.
+// QueueSignalStoreLost is [durable.SignalStoreLost]: SignalStoreLost is present on the
+// sink while calls of the store fail.
 const QueueSignalStoreLost = durable.SignalStoreLost
 
 // QueueItemSucceeded is [durable.ItemSucceeded].
@@ -132,32 +129,33 @@ var QueueItemFenced = durable.ItemFenced
 // QueueNodeLost is [durable.NodeLost].
 var QueueNodeLost = durable.NodeLost
 
-// QueueMaxText is [durable.MaxText]: MaxText is the length of a queue name, key, lane
-// or unique id in bytes at most.
+// QueueMaxText is [durable.MaxText]: MaxText is the maximum length of a queue name,
+// key, lane or unique id in bytes.
 const QueueMaxText = durable.MaxText
 
-// QueueMaxData is [durable.MaxData]: MaxData is the length of an encoded item in bytes
-// at most.
+// QueueMaxData is [durable.MaxData]: MaxData is the maximum length of an encoded item
+// in bytes.
 const QueueMaxData = durable.MaxData
 
-// QueueMaxError is [durable.MaxError]: MaxError is the length of an error text in bytes
-// at most.
+// QueueMaxError is [durable.MaxError]: MaxError is the maximum length of an error text
+// in bytes.
 const QueueMaxError = durable.MaxError
 
-// QueueMaxBatch is [durable.MaxBatch]: MaxBatch is how many items, ends or ids one call
-// of a store gets at most.
+// QueueMaxBatch is [durable.MaxBatch]: MaxBatch is the maximum number of items, ends or
+// ids in one call of a store.
 const QueueMaxBatch = durable.MaxBatch
 
-// ErrQueueLeaseLost is [durable.ErrLeaseLost]: ErrLeaseLost means that a node has not
-// beaten for its lease, so its claims are free for other nodes.
+// ErrQueueLeaseLost is [durable.ErrLeaseLost]: ErrLeaseLost means that a node has sent
+// no heartbeat for the time of its lease.
 var ErrQueueLeaseLost = durable.ErrLeaseLost
 
-// ErrQueueUndecided is [durable.ErrUndecided]: ErrUndecided means that the context
-// ended, or the connection broke, at a moment when it cannot be said whether a change
-// has been made.
+// ErrQueueUndecided is [durable.ErrUndecided]: ErrUndecided means that it is not known
+// whether a change was made: the context ended or the connection broke before the
+// answer.
 var ErrQueueUndecided = durable.ErrUndecided
 
-// QueueStore is [durable.Store]: A Store keeps items and decides which node runs which.
+// QueueStore is [durable.Store]: A Store keeps items and decides which node runs which
+// item.
 type QueueStore = durable.Store
 
 // QueueItemID is [durable.ItemID]: An ItemID identifies an item in a store.
@@ -167,10 +165,10 @@ type QueueItemID = durable.ItemID
 // from a start to its end, for one queue.
 type QueueNodeID = durable.NodeID
 
-// QueueState is [durable.State]: A State is where an item is in its life.
+// QueueState is [durable.State]: A State is the state of an item.
 type QueueState = durable.State
 
-// QueueBlocked is [durable.Blocked]: an item of its key is before it
+// QueueBlocked is [durable.Blocked]: waits for an earlier item of its key
 const QueueBlocked = durable.Blocked
 
 // QueueReady is [durable.Ready]: can be claimed when RunAt has come
@@ -182,17 +180,17 @@ const QueueRunning = durable.Running
 // QueueRetry is [durable.Retry]: an attempt failed; can be claimed when RunAt has come
 const QueueRetry = durable.Retry
 
-// QueueHalted is [durable.Halted]: dead, and its key waits until Again or Cancel:
-// EndHalted
+// QueueHalted is [durable.Halted]: dead, and its key waits until Again or Cancel: see
+// Options.HaltOnDead
 const QueueHalted = durable.Halted
 
-// QueueDone is [durable.Done]: ended well
+// QueueDone is [durable.Done]: succeeded
 const QueueDone = durable.Done
 
 // QueueDead is [durable.Dead]: will not be tried again
 const QueueDead = durable.Dead
 
-// QueueCancelled is [durable.Cancelled]: by Cancel
+// QueueCancelled is [durable.Cancelled]: cancelled by Cancel
 const QueueCancelled = durable.Cancelled
 
 // QueueWaiting is [durable.Waiting].
@@ -204,10 +202,10 @@ const QueueFinished = durable.Finished
 // QueueInsert is [durable.Insert]: An Insert is an item to be added.
 type QueueInsert = durable.Insert
 
-// QueueInserted is [durable.Inserted]: Inserted says what became of an Insert.
+// QueueInserted is [durable.Inserted]: Inserted is the result of an Insert.
 type QueueInserted = durable.Inserted
 
-// QueueItem is [durable.Item]: An Item is what a store knows of an item.
+// QueueItem is [durable.Item]: An Item is an item as a store knows it.
 type QueueItem = durable.Item
 
 // QueueNode is [durable.Node]: A Node is a process that claims items of a queue.
@@ -254,7 +252,7 @@ const QueueEndGivenBack = durable.EndGivenBack
 // QueueEndCancelled is [durable.EndCancelled]: Cancelled
 const QueueEndCancelled = durable.EndCancelled
 
-// QueueEnded is [durable.Ended]: Ended says what became of an End.
+// QueueEnded is [durable.Ended]: Ended is the result of an End.
 type QueueEnded = durable.Ended
 
 // QueueOutcome is [durable.Outcome]: An Outcome says whether an end was accepted.
@@ -271,24 +269,23 @@ const QueueOutcomeAlready = durable.OutcomeAlready
 // item
 const QueueOutcomeFenced = durable.OutcomeFenced
 
-// QueueQuery is [durable.Query]: A Query selects items.
+// QueueQuery is [durable.Query]: A Query selects items that match all fields that are
+// not zero.
 type QueueQuery = durable.Query
 
 // QueueKeep is [durable.Keep]: Keep says how long items are kept after their end;
 // negative: for ever.
 type QueueKeep = durable.Keep
 
-// QueueStats is [durable.Stats]: Stats count the items of a queue, in all processes,
-// all read at the same moment, at which
+// QueueStats is [durable.Stats]: Stats count the items of a queue in all processes.
 type QueueStats = durable.Stats
 
-// QueueExplanation is [durable.Explanation]: An Explanation says what an item waits
-// for.
+// QueueExplanation is [durable.Explanation]: An Explanation says why an item waits.
 type QueueExplanation = durable.Explanation
 
 // QueueServing is [durable.Serving]: Serving is a node that serves a queue.
 type QueueServing = durable.Serving
 
-// QueueWaker is [durable.Waker]: A Waker wakes up the nodes of a queue, so that they
-// claim before their next poll.
+// QueueWaker is [durable.Waker]: A Waker wakes up the processes of a queue, so that
+// they claim before their next poll.
 type QueueWaker = durable.Waker

@@ -20,16 +20,16 @@ type MoleculeStep = molecules.Step
 // failed.
 type RunnerStepError = molecules.StepError
 
-// RunnerAwaitError is [molecules.AwaitError]: An AwaitError says that the signal which
-// a step awaits did not come in time.
+// RunnerAwaitError is [molecules.AwaitError]: An AwaitError says that a step awaited a
+// signal that did not come in time.
 type RunnerAwaitError = molecules.AwaitError
 
 // Runner is [molecules.Runner]: A Runner starts a run of a Blueprint, in the
 // background, for each signal that matches it.
 type Runner = molecules.Runner
 
-// NewRunner is [molecules.New]: New makes a runner that listens to the signals raised
-// on sink from now on, or says what is wrong.
+// NewRunner is [molecules.New]: New makes a runner that listens to the signals of sink
+// from now on.
 func NewRunner(sink *core.Sink, blueprints []molecules.Blueprint, opts molecules.Options) (*molecules.Runner, error) {
 	return molecules.New(sink, blueprints, opts)
 }
@@ -40,24 +40,23 @@ type RunnerOptions = molecules.Options
 // TriggerOptions is [molecules.TriggerOptions]: TriggerOptions configure a Trigger.
 type TriggerOptions = molecules.TriggerOptions
 
-// RunnerOrder is [molecules.Order]: An Order says which runs of a Runner, or which
-// calls of a Trigger, wait for each other.
+// RunnerOrder is [molecules.Order]: An Order says which runs of a Runner, or calls of a
+// Trigger, must not overlap.
 type RunnerOrder = molecules.Order
 
-// RunnerOrderNone is [molecules.OrderNone]: OrderNone runs all of them at once, up to
-// MaxConcurrency.
+// RunnerOrderNone is [molecules.OrderNone]: OrderNone runs up to MaxConcurrency at
+// once.
 const RunnerOrderNone = molecules.OrderNone
 
-// RunnerOrderPerKey is [molecules.OrderPerKey]: OrderPerKey runs those of one key one
-// after the other, in the order of the signals.
+// RunnerOrderPerKey is [molecules.OrderPerKey]: OrderPerKey runs one at a time for each
+// key, in the order of the signals.
 const RunnerOrderPerKey = molecules.OrderPerKey
 
-// RunnerOrderSerial is [molecules.OrderSerial]: OrderSerial runs all of them one after
-// the other, in the order of the signals.
+// RunnerOrderSerial is [molecules.OrderSerial]: OrderSerial runs one at a time, in the
+// order of the signals.
 const RunnerOrderSerial = molecules.OrderSerial
 
-// MoleculeRun is [molecules.Run]: A Run is one execution of a Blueprint: what its steps
-// share.
+// MoleculeRun is [molecules.Run]: A Run is one execution of a Blueprint.
 type MoleculeRun = molecules.Run
 
 // MoleculeState is [molecules.State]: State says which step a run has reached.
@@ -178,9 +177,7 @@ type TriggerEvent = molecules.TriggerEvent
 // each signal that matches a pattern.
 type Trigger = molecules.Trigger
 
-// NewTrigger is [molecules.NewTrigger]: NewTrigger makes a trigger that calls fn for
-// each signal matching pattern that is raised on sink from now on, or says what is
-// wrong.
+// NewTrigger is [molecules.NewTrigger]: NewTrigger makes a trigger.
 func NewTrigger(sink *core.Sink, pattern string, fn func(context.Context, core.Signal) error, opts molecules.TriggerOptions) (*molecules.Trigger, error) {
 	return molecules.NewTrigger(sink, pattern, fn, opts)
 }

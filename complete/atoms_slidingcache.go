@@ -9,8 +9,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/slidingcache"
 )
 
-// ErrCacheNotFound is [slidingcache.ErrNotFound]: ErrNotFound is what a load function
-// returns, wrapped or not, for a key that has no value: see Options.NegativeTTL.
+// ErrCacheNotFound is [slidingcache.ErrNotFound]: ErrNotFound is the error, wrapped or
+// not, with which a load function says that a key has no value: see
+// Options.NegativeTTL.
 var ErrCacheNotFound = slidingcache.ErrNotFound
 
 // CacheOptions is [slidingcache.Options]: Options configure a Cache with keys of type
@@ -24,7 +25,8 @@ const CacheSignalHit = slidingcache.SignalHit
 // CacheSignalPeeked is [slidingcache.SignalPeeked]: GetIfPresent found a value; sampled
 const CacheSignalPeeked = slidingcache.SignalPeeked
 
-// CacheSignalMiss is [slidingcache.SignalMiss]: neither was found; sampled
+// CacheSignalMiss is [slidingcache.SignalMiss]: Get or GetIfPresent found nothing;
+// sampled
 const CacheSignalMiss = slidingcache.SignalMiss
 
 // CacheSignalShared is [slidingcache.SignalShared]: Get waits for a load that is under
@@ -34,14 +36,15 @@ const CacheSignalShared = slidingcache.SignalShared
 // CacheSignalLoading is [slidingcache.SignalLoading]: a load begins
 const CacheSignalLoading = slidingcache.SignalLoading
 
-// CacheSignalLoaded is [slidingcache.SignalLoaded]: it has a value
+// CacheSignalLoaded is [slidingcache.SignalLoaded]: a load has returned a value
 const CacheSignalLoaded = slidingcache.SignalLoaded
 
 // CacheSignalRefreshing is [slidingcache.SignalRefreshing]: a load in the background
 // begins
 const CacheSignalRefreshing = slidingcache.SignalRefreshing
 
-// CacheSignalRefreshed is [slidingcache.SignalRefreshed]: it has a value
+// CacheSignalRefreshed is [slidingcache.SignalRefreshed]: a load in the background has
+// returned a value
 const CacheSignalRefreshed = slidingcache.SignalRefreshed
 
 // CacheSignalNotFound is [slidingcache.SignalNotFound]: a load found that the key has
@@ -67,26 +70,25 @@ const CacheSignalCleared = slidingcache.SignalCleared
 // with Options.RaiseEvictions
 const CacheSignalExpired = slidingcache.SignalExpired
 
-// CacheSignalCold is [slidingcache.SignalCold]: a record made room for another;
-// likewise
+// CacheSignalCold is [slidingcache.SignalCold]: a record made room for another; with
+// Options.RaiseEvictions
 const CacheSignalCold = slidingcache.SignalCold
 
-// CacheLoadFailed is [slidingcache.LoadFailed]: LoadFailed is SignalFailed with what
-// went wrong.
+// CacheLoadFailed is [slidingcache.LoadFailed]: LoadFailed is the kind of SignalFailed;
+// the payload is the error.
 var CacheLoadFailed = slidingcache.LoadFailed
 
-// Cache is [slidingcache.Cache]: A Cache holds the values that a function loads for
-// keys, until they expire or make room, and loads the values it does not have.
+// Cache is [slidingcache.Cache]: A Cache loads values for keys with a function.
 type Cache[K comparable, V any] = slidingcache.Cache[K, V]
 
-// NewCache is [slidingcache.New]: New makes a cache that loads values with load, or
-// returns an error that says what is wrong with the options.
+// NewCache is [slidingcache.New]: New makes a cache that loads values with load.
 func NewCache[K comparable, V any](load func(ctx context.Context, key K) (V, error), opts slidingcache.Options[K]) (*slidingcache.Cache[K, V], error) {
 	return slidingcache.New[K, V](load, opts)
 }
 
-// NewCacheWithLife is [slidingcache.NewWithLife]: NewWithLife is New for values whose
-// load function knows how long they live, such as tokens and addresses.
+// NewCacheWithLife is [slidingcache.NewWithLife]: NewWithLife is New with a load
+// function that also returns the life of its value: how long the value is valid, as for
+// tokens and addresses.
 func NewCacheWithLife[K comparable, V any](load func(ctx context.Context, key K) (V, time.Duration, error), opts slidingcache.Options[K]) (*slidingcache.Cache[K, V], error) {
 	return slidingcache.NewWithLife[K, V](load, opts)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // OrchestratorCounters is [waveorchestrator.Counters]: Counters count executions by
-// outcome, and runs of workers, all read at the same moment.
+// outcome, and runs of workers.
 type OrchestratorCounters = waveorchestrator.Counters
 
 // OrchestratorOptions is [waveorchestrator.Options]: Options configure an Orchestrator.
@@ -34,9 +34,9 @@ const OrchestratorOutcomeTimedOut = waveorchestrator.OutcomeTimedOut
 const OrchestratorOutcomeFailed = waveorchestrator.OutcomeFailed
 
 // OrchestratorOutcomeCancelled is [waveorchestrator.OutcomeCancelled]:
-// OutcomeCancelled: the context of Execute has ended, Cancel was called, the
-// orchestrator was closed, or stopped before the execution began, Options.EarlyExit
-// panicked, or a handler ended the goroutine.
+// OutcomeCancelled: the context of Execute has ended; Cancel or Close was called; Stop
+// was called before the execution began; Options.EarlyExit panicked; or a handler ended
+// the goroutine.
 const OrchestratorOutcomeCancelled = waveorchestrator.OutcomeCancelled
 
 // OrchestratorResult is [waveorchestrator.Result]: A Result is the outcome of an
@@ -56,7 +56,7 @@ var ErrOrchestratorTimeout = waveorchestrator.ErrTimeout
 var ErrOrchestratorWorkerTimeout = waveorchestrator.ErrWorkerTimeout
 
 // ErrOrchestratorFailed is [waveorchestrator.ErrFailed]: ErrFailed: no worker has
-// completed; the Result says why.
+// completed; see the errors in the Result.
 var ErrOrchestratorFailed = waveorchestrator.ErrFailed
 
 // ErrOrchestratorEarlyExit is [waveorchestrator.ErrEarlyExit]: ErrEarlyExit: the result
@@ -76,8 +76,8 @@ var ErrOrchestratorTooManyAbandoned = waveorchestrator.ErrTooManyAbandoned
 const OrchestratorSignalStarted = waveorchestrator.SignalStarted
 
 // OrchestratorSignalCompleted is [waveorchestrator.SignalCompleted]: SignalCompleted is
-// raised as SignalCompleted:duration={ms}:results={count} when an execution has ended,
-// however it did; the count is of the workers that have completed.
+// raised as SignalCompleted:duration={ms}:results={count} when an execution has ended
+// with any outcome; count is the number of workers that have completed.
 const OrchestratorSignalCompleted = waveorchestrator.SignalCompleted
 
 // OrchestratorSignalFailed is [waveorchestrator.SignalFailed]: SignalFailed is raised
@@ -149,8 +149,7 @@ type OrchestratorEvent = waveorchestrator.Event
 // one input after the other, or for many inputs at once.
 type Orchestrator[In, Out any] = waveorchestrator.Orchestrator[In, Out]
 
-// NewOrchestrator is [waveorchestrator.New]: New makes an orchestrator of workers, or
-// says what is wrong with them or with the options.
+// NewOrchestrator is [waveorchestrator.New]: New makes an orchestrator of workers.
 func NewOrchestrator[In, Out any](workers []waveorchestrator.Worker[In, Out], opts waveorchestrator.Options[Out]) (*waveorchestrator.Orchestrator[In, Out], error) {
 	return waveorchestrator.New[In, Out](workers, opts)
 }

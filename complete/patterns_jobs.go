@@ -12,21 +12,21 @@ import (
 // JobOptions is [jobs.Options]: Options configure a job.
 type JobOptions = jobs.Options
 
-// JobSignalKey is [jobs.SignalKey]: SignalKey is a Key: that of the signal.
+// JobSignalKey is [jobs.SignalKey]: SignalKey is a Key function.
 func JobSignalKey(s core.Signal) string {
 	return jobs.SignalKey(s)
 }
 
-// JobFixedKey is [jobs.FixedKey]: FixedKey returns a Key that is the same for all
-// signals.
+// JobFixedKey is [jobs.FixedKey]: FixedKey returns a Key function that returns the same
+// key for all signals.
 func JobFixedKey(key string) func(core.Signal) string {
 	return jobs.FixedKey(key)
 }
 
-// Job is [jobs.Job]: A Job is a handler with the signals that set it off.
+// Job is [jobs.Job]: A Job is a handler with the signals that start it.
 type Job = jobs.Job
 
-// JobOn is [jobs.On]: On makes a job of the signals that match a pattern.
+// JobOn is [jobs.On]: On makes a job that signals start if they match a pattern.
 func JobOn(pattern string, do core.Handler, opts jobs.Options) jobs.Job {
 	return jobs.On(pattern, do, opts)
 }
@@ -35,7 +35,8 @@ func JobOn(pattern string, do core.Handler, opts jobs.Options) jobs.Job {
 // core.Kind, a core.Family, or a type that embeds one and chooses among its signals.
 type JobPayload[P any] = jobs.Payload[P]
 
-// JobOnKind is [jobs.OnKind]: OnKind makes a job of the signals of a kind or a family.
+// JobOnKind is [jobs.OnKind]: OnKind makes a job that signals of a kind or a family
+// start.
 func JobOnKind[P any](kind jobs.Payload[P], do func(context.Context, core.Signal, P) error, opts jobs.Options) jobs.Job {
 	return jobs.OnKind[P](kind, do, opts)
 }
@@ -46,22 +47,21 @@ func JobOnKindKeyed[P any, K ~string](kind jobs.Payload[P], key func(P) K, do fu
 	return jobs.OnKindKeyed[P, K](kind, key, do, opts)
 }
 
-// JobGroup is [jobs.Group]: A Group is what several jobs have in common.
+// JobGroup is [jobs.Group]: A Group has the common options of several jobs.
 type JobGroup = jobs.Group
 
 // JobRunner is [jobs.Runner]: A Runner is a coordinator of the runs of its jobs, whose
 // items are of type Run.
 type JobRunner = jobs.Runner
 
-// NewJobRunner is [jobs.New]: New makes a runner, or says what is wrong with the jobs
-// or the options.
+// NewJobRunner is [jobs.New]: New makes a runner.
 func NewJobRunner(sink *core.Sink, jobs_ []jobs.Job, opts core.Options) (*jobs.Runner, error) {
 	return jobs.New(sink, jobs_, opts)
 }
 
-// JobMermaid is [jobs.Mermaid]: Mermaid draws jobs as a Mermaid flowchart: what sets
-// them off, and which of them set off others, by names that they say they raise or,
-// dotted, by their failures.
+// JobMermaid is [jobs.Mermaid]: Mermaid draws jobs as a Mermaid flowchart: the signals
+// that start them, and which jobs start others: by the names of EmitOnStart,
+// EmitOnComplete and EmitOnFailure, or, dotted, by their failures.
 func JobMermaid(jobs_ ...jobs.Job) string {
 	return jobs.Mermaid(jobs_...)
 }
@@ -87,8 +87,9 @@ var JobFailed = jobs.Failed
 // JobRejected is [jobs.Rejected].
 var JobRejected = jobs.Rejected
 
-// JobFailure is [jobs.Failure]: A Failure is what became of a run.
+// JobFailure is [jobs.Failure]: A Failure describes an attempt that failed, or a run
+// that was rejected.
 type JobFailure = jobs.Failure
 
-// JobRun is [jobs.Run]: A Run is the item of a Runner: a job that a signal has set off.
+// JobRun is [jobs.Run]: A Run is the item of a Runner: a job that a signal has started.
 type JobRun = jobs.Run

@@ -360,7 +360,7 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 }
 
 // Prune deletes all items that ended longer ago than Options.Keep, and returns how many. Run
-// deletes up to [MaxBatch] such items every minute. For a queue with more items, call Prune.
+// does that every minute, [MaxBatch] items at a time. Without Run, call Prune.
 func (q *Queue[T]) Prune(ctx context.Context) (pruned int, err error) {
 	for {
 		n, err := q.store.Prune(ctx, q.opts.Name, q.opts.Keep, MaxBatch)

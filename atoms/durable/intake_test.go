@@ -38,14 +38,15 @@ func TestUniqueAndDelayed(t *testing.T) {
 	})
 }
 
-// What ended long ago is pruned by Run.
+// What ended long ago is pruned by Run, however much it is.
 func TestPrune(t *testing.T) {
 	inBubble(t, func(s *shop) {
 		var l log
 		q := s.serve(l.work, durable.Options{Keep: durable.Keep{Done: time.Hour}})
-		ids := s.enqueue(q, "1")
+		items := make([]string, 3*durable.MaxBatch)
+		ids := s.enqueue(q, items...)
 		time.Sleep(59 * time.Minute)
-		assert.Equal(t, 1, s.stats(q).Items)
+		assert.Equal(t, len(items), s.stats(q).Items)
 		time.Sleep(3 * time.Minute)
 		assert.Zero(t, s.stats(q).Items)
 		_, err := q.Explain(s.Context(), ids[0])

@@ -127,11 +127,18 @@ func (l *loop[T]) step() (more bool) {
 	if l.session == nil || l.session.ctx.Err() != nil || l.stopping {
 		return false
 	}
+	full := false // there is more to prune
 	if now := time.Now(); !now.Before(l.prune) {
-		l.prune = now.Add(pruneEvery)
-		l.call(func(ctx context.Context) error { return ignore(l.store.Prune(ctx, l.opts.Name, l.opts.Keep, MaxBatch)) })
+		l.call(func(ctx context.Context) error {
+			n, err := l.store.Prune(ctx, l.opts.Name, l.opts.Keep, MaxBatch)
+			full = n == MaxBatch
+			return err
+		})
+		if !full {
+			l.prune = now.Add(pruneEvery)
+		}
 	}
-	return l.claim()
+	return l.claim() || full
 }
 
 func ignore[V any](_ V, err error) error { return err }

@@ -19,19 +19,20 @@ func SchedulerParse(data []byte) ([]scheduledtasks.Definition, error) {
 	return scheduledtasks.Parse(data)
 }
 
-// SchedulerRunOnce is [scheduledtasks.RunOnce]: RunOnce is the value of Options.Missed
-// that runs a schedule once for all missed ticks.
+// SchedulerRunOnce is [scheduledtasks.RunOnce]: RunOnce is a value for Options.Missed:
+// a schedule runs once for all its missed ticks.
 const SchedulerRunOnce = scheduledtasks.RunOnce
 
 // SchedulerOptions is [scheduledtasks.Options]: Options configure a Scheduler.
 type SchedulerOptions = scheduledtasks.Options
 
-// ErrSchedulerUnknown is [scheduledtasks.ErrUnknown]: ErrUnknown is returned for a
-// schedule that is not there.
+// ErrSchedulerUnknown is [scheduledtasks.ErrUnknown]: ErrUnknown is returned if the
+// scheduler has no schedule of that name.
 var ErrSchedulerUnknown = scheduledtasks.ErrUnknown
 
-// ErrSchedulerOverlap is [scheduledtasks.ErrOverlap]: ErrOverlap is returned by RunNow,
-// with Options.SkipOverlap, while the last task is not finished.
+// ErrSchedulerOverlap is [scheduledtasks.ErrOverlap]: ErrOverlap is returned by
+// Scheduler.RunNow, with Options.SkipOverlap, while the last task of the schedule is
+// not finished.
 var ErrSchedulerOverlap = scheduledtasks.ErrOverlap
 
 // Scheduler is [scheduledtasks.Scheduler]: A Scheduler hands tasks to a Target when
@@ -44,42 +45,41 @@ func SchedulerLoad(path string, target scheduledtasks.Target, opts scheduledtask
 	return scheduledtasks.Load(path, target, opts)
 }
 
-// NewScheduler is [scheduledtasks.New]: New makes a scheduler, and reads the last ticks
-// of the schedules from the store, if there is one, for a minute at most.
+// NewScheduler is [scheduledtasks.New]: New makes a scheduler.
 func NewScheduler(definitions []scheduledtasks.Definition, target scheduledtasks.Target, opts scheduledtasks.Options) (*scheduledtasks.Scheduler, error) {
 	return scheduledtasks.New(definitions, target, opts)
 }
 
-// SchedulerSchedule is [scheduledtasks.Schedule]: A Schedule shows a schedule.
+// SchedulerSchedule is [scheduledtasks.Schedule]: A Schedule is the state of a
+// schedule.
 type SchedulerSchedule = scheduledtasks.Schedule
 
 // SchedulerStats is [scheduledtasks.Stats]: Stats are the counters of a scheduler.
 type SchedulerStats = scheduledtasks.Stats
 
-// SchedulerTask is [scheduledtasks.Task]: A Task is one firing of a schedule: what its
-// Definition says, and which tick it is for.
+// SchedulerTask is [scheduledtasks.Task]: A Task is the work of a schedule for one
+// tick.
 type SchedulerTask = scheduledtasks.Task
 
 // SchedulerTarget is [scheduledtasks.Target]: A Target accepts tasks.
 type SchedulerTarget = scheduledtasks.Target
 
-// SchedulerTargetFunc is [scheduledtasks.TargetFunc]: A TargetFunc is a function that
-// accepts tasks, as a Target.
+// SchedulerTargetFunc is [scheduledtasks.TargetFunc]: A TargetFunc makes a Target of a
+// function.
 type SchedulerTargetFunc = scheduledtasks.TargetFunc
 
 // SchedulerStore is [scheduledtasks.Store]: A Store remembers the last tick of each
-// schedule across restarts, by the name of the schedule.
+// schedule across restarts.
 type SchedulerStore = scheduledtasks.Store
 
-// SchedulerRaise is [scheduledtasks.Raise]: Raise is the work of a coordinator of tasks
-// whose signals are all there is to do: the operation of the task raises Task.Signal,
-// with Task.Key, and the Task as the payload.
+// SchedulerRaise is [scheduledtasks.Raise]: Raise is a body for a coordinator of tasks:
+// its operation raises Task.Signal with the key Task.Key and the Task as the payload.
 func SchedulerRaise(ctx context.Context, task scheduledtasks.Task) error {
 	return scheduledtasks.Raise(ctx, task)
 }
 
-// SchedulerRun is [scheduledtasks.Run]: Run returns work that does what Raise does and
-// then calls work.
+// SchedulerRun is [scheduledtasks.Run]: Run returns a body that raises the signal like
+// Raise and then calls work.
 func SchedulerRun(work core.Work[scheduledtasks.Task]) core.Work[scheduledtasks.Task] {
 	return scheduledtasks.Run(work)
 }
@@ -90,12 +90,12 @@ const SchedulerSignalFired = scheduledtasks.SignalFired
 // SchedulerSignalMissed is [scheduledtasks.SignalMissed]: ticks were noticed too late
 const SchedulerSignalMissed = scheduledtasks.SignalMissed
 
-// SchedulerSignalSkipped is [scheduledtasks.SignalSkipped]: the last task was not
-// finished: see Options.SkipOverlap
+// SchedulerSignalSkipped is [scheduledtasks.SignalSkipped]: a tick was skipped: see
+// Options.SkipOverlap
 const SchedulerSignalSkipped = scheduledtasks.SignalSkipped
 
 // SchedulerSignalFailed is [scheduledtasks.SignalFailed]: a task was not handed over,
-// or its tick not marked
+// or its tick was not marked
 const SchedulerSignalFailed = scheduledtasks.SignalFailed
 
 // SchedulerSignalTaskFailed is [scheduledtasks.SignalTaskFailed]: SignalTaskFailed is
@@ -121,6 +121,6 @@ var SchedulerTaskFailed = scheduledtasks.TaskFailed
 // a schedule were missed.
 type SchedulerMissedTicks = scheduledtasks.MissedTicks
 
-// SchedulerFailure is [scheduledtasks.Failure]: A Failure is a task, and what went
-// wrong with it.
+// SchedulerFailure is [scheduledtasks.Failure]: A Failure is a task with the error of
+// its hand-over or of its work.
 type SchedulerFailure = scheduledtasks.Failure

@@ -24,25 +24,25 @@ func OpenQueueStore(ctx context.Context, pool *pgxpool.Pool, opts postgres.Optio
 	return postgres.Open(ctx, pool, opts)
 }
 
-// QueueStoreMigrations is [postgres.Migrations]: Migrations returns the SQL of the
-// tables of a schema, from the oldest step to the newest.
+// QueueStoreMigrations is [postgres.Migrations]: Migrations returns the SQL statements
+// that create the tables of a schema: steps, from the oldest to the newest.
 func QueueStoreMigrations(schema string) []string {
 	return postgres.Migrations(schema)
 }
 
-// ErrQueueStoreIsolation is [postgres.ErrIsolation]: ErrIsolation means that a
+// ErrQueueStoreIsolation is [postgres.ErrIsolation]: ErrIsolation means that the
 // transaction of the caller is not READ COMMITTED.
 var ErrQueueStoreIsolation = postgres.ErrIsolation
 
 // QueueStoreEnqueue is [postgres.Enqueue]: Enqueue adds an item to q in the transaction
-// of the caller: it is there when the caller commits, and not if the caller rolls back.
+// of the caller.
 func QueueStoreEnqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
 	return postgres.Enqueue[T](ctx, tx, q, item)
 }
 
-// QueueStoreFinish is [postgres.Finish]: Finish ends the item whose body was given ctx,
-// in the transaction of the caller: the end and the rest of the transaction are
-// committed together, or not at all.
+// QueueStoreFinish is [postgres.Finish]: Finish ends the running item as done, in the
+// transaction of the caller: the end and the rest of the transaction are committed
+// together, or not at all.
 func QueueStoreFinish(ctx context.Context, tx pgx.Tx) error {
 	return postgres.Finish(ctx, tx)
 }

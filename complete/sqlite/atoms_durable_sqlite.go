@@ -22,19 +22,19 @@ func OpenQueueStore(ctx context.Context, w *sqlitewriter.Writer, opts sqlite.Opt
 	return sqlite.Open(ctx, w, opts)
 }
 
-// ErrQueueStoreOtherFile is [sqlite.ErrOtherFile]: ErrOtherFile means that a
-// transaction of the caller is not one of the file of the store.
+// ErrQueueStoreOtherFile is [sqlite.ErrOtherFile]: ErrOtherFile means that the
+// transaction of the caller is in another file than the store.
 var ErrQueueStoreOtherFile = sqlite.ErrOtherFile
 
 // QueueStoreEnqueue is [sqlite.Enqueue]: Enqueue adds an item to q in the transaction
-// of the caller: it is there when the caller commits, and not if the caller rolls back.
+// of the caller.
 func QueueStoreEnqueue[T any](ctx context.Context, tx *sqlitewriter.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
 	return sqlite.Enqueue[T](ctx, tx, q, item)
 }
 
-// QueueStoreFinish is [sqlite.Finish]: Finish ends the item whose body was given ctx,
-// in the transaction of the caller: the end and the rest of the transaction are
-// committed together, or not at all.
+// QueueStoreFinish is [sqlite.Finish]: Finish ends the running item as done, in the
+// transaction of the caller: the end and the rest of the transaction are committed
+// together, or not at all.
 func QueueStoreFinish(ctx context.Context, tx *sqlitewriter.Tx) error {
 	return sqlite.Finish(ctx, tx)
 }

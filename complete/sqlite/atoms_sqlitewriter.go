@@ -55,8 +55,8 @@ const WriterSignalInvalidated = sqlitewriter.SignalInvalidated
 // values; no key
 const WriterSignalCleared = sqlitewriter.SignalCleared
 
-// WriterCommandInvalidate is [sqlitewriter.CommandInvalidate]: CommandInvalidate and
-// ":" and a key is the name of the signal that makes Read load the key again.
+// WriterCommandInvalidate is [sqlitewriter.CommandInvalidate]: CommandInvalidate is the
+// first part of a signal's name.
 const WriterCommandInvalidate = sqlitewriter.CommandInvalidate
 
 // WriterWritten is [sqlitewriter.Written].

@@ -13,8 +13,8 @@ import (
 // WindowOptions is [persistentwindow.Options]: Options configure a Window.
 type WindowOptions = persistentwindow.Options
 
-// WindowPayload is [persistentwindow.Payload]: A Payload makes payloads of a kind
-// storable.
+// WindowPayload is [persistentwindow.Payload]: A Payload encodes and decodes the
+// payloads of a kind.
 type WindowPayload = persistentwindow.Payload
 
 // WindowJSON is [persistentwindow.JSON]: JSON stores payloads of a kind as package
@@ -28,7 +28,7 @@ func WindowJSON[P any](kind core.Kind[P]) persistentwindow.Payload {
 type WindowOrigin = persistentwindow.Origin
 
 // WindowOriginOf is [persistentwindow.OriginOf]: OriginOf returns the origin of a
-// signal, and whether it has one: whether it was restored.
+// restored signal, and false for other signals.
 func WindowOriginOf(s core.Signal) (o persistentwindow.Origin, ok bool) {
 	return persistentwindow.OriginOf(s)
 }
@@ -64,14 +64,13 @@ var WindowLoaded = persistentwindow.Loaded
 // the disk now
 var WindowFlushed = persistentwindow.Flushed
 
-// WindowFailed is [persistentwindow.Failed]: of a flush; what it has not written waits
-// for the next
+// WindowFailed is [persistentwindow.Failed]: of a flush; signals that it has not
+// written wait for the next one
 var WindowFailed = persistentwindow.Failed
 
 // WindowLost is [persistentwindow.Lost]: how many were dropped before this flush,
 // because MaxQueued waited
 var WindowLost = persistentwindow.Lost
 
-// WindowStats is [persistentwindow.Stats]: Stats are the counters of a window, read at
-// the same moment, at which
+// WindowStats is [persistentwindow.Stats]: Stats are the counters of a window.
 type WindowStats = persistentwindow.Stats
