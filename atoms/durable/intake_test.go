@@ -43,7 +43,7 @@ func TestPrune(t *testing.T) {
 	inBubble(t, func(s *shop) {
 		var l log
 		q := s.serve(l.work, durable.Options{Keep: durable.Keep{Done: time.Hour}})
-		items := make([]string, 3*durable.MaxBatch)
+		items := make([]string, 6*durable.MaxBatch)
 		ids := s.enqueue(q, items...)
 		time.Sleep(59 * time.Minute)
 		assert.Equal(t, len(items), s.stats(q).Items)
