@@ -21,7 +21,7 @@ var Limits = []Limit{
 	{Part: "atoms/molecules/...", Lines: 840, Reason: "runs, steps, compensation and triggers"},
 	{Part: "atoms/priorityprocessor/...", Lines: 850, Reason: "failover, probes and routes"},
 	{Part: "atoms/retry/...", Lines: 700, Reason: "a retrier, a queue of retries and a budget"},
-	{Part: "atoms/durable/...", Lines: 3730, Reason: "the queue is 1,240, the store in memory 430, the suite for stores 590 and each engine its own; the goal was 900 for the queue with the store"},
+	{Part: "atoms/durable/...", Lines: 3735, Reason: "the queue with its interface of stores is 1,275, the store in memory 370, the suite for stores 590 and each engine its own; the goal was 900 for the queue with the store"},
 	{Part: "atoms/durable/postgres/...", Lines: 900, Reason: "a third of it is SQL: each decision is one statement"},
 	{Part: "atoms/durable/sqlite/...", Lines: 620, Reason: "the same decisions; the goal is 450"},
 	{Part: "atoms/scheduledtasks/...", Lines: 750, Reason: "times of cron expressions, clocks that change, strict JSON, missed runs and a store; the goal is 600"},
