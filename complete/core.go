@@ -152,9 +152,8 @@ const ReasonPriority = core.ReasonPriority
 // Ahead
 const ReasonOrder = core.ReasonOrder
 
-// ReasonNested is [core.ReasonNested]: its body waits for an operation (Holder), for
-// several in Flush of another coordinator (Ahead), or for room in a queue; also Of,
-// Lane
+// ReasonNested is [core.ReasonNested]: its body waits for an operation, for several in
+// Flush of another coordinator, or for room in a queue: Of, Lane, Holder, Ahead
 const ReasonNested = core.ReasonNested
 
 // ReasonBody is [core.ReasonBody]: its body says that it waits: What, Since, Expires
@@ -205,7 +204,7 @@ func StatsString(stats any) string {
 }
 
 // SignalStarted is [core.SignalStarted]: An operation raises SignalStarted before its
-// body and SignalStopped after it.
+// body and SignalStopped after it ("atom" in these names means operation).
 const SignalStarted = core.SignalStarted
 
 // SignalStopped is [core.SignalStopped].

@@ -12,11 +12,12 @@
 //	...
 //	id, err := uploads.Enqueue(ctx, file)
 //
-// Here ctx only bounds the wait for room: its end does not cancel the operation. Enqueue returns at once while the queue has room, and waits while it is full. So slow
-// work slows down a fast producer. With the id, anybody can look an operation up, wait
-// for it, pin it or cancel it. The window is the list of the operations that a
-// coordinator knows. A finished operation stays in it for a while, and is then evicted:
-// removed. Every accepted item is in exactly one counter of [Stats].
+// Enqueue returns at once while the queue has room, and waits while it is full. So slow
+// work slows down a fast producer. The end of ctx ends this wait; it does not cancel the
+// operation. With the id, anybody can look an operation up, wait for it, pin it or
+// cancel it. The window is the list of the operations that a coordinator knows. A
+// finished operation stays in it for a while, and is then evicted: removed. Every
+// accepted item is in exactly one counter of [Stats].
 //
 //	enqueued -> pending -> running -> succeeded | failed | cancelled -> evicted -> echo -> gone
 //	               |         | ^
@@ -82,9 +83,10 @@
 // matches the pattern. Code that wants to be called subscribes: [Sink.Subscribe].
 // [Sink.Forward] connects sinks.
 //
-// A raised signal leaves the window after 5 minutes by default, or when newer signals push
-// it out. A signal of an operation also leaves it together with the operation. Code can retract a signal (take it back) before that. A signal that nobody
-// retracts blocks work only until it is too old. For a condition that must last, hold a
+// A raised signal leaves the sink after 5 minutes by default, or when newer signals push it
+// out. A signal of an operation also leaves it together with the operation. Code can retract
+// a signal (take it back) before that. A signal that nobody retracts blocks work only until
+// it has left the sink, and its operation the window. For a condition that must last, hold a
 // signal: [Sink.Hold], [Operation.Hold]. A held signal (also: held fact) stays until it is
 // released. A signal that an operation raised can be retracted only by that operation.
 // [Sink.Retract] retracts the others.
@@ -96,16 +98,16 @@
 //     lane. Items of a full class are overtaken.
 //   - Bounds. Never more operations run than the limit allows. The queue, the window, the
 //     echoes, the sink and the signals of one operation are bounded. What is dropped is
-//     counted. There are two exceptions: held signals, and items that an operation enqueues
-//     into its own coordinator ([Stats].Overflow).
+//     counted. There are three exceptions: held signals, items that an operation enqueues
+//     into its own coordinator ([Stats].Overflow), and operations that wait for others of
+//     their coordinator, because these give up their slots.
 //   - Running operations are never evicted. [Options.OnDone] is called exactly once for each
 //     operation, when it ends. [Coordinator.OnFinalized] is called exactly once for each
 //     operation, when it leaves the window or the coordinator is closed.
 //   - No function of yours is called while a lock is held. Bodies, handlers and callbacks
-//     may call any method, also Close on their own coordinator. Close does
-//     not wait there. Other calls that would wait for their own operation return
-//     [ErrWouldDeadlock]. Circles of waits over several
-//     coordinators are not detected; Explain shows them.
+//     may call any method, also Close on their own coordinator. Close does not wait there.
+//     Other calls that would wait for their own operation return [ErrWouldDeadlock]. Circles
+//     of waits over several coordinators are not detected; Explain shows them.
 //   - A panic in a body makes its operation failed, with a [PanicError]. A panic in a
 //     handler or callback is counted. Nothing else recovers panics.
 //   - An idle coordinator or sink owns no goroutine. It may own a timer, for what will
@@ -113,15 +115,15 @@
 //
 // # Handlers
 //
-// A handler runs on the goroutine that raises the signal, before Raise returns, in the
-// order of subscription. While a handler blocks, the raiser waits: this is the
+// A handler of [Sink.Subscribe] runs on the goroutine that raises the signal, before Raise
+// returns, in the order of subscription. While a handler blocks, the raiser waits: this is the
 // backpressure of a pipeline. A handler may raise a signal that calls the same handler
 // again, directly or through other handlers. Such a loop ends when the chain of causes
 // (signals raised because of signals) is too long ([Propagation]), or when calls of handlers
 // are nested 64 deep.
 //
-// A [Dispatcher] or a [Processor] handles signals in the background, so that the raiser
-// does not wait.
+// A [Dispatcher] or a [Processor] calls its handlers in the background, so that the raiser
+// does not wait: see [Handler].
 //
 // # Shutting down
 //
@@ -131,11 +133,11 @@
 //
 // # Cost
 //
-// Raising a signal costs about as much as reading the clock, and allocates nothing. The
-// cost does not depend on the size of the window, nor on subscribers to other names. Has
-// takes no lock if the name is exact; Count and [Monitor.Count] take one. An operation costs
-// one allocation, and one more for its first signal. A key costs nothing while it has no
-// operations.
+// Raising a signal costs about as much as reading the clock, and allocates nothing,
+// except for the first signal of an operation. The cost does not depend on the size of
+// the window, nor on subscribers to other names. Has takes no lock if the name is exact;
+// Count and [Monitor.Count] take one. An operation costs one allocation, and one more
+// for its first signal. A key costs nothing while it has no operations.
 //
 // # Testing
 //

@@ -52,7 +52,7 @@ const (
 	ReasonDeferred ReasonKind = "deferred" // it waits because of DeferOn: Signal, Since, Expires, Forced
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
 	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead
-	ReasonNested   ReasonKind = "nested"   // its body waits for an operation (Holder), for several in Flush of another coordinator (Ahead), or for room in a queue; also Of, Lane
+	ReasonNested   ReasonKind = "nested"   // its body waits for an operation, for several in Flush of another coordinator, or for room in a queue: Of, Lane, Holder, Ahead
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
 
 	ReasonSuspended ReasonKind = "suspended" // suspended operations keep slots, because MaxSuspended is reached: Ahead, Limit

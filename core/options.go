@@ -85,7 +85,7 @@ type Options struct {
 	// DrainOn look at its signals. Nil means a sink of its own.
 	Sink *Sink
 	// CancelOn is a gate. While a matching signal is on the sink, or an operation in the
-	// window has one, items are not accepted ([RefusedError]) and do not start
+	// window has one that is too old for the sink, items are not accepted ([RefusedError]) and do not start
 	// (StatusRefused). The sink keeps matching signals for which its window has no room:
 	// see [Sink]. Signals of [ForEach] and [Map] count only until these return.
 	CancelOn string

@@ -19,8 +19,8 @@ type Raiser interface {
 	// Because is a view whose signals have the given cause, so that chains of
 	// causes can be seen and bounded; see [Signal.Path] and [Propagation].
 	Because(cause Signal) Raiser
-	// Scoped is a view that puts "sink.coordinator.atom." in front of every name. An atom
-	// is what the coordinator runs. By convention, "*" as an argument means all sinks,
+	// Scoped is a view that puts "sink.coordinator.atom." in front of every name. Here
+	// an atom is an operation of the coordinator. By convention, "*" as an argument means all sinks,
 	// coordinators or atoms; in the name it is a character like any other.
 	Scoped(sink, coordinator, atom string) Raiser
 

@@ -15,8 +15,8 @@ import (
 // Dispatcher or Processor. They are caused by the signal, and so are items that the
 // handler enqueues with its context; see [CausedBy]. So a loop of handlers comes to an
 // end; see [Propagation]. A signal that a handler raises on a sink is a signal like any
-// other. If two handlers raise each other's signals there without naming the cause, the
-// loop does not end.
+// other. If two handlers in the background raise each other's signals there without naming
+// the cause, the loop does not end.
 type Handler func(ctx context.Context, s Signal) error
 
 // call calls the handler.

@@ -15,7 +15,7 @@ type Order struct{ Customer, ID string }
 func (o Order) CustomerKey() string { return o.Customer }
 
 func Example() {
-	ctx, stop := context.WithCancel(context.Background()) // a server stops at a signal of the system
+	ctx, stop := context.WithCancel(context.Background()) // a server uses signal.NotifyContext
 	ship := func(ctx context.Context, o Order) error {
 		fmt.Println("ship", o.ID, "attempt", durable.ClaimFrom(ctx).Attempt)
 		if o.ID == "4712" {
