@@ -8,11 +8,11 @@ import (
 // Lifecycle signals of coordinators and their operations.
 const (
 	// An operation raises SignalStarted before its body and SignalStopped after it ("atom"
-	// in these names means operation). It does so only while a handler, a forward or a monitor of the sink has a pattern that
-	// begins with "atom." and matches the signal, such as "atom.*". The pattern "*" is
-	// not enough, so a handler of all signals makes no operation more expensive. Gates
-	// ignore these signals. Operations of a [Dispatcher] or a [Processor] do not raise
-	// them.
+	// in these names means operation). It does so only while a handler, a forward or a
+	// monitor of the sink has a pattern that begins with "atom." and matches the signal,
+	// such as "atom.*". The pattern "*" is not enough, so a handler of all signals makes
+	// no operation more expensive. Gates ignore these signals. Operations of a
+	// [Dispatcher] or a [Processor] do not raise them.
 	SignalStarted = "atom.started"
 	SignalStopped = "atom.stopped"
 	// SignalPanicked is raised by an operation whose body panicked.
