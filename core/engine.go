@@ -28,7 +28,8 @@ type engine struct {
 	classes        []Class           // resolved; the first, without a name and a limit, is that of operations without one
 	plain          bool              // operations start first in, first out
 	rules          rule              // for all lanes
-	laneRuled      bool              // a lane has a rule
+	ruled          bool              // there are rules
+	laneRuled      bool              // a lane has one
 	resumeOn       *condition        // nil: none
 	quiet          bool              // operations do not raise lifecycle signals
 	keepsSignals   bool              // what operations in the window have raised stays on the sink at the end
@@ -150,6 +151,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		e.lanes = append(e.lanes, laneState{Lane: l, rule: r, oldest: 1})
 		e.laneRuled = e.laneRuled || !r.empty()
 	}
+	e.ruled = e.laneRuled || !e.rules.empty()
 	e.resumeOn = e.ledger.condition(opts.ResumeOn, e, true)
 	if opts.DrainOn != "" {
 		e.undrain = sink.Subscribe(opts.DrainOn, func(s Signal) {
@@ -179,7 +181,7 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 		o.base = baseOf(ctx, time.Time{})
 	}
 	o.enqueued = e.clock.now()
-	if e.refuses(o.lane) {
+	if e.ruled && e.refuses(o.lane) {
 		e.lockFresh() // with operations that have to leave their signals go
 		e.mu.Unlock()
 		if err := e.refusal(o.lane, o.enqueued); err != nil {
@@ -368,24 +370,26 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 				return nil, barred != 0 && !e.laneRuled
 			}
 		}
-		if e.refuses(o.lane) || e.defers(o.lane) {
-			e.sweep(now) // with operations that have to leave their signals go
-		}
-		if e.refuses(o.lane) {
-			if err := e.refusal(o.lane, now); err != nil {
-				e.withdraw(o, StatusRefused, err, now)
-				continue
+		if e.ruled {
+			if e.refuses(o.lane) || e.defers(o.lane) {
+				e.sweep(now) // with operations that have to leave their signals go
 			}
-		}
-		if e.defers(o.lane) {
-			lane, overdue := o.lane, false
-			if o, overdue = e.undeferred(o, e.scheduler.earliest(lane), now); o == nil {
-				barred = barred.with(lane)
-				continue
+			if e.refuses(o.lane) {
+				if err := e.refusal(o.lane, now); err != nil {
+					e.withdraw(o, StatusRefused, err, now)
+					continue
+				}
 			}
-			if overdue {
-				o.marks |= forced
-				e.forced++
+			if e.defers(o.lane) {
+				lane, overdue := o.lane, false
+				if o, overdue = e.undeferred(o, e.scheduler.earliest(lane), now); o == nil {
+					barred = barred.with(lane)
+					continue
+				}
+				if overdue {
+					o.marks |= forced
+					e.forced++
+				}
 			}
 		}
 		if g := groupOf(o); g != nil && g.halted != nil {
@@ -502,7 +506,7 @@ func (e *engine) sweep(now int64) {
 		// Reading sweeps as well, so where no signal is waited to go, a busy
 		// window has a few dozen sweeps per MaxAge, not one per operation.
 		at := later(oldest, e.window.maxAge)
-		if e.rules.empty() && !e.laneRuled {
+		if !e.ruled {
 			at = max(at, later(e.sweeper.last, e.window.maxAge/64))
 		}
 		e.sweeper.set(e.clock, at, e.tidy)

@@ -25,8 +25,11 @@ func pageOf(id OperationID) OperationID { return id - (id-1)%idBlock }
 
 // find returns the place of the page of id, or that of the next one if it is not there.
 func (x *index) find(id OperationID) (at int, found bool) {
-	if len(x.pages) > 0 && x.pages[0].first == pageOf(id) { // most often the oldest is asked for
-		return 0, true
+	if last := len(x.pages) - 1; last >= 0 { // most often no page is missing in between
+		at = int(min((pageOf(id)-x.pages[0].first)/idBlock, OperationID(last)))
+		if x.pages[at].first == pageOf(id) {
+			return at, true
+		}
 	}
 	return slices.BinarySearchFunc(x.pages, pageOf(id), func(p *page, first OperationID) int { return cmp.Compare(p.first, first) })
 }
