@@ -371,9 +371,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			}
 		}
 		if e.ruled {
-			if e.refuses(o.lane) || e.defers(o.lane) {
-				e.sweep(now) // with operations that have to leave their signals go
-			}
+			e.sweep(now) // with operations that have to leave their signals go
 			if e.refuses(o.lane) {
 				if err := e.refusal(o.lane, now); err != nil {
 					e.withdraw(o, StatusRefused, err, now)

@@ -25,9 +25,9 @@ func pageOf(id OperationID) OperationID { return id - (id-1)%idBlock }
 
 // find returns the place of the page of id, or that of the next one if it is not there.
 func (x *index) find(id OperationID) (at int, found bool) {
-	if last := len(x.pages) - 1; last >= 0 { // most often no page is missing in between
-		at = int(min((pageOf(id)-x.pages[0].first)/idBlock, OperationID(last)))
-		if x.pages[at].first == pageOf(id) {
+	if last := len(x.pages) - 1; last >= 0 { // most often no page is missing behind it
+		at = last - int((x.pages[last].first-pageOf(id))/idBlock)
+		if at >= 0 && x.pages[at].first == pageOf(id) {
 			return at, true
 		}
 	}
