@@ -64,7 +64,7 @@ func (m *model) place(id string) {
 	}
 }
 
-// start checks that an attempt may begin. end allows the next attempt.
+// start checks that an attempt may begin. end notes its end, after which the next one may begin.
 func (m *model) start(id string, uses []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
