@@ -20,7 +20,7 @@ type Blueprint struct {
 	// On is the pattern of the signals that start a run, see [core.Match].
 	On string
 	// When decides for each of these signals whether it starts a run; nil means that each
-	// does. It is called on the goroutine that raises the signal.
+	// does. It is called on the goroutine that raises the signal. If it panics, no run starts.
 	When func(core.Signal) bool
 	// Steps are done in order. A step starts after the step before it has returned nil.
 	Steps []Step
@@ -37,22 +37,22 @@ type Step struct {
 	// Timeout is how long Do may take before its context ends; 0 and negative mean no
 	// limit.
 	Timeout time.Duration
-	// Compensate undoes the effects of Do; nil means that there is nothing to undo. It is
-	// called if Do has returned nil and the run fails or is cancelled later. The Compensate
+	// Compensate undoes the effects of Do; nil means that there is nothing to undo. If Do has
+	// returned nil, and later the run fails or is cancelled, Compensate is called. The Compensate
 	// functions of later steps are called before it. Its context does not end when the run is
 	// cancelled; see [Options.CompensateTimeout].
 	Compensate func(ctx context.Context, r *Run) error
-	// Await is a pattern of signals; "" means none. The step starts after a signal that
-	// matches Await and has the key of the run's trigger. Signals count if they were raised
-	// after the trigger. Do gets the newest one from [Run.Awaited].
+	// Await is a pattern of signals, see [core.Match]; "" means none. The step waits for a signal
+	// that matches Await, has the key of the run's trigger, and was raised after the trigger. Do
+	// gets the newest such signal from [Run.Awaited].
 	//
-	// If the order is not [OrderNone], signals count only if they came after the end of the
-	// previous run of the same blueprint and key. So a run does not take the signal of another
-	// run. There is one exception: the trigger was raised during the previous run, but an
-	// earlier handler delayed it until after that run.
+	// With [OrderPerKey] and [OrderSerial], the signal must also come after the end of the previous
+	// run of the same blueprint and key. So a run does not take the signal of another run. One case
+	// is different: a trigger is raised during the previous run, but another handler delays it
+	// until that run has ended. Then signals since the trigger count.
 	Await string
-	// AwaitTimeout is how long the step waits for the awaited signal. Then it fails with an
-	// [AwaitError]; 0 means 1 minute, negative no limit.
+	// AwaitTimeout is how long the step waits for the awaited signal; 0 means 1 minute, negative
+	// no limit. When the time is over, the step fails with an [AwaitError].
 	AwaitTimeout time.Duration
 }
 

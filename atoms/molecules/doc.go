@@ -21,36 +21,36 @@
 //
 // # Runs
 //
-// Each signal that matches starts a [Run]; the signal is the trigger of the run. The steps
+// Each signal that matches starts a [Run]. This signal is the trigger of the run. The steps
 // of a run are done one after the other. They share the run: its trigger, values, and
-// methods that raise signals. A step can first wait for a signal with the same key; see
-// [Step.Await].
+// methods that raise signals. A step can first wait for a signal with the key of the trigger;
+// see [Step.Await].
 //
 // At most [Options.MaxConcurrency] runs go on at the same time. The others wait in a queue.
 // [Options.Order] says which runs must not overlap. The goroutine that raises a signal never
-// waits for the runs. When the queue is full, a signal starts no run: it counts as Rejected,
+// waits for the runs. If the queue is full, a signal starts no run: it counts as Rejected,
 // and [SignalDropped] is raised.
 //
-// A run keeps its slot while a step waits for a signal. If that signal comes from another run,
-// the other run needs a slot, and [Options.Order] must not make it wait for the first run.
+// A run keeps its slot while a step waits for a signal. If another run raises that signal, the
+// other run needs a slot too, and [Options.Order] must not make it wait for the first run.
 // Otherwise the step fails with an [AwaitError] after its AwaitTimeout.
 //
 // # Failures
 //
-// When a step fails, panics or is cancelled, later steps are not done. The completed steps are
-// undone by their Compensate functions, the last one first. If a Compensate function fails,
-// the others are still called, and its error is joined to the error of the run. A cancelled
-// run is compensated, too. So the context of Compensate is not cancelled with the run; its
-// time limit is [Options.CompensateTimeout]. The step that failed is not compensated: it must
-// leave nothing behind. To retry a step, wrap its function, which is a [core.Work] of a *Run.
+// If a step fails, panics or is cancelled, later steps are not done. The Compensate functions of
+// the completed steps are called, the last one first. If one of them fails, the others are still
+// called, and the error joins the error of the run. The step that failed is not compensated: it
+// must leave nothing behind. A cancelled run is compensated, too. So the context of Compensate does
+// not end when the run is cancelled. [Options.CompensateTimeout] limits it. The function of a step
+// is a [core.Work] for a *Run: to retry a step, wrap its function.
 //
 // Runs are in memory only. They do not survive the process.
 //
 // # Signals
 //
 // A run raises signals about its progress, see [SignalStarted]. The last one is always one
-// of [SignalCompleted], [SignalFailed] and [SignalCancelled]. Runs are also operations of
-// the runner, which show the step that they have reached; see [State].
+// of [SignalCompleted], [SignalFailed] and [SignalCancelled]. Each run is also an operation of
+// the runner. The operation shows the step that the run has reached; see [State].
 //
 // The trigger is the cause of all signals that a run raises. If workflows start each other in
 // a circle, the sink's rules of [core.Propagation] end the circle. By default, a signal is not
@@ -58,13 +58,15 @@
 // applies to the signals about a run. For example, if a trigger was caused by molecule.failed,
 // its run cannot raise molecule.failed.
 //
-// These signals start no run and no call, so that the pattern "*" does not react for ever:
+// Some signals start nothing, so that a pattern such as "*" causes no endless loop:
 //
-//   - signals that any Runner raises about its runs; a Trigger does react to them,
-//   - signals that a step raises with [core.OperationFrom] and without a cause, for the
-//     same Runner or Trigger: use the methods of [Run] instead,
-//   - [core.SignalStarted] and [core.SignalStopped].
+//   - Signals that a Runner raises about its runs start no run of any Runner. A [Trigger] does
+//     react to them.
+//   - Signals that a step raises with [core.OperationFrom], without a cause, start no run of the
+//     same Runner. If they must start one, use the methods of [Run]. Such signals of a Trigger's
+//     function start no call of the same Trigger.
+//   - [core.SignalStarted] and [core.SignalStopped] start nothing.
 //
-// If a step raises a signal on the sink without a cause, the Runner does not know its origin.
-// Such signals are not protected against loops.
+// If a step raises a signal on the sink without a cause, the Runner does not know its origin. So
+// it cannot prevent a loop of such signals.
 package molecules

@@ -7,12 +7,12 @@ import (
 )
 
 // A StepError says which step of a run failed. It is the error of a failed run. If
-// compensations failed, too, the error of the run joins several StepErrors; the first is that
-// of the step.
+// compensations failed too, the error of the run joins several StepErrors: the first is the error
+// of the step, the others are the errors of compensations.
 type StepError struct {
 	Blueprint, Step string
 	Compensating    bool  // Compensate failed, not Do
-	Err             error // of Do or Compensate, a [core.PanicError] if it panicked, or an [AwaitError]
+	Err             error // the error of Do or Compensate, a [core.PanicError], or an [AwaitError]
 }
 
 func (e *StepError) Error() string {
@@ -25,7 +25,7 @@ func (e *StepError) Error() string {
 
 func (e *StepError) Unwrap() error { return e.Err }
 
-// An AwaitError says that a step awaited a signal that did not come in time.
+// An AwaitError says that the signal that a step awaited did not come in time.
 type AwaitError struct {
 	Pattern, Key string
 	Timeout      time.Duration

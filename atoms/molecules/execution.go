@@ -10,16 +10,16 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// execution is a run whose operation runs. What must happen in any case is deferred: a
-// step, or a handler of a signal, may end the goroutine.
+// execution is a run whose operation runs. Calls that must happen in any case are deferred,
+// because a step, or a handler of a signal, may end the goroutine.
 type execution struct {
 	*Run
 	runner   *Runner
 	ctx      context.Context
-	returned bool    // the steps have ended, and not with the goroutine
-	done     []*Step // not yet compensated
-	undone   int     // how many steps were compensated, or failed to be
-	err      error   // why the steps ended; nil: all are done
+	returned bool    // the steps have ended, and the goroutine goes on
+	done     []*Step // completed, and not yet compensated
+	undone   int     // how many Compensate functions were called
+	err      error   // why the steps ended early; nil: all are done
 	undoErrs []error // of compensations
 }
 
@@ -177,7 +177,7 @@ func (e *execution) raiseEnd() {
 	}
 }
 
-// call calls a function of a step, with a time limit if that is positive, and sets err.
+// call calls a function of a step and sets err. If limit is positive, it is the time limit.
 func (e *execution) call(ctx context.Context, limit time.Duration, fn func(context.Context, *Run) error, err *error) {
 	if limit > 0 {
 		cause := fmt.Errorf("the step took longer than %v: %w", limit, context.DeadlineExceeded)
@@ -191,9 +191,9 @@ func (e *execution) call(ctx context.Context, limit time.Duration, fn func(conte
 	}
 }
 
-// guard calls fn and sets err. If fn panics, err is a PanicError, and the panic is raised
-// as the coordinator would, but with a cause. If fn ends its goroutine, which cannot be
-// stopped, err is a PanicError too.
+// guard calls fn and sets err. If fn panics, err is a PanicError, and guard raises
+// core.SignalPanicked as the coordinator would, but with a cause. If fn ends its goroutine, which
+// cannot be prevented, err is a PanicError too.
 func guard(err *error, on core.Raiser, fn func() error) {
 	returned := false
 	defer func() {

@@ -6,8 +6,9 @@ import (
 	"unicode"
 )
 
-// Mermaid draws the blueprint as a Mermaid flowchart: its steps with what they await, and,
-// dotted, what is compensated when a step fails. The same blueprint gives the same text.
+// Mermaid draws the blueprint as a Mermaid flowchart. It shows the steps and the signals that they
+// await. Dotted arrows show the compensations after a failure. The same blueprint gives the same
+// text.
 func (b Blueprint) Mermaid() string { return mermaid(&b) }
 
 // Mermaid draws all blueprints of the runner as one Mermaid flowchart.
@@ -64,9 +65,9 @@ func (c chart) edge(from, arrow, label, to string) string {
 	return fmt.Sprintf("        %s%s %s %s%s\n", c, from, arrow, c, to)
 }
 
-// escape makes a label that shows text as it is. Letters, digits and a few signs stay; the
-// rest is written as character codes, because Mermaid reads labels as Markdown. So is a
-// digit at the start, which could begin a list.
+// escape makes a label that shows text as it is. Mermaid reads labels as Markdown. So all
+// characters except letters, digits and a few signs are written as character codes. A digit at the
+// start is written as a code too, because it could begin a list.
 func escape(text string) string {
 	var out strings.Builder
 	for _, r := range text {

@@ -8,18 +8,19 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Runner starts a run of a [Blueprint], in the background, for each signal that matches it.
-// Make one with [New]. It listens, and its sink keeps it alive, until you call Complete,
-// Drain, Stop or Close. It owns no goroutine while nothing runs. All methods are safe for
-// concurrent use, also from steps and from handlers.
+// A Runner starts a run of a [Blueprint], in the background, for each signal that matches the
+// blueprint. Make one with [New]. It listens, and its sink keeps it alive, until you call
+// Complete, Drain, Stop or Close. It owns no goroutine while nothing runs. All methods are safe
+// for concurrent use, also from steps and from handlers.
 //
-// Each run is an operation. Its key is the key of its trigger; with [OrderSerial] it gets that
-// key when it begins. Lookup, Operations and Explain show it, Cancel cancels it, and [State]
-// says which step it has reached. If a run is cancelled before all steps are done, the context
-// of its step ends, the completed steps are compensated, and the run counts as cancelled.
+// Each run is an operation with the key of the run's trigger. With [OrderSerial] the operation
+// gets that key when it begins. Lookup, Operations and Explain show the operation, and [State]
+// says which step the run has reached. Cancel cancels a run that has steps left: the context of
+// the current step ends, the completed steps are compensated, and the run counts as cancelled.
 //
 // A Runner has all methods of [core.Control]. SetMaxConcurrency does not change
-// [Options.Order], and never lets more runs of one key run than [Options.MaxConcurrency].
+// [Options.Order]. At most [Options.MaxConcurrency] runs of one key run at the same time,
+// even if SetMaxConcurrency sets more.
 type Runner struct {
 	*listener
 	coordinator       *core.Coordinator[*Run]
@@ -33,11 +34,10 @@ var (
 	_ core.Lifecycle = (*Runner)(nil)
 )
 
-// New makes a runner that listens to the signals of sink from now on. It returns an error if a
-// blueprint or an option is wrong. It copies the blueprints.
+// New makes a runner, which listens to the signals of sink from now on. If a blueprint or an
+// option is wrong, New returns an error. It copies the blueprints.
 //
-// A signal that matches several blueprints starts a run of each, in the order of the
-// list.
+// If a signal matches several blueprints, it starts a run of each, in the order of the list.
 func New(sink *core.Sink, blueprints []Blueprint, opts Options) (*Runner, error) {
 	if sink == nil {
 		return nil, errors.New("molecules: the sink of a runner is nil, there must be one")
@@ -59,7 +59,7 @@ func New(sink *core.Sink, blueprints []Blueprint, opts Options) (*Runner, error)
 	key := func(run *Run) string { return opts.key(run.Trigger) }
 	r.coordinator = core.Must(core.NewKeyedCoordinator(key, r.run, config)) // the options are resolved
 	r.listener = &listener{Control: r.coordinator.Control}
-	for _, b := range r.blueprints { // awaited signals first: a trigger may cause one
+	for _, b := range r.blueprints { // awaited signals first: a trigger may cause an awaited signal
 		for i := range b.Steps {
 			if pattern := b.Steps[i].Await; pattern != "" {
 				receive := func(s core.Signal) { r.runs.receive(group{b, s.Key}, i, s) }
@@ -108,8 +108,9 @@ func (r *Runner) drop(b *Blueprint, s core.Signal, why error) {
 	Dropped.Raise(r.Sink().Because(s), s.Key, Event{Blueprint: b.Name, Err: why})
 }
 
-// catchUp finds the signals that a new run awaits and that were raised after its trigger
-// but before the runner received that, such as by a handler that was called first.
+// catchUp finds awaited signals of a new run that came too early: they were raised after the
+// trigger, but before the runner received the trigger. A handler that was called before the
+// runner can do that.
 func (r *Runner) catchUp(run *Run) {
 	for i := range run.blueprint.Steps {
 		pattern := run.blueprint.Steps[i].Await
@@ -124,7 +125,7 @@ func (r *Runner) catchUp(run *Run) {
 	}
 }
 
-// done is called after each run, also when it was cancelled before it began.
+// done is called after each run, also if the run was cancelled before it began.
 func (r *Runner) done(s core.Snapshot) {
 	if run := s.Item.(*Run); run.op == nil { // it never began
 		r.runs.remove(run)

@@ -15,14 +15,14 @@ type Options struct {
 	// Order says which runs must not overlap; 0 is [OrderNone].
 	Order Order
 	// MaxConcurrency is how many runs of all blueprints run at once, including those
-	// that wait for a signal; 0 means 16. With [OrderSerial] it is 1.
+	// that wait for a signal; 0 means 16. With [OrderSerial] it must be 0 or 1, and means 1.
 	MaxConcurrency int
-	// MaxQueued is how many runs may wait for a slot; 0 means 1024, negative none. When
+	// MaxQueued is how many runs may wait for a slot; 0 means 1024, negative none. If
 	// the queue is full, a signal starts no run: it is counted as Rejected, and
 	// [SignalDropped] is raised.
 	MaxQueued int
-	// MaxTracked is how many finished runs the runner still shows; 0 means 200, negative
-	// none.
+	// MaxTracked is how many finished runs the runner shows, besides up to 200 failed ones; 0
+	// means 200, negative that it shows none, not even failed ones.
 	MaxTracked int
 	// MaxAge is how long the runner shows finished runs; 0 means 5 minutes, negative no
 	// limit.
@@ -39,20 +39,20 @@ type TriggerOptions struct {
 	// Order says which calls must not overlap; 0 is [OrderNone].
 	Order Order
 	// MaxConcurrency is how many calls run at once; 0 means 16. With [OrderSerial] it
-	// is 1.
+	// must be 0 or 1, and means 1.
 	MaxConcurrency int
 	// MaxQueued is how many signals may wait for their call; 0 means 1024, negative
-	// none. When the queue is full, a signal is dropped: it is counted as Rejected, and
+	// none. If the queue is full, a signal is dropped: it is counted as Rejected, and
 	// [SignalTriggerDropped] is raised.
 	MaxQueued int
-	// MaxTracked is how many finished calls the trigger still shows; 0 means 200,
-	// negative none.
+	// MaxTracked is how many finished calls the trigger shows, besides up to 200 failed ones; 0
+	// means 200, negative that it shows none, not even failed ones.
 	MaxTracked int
 	// MaxAge is how long the trigger shows finished calls; 0 means 5 minutes, negative
 	// no limit.
 	MaxAge time.Duration
-	// OnError is called after a call has failed and [SignalTriggerFailed] was raised, on the
-	// goroutine of the call; it may be nil. It is not called for a cancelled call.
+	// OnError, if not nil, is called when a call has failed, after [SignalTriggerFailed] was
+	// raised, on the goroutine of the call. It is not called for a cancelled call.
 	OnError func(core.Signal, error)
 }
 
@@ -60,13 +60,13 @@ type TriggerOptions struct {
 type Order int
 
 const (
-	// OrderNone runs up to MaxConcurrency at once. Keys take turns in the queue, so a key with
-	// many signals does not delay the others.
+	// OrderNone: up to MaxConcurrency runs or calls overlap. Keys take turns in the queue, so a
+	// key with many signals does not delay the others.
 	OrderNone Order = iota
-	// OrderPerKey runs one at a time for each key, in the order of the signals. Signals
-	// without a key have no order.
+	// OrderPerKey: runs or calls of one key do not overlap. They begin in the order of the
+	// signals. Signals without a key have no order.
 	OrderPerKey
-	// OrderSerial runs one at a time, in the order of the signals.
+	// OrderSerial: no runs or calls overlap. They begin in the order of the signals.
 	OrderSerial
 )
 
@@ -96,8 +96,8 @@ func (o Options) resolved() (Options, error) {
 	return o, nil
 }
 
-// resolved returns what the options have in common with those of a Runner, with defaults
-// in place of zeros, or says what is wrong with them.
+// resolved returns the options that a Runner has too, with defaults in place of zeros, or says
+// what is wrong with them.
 func (o TriggerOptions) resolved() (Options, error) {
 	return Options{
 		Name: cmp.Or(o.Name, "trigger"), Order: o.Order, MaxConcurrency: o.MaxConcurrency,
@@ -121,8 +121,8 @@ func (o Options) coordinator(sink *core.Sink) core.Options {
 	return c
 }
 
-// key returns the key for the coordinator of what s starts. With OrderSerial all have one, so
-// that they run one after the other also if somebody raises the limit.
+// key returns the key for the coordinator of the run or call that s starts. With OrderSerial all
+// have the same key. So they do not overlap, even if SetMaxConcurrency raises the limit.
 func (o Options) key(s core.Signal) string {
 	if o.Order == OrderSerial {
 		return "serial"

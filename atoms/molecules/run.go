@@ -8,11 +8,11 @@ import (
 )
 
 // A Run is one execution of a [Blueprint]. Its steps share it. All methods are safe for
-// concurrent use. Its operation raises its signals, and their cause is its trigger. So the
-// sink's [core.Propagation] ends loops of signals over any number of blueprints. When the run
-// has ended and the runner shows it no more, its methods raise nothing.
+// concurrent use. The operation of the run raises the signals of the run, and the trigger is their
+// cause. So the sink's [core.Propagation] ends loops of signals over any number of blueprints.
+// When the runner does not show the run any more, the methods raise nothing.
 //
-// To test the functions of steps, make a Run by hand, &Run{Trigger: s}: it stores values
+// To test the function of a step, make a Run by hand: &Run{Trigger: s}. It stores values
 // and raises nothing.
 type Run struct {
 	// Trigger is the signal that started the run.
@@ -20,11 +20,11 @@ type Run struct {
 
 	blueprint *Blueprint
 	op        *core.Operation // nil until the run begins
-	wake      chan struct{}   // of capacity 1: look again for the awaited signal
+	wake      chan struct{}   // of capacity 1: it has a value when an awaited signal has come
 
 	// Guarded by the mutex of runs.
 	after    uint64              // signals with a Seq up to this one are not for this run
-	received map[int]core.Signal // by step: the newest signal that it awaits
+	received map[int]core.Signal // by step: the newest signal that has come for it
 
 	mu      sync.Mutex
 	state   State
@@ -32,8 +32,7 @@ type Run struct {
 	values  map[string]any
 }
 
-// State says which step a run has reached. The snapshot of its operation has it under
-// [ValueState]:
+// State says which step a run has reached. Get it from a snapshot of the run's operation:
 //
 //	state, ok := core.Value[molecules.State](snapshot, molecules.ValueState)
 type State struct {
@@ -43,8 +42,8 @@ type State struct {
 	Compensating bool   `json:"compensating,omitempty"`
 }
 
-// ValueState is the name under which the operation of a run stores its [State], once it
-// has begun.
+// ValueState is the name under which the operation of a run that has begun stores the [State] of
+// the run.
 const ValueState = "molecule"
 
 // ID is the id of the run's operation, for [core.Control.Lookup] and others.
@@ -66,28 +65,28 @@ func (r *Run) Step() string {
 }
 
 // Awaited returns the signal that the current step has awaited. If several had come when the
-// step started, it returns the newest one. It returns false if the step awaits none.
+// step started, Awaited returns the newest one. If the step awaits none, Awaited returns false.
 func (r *Run) Awaited() (core.Signal, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.awaited, r.awaited.Seq != 0
 }
 
-// Raise raises a signal with the key of the trigger, and reports whether it was recorded;
-// see [core.Raiser].
+// Raise raises a signal with the key of the trigger, and reports whether the sink has recorded
+// the signal; see [core.Raiser].
 func (r *Run) Raise(name string) bool { return r.Raiser().RaiseKey(name, r.Trigger.Key) }
 
 // RaiseKey is Raise with another key.
 func (r *Run) RaiseKey(name, key string) bool { return r.Raiser().RaiseKey(name, key) }
 
-// Raiser raises signals of the run that have a payload:
+// Raiser returns a raiser for signals that have a payload:
 //
 //	OrderShipped.Raise(r.Raiser(), r.Trigger.Key, parcel)
 func (r *Run) Raiser() core.Raiser { return r.op.Because(r.Trigger) }
 
-// Set stores a value for later steps. Others read it with [core.Value] from a snapshot of
-// the run's operation. The value is shared, not copied: do not change it afterwards. Set
-// panics if name is [ValueState].
+// Set stores a value for later steps, which read it with [Value]. To read it outside of the run,
+// use [core.Value] with a snapshot of the run's operation. The value is shared, not copied: do not
+// change it afterwards. If name is [ValueState], Set panics.
 func (r *Run) Set(name string, v any) {
 	if name == ValueState {
 		panic("molecules: Set of ValueState, which is the runner's own")
@@ -108,7 +107,8 @@ func (r *Run) Values() map[string]any {
 	return maps.Clone(r.values)
 }
 
-// Value returns the value that a step has stored under name, if it is of type V.
+// Value returns the value that a step has stored under name. If there is none, or if it is not
+// of type V, Value returns false.
 func Value[V any](r *Run, name string) (V, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

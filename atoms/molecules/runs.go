@@ -15,7 +15,7 @@ type runs struct {
 	groups map[group][]*Run
 }
 
-// A group is all runs that await the same signals.
+// A group names the runs that await the same signals.
 type group struct {
 	blueprint *Blueprint
 	key       string
@@ -23,7 +23,7 @@ type group struct {
 
 func (r *Run) group() group { return group{r.blueprint, r.Trigger.Key} }
 
-// add adds a run: from now on it receives the signals that its steps await.
+// add adds a run. From now on the run receives the signals that its steps await.
 func (l *runs) add(r *Run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -31,8 +31,8 @@ func (l *runs) add(r *Run) {
 	l.groups[r.group()] = append(l.groups[r.group()], r)
 }
 
-// remove removes a run that has ended. If the runs of its group do not overlap and it had
-// begun, the signals that have come until now were for it and not for the next run.
+// remove removes a run that has ended. If it had begun, and the runs of its group do not overlap,
+// the signals that have come until now are not for the next run.
 func (l *runs) remove(r *Run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +71,7 @@ func (l *runs) receive(g group, step int, s core.Signal) {
 	for _, r := range receivers {
 		select {
 		case r.wake <- struct{}{}:
-		default: // it is to look already
+		default: // it has a value already
 		}
 	}
 }

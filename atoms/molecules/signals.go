@@ -6,36 +6,34 @@ import "github.com/ephemeralgo/ephemeral/core"
 // trigger, their cause is the trigger, and their payload is an [Event]. They start no run of
 // any Runner, but a [Trigger] can react to them.
 const (
-	SignalStarted = "molecule.started"
+	SignalStarted = "molecule.started" // the run begins
 
-	// Each run ends with exactly one of these three. SignalCancelled is also raised for
-	// a run that never began: on the sink, by the caller of Cancel, Abort, Stop or
-	// Close. A handler of that signal cannot wait for the runner: it gets
-	// [core.ErrWouldDeadlock].
+	// Each run ends with exactly one of these three. If a run is cancelled before it began,
+	// SignalCancelled is raised on the sink, by the caller of Cancel, Abort, Stop or Close. A
+	// handler of that signal cannot wait for the runner: it gets [core.ErrWouldDeadlock].
 	SignalCompleted = "molecule.completed" // all steps are done
-	SignalFailed    = "molecule.failed"    // a step has failed; the steps before it were compensated
-	SignalCancelled = "molecule.cancelled" // the run was cancelled; the steps that were done were compensated
+	SignalFailed    = "molecule.failed"    // a step has failed; the completed steps were compensated
+	SignalCancelled = "molecule.cancelled" // the run was cancelled; the completed steps were compensated
 
-	// SignalCompensated is raised before SignalFailed or SignalCancelled if at least one
+	// SignalCompensated is raised before SignalFailed or SignalCancelled, if at least one
 	// step was compensated and no compensation failed.
 	SignalCompensated = "molecule.compensated"
-	// SignalDropped is raised on the sink when a signal started no run because the queue
-	// was full or When panicked: see Event.Err.
+	// SignalDropped is raised on the sink if a signal starts no run because the queue is
+	// full or When panicked: see Event.Err.
 	SignalDropped = "molecule.dropped"
 
-	SignalStepStarted     = "molecule.step.started"
+	SignalStepStarted     = "molecule.step.started" // after the awaited signal has come
 	SignalStepCompleted   = "molecule.step.completed"
-	SignalStepFailed      = "molecule.step.failed" // without SignalStepStarted if what the step awaited did not come
-	SignalStepCancelled   = "molecule.step.cancelled"
+	SignalStepFailed      = "molecule.step.failed"    // also if the awaited signal did not come; then there is no SignalStepStarted
+	SignalStepCancelled   = "molecule.step.cancelled" // the run was cancelled while the step ran
 	SignalStepCompensated = "molecule.step.compensated"
-	// SignalCompensationFailed is raised when Compensate of a step has returned an error
-	// or panicked.
+	// SignalCompensationFailed: Compensate of a step has returned an error or panicked.
 	SignalCompensationFailed = "molecule.compensation.failed"
 )
 
-// Signals of a [Trigger]. Their key is the key of the signal that it reacted to, their
+// Signals of a [Trigger]. Their key is the key of the signal that started the call, their
 // cause is that signal, and their payload is a [TriggerEvent]. A trigger does not react
-// to its own.
+// to its own signals.
 const (
 	SignalTriggerFailed  = "trigger.failed"  // the function has failed
 	SignalTriggerDropped = "trigger.dropped" // the queue was full
@@ -70,7 +68,7 @@ type Event struct {
 	Blueprint string
 	Run       core.OperationID // 0 in SignalDropped
 	Step      string           // "" in signals that are not about a step
-	Err       error            // why the run or the step failed or was cancelled, or the signal was dropped; else nil
+	Err       error            // why the run or step failed or was cancelled, or why the signal was dropped; else nil
 }
 
 // A TriggerEvent is the payload of the signals of a [Trigger].

@@ -13,10 +13,12 @@ import (
 // Drain, Stop or Close. It owns no goroutine while nothing runs. All methods are safe for
 // concurrent use, also from the function and from handlers.
 //
-// Each call is an operation. Its key is the key of the signal; with [OrderSerial] it gets
-// that key when it begins. A Trigger has all methods of [core.Control]. SetMaxConcurrency
-// does not change [TriggerOptions.Order], and never lets more calls of one key run than
-// [TriggerOptions.MaxConcurrency].
+// Each call is an operation with the key of the signal. With [OrderSerial] the operation gets
+// that key when it begins.
+//
+// A Trigger has all methods of [core.Control]. SetMaxConcurrency does not change
+// [TriggerOptions.Order]. At most [TriggerOptions.MaxConcurrency] calls of one key run at the
+// same time, even if SetMaxConcurrency sets more.
 type Trigger struct {
 	*listener
 	coordinator *core.Coordinator[core.Signal]
@@ -30,11 +32,11 @@ var (
 )
 
 // NewTrigger makes a trigger. From now on it calls fn for each signal of sink that matches
-// pattern. It returns an error if a parameter or an option is wrong.
+// pattern. If a parameter or an option is wrong, NewTrigger returns an error.
 //
-// Signals that fn raises with [core.Operation.Because] or [core.Sink.Because] of its
-// signal cannot start an endless loop. Signals that fn raises through its operation
-// without a cause do not start the trigger again.
+// If fn raises a signal, it should name its own signal as the cause, with
+// [core.Operation.Because] or [core.Sink.Because]: then no endless loop can begin. Signals that fn
+// raises with [core.OperationFrom] and without a cause do not start the trigger again.
 func NewTrigger(sink *core.Sink, pattern string, fn func(context.Context, core.Signal) error, opts TriggerOptions) (*Trigger, error) {
 	switch {
 	case sink == nil:

@@ -10,9 +10,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Backup copies the database, as it is when Backup begins, to the file of that path, and replaces
-// a file that is there. Writes go on meanwhile. The copy appears at once and complete. If ctx ends
-// or there is an error, it does not appear. The file of that path must not be open.
+// Backup copies the database, as it is when Backup begins, to the file at path. Writes go on
+// meanwhile. When the copy is complete and on the disk, it replaces a file that is there. That
+// file must not be open. If ctx ends or the copy fails, path does not change.
 func (w *Writer) Backup(ctx context.Context, path string) (err error) {
 	defer func() { err = w.explain(ctx, err) }()
 	was, err := os.Stat(w.path)
@@ -27,12 +27,12 @@ func (w *Writer) Backup(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer os.Remove(temporary.Name())                 // if it has not been renamed
-	db := openDB(w.path, "ro", w.opts.BusyTimeout, 1) // connections of readers may not write anything
+	db := openDB(w.path, "ro", w.opts.BusyTimeout, 1) // connections of w.readers refuse vacuum into
 	_, err = db.ExecContext(ctx, "vacuum into ?", core.Must(filepath.Abs(temporary.Name())))
 	if err = errors.Join(err, db.Close(), temporary.Chmod(was.Mode().Perm()), temporary.Sync(), temporary.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(temporary.Name(), path); err != nil || runtime.GOOS == "windows" { // has no sync of directories
+	if err := os.Rename(temporary.Name(), path); err != nil || runtime.GOOS == "windows" { // Windows has no sync of directories
 		return err
 	}
 	dir, err := os.Open(filepath.Dir(path))

@@ -25,11 +25,11 @@ var background = context.Background()
 type conn struct {
 	sql      *sql.Conn
 	prepared *lru.LRU[string, *sql.Stmt]
-	theirs   atomic.Bool // statements are those of callers
-	seen     bool        // a statement, by authorize
+	theirs   atomic.Bool // the statements are those of callers
+	seen     bool        // authorize has seen a statement
 }
 
-// openDB opens a file, whatever characters its path has. It returns without having connected.
+// openDB opens a file. The path may have any characters. No connection is made yet.
 func openDB(path, mode string, busy time.Duration, connections int) *sql.DB {
 	name := &url.URL{
 		Scheme:   "file",
@@ -42,12 +42,12 @@ func openDB(path, mode string, busy time.Duration, connections int) *sql.DB {
 	return db
 }
 
-// durable makes commits durable. fullfsync makes macOS write to the disk what it otherwise
-// leaves in the disk's cache.
+// durable makes commits durable. On macOS a sync leaves data in the disk's cache; fullfsync makes
+// it write the data to the disk.
 const durable = "&_journal_mode=wal&_synchronous=full&_pragma=fullfsync(1)&_pragma=checkpoint_fullfsync(1)"
 
-// connect opens the connection that writes, if there is none. The lock is held: SQLite waits for
-// nobody when it changes the journal mode.
+// connect opens the connection that writes, if there is none. The lock is held, because SQLite
+// does not wait for other processes when it changes the journal mode.
 func (f *file) connect(ctx context.Context) error {
 	if f.conn != nil {
 		return nil
@@ -67,7 +67,7 @@ func (f *file) connect(ctx context.Context) error {
 	return nil
 }
 
-// disconnect closes the connection that writes, also if it is broken.
+// disconnect closes the connection that writes, if there is one.
 func (f *file) disconnect() {
 	if f.conn != nil {
 		f.conn.prepared.Clear() // a connection with statements stays open
@@ -85,7 +85,7 @@ func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ s
 		denied = c.theirs.Load()
 	case sqlite.AuthSavepoint, sqlite.AuthAttach, sqlite.AuthDetach:
 		denied = true
-	case sqlite.AuthPragma: // what belongs to the file or the transaction, or only reads
+	case sqlite.AuthPragma: // allowed: pragmas without a value, and those of the file or the transaction
 		denied = value != "" && name != "user_version" && name != "application_id" && name != "defer_foreign_keys"
 	}
 	if denied {
@@ -94,7 +94,7 @@ func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ s
 	return sqlite.AuthorizerOK
 }
 
-// exec runs a statement, and keeps it prepared.
+// exec runs the statements of query, and keeps them prepared.
 func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Result, err error) {
 	s, ok := c.prepared.Get(query)
 	if !ok {
@@ -102,7 +102,7 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Resul
 		if s, err = c.sql.PrepareContext(ctx, query); err != nil {
 			return nil, err
 		}
-		if !c.seen { // the driver has no result for it
+		if !c.seen { // query has no statement, and the driver would return no result
 			return nil, errors.Join(errors.New("sqlitewriter: there is no statement"), s.Close())
 		}
 		c.prepared.Set(query, s)
@@ -110,7 +110,7 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Resul
 	return s.ExecContext(ctx, args...)
 }
 
-// code is SQLite's primary result code of an error; 0 if it has none.
+// code is SQLite's primary result code of an error, or 0 if the error has none.
 func code(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff
@@ -118,7 +118,7 @@ func code(err error) int {
 	return 0
 }
 
-// explain makes the error that the caller of a write gets from one of a statement.
+// explain makes the error of a write from the error of a statement.
 func (f *file) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil:

@@ -13,42 +13,44 @@
 //
 // # Writes
 //
-// Exec runs one statement. Batch runs several: all of them are committed, or none is. Tx calls a
-// function that can also read. Each of the three returns nil when the commit is on the disk. If
-// it returns an error, nothing is stored, with one exception below.
+// A write is a call of Exec, Batch or Tx. Exec runs SQL. Batch runs several statements: all of
+// them are committed, or none is. Tx calls a function that can also read. A write returns nil when
+// its commit is on the disk. If a write returns an error, nothing is stored. ErrUndecided is the
+// only exception, see below.
 //
-// All writes go through one queue, in order. The statements that wait form a group, and a group
-// is one transaction. The function of a Tx has a transaction of its own. If a statement fails,
-// the transaction is rolled back. Then each write of the group gets its own transaction, in the
-// same order. So a failure makes other writes slower, and has no other effect on them.
+// All writes of a process to a file go through one queue, in the order of the calls. The writes
+// that wait form a group, and a group shares one transaction. A Tx has a transaction of its own.
+// If a write of a group fails, the transaction is rolled back. Then each write of the group gets
+// its own transaction, in the same order. The failure makes the other writes slower. It has no
+// other effect on them.
 //
-// The writer checks foreign keys. It stores a time as text that SQLite's functions can read. The
-// settings of the connection belong to the writer: it refuses statements that would change them.
-// Write names of pragmas in lower case.
+// The writer checks foreign keys. It stores a time.Time as text that SQLite's functions can read.
+// It refuses pragmas with a value, because they can change settings of its connection. Three are
+// allowed: user_version, application_id and defer_foreign_keys, written in lower case.
 //
-// If the disk fails during a commit, nobody knows whether the write is stored. The error then
-// wraps ErrUndecided of core/groupcommit. The writer does not try again, and opens the connection again
-// at the next write. A full disk is a different case: see [ErrNoSpace].
+// If the disk fails during a commit, it is not known whether the write is stored. The error then
+// wraps ErrUndecided of core/groupcommit. The writer does not repeat the write. It opens a new
+// connection for the next one. If the disk is full, nothing is stored: see [ErrNoSpace].
 //
 // # Processes
 //
-// SQLite lets one process write at a time. Without a turn order, one busy process can keep the
-// others out. So a writer locks a file, PATH.lock, during each transaction. Processes that use
-// this package get about the same number of turns. For other programs SQLite's own lock holds,
-// see [Options.BusyTimeout]. The lock file stays: do not delete it while a process runs. Lock
-// file and database must be on a local file system. Do not open one database by two hard
+// SQLite lets one process write at a time, in no fixed order, so one busy process can keep the
+// others out. To prevent that, a writer locks the file PATH.lock during each transaction.
+// Processes that use this package get about the same number of turns. For other programs, see
+// [Options.BusyTimeout]. The lock file is never removed: do not delete it while a process uses
+// the database. Both files must be on a local file system. Do not open a database by two hard
 // links.
 //
 // # Reads
 //
 // [Writer.DB] is a pool of connections that only read. [Read] keeps values in memory until they
-// are invalidated or expire. Invalidation is exact within the process: after a write that names a
-// key has returned, no Read returns an older value, even if its load began before the write.
+// are invalidated or expire. After a write that names a key has returned, a new Read of the key
+// in this process gets no older value, even if a load of the key was running during the write.
 //
 // # Shutting down
 //
 // Call Drain with a deadline, then Close. When the last handle of a file is closed, SQLite moves
 // its log into the file. An open file has two goroutines of database/sql, and a few more while it
-// writes. A goroutine that waits for the lock of another process cannot be stopped: it stays
-// until it gets the lock, and releases it at once.
+// writes. A goroutine that waits for another process to release the lock cannot be stopped. After
+// Close it stays until it gets the lock, releases the lock at once, and ends.
 package sqlitewriter

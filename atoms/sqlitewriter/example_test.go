@@ -34,17 +34,17 @@ func Example() {
 	core.Must(w.Exec(ctx, "create table if not exists log(id integer primary key, text text)"))
 	var savers sync.WaitGroup
 	for i := range 10 {
-		savers.Go(func() { // writes that meet share a transaction
+		savers.Go(func() { // writes that wait at the same time share a transaction
 			core.Must(w.Exec(ctx, "insert into log(text) values(?)", fmt.Sprint("hello ", i)))
 		})
 	}
-	savers.Wait() // all are on the disk
+	savers.Wait() // all rows are on the disk
 
 	countRows := func(ctx context.Context, db *sql.DB) (n int, err error) {
 		err = db.QueryRowContext(ctx, "select count(*) from log").Scan(&n)
 		return n, err
 	}
-	n, err := sqlitewriter.Read(ctx, w, "log:rows", countRows) // the next call reads from memory
+	n, err := sqlitewriter.Read(ctx, w, "log:rows", countRows) // the next call finds the value in memory
 	fmt.Println(n, err)
 	// Output: 10 <nil>
 }
@@ -101,7 +101,7 @@ func ExampleWriter_Tx() {
 	// not enough money
 }
 
-// Signals say what is written, and invalidate what was read.
+// Signals report writes. A signal invalidates a value that Read keeps.
 func ExampleOptions_signals() {
 	path, remove := temporaryFile()
 	defer remove()

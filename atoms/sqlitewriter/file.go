@@ -26,35 +26,35 @@ type file struct {
 	readers *sql.DB
 	raiser  core.Raiser // Options.Sink, or one that does nothing
 
-	lock *filelock.Lock // makes processes take turns, which SQLite's busy timeout does not
+	lock *filelock.Lock // makes processes take turns; SQLite's busy timeout does not do that
 
 	// Used with the lock held.
 	unlock   func()
 	writers  *sql.DB // its only connection is that of conn
-	conn     *conn   // nil if there is none yet, or it was broken
+	conn     *conn   // nil before the first connection, and after a broken one
 	opened   atomic.Bool
-	reopened bool // and no signal has said so
+	reopened bool // SignalReopened is to be raised
 
 	groups atomic.Uint64 // committed
 }
 
 // write is a call of Exec, Batch or Tx.
 type write struct {
-	ctx   context.Context // ends with that of the caller, and by Stop and Close
+	ctx   context.Context // ends with the context of the caller, and by Stop and Close
 	leave context.CancelCauseFunc
-	run   func(tx *sql.Tx) error // in a transaction; more than once if it fails
+	run   func(tx *sql.Tx) error // in a transaction; once more if a write of the group fails
 	alone bool                   // it needs a transaction of its own
 	stale []string               // keys to invalidate
 
-	begun   atomic.Bool // the commit
+	begun   atomic.Bool // whether the commit has begun
 	err     error
-	settled chan struct{} // closed when the commit has ended, or there is none
+	settled chan struct{} // closed when the commit has ended, or when there will be none
 }
 
 // Alone is for groupcommit.
 func (it *write) Alone() bool { return it.alone }
 
-// newFile makes the file of a path and its lock file. It opens no connection.
+// newFile makes the file of a path. It opens no connection.
 func newFile(path string, opts Options, lock *filelock.Lock) *file {
 	f := &file{opts: opts, path: path, lock: lock, raiser: (*core.Operation)(nil)}
 	f.commits = core.Must(groupcommit.New(f.commit, groupcommit.Options{ // the options are checked
@@ -63,7 +63,7 @@ func newFile(path string, opts Options, lock *filelock.Lock) *file {
 	f.cache = core.Must(lru.New(lru.Options[string, any]{Name: opts.Name, Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL}))
 	f.readers = openDB(path, "ro&_query_only=1", opts.BusyTimeout, opts.MaxReaders)
 	f.writers = openDB(path, "rw"+durable, opts.BusyTimeout, 1)
-	f.writers.SetMaxIdleConns(-1) // to close a connection ends it
+	f.writers.SetMaxIdleConns(-1) // so that the Close of a connection closes it
 	if opts.Sink != nil {
 		f.raiser = opts.Sink
 		f.commits.OnClosed(opts.Sink.Subscribe(opts.InvalidateOn, f.invalidateOn))
@@ -80,8 +80,8 @@ func (f *file) shut() {
 	_ = f.lock.Close()
 }
 
-// begin is called before a group of writes is taken. The function that it returns is called
-// after the commit.
+// begin is called before a group of writes is taken. It returns a function that is called after
+// the commit.
 func (f *file) begin(ctx context.Context) (end func(), err error) {
 	f.raiser.RaiseKey(SignalWriting, f.opts.Name)
 	f.unlock, err = f.lock.Acquire(ctx)

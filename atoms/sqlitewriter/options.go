@@ -13,22 +13,22 @@ import (
 // Options configure a [Writer]. The zero value is the default. All handles of a file share the
 // options of the first handle: the options of a later handle must be zero or equal.
 type Options struct {
-	// Name is the key of the signals, and part of errors; "" means the last element of the path.
+	// Name is the key of the signals, and part of errors; "" means the last element of the path,
+	// without symbolic links.
 	Name string
 	// Sink is where signals are raised, and where InvalidateOn listens; nil means no signals.
 	Sink *core.Sink
 
-	// MaxQueued is how many writes may wait for their transaction before Exec, Batch and
-	// Tx wait for room; 0 means 1024. It must not be negative.
+	// MaxQueued is how many writes may wait for their transaction; 0 means 1024. Further calls of
+	// Exec, Batch and Tx wait for room. It must not be negative.
 	MaxQueued int
-	// MaxGroup is the maximum number of writes in a transaction; 0 means 256, negative means
-	// 1.
+	// MaxGroup is the maximum number of writes in a transaction; 0 means 256, negative means 1.
 	MaxGroup int
-	// TxTimeout is how long the function of a [Writer.Tx] may run before its context ends:
-	// other writes wait for it. 0 means 30 seconds, negative no limit.
+	// TxTimeout is how long the function of a [Writer.Tx] may run before its context ends;
+	// 0 means 30 seconds, negative no limit.
 	TxTimeout time.Duration
-	// BusyTimeout is how long a write waits for another program that does not use the lock
-	// file and is writing; 0 means 10 seconds, negative not at all.
+	// BusyTimeout is how long a write waits while a program that does not use the lock file
+	// writes; 0 means 10 seconds, negative no wait.
 	BusyTimeout time.Duration
 
 	// MaxReaders is how many connections [Writer.DB] has at most; 0 means the number of
@@ -36,13 +36,15 @@ type Options struct {
 	MaxReaders int
 	// Capacity is how many values [Read] keeps at most; 0 means 1000. It must not be negative.
 	Capacity int
-	// TTL is how long a value is kept after its last use; 0 means 5 minutes, negative no
-	// limit. Values that are used often are kept for 30 minutes after that: see core/lru.
+	// TTL is how long [Read] keeps a value after its last use; 0 means 5 minutes, negative no
+	// limit. After a few uses it is at least 30 minutes: see HotTTL of core/lru. A value that is
+	// used all the time does not expire.
 	TTL time.Duration
-	// InvalidateOn is a pattern, see [core.Match], of signals on Sink that invalidate a key
-	// of [Read]: the text after "cache.invalidate:" in the signal's name, or else the
-	// signal's key. A signal with neither invalidates all keys. It must not match signals
-	// of this package. "" means "cache.invalidate:*".
+	// InvalidateOn is a pattern of signals on Sink, see [core.Match]; "" means
+	// "cache.invalidate:*". A signal that matches invalidates one key of [Read]. The key is the
+	// text after "cache.invalidate:" in the name of the signal, or else the key of the signal. If
+	// the signal has neither, it invalidates all keys. The pattern must not match signals of this
+	// package.
 	InvalidateOn string
 }
 

@@ -9,21 +9,23 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// cached holds a value with its type, which may be that of an interface.
+// cached holds a value of type V. V may be an interface type, which any alone would not keep.
 type cached[V any] struct{ value V }
 
-// Read returns the value of a key. If it is not in memory, load reads it, and Read keeps it.
-// If load returns an error, nothing is kept. So the next Read looks for a missing row again.
-// Callers that want the same key at the same time share one load. All handles of a file share
-// the values. It is an error if the value of a key has another type than V.
+// Read returns the value of a key. If the value is not in memory, Read calls load and keeps the
+// result. If load returns an error, Read returns the error, and nothing is kept. So the next Read
+// looks for a missing row again. Callers that want the same key at the same time share one load.
+// All handles of a file share the values, so do not change a value. If the value of a key has
+// another type than V, the error is [ErrType].
 //
-// These events make the next Read load the value again: a write that names the key (see
+// Three events make the next Read load the value again: a write that names the key (see
 // [Statement] and [Tx.Invalidate]), [Writer.Invalidate], and a signal (see
-// [Options.InvalidateOn]). If a load began before the event, its callers get its value, but the
+// [Options.InvalidateOn]). If a load is running at the event, its callers get its value, but the
 // value is not kept. Writes of other processes invalidate nothing.
 //
-// The context of load has the values of ctx, and ends when the contexts of all waiting callers
-// have ended. If ctx ends, Read returns its cause. Values are shared, so do not change them.
+// If ctx ends, Read returns the cause of ctx. The context of load has the values of the first
+// caller's context. It ends when the contexts of all callers of the load have ended. If load
+// panics, the error is a [core.PanicError].
 func Read[V any](ctx context.Context, w *Writer, key string, load func(ctx context.Context, db *sql.DB) (V, error)) (V, error) {
 	if load == nil {
 		panic("sqlitewriter: Read needs a function")

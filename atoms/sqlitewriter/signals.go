@@ -8,19 +8,20 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/lru"
 )
 
-// Signals that a writer raises on [Options.Sink]. The key is [Options.Name]. No signal has
-// SQL in it.
+// Signals that a writer raises on [Options.Sink]. The key is [Options.Name]. Names and keys of
+// these signals contain no SQL.
 const (
-	// SignalWriting: writes wait, and their transaction begins when no other process writes.
+	// SignalWriting: writes wait, and the writer asks for the lock file.
 	SignalWriting = "write.start"
-	// SignalWritten: a transaction is committed. See [Written].
+	// SignalWritten: at least one write of a group is committed. See [Written].
 	SignalWritten = "write.done"
-	// SignalFailed: a write failed. See [Failed].
+	// SignalFailed: a write of a group failed. See [Failed]. A write that was dropped before its
+	// transaction raises nothing.
 	SignalFailed = "write.error"
-	// SignalReopened: the connection of the writer was broken, and is opened again.
+	// SignalReopened: the writer's connection was broken, and is replaced.
 	SignalReopened = "write.reopened"
 
-	// Signals of [Read]. Their key is that of the value.
+	// Signals of the values that [Read] keeps. The key is the key of the value.
 	SignalHit         = lru.SignalHit         // the value was there
 	SignalHot         = lru.SignalHot         // the value was there, and is used often
 	SignalMiss        = lru.SignalMiss        // the value was not there
@@ -31,7 +32,7 @@ const (
 )
 
 // CommandInvalidate is the first part of a signal's name. The signal CommandInvalidate + ":" +
-// key makes [Read] load the key again. See [Options.InvalidateOn].
+// key makes the next [Read] of the key load the value again. See [Options.InvalidateOn].
 const CommandInvalidate = "cache.invalidate"
 
 // Kinds of the signals with a payload.
@@ -40,15 +41,16 @@ var (
 	Failed  = core.NewKind[error](SignalFailed)
 )
 
-// A Group describes the writes of one transaction.
+// A Group describes writes that shared a transaction. If one of them failed, each had a
+// transaction of its own.
 type Group struct {
 	Writes   int           `json:"writes"`   // calls of Exec and Batch, or one Tx
-	Failed   int           `json:"failed"`   // writes that are not in the transaction
-	Duration time.Duration `json:"duration"` // of the transaction
+	Failed   int           `json:"failed"`   // writes that returned an error
+	Duration time.Duration `json:"duration"` // of the transactions; without the wait for the lock file
 }
 
 // Stats are the counters of a handle and its file. A write is a call of Exec, Batch or Tx. The
-// counters of writes are read at one moment, at which
+// counters of writes are read at the same moment. Then
 //
 //	Enqueued = Pending + Succeeded + Failed
 type Stats struct {
@@ -58,8 +60,8 @@ type Stats struct {
 	Failed    uint64 `json:"failed"`    // writes that have returned an error
 	Closed    bool   `json:"closed"`    // the handle takes no more writes
 
-	Groups uint64    `json:"groups"` // transactions of the file that were committed
-	Cache  lru.Stats `json:"cache"`  // of the values of Read, of the file
+	Groups uint64    `json:"groups"` // committed transactions of the file, by all handles
+	Cache  lru.Stats `json:"cache"`  // values that Read keeps, of all handles
 }
 
 // LogValue groups the counters by their JSON names.

@@ -19,12 +19,12 @@ import (
 // not be used.
 //
 // A write must not wait for itself. So Exec, Batch, Tx, Flush, Drain and Stop return
-// [core.ErrWouldDeadlock] inside the function of a [Writer.Tx] of the same file, and inside
-// handlers of the writer's signals. They recognise the goroutine of the function, and the
-// context that it got.
+// [core.ErrWouldDeadlock] in two places: inside the function of a [Writer.Tx] of the same file,
+// and inside handlers of signals that a write raises. Such a call is recognised by its goroutine.
+// In a function it is also recognised by the context that the function got.
 type Writer struct {
 	*file
-	once sync.Once // its end
+	once sync.Once // to release the handle
 
 	mu      sync.Mutex
 	stats   Stats
@@ -33,34 +33,35 @@ type Writer struct {
 
 var _ core.Lifecycle = (*Writer)(nil)
 
-// Errors of writes. Compare with errors.Is. The error that is returned also wraps the error of
-// SQLite.
+// Errors of a writer. Compare with errors.Is. An error that wraps ErrNoSpace or ErrNotAllowed
+// also wraps the error of SQLite.
 var (
 	// ErrNoSpace: the disk is full. Nothing of the write is stored.
 	ErrNoSpace = errors.New("sqlitewriter: no space left for the database")
 	// ErrNotAllowed: a statement would begin or end a transaction, attach a file or change
 	// settings of the writer's connection. Use [Writer.Batch] and [Writer.Tx] for transactions.
 	ErrNotAllowed = errors.New("sqlitewriter: a write may not control transactions, attach files or change settings of the connection")
-	// ErrTxTimeout: the function of a [Writer.Tx] took longer than [Options.TxTimeout]. It is
-	// also the cause of the function's context.
+	// ErrTxTimeout: the function of a [Writer.Tx] took longer than [Options.TxTimeout]. The cause
+	// of the function's context wraps it too.
 	ErrTxTimeout = errors.New("sqlitewriter: transaction took longer than Options.TxTimeout")
 	// ErrType: a key of [Read] has a value of another type.
 	ErrType = errors.New("sqlitewriter: the value of the key is not a")
 )
 
-// A Statement is one of a [Writer.Batch].
+// A Statement is a part of a [Writer.Batch].
 type Statement struct {
 	SQL         string
 	Args        []any
 	Invalidates []string // keys of [Read] that are loaded again after the commit
 }
 
-// Open opens the SQLite file of that path, and creates it if it does not exist. If the file is
+// Open opens the SQLite file at path, and creates it if it does not exist. If the file is
 // open in this process already, also by another path or a symbolic link, Open returns one more
 // handle of it; see [Options]. The path is not a connection string. Databases in memory are
 // refused. SQLite's -wal and -shm files and a lock file appear beside the file.
 //
-// Open waits while another process writes, until ctx ends.
+// The first Open of a file waits while another process writes. If ctx ends first, Open returns
+// an error that wraps the cause of ctx.
 func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
 	f, err := acquire(ctx, path, opts)
 	if err != nil {
@@ -69,7 +70,7 @@ func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
 	return &Writer{file: f, pending: make(map[*write]struct{})}, nil
 }
 
-// Name is [Options.Name].
+// Name is [Options.Name], or its default.
 func (w *Writer) Name() string { return w.opts.Name }
 
 // Sink is [Options.Sink]; nil if there is none.
@@ -78,14 +79,13 @@ func (w *Writer) Sink() *core.Sink { return w.opts.Sink }
 // Path is the absolute path of the file, without symbolic links.
 func (w *Writer) Path() string { return w.path }
 
-// Exec runs the statements in query, one or more. It returns when they are committed and on the
-// disk, or have failed and left nothing. The result is that of the last statement. The query
-// must not begin or end transactions: see [ErrNotAllowed]. Writes run in the order in which
-// they come. Those that wait share a transaction.
+// Exec runs query, which has one or more statements. It returns when all of them are committed
+// and on the disk. If one of them fails, none is stored. The result is that of the last
+// statement. The query must not begin or end transactions: see [ErrNotAllowed].
 //
-// If ctx ends before the transaction begins, Exec returns its cause. If it ends while the
-// statement runs, the statement is interrupted. If it ends later, Exec still waits for the
-// commit, so that its result says what is stored.
+// If ctx ends before the transaction begins, Exec returns the cause of ctx. If ctx ends while a
+// statement runs, the statement is interrupted, and Exec returns the cause too. If ctx ends
+// later, Exec waits for the commit, and its result says whether the write is stored.
 func (w *Writer) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	results, err := w.Batch(ctx, Statement{SQL: query, Args: args})
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *Writer) Exec(ctx context.Context, query string, args ...any) (sql.Resul
 	return results[0], nil
 }
 
-// Batch is [Writer.Exec] of several statements, of which all are committed or none is. It
+// Batch is [Writer.Exec] for several statements: all of them are committed, or none is. It
 // returns a result for each.
 func (w *Writer) Batch(ctx context.Context, stmts ...Statement) ([]sql.Result, error) {
 	it, results := new(write), make([]sql.Result, len(stmts))
@@ -119,9 +119,10 @@ func (w *Writer) Batch(ctx context.Context, stmts ...Statement) ([]sql.Result, e
 // fn returns an error or panics, the transaction is rolled back. Tx returns the error of fn or of
 // the commit; after a panic it is a [core.PanicError].
 //
-// Other writes wait until fn has returned. So the context of fn, which has the values of ctx,
-// ends when ctx ends, on Close and after [Options.TxTimeout]. Then fn should return, and the
-// transaction is rolled back. The function runs on a goroutine of the writer.
+// The function runs on a goroutine of the writer, and other writes wait until it has returned.
+// Its context has the values of ctx. The context ends when ctx ends, when the handle is closed,
+// and after [Options.TxTimeout]. Then fn should return, and the transaction is rolled back, even
+// if fn returns nil.
 func (w *Writer) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
 	if fn == nil {
 		panic("sqlitewriter: Tx needs a function")
@@ -139,7 +140,7 @@ func (w *Writer) do(ctx context.Context, it *write) error {
 	return w.perform(ctx, it)
 }
 
-// accept counts a write, which perform then commits.
+// accept counts a write. Then perform commits it.
 func (w *Writer) accept(ctx context.Context, it *write) error {
 	if w.inside(ctx) {
 		return w.named(core.ErrWouldDeadlock)
@@ -179,11 +180,11 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 	return err
 }
 
-// DB is a pool of connections that only read. A query sees everything that was committed before
-// it began, so also each write that has returned. The last handle closes the pool.
+// DB returns a pool of connections that only read. A query sees each write that had returned nil
+// when the query began. The Close of the last handle closes the pool.
 func (w *Writer) DB() *sql.DB { return w.readers }
 
-// Invalidate makes [Read] load keys again.
+// Invalidate makes the next [Read] of each key load the value again.
 func (w *Writer) Invalidate(keys ...string) { w.invalidate(keys...) }
 
 // Stats returns the counters of the handle and its file.
@@ -199,21 +200,23 @@ func (w *Writer) Stats() Stats {
 // accepted before are committed. Reads go on.
 func (w *Writer) Complete() { w.end(true, nil) }
 
-// Flush waits until all writes of this handle that were accepted so far are committed or have
-// failed. If ctx ends first, Flush returns its cause.
+// Flush waits until all writes that this handle has accepted so far are committed or have
+// failed. If ctx ends first, Flush returns the cause of ctx.
 func (w *Writer) Flush(ctx context.Context) error { return w.wait(ctx, false, nil) }
 
-// Drain is Complete and Flush.
+// Drain is Complete and then Flush.
 func (w *Writer) Drain(ctx context.Context) error { return w.wait(ctx, true, nil) }
 
-// Stop is Complete, and drops the writes of this handle whose transaction has not begun: they get
-// [core.ErrStopped]. Then it waits for the others, like Flush.
+// Stop ends the intake of this handle like Complete. It drops the writes of this handle whose
+// transaction has not begun: they return [core.ErrStopped]. Then Stop waits for the other writes,
+// like Flush.
 func (w *Writer) Stop(ctx context.Context) error { return w.wait(ctx, true, core.ErrStopped) }
 
-// Close drops the writes of this handle, also those whose statement or function runs: their
-// contexts end with the cause [core.ErrClosed]. Close waits until they have returned, and releases
-// the handle. The last handle closes the file. In the function of a Tx, and in a handler of the
-// writer's signals, Close does not wait, and the handle is released later. It returns nil.
+// Close ends the intake of this handle and drops its writes, also those whose statement or
+// function runs: their contexts end with the cause [core.ErrClosed]. Close waits until they have
+// returned, and releases the handle. The Close of the last handle closes the file. On the
+// goroutine of a Tx's function, and in a handler of a signal that a write raises, Close does not
+// wait: the handle is released later. Close always returns nil.
 func (w *Writer) Close() error {
 	writes := w.end(true, core.ErrClosed)
 	release := func() {
@@ -230,7 +233,8 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// wait waits for the writes that end returns. Inside a function or handler it returns an error.
+// wait waits for the writes that end returns. Inside the function of a Tx, or a handler, it
+// returns an error.
 func (w *Writer) wait(ctx context.Context, closed bool, cause error) error {
 	if w.inside(ctx) {
 		return w.named(core.ErrWouldDeadlock)
@@ -245,8 +249,9 @@ func (w *Writer) wait(ctx context.Context, closed bool, cause error) error {
 	return nil
 }
 
-// end returns the writes that are not settled. Closed ends the intake. A cause ends the contexts
-// of writes that have not begun; core.ErrClosed also those of the others.
+// end returns the writes that are not settled. If closed is true, it ends the intake. If there is
+// a cause, it ends the contexts of writes whose commit has not begun. If the cause is
+// core.ErrClosed, it ends the contexts of all writes.
 func (w *Writer) end(closed bool, cause error) (writes []*write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

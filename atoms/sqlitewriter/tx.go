@@ -9,9 +9,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/flight"
 )
 
-// A Tx is the transaction of a [Writer.Tx]. It ends when the function returns: later statements
-// fail with [sql.ErrTxDone], and open rows are closed. Give the context of the function to the
-// statements, so that they end with it. All methods are safe for concurrent use.
+// A Tx is the transaction of a [Writer.Tx]. It ends when the function returns. Later statements
+// fail with [sql.ErrTxDone], and open rows are closed. Pass the context of the function to the
+// statements: then they end with the context. All methods are safe for concurrent use.
 type Tx struct {
 	file *file
 	tx   *sql.Tx
@@ -20,7 +20,8 @@ type Tx struct {
 	stale []string
 }
 
-// txKey is the key of contexts from which a call to the writer would wait for itself.
+// txKey is the key of the contexts of functions. With such a context, a call to the writer would
+// wait for itself.
 type txKey struct{ *file }
 
 // Exec runs a statement.
@@ -40,14 +41,14 @@ func (t *Tx) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
 	return t.tx.QueryRowContext(ctx, query, args...)
 }
 
-// Invalidate invalidates keys of [Read] after the commit.
+// Invalidate makes the next [Read] of each key after the commit load the value again.
 func (t *Tx) Invalidate(keys ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stale = append(t.stale, keys...)
 }
 
-// call calls the function of a write.
+// call calls the function of a Tx.
 func (f *file) call(it *write, tx *sql.Tx, fn func(context.Context, *Tx) error) (err error) {
 	ctx, cancel := context.WithTimeoutCause(it.ctx, f.opts.TxTimeout, f.named(ErrTxTimeout))
 	defer cancel()

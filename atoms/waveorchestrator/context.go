@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// workerContext is the context of a worker: that of its operation, with a deadline. Quick
-// workers do not ask whether it has ended, so the context with a timer is made when one
-// does. It does not refer to the execution, so that a worker that keeps its context does
-// not keep that in memory.
+// workerContext is the context of a worker: the context of the operation, with a deadline. The
+// context with a timer is made when a worker calls Done or Err, because quick workers do not. It
+// does not refer to the execution. So a worker that keeps its context does not keep the execution
+// in memory.
 type workerContext struct {
 	deadline time.Time // zero: none
 	cause    error     // of the end at the deadline

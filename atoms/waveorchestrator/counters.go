@@ -6,18 +6,18 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Counters count executions by outcome, and runs of workers. They are read at one moment. An
-// execution and its workers are counted when the execution has ended, abandoned runs when they
-// are abandoned:
+// Counters count executions by outcome, and runs of workers. All are read at the same moment. The
+// outcome of an execution and of its workers is counted when the execution has ended. Abandoned
+// runs are counted when they are abandoned.
 //
 //	Executions = Running + Completed + EarlyExits + TimedOut + Failed + Cancelled
 //	WorkersRun = WorkersCompleted + WorkersFailed + WorkersCancelled
 //
-// and for the executions that have ended WorkersRun + WorkersSkipped is the number of
-// workers times the number of executions.
+// WorkersRun + WorkersSkipped is the number of workers times the number of executions that have
+// ended.
 type Counters struct {
-	Executions uint64 `json:"executions"` // that have begun
-	Running    int    `json:"running"`    // of these
+	Executions uint64 `json:"executions"` // executions that have begun
+	Running    int    `json:"running"`    // executions that have not ended
 	Completed  uint64 `json:"completed"`
 	EarlyExits uint64 `json:"earlyExits"`
 	TimedOut   uint64 `json:"timedOut"`
@@ -32,7 +32,7 @@ type Counters struct {
 	WorkersSkipped   uint64 `json:"workersSkipped"`
 
 	WorkersAbandoned uint64 `json:"workersAbandoned"` // failed or cancelled runs that did not return in time
-	StillAbandoned   int    `json:"stillAbandoned"`   // of these, those that still run
+	StillAbandoned   int    `json:"stillAbandoned"`   // abandoned runs that have not returned
 	Late             uint64 `json:"late"`             // values that were dropped because the worker's context had ended
 }
 

@@ -12,56 +12,58 @@
 //	...
 //	result, err := checks.Execute(ctx, request)
 //
-// The workers of a wave run at the same time; [Options.MaxPerWave] and [Options.PerWave] limit
+// The workers of a wave run at the same time. [Options.MaxPerWave] and [Options.PerWave] limit
 // their number. Waves run one after the other, the lowest number first. All workers get the
 // same input. No worker gets the result of another.
 //
 // # The end of an execution
 //
-// An execution has one [Outcome]. It ends when all waves were run. If at least one worker has
-// completed, it is completed. Otherwise it has failed, with [ErrFailed]. It ends early when a
-// value is decisive ([Options.EarlyExit]), when [Options.TotalTimeout] has passed, or when it
-// is cancelled. Then the contexts of the running workers end at once, the other workers are
-// not started, and the [Result] has the values so far.
+// An execution has one [Outcome]. Normally it ends when all waves were run. Then it is completed if
+// at least one worker has completed. Otherwise it has failed, with [ErrFailed].
+//
+// An execution ends early when a value is decisive ([Options.EarlyExit]), when
+// [Options.TotalTimeout] has passed, or when it is cancelled. Then the contexts of the running
+// workers end at once, the other workers are not started, and the [Result] has the values so far.
 //
 // A worker has failed if it has returned an error, has panicked, or has taken longer than
 // [Options.WorkerTimeout]. The failure of a worker does not end the execution. If a worker
 // returns after its context has ended, its value is dropped.
 //
-// A worker should return when its context ends. The execution waits [Options.Grace] for it.
-// Then it abandons the worker and goes on or returns without it: Go cannot stop a goroutine
-// from outside. The result lists an abandoned run, Counters count it, and a signal reports it.
-// While [Options.MaxAbandoned] runs of one worker are still running, that worker is skipped.
+// A worker should return when its context ends. The execution waits for that, at most
+// [Options.Grace]. Then it abandons the run of the worker and goes on without it, because Go cannot
+// stop a goroutine from outside. The result lists an abandoned run, Counters count it, and a
+// signal reports it. If [Options.MaxAbandoned] abandoned runs of a worker have not returned, the
+// worker is skipped.
 //
 // # Breakers
 //
-// Each worker has a breaker ([breaker.Breaker]), which all executions share. It opens after
+// Each worker has a breaker ([breaker.Breaker]) for all executions. It opens after
 // [Options.BreakerThreshold] failures in a row. Then the worker is skipped for
-// [Options.BreakerReset]. After that one execution runs it as a probe, and the others still
-// skip it. The breaker closes if the probe completes, and opens again if it fails. A cancelled
-// run counts as no success and no failure: the caller, Cancel, an early exit, the total
-// timeout or Close can cancel it. If it was the probe, the next execution probes.
-// [Orchestrator.Workers] shows the breakers.
+// [Options.BreakerReset]. After that, one execution runs the worker as a probe, and the others
+// still skip it. If the probe completes, the breaker closes. If the probe fails, the breaker opens
+// again. A cancelled run is no success and no failure. If the probe was cancelled, the next
+// execution probes. [Orchestrator.Workers] shows the breakers.
 //
 // # What can be observed
 //
-// An orchestrator is a [core.Inspector] and a [core.Controller] whose operations are the
-// executions. [Orchestrator.Runs] is a coordinator as well: the runs of workers are its
-// operations. So workers may leave values and raise signals through [core.OperationFrom].
+// An orchestrator is a [core.Inspector] and a [core.Controller] of its executions: each execution
+// is an operation. Each run of a worker is an operation too, which [Orchestrator.Runs] shows. So
+// workers may store values and raise signals through [core.OperationFrom].
 // [Orchestrator.Counters] counts by outcome.
 //
 // The signals of an orchestrator are the constants of this package, from [SignalStarted] to
-// [SignalBreakerClosed]. They stay on the sink while the operation is shown. While a breaker
-// is open, its signal stays on the sink, so others can wait for the end of it:
+// [SignalBreakerClosed]. They leave the sink at the latest when their operation is not shown any
+// more. While a breaker is open, its signal stays on the sink. So a coordinator can wait until the
+// breaker is not open any more:
 //
 //	core.Options{DeferOn: "circuit.opened:model:*"}
 //
-// Package [github.com/ephemeralgo/ephemeral/core/waves] is something else: there signals
-// set off stages. Here an execution is a call, and returns a result.
+// In package [github.com/ephemeralgo/ephemeral/core/waves], signals start the stages. Here an
+// execution is a call, and returns a result.
 //
 // # Shutting down
 //
-// Drain waits for all accepted executions. Stop cancels those that have not begun and waits
-// for the others. Both also wait for abandoned workers, until their context ends. Close first
-// cancels all executions.
+// Drain waits for all accepted executions. Stop cancels the executions that have not begun, and
+// waits for the others. Close cancels all executions. All three also wait for abandoned runs, but
+// Drain and Stop only until their ctx ends.
 package waveorchestrator

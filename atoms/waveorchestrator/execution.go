@@ -13,7 +13,7 @@ import (
 
 // execution is one call of Execute. Its goroutine starts workers, receives their results,
 // calls EarlyExit, and watches the clock. Only that goroutine uses the fields up to
-// returned, except arrived.
+// returned; arrived is an exception.
 type execution[In, Out any] struct {
 	o    *Orchestrator[In, Out]
 	in   In
@@ -27,7 +27,7 @@ type execution[In, Out any] struct {
 
 	arrived chan *run[In, Out]
 	running []*run[In, Out] // in the order of their starts
-	ran     bool            // a wave has
+	ran     bool            // a wave has run
 	valued  bool            // a worker has completed
 	timer   *time.Timer     // nil: not needed yet
 	timerAt time.Duration   // when it fires; never: it does not
@@ -36,9 +36,9 @@ type execution[In, Out any] struct {
 	cause    error   // why it has ended early or failed; nil if it was completed
 	returned bool    // without a panic
 
-	begun  atomic.Bool            // or will never begin
+	begun  atomic.Bool            // it has begun, or will never begin
 	ending atomic.Pointer[ending] // for the workers
-	result Result[Out]            // and err: valid when the operation has ended
+	result Result[Out]            // result and err are valid when the operation has ended
 	err    error
 }
 
@@ -86,8 +86,8 @@ func (ex *execution[In, Out]) run(ctx context.Context) error {
 	return ex.err
 }
 
-// wave runs the workers of a wave that may run, and returns when all that it has started
-// have ended.
+// wave runs the workers of a wave that may run. It returns when all runs that it has started have
+// ended.
 func (ex *execution[In, Out]) wave(w *wave) {
 	runs := ex.runs[w.from:w.end]
 	workers := ex.admit(runs)
@@ -146,7 +146,7 @@ func (ex *execution[In, Out]) pause() {
 	}
 }
 
-// goesOn reports whether the execution goes on. It ends one that should not.
+// goesOn reports whether the execution goes on. If it must not go on, goesOn ends it.
 func (ex *execution[In, Out]) goesOn() bool {
 	switch {
 	case ex.outcome != "":
@@ -175,8 +175,8 @@ func (ex *execution[In, Out]) start(r *run[In, Out]) {
 	ex.arm(r.next)
 }
 
-// await waits for the next event, and handles it. A run that has returned comes before
-// an end of the execution, because it returned before that.
+// await waits for the next event, and handles it. A run that has returned comes first, because it
+// may have returned before the execution was to end.
 func (ex *execution[In, Out]) await() {
 	select {
 	case r := <-ex.arrived:
@@ -219,7 +219,7 @@ func (ex *execution[In, Out]) receive(r *run[In, Out]) {
 			ex.end(OutcomeEarlyExit, ErrEarlyExit)
 		}
 	case r.status == cancelled:
-		ex.goesOn() // the run has seen the end first
+		ex.goesOn() // the run has seen the end before the execution
 	}
 }
 
@@ -269,7 +269,7 @@ func (ex *execution[In, Out]) abandon(r *run[In, Out]) {
 			s.StillAbandoned++
 		}
 	})
-	r.next = never // if it has returned, handlers hold it up
+	r.next = never // if it has returned, handlers of its signals still run
 	if r.abandoned {
 		ex.remove(r)
 		r.took, r.status, r.err = ex.o.now()-r.began, cancelled, r.cause
@@ -295,8 +295,8 @@ func (ex *execution[In, Out]) withdraw(r *run[In, Out], cause error) bool {
 	return true
 }
 
-// end decides how the execution ends: it ends the contexts of the runs, with that cause,
-// and nothing more is started.
+// end decides how the execution ends. It ends the contexts of the runs with that cause. Nothing
+// more is started.
 func (ex *execution[In, Out]) end(outcome Outcome, cause error) {
 	if ex.outcome != "" {
 		return

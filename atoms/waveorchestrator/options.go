@@ -10,13 +10,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Options configure an [Orchestrator]. The zero value is the default; for numbers and
-// durations 0 is the stated default and a negative value means none. Options are copied.
+// Options configure an [Orchestrator]. The zero value is the default. For numbers and durations, 0
+// means the stated default, and a negative value means none. Options are copied.
 type Options[Out any] struct {
 	// Name is the Source of the signals of executions. The Source of the signals of workers is
 	// Name + ".workers"; SignalBreakerOpened has no Source. "" means "waveorchestrator".
 	Name string
-	// Sink is where these signals are raised; nil means a sink of its own.
+	// Sink is where the signals are raised; nil means a sink of its own.
 	Sink *core.Sink
 
 	// TotalTimeout is how long an execution may take; 0 means 5 seconds, negative no
@@ -28,32 +28,32 @@ type Options[Out any] struct {
 	// WaveInterval is the pause between two waves that run; 0 means 50 milliseconds,
 	// negative none.
 	WaveInterval time.Duration
-	// Grace is how long an execution waits for a worker to return after its context has
-	// ended. Then the worker is abandoned. 0 means 100 milliseconds, negative none: a
-	// worker that does not return at once is abandoned.
+	// Grace is how long an execution waits for a worker to return after the end of the worker's
+	// context; 0 means 100 milliseconds, negative none. After that time the worker is abandoned.
 	Grace time.Duration
 
-	// MaxConcurrency is how many executions run at once; further calls of Execute wait. If a
-	// worker calls Execute, its WorkerTimeout goes on meanwhile. 0 and negative mean no limit.
-	// SetMaxConcurrency changes it.
+	// MaxConcurrency is how many executions run at once; 0 and negative mean no limit. Further
+	// calls of Execute wait. While a worker waits in such a call, its WorkerTimeout goes on.
+	// SetMaxConcurrency changes the limit.
 	MaxConcurrency int
 	// MaxPerWave is how many workers of a wave run at once in an execution; 0 means 4,
 	// negative no limit. With 1 they run one after the other, in the order of their
 	// priorities.
 	MaxPerWave int
-	// PerWave is the same for single waves, by number; 0 means MaxPerWave. A number
-	// without workers is an error.
+	// PerWave replaces MaxPerWave for single waves. The key is the number of the wave; the value
+	// 0 means MaxPerWave, negative no limit. A number without workers is an error.
 	PerWave map[int]int
-	// MaxAbandoned is how many abandoned runs of one worker may still be running before
-	// that worker is skipped; 0 means 8, negative no limit.
+	// MaxAbandoned is how many abandoned runs of a worker may not have returned before the worker
+	// is skipped; 0 means 8, negative no limit.
 	MaxAbandoned int
 
 	// BreakerThreshold is how many failures in a row open the breaker of a worker; 0
 	// means 3, negative that there are no breakers.
 	BreakerThreshold int
-	// BreakerReset is how long an open breaker keeps its worker from running. Then one
-	// execution runs it as a probe; another one does when the probe has no result after
-	// the same time again. 0 means 30 seconds, negative none: the next execution probes.
+	// BreakerReset is how long an open breaker keeps its worker from running; 0 means 30
+	// seconds, negative that the next execution probes. After that time, one execution runs the
+	// worker as a probe. If the probe has no result after the same time again, another execution
+	// probes.
 	BreakerReset time.Duration
 
 	// EarlyExit reports whether the value of a worker is decisive: then no more workers are
@@ -63,16 +63,17 @@ type Options[Out any] struct {
 	// and Execute returns a [core.PanicError].
 	EarlyExit func(Out) bool
 
-	// MaxTracked is how many finished executions Operations still shows, and how many runs
-	// of workers [Orchestrator.Runs] does; their signals stay on the sink as long. 0 means 200,
-	// negative none.
+	// MaxTracked is how many finished executions Operations shows, besides up to 200 failed ones;
+	// 0 means 200, negative that it shows none, not even failed ones. The same holds for the runs
+	// of workers in [Orchestrator.Runs].
 	MaxTracked int
-	// MaxAge is how long they are shown; 0 means 5 minutes, negative no limit.
+	// MaxAge is how long finished executions and runs are shown; 0 means 5 minutes, negative no
+	// limit.
 	MaxAge time.Duration
 }
 
-// resolved returns the options with defaults in place of zeroes. A limit that is none is
-// never or unlimited; other durations that are none are 0.
+// resolved returns the options with defaults in place of zeroes. A negative limit becomes never or
+// unlimited. A negative WaveInterval or Grace becomes 0.
 func (o Options[Out]) resolved(waves []wave) (Options[Out], error) {
 	for number := range o.PerWave {
 		if !slices.ContainsFunc(waves, func(w wave) bool { return w.number == number }) {
@@ -98,7 +99,7 @@ func limit[N int | time.Duration](n, normally, none N) N {
 	return n
 }
 
-// unlimited is more than there is of anything, and a number that every reader of JSON has.
+// unlimited is more than any limit can reach, and a number that every reader of JSON accepts.
 const unlimited = math.MaxInt32
 
 // never is a point in time, as a duration since New, that does not come.

@@ -20,9 +20,9 @@ const (
 	OutcomeTimedOut Outcome = "timed-out"
 	// OutcomeFailed: all waves were run, and every worker has failed or was skipped.
 	OutcomeFailed Outcome = "failed"
-	// OutcomeCancelled: the context of Execute has ended; Cancel or Close was called; Stop was
-	// called before the execution began; [Options.EarlyExit] panicked; or a handler ended the
-	// goroutine.
+	// OutcomeCancelled: the context of Execute has ended, or Cancel or Close was called. Other
+	// reasons: the execution was not accepted, Stop was called before it began,
+	// [Options.EarlyExit] panicked, or a handler ended the goroutine.
 	OutcomeCancelled Outcome = "cancelled"
 )
 
@@ -39,13 +39,14 @@ type Result[Out any] struct {
 	// Failed are the workers that returned an error, panicked, or took longer than
 	// [Options.WorkerTimeout]. Only these count as failures for the breaker.
 	Failed []WorkerResult[Out]
-	// Cancelled are the workers that ran when the execution ended early.
+	// Cancelled are the workers that were running when the execution ended early.
 	Cancelled []WorkerResult[Out]
-	// Skipped are the workers that were not run: because of their breaker, because too many
-	// abandoned runs have not returned, or because the execution had ended.
+	// Skipped are the workers that were not run. Err says why: the breaker is open, too many
+	// abandoned runs have not returned, or the execution or the time of the worker was over before
+	// it could begin.
 	Skipped []WorkerResult[Out]
-	// Abandoned are those of Failed and Cancelled that did not return within
-	// [Options.Grace] after their context had ended: they may still be running.
+	// Abandoned are the workers of Failed and Cancelled that did not return within
+	// [Options.Grace] after the end of their context. They may still be running.
 	Abandoned []WorkerResult[Out]
 
 	Duration time.Duration
@@ -61,9 +62,8 @@ type WorkerResult[Out any] struct {
 	Err       error            // why it failed, was cancelled or skipped; nil if it has completed
 }
 
-// The errors of executions and workers. They are also the causes with which contexts end.
-// Compare with [errors.Is]; ErrTimeout and ErrWorkerTimeout match [context.DeadlineExceeded],
-// too.
+// The errors of executions and workers. Compare with [errors.Is]. ErrTimeout and ErrWorkerTimeout
+// also match [context.DeadlineExceeded]. These two and ErrEarlyExit are also causes of contexts.
 var (
 	// ErrTimeout: the execution took longer than [Options.TotalTimeout].
 	ErrTimeout error = &timeoutError{"waveorchestrator: the execution took longer than Options.TotalTimeout"}

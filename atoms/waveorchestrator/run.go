@@ -13,21 +13,21 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 )
 
-// run is one worker in one execution. The execution's goroutine starts it, the worker's
-// own goroutine does the work. Whichever takes stage to its end records the outcome.
+// run is one worker in one execution. The execution's goroutine starts it, and the worker's own
+// goroutine does the work. The goroutine that takes stage to its end records the outcome.
 type run[In, Out any] struct {
 	ex    *execution[In, Out]
 	m     *member[In, Out]
 	stage atomic.Uint32
 
-	// Used by the execution's goroutine only; began and deadline are read by both.
+	// Only the execution's goroutine uses these. Both goroutines read began and deadline.
 	id        core.OperationID
 	admitted  bool // has the permit, and has not started
 	permit    breaker.Permit
 	began     time.Duration
 	deadline  time.Duration
-	cause     error         // why its context has ended; nil: it has not, as far as the execution knows
-	next      time.Duration // when the execution has to look: at the deadline, or to abandon the run
+	cause     error         // why its context has ended; nil: the execution has not seen its end
+	next      time.Duration // when the execution looks again: at the deadline, or to abandon the run
 	abandoned bool
 
 	// The outcome. It belongs to the goroutine that takes stage to its end, until the
@@ -41,8 +41,8 @@ type run[In, Out any] struct {
 const (
 	stageWaiting   uint32 = iota // for its goroutine
 	stageRunning                 //
-	stageReturned                // an end: on its way to the execution
-	stageAbandoned               // an end: what it returns does not count
+	stageReturned                // an end: the execution will receive it
+	stageAbandoned               // an end: its value does not count
 )
 
 type status uint8
@@ -70,7 +70,7 @@ func (r *run[In, Out]) run(ctx context.Context) (err error) {
 	returned := false
 	defer func() {
 		panicked := recover()
-		if !returned { // core recovers the panic; but its value is part of the result
+		if !returned { // core recovers the panic too, but the result needs the value of the panic
 			err = &core.PanicError{Value: panicked, Stack: debug.Stack()}
 		}
 		err = r.settle(op, out, err)
@@ -82,13 +82,13 @@ func (r *run[In, Out]) run(ctx context.Context) (err error) {
 	if _, cause := r.interrupted(); cause == nil {
 		out, err = r.m.Do(c, r.ex.in)
 	} else {
-		err = context.DeadlineExceeded // handlers have taken all the time
+		err = context.DeadlineExceeded // handlers have used up the time
 	}
 	returned = true
 	return err
 }
 
-// expiry is why the worker's context ends at the deadline.
+// expiry is the cause with which the worker's context ends at the deadline.
 func (r *run[In, Out]) expiry() error {
 	if r.deadline < r.ex.deadline {
 		return ErrWorkerTimeout
@@ -96,10 +96,9 @@ func (r *run[In, Out]) expiry() error {
 	return ErrTimeout
 }
 
-// interrupted returns how and why the worker's context has ended, whichever came first;
-// or completed and nil if it has not. It goes by the clock, because a worker that has
-// passed the deadline on, to a connection for example, may return a little before its
-// context ends.
+// interrupted returns how and why the worker's context has ended. If it has not ended, interrupted
+// returns completed and nil. It looks at the clock, because a worker may return a little before
+// its context ends: for example, a connection has got the same deadline.
 func (r *run[In, Out]) interrupted() (status, error) {
 	ex := r.ex
 	end := ex.ending.Load()
@@ -145,7 +144,7 @@ func (r *run[In, Out]) settle(op *core.Operation, out Out, err error) error {
 	return r.err
 }
 
-// record gives the permit back, with the outcome, and raises the signals of that.
+// record gives the permit back with the outcome, and raises the signals of the outcome.
 func (r *run[In, Out]) record(on core.Raiser) {
 	m, o := r.m, r.ex.o
 	results := [...]breaker.Result{
@@ -173,12 +172,12 @@ func (r *run[In, Out]) record(on core.Raiser) {
 	}
 }
 
-// holdOpened holds the fact that a breaker has opened, for as long as it stays open.
+// holdOpened holds SignalBreakerOpened while a breaker is open.
 func (o *Orchestrator[In, Out]) holdOpened(m *member[In, Out], failures int, until time.Time) {
 	name := SignalBreakerOpened + ":" + m.Name + ":failures=" + strconv.Itoa(failures)
 	release := o.Sink().Hold(name, m.Name, max(time.Until(until), 1))
 	o.update(func(*Counters) { m.release = release })
-	if o.closing.Err() != nil { // otherwise Close will
+	if o.closing.Err() != nil { // otherwise Close will release it
 		release()
 	}
 }

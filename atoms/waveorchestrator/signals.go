@@ -10,25 +10,26 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// The signals of an orchestrator. Their payload is an [Event]; their key is the name of the
-// worker or the number of the wave that they are about. Some names have details after the
-// constant; the payload has these details, too. Match such names by pattern: "worker.failed:*"
-// matches all failures, "worker.completed:db:*" all completed runs of the worker db.
+// The signals of an orchestrator. Their payload is an [Event]. If a signal is about a worker or a
+// wave, its key is the name of the worker or the number of the wave. Some names have details after
+// the constant; the payload has these details, too. Match such names by pattern:
+// "worker.failed:*" matches all failures, "worker.completed:db:*" all completed runs of the worker
+// db.
 const (
 	// SignalStarted is raised when an execution begins.
 	SignalStarted = "wave.orchestrator.started"
 	// SignalCompleted is raised as SignalCompleted:duration={ms}:results={count} when an
-	// execution has ended with any outcome; count is the number of workers that have
-	// completed.
+	// execution that has begun ends, with any outcome. The count is the number of workers that
+	// have completed.
 	SignalCompleted = "wave.orchestrator.completed"
 	// SignalFailed is raised when all waves were run and no worker has completed.
 	SignalFailed = "wave.failed"
 	// SignalTimeout is raised as SignalTimeout:elapsed={ms} when [Options.TotalTimeout]
 	// has passed.
 	SignalTimeout = "wave.timeout"
-	// SignalWaveStarted is raised as SignalWaveStarted:wave={N}:workers={count}, with the
-	// number of workers that are not skipped. If all workers of a wave are skipped, it does
-	// not start.
+	// SignalWaveStarted is raised as SignalWaveStarted:wave={N}:workers={count}. The count is
+	// the number of workers that are not skipped. If all workers of a wave are skipped, the
+	// signal is not raised.
 	SignalWaveStarted = "wave.started"
 	// SignalEarlyExit is raised as SignalEarlyExit:wave={N} when a result of that wave
 	// was decisive. The payload names the worker.
@@ -42,17 +43,16 @@ const (
 	// has returned an error or panicked. The name of the signal has up to 128 bytes of the
 	// message, without commas, "*", "?" and control characters. The payload has the error.
 	SignalWorkerFailed = "worker.failed"
-	// SignalWorkerTimeout is raised, instead of SignalWorkerFailed, as
-	// SignalWorkerTimeout:{name}:duration={ms} when a worker has taken longer than
-	// [Options.WorkerTimeout].
+	// SignalWorkerTimeout is raised as SignalWorkerTimeout:{name}:duration={ms} when a worker
+	// has taken longer than [Options.WorkerTimeout]. Then SignalWorkerFailed is not raised.
 	SignalWorkerTimeout = "worker.timeout"
 	// SignalWorkerAbandoned is raised when a worker has not returned within
 	// [Options.Grace].
 	SignalWorkerAbandoned = "worker.abandoned"
 
 	// SignalBreakerOpened is held as SignalBreakerOpened:{name}:failures={count} while a
-	// breaker is open, for [Options.BreakerReset] or until Close. Others can wait for its end
-	// with [core.Options.DeferOn]. It has no payload and no Source.
+	// breaker is open: for [Options.BreakerReset], or until Close. A coordinator can wait for the
+	// end with [core.Options.DeferOn]. The signal has no payload and no Source.
 	SignalBreakerOpened = "circuit.opened"
 	// SignalBreakerClosed is raised when a probe has completed.
 	SignalBreakerClosed = "circuit.closed"
@@ -75,10 +75,10 @@ type Event struct {
 	Execution core.OperationID // the operation that is the execution
 	Worker    string
 	Wave      int
-	Workers   int           // SignalWaveStarted: that run; SignalCompleted: that have completed
+	Workers   int           // in SignalWaveStarted: workers that run; in SignalCompleted: workers that have completed
 	Duration  time.Duration // of the run, or of the execution so far
-	Err       error         // why the worker, or with SignalFailed the execution, failed
-	Outcome   Outcome       // SignalCompleted
+	Err       error         // why the run failed or was cancelled; in SignalFailed: ErrFailed
+	Outcome   Outcome       // in SignalCompleted
 }
 
 func waveStarted(key string, workers int) string {
@@ -88,11 +88,11 @@ func waveStarted(key string, workers int) string {
 // millis is d in whole milliseconds.
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// maxMessage is how much of an error is in the name of a signal, in bytes.
+// maxMessage is how many bytes of an error are in the name of a signal.
 const maxMessage = 128
 
-// message is the text of an error as it can be part of a name. If its Error method panics,
-// the text says so.
+// message is the text of an error, changed so that it can be part of a name. If the Error method
+// panics, the text says so.
 func message(err error) string {
 	text := fmt.Sprintf("%v", err)
 	text = strings.ToValidUTF8(text[:min(len(text), maxMessage)], "_")

@@ -11,15 +11,15 @@ import (
 )
 
 // An Orchestrator runs its workers for one input after the other, or for many inputs at
-// once. Make one with [New]. All methods are safe for concurrent use, from workers and
-// handlers as well. An idle orchestrator owns no goroutine, and needs no closing; Close
-// makes sure that no worker runs any more.
+// once. Make one with [New]. All methods are safe for concurrent use, also from workers and
+// handlers. An idle orchestrator owns no goroutine, and need not be closed. After Close, no
+// worker runs.
 //
 // Executions share the breakers of the workers. The limits of waves apply to each execution by
-// itself. [Options.MaxConcurrency] bounds how many executions run at once.
+// itself. [Options.MaxConcurrency] limits how many executions run at once.
 //
-// The operations of its [core.Control] are the executions: Stats, Operations, Explain, Pin and
-// so on show these. After Pause, no execution begins, and calls of Execute wait.
+// The operations of its [core.Control] are the executions: Stats, Operations, Explain and the
+// other methods show these. After Pause, no execution begins, and calls of Execute wait.
 // [Orchestrator.Runs] shows the runs of workers.
 type Orchestrator[In, Out any] struct {
 	core.Control
@@ -42,7 +42,7 @@ type Orchestrator[In, Out any] struct {
 var _ core.Inspector = (*Orchestrator[int, int])(nil)
 var _ core.Controller = (*Orchestrator[int, int])(nil)
 
-// New makes an orchestrator of workers. It returns an error if a worker or an option is wrong.
+// New makes an orchestrator of workers. If a worker or an option is wrong, New returns an error.
 // It starts no goroutine.
 func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrator[In, Out], error) {
 	members, waves, err := plan(workers)
@@ -82,13 +82,17 @@ func New[In, Out any](workers []Worker[In, Out], opts Options[Out]) (*Orchestrat
 // [Options.MaxConcurrency] executions run.
 //
 // After completion or an early exit, the error is nil, even if some workers failed. Otherwise
-// the result has the values so far, and the error is one of these: [ErrFailed], if all waves
-// were run and no worker has completed; [ErrTimeout]; the cause of ctx, if ctx has ended; the
-// cause given to Cancel; [core.ErrClosed] during and after Close, and after Complete, Drain
-// and Stop; [core.ErrStopped], if Stop was called before the execution began; a
-// [core.PanicError], if [Options.EarlyExit] panicked.
+// the result has the values so far, and the error is one of these:
 //
-// From its begin, an execution takes at most [Options.TotalTimeout] plus [Options.Grace],
+//   - [ErrFailed]: all waves were run, and no worker has completed.
+//   - [ErrTimeout]: [Options.TotalTimeout] has passed.
+//   - The cause of ctx: ctx has ended.
+//   - The cause of Cancel: Cancel was called.
+//   - [core.ErrClosed]: Close was called, or Complete, Drain or Stop was called before Execute.
+//   - [core.ErrStopped]: Stop was called before the execution began.
+//   - A [core.PanicError]: [Options.EarlyExit] panicked.
+//
+// After it has begun, an execution takes at most [Options.TotalTimeout] plus [Options.Grace],
 // unless EarlyExit or handlers of its signals take longer. Execute is a [core.ResultWork], for
 // [core.NewResultCoordinator] and middleware.
 func (o *Orchestrator[In, Out]) Execute(ctx context.Context, in In) (Result[Out], error) {
@@ -115,7 +119,7 @@ func (o *Orchestrator[In, Out]) Execute(ctx context.Context, in In) (Result[Out]
 		o.Control.Cancel(f.ID(), err)
 		return o.reject(err)
 	}
-	<-done // the execution knows of the end, too
+	<-done // the execution sees these ends, too
 	return ex.result, ex.err
 }
 
@@ -146,8 +150,7 @@ func (o *Orchestrator[In, Out]) Workers() []WorkerStatus {
 	return list
 }
 
-// Counters returns the counters of executions and of runs of workers. Stats returns those of
-// the operations, which are the executions.
+// Counters returns the counters of executions and of runs of workers.
 func (o *Orchestrator[In, Out]) Counters() Counters {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,13 +158,13 @@ func (o *Orchestrator[In, Out]) Counters() Counters {
 }
 
 // Runs returns an inspector of the runs of workers, for example for a status page. Its name is
-// [Options.Name] + ".workers". The Key of an operation is the name of the worker, its Parent
-// the execution. To cancel runs, cancel their executions.
+// [Options.Name] + ".workers". The Key of an operation is the name of the worker, and the Parent
+// is the execution. To cancel runs, cancel their execution.
 func (o *Orchestrator[In, Out]) Runs() core.Inspector { return o.runs }
 
-// Cancel ends an execution with that cause; nil means [core.ErrCancelled]. It does not wait
-// for the end. It returns false if there is no such execution, or if the execution is ending
-// already. A run of a worker cannot be cancelled by itself.
+// Cancel cancels an execution with that cause; nil means [core.ErrCancelled]. It does not wait
+// for the end. If there is no such execution, or if it is ending already, Cancel returns false.
+// A run of a worker cannot be cancelled by itself.
 func (o *Orchestrator[In, Out]) Cancel(id core.OperationID, cause error) bool {
 	s, _ := o.Lookup(id)
 	ex, ok := s.Item.(*execution[In, Out])
@@ -169,29 +172,29 @@ func (o *Orchestrator[In, Out]) Cancel(id core.OperationID, cause error) bool {
 }
 
 // Flush waits until all executions accepted so far have ended. It does not wait for abandoned
-// workers. If ctx ends first, Flush returns the cause. If it is called from an execution, for
-// example by a worker, it returns [core.ErrWouldDeadlock].
+// runs. If ctx ends first, Flush returns the cause of ctx. If Flush is called from an execution,
+// for example by a worker, it returns [core.ErrWouldDeadlock].
 func (o *Orchestrator[In, Out]) Flush(ctx context.Context) error { return o.wait(ctx, o.Control.Flush) }
 
-// WaitIdle is like Flush, but also waits for executions that come meanwhile.
+// WaitIdle is like Flush, but it also waits for executions that are accepted meanwhile.
 func (o *Orchestrator[In, Out]) WaitIdle(ctx context.Context) error {
 	return o.wait(ctx, o.Control.WaitIdle)
 }
 
-// Drain accepts no more executions, like Complete, and waits until all executions have ended
-// and no worker runs, also no abandoned one. If ctx ends first, Drain returns the cause. If it
-// is called from an execution, it returns [core.ErrWouldDeadlock] and changes nothing.
+// Drain ends the intake, like Complete. It waits until all executions have ended and all runs of
+// workers have returned, also abandoned ones. If ctx ends first, Drain returns the cause of ctx. If
+// Drain is called from an execution, it returns [core.ErrWouldDeadlock] and changes nothing.
 func (o *Orchestrator[In, Out]) Drain(ctx context.Context) error {
 	return o.wait(ctx, o.Control.Drain, o.runs.Flush)
 }
 
-// Stop is like Drain, but it cancels the executions that have not begun, with the cause
+// Stop is like Drain, but it cancels the executions that have not begun with the cause
 // [core.ErrStopped].
 func (o *Orchestrator[In, Out]) Stop(ctx context.Context) error {
 	return o.wait(ctx, o.Control.Stop, o.runs.Flush)
 }
 
-// wait waits for one thing after the other, unless the caller is a worker.
+// wait calls one function after the other, unless the caller is a worker.
 func (o *Orchestrator[In, Out]) wait(ctx context.Context, waits ...func(context.Context) error) error {
 	if o.runs.Inside(ctx) {
 		return core.ErrWouldDeadlock
@@ -204,10 +207,10 @@ func (o *Orchestrator[In, Out]) wait(ctx context.Context, waits ...func(context.
 	return nil
 }
 
-// Close ends all executions, with the cause [core.ErrClosed], and waits until they have
-// returned their results and no worker runs, also no abandoned one. It removes the signals of
-// open breakers. If Close is called from a worker, from [Options.EarlyExit] or from a handler,
-// it does not wait. Further calls do nothing. Close returns nil.
+// Close cancels all executions with the cause [core.ErrClosed]. It waits until they have ended and
+// all runs of workers have returned, also abandoned ones. It removes the signals of open breakers.
+// If Close is called from a worker, from [Options.EarlyExit] or from a handler, it does not wait.
+// Further calls change nothing. Close always returns nil.
 func (o *Orchestrator[In, Out]) Close() error {
 	o.close()
 	var releases []func()
@@ -228,13 +231,14 @@ func (o *Orchestrator[In, Out]) Close() error {
 	return o.end()
 }
 
-// end closes the coordinators. The runs come second, because what ends them first counts.
+// end closes the coordinators. The runs come second, because the first cause of their end counts,
+// and that must be the end of their execution.
 func (o *Orchestrator[In, Out]) end() error { return errors.Join(o.Control.Close(), o.runs.Close()) }
 
 // now is the time since New.
 func (o *Orchestrator[In, Out]) now() time.Duration { return time.Since(o.base) }
 
-// update changes the counters, and what else mu guards.
+// update changes the counters, and the other fields that mu guards.
 func (o *Orchestrator[In, Out]) update(change func(*Counters)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

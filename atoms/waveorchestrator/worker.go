@@ -20,20 +20,20 @@ type Worker[In, Out any] struct {
 	// most 128 bytes, no comma, colon, "*", "?" or control character, and no blanks at its
 	// ends.
 	Name string
-	// Wave is the number of the worker's wave. It runs after all lower waves. Waves need
-	// not start at 0, may be negative, and may leave gaps.
+	// Wave is the number of the worker's wave. Waves run in the order of their numbers. The numbers
+	// may be negative, and may have gaps.
 	Wave int
-	// Priority is the order in which the workers of a wave start if not all may run at once:
-	// lower numbers first, then lower names.
+	// Priority orders the workers of a wave, if not all of them may run at once: lower numbers
+	// start first. Workers of the same priority start in the order of their names.
 	Priority int
 	// Do is the work. Its context has the values of the context of Execute, and the run's
 	// operation ([core.OperationFrom]). The context ends when the time of the worker is over
-	// or the execution ends. The cause is then [ErrWorkerTimeout], [ErrTimeout],
-	// [ErrEarlyExit], the cause of the context of Execute, the cause given to Cancel, or
-	// [core.ErrClosed]. Do should return then; see [Options.Grace].
+	// or the execution ends. Then Do should return; see [Options.Grace]. The cause is
+	// [ErrWorkerTimeout], [ErrTimeout], [ErrEarlyExit], the cause of the context of Execute, the
+	// cause of Cancel, or [core.ErrClosed].
 	//
-	// All workers get the same input. If it is a pointer, workers of a wave and abandoned runs
-	// use the same memory at the same time, and later waves see the changes of earlier ones.
+	// All workers get the same input. If the input is a pointer, workers of a wave and abandoned
+	// runs use the same memory at the same time. Later waves see the changes of earlier ones.
 	Do core.ResultWork[In, Out]
 }
 
@@ -44,8 +44,8 @@ type WorkerStatus struct {
 	Priority  int           `json:"priority"`
 	Breaker   breaker.State `json:"breaker"`
 	Failures  int           `json:"failures"`       // in a row
-	Retry     time.Time     `json:"retry,omitzero"` // while Breaker is open: when a probe may run
-	Abandoned int           `json:"abandoned"`      // runs that were abandoned and still go on
+	Retry     time.Time     `json:"retry,omitzero"` // when a probe may run; zero unless Breaker is open
+	Abandoned int           `json:"abandoned"`      // abandoned runs that have not returned
 }
 
 const maxName = 128
@@ -65,7 +65,7 @@ func (w *Worker[In, Out]) validate(i int) error {
 	return nil
 }
 
-// wave is the workers of one number: a part of all, in their order.
+// wave is the workers of one wave: a part of all members, in their order.
 type wave struct {
 	number    int
 	key       string // number
@@ -110,6 +110,6 @@ type member[In, Out any] struct {
 
 	// Guarded by the orchestrator's mu.
 	breaker   *breaker.Breaker
-	abandoned int    // runs that still go on
-	release   func() // of the fact that the breaker has opened
+	abandoned int    // runs that have not returned
+	release   func() // releases SignalBreakerOpened
 }
