@@ -23,7 +23,7 @@ var (
 )
 
 // Inside reports whether the caller is an operation of this coordinator: by its context,
-// or by its goroutine.
+// or by its goroutine, as at [ErrWouldDeadlock].
 func (c Control) Inside(ctx context.Context) bool { return c.made().isOwn(ctx) }
 
 // Raised reports whether s was raised by an operation of this coordinator that is in the
@@ -60,7 +60,8 @@ type Inspector interface {
 }
 
 // A StoredQueue is a queue whose items are in a store, which processes may share. A
-// status page shows and controls it through this interface. Its methods may do I/O.
+// status page shows and controls it through this interface; other code does not need it.
+// The method Inspect of a durable.Queue returns one. Its methods may do I/O.
 type StoredQueue interface {
 	Name() string
 	Status(ctx context.Context) (QueueStatus, error)
@@ -89,7 +90,7 @@ type StateCount struct {
 	Items int    `json:"items"`
 }
 
-// A DeadItem is an item that is not tried any more.
+// A DeadItem is an item of a [StoredQueue] that is not tried any more.
 type DeadItem struct {
 	ID       int64     `json:"id"`
 	Key      string    `json:"key,omitempty"`
@@ -101,7 +102,8 @@ type DeadItem struct {
 }
 
 // Schedules are named plans that start work by the clock. A status page shows and
-// controls them through this interface. Pause and Resume take a pattern of names (see
+// controls them through this interface; other code does not need it. A
+// scheduledtasks.Scheduler implements it. Pause and Resume take a pattern of names (see
 // [Match]) and return how many plans they changed.
 type Schedules interface {
 	Name() string

@@ -97,16 +97,16 @@ func coordinatorOf[T any](e *engine, key func(T) string, work Work[T]) *Coordina
 }
 
 // Lane returns a view of the same coordinator. Enqueue, TryEnqueue and Do of the view put
-// items into that lane, and into the class of c. They return [ErrUnknownLane] if the
-// coordinator has no such lane. Items that are enqueued without Lane go into the lane
-// "normal", or into the last lane if there is no "normal".
+// items into that lane, and into the class of c; so do its groups. They return
+// [ErrUnknownLane] if the coordinator has no such lane. Items that are enqueued without
+// Lane go into the lane "normal", or into the last lane if there is no "normal".
 func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inLane(c.engine, name)}}
 }
 
 // Class returns a view of the same coordinator. Enqueue, TryEnqueue and Do of the view
-// put items into that class, and into the lane of c. They return [ErrUnknownClass] if the
-// coordinator has no such class. See [Options.Classes].
+// put items into that class, and into the lane of c; so do its groups. They return
+// [ErrUnknownClass] if the coordinator has no such class. See [Options.Classes].
 func (c *Coordinator[T]) Class(name string) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inClass(c.engine, name)}}
 }

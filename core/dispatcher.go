@@ -89,8 +89,8 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 // Dispatch queues a signal for the handlers that match it and returns at once. It does
 // not queue a signal that no handler matches, or that an operation of this dispatcher has
 // raised. To find that out costs a comparison with each pattern. After Complete, Drain or
-// Close, and while [Options.CancelOn] matches a signal on the sink, Dispatch only counts
-// the signal as rejected.
+// Close, and while [Options.CancelOn] refuses items, Dispatch only counts the signal as
+// rejected.
 func (d *Dispatcher) Dispatch(s Signal) {
 	d.made()
 	if slices.ContainsFunc(*d.reactions.Load(), func(r *reaction) bool { return r.pattern.matches(s.Name) }) {

@@ -1,6 +1,7 @@
 // Package core runs concurrent work that is bounded, tracked, observable and
 // self-cleaning. Parts of a program coordinate through signals. A signal is a small fact
-// in a bounded, time-limited window. Every part reads the window when it chooses to.
+// on a sink, which keeps a bounded number of them for a limited time. Every part looks at
+// the sink when it chooses to.
 //
 // # Operations
 //
@@ -71,25 +72,49 @@
 //
 // A [Signal] is a fact: a name, a key that says what it is about, the operation that
 // raised it, and a time. Operations raise signals. Other code can raise them directly on
-// a [Sink]: the window of signals that parts of a program share. Raising a signal starts
-// nothing by itself. Other code looks when it chooses to:
+// a [Sink], which parts of a program share. Raising a signal starts nothing by itself.
+// Other code looks when it chooses to:
 //
 //	if sink.Has("gateway.error.*") { ... }
 //	for s := range sink.Sense(core.Query{Pattern: "order.*", Within: time.Minute}) { ... }
 //
-// A [Monitor] counts signals over a sliding span. A coordinator refuses or defers items
-// while a signal is present: [Options.CancelOn], [Options.DeferOn]. The value of such an
-// option is a pattern, called a gate. A gate is closed while a signal that is present
-// matches the pattern. Code that wants to be called subscribes: [Sink.Subscribe].
-// [Sink.Forward] connects sinks.
+// A [Monitor] counts signals over a sliding span. Code that wants to be called subscribes:
+// [Sink.Subscribe]. [Sink.Forward] connects sinks.
 //
-// A raised signal leaves the sink after 5 minutes by default, or when newer signals push it
-// out. A signal of an operation also leaves it together with the operation. Code can retract
-// a signal (take it back) before that. A signal that nobody retracts blocks work only until
-// it has left the sink, and its operation the window. For a condition that must last, hold a
-// signal: [Sink.Hold], [Operation.Hold]. A held signal (also: held fact) stays until it is
-// released. A signal that an operation raised can be retracted only by that operation.
-// [Sink.Retract] retracts the others.
+// A raised signal leaves the sink by itself. Code can retract it (take it back) before
+// that: an operation retracts the signals that it has raised, and [Sink.Retract] retracts
+// all others. For a condition that must last, hold a signal: [Sink.Hold],
+// [Operation.Hold]. A held signal (also: held fact) stays until it is released.
+//
+// A signal is present on a sink while [Sink.Has] finds it, and in a coordinator while
+// [Control.Has] finds it. A coordinator refuses items ([Options.CancelOn]) or defers them
+// ([Options.DeferOn]) while a signal is present. The value of such an option is a pattern,
+// called a gate. A gate is closed, and blocks work, while a signal that matches the pattern
+// is present on the sink or in the coordinator itself. (For a circuit breaker, closed means
+// the opposite: calls pass.) This table says how long a signal is present on the sink
+// (Sink.Has), refuses items (CancelOn) and defers an item (DeferOn): until the first of the
+// events named.
+//
+//	signal                       Sink.Has           CancelOn      DeferOn
+//	raised on the sink           age, room          age           age, MaxDefer
+//	raised by an operation of
+//	  the coordinator itself     age, room, window  window        window, MaxDefer
+//	  another coordinator        age, room, window  age, window   age, window, MaxDefer
+//	held                         release            release       release
+//
+// These are the events:
+//
+//   - age: SinkOptions.MaxAge has passed since the signal, by default 5 minutes.
+//   - room: SinkOptions.Capacity newer signals have come, by default 1000. Signals that
+//     match a gate stay: see [Sink].
+//   - window: The operation leaves the window of its coordinator: by default at most 5
+//     minutes after its end ([Options.MaxAge]). It stays while it runs or is pinned.
+//   - MaxDefer: The item has been deferred for [Options.MaxDefer], by default 5 seconds.
+//     Then it runs, although the signal is present.
+//   - release: The signal is released, its lease ends, or the operation that holds it ends.
+//
+// If a raised signal is retracted, all of this ends at once. DeferOn defers no item while a
+// newer signal that matches ResumeOn is present.
 //
 // # Guarantees
 //
@@ -135,9 +160,10 @@
 //
 // Raising a signal costs about as much as reading the clock, and allocates nothing,
 // except for the first signal of an operation. The cost does not depend on the size of
-// the window, nor on subscribers to other names. Has takes no lock if the name is exact;
-// Count and [Monitor.Count] take one. An operation costs one allocation, and one more
-// for its first signal. A key costs nothing while it has no operations.
+// the sink, nor on subscribers to other names. [Sink.Has] usually takes no lock if pattern
+// is the exact name of a signal that is present. Other calls of Has, Count and
+// [Monitor.Count] take one. An operation costs one allocation, and one more for its first
+// signal. A key costs nothing while it has no operations.
 //
 // # Testing
 //

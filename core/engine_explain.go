@@ -33,7 +33,7 @@ type Reason struct {
 	Limit   int         `json:"limit,omitempty"`   // how many may run
 	Ahead   int         `json:"ahead,omitempty"`   // how many operations go first, or are waited for
 	What    string      `json:"what,omitempty"`    // the text of [Operation.WaitsFor] or Suspend
-	Signal  Signal      `json:"signal,omitzero"`   // the signal that holds it up
+	Signal  Signal      `json:"signal,omitzero"`   // the signal that refuses or defers it
 	Since   time.Time   `json:"since,omitzero"`    // the start of this state
 	Expires time.Time   `json:"expires,omitzero"`  // the end of the signal's lease or age, or of the wait; zero: no end is known
 	Forced  time.Time   `json:"forced,omitzero"`   // the end of MaxDefer; zero: none, for example because the signal is held

@@ -12,7 +12,7 @@ import (
 )
 
 // A Lane is a priority of the items of one coordinator. It says which items go first, how
-// many of the lane may run at once, and which signals hold items of the lane up. See
+// many of the lane may run at once, and which signals refuse or defer its items. See
 // [Options.Lanes].
 type Lane struct {
 	// Name is how [Coordinator.Lane] finds it; case matters.
@@ -24,7 +24,7 @@ type Lane struct {
 	// refuses; 0 means [Options.MaxQueued], negative no queue. Each lane has a queue of
 	// its own.
 	Depth int
-	// CancelOn and DeferOn hold up items of this lane. [Options.CancelOn] and
+	// CancelOn refuses items of this lane, and DeferOn defers them. [Options.CancelOn] and
 	// [Options.DeferOn] do so, too. [Options.ResumeOn] also ends the deferral by the
 	// lane's DeferOn.
 	CancelOn, DeferOn string

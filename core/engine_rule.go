@@ -87,9 +87,9 @@ func (r *rule) deferral(o *Operation, now int64, resumed uint64) (v verdict, due
 // a lane are gates of their own.
 type GateStatus struct {
 	Kind    ReasonKind `json:"kind"`           // ReasonRefused for CancelOn, ReasonDeferred for DeferOn
-	Lane    string     `json:"lane,omitempty"` // items of this lane are held up; "" for all items
+	Lane    string     `json:"lane,omitempty"` // the gate refuses or defers only items of this lane; "": all items
 	Pattern string     `json:"pattern"`
-	Closed  bool       `json:"closed"`          // a matching signal is present and, for DeferOn, no newer one matches ResumeOn
+	Closed  bool       `json:"closed"`          // a matching signal is present and, for DeferOn, no newer one that matches ResumeOn
 	Signal  Signal     `json:"signal,omitzero"` // the newest matching signal, if the gate is closed
 }
 

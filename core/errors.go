@@ -25,7 +25,9 @@ var (
 	// [Options.Classes].
 	ErrUnknownClass = errors.New("core: unknown class")
 	// ErrWouldDeadlock is returned by a call that would wait for the end of its own
-	// operation: a call on the operation's goroutine, or with the operation's context.
+	// operation: a call on the operation's goroutine, or with the operation's context. The
+	// call recognises the goroutine by its stack. It does not recognise a goroutine that
+	// the body has started.
 	ErrWouldDeadlock = errors.New("core: operation would wait for itself")
 	// ErrDropped is the error of an item that made room for a newer one
 	// under [Options.DropOldest].

@@ -78,7 +78,7 @@ func Example_signals() {
 
 // Ask an operation why it waits. Printed as a whole, the answer is one line:
 //
-//	operation 66 is pending: the only slot of key "ada" is taken by operation 65, for 2ms; deferred because of held signal "warehouse.closed" for "north"
+//	operation 2 is pending: the only slot of key "ada" is taken by operation 1, for 2ms; deferred because of held signal "warehouse.closed" for "north"
 func Example_explain() {
 	type order struct {
 		customer string

@@ -23,9 +23,10 @@ import (
 // called it. Inside a body, ForEach keeps the slot of the body's operation. If work uses
 // the body's coordinator, call ForEach in [Operation.Suspend].
 //
-// After ForEach, the signals of the last MaxTracked operations stay on [Options.Sink], as
-// signals of the sink itself. After ForEach has returned, Sink.Has still finds them, but
-// no gate (CancelOn, DeferOn) does.
+// After ForEach has returned, the signals of its last operations (MaxTracked, MaxFailed)
+// are still present on [Options.Sink]: Sink.Has finds them. But gates (CancelOn, DeferOn)
+// ignore them from then on. [Sink.Retract] retracts them, as if they had been raised
+// directly.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {
 	return forEach(ctx, seq, nil, work, opts)
 }

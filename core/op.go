@@ -177,11 +177,11 @@ func (o *Operation) details() *details {
 	}
 }
 
-// Raise raises a signal of this operation, with its key; see [Raiser]. The operation, its
-// coordinator and the sink show it until the operation leaves the window. They show the
-// newest 1,000 signals of an operation, and all that it holds. Older ones leave the sink
-// as well, except those that the sink keeps for a gate. Raise returns false where
-// [Sink.Raise] does, and after the operation has left the window.
+// Raise raises a signal of this operation, with its key; see [Raiser]. The operation and
+// its coordinator show it until the operation leaves the window. It may leave the sink
+// earlier: see [Sink]. They show the newest 1,000 signals of an operation, and all that it
+// holds. Older ones leave the sink as well, unless they match a gate. Raise returns false where [Sink.Raise]
+// does, and after the operation has left the window.
 func (o *Operation) Raise(name string) bool { return o.raise(note{name: name}) }
 
 // RaiseKey is Raise with another key than that of the operation.
@@ -214,8 +214,8 @@ func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
 }
 
 // Retract takes back the newest signal with exactly that name that the operation raised.
-// It reports whether there was one. It also finds signals that only a gate keeps on the
-// sink.
+// It reports whether there was one. It also finds signals that the operation shows no
+// more, but that the sink keeps for a gate: see [Sink].
 func (o *Operation) Retract(name string) bool {
 	if o == nil {
 		return false

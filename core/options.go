@@ -30,7 +30,8 @@ type Options struct {
 	// Timeout is how long an operation may take, from its start, suspended time
 	// included; 0 or negative means no limit. When the time is over, its context ends
 	// with the cause [ErrTimeout]. If its body then returns an error, the operation is
-	// failed, and its error matches both ErrTimeout and [context.DeadlineExceeded].
+	// failed, and its error matches both ErrTimeout and [context.DeadlineExceeded]. If the
+	// body returns nil, the operation has succeeded.
 	Timeout time.Duration
 	// MaxQueued is how many items may be pending before Enqueue waits and TryEnqueue
 	// returns [ErrFull]. Items that can start at once do not count. 0 means 1024, and for
@@ -56,9 +57,9 @@ type Options struct {
 	Lanes []Lane
 	// Classes are kinds of items. Each class has a limit for how many of its items run at
 	// once, over all lanes. [Coordinator.Class] puts items into a class. While a class is
-	// at its limit, its items wait. They keep their turn. Later items of their keys in the
-	// same lane wait for them; no other items do. Each start costs one comparison for each
-	// class. There can be at most 64 classes. ForEach and Map do not accept them.
+	// at its limit, its items wait. They keep their turn. Later items with the same key and
+	// in the same lane wait for them; no other items do. Each start costs one comparison
+	// for each class. There can be at most 64 classes. ForEach and Map do not accept them.
 	Classes []Class
 	// Ageing keeps lower lanes from starving. When an operation that could start has
 	// waited for this long, every fourth start goes to the operation that has waited
@@ -84,13 +85,13 @@ type Options struct {
 	// Sink is where the operations raise their signals. CancelOn, DeferOn, ResumeOn and
 	// DrainOn look at its signals. Nil means a sink of its own.
 	Sink *Sink
-	// CancelOn is a gate. While a matching signal is on the sink, or an operation in the
-	// window has one that is too old for the sink, items are not accepted ([RefusedError]) and do not start
-	// (StatusRefused). The sink keeps matching signals for which its window has no room:
-	// see [Sink]. Signals of [ForEach] and [Map] count only until these return.
+	// CancelOn is a gate. While a matching signal is present on the sink or in this
+	// coordinator, new items are not accepted ([RefusedError]), and accepted items do not
+	// start (StatusRefused). How long a signal is present: see "Signals" in the package
+	// documentation. Signals of [ForEach] and [Map] count only until these return.
 	CancelOn string
-	// DeferOn is a gate, too. While a signal matches it, items wait, unless a newer
-	// signal matches ResumeOn.
+	// DeferOn is a gate, too. While a matching signal is present, items wait, unless a
+	// newer signal that matches ResumeOn is present as well.
 	DeferOn, ResumeOn string
 	// MaxDefer is the longest time that raised signals defer an item. The time begins
 	// when the item is enqueued or when the first of the signals comes, whichever is
@@ -99,16 +100,17 @@ type Options struct {
 	// seconds, negative no limit.
 	MaxDefer time.Duration
 	// DrainOn ends the intake, like Complete, when a matching signal is raised on the
-	// sink. The signal must have no key, or its key must be a pattern that matches Name.
+	// sink. A signal without a key is for all coordinators. A signal with a key is only for
+	// those whose Name matches the key: the key is a pattern, such as "mail*".
 	DrainOn string
 
 	// OnDone is called once for every operation that ends, also for one that was refused,
 	// dropped or cancelled before it ran. The snapshot shows the last state, with the
-	// item. OnDone returns before Wait, Do, Flush, WaitIdle, Drain and Stop return to
-	// their callers. It is called on the goroutine that ends the operation, with no lock
-	// held, for several operations at once. While OnDone blocks, that goroutine runs
-	// nothing else. Inside OnDone, a call that would wait for this coordinator returns
-	// [ErrWouldDeadlock]. A panic is counted in Stats.
+	// item. Calls that wait for the operation return after OnDone: Wait, Do, Flush,
+	// WaitIdle, WaitRunning, Drain, Stop and Close. OnDone is called on the goroutine that
+	// ends the operation, with no lock held, for several operations at once. While OnDone
+	// blocks, that goroutine runs nothing else. Inside OnDone, a call that would wait for
+	// this coordinator returns [ErrWouldDeadlock]. A panic is counted in Stats.
 	OnDone func(Snapshot)
 	// OnSignal is called for every signal that an operation raises, before the
 	// sink's subscribers, on the goroutine that raises it; see

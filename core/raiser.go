@@ -19,9 +19,11 @@ type Raiser interface {
 	// Because is a view whose signals have the given cause, so that chains of
 	// causes can be seen and bounded; see [Signal.Path] and [Propagation].
 	Because(cause Signal) Raiser
-	// Scoped is a view that puts "sink.coordinator.atom." in front of every name. Here
-	// an atom is an operation of the coordinator. By convention, "*" as an argument means all sinks,
-	// coordinators or atoms; in the name it is a character like any other.
+	// Scoped is a view that puts "sink.coordinator.atom." in front of every name. So a
+	// pattern can select signals by where they were raised. The arguments are texts of your
+	// choice, such as the names of a sink, a coordinator and an operation (here "atom"
+	// means operation). By convention, "*" as an argument means all of them; in the name it
+	// is a character like any other.
 	Scoped(sink, coordinator, atom string) Raiser
 
 	raise(note) bool

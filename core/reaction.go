@@ -14,9 +14,9 @@ import (
 // Signals that the handler raises through its operation never come back to the same
 // Dispatcher or Processor. They are caused by the signal, and so are items that the
 // handler enqueues with its context; see [CausedBy]. So a loop of handlers comes to an
-// end; see [Propagation]. A signal that a handler raises on a sink is a signal like any
-// other. If two handlers in the background raise each other's signals there without naming
-// the cause, the loop does not end.
+// end; see [Propagation]. A signal that a handler raises directly on a sink has no cause,
+// unless the handler names it ([Sink.Because]). If such signals lead back to the handler,
+// also through other handlers, the loop does not end.
 type Handler func(ctx context.Context, s Signal) error
 
 // call calls the handler.
@@ -111,8 +111,7 @@ func NewProcessor(h Handler, opts Options) (*Processor, error) {
 
 // Process queues a signal for the handler and returns at once. It does not queue a signal
 // that an operation of this processor has raised. After Complete, Drain or Close, and
-// while [Options.CancelOn] matches a signal on the sink, Process only counts the signal
-// as rejected.
+// while [Options.CancelOn] refuses items, Process only counts the signal as rejected.
 func (p *Processor) Process(s Signal) {
 	p.made()
 	react(p.signals, s)

@@ -98,8 +98,8 @@ func (s Signal) MarshalJSON() ([]byte, error) {
 	}{fields(s), path[:len(path)-1]})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, so that a window can be saved and
-// given to [Sink.Restore].
+// UnmarshalJSON reads what MarshalJSON wrote, so that signals can be saved and given
+// to [Sink.Restore].
 func (s *Signal) UnmarshalJSON(data []byte) error {
 	type fields Signal
 	var j struct {
@@ -168,16 +168,16 @@ func (q Query) cutoff(now int64) int64 {
 }
 
 // A Sensor shows signals: a [Sink] shows the signals that all code has raised on it, and
-// a coordinator those that the operations in its window have raised. All methods are safe
-// for concurrent use.
+// a coordinator those that the operations in its window have raised. A signal is present
+// while the Sensor shows it. All methods are safe for concurrent use.
 type Sensor interface {
 	// Has reports whether a signal that matches pattern is present. Its cost does not
 	// depend on the number of signals. There are two exceptions, in which Has looks at
 	// each name that is present: the first call with a pattern, and calls that alternate
 	// between more than 64 wildcard patterns.
 	Has(pattern string) bool
-	// Count returns how many signals that match pattern are present. It costs as much as
-	// Has.
+	// Count returns how many signals that match pattern are present. Its cost does not
+	// depend on their number either, with the same exceptions. It always takes a lock.
 	Count(pattern string) int
 	// Sense yields the signals that q selects and that are present when the loop starts,
 	// oldest first. A signal that leaves during the loop may be missing. No lock is held

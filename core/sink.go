@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// A Sink is a bounded, time-limited window of signals. All code can raise signals on it
-// and sense them (look at them). So parts of a program share what they know. Raising a
-// signal calls the subscribers, and starts nothing else.
+// A Sink keeps recent signals: a bounded number of them, for a limited time. All code can
+// raise signals on it and sense them (look at them). So parts of a program share what they
+// know. Raising a signal calls the subscribers, and starts nothing else.
 //
-// The window holds the newest Capacity signals that are not older than MaxAge, by default
-// 5 minutes. Retracted signals leave it. So a raised signal leaves by itself. Hold a
-// condition that must last longer, or that newer signals must not push out: see
-// [Sink.Hold]. The number of held signals is not bounded.
+// A sink keeps the newest Capacity signals that are not older than MaxAge, by default 1000
+// signals and 5 minutes. Retracted signals leave it, and the signals of an operation leave
+// it with the operation. So a raised signal leaves by itself. Hold a condition that must
+// last longer, or that newer signals must not push out: see [Sink.Hold]. The number of held
+// signals is not bounded.
 //
 // To decide by the number of signals, use a [Monitor]. To decide by their presence, use a
-// gate of a coordinator, such as [Options.CancelOn]. If the window has no room for
-// signals that match a gate, the sink keeps the newest 256 of them outside of the window.
-// They leave when they are retracted or too old, or when their operation leaves its
-// window. The gate sees them like those in the window.
+// gate of a coordinator, such as [Options.CancelOn]. Newer signals do not open a gate: the
+// sink keeps, beyond Capacity, the newest 256 signals that match it. They are present like
+// other signals, until they are retracted or too old, or leave with their operation.
 //
 // Make a sink with [NewSink]; the zero Sink has default options. It must not be copied.
 // It owns no goroutine and needs no closing. It takes about 5 kB, and 64 bytes for each
-// signal in the window plus what the signal contains. All methods are safe for concurrent
+// signal plus what the signal contains. All methods are safe for concurrent
 // use, also from handlers.
 type Sink struct {
 	rules   rules
@@ -87,11 +87,12 @@ type keptFact struct {
 	gates int // that keep it; it goes with the last
 }
 
-// A Retraction says that a signal was taken back by its owner.
+// A Retraction says that a signal was taken back: by [Sink.Retract], by the operation that
+// raised it, or by its release.
 type Retraction struct {
 	Signal  Signal
 	Time    time.Time // when it was taken back
-	Pattern string    // the pattern it was retracted by; "" if by its name
+	Pattern string    // the pattern it was retracted by; "" if by its name or by its release
 }
 
 var (
@@ -588,7 +589,7 @@ func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
 	return newHook(compile(pattern), fn).attach(&s.mu, &s.names.subs, s.names.changed)
 }
 
-// Resize changes how many signals the window holds and for how long. Signals that no
+// Resize changes how many signals the sink keeps and for how long. Signals that no
 // longer fit are evicted, the oldest first. Here 0 is no default: a maxAge of 0 means no
 // limit. Resize panics if capacity is 0, or if a value is negative.
 func (s *Sink) Resize(capacity int, maxAge time.Duration) {
@@ -621,8 +622,8 @@ func (s *Sink) Resize(capacity int, maxAge time.Duration) {
 // These two have no counter.
 type SinkStats struct {
 	Held     int           `json:"held"`   // held signals
-	Stored   int           `json:"stored"` // other signals in the window
-	Kept     int           `json:"kept"`   // signals outside the window that the sink keeps for gates
+	Stored   int           `json:"stored"` // other signals, at most Capacity
+	Kept     int           `json:"kept"`   // signals beyond Capacity that the sink keeps for gates
 	Capacity int           `json:"capacity"`
 	MaxAge   time.Duration `json:"maxAge"`   // 0: no limit
 	Raised   uint64        `json:"raised"`   // signals ever recorded, also held ones

@@ -9,14 +9,14 @@ import (
 
 // A Monitor counts the signals that match a pattern, as they arrive, over a sliding span
 // of time. Use it for decisions: its count does not depend on how many other signals
-// there are, and reading it does not search the window.
+// there are, and reading it does not search the sink.
 //
 // The count goes down when a signal becomes older than the span, and when a signal is
-// retracted while it is present. The count does not change when the window evicts a
-// signal, or when a lease ends. A signal exactly as old as the span counts. With a span of
-// 0 or less, signals count until they are retracted. To follow a held signal, use
-// [Sink.Has] or [Control.Gates] instead. Counts are exact up to [MonitorCap] signals within the
-// span; beyond that, only the newest MonitorCap signals count.
+// retracted while it is present. The count does not change when newer signals push one
+// out of the sink, or when a lease ends. A signal exactly as old as the span counts. With a
+// span of 0 or less, signals count until they are retracted. To follow a held signal, use
+// [Sink.Has] or [Control.Gates] instead. Counts are exact up to [MonitorCap] signals within
+// the span; beyond that, only the newest MonitorCap signals count.
 //
 // A Monitor costs a few nanoseconds for each matching signal. With a span, it takes up to
 // 32 bytes for each signal that counts. Reading the count takes a lock. The sink keeps a

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Has reports whether a signal that matches pattern is present: in the window, kept for a
-// gate, or held.
+// Has reports whether a signal that matches pattern is present. A held signal is present,
+// and so is one that the sink keeps only because it matches a gate.
 func (s *Sink) Has(pattern string) bool {
 	if s.isFresh() && s.names.knows(pattern) {
 		return true
@@ -61,7 +61,7 @@ func (s *Sink) Count(pattern string) int {
 }
 
 // Monitor counts the signals that match pattern over the last span. It begins with those
-// in the window.
+// that are present.
 func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	p := compile(pattern)
 	s.lockFresh()
@@ -208,8 +208,9 @@ func (w *search) follow(name string) {
 }
 
 // Retract takes back the signals that match pattern and were raised directly on this
-// sink, or copied to it by [Sink.Forward]. It returns how many there were. It does not
-// retract other signals of operations, and does not release held signals. Gates such as [Options.DeferOn] see the change at once.
+// sink, or copied to it by [Sink.Forward]. It returns how many there were. Signals that
+// operations have raised on this sink stay (see [Operation.Retract]), and so do held
+// signals. Gates such as [Options.DeferOn] see the change at once.
 func (s *Sink) Retract(pattern string) int {
 	return s.take(Query{Pattern: orNothing(pattern)}, byPattern(compile(pattern)), true)
 }
@@ -302,14 +303,14 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 	deliver(hear, false, &r, panics)
 }
 
-// Restore puts signals that were saved with Sense back into the window, in the given
-// order. It calls no handlers, and monitors do not count the signals; gates see them. They
-// keep name, key, operation, source, payload and causes, and get new Seqs. They count as
-// raised directly on the sink, so [Sink.Retract] retracts them. A signal keeps its time,
-// with two exceptions. If the window has a newer signal, the restored signal gets the time
-// of that newer one. If the time of the restored signal is in the future, it gets the
-// present time. So restore first and raise afterwards. Restore skips signals that are too
-// old. Held signals come back as raised ones. It returns how many were put back.
+// Restore puts signals that were saved with Sense back on the sink, in the given order.
+// It calls no handlers, and monitors do not count the signals; gates see them. They keep
+// name, key, operation, source, payload and causes, and get new Seqs. They count as raised
+// directly on the sink, so [Sink.Retract] retracts them. A signal keeps its time, with two
+// exceptions. If the sink has a newer signal, the restored signal gets the time of that
+// newer one. If the time of the restored signal is in the future, it gets the current
+// time. So restore first and raise afterwards. Restore skips signals that are too old.
+// Held signals come back as raised ones. It returns how many were put back.
 func (s *Sink) Restore(signals iter.Seq[Signal]) (restored int) {
 	need(signals != nil, "Restore needs signals, not nil: slices.Values makes them of a slice")
 	for signal := range signals {

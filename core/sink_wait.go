@@ -110,10 +110,9 @@ func orNothing(pattern string) string {
 	return cmp.Or(pattern, ",")
 }
 
-// WaitGone waits until no signal that matches pattern is present: until the last one was
-// retracted, evicted or released, or has expired. If a new signal is raised right after
-// the last one has gone, WaitGone may return or may go on waiting. If ctx ends first,
-// WaitGone returns the cause of ctx.
+// WaitGone waits until no signal that matches pattern is present. If a new signal is
+// raised right after the last one has gone, WaitGone may return or may go on waiting. If
+// ctx ends first, WaitGone returns the cause of ctx.
 func (s *Sink) WaitGone(ctx context.Context, pattern string) error {
 	needContext(ctx, "WaitGone")
 	gone := make(chanWaker, 1)
