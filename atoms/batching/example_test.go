@@ -13,7 +13,7 @@ import (
 
 func Example() {
 	insert := func(ctx context.Context, rows []string) error {
-		fmt.Println("insert", rows)
+		fmt.Println("insert", rows) // insert [a b c], then insert [d]
 		return nil
 	}
 	batcher, err := batching.New(insert, batching.Options[string]{
@@ -37,7 +37,7 @@ func Example() {
 	if err := batcher.Drain(deadline); err != nil { // flushes the rest, which Close would drop
 		panic(err)
 	}
-	fmt.Println(batcher.Counters().Succeeded, "rows in", batcher.Counters().Batches, "batches")
+	fmt.Println(batcher.Counters().Succeeded, "rows in", batcher.Counters().Batches, "batches") // 4 rows in 2 batches
 	// Output:
 	// insert [a b c]
 	// insert [d]

@@ -71,7 +71,8 @@ type Options[T any] struct {
 	// the Enqueue that drops an item, or by Cancel, Abort, Stop or Close.
 	OnError func(items []T, err error)
 
-	// MaxTracked is how many finished batches Operations shows; 0 means 200, negative none.
+	// MaxTracked is how many finished batches Operations shows. The last 200 failed ones are
+	// shown in addition. 0 means 200; negative means none, and no failed ones.
 	MaxTracked int
 	// MaxAge is how long Operations shows them; 0 means 5 minutes, negative no limit.
 	MaxAge time.Duration

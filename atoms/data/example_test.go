@@ -20,7 +20,7 @@ func Example() {
 		panic(err)
 	}
 	data.Saved("orders").Subscribe(sink, func(s core.Signal, _ struct{}) { fmt.Println("saved", s.Key) })
-	data.Save[float64]("orders").Raise(sink, "order-123", 42.5) // save.data.orders
+	data.Save[float64]("orders").Raise(sink, "order-123", 42.5) // save.data.orders; prints: saved order-123
 	if err := orders.Drain(context.Background()); err != nil {  // waits for all requests
 		panic(err)
 	}

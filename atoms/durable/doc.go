@@ -34,8 +34,8 @@
 //
 // A process that calls Run is a node of the queue. It sends heartbeats to the store: it beats.
 // If none has come for Options.Lease, other processes get its items. If a process cannot beat,
-// it cancels its bodies before that, with the cause [ErrLeaseLost]. It uses its monotonic
-// clock, so the clocks of the hosts need not be right.
+// it cancels its bodies (the functions that run its items) before that, with the cause
+// [ErrLeaseLost]. It uses its monotonic clock, so the clocks of the hosts need not be right.
 //
 // If a process was stopped for longer than its lease, it goes on for a moment with items that
 // it has lost. The ends of these items are refused. Their effects outside of the database are

@@ -19,8 +19,9 @@ import (
 // have equal Options, except for Node and MaxConcurrency. If they differ, as during a deploy,
 // each process uses its own.
 type Options struct {
-	// Name is the name of the queue in the store; "" means "durable". Queues with the same name
-	// and store are one queue.
+	// Name is the name of the queue in the store; "" means "durable". A store can have many
+	// queues, also of different types: call New with another Name for each. Queues with the
+	// same name and store are one queue.
 	Name string
 	// Node is the name of this process, for people; "" means the name of the host and the
 	// process id.

@@ -1,5 +1,6 @@
-// Package echo stores signals that operations raised, with their payloads, when the operations
-// leave the window of their coordinator (the list of operations that it shows).
+// Package echo delivers signals that operations raised, with their payloads, to a function that
+// can store them. It does so when the operations leave the window of their coordinator (the list
+// of operations that it shows).
 //
 // An operation raises signals that are worth keeping. When it leaves the window, a [Recorder]
 // makes an [Entry] of these signals, and delivers the entry to a function:
@@ -27,7 +28,7 @@
 // first end the coordinator and then the recorder, with a deadline:
 //
 //	orders.Drain(ctx) // all work is done
-//	orders.Close()    // the rest of the window leaves
+//	orders.Close()    // all operations leave the window
 //	rec.Drain(ctx)    // all entries are delivered, or ctx ends
 //	rec.Close()       // the other entries are dropped and counted
 //
@@ -35,6 +36,6 @@
 //
 // To look at the signals of operations that left a short time ago, use
 // [core.Coordinator.Echoes]. For a journal of all operations and their results, as text, use
-// package core/lastwords. A recorder stores typed payloads, and only of operations that raised
+// package core/lastwords. A recorder delivers typed payloads, and only of operations that raised
 // them.
 package echo

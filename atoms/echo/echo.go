@@ -31,9 +31,9 @@ type Options struct {
 	// type of the kind. "" means the name of the kind, also with a prefix that
 	// [core.Sink.Scoped] has added.
 	Capture string
-	// Activate is the pattern of the signals that start capturing. Signals that an
-	// operation raised before the first of them are not captured. "" means that capturing
-	// starts at once.
+	// Activate is the pattern of the signals that start capturing, for each operation by
+	// itself. Signals that the operation raised before the first of them are not captured.
+	// "" means that capturing starts at once.
 	Activate string
 	// SkipActivation leaves out the signal that started capturing. Without it, this signal
 	// is captured if it matches Capture.

@@ -10,23 +10,18 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-type lastState struct{ Order, Status string }
-
 var _ echo.Source = (*core.ResultCoordinator[string, string])(nil)
 
-var captured = core.NewKind[lastState]("echo.capture")
-
 func Example() {
-	orders, err := core.NewCoordinator(func(ctx context.Context, order string) error {
+	type lastState struct{ Order, Status string }
+	captured := core.NewKind[lastState]("echo.capture")
+	orders := core.Must(core.NewCoordinator(func(ctx context.Context, order string) error {
 		captured.Raise(core.OperationFrom(ctx), order, lastState{order, "archived"})
 		return nil
-	}, core.Options{MaxConcurrency: 1})
-	if err != nil {
-		panic(err)
-	}
+	}, core.Options{MaxConcurrency: 1}))
 	archive := func(ctx context.Context, e echo.Entry[lastState]) error {
 		for _, c := range e.Captures {
-			fmt.Println(c.Payload.Order, "is", c.Payload.Status)
+			fmt.Println(c.Payload.Order, "is", c.Payload.Status) // order-1 is archived, then order-2
 		}
 		return nil
 	}
@@ -44,7 +39,7 @@ func Example() {
 		core.Must(orders.Enqueue(ctx, order))
 	}
 	err = orders.Drain(ctx) // all work is done
-	orders.Close()          // the rest of the window leaves
+	orders.Close()          // all operations leave its list
 	deadline, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := errors.Join(err, rec.Drain(deadline)); err != nil { // Close would drop the entries that wait

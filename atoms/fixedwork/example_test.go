@@ -31,9 +31,9 @@ func Example() {
 		panic(err)
 	}
 
-	fmt.Println(pool.Stats().Succeeded, "resized")
+	fmt.Println(pool.Stats().Succeeded, "resized") // 2 resized
 	for op := range pool.Operations(core.OperationQuery{Status: core.StatusFailed}) {
-		fmt.Println(op.Status, "because", op.Err)
+		fmt.Println(op.Status, "because", op.Err) // failed because notes.txt is not an image
 	}
 	// Output:
 	// 2 resized

@@ -38,8 +38,8 @@ func Example() {
 	if err := orders.Drain(ctx); err != nil {
 		panic(err)
 	}
-	fmt.Println(processed["ada"], processed["bob"])
-	fmt.Println(orders.Stats().Succeeded, "processed")
+	fmt.Println(processed["ada"], processed["bob"])    // [order 1 order 2] [order 3]
+	fmt.Println(orders.Stats().Succeeded, "processed") // 3 processed
 	// Output:
 	// [order 1 order 2] [order 3]
 	// 3 processed

@@ -22,8 +22,8 @@ type Options struct {
 	// room and TryEnqueue refuses. 0 means 1024, negative means no queue.
 	MaxQueued int
 	// MaxTracked is how many finished operations the sequencer shows. The last 200 failed
-	// operations are shown in addition. 0 means 200; negative means none, and no failed
-	// ones.
+	// operations are shown in addition; for another number, use a coordinator of core with
+	// [core.Options].MaxFailed. 0 means 200; negative means none, and no failed ones.
 	MaxTracked int
 	// MaxAge is how long finished operations are shown. 0 means 5 minutes, negative means
 	// no limit.

@@ -45,13 +45,13 @@ func Example() {
 		fmt.Println(s.Name, s.Key)
 	})
 
-	sink.RaiseKey("order.placed", "order-42")
-	sink.RaiseKey("order.placed", "order-43")
+	sink.RaiseKey("order.placed", "order-42") // reserve, charge, order.shipped
+	sink.RaiseKey("order.placed", "order-43") // reserve, charge, refund, release, molecule.failed
 	if err := runner.Drain(ctx); err != nil {
 		panic(err)
 	}
 	for op := range runner.Operations(core.OperationQuery{Status: core.StatusFailed}) {
-		fmt.Println(op.Err)
+		fmt.Println(op.Err) // molecules: step "ship" of "order": out of stock
 	}
 	// Output:
 	// reserve order-42

@@ -21,8 +21,8 @@ type Options struct {
 	// the queue is full, a signal starts no run: it is counted as Rejected, and
 	// [SignalDropped] is raised.
 	MaxQueued int
-	// MaxTracked is how many finished runs the runner shows, besides up to 200 failed ones; 0
-	// means 200, negative that it shows none, not even failed ones.
+	// MaxTracked is how many finished runs the runner still shows. The last 200 failed ones
+	// are shown in addition. 0 means 200; negative means none, and no failed ones.
 	MaxTracked int
 	// MaxAge is how long the runner shows finished runs; 0 means 5 minutes, negative no
 	// limit.
@@ -45,8 +45,8 @@ type TriggerOptions struct {
 	// none. If the queue is full, a signal is dropped: it is counted as Rejected, and
 	// [SignalTriggerDropped] is raised.
 	MaxQueued int
-	// MaxTracked is how many finished calls the trigger shows, besides up to 200 failed ones; 0
-	// means 200, negative that it shows none, not even failed ones.
+	// MaxTracked is how many finished calls the trigger still shows. The last 200 failed
+	// ones are shown in addition. 0 means 200; negative means none, and no failed ones.
 	MaxTracked int
 	// MaxAge is how long the trigger shows finished calls; 0 means 5 minutes, negative
 	// no limit.

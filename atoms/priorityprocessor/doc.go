@@ -1,6 +1,7 @@
 // Package priorityprocessor gives each item to the first healthy one of several processors: a
 // primary and its backups. If a processor fails an item, the item goes to the next one at
-// once. A processor that keeps failing is unhealthy. It gets no items until it works again.
+// once. A processor that keeps failing is unhealthy. Then items try it last, until it works
+// again.
 //
 //	orders, err := priorityprocessor.New([]priorityprocessor.Processor[Order]{
 //		{Name: "primary", Priority: 1, Do: chargePrimary, Probe: pingPrimary},

@@ -33,7 +33,7 @@ func Example() {
 		}
 	}
 	for _, p := range charge.Processors() {
-		fmt.Printf("%s: healthy %t, %d attempts\n", p.Name, p.Healthy, p.Succeeded+p.Failed)
+		fmt.Printf("%s: healthy %t, %d attempts\n", p.Name, p.Healthy, p.Succeeded+p.Failed) // primary: healthy false, 3 attempts
 	}
 	// Output:
 	// the backup charges order-1

@@ -27,9 +27,9 @@ const (
 
 // Commands are signals that limiters obey. If a command has a key, it is for the limiter of
 // that name, or for the limit of that name of a [Group]. If it has no key, it is for all
-// limiters on the sink, but not for a Group. All commands but CommandReset need a colon and a
-// decimal number after them: "rate.limit.set:12.5". A prefix is allowed if it ends with a dot
-// or a colon: "api.rate.limit.set:50".
+// limiters on the sink, also for each [Keyed], but not for a Group. All commands but
+// CommandReset need a colon and a decimal number after them: "rate.limit.set:12.5". A prefix
+// is allowed if it ends with a dot or a colon: "api.rate.limit.set:50".
 const (
 	// CommandSet sets the rate in tokens per second; 0 pauses.
 	CommandSet = "rate.limit.set"

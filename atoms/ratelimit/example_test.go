@@ -36,10 +36,10 @@ func Example() {
 	if err := calls.Drain(context.Background()); err != nil {
 		panic(err)
 	}
-	fmt.Println("two at once, two 10 ms apart:", time.Since(begin) >= 20*time.Millisecond)
+	fmt.Println("two at once, two 10 ms apart:", time.Since(begin) >= 20*time.Millisecond) // true
 
 	sink.RaiseKey(ratelimit.CommandSet+":12.5", "api")
-	fmt.Println("now", l.Rate(), "per second")
+	fmt.Println("now", l.Rate(), "per second") // now 12.5 per second
 	// Output:
 	// order a
 	// order b

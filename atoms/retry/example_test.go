@@ -35,10 +35,10 @@ func Example() {
 	ctx := context.Background()
 	for _, name := range []string{"a.txt", "gone.txt"} {
 		text, err := retry.DoValue(ctx, r, func(ctx context.Context) (string, error) { return read(ctx, name) })
-		fmt.Println(text, err)
+		fmt.Println(text, err) // contents of a.txt <nil>; for gone.txt: no such file
 	}
 	err = r.Do(ctx, func(context.Context) error { return errBusy })
-	fmt.Println(err, errors.Is(err, errBusy), errors.Is(err, retry.ErrAttempts))
+	fmt.Println(err, errors.Is(err, errBusy), errors.Is(err, retry.ErrAttempts)) // retry: gave up after 4 attempts: busy true true
 	// Output:
 	// contents of a.txt <nil>
 	//  no such file

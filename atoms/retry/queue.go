@@ -27,7 +27,8 @@ type QueueOptions struct {
 	// fail. 0 means as many as MaxQueued, negative means none.
 	MaxSuspended int
 	// MaxTracked is how many finished operations the queue lists. The last 200 failed
-	// operations are listed in addition. 0 means 200; negative means none, and no failed
+	// operations are listed in addition; for another number, use [Wrap] and a coordinator
+	// of core with [core.Options].MaxFailed. 0 means 200; negative means none, and no failed
 	// ones.
 	MaxTracked int
 	// MaxAge is how long finished operations are listed. 0 means 5 minutes, negative

@@ -29,16 +29,18 @@
 // # Processes
 //
 // Several processes may use a directory at once, and so may several stores in one process. Update
-// loses no change between them. To rename or remove files, a process locks the file "lock" for some
-// microseconds (flock, LockFileEx). Never remove that file. If a process is stopped while it has the
-// lock, calls of other processes wait until their contexts end. Network file systems are not
-// supported. On systems without such locks, Open returns [errors.ErrUnsupported].
+// loses no change between them. A process locks the file "lock" (flock, LockFileEx) to rename or
+// remove files, some microseconds for each, and to list the directory. Never remove that file. If a
+// process is stopped while it has the lock, calls of other processes wait until their contexts end.
+// Network file systems are not supported. On systems without such locks, Open returns
+// [errors.ErrUnsupported].
 //
 // # Cost
 //
-// A save costs two syncs: one of the file and one of the directory. If another caller changes a
-// value during an Update, the Update writes one more file. Keys, All, Len and Clear read the whole
-// directory, while writers wait. Keys and All also open the files whose names are hashes, and keep
-// all keys in memory to sort them. Open reads the directory, too, and removes temporary files that
-// are older than an hour: killed processes have left them. For many keys, use atoms/data/sqlite.
+// Save costs two syncs: one of the file and one of the directory. If another caller changes a value
+// during an Update, the Update writes one more file. Keys, All, Len and Clear list the whole
+// directory; meanwhile the writers of all processes wait. Keys and All also open the files whose
+// names are hashes, and keep all keys in memory to sort them. Open lists the directory, too, and
+// removes temporary files that are older than an hour: killed processes have left them. For many
+// keys, use atoms/data/sqlite.
 package file

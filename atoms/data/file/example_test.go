@@ -25,6 +25,6 @@ func Example() {
 		panic(err) // if it is nil, the order survives a power cut
 	}
 	order, ok, err := orders.Load(ctx, "2026/17")
-	fmt.Println(order.Total, ok, err)
+	fmt.Println(order.Total, ok, err) // 42.5 true <nil>
 	// Output: 42.5 true <nil>
 }

@@ -27,7 +27,7 @@ func Example() {
 		panic(err) // if it is nil, the order survives a power cut
 	}
 	for e, err := range orders.All(ctx, "2026/") {
-		fmt.Println(e.Key, e.Value.Total, err)
+		fmt.Println(e.Key, e.Value.Total, err) // 2026/17 42.5 <nil>
 	}
 	// Output: 2026/17 42.5 <nil>
 }

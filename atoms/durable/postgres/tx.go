@@ -15,10 +15,14 @@ import (
 var ErrIsolation = errors.New("postgres: the transaction must be read committed")
 
 // Enqueue adds an item to q in the transaction of the caller. If the caller commits, the item is
-// in the queue; if the caller rolls back, it is not. The queue must be on a [Store]. Until the
-// transaction ends, the key of the item is locked: other transactions that add or end items of
-// the key wait, also those of q.Enqueue with all items that share them. Processes find the item
-// at their next poll, or at once if the caller calls Store.Wake(q.Name()) after the commit.
+// in the queue; if the caller rolls back, it is not. The queue must be on a [Store]. Processes
+// find the item at their next poll, or at once if the caller calls Store.Wake(q.Name()) after
+// the commit.
+//
+// Until the transaction ends, the key of the item is locked: other transactions that add or end
+// items of this key wait. The queue adds and ends items of several keys in one transaction, so
+// items of other keys may wait, too. If the caller calls q.Enqueue for this key before the
+// commit, it waits for its own transaction.
 func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {
 	s, ok := q.Store().(*Store)
 	if !ok {
@@ -39,8 +43,9 @@ func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T)
 // Finish ends the running item as done, in the transaction of the caller: the end and the rest
 // of the transaction are committed together, or not at all. Ctx is the context of the item's
 // body. If the process has lost the item, Finish returns [durable.ErrLeaseLost], and the caller
-// must roll back. The next item of the key can start after the commit, even before the body
-// returns. If the body returns an error after the commit, the item is still done.
+// must roll back. Until the transaction ends, the key of the item is locked, as by [Enqueue]. The
+// next item of the key can start after the commit, even before the body returns. If the body
+// returns an error after the commit, the item is still done.
 func Finish(ctx context.Context, tx pgx.Tx) error {
 	claim := durable.ClaimFrom(ctx)
 	s, ok := durable.StoreFrom(ctx).(*Store)

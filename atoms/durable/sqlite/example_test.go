@@ -51,6 +51,6 @@ func Example() {
 		panic(err)
 	}
 	stats, err := orders.Stats(context.Background())
-	fmt.Println(stats.Done, err)
+	fmt.Println(stats.Done, err) // 1 <nil>
 	// Output: 1 <nil>
 }
