@@ -10,13 +10,13 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// An order is reserved, paid and shipped. When it cannot be shipped, it is refunded
-// and released, in that order.
+// An order is reserved, paid and shipped. If it cannot be shipped, it is refunded and then
+// released.
 func Example() {
-	// say returns a function of a step that prints what and the key.
-	say := func(what string) func(context.Context, *molecules.Run) error {
+	// say returns the function of a step, which prints a verb and the key.
+	say := func(verb string) func(context.Context, *molecules.Run) error {
 		return func(_ context.Context, r *molecules.Run) error {
-			fmt.Println(what, r.Trigger.Key)
+			fmt.Println(verb, r.Trigger.Key)
 			return nil
 		}
 	}
@@ -127,7 +127,7 @@ func ExampleTrigger() {
 	// alert: backup of db-1 has failed
 }
 
-// A blueprint can be drawn, wherever Mermaid is understood.
+// Mermaid draws a blueprint.
 func ExampleBlueprint_Mermaid() {
 	do := func(context.Context, *molecules.Run) error { return nil }
 	fmt.Print(molecules.Blueprint{
@@ -167,7 +167,7 @@ func ExampleBlueprint_Mermaid() {
 	//     end
 }
 
-// Steps give work to coordinators, and a trigger reacts to what a step has raised.
+// Steps give work to coordinators, and a trigger reacts to a signal that a step has raised.
 func Example_coordinators() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
@@ -216,7 +216,7 @@ func Example_coordinators() {
 }
 
 // A payment does not come in time, and the mail about it cannot be sent. The errors say
-// which step and which trigger failed. The operation of the run says how far it came.
+// which step and which trigger failed. The operation of the run says which step it has reached.
 func ExampleStepError() {
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})

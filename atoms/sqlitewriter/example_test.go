@@ -101,7 +101,7 @@ func ExampleWriter_Tx() {
 	// not enough money
 }
 
-// Signals say what is written, and invalidate what was read.
+// Signals report writes. A signal invalidates a value that Read keeps.
 func ExampleOptions_signals() {
 	path, remove := temporaryFile()
 	defer remove()

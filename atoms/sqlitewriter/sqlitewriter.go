@@ -48,7 +48,7 @@ var (
 	ErrType = errors.New("sqlitewriter: the value of the key is not a")
 )
 
-// A Statement is one of a [Writer.Batch].
+// A Statement is a part of a [Writer.Batch].
 type Statement struct {
 	SQL         string
 	Args        []any
@@ -121,8 +121,8 @@ func (w *Writer) Batch(ctx context.Context, stmts ...Statement) ([]sql.Result, e
 //
 // The function runs on a goroutine of the writer, and other writes wait until it has returned.
 // Its context has the values of ctx. The context ends when ctx ends, when the handle is closed,
-// and after [Options.TxTimeout]. Then fn should return. The transaction is rolled back, even if
-// fn returns nil.
+// and after [Options.TxTimeout]. Then fn should return, and the transaction is rolled back, even
+// if fn returns nil.
 func (w *Writer) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
 	if fn == nil {
 		panic("sqlitewriter: Tx needs a function")

@@ -52,7 +52,7 @@ func Example() {
 	// Signals: 3
 }
 
-// The options of an execution, with their defaults where they have one.
+// The options of an execution. Numbers and durations are the defaults, except PerWave.
 func ExampleOptions() {
 	type Finding struct{ Confidence float64 }
 
@@ -152,8 +152,8 @@ func Example_botDetection() {
 	// uncertain after 6 checks
 }
 
-// The stages of a pipeline share what the input points to: a worker gets the input, not
-// what other workers have returned.
+// A pipeline. Its stages share data through the input, which is a pointer: a worker does not get
+// the results of other workers.
 func Example_dataPipeline() {
 	type Data struct {
 		raw   []int

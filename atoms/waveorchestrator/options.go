@@ -28,9 +28,8 @@ type Options[Out any] struct {
 	// WaveInterval is the pause between two waves that run; 0 means 50 milliseconds,
 	// negative none.
 	WaveInterval time.Duration
-	// Grace is how long an execution waits for a worker to return after its context has
-	// ended. Then the worker is abandoned. 0 means 100 milliseconds, negative none: a
-	// worker that does not return at once is abandoned.
+	// Grace is how long an execution waits for a worker to return after the end of the worker's
+	// context; 0 means 100 milliseconds, negative none. After that time the worker is abandoned.
 	Grace time.Duration
 
 	// MaxConcurrency is how many executions run at once; 0 and negative mean no limit. Further

@@ -53,8 +53,8 @@ func (r *Runner) run(ctx context.Context, run Run) error {
 	}
 }
 
-// lacking is the error of an attempt for which signals are missing that the run has awaited in
-// vain. From the second attempt on it looks again.
+// lacking returns an error if awaited signals have not come in time. From the second attempt on it
+// looks for these signals again.
 func (run *Run) lacking(sink *core.Sink, n int) error {
 	if n > 1 {
 		run.lacks = slices.DeleteFunc(run.lacks, func(p string) bool { return run.present(sink, p) })
@@ -93,7 +93,7 @@ func (run *Run) fail(ctx context.Context, family core.Family[Failure], signal, l
 	family.Named(signal+":"+run.Job+":"+last).Raise(core.OperationFrom(ctx), run.Signal.Key, Failure{*run, n, err})
 }
 
-// end keeps the operation as its job says, and raises what it says.
+// end keeps the operation visible, and raises the signals of the end, as the options say.
 func (r *Runner) end(ctx context.Context, run Run, n int, err error) {
 	j, id := run.job, core.OperationFrom(ctx).ID()
 	if j.ExpireAfter > 0 && !j.Pin {
@@ -114,7 +114,7 @@ func (r *Runner) end(ctx context.Context, run Run, n int, err error) {
 	run.fail(ctx, Failed, SignalFailed, typeName(err), n, err)
 }
 
-// pause returns a wait after attempt n has failed.
+// pause returns a function that waits between attempt n, which has failed, and the next one.
 func (j *job) pause(n int) func(context.Context) error {
 	d := j.RetryDelay
 	for ; n > 1 && d < j.MaxRetryDelay; n-- {

@@ -12,17 +12,17 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// waiting is a run that awaits the signals that it lacks, or its turn to enter the coordinator.
-// Antechamber.mu guards it until it is released.
+// waiting is a run that awaits signals, or its turn to enter the coordinator. Until it is
+// released, antechamber.mu guards it.
 type waiting struct {
 	Run
 	id      core.OperationID // in the order of acceptance
-	ready   chan struct{}    // closed when it is released
-	before  chan struct{}    // set then: closed when the run ahead in its line has entered
-	entered chan struct{}
+	ready   chan struct{}    // closed when the run is released
+	before  chan struct{}    // nil until then; closed when the run ahead in its line has entered
+	entered chan struct{}    // closed when the run has entered
 }
 
-// bucket is where arrived looks for runs: those that await any key are in "".
+// bucket is the key of buckets for this run. Runs that await signals with any key are in "".
 func (w *waiting) bucket() string {
 	if w.job.AwaitSameKey {
 		return "=" + w.Signal.Key
@@ -30,21 +30,21 @@ func (w *waiting) bucket() string {
 	return ""
 }
 
-// line is the runs of a lane that are ready and enter one after the other.
+// line has the runs of a lane that are ready. They enter the coordinator one after the other.
 type line struct {
 	last chan struct{} // closed when the last of them has entered
 	runs atomic.Int64
 }
 
-// antechamber has the runs that are not in the coordinator yet. Each is an operation of another
-// one, until it enters.
+// antechamber has the runs that are not in the Runner's coordinator yet. Until a run enters that,
+// it is an operation of the coordinator here.
 type antechamber struct {
 	*core.Coordinator[*waiting]
 	mu      sync.Mutex
 	buckets map[string]map[*waiting]bool
 }
 
-// await accepts a run that awaits signals, or enters behind others that did.
+// await accepts a run that awaits signals, or that must enter behind such runs.
 func (r *Runner) await(run Run) error {
 	w := &waiting{Run: run, ready: make(chan struct{}), entered: make(chan struct{})}
 	w.lacks = slices.Clone(run.job.Await)
@@ -59,7 +59,7 @@ func (r *Runner) await(run Run) error {
 		}
 		a.buckets[b][w] = true
 	}
-	a.mu.Unlock() // what comes from now on is not missed
+	a.mu.Unlock() // from now on arrived finds the run
 	present := slices.DeleteFunc(slices.Clone(run.job.Await), func(p string) bool { return !run.present(r.Sink(), p) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,7 +67,7 @@ func (r *Runner) await(run Run) error {
 	return nil
 }
 
-// present reports whether the sink has a signal now that the run awaits.
+// present reports whether the sink now has a signal for a pattern that the run awaits.
 func (run *Run) present(sink *core.Sink, pattern string) bool {
 	if !run.job.AwaitSameKey {
 		return sink.Has(pattern)
@@ -80,7 +80,7 @@ func (run *Run) present(sink *core.Sink, pattern string) bool {
 	return false
 }
 
-// arrived lets the runs go on that await nothing but s.
+// arrived handles a signal: it releases the runs that await no other signals.
 func (a *antechamber) arrived(s core.Signal) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,7 +88,8 @@ func (a *antechamber) arrived(s core.Signal) {
 	a.note(a.buckets["="+s.Key], s.Matches)
 }
 
-// note releases the runs for which nothing is missing any more. mu is held.
+// note removes the patterns that are found from the runs. It releases the runs that have no
+// pattern left. mu is held.
 func (a *antechamber) note(runs map[*waiting]bool, found func(pattern string) bool) {
 	var ready []*waiting
 	for w := range runs {
@@ -105,7 +106,7 @@ func (a *antechamber) note(runs map[*waiting]bool, found func(pattern string) bo
 	}
 }
 
-// release puts a run at the end of its line, unless that has been done. mu is held.
+// release puts a run at the end of its line, unless it is released already. mu is held.
 func (a *antechamber) release(w *waiting) {
 	if w.before != nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// rules collects what is wrong with a job, or with all.
+// rules collects the errors of jobs and options.
 type rules struct {
 	about string // "", or the job
 	errs  []error
@@ -25,8 +25,9 @@ func (r *rules) unless(ok bool, format string, args ...any) {
 	}
 }
 
-// resolved returns the options with defaults in place of zeroes and 0 in place of "none", or
-// says what is wrong with them. No limit of ExpireAfter stays negative.
+// resolved returns the options with defaults in place of zeroes, or says what is wrong with them.
+// Negative values, which mean none, become 0. Only a negative ExpireAfter stays, and a
+// MaxRetryDelay without a limit becomes the longest duration.
 func (o Options) resolved() (Options, error) {
 	var r rules
 	r.of(o.Name)
@@ -85,8 +86,8 @@ func check(sink *core.Sink, jobs []Job, opts core.Options) ([]Job, core.Options,
 	return jobs, opts, errors.Join(r.errs...)
 }
 
-// lanes returns the lanes of a coordinator: those given or, if there are none, those that jobs
-// name. If there are any, it leaves the name of its lane in each job.
+// lanes returns the lanes of the coordinator: the given ones, or, if none are given, those that
+// jobs name. If there are any, it sets Lane of each job to the name of its lane.
 func (r *rules) lanes(jobs []Job, given []core.Lane) []core.Lane {
 	lanes, front := slices.Clone(given), "normal" // as in core
 	find := func(name string) int {

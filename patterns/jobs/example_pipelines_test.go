@@ -11,7 +11,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
-// Jobs follow the operations of a coordinator, and read what these left.
+// Jobs follow the operations of a coordinator, and read the values that these have stored.
 func Example_crossOperation() {
 	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
 	uploads, err := core.NewCoordinator(func(ctx context.Context, name string) error {
@@ -73,8 +73,8 @@ func Example_crossOperation() {
 	// /data/photo.jpg.thumb
 }
 
-// An error in the log becomes an incident, which is reported. The original raises the
-// incident twice: in the handler, and as the completion of the job.
+// An error in the log starts the job escalate. Its completion raises incident.created, which
+// starts the job notify.
 func Example_logWatcher() {
 	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
 	escalate := func(ctx context.Context, s core.Signal) error {
@@ -103,8 +103,8 @@ func Example_logWatcher() {
 	// notified incident for orders
 }
 
-// Orders are processed and then reported to their customers, in order for each of them. The
-// operation of an order is pinned until some code has asked for it.
+// Orders are processed. Then their customers are notified, and each customer gets one notification
+// at a time. The operation of an order is pinned until it is acknowledged.
 func Example_orders() {
 	type order struct{ ID, Customer string }
 	processed := core.NewKind[order]("orders.processed")

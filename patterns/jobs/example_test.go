@@ -11,8 +11,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/jobs"
 )
 
-// A file is saved. One job makes a thumbnail, four at once, and another one scans the files of
-// each user in order, once the scanner is ready. A third one follows the first.
+// A file is saved. The first job makes thumbnails, at most four at once. The second job waits until
+// the scanner is ready, and scans the files of each user in order. The third job follows the first.
 func Example() {
 	type file struct{ Path, User string }
 	saved := core.NewKind[file]("file.saved")
@@ -56,7 +56,7 @@ func (l large) From(s core.Signal) (int, bool) {
 	return size, ok && size > 1000
 }
 
-// Any type that tells the payload of a signal can choose what sets off a job.
+// A type with a method From can choose which signals start a job.
 func ExamplePayload() {
 	var kind jobs.Payload[int] = large{core.NewKind[int]("file.saved")}
 	sink := core.NewSink(core.SinkOptions{})

@@ -10,19 +10,20 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Options configure a job. The zero value is the default. Patterns are as described at
-// [core.Match]; lists of names are separated by commas.
+// Options configure a job. The zero value is the default. For patterns, see [core.Match]. Commas
+// separate the names of a list.
 type Options struct {
-	// Name identifies the job among those of a [Runner] and in the names of its signals. It
-	// has no wildcards, commas, colons, and blanks around it. "" means the trigger.
+	// Name identifies the job in its [Runner] and in the names of its signals; "" means the
+	// trigger. It must be unique. It must have no wildcards, commas and colons, and no blanks
+	// around it.
 	Name string
-	// Lane is the lane of its runs: a name, or a name with the limit of the lane, such as
-	// "hot:4". "" means that of the [Group], or else the one for items without a lane: see
+	// Lane is the lane of the job's runs: a name, or a name with the limit of the lane, such as
+	// "hot:4". "" means the lane of the [Group], or else the lane for items without a lane: see
 	// [core.Coordinator.Lane].
 	Lane string
-	// MaxConcurrency is how many runs of this job may run at once, within the limits of its
-	// lane and of the Runner. 0 means that of the Group, or 1 if it has none; negative means
-	// no limit.
+	// MaxConcurrency is how many runs of this job may run at once, within the limits of the
+	// lane and of the Runner. 0 means the limit of the Group, or 1 if the Group has none; negative
+	// means no limit.
 	MaxConcurrency int
 	// Priority orders the jobs that one signal starts: the lowest is first in the queue. Jobs
 	// of equal priority have the order in which New got them.
@@ -34,48 +35,50 @@ type Options struct {
 	// the goroutine that raises the signal.
 	Key func(core.Signal) string
 
-	// Await lists patterns. A run waits until each of them has a signal: one in the sink's
-	// window when the run is accepted, or one raised later. Meanwhile it takes no slot and
-	// holds no key.
+	// Await is a list of patterns. A run waits until there is a signal for each pattern. Signals
+	// count if they are on the sink when the run is accepted, or are raised later. While the run
+	// waits, it has no slot and does not hold its key.
 	Await []string
-	// AwaitSameKey means that awaited signals must have the key of the signal that started the
-	// run.
+	// AwaitSameKey means that awaited signals must have the key of the trigger.
 	AwaitSameKey bool
-	// AwaitTimeout is how long a run waits for these signals; 0 or negative means no limit.
-	// After that its first attempt fails with [core.ErrTimeout]. A retry checks again and does
-	// not wait.
+	// AwaitTimeout is how long a run awaits signals; 0 or negative means no limit. After that
+	// time its first attempt fails with [core.ErrTimeout]. A retry looks for the signals again,
+	// and does not wait.
 	AwaitTimeout time.Duration
 
-	// Timeout is how long an attempt may take; 0 or negative means no limit. After that its
-	// context ends, and the attempt fails with [core.ErrTimeout], also if the handler returns
+	// Timeout is how long an attempt may take; 0 or negative means no limit. After that time its
+	// context ends, and the attempt fails with [core.ErrTimeout], even if the handler returns
 	// nil. A handler that ignores its context keeps its slot until it returns.
 	Timeout time.Duration
 	// MaxRetries is how many attempts there are after the first; 0 or negative means none.
-	// Panics are not retried, nor runs that were cancelled.
+	// After a panic, and if the run was cancelled, there is no retry.
 	MaxRetries int
 	// RetryDelay is the pause before the first retry; 0 means 100 ms, negative none. Each
-	// further pause is twice as long, up to MaxRetryDelay; 0 means 30 s, or RetryDelay if that
-	// is more, negative no limit. Each pause is shortened at random by up to half. During a
-	// pause the run holds its key, but no slot.
+	// further pause is twice as long, but at most MaxRetryDelay. Its default is 30 s, or RetryDelay
+	// if that is longer; negative means no limit. Each pause is shortened at random by up to half.
+	// During a pause the run holds its key, but no slot.
 	RetryDelay, MaxRetryDelay time.Duration
-	// RetryIf reports whether to try again after an error; nil means always.
+	// RetryIf reports whether to retry after an error; nil means always.
 	RetryIf func(error) bool
 
-	// Pin keeps the operation of a run in the window, from its start on, until a signal
-	// responsibility.ack.* with its id as key acknowledges it: see [responsibility.Keeper].
+	// Pin keeps the operation of a run visible from its start on, until it is acknowledged: by a
+	// signal responsibility.ack.* whose key is the id of the operation. See
+	// [responsibility.Keeper].
 	Pin bool
 	// ExpireAfter is how long the pin lasts at most, from the start of the run; 0 means 5
-	// minutes, negative no limit. Without Pin it is how long the operation is visible after
-	// its end; 0 means [core.Options.MaxAge]. Both ways keep at most [core.Options.MaxTracked]
-	// operations.
+	// minutes, negative no limit. Without Pin, ExpireAfter is how long the operation is visible
+	// after its end; 0 means [core.Options.MaxAge]. At most [core.Options.MaxTracked] operations
+	// are kept in one of these ways.
 	ExpireAfter time.Duration
 
-	// EmitOnStart, EmitOnComplete and EmitOnFailure are names of signals that the run raises
-	// before its first attempt, after the one that succeeds, and after the last one that
-	// fails. They have the key of the signal that started the run, and no prefix.
+	// EmitOnStart, EmitOnComplete and EmitOnFailure are lists of names. The run raises signals
+	// with these names before its first attempt, after an attempt that succeeds, and after the
+	// last attempt that fails. The signals have the key of the trigger. The prefix of the [Group]
+	// is not added.
 	EmitOnStart, EmitOnComplete, EmitOnFailure string
-	// SwallowErrors makes a run count as succeeded even if its last attempt fails. It still
-	// raises the signals of a failure. After a panic the run counts as failed.
+	// SwallowErrors makes a run count as succeeded even if its last attempt fails. The run still
+	// raises the signals of a failure. After a panic, or if it was cancelled, the run does not
+	// count as succeeded.
 	SwallowErrors bool
 }
 
@@ -87,31 +90,30 @@ func FixedKey(key string) func(core.Signal) string {
 	return func(core.Signal) string { return key }
 }
 
-// A Job is a handler with the signals that start it. It is a value; make one with [On],
+// A Job is a handler with the signals that start it. It is a value. Make one with [On],
 // [OnKind] or [OnKindKeyed].
 type Job struct {
 	// Trigger is the pattern of the signals that start the job, with the prefix of its group.
 	Trigger string
 	Options
 
-	accepts func(core.Signal) bool   // of a job of a kind or a family; nil: all signals
-	key     func(core.Signal) string // of OnKindKeyed
+	accepts func(core.Signal) bool   // for a job on a kind or a family; nil: all signals
+	key     func(core.Signal) string // for OnKindKeyed
 	do      core.Handler
 }
 
-// On makes a job that signals start if they match a pattern.
+// On makes a job. Signals that match pattern start it.
 func On(pattern string, do core.Handler, opts Options) Job {
 	return Job{Trigger: pattern, Options: opts, do: do}
 }
 
-// Payload tells which signals have a payload: a [core.Kind], a [core.Family], or a type that
-// embeds one and chooses among its signals.
+// A Payload finds the payload of a signal. It is a [core.Kind], a [core.Family], or a type that
+// embeds one of them and accepts only some of its signals.
 type Payload[P any] interface {
 	From(core.Signal) (P, bool)
 }
 
-// OnKind makes a job that signals of a kind or a family start. Signals whose payload has
-// another type do not start it.
+// OnKind makes a job. Signals of the kind or family start it, if their payload has the type P.
 func OnKind[P any](kind Payload[P], do func(context.Context, core.Signal, P) error, opts Options) Job {
 	j := Job{Options: opts, accepts: func(s core.Signal) bool {
 		_, ok := kind.From(s)
@@ -132,8 +134,8 @@ func OnKind[P any](kind Payload[P], do func(context.Context, core.Signal, P) err
 	return j
 }
 
-// OnKindKeyed is OnKind with a key that is made from the payload; see [Options].Key, which
-// must be nil.
+// OnKindKeyed is OnKind, and the function key makes the key of a run from the payload.
+// [Options].Key must be nil.
 func OnKindKeyed[P any, K ~string](kind Payload[P], key func(P) K, do func(context.Context, core.Signal, P) error, opts Options) Job {
 	j := OnKind(kind, do, opts)
 	j.key = func(s core.Signal) string {
@@ -143,7 +145,7 @@ func OnKindKeyed[P any, K ~string](kind Payload[P], key func(P) K, do func(conte
 	return j
 }
 
-// emissions lists the names that a job says it raises.
+// emissions lists the names that a job is declared to raise.
 func (j *Job) emissions() []string {
 	return slices.Concat(list(j.EmitOnStart), list(j.EmitOnComplete), list(j.EmitOnFailure))
 }
@@ -156,10 +158,11 @@ func (j *Job) name() string { return cmp.Or(j.Name, j.Trigger) }
 
 // A Group has the common options of several jobs.
 type Group struct {
-	// Prefix is put in front of triggers, with a dot between; not of kinds and families, which
-	// have names of their own, nor of names that jobs raise or await.
+	// Prefix and a dot are put in front of the triggers of [On]. The names of kinds and families do
+	// not change, and neither do names that jobs raise or await.
 	Prefix string
-	// Lane and MaxConcurrency hold for jobs that do not set their own.
+	// Lane and MaxConcurrency are used for jobs that do not set their own. The limit is for each
+	// job by itself.
 	Lane           string
 	MaxConcurrency int
 }
@@ -182,7 +185,7 @@ func (g Group) Jobs(jobs ...Job) []Job {
 	return jobs
 }
 
-// list splits a list at its commas.
+// list splits a list at its commas, and removes blanks and empty items.
 func list(text string) (items []string) {
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {

@@ -11,22 +11,22 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
 )
 
-// A Runner is a coordinator of the runs of its jobs, whose items are of type [Run]. From [New]
-// on it accepts a run for each signal that starts a job, until Complete, Drain, Stop or Close;
-// the sink keeps it alive until then. All methods are safe for concurrent use, from handlers
-// as well.
+// A Runner is a coordinator of the runs of its jobs. Its items have the type [Run]. From [New]
+// on, it accepts a run for each signal that starts a job, and the sink keeps it alive. This ends
+// with Complete, Drain, Stop or Close. All methods are safe for concurrent use, also from
+// handlers. If a run calls Flush, WaitIdle, Drain or Stop, it gets [core.ErrWouldDeadlock].
 //
 // A run that awaits signals is not in the coordinator yet: it is an operation of
-// [Runner.Awaiting]. If the queue is full when its signals have come, it waits for room. Runs
-// of its lane that are accepted meanwhile wait behind it. Flush, WaitIdle and Drain wait for
-// those runs as well, and Stop and Close cancel them.
+// [Runner.Awaiting]. If the queue is full when its signals have come, the run waits for room. Runs
+// of its lane that are accepted meanwhile wait behind it. Flush, WaitIdle and Drain also wait for
+// all these runs. Stop and Close cancel them.
 type Runner struct {
 	core.Control
 	jobs   []Job
 	keeper *responsibility.Keeper
 	before antechamber
-	stages core.Lifecycle // before, and the coordinator
-	ends   []func()       // of the subscriptions to triggers
+	stages core.Lifecycle // before, and then the coordinator
+	ends   []func()       // end the subscriptions to triggers
 }
 
 var _ core.Inspector = (*Runner)(nil)
@@ -39,12 +39,15 @@ type job struct {
 	line   *line
 }
 
-// New makes a runner. It returns an error if a job or an option is wrong. The options are
-// those of a coordinator, except that the default of Name is "jobs", and that of MaxSuspended
-// is 10,000: up to MaxSuspended runs may await signals, and as many may pause between attempts
-// without a slot. Sink must be nil or the sink of the jobs, and Classes empty. Without Lanes
-// there are those that jobs name, from the highest to the lowest in the order in which New got
-// them; a job without a lane then names "normal".
+// New makes a runner for the signals of sink. If a job or an option is wrong, New returns an
+// error. The options are those of a coordinator, with these differences:
+//
+//   - The default of Name is "jobs".
+//   - The default of MaxSuspended is 10,000. Up to MaxSuspended runs may await signals, and as many
+//     may pause between attempts without a slot.
+//   - Sink must be nil or the sink of the jobs. Classes must be empty.
+//   - Without Lanes, the lanes are those that jobs name. The lane that the first job names is the
+//     highest, and so on. A job without a lane names "normal".
 func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 	jobs, opts, err := check(sink, jobs, opts)
 	if err != nil {
@@ -58,7 +61,7 @@ func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
 	r.Control = c.Control
-	if slices.ContainsFunc(jobs, func(j Job) bool { return j.Pin }) { // it costs each operation a little
+	if slices.ContainsFunc(jobs, func(j Job) bool { return j.Pin }) { // a keeper costs each operation a little
 		r.keeper = core.Must(responsibility.New(c, sink, responsibility.Options{Name: c.Name()}))
 	}
 	r.before.buckets = make(map[string]map[*waiting]bool)
@@ -92,13 +95,13 @@ func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 	return r, nil
 }
 
-// Jobs returns the jobs by priority, with the defaults and what their groups say in their
-// options. Lane is a name only.
+// Jobs returns the jobs in the order of priority. Their options have the defaults and the values
+// of their groups in place of zeros. Lane is a name without a limit.
 func (r *Runner) Jobs() []Job { return slices.Clone(r.jobs) }
 
-// Awaiting returns the coordinator of the runs that await signals: its Stats, Operations and
-// Explain show them, and Cancel cancels one. Its operation of a run ends when the Runner has
-// accepted the run, and fails if the run is rejected.
+// Awaiting returns the control of another coordinator. Its operations are the runs that await
+// signals: Stats, Operations and Explain show them, and Cancel cancels one. Such an operation ends
+// when the run enters the queue of the Runner. If the run is rejected, the operation fails.
 func (r *Runner) Awaiting() core.Control { return r.before.Control }
 
 // hear accepts a run for a signal that may start the job.
@@ -128,8 +131,8 @@ func (r *Runner) reject(run Run, err error) {
 	Rejected.Named(SignalRejected+":"+run.Job).Raise(r.Sink().Because(run.Signal), run.Signal.Key, Failure{Run: run, Err: err})
 }
 
-// Complete ends the acceptance of runs: signals start no more. Accepted runs go on, also those
-// that await signals.
+// Complete ends the intake: signals start no more runs. Accepted runs go on, also those that
+// await signals.
 func (r *Runner) Complete() {
 	for _, end := range r.ends {
 		end()
@@ -137,11 +140,12 @@ func (r *Runner) Complete() {
 	r.before.Complete() // and then the coordinator
 }
 
-// Flush is that of the coordinator; it also waits for runs that await signals now.
+// Flush waits until all runs that are accepted now have ended, also those that await signals. If
+// ctx ends first, Flush returns the cause of ctx.
 func (r *Runner) Flush(ctx context.Context) error { return r.outside(ctx, r.stages.Flush) }
 
-// Drain is Complete, and then waits like Flush. Signals that are raised meanwhile, also by
-// runs, start nothing. To let chains of jobs end, call WaitIdle before.
+// Drain calls Complete and waits like Flush. Signals that are raised meanwhile, also by
+// runs, start nothing. To let chains of jobs end, call WaitIdle before Drain.
 func (r *Runner) Drain(ctx context.Context) error {
 	return r.outside(ctx, func(ctx context.Context) error {
 		r.Complete()
@@ -149,8 +153,9 @@ func (r *Runner) Drain(ctx context.Context) error {
 	})
 }
 
-// WaitIdle waits until there are no runs, including runs that other runs have started
-// meanwhile, and those that await signals. The intake stays open.
+// WaitIdle waits until there are no runs. It also waits for runs that other runs start meanwhile,
+// and for runs that await signals. The intake stays open. If ctx ends first, WaitIdle returns the
+// cause of ctx.
 func (r *Runner) WaitIdle(ctx context.Context) error {
 	return r.outside(ctx, func(ctx context.Context) error {
 		for {
@@ -163,8 +168,8 @@ func (r *Runner) WaitIdle(ctx context.Context) error {
 	})
 }
 
-// Stop ends the intake, cancels the runs that have not started, those that await signals
-// included, and waits for the others.
+// Stop ends the intake, and cancels the runs that have not started, also those that await
+// signals, with the cause [core.ErrStopped]. Then it waits for the other runs like Flush.
 func (r *Runner) Stop(ctx context.Context) error {
 	return r.outside(ctx, func(ctx context.Context) error {
 		r.Complete()
@@ -181,8 +186,9 @@ func (r *Runner) outside(ctx context.Context, wait func(context.Context) error) 
 	return wait(ctx)
 }
 
-// Close accepts no more runs, cancels all runs, waits for the running handlers, and releases
-// pins. If it is called by a handler, it does not wait. It returns nil.
+// Close ends the intake, cancels all runs with the cause [core.ErrClosed], and releases the pins.
+// It waits for the running handlers. If a handler calls Close, Close does not wait. Close always
+// returns nil.
 func (r *Runner) Close() error {
 	r.Complete()
 	if r.keeper != nil {

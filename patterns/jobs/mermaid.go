@@ -10,9 +10,9 @@ import (
 )
 
 // Mermaid draws jobs as a Mermaid flowchart: the signals that start them, and which jobs start
-// others: by the names of EmitOnStart, EmitOnComplete and EmitOnFailure, or, dotted, by their
-// failures. It does not know the signals that handlers raise. The same jobs give the same
-// text.
+// others. An arrow means that a name of EmitOnStart, EmitOnComplete or EmitOnFailure starts the
+// other job. A dotted arrow means that a signal of this package starts it, such as
+// [SignalFailed]. Signals that handlers raise are not known. The same jobs give the same text.
 func Mermaid(jobs ...Job) string {
 	var nodes, edges strings.Builder
 	var triggers []string
@@ -42,7 +42,7 @@ func Mermaid(jobs ...Job) string {
 	return "flowchart LR\n" + nodes.String() + edges.String()
 }
 
-// hears reports whether the trigger matches names that begin with this one.
+// hears reports whether the trigger matches names that begin with name.
 func (j *Job) hears(name string) bool {
 	return slices.ContainsFunc(list(j.Trigger), func(term string) bool {
 		return core.Match(term, name+":") || strings.HasPrefix(term+":", name+":")

@@ -8,16 +8,22 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Signals of a [Runner]. The payload is a [Failure], the key that of the signal that started
-// the run. The operation of the run raises the first two, the sink the third. None of them
-// starts the job that it is about.
+// Signals of a [Runner]. NAME is the name of the job. The payload is a [Failure]. The key is the
+// key of the trigger, and the trigger is the cause. None of these signals starts the job that it is
+// about.
 const (
-	SignalRetry    = "job.retry"    // and ":NAME:N": attempt N has failed, and there will be another one
-	SignalFailed   = "job.failed"   // and ":NAME:TYPE": the last attempt has failed; TYPE is that of the error, such as fs.PathError, or timeout
-	SignalRejected = "job.rejected" // and ":NAME": there was no room for a run; raised on the sink
+	// SignalRetry is raised as SignalRetry:NAME:N by the operation of the run: attempt N has
+	// failed, and there will be another one.
+	SignalRetry = "job.retry"
+	// SignalFailed is raised as SignalFailed:NAME:TYPE by the operation of the run: the last
+	// attempt has failed. TYPE is the type of the error, such as fs.PathError, or timeout.
+	SignalFailed = "job.failed"
+	// SignalRejected is raised as SignalRejected:NAME on the sink: a run was not accepted, for
+	// example because the queue is full. See Failure.Err.
+	SignalRejected = "job.rejected"
 )
 
-// The families of these signals, to subscribe to and to start jobs.
+// The families of these signals, for subscriptions and for [OnKind].
 var (
 	Retry    = core.NewFamily[Failure](SignalRetry + ":*")
 	Failed   = core.NewFamily[Failure](SignalFailed + ":*")
@@ -27,8 +33,8 @@ var (
 // A Failure describes an attempt that failed, or a run that was rejected.
 type Failure struct {
 	Run     Run
-	Attempt int // that has failed; 0 if there was none
-	Err     error
+	Attempt int   // the number of the attempt, from 1; 0 if there was none
+	Err     error // the error of the attempt, or why the run was rejected
 }
 
 // A Run is the item of a Runner: a job that a signal has started.
@@ -38,13 +44,14 @@ type Run struct {
 
 	job   *job
 	key   string
-	lacks []string // what it has awaited in vain
+	lacks []string // patterns of Await for which no signal has come
 }
 
 // Raise raises the signal of the run again, with its key and payload, for example when the
-// reason of a failure is gone. Raise it on a sink: on an operation of the failed run,
-// [core.Propagation] would block it as a cycle. Raise returns false if the signal was not
-// recorded, or if it has a payload and a name that no kind can have.
+// reason of a failure is gone. Pass the sink as on. If on is an operation that the run has caused,
+// [core.Propagation] blocks the signal as a cycle. Raise returns false if the signal was not
+// recorded. It also returns false for a signal with a payload whose name has "*", "?", commas or
+// blanks around it: no kind can have such a name.
 func (r Run) Raise(on core.Raiser) bool {
 	s := r.Signal
 	switch {
@@ -56,8 +63,8 @@ func (r Run) Raise(on core.Raiser) bool {
 	return core.NewKind[any](s.Name).Raise(on, s.Key, s.Payload())
 }
 
-// typeName is the type of an error as a part of a name: without the wrappings of package fmt,
-// and "timeout" for all timeouts.
+// typeName is the type of an error as a part of a name. It is "timeout" for errors that match
+// core.ErrTimeout. For an error of fmt.Errorf, it is the type of the wrapped error.
 func typeName(err error) string {
 	if errors.Is(err, core.ErrTimeout) {
 		return "timeout"
@@ -69,7 +76,8 @@ func typeName(err error) string {
 	return strings.NewReplacer("*", "", "?", "", ",", "").Replace(name)
 }
 
-// plain reports whether a name has none of these characters, and no blanks around it.
+// plain reports whether a name is not empty, has none of the characters in without, and no blanks
+// around it.
 func plain(name, without string) bool {
 	return name != "" && strings.TrimSpace(name) == name && !strings.ContainsAny(name, without)
 }

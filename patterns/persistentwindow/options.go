@@ -15,30 +15,31 @@ import (
 // Options configure a [Window]. The zero value is the default.
 type Options struct {
 	// Name is the name of the table, and the key of the window's signals; "" means
-	// "signals". It has 1 to 63 letters, digits and underscores, and no digit at the beginning.
+	// "signals". It has 1 to 63 letters (A to Z, a to z), digits and underscores. The first
+	// character is no digit.
 	Name string
 	// Pattern selects the signals that are stored and restored, see [core.Match]; "" means
-	// "*". If it names "atom.started", coordinators raise that for each operation.
+	// "*". If Pattern names [core.SignalStarted], coordinators raise it for each operation.
 	Pattern string
 	// Kinds are the kinds whose payloads are stored; see [JSON].
 	Kinds []Payload
 	// FlushInterval is how long a signal waits until it is written; 0 means 30 seconds. If
-	// half of MaxQueued wait, they are written at once.
+	// half of MaxQueued wait, a flush begins at once. It must not be negative.
 	FlushInterval time.Duration
-	// MaxAge is the maximum age of signals: older ones are not restored, and are deleted from
-	// the file. 0 means 10 minutes, negative no limit.
+	// MaxAge is the maximum age of signals; 0 means 10 minutes, negative no limit. Older ones are
+	// not restored. A flush that writes something deletes them from the file.
 	MaxAge time.Duration
-	// MaxRows is how many signals the file keeps: the newest ones. 0 means 100,000, negative
+	// MaxRows is how many signals the file keeps: the newest ones; 0 means 100,000, negative
 	// no limit.
 	MaxRows int
-	// MaxQueued is how many signals and retractions may wait to be written. If there are
-	// more, the oldest are dropped and counted. 0 means 10,000.
+	// MaxQueued is how many signals and retractions may wait to be written; 0 means 10,000. If
+	// there are more, the oldest are dropped and counted. It must not be negative.
 	MaxQueued int
 	// MaxBatch is how many signals and retractions are written in one transaction; 0 means
-	// 1000.
+	// 1000. It must not be negative.
 	MaxBatch int
-	// SampleRate stores a part of the signals: of each name the first one after a flush, and
-	// then one of SampleRate. 0 means 1: all signals.
+	// SampleRate n stores one of n signals of each name: the first one after a flush, the one
+	// n later, and so on. 0 means 1: all signals. It must not be negative.
 	SampleRate int
 }
 
@@ -70,18 +71,19 @@ func (o Options) resolved() (Options, error) {
 	return o, err
 }
 
-// maxPayload is the length of an encoded payload in bytes at most; longer ones are left out.
+// maxPayload is the maximum length of an encoded payload in bytes. Longer ones are left out.
 const maxPayload = 1 << 20
 
-// A Payload encodes and decodes the payloads of a kind. Make one with [JSON].
+// A Payload encodes and decodes payloads of one kind. Make one with [JSON].
 type Payload struct {
 	kind  string
 	text  func(core.Signal) (text []byte, ok bool)
 	raise func(on core.Raiser, key, text string) bool
 }
 
-// JSON stores payloads of a kind as package encoding/json encodes them. A payload is left out if it
-// cannot be encoded, has more than 1 MiB when encoded, or cannot be decoded.
+// JSON encodes payloads of a kind with package encoding/json. If a payload cannot be encoded, or
+// the result is longer than 1 MiB, the signal is stored without it. If a payload cannot be decoded,
+// the signal is restored without it.
 func JSON[P any](kind core.Kind[P]) Payload {
 	return Payload{
 		kind: kind.Name(),

@@ -13,13 +13,13 @@ import (
 
 // An Origin says where a restored signal was raised.
 type Origin struct {
-	Boot      uint64           // the sink and process
-	Seq       uint64           // in that sink
-	Source    string           // and operation: as the signal had them
-	Operation core.OperationID // of that process; no operation of this one
+	Boot      uint64           // the number of the sink in that process
+	Seq       uint64           // Signal.Seq in that sink
+	Source    string           // Signal.Source in that process
+	Operation core.OperationID // Signal.Operation in that process; it names no operation of this process
 }
 
-// OriginOf returns the origin of a restored signal, and false for other signals.
+// OriginOf returns the origin of a restored signal. For other signals it returns false.
 func OriginOf(s core.Signal) (o Origin, ok bool) {
 	if s.Operation != 0 || !strings.HasPrefix(s.Source, "boot:") || strings.Count(s.Source, ":") < 4 {
 		return o, false
@@ -35,10 +35,10 @@ func (o Origin) String() string {
 	return fmt.Sprintf("boot:%x:%d:%d:%s", o.Boot, o.Seq, uint64(o.Operation), o.Source)
 }
 
-// A life is a sink in this process, for all windows on it.
+// A life is a sink in this process. All windows on the sink share it.
 type life struct {
 	boot     uint64
-	restored sync.Map // to the sink, by source
+	restored sync.Map // the Sources of the signals that were restored to the sink
 }
 
 var lives sync.Map // from weak.Pointer[core.Sink] to *life

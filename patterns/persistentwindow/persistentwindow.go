@@ -14,28 +14,28 @@ import (
 )
 
 // A Window stores the signals of a sink. Make one with [Open], and close it before its writer.
-// All methods are safe for concurrent use. A timer runs while signals wait to be written. There is
-// a goroutine only while it writes. A signal that waits takes some 300 bytes.
+// All methods are safe for concurrent use. A timer runs while signals wait to be written. A
+// goroutine runs while they are written. A signal that waits takes about 300 bytes and its payload.
 type Window struct {
 	writer *sqlitewriter.Writer
 	sink   *core.Sink
 	opts   Options
 	life   *life
 	runs   *core.Coordinator[struct{}] // its operations are the flushes, one at a time
-	cancel []func()                    // of the subscriptions
+	cancel []func()                    // end the subscriptions
 
 	insertSQL, deleteSQL string
 
 	mu     sync.Mutex
-	queue  []sqlitewriter.Statement // wait for a flush, one for each signal or retraction
-	counts map[string]int           // of signals by name since the last flush
-	timer  *time.Timer              // of the flush; it runs if something waits
+	queue  []sqlitewriter.Statement // one for each signal or retraction that waits for a flush
+	counts map[string]int           // signals by name since the last flush
+	timer  *time.Timer              // of the next flush; it runs if something waits
 	stats  Stats
-	lost   int // since the last flush
+	lost   int // dropped since the last flush
 }
 
-// Open opens a window of sink in the file of writer. It creates the table if it does not exist,
-// restores signals, and begins to note signals. See the package documentation.
+// Open opens a window of sink in the file of writer. If the table does not exist, Open creates it.
+// It restores signals to sink, and begins to note signals. See the package documentation.
 func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opts Options) (*Window, error) {
 	if writer == nil || sink == nil {
 		return nil, errors.New("persistentwindow: Open needs a Writer and a Sink")
@@ -49,8 +49,8 @@ func Open(ctx context.Context, writer *sqlitewriter.Writer, sink *core.Sink, opt
 	if w.runs, err = core.NewCoordinator(w.run, core.Options{Name: opts.Name, MaxConcurrency: 1, MaxTracked: -1, EchoCapacity: -1}); err != nil {
 		return nil, w.named(err)
 	}
-	w.timer = time.AfterFunc(math.MaxInt64, func() { // not before Reset
-		_, _ = w.runs.TryEnqueue(context.Background(), struct{}{}) // if there is no room, others wait
+	w.timer = time.AfterFunc(math.MaxInt64, func() { // it does not fire before Reset
+		_, _ = w.runs.TryEnqueue(context.Background(), struct{}{}) // if there is no room, other flushes wait
 	})
 	w.timer.Stop()
 	signals, err := w.load(ctx)
@@ -139,8 +139,8 @@ func (w *Window) add(s sqlitewriter.Statement) {
 	}
 }
 
-// run writes what has been noted when it begins. What it cannot write waits again: if nobody
-// knows whether a batch is stored, it is written once more.
+// run writes the signals and retractions that wait when it begins. If it cannot write a batch, the
+// batch waits again. If it is not known whether a batch is stored, the batch is written once more.
 func (w *Window) run(ctx context.Context, _ struct{}) (err error) {
 	w.mu.Lock()
 	w.timer.Stop()
@@ -180,9 +180,9 @@ func (w *Window) run(ctx context.Context, _ struct{}) (err error) {
 	return err
 }
 
-// Flush writes all signals noted so far, and returns when they are on the disk. After an
-// error, signals that are not written wait for the next flush. If ctx ends first, Flush
-// returns its cause. In a handler of a signal of the window or of its writer, Flush returns
+// Flush writes all signals noted so far, and returns when they are on the disk. After an error,
+// the signals that are not written wait for the next flush. If ctx ends first, Flush returns the
+// cause of ctx. In a handler of a signal of the window or of its writer, Flush returns
 // [core.ErrWouldDeadlock]. After Close it returns [core.ErrClosed].
 func (w *Window) Flush(ctx context.Context) error {
 	switch {
@@ -194,7 +194,7 @@ func (w *Window) Flush(ctx context.Context) error {
 	return w.runs.Do(ctx, struct{}{})
 }
 
-// inside reports whether a flush waits for the caller.
+// inside reports whether a flush may wait for the caller.
 func (w *Window) inside(ctx context.Context) bool {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
@@ -202,9 +202,9 @@ func (w *Window) inside(ctx context.Context) bool {
 }
 
 // Close ends the subscriptions, so that later signals are not stored. Then it flushes, and returns
-// the error of the flush. Call Close again to try again. In a handler of a signal of the window or
-// of its writer, Close returns nil and the flush comes later: call Close elsewhere to wait for it.
-// Close does not close the writer.
+// the error of the flush. To try a failed flush again, call Close again. In a handler of a signal
+// of the window or of its writer, Close returns nil, and the flush comes later. To wait for that
+// flush, call Close outside of the handler. Close does not close the writer.
 func (w *Window) Close() error {
 	w.mu.Lock()
 	w.stats.Closed = true

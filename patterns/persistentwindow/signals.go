@@ -21,11 +21,12 @@ const (
 var (
 	Loaded  = core.NewKind[int](SignalLoaded)   // how many signals Open has restored
 	Flushed = core.NewKind[int](SignalFlushed)  // how many signals and retractions are on the disk now
-	Failed  = core.NewKind[error](SignalFailed) // of a flush; signals that it has not written wait for the next one
-	Lost    = core.NewKind[int](SignalLost)     // how many were dropped before this flush, because MaxQueued waited
+	Failed  = core.NewKind[error](SignalFailed) // the error of a flush; signals that are not written wait for the next one
+	Lost    = core.NewKind[int](SignalLost)     // how many signals and retractions were dropped since the flush before
 )
 
-// ownSignals are those that flushes raise: to store them would be a reason for the next flush.
+// ownSignals are the signals of windows and of sqlitewriter. If they were stored, each flush would
+// cause another one.
 var ownSignals = []string{
 	SignalInitialized, SignalLoaded, SignalFlushed, SignalFailed, SignalLost,
 	sqlitewriter.SignalWriting, sqlitewriter.SignalWritten, sqlitewriter.SignalFailed, sqlitewriter.SignalReopened,
@@ -33,17 +34,19 @@ var ownSignals = []string{
 
 func isStorable(s core.Signal) bool { return !s.Held && !slices.Contains(ownSignals, s.Name) }
 
-// Stats are the counters of a window. They are read at one moment, at which
+// Stats are the counters of a window. They are read at the same moment. Then
 //
 //	Noted = Pending + Running + Written + Lost
+//
+// Each of these five counts signals and retractions.
 type Stats struct {
-	Noted   uint64 `json:"noted"`   // signals and retractions to be written, in all
-	Written uint64 `json:"written"` // that are on the disk
-	Lost    uint64 `json:"lost"`    // that were dropped because MaxQueued waited
-	Pending int    `json:"pending"` // that wait for a flush
-	Running int    `json:"running"` // that are being written
+	Noted   uint64 `json:"noted"`   // all
+	Written uint64 `json:"written"` // on the disk
+	Lost    uint64 `json:"lost"`    // dropped, because more than MaxQueued waited
+	Pending int    `json:"pending"` // waiting for a flush
+	Running int    `json:"running"` // being written
 
-	Restored int    `json:"restored"` // by Open
+	Restored int    `json:"restored"` // signals restored by Open
 	Skipped  uint64 `json:"skipped"`  // signals left out because of SampleRate
 	Failed   uint64 `json:"failed"`   // flushes that did not write everything
 	Closed   bool   `json:"closed"`

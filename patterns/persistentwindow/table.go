@@ -11,8 +11,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Statements, with the name of the table to be put in. A time is nanoseconds since 1970, UTC;
-// causes are a JSON array of names, the first cause first; kind is "" if there is no payload.
+// Statements; %s stands for the name of the table. A time is in nanoseconds since 1970, UTC. Causes
+// are a JSON array of names, the first cause first. If there is no payload, kind is "".
 const (
 	createTable = `create table if not exists "%[1]s"(boot integer not null, seq integer not null, time integer not null,
 		name text not null, key text not null, source text not null, operation integer not null, causes text not null, kind text not null, payload text not null,
@@ -45,8 +45,8 @@ func (w *Window) insert(s core.Signal) sqlitewriter.Statement {
 // since is the time of the oldest signal that is kept.
 func (w *Window) since() int64 { return time.Now().Add(-w.opts.MaxAge).UnixNano() }
 
-// load creates the table and reads the newest signals of other lives that the sink has room
-// for, oldest first.
+// load creates the table, and reads the newest signals of other boots, as many as the sink has room
+// for. It returns the oldest first.
 func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
 	if _, err := w.writer.Exec(ctx, w.sql(createTable)); err != nil {
 		return nil, err
