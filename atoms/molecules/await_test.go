@@ -78,9 +78,9 @@ func TestAwaitTimeout(t *testing.T) {
 	}
 }
 
-// A signal that comes before the step that awaits it counts: also while the run is
-// queued, when a handler raises it before the runner receives the trigger, and when it
-// has left the window of the sink.
+// A signal counts even if it comes before the step that awaits it. It also counts if the run is
+// still queued, if a handler raises the signal before the runner receives the trigger, and if the
+// signal has left the window of the sink.
 func TestAwaitedSignalsThatComeEarlyCount(t *testing.T) {
 	for _, order := range []molecules.Order{molecules.OrderNone, molecules.OrderSerial} {
 		bubble(t, order.String(), func(t *testing.T) {
@@ -115,8 +115,7 @@ func TestAwaitedSignalsThatComeEarlyCount(t *testing.T) {
 	}
 }
 
-// Where the runs of a key run one after the other, a run does not take the signal of the
-// run before it.
+// If the runs of a key do not overlap, a run does not take the signal of the run before it.
 func TestAwaitedSignalsOfARunAreNotTakenForThoseOfTheNext(t *testing.T) {
 	for _, order := range []molecules.Order{molecules.OrderPerKey, molecules.OrderSerial} {
 		bubble(t, order.String(), func(t *testing.T) {
@@ -156,7 +155,8 @@ func TestAwaitedSignalsOfARunAreNotTakenForThoseOfTheNext(t *testing.T) {
 	}
 }
 
-// When the end of a run is signalled, it has ended: what is raised then is for the next.
+// When the end of a run is signalled, the run has ended: signals that are raised then are for the
+// next run.
 func TestAHandlerOfTheEndRaisesForTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
@@ -178,8 +178,8 @@ func TestAHandlerOfTheEndRaisesForTheNextRun(t *testing.T) {
 }
 
 // Each way to end a runner ends its subscriptions first: signals start nothing, also while
-// it waits for runs. Afterwards the sink does not keep it alive. A run that has begun
-// still receives what it awaits, except after Close.
+// the runner waits for runs. Afterwards the sink does not keep the runner alive. A run that has
+// begun still receives the signals that it awaits, except after Close.
 func TestEnds(t *testing.T) {
 	for name, end := range map[string]func(*molecules.Runner) error{
 		"Complete": func(r *molecules.Runner) error { r.Complete(); return nil },

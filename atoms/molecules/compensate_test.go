@@ -18,7 +18,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// The error of a run is that of its step, joined with those of its compensations.
+// The error of a run is the error of its step, joined with the errors of its compensations.
 func TestErrorsOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
@@ -54,8 +54,8 @@ func TestErrorsOfARun(t *testing.T) {
 	})
 }
 
-// A handler that ends the goroutine ends the run, which is compensated. Before the run
-// begins it has no effect.
+// If a handler ends the goroutine, the run ends and is compensated. If the run has not begun, such
+// a handler has no effect.
 func TestGoexitInAHandler(t *testing.T) {
 	for signal, want := range map[string][]string{
 		core.SignalStarted:            {"do", molecules.SignalCompleted},
@@ -79,8 +79,8 @@ func TestGoexitInAHandler(t *testing.T) {
 	}
 }
 
-// A cancelled run is compensated, with a context that is not cancelled, for as long as
-// CompensateTimeout says. Close waits for that.
+// A cancelled run is compensated. The context is not cancelled, and CompensateTimeout limits it.
+// Close waits for the compensation.
 func TestACancelledRunIsCompensated(t *testing.T) {
 	for _, c := range []struct{ given, want time.Duration }{{0, 30 * time.Second}, {time.Second, time.Second}, {-1, 0}} {
 		bubble(t, fmt.Sprint(c.given), func(t *testing.T) {
@@ -173,7 +173,7 @@ func (w way) function(r **molecules.Runner, j *journal, what string) do {
 	}
 }
 
-// plan is a blueprint, by how its functions end.
+// plan describes a blueprint: it says how its functions end.
 type plan struct{ do, undo []way }
 
 // expect is the model: the signals and calls of a run, in order.
@@ -238,7 +238,7 @@ func (p plan) expect() (lines []string) {
 	return lines
 }
 
-// fails returns how the first step ends that does not work, or works.
+// fails returns how the first step that does not work ends. If all work, it returns works.
 func (p plan) fails() way {
 	for _, w := range p.do {
 		if w != works {

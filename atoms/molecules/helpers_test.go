@@ -37,7 +37,7 @@ func takes(d time.Duration) do {
 	}
 }
 
-// journal is what happened, in order.
+// journal is a list of events, in order.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -56,7 +56,7 @@ func (j *journal) take() (lines []string) {
 	return lines
 }
 
-// notes returns a function of a step that notes what and returns err.
+// notes returns the function of a step, which notes what and returns err.
 func (j *journal) notes(what string, err error) do {
 	return func(context.Context, *molecules.Run) error { j.add("%s", what); return err }
 }
@@ -86,8 +86,8 @@ func blueprint(do ...do) molecules.Blueprint {
 // event returns the payload of a signal of a runner.
 func event(s core.Signal) molecules.Event { return s.Payload().(molecules.Event) }
 
-// submit raises bodies, with different keys, as signals that start something, and says
-// whether they did.
+// submit returns a function that raises a body as the payload of a signal, with a new key each time.
+// If the signal starts nothing, the function returns core.ErrClosed.
 func submit(body core.Kind[coretest.Body], sink *core.Sink, stats func() core.Stats) func(context.Context, coretest.Body) error {
 	var (
 		turn sync.Mutex

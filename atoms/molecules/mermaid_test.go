@@ -25,7 +25,7 @@ func TestMermaid(t *testing.T) {
 	assert.Contains(t, second, `m1u0["undo #96;x#96; y"]`)
 }
 
-// Mermaid reads labels as Markdown: what has a meaning there is escaped.
+// Mermaid reads labels as Markdown: characters with a meaning in Markdown are escaped.
 func TestMermaidLabelsAreNotMarkdown(t *testing.T) {
 	for name, want := range map[string]string{
 		"a.*, b.*":     "a.#42;, b.#42;",

@@ -253,8 +253,8 @@ func TestAStepThatRaisesItsOwnTriggerComesToAnEnd(t *testing.T) {
 	}
 }
 
-// Nor do blueprints and triggers that start each other: the depth is carried from one to
-// the next.
+// Blueprints and triggers that start each other do not go on for ever: each signal has the depth
+// of its causes.
 func TestBlueprintsThatStartEachOtherComeToAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true, MaxDepth: 6}})
@@ -277,8 +277,8 @@ func TestBlueprintsThatStartEachOtherComeToAnEnd(t *testing.T) {
 	})
 }
 
-// The pattern "*" comes to rest: neither the signals about runs, nor those that their
-// operations raise without a cause, start anything.
+// The pattern "*" causes no endless loop: signals about runs start nothing, and signals that the
+// operations of runs raise without a cause start nothing.
 func TestAPatternThatMatchesEverythingComesToRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
@@ -309,8 +309,8 @@ func TestAPatternThatMatchesEverythingComesToRest(t *testing.T) {
 	})
 }
 
-// Handlers and conditions that panic affect no run, except the one that When decides
-// about, which is dropped.
+// A handler that panics affects no run. A When that panics affects only the run that it decides
+// about: that run is dropped.
 func TestPanicsInHandlersAndConditions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
@@ -329,7 +329,7 @@ func TestPanicsInHandlersAndConditions(t *testing.T) {
 	})
 }
 
-// A cancelled run is not failed, and a run that was cancelled before it began is signalled
+// A cancelled run does not count as failed. A run that was cancelled before it began is signalled
 // too.
 func TestCancelledRuns(t *testing.T) {
 	for name, cancel := range map[string]func(*molecules.Runner, core.OperationID){

@@ -60,7 +60,7 @@ func TestTriggerIsBounded(t *testing.T) {
 	})
 }
 
-// A failed call is counted and signalled, and OnError is called. A cancelled one is not
+// A failed call is counted and signalled, and OnError is called. A cancelled call does not count as
 // failed.
 func TestTriggerErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestTriggerErrors(t *testing.T) {
 	})
 }
 
-// A trigger does not react to the signals about itself, nor to those that its function
-// raises through the operation without a cause.
+// A trigger reacts neither to the signals about itself nor to signals that its function raises
+// through the operation without a cause.
 func TestATriggerDoesNotReactToItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()

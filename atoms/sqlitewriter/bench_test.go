@@ -24,7 +24,7 @@ const (
 
 var benchValue = make([]byte, 100)
 
-// plain opens a file as the writer does, without it.
+// plain opens a file with the settings of the writer, but without a writer.
 func plain(b *testing.B) *sql.Conn {
 	name := url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(b.TempDir(), "plain.db"))}
 	db := core.Must(sql.Open("sqlite", name.String()+"?_journal_mode=wal&_synchronous=full"))

@@ -14,8 +14,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 )
 
-// A full disk is a clear error. What was acknowledged is there, what was not is not, and when
-// there is room again, writes go on.
+// If the disk is full, the error says so. Acknowledged writes are stored, and the others are not.
+// When there is room again, writes go on.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {

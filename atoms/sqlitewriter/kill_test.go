@@ -13,7 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// savers is how many goroutines of a child save, each its own items in order.
+// savers is how many goroutines of a child save. Each saves its own items in order.
 const savers = 8
 
 // save returns a child that saves items until it is killed. It acknowledges each when it is
@@ -85,7 +85,7 @@ func checkSaved(dir string, acked []string) error {
 	return rows.Err()
 }
 
-// What Batch has returned from survives SIGKILL.
+// When Batch has returned, its writes survive SIGKILL.
 func TestKill(t *testing.T) {
 	require.NoError(t, coretest.KillLoop(t, coretest.Kill{Child: save(false), Check: checkSaved}))
 }

@@ -26,7 +26,7 @@ func read(t testing.TB, w *sqlitewriter.Writer) int {
 	return core.Must(sqlitewriter.Read(context.Background(), w, "rows", countRows))
 }
 
-// Every way to invalidate a key does.
+// Every way to invalidate a key works.
 func TestInvalidation(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	w := openLog(t, sqlitewriter.Options{Sink: sink, InvalidateOn: "cache.invalidate:*,rows.changed"})
@@ -99,7 +99,7 @@ func TestValuesOfAnotherTypeAreErrors(t *testing.T) {
 	}
 }
 
-// Capacity and TTL are those of the cache.
+// Capacity and TTL limit the values that Read keeps.
 func TestOptionsOfTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})

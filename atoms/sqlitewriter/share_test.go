@@ -85,7 +85,7 @@ func TestInvalidOptions(t *testing.T) {
 	}
 }
 
-// A path is the name of a file, whatever is in it. It is no connection string.
+// A path is the name of a file. It may have any characters, and is no connection string.
 func TestPaths(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -53,8 +53,8 @@ func texts(t testing.TB, db *sql.DB) (all []string) {
 	return all
 }
 
-// held runs together while a transaction keeps writes from starting, so that they share the
-// next one. Calls must come in order: each begins when the one before waits.
+// held makes calls while a transaction keeps writes from starting. So the calls share the next
+// transaction. Each call begins when the call before it waits.
 func held(t *testing.T, w *sqlitewriter.Writer, calls ...func()) {
 	t.Helper()
 	let, all := make(chan struct{}), sync.WaitGroup{}
@@ -78,7 +78,8 @@ func begin(ctx context.Context, w *sqlitewriter.Writer, stmts ...sqlitewriter.St
 	return func() error { return <-result }
 }
 
-// A commit that has returned survives a power cut: the connection that writes says so.
+// A commit that has returned survives a power cut: the settings of the connection that writes say
+// so.
 func TestCommitsAreDurable(t *testing.T) {
 	w := open(t, sqlitewriter.Options{})
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "fullfsync": "1", "foreign_keys": "1", "busy_timeout": "10000"} {
@@ -98,7 +99,8 @@ func TestReadYourWrites(t *testing.T) {
 	assert.ErrorContains(t, err, "readonly")
 }
 
-// Writes that meet share a transaction, in order. One that fails has no effect on the others.
+// Writes that wait at the same time share a transaction, in order. A write that fails has no effect
+// on the others.
 func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := openLog(t, sqlitewriter.Options{MaxGroup: 4})
@@ -121,7 +123,7 @@ func TestGroupCommit(t *testing.T) {
 
 const endless = "with recursive n(i) as (select 1 union all select i+1 from n) insert into log(text) select 'half' || i from n"
 
-// Close interrupts a statement that runs, and what it has done is rolled back.
+// Close interrupts a statement that runs, and the statement is rolled back.
 func TestCloseInterruptsAStatement(t *testing.T) {
 	sink, turn := core.NewSink(core.SinkOptions{}), make(chan struct{})
 	w := openLog(t, sqlitewriter.Options{Sink: sink})
@@ -134,7 +136,7 @@ func TestCloseInterruptsAStatement(t *testing.T) {
 	assert.Empty(t, texts(t, other.DB()))
 }
 
-// What fails is never half applied, whatever it does to the transaction that it shares.
+// A write that fails is never half applied, in whatever way it ends the transaction that it shares.
 func TestNoFailureIsHalfApplied(t *testing.T) {
 	type statement = sqlitewriter.Statement
 	add := func(text string) statement { return statement{SQL: insert, Args: []any{text}} }
@@ -250,7 +252,8 @@ func TestTx(t *testing.T) {
 	assert.Equal(t, []string{"a"}, texts(t, w.DB()))
 }
 
-// A call that would wait for its own transaction, or for the turn that raises a signal, is refused.
+// A call is refused if it would wait for its own transaction, or for the write that has raised a
+// signal.
 func TestNoCallWaitsForItself(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
 	w := openLog(t, sqlitewriter.Options{Sink: sink})
@@ -278,7 +281,7 @@ func TestNoCallWaitsForItself(t *testing.T) {
 	assert.Equal(t, 3, handled)
 }
 
-// A function that takes too long is rolled back, whatever it returns.
+// If a function takes too long, its transaction is rolled back, even if it returns nil.
 func TestTxTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := openLog(t, sqlitewriter.Options{TxTimeout: time.Minute})
@@ -297,7 +300,7 @@ func TestTxTimeout(t *testing.T) {
 	})
 }
 
-// A caller whose context ends while its write waits gets the cause, and nothing is stored.
+// If the context of a caller ends while its write waits, it gets the cause, and nothing is stored.
 func TestLeavingTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := openLog(t, sqlitewriter.Options{MaxQueued: 1})
@@ -314,7 +317,7 @@ func TestLeavingTheQueue(t *testing.T) {
 	})
 }
 
-// Whatever text comes, the result can be used, and so can the writer.
+// After any text, the result can be used, and the writer still works.
 func FuzzExec(f *testing.F) {
 	for _, query := range []string{
 		"", " ;", "-- x", "/* x", "/**/;--\n;", "\x00", "\ufeff", "select 1; -- x", "select 1; commit", "insert into log(text) values(1) returning id",
@@ -337,7 +340,7 @@ func FuzzExec(f *testing.F) {
 	})
 }
 
-// A program that holds SQLite's own lock is waited for as long as BusyTimeout allows.
+// While a program holds SQLite's own lock, a write waits, at most BusyTimeout.
 func TestBusyTimeout(t *testing.T) {
 	w := openLog(t, sqlitewriter.Options{BusyTimeout: -1, MaxReaders: 3})
 	assert.Equal(t, 3, w.DB().Stats().MaxOpenConnections)

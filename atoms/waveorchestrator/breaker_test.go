@@ -43,8 +43,8 @@ func TestHalfOpenBreakerAdmitsOneProbeOfAllExecutions(t *testing.T) {
 	})
 }
 
-// While a breaker is open others can see that, and wait for the end of it. Handlers that
-// take their time do not prolong it.
+// While a breaker is open, other code can see that and can wait for the end. Slow handlers do not
+// keep the breaker open for longer.
 func TestOpenedIsHeldWhileTheBreakerIsOpen(t *testing.T) {
 	each(t, map[string]time.Duration{"quick": 0, "slow": 20 * time.Second, "slower than the reset": time.Minute}, func(t *testing.T, slow time.Duration) {
 		sink := core.NewSink(core.SinkOptions{})
@@ -66,8 +66,8 @@ func TestOpenedIsHeldWhileTheBreakerIsOpen(t *testing.T) {
 	})
 }
 
-// Nothing waits for the breakers of an orchestrator that is closed, even if one opens while
-// Close is called.
+// After Close nothing waits for the breakers of the orchestrator, even if a breaker opens during
+// Close.
 func TestCloseReleasesOpened(t *testing.T) {
 	for _, pattern := range []string{"circuit.opened:b:*", "worker.failed:b:*"} {
 		bubble(t, func(t *testing.T) {

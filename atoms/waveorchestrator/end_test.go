@@ -77,8 +77,8 @@ func TestEarlyExitCancelsTheOthers(t *testing.T) {
 	})
 }
 
-// Values that have arrived while EarlyExit takes its time come before the timeout, and before
-// the end of the caller. A run that was cancelled meanwhile ends the execution.
+// Values that arrive while EarlyExit runs count before the timeout, and before the end of the
+// caller's context. If a run is cancelled while EarlyExit runs, the execution ends.
 func TestResultsThatHaveArrivedComeBeforeTheEnd(t *testing.T) {
 	for i := range 60 {
 		want, do := "early-exit by b | completed a:0=1 b:0=2", gives(2, 2*ms)
@@ -100,7 +100,8 @@ func TestResultsThatHaveArrivedComeBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// A worker may cancel its execution, with the first cause; a run cannot be cancelled by itself.
+// A worker may cancel its execution, and the first cause counts. A run cannot be cancelled by
+// itself.
 func TestCancelFromInside(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var o *wave.Orchestrator[int, int]
@@ -123,7 +124,7 @@ func TestCancelFromInside(t *testing.T) {
 	})
 }
 
-// Close waits for executions, and for abandoned runs, and shows nothing about the workers.
+// Close waits for executions and for abandoned runs. It counts as no failure of a worker.
 func TestClose(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{BreakerThreshold: 1}, worker{Name: "hangs", Do: hangs}, worker{Name: "slow", Do: ignores(1, 50*ms)},
@@ -196,8 +197,8 @@ func TestCloseFromInside(t *testing.T) {
 	}
 }
 
-// hold keeps operations from beginning: core calls a handler of atom.started before they do.
-// The first so many begin at once.
+// hold keeps operations from beginning: a handler of atom.started sleeps, and core calls it before an
+// operation begins. The first operations, as many as free says, begin at once.
 func hold(o *wave.Orchestrator[int, int], free int32, d time.Duration) {
 	var begun atomic.Int32
 	o.Sink().Subscribe(core.SignalStarted, func(core.Signal) {
@@ -211,7 +212,8 @@ func never(t *testing.T) worker {
 	return worker{Name: "w", Do: func(context.Context, int) (int, error) { t.Error("started"); return 0, nil }}
 }
 
-// A run that has not begun at the end never begins, and shows nothing about the worker.
+// If a run has not begun when the execution ends, it never begins, and counts as no failure of the
+// worker.
 func TestRunThatHasNotBegunAtTheEnd(t *testing.T) {
 	type row struct {
 		o    opts
@@ -237,7 +239,8 @@ func TestRunThatHasNotBegunAtTheEnd(t *testing.T) {
 	})
 }
 
-// An execution that has not begun when the caller's context ends, or at Close, never begins.
+// If an execution has not begun when the caller's context ends or when Close is called, it never
+// begins.
 func TestExecutionThatHasNotBegun(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{}, never(t))
@@ -295,8 +298,8 @@ func TestTheEndComesWhileHandlersRun(t *testing.T) {
 	})
 }
 
-// Handlers that end the goroutine, as t.FailNow does, end the execution and leave nothing
-// behind, however many there are. An outcome that was decided stands.
+// A handler may end the goroutine, as t.FailNow does. Then the execution ends and leaves nothing
+// behind, also with many such handlers. If the outcome was decided before, it does not change.
 func TestHandlersThatEndTheGoroutine(t *testing.T) {
 	for pattern, want := range map[string]wave.Outcome{ // those of the execution's goroutine cancel it
 		core.SignalStarted: wave.OutcomeFailed, "worker.started:*": wave.OutcomeFailed, "worker.failed:*": wave.OutcomeFailed,

@@ -30,7 +30,7 @@ func gives(v int, d time.Duration) work {
 	return func(ctx context.Context, _ int) (int, error) { return v, wait(ctx, d) }
 }
 
-// fails is gives with an error.
+// fails is like gives, but returns an error.
 func fails(d time.Duration) work {
 	return func(ctx context.Context, _ int) (int, error) {
 		if err := wait(ctx, d); err != nil {
@@ -95,7 +95,7 @@ func brief(r wave.Result[int]) string {
 	})
 }
 
-// text is a result with its lists, as far as there are any.
+// text is a result as text, without empty lists.
 func text(r wave.Result[int], before string, show func(wave.WorkerResult[int]) string) string {
 	text := string(r.Outcome)
 	if r.Decisive != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// A watched context knows when Execute waits for an execution that was accepted: it asks for
-// the end of its context then.
+// A watched context knows when Execute waits for an execution that was accepted: Execute calls Done
+// then.
 type watched struct {
 	context.Context
 	watch    atomic.Bool
@@ -60,8 +60,8 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// An execution that waits, while the orchestrator is paused or at its limit, can be seen and
-// cancelled. It does not begin then, and Execute says why.
+// An execution waits while the orchestrator is paused or at its limit. It is shown then, and can be
+// cancelled. A cancelled one does not begin, and Execute returns the cause.
 func TestExecutionsThatWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{MaxConcurrency: 1, TotalTimeout: time.Second}, worker{Name: "w", Do: ignores(1, time.Hour)})

@@ -22,7 +22,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// behaviour is what a worker does in one execution.
+// behaviour describes a worker in one execution.
 type behaviour struct {
 	takes    time.Duration
 	fails    bool
@@ -426,7 +426,7 @@ func TestManyExecutionsAtOnce(t *testing.T) {
 	}
 }
 
-// arbitrary does something or other, by its input.
+// arbitrary is the function of a worker. Its behaviour depends on the input.
 func arbitrary(ctx context.Context, in int) (int, error) {
 	b := behaviour{takes: time.Duration(in%60) * ms, fails: in%7 == 0, ignores: in%7 == 1}
 	if in%7 == 2 {

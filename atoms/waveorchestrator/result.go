@@ -42,7 +42,8 @@ type Result[Out any] struct {
 	// Cancelled are the workers that were running when the execution ended early.
 	Cancelled []WorkerResult[Out]
 	// Skipped are the workers that were not run. Err says why: the breaker is open, too many
-	// abandoned runs have not returned, or the execution has ended.
+	// abandoned runs have not returned, or the execution or the time of the worker was over before
+	// it could begin.
 	Skipped []WorkerResult[Out]
 	// Abandoned are the workers of Failed and Cancelled that did not return within
 	// [Options.Grace] after the end of their context. They may still be running.

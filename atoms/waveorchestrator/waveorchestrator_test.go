@@ -74,9 +74,9 @@ func TestHugeTimesDoNotOverflow(t *testing.T) {
 	})
 }
 
-// Failures do not stop the wave, nor what comes after. Also a weak point of the original: the
-// zero values of workers that failed are results. What a worker returns while its context has
-// not ended is its own failure, even if it looks like the end.
+// Failures stop neither the wave nor later waves. Also a weak point of the original: the zero
+// values of workers that failed are results. If a worker returns an error while its context has not
+// ended, it has failed, even if the error looks like the end of a context.
 func TestFailuresEndNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		o := orchestrator(t, opts{WorkerTimeout: time.Second, EarlyExit: func(v int) bool { assert.Equal(t, 1, v); return false }},
@@ -104,8 +104,8 @@ func TestFailuresEndNothing(t *testing.T) {
 	})
 }
 
-// A worker that returns at the very instant at which its time is over is late. If its time and
-// that of the execution end together, it is not its failure.
+// A worker that returns at the very instant at which its time is over is late. If the time of the
+// execution ends at that instant too, the worker has not failed.
 func TestTheInstantItselfIsLate(t *testing.T) {
 	for range 20 {
 		bubble(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestEarlyExitIsCalledForOneValueAtATime(t *testing.T) {
 	})
 }
 
-// A panic of EarlyExit ends the execution: what runs is cancelled, and nothing is lost.
+// A panic of EarlyExit ends the execution: running workers are cancelled, and nothing is lost.
 func TestEarlyExitPanics(t *testing.T) {
 	each(t, map[string]func(){"panic": func() { panic(errOnPurpose) }, "goexit": runtime.Goexit}, func(t *testing.T, broken func()) {
 		o := orchestrator(t, opts{BreakerThreshold: 1, MaxPerWave: 2, EarlyExit: func(int) bool { broken(); return false }},
@@ -173,7 +173,8 @@ func TestEarlyExitPanics(t *testing.T) {
 	})
 }
 
-// The end of an orchestrator further out is not taken for an end of the inner one's own.
+// If the execution of an outer orchestrator ends, the inner one does not take that for an end of its
+// own.
 func TestOrchestratorsWithinOrchestrators(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		inner := orchestrator(t, opts{BreakerThreshold: 1, WorkerTimeout: -1, TotalTimeout: -1}, worker{Name: "w", Do: hangs})

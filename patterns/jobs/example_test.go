@@ -48,7 +48,7 @@ func Example() {
 	// 3 runs
 }
 
-// large is a kind of which only large values set off jobs.
+// large is a kind. Only its large values start jobs.
 type large struct{ core.Kind[int] }
 
 func (l large) From(s core.Signal) (int, bool) {

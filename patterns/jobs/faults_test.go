@@ -53,8 +53,9 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// Fault avoided: a job that awaits a signal of another job of its lane kept the slot, the lane
-// and the key that the other one needed, and both waited for ever. So did backing off.
+// Fault avoided: a job that awaited a signal of another job of its lane kept the slot, the lane
+// and the key that the other job needed, and both waited for ever. The same happened in a pause
+// before a retry.
 func TestWaitsKeepNoSlot(t *testing.T) {
 	for name, opts := range map[string]jobs.Options{
 		"await":    {Await: []string{"other.done"}},
@@ -93,7 +94,7 @@ func awaiting(s *scene) core.OperationID {
 }
 
 // Fault avoided: a signal between two looks was missed, and a wait that timed out between two
-// looks let the job run without what it awaits.
+// looks let the job run without the awaited signals.
 func TestAwaitMissesNothing(t *testing.T) {
 	stage(t, core.Options{}, one("go", takes(0), jobs.Options{Await: []string{"x"}, AwaitTimeout: time.Second, MaxRetries: 3, RetryDelay: time.Second}), func(s *scene) {
 		s.raise("go", "1")
@@ -140,9 +141,9 @@ func TestEndOfWaits(t *testing.T) {
 	}
 }
 
-// Fault avoided: what did not fit into the queue piled up without bound. It is refused, with a
-// signal, and the raiser does not wait. Runs that were accepted and then find the queue full
-// wait for room, in front of later ones.
+// Fault avoided: runs that did not fit into the queue piled up without bound. Such a run is
+// rejected with a signal, and the raiser does not wait. If an accepted run finds the queue full
+// later, it waits for room, in front of later runs.
 func TestFullQueues(t *testing.T) {
 	stage(t, core.Options{MaxConcurrency: 1, MaxQueued: 1, MaxSuspended: 2}, func(s *scene) []jobs.Job {
 		return []jobs.Job{jobs.On("go", s.does("go", time.Second), jobs.Options{}), jobs.On("wait", s.does("wait", time.Second), jobs.Options{Await: []string{"x"}})}
@@ -165,8 +166,8 @@ func TestFullQueues(t *testing.T) {
 	})
 }
 
-// Fault avoided: followers could not find the operation that set them off. A handler finds the
-// operation of its trigger, and what it left there.
+// Fault avoided: a job could not find the operation that had started it. A handler finds the
+// operation of its trigger, and the values that this has stored.
 func TestFollowersFindTheOperation(t *testing.T) {
 	stage(t, core.Options{}, func(s *scene) []jobs.Job {
 		return []jobs.Job{
@@ -262,8 +263,8 @@ func TestTimeoutOfADeafHandler(t *testing.T) {
 	}
 }
 
-// Fault avoided: a pause could be for ever, or overflow. It doubles, up to a limit, and is at
-// least half of that.
+// Fault avoided: a pause could last for ever, or overflow. Pauses double up to a limit, and are
+// shortened by at most half.
 func TestPauses(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts  jobs.Options
@@ -292,8 +293,8 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// A cancelled run is not retried, fails in no signal, and ends a pause. The Timeout of the
-// coordinator is a failure.
+// A cancelled run is not retried, and raises no signal of a failure. Cancelling ends a pause. The
+// Timeout of the coordinator is a failure.
 func TestCancelledRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit time.Duration
@@ -315,8 +316,8 @@ func TestCancelledRuns(t *testing.T) {
 	}
 }
 
-// Signals from before the start are no triggers; nothing is left on the sink afterwards, and
-// DrainOn is that of the runner.
+// Signals that were raised before New are no triggers. After the end no subscription is left on the
+// sink. DrainOn ends the intake of the runner.
 func TestStartAndEnd(t *testing.T) {
 	stage(t, core.Options{DrainOn: "enough"}, one("go", takes(0), jobs.Options{Await: []string{"x"}}), func(s *scene) {
 		coretest.NothingLeft(s.t, s.sink, func() {
@@ -360,7 +361,7 @@ func TestMermaid(t *testing.T) {
 		jobs.On("job.failed:*,job.rejected:a", do, jobs.Options{Name: "letters"})))
 }
 
-// CancelOn refuses runs, when they are set off and when they have got what they awaited.
+// CancelOn refuses runs: when their trigger is raised, and when their awaited signals have come.
 func TestCancelOn(t *testing.T) {
 	stage(t, core.Options{CancelOn: "stop"}, one("go", takes(0), jobs.Options{Await: []string{"x"}}), func(s *scene) {
 		signals := coretest.Watch(s.t, s.sink, "job.*")

@@ -28,7 +28,7 @@ var placed = core.NewKind[order]("order.placed")
 
 var errDown = errors.New("down")
 
-// scene is a runner in a bubble, and what its handlers noted.
+// scene is a runner in a bubble, with the notes of its handlers.
 type scene struct {
 	*jobs.Runner
 	t       *testing.T
@@ -112,8 +112,8 @@ func (s *scene) raise(name string, keys ...string) {
 	}
 }
 
-// Each option does what it says, and its default as well. Fault avoided: without a key, runs were
-// one line, and an unkeyed job of unlimited runs was still bounded by its lane.
+// Each option and each default works as documented. Fault avoided: runs without a key ran one after
+// the other, and the lane still limited a job without a key and without a limit.
 func TestOptions(t *testing.T) {
 	const second = time.Second
 	fails := []error{errDown, errDown, errDown, errDown, errDown}
@@ -262,7 +262,7 @@ func TestPinAndExpireAfter(t *testing.T) {
 	}
 }
 
-// A lane has a limit; the first is the highest, those given or those that jobs name.
+// A lane has a limit. The first lane is the highest, of the given lanes or of those that jobs name.
 func TestLanes(t *testing.T) {
 	for name, c := range map[string]struct {
 		given string
@@ -302,8 +302,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// Fault avoided: a value that equals the default could not go before that of the group; a
-// prefix could double a dot.
+// Fault avoided: a job could not replace a value of its group by the default value; a prefix could
+// double a dot.
 func TestGroup(t *testing.T) {
 	do := func(context.Context, core.Signal) error { return nil }
 	all := jobs.Group{Prefix: "stage.", Lane: "io:2", MaxConcurrency: 3}.Jobs(

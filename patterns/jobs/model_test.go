@@ -37,7 +37,7 @@ type modelRun struct {
 	refused        bool
 }
 
-// some is every so many-th of a kind.
+// some is every nth item of a kind.
 type some struct {
 	core.Kind[int]
 	every int
@@ -64,7 +64,7 @@ func (m *model) place(id string) {
 	}
 }
 
-// start checks that an attempt may begin, and end that the next may.
+// start checks that an attempt may begin. end notes its end, after which the next one may begin.
 func (m *model) start(id string, uses []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

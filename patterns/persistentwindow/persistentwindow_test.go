@@ -55,7 +55,7 @@ func stored(t testing.TB, w *sqlitewriter.Writer) (rows []string) {
 	return rows
 }
 
-// shown returns what a sink shows but for the signals of windows.
+// shown returns the signals that a sink shows, without the signals of windows.
 func shown(sink *core.Sink) (signals []core.Signal) {
 	for s := range sink.Sense(core.Query{}) {
 		if !s.Matches("window.*,write.*") {
@@ -134,9 +134,9 @@ func TestFileIsBounded(t *testing.T) {
 	})
 }
 
-// What flushes raise themselves is not stored, also if the writer raises on the same sink and there
-// are several windows: else each flush would be the reason for another. And while nothing
-// waits, there is no timer.
+// Signals that flushes raise are not stored. If they were, each flush would cause another one. This
+// also holds if the writer raises on the same sink, and with several windows. While nothing waits,
+// no timer runs.
 func TestOwnSignalsAreNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
@@ -159,8 +159,8 @@ func TestOwnSignalsAreNotStored(t *testing.T) {
 	})
 }
 
-// A flush writes all batches, half of MaxQueued are a reason to flush at once, and what is
-// dropped because the disk fails is counted and said.
+// A flush writes all batches. If half of MaxQueued wait, a flush begins at once. Signals that are
+// dropped because the disk fails are counted and reported.
 func TestLossIsCountedAndSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, sink := openWriter(t, sqlitewriter.Options{}), newSink()
@@ -193,8 +193,9 @@ func TestLossIsCountedAndSaid(t *testing.T) {
 	})
 }
 
-// Signals come back with name, key, time, causes and payloads of declared kinds, without any
-// handler or monitor, at most of MaxAge, and once, however often windows are opened.
+// Signals come back with name, key, time, causes and payloads of declared kinds. No handler and no
+// monitor gets them. Signals older than MaxAge do not come back. If several windows are opened, each
+// signal comes back once.
 func TestRestoreIsSilentAndOnce(t *testing.T) {
 	type file struct{ Size int }
 	saved, other := core.NewKind[file]("file.saved"), core.NewKind[file]("other")
@@ -254,8 +255,8 @@ func TestRestoreIsSilentAndOnce(t *testing.T) {
 	})
 }
 
-// An id of another process is not taken for one of this: restored signals have none, but
-// their origin can be read.
+// An operation id of another process is not taken for an id of this process: restored signals have
+// no operation, but OriginOf returns it.
 func TestRestoredOperationsAreForeign(t *testing.T) {
 	w, first := openWriter(t, sqlitewriter.Options{}), newSink()
 	run := func(sink *core.Sink) (id core.OperationID) {
@@ -362,8 +363,8 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	require.ErrorContains(t, err, `persistentwindow: "signals" in `+w.Path())
 }
 
-// Close flushes and may be called at any time, any number of times and from everywhere; its
-// error is that of the flush, and can be cured.
+// Close flushes, and may be called at any time, any number of times and from everywhere. Its error
+// is the error of the flush. A later Close can succeed.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
