@@ -41,7 +41,7 @@ func Example() {
 	if err := tasks.RunNow(ctx, "report"); err != nil {
 		panic(err)
 	}
-	if err := tasks.WaitIdle(ctx); err != nil { // of the coordinator, too
+	if err := tasks.WaitIdle(ctx); err != nil { // waits for the coordinator, too
 		panic(err)
 	}
 	// Output:

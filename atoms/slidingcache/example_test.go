@@ -36,7 +36,7 @@ func Example() {
 		fmt.Println(cached == profile, cached.Name)
 	}
 	stats := cache.Stats()
-	fmt.Printf("%d entries, %d hits, %d hot\n", stats.Size, stats.Hits, stats.Hot)
+	fmt.Printf("%d entries, %d hits, %d hot\n", stats.Size, stats.Hits, stats.Hot) // hot: five accesses or more
 	// Output:
 	// loading user-123
 	// true Ada

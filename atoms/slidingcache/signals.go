@@ -10,7 +10,7 @@ import (
 // Signals that a cache raises on its sink. The key of a signal is the text of the cache's
 // key, see [Options.KeyText]. The signals of a load are raised by its operation.
 const (
-	SignalHit    = "cache.hit"    // Get found a value, or that there is none; sampled
+	SignalHit    = "cache.hit"    // Get found a value, or a remembered absence; sampled
 	SignalPeeked = "cache.peeked" // GetIfPresent found a value; sampled
 	SignalMiss   = "cache.miss"   // Get or GetIfPresent found nothing; sampled
 	SignalShared = "cache.shared" // Get waits for a load that is under way; sampled

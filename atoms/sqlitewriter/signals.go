@@ -23,7 +23,7 @@ const (
 
 	// Signals of the values that [Read] keeps. The key is the key of the value.
 	SignalHit         = lru.SignalHit         // the value was there
-	SignalHot         = lru.SignalHot         // the value was there, and is used often
+	SignalHot         = lru.SignalHot         // the same, from the fifth use of the value on
 	SignalMiss        = lru.SignalMiss        // the value was not there
 	SignalEvicted     = lru.SignalEvicted     // the value made room for another
 	SignalExpired     = lru.SignalExpired     // the value has expired

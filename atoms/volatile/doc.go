@@ -17,8 +17,9 @@
 //     returned. Until then it keeps its slot and is shown.
 //
 // An operation may kill itself. If its work then returns nil, it has succeeded. With
-// [Options.LetFinish], no operation is cancelled. The counters of the coordinator stay exact,
-// OnFinalized is called once, and the echo of the operation has all its signals.
+// [Options.LetFinish], no operation is cancelled. The counters of the coordinator stay
+// exact. Functions of [core.Control.OnFinalized] are called once for the operation. Its
+// [core.Echo] has all its signals.
 //
 // A signal of an operation of another coordinator on the sink has no effect, and counts as
 // missed. A signal that is raised on the sink itself has no effect either. But with

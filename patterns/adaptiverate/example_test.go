@@ -19,7 +19,7 @@ func (e busyError) RetryAfter() time.Duration { return e.wait }
 func Example() {
 	polite, err := adaptiverate.New(func(_ context.Context, request int) error {
 		if request == 1 {
-			return busyError{time.Hour}
+			return busyError{time.Hour} // its method RetryAfter returns an hour
 		}
 		return nil
 	}, core.Options{Name: "api", MaxConcurrency: 8})
@@ -29,13 +29,13 @@ func Example() {
 	defer polite.Close()
 
 	ctx := context.Background()
-	fmt.Println(polite.Do(ctx, 1))
+	fmt.Println(polite.Do(ctx, 1)) // the server is busy
 	id := core.Must(polite.Enqueue(ctx, 2))
 	why, _ := polite.Explain(id)
-	fmt.Println(why.Status, why.Reasons[0])
+	fmt.Println(why.Status, why.Reasons[0]) // pending deferred because of held signal "rate.limited.api"
 
 	polite.Sink().Raise("rate-limit:0ms") // other code ends the wait
-	fmt.Println(polite.Wait(ctx, id))
+	fmt.Println(polite.Wait(ctx, id))     // <nil>
 	// Output:
 	// the server is busy
 	// pending deferred because of held signal "rate.limited.api"

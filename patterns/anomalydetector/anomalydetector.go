@@ -58,10 +58,10 @@ func (o Options) resolved() (Options, error) {
 	return o, nil
 }
 
-// A Detector counts signals, and holds a signal while there are too many. Make one with
-// [New], and close it. All methods are safe for concurrent use. It has no goroutine and no
-// timer. It costs a monitor of the sink. With Deviations, it costs a handler and another
-// monitor as well.
+// A Detector counts signals, and holds a signal while there are too many. Make one with [New],
+// and close it. All methods are safe for concurrent use. It has no goroutine. A timer runs
+// only while there are too many signals. It costs a monitor of the sink. With Deviations, it
+// costs a handler and another monitor as well.
 type Detector struct {
 	opts        Options // resolved
 	sink        *core.Sink

@@ -1,4 +1,4 @@
-// Package anomalydetector detects that there are too many signals of some kind: more than a
+// Package anomalydetector detects that there are too many signals of some kind: at least a
 // threshold, or more than usual.
 //
 //	errors, err := anomalydetector.New(sink, anomalydetector.Options{

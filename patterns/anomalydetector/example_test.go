@@ -21,12 +21,12 @@ func Example() {
 		panic(err)
 	}
 	defer detector.Close()
-	sink.Subscribe("anomaly.*", func(s core.Signal) { fmt.Println("alarm:", s.Name) })
+	sink.Subscribe("anomaly.*", func(s core.Signal) { fmt.Println("alarm:", s.Name) }) // alarm: anomaly.errors
 
 	for range 7 {
 		sink.Raise("error.timeout")
 	}
-	fmt.Println(detector.Anomalous(), detector.Count(), sink.Has("anomaly.errors"))
+	fmt.Println(detector.Anomalous(), detector.Count(), sink.Has("anomaly.errors")) // true 7 true
 	// Output:
 	// alarm: anomaly.errors
 	// true 7 true

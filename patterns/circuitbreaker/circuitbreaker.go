@@ -87,9 +87,9 @@ func (o Options) resolved(on core.Sensor) (Options, error) {
 }
 
 // A Breaker counts failure signals, and refuses calls while there are too many. Make one with
-// [New], and close it. All methods are safe for concurrent use. It has no goroutine and no
-// timer. It costs a monitor of the sink. A call that succeeds costs an atomic load, and with
-// Rate a clock reading and a lock as well.
+// [New], and close it. All methods are safe for concurrent use. It has no goroutine. A timer
+// runs only while at least Threshold failures count. It costs a monitor of the sink. A call
+// that succeeds costs an atomic load, and with Rate a clock reading and a lock as well.
 type Breaker struct {
 	opts     Options // resolved
 	sink     *core.Sink

@@ -31,9 +31,9 @@ func Example() {
 	for range 3 {
 		err = call(ctx, "/orders")
 		if open, ok := errors.AsType[*circuitbreaker.OpenError](err); ok {
-			fmt.Println("refused after", open.Failures, "failures, try again in", open.RetryAfter.Round(time.Second))
+			fmt.Println("refused after", open.Failures, "failures, try again in", open.RetryAfter.Round(time.Second)) // the third call
 		} else {
-			fmt.Println(err)
+			fmt.Println(err) // /orders: connection refused
 		}
 	}
 
@@ -41,7 +41,7 @@ func Example() {
 	orders := core.Must(core.NewCoordinator(call, core.Options{Sink: sink, CancelOn: "circuit.open.*"}))
 	defer orders.Close()
 	_, err = orders.Enqueue(ctx, "/orders")
-	fmt.Println(err)
+	fmt.Println(err) // core: refused because of signal "circuit.open.api"
 	// Output:
 	// /orders: connection refused
 	// /orders: connection refused

@@ -24,8 +24,9 @@ type Options struct {
 	Min, Max int
 	// Step is added to the limit, or subtracted from it; 0 means 2.
 	Step int
-	// Interval is how long results are counted before the rule decides; 0 means 10 s. If it
-	// is negative, only the signals system.load.high and system.load.low change the limit.
+	// Interval is how long results are counted before the limit is adapted to them; 0 means
+	// 10 s. See "Concurrency" in the package documentation. If Interval is negative, only the
+	// signals system.load.high and system.load.low change the limit.
 	Interval time.Duration
 	// Probe checks an unhealthy priority 5 s after it became unhealthy, and then after 10, 20,
 	// 40, 60, 60 s and so on, until Probe returns nil. Its context ends after 5 s: then it

@@ -12,7 +12,7 @@ import (
 // Items go to the backup while the primary is unhealthy, and every decision is a signal.
 func Example() {
 	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
-	process := func(ctx context.Context, widget string) error { return nil } // the Do of a Failover on the sink
+	process := func(ctx context.Context, widget string) error { return nil } // in a program: Do of a priorityprocessor.Failover on the sink
 	key := func(widget string) string { return widget }
 	system, err := dynamicworkflow.New(key, process, dynamicworkflow.Options{Route: dynamicworkflow.Best(2), Max: 64}, core.Options{Name: "widgets", Sink: sink})
 	if err != nil {
@@ -23,7 +23,12 @@ func Example() {
 		fmt.Println(s.Key, s.Name)
 	})()
 
-	for _, happens := range []string{"widgets.imported", "processor.unhealthy:pri1", "processor.healthy:pri1", "system.load.low"} {
+	for _, happens := range []string{ // the comments show what is printed
+		"widgets.imported",         // WIDGET-123 route.assigned:pri1
+		"processor.unhealthy:pri1", // widgets processor.marked.unhealthy:pri1, WIDGET-123 route.assigned:pri2
+		"processor.healthy:pri1",   // widgets processor.marked.healthy:pri1, WIDGET-123 route.assigned:pri1
+		"system.load.low",          // widgets concurrency.increased:to=6, WIDGET-123 route.assigned:pri1
+	} {
 		sink.Raise(happens)
 		if err := system.Do(ctx, "WIDGET-123"); err != nil {
 			panic(err)

@@ -113,7 +113,8 @@ type Payload[P any] interface {
 	From(core.Signal) (P, bool)
 }
 
-// OnKind makes a job. Signals of the kind or family start it, if their payload has the type P.
+// OnKind makes a job. Signals of the [core.Kind] or [core.Family] start it, if their payload has
+// the type P.
 func OnKind[P any](kind Payload[P], do func(context.Context, core.Signal, P) error, opts Options) Job {
 	j := Job{Options: opts, accepts: func(s core.Signal) bool {
 		_, ok := kind.From(s)

@@ -43,8 +43,8 @@ type job struct {
 // error. The options are those of a coordinator, with these differences:
 //
 //   - The default of Name is "jobs".
-//   - The default of MaxSuspended is 10,000. Up to MaxSuspended runs may await signals, and as many
-//     may pause between attempts without a slot.
+//   - The default of MaxSuspended is 10,000. At most MaxSuspended runs await signals. At most
+//     MaxSuspended other runs pause between attempts without a slot.
 //   - Sink must be nil or the sink of the jobs. Classes must be empty.
 //   - Without Lanes, the lanes are those that jobs name. The lane that the first job names is the
 //     highest, and so on. A job without a lane names "normal".

@@ -27,7 +27,8 @@
 // restores the newest ones. The sink leaves out signals that are older than its own MaxAge, which
 // is 5 minutes by default. No handler is called, and monitors do not count restored signals, but
 // gates such as CancelOn see them: see [core.Sink.Restore]. Open the window before you raise
-// signals. Otherwise restored signals get later times.
+// signals. Otherwise a restored signal gets the time of the newest signal on the sink, and stays
+// there longer.
 //
 // Ids of operations begin again in each process. So a restored signal has Operation 0. Its Source
 // says where the signal was raised, and [OriginOf] reads it. A query for an operation or a source

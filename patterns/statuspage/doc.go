@@ -27,8 +27,8 @@
 //
 // A second rule holds whatever View is: a request that comes from or goes to a loopback
 // address must have a known host. That is localhost, an IP address, or one of
-// [Options.Hosts]. Otherwise a foreign web site could let its own name resolve to 127.0.0.1,
-// and read the page in the browser of a developer.
+// [Options.Hosts]. Otherwise a foreign web site could let its own name resolve to
+// 127.0.0.1, and read the page in the browser of a developer (DNS rebinding).
 //
 // Of items, values and payloads, the page shows only the types. [Options.Redact] can change
 // keys, error texts and signal names before they are shown. The page never treats a text as
@@ -43,12 +43,13 @@
 //
 // # What it costs
 //
-// While nobody looks, it costs nothing. A stream gets a frame when something has changed, at
-// most four times a second. Clients with equal queries share the frames. A frame of 50 rows
-// takes less than 250 microseconds of processor time, also with 50,000 pending operations.
-// If a frame takes longer, the next one comes later. A frame reads signals from the window
-// of the sink, so raising a signal costs nothing more. If there are too many new signals for
-// a frame, it skips some and counts them.
+// While nobody looks, it costs nothing. A stream gets a frame (a message with all that is
+// shown) when something has changed, at most four times a second. Clients with equal
+// queries share the frames. A frame of 50 rows takes less than 250 microseconds of
+// processor time, also with 50,000 pending operations. If frames are costly, they come less
+// often, down to once a second. A frame reads signals from the window of the sink, so
+// raising a signal costs nothing more. If there are too many new signals for a frame, it
+// skips some and counts them.
 //
 // A query that must search, for example for a key among many operations, costs as much as
 // the method Operations of a coordinator.

@@ -39,7 +39,7 @@
 // The counter "ephemeral.signals" counts the signals that match [Options.Signals], with these
 // attributes:
 //
-//   - "family": the first alternative of the pattern that matches;
+//   - "family": the first pattern in Signals that matches (not a [core.Family]);
 //   - "class": "exception" if the first segment of the name is "error", "metric" if it is
 //     "perf", else "event";
 //   - "signal": the name up to the first colon. When a family has [Options.MaxNames] names,

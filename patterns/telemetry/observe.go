@@ -39,8 +39,8 @@ func (t *Telemetry) ObserveCoordinator(c interface {
 //
 // A number becomes "ephemeral.KIND.FIELD", here "ephemeral.limiter.allowed" and so on, with
 // the attribute name=NAME. Fields have their names in JSON. Slices, maps and texts are left
-// out. Observe calls Stats once, and then whenever metrics are collected. Use each name once
-// for a kind. Stop returns an error of the MeterProvider.
+// out. Observe calls Stats once, and then whenever metrics are collected. Values of one
+// kind need different names. Stop returns an error of the MeterProvider.
 func Observe[S any](t *Telemetry, kind, name string, from interface{ Stats() S }) (stop func() error, err error) {
 	instruments, all := map[string]metric.Float64Observable{}, []metric.Observable{}
 	eachNumber("ephemeral."+kind, core.StatsValue(from.Stats()), func(field string, kind slog.Kind, _ float64) {
