@@ -20,16 +20,16 @@ type MoleculeStep = molecules.Step
 // failed.
 type RunnerStepError = molecules.StepError
 
-// RunnerAwaitError is [molecules.AwaitError]: An AwaitError says that a step awaited a
-// signal that did not come in time.
+// RunnerAwaitError is [molecules.AwaitError]: An AwaitError says that the signal that a
+// step awaited did not come in time.
 type RunnerAwaitError = molecules.AwaitError
 
 // Runner is [molecules.Runner]: A Runner starts a run of a Blueprint, in the
-// background, for each signal that matches it.
+// background, for each signal that matches the blueprint.
 type Runner = molecules.Runner
 
-// NewRunner is [molecules.New]: New makes a runner that listens to the signals of sink
-// from now on.
+// NewRunner is [molecules.New]: New makes a runner, which listens to the signals of
+// sink from now on.
 func NewRunner(sink *core.Sink, blueprints []molecules.Blueprint, opts molecules.Options) (*molecules.Runner, error) {
 	return molecules.New(sink, blueprints, opts)
 }
@@ -44,16 +44,15 @@ type TriggerOptions = molecules.TriggerOptions
 // Trigger, must not overlap.
 type RunnerOrder = molecules.Order
 
-// RunnerOrderNone is [molecules.OrderNone]: OrderNone runs up to MaxConcurrency at
-// once.
+// RunnerOrderNone is [molecules.OrderNone]: OrderNone: up to MaxConcurrency runs or
+// calls overlap.
 const RunnerOrderNone = molecules.OrderNone
 
-// RunnerOrderPerKey is [molecules.OrderPerKey]: OrderPerKey runs one at a time for each
-// key, in the order of the signals.
+// RunnerOrderPerKey is [molecules.OrderPerKey]: OrderPerKey: runs or calls of one key
+// do not overlap.
 const RunnerOrderPerKey = molecules.OrderPerKey
 
-// RunnerOrderSerial is [molecules.OrderSerial]: OrderSerial runs one at a time, in the
-// order of the signals.
+// RunnerOrderSerial is [molecules.OrderSerial]: OrderSerial: no runs or calls overlap.
 const RunnerOrderSerial = molecules.OrderSerial
 
 // MoleculeRun is [molecules.Run]: A Run is one execution of a Blueprint.
@@ -63,59 +62,59 @@ type MoleculeRun = molecules.Run
 type MoleculeState = molecules.State
 
 // RunnerValueState is [molecules.ValueState]: ValueState is the name under which the
-// operation of a run stores its State, once it has begun.
+// operation of a run that has begun stores the State of the run.
 const RunnerValueState = molecules.ValueState
 
 // RunnerValue is [molecules.Value]: Value returns the value that a step has stored
-// under name, if it is of type V.
+// under name.
 func RunnerValue[V any](r *molecules.Run, name string) (V, bool) {
 	return molecules.Value[V](r, name)
 }
 
-// RunnerSignalStarted is [molecules.SignalStarted].
+// RunnerSignalStarted is [molecules.SignalStarted]: the run begins
 const RunnerSignalStarted = molecules.SignalStarted
 
 // RunnerSignalCompleted is [molecules.SignalCompleted]: Each run ends with exactly one
 // of these three.
 const RunnerSignalCompleted = molecules.SignalCompleted
 
-// RunnerSignalFailed is [molecules.SignalFailed]: a step has failed; the steps before
-// it were compensated
+// RunnerSignalFailed is [molecules.SignalFailed]: a step has failed; the completed
+// steps were compensated
 const RunnerSignalFailed = molecules.SignalFailed
 
 // RunnerSignalCancelled is [molecules.SignalCancelled]: the run was cancelled; the
-// steps that were done were compensated
+// completed steps were compensated
 const RunnerSignalCancelled = molecules.SignalCancelled
 
 // RunnerSignalCompensated is [molecules.SignalCompensated]: SignalCompensated is raised
-// before SignalFailed or SignalCancelled if at least one step was compensated and no
+// before SignalFailed or SignalCancelled, if at least one step was compensated and no
 // compensation failed.
 const RunnerSignalCompensated = molecules.SignalCompensated
 
 // RunnerSignalDropped is [molecules.SignalDropped]: SignalDropped is raised on the sink
-// when a signal started no run because the queue was full or When panicked: see
-// Event.Err.
+// if a signal starts no run because the queue is full or When panicked: see Event.Err.
 const RunnerSignalDropped = molecules.SignalDropped
 
-// RunnerSignalStepStarted is [molecules.SignalStepStarted].
+// RunnerSignalStepStarted is [molecules.SignalStepStarted]: after the awaited signal
+// has come
 const RunnerSignalStepStarted = molecules.SignalStepStarted
 
 // RunnerSignalStepCompleted is [molecules.SignalStepCompleted].
 const RunnerSignalStepCompleted = molecules.SignalStepCompleted
 
-// RunnerSignalStepFailed is [molecules.SignalStepFailed]: without SignalStepStarted if
-// what the step awaited did not come
+// RunnerSignalStepFailed is [molecules.SignalStepFailed]: also if the awaited signal
+// did not come; then there is no SignalStepStarted
 const RunnerSignalStepFailed = molecules.SignalStepFailed
 
-// RunnerSignalStepCancelled is [molecules.SignalStepCancelled].
+// RunnerSignalStepCancelled is [molecules.SignalStepCancelled]: the run was cancelled
+// while the step ran
 const RunnerSignalStepCancelled = molecules.SignalStepCancelled
 
 // RunnerSignalStepCompensated is [molecules.SignalStepCompensated].
 const RunnerSignalStepCompensated = molecules.SignalStepCompensated
 
 // RunnerSignalCompensationFailed is [molecules.SignalCompensationFailed]:
-// SignalCompensationFailed is raised when Compensate of a step has returned an error or
-// panicked.
+// SignalCompensationFailed: Compensate of a step has returned an error or panicked.
 const RunnerSignalCompensationFailed = molecules.SignalCompensationFailed
 
 // SignalTriggerFailed is [molecules.SignalTriggerFailed]: the function has failed

@@ -18,8 +18,8 @@ var ErrCacheNotFound = slidingcache.ErrNotFound
 // K. The zero value is the default.
 type CacheOptions[K comparable] = slidingcache.Options[K]
 
-// CacheSignalHit is [slidingcache.SignalHit]: Get found a value, or that there is none;
-// sampled
+// CacheSignalHit is [slidingcache.SignalHit]: Get found a value, or a remembered
+// absence; sampled
 const CacheSignalHit = slidingcache.SignalHit
 
 // CacheSignalPeeked is [slidingcache.SignalPeeked]: GetIfPresent found a value; sampled

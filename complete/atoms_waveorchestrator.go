@@ -34,9 +34,7 @@ const OrchestratorOutcomeTimedOut = waveorchestrator.OutcomeTimedOut
 const OrchestratorOutcomeFailed = waveorchestrator.OutcomeFailed
 
 // OrchestratorOutcomeCancelled is [waveorchestrator.OutcomeCancelled]:
-// OutcomeCancelled: the context of Execute has ended; Cancel or Close was called; Stop
-// was called before the execution began; Options.EarlyExit panicked; or a handler ended
-// the goroutine.
+// OutcomeCancelled: the context of Execute has ended, or Cancel or Close was called.
 const OrchestratorOutcomeCancelled = waveorchestrator.OutcomeCancelled
 
 // OrchestratorResult is [waveorchestrator.Result]: A Result is the outcome of an
@@ -76,8 +74,8 @@ var ErrOrchestratorTooManyAbandoned = waveorchestrator.ErrTooManyAbandoned
 const OrchestratorSignalStarted = waveorchestrator.SignalStarted
 
 // OrchestratorSignalCompleted is [waveorchestrator.SignalCompleted]: SignalCompleted is
-// raised as SignalCompleted:duration={ms}:results={count} when an execution has ended
-// with any outcome; count is the number of workers that have completed.
+// raised as SignalCompleted:duration={ms}:results={count} when an execution that has
+// begun ends, with any outcome.
 const OrchestratorSignalCompleted = waveorchestrator.SignalCompleted
 
 // OrchestratorSignalFailed is [waveorchestrator.SignalFailed]: SignalFailed is raised
@@ -89,8 +87,7 @@ const OrchestratorSignalFailed = waveorchestrator.SignalFailed
 const OrchestratorSignalTimeout = waveorchestrator.SignalTimeout
 
 // OrchestratorSignalWaveStarted is [waveorchestrator.SignalWaveStarted]:
-// SignalWaveStarted is raised as SignalWaveStarted:wave={N}:workers={count}, with the
-// number of workers that are not skipped.
+// SignalWaveStarted is raised as SignalWaveStarted:wave={N}:workers={count}.
 const OrchestratorSignalWaveStarted = waveorchestrator.SignalWaveStarted
 
 // OrchestratorSignalEarlyExit is [waveorchestrator.SignalEarlyExit]: SignalEarlyExit is
@@ -111,9 +108,8 @@ const OrchestratorSignalWorkerCompleted = waveorchestrator.SignalWorkerCompleted
 const OrchestratorSignalWorkerFailed = waveorchestrator.SignalWorkerFailed
 
 // OrchestratorSignalWorkerTimeout is [waveorchestrator.SignalWorkerTimeout]:
-// SignalWorkerTimeout is raised, instead of SignalWorkerFailed, as
-// SignalWorkerTimeout:{name}:duration={ms} when a worker has taken longer than
-// Options.WorkerTimeout.
+// SignalWorkerTimeout is raised as SignalWorkerTimeout:{name}:duration={ms} when a
+// worker has taken longer than Options.WorkerTimeout.
 const OrchestratorSignalWorkerTimeout = waveorchestrator.SignalWorkerTimeout
 
 // OrchestratorSignalWorkerAbandoned is [waveorchestrator.SignalWorkerAbandoned]:
@@ -122,7 +118,7 @@ const OrchestratorSignalWorkerAbandoned = waveorchestrator.SignalWorkerAbandoned
 
 // OrchestratorSignalBreakerOpened is [waveorchestrator.SignalBreakerOpened]:
 // SignalBreakerOpened is held as SignalBreakerOpened:{name}:failures={count} while a
-// breaker is open, for Options.BreakerReset or until Close.
+// breaker is open: for Options.BreakerReset, or until Close.
 const OrchestratorSignalBreakerOpened = waveorchestrator.SignalBreakerOpened
 
 // OrchestratorSignalBreakerClosed is [waveorchestrator.SignalBreakerClosed]:

@@ -60,7 +60,8 @@ type QueueStatus = core.QueueStatus
 // StateCount is [core.StateCount]: A StateCount says how many items are in a state.
 type StateCount = core.StateCount
 
-// DeadItem is [core.DeadItem]: A DeadItem is an item that is not tried any more.
+// DeadItem is [core.DeadItem]: A DeadItem is an item of a StoredQueue that is not tried
+// any more.
 type DeadItem = core.DeadItem
 
 // Schedules is [core.Schedules]: Schedules are named plans that start work by the
@@ -486,7 +487,8 @@ type Query = core.Query
 // raised.
 type Sensor = core.Sensor
 
-// Sink is [core.Sink]: A Sink is a bounded, time-limited window of signals.
+// Sink is [core.Sink]: A Sink keeps recent signals: a bounded number of them, for a
+// limited time.
 type Sink = core.Sink
 
 // SinkOptions is [core.SinkOptions]: SinkOptions configure a Sink.
@@ -495,8 +497,8 @@ type SinkOptions = core.SinkOptions
 // MaxSinkCapacity is [core.MaxSinkCapacity].
 const MaxSinkCapacity = core.MaxSinkCapacity
 
-// Retraction is [core.Retraction]: A Retraction says that a signal was taken back by
-// its owner.
+// Retraction is [core.Retraction]: A Retraction says that a signal was taken back: by
+// Sink.Retract, by the operation that raised it, or by its release.
 type Retraction = core.Retraction
 
 // NewSink is [core.NewSink]: NewSink makes a sink.

@@ -26,23 +26,21 @@ func JobFixedKey(key string) func(core.Signal) string {
 // Job is [jobs.Job]: A Job is a handler with the signals that start it.
 type Job = jobs.Job
 
-// JobOn is [jobs.On]: On makes a job that signals start if they match a pattern.
+// JobOn is [jobs.On]: On makes a job.
 func JobOn(pattern string, do core.Handler, opts jobs.Options) jobs.Job {
 	return jobs.On(pattern, do, opts)
 }
 
-// JobPayload is [jobs.Payload]: Payload tells which signals have a payload: a
-// core.Kind, a core.Family, or a type that embeds one and chooses among its signals.
+// JobPayload is [jobs.Payload]: A Payload finds the payload of a signal.
 type JobPayload[P any] = jobs.Payload[P]
 
-// JobOnKind is [jobs.OnKind]: OnKind makes a job that signals of a kind or a family
-// start.
+// JobOnKind is [jobs.OnKind]: OnKind makes a job.
 func JobOnKind[P any](kind jobs.Payload[P], do func(context.Context, core.Signal, P) error, opts jobs.Options) jobs.Job {
 	return jobs.OnKind[P](kind, do, opts)
 }
 
-// JobOnKindKeyed is [jobs.OnKindKeyed]: OnKindKeyed is OnKind with a key that is made
-// from the payload; see Options.Key, which must be nil.
+// JobOnKindKeyed is [jobs.OnKindKeyed]: OnKindKeyed is OnKind, and the function key
+// makes the key of a run from the payload.
 func JobOnKindKeyed[P any, K ~string](kind jobs.Payload[P], key func(P) K, do func(context.Context, core.Signal, P) error, opts jobs.Options) jobs.Job {
 	return jobs.OnKindKeyed[P, K](kind, key, do, opts)
 }
@@ -50,32 +48,31 @@ func JobOnKindKeyed[P any, K ~string](kind jobs.Payload[P], key func(P) K, do fu
 // JobGroup is [jobs.Group]: A Group has the common options of several jobs.
 type JobGroup = jobs.Group
 
-// JobRunner is [jobs.Runner]: A Runner is a coordinator of the runs of its jobs, whose
-// items are of type Run.
+// JobRunner is [jobs.Runner]: A Runner is a coordinator of the runs of its jobs.
 type JobRunner = jobs.Runner
 
-// NewJobRunner is [jobs.New]: New makes a runner.
+// NewJobRunner is [jobs.New]: New makes a runner for the signals of sink.
 func NewJobRunner(sink *core.Sink, jobs_ []jobs.Job, opts core.Options) (*jobs.Runner, error) {
 	return jobs.New(sink, jobs_, opts)
 }
 
 // JobMermaid is [jobs.Mermaid]: Mermaid draws jobs as a Mermaid flowchart: the signals
-// that start them, and which jobs start others: by the names of EmitOnStart,
-// EmitOnComplete and EmitOnFailure, or, dotted, by their failures.
+// that start them, and which jobs start others.
 func JobMermaid(jobs_ ...jobs.Job) string {
 	return jobs.Mermaid(jobs_...)
 }
 
-// JobSignalRetry is [jobs.SignalRetry]: and ":NAME:N": attempt N has failed, and there
-// will be another one
+// JobSignalRetry is [jobs.SignalRetry]: SignalRetry is raised as SignalRetry:NAME:N by
+// the operation of the run: attempt N has failed, and there will be another one.
 const JobSignalRetry = jobs.SignalRetry
 
-// JobSignalFailed is [jobs.SignalFailed]: and ":NAME:TYPE": the last attempt has
-// failed; TYPE is that of the error, such as fs.PathError, or timeout
+// JobSignalFailed is [jobs.SignalFailed]: SignalFailed is raised as
+// SignalFailed:NAME:TYPE by the operation of the run: the last attempt has failed.
 const JobSignalFailed = jobs.SignalFailed
 
-// JobSignalRejected is [jobs.SignalRejected]: and ":NAME": there was no room for a run;
-// raised on the sink
+// JobSignalRejected is [jobs.SignalRejected]: SignalRejected is raised as
+// SignalRejected:NAME on the sink: a run was not accepted, for example because the
+// queue is full.
 const JobSignalRejected = jobs.SignalRejected
 
 // JobRetry is [jobs.Retry].

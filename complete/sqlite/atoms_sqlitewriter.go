@@ -18,24 +18,26 @@ func WriterRead[V any](ctx context.Context, w *sqlitewriter.Writer, key string, 
 }
 
 // WriterSignalWriting is [sqlitewriter.SignalWriting]: SignalWriting: writes wait, and
-// their transaction begins when no other process writes.
+// the writer asks for the lock file.
 const WriterSignalWriting = sqlitewriter.SignalWriting
 
-// WriterSignalWritten is [sqlitewriter.SignalWritten]: SignalWritten: a transaction is
-// committed.
+// WriterSignalWritten is [sqlitewriter.SignalWritten]: SignalWritten: at least one
+// write of a group is committed.
 const WriterSignalWritten = sqlitewriter.SignalWritten
 
-// WriterSignalFailed is [sqlitewriter.SignalFailed]: SignalFailed: a write failed.
+// WriterSignalFailed is [sqlitewriter.SignalFailed]: SignalFailed: a write of a group
+// failed.
 const WriterSignalFailed = sqlitewriter.SignalFailed
 
-// WriterSignalReopened is [sqlitewriter.SignalReopened]: SignalReopened: the connection
-// of the writer was broken, and is opened again.
+// WriterSignalReopened is [sqlitewriter.SignalReopened]: SignalReopened: the writer's
+// connection was broken, and is replaced.
 const WriterSignalReopened = sqlitewriter.SignalReopened
 
-// WriterSignalHit is [sqlitewriter.SignalHit]: Signals of Read.
+// WriterSignalHit is [sqlitewriter.SignalHit]: Signals of the values that Read keeps.
 const WriterSignalHit = sqlitewriter.SignalHit
 
-// WriterSignalHot is [sqlitewriter.SignalHot]: the value was there, and is used often
+// WriterSignalHot is [sqlitewriter.SignalHot]: the same, from the fifth use of the
+// value on
 const WriterSignalHot = sqlitewriter.SignalHot
 
 // WriterSignalMiss is [sqlitewriter.SignalMiss]: the value was not there
@@ -65,7 +67,8 @@ var WriterWritten = sqlitewriter.Written
 // WriterFailed is [sqlitewriter.Failed].
 var WriterFailed = sqlitewriter.Failed
 
-// WriterGroup is [sqlitewriter.Group]: A Group describes the writes of one transaction.
+// WriterGroup is [sqlitewriter.Group]: A Group describes writes that shared a
+// transaction.
 type WriterGroup = sqlitewriter.Group
 
 // WriterStats is [sqlitewriter.Stats]: Stats are the counters of a handle and its file.
@@ -91,11 +94,11 @@ var ErrWriterTxTimeout = sqlitewriter.ErrTxTimeout
 // another type.
 var ErrWriterType = sqlitewriter.ErrType
 
-// WriterStatement is [sqlitewriter.Statement]: A Statement is one of a Writer.Batch.
+// WriterStatement is [sqlitewriter.Statement]: A Statement is a part of a Writer.Batch.
 type WriterStatement = sqlitewriter.Statement
 
-// OpenWriter is [sqlitewriter.Open]: Open opens the SQLite file of that path, and
-// creates it if it does not exist.
+// OpenWriter is [sqlitewriter.Open]: Open opens the SQLite file at path, and creates it
+// if it does not exist.
 func OpenWriter(ctx context.Context, path string, opts sqlitewriter.Options) (*sqlitewriter.Writer, error) {
 	return sqlitewriter.Open(ctx, path, opts)
 }

@@ -13,12 +13,12 @@ import (
 // WindowOptions is [persistentwindow.Options]: Options configure a Window.
 type WindowOptions = persistentwindow.Options
 
-// WindowPayload is [persistentwindow.Payload]: A Payload encodes and decodes the
-// payloads of a kind.
+// WindowPayload is [persistentwindow.Payload]: A Payload encodes and decodes payloads
+// of one kind.
 type WindowPayload = persistentwindow.Payload
 
-// WindowJSON is [persistentwindow.JSON]: JSON stores payloads of a kind as package
-// encoding/json encodes them.
+// WindowJSON is [persistentwindow.JSON]: JSON encodes payloads of a kind with package
+// encoding/json.
 func WindowJSON[P any](kind core.Kind[P]) persistentwindow.Payload {
 	return persistentwindow.JSON[P](kind)
 }
@@ -28,7 +28,7 @@ func WindowJSON[P any](kind core.Kind[P]) persistentwindow.Payload {
 type WindowOrigin = persistentwindow.Origin
 
 // WindowOriginOf is [persistentwindow.OriginOf]: OriginOf returns the origin of a
-// restored signal, and false for other signals.
+// restored signal.
 func WindowOriginOf(s core.Signal) (o persistentwindow.Origin, ok bool) {
 	return persistentwindow.OriginOf(s)
 }
@@ -64,12 +64,12 @@ var WindowLoaded = persistentwindow.Loaded
 // the disk now
 var WindowFlushed = persistentwindow.Flushed
 
-// WindowFailed is [persistentwindow.Failed]: of a flush; signals that it has not
+// WindowFailed is [persistentwindow.Failed]: the error of a flush; signals that are not
 // written wait for the next one
 var WindowFailed = persistentwindow.Failed
 
-// WindowLost is [persistentwindow.Lost]: how many were dropped before this flush,
-// because MaxQueued waited
+// WindowLost is [persistentwindow.Lost]: how many signals and retractions were dropped
+// since the flush before
 var WindowLost = persistentwindow.Lost
 
 // WindowStats is [persistentwindow.Stats]: Stats are the counters of a window.
