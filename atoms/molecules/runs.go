@@ -9,7 +9,7 @@ import (
 
 // runs are the runs that have not ended and have steps that await signals.
 type runs struct {
-	ordered bool // the runs of a group do not overlap
+	order Order // says which runs of a group do not overlap
 
 	mu     sync.Mutex
 	groups map[group][]*Run
@@ -43,7 +43,7 @@ func (l *runs) remove(r *Run) {
 		return
 	}
 	l.groups[g] = rest
-	if !l.ordered || r.op == nil {
+	if r.op == nil || l.order == OrderNone || l.order == OrderPerKey && g.key == "" {
 		return
 	}
 	for _, other := range rest {
