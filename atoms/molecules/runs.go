@@ -38,11 +38,9 @@ func (l *runs) remove(r *Run) {
 	defer l.mu.Unlock()
 	g := r.group()
 	rest := slices.DeleteFunc(l.groups[g], func(other *Run) bool { return other == r })
-	if len(rest) == 0 {
+	if l.groups[g] = rest; len(rest) == 0 {
 		delete(l.groups, g)
-		return
 	}
-	l.groups[g] = rest
 	if r.op == nil || l.order == OrderNone || l.order == OrderPerKey && g.key == "" {
 		return
 	}
