@@ -82,18 +82,12 @@ const harmless = " user_version application_id defer_foreign_keys table_info tab
 
 // authorize is called by SQLite when it compiles a statement.
 func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ string) sqlite.AuthorizerReturnCode {
-	denied := false
 	c.seen = true
-	switch action {
-	case sqlite.AuthTransaction:
-		denied = c.theirs.Load()
-	case sqlite.AuthSavepoint, sqlite.AuthAttach, sqlite.AuthDetach:
-		denied = true
-	case sqlite.AuthPragma:
-		name = strings.ToLower(name)
-		denied = name == "wal_checkpoint" || value != "" && !strings.Contains(harmless, " "+name+" ")
-	}
-	if denied {
+	switch {
+	case action == sqlite.AuthTransaction && c.theirs.Load(),
+		action == sqlite.AuthSavepoint, action == sqlite.AuthAttach, action == sqlite.AuthDetach,
+		action == sqlite.AuthPragma && strings.EqualFold(name, "wal_checkpoint"),
+		action == sqlite.AuthPragma && value != "" && !strings.Contains(harmless, " "+strings.ToLower(name)+" "):
 		return sqlite.AuthorizerDeny
 	}
 	return sqlite.AuthorizerOK

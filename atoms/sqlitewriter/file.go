@@ -84,7 +84,9 @@ func (f *file) shut() {
 // the commit.
 func (f *file) begin(ctx context.Context) (end func(), err error) {
 	f.raiser.RaiseKey(SignalWriting, f.opts.Name)
-	f.unlock, err = f.lock.Acquire(ctx)
+	if f.unlock, err = f.lock.Acquire(ctx); err != nil && ctx.Err() == nil {
+		Failed.Raise(f.raiser, f.opts.Name, f.named(err))
+	}
 	return f.unlock, f.explain(ctx, err)
 }
 

@@ -216,7 +216,9 @@ func (w *Writer) Stop(ctx context.Context) error { return w.wait(ctx, true, core
 // function runs: their contexts end with the cause [core.ErrClosed]. Close waits until they have
 // returned, and releases the handle. The Close of the last handle closes the file. On the
 // goroutine of a Tx's function, and in a handler of a signal that a write raises, Close does not
-// wait: the handle is released later. Close always returns nil.
+// wait: the handle is released later. Close always returns nil. Close gets no context, so it does not
+// recognise other goroutines of a function. If the function waits for a goroutine that calls Close,
+// that wait must end with the function's context.
 func (w *Writer) Close() error {
 	writes := w.end(true, core.ErrClosed)
 	release := func() {
