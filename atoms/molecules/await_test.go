@@ -155,6 +155,22 @@ func TestAwaitedSignalsOfARunAreNotTakenForThoseOfTheNext(t *testing.T) {
 	}
 }
 
+// Runs without a key overlap with OrderPerKey, so one signal is for all of them.
+func TestASignalWithoutAKeyIsForAllRunsWithoutAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newSink()
+		var j journal
+		r := newRunner(sink, molecules.Options{Order: molecules.OrderPerKey}, ship(&j, time.Minute, quick))
+		for range 4 {
+			sink.Raise("placed")
+		}
+		synctest.Wait()
+		sink.Raise("settled")
+		require.NoError(t, r.Drain(t.Context()))
+		assert.EqualValues(t, 4, r.Stats().Succeeded)
+	})
+}
+
 // When the end of a run is signalled, the run has ended: signals that are raised then are for the
 // next run.
 func TestAHandlerOfTheEndRaisesForTheNextRun(t *testing.T) {

@@ -52,7 +52,7 @@ func New(sink *core.Sink, blueprints []Blueprint, opts Options) (*Runner, error)
 	r := &Runner{
 		blueprints:        prepared,
 		compensateTimeout: opts.CompensateTimeout,
-		runs:              runs{ordered: opts.Order != OrderNone, groups: make(map[group][]*Run)},
+		runs:              runs{order: opts.Order, groups: make(map[group][]*Run)},
 	}
 	config := opts.coordinator(sink)
 	config.OnDone = r.done

@@ -9,7 +9,7 @@ import (
 
 // runs are the runs that have not ended and have steps that await signals.
 type runs struct {
-	ordered bool // the runs of a group do not overlap
+	order Order // says which runs of a group do not overlap
 
 	mu     sync.Mutex
 	groups map[group][]*Run
@@ -38,12 +38,10 @@ func (l *runs) remove(r *Run) {
 	defer l.mu.Unlock()
 	g := r.group()
 	rest := slices.DeleteFunc(l.groups[g], func(other *Run) bool { return other == r })
-	if len(rest) == 0 {
+	if l.groups[g] = rest; len(rest) == 0 {
 		delete(l.groups, g)
-		return
 	}
-	l.groups[g] = rest
-	if !l.ordered || r.op == nil {
+	if r.op == nil || l.order == OrderNone || l.order == OrderPerKey && g.key == "" {
 		return
 	}
 	for _, other := range rest {

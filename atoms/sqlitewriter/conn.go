@@ -76,19 +76,18 @@ func (f *file) disconnect() {
 	}
 }
 
+// harmless are the pragmas that may have a value: those of the file or the transaction, and those
+// that only read.
+const harmless = " user_version application_id defer_foreign_keys table_info table_xinfo table_list index_info index_xinfo index_list foreign_key_list foreign_key_check integrity_check quick_check "
+
 // authorize is called by SQLite when it compiles a statement.
 func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ string) sqlite.AuthorizerReturnCode {
-	denied := false
 	c.seen = true
-	switch action {
-	case sqlite.AuthTransaction:
-		denied = c.theirs.Load()
-	case sqlite.AuthSavepoint, sqlite.AuthAttach, sqlite.AuthDetach:
-		denied = true
-	case sqlite.AuthPragma: // allowed: pragmas without a value, and those of the file or the transaction
-		denied = value != "" && name != "user_version" && name != "application_id" && name != "defer_foreign_keys"
-	}
-	if denied {
+	switch {
+	case action == sqlite.AuthTransaction && c.theirs.Load(),
+		action == sqlite.AuthSavepoint, action == sqlite.AuthAttach, action == sqlite.AuthDetach,
+		action == sqlite.AuthPragma && strings.EqualFold(name, "wal_checkpoint"),
+		action == sqlite.AuthPragma && value != "" && !strings.Contains(harmless, " "+strings.ToLower(name)+" "):
 		return sqlite.AuthorizerDeny
 	}
 	return sqlite.AuthorizerOK
@@ -102,8 +101,8 @@ func (c *conn) exec(ctx context.Context, query string, args ...any) (_ sql.Resul
 		if s, err = c.sql.PrepareContext(ctx, query); err != nil {
 			return nil, err
 		}
-		if !c.seen { // query has no statement, and the driver would return no result
-			return nil, errors.Join(errors.New("sqlitewriter: there is no statement"), s.Close())
+		if !c.seen { // query is empty, and the driver would return no result, or it is vacuum
+			return nil, errors.Join(fmt.Errorf("sqlitewriter: %.80q is empty or cannot run in a transaction", query), s.Close())
 		}
 		c.prepared.Set(query, s)
 	}
@@ -119,7 +118,7 @@ func code(err error) int {
 }
 
 // explain makes the error of a write from the error of a statement.
-func (f *file) explain(ctx context.Context, err error) error {
+func (f *file) explain(ctx context.Context, err error, query ...string) error {
 	switch {
 	case err == nil:
 		return nil
@@ -128,7 +127,7 @@ func (f *file) explain(ctx context.Context, err error) error {
 	case code(err) == lib.SQLITE_FULL:
 		err = fmt.Errorf("%w: %w", ErrNoSpace, err)
 	case code(err) == lib.SQLITE_AUTH:
-		err = fmt.Errorf("%w: %w", ErrNotAllowed, err)
+		err = fmt.Errorf("%w: %.80q: %w", ErrNotAllowed, query, err)
 	}
 	return f.named(err)
 }

@@ -25,8 +25,9 @@
 // other effect on them.
 //
 // The writer checks foreign keys. It stores a time.Time as text that SQLite's functions can read.
-// It refuses pragmas with a value, because they can change settings of its connection. Three are
-// allowed: user_version, application_id and defer_foreign_keys, written in lower case.
+// It refuses pragmas with a value, because they can change settings of its connection. Allowed are
+// user_version, application_id, defer_foreign_keys, and pragmas that only read, such as table_info.
+// Neither vacuum nor the pragma wal_checkpoint can run in a transaction, so the writer refuses them.
 //
 // If the disk fails during a commit, it is not known whether the write is stored. The error then
 // wraps ErrUndecided of core/groupcommit. The writer does not repeat the write. It opens a new

@@ -31,6 +31,9 @@ func BeforeCommit(fn func()) (undo func()) {
 // Conn is the connection that writes, while nothing is written.
 func (w *Writer) Conn() *sql.Conn { return w.conn.sql }
 
+// BreakLock makes each wait for the lock file fail.
+func (w *Writer) BreakLock() { _ = w.lock.Close() }
+
 // LockFile locks the lock file of a path as another process would.
 func LockFile(path string) (unlock func(), err error) {
 	l, err := filelock.Open(path + ".lock")

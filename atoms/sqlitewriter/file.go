@@ -60,7 +60,7 @@ func newFile(path string, opts Options, lock *filelock.Lock) *file {
 	f.commits = core.Must(groupcommit.New(f.commit, groupcommit.Options{ // the options are checked
 		Name: opts.Name, MaxQueued: opts.MaxQueued, MaxBatch: opts.MaxGroup, Begin: f.begin,
 	}))
-	f.cache = core.Must(lru.New(lru.Options[string, any]{Name: opts.Name, Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL}))
+	f.cache = core.Must(lru.New(lru.Options[string, any]{Name: opts.Name, Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL, MaxAge: opts.TTL}))
 	f.readers = openDB(path, "ro&_query_only=1", opts.BusyTimeout, opts.MaxReaders)
 	f.writers = openDB(path, "rw"+durable, opts.BusyTimeout, 1)
 	f.writers.SetMaxIdleConns(-1) // so that the Close of a connection closes it
@@ -84,7 +84,9 @@ func (f *file) shut() {
 // the commit.
 func (f *file) begin(ctx context.Context) (end func(), err error) {
 	f.raiser.RaiseKey(SignalWriting, f.opts.Name)
-	f.unlock, err = f.lock.Acquire(ctx)
+	if f.unlock, err = f.lock.Acquire(ctx); err != nil && ctx.Err() == nil {
+		Failed.Raise(f.raiser, f.opts.Name, f.named(err))
+	}
 	return f.unlock, f.explain(ctx, err)
 }
 

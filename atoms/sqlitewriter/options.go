@@ -36,10 +36,9 @@ type Options struct {
 	MaxReaders int
 	// Capacity is how many values [Read] keeps at most; 0 means 1000. It must not be negative.
 	Capacity int
-	// TTL is how long [Read] keeps a value after its last use; 0 means 5 minutes, negative no
-	// limit. From the fifth use on (the load is the first), it is at least 30 minutes, even if TTL
-	// is less: see HotTTL of core/lru. There is no maximum age: a value that is used all the time
-	// does not expire.
+	// TTL is how long [Read] keeps a value after its load, however often the value is used; 0 means
+	// 5 minutes, negative no limit. A write of another process invalidates no key, so Read can miss
+	// it for that long.
 	TTL time.Duration
 	// InvalidateOn is a pattern of signals on Sink, see [core.Match]; "" means
 	// "cache.invalidate:*". A signal that matches invalidates one key of [Read]. The key is the

@@ -21,11 +21,7 @@ type cached[V any] struct{ value V }
 // Three events make the next Read load the value again: a write that names the key (see
 // [Statement] and [Tx.Invalidate]), [Writer.Invalidate], and a signal (see
 // [Options.InvalidateOn]). If a load is running at the event, its callers get its value, but the
-// value is not kept.
-//
-// Writes of other processes invalidate nothing. A value that is read all the time does not
-// expire, so Read returns the old value without a limit of time. If other processes write
-// the data, query [Writer.DB], or let a signal invalidate the key.
+// value is not kept. Writes of other processes invalidate nothing: see [Options.TTL].
 //
 // If ctx ends, Read returns the cause of ctx. The context of load has the values of the first
 // caller's context. It ends when the contexts of all callers of the load have ended. If load

@@ -99,20 +99,19 @@ func TestValuesOfAnotherTypeAreErrors(t *testing.T) {
 	}
 }
 
-// Capacity and TTL limit the values that Read keeps.
+// Capacity and TTL limit the values that Read keeps. A value expires even if it is used all the time.
 func TestOptionsOfTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		w := openLog(t, sqlitewriter.Options{Capacity: 1, TTL: time.Second, Sink: sink})
 		assert.Equal(t, 1, w.Stats().Cache.Capacity)
 		signals := coretest.Watch(t, sink, "cache.*")
-		for range 3 {
+		for i := range 10 {
 			assert.Equal(t, 0, read(t, w))
+			execute(t, w, insert, i)
+			time.Sleep(time.Second / 10)
 		}
-		signals.ExpectExactly(sqlitewriter.SignalMiss, sqlitewriter.SignalHit, sqlitewriter.SignalHit)
-		execute(t, w, insert, "a")
-		time.Sleep(time.Second)
-		assert.Equal(t, 1, read(t, w), "the value has expired")
-		signals.ExpectExactly(sqlitewriter.SignalExpired, sqlitewriter.SignalMiss)
+		assert.Equal(t, 10, read(t, w), "the value has expired")
+		signals.Expect(sqlitewriter.SignalMiss, sqlitewriter.SignalHit, sqlitewriter.SignalHot, sqlitewriter.SignalExpired, sqlitewriter.SignalMiss)
 	})
 }

@@ -15,7 +15,8 @@ const (
 	SignalWriting = "write.start"
 	// SignalWritten: at least one write of a group is committed. See [Written].
 	SignalWritten = "write.done"
-	// SignalFailed: a write of a group failed. See [Failed]. A write that was dropped before its
+	// SignalFailed: a write of a group failed. See [Failed]. If the lock file cannot be locked, all
+	// writes of the group fail, and there is one signal. A write that was dropped before its
 	// transaction raises nothing.
 	SignalFailed = "write.error"
 	// SignalReopened: the writer's connection was broken, and is replaced.

@@ -38,9 +38,9 @@ var _ core.Lifecycle = (*Writer)(nil)
 var (
 	// ErrNoSpace: the disk is full. Nothing of the write is stored.
 	ErrNoSpace = errors.New("sqlitewriter: no space left for the database")
-	// ErrNotAllowed: a statement would begin or end a transaction, attach a file or change
-	// settings of the writer's connection. Use [Writer.Batch] and [Writer.Tx] for transactions.
-	ErrNotAllowed = errors.New("sqlitewriter: a write may not control transactions, attach files or change settings of the connection")
+	// ErrNotAllowed: a statement would begin or end a transaction, start a checkpoint, attach a file
+	// or change settings of the writer's connection. Use [Writer.Batch] and [Writer.Tx] for transactions.
+	ErrNotAllowed = errors.New("sqlitewriter: a write may not control transactions or checkpoints, attach files or change settings of the connection")
 	// ErrTxTimeout: the function of a [Writer.Tx] took longer than [Options.TxTimeout]. The cause
 	// of the function's context wraps it too.
 	ErrTxTimeout = errors.New("sqlitewriter: transaction took longer than Options.TxTimeout")
@@ -104,7 +104,7 @@ func (w *Writer) Batch(ctx context.Context, stmts ...Statement) ([]sql.Result, e
 	it.run = func(*sql.Tx) (err error) {
 		for i, s := range stmts {
 			if results[i], err = w.conn.exec(it.ctx, s.SQL, s.Args...); err != nil {
-				return w.explain(it.ctx, err)
+				return w.explain(it.ctx, err, s.SQL)
 			}
 		}
 		return nil
@@ -216,7 +216,9 @@ func (w *Writer) Stop(ctx context.Context) error { return w.wait(ctx, true, core
 // function runs: their contexts end with the cause [core.ErrClosed]. Close waits until they have
 // returned, and releases the handle. The Close of the last handle closes the file. On the
 // goroutine of a Tx's function, and in a handler of a signal that a write raises, Close does not
-// wait: the handle is released later. Close always returns nil.
+// wait: the handle is released later. Close always returns nil. Close gets no context, so it does not
+// recognise other goroutines of a function. If the function waits for a goroutine that calls Close,
+// that wait must end with the function's context.
 func (w *Writer) Close() error {
 	writes := w.end(true, core.ErrClosed)
 	release := func() {

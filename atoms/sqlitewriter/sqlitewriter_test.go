@@ -200,16 +200,20 @@ func TestStatementsMayNotSpoilTheConnection(t *testing.T) {
 	for _, query := range []string{
 		"commit", "rollback", "begin", "end", "savepoint item", "release item", "insert into log(text) values('x'); commit",
 		"pragma synchronous=off", "pragma query_only(1)", "pragma locking_mode=exclusive", "pragma journal_mode=delete", "attach 'other.db' as other",
+		"pragma wal_checkpoint", "PRAGMA WAL_CHECKPOINT(truncate)", // it waits for the transaction
 	} {
 		_, err := w.Exec(t.Context(), query)
 		assert.ErrorIs(t, err, sqlitewriter.ErrNotAllowed, query)
+		assert.ErrorContains(t, err, query)
 		err = w.Tx(t.Context(), func(ctx context.Context, tx *sqlitewriter.Tx) error {
 			_, err := tx.Exec(ctx, query)
 			return err
 		})
 		assert.ErrorIs(t, err, sqlitewriter.ErrNotAllowed, query)
 	}
-	execute(t, w, "pragma user_version=7")
+	execute(t, w, "pragma user_version=7; PRAGMA table_info(log); select * from pragma_foreign_key_list('log')")
+	_, err := w.Exec(t.Context(), "vacuum")
+	assert.ErrorContains(t, err, `"vacuum" is empty or cannot run in a transaction`)
 	execute(t, w, insert, "'); drop table log; --")
 	assert.Equal(t, []string{"'); drop table log; --"}, texts(t, w.DB()))
 	for i := range 600 { // more than are kept prepared

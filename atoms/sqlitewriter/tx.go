@@ -27,13 +27,13 @@ type txKey struct{ *file }
 // Exec runs a statement.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	r, err := t.tx.ExecContext(ctx, query, args...)
-	return r, t.file.explain(ctx, err)
+	return r, t.file.explain(ctx, err, query)
 }
 
 // Query runs a statement that returns rows.
 func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	rows, err := t.tx.QueryContext(ctx, query, args...)
-	return rows, t.file.explain(ctx, err)
+	return rows, t.file.explain(ctx, err, query)
 }
 
 // QueryRow runs a statement that returns one row, or none.

@@ -66,10 +66,10 @@ func check(sink *core.Sink, jobs []Job, opts core.Options) ([]Job, core.Options,
 		o, err := j.Options.resolved()
 		r.errs, j.Options = append(r.errs, err), o
 		r.of(j.Name)
-		twice := slices.ContainsFunc(jobs[:i], func(other Job) bool { return other.Name == j.Name })
-		r.unless(!twice, "the name is used twice")
+		r.unless(!slices.ContainsFunc(jobs[:i], func(other Job) bool { return other.Name == j.Name }), "the name is used twice")
 		r.unless(len(list(j.Trigger)) > 0, "the trigger %q matches no signal", j.Trigger)
 		r.unless(j.do != nil, "the handler is nil")
+		r.unless(!j.keyless, "the key function is nil")
 		r.unless(j.key == nil || j.Key == nil, "Options.Key is set, but the key is made from the payload")
 		r.unless(len(j.Await) == 0 || opts.MaxSuspended > 0, "it awaits signals, but Options.MaxSuspended is %d", opts.MaxSuspended)
 		for _, name := range j.emissions() {

@@ -99,6 +99,7 @@ type Job struct {
 
 	accepts func(core.Signal) bool   // for a job on a kind or a family; nil: all signals
 	key     func(core.Signal) string // for OnKindKeyed
+	keyless bool                     // OnKindKeyed got no function for the key
 	do      core.Handler
 }
 
@@ -139,7 +140,7 @@ func OnKind[P any](kind Payload[P], do func(context.Context, core.Signal, P) err
 // [Options].Key must be nil.
 func OnKindKeyed[P any, K ~string](kind Payload[P], key func(P) K, do func(context.Context, core.Signal, P) error, opts Options) Job {
 	j := OnKind(kind, do, opts)
-	j.key = func(s core.Signal) string {
+	j.keyless, j.key = key == nil, func(s core.Signal) string {
 		p, _ := kind.From(s)
 		return string(key(p))
 	}

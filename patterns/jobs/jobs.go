@@ -53,8 +53,7 @@ func New(sink *core.Sink, jobs []Job, opts core.Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{jobs: jobs}
-	drainOn := opts.DrainOn
+	r, drainOn := &Runner{jobs: jobs}, opts.DrainOn
 	opts.DrainOn = ""
 	c, err := core.NewKeyedCoordinator(func(run Run) string { return run.key }, r.run, opts)
 	if err != nil {

@@ -340,6 +340,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		`job "a": the handler is nil`:                       {jobs: []jobs.Job{jobs.On("a", nil, jobs.Options{})}},
 		`job "order.placed": the handler is nil`:            {jobs: []jobs.Job{jobs.OnKind[order](placed, nil, jobs.Options{})}},
 		`Options.Key is set, but the key is made`:           {jobs: []jobs.Job{jobs.OnKindKeyed(placed, order.Key, typed, jobs.Options{Key: jobs.SignalKey})}},
+		`job "order.placed": the key function is nil`:       {jobs: []jobs.Job{jobs.OnKindKeyed[order, string](placed, nil, typed, jobs.Options{})}},
 		`job "a": it raises "b.c", which sets it off again`: {jobs: on("b.*", jobs.Options{Name: "a", EmitOnComplete: "x, b.c"})},
 		`it raises "b*", but a name has no wildcards`:       {jobs: on("a", jobs.Options{EmitOnFailure: "b*"})},
 		`the lane "hot:abc" is not a name`:                  {jobs: on("a", jobs.Options{Lane: "hot:abc"})},

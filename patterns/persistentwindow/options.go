@@ -19,7 +19,8 @@ type Options struct {
 	// character is no digit.
 	Name string
 	// Pattern selects the signals that are stored and restored, see [core.Match]; "" means
-	// "*". If Pattern names [core.SignalStarted], coordinators raise it for each operation.
+	// "*". If Pattern names [core.SignalStarted], coordinators raise it for each operation. If few
+	// signals of the file match, Open may read all MaxRows.
 	Pattern string
 	// Kinds are the kinds whose payloads are stored; see [JSON].
 	Kinds []Payload

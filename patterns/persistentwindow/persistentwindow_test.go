@@ -255,6 +255,26 @@ func TestRestoreIsSilentAndOnce(t *testing.T) {
 	})
 }
 
+// The newest signals that match Pattern come back, as many as the sink has room for. Signals that do
+// not match, or that another window has restored, take no room.
+func TestRestoreFillsTheSink(t *testing.T) {
+	w, first := openWriter(t, sqlitewriter.Options{}), newSink()
+	window := open(t, w, first, Options{})
+	for i := range 10 {
+		first.RaiseKey("rare", fmt.Sprint(i))
+		first.Raise("noise")
+		first.Raise("noise")
+	}
+	require.NoError(t, window.Close())
+	second := core.NewSink(core.SinkOptions{Capacity: 5})
+	require.Equal(t, 5, open(t, w, second, Options{Pattern: "rare"}).Stats().Restored)
+	got := shown(second) // two signals of the window have taken the room of the oldest
+	require.Equal(t, []string{"7", "8", "9"}, []string{got[0].Key, got[1].Key, got[2].Key})
+	third := core.NewSink(core.SinkOptions{Capacity: 20})
+	require.Equal(t, 10, open(t, w, third, Options{Pattern: "rare"}).Stats().Restored)
+	require.Equal(t, 8, open(t, w, third, Options{}).Stats().Restored)
+}
+
 // An operation id of another process is not taken for an id of this process: restored signals have
 // no operation, but OriginOf returns it.
 func TestRestoredOperationsAreForeign(t *testing.T) {

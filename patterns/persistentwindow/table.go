@@ -45,14 +45,14 @@ func (w *Window) insert(s core.Signal) sqlitewriter.Statement {
 // since is the time of the oldest signal that is kept.
 func (w *Window) since() int64 { return time.Now().Add(-w.opts.MaxAge).UnixNano() }
 
-// load creates the table, and reads the newest signals of other boots, as many as the sink has room
-// for. It returns the oldest first.
+// load creates the table, and reads the newest signals of other boots that match and are not restored
+// yet, as many as the sink has room for. It returns the oldest first.
 func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
 	if _, err := w.writer.Exec(ctx, w.sql(createTable)); err != nil {
 		return nil, err
 	}
 	window := w.sink.Stats()
-	rows, err := w.writer.DB().QueryContext(ctx, w.sql(selectRows), w.since(), int64(w.life.boot), window.Capacity-window.Stored)
+	rows, err := w.writer.DB().QueryContext(ctx, w.sql(selectRows), w.since(), int64(w.life.boot), w.opts.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -61,13 +61,15 @@ func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
 	maker := core.NewSink(core.SinkOptions{Capacity: 1, Propagation: core.Propagation{MaxDepth: -1, AllowCycles: true}})
 	var made core.Signal
 	maker.Subscribe("*", func(s core.Signal) { made = s })
-	for rows.Next() {
-		var at int64
-		var o Origin
+	for len(signals) < window.Capacity-window.Stored && rows.Next() {
+		at, o := int64(0), Origin{}
 		var name, key, kind, payload string
 		var path []byte
 		if err := rows.Scan(&o.Boot, &o.Seq, &at, &name, &key, &o.Source, &o.Operation, &path, &kind, &payload); err != nil {
 			return nil, err
+		}
+		if _, known := w.life.restored.Load(o.String()); known || !core.Match(w.opts.Pattern, name) {
+			continue
 		}
 		var causes []string
 		_ = json.Unmarshal(path, &causes) // a signal without causes is better than none
@@ -81,9 +83,7 @@ func (w *Window) load(ctx context.Context) (signals []core.Signal, err error) {
 			on.RaiseKey(name, key)
 		}
 		made.Name, made.Time, made.Source = name, time.Unix(0, at), o.String()
-		if core.Match(w.opts.Pattern, name) {
-			signals = append(signals, made)
-		}
+		signals = append(signals, made)
 	}
 	slices.Reverse(signals)
 	return signals, rows.Err()
