@@ -60,8 +60,8 @@ func NewDispatcher(opts Options) (*Dispatcher, error) {
 // Handle lets h handle the signals whose name matches pattern, until remove is called.
 // All handlers that match a signal are called one after the other, in the order in which
 // they were registered. If a handler fails or panics, the others are still called, and
-// the errors are joined. The dispatcher looks for handlers when a signal's turn comes,
-// not in Dispatch. An operation that is cancelled calls no further handlers.
+// the errors are joined. The handlers that are registered when a signal's turn comes
+// are called, not those at the time of Dispatch. An operation that is cancelled calls no further handlers.
 //
 // Remove waits for running calls of h. Inside a handler it does not wait; goroutines that
 // a handler has started are not recognised. After remove, no call of h starts. A handler
@@ -86,9 +86,9 @@ func (d *Dispatcher) Handle(pattern string, h Handler) (remove func()) {
 	}
 }
 
-// Dispatch queues a signal for the handlers that match it and returns at once. It does
-// not queue a signal that no handler matches, or that an operation of this dispatcher has
-// raised. To find that out costs a comparison with each pattern. After Complete, Drain or
+// Dispatch queues a signal and returns at once. It does not queue a signal that no handler
+// matches, or that an operation of this dispatcher has raised. This check compares the name
+// with each pattern. After Complete, Drain or
 // Close, and while [Options.CancelOn] refuses items, Dispatch only counts the signal as
 // rejected.
 func (d *Dispatcher) Dispatch(s Signal) {

@@ -105,8 +105,8 @@
 // These are the events:
 //
 //   - age: SinkOptions.MaxAge has passed since the signal, by default 5 minutes.
-//   - room: SinkOptions.Capacity newer signals have come, by default 1000. Signals that
-//     match a gate stay: see [Sink].
+//   - room: SinkOptions.Capacity newer signals have come, by default 1000. The newest
+//     256 signals that match a gate stay.
 //   - window: The operation leaves the window of its coordinator: by default at most 5
 //     minutes after its end ([Options.MaxAge]). It stays while it runs or is pinned.
 //   - MaxDefer: The item has been deferred for [Options.MaxDefer], by default 5 seconds.
@@ -121,7 +121,7 @@
 //   - Order. Operations start in the order in which their items were accepted. With lanes,
 //     this holds within each lane. With keys, it holds for the items of one key in one
 //     lane. Items of a full class are overtaken.
-//   - Bounds. Never more operations run than the limit allows. The queue, the window, the
+//   - Bounds. No operation starts while as many run as the limit allows. The queue, the window, the
 //     echoes, the sink and the signals of one operation are bounded. What is dropped is
 //     counted. There are three exceptions: held signals, items that an operation enqueues
 //     into its own coordinator ([Stats].Overflow), and operations that wait for others of

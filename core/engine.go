@@ -26,7 +26,6 @@ type engine struct {
 	onDone         []*hook[Snapshot] // Options.OnDone, or nil
 	lanes          []laneState       // one without a name if there are none
 	classes        []Class           // resolved; the first, without a name and a limit, is that of operations without one
-	plain          bool              // operations start first in, first out
 	rules          rule              // for all lanes
 	ruled          bool              // there are rules
 	laneRuled      bool              // a lane has one
@@ -127,7 +126,6 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		clock:     sink.names.clock,
 		opts:      opts,
 		classes:   append(make([]Class, 1), opts.Classes...),
-		plain:     !keyed && len(opts.Lanes)+len(opts.Classes) == 0,
 		closed:    make(chan struct{}),
 		window:    window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
 		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
@@ -355,7 +353,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 		if e.full() || e.paused || e.closing {
 			return nil, true
 		}
-		if !e.plain { // what has just arrived may go before all others
+		if !e.scheduler.plain { // what has just arrived may go before all others
 			e.collect()
 		}
 		o = e.scheduler.next(now, barred)

@@ -21,6 +21,7 @@ type board struct {
 	perKey  int
 	keys    keyTable
 	keyed   bool
+	plain   bool  // operations start first in, first out: there are no lanes, keys or classes
 	ageing  int64 // 0: never
 
 	aged     bool // next, when last asked, favoured a lane for the age of its first
@@ -47,7 +48,7 @@ type lane struct {
 }
 
 func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool) board {
-	b := board{perKey: opts.MaxPerKey, keyed: keyed, ageing: int64(opts.Ageing), sinceAge: agedTurn}
+	b := board{perKey: opts.MaxPerKey, keyed: keyed, ageing: int64(opts.Ageing), sinceAge: agedTurn, plain: !keyed && len(opts.Lanes)+len(opts.Classes) == 0}
 	for _, l := range lanes {
 		b.lanes = append(b.lanes, lane{bound: bound{limit: l.Limit}, lines: make([]opList, len(classes))})
 	}
@@ -120,6 +121,9 @@ func (l *lane) put(t *turn) {
 // next returns the operation to start next, of a lane that is not barred, or nil if none
 // can start. It may be asked many times and says the same.
 func (b *board) next(now int64, barred laneSet) *Operation {
+	if b.plain && barred == 0 {
+		return b.lanes[0].lines[0].head
+	}
 	var first, aged *Operation
 	b.aged = false
 	for i := range b.lanes {

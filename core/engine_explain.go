@@ -27,7 +27,7 @@ type Reason struct {
 	Holder  OperationID `json:"holder,omitempty"`  // the operation that it waits for; of several, the first that started
 	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, if that may be another coordinator
 	Key     string      `json:"key,omitempty"`     // the busy key
-	Lane    string      `json:"lane,omitempty"`    // the full lane, its own lane, or the lane where it waits for room
+	Lane    string      `json:"lane,omitempty"`    // for ReasonLane the full lane, for ReasonPriority its own, for ReasonNested the one without room
 	Class   string      `json:"class,omitempty"`   // the full class
 	Running int         `json:"running,omitempty"` // how many run
 	Limit   int         `json:"limit,omitempty"`   // how many may run
@@ -52,7 +52,7 @@ const (
 	ReasonDeferred ReasonKind = "deferred" // it waits because of DeferOn: Signal, Since, Expires, Forced
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
 	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead
-	ReasonNested   ReasonKind = "nested"   // its body waits for an operation, for several in Flush of another coordinator, or for room in a queue: Of, Lane, Holder, Ahead
+	ReasonNested   ReasonKind = "nested"   // its body waits for one operation, for Ahead operations, or for room in Lane, in the coordinator Of; Holder, if one is known
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
 
 	ReasonSuspended ReasonKind = "suspended" // suspended operations keep slots, because MaxSuspended is reached: Ahead, Limit

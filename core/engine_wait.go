@@ -106,9 +106,9 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 // the key does not start. Explain and [Snapshot.WaitsFor] show the parameter what. It
 // completes the sentence "it waits for", for example "approval of order 7".
 //
-// Suspend returns when the operation has a slot again. It gets one before any pending
-// operation starts. So Suspend may take as long as the operations that run, even if the
-// operation was cancelled or the coordinator closed. If wait panics or calls
+// Suspend returns when the operation has a slot again. If all slots are taken after wait has
+// returned, Suspend waits until a running operation ends; pending operations do not start
+// before it. A cancellation or Close does not shorten this. If wait panics or calls
 // runtime.Goexit, the operation first gets a slot again; then the panic or the exit
 // continues.
 //

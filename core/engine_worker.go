@@ -180,7 +180,7 @@ func (w *worker) next(now int64) *Operation {
 			case w.searches:
 				w.searches = false
 				e.passToken(now)
-			case !e.plain && e.token.Load() != tokenTaken && !e.full() && e.startable(now):
+			case !e.scheduler.plain && e.token.Load() != tokenTaken && !e.full() && e.startable(now):
 				e.wakeLocked() // the end of one operation may let two others start: of its key, and of its lane
 			}
 			return o
@@ -296,7 +296,7 @@ func (e *engine) stopping(o *Operation) {
 func (e *engine) end(o *Operation, err error) (now int64) {
 	now = e.clock.now()
 	e.mu.Lock()
-	if !e.plain { // what has come before the end of o comes before what that lets start
+	if !e.scheduler.plain { // what has come before the end of o comes before what that lets start
 		e.collect()
 	}
 	if o.status == StatusSuspended {

@@ -12,7 +12,8 @@ var (
 	// ErrClosed is returned by Enqueue, TryEnqueue, Do and Submit after the intake has ended, and is the
 	// cause of a cancellation by Close. The error names the coordinator.
 	ErrClosed = errors.New("core: coordinator is closed")
-	// ErrFull is returned by TryEnqueue when MaxQueued items are pending. With lanes, only
+	// ErrFull is returned by TryEnqueue when MaxQueued items are pending, and by Enqueue if
+	// DropOldest is set and there is nothing to drop. With lanes, only
 	// the pending items of the same lane are counted. The error names the coordinator.
 	ErrFull = errors.New("core: queue is full")
 	// ErrUnknown is returned for an id that was never given out by this

@@ -23,8 +23,8 @@ import (
 // called it. Inside a body, ForEach keeps the slot of the body's operation. If work uses
 // the body's coordinator, call ForEach in [Operation.Suspend].
 //
-// After ForEach has returned, the signals of its last operations (MaxTracked, MaxFailed)
-// are still present on [Options.Sink]: Sink.Has finds them. But gates (CancelOn, DeferOn)
+// After ForEach has returned, the signals of its last operations (as many as MaxTracked
+// and MaxFailed say) are still present on [Options.Sink], until age or room ends that. But gates (CancelOn, DeferOn)
 // ignore them from then on. [Sink.Retract] retracts them, as if they had been raised
 // directly.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {

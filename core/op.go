@@ -13,7 +13,8 @@ import (
 // context with [OperationFrom]. Through it, the body raises and retracts signals, and
 // stores values for others to read. Other code sees a [Snapshot].
 //
-// All methods are safe for concurrent use. On a nil Operation they do nothing. Outside of
+// All methods are safe for concurrent use. On a nil Operation they do nothing (only Suspend
+// calls its function). Outside of
 // an operation, OperationFrom returns nil, so code that reports to its operation can be
 // called from anywhere. The methods also do nothing after the operation has left the
 // window.
@@ -178,9 +179,9 @@ func (o *Operation) details() *details {
 }
 
 // Raise raises a signal of this operation, with its key; see [Raiser]. The operation and
-// its coordinator show it until the operation leaves the window. It may leave the sink
-// earlier: see [Sink]. They show the newest 1,000 signals of an operation, and all that it
-// holds. Older ones leave the sink as well, unless they match a gate. Raise returns false where [Sink.Raise]
+// its coordinator show it until the operation leaves the window, but of one operation only
+// the newest 1,000 and all that it holds. Older ones leave the sink as well, unless they
+// match a gate. A signal may leave the sink earlier: see [Sink]. Raise returns false where [Sink.Raise]
 // does, and after the operation has left the window.
 func (o *Operation) Raise(name string) bool { return o.raise(note{name: name}) }
 
@@ -214,8 +215,8 @@ func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
 }
 
 // Retract takes back the newest signal with exactly that name that the operation raised.
-// It reports whether there was one. It also finds signals that the operation shows no
-// more, but that the sink keeps for a gate: see [Sink].
+// It reports whether there was one. It also finds signals that the operation no
+// longer shows, if the sink still keeps them for a gate: see [Sink].
 func (o *Operation) Retract(name string) bool {
 	if o == nil {
 		return false

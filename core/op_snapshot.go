@@ -28,7 +28,7 @@ const (
 	StatusSuspended                    // its body waits; its slot is given up, unless MaxSuspended does not allow that: see [Operation.Suspend]
 	StatusSucceeded                    // the body returned nil
 	StatusFailed                       // the body returned an error or panicked
-	StatusCancelled                    // by Cancel, Stop, Close or the end of its group, before or while running
+	StatusCancelled                    // by Cancel, Stop, Close, Abort, or the end of the context of Do, of its group, or of ForEach or Map
 	StatusRefused                      // kept from starting by a signal: see [RefusedError]
 	StatusDropped                      // made room for a newer item: see [Options.DropOldest]
 

@@ -22,8 +22,8 @@ type Raiser interface {
 	// Scoped is a view that puts "sink.coordinator.atom." in front of every name. So a
 	// pattern can select signals by where they were raised. The arguments are texts of your
 	// choice, such as the names of a sink, a coordinator and an operation (here "atom"
-	// means operation). By convention, "*" as an argument means all of them; in the name it
-	// is a character like any other.
+	// means operation). For a signal about several of them, write "*" by convention:
+	// Scoped("shop", "*", "*") raises "ready" as "shop.*.*.ready".
 	Scoped(sink, coordinator, atom string) Raiser
 
 	raise(note) bool

@@ -20,7 +20,7 @@ type entry[K comparable, V any] struct {
 
 	// Guarded by the shard's lock.
 	newer, older *entry[K, V] // in its queue
-	in           *queue[K, V] // which queue
+	main         bool         // which queue
 	place        uint32       // in deadlines
 }
 

@@ -28,7 +28,15 @@ func (p *policy[K, V]) init(capacity int, h heat) {
 	p.smallMax = max(1, capacity/smallShare)
 	p.mainMax = capacity - p.smallMax
 	p.ghosts.size = uint32(min(p.mainMax, 1<<30))
-	p.heat = h
+	p.heat, p.main.main = h, true
+}
+
+// in returns the queue of e, which does not refer to it, so that it is small.
+func (p *policy[K, V]) in(e *entry[K, V]) *queue[K, V] {
+	if e.main {
+		return &p.main
+	}
+	return &p.small
 }
 
 // admit takes e in, and returns the entry that was evicted for it, or nil.

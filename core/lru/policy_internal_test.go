@@ -101,10 +101,10 @@ func TestPolicyAgainstDullPolicy(t *testing.T) {
 			case op < 70:
 				e2 := &entry[int, int]{hash: e.hash, key: key}
 				e2.uses.Store(e.uses.Load())
-				e.in.replace(e, e2)
+				p.in(e).replace(e, e2)
 				entries[key] = e2
 			case op < 80:
-				e.in.remove(e)
+				p.in(e).remove(e)
 				d.small = slices.DeleteFunc(d.small, func(k int) bool { return k == key })
 				d.main = slices.DeleteFunc(d.main, func(k int) bool { return k == key })
 				leaves(key)

@@ -2,6 +2,7 @@ package lru
 
 // queue is a list of entries, the newest first.
 type queue[K comparable, V any] struct {
+	main           bool // of the policy
 	newest, oldest *entry[K, V]
 	n              int
 }
@@ -21,7 +22,7 @@ func (q *queue[K, V]) join(newer, older *entry[K, V]) {
 }
 
 func (q *queue[K, V]) push(e *entry[K, V]) {
-	e.in = q
+	e.main = q.main
 	q.join(e, q.newest)
 	q.join(nil, e)
 	q.n++
@@ -35,7 +36,7 @@ func (q *queue[K, V]) remove(e *entry[K, V]) {
 
 // replace puts e in the place of old.
 func (q *queue[K, V]) replace(old, e *entry[K, V]) {
-	e.in = q
+	e.main = q.main
 	q.join(old.newer, e)
 	q.join(e, old.older)
 	old.newer, old.older = nil, nil

@@ -46,7 +46,7 @@ func (s *shard[K, V]) put(e *entry[K, V], now int64) {
 	if s.policy.heat.hot(uses) {
 		e.prolong(now, s.hotTTL)
 	}
-	old.in.replace(old, e)
+	s.policy.in(old).replace(old, e)
 	s.deadlines.replace(old, e)
 	s.table.replace(old, e)
 	s.note(old, ReasonReplaced)
@@ -69,7 +69,7 @@ func (s *shard[K, V]) insert(e *entry[K, V], now int64) {
 
 // remove takes out an entry that was set to gone.
 func (s *shard[K, V]) remove(e *entry[K, V], reason Reason) {
-	e.in.remove(e)
+	s.policy.in(e).remove(e)
 	s.left(e, reason)
 }
 
