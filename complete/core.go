@@ -32,7 +32,7 @@ func FindCommand(name string, commands ...string) (command, payload string) {
 
 // CommandPattern is [core.CommandPattern]: CommandPattern is a pattern for
 // Sink.Subscribe that matches every name in which FindCommand finds one of the
-// commands.
+// commands: texts before a colon, see ParseCommand.
 func CommandPattern(commands ...string) string {
 	return core.CommandPattern(commands...)
 }
@@ -153,8 +153,8 @@ const ReasonPriority = core.ReasonPriority
 // Ahead
 const ReasonOrder = core.ReasonOrder
 
-// ReasonNested is [core.ReasonNested]: its body waits for an operation, for several in
-// Flush of another coordinator, or for room in a queue: Of, Lane, Holder, Ahead
+// ReasonNested is [core.ReasonNested]: its body waits for one operation, for Ahead
+// operations, or for room in Lane, in the coordinator Of; Holder, if one is known
 const ReasonNested = core.ReasonNested
 
 // ReasonBody is [core.ReasonBody]: its body says that it waits: What, Since, Expires
@@ -234,7 +234,7 @@ const SignalClosed = core.SignalClosed
 var ErrClosed = core.ErrClosed
 
 // ErrFull is [core.ErrFull]: ErrFull is returned by TryEnqueue when MaxQueued items are
-// pending.
+// pending, and by Enqueue if DropOldest is set and there is nothing to drop.
 var ErrFull = core.ErrFull
 
 // ErrUnknown is [core.ErrUnknown]: ErrUnknown is returned for an id that was never
@@ -372,8 +372,8 @@ const StatusSucceeded = core.StatusSucceeded
 // StatusFailed is [core.StatusFailed]: the body returned an error or panicked
 const StatusFailed = core.StatusFailed
 
-// StatusCancelled is [core.StatusCancelled]: by Cancel, Stop, Close or the end of its
-// group, before or while running
+// StatusCancelled is [core.StatusCancelled]: by Cancel, Stop, Close, Abort, or the end
+// of the context of Do, of its group, or of ForEach or Map
 const StatusCancelled = core.StatusCancelled
 
 // StatusRefused is [core.StatusRefused]: kept from starting by a signal: see

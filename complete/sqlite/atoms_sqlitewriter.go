@@ -82,8 +82,8 @@ type Writer = sqlitewriter.Writer
 var ErrWriterNoSpace = sqlitewriter.ErrNoSpace
 
 // ErrWriterNotAllowed is [sqlitewriter.ErrNotAllowed]: ErrNotAllowed: a statement would
-// begin or end a transaction, attach a file or change settings of the writer's
-// connection.
+// begin or end a transaction, start a checkpoint, attach a file or change settings of
+// the writer's connection.
 var ErrWriterNotAllowed = sqlitewriter.ErrNotAllowed
 
 // ErrWriterTxTimeout is [sqlitewriter.ErrTxTimeout]: ErrTxTimeout: the function of a
