@@ -56,7 +56,7 @@ func operations(ctx context.Context, e *Engine) map[string]error {
 // try again. A wrong address is an error at once.
 func TestNothingWasSent(t *testing.T) {
 	var failures atomic.Int32
-	w := &wire{read: works, write: func() error {
+	w := &wire{read: works, write: func([]byte) error {
 		if failures.Add(-1) >= 0 {
 			return errBroken
 		}
@@ -85,7 +85,7 @@ func TestAnswerIsLost(t *testing.T) {
 	var answers atomic.Int32 // the one that is lost, counted from the next statement on
 	var sent atomic.Bool
 	w := &wire{
-		write: func() error { sent.Store(true); return nil },
+		write: func([]byte) error { sent.Store(true); return nil },
 		read: func() error {
 			if sent.Load() && answers.Add(-1) == 0 {
 				return errBroken
@@ -156,9 +156,11 @@ func TestRolledBackIsTriedAgain(t *testing.T) {
 func TestContextEndsWhileSaving(t *testing.T) {
 	why := errors.New("enough")
 	var cancel atomic.Pointer[context.CancelCauseFunc]
-	w := &wire{read: works, write: func() error {
-		if c := cancel.Swap(nil); c != nil {
-			(*c)(why)
+	w := &wire{read: works, write: func(message []byte) error {
+		if message[0] == 'B' || message[0] == 'Q' { // a statement is run, not prepared
+			if c := cancel.Swap(nil); c != nil {
+				(*c)(why)
+			}
 		}
 		return nil
 	}}

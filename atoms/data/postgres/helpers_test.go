@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -132,35 +133,43 @@ func noRetry(o *Options) { o.RetryFor = -1 }
 var errBroken = errors.New("the connection is broken on purpose")
 
 // wire is between a pool and the server. Its functions may fail instead of the connection.
-type wire struct{ write, read func() error }
+type wire struct {
+	write func(message []byte) error
+	read  func() error
+}
 
 func (w *wire) connect(c *pgxpool.Config) {
 	dial := c.ConnConfig.DialFunc
 	c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
-		return &wiredConn{conn, w}, err
+		return &wiredConn{Conn: conn, wire: w}, err
 	}
 }
 
 type wiredConn struct {
 	net.Conn
 	wire *wire
+	ends atomic.Bool // the pool closes it, in the background
 }
 
 func (c *wiredConn) Write(b []byte) (int, error) {
-	if err := c.wire.write(); err != nil {
-		c.Close()
-		return 0, err
+	if b[0] == 'X' {
+		c.ends.Store(true)
 	}
-	return c.Conn.Write(b)
+	return c.pass(b, func() error { return c.wire.write(b) }, c.Conn.Write)
 }
 
-func (c *wiredConn) Read(b []byte) (int, error) {
-	if err := c.wire.read(); err != nil {
-		c.Close()
-		return 0, err
+func (c *wiredConn) Read(b []byte) (int, error) { return c.pass(b, c.wire.read, c.Conn.Read) }
+
+// pass calls do, unless fails says that the connection breaks.
+func (c *wiredConn) pass(b []byte, fails func() error, do func([]byte) (int, error)) (int, error) {
+	if !c.ends.Load() {
+		if err := fails(); err != nil {
+			c.Close()
+			return 0, err
+		}
 	}
-	return c.Conn.Read(b)
+	return do(b)
 }
 
 func works() error { return nil }
