@@ -23,12 +23,9 @@ func Example() {
 		fmt.Println(s.Key, s.Name)
 	})()
 
-	for _, happens := range []string{ // the comments show what is printed
-		"widgets.imported",         // WIDGET-123 route.assigned:pri1
-		"processor.unhealthy:pri1", // widgets processor.marked.unhealthy:pri1, WIDGET-123 route.assigned:pri2
-		"processor.healthy:pri1",   // widgets processor.marked.healthy:pri1, WIDGET-123 route.assigned:pri1
-		"system.load.low",          // widgets concurrency.increased:to=6, WIDGET-123 route.assigned:pri1
-	} {
+	for _, happens := range []string{"widgets.imported", "processor.unhealthy:pri1", "processor.healthy:pri1", "system.load.low"} {
+		// Prints WIDGET-123 route.assigned:pri1; then, for the unhealthy primary, widgets
+		// processor.marked.unhealthy:pri1 and WIDGET-123 route.assigned:pri2.
 		sink.Raise(happens)
 		if err := system.Do(ctx, "WIDGET-123"); err != nil {
 			panic(err)
