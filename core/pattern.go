@@ -18,52 +18,40 @@ import (
 //
 // Matching allocates nothing and takes at worst len(pattern) x len(name) steps.
 func Match(pattern, name string) bool {
-	for more := true; more; pattern = strings.TrimLeft(pattern, " ") {
-		same, all := 0, pattern
-		for same < len(all) && same < len(name) && all[same] == name[same] && isLetter(name[same]) {
-			same++
-		}
-		rest, whole := all[same:], same > 0 && same == len(name)
-		if rest == "*" || rest == "" && whole {
+	for more := true; more; {
+		var term string
+		term, pattern, more = strings.Cut(pattern, ",")
+		if term = strings.TrimSpace(term); term != "" && matchTerm(term, name) {
 			return true
-		}
-		rest, pattern, more = strings.Cut(rest, ",")
-		switch {
-		case rest == "" && whole, strings.HasPrefix(rest, "*") && matchStars(rest, name[same:]):
-			return true
-		case rest != "" && rest[0] != '*' && !isLetter(rest[0]):
-			if term := strings.TrimSpace(all[:same+len(rest)]); term != "" && walk(term, name) {
-				return true
-			}
 		}
 	}
 	return false
 }
 
-// isLetter reports whether c stands for itself in a pattern, and is not a blank or part of one.
-func isLetter(c byte) bool { return c > ',' && c != '?' && c < utf8.RuneSelf }
-
-// matchStars matches a single alternative that begins with a star. It looks for the literal
-// after a star as a whole, and only for its first place, which leaves most to what follows.
-// A "?" in a literal that is found stands for itself.
-func matchStars(term, name string) bool {
-	if last := term[len(term)-1]; last != '*' && !isLetter(last) {
-		term = strings.TrimSpace(term)
+// matchTerm matches a single alternative. It looks for the literal after a star as a whole,
+// and only for its first place, which leaves most to what follows.
+func matchTerm(term, name string) bool {
+	star := strings.IndexByte(term, '*')
+	switch {
+	case strings.IndexByte(term, '?') >= 0:
+		return walk(term, name)
+	case star < 0:
+		return term == name
+	case !strings.HasPrefix(name, term[:star]):
+		return false
 	}
-	for left, rest := name, term[1:]; ; {
+	left, rest := name[star:], term[star+1:]
+	for {
 		if rest != "" && !utf8.RuneStart(rest[0]) { // a star takes whole characters
 			return walk(term, name)
 		}
-		star := strings.IndexByte(rest, '*')
-		if star < 0 && strings.HasSuffix(left, rest) {
-			return true
+		star = strings.IndexByte(rest, '*')
+		if star < 0 {
+			return strings.HasSuffix(left, rest)
 		}
-		at := -1
-		if star >= 0 {
-			at = strings.Index(left, rest[:star])
-		}
+		at := strings.Index(left, rest[:star])
 		if at < 0 {
-			return strings.IndexByte(term, '?') >= 0 && walk(term, name)
+			return false
 		}
 		left, rest = left[at+star:], rest[star+1:]
 	}
@@ -128,7 +116,7 @@ func (t *term) exact() bool { return len(t.prefix) == len(t.text) }
 func (p pattern) matches(name string) bool {
 	for i := range p.terms {
 		t := &p.terms[i]
-		if strings.HasPrefix(name, t.prefix) && (t.text == name || !t.exact() && Match(t.text, name)) {
+		if strings.HasPrefix(name, t.prefix) && (t.text == name || !t.exact() && matchTerm(t.text, name)) {
 			return true
 		}
 	}
