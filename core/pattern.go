@@ -1,6 +1,8 @@
 package core
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"strings"
 	"unicode/utf8"
 )
@@ -18,43 +20,105 @@ import (
 //
 // Matching allocates nothing and takes at worst len(pattern) x len(name) steps.
 func Match(pattern, name string) bool {
-	for more := true; more; {
-		var term string
-		term, pattern, more = strings.Cut(pattern, ",")
-		if term = strings.TrimSpace(term); term != "" && matchTerm(term, name) {
-			return true
+	for {
+		matches, end := matchFirst(pattern, name)
+		if end < 0 {
+			end = termEnd(pattern, 0)
+			term := strings.TrimSpace(pattern[:end])
+			matches = term != "" && walk(term, name)
 		}
+		if matches || end == len(pattern) {
+			return matches
+		}
+		pattern = pattern[end+1:]
 	}
-	return false
 }
 
-// matchTerm matches a single alternative. It looks for the literal after a star as a whole,
-// and only for its first place, which leaves most to what follows.
-func matchTerm(term, name string) bool {
-	star := strings.IndexByte(term, '*')
+// matchFirst matches the first term of a list, which ends at end; a negative end says
+// that it takes trim and walk. It looks for the literal after a star as a whole, and
+// only for its first place, which leaves most to what follows.
+func matchFirst(list, name string) (matches bool, end int) {
+	if list == "" || !isGraph(list[0]) {
+		return false, -1
+	}
+	i := 0
+	if list[0] != '*' {
+		i = special(list)
+	}
 	switch {
-	case strings.IndexByte(term, '?') >= 0:
-		return walk(term, name)
-	case star < 0:
-		return term == name
-	case !strings.HasPrefix(name, term[:star]):
-		return false
+	case i == len(list) || list[i] == ',':
+		if i == 0 || !isGraph(list[i-1]) {
+			return false, -1
+		}
+		return list[:i] == name, i
+	case list[i] == '?':
+		return false, -1
+	case !strings.HasPrefix(name, list[:i]):
+		return false, termEnd(list, i)
 	}
-	left, rest := name[star:], term[star+1:]
-	for {
-		if rest != "" && !utf8.RuneStart(rest[0]) { // a star takes whole characters
-			return walk(term, name)
+	for rest := list; ; {
+		name, rest = name[i:], rest[i+1:]
+		if rest == "" {
+			return true, len(list)
 		}
-		star = strings.IndexByte(rest, '*')
-		if star < 0 {
-			return strings.HasSuffix(left, rest)
+		if !utf8.RuneStart(rest[0]) { // a star takes whole characters
+			return false, -1
 		}
-		at := strings.Index(left, rest[:star])
+		i = special(rest)
+		if i == len(rest) || rest[i] == ',' {
+			if i > 0 && !isGraph(rest[i-1]) {
+				return false, -1
+			}
+			return strings.HasSuffix(name, rest[:i]), len(list) - len(rest) + i
+		}
+		if rest[i] == '?' {
+			return false, -1
+		}
+		at := strings.Index(name, rest[:i])
 		if at < 0 {
-			return false
+			return false, termEnd(list, len(list)-len(rest))
 		}
-		left, rest = left[at+star:], rest[star+1:]
+		name = name[at:]
 	}
+}
+
+// termEnd returns where the term that reaches up to from at least ends.
+func termEnd(list string, from int) int {
+	if i := strings.IndexByte(list[from:], ','); i >= 0 {
+		return from + i
+	}
+	return len(list)
+}
+
+// isGraph reports whether c is not a blank, nor part of one.
+func isGraph(c byte) bool { return c > ' ' && c < utf8.RuneSelf }
+
+// special returns the index of the first "*", "?" or "," in s, or its length. It
+// looks at eight bytes at a time, by the test for a zero byte of "Bit Twiddling
+// Hacks" (https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord). That
+// may mark a byte above a zero one too, but the lowest it marks is right. The last
+// word overlaps the one before, in which there was none.
+func special(s string) int {
+	const ones = 0x0101010101010101
+	if last := len(s) - 8; last >= 0 {
+		for i := 0; ; i = min(i+8, last) {
+			word := binary.LittleEndian.Uint64([]byte(s[i : i+8]))
+			star, query, comma := word^'*'*ones, word^'?'*ones, word^','*ones
+			hits := ((star-ones)&^star | (query-ones)&^query | (comma-ones)&^comma) & (0x80 * ones)
+			if hits != 0 {
+				return i + bits.TrailingZeros64(hits)/8
+			}
+			if i == last {
+				return len(s)
+			}
+		}
+	}
+	for i := range len(s) {
+		if c := s[i]; c == '*' || c == '?' || c == ',' {
+			return i
+		}
+	}
+	return len(s)
 }
 
 // walk matches a single alternative of any kind, character by character. On a
@@ -116,7 +180,7 @@ func (t *term) exact() bool { return len(t.prefix) == len(t.text) }
 func (p pattern) matches(name string) bool {
 	for i := range p.terms {
 		t := &p.terms[i]
-		if strings.HasPrefix(name, t.prefix) && (t.text == name || !t.exact() && matchTerm(t.text, name)) {
+		if strings.HasPrefix(name, t.prefix) && (t.text == name || !t.exact() && Match(t.text, name)) {
 			return true
 		}
 	}
@@ -133,6 +197,5 @@ func (p pattern) exact() (name string, ok bool) {
 
 // isPlain reports whether text, used as a pattern, matches only itself.
 func isPlain(text string) bool {
-	return text != "" && strings.TrimSpace(text) == text && strings.IndexByte(text, ',') < 0 &&
-		strings.IndexByte(text, '*') < 0 && strings.IndexByte(text, '?') < 0
+	return text != "" && strings.TrimSpace(text) == text && special(text) == len(text)
 }

@@ -11,8 +11,8 @@ type Limit struct {
 
 // Limits lists all limits. The first whose pattern matches counts.
 var Limits = []Limit{
-	{Part: "core", Lines: 7655, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and the status page need, which is 570"},
-	{Part: "core/...", Lines: 13105, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, and what patterns, jobs and the status page need, which is 1,175"},
+	{Part: "core", Lines: 7705, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and the status page need, which is 570"},
+	{Part: "core/...", Lines: 13160, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, and what patterns, jobs and the status page need, which is 1,175"},
 	{Part: "atoms/...", Lines: 14905, Reason: "the first 13 atoms are small pieces over core, 8,500 in all; storage, durable work and schedules have the rest"},
 	{Part: "atoms/ratelimit/...", Lines: 1700, Reason: "three limiters share one bucket, and keys may be millions"},
 	{Part: "atoms/slidingcache/...", Lines: 805, Reason: "it is a loader over core/lru"},
