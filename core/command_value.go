@@ -16,7 +16,8 @@ func FindCommand(name string, commands ...string) (command, payload string) {
 }
 
 // CommandPattern is a pattern for [Sink.Subscribe] that matches every name in which
-// [FindCommand] finds one of the commands: texts before a colon, see [ParseCommand]. It matches a few other names as well, so a
+// [FindCommand] finds one of the commands. A command is the text before a colon, as in
+// "window.size.set:100": see [ParseCommand]. It matches a few other names as well, so a
 // handler must still call FindCommand.
 func CommandPattern(commands ...string) string {
 	patterns := make([]string, len(commands))

@@ -174,7 +174,7 @@ func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, e
 // While a body of this coordinator waits in Do with its own context, it is suspended, as
 // in [Operation.Suspend]. A body of another coordinator keeps its slot. Do returns
 // [ErrWouldDeadlock] in three cases: a body of this coordinator calls Do with a context
-// that is not made from its own; the item has the key of the operation and
+// that is not made from its own; the item has the key of the body's operation and
 // [Options.MaxPerKey] is 1; or operations wait in a circle, each for a key that another
 // one has (a suspended operation keeps its key). Circles over several coordinators are not
 // found; Explain shows them.

@@ -56,7 +56,7 @@
 // The scheduler decides what runs next when a slot is free. So a busy key delays no
 // other key, and an urgent item that comes late is the next to start.
 //
-// [Coordinator.Explain] says why an operation waits: for the limit, for its key, lane or
+// [Control.Explain] says why an operation waits: for the limit, for its key, lane or
 // class, or because of a signal. If another operation holds the key or has raised the
 // signal, Explain names it. A body that waits for something else can report it:
 // [Operation.WaitsFor].
@@ -66,7 +66,7 @@
 // An operation that waits for long can give up its slot meanwhile: [Operation.Suspend].
 // An operation that waits for another operation of the same coordinator gives up its slot
 // automatically. An operation may always enqueue into its own coordinator, so work can
-// create more work. [Coordinator.WaitIdle] waits until no work is left.
+// create more work. [Control.WaitIdle] waits until no work is left.
 //
 // # Signals
 //
@@ -91,9 +91,9 @@
 // ([Options.DeferOn]) while a signal is present. The value of such an option is a pattern,
 // called a gate. A gate is closed, and blocks work, while a signal that matches the pattern
 // is present on the sink or in the coordinator itself. (For a circuit breaker, closed means
-// the opposite: calls pass.) This table says how long a signal is present on the sink
-// (Sink.Has), refuses items (CancelOn) and defers an item (DeferOn): until the first of the
-// events named.
+// the opposite: calls pass.) This table says what ends the presence of a signal on the sink
+// (Sink.Has), and what ends the time in which it refuses items (CancelOn) or defers an item
+// (DeferOn). A cell names events, which are explained below; the first one counts.
 //
 //	signal                       Sink.Has           CancelOn      DeferOn
 //	raised on the sink           age, room          age           age, MaxDefer
@@ -105,8 +105,8 @@
 // These are the events:
 //
 //   - age: SinkOptions.MaxAge has passed since the signal, by default 5 minutes.
-//   - room: SinkOptions.Capacity newer signals have come, by default 1000. The newest
-//     256 signals that match a gate stay.
+//   - room: SinkOptions.Capacity newer signals have come, by default 1000. Signals
+//     that match a gate are not pushed out: for each gate, the sink keeps up to 256 in addition.
 //   - window: The operation leaves the window of its coordinator: by default at most 5
 //     minutes after its end ([Options.MaxAge]). It stays while it runs or is pinned.
 //   - MaxDefer: The item has been deferred for [Options.MaxDefer], by default 5 seconds.
@@ -120,14 +120,14 @@
 //
 //   - Order. Operations start in the order in which their items were accepted. With lanes,
 //     this holds within each lane. With keys, it holds for the items of one key in one
-//     lane. Items of a full class are overtaken.
-//   - Bounds. No operation starts while as many run as the limit allows. The queue, the window, the
-//     echoes, the sink and the signals of one operation are bounded. What is dropped is
-//     counted. There are three exceptions: held signals, items that an operation enqueues
-//     into its own coordinator ([Stats].Overflow), and operations that wait for others of
-//     their coordinator, because these give up their slots.
+//     lane. While a class is full, other items pass its items, which keep their places.
+//   - Bounds. If as many operations run as the limit allows, no other one starts. The
+//     queue, the window, the echoes, the sink and the signals of one operation are bounded.
+//     What is dropped is counted. There are three exceptions: held signals, items that an
+//     operation enqueues into its own coordinator ([Stats].Overflow), and operations that
+//     wait for others of their coordinator, because these give up their slots.
 //   - Running operations are never evicted. [Options.OnDone] is called exactly once for each
-//     operation, when it ends. [Coordinator.OnFinalized] is called exactly once for each
+//     operation, when it ends. [Control.OnFinalized] is called exactly once for each
 //     operation, when it leaves the window or the coordinator is closed.
 //   - No function of yours is called while a lock is held. Bodies, handlers and callbacks
 //     may call any method, also Close on their own coordinator. Close does not wait there.
@@ -143,12 +143,12 @@
 // A handler of [Sink.Subscribe] runs on the goroutine that raises the signal, before Raise
 // returns, in the order of subscription. While a handler blocks, the raiser waits: this is the
 // backpressure of a pipeline. A handler may raise a signal that calls the same handler
-// again, directly or through other handlers. Such a loop ends when the chain of causes
-// (signals raised because of signals) is too long ([Propagation]), or when calls of handlers
-// are nested 64 deep.
+// again, directly or through other handlers. Such a loop ends when calls of handlers are
+// nested 64 deep. If the handlers name causes, it ends when the chain of causes (signals
+// raised because of signals) has a name twice or is too long: see [Propagation].
 //
 // A [Dispatcher] or a [Processor] calls its handlers in the background, so that the raiser
-// does not wait: see [Handler].
+// does not wait. There, only causes end a loop: see [Handler].
 //
 // # Shutting down
 //

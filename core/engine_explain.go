@@ -52,7 +52,7 @@ const (
 	ReasonDeferred ReasonKind = "deferred" // it waits because of DeferOn: Signal, Since, Expires, Forced
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
 	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead
-	ReasonNested   ReasonKind = "nested"   // its body waits for one operation, for Ahead operations, or for room in Lane, in the coordinator Of; Holder, if one is known
+	ReasonNested   ReasonKind = "nested"   // its body waits for one operation (field Holder), for several (their number is in Ahead), or for room in a lane (Lane); Of names the coordinator
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
 
 	ReasonSuspended ReasonKind = "suspended" // suspended operations keep slots, because MaxSuspended is reached: Ahead, Limit

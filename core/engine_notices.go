@@ -7,8 +7,8 @@ import "context"
 // fn(true) at once. The calls alternate, starting with true, and never overlap. The last
 // call has the current state. A short change may be left out: one that is over before fn
 // can be called. Fn is called on the goroutine that enqueues, or on that of a worker,
-// without a lock. That goroutine waits until fn has been called with the current state and
-// has returned. So do others that enqueue or finish. Panics of fn are counted in [Stats].
+// without a lock. A slow fn delays that goroutine, and all others that enqueue items or finish
+// operations meanwhile. Panics of fn are counted in [Stats].
 // For cancel see [Sink.Subscribe]. OnPending panics if fn is nil, if low is negative, or
 // if high is not greater than low.
 func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {

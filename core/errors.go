@@ -25,7 +25,7 @@ var (
 	// ErrUnknownClass is returned for items of a class that is not among
 	// [Options.Classes].
 	ErrUnknownClass = errors.New("core: unknown class")
-	// ErrWouldDeadlock is returned by a call that would wait for the end of its own
+	// ErrWouldDeadlock is returned by a call that would or could wait for the end of its own
 	// operation: a call on the operation's goroutine, or with the operation's context. The
 	// call recognises the goroutine by its stack. It does not recognise a goroutine that
 	// the body has started.

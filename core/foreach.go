@@ -20,22 +20,23 @@ import (
 // ctx: the operations that still run are cancelled with that error as the cause.
 //
 // ForEach takes an item from seq only when there is room for it, on the goroutine that
-// called it. Inside a body, ForEach keeps the slot of the body's operation. If work uses
-// the body's coordinator, call ForEach in [Operation.Suspend].
+// called it. Inside a body, ForEach keeps the slot of the body's operation. If the items
+// of ForEach wait for operations of that body's coordinator, call ForEach in the function
+// of [Operation.Suspend]. Otherwise they may wait for the slot for ever.
 //
 // After ForEach has returned, the signals of its last operations (as many as MaxTracked
-// and MaxFailed say) are still present on [Options.Sink], until age or room ends that. But gates (CancelOn, DeferOn)
-// ignore them from then on. [Sink.Retract] retracts them, as if they had been raised
-// directly.
+// and MaxFailed say) are still present on [Options.Sink], until age or room ends that. But
+// gates (CancelOn, DeferOn) ignore them from then on. [Sink.Retract] retracts them, as if
+// they had been raised directly.
 func ForEach[T any](ctx context.Context, seq iter.Seq[T], work Work[T], opts Options) error {
 	return forEach(ctx, seq, nil, work, opts)
 }
 
 // ForEachKeyed is [ForEach] with keys. At most [Options.MaxPerKey] items of one key, by
 // default one, are worked on at once, in order. Items whose key is "" have no such limit
-// and no order. See [NewKeyedCoordinator]. An item whose key is busy waits in the queue
-// and does not delay items of other keys. MaxQueued, by default MaxConcurrency, says how
-// far ahead ForEachKeyed looks for such items.
+// and no order. See [NewKeyedCoordinator]. An item whose key is busy waits in the queue,
+// where items of other keys pass it. When MaxQueued items wait, by default MaxConcurrency, no
+// further item is taken from seq.
 func ForEachKeyed[T any, K ~string](ctx context.Context, seq iter.Seq[T], key func(T) K, work Work[T], opts Options) error {
 	text, err := keyText(key)
 	if err != nil {

@@ -179,10 +179,11 @@ func (o *Operation) details() *details {
 }
 
 // Raise raises a signal of this operation, with its key; see [Raiser]. The operation and
-// its coordinator show it until the operation leaves the window, but of one operation only
-// the newest 1,000 and all that it holds. Older ones leave the sink as well, unless they
-// match a gate. A signal may leave the sink earlier: see [Sink]. Raise returns false where [Sink.Raise]
-// does, and after the operation has left the window.
+// its coordinator show it until the operation leaves the window. They show at most the
+// newest 1,000 raised signals of an operation, and all its held ones. Older ones leave the
+// sink as well, unless they match a gate. A signal may leave the sink earlier: see [Sink].
+// Raise returns false where [Sink.Raise] does, and after the operation has left the
+// window.
 func (o *Operation) Raise(name string) bool { return o.raise(note{name: name}) }
 
 // RaiseKey is Raise with another key than that of the operation.

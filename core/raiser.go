@@ -22,8 +22,9 @@ type Raiser interface {
 	// Scoped is a view that puts "sink.coordinator.atom." in front of every name. So a
 	// pattern can select signals by where they were raised. The arguments are texts of your
 	// choice, such as the names of a sink, a coordinator and an operation (here "atom"
-	// means operation). For a signal about several of them, write "*" by convention:
-	// Scoped("shop", "*", "*") raises "ready" as "shop.*.*.ready".
+	// means operation). By convention, "*" as an argument means all:
+	// Scoped("shop", "*", "*") raises "ready" as "shop.*.*.ready". A "*" in a name is a
+	// character like any other.
 	Scoped(sink, coordinator, atom string) Raiser
 
 	raise(note) bool
@@ -81,13 +82,13 @@ func scoped(to Raiser, parts ...string) Raiser {
 	return &view{to: to, prefix: strings.Join(parts, ".") + "."}
 }
 
-// Propagation bounds chains of causes, which [Raiser].Because makes. Terminal and Leaf
-// are patterns, see [Match]; "" matches nothing. Handlers that raise signals without
-// naming the cause are bounded, too. If calls of a handler are nested 64 deep on one
-// goroutine, the next signal for it is not recorded: this is an endless loop. Handlers
-// that were subscribed inside these calls count as part of the loop. The reason is
-// BlockedDepth. No further signal of the loop is recorded until the goroutine has
-// returned from the nested calls.
+// Propagation bounds chains of causes: see [Raiser].Because and [CausedBy]. Terminal and
+// Leaf are patterns, see [Match]; "" matches nothing. Handlers of [Sink.Subscribe] that
+// raise signals without naming the cause are bounded, too. If calls of a handler are
+// nested 64 deep on one goroutine, the next signal for it is not recorded: this is an
+// endless loop. Handlers that were subscribed inside these calls count as part of the
+// loop. OnBlocked gets BlockedDepth. No further signal of the loop is recorded until the
+// goroutine has returned from the nested calls.
 type Propagation struct {
 	// MaxDepth is the highest [Signal.Depth] that is recorded; 0 means 10, a
 	// negative value no limit.

@@ -127,7 +127,7 @@ func (e *engine) ended(o *Operation) bool {
 }
 
 // Results yields the operations that have succeeded and that q selects, each with its
-// result; see [Coordinator.Operations].
+// result; see [Control.Operations].
 func (c *ResultCoordinator[In, Out]) Results(q OperationQuery) iter.Seq2[Snapshot, Out] {
 	return func(yield func(Snapshot, Out) bool) {
 		if q.Status != 0 && q.Status&StatusSucceeded == 0 {

@@ -149,10 +149,10 @@ func (m *Monitor) Reset() {
 // calls fn(true) at once. The calls alternate, starting with true, and never overlap. The
 // last call has the current state. A short change may be left out: one that is over before
 // fn can be called. Fn is called on the goroutine that raises or retracts, or on the
-// goroutine of a timer, without a lock. That goroutine waits until fn has been called with
-// the current state and has returned. So do others that raise. Panics of fn are counted in
-// [SinkStats]. For cancel see [Sink.Subscribe]; Stop cancels, too. OnCount panics if fn is
-// nil, if low is negative, or if high is not greater than low.
+// goroutine of a timer, without a lock. A slow fn delays that goroutine, and all others
+// that raise signals meanwhile. Panics of fn are counted in [SinkStats]. For cancel see
+// [Sink.Subscribe]; Stop cancels, too. OnCount panics if fn is nil, if low is negative, or
+// if high is not greater than low.
 func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
 	w := newWatermark("OnCount", high, low, fn, &m.names.sink.panics)
 	m.names.mu.Lock()
