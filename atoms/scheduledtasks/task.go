@@ -65,9 +65,10 @@ type Store interface {
 	MarkTick(ctx context.Context, schedule string, tick time.Time) error
 }
 
-// Raise is a function for core.NewCoordinator: the operation of a task raises Task.Signal with
-// the key Task.Key and the Task as the payload. Listeners subscribe to a core.Kind[Task] of that name.
-// If ctx is not that of an operation, or the signal has no valid name, it returns an error.
+// Raise is a function for core.NewCoordinator: the operation of a task raises Task.Signal
+// with the key Task.Key and the Task as the payload. Listeners subscribe to a
+// core.Kind[Task] of that name. If ctx is not that of an operation, or the signal has no
+// valid name, it returns an error.
 //
 //	run, err := core.NewCoordinator(scheduledtasks.Raise, core.Options{Sink: sink})
 func Raise(ctx context.Context, task Task) error {
