@@ -33,8 +33,8 @@ func Deleted(name string) core.Kind[struct{}] { return kind[struct{}]("deleted",
 // initialized.data.NAME. Its key is the name.
 func Initialized(name string) core.Kind[struct{}] { return kind[struct{}]("initialized", name) }
 
-// Failed says that a request failed, or a direct call that changes values: error.data.NAME. The
-// payload is the error, an [*Error]. The key "" stands for several keys or all.
+// Failed says that a request, or a direct call that changes values, has failed: error.data.NAME.
+// The payload is the error, an [*Error]. The key "" stands for several keys or all.
 func Failed(name string) core.Kind[error] { return kind[error]("error", name) }
 
 // A Found is the payload of [Loaded]: the value of the key. OK is false if there is none.

@@ -1,6 +1,6 @@
 // Package durable is a work queue that survives kill -9 and is shared by processes. Items are
-// in a database. Items of one key run in order, one at a time across all processes. Lanes and
-// limits hold for all processes together.
+// in a database. Items of one key run one at a time, in order; with lanes, in order within each
+// lane only. This order, lanes and limits hold across all processes.
 //
 //	store, err := postgres.Open(ctx, pool, postgres.Options{}) // of atoms/durable/postgres; or sqlite
 //	...

@@ -14,9 +14,9 @@
 //	return orders.Drain(ctx)
 //
 // So two orders of one customer never run at once. Orders of different customers wait only for a
-// free slot. Keys take turns, so a key with many items does not delay the others. An item that
-// waits for its key occupies no slot. Keys need no declaration, and a key without items costs
-// nothing.
+// free slot. As long as the queue has room, a key with many items does not delay the others,
+// because keys take turns. An item that waits for its key occupies no slot. Keys need no
+// declaration, and a key without items costs nothing.
 //
 // A key is a string, or of a type that is one. Items whose keys are equal strings have the same
 // key. If a key has several parts, put a separator between them: "a/b", not "ab". Enqueue calls

@@ -35,7 +35,8 @@ const (
 	CommandSet = "rate.limit.set"
 	// CommandIncrease adds to the rate.
 	CommandIncrease = "rate.limit.increase"
-	// CommandDecrease subtracts from the rate, but does not go below 1 per second.
+	// CommandDecrease subtracts from the rate, but does not go below 1 per second. If the
+	// rate is 1 or less, the command is rejected.
 	CommandDecrease = "rate.limit.decrease"
 	// CommandBurst sets the burst; a fraction is cut off.
 	CommandBurst = "rate.limit.burst"

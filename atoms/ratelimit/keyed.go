@@ -14,13 +14,14 @@ import (
 //
 // A Keyed remembers at most Capacity keys. A key costs its own size and about 50 bytes. If the
 // bucket of a key is full again, the key is like a new one, so a new key may take its place.
-// There is no goroutine that cleans up: each new key looks at a few others.
+// There is no goroutine that cleans up: for each new key, the Keyed checks a few old ones.
 //
-// If Capacity keys are in use, a new key looks at ten of them. The one with the fullest bucket
-// is forgotten, and counted in [KeyedStats]. When it comes back, it starts with a full bucket.
-// This gives no advantage to a client, because it could also use a new key. Keys that have
-// waiters or are paused are not forgotten. If all ten are of this kind, the new key is
-// refused: Allow returns false, and Wait returns an error that matches [core.ErrFull].
+// If Capacity keys are in use, the Keyed checks ten old keys for each new one. It forgets those
+// with a full bucket. If there are none, it forgets the one with the fullest bucket, and counts
+// it in [KeyedStats]. A forgotten key that comes back starts with a full bucket. This gives no
+// advantage to a client, because it could also use a new key. Keys that have waiters or are
+// paused are never forgotten. If all ten are such keys, the new key is refused: Allow returns
+// false, and Wait returns an error that matches [core.ErrFull].
 //
 // A key that does not equal itself, such as NaN, is a new key each time, so it is not limited.
 //

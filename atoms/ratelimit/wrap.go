@@ -7,8 +7,8 @@ import (
 )
 
 // Wrap returns a function that waits for a token of l and then calls work; see
-// [Limiter.WaitN]. If Wait returns an error, the function returns it and does not call work.
-// Wrap panics if l or work is nil.
+// [Limiter.WaitN]. While it waits, the item keeps its slot in the coordinator. If Wait returns
+// an error, the function returns it and does not call work. Wrap panics if l or work is nil.
 func Wrap[T any](l *Limiter, work core.Work[T]) core.Work[T] {
 	needs("Wrap", l != nil && work != nil)
 	return waitFirst(func(ctx context.Context, _ T) error { return l.Wait(ctx) }, work)

@@ -32,8 +32,9 @@ type Definition struct {
 	// Format says how many fields Cron has: 5 if it is "Standard", 6 with a first field for
 	// seconds if it is "IncludeSeconds"; "" allows both. Case does not matter.
 	Format string `json:"format,omitempty"`
-	// RunOnStartup runs the schedule at once when it is added, for its last tick before
-	// that. If [Options.Store] has marked that tick or a later one, it does nothing.
+	// RunOnStartup runs the latest past tick at once when the schedule is added, also at the
+	// start of the scheduler. If that tick or a later one is marked in [Options.Store], it does
+	// nothing.
 	RunOnStartup bool `json:"runOnStartup,omitempty"`
 }
 

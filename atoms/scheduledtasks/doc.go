@@ -12,8 +12,8 @@
 // The file is a JSON array of objects: see [Definition]. A tick is a time that the cron
 // expression of a schedule names. For each tick, the scheduler hands over a [Task]. It has
 // the name of the schedule, the tick, and a signal with key and payload. [Raise] and [Run]
-// are bodies for a coordinator: Raise raises the signal, so its listeners do the work. Run
-// also calls your function.
+// are functions for core.NewCoordinator. Raise raises the signal, so its listeners do the work.
+// Run also calls your function.
 //
 // # Cron
 //
@@ -73,6 +73,7 @@
 // ID once, each tick becomes exactly one task: see [TargetFunc]. Then many processes may run
 // the same schedules, with a common store or with one store each.
 //
-// A coordinator keeps tasks in memory: they are lost if the process ends. A durable queue
+// If the target is a coordinator, each process runs each task: a common store does not prevent
+// that. A coordinator keeps tasks in memory: they are lost if the process ends. A durable queue
 // keeps them, but [Options.SkipOverlap] does not work with it: see [TargetFunc].
 package scheduledtasks

@@ -15,12 +15,9 @@ func Example() {
 	sink := core.NewSink(core.SinkOptions{})
 	reportDue := core.NewKind[scheduledtasks.Task]("report.due")
 	reportDue.Subscribe(sink, func(s core.Signal, task scheduledtasks.Task) {
-		fmt.Println(s.Name, s.Key, string(task.Payload))
+		fmt.Println(s.Name, s.Key, string(task.Payload)) // report.due sales {"file": "sales.csv"}
 	})
-	run, err := core.NewCoordinator(scheduledtasks.Raise, core.Options{Sink: sink})
-	if err != nil {
-		panic(err)
-	}
+	run := core.Must(core.NewCoordinator(scheduledtasks.Raise, core.Options{Sink: sink}))
 	definitions, err := scheduledtasks.Parse([]byte(`[{
 		"name": "report", "cron": "30 2 * * *", "timeZone": "UTC",
 		"signal": "report.due", "key": "sales", "payload": {"file": "sales.csv"}
@@ -36,7 +33,7 @@ func Example() {
 
 	ctx := context.Background()
 	for task := range tasks.Preview(time.Date(2026, 10, 24, 12, 0, 0, 0, time.UTC), 2) {
-		fmt.Println(task.ID())
+		fmt.Println(task.ID()) // report@2026-10-25T02:30:00Z, then report@2026-10-26T02:30:00Z
 	}
 	if err := tasks.RunNow(ctx, "report"); err != nil {
 		panic(err)

@@ -33,8 +33,8 @@ type Target interface {
 
 // A TargetFunc makes a Target of a function. It has the signature of a [core.Work], so
 // middleware such as retry.Wrap can wrap it. This one hands tasks to a queue of package
-// durable. Each tick becomes one item, in any number of processes, even if the function is
-// called twice for it:
+// durable. Each tick becomes one item, in any number of processes, if all calls for it come
+// within UniqueFor:
 //
 //	scheduledtasks.TargetFunc(func(ctx context.Context, task scheduledtasks.Task) error {
 //		_, err := queue.With(durable.ItemOptions{Unique: task.ID()}).Enqueue(ctx, task)
@@ -65,9 +65,10 @@ type Store interface {
 	MarkTick(ctx context.Context, schedule string, tick time.Time) error
 }
 
-// Raise is a body for a coordinator of tasks: its operation raises Task.Signal with the key
-// Task.Key and the Task as the payload. Listeners subscribe to a core.Kind[Task] of that name.
-// If ctx is not that of an operation, or the signal has no valid name, it returns an error.
+// Raise is a function for core.NewCoordinator: the operation of a task raises Task.Signal
+// with the key Task.Key and the Task as the payload. Listeners subscribe to a
+// core.Kind[Task] of that name. If ctx is not that of an operation, or the signal has no
+// valid name, it returns an error.
 //
 //	run, err := core.NewCoordinator(scheduledtasks.Raise, core.Options{Sink: sink})
 func Raise(ctx context.Context, task Task) error {
@@ -79,9 +80,10 @@ func Raise(ctx context.Context, task Task) error {
 	return nil
 }
 
-// Run returns a body that raises the signal like [Raise] and then calls work. If Raise or work
-// returns an error, the body raises [SignalTaskFailed] and returns the error. To try again,
-// wrap work: Run(retry.Wrap(r, work)). Run panics if work is nil.
+// Run returns a function for core.NewCoordinator that raises the signal like [Raise] and then
+// calls work. If Raise or work returns an error, the function raises [SignalTaskFailed] and
+// returns the error. To try again, wrap work: Run(retry.Wrap(r, work)). Run panics if work is
+// nil.
 func Run(work core.Work[Task]) core.Work[Task] {
 	if work == nil {
 		panic("scheduledtasks: Run needs a function; use Raise if there is none")
