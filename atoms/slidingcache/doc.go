@@ -15,14 +15,15 @@
 //
 // # Expiry
 //
-// A value expires when there was no Get for the time Sliding, and in any case at the age
-// Absolute. Both times begin when the load has returned. Expiry is exact: without StaleOnError,
+// A value expires when there was no access for the time Sliding, and in any case at the age
+// Absolute. An access is a call of Get or GetIfPresent; Peek and Contains are not accesses.
+// Both times begin when the load has returned. Expiry is exact: without StaleOnError,
 // no caller gets an expired value. No goroutine searches for expired values. They are the
 // first to make room for other values; [Cache.Sweep] removes all of them. If StaleOnError is
 // set, an expired value takes up room until that time is over, too.
 //
 // The load function of [NewWithLife] returns how long its value lives. That replaces Sliding
-// and Absolute, and no Get extends it.
+// and Absolute, and no access extends it.
 //
 // When the cache is full, a new key takes the place of another one at once. The choice
 // depends on how recently and how often keys were used. The store is
@@ -42,8 +43,8 @@
 // If a key was set or removed after its load began, the waiting callers get the result of the
 // load, but it is not stored.
 //
-// Refresh loads a value again and waits for it. Other callers get the old value until the
-// new one is there; if the load fails, the old value stays. Three options help when loads
+// Refresh loads a value again and waits for it. Until the load ends, other callers get the
+// old value; if the load fails, they keep getting it. Three options help when loads
 // are slow or fail:
 //
 //   - RefreshAfter loads a value again in the background while callers still get the old one.

@@ -25,7 +25,7 @@ type Options[K comparable] struct {
 	Sink *core.Sink
 
 	// Sliding is the time from the last access to a value, or from its storage, until it
-	// expires; 0 means 5 minutes, negative never.
+	// expires; 0 means 5 minutes, negative never. An access is a call of Get or GetIfPresent.
 	Sliding time.Duration
 	// Absolute is the time from the storage of a value until it expires in any case; 0 means
 	// 1 hour, negative never.
@@ -65,9 +65,9 @@ type Options[K comparable] struct {
 	// fmt.Sprint. The cache uses the first 128 bytes.
 	KeyText func(key K) string
 
-	// SampleEvery is how many reads share one signal: of [SignalHit], [SignalPeeked],
-	// [SignalMiss] and [SignalShared], counted together, one in SampleEvery is raised. 0
-	// means none. [Stats] counts all reads.
+	// SampleEvery is the N in "raise every N-th of the signals of reads". These are
+	// [SignalHit], [SignalPeeked], [SignalMiss] and [SignalShared], counted together. 0 means
+	// that none is raised. [Stats] counts all reads.
 	SampleEvery int
 	// RaiseEvictions makes the cache raise [SignalCold] and [SignalExpired]. Each costs about
 	// as much as storing a value. [Stats] counts evictions in any case.

@@ -58,7 +58,7 @@ func (c *Cache[K, V]) text(key K) string {
 	return text[:cut]
 }
 
-// sample raises one of [Options.SampleEvery] signals.
+// sample raises every N-th of the signals of reads: see [Options.SampleEvery].
 func (c *Cache[K, V]) sample(name string, key K) {
 	if every := c.opts.SampleEvery; every > 0 && c.sampled.Add(1)%uint64(every) == 0 {
 		c.opts.Sink.RaiseKey(name, c.text(key))

@@ -79,7 +79,7 @@ func New[K comparable, V any](load func(ctx context.Context, key K) (V, error), 
 
 // NewWithLife is New with a load function that also returns the life of its value: how long
 // the value is valid, as for tokens and addresses. The life begins at the end of the load. No
-// Get extends it. It replaces Sliding and Absolute of [Options] for this value. A life of 0
+// access extends it. It replaces Sliding and Absolute of [Options] for this value. A life of 0
 // means that Sliding and Absolute count, a negative one that the value never expires.
 func NewWithLife[K comparable, V any](load func(ctx context.Context, key K) (V, time.Duration, error), opts Options[K]) (*Cache[K, V], error) {
 	opts, t, err := opts.resolved()

@@ -36,7 +36,7 @@
 // # Processes
 //
 // SQLite lets one process write at a time, in no fixed order, so one busy process can keep the
-// others out. To prevent that, a writer locks the file PATH.lock during each transaction.
+// others out. To prevent that, a writer locks the lock file, PATH.lock, during each transaction.
 // Processes that use this package get about the same number of turns. For other programs, see
 // [Options.BusyTimeout]. The lock file is never removed: do not delete it while a process uses
 // the database. Both files must be on a local file system. Do not open a database by two hard

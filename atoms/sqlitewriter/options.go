@@ -27,8 +27,8 @@ type Options struct {
 	// TxTimeout is how long the function of a [Writer.Tx] may run before its context ends;
 	// 0 means 30 seconds, negative no limit.
 	TxTimeout time.Duration
-	// BusyTimeout is how long a write waits while a program that does not use the lock file
-	// writes; 0 means 10 seconds, negative no wait.
+	// BusyTimeout is how long a write waits for a program that writes without the lock file,
+	// PATH.lock; 0 means 10 seconds, negative no wait.
 	BusyTimeout time.Duration
 
 	// MaxReaders is how many connections [Writer.DB] has at most; 0 means the number of

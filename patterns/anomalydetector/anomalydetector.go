@@ -31,8 +31,8 @@ type Options struct {
 	// Deviations is set; negative means none. It is at most [core.MonitorCap].
 	Threshold int
 	// Deviations: a count is an anomaly if it is this many deviations above the average. 3 is
-	// a usual value. 0 or negative means none. Counts above [core.MonitorCap] count as
-	// MonitorCap.
+	// a usual value. 0 or negative means none. With Threshold as well, the lower limit counts.
+	// Counts above [core.MonitorCap] count as MonitorCap.
 	Deviations float64
 }
 

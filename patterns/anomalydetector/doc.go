@@ -19,9 +19,10 @@
 // capacity of the sink.
 //
 // With [Options.Deviations], the detector learns which counts are usual. It keeps a moving
-// average of the count in a window, and the usual deviation from it. It reports counts that
-// are too many deviations above the average. If a high count lasts, it becomes usual after
-// some windows.
+// average of the count in a window, and the usual deviation from it. A window without signals
+// counts as 0, and is added when the next signal comes. The detector reports counts that are
+// too many deviations above the average. If a high count lasts, it becomes usual after some
+// windows.
 //
 // To refuse calls to a service that fails, use patterns/circuitbreaker instead.
 package anomalydetector

@@ -26,7 +26,7 @@ func Example() {
 	publish := func(ctx context.Context, s core.Signal) error {
 		source, _ := runner.Lookup(s.Operation) // the run that raised the signal
 		path, _ := core.Value[string](source, "path")
-		fmt.Println("published", path)
+		fmt.Println("published", path) // published cat.thumb.png
 		return nil
 	}
 	sink := core.NewSink(core.SinkOptions{})
@@ -42,7 +42,7 @@ func Example() {
 	saved.Raise(sink, "", file{"cat.png", "ann"})
 	sink.Raise("scanner.ready")
 	runner.WaitIdle(context.Background())
-	fmt.Println(runner.Stats().Succeeded, "runs")
+	fmt.Println(runner.Stats().Succeeded, "runs") // 3 runs
 	// Output:
 	// published cat.thumb.png
 	// 3 runs

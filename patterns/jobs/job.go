@@ -10,8 +10,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Options configure a job. The zero value is the default. For patterns, see [core.Match]. Commas
-// separate the names of a list.
+// Options configure a job. The zero value is the default. For patterns, see [core.Match].
 type Options struct {
 	// Name identifies the job in its [Runner] and in the names of its signals; "" means the
 	// trigger. It must be unique. It must have no wildcards, commas and colons, and no blanks
@@ -31,8 +30,8 @@ type Options struct {
 
 	// Key returns the key of a run: see [SignalKey] and [FixedKey]. Runs of one key run one at
 	// a time, over all jobs and lanes. In one lane they run in the order in which they were
-	// accepted. If Key is nil or returns "", the run has no key and no order. Key is called on
-	// the goroutine that raises the signal.
+	// accepted, but later runs can overtake a run that awaits signals. If Key is nil or returns
+	// "", the run has no key and no order. Key is called on the goroutine that raises the signal.
 	Key func(core.Signal) string
 
 	// Await is a list of patterns. A run waits until there is a signal for each pattern. Signals
@@ -62,8 +61,8 @@ type Options struct {
 	RetryIf func(error) bool
 
 	// Pin keeps the operation of a run visible from its start on, until it is acknowledged: by a
-	// signal responsibility.ack.* whose key is the id of the operation. See
-	// [responsibility.Keeper].
+	// signal that matches responsibility.ack.*, with the text of the operation's id as key. For
+	// the text see [core.OperationID.String]. See also [responsibility.Keeper].
 	Pin bool
 	// ExpireAfter is how long the pin lasts at most, from the start of the run; 0 means 5
 	// minutes, negative no limit. Without Pin, ExpireAfter is how long the operation is visible
@@ -71,10 +70,10 @@ type Options struct {
 	// are kept in one of these ways.
 	ExpireAfter time.Duration
 
-	// EmitOnStart, EmitOnComplete and EmitOnFailure are lists of names. The run raises signals
-	// with these names before its first attempt, after an attempt that succeeds, and after the
-	// last attempt that fails. The signals have the key of the trigger. The prefix of the [Group]
-	// is not added.
+	// EmitOnStart, EmitOnComplete and EmitOnFailure are names, separated by commas. The run
+	// raises signals with these names before its first attempt, after an attempt that succeeds,
+	// and after the last attempt that fails. The signals have the key of the trigger. The prefix
+	// of the [Group] is not added.
 	EmitOnStart, EmitOnComplete, EmitOnFailure string
 	// SwallowErrors makes a run count as succeeded even if its last attempt fails. The run still
 	// raises the signals of a failure. After a panic, or if it was cancelled, the run does not

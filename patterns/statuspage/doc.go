@@ -16,18 +16,18 @@
 // nothing from elsewhere. Scripts can read the same data as JSON under api/. API.md in the
 // directory of this module lists the fields.
 //
-// Caches and rate limiters are not on the page: they have no operations, so they are no
-// [core.Inspector]. A circuit breaker has no row of its own either. While it is open, its
-// held signal is among the signals of its sink.
+// Caches and rate limiters are not on the page, because they are no [core.Inspector]. A
+// circuit breaker has no row of its own either. While it is open, its held signal is among
+// the signals of its sink.
 //
 // # Who sees it
 //
 // [Options.View] decides that. By default, only requests from a loopback address may see the
 // page, and only if no proxy has passed them on.
 //
-// A second rule holds whatever View is: a request that comes from or goes to a loopback
-// address must have a known host. That is localhost, an IP address, or one of
-// [Options.Hosts]. Otherwise a foreign web site could let its own name resolve to
+// A second rule holds whatever View is: if the client or the server is on a loopback address
+// (127.0.0.1 or ::1), the Host header must be a known name. That is localhost, an IP address,
+// or one of [Options.Hosts]. Otherwise a foreign web site could let its own name resolve to
 // 127.0.0.1, and read the page in the browser of a developer (DNS rebinding).
 //
 // Of items, values and payloads, the page shows only the types. [Options.Redact] can change

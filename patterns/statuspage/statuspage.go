@@ -24,8 +24,8 @@ type Options struct {
 	Sinks map[string]*core.Sink
 	// Coordinators are shown under their names. If two names are equal, the second one gets
 	// "-2". A coordinator that is a core.Controller can be changed, if Allow permits it. If
-	// it has the methods Gates and Sink, the page shows its gates. All coordinators of core
-	// have both.
+	// it has the methods Gates and Sink, the page shows its gates: the patterns of DeferOn and
+	// CancelOn. All coordinators of core have both methods.
 	Coordinators []core.Inspector
 	// Queues and Schedules are shown under their names. Equal names get "-2" as well.
 	Queues    []core.StoredQueue
@@ -41,8 +41,9 @@ type Options struct {
 	// Who(r) names the person behind a request, in the signals and in the cause of a
 	// cancellation. nil means the remote address.
 	Who func(*http.Request) string
-	// Hosts are the host names that a request from or to a loopback address may use, beside
-	// localhost and IP addresses. Other names are refused: see the package documentation.
+	// Hosts are names that the Host header may have if the client or the server is on a
+	// loopback address, besides localhost and IP addresses. Other names are refused: see the
+	// package documentation.
 	Hosts []string
 	// Redact returns the text to show in place of a key, an error text, a signal name, or
 	// the text of Operation.WaitsFor. nil shows these texts as they are. Then the page cuts
