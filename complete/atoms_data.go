@@ -73,8 +73,8 @@ func StoreInitialized(name string) core.Kind[struct{}] {
 	return data.Initialized(name)
 }
 
-// StoreFailed is [data.Failed]: Failed says that a request failed, or a direct call
-// that changes values: error.data.NAME.
+// StoreFailed is [data.Failed]: Failed says that a request, or a direct call that
+// changes values, has failed: error.data.NAME.
 func StoreFailed(name string) core.Kind[error] {
 	return data.Failed(name)
 }

@@ -32,7 +32,7 @@ func FindCommand(name string, commands ...string) (command, payload string) {
 
 // CommandPattern is [core.CommandPattern]: CommandPattern is a pattern for
 // Sink.Subscribe that matches every name in which FindCommand finds one of the
-// commands: texts before a colon, see ParseCommand.
+// commands.
 func CommandPattern(commands ...string) string {
 	return core.CommandPattern(commands...)
 }
@@ -153,8 +153,9 @@ const ReasonPriority = core.ReasonPriority
 // Ahead
 const ReasonOrder = core.ReasonOrder
 
-// ReasonNested is [core.ReasonNested]: its body waits for one operation, for Ahead
-// operations, or for room in Lane, in the coordinator Of; Holder, if one is known
+// ReasonNested is [core.ReasonNested]: its body waits for one operation (field Holder),
+// for several (their number is in Ahead), or for room in a lane (Lane); Of names the
+// coordinator
 const ReasonNested = core.ReasonNested
 
 // ReasonBody is [core.ReasonBody]: its body says that it waits: What, Since, Expires
@@ -250,7 +251,7 @@ var ErrUnknownLane = core.ErrUnknownLane
 var ErrUnknownClass = core.ErrUnknownClass
 
 // ErrWouldDeadlock is [core.ErrWouldDeadlock]: ErrWouldDeadlock is returned by a call
-// that would wait for the end of its own operation: a call on the operation's
+// that would or could wait for the end of its own operation: a call on the operation's
 // goroutine, or with the operation's context.
 var ErrWouldDeadlock = core.ErrWouldDeadlock
 
@@ -418,8 +419,8 @@ func Match(pattern, name string) bool {
 // Operation, or a view that Because or Scoped has made.
 type Raiser = core.Raiser
 
-// Propagation is [core.Propagation]: Propagation bounds chains of causes, which
-// Raiser.Because makes.
+// Propagation is [core.Propagation]: Propagation bounds chains of causes: see
+// Raiser.Because and CausedBy.
 type Propagation = core.Propagation
 
 // BlockReason is [core.BlockReason]: A BlockReason says why a signal was not recorded.

@@ -72,14 +72,15 @@ type SchedulerTargetFunc = scheduledtasks.TargetFunc
 // schedule across restarts.
 type SchedulerStore = scheduledtasks.Store
 
-// SchedulerRaise is [scheduledtasks.Raise]: Raise is a body for a coordinator of tasks:
-// its operation raises Task.Signal with the key Task.Key and the Task as the payload.
+// SchedulerRaise is [scheduledtasks.Raise]: Raise is a function for
+// core.NewCoordinator: the operation of a task raises Task.Signal with the key Task.Key
+// and the Task as the payload.
 func SchedulerRaise(ctx context.Context, task scheduledtasks.Task) error {
 	return scheduledtasks.Raise(ctx, task)
 }
 
-// SchedulerRun is [scheduledtasks.Run]: Run returns a body that raises the signal like
-// Raise and then calls work.
+// SchedulerRun is [scheduledtasks.Run]: Run returns a function for core.NewCoordinator
+// that raises the signal like Raise and then calls work.
 func SchedulerRun(work core.Work[scheduledtasks.Task]) core.Work[scheduledtasks.Task] {
 	return scheduledtasks.Run(work)
 }
