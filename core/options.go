@@ -100,8 +100,8 @@ type Options struct {
 	// seconds, negative no limit.
 	MaxDefer time.Duration
 	// DrainOn ends the intake, like Complete, when a matching signal is raised on the
-	// sink. A signal without a key is for all coordinators. A signal with a key is only for
-	// those whose Name matches the key: the key is a pattern, such as "mail*".
+	// sink. A signal without a key is for all coordinators. If the signal has a key, the key
+	// is a pattern, such as "mail*": the signal is for the coordinators whose Name matches it.
 	DrainOn string
 
 	// OnDone is called once for every operation that ends, also for one that was refused,

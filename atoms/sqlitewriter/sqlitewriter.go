@@ -212,9 +212,9 @@ func (w *Writer) Drain(ctx context.Context) error { return w.wait(ctx, true, nil
 // like Flush.
 func (w *Writer) Stop(ctx context.Context) error { return w.wait(ctx, true, core.ErrStopped) }
 
-// Close ends the intake of this handle and drops its writes, also those whose statement or
-// function runs: their contexts end with the cause [core.ErrClosed]. Close waits until they have
-// returned, and releases the handle. The Close of the last handle closes the file. On the
+// Close ends the intake of this handle and drops its writes. If the statement or the function of
+// a write runs, its context ends with the cause [core.ErrClosed], and Close waits until it has
+// returned. Then Close releases the handle. The Close of the last handle closes the file. On the
 // goroutine of a Tx's function, and in a handler of a signal that a write raises, Close does not
 // wait: the handle is released later. Close always returns nil. Close gets no context, so it does not
 // recognise other goroutines of a function. If the function waits for a goroutine that calls Close,
