@@ -80,9 +80,9 @@ func TestParseRetryAfter(t *testing.T) {
 		{"rate-limit:  250MS ", 250 * time.Millisecond, true},
 		{"rate-limit:1Ms", time.Millisecond, true},
 		{":1ms", time.Millisecond, true},
-		{fmt.Sprintf("r:%dms", longest), longest * time.Millisecond, true},
+		{fmt.Sprintf("r:%dms", int64(longest)), longest * time.Millisecond, true},
 
-		{fmt.Sprintf("r:%dms", longest+1), 0, false},
+		{fmt.Sprintf("r:%dms", int64(longest+1)), 0, false},
 		{"r:99999999999999999999999ms", 0, false},
 		{"rate-limit", 0, false},
 		{"rate-limit:", 0, false},

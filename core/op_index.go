@@ -27,7 +27,7 @@ func pageOf(id OperationID) OperationID { return id - (id-1)%idBlock }
 func (x *index) find(id OperationID) (at int, found bool) {
 	if last := len(x.pages) - 1; last >= 0 { // most often no page is missing behind it
 		at = last - int((x.pages[last].first-pageOf(id))/idBlock)
-		if at >= 0 && x.pages[at].first == pageOf(id) {
+		if uint(at) <= uint(last) && x.pages[at].first == pageOf(id) { // int may have 32 bits
 			return at, true
 		}
 	}

@@ -127,7 +127,7 @@ func (f *file) explain(ctx context.Context, err error, query ...string) error {
 	case code(err) == lib.SQLITE_FULL:
 		err = fmt.Errorf("%w: %w", ErrNoSpace, err)
 	case code(err) == lib.SQLITE_AUTH:
-		err = fmt.Errorf("%w: %.80q: %w", ErrNotAllowed, query, err)
+		err = fmt.Errorf("%w: %.80q: %w", ErrNotAllowed, strings.Join(query, ""), err)
 	}
 	return f.named(err)
 }
