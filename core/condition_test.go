@@ -47,38 +47,6 @@ func TestOnlyAPatternThatNamesLifecycleSignalsSwitchesThemOn(t *testing.T) {
 	}
 }
 
-// A raised fact that is never retracted closes a gate until it is too old, unless the sink has no maximum age. A
-// held fact stays.
-func TestRaisedFactsCloseGatesForATime(t *testing.T) {
-	for name, c := range map[string]struct {
-		opts   *core.SinkOptions // nil: the coordinator has a sink of its own
-		raise  func(s *core.Sink)
-		healed bool
-	}{
-		"default":       {&core.SinkOptions{}, func(s *core.Sink) { s.Raise("stop") }, true},
-		"of its own":    {nil, func(s *core.Sink) { s.Raise("stop") }, true},
-		"held":          {nil, func(s *core.Sink) { s.Hold("stop", "", 0) }, false},
-		"without limit": {&core.SinkOptions{MaxAge: -1}, func(s *core.Sink) { s.Raise("stop") }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				opts := core.Options{CancelOn: "stop"}
-				if c.opts != nil {
-					opts.Sink = core.NewSink(*c.opts)
-				}
-				gated := bodies(t, opts)
-				c.raise(gated.Sink())
-				time.Sleep(5*time.Minute - 1)
-				checkRefusal(t, gated.Do(t.Context(), quick), "stop")
-				time.Sleep(time.Nanosecond)
-				if err := gated.Do(t.Context(), quick); (err == nil) != c.healed {
-					t.Errorf("got %v after 5 minutes", err)
-				}
-			})
-		})
-	}
-}
-
 // The signals of an operation end when it leaves the window. They do not refuse an item that starts at that
 // moment.
 func TestSignalsOfEvictedOperationsDoNotRefuse(t *testing.T) {

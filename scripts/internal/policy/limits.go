@@ -43,7 +43,7 @@ var Limits = []Limit{
 	{Part: "patterns/signalinghttp/...", Lines: 250, Tests: true, Reason: "a client and a server"},
 	{Part: "patterns/*/...", Lines: 150, Tests: true, Reason: "a pattern shows how to use core in a few lines"},
 	{Part: "scripts/...", Lines: 4810, Reason: "tools must not be more work than what they check: 3,430 for all but scripts/chaos, which is 1,380; the goal was 3,000 and 900"},
-	{Part: "tests", Lines: 61950, Reason: "a promise is tested once; 46,000 for core, the first 13 atoms and the tools, less than 1.5 for each line of the rest; 760 are the examples of the guide"},
+	{Part: "tests", Lines: 61915, Reason: "a promise is tested once; 46,000 for core, the first 13 atoms and the tools, less than 1.5 for each line of the rest; 760 are the examples of the guide"},
 }
 
 // LimitOf returns the limit of a part. If there is none, its Lines are 0.
