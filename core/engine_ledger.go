@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -29,7 +30,7 @@ type ledger struct {
 
 func (l *ledger) init(sink *Sink, source string, opts *Options) {
 	l.sink, l.source, l.mu = sink, source, &sink.mu
-	l.names.mu, l.names.after, l.names.clock, l.names.sink = l.mu, &sink.after, sink.names.clock, sink
+	l.names.base = sink.names.base
 	if opts.OnSignal != nil {
 		l.onSignal = []*subscription{newHook(pattern{}, opts.OnSignal)}
 	}
@@ -210,22 +211,23 @@ func (l *ledger) leave(id OperationID, own *ownFact) {
 	l.names.leave(&f, own.seq)
 }
 
-// hold records a held fact of o, here and on the sink, if o is running.
-func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release func()) {
+// hold records a held fact of o, here and on the sink, if o is running, which it does not
+// end to be while its engine's mu is held.
+func (l *ledger) hold(o *Operation, mu sync.Locker, name string, lease time.Duration) (release func()) {
 	s := l.sink
 	n := note{name: name}
 	o.addCause(&n)
 	if !s.admits(&n, o.id) {
 		return func() {}
 	}
-	o.engine.mu.Lock() // so that it does not finish meanwhile
+	mu.Lock()
 	if o.status&(StatusRunning|StatusSuspended) == 0 {
-		o.engine.mu.Unlock()
+		mu.Unlock()
 		return func() {}
 	}
 	shared := s.enter(n.name, l.onSignal)
 	if shared == nil {
-		o.engine.mu.Unlock()
+		mu.Unlock()
 		s.block(&n, o.id, BlockedDepth)
 		return func() {}
 	}
@@ -235,22 +237,25 @@ func (l *ledger) hold(o *Operation, name string, lease time.Duration) (release f
 	h.owner = o
 	l.add(o, &h.fact, h.seq, h)
 	signal, subs := h.fact.signal(h.seq, l.names.clock), shared.route.subs
-	o.engine.mu.Unlock()
+	mu.Unlock()
 	s.unlock()
 	deliver(l.onSignal, false, &signal, &l.panics)
 	deliver(subs, false, &signal, &s.panics)
 	return func() { s.release(h) }
 }
 
-// unhold ends a held fact of an operation, which the sink has ended.
-func (l *ledger) unhold(h *heldFact, released bool) {
-	own := h.fact
+func (o *Operation) unhold(h *heldFact, released bool) {
+	l, own := &o.engine.ledger, h.fact
 	own.name = l.names.lookup(own.name.text)
 	if released {
 		l.names.retracted(&own, h.seq)
 	}
 	l.names.leave(&own, h.seq)
-	delete(h.owner.rest.Load().holds, h.seq)
+	delete(o.rest.Load().holds, h.seq)
+}
+
+func (o *Operation) tellReleased(signal Signal) {
+	o.engine.ledger.tellRetracted([]Signal{signal}, "")
 }
 
 // releaseAll ends what o holds, when it has finished, so that it comes to hold nothing

@@ -212,7 +212,7 @@ func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
 	if o == nil {
 		return func() {}
 	}
-	return o.engine.ledger.hold(o, name, lease)
+	return o.engine.ledger.hold(o, &o.engine.mu, name, lease)
 }
 
 // Retract takes back the newest signal with exactly that name that the operation raised.

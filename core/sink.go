@@ -53,7 +53,7 @@ type Sink struct {
 
 	retractions []*hook[Retraction] // replaced, not changed
 	forwards    []*forward          // likewise
-	runaways    []*runaway          // in endless loops
+	runaways    runaways            // in endless loops
 }
 
 // SinkOptions configure a [Sink]. The zero value is the default.
@@ -73,18 +73,24 @@ const (
 // heldFact is a fact that stands outside the window.
 type heldFact struct {
 	seqFact
-	until int64      // or never: until released
-	owner *Operation // nil: none
+	until int64  // or never: until released
+	owner holder // nil: none
 
-	copies []*heldFact // on other sinks
-	by     *forward    // of a copy: what has made it
-	on     *Sink       // likewise: where it is
+	copies []ending // on other sinks
+	by     *forward // of a copy: what has made it
+	on     *Sink    // likewise: where it is
 }
 
 // keptFact is a fact that the window had no room for and gates keep.
 type keptFact struct {
 	seqFact
 	gates int // that keep it; it goes with the last
+}
+
+// holder is the operation that holds a fact.
+type holder interface {
+	unhold(h *heldFact, released bool) // the sink has ended h; its lock is held
+	tellReleased(signal Signal)
 }
 
 // A Retraction says that a signal was taken back: by [Sink.Retract], by the operation that
@@ -119,7 +125,7 @@ func (s *Sink) prepare(opts SinkOptions) {
 	}
 	s.rules, s.ring = opts.Propagation.compile(), newRing(opts.Capacity, 1)
 	s.maxAge, s.lease = ageLimit(opts.MaxAge), never
-	s.names.mu, s.names.after, s.names.clock, s.names.sink = &s.mu, &s.after, newClock(), s
+	s.names.base = base{&s.mu, s.unlock, newClock(), &s.after, &s.ring, &s.panics}
 	s.ready.Store(true)
 }
 
@@ -518,6 +524,8 @@ func (s *Sink) hold(f fact, lease time.Duration) *heldFact {
 	return h
 }
 
+func (h *heldFact) end() { h.on.release(h) }
+
 func (s *Sink) release(h *heldFact) {
 	s.lockFresh()
 	signal := h.fact.signal(h.seq, s.names.clock)
@@ -526,7 +534,7 @@ func (s *Sink) release(h *heldFact) {
 	switch {
 	case !standing:
 	case h.owner != nil:
-		h.owner.engine.ledger.tellRetracted([]Signal{signal}, "")
+		h.owner.tellReleased(signal)
 	default:
 		s.tellRetracted(signal, "")
 	}
@@ -547,7 +555,7 @@ func (s *Sink) unhold(h *heldFact, released bool) {
 		s.held = nil // a Go map never shrinks
 	}
 	if h.owner != nil {
-		h.owner.engine.ledger.unhold(h, released)
+		h.owner.unhold(h, released)
 	}
 	if released {
 		s.names.retracted(&h.fact, h.seq)

@@ -180,7 +180,7 @@ func (s *Sink) releaseCopies(f *forward) {
 	s.mu.Lock()
 	for _, seq := range slices.Sorted(maps.Keys(s.held)) {
 		for _, c := range s.held[seq].copies {
-			if c.by == f {
+			if c.(*heldFact).by == f {
 				s.after.copies = append(s.after.copies, c)
 			}
 		}

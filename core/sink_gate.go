@@ -112,9 +112,11 @@ func (g *gate) begun(beyond uint64) int64 {
 // once no lock is held.
 type effects struct {
 	wakes  []waker
-	copies []*heldFact // that end with what they are a copy of
-	gone   []Signal    // retracted, for subscribers to retractions
+	copies []ending // of held facts, which end with these
+	gone   []Signal // retracted, for subscribers to retractions
 }
+
+type ending interface{ end() }
 
 func (a *effects) empty() bool { return len(a.wakes)+len(a.copies)+len(a.gone) == 0 }
 
@@ -153,9 +155,9 @@ func (a *effects) settle() {
 }
 
 // endCopies ends all of them, even if a handler ends the goroutine.
-func endCopies(copies []*heldFact) {
+func endCopies(copies []ending) {
 	if len(copies) > 1 {
 		defer endCopies(copies[1:])
 	}
-	copies[0].on.release(copies[0])
+	copies[0].end()
 }

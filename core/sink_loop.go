@@ -23,6 +23,9 @@ type runaway struct {
 	inside    []suspect
 }
 
+// runaways are those of a sink, at most maxRunaways. Its lock guards them.
+type runaways []*runaway
+
 // suspect is a handler that a loop may lead through. Every raise that it is to
 // hear looks at the stack.
 type suspect interface{ rests() bool }
@@ -38,6 +41,10 @@ func crowded[E any](hooks []*hook[E]) bool {
 	return false
 }
 
+func (s *Sink) suspects() []suspect {
+	return appendRunning(appendRunning(nil, s.names.subs), s.retractions)
+}
+
 // enterCrowd is enter where there may be a loop.
 func (s *Sink) enterCrowd(entry *name, own []*subscription) *name {
 	s.names.release(entry)
@@ -45,7 +52,7 @@ func (s *Sink) enterCrowd(entry *name, own []*subscription) *name {
 	w := askStack()
 	s.mu.Lock()
 	entry = s.names.intern(entry.text)
-	if endless(s, w, entry.route.subs, own) {
+	if endless(&s.runaways, w, s.suspects, entry.route.subs, own) {
 		s.names.release(entry)
 		s.mu.Unlock()
 		return nil
@@ -54,30 +61,29 @@ func (s *Sink) enterCrowd(entry *name, own []*subscription) *name {
 }
 
 // endless decides whether a delivery to hooks, some of which are crowded, is not to
-// be. The lock is held.
-func endless[E any](s *Sink, w witness, lists ...[]*hook[E]) bool {
-	s.runaways = slices.DeleteFunc(s.runaways, func(r *runaway) bool {
+// be. All makes suspects of all handlers of the sink that run. The lock is held.
+func endless[E any](known *runaways, w witness, all func() []suspect, lists ...[]*hook[E]) bool {
+	*known = slices.DeleteFunc(*known, func(r *runaway) bool {
 		r.inside = slices.DeleteFunc(r.inside, suspect.rests)
 		return len(r.inside) == 0 || w.depth == 0 && r.goroutine == w.goroutine
 	})
-	refused := slices.ContainsFunc(s.runaways, func(r *runaway) bool { return r.goroutine == w.goroutine })
+	refused := slices.ContainsFunc(*known, func(r *runaway) bool { return r.goroutine == w.goroutine })
 	if !refused && w.depth >= crowd {
 		refused = true
-		r := &runaway{goroutine: w.goroutine}
-		r.inside = appendRunning(appendRunning(r.inside, s.names.subs), s.retractions)
+		r := &runaway{goroutine: w.goroutine, inside: all()}
 		for _, hooks := range lists {
 			r.inside = appendRunning(r.inside, hooks)
 		}
-		if len(s.runaways) == maxRunaways {
-			s.runaways = slices.Delete(s.runaways, 0, 1)
+		if len(*known) == maxRunaways {
+			*known = slices.Delete(*known, 0, 1)
 		}
-		s.runaways = append(s.runaways, r)
+		*known = append(*known, r)
 	}
 	for _, hooks := range lists {
 		for _, h := range hooks {
 			if refused {
 				h.limit = 0
-			} else if len(s.runaways) == 0 {
+			} else if len(*known) == 0 {
 				h.limit = crowd
 			}
 		}

@@ -139,9 +139,9 @@ func (m *Monitor) forget() { m.stamps, m.total, m.last = queue[stamp]{}, 0, seqF
 func (m *Monitor) Reset() {
 	m.names.mu.Lock()
 	m.forget()
-	m.from = m.names.sink.ring.head
+	m.from = m.names.ring.head
 	m.check()
-	m.names.sink.unlock()
+	m.names.unlock()
 }
 
 // OnCount calls fn(true) when Count reaches high, and fn(false) when Count has fallen to
@@ -154,13 +154,13 @@ func (m *Monitor) Reset() {
 // [Sink.Subscribe]; Stop cancels, too. OnCount panics if fn is nil, if low is negative, or
 // if high is not greater than low.
 func (m *Monitor) OnCount(high, low int, fn func(over bool)) (cancel func()) {
-	w := newWatermark("OnCount", high, low, fn, &m.names.sink.panics)
+	w := newWatermark("OnCount", high, low, fn, m.names.panics)
 	m.names.mu.Lock()
 	if !m.stopped {
 		m.marks = append(m.marks, w)
 	}
 	m.check()
-	m.names.sink.unlock()
+	m.names.unlock()
 	return func() {
 		m.names.mu.Lock()
 		m.marks = without(m.marks, w)
@@ -188,7 +188,7 @@ func (m *Monitor) age() {
 	m.names.mu.Lock()
 	m.ageing.armed = false
 	m.check()
-	m.names.sink.unlock()
+	m.names.unlock()
 }
 
 // Stop ends the counting; Count is 0 from then on. It may be called many times.

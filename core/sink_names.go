@@ -15,10 +15,7 @@ import (
 // A sink has one and every coordinator has one. All methods are called with mu
 // held, except those that say so.
 type names struct {
-	mu    *spinMutex
-	after *effects // of changes, for whoever unlocks mu
-	clock clock
-	sink  *Sink
+	base
 
 	live   map[string]*name
 	recent *[recentNames]*name // by content, in front of live; made on first use
@@ -34,6 +31,16 @@ type names struct {
 
 	listening atomic.Bool                                       // somebody listens to lifecycle signals; read without mu
 	known     atomic.Pointer[[recentNames]atomic.Pointer[name]] // by content; see knows
+}
+
+// base is what a table of names has from its sink.
+type base struct {
+	mu     *spinMutex
+	unlock func() // with what changes entail
+	clock  clock
+	after  *effects // of changes, for unlock
+	ring   *ring
+	panics *atomic.Uint64
 }
 
 const (

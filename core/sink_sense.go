@@ -290,7 +290,7 @@ func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics 
 		s.mu.Unlock()
 		w := askStack()
 		s.mu.Lock()
-		if endless(s, w, hooks) {
+		if endless(&s.runaways, w, s.suspects, hooks) {
 			s.mu.Unlock()
 			s.blocked.Add(1)
 			return
