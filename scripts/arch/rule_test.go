@@ -52,7 +52,7 @@ type Queue struct{ inner[int] }
 
 type inner[T any] struct{ core.Control }
 
-func New(_ int, opts Options) (*Queue, error) { return nil, nil }
+func New(_ int, opts Options) (*Queue, error) { return nil, opts.Sink.Has(opts.MaxQueued) }
 
 func (q *Queue) Enqueue(item int) (id core.OperationID, err error) { return 0, nil }
 
@@ -71,9 +71,10 @@ func sample() tree {
 		mod  = "module github.com/ephemeralgo/ephemeral/"
 		core = "\n\ngo 1.26\n\nrequire github.com/ephemeralgo/ephemeral/core v0.1.0\n\nreplace github.com/ephemeralgo/ephemeral/core => "
 	)
+	more := strings.Repeat("more\n", policy.MinReadmeLines)
 	return tree{
 		"go.work":      "go 1.26\n\nuse (\n\t./atoms/data\n\t./atoms/data/postgres\n\t./atoms/retry\n\t./core\n\t./demo\n)\n",
-		"CHANGELOG.md": "# Changelog\n\n## [Unreleased] - v0.1.0\n",
+		"CHANGELOG.md": "# Changelog\n\n## [Unreleased] - v0.1.0\n\n- `core`, `atoms/retry`, `data`, `data/postgres`\n",
 		"README.md":    "# Ephemeral\n\n| module |\n|---|\n| [core](core) |\n| [data](./atoms/data/) |\n| [postgres](atoms/data/postgres/README.md) |\n| [retry](atoms/retry) |\n",
 
 		"docs/adr/0001-many-modules.md": "# 1. Many modules\n",
@@ -95,14 +96,14 @@ func sample() tree {
 		"atoms/retry/example_queue_test.go": "package retry_test\n\nfunc ExampleQueue() {\n\tretry.New(retry.Options{}).Stats()\n}\n",
 		"atoms/retry/retry_test.go":         "package retry\n",
 		"atoms/retry/example_test.go":       "package retry_test\n",
-		"atoms/retry/README.md":             "# retry\n`retry.failed`, `.stale`\n",
+		"atoms/retry/README.md":             "# retry\n`retry.failed`, `.stale`\n" + more,
 
 		"atoms/data/go.mod":          mod + "atoms/data" + core + "../../core\n",
 		"atoms/data/doc.go":          "package data\n",
 		"atoms/data/data.go":         "package data\n\nimport _ \"github.com/ephemeralgo/ephemeral/core\"\n",
 		"atoms/data/data_test.go":    "package data\n",
 		"atoms/data/example_test.go": "package data_test\n",
-		"atoms/data/README.md":       "# data\n",
+		"atoms/data/README.md":       "# data" + more,
 
 		"atoms/data/postgres/go.mod": mod + "atoms/data/postgres\n\ngo 1.26\n\nrequire (\n" +
 			"\tgithub.com/ephemeralgo/ephemeral/atoms/data v0.1.0\n\tgithub.com/ephemeralgo/ephemeral/core v0.1.0\n" +
@@ -112,7 +113,7 @@ func sample() tree {
 		"atoms/data/postgres/postgres.go":      "package postgres\n\nimport (\n\t_ \"github.com/ephemeralgo/ephemeral/atoms/data\"\n\t_ \"github.com/jackc/pgx/v5\"\n)\n",
 		"atoms/data/postgres/postgres_test.go": "package postgres\n",
 		"atoms/data/postgres/example_test.go":  "package postgres_test\n",
-		"atoms/data/postgres/README.md":        "# postgres\n",
+		"atoms/data/postgres/README.md":        "# postgres\n" + more,
 
 		"demo/go.mod":    mod + "demo" + core + "../core\n",
 		"demo/main.go":   "package main\n\nimport _ \"github.com/ephemeralgo/ephemeral/core\"\n\nfunc main() {}\n",
@@ -245,6 +246,7 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"package names", "command in an atom", add("atoms/retry/cmd/main.go", "package main\n"), "is package main"},
 
 		{"readme length", "atom", add("atoms/retry/README.md", strings.Repeat("long\n", 100)), "80 are allowed"},
+		{"readme length", "short", replace("atoms/data/README.md", "more\n", ""), "atoms/data/README.md: is 19 lines long, too short"},
 		{"readme length", "root", add("README.md", strings.Repeat("long\n", 400)), "300 are allowed"},
 
 		{"readme snippets", "differs", replace("core/README.md", "hello", "hullo"), "core/README.md:4: differs from core.Example"},
@@ -255,6 +257,20 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 		{"readme table", "no row", replace("README.md", "| [retry](atoms/retry) |\n", ""), "no row of a table links atoms/retry"},
 		{"readme table", "link outside a table", replace("README.md", "| [retry](atoms/retry) |\n", "[retry](atoms/retry)\n"), "no row of a table links atoms/retry"},
 		{"readme table", "no readme", remove("README.md"), "README.md"},
+
+		{"floors", "higher floor", add("core/pattern.go", "package core\n\nfunc low(c Control) { c.Name() }\n"), "core/pattern.go:3: pattern:Control is declared in control.go, on floor inspection, but pattern.go is on floor text"},
+		{"floors", "no floor", add("core/novel.go", "package core\n"), "core/novel.go: is on no floor"},
+
+		{"effect", "not read", replace("atoms/retry/queue.go", "Has(opts.MaxQueued)", "Has(0)"), "retry.Options.MaxQueued does nothing"},
+
+		{"reasons", "no text", add("core/reason.go", "package core\n\ntype ReasonKind string\n\nconst ReasonMood ReasonKind = \"mood\"\n"), "ReasonMood has no text"},
+
+		{"closing", "timer", add("atoms/data/data.go", "type store struct { t *time.Timer }\n"), "data keeps a Timer, but no exported type has a method Close"},
+		{"closing", "no suite", add("atoms/data/data.go", "type S struct{}\n\nfunc (S) Close() {}\n\nfunc (S) Drain() {}\n"), "no test runs the suite of core/coretest"},
+
+		{"changelog", "not named", replace("CHANGELOG.md", "`atoms/retry`", "retry"), "atoms/retry is not named"},
+
+		{"links", "no file", add("docs/a.md", "See [b](b.md#c).\n"), "docs/a.md: links docs/b.md"},
 
 		{"decisions", "number taken", add("docs/adr/0001-one-module.md", "# 1. One module\n"), "docs/adr/0001-one-module.md: has the number of docs/adr/0001-many-modules.md"},
 		{"decisions", "no number", add("docs/adr/modules.md", "# 2. Modules\n"), "does not have the name of a decision"},

@@ -13,8 +13,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/snippet"
 )
 
-// readmeLength checks that no README is longer than its kind allows. Rule "files" checks that
-// each module has one.
+// readmeLength checks that no README is longer than its kind allows, or too short to say
+// what, when and how. Rule "files" checks that each module has one.
 func readmeLength(t *repo.Tree, report reporter) {
 	limits := map[string]int{"README.md": policy.RootReadmeLines}
 	for _, m := range t.Modules {
@@ -23,6 +23,8 @@ func readmeLength(t *repo.Tree, report reporter) {
 	for name, limit := range limits {
 		if n := bytes.Count(t.Text(name), []byte("\n")); n > limit {
 			report(name, fmt.Sprintf("is %d lines long, %d are allowed", n, limit), "shorten it, or move parts of it into doc.go")
+		} else if name != "README.md" && n < policy.MinReadmeLines && limit <= 80 && len(t.Text(name)) > 0 {
+			report(name, fmt.Sprintf("is %d lines long, too short for what a user looks for", n), "say what it is, when to use something else, show the example, options and signals, and what closing does and costs")
 		}
 	}
 }

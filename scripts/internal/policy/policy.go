@@ -24,6 +24,9 @@ const Testify = "github.com/stretchr/testify"
 // RootReadmeLines is how long README.md of the repository may be.
 const RootReadmeLines = 300
 
+// MinReadmeLines is how long the README.md of an atom or a pattern is at least.
+const MinReadmeLines = 20
+
 // Kind is a group of modules that share their rules.
 type Kind struct {
 	Pattern     string   // of the module's directory, as in [path.Match]

@@ -27,7 +27,7 @@ type Tree struct {
 	Files   []string  // every file of the checkout, sorted
 
 	texts     map[string][]byte // by file
-	positions *token.FileSet
+	Positions *token.FileSet    // of the Go files
 }
 
 // Module is a directory with a go.mod file. All names of directories and files are
@@ -89,11 +89,11 @@ func (t *Tree) Text(name string) []byte { return t.texts[name] }
 
 // At returns the file and the line of a position in a Go file.
 func (t *Tree) At(pos token.Pos) string {
-	return fmt.Sprintf("%s:%d", t.positions.File(pos).Name(), t.Line(pos))
+	return fmt.Sprintf("%s:%d", t.Positions.File(pos).Name(), t.Line(pos))
 }
 
 // Line returns the line of a position in a Go file.
-func (t *Tree) Line(pos token.Pos) int { return t.positions.Position(pos).Line }
+func (t *Tree) Line(pos token.Pos) int { return t.Positions.Position(pos).Line }
 
 // Module returns the module in dir; nil if there is none.
 func (t *Tree) Module(dir string) *Module {
@@ -138,7 +138,7 @@ func (t *Tree) around(name string) *Module {
 
 // Load reads the tree. It fails if a go.work, go.mod or Go file cannot be parsed.
 func Load(fsys fs.FS) (*Tree, error) {
-	t := &Tree{texts: map[string][]byte{}, positions: token.NewFileSet()}
+	t := &Tree{texts: map[string][]byte{}, Positions: token.NewFileSet()}
 	if err := t.readFiles(fsys); err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (t *Tree) addGoFile(m *Module, name string) error {
 	}
 	file := &GoFile{Name: name, text: t.texts[name]}
 	var err error
-	file.Syntax, err = parser.ParseFile(t.positions, name, file.text, parser.ParseComments|parser.SkipObjectResolution)
+	file.Syntax, err = parser.ParseFile(t.Positions, name, file.text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return err
 	}
