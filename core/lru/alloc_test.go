@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
@@ -28,14 +27,12 @@ func TestAllocations(t *testing.T) {
 		c.Set(keys[i], i)
 	}
 	c.Set("key", 1)
-	loadWithLife := func(context.Context, string) (int, time.Duration, error) { return 1, time.Minute, nil }
 	load := func(context.Context, string) (int, error) { return 1, nil }
 	i := 0
 	want("Get, a hit", 0, func() { c.Get("key") })
 	want("Peek", 0, func() { c.Peek("key") })
 	want("Get, a miss", 0, func() { c.Get("nothing") })
 	want("GetOrLoad, a hit", 0, func() { _, _ = c.GetOrLoad(t.Context(), "key", load) })
-	want("GetOrLoadWithLife, a hit", 0, func() { _, _ = c.GetOrLoadWithLife(t.Context(), "key", loadWithLife) })
 	want("Set, another value", 1, func() { c.Set("key", 2) })
 	want("Set, another key", 1, func() { c.Set(keys[i], i); i++ })
 	want("Refresh", 7, func() { _, _ = c.Refresh(context.Background(), "key", load) })

@@ -15,7 +15,7 @@
 // returns an expired entry, and no late access revives one. No access shortens a life.
 // MaxAge bounds the life of a value that is always in use.
 //
-// A value with a life of its own ([LRU.SetWithLife], [LRU.GetOrLoadWithLife]) expires at
+// A value with a life of its own ([LRU.SetWithLife]) expires at
 // the end of that life. No access prolongs it, and TTL, HotTTL and MaxAge do not count.
 //
 // An entry with 5 accesses ([Options.HotAfter]) is hot; storing it is the first access. A

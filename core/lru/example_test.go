@@ -48,23 +48,11 @@ func Example() {
 
 // A token has a life of its own. It is not returned after the end of that life, however
 // often it is asked for.
-func ExampleLRU_GetOrLoadWithLife() {
-	issued := 0
-	login := func(ctx context.Context, account string) (string, time.Duration, error) {
-		issued++
-		return fmt.Sprint("token ", issued, " of ", account), 55 * time.Minute, nil
-	}
+func ExampleLRU_SetWithLife() {
 	tokens := core.Must(lru.New(lru.Options[string, string]{}))
-
-	ctx := context.Background()
-	for range 2 {
-		fmt.Println(tokens.GetOrLoadWithLife(ctx, "ada", login))
-	}
-	fmt.Println(tokens.RefreshWithLife(ctx, "ada", login)) // it was revoked
-	// Output:
-	// token 1 of ada <nil>
-	// token 1 of ada <nil>
-	// token 2 of ada <nil>
+	tokens.SetWithLife("ada", "token 1", 55*time.Minute)
+	fmt.Println(tokens.Get("ada"))
+	// Output: token 1 true
 }
 
 // Refresh loads a value that is there again. When that fails, the old value stays.

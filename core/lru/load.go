@@ -39,18 +39,7 @@ func (c *LRU[K, V]) GetOrLoadFor(ctx context.Context, key K, ttl time.Duration, 
 	if value, ok := c.Get(key); ok {
 		return value, nil
 	}
-	return c.obtain(ctx, key, false, loader[K, V]{plain: load, ttl: ttl})
-}
-
-// GetOrLoadWithLife is GetOrLoad for values whose load function knows how long they live,
-// such as tokens and addresses. It returns the life beside the value. The life begins at the
-// end of the load, and no access prolongs it, see [LRU.SetWithLife].
-func (c *LRU[K, V]) GetOrLoadWithLife(ctx context.Context, key K, load func(context.Context, K) (V, time.Duration, error)) (V, error) {
-	check.Panic(load == nil, "lru: GetOrLoadWithLife needs a function")
-	if value, ok := c.Get(key); ok {
-		return value, nil
-	}
-	return c.obtain(ctx, key, false, loader[K, V]{withLife: load})
+	return c.obtain(ctx, key, ttl, false, load)
 }
 
 // Refresh loads the value of key, even if there is one, stores it, to expire after
@@ -60,36 +49,12 @@ func (c *LRU[K, V]) GetOrLoadWithLife(ctx context.Context, key K, load func(cont
 // with GetOrLoad.
 func (c *LRU[K, V]) Refresh(ctx context.Context, key K, load func(context.Context, K) (V, error)) (V, error) {
 	check.Panic(load == nil, "lru: Refresh needs a function")
-	return c.obtain(ctx, key, true, loader[K, V]{plain: load})
-}
-
-// RefreshWithLife is Refresh for values whose load function says how long they live, as with
-// [LRU.GetOrLoadWithLife].
-func (c *LRU[K, V]) RefreshWithLife(ctx context.Context, key K, load func(context.Context, K) (V, time.Duration, error)) (V, error) {
-	check.Panic(load == nil, "lru: RefreshWithLife needs a function")
-	return c.obtain(ctx, key, true, loader[K, V]{withLife: load})
-}
-
-// loader is a load function, with or without the life of its value.
-type loader[K comparable, V any] struct {
-	plain    func(context.Context, K) (V, error)
-	ttl      time.Duration // of its value
-	withLife func(context.Context, K) (V, time.Duration, error)
-}
-
-// call calls the function.
-func (c *LRU[K, V]) call(ctx context.Context, key K, l loader[K, V]) (V, lifetime, error) {
-	if l.plain != nil {
-		value, err := l.plain(ctx, key)
-		return value, c.sliding(l.ttl), err
-	}
-	value, life, err := l.withLife(ctx, key)
-	return value, c.fixed(life), err
+	return c.obtain(ctx, key, 0, true, load)
 }
 
 // obtain waits for the load of a key, its own or one that is under way. Unless refresh is
 // set, a value that was stored since the caller looked will do.
-func (c *LRU[K, V]) obtain(ctx context.Context, key K, refresh bool, l loader[K, V]) (V, error) {
+func (c *LRU[K, V]) obtain(ctx context.Context, key K, ttl time.Duration, refresh bool, load func(context.Context, K) (V, error)) (V, error) {
 	if ctx.Err() != nil {
 		return *new(V), context.Cause(ctx)
 	}
@@ -104,21 +69,17 @@ func (c *LRU[K, V]) obtain(ctx context.Context, key K, refresh bool, l loader[K,
 	call, first := s.flights.Join(ctx, key)
 	if first {
 		s.loads++
-		go c.run(call, s, hash, key, l)
+		go c.run(call, s, hash, key, ttl, load)
 	}
 	c.unlock(s)
 	return s.flights.Wait(ctx, key, call)
 }
 
 // run loads a value and stores it, unless the load was overtaken.
-func (c *LRU[K, V]) run(call *flight.Call[V], s *shard[K, V], hash uint64, key K, l loader[K, V]) {
-	var life lifetime
-	flight.Run(func() (value V, err error) {
-		value, life, err = c.call(call.Context(), key, l)
-		return value, err
-	}, func(value V, err error) {
+func (c *LRU[K, V]) run(call *flight.Call[V], s *shard[K, V], hash uint64, key K, ttl time.Duration, load func(context.Context, K) (V, error)) {
+	flight.Run(func() (V, error) { return load(call.Context(), key) }, func(value V, err error) {
 		defer call.Finish(value, err) // also if OnRemoved ends the goroutine
-		e, now := c.entry(hash, key, value, life)
+		e, now := c.entry(hash, key, value, c.sliding(ttl))
 		s.flights.Lock()
 		current := s.flights.Remove(key, call)
 		switch {

@@ -227,10 +227,8 @@ func TestGetOrLoadNeedsAFunction(t *testing.T) {
 	c := newCache(t, lru.Options[string, int]{})
 	c.Set("a", 1)
 	for name, call := range map[string]func(){
-		"GetOrLoad":         func() { _, _ = c.GetOrLoad(t.Context(), "a", nil) },
-		"GetOrLoadWithLife": func() { _, _ = c.GetOrLoadWithLife(t.Context(), "a", nil) },
-		"Refresh":           func() { _, _ = c.Refresh(t.Context(), "a", nil) },
-		"RefreshWithLife":   func() { _, _ = c.RefreshWithLife(t.Context(), "a", nil) },
+		"GetOrLoad": func() { _, _ = c.GetOrLoad(t.Context(), "a", nil) },
+		"Refresh":   func() { _, _ = c.Refresh(t.Context(), "a", nil) },
 	} {
 		func() {
 			defer func() { wantEqual(t, name, recover(), any("lru: "+name+" needs a function")) }()

@@ -187,7 +187,6 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 			fails = errOnPurpose
 		}
 		load := func(context.Context, int) (int, error) { return value, fails }
-		loadWithLife := func(context.Context, int) (int, time.Duration, error) { return value, life, fails }
 		wantLoad := func(what string, got int, err error, known *modelEntry, set func()) {
 			t.Helper()
 			want, wantErr := value, fails
@@ -236,23 +235,15 @@ func againstModel(t *testing.T, keys int, opts lru.Options[int, int], steps int)
 			m.setWithLife(key, value, life)
 		case op < 85:
 			set := func() { m.set(key, value, ttl) }
-			setWithLife := func() { m.setWithLife(key, value, life) }
-			switch r.IntN(4) {
+			switch r.IntN(2) {
 			case 0:
 				got, err := c.GetOrLoadFor(t.Context(), key, ttl, load)
 				e, _ := m.get(key)
 				wantLoad("GetOrLoadFor", got, err, e, set)
 			case 1:
-				got, err := c.GetOrLoadWithLife(t.Context(), key, loadWithLife)
-				e, _ := m.get(key)
-				wantLoad("GetOrLoadWithLife", got, err, e, setWithLife)
-			case 2:
 				ttl = 0
 				got, err := c.Refresh(t.Context(), key, load)
 				wantLoad("Refresh", got, err, nil, set)
-			case 3:
-				got, err := c.RefreshWithLife(t.Context(), key, loadWithLife)
-				wantLoad("RefreshWithLife", got, err, nil, setWithLife)
 			}
 		case op < 90:
 			e := m.live(key)
