@@ -17,8 +17,8 @@ type BreakerRuleState = breaker.State
 // BreakerRuleClosed is [breaker.Closed]: Closed allows all calls.
 const BreakerRuleClosed = breaker.Closed
 
-// OpenBreakerRule is [breaker.Open]: Open allows none.
-const OpenBreakerRule = breaker.Open
+// BreakerRuleOpen is [breaker.Open]: Open allows none.
+const BreakerRuleOpen = breaker.Open
 
 // BreakerRuleHalfOpen is [breaker.HalfOpen]: HalfOpen allows Options.Probes calls, to
 // see whether they succeed again.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -202,23 +203,28 @@ replace github.com/ephemeralgo/ephemeral/core => ../core
 
 func TestNames(t *testing.T) {
 	for _, tt := range []struct {
-		word, name, want string
-		stay             []string
+		word       string
+		tok        token.Token
+		name, want string
+		stay       []string
 	}{
-		{"Batcher", "New", "NewBatcher", nil},
-		{"Batcher", "Options", "BatcherOptions", nil},
-		{"Batcher", "NewResults", "NewBatcherResults", nil},
-		{"Batcher", "Newest", "BatcherNewest", nil},
-		{"Batcher", "ErrFull", "ErrBatcherFull", nil},
-		{"Batcher", "Errors", "BatcherErrors", nil},
-		{"Batcher", "BatcherStats", "BatcherStats", nil},
-		{"", "ForEach", "ForEach", nil},
-		{"Runner", "NewTrigger", "NewTrigger", []string{"Trigger"}},
-		{"Runner", "TriggerOptions", "TriggerOptions", []string{"Trigger"}},
-		{"Runner", "Step", "RunnerStep", []string{"Trigger"}},
+		{"Batcher", token.FUNC, "New", "NewBatcher", nil},
+		{"Batcher", token.TYPE, "Options", "BatcherOptions", nil},
+		{"Batcher", token.FUNC, "NewResults", "NewBatcherResults", nil},
+		{"Batcher", token.FUNC, "Newest", "BatcherNewest", nil},
+		{"Batcher", token.FUNC, "Open", "OpenBatcher", nil},
+		{"Batcher", token.FUNC, "OpenAll", "BatcherOpenAll", nil},
+		{"Batcher", token.CONST, "Open", "BatcherOpen", nil},
+		{"Batcher", token.VAR, "ErrFull", "ErrBatcherFull", nil},
+		{"Batcher", token.TYPE, "Errors", "BatcherErrors", nil},
+		{"Batcher", token.TYPE, "BatcherStats", "BatcherStats", nil},
+		{"", token.FUNC, "ForEach", "ForEach", nil},
+		{"Runner", token.FUNC, "NewTrigger", "NewTrigger", []string{"Trigger"}},
+		{"Runner", token.TYPE, "TriggerOptions", "TriggerOptions", []string{"Trigger"}},
+		{"Runner", token.TYPE, "Step", "RunnerStep", []string{"Trigger"}},
 	} {
-		if got := flat(tt.word, tt.stay, tt.name); got != tt.want {
-			t.Errorf("%s of the package of %q is %s, want %s", tt.name, tt.word, got, tt.want)
+		if got := flat(tt.word, tt.stay, tt.tok, tt.name); got != tt.want {
+			t.Errorf("%s %s of the package of %q is %s, want %s", tt.tok, tt.name, tt.word, got, tt.want)
 		}
 	}
 }

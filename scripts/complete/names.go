@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/token"
 	"slices"
 	"strings"
 
@@ -72,7 +73,7 @@ func settle(packages []*pkg) error {
 			continue
 		}
 		for _, e := range p.names {
-			e.as = cmp.Or(renamed[p.dir+"."+e.Name], flat(word, stay[p.dir], e.Name))
+			e.as = cmp.Or(renamed[p.dir+"."+e.Name], flat(word, stay[p.dir], e.Tok, e.Name))
 			if other := taken[p.in()+"."+e.as]; other != nil {
 				const do = "add one of them to renamed in scripts/complete/names.go"
 				errs = append(errs, fmt.Errorf("%s and %s would both be %s: %s", other, e, e.as, do))
@@ -101,18 +102,17 @@ func (p *pkg) mainType() (word string, ok bool) {
 	return word, ast.IsExported(word)
 }
 
-// flat returns the name in complete of a name of a package. If the word is Batcher, New
-// becomes NewBatcher, Open OpenBatcher, Options BatcherOptions and ErrFull ErrBatcherFull; BatcherStats stays,
-// and so does a name that contains a word of stay.
-func flat(word string, stay []string, name string) string {
+// flat returns the name in complete of a name of a package. If the word is Batcher, the
+// functions New and Open become NewBatcher and OpenBatcher, the constant Open and the type
+// Options BatcherOpen and BatcherOptions, and the variable ErrFull ErrBatcherFull.
+// BatcherStats stays, and so does a name that contains a word of stay.
+func flat(word string, stay []string, tok token.Token, name string) string {
 	if strings.Contains(name, word) || slices.ContainsFunc(stay, func(s string) bool { return strings.Contains(name, s) }) {
 		return name
 	}
-	if name == "Open" {
-		return name + word
-	}
-	for _, verb := range []string{"New", "Err"} {
-		if rest, ok := strings.CutPrefix(name, verb); ok && (rest == "" || ast.IsExported(rest)) {
+	verbs := map[token.Token][]string{token.FUNC: {"New", "Open"}, token.VAR: {"Err"}}
+	for _, verb := range verbs[tok] {
+		if rest, ok := strings.CutPrefix(name, verb); ok && (rest == "" || verb != "Open" && ast.IsExported(rest)) {
 			return verb + word + rest
 		}
 	}
