@@ -1,0 +1,149 @@
+// Command walk prints the way of an operation through the files of core's root package, from
+// the call of Enqueue to the call of OnDone:
+//
+//	go run ./scripts/walk
+//
+// It runs a copy of core in which every function notes that it is called and that it
+// returns. A file that is called and returns without calling another file was only asked
+// something, and is left out. Each time the way comes back to a file that it has left, a
+// reader has to turn back a page; the last line counts these.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"go/ast"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+)
+
+//go:embed driver.txt
+var driver string
+
+// notes is added to the copy of core.
+const notes = `package core
+
+var Walk = func(file string, enters bool) {}
+
+func walks(file string) func() { Walk(file, true); return func() { Walk(file, false) } }
+`
+
+func main() {
+	command.Main("walk", nil, func(ctx context.Context, root string) error {
+		tree, err := repo.Load(os.DirFS(root))
+		if err != nil {
+			return err
+		}
+		dir, err := os.MkdirTemp("", "walk")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		if err := command.WriteFiles(dir, instrumented(tree)); err != nil {
+			return err
+		}
+		env := append(os.Environ(), "GOWORK=off", "GOMAXPROCS=1", "GOFLAGS=-mod=mod")
+		out, err := command.Output(ctx, filepath.Join(dir, "driver"), env, "go", "run", ".")
+		if err != nil {
+			return err
+		}
+		way := walk(strings.Fields(string(out)))
+		fmt.Println(strings.Join(way, " "))
+		fmt.Println(returns(way), "returns to a file already left")
+		return nil
+	})
+}
+
+// instrumented returns the files of a module core whose functions note their calls, and of
+// the program that uses it.
+func instrumented(t *repo.Tree) map[string]string {
+	texts := map[string]string{
+		"core/go.mod":    string(t.Text("core/go.mod")),
+		"core/notes.go":  notes,
+		"driver/main.go": driver,
+		"driver/go.mod":  "module driver\n\ngo 1.26\n\nrequire " + repo.Prefix + "core v0.0.0\n\nreplace " + repo.Prefix + "core => ../core\n",
+	}
+	for _, f := range t.Package("core").Files {
+		if f.Test() {
+			continue
+		}
+		name := strings.TrimSuffix(path.Base(f.Name), ".go")
+		text, end := "", f.Syntax.FileStart
+		for _, d := range f.Syntax.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
+				text += f.Source(end, fn.Body.Lbrace+1) + " defer walks(\"" + name + "\")();"
+				end = fn.Body.Lbrace + 1
+			}
+		}
+		texts[f.Name] = text + f.Source(end, f.Syntax.FileEnd)
+	}
+	return texts
+}
+
+// A call is a call of a function in a file, with the calls that it makes.
+type call struct {
+	file     string
+	calls    []*call
+	returned bool // before OnDone was called
+}
+
+// walk returns the files in the order of the way. Each field is a call, "+file", or a return,
+// "-file". A goroutine that ends its Enqueue lets the next one run, so the fields are the way
+// of one after the other.
+func walk(fields []string) []string {
+	root := new(call)
+	stack := []*call{root}
+	for _, f := range fields {
+		if file, enters := strings.CutPrefix(f, "+"); enters {
+			c := &call{file: file}
+			top := stack[len(stack)-1]
+			top.calls = append(top.calls, c)
+			stack = append(stack, c)
+		} else if len(stack) > 1 {
+			stack[len(stack)-1].returned = true
+			stack = stack[:len(stack)-1]
+		}
+	}
+	var way []string
+	arrive := func(file string) {
+		if len(way) == 0 || way[len(way)-1] != file {
+			way = append(way, file)
+		}
+	}
+	var visit func(c *call)
+	visit = func(c *call) {
+		for _, next := range c.calls {
+			if next.file == c.file || c == root || next.goesOn(next.file) {
+				arrive(next.file)
+				visit(next)
+				if c != root && next.returned {
+					arrive(c.file)
+				}
+			}
+		}
+	}
+	visit(root)
+	return way
+}
+
+// goesOn reports whether the call reaches another file than this.
+func (c *call) goesOn(file string) bool {
+	return slices.ContainsFunc(c.calls, func(next *call) bool { return next.file != file || next.goesOn(file) })
+}
+
+// returns counts the arrivals at a file that was left before.
+func returns(way []string) (n int) {
+	for i, file := range way {
+		if slices.Contains(way[:i], file) {
+			n++
+		}
+	}
+	return n
+}
