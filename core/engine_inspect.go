@@ -3,8 +3,10 @@ package core
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -299,11 +301,29 @@ func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
 	if o != nil {
 		o.marks |= watched
 	}
+	newest := e.index.newest
 	e.mu.Unlock()
 	if o == nil {
-		return nil, ErrUnknown
+		return nil, e.unknown(id, newest)
 	}
 	return o, e.waitFor(ctx, o)
+}
+
+// unknown is the error for an id that is not in the window, where newest is the highest id
+// so far. A lower one may be of another coordinator.
+func (e *engine) unknown(id, newest OperationID) error {
+	if id == 0 || id > newest {
+		return &namedError{ErrUnknown, fmt.Sprintf("core: operation %d was never given out by %q", id, e.name)}
+	}
+	tracked, age := "none", "no limit"
+	if n := e.opts.MaxTracked; n > 0 {
+		tracked = fmt.Sprint(n)
+	}
+	if d := e.opts.MaxAge; d > 0 {
+		age = strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
+	}
+	return &namedError{ErrUnknown, fmt.Sprintf("core: operation %d is not in the window of %q (MaxTracked %s, MaxAge %s): keep a Future or use a Group",
+		id, e.name, tracked, age)}
 }
 
 // waitFor waits for an operation, unless it would wait for itself.
