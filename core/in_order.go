@@ -9,6 +9,9 @@ import (
 // stage that gets items first. Each stage is flushed, drained, stopped or closed after
 // the stage before it, so that the stage before can still hand its items on.
 //
+// It is for types that consist of stages, and for Flush and Stop of a pipeline. To end a
+// program, use [Shutdown].
+//
 // Complete ends the intake of the first stage only. Drain ends the intake of all stages,
 // each in its turn. Flush, Drain and Stop return at the first error and leave later stages
 // alone. Close closes all of them.
