@@ -312,19 +312,15 @@ func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
 // unknown is the error for an id that is not in the window, where newest is the highest id
 // so far. A lower one may be of another coordinator.
 func (e *engine) unknown(id, newest OperationID) error {
-	if id == 0 || id > newest {
-		return &namedError{ErrUnknown, fmt.Sprintf("core: operation %d was never given out by %q", id, e.name)}
+	text := fmt.Sprintf("core: operation %d was never given out by %q", id, e.name)
+	if 0 < id && id <= newest {
+		bounds := inWords.Replace(fmt.Sprintf("MaxTracked %d, MaxAge %v", e.opts.MaxTracked, e.opts.MaxAge))
+		text = fmt.Sprintf("core: operation %d is not in the window of %q (%s): keep a Future or use a Group", id, e.name, bounds)
 	}
-	tracked, age := "none", "no limit"
-	if n := e.opts.MaxTracked; n > 0 {
-		tracked = fmt.Sprint(n)
-	}
-	if d := e.opts.MaxAge; d > 0 {
-		age = strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
-	}
-	return &namedError{ErrUnknown, fmt.Sprintf("core: operation %d is not in the window of %q (MaxTracked %s, MaxAge %s): keep a Future or use a Group",
-		id, e.name, tracked, age)}
+	return &namedError{ErrUnknown, text}
 }
+
+var inWords = strings.NewReplacer("Tracked 0", "Tracked none", "Age 0s", "Age no limit", "h0m0s", "h", "m0s", "m")
 
 // waitFor waits for an operation, unless it would wait for itself.
 func (e *engine) waitFor(ctx context.Context, o *Operation) error {

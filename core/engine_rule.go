@@ -113,7 +113,10 @@ func (c Control) Gates() []GateStatus {
 		if on == nil {
 			return
 		}
-		g := GateStatus{Kind: kind, Lane: lane, Pattern: pattern, Matches: on.matches()}
+		g := GateStatus{Kind: kind, Lane: lane, Pattern: pattern}
+		e.sink.mu.Lock()
+		g.Matches = on.shared.ever // also of those that operations have raised
+		e.sink.mu.Unlock()
 		if v := on.look(now, beyond); v.holds && v.signal.Seq >= beyond {
 			g.Closed, g.Signal = true, v.signal
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -87,7 +88,7 @@ func TestShutdownNamesWhatStillRuns(t *testing.T) {
 			fmt.Sprintf("\n\toperation %d is running: its body waits for operation %d of \"mails\"", waits, mail),
 			fmt.Sprintf("\n\toperation %d is suspended: its body waits for an answer, for 1m0s\n", sleeps),
 			fmt.Sprintf("\n\toperation %d is running\n", full),
-			"\n\tand 8 more\n",
+			"\n\tand 4 more\n",
 			fmt.Sprintf("core: \"mails\" is closed before it is drained: context deadline exceeded\n\toperation %d is running\n\toperation %d is pending: the only slot is taken by operation %d, for 1m0s\n", mail, late, mail),
 			fmt.Sprintf("core: \"paused\" is closed before it is drained: context deadline exceeded\n\toperation %d is pending: the coordinator is paused", never),
 			"core: struct { core.Lifecycle } is closed before it is drained: context deadline exceeded",
@@ -128,5 +129,58 @@ func TestShutdownFromABody(t *testing.T) {
 		checkError(t, "cause", cause, core.ErrClosed)
 		checkStatus(t, other, id, core.StatusSucceeded)
 		checkEqual(t, "closed", own.Stats().Closed && other.Stats().Closed, true)
+	})
+}
+
+// A pipeline is shut down from its first stage on: nothing on its way is lost.
+func TestInOrder(t *testing.T) {
+	for name, end := range map[string]func(context.Context, core.Lifecycle) error{
+		"Flush": func(ctx context.Context, l core.Lifecycle) error { return l.Flush(ctx) },
+		"Drain": func(ctx context.Context, l core.Lifecycle) error { l.Complete(); return l.Drain(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var got []int
+				last := core.Must(core.NewCoordinator(func(_ context.Context, n int) error {
+					got = append(got, n)
+					return nil
+				}, core.Options{MaxConcurrency: 1}))
+				first := core.Must(core.NewCoordinator(func(ctx context.Context, n int) error {
+					_, err := last.Enqueue(context.WithoutCancel(ctx), n)
+					return err
+				}, core.Options{MaxConcurrency: 1, MaxQueued: 10}))
+				both := core.InOrder(first, last)
+				for n := range 5 {
+					_, err := first.Enqueue(t.Context(), n)
+					checkError(t, "Enqueue", err, nil)
+				}
+				checkError(t, name, end(t.Context(), both), nil)
+				checkEqual(t, "what came out", slices.Equal(got, []int{0, 1, 2, 3, 4}), true)
+				checkError(t, "Close", both.Close(), nil)
+				_, err := last.TryEnqueue(t.Context(), 1)
+				checkError(t, "after Close", err, core.ErrClosed)
+			})
+		})
+	}
+}
+
+// Stop and Drain end with the first error; later stages stay open for what still runs.
+func TestInOrderGivesUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		first, last := bodies(t, core.Options{}), bodies(t, core.Options{})
+		stop := make(chan bool)
+		enqueue(t, first, func(context.Context) error { <-stop; return nil })
+		synctest.Wait()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("enough")
+		cancel(cause)
+		both := core.InOrder(first, last)
+		checkError(t, "Drain", both.Drain(ctx), cause)
+		checkError(t, "Stop", both.Stop(ctx), cause)
+		enqueue(t, last, quick)
+		close(stop)
+		synctest.Wait()
+		checkError(t, "Stop", both.Stop(t.Context()), nil)
+		checkError(t, "none", core.InOrder().Drain(ctx), nil)
 	})
 }

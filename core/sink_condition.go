@@ -78,15 +78,6 @@ func (c *condition) detach() {
 // holds reports whether a matching fact may be present. It costs two atomic loads.
 func (c *condition) holds() bool { return c != nil && (c.own.shut() || c.shared.shut()) }
 
-// matches is how many facts the condition has ever seen. Those of its engine's operations are
-// on the sink, too.
-func (c *condition) matches() uint64 {
-	s := c.ledger.sink
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return c.shared.ever
-}
-
 // verdict is what a condition comes to at some instant.
 type verdict struct {
 	holds   bool
