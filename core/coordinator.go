@@ -96,16 +96,16 @@ func coordinatorOf[T any](e *engine, key func(T) string, work Work[T]) *Coordina
 	return &Coordinator[T]{Control{e}, source[T, struct{}]{key, e.front()}}
 }
 
-// Lane returns a view of the same coordinator. Enqueue, TryEnqueue and Do of the view put
-// items into that lane, and into the class of c; so do its groups. They return
+// Lane returns a view of the same coordinator. Enqueue, TryEnqueue, Submit and Do of the view
+// put items into that lane, and into the class of c; so do its groups. They return
 // [ErrUnknownLane] if the coordinator has no such lane. Items that are enqueued without
 // Lane go into the lane "normal", or into the last lane if there is no "normal".
 func (c *Coordinator[T]) Lane(name string) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inLane(c.engine, name)}}
 }
 
-// Class returns a view of the same coordinator. Enqueue, TryEnqueue and Do of the view
-// put items into that class, and into the lane of c; so do its groups. They return
+// Class returns a view of the same coordinator. Enqueue, TryEnqueue, Submit and Do of the
+// view put items into that class, and into the lane of c; so do its groups. They return
 // [ErrUnknownClass] if the coordinator has no such class. See [Options.Classes].
 func (c *Coordinator[T]) Class(name string) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inClass(c.engine, name)}}
@@ -124,6 +124,15 @@ func (s *source[In, Out]) newTask(in In, m marks) *task[In, Out] {
 		t.key = s.key(in)
 	}
 	return t
+}
+
+// submit enqueues an item and returns what keeps its result.
+func (s *source[In, Out]) submit(ctx context.Context, e *engine, in In) (*Future[Out], error) {
+	t := s.newTask(in, watched)
+	if err := e.enqueue(ctx, &t.Operation, s.door, true); err != nil {
+		return nil, err
+	}
+	return &Future[Out]{&t.Operation, &t.out}, nil
 }
 
 // task is an operation together with its item and its result: the one allocation of an
@@ -167,6 +176,13 @@ func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, e
 	return t.id, err
 }
 
+// Submit is Enqueue for callers that wait later. The [Future] keeps how the operation ended,
+// also after the operation has left the window. Waiting by id works only while the operation is
+// in the window. To wait for a set of items, use a [Group].
+func (c *Coordinator[T]) Submit(ctx context.Context, item T) (*Future[struct{}], error) {
+	return c.submit(ctx, c.engine, item)
+}
+
 // Do enqueues an item, waits until its operation is finished, and returns the error of
 // the body, or the reason why the body did not run. When ctx ends, Do cancels the
 // operation with the cause of ctx, and returns that cause without waiting for the body.
@@ -184,7 +200,7 @@ func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 
 // Wait waits until an operation is finished and returns the error of its body, or the
 // reason why the body did not run. It returns [ErrUnknown] if the id is not in the
-// window. If ctx ends first, Wait returns the cause of ctx, and the operation goes on. A
+// window: to wait after that, use Submit. If ctx ends first, Wait returns the cause of ctx, and the operation goes on. A
 // body that calls Wait is suspended, or gets [ErrWouldDeadlock], as in Do.
 func (c *Coordinator[T]) Wait(ctx context.Context, id OperationID) error {
 	_, err := c.wait(ctx, id)

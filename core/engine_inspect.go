@@ -3,8 +3,10 @@ package core
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -299,12 +301,26 @@ func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
 	if o != nil {
 		o.marks |= watched
 	}
+	newest := e.index.newest
 	e.mu.Unlock()
 	if o == nil {
-		return nil, ErrUnknown
+		return nil, e.unknown(id, newest)
 	}
 	return o, e.waitFor(ctx, o)
 }
+
+// unknown is the error for an id that is not in the window, where newest is the highest id
+// so far. A lower one may be of another coordinator.
+func (e *engine) unknown(id, newest OperationID) error {
+	text := fmt.Sprintf("core: operation %d was never given out by %q", id, e.name)
+	if 0 < id && id <= newest {
+		bounds := inWords.Replace(fmt.Sprintf("MaxTracked %d, MaxAge %v", e.opts.MaxTracked, e.opts.MaxAge))
+		text = fmt.Sprintf("core: operation %d is not in the window of %q (%s): keep a Future or use a Group", id, e.name, bounds)
+	}
+	return &namedError{ErrUnknown, text}
+}
+
+var inWords = strings.NewReplacer("Tracked 0", "Tracked none", "Age 0s", "Age no limit", "h0m0s", "h", "m0s", "m")
 
 // waitFor waits for an operation, unless it would wait for itself.
 func (e *engine) waitFor(ctx context.Context, o *Operation) error {

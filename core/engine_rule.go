@@ -91,6 +91,12 @@ type GateStatus struct {
 	Pattern string     `json:"pattern"`
 	Closed  bool       `json:"closed"`          // a matching signal is present and, for DeferOn, no newer one that matches ResumeOn
 	Signal  Signal     `json:"signal,omitzero"` // the newest matching signal, if the gate is closed
+
+	// Matches is how many signals have ever matched the pattern: those that were present when
+	// the coordinator was made, and all that were raised or held since, also those that have
+	// gone. 0 means that the gate has never closed: its pattern may be misspelt. The count
+	// ends when the coordinator is drained or closed.
+	Matches uint64 `json:"matches"`
 }
 
 // Gates returns the coordinator's gates: first those for all items, then those of its
@@ -108,6 +114,9 @@ func (c Control) Gates() []GateStatus {
 			return
 		}
 		g := GateStatus{Kind: kind, Lane: lane, Pattern: pattern}
+		e.sink.mu.Lock()
+		g.Matches = on.shared.ever // also of those that operations have raised
+		e.sink.mu.Unlock()
 		if v := on.look(now, beyond); v.holds && v.signal.Seq >= beyond {
 			g.Closed, g.Signal = true, v.signal
 		}

@@ -16,8 +16,8 @@ var (
 	// DropOldest is set and there is nothing to drop. With lanes, only
 	// the pending items of the same lane are counted. The error names the coordinator.
 	ErrFull = errors.New("core: queue is full")
-	// ErrUnknown is returned for an id that was never given out by this
-	// coordinator, or whose operation has left the window.
+	// ErrUnknown is returned for an id that was never given out by this coordinator, or
+	// whose operation has left the window. The error says which, and names the coordinator.
 	ErrUnknown = errors.New("core: unknown operation")
 	// ErrUnknownLane is returned for items of a lane that is not among
 	// [Options.Lanes].
@@ -44,7 +44,7 @@ var (
 )
 
 // namedError is an error that names the coordinator it is about. Each coordinator makes
-// its own once, so that a refused item allocates nothing.
+// those for refused items once, so that these allocate nothing.
 type namedError struct {
 	error
 	text string

@@ -144,6 +144,33 @@ func ExampleCoordinator_OnFinalized() {
 	// order-2 succeeded true
 }
 
+// A Future says how its operation ended, also when many others have pushed that out of the window.
+func ExampleCoordinator_Submit() {
+	c := core.Must(core.NewCoordinator(func(ctx context.Context, n int) error {
+		if n == 3 {
+			return errors.New("three is bad")
+		}
+		return nil
+	}, core.Options{MaxTracked: 10, MaxFailed: -1}))
+	defer c.Close()
+	ctx := context.Background()
+
+	var futures []*core.Future[struct{}]
+	for n := range 1000 {
+		f, err := c.Submit(ctx, n)
+		if err != nil {
+			panic(err)
+		}
+		futures = append(futures, f)
+	}
+	for n, f := range futures {
+		if _, err := f.Wait(ctx); err != nil {
+			fmt.Println("item", n, "failed:", err)
+		}
+	}
+	// Output: item 3 failed: three is bad
+}
+
 // The limit may change at any time: more start at once, and nothing that runs is
 // stopped.
 func ExampleCoordinator_SetMaxConcurrency() {

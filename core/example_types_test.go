@@ -264,24 +264,26 @@ func ExampleCausedBy() {
 	// Output: [order.placed mail.sent]
 }
 
-// The gates of a coordinator say which signals hold up its items now.
+// The gates of a coordinator say which signals hold up its items now, and how many signals
+// have ever matched. A gate that nothing has ever matched may have a misspelt pattern.
 func ExampleControl_Gates() {
 	sink := core.NewSink(core.SinkOptions{})
 	uploads, err := core.NewCoordinator(func(context.Context, string) error { return nil },
-		core.Options{Name: "uploads", Sink: sink, DeferOn: "disk.full", CancelOn: "stop"})
+		core.Options{Name: "uploads", Sink: sink, DeferOn: "disk.full", CancelOn: "upload.stop"})
 	if err != nil {
 		panic(err)
 	}
 	defer uploads.Close()
 
+	sink.Raise("uploads.stop") // with an "s" that CancelOn has not
 	sink.Hold("disk.full", "sda1", 0)
 	var gate core.GateStatus
 	for _, gate = range uploads.Gates() {
-		fmt.Println(gate.Kind, gate.Pattern, gate.Signal.Name, gate.Closed)
+		fmt.Println(gate.Kind, gate.Pattern, gate.Closed, gate.Matches)
 	}
 	// Output:
-	// refused stop  false
-	// deferred disk.full disk.full true
+	// refused upload.stop false 0
+	// deferred disk.full true 1
 }
 
 // nightly is a plan with one entry.

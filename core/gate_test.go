@@ -511,3 +511,51 @@ func TestGates(t *testing.T) {
 	sink.ForgetAll()
 	closed()
 }
+
+// Matches counts each signal that a gate has ever seen once, present or not: what was on the sink before the gate,
+// raised on the sink, raised by an operation, held, copied and restored. A gate that nothing matches has none.
+func TestGatesCountWhatEverMatched(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{Capacity: 4})
+		sink.Raise("stop.early")
+		sink.Raise("busy")
+		sink.Raise("busy")
+		sink.Retract("stop.early")
+		defer sink.Hold("busy", "held before", 0)()
+		c := coordinator(t, func(ctx context.Context, name string) error {
+			op := core.OperationFrom(ctx)
+			op.Raise(name)
+			op.Hold(name, 0)
+			return nil
+		}, core.Options{
+			Sink: sink, CancelOn: "stop.*", DeferOn: "night", MaxDefer: time.Millisecond, MaxTracked: -1,
+			Lanes: []core.Lane{{Name: "hot", CancelOn: "stpo"}, {Name: "slow", DeferOn: "busy, stop.*"}},
+		})
+		check := func(want string) {
+			t.Helper()
+			got := ""
+			for _, g := range c.Gates() {
+				got += fmt.Sprint(g.Lane, " ", g.Pattern, ": ", g.Matches, "; ")
+			}
+			checkEqual(t, "matches", got, want)
+		}
+		check(" stop.*: 0;  night: 0; hot stpo: 0; slow busy, stop.*: 3; ")
+		checkError(t, "Do", c.Lane("hot").Do(t.Context(), "night"), nil) // raised and held; both have gone with it
+		check(" stop.*: 0;  night: 2; hot stpo: 0; slow busy, stop.*: 3; ")
+		for range 10 { // more than the window has room for, and one alone keeps the gate closed
+			sink.Raise("stop.now")
+		}
+		sink.Retract("stop.*")
+		sink.Hold("stop.held", "", time.Second)
+		time.Sleep(time.Hour) // all have gone
+		check(" stop.*: 11;  night: 2; hot stpo: 0; slow busy, stop.*: 14; ")
+		other := core.NewSink(core.SinkOptions{})
+		defer other.Forward(sink, "night")()
+		other.Raise("night")
+		sink.Restore(other.Sense(core.Query{}))
+		sink.ForgetAll()
+		checkError(t, "Close", c.Close(), nil)
+		sink.Raise("night") // the gate looks no more
+		check(" stop.*: 11;  night: 4; hot stpo: 0; slow busy, stop.*: 14; ")
+	})
+}

@@ -80,11 +80,7 @@ func (c *ResultCoordinator[In, Out]) TryEnqueue(ctx context.Context, in In) (Ope
 // Submit is Enqueue for callers that want the result later. The Future keeps the result,
 // also after the operation has left the window.
 func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future[Out], error) {
-	t := c.newTask(in, watched)
-	if err := c.enqueue(ctx, &t.Operation, c.door, true); err != nil {
-		return nil, err
-	}
-	return &Future[Out]{&t.Operation, &t.out}, nil
+	return c.submit(ctx, c.engine, in)
 }
 
 // Do enqueues an item, waits until its operation is finished, and returns the result and

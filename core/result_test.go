@@ -601,7 +601,7 @@ func TestStressResults(t *testing.T) {
 		for {
 			for s := range c.Operations(core.OperationQuery{}) {
 				c.Evict(s.ID)
-				if _, err := c.Wait(t.Context(), s.ID); err != nil && err != core.ErrUnknown && err != errOnPurpose {
+				if _, err := c.Wait(t.Context(), s.ID); err != nil && !errors.Is(err, core.ErrUnknown) && err != errOnPurpose {
 					t.Errorf("Wait: %v", err)
 				}
 			}
@@ -639,7 +639,7 @@ func TestStressResults(t *testing.T) {
 						t.Error(err)
 						continue
 					}
-					if got, err := c.Wait(t.Context(), id); err != core.ErrUnknown { // evicted
+					if got, err := c.Wait(t.Context(), id); !errors.Is(err, core.ErrUnknown) { // evicted
 						check("Wait", got, err, i)
 					}
 				}

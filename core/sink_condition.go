@@ -33,6 +33,7 @@ func (s *Sink) addGate(g *gate) {
 	g.since = s.names.clock.now()
 	g.each(func(seq uint64, f *fact) bool {
 		g.facts.Add(1)
+		g.ever++
 		if f.holds() {
 			g.held = append(g.held, seq)
 		}

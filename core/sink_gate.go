@@ -19,6 +19,7 @@ type gate struct {
 	}
 
 	facts   atomic.Int64 // how many are present
+	ever    uint64       // how many have come
 	newest  seqFact      // of these; not known while its Seq is 0
 	relied  uint64       // Seq of the newest when somebody looked: until it goes, or its time is over, the gate stays shut
 	held    []uint64     // Seqs of those that are held, in order
@@ -55,6 +56,7 @@ func (g *gate) enter(seq uint64, f *fact, after *effects) {
 		g.since, g.resumed = f.at, 0
 	}
 	g.facts.Store(n)
+	g.ever++
 	g.newest = seqFact{seq, *f}
 	if n == 1 || g.eager {
 		after.wake(g.waker)
