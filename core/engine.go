@@ -48,11 +48,12 @@ type engine struct {
 	_ cacheLine
 
 	mu           sync.Mutex
-	running      opList // have a slot
-	suspended    opList // have given it up while they wait
-	resuming     opList // wait for it to come back
-	lent         int    // of the suspended ones, how many count against maxSuspended
-	waits        uint64 // number of the newest wait for an operation of this engine
+	running      opList                      // have a slot
+	suspended    opList                      // have given it up while they wait
+	resuming     opList                      // wait for it to come back
+	lent         int                         // of the suspended ones, how many count against maxSuspended
+	waits        uint64                      // number of the newest wait for an operation of this engine
+	awaited      map[*Operation]*[]*bodyWait // by awaitedBy, of those that have not been answered
 	limit        int
 	paused       bool
 	closing      bool
@@ -479,7 +480,8 @@ func (e *engine) answer(o *Operation) {
 		g.ended(o)
 	}
 	if o.marks&awaitedOwn != 0 {
-		e.endWaits(&o.rest.Load().awaited)
+		e.endWaits(e.awaitedBy(o))
+		delete(e.awaited, o)
 	}
 	e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool {
 		over := f.ended(o)

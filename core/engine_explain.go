@@ -239,7 +239,7 @@ func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 	waited := func(*Operation) bool { return false } // one of several
 	switch {
 	case a.on != nil:
-		holder, waits = a.on, a.on.status&StatusFinished == 0
+		holder, waits = a.on, !a.on.answered()
 	case a.flush != nil:
 		if r.Ahead, waits = a.flush.left, a.flush.left > 0; a.flush.includes == nil {
 			r.Ahead = e.unfinished()

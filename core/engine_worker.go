@@ -143,6 +143,7 @@ const (
 // goroutine: the operation is accounted for and another worker takes over. A body
 // that has not begun is not to blame, and runs there.
 func (w *worker) replace() {
+	endProcess(recover())
 	e := w.engine
 	switch {
 	case w.done:
