@@ -169,7 +169,7 @@ func (e *engine) startWait(w *bodyWait) {
 	if e.full() {
 		return // the slot has gone to a resuming operation, or is not lent
 	}
-	if e.scheduler.pending() > 0 || e.intake.waiting.Load() > 0 || w.number > 0 && e.running.n+e.resuming.n == 0 {
+	if e.scheduler.n > 0 || w.number > 0 && e.running.n+e.resuming.n == 0 {
 		e.wakeLocked()
 		return
 	}
