@@ -20,6 +20,7 @@ var (
 	_ Inspector  = Control{}
 	_ Controller = Control{}
 	_ Sensor     = Control{}
+	_ Sensor     = (*Sink)(nil)
 )
 
 // Inside reports whether the caller is an operation of this coordinator: by its context,

@@ -157,7 +157,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	if opts.DrainOn != "" {
 		e.undrain = sink.Subscribe(opts.DrainOn, func(s Signal) {
 			if s.Key == "" || Match(s.Key, e.name) {
-				Control{e}.Complete()
+				e.complete()
 			}
 		})
 	}
@@ -435,7 +435,7 @@ func (e *engine) retire(o *Operation, status Status, err error, now int64) {
 	} else {
 		e.telling++
 		o.marks |= untold
-		s := o.snapshot()
+		s := e.snapshot(o)
 		s.Item = o.body.item()
 		e.out.done = append(e.out.done, told{o, s, e.onDone})
 	}
@@ -506,7 +506,7 @@ func (e *engine) forget(o *Operation, now int64) {
 	}
 	if len(e.final) > 0 {
 		e.finalizing++
-		e.out.final = append(e.out.final, told{o, o.snapshot(), e.final})
+		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final})
 	}
 	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, &e.out.after), now)
 }

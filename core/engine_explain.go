@@ -224,7 +224,7 @@ func (x *explainer) body(o *Operation) {
 	}
 	o.engine.mu.Unlock()
 	for _, w := range waits {
-		if w.on.engine == nil {
+		if w.on == nil {
 			x.add(o, Reason{Kind: ReasonBody, What: w.what, Since: w.since, Expires: w.until}, nil)
 		} else if r, holder, waits := w.on.reason(); waits {
 			x.add(o, r, holder)
@@ -232,7 +232,6 @@ func (x *explainer) body(o *Operation) {
 	}
 }
 
-// reason returns what is waited for, unless the wait is about to end.
 func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 	e := a.engine
 	e.mu.Lock()

@@ -73,7 +73,7 @@ func (c Control) Lookup(id OperationID) (Snapshot, bool) {
 		return Snapshot{}, false
 	}
 	e.mu.Lock()
-	s := o.snapshot()
+	s := e.snapshot(o)
 	e.mu.Unlock()
 	s.Parent = o.Parent()
 	return s, true
@@ -100,7 +100,7 @@ func (e *engine) operations(q OperationQuery, visit func(*Operation)) iter.Seq[S
 				e.mu.Unlock()
 				continue
 			}
-			s := o.snapshot()
+			s := e.snapshot(o)
 			visit(o)
 			e.mu.Unlock()
 			if q.Pattern != "" && !s.Has(q.Pattern) {

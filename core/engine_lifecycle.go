@@ -34,8 +34,9 @@ type Lifecycle interface {
 // Complete ends the intake: later items get [ErrClosed]. What was accepted still runs.
 // A coordinator with CancelOn, DeferOn, ResumeOn or DrainOn on a shared sink stays in
 // memory until it is drained or closed.
-func (c Control) Complete() {
-	e := c.made()
+func (c Control) Complete() { c.made().complete() }
+
+func (e *engine) complete() {
 	e.mu.Lock()
 	if e.closeIntake() {
 		e.startFlush() // so that the last operation detaches the engine
@@ -333,8 +334,9 @@ func (c Control) SetMaxConcurrency(n int) error {
 // operation does not run. The context of a running or suspended operation is cancelled;
 // if its body then returns an error, the operation counts as cancelled. Cancel does not
 // wait for the body. It returns false if the id is unknown or the operation has ended.
-func (c Control) Cancel(id OperationID, cause error) bool {
-	e := c.made()
+func (c Control) Cancel(id OperationID, cause error) bool { return c.made().cancelByID(id, cause) }
+
+func (e *engine) cancelByID(id OperationID, cause error) bool {
 	e.mu.Lock()
 	defer e.unlock()
 	e.collect()

@@ -24,7 +24,7 @@ type suspension struct {
 type bodyWait struct {
 	by           *Operation
 	what         string
-	on           awaited
+	on           waitedFor // nil: what it says
 	since, until time.Time
 
 	gives  bool          // gives up the slot
@@ -33,6 +33,12 @@ type bodyWait struct {
 	done   chan struct{} // closed when that wait has ended, unless its context has
 	err    error         // why it has ended if not by the end of the operation
 	ready  chan struct{} // set when it has ended: closed when the body may go on; nil means at once
+}
+
+// waitedFor is something in an engine.
+type waitedFor interface {
+	// reason returns why it is waited for, unless the wait is about to end.
+	reason() (r Reason, holder *Operation, waits bool)
 }
 
 // awaited is what is waited for in an engine, namely
@@ -313,7 +319,7 @@ func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) erro
 	e.mu.Unlock()
 	if err := (awaited{engine: e, on: o}).wait(ctx, done); err != nil {
 		if cancels {
-			Control{e}.Cancel(o.id, err)
+			e.cancelByID(o.id, err)
 		}
 		return err
 	}
@@ -363,7 +369,7 @@ func (e *engine) awaitOwn(ctx context.Context, by *Operation, on awaited, list *
 		e.unlock()
 	}
 	if cancels && w.err != nil {
-		Control{e}.Cancel(on.on.id, w.err) // it may have the slot that is wanted back
+		e.cancelByID(on.on.id, w.err) // it may have the slot that is wanted back
 	}
 	if w.ready != nil {
 		<-w.ready

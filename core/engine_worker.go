@@ -266,17 +266,17 @@ func (w *worker) call(o *Operation) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{Value: r, Stack: stackTrace()}
-			o.Raise(SignalPanicked)
+			w.engine.ledger.raise(o, note{name: SignalPanicked})
 		}
 	}()
 	if w.phase == forcing {
 		w.phase = starting
-		o.Raise(SignalForced)
+		w.engine.ledger.raise(o, note{name: SignalForced})
 	}
 	if w.phase == starting {
 		w.phase = started
 		if w.engine.announces() {
-			o.Raise(SignalStarted)
+			w.engine.ledger.raise(o, note{name: SignalStarted})
 		}
 	}
 	w.phase = entered
@@ -286,7 +286,7 @@ func (w *worker) call(o *Operation) (err error) {
 // stopping tells that a body has returned.
 func (e *engine) stopping(o *Operation) {
 	if e.announces() {
-		o.Raise(SignalStopped)
+		e.ledger.raise(o, note{name: SignalStopped})
 	}
 }
 

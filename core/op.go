@@ -266,12 +266,12 @@ func (o *Operation) answered() bool { return o.status&StatusFinished != 0 && o.m
 
 // snapshot copies what can be seen of the operation. engine.mu is held. The parent
 // is not filled in, because finding it runs foreign code.
-func (o *Operation) snapshot() Snapshot {
-	c := o.engine.clock
+func (e *engine) snapshot(o *Operation) Snapshot {
+	c := e.clock
 	s := Snapshot{
 		ID:       o.id,
-		Lane:     o.engine.lanes[o.lane].Name,
-		Class:    o.engine.classes[o.class].Name,
+		Lane:     e.lanes[o.lane].Name,
+		Class:    e.classes[o.class].Name,
 		Status:   o.status,
 		Enqueued: c.wall(o.enqueued),
 		Started:  c.wall(o.started),
@@ -288,7 +288,7 @@ func (o *Operation) snapshot() Snapshot {
 			}
 		}
 	}
-	l := &o.engine.ledger
+	l := &e.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.Key = o.key

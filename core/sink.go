@@ -101,10 +101,7 @@ type Retraction struct {
 	Pattern string    // the pattern it was retracted by; "" if by its name or by its release
 }
 
-var (
-	_ Sensor = (*Sink)(nil)
-	_ Raiser = (*Sink)(nil)
-)
+var _ Raiser = (*Sink)(nil)
 
 // NewSink makes a sink. It panics if the capacity is negative or above
 // [MaxSinkCapacity].
