@@ -22,7 +22,7 @@ func (out *engineEffects) empty() bool {
 
 // foreign reports whether settling it runs foreign code.
 func (out *engineEffects) foreign() bool {
-	return !out.after.empty() || len(out.final)+len(out.done) > 0
+	return len(out.final)+len(out.done) > 0 || !out.after.empty()
 }
 
 // cancelled is an operation or a group whose context is to be cancelled with that cause.

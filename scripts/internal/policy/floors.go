@@ -10,7 +10,7 @@ type Floor struct {
 
 // Floors are the floors of the root package of core, the lowest first. Its doc.go is on none.
 var Floors = []Floor{
-	{"text", []string{"pattern", "command", "errors", "tools", "clock", "queue", "stack", "lifecycle", "hook"}, "helpers that know no signal and no operation"},
+	{"text", []string{"pattern", "command", "errors", "tools", "clock", "queue", "text", "stack", "lifecycle", "hook"}, "helpers that know no signal and no operation"},
 	{"facts", []string{"signal", "cause", "sink_ring", "sink_effects", "sink_gate", "raiser", "sink_names", "watermark", "sink_monitor", "sink_loop"}, "what a fact is, and where facts are kept and counted"},
 	{"sink", []string{"sink_facts", "sink_hold", "sink_subscribe", "sink_forward", "sink"}, "how facts come and go"},
 	{"senses", []string{"sink_sense", "sink_retract", "sink_watch", "kind"}, "what users ask a sink"},
@@ -19,7 +19,7 @@ var Floors = []Floor{
 	{"loop", []string{"engine_group", "engine", "engine_effects", "engine_end", "engine_next", "engine_worker", "engine_flush", "engine_wait", "engine_ends", "engine_enqueue", "operation_context"}, "the machine that runs operations: one state machine over several files"},
 	{"inspection", []string{"operation", "control", "inspect", "control_inspect", "control_explain"}, "what bodies and users ask while operations run"},
 	{"life", []string{"control_lifecycle", "control_notices"}, "how a coordinator ends"},
-	{"face", []string{"coordinator", "result", "group", "foreach", "map", "reaction", "dispatcher"}, "the types that users construct"},
+	{"face", []string{"coordinator", "result", "group", "foreach", "map", "reaction", "dispatcher", "shutdown"}, "the types that users construct"},
 }
 
 // MaxKnot is how many files of core's root package may all reach each other by uses, and
