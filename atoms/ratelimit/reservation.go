@@ -96,9 +96,10 @@ func (r *Reservation) Cancel() {
 // Adjust sets the number of tokens that were really used: one number for a [Limiter], and one
 // for each limit of a [Group]. If it is less than reserved, the rest goes back. If it is more,
 // the difference is taken, also if Tokens becomes negative. The bucket is then as if the
-// reservation had always had this cost; only what would have overflowed since then comes back, too. Adjust may be called several times, before and after
-// the turn. After Cancel it does nothing. It panics if a number is negative, or if the number
-// of arguments is wrong.
+// reservation had always had this cost, but tokens that would have overflowed meanwhile come
+// back, too. Adjust may be called several times, before and after the turn. After a reservation
+// was cancelled it does nothing. It panics if a number is negative, or if the number of
+// arguments is wrong.
 func (r *Reservation) Adjust(actual ...int) {
 	q := r.queue
 	costs := q.shard.engine.toCosts("Adjust", nil, actual)

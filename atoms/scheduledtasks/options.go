@@ -45,7 +45,7 @@ type Options struct {
 func (o Options) resolved(target Target) (Options, error) {
 	_, tracks := target.(tracker)
 	switch {
-	case target == nil:
+	case core.IsNil(target):
 		return o, errors.New("scheduledtasks: there must be a target, not nil")
 	case o.Missed > 1000:
 		return o, fmt.Errorf("scheduledtasks: Options.Missed is %d, but may be 1000 at most", o.Missed)

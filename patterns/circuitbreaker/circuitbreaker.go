@@ -95,7 +95,7 @@ func (o Options) resolved(on core.Sensor) (Options, error) {
 	o.Name, o.Window = cmp.Or(o.Name, "breaker"), cmp.Or(o.Window, 30*time.Second)
 	o.Failure, o.OpenFor, o.HalfOpen = cmp.Or(o.Failure, failed+o.Name), cmp.Or(o.OpenFor, o.Window), max(0, o.HalfOpen)
 	switch {
-	case on == nil:
+	case core.IsNil(on):
 		return o, fmt.Errorf("circuitbreaker: New needs a sink or a coordinator, not nil")
 	case strings.ContainsAny(o.Name, "*?,") || strings.TrimSpace(o.Name) != o.Name:
 		return o, fmt.Errorf("circuitbreaker: Options.Name is %q, but must not have the characters * ? and comma, and no blanks around it", o.Name)
