@@ -40,6 +40,7 @@ type Scheduler struct {
 	handovers *core.Coordinator[*firing]
 	opts      Options
 	target    Target
+	signals   bool   // each definition must have a Signal
 	path      string // file that Load was given
 
 	mu    sync.Mutex
@@ -83,7 +84,8 @@ func New(definitions []Definition, target Target, opts Options) (*Scheduler, err
 		OnDone: func(o core.Snapshot) { s.done(o.Item.(*firing), o.Err) },
 	}))
 	s.Control = s.handovers.Control
-	s.timer = time.AfterFunc(onTime, s.scan)
+	_, calls := target.(TargetFunc)
+	s.signals, s.timer = !calls, time.AfterFunc(onTime, s.scan)
 	s.OnClosed(s.end)
 	if err := s.put(context.Background(), definitions, true); err != nil {
 		s.Close()
@@ -102,7 +104,7 @@ func (s *Scheduler) Reload(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("scheduledtasks: %w", err)
 	}
-	definitions, err := parse(s.path+": ", data, s.needsSignal())
+	definitions, err := parse(s.path+": ", data, s.signals)
 	if err != nil {
 		return err
 	}
@@ -117,7 +119,7 @@ func (s *Scheduler) Add(ctx context.Context, definition Definition) error {
 
 // put adds or changes schedules. If all is true, it removes the other schedules.
 func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool) error {
-	entries, err := compile("", definitions, s.opts.Jitter, s.needsSignal())
+	entries, err := compile("", definitions, s.opts.Jitter, s.signals)
 	if err != nil {
 		return err
 	}
@@ -157,12 +159,6 @@ func (s *Scheduler) Remove(name string) bool {
 	delete(s.plan.entries, name)
 	s.arm(true)
 	return there
-}
-
-// needsSignal reports whether each definition must have a Signal.
-func (s *Scheduler) needsSignal() bool {
-	_, calls := s.target.(TargetFunc)
-	return !calls
 }
 
 // forget forgets the finished tasks of removed schedules.

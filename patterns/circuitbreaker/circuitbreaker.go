@@ -21,17 +21,17 @@ const SignalOpen = "circuit.open"
 const (
 	// SignalOpened is raised when the breaker opens: it refuses calls from now on.
 	SignalOpened = "circuit.opened"
-	// SignalHalfOpen is raised when the breaker has been open for OpenFor: it allows probes.
-	SignalHalfOpen = "circuit.half_open"
+	// SignalHalfOpened is raised when the breaker has been open for OpenFor: it allows probes.
+	SignalHalfOpened = "circuit.half_opened"
 	// SignalClosed is raised when the breaker allows all calls again, also by Close.
 	SignalClosed = "circuit.closed"
 )
 
 // The kinds of these signals.
 var (
-	Opened   = core.NewKind[Change](SignalOpened)
-	HalfOpen = core.NewKind[Change](SignalHalfOpen)
-	Closed   = core.NewKind[Change](SignalClosed)
+	Opened     = core.NewKind[Change](SignalOpened)
+	HalfOpened = core.NewKind[Change](SignalHalfOpened)
+	Closed     = core.NewKind[Change](SignalClosed)
 )
 
 // A Change says why the state of a breaker has changed.
@@ -101,7 +101,7 @@ func (o Options) resolved(on core.Sensor) (Options, error) {
 		return o, fmt.Errorf("circuitbreaker: Options.Name is %q, but must not have the characters * ? and comma, and no blanks around it", o.Name)
 	case strings.TrimSpace(o.Failure) != o.Failure:
 		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not have blanks around it", o.Failure)
-	case slices.ContainsFunc([]string{SignalOpen + "." + o.Name, SignalOpened, SignalHalfOpen, SignalClosed}, func(own string) bool { return core.Match(o.Failure, own) }):
+	case slices.ContainsFunc([]string{SignalOpen + "." + o.Name, SignalOpened, SignalHalfOpened, SignalClosed}, func(own string) bool { return core.Match(o.Failure, own) }):
 		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not match a signal of the breaker", o.Failure)
 	case o.Window < 0 || o.OpenFor < 0:
 		return o, fmt.Errorf("circuitbreaker: Options.Window is %v and OpenFor is %v, but both must be more than 0", o.Window, o.OpenFor)
@@ -153,7 +153,7 @@ func New(on core.Sensor, opts Options) (*Breaker, error) {
 // changed is called for each change of the state.
 func (b *Breaker) changed(state breaker.State, lease time.Duration, why string) {
 	b.release()
-	kind, change := HalfOpen, Change{why}
+	kind, change := HalfOpened, Change{why}
 	switch {
 	case state == breaker.Open:
 		kind = Opened

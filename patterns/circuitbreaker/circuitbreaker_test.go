@@ -279,8 +279,8 @@ func TestChangesAreRaisedWithTheirReasons(t *testing.T) {
 			time.Sleep(time.Minute)
 			assert.NoError(t, work(t.Context(), nil))
 		}, []string{
-			"0s circuit.opened api: too many calls have failed", "1m0s circuit.half_open api: it has been open for long enough",
-			"1m30s circuit.opened api: a probe has failed", "2m30s circuit.half_open api: it has been open for long enough",
+			"0s circuit.opened api: too many calls have failed", "1m0s circuit.half_opened api: it has been open for long enough",
+			"1m30s circuit.opened api: a probe has failed", "2m30s circuit.half_opened api: it has been open for long enough",
 			"2m30s circuit.closed api: enough probes have succeeded"}},
 		{circuitbreaker.Options{OpenFor: time.Minute}, func(t *testing.T, b *circuitbreaker.Breaker, work core.Work[error]) {
 			b.Trip()
