@@ -201,8 +201,9 @@ func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 
 // Wait waits until an operation is finished and returns the error of its body, or the
 // reason why the body did not run. It returns [ErrUnknown] if the id is not in the
-// window: to wait after that, use Submit. If ctx ends first, Wait returns the cause of ctx, and the operation goes on. A
-// body that calls Wait is suspended, or gets [ErrWouldDeadlock], as in Do.
+// window: to wait after that, use Submit. If ctx ends first, Wait returns the cause of
+// ctx, and the operation goes on. A body that calls Wait is suspended, or gets
+// [ErrWouldDeadlock], as in Do.
 func (c *Coordinator[T]) Wait(ctx context.Context, id OperationID) error {
 	_, err := c.wait(ctx, id)
 	return err

@@ -17,7 +17,8 @@
 // work slows down a fast producer. The end of ctx ends this wait; it does not cancel the
 // operation. With the id, anybody can look an operation up, wait for it, pin it or
 // cancel it. The window is the list of the operations that a coordinator knows. A
-// finished operation stays in it for a while, and is then evicted: removed. Every
+// finished operation stays in it for a while, and is then evicted: removed. With a
+// [Future] from Submit, code can wait for the operation also after that. Every
 // accepted item is in exactly one counter of [Stats].
 //
 //	enqueued -> pending -> running -> succeeded | failed | cancelled -> evicted -> echo -> gone
@@ -156,7 +157,15 @@
 //
 // Complete ends the intake: no more items are accepted. Flush waits for the accepted
 // ones. Drain does both. Stop does both and cancels pending items. Close also cancels
-// running ones. See [Lifecycle]. In a pipeline, drain the first stage first.
+// running ones, and empties the window. See [Lifecycle]. At the end of a program, call Drain
+// with a deadline, list what failed, and then call Close:
+//
+//	err := orders.Drain(ctx)
+//	for op := range orders.Operations(core.OperationQuery{Status: core.StatusFailed}) { ... }
+//	orders.Close()
+//
+// In a pipeline, drain the first stage first. [Shutdown] does that. When its context ends,
+// its error says what still runs, and why.
 //
 // # Cost
 //

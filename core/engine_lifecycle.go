@@ -164,8 +164,9 @@ func (e *engine) cancel(o *Operation, cause error) {
 }
 
 // Close ends the intake, cancels pending and running operations with the cause
-// [ErrClosed], waits for the bodies to return and empties the window. It has no deadline:
-// it waits as long as a body ignores the end of its context. It returns nil.
+// [ErrClosed], waits for the bodies to return and empties the window: list what failed
+// before. It has no deadline: it waits as long as a body ignores the end of its context. It
+// returns nil.
 //
 // Close does not wait where its wait could never end:
 //   - inside an operation of the coordinator, and inside handlers;

@@ -18,7 +18,7 @@ const (
 	// SignalPanicked is raised by an operation whose body panicked.
 	SignalPanicked = "atom.panicked"
 	// SignalForced is raised by an operation that starts because MaxDefer is over,
-	// although a signal still matches DeferOn.
+	// although a signal still matches DeferOn. The payload is a [ForcedStart].
 	SignalForced = "coordinator.forced"
 	// SignalPaused, SignalResumed and SignalClosed are raised on the sink, with
 	// the coordinator's name as key.
@@ -26,6 +26,14 @@ const (
 	SignalResumed = "coordinator.resumed"
 	SignalClosed  = "coordinator.closed"
 )
+
+// Forced is the kind of [SignalForced].
+var Forced = NewKind[ForcedStart](SignalForced)
+
+// A ForcedStart says why an operation started although a signal matched DeferOn.
+type ForcedStart struct {
+	Reason string `json:"reason"` // a text for people
+}
 
 // While fewer operations run than the limit allows, some goroutine must look for arrivals.
 // The token says which:
@@ -271,7 +279,7 @@ func (w *worker) call(o *Operation) (err error) {
 	}()
 	if w.phase == forcing {
 		w.phase = starting
-		w.engine.ledger.raise(o, note{name: SignalForced})
+		Forced.Raise(o, "", ForcedStart{"MaxDefer is over, and a signal still matches DeferOn"})
 	}
 	if w.phase == starting {
 		w.phase = started

@@ -206,3 +206,19 @@ func ExampleMatch() {
 	// true
 	// false
 }
+
+// An item is deferred while a signal is present, but not for longer than MaxDefer.
+func ExampleForcedStart() {
+	sink := core.NewSink(core.SinkOptions{})
+	work := func(_ context.Context, item string) error { return nil }
+	c := core.Must(core.NewKeyedCoordinator(func(item string) string { return item }, work,
+		core.Options{Sink: sink, DeferOn: "api.slow", MaxDefer: time.Millisecond}))
+	defer c.Close()
+	defer core.Forced.Subscribe(sink, func(s core.Signal, f core.ForcedStart) { fmt.Println(s.Name, s.Key, f.Reason) })()
+
+	sink.Raise("api.slow")
+	fmt.Println(c.Do(context.Background(), "a.csv"))
+	// Output:
+	// coordinator.forced a.csv MaxDefer is over, and a signal still matches DeferOn
+	// <nil>
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -25,11 +26,7 @@ func ExampleControl() {
 	}
 	button := func(c core.Controller) error { return c.SetMaxConcurrency(8) }
 	ready := func(s core.Sensor) bool { return s.Has("warm") }
-	shutDown := func(ctx context.Context, parts ...core.Lifecycle) {
-		for _, part := range parts {
-			fmt.Println(part.Drain(ctx), part.Close())
-		}
-	}
+	finish := func(ctx context.Context, part core.Lifecycle) error { return part.Drain(ctx) }
 
 	jobs := core.Must(core.NewCoordinator(func(ctx context.Context, n int) error {
 		core.OperationFrom(ctx).Raise("warm")
@@ -45,7 +42,7 @@ func ExampleControl() {
 	}
 	show(jobs.Control)
 	fmt.Println(ready(jobs), button(jobs))
-	shutDown(ctx, jobs)
+	fmt.Println(finish(ctx, jobs), jobs.Close())
 	// Output:
 	// jobs 1
 	// lane normal: 0 of 2 run
@@ -243,6 +240,39 @@ func ExampleInOrder() {
 		panic(err)
 	}
 	// Output: saved page of example.com
+}
+
+// The order of the last calls: Shutdown, list what failed, Close.
+func ExampleShutdown() {
+	save := core.Must(core.NewCoordinator(func(ctx context.Context, page string) error {
+		if page == "page of example.org" {
+			return errors.New("disk full")
+		}
+		fmt.Println("saved", page)
+		return nil
+	}, core.Options{Name: "save"}))
+	fetch := core.Must(core.NewCoordinator(func(ctx context.Context, url string) error {
+		_, err := save.Enqueue(ctx, "page of "+url)
+		return err
+	}, core.Options{Name: "fetch"}))
+	for _, url := range []string{"example.com", "example.org"} {
+		core.Must(fetch.Enqueue(context.Background(), url))
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := core.Shutdown(ctx, fetch, save); err != nil { // first fetch, then save
+		panic(err)
+	}
+	for op := range save.Operations(core.OperationQuery{Status: core.StatusFailed}) {
+		fmt.Println(op.Item, "failed:", op.Err)
+	}
+	save.Close() // empties the window
+	fmt.Println(save.Stats().Failed, "failed")
+	// Unordered output:
+	// saved page of example.com
+	// page of example.org failed: disk full
+	// 1 failed
 }
 
 func ExampleCausedBy() {

@@ -92,7 +92,7 @@ var _ core.Inspector = (*Recorder[int])(nil)
 //
 // A Kind[any] captures signals with any payload, and signals without a payload.
 func New[P any](c Source, kind core.Kind[P], deliver core.Work[Entry[P]], opts Options) (*Recorder[P], error) {
-	if c == nil || deliver == nil || kind.Name() == "" {
+	if core.IsNil(c) || deliver == nil || kind.Name() == "" {
 		return nil, errors.New("echo: New needs a coordinator, a kind that core.NewKind has made, and a function that delivers entries")
 	}
 	r := &Recorder[P]{opts: opts.resolved(c, kind.Name())}

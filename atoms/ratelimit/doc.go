@@ -26,8 +26,8 @@
 // Wait refuses a request at once if it needs more tokens than the bucket holds, or if its turn
 // would come after the deadline of its context. The length of the queue is limited.
 //
-// [Limiter.Reserve] queues a request without waiting. If a [Reservation] is cancelled, it gives
-// back exactly the tokens that it took. Its cost can be corrected afterwards.
+// [Limiter.Reserve] queues a request without waiting. If a [Reservation] is cancelled before its
+// turn, the bucket is as if it had never been made. Its cost can be corrected afterwards.
 //
 // # Changes
 //

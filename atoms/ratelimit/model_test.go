@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -128,7 +129,7 @@ func (b *refBucket) setRate(rate float64) {
 // A refRequest is a queued request.
 type refRequest struct {
 	costs []int64
-	at    int64 // when it was granted
+	at    int64 // when it was granted; never: it is queued
 }
 
 // A refQueue is a queue in front of reference buckets: the first request takes from all of
@@ -183,6 +184,7 @@ type walk struct {
 	ref      *refQueue
 	requests []*request
 	twins    map[*request]*refRequest
+	dropped  map[int]int // how many, by whether that was before (-1), at (0) or after (1) their turn
 	log      []string
 }
 
@@ -196,7 +198,7 @@ func newQueue(buckets ...bucket) *queue {
 func newWalk(t *testing.T, seed uint64, buckets int) *walk {
 	w := &walk{
 		t: t, random: rand.New(rand.NewPCG(seed, uint64(buckets))),
-		queue: newQueue(), ref: &refQueue{}, twins: map[*request]*refRequest{},
+		queue: newQueue(), ref: &refQueue{}, twins: map[*request]*refRequest{}, dropped: map[int]int{},
 	}
 	for range buckets {
 		rate, burst := w.rate(), 1+w.random.Int64N(20)
@@ -288,6 +290,10 @@ func (w *walk) step() {
 			break
 		}
 		w.requests = append(w.requests[:at], w.requests[at+1:]...)
+		if due := w.queue.dueOf(r); r.state == queued && due != never && w.random.IntN(2) == 0 { // at its turn
+			w.now = due
+			w.settle()
+		}
 		w.drop(r)
 	case 9:
 		rate := w.rate()
@@ -356,7 +362,7 @@ func (w *walk) enter(costs []int64) {
 		w.same(all[i].at, w.queue.dueOf(r))
 	}
 
-	r, twin := &request{costs: slices.Clone(costs)}, &refRequest{costs: costs}
+	r, twin := &request{costs: slices.Clone(costs)}, &refRequest{costs: costs, at: never}
 	w.ref.queued = append(w.ref.queued, twin)
 	w.twins[r] = twin
 	w.requests = append(w.requests, r)
@@ -365,6 +371,12 @@ func (w *walk) enter(costs []int64) {
 		w.queue.from = w.now // it was not queued
 	}
 	w.settle()
+	if w.random.IntN(8) == 0 {
+		w.drop(r)
+		w.requests = w.requests[:len(w.requests)-1]
+		w.ref.from = max(w.ref.from, w.now)
+		w.settle()
+	}
 }
 
 func (w *walk) same(want, got int64) {
@@ -391,12 +403,14 @@ func (w *walk) adjust(r *request, costs []int64) {
 	w.queue.adjust(r, costs)
 }
 
-// drop takes a request out of the queue, or gives back what it has.
+// drop takes a request out of the queue, or gives back what it has, if its turn is now.
 func (w *walk) drop(r *request) {
-	w.logf("drop %v, queued: %v", r.costs, r.state == queued)
 	twin := w.twins[r]
+	turn := cmp.Compare(w.now, twin.at)
+	w.logf("drop %v, turn %d", r.costs, turn)
+	w.dropped[turn]++
 	for i, b := range w.ref.buckets {
-		if r.state == granted && r.costs[i] != untaken {
+		if turn == 0 && r.costs[i] != untaken {
 			b.giveBack(twin.costs[i])
 		}
 	}
@@ -412,11 +426,18 @@ func TestModelTokenBucket(t *testing.T) {
 	}
 	for _, buckets := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("buckets=%d", buckets), func(t *testing.T) {
+			dropped := map[int]int{}
 			for seed := range uint64(seeds) {
 				w := newWalk(t, seed, buckets)
 				for range steps {
 					w.step()
 				}
+				for turn := -1; turn <= 1; turn++ {
+					dropped[turn] += w.dropped[turn]
+				}
+			}
+			for turn := -1; turn <= 1; turn++ {
+				assert.Greater(t, dropped[turn], seeds, "dropped before, at or after the turn: %d", turn)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func (q *queue) settle(now int64) {
 		}
 		q.remove(r)
 		q.from = at
-		r.grant(q.buckets)
+		r.grant(q.buckets, at)
 		q.shard.counts.Allowed++
 		q.shard.counts.Delayed++
 		if q.limited != nil {
@@ -192,7 +192,7 @@ func (q *queue) enter(now int64, r *request, deadline int64) {
 	err := s.check(q.buckets, r.costs)
 	if err == nil {
 		if q.takeNow(now, r.costs) {
-			r.grant(q.buckets)
+			r.grant(q.buckets, now)
 			return
 		}
 		q.begin(now)
@@ -242,15 +242,16 @@ func (q *queue) await(ctx context.Context, r *request) error {
 	return err
 }
 
-// drop takes a request out of the queue, or gives its tokens back. After that, the queue is as
-// if the request had never come.
+// drop takes a request out of the queue, or gives its tokens back if its turn is now. After that,
+// the queue is as if the request had never come. After the turn it does nothing: the tokens may
+// have been used.
 func (q *queue) drop(now int64, r *request, why error) {
-	switch r.state {
-	case granted:
+	switch {
+	case r.state == granted && r.at >= now:
 		q.shard.counts.Allowed--
 		q.adjust(r, make([]int64, len(r.costs)))
 		r.state = gone // a waiter may read err
-	case queued:
+	case r.state == queued:
 		q.remove(r)
 		r.finish(gone, why)
 	default:

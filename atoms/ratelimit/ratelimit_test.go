@@ -262,8 +262,9 @@ func TestContextEndsAtTheMomentOfTheGrant(t *testing.T) {
 	})
 }
 
-// A cancelled reservation gives back all its tokens, also if others were made after it, or
-// its turn has come. CancelAt of x/time/rate does not.
+// A reservation that is cancelled before its turn or at it gives back all its tokens, also if
+// others were made after it. CancelAt of x/time/rate does not. After its turn, its tokens count as
+// used, and Cancel does nothing.
 func TestReservationCancelIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, 1, ratelimit.Options{Burst: 5})
@@ -276,20 +277,44 @@ func TestReservationCancelIsExact(t *testing.T) {
 		assert.Equal(t, ratelimit.InfDuration, second.Delay())
 		assert.Error(t, second.Wait(t.Context()))
 		assert.Equal(t, []time.Duration{2e9, 3e9}, []time.Duration{first.Delay(), third.Delay()}, "the request behind moves up")
-		time.Sleep(2500 * time.Millisecond)
+		time.Sleep(2 * time.Second)
 		assert.Zero(t, first.Delay())
-		first.Cancel() // its time has come, but it has not acted
+		first.Cancel() // its time has come this moment
 		assert.Zero(t, third.Delay())
 		third.Cancel()
-		assert.Equal(t, 2.5, l.Tokens())
+		assert.Equal(t, 2.0, l.Tokens())
 		assert.EqualValues(t, 3, l.Stats().Cancelled)
 
 		l.Reset()
-		r := l.ReserveN(5)
-		assert.Zero(t, r.Delay())
-		time.Sleep(time.Second)
+		passed, reserved := 0, []*ratelimit.Reservation{l.ReserveN(5), l.ReserveN(2)}
+		time.Sleep(2*time.Second + 1)
+		for _, r := range reserved {
+			require.Zero(t, r.Delay())
+			r.Cancel()
+			assert.True(t, r.OK())
+			assert.NoError(t, r.Wait(t.Context()))
+		}
+		for l.Allow() {
+			passed++
+		}
+		assert.Zero(t, passed, "the tokens are used")
+		assert.EqualValues(t, 3, l.Stats().Cancelled)
+		reserved[0].Adjust(0) // says that they were not
+		assert.InDelta(t, 5, l.Tokens(), 1e-8)
+	})
+}
+
+// Full, used and full again: so many pass at once as the bucket holds.
+func TestCancelAfterTheTurnDoesNotExceedTheBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, 1, ratelimit.Options{Burst: 4})
+		r := l.ReserveN(4)
+		require.NoError(t, r.Wait(t.Context()))
+		time.Sleep(4 * time.Second)
+		passed := drain(l)
 		r.Cancel()
-		assert.Equal(t, 5.0, l.Tokens())
+		passed += drain(l)
+		assert.Equal(t, 4, passed)
 	})
 }
 
@@ -344,11 +369,12 @@ func TestReservationAdjust(t *testing.T) {
 		r.Adjust(10)
 		time.Sleep(time.Minute)
 		assert.Equal(t, served{0, time.Second, nil}, <-out)
-		r.Cancel()
-		r.Adjust(100)
-		assert.Equal(t, 10.0, l.Tokens())
 
 		drain(l)
+		r = l.ReserveN(10)
+		r.Cancel()
+		r.Adjust(100)
+		assert.Zero(t, l.Tokens())
 		r = l.ReserveN(10)
 		next := l.Reserve()
 		r.Adjust(3) // queued
@@ -608,7 +634,7 @@ func TestUptime(t *testing.T) {
 			assert.EqualValues(t, -1, l.Tokens(), "granted when it is full, and the rest is owed")
 			time.Sleep(time.Second)
 			assert.InDelta(t, rate-1, l.Tokens(), 1e-6)
-			r.Cancel()
+			r.Adjust(0)
 			assert.EqualValues(t, most, l.Tokens())
 			require.True(t, l.AllowN(most))
 			assert.False(t, l.AllowN(math.MaxInt))
@@ -637,8 +663,10 @@ func TestReservationForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, 100, ratelimit.Options{Burst: 10})
 		var all sync.WaitGroup
+		var reserved []*ratelimit.Reservation
 		for i := range 100 {
 			r := l.ReserveN(1 + i%10)
+			reserved = append(reserved, r)
 			for j := range 5 {
 				all.Go(func() {
 					time.Sleep(time.Duration((i*7+j)%10) * time.Second / 20)
@@ -660,10 +688,17 @@ func TestReservationForMany(t *testing.T) {
 			}
 		}
 		all.Wait()
+		used := 0
+		for _, r := range reserved {
+			if r.OK() { // it was cancelled after its turn
+				used++
+				r.Adjust(0)
+			}
+		}
 		s := l.Stats()
 		assert.Equal(t, 10.0, s.Tokens)
-		assert.EqualValues(t, 100, s.Cancelled+s.Denied)
-		assert.Zero(t, s.Allowed)
+		assert.EqualValues(t, 100, s.Cancelled+s.Denied+s.Allowed)
+		assert.EqualValues(t, used, s.Allowed)
 		assert.Zero(t, s.Queued)
 	})
 }

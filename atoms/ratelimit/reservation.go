@@ -48,7 +48,8 @@ func (r *Reservation) Delay() time.Duration {
 // and returns the cause of ctx. If the turn would not come before the deadline of ctx, it
 // cancels the reservation at once and returns a [*DeadlineError]. If the reservation was
 // refused, Wait returns the error of [Limiter.WaitN]. If it was cancelled, the error matches
-// [core.ErrCancelled].
+// [core.ErrCancelled]. If ctx has ended before the call, Wait calls [Reservation.Cancel], and
+// returns the cause of ctx.
 func (r *Reservation) Wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		r.Cancel()
@@ -79,9 +80,11 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	return q.await(ctx, p)
 }
 
-// Cancel gives back exactly the reserved tokens, also after the turn has come. The bucket is as
-// if the reservation had never been made, and the requests behind it move up. Call it if you
-// have not used the tokens. The second call does nothing.
+// Cancel gives the reservation up before its turn, or at that very moment. The bucket is as if
+// the reservation had never been made, and the requests behind it move up. After the turn, Cancel
+// does nothing, because the tokens count as used. If they were not used, call Adjust. If the
+// tokens were there when the reservation was made, that moment was its turn. The second call does
+// nothing.
 func (r *Reservation) Cancel() {
 	q := r.queue
 	now := q.shard.lock()
@@ -93,9 +96,10 @@ func (r *Reservation) Cancel() {
 // Adjust sets the number of tokens that were really used: one number for a [Limiter], and one
 // for each limit of a [Group]. If it is less than reserved, the rest goes back. If it is more,
 // the difference is taken, also if Tokens becomes negative. The bucket is then as if the
-// reservation had always had this cost. Adjust may be called several times, before and after
-// the turn. After Cancel it does nothing. It panics if a number is negative, or if the number
-// of arguments is wrong.
+// reservation had always had this cost, but tokens that would have overflowed meanwhile come
+// back, too. Adjust may be called several times, before and after the turn. After a reservation
+// was cancelled it does nothing. It panics if a number is negative, or if the number of
+// arguments is wrong.
 func (r *Reservation) Adjust(actual ...int) {
 	q := r.queue
 	costs := q.shard.engine.toCosts("Adjust", nil, actual)
@@ -114,13 +118,14 @@ type state int
 const (
 	queued  state = iota + 1 // has no tokens yet
 	granted                  // has its tokens
-	gone                     // was refused, gave up, or has given its tokens back
+	gone                     // was refused, gave up, or was cancelled
 )
 
 // A request is a call that asks for tokens.
 type request struct {
 	costs []int64       // tokens of each bucket, or untaken
 	state state         // 0: before enter
+	at    int64         // when it got its tokens
 	ready chan struct{} // closed when the request leaves the queue; nil: there is no waiter
 	err   error         // why it is gone
 
@@ -135,8 +140,9 @@ func newRequest(costs []int64) *request {
 	return &request{costs: slices.Clone(costs), ready: make(chan struct{})}
 }
 
-// grant ends a request whose tokens have been taken from the buckets.
-func (r *request) grant(buckets []bucket) {
+// grant ends a request whose tokens have been taken from the buckets at the time at.
+func (r *request) grant(buckets []bucket, at int64) {
+	r.at = at
 	for i := range buckets {
 		if buckets[i].meter.rate == Unlimited {
 			r.costs[i] = untaken

@@ -2,7 +2,6 @@ package scheduledtasks
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,8 +19,9 @@ type Definition struct {
 	// Cron says when the task is due; see the package documentation.
 	Cron string `json:"cron"`
 	// Signal is the name of the signal that [Raise] and [Run] raise for the task. It is
-	// required. The rules for Name hold for it, too, but several schedules may have one Signal.
-	Signal string `json:"signal"`
+	// required, unless the target of the scheduler is a [TargetFunc]. The rules for Name hold
+	// for it, too, but several schedules may have one Signal.
+	Signal string `json:"signal,omitempty"`
 	// Key is the key of that signal; Payload is any JSON value, Description any text.
 	Key         string          `json:"key,omitempty"`
 	Payload     json.RawMessage `json:"payload,omitempty"`
@@ -39,11 +39,13 @@ type Definition struct {
 }
 
 // Parse reads a JSON array of definitions and checks them. The error names the entry, counted
-// from 1, and the field that is wrong.
-func Parse(data []byte) ([]Definition, error) { return parse("", data) }
+// from 1, and the field that is wrong. A Signal may be missing: [New] and [Load] know whether the
+// target needs one.
+func Parse(data []byte) ([]Definition, error) { return parse("", data, false) }
 
-// parse is Parse, with text to put in front of entries in errors.
-func parse(file string, data []byte) ([]Definition, error) {
+// parse is Parse, with text to put in front of entries in errors, for a target that needs signals
+// or does not.
+func parse(file string, data []byte, needsSignal bool) ([]Definition, error) {
 	var entries []json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil || entries == nil {
 		return nil, fmt.Errorf("scheduledtasks: %sexpected a JSON array of objects: %v", file, err)
@@ -54,7 +56,7 @@ func parse(file string, data []byte) ([]Definition, error) {
 			return nil, fmt.Errorf("scheduledtasks: %sentry %d, %w", file, i+1, err)
 		}
 	}
-	_, err := compile(file, definitions, 0)
+	_, err := compile(file, definitions, 0, needsSignal)
 	return definitions, err
 }
 
@@ -97,8 +99,12 @@ func plain(field, text string) error {
 }
 
 // check returns the spec of a definition, or an error if the definition is wrong.
-func (d Definition) check() (*spec, error) {
-	if err := cmp.Or(plain("name", d.Name), plain("signal", d.Signal)); err != nil {
+func (d Definition) check(needsSignal bool) (*spec, error) {
+	err := plain("name", d.Name)
+	if err == nil && (needsSignal || d.Signal != "") {
+		err = plain("signal", d.Signal)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if d.Payload != nil && !json.Valid(d.Payload) {

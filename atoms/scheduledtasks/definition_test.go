@@ -1,12 +1,19 @@
 package scheduledtasks
 
 import (
+	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 const allFields = `[{"name": "report", "cron": "0 9 * * MON-FRI", "signal": "report.due", "key": "sales", "payload": {"file": "a.csv"},
@@ -36,7 +43,6 @@ func TestErrorsOfJSONNameEntryAndField(t *testing.T) {
 		`[{"name": "a", "runOnStartup": "true"}]`:                            `entry 1, "runOnStartup": expected a bool, got a string`,
 		`[{"name": "a", "key": 7}]`:                                          `entry 1, "key": expected a string, got a number`,
 		`[{"cron": "* * * * *", "signal": "s"}]`:                             `entry 1, "name": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got ""`,
-		`[{"name": "a", "cron": "* * * * *"}]`:                               `entry 1, "signal": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got ""`,
 		`[{"name": "a", "cron": "* * * * *", "signal": "job.*"}]`:            `entry 1, "signal": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got "job.*"`,
 		`[{"name": "a", "signal": "s"}]`:                                     `entry 1, "cron": expected 5 or 6 fields, got ""`,
 		`[{"name": "a", "cron": "every day", "signal": "s"}]`:                `entry 1, "cron": expected 5 or 6 fields, got "every day"`,
@@ -66,5 +72,47 @@ func FuzzParse(f *testing.F) {
 		again, err := json.Marshal(second)
 		require.NoError(t, err)
 		require.JSONEq(t, string(text), string(again))
+	})
+}
+
+// Only a TargetFunc can do without signals. The error names the entry, and the file if there is one.
+func TestSignalIsOptionalForATargetFunc(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := `[{"name": "a", "cron": "@hourly"}]`
+		definitions, err := Parse([]byte(text))
+		require.NoError(t, err)
+		path := filepath.Join(t.TempDir(), "schedule.json")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+
+		var tasks []Task
+		s, err := Load(path, TargetFunc(func(ctx context.Context, task Task) error {
+			tasks = append(tasks, task)
+			require.Error(t, Raise(ctx, task), "there is nothing to raise")
+			return nil
+		}), Options{})
+		require.NoError(t, err)
+		defer s.Close()
+		signals := coretest.Watch(t, s.Sink(), "*")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		want := Task{Name: "a", ScheduledAt: time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC)}
+		assert.Equal(t, []Task{want}, tasks)
+		fired, _ := Fired.From(signals.ExpectExactly(SignalFired)[0])
+		assert.Equal(t, want, fired)
+		data, err := json.Marshal(fired)
+		require.NoError(t, err)
+		assert.Equal(t, `{"name":"a","scheduledAt":"2000-01-01T01:00:00Z"}`, string(data))
+		data, err = json.Marshal(s.Schedules()[0].Definition)
+		require.NoError(t, err)
+		assert.Equal(t, `{"name":"a","cron":"@hourly"}`, string(data))
+		assert.ErrorContains(t, s.Add(t.Context(), Definition{Name: "b", Cron: "@hourly", Signal: " "}), `entry 1, "signal": expected 1 to 200 bytes`)
+
+		wrong := `entry 1, "signal": expected 1 to 200 bytes without commas, wildcards, and blanks around them, got ""`
+		j := &journal{}
+		_, err = New(definitions, j, Options{})
+		assert.EqualError(t, err, "scheduledtasks: "+wrong)
+		_, err = Load(path, j, Options{})
+		assert.EqualError(t, err, "scheduledtasks: "+path+": "+wrong)
+		assert.EqualError(t, open(t, j, Options{}).Add(t.Context(), definitions[0]), "scheduledtasks: "+wrong)
 	})
 }

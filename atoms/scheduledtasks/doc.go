@@ -11,8 +11,8 @@
 //
 // The file is a JSON array of objects: see [Definition]. A tick is a time that the cron
 // expression of a schedule names. For each tick, the scheduler hands over a [Task]. It has
-// the name of the schedule, the tick, and a signal with key and payload. [Raise] and [Run]
-// are functions for core.NewCoordinator. Raise raises the signal, so its listeners do the work.
+// the name of the schedule, the tick, and a signal with key and payload (optional with a
+// [TargetFunc]). [Raise] and [Run] are functions for core.NewCoordinator. Raise raises the signal, so its listeners do the work.
 // Run also calls your function.
 //
 // # Cron

@@ -27,8 +27,8 @@ type Options struct {
 	// one; the maximum is 1000.
 	Missed int
 	// SkipOverlap skips a tick while the last task of its schedule is pending or runs in
-	// the target. A skipped tick is not marked in the store. Only tasks of this scheduler
-	// count. The target needs a method Lookup, such as that of a coordinator. Otherwise New
+	// the target, also if the schedule was removed and added again meanwhile. A skipped tick
+	// is not marked in the store. Only tasks of this scheduler count. The target needs a method Lookup, such as that of a coordinator. Otherwise New
 	// returns an error: a [TargetFunc] has no Lookup.
 	SkipOverlap bool
 	// Jitter spreads schedules that are due at the same time. It delays each schedule by a
@@ -45,7 +45,7 @@ type Options struct {
 func (o Options) resolved(target Target) (Options, error) {
 	_, tracks := target.(tracker)
 	switch {
-	case target == nil:
+	case core.IsNil(target):
 		return o, errors.New("scheduledtasks: there must be a target, not nil")
 	case o.Missed > 1000:
 		return o, fmt.Errorf("scheduledtasks: Options.Missed is %d, but may be 1000 at most", o.Missed)

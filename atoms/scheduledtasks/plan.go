@@ -7,8 +7,6 @@ import (
 	"hash/fnv"
 	"reflect"
 	"time"
-
-	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // onTime is how late a tick may be noticed that is not missed. The scheduler looks for ticks
@@ -27,9 +25,8 @@ type entry struct {
 	seen    time.Time     // the newest tick that came due; never goes back
 	startup bool          // the newest tick that is due is run, however old it is
 	paused  bool
-	busy    int              // firings that step has returned and done not; it waits for them
-	last    time.Time        // the newest tick that was handed over
-	task    core.OperationID // the newest task; only the firing that is handed over uses it
+	busy    int       // firings that step has returned and done not; it waits for them
+	last    time.Time // the newest tick that was handed over
 }
 
 // firing is a task that is to be handed over.
@@ -47,10 +44,10 @@ func (e *entry) firing(tick time.Time) *firing {
 }
 
 // compile checks definitions and makes entries of them.
-func compile(file string, definitions []Definition, jitter time.Duration) ([]*entry, error) {
+func compile(file string, definitions []Definition, jitter time.Duration, needsSignal bool) ([]*entry, error) {
 	entries, numbers := []*entry(nil), map[string]int{}
 	for i, d := range definitions {
-		s, err := d.check()
+		s, err := d.check(needsSignal)
 		if n := numbers[d.Name]; n > 0 {
 			err = wrong("name", "%q is the name of entry %d", d.Name, n)
 		}
@@ -128,6 +125,7 @@ func (p *plan) step(now time.Time) (due []*firing, late []MissedTicks) {
 			e.busy++
 		}
 		if missed.Count > 0 {
+			missed.Reason = fmt.Sprintf("the first of them was noticed %v late", now.Sub(missed.First.Add(e.offset)))
 			late = append(late, missed)
 		}
 		p.push(e)
@@ -164,7 +162,7 @@ func (e *entry) take(now time.Time, run int) (ticks []time.Time, missed MissedTi
 	for i, t := len(ticks)-1, e.seen; i >= 0; i-- {
 		ticks[i], t = t, e.spec.newest(first.Add(-time.Second), t.Add(-time.Second))
 	}
-	return ticks, MissedTicks{e.def.Name, first, count - inTime, len(ticks) - inTime}
+	return ticks, MissedTicks{Name: e.def.Name, First: first, Count: count - inTime, Run: len(ticks) - inTime}
 }
 
 // queue is a heap of entries by when they are due.

@@ -16,7 +16,7 @@ var monday = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 
 func newPlan(t testing.TB, run int, jitter time.Duration, now time.Time, definitions ...Definition) *plan {
 	t.Helper()
-	entries, err := compile("", definitions, jitter)
+	entries, err := compile("", definitions, jitter, true)
 	require.NoError(t, err)
 	p := &plan{missed: run, entries: map[string]*entry{}}
 	for _, e := range entries {
@@ -82,7 +82,7 @@ func TestPlanOnAClockThatJumps(t *testing.T) {
 				k := min(n, max(run, inTime))
 				require.Equal(t, want[n-k:], append([]time.Time{}, got[name]...), "seed %d", seed)
 				if n > inTime {
-					require.Equal(t, MissedTicks{name, want[0], min(n, maxCounted) - inTime, k - inTime}, gotLate[name])
+					require.Equal(t, MissedTicks{name, want[0], min(n, maxCounted) - inTime, k - inTime, gotLate[name].Reason}, gotLate[name])
 				}
 			}
 			for _, f := range due {
@@ -108,7 +108,7 @@ func TestOfManyMissedTicksTheNewestRunAndTheCountIsBounded(t *testing.T) {
 	require.Len(t, due, 2)
 	assert.Equal(t, later.Add(-time.Second), due[0].task.ScheduledAt)
 	assert.Equal(t, later, due[1].task.ScheduledAt)
-	assert.Equal(t, []MissedTicks{{"second", monday.Add(time.Second), maxCounted - 1, 1}}, late)
+	assert.Equal(t, []MissedTicks{{"second", monday.Add(time.Second), maxCounted - 1, 1, "the first of them was noticed 26303h59m59s late"}}, late)
 	assert.Less(t, time.Since(begun), 5*time.Second)
 }
 
@@ -127,7 +127,7 @@ func TestRunOnStartup(t *testing.T) {
 			remembered: monday.Add(-63 * time.Hour), missed: 9, want: []time.Time{monday.Add(-39 * time.Hour), monday.Add(-15 * time.Hour)},
 		},
 	} {
-		entries, err := compile("", []Definition{daily}, 0)
+		entries, err := compile("", []Definition{daily}, 0, true)
 		require.NoError(t, err)
 		p := plan{missed: c.missed, entries: map[string]*entry{}}
 		entries[0].seen = c.remembered

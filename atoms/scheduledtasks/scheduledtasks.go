@@ -40,10 +40,12 @@ type Scheduler struct {
 	handovers *core.Coordinator[*firing]
 	opts      Options
 	target    Target
+	signals   bool   // each definition must have a Signal
 	path      string // file that Load was given
 
 	mu    sync.Mutex
 	plan  plan
+	tasks map[string]core.OperationID // with SkipOverlap: the newest task by name of the schedule, also of a removed one until it is finished
 	timer *time.Timer
 	ended bool
 
@@ -75,14 +77,15 @@ func New(definitions []Definition, target Target, opts Options) (*Scheduler, err
 	if err != nil {
 		return nil, err
 	}
-	s := &Scheduler{opts: opts, target: target, plan: plan{missed: opts.Missed, entries: map[string]*entry{}}}
+	s := &Scheduler{opts: opts, target: target, plan: plan{missed: opts.Missed, entries: map[string]*entry{}}, tasks: map[string]core.OperationID{}}
 	s.handovers = core.Must(core.NewKeyedCoordinator(func(f *firing) string { return f.task.Name }, s.hand, core.Options{
 		Name: opts.Name, Sink: opts.Sink, Timeout: opts.Timeout,
 		MaxConcurrency: math.MaxInt32, MaxQueued: math.MaxInt32, // a schedule hands over one task at a time; at most Options.Missed wait
 		OnDone: func(o core.Snapshot) { s.done(o.Item.(*firing), o.Err) },
 	}))
 	s.Control = s.handovers.Control
-	s.timer = time.AfterFunc(onTime, s.scan)
+	_, calls := target.(TargetFunc)
+	s.signals, s.timer = !calls, time.AfterFunc(onTime, s.scan)
 	s.OnClosed(s.end)
 	if err := s.put(context.Background(), definitions, true); err != nil {
 		s.Close()
@@ -101,7 +104,7 @@ func (s *Scheduler) Reload(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("scheduledtasks: %w", err)
 	}
-	definitions, err := parse(s.path+": ", data)
+	definitions, err := parse(s.path+": ", data, s.signals)
 	if err != nil {
 		return err
 	}
@@ -116,7 +119,7 @@ func (s *Scheduler) Add(ctx context.Context, definition Definition) error {
 
 // put adds or changes schedules. If all is true, it removes the other schedules.
 func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool) error {
-	entries, err := compile("", definitions, s.opts.Jitter)
+	entries, err := compile("", definitions, s.opts.Jitter, s.signals)
 	if err != nil {
 		return err
 	}
@@ -129,6 +132,7 @@ func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool)
 		}
 		e.last = e.seen
 	}
+	defer s.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -148,12 +152,35 @@ func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool)
 // Remove removes a schedule, and reports whether there was one. A hand-over that has begun
 // goes on.
 func (s *Scheduler) Remove(name string) bool {
+	defer s.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, there := s.plan.entries[name]
 	delete(s.plan.entries, name)
 	s.arm(true)
 	return there
+}
+
+// forget forgets the finished tasks of removed schedules.
+func (s *Scheduler) forget() {
+	s.mu.Lock()
+	removed := maps.Clone(s.tasks)
+	maps.DeleteFunc(removed, func(name string, _ core.OperationID) bool { return s.plan.entries[name] != nil })
+	s.mu.Unlock()
+	for name, id := range removed {
+		if s.unfinished(id) {
+			delete(removed, name)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.tasks, func(name string, id core.OperationID) bool { return removed[name] == id })
+}
+
+// unfinished reports whether a task is pending or runs in the target, which is a tracker.
+func (s *Scheduler) unfinished(id core.OperationID) bool {
+	o, ok := s.target.(tracker).Lookup(id)
+	return ok && o.Status&core.StatusAlive != 0
 }
 
 // Pause pauses the schedules whose names match the pattern, "*" for all. It returns how many
@@ -338,7 +365,10 @@ func (s *Scheduler) scan() {
 // lose the task. It runs once at a time for each schedule.
 func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 	if s.opts.SkipOverlap {
-		if o, ok := s.target.(tracker).Lookup(f.entry.task); ok && o.Status&core.StatusAlive != 0 {
+		s.mu.Lock()
+		last := s.tasks[f.task.Name]
+		s.mu.Unlock()
+		if s.unfinished(last) {
 			return ErrOverlap
 		}
 	}
@@ -346,7 +376,11 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 	if err != nil {
 		return err
 	}
-	f.entry.task = id
+	if s.opts.SkipOverlap {
+		s.mu.Lock()
+		s.tasks[f.task.Name] = id
+		s.mu.Unlock()
+	}
 	Fired.Raise(s.Sink(), f.task.Name, f.task)
 	if f.manual || s.opts.Store == nil {
 		return nil

@@ -273,7 +273,7 @@ func TestWeakPointRestartAndMissedRuns(t *testing.T) {
 			assert.Equal(t, 1, second.Schedules()[0].Last.Hour())
 			assert.Equal(t, want, j.take())
 			m, _ := Missed.From(signals.Expect(SignalMissed)[0])
-			assert.Equal(t, MissedTicks{"a", time.Date(2000, 1, 1, 2, 0, 0, 0, time.UTC), 4, len(want)}, m)
+			assert.Equal(t, MissedTicks{"a", time.Date(2000, 1, 1, 2, 0, 0, 0, time.UTC), 4, len(want), "the first of them was noticed 3h30m0s late"}, m)
 			assert.Equal(t, uint64(4-len(want)), second.Stats().Missed)
 			time.Sleep(30 * time.Minute)
 			assert.Equal(t, []string{"a 06:00:00"}, j.take())

@@ -13,7 +13,7 @@ import (
 // the [Definition].
 type Task struct {
 	Name        string          `json:"name"` // of the schedule
-	Signal      string          `json:"signal"`
+	Signal      string          `json:"signal,omitempty"`
 	Key         string          `json:"key,omitempty"`
 	Payload     json.RawMessage `json:"payload,omitempty"`
 	Description string          `json:"description,omitempty"`
@@ -44,6 +44,8 @@ type Target interface {
 // A queue remembers a Unique id for UniqueFor, by default 24 hours. With Options.Missed or
 // RunOnStartup, a task may be handed over late. Then set UniqueFor of the item options to more
 // than the longest time without a running process.
+//
+// With a TargetFunc, a [Definition] needs no Signal: the function gets the task itself.
 //
 // [Options.SkipOverlap] does not work with a TargetFunc. To run one task of a schedule at a
 // time, give the queue Task.Name as its key. Then later tasks wait in the queue.
@@ -104,7 +106,7 @@ func Run(work core.Work[Task]) core.Work[Task] {
 // the last on its sink.
 const (
 	SignalFired   = "schedule.fired"   // a task was handed over
-	SignalMissed  = "schedule.missed"  // ticks were noticed too late
+	SignalMissed  = "schedule.missed"  // ticks were noticed too late: see MissedTicks.Reason
 	SignalSkipped = "schedule.skipped" // a tick was skipped: see [Options.SkipOverlap]
 	SignalFailed  = "schedule.failed"  // a task was not handed over, or its tick was not marked
 
@@ -127,6 +129,8 @@ type MissedTicks struct {
 	First time.Time `json:"first"` // the oldest
 	Count int       `json:"count"` // how many were missed, at most 10,000
 	Run   int       `json:"run"`   // how many of them are run late: the newest ones
+	// Reason says in words why they were missed: how late the scheduler noticed the oldest.
+	Reason string `json:"reason"`
 }
 
 // A Failure is a task with the error of its hand-over or of its work.

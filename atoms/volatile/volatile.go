@@ -48,7 +48,7 @@ type Options struct {
 }
 
 func (o Options) resolved(target Target) (Options, error) {
-	if target == nil {
+	if core.IsNil(target) {
 		return o, errors.New("volatile: New needs a coordinator, not nil")
 	}
 	o.Pattern = cmp.Or(o.Pattern, "kill.*")

@@ -11,7 +11,10 @@ import (
 
 func Example_shutdown() {
 	ship := func(ctx context.Context, order string) error {
-		if order == "stuck" {
+		switch order {
+		case "broken":
+			return errors.New("no such shelf")
+		case "stuck":
 			<-ctx.Done() // a body must end when its context ends
 			return context.Cause(ctx)
 		}
@@ -24,7 +27,7 @@ func Example_shutdown() {
 	if err := orders.Do(ctx, "order-1"); err != nil { // enqueues it and waits until it is done
 		panic(err)
 	}
-	for _, order := range []string{"stuck", "order-2"} {
+	for _, order := range []string{"broken", "stuck", "order-2"} {
 		core.Must(orders.Enqueue(ctx, order))
 	}
 
@@ -33,17 +36,21 @@ func Example_shutdown() {
 	defer cancel()
 	err := orders.Drain(deadline)
 	fmt.Println("drain:", errors.Is(err, context.DeadlineExceeded))
-	orders.Close()
+	for op := range orders.Operations(core.OperationQuery{Status: core.StatusFailed}) {
+		fmt.Println(op.Item, "failed:", op.Err)
+	}
+	orders.Close() // from now on, Operations has nothing
 
 	_, err = orders.Enqueue(ctx, "order-3")
 	fmt.Println(errors.Is(err, core.ErrClosed))
 	s := orders.Stats()
-	fmt.Println(s.Enqueued, "accepted:", s.Succeeded, "succeeded,", s.Cancelled, "cancelled")
+	fmt.Println(s.Enqueued, "accepted:", s.Succeeded, "succeeded,", s.Failed, "failed,", s.Cancelled, "cancelled")
 	// Output:
 	// shipped order-1
 	// drain: true
+	// broken failed: no such shelf
 	// true
-	// 3 accepted: 1 succeeded, 2 cancelled
+	// 4 accepted: 1 succeeded, 1 failed, 2 cancelled
 }
 
 func Example_pipeline() {
@@ -55,12 +62,10 @@ func Example_pipeline() {
 		_, err := mails.Enqueue(ctx, order+" is on its way")
 		return err
 	}, core.Options{Name: "orders"}))
-	all := core.InOrder(orders, mails) // in the order of the stages
-	defer all.Close()
 
 	ctx := context.Background()
 	core.Must(orders.Enqueue(ctx, "order-1"))
-	if err := all.Drain(ctx); err != nil { // orders first, then mails
+	if err := core.Shutdown(ctx, orders, mails); err != nil { // orders first, then mails
 		panic(err)
 	}
 	// Output: sent: order-1 is on its way

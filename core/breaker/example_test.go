@@ -74,8 +74,8 @@ func ExampleOptions_rate() {
 
 // Many goroutines share a breaker; each call is begun and ended.
 func ExampleShared() {
-	b, err := breaker.NewShared(func(s breaker.State, closesIn time.Duration) {
-		fmt.Println(s, "for", closesIn)
+	b, err := breaker.NewShared(func(s breaker.State, closesIn time.Duration, why string) {
+		fmt.Println(s, "for", closesIn, "because", why)
 	}, breaker.Options{Threshold: 2, OpenFor: time.Minute})
 	if err != nil {
 		panic(err)
@@ -93,7 +93,7 @@ func ExampleShared() {
 		call(errors.New("out of order"))
 	}
 	// Output:
-	// open for 1m0s
+	// open for 1m0s because too many calls have failed
 	// refused
 }
 

@@ -53,7 +53,7 @@ func ResultOf(err error, countIf func(error) bool) Result {
 type Shared struct {
 	probes   bool // without, it closes by itself
 	rated    bool
-	onChange func(s State, closesIn time.Duration) // one call at a time, in order, under no lock
+	onChange func(s State, closesIn time.Duration, why string) // one call at a time, in order, under no lock
 	base     time.Time
 	present  atomic.Pointer[period]
 	changes  outbox.Outbox
@@ -78,8 +78,9 @@ type Call struct {
 }
 
 // NewShared makes a closed breaker, or says what is wrong with the options. It calls onChange
-// after each change of the state, with how long the breaker stays open.
-func NewShared(onChange func(s State, closesIn time.Duration), opts Options) (*Shared, error) {
+// after each change of the state, with how long the breaker stays open, and with a text for
+// people that says why the state has changed.
+func NewShared(onChange func(s State, closesIn time.Duration, why string), opts Options) (*Shared, error) {
 	rule, err := New(opts)
 	if err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func (s *Shared) Begin() (c Call, ok bool) {
 	if s.State() == Open {
 		return c, false
 	}
-	s.change(func(now time.Time) {
+	s.change("", func(now time.Time) {
 		c.permit, ok = s.rule.Allow(now)
 		c.in = s.present.Load()
 	})
@@ -117,7 +118,14 @@ func (s *Shared) Allow() (end func(Result) (counts bool), ok bool) {
 // of a call that began before the last change of the state does not.
 func (s *Shared) End(c Call, r Result) (counts bool) {
 	if r != Success || c.in.state != Closed {
-		s.change(func(now time.Time) {
+		why := "enough probes have succeeded"
+		switch {
+		case r == Failure && c.in.state == HalfOpen:
+			why = "a probe has failed"
+		case r == Failure:
+			why = "too many calls have failed"
+		}
+		s.change(why, func(now time.Time) {
 			counts = r == Failure && (c.in == s.present.Load() || !s.probes)
 			s.rule.Done(c.permit, now, r)
 		})
@@ -132,7 +140,11 @@ func (s *Shared) End(c Call, r Result) (counts bool) {
 
 // Over opens it because of a count that is over a limit: with probes for OpenFor, unless it is open, without until Over(false).
 func (s *Shared) Over(over bool) {
-	s.change(func(now time.Time) {
+	why := "too many failures count"
+	if !over {
+		why = "fewer failures count"
+	}
+	s.change(why, func(now time.Time) {
 		if s.forced = over && !s.probes; over && s.probes && s.rule.State(now) != Open {
 			s.rule.Trip(now)
 		}
@@ -140,20 +152,24 @@ func (s *Shared) Over(over bool) {
 }
 
 // Trip opens it for OpenFor.
-func (s *Shared) Trip() { s.change(func(now time.Time) { s.rule.Trip(now) }) }
+func (s *Shared) Trip() {
+	s.change("it was opened by a call of Trip", func(now time.Time) { s.rule.Trip(now) })
+}
 
 // Reset closes it.
-func (s *Shared) Reset() { s.change(func(time.Time) { s.rule.Reset(); s.forced = false }) }
+func (s *Shared) Reset() {
+	s.change("it was closed by a call of Reset", func(time.Time) { s.rule.Reset(); s.forced = false })
+}
 
 // Stop closes it for ever.
-func (s *Shared) Stop() { s.change(func(time.Time) { s.stopped = true }) }
+func (s *Shared) Stop() { s.change("it has ended", func(time.Time) { s.stopped = true }) }
 
 // State is the state now. It costs a lock only where it has changed by itself.
 func (s *Shared) State() State {
 	if p := s.present.Load(); p.until == 0 || time.Since(s.base) < p.until {
 		return p.state
 	}
-	s.change(func(time.Time) {})
+	s.change("", func(time.Time) {})
 	return s.present.Load().state
 }
 
@@ -168,19 +184,19 @@ func (s *Shared) ClosesIn() time.Duration {
 func (s *Shared) now() time.Time { return s.base.Add(time.Since(s.base)) } // costs half of what time.Now does
 
 // change changes the rule, and then calls onChange for what has changed by that or by time.
-func (s *Shared) change(how func(now time.Time)) {
+func (s *Shared) change(why string, how func(now time.Time)) {
 	s.mu.Lock()
 	now := s.now()
-	s.look(now)
+	s.look(now, "it has been open for long enough")
 	how(now)
-	s.look(now)
+	s.look(now, why)
 	s.mu.Unlock()
 	s.changes.Run()
 }
 
 // look begins a new period if the state is another one, or open until another time. The
 // lock is held.
-func (s *Shared) look(now time.Time) {
+func (s *Shared) look(now time.Time, why string) {
 	if s.stopped || !s.probes && s.rule.State(now) == HalfOpen {
 		s.rule.Reset()
 		s.forced = s.forced && !s.stopped
@@ -200,5 +216,5 @@ func (s *Shared) look(now time.Time) {
 		p.permit, _ = s.rule.Allow(now)
 	}
 	s.present.Store(p)
-	s.changes.Add(func() { s.onChange(state, lease) })
+	s.changes.Add(func() { s.onChange(state, lease, why) })
 }

@@ -21,7 +21,9 @@ type change struct {
 func shared(t testing.TB, opts breaker.Options) (*breaker.Shared, *[]change) {
 	t.Helper()
 	changes := new([]change)
-	s, err := breaker.NewShared(func(s breaker.State, closesIn time.Duration) { *changes = append(*changes, change{s, closesIn}) }, opts)
+	s, err := breaker.NewShared(func(s breaker.State, closesIn time.Duration, _ string) {
+		*changes = append(*changes, change{s, closesIn})
+	}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

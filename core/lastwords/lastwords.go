@@ -135,7 +135,7 @@ type Relay[T any] struct {
 // coordinator that calls deliver; NewRelay itself sets DropOldest, MaxTracked and
 // EchoCapacity. OnDone gets every value, as the Item, with its outcome.
 func NewRelay[T any](c Source, value func(core.Snapshot) (T, bool), deliver core.Work[T], opts core.Options) (*Relay[T], error) {
-	if c == nil || value == nil {
+	if core.IsNil(c) || value == nil {
 		return nil, errors.New("lastwords: a relay needs a coordinator, and a function that makes a value of a snapshot, not nil")
 	}
 	opts.DropOldest = true // so that the coordinator does not wait

@@ -100,7 +100,7 @@ type Keeper struct {
 func New(c Pinner, sink *core.Sink, opts Options) (*Keeper, error) {
 	opts, err := opts.resolved()
 	err = cmp.Or(
-		check.Error(c == nil, "responsibility: the coordinator is nil, but New needs one to pin operations"),
+		check.Error(core.IsNil(c), "responsibility: the coordinator is nil, but New needs one to pin operations"),
 		check.Error(sink == nil, "responsibility: the sink is nil, but announcements are signals of a sink"),
 		err,
 	)

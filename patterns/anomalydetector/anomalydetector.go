@@ -88,7 +88,7 @@ func New(on core.Sensor, opts Options) (*Detector, error) {
 	if err != nil {
 		return nil, err
 	}
-	if on == nil {
+	if core.IsNil(on) {
 		return nil, errors.New("anomalydetector: New needs a sink or a coordinator, not nil")
 	}
 	d := &Detector{opts: opts, sink: on.Sink(), release: func() {}, cancel: func() {}, unsubscribe: func() {}}

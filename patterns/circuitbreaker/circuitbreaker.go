@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,29 @@ import (
 // SignalOpen is the beginning of the name of the signal that an open breaker holds. The
 // breaker "api" holds "circuit.open.api".
 const SignalOpen = "circuit.open"
+
+// Signals of a breaker that report changes of its state. The key is the name of the breaker, and
+// the payload is a [Change]. The breaker raises them on the sink.
+const (
+	// SignalOpened is raised when the breaker opens: it refuses calls from now on.
+	SignalOpened = "circuit.opened"
+	// SignalHalfOpened is raised when the breaker has been open for OpenFor: it allows probes.
+	SignalHalfOpened = "circuit.half_opened"
+	// SignalClosed is raised when the breaker allows all calls again, also by Close.
+	SignalClosed = "circuit.closed"
+)
+
+// The kinds of these signals.
+var (
+	Opened     = core.NewKind[Change](SignalOpened)
+	HalfOpened = core.NewKind[Change](SignalHalfOpened)
+	Closed     = core.NewKind[Change](SignalClosed)
+)
+
+// A Change says why the state of a breaker has changed.
+type Change struct {
+	Reason string `json:"reason"` // a text for people
+}
 
 // failed is the beginning of the name of the signals that count by default.
 const failed = "circuit.failure."
@@ -28,13 +52,15 @@ var ErrOpen = breaker.ErrOpen
 // least five failures of the last 30 seconds.
 type Options struct {
 	// Name is the end of the name of the held signal. "" means "breaker". Two breakers on
-	// one sink need different names. The characters * and ? and the comma are not allowed.
+	// one sink need different names. The characters * and ? and the comma are not allowed, and
+	// neither are blanks around it.
 	Name string
 	// Failure is the name of the signals that count, or a pattern; see [core.Match]. ""
 	// means "circuit.failure.NAME". Any code may raise such a signal. [Wrap] and
 	// [Breaker.Allow] raise it for a failed call; if Failure is a pattern, they raise
 	// "circuit.failure.NAME", which counts as well. Breakers with the same Failure count
-	// together. Failure must not match the held signal.
+	// together. Failure must not match the signals that the breaker holds or raises, and must
+	// have no blanks around it.
 	Failure string
 	// Threshold is how many failures in Window open the breaker. 0 means 5, or none if there
 	// is a Rate. With a Rate, negative means none. At most [core.MonitorCap] is allowed.
@@ -69,12 +95,14 @@ func (o Options) resolved(on core.Sensor) (Options, error) {
 	o.Name, o.Window = cmp.Or(o.Name, "breaker"), cmp.Or(o.Window, 30*time.Second)
 	o.Failure, o.OpenFor, o.HalfOpen = cmp.Or(o.Failure, failed+o.Name), cmp.Or(o.OpenFor, o.Window), max(0, o.HalfOpen)
 	switch {
-	case on == nil:
+	case core.IsNil(on):
 		return o, fmt.Errorf("circuitbreaker: New needs a sink or a coordinator, not nil")
-	case strings.ContainsAny(o.Name, "*?,"):
-		return o, fmt.Errorf("circuitbreaker: Options.Name is %q, but must not have the characters * ? and comma", o.Name)
-	case core.Match(o.Failure, SignalOpen+"."+o.Name):
-		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not match the signal that the breaker holds", o.Failure)
+	case strings.ContainsAny(o.Name, "*?,") || strings.TrimSpace(o.Name) != o.Name:
+		return o, fmt.Errorf("circuitbreaker: Options.Name is %q, but must not have the characters * ? and comma, and no blanks around it", o.Name)
+	case strings.TrimSpace(o.Failure) != o.Failure:
+		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not have blanks around it", o.Failure)
+	case slices.ContainsFunc([]string{SignalOpen + "." + o.Name, SignalOpened, SignalHalfOpened, SignalClosed}, func(own string) bool { return core.Match(o.Failure, own) }):
+		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not match a signal of the breaker", o.Failure)
 	case o.Window < 0 || o.OpenFor < 0:
 		return o, fmt.Errorf("circuitbreaker: Options.Window is %v and OpenFor is %v, but both must be more than 0", o.Window, o.OpenFor)
 	case o.Rate > 0 && o.Threshold <= 0:
@@ -88,7 +116,7 @@ func (o Options) resolved(on core.Sensor) (Options, error) {
 
 // A Breaker counts failure signals, and refuses calls while there are too many. Make one with
 // [New], and close it. All methods are safe for concurrent use. It has no goroutine. A timer
-// runs only while at least Threshold failures count. It costs a monitor of the sink. A call
+// runs only while it is open or at least Threshold failures count. It costs a monitor of the sink. A call
 // that succeeds costs an atomic load, and with Rate a clock reading and a lock as well.
 type Breaker struct {
 	opts     Options // resolved
@@ -96,7 +124,8 @@ type Breaker struct {
 	failure  string // the signal that failed calls raise
 	failures *core.Monitor
 	shared   *breaker.Shared
-	release  func() // ends the held signal; only changed uses it
+	state    breaker.State // that was reported last; only changed uses it
+	release  func()        // ends the held signal; only changed uses it
 }
 
 // New makes a breaker, or says what is wrong with the options. Pass a sink to count all
@@ -107,7 +136,7 @@ func New(on core.Sensor, opts Options) (*Breaker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Breaker{opts: opts, sink: on.Sink(), failure: opts.Failure, release: func() {}}
+	b := &Breaker{opts: opts, sink: on.Sink(), failure: opts.Failure, state: breaker.Closed, release: func() {}}
 	if strings.ContainsAny(opts.Failure, "*?,") {
 		b.failure = failed + opts.Name
 		opts.Failure += ", " + b.failure
@@ -122,12 +151,23 @@ func New(on core.Sensor, opts Options) (*Breaker, error) {
 }
 
 // changed is called for each change of the state.
-func (b *Breaker) changed(state breaker.State, lease time.Duration) {
+func (b *Breaker) changed(state breaker.State, lease time.Duration, why string) {
 	b.release()
-	if state == breaker.Open {
-		b.release = b.sink.Hold(SignalOpen+"."+b.opts.Name, "", lease)
-	} else if state == breaker.Closed && b.opts.HalfOpen > 0 {
-		b.failures.Reset()
+	kind, change := HalfOpened, Change{why}
+	switch {
+	case state == breaker.Open:
+		kind = Opened
+		end := b.sink.Hold(SignalOpen+"."+b.opts.Name, "", lease)
+		timer := time.AfterFunc(lease, func() { b.State() }) // reports the end; it finds none if there is no lease
+		b.release = func() { timer.Stop(); end() }
+	case state == breaker.Closed:
+		if kind = Closed; b.opts.HalfOpen > 0 {
+			b.failures.Reset()
+		}
+	}
+	if b.state != state {
+		b.state = state
+		kind.Raise(b.sink, b.opts.Name, change)
 	}
 }
 

@@ -238,13 +238,16 @@ func TestAllocations(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for name, opts := range map[string]circuitbreaker.Options{
-		"Name":      {Name: "a*"},
-		"Failure":   {Failure: "*"},
-		"Window":    {Window: -1},
-		"OpenFor":   {OpenFor: -1},
-		"Threshold": {Threshold: -1},
-		"is 16385":  {Threshold: core.MonitorCap + 1},
-		"Rate":      {Rate: 1.1},
+		"Name":       {Name: "a*"},
+		"Name is":    {Name: "api "},
+		"Failure":    {Failure: "*"},
+		`"a.b "`:     {Failure: "a.b "},
+		`"*.closed"`: {Failure: "*.closed"},
+		"Window":     {Window: -1},
+		"OpenFor":    {OpenFor: -1},
+		"Threshold":  {Threshold: -1},
+		"is 16385":   {Threshold: core.MonitorCap + 1},
+		"Rate":       {Rate: 1.1},
 	} {
 		_, err := circuitbreaker.New(core.NewSink(core.SinkOptions{}), opts)
 		assert.ErrorContains(t, err, "circuitbreaker: ")
@@ -253,4 +256,57 @@ func TestMistakes(t *testing.T) {
 	_, err := circuitbreaker.New(nil, circuitbreaker.Options{})
 	assert.ErrorContains(t, err, "not nil")
 	assert.Panics(t, func() { circuitbreaker.Wrap[int](nil, nil) })
+}
+
+// Each change of the state is raised once, when it happens, with its reason.
+func TestChangesAreRaisedWithTheirReasons(t *testing.T) {
+	failing := func(t *testing.T, b *circuitbreaker.Breaker, work core.Work[error]) {
+		for range 2 {
+			assert.Equal(t, errDown, work(t.Context(), errDown))
+		}
+	}
+	for _, c := range []struct {
+		opts  circuitbreaker.Options
+		steps func(*testing.T, *circuitbreaker.Breaker, core.Work[error])
+		want  []string
+	}{
+		{circuitbreaker.Options{Threshold: 2, Window: time.Minute}, failing, []string{
+			"0s circuit.opened api: too many failures count", "1m0.000000001s circuit.closed api: fewer failures count"}},
+		{circuitbreaker.Options{Rate: 0.5, MinCalls: 2, OpenFor: time.Minute, HalfOpen: 1}, func(t *testing.T, b *circuitbreaker.Breaker, work core.Work[error]) {
+			failing(t, b, work)
+			time.Sleep(90 * time.Second)
+			assert.Equal(t, errDown, work(t.Context(), errDown))
+			time.Sleep(time.Minute)
+			assert.NoError(t, work(t.Context(), nil))
+		}, []string{
+			"0s circuit.opened api: too many calls have failed", "1m0s circuit.half_opened api: it has been open for long enough",
+			"1m30s circuit.opened api: a probe has failed", "2m30s circuit.half_opened api: it has been open for long enough",
+			"2m30s circuit.closed api: enough probes have succeeded"}},
+		{circuitbreaker.Options{OpenFor: time.Minute}, func(t *testing.T, b *circuitbreaker.Breaker, work core.Work[error]) {
+			b.Trip()
+			b.Trip()
+			b.Reset()
+			b.Trip()
+			time.Sleep(time.Hour)
+			b.Trip()
+			b.Close()
+		}, []string{
+			"0s circuit.opened api: it was opened by a call of Trip", "0s circuit.closed api: it was closed by a call of Reset",
+			"0s circuit.opened api: it was opened by a call of Trip", "1m0s circuit.closed api: it has been open for long enough",
+			"1h0m0s circuit.opened api: it was opened by a call of Trip", "1h0m0s circuit.closed api: it has ended"}},
+	} {
+		c.opts.Name = "api"
+		bubble(t, c.opts, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+			begin, got := time.Now(), []string(nil)
+			defer sink.Subscribe("circuit.*", func(s core.Signal) {
+				if change, ok := s.Payload().(circuitbreaker.Change); ok {
+					got = append(got, fmt.Sprintf("%v %s %s: %s", time.Since(begin), s.Name, s.Key, change.Reason))
+				}
+			})()
+			c.steps(t, b, work)
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			assert.Equal(t, c.want, got)
+		})
+	}
 }

@@ -19,7 +19,8 @@
 //
 // While the breaker is open, it holds the signal "circuit.open.NAME" on the sink. So any
 // coordinator can defer items (DeferOn in core.Options) or refuse them (CancelOn), and
-// Explain says which breaker is the reason.
+// Explain says which breaker is the reason. It also raises [SignalOpened], [SignalHalfOpened] and
+// [SignalClosed], for people: each has a [Change] with the reason.
 //
 // Two breakers on one sink need different names. Breakers with the same [Options.Failure]
 // count each other's failures, and so open together.

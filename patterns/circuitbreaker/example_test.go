@@ -57,6 +57,9 @@ func ExampleOptions_rate() {
 		Name: "api", Rate: 0.5, MinCalls: 4, HalfOpen: 1, OpenFor: time.Minute,
 	}))
 	defer api.Close()
+	defer circuitbreaker.Opened.Subscribe(sink, func(s core.Signal, change circuitbreaker.Change) {
+		fmt.Println(s.Name, s.Key, change.Reason)
+	})()
 	call := circuitbreaker.Wrap(api, func(_ context.Context, err error) error { return err })
 
 	down := errors.New("down")
@@ -68,6 +71,7 @@ func ExampleOptions_rate() {
 	// closed false
 	// closed false
 	// closed false
+	// circuit.opened api too many calls have failed
 	// open false
 	// open true
 }

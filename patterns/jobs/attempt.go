@@ -22,7 +22,7 @@ func (r *Runner) run(ctx context.Context, run Run) error {
 	panicked := true
 	defer func() {
 		if panicked { // the error of the operation says more
-			r.end(ctx, run, n, &core.PanicError{Value: "the handler panicked"})
+			r.end(ctx, run, n, &core.PanicError{Value: "the handler panicked"}, "a handler that panics is not tried again")
 		}
 	}()
 	for {
@@ -35,22 +35,47 @@ func (r *Runner) run(ctx context.Context, run Run) error {
 			}
 			err = j.attempt(ctx, run.Signal)
 		}
-		if err != nil && n <= j.MaxRetries && ctx.Err() == nil && (j.RetryIf == nil || j.RetryIf(err)) {
-			run.fail(ctx, Retry, SignalRetry, strconv.Itoa(n), n, err)
+		why := j.final(ctx, n, err)
+		if err != nil && why == "" {
+			run.fail(ctx, Retry, SignalRetry, strconv.Itoa(n), Failure{run, n, err, ""})
 			if core.OperationFrom(ctx).Suspend(ctx, fmt.Sprintf("retry %d of job %q", n, j.Name), j.pause(n)) == nil {
 				continue
 			}
+			why = j.final(ctx, n, err)
 		}
 		panicked = false
 		cancelled := err != nil && ctx.Err() != nil
 		if !cancelled || errors.Is(context.Cause(ctx), core.ErrTimeout) {
-			r.end(ctx, run, n, err)
+			r.end(ctx, run, n, err, why)
 		}
 		if j.SwallowErrors && !cancelled {
 			return nil
 		}
 		return err
 	}
+}
+
+// A permanent error says that no other attempt can change it.
+type permanent interface {
+	error
+	Permanent() bool
+}
+
+// final says why there is no other attempt after attempt n, which has failed; "" if there is one.
+func (j *job) final(ctx context.Context, n int, err error) string {
+	mark, ok := errors.AsType[permanent](err)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return "the run took longer than the Runner allows" // if it was cancelled, nobody is told
+	case ok && mark.Permanent():
+		return "the error is permanent"
+	case n > j.MaxRetries:
+		return fmt.Sprintf("no retries are left: MaxRetries is %d", j.MaxRetries)
+	case j.RetryIf != nil && !j.RetryIf(err):
+		return "RetryIf does not retry the error"
+	}
+	return ""
 }
 
 // lacking returns an error if awaited signals have not come in time. From the second attempt on it
@@ -89,12 +114,12 @@ func (run *Run) emit(ctx context.Context, names string) {
 	}
 }
 
-func (run *Run) fail(ctx context.Context, family core.Family[Failure], signal, last string, n int, err error) {
-	family.Named(signal+":"+run.Job+":"+last).Raise(core.OperationFrom(ctx), run.Signal.Key, Failure{*run, n, err})
+func (run *Run) fail(ctx context.Context, family core.Family[Failure], signal, last string, f Failure) {
+	family.Named(signal+":"+run.Job+":"+last).Raise(core.OperationFrom(ctx), run.Signal.Key, f)
 }
 
 // end keeps the operation visible, and raises the signals of the end, as the options say.
-func (r *Runner) end(ctx context.Context, run Run, n int, err error) {
+func (r *Runner) end(ctx context.Context, run Run, n int, err error, why string) {
 	j, id := run.job, core.OperationFrom(ctx).ID()
 	if j.ExpireAfter > 0 && !j.Pin {
 		if unpin, ok := r.Pin(id); ok {
@@ -111,7 +136,7 @@ func (r *Runner) end(ctx context.Context, run Run, n int, err error) {
 		return
 	}
 	run.emit(ctx, j.EmitOnFailure)
-	run.fail(ctx, Failed, SignalFailed, typeName(err), n, err)
+	run.fail(ctx, Failed, SignalFailed, typeName(err), Failure{run, n, err, why})
 }
 
 // pause returns a function that waits between attempt n, which has failed, and the next one.

@@ -83,6 +83,8 @@ func check(sink *core.Sink, jobs []Job, opts core.Options) ([]Job, core.Options,
 			opts.Classes = append(opts.Classes, core.Class{Name: j.Name, Limit: j.MaxConcurrency})
 		}
 	}
+	r.about = ""
+	r.unless(len(opts.Classes) <= 64, "%d jobs have MaxConcurrency, at most 64 may", len(opts.Classes)) // as in core
 	return jobs, opts, errors.Join(r.errs...)
 }
 

@@ -404,3 +404,59 @@ func TestWaitIdle(t *testing.T) {
 		assert.ErrorIs(t, s.WaitIdle(ctx), context.DeadlineExceeded)
 	})
 }
+
+// hopeless is an error of another package that says that it is permanent, or that it is not.
+type hopeless bool
+
+func (h hopeless) Error() string   { return "hopeless" }
+func (h hopeless) Permanent() bool { return bool(h) }
+
+// job.failed says why there is no other attempt. A permanent error is not tried again, also where
+// it is wrapped.
+func TestFailedSaysWhy(t *testing.T) {
+	many := jobs.Options{MaxRetries: 2, RetryIf: func(err error) bool { return !errors.Is(err, fs.ErrExist) }}
+	wrapped := fmt.Errorf("call: %w", hopeless(true))
+	for want, c := range map[string]struct {
+		opts core.Options
+		job  jobs.Options
+		do   core.Handler
+	}{
+		"1: the error is permanent":                     {job: many, do: func(context.Context, core.Signal) error { return wrapped }},
+		"3: no retries are left: MaxRetries is 2":       {job: many, do: func(context.Context, core.Signal) error { return hopeless(false) }},
+		"1: no retries are left: MaxRetries is 0":       {do: func(context.Context, core.Signal) error { return errDown }},
+		"1: RetryIf does not retry the error":           {job: many, do: func(context.Context, core.Signal) error { return fs.ErrExist }},
+		"1: a handler that panics is not tried again":   {job: many, do: func(context.Context, core.Signal) error { panic("on purpose") }},
+		"1: the run took longer than the Runner allows": {job: many, opts: core.Options{Timeout: time.Second}, do: func(ctx context.Context, _ core.Signal) error { <-ctx.Done(); return errDown }},
+	} {
+		stage(t, c.opts, func(*scene) []jobs.Job { return []jobs.Job{jobs.On("go", c.do, c.job)} }, func(s *scene) {
+			var got []string
+			jobs.Failed.Subscribe(s.sink, func(_ core.Signal, f jobs.Failure) { got = append(got, fmt.Sprintf("%d: %s", f.Attempt, f.Reason)) })
+			jobs.Retry.Subscribe(s.sink, func(_ core.Signal, f jobs.Failure) { assert.Empty(t, f.Reason) })
+			s.raise("go", "")
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			assert.Equal(t, []string{want}, got)
+		})
+	}
+}
+
+// Only a job with a limit needs a class, and there are at most 64.
+func TestManyJobs(t *testing.T) {
+	many := func(limited, unlimited int) error {
+		var all []jobs.Job
+		for i := range limited + unlimited {
+			limit := 0
+			if i >= limited {
+				limit = -1
+			}
+			all = append(all, jobs.On("go", func(context.Context, core.Signal) error { return nil }, jobs.Options{Name: fmt.Sprint(i), MaxConcurrency: limit}))
+		}
+		r, err := jobs.New(core.NewSink(core.SinkOptions{}), all, core.Options{})
+		if err == nil {
+			err = r.Close()
+		}
+		return err
+	}
+	assert.NoError(t, many(64, 200))
+	assert.EqualError(t, many(65, 1), "jobs: 65 jobs have MaxConcurrency, at most 64 may")
+}

@@ -22,7 +22,7 @@ type Options struct {
 	Lane string
 	// MaxConcurrency is how many runs of this job may run at once, within the limits of the
 	// lane and of the Runner. 0 means the limit of the Group, or 1 if the Group has none; negative
-	// means no limit.
+	// means no limit. At most 64 jobs of a Runner may have a limit, the default included.
 	MaxConcurrency int
 	// Priority orders the jobs that one signal starts: the lowest is first in the queue. Jobs
 	// of equal priority have the order in which New got them.
@@ -50,14 +50,16 @@ type Options struct {
 	// nil. A handler that ignores its context keeps its slot until it returns.
 	Timeout time.Duration
 	// MaxRetries is how many attempts there are after the first; 0 or negative means none.
-	// After a panic, and if the run was cancelled, there is no retry.
+	// After a panic, and if the run was cancelled, there is no retry. Neither is there one after
+	// an error with a method Permanent() bool that returns true, such as that of retry.Permanent.
 	MaxRetries int
 	// RetryDelay is the pause before the first retry; 0 means 100 ms, negative none. Each
 	// further pause is twice as long, but at most MaxRetryDelay. Its default is 30 s, or RetryDelay
 	// if that is longer; negative means no limit. Each pause is shortened at random by up to half.
 	// During a pause the run holds its key, but no slot.
 	RetryDelay, MaxRetryDelay time.Duration
-	// RetryIf reports whether to retry after an error; nil means always.
+	// RetryIf reports whether to retry after an error; nil means always. It is not called for an
+	// error that is permanent.
 	RetryIf func(error) bool
 
 	// Pin keeps the operation of a run visible from its start on, until it is acknowledged: by a

@@ -16,7 +16,7 @@ const (
 	// failed, and there will be another one.
 	SignalRetry = "job.retry"
 	// SignalFailed is raised as SignalFailed:NAME:TYPE by the operation of the run: the last
-	// attempt has failed. TYPE is the type of the error, such as fs.PathError, or timeout.
+	// attempt has failed; Failure.Reason says why there is no other one. TYPE is the type of the error, such as fs.PathError, or timeout.
 	SignalFailed = "job.failed"
 	// SignalRejected is raised as SignalRejected:NAME on the sink: a run was not accepted, for
 	// example because the queue is full. See Failure.Err.
@@ -35,6 +35,9 @@ type Failure struct {
 	Run     Run
 	Attempt int   // the number of the attempt, from 1; 0 if there was none
 	Err     error // the error of the attempt, or why the run was rejected
+	// Reason says in words why there is no other attempt, or that the run was rejected. In
+	// SignalRetry it is "".
+	Reason string
 }
 
 // A Run is the item of a Runner: a job that a signal has started.

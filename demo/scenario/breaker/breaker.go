@@ -79,7 +79,6 @@ func run(ctx context.Context, s *scenario.Screen) error {
 		}
 		before := b.State()
 		if before == breaker.HalfOpen {
-			s.Sink.RaiseKey("circuit.half-open", "service")
 			s.Printf("half-open: the next call is a probe; %d refused so far", api.Stats().Rejected)
 		}
 		err := api.Do(ctx, call)
@@ -97,7 +96,6 @@ func run(ctx context.Context, s *scenario.Screen) error {
 			s.Printf("open: calls are refused for %v", b.ClosesIn().Round(time.Millisecond))
 		case now == breaker.Closed && before != breaker.Closed:
 			closed++
-			s.Sink.RaiseKey("circuit.closed", "service")
 			s.Printf("closed: the probe succeeded")
 		}
 	}

@@ -24,7 +24,8 @@ func TestScenario(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		signals.ExpectExactly("circuit.open.service", "circuit.half-open", "circuit.open.service", "circuit.half-open", "circuit.closed")
+		signals.ExpectExactly("circuit.open.service", "circuit.opened", "circuit.half_opened",
+			"circuit.open.service", "circuit.opened", "circuit.half_opened", "circuit.closed")
 		for _, line := range []string{
 			`call  4 failed: no answer`,
 			`open: calls are refused for 760ms`,
