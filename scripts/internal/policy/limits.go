@@ -1,15 +1,19 @@
 package policy
 
-// Limit says how many lines of code a part of the repository may have, without blank
-// lines, comments and tests.
+// Room is how many percent a part may be larger than its goal. So a small change needs no new
+// goal; a larger one first looks for something to cut.
+const Room = 5
+
+// Limit says how many lines of code a part of the repository should have at most, without
+// blank lines, comments and tests.
 type Limit struct {
 	Part   string // a pattern of names as command size prints them
-	Lines  int
-	Tests  bool // there may be at most 1.5 lines of tests for a line of code
+	Lines  int    // 0: any
+	Tests  int    // lines of tests for 100 lines of code; 0: any
 	Reason string
 }
 
-// Limits lists all limits. The first whose pattern matches counts.
+// Limits lists all goals. The first whose pattern matches counts. A new module brings its own.
 var Limits = []Limit{
 	{Part: "core", Lines: 7705, Reason: "a maintainer has to know the whole root package; the goal was 7,300 before what patterns, jobs and the status page need, which is 570"},
 	{Part: "core/...", Lines: 13160, Reason: "every user downloads all of core; the goal was 12,300 before group commits, file locks, shared breakers, and what patterns, jobs and the status page need, which is 1,175"},
@@ -27,23 +31,23 @@ var Limits = []Limit{
 	{Part: "atoms/scheduledtasks/...", Lines: 750, Reason: "times of cron expressions, clocks that change, strict JSON, missed runs and a store; the goal is 600"},
 	{Part: "atoms/data/...", Lines: 2050, Reason: "the store, the suite for engines, and three engines"},
 	{Part: "atoms/data/postgres/...", Lines: 610, Reason: "group commit, two types of columns, queries and reconnecting"},
-	{Part: "atoms/data/sqlite/...", Lines: 250, Tests: true, Reason: "atoms/sqlitewriter does the work"},
+	{Part: "atoms/data/sqlite/...", Lines: 250, Tests: 150, Reason: "atoms/sqlitewriter does the work"},
 	{Part: "atoms/data/file/...", Lines: 380, Reason: "names, records, locks, and what makes a directory durable; its tests have a disk that loses power"},
 	{Part: "atoms/sqlitewriter/...", Lines: 725, Reason: "transactions, turns of processes, sharing of files, cached reads and backups; the goal is 600"},
-	{Part: "atoms/data/*/...", Lines: 350, Tests: true, Reason: "an engine keeps bytes; the store does the rest"},
+	{Part: "atoms/data/*/...", Lines: 350, Tests: 150, Reason: "an engine keeps bytes; the store does the rest"},
 	{Part: "atoms/*/...", Lines: 600, Reason: "an atom is read in one sitting"},
 	{Part: "patterns/circuitbreaker/...", Lines: 150, Reason: "a pattern shows how to use core in a few lines"},
 	{Part: "patterns/jobs/...", Lines: 700, Reason: "twenty options of a job, awaits in order, checks of all jobs and a drawing; the goal is 500"},
 	{Part: "patterns/fxmodule/...", Lines: 120, Reason: "a module for one container; its tests start applications"},
 	{Part: "patterns/statuspage/...", Lines: 1480, Reason: "six views, thirteen actions, shared streams and guards; the page is extra; the goal is 800"},
-	{Part: "patterns/persistentwindow/...", Lines: 410, Tests: true, Reason: "a schema, flushes, pruning, retractions and loading; the goal is 300"},
-	{Part: "patterns/dynamicworkflow/...", Lines: 300, Tests: true, Reason: "five ways to choose a route, and a rule for concurrency"},
-	{Part: "patterns/logging/...", Lines: 250, Tests: true, Reason: "two directions, and the contract of slog.Handler"},
-	{Part: "patterns/telemetry/...", Lines: 250, Tests: true, Reason: "spans and metrics"},
-	{Part: "patterns/signalinghttp/...", Lines: 250, Tests: true, Reason: "a client and a server"},
-	{Part: "patterns/*/...", Lines: 150, Tests: true, Reason: "a pattern shows how to use core in a few lines"},
+	{Part: "patterns/persistentwindow/...", Lines: 410, Tests: 150, Reason: "a schema, flushes, pruning, retractions and loading; the goal is 300"},
+	{Part: "patterns/dynamicworkflow/...", Lines: 300, Tests: 150, Reason: "five ways to choose a route, and a rule for concurrency"},
+	{Part: "patterns/logging/...", Lines: 250, Tests: 150, Reason: "two directions, and the contract of slog.Handler"},
+	{Part: "patterns/telemetry/...", Lines: 250, Tests: 150, Reason: "spans and metrics"},
+	{Part: "patterns/signalinghttp/...", Lines: 250, Tests: 150, Reason: "a client and a server"},
+	{Part: "patterns/*/...", Lines: 150, Tests: 150, Reason: "a pattern shows how to use core in a few lines"},
 	{Part: "scripts/...", Lines: 4810, Reason: "tools must not be more work than what they check: 3,430 for all but scripts/chaos, which is 1,380; the goal was 3,000 and 900"},
-	{Part: "tests", Lines: 61915, Reason: "a promise is tested once; 46,000 for core, the first 13 atoms and the tools, less than 1.5 for each line of the rest; 760 are the examples of the guide"},
+	{Part: "...", Tests: 125, Reason: "a promise is tested once"},
 }
 
 // LimitOf returns the limit of a part. If there is none, its Lines are 0.
