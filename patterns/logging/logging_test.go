@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
 )
 
-var all = logging.HandlerOptions{Level: slog.Level(-100)}
+var all = logging.HandlerOptions{Level: slog.Level(math.MinInt)}
 
 // logs is what the sink has of the family, by name.
 func logs(sink *core.Sink) (names []string, last logging.Record) {
@@ -81,7 +82,9 @@ func TestNames(t *testing.T) {
 		"log.critical.none.none": func(l *slog.Logger) {
 			l.Log(context.TODO(), slog.Level(100), "", "err", errors.Join(notExist, notExist))
 		},
-		"log.warn.none.none": func(l *slog.Logger) { l.Log(context.TODO(), slog.LevelWarn+1, "") },
+		"log.warn.none.none":  func(l *slog.Logger) { l.Log(context.TODO(), slog.LevelWarn+1, "") },
+		"log.critical.none.x": func(l *slog.Logger) { l.Log(context.TODO(), math.MaxInt, "", "event", "x") },
+		"log.trace.none.x":    func(l *slog.Logger) { l.Log(context.TODO(), math.MinInt, "", "event", "x") },
 	} {
 		sink := core.NewSink(core.SinkOptions{})
 		log(slog.New(logging.NewHandler(sink, all)))

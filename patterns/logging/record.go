@@ -70,7 +70,7 @@ func errorType(err error) string {
 // signalName is the name that [Log] describes.
 func (r *Record) signalName() string {
 	b := append(make([]byte, 0, 128), "log."...)
-	b = append(b, levels[min(max(0, int(r.Level-lowest)>>2), len(levels)-1)]...)
+	b = append(b, levels[(min(max(r.Level, lowest), highest)-lowest)>>2]...)
 	b = appendSlug(append(b, '.'), r.Category)
 	b = appendSlug(append(b, '.'), r.Event)
 	if short, _, _ := strings.Cut(r.ErrorType, "["); short != "" { // without type parameters
@@ -101,7 +101,10 @@ var (
 	aliases = strings.NewReplacer("warning", "warn", "fatal", "critical")
 )
 
-const lowest = slog.LevelDebug - 4
+const (
+	lowest  = slog.LevelDebug - 4
+	highest = slog.LevelError + 4
+)
 
 // levelOf returns the level in the first part of a signal's name, or in the second part if the
 // name begins with "log.".

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -82,7 +83,7 @@ func New[In, Mid any](first core.ResultWork[In, Mid], second core.Work[Mid], opt
 		return nil, errors.New("reactivefanout: New needs two functions")
 	}
 	stage2 := core.Must(core.NewCoordinator(reporting(SignalSecondFailed, second), core.Options{ // these options are valid
-		Name: opts.Name + ".2", MaxConcurrency: opts.Downstream, MaxQueued: 2 * opts.High, Sink: opts.Sink,
+		Name: opts.Name + ".2", MaxConcurrency: opts.Downstream, MaxQueued: 2 * min(opts.High, math.MaxInt/2), Sink: opts.Sink,
 	}))
 	stage1 := core.Must(core.NewCoordinator(reporting(SignalFirstFailed, func(ctx context.Context, item In) error {
 		mid, err := first(ctx, item)
