@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// SignalFirstFailed is raised by each operation of the first stage that fails or panics,
-	// SignalSecondFailed by each one of the second stage.
-	SignalFirstFailed  = "stage1.failed"
+	// SignalFirstFailed is raised by each operation of the first stage that fails or panics.
+	SignalFirstFailed = "stage1.failed"
+	// SignalSecondFailed is raised by each operation of the second stage that fails or panics.
 	SignalSecondFailed = "stage2.failed"
 	// SignalThrottled is held while the first stage is at its minimum. The key is the name of
 	// the Fanout.

@@ -24,10 +24,10 @@ const (
 	SignalHeaders   = "stage.headers"
 	SignalReading   = "stage.reading"
 	SignalCompleted = "stage.completed"
-	SignalFailed    = "stage.failed"
+	SignalFailed    = "stage.failed" // the request has failed
 	SignalCancelled = "stage.cancelled"
 	SignalProgress  = "progress"   // followed by a colon and the percentage
-	SignalError     = "http.error" // followed by a colon and the status code
+	SignalError     = "http.error" // the server answered with an error; followed by a colon and the status code
 )
 
 // ErrTooLarge is returned by [DownloadLimit] when a body is larger than the limit.

@@ -17,10 +17,10 @@ const (
 	// the number of the item follow the name, as in "stage.start:3".
 	SignalStart = "stage.start"
 	SignalDone  = "stage.done"
-	// SignalDeferred is held on the sink while items should wait, SignalRefused while they
-	// should be refused.
+	// SignalDeferred is held on the sink while items should wait.
 	SignalDeferred = "showcase.deferred"
-	SignalRefused  = "showcase.refused"
+	// SignalRefused is held on the sink while items should be refused.
+	SignalRefused = "showcase.refused"
 )
 
 // Result is the result of [Run]. Dispatched, Polled and Deferred are equal to the number of
