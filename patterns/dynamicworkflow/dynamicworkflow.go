@@ -160,8 +160,8 @@ type Metrics struct {
 
 // Metrics counts the items of the last span; 0 means all since New. The first call with another
 // span counts the signals that are in the window of the workflow. After that call, the counts for
-// this span are exact, up to 16,384. For [Options.Interval] they are exact from New on. Each span costs four monitors, so use few different ones. After the end of the workflow,
-// the counts are 0.
+// this span are exact, up to 16,384. For [Options.Interval] they are exact from New on. Each span
+// costs four monitors, so use few different ones. After the end of the workflow, the counts are 0.
 func (w *Workflow[T]) Metrics(span time.Duration) Metrics { return w.system.metrics(span) }
 
 // since returns what was counted after old. Counts are lower than before if an operation has

@@ -68,8 +68,8 @@ func (t *Telemetry) ObserveAll(parts ...any) (err error) {
 //
 // A number becomes "ephemeral.KIND.FIELD", here "ephemeral.limiter.allowed" and so on, with
 // the attribute name=NAME. See "Metrics" in the documentation of the package. Stats must return
-// a struct. It is called whenever metrics are collected. Values of one kind
-// need different names. Stop returns an error of the MeterProvider.
+// a struct. It is called whenever metrics are collected. Values of one kind need different names.
+// Stop returns an error of the MeterProvider.
 func Observe[S any](t *Telemetry, kind, name string, from interface{ Stats() S }) (stop func() error, err error) {
 	return t.observe(kind, name, from)
 }
