@@ -1,9 +1,11 @@
 package sqlitewriter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +22,10 @@ var files = struct {
 
 // acquire returns the file of a path with one more handle.
 func acquire(ctx context.Context, path string, given Options) (*file, error) {
-	path, err := resolve(path)
+	if _, err := given.resolved(""); err != nil {
+		return nil, err
+	}
+	path, info, err := resolve(path, given.Mode)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +40,7 @@ func acquire(ctx context.Context, path string, given Options) (*file, error) {
 	files.mu.Lock()
 	f := files.open[path]
 	if f == nil {
-		f = newFile(path, opts, lock)
+		f = newFile(path, info, opts, lock)
 		files.open[path] = f
 	}
 	f.handles++
@@ -45,6 +50,8 @@ func acquire(ctx context.Context, path string, given Options) (*file, error) {
 	}
 	if given != (Options{}) && opts != f.opts {
 		err = fmt.Errorf("sqlitewriter: it is open with other Options: %+v, not %+v", f.opts, opts)
+	} else if !os.SameFile(info, f.info) {
+		err = fmt.Errorf("%w: %s", ErrMoved, path)
 	} else if !f.opened.Load() {
 		err = f.firstConnect(ctx)
 	}
@@ -55,20 +62,43 @@ func acquire(ctx context.Context, path string, given Options) (*file, error) {
 	return f, nil
 }
 
-// resolve finds a file, or makes it. It does not open a file that exists: to close it again
-// would release the locks that SQLite has on it.
-func resolve(path string) (string, error) {
+// resolve finds a file and its lock file, or makes them. It does not open a file that exists: to
+// close it again would release the locks that SQLite has on it.
+func resolve(path string, mode fs.FileMode) (_ string, info os.FileInfo, err error) {
 	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") {
-		return "", errors.New("sqlitewriter: the path must be that of a file, not a connection string or a database in memory")
+		return "", nil, errors.New("sqlitewriter: the path must be that of a file, not a connection string or a database in memory")
 	}
-	path, err := filepath.Abs(path)
+	if path, err = filepath.Abs(path); err == nil {
+		err = create(path, mode)
+	}
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err == nil {
+		info, err = os.Stat(path)
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("sqlitewriter: unable to open: %s is not a regular file", path)
+	}
+	if err == nil {
+		err = create(path+".lock", info.Mode().Perm())
+	}
+	return path, info, err
+}
+
+// create makes a file if there is none. If mode is 0, the umask counts.
+func create(path string, mode fs.FileMode) error {
+	made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, cmp.Or(mode, 0o644))
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
 	if err != nil {
-		return "", err
+		return err
 	}
-	if made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
-		_ = made.Close() // it is empty
+	if mode != 0 {
+		err = made.Chmod(mode)
 	}
-	return filepath.EvalSymlinks(path)
+	return errors.Join(err, made.Close())
 }
 
 // firstConnect shows whether a file can be opened.
@@ -78,7 +108,8 @@ func (f *file) firstConnect(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	return f.connect(ctx)
+	f.patience = f.opts.BusyTimeout
+	return f.explain(ctx, f.connect(ctx))
 }
 
 // release ends a handle. The last one closes the file. It may be opened again meanwhile: then

@@ -38,6 +38,12 @@ var _ core.Lifecycle = (*Writer)(nil)
 var (
 	// ErrNoSpace: the disk is full. Nothing of the write is stored.
 	ErrNoSpace = errors.New("sqlitewriter: no space left for the database")
+	// ErrBusy: another program used the file for longer than [Options.BusyTimeout]. Nothing of the
+	// write is stored.
+	ErrBusy = errors.New("sqlitewriter: another program uses the database for longer than Options.BusyTimeout")
+	// ErrMoved: the file, or its log PATH-wal, was deleted, renamed or replaced while it was open.
+	// Nothing of the write is stored. Close all handles, and open the file again.
+	ErrMoved = errors.New("sqlitewriter: the file was deleted, renamed or replaced")
 	// ErrNotAllowed: a statement would begin or end a transaction, start a checkpoint, attach a file
 	// or change settings of the writer's connection. Use [Writer.Batch] and [Writer.Tx] for transactions.
 	ErrNotAllowed = errors.New("sqlitewriter: a write may not control transactions or checkpoints, attach files or change settings of the connection")
@@ -163,7 +169,8 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
 	}
 	err := w.commits.Do(it.ctx, it)
-	if err == nil || errors.Is(err, groupcommit.ErrUndecided) { // the commit has begun
+	if err == nil || errors.Is(err, groupcommit.ErrUndecided) { // it was taken for a commit
+		it.withdraw()
 		<-it.settled
 		err = it.err
 	} else {
@@ -259,7 +266,7 @@ func (w *Writer) end(closed bool, cause error) (writes []*write) {
 	defer w.mu.Unlock()
 	w.stats.Closed = w.stats.Closed || closed
 	for it := range w.pending {
-		if cause == core.ErrClosed || cause != nil && !it.begun.Load() {
+		if cause == core.ErrClosed || cause != nil && it.state.Load() != begun {
 			it.leave(w.named(cause))
 		}
 		writes = append(writes, it)
