@@ -2,9 +2,12 @@ package file
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"github.com/ephemeralgo/ephemeral/core/filelock"
@@ -42,13 +45,42 @@ func (osDisk) mkdir(dir string) error                 { return os.Mkdir(dir, 0o7
 func (osDisk) list(dir string) ([]fs.DirEntry, error) { return os.ReadDir(dir) }
 func (osDisk) rename(from, to string) error           { return os.Rename(from, to) }
 func (osDisk) remove(path string) error               { return os.Remove(path) }
-func (osDisk) lock(path string) (lock, error)         { return filelock.Open(path) }
 
+func (d osDisk) lock(path string) (lock, error) {
+	f, err := d.create(path)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return filelock.Open(path)
+}
+
+// create makes a file with the permissions of its directory, whatever the umask is.
 func (osDisk) create(path string) (writer, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	dir, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(dir.Mode().Perm() & 0o666); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(path))
+	}
+	return f, nil
 }
 
 func (osDisk) read(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() { // to open it could wait for ever
+		err = fmt.Errorf("file: %s is not a regular file, but %s", path, info.Mode().Type())
+	}
+	if err != nil {
+		return nil, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
