@@ -15,9 +15,6 @@ import (
 // file must not be open. If ctx ends or the copy fails, path does not change.
 func (w *Writer) Backup(ctx context.Context, path string) (err error) {
 	defer func() { err = w.explain(ctx, err) }()
-	if err := check(w.path, w.info); err != nil {
-		return err
-	}
 	was, err := os.Stat(w.path)
 	if err != nil {
 		return err

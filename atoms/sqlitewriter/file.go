@@ -108,15 +108,9 @@ func (f *file) begin(ctx context.Context) (end func(), err error) {
 	f.raiser.RaiseKey(SignalWriting, f.opts.Name)
 	unlock, err := f.lock.Acquire(ctx)
 	if err == nil {
-		f.unlock = func() {
-			if f.tx != nil {
-				_ = f.rollback()
-			}
-			unlock()
-		}
-		f.patience = f.opts.BusyTimeout
+		f.patience, f.unlock = f.opts.BusyTimeout, func() { f.rollback(); unlock() }
 		if err = f.beginTx(ctx); err != nil {
-			unlock()
+			f.unlock()
 		}
 	}
 	if err = f.explain(ctx, err); err != nil && ctx.Err() == nil {
@@ -125,51 +119,42 @@ func (f *file) begin(ctx context.Context) (end func(), err error) {
 	return f.unlock, err
 }
 
-// beginTx begins a transaction, for attempt.
+// beginTx begins a transaction, for attempt. After an error, too, there may be a transaction.
 func (f *file) beginTx(ctx context.Context) error {
 	testBeforeBegin()
 	if err := f.connect(ctx); err != nil {
 		return err
 	}
 	err := f.wait(f.conn, func() (err error) { f.tx, err = f.conn.sql.BeginTx(ctx, nil); return err })
+	if err != nil && code(err) != lib.SQLITE_BUSY {
+		f.disconnect()
+	}
 	if err != nil {
-		if code(err) != lib.SQLITE_BUSY {
-			f.disconnect()
-		}
 		return err
 	}
 	if f.conn.log == nil {
 		f.conn.log, _ = os.Stat(f.path + "-wal")
 	}
-	if err = cmp.Or(check(f.path, f.info), check(f.path+"-wal", f.conn.log)); err != nil {
-		_ = f.rollback()
-	}
-	return err
+	return cmp.Or(check(f.path, f.info), check(f.path+"-wal", f.conn.log))
 }
 
-// rollback ends the transaction.
-func (f *file) rollback() error {
-	tx := f.tx
-	f.tx = nil
-	err := tx.Rollback()
-	if err != nil && code(err) != lib.SQLITE_ERROR { // SQLITE_ERROR: SQLite has rolled back
+// rollback ends the transaction, if there is one.
+func (f *file) rollback() {
+	if f.tx == nil {
+		return
+	}
+	if err := f.tx.Rollback(); err != nil && code(err) != lib.SQLITE_ERROR { // SQLITE_ERROR: SQLite has rolled back
 		f.disconnect()
 	}
-	return err
+	f.tx = nil
 }
 
 // commit commits a group. The errors are in the writes.
 func (f *file) commit(ctx context.Context, group []*write, _ []error) error {
-	group = slices.DeleteFunc(group, func(it *write) bool { return !it.begin() })
 	defer f.end(group, time.Now())
-	for _, it := range group {
-		it.err = groupcommit.ErrUndecided // for a panic of the driver
-	}
+	group = slices.DeleteFunc(slices.Clone(group), func(it *write) bool { return !it.begin() })
 	err := f.attempt(group)
 	if err == nil || len(group) == 1 || errors.Is(err, groupcommit.ErrUndecided) || errors.Is(err, ErrBusy) {
-		for _, it := range group {
-			it.err = err
-		}
 		return nil
 	}
 	for _, it := range group {
@@ -182,26 +167,34 @@ func (f *file) commit(ctx context.Context, group []*write, _ []error) error {
 			err = f.explain(ctx, f.beginTx(ctx))
 		}
 		if !it.begin() {
-			continue
+			continue // the transaction is for the next one
 		}
 		if it.err = err; err == nil {
-			it.err = groupcommit.ErrUndecided
-			it.err = f.attempt([]*write{it})
+			_ = f.attempt([]*write{it})
 		}
 	}
 	return nil
 }
 
-// attempt runs writes in the transaction that has begun.
+// attempt runs writes in the transaction that has begun. It sets their errors.
 func (f *file) attempt(group []*write) (err error) {
-	err = groupcommit.ErrUndecided // for a function that ends its goroutine
+	err = groupcommit.ErrUndecided // for a function that ends its goroutine, and for a panic of the driver
+	for _, it := range group {
+		it.err = err
+	}
 	defer func() {
 		f.conn.theirs.Store(false)
 		if err == nil {
 			testBeforeCommit()
 			err = f.finish()
-		} else if _ = f.rollback(); code(err) == lib.SQLITE_IOERR {
+		} else if f.rollback(); code(err) == lib.SQLITE_IOERR {
 			f.disconnect()
+		}
+		f.tx = nil
+		for _, it := range group {
+			if err != groupcommit.ErrUndecided {
+				it.err = err
+			}
 		}
 	}()
 	f.conn.theirs.Store(true)
@@ -215,9 +208,7 @@ func (f *file) attempt(group []*write) (err error) {
 
 // finish commits the transaction.
 func (f *file) finish() error {
-	tx := f.tx
-	f.tx = nil
-	err := tx.Commit()
+	err := f.tx.Commit()
 	switch code(err) {
 	case lib.SQLITE_CONSTRAINT, lib.SQLITE_FULL, lib.SQLITE_BUSY: // the driver has rolled back
 		return f.explain(background, err)

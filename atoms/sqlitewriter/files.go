@@ -22,17 +22,15 @@ var files = struct {
 
 // acquire returns the file of a path with one more handle.
 func acquire(ctx context.Context, path string, given Options) (*file, error) {
-	if _, err := given.resolved(""); err != nil {
-		return nil, err
-	}
-	path, info, err := resolve(path, given.Mode)
+	opts, err := given.resolved()
 	if err != nil {
 		return nil, err
 	}
-	opts, err := given.resolved(filepath.Base(path))
+	path, info, err := resolve(path, opts.Mode)
 	if err != nil {
 		return nil, err
 	}
+	opts.Name = cmp.Or(opts.Name, filepath.Base(path))
 	lock, err := filelock.Open(path + ".lock")
 	if err != nil {
 		return nil, err
@@ -50,8 +48,6 @@ func acquire(ctx context.Context, path string, given Options) (*file, error) {
 	}
 	if given != (Options{}) && opts != f.opts {
 		err = fmt.Errorf("sqlitewriter: it is open with other Options: %+v, not %+v", f.opts, opts)
-	} else if !os.SameFile(info, f.info) {
-		err = fmt.Errorf("%w: %s", ErrMoved, path)
 	} else if !f.opened.Load() {
 		err = f.firstConnect(ctx)
 	}
@@ -89,16 +85,14 @@ func resolve(path string, mode fs.FileMode) (_ string, info os.FileInfo, err err
 // create makes a file if there is none. If mode is 0, the umask counts.
 func create(path string, mode fs.FileMode) error {
 	made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, cmp.Or(mode, 0o644))
+	if err == nil && mode != 0 {
+		err = made.Chmod(mode)
+	}
+	_ = made.Close() // it is empty, or there is none
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	if mode != 0 {
-		err = made.Chmod(mode)
-	}
-	return errors.Join(err, made.Close())
+	return err
 }
 
 // firstConnect shows whether a file can be opened.

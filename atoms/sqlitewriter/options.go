@@ -55,10 +55,9 @@ type Options struct {
 	InvalidateOn string
 }
 
-// resolved returns the options with defaults in place of zeroes, or says what is wrong with
-// them.
-func (o Options) resolved(name string) (Options, error) {
-	o.Name = cmp.Or(o.Name, name)
+// resolved returns the options with defaults in place of zeroes, but Name, or says what is wrong
+// with them.
+func (o Options) resolved() (Options, error) {
 	o.MaxQueued = cmp.Or(o.MaxQueued, 1024)
 	o.MaxGroup = max(1, cmp.Or(o.MaxGroup, 256))
 	if o.TxTimeout = cmp.Or(o.TxTimeout, 30*time.Second); o.TxTimeout < 0 {

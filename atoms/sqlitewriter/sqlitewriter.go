@@ -33,8 +33,8 @@ type Writer struct {
 
 var _ core.Lifecycle = (*Writer)(nil)
 
-// Errors of a writer. Compare with errors.Is. An error that wraps ErrNoSpace or ErrNotAllowed
-// also wraps the error of SQLite.
+// Errors of a writer. Compare with errors.Is. An error that wraps ErrNoSpace, ErrBusy or
+// ErrNotAllowed also wraps the error of SQLite.
 var (
 	// ErrNoSpace: the disk is full. Nothing of the write is stored.
 	ErrNoSpace = errors.New("sqlitewriter: no space left for the database")
@@ -67,7 +67,7 @@ type Statement struct {
 // refused. SQLite's -wal and -shm files and the lock file, PATH.lock, appear beside it.
 //
 // The first Open of a file waits while another process writes. If ctx ends first, Open returns
-// an error that wraps the cause of ctx.
+// an error that wraps the cause of ctx. For other programs, see [Options.BusyTimeout].
 func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
 	f, err := acquire(ctx, path, opts)
 	if err != nil {
@@ -89,7 +89,8 @@ func (w *Writer) Path() string { return w.path }
 // and on the disk. If one of them fails, none is stored. The result is that of the last
 // statement. The query must not begin or end transactions: see [ErrNotAllowed].
 //
-// If ctx ends before the transaction begins, Exec returns the cause of ctx. If ctx ends while a
+// If ctx ends before the transaction begins, also while another program keeps it from beginning,
+// Exec returns the cause of ctx, and nothing is stored. If ctx ends while a
 // statement runs, the statement is interrupted, and Exec returns the cause too. If ctx ends
 // later, Exec waits for the commit, and its result says whether the write is stored.
 func (w *Writer) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {

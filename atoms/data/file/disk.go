@@ -2,7 +2,6 @@ package file
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -46,31 +45,24 @@ func (osDisk) list(dir string) ([]fs.DirEntry, error) { return os.ReadDir(dir) }
 func (osDisk) rename(from, to string) error           { return os.Rename(from, to) }
 func (osDisk) remove(path string) error               { return os.Remove(path) }
 
-func (d osDisk) lock(path string) (lock, error) {
-	f, err := d.create(path)
-	if err == nil {
-		err = f.Close()
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	return filelock.Open(path)
+func (osDisk) lock(path string) (lock, error) {
+	l, err := filelock.Open(path)
+	permit(path)
+	return l, err
 }
 
-// create makes a file with the permissions of its directory, whatever the umask is.
 func (osDisk) create(path string) (writer, error) {
-	dir, err := os.Stat(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
+	permit(path)
+	return f, err
+}
+
+// permit gives a file the permissions of its directory, whatever the umask is. It does nothing if
+// another user has made the file, or if the file system has no permissions.
+func permit(path string) {
+	if dir, err := os.Stat(filepath.Dir(path)); err == nil {
+		_ = os.Chmod(path, dir.Mode().Perm()&0o666)
 	}
-	if err := f.Chmod(dir.Mode().Perm() & 0o666); err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(path))
-	}
-	return f, nil
 }
 
 func (osDisk) read(path string, most int64) ([]byte, error) {
