@@ -73,9 +73,6 @@ func resolve(path string, mode fs.FileMode) (_ string, info os.FileInfo, err err
 	if err == nil {
 		info, err = os.Stat(path)
 	}
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("sqlitewriter: unable to open: %s is not a regular file", path)
-	}
 	if err == nil {
 		err = create(path+".lock", info.Mode().Perm())
 	}

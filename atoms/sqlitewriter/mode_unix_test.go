@@ -39,11 +39,3 @@ func TestModes(t *testing.T) {
 		})
 	}
 }
-
-// What is no file is an error, not a wait.
-func TestFIFO(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "fifo")
-	require.NoError(t, syscall.Mkfifo(path, 0o600))
-	_, err := sqlitewriter.Open(t.Context(), path, sqlitewriter.Options{})
-	assert.ErrorContains(t, err, path+" is not a regular file")
-}
