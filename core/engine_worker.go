@@ -24,7 +24,7 @@ const (
 	// the coordinator's name as key.
 	SignalPaused  = "coordinator.paused"
 	SignalResumed = "coordinator.resumed"
-	SignalClosed  = "coordinator.closed"
+	SignalClosed  = "coordinator.closed" // Close was called
 )
 
 // Forced is the kind of [SignalForced].

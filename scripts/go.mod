@@ -7,6 +7,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/logging v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 	golang.org/x/exp v0.0.0-20251219203646-944ab1f22d93
 	golang.org/x/mod v0.38.0
@@ -45,3 +46,5 @@ replace github.com/ephemeralgo/ephemeral/core => ../core
 replace github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
 
 replace github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
+
+replace github.com/ephemeralgo/ephemeral/patterns/logging => ../patterns/logging

@@ -22,25 +22,27 @@ const (
 	// SignalFailed is raised when an attempt has failed.
 	SignalFailed = "processing.failed" // processing.failed:pri1
 	// SignalFailover is raised after a failed attempt, when the item goes to the next
-	// processor. SignalExhausted is raised if there is no next processor.
-	SignalFailover  = "failover.requested" // failover.requested:pri1->pri2
-	SignalExhausted = "failover.exhausted" // the payload is the [*Error] that Do returns
+	// processor.
+	SignalFailover = "failover.requested" // failover.requested:pri1->pri2
+	// SignalExhausted is raised after a failed attempt if there is no next processor. The
+	// payload is the [*Error] that Do returns.
+	SignalExhausted = "failover.exhausted"
 
-	// SignalUnhealthy and SignalHealthy are raised when the health of a processor changes.
-	// The key is the name of the processor.
+	// SignalUnhealthy is raised when a processor becomes unhealthy. The key is its name.
 	SignalUnhealthy = "processor.unhealthy" // processor.unhealthy:pri1
-	SignalHealthy   = "processor.healthy"   // processor.healthy:pri1
+	// SignalHealthy is raised when a processor becomes healthy again. The key is its name.
+	SignalHealthy = "processor.healthy" // processor.healthy:pri1
 	// SignalRoute is raised when the highest priority that has a healthy processor changes.
 	// SignalRestored follows if it is now the highest priority of all. The key is
 	// [Options.Name].
 	SignalRoute    = "route.assigned" // route.assigned:pri2, or route.assigned:none
 	SignalRestored = "restore.primary"
-	// SignalProbeStarting is raised before each call of a Probe function, and one of the
-	// other two after it. If the health changes during the call, or on Close, there is no
+	// SignalProbeStarting is raised before each call of a Probe function, and SignalProbeSuccess
+	// or SignalProbeFailed after it. If the health changes during the call, or on Close, there is no
 	// signal after it. The key is the name of the processor.
 	SignalProbeStarting = "probe.starting" // probe.starting:pri1
 	SignalProbeSuccess  = "probe.success"  // probe.success:pri1
-	SignalProbeFailed   = "probe.failed"   // probe.failed:pri1
+	SignalProbeFailed   = "probe.failed"   // probe.failed:pri1: a call of a Probe function has failed
 )
 
 // The kinds of the signals whose names have no priority.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -27,6 +28,8 @@ type conn struct {
 	prepared *lru.LRU[string, *sql.Stmt]
 	theirs   atomic.Bool // the statements are those of callers
 	seen     bool        // authorize has seen a statement
+	busy     int64       // SQLite's busy timeout in milliseconds
+	log      os.FileInfo // of PATH-wal, from the first transaction on
 }
 
 // openDB opens a file. The path may have any characters. No connection is made yet.
@@ -44,10 +47,9 @@ func openDB(path, mode string, busy time.Duration, connections int) *sql.DB {
 
 // durable makes commits durable. On macOS a sync leaves data in the disk's cache; fullfsync makes
 // it write the data to the disk.
-const durable = "&_journal_mode=wal&_synchronous=full&_pragma=fullfsync(1)&_pragma=checkpoint_fullfsync(1)"
+const durable = "pragma journal_mode=wal; pragma synchronous=full; pragma fullfsync=1; pragma checkpoint_fullfsync=1"
 
-// connect opens the connection that writes, if there is none. The lock is held, because SQLite
-// does not wait for other processes when it changes the journal mode.
+// connect opens the connection that writes, if there is none. The lock is held.
 func (f *file) connect(ctx context.Context) error {
 	if f.conn != nil {
 		return nil
@@ -59,11 +61,43 @@ func (f *file) connect(ctx context.Context) error {
 	c := &conn{sql: opened, prepared: core.Must(lru.New(lru.Options[string, *sql.Stmt]{
 		Capacity: 256, TTL: -1, OnRemoved: func(_ string, s *sql.Stmt, _ lru.Reason) { _ = s.Close() },
 	}))}
-	err = opened.Raw(func(raw any) error { return raw.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(c.authorize) })
+	exec := func(query string) error {
+		return f.wait(c, func() error { _, err := opened.ExecContext(ctx, query); return err })
+	}
+	err = exec(durable)
+	for code(err) == lib.SQLITE_BUSY && f.patience > 0 { // SQLite does not wait to change the journal mode
+		if err = exec("begin exclusive; commit"); err == nil {
+			err = exec(durable)
+		}
+	}
+	if err == nil {
+		err = opened.Raw(func(raw any) error { return raw.(sqlite.AuthorizerRegisterer).RegisterAuthorizer(c.authorize) })
+	}
 	if err != nil {
 		return errors.Join(err, opened.Close())
 	}
 	f.conn, f.reopened = c, f.opened.Swap(true)
+	return nil
+}
+
+// wait calls fn, in which c waits for other programs. All waits of a group of writes together take
+// at most Options.BusyTimeout.
+func (f *file) wait(c *conn, fn func() error) error {
+	if busy := (f.patience + time.Millisecond - 1).Milliseconds(); busy != c.busy {
+		if _, err := c.sql.ExecContext(background, fmt.Sprint("pragma busy_timeout=", busy)); err != nil {
+			return err
+		}
+		c.busy = busy
+	}
+	defer func(begun time.Time) { f.patience = max(0, f.patience-time.Since(begun)) }(time.Now())
+	return fn()
+}
+
+// check returns an error if a file is not the one that was opened.
+func check(path string, opened os.FileInfo) error {
+	if is, err := os.Stat(path); err != nil || !os.SameFile(is, opened) {
+		return fmt.Errorf("%w: %s", ErrMoved, path)
+	}
 	return nil
 }
 
@@ -87,7 +121,7 @@ func (c *conn) authorize(action sqlite.AuthorizerActionCode, name, value, _, _ s
 	case action == sqlite.AuthTransaction && c.theirs.Load(),
 		action == sqlite.AuthSavepoint, action == sqlite.AuthAttach, action == sqlite.AuthDetach,
 		action == sqlite.AuthPragma && strings.EqualFold(name, "wal_checkpoint"),
-		action == sqlite.AuthPragma && value != "" && !strings.Contains(harmless, " "+strings.ToLower(name)+" "):
+		action == sqlite.AuthPragma && c.theirs.Load() && value != "" && !strings.Contains(harmless, " "+strings.ToLower(name)+" "):
 		return sqlite.AuthorizerDeny
 	}
 	return sqlite.AuthorizerOK
@@ -126,6 +160,8 @@ func (f *file) explain(ctx context.Context, err error, query ...string) error {
 		return context.Cause(ctx)
 	case code(err) == lib.SQLITE_FULL:
 		err = fmt.Errorf("%w: %w", ErrNoSpace, err)
+	case code(err) == lib.SQLITE_BUSY:
+		err = fmt.Errorf("%w: %w", ErrBusy, err)
 	case code(err) == lib.SQLITE_AUTH:
 		err = fmt.Errorf("%w: %.80q: %w", ErrNotAllowed, strings.Join(query, ""), err)
 	}

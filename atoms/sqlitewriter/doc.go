@@ -29,6 +29,10 @@
 // user_version, application_id, defer_foreign_keys, and pragmas that only read, such as table_info.
 // Neither vacuum nor the pragma wal_checkpoint can run in a transaction, so the writer refuses them.
 //
+// If the context of a caller ends while its write waits for its turn, or for another program, the
+// call returns the cause of the context, and nothing is stored. When the transaction has begun, the
+// call waits for its end.
+//
 // If the disk fails during a commit, it is not known whether the write is stored. The error then
 // wraps ErrUndecided of core/groupcommit. The writer does not repeat the write. It opens a new
 // connection for the next one. If the disk is full, nothing is stored: see [ErrNoSpace].
@@ -38,7 +42,8 @@
 // SQLite lets one process write at a time, in no fixed order, so one busy process can keep the
 // others out. To prevent that, a writer locks the lock file, PATH.lock, during each transaction.
 // Processes that use this package get about the same number of turns. For other programs, see
-// [Options.BusyTimeout]. The lock file is never removed: do not delete it while a process uses
+// [Options.BusyTimeout]. If the file is deleted, renamed or replaced while it is open, writes return
+// [ErrMoved]; reads go on in the old file. The lock file is never removed: do not delete it while a process uses
 // the database. Both files must be on a local file system. Do not open a database by two hard
 // links.
 //

@@ -28,6 +28,12 @@ func BeforeCommit(fn func()) (undo func()) {
 	return func() { testBeforeCommit = func() {} }
 }
 
+// BeforeBegin calls fn before each transaction begins, until the returned function is called.
+func BeforeBegin(fn func()) (undo func()) {
+	testBeforeBegin = fn
+	return func() { testBeforeBegin = func() {} }
+}
+
 // Conn is the connection that writes, while nothing is written.
 func (w *Writer) Conn() *sql.Conn { return w.conn.sql }
 

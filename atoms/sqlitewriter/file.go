@@ -1,10 +1,13 @@
 package sqlitewriter
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +23,8 @@ import (
 type file struct {
 	opts    Options
 	path    string
-	handles int // guarded by the lock of files
+	info    os.FileInfo // of the path
+	handles int         // guarded by the lock of files
 	commits *groupcommit.Committer[*write]
 	cache   *lru.LRU[string, any]
 	readers *sql.DB
@@ -29,9 +33,11 @@ type file struct {
 	lock *filelock.Lock // makes processes take turns; SQLite's busy timeout does not do that
 
 	// Used with the lock held.
-	unlock   func()
-	writers  *sql.DB // its only connection is that of conn
-	conn     *conn   // nil before the first connection, and after a broken one
+	unlock   func()        // also rolls back tx
+	patience time.Duration // how long the group may still wait for other programs
+	tx       *sql.Tx       // has begun, for the next attempt
+	writers  *sql.DB       // its only connection is that of conn
+	conn     *conn         // nil before the first connection, and after a broken one
 	opened   atomic.Bool
 	reopened bool // SignalReopened is to be raised
 
@@ -46,23 +52,39 @@ type write struct {
 	alone bool                   // it needs a transaction of its own
 	stale []string               // keys to invalidate
 
-	begun   atomic.Bool // whether the commit has begun
+	state   atomic.Int32 // waiting, begun or left
 	err     error
 	settled chan struct{} // closed when the commit has ended, or when there will be none
+}
+
+// States of a write: it can leave, its transaction has begun, it has left.
+const waiting, begun, left = 0, 1, 2
+
+// begin reports whether the write has not left. From now on it cannot.
+func (it *write) begin() bool {
+	return it.state.CompareAndSwap(waiting, begun) || it.state.Load() == begun
+}
+
+// withdraw makes the write leave if its context has ended and its transaction has not begun.
+func (it *write) withdraw() {
+	if it.ctx.Err() != nil && it.state.CompareAndSwap(waiting, left) {
+		it.err = context.Cause(it.ctx)
+		close(it.settled)
+	}
 }
 
 // Alone is for groupcommit.
 func (it *write) Alone() bool { return it.alone }
 
 // newFile makes the file of a path. It opens no connection.
-func newFile(path string, opts Options, lock *filelock.Lock) *file {
-	f := &file{opts: opts, path: path, lock: lock, raiser: (*core.Operation)(nil)}
+func newFile(path string, info os.FileInfo, opts Options, lock *filelock.Lock) *file {
+	f := &file{opts: opts, path: path, info: info, lock: lock, raiser: (*core.Operation)(nil)}
 	f.commits = core.Must(groupcommit.New(f.commit, groupcommit.Options{ // the options are checked
 		Name: opts.Name, MaxQueued: opts.MaxQueued, MaxBatch: opts.MaxGroup, Begin: f.begin,
 	}))
 	f.cache = core.Must(lru.New(lru.Options[string, any]{Name: opts.Name, Sink: opts.Sink, Capacity: opts.Capacity, TTL: opts.TTL, MaxAge: opts.TTL}))
 	f.readers = openDB(path, "ro&_query_only=1", opts.BusyTimeout, opts.MaxReaders)
-	f.writers = openDB(path, "rw"+durable, opts.BusyTimeout, 1)
+	f.writers = openDB(path, "rw", 0, 1)
 	f.writers.SetMaxIdleConns(-1) // so that the Close of a connection closes it
 	if opts.Sink != nil {
 		f.raiser = opts.Sink
@@ -80,65 +102,113 @@ func (f *file) shut() {
 	_ = f.lock.Close()
 }
 
-// begin is called before a group of writes is taken. It returns a function that is called after
-// the commit.
+// begin is called before a group of writes is taken, and begins a transaction. Writes can leave
+// meanwhile. It returns a function that is called after the commit, or if all writes have left.
 func (f *file) begin(ctx context.Context) (end func(), err error) {
 	f.raiser.RaiseKey(SignalWriting, f.opts.Name)
-	if f.unlock, err = f.lock.Acquire(ctx); err != nil && ctx.Err() == nil {
-		Failed.Raise(f.raiser, f.opts.Name, f.named(err))
+	unlock, err := f.lock.Acquire(ctx)
+	if err == nil {
+		f.patience, f.unlock = f.opts.BusyTimeout, func() { f.rollback(); unlock() }
+		if err = f.beginTx(ctx); err != nil {
+			f.unlock()
+		}
 	}
-	return f.unlock, f.explain(ctx, err)
+	if err = f.explain(ctx, err); err != nil && ctx.Err() == nil {
+		Failed.Raise(f.raiser, f.opts.Name, err)
+	}
+	return f.unlock, err
+}
+
+// beginTx begins a transaction, for attempt. After an error, too, there may be a transaction.
+func (f *file) beginTx(ctx context.Context) error {
+	testBeforeBegin()
+	if err := f.connect(ctx); err != nil {
+		return err
+	}
+	err := f.wait(f.conn, func() (err error) { f.tx, err = f.conn.sql.BeginTx(ctx, nil); return err })
+	if err != nil && code(err) != lib.SQLITE_BUSY {
+		f.disconnect()
+	}
+	if err != nil {
+		return err
+	}
+	if f.conn.log == nil {
+		f.conn.log, _ = os.Stat(f.path + "-wal")
+	}
+	return cmp.Or(check(f.path, f.info), check(f.path+"-wal", f.conn.log))
+}
+
+// rollback ends the transaction, if there is one.
+func (f *file) rollback() {
+	if f.tx == nil {
+		return
+	}
+	if err := f.tx.Rollback(); err != nil && code(err) != lib.SQLITE_ERROR { // SQLITE_ERROR: SQLite has rolled back
+		f.disconnect()
+	}
+	f.tx = nil
 }
 
 // commit commits a group. The errors are in the writes.
-func (f *file) commit(_ context.Context, group []*write, _ []error) error {
+func (f *file) commit(ctx context.Context, group []*write, _ []error) error {
 	defer f.end(group, time.Now())
-	for _, it := range group {
-		it.begun.Store(true)
-		it.err = groupcommit.ErrUndecided // for a panic of the driver
-	}
+	group = slices.DeleteFunc(slices.Clone(group), func(it *write) bool { return !it.begin() })
 	err := f.attempt(group)
-	again := err != nil && len(group) > 1 && !errors.Is(err, groupcommit.ErrUndecided)
-	for i, it := range group {
-		if it.err = err; again {
-			it.err = f.attempt(group[i : i+1])
+	if err == nil || len(group) == 1 || errors.Is(err, groupcommit.ErrUndecided) || errors.Is(err, ErrBusy) {
+		return nil
+	}
+	for _, it := range group {
+		it.state.Store(waiting)
+		it.withdraw()
+	}
+	err = nil
+	for _, it := range group {
+		if f.tx == nil && err == nil {
+			err = f.explain(ctx, f.beginTx(ctx))
+		}
+		if !it.begin() {
+			continue // the transaction is for the next one
+		}
+		if it.err = err; err == nil {
+			_ = f.attempt([]*write{it})
 		}
 	}
 	return nil
 }
 
-// attempt runs writes in one transaction.
+// attempt runs writes in the transaction that has begun. It sets their errors.
 func (f *file) attempt(group []*write) (err error) {
-	if err := f.connect(background); err != nil {
-		return f.explain(background, err)
+	err = groupcommit.ErrUndecided // for a function that ends its goroutine, and for a panic of the driver
+	for _, it := range group {
+		it.err = err
 	}
-	tx, err := f.conn.sql.BeginTx(background, nil)
-	if err != nil {
-		f.disconnect()
-		return f.explain(background, err)
-	}
-	err = groupcommit.ErrUndecided // for a function that ends its goroutine
 	defer func() {
 		f.conn.theirs.Store(false)
 		if err == nil {
 			testBeforeCommit()
-			err = f.finish(tx)
-		} else if rollback := tx.Rollback(); code(err) == lib.SQLITE_IOERR || rollback != nil && code(rollback) != lib.SQLITE_ERROR {
-			f.disconnect() // SQLITE_ERROR: SQLite has rolled back
+			err = f.finish()
+		} else if f.rollback(); code(err) == lib.SQLITE_IOERR {
+			f.disconnect()
+		}
+		f.tx = nil
+		for _, it := range group {
+			if err != groupcommit.ErrUndecided {
+				it.err = err
+			}
 		}
 	}()
 	f.conn.theirs.Store(true)
 	for _, it := range group {
-		if err := it.run(tx); err != nil {
+		if err := it.run(f.tx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// finish commits a transaction.
-func (f *file) finish(tx *sql.Tx) error {
-	err := tx.Commit()
+// finish commits the transaction.
+func (f *file) finish() error {
+	err := f.tx.Commit()
 	switch code(err) {
 	case lib.SQLITE_CONSTRAINT, lib.SQLITE_FULL, lib.SQLITE_BUSY: // the driver has rolled back
 		return f.explain(background, err)
@@ -151,11 +221,12 @@ func (f *file) finish(tx *sql.Tx) error {
 	return nil
 }
 
-// testBeforeCommit is for tests.
-var testBeforeCommit = func() {}
+// For tests.
+var testBeforeBegin, testBeforeCommit = func() {}, func() {}
 
 // end ends a group. No lock is held when handlers are called.
 func (f *file) end(group []*write, begun time.Time) {
+	group = slices.DeleteFunc(group, func(it *write) bool { return !it.begin() })
 	reopened := f.reopened
 	f.reopened = false
 	f.unlock()

@@ -1,9 +1,11 @@
 package sqlitewriter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,14 +22,15 @@ var files = struct {
 
 // acquire returns the file of a path with one more handle.
 func acquire(ctx context.Context, path string, given Options) (*file, error) {
-	path, err := resolve(path)
+	opts, err := given.resolved()
 	if err != nil {
 		return nil, err
 	}
-	opts, err := given.resolved(filepath.Base(path))
+	path, info, err := resolve(path, opts.Mode)
 	if err != nil {
 		return nil, err
 	}
+	opts.Name = cmp.Or(opts.Name, filepath.Base(path))
 	lock, err := filelock.Open(path + ".lock")
 	if err != nil {
 		return nil, err
@@ -35,7 +38,7 @@ func acquire(ctx context.Context, path string, given Options) (*file, error) {
 	files.mu.Lock()
 	f := files.open[path]
 	if f == nil {
-		f = newFile(path, opts, lock)
+		f = newFile(path, info, opts, lock)
 		files.open[path] = f
 	}
 	f.handles++
@@ -55,20 +58,38 @@ func acquire(ctx context.Context, path string, given Options) (*file, error) {
 	return f, nil
 }
 
-// resolve finds a file, or makes it. It does not open a file that exists: to close it again
-// would release the locks that SQLite has on it.
-func resolve(path string) (string, error) {
+// resolve finds a file and its lock file, or makes them. It does not open a file that exists: to
+// close it again would release the locks that SQLite has on it.
+func resolve(path string, mode fs.FileMode) (_ string, info os.FileInfo, err error) {
 	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") {
-		return "", errors.New("sqlitewriter: the path must be that of a file, not a connection string or a database in memory")
+		return "", nil, errors.New("sqlitewriter: the path must be that of a file, not a connection string or a database in memory")
 	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
+	if path, err = filepath.Abs(path); err == nil {
+		err = create(path, mode)
 	}
-	if made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
-		_ = made.Close() // it is empty
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
 	}
-	return filepath.EvalSymlinks(path)
+	if err == nil {
+		info, err = os.Stat(path)
+	}
+	if err == nil {
+		err = create(path+".lock", info.Mode().Perm())
+	}
+	return path, info, err
+}
+
+// create makes a file if there is none. If mode is 0, the umask counts.
+func create(path string, mode fs.FileMode) error {
+	made, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, cmp.Or(mode, 0o644))
+	if err == nil && mode != 0 {
+		err = made.Chmod(mode)
+	}
+	_ = made.Close() // it is empty, or there is none
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 // firstConnect shows whether a file can be opened.
@@ -78,7 +99,8 @@ func (f *file) firstConnect(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	return f.connect(ctx)
+	f.patience = f.opts.BusyTimeout
+	return f.explain(ctx, f.connect(ctx))
 }
 
 // release ends a handle. The last one closes the file. It may be opened again meanwhile: then

@@ -3,6 +3,7 @@ package sqlitewriter
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"math"
 	"runtime"
 	"time"
@@ -27,9 +28,15 @@ type Options struct {
 	// TxTimeout is how long the function of a [Writer.Tx] may run before its context ends;
 	// 0 means 30 seconds, negative no limit.
 	TxTimeout time.Duration
-	// BusyTimeout is how long a write waits for a program that writes without the lock file,
-	// PATH.lock; 0 means 10 seconds, negative no wait.
+	// BusyTimeout is how long writes wait for a program that uses the file without the lock file,
+	// PATH.lock; 0 means 10 seconds, negative no wait. Then all writes that wait get [ErrBusy], also
+	// those that came later. Open waits as long for a file that is not in WAL mode. The maximum is
+	// 24 days; a longer time means the same.
 	BusyTimeout time.Duration
+	// Mode has the permissions of a file that Open makes, whatever the umask is; 0 means 0644 less
+	// the umask. It must have 0600, and must not have more than 0666. It does not change a file that
+	// exists. The -wal, -shm and lock files get the permissions of the file. Windows has no modes.
+	Mode fs.FileMode
 
 	// MaxReaders is how many connections [Writer.DB] has at most; 0 means the number of
 	// processors, but not less than 4; negative no limit.
@@ -48,22 +55,24 @@ type Options struct {
 	InvalidateOn string
 }
 
-// resolved returns the options with defaults in place of zeroes, or says what is wrong with
-// them.
-func (o Options) resolved(name string) (Options, error) {
-	o.Name = cmp.Or(o.Name, name)
+// resolved returns the options with defaults in place of zeroes, but Name, or says what is wrong
+// with them.
+func (o Options) resolved() (Options, error) {
 	o.MaxQueued = cmp.Or(o.MaxQueued, 1024)
 	o.MaxGroup = max(1, cmp.Or(o.MaxGroup, 256))
 	if o.TxTimeout = cmp.Or(o.TxTimeout, 30*time.Second); o.TxTimeout < 0 {
 		o.TxTimeout = math.MaxInt64
 	}
-	o.BusyTimeout = max(0, cmp.Or(o.BusyTimeout, 10*time.Second))
+	o.BusyTimeout = min(max(0, cmp.Or(o.BusyTimeout, 10*time.Second)), math.MaxInt32*time.Millisecond) // as in SQLite
 	o.MaxReaders = cmp.Or(o.MaxReaders, max(4, runtime.GOMAXPROCS(0)))
 	o.Capacity = cmp.Or(o.Capacity, 1000)
 	o.TTL = cmp.Or(o.TTL, 5*time.Minute)
 	o.InvalidateOn = cmp.Or(o.InvalidateOn, CommandInvalidate+":*")
 	if o.MaxQueued < 0 || o.Capacity < 0 {
 		return o, fmt.Errorf("sqlitewriter: Options.MaxQueued %d and Options.Capacity %d must not be negative", o.MaxQueued, o.Capacity)
+	}
+	if o.Mode != 0 && (o.Mode|0o666 != 0o666 || o.Mode&0o600 != 0o600) {
+		return o, fmt.Errorf("sqlitewriter: Options.Mode must have 0600 and not more than 0666, not %#o", uint32(o.Mode))
 	}
 	return o, nil
 }

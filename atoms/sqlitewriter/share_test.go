@@ -79,9 +79,12 @@ func TestInvalidOptions(t *testing.T) {
 	for text, opts := range map[string]sqlitewriter.Options{
 		"Options.MaxQueued": {MaxQueued: -1},
 		"Options.Capacity":  {Capacity: -1},
+		"Options.Mode":      {Mode: 0o400},
 	} {
-		_, err := sqlitewriter.Open(t.Context(), filepath.Join(t.TempDir(), "x.db"), opts)
+		path := filepath.Join(t.TempDir(), "x.db")
+		_, err := sqlitewriter.Open(t.Context(), path, opts)
 		assert.ErrorContains(t, err, text)
+		assert.NoFileExists(t, path)
 	}
 }
 
@@ -98,7 +101,7 @@ func TestPaths(t *testing.T) {
 	}
 	for path, text := range map[string]string{
 		"": "must be that of a file", ":memory:": "must be that of a file", "file:x?mode=memory": "must be that of a file",
-		"no/such/dir.db": "no such file", dir: "unable to open", "a\x00b": "invalid argument", "text": "not a database",
+		"no/such/dir.db": "open " + filepath.Join(dir, "no/such/dir.db") + ": no such file", dir: "unable to open", "a\x00b": "invalid argument", "text": "not a database",
 	} {
 		require.NoError(t, os.WriteFile("text", bytes.Repeat([]byte("no database"), 100), 0o644))
 		_, err := sqlitewriter.Open(t.Context(), path, sqlitewriter.Options{})

@@ -15,8 +15,8 @@ const (
 	SignalWriting = "write.start"
 	// SignalWritten: at least one write of a group is committed. See [Written].
 	SignalWritten = "write.done"
-	// SignalFailed: a write of a group failed. See [Failed]. If the lock file cannot be locked, all
-	// writes of the group fail, and there is one signal. A write that was dropped before its
+	// SignalFailed: a write of a group failed. See [Failed]. If no transaction can begin, because of
+	// the lock file, [ErrBusy] or [ErrMoved], all writes that wait fail, and there is one signal. A write that was dropped before its
 	// transaction raises nothing.
 	SignalFailed = "write.error"
 	// SignalReopened: the writer's connection was broken, and is replaced.
@@ -43,11 +43,11 @@ var (
 )
 
 // A Group describes writes that shared a transaction. If one of them failed, each had a
-// transaction of its own.
+// transaction of its own. Writes that left before that do not count.
 type Group struct {
 	Writes   int           `json:"writes"`   // calls of Exec and Batch, or one Tx
 	Failed   int           `json:"failed"`   // writes that returned an error
-	Duration time.Duration `json:"duration"` // of the transactions; without the wait for the lock file
+	Duration time.Duration `json:"duration"` // of the transactions; without the waits for the lock file and for other programs before the first
 }
 
 // Stats are the counters of a handle and its file. A write is a call of Exec, Batch or Tx. The

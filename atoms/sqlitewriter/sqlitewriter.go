@@ -33,11 +33,17 @@ type Writer struct {
 
 var _ core.Lifecycle = (*Writer)(nil)
 
-// Errors of a writer. Compare with errors.Is. An error that wraps ErrNoSpace or ErrNotAllowed
-// also wraps the error of SQLite.
+// Errors of a writer. Compare with errors.Is. An error that wraps ErrNoSpace, ErrBusy or
+// ErrNotAllowed also wraps the error of SQLite.
 var (
 	// ErrNoSpace: the disk is full. Nothing of the write is stored.
 	ErrNoSpace = errors.New("sqlitewriter: no space left for the database")
+	// ErrBusy: another program used the file for longer than [Options.BusyTimeout]. Nothing of the
+	// write is stored.
+	ErrBusy = errors.New("sqlitewriter: another program uses the database for longer than Options.BusyTimeout")
+	// ErrMoved: the file, or its log PATH-wal, was deleted, renamed or replaced while it was open.
+	// Nothing of the write is stored. Close all handles, and open the file again.
+	ErrMoved = errors.New("sqlitewriter: the file was deleted, renamed or replaced")
 	// ErrNotAllowed: a statement would begin or end a transaction, start a checkpoint, attach a file
 	// or change settings of the writer's connection. Use [Writer.Batch] and [Writer.Tx] for transactions.
 	ErrNotAllowed = errors.New("sqlitewriter: a write may not control transactions or checkpoints, attach files or change settings of the connection")
@@ -61,7 +67,7 @@ type Statement struct {
 // refused. SQLite's -wal and -shm files and the lock file, PATH.lock, appear beside it.
 //
 // The first Open of a file waits while another process writes. If ctx ends first, Open returns
-// an error that wraps the cause of ctx.
+// an error that wraps the cause of ctx. For other programs, see [Options.BusyTimeout].
 func Open(ctx context.Context, path string, opts Options) (*Writer, error) {
 	f, err := acquire(ctx, path, opts)
 	if err != nil {
@@ -83,7 +89,8 @@ func (w *Writer) Path() string { return w.path }
 // and on the disk. If one of them fails, none is stored. The result is that of the last
 // statement. The query must not begin or end transactions: see [ErrNotAllowed].
 //
-// If ctx ends before the transaction begins, Exec returns the cause of ctx. If ctx ends while a
+// If ctx ends before the transaction begins, also while another program keeps it from beginning,
+// Exec returns the cause of ctx, and nothing is stored. If ctx ends while a
 // statement runs, the statement is interrupted, and Exec returns the cause too. If ctx ends
 // later, Exec waits for the commit, and its result says whether the write is stored.
 func (w *Writer) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
@@ -163,7 +170,8 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
 	}
 	err := w.commits.Do(it.ctx, it)
-	if err == nil || errors.Is(err, groupcommit.ErrUndecided) { // the commit has begun
+	if err == nil || errors.Is(err, groupcommit.ErrUndecided) { // it was taken for a commit
+		it.withdraw()
 		<-it.settled
 		err = it.err
 	} else {
@@ -259,7 +267,7 @@ func (w *Writer) end(closed bool, cause error) (writes []*write) {
 	defer w.mu.Unlock()
 	w.stats.Closed = w.stats.Closed || closed
 	for it := range w.pending {
-		if cause == core.ErrClosed || cause != nil && !it.begun.Load() {
+		if cause == core.ErrClosed || cause != nil && it.state.Load() != begun {
 			it.leave(w.named(cause))
 		}
 		writes = append(writes, it)

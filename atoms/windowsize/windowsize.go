@@ -48,9 +48,11 @@ const (
 	// out, within the bounds. The window may be the same as before.
 	SignalSizeApplied = "window.size.applied"
 	SignalTimeApplied = "window.time.applied"
-	// SignalSizeRejected and SignalTimeRejected mean that the value of a command was not
-	// valid, or that the command failed with [ErrNoLimit].
+	// SignalSizeRejected: the size in a command was not valid, or the command failed with
+	// [ErrNoLimit].
 	SignalSizeRejected = "window.size.rejected"
+	// SignalTimeRejected: the time in a command was not valid, or the command failed with
+	// [ErrNoLimit].
 	SignalTimeRejected = "window.time.rejected"
 )
 

@@ -43,7 +43,7 @@ type Options struct {
 	// Begin, if there is one, is called before each commit, for example to take a lock that
 	// processes share. Items can be withdrawn until it returns, and items that come
 	// meanwhile join the group. The function that it returns is called after the commit, or
-	// when no items are left. If it returns an error, items of a group fail with it. It must
+	// when no items are left. If it returns an error, all items that wait fail with it. It must
 	// not panic.
 	Begin func(ctx context.Context) (end func(), err error)
 }
@@ -243,15 +243,15 @@ func (c *Committer[T]) commitNext(ctx context.Context) {
 	}
 }
 
-// take removes the next group from the queue, to commit it or because Begin has failed.
+// take removes the next group from the queue to commit it, or all items because Begin has failed.
 func (c *Committer[T]) take(commits bool) []*entry[T] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(c.queue)
-	if c.batch > 0 {
+	if commits && c.batch > 0 {
 		n = min(n, c.batch)
 	}
-	if i := slices.IndexFunc(c.queue[:n], (*entry[T]).alone); i >= 0 {
+	if i := slices.IndexFunc(c.queue[:n], (*entry[T]).alone); commits && i >= 0 {
 		n = max(i, 1)
 	}
 	batch := c.queue[:n:n]

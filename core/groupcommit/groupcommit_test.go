@@ -131,7 +131,7 @@ func TestBegin(t *testing.T) {
 		c := open(t, func(_ context.Context, items []single, _ []error) error {
 			calls = append(calls, fmt.Sprint(items))
 			return nil
-		}, Options{Begin: func(ctx context.Context) (func(), error) {
+		}, Options{MaxBatch: 4, Begin: func(ctx context.Context) (func(), error) {
 			select {
 			case ok := <-let:
 				if !ok {
@@ -162,7 +162,10 @@ func TestBegin(t *testing.T) {
 		all.Wait()
 		want := "[end [2 3] end [-4] end [-5] end [6] end]"
 		checkEqual(t, "calls", fmt.Sprint(calls), want)
-		do(t.Context(), 7, refused)
+		for range 5 { // more than MaxBatch, and some alone
+			do(t.Context(), 7, refused)
+			do(t.Context(), -7, refused)
+		}
 		let <- false
 		all.Wait()
 		do(t.Context(), 8, core.ErrClosed)

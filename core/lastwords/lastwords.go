@@ -90,7 +90,7 @@ func NoteOf(s core.Snapshot) Note {
 	return n
 }
 
-// SignalFailed is the name of [Failed].
+// SignalFailed is raised for every note that was not stored: see [Failed].
 const SignalFailed = "lastwords.failed"
 
 // Failed is raised, with the note's key, for every note that was not stored. A handler

@@ -49,6 +49,7 @@ type system struct {
 	opts      Options
 	unhealthy atomic.Uint32 // priorities, as bits
 	measuring atomic.Bool   // an interval has begun
+	measured  Metrics       // all until the end of the last interval; only adapt uses it
 
 	events     outbox.Outbox          // changes of priorities and of the limit, one after the other
 	priorities [Priorities + 1]health // 0 is not used
@@ -105,6 +106,7 @@ func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options, coord
 		clock.Lanes = append(clock.Lanes, core.Lane{Name: pri(i), DeferOn: pri(i), Limit: 1})
 	}
 	s.clock = core.Must(core.NewCoordinator(s.probe, clock))
+	s.metrics(0)
 	s.metrics(max(opts.Interval, 0))
 	c.OnClosed(s.Sink().Follow("processor.unhealthy:*,processor.healthy:*", s.observe))
 	c.OnClosed(s.Sink().Subscribe("system.load.high,system.load.low", func(load core.Signal) {
@@ -156,12 +158,18 @@ type Metrics struct {
 	Concurrency int // how many items may run at once
 }
 
-// Metrics counts the items of the last span; 0 means all since the first call. The first call
-// with a span counts the signals that are in the window of the workflow. After that call, the
-// counts for this span are exact, up to 16,384. For [Options.Interval] they are exact from New
-// on. Each span costs four monitors, so use few different ones. After the end of the workflow,
-// the counts are 0.
+// Metrics counts the items of the last span; 0 means all since New. The first call with another
+// span counts the signals that are in the window of the workflow. After that call, the counts for
+// this span are exact, up to 16,384. For [Options.Interval] they are exact from New on. Each span
+// costs four monitors, so use few different ones. After the end of the workflow, the counts are 0.
 func (w *Workflow[T]) Metrics(span time.Duration) Metrics { return w.system.metrics(span) }
+
+// since returns what was counted after old. Counts are lower than before if an operation has
+// retracted its signals, or after the end.
+func (m Metrics) since(old Metrics) Metrics {
+	more := func(now, before int) int { return max(0, now-before) }
+	return Metrics{more(m.Total, old.Total), more(m.Succeeded, old.Succeeded), more(m.Failed, old.Failed), more(m.Failovers, old.Failovers), m.Concurrency}
+}
 
 func (s *system) metrics(span time.Duration) Metrics {
 	s.mu.Lock()
@@ -181,7 +189,11 @@ func (s *system) metrics(span time.Duration) Metrics {
 // adapt ends an interval: the rule decides.
 func (s *system) adapt() {
 	s.measuring.Store(false)
-	m := s.metrics(s.opts.Interval)
+	// The difference of two counts, not a count over a span: when a timer fires, what was raised
+	// at the beginning of the interval is older than the interval.
+	all := s.metrics(0)
+	m := all.since(s.measured)
+	s.measured = all
 	Measured.Raise(s.Sink(), s.Name(), m)
 	failures := m.Failovers + m.Failed
 	switch attempts := failures + m.Succeeded; {
@@ -197,7 +209,7 @@ func (s *system) step(up bool, reason string, on core.Raiser) {
 	from := s.Stats().Limit
 	to, name := max(from-s.opts.Step, s.opts.Min), SignalDecreased
 	if up {
-		to, name = min(from+s.opts.Step, s.opts.Max), SignalIncreased
+		to, name = from+min(s.opts.Step, s.opts.Max-from), SignalIncreased
 	}
 	if to != from && up == (to > from) { // SetMaxConcurrency may have left the range
 		s.SetMaxConcurrency(to) // which is at least 1

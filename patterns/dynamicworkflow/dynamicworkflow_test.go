@@ -3,6 +3,7 @@ package dynamicworkflow_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -192,7 +193,7 @@ func TestProbes(t *testing.T) {
 			}
 			return errDown
 		}})
-		for _, name := range []string{"processor.unhealthy:pri1", "processor.unhealthy:pri1", "processor.unhealthy:pri0", "processor.unhealthy:pri32", "processor.unhealthy:pri", "processor.unhealthyish:pri2"} {
+		for _, name := range []string{"processor.unhealthy:pri1", "processor.unhealthy:pri1", "processor.unhealthy:pri0", "processor.unhealthy:pri32", "processor.unhealthy:pri", "processor.unhealthy:pri+2", "processor.unhealthy:pri02", "processor.unhealthyish:pri2"} {
 			sink.Raise(name)
 		}
 		time.Sleep(290 * time.Second)
@@ -313,6 +314,37 @@ func TestAdaptiveConcurrency(t *testing.T) {
 		w.SetMaxConcurrency(9)
 		sink.Raise("system.load.low") // no step up leads from 9 to 7
 		said.None()
+	})
+}
+
+// Time passes between a result and the start of its interval, as with a real clock: each result
+// counts in one interval, also the first ones of it. Step may be as large as an int.
+func TestEachResultIsMeasuredOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := core.NewSink(core.SinkOptions{})
+		said := coretest.Watch(t, sink, "concurrency.*, workflow.*")
+		w := newWorkflow(t, sink, func(_ context.Context, item string) error {
+			if item == "bad" {
+				return errDown
+			}
+			return nil
+		}, dynamicworkflow.Options{Step: math.MaxInt})
+		sink.Subscribe("order.failed, order.completed", func(core.Signal) { time.Sleep(time.Nanosecond) })
+		for _, c := range []struct {
+			item string
+			want dynamicworkflow.Metrics
+			then string
+		}{
+			{"bad", dynamicworkflow.Metrics{Total: 100, Failed: 100, Concurrency: 4}, "concurrency.decreased:to=1"},
+			{"good", dynamicworkflow.Metrics{Total: 100, Succeeded: 100, Concurrency: 1}, "concurrency.increased:to=32"},
+		} {
+			for range 100 {
+				core.Must(w.Enqueue(t.Context(), c.item))
+			}
+			time.Sleep(11 * time.Second)
+			m, _ := dynamicworkflow.Measured.From(said.ExpectExactly("workflow.measured", c.then)[0])
+			assert.Equal(t, c.want, m)
+		}
 	})
 }
 

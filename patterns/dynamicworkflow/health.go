@@ -26,8 +26,9 @@ func (s *system) healthy(priority int) bool {
 
 // observe is called for "processor.healthy:pri1" and "processor.unhealthy:pri1".
 func (s *system) observe(signal core.Signal) {
-	name, number, _ := strings.Cut(signal.Name, ":pri")
-	if priority, err := strconv.Atoi(number); err == nil && priority > 0 && priority <= Priorities {
+	name, which, _ := strings.Cut(signal.Name, ":")
+	priority, _ := strconv.Atoi(strings.TrimPrefix(which, "pri"))
+	if which == pri(priority) && priority > 0 && priority <= Priorities { // not pri01 or pri+1
 		s.do(func() { s.mark(priority, name == "processor.healthy", s.Sink().Because(signal)) })
 	}
 }

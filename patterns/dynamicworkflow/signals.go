@@ -18,11 +18,11 @@ const (
 // raised on the sink, with the name of the workflow as key.
 const (
 	SignalAssigned      = "route.assigned"             // route.assigned:pri2: an item is routed
-	SignalUnhealthy     = "processor.marked.unhealthy" // processor.marked.unhealthy:pri1
-	SignalHealthy       = "processor.marked.healthy"   // processor.marked.healthy:pri1
+	SignalUnhealthy     = "processor.marked.unhealthy" // processor.marked.unhealthy:pri1: no more items are routed to the priority
+	SignalHealthy       = "processor.marked.healthy"   // processor.marked.healthy:pri1: items are routed to it again
 	SignalProbeStarting = "probe.starting"             // probe.starting:pri1
 	SignalProbeSuccess  = "probe.success"              // probe.success:pri1
-	SignalProbeFailed   = "probe.failed"               // probe.failed:pri1
+	SignalProbeFailed   = "probe.failed"               // probe.failed:pri1: a call of Probe has failed
 	SignalIncreased     = "concurrency.increased"      // concurrency.increased:to=6
 	SignalDecreased     = "concurrency.decreased"      // concurrency.decreased:to=2
 )

@@ -14,10 +14,8 @@ import (
 type BridgeOptions struct {
 	// Pattern selects the signals that are written; "" means "*".
 	Pattern string
-	// Level returns the level of the record for a signal. If it is nil, the first part of
-	// the name is the level, as in "error.database", or the second part if the first one is
-	// "log". Levels are trace, debug, info, warn, warning, error, critical and fatal, in
-	// upper or lower case. Any other text means [slog.LevelInfo].
+	// Level returns the level of the record for a signal. nil means [LevelOf] its name, as
+	// error for "error.database" and "job.failed", warn for "schedule.missed".
 	Level func(core.Signal) slog.Level
 	// MaxQueued is how many signals may wait. If one more comes, the oldest is dropped. 0
 	// means 1000. Negative means no queue: a signal is rejected if it comes while the bridge
@@ -69,7 +67,10 @@ func (o BridgeOptions) resolved() BridgeOptions {
 	o.Pattern = cmp.Or(o.Pattern, "*")
 	o.Name = cmp.Or(o.Name, "logging")
 	if o.Level == nil {
-		o.Level = func(s core.Signal) slog.Level { return levelOf(s.Name) }
+		o.Level = func(s core.Signal) slog.Level {
+			level, _ := LevelOf(s.Name)
+			return level
+		}
 	}
 	return o
 }

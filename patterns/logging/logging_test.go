@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/logging"
 )
 
-var all = logging.HandlerOptions{Level: slog.Level(-100)}
+var all = logging.HandlerOptions{Level: slog.Level(math.MinInt)}
 
 // logs is what the sink has of the family, by name.
 func logs(sink *core.Sink) (names []string, last logging.Record) {
@@ -81,7 +82,9 @@ func TestNames(t *testing.T) {
 		"log.critical.none.none": func(l *slog.Logger) {
 			l.Log(context.TODO(), slog.Level(100), "", "err", errors.Join(notExist, notExist))
 		},
-		"log.warn.none.none": func(l *slog.Logger) { l.Log(context.TODO(), slog.LevelWarn+1, "") },
+		"log.warn.none.none":  func(l *slog.Logger) { l.Log(context.TODO(), slog.LevelWarn+1, "") },
+		"log.critical.none.x": func(l *slog.Logger) { l.Log(context.TODO(), math.MaxInt, "", "event", "x") },
+		"log.trace.none.x":    func(l *slog.Logger) { l.Log(context.TODO(), math.MinInt, "", "event", "x") },
 	} {
 		sink := core.NewSink(core.SinkOptions{})
 		log(slog.New(logging.NewHandler(sink, all)))
@@ -268,29 +271,45 @@ func (s *slow) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
+// The level of a signal is that of the first part that has one. Names of other parts, after the
+// colon or behind it, do not matter.
+func TestLevelOf(t *testing.T) {
+	for name, want := range map[string]string{
+		"durable.failed": "ERROR", "job.failed:orders:timeout": "ERROR", "atom.panicked": "ERROR", "durable.lease.lost": "ERROR", "retry.budget.exhausted": "ERROR",
+		"write.error": "ERROR", "http.error:503": "ERROR", "log.error.orders.dbfailure": "ERROR", "Critical.x": "ERROR+4", "debug.failed": "DEBUG",
+		"circuit.open.payment": "WARN", "circuit.half_open.error": "WARN", "schedule.missed": "WARN", "coordinator.forced": "WARN", "processor.unhealthy:pri1": "WARN",
+		"circuit.closed.failed": "INFO", "job.retry:orders:1": "INFO unknown", "processor.healthy:pri1": "INFO", "rate.limit.recovered": "INFO",
+		"order.placed": "INFO unknown", "failedness": "INFO unknown", "order.placed:failed": "INFO unknown", "log.x": "INFO unknown", "": "INFO unknown",
+	} {
+		level, known := logging.LevelOf(name)
+		require.Equal(t, strings.TrimSuffix(want, " unknown"), level.String(), name)
+		require.Equal(t, !strings.HasSuffix(want, "unknown"), known, name)
+	}
+}
+
 func TestBridge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		h := &slow{gate: make(chan error, 20)}
-		bridge := core.Must(logging.NewBridge(sink, h, logging.BridgeOptions{MaxQueued: 8}))
-		for _, name := range []string{"error", "dropped", "dropped", "log.error.orders.dbfailure", "WARNING:x", "Trace.x", "fatal.x", ".x", "log.x", "debug", "errors.x"} {
+		bridge := core.Must(logging.NewBridge(sink, h, logging.BridgeOptions{MaxQueued: 9}))
+		for _, name := range []string{"error", "dropped", "dropped", "log.error.orders.dbfailure", "WARNING:x", "Trace.x", "fatal.x", ".x", "log.x", "debug", "errors.x", "circuit.open.x"} {
 			sink.Raise(name) // and does not wait
 			synctest.Wait()
 		}
 		h.gate <- errors.New("on purpose")
 		close(h.gate)
 		require.NoError(t, bridge.Drain(t.Context()))
-		require.Equal(t, []string{"ERROR error", "ERROR log.error.orders.dbfailure", "WARN WARNING:x", "DEBUG-4 Trace.x", "ERROR+4 fatal.x", "INFO .x", "INFO log.x", "DEBUG debug", "INFO errors.x"}, h.got)
+		require.Equal(t, []string{"ERROR error", "ERROR log.error.orders.dbfailure", "WARN WARNING:x", "DEBUG-4 Trace.x", "ERROR+4 fatal.x", "INFO .x", "INFO log.x", "DEBUG debug", "INFO errors.x", "WARN circuit.open.x"}, h.got)
 		stats := bridge.Stats()
-		require.EqualValues(t, []uint64{1, 8, 2}, []uint64{stats.Failed, stats.Succeeded, stats.Dropped})
+		require.EqualValues(t, []uint64{1, 9, 2}, []uint64{stats.Failed, stats.Succeeded, stats.Dropped})
 
 		own := func(core.Signal) slog.Level { return slog.LevelWarn }
 		bridge = core.Must(logging.NewBridge(sink, h, logging.BridgeOptions{Pattern: "*.failed", Level: own, Name: "mine"}))
 		sink.Raise("order.failed")
 		sink.Raise("log.error.orders.dbfailure")
 		require.NoError(t, bridge.Drain(t.Context()))
-		require.Equal(t, "WARN order.failed", h.got[9])
-		require.Len(t, h.got, 10)
+		require.Equal(t, "WARN order.failed", h.got[10])
+		require.Len(t, h.got, 11)
 		require.Equal(t, "mine", bridge.Name())
 	})
 	_, err := logging.NewBridge(nil, nil, logging.BridgeOptions{})

@@ -70,7 +70,7 @@ func errorType(err error) string {
 // signalName is the name that [Log] describes.
 func (r *Record) signalName() string {
 	b := append(make([]byte, 0, 128), "log."...)
-	b = append(b, levels[min(max(0, int(r.Level-lowest)>>2), len(levels)-1)]...)
+	b = append(b, levels[(min(max(r.Level, lowest), highest)-lowest)>>2]...)
 	b = appendSlug(append(b, '.'), r.Category)
 	b = appendSlug(append(b, '.'), r.Event)
 	if short, _, _ := strings.Cut(r.ErrorType, "["); short != "" { // without type parameters
@@ -101,17 +101,45 @@ var (
 	aliases = strings.NewReplacer("warning", "warn", "fatal", "critical")
 )
 
-const lowest = slog.LevelDebug - 4
+const (
+	lowest  = slog.LevelDebug - 4
+	highest = slog.LevelError + 4
+)
 
-// levelOf returns the level in the first part of a signal's name, or in the second part if the
-// name begins with "log.".
-func levelOf(name string) slog.Level {
-	name = strings.TrimPrefix(name, "log.")
-	if i := strings.IndexAny(name, ".:"); i >= 0 {
-		name = name[:i]
+// words are the parts of names that say how bad it is. They are the past tenses and states in
+// which the names of signals end, so no module needs a list of its own.
+var words = map[slog.Level][]string{
+	slog.LevelError: {"error", "failed", "failure", "panicked", "lost", "exhausted", "dead"},
+	slog.LevelWarn: {"open", "opened", "half_open", "reopened", "missed", "skipped", "forced", "dropped", "abandoned", "rejected", "refused",
+		"unhealthy", "fenced", "timeout", "limited", "throttled", "anomaly", "backpressure"},
+	slog.LevelInfo: {"closed", "recovered", "restored", "healthy"},
+}
+
+// LevelOf returns the level of a signal with this name. A bridge uses it if
+// [BridgeOptions.Level] is nil. If the first part of the name is a level, as in
+// "error.database", or the second part if the first one is "log", it is this level: trace, debug,
+// info, warn, warning, error, critical or fatal, in upper or lower case. Otherwise the first part
+// that says how the thing ended decides, up to the first colon:
+//
+//   - [slog.LevelError]: error, failed, failure, panicked, lost, exhausted, dead
+//   - [slog.LevelWarn]: open, opened, half_open, reopened, missed, skipped, forced, dropped,
+//     abandoned, rejected, refused, unhealthy, fenced, timeout, limited, throttled,
+//     anomaly, backpressure
+//   - [slog.LevelInfo]: closed, recovered, restored, healthy
+//
+// Any other name means [slog.LevelInfo], and known is false.
+func LevelOf(name string) (level slog.Level, known bool) {
+	name, _, _ = strings.Cut(strings.TrimPrefix(name, "log."), ":")
+	parts := strings.Split(name, ".")
+	if i := slices.Index(levels, aliases.Replace(strings.ToLower(parts[0]))); i >= 0 {
+		return lowest + slog.Level(4*i), true
 	}
-	if i := slices.Index(levels, aliases.Replace(strings.ToLower(name))); i >= 0 {
-		return lowest + slog.Level(4*i)
+	for _, part := range parts {
+		for level, all := range words {
+			if slices.Contains(all, part) {
+				return level, true
+			}
+		}
 	}
-	return slog.LevelInfo
+	return slog.LevelInfo, false
 }

@@ -13,8 +13,8 @@ const (
 	SignalInitialized = "window.initialized" // the window is open
 	SignalLoaded      = "window.load.done"   // see [Loaded]
 	SignalFlushed     = "window.flush.done"  // see [Flushed]
-	SignalFailed      = "window.flush.error" // see [Failed]
-	SignalLost        = "window.lost"        // see [Lost]
+	SignalFailed      = "window.flush.error" // a flush failed; see [Failed]
+	SignalLost        = "window.lost"        // signals were dropped because too many wait; see [Lost]
 )
 
 // Kinds of the signals with a payload.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -12,9 +13,9 @@ import (
 )
 
 const (
-	// SignalFirstFailed is raised by each operation of the first stage that fails or panics,
-	// SignalSecondFailed by each one of the second stage.
-	SignalFirstFailed  = "stage1.failed"
+	// SignalFirstFailed is raised by each operation of the first stage that fails or panics.
+	SignalFirstFailed = "stage1.failed"
+	// SignalSecondFailed is raised by each operation of the second stage that fails or panics.
 	SignalSecondFailed = "stage2.failed"
 	// SignalThrottled is held while the first stage is at its minimum. The key is the name of
 	// the Fanout.
@@ -82,7 +83,7 @@ func New[In, Mid any](first core.ResultWork[In, Mid], second core.Work[Mid], opt
 		return nil, errors.New("reactivefanout: New needs two functions")
 	}
 	stage2 := core.Must(core.NewCoordinator(reporting(SignalSecondFailed, second), core.Options{ // these options are valid
-		Name: opts.Name + ".2", MaxConcurrency: opts.Downstream, MaxQueued: 2 * opts.High, Sink: opts.Sink,
+		Name: opts.Name + ".2", MaxConcurrency: opts.Downstream, MaxQueued: 2 * min(opts.High, math.MaxInt/2), Sink: opts.Sink,
 	}))
 	stage1 := core.Must(core.NewCoordinator(reporting(SignalFirstFailed, func(ctx context.Context, item In) error {
 		mid, err := first(ctx, item)

@@ -3,6 +3,7 @@ package reactivefanout_test
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -94,6 +95,22 @@ func TestEachItemReachesTheSecondStageOnceAlsoThroughDrain(t *testing.T) {
 		for i := range times {
 			require.EqualValues(t, 1, times[i].Load(), i)
 		}
+	})
+}
+
+// High may be so large that there is never pressure.
+func TestWithoutBacklogPressure(t *testing.T) {
+	fanout(t, reactivefanout.Options{High: math.MaxInt}, func(context.Context, int) error {
+		time.Sleep(time.Second)
+		return nil
+	}, func(t *testing.T, f *reactivefanout.Fanout[int, int]) {
+		for i := range 200 {
+			core.Must(f.Enqueue(t.Context(), i))
+		}
+		require.NoError(t, f.First().WaitIdle(t.Context()))
+		require.Zero(t, f.First().Stats().Failed)
+		require.NotZero(t, f.Second().Stats().Pending)
+		require.NoError(t, f.Flush(t.Context()))
 	})
 }
 

@@ -24,14 +24,16 @@ const (
 	SignalHeaders   = "stage.headers"
 	SignalReading   = "stage.reading"
 	SignalCompleted = "stage.completed"
-	SignalFailed    = "stage.failed"
+	SignalFailed    = "stage.failed" // the request has failed
 	SignalCancelled = "stage.cancelled"
 	SignalProgress  = "progress"   // followed by a colon and the percentage
-	SignalError     = "http.error" // followed by a colon and the status code
+	SignalError     = "http.error" // the server answered with an error; followed by a colon and the status code
 )
 
 // ErrTooLarge is returned by [DownloadLimit] when a body is larger than the limit.
 var ErrTooLarge = errors.New("signalinghttp: body is larger than the limit")
+
+var errNoURL = errors.New("signalinghttp: a request needs a URL")
 
 // A StatusError says that a server answered with a status other than 2xx.
 type StatusError struct {
@@ -71,6 +73,9 @@ func Download(client *http.Client, req *http.Request, w io.Writer, sink *core.Si
 // returns [ErrTooLarge]. If the response states its length, it returns that error before it
 // writes anything. Otherwise it writes at most limit bytes. A negative limit means none.
 func DownloadLimit(client *http.Client, req *http.Request, w io.Writer, sink *core.Sink, limit int64) (n int64, err error) {
+	if req == nil || req.URL == nil {
+		return 0, errNoURL
+	}
 	x := begin(req, sink, limit)
 	outcome := errors.New("signalinghttp: Download panicked")
 	defer func() { x.end(outcome) }()
@@ -117,7 +122,13 @@ func NewTransport(base http.RoundTripper, sink *core.Sink) *Transport {
 
 // RoundTrip sends a request.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Context().Value(quiet{}) != nil {
+	switch {
+	case req == nil || req.URL == nil:
+		if req != nil && req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, errNoURL
+	case req.Context().Value(quiet{}) != nil:
 		return t.base.RoundTrip(req)
 	}
 	x := begin(req, t.sink, -1)
@@ -136,6 +147,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = &body{ReadCloser: resp.Body, x: x}
 	}
 	return resp, nil
+}
+
+// CloseIdleConnections does what [http.Client.CloseIdleConnections] does with base.
+func (t *Transport) CloseIdleConnections() {
+	(&http.Client{Transport: t.base}).CloseIdleConnections()
 }
 
 // body is the body of a response; its reader may close it before the end.

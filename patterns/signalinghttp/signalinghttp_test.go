@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,6 +101,47 @@ func TestRequestIsSaidWhenItWasSent(t *testing.T) {
 	})
 	_, err := signalinghttp.Download(nil, req, io.Discard, sink)
 	assert.NoError(t, err)
+}
+
+func TestRequestWithoutURL(t *testing.T) {
+	sink := newSink()
+	for _, req := range []*http.Request{nil, {}} {
+		_, err := signalinghttp.Download(nil, req, io.Discard, sink)
+		assert.EqualError(t, err, "signalinghttp: a request needs a URL")
+		_, err = signalinghttp.NewTransport(nil, sink).RoundTrip(req)
+		assert.EqualError(t, err, "signalinghttp: a request needs a URL")
+	}
+	body := &closes{}
+	signalinghttp.NewTransport(nil, sink).RoundTrip(&http.Request{Body: body})
+	assert.True(t, body.closed, "as http.RoundTripper says")
+	assert.Zero(t, sink.Count("*"))
+}
+
+type closes struct {
+	strings.Reader
+	closed bool
+}
+
+func (c *closes) Close() error {
+	c.closed = true
+	return nil
+}
+
+// A client closes the idle connections of its Transport through the one of this package.
+func TestCloseIdleConnections(t *testing.T) {
+	base := &http.Transport{}
+	client := &http.Client{Transport: signalinghttp.NewTransport(base, nil)}
+	reused := func(req *http.Request) (is bool) {
+		ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { is = got.Reused }})
+		_, err := signalinghttp.Download(client, req.WithContext(ctx), io.Discard, nil)
+		assert.NoError(t, err)
+		return is
+	}
+	req := serve(t, sized(1))
+	assert.Equal(t, []bool{false, true}, []bool{reused(req), reused(req)})
+	client.CloseIdleConnections()
+	assert.False(t, reused(req))
+	(&http.Client{Transport: signalinghttp.NewTransport(http.NewFileTransport(http.Dir(".")), nil)}).CloseIdleConnections()
 }
 
 func TestStatusIsAnError(t *testing.T) {

@@ -17,10 +17,10 @@ const (
 	// the number of the item follow the name, as in "stage.start:3".
 	SignalStart = "stage.start"
 	SignalDone  = "stage.done"
-	// SignalDeferred is held on the sink while items should wait, SignalRefused while they
-	// should be refused.
+	// SignalDeferred is held on the sink while items should wait.
 	SignalDeferred = "showcase.deferred"
-	SignalRefused  = "showcase.refused"
+	// SignalRefused is held on the sink while items should be refused.
+	SignalRefused = "showcase.refused"
 )
 
 // Result is the result of [Run]. Dispatched, Polled and Deferred are equal to the number of
@@ -34,20 +34,23 @@ type Result struct {
 	Signals    []string // names of the signals that items have raised, in order
 }
 
-// Run runs the given number of items, and reacts to their signals in all ways. Items must be
-// positive. Each item takes 5 ms. If ctx ends, Run cancels all items, and returns the cause of
+// maxItems is how many items may run: there is room for four signals of each.
+const maxItems = core.MaxSinkCapacity / 4
+
+// Run runs the given number of items, from 1 to 16,777,216, and reacts to their signals in all
+// ways. Each item takes 5 ms. If ctx ends, Run cancels all items, and returns the cause of
 // ctx.
 func Run(ctx context.Context, items int) (Result, error) {
-	if items <= 0 {
-		return Result{}, fmt.Errorf("signalreactionshowcase: items is %d, but must be positive", items)
+	if items < 1 || items > maxItems {
+		return Result{}, fmt.Errorf("signalreactionshowcase: items is %d, but must be from 1 to %d", items, maxItems)
 	}
 	var called, dispatched atomic.Int64
-	sink := core.NewSink(core.SinkOptions{Capacity: items * 4, MaxAge: 10 * time.Second})
+	sink := core.NewSink(core.SinkOptions{Capacity: items * 4, MaxAge: -1})
 	background := core.Must(core.NewDispatcher(core.Options{Sink: sink, MaxConcurrency: 4, MaxQueued: items * 4}))
 	defer background.Close()
 	background.Handle(SignalDone+":*", func(context.Context, core.Signal) error { dispatched.Add(1); return nil })
 	work := core.Must(core.NewCoordinator(stage, core.Options{
-		MaxConcurrency: min(runtime.NumCPU(), 8), MaxQueued: items, MaxTracked: items, Sink: sink,
+		MaxConcurrency: min(runtime.NumCPU(), 8), MaxQueued: items, MaxTracked: items, MaxAge: -1, Sink: sink,
 		OnSignal: func(s core.Signal) { called.Add(1); background.Dispatch(s) },
 		DeferOn:  SignalDeferred, CancelOn: SignalRefused,
 	}))

@@ -2,6 +2,8 @@ package signalreactionshowcase_test
 
 import (
 	"context"
+	"math"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,10 +14,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/signalreactionshowcase"
 )
 
-// However many items there are, nothing is lost: a drained dispatcher has handled all.
+// However many items there are, and however long they take, nothing is lost: the last number
+// of items takes 11 s.
 func TestEachReactionSeesEachItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, items := range []int{1, 8, 2000} {
+		for _, items := range []int{1, 8, min(runtime.NumCPU(), 8) * 2200} {
 			r, err := signalreactionshowcase.Run(t.Context(), items)
 			require.NoError(t, err)
 			assert.Len(t, r.Signals, 2*items)
@@ -28,7 +31,11 @@ func TestEachReactionSeesEachItem(t *testing.T) {
 func TestRunEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := signalreactionshowcase.Run(t.Context(), 0)
-		assert.EqualError(t, err, "signalreactionshowcase: items is 0, but must be positive")
+		assert.EqualError(t, err, "signalreactionshowcase: items is 0, but must be from 1 to 16777216")
+		for _, items := range []int{-1, 1<<24 + 1, math.MaxInt} {
+			_, err = signalreactionshowcase.Run(t.Context(), items)
+			assert.ErrorContains(t, err, "but must be from 1 to 16777216")
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Millisecond)
 		defer cancel()
 		_, err = signalreactionshowcase.Run(ctx, 100)

@@ -10,7 +10,7 @@
 //
 //	c, err := core.NewCoordinator(telemetry.Wrap(tel, callAPI), core.Options{Name: "api", Sink: sink})
 //	...
-//	tel.ObserveCoordinator(c)
+//	err = tel.ObserveAll(c, cache, limiter, queue)
 //
 // # Spans
 //
@@ -49,9 +49,25 @@
 //
 // # Metrics
 //
-// [Telemetry.ObserveCoordinator] and [Observe] export each number in a Stats as
-// "ephemeral.KIND.FIELD", with the attribute "name". Unsigned integers become counters.
-// Other integers and booleans become up-down-counters. Floats and durations become gauges;
-// durations are in seconds. Stats is called once at the start, and whenever metrics are
-// collected.
+// [Telemetry.ObserveAll], [Telemetry.ObserveCoordinator] and [Observe] export each number in a
+// Stats as "ephemeral.KIND.FIELD", with the attribute "name". Names and units follow the semantic
+// conventions of OpenTelemetry. FIELD is the name of the field in JSON, with underscores: the
+// field maxAge becomes "max_age". A struct in a Stats adds its own name: "loads.failed".
+//
+//	unsigned integer  counter          {count}
+//	integer           up-down-counter  {count}
+//	boolean           up-down-counter  none; 1 is true
+//	duration          gauge            s
+//	float             gauge            none
+//
+// The elements of a map or of a list have an attribute of their own. Its key is the name of the
+// type of the map's keys, or of the element without "Stats": "state" for a map by State, "lane"
+// for a list of LaneStats, or "key" if there is no such name. Its value is the key of the map, or
+// the field Name of the element. So the lanes of a coordinator become
+// "ephemeral.coordinator.lanes.pending" and so on, with the attributes "name" and "lane". Left out
+// are texts, times, pointers, numbers with a type of their own (ids), fields that JSON leaves out,
+// and lists without a field Name.
+//
+// Stats is called whenever metrics are collected. A durable queue asks its store: its Stats gets
+// the context of the collection, and its error goes to the reader.
 package telemetry

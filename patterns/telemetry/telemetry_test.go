@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -271,34 +272,124 @@ func TestObserveCoordinatorUntilItHasEnded(t *testing.T) {
 	assert.Contains(t, points, succeeded+"{b}")
 }
 
-type cache struct{ stats cacheStats }
+// part is anything with Stats, here of the type S.
+type part[S any] struct{ stats S }
 
-type cacheStats struct {
-	Hits   uint64        `json:"hits"`
-	Size   int           `json:"size"`
-	MaxAge time.Duration `json:"maxAge"`
-	Rate   float64       `json:"rate"`
-	Full   bool          `json:"full"`
-	Name   string        `json:"name"`
-	Loads  core.Stats    `json:"loads"`
+func (p *part[S]) Stats() S { return p.stats }
+
+type lane struct {
+	Name    string `json:"name"`
+	Pending int    `json:"pending"`
 }
 
-func (c *cache) Stats() cacheStats { return c.stats }
+type state int
+
+func (s state) String() string { return []string{"ready", "running"}[s] }
+
+type cacheStats struct {
+	Hits    uint64        `json:"hits"`
+	Size    int           `json:"size"`
+	MaxAge  time.Duration `json:"maxAge"`
+	Rate    float64       `json:"rate"`
+	Full    bool          `json:"full"`
+	Name    string        `json:"name"`
+	Secret  int           `json:"-"`
+	Loads   core.Stats    `json:"loads"`
+	Plain   struct{ BytesRead uint64 }
+	Lanes   []lane                    `json:"lanes"`
+	Items   map[state]int             `json:"items"`
+	Oldest  map[string]time.Duration  `json:"oldest"`
+	Waiting map[state]map[string]lane `json:"waiting"`
+	hidden  int
+}
 
 func TestObserveAnythingWithStats(t *testing.T) {
 	f := setUp(t, telemetry.Options{})
-	c := &cache{cacheStats{Hits: 7, Size: 3, MaxAge: 1500 * time.Millisecond, Rate: 0.5, Full: true, Loads: core.Stats{Failed: 2}}}
+	c := &part[cacheStats]{}
 	stop, err := telemetry.Observe(f.Telemetry, "cache", "users", c)
 	require.NoError(t, err)
+	// Lanes and states that come later are there as well.
+	c.stats = cacheStats{Hits: 7, Size: 3, MaxAge: 1500 * time.Millisecond, Rate: 0.5, Full: true, Secret: 1, hidden: 1, Loads: core.Stats{Failed: 2},
+		Plain: struct{ BytesRead uint64 }{9}, Lanes: []lane{{"hot", 4}, {"slow", 5}}, Items: map[state]int{0: 6, 1: 7},
+		Oldest: map[string]time.Duration{"hot": time.Minute}, Waiting: map[state]map[string]lane{1: {"hot": {"hot", 8}}}}
 	points := f.metrics(t)
-	for field, want := range map[string]float64{"hits": 7, "size": 3, "maxAge": 1.5, "rate": 0.5, "full": 1, "loads.failed": 2} {
-		assert.Equal(t, want, points["ephemeral.cache."+field+"{users}"], field)
+	maps.DeleteFunc(points, func(name string, n float64) bool { return strings.HasPrefix(name, "ephemeral.cache.loads.") && n == 0 })
+	want := map[string]float64{}
+	for field, n := range map[string]float64{
+		"hits{users}": 7, "size{users}": 3, "max_age{users}": 1.5, "rate{users}": 0.5, "full{users}": 1, "loads.failed{users}": 2,
+		"plain.bytes_read{users}": 9, "lanes.pending{hot,users}": 4, "lanes.pending{slow,users}": 5, "items{users,ready}": 6, "items{users,running}": 7,
+		"oldest{hot,users}": 60, "waiting.pending{hot,users,running}": 8,
+	} {
+		want["ephemeral.cache."+field] = n
 	}
-	assert.NotContains(t, points, "ephemeral.cache.name{users}")
+	assert.Equal(t, want, points)
 	require.NoError(t, stop())
 	assert.Empty(t, f.metrics(t))
 	_, err = telemetry.Observe(f.Telemetry, "a b", "users", c)
 	assert.ErrorContains(t, err, "telemetry: ")
+}
+
+// Units, kinds and attributes follow the conventions of OpenTelemetry: {count} for counts, s for
+// durations.
+func TestUnits(t *testing.T) {
+	f := setUp(t, telemetry.Options{})
+	_, err := telemetry.Observe(f.Telemetry, "cache", "users", &part[cacheStats]{cacheStats{Lanes: make([]lane, 1), Items: map[state]int{1: 0}, Oldest: map[string]time.Duration{"": 0}, Waiting: map[state]map[string]lane{1: {"": {}}}}})
+	require.NoError(t, err)
+	var all metricdata.ResourceMetrics
+	require.NoError(t, f.reader.Collect(t.Context(), &all))
+	got := map[string]string{}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		kind, keys := "gauge", ""
+		var points []metricdata.DataPoint[float64]
+		if sum, ok := m.Data.(metricdata.Sum[float64]); ok {
+			kind, points = map[bool]string{true: "counter", false: "up-down-counter"}[sum.IsMonotonic], sum.DataPoints
+		} else {
+			points = m.Data.(metricdata.Gauge[float64]).DataPoints
+		}
+		for _, p := range points {
+			for _, a := range p.Attributes.ToSlice() {
+				keys += " " + string(a.Key)
+			}
+		}
+		got[strings.TrimPrefix(m.Name, "ephemeral.cache.")] = kind + " " + m.Unit + keys
+	}
+	for field, want := range map[string]string{"hits": "counter {count} name", "size": "up-down-counter {count} name", "full": "up-down-counter  name", "max_age": "gauge s name", "rate": "gauge  name",
+		"lanes.pending": "up-down-counter {count} lane name", "items": "up-down-counter {count} name state", "oldest": "gauge s key name", "waiting.pending": "up-down-counter {count} lane name state"} {
+		assert.Equal(t, want, got[field], field)
+	}
+}
+
+func TestObserveNeedsAStruct(t *testing.T) {
+	f := setUp(t, telemetry.Options{})
+	_, err := telemetry.Observe(f.Telemetry, "cache", "users", &part[int]{})
+	assert.EqualError(t, err, "telemetry: *telemetry_test.part[int] has no method Stats() that returns a struct, and no Stats(context.Context) that returns a struct and an error")
+	_, err = telemetry.Observe[any](f.Telemetry, "cache", "users", nil)
+	assert.ErrorContains(t, err, "telemetry: <nil> has no method Stats()")
+}
+
+// Limiter is a part with a name. Its Stats are read from a store, as those of a durable queue.
+type Limiter struct{ err error }
+
+func (*Limiter) Name() string { return "api" }
+
+func (l *Limiter) Stats(ctx context.Context) (lane, error) {
+	return lane{Pending: 3}, errors.Join(l.err, ctx.Err())
+}
+
+func TestObserveAll(t *testing.T) {
+	f := setUp(t, telemetry.Options{})
+	c, limiter := coordinator(t, f, "orders"), &Limiter{}
+	err := f.ObserveAll(c, &part[lane]{}, limiter)
+	assert.EqualError(t, err, "telemetry: *telemetry_test.part[github.com/ephemeralgo/ephemeral/patterns/telemetry_test.lane] has no method Name: call Observe with a name")
+	points := f.metrics(t)
+	assert.Equal(t, 3.0, points["ephemeral.limiter.pending{api}"])
+	assert.Contains(t, points, "ephemeral.coordinator.succeeded{orders}")
+
+	limiter.err = errors.New("no connection")
+	assert.ErrorContains(t, f.reader.Collect(t.Context(), &metricdata.ResourceMetrics{}), "telemetry: limiter \"api\": no connection")
+	limiter.err = nil
+	require.NoError(t, c.Drain(t.Context()))
+	assert.Equal(t, map[string]float64{"ephemeral.limiter.pending{api}": 3}, f.metrics(t), "a coordinator is observed until its end")
 }
 
 func TestCloseLeavesNothing(t *testing.T) {

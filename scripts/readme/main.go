@@ -1,5 +1,5 @@
 // Command readme rewrites the Go blocks of all Markdown files from the compiled
-// examples that they name:
+// examples that they name, and the table of signals from the exported constants:
 //
 //	go run ./scripts/readme
 //
@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strings"
 
 	"github.com/ephemeralgo/ephemeral/scripts/internal/command"
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
@@ -25,6 +26,10 @@ func main() {
 // plan returns the Markdown files that change.
 func plan(tree *repo.Tree) (map[string][]byte, error) {
 	changed := map[string][]byte{}
+	rows, err := signals(tree)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range tree.Files {
 		if path.Ext(name) != ".md" {
 			continue
@@ -33,6 +38,7 @@ func plan(tree *repo.Tree) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+		text = table.ReplaceAll(text, []byte("${1}"+strings.ReplaceAll(rows, "$", "$$")))
 		if !bytes.Equal(text, tree.Text(name)) {
 			changed[name] = text
 		}

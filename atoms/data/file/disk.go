@@ -2,9 +2,11 @@ package file
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"github.com/ephemeralgo/ephemeral/core/filelock"
@@ -42,13 +44,35 @@ func (osDisk) mkdir(dir string) error                 { return os.Mkdir(dir, 0o7
 func (osDisk) list(dir string) ([]fs.DirEntry, error) { return os.ReadDir(dir) }
 func (osDisk) rename(from, to string) error           { return os.Rename(from, to) }
 func (osDisk) remove(path string) error               { return os.Remove(path) }
-func (osDisk) lock(path string) (lock, error)         { return filelock.Open(path) }
+
+func (osDisk) lock(path string) (lock, error) {
+	l, err := filelock.Open(path)
+	permit(path)
+	return l, err
+}
 
 func (osDisk) create(path string) (writer, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	permit(path)
+	return f, err
+}
+
+// permit gives a file the permissions of its directory, whatever the umask is. It does nothing if
+// another user has made the file, or if the file system has no permissions.
+func permit(path string) {
+	if dir, err := os.Stat(filepath.Dir(path)); err == nil {
+		_ = os.Chmod(path, dir.Mode().Perm()&0o666)
+	}
 }
 
 func (osDisk) read(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() { // to open it could wait for ever
+		err = fmt.Errorf("file: %s is not a regular file, but %s", path, info.Mode().Type())
+	}
+	if err != nil {
+		return nil, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -23,8 +23,11 @@
 // percent sign and two hexadecimal digits. So different keys have different files on every file
 // system. If the name would have more than 140 bytes, it is h- and the SHA-256 of the key in
 // hexadecimal digits. The first line of a file has a checksum, the length of the value and the key.
-// The encoded value follows. If a file is damaged, calls return an error that names it, until its
-// key is saved again or deleted.
+// The encoded value follows. If a file is damaged, or is no regular file, calls return an error that
+// names it, until its key is saved again or deleted.
+//
+// Open creates directories with the mode 0700. New files get the permissions of the store's
+// directory, without execution and whatever the umask is: 0600, or 0660 if the directory has 0770.
 //
 // # Processes
 //

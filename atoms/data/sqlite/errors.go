@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ephemeralgo/ephemeral/atoms/data"
+	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 )
@@ -37,7 +38,7 @@ func isDecided(ctx context.Context, err error) bool {
 	case ctx.Err() != nil && is(context.Cause(ctx)):
 		return true
 	}
-	return ok && slices.Contains(refusals, sqlite.Code()&0xff) || is(core.ErrClosed) || is(core.ErrStopped) || is(core.ErrWouldDeadlock)
+	return ok && slices.Contains(refusals, sqlite.Code()&0xff) || is(core.ErrClosed) || is(core.ErrStopped) || is(core.ErrWouldDeadlock) || is(sqlitewriter.ErrMoved)
 }
 
 // reading returns the error of a read. If ctx has ended, that is the cause of ctx.

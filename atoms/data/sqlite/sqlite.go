@@ -18,7 +18,8 @@ import (
 // table if they do not exist. If the table has other columns, Open returns an error. The path is
 // that of [sqlitewriter.Open]: no connection string, and no database in memory. All stores and
 // writers of the same file in one process share one writer. It has the options of the first one
-// that opened the file. Close releases the file.
+// that opened the file; for options of your own, such as BusyTimeout and Mode, use [NewEngine].
+// Close releases the file.
 func Open[K ~string, V any](ctx context.Context, path string, opts data.Options[V]) (data.Store[K, V], error) {
 	name := cmp.Or(opts.Name, "data")
 	if err := data.CheckName(name); err != nil {

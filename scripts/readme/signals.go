@@ -1,0 +1,72 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/token"
+	"log/slog"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ephemeralgo/ephemeral/patterns/logging"
+	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
+)
+
+// table is where a Markdown file has the table of signals: below the marker, up to an empty line.
+var table = regexp.MustCompile(`(<!-- signals -->\n)(?:.+\n)*`)
+
+// A row is a signal that a person should know of.
+type row struct {
+	level          slog.Level
+	dir, name, doc string
+}
+
+// signals returns the table of the signals whose names have a level in [logging.LevelOf], from
+// the exported constants of all modules and their comments.
+func signals(tree *repo.Tree) (string, error) {
+	var rows []row
+	for _, m := range tree.Modules {
+		for _, p := range m.Packages {
+			for _, d := range p.Decls {
+				if !strings.HasPrefix(d.Name, "Signal") || d.Tok != token.CONST || d.File.Test() {
+					continue
+				}
+				spec := d.Node.(*ast.ValueSpec)
+				lit, ok := spec.Values[slices.IndexFunc(spec.Names, func(n *ast.Ident) bool { return n.Name == d.Name })].(*ast.BasicLit)
+				if !ok { // a constant of another package, which has a row there
+					continue
+				}
+				name, _ := strconv.Unquote(lit.Value) // the parser has checked it
+				if level, known := logging.LevelOf(name); known {
+					rows = append(rows, row{level, p.Dir, name, sentence(d, name)})
+				}
+			}
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.level, a.level), strings.Compare(a.name, b.name), strings.Compare(a.dir, b.dir))
+	})
+	text := "| signal | level | module | |\n| --- | --- | --- | --- |\n"
+	for _, r := range rows {
+		if r.doc == "" {
+			return "", fmt.Errorf("%s: the constant %q needs a comment that says when the signal is raised", r.dir, r.name)
+		}
+		text += fmt.Sprintf("| `%s` | %s | [%s](../../%s) | %s |\n", r.name, strings.ToLower(r.level.String()), path.Base(r.dir), r.dir, r.doc)
+	}
+	return text, nil
+}
+
+// sentence is the first sentence of the comment of a constant, without its name and "is" before it.
+func sentence(d repo.Decl, signal string) string {
+	if d.Doc == nil {
+		return ""
+	}
+	text := new(doc.Package).Synopsis(d.Doc.Text())
+	text = strings.TrimPrefix(strings.TrimPrefix(text, d.Name+" is "), d.Name+": ")
+	return strings.NewReplacer("[", "", "]", "", "|", `\|`, d.Name, signal).Replace(strings.TrimSuffix(text, "."))
+}
