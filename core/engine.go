@@ -62,7 +62,8 @@ type engine struct {
 	telling      int    // ended operations that OnDone is being called for
 	overflow     uint64 // operations that were accepted without room
 	scheduler    board
-	queues       []waitingRoom // by place in the intake
+	queues       []waitingRoom  // by place in the intake
+	only         [1]waitingRoom // these, of a coordinator with one
 	window       window
 	index        index
 	echoes       echoes
@@ -139,7 +140,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	}
 	e.scheduler = newBoard(lanes, e.classes, &opts, keyed)
 	e.intake.init(lanes, e.classes)
-	e.queues = slices.Repeat([]waitingRoom{{oldest: 1}}, len(e.intake.rooms))
+	e.queues = append(e.only[:0], make([]waitingRoom, len(e.intake.rooms))...)
 	e.loop = e.work
 	e.token.Store(tokenParked)
 	e.ledger.init(sink, opts.Name, &opts)
@@ -303,9 +304,10 @@ func (e *engine) squeeze(o *Operation) error {
 func (e *engine) oldest(lane, class uint8) *Operation {
 	e.collect()
 	q := &e.queues[e.intake.place(lane, class)]
-	at, _ := e.index.find(q.oldest)
+	from := max(1, q.oldest)
+	at, _ := e.index.find(from)
 	for _, p := range e.index.pages[at:] {
-		for i := max(q.oldest, p.first) - p.first; i < idBlock; i++ {
+		for i := max(from, p.first) - p.first; i < idBlock; i++ {
 			if o := p.operations[i]; o != nil && o.lane == lane && o.class == class && o.status == StatusPending {
 				q.oldest = o.id
 				return o
@@ -348,7 +350,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			e.collect()
 		}
 		o = e.scheduler.next(now, barred)
-		if o == nil {
+		if o == nil || o.marks&roomless != 0 { // what has arrived goes before that
 			e.collect()
 			if o = e.scheduler.next(now, barred); o == nil {
 				// A rule for all holds up arrivals as well; one for a lane may not.

@@ -24,8 +24,8 @@ type intake struct {
 	id       OperationID // of the newest operation
 	lastID   OperationID // of the block of ids that it is of
 	closed   bool
-	rooms    []room // by lane and class
-	only     [1]room
+	rooms    []room  // by lane and class
+	only     [1]room // these, of a coordinator with one
 	classes  int
 	rejected uint64
 }
@@ -42,9 +42,7 @@ func (r *room) full() bool { return r.accepted-r.left >= r.limit }
 
 func (in *intake) init(lanes []Lane, classes []Class) {
 	in.classes = len(classes)
-	if in.rooms = in.only[:]; len(lanes)*len(classes) > 1 {
-		in.rooms = make([]room, len(lanes)*len(classes))
-	}
+	in.rooms = append(in.only[:0], make([]room, len(lanes)*len(classes))...)
 	for i := range in.rooms {
 		in.rooms[i].limit = uint64(max(0, cmp.Or(classes[i%len(classes)].Depth, lanes[i/len(classes)].Depth)))
 	}
@@ -100,15 +98,4 @@ func (in *intake) offer(o *Operation) (err error) {
 	}
 	in.mu.Unlock()
 	return err
-}
-
-// admit takes in an operation that is in the scheduler, unless another one has arrived.
-func (in *intake) admit(o *Operation) bool {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	first := in.arrived.n == 0
-	if first {
-		in.number(o)
-	}
-	return first
 }

@@ -77,12 +77,18 @@ func (e *engine) letIn(place int) {
 // admit accepts an operation that waits for room, because it leaves the queue at once. If
 // something has arrived, which may go first, it collects that and reports false. mu is held.
 func (e *engine) admit(o *Operation) bool {
-	if e.intake.admit(o) {
+	in := &e.intake
+	in.mu.Lock()
+	first := in.arrived.n == 0
+	if first {
+		in.number(o)
 		e.index.put(o)
-		return true
 	}
-	e.collect()
-	return false
+	in.mu.Unlock()
+	if !first { // else what has come since must not come between
+		e.collect()
+	}
+	return first
 }
 
 // closeIntake ends the intake, and the waits for room with [ErrClosed]. It reports whether it
