@@ -112,6 +112,7 @@ func (w *pairsWorld) tracef(format string, args ...any) {
 func (w *pairsWorld) run() {
 	settled := true
 	for _, c := range w.calls {
+		ordered := settled
 		if c.kind == "Sleep" {
 			time.Sleep(c.span)
 		} else {
@@ -125,7 +126,7 @@ func (w *pairsWorld) run() {
 						panic(r)
 					}
 				}()
-				w.do(context.Background(), c, settled)
+				w.do(context.Background(), c, ordered)
 			})
 		}
 		if settled = c.settles; settled {
