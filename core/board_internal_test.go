@@ -157,7 +157,7 @@ func (d *boardDriver) step() {
 			}
 			d.logf("start %s, aged %t", described(o), aged)
 			d.b.start(o)
-			o.status = StatusRunning
+			o.marks, o.status = 0, StatusRunning
 			m.Start(o, aged)
 		}
 	case n < 83:
@@ -191,9 +191,20 @@ func (d *boardDriver) step() {
 		if len(m.Pending) > 0 {
 			o := m.Pending[r.IntN(len(m.Pending))]
 			if r.IntN(2) == 0 {
-				o = m.Oldest(int(o.lane))
+				o = m.Oldest(int(o.lane), int(o.class))
 			}
 			d.remove(o)
+		}
+	case n < 94:
+		if len(m.Waiting) > 0 {
+			o := m.Waiting[r.IntN(len(m.Waiting))]
+			d.remove(o)
+			if o.marks = 0; r.IntN(3) > 0 { // there is room
+				o.status = StatusPending
+				d.logf("let in %s", described(o))
+				d.b.push(o)
+				m.Push(o)
+			}
 		}
 	default:
 		d.now += r.Int64N(30)
@@ -213,14 +224,13 @@ func (d *boardDriver) push() {
 	if d.random.IntN(4) == 0 { // has waited for room, or was overtaken on its way in
 		o.enqueued = max(1, o.enqueued-d.random.Int64N(20))
 	}
-	d.logf("push %s", described(o))
-	if next, _ := d.model.Next(d.now, func(int) bool { return false }); next == nil {
-		if got, want := d.b.admits(o), d.model.Admits(o); got != want {
-			d.fatalf("admits %s: got %t, want %t", described(o), got, want)
-		}
+	push := d.model.Push
+	if d.random.IntN(3) == 0 {
+		o.marks, o.status, push = roomless, 0, d.model.Wait
 	}
+	d.logf("push %s, without room %t", described(o), o.status == 0)
 	d.b.push(o)
-	d.model.Push(o)
+	push(o)
 }
 
 func (d *boardDriver) remove(o *Operation) {
@@ -240,22 +250,28 @@ func (d *boardDriver) compare() {
 	if d.random.IntN(8) == 0 {
 		all := d.b.all()
 		slices.SortFunc(all, byID)
-		if !slices.Equal(all, m.Pending) {
-			d.fatalf("all: got %d operations, want the %d that are pending", len(all), len(m.Pending))
+		want := slices.SortedFunc(slices.Values(d.waitingToo()), byID)
+		if !slices.Equal(all, want) {
+			d.fatalf("all: got %d operations, want the %d that have not started", len(all), len(want))
 		}
 	}
 	for i := range d.b.lanes {
 		l := &d.b.lanes[i]
-		if pending, running := m.InLane(m.Pending, i), m.InLane(m.Running, i); l.n != pending || l.running != running {
+		if pending, running := m.InLane(d.waitingToo(), i), m.InLane(m.Running, i); l.n != pending || l.running != running {
 			d.fatalf("lane %d: got %d pending and %d running, want %d and %d", i, l.n, l.running, pending, running)
 		}
 	}
 	for i, c := range d.b.classes {
-		if pending, running := m.InClass(m.Pending, i), m.InClass(m.Running, i); c.n != pending || c.running != running {
+		if pending, running := m.InClass(d.waitingToo(), i), m.InClass(m.Running, i); c.n != pending || c.running != running {
 			d.fatalf("class %d: got %d pending and %d running, want %d and %d", i, c.n, c.running, pending, running)
 		}
 	}
 	d.compareKeys()
+}
+
+// waitingToo are those that are pending, and those that wait for room.
+func (d *boardDriver) waitingToo() []*Operation {
+	return slices.Concat(d.model.Pending, d.model.Waiting)
 }
 
 // compareKeys checks that the keys of pending and running operations are known, and
@@ -267,7 +283,7 @@ func (d *boardDriver) compareKeys() {
 		}
 		return
 	}
-	known := count(d.model.Pending, func(o *Operation) bool { return o.key == "" })
+	known := count(d.waitingToo(), func(o *Operation) bool { return o.key == "" })
 	for text, k := range d.b.keys.live {
 		running, pending := 0, k.pending
 		for _, o := range slices.Concat(d.model.Running, d.model.Suspended) {
@@ -280,15 +296,15 @@ func (d *boardDriver) compareKeys() {
 		}
 		known += pending
 	}
-	if known != len(d.model.Pending) {
-		d.fatalf("the known keys have %d pending operations, want %d", known, len(d.model.Pending))
+	if want := len(d.waitingToo()); known != want {
+		d.fatalf("the known keys have %d operations that have not started, want %d", known, want)
 	}
 }
 
 // finish lets all end, one way or another, after which nothing is left.
 func (d *boardDriver) finish() {
 	m := d.model
-	for len(m.Pending)+len(m.Running)+len(m.Suspended) > 0 {
+	for len(d.waitingToo())+len(m.Running)+len(m.Suspended) > 0 {
 		for _, o := range slices.Concat(m.Running, m.Suspended) {
 			d.b.finish(o)
 			o.status = StatusSucceeded
@@ -299,15 +315,15 @@ func (d *boardDriver) finish() {
 			break
 		}
 		d.b.start(o)
-		o.status = StatusRunning
+		o.marks, o.status = 0, StatusRunning
 		m.Start(o, aged)
 		if d.random.IntN(3) == 0 && len(m.Pending) > 0 {
 			d.remove(m.Pending[0])
 		}
 		d.compare()
 	}
-	if n := d.b.pending() + len(m.Pending); n > 0 {
-		d.fatalf("%d operations are pending for ever", n)
+	if n := d.b.n + len(d.waitingToo()); n > 0 {
+		d.fatalf("%d operations wait for ever", n)
 	}
 	d.checkEmpty()
 }
@@ -327,8 +343,8 @@ func (d *boardDriver) checkEmpty() {
 	}
 	for i := range d.b.lanes {
 		l := &d.b.lanes[i]
-		for _, line := range l.lines {
-			if line != (opList{}) || l.bound != (bound{limit: l.limit}) {
+		for _, of := range l.lines {
+			if of != (line{}) || l.bound != (bound{limit: l.limit}) {
 				d.fatalf("lane %d: got %+v, want it to be empty", i, *l)
 			}
 		}

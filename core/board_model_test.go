@@ -13,15 +13,17 @@ type BoardModel[T Placed] struct {
 
 	Pending, Running []T
 	Suspended        []T // keep their key
+	Waiting          []T // for room: they come last in their key, and in their lane and class
 
 	turns    [][]modelTurn[T] // by lane: of which something could start as far as keys go, the next one first
 	sinceAge int              // starts since one was chosen for its age
 }
 
-// modelTurn is that of a key, or of an operation without one.
+// modelTurn is that of a key, for what is pending or waits for room, or of an operation without one.
 type modelTurn[T Placed] struct {
-	key  string
-	only T
+	key   string
+	waits bool
+	only  T
 }
 
 // Placed is an operation, as far as a scheduler cares.
@@ -73,10 +75,10 @@ func count[T any](list []T, is func(T) bool) (n int) {
 	return n
 }
 
-// Oldest is the first to have come into the lane, or nil.
-func (m *BoardModel[T]) Oldest(lane int) (first T) {
+// Oldest is the first to have come into the lane and class, or nil.
+func (m *BoardModel[T]) Oldest(lane, class int) (first T) {
 	for _, o := range m.Pending {
-		if laneOf(o) == lane {
+		if laneOf(o) == lane && classOf(o) == class {
 			return o
 		}
 	}
@@ -86,14 +88,16 @@ func (m *BoardModel[T]) Oldest(lane int) (first T) {
 // turnOf is the turn that an operation waits for.
 func (m *BoardModel[T]) turnOf(o T) modelTurn[T] {
 	if key := keyOf(o); m.PerKey > 0 && key != "" {
-		return modelTurn[T]{key: key}
+		return modelTurn[T]{key: key, waits: m.waits(o)}
 	}
 	return modelTurn[T]{only: o}
 }
 
+func (m *BoardModel[T]) waits(o T) bool { return slices.Contains(m.Waiting, o) }
+
 // of is what starts in the lane when it is that turn, or nil.
 func (m *BoardModel[T]) of(lane int, turn modelTurn[T]) (first T) {
-	for _, o := range m.Pending {
+	for _, o := range slices.Concat(m.Pending, m.Waiting) {
 		if laneOf(o) == lane && m.turnOf(o) == turn {
 			return o
 		}
@@ -120,12 +124,6 @@ func (m *BoardModel[T]) ClassFits(class int) bool {
 // Fits reports whether o may run, or go on, as far as its lane and its class are concerned.
 func (m *BoardModel[T]) Fits(o T) bool { return m.LaneFits(laneOf(o)) && m.ClassFits(classOf(o)) }
 
-// Admits reports whether o could start if it came now and nothing else could.
-func (m *BoardModel[T]) Admits(o T) bool {
-	var none T
-	return m.Fits(o) && m.free(keyOf(o)) && m.of(laneOf(o), m.turnOf(o)) == none
-}
-
 // candidates are what could start in the lane as far as keys and classes go, in turn.
 func (m *BoardModel[T]) candidates(lane int) (all []T) {
 	for _, turn := range m.turns[lane] {
@@ -136,14 +134,25 @@ func (m *BoardModel[T]) candidates(lane int) (all []T) {
 	return all
 }
 
+// first is the candidate of the lane whose turn is next: one that waits for room only if no other one of its class is pending.
+func (m *BoardModel[T]) first(lane int) (first T) {
+	could := m.candidates(lane)
+	for _, o := range could {
+		if !m.waits(o) || !slices.ContainsFunc(could, func(p T) bool { return !m.waits(p) && classOf(p) == classOf(o) }) {
+			return o
+		}
+	}
+	return first
+}
+
 // Next is what is to start next, of a lane that is not barred, or nil, and whether
 // that is because of its age.
 func (m *BoardModel[T]) Next(now int64, barred func(lane int) bool) (next T, aged bool) {
 	var none T
 	var heads []T // of the lanes that may start something, the highest first
 	for lane := range m.turns {
-		if could := m.candidates(lane); len(could) > 0 && !barred(lane) && m.LaneFits(lane) {
-			heads = append(heads, could[0])
+		if first := m.first(lane); first != none && !barred(lane) && m.LaneFits(lane) {
+			heads = append(heads, first)
 		}
 	}
 	if len(heads) == 0 {
@@ -164,13 +173,22 @@ func (m *BoardModel[T]) Next(now int64, barred func(lane int) bool) (next T, age
 // Earliest is the operation of the lane whose key and class are free that was enqueued
 // first, or nil; of several, and without keys, the one whose turn is next.
 func (m *BoardModel[T]) Earliest(lane int) (earliest T) {
+	if m.PerKey == 0 {
+		return m.first(lane)
+	}
 	var none T
 	for _, o := range m.candidates(lane) {
-		if earliest == none || m.PerKey > 0 && enqueuedOf(o) < enqueuedOf(earliest) {
+		if earliest == none || enqueuedOf(o) < enqueuedOf(earliest) {
 			earliest = o
 		}
 	}
 	return earliest
+}
+
+// Wait is Push of one that waits for room.
+func (m *BoardModel[T]) Wait(o T) {
+	m.Waiting = append(m.Waiting, o)
+	m.update(o)
 }
 
 func (m *BoardModel[T]) Push(o T) {
@@ -182,11 +200,14 @@ func (m *BoardModel[T]) Start(o T, aged bool) {
 	if m.sinceAge++; aged {
 		m.sinceAge = 0
 	}
-	lane := laneOf(o)
-	m.Pending = drop(m.Pending, o)
+	m.turns[laneOf(o)] = drop(m.turns[laneOf(o)], m.turnOf(o)) // others' turn
+	m.takeOut(o)
 	m.Running = append(m.Running, o)
-	m.turns[lane] = drop(m.turns[lane], m.turnOf(o)) // others' turn
 	m.update(o)
+}
+
+func (m *BoardModel[T]) takeOut(o T) {
+	m.Pending, m.Waiting = drop(m.Pending, o), drop(m.Waiting, o)
 }
 
 func (m *BoardModel[T]) Finish(o T) {
@@ -209,7 +230,10 @@ func (m *BoardModel[T]) Resume(o T) {
 }
 
 func (m *BoardModel[T]) Remove(o T) {
-	m.Pending = drop(m.Pending, o)
+	if turn := m.turnOf(o); turn.waits && m.of(laneOf(o), turn) == o {
+		m.turns[laneOf(o)] = drop(m.turns[laneOf(o)], turn) // the next one that waits comes last
+	}
+	m.takeOut(o)
 	m.update(o)
 }
 
@@ -218,18 +242,24 @@ func (m *BoardModel[T]) Remove(o T) {
 func (m *BoardModel[T]) update(o T) {
 	var none T
 	turn, free := m.turnOf(o), m.free(keyOf(o))
-	for lane, turns := range m.turns {
-		could, has := free && m.of(lane, turn) != none, slices.Contains(turns, turn)
-		switch {
-		case could && !has:
-			m.turns[lane] = append(turns, turn)
-		case has && !could:
-			m.turns[lane] = drop(turns, turn)
+	for lane := range m.turns {
+		could := free
+		for _, turn.waits = range [...]bool{false, true} {
+			is, has := could && m.of(lane, turn) != none, slices.Contains(m.turns[lane], turn)
+			switch {
+			case is && !has:
+				m.turns[lane] = append(m.turns[lane], turn)
+			case has && !is:
+				m.turns[lane] = drop(m.turns[lane], turn)
+			}
+			could = could && !is // none that waits goes before
 		}
 	}
 }
 
 func drop[E comparable](list []E, e E) []E {
-	i := slices.Index(list, e)
-	return slices.Delete(list, i, i+1)
+	if i := slices.Index(list, e); i >= 0 {
+		list = slices.Delete(list, i, i+1)
+	}
+	return list
 }

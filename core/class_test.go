@@ -102,7 +102,7 @@ func TestCancelledItemOfABusyClassLetsItsKeyGoOn(t *testing.T) {
 // A class is a view, as a lane is, and both go together in either order.
 func TestClassIsAViewOfItsCoordinator(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		opts := core.Options{Name: "orders", MaxConcurrency: 9, Lanes: lanes(t, "hot, normal"), Classes: []core.Class{{"a", 1}, {"b", 0}}}
+		opts := core.Options{Name: "orders", MaxConcurrency: 9, Lanes: lanes(t, "hot, normal"), Classes: []core.Class{{Name: "a", Limit: 1}, {Name: "b", Limit: 0}}}
 		c, g := bodies(t, opts), newGate()
 		for _, view := range []*core.Coordinator[coretest.Body]{c.Class("a").Lane("hot"), c.Lane("hot").Class("a"), c.Class("b").Class("a"), c.Class("b"), c} {
 			enqueue(t, view, g.body)
@@ -142,11 +142,15 @@ func TestClassIsAViewOfItsCoordinator(t *testing.T) {
 // An item that waits for its class says so, and which operation has the slot.
 func TestExplainClass(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c, g := bodies(t, core.Options{MaxConcurrency: 9, Classes: []core.Class{{"big", 2}}}), newGate()
+		c, g := bodies(t, core.Options{MaxConcurrency: 9, Classes: []core.Class{{Name: "big", Limit: 2}}}), newGate()
 		first := enqueue(t, c.Class("big"), g.body)
 		enqueue(t, c.Class("big"), g.body)
 		next := enqueue(t, c.Class("big"), quick)
 		checkExplained(t, c, next, `operation # is pending: all 2 slots of class "big" are taken, the longest by operation %d, for 0s`, first)
+		full := bodies(t, core.Options{Name: "mails", Lanes: lanes(t, "normal"), Classes: []core.Class{{Name: "big", Limit: 1, Depth: -1}}})
+		enqueue(t, full.Class("big"), g.body)
+		room := enqueue(t, c, do(full.Class("big"), quick))
+		checkExplained(t, c, room, `operation # is running: its body waits for room for class "big" in lane "normal" of "mails"`)
 		g.open()
 	})
 }
@@ -154,7 +158,7 @@ func TestExplainClass(t *testing.T) {
 // A suspended operation gives up the slot of its class, and goes on when it has it back.
 func TestSuspendedOperationGivesUpItsClass(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c, answer, g := bodies(t, core.Options{MaxConcurrency: 9, Classes: []core.Class{{"big", 1}}}), newGate(), newGate()
+		c, answer, g := bodies(t, core.Options{MaxConcurrency: 9, Classes: []core.Class{{Name: "big", Limit: 1}}}), newGate(), newGate()
 		big := c.Class("big")
 		waits := enqueue(t, big, answer.suspended(quick))
 		takes := enqueue(t, big, g.body)
@@ -168,18 +172,35 @@ func TestSuspendedOperationGivesUpItsClass(t *testing.T) {
 	})
 }
 
-// Of a full queue the oldest item is dropped, whatever its class.
-func TestClassesDropOldest(t *testing.T) {
+// A class has a queue of its own in each lane, as deep as it says, or else as the lane's. DropOldest drops from it.
+func TestClassHasAQueueOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		c, g := bodies(t, core.Options{MaxConcurrency: 1, MaxQueued: 2, DropOldest: true, Classes: []core.Class{{"a", 1}, {"b", 1}}}), newGate()
-		enqueue(t, c, g.body)
-		synctest.Wait()
-		oldest := enqueue(t, c.Class("b"), quick)
-		kept := enqueue(t, c.Class("a"), quick)
-		enqueue(t, c.Class("b"), quick)
-		checkStatus(t, c, oldest, core.StatusDropped)
-		checkStatus(t, c, kept, core.StatusPending)
-		g.open()
+		c := bodies(t, core.Options{MaxQueued: 2, DropOldest: true, Lanes: []core.Lane{{Name: "hot", Depth: 3}, {Name: "normal"}},
+			Classes: []core.Class{{Name: "as the lane"}, {Name: "deep", Depth: 4}, {Name: "none", Depth: -1}}})
+		c.Pause()
+		fill := func(in *core.Coordinator[coretest.Body]) (ids []core.OperationID) {
+			for range 5 {
+				if id, err := in.TryEnqueue(t.Context(), quick); err == nil {
+					ids = append(ids, id)
+				}
+			}
+			return ids
+		}
+		for class, want := range map[string][2]int{"as the lane": {3, 2}, "deep": {4, 4}, "none": {0, 0}} {
+			fill(c.Class(class).Lane("hot"))
+			for i, id := range fill(c.Class(class)) {
+				status := core.StatusPending
+				if i < 5-want[1] {
+					status = core.StatusDropped
+				}
+				checkStatus(t, c, id, status)
+			}
+			for s := range c.Operations(core.OperationQuery{Class: class, Status: core.StatusPending}) {
+				want[map[string]int{"hot": 0, "normal": 1}[s.Lane]]--
+			}
+			checkEqual(t, class+", room that is left", want, [2]int{})
+		}
+		c.Resume()
 	})
 }
 

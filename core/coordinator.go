@@ -147,9 +147,10 @@ func (t *task[In, Out]) forget() { t.out = *new(Out) }
 
 // Enqueue gives an item to the coordinator and returns the id of its operation,
 // without waiting for it to run. If the queue is full ([Options.MaxQueued]), it waits for
-// room, first come first served. If ctx ends first, it returns the cause of ctx. It
-// returns [ErrClosed] after the intake has ended (Complete, Drain, Stop, Close or
-// DrainOn), and a [RefusedError] while a signal matches CancelOn.
+// room, first come first served, or until the item can start. Items that cannot start,
+// because of their key, lane or class, do not keep it waiting. If ctx ends first, it
+// returns the cause of ctx. It returns [ErrClosed] after the intake has ended (Complete,
+// Drain, Stop, Close or DrainOn), and a [RefusedError] while a signal matches CancelOn.
 //
 // Inside an operation of this coordinator Enqueue never waits. When the queue is full,
 // the item is accepted beyond MaxQueued and counted in [Stats].Overflow. So work may

@@ -120,7 +120,9 @@
 //
 //   - Order. Operations start in the order in which their items were accepted. With lanes,
 //     this holds within each lane. With keys, it holds for the items of one key in one
-//     lane. While a class is full, other items pass its items, which keep their places.
+//     lane. While a class is full, other items pass its items, which keep their places. An
+//     item that waits for room takes its turn among other keys and classes from when it
+//     came.
 //   - Bounds. If as many operations run as the limit allows, no other one starts. The
 //     queue, the window, the echoes, the sink and the signals of one operation are bounded.
 //     What is dropped is counted. There are three exceptions: held signals, items that an

@@ -112,6 +112,27 @@ func TestOnDoneGoesBeforeAnswers(t *testing.T) {
 	})
 }
 
+// In OnDone, Enqueue does not wait: it accepts items beyond MaxQueued.
+func TestEnqueueInOnDone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var c *core.Coordinator[coretest.Body]
+		g := newGate()
+		c = bodies(t, core.Options{MaxConcurrency: 1, MaxQueued: 1, OnDone: func(s core.Snapshot) {
+			for range 3 {
+				if !g.isOpen() {
+					accepted(t)(c.Enqueue(context.Background(), quick))
+				}
+			}
+			g.open()
+		}})
+		checkError(t, "Do", c.Do(t.Context(), quick), nil)
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+		if s := c.Stats(); s.Succeeded != 4 || s.Overflow == 0 {
+			t.Errorf("got %v, want 4 that have succeeded, some of them beyond the queue", s)
+		}
+	})
+}
+
 // In OnDone, a call that would wait for the coordinator gets an error, on whatever goroutine it is made. Close
 // does not wait.
 func TestOnDoneMayNotWait(t *testing.T) {

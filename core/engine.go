@@ -62,10 +62,13 @@ type engine struct {
 	telling      int    // ended operations that OnDone is being called for
 	overflow     uint64 // operations that were accepted without room
 	scheduler    board
+	queues       []waitingRoom  // by place in the intake
+	only         [1]waitingRoom // these, of a coordinator with one
 	window       window
 	index        index
 	echoes       echoes
-	outcomes     [len(statusNames)]uint64 // how many ended with a status
+	outcomes     [len(statusNames)]uint64    // how many ended with a status
+	awaited      map[*Operation]*[]*bodyWait // see awaitedBy
 	forced       uint64
 	flushes      []*flush
 	final        []*hook[Snapshot] // of OnFinalized; replaced, not changed
@@ -136,7 +139,8 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		lanes = []Lane{{Depth: opts.MaxQueued}}
 	}
 	e.scheduler = newBoard(lanes, e.classes, &opts, keyed)
-	e.intake.init(lanes)
+	e.intake.init(lanes, e.classes)
+	e.queues = append(e.only[:0], make([]waitingRoom, len(e.intake.rooms))...)
 	e.loop = e.work
 	e.token.Store(tokenParked)
 	e.ledger.init(sink, opts.Name, &opts)
@@ -146,7 +150,7 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	e.rules = e.newRule(opts.CancelOn, opts.DeferOn, opts.MaxDefer)
 	for _, l := range lanes {
 		r := e.newRule(l.CancelOn, l.DeferOn, l.MaxDefer)
-		e.lanes = append(e.lanes, laneState{Lane: l, rule: r, oldest: 1})
+		e.lanes = append(e.lanes, laneState{l, r})
 		e.laneRuled = e.laneRuled || !r.empty()
 	}
 	e.ruled = e.laneRuled || !e.rules.empty()
@@ -236,7 +240,7 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 	case wait:
 		settled = make(chan struct{})
 		o.done = settled
-		e.intake.queue(o)
+		e.waitForRoom(o)
 		e.wakeLocked() // it may be able to start
 	default:
 		err = e.squeeze(o)
@@ -248,8 +252,8 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 	if err := (awaited{engine: e, room: o}).wait(ctx, settled); err != nil {
 		e.mu.Lock()
 		defer e.unlock()
-		if e.intake.unqueue(o, &e.out) {
-			e.wakeLocked() // the next waiter may be able to start
+		if e.giveUpRoom(o) {
+			e.wakeLocked() // the next of its key may be able to start
 			return err
 		}
 	}
@@ -261,8 +265,8 @@ func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error
 
 // refresh tells the intake how much room there is. Both locks are held.
 func (e *engine) refresh() {
-	for i := range e.lanes {
-		e.intake.queues[i].left = e.lanes[i].left
+	for i := range e.queues {
+		e.intake.rooms[i].left = e.queues[i].left
 	}
 }
 
@@ -277,15 +281,15 @@ func (e *engine) acceptBeyond(o *Operation) {
 // started, or if it can start itself, or in place of the oldest. mu is held.
 func (e *engine) squeeze(o *Operation) error {
 	now := e.clock.now()
-	e.intake.queue(o)
+	e.waitForRoom(o)
 	e.startAll(now)
-	if !e.intake.unqueue(o, &e.out) {
+	if !e.giveUpRoom(o) {
 		return nil
 	}
 	if !e.opts.DropOldest {
 		return ErrFull
 	}
-	oldest := e.oldest(o.lane)
+	oldest := e.oldest(o.lane, o.class)
 	if oldest == nil {
 		return ErrFull
 	}
@@ -295,34 +299,23 @@ func (e *engine) squeeze(o *Operation) error {
 	return nil
 }
 
-// oldest returns the operation of a lane that has been pending longest, or nil. mu is
-// held. Each operation is passed once, as ids come in ascending order.
-func (e *engine) oldest(lane uint8) *Operation {
+// oldest returns the operation of a lane and class that has been pending longest, or nil.
+// mu is held. Each operation is passed once, as ids come in ascending order.
+func (e *engine) oldest(lane, class uint8) *Operation {
 	e.collect()
-	l := &e.lanes[lane]
-	at, _ := e.index.find(l.oldest)
+	q := &e.queues[e.intake.place(lane, class)]
+	from := max(1, q.oldest)
+	at, _ := e.index.find(from)
 	for _, p := range e.index.pages[at:] {
-		for i := max(l.oldest, p.first) - p.first; i < idBlock; i++ {
-			if o := p.operations[i]; o != nil && o.lane == lane && o.status == StatusPending {
-				l.oldest = o.id
+		for i := max(from, p.first) - p.first; i < idBlock; i++ {
+			if o := p.operations[i]; o != nil && o.lane == lane && o.class == class && o.status == StatusPending {
+				q.oldest = o.id
 				return o
 			}
 		}
 	}
-	l.oldest = e.index.newest + 1
+	q.oldest = e.index.newest + 1
 	return nil
-}
-
-// couldStart reports whether o, which is not pending yet, could start now, given that
-// nothing that is pending can, but a slot is free. mu is held.
-func (e *engine) couldStart(o *Operation, now int64) bool {
-	if !e.scheduler.admits(o) {
-		return false
-	}
-	if e.defers(o.lane) {
-		o, _ = e.undeferred(o, o, now)
-	}
-	return o != nil
 }
 
 // collect moves what has arrived to the scheduler. mu is held.
@@ -360,58 +353,44 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 		if o == nil {
 			e.collect()
 			if o = e.scheduler.next(now, barred); o == nil {
-				if e.intake.waiting.Load() > 0 && e.fromWaiters(now, barred) {
-					barred = 0 // as when it had been pending before
-					continue
-				}
 				// A rule for all holds up arrivals as well; one for a lane may not.
 				return nil, barred != 0 && !e.laneRuled
 			}
 		}
+		var refused error
+		overdue := false
 		if e.ruled {
 			e.sweep(now) // with operations that have to leave their signals go
 			if e.refuses(o.lane) {
-				if err := e.refusal(o.lane, now); err != nil {
-					e.withdraw(o, StatusRefused, err, now)
-					continue
-				}
+				refused = e.refusal(o.lane, now)
 			}
-			if e.defers(o.lane) {
-				lane, overdue := o.lane, false
+			if refused == nil && e.defers(o.lane) {
+				lane := o.lane
 				if o, overdue = e.undeferred(o, e.scheduler.earliest(lane), now); o == nil {
 					barred = barred.with(lane)
 					continue
 				}
-				if overdue {
-					o.marks |= forced
-					e.forced++
-				}
 			}
+		}
+		if o.marks&roomless != 0 && !e.admit(o) {
+			continue // with what has arrived
+		}
+		if refused != nil {
+			e.withdraw(o, StatusRefused, refused, now)
+			continue
 		}
 		if g := groupOf(o); g != nil && g.halted != nil {
 			e.withdraw(o, StatusCancelled, g.halted, now)
 			continue
 		}
+		if overdue {
+			o.marks |= forced
+			e.forced++
+		}
 		e.scheduler.start(o)
 		e.leaveQueue(o)
 		return o, false
 	}
-}
-
-// fromWaiters accepts an operation that waits for room and could start at once. It
-// reports whether there is one. Nothing that is pending can start. mu is held.
-func (e *engine) fromWaiters(now int64, barred laneSet) bool {
-	in := &e.intake
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	for i := range in.queues {
-		lane := uint8(i)
-		if o := in.queues[i].waiters.head; o != nil && !barred.has(lane) && e.couldStart(o, now) {
-			in.admit(lane, true, &e.out)
-			return true
-		}
-	}
-	return false
 }
 
 // full reports whether nothing that is pending may start. mu is held.
@@ -433,15 +412,14 @@ func (e *engine) unfinished() int {
 
 // leaveQueue counts that o is not pending any more. mu is held.
 func (e *engine) leaveQueue(o *Operation) {
-	e.lanes[o.lane].left++
-	if e.intake.waiting.Load() > 0 {
-		e.intake.mu.Lock()
-		e.refresh()
-		e.intake.admit(o.lane, false, &e.out)
-		e.intake.mu.Unlock()
-		if e.intake.fresh.Load() {
-			e.wakeForArrival()
-		}
+	place := e.intake.place(o.lane, o.class)
+	q := &e.queues[place]
+	q.left++
+	if o.marks&roomless != 0 {
+		e.endRoomWait(o)
+	}
+	if q.n > 0 {
+		e.letIn(place)
 	}
 	if len(e.pendingMarks) > 0 {
 		e.seePending()
@@ -479,7 +457,8 @@ func (e *engine) answer(o *Operation) {
 		g.ended(o)
 	}
 	if o.marks&awaitedOwn != 0 {
-		e.endWaits(&o.rest.Load().awaited)
+		e.endWaits(e.awaitedBy(o))
+		delete(e.awaited, o)
 	}
 	e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool {
 		over := f.ended(o)

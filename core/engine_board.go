@@ -10,6 +10,9 @@ package core
 // An operation can start when its lane and its class run less than their limits and its
 // key less than perKey. One that waits for its class keeps its turn, and its key's.
 //
+// An operation whose Enqueue waits for room is here as well, because it needs no room if it
+// can start. In its key, and in its lane and class, it comes after those that are pending.
+//
 // So that lower lanes do not starve, of the operations whose turn it is in their
 // lanes and that have waited for the time of ageing the one that has waited longest
 // goes first, whatever its lane, but only every agedTurn-th time: else a backlog,
@@ -17,7 +20,8 @@ package core
 type board struct {
 	lanes   []lane
 	classes []bound // the first is that of operations without one
-	n       int
+	n       int     // pending, or without room
+	waiting int     // of these, how many wait for room
 	perKey  int
 	keys    keyTable
 	keyed   bool
@@ -35,7 +39,7 @@ const agedTurn = 4
 type bound struct {
 	limit   int // 0: none
 	running int
-	n       int // pending
+	n       int // pending, or without room
 }
 
 func (b *bound) full() bool { return b.limit > 0 && b.running >= b.limit }
@@ -43,14 +47,14 @@ func (b *bound) full() bool { return b.limit > 0 && b.running >= b.limit }
 // lane is what the board knows of a lane.
 type lane struct {
 	bound
-	lines []opList // by class, in turn: operations without a key, and one for each key of which one may start
-	turns uint32   // that were given out: see Operation.turnNumber
+	lines []line // by class, in turn: operations without a key, and one for each key of which one may start
+	turns uint32 // that were given out: see Operation.turnNumber
 }
 
 func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool) board {
 	b := board{perKey: opts.MaxPerKey, keyed: keyed, ageing: int64(opts.Ageing), sinceAge: agedTurn, plain: !keyed && len(opts.Lanes)+len(opts.Classes) == 0}
 	for _, l := range lanes {
-		b.lanes = append(b.lanes, lane{bound: bound{limit: l.Limit}, lines: make([]opList, len(classes))})
+		b.lanes = append(b.lanes, lane{bound: bound{limit: l.Limit}, lines: make([]line, len(classes))})
 	}
 	for _, c := range classes {
 		b.classes = append(b.classes, bound{limit: c.Limit})
@@ -58,12 +62,9 @@ func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool) board {
 	return b
 }
 
-// push adds a pending operation.
+// push adds a pending operation, or one that waits for room.
 func (b *board) push(o *Operation) {
-	l := &b.lanes[o.lane]
-	l.n++
-	b.classes[o.class].n++
-	b.n++
+	l := b.count(o, 1)
 	if !b.keyed || o.key == "" {
 		l.join(o)
 		return
@@ -71,7 +72,10 @@ func (b *board) push(o *Operation) {
 	k := b.keys.obtain(o.key, len(b.lanes))
 	k.pending++
 	o.turn = &k.turns[o.lane]
-	if k.running < b.perKey && o.turn.up == nil { // so none is in its queue
+	if up := o.turn.up; up != nil && up.marks&roomless > o.marks&roomless {
+		l.put(o.turn) // it comes after o
+	}
+	if k.running < b.perKey && o.turn.up == nil { // so none that comes before o is in its queue
 		o.turn.up = o
 		l.join(o)
 	} else {
@@ -91,7 +95,7 @@ func (l *lane) replace(o, by *Operation) {
 	by.turnNumber = o.turnNumber
 	line, next := &l.lines[by.class], o
 	if by.class != o.class {
-		for next = line.head; next != nil && next.before(o); {
+		for next = line.head; next != line.waits && next.before(o); {
 			next = next.next
 		}
 	}
@@ -113,7 +117,7 @@ func (l *lane) take(t *turn) {
 func (l *lane) put(t *turn) {
 	if t.up != nil {
 		l.lines[t.up.class].remove(t.up)
-		t.queue.insert(t.up, t.queue.head)
+		t.queue.unshift(t.up)
 		t.up = nil
 	}
 }
@@ -160,13 +164,6 @@ func (b *board) first(l *lane) (first *Operation) {
 	return first
 }
 
-// admits reports whether o, which is not pending yet, could start if it came now, given
-// that nothing that is pending in its lane can.
-func (b *board) admits(o *Operation) bool {
-	k := b.keys.live[o.key]
-	return b.fits(o) && (k == nil || k.running < b.perKey && k.turns[o.lane].up == nil)
-}
-
 // fits reports whether one more may run in the lane and the class of o.
 func (b *board) fits(o *Operation) bool { return !b.lanes[o.lane].full() && !b.classes[o.class].full() }
 
@@ -185,15 +182,15 @@ func (b *board) earliest(lane uint8) *Operation {
 	return first
 }
 
-// start takes o out of the pending ones: what next returned when it was last asked, or the
-// earliest of that one's lane.
+// start takes o out of those that have not started: what next returned when it was last
+// asked, or the earliest of that one's lane.
 func (b *board) start(o *Operation) {
 	if b.aged {
 		b.sinceAge = 0
 	} else if b.sinceAge < agedTurn {
 		b.sinceAge++
 	}
-	l := b.leave(o)
+	l := b.count(o, -1)
 	b.occupy(o, 1)
 	l.lines[o.class].remove(o)
 	if o.turn == nil {
@@ -211,20 +208,22 @@ func (b *board) start(o *Operation) {
 	}
 }
 
-// remove takes a pending operation out without starting it.
+// remove takes an operation out without starting it.
 func (b *board) remove(o *Operation) {
-	l, t := b.leave(o), o.turn
-	if t == nil {
+	l, t := b.count(o, -1), o.turn
+	switch {
+	case t == nil:
 		l.lines[o.class].remove(o)
 		return
-	}
-	if t.up != o {
+	case t.up != o:
 		t.queue.remove(o)
-	} else {
-		if t.up = t.queue.head; t.up != nil { // it is still the key's turn
-			t.queue.remove(t.up)
-			l.replace(o, t.up)
-		}
+	case t.queue.head == t.queue.waits: // of its key nothing else is pending
+		l.lines[o.class].remove(o)
+		l.take(t)
+	default: // it is still the key's turn
+		t.up = t.queue.head
+		t.queue.remove(t.up)
+		l.replace(o, t.up)
 		l.lines[o.class].remove(o)
 	}
 	t.key.pending--
@@ -232,12 +231,15 @@ func (b *board) remove(o *Operation) {
 	o.turn = nil
 }
 
-// leave counts that o is not pending any more, in its lane.
-func (b *board) leave(o *Operation) *lane {
+// count counts that so many more operations like o have not started, and returns its lane.
+func (b *board) count(o *Operation, more int) *lane {
 	l := &b.lanes[o.lane]
-	l.n--
-	b.classes[o.class].n--
-	b.n--
+	l.n += more
+	b.classes[o.class].n += more
+	b.n += more
+	if o.marks&roomless != 0 {
+		b.waiting += more
+	}
 	return l
 }
 
@@ -280,7 +282,7 @@ func (b *board) occupy(o *Operation, more int) {
 	b.classes[o.class].running += more
 }
 
-// all returns the pending operations in any order.
+// all returns the operations that have not started, in any order.
 func (b *board) all() []*Operation {
 	var all []*Operation
 	for i := range b.lanes {
@@ -297,7 +299,7 @@ func (b *board) all() []*Operation {
 }
 
 // pending is the number of pending operations.
-func (b *board) pending() int { return b.n }
+func (b *board) pending() int { return b.n - b.waiting }
 
 // laneSet is a set of lanes, by number.
 type laneSet uint64

@@ -10,6 +10,10 @@ type Class struct {
 	// Limit is how many operations of the class run at once; they also count for
 	// [Options.MaxConcurrency]. 0 means no limit of its own.
 	Limit int
+	// Depth is how many of its items may be pending in each lane before Enqueue waits and
+	// TryEnqueue refuses; 0 means [Lane].Depth or, without lanes, [Options.MaxQueued];
+	// negative means no queue. Each class has a queue of its own in each lane.
+	Depth int
 }
 
 // ClassStats are counters of one class; see [Stats]. Items without a class are not
@@ -32,13 +36,11 @@ func (s ClassStats) String() string { return StatsString(s) }
 // intake's are held.
 func (e *engine) classStats() (stats []ClassStats) {
 	for i, c := range e.opts.Classes {
-		n := &e.scheduler.classes[1+i]
-		stats = append(stats, ClassStats{c.Name, n.n, n.running, c.Limit})
-	}
-	for o := e.intake.arrived.head; o != nil; o = o.next {
-		if o.class > 0 {
-			stats[o.class-1].Pending++
+		pending := 0
+		for lane := range e.lanes {
+			pending += e.pendingIn(lane, 1+i)
 		}
+		stats = append(stats, ClassStats{c.Name, pending, e.scheduler.classes[1+i].running, c.Limit})
 	}
 	return stats
 }

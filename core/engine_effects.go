@@ -1,5 +1,7 @@
 package core
 
+import "fmt"
+
 // engineEffects are what a change under the engine's lock entails for others. They are
 // done when it is released.
 type engineEffects struct {
@@ -87,7 +89,7 @@ func emptied[T any](s []T) []T {
 // settleForeign does what runs foreign code, and then the rest, even if that ends
 // the goroutine.
 func (e *engine) settleForeign(out *engineEffects) {
-	defer e.settle(out)
+	defer e.settleRest(out)
 	if ended := out.done; len(ended) > 0 {
 		out.done = nil
 		defer e.toldAll(out, &e.telling, ended)
@@ -104,6 +106,22 @@ func (e *engine) settleForeign(out *engineEffects) {
 	out.final = nil
 	defer e.toldAll(out, &e.finalizing, final)
 	e.tell(final)
+}
+
+// settleRest is settle as a deferred function.
+func (e *engine) settleRest(out *engineEffects) {
+	endProcess(recover())
+	e.settle(out)
+}
+
+// endProcess ends the process if a function of the engine has panicked, which has been
+// recovered. The engine may be locked, and its state is not known: whoever locked it would
+// wait for ever. The panic is on a goroutine of its own, so that nobody recovers it.
+func endProcess(panicked any) {
+	if panicked != nil {
+		go panic(fmt.Sprintf("core: a fault of this library, please report it: %v\n\n%s", panicked, stackTrace()))
+		select {}
+	}
 }
 
 func (e *engine) tell(all []told) {

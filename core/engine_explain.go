@@ -28,7 +28,7 @@ type Reason struct {
 	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, if that may be another coordinator
 	Key     string      `json:"key,omitempty"`     // the busy key
 	Lane    string      `json:"lane,omitempty"`    // for ReasonLane the full lane, for ReasonPriority its own, for ReasonNested the one without room
-	Class   string      `json:"class,omitempty"`   // the full class
+	Class   string      `json:"class,omitempty"`   // for ReasonClass the full class, for ReasonNested the one without room
 	Running int         `json:"running,omitempty"` // how many run
 	Limit   int         `json:"limit,omitempty"`   // how many may run
 	Ahead   int         `json:"ahead,omitempty"`   // how many operations go first, or are waited for
@@ -52,7 +52,7 @@ const (
 	ReasonDeferred ReasonKind = "deferred" // it waits because of DeferOn: Signal, Since, Expires, Forced
 	ReasonPriority ReasonKind = "priority" // items of higher lanes go first: Lane, Ahead
 	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead
-	ReasonNested   ReasonKind = "nested"   // its body waits for one operation (field Holder), for several (their number is in Ahead), or for room in a lane (Lane); Of names the coordinator
+	ReasonNested   ReasonKind = "nested"   // its body waits for one operation (field Holder), for several (their number is in Ahead), or for room (Lane, Class); Of names the coordinator
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
 
 	ReasonSuspended ReasonKind = "suspended" // suspended operations keep slots, because MaxSuspended is reached: Ahead, Limit
@@ -158,8 +158,10 @@ func (x *explainer) pending(o *Operation, now int64) {
 
 	higher := 0
 	e.intake.mu.Lock()
-	for i := range o.lane {
-		higher += int(e.intake.queues[i].accepted - e.lanes[i].left)
+	for lane := range o.lane {
+		for class := range e.classes {
+			higher += e.pendingIn(int(lane), class)
+		}
 	}
 	e.intake.mu.Unlock()
 	if higher > 0 {
@@ -239,7 +241,7 @@ func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 	waited := func(*Operation) bool { return false } // one of several
 	switch {
 	case a.on != nil:
-		holder, waits = a.on, a.on.status&StatusFinished == 0
+		holder, waits = a.on, !a.on.answered()
 	case a.flush != nil:
 		if r.Ahead, waits = a.flush.left, a.flush.left > 0; a.flush.includes == nil {
 			r.Ahead = e.unfinished()
@@ -251,8 +253,8 @@ func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
 		a.group.mu.Unlock()
 		waited = func(o *Operation) bool { return groupOf(o) == a.group }
 	default:
-		waits = a.room.id == 0 && !e.intake.closed // changed with mu held
-		r.Lane = e.lanes[a.room.lane].Name
+		waits = a.room.marks&roomless != 0
+		r.Lane, r.Class = e.lanes[a.room.lane].Name, e.classes[a.room.class].Name
 	}
 	if started := e.started(); holder == nil {
 		if i := slices.IndexFunc(started, waited); i >= 0 {
@@ -326,6 +328,12 @@ func (r Reason) text(now time.Time) string {
 	case ReasonKey:
 		return taken(fmt.Sprintf(" of key %q", r.Key))
 	case ReasonSuspended:
+		switch {
+		case r.Ahead == 1:
+			return "1 operation is suspended, and does not lend its slot"
+		case r.Limit == 1:
+			return fmt.Sprintf("%d operations are suspended, and only 1 of them lends its slot", r.Ahead)
+		}
 		return fmt.Sprintf("%d operations are suspended, and only %d of them lend their slots", r.Ahead, r.Limit)
 	case ReasonResuming:
 		return "its wait is over and it waits for a slot"
@@ -345,8 +353,12 @@ func (r Reason) text(now time.Time) string {
 			return fmt.Sprintf("its body waits for %d operations of %q", r.Ahead, r.Of)
 		case r.Holder != 0:
 			return fmt.Sprintf("its body waits for operation %d of %q", r.Holder, r.Of)
+		case r.Lane != "" && r.Class != "":
+			return fmt.Sprintf("its body waits for room for class %q in lane %q of %q", r.Class, r.Lane, r.Of)
 		case r.Lane != "":
 			return fmt.Sprintf("its body waits for room in lane %q of %q", r.Lane, r.Of)
+		case r.Class != "":
+			return fmt.Sprintf("its body waits for room for class %q in %q", r.Class, r.Of)
 		}
 		return fmt.Sprintf("its body waits for room in %q", r.Of)
 	case ReasonBody:

@@ -53,7 +53,10 @@ func (c Control) Stats() Stats {
 // intake's are held.
 func (e *engine) laneStats() (stats []LaneStats) {
 	for i, l := range e.opts.Lanes {
-		pending := int(e.intake.queues[i].accepted - e.lanes[i].left)
+		pending := 0
+		for class := range e.classes {
+			pending += e.pendingIn(i, class)
+		}
 		stats = append(stats, LaneStats{l.Name, pending, e.scheduler.lanes[i].running, l.Limit, l.Depth})
 	}
 	return stats

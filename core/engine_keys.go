@@ -16,8 +16,8 @@ type keyState struct {
 // turn is the pending operations of a key in a lane.
 type turn struct {
 	key   *keyState
-	up    *Operation // the first one, in the lane's queue, if one of the key may start
-	queue opList     // the others
+	up    *Operation // the first one, in the lane's line, if one of the key may start
+	queue line       // the others
 }
 
 // keyTable finds the keys that are live.

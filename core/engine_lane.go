@@ -22,7 +22,7 @@ type Lane struct {
 	Limit int
 	// Depth is how many of its items may be pending before Enqueue waits and TryEnqueue
 	// refuses; 0 means [Options.MaxQueued], negative no queue. Each lane has a queue of
-	// its own.
+	// its own. So has each class in the lane: see [Class].
 	Depth int
 	// CancelOn refuses items of this lane, and DeferOn defers them. [Options.CancelOn] and
 	// [Options.DeferOn] do so, too. [Options.ResumeOn] also ends the deferral by the
@@ -40,7 +40,7 @@ type LaneStats struct {
 	Pending int    `json:"pending"`
 	Running int    `json:"running"`
 	Limit   int    `json:"limit"` // how many may run at once; 0: no limit of its own
-	Depth   int    `json:"depth"` // how many may be pending; negative: none
+	Depth   int    `json:"depth"` // how many may be pending, without a class; negative: none
 }
 
 // LogValue groups the counters by their JSON names.
@@ -127,8 +127,6 @@ func checkNames[N bounded](kind string, list []N, where string) (errs []error) {
 type laneState struct {
 	Lane // resolved
 	rule
-	left   uint64      // operations that were pending and are not any more
-	oldest OperationID // none with a lower id is pending
 }
 
 // door is where items enter: a lane, and perhaps a class, or none if there is no such one.

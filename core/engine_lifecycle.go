@@ -37,7 +37,7 @@ type Lifecycle interface {
 func (c Control) Complete() {
 	e := c.made()
 	e.mu.Lock()
-	if e.intake.close(&e.out) {
+	if e.closeIntake() {
 		e.startFlush() // so that the last operation detaches the engine
 	}
 	e.unlock()
@@ -241,7 +241,7 @@ func (e *engine) shut(cause error) bool {
 		return false
 	}
 	e.closing = true
-	e.intake.close(&e.out)
+	e.closeIntake()
 	e.cancelLocked(StatusAlive, nil, cause)
 	if e.alive() == 0 {
 		e.finalize(e.clock.now())

@@ -109,7 +109,7 @@ type modelDriver struct {
 
 	opts    core.Options
 	keyed   bool
-	depths  []int    // by lane
+	depths  [][]int  // by lane and class
 	front   int      // the lane of items that are enqueued without one
 	names   []string // of signals that gates react to
 	narrow  bool     // many items wait for room
@@ -131,7 +131,6 @@ type modelDriver struct {
 	limit                                          int
 	paused, completed, closing, closed             bool
 	board                                          *core.BoardModel[*modelOp] // what is pending and what runs
-	waiting                                        [][]*modelOp               // for room, by lane
 	resuming                                       []*modelOp                 // of the suspended ones, in order
 	tracked, failures, aside                       []*modelOp
 	shouldStart                                    []*modelOp // since the last look
@@ -195,7 +194,7 @@ func newModelDriver(t *testing.T, seed uint64) *modelDriver {
 		t.Fatal(err)
 	}
 	d.opts.MaxTracked, d.opts.MaxFailed, d.opts.MaxAge = max(0, d.opts.MaxTracked), max(0, d.opts.MaxFailed), max(0, d.opts.MaxAge)
-	d.opts.MaxSuspended = max(0, cmp.Or(d.opts.MaxSuspended, d.opts.MaxQueued))
+	d.opts.MaxSuspended = max(0, cmp.Or(d.opts.MaxSuspended, 1024))
 	d.c.OnFinalized(func(s core.Snapshot) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -233,11 +232,11 @@ func (d *modelDriver) shape(pick func(...int) int) {
 		}
 	}
 	limits := []int{0}
-	d.depths = []int{d.opts.MaxQueued}
+	depths := []int{d.opts.MaxQueued}
 	if laned {
 		ageing = pick(-1, 1, 5)
 		d.opts.Ageing = time.Duration(ageing) * time.Second
-		limits, d.depths = nil, nil
+		limits, depths = nil, nil
 		lanes := 1 + d.random.IntN(4)
 		d.front = lanes - 1
 		for i := range lanes {
@@ -266,7 +265,7 @@ func (d *modelDriver) shape(pick func(...int) int) {
 			d.opts.Lanes = append(d.opts.Lanes, l)
 			d.rules = append(d.rules, rule)
 			limits = append(limits, l.Limit)
-			d.depths = append(d.depths, cmp.Or(l.Depth, d.opts.MaxQueued))
+			depths = append(depths, cmp.Or(l.Depth, d.opts.MaxQueued))
 		}
 	} else {
 		d.rules = append(d.rules, modelRule{})
@@ -274,9 +273,18 @@ func (d *modelDriver) shape(pick func(...int) int) {
 	classes := []int{0}
 	for i := range max(0, pick(-1, -1, 1, 3)) {
 		classes = append(classes, pick(0, 1, 1, 2, 3))
-		d.opts.Classes = append(d.opts.Classes, core.Class{Name: fmt.Sprint("class ", i), Limit: classes[i+1]})
+		c := core.Class{Name: fmt.Sprint("class ", i), Limit: classes[i+1]}
+		if d.opts.DropOldest || d.narrow {
+			c.Depth = pick(0, 0, -1, 1, 4)
+		}
+		d.opts.Classes = append(d.opts.Classes, c)
 	}
-	d.waiting = make([][]*modelOp, len(limits))
+	for lane, depth := range depths {
+		d.depths = append(d.depths, []int{depth})
+		for _, c := range d.opts.Classes {
+			d.depths[lane] = append(d.depths[lane], cmp.Or(c.Depth, depth))
+		}
+	}
 	d.board = core.NewBoardModel[*modelOp](limits, classes, perKey, int64(max(0, ageing))*int64(time.Second))
 }
 
@@ -309,7 +317,7 @@ var errGoOn = errors.New("go on")
 func (d *modelDriver) newItem() *modelOp {
 	d.items++
 	o := &modelOp{n: d.items, stubborn: d.random.IntN(4) == 0, command: make(chan func(context.Context) error), answer: make(chan struct{})}
-	o.lane, o.class = d.random.IntN(len(d.waiting)), d.random.IntN(len(d.board.Classes))
+	o.lane, o.class = d.random.IntN(len(d.depths)), d.random.IntN(len(d.board.Classes))
 	if d.keyed {
 		o.key = []string{"", "a", "b", "c", "d", "e"}[d.random.IntN(1+d.random.IntN(6))]
 	}
@@ -494,49 +502,62 @@ func (d *modelDriver) refusal(o *modelOp) (reason string, isIt func(error) bool)
 	return "", nil
 }
 
-func (d *modelDriver) hasRoom(lane int) bool {
-	return d.board.InLane(d.board.Pending, lane) < d.depths[lane]
+// isFull reports whether there is no room for o.
+func (d *modelDriver) isFull(o *modelOp) bool {
+	return len(sameRoom(d.board.Pending, o)) >= d.depths[o.lane][o.class]
 }
 
-func (d *modelDriver) isFull(lane int) bool {
-	return len(d.waiting[lane]) > 0 || !d.hasRoom(lane)
-}
-
-// accept takes an item in that was enqueued just now, or waited for room.
-func (d *modelDriver) accept(o *modelOp) {
-	o.status = core.StatusPending
-	d.board.Push(o)
-	d.all = append(d.all, o)
-}
-
-// force takes an item in for which there is no room, if it starts at once or in place
-// of the oldest.
-func (d *modelDriver) force(o *modelOp) bool {
-	if len(d.waiting[o.lane]) > 0 {
-		return false
+// sameRoom are those of the list that share the room of o.
+func sameRoom(list []*modelOp, o *modelOp) (same []*modelOp) {
+	for _, p := range list {
+		if p.lane == o.lane && p.class == o.class {
+			same = append(same, p)
+		}
 	}
-	d.accept(o)
+	return same
+}
+
+// accept takes an item in that was enqueued just now, or has waited for room.
+func (d *modelDriver) accept(o *modelOp) {
+	d.count(o)
+	d.board.Push(o)
+}
+
+// count counts an item as an accepted one. That ends its Enqueue.
+func (d *modelDriver) count(o *modelOp) {
+	o.status = core.StatusPending
+	d.all = append(d.all, o)
+	for _, call := range d.calls {
+		if call.op == o && !call.do {
+			call.returned = true
+		}
+	}
+}
+
+// force takes an item in for which there is no room, if it starts once all that could has started, or in place of the
+// oldest.
+func (d *modelDriver) force(o *modelOp) bool {
+	d.board.Wait(o)
 	for d.startOne() {
 	}
-	if o.status != core.StatusPending || d.board.InLane(d.board.Pending, o.lane) <= d.depths[o.lane] {
+	if o.status != 0 {
 		return true
 	}
-	if oldest := d.board.Oldest(o.lane); d.opts.DropOldest && oldest != o {
+	d.board.Remove(o)
+	if oldest := d.board.Oldest(o.lane, o.class); d.opts.DropOldest && oldest != nil {
+		d.accept(o)
 		d.remove(oldest)
 		d.dropped++
 		d.retire(oldest, core.StatusDropped)
 		return true
 	}
-	d.board.Remove(o)
-	d.all = d.all[:len(d.all)-1]
-	o.status = 0
 	return false
 }
 
 // remove takes an item out of the queue, which lets others in that wait for room.
 func (d *modelDriver) remove(o *modelOp) {
 	d.board.Remove(o)
-	d.letIn(o.lane)
+	d.letIn(o)
 }
 
 func (d *modelDriver) tryUnknownLane() {
@@ -555,7 +576,7 @@ func (d *modelDriver) tryEnqueue() {
 	o.id, o.enqueued = id, time.Now()
 	_, want := d.refusal(o)
 	accepted := false
-	if want == nil && d.isFull(o.lane) {
+	if want == nil && d.isFull(o) {
 		if accepted = d.force(o); !accepted {
 			want = func(err error) bool { return errors.Is(err, core.ErrFull) }
 		}
@@ -588,11 +609,11 @@ func (d *modelDriver) enqueue(do bool) {
 	case reason != "":
 		d.rejected++
 		call.returned, call.wantErr = true, want
-	case !d.isFull(o.lane):
+	case !d.isFull(o):
 		d.accept(o)
 		call.returned = !do
 	case !d.opts.DropOldest:
-		d.waiting[o.lane] = append(d.waiting[o.lane], o)
+		d.board.Wait(o)
 	case d.force(o):
 		call.returned = !do || o.status&core.StatusFinished != 0
 		if call.returned && do {
@@ -628,9 +649,8 @@ func (d *modelDriver) giveUp(call *modelCall) {
 	call.cancel()
 	call.returned = true
 	call.wantErr = func(err error) bool { return errors.Is(err, context.Canceled) }
-	lane := call.op.lane
-	if i := slices.Index(d.waiting[lane], call.op); i >= 0 {
-		d.waiting[lane] = slices.Delete(d.waiting[lane], i, i+1)
+	if slices.Contains(d.board.Waiting, call.op) {
+		d.board.Remove(call.op)
 		d.rejected++
 	} else {
 		d.cancelOp(call.op)
@@ -748,7 +768,7 @@ func (d *modelDriver) enqueueInside(by *modelOp) {
 	switch {
 	case want != nil:
 		d.rejected++
-	case !d.isFull(o.lane):
+	case !d.isFull(o):
 		d.accept(o)
 	case !d.opts.DropOldest:
 		d.overflow++
@@ -936,14 +956,14 @@ func (d *modelDriver) wait(call *modelCall, fn func() error) {
 
 func (d *modelDriver) complete() {
 	d.completed = true
-	for lane, waiting := range d.waiting {
-		d.rejected += uint64(len(waiting))
+	for _, o := range slices.Clone(d.board.Waiting) {
+		d.board.Remove(o)
+		d.rejected++
 		for _, call := range d.calls {
-			if slices.Contains(waiting, call.op) {
+			if call.op == o {
 				call.returned, call.wantErr = true, func(err error) bool { return errors.Is(err, core.ErrClosed) }
 			}
 		}
-		d.waiting[lane] = nil
 	}
 }
 
@@ -1093,7 +1113,7 @@ func (d *modelDriver) defers(r *modelRule) bool {
 
 // schedule starts, refuses and lets in what it can.
 func (d *modelDriver) schedule() {
-	for d.resumeOne() || d.startOne() || d.startWaiter() {
+	for d.resumeOne() || d.startOne() {
 	}
 }
 
@@ -1118,65 +1138,33 @@ func (d *modelDriver) resumeOne() bool {
 	return false
 }
 
-// startWaiter lets in the first that waits for room in a lane and could start at once.
-func (d *modelDriver) startWaiter() bool {
-	if d.full() || d.paused || d.closing {
-		return false
-	}
-	for lane, waiting := range d.waiting {
-		deferred := d.board.Earliest(lane) != nil && d.board.LaneFits(lane)
-		if len(waiting) > 0 && !deferred && d.board.Admits(waiting[0]) && !d.isDeferred(waiting[0]) {
-			d.letInFirst(lane)
-			return true
-		}
-	}
-	return false
-}
-
 // full reports whether nothing that is pending may start.
 func (d *modelDriver) full() bool {
 	return len(d.board.Running)+max(0, len(d.board.Suspended)-d.opts.MaxSuspended) >= d.limit
 }
 
-// letIn accepts items that have waited for room in a lane.
-func (d *modelDriver) letIn(lane int) {
-	for len(d.waiting[lane]) > 0 && d.hasRoom(lane) {
-		d.letInFirst(lane)
-	}
-}
-
-func (d *modelDriver) letInFirst(lane int) {
-	o := d.waiting[lane][0]
-	d.waiting[lane] = d.waiting[lane][1:]
-	d.accept(o)
-	for _, call := range d.calls {
-		if call.op == o && !call.do {
-			call.returned = true
+// letIn accepts items that wait for the room that o has left, first come first served.
+func (d *modelDriver) letIn(o *modelOp) {
+	for _, first := range sameRoom(d.board.Waiting, o) {
+		if d.isFull(o) {
+			return
 		}
+		d.board.Remove(first)
+		d.accept(first)
 	}
-}
-
-// isDeferred reports whether an item could not start because of a signal if it was the
-// first of its lane.
-func (d *modelDriver) isDeferred(o *modelOp) bool {
-	for _, r := range d.rulesFor(o.lane) {
-		if due, ok := d.due(r, o); d.defers(r) && (!ok || due.After(time.Now())) {
-			return true
-		}
-	}
-	return false
 }
 
 // startOne starts what is next, and refuses what comes before it and may not start.
 // It reports whether it did either.
 func (d *modelDriver) startOne() (changed bool) {
-	barred := make([]bool, len(d.waiting))
+	barred := make([]bool, len(d.depths))
 	for !d.full() && !d.paused && !d.closing {
 		o, aged := d.board.Next(time.Now().UnixNano(), func(lane int) bool { return barred[lane] })
 		if o == nil {
 			break
 		}
 		if d.refusing(o.lane) != "" {
+			d.admit(o)
 			d.remove(o)
 			d.refused++
 			d.retire(o, core.StatusRefused) // whose signals go may let others start
@@ -1202,13 +1190,21 @@ func (d *modelDriver) startOne() (changed bool) {
 		if o.cancelling {
 			panic("the model cancelled a pending operation and starts it")
 		}
+		d.admit(o)
 		d.board.Start(o, aged)
-		d.letIn(o.lane)
+		d.letIn(o)
 		o.status, o.started = core.StatusRunning, time.Now()
 		d.shouldStart = append(d.shouldStart, o)
 		return true
 	}
 	return changed
+}
+
+// admit accepts an item that leaves the queue at once, if it has waited for room.
+func (d *modelDriver) admit(o *modelOp) {
+	if o.status == 0 {
+		d.count(o)
+	}
 }
 
 // advance lets time pass, from one thing that happens by itself to the next.
@@ -1227,7 +1223,7 @@ func (d *modelDriver) advance(by time.Duration) {
 				soonest(f.expires)
 			}
 		}
-		for _, o := range slices.Concat(append(d.waiting, d.board.Pending)...) {
+		for _, o := range slices.Concat(d.board.Waiting, d.board.Pending) {
 			for _, r := range d.rulesFor(o.lane) {
 				if due, ok := d.due(r, o); ok {
 					soonest(due)
@@ -1259,7 +1255,7 @@ func (d *modelDriver) compare() {
 	}
 	for i, l := range d.opts.Lanes {
 		want.Lanes = append(want.Lanes, core.LaneStats{
-			Name: l.Name, Limit: l.Limit, Depth: d.depths[i],
+			Name: l.Name, Limit: l.Limit, Depth: d.depths[i][0],
 			Pending: d.board.InLane(d.board.Pending, i), Running: d.board.InLane(d.board.Running, i),
 		})
 	}

@@ -12,12 +12,11 @@ import (
 // to the end of the last one. Then it is resuming until it has a slot again, which
 // it takes before anything that is pending.
 type suspension struct {
-	waits   []*bodyWait
-	giving  int           // of these, waits that give up the slot
-	own     int           // of these in turn, waits for operations of the same engine
-	lends   bool          // counts in engine.lent; for a resuming operation, if it did before
-	ready   chan struct{} // of a resuming operation: closed when it has its slot
-	awaited []*bodyWait   // for the end of this operation, by others of its engine
+	waits  []*bodyWait
+	giving int           // of these, waits that give up the slot
+	own    int           // of these in turn, waits for operations of the same engine
+	lends  bool          // counts in engine.lent; for a resuming operation, if it did before
+	ready  chan struct{} // of a resuming operation: closed when it has its slot
 }
 
 // bodyWait is a wait of an operation's body: for what it says, or for something in
@@ -170,7 +169,7 @@ func (e *engine) startWait(w *bodyWait) {
 	if e.full() {
 		return // the slot has gone to a resuming operation, or is not lent
 	}
-	if e.scheduler.pending() > 0 || e.intake.waiting.Load() > 0 || w.number > 0 && e.running.n+e.resuming.n == 0 {
+	if e.scheduler.n > 0 || w.number > 0 && e.running.n+e.resuming.n == 0 {
 		e.wakeLocked()
 		return
 	}
@@ -299,14 +298,13 @@ func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) erro
 		defer e.mu.Unlock()
 		return o.err
 	}
-	if by != nil && by.status&StatusAlive != 0 && o.status&StatusAlive != 0 {
+	if by != nil && by.status&StatusAlive != 0 {
 		e.collect()
 		if o == by || o.status == StatusPending && o.turn != nil && e.keeps(by, o.turn.key.text) {
 			e.mu.Unlock()
 			return ErrWouldDeadlock
 		}
-		o.marks |= awaitedOwn
-		if err := e.awaitOwn(ctx, by, awaited{engine: e, on: o}, &o.suspending().awaited, cancels); err != nil {
+		if err := e.awaitOwn(ctx, by, awaited{engine: e, on: o}, e.awaitedBy(o), cancels); err != nil {
 			return err
 		}
 		return o.err
@@ -320,6 +318,19 @@ func (e *engine) await(ctx context.Context, o, by *Operation, cancels bool) erro
 		return err
 	}
 	return o.err
+}
+
+// awaitedBy is the list of the waits of other operations of the engine for the end of o.
+// It is not with the details, because these go when o leaves the window, and that may be
+// before its waits end. mu is held.
+func (e *engine) awaitedBy(o *Operation) *[]*bodyWait {
+	list := e.awaited[o]
+	if list == nil {
+		list = new([]*bodyWait)
+		put(&e.awaited, o, list)
+		o.marks |= awaitedOwn
+	}
+	return list
 }
 
 // whenDone is the channel that is closed when the operation is answered. engine.mu is

@@ -143,6 +143,7 @@ const (
 // goroutine: the operation is accounted for and another worker takes over. A body
 // that has not begun is not to blame, and runs there.
 func (w *worker) replace() {
+	endProcess(recover())
 	e := w.engine
 	switch {
 	case w.done:
@@ -242,9 +243,7 @@ func (e *engine) passToken(now int64) {
 
 // startable reports whether something that has been collected, or that waits for
 // room, may be able to start. mu is held.
-func (e *engine) startable(now int64) bool {
-	return e.intake.waiting.Load() > 0 || e.scheduler.next(now, 0) != nil
-}
+func (e *engine) startable(now int64) bool { return e.scheduler.next(now, 0) != nil }
 
 // startAll starts all that can start now, each with a worker of its own. mu is held.
 func (e *engine) startAll(now int64) {

@@ -13,8 +13,8 @@ var (
 	// cause of a cancellation by Close. The error names the coordinator.
 	ErrClosed = errors.New("core: coordinator is closed")
 	// ErrFull is returned by TryEnqueue when MaxQueued items are pending, and by Enqueue if
-	// DropOldest is set and there is nothing to drop. With lanes, only
-	// the pending items of the same lane are counted. The error names the coordinator.
+	// DropOldest is set and there is nothing to drop. With lanes or classes, only the
+	// pending items of the same lane and class are counted. The error names the coordinator.
 	ErrFull = errors.New("core: queue is full")
 	// ErrUnknown is returned for an id that was never given out by this
 	// coordinator, or whose operation has left the window.

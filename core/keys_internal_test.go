@@ -82,7 +82,7 @@ func TestWaitersLeaveTheirLane(t *testing.T) {
 				go c.Lane([]string{"a", "b"}[i%2]).Enqueue(ctx, i)
 			}
 			synctest.Wait()
-			if n := c.intake.waiting.Load(); n != 48 {
+			if n := c.scheduler.waiting; n != 48 {
 				t.Errorf("%d wait for room, want 48", n)
 			}
 			if givesUp {
@@ -94,12 +94,12 @@ func TestWaitersLeaveTheirLane(t *testing.T) {
 			}
 			c.Resume()
 			synctest.Wait()
-			if n := c.intake.waiting.Load(); n != 0 {
+			if n := c.scheduler.waiting; n != 0 {
 				t.Errorf("%d wait for room, want none", n)
 			}
-			for i := range c.intake.queues {
-				if w := c.intake.queues[i].waiters; w != (opList{}) {
-					t.Errorf("lane %d: %d wait, want none", i, w.n)
+			for i := range c.queues {
+				if q := &c.queues[i]; q.n+q.waiters.n != 0 {
+					t.Errorf("lane %d: %d wait, want none", i, q.n)
 				}
 			}
 			if n := len(c.scheduler.keys.live); n != 0 {

@@ -38,7 +38,7 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work ResultWork[In,
 		defer r.close()
 
 		var ahead []*slot[In, Out]
-		limit := r.limit + int(r.intake.queues[0].limit)
+		limit := r.limit + int(r.intake.rooms[0].limit)
 		// emit yields the oldest result; false if the loop is over.
 		emit := func() bool {
 			s := ahead[0]

@@ -61,6 +61,7 @@ const (
 	awaitedOwn                   // an operation of the same engine waits for its end, or did
 	untold                       // has ended, and OnDone is being called
 	grouped                      // belongs to a Group
+	roomless                     // has not been accepted: its Enqueue waits for room
 )
 
 // details are what an operation has once it has raised a second signal, held or stored

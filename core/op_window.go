@@ -154,6 +154,38 @@ func (l *opList) link(o, next *Operation) {
 	}
 }
 
+// line is a list in which those that wait for room are last.
+type line struct {
+	opList
+	waits *Operation // the first that waits for room, or nil
+}
+
+func (l *line) push(o *Operation) {
+	switch {
+	case o.marks&roomless == 0:
+		l.insert(o, l.waits)
+		return
+	case l.waits == nil:
+		l.waits = o
+	}
+	l.opList.push(o)
+}
+
+// unshift puts o in front of all, none of which comes before it.
+func (l *line) unshift(o *Operation) {
+	if o.marks&roomless != 0 {
+		l.waits = o
+	}
+	l.insert(o, l.head)
+}
+
+func (l *line) remove(o *Operation) {
+	if l.waits == o {
+		l.waits = o.next
+	}
+	l.opList.remove(o)
+}
+
 func (l *opList) appendTo(all []*Operation) []*Operation {
 	for o := l.head; o != nil; o = o.next {
 		all = append(all, o)

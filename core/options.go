@@ -37,23 +37,27 @@ type Options struct {
 	// returns [ErrFull]. Items that can start at once do not count. 0 means 1024, and for
 	// ForEach and Map as many as run at once. Negative means no queue: an item is accepted
 	// only if it can start at once.
+	//
+	// Each lane has a queue of its own, and in each lane so has each class; items without a
+	// class have one, too. Together they bound the memory: with 3 lanes and 2 classes, at
+	// most 3 * (2 + 1) * MaxQueued items are pending, besides those in Stats.Overflow. See
+	// [Lane] and [Class] for other numbers.
 	MaxQueued int
 	// MaxSuspended is how many operations may give up their slots at the same time by
 	// [Operation.Suspend]. Further operations that suspend keep their slots. So when all
 	// operations wait, no new one starts, and the queue fills up. Operations that wait for
-	// others of the same coordinator give up their slots without a limit. 0 means as many
-	// as MaxQueued, negative none.
+	// others of the same coordinator give up their slots without a limit. 0 means 1024,
+	// negative none.
 	MaxSuspended int
-	// DropOldest: when an item comes and the queue is full, the item that has waited
-	// longest is dropped, and Enqueue does not wait. Without a queue, Enqueue returns
-	// ErrFull.
+	// DropOldest: when an item comes and its queue is full, the item that has waited
+	// longest in that queue is dropped, and Enqueue does not wait. Without a queue, Enqueue
+	// returns ErrFull.
 	DropOldest bool
 
 	// Lanes, if there are any, are the priorities of items, highest first. When a slot is
 	// free, the next operation comes from the highest lane with an operation that can
-	// start. [Coordinator.Lane] puts items into a lane. Each lane has a queue of its own,
-	// to which MaxQueued and DropOldest apply. There can be at most 64 lanes. ForEach and
-	// Map do not accept them.
+	// start. [Coordinator.Lane] puts items into a lane. There can be at most 64 lanes.
+	// ForEach and Map do not accept them.
 	Lanes []Lane
 	// Classes are kinds of items. Each class has a limit for how many of its items run at
 	// once, over all lanes. [Coordinator.Class] puts items into a class. While a class is
@@ -110,7 +114,8 @@ type Options struct {
 	// WaitIdle, WaitRunning, Drain, Stop and Close. OnDone is called on the goroutine that
 	// ends the operation, with no lock held, for several operations at once. While OnDone
 	// blocks, that goroutine runs nothing else. Inside OnDone, a call that would wait for
-	// this coordinator returns [ErrWouldDeadlock]. A panic is counted in Stats.
+	// this coordinator returns [ErrWouldDeadlock]. Enqueue does not wait there: as in a body,
+	// it accepts items beyond MaxQueued. A panic is counted in Stats.
 	OnDone func(Snapshot)
 	// OnSignal is called for every signal that an operation raises, before the
 	// sink's subscribers, on the goroutine that raises it; see
@@ -137,7 +142,7 @@ func (o Options) resolved() (Options, error) {
 	positive("MaxConcurrency", &o.MaxConcurrency, runtime.GOMAXPROCS(0))
 	positive("MaxPerKey", &o.MaxPerKey, 1)
 	o.MaxQueued = cmp.Or(o.MaxQueued, 1024)
-	orNone(&o.MaxSuspended, max(0, o.MaxQueued))
+	orNone(&o.MaxSuspended, 1024)
 	if o.MaxFailed == 0 && o.MaxTracked < 0 {
 		o.MaxFailed = -1
 	}

@@ -93,8 +93,8 @@ func TestDropOldestOfAnIdleCoordinatorDropsNothing(t *testing.T) {
 	})
 }
 
-// Without a queue Enqueue waits until its item can start: when a slot, a lane's slot or
-// a key is free, the limit is raised, or a waiter before it has left.
+// Without a queue Enqueue waits until its item can start: when a slot and its key are free, or the limit is raised,
+// whatever waits before it.
 func TestEnqueueWithoutAQueueWaitsForASlot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := keyedBodies(t, core.Options{MaxConcurrency: 1, MaxQueued: -1})
@@ -124,9 +124,9 @@ func TestEnqueueWithoutAQueueWaitsForASlot(t *testing.T) {
 			defer mu.Unlock()
 			return len(order)
 		}
-		checkEqual(t, "started", started(), 0) // ada's second item goes first, and its key is busy
-		checkError(t, "the first one", first(), context.DeadlineExceeded)
+		checkEqual(t, "started", started(), 1) // not ada's second item, because its key is busy
 		checkError(t, "the second one", second(), nil)
+		checkError(t, "the first one", first(), context.DeadlineExceeded)
 		third := add(t.Context(), "cyd")
 		checkError(t, "the third one", third(), nil)
 		g.open()
@@ -170,5 +170,55 @@ func TestCrawlLosesNothing(t *testing.T) {
 		if s := c.Stats(); done.Load() != pages || s.Succeeded != pages || s.Overflow == 0 {
 			t.Errorf("%s: %d pages were visited, want %d: %v", kind, done.Load(), pages, s)
 		}
+	}
+}
+
+// An item that waits for room keeps nobody waiting who could start: neither an item of another class, nor one of another
+// key that shares its room. It starts itself as soon as it can.
+func TestWaiterForRoomDelaysNoOther(t *testing.T) {
+	for name, busy := range map[string]struct {
+		opts        core.Options
+		class, free string // classes
+		key         string
+	}{
+		"class": {opts: core.Options{Classes: []core.Class{{Name: "a", Limit: 1}}}, class: "a"},
+		"class without a queue": {
+			opts: core.Options{Classes: []core.Class{{Name: "a", Limit: 1}, {Name: "b", Limit: 2, Depth: -1}}}, class: "a", free: "b"},
+		"key":          {key: "a"},
+		"key in lanes": {opts: core.Options{Lanes: core.Must(core.ParseLanes("hot, normal:3"))}, key: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				busy.opts.MaxConcurrency, busy.opts.MaxQueued = 4, 3
+				c, g, free := keyedBodies(t, busy.opts), newGate(), newGate()
+				in, out := c, c
+				if busy.class != "" {
+					in = c.Class(busy.class)
+				}
+				if busy.free != "" {
+					out = c.Class(busy.free)
+				}
+				for range 4 {
+					enqueue(t, in, keyedBody{busy.key, g.body})
+				}
+				_, err := in.TryEnqueue(t.Context(), keyedBody{busy.key, g.body})
+				checkError(t, "one too many", err, core.ErrFull)
+				waits := call(t, func(ctx context.Context) error {
+					_, err := in.Enqueue(ctx, keyedBody{busy.key, g.body})
+					return err
+				})
+				enqueue(t, out, keyedBody{"b", free.body})
+				checkError(t, "Enqueue", call(t, func(ctx context.Context) error {
+					_, err := out.Enqueue(ctx, keyedBody{"c", free.body})
+					return err
+				})(), nil)
+				checkWaits(t, c, 3, 0, 3)
+				g.open()
+				checkError(t, "the one that waits", waits(), nil)
+				free.open()
+				checkError(t, "Drain", c.Drain(t.Context()), nil)
+				checkEqual(t, "succeeded", c.Stats().Succeeded, 7)
+			})
+		})
 	}
 }

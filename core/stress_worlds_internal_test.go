@@ -235,7 +235,7 @@ func (w *world) live(random *rand.Rand) {
 		p.Drain(context.Background())
 		p.Close()
 		s := p.Stats()
-		if s.Pending+s.Running+s.Suspended != 0 || p.lent != 0 || s.Enqueued != s.Succeeded+s.Failed+s.Cancelled+s.Refused+s.Dropped || p.intake.waiting.Load() != 0 {
+		if s.Pending+s.Running+s.Suspended != 0 || p.lent != 0 || s.Enqueued != s.Succeeded+s.Failed+s.Cancelled+s.Refused+s.Dropped || p.scheduler.n != 0 {
 			w.t.Errorf("world %d: got %v, want all accounted for", w.seed, s)
 		}
 	}
@@ -494,9 +494,9 @@ func (w *world) String() string {
 			continue
 		}
 		fmt.Fprintf(&b, "%s: limit %d, running %d, pending %d, arrived %d, fresh %v, token %d, paused %v, closing %v, deferring %v, waiting for room %d, suspended %d, resuming %d, lent %d, alarm %v\n",
-			e.name, e.limit, e.running.n, e.scheduler.pending(), e.intake.arrived.n, e.intake.fresh.Load(), e.token.Load(), e.paused, e.closing, e.defers(0), e.intake.waiting.Load(), e.suspended.n, e.resuming.n, e.lent, e.alarm.armed)
-		for i, q := range e.intake.queues {
-			fmt.Fprintf(&b, "  lane %+v: accepted %d, left %d, known to have left %d, waiters %d\n", e.lanes[i].Lane, q.accepted, e.lanes[i].left, q.left, q.waiters.n)
+			e.name, e.limit, e.running.n, e.scheduler.pending(), e.intake.arrived.n, e.intake.fresh.Load(), e.token.Load(), e.paused, e.closing, e.defers(0), e.scheduler.waiting, e.suspended.n, e.resuming.n, e.lent, e.alarm.armed)
+		for i, r := range e.intake.rooms {
+			fmt.Fprintf(&b, "  room %d: accepted %d, left %d, known to have left %d, waiters %d\n", i, r.accepted, e.queues[i].left, r.left, e.queues[i].n)
 		}
 		for _, o := range append(e.started(), e.scheduler.all()...) {
 			fmt.Fprintf(&b, "  operation %d, %v, lane %d, key %q\n", o.id, o.status, o.lane, o.key)

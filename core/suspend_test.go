@@ -261,6 +261,28 @@ func TestSuspendInsideAndOutside(t *testing.T) {
 	})
 }
 
+// By default 1,024 operations may be suspended, also with a small queue. So a ForEach in the function of Suspend can
+// call the coordinator of its body.
+func TestDefaultOfMaxSuspended(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, queued := range []int{-1, 1} {
+			c := bodies(t, core.Options{MaxConcurrency: 1, MaxQueued: queued})
+			checkError(t, "Do", c.Do(t.Context(), func(ctx context.Context) error {
+				return core.OperationFrom(ctx).Suspend(ctx, "the items", func(ctx context.Context) error {
+					return core.ForEach(ctx, upTo(3), func(ctx context.Context, _ int) error { return c.Do(ctx, quick) }, core.Options{})
+				})
+			}), nil)
+		}
+		c, g := bodies(t, core.Options{MaxConcurrency: 1, MaxQueued: 1}), newGate()
+		for range 1025 {
+			go c.Enqueue(t.Context(), g.suspended(quick))
+		}
+		checkWaits(t, c, 0, 1025, 0)
+		checkExplained(t, c, enqueue(t, c, quick), "operation # is pending: 1025 operations are suspended, and only 1024 of them lend their slots")
+		g.open()
+	})
+}
+
 // While more are suspended than MaxSuspended, nothing pending starts. Waits for items of the own coordinator do
 // not count, because these could not start otherwise.
 func TestMaxSuspended(t *testing.T) {
@@ -278,9 +300,16 @@ func TestMaxSuspended(t *testing.T) {
 		none := bodies(t, core.Options{MaxConcurrency: 1, MaxSuspended: -1})
 		g = newGate()
 		enqueue(t, none, g.suspended(quick))
-		enqueue(t, none, quick)
+		checkExplained(t, none, enqueue(t, none, quick), "operation # is pending: 1 operation is suspended, and does not lend its slot")
 		checkWaits(t, none, 0, 1, 1)
 		g.open()
+		one := bodies(t, core.Options{MaxConcurrency: 1, MaxSuspended: 1})
+		stay := newGate()
+		for range 2 {
+			enqueue(t, one, stay.suspended(quick))
+		}
+		checkExplained(t, one, enqueue(t, one, quick), "operation # is pending: 2 operations are suspended, and only 1 of them lends its slot")
+		stay.open()
 		checkError(t, "an own item, while suspended", none.Do(t.Context(), func(ctx context.Context) error {
 			return core.OperationFrom(ctx).Suspend(ctx, "an item", func(ctx context.Context) error { return none.Do(ctx, quick) })
 		}), nil)

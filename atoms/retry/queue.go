@@ -24,7 +24,7 @@ type QueueOptions struct {
 	MaxQueued int
 	// MaxSuspended is how many items may give up their slots to back off. Each further
 	// item that backs off keeps its slot, so the queue fills up while too many items
-	// fail. 0 means as many as MaxQueued, negative means none.
+	// fail. 0 means 1024, negative means none.
 	MaxSuspended int
 	// MaxTracked is how many finished operations the queue lists. The last 200 failed
 	// operations are listed in addition; for another number, use [Wrap] and a coordinator

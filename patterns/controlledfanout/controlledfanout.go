@@ -13,8 +13,8 @@ import (
 // "controlledfanout". Enqueue calls key once for each item. A key without items costs nothing.
 //
 // The keys share one queue of [core.Options.MaxQueued] items. If the items of one key fill the
-// queue, Enqueue waits for room, also with items of other keys. So make the queue larger than
-// the number of items that one key normally has in it, or use TryEnqueue.
+// queue, an item of another key is still accepted if it can start at once; else Enqueue waits.
+// So make the queue larger than the number of items that one key normally has in it.
 func New[T any, K ~string](key func(T) K, work core.Work[T], opts core.Options) (*core.Coordinator[T], error) {
 	opts.Name = cmp.Or(opts.Name, "controlledfanout")
 	c, err := core.NewKeyedCoordinator(key, work, opts)

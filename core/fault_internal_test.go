@@ -1,0 +1,69 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// faulty is a body of which a method that the engine calls under its lock panics, as a fault of the library would.
+type faulty struct {
+	task[int, int]
+	fault func()
+}
+
+func (f *faulty) run(context.Context) error { return nil }
+
+func (f *faulty) of() *group { f.fault(); return nil }
+
+// After a panic under the engine's lock the process ends and says why, where otherwise all that use the coordinator would
+// wait for ever: on a worker, and after OnDone, also if the caller recovers panics.
+func TestPanicUnderTheLockEndsTheProcess(t *testing.T) {
+	for name, where := range map[string]string{
+		"worker": "(*worker).replace",
+		"OnDone": "(*engine).toldAll",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if os.Getenv("CORE_PLANT_FAULT") != "" {
+				plantFault(name == "OnDone")
+				return
+			}
+			cmd := exec.Command(os.Args[0], "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.timeout=20s")
+			cmd.Env = append(os.Environ(), "CORE_PLANT_FAULT=1")
+			out, err := cmd.CombinedOutput()
+			text := fmt.Sprintf("%s%v", out, err)
+			for _, want := range []string{"panic: core: a fault of this library, please report it: planted", "(*faulty).of", where, "exit status 2"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("got %.3000s\nwant it to contain %q", text, want)
+				}
+			}
+		})
+	}
+}
+
+// plantFault lets the engine panic when it answers the waits for an operation: on its worker, or, after OnDone, on this
+// goroutine.
+func plantFault(afterOnDone bool) {
+	defer func() { recover() }()
+	told := false
+	c := Must(NewCoordinator(func(context.Context, int) error { return nil }, Options{}))
+	c.Pause()
+	f := &faulty{fault: func() {
+		if told || !afterOnDone {
+			panic("planted")
+		}
+	}}
+	f.body, f.marks = f, grouped
+	if afterOnDone {
+		c.onDone = []*hook[Snapshot]{newHook(pattern{}, func(Snapshot) { told = true })}
+	}
+	c.enqueue(context.Background(), &f.Operation, c.door, true)
+	if afterOnDone {
+		c.Cancel(f.id, nil)
+	}
+	c.Resume()
+	c.WaitIdle(context.Background())
+}
