@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -170,10 +171,10 @@ func (v *pairsView) suspended() {
 func (v *pairsView) rooms() {
 	v.mu.Lock()
 	rooms := slices.Clone(v.pairsWorld.rooms)
-	made := v.made
+	made, inside := v.made, v.inside > 0
 	v.mu.Unlock()
 	for i, r := range rooms {
-		if !r.waits && r.refused != made {
+		if (!r.waits || inside) && r.refused != made { // inside a callback a call may be held up by that
 			continue
 		}
 		lane, class := v.places(r.pairsCall)
@@ -181,15 +182,9 @@ func (v *pairsView) rooms() {
 		if !v.keyed {
 			key = ""
 		}
-		depth := v.opts.MaxQueued
-		if lane.Depth != 0 {
-			depth = lane.Depth
-		}
-		if depth == 0 {
-			depth = 1024
-		}
+		depth := cmp.Or(class.Depth, lane.Depth, v.opts.MaxQueued, 1024)
 		queued := v.count(func(o core.Snapshot) bool {
-			return o.Status == core.StatusPending && o.Lane == lane.Name && pairsOneRoom(o.Class, class.Name)
+			return o.Status == core.StatusPending && o.Lane == lane.Name && o.Class == class.Name
 		})
 		earlier := key != "" && slices.ContainsFunc(rooms[:i], func(e *pairsRoom) bool { return e.waits && e.key == key && (lane.Name == "" || e.lane == r.lane) })
 		switch {
@@ -202,9 +197,6 @@ func (v *pairsView) rooms() {
 		}
 	}
 }
-
-// pairsOneRoom reports whether items of two classes use the same room of a lane.
-func pairsOneRoom(one, other string) bool { return true }
 
 // checkEnded checks that everything has ended, a long time after all from outside that could hinder it.
 func (w *pairsWorld) checkEnded() {
@@ -259,7 +251,8 @@ func (w *pairsWorld) checkClosed() {
 	newest := make(map[string]core.OperationID)
 	for _, r := range w.rooms {
 		lane, class := w.places(r.pairsCall)
-		if place, ordered := w.place(lane.Name, class.Name, r.key); ordered && r.ordered && r.id != 0 {
+		place, ordered := w.place(lane.Name, class.Name, r.key)
+		if place += " of class " + class.Name; ordered && r.ordered && r.id != 0 { // each class has room of its own
 			if r.id < newest[place] {
 				w.fatalf("call %d got room as operation %d, before an earlier one of %s", r.number, r.id, place)
 			}

@@ -67,7 +67,7 @@ var pairsOptions = []pairsOption{
 		return p.opts.Lanes
 	}},
 	{"Classes", func(p *pairsProgram) any {
-		p.opts.Classes = []core.Class{{Name: "heavy", Limit: pairsPick(p, 1, 2)}, {Name: "light"}}
+		p.opts.Classes = []core.Class{{Name: "heavy", Limit: pairsPick(p, 1, 2), Depth: pairsPick(p, 0, 0, -1, 2)}, {Name: "light"}}
 		return p.opts.Classes
 	}},
 	{"keys", func(p *pairsProgram) any {

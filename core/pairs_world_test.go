@@ -29,6 +29,7 @@ type pairsWorld struct {
 	mu       sync.Mutex
 	left     int                 // calls that may still be made
 	made     int                 // calls
+	inside   int                 // callbacks that are under way
 	open     map[*pairsCall]bool // calls from outside that have not returned
 	rooms    []*pairsRoom        // Enqueues from outside, in order
 	ids      []core.OperationID
@@ -261,6 +262,8 @@ func (w *pairsWorld) onFinalized(s core.Snapshot) {
 
 // callback makes the calls of a callback, on its own operation if their target is 0.
 func (w *pairsWorld) callback(calls []*pairsCall, s core.Snapshot) {
+	w.locked(func() { w.inside++ })
+	defer w.locked(func() { w.inside-- })
 	for _, c := range calls {
 		if c.kind == "Goexit" { // the other callbacks that the goroutine was to make are lost
 			continue
