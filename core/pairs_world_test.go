@@ -1,0 +1,522 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
+)
+
+// pairsWorld runs a program in a bubble.
+type pairsWorld struct {
+	*pairsProgram
+	core.Control
+	plain    *core.Coordinator[*pairsCall] // or
+	results  *core.ResultCoordinator[*pairsCall, int]
+	start    time.Time
+	traces   bool
+	all      sync.WaitGroup // calls from outside
+	perKey   int
+	suspends int // MaxSuspended
+
+	mu       sync.Mutex
+	left     int                 // calls that may still be made
+	made     int                 // calls
+	inside   int                 // callbacks that are under way
+	open     map[*pairsCall]bool // calls from outside that have not returned
+	rooms    []*pairsRoom        // Enqueues from outside, in order
+	ids      []core.OperationID
+	unpins   []func()
+	releases []func()
+	counts   map[string]int // of bodies that run without being suspended: in all, by lane, class and key
+	limit    int
+	surplus  int // how many may run from when the limit was higher
+	told     map[core.OperationID]int
+	returned map[core.OperationID]bool // of OnDone
+	final    map[core.OperationID]core.Snapshot
+}
+
+// pairsRoom is an Enqueue or a TryEnqueue from outside. Ordered ones began when nothing moved.
+type pairsRoom struct {
+	*pairsCall
+	ordered, waits bool
+	refused        int // calls that had been made when it got ErrFull, if the next look can judge that
+	id             core.OperationID
+}
+
+// pairsOp is what a body knows of its operation.
+type pairsOp struct {
+	*core.Operation
+	item   *pairsCall
+	depth  int // of waits
+	report bool
+}
+
+type pairsOpKey struct{}
+
+const onPurpose = "on purpose"
+
+func newPairsWorld(p *pairsProgram, traces bool) *pairsWorld {
+	w := &pairsWorld{
+		pairsProgram: p, traces: traces, start: time.Now(), left: 200, limit: p.opts.MaxConcurrency, perKey: max(1, p.opts.MaxPerKey),
+		open: make(map[*pairsCall]bool), counts: make(map[string]int), told: make(map[core.OperationID]int),
+		returned: make(map[core.OperationID]bool), final: make(map[core.OperationID]core.Snapshot),
+	}
+	if w.suspends = max(0, p.opts.MaxSuspended); p.opts.MaxSuspended == 0 {
+		w.suspends = 1024
+	}
+	opts := p.opts
+	if opts.OnDone != nil {
+		opts.OnDone = w.onDone
+	}
+	body := func(ctx context.Context, item *pairsCall) (int, error) { return 1, w.body(ctx, item) }
+	key := func(item *pairsCall) string { return item.key }
+	switch {
+	case p.futures && p.keyed:
+		w.results = core.Must(core.NewKeyedResultCoordinator(key, body, opts))
+	case p.futures:
+		w.results = core.Must(core.NewResultCoordinator(body, opts))
+	case p.keyed:
+		w.plain = core.Must(core.NewKeyedCoordinator(key, w.body, opts))
+	default:
+		w.plain = core.Must(core.NewCoordinator(w.body, opts))
+	}
+	if p.futures {
+		w.Control = w.results.Control
+	} else {
+		w.Control = w.plain.Control
+	}
+	w.OnFinalized(w.onFinalized)
+	return w
+}
+
+// fatalf ends the process, as a bubble with a hanging goroutine could not be left otherwise.
+func (w *pairsWorld) fatalf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "after %v: %s\n", time.Since(w.start), fmt.Sprintf(format, args...))
+	os.Exit(2)
+}
+
+func (w *pairsWorld) tracef(format string, args ...any) {
+	if w.traces {
+		fmt.Fprintf(os.Stderr, "%8v  %s\n", time.Since(w.start), fmt.Sprintf(format, args...))
+	}
+}
+
+// run makes the calls, and lets everything end.
+func (w *pairsWorld) run() {
+	settled := true
+	for _, c := range w.calls {
+		ordered := settled
+		if c.kind == "Sleep" {
+			time.Sleep(c.span)
+		} else {
+			w.mu.Lock()
+			w.open[c] = true
+			w.mu.Unlock()
+			w.all.Go(func() {
+				defer func() {
+					w.locked(func() { delete(w.open, c) })
+					if r := recover(); r != nil && r != onPurpose {
+						panic(r)
+					}
+				}()
+				w.do(context.Background(), c, ordered)
+			})
+		}
+		if settled = c.settles; settled {
+			w.settle()
+		}
+	}
+	w.settle()
+	w.locked(func() { w.left = 0 })
+	w.Resume()
+	w.locked(func() {
+		for _, undo := range slices.Concat(w.unpins, w.releases) {
+			w.all.Go(undo)
+		}
+	})
+	w.opts.Sink.Retract("*")
+	w.settle()
+	for range 3 { // what is deferred, and what that enqueues
+		time.Sleep(time.Hour)
+	}
+	w.settle()
+	w.checkEnded()
+	w.Close()
+	w.all.Wait()
+	w.checkClosed()
+}
+
+func (w *pairsWorld) locked(fn func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fn()
+}
+
+// enter counts a body that runs, and checks that it may.
+func (w *pairsWorld) enter(o *pairsOp) {
+	w.locked(func() {
+		lane, class := w.places(o.item)
+		w.counts["all"]++
+		w.counts["lane "+lane.Name]++
+		w.counts["class "+class.Name]++
+		for _, of := range []struct {
+			what  string
+			limit int
+		}{{"all", max(w.limit, w.surplus)}, {"lane " + lane.Name, lane.Limit}, {"class " + class.Name, class.Limit}} {
+			if n := w.counts[of.what]; of.limit > 0 && n > of.limit {
+				w.fatalf("%d of %q run, want at most %d", n, of.what, of.limit)
+			}
+		}
+	})
+}
+
+func (w *pairsWorld) leave(o *pairsOp) {
+	w.locked(func() {
+		lane, class := w.places(o.item)
+		w.counts["all"]--
+		w.counts["lane "+lane.Name]--
+		w.counts["class "+class.Name]--
+	})
+}
+
+// places are the lane and the class of an item.
+func (w *pairsWorld) places(item *pairsCall) (lane core.Lane, class core.Class) {
+	if len(w.opts.Lanes) > 0 {
+		lane = w.opts.Lanes[item.lane]
+	}
+	if item.class < len(w.opts.Classes) {
+		class = w.opts.Classes[item.class]
+	}
+	return lane, class
+}
+
+// waiting calls a function that may suspend the operation of ctx.
+func (w *pairsWorld) waiting(ctx context.Context, wait func()) {
+	if o, _ := ctx.Value(pairsOpKey{}).(*pairsOp); o != nil {
+		if o.depth++; o.depth == 1 {
+			w.leave(o)
+		}
+		defer func() {
+			if o.depth--; o.depth == 0 {
+				w.enter(o)
+			}
+		}()
+	}
+	wait()
+}
+
+func (w *pairsWorld) body(ctx context.Context, item *pairsCall) error {
+	o := &pairsOp{Operation: core.OperationFrom(ctx), item: item}
+	w.tracef("operation %d starts, item of %d", o.ID(), item.number)
+	w.locked(func() { w.ids = append(w.ids, o.ID()) })
+	w.enter(o)
+	defer w.leave(o)
+	if w.keyed && item.key != "" {
+		key := "key " + item.key
+		w.locked(func() {
+			if w.counts[key]++; w.counts[key] > w.perKey {
+				w.fatalf("%d of %s run, want at most %d", w.counts[key], key, w.perKey)
+			}
+		})
+		defer w.locked(func() { w.counts[key]-- })
+	}
+	for _, c := range item.body {
+		w.do(context.WithValue(ctx, pairsOpKey{}, o), c, false)
+	}
+	defer w.tracef("operation %d ends, %v", o.ID(), context.Cause(ctx))
+	if o.report {
+		return errors.New(onPurpose)
+	}
+	return context.Cause(ctx)
+}
+
+func (w *pairsWorld) onDone(s core.Snapshot) {
+	w.tracef("OnDone(%d, %v, %v)", s.ID, s.Status, s.Err)
+	w.locked(func() {
+		if w.told[s.ID]++; w.told[s.ID] > 1 || s.Status&core.StatusFinished == 0 {
+			w.fatalf("OnDone is called for operation %d while it is %v, %d times", s.ID, s.Status, w.told[s.ID])
+		}
+	})
+	defer w.locked(func() { w.returned[s.ID] = true })
+	w.callback(w.done, s)
+}
+
+func (w *pairsWorld) onFinalized(s core.Snapshot) {
+	w.tracef("OnFinalized(%d, %v, %v)", s.ID, s.Status, s.Err)
+	w.locked(func() {
+		if before, twice := w.final[s.ID]; twice || s.Status&core.StatusFinished == 0 {
+			w.fatalf("OnFinalized is called for operation %d while it is %v, before that while %v", s.ID, s.Status, before.Status)
+		}
+		w.final[s.ID] = s
+	})
+	w.callback(w.pairsProgram.final, s)
+}
+
+// callback makes the calls of a callback, on its own operation if their target is 0.
+func (w *pairsWorld) callback(calls []*pairsCall, s core.Snapshot) {
+	w.locked(func() { w.inside++ })
+	defer w.locked(func() { w.inside-- })
+	for _, c := range calls {
+		if c.kind == "Goexit" { // the other callbacks that the goroutine was to make are lost
+			continue
+		}
+		own := *c
+		if c.target == 0 {
+			own.target = -int(s.ID)
+		}
+		w.do(context.Background(), &own, false)
+	}
+}
+
+// do makes a call. Ordered says that it is from outside, and that nothing moved before.
+func (w *pairsWorld) do(ctx context.Context, c *pairsCall, ordered bool) {
+	w.mu.Lock()
+	w.made++
+	w.left--
+	over := w.left < 0
+	w.mu.Unlock()
+	if over {
+		return
+	}
+	s := w.Stats()
+	if err := coretest.CheckBooks(s); err != nil {
+		w.fatalf("%v", err)
+	}
+	if c.patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.patience)
+		defer cancel()
+	}
+	w.tracef("call %d %s", c.number, c.kind)
+	k := slices.IndexFunc(pairsKinds, func(k pairsKind) bool { return k.name == c.kind })
+	switch {
+	case k >= 0:
+		pairsKinds[k].call(w, ctx, c)
+	case c.kind == "Sleep":
+		time.Sleep(c.span)
+	default:
+		w.enqueue(ctx, c, ordered)
+	}
+}
+
+// enqueue is Enqueue or TryEnqueue.
+func (w *pairsWorld) enqueue(ctx context.Context, c *pairsCall, ordered bool) {
+	r := &pairsRoom{pairsCall: c, ordered: ordered, waits: c.kind == "Enqueue", refused: -1}
+	w.locked(func() {
+		if w.open[c] {
+			w.rooms = append(w.rooms, r)
+		}
+	})
+	defer w.locked(func() { r.waits = false })
+	plain, results := w.views(c)
+	var err error
+	switch {
+	case w.futures && c.kind == "Enqueue":
+		r.id, err = results.Enqueue(ctx, c)
+	case w.futures:
+		r.id, err = results.TryEnqueue(ctx, c)
+	case c.kind == "Enqueue":
+		r.id, err = plain.Enqueue(ctx, c)
+	default:
+		r.id, err = plain.TryEnqueue(ctx, c)
+	}
+	w.accepted(c, r.id, err)
+	if errors.Is(err, core.ErrFull) && ordered && c.settles && !w.opts.DropOldest {
+		w.locked(func() { r.refused = w.made })
+	}
+}
+
+func (w *pairsWorld) views(c *pairsCall) (plain *core.Coordinator[*pairsCall], results *core.ResultCoordinator[*pairsCall, int]) {
+	plain, results = w.plain, w.results
+	lane, class := w.places(c)
+	if w.futures {
+		if lane.Name != "" {
+			results = results.Lane(lane.Name)
+		}
+		if class.Name != "" {
+			results = results.Class(class.Name)
+		}
+		return nil, results
+	}
+	if lane.Name != "" {
+		plain = plain.Lane(lane.Name)
+	}
+	if class.Name != "" {
+		plain = plain.Class(class.Name)
+	}
+	return plain, nil
+}
+
+func (w *pairsWorld) accepted(c *pairsCall, id core.OperationID, err error) {
+	w.tracef("call %d: operation %d, %v", c.number, id, err)
+	w.locked(func() {
+		if err == nil {
+			w.ids = append(w.ids, id)
+		}
+	})
+}
+
+// some returns the operation that a call is about, or 0.
+func (w *pairsWorld) some(c *pairsCall) (id core.OperationID) {
+	if c.target < 0 {
+		return core.OperationID(-c.target)
+	}
+	w.locked(func() {
+		if n := len(w.ids); n > c.target {
+			id = w.ids[n-1-c.target]
+		}
+	})
+	return id
+}
+
+// ended checks what a wait for an operation has returned.
+func (w *pairsWorld) ended(ctx context.Context, c *pairsCall, id core.OperationID, err error) {
+	w.tracef("call %d: waited for %d: %v", c.number, id, err)
+	if ctx.Err() != nil || errors.Is(err, core.ErrUnknown) || errors.Is(err, core.ErrWouldDeadlock) || w.opts.OnDone == nil {
+		return
+	}
+	w.locked(func() {
+		if !w.returned[id] {
+			w.fatalf("a wait for operation %d ended before its OnDone, with %v", id, err)
+		}
+	})
+}
+
+type pairsKind struct {
+	name string
+	call func(w *pairsWorld, ctx context.Context, c *pairsCall)
+}
+
+// The kinds of calls, besides Enqueue, TryEnqueue and Sleep. It is set in init because bodies make calls.
+var pairsKinds []pairsKind
+
+func init() {
+	control := func(fn func(w *pairsWorld, ctx context.Context, c *pairsCall)) func(*pairsWorld, context.Context, *pairsCall) {
+		return func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.waiting(ctx, func() { fn(w, ctx, c) }) }
+	}
+	pairsKinds = []pairsKind{
+		{"Do", control(func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			var err error
+			if plain, results := w.views(c); w.futures {
+				_, err = results.Do(ctx, c)
+			} else {
+				err = plain.Do(ctx, c)
+			}
+			w.tracef("call %d: %v", c.number, err)
+			if _, body := ctx.Value(pairsOpKey{}).(*pairsOp); body && !w.keyed && errors.Is(err, core.ErrWouldDeadlock) {
+				w.fatalf("call %d: got %v, want it to wait", c.number, err)
+			}
+		})},
+		{"Wait", control(func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			var err error
+			id := w.some(c)
+			if w.futures {
+				_, err = w.results.Wait(ctx, id)
+			} else {
+				err = w.plain.Wait(ctx, id)
+			}
+			w.ended(ctx, c, id, err)
+		})},
+		{"Future", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			_, results := w.views(c)
+			if !w.futures {
+				return
+			}
+			f, err := results.Submit(ctx, c)
+			if err != nil {
+				return
+			}
+			w.accepted(c, f.ID(), nil)
+			w.waiting(ctx, func() {
+				_, err = f.Wait(ctx)
+				w.ended(ctx, c, f.ID(), err)
+			})
+		}},
+		{"Group", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			plain, _ := w.views(c)
+			if w.futures {
+				return
+			}
+			g := plain.Group(ctx, core.GroupOptions{StopOnError: c.target > 1})
+			for range 1 + c.target {
+				id, err := g.Enqueue(ctx, c)
+				w.accepted(c, id, err)
+			}
+			w.waiting(ctx, func() { w.tracef("call %d: %v", c.number, g.Wait()) })
+		}},
+		{"Suspend", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			w.waiting(ctx, func() {
+				core.OperationFrom(ctx).Suspend(ctx, "a test", func(ctx context.Context) error {
+					time.Sleep(c.span)
+					for _, c := range c.after {
+						w.do(ctx, c, false)
+					}
+					return nil
+				})
+			})
+		}},
+		{"Pin", func(w *pairsWorld, _ context.Context, c *pairsCall) {
+			if unpin, ok := w.Pin(w.some(c)); ok {
+				w.locked(func() { w.unpins = append(w.unpins, unpin) })
+			}
+		}},
+		{"Evict", func(w *pairsWorld, _ context.Context, c *pairsCall) {
+			id := w.some(c)
+			w.tracef("call %d: evict %d, %v", c.number, id, w.Evict(id))
+		}},
+		{"Cancel", func(w *pairsWorld, _ context.Context, c *pairsCall) { w.Cancel(w.some(c), nil) }},
+		{"Abort", func(w *pairsWorld, _ context.Context, c *pairsCall) { w.Abort(nil) }},
+		{"Close", func(w *pairsWorld, _ context.Context, c *pairsCall) { w.Close() }},
+		{"Stop", func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.Stop(ctx) }},
+		{"Drain", func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.Drain(ctx) }},
+		{"Complete", func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.Complete() }},
+		{"Flush", func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.Flush(ctx) }},
+		{"WaitIdle", func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.WaitIdle(ctx) }},
+		{"WaitRunning", func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.WaitRunning(ctx) }},
+		{"Pause", func(w *pairsWorld, _ context.Context, c *pairsCall) { w.Pause() }},
+		{"Resume", func(w *pairsWorld, _ context.Context, c *pairsCall) { w.Resume() }},
+		{"SetMaxConcurrency", func(w *pairsWorld, _ context.Context, c *pairsCall) {
+			w.locked(func() { w.surplus, w.limit = max(w.surplus, w.limit), 1+c.target })
+			w.SetMaxConcurrency(1 + c.target)
+		}},
+		{"Raise", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			if o := core.OperationFrom(ctx); o != nil {
+				o.Raise(c.name)
+			} else {
+				w.opts.Sink.Raise(c.name)
+			}
+		}},
+		{"Hold", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			if o := core.OperationFrom(ctx); o != nil {
+				o.Hold(c.name, c.span)
+				return
+			}
+			release := w.opts.Sink.Hold(c.name, "", c.span)
+			w.locked(func() { w.releases = append(w.releases, release) })
+		}},
+		{"Retract", func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.opts.Sink.Retract(c.name) }},
+		{"await the end of the context", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(20 * time.Millisecond):
+			}
+		}},
+		{"fail", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			if o, _ := ctx.Value(pairsOpKey{}).(*pairsOp); o != nil {
+				o.report = true
+			}
+		}},
+		{"panic", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			panic(onPurpose)
+		}},
+		{"Goexit", func(w *pairsWorld, ctx context.Context, c *pairsCall) { runtime.Goexit() }},
+	}
+}
