@@ -1,9 +1,6 @@
 package core
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
 // Work is what a coordinator does with an item. The context has the [Operation], and the
 // values of the context that was passed to Enqueue. It ends when the operation is
@@ -62,12 +59,6 @@ func NewKeyedCoordinator[T any, K ~string](key func(T) K, work Work[T], opts Opt
 	}
 	return newCoordinator(text, work, opts)
 }
-
-var (
-	errNoWork      = errors.New("core: there must be work to do, not a nil function")
-	errNoKey       = errors.New("core: there must be a function that tells the key of an item, not nil")
-	errStopOnError = errors.New("core: Options.StopOnError is for ForEach and Map, not for a coordinator")
-)
 
 // keyText is key with its result as a string.
 func keyText[T any, K ~string](key func(T) K) (func(T) string, error) {
@@ -208,3 +199,6 @@ func (c *Coordinator[T]) Wait(ctx context.Context, id OperationID) error {
 	_, err := c.wait(ctx, id)
 	return err
 }
+
+// ResultWork is [Work] that has a result.
+type ResultWork[In, Out any] func(ctx context.Context, in In) (Out, error)

@@ -39,6 +39,22 @@ type told struct {
 	hooks     []*hook[Snapshot]
 }
 
+// settleRest is settle as a deferred function.
+func (e *engine) settleRest(out *engineEffects) {
+	endProcess(recover())
+	e.settle(out)
+}
+
+// endProcess ends the process if a function of the engine has panicked, which has been
+// recovered. The engine may be locked, and its state is not known: whoever locked it would
+// wait for ever. The panic is on a goroutine of its own, so that nobody recovers it.
+func endProcess(panicked any) {
+	if panicked != nil {
+		go panic(fmt.Sprintf("core: a fault of this library, please report it: %v\n\n%s", panicked, stackTrace()))
+		select {}
+	}
+}
+
 // unlock releases mu and does what follows for others from what has been changed.
 func (e *engine) unlock() {
 	var out engineEffects
@@ -81,11 +97,6 @@ func (e *engine) settle(out *engineEffects) {
 	}
 }
 
-func emptied[T any](s []T) []T {
-	clear(s)
-	return s[:0]
-}
-
 // settleForeign does what runs foreign code, and then the rest, even if that ends
 // the goroutine.
 func (e *engine) settleForeign(out *engineEffects) {
@@ -106,22 +117,6 @@ func (e *engine) settleForeign(out *engineEffects) {
 	out.final = nil
 	defer e.toldAll(out, &e.finalizing, final)
 	e.tell(final)
-}
-
-// settleRest is settle as a deferred function.
-func (e *engine) settleRest(out *engineEffects) {
-	endProcess(recover())
-	e.settle(out)
-}
-
-// endProcess ends the process if a function of the engine has panicked, which has been
-// recovered. The engine may be locked, and its state is not known: whoever locked it would
-// wait for ever. The panic is on a goroutine of its own, so that nobody recovers it.
-func endProcess(panicked any) {
-	if panicked != nil {
-		go panic(fmt.Sprintf("core: a fault of this library, please report it: %v\n\n%s", panicked, stackTrace()))
-		select {}
-	}
 }
 
 func (e *engine) tell(all []told) {
@@ -154,4 +149,35 @@ func (e *engine) endClose() {
 	if e.finalized && e.finalizing+e.telling == 0 {
 		e.out.ends = append(e.out.ends, e.closed)
 	}
+}
+
+// detachIfDone removes the gates when nothing will start any more, after which the sink
+// does not refer to the engine.
+func (e *engine) detachIfDone() {
+	e.mu.Lock()
+	detach := !e.detached && (e.closing || e.intake.closed && e.unfinished() == 0) // closed with mu held
+	e.detached = e.detached || detach
+	hooks := e.onClosed
+	e.mu.Unlock()
+	if !detach {
+		return
+	}
+	e.rules.detach()
+	for i := range e.lanes {
+		e.lanes[i].detach()
+	}
+	e.resumeOn.detach()
+	if e.undrain != nil {
+		e.undrain()
+	}
+	e.tellClosed(hooks)
+}
+
+func (e *engine) tellClosed(hooks []*hook[struct{}]) {
+	deliver(hooks, false, new(struct{}), &e.ledger.panics)
+}
+
+func emptied[T any](s []T) []T {
+	clear(s)
+	return s[:0]
 }

@@ -59,9 +59,6 @@ func (in *intake) accepted() (n uint64) {
 	return n
 }
 
-// Ids are handed out to coordinators in blocks, so that these do not contend.
-const idBlock = 64
-
 var operationIDs atomic.Uint64
 
 // accept takes an operation in. mu is held.

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -114,46 +113,9 @@ func (l *ledger) add(o *Operation, f *fact, seq uint64, h *heldFact) {
 	}
 }
 
-// ownFact is a fact that an operation has raised, without what the operation knows.
-type ownFact struct {
-	seq  uint64
-	name *name // the ledger's
-	key  string
-	at   int64
-	more *more
-}
-
-// ownFacts are the facts of an operation, which may have left the window.
-type ownFacts struct {
-	id    OperationID
-	first *ownFact // older than those in rest; nil: none
-	rest  *details // may be nil
-}
-
-// raised visits the facts that were raised, oldest first.
-func (f ownFacts) raised(visit func(*ownFact)) {
-	if f.first != nil {
-		visit(f.first)
-	}
-	if f.rest != nil {
-		for i := range f.rest.facts[f.rest.from:] {
-			visit(&f.rest.facts[f.rest.from+i])
-		}
-	}
-}
-
-func (o *Operation) ownFacts() ownFacts { return ownFacts{o.id, o.first, o.rest.Load()} }
-
 // fact is an operation's own fact as others know it.
 func (l *ledger) fact(id OperationID, f *ownFact) fact {
 	return fact{name: f.name, key: f.key, operation: id, source: &l.source, at: f.at, more: f.more}
-}
-
-func put[K comparable, V any](m *map[K]V, k K, v V) {
-	if *m == nil {
-		*m = make(map[K]V)
-	}
-	(*m)[k] = v
 }
 
 // dropOldest drops the oldest fact that an operation raised, as if the sink's window
@@ -242,20 +204,6 @@ func (l *ledger) hold(o *Operation, mu sync.Locker, name string, lease time.Dura
 	deliver(l.onSignal, false, &signal, &l.panics)
 	deliver(subs, false, &signal, &s.panics)
 	return func() { s.release(h) }
-}
-
-func (o *Operation) unhold(h *heldFact, released bool) {
-	l, own := &o.engine.ledger, h.fact
-	own.name = l.names.lookup(own.name.text)
-	if released {
-		l.names.retracted(&own, h.seq)
-	}
-	l.names.leave(&own, h.seq)
-	delete(o.rest.Load().holds, h.seq)
-}
-
-func (o *Operation) tellReleased(signal Signal) {
-	o.engine.ledger.tellRetracted([]Signal{signal}, "")
 }
 
 // releaseAll ends what o holds, when it has finished, so that it comes to hold nothing
@@ -388,20 +336,6 @@ func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts 
 	return last
 }
 
-// inherit makes the fact of an operation the sink's own, like one that was raised
-// on it directly, but what was waiting for the fact to go waits no more. mu is held.
-func (s *Sink) inherit(seq uint64, source string) {
-	f := s.ring.at(seq)
-	s.names.refresh(f.name)
-	s.names.leaveGates(f, seq)
-	var m more
-	if f.more != nil {
-		m = *f.more
-	}
-	m.operation, m.source, m.inherited = f.operation, source, true
-	f.more, f.operation, f.source = &m, 0, nil
-}
-
 // signals shows the facts of an operation, oldest first. mu is held.
 func (l *ledger) signals(facts ownFacts) (signals []Signal) {
 	l.endLeases()
@@ -424,8 +358,6 @@ func (l *ledger) signals(facts ownFacts) (signals []Signal) {
 	}
 	return signals
 }
-
-func asRaised(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) }
 
 func (l *ledger) count(pattern string) int {
 	l.mu.Lock()

@@ -2,72 +2,10 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"time"
+	"strings"
 )
-
-// suspension is what an operation's body waits for. Guarded by engine.mu.
-//
-// An operation is suspended from the start of the first wait that gives up its slot
-// to the end of the last one. Then it is resuming until it has a slot again, which
-// it takes before anything that is pending.
-type suspension struct {
-	waits  []*bodyWait
-	giving int           // of these, waits that give up the slot
-	own    int           // of these in turn, waits for operations of the same engine
-	lends  bool          // counts in engine.lent; for a resuming operation, if it did before
-	ready  chan struct{} // of a resuming operation: closed when it has its slot
-}
-
-// bodyWait is a wait of an operation's body: for what it says, or for something in
-// an engine. Guarded by the mu of the operation's engine.
-type bodyWait struct {
-	by           *Operation
-	what         string
-	on           waitedFor // nil: what it says
-	since, until time.Time
-
-	gives  bool          // gives up the slot
-	number uint64        // of a wait for operations of the same engine, in the order in which they began
-	list   *[]*bodyWait  // that such a wait is in until they have ended
-	done   chan struct{} // closed when that wait has ended, unless its context has
-	err    error         // why it has ended if not by the end of the operation
-	ready  chan struct{} // set when it has ended: closed when the body may go on; nil means at once
-}
-
-// waitedFor is something in an engine.
-type waitedFor interface {
-	// reason returns why it is waited for, unless the wait is about to end.
-	reason() (r Reason, holder *Operation, waits bool)
-}
-
-// awaited is what is waited for in an engine, namely
-type awaited struct {
-	engine *engine
-	on     *Operation // the end of this one,
-	flush  *flush     // or of these,
-	group  *group     // or of these,
-	room   *Operation // or room in a queue for this one
-}
-
-// wait waits until done is closed. When ctx ends first it returns its cause. If ctx
-// is an operation's, Explain shows the wait.
-func (a awaited) wait(ctx context.Context, done <-chan struct{}) error {
-	if by := OperationFrom(ctx); by != nil {
-		w := &bodyWait{by: by, on: a}
-		w.start()
-		defer w.end()
-	} else if ctx.Done() == nil { // a select would cost more
-		<-done
-		return nil
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
 
 // start begins a wait, unless the operation has ended.
 func (w *bodyWait) start() {
@@ -86,64 +24,6 @@ func (w *bodyWait) end() {
 	if w.ready != nil {
 		<-w.ready
 	}
-}
-
-// WaitsFor says that the body waits for something that its coordinator does not know of,
-// such as a timer, a lock or an answer. Until done is called, Explain shows the wait as a
-// [ReasonBody]. The parameter what completes the sentence "it waits for", for example "a
-// token of limiter api". The parameter until is the latest end of the wait; zero means
-// that no end is known. The operation keeps its slot; [Operation.Suspend] gives it up.
-// Several waits may be under way at once; done may be called many times. Wait, Do, Drain
-// and Flush need no WaitsFor.
-//
-// It costs a lock and two allocations. Call it only when there is something to wait for.
-func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
-	if o == nil {
-		return func() {}
-	}
-	w := &bodyWait{by: o, what: what, since: time.Now(), until: until}
-	w.start()
-	return w.end
-}
-
-// Suspend calls wait with ctx and returns its error. Meanwhile the operation gives up its
-// slot, and that of its lane, so that others can run. It keeps its key: the next item of
-// the key does not start. Explain and [Snapshot.WaitsFor] show the parameter what. It
-// completes the sentence "it waits for", for example "approval of order 7".
-//
-// Suspend returns when the operation has a slot again. If all slots are taken after wait has
-// returned, Suspend waits until a running operation ends; pending operations do not start
-// before it. A cancellation or Close does not shorten this. If wait panics or calls
-// runtime.Goexit, the operation first gets a slot again; then the panic or the exit
-// continues.
-//
-// If several goroutines of a body wait, the operation is suspended from the start of the
-// first wait to the end of the last one. Goroutines whose waits end earlier go on without
-// a slot. Inside another Suspend, after the end of the operation, and on a nil Operation,
-// Suspend only calls wait. [Options.MaxSuspended] bounds how many slots are given up at
-// once.
-//
-// During Suspend, do not hold a mutex that other bodies lock. While they wait for the
-// mutex, they keep the slot that its holder needs.
-func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.Context) error) error {
-	need(wait != nil, "Suspend needs a function")
-	if o == nil {
-		return wait(ctx)
-	}
-	w := &bodyWait{by: o, what: what, since: time.Now(), gives: true}
-	w.start()
-	defer w.end()
-	return wait(ctx)
-}
-
-// suspending returns the details of an operation that has not ended, with suspension.
-// engine.mu is held.
-func (o *Operation) suspending() *details {
-	d := o.details()
-	if d.suspension == nil {
-		d.suspension = new(suspension)
-	}
-	return d
 }
 
 // startWait is bodyWait.start with mu held.
@@ -339,18 +219,6 @@ func (e *engine) awaitedBy(o *Operation) *[]*bodyWait {
 	return list
 }
 
-// whenDone is the channel that is closed when the operation is answered. engine.mu is
-// held.
-func (o *Operation) whenDone() chan struct{} {
-	if o.done == nil {
-		o.done = make(chan struct{})
-		if o.answered() {
-			close(o.done)
-		}
-	}
-	return o.done
-}
-
 // awaitOwn waits for an operation or a group, of which list has the waits. By is the
 // operation of this engine that waits, which is suspended meanwhile. If cancels is set
 // and ctx ends first, what it waited for is cancelled. mu is held, and released.
@@ -424,4 +292,69 @@ func (e *engine) breakCircle(now int64) {
 		}
 		e.refuse(newest, ErrWouldDeadlock)
 	}
+}
+
+// unknown is the error for an id that is not in the window, where newest is the highest id
+// so far. A lower one may be of another coordinator.
+func (e *engine) unknown(id, newest OperationID) error {
+	text := fmt.Sprintf("core: operation %d was never given out by %q", id, e.name)
+	if 0 < id && id <= newest {
+		bounds := inWords.Replace(fmt.Sprintf("MaxTracked %d, MaxAge %v", e.opts.MaxTracked, e.opts.MaxAge))
+		text = fmt.Sprintf("core: operation %d is not in the window of %q (%s): keep a Future or use a Group", id, e.name, bounds)
+	}
+	return &namedError{ErrUnknown, text}
+}
+
+var inWords = strings.NewReplacer("Tracked 0", "Tracked none", "Age 0s", "Age no limit", "h0m0s", "h", "m0s", "m")
+
+// wait waits for an operation by id, whose result is then kept with it.
+func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
+	e.lockFresh()
+	o := e.index.get(id)
+	if o != nil {
+		o.marks |= watched
+	}
+	newest := e.index.newest
+	e.mu.Unlock()
+	if o == nil {
+		return nil, e.unknown(id, newest)
+	}
+	return o, e.waitFor(ctx, o)
+}
+
+// waitFor waits for an operation, unless it would wait for itself.
+func (e *engine) waitFor(ctx context.Context, o *Operation) error {
+	by, foreign := e.caller(ctx)
+	if foreign && !e.ended(o) {
+		return ErrWouldDeadlock
+	}
+	return e.await(ctx, o, by, false)
+}
+
+// do enqueues an operation and waits for its end; see Coordinator.Do.
+func (e *engine) do(ctx context.Context, o *Operation, d door) error {
+	by, foreign := e.caller(ctx)
+	if by != nil {
+		e.mu.Lock()
+		foreign = e.keeps(by, o.key)
+		e.mu.Unlock()
+	}
+	if foreign {
+		return ErrWouldDeadlock
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		o.base = baseOf(ctx, deadline)
+	}
+	if err := e.enqueue(ctx, o, d, true); err != nil {
+		return err
+	}
+	return e.await(ctx, o, by, true)
+}
+
+// ended reports whether an operation has ended, after which neither its result nor its
+// error changes.
+func (e *engine) ended(o *Operation) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return o.answered()
 }

@@ -1,32 +1,5 @@
 package core
 
-import (
-	"context"
-	"runtime"
-)
-
-// Lifecycle signals of coordinators and their operations.
-const (
-	// An operation raises SignalStarted before its body and SignalStopped after it ("atom"
-	// in these names means operation). It does so only while a handler, a forward or a
-	// monitor of the sink has a pattern that begins with "atom." and matches the signal,
-	// such as "atom.*". The pattern "*" is not enough, so a handler of all signals makes
-	// no operation more expensive. Gates ignore these signals. Operations of a
-	// [Dispatcher] or a [Processor] do not raise them.
-	SignalStarted = "atom.started"
-	SignalStopped = "atom.stopped"
-	// SignalPanicked is raised by an operation whose body panicked.
-	SignalPanicked = "atom.panicked"
-	// SignalForced is raised by an operation that starts because MaxDefer is over,
-	// although a signal still matches DeferOn. The payload is a [ForcedStart].
-	SignalForced = "coordinator.forced"
-	// SignalPaused, SignalResumed and SignalClosed are raised on the sink, with
-	// the coordinator's name as key.
-	SignalPaused  = "coordinator.paused"
-	SignalResumed = "coordinator.resumed"
-	SignalClosed  = "coordinator.closed" // Close was called
-)
-
 // Forced is the kind of [SignalForced].
 var Forced = NewKind[ForcedStart](SignalForced)
 
@@ -176,99 +149,6 @@ func (w *worker) replace() {
 	e.unlockTo(&w.spare)
 }
 
-// next returns the operation to run next, marked as running. If there is none, it
-// lets others run a few times, in case one comes, and then returns nil with mu
-// released. mu is held otherwise.
-func (w *worker) next(now int64) *Operation {
-	e := w.engine
-	for turns := 0; ; now = e.clock.now() {
-		o, blocked := e.next(now)
-		if o != nil {
-			e.begin(o, now)
-			switch {
-			case w.searches:
-				w.searches = false
-				e.passToken(now)
-			case !e.scheduler.plain && e.token.Load() != tokenTaken && !e.full() && e.startable(now):
-				e.wakeLocked() // the end of one operation may let two others start: of its key, and of its lane
-			}
-			return o
-		}
-		if e.suspended.n > 0 {
-			e.breakCircle(now)
-		}
-		if blocked {
-			if w.searches {
-				e.token.Store(tokenNone)
-			}
-			e.unlockTo(&w.spare)
-			return nil
-		}
-		if !w.searches { // while it does, producers need not start another one
-			if token := e.token.Load(); token != tokenTaken {
-				w.searches = e.token.CompareAndSwap(token, tokenTaken)
-			}
-		}
-		foreign := e.out.foreign()
-		if w.searches && (turns == idleYields || foreign) { // handlers take what time they like
-			w.searches = false
-			e.token.Store(tokenParked)
-			if e.intake.fresh.Load() && e.token.CompareAndSwap(tokenParked, tokenTaken) {
-				w.searches = true
-				continue
-			}
-		}
-		e.unlockTo(&w.spare)
-		switch {
-		case foreign: // look again, and search if nobody else does
-			e.mu.Lock()
-			continue
-		case turns == idleYields:
-			return nil
-		}
-		for ; turns < idleYields && !e.intake.fresh.Load(); turns++ {
-			runtime.Gosched()
-		}
-		e.mu.Lock()
-	}
-}
-
-// passToken is called by a worker that had the token and has found work: if there
-// is more, another worker goes on searching. mu is held.
-func (e *engine) passToken(now int64) {
-	if e.full() {
-		e.token.Store(tokenNone)
-		return
-	}
-	if !e.startable(now) && !e.intake.fresh.Load() {
-		e.token.Store(tokenParked)
-		if !e.intake.fresh.Load() || !e.token.CompareAndSwap(tokenParked, tokenTaken) {
-			return
-		}
-	}
-	go engineFrame(e.number, e.loop)
-}
-
-// startable reports whether something that has been collected, or that waits for
-// room, may be able to start. mu is held.
-func (e *engine) startable(now int64) bool { return e.scheduler.next(now, 0) != nil }
-
-// startAll starts all that can start now, each with a worker of its own. mu is held.
-func (e *engine) startAll(now int64) {
-	for o, _ := e.next(now); o != nil; o, _ = e.next(now) {
-		e.begin(o, now)
-		w := worker{engine: e}
-		w.take(o)
-		w.start()
-	}
-}
-
-// begin marks o as running. mu is held.
-func (e *engine) begin(o *Operation, now int64) {
-	o.status, o.started = StatusRunning, now
-	e.running.push(o)
-}
-
 // call runs the body. It is the one place where a panic of a body is recovered.
 func (w *worker) call(o *Operation) (err error) {
 	defer func() {
@@ -298,42 +178,7 @@ func (e *engine) stopping(o *Operation) {
 	}
 }
 
-// end accounts for an operation whose body has returned, and returns the time,
-// with mu held.
-func (e *engine) end(o *Operation, err error) (now int64) {
-	now = e.clock.now()
-	e.mu.Lock()
-	if !e.scheduler.plain { // what has come before the end of o comes before what that lets start
-		e.collect()
-	}
-	if o.status == StatusSuspended {
-		e.abandonWaits(o)
-	} else {
-		e.running.remove(o)
-	}
-	e.scheduler.finish(o)
-	if e.resuming.head != nil {
-		e.grant()
-	}
-	status := StatusFailed
-	switch cause := o.cause(); {
-	case err == nil:
-		status = StatusSucceeded
-	case cause != nil:
-		status = StatusCancelled
-		if err == context.Canceled {
-			err = cause // says more
-		}
-	}
-	if o.marks&holding != 0 {
-		e.ledger.releaseAll(o, &e.out.after)
-	}
-	e.retire(o, status, err, now)
-	if o.context.Load() != nil { // one that outlives its body neither runs on nor keeps anything alive
-		e.out.cancels = append(e.out.cancels, cancelled{o, context.Canceled})
-	}
-	if e.closing && e.alive() == 0 {
-		e.finalize(now)
-	}
-	return now
-}
+// announces reports whether operations raise lifecycle signals. Those that handle
+// signals do not: two dispatchers that listen to everything on one sink would have
+// each other's operations to handle for ever.
+func (e *engine) announces() bool { return !e.quiet && e.sink.names.listening.Load() }

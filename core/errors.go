@@ -55,24 +55,16 @@ func named(err error, coordinator, says string) error {
 }
 
 func (e *namedError) Error() string { return e.text }
+
 func (e *namedError) Unwrap() error { return e.error }
 
 type timeoutError struct{}
 
-func (timeoutError) Error() string        { return "core: operation took longer than its timeout" }
-func (timeoutError) Timeout() bool        { return true }
+func (timeoutError) Error() string { return "core: operation took longer than its timeout" }
+
+func (timeoutError) Timeout() bool { return true }
+
 func (timeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
-
-// A RefusedError has the signal because of which an item was not accepted, or did not
-// start. The signal matches [Options.CancelOn].
-type RefusedError struct{ Signal Signal }
-
-func (e *RefusedError) Error() string {
-	if e.Signal.Key != "" {
-		return fmt.Sprintf("core: refused because of signal %q for %q", e.Signal.Name, e.Signal.Key)
-	}
-	return fmt.Sprintf("core: refused because of signal %q", e.Signal.Name)
-}
 
 // A PanicError is the error of an operation whose body panicked or ended its
 // goroutine with [runtime.Goexit].

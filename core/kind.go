@@ -56,3 +56,73 @@ func (k Kind[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
 func (k Kind[P]) Subscribe(on *Sink, fn func(Signal, P)) (cancel func()) {
 	return subscribed(on, k.name, k.From, fn)
 }
+
+// sensed walks the signals that q selects and from accepts.
+func sensed[P any](on Sensor, q Query, from func(Signal) (P, bool)) iter.Seq2[Signal, P] {
+	return func(yield func(Signal, P) bool) {
+		for s := range on.Sense(q) {
+			if p, ok := from(s); ok && !yield(s, p) {
+				return
+			}
+		}
+	}
+}
+
+// subscribed calls fn for the signals that match pattern and from accepts.
+func subscribed[P any](on *Sink, pattern string, from func(Signal) (P, bool), fn func(Signal, P)) (cancel func()) {
+	need(fn != nil, "Subscribe needs a function")
+	return on.Subscribe(pattern, func(s Signal) {
+		if p, ok := from(s); ok {
+			fn(s, p)
+		}
+	})
+}
+
+// A Family is a [Kind] of many names: all its signals have the same type of payload, and
+// their names match its pattern:
+//
+//	var Log = core.NewFamily[Record]("log.*")
+//
+// It is an immutable value, usually a package variable, and safe for concurrent use.
+type Family[P any] struct{ pattern pattern }
+
+// NewFamily makes the Family of the names that match pattern. It panics if none do.
+func NewFamily[P any](pattern string) Family[P] {
+	p := compile(pattern)
+	if len(p.terms) == 0 {
+		panic(fmt.Sprintf("core: NewFamily needs a pattern that names can match, not %q", pattern))
+	}
+	return Family[P]{p}
+}
+
+// Pattern is the pattern that was passed to [NewFamily].
+func (f Family[P]) Pattern() string { return f.pattern.text }
+
+// Named returns the Kind of that name. It panics if the name does not match the pattern
+// or [NewKind] does not accept it.
+func (f Family[P]) Named(name string) Kind[P] {
+	if !f.pattern.matches(name) {
+		panic(fmt.Sprintf("core: Named needs a name that matches %q, not %q", f.pattern.text, name))
+	}
+	return NewKind[P](name)
+}
+
+// From returns the payload of s if s is of this family: by its name and by the type of its
+// payload.
+func (f Family[P]) From(s Signal) (P, bool) {
+	p, ok := s.payload.(P)
+	return p, ok && f.pattern.matches(s.Name)
+}
+
+// Sense yields the signals of this family that q selects, with their payloads, oldest
+// first. With the pattern "", q selects all names of the family.
+func (f Family[P]) Sense(from Sensor, q Query) iter.Seq2[Signal, P] {
+	q.Pattern = cmp.Or(q.Pattern, f.pattern.text)
+	return sensed(from, q, f.From)
+}
+
+// Subscribe calls fn for every signal of this family; see [Sink.Subscribe]. It panics if fn
+// is nil.
+func (f Family[P]) Subscribe(on *Sink, fn func(Signal, P)) (cancel func()) {
+	return subscribed(on, f.pattern.text, f.From, fn)
+}

@@ -1,10 +1,7 @@
 package core
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -79,91 +76,13 @@ type details struct {
 	*suspension
 }
 
-// maxFacts is how many of the signals it raised an operation shows; of more, the
-// newest. What it holds it shows besides.
-const maxFacts = 1000
-
 // Values of Operation.rest that are compared, not changed.
 var (
 	firstOnly = new(details) // has raised one signal, and nothing else
 	evicted   = new(details)
 )
 
-// nobody is what a nil Operation says it is.
-var nobody = &Operation{engine: new(engine), base: context.Background()}
-
-type operationKey struct{}
-
 const nilContext = "core: the context is nil: use context.Background() if there is no other"
-
-// OperationFrom returns the operation whose body got ctx, or a context from which ctx is
-// made. It returns nil if there is none.
-func OperationFrom(ctx context.Context) *Operation {
-	if ctx == nil {
-		panic(nilContext)
-	}
-	if c, ok := ctx.(*operationContext); ok {
-		return (*Operation)(c)
-	}
-	o, _ := ctx.Value(operationKey{}).(*Operation)
-	return o
-}
-
-// ID is the operation's id, or 0 for a nil Operation.
-func (o *Operation) ID() OperationID { return cmp.Or(o, nobody).id }
-
-// Source is the name of its coordinator, or "".
-func (o *Operation) Source() string { return cmp.Or(o, nobody).engine.name }
-
-// Parent is the id of the operation in whose context the item was enqueued; 0 if there is
-// none. With [CausedBy], it is the id of the operation that raised the signal.
-func (o *Operation) Parent() OperationID {
-	o = cmp.Or(o, nobody)
-	if from, ok := o.base.(*origin); ok && from.parent != 0 {
-		return from.parent
-	}
-	id, _ := o.base.Value(parentKey{}).(OperationID)
-	return id
-}
-
-// Sink is the sink that the operation raises its signals on, or nil.
-func (o *Operation) Sink() *Sink { return cmp.Or(o, nobody).engine.sink }
-
-// Key says what the operation is about.
-func (o *Operation) Key() string {
-	if o == nil {
-		return ""
-	}
-	o.engine.ledger.mu.Lock()
-	defer o.engine.ledger.mu.Unlock()
-	return o.key
-}
-
-// SetKey changes what the operation is about, for its snapshots and for the signals it
-// raises from now on. A keyed coordinator still orders the operation by its first key.
-func (o *Operation) SetKey(key string) {
-	if o == nil {
-		return
-	}
-	o.engine.ledger.mu.Lock()
-	defer o.engine.ledger.mu.Unlock()
-	if o.details() != evicted {
-		o.key = key
-	}
-}
-
-// Set stores a value under a name. Others read it from a snapshot of the operation, with
-// [Value]. The value is shared, not copied: do not change it after Set.
-func (o *Operation) Set(name string, v any) {
-	if o == nil {
-		return
-	}
-	o.engine.ledger.mu.Lock()
-	defer o.engine.ledger.mu.Unlock()
-	if d := o.details(); d != evicted {
-		put(&d.values, name, v)
-	}
-}
 
 // details returns what the operation has besides itself, making it if need be;
 // evicted once it has left the window.
@@ -179,126 +98,9 @@ func (o *Operation) details() *details {
 	}
 }
 
-// Raise raises a signal of this operation, with its key; see [Raiser]. The operation and
-// its coordinator show it until the operation leaves the window. They show at most the
-// newest 1,000 raised signals of an operation, and all its held ones. Older ones leave the
-// sink as well, unless they match a gate. A signal may leave the sink earlier: see [Sink].
-// Raise returns false where [Sink.Raise] does, and after the operation has left the
-// window.
-func (o *Operation) Raise(name string) bool { return o.raise(note{name: name}) }
-
-// RaiseKey is Raise with another key than that of the operation.
-func (o *Operation) RaiseKey(name, key string) bool { return o.raise(note{name: name, key: key}) }
-
-// Because returns a view of the operation. The signals that are raised on the view have
-// the given cause.
-func (o *Operation) Because(cause Signal) Raiser { return because(o, cause) }
-
-// Scoped returns a view of the operation. The view puts "sink.coordinator.atom." before
-// every name that it raises.
-func (o *Operation) Scoped(sink, coordinator, atom string) Raiser {
-	return scoped(o, sink, coordinator, atom)
-}
-
-func (o *Operation) raise(n note) bool {
-	if o == nil {
-		return false
-	}
-	return o.engine.ledger.raise(o, n)
-}
-
-// Hold raises a held signal. It stays until release is called, the operation finishes,
-// or, if lease is positive, the lease ends; see [Sink.Hold].
-func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
-	if o == nil {
-		return func() {}
-	}
-	return o.engine.ledger.hold(o, &o.engine.mu, name, lease)
-}
-
-// Retract takes back the newest signal with exactly that name that the operation raised.
-// It reports whether there was one. It also finds signals that the operation no
-// longer shows, if the sink still keeps them for a gate: see [Sink].
-func (o *Operation) Retract(name string) bool {
-	if o == nil {
-		return false
-	}
-	newest := true
-	return o.engine.ledger.retract(o, "", func(text string) bool {
-		match := newest && text == name
-		newest = newest && !match
-		return match
-	}) > 0
-}
-
-// RetractMatching takes back all signals that match pattern and that the operation
-// raised. It returns how many there were.
-func (o *Operation) RetractMatching(pattern string) int {
-	if o == nil {
-		return 0
-	}
-	p := compile(pattern)
-	return o.engine.ledger.retract(o, byPattern(p), p.matches)
-}
-
-// Has reports whether the operation has raised a signal that matches pattern, and has not
-// retracted it.
-func (o *Operation) Has(pattern string) bool {
-	p := compile(pattern)
-	return slices.ContainsFunc(o.Signals(), func(s Signal) bool { return p.matches(s.Name) })
-}
-
-// Signals lists the signals the operation has raised and not taken back, oldest
-// first.
-func (o *Operation) Signals() []Signal {
-	if o == nil {
-		return nil
-	}
-	l := &o.engine.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.signals(o.ownFacts())
-}
-
 // answered reports whether the operation has ended and its waiters may be answered.
 // engine.mu is held.
 func (o *Operation) answered() bool { return o.status&StatusFinished != 0 && o.marks&untold == 0 }
-
-// snapshot copies what can be seen of the operation. engine.mu is held. The parent
-// is not filled in, because finding it runs foreign code.
-func (e *engine) snapshot(o *Operation) Snapshot {
-	c := e.clock
-	s := Snapshot{
-		ID:       o.id,
-		Lane:     e.lanes[o.lane].Name,
-		Class:    e.classes[o.class].Name,
-		Status:   o.status,
-		Enqueued: c.wall(o.enqueued),
-		Started:  c.wall(o.started),
-		Finished: c.wall(o.finished),
-		Err:      o.err,
-	}
-	if o.status != StatusSucceeded {
-		s.Item = o.body.item()
-	}
-	if d := o.rest.Load(); d != nil && d.suspension != nil {
-		for _, w := range d.waits {
-			if w.what != "" {
-				s.WaitsFor = append(s.WaitsFor, w.what)
-			}
-		}
-	}
-	l := &e.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.Key = o.key
-	if d := o.rest.Load(); d != nil && d != evicted {
-		s.Pins = d.pins
-		s.Signals = l.signals(o.ownFacts())
-		s.Values = maps.Clone(d.values)
-	}
-	return s
-}
 
 func (o *Operation) cause() error {
 	if d := o.rest.Load(); d != nil {
@@ -306,3 +108,168 @@ func (o *Operation) cause() error {
 	}
 	return nil
 }
+
+// waitedFor is something in an engine.
+type waitedFor interface {
+	// reason returns why it is waited for, unless the wait is about to end.
+	reason() (r Reason, holder *Operation, waits bool)
+}
+
+func (o *Operation) pinned() bool {
+	d := o.rest.Load()
+	return d != nil && d.pins > 0
+}
+
+// cancellation is the real context behind an operationContext.
+type cancellation struct {
+	context.Context
+	cancel context.CancelCauseFunc
+}
+
+// opList is a list of operations, linked through the operations themselves: an
+// operation is in one list at a time.
+type opList struct {
+	head, tail *Operation
+	n          int
+}
+
+func (l *opList) push(o *Operation) { l.insert(o, nil) }
+
+// insert puts o before another operation, or, if that is nil, at the end.
+func (l *opList) insert(o, before *Operation) {
+	last := l.tail
+	if before != nil {
+		last = before.prev
+	}
+	l.link(last, o)
+	l.link(o, before)
+	l.n++
+}
+
+func (l *opList) remove(o *Operation) {
+	l.link(o.prev, o.next)
+	o.prev, o.next = nil, nil
+	l.n--
+}
+
+// link makes neighbours of two operations; nil stands for the end of the list.
+func (l *opList) link(o, next *Operation) {
+	if o == nil {
+		l.head = next
+	} else {
+		o.next = next
+	}
+	if next == nil {
+		l.tail = o
+	} else {
+		next.prev = o
+	}
+}
+
+func (l *opList) appendTo(all []*Operation) []*Operation {
+	for o := l.head; o != nil; o = o.next {
+		all = append(all, o)
+	}
+	return all
+}
+
+// before reports whether it is the turn of o before that of other, in the same lane.
+func (o *Operation) before(other *Operation) bool { return int32(o.turnNumber-other.turnNumber) < 0 }
+
+// ownFact is a fact that an operation has raised, without what the operation knows.
+type ownFact struct {
+	seq  uint64
+	name *name // the ledger's
+	key  string
+	at   int64
+	more *more
+}
+
+// ownFacts are the facts of an operation, which may have left the window.
+type ownFacts struct {
+	id    OperationID
+	first *ownFact // older than those in rest; nil: none
+	rest  *details // may be nil
+}
+
+// raised visits the facts that were raised, oldest first.
+func (f ownFacts) raised(visit func(*ownFact)) {
+	if f.first != nil {
+		visit(f.first)
+	}
+	if f.rest != nil {
+		for i := range f.rest.facts[f.rest.from:] {
+			visit(&f.rest.facts[f.rest.from+i])
+		}
+	}
+}
+
+func (o *Operation) ownFacts() ownFacts { return ownFacts{o.id, o.first, o.rest.Load()} }
+
+// maxFacts is how many of the signals it raised an operation shows; of more, the
+// newest. What it holds it shows besides.
+const maxFacts = 1000
+
+// suspension is what an operation's body waits for. Guarded by engine.mu.
+//
+// An operation is suspended from the start of the first wait that gives up its slot
+// to the end of the last one. Then it is resuming until it has a slot again, which
+// it takes before anything that is pending.
+type suspension struct {
+	waits  []*bodyWait
+	giving int           // of these, waits that give up the slot
+	own    int           // of these in turn, waits for operations of the same engine
+	lends  bool          // counts in engine.lent; for a resuming operation, if it did before
+	ready  chan struct{} // of a resuming operation: closed when it has its slot
+}
+
+// bodyWait is a wait of an operation's body: for what it says, or for something in
+// an engine. Guarded by the mu of the operation's engine.
+type bodyWait struct {
+	by           *Operation
+	what         string
+	on           waitedFor // nil: what it says
+	since, until time.Time
+
+	gives  bool          // gives up the slot
+	number uint64        // of a wait for operations of the same engine, in the order in which they began
+	list   *[]*bodyWait  // that such a wait is in until they have ended
+	done   chan struct{} // closed when that wait has ended, unless its context has
+	err    error         // why it has ended if not by the end of the operation
+	ready  chan struct{} // set when it has ended: closed when the body may go on; nil means at once
+}
+
+// suspending returns the details of an operation that has not ended, with suspension.
+// engine.mu is held.
+func (o *Operation) suspending() *details {
+	d := o.details()
+	if d.suspension == nil {
+		d.suspension = new(suspension)
+	}
+	return d
+}
+
+// whenDone is the channel that is closed when the operation is answered. engine.mu is
+// held.
+func (o *Operation) whenDone() chan struct{} {
+	if o.done == nil {
+		o.done = make(chan struct{})
+		if o.answered() {
+			close(o.done)
+		}
+	}
+	return o.done
+}
+
+// addCause adds because of what the operation runs, unless n has a cause.
+func (o *Operation) addCause(n *note) {
+	if n.cause != nil || o.base == context.Background() {
+		return
+	}
+	if c, ok := o.base.Value(causeKey{}).(*causedContext); ok {
+		n.cause = c.link
+	}
+}
+
+// nobody is what a nil Operation says it is.
+var nobody = &Operation{engine: new(engine), base: context.Background()}

@@ -93,3 +93,6 @@ func (x *index) some(from, to OperationID, back bool) (p page, found bool) {
 	}
 	return *x.pages[at], true
 }
+
+// Ids are handed out to coordinators in blocks, so that these do not contend.
+const idBlock = 64

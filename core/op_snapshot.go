@@ -148,13 +148,6 @@ func (s Snapshot) LogValue() slog.Value {
 		slog.Any("signals", names))
 }
 
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
 // An OperationQuery selects operations. The zero OperationQuery selects all, the oldest
 // first. An operation must match all fields that are set. For pages of 50, set Limit to
 // 50, and After to the id of the last one shown.
@@ -169,17 +162,6 @@ type OperationQuery struct {
 	NewestFirst bool        // from the newest to the oldest
 	After       OperationID // only those that come after this one, which may have left the window; 0 = from the start
 	Limit       int         // at most so many; 0 = all
-}
-
-// selects reports whether q selects o, as far as that does not depend on its signals.
-// engine.mu is held.
-func (q *OperationQuery) selects(o *Operation, now int64) bool {
-	e := o.engine
-	return (q.Status == 0 || q.Status&o.status != 0) &&
-		(q.Lane == "" || q.Lane == e.lanes[o.lane].Name) &&
-		(q.Class == "" || q.Class == e.classes[o.class].Name) &&
-		(q.Within <= 0 || now-max(o.enqueued, o.started, o.finished) <= int64(q.Within)) &&
-		(q.Key == "" || q.Key == o.Key())
 }
 
 // An Echo is a short record of an operation that has left the window. It is kept for a

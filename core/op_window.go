@@ -109,86 +109,36 @@ func (w *window) unpin(o *Operation) (evict bool) {
 	return o.marks&aside != 0
 }
 
-func (o *Operation) pinned() bool {
-	d := o.rest.Load()
-	return d != nil && d.pins > 0
+// echoes remember operations that have left the window, bounded by count and age.
+type echoes struct {
+	queue[echo]
+	limit  int
+	maxAge int64
 }
 
-// opList is a list of operations, linked through the operations themselves: an
-// operation is in one list at a time.
-type opList struct {
-	head, tail *Operation
-	n          int
+// echo does not refer to its operation, and so to its item, result and context.
+type echo struct {
+	ownFacts
+	key    string
+	status Status
+	err    error
+	at     int64
 }
 
-func (l *opList) push(o *Operation) { l.insert(o, nil) }
-
-// insert puts o before another operation, or, if that is nil, at the end.
-func (l *opList) insert(o, before *Operation) {
-	last := l.tail
-	if before != nil {
-		last = before.prev
-	}
-	l.link(last, o)
-	l.link(o, before)
-	l.n++
-}
-
-func (l *opList) remove(o *Operation) {
-	l.link(o.prev, o.next)
-	o.prev, o.next = nil, nil
-	l.n--
-}
-
-// link makes neighbours of two operations; nil stands for the end of the list.
-func (l *opList) link(o, next *Operation) {
-	if o == nil {
-		l.head = next
-	} else {
-		o.next = next
-	}
-	if next == nil {
-		l.tail = o
-	} else {
-		next.prev = o
-	}
-}
-
-// line is a list in which those that wait for room are last.
-type line struct {
-	opList
-	waits *Operation // the first that waits for room, or nil
-}
-
-func (l *line) push(o *Operation) {
-	switch {
-	case o.marks&roomless == 0:
-		l.insert(o, l.waits)
+// add remembers an operation that has been evicted, with the signals it had.
+func (e *echoes) add(o *Operation, facts ownFacts, now int64) {
+	if e.limit == 0 {
 		return
-	case l.waits == nil:
-		l.waits = o
 	}
-	l.opList.push(o)
+	e.expire(now)
+	if e.n == e.limit {
+		e.drop()
+	}
+	*e.push() = echo{facts, o.key, o.status, o.err, now}
 }
 
-// unshift puts o in front of all, none of which comes before it.
-func (l *line) unshift(o *Operation) {
-	if o.marks&roomless != 0 {
-		l.waits = o
+func (e *echoes) expire(now int64) {
+	for e.n > 0 && e.maxAge > 0 && e.get(0).at <= now-e.maxAge {
+		e.drop()
 	}
-	l.insert(o, l.head)
-}
-
-func (l *line) remove(o *Operation) {
-	if l.waits == o {
-		l.waits = o.next
-	}
-	l.opList.remove(o)
-}
-
-func (l *opList) appendTo(all []*Operation) []*Operation {
-	for o := l.head; o != nil; o = o.next {
-		all = append(all, o)
-	}
-	return all
 }

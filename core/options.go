@@ -178,6 +178,3 @@ func (o Options) resolved() (Options, error) {
 	}
 	return o, errors.Join(errs...)
 }
-
-// orNone puts the default in place of 0, and 0 in place of a negative value.
-func orNone[N int | time.Duration](value *N, normally N) { *value = max(0, cmp.Or(*value, normally)) }

@@ -199,3 +199,11 @@ func (p pattern) exact() (name string, ok bool) {
 func isPlain(text string) bool {
 	return text != "" && strings.TrimSpace(text) == text && special(text) == len(text)
 }
+
+// byPattern is the Pattern of a Retraction.
+func byPattern(p pattern) string {
+	if _, exact := p.exact(); exact {
+		return ""
+	}
+	return p.text
+}

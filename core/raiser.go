@@ -56,9 +56,12 @@ type view struct {
 
 var _ Raiser = (*view)(nil)
 
-func (v *view) Raise(name string) bool         { return v.raise(note{name: name}) }
+func (v *view) Raise(name string) bool { return v.raise(note{name: name}) }
+
 func (v *view) RaiseKey(name, key string) bool { return v.raise(note{name: name, key: key}) }
-func (v *view) Because(cause Signal) Raiser    { return because(v, cause) }
+
+func (v *view) Because(cause Signal) Raiser { return because(v, cause) }
+
 func (v *view) Scoped(sink, coordinator, atom string) Raiser {
 	return scoped(v, sink, coordinator, atom)
 }

@@ -54,21 +54,6 @@ func react(c *Coordinator[Signal], s Signal) {
 	}
 }
 
-// raised reports whether an operation of this engine has raised s.
-func (e *engine) raised(s Signal) bool {
-	if s.Operation == 0 || s.Source != e.name {
-		return false
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.index.get(s.Operation) != nil
-}
-
-// announces reports whether operations raise lifecycle signals. Those that handle
-// signals do not: two dispatchers that listen to everything on one sink would have
-// each other's operations to handle for ever.
-func (e *engine) announces() bool { return !e.quiet && e.sink.names.listening.Load() }
-
 // A Processor calls one handler for every signal that it is given, in the background: for
 // example to send it to a collector of logs. Pass its method Process as
 // [Options.OnSignal] of a coordinator, to [Sink.Subscribe], or to both. A processor never

@@ -5,9 +5,6 @@ import (
 	"iter"
 )
 
-// ResultWork is [Work] that has a result.
-type ResultWork[In, Out any] func(ctx context.Context, in In) (Out, error)
-
 // A ResultCoordinator is a [Coordinator] whose operations have results. A result is kept
 // as long as its operation is in the window. A [Future] keeps its result longer, as long as
 // you hold the Future. The methods of the zero value panic: make a ResultCoordinator with
@@ -112,14 +109,6 @@ func result[Out any](o *Operation, out *Out, err error) (Out, error) {
 		return *new(Out), err
 	}
 	return *out, o.err
-}
-
-// ended reports whether an operation has ended, after which neither its result nor its
-// error changes.
-func (e *engine) ended(o *Operation) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return o.answered()
 }
 
 // Results yields the operations that have succeeded and that q selects, each with its

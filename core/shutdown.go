@@ -86,8 +86,10 @@ func (p inOrder) each(ctx context.Context, do func(Lifecycle, context.Context) e
 }
 
 func (p inOrder) Flush(ctx context.Context) error { return p.each(ctx, Lifecycle.Flush) }
+
 func (p inOrder) Drain(ctx context.Context) error { return p.each(ctx, Lifecycle.Drain) }
-func (p inOrder) Stop(ctx context.Context) error  { return p.each(ctx, Lifecycle.Stop) }
+
+func (p inOrder) Stop(ctx context.Context) error { return p.each(ctx, Lifecycle.Stop) }
 
 func (p inOrder) Close() error {
 	var errs []error

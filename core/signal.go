@@ -1,8 +1,8 @@
 package core
 
 import (
+	"cmp"
 	"encoding/json"
-	"iter"
 	"log/slog"
 	"math"
 	"slices"
@@ -167,25 +167,36 @@ func (q Query) cutoff(now int64) int64 {
 	return now - int64(q.Within)
 }
 
-// A Sensor shows signals: a [Sink] shows the signals that all code has raised on it, and
-// a coordinator those that the operations in its window have raised. A signal is present
-// while the Sensor shows it. All methods are safe for concurrent use.
-type Sensor interface {
-	// Has reports whether a signal that matches pattern is present. Its cost does not
-	// depend on the number of signals. There are two exceptions, in which Has looks at
-	// each name that is present: the first call with a pattern, and calls that alternate
-	// between more than 64 wildcard patterns.
-	Has(pattern string) bool
-	// Count returns how many signals that match pattern are present. Its cost does not
-	// depend on their number either, with the same exceptions. It always takes a lock.
-	Count(pattern string) int
-	// Sense yields the signals that q selects and that are present when the loop starts,
-	// oldest first. A signal that leaves during the loop may be missing. No lock is held
-	// while the loop's body runs.
-	Sense(q Query) iter.Seq[Signal]
-	// Sink returns the sink on which the signals are raised. A sink returns itself.
-	Sink() *Sink
-	// Monitor counts the signals matching pattern over the last span, starting
-	// with those present; see [Monitor].
-	Monitor(pattern string, span time.Duration) *Monitor
+func asRaised(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) }
+
+// Lifecycle signals of coordinators and their operations.
+const (
+	// An operation raises SignalStarted before its body and SignalStopped after it ("atom"
+	// in these names means operation). It does so only while a handler, a forward or a
+	// monitor of the sink has a pattern that begins with "atom." and matches the signal,
+	// such as "atom.*". The pattern "*" is not enough, so a handler of all signals makes
+	// no operation more expensive. Gates ignore these signals. Operations of a
+	// [Dispatcher] or a [Processor] do not raise them.
+	SignalStarted = "atom.started"
+	SignalStopped = "atom.stopped"
+	// SignalPanicked is raised by an operation whose body panicked.
+	SignalPanicked = "atom.panicked"
+	// SignalForced is raised by an operation that starts because MaxDefer is over,
+	// although a signal still matches DeferOn. The payload is a [ForcedStart].
+	SignalForced = "coordinator.forced"
+	// SignalPaused, SignalResumed and SignalClosed are raised on the sink, with
+	// the coordinator's name as key.
+	SignalPaused  = "coordinator.paused"
+	SignalResumed = "coordinator.resumed"
+	SignalClosed  = "coordinator.closed" // Close was called
+)
+
+// orNothing keeps an empty pattern, which matches nothing, from being an empty
+// Query.Pattern, which selects everything.
+func orNothing(pattern string) string {
+	return cmp.Or(pattern, ",")
 }
+
+// Lifecycle signals are raised by coordinators about their operations, and only
+// while somebody listens: see [SignalStarted].
+func isLifecycle(name string) bool { return name == SignalStarted || name == SignalStopped }

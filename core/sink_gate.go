@@ -32,20 +32,11 @@ const maxKept = 256
 
 func (g *gate) shut() bool { return g.facts.Load() != 0 }
 
-// notices reports whether gates count a fact whose name matches: what users say, not
-// what the engine reports, nor what a loop that is over has left behind.
-func (f *fact) notices() bool {
-	return !isLifecycle(f.name.text) && (f.more == nil || !f.more.inherited)
-}
-
 // each visits the facts that the gate counts, those from one source newest first,
 // until visit wants no older ones from there.
 func (g *gate) each(visit func(seq uint64, f *fact) (older bool)) {
 	g.of.each(g.pattern, func(seq uint64, f *fact) bool { return !f.notices() || visit(seq, f) })
 }
-
-// holds reports whether a fact is held.
-func (f *fact) holds() bool { return f.more != nil && f.more.held }
 
 // enter counts a fact that has come.
 func (g *gate) enter(seq uint64, f *fact, after *effects) {
@@ -108,58 +99,4 @@ func (g *gate) begun(beyond uint64) int64 {
 		})
 	}
 	return g.since
-}
-
-// effects collects what a change under a lock entails for others, to be done
-// once no lock is held.
-type effects struct {
-	wakes  []waker
-	copies []ending // of held facts, which end with these
-	gone   []Signal // retracted, for subscribers to retractions
-}
-
-type ending interface{ end() }
-
-func (a *effects) empty() bool { return len(a.wakes)+len(a.copies)+len(a.gone) == 0 }
-
-// wake notes that w has to be woken, if it is not nil.
-func (a *effects) wake(w waker) {
-	if w != nil && !slices.Contains(a.wakes, w) {
-		a.wakes = append(a.wakes, w)
-	}
-}
-
-// take adds those of from, which are empty then.
-func (a *effects) take(from *effects) {
-	for _, w := range from.wakes {
-		a.wake(w)
-	}
-	a.copies = append(a.copies, from.copies...)
-	from.clear()
-}
-
-// clear forgets them.
-func (a *effects) clear() {
-	if !a.empty() {
-		*a = effects{}
-	}
-}
-
-// settle wakes the wakers and then ends the copies, which runs handlers. No
-// lock may be held.
-func (a *effects) settle() {
-	for _, w := range a.wakes {
-		w.wake()
-	}
-	if len(a.copies) > 0 {
-		endCopies(a.copies)
-	}
-}
-
-// endCopies ends all of them, even if a handler ends the goroutine.
-func endCopies(copies []ending) {
-	if len(copies) > 1 {
-		defer endCopies(copies[1:])
-	}
-	copies[0].end()
 }

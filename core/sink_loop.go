@@ -2,20 +2,6 @@ package core
 
 import "slices"
 
-// A raise from inside a delivery that raises again from inside its delivery is
-// legal until it is endless. While few calls of a handler run there is nothing to
-// find out; with crowd of them, a raise looks at the stack for the deliveries its
-// own goroutine is inside of, and is refused when they are that many.
-//
-// Refusing the deepest raise ends a loop only if no handler raises again on the way
-// back: two handlers that do would be called 2 to the power of crowd times. So the
-// goroutine is a runaway until it is out of the handlers it was in, and does not
-// get to handlers that are suspects meanwhile.
-const (
-	crowd       = 64
-	maxRunaways = 256 // remembered by a sink
-)
-
 // runaway is a goroutine of which a raise was refused, and the handlers that have
 // been running since, among which are those it is in.
 type runaway struct {
@@ -39,25 +25,6 @@ func crowded[E any](hooks []*hook[E]) bool {
 		}
 	}
 	return false
-}
-
-func (s *Sink) suspects() []suspect {
-	return appendRunning(appendRunning(nil, s.names.subs), s.retractions)
-}
-
-// enterCrowd is enter where there may be a loop.
-func (s *Sink) enterCrowd(entry *name, own []*subscription) *name {
-	s.names.release(entry)
-	s.mu.Unlock()
-	w := askStack()
-	s.mu.Lock()
-	entry = s.names.intern(entry.text)
-	if endless(&s.runaways, w, s.suspects, entry.route.subs, own) {
-		s.names.release(entry)
-		s.mu.Unlock()
-		return nil
-	}
-	return entry
 }
 
 // endless decides whether a delivery to hooks, some of which are crowded, is not to
@@ -103,3 +70,11 @@ func appendRunning[E any](to []suspect, hooks []*hook[E]) []suspect {
 }
 
 func (h *hook[E]) rests() bool { return h.running() == 0 }
+
+// witness is what a goroutine's stack shows about it.
+type witness struct {
+	goroutine uint64
+	depth     int // deliveries it is inside of, up to crowd
+}
+
+func askStack() witness { return witness{goroutineID(), deliveries(crowd)} }

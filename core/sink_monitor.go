@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"slices"
 	"sort"
 	"time"
@@ -207,15 +206,6 @@ func (m *Monitor) Stop() {
 	t.changed()
 }
 
-// addMonitor starts a monitor at Seq next, with what is known to be present.
-func (t *names) addMonitor(p pattern, span time.Duration, known []seqFact, next uint64) *Monitor {
-	m := &Monitor{names: t, pattern: p, span: max(0, int64(span)), from: next, made: next}
-	m.backfill(known)
-	t.monitors = append(t.monitors, m)
-	t.changed()
-	return m
-}
-
 // backfill counts facts from before the monitor was made.
 func (m *Monitor) backfill(known []seqFact) {
 	slices.SortFunc(known, bySeq)
@@ -238,11 +228,3 @@ func (m *Monitor) backfill(known []seqFact) {
 		m.expire(m.names.clock.now())
 	}
 }
-
-// seqFact is a fact together with its Seq.
-type seqFact struct {
-	seq  uint64
-	fact fact
-}
-
-func bySeq(a, b seqFact) int { return cmp.Compare(a.seq, b.seq) }

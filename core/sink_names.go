@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // names is the table of live names: those that at least one fact bears. A name
@@ -74,10 +75,6 @@ type counter struct {
 	n    int
 	gone waker // woken when n becomes less; may be nil
 }
-
-// A waker is woken, after the locks are released, when something it waits for may
-// have happened.
-type waker interface{ wake() }
 
 // recall returns the entry of text if it is at hand and its route is fresh.
 func (t *names) recall(text string) *name {
@@ -342,18 +339,6 @@ func (t *names) removeCounter(c *counter) {
 	t.changed()
 }
 
-func without[E comparable](list []E, e E) []E {
-	i := slices.Index(list, e)
-	if i < 0 {
-		return list
-	}
-	return slices.Concat(list[:i], list[i+1:])
-}
-
-// Lifecycle signals are raised by coordinators about their operations, and only
-// while somebody listens: see [SignalStarted].
-func isLifecycle(name string) bool { return name == SignalStarted || name == SignalStopped }
-
 // listens reports whether a handler, a forward or a monitor asks for lifecycle signals:
 // by a term that begins with "atom.". One that matches everything does not ask, because
 // these signals cost more than a short operation.
@@ -366,4 +351,29 @@ func (t *names) listens() bool {
 	return t.forwarder != nil && hears(t.forwarder.pattern) ||
 		slices.ContainsFunc(t.subs, func(s *subscription) bool { return hears(s.pattern) }) ||
 		slices.ContainsFunc(t.monitors, func(m *Monitor) bool { return hears(m.pattern) })
+}
+
+// addMonitor starts a monitor at Seq next, with what is known to be present.
+func (t *names) addMonitor(p pattern, span time.Duration, known []seqFact, next uint64) *Monitor {
+	m := &Monitor{names: t, pattern: p, span: max(0, int64(span)), from: next, made: next}
+	m.backfill(known)
+	t.monitors = append(t.monitors, m)
+	t.changed()
+	return m
+}
+
+// notice adds a new fact to gates and monitors.
+func (r *route) notice(f *fact, seq uint64, after *effects) {
+	for _, g := range r.gates {
+		g.enter(seq, f, after)
+	}
+	for _, m := range r.monitors {
+		m.record(seq, f)
+		m.check()
+	}
+}
+
+func (t *names) addGate(g *gate) {
+	t.gates = append(t.gates[:len(t.gates):len(t.gates)], g)
+	t.changed()
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"math/bits"
 	"sort"
 )
@@ -20,49 +21,6 @@ type ring struct {
 	capacity   uint64
 	tail, head uint64 // the window is tail <= Seq < head
 	stored     int    // facts in the window that are not gaps
-}
-
-// fact is one raised signal, 64 bytes. A gap has no name but keeps its time and
-// its link.
-type fact struct {
-	name      *name
-	key       string
-	operation OperationID
-	source    *string
-	at        int64 // never decreases with Seq
-	previous  uint64
-	more      *more // what few facts have
-}
-
-// more is the rest of a fact.
-type more struct {
-	payload any
-	cause   *link
-	held    bool
-
-	inherited bool // the sink's own since the loop that raised it is over
-	restored  bool
-	operation OperationID // that raised it long ago or on another sink, of a
-	source    string      // restored or forwarded fact, which is the sink's own
-}
-
-// signal is the fact as it is shown.
-func (f *fact) signal(seq uint64, c clock) (s Signal) {
-	s.Name = f.name.text
-	s.Key = f.key
-	s.Operation = f.operation
-	s.Time = c.wall(f.at)
-	s.Seq = seq
-	if f.source != nil {
-		s.Source = *f.source
-	}
-	if m := f.more; m != nil {
-		s.payload, s.cause, s.Held = m.payload, m.cause, m.held
-		if f.operation == 0 {
-			s.Operation, s.Source = m.operation, m.source
-		}
-	}
-	return s
 }
 
 const (
@@ -142,4 +100,64 @@ func (r *ring) contains(seq uint64) bool {
 func (r *ring) since(cutoff int64) uint64 {
 	newer := func(i int) bool { return r.at(r.tail+uint64(i)).at >= cutoff }
 	return r.tail + uint64(sort.Search(int(r.head-r.tail), newer))
+}
+
+// more is the rest of a fact.
+type more struct {
+	payload any
+	cause   *link
+	held    bool
+
+	inherited bool // the sink's own since the loop that raised it is over
+	restored  bool
+	operation OperationID // that raised it long ago or on another sink, of a
+	source    string      // restored or forwarded fact, which is the sink's own
+}
+
+// signal is the fact as it is shown.
+func (f *fact) signal(seq uint64, c clock) (s Signal) {
+	s.Name = f.name.text
+	s.Key = f.key
+	s.Operation = f.operation
+	s.Time = c.wall(f.at)
+	s.Seq = seq
+	if f.source != nil {
+		s.Source = *f.source
+	}
+	if m := f.more; m != nil {
+		s.payload, s.cause, s.Held = m.payload, m.cause, m.held
+		if f.operation == 0 {
+			s.Operation, s.Source = m.operation, m.source
+		}
+	}
+	return s
+}
+
+// seqFact is a fact together with its Seq.
+type seqFact struct {
+	seq  uint64
+	fact fact
+}
+
+func bySeq(a, b seqFact) int { return cmp.Compare(a.seq, b.seq) }
+
+// notices reports whether gates count a fact whose name matches: what users say, not
+// what the engine reports, nor what a loop that is over has left behind.
+func (f *fact) notices() bool {
+	return !isLifecycle(f.name.text) && (f.more == nil || !f.more.inherited)
+}
+
+// holds reports whether a fact is held.
+func (f *fact) holds() bool { return f.more != nil && f.more.held }
+
+// fact is one raised signal, 64 bytes. A gap has no name but keeps its time and
+// its link.
+type fact struct {
+	name      *name
+	key       string
+	operation OperationID
+	source    *string
+	at        int64 // never decreases with Seq
+	previous  uint64
+	more      *more // what few facts have
 }

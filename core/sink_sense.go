@@ -3,7 +3,6 @@ package core
 import (
 	"iter"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -73,34 +72,6 @@ func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	m := s.names.addMonitor(p, span, known, s.ring.head)
 	s.unlock()
 	return m
-}
-
-// each visits all matching facts: those of one name that are in the window newest
-// first, until visit wants no older ones; the same for those that are kept; and those
-// that are held. The lock is held.
-func (s *Sink) each(p pattern, visit func(seq uint64, f *fact) (older bool)) {
-	for text, entry := range s.names.live {
-		if !p.matches(text) {
-			continue
-		}
-		for seq := entry.newest; seq != 0 && seq >= s.ring.tail; {
-			f := s.ring.at(seq)
-			if f.name == entry && !visit(seq, f) {
-				break
-			}
-			seq = f.previous
-		}
-	}
-	for i := len(s.kept) - 1; i >= 0; i-- {
-		if k := &s.kept[i]; p.matches(k.fact.name.text) && !visit(k.seq, &k.fact) {
-			break
-		}
-	}
-	for seq, h := range s.held {
-		if p.matches(h.fact.name.text) {
-			visit(seq, &h.fact)
-		}
-	}
 }
 
 // Sense yields the signals that q selects, also held ones, oldest first. A query for one
@@ -207,141 +178,25 @@ func (w *search) follow(name string) {
 	}
 }
 
-// Retract takes back the signals that match pattern and were raised directly on this
-// sink, or copied to it by [Sink.Forward]. It returns how many there were. Signals that
-// operations have raised on this sink stay (see [Operation.Retract]), and so do held
-// signals. Gates such as [Options.DeferOn] see the change at once.
-func (s *Sink) Retract(pattern string) int {
-	return s.take(Query{Pattern: orNothing(pattern)}, byPattern(compile(pattern)), true)
-}
-
-// byPattern is the Pattern of a Retraction.
-func byPattern(p pattern) string {
-	if _, exact := p.exact(); exact {
-		return ""
-	}
-	return p.text
-}
-
-// Forget removes the signals that q selects, whoever raised them. It calls no handler,
-// and monitors keep counting the signals. Held signals stay. Operations still show their
-// own signals. Use it in code that owns the sink, such as a test or a tool. Forget
-// returns how many signals it has removed. It panics if q selects everything: use
-// ForgetAll.
-func (s *Sink) Forget(q Query) int {
-	need(q != (Query{}), "Forget needs a Query that selects something: to remove all facts call ForgetAll")
-	return s.take(q, "", false)
-}
-
-// ForgetAll is Forget for all signals.
-func (s *Sink) ForgetAll() int { return s.take(Query{}, "", false) }
-
-// take removes the facts in the window that q selects; as a retraction only those
-// raised directly on the sink, and calls the handlers.
-func (s *Sink) take(q Query, by string, retract bool) (taken int) {
-	w := s.search(q)
-	var gone []Signal
-	for more := true; more; {
-		more = w.some(func(f *fact, signal Signal) bool {
-			if signal.Held || retract && f.operation != 0 {
-				return true
-			}
-			if retract && len(s.retractions) > 0 {
-				gone = append(gone, signal)
-			}
-			s.remove(signal.Seq, retract)
-			taken++
-			return true
-		})
-	}
-	for _, signal := range gone {
-		s.tellRetracted(signal, by)
-	}
-	return taken
-}
-
-// SubscribeRetracted calls fn for every signal that matches pattern and is taken back: by
-// [Sink.Retract], by its operation, or by the release of a held signal. Ageing, eviction
-// and the end of a lease are no retractions. It calls fn on the goroutine that retracts.
-// The rules of [Sink.Subscribe] hold for fn and cancel. SubscribeRetracted panics if fn
-// is nil.
-func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
-	need(fn != nil, "SubscribeRetracted needs a function")
-	return newHook(compile(pattern), fn).attach(&s.mu, &s.retractions, func() {})
-}
-
-// tellRetracted calls the subscribers to the retraction of such a signal. No
-// lock is held.
-func (s *Sink) tellRetracted(signal Signal, by string) {
-	s.mu.Lock()
-	hooks := s.retractions
-	s.mu.Unlock()
-	s.tell(hooks, signal, by, &s.panics)
-}
-
-// tell calls those of hooks, which s.mu guards, that want to know of a retraction,
-// unless that is part of an endless loop.
-func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics *atomic.Uint64) {
-	if len(hooks) == 0 {
-		return
-	}
-	s.mu.Lock()
-	if crowded(hooks) {
-		s.mu.Unlock()
-		w := askStack()
-		s.mu.Lock()
-		if endless(&s.runaways, w, s.suspects, hooks) {
-			s.mu.Unlock()
-			s.blocked.Add(1)
-			return
-		}
-	}
-	var hear []*hook[Retraction]
-	appendMatching(&hear, hooks, signal.Name)
-	s.mu.Unlock()
-	r := Retraction{Signal: signal, Time: s.names.clock.wall(s.names.clock.now()), Pattern: by}
-	deliver(hear, false, &r, panics)
-}
-
-// Restore puts signals that were saved with Sense back on the sink, in the given order.
-// It calls no handlers, and monitors do not count the signals; gates see them. They keep
-// name, key, operation, source, payload and causes, and get new Seqs. They count as raised
-// directly on the sink, so [Sink.Retract] retracts them. A signal keeps its time, with two
-// exceptions. If the sink has a newer signal, the restored signal gets the time of that
-// newer one. If the time of the restored signal is in the future, it gets the current
-// time. So restore first and raise afterwards. Restore skips signals that are too old.
-// Held signals come back as raised ones. It returns how many were put back.
-func (s *Sink) Restore(signals iter.Seq[Signal]) (restored int) {
-	need(signals != nil, "Restore needs signals, not nil: slices.Values makes them of a slice")
-	for signal := range signals {
-		if s.restore(&signal) {
-			restored++
-		}
-	}
-	return restored
-}
-
-func (s *Sink) restore(signal *Signal) bool {
-	now := s.lockFresh()
-	if now == 0 {
-		now = s.names.clock.now()
-	}
-	at := min(s.names.clock.offset(signal.Time), now)
-	stored := signal.Name != "" && later(at, s.maxAge) > now
-	if stored {
-		if r := &s.ring; r.head > r.tail {
-			at = max(at, r.at(r.head-1).at)
-		}
-		s.latest = max(s.latest, at)
-		entry := s.names.intern(signal.Name)
-		s.names.enter(entry)
-		f, seq := s.place(entry)
-		f.key, f.operation, f.source, f.at = signal.Key, 0, nil, at
-		f.more = &more{
-			payload: signal.payload, cause: signal.cause, restored: true, operation: signal.Operation, source: signal.Source,
-		}
-		(&route{gates: entry.route.gates}).notice(f, seq, &s.after)
-	}
-	s.unlock()
-	return stored
+// A Sensor shows signals: a [Sink] shows the signals that all code has raised on it, and
+// a coordinator those that the operations in its window have raised. A signal is present
+// while the Sensor shows it. All methods are safe for concurrent use.
+type Sensor interface {
+	// Has reports whether a signal that matches pattern is present. Its cost does not
+	// depend on the number of signals. There are two exceptions, in which Has looks at
+	// each name that is present: the first call with a pattern, and calls that alternate
+	// between more than 64 wildcard patterns.
+	Has(pattern string) bool
+	// Count returns how many signals that match pattern are present. Its cost does not
+	// depend on their number either, with the same exceptions. It always takes a lock.
+	Count(pattern string) int
+	// Sense yields the signals that q selects and that are present when the loop starts,
+	// oldest first. A signal that leaves during the loop may be missing. No lock is held
+	// while the loop's body runs.
+	Sense(q Query) iter.Seq[Signal]
+	// Sink returns the sink on which the signals are raised. A sink returns itself.
+	Sink() *Sink
+	// Monitor counts the signals matching pattern over the last span, starting
+	// with those present; see [Monitor].
+	Monitor(pattern string, span time.Duration) *Monitor
 }

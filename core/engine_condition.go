@@ -27,33 +27,6 @@ func (l *ledger) condition(text string, engine waker, eager bool) *condition {
 	return c
 }
 
-// addGate attaches a gate; what is present counts at once. The lock is held.
-func (s *Sink) addGate(g *gate) {
-	s.names.addGate(g)
-	g.since = s.names.clock.now()
-	g.each(func(seq uint64, f *fact) bool {
-		g.facts.Add(1)
-		g.ever++
-		if f.holds() {
-			g.held = append(g.held, seq)
-		}
-		return true
-	})
-	slices.Sort(g.held)
-	for i := len(s.kept) - 1; i >= 0 && len(g.kept) < maxKept; i-- {
-		if k := &s.kept[i]; g.pattern.matches(k.fact.name.text) {
-			g.kept = append(g.kept, k.seq)
-			k.gates++
-		}
-	}
-	slices.Reverse(g.kept)
-}
-
-func (t *names) addGate(g *gate) {
-	t.gates = append(t.gates[:len(t.gates):len(t.gates)], g)
-	t.changed()
-}
-
 // detach ends the watching.
 func (c *condition) detach() {
 	if c == nil {
@@ -120,18 +93,6 @@ func (c *condition) look(now int64, beyond uint64) (v verdict) {
 	return v
 }
 
-// end is when a fact will go by itself, for an operation's own coordinator or for
-// others.
-func (s *Sink) end(seq uint64, f *fact, own bool) int64 {
-	if h := s.held[seq]; h != nil {
-		return h.until
-	}
-	if own {
-		return never
-	}
-	return later(f.at, s.maxAge)
-}
-
 // standing is a fact that a condition holds because of.
 type standing struct {
 	signal Signal
@@ -159,4 +120,29 @@ func (c *condition) standing(now int64) (all []standing) {
 		})
 	}
 	return all
+}
+
+// rule is which signals hold up the items of a lane, or of all.
+type rule struct {
+	cancelOn *condition // nil: none
+	deferOn  *condition // nil: none
+	maxDefer int64      // < 0: no limit
+}
+
+func (r *rule) empty() bool { return r.cancelOn == nil && r.deferOn == nil }
+
+func (r *rule) detach() {
+	r.cancelOn.detach()
+	r.deferOn.detach()
+}
+
+// deferral returns whether DeferOn holds, and until when it can defer o at most, or never.
+// Resumed is the Seq of the newest signal that matches ResumeOn.
+func (r *rule) deferral(o *Operation, now int64, resumed uint64) (v verdict, due int64) {
+	v, due = r.deferOn.look(now, resumed), never
+	v.holds = v.holds && v.signal.Seq >= resumed
+	if r.maxDefer >= 0 && !v.held {
+		due = later(max(o.enqueued, v.since), r.maxDefer)
+	}
+	return v, due
 }

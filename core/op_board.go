@@ -102,9 +102,6 @@ func (l *lane) replace(o, by *Operation) {
 	line.insert(by, next)
 }
 
-// before reports whether it is the turn of o before that of other, in the same lane.
-func (o *Operation) before(other *Operation) bool { return int32(o.turnNumber-other.turnNumber) < 0 }
-
 // take gives the first operation of a key a turn in the lane.
 func (l *lane) take(t *turn) {
 	if t.up = t.queue.head; t.up != nil {
@@ -307,3 +304,35 @@ type laneSet uint64
 func (s laneSet) has(lane uint8) bool { return s>>lane&1 != 0 }
 
 func (s laneSet) with(lane uint8) laneSet { return s | 1<<lane }
+
+// line is a list in which those that wait for room are last.
+type line struct {
+	opList
+	waits *Operation // the first that waits for room, or nil
+}
+
+func (l *line) push(o *Operation) {
+	switch {
+	case o.marks&roomless == 0:
+		l.insert(o, l.waits)
+		return
+	case l.waits == nil:
+		l.waits = o
+	}
+	l.opList.push(o)
+}
+
+func (l *line) remove(o *Operation) {
+	if l.waits == o {
+		l.waits = o.next
+	}
+	l.opList.remove(o)
+}
+
+// unshift puts o in front of all, none of which comes before it.
+func (l *line) unshift(o *Operation) {
+	if o.marks&roomless != 0 {
+		l.waits = o
+	}
+	l.insert(o, l.head)
+}

@@ -29,16 +29,6 @@ func (c Control) OnPending(high, low int, fn func(over bool)) (cancel func()) {
 	}
 }
 
-// seePending compares the number of pending operations with the watermarks. mu is held.
-func (e *engine) seePending() {
-	e.collect()
-	for _, w := range e.pendingMarks {
-		if w.see(e.scheduler.pending()) {
-			e.out.after.wake(w)
-		}
-	}
-}
-
 // OnClosed calls fn once, when nothing will start any more: when Close begins, or when
 // the intake has ended and all accepted items are done. Drain and Stop return after fn.
 // If that time has passed, OnClosed calls fn at once. Use it, for example, to end
@@ -56,10 +46,6 @@ func (c Control) OnClosed(fn func()) (cancel func()) {
 		e.tellClosed([]*hook[struct{}]{h})
 	}
 	return cancel
-}
-
-func (e *engine) tellClosed(hooks []*hook[struct{}]) {
-	deliver(hooks, false, new(struct{}), &e.ledger.panics)
 }
 
 // WaitRunning waits until the operations that run or are suspended when it is called are

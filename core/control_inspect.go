@@ -1,14 +1,71 @@
 package core
 
 import (
-	"cmp"
-	"context"
-	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 )
+
+// classStats returns the counters of the classes, if there are any. mu and the
+// intake's are held.
+func (e *engine) classStats() (stats []ClassStats) {
+	for i, c := range e.opts.Classes {
+		pending := 0
+		for lane := range e.lanes {
+			pending += e.pendingIn(lane, 1+i)
+		}
+		stats = append(stats, ClassStats{c.Name, pending, e.scheduler.classes[1+i].running, c.Limit})
+	}
+	return stats
+}
+
+// A GateStatus is the state of a gate: a pattern of CancelOn or DeferOn. The patterns of
+// a lane are gates of their own.
+type GateStatus struct {
+	Kind    ReasonKind `json:"kind"`           // ReasonRefused for CancelOn, ReasonDeferred for DeferOn
+	Lane    string     `json:"lane,omitempty"` // the gate refuses or defers only items of this lane; "": all items
+	Pattern string     `json:"pattern"`
+	Closed  bool       `json:"closed"`          // a matching signal is present and, for DeferOn, no newer one that matches ResumeOn
+	Signal  Signal     `json:"signal,omitzero"` // the newest matching signal, if the gate is closed
+
+	// Matches is how many signals have ever matched the pattern: those that were present when
+	// the coordinator was made, and all that were raised or held since, also those that have
+	// gone. 0 means that the gate has never closed: its pattern may be misspelt. The count
+	// ends when the coordinator is drained or closed.
+	Matches uint64 `json:"matches"`
+}
+
+// Gates returns the coordinator's gates: first those for all items, then those of its
+// lanes. An item that has waited for MaxDefer passes a closed gate of DeferOn, unless a
+// held signal closes it.
+func (c Control) Gates() []GateStatus {
+	e := c.made()
+	e.lockFresh()
+	defer e.mu.Unlock()
+	now := e.clock.now()
+	resumed := e.resumeOn.look(now, 0).signal.Seq
+	var gates []GateStatus
+	add := func(kind ReasonKind, lane, pattern string, on *condition, beyond uint64) {
+		if on == nil {
+			return
+		}
+		g := GateStatus{Kind: kind, Lane: lane, Pattern: pattern}
+		e.sink.mu.Lock()
+		g.Matches = on.shared.ever // also of those that operations have raised
+		e.sink.mu.Unlock()
+		if v := on.look(now, beyond); v.holds && v.signal.Seq >= beyond {
+			g.Closed, g.Signal = true, v.signal
+		}
+		gates = append(gates, g)
+	}
+	add(ReasonRefused, "", e.opts.CancelOn, e.rules.cancelOn, 0)
+	add(ReasonDeferred, "", e.opts.DeferOn, e.rules.deferOn, resumed)
+	for i, l := range e.opts.Lanes {
+		add(ReasonRefused, l.Name, l.CancelOn, e.lanes[i].cancelOn, 0)
+		add(ReasonDeferred, l.Name, l.DeferOn, e.lanes[i].deferOn, resumed)
+	}
+	return gates
+}
 
 // Name is [Options.Name].
 func (c Control) Name() string { return c.made().name }
@@ -144,8 +201,6 @@ func (e *engine) walk(after OperationID, back bool) iter.Seq[*Operation] {
 		}
 	}
 }
-
-func byID(a, b *Operation) int { return cmp.Compare(a.id, b.id) }
 
 // Pin keeps an operation in the window, whatever its age and number, until unpin is
 // called. An operation stays until all its pins are undone; only the first call of an
@@ -297,59 +352,13 @@ func (c Control) Monitor(pattern string, span time.Duration) *Monitor {
 	return m
 }
 
-// wait waits for an operation by id, whose result is then kept with it.
-func (e *engine) wait(ctx context.Context, id OperationID) (*Operation, error) {
-	e.lockFresh()
-	o := e.index.get(id)
-	if o != nil {
-		o.marks |= watched
-	}
-	newest := e.index.newest
-	e.mu.Unlock()
-	if o == nil {
-		return nil, e.unknown(id, newest)
-	}
-	return o, e.waitFor(ctx, o)
-}
-
-// unknown is the error for an id that is not in the window, where newest is the highest id
-// so far. A lower one may be of another coordinator.
-func (e *engine) unknown(id, newest OperationID) error {
-	text := fmt.Sprintf("core: operation %d was never given out by %q", id, e.name)
-	if 0 < id && id <= newest {
-		bounds := inWords.Replace(fmt.Sprintf("MaxTracked %d, MaxAge %v", e.opts.MaxTracked, e.opts.MaxAge))
-		text = fmt.Sprintf("core: operation %d is not in the window of %q (%s): keep a Future or use a Group", id, e.name, bounds)
-	}
-	return &namedError{ErrUnknown, text}
-}
-
-var inWords = strings.NewReplacer("Tracked 0", "Tracked none", "Age 0s", "Age no limit", "h0m0s", "h", "m0s", "m")
-
-// waitFor waits for an operation, unless it would wait for itself.
-func (e *engine) waitFor(ctx context.Context, o *Operation) error {
-	by, foreign := e.caller(ctx)
-	if foreign && !e.ended(o) {
-		return ErrWouldDeadlock
-	}
-	return e.await(ctx, o, by, false)
-}
-
-// do enqueues an operation and waits for its end; see Coordinator.Do.
-func (e *engine) do(ctx context.Context, o *Operation, d door) error {
-	by, foreign := e.caller(ctx)
-	if by != nil {
-		e.mu.Lock()
-		foreign = e.keeps(by, o.key)
-		e.mu.Unlock()
-	}
-	if foreign {
-		return ErrWouldDeadlock
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		o.base = baseOf(ctx, deadline)
-	}
-	if err := e.enqueue(ctx, o, d, true); err != nil {
-		return err
-	}
-	return e.await(ctx, o, by, true)
+// selects reports whether q selects o, as far as that does not depend on its signals.
+// engine.mu is held.
+func (q *OperationQuery) selects(o *Operation, now int64) bool {
+	e := o.engine
+	return (q.Status == 0 || q.Status&o.status != 0) &&
+		(q.Lane == "" || q.Lane == e.lanes[o.lane].Name) &&
+		(q.Class == "" || q.Class == e.classes[o.class].Name) &&
+		(q.Within <= 0 || now-max(o.enqueued, o.started, o.finished) <= int64(q.Within)) &&
+		(q.Key == "" || q.Key == o.Key())
 }

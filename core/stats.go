@@ -1,11 +1,6 @@
 package core
 
-import (
-	"encoding/json"
-	"log/slog"
-	"reflect"
-	"strings"
-)
+import "log/slog"
 
 // Stats are a coordinator's counters, all read at the same moment. They always add up:
 //
@@ -44,46 +39,3 @@ func (s Stats) LogValue() slog.Value { return StatsValue(s) }
 
 // String is the JSON form.
 func (s Stats) String() string { return StatsString(s) }
-
-// StatsValue is the LogValue of a struct of counters, such as the Stats of a module: a
-// group of its exported fields under their JSON names. It leaves out slices, maps, and
-// fields whose JSON name is "-". Fields of an embedded struct are part of the group.
-func StatsValue(stats any) slog.Value {
-	return slog.GroupValue(statsFields(nil, reflect.ValueOf(stats))...)
-}
-
-func statsFields(fields []slog.Attr, v reflect.Value) []slog.Attr {
-	for field, value := range v.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		switch {
-		case field.Anonymous && value.Kind() == reflect.Struct:
-			fields = statsFields(fields, value)
-			continue
-		case !field.IsExported() || name == "-" || value.Kind() == reflect.Slice || value.Kind() == reflect.Map:
-			continue
-		case name == "":
-			name = field.Name
-		}
-		fields = append(fields, slog.Any(name, value.Interface()))
-	}
-	return fields
-}
-
-// groupWith is a group of attributes, and of more whose values are not zero.
-func groupWith(attrs []slog.Attr, more ...slog.Attr) slog.Value {
-	for _, a := range more {
-		if !reflect.ValueOf(a.Value.Any()).IsZero() {
-			attrs = append(attrs, a)
-		}
-	}
-	return slog.GroupValue(attrs...)
-}
-
-// StatsString is the String of a struct of counters: its JSON form.
-func StatsString(stats any) string {
-	text, err := json.Marshal(stats)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
-}

@@ -6,6 +6,35 @@ import (
 	"time"
 )
 
+// alarm is a timer that is set at most once at a time.
+type alarm struct {
+	timer *time.Timer
+	at    int64
+	armed bool
+	last  int64 // when it last rang
+}
+
+// set lets the alarm ring at that time, or earlier if it is set to earlier.
+func (a *alarm) set(c clock, at int64, ring func()) {
+	if a.armed && a.at <= at {
+		return
+	}
+	a.armed, a.at = true, at
+	d := time.Duration(at - c.now())
+	if a.timer == nil {
+		a.timer = time.AfterFunc(d, ring)
+	} else {
+		a.timer.Reset(d)
+	}
+}
+
+func (a *alarm) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	a.armed = false
+}
+
 // clock measures time as nanoseconds since a base of its own, which costs one
 // monotonic reading instead of the two of time.Now. The first reading is 1, so
 // that 0 is free to mean "not yet".

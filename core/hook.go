@@ -5,6 +5,20 @@ import (
 	"sync/atomic"
 )
 
+// A raise from inside a delivery that raises again from inside its delivery is
+// legal until it is endless. While few calls of a handler run there is nothing to
+// find out; with crowd of them, a raise looks at the stack for the deliveries its
+// own goroutine is inside of, and is refused when they are that many.
+//
+// Refusing the deepest raise ends a loop only if no handler raises again on the way
+// back: two handlers that do would be called 2 to the power of crowd times. So the
+// goroutine is a runaway until it is out of the handlers it was in, and does not
+// get to handlers that are suspects meanwhile.
+const (
+	crowd       = 64
+	maxRunaways = 256 // remembered by a sink
+)
+
 // hook is a user's function that is called for events, and the barrier its
 // cancellation waits at.
 //
@@ -121,3 +135,14 @@ func deliverSome[E any](hooks []*hook[E], i int, entered bool, e *E, panics *ato
 	}
 	return i
 }
+
+// Three questions have no other answer in Go than the goroutine's own stack: "how
+// many deliveries am I inside of?", asked by a cancellation that would otherwise
+// wait for itself, by a new handler and by a raise that may be part of an endless
+// loop; "which goroutine is this?", asked by such a raise; and "which coordinator's operation runs
+// here?", asked by Close, Drain and friends, which have no context to find it in.
+// All are asked rarely, and never by a raise that is not part of a suspected loop.
+
+// deliveries counts the deliveries that this goroutine is inside of, up to most.
+// That deliverSome is never inlined, because it defers, makes it cheap.
+func deliveries(most int) int { return framesOf(deliverFunction, most) }

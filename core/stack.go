@@ -9,17 +9,6 @@ import (
 	"strings"
 )
 
-// Three questions have no other answer in Go than the goroutine's own stack: "how
-// many deliveries am I inside of?", asked by a cancellation that would otherwise
-// wait for itself, by a new handler and by a raise that may be part of an endless
-// loop; "which goroutine is this?", asked by such a raise; and "which coordinator's operation runs
-// here?", asked by Close, Drain and friends, which have no context to find it in.
-// All are asked rarely, and never by a raise that is not part of a suspected loop.
-
-// deliveries counts the deliveries that this goroutine is inside of, up to most.
-// That deliverSome is never inlined, because it defers, makes it cheap.
-func deliveries(most int) int { return framesOf(deliverFunction, most) }
-
 // framesOf counts the frames on this goroutine's stack, up to most, of functions whose
 // names start so.
 func framesOf(function string, most int) (n int) {
@@ -49,14 +38,6 @@ func walkStack(visit func(pc uintptr) bool) {
 	}
 }
 
-// witness is what a goroutine's stack shows about it.
-type witness struct {
-	goroutine uint64
-	depth     int // deliveries it is inside of, up to crowd
-}
-
-func askStack() witness { return witness{goroutineID(), deliveries(crowd)} }
-
 // goroutineID is the number by which the runtime tells this goroutine from others.
 func goroutineID() uint64 {
 	var text [64]byte // "goroutine 123 [running]: ..."
@@ -69,9 +50,6 @@ func goroutineID() uint64 {
 	}
 	return n
 }
-
-// blocking reports whether this goroutine is inside an OnBlocked already.
-func blocking() bool { return framesOf(blockedFunction, 1) > 0 }
 
 // runningOn returns the number of the engine whose worker this goroutine is, or whose
 // OnDone it calls, or 0; of several, the innermost.

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -92,7 +91,8 @@ type bounded interface {
 	place() (name string, limit int)
 }
 
-func (l Lane) place() (string, int)  { return l.Name, l.Limit }
+func (l Lane) place() (string, int) { return l.Name, l.Limit }
+
 func (c Class) place() (string, int) { return c.Name, c.Limit }
 
 // checkNames says what is wrong with the names and limits of lanes or classes, which
@@ -123,30 +123,6 @@ func checkNames[N bounded](kind string, list []N, where string) (errs []error) {
 	return errs
 }
 
-// laneState is what the engine knows of a lane.
-type laneState struct {
-	Lane // resolved
-	rule
-}
-
-// door is where items enter: a lane, and perhaps a class, or none if there is no such one.
-type door struct {
-	lane, class uint8 // 0: no class
-	err         error
-}
-
-// inLane returns the door to the lane of that name, for items of the same class.
-func (d door) inLane(e *engine, name string) door {
-	i, err := find(e.made().opts.Lanes, name, ErrUnknownLane, e.name)
-	return door{uint8(i), d.class, cmp.Or(d.err, err)}
-}
-
-// inClass returns the door for items of the class of that name, to the same lane.
-func (d door) inClass(e *engine, name string) door {
-	i, err := find(e.made().opts.Classes, name, ErrUnknownClass, e.name)
-	return door{d.lane, uint8(1 + i), cmp.Or(d.err, err)}
-}
-
 // find returns the place of the lane or class of that name.
 func find[N bounded](list []N, name string, unknown error, coordinator string) (int, error) {
 	names := make([]string, len(list))
@@ -163,10 +139,32 @@ func find[N bounded](list []N, name string, unknown error, coordinator string) (
 	return i, fmt.Errorf("%w: %q is none of %q", unknown, name, names)
 }
 
-// front is the door for items without a lane of their own.
-func (e *engine) front() door {
-	if d := (door{}).inLane(e, "normal"); d.err == nil {
-		return d
-	}
-	return door{lane: uint8(len(e.lanes) - 1)}
+// A Class is a kind of items of one coordinator. Its limit counts items in all lanes
+// together. See [Options.Classes].
+type Class struct {
+	// Name is how [Coordinator.Class] finds it; case matters.
+	Name string
+	// Limit is how many operations of the class run at once; they also count for
+	// [Options.MaxConcurrency]. 0 means no limit of its own.
+	Limit int
+	// Depth is how many of its items may be pending in each lane before Enqueue waits and
+	// TryEnqueue refuses; 0 means [Lane].Depth or, without lanes, [Options.MaxQueued];
+	// negative means no queue. Each class has a queue of its own in each lane.
+	Depth int
 }
+
+// ClassStats are counters of one class; see [Stats]. Items without a class are not
+// counted here. So, summed over the classes, Pending <= Stats.Pending and Running <=
+// Stats.Running.
+type ClassStats struct {
+	Name    string `json:"name"`
+	Pending int    `json:"pending"`
+	Running int    `json:"running"`
+	Limit   int    `json:"limit"` // how many may run at once; 0: no limit of its own
+}
+
+// LogValue groups the counters by their JSON names.
+func (s ClassStats) LogValue() slog.Value { return StatsValue(s) }
+
+// String is the JSON form.
+func (s ClassStats) String() string { return StatsString(s) }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,12 +13,6 @@ import (
 // item was enqueued with, but not its end: it is cancelled only by Cancel,
 // Close and Options.Timeout. A real cancellable context is made when somebody first asks for Done.
 type operationContext Operation
-
-// cancellation is the real context behind an operationContext.
-type cancellation struct {
-	context.Context
-	cancel context.CancelCauseFunc
-}
 
 // origin is what an operation needs of the context it was enqueued with, where that is
 // more than the values: the operation that it belongs to, of which nothing else is kept,
@@ -44,59 +39,6 @@ func baseOf(ctx context.Context, deadline time.Time) context.Context {
 		base = from.Context
 	}
 	return &origin{base, parent.id, deadline}
-}
-
-// causedContext is a context made by CausedBy.
-type causedContext struct {
-	context.Context
-	signal Signal
-	link   *link
-}
-
-// Keys of what the nearest context knows that has it.
-type (
-	causeKey  struct{} // the causedContext
-	parentKey struct{} // the operation that enqueues, by its id
-)
-
-// CausedBy returns a context for items that are enqueued because of s, for example in a
-// handler of s. The parent of their operations is the operation that raised s. The
-// signals that these operations raise are caused by s, unless the body names another
-// cause; see [Propagation]. Items that these operations enqueue are caused by s as well.
-// Their parent is the operation that enqueued them.
-func CausedBy(ctx context.Context, s Signal) context.Context {
-	return &causedContext{ctx, s, &link{name: s.Name, up: s.cause}}
-}
-
-// CauseFrom returns the signal that was passed to [CausedBy]. It finds the signal in the
-// context that CausedBy made, and in the context of a body whose item was enqueued with
-// that context.
-func CauseFrom(ctx context.Context) (Signal, bool) {
-	c, ok := ctx.Value(causeKey{}).(*causedContext)
-	if !ok {
-		return Signal{}, false
-	}
-	return c.signal, true
-}
-
-func (c *causedContext) Value(key any) any {
-	switch {
-	case key == causeKey{}:
-		return c
-	case key == parentKey{} && c.signal.Operation != 0:
-		return c.signal.Operation
-	}
-	return c.Context.Value(key)
-}
-
-// addCause adds because of what the operation runs, unless n has a cause.
-func (o *Operation) addCause(n *note) {
-	if n.cause != nil || o.base == context.Background() {
-		return
-	}
-	if c, ok := o.base.Value(causeKey{}).(*causedContext); ok {
-		n.cause = c.link
-	}
 }
 
 // ended is the context of an operation that has ended before it needed one.
@@ -187,3 +129,29 @@ func (c *operationContext) Value(key any) any {
 }
 
 func (c *operationContext) String() string { return "core.Operation(" + c.id.String() + ")" }
+
+// OperationFrom returns the operation whose body got ctx, or a context from which ctx is
+// made. It returns nil if there is none.
+func OperationFrom(ctx context.Context) *Operation {
+	if ctx == nil {
+		panic(nilContext)
+	}
+	if c, ok := ctx.(*operationContext); ok {
+		return (*Operation)(c)
+	}
+	o, _ := ctx.Value(operationKey{}).(*Operation)
+	return o
+}
+
+type operationKey struct{}
+
+// Parent is the id of the operation in whose context the item was enqueued; 0 if there is
+// none. With [CausedBy], it is the id of the operation that raised the signal.
+func (o *Operation) Parent() OperationID {
+	o = cmp.Or(o, nobody)
+	if from, ok := o.base.(*origin); ok && from.parent != 0 {
+		return from.parent
+	}
+	id, _ := o.base.Value(parentKey{}).(OperationID)
+	return id
+}

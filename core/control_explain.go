@@ -1,0 +1,203 @@
+package core
+
+import "slices"
+
+// Explain says why an operation waits. If it waits for another operation, Explain also
+// says why that one waits, and so on, across coordinators. It returns false if the id is
+// not in the window.
+func (c Control) Explain(id OperationID) (Explanation, bool) {
+	e := c.made()
+	o := e.find(id)
+	if o == nil {
+		return Explanation{}, false
+	}
+	var x explainer
+	queue := []*Operation{o}
+	for i := 0; i < len(queue) && i < maxExplained; i++ {
+		x.holders = nil
+		x.explain(queue[i])
+		for _, holder := range x.holders {
+			if !slices.Contains(queue, holder) {
+				queue = append(queue, holder)
+			}
+		}
+	}
+	return x.Explanation, true
+}
+
+// explainer collects the reasons of an explanation.
+type explainer struct {
+	Explanation
+	holders []*Operation // that an operation waits for
+}
+
+// add adds a reason of o, which is another operation, if holder is not nil.
+func (x *explainer) add(o *Operation, r Reason, holder *Operation) {
+	r.Operation = o.id
+	if holder != nil {
+		r.Holder = holder.id
+		x.holders = append(x.holders, holder)
+	}
+	x.Reasons = append(x.Reasons, r)
+}
+
+// explain adds why one operation waits. That of the first one is explained.
+func (x *explainer) explain(o *Operation) {
+	e := o.engine
+	e.lockFresh()
+	now := e.clock.now()
+	status := o.status
+	if x.Operation == 0 {
+		x.Operation, x.Status, x.Time = o.id, status, e.clock.wall(now)
+	}
+	if status == StatusPending {
+		x.pending(o, now)
+	} else if d := o.rest.Load(); status == StatusSuspended && d.ready != nil {
+		x.add(o, Reason{Kind: ReasonResuming}, nil)
+		x.slots(o)
+	}
+	e.mu.Unlock()
+	if status&(StatusRunning|StatusSuspended) != 0 {
+		x.body(o)
+	}
+}
+
+// pending adds why a pending operation waits. The mu of its engine is held.
+func (x *explainer) pending(o *Operation, now int64) {
+	e := o.engine
+	if e.paused {
+		x.add(o, Reason{Kind: ReasonPaused}, nil)
+	}
+	x.slots(o)
+	if lent := e.lent - e.opts.MaxSuspended; lent > 0 && e.running.n < e.limit && e.full() {
+		x.add(o, Reason{Kind: ReasonSuspended, Ahead: e.lent, Limit: e.opts.MaxSuspended}, nil)
+	}
+	if o.turn != nil {
+		k := o.turn.key
+		x.taken(o, Reason{Kind: ReasonKey, Key: k.text}, e.opts.MaxPerKey, e.started(), func(other *Operation) bool { return other.turn != nil && other.turn.key == k })
+	}
+
+	resumed := e.resumeOn.look(now, 0).signal.Seq
+	for _, r := range [...]*rule{&e.rules, &e.lanes[o.lane].rule} {
+		for _, s := range r.cancelOn.standing(now) {
+			x.add(o, e.heldUp(ReasonRefused, s), nil)
+		}
+		v, forced := r.deferral(o, now, resumed)
+		if !v.holds || forced <= now {
+			continue
+		}
+		for _, s := range r.deferOn.standing(now) {
+			if s.signal.Seq >= resumed {
+				reason := e.heldUp(ReasonDeferred, s)
+				reason.Forced = e.clock.wall(forced)
+				x.add(o, reason, nil)
+			}
+		}
+	}
+
+	higher := 0
+	e.intake.mu.Lock()
+	for lane := range o.lane {
+		for class := range e.classes {
+			higher += e.pendingIn(int(lane), class)
+		}
+	}
+	e.intake.mu.Unlock()
+	if higher > 0 {
+		x.add(o, Reason{Kind: ReasonPriority, Lane: e.lanes[o.lane].Name, Ahead: higher}, nil)
+	}
+	ahead := 0
+	for other := o.prev; other != nil; other = other.prev {
+		ahead++
+	}
+	switch t := o.turn; {
+	case t == nil:
+	case t.up == o: // behind those of other keys
+		ahead = 0
+	case t.up != nil:
+		ahead++
+	}
+	if ahead > 0 {
+		x.add(o, Reason{Kind: ReasonOrder, Ahead: ahead}, nil)
+	}
+}
+
+// slots adds why there is no slot for o. The mu of its engine is held.
+func (x *explainer) slots(o *Operation) {
+	e := o.engine
+	running := e.running.appendTo(nil)
+	lane, class := &e.lanes[o.lane], &e.classes[o.class]
+	x.taken(o, Reason{Kind: ReasonLimit}, e.limit, running, func(*Operation) bool { return true })
+	x.taken(o, Reason{Kind: ReasonLane, Lane: lane.Name}, lane.Limit, running, func(other *Operation) bool { return other.lane == o.lane })
+	x.taken(o, Reason{Kind: ReasonClass, Class: class.Name}, class.Limit, running, func(other *Operation) bool { return other.class == o.class })
+}
+
+// taken adds a reason if the operations that use what it is about are as many as limit.
+// The holder is the one that started first. The mu of the engine is held.
+func (x *explainer) taken(o *Operation, r Reason, limit int, operations []*Operation, uses func(*Operation) bool) {
+	var first *Operation
+	for _, other := range operations {
+		if uses(other) {
+			r.Running++
+			if first == nil || other.started < first.started {
+				first = other
+			}
+		}
+	}
+	if limit > 0 && r.Running >= limit {
+		r.Limit, r.Since = limit, o.engine.clock.wall(first.started)
+		x.add(o, r, first)
+	}
+}
+
+func (e *engine) heldUp(kind ReasonKind, s standing) Reason {
+	return Reason{Kind: kind, Signal: s.signal, Since: s.signal.Time, Expires: e.clock.wall(s.until)}
+}
+
+// body adds what the body of an operation waits for.
+func (x *explainer) body(o *Operation) {
+	var waits []*bodyWait
+	o.engine.mu.Lock()
+	if d := o.rest.Load(); d != nil && d.suspension != nil {
+		waits = slices.Clone(d.waits) // what they are for does not change
+	}
+	o.engine.mu.Unlock()
+	for _, w := range waits {
+		if w.on == nil {
+			x.add(o, Reason{Kind: ReasonBody, What: w.what, Since: w.since, Expires: w.until}, nil)
+		} else if r, holder, waits := w.on.reason(); waits {
+			x.add(o, r, holder)
+		}
+	}
+}
+
+func (a awaited) reason() (r Reason, holder *Operation, waits bool) {
+	e := a.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r = Reason{Kind: ReasonNested, Of: e.name}
+	waited := func(*Operation) bool { return false } // one of several
+	switch {
+	case a.on != nil:
+		holder, waits = a.on, !a.on.answered()
+	case a.flush != nil:
+		if r.Ahead, waits = a.flush.left, a.flush.left > 0; a.flush.includes == nil {
+			r.Ahead = e.unfinished()
+		}
+		waited = func(o *Operation) bool { return a.flush.includes == nil || a.flush.includes(o) }
+	case a.group != nil:
+		a.group.mu.Lock()
+		r.Ahead, waits = a.group.left, a.group.left > 0
+		a.group.mu.Unlock()
+		waited = func(o *Operation) bool { return groupOf(o) == a.group }
+	default:
+		waits = a.room.marks&roomless != 0
+		r.Lane, r.Class = e.lanes[a.room.lane].Name, e.classes[a.room.class].Name
+	}
+	if started := e.started(); holder == nil {
+		if i := slices.IndexFunc(started, waited); i >= 0 {
+			holder = started[i]
+		}
+	}
+	return r, holder, waits
+}

@@ -1,0 +1,109 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+)
+
+// Complete ends the intake: later items get [ErrClosed]. What was accepted still runs.
+// A coordinator with CancelOn, DeferOn, ResumeOn or DrainOn on a shared sink stays in
+// memory until it is drained or closed.
+func (c Control) Complete() { c.made().complete() }
+
+// Flush waits until all operations accepted so far are finished, while the intake stays
+// open. If ctx ends first, Flush returns the cause of ctx. While the coordinator is
+// paused, Flush waits for Resume. An operation of the coordinator gets [ErrWouldDeadlock]
+// if it calls Flush on its goroutine or with its context. A goroutine that a body has
+// started gets ErrWouldDeadlock only if it passes the operation's context.
+func (c Control) Flush(ctx context.Context) error {
+	e := c.made()
+	return e.waitForAll(ctx, e.startFlush)
+}
+
+// WaitIdle waits until nothing is pending, running or suspended. It also waits for
+// operations that are enqueued meanwhile. The intake stays open. If ctx ends first,
+// WaitIdle returns the cause of ctx. Inside an operation of the coordinator it returns
+// [ErrWouldDeadlock], as Flush does.
+func (c Control) WaitIdle(ctx context.Context) error {
+	e := c.made()
+	return e.waitForAll(ctx, func() *flush { return e.expect(e.unfinished(), nil) })
+}
+
+// Drain ends the intake, as Complete does, and waits as Flush does.
+func (c Control) Drain(ctx context.Context) error { return c.drain(ctx, false) }
+
+// Stop ends the intake and cancels the pending operations with the cause [ErrStopped].
+// Then it waits, as Flush does, until the operations that have started are finished.
+func (c Control) Stop(ctx context.Context) error { return c.drain(ctx, true) }
+
+// drain is Stop, or Drain, which does not cancel.
+func (c Control) drain(ctx context.Context, cancels bool) error {
+	if c.Inside(ctx) {
+		return ErrWouldDeadlock
+	}
+	c.Complete()
+	if cancels {
+		c.cancelAll(StatusPending, nil, ErrStopped)
+	}
+	return c.Flush(ctx)
+}
+
+// Abort cancels all pending, running and suspended operations, each as by Cancel. The
+// intake stays open.
+func (c Control) Abort(cause error) {
+	c.made().cancelAll(StatusAlive, nil, cmp.Or(cause, ErrCancelled))
+}
+
+// Close ends the intake, cancels pending and running operations with the cause
+// [ErrClosed], waits for the bodies to return and empties the window: list what failed
+// before. It has no deadline: it waits as long as a body ignores the end of its context. It
+// returns nil.
+//
+// Close does not wait where its wait could never end:
+//   - inside an operation of the coordinator, and inside handlers;
+//   - if the caller is a body of another coordinator, and a body of this coordinator
+//     waits in Close of the other one;
+//   - if the caller is a body of a ForEach or Map, and a body of this coordinator waits
+//     for that ForEach or Map.
+func (c Control) Close() error {
+	e := c.made()
+	if e.shut(e.errClosed) {
+		e.sink.RaiseKey(SignalClosed, e.name)
+	}
+	by := runningOn()
+	if deliveries(1) == 0 && ends.await(by, e.number) {
+		<-e.closed
+		ends.reached(by, e.number)
+	}
+	return nil
+}
+
+// Pause stops further operations from starting. Running operations go on, and Enqueue
+// still accepts items. It raises [SignalPaused] if the coordinator was not paused.
+func (c Control) Pause() { c.made().setPaused(true, SignalPaused) }
+
+// Resume ends a Pause. It raises [SignalResumed] if the coordinator was paused.
+func (c Control) Resume() { c.made().setPaused(false, SignalResumed) }
+
+// SetMaxConcurrency changes how many operations may run at once. After an increase, more
+// may start at once. After a decrease, running operations go on, and none starts until
+// fewer than n run. It returns an error, and changes nothing, if n is less than 1.
+func (c Control) SetMaxConcurrency(n int) error {
+	e := c.made()
+	if n < 1 {
+		return fmt.Errorf("core: SetMaxConcurrency(%d): at least one operation must be able to run", n)
+	}
+	e.mu.Lock()
+	e.limit = n
+	e.grant()
+	e.wakeLocked()
+	e.unlock()
+	return nil
+}
+
+// Cancel cancels an operation with that cause; nil means [ErrCancelled]. A pending
+// operation does not run. The context of a running or suspended operation is cancelled;
+// if its body then returns an error, the operation counts as cancelled. Cancel does not
+// wait for the body. It returns false if the id is unknown or the operation has ended.
+func (c Control) Cancel(id OperationID, cause error) bool { return c.made().cancelByID(id, cause) }

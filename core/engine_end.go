@@ -1,0 +1,264 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+)
+
+// cancelAll cancels the operations of a status that belong to g, if that is not nil.
+func (e *engine) cancelAll(status Status, g *group, cause error) {
+	e.mu.Lock()
+	e.cancelLocked(status, g, cause)
+	e.unlock()
+}
+
+// cancelLocked is cancelAll with mu held.
+func (e *engine) cancelLocked(status Status, g *group, cause error) {
+	e.collect()
+	alive := append(e.scheduler.all(), e.started()...)
+	slices.SortFunc(alive, byID)
+	for _, o := range alive {
+		if o.status&status != 0 && (g == nil || groupOf(o) == g) {
+			e.cancel(o, cause)
+		}
+	}
+}
+
+// cancel cancels an operation that has not ended: one that has started returns then,
+// others do not start. mu is held.
+func (e *engine) cancel(o *Operation, cause error) {
+	if o.status == StatusPending {
+		e.withdraw(o, StatusCancelled, cause, e.clock.now())
+		return
+	}
+	if d := o.details(); d.cause == nil { // the first one counts
+		d.cause = cause
+	}
+	e.out.cancels = append(e.out.cancels, cancelled{o, cause})
+}
+
+// snapshot copies what can be seen of the operation. engine.mu is held. The parent
+// is not filled in, because finding it runs foreign code.
+func (e *engine) snapshot(o *Operation) Snapshot {
+	c := e.clock
+	s := Snapshot{
+		ID:       o.id,
+		Lane:     e.lanes[o.lane].Name,
+		Class:    e.classes[o.class].Name,
+		Status:   o.status,
+		Enqueued: c.wall(o.enqueued),
+		Started:  c.wall(o.started),
+		Finished: c.wall(o.finished),
+		Err:      o.err,
+	}
+	if o.status != StatusSucceeded {
+		s.Item = o.body.item()
+	}
+	if d := o.rest.Load(); d != nil && d.suspension != nil {
+		for _, w := range d.waits {
+			if w.what != "" {
+				s.WaitsFor = append(s.WaitsFor, w.what)
+			}
+		}
+	}
+	l := &e.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.Key = o.key
+	if d := o.rest.Load(); d != nil && d != evicted {
+		s.Pins = d.pins
+		s.Signals = l.signals(o.ownFacts())
+		s.Values = maps.Clone(d.values)
+	}
+	return s
+}
+
+// retire records the end of an operation and puts it into the window. mu is held.
+func (e *engine) retire(o *Operation, status Status, err error, now int64) {
+	o.status, o.err, o.finished = status, err, now
+	e.outcomes[status.bit()]++
+	if e.onDone == nil {
+		if o.done != nil || len(e.flushes) > 0 || o.marks&(awaitedOwn|grouped) != 0 {
+			e.answer(o)
+		}
+	} else {
+		e.telling++
+		o.marks |= untold
+		s := e.snapshot(o)
+		s.Item = o.body.item()
+		e.out.done = append(e.out.done, told{o, s, e.onDone})
+	}
+	if status == StatusSucceeded {
+		o.body.discard()
+	}
+	e.window.add(o)
+	e.sweep(now)
+}
+
+// answer ends the waits for an operation that has ended. mu is held.
+func (e *engine) answer(o *Operation) {
+	if o.done != nil {
+		e.out.close(o.done)
+	}
+	if g := groupOf(o); g != nil {
+		g.ended(o)
+	}
+	if o.marks&awaitedOwn != 0 {
+		e.endWaits(e.awaitedBy(o))
+		delete(e.awaited, o)
+	}
+	e.flushes = slices.DeleteFunc(e.flushes, func(f *flush) bool {
+		over := f.ended(o)
+		if over {
+			e.out.ends = append(e.out.ends, f.done)
+		}
+		return over
+	})
+}
+
+// sweep evicts what the window need not show any more. mu is held.
+func (e *engine) sweep(now int64) {
+	for o := e.window.evict(now); o != nil; o = e.window.evict(now) {
+		e.forget(o, now)
+	}
+	if e.window.maxAge == 0 || e.sweeper.armed {
+		return
+	}
+	if oldest, ok := e.window.oldest(); ok {
+		// Reading sweeps as well, so where no signal is waited to go, a busy
+		// window has a few dozen sweeps per MaxAge, not one per operation.
+		at := later(oldest, e.window.maxAge)
+		if !e.ruled {
+			at = max(at, later(e.sweeper.last, e.window.maxAge/64))
+		}
+		e.sweeper.set(e.clock, at, e.tidy)
+	}
+}
+
+// tidy is the sweeper's alarm.
+func (e *engine) tidy() {
+	e.mu.Lock()
+	now := e.clock.now()
+	e.sweeper.armed, e.sweeper.last = false, now
+	e.sweep(now)
+	e.unlock()
+}
+
+// forget drops an operation that has left the window. mu is held.
+func (e *engine) forget(o *Operation, now int64) {
+	e.index.remove(o)
+	if o.status != StatusSucceeded {
+		o.body.discard() // has been shown until now
+	}
+	if o.marks&watched == 0 {
+		o.body.forget()
+	}
+	if len(e.final) > 0 {
+		e.finalizing++
+		e.out.final = append(e.out.final, told{o, e.snapshot(o), e.final})
+	}
+	e.echoes.add(o, e.ledger.evictSignals(o, e.keepsSignals && e.finalized, &e.out.after), now)
+}
+
+// withdraw ends a pending operation that will not run. mu is held.
+func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
+	e.scheduler.remove(o)
+	e.leaveQueue(o)
+	e.retire(o, status, err, now)
+	if o.class > 0 { // the next of its key may not have to wait for that
+		e.wakeLocked()
+	}
+}
+
+// finalize empties the window of a closed engine. mu is held.
+func (e *engine) finalize(now int64) {
+	e.alarm.stop()
+	e.sweeper.stop()
+	e.finalized = true
+	for o := e.window.any(); o != nil; o = e.window.any() {
+		e.window.remove(o)
+		e.forget(o, now)
+	}
+	e.endClose()
+}
+
+// end accounts for an operation whose body has returned, and returns the time,
+// with mu held.
+func (e *engine) end(o *Operation, err error) (now int64) {
+	now = e.clock.now()
+	e.mu.Lock()
+	if !e.scheduler.plain { // what has come before the end of o comes before what that lets start
+		e.collect()
+	}
+	if o.status == StatusSuspended {
+		e.abandonWaits(o)
+	} else {
+		e.running.remove(o)
+	}
+	e.scheduler.finish(o)
+	if e.resuming.head != nil {
+		e.grant()
+	}
+	status := StatusFailed
+	switch cause := o.cause(); {
+	case err == nil:
+		status = StatusSucceeded
+	case cause != nil:
+		status = StatusCancelled
+		if err == context.Canceled {
+			err = cause // says more
+		}
+	}
+	if o.marks&holding != 0 {
+		e.ledger.releaseAll(o, &e.out.after)
+	}
+	e.retire(o, status, err, now)
+	if o.context.Load() != nil { // one that outlives its body neither runs on nor keeps anything alive
+		e.out.cancels = append(e.out.cancels, cancelled{o, context.Canceled})
+	}
+	if e.closing && e.alive() == 0 {
+		e.finalize(now)
+	}
+	return now
+}
+
+// shut is Close without the waiting. It reports whether it was the first.
+func (e *engine) shut(cause error) bool {
+	e.made().mu.Lock()
+	if e.closing {
+		e.mu.Unlock()
+		return false
+	}
+	e.closing = true
+	e.closeIntake()
+	e.cancelLocked(StatusAlive, nil, cause)
+	if e.alive() == 0 {
+		e.finalize(e.clock.now())
+	}
+	e.unlock()
+	e.detachIfDone()
+	return true
+}
+
+func (e *engine) complete() {
+	e.mu.Lock()
+	if e.closeIntake() {
+		e.startFlush() // so that the last operation detaches the engine
+	}
+	e.unlock()
+	e.detachIfDone()
+}
+
+func (e *engine) cancelByID(id OperationID, cause error) bool {
+	e.mu.Lock()
+	defer e.unlock()
+	e.collect()
+	o := e.index.get(id)
+	if o == nil || o.status&StatusAlive == 0 {
+		return false
+	}
+	e.cancel(o, cmp.Or(cause, ErrCancelled))
+	return true
+}

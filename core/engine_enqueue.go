@@ -1,0 +1,292 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"time"
+)
+
+// enqueue gives an operation to the engine. Unless wait is set it does not wait
+// for room.
+func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) error {
+	e.made()
+	if ctx == nil {
+		panic(nilContext)
+	}
+	if wait && ctx.Err() != nil {
+		return e.reject(context.Cause(ctx))
+	}
+	if d.err != nil {
+		return e.reject(d.err)
+	}
+	o.engine, o.lane, o.class = e, d.lane, d.class
+	if o.base == nil {
+		o.base = baseOf(ctx, time.Time{})
+	}
+	o.enqueued = e.clock.now()
+	if e.ruled && e.refuses(o.lane) {
+		e.lockFresh() // with operations that have to leave their signals go
+		e.mu.Unlock()
+		if err := e.refusal(o.lane, o.enqueued); err != nil {
+			return e.reject(err)
+		}
+	}
+	err := e.intake.offer(o)
+	if err == ErrFull {
+		err = e.enqueueFull(ctx, o, wait && !e.opts.DropOldest)
+	}
+	if err != nil {
+		return e.reject(err)
+	}
+	e.wakeForArrival()
+	if e.watchesPending.Load() {
+		e.mu.Lock()
+		e.seePending()
+		e.unlock()
+	}
+	return nil
+}
+
+// reject counts an item that was not accepted because of err, and returns the error for
+// the caller.
+func (e *engine) reject(err error) error {
+	in := &e.intake
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.rejected++
+	switch {
+	case in.closed: // goes before anything else
+		return e.errClosed
+	case err == ErrFull:
+		return e.errFull
+	}
+	return err
+}
+
+// enqueueFull goes on when there seems to be no room.
+func (e *engine) enqueueFull(ctx context.Context, o *Operation, wait bool) error {
+	beyond := wait && e.isOwn(ctx)
+	var settled chan struct{}
+	e.mu.Lock()
+	e.intake.mu.Lock()
+	e.refresh()
+	e.intake.mu.Unlock()
+	err := e.intake.offer(o)
+	switch {
+	case err != ErrFull:
+	case beyond:
+		e.acceptBeyond(o)
+		e.overflow++
+		err = nil
+	case wait:
+		settled = make(chan struct{})
+		o.done = settled
+		e.waitForRoom(o)
+		e.wakeLocked() // it may be able to start
+	default:
+		err = e.squeeze(o)
+	}
+	e.unlock()
+	if settled == nil {
+		return err
+	}
+	if err := (awaited{engine: e, room: o}).wait(ctx, settled); err != nil {
+		e.mu.Lock()
+		defer e.unlock()
+		if e.giveUpRoom(o) {
+			e.wakeLocked() // the next of its key may be able to start
+			return err
+		}
+	}
+	if o.id == 0 {
+		return ErrClosed
+	}
+	return nil
+}
+
+// acceptBeyond accepts an operation without room. mu is held, and the intake is open.
+func (e *engine) acceptBeyond(o *Operation) {
+	e.intake.mu.Lock()
+	e.intake.accept(o)
+	e.intake.mu.Unlock()
+}
+
+// squeeze accepts an operation if there is room once all that can start has been
+// started, or if it can start itself, or in place of the oldest. mu is held.
+func (e *engine) squeeze(o *Operation) error {
+	now := e.clock.now()
+	e.waitForRoom(o)
+	e.startAll(now)
+	if !e.giveUpRoom(o) {
+		return nil
+	}
+	if !e.opts.DropOldest {
+		return ErrFull
+	}
+	oldest := e.oldest(o.lane, o.class)
+	if oldest == nil {
+		return ErrFull
+	}
+	e.acceptBeyond(o)
+	e.collect() // so that a key of both keeps its turn
+	e.withdraw(oldest, StatusDropped, ErrDropped, now)
+	return nil
+}
+
+// oldest returns the operation of a lane and class that has been pending longest, or nil.
+// mu is held. Each operation is passed once, as ids come in ascending order.
+func (e *engine) oldest(lane, class uint8) *Operation {
+	e.collect()
+	q := &e.queues[e.intake.place(lane, class)]
+	from := max(1, q.oldest)
+	at, _ := e.index.find(from)
+	for _, p := range e.index.pages[at:] {
+		for i := max(from, p.first) - p.first; i < idBlock; i++ {
+			if o := p.operations[i]; o != nil && o.lane == lane && o.class == class && o.status == StatusPending {
+				q.oldest = o.id
+				return o
+			}
+		}
+	}
+	q.oldest = e.index.newest + 1
+	return nil
+}
+
+// door is where items enter: a lane, and perhaps a class, or none if there is no such one.
+type door struct {
+	lane, class uint8 // 0: no class
+	err         error
+}
+
+// inLane returns the door to the lane of that name, for items of the same class.
+func (d door) inLane(e *engine, name string) door {
+	i, err := find(e.made().opts.Lanes, name, ErrUnknownLane, e.name)
+	return door{uint8(i), d.class, cmp.Or(d.err, err)}
+}
+
+// inClass returns the door for items of the class of that name, to the same lane.
+func (d door) inClass(e *engine, name string) door {
+	i, err := find(e.made().opts.Classes, name, ErrUnknownClass, e.name)
+	return door{d.lane, uint8(1 + i), cmp.Or(d.err, err)}
+}
+
+// front is the door for items without a lane of their own.
+func (e *engine) front() door {
+	if d := (door{}).inLane(e, "normal"); d.err == nil {
+		return d
+	}
+	return door{lane: uint8(len(e.lanes) - 1)}
+}
+
+// waitingRoom is what the engine knows of the room of a class in a lane: what has left it,
+// and which Enqueues wait for it. These are in the scheduler as well, which starts what can
+// start without room. So an item that cannot start keeps no other one waiting, and what is
+// paid for a waiter is paid when it comes and goes. Guarded by engine.mu.
+type waitingRoom struct {
+	left    uint64            // operations that were pending and are not any more
+	oldest  OperationID       // none with a lower id is pending
+	n       int               // how many wait
+	waiters queue[*Operation] // in the order in which they came; those that are not roomless have gone
+}
+
+// waitForRoom lets an operation wait for room. Its done, if any, is closed when it waits no
+// more: it was accepted, or the intake has ended. mu is held.
+func (e *engine) waitForRoom(o *Operation) {
+	o.marks |= roomless
+	q := &e.queues[e.intake.place(o.lane, o.class)]
+	q.n++
+	*q.waiters.push() = o
+	e.scheduler.push(o)
+}
+
+// giveUpRoom ends a wait for room without room. It reports false if that has ended by now.
+// mu is held.
+func (e *engine) giveUpRoom(o *Operation) bool {
+	if o.marks&roomless == 0 {
+		return false
+	}
+	e.scheduler.remove(o)
+	e.endRoomWait(o)
+	return true
+}
+
+// endRoomWait ends the wait of an operation that the scheduler does not have any more. mu is
+// held.
+func (e *engine) endRoomWait(o *Operation) {
+	o.marks &^= roomless
+	if o.done != nil {
+		e.out.close(o.done)
+		o.done = nil
+	}
+	q := &e.queues[e.intake.place(o.lane, o.class)]
+	if q.n--; q.waiters.n > 2*q.n { // rarely, because that looks at all of them
+		for range q.waiters.n {
+			if o := q.take(); o.marks&roomless != 0 {
+				*q.waiters.push() = o
+			}
+		}
+	}
+}
+
+func (q *waitingRoom) take() *Operation {
+	o := *q.waiters.get(0)
+	q.waiters.drop()
+	return o
+}
+
+// letIn accepts the operations that wait for the room at that place, first come first served,
+// as many as there is room for. mu is held.
+func (e *engine) letIn(place int) {
+	in, q := &e.intake, &e.queues[place]
+	in.mu.Lock()
+	e.refresh()
+	for q.n > 0 && !in.rooms[place].full() {
+		if o := q.take(); o.marks&roomless != 0 {
+			e.giveUpRoom(o)
+			in.accept(o)
+		}
+	}
+	in.mu.Unlock()
+	if in.fresh.Load() {
+		e.wakeForArrival()
+	}
+}
+
+// admit accepts an operation that waits for room, because it leaves the queue at once. If
+// something has arrived, which may go first, it collects that and reports false. mu is held.
+func (e *engine) admit(o *Operation) bool {
+	in := &e.intake
+	in.mu.Lock()
+	first := in.arrived.n == 0
+	if first {
+		in.number(o)
+		e.index.put(o)
+	}
+	in.mu.Unlock()
+	if !first { // else what has come since must not come between
+		e.collect()
+	}
+	return first
+}
+
+// closeIntake ends the intake, and the waits for room with [ErrClosed]. It reports whether it
+// was open. mu is held.
+func (e *engine) closeIntake() (first bool) {
+	e.intake.mu.Lock()
+	first = !e.intake.closed
+	e.intake.closed = true
+	e.intake.mu.Unlock()
+	if e.scheduler.waiting > 0 {
+		for _, o := range e.scheduler.all() {
+			e.giveUpRoom(o)
+		}
+	}
+	return first
+}
+
+// pendingIn is the number of pending operations of a class in a lane. mu and the intake's are
+// held.
+func (e *engine) pendingIn(lane, class int) int {
+	place := e.intake.place(uint8(lane), uint8(class))
+	return int(e.intake.rooms[place].accepted - e.queues[place].left)
+}

@@ -1,0 +1,91 @@
+package core
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// A StoredQueue is a queue whose items are in a store, which processes may share. A
+// status page shows and controls it through this interface; other code does not need it.
+// The method Inspect of a durable.Queue returns one. Its methods may do I/O.
+type StoredQueue interface {
+	Name() string
+	Status(ctx context.Context) (QueueStatus, error)
+	// DeadItems returns items that are not tried any more, with IDs higher than after,
+	// lowest first, at most limit.
+	DeadItems(ctx context.Context, after int64, limit int) ([]DeadItem, error)
+	// Again makes a dead item ready to run, Discard gives it up. Both return false if the
+	// item was not dead.
+	Again(ctx context.Context, id int64) (bool, error)
+	Discard(ctx context.Context, id int64) (bool, error)
+	Pause(ctx context.Context) error
+	Resume(ctx context.Context) error
+}
+
+// QueueStatus is the state of a [StoredQueue].
+type QueueStatus struct {
+	Counts []StateCount  `json:"counts"` // in the order of an item's life
+	Oldest time.Duration `json:"oldest"` // the wait of the item that has waited longest
+	Nodes  int           `json:"nodes"`  // processes that serve the queue
+	Paused bool          `json:"paused"`
+}
+
+// A StateCount says how many items are in a state.
+type StateCount struct {
+	State string `json:"state"`
+	Items int    `json:"items"`
+}
+
+// A DeadItem is an item of a [StoredQueue] that is not tried any more.
+type DeadItem struct {
+	ID       int64     `json:"id"`
+	Key      string    `json:"key,omitempty"`
+	Lane     string    `json:"lane,omitempty"`
+	State    string    `json:"state"`
+	Attempts int       `json:"attempts"`
+	Ended    time.Time `json:"ended"`
+	Err      string    `json:"error,omitempty"`
+}
+
+// Schedules are named plans that start work by the clock. A status page shows and
+// controls them through this interface; other code does not need it. A
+// scheduledtasks.Scheduler implements it. Pause and Resume take a pattern of names (see
+// [Match]) and return how many plans they changed.
+type Schedules interface {
+	Name() string
+	Status() []ScheduleStatus // by name
+	Pause(pattern string) int
+	Resume(pattern string) int
+	RunNow(ctx context.Context, name string) error
+}
+
+// ScheduleStatus is the state of one of the [Schedules].
+type ScheduleStatus struct {
+	Name   string    `json:"name"`
+	When   string    `json:"when"`          // the plan, such as a cron expression
+	Last   time.Time `json:"last,omitzero"` // zero: never yet
+	Next   time.Time `json:"next,omitzero"` // zero: never again
+	Paused bool      `json:"paused"`
+}
+
+// Inspector is any coordinator, or a type that is built on one, whatever its items are.
+// Status pages use it, and programs that end many coordinators together.
+type Inspector interface {
+	Lifecycle
+	Name() string
+	Stats() Stats
+	Operations(OperationQuery) iter.Seq[Snapshot]
+	Lookup(OperationID) (Snapshot, bool)
+	Explain(OperationID) (Explanation, bool)
+}
+
+// Controller has what a person does with a coordinator, for example on a status page.
+// [Control] implements it, and so does every type that embeds a Control.
+type Controller interface {
+	Cancel(id OperationID, cause error) bool
+	Evict(id OperationID) bool
+	Pause()
+	Resume()
+	SetMaxConcurrency(n int) error
+}

@@ -1,0 +1,196 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// ID is the operation's id, or 0 for a nil Operation.
+func (o *Operation) ID() OperationID { return cmp.Or(o, nobody).id }
+
+// Source is the name of its coordinator, or "".
+func (o *Operation) Source() string { return cmp.Or(o, nobody).engine.name }
+
+// Sink is the sink that the operation raises its signals on, or nil.
+func (o *Operation) Sink() *Sink { return cmp.Or(o, nobody).engine.sink }
+
+// Key says what the operation is about.
+func (o *Operation) Key() string {
+	if o == nil {
+		return ""
+	}
+	o.engine.ledger.mu.Lock()
+	defer o.engine.ledger.mu.Unlock()
+	return o.key
+}
+
+// SetKey changes what the operation is about, for its snapshots and for the signals it
+// raises from now on. A keyed coordinator still orders the operation by its first key.
+func (o *Operation) SetKey(key string) {
+	if o == nil {
+		return
+	}
+	o.engine.ledger.mu.Lock()
+	defer o.engine.ledger.mu.Unlock()
+	if o.details() != evicted {
+		o.key = key
+	}
+}
+
+// Set stores a value under a name. Others read it from a snapshot of the operation, with
+// [Value]. The value is shared, not copied: do not change it after Set.
+func (o *Operation) Set(name string, v any) {
+	if o == nil {
+		return
+	}
+	o.engine.ledger.mu.Lock()
+	defer o.engine.ledger.mu.Unlock()
+	if d := o.details(); d != evicted {
+		put(&d.values, name, v)
+	}
+}
+
+// Raise raises a signal of this operation, with its key; see [Raiser]. The operation and
+// its coordinator show it until the operation leaves the window. They show at most the
+// newest 1,000 raised signals of an operation, and all its held ones. Older ones leave the
+// sink as well, unless they match a gate. A signal may leave the sink earlier: see [Sink].
+// Raise returns false where [Sink.Raise] does, and after the operation has left the
+// window.
+func (o *Operation) Raise(name string) bool { return o.raise(note{name: name}) }
+
+// RaiseKey is Raise with another key than that of the operation.
+func (o *Operation) RaiseKey(name, key string) bool { return o.raise(note{name: name, key: key}) }
+
+// Because returns a view of the operation. The signals that are raised on the view have
+// the given cause.
+func (o *Operation) Because(cause Signal) Raiser { return because(o, cause) }
+
+// Scoped returns a view of the operation. The view puts "sink.coordinator.atom." before
+// every name that it raises.
+func (o *Operation) Scoped(sink, coordinator, atom string) Raiser {
+	return scoped(o, sink, coordinator, atom)
+}
+
+func (o *Operation) raise(n note) bool {
+	if o == nil {
+		return false
+	}
+	return o.engine.ledger.raise(o, n)
+}
+
+// Hold raises a held signal. It stays until release is called, the operation finishes,
+// or, if lease is positive, the lease ends; see [Sink.Hold].
+func (o *Operation) Hold(name string, lease time.Duration) (release func()) {
+	if o == nil {
+		return func() {}
+	}
+	return o.engine.ledger.hold(o, &o.engine.mu, name, lease)
+}
+
+// Retract takes back the newest signal with exactly that name that the operation raised.
+// It reports whether there was one. It also finds signals that the operation no
+// longer shows, if the sink still keeps them for a gate: see [Sink].
+func (o *Operation) Retract(name string) bool {
+	if o == nil {
+		return false
+	}
+	newest := true
+	return o.engine.ledger.retract(o, "", func(text string) bool {
+		match := newest && text == name
+		newest = newest && !match
+		return match
+	}) > 0
+}
+
+// RetractMatching takes back all signals that match pattern and that the operation
+// raised. It returns how many there were.
+func (o *Operation) RetractMatching(pattern string) int {
+	if o == nil {
+		return 0
+	}
+	p := compile(pattern)
+	return o.engine.ledger.retract(o, byPattern(p), p.matches)
+}
+
+// Has reports whether the operation has raised a signal that matches pattern, and has not
+// retracted it.
+func (o *Operation) Has(pattern string) bool {
+	p := compile(pattern)
+	return slices.ContainsFunc(o.Signals(), func(s Signal) bool { return p.matches(s.Name) })
+}
+
+// Signals lists the signals the operation has raised and not taken back, oldest
+// first.
+func (o *Operation) Signals() []Signal {
+	if o == nil {
+		return nil
+	}
+	l := &o.engine.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.signals(o.ownFacts())
+}
+
+// WaitsFor says that the body waits for something that its coordinator does not know of,
+// such as a timer, a lock or an answer. Until done is called, Explain shows the wait as a
+// [ReasonBody]. The parameter what completes the sentence "it waits for", for example "a
+// token of limiter api". The parameter until is the latest end of the wait; zero means
+// that no end is known. The operation keeps its slot; [Operation.Suspend] gives it up.
+// Several waits may be under way at once; done may be called many times. Wait, Do, Drain
+// and Flush need no WaitsFor.
+//
+// It costs a lock and two allocations. Call it only when there is something to wait for.
+func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
+	if o == nil {
+		return func() {}
+	}
+	w := &bodyWait{by: o, what: what, since: time.Now(), until: until}
+	w.start()
+	return w.end
+}
+
+// Suspend calls wait with ctx and returns its error. Meanwhile the operation gives up its
+// slot, and that of its lane, so that others can run. It keeps its key: the next item of
+// the key does not start. Explain and [Snapshot.WaitsFor] show the parameter what. It
+// completes the sentence "it waits for", for example "approval of order 7".
+//
+// Suspend returns when the operation has a slot again. If all slots are taken after wait has
+// returned, Suspend waits until a running operation ends; pending operations do not start
+// before it. A cancellation or Close does not shorten this. If wait panics or calls
+// runtime.Goexit, the operation first gets a slot again; then the panic or the exit
+// continues.
+//
+// If several goroutines of a body wait, the operation is suspended from the start of the
+// first wait to the end of the last one. Goroutines whose waits end earlier go on without
+// a slot. Inside another Suspend, after the end of the operation, and on a nil Operation,
+// Suspend only calls wait. [Options.MaxSuspended] bounds how many slots are given up at
+// once.
+//
+// During Suspend, do not hold a mutex that other bodies lock. While they wait for the
+// mutex, they keep the slot that its holder needs.
+func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.Context) error) error {
+	need(wait != nil, "Suspend needs a function")
+	if o == nil {
+		return wait(ctx)
+	}
+	w := &bodyWait{by: o, what: what, since: time.Now(), gives: true}
+	w.start()
+	defer w.end()
+	return wait(ctx)
+}
+
+func (o *Operation) unhold(h *heldFact, released bool) {
+	l, own := &o.engine.ledger, h.fact
+	own.name = l.names.lookup(own.name.text)
+	if released {
+		l.names.retracted(&own, h.seq)
+	}
+	l.names.leave(&own, h.seq)
+	delete(o.rest.Load().holds, h.seq)
+}
+
+func (o *Operation) tellReleased(signal Signal) {
+	o.engine.ledger.tellRetracted([]Signal{signal}, "")
+}

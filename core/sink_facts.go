@@ -1,0 +1,378 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+)
+
+// keptFact is a fact that the window had no room for and gates keep.
+type keptFact struct {
+	seqFact
+	gates int // that keep it; it goes with the last
+}
+
+// enter locks the sink and returns the entry of that name, or nil, unlocked, if
+// raising it is part of an endless loop through its handlers or those of own.
+func (s *Sink) enter(text string, own []*subscription) *name {
+	s.mu.Lock()
+	entry := s.names.recall(text)
+	if entry == nil {
+		entry = s.names.intern(text)
+	}
+	if !crowded(entry.route.subs) && !crowded(own) {
+		return entry
+	}
+	return s.enterCrowd(entry, own)
+}
+
+// record appends a fact to the window. The lock is held.
+func (s *Sink) record(entry *name, n *note, operation OperationID, source *string, now int64) (*fact, uint64) {
+	s.names.enter(entry) // first, so that evicting does not forget it
+	now = s.advance(entry, now)
+	f, seq := s.place(entry)
+	f.key, f.operation, f.source, f.at, f.more = n.key, operation, source, now, nil
+	if n.payload != nil || n.cause != nil || n.copied != nil {
+		f.more = n.more()
+	}
+	s.raised++
+	if route := entry.route; len(route.gates)+len(route.monitors) > 0 {
+		route.notice(f, seq, &s.after)
+	}
+	return f, seq
+}
+
+// place makes room for a fact of that name at the end of the window; what it says is
+// left to the caller. The lock is held.
+func (s *Sink) place(entry *name) (*fact, uint64) {
+	r := &s.ring
+	if r.full() {
+		s.evict()
+	}
+	seq := r.head
+	f := r.push()
+	f.name, f.previous, entry.newest = entry, entry.newest, seq
+	r.stored++
+	return f, seq
+}
+
+// advance returns the time for a new fact and lets a few old ones expire, so that
+// raising alone keeps the window within its age.
+func (s *Sink) advance(entry *name, now int64) int64 {
+	if now < s.latest {
+		now = s.latest // read before the lock, by a raiser that got the lock later
+	}
+	s.latest = now
+	switch {
+	case len(entry.route.gates) > 0: // a gate must know whether it stood open until now
+		for s.expireSome(now, chunk) {
+		}
+	case s.maxAge != never:
+		s.expireSome(now, 4)
+	}
+	return now
+}
+
+// evict removes the oldest place of the window, a fact or a gap, and leaves it as it is,
+// because it is about to be written over.
+func (s *Sink) evict() {
+	r := &s.ring
+	f := r.at(r.tail)
+	r.tail++
+	if f.name == nil {
+		return
+	}
+	r.stored--
+	if s.names.leaveUnwatched(f.name) {
+		s.evicted++
+	} else {
+		s.keep(f, r.tail-1)
+	}
+}
+
+// pushOut evicts a fact from the middle of the window, if it is there.
+func (s *Sink) pushOut(seq uint64) {
+	if s.ring.contains(seq) {
+		f := s.cut(seq)
+		s.keep(&f, seq)
+	}
+}
+
+// keep evicts a fact that the window does not show any more, unless it matters to
+// gates: each keeps the newest maxKept of these.
+func (s *Sink) keep(f *fact, seq uint64) {
+	s.names.refresh(f.name)
+	gates := f.name.route.gates
+	if len(gates) == 0 || !f.notices() {
+		s.evicted++
+		s.names.leaveWatched(f, seq)
+		return
+	}
+	i, _ := s.keptAt(seq)
+	s.kept = slices.Insert(s.kept, i, keptFact{seqFact{seq, *f}, len(gates)})
+	for _, g := range gates {
+		i, _ := slices.BinarySearch(g.kept, seq)
+		g.kept = slices.Insert(g.kept, i, seq)
+		if len(g.kept) > maxKept {
+			s.unkeep(g)
+		}
+	}
+}
+
+// unkeep lets a gate keep its oldest fact no longer.
+func (s *Sink) unkeep(g *gate) {
+	seq := g.kept[0]
+	g.kept = slices.Delete(g.kept, 0, 1)
+	i, _ := s.keptAt(seq)
+	if s.kept[i].gates--; s.kept[i].gates == 0 {
+		s.evicted++
+		s.remove(seq, false)
+	}
+}
+
+// keptAt returns where in kept the fact of that Seq is, or would be.
+func (s *Sink) keptAt(seq uint64) (i int, found bool) {
+	return slices.BinarySearchFunc(s.kept, seq, func(k keptFact, seq uint64) int { return cmp.Compare(k.seq, seq) })
+}
+
+// find returns the fact of that Seq, in the window, held or kept, or nil.
+func (s *Sink) find(seq uint64) *fact {
+	if s.ring.contains(seq) {
+		return s.ring.at(seq)
+	}
+	if h := s.held[seq]; h != nil {
+		return &h.fact
+	}
+	if i, found := s.keptAt(seq); found {
+		return &s.kept[i].fact
+	}
+	return nil
+}
+
+// remove takes a fact away, unless it has gone already.
+func (s *Sink) remove(seq uint64, retracted bool) {
+	if s.find(seq) == nil {
+		return
+	}
+	f := s.cut(seq)
+	if retracted {
+		s.names.retracted(&f, seq)
+	}
+	s.names.leave(&f, seq)
+}
+
+// cut takes a fact out of those that are kept, or out of the window, where it leaves a
+// gap.
+func (s *Sink) cut(seq uint64) (f fact) {
+	if !s.ring.contains(seq) {
+		i, _ := s.keptAt(seq)
+		f = s.kept[i].fact
+		s.kept = slices.Delete(s.kept, i, i+1)
+		return f
+	}
+	place := s.ring.at(seq)
+	f = *place
+	if f.name.newest == seq {
+		f.name.newest = f.previous
+	}
+	*place = fact{at: f.at, previous: f.previous}
+	s.ring.stored--
+	return f
+}
+
+// expireSome lets up to most places of the window, whose time is over, go, and
+// the leases that have ended. It reports whether there may be more of them.
+func (s *Sink) expireSome(now int64, most int) (more bool) {
+	if s.lease <= now {
+		s.expireLeases(now)
+	}
+	if s.maxAge == never {
+		return false
+	}
+	for ; most > 0; most-- {
+		if len(s.kept) > 0 && s.kept[0].fact.at <= now-s.maxAge {
+			s.remove(s.kept[0].seq, false)
+			s.expired++
+			continue
+		}
+		if s.ring.tail == s.ring.head {
+			return false
+		}
+		f := s.ring.at(s.ring.tail)
+		if f.at > now-s.maxAge {
+			return false
+		}
+		if f.name != nil {
+			s.names.leave(f, s.ring.tail)
+			s.ring.stored--
+			s.expired++
+		}
+		*f = fact{}
+		s.ring.tail++
+	}
+	return true
+}
+
+// lockAt locks the sink with nothing in it whose time is over by now. It wakes nothing:
+// see gate.leave.
+func (s *Sink) lockAt(now int64) {
+	s.mu.Lock()
+	for s.expireSome(now, chunk) {
+		s.after.clear()
+		s.mu.Unlock()
+		s.mu.Lock()
+	}
+	s.after.clear()
+}
+
+// lockFresh locks the sink with nothing in it whose time is over. Much to expire
+// is expired in chunks, so that raisers get their turn in between.
+func (s *Sink) lockFresh() (now int64) {
+	s.prepareZero()
+	s.mu.Mutex.Lock() // costs less; code that raises in a loop does not look in a loop
+	if s.maxAge == never && s.lease == never {
+		return 0
+	}
+	now = s.names.clock.now()
+	for s.expireSome(now, chunk) {
+		s.unlock()
+		s.mu.Lock()
+	}
+	return now
+}
+
+// unlock unlocks the sink and does what follows for others from what has been changed.
+func (s *Sink) unlock() {
+	if s.after.empty() {
+		s.mu.Unlock()
+		return
+	}
+	after := s.after
+	s.after = effects{}
+	s.mu.Unlock()
+	after.settle()
+}
+
+// chunk is how many facts are looked at while a lock is held once.
+const chunk = 4096
+
+// addGate attaches a gate; what is present counts at once. The lock is held.
+func (s *Sink) addGate(g *gate) {
+	s.names.addGate(g)
+	g.since = s.names.clock.now()
+	g.each(func(seq uint64, f *fact) bool {
+		g.facts.Add(1)
+		g.ever++
+		if f.holds() {
+			g.held = append(g.held, seq)
+		}
+		return true
+	})
+	slices.Sort(g.held)
+	for i := len(s.kept) - 1; i >= 0 && len(g.kept) < maxKept; i-- {
+		if k := &s.kept[i]; g.pattern.matches(k.fact.name.text) {
+			g.kept = append(g.kept, k.seq)
+			k.gates++
+		}
+	}
+	slices.Reverse(g.kept)
+}
+
+// end is when a fact will go by itself, for an operation's own coordinator or for
+// others.
+func (s *Sink) end(seq uint64, f *fact, own bool) int64 {
+	if h := s.held[seq]; h != nil {
+		return h.until
+	}
+	if own {
+		return never
+	}
+	return later(f.at, s.maxAge)
+}
+
+// inherit makes the fact of an operation the sink's own, like one that was raised
+// on it directly, but what was waiting for the fact to go waits no more. mu is held.
+func (s *Sink) inherit(seq uint64, source string) {
+	f := s.ring.at(seq)
+	s.names.refresh(f.name)
+	s.names.leaveGates(f, seq)
+	var m more
+	if f.more != nil {
+		m = *f.more
+	}
+	m.operation, m.source, m.inherited = f.operation, source, true
+	f.more, f.operation, f.source = &m, 0, nil
+}
+
+// each visits all matching facts: those of one name that are in the window newest
+// first, until visit wants no older ones; the same for those that are kept; and those
+// that are held. The lock is held.
+func (s *Sink) each(p pattern, visit func(seq uint64, f *fact) (older bool)) {
+	for text, entry := range s.names.live {
+		if !p.matches(text) {
+			continue
+		}
+		for seq := entry.newest; seq != 0 && seq >= s.ring.tail; {
+			f := s.ring.at(seq)
+			if f.name == entry && !visit(seq, f) {
+				break
+			}
+			seq = f.previous
+		}
+	}
+	for i := len(s.kept) - 1; i >= 0; i-- {
+		if k := &s.kept[i]; p.matches(k.fact.name.text) && !visit(k.seq, &k.fact) {
+			break
+		}
+	}
+	for seq, h := range s.held {
+		if p.matches(h.fact.name.text) {
+			visit(seq, &h.fact)
+		}
+	}
+}
+
+func (s *Sink) raise(n note) bool {
+	s.prepareZero()
+	if (n.name == "" || n.cause != nil) && !s.admits(&n, 0) {
+		return false
+	}
+	now := s.names.clock.now()
+	entry := s.enter(n.name, nil)
+	if entry == nil {
+		s.block(&n, 0, BlockedDepth)
+		return false
+	}
+	f, seq := s.record(entry, &n, 0, nil, now)
+	subs := entry.route.subs
+	if len(subs) == 0 {
+		s.unlock()
+		return true
+	}
+	signal := f.signal(seq, s.names.clock)
+	enterFirst(subs)
+	s.unlock()
+	deliver(subs, true, &signal, &s.panics)
+	return true
+}
+
+// admits reports whether the rules let n be recorded, and reports it if not.
+func (s *Sink) admits(n *note, operation OperationID) bool {
+	if n.name == "" {
+		return false
+	}
+	why := s.rules.blocks(n.name, n.cause)
+	if why != 0 {
+		s.block(n, operation, why)
+	}
+	return why == 0
+}
+
+// block counts a signal that is not recorded. No lock may be held.
+func (s *Sink) block(n *note, operation OperationID, why BlockReason) {
+	s.blocked.Add(1)
+	if s.rules.onBlocked == nil || blocking() {
+		return // what OnBlocked itself raises is counted, but not reported to it
+	}
+	blocked := Signal{Name: n.name, Key: n.key, Operation: operation, payload: n.payload, cause: n.cause}
+	s.tellBlocked(blocked, why)
+}

@@ -1,0 +1,112 @@
+package core
+
+import "time"
+
+// heldFact is a fact that stands outside the window.
+type heldFact struct {
+	seqFact
+	until int64  // or never: until released
+	owner holder // nil: none
+
+	copies []ending // on other sinks
+	by     *forward // of a copy: what has made it
+	on     *Sink    // likewise: where it is
+}
+
+// holder is the operation that holds a fact.
+type holder interface {
+	unhold(h *heldFact, released bool) // the sink has ended h; its lock is held
+	tellReleased(signal Signal)
+}
+
+// Hold raises a held signal. It stands for a condition, such as "update.in-progress", and
+// stays until release is called or, if lease is positive, until the lease ends. It does
+// not age, newer signals do not push it out, and [Options.MaxDefer] does not limit how
+// long it defers items. So it is the best signal for [Options.DeferOn] and
+// [Options.CancelOn]. When it comes, it may push out one older raised signal. The number
+// of held signals is not bounded. Handlers and monitors get a held signal like any
+// signal, and its release as a retraction.
+//
+// Release may be called many times, from anywhere. In the cases in which [Sink.Raise]
+// returns false, nothing is held, and release does nothing.
+func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
+	h := s.receive(passage{signal: Signal{Name: name, Key: key, Held: true}}, lease, nil)
+	if h == nil {
+		return func() {}
+	}
+	return func() { s.release(h) }
+}
+
+// hold records f as a held fact from now on. The lock is held.
+func (s *Sink) hold(f fact, lease time.Duration) *heldFact {
+	s.names.enter(f.name)
+	f.at = s.advance(f.name, s.names.clock.now())
+	if s.ring.full() {
+		s.evict()
+	}
+	h := &heldFact{seqFact: seqFact{s.ring.head, f}, until: never}
+	*s.ring.push() = fact{at: f.at} // its Seq is a gap in the window
+	if lease > 0 {
+		h.until = later(f.at, int64(lease))
+		s.lease = min(s.lease, h.until)
+		s.fresh.Store(0)
+	}
+	put(&s.held, h.seq, h)
+	s.raised++
+	f.name.route.notice(&h.fact, h.seq, &s.after)
+	return h
+}
+
+func (s *Sink) release(h *heldFact) {
+	s.lockFresh()
+	signal := h.fact.signal(h.seq, s.names.clock)
+	standing := s.releaseLocked(h)
+	s.unlock()
+	switch {
+	case !standing:
+	case h.owner != nil:
+		h.owner.tellReleased(signal)
+	default:
+		s.tellRetracted(signal, "")
+	}
+}
+
+// releaseLocked releases h, and reports whether it was still held.
+func (s *Sink) releaseLocked(h *heldFact) (standing bool) {
+	if standing = s.held[h.seq] != nil; standing {
+		s.after.copies = append(s.after.copies, h.copies...)
+		s.unhold(h, true)
+	}
+	return standing
+}
+
+func (s *Sink) unhold(h *heldFact, released bool) {
+	h.copies = nil
+	if delete(s.held, h.seq); len(s.held) == 0 {
+		s.held = nil // a Go map never shrinks
+	}
+	if h.owner != nil {
+		h.owner.unhold(h, released)
+	}
+	if released {
+		s.names.retracted(&h.fact, h.seq)
+	}
+	s.names.leave(&h.fact, h.seq)
+}
+
+func (s *Sink) expireLeases(now int64) {
+	if now < s.lease {
+		return
+	}
+	s.lease = never
+	for _, h := range s.held {
+		if h.until > now {
+			s.lease = min(s.lease, h.until)
+			continue
+		}
+		s.unhold(h, false) // the leases of its copies end as well
+		s.expired++
+	}
+}
+
+func (h *heldFact) end() { h.on.release(h) }

@@ -1,0 +1,84 @@
+package core
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// blocking reports whether this goroutine is inside an OnBlocked already.
+func blocking() bool { return framesOf(blockedFunction, 1) > 0 }
+
+// A Retraction says that a signal was taken back: by [Sink.Retract], by the operation that
+// raised it, or by its release.
+type Retraction struct {
+	Signal  Signal
+	Time    time.Time // when it was taken back
+	Pattern string    // the pattern it was retracted by; "" if by its name or by its release
+}
+
+// Subscribe calls fn for every signal that is recorded from now on and whose name matches
+// pattern. It calls fn on the raiser's goroutine, before Raise returns. Handlers are
+// called in the order of subscription. No lock is held: fn may raise, sense, subscribe,
+// enqueue and close. While fn blocks, the raiser waits. So a slow consumer slows its
+// producer. If the raiser should not wait, let fn enqueue the work on a coordinator. A
+// panic of fn is counted in [SinkStats] and has no other effect.
+//
+// A pattern such as "atom.*" makes coordinators on the sink raise [SignalStarted] and
+// [SignalStopped] for every operation. The pattern "*" does not. A handler of "*" gets
+// these signals only while another pattern makes the coordinators raise them.
+//
+// Cancel waits for running calls of fn. Inside a handler it does not wait. After cancel,
+// no call of fn starts. A handler whose pattern matches nothing, like "", is never
+// called. Subscribe panics if fn is nil.
+func (s *Sink) Subscribe(pattern string, fn func(Signal)) (cancel func()) {
+	need(fn != nil, "Subscribe needs a function")
+	return newHook(compile(pattern), fn).attach(&s.mu, &s.names.subs, s.names.changed)
+}
+
+func (s *Sink) tellBlocked(blocked Signal, why BlockReason) {
+	tell := newHook(pattern{}, func(b Signal) { s.rules.onBlocked(b, why) })
+	deliver([]*subscription{tell}, false, &blocked, &s.panics)
+}
+
+// SubscribeRetracted calls fn for every signal that matches pattern and is taken back: by
+// [Sink.Retract], by its operation, or by the release of a held signal. Ageing, eviction
+// and the end of a lease are no retractions. It calls fn on the goroutine that retracts.
+// The rules of [Sink.Subscribe] hold for fn and cancel. SubscribeRetracted panics if fn
+// is nil.
+func (s *Sink) SubscribeRetracted(pattern string, fn func(Retraction)) (cancel func()) {
+	need(fn != nil, "SubscribeRetracted needs a function")
+	return newHook(compile(pattern), fn).attach(&s.mu, &s.retractions, func() {})
+}
+
+// tellRetracted calls the subscribers to the retraction of such a signal. No
+// lock is held.
+func (s *Sink) tellRetracted(signal Signal, by string) {
+	s.mu.Lock()
+	hooks := s.retractions
+	s.mu.Unlock()
+	s.tell(hooks, signal, by, &s.panics)
+}
+
+// tell calls those of hooks, which s.mu guards, that want to know of a retraction,
+// unless that is part of an endless loop.
+func (s *Sink) tell(hooks []*hook[Retraction], signal Signal, by string, panics *atomic.Uint64) {
+	if len(hooks) == 0 {
+		return
+	}
+	s.mu.Lock()
+	if crowded(hooks) {
+		s.mu.Unlock()
+		w := askStack()
+		s.mu.Lock()
+		if endless(&s.runaways, w, s.suspects, hooks) {
+			s.mu.Unlock()
+			s.blocked.Add(1)
+			return
+		}
+	}
+	var hear []*hook[Retraction]
+	appendMatching(&hear, hooks, signal.Name)
+	s.mu.Unlock()
+	r := Retraction{Signal: signal, Time: s.names.clock.wall(s.names.clock.now()), Pattern: by}
+	deliver(hear, false, &r, panics)
+}
