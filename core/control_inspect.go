@@ -81,8 +81,8 @@ func (c Control) Stats() Stats {
 	defer e.mu.Unlock()
 	e.intake.mu.Lock()
 	defer e.intake.mu.Unlock()
-	e.ledger.mu.Lock()
-	defer e.ledger.mu.Unlock()
+	e.sink.mu.Lock()
+	defer e.sink.mu.Unlock()
 	return Stats{
 		Enqueued:       e.intake.accepted(),
 		Succeeded:      e.outcomes[StatusSucceeded.bit()],
@@ -272,9 +272,9 @@ func (c Control) Echoes(q Query) iter.Seq[Echo] {
 			if x.at < cutoff || q.Key != "" && q.Key != x.key || q.Operation != 0 && q.Operation != x.id || q.Source != "" && q.Source != e.name {
 				continue
 			}
-			e.ledger.mu.Lock()
+			e.sink.mu.Lock()
 			signals := e.ledger.signals(x.ownFacts)
-			e.ledger.mu.Unlock()
+			e.sink.mu.Unlock()
 			if q.Pattern == "" || slices.ContainsFunc(signals, func(s Signal) bool { return f.pattern.matches(s.Name) }) {
 				found = append(found, Echo{Operation: x.id, Key: x.key, Status: x.status, Err: x.err, Signals: signals, Time: e.clock.wall(x.at)})
 			}
@@ -333,12 +333,12 @@ func (c Control) Monitor(pattern string, span time.Duration) *Monitor {
 	e := c.made()
 	p := compile(pattern)
 	l := &e.ledger
-	l.mu.Lock()
+	l.sink.mu.Lock()
 	m := l.names.addMonitor(p, span, nil, e.sink.ring.head)
-	l.mu.Unlock()
+	l.sink.mu.Unlock()
 	operations := slices.Collect(e.walk(0, false))
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.sink.mu.Lock()
+	defer l.sink.mu.Unlock()
 	var known []seqFact
 	for _, o := range operations {
 		l.eachOf(o, func(seq uint64, f *fact) bool {

@@ -15,6 +15,15 @@ import (
 // operation, to finish one and to choose the next; its end is the next one's
 // start, so the clock is read once. What follows for others, such as callbacks
 // and wakings, is collected in out and done by unlock.
+//
+// Locks are taken in this order; the holder of one takes only those below it:
+//
+//	engine.mu    the scheduler, the window and the accounts
+//	intake.mu    what has arrived
+//	Sink.mu      the facts of a sink, and those of the operations of its coordinators
+//	group.mu     the results of a group
+//
+// The locks of a watermark, a Dispatcher, a Follow and of waits for ends are taken alone.
 type engine struct {
 	number         uint64 // of this engine in the process: see runningOn
 	name           string

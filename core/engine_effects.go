@@ -72,7 +72,17 @@ func (e *engine) unlockTo(out *engineEffects) {
 	e.settle(out)
 }
 
-// settle does what effects entail, which are left empty. No lock is held.
+// settle does what effects entail, which are left empty. No lock is held. The order is:
+//
+//  1. cancels: bodies see at once that they are cancelled.
+//  2. closing: waiters that need nothing of what follows go on.
+//  3. done: OnDone, and then the waits for these operations end.
+//  4. after: wakers, releases and handlers of signals that have left.
+//  5. final: OnFinalized.
+//  6. ends: flushes, and Close, which wait for all of that.
+//
+// From 3 on, foreign code runs. It may end the goroutine, so each of these has a call of its
+// own, and a deferred call does the rest.
 func (e *engine) settle(out *engineEffects) {
 	for _, c := range out.cancels {
 		c.context.cancelWith(c.cause)

@@ -64,8 +64,8 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 		}
 	}
 	l := &e.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.sink.mu.Lock()
+	defer l.sink.mu.Unlock()
 	s.Key = o.key
 	if d := o.rest.Load(); d != nil && d != evicted {
 		s.Pins = d.pins

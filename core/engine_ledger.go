@@ -21,14 +21,14 @@ type ledger struct {
 	onSignal  []*subscription
 	onRetract []*hook[Retraction]
 
-	mu      *spinMutex // the sink's; taken after engine.mu
+	// Guarded by Sink.mu.
 	names   names
 	gated   map[*Operation]struct{} // those that have, or had, facts that gates of names count
 	dropped uint64
 }
 
 func (l *ledger) init(sink *Sink, source string, opts *Options) {
-	l.sink, l.source, l.mu = sink, source, &sink.mu
+	l.sink, l.source = sink, source
 	l.names.base = sink.names.base
 	if opts.OnSignal != nil {
 		l.onSignal = []*subscription{newHook(pattern{}, opts.OnSignal)}
@@ -56,7 +56,7 @@ func (l *ledger) raise(o *Operation, n note) bool {
 	}
 	if o.rest.Load() == evicted {
 		s.names.release(shared)
-		l.mu.Unlock()
+		l.sink.mu.Unlock()
 		return false
 	}
 	if n.key == "" {
@@ -310,8 +310,8 @@ func (l *ledger) evictSignals(o *Operation, keep bool, after *effects) ownFacts 
 	if o.rest.CompareAndSwap(nil, evicted) {
 		return ownFacts{id: o.id} // it never had any
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.sink.mu.Lock()
+	defer l.sink.mu.Unlock()
 	defer after.take(&l.sink.after)
 	last := o.ownFacts()
 	o.first = nil
@@ -360,8 +360,8 @@ func (l *ledger) signals(facts ownFacts) (signals []Signal) {
 }
 
 func (l *ledger) count(pattern string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.sink.mu.Lock()
+	defer l.sink.mu.Unlock()
 	l.endLeases()
 	return l.names.count(pattern)
 }

@@ -33,7 +33,7 @@ type Operation struct {
 	class                       uint8 // 0: none
 	turn                        *turn // with a key, while pending, running or suspended: see board
 
-	key     string                       // guarded by engine.ledger.mu
+	key     string                       // guarded by Sink.mu
 	first   *ownFact                     // likewise; older than those in rest, nil: none
 	rest    atomic.Pointer[details]      // what few operations have; evicted once it has left the window
 	context atomic.Pointer[cancellation] // the real context, once needed; made with engine.mu held
@@ -62,7 +62,7 @@ const (
 )
 
 // details are what an operation has once it has raised a second signal, held or stored
-// something, or been waited for. Guarded by engine.ledger.mu, except pins and what
+// something, or been waited for. Guarded by Sink.mu, except pins and what
 // follows, by engine.mu.
 type details struct {
 	facts   []ownFact // raised after first, oldest first; what is before from has been dropped

@@ -21,8 +21,8 @@ func (o *Operation) Key() string {
 	if o == nil {
 		return ""
 	}
-	o.engine.ledger.mu.Lock()
-	defer o.engine.ledger.mu.Unlock()
+	o.engine.sink.mu.Lock()
+	defer o.engine.sink.mu.Unlock()
 	return o.key
 }
 
@@ -32,8 +32,8 @@ func (o *Operation) SetKey(key string) {
 	if o == nil {
 		return
 	}
-	o.engine.ledger.mu.Lock()
-	defer o.engine.ledger.mu.Unlock()
+	o.engine.sink.mu.Lock()
+	defer o.engine.sink.mu.Unlock()
 	if o.details() != evicted {
 		o.key = key
 	}
@@ -45,8 +45,8 @@ func (o *Operation) Set(name string, v any) {
 	if o == nil {
 		return
 	}
-	o.engine.ledger.mu.Lock()
-	defer o.engine.ledger.mu.Unlock()
+	o.engine.sink.mu.Lock()
+	defer o.engine.sink.mu.Unlock()
 	if d := o.details(); d != evicted {
 		put(&d.values, name, v)
 	}
@@ -128,8 +128,8 @@ func (o *Operation) Signals() []Signal {
 		return nil
 	}
 	l := &o.engine.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.sink.mu.Lock()
+	defer l.sink.mu.Unlock()
 	return l.signals(o.ownFacts())
 }
 

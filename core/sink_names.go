@@ -36,8 +36,8 @@ type names struct {
 
 // base is what a table of names has from its sink.
 type base struct {
-	mu     *spinMutex
-	unlock func() // with what changes entail
+	mu     *spinMutex // Sink.mu
+	unlock func()     // with what changes entail
 	clock  clock
 	after  *effects // of changes, for unlock
 	ring   *ring
