@@ -1,9 +1,13 @@
 package statuspage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"slices"
@@ -15,7 +19,9 @@ import (
 const (
 	// SignalActed is raised with an [Action] that was allowed, after it was done or failed.
 	SignalActed = "statuspage.acted"
-	// SignalRefused is raised with an [Action] that was not allowed.
+	// SignalRefused is raised with an [Action] that Allow refused, at most once a second. Of its
+	// names, those that are not on the page are empty. Other refusals raise no signal:
+	// [Page.Stats] counts them.
 	SignalRefused = "statuspage.refused"
 )
 
@@ -56,66 +62,126 @@ type Action struct {
 	Err  error  `json:"-"` // in SignalActed and SignalRefused: why it was not done
 }
 
-// bare is the action without the fields that are not of its kind.
-func (a Action) bare() Action {
-	b := Action{Kind: a.Kind, Who: a.Who}
-	switch a.Kind {
-	case "cancel", "evict":
-		b.Coordinator, b.Operation = a.Coordinator, a.Operation
-	case "pause", "resume":
-		b.Coordinator = a.Coordinator
-	case "limit":
-		b.Coordinator, b.Limit = a.Coordinator, a.Limit
-	case "again", "discard":
-		b.Queue, b.Item = a.Queue, a.Item
-	case "pauseQueue", "resumeQueue":
-		b.Queue = a.Queue
-	case "pauseSchedule", "resumeSchedule", "runNow":
-		b.Schedules, b.Schedule = a.Schedules, a.Schedule
-	case "retract":
-		b.Sink, b.Signal = a.Sink, a.Signal
+// kinds are the fields of each kind of action.
+var kinds = map[string][]string{
+	"cancel": {"coordinator", "operation"}, "evict": {"coordinator", "operation"},
+	"pause": {"coordinator"}, "resume": {"coordinator"}, "limit": {"coordinator", "limit"},
+	"again": {"queue", "item"}, "discard": {"queue", "item"}, "pauseQueue": {"queue"}, "resumeQueue": {"queue"},
+	"pauseSchedule": {"schedules", "schedule"}, "resumeSchedule": {"schedules", "schedule"}, "runNow": {"schedules", "schedule"},
+	"retract": {"sink", "signal"},
+}
+
+// read reads the JSON of an action. It is stricter than package json: an Allow that looks at
+// a field must see what is done.
+func (a *Action) read(body io.Reader) error {
+	fields := map[string]any{
+		"action": &a.Kind, "coordinator": &a.Coordinator, "operation": &a.Operation, "limit": &a.Limit, "queue": &a.Queue,
+		"item": &a.Item, "schedules": &a.Schedules, "schedule": &a.Schedule, "sink": &a.Sink, "signal": &a.Signal,
 	}
-	return b
+	from := json.NewDecoder(body)
+	if start, err := from.Token(); err != nil || start != json.Delim('{') {
+		return invalid("the body must be the JSON of an action: %v", cmp.Or(err, errors.New("it is no object")))
+	}
+	var given []string
+	for from.More() {
+		token, err := from.Token()
+		name, _ := token.(string)
+		switch {
+		case err != nil:
+			return invalid("the body must be the JSON of an action: %v", err)
+		case slices.Contains(given, name):
+			return invalid("the field %q is there twice", name)
+		case fields[name] == nil:
+			return invalid("there is no field %q", name)
+		}
+		if err := from.Decode(fields[name]); err != nil {
+			return invalid("the field %q: %v", name, err)
+		}
+		given = append(given, name)
+	}
+	if _, err := from.Token(); err != nil {
+		return invalid("the body must be the JSON of an action: %v", err)
+	}
+	if _, err := from.Token(); err != io.EOF {
+		return invalid("there is more than the JSON of an action")
+	}
+	own, ok := kinds[a.Kind]
+	if !ok {
+		return invalid("there is no action %q: the actions are %s", a.Kind, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+	}
+	for _, name := range given {
+		if name != "action" && !slices.Contains(own, name) {
+			return invalid("the action %q has fields that are not its own: %s", a.Kind, name)
+		}
+	}
+	return nil
 }
 
 // target is the key of the signals of an action.
 func (a Action) target() string { return a.Coordinator + a.Queue + a.Schedule + a.Sink }
 
-// maxAction is how long the JSON of an action may be.
-const maxAction = 16 << 10
+// known is an action as its signal shows it: the names that are on the page, and no others.
+func (p *Page) known(a Action) Action {
+	if find(p.coordinators, a.Coordinator) == nil {
+		a.Coordinator = ""
+	}
+	if find(p.queues, a.Queue) == nil {
+		a.Queue = ""
+	}
+	if find(p.sinks, a.Sink) == nil {
+		a.Sink = ""
+	}
+	if group := find(p.schedules, a.Schedules); group == nil || !plans(group, a.Schedule) {
+		a.Schedules, a.Schedule = "", ""
+	}
+	a.Signal = cut(a.Signal)
+	return a
+}
+
+// plans reports whether a group has a schedule of that name.
+func plans(group *entry[core.Schedules], name string) bool {
+	return slices.ContainsFunc(group.is.Status(), func(s core.ScheduleStatus) bool { return s.Name == name })
+}
+
+const (
+	maxAction = 16 << 10  // bytes of the JSON of an action
+	maxLimit  = 1_000_000 // that an action sets
+)
 
 // act does what a request asks for, if that is allowed.
 func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
-	var a Action
-	read := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAction))
-	read.DisallowUnknownFields()
-	unreadable := read.Decode(&a)
-	a.Who = p.opts.Who(r)
-
-	refuse := func(text string) error {
-		a.Err = failure{http.StatusForbidden, text}
-		Refused.Raise(p.opts.Sink, a.target(), a)
-		return a.Err
-	}
+	t := &p.tally
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case new(http.CrossOriginProtection).Check(r) != nil:
-		return refuse("the request comes from another site")
-	case kind != "application/json":
-		return failure{http.StatusUnsupportedMediaType, "the content type must be application/json"}
-	case unreadable != nil:
-		return invalid("the body must be the JSON of an action: %v", unreadable)
-	case a != a.bare(): // an Allow that looks at such a field could be misled
-		return invalid("the action %q has fields that are not its own", a.Kind)
+		t.count(&t.stats.CrossSite)
+		return failure{http.StatusForbidden, "the request comes from another site"}
 	case p.opts.Allow == nil:
-		return refuse("the page is read-only")
-	case !p.opts.Allow(r, a):
-		return refuse(a.Kind + " is not allowed")
+		t.count(&t.stats.ReadOnly)
+		return failure{http.StatusForbidden, "the page is read-only"}
+	case kind != "application/json":
+		t.count(&t.stats.Unreadable)
+		return failure{http.StatusUnsupportedMediaType, "the content type must be application/json"}
 	}
+	a := Action{Who: p.opts.Who(r)}
+	if err := a.read(http.MaxBytesReader(w, r.Body, maxAction)); err != nil {
+		t.count(&t.stats.Unreadable)
+		return err
+	}
+	if !p.opts.Allow(r, a) {
+		a.Err = failure{http.StatusForbidden, a.Kind + " is not allowed"}
+		if t.count(&t.stats.Denied) {
+			shown := p.known(a)
+			Refused.Raise(p.opts.Sink, shown.target(), shown)
+		}
+		return a.Err
+	}
+	t.count(&t.stats.Acted)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ioTimeout)
 	defer cancel()
 	a.Done, a.Err = p.do(ctx, a)
-	Acted.Raise(p.opts.Sink, a.target(), a)
+	shown := p.known(a)
+	Acted.Raise(p.opts.Sink, shown.target(), shown)
 	if a.Err != nil {
 		return a.Err
 	}
@@ -149,16 +215,13 @@ func (p *Page) do(ctx context.Context, a Action) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		isIt := func(s core.ScheduleStatus) bool { return s.Name == a.Schedule }
-		if !slices.ContainsFunc(group.is.Status(), isIt) || strings.ContainsAny(a.Schedule, "*?,") { // a pattern for others
+		if !plans(group, a.Schedule) || strings.ContainsAny(a.Schedule, "*?,") { // a pattern for others
 			return false, failure{http.StatusNotFound, fmt.Sprintf("there is no schedule %q in %q", a.Schedule, group.id)}
 		}
 		return plan(ctx, group.is, a)
-	case "retract":
-		s, err := pick(p.sinks, "sink", a.Sink)
-		return err == nil && s.is.Retract(a.Signal) > 0, err
 	}
-	return false, invalid("there is no action %q", a.Kind)
+	s, err := pick(p.sinks, "sink", a.Sink)
+	return err == nil && s.is.Retract(a.Signal) > 0, err
 }
 
 func (p *Page) steer(c core.Controller, a Action) (bool, error) {
@@ -172,6 +235,9 @@ func (p *Page) steer(c core.Controller, a Action) (bool, error) {
 	case "resume":
 		c.Resume()
 	default:
+		if a.Limit > maxLimit {
+			return false, invalid("the limit is %d, but may be %d at most", a.Limit, maxLimit)
+		}
 		if err := c.SetMaxConcurrency(a.Limit); err != nil {
 			return false, failure{http.StatusBadRequest, err.Error()}
 		}

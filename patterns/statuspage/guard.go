@@ -1,6 +1,7 @@
 package statuspage
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -19,14 +20,23 @@ var policy = map[string]string{
 }
 
 // admit returns an error if a request may not see the page.
-func (p *Page) admit(r *http.Request) error {
+func (p *Page) admit(w http.ResponseWriter, r *http.Request) error {
 	if (onLoopback(r) || fromLoopback(r)) && !p.isOurs(r.Host) {
 		return failure{http.StatusForbidden, "the name of the host is not one of this page: add it to Options.Hosts"}
 	}
-	if !p.opts.View(r) {
-		return failure{http.StatusForbidden, "this request may not see the page"}
+	a := admission{failure: failure{http.StatusForbidden, "this request may not see the page"}}
+	if p.opts.View(r.WithContext(context.WithValue(r.Context(), admission{}, &a))) {
+		return nil
 	}
-	return nil
+	for name, value := range map[string]string{"Set-Cookie": a.cookie, "Location": a.location} {
+		if value != "" {
+			w.Header().Add(name, value)
+		}
+	}
+	if a.code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	return a.failure
 }
 
 // isOurs reports whether a Host header names a host of this page. A name that an attacker
@@ -38,8 +48,11 @@ func (p *Page) isOurs(hostport string) bool {
 	return err == nil || same("localhost") || slices.ContainsFunc(p.opts.Hosts, same)
 }
 
-// isLocal is the View of a page without one.
-func isLocal(r *http.Request) bool {
+// Loopback is an [Options.View] for requests from a loopback address without a header of a
+// proxy, such as X-Forwarded-For. It does not prove that a person at this machine asks: a
+// proxy or tunnel on this machine makes everybody a loopback peer, and need not add a header.
+// It also lets in all users and programs of the machine.
+func Loopback(r *http.Request) bool {
 	for name := range r.Header {
 		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
 			return false

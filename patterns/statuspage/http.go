@@ -36,23 +36,44 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range policy {
 		w.Header().Set(name, value)
 	}
+	if r.ContentLength != 0 && p.ctx.Err() == nil { // a body that does not come must not keep the request
+		to, ended := http.NewResponseController(w), make(chan struct{})
+		to.SetReadDeadline(time.Now().Add(ioTimeout))
+		stop := context.AfterFunc(p.ctx, func() {
+			defer close(ended)
+			to.SetReadDeadline(time.Now())
+		})
+		defer func() {
+			if !stop() {
+				<-ended
+			}
+		}()
+	}
 	if err := p.serve(w, r); err != nil {
+		if r.ContentLength != 0 && r.ProtoMajor < 2 {
+			w.Header().Set("Connection", "close") // otherwise net/http reads the body first
+		}
 		p.fail(w, err)
 	}
 }
 
+// isReading reports whether a request only reads.
+func isReading(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead
+}
+
 func (p *Page) serve(w http.ResponseWriter, r *http.Request) error {
-	if err := p.admit(r); err != nil {
+	if err := p.admit(w, r); err != nil {
 		return err
 	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
-	method := http.MethodGet
+	methods, ok := "GET, HEAD", isReading(r)
 	if name == "api/act" {
-		method = http.MethodPost
+		methods, ok = http.MethodPost, r.Method == http.MethodPost
 	}
-	if r.Method != method {
-		w.Header().Set("Allow", method)
-		return failure{http.StatusMethodNotAllowed, "this path takes " + method}
+	if !ok {
+		w.Header().Set("Allow", methods)
+		return failure{http.StatusMethodNotAllowed, "this path takes " + methods}
 	}
 	switch what, isAPI := strings.CutPrefix(name, "api/"); {
 	case isAPI && what == "act":
@@ -131,6 +152,6 @@ func (p *Page) failure(err error) failure {
 }
 
 func (f failure) body() []byte {
-	body, _ := json.Marshal(map[string]string{"error": f.text})
+	body, _ := json.Marshal(map[string]string{"error": cut(f.text)})
 	return body
 }

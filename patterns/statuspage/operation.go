@@ -74,7 +74,7 @@ func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 		shown.Signals = append(shown.Signals, timedSignal{p.signalRow(signal), signal.Time.Sub(s.Enqueued).Milliseconds()})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Values)) {
-		shown.Values = append(shown.Values, valueRow{name, typeOf(s.Values[name])})
+		shown.Values = append(shown.Values, valueRow{cut(name), typeOf(s.Values[name])})
 	}
 	if c := find(p.coordinators, p.locate(s.Parent, "")); c != nil && s.Parent != 0 {
 		if parent, ok := c.is.Lookup(s.Parent); ok {

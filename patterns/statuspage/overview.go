@@ -2,6 +2,7 @@ package statuspage
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,9 +29,10 @@ type sinkRow struct {
 }
 
 type coordinatorRow struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	Sink string `json:"sink,omitempty"` // of its signals, if the page shows that
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Error string `json:"error,omitempty"` // of a panic; then the rest is missing
+	Sink  string `json:"sink,omitempty"`  // of its signals, if the page shows that
 	core.Stats
 	Oldest     string    `json:"oldest,omitempty"` // when the item was enqueued that waits longest
 	Gates      []gateRow `json:"gates"`
@@ -48,6 +50,7 @@ type queueRow struct {
 
 type scheduleRow struct {
 	Group string `json:"group"`
+	Error string `json:"error,omitempty"` // of a panic; then it is the only row of the group
 	core.ScheduleStatus
 	Can []string `json:"can"`
 }
@@ -60,13 +63,9 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 		shown.Sinks = append(shown.Sinks, sinkRow{s.id, stats, stats.MaxAge.Milliseconds(), p.can("retract")})
 	}
 	for _, c := range p.coordinators {
-		row := coordinatorRow{ID: c.id, Name: c.is.Name(), Stats: c.is.Stats(), Gates: p.gates(c), Can: []string{}}
-		row.Throughput, row.Oldest = p.sampler.shown(c)
-		if i := slices.IndexFunc(p.sinks, func(s *entry[*core.Sink]) bool { return s.is == sinkOf(c) }); i >= 0 {
-			row.Sink = p.sinks[i].id
-		}
-		if _, ok := c.is.(core.Controller); ok {
-			row.Can = p.can("cancel", "evict", "pause", "resume", "limit")
+		row := coordinatorRow{ID: c.id, Name: c.id, Gates: []gateRow{}, Throughput: []int{}, Can: []string{}}
+		if err := guarded(func() { p.fill(&row, c) }); err != nil {
+			row.Error = p.redacted(err.Error())
 		}
 		shown.Coordinators = append(shown.Coordinators, row)
 	}
@@ -78,17 +77,56 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 		status, err := p.caches[i].status(ctx, time.Until(deadline))
 		row := queueRow{Name: q.id, QueueStatus: status, OldestMS: status.Oldest.Milliseconds(), Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
 		row.Counts = append([]core.StateCount{}, row.Counts...)
+		for i := range row.Counts {
+			row.Counts[i].State = cut(row.Counts[i].State)
+		}
 		if err != nil {
 			row.Error = p.redacted(err.Error())
 		}
 		shown.Queues = append(shown.Queues, row)
 	}
 	for _, g := range p.schedules {
-		for _, s := range g.is.Status() {
-			shown.Schedules = append(shown.Schedules, scheduleRow{g.id, s, p.can("pauseSchedule", "resumeSchedule", "runNow")})
+		var list []core.ScheduleStatus
+		if err := guarded(func() { list = g.is.Status() }); err != nil {
+			shown.Schedules = append(shown.Schedules, scheduleRow{Group: g.id, Error: p.redacted(err.Error()), Can: []string{}})
+		}
+		for _, s := range list {
+			s.Name, s.When = cut(s.Name), cut(s.When)
+			shown.Schedules = append(shown.Schedules, scheduleRow{g.id, "", s, p.can("pauseSchedule", "resumeSchedule", "runNow")})
 		}
 	}
 	return shown, nil
+}
+
+// fill writes what a coordinator says into its row.
+func (p *Page) fill(row *coordinatorRow, c *coordinator) {
+	row.Name, row.Stats, row.Gates = cut(c.is.Name()), c.is.Stats(), p.gates(c)
+	row.Lanes, row.Classes = slices.Clone(row.Lanes), slices.Clone(row.Classes)
+	for i := range row.Lanes {
+		row.Lanes[i].Name = cut(row.Lanes[i].Name)
+	}
+	for i := range row.Classes {
+		row.Classes[i].Name = cut(row.Classes[i].Name)
+	}
+	row.Throughput, row.Oldest = p.sampler.shown(c)
+	if i := slices.IndexFunc(p.sinks, func(s *entry[*core.Sink]) bool { return s.is == sinkOf(c) }); i >= 0 {
+		row.Sink = p.sinks[i].id
+	}
+	if _, ok := c.is.(core.Controller); ok {
+		row.Can = p.can("cancel", "evict", "pause", "resume", "limit")
+	}
+}
+
+// guarded returns a panic in code of the program as an error: the row of that part shows it,
+// and the other rows stay.
+func guarded(ask func()) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	ask()
+	return nil
 }
 
 // can returns the actions, or none if the page is read-only.

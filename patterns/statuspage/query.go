@@ -38,10 +38,16 @@ func parse(view string, values url.Values) (q query, err error) {
 	if !ok {
 		return q, failure{http.StatusNotFound, fmt.Sprintf("there is no view %q", view)}
 	}
-	for name := range values {
-		if !slices.Contains(known, name) {
+	for name, all := range values {
+		switch {
+		case !slices.Contains(known, name):
 			return q, invalid("%s has no parameter %q", view, name)
+		case len(all) > 1:
+			return q, invalid("the parameter %s is there twice", name)
 		}
+	}
+	if id := values.Get("id"); view == "operation" && id == "" {
+		return q, invalid("the parameter id must be that of an operation")
 	}
 	number := func(name, otherwise string, most uint64) uint64 {
 		n, bad := strconv.ParseUint(cmp.Or(values.Get(name), otherwise), 10, 64)

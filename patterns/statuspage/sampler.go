@@ -78,13 +78,15 @@ func (s *sampler) sample(p *Page) {
 		s.mu.Lock()
 		l := s.lines[c]
 		s.mu.Unlock()
-		stats := c.is.Stats()
-		l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())
-		if l.oldest = (time.Time{}); stats.Pending > 0 {
-			for o := range c.is.Operations(core.OperationQuery{Status: core.StatusPending, After: l.waiting, Limit: 1}) {
-				l.oldest, l.waiting = o.Enqueued, o.ID-1
+		guarded(func() { // the row shows what a panic says
+			stats := c.is.Stats()
+			l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())
+			if l.oldest = (time.Time{}); stats.Pending > 0 {
+				for o := range c.is.Operations(core.OperationQuery{Status: core.StatusPending, After: l.waiting, Limit: 1}) {
+					l.oldest, l.waiting = o.Enqueued, o.ID-1
+				}
 			}
-		}
+		})
 		s.mu.Lock()
 		s.lines[c] = l
 		s.mu.Unlock()

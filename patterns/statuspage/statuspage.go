@@ -67,14 +67,17 @@ func (o Options) resolved() (Options, error) {
 	if slices.Contains(o.Hosts, "") {
 		return o, fmt.Errorf("statuspage: %s: Options.Hosts has an empty name", o.Name)
 	}
-	o.Title = cmp.Or(o.Title, filepath.Base(os.Args[0]))
+	o.Title = cut(cmp.Or(o.Title, filepath.Base(os.Args[0])))
 	o.Hosts = slices.Clone(o.Hosts)
 	o.MaxClients = cmp.Or(o.MaxClients, 16)
 	if o.Sink == nil {
 		o.Sink = core.NewSink(core.SinkOptions{})
 	}
+	if o.View == nil && o.Allow != nil {
+		return o, fmt.Errorf("statuspage: %s: Options.Allow needs an Options.View, such as Loopback or Token", o.Name)
+	}
 	if o.View == nil {
-		o.View = isLocal
+		o.View = Loopback
 	}
 	if o.Who == nil {
 		o.Who = func(r *http.Request) string { return r.RemoteAddr }
@@ -100,6 +103,7 @@ type Page struct {
 	end          context.CancelFunc
 	sampler      sampler
 	hub          hub
+	tally        tally
 }
 
 // An entry is a coordinator, sink, queue or group of schedules, with an id that is unique
@@ -120,7 +124,7 @@ func New(opts Options) (*Page, error) {
 	var errs [4]error
 	p := &Page{opts: opts, hub: hub{views: map[query]*view{}, peers: map[string]int{}}}
 	for _, name := range slices.Sorted(maps.Keys(opts.Sinks)) {
-		if p.sinks = append(p.sinks, &entry[*core.Sink]{name, opts.Sinks[name]}); opts.Sinks[name] == nil {
+		if p.sinks = with(p.sinks, name, opts.Sinks[name]); opts.Sinks[name] == nil {
 			errs[0] = fmt.Errorf("statuspage: %s: Options.Sinks[%q] is nil", opts.Name, name)
 		}
 	}
@@ -157,14 +161,19 @@ func entries[T interface{ Name() string }](opts Options, option string, from []T
 		if any(it) == nil {
 			return nil, fmt.Errorf("statuspage: %s: Options.%s[%d] is nil", opts.Name, option, i)
 		}
-		name := cmp.Or(it.Name(), "unnamed")
-		id := name
-		for n := 2; find(list, id) != nil; n++ {
-			id = fmt.Sprintf("%s-%d", name, n)
-		}
-		list = append(list, &entry[T]{id, it})
+		list = with(list, cmp.Or(it.Name(), "unnamed"), it)
 	}
 	return list, nil
+}
+
+// with appends an entry of that name.
+func with[T any](list []*entry[T], name string, it T) []*entry[T] {
+	name = cut(name)
+	id := name
+	for n := 2; find(list, id) != nil; n++ {
+		id = fmt.Sprintf("%s-%d", name, n)
+	}
+	return append(list, &entry[T]{id, it})
 }
 
 func find[T any](list []*entry[T], id string) *entry[T] {

@@ -47,11 +47,17 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	if r.Method == http.MethodHead { // an answer without a body has no end that the client sees
+		return nil
+	}
 	to := http.NewResponseController(w)
 	if err := extend(to); err != nil {
 		return failure{http.StatusServiceUnavailable, "no stream, because a stalled client could not be noticed: " + err.Error()}
 	}
-	to.SetReadDeadline(time.Time{}) // a stream outlasts http.Server.ReadTimeout
+	if r.ContentLength == 0 {
+		to.SetReadDeadline(time.Time{}) // a stream outlasts http.Server.ReadTimeout
+	}
 	peer := ""
 	if r.ProtoMajor < 2 {
 		peer = hostOf(r.RemoteAddr) + r.Header.Get("X-Forwarded-For")
@@ -63,7 +69,6 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 	defer p.leave(q, v, peer)
 	p.sampler.look(p, 1)
 	defer p.sampler.look(p, -1)
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("X-Accel-Buffering", "no")
 	p.feed(r.Context(), w, to, v)
 	return nil
