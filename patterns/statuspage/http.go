@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,16 +17,13 @@ import (
 var files embed.FS
 
 // contentTypes are those of the files of the page.
-var contentTypes = map[string]string{
-	"page.html": "text/html; charset=utf-8",
-	"page.css":  "text/css; charset=utf-8",
-	"page.js":   "text/javascript; charset=utf-8",
-}
+var contentTypes = map[string]string{"page.html": "text/html; charset=utf-8", "page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
 
 // A failure is an error with its HTTP status.
 type failure struct {
-	code int
-	text string
+	code   int
+	text   string
+	header http.Header
 }
 
 func (f failure) Error() string { return f.text }
@@ -37,17 +35,10 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(name, value)
 	}
 	if r.ContentLength != 0 && p.ctx.Err() == nil { // a body that does not come must not keep the request
-		to, ended := http.NewResponseController(w), make(chan struct{})
+		to, ended := http.NewResponseController(w), make(chan bool)
 		to.SetReadDeadline(time.Now().Add(ioTimeout))
-		stop := context.AfterFunc(p.ctx, func() {
-			defer close(ended)
-			to.SetReadDeadline(time.Now())
-		})
-		defer func() {
-			if !stop() {
-				<-ended
-			}
-		}()
+		stop := context.AfterFunc(p.ctx, func() { to.SetReadDeadline(time.Now()); close(ended) })
+		defer func() { _ = stop() || <-ended }()
 	}
 	if err := p.serve(w, r); err != nil {
 		if r.ContentLength != 0 && r.ProtoMajor < 2 {
@@ -58,22 +49,19 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // isReading reports whether a request only reads.
-func isReading(r *http.Request) bool {
-	return r.Method == http.MethodGet || r.Method == http.MethodHead
-}
+func isReading(r *http.Request) bool { return r.Method == "GET" || r.Method == "HEAD" }
 
 func (p *Page) serve(w http.ResponseWriter, r *http.Request) error {
-	if err := p.admit(w, r); err != nil {
+	if err := p.admit(r); err != nil {
 		return err
 	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
-	methods, ok := "GET, HEAD", isReading(r)
+	methods, ok := "GET, HEAD", isReading(r) && r.ContentLength == 0
 	if name == "api/act" {
 		methods, ok = http.MethodPost, r.Method == http.MethodPost
 	}
 	if !ok {
-		w.Header().Set("Allow", methods)
-		return failure{http.StatusMethodNotAllowed, "this path takes " + methods}
+		return failure{http.StatusMethodNotAllowed, "this path takes " + methods, http.Header{"Allow": {methods}}}
 	}
 	switch what, isAPI := strings.CutPrefix(name, "api/"); {
 	case isAPI && what == "act":
@@ -86,7 +74,7 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) error {
 	name = cmp.Or(name, "page.html")
 	kind, ok := contentTypes[name]
 	if !ok {
-		return failure{http.StatusNotFound, "there is no such path"}
+		return failure{code: http.StatusNotFound, text: "there is no such path"}
 	}
 	w.Header().Set("Content-Type", kind)
 	http.ServeFileFS(w, r, files, "page/"+name)
@@ -137,6 +125,7 @@ func (p *Page) answer(w http.ResponseWriter, code int, body []byte) {
 
 func (p *Page) fail(w http.ResponseWriter, err error) {
 	f := p.failure(err)
+	maps.Copy(w.Header(), f.header)
 	if f.code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
 	}
@@ -148,7 +137,7 @@ func (p *Page) failure(err error) failure {
 	if f, ok := errors.AsType[failure](err); ok {
 		return f
 	}
-	return failure{http.StatusInternalServerError, p.redacted(err.Error())}
+	return failure{code: http.StatusInternalServerError, text: p.redacted(err.Error())}
 }
 
 func (f failure) body() []byte {

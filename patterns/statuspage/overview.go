@@ -50,7 +50,6 @@ type queueRow struct {
 
 type scheduleRow struct {
 	Group string `json:"group"`
-	Error string `json:"error,omitempty"` // of a panic; then it is the only row of the group
 	core.ScheduleStatus
 	Can []string `json:"can"`
 }
@@ -64,7 +63,7 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 	}
 	for _, c := range p.coordinators {
 		row := coordinatorRow{ID: c.id, Name: c.id, Gates: []gateRow{}, Throughput: []int{}, Can: []string{}}
-		if err := guarded(func() { p.fill(&row, c) }); err != nil {
+		if err := guarded(func() error { p.fill(&row, c); return nil }); err != nil {
 			row.Error = p.redacted(err.Error())
 		}
 		shown.Coordinators = append(shown.Coordinators, row)
@@ -86,13 +85,9 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 		shown.Queues = append(shown.Queues, row)
 	}
 	for _, g := range p.schedules {
-		var list []core.ScheduleStatus
-		if err := guarded(func() { list = g.is.Status() }); err != nil {
-			shown.Schedules = append(shown.Schedules, scheduleRow{Group: g.id, Error: p.redacted(err.Error()), Can: []string{}})
-		}
-		for _, s := range list {
+		for _, s := range g.is.Status() {
 			s.Name, s.When = cut(s.Name), cut(s.When)
-			shown.Schedules = append(shown.Schedules, scheduleRow{g.id, "", s, p.can("pauseSchedule", "resumeSchedule", "runNow")})
+			shown.Schedules = append(shown.Schedules, scheduleRow{g.id, s, p.can("pauseSchedule", "resumeSchedule", "runNow")})
 		}
 	}
 	return shown, nil
@@ -117,16 +112,15 @@ func (p *Page) fill(row *coordinatorRow, c *coordinator) {
 	}
 }
 
-// guarded returns a panic in code of the program as an error: the row of that part shows it,
-// and the other rows stay.
-func guarded(ask func()) (err error) {
+// guarded calls code of the program, and returns a panic as an error. The row of that part
+// shows it, and the other rows stay.
+func guarded(ask func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v", v)
 		}
 	}()
-	ask()
-	return nil
+	return ask()
 }
 
 // can returns the actions, or none if the page is read-only.

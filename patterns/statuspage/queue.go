@@ -44,10 +44,7 @@ func (c *cache) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
 	defer cancel()
 	var status core.QueueStatus
-	var err error
-	if panicked := guarded(func() { status, err = c.queue.Status(ctx) }); panicked != nil {
-		err = panicked
-	}
+	err := guarded(func() (err error) { status, err = c.queue.Status(ctx); return err })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err = err; err == nil {

@@ -9,10 +9,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-const (
-	samples   = 120             // that a line has
-	remembers = 2 * time.Minute // the sampler goes on after the last viewer
-)
+const samples = 120               // that a line has
+const remembers = 2 * time.Minute // the sampler goes on after the last viewer
 
 // sampler looks at all coordinators once a second. It starts with the first viewer, and ends
 // two minutes after the last one.
@@ -78,7 +76,7 @@ func (s *sampler) sample(p *Page) {
 		s.mu.Lock()
 		l := s.lines[c]
 		s.mu.Unlock()
-		guarded(func() { // the row shows what a panic says
+		guarded(func() error { // the row shows what a panic says
 			stats := c.is.Stats()
 			l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())
 			if l.oldest = (time.Time{}); stats.Pending > 0 {
@@ -86,6 +84,7 @@ func (s *sampler) sample(p *Page) {
 					l.oldest, l.waiting = o.Enqueued, o.ID-1
 				}
 			}
+			return nil
 		})
 		s.mu.Lock()
 		s.lines[c] = l

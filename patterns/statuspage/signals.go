@@ -10,12 +10,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-const (
-	maxFirst    = 20_000 // signals that the first frame looks at
-	maxNew      = 500    // and each later one
-	maxFamilies = 50
-	maxHeld     = 100
-)
+// The first frame looks at maxFirst signals, each later one at maxNew.
+const maxFirst, maxNew, maxFamilies, maxHeld = 20_000, 500, 50, 100
 
 // signalsSource shows the newest signals of a sink. It remembers its rows, so that each frame
 // only looks at those that are new.
@@ -28,8 +24,8 @@ type signalsSource struct {
 	started  bool
 	skipped  uint64
 	held     []core.Signal // the oldest ones that are held
-	allHeld  int           // how many there were
 	upTo     uint64        // Seq up to which held has all
+	exact    bool          // held had all that were held in the last frame
 	tail     []signalRow
 	families map[string]int
 }
@@ -97,39 +93,33 @@ func (v *signalsSource) frame(context.Context, effort) (any, error) {
 	return signalsFrame{v.sink.id, append([]signalRow{}, v.tail...), v.last, v.skipped, families, held, stats.Held}, nil
 }
 
-// findHeld renews held. If no signal was skipped, and the numbers of the last frame and of
-// the new ones add up, none was released. Otherwise it looks whether the known ones are there,
+// findHeld renews held. If no signal was skipped, and the numbers of the known and of the
+// fresh ones add up, these are all. Otherwise it looks whether the known ones are still there,
 // and for others where it has not looked.
 func (v *signalsSource) findHeld(stats core.SinkStats, fresh []core.Signal, skipped bool) {
-	isEnough := func() bool { return len(v.held) >= min(v.allHeld, maxHeld) }
-	exact := !skipped && isEnough() && stats.Held == v.allHeld+len(fresh)
-	if v.allHeld = stats.Held; exact {
-		v.held = append(v.held, fresh...)
-		v.held = v.held[:min(len(v.held), maxHeld)]
-	} else if stats.Stored < 1000*len(v.held) { // to look at all is cheaper
-		v.held, v.upTo = nil, 0
-	} else {
-		v.held = slices.DeleteFunc(v.held, func(known core.Signal) bool {
-			for s := range v.sink.is.Sense(core.Query{AfterSeq: known.Seq - 1}) {
-				return s.Seq != known.Seq
-			}
-			return true
-		})
+	if all := slices.Concat(v.held, fresh); v.exact && !skipped && len(all) == stats.Held && len(all) <= maxHeld {
+		v.held, v.upTo = all, max(v.upTo, v.last)
+		return
 	}
-	if !isEnough() {
-		for s := range v.sink.is.Sense(core.Query{AfterSeq: v.upTo}) {
-			if v.upTo = s.Seq; s.Held {
-				v.held = append(v.held, s)
-			}
-			if isEnough() {
-				break
-			}
+	if stats.Held > maxHeld || stats.Stored < 1000*len(v.held) { // to look at all is cheaper
+		v.held, v.upTo = nil, 0
+	}
+	v.held = slices.DeleteFunc(v.held, func(known core.Signal) bool {
+		for s := range v.sink.is.Sense(core.Query{AfterSeq: known.Seq - 1}) {
+			return s.Seq != known.Seq
+		}
+		return true
+	})
+	for s := range v.sink.is.Sense(core.Query{AfterSeq: v.upTo}) {
+		if len(v.held) >= min(stats.Held, maxHeld) {
+			break
+		}
+		if v.upTo = s.Seq; s.Held {
+			v.held = append(v.held, s)
 		}
 	}
-	if n := len(v.held); n == stats.Held { // these are all
-		v.upTo = max(v.upTo, stats.Raised)
-	} else if n > 0 {
-		v.upTo = max(v.upTo, v.held[n-1].Seq)
+	if v.exact = len(v.held) == stats.Held; v.exact {
+		v.upTo = max(v.upTo, v.last)
 	}
 }
 
@@ -137,12 +127,11 @@ func (v *signalsSource) findHeld(stats core.SinkStats, fresh []core.Signal, skip
 // first frame: that looks at the newest.
 func (v *signalsSource) from(raised uint64) uint64 {
 	if !v.started {
-		v.started = true
-		n := raised - min(raised, v.last)
-		return v.last + n - min(n, maxFirst)
+		v.started, v.raised = true, raised
+		return max(v.last, raised-min(raised, maxFirst))
 	}
-	n := raised - v.raised
-	skip := n - min(n, maxNew)
+	skip := raised - v.raised
+	skip -= min(skip, maxNew)
 	v.skipped += skip
 	return v.last + skip
 }
@@ -183,8 +172,7 @@ func (p *Page) gates(c *coordinator) []gateRow {
 		for _, g := range gated.Gates() {
 			row := gateRow{Coordinator: c.id, Kind: g.Kind, Lane: cut(g.Lane), Pattern: p.redacted(g.Pattern), Closed: g.Closed, pattern: g.Pattern}
 			if g.Closed {
-				signal := p.signalRow(g.Signal)
-				row.Signal = &signal
+				row.Signal = new(p.signalRow(g.Signal))
 			}
 			rows = append(rows, row)
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -73,11 +74,10 @@ func (o Options) resolved() (Options, error) {
 	if o.Sink == nil {
 		o.Sink = core.NewSink(core.SinkOptions{})
 	}
-	if o.View == nil && o.Allow != nil {
-		return o, fmt.Errorf("statuspage: %s: Options.Allow needs an Options.View, such as Loopback or Token", o.Name)
-	}
 	if o.View == nil {
-		o.View = Loopback
+		if o.View = Loopback; o.Allow != nil {
+			return o, fmt.Errorf("statuspage: %s: Options.Allow needs an Options.View, such as Loopback or Token", o.Name)
+		}
 	}
 	if o.Who == nil {
 		o.Who = func(r *http.Request) string { return r.RemoteAddr }
@@ -103,7 +103,8 @@ type Page struct {
 	end          context.CancelFunc
 	sampler      sampler
 	hub          hub
-	tally        tally
+	told         atomic.Int64 // when SignalRefused was raised last, in nanoseconds
+	stats        Stats        // hub.mu guards it
 }
 
 // An entry is a coordinator, sink, queue or group of schedules, with an id that is unique
@@ -168,27 +169,24 @@ func entries[T interface{ Name() string }](opts Options, option string, from []T
 
 // with appends an entry of that name.
 func with[T any](list []*entry[T], name string, it T) []*entry[T] {
-	name = cut(name)
-	id := name
+	id := cut(name)
 	for n := 2; find(list, id) != nil; n++ {
-		id = fmt.Sprintf("%s-%d", name, n)
+		id = fmt.Sprintf("%s-%d", cut(name), n)
 	}
 	return append(list, &entry[T]{id, it})
 }
 
 func find[T any](list []*entry[T], id string) *entry[T] {
-	for _, e := range list {
-		if e.id == id {
-			return e
-		}
+	if i := slices.IndexFunc(list, func(e *entry[T]) bool { return e.id == id }); i >= 0 {
+		return list[i]
 	}
 	return nil
 }
 
-// pick is find with an error.
+// pick is find with an error, and then with an empty entry.
 func pick[T any](list []*entry[T], what, id string) (*entry[T], error) {
 	if e := find(list, id); e != nil {
 		return e, nil
 	}
-	return nil, failure{http.StatusNotFound, fmt.Sprintf("there is no %s %q", what, id)}
+	return new(entry[T]), failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no %s %q", what, id)}
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -145,21 +146,16 @@ type brokenStore struct{ store }
 
 func (*brokenStore) Status(context.Context) (core.QueueStatus, error) { panic("in Status") }
 
-type brokenPlans struct{ plans }
-
-func (*brokenPlans) Status() []core.ScheduleStatus { panic("in Schedules") }
-
 // Code of the program that panics spoils its own row, and nothing else.
 func TestPanicsOfTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(t, block, core.Options{Name: "c"})
 		p := newPage(t, statuspage.Options{
 			Coordinators: []core.Inspector{broken{c.Control}, c}, Queues: []core.StoredQueue{&brokenStore{store{name: "q"}}, &store{name: "r"}},
-			Schedules: []core.Schedules{&brokenPlans{}, &plans{names: []string{"report"}}},
 		})
 		for range 3 {
 			o := get(t, p, "overview")
-			for _, list := range []struct{ name, text string }{{"coordinators", "in Stats"}, {"queues", "in Status"}, {"schedules", "in Schedules"}} {
+			for _, list := range []struct{ name, text string }{{"coordinators", "in Stats"}, {"queues", "in Status"}} {
 				assert.Contains(t, o.at(list.name, 0, "error"), list.text)
 				assert.Nil(t, o.at(list.name, 1, "error"))
 			}
@@ -250,7 +246,11 @@ func TestHeldFactsCostNoScan(t *testing.T) {
 
 // Whatever is held, released and raised between frames, they show the oldest facts that are held.
 func TestHeldFactsAreExact(t *testing.T) {
-	for seed := range uint64(20) {
+	rounds := uint64(5)
+	if os.Getenv("EPHEMERAL_LONG") != "" {
+		rounds = 100
+	}
+	for seed := range rounds {
 		sink := core.NewSink(core.SinkOptions{Capacity: 3000})
 		p := newPage(t, statuspage.Options{Sinks: map[string]*core.Sink{"s": sink}})
 		frame, end, err := statuspage.Frames(p, "view=signals")
