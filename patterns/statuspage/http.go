@@ -34,10 +34,10 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range policy {
 		w.Header().Set(name, value)
 	}
-	if r.ContentLength != 0 && p.ctx.Err() == nil { // a body that does not come must not keep the request
+	if r.ContentLength != 0 { // a body that does not come must not keep the request
 		to, ended := http.NewResponseController(w), make(chan bool)
 		to.SetReadDeadline(time.Now().Add(ioTimeout))
-		stop := context.AfterFunc(p.ctx, func() { to.SetReadDeadline(time.Now()); close(ended) })
+		stop := context.AfterFunc(p.ctx, func() { to.SetReadDeadline(time.Now().Add(time.Second)); close(ended) })
 		defer func() { _ = stop() || <-ended }()
 	}
 	if err := p.serve(w, r); err != nil {

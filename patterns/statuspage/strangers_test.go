@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -176,7 +177,7 @@ func (s *site) post(t *testing.T, body string, headers ...string) net.Conn {
 	return here
 }
 
-// A body that does not come keeps a request for 5 seconds, or until Close.
+// A body that does not come keeps a request for 5 seconds, or for one after Close.
 func TestUnfinishedActions(t *testing.T) {
 	answered := func(t *testing.T, conn net.Conn) (int, time.Duration) {
 		start := time.Now()
@@ -198,13 +199,12 @@ func TestUnfinishedActions(t *testing.T) {
 		{"read-only", statuspage.Options{}, "", 403, 0, false},
 		{"cross-site", statuspage.Options{View: statuspage.Loopback, Allow: anything}, "Origin: https://evil.example\r\n", 403, 0, false},
 		{"stalled", statuspage.Options{View: statuspage.Loopback, Allow: anything}, "", 400, 5 * time.Second, false},
-		{"closed", statuspage.Options{View: statuspage.Loopback, Allow: anything}, "", 400, time.Second, true},
+		{"closed", statuspage.Options{View: statuspage.Loopback, Allow: anything}, "", 400, 2 * time.Second, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPage(t, test.opts)
-				s := newSite(t, p)
-				s.ReadTimeout, s.WriteTimeout = 0, 0
+				s := serveSite(t, &http.Server{Handler: p})
 				conn := s.post(t, `{"action":`, test.heads)
 				if test.close {
 					time.AfterFunc(time.Second, func() { p.Close() })
@@ -215,6 +215,28 @@ func TestUnfinishedActions(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Over HTTP/2, an unfinished body is one of many streams of a connection.
+func TestUnfinishedActionOverHTTP2(t *testing.T) {
+	if os.Getenv("EPHEMERAL_LONG") == "" {
+		t.Skip("it takes a second: set EPHEMERAL_LONG")
+	}
+	p := newPage(t, statuspage.Options{View: statuspage.Loopback, Allow: anything})
+	s := httptest.NewUnstartedServer(p)
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	body, more := io.Pipe()
+	defer more.Close()
+	go func() {
+		more.Write([]byte(`{"action":`))
+		p.Close()
+	}()
+	answer, err := s.Client().Post(s.URL+"/api/act", "application/json", body)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	assert.Equal(t, []int{2, 400}, []int{answer.ProtoMajor, answer.StatusCode})
 }
 
 // Weak point: a frame looks through the whole sink for facts that are held.
