@@ -24,7 +24,7 @@ import (
 func runServe(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	fs, drain := newFlags("serve", stderr)
 	addr := fs.String("addr", "127.0.0.1:8080", "serve the status page at `HOST:PORT`; port 0 picks one")
-	allow := fs.Bool("allow", false, "permit actions on the page, such as cancel and pause")
+	allow := fs.Bool("allow", false, "permit actions on the page, such as cancel and pause, for those that open the link, which has a token")
 	if status, ok := parseFlags(fs, args); !ok {
 		return status
 	}

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,9 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
 const (
@@ -176,6 +180,17 @@ func TestPage(t *testing.T) {
 				t.Errorf("%s shows more than that it is gone:\n%s", hash, text)
 			}
 		}
+	})
+
+	run("PanicInARow", func(t *testing.T) {
+		page := core.Must(statuspage.New(statuspage.Options{Coordinators: []core.Inspector{panics{shop.orders.Control}, shop.mails}}))
+		defer page.Close()
+		site := httptest.NewServer(page)
+		defer site.Close()
+		address = site.URL
+		b.open(address)
+		b.until(`[...document.querySelectorAll(".card")].map((c) => /panicked: in Stats/.test(c.innerText) + " " + c.innerText.includes("pending")).join() === "true false,false true"`)
+		page.Close()
 	})
 
 	run("WithoutJavaScript", func(t *testing.T) {
@@ -420,6 +435,11 @@ func TestPage(t *testing.T) {
 		})
 	}
 }
+
+// panics is a coordinator that panics when it is asked.
+type panics struct{ core.Control }
+
+func (panics) Stats() core.Stats { panic("in Stats") }
 
 // scheme makes the tab light or dark.
 func (b *tab) scheme(name string) {

@@ -27,7 +27,7 @@ func proxyTo(t *testing.T, name, config, backend string) string {
 	program, err := exec.LookPath(name)
 	if err != nil {
 		if name == "nginx" && os.Getenv("EPHEMERAL_NGINX_REQUIRED") != "" {
-			t.Fatal("there is no nginx: apt-get install --no-install-recommends nginx-light")
+			t.Fatal("there is no nginx: apt-get install --no-install-recommends nginx")
 		}
 		t.Skipf("there is no %s", name)
 	}

@@ -117,7 +117,7 @@ func (p *Page) fill(row *coordinatorRow, c *coordinator) {
 func guarded(ask func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
+			err = fmt.Errorf("statuspage: the program panicked: %v", v)
 		}
 	}()
 	return ask()

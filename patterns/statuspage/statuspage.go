@@ -32,12 +32,13 @@ type Options struct {
 	Queues    []core.StoredQueue
 	Schedules []core.Schedules
 
-	// View reports whether a request may see the page. nil permits a request from a loopback
-	// address, if it has no header of a proxy, such as X-Forwarded-For. A server on a Unix
-	// socket needs a View. A stream is one request: View is asked when it starts.
+	// View reports whether a request may see the page. [Token] and [Loopback] are two. nil is
+	// Loopback, and then Allow must be nil, too. A proxy on the same machine makes everybody a
+	// loopback peer. A server on a Unix socket needs a View. A stream is one request: View is
+	// asked when it starts.
 	View func(*http.Request) bool
 	// Allow reports whether a request may do an action. nil permits none: the page is
-	// read-only. It is asked after View.
+	// read-only. It is asked after View, which must be set.
 	Allow func(*http.Request, Action) bool
 	// Who(r) names the person behind a request, in the signals and in the cause of a
 	// cancellation. nil means the remote address.
@@ -46,10 +47,10 @@ type Options struct {
 	// loopback address, besides localhost and IP addresses. Other names are refused: see the
 	// package documentation.
 	Hosts []string
-	// Redact returns the text to show in place of a key, an error text, a signal name, or
-	// the text of Operation.WaitsFor. nil shows these texts as they are. Then the page cuts
-	// them to 1,000 bytes. Redact is called often, and must be safe for concurrent use.
-	// Queries compare with the original texts.
+	// Redact returns the text to show in place of a key, an error text, a signal name, the
+	// pattern of a gate, or the text of Operation.WaitsFor. nil shows these texts as they are.
+	// After that, the page cuts them, and all other texts, to 1,000 bytes. Redact is called
+	// often, and must be safe for concurrent use. Queries compare with the original texts.
 	Redact func(text string) string
 
 	// MaxClients limits the number of streams. A browser that gets no stream asks every two
@@ -116,7 +117,8 @@ type entry[T any] struct {
 
 type coordinator = entry[core.Inspector]
 
-// New makes a page. It starts nothing.
+// New makes a page. It starts nothing. A proxy on the same machine makes everybody a loopback
+// peer, so Options.Allow without an Options.View is an error.
 func New(opts Options) (*Page, error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -150,7 +152,8 @@ func (p *Page) Sink() *core.Sink { return p.opts.Sink }
 
 // Close ends the streams, so that http.Server.Shutdown can return. It also ends the
 // goroutine of the page. It waits for neither, and returns nil. After Close, requests for
-// streams get status 503. Other requests are answered as before, but without throughput.
+// streams get status 503, and the body of an action may take a second. Other requests are
+// answered as before, but without throughput.
 func (p *Page) Close() error {
 	p.end()
 	return nil
