@@ -87,6 +87,7 @@ func TestViews(t *testing.T) {
 		assert.Equal(t, "2000-01-01T00:00:00.000Z", o.at("coordinators", 0, "oldest"))
 		assert.Equal(t, []any{"hot", "cold"}, []any{o.at("coordinators", 0, "lanes", 0, "name"), o.at("coordinators", 0, "lanes", 1, "name")})
 		assert.Equal(t, "halt.deploy", o.at("coordinators", 0, "gates", 0, "signal", "name"))
+		assert.EqualValues(t, 1, o.at("coordinators", 0, "gates", 0, "matches"))
 		assert.Contains(t, o.at("coordinators", 0, "can"), "cancel")
 		assert.Equal(t, "main", o.at("sinks", 0, "name"))
 		assert.Equal(t, "main", o.at("coordinators", 0, "sink"))

@@ -555,7 +555,7 @@ const gateWords = { refused: "refuses", deferred: "defers" };
 const gateColumns = (c) => [
   column("Gate", "gate", (cell, g) => {
     attr(cell, "data-closed", String(Boolean(g.closed)));
-    text(cell, g.closed ? "closed" : "open");
+    text(cell, g.closed ? "closed" : g.matches ? "open" : "open, never matched");
   }),
   rowHead("Rule", "name", (cell, g) => link(cell, address("signals", { sink: sinkOf(c), pattern: g.pattern }), `${gateWords[g.kind] ?? g.kind}${g.lane ? " lane " + inside(g.lane) : ""} on ${inside(g.pattern)}`)),
   column("By", "by", (cell, g) => {
