@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"sync"
 	"text/tabwriter"
@@ -22,7 +24,7 @@ import (
 func runServe(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	fs, drain := newFlags("serve", stderr)
 	addr := fs.String("addr", "127.0.0.1:8080", "serve the status page at `HOST:PORT`; port 0 picks one")
-	allow := fs.Bool("allow", false, "permit actions on the page, such as cancel and pause")
+	allow := fs.Bool("allow", false, "permit actions on the page, such as cancel and pause, for those that open the link, which has a token")
 	if status, ok := parseFlags(fs, args); !ok {
 		return status
 	}
@@ -63,8 +65,15 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 		Schedules:    []core.Schedules{l.plan},
 		Sink:         shop, // shows the actions, too
 	}
+	link := pageURL(listener.Addr())
 	if allow {
+		token := cryptorand.Text()
+		opts.View, err = statuspage.Token(token)
 		opts.Allow = func(*http.Request, statuspage.Action) bool { return true }
+		link += "?token=" + token
+	}
+	if err != nil {
+		return err
 	}
 	page, err := statuspage.New(opts)
 	if err != nil {
@@ -74,7 +83,7 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 	ctx, fail := context.WithCancelCause(ctx)
 	var parts sync.WaitGroup
 	parts.Go(func() { fail(server.Serve(listener)) })
-	fmt.Fprintf(w, "status page at http://%s/, until Ctrl-C\n", listener.Addr())
+	fmt.Fprintf(w, "status page at %s, until Ctrl-C\n", link)
 
 	var producers sync.WaitGroup
 	producers.Go(func() { l.run(ctx) })
@@ -94,6 +103,16 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 		err = errors.Join(err, cause) // of the server
 	}
 	return err
+}
+
+// pageURL is the address of the page for a browser of this machine, also if the listener has
+// all addresses of it.
+func pageURL(at net.Addr) string {
+	host, port, _ := net.SplitHostPort(at.String())
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, port) + "/"
 }
 
 // newRounds makes the coordinator whose operations are runs of the file pipeline, one at a
@@ -125,11 +144,13 @@ func round(ctx context.Context, images fs.FS, dir string, opts filepipeline.Opti
 	return err
 }
 
-// repeat runs one round after the other until ctx ends. A round that fails is shown on the
-// page.
+// repeat runs one round after the other until ctx ends. The last one is finished nevertheless.
+// A round that fails is shown on the page.
 func repeat(ctx context.Context, rounds *core.Coordinator[int]) {
 	for n := 1; sleep(ctx, time.Second) == nil; n++ {
-		_ = rounds.Do(ctx, n)
+		if id, err := rounds.Enqueue(ctx, n); err == nil {
+			_ = rounds.Wait(ctx, id)
+		}
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -70,7 +72,11 @@ func TestServe(t *testing.T) {
 			cmd.Stderr = &stderr
 			stdout := started(t, cmd)
 			line := readUntil(t, stdout, "until Ctrl-C")
-			url := line[strings.Index(line, "http://"):strings.LastIndex(line, ",")]
+			link := line[strings.Index(line, "http://"):strings.LastIndex(line, ",")]
+			url, token, _ := strings.Cut(link, "?token=")
+			if (token != "") != test.allow {
+				t.Errorf("the link is %s", link)
+			}
 			var seen struct {
 				ReadOnly     bool
 				Coordinators []core.Stats
@@ -79,7 +85,10 @@ func TestServe(t *testing.T) {
 				Sinks        []any
 			}
 			for len(seen.Coordinators) == 0 || seen.Coordinators[1].Running == 0 {
-				get(t, url+"api/overview", &seen)
+				get(t, url+"api/overview", token, &seen)
+			}
+			for test.finished && seen.Coordinators[0].Running == 0 { // a round is to be finished, too
+				get(t, url+"api/overview", token, &seen)
 			}
 			if seen.ReadOnly == test.allow || len(seen.Coordinators) != 3 || len(seen.Queues) != 1 || len(seen.Schedules) != 2 || len(seen.Sinks) != 2 {
 				t.Errorf("the page shows %+v", seen)
@@ -89,8 +98,24 @@ func TestServe(t *testing.T) {
 			if !strings.Contains(totals, "interrupted") || !strings.Contains(totals, " orders\n") || !strings.Contains(stderr.String(), test.says) {
 				t.Errorf("stdout: %s\nstderr: %s", totals, stderr.String())
 			}
+			for line := range strings.Lines(totals) {
+				if f := strings.Fields(line); test.finished && len(f) == 5 && f[4] == "pipeline" && f[0] != f[1] {
+					t.Errorf("a round that was accepted is not finished:\n%s", totals)
+				}
+			}
 			nothingLeft(t, cmd.Env)
 		})
+	}
+}
+
+// A browser cannot open the address of a listener on all addresses.
+func TestPageURL(t *testing.T) {
+	for addr, want := range map[string]string{
+		"[::]:8080": "http://localhost:8080/", "0.0.0.0:8080": "http://localhost:8080/", "127.0.0.1:1": "http://127.0.0.1:1/", "[::1]:1": "http://[::1]:1/",
+	} {
+		if got := pageURL(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))); got != want {
+			t.Errorf("%s is shown as %s, want %s", addr, got, want)
+		}
 	}
 }
 
@@ -106,9 +131,14 @@ func started(t *testing.T, cmd *exec.Cmd) *bufio.Reader {
 	return bufio.NewReader(stdout)
 }
 
-func get(t *testing.T, url string, v any) {
+func get(t *testing.T, url, token string, v any) {
 	t.Helper()
-	answer, err := http.Get(url)
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,8 +32,9 @@
 // # Changes
 //
 // Rate and burst can change while requests wait, by [Limiter.SetRate] and
-// [Limiter.SetBurst], or by signals on the sink, such as [CommandSet]:
+// [Limiter.SetBurst]. Code that has no limiter raises signals on the sink, such as [CommandSet]:
 //
+//	err := l.SetRate(50)                                   // this limiter
 //	sink.Raise(ratelimit.CommandSet + ":50")               // all limiters on the sink
 //	sink.RaiseKey(ratelimit.CommandIncrease+":2.5", "api") // the one called api
 //

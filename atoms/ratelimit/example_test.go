@@ -38,8 +38,9 @@ func Example() {
 	}
 	fmt.Println("two at once, two 10 ms apart:", time.Since(begin) >= 20*time.Millisecond) // true
 
-	sink.RaiseKey(ratelimit.CommandSet+":12.5", "api")
-	fmt.Println("now", l.Rate(), "per second") // now 12.5 per second
+	l.SetRate(50)                                      // code that has the limiter
+	sink.RaiseKey(ratelimit.CommandSet+":12.5", "api") // any other code
+	fmt.Println("now", l.Rate(), "per second")         // now 12.5 per second
 	// Output:
 	// order a
 	// order b

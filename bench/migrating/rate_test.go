@@ -39,7 +39,10 @@ func Example_rateAfter() {
 
 	ctx := context.Background()
 	fmt.Println(limited(ctx, "/cat"))
-	sink.Raise(ratelimit.CommandSet + ":500") // from anywhere in the program
+	if err := limiter.SetRate(800); err != nil {
+		panic(err)
+	}
+	sink.Raise(ratelimit.CommandSet + ":500") // the same from code that has no limiter
 	fmt.Println(limited(ctx, "/dog"))
 	fmt.Println(limiter.Rate(), "a second")
 	// Output:

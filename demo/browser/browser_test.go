@@ -3,14 +3,19 @@ package browser
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
 const (
@@ -94,14 +99,14 @@ func TestPage(t *testing.T) {
 		b.open(origin)
 		b.until(`document.querySelector(".numbers")`)
 		b.click("#freeze")
-		b.until(`document.querySelector("#freeze").ariaPressed === "true"`)
+		b.until(`document.querySelector("#freeze").ariaPressed === "true" && document.querySelector("#state").textContent === "frozen"`)
 		value[bool](b, `(frames = 0, before = document.querySelector(".outcomes").innerText, Boolean(feed.source.addEventListener("message", () => frames++)) || true)`)
 		done := newOrder("hal")
 		done.end <- nil
 		shop.end(shop.enqueue("hot", done))
 		b.until(`frames > 0 && document.querySelector(".outcomes").innerText === before`)
 		b.click("#freeze")
-		b.until(`document.querySelector(".outcomes").innerText !== before`)
+		b.until(`document.querySelector(".outcomes").innerText !== before && document.querySelector("#state").textContent === "live"`)
 		b.click("#freeze")
 		b.click(`#nav a[href="#operations"]`) // another view is shown as it is then
 		b.until(`document.querySelectorAll(".operations tbody tr").length > 5`)
@@ -160,6 +165,81 @@ func TestPage(t *testing.T) {
 		b.click("#main button")
 		b.click("#ask-yes")
 		b.until(`document.querySelector("#trouble").textContent.startsWith("there is no operation %d")`, id)
+	})
+
+	run("Gone", func(t *testing.T) {
+		mayFail = true
+		for hash, says := range map[string]string{
+			"#operation?coordinator=orders&id=999999": "there is no operation 999999",
+			"#operation?coordinator=orders":           "there is no operation 0",
+			"#queues?queue=none":                      `there is no queue "none"`,
+		} {
+			b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(origin+hash))
+			b.until(`document.querySelector("#main").innerText.includes(%q)`, says)
+			if text := value[string](b, `document.body.innerText`); regexp.MustCompile(`undefined|Why it waits|no signals|No dead items|no answer`).MatchString(text) {
+				t.Errorf("%s shows more than that it is gone:\n%s", hash, text)
+			}
+		}
+	})
+
+	run("PanicInARow", func(t *testing.T) {
+		page := core.Must(statuspage.New(statuspage.Options{Coordinators: []core.Inspector{panics{shop.orders.Control}, shop.mails}}))
+		defer page.Close()
+		site := httptest.NewServer(page)
+		defer site.Close()
+		address = site.URL
+		b.open(address)
+		b.until(`[...document.querySelectorAll(".card")].map((c) => /panicked: in Stats/.test(c.innerText) + " " + c.innerText.includes("pending")).join() === "true false,false true"`)
+		page.Close()
+	})
+
+	run("WithoutJavaScript", func(t *testing.T) {
+		if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+			t.Fatal(err)
+		}
+		b.do(chromedp.Navigate(origin))
+		if text := value[string](b, `document.body.innerText`); !strings.Contains(text, "needs JavaScript") || strings.Contains(text, "connecting") {
+			t.Errorf("without JavaScript, the page says: %s", text)
+		}
+	})
+
+	run("ButtonsDoNotTouch", func(t *testing.T) {
+		b.do(chromedp.EmulateViewport(390, 844))
+		b.open("http://" + server.address + bad + "/#queues")
+		b.until(`document.querySelectorAll(".dead .actions button").length === 4`)
+		if gap := value[float64](b, `(([a, d]) => Math.max(d.left - a.right, d.top - a.bottom))([...document.querySelectorAll(".dead .actions button")].map((n) => n.getBoundingClientRect()))`); gap < 6 {
+			t.Errorf("there are %v pixels between Again and Discard", gap)
+		}
+	})
+
+	run("NamesTurnNothingAround", func(t *testing.T) {
+		turned := newProgram(t, func(name string) string { return name + "\u202e" })
+		turned.fill()
+		address = newSite(t, map[string]*program{prefix: turned}).url(prefix, "")
+		// forward is true if the word is on the page, from the left to the right.
+		forward := `((word, within) => {
+			for (const node of document.querySelectorAll(within)) for (const text of node.childNodes) {
+				const at = text.nodeType === 3 ? text.data.lastIndexOf(word) : -1;
+				if (at < 0) continue;
+				const place = (i) => { const r = new Range(); r.setStart(text, at + i); r.setEnd(text, at + i + 1); return r.getBoundingClientRect(); };
+				if (place(0).width > 0) return place(0).left < place(word.length - 1).left || place(0).top < place(word.length - 1).top;
+			}
+			throw new Error(word + " is not on the page");
+		})(%q, %q)`
+		b.open(address + "#operations?status=running,suspended")
+		b.until(`document.querySelector(".reason").textContent.includes("courier")`)
+		b.until(forward, "for ", ".reason .dim")
+		b.click(".danger")
+		b.until(`document.querySelector("dialog").open`)
+		b.until(forward, "running", "#ask-text")
+		b.click("#ask-no")
+		b.open(address + "#signals")
+		b.until(`/orders.* \d/.test(document.querySelector("tbody .by a").textContent)`)
+		for _, selector := range []string{"a", "span", "time"} {
+			if got := value[string](b, `getComputedStyle(document.querySelector("#main %s")).unicodeBidi`, selector); got != "isolate" {
+				t.Errorf("%s has unicode-bidi %s", selector, got)
+			}
+		}
 	})
 
 	run("Steer", func(t *testing.T) {
@@ -355,6 +435,11 @@ func TestPage(t *testing.T) {
 		})
 	}
 }
+
+// panics is a coordinator that panics when it is asked.
+type panics struct{ core.Control }
+
+func (panics) Stats() core.Stats { panic("in Stats") }
 
 // scheme makes the tab light or dark.
 func (b *tab) scheme(name string) {

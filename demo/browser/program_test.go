@@ -209,6 +209,7 @@ func (p *program) page() *statuspage.Page {
 		Coordinators: []core.Inspector{p.orders, p.uploads, p.mails},
 		Queues:       []core.StoredQueue{p.queue},
 		Schedules:    []core.Schedules{p.plans},
+		View:         statuspage.Loopback,
 		Allow:        func(*http.Request, statuspage.Action) bool { return true },
 	})
 	if err != nil {

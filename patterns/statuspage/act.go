@@ -1,13 +1,19 @@
 package statuspage
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
+	"maps"
 	"mime"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -15,7 +21,9 @@ import (
 const (
 	// SignalActed is raised with an [Action] that was allowed, after it was done or failed.
 	SignalActed = "statuspage.acted"
-	// SignalRefused is raised with an [Action] that was not allowed.
+	// SignalRefused is raised with an [Action] that Allow refused, at most once a second. Of its
+	// names, those that are not on the page are empty. Other refusals raise no signal:
+	// [Page.Stats] counts them.
 	SignalRefused = "statuspage.refused"
 )
 
@@ -56,151 +64,181 @@ type Action struct {
 	Err  error  `json:"-"` // in SignalActed and SignalRefused: why it was not done
 }
 
-// bare is the action without the fields that are not of its kind.
-func (a Action) bare() Action {
-	b := Action{Kind: a.Kind, Who: a.Who}
-	switch a.Kind {
-	case "cancel", "evict":
-		b.Coordinator, b.Operation = a.Coordinator, a.Operation
-	case "pause", "resume":
-		b.Coordinator = a.Coordinator
-	case "limit":
-		b.Coordinator, b.Limit = a.Coordinator, a.Limit
-	case "again", "discard":
-		b.Queue, b.Item = a.Queue, a.Item
-	case "pauseQueue", "resumeQueue":
-		b.Queue = a.Queue
-	case "pauseSchedule", "resumeSchedule", "runNow":
-		b.Schedules, b.Schedule = a.Schedules, a.Schedule
-	case "retract":
-		b.Sink, b.Signal = a.Sink, a.Signal
-	}
-	return b
+// A deed does an action and reports whether that changed something.
+type deed func(context.Context) (bool, error)
+
+// A kind of action has fields of its own. It finds what an action is about.
+type kind struct {
+	fields []string
+	find   func(*Page, Action) (deed, error)
 }
 
-// target is the key of the signals of an action.
-func (a Action) target() string { return a.Coordinator + a.Queue + a.Schedule + a.Sink }
+var kinds = map[string]kind{
+	"cancel": steers(func(p *Page, c core.Controller, a Action) (bool, error) {
+		return c.Cancel(a.Operation, fmt.Errorf("statuspage: %s: operation %d cancelled by %s", p.opts.Name, a.Operation, a.Who)), nil
+	}, "operation"),
+	"evict":          steers(func(_ *Page, c core.Controller, a Action) (bool, error) { return c.Evict(a.Operation), nil }, "operation"),
+	"pause":          steers(func(_ *Page, c core.Controller, _ Action) (bool, error) { c.Pause(); return true, nil }),
+	"resume":         steers(func(_ *Page, c core.Controller, _ Action) (bool, error) { c.Resume(); return true, nil }),
+	"limit":          steers(func(_ *Page, c core.Controller, a Action) (bool, error) { return done(c.SetMaxConcurrency(a.Limit)) }, "limit"),
+	"again":          serves(func(ctx context.Context, q core.StoredQueue, a Action) (bool, error) { return q.Again(ctx, a.Item) }, "item"),
+	"discard":        serves(func(ctx context.Context, q core.StoredQueue, a Action) (bool, error) { return q.Discard(ctx, a.Item) }, "item"),
+	"pauseQueue":     serves(func(ctx context.Context, q core.StoredQueue, _ Action) (bool, error) { return done(q.Pause(ctx)) }),
+	"resumeQueue":    serves(func(ctx context.Context, q core.StoredQueue, _ Action) (bool, error) { return done(q.Resume(ctx)) }),
+	"pauseSchedule":  plans(func(_ context.Context, s core.Schedules, name string) (bool, error) { return s.Pause(name) > 0, nil }),
+	"resumeSchedule": plans(func(_ context.Context, s core.Schedules, name string) (bool, error) { return s.Resume(name) > 0, nil }),
+	"runNow": plans(func(ctx context.Context, s core.Schedules, name string) (bool, error) {
+		return done(s.RunNow(ctx, name))
+	}),
+	"retract": {[]string{"sink", "signal"}, func(p *Page, a Action) (deed, error) {
+		s, err := pick(p.sinks, "sink", a.Sink)
+		return func(context.Context) (bool, error) { return s.is.Retract(a.Signal) > 0, nil }, err
+	}},
+}
 
-// maxAction is how long the JSON of an action may be.
-const maxAction = 16 << 10
+func done(err error) (bool, error) { return err == nil, err }
+
+// steers makes a kind that is about a coordinator.
+func steers(do func(*Page, core.Controller, Action) (bool, error), fields ...string) kind {
+	return kind{append(fields, "coordinator"), func(p *Page, a Action) (deed, error) {
+		c, err := pick(p.coordinators, "coordinator", a.Coordinator)
+		steered, ok := c.is.(core.Controller)
+		if err == nil && !ok {
+			err = invalid("coordinator %q cannot be steered", c.id)
+		}
+		return func(context.Context) (bool, error) { return do(p, steered, a) }, err
+	}}
+}
+
+// serves makes a kind that is about a queue.
+func serves(do func(context.Context, core.StoredQueue, Action) (bool, error), fields ...string) kind {
+	return kind{append(fields, "queue"), func(p *Page, a Action) (deed, error) {
+		q, err := pick(p.queues, "queue", a.Queue)
+		return func(ctx context.Context) (bool, error) {
+			defer p.caches[slices.Index(p.queues, q)].expire()
+			return do(ctx, q.is, a)
+		}, err
+	}}
+}
+
+// plans makes a kind that is about a schedule.
+func plans(do func(context.Context, core.Schedules, string) (bool, error)) kind {
+	return kind{[]string{"schedules", "schedule"}, func(p *Page, a Action) (deed, error) {
+		group, err := pick(p.schedules, "group of schedules", a.Schedules)
+		isIt := func(s core.ScheduleStatus) bool { return s.Name == a.Schedule }
+		if err == nil && (!slices.ContainsFunc(group.is.Status(), isIt) || strings.ContainsAny(a.Schedule, "*?,")) { // a pattern for others
+			err = failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no schedule %q in %q", a.Schedule, group.id)}
+		}
+		return func(ctx context.Context) (bool, error) { return do(ctx, group.is, a.Schedule) }, err
+	}}
+}
+
+const maxAction, maxLimit = 16 << 10, 1_000_000 // bytes of the JSON, and a limit that it sets
+
+// read reads the JSON of an action. It is stricter than package json: an Allow that looks at
+// a field must see what is done.
+func (a *Action) read(from io.Reader) error {
+	body, err := io.ReadAll(from)
+	var fields map[string]json.RawMessage
+	if err = cmp.Or(err, json.Unmarshal(body, &fields), json.Unmarshal(body, a)); err != nil {
+		return invalid("the body must be the JSON of an action: %v", err)
+	}
+	is, ok := kinds[a.Kind]
+	if !ok {
+		return invalid("there is no action %q: the actions are %s", a.Kind, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+	}
+	for name := range fields {
+		if name != "action" && !slices.Contains(is.fields, name) {
+			return invalid("the action %q has fields that are not its own: %s", a.Kind, name)
+		}
+	}
+	once, _ := json.Marshal(fields)
+	var given, escaped bytes.Buffer
+	json.Compact(&given, body)
+	if json.HTMLEscape(&escaped, given.Bytes()); escaped.Len() != len(once) {
+		return invalid("a field is there twice")
+	}
+	if a.Kind == "limit" && (a.Limit < 1 || a.Limit > maxLimit) {
+		return invalid("the limit is %d, but must be 1 to %d", a.Limit, maxLimit)
+	}
+	return nil
+}
+
+// Stats count requests for actions by what became of them. They always add up:
+//
+//	Requests = Acted + Denied + ReadOnly + CrossSite + Unreadable
+//
+// Requests that View refuses, or the rule for hosts, are not among them.
+type Stats struct {
+	Requests   uint64 `json:"requests"`
+	Acted      uint64 `json:"acted"`      // allowed: the action was done, or failed
+	Denied     uint64 `json:"denied"`     // by Allow
+	ReadOnly   uint64 `json:"readOnly"`   // the page has no Allow
+	CrossSite  uint64 `json:"crossSite"`  // a browser sent it for another site
+	Unreadable uint64 `json:"unreadable"` // its content type or its body was not that of an action, or did not come in time
+}
+
+// LogValue groups the counters by their JSON names.
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s Stats) String() string { return core.StatsString(s) }
+
+// Stats returns the counters, all read at the same moment.
+func (p *Page) Stats() Stats {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	return p.stats
+}
+
+// count counts a request in one of the fields of stats, and returns its error.
+func (p *Page) count(field *uint64, err error) error {
+	p.hub.mu.Lock()
+	defer p.hub.mu.Unlock()
+	p.stats.Requests++
+	*field++
+	return err
+}
 
 // act does what a request asks for, if that is allowed.
 func (p *Page) act(w http.ResponseWriter, r *http.Request) error {
 	var a Action
-	read := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAction))
-	read.DisallowUnknownFields()
-	unreadable := read.Decode(&a)
-	a.Who = p.opts.Who(r)
-
-	refuse := func(text string) error {
-		a.Err = failure{http.StatusForbidden, text}
-		Refused.Raise(p.opts.Sink, a.target(), a)
-		return a.Err
-	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
 	case new(http.CrossOriginProtection).Check(r) != nil:
-		return refuse("the request comes from another site")
-	case kind != "application/json":
-		return failure{http.StatusUnsupportedMediaType, "the content type must be application/json"}
-	case unreadable != nil:
-		return invalid("the body must be the JSON of an action: %v", unreadable)
-	case a != a.bare(): // an Allow that looks at such a field could be misled
-		return invalid("the action %q has fields that are not its own", a.Kind)
+		return p.count(&p.stats.CrossSite, failure{code: http.StatusForbidden, text: "the request comes from another site"})
 	case p.opts.Allow == nil:
-		return refuse("the page is read-only")
-	case !p.opts.Allow(r, a):
-		return refuse(a.Kind + " is not allowed")
+		return p.count(&p.stats.ReadOnly, failure{code: http.StatusForbidden, text: "the page is read-only"})
+	case kind != "application/json":
+		return p.count(&p.stats.Unreadable, failure{code: http.StatusUnsupportedMediaType, text: "the content type must be application/json"})
+	}
+	if err := a.read(http.MaxBytesReader(w, r.Body, maxAction)); err != nil {
+		return p.count(&p.stats.Unreadable, err)
+	}
+	a.Who = p.opts.Who(r)
+	do, missing := kinds[a.Kind].find(p, a)
+	shown := Action{Kind: a.Kind, Who: a.Who} // a name that is not on the page may be anything
+	if missing == nil {
+		shown = a
+		shown.Signal = cut(a.Signal)
+	}
+	key := shown.Coordinator + shown.Queue + shown.Schedule + shown.Sink
+	if !p.opts.Allow(r, a) {
+		shown.Err = p.count(&p.stats.Denied, failure{code: http.StatusForbidden, text: a.Kind + " is not allowed"})
+		if last := p.told.Load(); time.Now().UnixNano()-last >= int64(time.Second) && p.told.CompareAndSwap(last, time.Now().UnixNano()) {
+			Refused.Raise(p.opts.Sink, key, shown)
+		}
+		return shown.Err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), ioTimeout)
 	defer cancel()
-	a.Done, a.Err = p.do(ctx, a)
-	Acted.Raise(p.opts.Sink, a.target(), a)
-	if a.Err != nil {
-		return a.Err
+	if shown.Err = p.count(&p.stats.Acted, missing); missing == nil {
+		shown.Done, shown.Err = do(ctx)
 	}
-	body, _ := json.Marshal(map[string]bool{"done": a.Done})
-	p.answer(w, http.StatusOK, body)
+	Acted.Raise(p.opts.Sink, key, shown)
+	if shown.Err != nil {
+		return shown.Err
+	}
+	p.answer(w, http.StatusOK, fmt.Appendf(nil, `{"done":%t}`, shown.Done))
 	return nil
-}
-
-// do does an action and reports whether that changed something.
-func (p *Page) do(ctx context.Context, a Action) (bool, error) {
-	switch a.Kind {
-	case "cancel", "evict", "pause", "resume", "limit":
-		c, err := pick(p.coordinators, "coordinator", a.Coordinator)
-		if err != nil {
-			return false, err
-		}
-		steered, ok := c.is.(core.Controller)
-		if !ok {
-			return false, invalid("coordinator %q cannot be steered", c.id)
-		}
-		return p.steer(steered, a)
-	case "again", "discard", "pauseQueue", "resumeQueue":
-		q, err := pick(p.queues, "queue", a.Queue)
-		if err != nil {
-			return false, err
-		}
-		defer p.caches[slices.Index(p.queues, q)].expire()
-		return serve(ctx, q.is, a)
-	case "pauseSchedule", "resumeSchedule", "runNow":
-		group, err := pick(p.schedules, "group of schedules", a.Schedules)
-		if err != nil {
-			return false, err
-		}
-		isIt := func(s core.ScheduleStatus) bool { return s.Name == a.Schedule }
-		if !slices.ContainsFunc(group.is.Status(), isIt) || strings.ContainsAny(a.Schedule, "*?,") { // a pattern for others
-			return false, failure{http.StatusNotFound, fmt.Sprintf("there is no schedule %q in %q", a.Schedule, group.id)}
-		}
-		return plan(ctx, group.is, a)
-	case "retract":
-		s, err := pick(p.sinks, "sink", a.Sink)
-		return err == nil && s.is.Retract(a.Signal) > 0, err
-	}
-	return false, invalid("there is no action %q", a.Kind)
-}
-
-func (p *Page) steer(c core.Controller, a Action) (bool, error) {
-	switch a.Kind {
-	case "cancel":
-		return c.Cancel(a.Operation, fmt.Errorf("statuspage: %s: operation %d cancelled by %s", p.opts.Name, a.Operation, a.Who)), nil
-	case "evict":
-		return c.Evict(a.Operation), nil
-	case "pause":
-		c.Pause()
-	case "resume":
-		c.Resume()
-	default:
-		if err := c.SetMaxConcurrency(a.Limit); err != nil {
-			return false, failure{http.StatusBadRequest, err.Error()}
-		}
-	}
-	return true, nil
-}
-
-func serve(ctx context.Context, q core.StoredQueue, a Action) (bool, error) {
-	var err error
-	switch a.Kind {
-	case "again":
-		return q.Again(ctx, a.Item)
-	case "discard":
-		return q.Discard(ctx, a.Item)
-	case "pauseQueue":
-		err = q.Pause(ctx)
-	default:
-		err = q.Resume(ctx)
-	}
-	return err == nil, err
-}
-
-func plan(ctx context.Context, s core.Schedules, a Action) (bool, error) {
-	switch a.Kind {
-	case "pauseSchedule":
-		return s.Pause(a.Schedule) > 0, nil
-	case "resumeSchedule":
-		return s.Resume(a.Schedule) > 0, nil
-	}
-	err := s.RunNow(ctx, a.Schedule)
-	return err == nil, err
 }

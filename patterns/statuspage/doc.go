@@ -22,8 +22,10 @@
 //
 // # Who sees it
 //
-// [Options.View] decides that. By default, only requests from a loopback address may see the
-// page, and only if no proxy has passed them on.
+// [Options.View] decides that. Without one, the page is read-only and for requests from a
+// loopback address, like net/http/pprof. A proxy on the same machine makes everybody a
+// loopback peer: there, set a View. [Token] is one for those that know a secret. [Loopback] is
+// the default as a View.
 //
 // A second rule holds whatever View is: if the client or the server is on a loopback address
 // (127.0.0.1 or ::1), the Host header must be a known name. That is localhost, an IP address,
@@ -36,10 +38,14 @@
 //
 // # Who changes something
 //
-// [Options.Allow] decides that. Without it, the page is read-only. A request for a change is
-// an [Action]. If it was allowed, [SignalActed] is raised; if it was not, [SignalRefused].
-// If a foreign site makes a browser send the request, it is refused and Allow is not asked.
-// A request that View or the rule for hosts refuses raises no signal.
+// [Options.Allow] decides that. Without it, the page is read-only; with it, View must be set.
+// A request for a change is an [Action]. If it was allowed, [SignalActed] is raised. If Allow
+// refused it, [SignalRefused] is raised, at most once a second. Allow is not asked about a
+// request that a foreign site made a browser send, or that is not readable. Such requests, and
+// all of them if the page is read-only, raise no signal: [Page.Stats] counts them.
+//
+// The page docs/statuspage-security.md of the repository has the threat model, and
+// configurations for nginx and Caddy.
 //
 // # What it costs
 //
@@ -49,7 +55,8 @@
 // processor time, also with 50,000 pending operations. If frames are costly, they come less
 // often, down to once a second. A frame reads signals from the window of the sink, so
 // raising a signal costs nothing more. If there are too many new signals for a frame, it
-// skips some and counts them.
+// skips some and counts them. A held signal costs 50 microseconds more in a frame if the
+// window of its sink is large, and if signals were skipped or released.
 //
 // A query that must search, for example for a key among many operations, costs as much as
 // the method Operations of a coordinator.

@@ -2,9 +2,11 @@ package statuspage_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"strings"
 
@@ -76,4 +78,36 @@ func ExampleAction() {
 	// ada did pause orders
 	// ada may not cancel orders
 	// paused: true
+}
+
+// A script sends the secret of a token in a header, and a person opens a link once.
+func ExampleToken() {
+	orders := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Name: "orders"}))
+	defer orders.Close()
+	secret := rand.Text() // crypto/rand; or from the configuration
+	view, err := statuspage.Token(secret)
+	if err != nil {
+		panic(err)
+	}
+	page := core.Must(statuspage.New(statuspage.Options{
+		Coordinators: []core.Inspector{orders},
+		View:         view,
+		Allow:        func(_ *http.Request, a statuspage.Action) bool { return a.Kind == "pause" || a.Kind == "resume" },
+		Hosts:        []string{"status.example"}, // for a proxy on this machine
+	}))
+	defer page.Close()
+	server := httptest.NewServer(http.StripPrefix("/debug/ephemeral", page))
+	defer server.Close()
+
+	link := server.URL + "/debug/ephemeral/?token=" + secret // for a person
+	browser := http.Client{Jar: core.Must(cookiejar.New(nil))}
+	answer := core.Must(browser.Get(link))
+	answer.Body.Close()
+	fmt.Println(answer.Status, answer.Request.URL.RequestURI())
+	answer = core.Must(http.Get(server.URL + "/debug/ephemeral/"))
+	answer.Body.Close()
+	fmt.Println(answer.Status)
+	// Output:
+	// 200 OK /debug/ephemeral/
+	// 401 Unauthorized
 }

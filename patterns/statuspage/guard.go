@@ -1,9 +1,15 @@
 package statuspage
 
 import (
+	"context"
+	"crypto/sha512"
+	"crypto/subtle"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 )
@@ -21,10 +27,11 @@ var policy = map[string]string{
 // admit returns an error if a request may not see the page.
 func (p *Page) admit(r *http.Request) error {
 	if (onLoopback(r) || fromLoopback(r)) && !p.isOurs(r.Host) {
-		return failure{http.StatusForbidden, "the name of the host is not one of this page: add it to Options.Hosts"}
+		return failure{code: http.StatusForbidden, text: "the name of the host is not one of this page: add it to Options.Hosts"}
 	}
-	if !p.opts.View(r) {
-		return failure{http.StatusForbidden, "this request may not see the page"}
+	f := failure{code: http.StatusForbidden, text: "this request may not see the page"}
+	if !p.opts.View(r.WithContext(context.WithValue(r.Context(), admission{}, &f))) {
+		return f
 	}
 	return nil
 }
@@ -38,8 +45,11 @@ func (p *Page) isOurs(hostport string) bool {
 	return err == nil || same("localhost") || slices.ContainsFunc(p.opts.Hosts, same)
 }
 
-// isLocal is the View of a page without one.
-func isLocal(r *http.Request) bool {
+// Loopback is an [Options.View] for requests from a loopback address without a header of a
+// proxy, such as X-Forwarded-For. It does not prove that a person at this machine asks: a
+// proxy or tunnel on this machine makes everybody a loopback peer, and need not add a header.
+// It also lets in all users and programs of the machine.
+func Loopback(r *http.Request) bool {
 	for name := range r.Header {
 		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
 			return false
@@ -47,6 +57,48 @@ func isLocal(r *http.Request) bool {
 	}
 	return fromLoopback(r)
 }
+
+// Token returns an [Options.View] for those that know a secret, such as the text of
+// crypto/rand.Text. A secret of less than 16 bytes is an error.
+//
+// A script sends the header "Authorization: Bearer SECRET". A person opens the page with
+// ?token=SECRET once: the answer sets a cookie and redirects to the same address without the
+// token. The cookie does not contain the secret, and the browser forgets it when it ends. A
+// request with neither gets status 401. Another View may call the returned function.
+func Token(secret string) (func(*http.Request) bool, error) {
+	if len(secret) < 16 {
+		return nil, fmt.Errorf("statuspage: Token needs a secret of at least 16 bytes, and this one has %d", len(secret))
+	}
+	sum := sha512.Sum512([]byte(secret))
+	// Browsers send a cookie to all ports of a host. So each token has a name of its own.
+	cookie := http.Cookie{Name: fmt.Sprintf("statuspage-%x", sum[:8]), Value: fmt.Sprintf("%x", sum[32:]), HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	is := func(given, wanted string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(wanted)) == 1 }
+	return func(r *http.Request) bool {
+		scheme, bearer, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		given, err := r.Cookie(cookie.Name)
+		if strings.EqualFold(scheme, "Bearer") && is(bearer, secret) || err == nil && is(given.Value, cookie.Value) {
+			return true
+		}
+		f, asked := r.Context().Value(admission{}).(*failure)
+		switch values := r.URL.Query(); {
+		case !asked: // another handler uses this View
+		case isReading(r) && is(values.Get("token"), secret):
+			values.Del("token")
+			_, last := path.Split(r.URL.Path)
+			to := url.URL{Path: "./" + last, RawQuery: values.Encode()} // relative, because the page may have a prefix
+			given := cookie
+			given.Secure = r.TLS != nil
+			*f = failure{http.StatusSeeOther, "go on without the token", http.Header{"Set-Cookie": {given.String()}, "Location": {to.String()}}}
+		default:
+			*f = failure{http.StatusUnauthorized, "this request has no valid token: open the link with ?token= again, or send the header Authorization: Bearer", http.Header{"Www-Authenticate": {"Bearer"}}}
+		}
+		return false
+	}, nil
+}
+
+// An admission is the key of the failure, in the context of a request, that a View of this
+// package may change.
+type admission struct{}
 
 func fromLoopback(r *http.Request) bool { return isLoopback(r.RemoteAddr) }
 

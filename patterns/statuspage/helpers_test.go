@@ -209,7 +209,11 @@ type site struct {
 
 func newSite(t testing.TB, h http.Handler) *site {
 	// A stream outlasts these times.
-	server := &http.Server{Handler: h, ReadTimeout: time.Second, WriteTimeout: time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+	return serveSite(t, &http.Server{Handler: h, ReadTimeout: time.Second, WriteTimeout: time.Second})
+}
+
+func serveSite(t testing.TB, server *http.Server) *site {
+	server.ErrorLog = log.New(io.Discard, "", 0)
 	s := &site{Server: server, conns: make(chan net.Conn), ended: make(chan struct{})}
 	go s.Serve(s)
 	t.Cleanup(func() { s.Server.Close() })

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,16 +17,13 @@ import (
 var files embed.FS
 
 // contentTypes are those of the files of the page.
-var contentTypes = map[string]string{
-	"page.html": "text/html; charset=utf-8",
-	"page.css":  "text/css; charset=utf-8",
-	"page.js":   "text/javascript; charset=utf-8",
-}
+var contentTypes = map[string]string{"page.html": "text/html; charset=utf-8", "page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
 
 // A failure is an error with its HTTP status.
 type failure struct {
-	code int
-	text string
+	code   int
+	text   string
+	header http.Header
 }
 
 func (f failure) Error() string { return f.text }
@@ -36,23 +34,34 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range policy {
 		w.Header().Set(name, value)
 	}
+	if r.ContentLength != 0 { // a body that does not come must not keep the request
+		to, ended := http.NewResponseController(w), make(chan bool)
+		to.SetReadDeadline(time.Now().Add(ioTimeout))
+		stop := context.AfterFunc(p.ctx, func() { to.SetReadDeadline(time.Now().Add(time.Second)); close(ended) })
+		defer func() { _ = stop() || <-ended }()
+	}
 	if err := p.serve(w, r); err != nil {
+		if r.ContentLength != 0 && r.ProtoMajor < 2 {
+			w.Header().Set("Connection", "close") // otherwise net/http reads the body first
+		}
 		p.fail(w, err)
 	}
 }
+
+// isReading reports whether a request only reads.
+func isReading(r *http.Request) bool { return r.Method == "GET" || r.Method == "HEAD" }
 
 func (p *Page) serve(w http.ResponseWriter, r *http.Request) error {
 	if err := p.admit(r); err != nil {
 		return err
 	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
-	method := http.MethodGet
+	methods, ok := "GET, HEAD", isReading(r) && r.ContentLength == 0
 	if name == "api/act" {
-		method = http.MethodPost
+		methods, ok = http.MethodPost, r.Method == http.MethodPost
 	}
-	if r.Method != method {
-		w.Header().Set("Allow", method)
-		return failure{http.StatusMethodNotAllowed, "this path takes " + method}
+	if !ok {
+		return failure{http.StatusMethodNotAllowed, "this path takes " + methods, http.Header{"Allow": {methods}}}
 	}
 	switch what, isAPI := strings.CutPrefix(name, "api/"); {
 	case isAPI && what == "act":
@@ -65,7 +74,7 @@ func (p *Page) serve(w http.ResponseWriter, r *http.Request) error {
 	name = cmp.Or(name, "page.html")
 	kind, ok := contentTypes[name]
 	if !ok {
-		return failure{http.StatusNotFound, "there is no such path"}
+		return failure{code: http.StatusNotFound, text: "there is no such path"}
 	}
 	w.Header().Set("Content-Type", kind)
 	http.ServeFileFS(w, r, files, "page/"+name)
@@ -116,6 +125,7 @@ func (p *Page) answer(w http.ResponseWriter, code int, body []byte) {
 
 func (p *Page) fail(w http.ResponseWriter, err error) {
 	f := p.failure(err)
+	maps.Copy(w.Header(), f.header)
 	if f.code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
 	}
@@ -127,10 +137,10 @@ func (p *Page) failure(err error) failure {
 	if f, ok := errors.AsType[failure](err); ok {
 		return f
 	}
-	return failure{http.StatusInternalServerError, p.redacted(err.Error())}
+	return failure{code: http.StatusInternalServerError, text: p.redacted(err.Error())}
 }
 
 func (f failure) body() []byte {
-	body, _ := json.Marshal(map[string]string{"error": f.text})
+	body, _ := json.Marshal(map[string]string{"error": cut(f.text)})
 	return body
 }

@@ -13,10 +13,7 @@ import (
 )
 
 // How much of an operation is shown.
-const (
-	maxSignals  = 100
-	maxChildren = 50
-)
+const maxSignals, maxChildren = 100, 50
 
 // operationSource shows one operation. It remembers the children that it has found.
 type operationSource struct {
@@ -63,7 +60,7 @@ func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 	p := o.page
 	s, ok := o.coordinator.is.Lookup(o.id)
 	if !ok {
-		return nil, failure{http.StatusNotFound, fmt.Sprintf("there is no operation %d of %q, or no longer", o.id, o.coordinator.id)}
+		return nil, failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no operation %d of %q, or no longer", o.id, o.coordinator.id)}
 	}
 	shown := operationFrame{
 		Operation: p.operationRow(o.coordinator, &s), Cause: o.cause(&s),
@@ -74,12 +71,11 @@ func (o *operationSource) frame(_ context.Context, e effort) (any, error) {
 		shown.Signals = append(shown.Signals, timedSignal{p.signalRow(signal), signal.Time.Sub(s.Enqueued).Milliseconds()})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Values)) {
-		shown.Values = append(shown.Values, valueRow{name, typeOf(s.Values[name])})
+		shown.Values = append(shown.Values, valueRow{cut(name), typeOf(s.Values[name])})
 	}
 	if c := find(p.coordinators, p.locate(s.Parent, "")); c != nil && s.Parent != 0 {
 		if parent, ok := c.is.Lookup(s.Parent); ok {
-			row := p.operationRow(c, &parent)
-			shown.Parent = &row
+			shown.Parent = new(p.operationRow(c, &parent))
 		}
 	}
 	o.search(s.Enqueued, e.children)
@@ -101,8 +97,8 @@ func (o *operationSource) cause(s *core.Snapshot) *signalRow {
 	path := s.Signals[0].Path()
 	name := path[len(path)-2]
 	row := signalRow{Name: o.page.redacted(name)}
-	if on, ok := o.coordinator.is.(interface{ Sink() *core.Sink }); ok {
-		for c := range on.Sink().Sense(core.Query{Pattern: name}) {
+	if on := sinkOf(o.coordinator); on != nil {
+		for c := range on.Sense(core.Query{Pattern: name}) {
 			if c.Name == name && c.Seq < s.Signals[0].Seq && cmp.Or(c.Operation, s.Parent) == s.Parent {
 				row = o.page.signalRow(c)
 			}

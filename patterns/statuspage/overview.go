@@ -2,6 +2,7 @@ package statuspage
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,9 +29,10 @@ type sinkRow struct {
 }
 
 type coordinatorRow struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	Sink string `json:"sink,omitempty"` // of its signals, if the page shows that
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Error string `json:"error,omitempty"` // of a panic; then the rest is missing
+	Sink  string `json:"sink,omitempty"`  // of its signals, if the page shows that
 	core.Stats
 	Oldest     string    `json:"oldest,omitempty"` // when the item was enqueued that waits longest
 	Gates      []gateRow `json:"gates"`
@@ -60,13 +62,9 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 		shown.Sinks = append(shown.Sinks, sinkRow{s.id, stats, stats.MaxAge.Milliseconds(), p.can("retract")})
 	}
 	for _, c := range p.coordinators {
-		row := coordinatorRow{ID: c.id, Name: c.is.Name(), Stats: c.is.Stats(), Gates: p.gates(c), Can: []string{}}
-		row.Throughput, row.Oldest = p.sampler.shown(c)
-		if i := slices.IndexFunc(p.sinks, func(s *entry[*core.Sink]) bool { return s.is == sinkOf(c) }); i >= 0 {
-			row.Sink = p.sinks[i].id
-		}
-		if _, ok := c.is.(core.Controller); ok {
-			row.Can = p.can("cancel", "evict", "pause", "resume", "limit")
+		row := coordinatorRow{ID: c.id, Name: c.id, Gates: []gateRow{}, Throughput: []int{}, Can: []string{}}
+		if err := guarded(func() error { p.fill(&row, c); return nil }); err != nil {
+			row.Error = p.redacted(err.Error())
 		}
 		shown.Coordinators = append(shown.Coordinators, row)
 	}
@@ -78,6 +76,9 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 		status, err := p.caches[i].status(ctx, time.Until(deadline))
 		row := queueRow{Name: q.id, QueueStatus: status, OldestMS: status.Oldest.Milliseconds(), Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
 		row.Counts = append([]core.StateCount{}, row.Counts...)
+		for i := range row.Counts {
+			row.Counts[i].State = cut(row.Counts[i].State)
+		}
 		if err != nil {
 			row.Error = p.redacted(err.Error())
 		}
@@ -85,10 +86,41 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 	}
 	for _, g := range p.schedules {
 		for _, s := range g.is.Status() {
+			s.Name, s.When = cut(s.Name), cut(s.When)
 			shown.Schedules = append(shown.Schedules, scheduleRow{g.id, s, p.can("pauseSchedule", "resumeSchedule", "runNow")})
 		}
 	}
 	return shown, nil
+}
+
+// fill writes what a coordinator says into its row.
+func (p *Page) fill(row *coordinatorRow, c *coordinator) {
+	row.Name, row.Stats, row.Gates = cut(c.is.Name()), c.is.Stats(), p.gates(c)
+	row.Lanes, row.Classes = slices.Clone(row.Lanes), slices.Clone(row.Classes)
+	for i := range row.Lanes {
+		row.Lanes[i].Name = cut(row.Lanes[i].Name)
+	}
+	for i := range row.Classes {
+		row.Classes[i].Name = cut(row.Classes[i].Name)
+	}
+	row.Throughput, row.Oldest = p.sampler.shown(c)
+	if i := slices.IndexFunc(p.sinks, func(s *entry[*core.Sink]) bool { return s.is == sinkOf(c) }); i >= 0 {
+		row.Sink = p.sinks[i].id
+	}
+	if _, ok := c.is.(core.Controller); ok {
+		row.Can = p.can("cancel", "evict", "pause", "resume", "limit")
+	}
+}
+
+// guarded calls code of the program, and returns a panic as an error. The row of that part
+// shows it, and the other rows stay.
+func guarded(ask func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("statuspage: the program panicked: %v", v)
+		}
+	}()
+	return ask()
 }
 
 // can returns the actions, or none if the page is read-only.

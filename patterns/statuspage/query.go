@@ -36,11 +36,11 @@ var parameters = map[string][]string{
 func parse(view string, values url.Values) (q query, err error) {
 	known, ok := parameters[view]
 	if !ok {
-		return q, failure{http.StatusNotFound, fmt.Sprintf("there is no view %q", view)}
+		return q, failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no view %q", view)}
 	}
-	for name := range values {
-		if !slices.Contains(known, name) {
-			return q, invalid("%s has no parameter %q", view, name)
+	for name, all := range values {
+		if !slices.Contains(known, name) || len(all) > 1 {
+			return q, invalid("%s has no parameter %q, or has it twice", view, name)
 		}
 	}
 	number := func(name, otherwise string, most uint64) uint64 {
@@ -70,7 +70,7 @@ func parse(view string, values url.Values) (q query, err error) {
 }
 
 func invalid(format string, args ...any) error {
-	return failure{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+	return failure{code: http.StatusBadRequest, text: fmt.Sprintf(format, args...)}
 }
 
 // A source makes the frames of a view, one at a time. It may remember things between them.
@@ -85,11 +85,9 @@ type effort struct {
 	wait     time.Duration // for stores
 }
 
-var (
-	whole = effort{explain: 200 * time.Millisecond, children: 50_000, wait: time.Second} // of a single request
-	first = effort{explain: 20 * time.Millisecond, children: 50_000}                     // of the first frame of a view
-	later = effort{explain: 50 * time.Microsecond, children: 200}
-)
+var whole = effort{explain: 200 * time.Millisecond, children: 50_000, wait: time.Second} // of a single request
+var first = effort{explain: 20 * time.Millisecond, children: 50_000}                     // of the first frame of a view
+var later = effort{explain: 50 * time.Microsecond, children: 200}
 
 // ioTimeout is how long a store may take.
 const ioTimeout = 5 * time.Second

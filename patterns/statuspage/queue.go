@@ -43,7 +43,8 @@ func (c *cache) refresh(ctx context.Context) {
 func (c *cache) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
 	defer cancel()
-	status, err := c.queue.Status(ctx)
+	var status core.QueueStatus
+	err := guarded(func() (err error) { status, err = c.queue.Status(ctx); return err })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err = err; err == nil {
@@ -91,6 +92,7 @@ func (v *deadSource) frame(ctx context.Context, _ effort) (any, error) {
 	for i := range shown.Items {
 		item := &shown.Items[i]
 		item.Key, item.Err = v.page.redacted(item.Key), v.page.redacted(item.Err)
+		item.Lane, item.State = cut(item.Lane), cut(item.State)
 		if i == v.query.Limit-1 {
 			shown.Next = item.ID
 		}

@@ -71,7 +71,7 @@ type signalRow struct {
 
 func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 	row := operationRow{
-		ID: s.ID, Coordinator: c.id, Parent: s.Parent, Key: p.redacted(s.Key), Lane: s.Lane, Class: s.Class,
+		ID: s.ID, Coordinator: c.id, Parent: s.Parent, Key: p.redacted(s.Key), Lane: cut(s.Lane), Class: cut(s.Class),
 		Status: s.Status.String(), Enqueued: stamp(s.Enqueued), Started: stamp(s.Started), Finished: stamp(s.Finished),
 		Item: typeOf(s.Item), Pins: s.Pins, Signals: len(s.Signals),
 	}
@@ -91,7 +91,7 @@ func (p *Page) operationRow(c *coordinator, s *core.Snapshot) operationRow {
 func (p *Page) signalRow(s core.Signal) signalRow {
 	row := signalRow{
 		Seq: s.Seq, Time: stamp(s.Time), Name: p.redacted(s.Name), Key: p.redacted(s.Key), Operation: s.Operation,
-		Source: s.Source, Held: s.Held, Payload: typeOf(s.Payload()),
+		Source: cut(s.Source), Held: s.Held, Payload: typeOf(s.Payload()),
 	}
 	if s.Operation != 0 {
 		row.Coordinator = p.locate(s.Operation, s.Source)
@@ -136,7 +136,7 @@ func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explain
 		r.Key, r.What = p.redacted(r.Key), p.redacted(r.What)
 		s := r.Signal
 		r.Signal.Name, r.Signal.Key = p.redacted(s.Name), p.redacted(s.Key)
-		row := waitRow{Kind: r.Kind, Text: r.String(), Since: stamp(r.Since), Expires: stamp(r.Expires), Forced: stamp(r.Forced)}
+		row := waitRow{Kind: r.Kind, Text: cut(r.String()), Since: stamp(r.Since), Expires: stamp(r.Expires), Forced: stamp(r.Forced)}
 		switch row.ID = cmp.Or(s.Operation, r.Holder); {
 		case s.Operation == 0 && r.Of == "" && isOwn:
 			if row.ID != 0 {
@@ -152,7 +152,7 @@ func (p *Page) explain(c *coordinator, id core.OperationID, all bool) (e explain
 		}
 		e.Reasons = append(e.Reasons, row)
 	}
-	e.Text = strings.Join(texts, "; ")
+	e.Text = cut(strings.Join(texts, "; "))
 	return e
 }
 
@@ -163,7 +163,12 @@ func (p *Page) redacted(text string) string {
 	if text == "" {
 		return ""
 	}
-	if text = p.opts.Redact(text); len(text) > maxText {
+	return cut(p.opts.Redact(text))
+}
+
+// cut cuts a text that is too long to be shown.
+func cut(text string) string {
+	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "") + "…"
 	}
 	return text
@@ -174,7 +179,7 @@ func typeOf(v any) string {
 	if v == nil {
 		return ""
 	}
-	return reflect.TypeOf(v).String()
+	return cut(reflect.TypeOf(v).String())
 }
 
 func stamp(t time.Time) string {

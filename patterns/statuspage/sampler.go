@@ -9,10 +9,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-const (
-	samples   = 120             // that a line has
-	remembers = 2 * time.Minute // the sampler goes on after the last viewer
-)
+const samples = 120               // that a line has
+const remembers = 2 * time.Minute // the sampler goes on after the last viewer
 
 // sampler looks at all coordinators once a second. It starts with the first viewer, and ends
 // two minutes after the last one.
@@ -78,13 +76,16 @@ func (s *sampler) sample(p *Page) {
 		s.mu.Lock()
 		l := s.lines[c]
 		s.mu.Unlock()
-		stats := c.is.Stats()
-		l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())
-		if l.oldest = (time.Time{}); stats.Pending > 0 {
-			for o := range c.is.Operations(core.OperationQuery{Status: core.StatusPending, After: l.waiting, Limit: 1}) {
-				l.oldest, l.waiting = o.Enqueued, o.ID-1
+		guarded(func() error { // the row shows what a panic says
+			stats := c.is.Stats()
+			l.step(stats.Succeeded+stats.Failed+stats.Cancelled, time.Now())
+			if l.oldest = (time.Time{}); stats.Pending > 0 {
+				for o := range c.is.Operations(core.OperationQuery{Status: core.StatusPending, After: l.waiting, Limit: 1}) {
+					l.oldest, l.waiting = o.Enqueued, o.ID-1
+				}
 			}
-		}
+			return nil
+		})
 		s.mu.Lock()
 		s.lines[c] = l
 		s.mu.Unlock()

@@ -10,12 +10,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-const (
-	maxFirst    = 20_000 // signals that the first frame looks at
-	maxNew      = 500    // and each later one
-	maxFamilies = 50
-	maxHeld     = 100
-)
+// The first frame looks at maxFirst signals, each later one at maxNew.
+const maxFirst, maxNew, maxFamilies, maxHeld = 20_000, 500, 50, 100
 
 // signalsSource shows the newest signals of a sink. It remembers its rows, so that each frame
 // only looks at those that are new.
@@ -27,6 +23,9 @@ type signalsSource struct {
 	raised   uint64 // as the sink said then
 	started  bool
 	skipped  uint64
+	held     []core.Signal // the oldest ones that are held
+	upTo     uint64        // Seq up to which held has all
+	exact    bool          // held had all that were held in the last frame
 	tail     []signalRow
 	families map[string]int
 }
@@ -35,7 +34,7 @@ type signalsFrame struct {
 	Sink     string      `json:"sink"`
 	Signals  []signalRow `json:"signals"` // oldest first
 	Last     uint64      `json:"last"`    // to pass as after
-	Skipped  uint64      `json:"skipped"` // that were too many to look at
+	Skipped  uint64      `json:"skipped"` // that came too fast to look at
 	Families []familyRow `json:"families"`
 	Held     []heldRow   `json:"held"` // oldest first
 	AllHeld  int         `json:"allHeld"`
@@ -57,28 +56,19 @@ type gateRow struct {
 	Lane        string          `json:"lane,omitempty"`
 	Pattern     string          `json:"pattern"`
 	Closed      bool            `json:"closed"`
+	Matches     uint64          `json:"matches"` // 0: its pattern may be misspelt
 	Signal      *signalRow      `json:"signal,omitempty"` // that closes it
+	pattern     string          // before Redact
 }
 
 func (v *signalsSource) frame(context.Context, effort) (any, error) {
 	stats := v.sink.is.Stats()
-	after := v.from(stats.Raised)
-	from := after
-	if stats.Held > 0 {
-		from = 0 // a held fact may be of any age
-	}
-	gates := v.gates()
-	held := []heldRow{}
-	var found []core.Signal
-	for s := range v.sink.is.Sense(core.Query{AfterSeq: from}) {
-		if s.Held && len(held) < maxHeld {
-			closes := slices.DeleteFunc(slices.Clone(gates), func(g gateRow) bool { return !s.Matches(g.Pattern) })
-			held = append(held, heldRow{v.page.signalRow(s), append([]gateRow{}, closes...)})
+	before, after := v.last, v.from(stats.Raised)
+	var found, fresh []core.Signal
+	for s := range v.sink.is.Sense(core.Query{AfterSeq: after}) {
+		if v.last = s.Seq; s.Held {
+			fresh = append(fresh, s)
 		}
-		if s.Seq <= after {
-			continue
-		}
-		v.last = s.Seq
 		v.count(s.Name)
 		if (v.query.Pattern == "" || s.Matches(v.query.Pattern)) && (v.query.Key == "" || s.Key == v.query.Key) {
 			found = append(found, s)
@@ -89,6 +79,13 @@ func (v *signalsSource) frame(context.Context, effort) (any, error) {
 		v.tail = append(v.tail, v.page.signalRow(s))
 	}
 	v.tail = slices.Delete(v.tail, 0, max(0, len(v.tail)-v.query.Limit))
+	v.findHeld(stats, fresh, before != after)
+	gates := v.gates()
+	held := []heldRow{}
+	for _, s := range v.held {
+		closes := slices.DeleteFunc(slices.Clone(gates), func(g gateRow) bool { return !s.Matches(g.pattern) })
+		held = append(held, heldRow{v.page.signalRow(s), append([]gateRow{}, closes...)})
+	}
 	families := []familyRow{}
 	for _, name := range slices.Sorted(maps.Keys(v.families)) {
 		families = append(families, familyRow{name, v.families[name]})
@@ -97,13 +94,45 @@ func (v *signalsSource) frame(context.Context, effort) (any, error) {
 	return signalsFrame{v.sink.id, append([]signalRow{}, v.tail...), v.last, v.skipped, families, held, stats.Held}, nil
 }
 
-// from is the Seq after which the next frame looks. It counts what that skips.
-func (v *signalsSource) from(raised uint64) uint64 {
-	n, most := raised-v.raised, uint64(maxNew)
-	if !v.started {
-		n, most, v.started = raised-min(raised, v.last), maxFirst, true
+// findHeld renews held. If no signal was skipped, and the numbers of the known and of the
+// fresh ones add up, these are all. Otherwise it looks whether the known ones are still there,
+// and for others where it has not looked.
+func (v *signalsSource) findHeld(stats core.SinkStats, fresh []core.Signal, skipped bool) {
+	if all := slices.Concat(v.held, fresh); v.exact && !skipped && len(all) == stats.Held && len(all) <= maxHeld {
+		v.held, v.upTo = all, max(v.upTo, v.last)
+		return
 	}
-	skip := n - min(n, most)
+	if stats.Held > maxHeld || stats.Stored < 1000*len(v.held) { // to look at all is cheaper
+		v.held, v.upTo = nil, 0
+	}
+	v.held = slices.DeleteFunc(v.held, func(known core.Signal) bool {
+		for s := range v.sink.is.Sense(core.Query{AfterSeq: known.Seq - 1}) {
+			return s.Seq != known.Seq
+		}
+		return true
+	})
+	for s := range v.sink.is.Sense(core.Query{AfterSeq: v.upTo}) {
+		if len(v.held) >= min(stats.Held, maxHeld) {
+			break
+		}
+		if v.upTo = s.Seq; s.Held {
+			v.held = append(v.held, s)
+		}
+	}
+	if v.exact = len(v.held) == stats.Held; v.exact {
+		v.upTo = max(v.upTo, v.last)
+	}
+}
+
+// from is the Seq after which the next frame looks. It counts what that skips, except in the
+// first frame: that looks at the newest.
+func (v *signalsSource) from(raised uint64) uint64 {
+	if !v.started {
+		v.started, v.raised = true, raised
+		return max(v.last, raised-min(raised, maxFirst))
+	}
+	skip := raised - v.raised
+	skip -= min(skip, maxNew)
 	v.skipped += skip
 	return v.last + skip
 }
@@ -142,10 +171,9 @@ func (p *Page) gates(c *coordinator) []gateRow {
 	rows := []gateRow{}
 	if gated, ok := c.is.(interface{ Gates() []core.GateStatus }); ok {
 		for _, g := range gated.Gates() {
-			row := gateRow{Coordinator: c.id, Kind: g.Kind, Lane: g.Lane, Pattern: g.Pattern, Closed: g.Closed}
+			row := gateRow{Coordinator: c.id, Kind: g.Kind, Lane: cut(g.Lane), Pattern: p.redacted(g.Pattern), Closed: g.Closed, Matches: g.Matches, pattern: g.Pattern}
 			if g.Closed {
-				signal := p.signalRow(g.Signal)
-				row.Signal = &signal
+				row.Signal = new(p.signalRow(g.Signal))
 			}
 			rows = append(rows, row)
 		}

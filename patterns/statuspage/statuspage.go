@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
@@ -31,12 +32,13 @@ type Options struct {
 	Queues    []core.StoredQueue
 	Schedules []core.Schedules
 
-	// View reports whether a request may see the page. nil permits a request from a loopback
-	// address, if it has no header of a proxy, such as X-Forwarded-For. A server on a Unix
-	// socket needs a View. A stream is one request: View is asked when it starts.
+	// View reports whether a request may see the page. [Token] and [Loopback] are two. nil is
+	// Loopback, and then Allow must be nil, too. A proxy on the same machine makes everybody a
+	// loopback peer. A server on a Unix socket needs a View. A stream is one request: View is
+	// asked when it starts.
 	View func(*http.Request) bool
 	// Allow reports whether a request may do an action. nil permits none: the page is
-	// read-only. It is asked after View.
+	// read-only. It is asked after View, which must be set.
 	Allow func(*http.Request, Action) bool
 	// Who(r) names the person behind a request, in the signals and in the cause of a
 	// cancellation. nil means the remote address.
@@ -45,10 +47,10 @@ type Options struct {
 	// loopback address, besides localhost and IP addresses. Other names are refused: see the
 	// package documentation.
 	Hosts []string
-	// Redact returns the text to show in place of a key, an error text, a signal name, or
-	// the text of Operation.WaitsFor. nil shows these texts as they are. Then the page cuts
-	// them to 1,000 bytes. Redact is called often, and must be safe for concurrent use.
-	// Queries compare with the original texts.
+	// Redact returns the text to show in place of a key, an error text, a signal name, the
+	// pattern of a gate, or the text of Operation.WaitsFor. nil shows these texts as they are.
+	// After that, the page cuts them, and all other texts, to 1,000 bytes. Redact is called
+	// often, and must be safe for concurrent use. Queries compare with the original texts.
 	Redact func(text string) string
 
 	// MaxClients limits the number of streams. A browser that gets no stream asks every two
@@ -67,14 +69,16 @@ func (o Options) resolved() (Options, error) {
 	if slices.Contains(o.Hosts, "") {
 		return o, fmt.Errorf("statuspage: %s: Options.Hosts has an empty name", o.Name)
 	}
-	o.Title = cmp.Or(o.Title, filepath.Base(os.Args[0]))
+	o.Title = cut(cmp.Or(o.Title, filepath.Base(os.Args[0])))
 	o.Hosts = slices.Clone(o.Hosts)
 	o.MaxClients = cmp.Or(o.MaxClients, 16)
 	if o.Sink == nil {
 		o.Sink = core.NewSink(core.SinkOptions{})
 	}
 	if o.View == nil {
-		o.View = isLocal
+		if o.View = Loopback; o.Allow != nil {
+			return o, fmt.Errorf("statuspage: %s: Options.Allow needs an Options.View, such as Loopback or Token", o.Name)
+		}
 	}
 	if o.Who == nil {
 		o.Who = func(r *http.Request) string { return r.RemoteAddr }
@@ -100,6 +104,8 @@ type Page struct {
 	end          context.CancelFunc
 	sampler      sampler
 	hub          hub
+	told         atomic.Int64 // when SignalRefused was raised last, in nanoseconds
+	stats        Stats        // hub.mu guards it
 }
 
 // An entry is a coordinator, sink, queue or group of schedules, with an id that is unique
@@ -111,7 +117,8 @@ type entry[T any] struct {
 
 type coordinator = entry[core.Inspector]
 
-// New makes a page. It starts nothing.
+// New makes a page. It starts nothing. A proxy on the same machine makes everybody a loopback
+// peer, so Options.Allow without an Options.View is an error.
 func New(opts Options) (*Page, error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -120,7 +127,7 @@ func New(opts Options) (*Page, error) {
 	var errs [4]error
 	p := &Page{opts: opts, hub: hub{views: map[query]*view{}, peers: map[string]int{}}}
 	for _, name := range slices.Sorted(maps.Keys(opts.Sinks)) {
-		if p.sinks = append(p.sinks, &entry[*core.Sink]{name, opts.Sinks[name]}); opts.Sinks[name] == nil {
+		if p.sinks = with(p.sinks, name, opts.Sinks[name]); opts.Sinks[name] == nil {
 			errs[0] = fmt.Errorf("statuspage: %s: Options.Sinks[%q] is nil", opts.Name, name)
 		}
 	}
@@ -145,7 +152,8 @@ func (p *Page) Sink() *core.Sink { return p.opts.Sink }
 
 // Close ends the streams, so that http.Server.Shutdown can return. It also ends the
 // goroutine of the page. It waits for neither, and returns nil. After Close, requests for
-// streams get status 503. Other requests are answered as before, but without throughput.
+// streams get status 503, and the body of an action may take a second. Other requests are
+// answered as before, but without throughput.
 func (p *Page) Close() error {
 	p.end()
 	return nil
@@ -157,29 +165,31 @@ func entries[T interface{ Name() string }](opts Options, option string, from []T
 		if any(it) == nil {
 			return nil, fmt.Errorf("statuspage: %s: Options.%s[%d] is nil", opts.Name, option, i)
 		}
-		name := cmp.Or(it.Name(), "unnamed")
-		id := name
-		for n := 2; find(list, id) != nil; n++ {
-			id = fmt.Sprintf("%s-%d", name, n)
-		}
-		list = append(list, &entry[T]{id, it})
+		list = with(list, cmp.Or(it.Name(), "unnamed"), it)
 	}
 	return list, nil
 }
 
+// with appends an entry of that name.
+func with[T any](list []*entry[T], name string, it T) []*entry[T] {
+	id := cut(name)
+	for n := 2; find(list, id) != nil; n++ {
+		id = fmt.Sprintf("%s-%d", cut(name), n)
+	}
+	return append(list, &entry[T]{id, it})
+}
+
 func find[T any](list []*entry[T], id string) *entry[T] {
-	for _, e := range list {
-		if e.id == id {
-			return e
-		}
+	if i := slices.IndexFunc(list, func(e *entry[T]) bool { return e.id == id }); i >= 0 {
+		return list[i]
 	}
 	return nil
 }
 
-// pick is find with an error.
+// pick is find with an error, and then with an empty entry.
 func pick[T any](list []*entry[T], what, id string) (*entry[T], error) {
 	if e := find(list, id); e != nil {
 		return e, nil
 	}
-	return nil, failure{http.StatusNotFound, fmt.Sprintf("there is no %s %q", what, id)}
+	return new(entry[T]), failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no %s %q", what, id)}
 }

@@ -9,12 +9,9 @@ import (
 	"time"
 )
 
-const (
-	frameEvery = 250 * time.Millisecond
-	keepAlive  = 15 * time.Second
-	writeTime  = 5 * time.Second // for a frame to reach the client
-	perPeer    = 4               // streams of one peer over HTTP/1, which has six connections
-)
+const frameEvery, keepAlive = 250 * time.Millisecond, 15 * time.Second
+const writeTime = 5 * time.Second // for a frame to reach the client
+const perPeer = 4                 // streams of one peer over HTTP/1, which has six connections
 
 // hub knows the views that clients look at.
 type hub struct {
@@ -31,8 +28,7 @@ type view struct {
 	every   time.Duration
 	clients int // hub.mu guards it
 
-	mu      sync.Mutex
-	busy    chan struct{} // closed when the frame is made; nil: nobody makes one
+	turn    chan struct{} // full while somebody uses what follows
 	body    []byte        // without the time
 	version int           // of the body
 	due     time.Time     // when the next frame is to be made
@@ -47,9 +43,13 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	if r.Method == http.MethodHead { // an answer without a body has no end that the client sees
+		return nil
+	}
 	to := http.NewResponseController(w)
 	if err := extend(to); err != nil {
-		return failure{http.StatusServiceUnavailable, "no stream, because a stalled client could not be noticed: " + err.Error()}
+		return failure{code: http.StatusServiceUnavailable, text: "no stream, because a stalled client could not be noticed: " + err.Error()}
 	}
 	to.SetReadDeadline(time.Time{}) // a stream outlasts http.Server.ReadTimeout
 	peer := ""
@@ -63,7 +63,6 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) error {
 	defer p.leave(q, v, peer)
 	p.sampler.look(p, 1)
 	defer p.sampler.look(p, -1)
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("X-Accel-Buffering", "no")
 	p.feed(r.Context(), w, to, v)
 	return nil
@@ -76,11 +75,11 @@ func (p *Page) join(q query, peer string) (*view, error) {
 	defer h.mu.Unlock()
 	switch {
 	case p.ctx.Err() != nil:
-		return nil, failure{http.StatusServiceUnavailable, "the page is closed"}
+		return nil, failure{code: http.StatusServiceUnavailable, text: "the page is closed"}
 	case h.clients >= p.opts.MaxClients:
-		return nil, failure{http.StatusServiceUnavailable, "there are as many streams as there may be: ask every two seconds"}
+		return nil, failure{code: http.StatusServiceUnavailable, text: "there are as many streams as there may be: ask every two seconds"}
 	case peer != "" && h.peers[peer] >= perPeer:
-		return nil, failure{http.StatusServiceUnavailable, "there are as many streams as a peer may have over HTTP/1: ask every two seconds"}
+		return nil, failure{code: http.StatusServiceUnavailable, text: "there are as many streams as a peer may have over HTTP/1: ask every two seconds"}
 	}
 	v := h.views[q]
 	if v == nil {
@@ -88,7 +87,7 @@ func (p *Page) join(q query, peer string) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		v = &view{source: from, every: frameEvery}
+		v = &view{source: from, every: frameEvery, turn: make(chan struct{}, 1)}
 		if q.view == "dead" {
 			v.every = storeEvery
 		}
@@ -149,49 +148,31 @@ func (p *Page) feed(ctx context.Context, w http.ResponseWriter, to *http.Respons
 }
 
 // latest returns the newest body, and when the next one is due. If it is due now, latest
-// makes it.
+// makes it. After a frame that was costly, the pause is longer.
 func (v *view) latest(p *Page) (body []byte, version int, due time.Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for v.busy != nil {
-		busy := v.busy
-		v.mu.Unlock()
-		<-busy
-		v.mu.Lock()
+	v.turn <- struct{}{}
+	defer func() { <-v.turn }()
+	now, e := time.Now(), later
+	if now.Before(v.due) {
+		return v.body, v.version, v.due
 	}
-	if now := time.Now(); !now.Before(v.due) {
-		v.make(p, now)
-	}
-	return v.body, v.version, v.due
-}
-
-// make makes a body. After a frame that was costly, the pause is longer. mu is held, except
-// while the frame is made.
-func (v *view) make(p *Page, now time.Time) {
-	e := later
 	if v.version == 0 {
 		e = first
 	}
-	v.busy = make(chan struct{})
-	v.mu.Unlock()
-	var body []byte
-	defer func() { // also after a panic of the program's code: net/http ends that client
-		v.mu.Lock()
-		if v.due = now.Add(v.every); e == later {
-			v.due = now.Add(max(v.every, min(1000*time.Since(now), time.Second)))
-		}
-		if body != nil && !bytes.Equal(body, v.body) {
-			v.body, v.version = body, v.version+1
-		}
-		close(v.busy)
-		v.busy = nil
-	}()
+	v.due = now.Add(v.every) // also after a panic of the program's code: net/http ends that client
 	ctx, cancel := context.WithTimeout(p.ctx, ioTimeout)
 	defer cancel()
 	body, err := p.body(ctx, v.source, e)
 	if err != nil {
 		body = p.failure(err).body()
 	}
+	if e == later {
+		v.due = now.Add(max(v.every, min(1000*time.Since(now), time.Second)))
+	}
+	if !bytes.Equal(body, v.body) {
+		v.body, v.version = body, v.version+1
+	}
+	return v.body, v.version, v.due
 }
 
 // extend gives the next write to a client its time.

@@ -32,6 +32,9 @@ function attr(node, name, value) {
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
+// inside is a text from outside as a part of a sentence, whose direction of writing it must not change.
+const inside = (value) => (/[^\0-\x7f]/.test(value) ? `\u2068${value.replace(/[\u202a-\u202e\u2066-\u2069]/g, "")}\u2069` : value);
+
 // link makes the only child of node a link, or plain text if there is no address.
 function link(node, address, label) {
   let a = node.firstElementChild;
@@ -202,7 +205,7 @@ async function act(words, action) {
     const { done } = await ask("api/act", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(action) });
     say(done ? `Done: ${words}` : `Nothing to do: ${words}`);
   } catch (error) {
-    say(`Not done: ${words}: ${error.message}`, true);
+    say(`Not done: ${words}: ${inside(error.message)}`, true);
   }
   shown?.acted?.();
   feed.soon();
@@ -232,7 +235,8 @@ function say(words, bad) {
 
 // feed brings the frames of one view: by a stream, or by asking every two seconds if the server has no stream left.
 const feed = {
-  fresh: false, // what is shown is what the server says
+  fresh: false, // what comes is what the server says now
+  said: ["", "connecting"],
   view: "",
   params: {},
   tries: 0,
@@ -297,7 +301,7 @@ const feed = {
   },
   failed(error) {
     if (error instanceof Refused && error.status !== 503) {
-      this.state("lost", "no answer");
+      this.state("lost", "refused");
       trouble(error.message);
       return this.later(10000, "stream");
     }
@@ -308,6 +312,8 @@ const feed = {
 
   state(name, words) {
     this.fresh = name === "live" || name === "polling";
+    this.said = [name, words];
+    if (frozen && this.fresh) name = words = "frozen";
     attr($("state"), "data-state", name);
     text($("state"), words);
     document.body.classList.toggle("stale", name === "lost");
@@ -334,6 +340,7 @@ let frozen = false;
 $("freeze").addEventListener("click", () => {
   frozen = !frozen;
   attr($("freeze"), "aria-pressed", String(frozen));
+  feed.state(...feed.said);
   if (!frozen && feed.waiting) feed.show(feed.waiting);
 });
 
@@ -350,7 +357,7 @@ const can = (thing, what) => (thing?.can ?? []).includes(what);
 
 function header() {
   text($("title"), all.title || "Status");
-  document.title = [shown.title, all.title].filter(Boolean).join(" – ") || "Status";
+  document.title = [shown.title, inside(all.title ?? "")].filter(Boolean).join(" – ") || "Status";
   $("readonly").hidden = !all.readOnly;
   const views = ["overview", "operations", "signals"];
   if (all.queues?.length) views.push("queues");
@@ -415,7 +422,7 @@ function operationButtons(cell, operation) {
   const { coordinator } = operation;
   const of = `operation ${operation.id}`;
   const list = [];
-  const what = [of, operation.key && `of key "${operation.key}"`, operation.status].filter(Boolean).join(", ");
+  const what = [of, operation.key && `of key "${inside(operation.key)}"`, operation.status].filter(Boolean).join(", ");
   const c = coordinatorOf(coordinator);
   if (live.includes(operation.status)) {
     if (can(c, "cancel")) list.push({ label: "Cancel", of, danger: true, does: () => confirmed(`Cancel ${of}`, `It is ${what}. Its context ends; it does not run again.`, { action: "cancel", coordinator, operation: operation.id }) });
@@ -448,7 +455,7 @@ const operationColumns = [
   rowHead("Operation", "id", (cell, o) => link(cell, toOperation(o.coordinator, o.id), o.id)),
   column("Status", "status", (cell, o) => status(cell, o.status)),
   plain("Key", "key", (o) => o.key),
-  plain("Lane", "lane", (o) => [o.lane, o.class].filter(Boolean).join(" · ")),
+  plain("Lane", "lane", (o) => [o.lane, o.class].filter(Boolean).map(inside).join(" · ")),
   column("Age", "num age", (cell, o) => age(cell, o.enqueued, o.finished)),
   column("Detail", "detail", (cell, o) => detail(cell, o)),
   plain("Signals", "num count", (o) => o.signals || ""),
@@ -515,6 +522,7 @@ function coordinatorCard(first) {
   const part = {
     name: el("h2", { id: heading }),
     badges: el("span", { class: "badges" }),
+    error: el("p", { class: "error" }),
     buttons: el("span", { class: "buttons" }),
     numbers: el("dl", { class: "numbers" }),
     load: bar(),
@@ -528,7 +536,7 @@ function coordinatorCard(first) {
   };
   part.limit = limitForm(first.id);
   const node = el("section", { class: "card", "aria-labelledby": heading },
-    el("div", { class: "head" }, part.name, part.badges, part.buttons),
+    el("div", { class: "head" }, part.name, part.badges, part.buttons), part.error,
     part.load.node, part.numbers,
     el("figure", {}, part.chart, part.rate),
     part.outcomes, part.lanes.node, part.classes.node, part.gates.node, part.limit.node);
@@ -547,13 +555,13 @@ const gateWords = { refused: "refuses", deferred: "defers" };
 const gateColumns = (c) => [
   column("Gate", "gate", (cell, g) => {
     attr(cell, "data-closed", String(Boolean(g.closed)));
-    text(cell, g.closed ? "closed" : "open");
+    text(cell, g.closed ? "closed" : g.matches ? "open" : "open, never matched");
   }),
-  rowHead("Rule", "name", (cell, g) => link(cell, address("signals", { sink: sinkOf(c), pattern: g.pattern }), `${gateWords[g.kind] ?? g.kind}${g.lane ? " lane " + g.lane : ""} on ${g.pattern}`)),
+  rowHead("Rule", "name", (cell, g) => link(cell, address("signals", { sink: sinkOf(c), pattern: g.pattern }), `${gateWords[g.kind] ?? g.kind}${g.lane ? " lane " + inside(g.lane) : ""} on ${inside(g.pattern)}`)),
   column("By", "by", (cell, g) => {
     const s = g.closed ? g.signal : null;
     const to = toOperation(s?.coordinator, s?.operation) ?? address("signals", { sink: sinkOf(c), pattern: s?.name });
-    link(cell, s ? to : null, s ? s.name + (s.key ? ` (${s.key})` : "") : "");
+    link(cell, s ? to : null, s ? inside(s.name) + (s.key ? ` (${inside(s.key)})` : "") : "");
   }),
 ];
 const sinkOf = (c) => coordinatorOf(c.id)?.sink || undefined;
@@ -568,7 +576,7 @@ function limitForm(id) {
     onsubmit: async (event) => {
       event.preventDefault();
       const limit = Number(value.value);
-      await act(`limit ${limit} for ${coordinatorOf(id)?.name}`, { action: "limit", coordinator: id, limit });
+      await act(`limit ${limit} for ${inside(coordinatorOf(id)?.name)}`, { action: "limit", coordinator: id, limit });
       typed = false;
     },
   }, field("limit", "Limit", value), el("button", { type: "submit" }, "Set limit"));
@@ -586,10 +594,11 @@ function updateCard(node, c) {
   const p = node.card; // not "part", which elements have
   const to = (status) => address("operations", { coordinator: c.id, status });
   link(p.name, address("operations", { coordinator: c.id }), c.name);
+  text(p.error, c.error);
   sync(p.badges, [c.paused && "paused", c.closed && "closed"].filter(Boolean), (b) => b, (b) => el("span", { class: "badge warn" }, b), () => {});
   const list = [];
-  if (!c.paused && can(c, "pause")) list.push({ label: "Pause", of: c.name, does: () => act(`pause ${c.name}`, { action: "pause", coordinator: c.id }) });
-  if (c.paused && can(c, "resume")) list.push({ label: "Resume", of: c.name, does: () => act(`resume ${c.name}`, { action: "resume", coordinator: c.id }) });
+  if (!c.paused && can(c, "pause")) list.push({ label: "Pause", of: c.name, does: () => act(`pause ${inside(c.name)}`, { action: "pause", coordinator: c.id }) });
+  if (c.paused && can(c, "resume")) list.push({ label: "Resume", of: c.name, does: () => act(`resume ${inside(c.name)}`, { action: "resume", coordinator: c.id }) });
   buttons(p.buttons, list);
   p.load.set(c.running, c.limit);
   facts(p.numbers, [
@@ -664,7 +673,7 @@ function operations() {
     feed(p) {
       params = p;
       of = p.coordinator || all.coordinators?.[0]?.id || "";
-      choose(which, (all.coordinators ?? []).map((c) => [c.id, c.id === c.name ? c.name : `${c.name} (${c.id})`]));
+      choose(which, (all.coordinators ?? []).map((c) => [c.id, c.id === c.name ? c.name : `${inside(c.name)} (${inside(c.id)})`]));
       choose(lane, [["", "any"], ...(coordinatorOf(of)?.lanes ?? []).map((l) => [l.name, l.name])]);
       lane.parentNode.hidden = lane.options.length < 2;
       refill(form, { ...p, coordinator: of });
@@ -703,18 +712,20 @@ function operation() {
   const parent = operationTable("Parent");
   const children = operationTable("Children");
   const missed = el("p", { class: "note", hidden: true }, "It may have more children than these.");
+  const body = el("div", { hidden: true }, head, list, why, life.node, signals.node, values.node, parent.node, children.node, missed);
   return {
     title: "Operation",
-    nodes: [head, list, why, life.node, signals.node, values.node, parent.node, children.node, missed],
+    nodes: [body],
     feed(p) {
       of = p.coordinator;
       id = p.id;
-      text($("heading"), `Operation ${id}`);
+      text($("heading"), `Operation ${id ?? ""}`);
       return ["operation", { coordinator: of, id }];
     },
     update(frame) {
       const o = frame.operation;
       this.title = `Operation ${o.id}`;
+      body.hidden = false;
       text($("heading"), `Operation ${o.id} of ${coordinatorOf(of)?.name ?? of}`);
       operationButtons(head, o);
       const p = o.progress;
@@ -732,7 +743,7 @@ function operation() {
         isSet(o.finished) && { name: "finished", set: (cell) => moment(cell, o.finished) },
         p && fact("progress", p.text || `${count(p.done)} of ${count(p.total)}`),
         o.pins && fact("pins", o.pins),
-        cause && { name: "cause", set: (cell) => link(cell, toOperation(cause.coordinator, cause.operation), `${cause.name}${cause.operation ? ` of operation ${cause.operation}` : ""}`) },
+        cause && { name: "cause", set: (cell) => link(cell, toOperation(cause.coordinator, cause.operation), `${inside(cause.name)}${cause.operation ? ` of operation ${cause.operation}` : ""}`) },
         o.error && fact("error", o.error, "error"),
       ].filter(Boolean));
       const reasons = frame.explanation?.reasons ?? [];
@@ -784,7 +795,7 @@ function timeLine() {
 function signals() {
   const which = el("select");
   const form = filters(field("sink", "Sink", which), field("pattern", "Pattern", input("all, or like order.*")), field("key", "Key", input("any")));
-  const raisedBy = (cell, s) => link(cell, toOperation(s.coordinator, s.operation), s.operation ? `${s.source || s.coordinator || ""} ${s.operation}` : s.source || "sink");
+  const raisedBy = (cell, s) => link(cell, toOperation(s.coordinator, s.operation), s.operation ? `${inside(s.source || s.coordinator || "")} ${s.operation}` : s.source || "sink");
   const held = table("Held now", "heldnow", (s) => s.seq, [
     rowHead("Signal", "name", (cell, s) => text(cell, s.name)),
     plain("Key", "key", (s) => s.key),
@@ -793,7 +804,7 @@ function signals() {
     column("Closes", "closes", (cell, s) => {
       sync(cell, s.gates ?? [], (g) => [g.coordinator, g.kind, g.lane, g.pattern].join("\n"), () => el("a", { class: "reason" }), (a, g) => {
         attr(a, "href", address("operations", { coordinator: g.coordinator, status: "pending", lane: g.lane }));
-        text(a, `${gateWords[g.kind] ?? g.kind} ${coordinatorOf(g.coordinator)?.name ?? g.coordinator}${g.lane ? " lane " + g.lane : ""} (${g.pattern})`);
+        text(a, `${gateWords[g.kind] ?? g.kind} ${inside(coordinatorOf(g.coordinator)?.name ?? g.coordinator)}${g.lane ? " lane " + inside(g.lane) : ""} (${inside(g.pattern)})`);
       });
     }),
   ], "Nobody holds a fact.");
@@ -822,7 +833,7 @@ function signals() {
       refill(form, { ...p, sink });
       buttons(retract, p.pattern && can((all.sinks ?? []).find((s) => s.name === sink), "retract") ? [{
         label: "Retract", of: `facts that match ${p.pattern}`, danger: true,
-        does: () => confirmed(`Retract ${p.pattern}`, `All facts that match and were raised directly on sink ${sink} are taken back. Those of operations stay.`, { action: "retract", sink, signal: p.pattern }),
+        does: () => confirmed(`Retract ${inside(p.pattern)}`, `All facts that match and were raised directly on sink ${inside(sink)} are taken back. Those of operations stay.`, { action: "retract", sink, signal: p.pattern }),
       }] : []);
       return ["signals", { sink, pattern: p.pattern, key: p.key, limit: 100 }];
     },
@@ -846,14 +857,14 @@ function queues() {
       const box = cell.firstElementChild ?? cell.appendChild(el("div"));
       sync(box, q.error ? [{ state: "error", error: q.error }] : q.counts ?? [], (c) => c.state, () => el("span"), (n, c) => {
         attr(n, "class", c.error ? "error" : c.items ? "state" : "state dim");
-        text(n, c.error ?? `${c.state} ${count(c.items)} `);
+        text(n, c.error ?? `${inside(c.state)} ${count(c.items)} `);
       });
     }),
     column("Oldest", "num age", (cell, q) => text(cell, q.oldestMs > 0 ? span(q.oldestMs) : "–")),
     plain("Nodes", "num", (q) => count(q.nodes)),
     column("State", "status", (cell, q) => status(cell, q.error ? "unknown" : q.paused ? "paused" : "runs")),
     column("Actions", "actions", (cell, q) => {
-      const name = `queue ${q.name}`;
+      const name = `queue ${inside(q.name)}`;
       const choice = [];
       if (!q.paused && can(q, "pauseQueue")) choice.push({ label: "Pause", of: name, does: () => act(`pause ${name}`, { action: "pauseQueue", queue: q.name }) });
       if (q.paused && can(q, "resumeQueue")) choice.push({ label: "Resume", of: name, does: () => act(`resume ${name}`, { action: "resumeQueue", queue: q.name }) });
@@ -872,7 +883,7 @@ function queues() {
     plain("Error", "error", (d) => d.error),
     column("Actions", "actions", (cell, d) => {
       const q = (all.queues ?? []).find((q) => q.name === queue);
-      const name = `item ${d.id} of ${queue}`;
+      const name = `item ${d.id} of ${inside(queue)}`;
       const choice = [];
       if (can(q, "again")) choice.push({ label: "Again", of: name, does: () => act(`run ${name} again`, { action: "again", queue, item: d.id }) });
       if (can(q, "discard")) choice.push({ label: "Discard", of: name, danger: true, does: () => confirmed(`Discard ${name}`, `It was tried ${many(d.attempts, "time")}. It is given up for good.`, { action: "discard", queue, item: d.id }) });
@@ -893,6 +904,7 @@ function queues() {
       const frame = await ask("api/dead?" + query({ queue, after: params.after, limit: 50 }));
       if (wanted !== queue || frozen) return;
       failed.hidden = true;
+      dead.node.hidden = pages.hidden = false;
       dead.set(frame.items);
       first.hidden = !params.after;
       next.hidden = !frame.next;
@@ -900,6 +912,7 @@ function queues() {
       attr(next, "href", frame.next ? address("queues", { queue, after: frame.next }) : null);
     } catch (error) {
       failed.hidden = !(error instanceof Refused);
+      if (error.status === 404) dead.node.hidden = pages.hidden = true;
       text(failed, error.message);
     }
   }
@@ -911,6 +924,7 @@ function queues() {
       queue = p.queue || all.queues?.[0]?.name || "";
       text(dead.title, `Dead letters of ${queue}`);
       box.hidden = !queue;
+      dead.node.hidden = pages.hidden = true; // until it is there
       if (queue) load();
       return ["overview", {}];
     },
@@ -935,7 +949,7 @@ function schedules() {
     column("Next", "time", (cell, s) => moment(cell, s.next, "never again")),
     column("State", "status", (cell, s) => status(cell, s.paused ? "paused" : "runs")),
     column("Actions", "actions", (cell, s) => {
-      const name = `schedule ${s.name}`;
+      const name = `schedule ${inside(s.name)}`;
       const of = { schedules: s.group, schedule: s.name };
       const choice = [];
       if (can(s, "runNow")) choice.push({ label: "Run now", of: name, does: () => act(`run ${name} now`, { action: "runNow", ...of }) });
@@ -996,7 +1010,7 @@ async function names() {
   try {
     all = await ask("api/overview");
   } catch (error) {
-    feed.state("lost", error instanceof Refused ? "no answer: " + error.message : "lost, trying again");
+    feed.state("lost", error instanceof Refused ? "refused: " + error.message : "lost, trying again");
     return false;
   }
   return true;
@@ -1010,6 +1024,7 @@ async function go() {
 addEventListener("hashchange", go);
 
 (async function start() {
+  $("feed").hidden = false;
   for (let wait = 500; !(await names()); wait = Math.min(8000, wait * 2)) await new Promise((ready) => setTimeout(ready, wait));
   show();
 })();
