@@ -238,6 +238,7 @@ func TestDeferredItemsThatWaitForRoomStartInTime(t *testing.T) {
 			time.Sleep(time.Duration(i) * time.Second) // after the first: 0 s, after the second: 1 s
 		}
 		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		checkSlice(t, "started after", took, []time.Duration{5 * time.Second, 5 * time.Second, 6 * time.Second})
 	})
 }
