@@ -11,6 +11,18 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
+// CausedBy is [core.CausedBy]: CausedBy returns a context for items that are enqueued
+// because of s, for example in a handler of s.
+func CausedBy(ctx context.Context, s core.Signal) context.Context {
+	return core.CausedBy(ctx, s)
+}
+
+// CauseFrom is [core.CauseFrom]: CauseFrom returns the signal that was passed to
+// CausedBy.
+func CauseFrom(ctx context.Context) (core.Signal, bool) {
+	return core.CauseFrom(ctx)
+}
+
 // ParseCommand is [core.ParseCommand]: ParseCommand looks for command in a signal name
 // of the form "command:payload" and returns the payload: all text after the colon,
 // unchanged.
@@ -42,35 +54,9 @@ func CommandPattern(commands ...string) string {
 // coordinator.
 type Control = core.Control
 
-// Controller is [core.Controller]: Controller has what a person does with a
-// coordinator, for example on a status page.
-type Controller = core.Controller
-
-// Inspector is [core.Inspector]: Inspector is any coordinator, or a type that is built
-// on one, whatever its items are.
-type Inspector = core.Inspector
-
-// StoredQueue is [core.StoredQueue]: A StoredQueue is a queue whose items are in a
-// store, which processes may share.
-type StoredQueue = core.StoredQueue
-
-// QueueStatus is [core.QueueStatus]: QueueStatus is the state of a StoredQueue.
-type QueueStatus = core.QueueStatus
-
-// StateCount is [core.StateCount]: A StateCount says how many items are in a state.
-type StateCount = core.StateCount
-
-// DeadItem is [core.DeadItem]: A DeadItem is an item of a StoredQueue that is not tried
-// any more.
-type DeadItem = core.DeadItem
-
-// Schedules is [core.Schedules]: Schedules are named plans that start work by the
-// clock.
-type Schedules = core.Schedules
-
-// ScheduleStatus is [core.ScheduleStatus]: ScheduleStatus is the state of one of the
-// Schedules.
-type ScheduleStatus = core.ScheduleStatus
+// GateStatus is [core.GateStatus]: A GateStatus is the state of a gate: a pattern of
+// CancelOn or DeferOn.
+type GateStatus = core.GateStatus
 
 // Work is [core.Work]: Work is what a coordinator does with an item.
 type Work[T any] = core.Work[T]
@@ -96,6 +82,9 @@ func NewKeyedCoordinator[T any, K ~string](key func(T) K, work core.Work[T], opt
 	return core.NewKeyedCoordinator[T, K](key, work, opts)
 }
 
+// ResultWork is [core.ResultWork]: ResultWork is Work that has a result.
+type ResultWork[In, Out any] = core.ResultWork[In, Out]
+
 // Dispatcher is [core.Dispatcher]: A Dispatcher calls handlers for signals in the
 // background, by pattern.
 type Dispatcher = core.Dispatcher
@@ -106,11 +95,66 @@ func NewDispatcher(opts core.Options) (*core.Dispatcher, error) {
 	return core.NewDispatcher(opts)
 }
 
-// Class is [core.Class]: A Class is a kind of items of one coordinator.
-type Class = core.Class
+// RefusedError is [core.RefusedError]: A RefusedError has the signal because of which
+// an item was not accepted, or did not start.
+type RefusedError = core.RefusedError
 
-// ClassStats is [core.ClassStats]: ClassStats are counters of one class; see Stats.
-type ClassStats = core.ClassStats
+// Forced is [core.Forced]: Forced is the kind of SignalForced.
+var Forced = core.Forced
+
+// ForcedStart is [core.ForcedStart]: A ForcedStart says why an operation started
+// although a signal matched DeferOn.
+type ForcedStart = core.ForcedStart
+
+// ErrClosed is [core.ErrClosed]: ErrClosed is returned by Enqueue, TryEnqueue, Do and
+// Submit after the intake has ended, and is the cause of a cancellation by Close.
+var ErrClosed = core.ErrClosed
+
+// ErrFull is [core.ErrFull]: ErrFull is returned by TryEnqueue when MaxQueued items are
+// pending, and by Enqueue if DropOldest is set and there is nothing to drop.
+var ErrFull = core.ErrFull
+
+// ErrUnknown is [core.ErrUnknown]: ErrUnknown is returned for an id that was never
+// given out by this coordinator, or whose operation has left the window.
+var ErrUnknown = core.ErrUnknown
+
+// ErrUnknownLane is [core.ErrUnknownLane]: ErrUnknownLane is returned for items of a
+// lane that is not among Options.Lanes.
+var ErrUnknownLane = core.ErrUnknownLane
+
+// ErrUnknownClass is [core.ErrUnknownClass]: ErrUnknownClass is returned for items of a
+// class that is not among Options.Classes.
+var ErrUnknownClass = core.ErrUnknownClass
+
+// ErrWouldDeadlock is [core.ErrWouldDeadlock]: ErrWouldDeadlock is returned by a call
+// that would or could wait for the end of its own operation: a call on the operation's
+// goroutine, or with the operation's context.
+var ErrWouldDeadlock = core.ErrWouldDeadlock
+
+// ErrDropped is [core.ErrDropped]: ErrDropped is the error of an item that made room
+// for a newer one under Options.DropOldest.
+var ErrDropped = core.ErrDropped
+
+// ErrStopped is [core.ErrStopped]: ErrStopped is the error of an item that was pending
+// when its coordinator was stopped.
+var ErrStopped = core.ErrStopped
+
+// ErrTimeout is [core.ErrTimeout]: ErrTimeout is the error of an operation that took
+// longer than Options.Timeout.
+var ErrTimeout = core.ErrTimeout
+
+// ErrCancelled is [core.ErrCancelled]: ErrCancelled is the cause if an operation is
+// cancelled with a nil cause.
+var ErrCancelled = core.ErrCancelled
+
+// PanicError is [core.PanicError]: A PanicError is the error of an operation whose body
+// panicked or ended its goroutine with runtime.Goexit.
+type PanicError = core.PanicError
+
+// Must is [core.Must]: Must returns v and panics if err is not nil.
+func Must[V any](v V, err error) V {
+	return core.Must[V](v, err)
+}
 
 // Explanation is [core.Explanation]: An Explanation says why an operation waits.
 type Explanation = core.Explanation
@@ -154,7 +198,7 @@ const ReasonPriority = core.ReasonPriority
 const ReasonOrder = core.ReasonOrder
 
 // ReasonNested is [core.ReasonNested]: its body waits for one operation (field Holder),
-// for several (their number is in Ahead), or for room in a lane (Lane); Of names the
+// for several (their number is in Ahead), or for room (Lane, Class); Of names the
 // coordinator
 const ReasonNested = core.ReasonNested
 
@@ -168,131 +212,6 @@ const ReasonSuspended = core.ReasonSuspended
 // ReasonResuming is [core.ReasonResuming]: it was suspended, and needs a slot to go on:
 // other reasons say why it has none
 const ReasonResuming = core.ReasonResuming
-
-// Lane is [core.Lane]: A Lane is a priority of the items of one coordinator.
-type Lane = core.Lane
-
-// LaneStats is [core.LaneStats]: LaneStats are counters of one lane; see Stats.
-type LaneStats = core.LaneStats
-
-// ParseLanes is [core.ParseLanes]: ParseLanes reads lanes from text such as "hot:4,
-// normal, slow:2": names, highest lane first, separated by commas.
-func ParseLanes(spec string) ([]core.Lane, error) {
-	return core.ParseLanes(spec)
-}
-
-// Lifecycle is [core.Lifecycle]: Lifecycle has the methods that shut down something
-// that accepts work, such as a coordinator.
-type Lifecycle = core.Lifecycle
-
-// GateStatus is [core.GateStatus]: A GateStatus is the state of a gate: a pattern of
-// CancelOn or DeferOn.
-type GateStatus = core.GateStatus
-
-// Stats is [core.Stats]: Stats are a coordinator's counters, all read at the same
-// moment.
-type Stats = core.Stats
-
-// StatsValue is [core.StatsValue]: StatsValue is the LogValue of a struct of counters,
-// such as the Stats of a module: a group of its exported fields under their JSON names.
-func StatsValue(stats any) slog.Value {
-	return core.StatsValue(stats)
-}
-
-// StatsString is [core.StatsString]: StatsString is the String of a struct of counters:
-// its JSON form.
-func StatsString(stats any) string {
-	return core.StatsString(stats)
-}
-
-// SignalStarted is [core.SignalStarted]: An operation raises SignalStarted before its
-// body and SignalStopped after it ("atom" in these names means operation).
-const SignalStarted = core.SignalStarted
-
-// SignalStopped is [core.SignalStopped].
-const SignalStopped = core.SignalStopped
-
-// SignalPanicked is [core.SignalPanicked]: SignalPanicked is raised by an operation
-// whose body panicked.
-const SignalPanicked = core.SignalPanicked
-
-// SignalForced is [core.SignalForced]: SignalForced is raised by an operation that
-// starts because MaxDefer is over, although a signal still matches DeferOn.
-const SignalForced = core.SignalForced
-
-// SignalPaused is [core.SignalPaused]: SignalPaused, SignalResumed and SignalClosed are
-// raised on the sink, with the coordinator's name as key.
-const SignalPaused = core.SignalPaused
-
-// SignalResumed is [core.SignalResumed].
-const SignalResumed = core.SignalResumed
-
-// SignalClosed is [core.SignalClosed].
-const SignalClosed = core.SignalClosed
-
-// ErrClosed is [core.ErrClosed]: ErrClosed is returned by Enqueue, TryEnqueue, Do and
-// Submit after the intake has ended, and is the cause of a cancellation by Close.
-var ErrClosed = core.ErrClosed
-
-// ErrFull is [core.ErrFull]: ErrFull is returned by TryEnqueue when MaxQueued items are
-// pending, and by Enqueue if DropOldest is set and there is nothing to drop.
-var ErrFull = core.ErrFull
-
-// ErrUnknown is [core.ErrUnknown]: ErrUnknown is returned for an id that was never
-// given out by this coordinator, or whose operation has left the window.
-var ErrUnknown = core.ErrUnknown
-
-// ErrUnknownLane is [core.ErrUnknownLane]: ErrUnknownLane is returned for items of a
-// lane that is not among Options.Lanes.
-var ErrUnknownLane = core.ErrUnknownLane
-
-// ErrUnknownClass is [core.ErrUnknownClass]: ErrUnknownClass is returned for items of a
-// class that is not among Options.Classes.
-var ErrUnknownClass = core.ErrUnknownClass
-
-// ErrWouldDeadlock is [core.ErrWouldDeadlock]: ErrWouldDeadlock is returned by a call
-// that would or could wait for the end of its own operation: a call on the operation's
-// goroutine, or with the operation's context.
-var ErrWouldDeadlock = core.ErrWouldDeadlock
-
-// ErrDropped is [core.ErrDropped]: ErrDropped is the error of an item that made room
-// for a newer one under Options.DropOldest.
-var ErrDropped = core.ErrDropped
-
-// ErrStopped is [core.ErrStopped]: ErrStopped is the error of an item that was pending
-// when its coordinator was stopped.
-var ErrStopped = core.ErrStopped
-
-// ErrTimeout is [core.ErrTimeout]: ErrTimeout is the error of an operation that took
-// longer than Options.Timeout.
-var ErrTimeout = core.ErrTimeout
-
-// ErrCancelled is [core.ErrCancelled]: ErrCancelled is the cause if an operation is
-// cancelled with a nil cause.
-var ErrCancelled = core.ErrCancelled
-
-// RefusedError is [core.RefusedError]: A RefusedError has the signal because of which
-// an item was not accepted, or did not start.
-type RefusedError = core.RefusedError
-
-// PanicError is [core.PanicError]: A PanicError is the error of an operation whose body
-// panicked or ended its goroutine with runtime.Goexit.
-type PanicError = core.PanicError
-
-// Must is [core.Must]: Must returns v and panics if err is not nil.
-func Must[V any](v V, err error) V {
-	return core.Must[V](v, err)
-}
-
-// Family is [core.Family]: A Family is a Kind of many names: all its signals have the
-// same type of payload, and their names match its pattern:
-type Family[P any] = core.Family[P]
-
-// NewFamily is [core.NewFamily]: NewFamily makes the Family of the names that match
-// pattern.
-func NewFamily[P any](pattern string) core.Family[P] {
-	return core.NewFamily[P](pattern)
-}
 
 // ForEach is [core.ForEach]: ForEach runs work for every item of seq, a bounded number
 // at once.
@@ -312,10 +231,35 @@ type GroupOptions = core.GroupOptions
 // uses as well.
 type Group[T any] = core.Group[T]
 
-// InOrder is [core.InOrder]: InOrder makes one Lifecycle of the stages of a pipeline.
-func InOrder(stages ...core.Lifecycle) core.Lifecycle {
-	return core.InOrder(stages...)
-}
+// StoredQueue is [core.StoredQueue]: A StoredQueue is a queue whose items are in a
+// store, which processes may share.
+type StoredQueue = core.StoredQueue
+
+// QueueStatus is [core.QueueStatus]: QueueStatus is the state of a StoredQueue.
+type QueueStatus = core.QueueStatus
+
+// StateCount is [core.StateCount]: A StateCount says how many items are in a state.
+type StateCount = core.StateCount
+
+// DeadItem is [core.DeadItem]: A DeadItem is an item of a StoredQueue that is not tried
+// any more.
+type DeadItem = core.DeadItem
+
+// Schedules is [core.Schedules]: Schedules are named plans that start work by the
+// clock.
+type Schedules = core.Schedules
+
+// ScheduleStatus is [core.ScheduleStatus]: ScheduleStatus is the state of one of the
+// Schedules.
+type ScheduleStatus = core.ScheduleStatus
+
+// Inspector is [core.Inspector]: Inspector is any coordinator, or a type that is built
+// on one, whatever its items are.
+type Inspector = core.Inspector
+
+// Controller is [core.Controller]: Controller has what a person does with a
+// coordinator, for example on a status page.
+type Controller = core.Controller
 
 // Kind is [core.Kind]: A Kind binds a signal name to the type of its payload, so that
 // both ends agree on it at compile time:
@@ -326,6 +270,38 @@ func NewKind[P any](name string) core.Kind[P] {
 	return core.NewKind[P](name)
 }
 
+// Family is [core.Family]: A Family is a Kind of many names: all its signals have the
+// same type of payload, and their names match its pattern:
+type Family[P any] = core.Family[P]
+
+// NewFamily is [core.NewFamily]: NewFamily makes the Family of the names that match
+// pattern.
+func NewFamily[P any](pattern string) core.Family[P] {
+	return core.NewFamily[P](pattern)
+}
+
+// Lane is [core.Lane]: A Lane is a priority of the items of one coordinator.
+type Lane = core.Lane
+
+// LaneStats is [core.LaneStats]: LaneStats are counters of one lane; see Stats.
+type LaneStats = core.LaneStats
+
+// ParseLanes is [core.ParseLanes]: ParseLanes reads lanes from text such as "hot:4,
+// normal, slow:2": names, highest lane first, separated by commas.
+func ParseLanes(spec string) ([]core.Lane, error) {
+	return core.ParseLanes(spec)
+}
+
+// Class is [core.Class]: A Class is a kind of items of one coordinator.
+type Class = core.Class
+
+// ClassStats is [core.ClassStats]: ClassStats are counters of one class; see Stats.
+type ClassStats = core.ClassStats
+
+// Lifecycle is [core.Lifecycle]: Lifecycle has the methods that shut down something
+// that accepts work, such as a coordinator.
+type Lifecycle = core.Lifecycle
+
 // Map is [core.Map]: Map runs work for every item of seq, a bounded number at once, and
 // yields the results in the order of the items, each with its error.
 func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work core.ResultWork[In, Out], opts core.Options) iter.Seq2[Out, error] {
@@ -335,24 +311,6 @@ func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work core.ResultWor
 // Operation is [core.Operation]: An Operation is one item and one run of the body for
 // it.
 type Operation = core.Operation
-
-// OperationFrom is [core.OperationFrom]: OperationFrom returns the operation whose body
-// got ctx, or a context from which ctx is made.
-func OperationFrom(ctx context.Context) *core.Operation {
-	return core.OperationFrom(ctx)
-}
-
-// CausedBy is [core.CausedBy]: CausedBy returns a context for items that are enqueued
-// because of s, for example in a handler of s.
-func CausedBy(ctx context.Context, s core.Signal) context.Context {
-	return core.CausedBy(ctx, s)
-}
-
-// CauseFrom is [core.CauseFrom]: CauseFrom returns the signal that was passed to
-// CausedBy.
-func CauseFrom(ctx context.Context) (core.Signal, bool) {
-	return core.CauseFrom(ctx)
-}
 
 // Status is [core.Status]: A Status is where an operation is in its life:
 type Status = core.Status
@@ -407,6 +365,12 @@ type OperationQuery = core.OperationQuery
 // window.
 type Echo = core.Echo
 
+// OperationFrom is [core.OperationFrom]: OperationFrom returns the operation whose body
+// got ctx, or a context from which ctx is made.
+func OperationFrom(ctx context.Context) *core.Operation {
+	return core.OperationFrom(ctx)
+}
+
 // Options is [core.Options]: Options configure a coordinator.
 type Options = core.Options
 
@@ -451,9 +415,6 @@ func NewProcessor(h core.Handler, opts core.Options) (*core.Processor, error) {
 	return core.NewProcessor(h, opts)
 }
 
-// ResultWork is [core.ResultWork]: ResultWork is Work that has a result.
-type ResultWork[In, Out any] = core.ResultWork[In, Out]
-
 // ResultCoordinator is [core.ResultCoordinator]: A ResultCoordinator is a Coordinator
 // whose operations have results.
 type ResultCoordinator[In, Out any] = core.ResultCoordinator[In, Out]
@@ -473,6 +434,16 @@ func NewKeyedResultCoordinator[In, Out any, K ~string](key func(In) K, work core
 // Future is [core.Future]: A Future gives the result of an operation when it is there.
 type Future[Out any] = core.Future[Out]
 
+// Shutdown is [core.Shutdown]: Shutdown ends the parts of a program.
+func Shutdown(ctx context.Context, parts ...core.Lifecycle) error {
+	return core.Shutdown(ctx, parts...)
+}
+
+// InOrder is [core.InOrder]: InOrder makes one Lifecycle of the stages of a pipeline.
+func InOrder(stages ...core.Lifecycle) core.Lifecycle {
+	return core.InOrder(stages...)
+}
+
 // OperationID is [core.OperationID]: An OperationID identifies an operation within the
 // process.
 type OperationID = core.OperationID
@@ -483,10 +454,30 @@ type Signal = core.Signal
 // Query is [core.Query]: A Query selects signals.
 type Query = core.Query
 
-// Sensor is [core.Sensor]: A Sensor shows signals: a Sink shows the signals that all
-// code has raised on it, and a coordinator those that the operations in its window have
-// raised.
-type Sensor = core.Sensor
+// SignalStarted is [core.SignalStarted]: An operation raises SignalStarted before its
+// body and SignalStopped after it ("atom" in these names means operation).
+const SignalStarted = core.SignalStarted
+
+// SignalStopped is [core.SignalStopped].
+const SignalStopped = core.SignalStopped
+
+// SignalPanicked is [core.SignalPanicked]: SignalPanicked is raised by an operation
+// whose body panicked.
+const SignalPanicked = core.SignalPanicked
+
+// SignalForced is [core.SignalForced]: SignalForced is raised by an operation that
+// starts because MaxDefer is over, although a signal still matches DeferOn.
+const SignalForced = core.SignalForced
+
+// SignalPaused is [core.SignalPaused]: SignalPaused, SignalResumed and SignalClosed are
+// raised on the sink, with the coordinator's name as key.
+const SignalPaused = core.SignalPaused
+
+// SignalResumed is [core.SignalResumed].
+const SignalResumed = core.SignalResumed
+
+// SignalClosed is [core.SignalClosed]: Close was called
+const SignalClosed = core.SignalClosed
 
 // Sink is [core.Sink]: A Sink keeps recent signals: a bounded number of them, for a
 // limited time.
@@ -497,10 +488,6 @@ type SinkOptions = core.SinkOptions
 
 // MaxSinkCapacity is [core.MaxSinkCapacity].
 const MaxSinkCapacity = core.MaxSinkCapacity
-
-// Retraction is [core.Retraction]: A Retraction says that a signal was taken back: by
-// Sink.Retract, by the operation that raised it, or by its release.
-type Retraction = core.Retraction
 
 // NewSink is [core.NewSink]: NewSink makes a sink.
 func NewSink(opts core.SinkOptions) *core.Sink {
@@ -518,3 +505,34 @@ type Monitor = core.Monitor
 // MonitorCap is [core.MonitorCap]: Up to MonitorCap signals within its span, the count
 // of a Monitor is exact.
 const MonitorCap = core.MonitorCap
+
+// Sensor is [core.Sensor]: A Sensor shows signals: a Sink shows the signals that all
+// code has raised on it, and a coordinator those that the operations in its window have
+// raised.
+type Sensor = core.Sensor
+
+// Retraction is [core.Retraction]: A Retraction says that a signal was taken back: by
+// Sink.Retract, by the operation that raised it, or by its release.
+type Retraction = core.Retraction
+
+// Stats is [core.Stats]: Stats are a coordinator's counters, all read at the same
+// moment.
+type Stats = core.Stats
+
+// StatsValue is [core.StatsValue]: StatsValue is the LogValue of a struct of counters,
+// such as the Stats of a module: a group of its exported fields under their JSON names.
+func StatsValue(stats any) slog.Value {
+	return core.StatsValue(stats)
+}
+
+// StatsString is [core.StatsString]: StatsString is the String of a struct of counters:
+// its JSON form.
+func StatsString(stats any) string {
+	return core.StatsString(stats)
+}
+
+// IsNil is [core.IsNil]: IsNil reports whether a part that a constructor gets as an
+// interface is nil, or holds a nil pointer or function.
+func IsNil(part any) bool {
+	return core.IsNil(part)
+}

@@ -3,6 +3,8 @@
 package complete
 
 import (
+	"net/http"
+
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -11,7 +13,7 @@ import (
 const PageSignalActed = statuspage.SignalActed
 
 // PageSignalRefused is [statuspage.SignalRefused]: SignalRefused is raised with an
-// Action that was not allowed.
+// Action that Allow refused, at most once a second.
 const PageSignalRefused = statuspage.SignalRefused
 
 // PageActed is [statuspage.Acted].
@@ -22,6 +24,22 @@ var PageRefused = statuspage.Refused
 
 // PageAction is [statuspage.Action]: An Action is a change that a request asks for.
 type PageAction = statuspage.Action
+
+// PageStats is [statuspage.Stats]: Stats count requests for actions by what became of
+// them.
+type PageStats = statuspage.Stats
+
+// PageLoopback is [statuspage.Loopback]: Loopback is an Options.View for requests from
+// a loopback address without a header of a proxy, such as X-Forwarded-For.
+func PageLoopback(r *http.Request) bool {
+	return statuspage.Loopback(r)
+}
+
+// PageToken is [statuspage.Token]: Token returns an Options.View for those that know a
+// secret, such as the text of crypto/rand.Text.
+func PageToken(secret string) (func(*http.Request) bool, error) {
+	return statuspage.Token(secret)
+}
 
 // PageOptions is [statuspage.Options]: Options say what a Page shows, who may see it,
 // and who may change something.

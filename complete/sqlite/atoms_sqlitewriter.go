@@ -81,6 +81,14 @@ type Writer = sqlitewriter.Writer
 // ErrWriterNoSpace is [sqlitewriter.ErrNoSpace]: ErrNoSpace: the disk is full.
 var ErrWriterNoSpace = sqlitewriter.ErrNoSpace
 
+// ErrWriterBusy is [sqlitewriter.ErrBusy]: ErrBusy: another program used the file for
+// longer than Options.BusyTimeout.
+var ErrWriterBusy = sqlitewriter.ErrBusy
+
+// ErrWriterMoved is [sqlitewriter.ErrMoved]: ErrMoved: the file, or its log PATH-wal,
+// was deleted, renamed or replaced while it was open.
+var ErrWriterMoved = sqlitewriter.ErrMoved
+
 // ErrWriterNotAllowed is [sqlitewriter.ErrNotAllowed]: ErrNotAllowed: a statement would
 // begin or end a transaction, start a checkpoint, attach a file or change settings of
 // the writer's connection.
