@@ -350,7 +350,7 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			e.collect()
 		}
 		o = e.scheduler.next(now, barred)
-		if o == nil {
+		if o == nil || o.marks&roomless != 0 { // what has arrived goes before that
 			e.collect()
 			if o = e.scheduler.next(now, barred); o == nil {
 				// A rule for all holds up arrivals as well; one for a lane may not.

@@ -222,3 +222,23 @@ func TestWaiterForRoomDelaysNoOther(t *testing.T) {
 		})
 	}
 }
+
+// The time of an item that gets room is looked at before that of those that still wait for room.
+func TestDeferredItemsThatWaitForRoomStartInTime(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := bodies(t, core.Options{MaxConcurrency: 3, MaxQueued: 1, DeferOn: "wait", MaxDefer: 5 * time.Second})
+		c.Sink().Raise("wait")
+		begun, took := time.Now(), make([]time.Duration, 3)
+		for i := range took {
+			go c.Enqueue(t.Context(), func(context.Context) error {
+				took[i] = time.Since(begun)
+				time.Sleep(time.Minute)
+				return nil
+			})
+			time.Sleep(time.Duration(i) * time.Second) // after the first: 0 s, after the second: 1 s
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		checkSlice(t, "started after", took, []time.Duration{5 * time.Second, 5 * time.Second, 6 * time.Second})
+	})
+}
