@@ -10,6 +10,9 @@
 // so at every instant. At the end calm workers run what is left, and it checks what the
 // workers have written, and each change of an item, which triggers in the database record.
 //
+// With -parts, it tries to break all parts together in this process instead, without
+// PostgreSQL.
+//
 // With -mutate, a fence is missing in the statements of the workers: then it must fail.
 package main
 

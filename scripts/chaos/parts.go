@@ -32,6 +32,7 @@ import (
 type parts struct {
 	*cluster // for its faults and counts
 	durable.Store
+	trace.SpanProcessor // nil: nobody calls its other methods
 	sink    *core.Sink
 	limiter *ratelimit.Limiter
 	breaker *circuitbreaker.Breaker
@@ -83,8 +84,6 @@ func (p *parts) Insert(ctx context.Context, queue string, items []durable.Insert
 // These count spans.
 func (p *parts) OnStart(context.Context, trace.ReadWriteSpan) { p.spans.Add(1) }
 func (p *parts) OnEnd(trace.ReadOnlySpan)                     { p.spans.Add(-1) }
-func (p *parts) Shutdown(context.Context) error               { return nil }
-func (p *parts) ForceFlush(context.Context) error             { return nil }
 
 // runParts is the main function of this world.
 func (o options) runParts() error {
@@ -235,8 +234,7 @@ func (p *parts) look(ctx context.Context) {
 	state, closed := breaker.Closed, p.began // when it was seen so
 	for failures := int64(0); ctx.Err() == nil; time.Sleep(time.Duration(rand.IntN(int(10 * time.Millisecond)))) {
 		s, l := p.edge.Stats(), p.limiter.Stats()
-		sum := uint64(s.Pending+s.Running+s.Suspended) + s.Succeeded + s.Failed + s.Cancelled + s.Refused + s.Dropped
-		p.check(sum == s.Enqueued && s.Lanes[0].Running <= hotLimit, "the coordinator: %v", s)
+		p.check(s.Enqueued == uint64(s.Pending+s.Running+s.Suspended)+s.Succeeded+s.Failed+s.Cancelled+s.Refused+s.Dropped && s.Lanes[0].Running <= hotLimit, "the coordinator: %v", s)
 		p.check(float64(l.Allowed) <= float64(l.Burst)+time.Since(p.began).Seconds()*rate, "the limiter has let too many pass: %v", l)
 		o, _ := p.orders.Stats(ctx)
 		p.check(o.Running <= clusterLimit && o.Items == o.Blocked+o.Ready+o.Delayed+o.Running+o.Retry+o.Halted+o.Done+o.Dead+o.Cancelled, "the queue: %v", o)
