@@ -33,15 +33,15 @@ type parts struct {
 	*cluster // for its faults and counts
 	durable.Store
 	trace.SpanProcessor // nil: nobody calls its other methods
-	sink    *core.Sink
-	limiter *ratelimit.Limiter
-	breaker *circuitbreaker.Breaker
-	users   *slidingcache.Cache[string, string]
-	tel     *telemetry.Telemetry
-	guarded core.Work[string] // a call of the service
-	edge    *core.Coordinator[job]
-	orders  *durable.Queue[job] // does not run
-	began   time.Time
+	sink                *core.Sink
+	limiter             *ratelimit.Limiter
+	breaker             *circuitbreaker.Breaker
+	users               *slidingcache.Cache[string, string]
+	tel                 *telemetry.Telemetry
+	guarded             core.Work[string] // a call of the service
+	edge                *core.Coordinator[job]
+	orders              *durable.Queue[job] // does not run
+	began               time.Time
 
 	service, store                                  atomic.Int32 // percent of calls that fail; above 100 the service hangs
 	loaded, loading, running, refs, failures, spans atomic.Int64
