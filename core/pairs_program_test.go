@@ -93,10 +93,10 @@ var pairsOptions = []pairsOption{
 
 // newPairsProgram draws a program. The draws do not depend on which elements are kept.
 func newPairsProgram(seed uint64, kept []int) *pairsProgram {
-	p := &pairsProgram{random: rand.New(rand.NewPCG(seed, 24)), kept: kept, kinds: []string{"Enqueue", "TryEnqueue", "Sleep"}}
+	p := &pairsProgram{random: rand.New(rand.NewPCG(seed, 24)), kept: kept, kinds: []string{"Enqueue", "Enqueue", "TryEnqueue", "Sleep"}}
 	p.opts = core.Options{Name: "pairs", MaxConcurrency: 2, Sink: core.NewSink(core.SinkOptions{})}
 	p.futures = p.random.IntN(2) == 0
-	features := p.random.Perm(len(pairsOptions) + len(pairsKinds))[:2+p.random.IntN(6)]
+	features := p.random.Perm(len(pairsOptions) + len(pairsKinds))[:2+p.random.IntN(9)]
 	slices.Sort(features)
 	for _, f := range features {
 		if f >= len(pairsOptions) {
@@ -125,12 +125,16 @@ func (p *pairsProgram) keeps() bool {
 
 // draw draws so many calls. Depth bounds how deep items enqueue items.
 func (p *pairsProgram) draw(n, depth int) (calls []*pairsCall) {
+	inside := depth < 2
 	for range n {
 		c := &pairsCall{
 			kind: pairsPick(p, p.kinds...), settles: p.random.IntN(4) > 0,
 			span: pairsMillis(p, 0, 1, 2, 5), patience: pairsMillis(p, 0, 0, 0, 3), target: p.random.IntN(4),
 			name: pairsPick(p, "stop", "stop.lane", "wait", "wait.lane", "go", "drain"),
 			lane: p.random.IntN(2), class: p.random.IntN(3), key: pairsPick(p, "x", "x", "y", ""),
+		}
+		if inside && p.random.IntN(3) == 0 {
+			c.kind = "Sleep" // so that slots are taken
 		}
 		keeps := p.keeps()
 		c.number = p.elements

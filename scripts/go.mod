@@ -1,14 +1,20 @@
 module github.com/ephemeralgo/ephemeral/scripts
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/ephemeralgo/ephemeral/atoms/durable v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/durable/postgres v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/ratelimit v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/retry v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/slidingcache v0.1.0
 	github.com/ephemeralgo/ephemeral/core v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/circuitbreaker v0.1.0
 	github.com/ephemeralgo/ephemeral/patterns/logging v0.1.0
+	github.com/ephemeralgo/ephemeral/patterns/telemetry v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
+	go.opentelemetry.io/otel/sdk v1.47.0
 	golang.org/x/exp v0.0.0-20251219203646-944ab1f22d93
 	golang.org/x/mod v0.38.0
 	golang.org/x/tools v0.48.0
@@ -17,8 +23,12 @@ require (
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
 	github.com/bmatcuk/doublestar/v4 v4.10.0 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/fatih/color v1.19.0 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
@@ -28,10 +38,15 @@ require (
 	github.com/mattn/go-shellwords v1.0.12 // indirect
 	github.com/rhysd/actionlint v1.7.12 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	go.opentelemetry.io/otel v1.47.0 // indirect
+	go.opentelemetry.io/otel/log v1.47.0 // indirect
+	go.opentelemetry.io/otel/metric v1.47.0 // indirect
+	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.yaml.in/yaml/v4 v4.0.0-rc.3 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
 	golang.org/x/sync v0.22.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	honnef.co/go/tools v0.7.0 // indirect
 )
@@ -48,3 +63,13 @@ replace github.com/ephemeralgo/ephemeral/atoms/durable => ../atoms/durable
 replace github.com/ephemeralgo/ephemeral/atoms/durable/postgres => ../atoms/durable/postgres
 
 replace github.com/ephemeralgo/ephemeral/patterns/logging => ../patterns/logging
+
+replace github.com/ephemeralgo/ephemeral/atoms/ratelimit => ../atoms/ratelimit
+
+replace github.com/ephemeralgo/ephemeral/atoms/retry => ../atoms/retry
+
+replace github.com/ephemeralgo/ephemeral/atoms/slidingcache => ../atoms/slidingcache
+
+replace github.com/ephemeralgo/ephemeral/patterns/circuitbreaker => ../patterns/circuitbreaker
+
+replace github.com/ephemeralgo/ephemeral/patterns/telemetry => ../patterns/telemetry

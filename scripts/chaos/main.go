@@ -10,6 +10,9 @@
 // so at every instant. At the end calm workers run what is left, and it checks what the
 // workers have written, and each change of an item, which triggers in the database record.
 //
+// With -parts, it tries to break all parts together in this process instead, without
+// PostgreSQL.
+//
 // With -mutate, a fence is missing in the statements of the workers: then it must fail.
 package main
 
@@ -47,9 +50,13 @@ func main() {
 	flag.IntVar(&o.limit, "limit", 6, "MaxCluster; lanes have less; 0: there are no limits")
 	flag.BoolVar(&o.halt, "halt", false, "HaltOnDead: keys wait for dead items, until those run again")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of what is random; threads and the server are not repeatable")
+	flag.BoolVar(&o.parts, "parts", false, "the world without PostgreSQL: all parts together in this process")
 	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken or nolimit")
 	flag.Parse()
-	run := func() error { return o.run() }
+	run := o.run
+	if o.parts {
+		run = o.runParts
+	}
 	if text := os.Getenv(variable); text != "" {
 		run = func() error { return runWorker(text) }
 	}
@@ -66,6 +73,7 @@ type options struct {
 	halt            bool
 	seed            uint64
 	mutate          string
+	parts           bool
 }
 
 // A cluster is a run.
