@@ -44,24 +44,31 @@ func Example() {
 	// Output: true verdict.spam [30 10 100] 100
 }
 
-// A signal from outside ends the collection just the same, and the error of a late
-// item says which.
-func ExampleExitedError() {
-	sink := core.NewSink(core.SinkOptions{})
-	ask := func(ctx context.Context, server string) (string, error) { return "hello from " + server, nil }
-	answers, err := earlyexit.New(ask, "user.left", nil, core.Options{Sink: sink})
-	if err != nil {
+// A signal from outside ends any coordinator. The cause says which one it was.
+func ExampleOn() {
+	started := make(chan struct{})
+	downloads := core.Must(core.NewCoordinator(func(ctx context.Context, url string) error {
+		close(started)
+		<-ctx.Done()
+		if exited, ok := errors.AsType[*earlyexit.ExitedError](context.Cause(ctx)); ok {
+			fmt.Println("ended by", exited.Signal.Name)
+		}
+		return context.Cause(ctx)
+	}, core.Options{}))
+	defer downloads.Close()
+	exit := earlyexit.On(downloads.Control, "user.left")
+
+	if _, err := downloads.Enqueue(context.Background(), "a.example"); err != nil {
 		panic(err)
 	}
-	defer answers.Close()
-
-	sink.Raise("user.left")
-	_, err = answers.TryEnqueue(context.Background(), "a.example")
-	if exited, ok := errors.AsType[*earlyexit.ExitedError](err); ok {
-		fmt.Println("too late:", exited.Signal.Name)
+	<-started
+	downloads.Sink().Raise("user.left")
+	if err := downloads.Drain(context.Background()); err != nil {
+		panic(err)
 	}
-	fmt.Println(errors.Is(err, core.ErrClosed))
+	_, exited := exit.Signal()
+	fmt.Println(exited, downloads.Stats().Cancelled)
 	// Output:
-	// too late: user.left
-	// true
+	// ended by user.left
+	// true 1
 }
