@@ -89,7 +89,7 @@ func New[In, Out any](
 
 // run is the body of the operations.
 func (c *Collector[In, Out]) run(ctx context.Context, in In) error {
-	if c.exit.exited() != nil && ctx.Err() != nil { // it was starting when the signal came
+	if c.exit.taken.Load() != nil && ctx.Err() != nil { // it was starting when the signal came
 		return context.Cause(ctx)
 	}
 	out, err := c.work(ctx, in)
@@ -104,7 +104,7 @@ func (c *Collector[In, Out]) run(ctx context.Context, in In) error {
 
 // late replaces the error of an item that was not accepted because a signal had come.
 func (c *Collector[In, Out]) late(err error) error {
-	if exited := c.exit.exited(); exited != nil && errors.Is(err, core.ErrClosed) {
+	if exited := c.exit.taken.Load(); exited != nil && errors.Is(err, core.ErrClosed) {
 		return exited
 	}
 	return err

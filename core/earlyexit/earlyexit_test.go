@@ -158,6 +158,17 @@ func TestExitAtAnyTime(t *testing.T) {
 	}
 }
 
+// Work does not begin if the signal comes between the start of its operation and its body.
+func TestSignalBeforeTheBodyBegins(t *testing.T) {
+	c := collector(t, nil, core.Options{})
+	c.Sink().Subscribe(core.SignalStarted, func(core.Signal) { c.Sink().Raise("verdict.guilty") })
+	_, err := c.TryEnqueue(t.Context(), func(context.Context) (int, error) { t.Error("began"); return 1, nil })
+	check(t, "TryEnqueue", err, nil)
+	outcome, err := c.Results(t.Context())
+	check(t, "Results", err, nil)
+	checkOutcome(t, outcome, "verdict.guilty")
+}
+
 // The results come with the error. Results stops waiting for combine when its context ends.
 func TestFailingCombinerIsAnErrorNotAHang(t *testing.T) {
 	for name, fails := range map[string]func() (int, error){

@@ -2,7 +2,6 @@ package earlyexit
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -26,17 +25,12 @@ func (e *ExitedError) Unwrap() error { return core.ErrClosed }
 
 // An Exit ends a coordinator when a signal comes. It ends the intake, cancels all
 // operations, with an [ExitedError] as the cause, and raises [SignalExited]. Make one with
-// [On]. An Exit needs no closing: it listens until the coordinator ends. All methods are
-// safe for concurrent use.
+// [On]. An Exit needs no closing: it listens until the coordinator ends. It is safe for
+// concurrent use.
 type Exit struct {
 	control core.Control
-	taken   atomic.Pointer[ExitedError] // nil: it may come; &over: it cannot come any more
-
-	mu          sync.Mutex
-	unsubscribe func()
+	taken   atomic.Pointer[ExitedError] // nil: no signal has come
 }
-
-var over ExitedError
 
 // On lets the first signal that matches pattern end a coordinator, or another type with a
 // [core.Control]; see [core.Match]. The signal comes from the sink of the coordinator,
@@ -46,14 +40,7 @@ var over ExitedError
 // coordinators.
 func On(control core.Control, pattern string) *Exit {
 	x := &Exit{control: control}
-	x.mu.Lock()
-	x.unsubscribe = control.Sink().Subscribe(pattern, x.take)
-	x.mu.Unlock()
-	control.OnClosed(func() {
-		if x.taken.CompareAndSwap(nil, &over) { // otherwise take unsubscribes: its signal may have handlers that wait for this
-			x.unsubscribe()
-		}
-	})
+	control.OnClosed(control.Sink().Subscribe(pattern, x.take))
 	return x
 }
 
@@ -65,24 +52,12 @@ func (x *Exit) take(s core.Signal) {
 	}
 	x.control.Complete()
 	x.control.Abort(exited)
-	x.mu.Lock() // On may be about to set it
-	unsubscribe := x.unsubscribe
-	x.mu.Unlock()
-	unsubscribe()
 	x.control.Sink().Because(s).RaiseKey(SignalExited, s.Key)
-}
-
-// exited returns nil if no signal has ended the coordinator.
-func (x *Exit) exited() *ExitedError {
-	if exited := x.taken.Load(); exited != &over {
-		return exited
-	}
-	return nil
 }
 
 // Signal returns the signal that ended the coordinator, and whether there was one.
 func (x *Exit) Signal() (core.Signal, bool) {
-	if exited := x.exited(); exited != nil {
+	if exited := x.taken.Load(); exited != nil {
 		return exited.Signal, true
 	}
 	return core.Signal{}, false

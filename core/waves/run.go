@@ -29,7 +29,7 @@ func (e *Executor) run(ctx context.Context, r run) (err error) {
 		switch {
 		case err == nil:
 			e.raise(r, nil, r.stage.onComplete...)
-		case err != errPanicked && ctx.Err() != nil && !errors.Is(context.Cause(ctx), core.ErrTimeout):
+		case ctx.Err() != nil && !errors.Is(context.Cause(ctx), core.ErrTimeout):
 			e.raise(r, err, Cancelled)
 		default:
 			e.raise(r, err, r.stage.onFailure...)

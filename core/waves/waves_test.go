@@ -210,6 +210,15 @@ func TestEarlyExit(t *testing.T) {
 	})
 }
 
+// A run does not begin if the signal comes between the start of its operation and its body.
+func TestEarlyExitBeforeARunBegins(t *testing.T) {
+	e := start(core.Options{}, waves.Stage{Trigger: "go", Work: panics, OnStart: "began"})
+	e.Sink().Subscribe(core.SignalStarted, func(core.Signal) { e.Sink().Raise("verdict") })
+	e.Sink().Raise("go")
+	drain(t, e, core.Stats{Enqueued: 1, Cancelled: 1})
+	check(t, "began", e.Sink().Has("began"), false)
+}
+
 func TestOptions(t *testing.T) {
 	e := start(core.Options{}, waves.Stage{Trigger: "go", Work: quick})
 	check(t, "limit and name", fmt.Sprint(e.Stats().Limit, e.Name()), "4waves")
