@@ -1,8 +1,8 @@
 // Package earlyexit ends work when a signal says that it is enough.
 //
-// An [Exit] does that for any coordinator, and for each type that has a [core.Control]:
+// An [Exit] does that for any coordinator, and for each type that embeds a [core.Control]:
 //
-//	exit := earlyexit.On(checks.Control, "verdict.*")
+//	exit := earlyexit.On(checks, "verdict.*")
 //
 // The first signal that matches ends the intake, cancels what runs, and discards what
 // waits. The cause is an [ExitedError], which names the signal.

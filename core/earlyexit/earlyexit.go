@@ -83,7 +83,7 @@ func New[In, Out any](
 		return nil, fmt.Errorf("earlyexit: %w", err)
 	}
 	c.coordinator, c.Control = coordinator, coordinator.Control
-	c.exit = On(c.Control, exitOn)
+	c.exit = On(coordinator, exitOn)
 	return c, nil
 }
 

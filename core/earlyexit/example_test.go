@@ -44,8 +44,9 @@ func Example() {
 	// Output: true verdict.spam [30 10 100] 100
 }
 
-// A signal from outside ends any coordinator. The cause says which one it was.
+// A signal from outside ends coordinators on its sink. The cause says which one it was.
 func ExampleOn() {
+	sink := core.NewSink(core.SinkOptions{})
 	started := make(chan struct{})
 	downloads := core.Must(core.NewCoordinator(func(ctx context.Context, url string) error {
 		close(started)
@@ -54,21 +55,23 @@ func ExampleOn() {
 			fmt.Println("ended by", exited.Signal.Name)
 		}
 		return context.Cause(ctx)
-	}, core.Options{}))
-	defer downloads.Close()
-	exit := earlyexit.On(downloads.Control, "user.left")
+	}, core.Options{Sink: sink}))
+	thumbnails := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Sink: sink}))
+	for _, part := range []earlyexit.Target{downloads, thumbnails} {
+		earlyexit.On(part, "user.left")
+	}
 
 	if _, err := downloads.Enqueue(context.Background(), "a.example"); err != nil {
 		panic(err)
 	}
 	<-started
-	downloads.Sink().Raise("user.left")
+	sink.Raise("user.left")
 	if err := downloads.Drain(context.Background()); err != nil {
 		panic(err)
 	}
-	_, exited := exit.Signal()
-	fmt.Println(exited, downloads.Stats().Cancelled)
+	_, err := thumbnails.Enqueue(context.Background(), "a.example")
+	fmt.Println(errors.Is(err, core.ErrClosed))
 	// Output:
 	// ended by user.left
-	// true 1
+	// true
 }

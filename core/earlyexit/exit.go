@@ -23,24 +23,32 @@ func (e *ExitedError) Error() string {
 // Unwrap returns [core.ErrClosed].
 func (e *ExitedError) Unwrap() error { return core.ErrClosed }
 
+// A Target is what an [Exit] can end: a coordinator, or another type that embeds a
+// [core.Control].
+type Target interface {
+	Sink() *core.Sink
+	Complete()
+	Abort(cause error)
+	OnClosed(fn func()) (cancel func())
+}
+
 // An Exit ends a coordinator when a signal comes. It ends the intake, cancels all
 // operations, with an [ExitedError] as the cause, and raises [SignalExited]. Make one with
 // [On]. An Exit needs no closing: it listens until the coordinator ends. It is safe for
 // concurrent use.
 type Exit struct {
-	control core.Control
-	taken   atomic.Pointer[ExitedError] // nil: no signal has come
+	target Target
+	taken  atomic.Pointer[ExitedError] // nil: no signal has come
 }
 
-// On lets the first signal that matches pattern end a coordinator, or another type with a
-// [core.Control]; see [core.Match]. The signal comes from the sink of the coordinator,
-// after this call. When the Raise of the signal returns, nothing starts any more. The signal
-// has no effect after Close has begun, or after the intake has ended and all accepted items
-// are done. [core.SignalStarted] and [core.SignalStopped] do not count, as for the gates of
-// coordinators.
-func On(control core.Control, pattern string) *Exit {
-	x := &Exit{control: control}
-	control.OnClosed(control.Sink().Subscribe(pattern, x.take))
+// On lets the first signal that matches pattern end the target; see [core.Match]. The
+// signal comes from the sink of the target, after this call. When the Raise of the signal
+// returns, nothing starts any more. The signal has no effect after Close has begun, or after
+// the intake has ended and all accepted items are done. [core.SignalStarted] and
+// [core.SignalStopped] do not count, as for the gates of coordinators.
+func On(target Target, pattern string) *Exit {
+	x := &Exit{target: target}
+	target.OnClosed(target.Sink().Subscribe(pattern, x.take))
 	return x
 }
 
@@ -50,9 +58,9 @@ func (x *Exit) take(s core.Signal) {
 	if s.Name == core.SignalStarted || s.Name == core.SignalStopped || !x.taken.CompareAndSwap(nil, exited) {
 		return
 	}
-	x.control.Complete()
-	x.control.Abort(exited)
-	x.control.Sink().Because(s).RaiseKey(SignalExited, s.Key)
+	x.target.Complete()
+	x.target.Abort(exited)
+	x.target.Sink().Because(s).RaiseKey(SignalExited, s.Key)
 }
 
 // Signal returns the signal that ended the coordinator, and whether there was one.

@@ -17,7 +17,7 @@ import (
 func ending(work core.Work[int], opts core.Options) (*core.Coordinator[int], *earlyexit.Exit) {
 	opts.Sink = core.NewSink(core.SinkOptions{})
 	c := core.Must(core.NewCoordinator(work, opts))
-	return c, earlyexit.On(c.Control, "verdict, atom.*")
+	return c, earlyexit.On(c, "verdict, atom.*")
 }
 
 func TestExitCancelsWhatRunsAndDiscardsWhatWaits(t *testing.T) {
@@ -67,10 +67,10 @@ func TestSignalsBeforeAndAfterDoNotCount(t *testing.T) {
 		} {
 			c, exit := ending(func(context.Context, int) error { return nil }, core.Options{})
 			c.Sink().Hold("verdict.before", "", 0)
-			late := earlyexit.On(c.Control, "verdict.*")
+			late := earlyexit.On(c, "verdict.*")
 			check(t, name, c.Do(t.Context(), 1), nil)
 			check(t, name, end(c), nil)
-			for _, x := range []*earlyexit.Exit{exit, late, earlyexit.On(c.Control, "verdict")} {
+			for _, x := range []*earlyexit.Exit{exit, late, earlyexit.On(c, "verdict")} {
 				c.Sink().Raise("verdict")
 				_, ok := x.Signal()
 				check(t, name, ok, false)

@@ -85,7 +85,7 @@ func New(stages []Stage, exitOn string, opts core.Options) (*Executor, error) {
 func (e *Executor) Start() {
 	e.once.Do(func() {
 		// The exit comes first, so that a signal which is both sets off nothing.
-		e.exit.Store(earlyexit.On(e.Control, e.exitOn))
+		e.exit.Store(earlyexit.On(e, e.exitOn))
 		for _, s := range e.stages {
 			e.OnClosed(e.Sink().Subscribe(s.Trigger, func(trigger core.Signal) {
 				if e.setsOff(s, trigger) {
