@@ -148,6 +148,18 @@ func TestSignalBeforeTheBodyBegins(t *testing.T) {
 	checkOutcome(t, outcome, "verdict.guilty")
 }
 
+// Fault: the work closed the collector, Close waited for a handler of the exit, and that
+// handler waited for the work.
+func TestCloseFromTheWorkWhileAHandlerOfTheExitWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *earlyexit.Collector[job, int]
+		c = collector(t, nil, core.Options{}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 1, c.Close() })
+		defer c.Sink().Subscribe(earlyexit.SignalExited, func(core.Signal) { check(t, "Flush", c.Flush(t.Context()), nil) })()
+		synctest.Wait()
+		c.Sink().Raise("verdict.guilty")
+	})
+}
+
 // The results come with the error. Results stops waiting for combine when its context ends.
 func TestFailingCombinerIsAnErrorNotAHang(t *testing.T) {
 	for name, fails := range map[string]func() (int, error){
