@@ -59,7 +59,10 @@
 //	core.Options{DeferOn: "circuit.opened:model:*"}
 //
 // In package [github.com/ephemeralgo/ephemeral/core/waves], signals start the stages. Here an
-// execution is a call, and returns a result.
+// execution is a call, and returns a result. The early exit ends one execution. To let a signal
+// end all of them, and the intake, use package [github.com/ephemeralgo/ephemeral/core/earlyexit]:
+//
+//	earlyexit.On(checks, "verdict.*")
 //
 // # Shutting down
 //

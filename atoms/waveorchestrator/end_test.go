@@ -15,6 +15,7 @@ import (
 
 	wave "github.com/ephemeralgo/ephemeral/atoms/waveorchestrator"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/earlyexit"
 )
 
 type contextKey struct{}
@@ -158,6 +159,29 @@ func TestClose(t *testing.T) {
 		s := o.Counters()
 		assert.Equal(t, []any{uint64(3), uint64(1), 0, 0}, []any{s.Cancelled, s.Rejected, s.Running, s.StillAbandoned})
 		checkBooks(t, s, 4)
+	})
+}
+
+// A signal ends all executions, also one that waits for its turn.
+func TestExitBySignal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		o := orchestrator(t, opts{MaxConcurrency: 1, BreakerThreshold: 1}, worker{Name: "w", Do: hangs})
+		earlyexit.On(o, "verdict.*")
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				r, err := o.Execute(t.Context(), 0)
+				assert.ErrorAs(t, err, new(*earlyexit.ExitedError))
+				assert.Equal(t, wave.OutcomeCancelled, r.Outcome)
+			})
+		}
+		synctest.Wait()
+		o.Sink().Raise("verdict.bot")
+		all.Wait()
+		_, err := o.Execute(t.Context(), 0)
+		assert.ErrorIs(t, err, core.ErrClosed)
+		assert.Equal(t, "w:closed:0", breakers(o))
+		require.NoError(t, o.Drain(t.Context()))
 	})
 }
 

@@ -1,4 +1,13 @@
-// Package earlyexit collects the results of work until a signal says that they are enough.
+// Package earlyexit ends work when a signal says that it is enough.
+//
+// An [Exit] does that for any coordinator, and for each type that embeds a [core.Control]:
+//
+//	exit := earlyexit.On(checks, "verdict.*")
+//
+// The first signal that matches ends the intake, cancels what runs, and discards what
+// waits. The cause is an [ExitedError], which names the signal.
+//
+// A [Collector] is a coordinator for one decision. It has an exit, and keeps the results:
 //
 //	checks, err := earlyexit.New(check, "verdict.*", nil, core.Options{})
 //	if err != nil {
@@ -12,13 +21,13 @@
 //	}
 //	outcome, err := checks.Results(ctx)
 //
-// A [Collector] is a coordinator for one decision. It does work for every item, a bounded
-// number at once, and keeps the results. When a signal matching the pattern is raised, by
-// the work itself or by other code on the sink, running work is cancelled, waiting items
-// are discarded, and late items get an [ExitedError]. Results returns the results and
-// says whether a signal or the last item ended the collector.
+// The signal may come from the work itself or from other code on the sink. Late items get
+// the ExitedError. Results returns the results and says whether a signal or the last item
+// ended the collector.
 //
-// Signals count from when the collector is made: an earlier signal, for another decision,
-// does not end it. Collectors that share a sink and a pattern end together. To avoid that,
-// give each its own sink, which is the default, or its own pattern.
+// Signals count from when the exit is made: an earlier signal, for another decision, ends
+// nothing. Coordinators that share a sink and a pattern end together. To avoid that, give
+// each its own sink, which is the default, or its own pattern.
+//
+// In package [github.com/ephemeralgo/ephemeral/core/waves], signals also start the work.
 package earlyexit

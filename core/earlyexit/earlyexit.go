@@ -26,18 +26,18 @@ type Outcome[Out any] struct {
 // until a signal ends it. Make one with [New].
 //
 // It keeps one result for each item that succeeded; all other memory is bounded as in any
-// coordinator. A shared sink keeps the collector alive until Drain, Stop, Results or Close
-// has returned. A collector with a sink of its own, which is the default, needs none of
-// them. All methods are safe for concurrent use, from the work and from handlers as well.
-// A method that would wait for the work that calls it returns [core.ErrWouldDeadlock].
+// coordinator. A shared sink keeps the collector alive until Close, or until the intake has
+// ended and all accepted items are done. A collector with a sink of its own, which is the
+// default, needs no end. All methods are safe for concurrent use, from the work and from
+// handlers as well. A method that would wait for the work that calls it returns
+// [core.ErrWouldDeadlock].
 type Collector[In, Out any] struct {
 	core.Control
 	work        core.ResultWork[In, Out]
 	coordinator *core.Coordinator[In]
 	combine     func(exit core.Signal, results []Out) (Out, error)
-	unsubscribe func()
+	exit        *Exit
 
-	exited    atomic.Pointer[ExitedError] // nil: no signal has come
 	combining atomic.Bool
 	combined  chan struct{} // closed when outcome and err are set
 	outcome   Outcome[Out]
@@ -83,41 +83,28 @@ func New[In, Out any](
 		return nil, fmt.Errorf("earlyexit: %w", err)
 	}
 	c.coordinator, c.Control = coordinator, coordinator.Control
-	c.unsubscribe = coordinator.Sink().Subscribe(exitOn, c.exit)
+	c.exit = On(coordinator, exitOn)
 	return c, nil
 }
 
 // run is the body of the operations.
 func (c *Collector[In, Out]) run(ctx context.Context, in In) error {
-	id := core.OperationFrom(ctx).ID()
-	if exited := c.exited.Load(); exited != nil { // Abort has not come to this one yet
-		c.Cancel(id, exited)
-		return exited
+	if c.exit.taken.Load() != nil && ctx.Err() != nil { // it was starting when the signal came
+		return context.Cause(ctx)
 	}
 	out, err := c.work(ctx, in)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
-	c.results = append(c.results, result[Out]{id, out})
+	c.results = append(c.results, result[Out]{core.OperationFrom(ctx).ID(), out})
 	c.mu.Unlock()
 	return nil
 }
 
-// exit is the handler of the signals that end the collector.
-func (c *Collector[In, Out]) exit(s core.Signal) {
-	exited := &ExitedError{s}
-	if !c.exited.CompareAndSwap(nil, exited) {
-		return
-	}
-	c.Complete()
-	c.Abort(exited)
-	c.Sink().Because(s).RaiseKey(SignalExited, s.Key)
-}
-
 // late replaces the error of an item that was not accepted because a signal had come.
 func (c *Collector[In, Out]) late(err error) error {
-	if exited := c.exited.Load(); exited != nil && errors.Is(err, core.ErrClosed) {
+	if exited := c.exit.taken.Load(); exited != nil && errors.Is(err, core.ErrClosed) {
 		return exited
 	}
 	return err
@@ -176,9 +163,7 @@ func (c *Collector[In, Out]) conclude() {
 	c.mu.Unlock()
 	slices.SortFunc(results, func(a, b result[Out]) int { return cmp.Compare(a.id, b.id) })
 	o := &c.outcome
-	if exited := c.exited.Load(); exited != nil {
-		o.Exited, o.Signal = true, exited.Signal
-	}
+	o.Signal, o.Exited = c.exit.Signal()
 	o.Results = make([]Out, len(results))
 	for i, r := range results {
 		o.Results[i] = r.out
@@ -192,33 +177,4 @@ func (c *Collector[In, Out]) conclude() {
 		}
 		o.Combined, c.err = combined, err
 	})
-}
-
-// Drain ends the intake and waits until all accepted operations have ended; from then on
-// signals have no effect. When ctx ends first it returns its cause; the work goes on.
-func (c *Collector[In, Out]) Drain(ctx context.Context) error {
-	return c.ended(c.Control.Drain(ctx))
-}
-
-// Stop ends the intake, discards the items that wait, and waits until running work has
-// ended; from then on signals have no effect. When ctx ends first it returns its cause;
-// the work goes on. The results until then are in Results.
-func (c *Collector[In, Out]) Stop(ctx context.Context) error {
-	return c.ended(c.Control.Stop(ctx))
-}
-
-// ended ends the subscription if all work has ended, that is, if err is nil.
-func (c *Collector[In, Out]) ended(err error) error {
-	if err == nil {
-		c.unsubscribe()
-	}
-	return err
-}
-
-// Close ends the intake, cancels running work with the cause [core.ErrClosed], counts the
-// items that wait as cancelled, and waits for the work to return. Called by the work itself
-// or by a handler, it does not wait. It returns nil.
-func (c *Collector[In, Out]) Close() error {
-	c.unsubscribe()
-	return c.Control.Close()
 }

@@ -44,24 +44,34 @@ func Example() {
 	// Output: true verdict.spam [30 10 100] 100
 }
 
-// A signal from outside ends the collection just the same, and the error of a late
-// item says which.
-func ExampleExitedError() {
+// A signal from outside ends coordinators on its sink. The cause says which one it was.
+func ExampleOn() {
 	sink := core.NewSink(core.SinkOptions{})
-	ask := func(ctx context.Context, server string) (string, error) { return "hello from " + server, nil }
-	answers, err := earlyexit.New(ask, "user.left", nil, core.Options{Sink: sink})
-	if err != nil {
+	started := make(chan struct{})
+	downloads := core.Must(core.NewCoordinator(func(ctx context.Context, url string) error {
+		close(started)
+		<-ctx.Done()
+		if exited, ok := errors.AsType[*earlyexit.ExitedError](context.Cause(ctx)); ok {
+			fmt.Println("ended by", exited.Signal.Name)
+		}
+		return context.Cause(ctx)
+	}, core.Options{Sink: sink}))
+	thumbnails := core.Must(core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Sink: sink}))
+	for _, part := range []earlyexit.Target{downloads, thumbnails} {
+		earlyexit.On(part, "user.left")
+	}
+
+	if _, err := downloads.Enqueue(context.Background(), "a.example"); err != nil {
 		panic(err)
 	}
-	defer answers.Close()
-
+	<-started
 	sink.Raise("user.left")
-	_, err = answers.TryEnqueue(context.Background(), "a.example")
-	if exited, ok := errors.AsType[*earlyexit.ExitedError](err); ok {
-		fmt.Println("too late:", exited.Signal.Name)
+	if err := downloads.Drain(context.Background()); err != nil {
+		panic(err)
 	}
+	_, err := thumbnails.Enqueue(context.Background(), "a.example")
 	fmt.Println(errors.Is(err, core.ErrClosed))
 	// Output:
-	// too late: user.left
+	// ended by user.left
 	// true
 }

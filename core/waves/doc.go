@@ -1,11 +1,11 @@
 // Package waves runs stages that signals set off: the signal that one stage raises when it
 // is done sets off the next, wave after wave, until a signal ends everything.
 //
-//	bots, err := waves.New(sink, []waves.Stage{
+//	bots, err := waves.New([]waves.Stage{
 //		{Name: "lexical", Trigger: "content.received", Work: lexical, OnComplete: "vote.lexical"},
 //		{Name: "behavior", Trigger: "content.received", Work: behavior, OnComplete: "vote.behavior"},
 //		{Name: "judge", Trigger: "vote.*", Work: judge},
-//	}, waves.Options{EarlyExit: "verdict.*"})
+//	}, "verdict.*", core.Options{Sink: sink})
 //	...
 //	defer bots.Close()
 //	bots.Start()
@@ -14,7 +14,7 @@
 // Every signal that matches the trigger of a stage queues one run of that stage. A signal
 // that matches several triggers queues one run of each stage, in the order of the stages.
 // The work gets the signal. The goroutine that raises the signal does not wait. At most
-// [Options.MaxConcurrency] runs go at once, the others wait in a queue. When the queue is
+// [core.Options.MaxConcurrency] runs go at once, the others wait in a queue. When the queue is
 // full, the oldest run is dropped and counted.
 //
 // A run raises the signals of [Stage.OnStart], and of [Stage.OnComplete] or
@@ -34,11 +34,11 @@
 // sink.Because(trigger).RaiseKey("verdict.bot", trigger.Key). Signals that the work raises
 // on the sink without a cause set off stages like anybody's.
 //
-// A signal that matches [Options.EarlyExit] ends everything: runs that have started are
-// cancelled with an [ExitError] as the cause, queued runs are only counted, and
-// [SignalExited] is raised. Then the executor is done; [Executor.Exited] returns the signal.
-// Make a new executor for the next use, which costs little: so a verdict about one thing
-// never ends the work on another.
+// A signal that matches the pattern of the early exit ends everything, see
+// [earlyexit.Exit]: runs that have started are cancelled, queued runs are only counted as
+// Cancelled. Then the executor is done; [Executor.Exited] returns the signal. Make a new
+// executor for the next use, which costs little: so a verdict about one thing never ends the
+// work on another.
 //
 // Use waveorchestrator, in the atoms, if the waves are known in advance and a call has to
 // return their results.

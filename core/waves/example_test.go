@@ -2,10 +2,10 @@ package waves_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/earlyexit"
 	"github.com/ephemeralgo/ephemeral/core/waves"
 )
 
@@ -22,11 +22,11 @@ func Example() {
 		return nil
 	}
 
-	bots, err := waves.New(sink, []waves.Stage{
+	bots, err := waves.New([]waves.Stage{
 		{Name: "lexical", Trigger: "content.received", Work: suspicious, OnComplete: "vote.lexical"},
 		{Name: "behavior", Trigger: "content.received", Work: suspicious, OnComplete: "vote.behavior"},
 		{Name: "judge", Trigger: "vote.*", Work: judge},
-	}, waves.Options{EarlyExit: "verdict.*"})
+	}, "verdict.*", core.Options{Sink: sink})
 	if err != nil {
 		panic(err)
 	}
@@ -34,7 +34,7 @@ func Example() {
 	bots.Start()
 
 	sink.RaiseKey("content.received", "user-123")
-	exit, err := sink.WaitFor(context.Background(), waves.SignalExited)
+	exit, err := sink.WaitFor(context.Background(), earlyexit.SignalExited)
 	if err != nil {
 		panic(err)
 	}
@@ -52,13 +52,13 @@ func ExampleEvent() {
 		fmt.Println(event.Stage, "of", s.Key+":", event.Err)
 	})
 
-	orders, err := waves.New(sink, []waves.Stage{{
+	orders, err := waves.New([]waves.Stage{{
 		Name:    "charge",
 		Trigger: "order.placed",
 		Work: func(context.Context, core.Signal) error {
 			return fmt.Errorf("the card has expired")
 		},
-	}}, waves.Options{})
+	}}, "", core.Options{Sink: sink})
 	if err != nil {
 		panic(err)
 	}
@@ -69,33 +69,4 @@ func ExampleEvent() {
 	}
 	// Output:
 	// charge of order-7: the card has expired
-}
-
-// The early exit cancels stages that run. The cause of their context says which signal it was.
-func ExampleExitError() {
-	sink := core.NewSink(core.SinkOptions{})
-	started := make(chan struct{})
-	bots, err := waves.New(sink, []waves.Stage{{
-		Name:    "slow",
-		Trigger: "content.received",
-		Work: func(ctx context.Context, content core.Signal) error {
-			close(started)
-			<-ctx.Done()
-			var exit *waves.ExitError
-			if errors.As(context.Cause(ctx), &exit) {
-				fmt.Println("stopped because of", exit.Signal.Name, exit.Signal.Key)
-			}
-			return context.Cause(ctx)
-		},
-	}}, waves.Options{EarlyExit: "verdict.*"})
-	if err != nil {
-		panic(err)
-	}
-	bots.Start()
-	sink.RaiseKey("content.received", "user-123")
-	<-started
-	sink.RaiseKey("verdict.bot", "user-123")
-	bots.Close()
-	// Output:
-	// stopped because of verdict.bot user-123
 }

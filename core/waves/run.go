@@ -18,38 +18,34 @@ var errPanicked = errors.New("waves: the work panicked or ended its goroutine")
 
 // run is the work of the coordinator.
 func (e *Executor) run(ctx context.Context, r run) (err error) {
-	op := core.OperationFrom(ctx)
-	if exit := e.exit.Load(); exit != nil {
-		e.Cancel(op.ID(), exit) // it left the queue while the exit was being taken
-	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil { // it was starting when it was cancelled
 		return context.Cause(ctx)
 	}
+	op := core.OperationFrom(ctx)
 	op.SetKey(r.trigger.Key)
 	op.Set(ValueStage, r.stage.Name)
-	result := errPanicked
+	err = errPanicked
 	defer func() {
 		switch {
-		case result == nil:
+		case err == nil:
 			e.raise(r, nil, r.stage.onComplete...)
-		case result != errPanicked && ctx.Err() != nil:
-			e.raise(r, result, Cancelled)
+		case ctx.Err() != nil && !errors.Is(context.Cause(ctx), core.ErrTimeout):
+			e.raise(r, err, Cancelled)
 		default:
-			e.raise(r, result, r.stage.onFailure...)
-			e.raise(r, result, Failed)
+			e.raise(r, err, r.stage.onFailure...)
+			e.raise(r, err, Failed)
 		}
 	}()
 	e.raise(r, nil, r.stage.onStart...)
-	if err = context.Cause(ctx); err == nil { // a handler may have taken the exit
-		err = r.stage.Work(ctx, r.trigger)
+	if cause := context.Cause(ctx); cause != nil { // a handler may have taken the exit
+		return cause
 	}
-	result = err
-	return err
+	return r.stage.Work(ctx, r.trigger)
 }
 
 // raise raises signals about a run.
 func (e *Executor) raise(r run, err error, kinds ...core.Kind[Event]) {
 	for _, k := range kinds {
-		k.Raise(e.sink.Because(r.trigger), r.trigger.Key, Event{Stage: r.stage.Name, Err: err, by: r.stage})
+		k.Raise(e.Sink().Because(r.trigger), r.trigger.Key, Event{Stage: r.stage.Name, Err: err, by: r.stage})
 	}
 }

@@ -30,7 +30,7 @@ type Stage struct {
 	OnFailure string
 }
 
-// An Event is the payload of all signals that an executor raises but [SignalExited]:
+// An Event is the payload of the signals that an executor raises about its runs:
 //
 //	e, ok := signal.Payload().(waves.Event)
 type Event struct {

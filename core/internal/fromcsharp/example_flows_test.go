@@ -24,10 +24,10 @@ func Example_botDetection() {
 	}
 
 	// stages: detectors run when content arrives
-	detectors, err := waves.New(sink, []waves.Stage{
+	detectors, err := waves.New([]waves.Stage{
 		{Name: "lexical", Trigger: "content.received", Work: runLexical, OnComplete: "vote.lexical"},
 		{Name: "behavior", Trigger: "content.received", Work: runBehavior, OnComplete: "vote.behavior"},
-	}, waves.Options{EarlyExit: "verdict.*"})
+	}, "verdict.*", core.Options{Sink: sink})
 	if err != nil {
 		panic(err)
 	}

@@ -1,0 +1,72 @@
+package earlyexit
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// SignalExited is raised on the sink of a coordinator that an [Exit] has ended, after its
+// operations have been cancelled. It has the key of the signal that ended the coordinator,
+// and is caused by it.
+const SignalExited = "coordinator.exited"
+
+// An ExitedError names the signal that ended a coordinator. It is the cause with which the
+// operations are cancelled. It is a [core.ErrClosed].
+type ExitedError struct{ Signal core.Signal }
+
+func (e *ExitedError) Error() string {
+	return fmt.Sprintf("earlyexit: ended by signal %q", e.Signal.Name)
+}
+
+// Unwrap returns [core.ErrClosed].
+func (e *ExitedError) Unwrap() error { return core.ErrClosed }
+
+// A Target is what an [Exit] can end: a coordinator, or another type that embeds a
+// [core.Control].
+type Target interface {
+	Sink() *core.Sink
+	Complete()
+	Abort(cause error)
+	OnClosed(fn func()) (cancel func())
+}
+
+// An Exit ends a coordinator when a signal comes. It ends the intake, cancels all
+// operations, with an [ExitedError] as the cause, and raises [SignalExited]. Make one with
+// [On]. An Exit needs no closing: it listens until the coordinator ends. It is safe for
+// concurrent use.
+type Exit struct {
+	target Target
+	taken  atomic.Pointer[ExitedError] // nil: no signal has come
+}
+
+// On lets the first signal that matches pattern end the target; see [core.Match]. The
+// signal comes from the sink of the target, after this call. When the Raise of the signal
+// returns, nothing starts any more. The signal has no effect after Close has begun, or after
+// the intake has ended and all accepted items are done. [core.SignalStarted] and
+// [core.SignalStopped] do not count, as for the gates of coordinators.
+func On(target Target, pattern string) *Exit {
+	x := &Exit{target: target}
+	target.OnClosed(target.Sink().Subscribe(pattern, x.take))
+	return x
+}
+
+// take is the handler of the signals.
+func (x *Exit) take(s core.Signal) {
+	exited := &ExitedError{s}
+	if s.Name == core.SignalStarted || s.Name == core.SignalStopped || !x.taken.CompareAndSwap(nil, exited) {
+		return
+	}
+	x.target.Complete()
+	x.target.Abort(exited)
+	x.target.Sink().Because(s).RaiseKey(SignalExited, s.Key)
+}
+
+// Signal returns the signal that ended the coordinator, and whether there was one.
+func (x *Exit) Signal() (core.Signal, bool) {
+	if exited := x.taken.Load(); exited != nil {
+		return exited.Signal, true
+	}
+	return core.Signal{}, false
+}
