@@ -23,9 +23,22 @@ func NewCollector[In, Out any](work core.ResultWork[In, Out], exitOn string, com
 }
 
 // CollectorSignalExited is [earlyexit.SignalExited]: SignalExited is raised on the sink
-// of a Collector when a signal has ended it, after running work has been cancelled.
+// of a coordinator that an Exit has ended, after its operations have been cancelled.
 const CollectorSignalExited = earlyexit.SignalExited
 
-// CollectorExitedError is [earlyexit.ExitedError]: An ExitedError says which signal
-// ended a Collector.
+// CollectorExitedError is [earlyexit.ExitedError]: An ExitedError names the signal that
+// ended a coordinator.
 type CollectorExitedError = earlyexit.ExitedError
+
+// CollectorTarget is [earlyexit.Target]: A Target is what an Exit can end: a
+// coordinator, or another type that embeds a core.Control.
+type CollectorTarget = earlyexit.Target
+
+// CollectorExit is [earlyexit.Exit]: An Exit ends a coordinator when a signal comes.
+type CollectorExit = earlyexit.Exit
+
+// CollectorOn is [earlyexit.On]: On lets the first signal that matches pattern end the
+// target; see core.Match.
+func CollectorOn(target earlyexit.Target, pattern string) *earlyexit.Exit {
+	return earlyexit.On(target, pattern)
+}

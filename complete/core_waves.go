@@ -11,22 +11,17 @@ import (
 // it off.
 type ExecutorStage = waves.Stage
 
-// ExecutorEvent is [waves.Event]: An Event is the payload of all signals that an
-// executor raises but SignalExited:
+// ExecutorEvent is [waves.Event]: An Event is the payload of the signals that an
+// executor raises about its runs:
 type ExecutorEvent = waves.Event
 
 // ExecutorSignalFailed is [waves.SignalFailed]: SignalFailed is raised when the work of
-// a stage has failed: it returned an error, also one of a time limit of its own, or
-// panicked.
+// a stage has failed: it returned an error, also one of a time limit, or panicked.
 const ExecutorSignalFailed = waves.SignalFailed
 
 // ExecutorSignalCancelled is [waves.SignalCancelled]: SignalCancelled is raised when a
-// run that had started was cancelled, by the early exit or by Close.
+// run that had started was cancelled, for example by the early exit or by Close.
 const ExecutorSignalCancelled = waves.SignalCancelled
-
-// ExecutorSignalExited is [waves.SignalExited]: SignalExited is raised when the early
-// exit was taken, because of the signal that caused it.
-const ExecutorSignalExited = waves.SignalExited
 
 // ExecutorFailed is [waves.Failed].
 var ExecutorFailed = waves.Failed
@@ -38,18 +33,11 @@ var ExecutorCancelled = waves.Cancelled
 // core.Value, by which the operations of an executor say which stage they run.
 const ExecutorValueStage = waves.ValueStage
 
-// ExecutorOptions is [waves.Options]: Options configure an Executor.
-type ExecutorOptions = waves.Options
-
 // Executor is [waves.Executor]: An Executor runs stages when signals set them off.
 type Executor = waves.Executor
 
-// NewExecutor is [waves.New]: New makes an executor of stages that signals on sink set
-// off, or says what is wrong.
-func NewExecutor(sink *core.Sink, stages []waves.Stage, opts waves.Options) (*waves.Executor, error) {
-	return waves.New(sink, stages, opts)
+// NewExecutor is [waves.New]: New makes an executor of stages, or says what is wrong
+// with them.
+func NewExecutor(stages []waves.Stage, exitOn string, opts core.Options) (*waves.Executor, error) {
+	return waves.New(stages, exitOn, opts)
 }
-
-// ExecutorExitError is [waves.ExitError]: An ExitError is the cause of a cancellation
-// by the early exit.
-type ExecutorExitError = waves.ExitError
