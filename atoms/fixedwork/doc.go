@@ -26,6 +26,6 @@
 // items that run, and returns when no work runs any more. An idle pool has no goroutine, so the
 // garbage collector can remove a pool that was not closed.
 //
-// A pool is the smallest of the coordinators of package core. For lanes, groups, and signals
-// that defer or refuse items, use [core.NewCoordinator].
+// A pool is the smallest of the coordinators of package core. For lanes, and signals that
+// defer or refuse items, use [core.NewCoordinator].
 package fixedwork

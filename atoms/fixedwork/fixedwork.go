@@ -1,7 +1,6 @@
 package fixedwork
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -34,19 +33,11 @@ type Options struct {
 	Sink *core.Sink
 }
 
-// A Pool runs a fixed number of items at once. Make one with [New]. All methods are safe for
-// concurrent use. Inside the work, methods that would wait for their caller return
-// [core.ErrWouldDeadlock]. The methods of [core.Control] are those of every coordinator. An idle
-// pool has no goroutine and needs no closing.
-type Pool[T any] struct {
-	core.Control
-	c *core.Coordinator[T]
-}
-
-var (
-	_ core.Inspector     = (*Pool[int])(nil)
-	_ core.Enqueuer[int] = (*Pool[int])(nil)
-)
+// A Pool runs a fixed number of items at once. Make one with [New]. It is a [core.Coordinator] and
+// has all its methods. They are safe for concurrent use. Inside the work, methods that would wait
+// for their caller return [core.ErrWouldDeadlock]. An idle pool has no goroutine and needs no
+// closing.
+type Pool[T any] struct{ *core.Coordinator[T] }
 
 // New makes a pool that calls work for each item, or says what is wrong with the options. It
 // starts no goroutine.
@@ -67,29 +58,5 @@ func New[T any](work core.Work[T], opts Options) (*Pool[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("fixedwork: %w", err)
 	}
-	return &Pool[T]{c.Control, c}, nil
+	return &Pool[T]{c}, nil
 }
-
-// Enqueue accepts an item and returns the id of its operation. While the queue is full, callers
-// wait for room, first come, first served. If ctx ends first, Enqueue returns the cause of ctx.
-// The work itself does not wait: there is always room for it (see [core.Coordinator.Enqueue]).
-// The context of the item has the values of ctx, but does not end with ctx. After Complete,
-// Drain, Stop and Close, Enqueue returns [core.ErrClosed].
-func (p *Pool[T]) Enqueue(ctx context.Context, item T) (core.OperationID, error) {
-	return p.c.Enqueue(ctx, item)
-}
-
-// TryEnqueue is Enqueue that does not wait. If the queue is full, it returns [core.ErrFull].
-func (p *Pool[T]) TryEnqueue(ctx context.Context, item T) (core.OperationID, error) {
-	return p.c.TryEnqueue(ctx, item)
-}
-
-// Do enqueues an item, waits until its operation ends, and returns the error of the work. If ctx
-// ends first, Do cancels the item and returns the cause of ctx. If the work calls Do, it gives
-// up its slot meanwhile; see [core.Coordinator.Do].
-func (p *Pool[T]) Do(ctx context.Context, item T) error { return p.c.Do(ctx, item) }
-
-// Wait waits until an operation ends, and returns the error of its work. If ctx ends first, Wait
-// returns, and the operation continues. If the pool no longer shows the operation, Wait returns
-// [core.ErrUnknown].
-func (p *Pool[T]) Wait(ctx context.Context, id core.OperationID) error { return p.c.Wait(ctx, id) }

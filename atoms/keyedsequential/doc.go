@@ -28,6 +28,6 @@
 // that wait is limited, for all keys together: if there is no room, Enqueue waits for room, and
 // TryEnqueue refuses.
 //
-// A sequencer is a coordinator of package core. For lanes, groups and signals that defer items,
+// A sequencer is a coordinator of package core. For lanes and signals that defer items,
 // use [core.NewKeyedCoordinator]. For results, use [core.NewKeyedResultCoordinator].
 package keyedsequential

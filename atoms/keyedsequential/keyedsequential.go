@@ -1,7 +1,6 @@
 package keyedsequential
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -39,19 +38,12 @@ type Options struct {
 }
 
 // A Sequencer runs items of one key one after the other, and items of different keys at the same
-// time. Make one with [New]. All methods are safe for concurrent use. Inside the work, methods
-// that would wait for their caller return [core.ErrWouldDeadlock]. An idle sequencer has no
-// goroutine and needs no closing. The methods of [core.Control] are those of every coordinator.
-// SetMaxConcurrency does not change MaxPerKey.
-type Sequencer[T any] struct {
-	core.Control
-	c *core.Coordinator[T]
-}
-
-var (
-	_ core.Inspector     = (*Sequencer[int])(nil)
-	_ core.Enqueuer[int] = (*Sequencer[int])(nil)
-)
+// time. Make one with [New]. It is a [core.Coordinator] and has all its methods. They are safe for
+// concurrent use. Inside the work, methods that would wait for their caller return
+// [core.ErrWouldDeadlock]; so does Do with an item of the key that the work has, if MaxPerKey is 1.
+// SetMaxConcurrency does not change MaxPerKey. An idle sequencer has no goroutine and needs no
+// closing.
+type Sequencer[T any] struct{ *core.Coordinator[T] }
 
 // New makes a sequencer that calls work for each item, or says what is wrong with the options.
 // key returns the key of an item. New starts no goroutine.
@@ -73,33 +65,5 @@ func New[T any, K ~string](key func(T) K, work core.Work[T], opts Options) (*Seq
 	if err != nil {
 		return nil, fmt.Errorf("keyedsequential: %w", err)
 	}
-	return &Sequencer[T]{c.Control, c}, nil
+	return &Sequencer[T]{c}, nil
 }
-
-// Enqueue accepts an item and returns the id of its operation. While the queue is full, callers
-// wait for room, first come, first served. If ctx ends first, Enqueue returns the cause of ctx.
-// The work itself does not wait: there is always room for it (see [core.Coordinator.Enqueue]).
-// The context of the item has the values of ctx, but does not end with ctx. After Complete,
-// Drain, Stop and Close, Enqueue returns [core.ErrClosed].
-func (s *Sequencer[T]) Enqueue(ctx context.Context, item T) (core.OperationID, error) {
-	return s.c.Enqueue(ctx, item)
-}
-
-// TryEnqueue is Enqueue that does not wait. If the queue of all keys is full, it returns
-// [core.ErrFull].
-func (s *Sequencer[T]) TryEnqueue(ctx context.Context, item T) (core.OperationID, error) {
-	return s.c.TryEnqueue(ctx, item)
-}
-
-// Do enqueues an item, waits until its operation ends, and returns the error of the work. If ctx
-// ends first, Do cancels the item and returns the cause of ctx.
-//
-// If the work calls Do, it gives up its slot meanwhile, but not its key. With MaxPerKey 1, an
-// item of the same key would wait for its caller, so Do returns [core.ErrWouldDeadlock]. See
-// [core.Coordinator.Do].
-func (s *Sequencer[T]) Do(ctx context.Context, item T) error { return s.c.Do(ctx, item) }
-
-// Wait waits until an operation ends, and returns the error of its work. If ctx ends first, Wait
-// returns, and the operation continues. If the sequencer no longer shows the operation, Wait
-// returns [core.ErrUnknown].
-func (s *Sequencer[T]) Wait(ctx context.Context, id core.OperationID) error { return s.c.Wait(ctx, id) }
