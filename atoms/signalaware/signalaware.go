@@ -6,52 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
-
-// Options configure a [Gate]. With the zero value, no signal refuses or defers items. For
-// patterns see [core.Match].
-type Options struct {
-	// Name is the Source of the signals of the work. "" means "signalaware". The Source
-	// of wrapped calls is Name with ".calls".
-	Name string
-	// CancelOn is a pattern. While a signal on the sink matches it, items are refused. ""
-	// means none.
-	CancelOn string
-	// DeferOn is a pattern. While a signal on the sink matches it, items wait, unless a
-	// newer signal matches ResumeOn. "" means none. ResumeOn without DeferOn is an error.
-	DeferOn, ResumeOn string
-	// MaxDefer is the longest time that raised signals defer an item. The time begins when
-	// the item is enqueued or when the first of the signals is raised, whichever is later.
-	// A held signal defers items until it is released. 0 means 5 seconds, negative means
-	// no limit.
-	MaxDefer time.Duration
-	// MaxConcurrency is how many items run at once; wrapped calls do not count. 0 means
-	// runtime.GOMAXPROCS.
-	MaxConcurrency int
-	// MaxQueued is how many items may wait, for a slot or a signal; wrapped calls do not
-	// count. If so many wait, Enqueue waits for room and TryEnqueue refuses. 0 means 1024,
-	// negative means no queue.
-	MaxQueued int
-	// MaxTracked is how many finished operations the gate shows. The last 200 failed
-	// operations are shown in addition. 0 means 200; negative means none, and no failed
-	// ones.
-	MaxTracked int
-	// MaxAge is how long finished operations are shown. 0 means 5 minutes, negative means
-	// no limit.
-	MaxAge time.Duration
-	// Timeout is how long the work on an item may take, from its start. Then its context
-	// ends with the cause [core.ErrTimeout]. 0 and negative mean no limit.
-	Timeout time.Duration
-	// OnDone is called once for every operation that ends, also if it never ran; see
-	// [core.Options].
-	OnDone func(core.Snapshot)
-	// Sink has the signals at which the gate looks, and gets the signals of the work. nil
-	// means a new sink.
-	Sink *core.Sink
-}
 
 // A Gate runs items while signals allow it. Make one with [New], and close it: a shared sink
 // refers to it until Drain, Stop or Close. All methods are safe for concurrent use. Inside the
@@ -74,31 +31,33 @@ type Gate[T any] struct {
 	stats CallStats
 }
 
-// New makes a gate that calls work for each item, or says what is wrong with the options. It
-// starts no goroutine.
-func New[T any](work core.Work[T], opts Options) (*Gate[T], error) {
-	common := core.Options{
-		Name:           cmp.Or(opts.Name, "signalaware"),
-		MaxConcurrency: opts.MaxConcurrency,
-		MaxQueued:      opts.MaxQueued,
-		MaxTracked:     opts.MaxTracked,
-		MaxAge:         opts.MaxAge,
-		Timeout:        opts.Timeout,
-		OnDone:         opts.OnDone,
-		Sink:           cmp.Or(opts.Sink, core.NewSink(core.SinkOptions{})),
+// New makes a gate that calls work for each item, or says what is wrong with the options. With the
+// zero Options, no signal refuses or defers items. New starts no goroutine.
+//
+// The default of Name is "signalaware". Wrapped calls have the Source Name with ".calls". For
+// them, the gate uses Sink, CancelOn, DeferOn, ResumeOn and MaxDefer. The other options are about
+// items. When a signal that matches DrainOn has ended the intake of
+// items, and all items are finished, calls get [core.ErrClosed].
+func New[T any](work core.Work[T], opts core.Options) (*Gate[T], error) {
+	opts.Name = cmp.Or(opts.Name, "signalaware")
+	opts.Sink = cmp.Or(opts.Sink, core.NewSink(core.SinkOptions{}))
+	items, err := core.NewCoordinator(work, opts)
+	if err != nil {
+		return nil, fmt.Errorf("signalaware: %w", err)
+	}
+	if opts.DeferOn == "" {
+		opts.ResumeOn = "" // it is for lanes
+	}
+	calls := core.Must(core.NewCoordinator(passes, core.Options{ // these options are valid
+		Name:           opts.Name + ".calls",
+		MaxConcurrency: 1, // calls pass in order
+		Sink:           opts.Sink,
 		CancelOn:       opts.CancelOn,
 		DeferOn:        opts.DeferOn,
 		ResumeOn:       opts.ResumeOn,
 		MaxDefer:       opts.MaxDefer,
-	}
-	items, err := core.NewCoordinator(work, common)
-	if err != nil {
-		return nil, fmt.Errorf("signalaware: %w", err)
-	}
-	common.Name += ".calls"
-	common.MaxConcurrency = 1 // calls pass in order
-	common.MaxQueued, common.Timeout, common.OnDone = 0, 0, nil
-	calls := core.Must(core.NewCoordinator(passes, common)) // these options are valid
+	}))
+	items.OnClosed(calls.Complete)
 	return &Gate[T]{Coordinator: items, calls: calls}, nil
 }
 

@@ -36,7 +36,7 @@ func TestACallGoesThroughOnItsOwnGoroutineWithItsOwnContext(t *testing.T) {
 // A call waits like an item, and ends at the instant of the change. Weak point of the
 // original: that it runs after MaxDefer was silent.
 func TestACallWaits(t *testing.T) {
-	bubble(t, func(o *signalaware.Options) { o.MaxDefer = time.Minute }, func(t *testing.T, g *gate) {
+	bubble(t, func(o *core.Options) { o.MaxDefer = time.Minute }, func(t *testing.T, g *gate) {
 		signals := coretest.Watch(t, g.Sink(), core.SignalForced)
 		call := signalaware.WrapResult(g, double)
 		takes := func(want time.Duration, ctx context.Context) (int, error) {
@@ -124,7 +124,7 @@ func TestCallsAndTheLifecycle(t *testing.T) {
 // The work of an item may make a call that waits at the same gate, and close it. Methods
 // that would wait for the caller change nothing.
 func TestFromInsideTheWork(t *testing.T) {
-	bubble(t, func(o *signalaware.Options) { o.MaxConcurrency = 1 }, func(t *testing.T, g *gate) {
+	bubble(t, func(o *core.Options) { o.MaxConcurrency = 1 }, func(t *testing.T, g *gate) {
 		check := func(ctx context.Context) error {
 			assert.ErrorIs(t, g.Flush(ctx), core.ErrWouldDeadlock)
 			assert.ErrorIs(t, g.Stop(ctx), core.ErrWouldDeadlock)
