@@ -17,6 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/echo"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/lastwords"
 )
 
 var errOnPurpose = errors.New("failed on purpose")
@@ -116,13 +117,13 @@ func TestEntry(t *testing.T) {
 		assert.Equal(t, "parcel-9", got.Captures[1].Signal.Key)
 		assert.True(t, begun.Add(time.Minute).Equal(got.Captures[1].Signal.Time))
 		assert.True(t, begun.Add(time.Minute).Equal(got.Finished))
-		assert.True(t, begun.Add(3*time.Minute).Equal(got.Finalized))
-		got.Finished, got.Finalized = time.Time{}, time.Unix(0, 0).UTC()
-		got.Captures = []echo.Capture[string]{{Signal: core.Signal{Name: "a", Time: got.Finalized, Seq: 1}, Payload: "p"}}
+		assert.True(t, begun.Add(3*time.Minute).Equal(got.Time))
+		got.Finished, got.Time = time.Time{}, time.Unix(0, 0).UTC()
+		got.Captures = []echo.Capture[string]{{Signal: core.Signal{Name: "a", Time: got.Time, Seq: 1}, Payload: "p"}}
 		text, err := json.Marshal(got)
 		assert.NoError(t, err)
-		assert.JSONEq(t, fmt.Sprintf(`{"operation":%d,"key":"order-1","status":"failed","error":"failed on purpose","pinned":true,
-			"finalized":"1970-01-01T00:00:00Z","captures":[{"signal":{"name":"a","time":"1970-01-01T00:00:00Z","seq":1},"payload":"p"}]}`, id), string(text))
+		assert.JSONEq(t, fmt.Sprintf(`{"operation":%d,"key":"order-1","signal":"shop.orders.clerk.echo.said","status":"failed","error":"failed on purpose","pinned":true,
+			"time":"1970-01-01T00:00:00Z","captures":[{"signal":{"name":"a","time":"1970-01-01T00:00:00Z","seq":1},"payload":"p"}]}`, id), string(text))
 	})
 }
 
@@ -143,10 +144,10 @@ func TestFailed(t *testing.T) {
 			return errOnPurpose
 		}, echo.Options{Sink: sink, Name: "archive", MaxQueued: 1}))
 		failures := map[string]error{}
-		defer r.Failed().Subscribe(sink, func(s core.Signal, f echo.Failure[string]) { failures[s.Name+" "+s.Key] = f.Err })()
+		defer r.Failed().Subscribe(sink, func(s core.Signal, f lastwords.Failure[echo.Entry[string]]) { failures[s.Name+" "+s.Key] = f.Err })()
 		var keys []string
 		for _, word := range []string{"arrives", "fails", "dropped", "waits", "in the window"} {
-			keys = append(keys, "echo.failed "+say(t, c, word).String())
+			keys = append(keys, "lastwords.failed "+say(t, c, word).String())
 		}
 		require.NoError(t, r.Close())
 		c.Close()
