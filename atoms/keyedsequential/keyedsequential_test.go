@@ -2,6 +2,7 @@ package keyedsequential_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,9 +19,12 @@ func itself(key string) string { return key }
 func TestBusyKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for given, want := range map[string]string{"": "keyedsequential", "orders": "orders"} {
+			var mu sync.Mutex
 			begun, ended := time.Now(), map[string]time.Duration{}
 			s := core.Must(keyedsequential.New(itself, func(_ context.Context, key string) error {
 				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
 				ended[key] = time.Since(begun)
 				return nil
 			}, core.Options{Name: given, MaxConcurrency: 2}))

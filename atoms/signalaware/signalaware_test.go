@@ -3,7 +3,6 @@ package signalaware_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,34 +86,6 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// Weak point of the original, for the race detector: conditions change while calls come.
-func TestConditionsChangeWhileCallsCome(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, g *gate) {
-		call := signalaware.Wrap(g, func(context.Context, int) error { return nil })
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() {
-				for range 100 {
-					g.Raise("backpressure.x")
-					g.Raise("shutdown")
-					time.Sleep(time.Nanosecond)
-					g.Why()
-					g.Sink().Retract("shutdown, backpressure.*")
-				}
-			})
-			all.Go(func() {
-				for range 100 {
-					call(t.Context(), 1)
-					time.Sleep(time.Nanosecond)
-				}
-			})
-		}
-		all.Wait()
-		c := g.Calls()
-		assert.Equal(t, []uint64{400, 400}, []uint64{c.Calls, c.Passed + c.Refused + c.GaveUp})
-	})
-}
-
 func TestWhy(t *testing.T) {
 	bubble(t, func(o *core.Options) { o.MaxQueued = -1 }, func(t *testing.T, g *gate) {
 		assert.Empty(t, g.Why())
@@ -132,7 +103,9 @@ func TestWhy(t *testing.T) {
 			assert.Equal(t, "backpressure.x", why[1].Signal.Name)
 		}
 		check()
-		check() // it leaves nothing behind
+		check()
+		assert.NoError(t, g.Flush(t.Context()))
+		assert.Equal(t, now, time.Now(), "it leaves nothing behind that Flush waits for")
 
 		call := signalaware.Wrap(g, func(context.Context, int) error { return nil })
 		for range 1025 {
@@ -146,28 +119,6 @@ func TestWhy(t *testing.T) {
 		assert.Equal(t, uint64(1025), g.Calls().Passed, "they wait together, without a bound")
 		require.NoError(t, g.Drain(t.Context()))
 		assert.Empty(t, g.Why(), "a call would get ErrClosed")
-	})
-}
-
-// Items get all options. Wrapped calls get those about signals.
-func TestOptions(t *testing.T) {
-	var ended []error
-	bubble(t, func(o *core.Options) {
-		o.MaxConcurrency, o.Timeout, o.MaxQueued = 1, time.Second, -1
-		o.OnDone = func(s core.Snapshot) { ended = append(ended, s.Err) }
-	}, func(t *testing.T, g *gate) {
-		assert.Equal(t, "signalaware", g.Name())
-		err := g.Do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		assert.ErrorIs(t, err, core.ErrTimeout)
-		slow := func(context.Context) error { time.Sleep(time.Hour); return nil }
-		assert.NoError(t, signalaware.Wrap(g, coretest.Run)(t.Context(), slow), "calls are no operations of the gate")
-		assert.Equal(t, []error{err}, ended)
-	})
-	_, err := signalaware.New(coretest.Run, core.Options{MaxConcurrency: -1})
-	assert.ErrorContains(t, err, "signalaware: core: Options.MaxConcurrency")
-	assert.PanicsWithValue(t, "signalaware: Wrap needs a gate and a function", func() { signalaware.Wrap[int](new(gate), nil) })
-	assert.PanicsWithValue(t, "signalaware: WrapResult needs a gate and a function", func() {
-		signalaware.WrapResult[int, int, int](nil, double)
 	})
 }
 
@@ -200,5 +151,14 @@ func TestLanes(t *testing.T) {
 		g.Raise("shutdown")
 		_, err := cold.Wait(t.Context())
 		assertRefused(t, err, "shutdown")
+	})
+}
+
+func TestErrors(t *testing.T) {
+	_, err := signalaware.New(coretest.Run, core.Options{MaxConcurrency: -1})
+	assert.ErrorContains(t, err, "signalaware: core: Options.MaxConcurrency")
+	assert.PanicsWithValue(t, "signalaware: Wrap needs a gate and a function", func() { signalaware.Wrap[int](new(gate), nil) })
+	assert.PanicsWithValue(t, "signalaware: WrapResult needs a gate and a function", func() {
+		signalaware.WrapResult[int, int, int](nil, double)
 	})
 }

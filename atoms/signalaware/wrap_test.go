@@ -18,7 +18,8 @@ import (
 func double(_ context.Context, n int) (int, error) { return 2 * n, nil }
 
 func TestACallGoesThroughOnItsOwnGoroutineWithItsOwnContext(t *testing.T) {
-	g := newGate(t, nil)
+	done := func(core.Snapshot) { t.Error("a call is no operation of the gate") }
+	g := newGate(t, func(o *core.Options) { o.OnDone, o.MaxQueued, o.Timeout = done, -1, 1 })
 	n := 0
 	call := signalaware.Wrap(g, func(ctx context.Context, n *int) error {
 		*n++
@@ -31,6 +32,7 @@ func TestACallGoesThroughOnItsOwnGoroutineWithItsOwnContext(t *testing.T) {
 	assert.JSONEq(t, `{"calls":1,"waiting":0,"passed":1,"refused":0,"gaveUp":0,"forced":0}`, g.Calls().String())
 	assert.Len(t, g.Calls().LogValue().Group(), 6)
 	assert.Zero(t, g.Stats().Enqueued)
+	assert.Equal(t, "signalaware", g.Name())
 }
 
 // A call waits like an item, and ends at the instant of the change. Weak point of the
