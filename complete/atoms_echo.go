@@ -29,11 +29,3 @@ type RecorderEntry[P any] = echo.Entry[P]
 // RecorderCapture is [echo.Capture]: A Capture is one signal of an operation, with its
 // payload.
 type RecorderCapture[P any] = echo.Capture[P]
-
-// RecorderFailure is [echo.Failure]: A Failure is an entry that was not delivered, and
-// the reason.
-type RecorderFailure[P any] = echo.Failure[P]
-
-// RecorderSignalFailed is [echo.SignalFailed]: SignalFailed is raised for each entry
-// that was not delivered.
-const RecorderSignalFailed = echo.SignalFailed

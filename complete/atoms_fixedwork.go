@@ -7,14 +7,11 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// PoolOptions is [fixedwork.Options]: Options configure a Pool.
-type PoolOptions = fixedwork.Options
-
 // Pool is [fixedwork.Pool]: A Pool runs a fixed number of items at once.
 type Pool[T any] = fixedwork.Pool[T]
 
 // NewPool is [fixedwork.New]: New makes a pool that calls work for each item, or says
 // what is wrong with the options.
-func NewPool[T any](work core.Work[T], opts fixedwork.Options) (*fixedwork.Pool[T], error) {
+func NewPool[T any](work core.Work[T], opts core.Options) (*fixedwork.Pool[T], error) {
 	return fixedwork.New[T](work, opts)
 }

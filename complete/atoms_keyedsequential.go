@@ -7,15 +7,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// SequencerOptions is [keyedsequential.Options]: Options configure a Sequencer.
-type SequencerOptions = keyedsequential.Options
-
 // Sequencer is [keyedsequential.Sequencer]: A Sequencer runs items of one key one after
 // the other, and items of different keys at the same time.
 type Sequencer[T any] = keyedsequential.Sequencer[T]
 
 // NewSequencer is [keyedsequential.New]: New makes a sequencer that calls work for each
 // item, or says what is wrong with the options.
-func NewSequencer[T any, K ~string](key func(T) K, work core.Work[T], opts keyedsequential.Options) (*keyedsequential.Sequencer[T], error) {
+func NewSequencer[T any, K ~string](key func(T) K, work core.Work[T], opts core.Options) (*keyedsequential.Sequencer[T], error) {
 	return keyedsequential.New[T, K](key, work, opts)
 }

@@ -7,15 +7,12 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// GateOptions is [signalaware.Options]: Options configure a Gate.
-type GateOptions = signalaware.Options
-
 // Gate is [signalaware.Gate]: A Gate runs items while signals allow it.
 type Gate[T any] = signalaware.Gate[T]
 
 // NewGate is [signalaware.New]: New makes a gate that calls work for each item, or says
 // what is wrong with the options.
-func NewGate[T any](work core.Work[T], opts signalaware.Options) (*signalaware.Gate[T], error) {
+func NewGate[T any](work core.Work[T], opts core.Options) (*signalaware.Gate[T], error) {
 	return signalaware.New[T](work, opts)
 }
 

@@ -10,16 +10,13 @@ import (
 // JournalSource is [lastwords.Source]: A Source is what a Relay needs of a coordinator.
 type JournalSource = lastwords.Source
 
-// JournalOptions is [lastwords.Options]: Options configure a Journal.
-type JournalOptions = lastwords.Options
-
 // Journal is [lastwords.Journal]: A Journal stores notes of operations that leave a
-// coordinator's window, one at a time unless SetMaxConcurrency says otherwise.
+// coordinator's window.
 type Journal = lastwords.Journal
 
 // NewJournal is [lastwords.New]: New makes a journal of the operations that leave c
 // from now on, or says what is wrong with the options.
-func NewJournal(c lastwords.Source, persist core.Work[lastwords.Note], opts lastwords.Options) (*lastwords.Journal, error) {
+func NewJournal(c lastwords.Source, persist core.Work[lastwords.Note], opts core.Options) (*lastwords.Journal, error) {
 	return lastwords.New(c, persist, opts)
 }
 
@@ -34,17 +31,13 @@ func JournalNoteOf(s core.Snapshot) lastwords.Note {
 }
 
 // JournalSignalFailed is [lastwords.SignalFailed]: SignalFailed is raised for every
-// note that was not stored: see Failed.
+// value that was not delivered: see Relay.Failed.
 const JournalSignalFailed = lastwords.SignalFailed
 
-// JournalFailed is [lastwords.Failed]: Failed is raised, with the note's key, for every
-// note that was not stored.
-var JournalFailed = lastwords.Failed
-
-// JournalFailure is [lastwords.Failure]: A Failure is a note that was not stored, and
-// why: the error of the function, a core.PanicError if it panicked, core.ErrDropped
-// when there was no room for the note, core.ErrStopped or core.ErrClosed.
-type JournalFailure = lastwords.Failure
+// JournalFailure is [lastwords.Failure]: A Failure is a value that was not delivered,
+// and why: the error of the function, a core.PanicError if it panicked, core.ErrDropped
+// when there was no room for the value, core.ErrStopped or core.ErrClosed.
+type JournalFailure[T any] = lastwords.Failure[T]
 
 // JournalRelay is [lastwords.Relay]: A Relay makes a value of each operation that
 // leaves a coordinator's window, and delivers it to a function.

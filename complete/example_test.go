@@ -29,7 +29,7 @@ func Example() {
 	}
 	gate, err := complete.NewGate(
 		complete.RetrierWrap(retrier, complete.LimiterWrap(limiter, call)),
-		complete.GateOptions{MaxConcurrency: 4, CancelOn: "api.down", Sink: sink})
+		complete.Options{MaxConcurrency: 4, CancelOn: "api.down", Sink: sink})
 	if err != nil {
 		panic(err)
 	}

@@ -21,7 +21,7 @@
 // Entries are delivered one at a time, in the order in which the operations leave. The
 // coordinator never waits for a delivery. Entries are queued, and if the queue is full, the
 // oldest one is dropped. If an entry is not delivered, the recorder counts it and raises
-// [SignalFailed]. To repeat failed deliveries, wrap the function: retry.Wrap(r, repo.Append).
+// [lastwords.Relay.Failed]. To repeat failed deliveries, wrap the function: retry.Wrap(r, repo.Append).
 //
 // An operation leaves the window when there are too many newer ones, when it is too old, when
 // it is evicted, and when the coordinator is closed. To get the entries of all operations,

@@ -23,7 +23,7 @@ type Source interface {
 type Options struct {
 	// Name is the Source of the signals that deliveries raise. "" means "echo".
 	Name string
-	// Sink gets [SignalFailed] and the signals of deliveries. nil means the sink of the
+	// Sink gets [lastwords.Relay.Failed] and the signals of deliveries. nil means the sink of the
 	// coordinator.
 	Sink *core.Sink
 
@@ -64,12 +64,12 @@ func (o Options) resolved(c Source, kind string) Options {
 	o.Sink = cmp.Or(o.Sink, c.Sink())
 	o.Capture = cmp.Or(o.Capture, kind+", *."+kind)
 	o.MaxPerOperation = cmp.Or(o.MaxPerOperation, 64)
-	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 1)
 	return o
 }
 
 // A Recorder delivers entries of operations that leave the window of a coordinator. Make one
-// with [New]. It is a [lastwords.Relay]. The coordinator refers to it until Complete, Drain, Stop
+// with [New]. It is a [lastwords.Relay]: an entry that was not delivered is raised in its signal
+// Failed, with the id of the operation as key. The coordinator refers to it until Complete, Drain, Stop
 // or Close. It has a goroutine only while there are entries to deliver. All methods are safe for
 // concurrent use. Inside the function that delivers, methods that would wait for this function
 // return [core.ErrWouldDeadlock].
@@ -98,13 +98,12 @@ func New[P any](c Source, kind core.Kind[P], deliver core.Work[Entry[P]], opts O
 	r := &Recorder[P]{opts: opts.resolved(c, kind.Name())}
 	var err error
 	r.Relay, err = lastwords.NewRelay(c, r.entry, func(ctx context.Context, e Entry[P]) error {
-		core.OperationFrom(ctx).SetKey(e.Operation.String())
+		core.OperationFrom(ctx).SetKey(e.SignalKey())
 		return deliver(ctx, e)
 	}, core.Options{
 		Name:           r.opts.Name,
 		MaxConcurrency: r.opts.MaxConcurrency,
 		MaxQueued:      r.opts.MaxQueued,
-		OnDone:         r.done,
 		Sink:           r.opts.Sink,
 	})
 	if err != nil {
@@ -115,20 +114,14 @@ func New[P any](c Source, kind core.Kind[P], deliver core.Work[Entry[P]], opts O
 
 // entry makes the entry of an operation. ok is false if there is no signal to capture.
 func (r *Recorder[P]) entry(s core.Snapshot) (e Entry[P], ok bool) {
-	e = Entry[P]{
-		Operation: s.ID, Key: s.Key, Status: s.Status, Pinned: s.Pins > 0,
-		Finished: s.Finished, Finalized: time.Now(),
-	}
-	if s.Err != nil {
-		e.Err = s.Err.Error()
-	}
+	e = Entry[P]{Note: lastwords.NoteOf(s), Pinned: s.Pins > 0, Finished: s.Finished}
 	active := r.opts.Activate == ""
 	for _, s := range s.Signals {
 		skip := false
 		if !active && s.Matches(r.opts.Activate) {
 			active, skip = true, r.opts.SkipActivation
 		}
-		tooOld := r.opts.MaxAge > 0 && e.Finalized.Sub(s.Time) > r.opts.MaxAge
+		tooOld := r.opts.MaxAge > 0 && e.Time.Sub(s.Time) > r.opts.MaxAge
 		if !active || skip || tooOld || !s.Matches(r.opts.Capture) {
 			continue
 		}
@@ -154,21 +147,6 @@ func payload[P any](s core.Signal) (p P, ok bool) {
 	return p, ok
 }
 
-// done raises SignalFailed if an entry was not delivered.
-func (r *Recorder[P]) done(s core.Snapshot) {
-	if s.Status != core.StatusSucceeded {
-		e := s.Item.(Entry[P])
-		r.Failed().Raise(r.opts.Sink, e.Operation.String(), Failure[P]{e, s.Err})
-	}
-}
-
-// Failed is the kind of [SignalFailed]. Subscribe to it to get the entries that were not
-// delivered. A handler delays the goroutine that calls it. Flush, Drain, Stop and Close return
-// after the handlers for the entries that they wait for. Inside a handler, these methods return
-// [core.ErrWouldDeadlock]. A handler must not call Add with a dropped entry: the queue is still
-// full, so another entry would be dropped.
-func (r *Recorder[P]) Failed() core.Kind[Failure[P]] { return core.NewKind[Failure[P]](SignalFailed) }
-
 // Stats returns the counters of the entries; see [lastwords.Relay]. SignalsDropped also counts
 // the signals that MaxPerOperation left out.
 func (r *Recorder[P]) Stats() core.Stats {
@@ -177,34 +155,22 @@ func (r *Recorder[P]) Stats() core.Stats {
 	return s
 }
 
-// An Entry has the captured signals of an operation.
+// An Entry has the captured signals of an operation. Time is when it left the window.
 type Entry[P any] struct {
-	Operation core.OperationID `json:"operation"`
-	Key       string           `json:"key,omitempty"`
-	Status    core.Status      `json:"status"`
-	Err       string           `json:"error,omitempty"`  // of the work, or why it did not run
-	Pinned    bool             `json:"pinned,omitempty"` // see [core.Control.Pin]
-	Finished  time.Time        `json:"finished,omitzero"`
-	Finalized time.Time        `json:"finalized"` // when it left the window
-	Captures  []Capture[P]     `json:"captures"`  // oldest first; at least one
+	lastwords.Note
+	Pinned   bool         `json:"pinned,omitempty"` // see [core.Control.Pin]
+	Finished time.Time    `json:"finished,omitzero"`
+	Captures []Capture[P] `json:"captures"` // oldest first; at least one
 	// Missed is how many older signals [Options.MaxPerOperation] left out.
 	Missed int `json:"missed,omitempty"`
 }
+
+// SignalKey returns the id of the operation: the key of the signals of the delivery, and of
+// [lastwords.Relay.Failed].
+func (e Entry[P]) SignalKey() string { return e.Operation.String() }
 
 // A Capture is one signal of an operation, with its payload.
 type Capture[P any] struct {
 	Signal  core.Signal `json:"signal"`
 	Payload P           `json:"payload"`
 }
-
-// A Failure is an entry that was not delivered, and the reason. Err is the error of the
-// function, a [*core.PanicError] if it panicked, [core.ErrDropped] if the queue was full, or
-// [core.ErrStopped] or [core.ErrClosed].
-type Failure[P any] struct {
-	Entry Entry[P]
-	Err   error
-}
-
-// SignalFailed is raised for each entry that was not delivered. The key is the id of the
-// operation, and the payload is a [Failure]; see [Recorder.Failed].
-const SignalFailed = "echo.failed"

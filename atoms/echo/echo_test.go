@@ -17,6 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/echo"
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/lastwords"
 )
 
 var errOnPurpose = errors.New("failed on purpose")
@@ -113,48 +114,35 @@ func TestEntry(t *testing.T) {
 		assert.Equal(t, []any{"received", "archived", nil, nil}, all.words()[2])
 
 		got := (*a)[2]
+		assert.False(t, (*a)[0].Pinned)
 		assert.Equal(t, "parcel-9", got.Captures[1].Signal.Key)
 		assert.True(t, begun.Add(time.Minute).Equal(got.Captures[1].Signal.Time))
 		assert.True(t, begun.Add(time.Minute).Equal(got.Finished))
-		assert.True(t, begun.Add(3*time.Minute).Equal(got.Finalized))
-		got.Finished, got.Finalized = time.Time{}, time.Unix(0, 0).UTC()
-		got.Captures = []echo.Capture[string]{{Signal: core.Signal{Name: "a", Time: got.Finalized, Seq: 1}, Payload: "p"}}
+		assert.True(t, begun.Add(3*time.Minute).Equal(got.Time))
+		got.Finished, got.Time = time.Time{}, time.Unix(0, 0).UTC()
+		got.Captures = []echo.Capture[string]{{Signal: core.Signal{Name: "a", Time: got.Time, Seq: 1}, Payload: "p"}}
 		text, err := json.Marshal(got)
 		assert.NoError(t, err)
-		assert.JSONEq(t, fmt.Sprintf(`{"operation":%d,"key":"order-1","status":"failed","error":"failed on purpose","pinned":true,
-			"finalized":"1970-01-01T00:00:00Z","captures":[{"signal":{"name":"a","time":"1970-01-01T00:00:00Z","seq":1},"payload":"p"}]}`, id), string(text))
+		assert.JSONEq(t, fmt.Sprintf(`{"operation":%d,"key":"order-1","signal":"shop.orders.clerk.echo.said","status":"failed","error":"failed on purpose","pinned":true,
+			"time":"1970-01-01T00:00:00Z","captures":[{"signal":{"name":"a","time":"1970-01-01T00:00:00Z","seq":1},"payload":"p"}]}`, id), string(text))
 	})
 }
 
-// Weak point of the original: an entry that is not delivered is lost silently. Here each is
-// raised with the reason. The operation's id is the key, whatever key the function sets.
+// A delivery and its failure have the operation's id as key, whatever key the function sets.
 func TestFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, sink := newOrders(1), core.NewSink(core.SinkOptions{})
+		c, sink := newOrders(-1), core.NewSink(core.SinkOptions{})
 		r := core.Must(echo.New(c, said, func(ctx context.Context, e echo.Entry[string]) error {
 			op := core.OperationFrom(ctx)
-			assert.Equal(t, e.Operation.String(), op.Key())
-			assert.Equal(t, "archive", op.Source())
+			assert.Equal(t, []string{e.Operation.String(), "archive"}, []string{op.Key(), op.Source()})
 			op.SetKey("archive")
-			if e.Captures[0].Payload == "arrives" {
-				return nil
-			}
-			time.Sleep(time.Second)
 			return errOnPurpose
-		}, echo.Options{Sink: sink, Name: "archive", MaxQueued: 1}))
+		}, echo.Options{Sink: sink, Name: "archive", MaxQueued: -1}))
 		failures := map[string]error{}
-		defer r.Failed().Subscribe(sink, func(s core.Signal, f echo.Failure[string]) { failures[s.Name+" "+s.Key] = f.Err })()
-		var keys []string
-		for _, word := range []string{"arrives", "fails", "dropped", "waits", "in the window"} {
-			keys = append(keys, "echo.failed "+say(t, c, word).String())
-		}
-		require.NoError(t, r.Close())
-		c.Close()
-		assert.Zero(t, r.Stats().Rejected, "it is not subscribed any more")
-		assert.Len(t, failures, 3)
-		for i, want := range []error{errOnPurpose, core.ErrDropped, core.ErrClosed} {
-			assert.ErrorIs(t, failures[keys[i+1]], want)
-		}
+		defer r.Failed().Subscribe(sink, func(s core.Signal, f lastwords.Failure[echo.Entry[string]]) { failures[s.Key] = f.Err })()
+		id := say(t, c, "fails").String()
+		require.NoError(t, r.Drain(t.Context()))
+		assert.Equal(t, map[string]error{id: errOnPurpose}, failures)
 	})
 }
 

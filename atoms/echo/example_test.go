@@ -8,6 +8,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/echo"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/lastwords"
 )
 
 var _ echo.Source = (*core.ResultCoordinator[string, string])(nil)
@@ -30,8 +31,8 @@ func Example() {
 		panic(err)
 	}
 	defer rec.Close()
-	rec.Failed().Subscribe(rec.Sink(), func(_ core.Signal, f echo.Failure[lastState]) {
-		fmt.Println("not archived:", f.Entry.Key, f.Err)
+	rec.Failed().Subscribe(rec.Sink(), func(_ core.Signal, f lastwords.Failure[echo.Entry[lastState]]) {
+		fmt.Println("not archived:", f.Value.Key, f.Err)
 	})
 
 	ctx := context.Background()

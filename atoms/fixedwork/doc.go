@@ -1,7 +1,7 @@
 // Package fixedwork is a worker pool. It calls a function for each item, a fixed number at once,
 // in the order of the calls of Enqueue.
 //
-//	pool, err := fixedwork.New(resize, fixedwork.Options{MaxConcurrency: 4})
+//	pool, err := fixedwork.New(resize, core.Options{MaxConcurrency: 4})
 //	if err != nil {
 //		return err
 //	}
@@ -24,8 +24,8 @@
 // intake. Flush waits for the items that were accepted. Drain does both, and is the usual one.
 // Stop cancels items that wait, and waits for items that run. Close also cancels the contexts of
 // items that run, and returns when no work runs any more. An idle pool has no goroutine, so the
-// garbage collector can remove a pool that was not closed.
+// garbage collector can remove a pool that was not closed, unless a shared sink refers to it.
 //
-// A pool is the smallest of the coordinators of package core. For lanes, groups, and signals
-// that defer or refuse items, use [core.NewCoordinator].
+// A pool is a [core.Coordinator], and New takes the options of one: lanes, classes, and signals that
+// defer or refuse items, too.
 package fixedwork

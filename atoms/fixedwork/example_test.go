@@ -15,7 +15,7 @@ func Example() {
 		}
 		return nil
 	}
-	pool, err := fixedwork.New(resize, fixedwork.Options{MaxConcurrency: 4})
+	pool, err := fixedwork.New(resize, core.Options{MaxConcurrency: 4})
 	if err != nil {
 		panic(err)
 	}

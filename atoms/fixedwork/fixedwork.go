@@ -1,95 +1,25 @@
 package fixedwork
 
 import (
-	"context"
+	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// Options configure a [Pool]. The zero value is the default.
-type Options struct {
-	// Name is the Source of the signals of the work. "" means "fixedwork".
-	Name string
-	// MaxConcurrency is how many items run at once. 0 means runtime.GOMAXPROCS.
-	MaxConcurrency int
-	// MaxQueued is how many items may wait. If so many wait, Enqueue waits for room and
-	// TryEnqueue refuses. 0 means 1024, negative means no queue.
-	MaxQueued int
-	// MaxTracked is how many finished operations the pool shows. The last 200 failed
-	// operations are shown in addition; for another number, use a coordinator of core with
-	// [core.Options].MaxFailed. 0 means 200; negative means none, and no failed ones.
-	MaxTracked int
-	// MaxAge is how long finished operations are shown. 0 means 5 minutes, negative means
-	// no limit.
-	MaxAge time.Duration
-	// Timeout is how long the work on an item may take, from its start. Then its context
-	// ends with the cause [core.ErrTimeout]. 0 and negative mean no limit.
-	Timeout time.Duration
-	// OnDone is called once for every operation that ends, also if it never ran; see
-	// [core.Options].
-	OnDone func(core.Snapshot)
-	// Sink gets the signals of the pool and of the work. nil means a new sink.
-	Sink *core.Sink
-}
+// A Pool runs a fixed number of items at once. Make one with [New]. It is a [core.Coordinator] and
+// has all its methods. They are safe for concurrent use. Inside the work, methods that would wait
+// for their caller return [core.ErrWouldDeadlock]. An idle pool has no goroutine and needs no
+// closing, unless its options name signals of a shared sink; see [core.Coordinator].
+type Pool[T any] struct{ *core.Coordinator[T] }
 
-// A Pool runs a fixed number of items at once. Make one with [New]. All methods are safe for
-// concurrent use. Inside the work, methods that would wait for their caller return
-// [core.ErrWouldDeadlock]. The methods of [core.Control] are those of every coordinator. An idle
-// pool has no goroutine and needs no closing.
-type Pool[T any] struct {
-	core.Control
-	c *core.Coordinator[T]
-}
-
-var (
-	_ core.Inspector     = (*Pool[int])(nil)
-	_ core.Enqueuer[int] = (*Pool[int])(nil)
-)
-
-// New makes a pool that calls work for each item, or says what is wrong with the options. It
-// starts no goroutine.
-func New[T any](work core.Work[T], opts Options) (*Pool[T], error) {
-	if opts.Name == "" {
-		opts.Name = "fixedwork"
-	}
-	c, err := core.NewCoordinator(work, core.Options{
-		Name:           opts.Name,
-		MaxConcurrency: opts.MaxConcurrency,
-		MaxQueued:      opts.MaxQueued,
-		MaxTracked:     opts.MaxTracked,
-		MaxAge:         opts.MaxAge,
-		Timeout:        opts.Timeout,
-		OnDone:         opts.OnDone,
-		Sink:           opts.Sink,
-	})
+// New makes a pool that calls work for each item, or says what is wrong with the options. The
+// default of Name is "fixedwork". New starts no goroutine.
+func New[T any](work core.Work[T], opts core.Options) (*Pool[T], error) {
+	opts.Name = cmp.Or(opts.Name, "fixedwork")
+	c, err := core.NewCoordinator(work, opts)
 	if err != nil {
 		return nil, fmt.Errorf("fixedwork: %w", err)
 	}
-	return &Pool[T]{c.Control, c}, nil
+	return &Pool[T]{c}, nil
 }
-
-// Enqueue accepts an item and returns the id of its operation. While the queue is full, callers
-// wait for room, first come, first served. If ctx ends first, Enqueue returns the cause of ctx.
-// The work itself does not wait: there is always room for it (see [core.Coordinator.Enqueue]).
-// The context of the item has the values of ctx, but does not end with ctx. After Complete,
-// Drain, Stop and Close, Enqueue returns [core.ErrClosed].
-func (p *Pool[T]) Enqueue(ctx context.Context, item T) (core.OperationID, error) {
-	return p.c.Enqueue(ctx, item)
-}
-
-// TryEnqueue is Enqueue that does not wait. If the queue is full, it returns [core.ErrFull].
-func (p *Pool[T]) TryEnqueue(ctx context.Context, item T) (core.OperationID, error) {
-	return p.c.TryEnqueue(ctx, item)
-}
-
-// Do enqueues an item, waits until its operation ends, and returns the error of the work. If ctx
-// ends first, Do cancels the item and returns the cause of ctx. If the work calls Do, it gives
-// up its slot meanwhile; see [core.Coordinator.Do].
-func (p *Pool[T]) Do(ctx context.Context, item T) error { return p.c.Do(ctx, item) }
-
-// Wait waits until an operation ends, and returns the error of its work. If ctx ends first, Wait
-// returns, and the operation continues. If the pool no longer shows the operation, Wait returns
-// [core.ErrUnknown].
-func (p *Pool[T]) Wait(ctx context.Context, id core.OperationID) error { return p.c.Wait(ctx, id) }

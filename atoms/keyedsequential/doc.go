@@ -1,7 +1,7 @@
 // Package keyedsequential runs items that have keys. Items of one key run one after the other, in
 // the order of the calls of Enqueue. Items of different keys run at the same time, up to a limit.
 //
-//	orders, err := keyedsequential.New(Order.Customer, process, keyedsequential.Options{MaxConcurrency: 16})
+//	orders, err := keyedsequential.New(Order.Customer, process, core.Options{MaxConcurrency: 16})
 //	if err != nil {
 //		return err
 //	}
@@ -28,6 +28,6 @@
 // that wait is limited, for all keys together: if there is no room, Enqueue waits for room, and
 // TryEnqueue refuses.
 //
-// A sequencer is a coordinator of package core. For lanes, groups and signals that defer items,
-// use [core.NewKeyedCoordinator]. For results, use [core.NewKeyedResultCoordinator].
+// A sequencer is a [core.Coordinator], and New takes the options of one: lanes, classes, and signals
+// that defer or refuse items, too. For results, use [core.NewKeyedResultCoordinator].
 package keyedsequential

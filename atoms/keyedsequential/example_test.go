@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ephemeralgo/ephemeral/atoms/keyedsequential"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 func Example() {
@@ -19,7 +20,7 @@ func Example() {
 		return nil
 	}
 	customer := func(o Order) string { return o.Customer }
-	orders, err := keyedsequential.New(customer, process, keyedsequential.Options{MaxConcurrency: 16})
+	orders, err := keyedsequential.New(customer, process, core.Options{MaxConcurrency: 16})
 	if err != nil {
 		panic(err)
 	}

@@ -2,6 +2,7 @@ package keyedsequential_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,79 +11,31 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/keyedsequential"
 	"github.com/ephemeralgo/ephemeral/core"
-	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
-// task is an item of these tests.
-type task struct {
-	key string
-	do  coretest.Body
-}
+func itself(key string) string { return key }
 
-func keyOf(i task) string                   { return i.key }
-func run(ctx context.Context, i task) error { return i.do(ctx) }
-
-func TestLifecycle(t *testing.T) {
-	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-		s := core.Must(keyedsequential.New(keyOf, run, keyedsequential.Options{}))
-		submit := func(ctx context.Context, body coretest.Body) error {
-			_, err := s.Enqueue(ctx, task{"a", body})
-			return err
-		}
-		return coretest.Subject{Lifecycle: s, Submit: submit, Sink: s.Sink(), Stats: s.Stats, WaitIdle: s.WaitIdle}
-	})
-}
-
-// Every option reaches the coordinator. The weak points of the original: an item that waits
-// for its key takes no slot from other keys, the id that Enqueue returns is that of the
-// operation, and an Enqueue that gives up leaves nothing behind.
-func TestOptionsAndBusyKey(t *testing.T) {
+// Weak point of the original: an item that waits for its key took a slot from other keys.
+func TestBusyKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "order.*")
-		var ended []string
-		s := core.Must(keyedsequential.New(keyOf, run, keyedsequential.Options{
-			Name: "orders", Sink: sink, MaxConcurrency: 3, MaxPerKey: 2, MaxQueued: 1, MaxTracked: 1, MaxAge: time.Minute, Timeout: time.Hour,
-			OnDone: func(s core.Snapshot) { ended = append(ended, s.Key) },
-		}))
-		body := func(ctx context.Context) error {
-			core.OperationFrom(ctx).Raise("order.shipped")
-			<-ctx.Done()
-			return ctx.Err()
+		for given, want := range map[string]string{"": "keyedsequential", "orders": "orders"} {
+			var mu sync.Mutex
+			begun, ended := time.Now(), map[string]time.Duration{}
+			s := core.Must(keyedsequential.New(itself, func(_ context.Context, key string) error {
+				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				ended[key] = time.Since(begun)
+				return nil
+			}, core.Options{Name: given, MaxConcurrency: 2}))
+			for _, key := range []string{"a", "a", "a", "b"} {
+				core.Must(s.Enqueue(t.Context(), key))
+			}
+			assert.NoError(t, s.Drain(t.Context()))
+			assert.Equal(t, map[string]time.Duration{"a": 3 * time.Second, "b": time.Second}, ended)
+			assert.Equal(t, want, s.Name())
 		}
-		var last core.OperationID
-		for _, key := range []string{"a", "a", "a", "b"} {
-			time.Sleep(time.Second)
-			last = core.Must(s.TryEnqueue(t.Context(), task{key, body}))
-			synctest.Wait()
-		}
-		var keys []string
-		for _, raised := range signals.ExpectExactly("order.shipped", "order.shipped", "order.shipped") {
-			assert.Equal(t, "orders", raised.Source)
-			keys = append(keys, raised.Key)
-		}
-		assert.Equal(t, []string{"a", "a", "b"}, keys, "the third item of a waits and b runs")
-		op, _ := s.Lookup(last)
-		assert.Equal(t, "b", op.Key)
-		_, err := s.TryEnqueue(t.Context(), task{"c", body})
-		assert.ErrorIs(t, err, core.ErrFull, "of whatever key")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err = s.Enqueue(ctx, task{"a", body})
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-
-		assert.ErrorIs(t, s.Wait(t.Context(), last), core.ErrTimeout)
-		time.Sleep(time.Hour)
-		for range 2 {
-			assert.NoError(t, s.Do(t.Context(), task{"c", func(context.Context) error { return nil }}))
-		}
-		assert.Equal(t, []string{"a", "a", "b", "a", "c", "c"}, ended)
-		assert.Equal(t, 2, s.Stats().Tracked, "one, and the one that failed less than MaxAge ago")
-		time.Sleep(time.Minute)
-		assert.Zero(t, s.Stats().Tracked)
 	})
-	s := core.Must(keyedsequential.New(keyOf, run, keyedsequential.Options{}))
-	assert.Equal(t, "keyedsequential", s.Name())
-	_, err := keyedsequential.New(keyOf, nil, keyedsequential.Options{})
-	assert.ErrorContains(t, err, "keyedsequential: ")
+	_, err := keyedsequential.New(itself, nil, core.Options{})
+	assert.ErrorContains(t, err, "keyedsequential: core: ")
 }

@@ -1,6 +1,6 @@
 // Package signalaware refuses items, or lets them wait, while a signal is present on a sink.
 //
-//	uploads, err := signalaware.New(upload, signalaware.Options{
+//	uploads, err := signalaware.New(upload, core.Options{
 //		Sink:     sink,
 //		CancelOn: "shutdown, circuit-open",
 //		DeferOn:  "backpressure.*",

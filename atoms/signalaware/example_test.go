@@ -16,7 +16,7 @@ func Example() {
 	}
 	ctx := context.Background()
 	sink := core.NewSink(core.SinkOptions{})
-	gate, err := signalaware.New(process, signalaware.Options{
+	gate, err := signalaware.New(process, core.Options{
 		CancelOn:       "shutdown, circuit-open",
 		DeferOn:        "backpressure.*",
 		Sink:           sink,
@@ -59,7 +59,7 @@ func ExampleWrap() {
 	upload := func(_ context.Context, file string) error { fmt.Println("upload", file); return nil }
 	remove := func(_ context.Context, id int) error { fmt.Println("remove", id); return nil }
 
-	gate, err := signalaware.New(upload, signalaware.Options{Sink: sink, CancelOn: "storage.read-only"})
+	gate, err := signalaware.New(upload, core.Options{Sink: sink, CancelOn: "storage.read-only"})
 	if err != nil {
 		panic(err)
 	}

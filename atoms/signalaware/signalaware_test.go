@@ -3,7 +3,6 @@ package signalaware_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,8 +20,8 @@ var errOnPurpose = errors.New("failed on purpose")
 type gate = signalaware.Gate[coretest.Body]
 
 // newGate makes a gate with the usual conditions, and what change says.
-func newGate(t testing.TB, change func(*signalaware.Options)) *gate {
-	opts := signalaware.Options{CancelOn: "shutdown, circuit-*", DeferOn: "backpressure.*", ResumeOn: "go.on"}
+func newGate(t testing.TB, change func(*core.Options)) *gate {
+	opts := core.Options{CancelOn: "shutdown, circuit-*", DeferOn: "backpressure.*", ResumeOn: "go.on"}
 	if change != nil {
 		change(&opts)
 	}
@@ -32,7 +31,7 @@ func newGate(t testing.TB, change func(*signalaware.Options)) *gate {
 }
 
 // bubble runs a test with a gate.
-func bubble(t *testing.T, change func(*signalaware.Options), test func(*testing.T, *gate)) {
+func bubble(t *testing.T, change func(*core.Options), test func(*testing.T, *gate)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newGate(t, change)) })
 }
 
@@ -52,7 +51,7 @@ func quick(context.Context) error { return nil }
 
 func TestLifecycle(t *testing.T) {
 	coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-		g := core.Must(signalaware.New(coretest.Run, signalaware.Options{CancelOn: "shutdown", DeferOn: "backpressure.*", MaxConcurrency: 1, MaxQueued: 2}))
+		g := core.Must(signalaware.New(coretest.Run, core.Options{CancelOn: "shutdown", DeferOn: "backpressure.*", MaxConcurrency: 1, MaxQueued: 2}))
 		submit := func(ctx context.Context, body coretest.Body) error {
 			_, err := g.Enqueue(ctx, body)
 			return err
@@ -87,36 +86,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// Weak point of the original, for the race detector: conditions change while calls come.
-func TestConditionsChangeWhileCallsCome(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, g *gate) {
-		call := signalaware.Wrap(g, func(context.Context, int) error { return nil })
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() {
-				for range 100 {
-					g.Raise("backpressure.x")
-					g.Raise("shutdown")
-					time.Sleep(time.Nanosecond)
-					g.Why()
-					g.Sink().Retract("shutdown, backpressure.*")
-				}
-			})
-			all.Go(func() {
-				for range 100 {
-					call(t.Context(), 1)
-					time.Sleep(time.Nanosecond)
-				}
-			})
-		}
-		all.Wait()
-		c := g.Calls()
-		assert.Equal(t, []uint64{400, 400}, []uint64{c.Calls, c.Passed + c.Refused + c.GaveUp})
-	})
-}
-
 func TestWhy(t *testing.T) {
-	bubble(t, func(o *signalaware.Options) { o.MaxQueued = -1 }, func(t *testing.T, g *gate) {
+	bubble(t, func(o *core.Options) { o.MaxQueued = -1 }, func(t *testing.T, g *gate) {
 		assert.Empty(t, g.Why())
 		assert.False(t, g.Raise(""), "blank is ignored")
 		g.Raise("backpressure.x")
@@ -132,7 +103,9 @@ func TestWhy(t *testing.T) {
 			assert.Equal(t, "backpressure.x", why[1].Signal.Name)
 		}
 		check()
-		check() // it leaves nothing behind
+		check()
+		assert.NoError(t, g.Flush(t.Context()))
+		assert.Equal(t, now, time.Now(), "it leaves nothing behind that Flush waits for")
 
 		call := signalaware.Wrap(g, func(context.Context, int) error { return nil })
 		for range 1025 {
@@ -149,27 +122,40 @@ func TestWhy(t *testing.T) {
 	})
 }
 
-func TestOptions(t *testing.T) {
-	var ended []error
-	bubble(t, func(o *signalaware.Options) {
-		o.Timeout, o.MaxAge, o.MaxConcurrency, o.MaxTracked = time.Second, time.Minute, 7, 3
-		o.OnDone = func(s core.Snapshot) { ended = append(ended, s.Err) }
-	}, func(t *testing.T, g *gate) {
-		assert.Equal(t, "signalaware", g.Name())
-		assert.Equal(t, 7, g.Stats().Limit)
-		err := g.Do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		assert.ErrorIs(t, err, core.ErrTimeout)
-		for range 4 {
-			assert.NoError(t, g.Do(t.Context(), quick))
-		}
-		assert.Equal(t, 3+1, g.Stats().Tracked, "three, and one that failed")
-		time.Sleep(time.Minute)
-		assert.Zero(t, g.Stats().Tracked)
-		slow := func(context.Context) error { time.Sleep(time.Hour); return nil }
-		assert.NoError(t, signalaware.Wrap(g, coretest.Run)(t.Context(), slow), "calls are no operations of the gate")
-		assert.Equal(t, []error{err, nil, nil, nil, nil}, ended)
+// A signal ends the intake of items whose Name its key matches. When they are finished, calls get
+// ErrClosed, too, though the key does not match their Source.
+func TestDrainOn(t *testing.T) {
+	bubble(t, func(o *core.Options) { o.Name, o.DrainOn = "mail", "drain" }, func(t *testing.T, g *gate) {
+		call := signalaware.Wrap(g, coretest.Run)
+		finish := make(chan struct{})
+		id := enqueue(g, func(context.Context) error { <-finish; return nil })
+		g.Sink().RaiseKey("drain", "mail")
+		assert.NoError(t, call(t.Context(), quick))
+		close(finish)
+		assert.NoError(t, g.Wait(t.Context(), id))
+		synctest.Wait()
+		assert.ErrorIs(t, call(t.Context(), quick), core.ErrClosed)
 	})
-	_, err := signalaware.New(coretest.Run, signalaware.Options{MaxConcurrency: -1})
+}
+
+// Options of lanes are about items. ResumeOn may be for lanes alone.
+func TestLanes(t *testing.T) {
+	bubble(t, func(o *core.Options) {
+		o.DeferOn, o.ResumeOn, o.Lanes = "", "go.on", []core.Lane{{Name: "hot"}, {Name: "cold", DeferOn: "calm"}}
+	}, func(t *testing.T, g *gate) {
+		g.Raise("calm")
+		cold := core.Must(g.Lane("cold").Submit(t.Context(), quick))
+		assert.NoError(t, g.Lane("hot").Do(t.Context(), quick))
+		assert.NoError(t, signalaware.Wrap(g, coretest.Run)(t.Context(), quick))
+		assert.Equal(t, 1, g.Stats().Pending)
+		g.Raise("shutdown")
+		_, err := cold.Wait(t.Context())
+		assertRefused(t, err, "shutdown")
+	})
+}
+
+func TestErrors(t *testing.T) {
+	_, err := signalaware.New(coretest.Run, core.Options{MaxConcurrency: -1})
 	assert.ErrorContains(t, err, "signalaware: core: Options.MaxConcurrency")
 	assert.PanicsWithValue(t, "signalaware: Wrap needs a gate and a function", func() { signalaware.Wrap[int](new(gate), nil) })
 	assert.PanicsWithValue(t, "signalaware: WrapResult needs a gate and a function", func() {

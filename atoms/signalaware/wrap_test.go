@@ -18,7 +18,8 @@ import (
 func double(_ context.Context, n int) (int, error) { return 2 * n, nil }
 
 func TestACallGoesThroughOnItsOwnGoroutineWithItsOwnContext(t *testing.T) {
-	g := newGate(t, nil)
+	done := func(core.Snapshot) { t.Error("a call is no operation of the gate") }
+	g := newGate(t, func(o *core.Options) { o.OnDone, o.MaxQueued, o.Timeout = done, -1, 1 })
 	n := 0
 	call := signalaware.Wrap(g, func(ctx context.Context, n *int) error {
 		*n++
@@ -31,12 +32,13 @@ func TestACallGoesThroughOnItsOwnGoroutineWithItsOwnContext(t *testing.T) {
 	assert.JSONEq(t, `{"calls":1,"waiting":0,"passed":1,"refused":0,"gaveUp":0,"forced":0}`, g.Calls().String())
 	assert.Len(t, g.Calls().LogValue().Group(), 6)
 	assert.Zero(t, g.Stats().Enqueued)
+	assert.Equal(t, "signalaware", g.Name())
 }
 
 // A call waits like an item, and ends at the instant of the change. Weak point of the
 // original: that it runs after MaxDefer was silent.
 func TestACallWaits(t *testing.T) {
-	bubble(t, func(o *signalaware.Options) { o.MaxDefer = time.Minute }, func(t *testing.T, g *gate) {
+	bubble(t, func(o *core.Options) { o.MaxDefer = time.Minute }, func(t *testing.T, g *gate) {
 		signals := coretest.Watch(t, g.Sink(), core.SignalForced)
 		call := signalaware.WrapResult(g, double)
 		takes := func(want time.Duration, ctx context.Context) (int, error) {
@@ -124,7 +126,7 @@ func TestCallsAndTheLifecycle(t *testing.T) {
 // The work of an item may make a call that waits at the same gate, and close it. Methods
 // that would wait for the caller change nothing.
 func TestFromInsideTheWork(t *testing.T) {
-	bubble(t, func(o *signalaware.Options) { o.MaxConcurrency = 1 }, func(t *testing.T, g *gate) {
+	bubble(t, func(o *core.Options) { o.MaxConcurrency = 1 }, func(t *testing.T, g *gate) {
 		check := func(ctx context.Context) error {
 			assert.ErrorIs(t, g.Flush(ctx), core.ErrWouldDeadlock)
 			assert.ErrorIs(t, g.Stop(ctx), core.ErrWouldDeadlock)

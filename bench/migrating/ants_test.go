@@ -44,7 +44,7 @@ func Example_antsAfter() {
 	pool, err := fixedwork.New(func(ctx context.Context, url string) error {
 		_, err := get(ctx, url)
 		return err
-	}, fixedwork.Options{MaxConcurrency: 4})
+	}, core.Options{MaxConcurrency: 4})
 	if err != nil {
 		panic(err)
 	}
@@ -88,7 +88,7 @@ func Example_antsNonblockingAfter() {
 	ctx := context.Background()
 	release := make(chan struct{})
 	pool, err := fixedwork.New(func(context.Context, string) error { <-release; return nil },
-		fixedwork.Options{MaxConcurrency: 1, MaxQueued: -1})
+		core.Options{MaxConcurrency: 1, MaxQueued: -1})
 	if err != nil {
 		panic(err)
 	}

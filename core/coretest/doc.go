@@ -7,7 +7,7 @@
 //
 //	func TestLifecycle(t *testing.T) {
 //		coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
-//			pool, err := fixedwork.New(coretest.Run, fixedwork.Options{})
+//			pool, err := fixedwork.New(coretest.Run, core.Options{})
 //			if err != nil {
 //				t.Fatal(err)
 //			}

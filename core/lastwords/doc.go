@@ -7,12 +7,12 @@
 //
 //	journal, err := lastwords.New(orders, func(ctx context.Context, n lastwords.Note) error {
 //		return store.Append(ctx, n)
-//	}, lastwords.Options{})
+//	}, core.Options{})
 //
 // The function is called for one note at a time, in the order in which the operations
 // leave. The coordinator never waits for it: notes are queued, and when the queue is
 // full the oldest one is dropped. A note that was not stored is counted and raised in a
-// signal, [Failed]. To try again first, retry inside the function.
+// signal, [Relay.Failed]. To try again first, retry inside the function.
 //
 // An operation leaves the window when newer ones push it out, when it is too old, when
 // it is evicted, and when the coordinator is closed. To have a note of every operation,

@@ -27,7 +27,7 @@ func Example() {
 	journal, err := lastwords.New(orders, func(ctx context.Context, n lastwords.Note) error {
 		fmt.Printf("%s %s: %s\n", n.Key, n.Status, n.Signal)
 		return nil
-	}, lastwords.Options{})
+	}, core.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -50,18 +50,18 @@ func Example() {
 	// order-3 succeeded: order.shipped
 }
 
-// Note selects the operations that have notes, and adds to the notes.
-func ExampleOptions_note() {
+// A function of your own selects the operations that have notes, and adds to the notes.
+func ExampleNewRelay() {
 	orders := core.Must(core.NewCoordinator(process, core.Options{MaxConcurrency: 1}))
 	failed := func(s core.Snapshot) (lastwords.Note, bool) {
 		n := lastwords.NoteOf(s)
 		n.Metadata = map[string]string{"shop": "north"}
 		return n, s.Status == core.StatusFailed
 	}
-	journal := core.Must(lastwords.New(orders, func(ctx context.Context, n lastwords.Note) error {
+	journal := core.Must(lastwords.NewRelay(orders, failed, func(ctx context.Context, n lastwords.Note) error {
 		fmt.Println(n.Key, n.Status, n.Err, n.Metadata)
 		return nil
-	}, lastwords.Options{Note: failed}))
+	}, core.Options{}))
 
 	ctx := context.Background()
 	orders.Do(ctx, "order-1")
@@ -96,9 +96,9 @@ func ExampleFailure() {
 	var source lastwords.Source = orders
 	journal := core.Must(lastwords.New(source, func(context.Context, lastwords.Note) error {
 		return errors.New("disk is full")
-	}, lastwords.Options{}))
-	lastwords.Failed.Subscribe(journal.Sink(), func(_ core.Signal, f lastwords.Failure) {
-		fmt.Println(f.Note.Key, f.Err)
+	}, core.Options{}))
+	journal.Failed().Subscribe(journal.Sink(), func(_ core.Signal, f lastwords.Failure[lastwords.Note]) {
+		fmt.Println(f.Value.Key, f.Err)
 	})
 
 	ctx := context.Background()

@@ -15,55 +15,15 @@ type Source interface {
 	OnFinalized(func(core.Snapshot)) (cancel func())
 }
 
-// Options configure a [Journal]. The zero value is the default.
-type Options struct {
-	// Name tells journals apart: it is the Source of the signals that storing raises.
-	// "" means "lastwords".
-	Name string
-	// MaxQueued is how many notes may wait to be stored before the oldest of them is
-	// dropped; 0 means 1024, negative no queue. A coordinator that is closed evicts its
-	// whole window at once: to lose none of that, set MaxQueued to at least the number
-	// of operations that the coordinator tracks.
-	MaxQueued int
-	// Note makes the note of an operation and reports whether to store it; nil means
-	// [NoteOf], for every operation. It is called on the goroutine that evicts the
-	// operation and delays that goroutine, so it should be quick.
-	Note func(core.Snapshot) (Note, bool)
-	// Sink is where [Failed] is raised, and the signals of the function that stores; nil
-	// means one of the journal's own.
-	Sink *core.Sink
-}
-
-func (o Options) resolved() Options {
-	o.Name = cmp.Or(o.Name, "lastwords")
-	if o.Note == nil {
-		o.Note = func(s core.Snapshot) (Note, bool) { return NoteOf(s), true }
-	}
-	o.Sink = cmp.Or(o.Sink, core.NewSink(core.SinkOptions{}))
-	return o
-}
-
-// A Journal stores notes of operations that leave a coordinator's window, one at a time
-// unless SetMaxConcurrency says otherwise. Make one with [New].
+// A Journal stores notes of operations that leave a coordinator's window. Make one with
+// [New].
 type Journal = Relay[Note]
 
 // New makes a journal of the operations that leave c from now on, or says what is wrong
-// with the options. Persist gets each note with a context that ends when the journal is
-// closed. A note for which persist returns an error or panics is not tried again.
-func New(c Source, persist core.Work[Note], opts Options) (*Journal, error) {
-	opts = opts.resolved()
-	return NewRelay(c, opts.Note, persist, core.Options{
-		Name:           opts.Name,
-		MaxConcurrency: 1, // one at a time, in order
-		MaxQueued:      opts.MaxQueued,
-		Sink:           opts.Sink,
-		OnDone: func(s core.Snapshot) {
-			if s.Status != core.StatusSucceeded {
-				n := s.Item.(Note)
-				Failed.Raise(opts.Sink, n.Key, Failure{n, s.Err})
-			}
-		},
-	})
+// with the options. It is [NewRelay] with [NoteOf]. To select operations, or to add to the
+// notes, call NewRelay with a function of your own.
+func New(c Source, persist core.Work[Note], opts core.Options) (*Journal, error) {
+	return NewRelay(c, func(s core.Snapshot) (Note, bool) { return NoteOf(s), true }, persist, opts)
 }
 
 // A Note is a record of an operation that has left its coordinator's window. It holds
@@ -90,20 +50,18 @@ func NoteOf(s core.Snapshot) Note {
 	return n
 }
 
-// SignalFailed is raised for every note that was not stored: see [Failed].
+// SignalKey returns the key for [Relay.Failed].
+func (n Note) SignalKey() string { return n.Key }
+
+// SignalFailed is raised for every value that was not delivered: see [Relay.Failed].
 const SignalFailed = "lastwords.failed"
 
-// Failed is raised, with the note's key, for every note that was not stored. A handler
-// must not give a note that was dropped back to Add: the queue is still full, so a note
-// would be dropped again, and so on.
-var Failed = core.NewKind[Failure](SignalFailed)
-
-// A Failure is a note that was not stored, and why: the error of the function, a
+// A Failure is a value that was not delivered, and why: the error of the function, a
 // [*core.PanicError] if it panicked, [core.ErrDropped] when there was no room for the
-// note, [core.ErrStopped] or [core.ErrClosed].
-type Failure struct {
-	Note Note
-	Err  error
+// value, [core.ErrStopped] or [core.ErrClosed].
+type Failure[T any] struct {
+	Value T
+	Err   error
 }
 
 // A Relay makes a value of each operation that leaves a coordinator's window, and
@@ -130,23 +88,57 @@ type Relay[T any] struct {
 
 // NewRelay makes a relay for the operations that leave c from now on, or says what is
 // wrong. Value makes the value of an operation and reports whether to deliver it. It is
-// called on the goroutine that evicts the operation and delays that goroutine; if it
-// panics, c counts the panic and nothing is delivered. The options are those of a
-// coordinator that calls deliver; NewRelay itself sets DropOldest, MaxTracked and
-// EchoCapacity. OnDone gets every value, as the Item, with its outcome.
+// called on the goroutine that evicts the operation and delays that goroutine, so it should
+// be quick. If it panics, c counts the panic and nothing is delivered. Deliver gets each
+// value with a context that ends when the relay is closed. If deliver returns an error or
+// panics, it is not called again for that value.
+//
+// The options are those of a coordinator that calls deliver. The default of Name is
+// "lastwords". MaxConcurrency is by default 1: values are delivered one at a time, in order.
+// MaxQueued is how many values may wait before the oldest is dropped. A coordinator that is
+// closed evicts its whole window at once: to lose none of that, set MaxQueued to at least
+// the number of operations that it tracks. OnDone gets every value, as the Item, with its
+// outcome. NewRelay itself sets DropOldest, MaxTracked and EchoCapacity.
 func NewRelay[T any](c Source, value func(core.Snapshot) (T, bool), deliver core.Work[T], opts core.Options) (*Relay[T], error) {
 	if core.IsNil(c) || value == nil {
 		return nil, errors.New("lastwords: a relay needs a coordinator, and a function that makes a value of a snapshot, not nil")
 	}
+	r := &Relay[T]{value: value}
+	opts.Name, opts.MaxConcurrency = cmp.Or(opts.Name, "lastwords"), cmp.Or(opts.MaxConcurrency, 1)
 	opts.DropOldest = true // so that the coordinator does not wait
 	opts.MaxTracked, opts.EchoCapacity = -1, -1
+	done := opts.OnDone
+	opts.OnDone = func(s core.Snapshot) {
+		if s.Status != core.StatusSucceeded {
+			r.failed(s)
+		}
+		if done != nil {
+			done(s)
+		}
+	}
 	values, err := core.NewCoordinator(deliver, opts)
 	if err != nil {
 		return nil, fmt.Errorf("lastwords: relay %q: %w", opts.Name, err)
 	}
-	r := &Relay[T]{Control: values.Control, values: values, value: value}
+	r.Control, r.values = values.Control, values
 	r.OnClosed(c.OnFinalized(func(s core.Snapshot) { r.Record(s) })) // a value that is late is counted
 	return r, nil
+}
+
+// Failed is the kind of the signal that is raised on the relay's sink for every value that
+// was not delivered. If the value has a method SignalKey() string, as a [Note] has, that is
+// the key. A handler delays the goroutine that calls it. Flush, Drain, Stop and Close return
+// after the handlers for the values that they wait for. Inside a handler, these methods
+// return [core.ErrWouldDeadlock]. A handler must not give a value that was dropped back to
+// Add: the queue is still full, so a value would be dropped again, and so on.
+func (r *Relay[T]) Failed() core.Kind[Failure[T]] { return core.NewKind[Failure[T]](SignalFailed) }
+
+func (r *Relay[T]) failed(s core.Snapshot) {
+	key := ""
+	if v, ok := s.Item.(interface{ SignalKey() string }); ok {
+		key = v.SignalKey()
+	}
+	r.Failed().Raise(r.Sink(), key, Failure[T]{s.Item.(T), s.Err})
 }
 
 // Record makes a value of a snapshot from elsewhere, such as another coordinator's

@@ -70,7 +70,7 @@ func TestLifecycle(t *testing.T) {
 		j := core.Must(lastwords.New(newOrders(0), func(ctx context.Context, n lastwords.Note) error {
 			body, _ := bodies.LoadAndDelete(n.Operation)
 			return body.(coretest.Body)(ctx)
-		}, lastwords.Options{Sink: sink}))
+		}, core.Options{Sink: sink}))
 		return coretest.Subject{
 			Lifecycle: j,
 			Submit: func(_ context.Context, body coretest.Body) error {
@@ -88,7 +88,7 @@ func TestLifecycle(t *testing.T) {
 func TestNoteOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, r := newOrders(1), new(records)
-		j := core.Must(lastwords.New(c, r.persist, lastwords.Options{}))
+		j := core.Must(lastwords.New(c, r.persist, core.Options{}))
 		id := core.Must(c.Enqueue(t.Context(), func(ctx context.Context) error {
 			op := core.OperationFrom(ctx)
 			op.SetKey("order-1")
@@ -127,7 +127,7 @@ func TestNoteAsJSON(t *testing.T) {
 func TestNeverHoldsUpTheWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, r := newOrders(1), &records{takes: time.Hour}
-		j := core.Must(lastwords.New(c, r.persist, lastwords.Options{MaxQueued: 3}))
+		j := core.Must(lastwords.New(c, r.persist, core.Options{MaxQueued: 3}))
 		begun := time.Now()
 		ids := run(t, c, make([]string, 101)...)
 		if s := j.Stats(); s.Pending != 3 || s.Running != 1 || s.Dropped != 96 || time.Since(begun) != 0 {
@@ -144,7 +144,7 @@ func TestNeverHoldsUpTheWorkers(t *testing.T) {
 // Every note that is not stored is counted and raised.
 func TestFailuresAreVisible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, sink := newOrders(1), core.NewSink(core.SinkOptions{})
+		c, sink, ended := newOrders(1), core.NewSink(core.SinkOptions{}), 0
 		j := core.Must(lastwords.New(c, func(ctx context.Context, n lastwords.Note) error {
 			switch n.Key {
 			case "fails":
@@ -156,13 +156,13 @@ func TestFailuresAreVisible(t *testing.T) {
 				return context.Cause(ctx)
 			}
 			return nil
-		}, lastwords.Options{Sink: sink, MaxQueued: 1}))
+		}, core.Options{Sink: sink, MaxQueued: 1, OnDone: func(core.Snapshot) { ended++ }}))
 		failures := map[string]error{}
-		defer lastwords.Failed.Subscribe(sink, func(s core.Signal, f lastwords.Failure) {
-			if s.Key != f.Note.Key || s.Name != lastwords.SignalFailed {
-				t.Errorf("got signal %q with key %q, want %q with that of the note, %q", s.Name, s.Key, lastwords.SignalFailed, f.Note.Key)
+		defer j.Failed().Subscribe(sink, func(s core.Signal, f lastwords.Failure[lastwords.Note]) {
+			if s.Key != f.Value.Key || s.Name != lastwords.SignalFailed {
+				t.Errorf("got signal %q with key %q, want %q with that of the note, %q", s.Name, s.Key, lastwords.SignalFailed, f.Value.Key)
 			}
-			failures[f.Note.Key] = f.Err
+			failures[f.Value.Key] = f.Err
 		})()
 		run(t, c, "fails", "panics", "stored", "runs", "dropped", "cancelled", "in the window")
 		j.Close()
@@ -176,8 +176,8 @@ func TestFailuresAreVisible(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", key, failures[key], want)
 			}
 		}
-		if err := failures["panics"]; len(failures) != 5 || !errors.As(err, new(*core.PanicError)) {
-			t.Errorf("got %v, want 5 failures, one of them a panic", failures)
+		if err := failures["panics"]; len(failures) != 5 || ended != 6 || !errors.As(err, new(*core.PanicError)) {
+			t.Errorf("got %v, want 5 failures of 6 notes, one of them a panic", failures)
 		}
 		c.Close()
 	})
@@ -194,7 +194,7 @@ func TestEndsItsSubscription(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, r := newOrders(1), new(records)
-				j := core.Must(lastwords.New(c, r.persist, lastwords.Options{}))
+				j := core.Must(lastwords.New(c, r.persist, core.Options{}))
 				ids := run(t, c, "a", "b")
 				end(j)
 				run(t, c, "c", "d")
@@ -215,12 +215,12 @@ func TestEndsItsSubscription(t *testing.T) {
 func TestOptions(t *testing.T) {
 	c, r := newOrders(0), new(records)
 	defer c.Close()
-	_, noCoordinator := lastwords.New(nil, r.persist, lastwords.Options{})
-	_, noFunction := lastwords.New(c, nil, lastwords.Options{})
+	_, noCoordinator := lastwords.New(nil, r.persist, core.Options{})
+	_, noFunction := lastwords.New(c, nil, core.Options{})
 	if noCoordinator == nil || noFunction == nil {
 		t.Errorf("got %v and %v, want errors", noCoordinator, noFunction)
 	}
-	j := core.Must(lastwords.New(c, r.persist, lastwords.Options{}))
+	j := core.Must(lastwords.New(c, r.persist, core.Options{}))
 	defer j.Close()
 	if got := j.Name(); got != "lastwords" {
 		t.Errorf("got name %q, want %q", got, "lastwords")

@@ -53,16 +53,14 @@ func Example_lastWords() {
 	ctx := context.Background()
 	coordinator := core.Must(core.NewCoordinator(archive, core.Options{}))
 
-	notes, err := lastwords.New(coordinator, store, lastwords.Options{
-		Note: func(s core.Snapshot) (lastwords.Note, bool) {
-			note := lastwords.NoteOf(s)
-			note.Metadata = map[string]string{"reason": "evicted"}
-			if s.Pins > 0 {
-				note.Metadata["reason"] = "responsibility"
-			}
-			return note, true
-		},
-	})
+	notes, err := lastwords.NewRelay(coordinator, func(s core.Snapshot) (lastwords.Note, bool) {
+		note := lastwords.NoteOf(s)
+		note.Metadata = map[string]string{"reason": "evicted"}
+		if s.Pins > 0 {
+			note.Metadata["reason"] = "responsibility"
+		}
+		return note, true
+	}, store, core.Options{})
 	if err != nil {
 		panic(err)
 	}
