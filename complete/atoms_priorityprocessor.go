@@ -65,15 +65,16 @@ const FailoverSignalFailed = priorityprocessor.SignalFailed
 // a failed attempt, when the item goes to the next processor.
 const SignalFailover = priorityprocessor.SignalFailover
 
-// FailoverSignalExhausted is [priorityprocessor.SignalExhausted]: the payload is the
-// Error that Do returns
+// FailoverSignalExhausted is [priorityprocessor.SignalExhausted]: SignalExhausted is
+// raised after a failed attempt if there is no next processor.
 const FailoverSignalExhausted = priorityprocessor.SignalExhausted
 
-// FailoverSignalUnhealthy is [priorityprocessor.SignalUnhealthy]: SignalUnhealthy and
-// SignalHealthy are raised when the health of a processor changes.
+// FailoverSignalUnhealthy is [priorityprocessor.SignalUnhealthy]: SignalUnhealthy is
+// raised when a processor becomes unhealthy.
 const FailoverSignalUnhealthy = priorityprocessor.SignalUnhealthy
 
-// FailoverSignalHealthy is [priorityprocessor.SignalHealthy]: processor.healthy:pri1
+// FailoverSignalHealthy is [priorityprocessor.SignalHealthy]: SignalHealthy is raised
+// when a processor becomes healthy again.
 const FailoverSignalHealthy = priorityprocessor.SignalHealthy
 
 // FailoverSignalRoute is [priorityprocessor.SignalRoute]: SignalRoute is raised when
@@ -84,15 +85,16 @@ const FailoverSignalRoute = priorityprocessor.SignalRoute
 const FailoverSignalRestored = priorityprocessor.SignalRestored
 
 // FailoverSignalProbeStarting is [priorityprocessor.SignalProbeStarting]:
-// SignalProbeStarting is raised before each call of a Probe function, and one of the
-// other two after it.
+// SignalProbeStarting is raised before each call of a Probe function, and
+// SignalProbeSuccess or SignalProbeFailed after it.
 const FailoverSignalProbeStarting = priorityprocessor.SignalProbeStarting
 
 // FailoverSignalProbeSuccess is [priorityprocessor.SignalProbeSuccess]:
 // probe.success:pri1
 const FailoverSignalProbeSuccess = priorityprocessor.SignalProbeSuccess
 
-// FailoverSignalProbeFailed is [priorityprocessor.SignalProbeFailed]: probe.failed:pri1
+// FailoverSignalProbeFailed is [priorityprocessor.SignalProbeFailed]:
+// probe.failed:pri1: a call of a Probe function has failed
 const FailoverSignalProbeFailed = priorityprocessor.SignalProbeFailed
 
 // FailoverExhausted is [priorityprocessor.Exhausted].

@@ -35,12 +35,12 @@ const ResizerSignalSizeApplied = windowsize.SignalSizeApplied
 // ResizerSignalTimeApplied is [windowsize.SignalTimeApplied].
 const ResizerSignalTimeApplied = windowsize.SignalTimeApplied
 
-// ResizerSignalSizeRejected is [windowsize.SignalSizeRejected]: SignalSizeRejected and
-// SignalTimeRejected mean that the value of a command was not valid, or that the
-// command failed with ErrNoLimit.
+// ResizerSignalSizeRejected is [windowsize.SignalSizeRejected]: SignalSizeRejected: the
+// size in a command was not valid, or the command failed with ErrNoLimit.
 const ResizerSignalSizeRejected = windowsize.SignalSizeRejected
 
-// ResizerSignalTimeRejected is [windowsize.SignalTimeRejected].
+// ResizerSignalTimeRejected is [windowsize.SignalTimeRejected]: SignalTimeRejected: the
+// time in a command was not valid, or the command failed with ErrNoLimit.
 const ResizerSignalTimeRejected = windowsize.SignalTimeRejected
 
 // ResizerSizeApplied is [windowsize.SizeApplied].

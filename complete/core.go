@@ -227,8 +227,15 @@ const SignalPaused = core.SignalPaused
 // SignalResumed is [core.SignalResumed].
 const SignalResumed = core.SignalResumed
 
-// SignalClosed is [core.SignalClosed].
+// SignalClosed is [core.SignalClosed]: Close was called
 const SignalClosed = core.SignalClosed
+
+// Forced is [core.Forced]: Forced is the kind of SignalForced.
+var Forced = core.Forced
+
+// ForcedStart is [core.ForcedStart]: A ForcedStart says why an operation started
+// although a signal matched DeferOn.
+type ForcedStart = core.ForcedStart
 
 // ErrClosed is [core.ErrClosed]: ErrClosed is returned by Enqueue, TryEnqueue, Do and
 // Submit after the intake has ended, and is the cause of a cancellation by Close.
@@ -312,11 +319,6 @@ type GroupOptions = core.GroupOptions
 // uses as well.
 type Group[T any] = core.Group[T]
 
-// InOrder is [core.InOrder]: InOrder makes one Lifecycle of the stages of a pipeline.
-func InOrder(stages ...core.Lifecycle) core.Lifecycle {
-	return core.InOrder(stages...)
-}
-
 // Kind is [core.Kind]: A Kind binds a signal name to the type of its payload, so that
 // both ends agree on it at compile time:
 type Kind[P any] = core.Kind[P]
@@ -330,6 +332,12 @@ func NewKind[P any](name string) core.Kind[P] {
 // yields the results in the order of the items, each with its error.
 func Map[In, Out any](ctx context.Context, seq iter.Seq[In], work core.ResultWork[In, Out], opts core.Options) iter.Seq2[Out, error] {
 	return core.Map[In, Out](ctx, seq, work, opts)
+}
+
+// IsNil is [core.IsNil]: IsNil reports whether a part that a constructor gets as an
+// interface is nil, or holds a nil pointer or function.
+func IsNil(part any) bool {
+	return core.IsNil(part)
 }
 
 // Operation is [core.Operation]: An Operation is one item and one run of the body for
@@ -437,6 +445,15 @@ const BlockedCycle = core.BlockedCycle
 // see Propagation
 const BlockedTerminal = core.BlockedTerminal
 
+// Rate is [core.Rate]: A Rate is how many tokens come in each second, and how many
+// there can be at once.
+type Rate = core.Rate
+
+// PerMinute is [core.PerMinute]: PerMinute is the rate of n tokens a minute.
+func PerMinute(n float64) core.Rate {
+	return core.PerMinute(n)
+}
+
 // Handler is [core.Handler]: A Handler reacts to a signal in the background, as an
 // operation of a Dispatcher or a Processor.
 type Handler = core.Handler
@@ -472,6 +489,16 @@ func NewKeyedResultCoordinator[In, Out any, K ~string](key func(In) K, work core
 
 // Future is [core.Future]: A Future gives the result of an operation when it is there.
 type Future[Out any] = core.Future[Out]
+
+// Shutdown is [core.Shutdown]: Shutdown ends the parts of a program.
+func Shutdown(ctx context.Context, parts ...core.Lifecycle) error {
+	return core.Shutdown(ctx, parts...)
+}
+
+// InOrder is [core.InOrder]: InOrder makes one Lifecycle of the stages of a pipeline.
+func InOrder(stages ...core.Lifecycle) core.Lifecycle {
+	return core.InOrder(stages...)
+}
 
 // OperationID is [core.OperationID]: An OperationID identifies an operation within the
 // process.

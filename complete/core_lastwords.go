@@ -33,7 +33,8 @@ func JournalNoteOf(s core.Snapshot) lastwords.Note {
 	return lastwords.NoteOf(s)
 }
 
-// JournalSignalFailed is [lastwords.SignalFailed]: SignalFailed is the name of Failed.
+// JournalSignalFailed is [lastwords.SignalFailed]: SignalFailed is raised for every
+// note that was not stored: see Failed.
 const JournalSignalFailed = lastwords.SignalFailed
 
 // JournalFailed is [lastwords.Failed]: Failed is raised, with the note's key, for every

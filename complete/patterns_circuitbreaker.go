@@ -11,6 +11,31 @@ import (
 // name of the signal that an open breaker holds.
 const BreakerSignalOpen = circuitbreaker.SignalOpen
 
+// BreakerSignalOpened is [circuitbreaker.SignalOpened]: SignalOpened is raised when the
+// breaker opens: it refuses calls from now on.
+const BreakerSignalOpened = circuitbreaker.SignalOpened
+
+// BreakerSignalHalfOpened is [circuitbreaker.SignalHalfOpened]: SignalHalfOpened is
+// raised when the breaker has been open for OpenFor: it allows probes.
+const BreakerSignalHalfOpened = circuitbreaker.SignalHalfOpened
+
+// BreakerSignalClosed is [circuitbreaker.SignalClosed]: SignalClosed is raised when the
+// breaker allows all calls again, also by Close.
+const BreakerSignalClosed = circuitbreaker.SignalClosed
+
+// BreakerOpened is [circuitbreaker.Opened].
+var BreakerOpened = circuitbreaker.Opened
+
+// BreakerHalfOpened is [circuitbreaker.HalfOpened].
+var BreakerHalfOpened = circuitbreaker.HalfOpened
+
+// BreakerClosed is [circuitbreaker.Closed].
+var BreakerClosed = circuitbreaker.Closed
+
+// BreakerChange is [circuitbreaker.Change]: A Change says why the state of a breaker
+// has changed.
+type BreakerChange = circuitbreaker.Change
+
 // BreakerOpenError is [circuitbreaker.OpenError]: An OpenError says that a breaker
 // allows no call.
 type BreakerOpenError = circuitbreaker.OpenError

@@ -72,11 +72,11 @@ const WorkflowSignalFailed = dynamicworkflow.SignalFailed
 const WorkflowSignalAssigned = dynamicworkflow.SignalAssigned
 
 // WorkflowSignalUnhealthy is [dynamicworkflow.SignalUnhealthy]:
-// processor.marked.unhealthy:pri1
+// processor.marked.unhealthy:pri1: no more items are routed to the priority
 const WorkflowSignalUnhealthy = dynamicworkflow.SignalUnhealthy
 
 // WorkflowSignalHealthy is [dynamicworkflow.SignalHealthy]:
-// processor.marked.healthy:pri1
+// processor.marked.healthy:pri1: items are routed to it again
 const WorkflowSignalHealthy = dynamicworkflow.SignalHealthy
 
 // WorkflowSignalProbeStarting is [dynamicworkflow.SignalProbeStarting]:
@@ -87,7 +87,8 @@ const WorkflowSignalProbeStarting = dynamicworkflow.SignalProbeStarting
 // probe.success:pri1
 const WorkflowSignalProbeSuccess = dynamicworkflow.SignalProbeSuccess
 
-// WorkflowSignalProbeFailed is [dynamicworkflow.SignalProbeFailed]: probe.failed:pri1
+// WorkflowSignalProbeFailed is [dynamicworkflow.SignalProbeFailed]: probe.failed:pri1:
+// a call of Probe has failed
 const WorkflowSignalProbeFailed = dynamicworkflow.SignalProbeFailed
 
 // WorkflowSignalIncreased is [dynamicworkflow.SignalIncreased]:

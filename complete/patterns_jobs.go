@@ -67,7 +67,8 @@ func JobMermaid(jobs_ ...jobs.Job) string {
 const JobSignalRetry = jobs.SignalRetry
 
 // JobSignalFailed is [jobs.SignalFailed]: SignalFailed is raised as
-// SignalFailed:NAME:TYPE by the operation of the run: the last attempt has failed.
+// SignalFailed:NAME:TYPE by the operation of the run: the last attempt has failed;
+// Failure.Reason says why there is no other one.
 const JobSignalFailed = jobs.SignalFailed
 
 // JobSignalRejected is [jobs.SignalRejected]: SignalRejected is raised as

@@ -36,3 +36,9 @@ var LoggingLog = logging.Log
 // LoggingRecord is [logging.Record]: A Record is a log record, as the payload of a
 // signal.
 type LoggingRecord = logging.Record
+
+// LoggingLevelOf is [logging.LevelOf]: LevelOf returns the level of a signal with this
+// name.
+func LoggingLevelOf(name string) (level slog.Level, known bool) {
+	return logging.LevelOf(name)
+}

@@ -8,11 +8,11 @@ import (
 )
 
 // FanoutSignalFirstFailed is [reactivefanout.SignalFirstFailed]: SignalFirstFailed is
-// raised by each operation of the first stage that fails or panics, SignalSecondFailed
-// by each one of the second stage.
+// raised by each operation of the first stage that fails or panics.
 const FanoutSignalFirstFailed = reactivefanout.SignalFirstFailed
 
-// FanoutSignalSecondFailed is [reactivefanout.SignalSecondFailed].
+// FanoutSignalSecondFailed is [reactivefanout.SignalSecondFailed]: SignalSecondFailed
+// is raised by each operation of the second stage that fails or panics.
 const FanoutSignalSecondFailed = reactivefanout.SignalSecondFailed
 
 // FanoutSignalThrottled is [reactivefanout.SignalThrottled]: SignalThrottled is held

@@ -25,7 +25,7 @@ const HTTPSignalReading = signalinghttp.SignalReading
 // HTTPSignalCompleted is [signalinghttp.SignalCompleted].
 const HTTPSignalCompleted = signalinghttp.SignalCompleted
 
-// HTTPSignalFailed is [signalinghttp.SignalFailed].
+// HTTPSignalFailed is [signalinghttp.SignalFailed]: the request has failed
 const HTTPSignalFailed = signalinghttp.SignalFailed
 
 // HTTPSignalCancelled is [signalinghttp.SignalCancelled].
@@ -35,8 +35,8 @@ const HTTPSignalCancelled = signalinghttp.SignalCancelled
 // percentage
 const HTTPSignalProgress = signalinghttp.SignalProgress
 
-// HTTPSignalError is [signalinghttp.SignalError]: followed by a colon and the status
-// code
+// HTTPSignalError is [signalinghttp.SignalError]: the server answered with an error;
+// followed by a colon and the status code
 const HTTPSignalError = signalinghttp.SignalError
 
 // ErrHTTPTooLarge is [signalinghttp.ErrTooLarge]: ErrTooLarge is returned by

@@ -16,11 +16,11 @@ const SignalReactionShowcaseSignalStart = signalreactionshowcase.SignalStart
 const SignalReactionShowcaseSignalDone = signalreactionshowcase.SignalDone
 
 // SignalReactionShowcaseSignalDeferred is [signalreactionshowcase.SignalDeferred]:
-// SignalDeferred is held on the sink while items should wait, SignalRefused while they
-// should be refused.
+// SignalDeferred is held on the sink while items should wait.
 const SignalReactionShowcaseSignalDeferred = signalreactionshowcase.SignalDeferred
 
-// SignalReactionShowcaseSignalRefused is [signalreactionshowcase.SignalRefused].
+// SignalReactionShowcaseSignalRefused is [signalreactionshowcase.SignalRefused]:
+// SignalRefused is held on the sink while items should be refused.
 const SignalReactionShowcaseSignalRefused = signalreactionshowcase.SignalRefused
 
 // SignalReactionShowcaseResult is [signalreactionshowcase.Result]: Result is the result
@@ -28,7 +28,7 @@ const SignalReactionShowcaseSignalRefused = signalreactionshowcase.SignalRefused
 type SignalReactionShowcaseResult = signalreactionshowcase.Result
 
 // SignalReactionShowcaseRun is [signalreactionshowcase.Run]: Run runs the given number
-// of items, and reacts to their signals in all ways.
+// of items, from 1 to 16,777,216, and reacts to their signals in all ways.
 func SignalReactionShowcaseRun(ctx context.Context, items int) (signalreactionshowcase.Result, error) {
 	return signalreactionshowcase.Run(ctx, items)
 }

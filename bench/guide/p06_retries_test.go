@@ -43,7 +43,7 @@ func Example_retry() {
 }
 
 func Example_limits() {
-	limiter := core.Must(ratelimit.New(100, ratelimit.Options{Burst: 1})) // 100 calls a second
+	limiter := core.Must(ratelimit.New(core.Rate{PerSecond: 100, Burst: 1}, ratelimit.Options{})) // 100 calls a second
 	defer limiter.Close()
 	r := core.Must(retry.New(retry.Options{Attempts: 3}))
 

@@ -88,7 +88,8 @@ func SchedulerRun(work core.Work[scheduledtasks.Task]) core.Work[scheduledtasks.
 // SchedulerSignalFired is [scheduledtasks.SignalFired]: a task was handed over
 const SchedulerSignalFired = scheduledtasks.SignalFired
 
-// SchedulerSignalMissed is [scheduledtasks.SignalMissed]: ticks were noticed too late
+// SchedulerSignalMissed is [scheduledtasks.SignalMissed]: ticks were noticed too late:
+// see MissedTicks.Reason
 const SchedulerSignalMissed = scheduledtasks.SignalMissed
 
 // SchedulerSignalSkipped is [scheduledtasks.SignalSkipped]: a tick was skipped: see

@@ -51,10 +51,11 @@ const WindowSignalLoaded = persistentwindow.SignalLoaded
 // WindowSignalFlushed is [persistentwindow.SignalFlushed]: see Flushed
 const WindowSignalFlushed = persistentwindow.SignalFlushed
 
-// WindowSignalFailed is [persistentwindow.SignalFailed]: see Failed
+// WindowSignalFailed is [persistentwindow.SignalFailed]: a flush failed; see Failed
 const WindowSignalFailed = persistentwindow.SignalFailed
 
-// WindowSignalLost is [persistentwindow.SignalLost]: see Lost
+// WindowSignalLost is [persistentwindow.SignalLost]: signals were dropped because too
+// many wait; see Lost
 const WindowSignalLost = persistentwindow.SignalLost
 
 // WindowLoaded is [persistentwindow.Loaded]: how many signals Open has restored

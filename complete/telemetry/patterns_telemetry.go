@@ -8,7 +8,7 @@ import (
 )
 
 // TelemetryObserve is [telemetry.Observe]: Observe exports the numbers that the method
-// Stats returns, until stop or Telemetry.Close is called.
+// Stats returns, until stop or Telemetry.Close is called:
 func TelemetryObserve[S any](t *telemetry.Telemetry, kind, name string, from interface{ Stats() S }) (stop func() error, err error) {
 	return telemetry.Observe[S](t, kind, name, from)
 }
