@@ -215,7 +215,7 @@ func TestExplain(t *testing.T) {
 		time.Sleep(10*time.Millisecond - 1)
 		why, _ := c.Explain(id)
 		assert.Empty(t, why.Reasons)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		why, _ = c.Explain(id)
 		require.Len(t, why.Reasons, 1)
