@@ -38,7 +38,7 @@ var allowAskers = []asker{
 		if deny {
 			per = 1.0 / 3600
 		}
-		l := core.Must(ratelimit.New(per, ratelimit.Options{Burst: burstFor(deny)}))
+		l := core.Must(ratelimit.New(core.Rate{PerSecond: per, Burst: burstFor(deny)}, ratelimit.Options{}))
 		return func(int) bool { return l.Allow() }
 	}},
 	{"x-time-rate", func(deny bool) func(int) bool {
@@ -60,7 +60,7 @@ var allowAskers = []asker{
 // each key; this one never removes any.
 var keyedAskers = []asker{
 	{"ours", func(deny bool) func(int) bool {
-		k := core.Must(ratelimit.NewKeyed[string](1.0/3600, ratelimit.Options{Burst: burstFor(deny), Capacity: 4 * limiterKeys}))
+		k := core.Must(ratelimit.NewKeyed[string](core.Rate{PerSecond: 1.0 / 3600, Burst: burstFor(deny)}, ratelimit.Options{Capacity: 4 * limiterKeys}))
 		return func(i int) bool { return k.Allow(clients[i%limiterKeys]) }
 	}},
 	{"x-time-rate", func(deny bool) func(int) bool {
@@ -137,7 +137,7 @@ func limiterRows() []Row {
 	}
 	return append(rows, Row{Name: "op=wait/goroutines=1", Sides: []Side{
 		waitSide("ours", func() func(context.Context) error {
-			return core.Must(ratelimit.New(ratelimit.MaxRate, ratelimit.Options{Burst: burstFor(false)})).Wait
+			return core.Must(ratelimit.New(core.Rate{PerSecond: ratelimit.MaxRate, Burst: burstFor(false)}, ratelimit.Options{})).Wait
 		}),
 		waitSide("x-time-rate", func() func(context.Context) error {
 			return rate.NewLimiter(rate.Every(intervalFor(false)), burstFor(false)).Wait

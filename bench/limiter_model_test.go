@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // Our limiter gives the answers of x/time/rate to random requests at random times, with
@@ -25,7 +26,7 @@ func TestLimiterDoesWhatXTimeRateDoes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			per, burst := 10.0, 5
-			ours, err := ratelimit.New(per, ratelimit.Options{Burst: burst, IgnoreCommands: true})
+			ours, err := ratelimit.New(core.Rate{PerSecond: per, Burst: burst}, ratelimit.Options{IgnoreCommands: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +102,7 @@ func TestLimiterDoesWhatThrottledDoes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ours, err := ratelimit.New(float64(per), ratelimit.Options{Burst: burst, IgnoreCommands: true})
+				ours, err := ratelimit.New(core.Rate{PerSecond: float64(per), Burst: burst}, ratelimit.Options{IgnoreCommands: true})
 				if err != nil {
 					t.Fatal(err)
 				}

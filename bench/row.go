@@ -29,6 +29,7 @@ func Groups() []Group {
 		{"slidingcache", 0, slidingcacheRows},
 		{"limiter", 0, limiterRows},
 		{"retry", 0, retryRows},
+		{"hedge", 0, hedgeRows},
 		{"breaker", 0, breakerRows},
 		{"logging", 0, loggingRows},
 		{"telemetry", 0, telemetryRows},

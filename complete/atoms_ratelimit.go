@@ -94,9 +94,9 @@ func NewLimiterGroup(limits []ratelimit.Limit, opts ratelimit.Options) (*ratelim
 // client.
 type LimiterKeyed[K comparable] = ratelimit.Keyed[K]
 
-// NewLimiterKeyed is [ratelimit.NewKeyed]: NewKeyed makes a limiter for each key; rate
-// is in tokens per second.
-func NewLimiterKeyed[K comparable](rate float64, opts ratelimit.Options) (*ratelimit.Keyed[K], error) {
+// NewLimiterKeyed is [ratelimit.NewKeyed]: NewKeyed makes a limiter for each key; see
+// New.
+func NewLimiterKeyed[K comparable](rate core.Rate, opts ratelimit.Options) (*ratelimit.Keyed[K], error) {
 	return ratelimit.NewKeyed[K](rate, opts)
 }
 
@@ -122,9 +122,8 @@ func LimiterEvery(d time.Duration) float64 {
 // burst after a quiet time.
 type Limiter = ratelimit.Limiter
 
-// NewLimiter is [ratelimit.New]: New makes a limiter with a full bucket; rate is in
-// tokens per second.
-func NewLimiter(rate float64, opts ratelimit.Options) (*ratelimit.Limiter, error) {
+// NewLimiter is [ratelimit.New]: New makes a limiter with a full bucket.
+func NewLimiter(rate core.Rate, opts ratelimit.Options) (*ratelimit.Limiter, error) {
 	return ratelimit.New(rate, opts)
 }
 

@@ -401,6 +401,15 @@ const BlockedCycle = core.BlockedCycle
 // see Propagation
 const BlockedTerminal = core.BlockedTerminal
 
+// Rate is [core.Rate]: A Rate is how many tokens come in each second, and how many
+// there can be at once.
+type Rate = core.Rate
+
+// PerMinute is [core.PerMinute]: PerMinute is the rate of n tokens a minute.
+func PerMinute(n float64) core.Rate {
+	return core.PerMinute(n)
+}
+
 // Handler is [core.Handler]: A Handler reacts to a signal in the background, as an
 // operation of a Dispatcher or a Processor.
 type Handler = core.Handler

@@ -17,7 +17,7 @@ func Example() {
 		Attempts: 3,
 		Backoff:  complete.RetrierExponentialBackoff(time.Millisecond, 2),
 	}))
-	limiter := complete.Must(complete.NewLimiter(1000, complete.LimiterOptions{Sink: sink}))
+	limiter := complete.Must(complete.NewLimiter(complete.Rate{PerSecond: 1000}, complete.LimiterOptions{Sink: sink}))
 	defer limiter.Close()
 
 	call := func(ctx context.Context, order string) error {

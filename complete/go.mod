@@ -13,6 +13,7 @@ require (
 	github.com/ephemeralgo/ephemeral/atoms/durable/sqlite v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/echo v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/fixedwork v0.1.0
+	github.com/ephemeralgo/ephemeral/atoms/hedge v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/keyedsequential v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/molecules v0.1.0
 	github.com/ephemeralgo/ephemeral/atoms/priorityprocessor v0.1.0
@@ -99,6 +100,8 @@ replace github.com/ephemeralgo/ephemeral/atoms/durable/sqlite => ../atoms/durabl
 replace github.com/ephemeralgo/ephemeral/atoms/echo => ../atoms/echo
 
 replace github.com/ephemeralgo/ephemeral/atoms/fixedwork => ../atoms/fixedwork
+
+replace github.com/ephemeralgo/ephemeral/atoms/hedge => ../atoms/hedge
 
 replace github.com/ephemeralgo/ephemeral/atoms/keyedsequential => ../atoms/keyedsequential
 

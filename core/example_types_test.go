@@ -373,3 +373,11 @@ func ExampleStoredQueue() {
 	// true <nil>
 	// [{dead 0}] <nil>
 }
+
+// A limit of 500 calls a minute, of which 10 may begin at once.
+func ExamplePerMinute() {
+	rate := core.PerMinute(500)
+	rate.Burst = 10
+	fmt.Printf("%.2f a second, a burst of %d\n", rate.PerSecond, rate.Burst)
+	// Output: 8.33 a second, a burst of 10
+}

@@ -11,7 +11,7 @@ import (
 // The cost of a request that passes, and of one that is refused.
 func BenchmarkLimiter(b *testing.B) {
 	for name, rate := range map[string]float64{"allow": ratelimit.MaxRate, "deny": ratelimit.MinRate} {
-		l := core.Must(ratelimit.New(rate, ratelimit.Options{Burst: 1000}))
+		l := core.Must(ratelimit.New(core.Rate{PerSecond: rate, Burst: 1000}, ratelimit.Options{}))
 		for name == "deny" && l.Allow() {
 		}
 		b.Run(name, func(b *testing.B) {
@@ -32,7 +32,7 @@ func BenchmarkLimiter(b *testing.B) {
 }
 
 func BenchmarkLimiterWait(b *testing.B) {
-	l := core.Must(ratelimit.New(ratelimit.MaxRate, ratelimit.Options{Burst: 1000}))
+	l := core.Must(ratelimit.New(core.Rate{PerSecond: ratelimit.MaxRate, Burst: 1000}, ratelimit.Options{}))
 	ctx := b.Context()
 	for b.Loop() {
 		if err := l.Wait(ctx); err != nil {
@@ -42,7 +42,7 @@ func BenchmarkLimiterWait(b *testing.B) {
 }
 
 func BenchmarkGroupWait(b *testing.B) {
-	g := core.Must(ratelimit.NewGroup([]ratelimit.Limit{{Name: "a", Rate: 1e9}, {Name: "b", Rate: 1e9}}, ratelimit.Options{Burst: 1000}))
+	g := core.Must(ratelimit.NewGroup([]ratelimit.Limit{{Name: "a", Rate: core.Rate{PerSecond: 1e9, Burst: 1000}}, {Name: "b", Rate: core.Rate{PerSecond: 1e9, Burst: 1000}}}, ratelimit.Options{}))
 	ctx := b.Context()
 	for b.Loop() {
 		if err := g.Wait(ctx, 1, 10); err != nil {
@@ -58,7 +58,7 @@ func BenchmarkKeyed(b *testing.B) {
 		keys[i] = fmt.Sprintf("client:%d", i)
 	}
 	for name, n := range map[string]int{"known": 1 << 10, "new": 1 << 17} {
-		k := core.Must(ratelimit.NewKeyed[string](1, ratelimit.Options{Capacity: 1 << 14}))
+		k := core.Must(ratelimit.NewKeyed[string](core.Rate{PerSecond: 1}, ratelimit.Options{Capacity: 1 << 14}))
 		b.Run(name, func(b *testing.B) {
 			i := 0
 			for b.Loop() {

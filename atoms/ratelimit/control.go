@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 )
 
 // Signals of limiters. The key is the name of the limiter. For [SignalApplied],
@@ -130,7 +131,7 @@ func parseNumber(value string) (n float64, rule string) {
 func (c Change) next(command string, n float64) (Change, string) {
 	old := c.Rate
 	switch {
-	case command == CommandBurst && (n < 1 || n > float64(maxBurst)):
+	case command == CommandBurst && (n < 1 || n > float64(bucket.MaxBurst)):
 		return c, ruleBurst
 	case command == CommandBurst:
 		c.Burst = int(n)
@@ -148,15 +149,7 @@ func (c Change) next(command string, n float64) (Change, string) {
 	default:
 		c.Rate = max(old-n, 1)
 	}
-	return c, rateRule(c.Rate)
+	return c, bucket.RateRule(c.Rate)
 }
 
 const ruleBurst = "must be at least 1 and at most 2^40"
-
-// rateRule is the rule that a rate breaks; "" if none. A rate that is not a number breaks it.
-func rateRule(rate float64) string {
-	if rate == 0 || rate >= MinRate && rate <= MaxRate {
-		return ""
-	}
-	return "must be 0, which pauses, or from 1e-9 to 1e9 per second"
-}

@@ -16,7 +16,7 @@ import (
 
 func TestCommands(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
-	l := newLimiter(t, 10, ratelimit.Options{Burst: 5, Sink: sink})
+	l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 5}, ratelimit.Options{Sink: sink})
 	for _, c := range []struct {
 		signal string
 		rate   float64
@@ -50,7 +50,7 @@ func TestCommands(t *testing.T) {
 // A command that cannot be obeyed changes nothing, and a signal names the value and the rule.
 func TestRejectedCommands(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
-	l := newLimiter(t, 0.5, ratelimit.Options{Name: "api", Burst: 5, Sink: sink})
+	l := newLimiter(t, core.Rate{PerSecond: 0.5, Burst: 5}, ratelimit.Options{Name: "api", Sink: sink})
 	var got []ratelimit.Rejection
 	ratelimit.CommandRejected.Subscribe(sink, func(s core.Signal, r ratelimit.Rejection) {
 		assert.Equal(t, "api", s.Key)
@@ -101,7 +101,7 @@ func TestRejectedCommands(t *testing.T) {
 // command is not searched for another one.
 func TestCommandsHaveBoundaries(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
-	l := newLimiter(t, 10, ratelimit.Options{Burst: 5, Sink: sink})
+	l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 5}, ratelimit.Options{Sink: sink})
 	for _, name := range []string{
 		"prorate.limit.set:5", "rate.limit.set", "rate.limit.settle:5", "xrate.limit.reset", "rate.limit.reset:1",
 		"rate.limit.set:rate.limit.burst:1", "rate.limit.burst:rate.limit.set:1", "rate.limit.set:rate.limit.reset",
@@ -118,9 +118,9 @@ func TestCommandsHaveBoundaries(t *testing.T) {
 // A command with a key is for the limiter of that name only.
 func TestCommandsAddressOneByName(t *testing.T) {
 	sink := core.NewSink(core.SinkOptions{})
-	api := newLimiter(t, 10, ratelimit.Options{Name: "api", Sink: sink})
-	db := newLimiter(t, 10, ratelimit.Options{Name: "db", Sink: sink})
-	ignores := newLimiter(t, 10, ratelimit.Options{Name: "db", Sink: sink, IgnoreCommands: true})
+	api := newLimiter(t, core.Rate{PerSecond: 10}, ratelimit.Options{Name: "api", Sink: sink})
+	db := newLimiter(t, core.Rate{PerSecond: 10}, ratelimit.Options{Name: "db", Sink: sink})
+	ignores := newLimiter(t, core.Rate{PerSecond: 10}, ratelimit.Options{Name: "db", Sink: sink, IgnoreCommands: true})
 	rates := func() [3]float64 { return [3]float64{api.Rate(), db.Rate(), ignores.Rate()} }
 	sink.RaiseKey(ratelimit.CommandSet+":5", "api")
 	assert.Equal(t, [3]float64{5, 10, 10}, rates())
@@ -137,7 +137,7 @@ func TestOwnSignalsAreNoCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{MaxAge: -1})
 		signals := coretest.Watch(t, sink, "*")
-		l := newLimiter(t, 10, ratelimit.Options{Name: "api", Burst: 5, Sink: sink})
+		l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 5}, ratelimit.Options{Name: "api", Sink: sink})
 		l.Reset()
 		sink.Raise(ratelimit.CommandReset)
 		require.NoError(t, l.SetRate(12.5))
@@ -171,7 +171,7 @@ func TestOwnSignalsAreNoCommands(t *testing.T) {
 func TestHandlersMayCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
-		l := newLimiter(t, 10, ratelimit.Options{Burst: 1, Sink: sink})
+		l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 1}, ratelimit.Options{Sink: sink})
 		calls := 0
 		sink.Subscribe("rate.limit.*", func(s core.Signal) {
 			calls++
@@ -199,7 +199,7 @@ func TestLimitedAndRecovered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		signals := coretest.Watch(t, sink, "*")
-		l := newLimiter(t, 10, ratelimit.Options{Name: "api", Burst: 20, Sink: sink}) // full in 2 s
+		l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 20}, ratelimit.Options{Name: "api", Sink: sink}) // full in 2 s
 		for range 20 {
 			l.Allow()
 		}
@@ -245,7 +245,7 @@ func TestLimitedAndRecovered(t *testing.T) {
 func TestLimitedGates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
-		l := newLimiter(t, 10, ratelimit.Options{Burst: 10, Sink: sink})
+		l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 10}, ratelimit.Options{Sink: sink})
 		c, err := core.NewCoordinator(func(context.Context, int) error { return nil },
 			core.Options{Sink: sink, DeferOn: ratelimit.SignalLimited})
 		require.NoError(t, err)
@@ -261,7 +261,7 @@ func TestLimitedGates(t *testing.T) {
 func TestRecoversByTheNewRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{MaxAge: -1})
-		l := newLimiter(t, 0.1, ratelimit.Options{Burst: 10, Sink: sink}) // full in 100 s
+		l := newLimiter(t, core.Rate{PerSecond: 0.1, Burst: 10}, ratelimit.Options{Sink: sink}) // full in 100 s
 		drain(l)
 		require.NoError(t, l.SetRate(5)) // in 2 s
 		time.Sleep(2*time.Second - 1)

@@ -1,7 +1,7 @@
 // Package ratelimit limits the rate of requests: so many per second, and a burst of requests
 // after a quiet time.
 //
-//	l, err := ratelimit.New(100, ratelimit.Options{Burst: 20}) // or Every(10*time.Millisecond)
+//	l, err := ratelimit.New(core.Rate{PerSecond: 100, Burst: 20}, ratelimit.Options{})
 //	if err != nil {
 //		return err
 //	}
@@ -55,11 +55,8 @@
 //
 // shows that both let the same requests pass at the same moments. [Limiter.Tokens] is the view
 // of a token bucket, and [Limiter.TAT] the view of GCRA. The tests compare the implementation
-// with an exact model of each, with rates and bursts that change.
-//
-// Internally, time is counted in tokens, in fixed point with a precision of 2^-64 tokens. A
-// new rate makes this clock faster or slower. Nothing is rounded to whole nanoseconds: at 300
-// million requests per second, that would be an error of 10 %.
+// with an exact model of each, with rates and bursts that change. The arithmetic is that of
+// package core/bucket: nothing is rounded to whole nanoseconds.
 //
 // # Many limits
 //

@@ -7,11 +7,15 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 	"github.com/ephemeralgo/ephemeral/core/outbox"
 )
 
+// maxSpan is the longest span of time in nanoseconds, 146 years.
+const maxSpan = 1 << 62
+
 // InfDuration is the delay of a request that will never pass.
-const InfDuration = time.Duration(never)
+const InfDuration = time.Duration(bucket.Never)
 
 // An engine is the common part of a [Limiter], a [Group] and a [Keyed]: the shards, and the
 // functions that change all of them.
@@ -36,7 +40,7 @@ type engine struct {
 // a queue for each key that has waiters or is paused.
 type shard struct {
 	engine *engine
-	meters []*meter
+	meters []*bucket.Meter
 	queues map[int32]*queue
 	forget func() // forgets all keys without a queue; nil if there are no keys
 	counts Counts
@@ -63,8 +67,8 @@ func (e *engine) init(opts Options, limits []string, shards ...*shard) {
 }
 
 // addQueue adds the queue of the buckets.
-func (s *shard) addQueue(q *queue, slot int32, buckets []bucket) {
-	q.shard, q.slot, q.buckets, q.alarm = s, slot, buckets, never
+func (s *shard) addQueue(q *queue, slot int32, buckets []tokenBucket) {
+	q.shard, q.slot, q.buckets, q.alarm = s, slot, buckets, bucket.Never
 	s.queues[slot] = q
 }
 
@@ -104,12 +108,12 @@ func (s *shard) giveUp(ctx context.Context) error {
 }
 
 // check returns an error if the request can never pass.
-func (s *shard) check(buckets []bucket, costs []int64) error {
+func (s *shard) check(buckets []tokenBucket, costs []int64) error {
 	if s.closed {
 		return s.engine.errClosed
 	}
 	for i, cost := range costs {
-		if m := buckets[i].meter; cost > m.burst && m.rate != Unlimited {
+		if m := buckets[i].meter; cost > m.Burst() && m.Rate() != Unlimited {
 			return s.engine.errExceeds
 		}
 	}
@@ -132,7 +136,7 @@ func (s *shard) read(now int64) Counts {
 func (e *engine) deadline(ctx context.Context) int64 {
 	at, ok := ctx.Deadline()
 	if !ok {
-		return never
+		return bucket.Never
 	}
 	return e.now() + min(int64(time.Until(at)), maxSpan)
 }
@@ -143,7 +147,7 @@ func (e *engine) tooLate(due, now, deadline int64) error {
 		return nil
 	}
 	err := &DeadlineError{Limiter: e.name, Wait: InfDuration, Left: time.Duration(deadline - now)}
-	if due != never {
+	if due != bucket.Never {
 		err.Wait = time.Duration(due - now)
 	}
 	return err
@@ -171,7 +175,7 @@ func (e *engine) change(fn func(s *shard, now int64)) {
 }
 
 // eachMeter calls fn with the meter of a limit, and with the meters of paused keys.
-func (s *shard) eachMeter(limit int, fn func(m *meter)) {
+func (s *shard) eachMeter(limit int, fn func(m *bucket.Meter)) {
 	shared := s.meters[limit]
 	fn(shared)
 	for _, q := range s.queues {
@@ -186,9 +190,10 @@ func (s *shard) fill(limit int, now int64) {
 	if s.forget != nil {
 		s.forget()
 	}
-	s.meters[limit].floor = lowest
+	s.meters[limit].Fill(now)
 	for _, q := range s.queues {
-		q.buckets[limit].fill(now)
+		b := &q.buckets[limit]
+		b.mark = b.meter.Fill(now)
 	}
 }
 
@@ -201,7 +206,7 @@ func (e *engine) settings(limit int) Change {
 }
 
 func (s *shard) settings(limit int) Change {
-	return Change{s.meters[limit].rate, int(s.meters[limit].burst)}
+	return Change{s.meters[limit].Rate(), int(s.meters[limit].Burst())}
 }
 
 // update sets a limit to the settings that next returns, and raises applied. If next returns a
@@ -226,11 +231,11 @@ func (e *engine) update(on core.Raiser, limit int, applied core.Kind[Change], ne
 // apply changes the rate and the burst of a limit.
 func (s *shard) apply(limit int, to Change, now int64) {
 	fill := false
-	s.eachMeter(limit, func(m *meter) {
-		if m.rate != to.Rate {
-			fill = m.setRate(now, to.Rate)
+	s.eachMeter(limit, func(m *bucket.Meter) {
+		if m.Rate() != to.Rate {
+			fill = m.SetRate(now, to.Rate)
 		}
-		m.setBurst(now, int64(to.Burst))
+		m.SetBurst(now, int64(to.Burst))
 	})
 	if fill {
 		s.fill(limit, now)
@@ -238,15 +243,15 @@ func (s *shard) apply(limit int, to Change, now int64) {
 }
 
 func (e *engine) setRate(limit int, rate float64) error {
-	rate, err := checkRate(rate)
+	to, err := checkRate(core.Rate{PerSecond: rate})
 	if err == nil {
-		e.update(e.sink, limit, RateApplied, func(old Change) (Change, string) { return Change{rate, old.Burst}, "" })
+		e.update(e.sink, limit, RateApplied, func(old Change) (Change, string) { return Change{to.PerSecond, old.Burst}, "" })
 	}
 	return err
 }
 
 func (e *engine) setBurst(limit int, burst int) error {
-	err := checkBurst("SetBurst", burst)
+	err := checkRange("SetBurst", burst, 1, int(bucket.MaxBurst))
 	if err == nil {
 		e.update(e.sink, limit, BurstApplied, func(old Change) (Change, string) { return Change{old.Rate, burst}, "" })
 	}
@@ -277,7 +282,7 @@ func (e *engine) Reset() { e.reset(0, len(e.limits)) }
 func (e *engine) PauseFor(d time.Duration) {
 	e.change(func(s *shard, now int64) {
 		for limit := range e.limits {
-			s.eachMeter(limit, func(m *meter) { m.pauseFor(now, d) })
+			s.eachMeter(limit, func(m *bucket.Meter) { m.PauseFor(now, d) })
 		}
 	})
 }
@@ -307,11 +312,11 @@ type single struct {
 // init makes a single with full buckets. It does not subscribe yet.
 func (s *single) init(opts Options, limits ...Limit) {
 	var names []string
-	buckets := make([]bucket, len(limits))
+	buckets := make([]tokenBucket, len(limits))
 	for i, limit := range limits {
-		m := newMeter(0, limit.Rate, int64(limit.Burst))
+		m := bucket.Start(0, limit.Rate.PerSecond, int64(limit.Rate.Burst))
 		s.shard.meters = append(s.shard.meters, &m)
-		buckets[i] = bucket{&m, lowest}
+		buckets[i] = tokenBucket{meter: &m}
 		names = append(names, limit.Name)
 	}
 	s.engine.init(opts, names, &s.shard)

@@ -13,7 +13,7 @@ import (
 
 func Example() {
 	sink := core.NewSink(core.SinkOptions{})
-	l, err := ratelimit.New(100, ratelimit.Options{Name: "api", Burst: 2, Sink: sink})
+	l, err := ratelimit.New(core.Rate{PerSecond: 100, Burst: 2}, ratelimit.Options{Name: "api", Sink: sink})
 	if err != nil {
 		panic(err)
 	}
@@ -52,7 +52,7 @@ func Example() {
 
 // A server refuses a request, and says when to try again.
 func ExampleLimiter_Allow() {
-	l := core.Must(ratelimit.New(0.01, ratelimit.Options{Burst: 3}))
+	l := core.Must(ratelimit.New(core.Rate{PerSecond: 0.01, Burst: 3}, ratelimit.Options{}))
 	defer l.Close()
 	for range 4 {
 		if l.Allow() {
@@ -72,7 +72,7 @@ func ExampleLimiter_Allow() {
 
 // A wait that would take too long is refused at once.
 func ExampleLimiter_Wait() {
-	l := core.Must(ratelimit.New(ratelimit.Every(100*time.Second), ratelimit.Options{Burst: 1}))
+	l := core.Must(ratelimit.New(core.Rate{PerSecond: ratelimit.Every(100 * time.Second), Burst: 1}, ratelimit.Options{}))
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -89,7 +89,7 @@ func ExampleLimiter_Wait() {
 // A server has sent Retry-After. Until then, no user of the limiter sends a request.
 func ExampleLimiter_PauseFor() {
 	sink := core.NewSink(core.SinkOptions{})
-	l := core.Must(ratelimit.New(100, ratelimit.Options{Sink: sink}))
+	l := core.Must(ratelimit.New(core.Rate{PerSecond: 100}, ratelimit.Options{Sink: sink}))
 	defer l.Close()
 	defer sink.Subscribe("rate-limit:*", func(s core.Signal) {
 		if d, ok := core.ParseRetryAfter(s.Name); ok {
@@ -107,7 +107,7 @@ func ExampleLimiter_PauseFor() {
 
 // One of many servers has sent Retry-After. Only requests to this server are paused.
 func ExampleKeyed_PauseKeyFor() {
-	perHost := core.Must(ratelimit.NewKeyed[string](100, ratelimit.Options{}))
+	perHost := core.Must(ratelimit.NewKeyed[string](core.Rate{PerSecond: 100}, ratelimit.Options{}))
 	defer perHost.Close()
 
 	if err := perHost.PauseKeyFor("a.example", 5*time.Second); err != nil {
@@ -119,7 +119,7 @@ func ExampleKeyed_PauseKeyFor() {
 
 // Every fetch takes a token of its host.
 func ExampleWrapKeyedResult() {
-	perHost := core.Must(ratelimit.NewKeyed[string](100, ratelimit.Options{Burst: 1}))
+	perHost := core.Must(ratelimit.NewKeyed[string](core.Rate{PerSecond: 100, Burst: 1}, ratelimit.Options{}))
 	defer perHost.Close()
 
 	host := func(u *url.URL) string { return u.Host }
@@ -133,7 +133,7 @@ func ExampleWrapKeyedResult() {
 
 // Each client has its own bucket.
 func ExampleKeyed() {
-	perClient := core.Must(ratelimit.NewKeyed[string](0.01, ratelimit.Options{Burst: 1, Capacity: 10_000}))
+	perClient := core.Must(ratelimit.NewKeyed[string](core.Rate{PerSecond: 0.01, Burst: 1}, ratelimit.Options{Capacity: 10_000}))
 	defer perClient.Close()
 	fmt.Println(perClient.Allow("10.0.0.1"), perClient.Allow("10.0.0.1"), perClient.Allow("10.0.0.2"))
 	fmt.Println(perClient.Stats().Keys, "keys")
@@ -146,8 +146,8 @@ func ExampleKeyed() {
 // request used is known afterwards.
 func ExampleGroup() {
 	limits, err := ratelimit.NewGroup([]ratelimit.Limit{
-		{Name: "requests", Rate: ratelimit.Every(time.Hour / 50), Burst: 50}, // 50 an hour
-		{Name: "tokens", Rate: ratelimit.Every(time.Hour / 1000), Burst: 40_000},
+		{Name: "requests", Rate: core.Rate{PerSecond: ratelimit.Every(time.Hour / 50), Burst: 50}}, // 50 an hour
+		{Name: "tokens", Rate: core.Rate{PerSecond: ratelimit.Every(time.Hour / 1000), Burst: 40_000}},
 	}, ratelimit.Options{Name: "model"})
 	if err != nil {
 		panic(err)
@@ -174,9 +174,9 @@ func ExampleGroup() {
 // name.
 func ExampleLimiter_commands() {
 	sink := core.NewSink(core.SinkOptions{})
-	api := core.Must(ratelimit.New(10, ratelimit.Options{Name: "api", Sink: sink}))
+	api := core.Must(ratelimit.New(core.Rate{PerSecond: 10}, ratelimit.Options{Name: "api", Sink: sink}))
 	defer api.Close()
-	mail := core.Must(ratelimit.New(1, ratelimit.Options{Name: "mail", Sink: sink}))
+	mail := core.Must(ratelimit.New(core.Rate{PerSecond: 1}, ratelimit.Options{Name: "mail", Sink: sink}))
 	defer mail.Close()
 	ratelimit.CommandRejected.Subscribe(sink, func(s core.Signal, r ratelimit.Rejection) {
 		fmt.Println(s.Key, "rejects", r.Value+":", r.Rule)
@@ -194,7 +194,7 @@ func ExampleLimiter_commands() {
 // Each change of a rate or burst raises a signal. Stats has the counters and the limit.
 func ExampleChange() {
 	sink := core.NewSink(core.SinkOptions{})
-	l := core.Must(ratelimit.New(10, ratelimit.Options{Name: "api", Burst: 1, Sink: sink}))
+	l := core.Must(ratelimit.New(core.Rate{PerSecond: 10, Burst: 1}, ratelimit.Options{Name: "api", Sink: sink}))
 	defer l.Close()
 	ratelimit.RateApplied.Subscribe(sink, func(s core.Signal, c ratelimit.Change) {
 		fmt.Println(s.Key, "has", c.Rate, "per second, burst", c.Burst)

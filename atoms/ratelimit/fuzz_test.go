@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 )
 
 // The limiter either does exactly what a command says, or stays as it was and raises a
@@ -20,14 +21,14 @@ func FuzzCommand(f *testing.F) {
 	f.Add(CommandReset)
 	f.Fuzz(func(t *testing.T, name string) {
 		sink := core.NewSink(core.SinkOptions{})
-		l, err := New(10, Options{Burst: 5, Sink: sink})
+		l, err := New(core.Rate{PerSecond: 10, Burst: 5}, Options{Sink: sink})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
 		sink.Raise(name)
 		rate, burst := l.Rate(), l.Burst()
-		if !(rate == 0 || rate >= MinRate && rate <= MaxRate) || burst < 1 || int64(burst) > maxBurst {
+		if !(rate == 0 || rate >= MinRate && rate <= MaxRate) || burst < 1 || int64(burst) > bucket.MaxBurst {
 			t.Fatalf("%q: rate %g, burst %d", name, rate, burst)
 		}
 		applied, rejected := sink.Has(SignalApplied) || sink.Has(SignalBurstApplied), sink.Has(SignalRejected)

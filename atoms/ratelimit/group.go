@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +14,9 @@ type Limit struct {
 	// Name is the key of the signals about this limit and of the commands for it. It must
 	// not be blank. The limits of a group need different names.
 	Name string
-	// Rate is in tokens per second, as for [New], but must not be 0. To start with a
-	// pause, call [Group.SetRate].
-	Rate float64
-	// Burst is how many tokens the bucket holds; 0 means [Options.Burst].
-	Burst int
+	// Rate is as for [New], but PerSecond must not be 0. To start with a pause, call
+	// [Group.SetRate].
+	Rate core.Rate
 }
 
 // A Group has several limits for each request, such as requests and bytes. Make one with
@@ -43,7 +40,7 @@ type Group struct{ single }
 // options are not valid. It starts no goroutine. Without IgnoreCommands, it subscribes to
 // commands on the sink.
 func NewGroup(limits []Limit, opts Options) (*Group, error) {
-	_, opts, err := opts.resolved(0)
+	_, opts, err := opts.resolved(core.Rate{})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +49,7 @@ func NewGroup(limits []Limit, opts Options) (*Group, error) {
 	}
 	limits = slices.Clone(limits)
 	for i, limit := range limits {
-		limits[i], err = limit.resolved(opts.Burst)
+		limits[i], err = limit.resolved()
 		if err == nil && slices.ContainsFunc(limits[:i], func(other Limit) bool { return other.Name == limit.Name }) {
 			err = errors.New("ratelimit: Name is that of another limit, they must differ")
 		}
@@ -67,14 +64,13 @@ func NewGroup(limits []Limit, opts Options) (*Group, error) {
 }
 
 // resolved returns the limit with the defaults filled in.
-func (l Limit) resolved(burst int) (Limit, error) {
-	l.Burst = cmp.Or(l.Burst, burst)
+func (l Limit) resolved() (Limit, error) {
 	rate, err := checkRate(l.Rate)
-	if err == nil && rate == 0 {
-		err = errors.New("ratelimit: Rate must not be 0, which would pause the group until SetRate")
+	if err == nil && rate.PerSecond == 0 {
+		err = errors.New("ratelimit: PerSecond must not be 0, which would pause the group until SetRate")
 	}
 	l.Rate = rate
-	return l, errors.Join(err, checkName(l.Name), checkBurst("Burst", l.Burst))
+	return l, errors.Join(err, checkName(l.Name))
 }
 
 // find calls fn with the index of a limit, or returns an error.

@@ -22,7 +22,7 @@ func newGroup(t testing.TB, opts ratelimit.Options, limits ...ratelimit.Limit) *
 	return g
 }
 
-var requestsAndTokens = []ratelimit.Limit{{Name: "requests", Rate: 1, Burst: 5}, {Name: "tokens", Rate: 100, Burst: 1000}}
+var requestsAndTokens = []ratelimit.Limit{{Name: "requests", Rate: core.Rate{PerSecond: 1, Burst: 5}}, {Name: "tokens", Rate: core.Rate{PerSecond: 100, Burst: 1000}}}
 
 func TestGroupAllOrNothing(t *testing.T) {
 	g := newGroup(t, ratelimit.Options{}, requestsAndTokens...)
@@ -89,19 +89,19 @@ func TestGroupControl(t *testing.T) {
 }
 
 func TestGroupOptions(t *testing.T) {
-	ok := ratelimit.Limit{Name: "a", Rate: 1}
+	ok := ratelimit.Limit{Name: "a", Rate: core.Rate{PerSecond: 1}}
 	for name, limits := range map[string][]ratelimit.Limit{
 		"none":     {},
-		"no name":  {{Rate: 1}},
-		"blank":    {{Name: "\t ", Rate: 1}},
+		"no name":  {{Rate: core.Rate{PerSecond: 1}}},
+		"blank":    {{Name: "\t ", Rate: core.Rate{PerSecond: 1}}},
 		"twice":    {ok, ok},
-		"rate":     {{Name: "a", Rate: -1}},
-		"burst":    {{Name: "a", Rate: 1, Burst: -1}},
-		"rate NaN": {ok, {Name: "b", Rate: math.NaN()}},
+		"rate":     {{Name: "a", Rate: core.Rate{PerSecond: -1}}},
+		"burst":    {{Name: "a", Rate: core.Rate{PerSecond: 1, Burst: -1}}},
+		"rate NaN": {ok, {Name: "b", Rate: core.Rate{PerSecond: math.NaN()}}},
 	} {
 		_, err := ratelimit.NewGroup(limits, ratelimit.Options{})
 		assert.ErrorContains(t, err, "ratelimit: ", name)
 	}
 	_, err := ratelimit.NewGroup([]ratelimit.Limit{ok, {Name: "b"}}, ratelimit.Options{})
-	assert.EqualError(t, err, `ratelimit: Rate must not be 0, which would pause the group until SetRate (limit 1, "b")`)
+	assert.EqualError(t, err, `ratelimit: PerSecond must not be 0, which would pause the group until SetRate (limit 1, "b")`)
 }

@@ -6,6 +6,9 @@ import (
 	"math/bits"
 	"runtime"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 )
 
 // A Keyed is a limiter for each key, such as a client. All keys have the same rate and burst.
@@ -33,10 +36,8 @@ type Keyed[K comparable] struct {
 	engine
 }
 
-// NewKeyed makes a limiter for each key; rate is in tokens per second. It returns an error if
-// the rate or the options are not valid. It starts no goroutine. Without IgnoreCommands, it
-// subscribes to commands on the sink.
-func NewKeyed[K comparable](rate float64, opts Options) (*Keyed[K], error) {
+// NewKeyed makes a limiter for each key; see [New].
+func NewKeyed[K comparable](rate core.Rate, opts Options) (*Keyed[K], error) {
 	rate, opts, err := opts.resolved(rate)
 	if err != nil {
 		return nil, err
@@ -49,10 +50,10 @@ func NewKeyed[K comparable](rate float64, opts Options) (*Keyed[K], error) {
 	shards := make([]*shard, n)
 	for i := range k.keys {
 		s := &k.keys[i]
-		s.meter = newMeter(0, rate, int64(opts.Burst))
+		s.meter = bucket.Start(0, rate.PerSecond, int64(rate.Burst))
 		s.maxKeys = (opts.Capacity + n - 1) / n
 		s.grow()
-		s.meters, s.forget = []*meter{&s.meter}, s.forgetAll
+		s.meters, s.forget = []*bucket.Meter{&s.meter}, s.forgetAll
 		shards[i] = &s.shard
 	}
 	k.init(opts, []string{opts.Name}, shards...)
@@ -140,11 +141,11 @@ func (k *Keyed[K]) Delay(key K) time.Duration {
 	now := s.lock()
 	defer s.mu.Unlock()
 	b, q := s.bucketOf(key, hash)
-	due := b.due(1, now)
+	due := b.meter.Due(b.mark, 1, now)
 	if q != nil {
 		due = q.dueNext([]int64{1}, now)
 	}
-	if s.closed || due == never {
+	if s.closed || due == bucket.Never {
 		return InfDuration
 	}
 	return time.Duration(max(0, due-now))
@@ -200,7 +201,7 @@ func (k *Keyed[K]) Stats() (st KeyedStats) {
 		st.Keys += len(s.slots) - len(s.free)
 		st.Dropped += s.dropped
 		st.Forgotten += s.forgotten
-		st.Rate, st.Burst = s.meter.rate, int(s.meter.burst)
+		st.Rate, st.Burst = s.meter.Rate(), int(s.meter.Burst())
 		s.mu.Unlock()
 	}
 	return st

@@ -17,7 +17,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-func newKeyed[K comparable](t testing.TB, rate float64, opts ratelimit.Options) *ratelimit.Keyed[K] {
+func newKeyed[K comparable](t testing.TB, rate core.Rate, opts ratelimit.Options) *ratelimit.Keyed[K] {
 	t.Helper()
 	k, err := ratelimit.NewKeyed[K](rate, opts)
 	require.NoError(t, err)
@@ -35,10 +35,10 @@ func TestKeyedIsALimiterForEachKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, maxKeys := range []int{100, 1 << 14} {
 			random := rand.New(rand.NewPCG(5, uint64(maxKeys)))
-			k := newKeyed[int](t, 10, ratelimit.Options{Burst: 5, Capacity: maxKeys})
+			k := newKeyed[int](t, core.Rate{PerSecond: 10, Burst: 5}, ratelimit.Options{Capacity: maxKeys})
 			var twins []*ratelimit.Limiter
 			for range 50 {
-				twins = append(twins, newLimiter(t, 10, ratelimit.Options{Burst: 5}))
+				twins = append(twins, newLimiter(t, core.Rate{PerSecond: 10, Burst: 5}, ratelimit.Options{}))
 			}
 			for range steps {
 				time.Sleep(time.Duration(random.IntN(1e7)))
@@ -88,7 +88,7 @@ func TestKeyedIsALimiterForEachKey(t *testing.T) {
 // A key that is full again is as good as new, and its memory is used for the next.
 func TestKeyedDropsFullKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeyed[string](t, 1, ratelimit.Options{Burst: 10, Capacity: 1000})
+		k := newKeyed[string](t, core.Rate{PerSecond: 1, Burst: 10}, ratelimit.Options{Capacity: 1000})
 		for i := range 10_000 { // 10 a second; each is full again after a second
 			assert.True(t, k.Allow(fmt.Sprint("client:", i)))
 			time.Sleep(100 * time.Millisecond)
@@ -104,7 +104,7 @@ func TestKeyedDropsFullKeys(t *testing.T) {
 // When all keys are in use, the key with the fullest bucket of a few is forgotten, and counted.
 func TestKeyedForgetsAtTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeyed[int](t, 1, ratelimit.Options{Burst: 10, Capacity: 100})
+		k := newKeyed[int](t, core.Rate{PerSecond: 1, Burst: 10}, ratelimit.Options{Capacity: 100})
 		for i := range 99 {
 			assert.True(t, k.AllowN(i, 10))
 		}
@@ -126,7 +126,7 @@ func TestKeyedForgetsAtTheBound(t *testing.T) {
 
 func TestKeyedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeyed[string](t, 1, ratelimit.Options{Burst: 2, Capacity: 2, MaxQueued: 4})
+		k := newKeyed[string](t, core.Rate{PerSecond: 1, Burst: 2}, ratelimit.Options{Capacity: 2, MaxQueued: 4})
 		begin := time.Now()
 		out := make(chan served, 8)
 		wait := func(caller int, ctx context.Context, key string, n int) {
@@ -172,7 +172,7 @@ func TestKeyedWait(t *testing.T) {
 func TestKeyedWaitersAndChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
-		k := newKeyed[int](t, 1, ratelimit.Options{Name: "clients", Burst: 1, Capacity: 3, Sink: sink})
+		k := newKeyed[int](t, core.Rate{PerSecond: 1, Burst: 1}, ratelimit.Options{Name: "clients", Capacity: 3, Sink: sink})
 		begin := time.Now()
 		out := make(chan served, 10)
 		wait := func(key int) {
@@ -226,9 +226,9 @@ func TestKeyedWaitersAndChanges(t *testing.T) {
 }
 
 func TestKeyedOptions(t *testing.T) {
-	_, err := ratelimit.NewKeyed[int](1, ratelimit.Options{Capacity: -1})
+	_, err := ratelimit.NewKeyed[int](core.Rate{PerSecond: 1}, ratelimit.Options{Capacity: -1})
 	assert.ErrorContains(t, err, "ratelimit: Capacity must be at least 1")
-	k := newKeyed[any](t, 1, ratelimit.Options{Name: "clients"})
+	k := newKeyed[any](t, core.Rate{PerSecond: 1}, ratelimit.Options{Name: "clients"})
 	assert.Equal(t, "clients", k.Name())
 	assert.Equal(t, 20, k.Burst())
 	assert.Error(t, k.SetRate(-1))
@@ -237,7 +237,7 @@ func TestKeyedOptions(t *testing.T) {
 	assert.Panics(t, func() { k.AllowN(1, -1) })
 	assert.Panics(t, func() { k.WaitN(t.Context(), 1, -1) })
 	assert.True(t, k.Allow("still works"))
-	nan := newKeyed[float64](t, 1, ratelimit.Options{Burst: 1})
+	nan := newKeyed[float64](t, core.Rate{PerSecond: 1, Burst: 1}, ratelimit.Options{})
 	assert.True(t, nan.Allow(math.NaN()))
 	assert.True(t, nan.Allow(math.NaN()), "a new key each time")
 	assert.Panics(t, func() { ratelimit.WrapKeyed[any, int](k, nil, nil) })
@@ -247,7 +247,7 @@ func TestKeyedOptions(t *testing.T) {
 func TestKeyedEverythingAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, maxKeys := range []int{10, 1 << 14} {
-			k := newKeyed[int](t, 1000, ratelimit.Options{Burst: 3, Capacity: maxKeys, MaxQueued: 30})
+			k := newKeyed[int](t, core.Rate{PerSecond: 1000, Burst: 3}, ratelimit.Options{Capacity: maxKeys, MaxQueued: 30})
 			work := ratelimit.WrapKeyed(k, func(n int) int { return n % 7 }, func(context.Context, int) error { return nil })
 			var all sync.WaitGroup
 			for i := range 20 {
@@ -282,7 +282,7 @@ func TestKeyedEverythingAtOnce(t *testing.T) {
 // Delay is what a server says as Retry-After.
 func TestKeyedDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKeyed[string](t, 0.1, ratelimit.Options{Burst: 2})
+		k := newKeyed[string](t, core.Rate{PerSecond: 0.1, Burst: 2}, ratelimit.Options{})
 		assert.Zero(t, k.Delay("a"))
 		assert.Zero(t, k.Stats().Keys, "asking makes no key")
 		require.True(t, k.AllowN("a", 2))
@@ -306,7 +306,7 @@ func TestKeyedDelay(t *testing.T) {
 func TestPauseKeyFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, rate := range []float64{1, ratelimit.Unlimited} {
-			k := newKeyed[string](t, rate, ratelimit.Options{Burst: 3, Capacity: 2})
+			k := newKeyed[string](t, core.Rate{PerSecond: rate, Burst: 3}, ratelimit.Options{Capacity: 2})
 			require.NoError(t, k.PauseKeyFor("a", time.Minute))
 			require.NoError(t, k.PauseKeyFor("a", time.Second))
 			assert.False(t, k.Allow("a"))

@@ -1,11 +1,15 @@
 package ratelimit
 
-import "time"
+import (
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/bucket"
+)
 
 // A keyShard has a part of the keys, in its own hash table. A map would hash each key a second
 // time.
 type keyShard[K comparable] struct {
-	meter   meter
+	meter   bucket.Meter
 	heads   []int32 // the first slot of each hash; a power of two of them
 	slots   []slot[K]
 	free    []int32 // unused slots
@@ -20,7 +24,7 @@ type keyShard[K comparable] struct {
 // A slot has a key and its bucket.
 type slot[K comparable] struct {
 	key    K
-	mark   amount
+	mark   bucket.Mark
 	hash   uint32
 	next   int32 // the next slot for the same head, or none
 	used   bool
@@ -90,7 +94,7 @@ func (s *keyShard[K]) add(key K, hash uint32, now int64) (at int32) {
 			s.grow()
 		}
 	}
-	s.slots[at] = slot[K]{key: key, mark: lowest, hash: hash, used: true}
+	s.slots[at] = slot[K]{key: key, hash: hash, used: true}
 	s.link(at)
 	return at
 }
@@ -98,17 +102,17 @@ func (s *keyShard[K]) add(key K, hash uint32, now int64) (at int32) {
 // look looks at the next n slots, and drops the keys whose bucket is full. Of the other keys
 // that may be dropped, it returns the slot with the fullest bucket, or none.
 func (s *keyShard[K]) look(now int64, n int) int32 {
-	best, full := none, s.meter.fullMark(now).max(s.meter.floor)
+	best, full := none, s.meter.FullMark(now)
 	for range min(n, len(s.slots)) {
 		s.hand = (s.hand + 1) % len(s.slots)
 		at := int32(s.hand)
 		it := &s.slots[at]
 		switch {
 		case !it.used || it.queued && !s.remove(s.queues[at], now):
-		case !full.less(it.mark):
+		case !full.Less(it.mark):
 			s.drop(at)
 			s.dropped++
-		case best == none || it.mark.less(s.slots[best].mark):
+		case best == none || it.mark.Less(s.slots[best].mark):
 			best = at
 		}
 	}
@@ -145,11 +149,11 @@ func (s *keyShard[K]) take(key K, hash uint32, now, n int64) (ok bool, decides *
 		if s.slots[at].queued && !s.remove(s.queues[at], now) {
 			return false, s.queues[at]
 		}
-		return s.meter.take(&s.slots[at].mark, now, n), nil
+		return s.meter.Take(&s.slots[at].mark, now, n), nil
 	}
-	mark := lowest
-	ok = s.meter.take(&mark, now, n)
-	if ok && mark != lowest {
+	var mark bucket.Mark
+	ok = s.meter.Take(&mark, now, n)
+	if ok && mark != (bucket.Mark{}) {
 		if at = s.add(key, hash, now); at == none {
 			return false, nil
 		}
@@ -159,15 +163,15 @@ func (s *keyShard[K]) take(key K, hash uint32, now, n int64) (ok bool, decides *
 }
 
 // bucketOf returns the bucket of a key, and its queue if there is one.
-func (s *keyShard[K]) bucketOf(key K, hash uint32) (bucket, *queue) {
+func (s *keyShard[K]) bucketOf(key K, hash uint32) (tokenBucket, *queue) {
 	at := s.find(key, hash)
 	if at == none {
-		return bucket{&s.meter, lowest}, nil
+		return tokenBucket{meter: &s.meter}, nil
 	}
 	if q := s.queues[at]; q != nil {
 		return q.buckets[0], q
 	}
-	return bucket{&s.meter, s.slots[at].mark}, nil
+	return tokenBucket{&s.meter, s.slots[at].mark}, nil
 }
 
 // queueOf returns the queue of a key. If there is none, it makes one, or returns an error if
@@ -177,7 +181,7 @@ func (s *keyShard[K]) queueOf(key K, hash uint32, now int64, costs []int64) (*qu
 	if q != nil {
 		return q, nil
 	}
-	buckets := []bucket{b}
+	buckets := []tokenBucket{b}
 	if err := s.check(buckets, costs); err != nil {
 		return nil, err
 	}
@@ -197,7 +201,7 @@ func (s *keyShard[K]) queueOf(key K, hash uint32, now int64, costs []int64) (*qu
 // remove removes a queue if it is empty and the key is not paused, and reports whether it did.
 // The mark goes back to the slot.
 func (s *keyShard[K]) remove(q *queue, now int64) bool {
-	if q.requests.Len() > 0 || s.isPaused(q) && now < q.buckets[0].meter.until {
+	if q.requests.Len() > 0 || s.isPaused(q) && now < q.buckets[0].meter.PausedUntil() {
 		return false
 	}
 	s.endPause(q, now)
@@ -225,15 +229,12 @@ func (s *keyShard[K]) pause(q *queue, now int64, d time.Duration) {
 		own := s.meter
 		q.buckets[0].meter = &own
 	}
-	q.buckets[0].meter.pauseFor(now, d)
+	q.buckets[0].meter.PauseFor(now, d)
 }
 
 // endPause gives the bucket the meter of the shard again. The bucket keeps its tokens.
 func (s *keyShard[K]) endPause(q *queue, now int64) {
-	b := &q.buckets[0]
-	if b.meter == &s.meter {
-		return
+	if b := &q.buckets[0]; s.isPaused(q) {
+		*b = tokenBucket{&s.meter, b.meter.Move(b.mark, now, &s.meter)}
 	}
-	level := b.meter.at(now).minus(b.mark.max(b.meter.floor).max(b.meter.fullMark(now)))
-	*b = bucket{&s.meter, s.meter.at(now).minus(level)}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 )
 
 // A refBucket is a token bucket as textbooks explain it: tokens drip in, up to the burst.
@@ -104,7 +106,7 @@ func (b *refBucket) has(n, now int64) bool {
 func (b *refBucket) due(n, from int64) int64 {
 	switch {
 	case b.paused():
-		return never
+		return bucket.Never
 	case b.unlimited:
 		return max(from, b.until)
 	}
@@ -161,7 +163,7 @@ func (l *refQueue) settle(now int64) {
 		for i, b := range l.buckets {
 			b.advance(max(l.from, at-1), b.burst)
 			if at > l.from && b.tokens.Cmp(rat(min(p.costs[i], b.burst))) < 0 {
-				b.advance(at, never) // due in this very nanosecond
+				b.advance(at, bucket.Never) // due in this very nanosecond
 			} else {
 				b.advance(at, b.burst)
 			}
@@ -191,8 +193,8 @@ type walk struct {
 var someRates = []float64{1, 10, 3, 0.5, 1e3, 1e6, 0.001, 1.0 / 3, 7.25, 123456.789, 1e9, 3e8}
 
 // newQueue makes a queue for tests that call no method that locks.
-func newQueue(buckets ...bucket) *queue {
-	return &queue{shard: &shard{engine: &engine{maxQueued: 1 << 30}}, buckets: buckets, alarm: never}
+func newQueue(buckets ...tokenBucket) *queue {
+	return &queue{shard: &shard{engine: &engine{maxQueued: 1 << 30}}, buckets: buckets, alarm: bucket.Never}
 }
 
 func newWalk(t *testing.T, seed uint64, buckets int) *walk {
@@ -202,8 +204,8 @@ func newWalk(t *testing.T, seed uint64, buckets int) *walk {
 	}
 	for range buckets {
 		rate, burst := w.rate(), 1+w.random.Int64N(20)
-		m := newMeter(0, rate, burst)
-		w.queue.buckets = append(w.queue.buckets, bucket{&m, lowest})
+		m := bucket.Start(0, rate, burst)
+		w.queue.buckets = append(w.queue.buckets, tokenBucket{meter: &m})
 		w.ref.buckets = append(w.ref.buckets, newRefBucket(rate, burst))
 	}
 	return w
@@ -290,7 +292,7 @@ func (w *walk) step() {
 			break
 		}
 		w.requests = append(w.requests[:at], w.requests[at+1:]...)
-		if due := w.queue.dueOf(r); r.state == queued && due != never && w.random.IntN(2) == 0 { // at its turn
+		if due := w.queue.dueOf(r); r.state == queued && due != bucket.Never && w.random.IntN(2) == 0 { // at its turn
 			w.now = due
 			w.settle()
 		}
@@ -304,23 +306,23 @@ func (w *walk) step() {
 			rate = Unlimited
 		}
 		w.logf("rate %g", rate)
-		if meter.setRate(w.now, rate) {
-			w.queue.buckets[i].fill(w.now)
+		if meter.SetRate(w.now, rate) {
+			w.queue.buckets[i].mark = meter.Fill(w.now)
 		}
 		ref.setRate(rate)
 	case 10:
 		burst := 1 + w.random.Int64N(20)
 		w.logf("burst %d", burst)
-		meter.setBurst(w.now, burst)
+		meter.SetBurst(w.now, burst)
 		ref.setBurst(burst)
 	case 11:
 		w.logf("fill")
-		w.queue.buckets[i].fill(w.now)
+		w.queue.buckets[i].mark = meter.Fill(w.now)
 		ref.fill()
 	case 12:
 		until := w.now + w.random.Int64N(1+int64(min(5/slowest, 1e15)))
 		w.logf("pause until %d", until)
-		meter.pauseFor(w.now, time.Duration(until-w.now))
+		meter.PauseFor(w.now, time.Duration(until-w.now))
 		ref.pause(w.now, until)
 	}
 	w.queue.changed(w.now)
@@ -351,22 +353,22 @@ func (w *walk) enter(costs []int64) {
 	}
 	future := w.ref.clone()
 	for i, p := range future.queued {
-		future.queued[i] = &refRequest{costs: p.costs, at: never}
+		future.queued[i] = &refRequest{costs: p.costs, at: bucket.Never}
 	}
-	last := &refRequest{costs: costs, at: never}
+	last := &refRequest{costs: costs, at: bucket.Never}
 	future.queued = append(future.queued, last)
 	all := future.queued
-	future.settle(never - 1)
+	future.settle(bucket.Never - 1)
 	w.same(last.at, w.queue.dueNext(costs, w.now))
 	for i, r := range w.queued() {
 		w.same(all[i].at, w.queue.dueOf(r))
 	}
 
-	r, twin := &request{costs: slices.Clone(costs)}, &refRequest{costs: costs, at: never}
+	r, twin := &request{costs: slices.Clone(costs)}, &refRequest{costs: costs, at: bucket.Never}
 	w.ref.queued = append(w.ref.queued, twin)
 	w.twins[r] = twin
 	w.requests = append(w.requests, r)
-	w.queue.enter(w.now, r, never)
+	w.queue.enter(w.now, r, bucket.Never)
 	if r.state == granted {
 		w.queue.from = w.now // it was not queued
 	}
@@ -380,8 +382,8 @@ func (w *walk) enter(costs []int64) {
 }
 
 func (w *walk) same(want, got int64) {
-	if want == never {
-		require.EqualValues(w.t, int64(never), got, "%q", w.log)
+	if want == bucket.Never {
+		require.EqualValues(w.t, int64(bucket.Never), got, "%q", w.log)
 		return
 	}
 	require.InDelta(w.t, want-w.now, got-w.now, 1+1e-12*float64(want-w.now), "due: %q", w.log)
@@ -443,176 +445,29 @@ func TestModelTokenBucket(t *testing.T) {
 	}
 }
 
-// A refGCRA is the generic cell rate algorithm as textbooks explain it: a theoretical
-// arrival time.
-type refGCRA struct {
-	interval, tat *big.Rat // in nanoseconds
-	burst         int64
-}
-
-func newRefGCRA(rate float64, burst int64) *refGCRA {
-	return &refGCRA{new(big.Rat).Inv(perNano(rate)), new(big.Rat), burst}
-}
-
-func (g *refGCRA) spans(n int64) *big.Rat { return new(big.Rat).Mul(g.interval, rat(n)) }
-
-func (g *refGCRA) idle(now int64) {
-	if g.tat.Cmp(rat(now)) < 0 {
-		g.tat.SetInt64(now)
-	}
-}
-
-func (g *refGCRA) allow(now, n int64) bool {
-	g.idle(now)
-	next := new(big.Rat).Add(g.tat, g.spans(n))
-	if new(big.Rat).Sub(next, g.spans(g.burst)).Cmp(rat(now)) > 0 {
-		return false
-	}
-	g.tat = next
-	return true
-}
-
-// setRate rescales what is outstanding.
-func (g *refGCRA) setRate(now int64, rate float64) {
-	g.idle(now)
-	old := g.interval
-	g.interval = new(big.Rat).Inv(perNano(rate))
-	debt := new(big.Rat).Sub(g.tat, rat(now))
-	debt.Mul(debt, g.interval).Quo(debt, old)
-	g.tat.Add(rat(now), debt)
-}
-
-func (g *refGCRA) setBurst(now, burst int64) {
-	g.idle(now)
-	g.tat.Add(g.tat, g.spans(burst-g.burst))
-	g.burst = burst
-}
-
-// GCRA and the token bucket let the same requests pass, also when rate and burst change.
-func TestModelGCRA(t *testing.T) {
-	steps := 8000
-	if Long {
-		steps = 40_000
-	}
-	random := rand.New(rand.NewPCG(1, 2))
-	rate := 10.0
-	m, mark, g := newMeter(0, rate, 5), lowest, newRefGCRA(rate, 5)
-	now, passed := int64(0), 0
-	for range steps {
-		now += 1 + random.Int64N(1+int64(1.2e9/rate))
-		switch random.IntN(60) {
-		case 0:
-			rate = someRates[random.IntN(len(someRates))] * (0.5 + random.Float64()) / 1.5
-			m.setRate(now, rate)
-			g.setRate(now, rate)
-			// Otherwise the numbers of the reference get longer and longer.
-			mark, g = m.level(mark, now).back(&m, now), newRefGCRA(rate, g.burst)
-			g.tat = new(big.Rat).Add(rat(now), g.spans(g.burst))
-			g.tat.Sub(g.tat, new(big.Rat).Mul(exact(m.level(mark, now)), g.interval))
-		case 1:
-			burst := 1 + random.Int64N(20)
-			m.setBurst(now, burst)
-			g.setBurst(now, burst)
-		default:
-			n := random.Int64N(3)
-			got, want := m.take(&mark, now, n), g.allow(now, n)
-			require.Equal(t, want, got, "rate %g, burst %d, %d tokens at %d", rate, g.burst, n, now)
-			if got && n > 0 {
-				passed++
-			}
-			// Both say the same about when the bucket is full.
-			if random.IntN(10) == 0 {
-				g.idle(now)
-				tat, _ := new(big.Rat).Sub(g.tat, rat(now)).Float64()
-				b := bucket{&m, mark}
-				require.InDelta(t, tat, b.due(m.burst, now)-now, 1+tat*1e-12)
-			}
-		}
-	}
-	assert.Greater(t, passed, steps/10)
-}
-
-// back returns the mark with which the level is this.
-func (a amount) back(m *meter, now int64) amount { return m.at(now).minus(a) }
-
-func exact(a amount) *big.Rat {
-	r := new(big.Rat).SetFrac(new(big.Int).SetUint64(a.part), new(big.Int).Lsh(big.NewInt(1), 64))
-	return r.Add(r, rat(a.whole))
-}
-
-// Intervals are not rounded to nanoseconds: over any length of time, as many pass as
-// rate and burst say, to the nanosecond.
-func TestExactOverTime(t *testing.T) {
-	for _, rate := range []float64{3, 7, 0.5, 0.3, 1e9, 3e8, 3.7e8, 999_999_937, 1e-9, 1.0 / 86400} {
-		m := newMeter(0, rate, 1)
-		for _, n := range []int64{1, 2, 3, 1000, 1_000_003, 1_000_000_007} {
-			want := new(big.Rat).Quo(rat(n), perNano(rate))
-			if f, _ := want.Float64(); f > 4e18 {
-				continue
-			}
-			ceil := new(big.Int).Add(want.Num(), new(big.Int).Sub(want.Denom(), big.NewInt(1)))
-			ceil.Quo(ceil, want.Denom())
-			assert.Equal(t, ceil.Int64(), m.when(amount{whole: n}, 0), "%d at %g per second", n, rate)
-		}
-	}
-}
-
-// when is the inverse of at.
-func TestWhenIsInverse(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	for range 20_000 {
-		rate := someRates[random.IntN(len(someRates))] * (0.5 + random.Float64()) / 1.5
-		m := newMeter(random.Int64N(1e12), rate, 5)
-		m.total = amount{random.Int64N(1e6), random.Uint64()}
-		v := amount{random.Int64N(1e12), random.Uint64()}
-		at := m.when(v, m.since)
-		if at == never {
-			continue
-		}
-		require.False(t, m.at(at).less(v), "rate %g", rate)
-		if at > m.since {
-			require.True(t, m.at(at-1).less(v), "rate %g", rate)
-		}
-	}
-}
-
-// A caller with an older time than the last one does not turn the meter back, which would let
-// tokens come in twice.
-func TestPauseWithAnOldClock(t *testing.T) {
-	m := newMeter(0, 1e9, 5)
-	m.setRate(1000, 1e9)
-	m.pauseFor(100, 50)
-	assert.EqualValues(t, 1000, m.since)
-	m.pauseFor(1000, 1000)
-	m.setRate(3000, 1e9)
-	m.pauseFor(1500, 0)
-	assert.EqualValues(t, 3000, m.since)
-	assert.Equal(t, amount{whole: 2000}, m.at(3000))
-}
-
 // Tokens that were taken and given back change nothing, however many times.
 func TestGiveBackIsExact(t *testing.T) {
-	m := newMeter(0, 1.0/3, 10)
-	q := newQueue(bucket{&m, lowest})
+	m := bucket.Start(0, 1.0/3, 10)
+	q := newQueue(tokenBucket{meter: &m})
 	now := int64(12345)
 	require.True(t, q.takeNow(now, []int64{4}))
 	before := q.buckets[0].mark
 	for range 1000 {
 		now += int64(time.Second) / 7
 		r := &request{costs: []int64{3}}
-		q.enter(now, r, never)
+		q.enter(now, r, bucket.Never)
 		q.drop(now, r, nil)
-		if m.level(before, now).whole < 10 {
-			require.Equal(t, before, q.buckets[0].mark.max(before))
-			require.Equal(t, m.level(before, now), m.level(q.buckets[0].mark, now))
+		if m.Level(before, now) < 10 {
+			require.False(t, before.Less(q.buckets[0].mark))
 		}
+		require.Equal(t, m.Level(before, now), m.Level(q.buckets[0].mark, now))
 	}
 }
 
 // The table of a shard does what a map would do, also when hashes are equal.
 func TestKeyedTable(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 7))
-	s := keyShard[int]{meter: newMeter(0, 1, 1), maxKeys: 300}
+	s := keyShard[int]{meter: bucket.Start(0, 1, 1), maxKeys: 300}
 	s.grow()
 	known := map[int]bool{}
 	hash := func(key int) uint32 { return uint32(key % 97 * 1021) }
@@ -627,7 +482,7 @@ func TestKeyedTable(t *testing.T) {
 		case at == none:
 			before := s.forgotten
 			at = s.add(key, hash(key), 0)
-			s.slots[at].mark = amount{whole: 1} // not full
+			require.True(t, s.meter.Take(&s.slots[at].mark, 0, 1)) // not full
 			if s.forgotten != before {
 				clear(known)
 				for i := range s.slots {

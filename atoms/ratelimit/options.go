@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -16,10 +15,6 @@ type Options struct {
 	// only. "" means "ratelimit". A Group uses it for [SignalLimited] and
 	// [SignalRecovered]; its other signals and its commands have the name of a limit.
 	Name string
-	// Burst is how many tokens the bucket holds: so many requests may pass at once after
-	// a quiet time. 0 means 20. It must not be negative or more than 2^40. Each key of a
-	// Keyed has a bucket of this size.
-	Burst int
 	// MaxQueued is how many requests may be in the queue, waiters and reservations. Each
 	// further request is refused. 0 means 10,000. Negative means no queue: a request that
 	// cannot pass at once is refused. It must not be more than 2^20. All queues of a Keyed
@@ -36,34 +31,27 @@ type Options struct {
 	Capacity int
 }
 
-// maxBurst is the largest burst, and the most that a request can cost.
-const maxBurst = int64(min(1<<40, math.MaxInt))
-
 // resolved returns the rate and the options with the defaults filled in.
-func (o Options) resolved(rate float64) (float64, Options, error) {
-	o.Name, o.Burst = cmp.Or(o.Name, "ratelimit"), cmp.Or(o.Burst, 20)
+func (o Options) resolved(rate core.Rate) (core.Rate, Options, error) {
+	o.Name = cmp.Or(o.Name, "ratelimit")
 	o.MaxQueued, o.Capacity = max(0, cmp.Or(o.MaxQueued, 10_000)), cmp.Or(o.Capacity, 1<<16)
 	if o.Sink == nil {
 		o.Sink = core.NewSink(core.SinkOptions{})
 	}
 	rate, err := checkRate(rate)
-	err = errors.Join(err, checkName(o.Name), checkBurst("Burst", o.Burst),
+	err = errors.Join(err, checkName(o.Name),
 		checkRange("MaxQueued", o.MaxQueued, 0, 1<<20), checkRange("Capacity", o.Capacity, 1, 1<<30))
 	return rate, o, err
 }
 
-// checkRate returns a valid rate in the form in which limiters store it, or an error.
-func checkRate(rate float64) (float64, error) {
-	if rate >= Unlimited {
-		return Unlimited, nil
+// checkRate returns a rate with the default burst, or an error.
+func checkRate(rate core.Rate) (core.Rate, error) {
+	rate, err := rate.Resolved()
+	if err != nil {
+		err = fmt.Errorf("ratelimit: %w", err)
 	}
-	if rule := rateRule(rate); rule != "" {
-		return 0, fmt.Errorf("ratelimit: rate is %g, but %s, or Unlimited", rate, rule)
-	}
-	return math.Abs(rate), nil // -0 is 0
+	return rate, err
 }
-
-func checkBurst(field string, burst int) error { return checkRange(field, burst, 1, int(maxBurst)) }
 
 func checkRange(field string, v, least, most int) error {
 	if v < least || v > most {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 )
 
 // A queue is a first come, first served queue in front of buckets. A queued request holds no
@@ -18,22 +19,43 @@ import (
 type queue struct {
 	shard   *shard
 	limited *condition // nil for the queues of keys
-	buckets []bucket
+	buckets []tokenBucket
 
 	requests list.List // of *request
 	from     int64     // the first request cannot be granted before
 	forecast forecast
 
 	timer *time.Timer
-	alarm int64 // when the timer rings; never: it is not set
+	alarm int64 // when the timer rings; Never: it is not set
 	slot  int32 // of the key
+}
+
+// A tokenBucket has the tokens of one limit or of one key.
+type tokenBucket struct {
+	meter *bucket.Meter
+	mark  bucket.Mark
+}
+
+// dueAt returns the time, not before from, at which all buckets have enough.
+func dueAt(buckets []tokenBucket, costs []int64, from int64) int64 {
+	for i, b := range buckets {
+		from = max(from, b.meter.Due(b.mark, costs[i], from))
+	}
+	return from
+}
+
+// book takes the costs as of the time at, which dueAt has returned.
+func book(buckets []tokenBucket, costs []int64, from, at int64) {
+	for i := range buckets {
+		buckets[i].meter.Book(&buckets[i].mark, costs[i], from, at)
+	}
 }
 
 // A forecast is the state of the buckets at the time at which the last request in the queue
 // will be granted.
 type forecast struct {
 	known   bool
-	buckets []bucket
+	buckets []tokenBucket
 	at      int64
 }
 
@@ -44,9 +66,7 @@ func (q *queue) settle(now int64) {
 		if at > now {
 			return
 		}
-		for i := range q.buckets {
-			q.buckets[i].take(r.costs[i], q.from, at)
-		}
+		book(q.buckets, r.costs, q.from, at)
 		q.remove(r)
 		q.from = at
 		r.grant(q.buckets, at)
@@ -85,7 +105,7 @@ func (q *queue) dueFirst() int64 {
 	if r := q.first(); r != nil {
 		return dueAt(q.buckets, r.costs, q.from)
 	}
-	return never
+	return bucket.Never
 }
 
 // dueNext returns the time at which a new request would be due. Call settle before.
@@ -121,11 +141,8 @@ func (f *forecast) fill(q *queue, end *request) {
 
 func (f *forecast) grant(costs []int64) {
 	from := f.at
-	if f.at = dueAt(f.buckets, costs, from); f.at == never {
-		return
-	}
-	for i := range f.buckets {
-		f.buckets[i].take(costs[i], from, f.at)
+	if f.at = dueAt(f.buckets, costs, from); f.at != bucket.Never {
+		book(f.buckets, costs, from, f.at)
 	}
 }
 
@@ -153,11 +170,11 @@ func (q *queue) takeNow(now int64, costs []int64) bool {
 	last := len(q.buckets) - 1
 	for i := 0; i < last && ok; i++ {
 		b := q.buckets[i] // a copy: nothing is taken yet
-		ok = b.meter.take(&b.mark, now, costs[i])
+		ok = b.meter.Take(&b.mark, now, costs[i])
 	}
 	for i := last; i >= 0 && ok; i-- {
 		b := &q.buckets[i]
-		ok = b.meter.take(&b.mark, now, costs[i])
+		ok = b.meter.Take(&b.mark, now, costs[i])
 	}
 	if ok {
 		q.shard.counts.Allowed++
@@ -196,7 +213,7 @@ func (q *queue) enter(now int64, r *request, deadline int64) {
 			return
 		}
 		q.begin(now)
-		if deadline != never {
+		if deadline != bucket.Never {
 			err = s.engine.tooLate(q.dueNext(r.costs, now), now, deadline)
 		}
 	}
@@ -216,7 +233,7 @@ func (q *queue) enter(now int64, r *request, deadline int64) {
 func (q *queue) reserve(costs []int64) *Reservation {
 	r := &Reservation{queue: q, request: request{costs: costs}}
 	now := q.shard.lock()
-	q.enter(now, &r.request, never)
+	q.enter(now, &r.request, bucket.Never)
 	q.unlock(now)
 	return r
 }
@@ -268,7 +285,7 @@ func (q *queue) adjust(r *request, costs []int64) {
 			if r.costs[i] == untaken {
 				continue
 			}
-			q.buckets[i].charge(cost - r.costs[i])
+			q.buckets[i].meter.Adjust(&q.buckets[i].mark, cost-r.costs[i])
 		}
 		r.costs[i] = cost
 	}
@@ -301,7 +318,7 @@ func (q *queue) schedule(now int64) {
 	}
 	switch {
 	case due == q.alarm:
-	case due == never:
+	case due == bucket.Never:
 		q.timer.Stop()
 	case q.timer == nil:
 		q.timer = time.AfterFunc(time.Duration(due-now), q.ring)
@@ -314,7 +331,7 @@ func (q *queue) schedule(now int64) {
 // ring is called by the timer. The timer may have been set again before the call.
 func (q *queue) ring() {
 	now := q.shard.lock()
-	q.alarm = never
+	q.alarm = bucket.Never
 	q.settle(now)
 	q.recover(now)
 	q.unlock(now)
@@ -336,7 +353,7 @@ func (q *queue) quietUntil() int64 {
 	seconds := 1.0
 	for i := range q.buckets {
 		m := q.buckets[i].meter
-		seconds = max(seconds, min(60, float64(m.burst)/m.rate)) // the rate may be 0
+		seconds = max(seconds, min(60, float64(m.Burst())/m.Rate())) // the rate may be 0
 	}
 	return q.limited.last + int64(seconds*1e9)
 }

@@ -4,15 +4,17 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 )
 
 // Rates are in tokens per second, and may be fractions. A rate is between MinRate and MaxRate,
-// or it is 0, which pauses, or Unlimited, which lets all requests pass. math.Inf(1) means
-// Unlimited, too.
+// or it is 0, which pauses, or Unlimited, which lets all requests pass.
 const (
-	MinRate   = 1e-9 // one token per 32 years
-	MaxRate   = 1e9  // one token per nanosecond
-	Unlimited = math.MaxFloat64
+	MinRate   = bucket.MinRate // one token per 32 years
+	MaxRate   = bucket.MaxRate // one token per nanosecond
+	Unlimited = bucket.Unlimited
 )
 
 // Every returns the rate of one token per d. Every(time.Minute) is one per minute, and
@@ -43,16 +45,16 @@ func Every(d time.Duration) float64 {
 // is true of Wait.
 type Limiter struct{ single }
 
-// New makes a limiter with a full bucket; rate is in tokens per second. It returns an error if
-// the rate or the options are not valid. It starts no goroutine. Without IgnoreCommands, it
+// New makes a limiter with a full bucket. It returns an error if the rate (see [MinRate] and
+// [core.Rate]) or the options are not valid. It starts no goroutine. Without IgnoreCommands, it
 // subscribes to commands on the sink.
-func New(rate float64, opts Options) (*Limiter, error) {
+func New(rate core.Rate, opts Options) (*Limiter, error) {
 	rate, opts, err := opts.resolved(rate)
 	if err != nil {
 		return nil, err
 	}
 	l := &Limiter{}
-	l.init(opts, Limit{opts.Name, rate, opts.Burst})
+	l.init(opts, Limit{opts.Name, rate})
 	l.subscribe(opts, true)
 	return l, nil
 }
@@ -83,7 +85,7 @@ func (l *Limiter) takeFast(n int64) (now int64, ok bool) {
 		l.shard.mu.lockSlow()
 	}
 	b := &l.queue.buckets[0]
-	if l.queue.requests.Len() > 0 || l.shard.closed || !b.meter.take(&b.mark, now, n) {
+	if l.queue.requests.Len() > 0 || l.shard.closed || !b.meter.Take(&b.mark, now, n) {
 		return now, false
 	}
 	l.shard.counts.Allowed++
@@ -164,10 +166,10 @@ func (l *Limiter) TAT() time.Time {
 	q.settle(now)
 	at := now
 	b := q.buckets[0]
-	if q.requests.Len() > 0 || b.meter.level(b.mark, now).whole < b.meter.burst {
-		at = q.dueNext([]int64{b.meter.burst}, now)
+	if q.requests.Len() > 0 || b.meter.Level(b.mark, now) < float64(b.meter.Burst()) {
+		at = q.dueNext([]int64{b.meter.Burst()}, now)
 	}
-	if at == never && b.meter.rate == 0 {
+	if at == bucket.Never && b.meter.Rate() == 0 {
 		return time.Time{}
 	}
 	return l.begin.Add(time.Duration(min(at, maxSpan)))

@@ -19,7 +19,7 @@ import (
 
 var errOnPurpose = errors.New("on purpose")
 
-func newLimiter(t testing.TB, rate float64, opts ratelimit.Options) *ratelimit.Limiter {
+func newLimiter(t testing.TB, rate core.Rate, opts ratelimit.Options) *ratelimit.Limiter {
 	t.Helper()
 	l, err := ratelimit.New(rate, opts)
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ type served struct {
 
 func TestAllow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 10, ratelimit.Options{Burst: 5})
+		l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 5}, ratelimit.Options{})
 		assert.Equal(t, 5, drain(l), "a full bucket, and no more")
 		time.Sleep(100*time.Millisecond - 1)
 		assert.False(t, l.Allow(), "just before")
@@ -72,7 +72,7 @@ func TestAllow(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	l := newLimiter(t, 1, ratelimit.Options{})
+	l := newLimiter(t, core.Rate{PerSecond: 1}, ratelimit.Options{})
 	assert.Equal(t, "ratelimit", l.Name())
 	assert.NotNil(t, l.Sink())
 	assert.Equal(t, ratelimit.LimitStats{Name: "ratelimit", Tokens: 20, Rate: 1, Burst: 20}, l.Stats().LimitStats)
@@ -80,25 +80,25 @@ func TestDefaults(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for name, c := range map[string]struct {
-		rate float64
+		rate core.Rate
 		opts ratelimit.Options
 		want string
 	}{
-		"negative":  {-1, ratelimit.Options{}, "rate is -1, but must be"},
-		"NaN":       {math.NaN(), ratelimit.Options{}, "rate is NaN, but must be"},
-		"minus inf": {math.Inf(-1), ratelimit.Options{}, "rate is -Inf, but must be"},
-		"too low":   {1e-10, ratelimit.Options{}, "rate is 1e-10, but must be"},
-		"too high":  {1.1e9, ratelimit.Options{}, "rate is 1.1e+09, but must be"},
-		"blank":     {1, ratelimit.Options{Name: " \t"}, `Name is " \t", it must not be blank`},
-		"burst":     {1, ratelimit.Options{Burst: -1}, "Burst must be at least 1"},
-		"waiting":   {1, ratelimit.Options{MaxQueued: 1 << 21}, "MaxQueued must be at least 0 and at most 1048576"},
+		"negative":  {core.Rate{PerSecond: -1}, ratelimit.Options{}, "rate is -1, but must be"},
+		"NaN":       {core.Rate{PerSecond: math.NaN()}, ratelimit.Options{}, "rate is NaN, but must be"},
+		"minus inf": {core.Rate{PerSecond: math.Inf(-1)}, ratelimit.Options{}, "rate is -Inf, but must be"},
+		"too low":   {core.Rate{PerSecond: 1e-10}, ratelimit.Options{}, "rate is 1e-10, but must be"},
+		"too high":  {core.Rate{PerSecond: 1.1e9}, ratelimit.Options{}, "rate is 1.1e+09, but must be"},
+		"blank":     {core.Rate{PerSecond: 1}, ratelimit.Options{Name: " \t"}, `Name is " \t", it must not be blank`},
+		"burst":     {core.Rate{PerSecond: 1, Burst: -1}, ratelimit.Options{}, "burst is -1, but must be at least 1"},
+		"waiting":   {core.Rate{PerSecond: 1}, ratelimit.Options{MaxQueued: 1 << 21}, "MaxQueued must be at least 0 and at most 1048576"},
 	} {
 		_, err := ratelimit.New(c.rate, c.opts)
 		assert.ErrorContains(t, err, "ratelimit: ", name)
 		assert.ErrorContains(t, err, c.want, name)
 	}
-	l := newLimiter(t, 5, ratelimit.Options{})
-	for _, rate := range []float64{-1, math.NaN(), 1e10, 1e-10} {
+	l := newLimiter(t, core.Rate{PerSecond: 5}, ratelimit.Options{})
+	for _, rate := range []float64{-1, math.NaN(), math.Inf(1), 1e10, 1e-10} {
 		assert.Error(t, l.SetRate(rate))
 	}
 	assert.Error(t, l.SetBurst(0))
@@ -113,9 +113,9 @@ func TestOptions(t *testing.T) {
 // When Unlimited ends, all buckets are full.
 func TestTheBucketIsFullAfterUnlimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one := newLimiter(t, 1, ratelimit.Options{Burst: 5})
-		keyed := newKeyed[string](t, 1, ratelimit.Options{Burst: 5})
-		group := newGroup(t, ratelimit.Options{}, ratelimit.Limit{Name: "a", Rate: 1, Burst: 5}, ratelimit.Limit{Name: "b", Rate: 1, Burst: 5})
+		one := newLimiter(t, core.Rate{PerSecond: 1, Burst: 5}, ratelimit.Options{})
+		keyed := newKeyed[string](t, core.Rate{PerSecond: 1, Burst: 5}, ratelimit.Options{})
+		group := newGroup(t, ratelimit.Options{}, ratelimit.Limit{Name: "a", Rate: core.Rate{PerSecond: 1, Burst: 5}}, ratelimit.Limit{Name: "b", Rate: core.Rate{PerSecond: 1, Burst: 5}})
 		has := func(a, b float64) {
 			t.Helper()
 			assert.Equal(t, []float64{a, a, a, b}, []float64{one.Tokens(), keyed.Tokens("k"), group.Tokens("a"), group.Tokens("b")})
@@ -146,7 +146,7 @@ func TestTheBucketIsFullAfterUnlimited(t *testing.T) {
 // rate from then on.
 func TestChangesKeepWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 1, ratelimit.Options{Burst: 1})
+		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 1}, ratelimit.Options{})
 		drain(l)
 		out := queue(t, l, 4, 1) // due after 1, 2, 3, 4 seconds
 		time.Sleep(1500 * time.Millisecond)
@@ -167,7 +167,7 @@ func TestChangesKeepWaiters(t *testing.T) {
 // The first in the queue is served first, also if it needs many tokens.
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 1, ratelimit.Options{Burst: 5})
+		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 5}, ratelimit.Options{})
 		drain(l)
 		begin, out := time.Now(), make(chan served, 3)
 		for i, n := range []int{1, 5, 1} { // the large one is not overtaken
@@ -192,7 +192,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 // A wait that cannot succeed returns an error at once, and takes nothing.
 func TestWaitReturnsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 1, ratelimit.Options{Burst: 2, MaxQueued: 1})
+		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 2}, ratelimit.Options{MaxQueued: 1})
 		assert.ErrorIs(t, l.WaitN(t.Context(), 3), ratelimit.ErrExceedsBurst)
 
 		ended, cancel := context.WithCancelCause(t.Context())
@@ -228,7 +228,7 @@ func TestWaitReturnsErrors(t *testing.T) {
 // MaxQueued bounds the queue; negative means no queue.
 func TestMaxQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 1, ratelimit.Options{Burst: 1, MaxQueued: 3})
+		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 1}, ratelimit.Options{MaxQueued: 3})
 		drain(l)
 		out := queue(t, l, 2, 1)
 		r := l.Reserve()
@@ -242,7 +242,7 @@ func TestMaxQueued(t *testing.T) {
 		assert.NoError(t, (<-out).err)
 		assert.True(t, l.Reserve().OK())
 
-		none := newLimiter(t, 1, ratelimit.Options{Burst: 1, MaxQueued: -1})
+		none := newLimiter(t, core.Rate{PerSecond: 1, Burst: 1}, ratelimit.Options{MaxQueued: -1})
 		assert.NoError(t, none.Wait(t.Context()))
 		assert.EqualError(t, none.Wait(t.Context()), `ratelimit: limiter "ratelimit" has MaxQueued requests in its queue`)
 	})
@@ -251,7 +251,7 @@ func TestMaxQueued(t *testing.T) {
 // A request that becomes due at the moment at which its context ends is granted.
 func TestContextEndsAtTheMomentOfTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 1, ratelimit.Options{Burst: 1})
+		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 1}, ratelimit.Options{})
 		for range 100 {
 			drain(l)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -267,7 +267,7 @@ func TestContextEndsAtTheMomentOfTheGrant(t *testing.T) {
 // used, and Cancel does nothing.
 func TestReservationCancelIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 1, ratelimit.Options{Burst: 5})
+		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 5}, ratelimit.Options{})
 		drain(l)
 		first, second, third := l.ReserveN(2), l.ReserveN(3), l.ReserveN(1)
 		assert.Equal(t, []time.Duration{2e9, 5e9, 6e9}, []time.Duration{first.Delay(), second.Delay(), third.Delay()})
@@ -307,7 +307,7 @@ func TestReservationCancelIsExact(t *testing.T) {
 // Full, used and full again: so many pass at once as the bucket holds.
 func TestCancelAfterTheTurnDoesNotExceedTheBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 1, ratelimit.Options{Burst: 4})
+		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 4}, ratelimit.Options{})
 		r := l.ReserveN(4)
 		require.NoError(t, r.Wait(t.Context()))
 		time.Sleep(4 * time.Second)
@@ -320,7 +320,7 @@ func TestCancelAfterTheTurnDoesNotExceedTheBurst(t *testing.T) {
 
 func TestReservationWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 1, ratelimit.Options{Burst: 1})
+		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 1}, ratelimit.Options{})
 		begin := time.Now()
 		require.NoError(t, l.Reserve().Wait(t.Context()))
 		assert.Equal(t, begin, time.Now())
@@ -358,7 +358,7 @@ func TestReservationWait(t *testing.T) {
 // If less was used, the rest goes back; if more was used, it is owed.
 func TestReservationAdjust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 1, ratelimit.Options{Burst: 10})
+		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 10}, ratelimit.Options{})
 		r := l.ReserveN(5)
 		r.Adjust(2)
 		assert.Equal(t, 8.0, l.Tokens())
@@ -388,7 +388,7 @@ func TestReservationAdjust(t *testing.T) {
 // A rate of 0 pauses: nothing passes, whatever is in the bucket, and waiters go on waiting.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 0, ratelimit.Options{Burst: 3})
+		l := newLimiter(t, core.Rate{PerSecond: 0, Burst: 3}, ratelimit.Options{})
 		assert.False(t, l.Allow())
 		out := queue(t, l, 2, 2)
 		assert.Equal(t, ratelimit.InfDuration, l.Reserve().Delay())
@@ -408,7 +408,7 @@ func TestPause(t *testing.T) {
 // An unlimited limiter lets all pass, also waiters, and takes nothing.
 func TestUnlimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, math.Inf(1), ratelimit.Options{Burst: 2})
+		l := newLimiter(t, core.Rate{PerSecond: ratelimit.Unlimited, Burst: 2}, ratelimit.Options{})
 		assert.Equal(t, ratelimit.Unlimited, l.Rate())
 		assert.True(t, l.AllowN(1000))
 		assert.NoError(t, l.WaitN(t.Context(), 1000))
@@ -419,7 +419,7 @@ func TestUnlimited(t *testing.T) {
 		drain(l)
 		out := queue(t, l, 3, 2)
 		r := l.ReserveN(2)
-		require.NoError(t, l.SetRate(math.Inf(1)))
+		require.NoError(t, l.SetRate(ratelimit.Unlimited))
 		synctest.Wait()
 		for range 3 {
 			got := <-out
@@ -436,7 +436,7 @@ func TestUnlimited(t *testing.T) {
 // Tokens and TAT are two views of the same state.
 func TestTokensAndTAT(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 10, ratelimit.Options{Burst: 5})
+		l := newLimiter(t, core.Rate{PerSecond: 10, Burst: 5}, ratelimit.Options{})
 		tat := func() time.Duration { return time.Until(l.TAT()) }
 		assert.Zero(t, tat())
 		time.Sleep(time.Hour)
@@ -463,7 +463,7 @@ func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		for _, rate := range []float64{1, 0, ratelimit.Unlimited} {
-			l := newLimiter(t, rate, ratelimit.Options{Burst: 2, Sink: sink})
+			l := newLimiter(t, core.Rate{PerSecond: rate, Burst: 2}, ratelimit.Options{Sink: sink})
 			out := queue(t, l, 4, 1)
 			r := l.Reserve()
 			assert.NoError(t, l.Close())
@@ -496,7 +496,7 @@ func TestClose(t *testing.T) {
 
 func TestWrap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 1, ratelimit.Options{Burst: 1})
+		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 1}, ratelimit.Options{})
 		begin, calls := time.Now(), 0
 		work := ratelimit.Wrap(l, func(context.Context, int) error {
 			calls++
@@ -521,7 +521,7 @@ func TestWrap(t *testing.T) {
 // All methods at once: every request is counted exactly once, and all tokens come back.
 func TestEverythingAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 1000, ratelimit.Options{Burst: 10, MaxQueued: 20})
+		l := newLimiter(t, core.Rate{PerSecond: 1000, Burst: 10}, ratelimit.Options{MaxQueued: 20})
 		var all sync.WaitGroup
 		const callers, rounds = 30, 60
 		for i := range callers {
@@ -571,24 +571,25 @@ func TestNoAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	ctx := t.Context()
-	free := newLimiter(t, ratelimit.MaxRate, ratelimit.Options{Burst: 100})
+	free := newLimiter(t, core.Rate{PerSecond: ratelimit.MaxRate, Burst: 100}, ratelimit.Options{})
 	assert.Zero(t, testing.AllocsPerRun(100, func() { free.Allow() }))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { free.AllowN(3) }))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { free.Wait(ctx) }))
 
-	unlimited := newLimiter(t, ratelimit.Unlimited, ratelimit.Options{})
+	unlimited := newLimiter(t, core.Rate{PerSecond: ratelimit.Unlimited}, ratelimit.Options{})
 	assert.Zero(t, testing.AllocsPerRun(100, func() { unlimited.Allow() }))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { unlimited.Wait(ctx) }))
 
-	spent := newLimiter(t, ratelimit.MinRate, ratelimit.Options{Burst: 1})
+	spent := newLimiter(t, core.Rate{PerSecond: ratelimit.MinRate, Burst: 1}, ratelimit.Options{})
 	drain(spent)
 	assert.Zero(t, testing.AllocsPerRun(100, func() { spent.Allow() }))
 
-	group := newGroup(t, ratelimit.Options{Burst: 100}, ratelimit.Limit{Name: "a", Rate: 1e9}, ratelimit.Limit{Name: "b", Rate: 1e9})
+	fast := core.Rate{PerSecond: 1e9, Burst: 100}
+	group := newGroup(t, ratelimit.Options{}, ratelimit.Limit{Name: "a", Rate: fast}, ratelimit.Limit{Name: "b", Rate: fast})
 	assert.Zero(t, testing.AllocsPerRun(100, func() { group.Allow(1, 2) }))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { group.Wait(ctx, 1, 2) }))
 
-	keyed := newKeyed[string](t, 1e9, ratelimit.Options{})
+	keyed := newKeyed[string](t, core.Rate{PerSecond: 1e9}, ratelimit.Options{})
 	keyed.Allow("a")
 	assert.Zero(t, testing.AllocsPerRun(100, func() { keyed.Allow("a") }))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { keyed.Wait(ctx, "a") }))
@@ -598,7 +599,7 @@ func TestNoAllocations(t *testing.T) {
 func TestEveryIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exact := func(d time.Duration) {
-			l := newLimiter(t, ratelimit.Every(d), ratelimit.Options{Burst: 1})
+			l := newLimiter(t, core.Rate{PerSecond: ratelimit.Every(d), Burst: 1}, ratelimit.Options{})
 			require.True(t, l.Allow())
 			require.Equal(t, d, time.Until(l.TAT()))
 			time.Sleep(d - 1)
@@ -625,7 +626,7 @@ func TestUptime(t *testing.T) {
 			t.Skip("there is no such burst")
 		}
 		for _, rate := range []float64{ratelimit.MaxRate, ratelimit.MinRate, 1} {
-			l := newLimiter(t, rate, ratelimit.Options{Burst: most})
+			l := newLimiter(t, core.Rate{PerSecond: rate, Burst: most}, ratelimit.Options{})
 			require.True(t, l.AllowN(most))
 			r := l.Reserve()
 			r.Adjust(math.MaxInt) // more than there is in the bucket
@@ -640,7 +641,7 @@ func TestUptime(t *testing.T) {
 			assert.False(t, l.AllowN(math.MaxInt))
 			assert.False(t, l.ReserveN(math.MaxInt).OK())
 		}
-		l := newLimiter(t, ratelimit.MaxRate, ratelimit.Options{Burst: most})
+		l := newLimiter(t, core.Rate{PerSecond: ratelimit.MaxRate, Burst: most}, ratelimit.Options{})
 		require.True(t, l.AllowN(most))
 		time.Sleep(century)
 		assert.EqualValues(t, most, l.Tokens())
@@ -661,7 +662,7 @@ func TestUptime(t *testing.T) {
 // once what it took once.
 func TestReservationForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 100, ratelimit.Options{Burst: 10})
+		l := newLimiter(t, core.Rate{PerSecond: 100, Burst: 10}, ratelimit.Options{})
 		var all sync.WaitGroup
 		var reserved []*ratelimit.Reservation
 		for i := range 100 {
@@ -706,7 +707,7 @@ func TestReservationForMany(t *testing.T) {
 // Explain names the limiter that an operation waits for.
 func TestExplainNamesTheLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, 1, ratelimit.Options{Name: "api", Burst: 1})
+		l := newLimiter(t, core.Rate{PerSecond: 1, Burst: 1}, ratelimit.Options{Name: "api"})
 		drain(l)
 		c := core.Must(core.NewCoordinator(ratelimit.Wrap(l, func(context.Context, int) error { return nil }), core.Options{}))
 		id, err := c.Enqueue(t.Context(), 1)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core/bucket"
 )
 
 // A Reservation is a request of [Limiter.ReserveN] or [Group.Reserve]. It gets its tokens when
@@ -37,7 +39,7 @@ func (r *Reservation) Delay() time.Duration {
 	case granted:
 		return 0
 	case queued:
-		if due := q.dueOf(&r.request); due != never {
+		if due := q.dueOf(&r.request); due != bucket.Never {
 			return time.Duration(due - now)
 		}
 	}
@@ -64,7 +66,7 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	case p.state == gone && err == nil: // it was granted before
 		err = q.shard.engine.errCancelled
 	case waits:
-		if deadline != never {
+		if deadline != bucket.Never {
 			err = q.shard.engine.tooLate(q.dueOf(p), now, deadline)
 		}
 		if err != nil {
@@ -141,10 +143,10 @@ func newRequest(costs []int64) *request {
 }
 
 // grant ends a request whose tokens have been taken from the buckets at the time at.
-func (r *request) grant(buckets []bucket, at int64) {
+func (r *request) grant(buckets []tokenBucket, at int64) {
 	r.at = at
 	for i := range buckets {
-		if buckets[i].meter.rate == Unlimited {
+		if buckets[i].meter.Rate() == Unlimited {
 			r.costs[i] = untaken
 		}
 	}
@@ -165,7 +167,7 @@ func costOf(what string, n int) int64 {
 	if n < 0 {
 		panic("ratelimit: " + what + " needs a number of tokens that is not negative")
 	}
-	return min(int64(n), maxBurst+1)
+	return min(int64(n), bucket.MaxBurst+1)
 }
 
 // toCosts appends the costs to a slice. It panics if their number or one of them is wrong.

@@ -87,6 +87,6 @@ func (s KeyedStats) LogValue() slog.Value { return core.StatsValue(s) }
 func (s KeyedStats) String() string { return core.StatsString(s) }
 
 // state returns the state of a limit and of its bucket.
-func (b *bucket) state(name string, now int64) LimitStats {
-	return LimitStats{name, b.meter.level(b.mark, now).float(), b.meter.rate, int(b.meter.burst)}
+func (b *tokenBucket) state(name string, now int64) LimitStats {
+	return LimitStats{name, b.meter.Level(b.mark, now), b.meter.Rate(), int(b.meter.Burst())}
 }

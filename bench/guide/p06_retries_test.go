@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ephemeralgo/ephemeral/atoms/hedge"
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/core"
@@ -43,7 +44,7 @@ func Example_retry() {
 }
 
 func Example_limits() {
-	limiter := core.Must(ratelimit.New(100, ratelimit.Options{Burst: 1})) // 100 calls a second
+	limiter := core.Must(ratelimit.New(core.Rate{PerSecond: 100, Burst: 1}, ratelimit.Options{})) // 100 calls a second
 	defer limiter.Close()
 	r := core.Must(retry.New(retry.Options{Attempts: 3}))
 
@@ -61,4 +62,24 @@ func Example_limits() {
 	}
 	fmt.Println("at least 50 ms:", time.Since(start) >= 50*time.Millisecond)
 	// Output: at least 50 ms: true
+}
+
+func Example_hedge() {
+	limiter := core.Must(ratelimit.New(core.Rate{PerSecond: 100}, ratelimit.Options{}))
+	defer limiter.Close()
+	r := core.Must(retry.New(retry.Options{}))
+	h := core.Must(hedge.New(hedge.Options{Delay: 10 * time.Millisecond, MaxExtra: 1}))
+
+	call := func(ctx context.Context, order string) error {
+		if hedge.Attempt(ctx) == 1 {
+			<-ctx.Done() // the first server does not answer
+			return context.Cause(ctx)
+		}
+		fmt.Print("server 2 ")
+		return nil
+	}
+	orders := core.Must(core.NewCoordinator(retry.Wrap(r, ratelimit.Wrap(limiter, hedge.Wrap(h, call))), core.Options{}))
+	defer orders.Close()
+	fmt.Println(orders.Do(context.Background(), "order-1"))
+	// Output: server 2 <nil>
 }

@@ -46,7 +46,7 @@ func Example_breaker() {
 
 func Example_together() {
 	sink := core.NewSink(core.SinkOptions{})
-	limiter := core.Must(ratelimit.New(100, ratelimit.Options{})) // 100 calls a second
+	limiter := core.Must(ratelimit.New(core.Rate{PerSecond: 100}, ratelimit.Options{})) // 100 calls a second
 	defer limiter.Close()
 	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier"}))
 	defer breaker.Close()

@@ -28,7 +28,7 @@ func Example_telemetry() {
 	load := func(ctx context.Context, id string) (string, error) { return "Ada", nil }
 	orders := core.Must(core.NewCoordinator(telemetry.Wrap(tel, ship), core.Options{Name: "orders", Sink: sink}))
 	users := core.Must(slidingcache.New(load, slidingcache.Options[string]{Name: "users"}))
-	carrier := core.Must(ratelimit.New(100, ratelimit.Options{Name: "carrier"}))
+	carrier := core.Must(ratelimit.New(core.Rate{PerSecond: 100}, ratelimit.Options{Name: "carrier"}))
 	parcels := core.Must(durable.New[string, string](durable.Memory(), nil, ship, durable.Options{Name: "parcels"}))
 	reports := core.Must(scheduledtasks.New(nil, scheduledtasks.TargetFunc(report), scheduledtasks.Options{Name: "reports"}))
 	for _, part := range []io.Closer{orders, users, carrier, parcels, reports} {

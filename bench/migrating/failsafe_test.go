@@ -33,7 +33,7 @@ func Example_failsafeAfter() {
 	request := busyTwice()
 
 	retries := core.Must(retry.New(retry.Options{Attempts: 5, Backoff: retry.Exponential(time.Millisecond, 2), MaxDelay: time.Second}))
-	limiter := core.Must(ratelimit.New(100, ratelimit.Options{Burst: 1}))
+	limiter := core.Must(ratelimit.New(core.Rate{PerSecond: 100, Burst: 1}, ratelimit.Options{}))
 	call := func(context.Context, string) (string, error) { return request() }
 	pages, err := core.NewResultCoordinator(
 		retry.WrapResult(retries, ratelimit.WrapResult(limiter, call)), core.Options{MaxConcurrency: 4})

@@ -30,7 +30,7 @@ func Example_rateBefore() {
 
 func Example_rateAfter() {
 	sink := core.NewSink(core.SinkOptions{})
-	limiter, err := ratelimit.New(1000, ratelimit.Options{Burst: 2, Sink: sink})
+	limiter, err := ratelimit.New(core.Rate{PerSecond: 1000, Burst: 2}, ratelimit.Options{Sink: sink})
 	if err != nil {
 		panic(err)
 	}

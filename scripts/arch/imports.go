@@ -61,7 +61,7 @@ func libraries(t *repo.Tree, report reporter) {
 
 // internals checks imports that the compiler allows: of internal packages of other modules,
 // of the helpers for tests in core/coretest, and of other packages of core in its root
-// package.
+// package and in the leaf below it.
 func internals(t *repo.Tree, report reporter) {
 	const core = repo.Prefix + "core"
 	eachImport(t, func(m *repo.Module, file *repo.GoFile, importPath string) {
@@ -74,7 +74,9 @@ func internals(t *repo.Tree, report reporter) {
 		case file.Test():
 		case within(importPath, core+"/coretest") && in != "core/coretest":
 			report(file.Name, "imports "+importPath+" outside a test", "import it from _test.go files only")
-		case in == "core" && within(importPath, core) && !internal:
+		case within(in, policy.Leaf) && within(importPath, core):
+			report(file.Name, "imports "+importPath, "keep it a leaf: the root package of core imports it")
+		case in == "core" && within(importPath, core) && !internal && importPath != repo.Prefix+policy.Leaf:
 			report(file.Name, "imports "+importPath, "move what both need into core or core/internal: the other package may import them")
 		}
 	})

@@ -204,6 +204,8 @@ func TestRulesNoticeABrokenTree(t *testing.T) {
 
 		{"internal", "root package imports small package", add("core/sink.go", importing("EPHEMERAL/core/lru")), "core/sink.go: imports github.com/ephemeralgo/ephemeral/core/lru"},
 
+		{"internal", "leaf imports root package", add("core/bucket/bucket.go", "package bucket\n"+importing("EPHEMERAL/core")), "core/bucket/bucket.go: imports"},
+
 		{"internal", "atom uses coretest", add("atoms/retry/retry.go", importing("EPHEMERAL/core/coretest")), "outside a test"},
 		{"internal", "core uses coretest", add("core/lru/lru.go", "package lru\n"+importing("EPHEMERAL/core/coretest")), "core/lru/lru.go"},
 

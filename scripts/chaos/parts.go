@@ -122,7 +122,7 @@ func (o options) runParts() error {
 
 func (p *parts) build() {
 	p.sink.Subscribe("circuit.failure.api", func(core.Signal) { p.failures.Add(1) })
-	p.limiter = core.Must(ratelimit.New(rate, ratelimit.Options{Sink: p.sink}))
+	p.limiter = core.Must(ratelimit.New(core.Rate{PerSecond: rate}, ratelimit.Options{Sink: p.sink}))
 	p.breaker = core.Must(circuitbreaker.New(p.sink, circuitbreaker.Options{Name: "api", Threshold: 5, Window: time.Second, HalfOpen: 2, OpenFor: openFor}))
 	p.guarded = circuitbreaker.Wrap(p.breaker, ratelimit.Wrap(p.limiter, p.call))
 	p.users = core.Must(slidingcache.New(p.load, slidingcache.Options[string]{Sink: p.sink, Capacity: 40, MaxConcurrency: loadLimit, Sliding: 100 * time.Millisecond,

@@ -36,6 +36,7 @@ var mainTypes = map[string]string{
 	"patterns/dynamicconcurrency":     "DynamicConcurrency",
 	"patterns/adaptiverate":           "AdaptiveRate",
 	"core/breaker":                    "BreakerRule",
+	"core/bucket":                     "Bucket",
 	"core/filelock":                   "Lock",
 	"core/flight":                     "Flight",
 	"core/outbox":                     "Outbox",

@@ -27,8 +27,8 @@ type provider struct {
 // different times.
 func newProvider(name, base string, client *http.Client, sink *core.Sink) *provider {
 	limits := core.Must(ratelimit.NewGroup([]ratelimit.Limit{
-		{Name: name + ".requests", Rate: maxRequests / 2.0 / window.Seconds(), Burst: maxRequests / 3},
-		{Name: name + ".tokens", Rate: maxTokens / 2.0 / window.Seconds(), Burst: maxTokens / 3},
+		{Name: name + ".requests", Rate: core.Rate{PerSecond: maxRequests / 2.0 / window.Seconds(), Burst: maxRequests / 3}},
+		{Name: name + ".tokens", Rate: core.Rate{PerSecond: maxTokens / 2.0 / window.Seconds(), Burst: maxTokens / 3}},
 	}, ratelimit.Options{Name: name, Sink: sink}))
 	return &provider{name: name, url: base + "/" + name, client: client, limits: limits}
 }

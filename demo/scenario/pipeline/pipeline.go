@@ -21,7 +21,7 @@ var Scenario = scenario.Scenario{
 }
 
 func run(ctx context.Context, s *scenario.Screen) error {
-	limiter, err := ratelimit.New(4.5, ratelimit.Options{Name: "api", Burst: 3, Sink: s.Sink})
+	limiter, err := ratelimit.New(core.Rate{PerSecond: 4.5, Burst: 3}, ratelimit.Options{Name: "api", Sink: s.Sink})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ const (
 )
 
 func run(ctx context.Context, s *scenario.Screen) error {
-	limiter, err := ratelimit.New(15, ratelimit.Options{Name: "api", Burst: 10, Sink: s.Sink})
+	limiter, err := ratelimit.New(core.Rate{PerSecond: 15, Burst: 10}, ratelimit.Options{Name: "api", Sink: s.Sink})
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ type Floor struct {
 
 // Floors are the floors of the root package of core, the lowest first. Its doc.go is on none.
 var Floors = []Floor{
-	{"text", []string{"pattern", "command", "errors", "tools", "clock", "queue", "text", "stack", "lifecycle", "hook"}, "helpers that know no signal and no operation"},
+	{"text", []string{"pattern", "command", "errors", "rate", "tools", "clock", "queue", "text", "stack", "lifecycle", "hook"}, "helpers that know no signal and no operation"},
 	{"facts", []string{"signal", "cause", "sink_ring", "sink_effects", "sink_gate", "raiser", "sink_names", "watermark", "sink_monitor", "sink_loop"}, "what a fact is, and where facts are kept and counted"},
 	{"sink", []string{"sink_facts", "sink_hold", "sink_subscribe", "sink_forward", "sink"}, "how facts come and go"},
 	{"senses", []string{"sink_sense", "sink_retract", "sink_watch", "kind"}, "what users ask a sink"},

@@ -21,6 +21,11 @@ const GoVersion = "1.26"
 // Testify may be used by the tests of atoms and patterns.
 const Testify = "github.com/stretchr/testify"
 
+// Leaf is the package of core that its root package may import beside core/internal. It imports
+// nothing of core. It is not internal, because atoms/ratelimit, another module, steps the same
+// data: two copies of this arithmetic would be two places for its faults. See docs/adr/0026.
+const Leaf = "core/bucket"
+
 // RootReadmeLines is how long README.md of the repository may be.
 const RootReadmeLines = 300
 

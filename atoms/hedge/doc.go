@@ -1,0 +1,46 @@
+// Package hedge makes slow calls faster: if a call takes longer than 95 % of the last calls, it is
+// made a second time, and the first success counts. The other attempt is cancelled.
+//
+//	h, err := hedge.New(hedge.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	err = h.Do(ctx, func(ctx context.Context) error { return ask(ctx, order) })
+//
+// [Wrap] does this for the work of a coordinator. Hedge only calls that may be made twice at the
+// same time, such as reads.
+//
+// # When a second attempt starts
+//
+// The delay is measured from the start of the attempt, so the time in a queue does not count. It
+// is the 95th percentile of the last 100 calls. Until 20 of them have succeeded, nothing is hedged.
+// [Options.Delay] is a fixed delay instead.
+//
+// At most 5 % more calls are made, see [Options.MaxExtra]: if everything is slow, a second call for
+// each one would make it worse. For the same reason there are no second attempts while more than
+// 10 % of the last calls have failed, see [Options.MaxErrors]. Meanwhile [SignalPaused] is held.
+//
+// If the first attempt fails before the delay, its error is returned at once: a second attempt after
+// an error is the task of module retry. If one attempt fails while the other one runs, the result
+// is that of the other one. If both fail, it is the error of the first.
+//
+// # What the work must do
+//
+// Do returns when both attempts have returned, so no attempt is left behind. The attempt that is no
+// longer needed is cancelled: its context ends, with the cause [ErrSlower]. Work that does not
+// return then makes Do slow. The context of both attempts ends when Do returns: read a response
+// inside of the work.
+//
+// The first attempt runs on the goroutine of the caller. A second attempt runs on its own. Both
+// belong to the same operation, which has one slot. [Attempt] tells them apart, for example to ask
+// another server.
+//
+// With other wrappers, the hedge is the innermost: retry.Wrap(r, ratelimit.Wrap(l, hedge.Wrap(h,
+// call))). Otherwise a wait for a token would count as a slow call.
+//
+// # Observing it
+//
+// Stats counts calls and second attempts. While a second attempt runs, Explain says that the
+// operation waits for it, and [SignalStarted] has been raised. A Hedger has no goroutine between calls
+// and needs no closing.
+package hedge

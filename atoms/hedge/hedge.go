@@ -1,0 +1,237 @@
+package hedge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/outbox"
+)
+
+// Options configure a [Hedger]. The zero value is the default.
+type Options struct {
+	// Name is the key of signals, unless they are raised by an operation that has a key.
+	// "" means "hedge".
+	Name string
+	// Sink gets [SignalPaused], and the signals of calls that are not part of an operation.
+	// nil means a new sink.
+	Sink *core.Sink
+
+	// Quantile says when a call is slow: if it takes longer than this share of the last
+	// calls. 0 means 0.95. It must be above 0 and below 1.
+	Quantile float64
+	// Window is how many calls are remembered, for Quantile and MaxErrors. 0 means 100. It
+	// must be from 20 to 10,000.
+	Window int
+	// MinDelay is the shortest delay before a second attempt. 0 means 1 millisecond, negative
+	// means none.
+	MinDelay time.Duration
+	// Delay is a fixed delay before a second attempt. It must not be negative. 0 means that
+	// Quantile and MinDelay decide. If it is set, they must not be set.
+	Delay time.Duration
+	// MaxExtra is how many second attempts there are at most, as a share of all calls. What is
+	// not used can be used later, but not more than that of Window calls, or one. 0 means
+	// 0.05. It must not be above 1. Negative means no limit.
+	MaxExtra float64
+	// MaxErrors is the share of the last Window calls that may fail. If more have failed,
+	// there are no second attempts, until at most half as many have failed. 0 means 0.1. It
+	// must not be above 1. Negative means no limit.
+	MaxErrors float64
+}
+
+// Signals of a [Hedger]. If the call is part of an operation, the operation raises
+// [SignalStarted] and [SignalSucceeded], with its key. Otherwise they are raised on
+// [Options.Sink].
+const (
+	// SignalStarted: a second attempt starts; see [Started].
+	SignalStarted = "hedge.started"
+	// SignalSucceeded: the result of a second attempt is returned; see [Succeeded].
+	SignalSucceeded = "hedge.succeeded"
+	// SignalPaused is held while there are no second attempts because of
+	// [Options.MaxErrors]. The key is the name.
+	SignalPaused = "hedge.paused"
+)
+
+// An Event is the payload of [Started] and [Succeeded].
+type Event struct {
+	After time.Duration `json:"after"` // the time since the start of the first attempt
+}
+
+// The kinds of the signals.
+var (
+	Started   = core.NewKind[Event](SignalStarted)
+	Succeeded = core.NewKind[Event](SignalSucceeded)
+)
+
+// ErrSlower is the cause with which the context of an attempt ends when the other attempt has
+// succeeded, or when the call returns.
+var ErrSlower = errors.New("hedge: the call needs this attempt no longer")
+
+// Stats are the counters of a [Hedger], read together.
+//
+//	Calls = Running + Succeeded + Failed + Cancelled
+type Stats struct {
+	Calls     uint64 `json:"calls"`
+	Running   int    `json:"running"`
+	Succeeded uint64 `json:"succeeded"`
+	Failed    uint64 `json:"failed"`    // also by a panic, and by a deadline
+	Cancelled uint64 `json:"cancelled"` // failed after the end of their context, which was no deadline
+
+	Hedged uint64        `json:"hedged"` // calls with a second attempt
+	Won    uint64        `json:"won"`    // calls in Succeeded with the result of the second attempt
+	Denied uint64        `json:"denied"` // calls without a second attempt because of MaxExtra or MaxErrors
+	Paused bool          `json:"paused"` // [SignalPaused] is held
+	Delay  time.Duration `json:"delay"`  // before the next second attempt; 0: not known yet
+}
+
+// LogValue groups the counters by their JSON names.
+func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
+
+// String is the JSON form.
+func (s Stats) String() string { return core.StatsString(s) }
+
+// A Hedger makes a second attempt of slow calls. Make one with [New]. All methods are safe for
+// concurrent use. It needs no closing. A call that is not hedged costs about a microsecond: a
+// context and a timer. For each call of [Options.Window] it keeps 16 bytes.
+type Hedger struct {
+	opts    Options       // resolved
+	effects outbox.Outbox // holds and releases SignalPaused
+	release func()        // only effects use it
+
+	mu      sync.Mutex
+	stats   Stats
+	history history
+	credit  int64 // for second attempts, in millionths
+}
+
+// unit is the credit of a second attempt.
+const unit = 1_000_000
+
+func (o Options) resolved() (Options, error) {
+	if o.Delay != 0 && (o.Quantile != 0 || o.MinDelay != 0) {
+		return o, errors.New("hedge: Delay is fixed, so Quantile and MinDelay must not be set")
+	}
+	o.Name, o.Sink = cmp.Or(o.Name, "hedge"), cmp.Or(o.Sink, core.NewSink(core.SinkOptions{}))
+	o.Quantile, o.Window = cmp.Or(o.Quantile, 0.95), cmp.Or(o.Window, 100)
+	o.MinDelay = max(0, cmp.Or(o.MinDelay, time.Millisecond))
+	o.MaxExtra, o.MaxErrors = cmp.Or(o.MaxExtra, 0.05), cmp.Or(o.MaxErrors, 0.1)
+	switch {
+	case !(o.Quantile > 0 && o.Quantile < 1):
+		return o, fmt.Errorf("hedge: Quantile must be above 0 and below 1, not %g", o.Quantile)
+	case o.Window < 20 || o.Window > 10_000:
+		return o, fmt.Errorf("hedge: Window must be from 20 to 10000, not %d", o.Window)
+	case o.Delay < 0:
+		return o, fmt.Errorf("hedge: Delay must not be negative, but is %v", o.Delay)
+	case !(o.MaxExtra <= 1):
+		return o, fmt.Errorf("hedge: MaxExtra must be at most 1, not %g", o.MaxExtra)
+	case !(o.MaxErrors <= 1):
+		return o, fmt.Errorf("hedge: MaxErrors must be at most 1, not %g", o.MaxErrors)
+	}
+	return o, nil
+}
+
+// New makes a Hedger, or returns an error if the options are not valid.
+func New(opts Options) (*Hedger, error) {
+	opts, err := opts.resolved()
+	if err != nil {
+		return nil, err
+	}
+	return &Hedger{opts: opts, history: newHistory(opts.Window)}, nil
+}
+
+// Name is [Options.Name].
+func (h *Hedger) Name() string { return h.opts.Name }
+
+// Sink is [Options.Sink], or the sink that was made in its place.
+func (h *Hedger) Sink() *core.Sink { return h.opts.Sink }
+
+// Stats returns the counters.
+func (h *Hedger) Stats() Stats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.stats
+	s.Delay, _ = h.delay()
+	return s
+}
+
+// delay returns the delay before a second attempt, if it is known.
+func (h *Hedger) delay() (time.Duration, bool) {
+	if h.opts.Delay > 0 {
+		return h.opts.Delay, true
+	}
+	d, ok := h.history.quantile(h.opts.Quantile)
+	if !ok {
+		return 0, false
+	}
+	return max(d, h.opts.MinDelay), true
+}
+
+// begin counts a call, and returns the delay before its second attempt, if there may be one.
+func (h *Hedger) begin() (time.Duration, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stats.Calls++
+	h.stats.Running++
+	if extra := h.opts.MaxExtra; extra > 0 {
+		most := max(unit, extra*unit*float64(h.opts.Window))
+		h.credit = min(h.credit+int64(extra*unit+0.5), int64(most))
+	}
+	return h.delay()
+}
+
+// allow reports whether there may be a second attempt now, and counts it.
+func (h *Hedger) allow() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stats.Paused || h.opts.MaxExtra > 0 && h.credit < unit {
+		h.stats.Denied++
+		return false
+	}
+	h.credit -= unit
+	h.stats.Hedged++
+	return true
+}
+
+// end counts the end of a call whose first attempt took the time d.
+func (h *Hedger) end(ctx context.Context, d time.Duration, err error, won bool) {
+	h.mu.Lock()
+	h.stats.Running--
+	switch {
+	case err == nil:
+		h.stats.Succeeded++
+		h.history.add(d)
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		h.stats.Cancelled++
+	default:
+		h.stats.Failed++
+		h.history.add(failed)
+	}
+	if won {
+		h.stats.Won++
+	}
+	changed := h.pause()
+	h.mu.Unlock()
+	if changed {
+		h.effects.Run()
+	}
+}
+
+// pause begins or ends the pause because of errors, and reports whether it did.
+func (h *Hedger) pause() bool {
+	most := h.opts.MaxErrors * float64(h.opts.Window)
+	switch errs := float64(h.history.errs); {
+	case !h.stats.Paused && most > 0 && errs > most:
+		h.effects.Add(func() { h.release = h.opts.Sink.Hold(SignalPaused, h.opts.Name, 0) })
+	case h.stats.Paused && errs <= most/2:
+		h.effects.Add(func() { h.release() })
+	default:
+		return false
+	}
+	h.stats.Paused = !h.stats.Paused
+	return true
+}

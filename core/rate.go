@@ -1,0 +1,45 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"github.com/ephemeralgo/ephemeral/core/bucket"
+)
+
+// A Rate is how many tokens come in each second, and how many there can be at once. A token is
+// the permission for one call, or for one of what calls cost, such as a byte. It is the word for
+// rates in all modules. What the zero value means is up to the option with this type.
+type Rate struct {
+	// PerSecond is how many tokens come in each second, from 1e-9 to 1e9. 0 means what the
+	// comment of the option says. It must not be negative, infinite or NaN.
+	PerSecond float64
+	// Burst is how many tokens there are after a quiet time: so many calls may begin at once.
+	// 0 means 20. It must not be negative or more than 2^40.
+	Burst int
+}
+
+// PerMinute is the rate of n tokens a minute. They come in within a minute, and not a nanosecond
+// later.
+func PerMinute(n float64) Rate {
+	rate := n / 60
+	if math.FMA(rate, 60, -n) < 0 { // rounded down, it would be late
+		rate = math.Nextafter(rate, bucket.Unlimited)
+	}
+	return Rate{PerSecond: rate}
+}
+
+// Resolved returns the rate with the default burst, or an error if it is not valid. It is for
+// packages with options of this type. [bucket.Unlimited] is valid here.
+func (r Rate) Resolved() (Rate, error) {
+	r.Burst = cmp.Or(r.Burst, 20)
+	if rule := bucket.RateRule(r.PerSecond); rule != "" && r.PerSecond != bucket.Unlimited {
+		return r, fmt.Errorf("core: rate is %g, but %s", r.PerSecond, rule)
+	}
+	if r.Burst < 0 || int64(r.Burst) > bucket.MaxBurst {
+		return r, fmt.Errorf("core: burst is %d, but must be at least 1 and at most 2^40", r.Burst)
+	}
+	r.PerSecond = math.Abs(r.PerSecond) // -0 is 0
+	return r, nil
+}
