@@ -49,7 +49,7 @@ func TestConstructorsRefuseNilPointers(t *testing.T) {
 			func() error { return failure(circuitbreaker.New(runner, circuitbreaker.Options{})) },
 		},
 		"echo.New":           {func() error { return failure(echo.New(runner, core.NewKind[int]("a"), entry, echo.Options{})) }},
-		"lastwords.New":      {func() error { return failure(lastwords.New(runner, persist, lastwords.Options{})) }},
+		"lastwords.New":      {func() error { return failure(lastwords.New(runner, persist, core.Options{})) }},
 		"lastwords.NewRelay": {func() error { return failure(lastwords.NewRelay(runner, value, deliver, core.Options{})) }},
 		"progress.New":       {func() error { return failure(progress.New(sink, "a", 1, progress.Options{})) }}, // a nil *core.Operation does nothing
 		"responsibility.New": {func() error {
