@@ -3,6 +3,7 @@ package durable
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,7 +45,7 @@ func StoreFrom(ctx context.Context) Store {
 
 // MarkFinished says that the transaction of the caller ends the claim in ctx. Engines call it
 // in Finish, before the caller commits. When the body has returned, the queue still calls
-// [Store.End]. If the transaction was committed, End returns [OutcomeAlready]; if not, End ends
+// [Store.Turn]. If the transaction was committed, the outcome is [OutcomeAlready]; if not, Turn ends
 // the item. If a marked item was pruned before that, it counts as done.
 func MarkFinished(ctx context.Context) {
 	if r, ok := ctx.Value(runKey{}).(*run); ok {
@@ -98,16 +99,17 @@ func (r *run) last() Item {
 // A session is the time in which this process is a node of the store: from Join until its lease
 // is lost.
 type session struct {
-	node  Node
-	ctx   context.Context // ends with ErrLeaseLost
-	lose  context.CancelCauseFunc
-	fence *time.Timer
-	seen  map[Held]time.Time // see orphans
+	node    Node
+	limited bool            // the queue or a lane has a limit: an end makes room
+	ctx     context.Context // ends with ErrLeaseLost
+	lose    context.CancelCauseFunc
+	fence   *time.Timer
+	seen    map[Held]time.Time // see orphans
 }
 
 // newSession makes the session of a node. The call of Join began at sent.
 func newSession(node Node, sent time.Time) *session {
-	s := &session{node: node}
+	s := &session{node: node, limited: node.MaxCluster > 0 || slices.ContainsFunc(node.Lanes, func(l core.Lane) bool { return l.Limit > 0 })}
 	s.ctx, s.lose = context.WithCancelCause(context.Background())
 	s.fence = time.AfterFunc(s.left(sent), func() { s.lose(ErrLeaseLost) })
 	return s

@@ -36,18 +36,18 @@ type queue[T any] struct {
 	waker   Waker // or nil
 	here    *core.Coordinator[*task[T]]
 	inserts *groupcommit.Committer[*insertion]
-	ends    *groupcommit.Committer[*ending]
 	fenced  atomic.Uint64
 	wakes   chan struct{} // not empty: look for items
-	beats   atomic.Bool   // true: beat at once
+	beats   chan struct{} // not empty: beat at once
+	ended   chan struct{} // not empty: look at ends
 
 	begun   sync.Once          // sets stop
 	stop    context.CancelFunc // ends Run, or keeps it from beginning
 	stopped chan struct{}      // closed when Run has ended
 
-	mu       sync.Mutex
-	runs     map[ItemID]*run
-	children sync.WaitGroup // goroutines that end claims without an operation
+	mu   sync.Mutex
+	runs map[ItemID]*run
+	ends []*ending // wait for a turn
 }
 
 type task[T any] struct {
@@ -63,12 +63,6 @@ type insertion struct {
 // Alone reports whether the insertion needs a commit of its own, because it may be as large as
 // a commit may be.
 func (i *insertion) Alone() bool { return len(i.in) != 1 }
-
-type ending struct {
-	node Node
-	end  End
-	out  Ended
-}
 
 // New makes a queue on a store. It returns an error if an option is wrong, or if store or work
 // is nil. Key returns the key of an item; items with the key "" have no order. If key is nil,
@@ -86,7 +80,7 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 		return nil, err
 	}
 	q := &queue[T]{store: store, opts: opts, waker: opts.Waker, policy: policy{opts.MaxAttempts, opts.Backoff, opts.MaxBackoff, opts.HaltOnDead},
-		wakes: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}}
+		wakes: make(chan struct{}, 1), beats: make(chan struct{}, 1), ended: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}}
 	if key != nil {
 		q.key = func(item T) string { return string(key(item)) }
 	}
@@ -102,7 +96,6 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 		return nil, err
 	}
 	q.inserts = core.Must(groupcommit.New(q.insert, groupcommit.Options{Name: opts.Name, MaxBatch: MaxBatch}))
-	q.ends = core.Must(groupcommit.New(q.end, groupcommit.Options{Name: opts.Name, MaxBatch: MaxBatch}))
 	return &Queue[T]{queue: q}, nil
 }
 
@@ -258,7 +251,10 @@ func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, 
 	if err != nil {
 		return false, q.fail("cancel", err)
 	}
-	q.beats.Store(true)
+	select {
+	case q.beats <- struct{}{}:
+	default:
+	}
 	q.wake(true)
 	return states[0] != 0, nil
 }

@@ -120,7 +120,7 @@ func TestCrashingItem(t *testing.T) {
 			require.NoError(t, err)
 			_, err = s.store.Beat(s.Context(), node, "")
 			require.NoError(t, err)
-			items, err := s.store.Claim(s.Context(), node, durable.Want{Max: 10})
+			items, err := claim(s.store, node, 10)
 			require.NoError(t, err)
 			require.Len(t, items, 1)
 			time.Sleep(time.Second)
@@ -152,8 +152,8 @@ func TestManyProcesses(t *testing.T) {
 					return errOnPurpose
 				}
 				c := durable.ClaimFrom(ctx) // the effect and the end in one transaction, as Finish does
-				ended, err := memory.End(context.Background(), durable.Node{Queue: c.Queue}, []durable.End{{ID: c.ID, Token: c.Token, Kind: durable.EndDone}})
-				if err == nil && ended[0].Outcome == durable.OutcomeEnded {
+				outcome, err := endDone(memory, c)
+				if outcome == durable.OutcomeEnded {
 					effects.add(item)
 				}
 				durable.MarkFinished(ctx)

@@ -194,7 +194,7 @@ func (m *memory) Beat(ctx context.Context, node Node, note string) (Beaten, erro
 		}
 		n.expires, n.note, b.Paused = now.Add(node.Lease), note, q.paused
 		for _, i := range q.in(Running, n.has) {
-			b.Claims = append(b.Claims, Held{i.ID, i.Token, i.Cancel})
+			b.Claims = append(b.Claims, Held{i.ID, i.Token, i.Cancel, i.Key})
 		}
 		return b, nil
 	})
@@ -223,14 +223,33 @@ func (m *memory) claim(i *memItem, n *memNode, now time.Time) Item {
 	return i.view()
 }
 
-func (m *memory) Claim(ctx context.Context, node Node, want Want) ([]Item, error) {
-	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (claimed []Item, _ error) {
+func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Turned, error) {
+	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (t Turned, _ error) {
 		n := q.alive(node.ID, now)
+		room := want.Max
+		for _, e := range ends {
+			ended := Ended{Outcome: OutcomeFenced}
+			if i := q.find(e.ID); i != nil && i.Token == e.Token && i.State != Running {
+				ended = Ended{Outcome: OutcomeAlready, State: i.State}
+			} else if i != nil && i.Token == e.Token {
+				next := q.endClaim(i, e, now)
+				ended = Ended{Outcome: OutcomeEnded, State: i.State, Promoted: next != nil}
+				if e.HandOver && next != nil && n != nil && !q.paused && next.Lane == i.Lane && !next.RunAt.After(now) {
+					item := m.claim(next, n, now)
+					ended.Next, ended.Promoted = &item, false
+					room--
+				}
+			}
+			t.Ends = append(t.Ends, ended)
+		}
+		if want.Max == 0 {
+			return t, nil
+		}
 		if n == nil {
-			return nil, ErrLeaseLost
+			return t, ErrLeaseLost
 		}
 		due := func(lane core.Lane) []*memItem { // what can be claimed of a lane, the first one first
-			room := want.Max - len(claimed)
+			room := room - len(t.Items)
 			if node.MaxCluster > 0 {
 				room = min(room, node.MaxCluster-len(q.in(Running, every)))
 			}
@@ -248,36 +267,15 @@ func (m *memory) Claim(ctx context.Context, node Node, want Want) ([]Item, error
 		}
 		if want.Aged > 0 && len(first) > 0 {
 			if i := slices.MinFunc(first, byRunAt); now.Sub(i.RunAt) >= want.Aged {
-				claimed = append(claimed, m.claim(i, n, now))
+				t.Items = append(t.Items, m.claim(i, n, now))
 			}
 		}
 		for _, lane := range node.Lanes {
 			for _, i := range due(lane) {
-				claimed = append(claimed, m.claim(i, n, now))
+				t.Items = append(t.Items, m.claim(i, n, now))
 			}
 		}
-		return claimed, nil
-	})
-}
-
-func (m *memory) End(ctx context.Context, node Node, ends []End) ([]Ended, error) {
-	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (done []Ended, _ error) {
-		for _, e := range ends {
-			i := q.find(e.ID)
-			ended := Ended{Outcome: OutcomeFenced}
-			if i != nil && i.Token == e.Token && i.State != Running {
-				ended = Ended{Outcome: OutcomeAlready, State: i.State}
-			} else if i != nil && i.Token == e.Token {
-				next := q.endClaim(i, e, now)
-				ended = Ended{Outcome: OutcomeEnded, State: i.State}
-				if n := q.alive(node.ID, now); e.HandOver && next != nil && n != nil && !q.paused && next.Lane == i.Lane && !next.RunAt.After(now) {
-					item := m.claim(next, n, now)
-					ended.Next = &item
-				}
-			}
-			done = append(done, ended)
-		}
-		return done, nil
+		return t, nil
 	})
 }
 

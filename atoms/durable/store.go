@@ -26,7 +26,7 @@ const (
 var (
 	// ErrLeaseLost means that a node has sent no heartbeat for the time of its lease. Its items
 	// are free for other nodes. A node cancels its bodies with this cause. [Store.Beat] and
-	// [Store.Claim] return it for a node that is gone.
+	// [Store.Turn] return it for a node that is gone.
 	ErrLeaseLost = errors.New("durable: the lease of the node is lost")
 	// ErrUndecided means that it is not known whether a change was made: the context ended or
 	// the connection broke before the answer. After any other error the change was not made.
@@ -128,41 +128,47 @@ type Store interface {
 	// Leave ends a node at once, as Beat does. It is no error if the node is gone.
 	Leave(ctx context.Context, node Node) error
 
-	// Claim makes up to want.Max items Running on the node and returns them, with Attempts one
-	// higher, Started = now, Node and Expires of the node, and a new Token. The Token is higher
-	// than all earlier ones of the store.
+	// Turn ends claims, and then claims items, in one transaction.
 	//
-	// Claim holds the lock of the queue. If the node is not alive (lock its row FOR SHARE
-	// against Beat), it returns ErrLeaseLost. If the queue is paused, it returns no items.
-	// Candidates are Ready or Retry with RunAt <= now, in the lanes of node.Lanes. It takes them
-	// in the order of node.Lanes, within a lane by (RunAt, ID) (FOR UPDATE SKIP LOCKED). After
-	// that, at most node.MaxCluster items of the queue and at most Limit items of a lane are
-	// Running; 0 is no limit. If want.Aged > 0, the first candidate is the item with the smallest
-	// (RunAt, ID) of all lanes that have room; it is taken first if its RunAt is at least
-	// want.Aged ago. The result has the order in which the items were taken. Claim may return
-	// fewer items, but not in another order.
-	//
-	// An item that has a Cancel is claimed like others: the caller ends it.
-	Claim(ctx context.Context, node Node, want Want) ([]Item, error)
-
-	// End ends claims and returns a result for each. There is at most one end for each item. It
-	// holds the locks of the keys. It does not matter whether the node is alive. For each end:
+	// There is at most one end for each item. It does not matter whether the node is alive. The
+	// results are in the order of ends. For each end:
 	//
 	//   - If the item is Running and has that Token, it changes as [EndKind] says:
 	//     [OutcomeEnded].
 	//   - If the item is not Running and has that Token, the claim was ended before, for example
 	//     by Finish or by a call whose answer was lost. Nothing changes: [OutcomeAlready].
+	//   - If another transaction has the lock of the key or of the item, nothing changes:
+	//     [OutcomeBusy]. Turn does not wait for it, but for End.Patience. Call it again.
 	//   - Otherwise the claim is lost. Nothing changes: [OutcomeFenced].
 	//
-	// If an end with HandOver has promoted an item, that item becomes Running on the node, as
-	// by Claim, and is in Next. It does so only if the node is alive, the queue is not paused,
-	// its RunAt has come, and it has the Lane of the ended item: then no limit changes.
-	End(ctx context.Context, node Node, ends []End) ([]Ended, error)
+	// If an end with HandOver has promoted an item, that item becomes Running on the node, as if
+	// it were claimed, and is in Next. It does so only if the node is alive, the queue is not
+	// paused, its RunAt has come, and it has the Lane of the ended item: then no limit changes.
+	//
+	// Then Turn makes items Running on the node, with Attempts one higher, Started = now, Node
+	// and Expires of the node, and a new Token. The Token is higher than all earlier ones of the
+	// store. Together with those in Next, they are at most want.Max items. If want.Max is 0, none
+	// is claimed.
+	//
+	// If the node or a lane has a limit, Turn holds the lock of the queue: it takes it after the
+	// locks of keys, and before those of the node and of items. If the node is not alive (lock
+	// its row FOR SHARE against Beat), and want.Max is not 0, Turn returns ErrLeaseLost, and
+	// the ends are committed and returned. If the queue is paused, no items are claimed.
+	// Candidates are Ready or Retry with RunAt <= now, in the lanes of node.Lanes. It takes them
+	// in the order of node.Lanes, within a lane by (RunAt, ID) (FOR UPDATE SKIP LOCKED). After
+	// that, at most node.MaxCluster items of the queue and at most Limit items of a lane are
+	// Running; 0 is no limit. If want.Aged > 0, the first candidate is the item with the smallest
+	// (RunAt, ID) of all lanes that have room; it is taken first if its RunAt is at least
+	// want.Aged ago. Items are in the order in which they were taken. Turn may claim fewer items,
+	// but not in another order.
+	//
+	// An item that has a Cancel is claimed like others: the caller ends it.
+	Turn(ctx context.Context, node Node, ends []End, want Want) (Turned, error)
 
 	// Cancel cancels items of the queue, and returns a State for each, in the order of ids. An
 	// item that is Blocked, Ready, Retry, Halted or Dead becomes Cancelled, with Err = reason
 	// and Ended = now. If it was the head, its key is promoted. State is Cancelled. An item that
-	// is Running gets Cancel = reason, unless it has a Cancel. Beat returns it, and End makes the
+	// is Running gets Cancel = reason, unless it has a Cancel. Beat returns it, and Turn makes the
 	// item neither Ready nor Retry. State is Running. For other items and unknown ids nothing
 	// changes, and State is 0. Reason is not empty.
 	Cancel(ctx context.Context, queue string, ids []ItemID, reason string) ([]State, error)
@@ -225,12 +231,14 @@ type Insert struct {
 	Delay     time.Duration // RunAt = now + Delay; not negative
 	Unique    string        // "": none
 	UniqueFor time.Duration // positive if there is a Unique
+	NoWait    bool          // if another transaction has the lock of the key, the item is not added: Busy
 }
 
 // Inserted is the result of an [Insert].
 type Inserted struct {
 	ID        ItemID
 	Duplicate bool // not added: ID is that of the earlier item with this Unique id
+	Busy      bool // not added: see NoWait
 }
 
 // An Item is an item as a store knows it.
@@ -277,6 +285,7 @@ type Held struct {
 	ID     ItemID
 	Token  int64
 	Cancel string // reason, if it must be cancelled
+	Key    string
 }
 
 // Lost is a node whose lease is over.
@@ -287,18 +296,26 @@ type Lost struct {
 
 // Want says how much a node wants to claim.
 type Want struct {
-	Max  int           // 1 to [MaxBatch]
+	Max  int           // 0 to [MaxBatch]
 	Aged time.Duration // the first item may be of a lower lane if it has been due for this time; 0: never
+}
+
+// Turned is the answer to a turn.
+type Turned struct {
+	Ends  []Ended // in the order of the ends
+	Items []Item  // claimed, without those in Next
 }
 
 // An End is the end of a claim.
 type End struct {
 	ID       ItemID
+	Key      string // of the item
 	Token    int64
 	Kind     EndKind
 	After    time.Duration // EndRetry, EndSnoozed: RunAt = now + After
 	Err      string        // becomes Err of the item, except with EndSnoozed and EndGivenBack
 	HandOver bool          // claim the key's next item
+	Patience time.Duration // how long Turn may wait for the lock of the key; 0: not at all
 }
 
 // An EndKind says how a claim ends. If the item becomes Done, Dead or Cancelled, its key is
@@ -318,9 +335,10 @@ const (
 
 // Ended is the result of an [End].
 type Ended struct {
-	Outcome Outcome
-	State   State // of the item after the end; 0 with OutcomeFenced
-	Next    *Item // the item that was claimed for the node: see HandOver
+	Outcome  Outcome
+	State    State // of the item after the end; 0 with OutcomeFenced and OutcomeBusy
+	Next     *Item // the item that was claimed for the node: see HandOver
+	Promoted bool  // the key has a new head, which is not in Next
 }
 
 // An Outcome says whether an end was accepted.
@@ -330,6 +348,7 @@ const (
 	OutcomeEnded   Outcome = iota + 1 // by this call
 	OutcomeAlready                    // by an earlier one, with the same token
 	OutcomeFenced                     // refused: the token is not that of the item
+	OutcomeBusy                       // another transaction has a lock: call again
 )
 
 // A Query selects items that match all fields that are not zero. The zero Query selects all.

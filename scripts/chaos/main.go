@@ -47,7 +47,7 @@ func main() {
 	flag.IntVar(&o.limit, "limit", 6, "MaxCluster; lanes have less; 0: there are no limits")
 	flag.BoolVar(&o.halt, "halt", false, "HaltOnDead: keys wait for dead items, until those run again")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of what is random; threads and the server are not repeatable")
-	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken or nolimit")
+	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken, nolimit or nolease")
 	flag.Parse()
 	run := func() error { return o.run() }
 	if text := os.Getenv(variable); text != "" {
@@ -115,7 +115,7 @@ func (o options) run() error {
 		return err
 	}
 	defer c.server.remove()
-	if err := c.open(ctx); err != nil {
+	if err := c.open(ctx, edit); err != nil {
 		return err
 	}
 	defer c.db.Close()
@@ -148,8 +148,8 @@ func (o options) run() error {
 	return c.judge(ctx)
 }
 
-// open makes the tables, and a queue that does not run.
-func (c *cluster) open(ctx context.Context) error {
+// open makes the tables, and a queue that does not run. Edit changes the functions.
+func (c *cluster) open(ctx context.Context, edit func([]byte) []byte) error {
 	var err error
 	if c.db, err = pgxpool.New(ctx, dsn(c.server.dir)); err != nil {
 		return err
@@ -158,8 +158,14 @@ func (c *cluster) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.db.Exec(ctx, schema); err != nil {
-		return err
+	for _, text := range append(postgres.Migrations(storeSchema), schema) {
+		mutated := string(edit([]byte(text)))
+		if text != schema && mutated == text {
+			continue
+		}
+		if _, err := c.db.Exec(ctx, strings.Replace(mutated, "create function \"", "create or replace function \"", 1)); err != nil {
+			return err
+		}
 	}
 	c.queue, err = newQueue(store, func(context.Context, job) error { return nil }, config{Limit: c.limit}, nil)
 	return err

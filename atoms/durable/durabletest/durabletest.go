@@ -111,7 +111,19 @@ func lanes(l ...core.Lane) func(*durable.Node) { return func(n *durable.Node) { 
 
 func (s *suite) claim(n durable.Node, want durable.Want) []durable.Item {
 	s.Helper()
-	return must[[]durable.Item](s)(s.a.Claim(s.ctx, n, want))
+	return must[durable.Turned](s)(s.a.Turn(s.ctx, n, nil, want)).Items
+}
+
+// endAll ends claims, and claims nothing but what is handed over.
+func endAll(s *suite, store durable.Store, n durable.Node, ends ...durable.End) ([]durable.Ended, error) {
+	t, err := store.Turn(s.ctx, n, ends, durable.Want{})
+	return t.Ends, err
+}
+
+// endOf is the end of a claim.
+func endOf(i durable.Item, e durable.End) durable.End {
+	e.ID, e.Key, e.Token = i.ID, i.Key, i.Token
+	return e
 }
 
 // claims claims up to most items and checks their data.
@@ -131,10 +143,10 @@ func (s *suite) end(n durable.Node, e durable.End, want durable.State, items ...
 	s.Helper()
 	var ends []durable.End
 	for _, i := range items {
-		e.ID, e.Token = i.ID, i.Token
-		ends = append(ends, e)
+		ends = append(ends, endOf(i, e))
 	}
-	for _, ended := range must[[]durable.Ended](s)(s.a.End(s.ctx, n, ends)) {
+	for _, ended := range must[[]durable.Ended](s)(endAll(s, s.a, n, ends...)) {
+		ended.Promoted = false
 		s.equal("end", ended, durable.Ended{Outcome: durable.OutcomeEnded, State: want})
 	}
 }
@@ -204,18 +216,19 @@ func (s *suite) leases() {
 	claimed := s.claims(gone, 10, "a", "")
 	time.Sleep(time.Millisecond)
 	beaten := must[durable.Beaten](s)(s.b.Beat(s.ctx, gone, ""))
-	s.equal("held", beaten.Claims, list(durable.Held{ID: ids[0], Token: claimed[0].Token}, durable.Held{ID: ids[2], Token: claimed[1].Token}))
+	s.equal("held", beaten.Claims, list(durable.Held{ID: ids[0], Key: "a", Token: claimed[0].Token}, durable.Held{ID: ids[2], Token: claimed[1].Token}))
 	s.equal("the beat has extended the lease", s.item(ids[0]).Expires.After(claimed[0].Expires), true)
 	s.pass()
-	_, err := s.b.Claim(s.ctx, gone, durable.Want{Max: 1})
+	turned, err := s.b.Turn(s.ctx, gone, list(durable.End{ID: ids[0], Key: "a", Token: -1, Kind: durable.EndDone}), durable.Want{Max: 1})
 	s.equal("claim without a lease", errors.Is(err, durable.ErrLeaseLost), true)
+	s.equal("its ends", turned, durable.Turned{Ends: list(durable.Ended{Outcome: durable.OutcomeFenced})})
 	s.equal("nodes", must[durable.Stats](s)(s.a.Stats(s.ctx, s.queue)).Nodes, 1)
 	s.equal("lost", must[durable.Beaten](s)(s.a.Beat(s.ctx, alive, "")), durable.Beaten{Lost: list(durable.Lost{Name: "gone", Claims: 2})})
 	s.equal("lost once", must[durable.Beaten](s)(s.a.Beat(s.ctx, alive, "")), durable.Beaten{})
 	beaten, err = s.b.Beat(s.ctx, gone, "")
 	s.equal("beat of a node that is gone", errors.Is(err, durable.ErrLeaseLost), true)
 	s.equal("states", s.states(ids...), list(durable.Ready, durable.Blocked, durable.Ready))
-	got := must[[]durable.Ended](s)(s.b.End(s.ctx, gone, list(durable.End{ID: ids[0], Token: claimed[0].Token, Kind: durable.EndDone})))
+	got := must[[]durable.Ended](s)(endAll(s, s.b, gone, endOf(claimed[0], done)))
 	s.equal("late end", got, list(durable.Ended{Outcome: durable.OutcomeFenced}))
 	again := s.claims(alive, 10, "a", "")
 	s.equal("attempts count at claim", again[0].Attempts, 2)
@@ -285,7 +298,7 @@ func (s *suite) contexts() {
 	_, _, explained := s.a.Explain(ctx, s.queue, ids[0])
 	for name, err := range map[string]error{
 		"Insert": ignore(s.a.Insert(ctx, s.queue, list(durable.Insert{}))), "Join": ignore(s.a.Join(ctx, n)), "Beat": ignore(s.a.Beat(ctx, n, "")),
-		"Leave": s.a.Leave(ctx, n), "Claim": ignore(s.a.Claim(ctx, n, durable.Want{Max: 1})), "End": ignore(s.a.End(ctx, n, list(durable.End{ID: ids[0], Kind: durable.EndDone}))),
+		"Leave": s.a.Leave(ctx, n), "Turn": ignore(s.a.Turn(ctx, n, list(durable.End{ID: ids[0], Kind: durable.EndDone}), durable.Want{Max: 1})),
 		"Cancel": ignore(s.a.Cancel(ctx, s.queue, ids, "x")), "Again": ignore(s.a.Again(ctx, s.queue, ids)), "Pause": s.a.Pause(ctx, s.queue, true),
 		"Items": ignore(s.a.Items(ctx, s.queue, durable.Query{})), "Stats": ignore(s.a.Stats(ctx, s.queue)), "Explain": explained,
 		"Prune": ignore(s.a.Prune(ctx, s.queue, durable.Keep{}, 1)),
@@ -321,36 +334,34 @@ func (s *suite) chaos() {
 	for w := range 4 {
 		n := s.join(stores[w%2], func(n *durable.Node) { n.Name, n.MaxCluster = fmt.Sprint(w), most })
 		all.Go(func() {
+			var held []durable.Item
 			for until := time.Now().Add(time.Minute); ended.Load() < items && !s.Failed(); {
-				claimed, err := stores[w%2].Claim(s.ctx, n, durable.Want{Max: 2})
-				var ends []durable.End
-				for _, i := range claimed {
-					kinds := list(durable.EndDone, durable.EndDone, durable.EndRetry, durable.EndGivenBack)
-					ends = append(ends, durable.End{ID: i.ID, Token: i.Token, Kind: kinds[rand.N(len(kinds))], HandOver: rand.N(2) == 0})
-				}
 				if rand.N(20) == 0 { // a crash
-					err = errors.Join(err, stores[w%2].Leave(s.ctx, n))
-					n.ID, _ = stores[w%2].Join(s.ctx, n)
+					held, n.ID = nil, must[durable.NodeID](s)(n.ID, stores[w%2].Leave(s.ctx, n))
+					n.ID = must[durable.NodeID](s)(stores[w%2].Join(s.ctx, n))
 				}
-				for len(ends) > 0 && err == nil {
-					mu.Lock() // so that order is that of the ends
-					var got []durable.Ended
-					got, err = stores[w%2].End(s.ctx, n, ends)
-					var next []durable.End
-					for j, e := range got {
-						if e.Outcome == durable.OutcomeEnded && e.State == durable.Done {
-							i := claimed[slices.IndexFunc(claimed, func(i durable.Item) bool { return i.ID == ends[j].ID })]
-							order[i.Key] = append(order[i.Key], string(i.Data))
-							ended.Add(1)
-						}
-						if e.Next != nil {
-							claimed = append(claimed, *e.Next)
-							next = append(next, durable.End{ID: e.Next.ID, Token: e.Next.Token, Kind: durable.EndDone})
-						}
+				var ends []durable.End
+				for _, i := range held {
+					kinds := list(durable.EndDone, durable.EndDone, durable.EndRetry, durable.EndGivenBack)
+					ends = append(ends, endOf(i, durable.End{Kind: kinds[rand.N(len(kinds))], HandOver: rand.N(2) == 0}))
+				}
+				mu.Lock() // so that order is that of the ends
+				t, err := stores[w%2].Turn(s.ctx, n, ends, durable.Want{Max: 2})
+				var next []durable.Item
+				for j, e := range t.Ends {
+					if e.Outcome == durable.OutcomeEnded && e.State == durable.Done {
+						order[held[j].Key] = append(order[held[j].Key], string(held[j].Data))
+						ended.Add(1)
 					}
-					mu.Unlock()
-					ends = next
+					if e.Outcome == durable.OutcomeBusy {
+						next = append(next, held[j])
+					}
+					if e.Next != nil {
+						next = append(next, *e.Next)
+					}
 				}
+				mu.Unlock()
+				held = append(next, t.Items...)
 				if err != nil || time.Now().After(until) {
 					s.Errorf("ended %d of %d items: %v", ended.Load(), items, err)
 				}

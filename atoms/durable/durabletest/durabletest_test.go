@@ -117,15 +117,15 @@ func (s *suite) tokens() {
 			s.Fatalf("token %d after %d", item.Token, last.Token)
 		}
 		for _, token := range []int64{last.Token, 0, item.Token + 1} {
-			got := must[[]durable.Ended](s)(s.b.End(s.ctx, n, list(durable.End{ID: item.ID, Token: token, Kind: durable.EndDone})))
+			got := must[[]durable.Ended](s)(endAll(s, s.b, n, durable.End{ID: item.ID, Key: "a", Token: token, Kind: durable.EndDone}))
 			s.equal("old token", got, list(durable.Ended{Outcome: durable.OutcomeFenced}))
 		}
 		s.end(other, retry, durable.Retry, item) // the node does not matter
-		got := must[[]durable.Ended](s)(s.b.End(s.ctx, n, list(durable.End{ID: item.ID, Token: item.Token, Kind: durable.EndDone})))
+		got := must[[]durable.Ended](s)(endAll(s, s.b, n, endOf(item, done)))
 		s.equal("twice", got, list(durable.Ended{Outcome: durable.OutcomeAlready, State: durable.Retry}))
 		last = item
 	}
-	got := must[[]durable.Ended](s)(s.a.End(s.ctx, n, list(durable.End{ID: last.ID + 1000000, Token: last.Token, Kind: durable.EndDone})))
+	got := must[[]durable.Ended](s)(endAll(s, s.a, n, durable.End{ID: last.ID + 1000000, Key: "a", Token: last.Token, Kind: durable.EndDone}))
 	s.equal("no such item", got, list(durable.Ended{Outcome: durable.OutcomeFenced}))
 }
 
@@ -133,9 +133,9 @@ func (s *suite) handOver() {
 	n := s.join(s.a, lanes(core.Lane{Name: "hot"}, core.Lane{Name: "slow"}))
 	over := func(item durable.Item, kind durable.EndKind) *durable.Item {
 		s.Helper()
-		e := durable.End{ID: item.ID, Token: item.Token, Kind: kind, HandOver: true}
-		got := must[[]durable.Ended](s)(s.a.End(s.ctx, n, list(e)))
+		got := must[[]durable.Ended](s)(endAll(s, s.a, n, endOf(item, durable.End{Kind: kind, HandOver: true})))
 		s.equal("outcome", got[0].Outcome, durable.OutcomeEnded)
+		s.equal("promoted", got[0].Promoted, got[0].Next == nil && kind != durable.EndRetry)
 		return got[0].Next
 	}
 	ids := s.add("a@hot", "a@hot", "a@hot", "a@slow", "a@slow", "a@slow")

@@ -35,9 +35,27 @@ update {s}.durable_item set
 	err = case when state = 4 then err else $3 end,
 	cancel = case when state = 4 and cancel = '' then $3 else cancel end
 where queue = $1 and id = any($2::bigint[]) and state in (1, 2, 4, 8, 16, 64) returning id, state`, queue, numbers(ids), reason)
-		p.promote(queue, ids, make([]bool, len(ids)), 0, nil)
+		p.promote(queue, ids)
 	})
 	return states, err
+}
+
+// promote promotes each key whose head, one of the ids, has just left.
+func (p *pipeline) promote(queue string, ids []durable.ItemID) {
+	p.do(`
+update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, clock_timestamp())
+from (
+	select distinct key from {s}.durable_item as old
+	where id = any($2::bigint[]) and queue = $1 and key <> '' and state >= 32 and not exists `+head("old.key")+`
+) as gone cross join lateral (
+	select id from {s}.durable_item as b where b.queue = $1 and b.key = gone.key and b.state = 1 order by b.rank, b.id limit 1
+) as next where i.id = next.id`, queue, numbers(ids))
+}
+
+// head is a subquery for the head of a key. "offset 0" makes the server look in the unique index
+// for each key, also if its statistics are old.
+func head(key string) string {
+	return "(select from {s}.durable_item as h where h.queue = $1 and h.key = " + key + " and h.key <> '' and h.state in (2, 4, 8, 16) offset 0)"
 }
 
 // Again is as in [durable.Store].

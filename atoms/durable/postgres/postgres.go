@@ -227,16 +227,18 @@ func (p *pipeline) lockRows(queue string, ids []durable.ItemID) {
 // keyHash is the number of the lock of a key. Two keys may share one.
 const keyHash = "hashtextextended($1::text || chr(1) || key, 1)"
 
-// claimLock is the lock of claims with limits.
-const claimLock = "pg_advisory_xact_lock(hashtextextended($1::text, 2))"
-
 // micros is a duration as the statements take it, and duration is back from there.
 func micros(d time.Duration) int64    { return d.Microseconds() }
 func duration(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
 
 // columns are those of an item, which scanItem reads. Its table is i, and that of its node n.
-const columns = `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at,
-	i.started, i.ended, i.node_name, n.expires, i.cancel, i.err, i.data`
+var columns = columnsOf("n")
+
+// columnsOf are columns with the lease of a node in the table n.
+func columnsOf(n string) string {
+	return `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at,
+	i.started, i.ended, i.node_name, ` + n + `.expires, i.cancel, i.err, i.data`
+}
 
 // scanItem reads the first columns of a row into before, and the others into an item.
 func scanItem(rows pgx.Rows, before ...any) (durable.Item, error) {

@@ -63,8 +63,7 @@ func TestNewerTables(t *testing.T) {
 	insert(t, s, "ada", "ada")
 	_, err := s.Beat(t.Context(), n, "")
 	require.NoError(t, err)
-	ended, err := s.End(t.Context(), n, []durable.End{{ID: claim(t, s, n, 9)[0].ID, Token: 1, Kind: durable.EndDone, HandOver: true}})
-	require.NoError(t, err)
+	ended := endAll(t, s, n, []durable.End{{ID: claim(t, s, n, 9)[0].ID, Key: "ada", Token: 1, Kind: durable.EndDone, HandOver: true}})
 	assert.Equal(t, durable.Running, ended[0].Next.State)
 }
 

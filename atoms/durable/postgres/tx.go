@@ -52,14 +52,14 @@ func Finish(ctx context.Context, tx pgx.Tx) error {
 	if !ok {
 		return errors.New("postgres: Finish is for the body of an item in a store of PostgreSQL, called with its context")
 	}
-	var done []durable.Ended
+	var t durable.Turned
 	err := s.within(ctx, tx, func(p *pipeline) {
-		done = p.end(durable.Node{Queue: claim.Queue}, []durable.End{{ID: claim.ID, Token: claim.Token, Kind: durable.EndDone}})
+		p.turn(durable.Node{Queue: claim.Queue}, []durable.End{{ID: claim.ID, Key: claim.Key, Token: claim.Token, Kind: durable.EndDone}}, durable.Want{}, true, &t, new(bool))
 	})
 	switch {
 	case err != nil:
 		return err
-	case done[0].Outcome != durable.OutcomeEnded:
+	case t.Ends[0].Outcome != durable.OutcomeEnded:
 		return durable.ErrLeaseLost
 	}
 	durable.MarkFinished(ctx)

@@ -15,13 +15,13 @@ func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, 
 	return change(ctx, s, queue, func(t *moment) []durable.State {
 		states := make([]durable.State, len(ids))
 		for n, id := range ids {
-			switch i := t.find(id); {
+			switch i := t.find(id)[id]; {
 			case i != nil && i.State == durable.Running:
 				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), durable.Running
 				t.save(i)
 			case i != nil && i.State&(durable.Waiting|durable.Halted|durable.Dead) != 0:
-				i.Err, states[n] = reason, durable.Cancelled
-				t.leave(i, durable.Cancelled)
+				i.Err, i.State, states[n] = reason, durable.Cancelled, durable.Cancelled
+				t.save(t.leave(i)...)
 			}
 		}
 		return states
@@ -32,7 +32,7 @@ func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, 
 func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID) ([]durable.ItemID, error) {
 	return change(ctx, s, queue, func(t *moment) (changed []durable.ItemID) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
-			if i := t.find(id); i != nil && i.State&(durable.Dead|durable.Halted|durable.Cancelled) != 0 {
+			if i := t.find(id)[id]; i != nil && i.State&(durable.Dead|durable.Halted|durable.Cancelled) != 0 {
 				state := durable.Ready
 				if i.State != durable.Halted && t.first(isHead, t.queue, i.Key) != nil {
 					state = durable.Blocked
@@ -92,7 +92,7 @@ func (s *Store) Items(ctx context.Context, queue string, q durable.Query) ([]dur
 	return look(ctx, s, queue, func(t *moment) (items []durable.Item) {
 		for _, i := range t.items("id > ?2 and +queue = ?1 and (?3 = 0 or state & ?3) and (?4 = '' or key = ?4) and (?5 = '' or lane = ?5) order by id limit ?6",
 			queue, q.After, q.State, q.Key, q.Lane, cmp.Or(q.Limit, 100)) {
-			items = append(items, t.full(&i))
+			items = append(items, t.full(i))
 		}
 		return items
 	})
@@ -123,7 +123,7 @@ from (
 // Explain is as in [durable.Store].
 func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x durable.Explanation, ok bool, err error) {
 	ok, err = look(ctx, s, queue, func(t *moment) bool {
-		i := t.find(id)
+		i := t.find(id)[id]
 		if i != nil {
 			x = t.explain(i)
 		}
