@@ -359,8 +359,8 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 // does that every minute, [MaxBatch] items at a time. Without Run, call Prune.
 func (q *Queue[T]) Prune(ctx context.Context) (pruned int, err error) {
 	for {
-		n, err := q.store.Prune(ctx, q.opts.Name, q.opts.Keep, MaxBatch)
-		if pruned += n; err != nil || n < MaxBatch {
+		n, more, err := q.store.Prune(ctx, q.opts.Name, q.opts.Keep, MaxBatch)
+		if pruned += n; err != nil || !more {
 			return pruned, q.fail("prune", err)
 		}
 	}

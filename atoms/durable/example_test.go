@@ -195,6 +195,6 @@ func ExampleStore() {
 	// held true
 	// true done 2
 	// shop-1 1 running
-	// 1 <nil>
+	// 1 false <nil>
 	// wakes other processes: false
 }

@@ -99,7 +99,7 @@ func TestMarkFinished(t *testing.T) {
 				assert.Equal(t, []any{"orders", "ada", "shop-1", 1}, []any{c.Queue, c.Key, c.Node, c.Attempt})
 				_, err := endDone(s.store, c)
 				require.NoError(t, err)
-				_, err = s.store.Prune(ctx, c.Queue, durable.Keep{}, 10)
+				_, _, err = s.store.Prune(ctx, c.Queue, durable.Keep{}, 10)
 				require.NoError(t, err)
 				if mark {
 					durable.MarkFinished(ctx)

@@ -401,8 +401,8 @@ func (m *memory) Explain(ctx context.Context, queue string, id ItemID) (x Explan
 	return x, ok, err
 }
 
-func (m *memory) Prune(ctx context.Context, queue string, keep Keep, most int) (int, error) {
-	return call(ctx, m, queue, func(q *memQueue, now time.Time) (pruned int, _ error) {
+func (m *memory) Prune(ctx context.Context, queue string, keep Keep, most int) (n int, more bool, err error) {
+	n, err = call(ctx, m, queue, func(q *memQueue, now time.Time) (pruned int, _ error) {
 		limits := map[State]time.Duration{Done: keep.Done, Dead: keep.Dead, Cancelled: keep.Cancelled}
 		q.items = slices.DeleteFunc(q.items, func(i *memItem) bool {
 			limit, ended := limits[i.State]
@@ -415,4 +415,5 @@ func (m *memory) Prune(ctx context.Context, queue string, keep Keep, most int) (
 		maps.DeleteFunc(q.unique, func(_ string, u memUnique) bool { return !u.until.After(now) })
 		return pruned, nil
 	})
+	return n, n == most, err
 }

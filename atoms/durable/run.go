@@ -30,6 +30,9 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	}
 	defer close(q.stopped)
 	defer q.here.OnClosed(stop)()
+	if s, ok := q.store.(interface{ Connect() (release func()) }); ok {
+		defer s.Connect()()
+	}
 	wake := func() { q.wake(false) }
 	if q.waker != nil {
 		defer q.waker.OnWake(q.opts.Name, wake)()
@@ -134,9 +137,8 @@ func (l *loop[T]) step(stopping bool) (more bool) {
 		return false
 	}
 	full := false // there is more to prune
-	l.call(&l.line, nil, func(ctx context.Context) error {
-		n, err := l.store.Prune(ctx, l.opts.Name, l.opts.Keep, MaxBatch)
-		full = n == MaxBatch
+	l.call(&l.line, nil, func(ctx context.Context) (err error) {
+		_, full, err = l.store.Prune(ctx, l.opts.Name, l.opts.Keep, MaxBatch)
 		return err
 	})
 	if !full {

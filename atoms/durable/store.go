@@ -94,6 +94,8 @@ var (
 //     string, tick time.Time) error: the store of scheduledtasks, a table with one row for
 //     each schedule. MarkTick never moves a tick back.
 //   - [Waker], if the database can wake up other processes.
+//   - Connect() (release func()), a method, if the store has connections of its own for queues that
+//     run. [Queue.Run] calls it before all other calls, and release after them.
 //   - Inside(ctx) bool, a method, if a transaction of a caller makes all others wait. It reports
 //     whether the caller is in one. Then Enqueue returns [core.ErrWouldDeadlock] at once.
 type Store interface {
@@ -193,9 +195,9 @@ type Store interface {
 	Explain(ctx context.Context, queue string, id ItemID) (Explanation, bool, error)
 
 	// Prune deletes at most max items of the queue that ended at least as long ago as keep says.
-	// It also deletes unique ids whose time is over. It returns the number of items. Halted
-	// items have not ended.
-	Prune(ctx context.Context, queue string, keep Keep, max int) (int, error)
+	// It also deletes at most max unique ids whose time is over. It returns the number of items, and
+	// whether there may be more of items or ids to delete. Halted items have not ended.
+	Prune(ctx context.Context, queue string, keep Keep, max int) (items int, more bool, err error)
 }
 
 // An ItemID identifies an item in a store. IDs are positive and rise.

@@ -169,6 +169,13 @@ func (s *suite) states(ids ...durable.ItemID) (states []durable.State) {
 	return states
 }
 
+func (s *suite) pruned(keep durable.Keep, most int) int {
+	s.Helper()
+	n, _, err := s.b.Prune(s.ctx, s.queue, keep, most)
+	s.ok(err)
+	return n
+}
+
 func list[V any](v ...V) []V { return v }
 
 var (
@@ -242,13 +249,22 @@ func (s *suite) unique() {
 	first := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, list(in("b", long), in("a", short), in("b", long), in("", 0), in("", 0))))
 	s.equal("same call", first[2], durable.Inserted{ID: first[0].ID, Duplicate: true})
 	s.ok(ignore(s.a.Cancel(s.ctx, s.queue, list(first[0].ID), "x")))
-	s.equal("pruned", must[int](s)(s.a.Prune(s.ctx, s.queue, durable.Keep{}, 10)), 1)
+	s.equal("pruned", s.pruned(durable.Keep{}, 10), 1)
 	s.pass()
 	got := must[[]durable.Inserted](s)(s.b.Insert(s.ctx, s.queue, list(in("a", long), in("b", long))))
 	s.equal("its time is over", got[0].Duplicate, false)
 	s.equal("later", got[1], durable.Inserted{ID: first[0].ID, Duplicate: true})
 	other := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue+"2", list(in("b", long))))
 	s.equal("other queue", other[0].Duplicate, false)
+	for n := range 25 { // ids go as fast as items do
+		must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue+"3", list(in(fmt.Sprint(n), time.Microsecond))))
+	}
+	for calls, more := 0, true; more && calls < 10; calls++ {
+		_, again, err := s.a.Prune(s.ctx, s.queue+"3", durable.Keep{Done: -1, Dead: -1, Cancelled: -1}, 10)
+		s.ok(err)
+		more = again
+		s.equal("more ids", again && calls >= 2, false)
+	}
 	var added atomic.Int32
 	var all sync.WaitGroup
 	for n := range 8 {
@@ -296,12 +312,13 @@ func (s *suite) contexts() {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	cancel(cause)
 	_, _, explained := s.a.Explain(ctx, s.queue, ids[0])
+	_, _, pruned := s.a.Prune(ctx, s.queue, durable.Keep{}, 1)
 	for name, err := range map[string]error{
 		"Insert": ignore(s.a.Insert(ctx, s.queue, list(durable.Insert{}))), "Join": ignore(s.a.Join(ctx, n)), "Beat": ignore(s.a.Beat(ctx, n, "")),
 		"Leave": s.a.Leave(ctx, n), "Turn": ignore(s.a.Turn(ctx, n, list(durable.End{ID: ids[0], Kind: durable.EndDone}), durable.Want{Max: 1})),
 		"Cancel": ignore(s.a.Cancel(ctx, s.queue, ids, "x")), "Again": ignore(s.a.Again(ctx, s.queue, ids)), "Pause": s.a.Pause(ctx, s.queue, true),
 		"Items": ignore(s.a.Items(ctx, s.queue, durable.Query{})), "Stats": ignore(s.a.Stats(ctx, s.queue)), "Explain": explained,
-		"Prune": ignore(s.a.Prune(ctx, s.queue, durable.Keep{}, 1)),
+		"Prune": pruned,
 	} {
 		if !errors.Is(err, cause) || errors.Is(err, durable.ErrUndecided) {
 			s.Errorf("%s: got %v, want the cause of the context", name, err)

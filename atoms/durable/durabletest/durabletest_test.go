@@ -227,7 +227,7 @@ func (s *suite) prune() {
 	s.end(n, dead, durable.Dead, items[2])
 	s.end(n, durable.End{Kind: durable.EndCancelled}, durable.Cancelled, items[3])
 	s.end(n, durable.End{Kind: durable.EndHalted}, durable.Halted, items[4])
-	prune := func(keep durable.Keep, most int) int { return must[int](s)(s.b.Prune(s.ctx, s.queue, keep, most)) }
+	prune := func(keep durable.Keep, most int) int { return s.pruned(keep, most) }
 	s.equal("too new", prune(durable.Keep{Done: long, Dead: long, Cancelled: long}, 10), 0)
 	s.equal("for ever", prune(durable.Keep{Done: -1, Dead: -1, Cancelled: -1}, 10), 0)
 	s.equal("at most", prune(durable.Keep{Done: 0, Dead: -1, Cancelled: -1}, 1), 1)

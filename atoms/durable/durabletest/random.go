@@ -163,8 +163,8 @@ func (d *differ) step() {
 		d.same(fmt.Sprint("pause ", paused), nil, d.a.Pause(d.ctx, d.queue, paused), nil, d.model.Pause(d.ctx, d.queue, paused))
 	case 12:
 		keep := durable.Keep{Done: pick(d, -1, 0, long), Dead: pick(d, -1, 0, long), Cancelled: pick(d, -1, 0, long)}
-		got, err := d.a.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
-		want, wantErr := d.model.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
+		got, _, err := d.a.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
+		want, _, wantErr := d.model.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
 		d.same(fmt.Sprintf("prune %+v", keep), got, err, want, wantErr)
 	case 13:
 		if d.rand.IntN(4) == 0 {

@@ -27,7 +27,7 @@ func (s *Store) Join(ctx context.Context, node durable.Node) (id durable.NodeID,
 	if err != nil {
 		return 0, err
 	}
-	err = s.transact(ctx, changes, func(p *pipeline) {
+	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
 		p.rows(func(rows pgx.Rows) error { return rows.Scan(&id) }, `
 insert into {s}.durable_node (id, queue, name, lease, expires, slots, cluster, lanes)
 select nextval('{s}.durable_node_id'), $1, $2, $3::bigint * interval '1 microsecond', clock_timestamp() + $3::bigint * interval '1 microsecond', $4, $5, $6::jsonb
@@ -39,7 +39,7 @@ returning id`, node.Queue, node.Name, micros(node.Lease), node.MaxConcurrency, n
 // Beat is as in [durable.Store].
 func (s *Store) Beat(ctx context.Context, node durable.Node, note string) (b durable.Beaten, err error) {
 	var alive bool
-	err = s.transact(ctx, changes, func(p *pipeline) {
+	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
 		b, alive = durable.Beaten{}, false
 		lost := map[durable.NodeID]int{} // by node, its place in b.Lost
 		p.rows(func(rows pgx.Rows) error {
@@ -93,7 +93,7 @@ update {s}.durable_item as i set state = 2, token = 0, node = null from old wher
 
 // Leave is as in [durable.Store].
 func (s *Store) Leave(ctx context.Context, node durable.Node) error {
-	return s.transact(ctx, changes, func(p *pipeline) {
+	return s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
 		p.do("delete from {s}.durable_node where id = $1", node.ID)
 		p.free(node.Queue, func(durable.NodeID) {})
 	})
@@ -105,7 +105,7 @@ func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End,
 		return t, nil
 	}
 	var alive bool
-	if err = s.transact(ctx, changes, func(p *pipeline) { p.turn(node, ends, want, false, &t, &alive) }); err != nil {
+	if err = s.transactOn(ctx, s.forTurns(), changes, func(p *pipeline) { p.turn(node, ends, want, false, &t, &alive) }); err != nil {
 		return durable.Turned{}, err
 	}
 	if !alive {

@@ -92,7 +92,7 @@ func (s *Store) Pause(ctx context.Context, queue string, paused bool) error {
 }
 
 // Prune is as in [durable.Store].
-func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max int) (pruned int, err error) {
+func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max int) (pruned int, more bool, err error) {
 	var states []int16
 	var ages []int64
 	for state, age := range map[durable.State]time.Duration{durable.Done: keep.Done, durable.Dead: keep.Dead, durable.Cancelled: keep.Cancelled} {
@@ -100,22 +100,35 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max 
 			states, ages = append(states, int16(state)), append(ages, micros(age))
 		}
 	}
-	err = s.transact(ctx, changes, func(p *pipeline) {
-		p.rows(func(rows pgx.Rows) error { return rows.Scan(&pruned) }, `
+	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
+		more = false
+		p.rows(func(rows pgx.Rows) error {
+			err := rows.Scan(&pruned)
+			more = more || pruned == max
+			return err
+		}, `
 with clock as materialized (select clock_timestamp() as now),
 old as (
 	select i.id from clock, unnest($2::smallint[], $3::bigint[]) as k (state, age), lateral (
 		select id from {s}.durable_item where queue = $1 and state >= 16 and state = k.state and ended <= now - age * interval '1 microsecond'
-		order by id limit $4 for update skip locked
+		order by ended limit $4 for update skip locked
 	) as i limit $4
 ),
 gone as (delete from {s}.durable_item where id in (select id from old) returning id)
 select count(*) from gone`, queue, states, ages, max)
-		p.do(`
-delete from {s}.durable_unique where (queue, unique_id) in (
-	select queue, unique_id from {s}.durable_unique where queue = $1 and until <= clock_timestamp() limit $2 for update skip locked)`, queue, max)
+		p.rows(func(rows pgx.Rows) error {
+			var ids int
+			err := rows.Scan(&ids)
+			more = more || ids == max
+			return err
+		}, `
+with gone as (
+	delete from {s}.durable_unique where (queue, unique_id) in (
+		select queue, unique_id from {s}.durable_unique where queue = $1 and until <= clock_timestamp() order by until limit $2 for update skip locked)
+	returning 1
+) select count(*) from gone`, queue, max)
 	})
-	return pruned, err
+	return pruned, more && err == nil, err
 }
 
 // LastTick returns the latest tick of a schedule that MarkTick has stored, or the zero time.

@@ -71,8 +71,10 @@ func TestNewerTables(t *testing.T) {
 func TestMigrations(t *testing.T) {
 	schema := newSchema(t)
 	pool := connect(t)
-	_, err := pool.Exec(t.Context(), "create schema "+schema+";"+strings.Join(Migrations(schema), ";"))
-	require.NoError(t, err)
+	for _, step := range append([]string{"create schema " + schema}, Migrations(schema)...) {
+		_, err := pool.Exec(t.Context(), step)
+		require.NoError(t, err)
+	}
 	s, err := Open(t.Context(), pool, Options{Schema: schema, SkipMigrations: true})
 	require.NoError(t, err)
 	insert(t, s, "ada")

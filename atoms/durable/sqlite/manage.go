@@ -58,17 +58,19 @@ func (s *Store) Pause(ctx context.Context, queue string, paused bool) error {
 }
 
 // Prune is as in [durable.Store].
-func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most int) (int, error) {
-	return change(ctx, s, queue, func(t *moment) (pruned int) {
+func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most int) (pruned int, more bool, err error) {
+	pruned, err = change(ctx, s, queue, func(t *moment) (pruned int) {
 		for state, age := range map[durable.State]time.Duration{durable.Done: keep.Done, durable.Dead: keep.Dead, durable.Cancelled: keep.Cancelled} {
 			if age >= 0 {
 				pruned += t.do(`delete from durable_item where id in (
 	select id from durable_item where queue = ? and state = ? and state >= 16 and ended <= ? order by ended limit ?) returning id`, queue, state, t.in(-age), most-pruned)
 			}
 		}
-		t.do("delete from durable_unique where queue = ?1 and unique_id in (select unique_id from durable_unique where queue = ?1 and until <= ?2 order by until limit ?3)", queue, t.now, most)
+		ids := t.do("delete from durable_unique where queue = ?1 and unique_id in (select unique_id from durable_unique where queue = ?1 and until <= ?2 order by until limit ?3) returning 1", queue, t.now, most)
+		more = max(pruned, ids) == most
 		return pruned
 	})
+	return pruned, more && err == nil, err
 }
 
 // LastTick returns the latest tick of a schedule that MarkTick has stored, or the zero time.

@@ -82,7 +82,7 @@ func TestNumbersAreNotReused(t *testing.T) {
 		_, err = s.Turn(t.Context(), n, []durable.End{{ID: id, Token: items[0].Token, Kind: durable.EndDone}}, durable.Want{})
 		require.NoError(t, err)
 		require.NoError(t, s.Leave(t.Context(), n))
-		pruned, err := s.Prune(t.Context(), q, durable.Keep{}, 10)
+		pruned, _, err := s.Prune(t.Context(), q, durable.Keep{}, 10)
 		require.NoError(t, err)
 		require.Equal(t, 1, pruned)
 		_, err = w.Exec(t.Context(), "insert or ignore into durable_migration (step) values (99)")
