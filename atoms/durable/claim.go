@@ -62,6 +62,7 @@ type run struct {
 	item     Item // does not change
 	session  *session
 	release  func() bool // of the session's end; nil: it has no operation
+	alone    bool        // nothing else runs beside it
 	row      int         // claims of its key that were handed over one after the other
 	finished atomic.Bool
 
@@ -105,6 +106,30 @@ type session struct {
 	lose    context.CancelCauseFunc
 	fence   *time.Timer
 	seen    map[Held]time.Time // see orphans
+	strays  atomic.Pointer[[]core.Lane]
+}
+
+// serve makes the node claim from lanes that no node has, after its own. It raises a signal for
+// each that is new.
+func (s *session) serve(o Options, strays []string) {
+	var lanes []core.Lane
+	before := s.strays.Load()
+	for _, name := range strays {
+		lane := core.Lane{Name: name}
+		if lanes = append(lanes, lane); before == nil || !slices.Contains(*before, lane) {
+			LaneUnserved.Raise(o.Sink, o.Name, name)
+		}
+	}
+	s.strays.Store(&lanes)
+}
+
+// claimer is the node with all lanes from which it claims.
+func (s *session) claimer() Node {
+	n := s.node
+	if strays := s.strays.Load(); strays != nil && len(*strays) > 0 {
+		n.Lanes = slices.Concat(n.Lanes, *strays)
+	}
+	return n
 }
 
 // newSession makes the session of a node. The call of Join began at sent.

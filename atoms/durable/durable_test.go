@@ -291,3 +291,26 @@ func TestLanes(t *testing.T) {
 		assert.ErrorIs(t, err, core.ErrUnknownLane)
 	})
 }
+
+// A deploy takes a lane away. Its items run after all others, and do not stop their keys; Explain,
+// Stats and a signal name the lane.
+func TestLaneOfNobody(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		var l log
+		before := s.queue(l.sleeps, durable.Options{Lanes: []core.Lane{{Name: "hot"}, {Name: "old"}}})
+		ids := append(s.enqueue(before.Lane("old"), "a/1", "b/1"), s.enqueue(before.Lane("hot"), "a/2", "c/1")...)
+		q := s.queue(l.sleeps, durable.Options{Lanes: []core.Lane{{Name: "hot"}, {Name: "slow"}}, MaxConcurrency: 1})
+		s.enqueue(q.Lane("slow"), "d/1")
+		signals := watch(s, q, durable.SignalLaneUnserved)
+		s.run(q)
+		assert.Equal(t, "c/1", l.take())
+		assert.Contains(t, s.explain(q, ids[0]), `no node has lane "old", so it is the lowest`)
+		assert.Equal(t, []string{"old"}, s.stats(q).Strays)
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, "d/1 a/1", l.take())
+		time.Sleep(10 * time.Second)
+		assert.Equal(t, "done done done done", s.states(q, ids...))
+		name, _ := durable.LaneUnserved.From(signals.ExpectExactly(durable.SignalLaneUnserved)[0])
+		assert.Equal(t, "old", name)
+	})
+}

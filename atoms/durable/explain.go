@@ -105,15 +105,29 @@ func (x Explanation) reasons() (why []string) {
 	if len(x.Nodes) == 0 {
 		add("no node serves the queue")
 	}
+	if x.Item.Losses >= LossesAlone {
+		add("was lost with its process %d times, so it waits until a process runs nothing else", x.Item.Losses)
+	}
+	place := func(s Serving) int {
+		return slices.IndexFunc(s.Node.Lanes, func(l core.Lane) bool { return l.Name == x.Item.Lane })
+	}
+	stray := !slices.ContainsFunc(x.Nodes, func(s Serving) bool { return place(s) >= 0 })
+	if stray && len(x.Nodes) > 0 {
+		add("no node has lane %q, so it is the lowest", x.Item.Lane)
+	}
 	cluster, lane, serves, idle := 0, 0, false, false // the highest limits
 	for _, s := range x.Nodes {
-		n := slices.IndexFunc(s.Node.Lanes, func(l core.Lane) bool { return l.Name == x.Item.Lane })
-		if n < 0 {
+		n := place(s)
+		if n < 0 && !stray {
 			continue
 		}
 		serves = true
 		cluster = max(cluster, cmp.Or(s.Node.MaxCluster, math.MaxInt)) // 0: no limit
-		lane = max(lane, cmp.Or(s.Node.Lanes[n].Limit, math.MaxInt))
+		if stray {
+			lane = math.MaxInt
+		} else {
+			lane = max(lane, cmp.Or(s.Node.Lanes[n].Limit, math.MaxInt))
+		}
 		switch {
 		case s.Note != "":
 			add("%s %s", s.Node.Name, s.Note)
@@ -122,9 +136,6 @@ func (x Explanation) reasons() (why []string) {
 		default:
 			idle = true
 		}
-	}
-	if len(x.Nodes) > 0 && !serves {
-		add("no node serves lane %q", x.Item.Lane)
 	}
 	if serves && x.Running >= cluster {
 		add("%d of %d items of the queue run", x.Running, cluster)

@@ -24,6 +24,7 @@ type pump[T any] struct {
 	running context.Context // ends when no more items are to be claimed
 	quit    chan struct{}   // is closed when all bodies have ended
 	more    bool            // there may be items to claim
+	entry   entry           // what the turn may claim
 	low     int             // items claimed since the last one by age
 	again   []*ending       // have had a turn that did not record them
 	retry   time.Time       // when to try them again
@@ -41,9 +42,16 @@ func (p *pump[T]) run() {
 		}
 		left := time.Until(p.retry)
 		s, some := p.take(left <= 0)
+		p.entry = p.share.enter(p.queue, time.Now())
 		want := p.want(s, some)
-		if (len(some) > 0 || want.Max > 0) && (p.wait == 0 || left <= 0) {
+		turns := (len(some) > 0 || want.Max > 0) && (p.wait == 0 || left <= 0)
+		if turns {
 			p.turn(s, some, want)
+		}
+		if p.entry != barred {
+			p.share.exit()
+		}
+		if turns {
 			continue
 		}
 		p.again = append(p.again, some...)
@@ -102,8 +110,11 @@ func (p *pump[T]) take(again bool) (s *session, some []*ending) {
 
 // want says how much can be claimed.
 func (p *pump[T]) want(s *session, some []*ending) (want Want) {
-	if s == nil || s != p.session.Load() || s.ctx.Err() != nil || p.running.Err() != nil || p.deferred() {
+	if s == nil || s != p.session.Load() || s.ctx.Err() != nil || p.running.Err() != nil || p.deferred() || p.entry == barred {
 		return want
+	}
+	if p.entry == only {
+		return Want{Max: 1, Alone: true}
 	}
 	if !p.more && !(s.limited && len(some) > 0) {
 		return want
@@ -127,7 +138,7 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	ends := make([]End, len(some))
 	for n, x := range some {
-		x.end.HandOver = x.run.row < maxRow && !p.deferred() && p.running.Err() == nil
+		x.end.HandOver = x.run.row < maxRow && p.entry == open && !p.deferred() && p.running.Err() == nil
 		if x.end.Patience = 0; x.busy%8 == 7 { // others that wait in line never leave the lock free
 			x.end.Patience = 20 * time.Millisecond
 		}
@@ -135,7 +146,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	}
 	var t Turned
 	err := p.call(&p.line, s, func(ctx context.Context) (err error) {
-		t, err = p.store.Turn(ctx, s.node, ends, want)
+		t, err = p.store.Turn(ctx, s.claimer(), ends, want)
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
@@ -150,7 +161,10 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	if err == nil {
 		p.wait = 0
 	}
-	if want.Max > 0 && err == nil {
+	if want.Alone && len(t.Items) == 0 && err == nil {
+		p.share.free(p.queue, 0) // another process has it
+	}
+	if want.Max > 0 && err == nil && !want.Alone {
 		count := len(t.Items)
 		for _, e := range t.Ends {
 			if e.Next != nil {
@@ -177,12 +191,12 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	promoted := false
 	for n, x := range told {
 		if next := outs[n].Next; next != nil {
-			p.start(s, *next, x.run.row+1)
+			p.start(s, *next, x.run.row+1, false)
 		}
 		promoted = promoted || outs[n].Promoted
 	}
 	for _, i := range t.Items {
-		p.start(s, i, 0)
+		p.start(s, i, 0, want.Alone)
 	}
 	for n, x := range told {
 		p.tell(x.run.item, x.end, outs[n], x.run.finished.Load())
@@ -193,44 +207,52 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 }
 
 // leave frees the slot of a run.
-func (q *queue[T]) leave(r *run) {
+func (p *pump[T]) leave(r *run) {
 	if r.release != nil {
 		r.release()
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.runs[r.item.ID] == r {
-		delete(q.runs, r.item.ID)
+	p.mu.Lock()
+	started := r.store != nil // an orphan has not
+	if p.runs[r.item.ID] == r {
+		delete(p.runs, r.item.ID)
+	}
+	p.mu.Unlock()
+	if r.alone {
+		p.share.free(p.queue, 0)
+	}
+	if started {
+		p.share.exit()
 	}
 }
 
 func (q *queue[T]) deferred() bool { return q.opts.DeferOn != "" && q.opts.Sink.Has(q.opts.DeferOn) }
 
 // start runs an item that was claimed.
-func (q *queue[T]) start(s *session, i Item, row int) {
-	t := &task[T]{run: &run{queue: q.opts.Name, store: q.store, item: i, session: s, row: row}}
-	q.mu.Lock()
-	q.runs[i.ID] = t.run
-	q.mu.Unlock()
+func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
+	t := &task[T]{run: &run{queue: p.opts.Name, store: p.store, item: i, session: s, row: row, alone: alone}}
+	p.share.add(alone)
+	p.mu.Lock()
+	p.runs[i.ID] = t.run
+	p.mu.Unlock()
 	var err error
-	end, refused := q.policy.refuse(i)
+	end, refused := p.policy.refuse(i)
 	if !refused {
-		if t.value, err = q.decode(i); err != nil {
-			end, refused = q.policy.dead(err.Error()), true
+		if t.value, err = p.decode(i); err != nil {
+			end, refused = p.policy.dead(err.Error()), true
 		}
 	}
 	if !refused {
 		end = End{Kind: EndGivenBack} // if it cannot start
-		t.release = context.AfterFunc(s.ctx, func() { t.know(q.here.Control, 0, "", ErrLeaseLost) })
-		if !q.deferred() { // since it was claimed
-			op, err := q.here.Enqueue(context.WithValue(context.Background(), runKey{}, t.run), t)
+		t.release = context.AfterFunc(s.ctx, func() { t.know(p.here.Control, 0, "", ErrLeaseLost) })
+		if !p.deferred() { // since it was claimed
+			op, err := p.here.Enqueue(context.WithValue(context.Background(), runKey{}, t.run), t)
 			if err == nil {
-				t.know(q.here.Control, op, "", nil)
+				t.know(p.here.Control, op, "", nil)
 				return
 			}
 		}
 	}
-	q.finish(t.run, end)
+	p.finish(t.run, end)
 }
 
 // done ends the claim of an operation that has ended.

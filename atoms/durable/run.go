@@ -40,7 +40,9 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	if q.opts.DeferOn != "" {
 		defer q.opts.Sink.SubscribeRetracted(q.opts.DeferOn, func(core.Retraction) { wake() })()
 	}
-	l := &loop[T]{queue: q.queue, every: min(q.opts.Poll, q.opts.Lease/3), prune: time.Now()}
+	share, leave := shareOf(q.store, q.queue, wake)
+	defer leave()
+	l := &loop[T]{queue: q.queue, share: share, every: min(q.opts.Poll, q.opts.Lease/3), prune: time.Now()}
 	defer l.line.reach(l.opts, nil)
 	p := &pump[T]{loop: l, running: ctx, more: true, quit: make(chan struct{})}
 	ended := make(chan struct{})
@@ -82,6 +84,7 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 // call that hangs delays no end of an item.
 type loop[T any] struct {
 	*queue[T]
+	share   *share
 	session atomic.Pointer[session] // nil while there is none
 	every   time.Duration
 	beat    time.Time // when to beat next
@@ -192,6 +195,10 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 			cause := fmt.Errorf("durable: item %d of queue %q: %w: %s", c.ID, l.opts.Name, core.ErrCancelled, c.Cancel)
 			r.know(l.here.Control, 0, c.Cancel, cause)
 		}
+	}
+	s.serve(l.opts, beaten.Strays)
+	if beaten.Suspect && !beaten.Paused && !stopping && !l.deferred() {
+		l.share.request(l.queue, time.Now())
 	}
 	var lost []Held
 	s.seen, lost = orphans(s.seen, beaten.Claims, func(id ItemID) bool { return runs[id] != nil }, sent, l.opts.Lease)

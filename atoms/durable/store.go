@@ -20,7 +20,18 @@ const (
 	MaxError = 4096
 	// MaxBatch is the maximum number of items, ends or ids in one call of a store.
 	MaxBatch = 500
+	// LossesAlone is how many losses make an item run alone in its process.
+	LossesAlone = 2
 )
+
+// LossPause is how long an item waits after a loss, when it has so many: 1 second, doubled
+// with each loss from [LossesAlone] on, up to 64 seconds.
+func LossPause(losses int) time.Duration {
+	if losses < LossesAlone {
+		return 0
+	}
+	return time.Second << min(losses-LossesAlone, 6)
+}
 
 // The errors of stores. Compare them with errors.Is.
 var (
@@ -116,18 +127,21 @@ type Store interface {
 	Join(ctx context.Context, node Node) (NodeID, error)
 
 	// Beat first ends the nodes of the queue whose leases are over: it deletes them, and makes
-	// their Running items Ready, with the RunAt and Attempts that they have and Token 0. They
-	// stay heads, so nothing is promoted. (In PostgreSQL: delete the nodes, and change the
+	// their Running items Ready, with Losses one higher and Token 0. If Losses was less than
+	// [LossesAlone], Attempts is one less. If it is that now, or more, RunAt = now + [LossPause].
+	// They stay heads, so nothing is promoted. (In PostgreSQL: delete the nodes, and change the
 	// items in the next statement, which sees what a claim has committed meanwhile.)
 	// Each ended node is in Lost of one call only.
 	//
 	// Then, if the node itself is alive, its lease is node.Lease from now. If it is gone, it is
 	// not revived: Beat returns [ErrLeaseLost], and the ends of the other nodes are committed.
 	// Note says for Explain why the node does not claim; "" means that it does. Claims are all
-	// items that are Running on the node.
+	// items that are Running on the node. Strays are the lanes with items that are Ready or Retry,
+	// which no node that is alive has. Suspect says that an item can be claimed with Want.Alone.
 	Beat(ctx context.Context, node Node, note string) (Beaten, error)
 
-	// Leave ends a node at once, as Beat does. It is no error if the node is gone.
+	// Leave ends a node at once. Its Running items become Ready, with Attempts one less and Token
+	// 0. It is no error if the node is gone.
 	Leave(ctx context.Context, node Node) error
 
 	// Turn ends claims, and then claims items, in one transaction.
@@ -139,6 +153,9 @@ type Store interface {
 	//     [OutcomeEnded].
 	//   - If the item is not Running and has that Token, the claim was ended before, for example
 	//     by Finish or by a call whose answer was lost. Nothing changes: [OutcomeAlready].
+	//   - If the lease was lost with the item and that Token, the item is still Ready, and the Kind is
+	//     EndGivenBack, the loss is taken off: Losses is one less, and Attempts, too, if the loss
+	//     was an attempt. [OutcomeAlready]. (Keep the token of a lost lease below zero.)
 	//   - If another transaction has the lock of the key or of the item, nothing changes:
 	//     [OutcomeBusy]. Turn does not wait for it, but for End.Patience. Call it again.
 	//   - Otherwise the claim is lost. Nothing changes: [OutcomeFenced].
@@ -156,7 +173,8 @@ type Store interface {
 	// locks of keys, and before those of the node and of items. If the node is not alive (lock
 	// its row FOR SHARE against Beat), and want.Max is not 0, Turn returns ErrLeaseLost, and
 	// the ends are committed and returned. If the queue is paused, no items are claimed.
-	// Candidates are Ready or Retry with RunAt <= now, in the lanes of node.Lanes. It takes them
+	// Candidates are Ready or Retry with RunAt <= now, in the lanes of node.Lanes, with Losses less
+	// than [LossesAlone]; with want.Alone, only the others. It takes them
 	// in the order of node.Lanes, within a lane by (RunAt, ID) (FOR UPDATE SKIP LOCKED). After
 	// that, at most node.MaxCluster items of the queue and at most Limit items of a lane are
 	// Running; 0 is no limit. If want.Aged > 0, the first candidate is the item with the smallest
@@ -175,7 +193,7 @@ type Store interface {
 	// changes, and State is 0. Reason is not empty.
 	Cancel(ctx context.Context, queue string, ids []ItemID, reason string) ([]State, error)
 
-	// Again puts Dead, Halted and Cancelled items back into the queue, with Attempts 0, RunAt =
+	// Again puts Dead, Halted and Cancelled items back into the queue, with Attempts and Losses 0, RunAt =
 	// now, Token 0, no Cancel and zero Ended. Err stays. A Halted item becomes Ready. Another
 	// item becomes Ready if its key has no head (in the order of IDs), otherwise Blocked in its
 	// old place by (Rank, ID). Again returns the IDs of the items that it changed, sorted.
@@ -250,8 +268,9 @@ type Item struct {
 	Lane     string    `json:"lane,omitempty"`
 	Rank     int       `json:"-"`
 	State    State     `json:"state"`
-	Attempts int       `json:"attempts"`        // number of claims, without those that were given back or snoozed
-	Token    int64     `json:"token,omitempty"` // of the current or last claim; 0: there was none, or its lease was lost
+	Attempts int       `json:"attempts"`         // number of claims, without those that were given back, snoozed, or lost beside other items
+	Losses   int       `json:"losses,omitempty"` // since the last ordinary end, how often its process lost its lease while it had the item
+	Token    int64     `json:"token,omitempty"`  // of the current or last claim; 0: there was none, or its lease was lost
 	Unique   string    `json:"unique,omitempty"`
 	Enqueued time.Time `json:"enqueued"`
 	RunAt    time.Time `json:"runAt"`            // the item is not claimed before this time
@@ -280,6 +299,9 @@ type Beaten struct {
 	Paused bool
 	Claims []Held // of the node, sorted by ID
 	Lost   []Lost // nodes that this beat ended
+
+	Strays  []string // lanes that no node has, sorted
+	Suspect bool     // an item waits until a process runs nothing else
 }
 
 // Held is an item that is Running on a node.
@@ -298,8 +320,9 @@ type Lost struct {
 
 // Want says how much a node wants to claim.
 type Want struct {
-	Max  int           // 0 to [MaxBatch]
-	Aged time.Duration // the first item may be of a lower lane if it has been due for this time; 0: never
+	Max   int           // 0 to [MaxBatch]
+	Alone bool          // only an item that must run alone; Max is 1
+	Aged  time.Duration // the first item may be of a lower lane if it has been due for this time; 0: never
 }
 
 // Turned is the answer to a turn.
@@ -322,7 +345,8 @@ type End struct {
 
 // An EndKind says how a claim ends. If the item becomes Done, Dead or Cancelled, its key is
 // promoted. Otherwise the item stays the head of its key. If the item has a Cancel, EndRetry,
-// EndSnoozed and EndGivenBack mean EndCancelled, with Err = Cancel.
+// EndSnoozed and EndGivenBack mean EndCancelled, with Err = Cancel. After all kinds but
+// EndGivenBack, Losses is 0.
 type EndKind uint8
 
 const (
@@ -387,7 +411,10 @@ type Stats struct {
 	// or Retry count only if their RunAt has come. 0 means that no item waits.
 	Oldest time.Duration `json:"oldest"`
 	Nodes  int           `json:"nodes"` // processes that run items of the queue
-	Paused bool          `json:"paused"`
+	// Strays are the lanes with items that are Ready or Retry, which no process has, sorted. If
+	// no process runs the queue, there are none.
+	Strays []string `json:"strays,omitempty"`
+	Paused bool     `json:"paused"`
 
 	Fenced uint64 `json:"fenced"` // ends of this process that were refused because the claim was lost
 }

@@ -31,7 +31,7 @@ import (
 // some seconds, and more if EPHEMERAL_LONG is set.
 func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 	for name, run := range map[string]func(s *suite){
-		"insert": (*suite).insert, "leases": (*suite).leases, "unique": (*suite).unique, "delays": (*suite).delays,
+		"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "delays": (*suite).delays,
 		"ended contexts": (*suite).contexts, "many nodes": (*suite).chaos, "same as Memory": (*suite).random,
 	} {
 		runCase(t, name, open, run)
@@ -238,10 +238,70 @@ func (s *suite) leases() {
 	got := must[[]durable.Ended](s)(endAll(s, s.b, gone, endOf(claimed[0], done)))
 	s.equal("late end", got, list(durable.Ended{Outcome: durable.OutcomeFenced}))
 	again := s.claims(alive, 10, "a", "")
-	s.equal("attempts count at claim", again[0].Attempts, 2)
+	s.equal("a loss beside others is no attempt", list(again[0].Attempts, again[0].Losses), list(1, 1))
 	s.ok(s.a.Leave(s.ctx, alive))
 	s.ok(s.a.Leave(s.ctx, alive))
 	s.equal("after Leave", s.states(ids...), list(durable.Ready, durable.Blocked, durable.Ready))
+}
+
+// An item whose process loses its lease twice is claimed only by a node that wants it alone. From
+// then on, a loss is an attempt. A loss is taken off if its process lives, and gives the item back.
+func (s *suite) losses() {
+	alive := s.join(s.a)
+	id := s.add("")[0]
+	facts := func() []int { i := s.item(id); return list(i.Losses, i.Attempts, int(i.Token)) }
+	lose := func(want durable.Want) (item durable.Item) {
+		s.Helper()
+		gone := s.join(s.a, func(n *durable.Node) { n.Lease = short })
+		item = s.claim(gone, want)[0]
+		s.pass()
+		s.equal("lost", len(must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, "")).Lost), 1)
+		return item
+	}
+	lose(durable.Want{Max: 1})
+	s.equal("once", facts(), list(1, 0, 0))
+	item := lose(durable.Want{Max: 1})
+	s.equal("twice", facts(), list(2, 0, 0))
+	back1 := endOf(item, back)
+	s.equal("given back", must[[]durable.Ended](s)(endAll(s, s.a, alive, back1)), list(durable.Ended{Outcome: durable.OutcomeAlready, State: durable.Ready}))
+	s.equal("taken off", facts(), list(1, 0, 0))
+	s.equal("given back twice", must[[]durable.Ended](s)(endAll(s, s.a, alive, back1))[0].Outcome, durable.OutcomeFenced)
+	for s.item(id).RunAt.After(time.Now()) {
+		s.pass()
+	}
+	lose(durable.Want{Max: 1})
+	s.equal("it waits", s.item(id).RunAt.Sub(s.item(id).Started) >= durable.LossPause(2), true)
+	s.equal("not yet", must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, "")).Suspect, false)
+	for !must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, "")).Suspect {
+		s.pass()
+	}
+	s.add("")
+	s.equal("others first", s.claim(alive, durable.Want{Max: 10, Aged: 1})[0].ID != id, true)
+	item = lose(durable.Want{Max: 1, Alone: true})
+	s.equal("it is alone", list(int(item.ID), item.Attempts), list(int(id), 1))
+	s.equal("an attempt", facts(), list(3, 1, 0))
+	s.equal("given back", must[[]durable.Ended](s)(endAll(s, s.a, alive, endOf(item, back)))[0].Outcome, durable.OutcomeAlready)
+	s.equal("taken off", facts(), list(2, 0, 0))
+	s.ok(ignore(s.a.Cancel(s.ctx, s.queue, list(id), "x")))
+	s.ok(ignore(s.a.Again(s.ctx, s.queue, list(id))))
+	s.equal("again", facts(), list(0, 0, 0))
+	lose(durable.Want{Max: 1})
+	s.end(alive, retry, durable.Retry, s.claim(alive, durable.Want{Max: 1})[0])
+	s.equal("an ordinary end", facts()[0], 0)
+}
+
+// Lanes with items that no live node has are known to beats and Stats.
+func (s *suite) strays() {
+	s.add("@hot", "@slow", "a@old", "a@slow")
+	s.equal("nobody", must[durable.Stats](s)(s.a.Stats(s.ctx, s.queue)).Strays, []string(nil))
+	n := s.join(s.a, lanes(core.Lane{Name: "hot"}))
+	s.equal("beat", must[durable.Beaten](s)(s.b.Beat(s.ctx, n, "")).Strays, list("old", "slow"))
+	s.equal("stats", must[durable.Stats](s)(s.a.Stats(s.ctx, s.queue)).Strays, list("old", "slow"))
+	other := s.join(s.b, lanes(core.Lane{Name: "slow"}))
+	s.equal("one has it", must[durable.Beaten](s)(s.b.Beat(s.ctx, n, "")).Strays, list("old"))
+	s.ok(s.b.Leave(s.ctx, other))
+	n.Lanes = append(n.Lanes, core.Lane{Name: "slow"}, core.Lane{Name: "old"})
+	s.claims(n, 10, "@hot", "@slow", "a@old")
 }
 
 func (s *suite) unique() {

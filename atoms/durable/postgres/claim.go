@@ -52,7 +52,7 @@ func (s *Store) Beat(ctx context.Context, node durable.Node, note string) (b dur
 		}, `
 with over as (select id from {s}.durable_node where queue = $1 and expires <= clock_timestamp() order by id for update skip locked)
 delete from {s}.durable_node where id in (select id from over) returning id, name`, node.Queue)
-		p.free(node.Queue, func(id durable.NodeID) {
+		p.free(node.Queue, true, func(id durable.NodeID) {
 			if i, ok := lost[id]; ok {
 				b.Lost[i].Claims++
 			}
@@ -67,6 +67,20 @@ where id = $1 and expires > clock_timestamp() returning id`, node.ID, micros(nod
 			b.Claims = append(b.Claims, h)
 			return err
 		}, "select id, token, cancel, key from {s}.durable_item where queue = $1 and node = $2 and state = 4 order by id", node.Queue, node.ID)
+		b.Strays = nil
+		p.rows(func(rows pgx.Rows) error {
+			var lane string
+			err := rows.Scan(&lane)
+			b.Strays = append(b.Strays, lane)
+			return err
+		}, strays, node.Queue)
+		p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Suspect) }, `
+with gone as (
+	delete from {s}.durable_loss as l where l.queue = $1 and (l.losses <= 0 or not exists (select from {s}.durable_item as i where i.id = l.item and i.state + 0 in (2, 4, 8)))
+)
+select exists (
+	select from {s}.durable_loss as l join {s}.durable_item as i on i.id = l.item
+	where l.queue = $1 and l.losses >= 2 and i.state + 0 in (2, 8) and i.run_at <= clock_timestamp())`, node.Queue)
 	})
 	if err == nil && !alive {
 		return durable.Beaten{Lost: b.Lost}, durable.ErrLeaseLost
@@ -74,9 +88,22 @@ where id = $1 and expires > clock_timestamp() returning id`, node.ID, micros(nod
 	return b, err
 }
 
-// free makes the items of lost nodes Ready, and calls count for the node of each. Items that a
-// transaction has locked, for example with Finish, are left to the next beat.
-func (p *pipeline) free(queue string, count func(durable.NodeID)) {
+// strays selects the lanes with items that wait, which no node has. It takes one step in an index
+// for each lane.
+const strays = `
+with recursive due (lane) as (
+	(select lane from {s}.durable_item where queue = $1 and state in (2, 8) order by lane limit 1)
+	union all
+	select (select i.lane from {s}.durable_item as i where i.queue = $1 and i.state in (2, 8) and i.lane > due.lane order by i.lane limit 1) from due where due.lane is not null
+),
+nodes as materialized (select lanes from {s}.durable_node where queue = $1 and expires > clock_timestamp())
+select lane from due where lane is not null and exists (select from nodes)
+	and not exists (select from nodes where lanes @> jsonb_build_array(jsonb_build_object('name', lane))) order by lane`
+
+// free makes the items of ended nodes Ready, and calls count for the node of each. Lost says that
+// their leases were lost. Items that a transaction has locked, for example with Finish, are left to
+// the next beat.
+func (p *pipeline) free(queue string, lost bool, count func(durable.NodeID)) {
 	p.rows(func(rows pgx.Rows) error {
 		var id durable.NodeID
 		err := rows.Scan(&id)
@@ -84,18 +111,29 @@ func (p *pipeline) free(queue string, count func(durable.NodeID)) {
 		return err
 	}, `
 with old as materialized (
-	select i.id, i.node from {s}.durable_item as i
+	select i.id, i.node, i.token, coalesce((select l.losses from {s}.durable_loss as l where l.queue = $1 and l.item = i.id), 0) as losses
+	from {s}.durable_item as i
 	where i.queue = $1 and i.state = 4 and not exists (select from {s}.durable_node as n where n.id = i.node)
 	order by i.id for update skip locked
+),
+freed as (
+	update {s}.durable_item as i set state = 2, token = 0, node = null,
+		attempts = case when $2 and old.losses >= 2 then i.attempts else i.attempts - 1 end,
+		run_at = case when $2 and old.losses >= 1 then clock_timestamp() + power(2, least(old.losses - 1, 6)) * interval '1 second' else i.run_at end
+	from old where i.id = old.id and i.state = 4 returning old.*
+),
+losses as (
+	insert into {s}.durable_loss as l (queue, item, losses, token) select $1, id, 1, token from freed where $2
+	on conflict (queue, item) do update set losses = l.losses + 1, token = excluded.token
 )
-update {s}.durable_item as i set state = 2, token = 0, node = null from old where i.id = old.id and i.state = 4 returning old.node`, queue)
+select node from freed`, queue, lost)
 }
 
 // Leave is as in [durable.Store].
 func (s *Store) Leave(ctx context.Context, node durable.Node) error {
 	return s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
 		p.do("delete from {s}.durable_node where id = $1", node.ID)
-		p.free(node.Queue, func(durable.NodeID) {})
+		p.free(node.Queue, false, func(durable.NodeID) {})
 	})
 }
 
@@ -167,8 +205,8 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 			turns, t.Items = slices.Insert(turns, at, place), slices.Insert(t.Items, at, i)
 		}
 		return nil
-	}, "select kind, place, outcome, "+columnsOf("i")+" from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) as i",
-		node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, aged, patience, numbers(ids), tokens, keys, kinds, after, errs, hand)
+	}, "select kind, place, outcome, "+common+", i.expires, i.losses from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) as i",
+		node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, aged, want.Alone, patience, numbers(ids), tokens, keys, kinds, after, errs, hand)
 }
 
 // lanesOf reads what Join has stored.

@@ -80,6 +80,7 @@ with again as (
 	) as old where i.id = old.id returning i.id
 )
 select id from again order by id`, queue, numbers(ids))
+		p.do("delete from {s}.durable_loss where queue = $1 and item = any($2::bigint[])", queue, numbers(ids))
 	})
 	return changed, err
 }

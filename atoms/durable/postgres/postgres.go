@@ -252,20 +252,17 @@ func micros(d time.Duration) int64    { return d.Microseconds() }
 func duration(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
 
 // columns are those of an item, which scanItem reads. Its table is i, and that of its node n.
-var columns = columnsOf("n")
+const columns = common + `, n.expires, coalesce((select l.losses from {s}.durable_loss as l where l.queue = i.queue and l.item = i.id), 0)`
 
-// columnsOf are columns with the lease of a node in the table n.
-func columnsOf(n string) string {
-	return `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at,
-	i.started, i.ended, i.node_name, ` + n + `.expires, i.cancel, i.err, i.data`
-}
+const common = `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at,
+	i.started, i.ended, i.node_name, i.cancel, i.err, i.data`
 
 // scanItem reads the first columns of a row into before, and the others into an item.
 func scanItem(rows pgx.Rows, before ...any) (durable.Item, error) {
 	var i durable.Item
 	var started, ended, expires *time.Time
 	err := rows.Scan(append(before, &i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.Enqueued, &i.RunAt,
-		&started, &ended, &i.Node, &expires, &i.Cancel, &i.Err, &i.Data)...)
+		&started, &ended, &i.Node, &i.Cancel, &i.Err, &i.Data, &expires, &i.Losses)...)
 	for to, from := range map[*time.Time]*time.Time{&i.Started: started, &i.Ended: ended, &i.Expires: expires} {
 		if from != nil {
 			*to = *from

@@ -28,13 +28,15 @@ func (s *Store) Beat(ctx context.Context, node durable.Node, note string) (durab
 	b, err := change(ctx, s, node.Queue, func(t *moment) (b durable.Beaten) {
 		over := rows(t, func(n *durable.Node) list { return list{&n.ID, &n.Name} }, "select id, name from durable_node where queue = ? and expires <= ? order by id", t.queue, t.now)
 		for _, n := range over {
-			b.Lost = append(b.Lost, durable.Lost{Name: n.Name, Claims: t.free(n.ID)})
+			b.Lost = append(b.Lost, durable.Lost{Name: n.Name, Claims: t.free(n.ID, true)})
 		}
 		alive = t.do("update durable_node set expires = ?, note = ? where id = ? returning id", t.in(node.Lease), note, node.ID) > 0
 		if alive {
 			b.Paused = t.paused()
 			b.Claims = rows(t, func(h *durable.Held) list { return list{&h.ID, &h.Token, &h.Cancel, &h.Key} },
 				"select id, token, cancel, key from durable_item where queue = ? and node = ? and state = 4 order by id", t.queue, node.ID)
+			b.Strays = t.strays()
+			b.Suspect = t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 2 and run_at <= ? and state in (2, 8) limit 1", t.queue, t.now)
 		}
 		return b
 	})
@@ -44,16 +46,34 @@ func (s *Store) Beat(ctx context.Context, node durable.Node, note string) (durab
 	return b, err
 }
 
-// free ends a node, and returns how many claims it had.
-func (t *moment) free(id durable.NodeID) int {
+// free ends a node, whose lease is lost or not, and returns how many claims it had.
+func (t *moment) free(id durable.NodeID, lost bool) int {
 	t.freed = true
 	t.do("delete from durable_node where id = ?", id)
-	return t.do("update durable_item set state = 2, token = 0, node = 0 where queue = ? and node = ? and state = 4 returning id", t.queue, id)
+	return t.do(`update durable_item set state = 2, token = -token, node = 0, attempts = iif(?1 and losses >= 2, attempts, attempts - 1),
+	run_at = iif(?1 and losses >= 1, ?2 + (1000000 << min(losses - 1, 6)), run_at), losses = losses + ?1
+where queue = ?3 and node = ?4 and state = 4 returning id`, lost, t.now, t.queue, id)
+}
+
+// strays are the lanes with items that wait, which no node has. It takes one step in an index
+// for each lane.
+func (t *moment) strays() (lanes []string) {
+	for _, lane := range rows(t, func(lane *string) list { return list{lane} }, `
+with recursive due (lane) as (
+	select (select min(lane) from durable_item where queue = ?1 and state in (2, 8))
+	union all
+	select (select min(i.lane) from durable_item as i where i.queue = ?1 and i.state in (2, 8) and i.lane > due.lane) from due where due.lane is not null
+)
+select lane from due where lane is not null and exists (select 1 from durable_node where queue = ?1 and expires > ?2)
+	and not exists (select 1 from durable_node as n, json_each(n.node, '$.Lanes') as l where n.queue = ?1 and n.expires > ?2 and l.value ->> 'Name' = due.lane)`, t.queue, t.now) {
+		lanes = append(lanes, lane)
+	}
+	return lanes
 }
 
 // Leave is as in [durable.Store].
 func (s *Store) Leave(ctx context.Context, node durable.Node) error {
-	_, err := change(ctx, s, node.Queue, func(t *moment) int { return t.free(node.ID) })
+	_, err := change(ctx, s, node.Queue, func(t *moment) int { return t.free(node.ID, false) })
 	return err
 }
 
@@ -99,10 +119,10 @@ func (t *moment) claim(node durable.Node, want durable.Want) (found []*item) {
 	var first durable.ItemID
 	// due returns what can be claimed of a lane now, the first one first.
 	due := func(l core.Lane, most int) []*item {
-		return t.items(`queue = ?1 and lane = ?2 and state in (2, 8) and run_at <= ?3 and id <> ?9 order by run_at, id limit max(0, min(?4,
+		return t.items(`queue = ?1 and lane = ?2 and state in (2, 8) and run_at <= ?3 and id <> ?9 and (losses >= 2) = ?10 order by run_at, id limit max(0, min(?4,
 	iif(?5 > 0, ?5 - ?7 - (select count(*) from durable_item where queue = ?1 and state = 4), ?4),
 	iif(?6 > 0, ?6 - ?8 - (select count(*) from durable_item where queue = ?1 and lane = ?2 and state = 4), ?4)))`,
-			t.queue, l.Name, t.now, most, node.MaxCluster, l.Limit, len(found), busy[l.Name], first)
+			t.queue, l.Name, t.now, most, node.MaxCluster, l.Limit, len(found), busy[l.Name], first, want.Alone)
 	}
 	if want.Aged > 0 {
 		var old []*item
@@ -133,6 +153,13 @@ func (t *moment) end(ends []durable.End, n claimer) (done durable.Turned) {
 	for place, e := range ends {
 		i := known[e.ID]
 		switch {
+		case i != nil && e.Token > 0 && i.Token == -e.Token && i.State == durable.Ready && e.Kind == durable.EndGivenBack: // after its lease was lost
+			if i.Losses > durable.LossesAlone {
+				i.Attempts--
+			}
+			i.Losses, i.Token = max(0, i.Losses-1), 0
+			t.save(i)
+			done.Ends = append(done.Ends, durable.Ended{Outcome: durable.OutcomeAlready, State: i.State})
 		case i == nil || i.Token != e.Token:
 			done.Ends = append(done.Ends, durable.Ended{Outcome: durable.OutcomeFenced})
 		case i.State != durable.Running:
@@ -166,6 +193,9 @@ var stateAfter = [...]durable.State{durable.EndDone: durable.Done, durable.EndRe
 // after changes a claim as its end says, and returns the state that follows.
 func (t *moment) after(i *item, e durable.End) durable.State {
 	state := stateAfter[e.Kind]
+	if e.Kind != durable.EndGivenBack {
+		i.Losses = 0
+	}
 	if i.Cancel != "" && state&durable.Waiting != 0 {
 		state, e = durable.Cancelled, durable.End{Err: i.Cancel}
 	}

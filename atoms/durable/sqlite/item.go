@@ -23,9 +23,9 @@ const isHead = "queue = ? and key = ? and key <> '' and state in (2, 4, 8, 16)"
 // items reads items without their data.
 func (t *moment) items(where string, args ...any) (all []*item) {
 	found := rows(t, func(i *item) list {
-		return list{&i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err}
+		return list{&i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.Losses}
 	}, `select id, key, lane, rank, state, attempts, token, unique_id, enqueued, run_at, started, ended, node, node_name,
-	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err from durable_item as i where `+where, args...)
+	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, losses from durable_item as i where `+where, args...)
 	for n := range found {
 		found[n].was = found[n].State
 		all = append(all, &found[n])
@@ -61,7 +61,9 @@ func encode(v any) string {
 // view is the item as the store shows it.
 func (i *item) view() durable.Item {
 	i.Enqueued, i.RunAt, i.Started, i.Ended, i.Expires = at(i.enqueued), at(i.runAt), at(i.started), at(i.ended), at(i.expires)
-	return i.Item
+	item := i.Item
+	item.Token = max(0, i.Token) // below 0: of a lost lease
+	return item
 }
 
 // full returns an item with its data.
@@ -82,11 +84,11 @@ func at(us int64) time.Time {
 func (t *moment) save(items ...*item) {
 	var values []list
 	for _, i := range items {
-		values = append(values, list{i.ID, int(i.State), i.Attempts, i.Token, i.runAt, i.started, i.ended, i.on, i.Node, i.Cancel, i.Err})
+		values = append(values, list{i.ID, int(i.State), i.Attempts, i.Token, i.runAt, i.started, i.ended, i.on, i.Node, i.Cancel, i.Err, i.Losses})
 	}
 	if len(items) > 0 {
 		t.do(`update durable_item set state = v ->> 1, attempts = v ->> 2, token = v ->> 3, run_at = v ->> 4, started = v ->> 5, ended = v ->> 6,
-	node = v ->> 7, node_name = v ->> 8, cancel = v ->> 9, err = v ->> 10 from (select value as v from json_each(?)) where id = v ->> 0`, encode(values))
+	node = v ->> 7, node_name = v ->> 8, cancel = v ->> 9, err = v ->> 10, losses = v ->> 11 from (select value as v from json_each(?)) where id = v ->> 0`, encode(values))
 	}
 }
 

@@ -37,7 +37,7 @@ func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID) (
 				if i.State != durable.Halted && t.first(isHead, t.queue, i.Key) != nil {
 					state = durable.Blocked
 				}
-				i.State, i.Attempts, i.Token, i.runAt, i.Cancel, i.ended, t.freed = state, 0, 0, t.now, "", 0, true
+				i.State, i.Attempts, i.Losses, i.Token, i.runAt, i.Cancel, i.ended, t.freed = state, 0, 0, 0, t.now, "", 0, true
 				t.save(i)
 				changed = append(changed, id)
 			}
@@ -119,6 +119,7 @@ from (
 	union all select state, null, null from durable_item where queue = ?1 and state >= 16
 )`, t.queue, t.now)
 	st.Oldest, st.Paused = max(0, time.Duration(oldest)*time.Microsecond), t.paused()
+	st.Strays = t.strays()
 	return st
 }
 

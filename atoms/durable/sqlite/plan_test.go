@@ -56,7 +56,8 @@ func TestPlans(t *testing.T) {
 		ended := m.end([]durable.End{{ID: claimed[0].ID, Token: claimed[0].Token, Kind: durable.EndDone, HandOver: true}}, n).Ends[0]
 		require.NotNil(t, ended.Next)
 		m.explain(m.find(ended.Next.ID + 1)[ended.Next.ID+1])
-		m.free(node.ID)
+		m.free(node.ID, true)
+		m.strays()
 		m.explain(m.find(ended.Next.ID)[ended.Next.ID])
 		m.stats()
 		for query, plan := range plans {

@@ -6,11 +6,11 @@
 -- A plan for few rows would be kept while the table grows, so the settings leave one plan only.
 create function {s}.durable_turn_1(
 	p_queue text, p_node bigint, p_lanes text[], p_limits int[], p_cluster int, p_most bigint, p_aged bigint,
-	p_wait bigint, -- milliseconds for a lock of a key; -1: for ever
+	p_alone boolean, p_wait bigint, -- milliseconds for a lock of a key; -1: for ever
 	p_ids bigint[], p_tokens bigint[], p_keys text[], p_kinds smallint[], p_afters bigint[], p_errs text[], p_hands boolean[]
 ) returns table (
 	kind int, place int, outcome int, id bigint, key text, lane text, rank int, state smallint, attempts int, token bigint, unique_id text,
-	enqueued timestamptz, run_at timestamptz, started timestamptz, ended timestamptz, node_name text, expires timestamptz, cancel text, err text, data bytea
+	enqueued timestamptz, run_at timestamptz, started timestamptz, ended timestamptz, node_name text, expires timestamptz, cancel text, err text, losses int, data bytea
 ) language plpgsql
 set jit = off set plan_cache_mode = force_generic_plan
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -30,6 +30,8 @@ declare
 	v_aged bigint; v_aged_at timestamptz; v_aged_lane int;
 	v_taken bigint[] := '{}';
 	v_more bigint[];
+	v_back bigint[];
+	v_losses boolean := exists (select from {s}.durable_loss as l where l.queue = p_queue);
 	v_id bigint; v_at timestamptz;
 begin
 	-- Locks: keys, the queue, the node, and then rows.
@@ -59,7 +61,7 @@ begin
 	if p_most > 0 or true = any(p_hands) then
 		select * into v_node from {s}.durable_node as n where n.id = p_node and n.expires > clock_timestamp() for key share;
 		if v_node.id is null and p_most > 0 then
-			return query select 0, 0, 0, 0::bigint, '', '', 0, 0::smallint, 0, 0::bigint, '', clock_timestamp(), clock_timestamp(), null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::bytea;
+			return query select 0, 0, 0, 0::bigint, '', '', 0, 0::smallint, 0, 0::bigint, '', clock_timestamp(), clock_timestamp(), null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', 0, null::bytea;
 		end if;
 		if exists (select from {s}.durable_queue as q where q.queue = p_queue and q.paused) then
 			v_node.id := null;
@@ -90,11 +92,30 @@ begin
 			) as e where i.id = e.id returning e.place, i.state, i.key, i.lane, e.hand
 		)
 		select array_agg(place), array_agg(state), array_agg(key), array_agg(lane), array_agg(hand) into v_places, v_states, v_keys, v_lanes, v_hands from changed;
-		return query select 1, c.place, 1, 0::bigint, '', '', 0, c.state, 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::bytea
+		return query select 1, c.place, 1, 0::bigint, '', '', 0, c.state, 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', 0, null::bytea
 		from unnest(v_places, v_states) as c (place, state);
+		if v_losses then -- an ordinary end resets it
+			delete from {s}.durable_loss as l using unnest(p_ids, p_kinds) with ordinality as e (id, kind, place)
+			where l.queue = p_queue and l.item = e.id and e.kind <> 6 and e.place = any(v_places);
+		end if;
 		if coalesce(cardinality(v_places), 0) < v_ends then
-			return query select 1, e.place::int, case when i.token is distinct from e.token then 3 when i.state <> 4 then 2 else 4 end,
-				0::bigint, '', '', 0, coalesce(i.state, 0::smallint), 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', null::bytea
+			if v_losses and 6 = any(p_kinds) then -- given back after the lease was lost
+				with back as (
+					select i.id, l.losses from unnest(p_ids, p_tokens, p_kinds) as e (id, token, kind)
+					join {s}.durable_loss as l on l.queue = p_queue and l.item = e.id and l.token = e.token
+					join {s}.durable_item as i on i.id = e.id
+					where i.queue || '' = p_queue and i.token = 0 and i.state + 0 = 2 and e.kind = 6 order by i.id for update of i skip locked
+				),
+				changed as (
+					update {s}.durable_item as i set attempts = case when back.losses > 2 then i.attempts - 1 else i.attempts end from back where i.id = back.id
+				),
+				less as (
+					update {s}.durable_loss as l set losses = l.losses - 1, token = 0 from back where l.queue = p_queue and l.item = back.id
+				)
+				select array_agg(id) into v_back from back;
+			end if;
+			return query select 1, e.place::int, case when e.id = any(v_back) then 2 when i.token is distinct from e.token then 3 when i.state <> 4 then 2 else 4 end,
+				0::bigint, '', '', 0, coalesce(i.state, 0::smallint), 0, 0::bigint, '', v_now, v_now, null::timestamptz, null::timestamptz, '', null::timestamptz, '', '', 0, null::bytea
 			from unnest(p_ids, p_tokens) with ordinality as e (id, token, place)
 			left join {s}.durable_item as i on i.id = e.id and i.queue || '' = p_queue
 			where v_places is null or not e.place = any(v_places);
@@ -119,7 +140,7 @@ begin
 				node_name = case when n.take then v_node.name else i.node_name end
 			from unnest(v_heads, v_of, v_take) as n (id, place, take) where i.id = n.id
 			returning 2, n.place, 0, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
-				i.node_name, v_node.expires, i.cancel, i.err, case when n.take then i.data end;
+				i.node_name, v_node.expires, i.cancel, i.err, 0, case when n.take then i.data end;
 			v_most := v_most - cardinality(array_positions(v_take, true));
 		end if;
 	end if;
@@ -136,11 +157,20 @@ begin
 			v_rooms[n] := p_limits[n] - (select count(*) from {s}.durable_item as i where i.queue = p_queue and i.lane = p_lanes[n] and i.state = 4);
 		end if;
 	end loop;
-	if p_aged >= 0 and v_most > 0 then
+	if p_alone then
+		select array_agg(c.id) into v_taken from (
+			select i.id from unnest(p_lanes, v_rooms) with ordinality as l (lane, room, place)
+			join {s}.durable_loss as s on s.queue = p_queue and s.losses >= 2 and l.room > 0
+			join {s}.durable_item as i on i.id = s.item
+			where i.lane || '' = l.lane and i.queue || '' = p_queue and i.state + 0 in (2, 8) and i.run_at <= v_now
+			order by l.place, i.run_at, i.id limit greatest(0, least(1, v_most)) for update of i skip locked
+		) as c;
+		v_most := 0;
+	elsif p_aged >= 0 and v_most > 0 then
 		for n in 1 .. cardinality(p_lanes) loop
 			if v_rooms[n] > 0 then
 				select i.id, i.run_at into v_id, v_at from {s}.durable_item as i
-				where i.queue = p_queue and i.lane = p_lanes[n] and i.state in (2, 8) and i.run_at <= v_now - p_aged * interval '1 microsecond'
+				where i.queue = p_queue and i.lane = p_lanes[n] and i.state in (2, 8) and i.run_at <= v_now - p_aged * interval '1 microsecond' and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2))
 				order by i.run_at, i.id limit 1 for update skip locked;
 				if v_id is not null and (v_aged is null or (v_at, v_id) < (v_aged_at, v_aged)) then
 					v_aged := v_id; v_aged_at := v_at; v_aged_lane := n;
@@ -156,7 +186,7 @@ begin
 		if least(v_rooms[n], v_most - cardinality(v_taken)) > 0 then
 			select array_agg(c.id) into v_more from (
 				select i.id from {s}.durable_item as i
-				where i.queue = p_queue and i.lane = p_lanes[n] and i.state in (2, 8) and i.run_at <= v_now and i.id is distinct from v_aged
+				where i.queue = p_queue and i.lane = p_lanes[n] and i.state in (2, 8) and i.run_at <= v_now and (not v_losses or not exists (select from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id and l.losses >= 2)) and i.id is distinct from v_aged
 				order by i.run_at, i.id limit least(v_rooms[n], v_most - cardinality(v_taken)) for update skip locked
 			) as c;
 			v_taken := v_taken || v_more;
@@ -167,6 +197,6 @@ begin
 			state = 4, token = nextval('{s}.durable_token'), attempts = i.attempts + 1, started = v_now, node = v_node.id, node_name = v_node.name
 		from unnest(v_taken) with ordinality as t (id, turn) where i.id = t.id
 		returning 3, t.turn::int, 0, i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at, i.started, i.ended,
-			i.node_name, v_node.expires, i.cancel, i.err, i.data;
+			i.node_name, v_node.expires, i.cancel, i.err, case when v_losses then coalesce((select l.losses from {s}.durable_loss as l where l.queue = p_queue and l.item = i.id), 0) else 0 end, i.data;
 	end if;
 end $$;

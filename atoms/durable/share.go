@@ -1,0 +1,133 @@
+package durable
+
+import (
+	"reflect"
+	"sync"
+	"time"
+)
+
+// A share is what the queues of a store have in common in this process while they run. It
+// decides when an item runs alone: then nothing else starts, until the item has ended.
+type share struct {
+	users int // guarded by shares
+
+	mu      sync.Mutex
+	wakes   map[any]func() // of the queues
+	busy    int            // items that run, and turns under way that may claim
+	alone   any            // the queue that wants to run an item alone, or runs it; nil: none
+	runs    bool           // the item has been claimed
+	giveUp  time.Time      // when others start items again, if the process is still busy
+	nothing time.Time      // alone is nil before this time
+}
+
+const (
+	aloneWait  = 10 * time.Second // how long a process starts nothing, to run an item alone
+	alonePause = time.Minute      // until it tries that again
+)
+
+var shares = struct {
+	sync.Mutex
+	of map[Store]*share
+}{of: map[Store]*share{}}
+
+// shareOf returns the share of a store for a queue, and a function that leaves it.
+func shareOf(s Store, queue any, wake func()) (*share, func()) {
+	shares.Lock()
+	defer shares.Unlock()
+	known := reflect.ValueOf(s).Comparable()
+	h := &share{wakes: map[any]func(){}}
+	if known && shares.of[s] != nil {
+		h = shares.of[s]
+	} else if known {
+		shares.of[s] = h
+	}
+	h.users++
+	h.mu.Lock()
+	h.wakes[queue] = wake
+	h.mu.Unlock()
+	return h, func() {
+		h.free(queue, 0)
+		h.mu.Lock()
+		delete(h.wakes, queue)
+		h.mu.Unlock()
+		shares.Lock()
+		defer shares.Unlock()
+		if h.users--; h.users == 0 && known {
+			delete(shares.of, s)
+		}
+	}
+}
+
+// An entry says what a queue may claim.
+type entry int
+
+const (
+	barred entry = iota
+	open
+	only // an item that must run alone
+)
+
+// enter begins a turn that may claim as the entry says. Unless it is barred, exit ends it.
+func (h *share) enter(queue any, now time.Time) entry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.alone != nil && !h.runs && !now.Before(h.giveUp) {
+		h.alone, h.nothing = nil, now.Add(alonePause)
+	}
+	switch {
+	case h.alone == nil:
+		h.busy++
+		return open
+	case h.alone == queue && !h.runs && h.busy == 0:
+		h.busy++
+		return only
+	}
+	return barred
+}
+
+// exit ends a turn or a run. If the process has nothing to do now, it wakes the queue that waits for that.
+func (h *share) exit() {
+	h.mu.Lock()
+	h.busy--
+	wake := h.wakes[h.alone]
+	if h.busy > 0 || h.runs {
+		wake = nil
+	}
+	h.mu.Unlock()
+	if wake != nil {
+		wake()
+	}
+}
+
+// add counts an item that starts.
+func (h *share) add(alone bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.busy++
+	h.runs = h.runs || alone
+}
+
+// request asks for an item of the queue to run alone.
+func (h *share) request(queue any, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.alone == nil && !now.Before(h.nothing) {
+		h.alone, h.runs, h.giveUp = queue, false, now.Add(aloneWait)
+	}
+}
+
+// free lets all queues start items again, if the queue kept them from that.
+func (h *share) free(queue any, pause time.Duration) {
+	h.mu.Lock()
+	var wakes []func()
+	if h.alone == queue {
+		h.alone, h.runs, h.nothing = nil, false, time.Now().Add(pause)
+		for _, wake := range h.wakes {
+			wakes = append(wakes, wake)
+		}
+	}
+	h.mu.Unlock()
+	for _, wake := range wakes {
+		wake()
+	}
+}
