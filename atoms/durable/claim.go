@@ -3,6 +3,7 @@ package durable
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -65,11 +66,26 @@ type run struct {
 	alone    bool        // nothing else runs beside it
 	row      int         // claims of its key that were handed over one after the other
 	finished atomic.Bool
+	state    atomic.Int32 // pending, begun, or withdrawn before its body has started
 
 	mu     sync.Mutex
 	op     core.OperationID
 	cause  error  // why it must be cancelled
 	reason string // of a Cancel by a user
+}
+
+const (
+	pending int32 = iota
+	begun
+	withdrawn
+)
+
+// errNotStarted is why an item that was claimed ahead is given back.
+var errNotStarted = errors.New("durable: the item was claimed ahead, and no slot was free in time")
+
+// begin reports whether the body may start.
+func (r *run) begin() bool {
+	return r.session.ctx.Err() == nil && r.state.CompareAndSwap(pending, begun)
 }
 
 // know stores the operation of the run, or the cause of its cancellation; the first cause

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
@@ -37,6 +38,7 @@ type queue[T any] struct {
 	here    *core.Coordinator[*task[T]]
 	inserts *groupcommit.Committer[*insertion]
 	fenced  atomic.Uint64
+	bodies  mean
 	wakes   chan struct{} // not empty: look for items
 	beats   chan struct{} // not empty: beat at once
 	ended   chan struct{} // not empty: look at ends
@@ -89,6 +91,10 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 	}
 	q.here, err = core.NewCoordinator(func(ctx context.Context, t *task[T]) error {
 		core.OperationFrom(ctx).SetKey(t.item.Key)
+		if !t.begin() {
+			return errNotStarted
+		}
+		defer q.bodies.note(time.Now())
 		return work(ctx, t.value)
 	}, core.Options{Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: 1 << 30, Timeout: opts.Timeout, Sink: opts.Sink,
 		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, OnDone: q.done})
@@ -352,6 +358,10 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 		err = ErrUnknown
 	}
 	x.MaxAttempts = q.opts.MaxAttempts
+	q.mu.Lock()
+	r := q.runs[id]
+	q.mu.Unlock()
+	x.Pending = r != nil && r.item.Token == x.Item.Token && r.state.Load() == pending
 	return x, q.fail(fmt.Sprintf("explain item %d", id), err)
 }
 

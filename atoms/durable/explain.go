@@ -77,7 +77,11 @@ func (x Explanation) about(i Item) string {
 	ended := fmt.Sprint(round(x.Time.Sub(i.Ended)), " ago")
 	switch wait := round(i.RunAt.Sub(x.Time)); {
 	case i.State == Running:
-		text := fmt.Sprintf("runs on %s for %v, %s, lease ends in %v", i.Node, round(x.Time.Sub(i.Started)), x.attempt(i), round(i.Expires.Sub(x.Time)))
+		does := "runs on"
+		if x.Pending && i.ID == x.Item.ID {
+			does = "is claimed, not started, on"
+		}
+		text := fmt.Sprintf("%s %s for %v, %s, lease ends in %v", does, i.Node, round(x.Time.Sub(i.Started)), x.attempt(i), round(i.Expires.Sub(x.Time)))
 		if i.Cancel != "" {
 			text += ", is to be cancelled: " + i.Cancel
 		}

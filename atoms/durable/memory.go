@@ -272,6 +272,9 @@ func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Tu
 			}
 			t.Ends = append(t.Ends, ended)
 		}
+		if len(q.in(Waiting|Running, func(i *memItem) bool { return i.Losses > 0 })) > 0 {
+			room -= want.Ahead
+		}
 		if want.Max == 0 {
 			return t, nil
 		}

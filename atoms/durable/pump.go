@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -24,11 +25,13 @@ type pump[T any] struct {
 	running context.Context // ends when no more items are to be claimed
 	quit    chan struct{}   // is closed when all bodies have ended
 	more    bool            // there may be items to claim
-	entry   entry           // what the turn may claim
-	low     int             // items claimed since the last one by age
-	again   []*ending       // have had a turn that did not record them
-	retry   time.Time       // when to try them again
-	wait    time.Duration   // how long retry is put off if the store cannot be reached; 0: it can be
+	turns   mean
+	noAhead atomic.Int64  // until when nothing is claimed ahead
+	entry   entry         // what the turn may claim
+	low     int           // items claimed since the last one by age
+	again   []*ending     // have had a turn that did not record them
+	retry   time.Time     // when to try them again
+	wait    time.Duration // how long retry is put off if the store cannot be reached; 0: it can be
 	line    line
 }
 
@@ -49,7 +52,7 @@ func (p *pump[T]) run() {
 			p.turn(s, some, want)
 		}
 		if p.entry != barred {
-			p.share.exit()
+			p.share.exit(p.queue)
 		}
 		if turns {
 			continue
@@ -127,7 +130,10 @@ func (p *pump[T]) want(s *session, some []*ending) (want Want) {
 		}
 	}
 	p.mu.Unlock()
-	want.Max = max(0, min(MaxBatch, room+p.here.Stats().Suspended))
+	room += p.here.Stats().Suspended
+	want.Max = max(0, min(MaxBatch, room+p.mayClaimAhead(s)))
+	want.Ahead = min(want.Max, want.Max-room)
+	want.Ahead = max(0, want.Ahead)
 	if len(p.opts.Lanes) > 1 && p.opts.Ageing > 0 && p.low >= 3 {
 		want.Aged = p.opts.Ageing
 	}
@@ -145,6 +151,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 		ends[n] = x.end
 	}
 	var t Turned
+	began := time.Now()
 	err := p.call(&p.line, s, func(ctx context.Context) (err error) {
 		t, err = p.store.Turn(ctx, s.claimer(), ends, want)
 		return err
@@ -160,6 +167,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 	}
 	if err == nil {
 		p.wait = 0
+		p.turns.note(began)
 	}
 	if want.Alone && len(t.Items) == 0 && err == nil {
 		p.share.free(p.queue, 0) // another process has it
@@ -193,7 +201,7 @@ func (p *pump[T]) turn(s *session, some []*ending, want Want) {
 		if next := outs[n].Next; next != nil {
 			p.start(s, *next, x.run.row+1, false)
 		}
-		promoted = promoted || outs[n].Promoted
+		promoted = promoted || outs[n].Promoted || x.run.state.Load() == withdrawn
 	}
 	for _, i := range t.Items {
 		p.start(s, i, 0, want.Alone)
@@ -221,7 +229,7 @@ func (p *pump[T]) leave(r *run) {
 		p.share.free(p.queue, 0)
 	}
 	if started {
-		p.share.exit()
+		p.share.exit(p.queue)
 	}
 }
 
@@ -233,7 +241,11 @@ func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 	p.share.add(alone)
 	p.mu.Lock()
 	p.runs[i.ID] = t.run
+	early := len(p.runs) > p.opts.MaxConcurrency
 	p.mu.Unlock()
+	if early {
+		p.withdraw(t.run)
+	}
 	var err error
 	end, refused := p.policy.refuse(i)
 	if !refused {
@@ -258,7 +270,11 @@ func (p *pump[T]) start(s *session, i Item, row int, alone bool) {
 // done ends the claim of an operation that has ended.
 func (q *queue[T]) done(o core.Snapshot) {
 	r := o.Item.(*task[T]).run
-	q.finish(r, q.policy.after(r.last(), o.Status, o.Err, rand.Float64()))
+	e := q.policy.after(r.last(), o.Status, o.Err, rand.Float64())
+	if givenBack(r, o) {
+		e = End{Kind: EndGivenBack}
+	}
+	q.finish(r, e)
 }
 
 // finish lets the pump record the end of a claim. If the store cannot be reached, the pump

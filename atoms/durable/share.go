@@ -85,12 +85,13 @@ func (h *share) enter(queue any, now time.Time) entry {
 	return barred
 }
 
-// exit ends a turn or a run. If the process has nothing to do now, it wakes the queue that waits for that.
-func (h *share) exit() {
+// exit ends a turn or a run of a queue. If the process has nothing to do now, it wakes another queue
+// that waits for that; the queue itself looks again after each turn.
+func (h *share) exit(queue any) {
 	h.mu.Lock()
 	h.busy--
 	wake := h.wakes[h.alone]
-	if h.busy > 0 || h.runs {
+	if h.busy > 0 || h.runs || h.alone == queue {
 		wake = nil
 	}
 	h.mu.Unlock()

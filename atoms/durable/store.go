@@ -105,6 +105,8 @@ var (
 //     string, tick time.Time) error: the store of scheduledtasks, a table with one row for
 //     each schedule. MarkTick never moves a tick back.
 //   - [Waker], if the database can wake up other processes.
+//   - Ahead(slots int) int, a method: how many items a node with so many slots may claim ahead. Without
+//     it, none.
 //   - Connect() (release func()), a method, if the store has connections of its own for queues that
 //     run. [Queue.Run] calls it before all other calls, and release after them.
 //   - Inside(ctx) bool, a method, if a transaction of a caller makes all others wait. It reports
@@ -321,6 +323,7 @@ type Lost struct {
 // Want says how much a node wants to claim.
 type Want struct {
 	Max   int           // 0 to [MaxBatch]
+	Ahead int           // how many of Max have no free slot yet: none of these while an item of the queue has Losses
 	Alone bool          // only an item that must run alone; Max is 1
 	Aged  time.Duration // the first item may be of a lower lane if it has been due for this time; 0: never
 }
@@ -429,8 +432,9 @@ type Explanation struct {
 	Running     int       `json:"running"`        // items of the queue that run
 	LaneRunning int       `json:"laneRunning"`    // items of its lane that run
 	Paused      bool      `json:"paused"`
-	Nodes       []Serving `json:"nodes,omitempty"` // whose lease is not over, sorted by ID
-	MaxAttempts int       `json:"maxAttempts"`     // a [Queue] sets it
+	Nodes       []Serving `json:"nodes,omitempty"`   // whose lease is not over, sorted by ID
+	MaxAttempts int       `json:"maxAttempts"`       // a [Queue] sets it
+	Pending     bool      `json:"pending,omitempty"` // this process has claimed the item, and its body has not started; a [Queue] sets it
 }
 
 // Serving is a node that serves a queue.

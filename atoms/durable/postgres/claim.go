@@ -137,6 +137,9 @@ func (s *Store) Leave(ctx context.Context, node durable.Node) error {
 	})
 }
 
+// Ahead is as in [durable.Store]: a turn is short beside the network, and a few items fill it.
+func (s *Store) Ahead(slots int) int { return 2 }
+
 // Turn is as in [durable.Store]. Without limits, nodes claim side by side.
 func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End, want durable.Want) (t durable.Turned, err error) {
 	if len(ends) == 0 && want.Max == 0 {
@@ -205,8 +208,8 @@ func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want
 			turns, t.Items = slices.Insert(turns, at, place), slices.Insert(t.Items, at, i)
 		}
 		return nil
-	}, "select kind, place, outcome, "+common+", i.expires, i.losses from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) as i",
-		node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, aged, want.Alone, patience, numbers(ids), tokens, keys, kinds, after, errs, hand)
+	}, "select kind, place, outcome, "+common+", i.expires, i.losses from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) as i",
+		node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, want.Ahead, aged, want.Alone, patience, numbers(ids), tokens, keys, kinds, after, errs, hand)
 }
 
 // lanesOf reads what Join has stored.

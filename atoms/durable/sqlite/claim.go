@@ -36,7 +36,7 @@ func (s *Store) Beat(ctx context.Context, node durable.Node, note string) (durab
 			b.Claims = rows(t, func(h *durable.Held) list { return list{&h.ID, &h.Token, &h.Cancel, &h.Key} },
 				"select id, token, cancel, key from durable_item where queue = ? and node = ? and state = 4 order by id", t.queue, node.ID)
 			b.Strays = t.strays()
-			b.Suspect = t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 2 and run_at <= ? and state in (2, 8) limit 1", t.queue, t.now)
+			b.Suspect = t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 1 and losses >= 2 and run_at <= ? and state in (2, 8) limit 1", t.queue, t.now)
 		}
 		return b
 	})
@@ -77,6 +77,9 @@ func (s *Store) Leave(ctx context.Context, node durable.Node) error {
 	return err
 }
 
+// Ahead is as in [durable.Store].
+func (s *Store) Ahead(slots int) int { return slots }
+
 // Turn is as in [durable.Store]. No end is ever busy.
 func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End, want durable.Want) (durable.Turned, error) {
 	if len(ends) == 0 && want.Max == 0 {
@@ -94,6 +97,9 @@ func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End,
 			if e.Next != nil {
 				want.Max--
 			}
+		}
+		if want.Ahead > 0 && t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 1 limit 1", t.queue) {
+			want.Max -= want.Ahead
 		}
 		if n.id != 0 && want.Max > 0 {
 			done.Items = t.take(n, t.claim(node, want))

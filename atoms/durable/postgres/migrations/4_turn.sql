@@ -5,7 +5,7 @@
 --   3: an item that was claimed, and its place among them
 -- A plan for few rows would be kept while the table grows, so the settings leave one plan only.
 create function {s}.durable_turn_1(
-	p_queue text, p_node bigint, p_lanes text[], p_limits int[], p_cluster int, p_most bigint, p_aged bigint,
+	p_queue text, p_node bigint, p_lanes text[], p_limits int[], p_cluster int, p_most bigint, p_ahead bigint, p_aged bigint,
 	p_alone boolean, p_wait bigint, -- milliseconds for a lock of a key; -1: for ever
 	p_ids bigint[], p_tokens bigint[], p_keys text[], p_kinds smallint[], p_afters bigint[], p_errs text[], p_hands boolean[]
 ) returns table (
@@ -145,6 +145,9 @@ begin
 		end if;
 	end if;
 
+	if v_losses then
+		v_most := v_most - p_ahead;
+	end if;
 	if v_node.id is null or v_most <= 0 then
 		return;
 	end if;
