@@ -49,7 +49,8 @@ type queue[T any] struct {
 
 	mu   sync.Mutex
 	runs map[ItemID]*run
-	ends []*ending // wait for a turn
+	ends []*ending                // wait for a turn
+	late map[string]chan struct{} // by key; see insertLate
 }
 
 type task[T any] struct {
@@ -61,6 +62,9 @@ type insertion struct {
 	in  []Insert
 	out []Inserted
 }
+
+// Busy reports whether the item was not added, because another transaction has its key.
+func (i *insertion) busy() bool { return len(i.out) == 1 && i.out[0].Busy }
 
 // Alone reports whether the insertion needs a commit of its own, because it may be as large as
 // a commit may be.
@@ -82,7 +86,7 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 		return nil, err
 	}
 	q := &queue[T]{store: store, opts: opts, waker: opts.Waker, policy: policy{opts.MaxAttempts, opts.Backoff, opts.MaxBackoff, opts.HaltOnDead},
-		wakes: make(chan struct{}, 1), beats: make(chan struct{}, 1), ended: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}}
+		wakes: make(chan struct{}, 1), beats: make(chan struct{}, 1), ended: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}, late: map[string]chan struct{}{}}
 	if key != nil {
 		q.key = func(item T) string { return string(key(item)) }
 	}
@@ -189,7 +193,12 @@ func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]ItemID, error) {
 	if s, ok := q.store.(interface{ Inside(context.Context) bool }); ok && s.Inside(ctx) {
 		return nil, q.fail("enqueue, inside a transaction that this would wait for", core.ErrWouldDeadlock)
 	}
-	if err := q.inserts.Do(ctx, i); err != nil {
+	i.in[0].NoWait = len(i.in) == 1
+	err := q.inserts.Do(ctx, i)
+	for err == nil && i.busy() {
+		err = q.insertLate(ctx, i)
+	}
+	if err != nil {
 		return nil, q.fail("enqueue", err)
 	}
 	ids := make([]ItemID, len(items))
@@ -224,6 +233,34 @@ func (q *queue[T]) insert(ctx context.Context, all []*insertion, _ []error) erro
 		i.out, out = out[:len(i.in)], out[len(i.in):]
 	}
 	return err
+}
+
+// insertLate adds an item whose key another transaction has. One call for each key waits for it, outside
+// of the group, so that other keys go on; then the others try again together.
+func (q *queue[T]) insertLate(ctx context.Context, i *insertion) error {
+	key := i.in[0].Key
+	q.mu.Lock()
+	first, waits := q.late[key]
+	if !waits {
+		q.late[key] = make(chan struct{})
+	}
+	q.mu.Unlock()
+	if waits {
+		select {
+		case <-first:
+			return q.inserts.Do(ctx, i)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	defer func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		close(q.late[key])
+		delete(q.late, key)
+	}()
+	i.in[0].NoWait = false
+	return q.insert(ctx, []*insertion{i}, nil)
 }
 
 func (q *queue[T]) fail(what string, err error) error {

@@ -253,7 +253,7 @@ type Insert struct {
 	Delay     time.Duration // RunAt = now + Delay; not negative
 	Unique    string        // "": none
 	UniqueFor time.Duration // positive if there is a Unique
-	NoWait    bool          // if another transaction has the lock of the key, the item is not added: Busy
+	NoWait    bool          // all items of a call have the same; if another transaction has the lock of its key, an item is not added: Busy
 }
 
 // Inserted is the result of an [Insert].

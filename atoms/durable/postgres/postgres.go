@@ -223,7 +223,7 @@ func (s *Store) transactOn(ctx context.Context, pool *pgxpool.Pool, begin string
 
 // lockKeys takes the locks of keys, sorted, until the transaction ends.
 func (p *pipeline) lockKeys(queue string, keys []string) {
-	p.do("select pg_advisory_xact_lock(h) from (select distinct "+keyHash+" as h from unnest($2::text[]) as key where key <> '' order by h) as hashes", queue, keys)
+	p.do("select pg_advisory_xact_lock(h) from ("+hashes+") as hashes", queue, keys)
 }
 
 // numbers are ids as all modes of the driver can send them.
@@ -243,6 +243,9 @@ func (p *pipeline) lockKeysOf(queue string, ids []durable.ItemID) {
 func (p *pipeline) lockRows(queue string, ids []durable.ItemID) {
 	p.do("select from {s}.durable_item where queue = $1 and id = any($2::bigint[]) order by id for update", queue, numbers(ids))
 }
+
+// hashes are the numbers of the locks of keys, sorted.
+const hashes = "select distinct " + keyHash + " as h from unnest($2::text[]) as key where key <> '' order by h"
 
 // keyHash is the number of the lock of a key. Two keys may share one.
 const keyHash = "hashtextextended($1::text || chr(1) || key, 1)"
