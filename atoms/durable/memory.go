@@ -199,6 +199,7 @@ func (m *memory) Beat(ctx context.Context, node Node, note string) (Beaten, erro
 		}
 		n := q.nodes[node.ID]
 		if n == nil {
+			b.Gone = true
 			return b, ErrLeaseLost
 		}
 		n.expires, n.note, b.Paused = now.Add(node.Lease), note, q.paused
@@ -206,6 +207,7 @@ func (m *memory) Beat(ctx context.Context, node Node, note string) (Beaten, erro
 			b.Claims = append(b.Claims, Held{i.ID, i.Token, i.Cancel, i.Key})
 		}
 		b.Strays = q.strays(now)
+		b.Due = len(q.in(Ready|Retry, func(i *memItem) bool { return !i.RunAt.After(now) })) > 0
 		b.Suspect = len(q.in(Ready|Retry, func(i *memItem) bool { return i.Losses >= LossesAlone && !i.RunAt.After(now) })) > 0
 		return b, nil
 	})

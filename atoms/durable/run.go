@@ -127,14 +127,13 @@ func (l *loop[T]) step(stopping bool) (more bool) {
 		l.opts.Sink.RaiseKey(SignalLeaseLost, l.opts.Name)
 	}
 	if now := time.Now(); !now.Before(l.beat) {
-		l.beat = now.Add(l.every)
+		l.beat = l.share.next(now, l.every)
 		switch s := l.session.Load(); {
 		case s != nil:
 			l.doBeat(s, stopping)
 		case !stopping:
 			l.join()
 		}
-		l.wake(false) // it is time to look for items
 	}
 	if s := l.session.Load(); s == nil || s.ctx.Err() != nil || stopping || time.Now().Before(l.prune) {
 		return false
@@ -166,6 +165,7 @@ func (l *loop[T]) join() {
 		s := newSession(node, sent)
 		l.doBeat(s, false) // frees the items of nodes that are gone
 		l.session.Store(s)
+		l.wake(false)
 	}
 }
 
@@ -175,7 +175,7 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 		note = "waits while " + l.opts.DeferOn + " is present"
 	}
 	err := l.call(&l.line, s, func(ctx context.Context) (err error) {
-		beaten, err = l.store.Beat(ctx, s.node, note)
+		beaten, err = l.share.beat(ctx, l.store, s.node, note)
 		return err
 	})
 	for _, lost := range beaten.Lost {
@@ -186,6 +186,9 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 	}
 	if s.ctx.Err() == nil {
 		s.fence.Reset(s.left(sent))
+	}
+	if beaten.Due && !beaten.Paused {
+		l.wake(false)
 	}
 	l.mu.Lock()
 	runs := maps.Clone(l.runs)

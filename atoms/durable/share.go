@@ -1,15 +1,23 @@
 package durable
 
 import (
+	"cmp"
+	"context"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/groupcommit"
 )
 
 // A share is what the queues of a store have in common in this process while they run. It
 // decides when an item runs alone: then nothing else starts, until the item has ended.
 type share struct {
 	users int // guarded by shares
+	began time.Time
+	beats *groupcommit.Committer[*beat] // nil: the store cannot do several at once
 
 	mu      sync.Mutex
 	wakes   map[any]func() // of the queues
@@ -35,7 +43,25 @@ func shareOf(s Store, queue any, wake func()) (*share, func()) {
 	shares.Lock()
 	defer shares.Unlock()
 	known := reflect.ValueOf(s).Comparable()
-	h := &share{wakes: map[any]func(){}}
+	h := &share{wakes: map[any]func(){}, began: time.Now()}
+	if all, ok := s.(interface {
+		Beats(ctx context.Context, all []Beating) ([]Beaten, error)
+	}); ok {
+		h.beats = core.Must(groupcommit.New(func(ctx context.Context, group []*beat, _ []error) error {
+			slices.SortFunc(group, func(a, b *beat) int { return cmp.Compare(a.Node.ID, b.Node.ID) })
+			ctx, cancel := context.WithTimeout(ctx, group[0].Node.Lease/4)
+			defer cancel()
+			beatings := make([]Beating, len(group))
+			for n, b := range group {
+				beatings[n] = b.Beating
+			}
+			out, err := all.Beats(ctx, beatings)
+			for n := range out {
+				group[n].out = out[n]
+			}
+			return err
+		}, groupcommit.Options{Name: "durable.beats", MaxBatch: MaxBatch}))
+	}
 	if known && shares.of[s] != nil {
 		h = shares.of[s]
 	} else if known {
@@ -55,7 +81,38 @@ func shareOf(s Store, queue any, wake func()) (*share, func()) {
 		if h.users--; h.users == 0 && known {
 			delete(shares.of, s)
 		}
+		if h.users == 0 && h.beats != nil {
+			h.beats.Close()
+		}
 	}
+}
+
+// beat is one of a group.
+type beat struct {
+	Beating
+	out Beaten
+}
+
+// next is when a queue beats next: all queues with one period beat at the same moment, so that
+// their beats share a transaction.
+func (h *share) next(now time.Time, every time.Duration) time.Time {
+	return h.began.Add(now.Sub(h.began).Truncate(every) + every)
+}
+
+// beat sends a heartbeat, with those of other queues if it can.
+func (h *share) beat(ctx context.Context, s Store, node Node, note string) (Beaten, error) {
+	if h.beats == nil {
+		return s.Beat(ctx, node, note)
+	}
+	b := &beat{Beating: Beating{node, note}}
+	err := h.beats.Do(ctx, b)
+	if err != nil {
+		return Beaten{}, err
+	}
+	if b.out.Gone {
+		err = ErrLeaseLost
+	}
+	return b.out, err
 }
 
 // An entry says what a queue may claim.

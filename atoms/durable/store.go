@@ -105,6 +105,8 @@ var (
 //     string, tick time.Time) error: the store of scheduledtasks, a table with one row for
 //     each schedule. MarkTick never moves a tick back.
 //   - [Waker], if the database can wake up other processes.
+//   - Beats(ctx, []Beating) ([]Beaten, error), a method: several beats, for different queues, in one
+//     transaction. Without it, each queue of a process sends its own.
 //   - Ahead(slots int) int, a method: how many items a node with so many slots may claim ahead. Without
 //     it, none.
 //   - Connect() (release func()), a method, if the store has connections of its own for queues that
@@ -296,6 +298,12 @@ type Node struct {
 	Lanes          []core.Lane   // highest first, with Name and Limit only; a queue without lanes has one with Name ""
 }
 
+// Beating is a beat among several: see [Store].
+type Beating struct {
+	Node Node
+	Note string
+}
+
 // Beaten is the answer to a beat.
 type Beaten struct {
 	Paused bool
@@ -304,6 +312,8 @@ type Beaten struct {
 
 	Strays  []string // lanes that no node has, sorted
 	Suspect bool     // an item waits until a process runs nothing else
+	Due     bool     // there are items in lanes whose first one can be claimed
+	Gone    bool     // the node is not alive: Beat returns ErrLeaseLost, and Beats no error
 }
 
 // Held is an item that is Running on a node.

@@ -38,67 +38,94 @@ returning id`, node.Queue, node.Name, micros(node.Lease), node.MaxConcurrency, n
 
 // Beat is as in [durable.Store].
 func (s *Store) Beat(ctx context.Context, node durable.Node, note string) (b durable.Beaten, err error) {
-	var alive bool
-	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
-		b, alive = durable.Beaten{}, false
-		lost := map[durable.NodeID]int{} // by node, its place in b.Lost
-		p.rows(func(rows pgx.Rows) error {
-			var id durable.NodeID
-			var l durable.Lost
-			err := rows.Scan(&id, &l.Name)
-			lost[id] = len(b.Lost)
-			b.Lost = append(b.Lost, l)
-			return err
-		}, `
+	all, err := s.Beats(ctx, []durable.Beating{{Node: node, Note: note}})
+	if err == nil && all[0].Gone {
+		err = durable.ErrLeaseLost
+	}
+	if len(all) > 0 {
+		b = all[0]
+	}
+	return b, err
+}
+
+// Beats is as in [durable.Store].
+func (s *Store) Beats(ctx context.Context, all []durable.Beating) ([]durable.Beaten, error) {
+	done := make([]durable.Beaten, len(all))
+	err := s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
+		for n, b := range all {
+			p.beat(b.Node, b.Note, &done[n])
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for n, b := range done {
+		if b.Gone {
+			done[n] = durable.Beaten{Lost: b.Lost, Gone: true}
+		}
+	}
+	return done, nil
+}
+
+// beat adds the statements of a beat, which fill b.
+func (p *pipeline) beat(node durable.Node, note string, b *durable.Beaten) {
+	*b = durable.Beaten{Gone: true}
+	lost := map[durable.NodeID]int{} // by node, its place in b.Lost
+	p.rows(func(rows pgx.Rows) error {
+		var id durable.NodeID
+		var l durable.Lost
+		err := rows.Scan(&id, &l.Name)
+		lost[id] = len(b.Lost)
+		b.Lost = append(b.Lost, l)
+		return err
+	}, `
 with over as (select id from {s}.durable_node where queue = $1 and expires <= clock_timestamp() order by id for update skip locked)
 delete from {s}.durable_node where id in (select id from over) returning id, name`, node.Queue)
-		p.free(node.Queue, true, func(id durable.NodeID) {
-			if i, ok := lost[id]; ok {
-				b.Lost[i].Claims++
-			}
-		})
-		p.rows(func(pgx.Rows) error { alive = true; return nil }, `
+	p.free(node.Queue, true, func(id durable.NodeID) {
+		if i, ok := lost[id]; ok {
+			b.Lost[i].Claims++
+		}
+	})
+	p.rows(func(pgx.Rows) error { b.Gone = false; return nil }, `
 update {s}.durable_node set lease = $2::bigint * interval '1 microsecond', expires = clock_timestamp() + $2::bigint * interval '1 microsecond', note = $3
 where id = $1 and expires > clock_timestamp() returning id`, node.ID, micros(node.Lease), note)
-		p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Paused) }, "select paused from {s}.durable_queue where queue = $1", node.Queue)
-		p.rows(func(rows pgx.Rows) error {
-			var h durable.Held
-			err := rows.Scan(&h.ID, &h.Token, &h.Cancel, &h.Key)
-			b.Claims = append(b.Claims, h)
-			return err
-		}, "select id, token, cancel, key from {s}.durable_item where queue = $1 and node = $2 and state = 4 order by id", node.Queue, node.ID)
-		b.Strays = nil
-		p.rows(func(rows pgx.Rows) error {
-			var lane string
-			err := rows.Scan(&lane)
+	p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Paused) }, "select paused from {s}.durable_queue where queue = $1", node.Queue)
+	p.rows(func(rows pgx.Rows) error {
+		var h durable.Held
+		err := rows.Scan(&h.ID, &h.Token, &h.Cancel, &h.Key)
+		b.Claims = append(b.Claims, h)
+		return err
+	}, "select id, token, cancel, key from {s}.durable_item where queue = $1 and node = $2 and state = 4 order by id", node.Queue, node.ID)
+	p.rows(func(rows pgx.Rows) error {
+		var lane string
+		var stray, due bool
+		err := rows.Scan(&lane, &stray, &due)
+		if b.Due = b.Due || due; stray {
 			b.Strays = append(b.Strays, lane)
-			return err
-		}, strays, node.Queue)
-		p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Suspect) }, `
+		}
+		return err
+	}, waiting, node.Queue)
+	p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Suspect) }, `
 with gone as (
 	delete from {s}.durable_loss as l where l.queue = $1 and (l.losses <= 0 or not exists (select from {s}.durable_item as i where i.id = l.item and i.state + 0 in (2, 4, 8)))
 )
 select exists (
 	select from {s}.durable_loss as l join {s}.durable_item as i on i.id = l.item
 	where l.queue = $1 and l.losses >= 2 and i.state + 0 in (2, 8) and i.run_at <= clock_timestamp())`, node.Queue)
-	})
-	if err == nil && !alive {
-		return durable.Beaten{Lost: b.Lost}, durable.ErrLeaseLost
-	}
-	return b, err
 }
 
-// strays selects the lanes with items that wait, which no node has. It takes one step in an index
-// for each lane.
-const strays = `
+// waiting selects the lanes with items that wait, whether no node has them, and whether an item can be
+// claimed. It takes few steps in an index for each lane.
+const waiting = `
 with recursive due (lane) as (
 	(select lane from {s}.durable_item where queue = $1 and state in (2, 8) order by lane limit 1)
 	union all
 	select (select i.lane from {s}.durable_item as i where i.queue = $1 and i.state in (2, 8) and i.lane > due.lane order by i.lane limit 1) from due where due.lane is not null
 ),
 nodes as materialized (select lanes from {s}.durable_node where queue = $1 and expires > clock_timestamp())
-select lane from due where lane is not null and exists (select from nodes)
-	and not exists (select from nodes where lanes @> jsonb_build_array(jsonb_build_object('name', lane))) order by lane`
+select lane, exists (select from nodes) and not exists (select from nodes where lanes @> jsonb_build_array(jsonb_build_object('name', lane))),
+	(select i.run_at from {s}.durable_item as i where i.queue = $1 and i.lane = due.lane and i.state in (2, 8) order by i.run_at limit 1) <= clock_timestamp()
+from due where lane is not null order by lane`
 
 // free makes the items of ended nodes Ready, and calls count for the node of each. Lost says that
 // their leases were lost. Items that a transaction has locked, for example with Finish, are left to

@@ -49,10 +49,13 @@ from {s}.durable_item where queue = $1`, queue)
 		st.Strays = nil
 		p.rows(func(rows pgx.Rows) error {
 			var lane string
-			err := rows.Scan(&lane)
-			st.Strays = append(st.Strays, lane)
+			var stray bool
+			err := rows.Scan(&lane, &stray, nil)
+			if stray {
+				st.Strays = append(st.Strays, lane)
+			}
 			return err
-		}, strays, queue)
+		}, waiting, queue)
 	})
 	st.Oldest = duration(oldest)
 	return st, err

@@ -24,26 +24,43 @@ func (s *Store) Join(ctx context.Context, node durable.Node) (durable.NodeID, er
 
 // Beat is as in [durable.Store].
 func (s *Store) Beat(ctx context.Context, node durable.Node, note string) (durable.Beaten, error) {
-	alive := true
-	b, err := change(ctx, s, node.Queue, func(t *moment) (b durable.Beaten) {
-		over := rows(t, func(n *durable.Node) list { return list{&n.ID, &n.Name} }, "select id, name from durable_node where queue = ? and expires <= ? order by id", t.queue, t.now)
-		for _, n := range over {
-			b.Lost = append(b.Lost, durable.Lost{Name: n.Name, Claims: t.free(n.ID, true)})
-		}
-		alive = t.do("update durable_node set expires = ?, note = ? where id = ? returning id", t.in(node.Lease), note, node.ID) > 0
-		if alive {
-			b.Paused = t.paused()
-			b.Claims = rows(t, func(h *durable.Held) list { return list{&h.ID, &h.Token, &h.Cancel, &h.Key} },
-				"select id, token, cancel, key from durable_item where queue = ? and node = ? and state = 4 order by id", t.queue, node.ID)
-			b.Strays = t.strays()
-			b.Suspect = t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 1 and losses >= 2 and run_at <= ? and state in (2, 8) limit 1", t.queue, t.now)
-		}
-		return b
-	})
-	if err == nil && !alive { // what it did for the others is committed
+	all, err := s.Beats(ctx, []durable.Beating{{Node: node, Note: note}})
+	if err != nil {
+		return durable.Beaten{}, err
+	}
+	if all[0].Gone { // what it did for the others is committed
 		err = durable.ErrLeaseLost
 	}
-	return b, err
+	return all[0], err
+}
+
+// Beats is as in [durable.Store].
+func (s *Store) Beats(ctx context.Context, all []durable.Beating) ([]durable.Beaten, error) {
+	return change(ctx, s, "", func(t *moment) (done []durable.Beaten) {
+		for _, b := range all {
+			t.queue, t.freed = b.Node.Queue, false
+			done = append(done, t.beat(b.Node, b.Note))
+			t.announce()
+		}
+		t.freed = false
+		return done
+	})
+}
+
+func (t *moment) beat(node durable.Node, note string) (b durable.Beaten) {
+	over := rows(t, func(n *durable.Node) list { return list{&n.ID, &n.Name} }, "select id, name from durable_node where queue = ? and expires <= ? order by id", t.queue, t.now)
+	for _, n := range over {
+		b.Lost = append(b.Lost, durable.Lost{Name: n.Name, Claims: t.free(n.ID, true)})
+	}
+	b.Gone = t.do("update durable_node set expires = ?, note = ? where id = ? returning id", t.in(node.Lease), note, node.ID) == 0
+	if !b.Gone {
+		b.Paused = t.paused()
+		b.Claims = rows(t, func(h *durable.Held) list { return list{&h.ID, &h.Token, &h.Cancel, &h.Key} },
+			"select id, token, cancel, key from durable_item where queue = ? and node = ? and state = 4 order by id", t.queue, node.ID)
+		b.Strays, b.Due = t.waiting()
+		b.Suspect = t.get(list{new(int)}, "select 1 from durable_item where queue = ? and losses >= 1 and losses >= 2 and run_at <= ? and state in (2, 8) limit 1", t.queue, t.now)
+	}
+	return b
 }
 
 // free ends a node, whose lease is lost or not, and returns how many claims it had.
@@ -55,20 +72,27 @@ func (t *moment) free(id durable.NodeID, lost bool) int {
 where queue = ?3 and node = ?4 and state = 4 returning id`, lost, t.now, t.queue, id)
 }
 
-// strays are the lanes with items that wait, which no node has. It takes one step in an index
-// for each lane.
-func (t *moment) strays() (lanes []string) {
-	for _, lane := range rows(t, func(lane *string) list { return list{lane} }, `
+// waiting are the lanes with items that wait, which no node has, and whether an item of any lane can be
+// claimed. It takes few steps in an index for each lane.
+func (t *moment) waiting() (strays []string, due bool) {
+	type lane struct {
+		name       string
+		stray, due bool
+	}
+	for _, l := range rows(t, func(l *lane) list { return list{&l.name, &l.stray, &l.due} }, `
 with recursive due (lane) as (
 	select (select min(lane) from durable_item where queue = ?1 and state in (2, 8))
 	union all
 	select (select min(i.lane) from durable_item as i where i.queue = ?1 and i.state in (2, 8) and i.lane > due.lane) from due where due.lane is not null
 )
-select lane from due where lane is not null and exists (select 1 from durable_node where queue = ?1 and expires > ?2)
-	and not exists (select 1 from durable_node as n, json_each(n.node, '$.Lanes') as l where n.queue = ?1 and n.expires > ?2 and l.value ->> 'Name' = due.lane)`, t.queue, t.now) {
-		lanes = append(lanes, lane)
+select lane, exists (select 1 from durable_node where queue = ?1 and expires > ?2) and not exists (select 1 from durable_node as n, json_each(n.node, '$.Lanes') as l where n.queue = ?1 and n.expires > ?2 and l.value ->> 'Name' = due.lane),
+	(select min(i.run_at) from durable_item as i where i.queue = ?1 and i.lane = due.lane and i.state in (2, 8)) <= ?2
+from due where lane is not null`, t.queue, t.now) {
+		if due = due || l.due; l.stray {
+			strays = append(strays, l.name)
+		}
 	}
-	return lanes
+	return strays, due
 }
 
 // Leave is as in [durable.Store].

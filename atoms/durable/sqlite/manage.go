@@ -119,7 +119,7 @@ from (
 	union all select state, null, null from durable_item where queue = ?1 and state >= 16
 )`, t.queue, t.now)
 	st.Oldest, st.Paused = max(0, time.Duration(oldest)*time.Microsecond), t.paused()
-	st.Strays = t.strays()
+	st.Strays, _ = t.waiting()
 	return st
 }
 

@@ -57,7 +57,7 @@ func TestPlans(t *testing.T) {
 		require.NotNil(t, ended.Next)
 		m.explain(m.find(ended.Next.ID + 1)[ended.Next.ID+1])
 		m.free(node.ID, true)
-		m.strays()
+		m.waiting()
 		m.explain(m.find(ended.Next.ID)[ended.Next.ID])
 		m.stats()
 		for query, plan := range plans {
