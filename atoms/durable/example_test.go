@@ -167,7 +167,8 @@ func ExampleStore() {
 	fmt.Println(len(items), state, items[0].Attempts)
 
 	var beaten durable.Beaten
-	beaten, err = store.Beat(ctx, node, "")
+	beating := durable.Beating{Node: node, Note: "why it does not claim"}
+	beaten, err = store.Beat(ctx, beating.Node, "")
 	must(err)
 	for _, held := range beaten.Claims {
 		fmt.Println("held", held == durable.Held{ID: items[0].ID, Key: "ada", Token: items[0].Token})

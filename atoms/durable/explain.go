@@ -2,6 +2,7 @@ package durable
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math"
@@ -33,6 +34,38 @@ func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
 
 // String is the JSON form.
 func (s Stats) String() string { return core.StatsString(s) }
+
+// MarshalJSON is the facts, with the text of String as "why".
+func (x Explanation) MarshalJSON() ([]byte, error) {
+	type lane struct {
+		Name  string `json:"name"`
+		Limit int    `json:"limit,omitempty"`
+	}
+	type node struct {
+		ID             NodeID `json:"id"`
+		Name           string `json:"name"`
+		Lease          string `json:"lease"`
+		MaxConcurrency int    `json:"maxConcurrency"`
+		MaxCluster     int    `json:"maxCluster,omitempty"`
+		Lanes          []lane `json:"lanes"`
+		Note           string `json:"note,omitempty"`
+		Running        int    `json:"running"`
+	}
+	var nodes []node
+	for _, s := range x.Nodes {
+		n := node{s.Node.ID, s.Node.Name, s.Node.Lease.String(), s.Node.MaxConcurrency, s.Node.MaxCluster, nil, s.Note, s.Running}
+		for _, l := range s.Node.Lanes {
+			n.Lanes = append(n.Lanes, lane{l.Name, l.Limit})
+		}
+		nodes = append(nodes, n)
+	}
+	type facts Explanation
+	return json.Marshal(struct {
+		Why string `json:"why"`
+		facts
+		Nodes []node `json:"nodes,omitempty"`
+	}{x.String(), facts(x), nodes})
+}
 
 // LogValue groups the item, its state and the reasons in words.
 func (x Explanation) LogValue() slog.Value {

@@ -47,11 +47,14 @@ func TestExplanations(t *testing.T) {
 		x.Time, x.MaxAttempts = now, 8
 		assert.Equal(t, want, x.String())
 	}
-	x := durable.Explanation{Item: running, Time: now, MaxAttempts: -1}
+	x := durable.Explanation{Item: running, Time: now, MaxAttempts: -1, Nodes: []durable.Serving{node("a", "gate", 1, 5, "hot")}}
 	assert.Contains(t, x.String(), "for 3s, attempt 2, lease")
 	text, err := json.Marshal(x)
 	require.NoError(t, err)
+	assert.Contains(t, string(text), `{"why":"runs on shop-2 for 3s`)
 	assert.Contains(t, string(text), `"state":"running"`)
+	assert.Contains(t, string(text), `"nodes":[{"id":0,"name":"a","lease":"0s","maxConcurrency":4,"maxCluster":5,"lanes":[{"name":"hot","limit":5}],"note":"gate","running":1}]`)
+	assert.NotRegexp(t, `"[A-Z]\w*":`, string(text))
 	var b strings.Builder
 	slog.New(slog.NewTextHandler(&b, nil)).Info("", "x", x, "stats", durable.Stats{Ready: 3})
 	assert.Contains(t, b.String(), "x.item=0 x.state=running x.why=")

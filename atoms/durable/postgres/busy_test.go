@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -62,4 +63,23 @@ func TestTransactionHoldsUpItsKeyOnly(t *testing.T) {
 	for range 5 {
 		require.Equal(t, "ada", <-ended)
 	}
+}
+
+// A transaction that adds items of very many keys gets an error before the server has no more room
+// for locks, which would stop all others.
+func TestTooManyKeys(t *testing.T) {
+	s := open(t)
+	q, err := durable.New(s, strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{})
+	require.NoError(t, err)
+	defer q.Close()
+	tx, err := s.pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(context.Background())
+	added := 0
+	for ; err == nil && added < 2*MaxKeys; added++ {
+		_, err = Enqueue(t.Context(), tx, q, fmt.Sprint(added))
+	}
+	require.ErrorIs(t, err, ErrTooManyKeys)
+	assert.Greater(t, added, MaxKeys)
+	insert(t, s, "ada")
 }

@@ -82,7 +82,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 		var there bool
 		err := pool.QueryRow(ctx, "select to_regclass($1) is not null and to_regproc($2) is not null", s.in+".durable_item", s.in+".durable_turn_1").Scan(&there)
 		if err == nil && !there {
-			err = errors.New("the tables or functions are missing: run all steps of Migrations, or open it without SkipMigrations")
+			err = errors.New("postgres: the tables or functions are missing: run all steps of Migrations, or open it without SkipMigrations")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("postgres: schema %s cannot be opened: %w", opts.Schema, err)
