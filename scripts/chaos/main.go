@@ -174,7 +174,7 @@ func (c *cluster) open(ctx context.Context, edit func([]byte) []byte) error {
 func (c *cluster) spawn(n int, calm bool) error {
 	p := c.workers[n]
 	name := fmt.Sprintf("%d-%x", n, c.rnd.Uint32())
-	text, err := json.Marshal(config{Name: name, DSN: dsn(p.proxy.dir), Keys: c.keys, Limit: c.limit, Halt: c.halt, Seed: c.rnd.Uint64(), Calm: calm})
+	text, err := json.Marshal(config{Name: name, DSN: dsn(p.proxy.dir), Keys: c.keys, Limit: c.limit, Halt: c.halt, Seed: c.rnd.Uint64(), Old: n%2 == 0 && !calm, Calm: calm})
 	if err != nil {
 		return err
 	}
@@ -225,6 +225,26 @@ func (p *process) kill() {
 	}
 }
 
+// replaceDead starts workers in place of those that items have killed.
+func (c *cluster) replaceDead() error {
+	for n, p := range c.workers {
+		if !p.mu.TryLock() {
+			continue
+		}
+		var err error
+		if pid, _ := syscall.Wait4(p.cmd.Process.Pid, nil, syscall.WNOHANG, nil); pid > 0 {
+			c.did("killed by items")
+			c.touch(p)
+			err = c.spawn(n, false)
+		}
+		p.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *cluster) killAll() {
 	for _, p := range c.workers {
 		p.mu.Lock()
@@ -263,6 +283,9 @@ func (c *cluster) torment(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(time.Duration(c.rnd.IntN(int(time.Second)))):
+		}
+		if err := c.replaceDead(); err != nil {
+			return err
 		}
 		n := c.rnd.IntN(len(c.workers))
 		p, long := c.workers[n], 200*time.Millisecond+time.Duration(c.rnd.IntN(int(2*lease)))

@@ -49,7 +49,7 @@ func startServer() (*server, error) {
 }
 
 func dsn(dir string) string {
-	return "postgres://postgres@/postgres?connect_timeout=2&pool_max_conns=12&host=" + dir
+	return "postgres://postgres@/postgres?connect_timeout=2&pool_max_conns=4&host=" + dir
 }
 
 // restart stops the server without warning and starts it again.

@@ -249,6 +249,7 @@ func (s *suite) leases() {
 func (s *suite) losses() {
 	alive := s.join(s.a)
 	id := s.add("")[0]
+	s.equal("none must run alone", len(s.claim(alive, durable.Want{Max: 1, Alone: true})), 0)
 	facts := func() []int { i := s.item(id); return list(i.Losses, i.Attempts, int(i.Token)) }
 	lose := func(want durable.Want) (item durable.Item) {
 		s.Helper()

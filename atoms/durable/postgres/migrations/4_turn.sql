@@ -161,7 +161,7 @@ begin
 		end if;
 	end loop;
 	if p_alone then
-		select array_agg(c.id) into v_taken from (
+		select coalesce(array_agg(c.id), v_taken) into v_taken from (
 			select i.id from unnest(p_lanes, v_rooms) with ordinality as l (lane, room, place)
 			join {s}.durable_loss as s on s.queue = p_queue and s.losses >= 2 and l.room > 0
 			join {s}.durable_item as i on i.id = s.item
