@@ -79,7 +79,7 @@ func (s *Store) choose(of func(o *own) *pgxpool.Pool) *pgxpool.Pool {
 	return s.pool
 }
 
-var indexOf = regexp.MustCompile(`create index concurrently (\w+) on`)
+var indexOf = regexp.MustCompile(`(?:create|drop) index concurrently (?:if exists )?(\S+)`)
 
 // build builds the indexes that are missing. It tries again every minute.
 func (s *Store) build(ctx context.Context) {
@@ -108,7 +108,11 @@ func (s *Store) buildOnce(ctx context.Context) error {
 		if index == nil {
 			continue
 		}
+		drops := strings.HasPrefix(index[0], "drop")
 		name := s.in + "." + index[1]
+		if drops {
+			name = index[1]
+		}
 		var recorded, building bool
 		var valid *bool
 		err := conn.QueryRow(ctx, s.sql(`select exists (select from {s}.durable_migration where step = $1),
@@ -121,13 +125,13 @@ func (s *Store) buildOnce(ctx context.Context) error {
 			continue
 		case building:
 			return errBuilding
-		case valid != nil && !*valid: // a build was interrupted
+		case drops || valid != nil && !*valid: // a build was interrupted
 			if _, err := conn.Exec(ctx, "drop index concurrently if exists "+name); err != nil {
 				return err
 			}
 			valid = nil
 		}
-		if valid == nil {
+		if valid == nil && !drops {
 			if _, err := conn.Exec(ctx, step[strings.Index(step, "create"):]); err != nil {
 				return err
 			}
