@@ -25,7 +25,6 @@ const PostgresDSN = "EPHEMERAL_POSTGRES_DSN"
 
 const (
 	enqueuers = 8
-	slots     = 500 // of ours and of River
 	handBatch = 50
 )
 
@@ -37,22 +36,32 @@ func durableRows() []Row {
 	}
 	cold := func(p parcel) string { return p.Customer }
 	hot := func(parcel) string { return "hot" }
-	return []Row{
+	rows := []Row{
 		{Name: "op=enqueue/keys=cold", MaxAllocs: -1, Sides: []Side{
-			{"ours", 0, func() Body { return oursDurable(cold).enqueue() }},
+			{"ours", 0, func() Body { return oursDurable(cold, 1).enqueue() }},
 			{"by-hand", 2.2, func() Body { return byHand(1).enqueue() }},
-			{"river", 0.8, func() Body { return throughRiver().enqueue() }},
-		}},
-		{Name: "op=run/keys=cold", MaxAllocs: -1, Sides: []Side{
-			{"ours", 0, func() Body { return oursDurable(cold).drain() }},
-			{"by-hand", 2.2, func() Body { return byHand(handBatch).drain() }},
-			{"river", 0.8, func() Body { return throughRiver().drain() }},
-		}},
-		{Name: "op=run/keys=hot", MaxAllocs: -1, Sides: []Side{
-			{"ours", 0, func() Body { return oursDurable(hot).drain() }},
-			{"by-hand-no-order", 0, func() Body { return byHand(1).drain() }},
+			{"river", 0.8, func() Body { return throughRiver(1).enqueue() }},
 		}},
 	}
+	goals := map[int]float64{1: 1.2, 10: 1.5, 100: 1.5, 500: 1.3} // items a second, beside River
+	for _, workers := range []int{1, 10, 100, 500} {
+		batch, goal := min(workers, handBatch), 0.0
+		if workers == 500 {
+			goal = 1 / 0.7
+		}
+		rows = append(rows, Row{Name: fmt.Sprintf("op=run/keys=cold/workers=%d", workers), MaxAllocs: -1, Sides: []Side{
+			{"ours", 0, func() Body { return oursDurable(cold, workers).drain() }},
+			{"by-hand", goal, func() Body { return byHand(batch).drain() }},
+			{"river", 1 / goals[workers], func() Body { return throughRiver(workers).drain() }},
+		}})
+	}
+	for _, workers := range []int{1, 100} {
+		rows = append(rows, Row{Name: fmt.Sprintf("op=run/keys=hot/workers=%d", workers), MaxAllocs: -1, Sides: []Side{
+			{"ours", 0, func() Body { return oursDurable(hot, workers).drain() }},
+			{"by-hand-no-order", 0, func() Body { return byHand(1).drain() }},
+		}})
+	}
+	return rows
 }
 
 // Written returns how many transactions have written in the cluster, and its bytes of WAL.
@@ -133,7 +142,7 @@ func (t *workTable) drain() Body {
 	}}
 }
 
-func oursDurable(key func(parcel) string) *workTable {
+func oursDurable(key func(parcel) string, slots int) *workTable {
 	t, ctx := openWorkTable(), context.Background()
 	store := core.Must(postgres.Open(ctx, t.Pool, postgres.Options{Schema: t.schema}))
 	queue := func() *durable.Queue[parcel] {
@@ -195,7 +204,7 @@ func byHand(batch int) *workTable {
 	return t
 }
 
-func throughRiver() *workTable {
+func throughRiver(slots int) *workTable {
 	t, ctx := openWorkTable(), context.Background()
 	driver := riverpgxv5.New(t.Pool)
 	core.Must(core.Must(rivermigrate.New(driver, &rivermigrate.Config{Schema: t.schema})).Migrate(ctx, rivermigrate.DirectionUp, nil))

@@ -101,6 +101,10 @@ const QueueSignalLeaseLost = durable.SignalLeaseLost
 // no heartbeat in time, and its items are free; see NodeLost.
 const QueueSignalNodeLost = durable.SignalNodeLost
 
+// QueueSignalLaneUnserved is [durable.SignalLaneUnserved]: SignalLaneUnserved: items
+// wait in a lane that no process has in its Options.
+const QueueSignalLaneUnserved = durable.SignalLaneUnserved
+
 // QueueSignalStoreLost is [durable.SignalStoreLost]: SignalStoreLost is present on the
 // sink while calls of the store fail.
 const QueueSignalStoreLost = durable.SignalStoreLost
@@ -129,6 +133,9 @@ var QueueItemFenced = durable.ItemFenced
 // QueueNodeLost is [durable.NodeLost].
 var QueueNodeLost = durable.NodeLost
 
+// QueueLaneUnserved is [durable.LaneUnserved]: the name of the lane
+var QueueLaneUnserved = durable.LaneUnserved
+
 // QueueMaxText is [durable.MaxText]: MaxText is the maximum length of a queue name,
 // key, lane or unique id in bytes.
 const QueueMaxText = durable.MaxText
@@ -144,6 +151,17 @@ const QueueMaxError = durable.MaxError
 // QueueMaxBatch is [durable.MaxBatch]: MaxBatch is the maximum number of items, ends or
 // ids in one call of a store.
 const QueueMaxBatch = durable.MaxBatch
+
+// QueueLossesAlone is [durable.LossesAlone]: LossesAlone is how many losses make an
+// item run alone in its process.
+const QueueLossesAlone = durable.LossesAlone
+
+// QueueLossPause is [durable.LossPause]: LossPause is how long an item waits after a
+// loss, when it has so many: 1 second, doubled with each loss from LossesAlone on, up
+// to 64 seconds.
+func QueueLossPause(losses int) time.Duration {
+	return durable.LossPause(losses)
+}
 
 // ErrQueueLeaseLost is [durable.ErrLeaseLost]: ErrLeaseLost means that a node has sent
 // no heartbeat for the time of its lease.
@@ -211,6 +229,9 @@ type QueueItem = durable.Item
 // QueueNode is [durable.Node]: A Node is a process that claims items of a queue.
 type QueueNode = durable.Node
 
+// QueueBeating is [durable.Beating]: Beating is a beat among several: see Store.
+type QueueBeating = durable.Beating
+
 // QueueBeaten is [durable.Beaten]: Beaten is the answer to a beat.
 type QueueBeaten = durable.Beaten
 
@@ -222,6 +243,9 @@ type QueueLost = durable.Lost
 
 // QueueWant is [durable.Want]: Want says how much a node wants to claim.
 type QueueWant = durable.Want
+
+// QueueTurned is [durable.Turned]: Turned is the answer to a turn.
+type QueueTurned = durable.Turned
 
 // QueueEnd is [durable.End]: An End is the end of a claim.
 type QueueEnd = durable.End
@@ -268,6 +292,9 @@ const QueueOutcomeAlready = durable.OutcomeAlready
 // QueueOutcomeFenced is [durable.OutcomeFenced]: refused: the token is not that of the
 // item
 const QueueOutcomeFenced = durable.OutcomeFenced
+
+// QueueOutcomeBusy is [durable.OutcomeBusy]: another transaction has a lock: call again
+const QueueOutcomeBusy = durable.OutcomeBusy
 
 // QueueQuery is [durable.Query]: A Query selects items that match all fields that are
 // not zero.

@@ -3,6 +3,8 @@ package durable
 import (
 	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,7 +46,7 @@ func StoreFrom(ctx context.Context) Store {
 
 // MarkFinished says that the transaction of the caller ends the claim in ctx. Engines call it
 // in Finish, before the caller commits. When the body has returned, the queue still calls
-// [Store.End]. If the transaction was committed, End returns [OutcomeAlready]; if not, End ends
+// [Store.Turn]. If the transaction was committed, the outcome is [OutcomeAlready]; if not, Turn ends
 // the item. If a marked item was pruned before that, it counts as done.
 func MarkFinished(ctx context.Context) {
 	if r, ok := ctx.Value(runKey{}).(*run); ok {
@@ -61,13 +63,29 @@ type run struct {
 	item     Item // does not change
 	session  *session
 	release  func() bool // of the session's end; nil: it has no operation
+	alone    bool        // nothing else runs beside it
 	row      int         // claims of its key that were handed over one after the other
 	finished atomic.Bool
+	state    atomic.Int32 // pending, begun, or withdrawn before its body has started
 
 	mu     sync.Mutex
 	op     core.OperationID
 	cause  error  // why it must be cancelled
 	reason string // of a Cancel by a user
+}
+
+const (
+	pending int32 = iota
+	begun
+	withdrawn
+)
+
+// errNotStarted is why an item that was claimed ahead is given back.
+var errNotStarted = errors.New("durable: the item was claimed ahead, and no slot was free in time")
+
+// begin reports whether the body may start.
+func (r *run) begin() bool {
+	return r.session.ctx.Err() == nil && r.state.CompareAndSwap(pending, begun)
 }
 
 // know stores the operation of the run, or the cause of its cancellation; the first cause
@@ -98,16 +116,41 @@ func (r *run) last() Item {
 // A session is the time in which this process is a node of the store: from Join until its lease
 // is lost.
 type session struct {
-	node  Node
-	ctx   context.Context // ends with ErrLeaseLost
-	lose  context.CancelCauseFunc
-	fence *time.Timer
-	seen  map[Held]time.Time // see orphans
+	node    Node
+	limited bool            // the queue or a lane has a limit: an end makes room
+	ctx     context.Context // ends with ErrLeaseLost
+	lose    context.CancelCauseFunc
+	fence   *time.Timer
+	seen    map[Held]time.Time // see orphans
+	strays  atomic.Pointer[[]core.Lane]
+}
+
+// serve makes the node claim from lanes that no node has, after its own. It raises a signal for
+// each that is new.
+func (s *session) serve(o Options, strays []string) {
+	var lanes []core.Lane
+	before := s.strays.Load()
+	for _, name := range strays {
+		lane := core.Lane{Name: name}
+		if lanes = append(lanes, lane); before == nil || !slices.Contains(*before, lane) {
+			LaneUnserved.Raise(o.Sink, o.Name, name)
+		}
+	}
+	s.strays.Store(&lanes)
+}
+
+// claimer is the node with all lanes from which it claims.
+func (s *session) claimer() Node {
+	n := s.node
+	if strays := s.strays.Load(); strays != nil && len(*strays) > 0 {
+		n.Lanes = slices.Concat(n.Lanes, *strays)
+	}
+	return n
 }
 
 // newSession makes the session of a node. The call of Join began at sent.
 func newSession(node Node, sent time.Time) *session {
-	s := &session{node: node}
+	s := &session{node: node, limited: node.MaxCluster > 0 || slices.ContainsFunc(node.Lanes, func(l core.Lane) bool { return l.Limit > 0 })}
 	s.ctx, s.lose = context.WithCancelCause(context.Background())
 	s.fence = time.AfterFunc(s.left(sent), func() { s.lose(ErrLeaseLost) })
 	return s

@@ -47,8 +47,23 @@
 // than Options.Timeout, the item is retried after a pause. The pause doubles each time. An item
 // is dead after MaxAttempts, if the error is [Permanent], or if it cannot be decoded:
 // [Queue.Items] lists it, and [Queue.Again] lets it run again. If the body returns [Snooze], the
-// item runs later, and the attempt does not count. Attempts count when they begin, so an item
-// that kills its process is dead in the end.
+// item runs later, and the attempt does not count.
+//
+// If the lease of a process is lost with an item, that is a loss and no attempt: the item may have
+// run beside one that killed the process. After two losses an item runs alone: its process starts
+// nothing else meanwhile, in all queues of the store. Then a loss is an attempt, so an item that kills its
+// process is dead in the end. A process that is busy stops starting items for up to 10 seconds a
+// minute to do that. An item with losses waits 1 second, then longer. An ordinary end of an attempt resets its
+// losses.
+//
+// # What runs next
+//
+// A process chooses items when slots are free. While bodies are short, it chooses a few more, at
+// most one commit or 100 milliseconds earlier than they can start: as many as end during a commit. They are given back
+// if no slot is free in time. Where MaxCluster or the Limit of a lane counts, there are none.
+//
+// If items wait in a lane that no process has, for example after a deploy has changed Lanes, they
+// are claimed after all others. Explain, Stats and [SignalLaneUnserved] name the lane.
 //
 // # Why does it wait?
 //

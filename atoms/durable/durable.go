@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/groupcommit"
@@ -36,18 +37,20 @@ type queue[T any] struct {
 	waker   Waker // or nil
 	here    *core.Coordinator[*task[T]]
 	inserts *groupcommit.Committer[*insertion]
-	ends    *groupcommit.Committer[*ending]
 	fenced  atomic.Uint64
+	bodies  mean
 	wakes   chan struct{} // not empty: look for items
-	beats   atomic.Bool   // true: beat at once
+	beats   chan struct{} // not empty: beat at once
+	ended   chan struct{} // not empty: look at ends
 
 	begun   sync.Once          // sets stop
 	stop    context.CancelFunc // ends Run, or keeps it from beginning
 	stopped chan struct{}      // closed when Run has ended
 
-	mu       sync.Mutex
-	runs     map[ItemID]*run
-	children sync.WaitGroup // goroutines that end claims without an operation
+	mu   sync.Mutex
+	runs map[ItemID]*run
+	ends []*ending                // wait for a turn
+	late map[string]chan struct{} // by key; see insertLate
 }
 
 type task[T any] struct {
@@ -60,15 +63,12 @@ type insertion struct {
 	out []Inserted
 }
 
+// Busy reports whether the item was not added, because another transaction has its key.
+func (i *insertion) busy() bool { return len(i.out) == 1 && i.out[0].Busy }
+
 // Alone reports whether the insertion needs a commit of its own, because it may be as large as
 // a commit may be.
 func (i *insertion) Alone() bool { return len(i.in) != 1 }
-
-type ending struct {
-	node Node
-	end  End
-	out  Ended
-}
 
 // New makes a queue on a store. It returns an error if an option is wrong, or if store or work
 // is nil. Key returns the key of an item; items with the key "" have no order. If key is nil,
@@ -86,7 +86,7 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 		return nil, err
 	}
 	q := &queue[T]{store: store, opts: opts, waker: opts.Waker, policy: policy{opts.MaxAttempts, opts.Backoff, opts.MaxBackoff, opts.HaltOnDead},
-		wakes: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}}
+		wakes: make(chan struct{}, 1), beats: make(chan struct{}, 1), ended: make(chan struct{}, 1), stopped: make(chan struct{}), runs: map[ItemID]*run{}, late: map[string]chan struct{}{}}
 	if key != nil {
 		q.key = func(item T) string { return string(key(item)) }
 	}
@@ -95,6 +95,10 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 	}
 	q.here, err = core.NewCoordinator(func(ctx context.Context, t *task[T]) error {
 		core.OperationFrom(ctx).SetKey(t.item.Key)
+		if !t.begin() {
+			return errNotStarted
+		}
+		defer q.bodies.note(time.Now())
 		return work(ctx, t.value)
 	}, core.Options{Name: opts.Name, MaxConcurrency: opts.MaxConcurrency, MaxQueued: 1 << 30, Timeout: opts.Timeout, Sink: opts.Sink,
 		MaxTracked: opts.MaxTracked, MaxAge: opts.MaxAge, OnDone: q.done})
@@ -102,7 +106,6 @@ func New[T any, K ~string](store Store, key func(T) K, work core.Work[T], opts O
 		return nil, err
 	}
 	q.inserts = core.Must(groupcommit.New(q.insert, groupcommit.Options{Name: opts.Name, MaxBatch: MaxBatch}))
-	q.ends = core.Must(groupcommit.New(q.end, groupcommit.Options{Name: opts.Name, MaxBatch: MaxBatch}))
 	return &Queue[T]{queue: q}, nil
 }
 
@@ -190,7 +193,12 @@ func (q *Queue[T]) enqueue(ctx context.Context, items ...T) ([]ItemID, error) {
 	if s, ok := q.store.(interface{ Inside(context.Context) bool }); ok && s.Inside(ctx) {
 		return nil, q.fail("enqueue, inside a transaction that this would wait for", core.ErrWouldDeadlock)
 	}
-	if err := q.inserts.Do(ctx, i); err != nil {
+	i.in[0].NoWait = len(i.in) == 1
+	err := q.inserts.Do(ctx, i)
+	for err == nil && i.busy() {
+		err = q.insertLate(ctx, i)
+	}
+	if err != nil {
 		return nil, q.fail("enqueue", err)
 	}
 	ids := make([]ItemID, len(items))
@@ -227,6 +235,34 @@ func (q *queue[T]) insert(ctx context.Context, all []*insertion, _ []error) erro
 	return err
 }
 
+// insertLate adds an item whose key another transaction has. One call for each key waits for it, outside
+// of the group, so that other keys go on; then the others try again together.
+func (q *queue[T]) insertLate(ctx context.Context, i *insertion) error {
+	key := i.in[0].Key
+	q.mu.Lock()
+	first, waits := q.late[key]
+	if !waits {
+		q.late[key] = make(chan struct{})
+	}
+	q.mu.Unlock()
+	if waits {
+		select {
+		case <-first:
+			return q.inserts.Do(ctx, i)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	defer func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		close(q.late[key])
+		delete(q.late, key)
+	}()
+	i.in[0].NoWait = false
+	return q.insert(ctx, []*insertion{i}, nil)
+}
+
 func (q *queue[T]) fail(what string, err error) error {
 	if errors.Is(err, groupcommit.ErrUndecided) {
 		err = fmt.Errorf("%w: %w", ErrUndecided, err)
@@ -258,7 +294,10 @@ func (q *Queue[T]) Cancel(ctx context.Context, id ItemID, reason string) (bool, 
 	if err != nil {
 		return false, q.fail("cancel", err)
 	}
-	q.beats.Store(true)
+	select {
+	case q.beats <- struct{}{}:
+	default:
+	}
 	q.wake(true)
 	return states[0] != 0, nil
 }
@@ -356,6 +395,10 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 		err = ErrUnknown
 	}
 	x.MaxAttempts = q.opts.MaxAttempts
+	q.mu.Lock()
+	r := q.runs[id]
+	q.mu.Unlock()
+	x.Pending = r != nil && r.item.Token == x.Item.Token && r.state.Load() == pending
 	return x, q.fail(fmt.Sprintf("explain item %d", id), err)
 }
 
@@ -363,8 +406,8 @@ func (q *Queue[T]) Explain(ctx context.Context, id ItemID) (Explanation, error) 
 // does that every minute, [MaxBatch] items at a time. Without Run, call Prune.
 func (q *Queue[T]) Prune(ctx context.Context) (pruned int, err error) {
 	for {
-		n, err := q.store.Prune(ctx, q.opts.Name, q.opts.Keep, MaxBatch)
-		if pruned += n; err != nil || n < MaxBatch {
+		n, more, err := q.store.Prune(ctx, q.opts.Name, q.opts.Keep, MaxBatch)
+		if pruned += n; err != nil || !more {
 			return pruned, q.fail("prune", err)
 		}
 	}

@@ -159,28 +159,30 @@ func ExampleStore() {
 	id, err = store.Join(ctx, node)
 	must(err)
 	node.ID = id
-	var items []durable.Item
-	items, err = store.Claim(ctx, node, durable.Want{Max: 10})
+	var turned durable.Turned
+	turned, err = store.Turn(ctx, node, nil, durable.Want{Max: 10})
 	must(err)
+	items := turned.Items
 	var state durable.State = items[0].State
 	fmt.Println(len(items), state, items[0].Attempts)
 
 	var beaten durable.Beaten
-	beaten, err = store.Beat(ctx, node, "")
+	beating := durable.Beating{Node: node, Note: "why it does not claim"}
+	beaten, err = store.Beat(ctx, beating.Node, "")
 	must(err)
 	for _, held := range beaten.Claims {
-		fmt.Println("held", held == durable.Held{ID: items[0].ID, Token: items[0].Token})
+		fmt.Println("held", held == durable.Held{ID: items[0].ID, Key: "ada", Token: items[0].Token})
 	}
 	for _, lost := range beaten.Lost {
 		fmt.Println("never", lost == durable.Lost{})
 	}
 
-	var ended []durable.Ended
 	var kind durable.EndKind = durable.EndDone
-	ended, err = store.End(ctx, node, []durable.End{{ID: items[0].ID, Token: items[0].Token, Kind: kind, HandOver: true}})
+	turned, err = store.Turn(ctx, node, []durable.End{{ID: items[0].ID, Key: items[0].Key, Token: items[0].Token, Kind: kind, HandOver: true}}, durable.Want{})
 	must(err)
-	var outcome durable.Outcome = ended[0].Outcome
-	fmt.Println(outcome == durable.OutcomeEnded, ended[0].State, string(ended[0].Next.Data))
+	var ended durable.Ended = turned.Ends[0]
+	var outcome durable.Outcome = ended.Outcome
+	fmt.Println(outcome == durable.OutcomeEnded, ended.State, string(ended.Next.Data))
 
 	x, _, err := store.Explain(ctx, "orders", inserted[1].ID)
 	must(err)
@@ -194,6 +196,6 @@ func ExampleStore() {
 	// held true
 	// true done 2
 	// shop-1 1 running
-	// 1 <nil>
+	// 1 false <nil>
 	// wakes other processes: false
 }

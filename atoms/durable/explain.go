@@ -2,6 +2,7 @@ package durable
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math"
@@ -33,6 +34,38 @@ func (s Stats) LogValue() slog.Value { return core.StatsValue(s) }
 
 // String is the JSON form.
 func (s Stats) String() string { return core.StatsString(s) }
+
+// MarshalJSON is the facts, with the text of String as "why".
+func (x Explanation) MarshalJSON() ([]byte, error) {
+	type lane struct {
+		Name  string `json:"name"`
+		Limit int    `json:"limit,omitempty"`
+	}
+	type node struct {
+		ID             NodeID `json:"id"`
+		Name           string `json:"name"`
+		Lease          string `json:"lease"`
+		MaxConcurrency int    `json:"maxConcurrency"`
+		MaxCluster     int    `json:"maxCluster,omitempty"`
+		Lanes          []lane `json:"lanes"`
+		Note           string `json:"note,omitempty"`
+		Running        int    `json:"running"`
+	}
+	var nodes []node
+	for _, s := range x.Nodes {
+		n := node{s.Node.ID, s.Node.Name, s.Node.Lease.String(), s.Node.MaxConcurrency, s.Node.MaxCluster, nil, s.Note, s.Running}
+		for _, l := range s.Node.Lanes {
+			n.Lanes = append(n.Lanes, lane{l.Name, l.Limit})
+		}
+		nodes = append(nodes, n)
+	}
+	type facts Explanation
+	return json.Marshal(struct {
+		Why string `json:"why"`
+		facts
+		Nodes []node `json:"nodes,omitempty"`
+	}{x.String(), facts(x), nodes})
+}
 
 // LogValue groups the item, its state and the reasons in words.
 func (x Explanation) LogValue() slog.Value {
@@ -77,7 +110,11 @@ func (x Explanation) about(i Item) string {
 	ended := fmt.Sprint(round(x.Time.Sub(i.Ended)), " ago")
 	switch wait := round(i.RunAt.Sub(x.Time)); {
 	case i.State == Running:
-		text := fmt.Sprintf("runs on %s for %v, %s, lease ends in %v", i.Node, round(x.Time.Sub(i.Started)), x.attempt(i), round(i.Expires.Sub(x.Time)))
+		does := "runs on"
+		if x.Pending && i.ID == x.Item.ID {
+			does = "is claimed, not started, on"
+		}
+		text := fmt.Sprintf("%s %s for %v, %s, lease ends in %v", does, i.Node, round(x.Time.Sub(i.Started)), x.attempt(i), round(i.Expires.Sub(x.Time)))
 		if i.Cancel != "" {
 			text += ", is to be cancelled: " + i.Cancel
 		}
@@ -105,15 +142,29 @@ func (x Explanation) reasons() (why []string) {
 	if len(x.Nodes) == 0 {
 		add("no node serves the queue")
 	}
+	if x.Item.Losses >= LossesAlone {
+		add("was lost with its process %d times, so it waits until a process runs nothing else", x.Item.Losses)
+	}
+	place := func(s Serving) int {
+		return slices.IndexFunc(s.Node.Lanes, func(l core.Lane) bool { return l.Name == x.Item.Lane })
+	}
+	stray := !slices.ContainsFunc(x.Nodes, func(s Serving) bool { return place(s) >= 0 })
+	if stray && len(x.Nodes) > 0 {
+		add("no node has lane %q, so it is the lowest", x.Item.Lane)
+	}
 	cluster, lane, serves, idle := 0, 0, false, false // the highest limits
 	for _, s := range x.Nodes {
-		n := slices.IndexFunc(s.Node.Lanes, func(l core.Lane) bool { return l.Name == x.Item.Lane })
-		if n < 0 {
+		n := place(s)
+		if n < 0 && !stray {
 			continue
 		}
 		serves = true
 		cluster = max(cluster, cmp.Or(s.Node.MaxCluster, math.MaxInt)) // 0: no limit
-		lane = max(lane, cmp.Or(s.Node.Lanes[n].Limit, math.MaxInt))
+		if stray {
+			lane = math.MaxInt
+		} else {
+			lane = max(lane, cmp.Or(s.Node.Lanes[n].Limit, math.MaxInt))
+		}
 		switch {
 		case s.Note != "":
 			add("%s %s", s.Node.Name, s.Note)
@@ -122,9 +173,6 @@ func (x Explanation) reasons() (why []string) {
 		default:
 			idle = true
 		}
-	}
-	if len(x.Nodes) > 0 && !serves {
-		add("no node serves lane %q", x.Item.Lane)
 	}
 	if serves && x.Running >= cluster {
 		add("%d of %d items of the queue run", x.Running, cluster)

@@ -159,7 +159,7 @@ type faulty struct {
 	cut       atomic.Bool // nothing gets through
 	loseClaim atomic.Bool // the answer of the next claim
 	loseEnd   atomic.Bool // the answer of the next end
-	slow      atomic.Bool // the answer of a claim takes a second
+	slow      atomic.Bool // the answer of a turn that claims takes a second
 }
 
 func (f *faulty) Insert(ctx context.Context, queue string, items []durable.Insert) ([]durable.Inserted, error) {
@@ -177,40 +177,44 @@ func (f *faulty) Beat(ctx context.Context, node durable.Node, note string) (dura
 	return f.Store.Beat(ctx, node, note)
 }
 
-func (f *faulty) Claim(ctx context.Context, node durable.Node, want durable.Want) ([]durable.Item, error) {
+func (f *faulty) Turn(ctx context.Context, node durable.Node, ends []durable.End, want durable.Want) (durable.Turned, error) {
 	if f.cut.Load() {
-		return nil, errOnPurpose
+		return durable.Turned{}, errOnPurpose
 	}
-	items, err := f.Store.Claim(ctx, node, want)
-	if len(items) > 0 && f.slow.Load() {
+	t, err := f.Store.Turn(ctx, node, ends, want)
+	if len(t.Items) > 0 && f.slow.Load() {
 		time.Sleep(time.Second)
 	}
-	if len(items) > 0 && f.loseClaim.Swap(false) {
-		return nil, durable.ErrUndecided
+	if len(t.Items) > 0 && f.loseClaim.Swap(false) || len(ends) > 0 && f.loseEnd.Swap(false) {
+		return durable.Turned{}, durable.ErrUndecided
 	}
-	return items, err
+	return t, err
 }
 
-func (f *faulty) End(ctx context.Context, node durable.Node, ends []durable.End) ([]durable.Ended, error) {
-	if f.cut.Load() {
-		return nil, errOnPurpose
-	}
-	ended, err := f.Store.End(ctx, node, ends)
-	if f.loseEnd.Swap(false) {
-		return nil, durable.ErrUndecided
-	}
-	return ended, err
-}
-
-// counting is a store that counts the calls of Claim.
+// counting is a store that counts the turns.
 type counting struct {
 	durable.Store
-	claims atomic.Int64
+	turns atomic.Int64
 }
 
-func (c *counting) Claim(ctx context.Context, node durable.Node, want durable.Want) ([]durable.Item, error) {
-	c.claims.Add(1)
-	return c.Store.Claim(ctx, node, want)
+func (c *counting) Turn(ctx context.Context, node durable.Node, ends []durable.End, want durable.Want) (durable.Turned, error) {
+	c.turns.Add(1)
+	return c.Store.Turn(ctx, node, ends, want)
+}
+
+// claim claims up to most items without a queue.
+func claim(s durable.Store, node durable.Node, most int) ([]durable.Item, error) {
+	t, err := s.Turn(context.Background(), node, nil, durable.Want{Max: most})
+	return t.Items, err
+}
+
+// endDone ends the claim of a body in the way of Finish.
+func endDone(s durable.Store, c durable.Claim) (durable.Outcome, error) {
+	t, err := s.Turn(context.Background(), durable.Node{Queue: c.Queue}, []durable.End{{ID: c.ID, Key: c.Key, Token: c.Token, Kind: durable.EndDone}}, durable.Want{})
+	if err != nil {
+		return 0, err
+	}
+	return t.Ends[0].Outcome, nil
 }
 
 func watch(s *shop, q *durable.Queue[string], pattern string) *coretest.Watcher {

@@ -97,9 +97,9 @@ func TestMarkFinished(t *testing.T) {
 			q := s.queue(func(ctx context.Context, _ string) error {
 				c := durable.ClaimFrom(ctx)
 				assert.Equal(t, []any{"orders", "ada", "shop-1", 1}, []any{c.Queue, c.Key, c.Node, c.Attempt})
-				_, err := s.store.End(ctx, durable.Node{Queue: c.Queue}, []durable.End{{ID: c.ID, Token: c.Token, Kind: durable.EndDone}})
+				_, err := endDone(s.store, c)
 				require.NoError(t, err)
-				_, err = s.store.Prune(ctx, c.Queue, durable.Keep{}, 10)
+				_, _, err = s.store.Prune(ctx, c.Queue, durable.Keep{}, 10)
 				require.NoError(t, err)
 				if mark {
 					durable.MarkFinished(ctx)

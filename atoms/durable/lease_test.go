@@ -107,27 +107,97 @@ func TestAnswersAreLost(t *testing.T) {
 	})
 }
 
-// An item that ends its process is dead after its attempts, and its key goes on.
+// An item kills each process that runs it. Those that run beside it come to no harm: after two
+// losses all run alone, and only then are losses attempts. The item is dead in the end, and its
+// key goes on.
 func TestCrashingItem(t *testing.T) {
 	inBubble(t, func(s *shop) {
-		node := durable.Node{Queue: "durable", Name: "crashing", Lease: time.Second, Lanes: []core.Lane{{}}}
+		memory, crashes := s.store, 0
 		var l log
-		q := s.queue(l.work, durable.Options{MaxAttempts: 2})
-		ids := s.enqueue(q, "a/1", "a/2")
+		start := func() (q *durable.Queue[string], f *faulty) {
+			f = &faulty{Store: memory}
+			s.store = f
+			other := s.queue(l.sleeps, durable.Options{Name: "other", Lease: time.Second, MaxConcurrency: 8})
+			q = s.queue(func(ctx context.Context, item string) error {
+				if item != "bad/1" {
+					return l.sleeps(ctx, item)
+				}
+				if crashes++; crashes > 2 {
+					assert.Zero(t, other.Here().Stats().Running, "it runs alone, over all queues")
+				}
+				f.cut.Store(true)
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}, durable.Options{Lease: time.Second, MaxConcurrency: 8, MaxAttempts: 2})
+			s.run(q)
+			s.run(other)
+			return q, f
+		}
+		producer, second := s.queue(l.work, durable.Options{}), s.queue(l.work, durable.Options{Name: "other"})
+		ids := s.enqueue(producer, "bad/1", "bad/2", "1", "2", "3", "4", "5", "6")
+		others := s.enqueue(second, "x", "y", "z")
+		q, f := start()
+		for range 8 {
+			for range 100 {
+				time.Sleep(time.Second)
+				if f.cut.Load() || s.stats(producer).Done == 7 {
+					break
+				}
+			}
+			q, f = start()
+		}
+		assert.Equal(t, 4, crashes)
+		assert.Equal(t, "dead done done done done done done done", s.states(producer, ids...))
+		assert.Equal(t, "done done done", s.states(second, others...))
+		assert.Contains(t, s.explain(q, ids[0]), "durable: all 2 attempts have begun, and the last one, without other items beside it, was lost with its process")
+		for i, err := range q.Items(s.Context(), durable.Query{State: durable.Done}) {
+			require.NoError(t, err)
+			assert.Equal(t, 1, i.Attempts)
+		}
+	})
+}
+
+// A process that is busy for long does not stand still to run an item alone: it tries for ten
+// seconds a minute.
+func TestAloneHasToWait(t *testing.T) {
+	inBubble(t, func(s *shop) {
+		var l log
+		work := func(ctx context.Context, item string) error {
+			l.add(item)
+			if item == "long" {
+				return sleep(ctx, 90*time.Second)
+			}
+			return nil
+		}
+		q := s.queue(work, durable.Options{Lease: 10 * time.Second, MaxConcurrency: 2})
+		s.enqueue(q, "suspect")
 		for range 2 {
+			node := durable.Node{Queue: q.Name(), Lease: time.Second, Lanes: []core.Lane{{}}}
 			var err error
+			node.ID, err = s.store.Join(s.Context(), node)
+			require.NoError(t, err)
+			_, err = claim(s.store, node, 1)
+			require.NoError(t, err)
+			time.Sleep(time.Second)
 			node.ID, err = s.store.Join(s.Context(), node)
 			require.NoError(t, err)
 			_, err = s.store.Beat(s.Context(), node, "")
 			require.NoError(t, err)
-			items, err := s.store.Claim(s.Context(), node, durable.Want{Max: 10})
-			require.NoError(t, err)
-			require.Len(t, items, 1)
-			time.Sleep(time.Second)
+			require.NoError(t, s.store.Leave(s.Context(), node))
 		}
-		s.run(q) // and it looks for lost processes at once
-		assert.Equal(t, "a/2", l.take())
-		assert.Equal(t, "dead 0s ago: durable: all 2 attempts have begun, and the last one was lost with its process", s.explain(q, ids[0]))
+		s.enqueue(q, "long")
+		s.run(q)
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, "long", l.take())
+		s.enqueue(q, "other")
+		time.Sleep(5 * time.Second)
+		assert.Empty(t, l.take())
+		time.Sleep(7 * time.Second)
+		assert.Equal(t, "other", l.take())
+		s.enqueue(q, "next")
+		assert.Equal(t, "next", l.take())
+		time.Sleep(3 * time.Minute)
+		assert.Equal(t, "suspect", l.take())
 	})
 }
 
@@ -152,8 +222,8 @@ func TestManyProcesses(t *testing.T) {
 					return errOnPurpose
 				}
 				c := durable.ClaimFrom(ctx) // the effect and the end in one transaction, as Finish does
-				ended, err := memory.End(context.Background(), durable.Node{Queue: c.Queue}, []durable.End{{ID: c.ID, Token: c.Token, Kind: durable.EndDone}})
-				if err == nil && ended[0].Outcome == durable.OutcomeEnded {
+				outcome, err := endDone(memory, c)
+				if outcome == durable.OutcomeEnded {
 					effects.add(item)
 				}
 				durable.MarkFinished(ctx)

@@ -132,6 +132,7 @@ func byRunAt(a, b *memItem) int {
 // view is the item as the store shows it.
 func (i *memItem) view() Item {
 	item := i.Item
+	item.Token = max(0, i.Token) // below 0: of a lost lease
 	item.Data = slices.Clone(i.Data)
 	if i.on != nil {
 		item.Expires = i.on.expires
@@ -168,12 +169,20 @@ func (m *memory) Join(ctx context.Context, node Node) (NodeID, error) {
 	})
 }
 
-// end ends a node and returns how many claims it had.
-func (q *memQueue) end(n *memNode, now time.Time) int {
+// end ends a node, whose lease is lost or not, and returns how many claims it had.
+func (q *memQueue) end(n *memNode, lost bool, now time.Time) int {
 	delete(q.nodes, n.ID)
 	claims := q.in(Running, n.has)
 	for _, i := range claims {
-		i.Token = 0
+		i.Token = -i.Token
+		if !lost || i.Losses < LossesAlone {
+			i.Attempts--
+		}
+		if lost {
+			if i.Losses++; i.Losses >= LossesAlone {
+				i.RunAt = now.Add(LossPause(i.Losses))
+			}
+		}
 		q.leave(i, Ready, now)
 	}
 	return len(claims)
@@ -185,25 +194,43 @@ func (m *memory) Beat(ctx context.Context, node Node, note string) (Beaten, erro
 	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (b Beaten, _ error) {
 		for _, id := range slices.Sorted(maps.Keys(q.nodes)) {
 			if n := q.nodes[id]; !n.expires.After(now) {
-				b.Lost = append(b.Lost, Lost{n.Name, q.end(n, now)})
+				b.Lost = append(b.Lost, Lost{n.Name, q.end(n, true, now)})
 			}
 		}
 		n := q.nodes[node.ID]
 		if n == nil {
+			b.Gone = true
 			return b, ErrLeaseLost
 		}
 		n.expires, n.note, b.Paused = now.Add(node.Lease), note, q.paused
 		for _, i := range q.in(Running, n.has) {
-			b.Claims = append(b.Claims, Held{i.ID, i.Token, i.Cancel})
+			b.Claims = append(b.Claims, Held{i.ID, i.Token, i.Cancel, i.Key})
 		}
+		b.Strays = q.strays(now)
+		b.Due = len(q.in(Ready|Retry, func(i *memItem) bool { return !i.RunAt.After(now) })) > 0
+		b.Suspect = len(q.in(Ready|Retry, func(i *memItem) bool { return i.Losses >= LossesAlone && !i.RunAt.After(now) })) > 0
 		return b, nil
 	})
+}
+
+// strays are the lanes with items that wait, which no node has.
+func (q *memQueue) strays(now time.Time) (lanes []string) {
+	nodes := q.serving(now)
+	for _, i := range q.in(Ready|Retry, every) {
+		if len(nodes) > 0 && !slices.Contains(lanes, i.Lane) && !slices.ContainsFunc(nodes, func(s Serving) bool {
+			return slices.ContainsFunc(s.Node.Lanes, func(l core.Lane) bool { return l.Name == i.Lane })
+		}) {
+			lanes = append(lanes, i.Lane)
+		}
+	}
+	slices.Sort(lanes)
+	return lanes
 }
 
 func (m *memory) Leave(ctx context.Context, node Node) error {
 	return ignore(call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (claims int, _ error) {
 		if n := q.nodes[node.ID]; n != nil {
-			claims = q.end(n, now)
+			claims = q.end(n, false, now)
 		}
 		return claims, nil
 	}))
@@ -223,14 +250,41 @@ func (m *memory) claim(i *memItem, n *memNode, now time.Time) Item {
 	return i.view()
 }
 
-func (m *memory) Claim(ctx context.Context, node Node, want Want) ([]Item, error) {
-	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (claimed []Item, _ error) {
+func (m *memory) Turn(ctx context.Context, node Node, ends []End, want Want) (Turned, error) {
+	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (t Turned, _ error) {
 		n := q.alive(node.ID, now)
+		room := want.Max
+		for _, e := range ends {
+			ended := Ended{Outcome: OutcomeFenced}
+			if i := q.find(e.ID); i != nil && e.Token > 0 && i.Token == -e.Token && i.State == Ready && e.Kind == EndGivenBack {
+				if i.Losses > LossesAlone {
+					i.Attempts--
+				}
+				i.Losses, i.Token, ended = max(0, i.Losses-1), 0, Ended{Outcome: OutcomeAlready, State: Ready}
+			} else if i != nil && i.Token == e.Token && i.State != Running {
+				ended = Ended{Outcome: OutcomeAlready, State: i.State}
+			} else if i != nil && i.Token == e.Token {
+				next := q.endClaim(i, e, now)
+				ended = Ended{Outcome: OutcomeEnded, State: i.State, Promoted: next != nil}
+				if e.HandOver && next != nil && n != nil && !q.paused && next.Lane == i.Lane && !next.RunAt.After(now) {
+					item := m.claim(next, n, now)
+					ended.Next, ended.Promoted = &item, false
+					room--
+				}
+			}
+			t.Ends = append(t.Ends, ended)
+		}
+		if len(q.in(Waiting|Running, func(i *memItem) bool { return i.Losses > 0 })) > 0 {
+			room -= want.Ahead
+		}
+		if want.Max == 0 {
+			return t, nil
+		}
 		if n == nil {
-			return nil, ErrLeaseLost
+			return t, ErrLeaseLost
 		}
 		due := func(lane core.Lane) []*memItem { // what can be claimed of a lane, the first one first
-			room := want.Max - len(claimed)
+			room := room - len(t.Items)
 			if node.MaxCluster > 0 {
 				room = min(room, node.MaxCluster-len(q.in(Running, every)))
 			}
@@ -238,7 +292,9 @@ func (m *memory) Claim(ctx context.Context, node Node, want Want) ([]Item, error
 			if lane.Limit > 0 {
 				room = min(room, lane.Limit-len(q.in(Running, of)))
 			}
-			items := q.in(Ready|Retry, func(i *memItem) bool { return of(i) && !i.RunAt.After(now) && !q.paused })
+			items := q.in(Ready|Retry, func(i *memItem) bool {
+				return of(i) && !i.RunAt.After(now) && !q.paused && (i.Losses >= LossesAlone) == want.Alone
+			})
 			slices.SortFunc(items, byRunAt)
 			return items[:min(len(items), max(0, room))]
 		}
@@ -248,36 +304,15 @@ func (m *memory) Claim(ctx context.Context, node Node, want Want) ([]Item, error
 		}
 		if want.Aged > 0 && len(first) > 0 {
 			if i := slices.MinFunc(first, byRunAt); now.Sub(i.RunAt) >= want.Aged {
-				claimed = append(claimed, m.claim(i, n, now))
+				t.Items = append(t.Items, m.claim(i, n, now))
 			}
 		}
 		for _, lane := range node.Lanes {
 			for _, i := range due(lane) {
-				claimed = append(claimed, m.claim(i, n, now))
+				t.Items = append(t.Items, m.claim(i, n, now))
 			}
 		}
-		return claimed, nil
-	})
-}
-
-func (m *memory) End(ctx context.Context, node Node, ends []End) ([]Ended, error) {
-	return call(ctx, m, node.Queue, func(q *memQueue, now time.Time) (done []Ended, _ error) {
-		for _, e := range ends {
-			i := q.find(e.ID)
-			ended := Ended{Outcome: OutcomeFenced}
-			if i != nil && i.Token == e.Token && i.State != Running {
-				ended = Ended{Outcome: OutcomeAlready, State: i.State}
-			} else if i != nil && i.Token == e.Token {
-				next := q.endClaim(i, e, now)
-				ended = Ended{Outcome: OutcomeEnded, State: i.State}
-				if n := q.alive(node.ID, now); e.HandOver && next != nil && n != nil && !q.paused && next.Lane == i.Lane && !next.RunAt.After(now) {
-					item := m.claim(next, n, now)
-					ended.Next = &item
-				}
-			}
-			done = append(done, ended)
-		}
-		return done, nil
+		return t, nil
 	})
 }
 
@@ -285,6 +320,9 @@ var stateAfter = map[EndKind]State{EndDone: Done, EndRetry: Retry, EndDead: Dead
 
 func (q *memQueue) endClaim(i *memItem, e End, now time.Time) (promoted *memItem) {
 	state := stateAfter[e.Kind]
+	if e.Kind != EndGivenBack {
+		i.Losses = 0
+	}
 	switch {
 	case i.Cancel != "" && state&Waiting != 0:
 		state, i.Err = Cancelled, i.Cancel
@@ -323,7 +361,7 @@ func (m *memory) Again(ctx context.Context, queue string, ids []ItemID) ([]ItemI
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (changed []ItemID, _ error) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
 			if i := q.find(id); i != nil && i.State&(Dead|Halted|Cancelled) != 0 {
-				i.State, i.Attempts, i.Token, i.RunAt, i.Cancel, i.Ended = 0, 0, 0, now, "", time.Time{}
+				i.State, i.Attempts, i.Losses, i.Token, i.RunAt, i.Cancel, i.Ended = 0, 0, 0, 0, now, "", time.Time{}
 				q.enter(i)
 				changed = append(changed, id)
 			}
@@ -354,7 +392,7 @@ func (m *memory) Items(ctx context.Context, queue string, query Query) ([]Item, 
 
 func (m *memory) Stats(ctx context.Context, queue string) (Stats, error) {
 	return call(ctx, m, queue, func(q *memQueue, now time.Time) (Stats, error) {
-		s := Stats{Items: len(q.items), Paused: q.paused, Nodes: len(q.serving(now))}
+		s := Stats{Items: len(q.items), Paused: q.paused, Nodes: len(q.serving(now)), Strays: q.strays(now)}
 		counters := map[State]*int{Blocked: &s.Blocked, Ready: &s.Ready, Running: &s.Running, Retry: &s.Retry, Halted: &s.Halted, Done: &s.Done, Dead: &s.Dead, Cancelled: &s.Cancelled}
 		for _, i := range q.items {
 			due := i.State == Blocked || i.State&Waiting != 0 && !i.RunAt.After(now)
@@ -403,8 +441,8 @@ func (m *memory) Explain(ctx context.Context, queue string, id ItemID) (x Explan
 	return x, ok, err
 }
 
-func (m *memory) Prune(ctx context.Context, queue string, keep Keep, most int) (int, error) {
-	return call(ctx, m, queue, func(q *memQueue, now time.Time) (pruned int, _ error) {
+func (m *memory) Prune(ctx context.Context, queue string, keep Keep, most int) (n int, more bool, err error) {
+	n, err = call(ctx, m, queue, func(q *memQueue, now time.Time) (pruned int, _ error) {
 		limits := map[State]time.Duration{Done: keep.Done, Dead: keep.Dead, Cancelled: keep.Cancelled}
 		q.items = slices.DeleteFunc(q.items, func(i *memItem) bool {
 			limit, ended := limits[i.State]
@@ -417,4 +455,5 @@ func (m *memory) Prune(ctx context.Context, queue string, keep Keep, most int) (
 		maps.DeleteFunc(q.unique, func(_ string, u memUnique) bool { return !u.until.After(now) })
 		return pruned, nil
 	})
+	return n, n == most, err
 }

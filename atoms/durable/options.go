@@ -45,8 +45,8 @@ type Options struct {
 	Ageing time.Duration
 
 	// MaxAttempts is how many attempts an item has before it is dead; 0 means 8, negative no
-	// limit. An attempt counts when it begins, so an item that kills its process is dead in
-	// the end.
+	// limit. An attempt counts when it begins. If the lease is lost, it counts only if the
+	// item ran alone, which it does after two losses: see [Item].Losses.
 	MaxAttempts int
 	// Backoff is the pause after the first failed attempt; 0 means 1 second. The pause doubles
 	// with each further attempt. MaxBackoff is its maximum; 0 means 10 minutes. Each pause is
@@ -62,8 +62,8 @@ type Options struct {
 	// items; 0 means 15 seconds, the minimum is 1 second. After nine tenths of this time
 	// without a heartbeat, the process cancels its bodies.
 	Lease time.Duration
-	// Poll is how often a process sends its heartbeat and, if it has a free slot, looks for
-	// items; 0 means 1 second. If Lease/3 is less than Poll, it is used instead.
+	// Poll is how often a process sends its heartbeat, which also says whether items can be
+	// claimed; 0 means 1 second. If Lease/3 is less than Poll, it is used instead.
 	Poll time.Duration
 	// Waker wakes up processes before their next Poll; nil means the store if it is a Waker,
 	// otherwise none.

@@ -54,7 +54,7 @@ func (p policy) refuse(i Item) (End, bool) {
 	case i.Cancel != "":
 		return End{Kind: EndCancelled, Err: i.Cancel}, true
 	case p.maxAttempts > 0 && i.Attempts > p.maxAttempts:
-		text := fmt.Sprintf("durable: all %d attempts have begun, and the last one was lost with its process", p.maxAttempts)
+		text := fmt.Sprintf("durable: all %d attempts have begun, and the last one, without other items beside it, was lost with its process", p.maxAttempts)
 		if i.Err != "" {
 			text += "; the error before was: " + i.Err
 		}

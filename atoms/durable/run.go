@@ -1,12 +1,11 @@
 package durable
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -31,6 +30,9 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	}
 	defer close(q.stopped)
 	defer q.here.OnClosed(stop)()
+	if s, ok := q.store.(interface{ Connect() (release func()) }); ok {
+		defer s.Connect()()
+	}
 	wake := func() { q.wake(false) }
 	if q.waker != nil {
 		defer q.waker.OnWake(q.opts.Name, wake)()
@@ -38,107 +40,113 @@ func (q *Queue[T]) Run(ctx context.Context) error {
 	if q.opts.DeferOn != "" {
 		defer q.opts.Sink.SubscribeRetracted(q.opts.DeferOn, func(core.Retraction) { wake() })()
 	}
-	l := &loop[T]{queue: q.queue, every: min(q.opts.Poll, q.opts.Lease/3), prune: time.Now()}
-	defer l.reach(nil)
+	share, leave := shareOf(q.store, q.queue, wake)
+	defer leave()
+	l := &loop[T]{queue: q.queue, share: share, every: min(q.opts.Poll, q.opts.Lease/3), prune: time.Now()}
+	defer l.line.reach(l.opts, nil)
+	p := &pump[T]{loop: l, running: ctx, more: true, quit: make(chan struct{})}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.run()
+	}()
 	for ctx.Err() == nil {
-		if l.step() {
+		if l.step(false) {
 			continue
 		}
 		select {
 		case <-ctx.Done():
-		case <-q.wakes:
+		case <-q.beats:
+			l.beat = time.Time{}
 		case <-time.After(time.Until(l.beat)):
 		}
 	}
-	l.stopping = true
-	ended := make(chan struct{})
 	go func() {
-		defer close(ended)
 		q.here.Stop(context.Background())
-		q.children.Wait()
+		close(p.quit)
 	}()
-	for l.session != nil {
+	for {
 		select {
 		case <-ended:
-			l.session.fence.Stop()
-			l.call(func(ctx context.Context) error { return q.store.Leave(ctx, l.session.node) })
-			l.session.lose(nil)
-			l.session = nil
+			if s := l.session.Swap(nil); s != nil {
+				s.fence.Stop()
+				l.call(&l.line, s, func(ctx context.Context) error { return q.store.Leave(ctx, s.node) })
+				s.lose(nil)
+			}
+			return nil
 		case <-time.After(time.Until(l.beat)):
-			l.step()
+			l.step(true)
 		}
 	}
-	<-ended
-	return q.ends.Drain(context.Background())
 }
 
-// A loop is the state of Run. It calls the store once at a time. So a beat sees no claim that
-// is under way, except claims that an end hands over.
+// A loop keeps this process a node of the store. It runs in the goroutine of Run, so that a
+// call that hangs delays no end of an item.
 type loop[T any] struct {
 	*queue[T]
-	session  *session // nil while there is none
-	every    time.Duration
-	beat     time.Time // when to beat next
-	prune    time.Time
-	stopping bool   // claims no more
-	low      int    // items claimed since the last one by age
-	release  func() // of SignalStoreLost; nil if the store can be reached
+	share   *share
+	session atomic.Pointer[session] // nil while there is none
+	every   time.Duration
+	beat    time.Time // when to beat next
+	prune   time.Time
+	line    line
 }
 
-// call calls the store, with a time limit that leaves time for another beat.
-func (l *loop[T]) call(fn func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), l.opts.Lease/4)
-	defer cancel()
-	err := fn(ctx)
-	if errors.Is(err, ErrLeaseLost) && l.session != nil {
-		l.session.lose(ErrLeaseLost)
-	} else {
-		l.reach(err)
-	}
-	return err
+// A line is how one goroutine reaches the store.
+type line struct {
+	release func() // of SignalStoreLost; nil if the store can be reached
 }
 
-func (l *loop[T]) reach(err error) {
+func (l *line) reach(o Options, err error) {
 	switch {
 	case err != nil && l.release == nil:
-		l.release = l.opts.Sink.Hold(SignalStoreLost, l.opts.Name, 0)
+		l.release = o.Sink.Hold(SignalStoreLost, o.Name, 0)
 	case err == nil && l.release != nil:
 		l.release()
 		l.release = nil
 	}
 }
 
-// step makes the calls of the store that are due. It reports whether more are due at once.
-func (l *loop[T]) step() (more bool) {
-	if l.session != nil && l.session.ctx.Err() != nil {
-		l.session = nil
+// call calls the store, with a time limit that leaves time for another beat.
+func (l *loop[T]) call(by *line, s *session, fn func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), l.opts.Lease/4)
+	defer cancel()
+	err := fn(ctx)
+	if errors.Is(err, ErrLeaseLost) && s != nil {
+		s.lose(ErrLeaseLost)
+	} else {
+		by.reach(l.opts, err)
+	}
+	return err
+}
+
+// step makes the calls that are due. It reports whether more are due at once.
+func (l *loop[T]) step(stopping bool) (more bool) {
+	if s := l.session.Load(); s != nil && s.ctx.Err() != nil {
+		l.session.Store(nil)
 		l.opts.Sink.RaiseKey(SignalLeaseLost, l.opts.Name)
 	}
-	l.stopping = l.stopping || l.here.Stats().Closed
-	if now := time.Now(); !now.Before(l.beat) || l.beats.Swap(false) {
-		l.beat = now.Add(l.every)
-		switch {
-		case l.session != nil:
-			l.doBeat()
-		case !l.stopping:
+	if now := time.Now(); !now.Before(l.beat) {
+		l.beat = l.share.next(now, l.every)
+		switch s := l.session.Load(); {
+		case s != nil:
+			l.doBeat(s, stopping)
+		case !stopping:
 			l.join()
 		}
 	}
-	if l.session == nil || l.session.ctx.Err() != nil || l.stopping {
+	if s := l.session.Load(); s == nil || s.ctx.Err() != nil || stopping || time.Now().Before(l.prune) {
 		return false
 	}
 	full := false // there is more to prune
-	if now := time.Now(); !now.Before(l.prune) {
-		l.call(func(ctx context.Context) error {
-			n, err := l.store.Prune(ctx, l.opts.Name, l.opts.Keep, MaxBatch)
-			full = n == MaxBatch
-			return err
-		})
-		if !full {
-			l.prune = now.Add(pruneEvery)
-		}
+	l.call(&l.line, nil, func(ctx context.Context) (err error) {
+		_, full, err = l.store.Prune(ctx, l.opts.Name, l.opts.Keep, MaxBatch)
+		return err
+	})
+	if !full {
+		l.prune = time.Now().Add(pruneEvery)
 	}
-	return l.claim() || full
+	return full
 }
 
 func ignore[V any](_ V, err error) error { return err }
@@ -149,23 +157,25 @@ func (l *loop[T]) join() {
 		node.Lanes = []core.Lane{{}}
 	}
 	sent := time.Now()
-	err := l.call(func(ctx context.Context) (err error) {
+	err := l.call(&l.line, nil, func(ctx context.Context) (err error) {
 		node.ID, err = l.store.Join(ctx, node)
 		return err
 	})
 	if err == nil {
-		l.session = newSession(node, sent)
-		l.doBeat() // frees the items of nodes that are gone
+		s := newSession(node, sent)
+		l.doBeat(s, false) // frees the items of nodes that are gone
+		l.session.Store(s)
+		l.wake(false)
 	}
 }
 
-func (l *loop[T]) doBeat() {
-	s, sent, note, beaten := l.session, time.Now(), "", Beaten{}
+func (l *loop[T]) doBeat(s *session, stopping bool) {
+	sent, note, beaten := time.Now(), "", Beaten{}
 	if l.deferred() {
 		note = "waits while " + l.opts.DeferOn + " is present"
 	}
-	err := l.call(func(ctx context.Context) (err error) {
-		beaten, err = l.store.Beat(ctx, s.node, note)
+	err := l.call(&l.line, s, func(ctx context.Context) (err error) {
+		beaten, err = l.share.beat(ctx, l.store, s.node, note)
 		return err
 	})
 	for _, lost := range beaten.Lost {
@@ -177,6 +187,9 @@ func (l *loop[T]) doBeat() {
 	if s.ctx.Err() == nil {
 		s.fence.Reset(s.left(sent))
 	}
+	if beaten.Due && !beaten.Paused {
+		l.wake(false)
+	}
 	l.mu.Lock()
 	runs := maps.Clone(l.runs)
 	l.mu.Unlock()
@@ -186,152 +199,16 @@ func (l *loop[T]) doBeat() {
 			r.know(l.here.Control, 0, c.Cancel, cause)
 		}
 	}
+	s.serve(l.opts, beaten.Strays)
+	if beaten.Suspect && !beaten.Paused && !stopping && !l.deferred() {
+		l.share.request(l.queue, time.Now())
+	}
 	var lost []Held
 	s.seen, lost = orphans(s.seen, beaten.Claims, func(id ItemID) bool { return runs[id] != nil }, sent, l.opts.Lease)
 	for _, c := range lost {
-		if l.stopping { // Leave gives it back
-			break
-		}
-		l.children.Go(func() {
-			l.finish(&run{queue: l.opts.Name, item: Item{ID: c.ID, Token: c.Token}, session: s}, End{Kind: EndGivenBack})
-		})
-	}
-}
-
-func (q *queue[T]) deferred() bool { return q.opts.DeferOn != "" && q.opts.Sink.Has(q.opts.DeferOn) }
-
-// claim claims as many items as can start. It reports whether there may be more.
-func (l *loop[T]) claim() (more bool) {
-	l.mu.Lock()
-	room := l.opts.MaxConcurrency - len(l.runs)
-	l.mu.Unlock()
-	want := Want{Max: min(MaxBatch, room+l.here.Stats().Suspended)}
-	if want.Max <= 0 || l.deferred() {
-		return false
-	}
-	if len(l.opts.Lanes) > 1 && l.opts.Ageing > 0 && l.low >= 3 {
-		want.Aged = l.opts.Ageing
-	}
-	var items []Item
-	err := l.call(func(ctx context.Context) (err error) {
-		items, err = l.store.Claim(ctx, l.session.node, want)
-		return err
-	})
-	if l.low += len(items); want.Aged > 0 && len(items) > 0 {
-		l.low = 0
-	}
-	for _, i := range items {
-		l.start(l.session, i, 0)
-	}
-	return err == nil && len(items) == want.Max
-}
-
-// start runs an item that was claimed.
-func (q *queue[T]) start(s *session, i Item, row int) {
-	t := &task[T]{run: &run{queue: q.opts.Name, store: q.store, item: i, session: s, row: row}}
-	q.mu.Lock()
-	q.runs[i.ID] = t.run
-	q.mu.Unlock()
-	var err error
-	end, refused := q.policy.refuse(i)
-	if !refused {
-		if t.value, err = q.decode(i); err != nil {
-			end, refused = q.policy.dead(err.Error()), true
+		if !stopping { // else Leave gives it back
+			delete(s.seen, c)
+			l.finish(&run{queue: l.opts.Name, item: Item{ID: c.ID, Key: c.Key, Token: c.Token}, session: s}, End{Kind: EndGivenBack})
 		}
 	}
-	if !refused {
-		end = End{Kind: EndGivenBack} // if it cannot start
-		t.release = context.AfterFunc(s.ctx, func() { t.know(q.here.Control, 0, "", ErrLeaseLost) })
-		if !q.deferred() { // since it was claimed
-			op, err := q.here.Enqueue(context.WithValue(context.Background(), runKey{}, t.run), t)
-			if err == nil {
-				t.know(q.here.Control, op, "", nil)
-				return
-			}
-		}
-	}
-	q.children.Go(func() { q.finish(t.run, end) })
-}
-
-// done ends the claim of an operation that has ended.
-func (q *queue[T]) done(o core.Snapshot) {
-	r := o.Item.(*task[T]).run
-	q.finish(r, q.policy.after(r.last(), o.Status, o.Err, rand.Float64()))
-}
-
-// finish records the end of a claim. If the store cannot be reached, it tries again until the
-// lease is lost.
-func (q *queue[T]) finish(r *run, e End) {
-	e.ID, e.Token = r.item.ID, r.item.Token
-	e.HandOver = r.row < maxRow && !q.deferred() && !q.here.Stats().Closed
-	x := &ending{node: r.session.node, end: e}
-	wait := 10 * time.Millisecond
-	for q.ends.Do(context.Background(), x) != nil && r.session.ctx.Err() == nil {
-		select {
-		case <-time.After(wait):
-		case <-r.session.ctx.Done():
-		}
-		wait = min(2*wait, q.opts.Poll)
-	}
-	if r.release != nil {
-		r.release()
-	}
-	q.mu.Lock()
-	if q.runs[r.item.ID] == r {
-		delete(q.runs, r.item.ID)
-	}
-	q.mu.Unlock()
-	if x.out.Next != nil {
-		q.start(r.session, *x.out.Next, r.row+1)
-	}
-	q.tell(r.item, e, x.out, r.finished.Load())
-	if x.out.Next == nil { // else the slot is taken again, and a claim would be a commit for nothing
-		q.wake(r.item.Key != "")
-	}
-}
-
-var kindOf = map[State]core.Kind[Item]{Done: ItemSucceeded, Retry: ItemRetried, Dead: ItemFailed, Halted: ItemFailed, Cancelled: ItemCancelled, Ready: ItemReturned, 0: ItemFenced}
-
-// tell raises the signal about the end of a claim.
-func (q *queue[T]) tell(i Item, e End, out Ended, finished bool) {
-	i.Data, i.State, i.Err = nil, out.State, cmp.Or(e.Err, i.Err)
-	if out.Outcome == OutcomeFenced && finished && e.Kind == EndDone {
-		i.State = Done
-	}
-	kind := kindOf[i.State]
-	if i.State == Ready && e.Kind == EndSnoozed {
-		kind = ItemSnoozed
-	}
-	if i.State == 0 {
-		q.fenced.Add(1)
-	}
-	kind.Raise(q.opts.Sink, q.opts.Name, i)
-}
-
-// end records ends, in one transaction for each node.
-func (q *queue[T]) end(ctx context.Context, all []*ending, errs []error) error {
-	ctx, cancel := context.WithTimeout(ctx, q.opts.Lease/4)
-	defer cancel()
-	of, once := map[NodeID][]int{}, map[ItemID]bool{}
-	for n, x := range all {
-		if once[x.end.ID] { // an earlier claim, whose end got no answer
-			errs[n] = ErrUndecided
-			continue
-		}
-		once[x.end.ID] = true
-		of[x.node.ID] = append(of[x.node.ID], n)
-	}
-	for _, which := range of {
-		ends := make([]End, len(which))
-		for n, of := range which {
-			ends[n] = all[of].end
-		}
-		out, err := q.store.End(ctx, all[which[0]].node, ends)
-		for n, of := range which {
-			if errs[of] = err; err == nil {
-				all[of].out = out[n]
-			}
-		}
-	}
-	return nil
 }

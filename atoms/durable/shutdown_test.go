@@ -60,7 +60,7 @@ func TestItemsAreGivenBack(t *testing.T) {
 		synctest.Wait()
 		f.slow.Store(true) // 2 is claimed while 1 is suspended, and has no slot when it comes
 		ids = append(ids, s.enqueue(q, "2")...)
-		time.Sleep(3 * time.Second)
+		time.Sleep(time.Second + 50*time.Millisecond)
 		assert.Equal(t, "running running", s.states(q, ids...))
 		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
 		defer cancel()

@@ -20,6 +20,9 @@ const (
 	// SignalNodeLost: another process sent no heartbeat in time, and its items are free; see
 	// [NodeLost].
 	SignalNodeLost = "durable.node.lost"
+	// SignalLaneUnserved: items wait in a lane that no process has in its Options. This process
+	// claims them after those of its own lanes; see [LaneUnserved].
+	SignalLaneUnserved = "durable.lane.unserved"
 	// SignalStoreLost is present on the sink while calls of the store fail.
 	SignalStoreLost = "durable.store.lost"
 )
@@ -34,4 +37,5 @@ var (
 	ItemCancelled = core.NewKind[Item](SignalCancelled)
 	ItemFenced    = core.NewKind[Item](SignalFenced)
 	NodeLost      = core.NewKind[Lost](SignalNodeLost)
+	LaneUnserved  = core.NewKind[string](SignalLaneUnserved) // the name of the lane
 )

@@ -20,13 +20,24 @@ const (
 	MaxError = 4096
 	// MaxBatch is the maximum number of items, ends or ids in one call of a store.
 	MaxBatch = 500
+	// LossesAlone is how many losses make an item run alone in its process.
+	LossesAlone = 2
 )
+
+// LossPause is how long an item waits after a loss, when it has so many: 1 second, doubled
+// with each loss from [LossesAlone] on, up to 64 seconds.
+func LossPause(losses int) time.Duration {
+	if losses < LossesAlone {
+		return 0
+	}
+	return time.Second << min(losses-LossesAlone, 6)
+}
 
 // The errors of stores. Compare them with errors.Is.
 var (
 	// ErrLeaseLost means that a node has sent no heartbeat for the time of its lease. Its items
 	// are free for other nodes. A node cancels its bodies with this cause. [Store.Beat] and
-	// [Store.Claim] return it for a node that is gone.
+	// [Store.Turn] return it for a node that is gone.
 	ErrLeaseLost = errors.New("durable: the lease of the node is lost")
 	// ErrUndecided means that it is not known whether a change was made: the context ended or
 	// the connection broke before the answer. After any other error the change was not made.
@@ -94,6 +105,12 @@ var (
 //     string, tick time.Time) error: the store of scheduledtasks, a table with one row for
 //     each schedule. MarkTick never moves a tick back.
 //   - [Waker], if the database can wake up other processes.
+//   - Beats(ctx, []Beating) ([]Beaten, error), a method: several beats, for different queues, in one
+//     transaction. Without it, each queue of a process sends its own.
+//   - Ahead(slots int) int, a method: how many items a node with so many slots may claim ahead. Without
+//     it, none.
+//   - Connect() (release func()), a method, if the store has connections of its own for queues that
+//     run. [Queue.Run] calls it before all other calls, and release after them.
 //   - Inside(ctx) bool, a method, if a transaction of a caller makes all others wait. It reports
 //     whether the caller is in one. Then Enqueue returns [core.ErrWouldDeadlock] at once.
 type Store interface {
@@ -114,60 +131,73 @@ type Store interface {
 	Join(ctx context.Context, node Node) (NodeID, error)
 
 	// Beat first ends the nodes of the queue whose leases are over: it deletes them, and makes
-	// their Running items Ready, with the RunAt and Attempts that they have and Token 0. They
-	// stay heads, so nothing is promoted. (In PostgreSQL: delete the nodes, and change the
+	// their Running items Ready, with Losses one higher and Token 0. If Losses was less than
+	// [LossesAlone], Attempts is one less. If it is that now, or more, RunAt = now + [LossPause].
+	// They stay heads, so nothing is promoted. (In PostgreSQL: delete the nodes, and change the
 	// items in the next statement, which sees what a claim has committed meanwhile.)
 	// Each ended node is in Lost of one call only.
 	//
 	// Then, if the node itself is alive, its lease is node.Lease from now. If it is gone, it is
 	// not revived: Beat returns [ErrLeaseLost], and the ends of the other nodes are committed.
 	// Note says for Explain why the node does not claim; "" means that it does. Claims are all
-	// items that are Running on the node.
+	// items that are Running on the node. Strays are the lanes with items that are Ready or Retry,
+	// which no node that is alive has. Suspect says that an item can be claimed with Want.Alone.
 	Beat(ctx context.Context, node Node, note string) (Beaten, error)
 
-	// Leave ends a node at once, as Beat does. It is no error if the node is gone.
+	// Leave ends a node at once. Its Running items become Ready, with Attempts one less and Token
+	// 0. It is no error if the node is gone.
 	Leave(ctx context.Context, node Node) error
 
-	// Claim makes up to want.Max items Running on the node and returns them, with Attempts one
-	// higher, Started = now, Node and Expires of the node, and a new Token. The Token is higher
-	// than all earlier ones of the store.
+	// Turn ends claims, and then claims items, in one transaction.
 	//
-	// Claim holds the lock of the queue. If the node is not alive (lock its row FOR SHARE
-	// against Beat), it returns ErrLeaseLost. If the queue is paused, it returns no items.
-	// Candidates are Ready or Retry with RunAt <= now, in the lanes of node.Lanes. It takes them
-	// in the order of node.Lanes, within a lane by (RunAt, ID) (FOR UPDATE SKIP LOCKED). After
-	// that, at most node.MaxCluster items of the queue and at most Limit items of a lane are
-	// Running; 0 is no limit. If want.Aged > 0, the first candidate is the item with the smallest
-	// (RunAt, ID) of all lanes that have room; it is taken first if its RunAt is at least
-	// want.Aged ago. The result has the order in which the items were taken. Claim may return
-	// fewer items, but not in another order.
-	//
-	// An item that has a Cancel is claimed like others: the caller ends it.
-	Claim(ctx context.Context, node Node, want Want) ([]Item, error)
-
-	// End ends claims and returns a result for each. There is at most one end for each item. It
-	// holds the locks of the keys. It does not matter whether the node is alive. For each end:
+	// There is at most one end for each item. It does not matter whether the node is alive. The
+	// results are in the order of ends. For each end:
 	//
 	//   - If the item is Running and has that Token, it changes as [EndKind] says:
 	//     [OutcomeEnded].
 	//   - If the item is not Running and has that Token, the claim was ended before, for example
 	//     by Finish or by a call whose answer was lost. Nothing changes: [OutcomeAlready].
+	//   - If the lease was lost with the item and that Token, the item is still Ready, and the Kind is
+	//     EndGivenBack, the loss is taken off: Losses is one less, and Attempts, too, if the loss
+	//     was an attempt. [OutcomeAlready]. (Keep the token of a lost lease below zero.)
+	//   - If another transaction has the lock of the key or of the item, nothing changes:
+	//     [OutcomeBusy]. Turn does not wait for it, but for End.Patience. Call it again.
 	//   - Otherwise the claim is lost. Nothing changes: [OutcomeFenced].
 	//
-	// If an end with HandOver has promoted an item, that item becomes Running on the node, as
-	// by Claim, and is in Next. It does so only if the node is alive, the queue is not paused,
-	// its RunAt has come, and it has the Lane of the ended item: then no limit changes.
-	End(ctx context.Context, node Node, ends []End) ([]Ended, error)
+	// If an end with HandOver has promoted an item, that item becomes Running on the node, as if
+	// it were claimed, and is in Next. It does so only if the node is alive, the queue is not
+	// paused, its RunAt has come, and it has the Lane of the ended item: then no limit changes.
+	//
+	// Then Turn makes items Running on the node, with Attempts one higher, Started = now, Node
+	// and Expires of the node, and a new Token. The Token is higher than all earlier ones of the
+	// store. Together with those in Next, they are at most want.Max items. If want.Max is 0, none
+	// is claimed.
+	//
+	// If the node or a lane has a limit, Turn holds the lock of the queue: it takes it after the
+	// locks of keys, and before those of the node and of items. If the node is not alive (lock
+	// its row FOR SHARE against Beat), and want.Max is not 0, Turn returns ErrLeaseLost, and
+	// the ends are committed and returned. If the queue is paused, no items are claimed.
+	// Candidates are Ready or Retry with RunAt <= now, in the lanes of node.Lanes, with Losses less
+	// than [LossesAlone]; with want.Alone, only the others. It takes them
+	// in the order of node.Lanes, within a lane by (RunAt, ID) (FOR UPDATE SKIP LOCKED). After
+	// that, at most node.MaxCluster items of the queue and at most Limit items of a lane are
+	// Running; 0 is no limit. If want.Aged > 0, the first candidate is the item with the smallest
+	// (RunAt, ID) of all lanes that have room; it is taken first if its RunAt is at least
+	// want.Aged ago. Items are in the order in which they were taken. Turn may claim fewer items,
+	// but not in another order.
+	//
+	// An item that has a Cancel is claimed like others: the caller ends it.
+	Turn(ctx context.Context, node Node, ends []End, want Want) (Turned, error)
 
 	// Cancel cancels items of the queue, and returns a State for each, in the order of ids. An
 	// item that is Blocked, Ready, Retry, Halted or Dead becomes Cancelled, with Err = reason
 	// and Ended = now. If it was the head, its key is promoted. State is Cancelled. An item that
-	// is Running gets Cancel = reason, unless it has a Cancel. Beat returns it, and End makes the
+	// is Running gets Cancel = reason, unless it has a Cancel. Beat returns it, and Turn makes the
 	// item neither Ready nor Retry. State is Running. For other items and unknown ids nothing
 	// changes, and State is 0. Reason is not empty.
 	Cancel(ctx context.Context, queue string, ids []ItemID, reason string) ([]State, error)
 
-	// Again puts Dead, Halted and Cancelled items back into the queue, with Attempts 0, RunAt =
+	// Again puts Dead, Halted and Cancelled items back into the queue, with Attempts and Losses 0, RunAt =
 	// now, Token 0, no Cancel and zero Ended. Err stays. A Halted item becomes Ready. Another
 	// item becomes Ready if its key has no head (in the order of IDs), otherwise Blocked in its
 	// old place by (Rank, ID). Again returns the IDs of the items that it changed, sorted.
@@ -187,9 +217,9 @@ type Store interface {
 	Explain(ctx context.Context, queue string, id ItemID) (Explanation, bool, error)
 
 	// Prune deletes at most max items of the queue that ended at least as long ago as keep says.
-	// It also deletes unique ids whose time is over. It returns the number of items. Halted
-	// items have not ended.
-	Prune(ctx context.Context, queue string, keep Keep, max int) (int, error)
+	// It also deletes at most max unique ids whose time is over. It returns the number of items, and
+	// whether there may be more of items or ids to delete. Halted items have not ended.
+	Prune(ctx context.Context, queue string, keep Keep, max int) (items int, more bool, err error)
 }
 
 // An ItemID identifies an item in a store. IDs are positive and rise.
@@ -225,12 +255,14 @@ type Insert struct {
 	Delay     time.Duration // RunAt = now + Delay; not negative
 	Unique    string        // "": none
 	UniqueFor time.Duration // positive if there is a Unique
+	NoWait    bool          // all items of a call have the same; if another transaction has the lock of its key, an item is not added: Busy
 }
 
 // Inserted is the result of an [Insert].
 type Inserted struct {
 	ID        ItemID
 	Duplicate bool // not added: ID is that of the earlier item with this Unique id
+	Busy      bool // not added: see NoWait
 }
 
 // An Item is an item as a store knows it.
@@ -240,8 +272,9 @@ type Item struct {
 	Lane     string    `json:"lane,omitempty"`
 	Rank     int       `json:"-"`
 	State    State     `json:"state"`
-	Attempts int       `json:"attempts"`        // number of claims, without those that were given back or snoozed
-	Token    int64     `json:"token,omitempty"` // of the current or last claim; 0: there was none, or its lease was lost
+	Attempts int       `json:"attempts"`         // number of claims, without those that were given back, snoozed, or lost beside other items
+	Losses   int       `json:"losses,omitempty"` // since the last ordinary end, how often its process lost its lease while it had the item
+	Token    int64     `json:"token,omitempty"`  // of the current or last claim; 0: there was none, or its lease was lost
 	Unique   string    `json:"unique,omitempty"`
 	Enqueued time.Time `json:"enqueued"`
 	RunAt    time.Time `json:"runAt"`            // the item is not claimed before this time
@@ -265,11 +298,22 @@ type Node struct {
 	Lanes          []core.Lane   // highest first, with Name and Limit only; a queue without lanes has one with Name ""
 }
 
+// Beating is a beat among several: see [Store].
+type Beating struct {
+	Node Node
+	Note string
+}
+
 // Beaten is the answer to a beat.
 type Beaten struct {
 	Paused bool
 	Claims []Held // of the node, sorted by ID
 	Lost   []Lost // nodes that this beat ended
+
+	Strays  []string // lanes that no node has, sorted
+	Suspect bool     // an item waits until a process runs nothing else
+	Due     bool     // there are items in lanes whose first one can be claimed
+	Gone    bool     // the node is not alive: Beat returns ErrLeaseLost, and Beats no error
 }
 
 // Held is an item that is Running on a node.
@@ -277,6 +321,7 @@ type Held struct {
 	ID     ItemID
 	Token  int64
 	Cancel string // reason, if it must be cancelled
+	Key    string
 }
 
 // Lost is a node whose lease is over.
@@ -287,23 +332,34 @@ type Lost struct {
 
 // Want says how much a node wants to claim.
 type Want struct {
-	Max  int           // 1 to [MaxBatch]
-	Aged time.Duration // the first item may be of a lower lane if it has been due for this time; 0: never
+	Max   int           // 0 to [MaxBatch]
+	Ahead int           // how many of Max have no free slot yet: none of these while an item of the queue has Losses
+	Alone bool          // only an item that must run alone; Max is 1
+	Aged  time.Duration // the first item may be of a lower lane if it has been due for this time; 0: never
+}
+
+// Turned is the answer to a turn.
+type Turned struct {
+	Ends  []Ended // in the order of the ends
+	Items []Item  // claimed, without those in Next
 }
 
 // An End is the end of a claim.
 type End struct {
 	ID       ItemID
+	Key      string // of the item
 	Token    int64
 	Kind     EndKind
 	After    time.Duration // EndRetry, EndSnoozed: RunAt = now + After
 	Err      string        // becomes Err of the item, except with EndSnoozed and EndGivenBack
 	HandOver bool          // claim the key's next item
+	Patience time.Duration // how long Turn may wait for the lock of the key; 0: not at all
 }
 
 // An EndKind says how a claim ends. If the item becomes Done, Dead or Cancelled, its key is
 // promoted. Otherwise the item stays the head of its key. If the item has a Cancel, EndRetry,
-// EndSnoozed and EndGivenBack mean EndCancelled, with Err = Cancel.
+// EndSnoozed and EndGivenBack mean EndCancelled, with Err = Cancel. After all kinds but
+// EndGivenBack, Losses is 0.
 type EndKind uint8
 
 const (
@@ -318,9 +374,10 @@ const (
 
 // Ended is the result of an [End].
 type Ended struct {
-	Outcome Outcome
-	State   State // of the item after the end; 0 with OutcomeFenced
-	Next    *Item // the item that was claimed for the node: see HandOver
+	Outcome  Outcome
+	State    State // of the item after the end; 0 with OutcomeFenced and OutcomeBusy
+	Next     *Item // the item that was claimed for the node: see HandOver
+	Promoted bool  // the key has a new head, which is not in Next
 }
 
 // An Outcome says whether an end was accepted.
@@ -330,6 +387,7 @@ const (
 	OutcomeEnded   Outcome = iota + 1 // by this call
 	OutcomeAlready                    // by an earlier one, with the same token
 	OutcomeFenced                     // refused: the token is not that of the item
+	OutcomeBusy                       // another transaction has a lock: call again
 )
 
 // A Query selects items that match all fields that are not zero. The zero Query selects all.
@@ -366,7 +424,10 @@ type Stats struct {
 	// or Retry count only if their RunAt has come. 0 means that no item waits.
 	Oldest time.Duration `json:"oldest"`
 	Nodes  int           `json:"nodes"` // processes that run items of the queue
-	Paused bool          `json:"paused"`
+	// Strays are the lanes with items that are Ready or Retry, which no process has, sorted. If
+	// no process runs the queue, there are none.
+	Strays []string `json:"strays,omitempty"`
+	Paused bool     `json:"paused"`
 
 	Fenced uint64 `json:"fenced"` // ends of this process that were refused because the claim was lost
 }
@@ -381,8 +442,9 @@ type Explanation struct {
 	Running     int       `json:"running"`        // items of the queue that run
 	LaneRunning int       `json:"laneRunning"`    // items of its lane that run
 	Paused      bool      `json:"paused"`
-	Nodes       []Serving `json:"nodes,omitempty"` // whose lease is not over, sorted by ID
-	MaxAttempts int       `json:"maxAttempts"`     // a [Queue] sets it
+	Nodes       []Serving `json:"nodes,omitempty"`   // whose lease is not over, sorted by ID
+	MaxAttempts int       `json:"maxAttempts"`       // a [Queue] sets it
+	Pending     bool      `json:"pending,omitempty"` // this process has claimed the item, and its body has not started; a [Queue] sets it
 }
 
 // Serving is a node that serves a queue.

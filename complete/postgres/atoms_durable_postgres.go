@@ -34,6 +34,14 @@ func QueueStoreMigrations(schema string) []string {
 // transaction of the caller is not READ COMMITTED.
 var ErrQueueStoreIsolation = postgres.ErrIsolation
 
+// ErrQueueStoreTooManyKeys is [postgres.ErrTooManyKeys]: ErrTooManyKeys means that the
+// transaction of the caller has added items of more than about MaxKeys keys.
+var ErrQueueStoreTooManyKeys = postgres.ErrTooManyKeys
+
+// QueueStoreMaxKeys is [postgres.MaxKeys]: MaxKeys is how many keys the items of one
+// transaction may have.
+const QueueStoreMaxKeys = postgres.MaxKeys
+
 // QueueStoreEnqueue is [postgres.Enqueue]: Enqueue adds an item to q in the transaction
 // of the caller.
 func QueueStoreEnqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T) (durable.ItemID, error) {

@@ -51,7 +51,7 @@ func main() {
 	flag.BoolVar(&o.halt, "halt", false, "HaltOnDead: keys wait for dead items, until those run again")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of what is random; threads and the server are not repeatable")
 	flag.BoolVar(&o.parts, "parts", false, "the world without PostgreSQL: all parts together in this process")
-	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken or nolimit")
+	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken, nolimit or nolease")
 	flag.Parse()
 	run := o.run
 	if o.parts {
@@ -123,7 +123,7 @@ func (o options) run() error {
 		return err
 	}
 	defer c.server.remove()
-	if err := c.open(ctx); err != nil {
+	if err := c.open(ctx, edit); err != nil {
 		return err
 	}
 	defer c.db.Close()
@@ -156,8 +156,8 @@ func (o options) run() error {
 	return c.judge(ctx)
 }
 
-// open makes the tables, and a queue that does not run.
-func (c *cluster) open(ctx context.Context) error {
+// open makes the tables, and a queue that does not run. Edit changes the functions.
+func (c *cluster) open(ctx context.Context, edit func([]byte) []byte) error {
 	var err error
 	if c.db, err = pgxpool.New(ctx, dsn(c.server.dir)); err != nil {
 		return err
@@ -166,8 +166,14 @@ func (c *cluster) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.db.Exec(ctx, schema); err != nil {
-		return err
+	for _, text := range append(postgres.Migrations(storeSchema), schema) {
+		mutated := string(edit([]byte(text)))
+		if text != schema && mutated == text {
+			continue
+		}
+		if _, err := c.db.Exec(ctx, strings.Replace(mutated, "create function \"", "create or replace function \"", 1)); err != nil {
+			return err
+		}
 	}
 	c.queue, err = newQueue(store, func(context.Context, job) error { return nil }, config{Limit: c.limit}, nil)
 	return err
@@ -176,7 +182,7 @@ func (c *cluster) open(ctx context.Context) error {
 func (c *cluster) spawn(n int, calm bool) error {
 	p := c.workers[n]
 	name := fmt.Sprintf("%d-%x", n, c.rnd.Uint32())
-	text, err := json.Marshal(config{Name: name, DSN: dsn(p.proxy.dir), Keys: c.keys, Limit: c.limit, Halt: c.halt, Seed: c.rnd.Uint64(), Calm: calm})
+	text, err := json.Marshal(config{Name: name, DSN: dsn(p.proxy.dir), Keys: c.keys, Limit: c.limit, Halt: c.halt, Seed: c.rnd.Uint64(), Old: n%2 == 0 && !calm, Calm: calm})
 	if err != nil {
 		return err
 	}
@@ -227,6 +233,26 @@ func (p *process) kill() {
 	}
 }
 
+// replaceDead starts workers in place of those that items have killed.
+func (c *cluster) replaceDead() error {
+	for n, p := range c.workers {
+		if !p.mu.TryLock() {
+			continue
+		}
+		var err error
+		if pid, _ := syscall.Wait4(p.cmd.Process.Pid, nil, syscall.WNOHANG, nil); pid > 0 {
+			c.did("killed by items")
+			c.touch(p)
+			err = c.spawn(n, false)
+		}
+		p.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *cluster) killAll() {
 	for _, p := range c.workers {
 		p.mu.Lock()
@@ -265,6 +291,9 @@ func (c *cluster) torment(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(time.Duration(c.rnd.IntN(int(time.Second)))):
+		}
+		if err := c.replaceDead(); err != nil {
+			return err
 		}
 		n := c.rnd.IntN(len(c.workers))
 		p, long := c.workers[n], 200*time.Millisecond+time.Duration(c.rnd.IntN(int(2*lease)))

@@ -49,7 +49,7 @@ func startServer() (*server, error) {
 }
 
 func dsn(dir string) string {
-	return "postgres://postgres@/postgres?connect_timeout=2&pool_max_conns=12&host=" + dir
+	return "postgres://postgres@/postgres?connect_timeout=2&pool_max_conns=4&host=" + dir
 }
 
 // restart stops the server without warning and starts it again.
@@ -186,23 +186,26 @@ func (p *proxy) remove() {
 	os.RemoveAll(p.dir)
 }
 
-// mutations are parts of the statements of atoms/durable/postgres, and what is put in place
-// of each so that a fence is missing.
-var mutations = map[string][2]string{
-	"nolock":  {"pg_advisory_xact_lock(h)", "h"},
-	"notoken": {"current = token", "true"},
-	"nolimit": {"pg_advisory_xact_lock(hashtextextended($1::text, 2))", "hashtextextended($1::text, 2)"},
+// mutations are parts of the statements and functions of atoms/durable/postgres, each with what is
+// put in its place so that a fence is missing.
+var mutations = map[string][][2]string{
+	"":        nil,
+	"nolock":  {{"pg_advisory_xact_lock(h)", "h"}, {"pg_try_advisory_xact_lock(h)", "(h = h)"}},
+	"notoken": {{"where current = token", "where true"}},
+	"nolimit": {{"perform pg_advisory_xact_lock(hashtextextended(p_queue, 2))", "perform 1"}},
+	"nolease": {{"n.expires > clock_timestamp() for key share", "true"}},
 }
 
 // mutation returns a function that puts a mutation into what is sent to the server.
 func mutation(name string) (func([]byte) []byte, error) {
-	m, ok := mutations[name]
-	if name != "" && !ok {
-		return nil, fmt.Errorf("-mutate must be nolock, notoken or nolimit, not %q", name)
+	pairs, ok := mutations[name]
+	if !ok {
+		return nil, fmt.Errorf("-mutate must be nolock, notoken, nolimit or nolease, not %q", name)
 	}
-	if name == "" {
-		return func(b []byte) []byte { return b }, nil
-	}
-	padded := fmt.Sprintf("%-*s", len(m[0]), m[1])
-	return func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(m[0]), []byte(padded)) }, nil
+	return func(b []byte) []byte {
+		for _, m := range pairs {
+			b = bytes.ReplaceAll(b, []byte(m[0]), fmt.Appendf(nil, "%-*s", len(m[0]), m[1]))
+		}
+		return b
+	}, nil
 }

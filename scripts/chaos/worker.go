@@ -56,6 +56,7 @@ type config struct {
 	Seed  uint64
 	Limit int
 	Halt  bool // HaltOnDead
+	Old   bool // has the lane "old" and adds items to it; calm workers do not have it
 	Calm  bool // only runs items, and all of them end well
 }
 
@@ -65,6 +66,7 @@ type job struct {
 	Key    string
 	Tx     bool // its effect is in the transaction in which it ends
 	Poison bool // fails nearly always
+	Kill   bool // kills its process
 }
 
 // An event is a line that a worker writes. A call has two, with one number: at its
@@ -142,7 +144,11 @@ func runWorker(text string) error {
 
 func newQueue(store durable.Store, work core.Work[job], c config, sink *core.Sink) (*durable.Queue[job], error) {
 	var lanes []core.Lane
-	for _, name := range []string{"hot", "normal", "slow"} {
+	names := []string{"hot", "normal", "slow"}
+	if c.Old {
+		names = append(names, "old")
+	}
+	for _, name := range names {
 		lanes = append(lanes, core.Lane{Name: name, Limit: limitsOf(c.Limit)[name]})
 	}
 	return durable.New(store, func(j job) string { return j.Key }, work, durable.Options{Name: queueName, Sink: sink, Lease: lease, Poll: 200 * time.Millisecond,
@@ -200,6 +206,9 @@ func (w *worker) produce(ctx context.Context) {
 	if w.chance(2) {
 		with.Lane = []string{"hot", "normal", "slow"}[w.random(3)]
 	}
+	if w.Old && w.chance(10) {
+		with.Lane = "old"
+	}
 	if w.chance(6) {
 		with.Delay = time.Duration(w.random(int(time.Second)))
 	}
@@ -207,7 +216,7 @@ func (w *worker) produce(ctx context.Context) {
 	if w.chance(2) {
 		key /= 10 // some keys are busy
 	}
-	j := job{Key: fmt.Sprintf("%d.%d", epoch, key), Tx: w.chance(2), Poison: w.chance(20)}
+	j := job{Key: fmt.Sprintf("%d.%d", epoch, key), Tx: w.chance(2), Poison: w.chance(20), Kill: w.chance(500)}
 	if w.chance(10) {
 		j.Key = ""
 	}
@@ -298,9 +307,12 @@ func (w *worker) place(ctx context.Context, j job, with durable.ItemOptions) {
 	}
 }
 
-// linger keeps a transaction open for a moment, in which its process may be killed or paused.
+// linger keeps a transaction open for a moment, or until the server ends it. Meanwhile its process
+// may be killed or paused.
 func (w *worker) linger() {
-	if w.chance(10) {
+	if w.chance(200) {
+		time.Sleep(time.Duration(w.random(int(2 * lease))))
+	} else if w.chance(10) {
 		time.Sleep(time.Duration(w.random(int(200 * time.Millisecond))))
 	}
 }
@@ -388,8 +400,16 @@ func (w *worker) work(ctx context.Context, j job) error {
 // live takes some time, and perhaps fails.
 func (w *worker) live(ctx context.Context, j job) error {
 	long := time.Duration(w.random(int(40 * time.Millisecond)))
-	if w.chance(100) {
+	if w.chance(40) {
 		long = time.Duration(w.random(int(3 * time.Second)))
+	}
+	if j.Kill {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	if w.chance(2) { // it occupies the pool of the program
+		if conn, err := w.pool.Acquire(ctx); err == nil {
+			defer conn.Release()
+		}
 	}
 	if w.chance(2) {
 		time.Sleep(long) // and ignores that it is cancelled

@@ -31,7 +31,7 @@ import (
 // some seconds, and more if EPHEMERAL_LONG is set.
 func Run(t *testing.T, open func(t testing.TB) durable.Store) {
 	for name, run := range map[string]func(s *suite){
-		"insert": (*suite).insert, "leases": (*suite).leases, "unique": (*suite).unique, "delays": (*suite).delays,
+		"insert": (*suite).insert, "leases": (*suite).leases, "losses": (*suite).losses, "lanes of nobody": (*suite).strays, "unique": (*suite).unique, "delays": (*suite).delays,
 		"ended contexts": (*suite).contexts, "many nodes": (*suite).chaos, "same as Memory": (*suite).random,
 	} {
 		runCase(t, name, open, run)
@@ -111,7 +111,19 @@ func lanes(l ...core.Lane) func(*durable.Node) { return func(n *durable.Node) { 
 
 func (s *suite) claim(n durable.Node, want durable.Want) []durable.Item {
 	s.Helper()
-	return must[[]durable.Item](s)(s.a.Claim(s.ctx, n, want))
+	return must[durable.Turned](s)(s.a.Turn(s.ctx, n, nil, want)).Items
+}
+
+// endAll ends claims, and claims nothing but what is handed over.
+func endAll(s *suite, store durable.Store, n durable.Node, ends ...durable.End) ([]durable.Ended, error) {
+	t, err := store.Turn(s.ctx, n, ends, durable.Want{})
+	return t.Ends, err
+}
+
+// endOf is the end of a claim.
+func endOf(i durable.Item, e durable.End) durable.End {
+	e.ID, e.Key, e.Token = i.ID, i.Key, i.Token
+	return e
 }
 
 // claims claims up to most items and checks their data.
@@ -131,10 +143,10 @@ func (s *suite) end(n durable.Node, e durable.End, want durable.State, items ...
 	s.Helper()
 	var ends []durable.End
 	for _, i := range items {
-		e.ID, e.Token = i.ID, i.Token
-		ends = append(ends, e)
+		ends = append(ends, endOf(i, e))
 	}
-	for _, ended := range must[[]durable.Ended](s)(s.a.End(s.ctx, n, ends)) {
+	for _, ended := range must[[]durable.Ended](s)(endAll(s, s.a, n, ends...)) {
+		ended.Promoted = false
 		s.equal("end", ended, durable.Ended{Outcome: durable.OutcomeEnded, State: want})
 	}
 }
@@ -155,6 +167,13 @@ func (s *suite) states(ids ...durable.ItemID) (states []durable.State) {
 		states = append(states, s.item(id).State)
 	}
 	return states
+}
+
+func (s *suite) pruned(keep durable.Keep, most int) int {
+	s.Helper()
+	n, _, err := s.b.Prune(s.ctx, s.queue, keep, most)
+	s.ok(err)
+	return n
 }
 
 func list[V any](v ...V) []V { return v }
@@ -204,24 +223,86 @@ func (s *suite) leases() {
 	claimed := s.claims(gone, 10, "a", "")
 	time.Sleep(time.Millisecond)
 	beaten := must[durable.Beaten](s)(s.b.Beat(s.ctx, gone, ""))
-	s.equal("held", beaten.Claims, list(durable.Held{ID: ids[0], Token: claimed[0].Token}, durable.Held{ID: ids[2], Token: claimed[1].Token}))
+	s.equal("held", beaten.Claims, list(durable.Held{ID: ids[0], Key: "a", Token: claimed[0].Token}, durable.Held{ID: ids[2], Token: claimed[1].Token}))
 	s.equal("the beat has extended the lease", s.item(ids[0]).Expires.After(claimed[0].Expires), true)
 	s.pass()
-	_, err := s.b.Claim(s.ctx, gone, durable.Want{Max: 1})
+	turned, err := s.b.Turn(s.ctx, gone, list(durable.End{ID: ids[0], Key: "a", Token: -1, Kind: durable.EndDone}), durable.Want{Max: 1})
 	s.equal("claim without a lease", errors.Is(err, durable.ErrLeaseLost), true)
+	s.equal("its ends", turned, durable.Turned{Ends: list(durable.Ended{Outcome: durable.OutcomeFenced})})
 	s.equal("nodes", must[durable.Stats](s)(s.a.Stats(s.ctx, s.queue)).Nodes, 1)
-	s.equal("lost", must[durable.Beaten](s)(s.a.Beat(s.ctx, alive, "")), durable.Beaten{Lost: list(durable.Lost{Name: "gone", Claims: 2})})
-	s.equal("lost once", must[durable.Beaten](s)(s.a.Beat(s.ctx, alive, "")), durable.Beaten{})
+	s.equal("lost", must[durable.Beaten](s)(s.a.Beat(s.ctx, alive, "")), durable.Beaten{Lost: list(durable.Lost{Name: "gone", Claims: 2}), Due: true})
+	s.equal("lost once", must[durable.Beaten](s)(s.a.Beat(s.ctx, alive, "")), durable.Beaten{Due: true})
 	beaten, err = s.b.Beat(s.ctx, gone, "")
 	s.equal("beat of a node that is gone", errors.Is(err, durable.ErrLeaseLost), true)
 	s.equal("states", s.states(ids...), list(durable.Ready, durable.Blocked, durable.Ready))
-	got := must[[]durable.Ended](s)(s.b.End(s.ctx, gone, list(durable.End{ID: ids[0], Token: claimed[0].Token, Kind: durable.EndDone})))
+	got := must[[]durable.Ended](s)(endAll(s, s.b, gone, endOf(claimed[0], done)))
 	s.equal("late end", got, list(durable.Ended{Outcome: durable.OutcomeFenced}))
 	again := s.claims(alive, 10, "a", "")
-	s.equal("attempts count at claim", again[0].Attempts, 2)
+	s.equal("a loss beside others is no attempt", list(again[0].Attempts, again[0].Losses), list(1, 1))
 	s.ok(s.a.Leave(s.ctx, alive))
 	s.ok(s.a.Leave(s.ctx, alive))
 	s.equal("after Leave", s.states(ids...), list(durable.Ready, durable.Blocked, durable.Ready))
+}
+
+// An item whose process loses its lease twice is claimed only by a node that wants it alone. From
+// then on, a loss is an attempt. A loss is taken off if its process lives, and gives the item back.
+func (s *suite) losses() {
+	alive := s.join(s.a)
+	id := s.add("")[0]
+	s.equal("none must run alone", len(s.claim(alive, durable.Want{Max: 1, Alone: true})), 0)
+	facts := func() []int { i := s.item(id); return list(i.Losses, i.Attempts, int(i.Token)) }
+	lose := func(want durable.Want) (item durable.Item) {
+		s.Helper()
+		gone := s.join(s.a, func(n *durable.Node) { n.Lease = short })
+		item = s.claim(gone, want)[0]
+		s.pass()
+		s.equal("lost", len(must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, "")).Lost), 1)
+		return item
+	}
+	lose(durable.Want{Max: 1})
+	s.equal("once", facts(), list(1, 0, 0))
+	item := lose(durable.Want{Max: 1})
+	s.equal("twice", facts(), list(2, 0, 0))
+	back1 := endOf(item, back)
+	s.equal("given back", must[[]durable.Ended](s)(endAll(s, s.a, alive, back1)), list(durable.Ended{Outcome: durable.OutcomeAlready, State: durable.Ready}))
+	s.equal("taken off", facts(), list(1, 0, 0))
+	s.equal("given back twice", must[[]durable.Ended](s)(endAll(s, s.a, alive, back1))[0].Outcome, durable.OutcomeFenced)
+	for s.item(id).RunAt.After(time.Now()) {
+		s.pass()
+	}
+	lose(durable.Want{Max: 1})
+	s.equal("it waits", s.item(id).RunAt.Sub(s.item(id).Started) >= durable.LossPause(2), true)
+	s.equal("not yet", must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, "")).Suspect, false)
+	for !must[durable.Beaten](s)(s.b.Beat(s.ctx, alive, "")).Suspect {
+		s.pass()
+	}
+	s.add("")
+	s.equal("others first", s.claim(alive, durable.Want{Max: 10, Aged: 1})[0].ID != id, true)
+	item = lose(durable.Want{Max: 1, Alone: true})
+	s.equal("it is alone", list(int(item.ID), item.Attempts), list(int(id), 1))
+	s.equal("an attempt", facts(), list(3, 1, 0))
+	s.equal("given back", must[[]durable.Ended](s)(endAll(s, s.a, alive, endOf(item, back)))[0].Outcome, durable.OutcomeAlready)
+	s.equal("taken off", facts(), list(2, 0, 0))
+	s.ok(ignore(s.a.Cancel(s.ctx, s.queue, list(id), "x")))
+	s.ok(ignore(s.a.Again(s.ctx, s.queue, list(id))))
+	s.equal("again", facts(), list(0, 0, 0))
+	lose(durable.Want{Max: 1})
+	s.end(alive, retry, durable.Retry, s.claim(alive, durable.Want{Max: 1})[0])
+	s.equal("an ordinary end", facts()[0], 0)
+}
+
+// Lanes with items that no live node has are known to beats and Stats.
+func (s *suite) strays() {
+	s.add("@hot", "@slow", "a@old", "a@slow")
+	s.equal("nobody", must[durable.Stats](s)(s.a.Stats(s.ctx, s.queue)).Strays, []string(nil))
+	n := s.join(s.a, lanes(core.Lane{Name: "hot"}))
+	s.equal("beat", must[durable.Beaten](s)(s.b.Beat(s.ctx, n, "")).Strays, list("old", "slow"))
+	s.equal("stats", must[durable.Stats](s)(s.a.Stats(s.ctx, s.queue)).Strays, list("old", "slow"))
+	other := s.join(s.b, lanes(core.Lane{Name: "slow"}))
+	s.equal("one has it", must[durable.Beaten](s)(s.b.Beat(s.ctx, n, "")).Strays, list("old"))
+	s.ok(s.b.Leave(s.ctx, other))
+	n.Lanes = append(n.Lanes, core.Lane{Name: "slow"}, core.Lane{Name: "old"})
+	s.claims(n, 10, "@hot", "@slow", "a@old")
 }
 
 func (s *suite) unique() {
@@ -229,13 +310,22 @@ func (s *suite) unique() {
 	first := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue, list(in("b", long), in("a", short), in("b", long), in("", 0), in("", 0))))
 	s.equal("same call", first[2], durable.Inserted{ID: first[0].ID, Duplicate: true})
 	s.ok(ignore(s.a.Cancel(s.ctx, s.queue, list(first[0].ID), "x")))
-	s.equal("pruned", must[int](s)(s.a.Prune(s.ctx, s.queue, durable.Keep{}, 10)), 1)
+	s.equal("pruned", s.pruned(durable.Keep{}, 10), 1)
 	s.pass()
 	got := must[[]durable.Inserted](s)(s.b.Insert(s.ctx, s.queue, list(in("a", long), in("b", long))))
 	s.equal("its time is over", got[0].Duplicate, false)
 	s.equal("later", got[1], durable.Inserted{ID: first[0].ID, Duplicate: true})
 	other := must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue+"2", list(in("b", long))))
 	s.equal("other queue", other[0].Duplicate, false)
+	for n := range 25 { // ids go as fast as items do
+		must[[]durable.Inserted](s)(s.a.Insert(s.ctx, s.queue+"3", list(in(fmt.Sprint(n), time.Microsecond))))
+	}
+	for calls, more := 0, true; more && calls < 10; calls++ {
+		_, again, err := s.a.Prune(s.ctx, s.queue+"3", durable.Keep{Done: -1, Dead: -1, Cancelled: -1}, 10)
+		s.ok(err)
+		more = again
+		s.equal("more ids", again && calls >= 2, false)
+	}
 	var added atomic.Int32
 	var all sync.WaitGroup
 	for n := range 8 {
@@ -283,12 +373,13 @@ func (s *suite) contexts() {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	cancel(cause)
 	_, _, explained := s.a.Explain(ctx, s.queue, ids[0])
+	_, _, pruned := s.a.Prune(ctx, s.queue, durable.Keep{}, 1)
 	for name, err := range map[string]error{
 		"Insert": ignore(s.a.Insert(ctx, s.queue, list(durable.Insert{}))), "Join": ignore(s.a.Join(ctx, n)), "Beat": ignore(s.a.Beat(ctx, n, "")),
-		"Leave": s.a.Leave(ctx, n), "Claim": ignore(s.a.Claim(ctx, n, durable.Want{Max: 1})), "End": ignore(s.a.End(ctx, n, list(durable.End{ID: ids[0], Kind: durable.EndDone}))),
+		"Leave": s.a.Leave(ctx, n), "Turn": ignore(s.a.Turn(ctx, n, list(durable.End{ID: ids[0], Kind: durable.EndDone}), durable.Want{Max: 1})),
 		"Cancel": ignore(s.a.Cancel(ctx, s.queue, ids, "x")), "Again": ignore(s.a.Again(ctx, s.queue, ids)), "Pause": s.a.Pause(ctx, s.queue, true),
 		"Items": ignore(s.a.Items(ctx, s.queue, durable.Query{})), "Stats": ignore(s.a.Stats(ctx, s.queue)), "Explain": explained,
-		"Prune": ignore(s.a.Prune(ctx, s.queue, durable.Keep{}, 1)),
+		"Prune": pruned,
 	} {
 		if !errors.Is(err, cause) || errors.Is(err, durable.ErrUndecided) {
 			s.Errorf("%s: got %v, want the cause of the context", name, err)
@@ -321,36 +412,34 @@ func (s *suite) chaos() {
 	for w := range 4 {
 		n := s.join(stores[w%2], func(n *durable.Node) { n.Name, n.MaxCluster = fmt.Sprint(w), most })
 		all.Go(func() {
+			var held []durable.Item
 			for until := time.Now().Add(time.Minute); ended.Load() < items && !s.Failed(); {
-				claimed, err := stores[w%2].Claim(s.ctx, n, durable.Want{Max: 2})
-				var ends []durable.End
-				for _, i := range claimed {
-					kinds := list(durable.EndDone, durable.EndDone, durable.EndRetry, durable.EndGivenBack)
-					ends = append(ends, durable.End{ID: i.ID, Token: i.Token, Kind: kinds[rand.N(len(kinds))], HandOver: rand.N(2) == 0})
-				}
 				if rand.N(20) == 0 { // a crash
-					err = errors.Join(err, stores[w%2].Leave(s.ctx, n))
-					n.ID, _ = stores[w%2].Join(s.ctx, n)
+					held, n.ID = nil, must[durable.NodeID](s)(n.ID, stores[w%2].Leave(s.ctx, n))
+					n.ID = must[durable.NodeID](s)(stores[w%2].Join(s.ctx, n))
 				}
-				for len(ends) > 0 && err == nil {
-					mu.Lock() // so that order is that of the ends
-					var got []durable.Ended
-					got, err = stores[w%2].End(s.ctx, n, ends)
-					var next []durable.End
-					for j, e := range got {
-						if e.Outcome == durable.OutcomeEnded && e.State == durable.Done {
-							i := claimed[slices.IndexFunc(claimed, func(i durable.Item) bool { return i.ID == ends[j].ID })]
-							order[i.Key] = append(order[i.Key], string(i.Data))
-							ended.Add(1)
-						}
-						if e.Next != nil {
-							claimed = append(claimed, *e.Next)
-							next = append(next, durable.End{ID: e.Next.ID, Token: e.Next.Token, Kind: durable.EndDone})
-						}
+				var ends []durable.End
+				for _, i := range held {
+					kinds := list(durable.EndDone, durable.EndDone, durable.EndRetry, durable.EndGivenBack)
+					ends = append(ends, endOf(i, durable.End{Kind: kinds[rand.N(len(kinds))], HandOver: rand.N(2) == 0}))
+				}
+				mu.Lock() // so that order is that of the ends
+				t, err := stores[w%2].Turn(s.ctx, n, ends, durable.Want{Max: 2})
+				var next []durable.Item
+				for j, e := range t.Ends {
+					if e.Outcome == durable.OutcomeEnded && e.State == durable.Done {
+						order[held[j].Key] = append(order[held[j].Key], string(held[j].Data))
+						ended.Add(1)
 					}
-					mu.Unlock()
-					ends = next
+					if e.Outcome == durable.OutcomeBusy {
+						next = append(next, held[j])
+					}
+					if e.Next != nil {
+						next = append(next, *e.Next)
+					}
 				}
+				mu.Unlock()
+				held = append(next, t.Items...)
 				if err != nil || time.Now().After(until) {
 					s.Errorf("ended %d of %d items: %v", ended.Load(), items, err)
 				}

@@ -117,15 +117,15 @@ func (s *suite) tokens() {
 			s.Fatalf("token %d after %d", item.Token, last.Token)
 		}
 		for _, token := range []int64{last.Token, 0, item.Token + 1} {
-			got := must[[]durable.Ended](s)(s.b.End(s.ctx, n, list(durable.End{ID: item.ID, Token: token, Kind: durable.EndDone})))
+			got := must[[]durable.Ended](s)(endAll(s, s.b, n, durable.End{ID: item.ID, Key: "a", Token: token, Kind: durable.EndDone}))
 			s.equal("old token", got, list(durable.Ended{Outcome: durable.OutcomeFenced}))
 		}
 		s.end(other, retry, durable.Retry, item) // the node does not matter
-		got := must[[]durable.Ended](s)(s.b.End(s.ctx, n, list(durable.End{ID: item.ID, Token: item.Token, Kind: durable.EndDone})))
+		got := must[[]durable.Ended](s)(endAll(s, s.b, n, endOf(item, done)))
 		s.equal("twice", got, list(durable.Ended{Outcome: durable.OutcomeAlready, State: durable.Retry}))
 		last = item
 	}
-	got := must[[]durable.Ended](s)(s.a.End(s.ctx, n, list(durable.End{ID: last.ID + 1000000, Token: last.Token, Kind: durable.EndDone})))
+	got := must[[]durable.Ended](s)(endAll(s, s.a, n, durable.End{ID: last.ID + 1000000, Key: "a", Token: last.Token, Kind: durable.EndDone}))
 	s.equal("no such item", got, list(durable.Ended{Outcome: durable.OutcomeFenced}))
 }
 
@@ -133,9 +133,9 @@ func (s *suite) handOver() {
 	n := s.join(s.a, lanes(core.Lane{Name: "hot"}, core.Lane{Name: "slow"}))
 	over := func(item durable.Item, kind durable.EndKind) *durable.Item {
 		s.Helper()
-		e := durable.End{ID: item.ID, Token: item.Token, Kind: kind, HandOver: true}
-		got := must[[]durable.Ended](s)(s.a.End(s.ctx, n, list(e)))
+		got := must[[]durable.Ended](s)(endAll(s, s.a, n, endOf(item, durable.End{Kind: kind, HandOver: true})))
 		s.equal("outcome", got[0].Outcome, durable.OutcomeEnded)
+		s.equal("promoted", got[0].Promoted, got[0].Next == nil && kind != durable.EndRetry)
 		return got[0].Next
 	}
 	ids := s.add("a@hot", "a@hot", "a@hot", "a@slow", "a@slow", "a@slow")
@@ -227,7 +227,7 @@ func (s *suite) prune() {
 	s.end(n, dead, durable.Dead, items[2])
 	s.end(n, durable.End{Kind: durable.EndCancelled}, durable.Cancelled, items[3])
 	s.end(n, durable.End{Kind: durable.EndHalted}, durable.Halted, items[4])
-	prune := func(keep durable.Keep, most int) int { return must[int](s)(s.b.Prune(s.ctx, s.queue, keep, most)) }
+	prune := func(keep durable.Keep, most int) int { return s.pruned(keep, most) }
 	s.equal("too new", prune(durable.Keep{Done: long, Dead: long, Cancelled: long}, 10), 0)
 	s.equal("for ever", prune(durable.Keep{Done: -1, Dead: -1, Cancelled: -1}, 10), 0)
 	s.equal("at most", prune(durable.Keep{Done: 0, Dead: -1, Cancelled: -1}, 1), 1)

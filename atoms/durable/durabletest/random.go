@@ -90,10 +90,10 @@ func (d *differ) items(items []durable.Item, ours bool) (all []durable.Item) {
 }
 
 // claimed remembers claims, which both stores must have made of the same items.
-func (d *differ) claimed(node [2]durable.Node, got, want []durable.Item) {
+func (d *differ) claimed(got, want []durable.Item) {
 	for n := range min(len(got), len(want)) {
 		d.tokens[got[n].Token] = want[n].Token
-		d.ends = append(d.ends, [2]durable.End{{ID: got[n].ID, Token: got[n].Token}, {ID: want[n].ID, Token: want[n].Token}})
+		d.ends = append(d.ends, [2]durable.End{endOf(got[n], durable.End{}), endOf(want[n], durable.End{})})
 	}
 }
 
@@ -143,14 +143,8 @@ func (d *differ) step() {
 			got[n].ID = d.id(got[n].ID)
 		}
 		d.same(fmt.Sprintf("insert %+v", in), got, err, want, wantErr)
-	case 3, 4, 5:
-		w := durable.Want{Max: 1 + d.rand.IntN(5), Aged: pick(d, 0, 0, 1, long)}
-		got, err := d.b.Claim(d.ctx, node[0], w)
-		want, wantErr := d.model.Claim(d.ctx, node[1], w)
-		d.claimed(node, got, want)
-		d.same(fmt.Sprintf("claim %+v by %+v", w, node), d.items(got, true), err, d.items(want, false), wantErr)
-	case 6, 7, 8:
-		d.end(node)
+	case 3, 4, 5, 6, 7, 8:
+		d.turn(node)
 	case 9:
 		ours, theirs := d.some()
 		got, err := d.b.Cancel(d.ctx, d.queue, ours, "reason")
@@ -169,8 +163,8 @@ func (d *differ) step() {
 		d.same(fmt.Sprint("pause ", paused), nil, d.a.Pause(d.ctx, d.queue, paused), nil, d.model.Pause(d.ctx, d.queue, paused))
 	case 12:
 		keep := durable.Keep{Done: pick(d, -1, 0, long), Dead: pick(d, -1, 0, long), Cancelled: pick(d, -1, 0, long)}
-		got, err := d.a.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
-		want, wantErr := d.model.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
+		got, _, err := d.a.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
+		want, _, wantErr := d.model.Prune(d.ctx, d.queue, keep, durable.MaxBatch)
 		d.same(fmt.Sprintf("prune %+v", keep), got, err, want, wantErr)
 	case 13:
 		if d.rand.IntN(4) == 0 {
@@ -181,10 +175,10 @@ func (d *differ) step() {
 	d.look(node)
 }
 
-// end ends random claims, perhaps some that were ended before.
-func (d *differ) end(node [2]durable.Node) {
+// turn ends random claims, perhaps some that were ended before, and claims.
+func (d *differ) turn(node [2]durable.Node) {
 	var ours, theirs []durable.End
-	for _, n := range d.rand.Perm(len(d.ends))[:min(len(d.ends), 1+d.rand.IntN(4))] {
+	for _, n := range d.rand.Perm(len(d.ends))[:min(len(d.ends), d.rand.IntN(5))] {
 		if d.rand.IntN(2) == 0 {
 			n = len(d.ends) - 1 - n%min(len(d.ends), 8) // a recent one
 		}
@@ -199,19 +193,19 @@ func (d *differ) end(node [2]durable.Node) {
 			*to = append(*to, e[side])
 		}
 	}
-	if len(ours) == 0 {
-		return
-	}
-	got, err := d.a.End(d.ctx, node[0], ours)
-	want, wantErr := d.model.End(d.ctx, node[1], theirs)
-	for n := range min(len(got), len(want)) {
-		if got[n].Next != nil && want[n].Next != nil {
-			d.claimed(node, []durable.Item{*got[n].Next}, []durable.Item{*want[n].Next})
-			mine, model := d.item(*got[n].Next, true), d.item(*want[n].Next, false)
-			got[n].Next, want[n].Next = &mine, &model
+	w := durable.Want{Max: d.rand.IntN(6), Aged: pick(d, 0, 0, 1, long)}
+	got, err := d.b.Turn(d.ctx, node[0], ours, w)
+	want, wantErr := d.model.Turn(d.ctx, node[1], theirs, w)
+	for n := range min(len(got.Ends), len(want.Ends)) {
+		if got.Ends[n].Next != nil && want.Ends[n].Next != nil {
+			d.claimed([]durable.Item{*got.Ends[n].Next}, []durable.Item{*want.Ends[n].Next})
+			mine, model := d.item(*got.Ends[n].Next, true), d.item(*want.Ends[n].Next, false)
+			got.Ends[n].Next, want.Ends[n].Next = &mine, &model
 		}
 	}
-	d.same(fmt.Sprintf("end %+v", theirs), got, err, want, wantErr)
+	d.claimed(got.Items, want.Items)
+	d.same(fmt.Sprintf("end %+v", theirs), got.Ends, err, want.Ends, wantErr)
+	d.same(fmt.Sprintf("claim %+v by %+v", w, node), d.items(got.Items, true), nil, d.items(want.Items, false), nil)
 }
 
 // look compares what the stores show.

@@ -104,22 +104,16 @@ func BenchmarkRun(b *testing.B) {
 			b.ResetTimer()
 			var ends []durable.End
 			for left := b.N; left > 0; {
-				items, err := s.Claim(context.Background(), n, durable.Want{Max: batch})
+				turned, err := s.Turn(context.Background(), n, ends, durable.Want{Max: batch})
 				require.NoError(b, err)
-				for len(items) > 0 {
-					ends = ends[:0]
-					for _, i := range items {
-						ends = append(ends, durable.End{ID: i.ID, Token: i.Token, Kind: durable.EndDone, HandOver: true})
+				left, ends = left-len(ends), ends[:0]
+				for _, d := range turned.Ends {
+					if d.Next != nil {
+						turned.Items = append(turned.Items, *d.Next)
 					}
-					done, err := s.End(context.Background(), n, ends)
-					require.NoError(b, err)
-					left -= len(items)
-					items = items[:0]
-					for _, d := range done {
-						if d.Next != nil {
-							items = append(items, *d.Next)
-						}
-					}
+				}
+				for _, i := range turned.Items {
+					ends = append(ends, durable.End{ID: i.ID, Key: i.Key, Token: i.Token, Kind: durable.EndDone, HandOver: true})
 				}
 			}
 		})

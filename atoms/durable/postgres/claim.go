@@ -27,7 +27,7 @@ func (s *Store) Join(ctx context.Context, node durable.Node) (id durable.NodeID,
 	if err != nil {
 		return 0, err
 	}
-	err = s.transact(ctx, changes, func(p *pipeline) {
+	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
 		p.rows(func(rows pgx.Rows) error { return rows.Scan(&id) }, `
 insert into {s}.durable_node (id, queue, name, lease, expires, slots, cluster, lanes)
 select nextval('{s}.durable_node_id'), $1, $2, $3::bigint * interval '1 microsecond', clock_timestamp() + $3::bigint * interval '1 microsecond', $4, $5, $6::jsonb
@@ -38,45 +38,99 @@ returning id`, node.Queue, node.Name, micros(node.Lease), node.MaxConcurrency, n
 
 // Beat is as in [durable.Store].
 func (s *Store) Beat(ctx context.Context, node durable.Node, note string) (b durable.Beaten, err error) {
-	var alive bool
-	err = s.transact(ctx, changes, func(p *pipeline) {
-		b, alive = durable.Beaten{}, false
-		lost := map[durable.NodeID]int{} // by node, its place in b.Lost
-		p.rows(func(rows pgx.Rows) error {
-			var id durable.NodeID
-			var l durable.Lost
-			err := rows.Scan(&id, &l.Name)
-			lost[id] = len(b.Lost)
-			b.Lost = append(b.Lost, l)
-			return err
-		}, `
-with over as (select id from {s}.durable_node where queue = $1 and expires <= clock_timestamp() order by id for update skip locked)
-delete from {s}.durable_node where id in (select id from over) returning id, name`, node.Queue)
-		p.free(node.Queue, func(id durable.NodeID) {
-			if i, ok := lost[id]; ok {
-				b.Lost[i].Claims++
-			}
-		})
-		p.rows(func(pgx.Rows) error { alive = true; return nil }, `
-update {s}.durable_node set lease = $2::bigint * interval '1 microsecond', expires = clock_timestamp() + $2::bigint * interval '1 microsecond', note = $3
-where id = $1 and expires > clock_timestamp() returning id`, node.ID, micros(node.Lease), note)
-		p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Paused) }, "select paused from {s}.durable_queue where queue = $1", node.Queue)
-		p.rows(func(rows pgx.Rows) error {
-			var h durable.Held
-			err := rows.Scan(&h.ID, &h.Token, &h.Cancel)
-			b.Claims = append(b.Claims, h)
-			return err
-		}, "select id, token, cancel from {s}.durable_item where queue = $1 and node = $2 and state = 4 order by id", node.Queue, node.ID)
-	})
-	if err == nil && !alive {
-		return durable.Beaten{Lost: b.Lost}, durable.ErrLeaseLost
+	all, err := s.Beats(ctx, []durable.Beating{{Node: node, Note: note}})
+	if err == nil && all[0].Gone {
+		err = durable.ErrLeaseLost
+	}
+	if len(all) > 0 {
+		b = all[0]
 	}
 	return b, err
 }
 
-// free makes the items of lost nodes Ready, and calls count for the node of each. Items that a
-// transaction has locked, for example with Finish, are left to the next beat.
-func (p *pipeline) free(queue string, count func(durable.NodeID)) {
+// Beats is as in [durable.Store].
+func (s *Store) Beats(ctx context.Context, all []durable.Beating) ([]durable.Beaten, error) {
+	done := make([]durable.Beaten, len(all))
+	err := s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
+		for n, b := range all {
+			p.beat(b.Node, b.Note, &done[n])
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for n, b := range done {
+		if b.Gone {
+			done[n] = durable.Beaten{Lost: b.Lost, Gone: true}
+		}
+	}
+	return done, nil
+}
+
+// beat adds the statements of a beat, which fill b.
+func (p *pipeline) beat(node durable.Node, note string, b *durable.Beaten) {
+	*b = durable.Beaten{Gone: true}
+	lost := map[durable.NodeID]int{} // by node, its place in b.Lost
+	p.rows(func(rows pgx.Rows) error {
+		var id durable.NodeID
+		var l durable.Lost
+		err := rows.Scan(&id, &l.Name)
+		lost[id] = len(b.Lost)
+		b.Lost = append(b.Lost, l)
+		return err
+	}, `
+with over as (select id from {s}.durable_node where queue = $1 and expires <= clock_timestamp() order by id for update skip locked)
+delete from {s}.durable_node where id in (select id from over) returning id, name`, node.Queue)
+	p.free(node.Queue, true, func(id durable.NodeID) {
+		if i, ok := lost[id]; ok {
+			b.Lost[i].Claims++
+		}
+	})
+	p.rows(func(pgx.Rows) error { b.Gone = false; return nil }, `
+update {s}.durable_node set lease = $2::bigint * interval '1 microsecond', expires = clock_timestamp() + $2::bigint * interval '1 microsecond', note = $3
+where id = $1 and expires > clock_timestamp() returning id`, node.ID, micros(node.Lease), note)
+	p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Paused) }, "select paused from {s}.durable_queue where queue = $1", node.Queue)
+	p.rows(func(rows pgx.Rows) error {
+		var h durable.Held
+		err := rows.Scan(&h.ID, &h.Token, &h.Cancel, &h.Key)
+		b.Claims = append(b.Claims, h)
+		return err
+	}, "select id, token, cancel, key from {s}.durable_item where queue = $1 and node = $2 and state = 4 order by id", node.Queue, node.ID)
+	p.rows(func(rows pgx.Rows) error {
+		var lane string
+		var stray, due bool
+		err := rows.Scan(&lane, &stray, &due)
+		if b.Due = b.Due || due; stray {
+			b.Strays = append(b.Strays, lane)
+		}
+		return err
+	}, waiting, node.Queue)
+	p.rows(func(rows pgx.Rows) error { return rows.Scan(&b.Suspect) }, `
+with gone as (
+	delete from {s}.durable_loss as l where l.queue = $1 and (l.losses <= 0 or not exists (select from {s}.durable_item as i where i.id = l.item and i.state + 0 in (2, 4, 8)))
+)
+select exists (
+	select from {s}.durable_loss as l join {s}.durable_item as i on i.id = l.item
+	where l.queue = $1 and l.losses >= 2 and i.state + 0 in (2, 8) and i.run_at <= clock_timestamp())`, node.Queue)
+}
+
+// waiting selects the lanes with items that wait, whether no node has them, and whether an item can be
+// claimed. It takes few steps in an index for each lane.
+const waiting = `
+with recursive due (lane) as (
+	(select lane from {s}.durable_item where queue = $1 and state in (2, 8) order by lane limit 1)
+	union all
+	select (select i.lane from {s}.durable_item as i where i.queue = $1 and i.state in (2, 8) and i.lane > due.lane order by i.lane limit 1) from due where due.lane is not null
+),
+nodes as materialized (select lanes from {s}.durable_node where queue = $1 and expires > clock_timestamp())
+select lane, exists (select from nodes) and not exists (select from nodes where lanes @> jsonb_build_array(jsonb_build_object('name', lane))),
+	(select i.run_at from {s}.durable_item as i where i.queue = $1 and i.lane = due.lane and i.state in (2, 8) order by i.run_at limit 1) <= clock_timestamp()
+from due where lane is not null order by lane`
+
+// free makes the items of ended nodes Ready, and calls count for the node of each. Lost says that
+// their leases were lost. Items that a transaction has locked, for example with Finish, are left to
+// the next beat.
+func (p *pipeline) free(queue string, lost bool, count func(durable.NodeID)) {
 	p.rows(func(rows pgx.Rows) error {
 		var id durable.NodeID
 		err := rows.Scan(&id)
@@ -84,212 +138,105 @@ func (p *pipeline) free(queue string, count func(durable.NodeID)) {
 		return err
 	}, `
 with old as materialized (
-	select i.id, i.node from {s}.durable_item as i
+	select i.id, i.node, i.token, coalesce((select l.losses from {s}.durable_loss as l where l.queue = $1 and l.item = i.id), 0) as losses
+	from {s}.durable_item as i
 	where i.queue = $1 and i.state = 4 and not exists (select from {s}.durable_node as n where n.id = i.node)
 	order by i.id for update skip locked
+),
+freed as (
+	update {s}.durable_item as i set state = 2, token = 0, node = null,
+		attempts = case when $2 and old.losses >= 2 then i.attempts else i.attempts - 1 end,
+		run_at = case when $2 and old.losses >= 1 then clock_timestamp() + power(2, least(old.losses - 1, 6)) * interval '1 second' else i.run_at end
+	from old where i.id = old.id and i.state = 4 returning old.*
+),
+losses as (
+	insert into {s}.durable_loss as l (queue, item, losses, token) select $1, id, 1, token from freed where $2
+	on conflict (queue, item) do update set losses = l.losses + 1, token = excluded.token
 )
-update {s}.durable_item as i set state = 2, token = 0, node = null from old where i.id = old.id and i.state = 4 returning old.node`, queue)
+select node from freed`, queue, lost)
 }
 
 // Leave is as in [durable.Store].
 func (s *Store) Leave(ctx context.Context, node durable.Node) error {
-	return s.transact(ctx, changes, func(p *pipeline) {
+	return s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
 		p.do("delete from {s}.durable_node where id = $1", node.ID)
-		p.free(node.Queue, func(durable.NodeID) {})
+		p.free(node.Queue, false, func(durable.NodeID) {})
 	})
 }
 
-// lockNode locks the node if it is alive, so that no other process ends it before the
-// transaction ends.
-func (p *pipeline) lockNode(id durable.NodeID, alive *bool) {
-	*alive = false
-	p.rows(func(pgx.Rows) error { *alive = true; return nil },
-		"select id from {s}.durable_node where id = $1 and expires > clock_timestamp() for key share", id)
-}
+// Ahead is as in [durable.Store]: a turn is short beside the network, and a few items fill it.
+func (s *Store) Ahead(slots int) int { return 2 }
 
-// Claim is as in [durable.Store]. Without limits, nodes claim side by side.
-func (s *Store) Claim(ctx context.Context, node durable.Node, want durable.Want) (claimed []durable.Item, err error) {
+// Turn is as in [durable.Store]. Without limits, nodes claim side by side.
+func (s *Store) Turn(ctx context.Context, node durable.Node, ends []durable.End, want durable.Want) (t durable.Turned, err error) {
+	if len(ends) == 0 && want.Max == 0 {
+		return t, nil
+	}
 	var alive bool
-	if err = s.transact(ctx, changes, func(p *pipeline) { p.claim(node, want, &claimed, &alive) }); err != nil {
-		return nil, err
+	if err = s.transactOn(ctx, s.forTurns(), changes, func(p *pipeline) { p.turn(node, ends, want, false, &t, &alive) }); err != nil {
+		return durable.Turned{}, err
 	}
 	if !alive {
-		return nil, durable.ErrLeaseLost
+		return t, durable.ErrLeaseLost
 	}
-	return claimed, nil
+	return t, nil
 }
 
-func (p *pipeline) claim(node durable.Node, want durable.Want, claimed *[]durable.Item, alive *bool) {
-	var names []string
-	var limits []int32
-	limited := node.MaxCluster > 0
+// turn adds the call of the function, whose rows fill the result. If wait is true, it waits for
+// locks for as long as it takes.
+func (p *pipeline) turn(node durable.Node, ends []durable.End, want durable.Want, wait bool, t *durable.Turned, alive *bool) {
+	var (
+		names, keys, errs []string
+		limits            []int32
+		tokens, after     []int64
+		ids               []durable.ItemID
+		kinds             []int16
+		hand              []bool
+		aged, patience    = int64(-1), int64(0) // no
+		turns             []int                 // of the items
+	)
 	for _, l := range node.Lanes {
 		names, limits = append(names, l.Name), append(limits, int32(l.Limit))
-		limited = limited || l.Limit > 0
 	}
-	aged := int64(-1) // no
+	for _, e := range ends {
+		ids, tokens, keys, after = append(ids, e.ID), append(tokens, e.Token), append(keys, e.Key), append(after, micros(e.After))
+		kinds, errs, hand = append(kinds, int16(e.Kind)), append(errs, e.Err), append(hand, e.HandOver)
+		patience = max(patience, e.Patience.Milliseconds())
+	}
 	if want.Aged > 0 {
 		aged = micros(want.Aged)
 	}
-	if limited {
-		p.do("select "+claimLock, node.Queue)
+	if wait {
+		patience = -1
 	}
-	p.lockNode(node.ID, alive)
-	var turns []int // of the items in claimed
-	*claimed = nil
-	p.rows(func(rows pgx.Rows) error {
-		var turn int
-		i, err := scanItem(rows, &turn)
-		at, _ := slices.BinarySearch(turns, turn)
-		turns, *claimed = slices.Insert(turns, at, turn), slices.Insert(*claimed, at, i)
-		return err
-	}, `
-with clock as materialized (select clock_timestamp() as now),
-n as materialized (
-	select id, name, expires from {s}.durable_node, clock where id = $2 and expires > now
-		and not exists (select from {s}.durable_queue where queue = $1 and paused)
-),
-running as materialized (select lane, count(*) as running from {s}.durable_item where queue = $1 and state = 4 group by lane),
-room as materialized (
-	select greatest(0, least($5::bigint, case when $6::int > 0 then $6 - coalesce(sum(running), 0) else $5 end)) as room from running
-),
-lanes as materialized (
-	select lane, place, greatest(0, least(room, case when most > 0 then most - coalesce(running, 0) else room end)) as room
-	from unnest($3::text[], $4::int[]) with ordinality as l (lane, most, place) left join running using (lane), room
-),
-found as materialized (
-	select c.id, c.run_at, l.place from lanes as l, lateral (
-		select i.id, i.run_at from {s}.durable_item as i
-		where i.queue = $1 and i.lane = l.lane and i.state in (2, 8) and i.run_at <= (select now from clock)
-		order by i.run_at, i.id limit l.room for update skip locked
-	) as c where exists (select from n)
-),
-ranked as (
-	select id, run_at, place, $7::bigint >= 0 and run_at <= now - $7::bigint * interval '1 microsecond'
-		and row_number() over (order by run_at, id) = 1 as aged
-	from found, clock
-),
-taken as (
-	select id, row_number() over (order by aged desc, place, run_at, id) as turn from ranked
-	order by turn limit (select room from room)
-)
-update {s}.durable_item as i
-set state = 4, token = nextval('{s}.durable_token'), attempts = attempts + 1, started = now, node = n.id, node_name = n.name
-from taken, clock, n where i.id = taken.id
-returning turn, `+columns, node.Queue, node.ID, names, limits, want.Max, node.MaxCluster, aged)
-}
-
-// End is as in [durable.Store].
-func (s *Store) End(ctx context.Context, node durable.Node, ends []durable.End) (done []durable.Ended, err error) {
+	*t, *alive = durable.Turned{Ends: make([]durable.Ended, len(ends))}, true
 	if len(ends) == 0 {
-		return nil, nil
+		t.Ends = nil
 	}
-	err = s.transact(ctx, changes, func(p *pipeline) { done = p.end(node, ends) })
-	return done, err
-}
-
-// end adds the statements of End, which fill the result.
-func (p *pipeline) end(node durable.Node, ends []durable.End) []durable.Ended {
-	var (
-		ids           []durable.ItemID
-		tokens, after []int64
-		kinds         []int16
-		errs          []string
-		hand          []bool
-		places        = map[durable.ItemID]int{}
-		done          = make([]durable.Ended, len(ends))
-	)
-	for n, e := range ends {
-		places[e.ID] = n
-		done[n] = durable.Ended{Outcome: durable.OutcomeFenced}
-		ids, tokens, after = append(ids, e.ID), append(tokens, e.Token), append(after, micros(e.After))
-		kinds, errs, hand = append(kinds, int16(e.Kind)), append(errs, e.Err), append(hand, e.HandOver)
-	}
-	p.lockKeysOf(node.Queue, ids)
-	if slices.Contains(hand, true) {
-		p.lockNode(node.ID, new(bool)) // before the rows, as Beat does
-	}
-	p.lockRows(node.Queue, ids)
-	outcome := func(o durable.Outcome) func(pgx.Rows) error {
-		return func(rows pgx.Rows) error {
-			var id durable.ItemID
-			var state durable.State
-			err := rows.Scan(&id, &state)
-			done[places[id]] = durable.Ended{Outcome: o, State: state}
-			return err
-		}
-	}
-	p.rows(outcome(durable.OutcomeAlready), `
-select i.id, i.state from unnest($2::bigint[], $3::bigint[]) as e (id, token)
-join {s}.durable_item as i on i.id = e.id and i.token = e.token where i.queue = $1 and i.state <> 4`, node.Queue, numbers(ids), tokens)
-	p.rows(outcome(durable.OutcomeEnded), `
-with mine as materialized (
-	select e.*, i.token as current, i.queue, i.state, i.cancel
-	from unnest($2::bigint[], $3::bigint[], $4::smallint[], $5::bigint[], $6::text[]) as e (id, token, kind, after, err)
-	join {s}.durable_item as i on i.id = e.id
-)
-update {s}.durable_item as i set
-	state = case e.kind when 1 then 32 when 2 then 8 when 3 then 64 when 4 then case when i.key = '' then 64 else 16 end when 7 then 128 else 2 end,
-	attempts = case when e.kind in (5, 6) then i.attempts - 1 else i.attempts end,
-	run_at = case when e.kind in (2, 5) then clock_timestamp() + e.after * interval '1 microsecond' else i.run_at end,
-	ended = case when e.kind in (1, 3, 4, 7) then clock_timestamp() end,
-	err = case when e.kind in (5, 6) then i.err else e.err end,
-	node = null
-from (
-	select id, after, case when cancelled then 7 else kind end as kind, case when cancelled then cancel else err end as err
-	from mine, lateral (select cancel <> '' and kind in (2, 5, 6) as cancelled) as x
-	where current = token and queue = $1 and state = 4
-) as e where i.id = e.id returning i.id, i.state`, node.Queue, numbers(ids), tokens, kinds, after, errs)
-	p.promote(node.Queue, ids, hand, node.ID, func(ended durable.ItemID, next durable.Item) { done[places[ended]].Next = &next })
-	return done
-}
-
-// head is a subquery for the head of a key. "offset 0" makes the server look in the unique index
-// for each key, also if its statistics are old. "materialized" makes it begin with the ids.
-func head(key string) string {
-	return "(select from {s}.durable_item as h where h.queue = $1 and h.key = " + key + " and h.key <> '' and h.state in (2, 4, 8, 16) offset 0)"
-}
-
-// promote promotes each key whose head, one of the ids, has just left. If hand is true for an
-// id and the node may claim the promoted item, it claims it at once, and handed is called.
-func (p *pipeline) promote(queue string, ids []durable.ItemID, hand []bool, node durable.NodeID, handed func(ended durable.ItemID, next durable.Item)) {
 	p.rows(func(rows pgx.Rows) error {
-		var ended durable.ItemID
-		next, err := scanItem(rows, &ended)
-		if next.State == durable.Running {
-			handed(ended, next)
+		var kind, place int
+		var outcome durable.Outcome
+		i, err := scanItem(rows, &kind, &place, &outcome)
+		switch {
+		case err != nil:
+			return err
+		case kind == 0:
+			*alive = false
+		case kind == 1:
+			if t.Ends[place-1].Outcome = outcome; outcome <= durable.OutcomeAlready {
+				t.Ends[place-1].State = i.State
+			}
+		case kind == 2 && i.State == durable.Running:
+			t.Ends[place-1].Next = &i
+		case kind == 2:
+			t.Ends[place-1].Promoted = true
+		default:
+			at, _ := slices.BinarySearch(turns, place)
+			turns, t.Items = slices.Insert(turns, at, place), slices.Insert(t.Items, at, i)
 		}
-		return err
-	}, `
-with clock as materialized (select clock_timestamp() as now),
-old as materialized (
-	select o.*, e.hand from unnest($2::bigint[], $3::bool[]) as e (id, hand) join {s}.durable_item as o on o.id = e.id
-),
-gone as (
-	select distinct on (key) key, id, lane, hand from old
-	where queue = $1 and key <> '' and state >= 32 and not exists `+head("old.key")+`
-	order by key, ended desc
-),
-owner as materialized (
-	select id, name, expires from {s}.durable_node, clock where id = $4 and expires > now
-		and not exists (select from {s}.durable_queue where queue = $1 and paused)
-),
-next as (
-	select b.id, gone.id as ended, n.id as node, n.name, n.expires
-	from clock cross join gone cross join lateral (
-		select id, lane, run_at from {s}.durable_item as i where i.queue = $1 and i.key = gone.key and i.state = 1 order by i.rank, i.id limit 1
-	) as b
-	left join owner as n on gone.hand and b.lane = gone.lane and b.run_at <= now
-)
-update {s}.durable_item as i set
-	state = case when n.node is null then 2 else 4 end,
-	run_at = greatest(i.run_at, now),
-	token = case when n.node is null then i.token else nextval('{s}.durable_token') end,
-	attempts = case when n.node is null then i.attempts else i.attempts + 1 end,
-	started = case when n.node is null then i.started else now end,
-	node = n.node, node_name = coalesce(n.name, i.node_name)
-from next as n, clock where i.id = n.id
-returning n.ended, `+columns, queue, numbers(ids), hand, node)
+		return nil
+	}, "select kind, place, outcome, "+common+", i.expires, i.losses from {s}.durable_turn_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) as i",
+		node.Queue, node.ID, names, limits, node.MaxCluster, want.Max, want.Ahead, aged, want.Alone, patience, numbers(ids), tokens, keys, kinds, after, errs, hand)
 }
 
 // lanesOf reads what Join has stored.

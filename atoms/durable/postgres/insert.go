@@ -31,11 +31,15 @@ func (p *pipeline) insert(queue string, items []durable.Insert, done *[]durable.
 		keys, lanes, uniques, ranks = append(keys, i.Key), append(lanes, i.Lane), append(uniques, i.Unique), append(ranks, int32(i.Rank))
 		datas, delays, fors = append(datas, append([]byte{}, i.Data...)), append(delays, micros(i.Delay)), append(fors, micros(i.UniqueFor))
 	}
-	p.lockKeys(queue, keys)
+	if items[0].NoWait {
+		p.do("select set_config('ephemeral.busy', coalesce((select array_agg(h) from ("+hashes+") as hashes where not pg_try_advisory_xact_lock(h)), '{}')::text, true)", queue, keys)
+	} else {
+		p.lockKeys(queue, keys)
+	}
 	*done = nil
 	p.rows(func(rows pgx.Rows) error {
 		var i durable.Inserted
-		err := rows.Scan(&i.ID, &i.Duplicate)
+		err := rows.Scan(&i.ID, &i.Duplicate, &i.Busy)
 		*done = append(*done, i)
 		return err
 	}, `
@@ -43,7 +47,8 @@ with clock as materialized (select clock_timestamp() as now),
 new as materialized (
 	select u.*, nextval('{s}.durable_item_id') as id
 	from (select * from unnest($2::text[], $3::text[], $4::int[], $5::bytea[], $6::bigint[], $7::text[], $8::bigint[])
-		with ordinality as u (key, lane, rank, data, delay, unique_id, unique_for, place) order by place) as u
+		with ordinality as u (key, lane, rank, data, delay, unique_id, unique_for, place)
+		where not $9 or key = '' or not `+keyHash+` = any(coalesce(nullif(current_setting('ephemeral.busy', true), ''), '{}')::bigint[]) order by place) as u
 ),
 claimed as (
 	insert into {s}.durable_unique as u (queue, unique_id, item, until)
@@ -65,6 +70,7 @@ inserted as (
 		unique_id, now, now + delay * interval '1 microsecond', data
 	from decided as d, clock where item = id
 )
-select item, item <> id from decided order by place`,
-		queue, keys, lanes, ranks, datas, delays, uniques, fors)
+select coalesce(d.item, 0), coalesce(d.item <> d.id, false), d.id is null
+from generate_series(1, $10::int) as p (place) left join decided as d using (place) order by p.place`,
+		queue, keys, lanes, ranks, datas, delays, uniques, fors, items[0].NoWait, len(items))
 }

@@ -35,9 +35,27 @@ update {s}.durable_item set
 	err = case when state = 4 then err else $3 end,
 	cancel = case when state = 4 and cancel = '' then $3 else cancel end
 where queue = $1 and id = any($2::bigint[]) and state in (1, 2, 4, 8, 16, 64) returning id, state`, queue, numbers(ids), reason)
-		p.promote(queue, ids, make([]bool, len(ids)), 0, nil)
+		p.promote(queue, ids)
 	})
 	return states, err
+}
+
+// promote promotes each key whose head, one of the ids, has just left.
+func (p *pipeline) promote(queue string, ids []durable.ItemID) {
+	p.do(`
+update {s}.durable_item as i set state = 2, run_at = greatest(i.run_at, clock_timestamp())
+from (
+	select distinct key from {s}.durable_item as old
+	where id = any($2::bigint[]) and queue = $1 and key <> '' and state >= 32 and not exists `+head("old.key")+`
+) as gone cross join lateral (
+	select id from {s}.durable_item as b where b.queue = $1 and b.key = gone.key and b.state = 1 order by b.rank, b.id limit 1
+) as next where i.id = next.id`, queue, numbers(ids))
+}
+
+// head is a subquery for the head of a key. "offset 0" makes the server look in the unique index
+// for each key, also if its statistics are old.
+func head(key string) string {
+	return "(select from {s}.durable_item as h where h.queue = $1 and h.key = " + key + " and h.key <> '' and h.state in (2, 4, 8, 16) offset 0)"
 }
 
 // Again is as in [durable.Store].
@@ -62,6 +80,7 @@ with again as (
 	) as old where i.id = old.id returning i.id
 )
 select id from again order by id`, queue, numbers(ids))
+		p.do("delete from {s}.durable_loss where queue = $1 and item = any($2::bigint[])", queue, numbers(ids))
 	})
 	return changed, err
 }
@@ -74,7 +93,7 @@ func (s *Store) Pause(ctx context.Context, queue string, paused bool) error {
 }
 
 // Prune is as in [durable.Store].
-func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max int) (pruned int, err error) {
+func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max int) (pruned int, more bool, err error) {
 	var states []int16
 	var ages []int64
 	for state, age := range map[durable.State]time.Duration{durable.Done: keep.Done, durable.Dead: keep.Dead, durable.Cancelled: keep.Cancelled} {
@@ -82,22 +101,35 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, max 
 			states, ages = append(states, int16(state)), append(ages, micros(age))
 		}
 	}
-	err = s.transact(ctx, changes, func(p *pipeline) {
-		p.rows(func(rows pgx.Rows) error { return rows.Scan(&pruned) }, `
+	err = s.transactOn(ctx, s.forBeats(), changes, func(p *pipeline) {
+		more = false
+		p.rows(func(rows pgx.Rows) error {
+			err := rows.Scan(&pruned)
+			more = more || pruned == max
+			return err
+		}, `
 with clock as materialized (select clock_timestamp() as now),
 old as (
 	select i.id from clock, unnest($2::smallint[], $3::bigint[]) as k (state, age), lateral (
 		select id from {s}.durable_item where queue = $1 and state >= 16 and state = k.state and ended <= now - age * interval '1 microsecond'
-		order by id limit $4 for update skip locked
+		order by ended limit $4 for update skip locked
 	) as i limit $4
 ),
 gone as (delete from {s}.durable_item where id in (select id from old) returning id)
 select count(*) from gone`, queue, states, ages, max)
-		p.do(`
-delete from {s}.durable_unique where (queue, unique_id) in (
-	select queue, unique_id from {s}.durable_unique where queue = $1 and until <= clock_timestamp() limit $2 for update skip locked)`, queue, max)
+		p.rows(func(rows pgx.Rows) error {
+			var ids int
+			err := rows.Scan(&ids)
+			more = more || ids == max
+			return err
+		}, `
+with gone as (
+	delete from {s}.durable_unique where (queue, unique_id) in (
+		select queue, unique_id from {s}.durable_unique where queue = $1 and until <= clock_timestamp() order by until limit $2 for update skip locked)
+	returning 1
+) select count(*) from gone`, queue, max)
 	})
-	return pruned, err
+	return pruned, more && err == nil, err
 }
 
 // LastTick returns the latest tick of a schedule that MarkTick has stored, or the zero time.

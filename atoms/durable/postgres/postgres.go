@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,6 +58,7 @@ type Store struct {
 	notices  map[string]notice
 	wakers   map[string][]*func()
 	unlisten context.CancelFunc // ends the listener; nil: there is none
+	own      own
 }
 
 var (
@@ -66,7 +68,9 @@ var (
 
 // Open returns the store in the database of the pool. It creates or updates the schema and the
 // tables in one transaction. Processes that open the store at the same time wait for each
-// other. It is no error if the tables are newer than this program.
+// other. It is no error if the tables are newer than this program. Steps that build an index
+// are left to queues that run: they build it in the background, beside the work of all processes.
+// With SkipMigrations, Open returns an error if the tables or functions are not there.
 func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error) {
 	opts, err := opts.resolved()
 	if err != nil {
@@ -74,7 +78,16 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 	}
 	opts.MaxIdle = cmp.Or(opts.MaxIdle, 15*time.Second)
 	s := &Store{pool: pool, opts: opts, in: pgx.Identifier{opts.Schema}.Sanitize(), notices: map[string]notice{}, wakers: map[string][]*func(){}}
-	if !opts.SkipMigrations {
+	if opts.SkipMigrations {
+		var there bool
+		err := pool.QueryRow(ctx, "select to_regclass($1) is not null and to_regproc($2) is not null", s.in+".durable_item", s.in+".durable_turn_1").Scan(&there)
+		if err == nil && !there {
+			err = errors.New("postgres: the tables or functions are missing: run all steps of Migrations, or open it without SkipMigrations")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("postgres: schema %s cannot be opened: %w", opts.Schema, err)
+		}
+	} else {
 		if err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, s.migrate); err != nil {
 			return nil, fmt.Errorf("postgres: schema %s cannot be opened: %w", opts.Schema, err)
 		}
@@ -89,7 +102,9 @@ var migrations embed.FS
 
 // Migrations returns the SQL statements that create the tables of a schema: steps, from the
 // oldest to the newest. Steps only add, so older programs go on working. To run them yourself,
-// create the schema, then run each step once, in this order. Set SkipMigrations.
+// create the schema, then run each step once, in this order. Set SkipMigrations. A step that
+// begins with the comment "-- Outside of a transaction" is one statement, which must not be in
+// a transaction; the next steps need not wait for it.
 func Migrations(schema string) []string {
 	names, _ := fs.Glob(migrations, "migrations/*.sql") // sorted
 	var steps []string
@@ -115,12 +130,13 @@ func (s *Store) migrate(tx pgx.Tx) error {
 			return err
 		}
 	}
-	var done int
-	if err := tx.QueryRow(ctx, s.sql("select coalesce(max(step), 0) from {s}.durable_migration")).Scan(&done); err != nil {
+	rows, _ := tx.Query(ctx, s.sql("select step from {s}.durable_migration"))
+	done, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	if err != nil {
 		return err
 	}
 	for i, text := range Migrations(s.opts.Schema) {
-		if i < done {
+		if slices.Contains(done, i+1) || indexOf.MatchString(text) {
 			continue
 		}
 		if _, err := tx.Exec(ctx, text); err != nil {
@@ -174,6 +190,10 @@ const maxTries = 5
 // transact runs the statements that fill adds, in one round trip, in one transaction. Fill
 // is called again for each try.
 func (s *Store) transact(ctx context.Context, begin string, fill func(p *pipeline)) error {
+	return s.transactOn(ctx, s.pool, begin, fill)
+}
+
+func (s *Store) transactOn(ctx context.Context, pool *pgxpool.Pool, begin string, fill func(p *pipeline)) error {
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -182,7 +202,7 @@ func (s *Store) transact(ctx context.Context, begin string, fill func(p *pipelin
 		p.do(begin)
 		fill(p)
 		p.do("commit")
-		err := s.pool.SendBatch(ctx, &p.Batch).Close()
+		err := pool.SendBatch(ctx, &p.Batch).Close()
 		var pg *pgconn.PgError
 		answered := errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR" // the server has rolled back
 		switch {
@@ -203,7 +223,7 @@ func (s *Store) transact(ctx context.Context, begin string, fill func(p *pipelin
 
 // lockKeys takes the locks of keys, sorted, until the transaction ends.
 func (p *pipeline) lockKeys(queue string, keys []string) {
-	p.do("select pg_advisory_xact_lock(h) from (select distinct "+keyHash+" as h from unnest($2::text[]) as key where key <> '' order by h) as hashes", queue, keys)
+	p.do("select pg_advisory_xact_lock(h) from ("+hashes+") as hashes", queue, keys)
 }
 
 // numbers are ids as all modes of the driver can send them.
@@ -224,26 +244,28 @@ func (p *pipeline) lockRows(queue string, ids []durable.ItemID) {
 	p.do("select from {s}.durable_item where queue = $1 and id = any($2::bigint[]) order by id for update", queue, numbers(ids))
 }
 
+// hashes are the numbers of the locks of keys, sorted.
+const hashes = "select distinct " + keyHash + " as h from unnest($2::text[]) as key where key <> '' order by h"
+
 // keyHash is the number of the lock of a key. Two keys may share one.
 const keyHash = "hashtextextended($1::text || chr(1) || key, 1)"
-
-// claimLock is the lock of claims with limits.
-const claimLock = "pg_advisory_xact_lock(hashtextextended($1::text, 2))"
 
 // micros is a duration as the statements take it, and duration is back from there.
 func micros(d time.Duration) int64    { return d.Microseconds() }
 func duration(us int64) time.Duration { return time.Duration(us) * time.Microsecond }
 
 // columns are those of an item, which scanItem reads. Its table is i, and that of its node n.
-const columns = `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at,
-	i.started, i.ended, i.node_name, n.expires, i.cancel, i.err, i.data`
+const columns = common + `, n.expires, coalesce((select l.losses from {s}.durable_loss as l where l.queue = i.queue and l.item = i.id), 0)`
+
+const common = `i.id, i.key, i.lane, i.rank, i.state, i.attempts, i.token, i.unique_id, i.enqueued, i.run_at,
+	i.started, i.ended, i.node_name, i.cancel, i.err, i.data`
 
 // scanItem reads the first columns of a row into before, and the others into an item.
 func scanItem(rows pgx.Rows, before ...any) (durable.Item, error) {
 	var i durable.Item
 	var started, ended, expires *time.Time
 	err := rows.Scan(append(before, &i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.Enqueued, &i.RunAt,
-		&started, &ended, &i.Node, &expires, &i.Cancel, &i.Err, &i.Data)...)
+		&started, &ended, &i.Node, &i.Cancel, &i.Err, &i.Data, &expires, &i.Losses)...)
 	for to, from := range map[*time.Time]*time.Time{&i.Started: started, &i.Ended: ended, &i.Expires: expires} {
 		if from != nil {
 			*to = *from

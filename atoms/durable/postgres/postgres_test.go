@@ -63,8 +63,7 @@ func TestNewerTables(t *testing.T) {
 	insert(t, s, "ada", "ada")
 	_, err := s.Beat(t.Context(), n, "")
 	require.NoError(t, err)
-	ended, err := s.End(t.Context(), n, []durable.End{{ID: claim(t, s, n, 9)[0].ID, Token: 1, Kind: durable.EndDone, HandOver: true}})
-	require.NoError(t, err)
+	ended := endAll(t, s, n, []durable.End{{ID: claim(t, s, n, 9)[0].ID, Key: "ada", Token: 1, Kind: durable.EndDone, HandOver: true}})
 	assert.Equal(t, durable.Running, ended[0].Next.State)
 }
 
@@ -72,8 +71,10 @@ func TestNewerTables(t *testing.T) {
 func TestMigrations(t *testing.T) {
 	schema := newSchema(t)
 	pool := connect(t)
-	_, err := pool.Exec(t.Context(), "create schema "+schema+";"+strings.Join(Migrations(schema), ";"))
-	require.NoError(t, err)
+	for _, step := range append([]string{"create schema " + schema}, Migrations(schema)...) {
+		_, err := pool.Exec(t.Context(), step)
+		require.NoError(t, err)
+	}
 	s, err := Open(t.Context(), pool, Options{Schema: schema, SkipMigrations: true})
 	require.NoError(t, err)
 	insert(t, s, "ada")

@@ -46,6 +46,16 @@ select count(*), count(*) filter (where state = 1),
 	(select count(*) from {s}.durable_node where queue = $1 and expires > now()),
 	exists (select from {s}.durable_queue where queue = $1 and paused)
 from {s}.durable_item where queue = $1`, queue)
+		st.Strays = nil
+		p.rows(func(rows pgx.Rows) error {
+			var lane string
+			var stray bool
+			err := rows.Scan(&lane, &stray, nil)
+			if stray {
+				st.Strays = append(st.Strays, lane)
+			}
+			return err
+		}, waiting, queue)
 	})
 	st.Oldest = duration(oldest)
 	return st, err

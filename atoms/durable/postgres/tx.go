@@ -14,6 +14,14 @@ import (
 // isolation level, items of a key could run in the wrong order or never.
 var ErrIsolation = errors.New("postgres: the transaction must be read committed")
 
+// ErrTooManyKeys means that the transaction of the caller has added items of more than about [MaxKeys]
+// keys. The caller must roll back. Use several transactions, or [durable.Queue.EnqueueAll].
+var ErrTooManyKeys = errors.New("postgres: the transaction adds items of too many keys: use several transactions, or EnqueueAll")
+
+// MaxKeys is how many keys the items of one transaction may have. Each key has a lock in the shared
+// memory of the server, which has 6,400 in all by default.
+const MaxKeys = 2000
+
 // Enqueue adds an item to q in the transaction of the caller. If the caller commits, the item is
 // in the queue; if the caller rolls back, it is not. The queue must be on a [Store]. Processes
 // find the item at their next poll, or at once if the caller calls Store.Wake(q.Name()) after
@@ -33,7 +41,10 @@ func Enqueue[T any](ctx context.Context, tx pgx.Tx, q *durable.Queue[T], item T)
 		return 0, err
 	}
 	var done []durable.Inserted
-	err = s.within(ctx, tx, func(p *pipeline) { p.insert(q.Name(), []durable.Insert{insert}, &done) })
+	err = s.within(ctx, tx, func(p *pipeline) {
+		p.countKeys()
+		p.insert(q.Name(), []durable.Insert{insert}, &done)
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -52,18 +63,31 @@ func Finish(ctx context.Context, tx pgx.Tx) error {
 	if !ok {
 		return errors.New("postgres: Finish is for the body of an item in a store of PostgreSQL, called with its context")
 	}
-	var done []durable.Ended
+	var t durable.Turned
 	err := s.within(ctx, tx, func(p *pipeline) {
-		done = p.end(durable.Node{Queue: claim.Queue}, []durable.End{{ID: claim.ID, Token: claim.Token, Kind: durable.EndDone}})
+		p.turn(durable.Node{Queue: claim.Queue}, []durable.End{{ID: claim.ID, Key: claim.Key, Token: claim.Token, Kind: durable.EndDone}}, durable.Want{}, true, &t, new(bool))
 	})
 	switch {
 	case err != nil:
 		return err
-	case done[0].Outcome != durable.OutcomeEnded:
+	case t.Ends[0].Outcome != durable.OutcomeEnded:
 		return durable.ErrLeaseLost
 	}
 	durable.MarkFinished(ctx)
 	return nil
+}
+
+// countKeys counts the locks of the transaction at every hundredth call: to count is not cheap.
+func (p *pipeline) countKeys() {
+	p.rows(func(rows pgx.Rows) error {
+		var locks int
+		if err := rows.Scan(&locks); err != nil || locks <= MaxKeys {
+			return err
+		}
+		return ErrTooManyKeys
+	}, `
+select case when calls % 100 = 0 then (select count(*) from pg_locks where pid = pg_backend_pid() and locktype = 'advisory') else 0 end
+from (select set_config('ephemeral.calls', (coalesce(nullif(current_setting('ephemeral.calls', true), ''), '0')::int + 1)::text, true)::int as calls) as c`)
 }
 
 // maxIdle is the setting after which the server ends a transaction that waits for its caller.
@@ -85,7 +109,7 @@ func (s *Store) within(ctx context.Context, tx pgx.Tx, fill func(p *pipeline)) e
 	}
 	fill(p)
 	if err := tx.SendBatch(ctx, &p.Batch).Close(); err != nil {
-		if errors.Is(err, ErrIsolation) {
+		if errors.Is(err, ErrIsolation) || errors.Is(err, ErrTooManyKeys) {
 			return err
 		}
 		return fmt.Errorf("postgres: %w", err)

@@ -37,7 +37,7 @@ func (s *Store) Wake(queue string) {
 
 func (s *Store) notify(queue string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	s.pool.Exec(ctx, "select pg_notify($1, $2)", s.channel(), queue) // if it fails, nodes poll
+	s.forBeats().Exec(ctx, "select pg_notify($1, $2)", s.channel(), queue) // if it fails, nodes poll
 	cancel()
 	time.AfterFunc(noticeEvery, func() {
 		s.mu.Lock()
@@ -91,7 +91,7 @@ func (s *Store) listen(ctx context.Context) {
 }
 
 func (s *Store) listenOnce(ctx context.Context) {
-	pooled, err := s.pool.Acquire(ctx)
+	pooled, err := s.forBeats().Acquire(ctx)
 	if err != nil {
 		return
 	}

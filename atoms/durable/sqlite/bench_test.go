@@ -79,22 +79,18 @@ func BenchmarkRun(b *testing.B) {
 			enqueue(b, s, keys)
 			node := join(b, s)
 			b.ResetTimer()
+			var ends []durable.End
 			for left := b.N; left > 0; {
-				items, err := s.Claim(b.Context(), node, durable.Want{Max: batch})
+				turned, err := s.Turn(b.Context(), node, ends, durable.Want{Max: batch})
 				require.NoError(b, err)
-				for len(items) > 0 {
-					var ends []durable.End
-					for _, i := range items {
-						ends = append(ends, durable.End{ID: i.ID, Token: i.Token, Kind: durable.EndDone, HandOver: true})
+				left, ends = left-len(ends), ends[:0]
+				for _, e := range turned.Ends {
+					if e.Next != nil {
+						turned.Items = append(turned.Items, *e.Next)
 					}
-					ended, err := s.End(b.Context(), node, ends)
-					require.NoError(b, err)
-					left, items = left-len(ends), items[:0]
-					for _, e := range ended {
-						if e.Next != nil {
-							items = append(items, *e.Next)
-						}
-					}
+				}
+				for _, i := range turned.Items {
+					ends = append(ends, durable.End{ID: i.ID, Key: i.Key, Token: i.Token, Kind: durable.EndDone, HandOver: true})
 				}
 			}
 		})

@@ -30,7 +30,7 @@
 //
 // Times are those of the host's clock. If it is set forward, leases end early: items run
 // again, and the late ends of their earlier claims are refused. If it is set back, leases and
-// delays end later.
+// delays end later, and items that are ready or become so wait for that time, too.
 //
 // A process that is stopped (SIGSTOP, a debugger) in a transaction stops the writes of all
 // others. A process that is killed stops nobody.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
@@ -12,6 +13,7 @@ type item struct {
 	durable.Item
 	enqueued, runAt, started, ended, expires int64
 	on                                       durable.NodeID // while Running
+	was                                      durable.State  // as it was read
 }
 
 // isHead is true for the head of a key. Statements spell out the conditions of the indexes,
@@ -19,27 +21,49 @@ type item struct {
 const isHead = "queue = ? and key = ? and key <> '' and state in (2, 4, 8, 16)"
 
 // items reads items without their data.
-func (t *moment) items(where string, args ...any) []item {
-	return rows(t, func(i *item) list {
-		return list{&i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err}
+func (t *moment) items(where string, args ...any) (all []*item) {
+	found := rows(t, func(i *item) list {
+		return list{&i.ID, &i.Key, &i.Lane, &i.Rank, &i.State, &i.Attempts, &i.Token, &i.Unique, &i.enqueued, &i.runAt, &i.started, &i.ended, &i.on, &i.Node, &i.expires, &i.Cancel, &i.Err, &i.Losses}
 	}, `select id, key, lane, rank, state, attempts, token, unique_id, enqueued, run_at, started, ended, node, node_name,
-	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err from durable_item as i where `+where, args...)
+	coalesce((select expires from durable_node as n where n.id = i.node), 0), cancel, err, losses from durable_item as i where `+where, args...)
+	for n := range found {
+		found[n].was = found[n].State
+		all = append(all, &found[n])
+	}
+	return all
 }
 
 // first reads one item, or returns nil.
 func (t *moment) first(where string, args ...any) *item {
 	if all := t.items(where+" limit 1", args...); len(all) > 0 {
-		return &all[0]
+		return all[0]
 	}
 	return nil
 }
 
-func (t *moment) find(id durable.ItemID) *item { return t.first("id = ? and +queue = ?", id, t.queue) }
+// find reads the items that are in the queue.
+func (t *moment) find(ids ...durable.ItemID) map[durable.ItemID]*item {
+	known := map[durable.ItemID]*item{}
+	if len(ids) > 0 {
+		for _, i := range t.items("id in (select value from json_each(?)) and +queue = ?", encode(ids), t.queue) {
+			known[i.ID] = i
+		}
+	}
+	return known
+}
+
+// encode makes a list for json_each.
+func encode(v any) string {
+	text, _ := json.Marshal(v) // it is of numbers and valid texts
+	return string(text)
+}
 
 // view is the item as the store shows it.
 func (i *item) view() durable.Item {
 	i.Enqueued, i.RunAt, i.Started, i.Ended, i.Expires = at(i.enqueued), at(i.runAt), at(i.started), at(i.ended), at(i.expires)
-	return i.Item
+	item := i.Item
+	item.Token = max(0, i.Token) // below 0: of a lost lease
+	return item
 }
 
 // full returns an item with its data.
@@ -56,39 +80,69 @@ func at(us int64) time.Time {
 	return time.UnixMicro(us)
 }
 
-// save writes the columns of an item that change.
-func (t *moment) save(i *item) {
-	t.do("update durable_item set state = ?, attempts = ?, token = ?, run_at = ?, started = ?, ended = ?, node = ?, node_name = ?, cancel = ?, err = ? where id = ?",
-		i.State, i.Attempts, i.Token, i.runAt, i.started, i.ended, i.on, i.Node, i.Cancel, i.Err, i.ID)
+// save writes the columns of items that change.
+func (t *moment) save(items ...*item) {
+	var values []list
+	for _, i := range items {
+		values = append(values, list{i.ID, int(i.State), i.Attempts, i.Token, i.runAt, i.started, i.ended, i.on, i.Node, i.Cancel, i.Err, i.Losses})
+	}
+	if len(items) > 0 {
+		t.do(`update durable_item set state = v ->> 1, attempts = v ->> 2, token = v ->> 3, run_at = v ->> 4, started = v ->> 5, ended = v ->> 6,
+	node = v ->> 7, node_name = v ->> 8, cancel = v ->> 9, err = v ->> 10, losses = v ->> 11 from (select value as v from json_each(?)) where id = v ->> 0`, encode(values))
+	}
 }
 
-// leave gives an item a state in which it does not run. If it was the head of its key and no
-// longer is, the key is promoted, and leave returns the new head.
-func (t *moment) leave(i *item, state durable.State) (promoted *item) {
-	wasHead := i.Key != "" && i.State&(durable.Blocked|durable.Dead) == 0
-	i.State, i.on, t.freed = state, 0, true
-	if state&(durable.Finished|durable.Halted) != 0 {
-		i.ended = t.now
+// leave saves items that do not run, with their new states. If one was the head of its key and no longer
+// is, the key is promoted: leave returns the new heads, which the caller saves.
+func (t *moment) leave(items ...*item) (promoted []*item) {
+	var keys []string
+	for _, i := range items {
+		if i.on, t.freed = 0, true; i.State&(durable.Finished|durable.Halted) != 0 {
+			i.ended = t.now
+		}
+		if i.Key != "" && i.was&(durable.Blocked|durable.Dead) == 0 && i.State&durable.Finished != 0 {
+			keys = append(keys, i.Key)
+		}
 	}
-	t.save(i)
-	if wasHead && state&durable.Finished != 0 {
-		promoted = t.first("queue = ? and key = ? and state = 1 order by rank, id", t.queue, i.Key)
+	if t.save(items...); len(keys) == 0 {
+		return nil
 	}
-	if promoted != nil {
-		promoted.State, promoted.runAt = durable.Ready, max(promoted.runAt, t.now)
-		t.save(promoted)
+	promoted = t.items(`id in (
+	select (select id from durable_item as b where b.queue = ?1 and b.key = k.value and b.state = 1 order by b.rank, b.id limit 1) from json_each(?2) as k)`, t.queue, encode(keys))
+	for _, i := range promoted {
+		i.State, i.runAt = durable.Ready, max(i.runAt, t.now)
 	}
 	return promoted
 }
 
-// take makes an item Running on a node.
-func (t *moment) take(i *item, node durable.NodeID) durable.Item {
-	i.State, i.started = durable.Running, t.now
-	t.get(list{&i.Token}, "update durable_token set last = last + 1 returning last")
-	t.get(list{&i.Node, &i.expires}, "select name, expires from durable_node where id = ?", node)
-	t.get(list{&i.Attempts, &i.Data}, "update durable_item set state = 4, token = ?, attempts = attempts + 1, started = ?, node = ?, node_name = ? where id = ? returning attempts, data",
-		i.Token, t.now, node, i.Node, i.ID)
-	return i.view()
+// take makes items Running on a node.
+func (t *moment) take(n claimer, items []*item) (taken []durable.Item) {
+	if len(items) == 0 {
+		return nil
+	}
+	var last int64
+	t.get(list{&last}, "update durable_token set last = last + ? returning last", len(items))
+	var ids []durable.ItemID
+	for at, i := range items {
+		i.State, i.started, i.on, i.Node, i.expires = durable.Running, t.now, n.id, n.name, n.expires
+		i.Attempts++
+		i.Token = last - int64(len(items)-1-at)
+		ids = append(ids, i.ID)
+	}
+	t.save(items...)
+	type data struct {
+		id   durable.ItemID
+		data []byte
+	}
+	of := map[durable.ItemID][]byte{}
+	for _, d := range rows(t, func(d *data) list { return list{&d.id, &d.data} }, "select id, data from durable_item where id in (select value from json_each(?))", encode(ids)) {
+		of[d.id] = d.data
+	}
+	for _, i := range items {
+		i.Data = of[i.ID]
+		taken = append(taken, i.view())
+	}
+	return taken
 }
 
 // Insert is as in [durable.Store].

@@ -15,13 +15,13 @@ func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, 
 	return change(ctx, s, queue, func(t *moment) []durable.State {
 		states := make([]durable.State, len(ids))
 		for n, id := range ids {
-			switch i := t.find(id); {
+			switch i := t.find(id)[id]; {
 			case i != nil && i.State == durable.Running:
 				i.Cancel, states[n] = cmp.Or(i.Cancel, reason), durable.Running
 				t.save(i)
 			case i != nil && i.State&(durable.Waiting|durable.Halted|durable.Dead) != 0:
-				i.Err, states[n] = reason, durable.Cancelled
-				t.leave(i, durable.Cancelled)
+				i.Err, i.State, states[n] = reason, durable.Cancelled, durable.Cancelled
+				t.save(t.leave(i)...)
 			}
 		}
 		return states
@@ -32,12 +32,12 @@ func (s *Store) Cancel(ctx context.Context, queue string, ids []durable.ItemID, 
 func (s *Store) Again(ctx context.Context, queue string, ids []durable.ItemID) ([]durable.ItemID, error) {
 	return change(ctx, s, queue, func(t *moment) (changed []durable.ItemID) {
 		for _, id := range slices.Sorted(slices.Values(ids)) {
-			if i := t.find(id); i != nil && i.State&(durable.Dead|durable.Halted|durable.Cancelled) != 0 {
+			if i := t.find(id)[id]; i != nil && i.State&(durable.Dead|durable.Halted|durable.Cancelled) != 0 {
 				state := durable.Ready
 				if i.State != durable.Halted && t.first(isHead, t.queue, i.Key) != nil {
 					state = durable.Blocked
 				}
-				i.State, i.Attempts, i.Token, i.runAt, i.Cancel, i.ended, t.freed = state, 0, 0, t.now, "", 0, true
+				i.State, i.Attempts, i.Losses, i.Token, i.runAt, i.Cancel, i.ended, t.freed = state, 0, 0, 0, t.now, "", 0, true
 				t.save(i)
 				changed = append(changed, id)
 			}
@@ -58,17 +58,19 @@ func (s *Store) Pause(ctx context.Context, queue string, paused bool) error {
 }
 
 // Prune is as in [durable.Store].
-func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most int) (int, error) {
-	return change(ctx, s, queue, func(t *moment) (pruned int) {
+func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most int) (pruned int, more bool, err error) {
+	pruned, err = change(ctx, s, queue, func(t *moment) (pruned int) {
 		for state, age := range map[durable.State]time.Duration{durable.Done: keep.Done, durable.Dead: keep.Dead, durable.Cancelled: keep.Cancelled} {
 			if age >= 0 {
 				pruned += t.do(`delete from durable_item where id in (
 	select id from durable_item where queue = ? and state = ? and state >= 16 and ended <= ? order by ended limit ?) returning id`, queue, state, t.in(-age), most-pruned)
 			}
 		}
-		t.do("delete from durable_unique where queue = ?1 and unique_id in (select unique_id from durable_unique where queue = ?1 and until <= ?2 order by until limit ?3)", queue, t.now, most)
+		ids := t.do("delete from durable_unique where queue = ?1 and unique_id in (select unique_id from durable_unique where queue = ?1 and until <= ?2 order by until limit ?3) returning 1", queue, t.now, most)
+		more = max(pruned, ids) == most
 		return pruned
 	})
+	return pruned, more && err == nil, err
 }
 
 // LastTick returns the latest tick of a schedule that MarkTick has stored, or the zero time.
@@ -92,7 +94,7 @@ func (s *Store) Items(ctx context.Context, queue string, q durable.Query) ([]dur
 	return look(ctx, s, queue, func(t *moment) (items []durable.Item) {
 		for _, i := range t.items("id > ?2 and +queue = ?1 and (?3 = 0 or state & ?3) and (?4 = '' or key = ?4) and (?5 = '' or lane = ?5) order by id limit ?6",
 			queue, q.After, q.State, q.Key, q.Lane, cmp.Or(q.Limit, 100)) {
-			items = append(items, t.full(&i))
+			items = append(items, t.full(i))
 		}
 		return items
 	})
@@ -117,13 +119,14 @@ from (
 	union all select state, null, null from durable_item where queue = ?1 and state >= 16
 )`, t.queue, t.now)
 	st.Oldest, st.Paused = max(0, time.Duration(oldest)*time.Microsecond), t.paused()
+	st.Strays, _ = t.waiting()
 	return st
 }
 
 // Explain is as in [durable.Store].
 func (s *Store) Explain(ctx context.Context, queue string, id durable.ItemID) (x durable.Explanation, ok bool, err error) {
 	ok, err = look(ctx, s, queue, func(t *moment) bool {
-		i := t.find(id)
+		i := t.find(id)[id]
 		if i != nil {
 			x = t.explain(i)
 		}

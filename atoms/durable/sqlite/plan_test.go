@@ -51,12 +51,14 @@ func TestPlans(t *testing.T) {
 			m.insert(durable.Insert{Key: "ada", Unique: "u", UniqueFor: time.Hour})
 			m.insert(durable.Insert{Key: "ada"})
 		}
-		claimed := m.claim(node, durable.Want{Max: 5, Aged: time.Second})
-		ended := m.end(durable.End{ID: claimed[0].ID, Token: claimed[0].Token, Kind: durable.EndDone, HandOver: true}, node.ID)
+		n := claimer{id: node.ID}
+		claimed := m.take(n, m.claim(node, durable.Want{Max: 5, Aged: time.Second}))
+		ended := m.end([]durable.End{{ID: claimed[0].ID, Token: claimed[0].Token, Kind: durable.EndDone, HandOver: true}}, n).Ends[0]
 		require.NotNil(t, ended.Next)
-		m.explain(m.find(ended.Next.ID + 1))
-		m.free(node.ID)
-		m.explain(m.find(ended.Next.ID))
+		m.explain(m.find(ended.Next.ID + 1)[ended.Next.ID+1])
+		m.free(node.ID, true)
+		m.waiting()
+		m.explain(m.find(ended.Next.ID)[ended.Next.ID])
 		m.stats()
 		for query, plan := range plans {
 			for _, bad := range []string{"SCAN durable_item", "SCAN i", "TEMP B-TREE"} {

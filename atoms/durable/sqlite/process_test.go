@@ -78,24 +78,25 @@ func work(dir string, ack func(string)) {
 			n := durable.Node{Queue: q, Lease: 20 * time.Millisecond, Lanes: []core.Lane{{}}}
 			for {
 				n.ID = must(s.Join(ctx, n))
+				var ends []durable.End
 				for {
 					_, err := s.Beat(ctx, n, "")
-					var items []durable.Item
+					var t durable.Turned
 					if err == nil {
-						items, err = s.Claim(ctx, n, durable.Want{Max: 3})
+						t, err = s.Turn(ctx, n, ends, durable.Want{Max: 3})
 					}
-					if errors.Is(err, durable.ErrLeaseLost) {
-						break
-					}
-					var ends []durable.End
-					for _, i := range must(items, err) {
-						say("token", i.Token)
-						ends = append(ends, durable.End{ID: i.ID, Token: i.Token, Kind: durable.EndDone})
-					}
-					for n, e := range must(s.End(ctx, n, ends)) {
+					for n, e := range t.Ends {
 						if e.Outcome == durable.OutcomeEnded {
 							say("end", ends[n].ID)
 						}
+					}
+					ends = ends[:0]
+					if errors.Is(err, durable.ErrLeaseLost) {
+						break
+					}
+					for _, i := range must(t.Items, err) {
+						say("token", i.Token)
+						ends = append(ends, durable.End{ID: i.ID, Key: i.Key, Token: i.Token, Kind: durable.EndDone})
 					}
 				}
 			}
@@ -167,13 +168,13 @@ func five(dir string) {
 		}
 	})()
 	for must(s.Stats(ctx, q)).Done < fiveItems {
-		items := must(s.Claim(ctx, n, durable.Want{Max: 2}))
+		items := must(s.Turn(ctx, n, nil, durable.Want{Max: 2})).Items
 		if len(items) == 0 {
 			<-woken
 		}
 		for len(items) > 0 {
 			i := items[0]
-			ended := must(s.End(ctx, n, []durable.End{{ID: i.ID, Token: i.Token, Kind: durable.EndDone, HandOver: true}}))[0]
+			ended := must(s.Turn(ctx, n, []durable.End{{ID: i.ID, Key: i.Key, Token: i.Token, Kind: durable.EndDone, HandOver: true}}, durable.Want{})).Ends[0]
 			if ended.Outcome == durable.OutcomeEnded {
 				fmt.Println("ended", i.ID, i.Token, i.Key, os.Getpid())
 			}

@@ -42,6 +42,10 @@ type Store struct {
 	w      *sqlitewriter.Writer
 	opts   Options
 	wakers sync.Map // of *waker
+
+	mu      sync.Mutex
+	running int    // wakers
+	unwatch func() // ends the goroutine that looks for changes, and waits for it
 }
 
 var _ interface {

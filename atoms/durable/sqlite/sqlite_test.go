@@ -71,17 +71,18 @@ func TestNumbersAreNotReused(t *testing.T) {
 		s, err := sqlite.Open(t.Context(), w, sqlite.Options{})
 		require.NoError(t, err)
 		id, n := insert(t, s, "ada")[0], join(t, s)
-		items, err := s.Claim(t.Context(), n, durable.Want{Max: 1})
+		turned, err := s.Turn(t.Context(), n, nil, durable.Want{Max: 1})
 		require.NoError(t, err)
+		items := turned.Items
 		now := [3]int64{int64(id), int64(n.ID), items[0].Token}
 		for i := range now {
 			require.Greater(t, now[i], last[i])
 		}
 		last = now
-		_, err = s.End(t.Context(), n, []durable.End{{ID: id, Token: items[0].Token, Kind: durable.EndDone}})
+		_, err = s.Turn(t.Context(), n, []durable.End{{ID: id, Token: items[0].Token, Kind: durable.EndDone}}, durable.Want{})
 		require.NoError(t, err)
 		require.NoError(t, s.Leave(t.Context(), n))
-		pruned, err := s.Prune(t.Context(), q, durable.Keep{}, 10)
+		pruned, _, err := s.Prune(t.Context(), q, durable.Keep{}, 10)
 		require.NoError(t, err)
 		require.Equal(t, 1, pruned)
 		_, err = w.Exec(t.Context(), "insert or ignore into durable_migration (step) values (99)")
@@ -130,12 +131,12 @@ func TestWake(t *testing.T) {
 		wakes(1, func() { insert(t, other, "ada") })
 		wakes(0, func() { n = join(t, other) })
 		wakes(0, func() {
-			var err error
-			items, err = other.Claim(t.Context(), n, durable.Want{Max: 1})
+			turned, err := other.Turn(t.Context(), n, nil, durable.Want{Max: 1})
 			require.NoError(t, err)
+			items = turned.Items
 		})
 		wakes(1, func() { // there may be a limit of the queue
-			_, err := other.End(t.Context(), n, []durable.End{{ID: items[0].ID, Token: items[0].Token, Kind: durable.EndRetry}})
+			_, err := other.Turn(t.Context(), n, []durable.End{{ID: items[0].ID, Token: items[0].Token, Kind: durable.EndRetry}}, durable.Want{})
 			require.NoError(t, err)
 		})
 		wakes(0, func() { require.NoError(t, other.Pause(t.Context(), "another queue", true)) })

@@ -34,7 +34,8 @@ func Finish(ctx context.Context, tx *sqlitewriter.Tx) error {
 	claim := durable.ClaimFrom(ctx)
 	var done durable.Ended
 	err := within(ctx, tx, durable.StoreFrom(ctx), claim.Queue, func(t *moment) {
-		done = t.end(durable.End{ID: claim.ID, Token: claim.Token, Kind: durable.EndDone}, 0)
+		turned := t.end([]durable.End{{ID: claim.ID, Token: claim.Token, Kind: durable.EndDone}}, claimer{})
+		done = turned.Ends[0]
 	})
 	switch {
 	case err != nil:

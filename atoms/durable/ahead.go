@@ -1,0 +1,57 @@
+package durable
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+const (
+	aheadFor   = 100 * time.Millisecond // how long an item that was claimed ahead waits for a slot
+	aheadPause = time.Second            // then nothing is claimed ahead for this time
+)
+
+// A mean is the mean of durations, in which the last ones weigh most.
+type mean struct{ ns atomic.Int64 } // 0: there was none
+
+func (m *mean) note(began time.Time) {
+	d, old := int64(time.Since(began))+1, m.ns.Load()
+	if old == 0 {
+		old = d
+	}
+	m.ns.Store(old + (d-old)/8)
+}
+
+// ahead is how many of most items can be claimed before a slot is free: as many as end while one
+// turn takes place. If bodies take long, that is none.
+func ahead(most, slots int, turn, body int64) int {
+	if turn == 0 || body == 0 {
+		return 0
+	}
+	return int(min(int64(most), int64(slots)*turn/body))
+}
+
+// mayClaimAhead is how many items the pump claims before their slots are free.
+func (p *pump[T]) mayClaimAhead(s *session) int {
+	store, ok := p.store.(interface{ Ahead(slots int) int })
+	if !ok || s.limited || time.Now().Before(time.Unix(0, p.noAhead.Load())) {
+		return 0
+	}
+	return ahead(store.Ahead(p.opts.MaxConcurrency), p.opts.MaxConcurrency, p.turns.ns.Load(), p.bodies.ns.Load())
+}
+
+// withdraw gives the item of a run back if its body does not start soon.
+func (p *pump[T]) withdraw(r *run) {
+	time.AfterFunc(aheadFor, func() {
+		if r.state.CompareAndSwap(pending, withdrawn) {
+			p.noAhead.Store(time.Now().Add(aheadPause).UnixNano())
+			r.know(p.here.Control, 0, "", errNotStarted)
+		}
+	})
+}
+
+// givenBack says whether the operation ended because its item was not started.
+func givenBack(r *run, o core.Snapshot) bool {
+	return o.Status != core.StatusSucceeded && r.state.Load() != begun && r.last().Cancel == ""
+}

@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ephemeralgo/ephemeral/atoms/durable"
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// A transaction of a caller has added an item of a key, and is open for long. Another Enqueue for
+// that key waits, and so does the end of its item. Items of other keys are added, run and end.
+func TestTransactionHoldsUpItsKeyOnly(t *testing.T) {
+	s := open(t)
+	began, free := make(chan string, 20), make(chan struct{})
+	q, err := durable.New(s, strings.ToLower, func(_ context.Context, item string) error {
+		began <- item
+		if item == "Ada" {
+			<-free
+		}
+		return nil
+	}, durable.Options{MaxConcurrency: 3, Poll: 10 * time.Millisecond})
+	require.NoError(t, err)
+	defer q.Close()
+	ended := make(chan string, 20)
+	defer durable.ItemSucceeded.Subscribe(q.Sink(), func(_ core.Signal, i durable.Item) { ended <- i.Key })()
+	go q.Run(t.Context())
+	_, err = q.Enqueue(t.Context(), "Ada")
+	require.NoError(t, err)
+	require.Equal(t, "Ada", <-began)
+
+	tx, err := s.pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(context.Background())
+	_, err = Enqueue(t.Context(), tx, q, "ada")
+	require.NoError(t, err)
+	added := make(chan error, 3)
+	for range 3 {
+		go func() {
+			_, err := q.Enqueue(t.Context(), "ADA")
+			added <- err
+		}()
+	}
+	require.True(t, untilBlocked(t, s, tx, nil))
+	close(free) // its end meets the lock
+	for _, item := range []string{"bob", "cat", "dan"} {
+		_, err = q.Enqueue(t.Context(), item)
+		require.NoError(t, err)
+		require.Equal(t, item, <-began)
+		require.Equal(t, item, <-ended)
+	}
+	assert.Empty(t, added)
+	require.NoError(t, tx.Commit(t.Context()))
+	for range 3 {
+		require.NoError(t, <-added)
+	}
+	for range 5 {
+		require.Equal(t, "ada", <-ended)
+	}
+}
+
+// A transaction that adds items of very many keys gets an error before the server has no more room
+// for locks, which would stop all others.
+func TestTooManyKeys(t *testing.T) {
+	s := open(t)
+	q, err := durable.New(s, strings.ToLower, func(context.Context, string) error { return nil }, durable.Options{})
+	require.NoError(t, err)
+	defer q.Close()
+	tx, err := s.pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(context.Background())
+	added := 0
+	for ; err == nil && added < 2*MaxKeys; added++ {
+		_, err = Enqueue(t.Context(), tx, q, fmt.Sprint(added))
+	}
+	require.ErrorIs(t, err, ErrTooManyKeys)
+	assert.Greater(t, added, MaxKeys)
+	insert(t, s, "ada")
+}

@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// own are the connections of the store itself, which it has while queues run. So bodies that
+// take all connections of the pool of the caller stop neither claims and ends nor heartbeats.
+type own struct {
+	queues       int           // that run
+	turns, beats *pgxpool.Pool // nil: none
+	end          func()        // ends what builds indexes, and waits for it
+}
+
+// Connect opens connections of the store for a queue that runs: one for turns, two for
+// heartbeats and other calls, and without PollOnly one to listen. They are made like those of
+// the pool, and are closed when the last queue has called the function that Connect returns.
+// [durable.Queue.Run] calls it.
+func (s *Store) Connect() (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.own.queues++; s.own.queues == 1 {
+		s.own.turns, s.own.beats = s.poolOf(1), s.poolOf(2)
+		ctx, cancel := context.WithCancel(context.Background())
+		var builds sync.WaitGroup
+		if !s.opts.SkipMigrations {
+			builds.Go(func() { s.build(ctx) })
+		}
+		s.own.end = func() { cancel(); builds.Wait() }
+	}
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		s.own.queues--
+		last := s.own
+		if last.queues == 0 {
+			s.own = own{}
+		}
+		s.mu.Unlock()
+		if last.queues == 0 {
+			last.end()
+			last.turns.Close()
+			last.beats.Close()
+		}
+	})
+}
+
+// poolOf makes a pool like that of the caller. It connects when it is used.
+func (s *Store) poolOf(most int32) *pgxpool.Pool {
+	config := s.pool.Config()
+	config.MaxConns, config.MinConns, config.MinIdleConns = most, 0, 0
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		panic(err) // the configuration is that of a pool
+	}
+	return pool
+}
+
+// forTurns and forBeats are the pools for these calls.
+func (s *Store) forTurns() *pgxpool.Pool {
+	return s.choose(func(o *own) *pgxpool.Pool { return o.turns })
+}
+func (s *Store) forBeats() *pgxpool.Pool {
+	return s.choose(func(o *own) *pgxpool.Pool { return o.beats })
+}
+
+func (s *Store) choose(of func(o *own) *pgxpool.Pool) *pgxpool.Pool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if pool := of(&s.own); pool != nil {
+		return pool
+	}
+	return s.pool
+}
+
+var indexOf = regexp.MustCompile(`(?:create|drop) index concurrently (?:if exists )?(\S+)`)
+
+// build builds the indexes that are missing. It tries again every minute.
+func (s *Store) build(ctx context.Context) {
+	for s.buildOnce(ctx) != nil {
+		select {
+		case <-time.After(time.Minute):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// errBuilding means that another process builds the index.
+var errBuilding = errors.New("postgres: another process builds the index")
+
+// buildOnce builds outside of transactions and holds no lock that Open takes: the build waits for
+// all older transactions, and one of them may wait for that lock.
+func (s *Store) buildOnce(ctx context.Context) error {
+	conn, err := s.forBeats().Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	for n, step := range Migrations(s.opts.Schema) {
+		index := indexOf.FindStringSubmatch(step)
+		if index == nil {
+			continue
+		}
+		drops := strings.HasPrefix(index[0], "drop")
+		name := s.in + "." + index[1]
+		if drops {
+			name = index[1]
+		}
+		var recorded, building bool
+		var valid *bool
+		err := conn.QueryRow(ctx, s.sql(`select exists (select from {s}.durable_migration where step = $1),
+	(select indisvalid from pg_index where indexrelid = to_regclass($2)),
+	exists (select from pg_stat_progress_create_index where relid = to_regclass($3))`), n+1, name, s.in+".durable_item").Scan(&recorded, &valid, &building)
+		switch {
+		case err != nil:
+			return err
+		case recorded:
+			continue
+		case building:
+			return errBuilding
+		case drops || valid != nil && !*valid: // a build was interrupted
+			if _, err := conn.Exec(ctx, "drop index concurrently if exists "+name); err != nil {
+				return err
+			}
+			valid = nil
+		}
+		if valid == nil && !drops {
+			if _, err := conn.Exec(ctx, step[strings.Index(step, "create"):]); err != nil {
+				return err
+			}
+		}
+		if _, err := conn.Exec(ctx, s.sql("insert into {s}.durable_migration (step) values ($1) on conflict do nothing"), n+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}

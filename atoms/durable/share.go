@@ -1,0 +1,191 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/groupcommit"
+)
+
+// A share is what the queues of a store have in common in this process while they run. It
+// decides when an item runs alone: then nothing else starts, until the item has ended.
+type share struct {
+	users int // guarded by shares
+	began time.Time
+	beats *groupcommit.Committer[*beat] // nil: the store cannot do several at once
+
+	mu      sync.Mutex
+	wakes   map[any]func() // of the queues
+	busy    int            // items that run, and turns under way that may claim
+	alone   any            // the queue that wants to run an item alone, or runs it; nil: none
+	runs    bool           // the item has been claimed
+	giveUp  time.Time      // when others start items again, if the process is still busy
+	nothing time.Time      // alone is nil before this time
+}
+
+const (
+	aloneWait  = 10 * time.Second // how long a process starts nothing, to run an item alone
+	alonePause = time.Minute      // until it tries that again
+)
+
+var shares = struct {
+	sync.Mutex
+	of map[Store]*share
+}{of: map[Store]*share{}}
+
+// shareOf returns the share of a store for a queue, and a function that leaves it.
+func shareOf(s Store, queue any, wake func()) (*share, func()) {
+	shares.Lock()
+	defer shares.Unlock()
+	known := reflect.ValueOf(s).Comparable()
+	h := &share{wakes: map[any]func(){}, began: time.Now()}
+	if all, ok := s.(interface {
+		Beats(ctx context.Context, all []Beating) ([]Beaten, error)
+	}); ok {
+		h.beats = core.Must(groupcommit.New(func(ctx context.Context, group []*beat, _ []error) error {
+			slices.SortFunc(group, func(a, b *beat) int { return cmp.Compare(a.Node.ID, b.Node.ID) })
+			ctx, cancel := context.WithTimeout(ctx, group[0].Node.Lease/4)
+			defer cancel()
+			beatings := make([]Beating, len(group))
+			for n, b := range group {
+				beatings[n] = b.Beating
+			}
+			out, err := all.Beats(ctx, beatings)
+			for n := range out {
+				group[n].out = out[n]
+			}
+			return err
+		}, groupcommit.Options{Name: "durable.beats", MaxBatch: MaxBatch}))
+	}
+	if known && shares.of[s] != nil {
+		h = shares.of[s]
+	} else if known {
+		shares.of[s] = h
+	}
+	h.users++
+	h.mu.Lock()
+	h.wakes[queue] = wake
+	h.mu.Unlock()
+	return h, func() {
+		h.free(queue, 0)
+		h.mu.Lock()
+		delete(h.wakes, queue)
+		h.mu.Unlock()
+		shares.Lock()
+		defer shares.Unlock()
+		if h.users--; h.users == 0 && known {
+			delete(shares.of, s)
+		}
+		if h.users == 0 && h.beats != nil {
+			h.beats.Close()
+		}
+	}
+}
+
+// beat is one of a group.
+type beat struct {
+	Beating
+	out Beaten
+}
+
+// next is when a queue beats next: all queues with one period beat at the same moment, so that
+// their beats share a transaction.
+func (h *share) next(now time.Time, every time.Duration) time.Time {
+	return h.began.Add(now.Sub(h.began).Truncate(every) + every)
+}
+
+// beat sends a heartbeat, with those of other queues if it can.
+func (h *share) beat(ctx context.Context, s Store, node Node, note string) (Beaten, error) {
+	if h.beats == nil {
+		return s.Beat(ctx, node, note)
+	}
+	b := &beat{Beating: Beating{node, note}}
+	err := h.beats.Do(ctx, b)
+	if err != nil {
+		return Beaten{}, err
+	}
+	if b.out.Gone {
+		err = ErrLeaseLost
+	}
+	return b.out, err
+}
+
+// An entry says what a queue may claim.
+type entry int
+
+const (
+	barred entry = iota
+	open
+	only // an item that must run alone
+)
+
+// enter begins a turn that may claim as the entry says. Unless it is barred, exit ends it.
+func (h *share) enter(queue any, now time.Time) entry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.alone != nil && !h.runs && !now.Before(h.giveUp) {
+		h.alone, h.nothing = nil, now.Add(alonePause)
+	}
+	switch {
+	case h.alone == nil:
+		h.busy++
+		return open
+	case h.alone == queue && !h.runs && h.busy == 0:
+		h.busy++
+		return only
+	}
+	return barred
+}
+
+// exit ends a turn or a run of a queue. If the process has nothing to do now, it wakes another queue
+// that waits for that; the queue itself looks again after each turn.
+func (h *share) exit(queue any) {
+	h.mu.Lock()
+	h.busy--
+	wake := h.wakes[h.alone]
+	if h.busy > 0 || h.runs || h.alone == queue {
+		wake = nil
+	}
+	h.mu.Unlock()
+	if wake != nil {
+		wake()
+	}
+}
+
+// add counts an item that starts.
+func (h *share) add(alone bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.busy++
+	h.runs = h.runs || alone
+}
+
+// request asks for an item of the queue to run alone.
+func (h *share) request(queue any, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.alone == nil && !now.Before(h.nothing) {
+		h.alone, h.runs, h.giveUp = queue, false, now.Add(aloneWait)
+	}
+}
+
+// free lets all queues start items again, if the queue kept them from that.
+func (h *share) free(queue any, pause time.Duration) {
+	h.mu.Lock()
+	var wakes []func()
+	if h.alone == queue {
+		h.alone, h.runs, h.nothing = nil, false, time.Now().Add(pause)
+		for _, wake := range h.wakes {
+			wakes = append(wakes, wake)
+		}
+	}
+	h.mu.Unlock()
+	for _, wake := range wakes {
+		wake()
+	}
+}
