@@ -130,6 +130,9 @@ var QueueItemCancelled = durable.ItemCancelled
 // QueueItemFenced is [durable.ItemFenced].
 var QueueItemFenced = durable.ItemFenced
 
+// QueueLeaseLost is [durable.LeaseLost].
+var QueueLeaseLost = durable.LeaseLost
+
 // QueueNodeLost is [durable.NodeLost].
 var QueueNodeLost = durable.NodeLost
 

@@ -44,8 +44,6 @@ func (w *pairsWorld) look() {
 	})
 }
 
-func (w *pairsWorld) pairsWorldRooms() []*pairsRoom { return w.rooms }
-
 // pairsView is what is seen while nothing moves.
 type pairsView struct {
 	*pairsWorld

@@ -95,9 +95,11 @@ type loop[T any] struct {
 // A line is how one goroutine reaches the store.
 type line struct {
 	release func() // of SignalStoreLost; nil if the store can be reached
+	err     error  // of the last call
 }
 
 func (l *line) reach(o Options, err error) {
+	l.err = err
 	switch {
 	case err != nil && l.release == nil:
 		l.release = o.Sink.Hold(SignalStoreLost, o.Name, 0)
@@ -124,7 +126,11 @@ func (l *loop[T]) call(by *line, s *session, fn func(ctx context.Context) error)
 func (l *loop[T]) step(stopping bool) (more bool) {
 	if s := l.session.Load(); s != nil && s.ctx.Err() != nil {
 		l.session.Store(nil)
-		l.opts.Sink.RaiseKey(SignalLeaseLost, l.opts.Name)
+		err := ErrLeaseLost
+		if l.line.err != nil {
+			err = fmt.Errorf("%w, because the store could not be reached: %w", ErrLeaseLost, l.line.err)
+		}
+		LeaseLost.Raise(l.opts.Sink, l.opts.Name, err)
 	}
 	if now := time.Now(); !now.Before(l.beat) {
 		l.beat = l.share.next(now, l.every)

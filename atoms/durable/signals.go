@@ -15,7 +15,8 @@ const (
 	// SignalFenced: the end of an item was refused or not recorded, because this process had
 	// lost the claim. The effects of the body remain, and the item runs again.
 	SignalFenced = "durable.fenced"
-	// SignalLeaseLost: this process sent no heartbeat in time, and has cancelled its bodies.
+	// SignalLeaseLost: this process sent no heartbeat in time, and has cancelled its bodies. The
+	// payload says why; see [LeaseLost].
 	SignalLeaseLost = "durable.lease.lost"
 	// SignalNodeLost: another process sent no heartbeat in time, and its items are free; see
 	// [NodeLost].
@@ -36,6 +37,7 @@ var (
 	ItemReturned  = core.NewKind[Item](SignalReturned)
 	ItemCancelled = core.NewKind[Item](SignalCancelled)
 	ItemFenced    = core.NewKind[Item](SignalFenced)
+	LeaseLost     = core.NewKind[error](SignalLeaseLost)
 	NodeLost      = core.NewKind[Lost](SignalNodeLost)
 	LaneUnserved  = core.NewKind[string](SignalLaneUnserved) // the name of the lane
 )
