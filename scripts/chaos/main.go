@@ -47,7 +47,7 @@ func main() {
 	flag.IntVar(&o.limit, "limit", 6, "MaxCluster; lanes have less; 0: there are no limits")
 	flag.BoolVar(&o.halt, "halt", false, "HaltOnDead: keys wait for dead items, until those run again")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of what is random; threads and the server are not repeatable")
-	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken, nolimit or nolease")
+	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken or nolimit")
 	flag.Parse()
 	run := func() error { return o.run() }
 	if text := os.Getenv(variable); text != "" {
