@@ -51,7 +51,7 @@ func main() {
 	flag.BoolVar(&o.halt, "halt", false, "HaltOnDead: keys wait for dead items, until those run again")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of what is random; threads and the server are not repeatable")
 	flag.BoolVar(&o.parts, "parts", false, "the world without PostgreSQL: all parts together in this process")
-	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken, nolimit or nolease")
+	flag.StringVar(&o.mutate, "mutate", "", "the fence that is missing: nolock, notoken or nolimit")
 	flag.Parse()
 	run := o.run
 	if o.parts {

@@ -193,14 +193,13 @@ var mutations = map[string][][2]string{
 	"nolock":  {{"pg_advisory_xact_lock(h)", "h"}, {"pg_try_advisory_xact_lock(h)", "(h = h)"}},
 	"notoken": {{"where current = token", "where true"}},
 	"nolimit": {{"perform pg_advisory_xact_lock(hashtextextended(p_queue, 2))", "perform 1"}},
-	"nolease": {{"n.expires > clock_timestamp() for key share", "true"}},
 }
 
 // mutation returns a function that puts a mutation into what is sent to the server.
 func mutation(name string) (func([]byte) []byte, error) {
 	pairs, ok := mutations[name]
 	if !ok {
-		return nil, fmt.Errorf("-mutate must be nolock, notoken, nolimit or nolease, not %q", name)
+		return nil, fmt.Errorf("-mutate must be nolock, notoken or nolimit, not %q", name)
 	}
 	return func(b []byte) []byte {
 		for _, m := range pairs {
