@@ -259,9 +259,6 @@ func (w *pairsWorld) callback(calls []*pairsCall, s core.Snapshot) {
 	w.locked(func() { w.inside++ })
 	defer w.locked(func() { w.inside-- })
 	for _, c := range calls {
-		if c.kind == "Goexit" { // the other callbacks that the goroutine was to make are lost
-			continue
-		}
 		own := *c
 		if c.target == 0 {
 			own.target = -int(s.ID)
@@ -272,6 +269,9 @@ func (w *pairsWorld) callback(calls []*pairsCall, s core.Snapshot) {
 
 // do makes a call. Ordered says that it is from outside, and that nothing moved before.
 func (w *pairsWorld) do(ctx context.Context, c *pairsCall, ordered bool) {
+	if err := coretest.CheckBooks(w.Stats()); err != nil { // may take time, in a callback
+		w.fatalf("%v", err)
+	}
 	w.mu.Lock()
 	w.made++
 	w.left--
@@ -279,10 +279,6 @@ func (w *pairsWorld) do(ctx context.Context, c *pairsCall, ordered bool) {
 	w.mu.Unlock()
 	if over {
 		return
-	}
-	s := w.Stats()
-	if err := coretest.CheckBooks(s); err != nil {
-		w.fatalf("%v", err)
 	}
 	if c.patience > 0 {
 		var cancel context.CancelFunc
@@ -511,6 +507,10 @@ func init() {
 		{"panic", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
 			panic(onPurpose)
 		}},
-		{"Goexit", func(w *pairsWorld, ctx context.Context, c *pairsCall) { runtime.Goexit() }},
+		{"Goexit", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			if o, _ := ctx.Value(pairsOpKey{}).(*pairsOp); o != nil { // in a callback it would lose the callbacks of other operations
+				runtime.Goexit()
+			}
+		}},
 	}
 }
