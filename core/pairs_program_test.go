@@ -48,12 +48,9 @@ type pairsOption struct {
 
 func pairsPick[V any](p *pairsProgram, values ...V) V { return values[p.random.IntN(len(values))] }
 
+// pairsMillis draws a number of milliseconds; a negative one means none.
 func pairsMillis(p *pairsProgram, values ...int) time.Duration {
-	if n := pairsPick(p, values...); n < 0 {
-		return -1
-	} else {
-		return time.Duration(n) * time.Millisecond
-	}
+	return max(-1, time.Duration(pairsPick(p, values...))*time.Millisecond)
 }
 
 // The options. Each function sets one, and returns its value for the reader.
@@ -96,20 +93,17 @@ func newPairsProgram(seed uint64, kept []int) *pairsProgram {
 	p := &pairsProgram{random: rand.New(rand.NewPCG(seed, 24)), kept: kept, kinds: []string{"Enqueue", "Enqueue", "TryEnqueue", "Sleep"}}
 	p.opts = core.Options{Name: "pairs", MaxConcurrency: 2, Sink: core.NewSink(core.SinkOptions{})}
 	p.futures = p.random.IntN(2) == 0
-	features := p.random.Perm(len(pairsOptions) + len(pairsKinds))[:2+p.random.IntN(9)]
-	slices.Sort(features)
-	for _, f := range features {
-		if f >= len(pairsOptions) {
-			p.kinds = append(p.kinds, pairsKinds[f-len(pairsOptions)].name)
-			continue
-		}
+	for _, i := range p.random.Perm(len(pairsOptions))[:p.random.IntN(7)] {
 		before, keyed := p.opts, p.keyed
-		value := pairsOptions[f].set(p)
+		value := pairsOptions[i].set(p)
 		if p.keeps() {
-			p.texts = append(p.texts, fmt.Sprintf("%3d  %s %+v", p.elements, pairsOptions[f].name, value))
+			p.texts = append(p.texts, fmt.Sprintf("%3d  %s %+v", p.elements, pairsOptions[i].name, value))
 		} else {
 			p.opts, p.keyed = before, keyed
 		}
+	}
+	for _, i := range p.random.Perm(len(pairsKinds))[:p.random.IntN(7)] {
+		p.kinds = append(p.kinds, pairsKinds[i].name)
 	}
 	p.calls = p.draw(4+p.random.IntN(16), 2)
 	p.done = p.draw(p.random.IntN(3), 1)

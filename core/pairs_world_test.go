@@ -47,7 +47,8 @@ type pairsWorld struct {
 type pairsRoom struct {
 	*pairsCall
 	ordered, waits bool
-	refused        int // calls that had been made when it got ErrFull, if the next look can judge that
+	unknown        bool // whether it waits for room
+	refused        int  // calls that had been made when it got ErrFull, if the next look can judge that
 	id             core.OperationID
 }
 
@@ -144,9 +145,7 @@ func (w *pairsWorld) run() {
 	})
 	w.opts.Sink.Retract("*")
 	w.settle()
-	for range 3 { // what is deferred, and what that enqueues
-		time.Sleep(time.Hour)
-	}
+	time.Sleep(time.Hour) // until the ends of all deferrals, and of the window
 	w.settle()
 	w.checkEnded()
 	w.Close()
@@ -162,29 +161,28 @@ func (w *pairsWorld) locked(fn func()) {
 
 // enter counts a body that runs, and checks that it may.
 func (w *pairsWorld) enter(o *pairsOp) {
+	lane, class := w.places(o.item)
 	w.locked(func() {
-		lane, class := w.places(o.item)
-		w.counts["all"]++
-		w.counts["lane "+lane.Name]++
-		w.counts["class "+class.Name]++
-		for _, of := range []struct {
-			what  string
-			limit int
-		}{{"all", max(w.limit, w.surplus)}, {"lane " + lane.Name, lane.Limit}, {"class " + class.Name, class.Limit}} {
-			if n := w.counts[of.what]; of.limit > 0 && n > of.limit {
-				w.fatalf("%d of %q run, want at most %d", n, of.what, of.limit)
-			}
-		}
+		w.count("all", 1, max(w.limit, w.surplus))
+		w.count("lane "+lane.Name, 1, lane.Limit)
+		w.count("class "+class.Name, 1, class.Limit)
 	})
 }
 
 func (w *pairsWorld) leave(o *pairsOp) {
+	lane, class := w.places(o.item)
 	w.locked(func() {
-		lane, class := w.places(o.item)
-		w.counts["all"]--
-		w.counts["lane "+lane.Name]--
-		w.counts["class "+class.Name]--
+		for _, what := range []string{"all", "lane " + lane.Name, "class " + class.Name} {
+			w.count(what, -1, 0)
+		}
 	})
+}
+
+// count counts so many more; limit 0 is none. mu is held.
+func (w *pairsWorld) count(what string, more, limit int) {
+	if w.counts[what] += more; limit > 0 && w.counts[what] > limit {
+		w.fatalf("%d of %s run, want at most %d", w.counts[what], what, limit)
+	}
 }
 
 // places are the lane and the class of an item.
@@ -221,12 +219,8 @@ func (w *pairsWorld) body(ctx context.Context, item *pairsCall) error {
 	defer w.leave(o)
 	if w.keyed && item.key != "" {
 		key := "key " + item.key
-		w.locked(func() {
-			if w.counts[key]++; w.counts[key] > w.perKey {
-				w.fatalf("%d of %s run, want at most %d", w.counts[key], key, w.perKey)
-			}
-		})
-		defer w.locked(func() { w.counts[key]-- })
+		w.locked(func() { w.count(key, 1, w.perKey) })
+		defer w.locked(func() { w.count(key, -1, 0) })
 	}
 	for _, c := range item.body {
 		w.do(context.WithValue(ctx, pairsOpKey{}, o), c, false)
@@ -265,9 +259,6 @@ func (w *pairsWorld) callback(calls []*pairsCall, s core.Snapshot) {
 	w.locked(func() { w.inside++ })
 	defer w.locked(func() { w.inside-- })
 	for _, c := range calls {
-		if c.kind == "Goexit" { // the other callbacks that the goroutine was to make are lost
-			continue
-		}
 		own := *c
 		if c.target == 0 {
 			own.target = -int(s.ID)
@@ -278,6 +269,9 @@ func (w *pairsWorld) callback(calls []*pairsCall, s core.Snapshot) {
 
 // do makes a call. Ordered says that it is from outside, and that nothing moved before.
 func (w *pairsWorld) do(ctx context.Context, c *pairsCall, ordered bool) {
+	if err := coretest.CheckBooks(w.Stats()); err != nil { // may take time, in a callback
+		w.fatalf("%v", err)
+	}
 	w.mu.Lock()
 	w.made++
 	w.left--
@@ -285,10 +279,6 @@ func (w *pairsWorld) do(ctx context.Context, c *pairsCall, ordered bool) {
 	w.mu.Unlock()
 	if over {
 		return
-	}
-	s := w.Stats()
-	if err := coretest.CheckBooks(s); err != nil {
-		w.fatalf("%v", err)
 	}
 	if c.patience > 0 {
 		var cancel context.CancelFunc
@@ -399,11 +389,11 @@ type pairsKind struct {
 var pairsKinds []pairsKind
 
 func init() {
-	control := func(fn func(w *pairsWorld, ctx context.Context, c *pairsCall)) func(*pairsWorld, context.Context, *pairsCall) {
+	suspends := func(fn func(w *pairsWorld, ctx context.Context, c *pairsCall)) func(*pairsWorld, context.Context, *pairsCall) {
 		return func(w *pairsWorld, ctx context.Context, c *pairsCall) { w.waiting(ctx, func() { fn(w, ctx, c) }) }
 	}
 	pairsKinds = []pairsKind{
-		{"Do", control(func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+		{"Do", suspends(func(w *pairsWorld, ctx context.Context, c *pairsCall) {
 			var err error
 			if plain, results := w.views(c); w.futures {
 				_, err = results.Do(ctx, c)
@@ -415,7 +405,7 @@ func init() {
 				w.fatalf("call %d: got %v, want it to wait", c.number, err)
 			}
 		})},
-		{"Wait", control(func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+		{"Wait", suspends(func(w *pairsWorld, ctx context.Context, c *pairsCall) {
 			var err error
 			id := w.some(c)
 			if w.futures {
@@ -517,6 +507,10 @@ func init() {
 		{"panic", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
 			panic(onPurpose)
 		}},
-		{"Goexit", func(w *pairsWorld, ctx context.Context, c *pairsCall) { runtime.Goexit() }},
+		{"Goexit", func(w *pairsWorld, ctx context.Context, c *pairsCall) {
+			if o, _ := ctx.Value(pairsOpKey{}).(*pairsOp); o != nil { // in a callback it would lose the callbacks of other operations
+				runtime.Goexit()
+			}
+		}},
 	}
 }

@@ -37,7 +37,7 @@ func tickets(t *testing.T, opts core.Options) *core.Coordinator[ticket] {
 	c, err := core.NewKeyedCoordinator(
 		func(i ticket) string { return i.key },
 		func(ctx context.Context, i ticket) error {
-			leave, err := places.enter(i.key, i.lane, "", core.OperationFrom(ctx).ID())
+			leave, err := places.enter(i.key, i.lane, core.OperationFrom(ctx).ID())
 			if err != nil {
 				t.Error(err)
 			}
@@ -227,4 +227,42 @@ func TestStressEnqueueWhileClosing(t *testing.T) {
 			t.Fatalf("round %d: %d accepted, %d finalized, %v", round, accepted.Load(), got, s)
 		}
 	}
+}
+
+// crowd checks, from inside of bodies, how many of a key and a lane run, and in which order.
+type crowd struct {
+	perKey int
+	limits []int // by lane; 0: none
+
+	mu     sync.Mutex
+	keys   map[string]int // that run
+	lanes  map[int]int
+	newest map[string]core.OperationID // by key and lane: who started last
+}
+
+// enter is called by a body that starts, and leave when it ends.
+func (c *crowd) enter(key string, lane int, id core.OperationID) (leave func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.keys == nil {
+		c.keys, c.lanes, c.newest = make(map[string]int), make(map[int]int), make(map[string]core.OperationID)
+	}
+	c.keys[key]++
+	c.lanes[lane]++
+	place := fmt.Sprint(lane, " ", key)
+	switch {
+	case c.keys[key] > c.perKey:
+		err = fmt.Errorf("%d of key %q run, want at most %d", c.keys[key], key, c.perKey)
+	case c.limits[lane] > 0 && c.lanes[lane] > c.limits[lane]:
+		err = fmt.Errorf("%d of lane %d run, want at most %d", c.lanes[lane], lane, c.limits[lane])
+	case c.perKey == 1 && id < c.newest[place]: // ids are in the order in which items were accepted
+		err = fmt.Errorf("operation %d of lane %d and key %q starts after %d", id, lane, key, c.newest[place])
+	}
+	c.newest[place] = id
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.keys[key]--
+		c.lanes[lane]--
+	}, err
 }

@@ -56,7 +56,7 @@ type gateRow struct {
 	Lane        string          `json:"lane,omitempty"`
 	Pattern     string          `json:"pattern"`
 	Closed      bool            `json:"closed"`
-	Matches     uint64          `json:"matches"` // 0: its pattern may be misspelt
+	Matches     uint64          `json:"matches"`          // 0: its pattern may be misspelt
 	Signal      *signalRow      `json:"signal,omitempty"` // that closes it
 	pattern     string          // before Redact
 }
