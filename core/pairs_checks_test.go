@@ -264,7 +264,7 @@ func (w *pairsWorld) checkClosed() {
 	}
 }
 
-// place names those whose order is promised: of a key in a lane, or, without keys, of a lane and class.
+// place names the items whose order is promised: those of a key in a lane, or, without keys, those of a lane and class.
 func (w *pairsWorld) place(lane, class, key string) (place string, ordered bool) {
 	if w.keyed {
 		return fmt.Sprintf("key %q in lane %q", key, lane), key != "" && w.perKey == 1
