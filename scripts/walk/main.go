@@ -37,28 +37,35 @@ func walks(file string) func() { Walk(file, true); return func() { Walk(file, fa
 
 func main() {
 	command.Main("walk", nil, func(ctx context.Context, root string) error {
-		tree, err := repo.Load(os.DirFS(root))
-		if err != nil {
-			return err
+		way, err := of(ctx, root)
+		if err == nil {
+			fmt.Println(strings.Join(way, " "))
+			fmt.Println(returns(way), "returns to a file already left")
 		}
-		dir, err := os.MkdirTemp("", "walk")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		if err := command.WriteFiles(dir, instrumented(tree)); err != nil {
-			return err
-		}
-		env := append(os.Environ(), "GOWORK=off", "GOMAXPROCS=1", "GOFLAGS=-mod=mod")
-		out, err := command.Output(ctx, filepath.Join(dir, "driver"), env, "go", "run", ".")
-		if err != nil {
-			return err
-		}
-		way := walk(strings.Fields(string(out)))
-		fmt.Println(strings.Join(way, " "))
-		fmt.Println(returns(way), "returns to a file already left")
-		return nil
+		return err
 	})
+}
+
+// of returns the files on the way of an operation, in a checkout.
+func of(ctx context.Context, root string) ([]string, error) {
+	tree, err := repo.Load(os.DirFS(root))
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "walk")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := command.WriteFiles(dir, instrumented(tree)); err != nil {
+		return nil, err
+	}
+	env := append(os.Environ(), "GOWORK=off", "GOMAXPROCS=1", "GOFLAGS=-mod=mod")
+	out, err := command.Output(ctx, filepath.Join(dir, "driver"), env, "go", "run", ".")
+	if err != nil {
+		return nil, err
+	}
+	return walk(strings.Fields(string(out))), nil
 }
 
 // instrumented returns the files of a module core whose functions note their calls, and of
@@ -70,21 +77,31 @@ func instrumented(t *repo.Tree) map[string]string {
 		"driver/main.go": driver,
 		"driver/go.mod":  "module driver\n\ngo 1.26\n\nrequire " + repo.Prefix + "core v0.0.0\n\nreplace " + repo.Prefix + "core => ../core\n",
 	}
-	for _, f := range t.Package("core").Files {
-		if f.Test() {
-			continue
-		}
-		name := strings.TrimSuffix(path.Base(f.Name), ".go")
-		text, end := "", f.Syntax.FileStart
-		for _, d := range f.Syntax.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
-				text += f.Source(end, fn.Body.Lbrace+1) + " defer walks(\"" + name + "\")();"
-				end = fn.Body.Lbrace + 1
+	for _, p := range t.Module("core").Packages {
+		for _, f := range p.Files {
+			switch {
+			case f.Test():
+			case p.Dir == "core":
+				texts[f.Name] = noting(f)
+			default:
+				texts[f.Name] = f.Source(f.Syntax.FileStart, f.Syntax.FileEnd)
 			}
 		}
-		texts[f.Name] = text + f.Source(end, f.Syntax.FileEnd)
 	}
 	return texts
+}
+
+// noting returns the text of a file whose functions note their calls.
+func noting(f *repo.GoFile) string {
+	name := strings.TrimSuffix(path.Base(f.Name), ".go")
+	text, end := "", f.Syntax.FileStart
+	for _, d := range f.Syntax.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
+			text += f.Source(end, fn.Body.Lbrace+1) + " defer walks(\"" + name + "\")();"
+			end = fn.Body.Lbrace + 1
+		}
+	}
+	return text + f.Source(end, f.Syntax.FileEnd)
 }
 
 // A call is a call of a function in a file, with the calls that it makes.
