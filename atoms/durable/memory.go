@@ -174,11 +174,12 @@ func (q *memQueue) end(n *memNode, lost bool, now time.Time) int {
 	delete(q.nodes, n.ID)
 	claims := q.in(Running, n.has)
 	for _, i := range claims {
-		i.Token = -i.Token
 		if !lost || i.Losses < LossesAlone {
 			i.Attempts--
 		}
-		if lost {
+		if i.Token = -i.Token; !lost { // there is no loss that could be taken off
+			i.Token = 0
+		} else {
 			if i.Losses++; i.Losses >= LossesAlone {
 				i.RunAt = now.Add(LossPause(i.Losses))
 			}

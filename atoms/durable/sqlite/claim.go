@@ -67,7 +67,7 @@ func (t *moment) beat(node durable.Node, note string) (b durable.Beaten) {
 func (t *moment) free(id durable.NodeID, lost bool) int {
 	t.freed = true
 	t.do("delete from durable_node where id = ?", id)
-	return t.do(`update durable_item set state = 2, token = -token, node = 0, attempts = iif(?1 and losses >= 2, attempts, attempts - 1),
+	return t.do(`update durable_item set state = 2, token = iif(?1, -token, 0), node = 0, attempts = iif(?1 and losses >= 2, attempts, attempts - 1),
 	run_at = iif(?1 and losses >= 1, ?2 + (1000000 << min(losses - 1, 6)), run_at), losses = losses + ?1
 where queue = ?3 and node = ?4 and state = 4 returning id`, lost, t.now, t.queue, id)
 }
