@@ -170,11 +170,6 @@ func (v *pairsView) rooms() {
 	v.mu.Lock()
 	rooms := slices.Clone(v.pairsWorld.rooms)
 	made, inside := v.made, v.inside > 0
-	for c := range v.open {
-		if c.kind == "Do" || c.kind == "Future" || c.kind == "Group" { // may wait for room as well
-			rooms = append([]*pairsRoom{{pairsCall: c, waits: true, refused: -1, unknown: true}}, rooms...)
-		}
-	}
 	v.mu.Unlock()
 	for i, r := range rooms {
 		if r.unknown || (!r.waits || inside) && r.refused != made { // inside a callback a call may be held up by that

@@ -31,7 +31,7 @@ type pairsWorld struct {
 	made     int                 // calls
 	inside   int                 // callbacks that are under way
 	open     map[*pairsCall]bool // calls from outside that have not returned
-	rooms    []*pairsRoom        // Enqueues from outside, in order
+	rooms    []*pairsRoom        // in the order in which they came
 	ids      []core.OperationID
 	unpins   []func()
 	releases []func()
@@ -43,11 +43,11 @@ type pairsWorld struct {
 	final    map[core.OperationID]core.Snapshot
 }
 
-// pairsRoom is an Enqueue or a TryEnqueue from outside. Ordered ones began when nothing moved.
+// pairsRoom is an item that may have to wait for room. Ordered ones came when nothing moved.
 type pairsRoom struct {
 	*pairsCall
 	ordered, waits bool
-	unknown        bool // whether it waits for room
+	unknown        bool // whether it waits for room: it is in Do, or in a callback
 	refused        int  // calls that had been made when it got ErrFull, if the next look can judge that
 	id             core.OperationID
 }
@@ -289,6 +289,11 @@ func (w *pairsWorld) do(ctx context.Context, c *pairsCall, ordered bool) {
 	k := slices.IndexFunc(pairsKinds, func(k pairsKind) bool { return k.name == c.kind })
 	switch {
 	case k >= 0:
+		if c.kind == "Do" || c.kind == "Future" || c.kind == "Group" {
+			r := &pairsRoom{pairsCall: c, unknown: true, refused: -1}
+			defer w.locked(func() { r.waits = false })
+			w.comes(ctx, r)
+		}
 		pairsKinds[k].call(w, ctx, c)
 	case c.kind == "Sleep":
 		time.Sleep(c.span)
@@ -297,15 +302,23 @@ func (w *pairsWorld) do(ctx context.Context, c *pairsCall, ordered bool) {
 	}
 }
 
+// comes notes an item that may have to wait for room, which it has not in a body.
+func (w *pairsWorld) comes(ctx context.Context, r *pairsRoom) {
+	if _, body := ctx.Value(pairsOpKey{}).(*pairsOp); body {
+		return
+	}
+	w.locked(func() {
+		r.unknown = r.unknown || !w.open[r.pairsCall]
+		r.waits = r.waits || r.unknown && r.kind != "TryEnqueue"
+		w.rooms = append(w.rooms, r)
+	})
+}
+
 // enqueue is Enqueue or TryEnqueue.
 func (w *pairsWorld) enqueue(ctx context.Context, c *pairsCall, ordered bool) {
 	r := &pairsRoom{pairsCall: c, ordered: ordered, waits: c.kind == "Enqueue", refused: -1}
-	w.locked(func() {
-		if w.open[c] {
-			w.rooms = append(w.rooms, r)
-		}
-	})
 	defer w.locked(func() { r.waits = false })
+	w.comes(ctx, r)
 	plain, results := w.views(c)
 	var err error
 	switch {
