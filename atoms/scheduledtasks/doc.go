@@ -55,7 +55,7 @@
 //
 // A tick is missed if the scheduler notices it more than a minute late, or if a later tick of
 // the schedule is already due. Reasons are: the computer slept; the clock was set forward; the
-// hand-over of the last task took too long; with [Options.Store], no process ran.
+// hand-over of the last task took too long, or failed; with [Options.Store], no process ran.
 // [Options.Missed] says how many ticks are run then: the newest ones. If the newest tick is in
 // time, it is always run and counts as one of them. [SignalMissed] reports missed ticks.
 //
@@ -65,8 +65,11 @@
 // # Handing over
 //
 // A schedule hands over one task at a time, within [Options.Timeout]. Schedules do not wait
-// for each other. If a hand-over fails, [SignalFailed] is raised, and the schedule goes on
-// with its next tick. To try again, wrap a [TargetFunc].
+// for each other. If a hand-over fails, [SignalFailed] is raised, and the tick is tried again
+// after 100 milliseconds, and then after pauses that double, up to 5 seconds. Later ticks of the schedule wait
+// for it. When a later tick is due, or after a minute, the tick is missed, as above. There is no other try if
+// the target panics, is closed or refuses the task with a [core.RefusedError], if the operation is cancelled, or if the
+// error has a method Permanent that returns true, such as one of retry.Permanent.
 //
 // A tick is marked in [Options.Store] after its task was handed over. After a crash between
 // the two, the task is handed over again with the same [Task.ID]. If the target accepts each

@@ -83,6 +83,11 @@ func (f file) MarkTick(_ context.Context, schedule string, tick time.Time) error
 	return nil
 }
 
+func (f file) ResetTick(_ context.Context, schedule string, to time.Time) error {
+	f[schedule] = to
+	return nil
+}
+
 // With a store, ticks that came while no process ran are missed ticks.
 func ExampleStore() {
 	var store scheduledtasks.Store = file{"leap": time.Date(2016, 2, 29, 3, 17, 0, 0, time.UTC)}
@@ -100,6 +105,28 @@ func ExampleStore() {
 	defer tasks.Close()
 	<-done
 	// Output: leap missed since 2020 - late runs: 1
+}
+
+// The clock was ten years ahead when a schedule ran last, so it waits for long, until it is reset.
+func ExampleScheduler_Reset() {
+	sink := core.NewSink(core.SinkOptions{})
+	scheduledtasks.Stalled.Subscribe(sink, func(s core.Signal, a scheduledtasks.StalledSchedule) {
+		fmt.Println(s.Key, "waits,", a.Next.Year()-time.Now().Year(), "years")
+	})
+	store := file{"cleanup": time.Now().AddDate(10, 0, 0)}
+	tasks, err := scheduledtasks.New([]scheduledtasks.Definition{{Name: "cleanup", Cron: "@yearly", Signal: "cleanup.due"}},
+		scheduledtasks.TargetFunc(func(context.Context, scheduledtasks.Task) error { return nil }), scheduledtasks.Options{Sink: sink, Store: store})
+	if err != nil {
+		panic(err)
+	}
+	defer tasks.Close()
+	if err := tasks.Reset(context.Background(), "cleanup"); err != nil {
+		panic(err)
+	}
+	fmt.Println(tasks.Schedules()[0].Next.Year()-time.Now().Year(), "year left")
+	// Output:
+	// cleanup waits, 11 years
+	// 1 year left
 }
 
 // A task stays in the coordinator's window until a signal acknowledges it.

@@ -5,13 +5,24 @@ import (
 	"container/heap"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 )
 
 // onTime is how late a tick may be noticed that is not missed. The scheduler looks for ticks
 // at least as often.
 const onTime = time.Minute
+
+// A hand-over that failed is tried again after a pause, which doubles.
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 5 * time.Second
+)
+
+// farAhead is how far in the future a last tick must be to be reported.
+const farAhead = time.Hour
 
 // maxCounted is how many missed ticks are counted at once.
 const maxCounted = 10000
@@ -27,6 +38,16 @@ type entry struct {
 	paused  bool
 	busy    int       // firings that step has returned and done not; it waits for them
 	last    time.Time // the newest tick that was handed over
+
+	// Of hand-overs that failed and are tried again.
+	failed  time.Time // the first tick of the firings under way that failed; later ones are put off
+	tries   int       // failures one after the other
+	err     error     // of the last one
+	retry   time.Time // not before this time
+	round   int       // skip begins a new one: firings of earlier ones are not tried again
+	told    time.Time // seen, when missed ticks were reported last, and how many
+	toldOf  int
+	stalled bool // its last tick is far in the future, and that was reported
 }
 
 // firing is a task that is to be handed over.
@@ -34,13 +55,16 @@ type firing struct {
 	task   Task
 	entry  *entry
 	manual bool // by RunNow
+
+	round   int
+	startup bool // the newest tick of its step is run, however old it is
 }
 
-func (e *entry) due() time.Time { return e.next.Add(e.offset) }
+func (e *entry) due() time.Time { return later(e.next.Add(e.offset), e.retry) }
 
 func (e *entry) firing(tick time.Time) *firing {
 	d := e.def
-	return &firing{task: Task{d.Name, d.Signal, d.Key, d.Payload, d.Description, tick.UTC()}, entry: e}
+	return &firing{task: Task{d.Name, d.Signal, d.Key, d.Payload, d.Description, tick.UTC()}, entry: e, round: e.round}
 }
 
 // compile checks definitions and makes entries of them.
@@ -66,6 +90,7 @@ func compile(file string, definitions []Definition, jitter time.Duration, needsS
 // schedule that it returns are strictly ascending, whatever times it is given.
 type plan struct {
 	missed  int // [Options.Missed]
+	latest  time.Time
 	entries map[string]*entry
 	queue   queue // the schedules that wait for a tick, the next first
 }
@@ -97,7 +122,10 @@ func (e *entry) begin(now time.Time) {
 }
 
 // skip goes on with the first tick after now.
-func (e *entry) skip(now time.Time) { e.next = e.spec.next(later(now, e.seen)) }
+func (e *entry) skip(now time.Time) {
+	e.next, e.retry, e.failed, e.tries = e.spec.next(later(now, e.seen)), time.Time{}, time.Time{}, 0
+	e.round++
+}
 
 // requeue makes the queue again, after schedules have changed.
 func (p *plan) requeue() {
@@ -115,31 +143,100 @@ func (p *plan) push(e *entry) {
 }
 
 // step returns what is due now. The schedules of the firings wait until done is called for
-// each of them, so one that is handed over slowly has missed ticks rather than a queue.
+// each of them, so one that is handed over slowly has missed ticks rather than a queue. After a
+// failure it tries one tick only, which the others follow.
 func (p *plan) step(now time.Time) (due []*firing, late []MissedTicks) {
 	for len(p.queue) > 0 && !p.queue[0].due().After(now) {
 		e := heap.Pop(&p.queue).(*entry)
+		startup, why := e.startup, fmt.Sprintf("the first of them was noticed %v late", now.Sub(e.next.Add(e.offset)))
+		if e.tries > 0 {
+			why = fmt.Sprintf("the first of them could not be handed over for %v: %v", now.Sub(e.next.Add(e.offset)), e.err)
+		}
 		ticks, missed := e.take(now.Add(-e.offset), p.missed)
+		if e.tries > 0 && len(ticks) > 1 {
+			ticks, e.next, e.startup = ticks[:1], ticks[1], startup
+		}
 		for _, tick := range ticks {
-			due = append(due, e.firing(tick))
+			f := e.firing(tick)
+			f.startup = startup
+			due = append(due, f)
 			e.busy++
 		}
-		if missed.Count > 0 {
-			missed.Reason = fmt.Sprintf("the first of them was noticed %v late", now.Sub(missed.First.Add(e.offset)))
+		if missed.Count > missed.Run || missed.Count > 0 && (!e.told.Equal(e.seen) || missed.Count > e.toldOf) {
+			missed.Reason = why
 			late = append(late, missed)
+			e.told, e.toldOf = e.seen, missed.Count
 		}
 		p.push(e)
 	}
 	return due, late
 }
 
-// done says that a firing of step has ended, and whether it was handed over.
-func (p *plan) done(f *firing, handed bool) {
-	if handed {
-		f.entry.last = f.task.ScheduledAt
+// fail says that the hand-over of a firing failed and is to be tried again. It is called before
+// done.
+func (f *firing) fail(err error) {
+	if e := f.entry; f.round == e.round {
+		e.failed, e.err = f.task.ScheduledAt, err
 	}
-	if f.entry.busy--; f.entry.busy == 0 {
-		p.push(f.entry)
+}
+
+// putOff reports whether a firing has to wait, because an earlier one of its schedule failed.
+func (f *firing) putOff() bool { return f.round == f.entry.round && !f.entry.failed.IsZero() }
+
+// done says that a firing of step has ended, and whether it was handed over.
+func (p *plan) done(f *firing, handed bool, now time.Time) {
+	e := f.entry
+	if handed {
+		e.last, e.tries, e.retry = f.task.ScheduledAt, 0, time.Time{}
+	}
+	if e.busy--; e.busy > 0 {
+		return
+	}
+	if f.putOff() {
+		e.next, e.startup, e.failed = e.failed, e.startup || f.startup, time.Time{}
+		e.retry = now.Add(min(firstPause<<min(e.tries, 10), maxPause))
+		e.tries++
+	}
+	p.push(e)
+}
+
+// stalled returns the schedules that wait for long because their last tick is in the future, each
+// once. It has to look at all of them only when the clock was set back.
+func (p *plan) stalled(now time.Time) (all []StalledSchedule) {
+	if !now.Before(p.latest.Add(-farAhead)) {
+		p.latest = later(p.latest, now)
+		return nil
+	}
+	p.latest = now
+	for _, name := range slices.Sorted(maps.Keys(p.entries)) {
+		if e := p.entries[name]; !e.stalled && e.waits(now) {
+			e.stalled = true
+			all = append(all, StalledSchedule{name, e.seen, e.next, e.why(now)})
+		}
+	}
+	return all
+}
+
+// waits reports whether the last tick is far in the future, and keeps the schedule from an earlier one.
+func (e *entry) waits(now time.Time) bool {
+	return e.seen.After(now.Add(farAhead)) && e.spec.next(now).Before(e.next)
+}
+
+// why says what the schedule waits for.
+func (e *entry) why(now time.Time) string {
+	switch at := e.next.UTC().Format(time.RFC3339); {
+	case e.paused:
+		return "it is paused"
+	case e.busy > 0:
+		return fmt.Sprintf("%d tasks are being handed over", e.busy)
+	case e.next.IsZero():
+		return "it has no next tick"
+	case e.waits(now):
+		return fmt.Sprintf("it waits for %s, because its last tick is %v in the future; Reset lets it go on now", at, e.seen.Sub(now).Round(time.Second))
+	case e.tries > 0:
+		return fmt.Sprintf("the hand-over of the tick %s failed %d times; the next try is at %s: %v", at, e.tries, e.due().UTC().Format(time.RFC3339), e.err)
+	default:
+		return "it waits for " + at
 	}
 }
 

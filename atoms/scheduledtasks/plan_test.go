@@ -91,7 +91,7 @@ func TestPlanOnAClockThatJumps(t *testing.T) {
 			for name, all := range busy {
 				for _, f := range all {
 					if rnd.IntN(3) > 0 {
-						p.done(f, true)
+						p.done(f, true, now)
 						busy[name] = busy[name][1:]
 					}
 				}
@@ -137,7 +137,7 @@ func TestRunOnStartup(t *testing.T) {
 		var got []time.Time
 		for _, f := range due {
 			got = append(got, f.task.ScheduledAt)
-			p.done(f, true)
+			p.done(f, true, monday)
 		}
 		assert.Equal(t, c.want, got, name)
 		assert.Equal(t, monday.Add(9*time.Hour), entries[0].next, name)
@@ -157,7 +157,7 @@ func TestJitterShiftsAScheduleAlwaysByTheSame(t *testing.T) {
 			require.Len(t, due, 1)
 			assert.Equal(t, tick, due[0].task.ScheduledAt)
 			assert.Empty(t, late)
-			p.done(due[0], true)
+			p.done(due[0], true, tick)
 		}
 	}
 	assert.NotEqual(t, offsets[0], offsets[1])
@@ -178,7 +178,7 @@ func TestSimulation(t *testing.T) {
 		require.Empty(t, late)
 		for _, f := range due {
 			require.Equal(t, now, f.task.ScheduledAt)
-			p.done(f, true)
+			p.done(f, true, now)
 			fired++
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // ErrUnknown is returned if the scheduler has no schedule of that name.
@@ -53,7 +54,7 @@ type Scheduler struct {
 }
 
 var _ core.Lifecycle = (*Scheduler)(nil)
-var _ core.Schedules = (*Scheduler)(nil)
+var _ inspect.Schedules = (*Scheduler)(nil)
 
 // Load makes a scheduler of the definitions in a file: see [Parse] and [New].
 func Load(path string, target Target, opts Options) (*Scheduler, error) {
@@ -133,6 +134,8 @@ func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool)
 		e.last = e.seen
 	}
 	defer s.forget()
+	var stalled []StalledSchedule
+	defer func() { s.tellStalled(stalled) }()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -144,7 +147,9 @@ func (s *Scheduler) put(ctx context.Context, definitions []Definition, all bool)
 	}
 	for _, e := range entries {
 		s.plan.put(known[e.def.Name], e, now())
+		s.plan.latest = later(s.plan.latest, e.seen)
 	}
+	stalled = s.plan.stalled(now())
 	s.arm(true)
 	return nil
 }
@@ -222,11 +227,48 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) error {
 	return s.handovers.Do(ctx, f)
 }
 
+// Reset lets a schedule go on with its next tick from now, as if its last tick were now, also
+// in [Options.Store]. Use it if the last tick is in the future because the clock was wrong; see
+// [SignalStalled]. Other processes that run the schedule have to call it, too, or to be restarted.
+func (s *Scheduler) Reset(ctx context.Context, name string) error {
+	s.mu.Lock()
+	_, there := s.plan.entries[name]
+	s.mu.Unlock()
+	if !there {
+		return fmt.Errorf("%w: %q", ErrUnknown, name)
+	}
+	to := now()
+	if s.opts.Store != nil {
+		if err := s.opts.Store.ResetTick(ctx, name, to); err != nil {
+			return fmt.Errorf("scheduledtasks: reset the last tick of %q: %w", name, err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.plan.entries[name]; e != nil {
+		e.seen, e.last, e.stalled = to, time.Time{}, false
+		e.skip(to)
+	}
+	s.arm(true)
+	return nil
+}
+
+// Explain says in one line what a schedule waits for.
+func (s *Scheduler) Explain(name string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.plan.entries[name]
+	if e == nil {
+		return "", fmt.Errorf("%w: %q", ErrUnknown, name)
+	}
+	return e.why(now()), nil
+}
+
 // A Schedule is the state of a schedule.
 type Schedule struct {
 	Definition Definition `json:"definition"`
 	Last       time.Time  `json:"last,omitzero"` // the newest tick whose task was handed over; with a store, the tick is marked
-	Next       time.Time  `json:"next,omitzero"` // the next tick, also while it is paused
+	Next       time.Time  `json:"next,omitzero"` // the next tick, also while it is paused; or one whose hand-over is tried again
 	Paused     bool       `json:"paused"`
 }
 
@@ -244,10 +286,10 @@ func (s *Scheduler) Schedules() []Schedule {
 
 // Status lists the schedules by name, for a status page. When is the cron expression, followed
 // by the time zone if the definition has one.
-func (s *Scheduler) Status() (all []core.ScheduleStatus) {
+func (s *Scheduler) Status() (all []inspect.ScheduleStatus) {
 	for _, x := range s.Schedules() {
 		when := strings.TrimSpace(x.Definition.Cron + " " + x.Definition.TimeZone)
-		all = append(all, core.ScheduleStatus{Name: x.Definition.Name, When: when, Last: x.Last, Next: x.Next, Paused: x.Paused})
+		all = append(all, inspect.ScheduleStatus{Name: x.Definition.Name, When: when, Last: x.Last, Next: x.Next, Paused: x.Paused})
 	}
 	return all
 }
@@ -275,13 +317,14 @@ func (s *Scheduler) Preview(after time.Time, n int) iter.Seq[Task] {
 }
 
 // Stats are the counters of a scheduler. The counters of core.Stats count hand-overs: one for
-// each tick that is run, and one for each RunNow. They are read at one moment, at which
+// each try of a tick, and one for each RunNow. They are read at one moment, at which
 //
 //	Enqueued = Pending + Running + Suspended + Succeeded + Failed + Cancelled
 //
 // In Succeeded, the task was handed over and its tick is marked. Each tick that came while its
 // schedule was not paused is counted once: in Enqueued, in Missed, or, if the scheduler was
-// closed, in Rejected (of core.Stats).
+// closed, in Rejected (of core.Stats). A tick whose hand-over failed is counted again when it is tried
+// again, or is missed.
 type Stats struct {
 	core.Stats
 	Schedules int    `json:"schedules"`
@@ -342,7 +385,9 @@ func (s *Scheduler) end() {
 // scan starts the hand-overs of the tasks that are due. It does not wait for them.
 func (s *Scheduler) scan() {
 	s.mu.Lock()
-	due, late := s.plan.step(now())
+	at := now()
+	stalled := s.plan.stalled(at)
+	due, late := s.plan.step(at)
 	s.scans++
 	for _, m := range late {
 		s.missed += uint64(m.Count - m.Run)
@@ -350,6 +395,7 @@ func (s *Scheduler) scan() {
 	s.arm(false)
 	s.mu.Unlock()
 
+	s.tellStalled(stalled)
 	for _, m := range late {
 		Missed.Raise(s.Sink(), m.Name, m)
 	}
@@ -361,19 +407,45 @@ func (s *Scheduler) scan() {
 	}
 }
 
+func (s *Scheduler) tellStalled(all []StalledSchedule) {
+	for _, a := range all {
+		Stalled.Raise(s.Sink(), a.Name, a)
+	}
+}
+
+// errPutOff ends a hand-over that is tried again, after an earlier one that failed.
+var errPutOff = errors.New("scheduledtasks: an earlier tick of the schedule has to be handed over first")
+
+// final reports whether another try of a hand-over would be of no use.
+func final(err error) bool {
+	mark, ok := errors.AsType[interface {
+		error
+		Permanent() bool
+	}](err)
+	_, refused := errors.AsType[*core.RefusedError](err)
+	_, panicked := errors.AsType[*core.PanicError](err)
+	return ok && mark.Permanent() || refused || panicked || errors.Is(err, ErrOverlap) || errors.Is(err, core.ErrClosed) || errors.Is(err, core.ErrCancelled)
+}
+
 // hand hands a task over, and marks its tick after that: so a crash between the two does not
 // lose the task. It runs once at a time for each schedule.
 func (s *Scheduler) hand(ctx context.Context, f *firing) error {
-	if s.opts.SkipOverlap {
-		s.mu.Lock()
-		last := s.tasks[f.task.Name]
-		s.mu.Unlock()
-		if s.unfinished(last) {
-			return ErrOverlap
-		}
+	s.mu.Lock()
+	last, wait := s.tasks[f.task.Name], !f.manual && f.putOff()
+	s.mu.Unlock()
+	switch {
+	case wait:
+		return errPutOff
+	case s.opts.SkipOverlap && s.unfinished(last):
+		return ErrOverlap
 	}
 	id, err := s.target.Enqueue(ctx, f.task)
 	if err != nil {
+		if !f.manual && !final(err) {
+			s.mu.Lock()
+			f.fail(err)
+			s.mu.Unlock()
+		}
 		return err
 	}
 	if s.opts.SkipOverlap {
@@ -390,19 +462,21 @@ func (s *Scheduler) hand(ctx context.Context, f *firing) error {
 
 // done is called when a firing has ended.
 func (s *Scheduler) done(f *firing, err error) {
-	skipped := errors.Is(err, ErrOverlap)
+	skipped, again := errors.Is(err, ErrOverlap), false
 	s.mu.Lock()
 	if skipped {
 		s.skipped++
 	}
 	if !f.manual {
-		s.plan.done(f, err == nil)
+		again = err != nil && f.putOff() && !s.ended
+		s.plan.done(f, err == nil, now())
 		s.arm(false)
 	}
 	s.mu.Unlock()
-	if skipped {
+	switch {
+	case skipped:
 		Skipped.Raise(s.Sink(), f.task.Name, f.task)
-	} else if err != nil {
-		Failed.Raise(s.Sink(), f.task.Name, Failure{f.task, err})
+	case err != nil && !errors.Is(err, errPutOff):
+		Failed.Raise(s.Sink(), f.task.Name, Failure{f.task, again, err})
 	}
 }

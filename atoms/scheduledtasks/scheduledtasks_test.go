@@ -19,6 +19,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/coretest"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 var errOnPurpose = errors.New("on purpose")
@@ -82,6 +83,19 @@ func (m *memory) MarkTick(_ context.Context, schedule string, tick time.Time) er
 	}
 	return m.fail
 }
+
+func (m *memory) ResetTick(_ context.Context, schedule string, to time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ticks[schedule] = to
+	return m.fail
+}
+
+// permanent is an error after which nothing is tried again.
+type permanent struct{ error }
+
+func (permanent) Permanent() bool { return true }
+func (p permanent) Unwrap() error { return p.error }
 
 func open(t testing.TB, target Target, opts Options, definitions ...Definition) *Scheduler {
 	t.Helper()
@@ -151,7 +165,7 @@ func TestAddPauseResumeRemove(t *testing.T) {
 		for i := range status { // in the zone of the schedule
 			status[i].Next = status[i].Next.UTC()
 		}
-		assert.Equal(t, []core.ScheduleStatus{{Name: "a", When: "30 * * * *", Last: at(1, 0), Next: at(4, 30), Paused: true},
+		assert.Equal(t, []inspect.ScheduleStatus{{Name: "a", When: "30 * * * *", Last: at(1, 0), Next: at(4, 30), Paused: true},
 			{Name: "b", When: "0 12 * * * Europe/Berlin", Next: at(11, 0)}}, status)
 		assert.True(t, s.Remove("b"))
 		assert.Equal(t, 1, s.Resume("a"))
@@ -201,7 +215,7 @@ func TestWeakPointOneErrorStopsNothing(t *testing.T) {
 		j := &journal{fail: func(_ context.Context, task Task) error {
 			switch task.Name {
 			case "bad":
-				return errOnPurpose
+				return permanent{errOnPurpose}
 			case "panics":
 				panic("on purpose")
 			}

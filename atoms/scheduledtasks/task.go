@@ -59,12 +59,14 @@ func (f TargetFunc) Enqueue(ctx context.Context, task Task) (core.OperationID, e
 // A Store remembers the last tick of each schedule across restarts. The stores of
 // atoms/durable/postgres and atoms/durable/sqlite are such stores. Methods are called
 // concurrently for different schedules. The context of MarkTick ends after [Options.Timeout],
-// that of LastTick after a minute.
+// that of LastTick after a minute. That of ResetTick is the caller's.
 type Store interface {
 	// LastTick returns the latest tick that was marked, or the zero time if there is none.
 	LastTick(ctx context.Context, schedule string) (time.Time, error)
 	// MarkTick remembers a tick. If a later tick is marked already, it changes nothing.
 	MarkTick(ctx context.Context, schedule string, tick time.Time) error
+	// ResetTick remembers a time in place of the last tick, also if a later tick is marked.
+	ResetTick(ctx context.Context, schedule string, to time.Time) error
 }
 
 // Raise is a function for core.NewCoordinator: the operation of a task raises Task.Signal
@@ -96,7 +98,7 @@ func Run(work core.Work[Task]) core.Work[Task] {
 			err = work(ctx, task)
 		}
 		if err != nil {
-			TaskFailed.Raise(core.OperationFrom(ctx), task.Name, Failure{task, err})
+			TaskFailed.Raise(core.OperationFrom(ctx), task.Name, Failure{Task: task, Err: err})
 		}
 		return err
 	}
@@ -109,6 +111,9 @@ const (
 	SignalMissed  = "schedule.missed"  // ticks were noticed too late: see MissedTicks.Reason
 	SignalSkipped = "schedule.skipped" // a tick was skipped: see [Options.SkipOverlap]
 	SignalFailed  = "schedule.failed"  // a task was not handed over, or its tick was not marked
+	// SignalStalled: the last tick of a schedule is more than an hour in the future, because the clock was
+	// wrong. The schedule waits for a later tick, until [Scheduler.Reset] is called.
+	SignalStalled = "schedule.stalled"
 
 	// SignalTaskFailed is raised by the operation of a task, in [Run], when the work fails.
 	SignalTaskFailed = "schedule.task.failed"
@@ -120,6 +125,7 @@ var (
 	Missed     = core.NewKind[MissedTicks](SignalMissed)
 	Skipped    = core.NewKind[Task](SignalSkipped)
 	Failed     = core.NewKind[Failure](SignalFailed)
+	Stalled    = core.NewKind[StalledSchedule](SignalStalled)
 	TaskFailed = core.NewKind[Failure](SignalTaskFailed)
 )
 
@@ -129,12 +135,22 @@ type MissedTicks struct {
 	First time.Time `json:"first"` // the oldest
 	Count int       `json:"count"` // how many were missed, at most 10,000
 	Run   int       `json:"run"`   // how many of them are run late: the newest ones
-	// Reason says in words why they were missed: how late the scheduler noticed the oldest.
+	// Reason says in words why they were missed: how late the scheduler noticed the oldest, or why it
+	// could not hand it over.
 	Reason string `json:"reason"`
+}
+
+// StalledSchedule is a schedule whose last tick is in the future.
+type StalledSchedule struct {
+	Name   string    `json:"name"`          // of the schedule
+	Last   time.Time `json:"last"`          // the tick that is in the future
+	Next   time.Time `json:"next,omitzero"` // the tick for which the schedule waits
+	Reason string    `json:"reason"`
 }
 
 // A Failure is a task with the error of its hand-over or of its work.
 type Failure struct {
-	Task Task  `json:"task"`
-	Err  error `json:"-"`
+	Task  Task  `json:"task"`
+	Again bool  `json:"again,omitempty"` // the hand-over is tried again, unless the tick is too late then
+	Err   error `json:"-"`
 }

@@ -100,6 +100,10 @@ const SchedulerSignalSkipped = scheduledtasks.SignalSkipped
 // or its tick was not marked
 const SchedulerSignalFailed = scheduledtasks.SignalFailed
 
+// SchedulerSignalStalled is [scheduledtasks.SignalStalled]: SignalStalled: the last
+// tick of a schedule is more than an hour in the future, because the clock was wrong.
+const SchedulerSignalStalled = scheduledtasks.SignalStalled
+
 // SchedulerSignalTaskFailed is [scheduledtasks.SignalTaskFailed]: SignalTaskFailed is
 // raised by the operation of a task, in Run, when the work fails.
 const SchedulerSignalTaskFailed = scheduledtasks.SignalTaskFailed
@@ -116,12 +120,19 @@ var SchedulerSkipped = scheduledtasks.Skipped
 // SchedulerFailed is [scheduledtasks.Failed].
 var SchedulerFailed = scheduledtasks.Failed
 
+// SchedulerStalled is [scheduledtasks.Stalled].
+var SchedulerStalled = scheduledtasks.Stalled
+
 // SchedulerTaskFailed is [scheduledtasks.TaskFailed].
 var SchedulerTaskFailed = scheduledtasks.TaskFailed
 
 // SchedulerMissedTicks is [scheduledtasks.MissedTicks]: MissedTicks says which ticks of
 // a schedule were missed.
 type SchedulerMissedTicks = scheduledtasks.MissedTicks
+
+// SchedulerStalledSchedule is [scheduledtasks.StalledSchedule]: StalledSchedule is a
+// schedule whose last tick is in the future.
+type SchedulerStalledSchedule = scheduledtasks.StalledSchedule
 
 // SchedulerFailure is [scheduledtasks.Failure]: A Failure is a task with the error of
 // its hand-over or of its work.
