@@ -105,7 +105,7 @@ const QueueSignalNodeLost = durable.SignalNodeLost
 // wait in a lane that no process has in its Options.
 const QueueSignalLaneUnserved = durable.SignalLaneUnserved
 
-// QueueSignalStoreLost is [durable.SignalStoreLost]: SignalStoreLost is present on the
+// QueueSignalStoreLost is [durable.SignalStoreLost]: SignalStoreLost is held on the
 // sink while calls of the store fail.
 const QueueSignalStoreLost = durable.SignalStoreLost
 
@@ -135,6 +135,9 @@ var QueueLeaseLost = durable.LeaseLost
 
 // QueueNodeLost is [durable.NodeLost].
 var QueueNodeLost = durable.NodeLost
+
+// QueueStoreLost is [durable.StoreLost].
+var QueueStoreLost = durable.StoreLost
 
 // QueueLaneUnserved is [durable.LaneUnserved]: the name of the lane
 var QueueLaneUnserved = durable.LaneUnserved

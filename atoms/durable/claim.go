@@ -85,7 +85,7 @@ var errNotStarted = errors.New("durable: the item was claimed ahead, and no slot
 
 // begin reports whether the body may start.
 func (r *run) begin() bool {
-	return r.session.ctx.Err() == nil && r.state.CompareAndSwap(pending, begun)
+	return r.session.lives() && r.state.CompareAndSwap(pending, begun)
 }
 
 // know stores the operation of the run, or the cause of its cancellation; the first cause
@@ -121,6 +121,8 @@ type session struct {
 	ctx     context.Context // ends with ErrLeaseLost
 	lose    context.CancelCauseFunc
 	fence   *time.Timer
+	began   time.Time
+	until   atomic.Int64       // when bodies must have ended, in nanoseconds after began
 	seen    map[Held]time.Time // see orphans
 	strays  atomic.Pointer[[]core.Lane]
 }
@@ -150,14 +152,28 @@ func (s *session) claimer() Node {
 
 // newSession makes the session of a node. The call of Join began at sent.
 func newSession(node Node, sent time.Time) *session {
-	s := &session{node: node, limited: node.MaxCluster > 0 || slices.ContainsFunc(node.Lanes, func(l core.Lane) bool { return l.Limit > 0 })}
+	s := &session{node: node, began: sent, limited: node.MaxCluster > 0 || slices.ContainsFunc(node.Lanes, func(l core.Lane) bool { return l.Limit > 0 })}
 	s.ctx, s.lose = context.WithCancelCause(context.Background())
-	s.fence = time.AfterFunc(s.left(sent), func() { s.lose(ErrLeaseLost) })
+	s.until.Store(int64(s.span()))
+	s.fence = time.AfterFunc(time.Until(sent.Add(s.span())), func() { s.lose(ErrLeaseLost) })
 	return s
 }
 
-// left returns how long bodies may run after a beat that was sent at sent. The lease in the
-// store ends later, by a tenth of the lease at least.
-func (s *session) left(sent time.Time) time.Duration {
-	return time.Until(sent.Add(s.node.Lease - s.node.Lease/10))
+// span is how long bodies may run after a beat. The lease in the store ends later, by a tenth
+// of the lease at least.
+func (s *session) span() time.Duration { return s.node.Lease - s.node.Lease/10 }
+
+// extend says that the store has accepted a beat that was sent at sent.
+func (s *session) extend(sent time.Time) {
+	if s.ctx.Err() == nil {
+		end := sent.Add(s.span())
+		s.until.Store(int64(end.Sub(s.began)))
+		s.fence.Reset(time.Until(end))
+	}
+}
+
+// lives reports whether this process has the lease. It looks at the clock: when a process that was
+// stopped goes on, its timers fire a moment later.
+func (s *session) lives() bool {
+	return s.ctx.Err() == nil && int64(time.Since(s.began)) < s.until.Load()
 }

@@ -41,6 +41,12 @@
 // it has lost. The ends of these items are refused. Their effects outside of the database are
 // not refused, unless the other system checks the token.
 //
+// The store's clock decides about leases, delays and pauses: that of the database server
+// (PostgreSQL), or of the host (SQLite). If it is set back by 20 seconds, items that could be claimed
+// wait for 20 seconds, and leases last longer. If it is set forward by more than a lease, leases
+// are lost. A service that slows the clock down or speeds it up, instead of setting it, causes
+// neither.
+//
 // # How an item ends
 //
 // If the body returns nil, the item is done. If it returns an error, panics or takes longer

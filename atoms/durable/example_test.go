@@ -8,6 +8,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 type Order struct{ Customer, ID string }
@@ -125,7 +126,7 @@ func ExampleQueue_Inspect() {
 		panic(err)
 	}
 
-	page := func(q core.StoredQueue) {
+	page := func(q inspect.StoredQueue) {
 		ctx := context.Background()
 		for _, dead := range core.Must(q.DeadItems(ctx, 0, 50)) {
 			fmt.Println(q.Name(), dead.ID, dead.Key, dead.Err, core.Must(q.Discard(ctx, dead.ID)))

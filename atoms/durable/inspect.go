@@ -3,7 +3,7 @@ package durable
 import (
 	"context"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // Inspect returns the queue, with the items of all processes, for a status page. DeadItems
@@ -11,24 +11,24 @@ import (
 // [Queue.Cancel], but for dead items only: they change no other items. If a discarded item was
 // Halted, the next item of its key can run. If two calls for one item come at the same moment,
 // both may report true, and the second one counts.
-func (q *Queue[T]) Inspect() core.StoredQueue { return stored[T]{q} }
+func (q *Queue[T]) Inspect() inspect.StoredQueue { return stored[T]{q} }
 
-// stored is a queue as a core.StoredQueue. It inherits other methods from the queue.
+// stored is a queue as an inspect.StoredQueue. It inherits other methods from the queue.
 type stored[T any] struct{ *Queue[T] }
 
-func (q stored[T]) Status(ctx context.Context) (core.QueueStatus, error) {
+func (q stored[T]) Status(ctx context.Context) (inspect.QueueStatus, error) {
 	s, err := q.Stats(ctx)
 	if err != nil {
-		return core.QueueStatus{}, err
+		return inspect.QueueStatus{}, err
 	}
-	return core.QueueStatus{Oldest: s.Oldest, Nodes: s.Nodes, Paused: s.Paused, Counts: []core.StateCount{
+	return inspect.QueueStatus{Oldest: s.Oldest, Nodes: s.Nodes, Paused: s.Paused, Counts: []inspect.StateCount{
 		{State: "blocked", Items: s.Blocked}, {State: "ready", Items: s.Ready}, {State: "delayed", Items: s.Delayed},
 		{State: "running", Items: s.Running}, {State: "retry", Items: s.Retry}, {State: "halted", Items: s.Halted},
 		{State: "done", Items: s.Done}, {State: "dead", Items: s.Dead}, {State: "cancelled", Items: s.Cancelled},
 	}}, nil
 }
 
-func (q stored[T]) DeadItems(ctx context.Context, after int64, limit int) (items []core.DeadItem, err error) {
+func (q stored[T]) DeadItems(ctx context.Context, after int64, limit int) (items []inspect.DeadItem, err error) {
 	if limit < 1 {
 		return nil, nil
 	}
@@ -36,7 +36,7 @@ func (q stored[T]) DeadItems(ctx context.Context, after int64, limit int) (items
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, core.DeadItem{ID: int64(i.ID), Key: i.Key, Lane: i.Lane, State: i.State.String(), Attempts: i.Attempts, Ended: i.Ended, Err: i.Err})
+		items = append(items, inspect.DeadItem{ID: int64(i.ID), Key: i.Key, Lane: i.Lane, State: i.State.String(), Attempts: i.Attempts, Ended: i.Ended, Err: i.Err})
 	}
 	return items, nil
 }

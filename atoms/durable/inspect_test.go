@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // A status page sees the counts and the dead items, and can try them again or give them up. A
@@ -44,13 +44,13 @@ func TestInspect(t *testing.T) {
 			[]any{dead(0, 2), dead(ids[0], 9), dead(ids[1], 1), len(dead(0, 0)) + len(dead(ids[2], 9))})
 		items, _ := in.DeadItems(s.Context(), int64(ids[0]), 1)
 		ended := items[0].Ended
-		assert.Equal(t, core.DeadItem{ID: int64(ids[1]), Key: "c", State: "halted", Attempts: 1, Ended: ended, Err: errOnPurpose.Error()}, items[0])
+		assert.Equal(t, inspect.DeadItem{ID: int64(ids[1]), Key: "c", State: "halted", Attempts: 1, Ended: ended, Err: errOnPurpose.Error()}, items[0])
 		assert.Equal(t, time.Minute, time.Since(ended).Round(time.Second))
 
 		require.NoError(t, in.Pause(s.Context()))
 		status, err := in.Status(s.Context())
 		require.NoError(t, err)
-		assert.Equal(t, []core.StateCount{{State: "blocked", Items: 1}, {State: "ready"}, {State: "delayed"}, {State: "running"}, {State: "retry"},
+		assert.Equal(t, []inspect.StateCount{{State: "blocked", Items: 1}, {State: "ready"}, {State: "delayed"}, {State: "running"}, {State: "retry"},
 			{State: "halted", Items: 1}, {State: "done"}, {State: "dead", Items: 2}, {State: "cancelled"}}, status.Counts)
 		assert.Equal(t, []any{time.Minute, 1, true}, []any{status.Oldest.Round(time.Second), status.Nodes, status.Paused})
 		require.NoError(t, in.Resume(s.Context()))

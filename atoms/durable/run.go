@@ -102,7 +102,7 @@ func (l *line) reach(o Options, err error) {
 	l.err = err
 	switch {
 	case err != nil && l.release == nil:
-		l.release = o.Sink.Hold(SignalStoreLost, o.Name, 0)
+		l.release = StoreLost.Hold(o.Sink, o.Name, err, 0)
 	case err == nil && l.release != nil:
 		l.release()
 		l.release = nil
@@ -190,9 +190,7 @@ func (l *loop[T]) doBeat(s *session, stopping bool) {
 	if err != nil {
 		return
 	}
-	if s.ctx.Err() == nil {
-		s.fence.Reset(s.left(sent))
-	}
+	s.extend(sent)
 	if beaten.Due && !beaten.Paused {
 		l.wake(false)
 	}

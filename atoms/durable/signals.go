@@ -24,7 +24,8 @@ const (
 	// SignalLaneUnserved: items wait in a lane that no process has in its Options. This process
 	// claims them after those of its own lanes; see [LaneUnserved].
 	SignalLaneUnserved = "durable.lane.unserved"
-	// SignalStoreLost is present on the sink while calls of the store fail.
+	// SignalStoreLost is held on the sink while calls of the store fail. Its payload is the
+	// first error; see [StoreLost].
 	SignalStoreLost = "durable.store.lost"
 )
 
@@ -39,5 +40,6 @@ var (
 	ItemFenced    = core.NewKind[Item](SignalFenced)
 	LeaseLost     = core.NewKind[error](SignalLeaseLost)
 	NodeLost      = core.NewKind[Lost](SignalNodeLost)
+	StoreLost     = core.NewKind[error](SignalStoreLost)
 	LaneUnserved  = core.NewKind[string](SignalLaneUnserved) // the name of the lane
 )

@@ -133,7 +133,7 @@ with gone as (
 }
 
 // LastTick returns the latest tick of a schedule that MarkTick has stored, or the zero time.
-// With MarkTick it makes [Store] a store of scheduledtasks.
+// With MarkTick and ResetTick it makes [Store] a store of scheduledtasks.
 func (s *Store) LastTick(ctx context.Context, schedule string) (tick time.Time, err error) {
 	err = s.transact(ctx, snapshot, func(p *pipeline) {
 		p.rows(func(rows pgx.Rows) error { return rows.Scan(&tick) }, "select tick from {s}.durable_tick where schedule = $1", schedule)
@@ -146,5 +146,12 @@ func (s *Store) MarkTick(ctx context.Context, schedule string, tick time.Time) e
 	return s.transact(ctx, changes, func(p *pipeline) {
 		p.do(`insert into {s}.durable_tick as t (schedule, tick) values ($1, $2)
 			on conflict (schedule) do update set tick = greatest(t.tick, excluded.tick)`, schedule, tick)
+	})
+}
+
+// ResetTick stores a time in place of the tick of a schedule, also if that is later.
+func (s *Store) ResetTick(ctx context.Context, schedule string, to time.Time) error {
+	return s.transact(ctx, changes, func(p *pipeline) {
+		p.do("insert into {s}.durable_tick (schedule, tick) values ($1, $2) on conflict (schedule) do update set tick = excluded.tick", schedule, to)
 	})
 }

@@ -92,6 +92,10 @@ func TestTicks(t *testing.T) {
 	got, err := s.LastTick(t.Context(), "nightly")
 	require.NoError(t, err)
 	assert.True(t, got.Equal(at), got)
+	require.NoError(t, s.ResetTick(t.Context(), "nightly", at.Add(-time.Hour)))
+	got, err = s.LastTick(t.Context(), "nightly")
+	require.NoError(t, err)
+	assert.True(t, got.Equal(at.Add(-time.Hour)), got)
 }
 
 // A context that ends while a change waits for a lock leaves it undecided; one that ended

@@ -74,7 +74,7 @@ func (s *Store) Prune(ctx context.Context, queue string, keep durable.Keep, most
 }
 
 // LastTick returns the latest tick of a schedule that MarkTick has stored, or the zero time.
-// With MarkTick it makes [Store] a store of scheduledtasks.
+// With MarkTick and ResetTick it makes [Store] a store of scheduledtasks.
 func (s *Store) LastTick(ctx context.Context, schedule string) (time.Time, error) {
 	return look(ctx, s, "", func(t *moment) (tick time.Time) {
 		var us int64
@@ -87,6 +87,11 @@ func (s *Store) LastTick(ctx context.Context, schedule string) (time.Time, error
 // changes nothing.
 func (s *Store) MarkTick(ctx context.Context, schedule string, tick time.Time) error {
 	return s.run(ctx, "", "insert into durable_tick (schedule, tick) values (?, ?) on conflict (schedule) do update set tick = max(tick, excluded.tick)", schedule, tick.UnixMicro())
+}
+
+// ResetTick stores a time in place of the tick of a schedule, also if that is later.
+func (s *Store) ResetTick(ctx context.Context, schedule string, to time.Time) error {
+	return s.run(ctx, "", "insert into durable_tick (schedule, tick) values (?, ?) on conflict (schedule) do update set tick = excluded.tick", schedule, to.UnixMicro())
 }
 
 // Items is as in [durable.Store].

@@ -103,6 +103,10 @@ func TestTicks(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, tick.Equal(c.want), tick)
 	}
+	require.NoError(t, s.ResetTick(t.Context(), "nightly", early))
+	tick, err := s.LastTick(t.Context(), "nightly")
+	require.NoError(t, err)
+	require.True(t, tick.Equal(early), tick)
 }
 
 // Wake reaches the functions of its queue at once. What another store of the file has changed,
