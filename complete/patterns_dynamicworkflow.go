@@ -67,6 +67,9 @@ const WorkflowSignalCompleted = dynamicworkflow.SignalCompleted
 // panicked, and was not cancelled
 const WorkflowSignalFailed = dynamicworkflow.SignalFailed
 
+// WorkflowFailed is [dynamicworkflow.Failed]: Failed is the kind of SignalFailed.
+var WorkflowFailed = dynamicworkflow.Failed
+
 // WorkflowSignalAssigned is [dynamicworkflow.SignalAssigned]: route.assigned:pri2: an
 // item is routed
 const WorkflowSignalAssigned = dynamicworkflow.SignalAssigned

@@ -39,6 +39,9 @@ const HTTPSignalProgress = signalinghttp.SignalProgress
 // followed by a colon and the status code
 const HTTPSignalError = signalinghttp.SignalError
 
+// HTTPFailed is [signalinghttp.Failed]: Failed is the kind of SignalFailed.
+var HTTPFailed = signalinghttp.Failed
+
 // ErrHTTPTooLarge is [signalinghttp.ErrTooLarge]: ErrTooLarge is returned by
 // DownloadLimit when a body is larger than the limit.
 var ErrHTTPTooLarge = signalinghttp.ErrTooLarge

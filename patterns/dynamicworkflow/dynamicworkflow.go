@@ -125,7 +125,7 @@ func (s *system) run(ctx context.Context, work func() error) (err error) {
 		if err == nil {
 			op.Raise(SignalCompleted)
 		} else if ctx.Err() == nil || errors.Is(context.Cause(ctx), core.ErrTimeout) {
-			op.Raise(SignalFailed)
+			Failed.Raise(op, "", err)
 		}
 		if s.opts.Interval > 0 && s.measuring.CompareAndSwap(false, true) {
 			s.do(func() { s.after(s.opts.Interval, 0) })

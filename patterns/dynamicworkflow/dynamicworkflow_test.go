@@ -329,6 +329,11 @@ func TestEachResultIsMeasuredOnce(t *testing.T) {
 			}
 			return nil
 		}, dynamicworkflow.Options{Step: math.MaxInt})
+		failed := 0
+		dynamicworkflow.Failed.Subscribe(sink, func(_ core.Signal, err error) {
+			failed++
+			assert.Equal(t, errDown, err)
+		})
 		sink.Subscribe("order.failed, order.completed", func(core.Signal) { time.Sleep(time.Nanosecond) })
 		for _, c := range []struct {
 			item string
@@ -345,6 +350,7 @@ func TestEachResultIsMeasuredOnce(t *testing.T) {
 			m, _ := dynamicworkflow.Measured.From(said.ExpectExactly("workflow.measured", c.then)[0])
 			assert.Equal(t, c.want, m)
 		}
+		assert.Equal(t, 100, failed)
 	})
 }
 

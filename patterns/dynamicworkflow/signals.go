@@ -13,6 +13,9 @@ const (
 	SignalFailed    = "order.failed"    // its work returned an error or panicked, and was not cancelled
 )
 
+// Failed is the kind of [SignalFailed]. The payload is the error of the work.
+var Failed = core.NewKind[error](SignalFailed)
+
 // Decisions. The name of such a signal is one of these constants, a colon, and the decision.
 // The payload is a [Decision]. The item's operation raises SignalAssigned. The others are
 // raised on the sink, with the name of the workflow as key.

@@ -19,7 +19,8 @@
 // They come in this order. The last signal is one of these:
 //
 //	stage.completed     the whole response was read, after progress:100
-//	stage.failed        the request failed, after http.error:404 if the status was the reason
+//	stage.failed        the request failed, after http.error:404 if the status was the reason;
+//	                    the payload is the error
 //	stage.cancelled     the context was cancelled, or the body was closed before its end
 //
 // Progress is raised when the percentage changes, so at most 101 times. If the length of the

@@ -30,6 +30,9 @@ const (
 	SignalError     = "http.error" // the server answered with an error; followed by a colon and the status code
 )
 
+// Failed is the kind of [SignalFailed]. The payload is the error of the request.
+var Failed = core.NewKind[error](SignalFailed)
+
 // ErrTooLarge is returned by [DownloadLimit] when a body is larger than the limit.
 var ErrTooLarge = errors.New("signalinghttp: body is larger than the limit")
 
@@ -187,9 +190,10 @@ func (b *body) Close() error {
 type exchange struct {
 	ctx   context.Context
 	url   string
-	raise func(name string) bool
-	limit int64 // of the body; negative: none
-	total int64 // length of the body, if it is known
+	on    core.Raiser // the operation of the request, or the sink
+	key   string      // "": that of the operation
+	limit int64       // of the body; negative: none
+	total int64       // length of the body, if it is known
 
 	sent       sync.Once // raises SignalRequest, on a goroutine of net/http; later signals wait for that
 	n, percent atomic.Int64
@@ -200,14 +204,16 @@ func begin(req *http.Request, sink *core.Sink, limit int64) *exchange {
 	url := *req.URL
 	url.User, url.RawQuery, url.Fragment = nil, "", ""
 	op := core.OperationFrom(req.Context())
-	x := &exchange{ctx: req.Context(), url: url.String(), raise: op.Raise, limit: limit}
+	x := &exchange{ctx: req.Context(), url: url.String(), on: op, limit: limit}
 	if op == nil && sink != nil {
-		x.raise = func(name string) bool { return sink.RaiseKey(name, x.url) }
+		x.on, x.key = sink, x.url
 	}
 	x.raise(SignalStarting)
 	x.raise(SignalProgress + ":0")
 	return x
 }
+
+func (x *exchange) raise(name string) { x.on.RaiseKey(name, x.key) }
 
 // traced returns the context for the request. With it, x is notified when it has been sent.
 func (x *exchange) traced() context.Context {
@@ -258,7 +264,7 @@ func (x *exchange) end(err error) {
 	case errors.Is(err, context.Canceled) || x.ctx.Err() == context.Canceled:
 		x.raise(SignalCancelled)
 	default:
-		x.raise(SignalFailed)
+		Failed.Raise(x.on, x.key, err)
 	}
 }
 

@@ -168,6 +168,9 @@ func TestFailuresAreSaid(t *testing.T) {
 	fail := func(req *http.Request, w io.Writer) (string, error) {
 		sink := newSink()
 		_, err := signalinghttp.Download(http.DefaultClient, req, w, sink)
+		for _, said := range signalinghttp.Failed.Sense(sink, core.Query{}) {
+			assert.Equal(t, err, said)
+		}
 		return names(sink), err
 	}
 	gone := serve(t, sized(1))
