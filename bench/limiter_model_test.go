@@ -12,6 +12,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // Our limiter gives the answers of x/time/rate to random requests at random times, with
@@ -76,9 +77,7 @@ func TestLimiterDoesWhatXTimeRateDoes(t *testing.T) {
 					}
 				}
 			}
-			if allowed < steps/10 || reserve && delayed < steps/100 {
-				t.Errorf("%d allowed, %d delayed of %d: that shows little", allowed, delayed, steps)
-			}
+			coretest.Check(t, allowed >= steps/10 && (!reserve || delayed >= steps/100), "%d allowed, %d delayed of %d: that shows little", allowed, delayed, steps)
 		})
 	}
 }
@@ -132,9 +131,7 @@ func TestLimiterDoesWhatThrottledDoes(t *testing.T) {
 					}
 				}
 				ours.Close()
-				if allowed < steps/12/10 {
-					t.Errorf("%d per second, burst %d: only %d allowed", per, burst, allowed)
-				}
+				coretest.Check(t, allowed >= steps/12/10, "%d per second, burst %d: only %d allowed", per, burst, allowed)
 			}
 		}
 	})

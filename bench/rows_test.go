@@ -18,16 +18,12 @@ func TestRows(t *testing.T) {
 	smaller(t)
 	groups := map[string]bool{}
 	for _, group := range Groups() {
-		if groups[group.Name] {
-			t.Errorf("two groups are called %s", group.Name)
-		}
+		coretest.Check(t, !groups[group.Name], "two groups are called %s", group.Name)
 		groups[group.Name] = true
 		t.Run(group.Name, func(t *testing.T) {
 			names := map[string]bool{}
 			for _, row := range group.Rows() {
-				if names[row.Name] {
-					t.Errorf("two rows are called %s", row.Name)
-				}
+				coretest.Check(t, !names[row.Name], "two rows are called %s", row.Name)
 				names[row.Name] = true
 				testRow(t, row)
 			}
@@ -211,13 +207,9 @@ func TestSinksHoldWhatTheRowsSay(t *testing.T) {
 				t.Errorf("capacity %d, age %v: %d match", capacity, age, n)
 			}
 			for _, name := range names {
-				if !s.Has(name) {
-					t.Errorf("capacity %d, age %v: no %s", capacity, age, name)
-				}
+				coretest.Check(t, s.Has(name), "capacity %d, age %v: no %s", capacity, age, name)
 			}
-			if s.Monitor(names[0], age).Count() == 0 {
-				t.Errorf("capacity %d, age %v: the monitor counts nothing", capacity, age)
-			}
+			coretest.Check(t, s.Monitor(names[0], age).Count() != 0, "capacity %d, age %v: the monitor counts nothing", capacity, age)
 		}
 	}
 }
@@ -226,9 +218,7 @@ func TestOnlyTheMatchingSubscriberIsCalled(t *testing.T) {
 	calls := 0
 	s := subscribed(-1, 100, func(core.Signal) { calls++ })
 	raiseFirst(s, 50)
-	if calls != 50 {
-		t.Errorf("%d calls for 50 signals", calls)
-	}
+	coretest.Check(t, calls == 50, "%d calls for 50 signals", calls)
 
 	table := newCallTable()
 	for id := range uint32(10) {
@@ -238,9 +228,7 @@ func TestOnlyTheMatchingSubscriberIsCalled(t *testing.T) {
 	calls = 0
 	table.publish(event{id: 3})
 	table.publish(event{id: 77})
-	if calls != 3001 {
-		t.Errorf("the call table called %d", calls)
-	}
+	coretest.Check(t, calls == 3001, "the call table called %d", calls)
 }
 
 // The 50 patterns listen, read none of the names that the rows raise, and end.
@@ -329,17 +317,13 @@ func TestTraces(t *testing.T) {
 	for range 15 {
 		seen[loop()] = true
 	}
-	if len(seen) != 15 || !seen[loop()] {
-		t.Errorf("the loop is %v", seen)
-	}
+	coretest.Check(t, len(seen) == 15 && seen[loop()], "the loop is %v", seen)
 }
 
 func TestSpread(t *testing.T) {
 	for _, n := range []int{0, 1, 7, 8, 100} {
 		var calls, sum atomic.Int64
 		spread(8, n, func(n int) { calls.Add(1); sum.Add(int64(n)) })
-		if calls.Load() != 8 || sum.Load() != int64(n) {
-			t.Errorf("%d operations by 8 goroutines: %d by %d", n, sum.Load(), calls.Load())
-		}
+		coretest.Check(t, calls.Load() == 8 && sum.Load() == int64(n), "%d operations by 8 goroutines: %d by %d", n, sum.Load(), calls.Load())
 	}
 }

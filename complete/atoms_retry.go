@@ -114,19 +114,6 @@ func RetrierAfter(err error, d time.Duration) error {
 	return retry.After(err, d)
 }
 
-// RetrierQueueOptions is [retry.QueueOptions]: QueueOptions configure a Queue.
-type RetrierQueueOptions = retry.QueueOptions
-
-// RetrierQueue is [retry.Queue]: A Queue runs a limited number of items at once, and
-// retries items that fail.
-type RetrierQueue[T any] = retry.Queue[T]
-
-// NewRetrierQueue is [retry.NewQueue]: NewQueue makes a queue that calls work for each
-// item and retries by r, or says what is wrong with the options.
-func NewRetrierQueue[T any](r *retry.Retrier, work core.Work[T], opts retry.QueueOptions) (*retry.Queue[T], error) {
-	return retry.NewQueue[T](r, work, opts)
-}
-
 // RetrierOptions is [retry.Options]: Options configure a Retrier.
 type RetrierOptions = retry.Options
 

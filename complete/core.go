@@ -23,6 +23,26 @@ func CauseFrom(ctx context.Context) (core.Signal, bool) {
 	return core.CauseFrom(ctx)
 }
 
+// Class is [core.Class]: A Class is a kind of items of one coordinator that share what
+// is scarce: slots, calls and cost per second, or a service that may be down.
+type Class = core.Class
+
+// ClassStats is [core.ClassStats]: ClassStats are counters of one class; see Stats.
+type ClassStats = core.ClassStats
+
+// RateStats is [core.RateStats]: RateStats are the counters of one rate of a class.
+type RateStats = core.RateStats
+
+// ClassChange is [core.ClassChange]: A ClassChange says when and why a class is
+// throttled, or free again.
+type ClassChange = core.ClassChange
+
+// Throttled is [core.Throttled].
+var Throttled = core.Throttled
+
+// Free is [core.Free].
+var Free = core.Free
+
 // ParseCommand is [core.ParseCommand]: ParseCommand looks for command in a signal name
 // of the form "command:payload" and returns the payload: all text after the colon,
 // unchanged.
@@ -49,13 +69,17 @@ func CommandPattern(commands ...string) string {
 	return core.CommandPattern(commands...)
 }
 
+// Inspector is [core.Inspector]: Inspector is any coordinator, or a type that is built
+// on one, whatever its items are.
+type Inspector = core.Inspector
+
 // Control is [core.Control]: A Control has the methods that all coordinators share:
 // counters, operations, why they wait, and how to pause, resize and end the
 // coordinator.
 type Control = core.Control
 
 // GateStatus is [core.GateStatus]: A GateStatus is the state of a gate: a pattern of
-// CancelOn or DeferOn.
+// CancelOn, DeferOn or TrialOn.
 type GateStatus = core.GateStatus
 
 // Work is [core.Work]: Work is what a coordinator does with an item.
@@ -205,6 +229,14 @@ const ReasonNested = core.ReasonNested
 // ReasonBody is [core.ReasonBody]: its body says that it waits: What, Since, Expires
 const ReasonBody = core.ReasonBody
 
+// ReasonRate is [core.ReasonRate]: its class or its key lacks tokens; fields Class or
+// Key, and Expires: when the next item of that has its tokens
+const ReasonRate = core.ReasonRate
+
+// ReasonTrial is [core.ReasonTrial]: fewer items of its class may run because of
+// TrialOn: Class, Limit, Signal, Since, Expires
+const ReasonTrial = core.ReasonTrial
+
 // ReasonSuspended is [core.ReasonSuspended]: suspended operations keep slots, because
 // MaxSuspended is reached: Ahead, Limit
 const ReasonSuspended = core.ReasonSuspended
@@ -230,36 +262,6 @@ type GroupOptions = core.GroupOptions
 // Group is [core.Group]: A Group is a set of items of a coordinator that other code
 // uses as well.
 type Group[T any] = core.Group[T]
-
-// StoredQueue is [core.StoredQueue]: A StoredQueue is a queue whose items are in a
-// store, which processes may share.
-type StoredQueue = core.StoredQueue
-
-// QueueStatus is [core.QueueStatus]: QueueStatus is the state of a StoredQueue.
-type QueueStatus = core.QueueStatus
-
-// StateCount is [core.StateCount]: A StateCount says how many items are in a state.
-type StateCount = core.StateCount
-
-// DeadItem is [core.DeadItem]: A DeadItem is an item of a StoredQueue that is not tried
-// any more.
-type DeadItem = core.DeadItem
-
-// Schedules is [core.Schedules]: Schedules are named plans that start work by the
-// clock.
-type Schedules = core.Schedules
-
-// ScheduleStatus is [core.ScheduleStatus]: ScheduleStatus is the state of one of the
-// Schedules.
-type ScheduleStatus = core.ScheduleStatus
-
-// Inspector is [core.Inspector]: Inspector is any coordinator, or a type that is built
-// on one, whatever its items are.
-type Inspector = core.Inspector
-
-// Controller is [core.Controller]: Controller has what a person does with a
-// coordinator, for example on a status page.
-type Controller = core.Controller
 
 // Kind is [core.Kind]: A Kind binds a signal name to the type of its payload, so that
 // both ends agree on it at compile time:
@@ -291,12 +293,6 @@ type LaneStats = core.LaneStats
 func ParseLanes(spec string) ([]core.Lane, error) {
 	return core.ParseLanes(spec)
 }
-
-// Class is [core.Class]: A Class is a kind of items of one coordinator.
-type Class = core.Class
-
-// ClassStats is [core.ClassStats]: ClassStats are counters of one class; see Stats.
-type ClassStats = core.ClassStats
 
 // Lifecycle is [core.Lifecycle]: Lifecycle has the methods that shut down something
 // that accepts work, such as a coordinator.
@@ -487,6 +483,14 @@ const SignalResumed = core.SignalResumed
 
 // SignalClosed is [core.SignalClosed]: Close was called
 const SignalClosed = core.SignalClosed
+
+// SignalThrottled is [core.SignalThrottled]: SignalThrottled and SignalFree are raised
+// on the sink, with the name of the class as key: SignalThrottled when an item of the
+// class begins to wait for tokens, and SignalFree when none does any more.
+const SignalThrottled = core.SignalThrottled
+
+// SignalFree is [core.SignalFree].
+const SignalFree = core.SignalFree
 
 // Sink is [core.Sink]: A Sink keeps recent signals: a bounded number of them, for a
 // limited time.

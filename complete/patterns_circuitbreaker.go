@@ -7,33 +7,28 @@ import (
 	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
-// BreakerSignalOpen is [circuitbreaker.SignalOpen]: SignalOpen is the beginning of the
-// name of the signal that an open breaker holds.
+// BreakerSignalOpen is [circuitbreaker.SignalOpen]: SignalOpen is held while the
+// breaker is open: it refuses calls.
 const BreakerSignalOpen = circuitbreaker.SignalOpen
 
-// BreakerSignalOpened is [circuitbreaker.SignalOpened]: SignalOpened is raised when the
-// breaker opens: it refuses calls from now on.
-const BreakerSignalOpened = circuitbreaker.SignalOpened
+// BreakerSignalHalfOpen is [circuitbreaker.SignalHalfOpen]: SignalHalfOpen is held
+// while the breaker is half-open: it allows probes.
+const BreakerSignalHalfOpen = circuitbreaker.SignalHalfOpen
 
-// BreakerSignalHalfOpened is [circuitbreaker.SignalHalfOpened]: SignalHalfOpened is
-// raised when the breaker has been open for OpenFor: it allows probes.
-const BreakerSignalHalfOpened = circuitbreaker.SignalHalfOpened
+// BreakerSignalOpened is [circuitbreaker.SignalOpened]: SignalOpened is raised when the
+// breaker opens.
+const BreakerSignalOpened = circuitbreaker.SignalOpened
 
 // BreakerSignalClosed is [circuitbreaker.SignalClosed]: SignalClosed is raised when the
 // breaker allows all calls again, also by Close.
 const BreakerSignalClosed = circuitbreaker.SignalClosed
 
-// BreakerOpened is [circuitbreaker.Opened].
-var BreakerOpened = circuitbreaker.Opened
+// BreakerChanges is [circuitbreaker.Changes]: Changes are the signals of all breakers
+// that have a Change as payload.
+var BreakerChanges = circuitbreaker.Changes
 
-// BreakerHalfOpened is [circuitbreaker.HalfOpened].
-var BreakerHalfOpened = circuitbreaker.HalfOpened
-
-// BreakerClosed is [circuitbreaker.Closed].
-var BreakerClosed = circuitbreaker.Closed
-
-// BreakerChange is [circuitbreaker.Change]: A Change says why the state of a breaker
-// has changed.
+// BreakerChange is [circuitbreaker.Change]: A Change says why a breaker has opened or
+// closed.
 type BreakerChange = circuitbreaker.Change
 
 // BreakerOpenError is [circuitbreaker.OpenError]: An OpenError says that a breaker

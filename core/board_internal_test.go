@@ -13,6 +13,8 @@ func (o *Operation) Place() (lane, class int, key string, enqueued int64) {
 	return int(o.lane), int(o.class), o.key, o.enqueued
 }
 
+func (o *Operation) Cost() int64 { return o.cost() }
+
 // The board beside a simple model of it: both get the same random calls and must give the same answers.
 func TestBoardModel(t *testing.T) {
 	const perSeed = 2500
@@ -70,18 +72,33 @@ func newBoardDriver(t *testing.T, seed uint64) *boardDriver {
 	if r.IntN(2) == 0 {
 		for i := range 1 + r.IntN(4) {
 			classes = append(classes, r.IntN(4))
-			places = append(places, Class{Name: fmt.Sprint(i), Limit: classes[i+1]})
+			places = append(places, Class{Name: fmt.Sprint(i), Limit: classes[i+1], Rate: d.someRate(3), CostRate: d.someRate(3)})
 		}
 	}
 	keyed := r.IntN(2) == 0
+	if keyed {
+		opts.KeyRate, opts.KeyCostRate = d.someRate(4), d.someRate(4)
+	}
 	d.about = fmt.Sprintf("keyed %t, options %+v, classes %+v", keyed, opts, places)
 	perKey := 0
 	if keyed {
 		perKey = opts.MaxPerKey
 	}
 	d.model = NewBoardModel[*Operation](limits, classes, perKey, int64(opts.Ageing))
-	d.b = newBoard(opts.Lanes, places, &opts, keyed)
+	for class, c := range places {
+		d.model.SetRates(class, d.now, c.Rate, c.CostRate)
+	}
+	d.model.SetKeyRates(d.now, opts.KeyRate, opts.KeyCostRate)
+	d.b = newBoard(opts.Lanes, places, &opts, keyed, d.now)
 	return d
+}
+
+// someRate is one time in oneIn a rate. Steps of the test take about 15 nanoseconds.
+func (d *boardDriver) someRate(oneIn int) (r Rate) {
+	if d.random.IntN(oneIn) == 0 {
+		r = Rate{1e9 / float64(1+d.random.IntN(60)), 1 + d.random.IntN(5)}
+	}
+	return r
 }
 
 func (d *boardDriver) logf(format string, args ...any) {
@@ -108,35 +125,59 @@ func (d *boardDriver) same(what string, got, want *Operation) {
 	}
 }
 
-// someLanes is a random set, mostly empty.
-func (d *boardDriver) someLanes() (set laneSet) {
-	if d.random.IntN(3) == 0 {
-		for lane := range uint8(len(d.model.Limits)) {
-			if d.random.IntN(3) == 0 {
-				set = set.with(lane)
+// someBars is a random set, mostly empty.
+func (d *boardDriver) someBars() *bars {
+	if d.random.IntN(3) > 0 {
+		return nil
+	}
+	set := new(bars)
+	for lane := range uint8(len(d.model.Limits)) {
+		if d.random.IntN(3) == 0 {
+			set.lanes = set.lanes.with(lane)
+		}
+		for class := 1; class < len(d.model.Classes); class++ {
+			if d.random.IntN(4) == 0 {
+				set.bar(lane, uint8(class), len(d.model.Limits))
 			}
 		}
 	}
 	return set
 }
 
+// isBarred is the set for the model.
+func (s *bars) isBarred(lane, class int) bool {
+	return s.has(lane) || s.in(lane)&setOf(uint8(class)) != 0
+}
+
 // next asks both what is next, before and after asking something else.
-func (d *boardDriver) next() (o *Operation, aged bool) {
-	barred := d.someLanes()
-	o, aged = d.model.Next(d.now, func(lane int) bool { return barred.has(uint8(lane)) })
+func (d *boardDriver) next() (o *Operation, aged bool, barred *bars) {
+	barred = d.someBars()
+	d.advance()
+	o, _ = d.model.Next(d.now, barred.isBarred)
 	for range d.random.IntN(3) { // changes nothing
-		others := d.someLanes()
+		others := d.someBars()
 		later := d.now + d.random.Int64N(100)
-		want, _ := d.model.Next(later, func(lane int) bool { return others.has(uint8(lane)) })
-		d.same(fmt.Sprintf("next at %d with lanes %b barred", later, others), d.b.next(later, others), want)
+		want, _ := d.model.Next(later, others.isBarred)
+		d.same(fmt.Sprintf("next at %d with %+v barred", later, others), d.b.next(later, others), want)
 	}
-	d.same(fmt.Sprintf("next with lanes %b barred", barred), d.b.next(d.now, barred), o)
-	return o, aged
+	again, aged := d.model.Next(d.now, barred.isBarred)
+	d.same("the model's second answer", again, o)
+	d.same(fmt.Sprintf("next with %+v barred", barred), d.b.next(d.now, barred), o)
+	if soonest := d.b.asked.soonest; o == nil && soonest <= d.now {
+		d.fatalf("nothing can start, but tokens come at %d", soonest)
+	}
+	return o, aged, barred
+}
+
+// advance tells both the time.
+func (d *boardDriver) advance() {
+	d.b.advance(d.now)
+	d.model.Advance(d.now)
 }
 
 func (d *boardDriver) step() {
 	r, m := d.random, d.model
-	push, start := 40, 30
+	push, start := 38, 30
 	switch n := len(m.Pending); {
 	case n > 2*d.backlog:
 		push = 5
@@ -150,25 +191,34 @@ func (d *boardDriver) step() {
 	case n < push:
 		d.push()
 	case n < push+start:
-		if o, aged := d.next(); o != nil {
+		if o, aged, barred := d.next(); o != nil {
 			if r.IntN(5) == 0 { // as for one that has been deferred long enough
-				o = m.Earliest(int(o.lane))
-				d.same("earliest", d.b.earliest(o.lane), o)
+				next, sameClass := o, r.IntN(2) == 0
+				o = m.Earliest(next, sameClass, d.now, barred.isBarred)
+				d.same("earliest", d.b.earliest(next, sameClass), o)
 			}
-			d.logf("start %s, aged %t", described(o), aged)
-			d.b.start(o)
-			o.marks, o.status = 0, StatusRunning
-			m.Start(o, aged)
+			d.start(o, aged)
 		}
-	case n < 83:
+	case n < 75:
 		if alive := slices.Concat(m.Running, m.Suspended); len(alive) > 0 {
-			o := alive[r.IntN(len(alive))]
-			d.logf("finish %s", described(o))
-			d.b.finish(o)
-			o.status = StatusSucceeded
-			m.Finish(o)
+			o, n := alive[r.IntN(len(alive))], tokens{r.Int64N(7) - 3, r.Int64N(21) - 10}
+			d.logf("charge %s %v", described(o), n)
+			d.b.charge(o, n, d.now)
+			m.Charge(o, n, d.now)
+		}
+	case n < 76:
+		if class := r.IntN(len(m.Classes)); class > 0 {
+			c := Class{Limit: m.Classes[class], Rate: d.someRate(2), CostRate: d.someRate(2)}
+			d.logf("set class %d to %+v", class, c)
+			d.b.classes[class].set(d.now, &c)
+			m.SetRates(class, d.now, c.Rate, c.CostRate)
 		}
 	case n < 85:
+		if alive := slices.Concat(m.Running, m.Suspended); len(alive) > 0 {
+			o := alive[r.IntN(len(alive))]
+			d.finishOne(o)
+		}
+	case n < 86:
 		if len(m.Running) > 0 && len(m.Suspended) < 4 {
 			o := m.Running[r.IntN(len(m.Running))]
 			d.logf("suspend %s", described(o))
@@ -176,18 +226,17 @@ func (d *boardDriver) step() {
 			o.status = StatusSuspended
 			m.Suspend(o)
 		}
-	case n < 87:
+	case n < 88:
 		if len(m.Suspended) > 0 {
-			o := m.Suspended[r.IntN(len(m.Suspended))]
-			d.logf("resume %s", described(o))
-			if got, want := d.b.resume(o), m.Fits(o); got != want {
-				d.fatalf("resume %s: got %t, want %t", described(o), got, want)
-			} else if got {
-				o.status = StatusRunning
-				m.Resume(o)
+			if o := m.Suspended[r.IntN(len(m.Suspended))]; !slices.Contains(m.Back, o) {
+				d.logf("%s wants to go on", described(o))
+				o.suspending().wanted = d.now
+				d.b.want(o)
+				m.Want(o, d.now)
 			}
 		}
-	case n < 90:
+		d.goOn()
+	case n < 91:
 		if len(m.Pending) > 0 {
 			o := m.Pending[r.IntN(len(m.Pending))]
 			if r.IntN(2) == 0 {
@@ -212,11 +261,44 @@ func (d *boardDriver) step() {
 	d.compare()
 }
 
+// goOn asks both which operation gets its slots back before something pending of a lane starts.
+func (d *boardDriver) goOn() {
+	before := d.random.IntN(len(d.model.Limits) + 1)
+	o, aged := d.model.First(d.now, before)
+	got, gotAged := d.b.back(d.now, uint8(before))
+	d.same(fmt.Sprint("back before lane ", before), got, o)
+	if aged != gotAged {
+		d.fatalf("back before lane %d: got aged %t, want %t", before, gotAged, aged)
+	}
+	if o == nil {
+		return
+	}
+	d.logf("%s goes on, aged %t", described(o), aged)
+	if aged {
+		d.b.sinceAge = 0
+	}
+	d.b.unwant(o)
+	d.b.resume(o)
+	o.status = StatusRunning
+	d.model.Resume(o, aged)
+}
+
+func (d *boardDriver) finishOne(o *Operation) {
+	d.logf("finish %s", described(o))
+	if slices.Contains(d.model.Back, o) {
+		d.b.unwant(o)
+	}
+	d.b.finish(o, d.now)
+	o.status = StatusSucceeded
+	d.model.Finish(o, d.now)
+}
+
 func (d *boardDriver) push() {
 	d.ids++
 	o := &Operation{
 		id: d.ids, status: StatusPending, enqueued: d.now,
 		lane: uint8(d.random.IntN(len(d.model.Limits))), class: uint8(d.random.IntN(len(d.model.Classes))),
+		finished: max(0, d.random.Int64N(12)-4), // what it costs, some more than any burst
 	}
 	if d.model.PerKey > 0 && d.random.IntN(4) > 0 {
 		o.key = fmt.Sprint(d.random.IntN(1 + d.random.IntN(d.keys))) // some are hot, and "0" the hottest
@@ -233,11 +315,18 @@ func (d *boardDriver) push() {
 	push(o)
 }
 
+func (d *boardDriver) start(o *Operation, aged bool) {
+	d.logf("start %s, aged %t", described(o), aged)
+	d.b.start(o, d.now)
+	o.marks, o.status = 0, StatusRunning
+	d.model.Start(o, aged, d.now)
+}
+
 func (d *boardDriver) remove(o *Operation) {
 	d.logf("remove %s", described(o))
-	d.b.remove(o)
+	d.b.remove(o, d.now)
 	o.status = StatusCancelled
-	d.model.Remove(o)
+	d.model.Remove(o, d.now)
 }
 
 func (d *boardDriver) compare() {
@@ -245,8 +334,6 @@ func (d *boardDriver) compare() {
 	if got := d.b.pending(); got != len(m.Pending) {
 		d.fatalf("pending: got %d, want %d", got, len(m.Pending))
 	}
-	lane := uint8(d.random.IntN(len(m.Limits)))
-	d.same("earliest", d.b.earliest(lane), m.Earliest(int(lane)))
 	if d.random.IntN(8) == 0 {
 		all := d.b.all()
 		slices.SortFunc(all, byID)
@@ -264,6 +351,11 @@ func (d *boardDriver) compare() {
 	for i, c := range d.b.classes {
 		if pending, running := m.InClass(d.waitingToo(), i), m.InClass(m.Running, i); c.n != pending || c.running != running {
 			d.fatalf("class %d: got %d pending and %d running, want %d and %d", i, c.n, c.running, pending, running)
+		}
+	}
+	for i, c := range d.b.classes {
+		if got, want := c.rates, d.model.Rates[i]; got != nil && got.buckets != want.buckets {
+			d.fatalf("class %d: got buckets %v, want %v", i, got.buckets, want.buckets)
 		}
 	}
 	d.compareKeys()
@@ -306,17 +398,19 @@ func (d *boardDriver) finish() {
 	m := d.model
 	for len(d.waitingToo())+len(m.Running)+len(m.Suspended) > 0 {
 		for _, o := range slices.Concat(m.Running, m.Suspended) {
-			d.b.finish(o)
-			o.status = StatusSucceeded
-			m.Finish(o)
+			d.finishOne(o)
 		}
-		o, aged := m.Next(d.now, func(int) bool { return false })
-		if d.same("next of those that are left", d.b.next(d.now, 0), o); o == nil {
+		d.advance()
+		o, aged := m.Next(d.now, new(bars).isBarred)
+		d.same("next of those that are left", d.b.next(d.now, nil), o)
+		if soonest := d.b.asked.soonest; o == nil && soonest < never {
+			d.now = soonest
+			continue
+		}
+		if o == nil {
 			break
 		}
-		d.b.start(o)
-		o.marks, o.status = 0, StatusRunning
-		m.Start(o, aged)
+		d.start(o, aged)
 		if d.random.IntN(3) == 0 && len(m.Pending) > 0 {
 			d.remove(m.Pending[0])
 		}
@@ -330,13 +424,16 @@ func (d *boardDriver) finish() {
 
 // checkEmpty checks that nothing remembers any operation or key.
 func (d *boardDriver) checkEmpty() {
-	for lane := range uint8(len(d.model.Limits)) {
-		if o := d.b.earliest(lane); o != nil {
-			d.fatalf("earliest of nothing: got %s", described(o))
-		}
-	}
-	if all := d.b.all(); len(all) > 0 || d.b.next(d.now, 0) != nil {
+	if all := d.b.all(); len(all) > 0 || d.b.next(d.now, nil) != nil {
 		d.fatalf("all: got %d operations, want none", len(all))
+	}
+	if r := d.b.rated; r != nil {
+		for d.now += 1e12; r.nextSweep() < never; d.now += sweepEvery {
+			d.b.advance(d.now)
+		}
+		if n := len(r.known) + len(r.parked.keys) + len(r.idle.keys) + len(r.fresh); n > 0 {
+			d.fatalf("%d keys with full buckets are kept", n)
+		}
 	}
 	if n := len(d.b.keys.live); n > 0 {
 		d.fatalf("%d idle keys are kept", n)
@@ -344,7 +441,7 @@ func (d *boardDriver) checkEmpty() {
 	for i := range d.b.lanes {
 		l := &d.b.lanes[i]
 		for _, of := range l.lines {
-			if of != (line{}) || l.bound != (bound{limit: l.limit}) {
+			if of != (line{}) || l.bound != (bound{limit: l.limit}) || l.back.n+d.b.backs > 0 {
 				d.fatalf("lane %d: got %+v, want it to be empty", i, *l)
 			}
 		}

@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // A BoardModel is what a scheduler promises, in the fewest words: all that is
 // pending is a slice, and every question is answered by looking through it. The
@@ -13,10 +17,26 @@ type BoardModel[T Placed] struct {
 
 	Pending, Running []T
 	Suspended        []T // keep their key
+	Back             []T // of the suspended ones, those that want their slots back, in order
 	Waiting          []T // for room: they come last in their key, and in their lane and class
+
+	wanted   map[T]int64    // since when those in Back do
+	Rates    []ModelRate[T] // by class
+	KeyRates *meters        // nil: none
+	keys     map[string]*buckets
+	parked   map[string]int64 // keys that lack tokens: until when
+	changed  []string         // keys that Advance has to look at
 
 	turns    [][]modelTurn[T] // by lane: of which something could start as far as keys go, the next one first
 	sinceAge int              // starts since one was chosen for its age
+}
+
+// ModelRate is the rates of a class.
+type ModelRate[T Placed] struct {
+	meters
+	buckets
+	older    T   // whose turn it is for its age
+	sinceAge int // starts since one was chosen for its age
 }
 
 // modelTurn is that of a key, for what is pending or waits for room, or of an operation without one.
@@ -30,10 +50,130 @@ type modelTurn[T Placed] struct {
 type Placed interface {
 	comparable
 	Place() (lane, class int, key string, enqueued int64)
+	Cost() int64
 }
 
 func NewBoardModel[T Placed](limits, classes []int, perKey int, ageing int64) *BoardModel[T] {
-	return &BoardModel[T]{Limits: limits, Classes: classes, PerKey: perKey, Ageing: ageing, turns: make([][]modelTurn[T], len(limits)), sinceAge: 4}
+	m := &BoardModel[T]{Limits: limits, Classes: classes, PerKey: perKey, Ageing: ageing, wanted: map[T]int64{}, turns: make([][]modelTurn[T], len(limits)), sinceAge: 4}
+	for range classes {
+		m.Rates = append(m.Rates, ModelRate[T]{sinceAge: 4})
+	}
+	m.keys, m.parked = make(map[string]*buckets), make(map[string]int64)
+	return m
+}
+
+// SetRates sets the rates of a class.
+func (m *BoardModel[T]) SetRates(class int, now int64, calls, cost Rate) {
+	r := &m.Rates[class]
+	if !r.limited() {
+		r.sinceAge = 4
+	}
+	r.set(&r.buckets, now, calls, cost)
+}
+
+// SetKeyRates sets the rates of keys.
+func (m *BoardModel[T]) SetKeyRates(now int64, calls, cost Rate) {
+	if rates := startMeters(now, calls, cost); rates.limited() && m.PerKey > 0 {
+		m.KeyRates = &rates
+	}
+}
+
+func takes[T Placed](o T) tokens { return tokens{1, o.Cost()} }
+
+func asOf[T Placed](o T, now int64) int64 { return max(now-int64(20*time.Millisecond), enqueuedOf(o)) }
+
+// Due is when the class of o has tokens for it.
+func (m *BoardModel[T]) Due(o T, now int64) int64 {
+	r := &m.Rates[classOf(o)]
+	return r.due(&r.buckets, takes(o), asOf(o, now))
+}
+
+// has reports whether the class of o has tokens for it.
+func (m *BoardModel[T]) has(o T, now int64) bool { return m.Due(o, now) <= now }
+
+// rated reports whether o has a key with rates.
+func (m *BoardModel[T]) rated(o T) bool { return m.KeyRates != nil && keyOf(o) != "" }
+
+// KeyDue is when the key of o has tokens for it.
+func (m *BoardModel[T]) KeyDue(o T, now int64) int64 {
+	if !m.rated(o) {
+		return now
+	}
+	return m.KeyRates.due(m.bucketsOf(keyOf(o)), takes(o), asOf(o, now))
+}
+
+func (m *BoardModel[T]) bucketsOf(key string) *buckets {
+	if m.keys[key] == nil {
+		m.keys[key] = new(buckets)
+	}
+	return m.keys[key]
+}
+
+// Charge takes or gives back tokens of the class and the key of o.
+func (m *BoardModel[T]) Charge(o T, n tokens, now int64) {
+	m.Advance(now)
+	defer m.Advance(now)
+	r := &m.Rates[classOf(o)]
+	if r.charge(&r.buckets, n, now); m.rated(o) {
+		m.KeyRates.charge(m.bucketsOf(keyOf(o)), n, now)
+		m.change(keyOf(o))
+	}
+}
+
+func (m *BoardModel[T]) change(key string) {
+	if !slices.Contains(m.changed, key) {
+		m.changed = append(m.changed, key)
+	}
+}
+
+// Advance lets keys that have got tokens join the turns, in the order of when they got them,
+// and then those for which something has changed. It takes turns from keys that lack tokens.
+func (m *BoardModel[T]) Advance(now int64) {
+	var due []string
+	for key, at := range m.parked {
+		if at <= now {
+			due = append(due, key)
+		}
+	}
+	slices.SortFunc(due, func(a, b string) int {
+		return cmp.Or(cmp.Compare(m.parked[a], m.parked[b]), cmp.Compare(a, b))
+	})
+	for _, key := range append(due, m.changed...) {
+		m.settle(key, now)
+	}
+	m.changed = nil
+}
+
+func (m *BoardModel[T]) settle(key string, now int64) {
+	var none T
+	delete(m.parked, key)
+	if !slices.ContainsFunc(slices.Concat(m.Pending, m.Waiting, m.Running, m.Suspended), func(o T) bool { return keyOf(o) == key }) {
+		if m.KeyRates.full(m.bucketsOf(key), now) <= now {
+			delete(m.keys, key)
+		}
+		return
+	}
+	free := m.free(key)
+	for lane := range m.turns {
+		turn := modelTurn[T]{key: key}
+		first := m.of(lane, turn)
+		if first == none {
+			turn.waits = true
+			first = m.of(lane, turn)
+		}
+		if first != none && free {
+			if at := m.KeyDue(first, now); at > now {
+				free, m.parked[key] = false, at
+			}
+		}
+		has := slices.Contains(m.turns[lane], turn)
+		switch {
+		case !free:
+			m.turns[lane] = drop(m.turns[lane], turn)
+		case first != none && !has:
+			m.turns[lane] = append(m.turns[lane], turn)
+		}
+	}
 }
 
 func laneOf[T Placed](o T) int {
@@ -134,27 +274,63 @@ func (m *BoardModel[T]) candidates(lane int) (all []T) {
 	return all
 }
 
-// first is the candidate of the lane whose turn is next: one that waits for room only if no other one of its class is pending.
-func (m *BoardModel[T]) first(lane int) (first T) {
-	could := m.candidates(lane)
-	for _, o := range could {
-		if !m.waits(o) || !slices.ContainsFunc(could, func(p T) bool { return !m.waits(p) && classOf(p) == classOf(o) }) {
-			return o
-		}
+// head is the candidate of the lane and class whose turn is next: one that waits for room only if no other one is pending.
+func (m *BoardModel[T]) head(lane, class int) (head T) {
+	could := slices.DeleteFunc(m.candidates(lane), func(o T) bool { return classOf(o) != class })
+	if i := slices.IndexFunc(could, func(o T) bool { return !m.waits(o) }); i >= 0 {
+		return could[i]
 	}
-	return first
+	if len(could) > 0 {
+		return could[0]
+	}
+	return head
 }
 
-// Next is what is to start next, of a lane that is not barred, or nil, and whether
-// that is because of its age.
-func (m *BoardModel[T]) Next(now int64, barred func(lane int) bool) (next T, aged bool) {
+// allowed are the heads of a class that have tokens and may have them, of the lanes that are not barred.
+func (m *BoardModel[T]) allowed(class int, now int64, barred func(lane, class int) bool) (allowed []T) {
 	var none T
-	var heads []T // of the lanes that may start something, the highest first
+	var heads []T // the highest lane first
 	for lane := range m.turns {
-		if first := m.first(lane); first != none && !barred(lane) && m.LaneFits(lane) {
-			heads = append(heads, first)
+		if o := m.head(lane, class); o != none && m.LaneFits(lane) && !barred(lane, class) {
+			heads = append(heads, o)
 		}
 	}
+	r := &m.Rates[class]
+	r.older = none
+	if len(heads) > 0 && m.Ageing > 0 && r.sinceAge >= 3 && r.limited() {
+		oldest := heads[0]
+		for _, o := range heads[1:] {
+			if now-enqueuedOf(o) >= m.Ageing && enqueuedOf(o) < enqueuedOf(oldest) {
+				oldest, r.older = o, o
+			}
+		}
+	}
+	if r.older != none && !m.has(r.older, now) {
+		return nil
+	}
+	for _, o := range heads {
+		if m.has(o, now) {
+			allowed = append(allowed, o)
+		} else if r.older == none {
+			break // those below have to wait
+		}
+	}
+	return allowed
+}
+
+// Next is what is to start next, of a lane and class that are not barred, or nil, and whether
+// that is because of its age.
+func (m *BoardModel[T]) Next(now int64, barred func(lane, class int) bool) (next T, aged bool) {
+	var none T
+	firsts := make([]T, len(m.turns)) // of the lanes
+	for class := range m.Classes {
+		for _, o := range m.allowed(class, now, barred) {
+			if first := &firsts[laneOf(o)]; *first == none || m.turn(o) < m.turn(*first) {
+				*first = o
+			}
+		}
+	}
+	heads := slices.DeleteFunc(firsts, func(o T) bool { return o == none })
 	if len(heads) == 0 {
 		return none, false
 	}
@@ -170,15 +346,25 @@ func (m *BoardModel[T]) Next(now int64, barred func(lane int) bool) (next T, age
 	return next, next != heads[0]
 }
 
-// Earliest is the operation of the lane whose key and class are free that was enqueued
-// first, or nil; of several, and without keys, the one whose turn is next.
-func (m *BoardModel[T]) Earliest(lane int) (earliest T) {
+// turn is the place of o in the turns of its lane.
+func (m *BoardModel[T]) turn(o T) int { return slices.Index(m.turns[laneOf(o)], m.turnOf(o)) }
+
+// Earliest is the operation that was enqueued first of those in the lane of next that could start; of several, and
+// without keys, the one whose turn is next. If sameClass is set, it is one of the class of next.
+func (m *BoardModel[T]) Earliest(next T, sameClass bool, now int64, barred func(lane, class int) bool) (earliest T) {
 	if m.PerKey == 0 {
-		return m.first(lane)
+		return next
 	}
 	var none T
-	for _, o := range m.candidates(lane) {
-		if earliest == none || enqueuedOf(o) < enqueuedOf(earliest) {
+	could := m.candidates(laneOf(next))
+	for class := range m.Classes {
+		open := slices.ContainsFunc(m.allowed(class, now, barred), func(o T) bool { return laneOf(o) == laneOf(next) })
+		if !open || sameClass && class != classOf(next) {
+			could = slices.DeleteFunc(could, func(o T) bool { return classOf(o) == class })
+		}
+	}
+	for _, o := range could {
+		if m.has(o, now) && (earliest == none || enqueuedOf(o) < enqueuedOf(earliest)) {
 			earliest = o
 		}
 	}
@@ -187,18 +373,33 @@ func (m *BoardModel[T]) Earliest(lane int) (earliest T) {
 
 // Wait is Push of one that waits for room.
 func (m *BoardModel[T]) Wait(o T) {
+	m.Advance(enqueuedOf(o))
 	m.Waiting = append(m.Waiting, o)
 	m.update(o)
+	m.Advance(enqueuedOf(o))
 }
 
 func (m *BoardModel[T]) Push(o T) {
+	m.Advance(enqueuedOf(o))
 	m.Pending = append(m.Pending, o)
 	m.update(o)
+	m.Advance(enqueuedOf(o))
 }
 
-func (m *BoardModel[T]) Start(o T, aged bool) {
+func (m *BoardModel[T]) Start(o T, aged bool, now int64) {
+	m.Advance(now)
+	defer m.Advance(now)
 	if m.sinceAge++; aged {
 		m.sinceAge = 0
+	}
+	r, at := &m.Rates[classOf(o)], m.Due(o, now)
+	if m.rated(o) {
+		at = max(at, m.KeyDue(o, now))
+		m.KeyRates.book(m.bucketsOf(keyOf(o)), takes(o), asOf(o, now), at)
+	}
+	r.book(&r.buckets, takes(o), asOf(o, now), at)
+	if r.sinceAge++; aged || r.older == o {
+		r.sinceAge = 0
 	}
 	m.turns[laneOf(o)] = drop(m.turns[laneOf(o)], m.turnOf(o)) // others' turn
 	m.takeOut(o)
@@ -210,11 +411,13 @@ func (m *BoardModel[T]) takeOut(o T) {
 	m.Pending, m.Waiting = drop(m.Pending, o), drop(m.Waiting, o)
 }
 
-func (m *BoardModel[T]) Finish(o T) {
+func (m *BoardModel[T]) Finish(o T, now int64) {
+	m.Advance(now)
+	defer m.Advance(now)
 	if slices.Contains(m.Running, o) {
 		m.Running = drop(m.Running, o)
 	} else {
-		m.Suspended = drop(m.Suspended, o)
+		m.Suspended, m.Back = drop(m.Suspended, o), drop(m.Back, o)
 	}
 	m.update(o)
 }
@@ -224,12 +427,46 @@ func (m *BoardModel[T]) Suspend(o T) {
 	m.Suspended = append(m.Suspended, o)
 }
 
-func (m *BoardModel[T]) Resume(o T) {
-	m.Suspended = drop(m.Suspended, o)
+// Want says that a suspended operation wants its slots back.
+func (m *BoardModel[T]) Want(o T, now int64) {
+	m.Back = append(m.Back, o)
+	m.wanted[o] = now
+}
+
+// First is which of Back comes before what is pending in that lane: the first of the highest lane, or, for its age, one of
+// a lower lane.
+func (m *BoardModel[T]) First(now int64, before int) (first T, aged bool) {
+	var none T
+	heads := make([]T, len(m.Limits))
+	for _, o := range m.Back {
+		if lane := laneOf(o); heads[lane] == none && m.Fits(o) {
+			heads[lane] = o
+		}
+	}
+	for lane, o := range heads {
+		if o != none && lane <= before {
+			return o, false
+		}
+	}
+	for _, o := range heads {
+		if o != none && m.Ageing > 0 && m.sinceAge >= 3 && now-m.wanted[o] >= m.Ageing && (first == none || m.wanted[o] < m.wanted[first]) {
+			first = o
+		}
+	}
+	return first, first != none
+}
+
+func (m *BoardModel[T]) Resume(o T, aged bool) {
+	if aged {
+		m.sinceAge = 0
+	}
+	m.Suspended, m.Back = drop(m.Suspended, o), drop(m.Back, o)
 	m.Running = append(m.Running, o)
 }
 
-func (m *BoardModel[T]) Remove(o T) {
+func (m *BoardModel[T]) Remove(o T, now int64) {
+	m.Advance(now)
+	defer m.Advance(now)
 	if turn := m.turnOf(o); turn.waits && m.of(laneOf(o), turn) == o {
 		m.turns[laneOf(o)] = drop(m.turns[laneOf(o)], turn) // the next one that waits comes last
 	}
@@ -242,11 +479,15 @@ func (m *BoardModel[T]) Remove(o T) {
 func (m *BoardModel[T]) update(o T) {
 	var none T
 	turn, free := m.turnOf(o), m.free(keyOf(o))
+	if m.rated(o) {
+		m.change(keyOf(o))
+	}
 	for lane := range m.turns {
 		could := free
 		for _, turn.waits = range [...]bool{false, true} {
 			is, has := could && m.of(lane, turn) != none, slices.Contains(m.turns[lane], turn)
 			switch {
+			case is && !has && m.rated(o): // when it has tokens
 			case is && !has:
 				m.turns[lane] = append(m.turns[lane], turn)
 			case has && !is:

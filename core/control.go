@@ -1,6 +1,20 @@
 package core
 
-import "context"
+import (
+	"context"
+	"iter"
+)
+
+// Inspector is any coordinator, or a type that is built on one, whatever its items are.
+// Status pages use it, and programs that end many coordinators together.
+type Inspector interface {
+	Lifecycle
+	Name() string
+	Stats() Stats
+	Operations(OperationQuery) iter.Seq[Snapshot]
+	Lookup(OperationID) (Snapshot, bool)
+	Explain(OperationID) (Explanation, bool)
+}
 
 // A Control has the methods that all coordinators share: counters, operations, why they
 // wait, and how to pause, resize and end the coordinator. [Coordinator],
@@ -13,10 +27,9 @@ import "context"
 type Control struct{ *engine }
 
 var (
-	_ Inspector  = Control{}
-	_ Controller = Control{}
-	_ Sensor     = Control{}
-	_ Sensor     = (*Sink)(nil)
+	_ Inspector = Control{}
+	_ Sensor    = Control{}
+	_ Sensor    = (*Sink)(nil)
 )
 
 // Inside reports whether the caller is an operation of this coordinator: by its context,

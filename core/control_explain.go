@@ -77,8 +77,9 @@ func (x *explainer) pending(o *Operation, now int64) {
 		x.taken(o, Reason{Kind: ReasonKey, Key: k.text}, e.opts.MaxPerKey, e.started(), func(other *Operation) bool { return other.turn != nil && other.turn.key == k })
 	}
 
+	x.rates(o, now)
 	resumed := e.resumeOn.look(now, 0).signal.Seq
-	for _, r := range [...]*rule{&e.rules, &e.lanes[o.lane].rule} {
+	for _, r := range e.rulesOf(o.lane, o.class) {
 		for _, s := range r.cancelOn.standing(now) {
 			x.add(o, e.heldUp(ReasonRefused, s), nil)
 		}
@@ -122,6 +123,23 @@ func (x *explainer) pending(o *Operation, now int64) {
 	}
 }
 
+// rates adds when there are tokens for o. The mu of its engine is held.
+func (x *explainer) rates(o *Operation, now int64) {
+	e := o.engine
+	class := &e.classes[o.class]
+	if at := e.nextTokens(o.class); at > now {
+		x.add(o, Reason{Kind: ReasonRate, Class: class.Name, Expires: e.clock.wall(at)}, nil)
+	}
+	if b := &e.scheduler; b.rated != nil && o.turn != nil {
+		if k := b.rated.known[o.turn.key.text]; k.in == &b.rated.parked && k.at > now {
+			x.add(o, Reason{Kind: ReasonRate, Key: k.text, Expires: e.clock.wall(k.at)}, nil)
+		}
+	}
+	for _, s := range class.trialOn.standing(now) {
+		x.add(o, Reason{Kind: ReasonTrial, Class: class.Name, Limit: class.Trials, Signal: s.signal, Since: s.signal.Time, Expires: e.clock.wall(s.until)}, nil)
+	}
+}
+
 // slots adds why there is no slot for o. The mu of its engine is held.
 func (x *explainer) slots(o *Operation) {
 	e := o.engine
@@ -129,7 +147,7 @@ func (x *explainer) slots(o *Operation) {
 	lane, class := &e.lanes[o.lane], &e.classes[o.class]
 	x.taken(o, Reason{Kind: ReasonLimit}, e.limit, running, func(*Operation) bool { return true })
 	x.taken(o, Reason{Kind: ReasonLane, Lane: lane.Name}, lane.Limit, running, func(other *Operation) bool { return other.lane == o.lane })
-	x.taken(o, Reason{Kind: ReasonClass, Class: class.Name}, class.Limit, running, func(other *Operation) bool { return other.class == o.class })
+	x.taken(o, Reason{Kind: ReasonClass, Class: class.Name}, e.scheduler.classes[o.class].limit, running, func(other *Operation) bool { return other.class == o.class })
 }
 
 // taken adds a reason if the operations that use what it is about are as many as limit.

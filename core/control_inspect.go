@@ -14,16 +14,24 @@ func (e *engine) classStats() (stats []ClassStats) {
 		for lane := range e.lanes {
 			pending += e.pendingIn(lane, 1+i)
 		}
-		stats = append(stats, ClassStats{c.Name, pending, e.scheduler.classes[1+i].running, c.Limit})
+		b := &e.scheduler.classes[1+i]
+		s := ClassStats{Name: c.Name, Pending: pending, Running: b.running, Limit: b.limit}
+		if b.rates != nil {
+			now := e.clock.now()
+			s.Calls, s.Cost = b.rates.stats(0, now), b.rates.stats(1, now)
+			s.Next = e.clock.wall(e.nextTokens(uint8(1 + i)))
+		}
+		stats = append(stats, s)
 	}
 	return stats
 }
 
-// A GateStatus is the state of a gate: a pattern of CancelOn or DeferOn. The patterns of
-// a lane are gates of their own.
+// A GateStatus is the state of a gate: a pattern of CancelOn, DeferOn or TrialOn. The patterns
+// of a lane and of a class are gates of their own.
 type GateStatus struct {
-	Kind    ReasonKind `json:"kind"`           // ReasonRefused for CancelOn, ReasonDeferred for DeferOn
-	Lane    string     `json:"lane,omitempty"` // the gate refuses or defers only items of this lane; "": all items
+	Kind    ReasonKind `json:"kind"`            // ReasonRefused for CancelOn, ReasonDeferred for DeferOn, ReasonTrial for TrialOn
+	Lane    string     `json:"lane,omitempty"`  // the gate is for items of this lane only; "": of all
+	Class   string     `json:"class,omitempty"` // the gate is for items of this class only; "": of all
 	Pattern string     `json:"pattern"`
 	Closed  bool       `json:"closed"`          // a matching signal is present and, for DeferOn, no newer one that matches ResumeOn
 	Signal  Signal     `json:"signal,omitzero"` // the newest matching signal, if the gate is closed
@@ -36,7 +44,7 @@ type GateStatus struct {
 }
 
 // Gates returns the coordinator's gates: first those for all items, then those of its
-// lanes. An item that has waited for MaxDefer passes a closed gate of DeferOn, unless a
+// lanes, and those of its classes. An item that has waited for MaxDefer passes a closed gate of DeferOn, unless a
 // held signal closes it.
 func (c Control) Gates() []GateStatus {
 	e := c.made()
@@ -45,11 +53,11 @@ func (c Control) Gates() []GateStatus {
 	now := e.clock.now()
 	resumed := e.resumeOn.look(now, 0).signal.Seq
 	var gates []GateStatus
-	add := func(kind ReasonKind, lane, pattern string, on *condition, beyond uint64) {
+	add := func(kind ReasonKind, lane, class, pattern string, on *condition, beyond uint64) {
 		if on == nil {
 			return
 		}
-		g := GateStatus{Kind: kind, Lane: lane, Pattern: pattern}
+		g := GateStatus{Kind: kind, Lane: lane, Class: class, Pattern: pattern}
 		e.sink.mu.Lock()
 		g.Matches = on.shared.ever // also of those that operations have raised
 		e.sink.mu.Unlock()
@@ -58,11 +66,17 @@ func (c Control) Gates() []GateStatus {
 		}
 		gates = append(gates, g)
 	}
-	add(ReasonRefused, "", e.opts.CancelOn, e.rules.cancelOn, 0)
-	add(ReasonDeferred, "", e.opts.DeferOn, e.rules.deferOn, resumed)
+	add(ReasonRefused, "", "", e.opts.CancelOn, e.rules.cancelOn, 0)
+	add(ReasonDeferred, "", "", e.opts.DeferOn, e.rules.deferOn, resumed)
 	for i, l := range e.opts.Lanes {
-		add(ReasonRefused, l.Name, l.CancelOn, e.lanes[i].cancelOn, 0)
-		add(ReasonDeferred, l.Name, l.DeferOn, e.lanes[i].deferOn, resumed)
+		add(ReasonRefused, l.Name, "", l.CancelOn, e.lanes[i].cancelOn, 0)
+		add(ReasonDeferred, l.Name, "", l.DeferOn, e.lanes[i].deferOn, resumed)
+	}
+	for i, c := range e.opts.Classes {
+		state := &e.classes[1+i]
+		add(ReasonRefused, "", c.Name, c.CancelOn, state.cancelOn, 0)
+		add(ReasonDeferred, "", c.Name, c.DeferOn, state.deferOn, resumed)
+		add(ReasonTrial, "", c.Name, c.TrialOn, state.trialOn, 0)
 	}
 	return gates
 }
@@ -92,7 +106,7 @@ func (c Control) Stats() Stats {
 		Dropped:        e.outcomes[StatusDropped.bit()],
 		Pending:        e.scheduler.pending() + e.intake.arrived.n,
 		Running:        e.running.n,
-		Suspended:      e.suspended.n + e.resuming.n,
+		Suspended:      e.suspended.n + e.scheduler.backs,
 		Rejected:       e.intake.rejected,
 		Overflow:       e.overflow,
 		Limit:          e.limit,
@@ -352,6 +366,14 @@ func (c Control) Monitor(pattern string, span time.Duration) *Monitor {
 	return m
 }
 
+// changed is when the status of the operation last changed.
+func (o *Operation) changed() int64 {
+	if o.status&StatusFinished != 0 {
+		return o.finished
+	}
+	return max(o.enqueued, o.started)
+}
+
 // selects reports whether q selects o, as far as that does not depend on its signals.
 // engine.mu is held.
 func (q *OperationQuery) selects(o *Operation, now int64) bool {
@@ -359,6 +381,6 @@ func (q *OperationQuery) selects(o *Operation, now int64) bool {
 	return (q.Status == 0 || q.Status&o.status != 0) &&
 		(q.Lane == "" || q.Lane == e.lanes[o.lane].Name) &&
 		(q.Class == "" || q.Class == e.classes[o.class].Name) &&
-		(q.Within <= 0 || now-max(o.enqueued, o.started, o.finished) <= int64(q.Within)) &&
+		(q.Within <= 0 || now-o.changed() <= int64(q.Within)) &&
 		(q.Key == "" || q.Key == o.Key())
 }

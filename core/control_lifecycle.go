@@ -102,6 +102,37 @@ func (c Control) SetMaxConcurrency(n int) error {
 	return nil
 }
 
+// SetClass changes Limit, Rate and CostRate of the class with that name, to those of class; 0
+// means none, as in [Options.Classes]. The other fields of class must be zero, or as they are. After a
+// change, a bucket has as many tokens as before, but not more than the new burst. A rate that
+// is new starts with a full bucket. Operations that run go on. SetClass returns an error that
+// matches [ErrUnknownClass], or says what is wrong, and then it changes nothing.
+func (c Control) SetClass(class Class) error {
+	e := c.made()
+	i, err := find(e.opts.Classes, class.Name, ErrUnknownClass, e.name)
+	if err != nil {
+		return err
+	}
+	i++
+	e.mu.Lock()
+	defer e.unlock()
+	changed, err := e.classes[i].Class.changed(class)
+	if err != nil {
+		return err
+	}
+	b, now := &e.scheduler, e.clock.now()
+	was := b.classes[i].rates
+	e.classes[i].Class = changed
+	b.classes[i].set(now, &changed)
+	if b.classes[i].rates == nil && was != nil && was.throttled {
+		e.tellClass(uint8(i))
+	}
+	e.limitTrials(now)
+	e.grant()
+	e.wakeLocked()
+	return nil
+}
+
 // Cancel cancels an operation with that cause; nil means [ErrCancelled]. A pending
 // operation does not run. The context of a running or suspended operation is cancelled;
 // if its body then returns an error, the operation counts as cancelled. Cancel does not

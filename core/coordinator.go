@@ -102,6 +102,16 @@ func (c *Coordinator[T]) Class(name string) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.inClass(c.engine, name)}}
 }
 
+// Cost returns a view of the same coordinator. Items that it enqueues cost n, which counts for
+// the CostRate of their class and for [Options.KeyCostRate]; without these rates it has no
+// effect. Otherwise items cost 0. Enqueue and the others return an error if n is negative or more than 2^40. Cost
+// allocates nothing if the view is used at once, as in
+//
+//	c.Cost(len(text)).Enqueue(ctx, text)
+func (c *Coordinator[T]) Cost(n int) *Coordinator[T] {
+	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.costing(c.engine, n)}}
+}
+
 // source is where the operations of a coordinator come from.
 type source[In, Out any] struct {
 	key  func(In) string // nil: none

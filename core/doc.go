@@ -44,8 +44,10 @@
 // A keyed coordinator ([NewKeyedCoordinator]) runs the items of one key in order, one at
 // a time, and different keys side by side. An item whose key is "" has no key. Lanes
 // ([Options.Lanes]) are priorities: they say which items start first, how many of a lane
-// run at once, and which signals defer or refuse them. Classes ([Options.Classes]) bound
-// how many items of a kind run at once in all lanes. One scheduler knows limits, keys,
+// run at once, and which signals defer or refuse them. Classes ([Options.Classes]) are
+// kinds of items that share what is scarce, in all lanes: how many run at once, how many start
+// and what they cost each second, and a service that may be down. Keys have rates, too
+// ([Options.KeyRate]). An item that waits for tokens waits in its lane, without a slot. One scheduler knows limits, keys,
 // lanes, classes and signals, so all of them combine:
 //
 //	lanes, err := core.ParseLanes("hot:4, normal, slow:2")
@@ -58,7 +60,7 @@
 // other key, and an urgent item that comes late is the next to start.
 //
 // [Control.Explain] says why an operation waits: for the limit, for its key, lane or
-// class, or because of a signal. If another operation holds the key or has raised the
+// class, for tokens, or because of a signal. If another operation holds the key or has raised the
 // signal, Explain names it. A body that waits for something else can report it:
 // [Operation.WaitsFor].
 //

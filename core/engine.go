@@ -32,10 +32,11 @@ type engine struct {
 	opts           Options           // resolved
 	onDone         []*hook[Snapshot] // Options.OnDone, or nil
 	lanes          []laneState       // one without a name if there are none
-	classes        []Class           // resolved; the first, without a name and a limit, is that of operations without one
+	classes        []classState      // the first, without a name and a limit, is that of operations without one
 	rules          rule              // for all lanes
 	ruled          bool              // there are rules
-	laneRuled      bool              // a lane has one
+	partRuled      bool              // a lane or a class has one
+	tries          bool              // a class has TrialOn
 	resumeOn       *condition        // nil: none
 	quiet          bool              // operations do not raise lifecycle signals
 	keepsSignals   bool              // what operations in the window have raised stays on the sink at the end
@@ -57,7 +58,6 @@ type engine struct {
 	mu           sync.Mutex
 	running      opList // have a slot
 	suspended    opList // have given it up while they wait
-	resuming     opList // wait for it to come back
 	lent         int    // of the suspended ones, how many count against maxSuspended
 	waits        uint64 // number of the newest wait for an operation of this engine
 	limit        int
@@ -95,8 +95,12 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	}
 	perKey := opts.MaxPerKey
 	opts, err := opts.resolved()
-	if err == nil && perKey != 0 && !keyed {
+	switch {
+	case err != nil || keyed:
+	case perKey != 0:
 		err = fmt.Errorf("core: Options.MaxPerKey is %d, but this is without keys", perKey)
+	case opts.KeyRate.Burst+opts.KeyCostRate.Burst > 0:
+		err = errors.New("core: Options has KeyRate or KeyCostRate, but this is without keys")
 	}
 	if err != nil {
 		return nil, err
@@ -114,7 +118,6 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 		sink:      sink,
 		clock:     sink.names.clock,
 		opts:      opts,
-		classes:   append(make([]Class, 1), opts.Classes...),
 		closed:    make(chan struct{}),
 		window:    window{maxAge: int64(opts.MaxAge), finished: share{limit: opts.MaxTracked}, failed: share{limit: opts.MaxFailed}},
 		echoes:    echoes{limit: opts.EchoCapacity, maxAge: int64(opts.EchoAge)},
@@ -124,8 +127,9 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	if len(lanes) == 0 {
 		lanes = []Lane{{Depth: opts.MaxQueued}}
 	}
-	e.scheduler = newBoard(lanes, e.classes, &opts, keyed)
-	e.intake.init(lanes, e.classes)
+	classes := append(make([]Class, 1), opts.Classes...)
+	e.scheduler = newBoard(lanes, classes, &opts, keyed, e.clock.now())
+	e.intake.init(lanes, classes)
 	e.queues = append(e.only[:0], make([]waitingRoom, len(e.intake.rooms))...)
 	e.loop = e.work
 	e.token.Store(tokenParked)
@@ -137,9 +141,16 @@ func newEngine(opts Options, keyed bool) (*engine, error) {
 	for _, l := range lanes {
 		r := e.newRule(l.CancelOn, l.DeferOn, l.MaxDefer)
 		e.lanes = append(e.lanes, laneState{l, r})
-		e.laneRuled = e.laneRuled || !r.empty()
+		e.partRuled = e.partRuled || !r.empty()
 	}
-	e.ruled = e.laneRuled || !e.rules.empty()
+	for _, c := range classes {
+		r := e.newRule(c.CancelOn, c.DeferOn, c.MaxDefer)
+		trial := e.ledger.condition(c.TrialOn, e, false)
+		e.classes = append(e.classes, classState{c, r, trial})
+		e.partRuled = e.partRuled || !r.empty()
+		e.tries = e.tries || trial != nil
+	}
+	e.ruled = e.partRuled || !e.rules.empty()
 	e.resumeOn = e.ledger.condition(opts.ResumeOn, e, true)
 	if opts.DrainOn != "" {
 		e.undrain = sink.Subscribe(opts.DrainOn, func(s Signal) {
@@ -169,4 +180,11 @@ func (e *engine) made() *engine {
 type laneState struct {
 	Lane // resolved
 	rule
+}
+
+// classState is what the engine knows of a class.
+type classState struct {
+	Class // resolved; its limit and rates are guarded by mu
+	rule
+	trialOn *condition // nil: none
 }

@@ -7,9 +7,10 @@ import "fmt"
 type engineEffects struct {
 	cancels []cancelled     // contexts to be cancelled
 	closing []chan struct{} // to be closed, for those that wait for it
-	done    []told          // that OnDone is to be called for
 	after   effects         // of signals that have left with their operations
+	done    []told          // that OnDone is to be called for
 	final   []told          // the same of OnFinalized
+	classes []classTold     // that are throttled, or are not any more
 	ends    []chan struct{} // to be closed after all that: of flushes, and of Close
 }
 
@@ -17,18 +18,24 @@ func (out *engineEffects) close(c chan struct{}) { out.closing = append(out.clos
 
 // empty reports whether there is nothing to settle, as after most changes.
 func (out *engineEffects) empty() bool {
-	return len(out.cancels)+len(out.closing)+len(out.ends) == 0 && !out.foreign()
+	return len(out.cancels)+len(out.closing)+len(out.ends)+len(out.after.wakes) == 0 && !out.foreign()
 }
 
 // foreign reports whether settling it runs foreign code.
 func (out *engineEffects) foreign() bool {
-	return len(out.final)+len(out.done) > 0 || !out.after.empty()
+	return len(out.final)+len(out.done)+len(out.classes) > 0 || out.after.foreign()
 }
 
 // cancelled is an operation or a group whose context is to be cancelled with that cause.
 type cancelled struct {
 	context interface{ cancelWith(cause error) }
 	cause   error
+}
+
+// classTold is a class that is throttled, or is not any more, which a signal tells.
+type classTold struct {
+	kind   Kind[ClassChange]
+	change ClassChange
 }
 
 // told is an operation that has ended, before its waiters are answered, or has left the
@@ -76,12 +83,14 @@ func (e *engine) unlockTo(out *engineEffects) {
 //
 //  1. cancels: bodies see at once that they are cancelled.
 //  2. closing: waiters that need nothing of what follows go on.
-//  3. done: OnDone, and then the waits for these operations end.
-//  4. after: wakers, releases and handlers of signals that have left.
-//  5. final: OnFinalized.
-//  6. ends: flushes, and Close, which wait for all of that.
+//  3. after, without its tells: what waited for signals that have left goes on.
+//  4. done: OnDone, and then the waits for these operations end.
+//  5. the tells in after: watermarks, and handlers of signals that have been released.
+//  6. classes: signals that say that they are throttled, or free.
+//  7. final: OnFinalized.
+//  8. ends: flushes, and Close, which wait for all of that.
 //
-// From 3 on, foreign code runs. It may end the goroutine, so each of these has a call of its
+// From 4 on, foreign code runs. It may end the goroutine, so each of these has a call of its
 // own, and a deferred call does the rest.
 func (e *engine) settle(out *engineEffects) {
 	for _, c := range out.cancels {
@@ -92,6 +101,7 @@ func (e *engine) settle(out *engineEffects) {
 		close(c)
 	}
 	out.closing = emptied(out.closing)
+	out.after.settleOwn()
 	if out.foreign() {
 		e.settleForeign(out)
 		return
@@ -117,10 +127,15 @@ func (e *engine) settleForeign(out *engineEffects) {
 		engineFrame(e.number, func() { e.tell(ended) }) // for waits, OnDone counts as an operation of this engine
 		return
 	}
-	if after := out.after; !after.empty() {
-		out.after = effects{}
-		after.settle()
-		e.ledger.tellRetracted(after.gone, "")
+	if tells := out.after.tells; len(tells) > 0 {
+		out.after.tells = nil
+		each(tells, teller.tell)
+		return
+	}
+	if len(out.classes) > 0 {
+		told := out.classes[0]
+		out.classes = out.classes[1:]
+		told.kind.Raise(e.sink, told.change.Class, told.change)
 		return
 	}
 	final := out.final
@@ -130,11 +145,10 @@ func (e *engine) settleForeign(out *engineEffects) {
 }
 
 func (e *engine) tell(all []told) {
-	for i := range all {
-		t := &all[i]
+	each(all, func(t told) {
 		t.snapshot.Parent = t.operation.Parent()
 		deliver(t.hooks, false, &t.snapshot, &e.ledger.panics)
-	}
+	})
 }
 
 // toldAll ends what counts these operations: that OnFinalized is called, which Close waits
@@ -175,6 +189,10 @@ func (e *engine) detachIfDone() {
 	e.rules.detach()
 	for i := range e.lanes {
 		e.lanes[i].detach()
+	}
+	for i := range e.classes {
+		e.classes[i].detach()
+		e.classes[i].trialOn.detach()
 	}
 	e.resumeOn.detach()
 	if e.undrain != nil {

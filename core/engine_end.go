@@ -50,8 +50,10 @@ func (e *engine) snapshot(o *Operation) Snapshot {
 		Status:   o.status,
 		Enqueued: c.wall(o.enqueued),
 		Started:  c.wall(o.started),
-		Finished: c.wall(o.finished),
 		Err:      o.err,
+	}
+	if o.status&StatusFinished != 0 {
+		s.Finished = c.wall(o.finished)
 	}
 	if o.status != StatusSucceeded {
 		s.Item = o.body.item()
@@ -164,10 +166,12 @@ func (e *engine) forget(o *Operation, now int64) {
 
 // withdraw ends a pending operation that will not run. mu is held.
 func (e *engine) withdraw(o *Operation, status Status, err error, now int64) {
-	e.scheduler.remove(o)
+	e.scheduler.remove(o, now)
 	e.leaveQueue(o)
 	e.retire(o, status, err, now)
-	if o.class > 0 { // the next of its key may not have to wait for that
+	// The next of its key may not have to wait for that, or may need less; and behind an item
+	// that is deferred there may be one that its class refuses.
+	if o.class > 0 || e.scheduler.rated != nil || e.partRuled {
 		e.wakeLocked()
 	}
 }
@@ -197,10 +201,8 @@ func (e *engine) end(o *Operation, err error) (now int64) {
 	} else {
 		e.running.remove(o)
 	}
-	e.scheduler.finish(o)
-	if e.resuming.head != nil {
-		e.grant()
-	}
+	e.scheduler.finish(o, now)
+	e.grant()
 	status := StatusFailed
 	switch cause := o.cause(); {
 	case err == nil:

@@ -19,15 +19,18 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 	if d.err != nil {
 		return e.reject(d.err)
 	}
-	o.engine, o.lane, o.class = e, d.lane, d.class
+	if err := checkCost(d.cost); err != nil {
+		return e.reject(err)
+	}
+	o.engine, o.lane, o.class, o.finished = e, d.lane, d.class, d.cost
 	if o.base == nil {
 		o.base = baseOf(ctx, time.Time{})
 	}
 	o.enqueued = e.clock.now()
-	if e.ruled && e.refuses(o.lane) {
+	if e.ruled && e.refuses(o.lane, o.class) {
 		e.lockFresh() // with operations that have to leave their signals go
 		e.mu.Unlock()
-		if err := e.refusal(o.lane, o.enqueued); err != nil {
+		if err := e.refusal(o.lane, o.class, o.enqueued); err != nil {
 			return e.reject(err)
 		}
 	}
@@ -152,22 +155,30 @@ func (e *engine) oldest(lane, class uint8) *Operation {
 	return nil
 }
 
-// door is where items enter: a lane, and perhaps a class, or none if there is no such one.
+// door is where items enter: a lane, and perhaps a class, or none if there is no such one. It says what they cost.
 type door struct {
 	lane, class uint8 // 0: no class
+	cost        int64
 	err         error
 }
 
 // inLane returns the door to the lane of that name, for items of the same class.
 func (d door) inLane(e *engine, name string) door {
 	i, err := find(e.made().opts.Lanes, name, ErrUnknownLane, e.name)
-	return door{uint8(i), d.class, cmp.Or(d.err, err)}
+	return door{uint8(i), d.class, d.cost, cmp.Or(d.err, err)}
 }
 
 // inClass returns the door for items of the class of that name, to the same lane.
 func (d door) inClass(e *engine, name string) door {
 	i, err := find(e.made().opts.Classes, name, ErrUnknownClass, e.name)
-	return door{d.lane, uint8(1 + i), cmp.Or(d.err, err)}
+	return door{d.lane, uint8(1 + i), d.cost, cmp.Or(d.err, err)}
+}
+
+// costing returns the door for items that cost n.
+func (d door) costing(e *engine, n int) door {
+	e.made()
+	d.cost = int64(n)
+	return d
 }
 
 // front is the door for items without a lane of their own.
@@ -205,7 +216,7 @@ func (e *engine) giveUpRoom(o *Operation) bool {
 	if o.marks&roomless == 0 {
 		return false
 	}
-	e.scheduler.remove(o)
+	e.scheduler.remove(o, e.clock.now())
 	e.endRoomWait(o)
 	return true
 }

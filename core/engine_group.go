@@ -90,7 +90,8 @@ func (g *group) fail(err error) {
 	}
 }
 
-// maxErrors is how many errors a group joins; the others are counted.
+// maxErrors is how many errors a group joins; the others are counted. People read the
+// first few, and a million items may fail.
 const maxErrors = 100
 
 // add adds an error. mu is held.

@@ -110,9 +110,7 @@ func (j *journal) check(t testing.TB, want ...string) {
 	t.Helper()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !slices.Equal(j.entries, want) {
-		t.Errorf("what happened:\n got %q\nwant %q", j.entries, want)
-	}
+	coretest.Check(t, slices.Equal(j.entries, want), "what happened:\n got %q\nwant %q", j.entries, want)
 	j.entries = nil
 }
 
@@ -137,9 +135,7 @@ func checkPanics(t testing.TB, call func()) {
 
 func checkError(t testing.TB, what string, got, want error) {
 	t.Helper()
-	if !errors.Is(got, want) {
-		t.Errorf("%s: got error %v, want %v", what, got, want)
-	}
+	coretest.Check(t, errors.Is(got, want), "%s: got error %v, want %v", what, got, want)
 }
 
 func checkStatus[T any](t testing.TB, c *core.Coordinator[T], id core.OperationID, want core.Status) core.Snapshot {
@@ -155,16 +151,12 @@ func checkStatus[T any](t testing.TB, c *core.Coordinator[T], id core.OperationI
 
 func checkEqual[V comparable](t testing.TB, what string, got, want V) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
 }
 
 func checkSlice[V comparable](t testing.TB, what string, got, want []V) {
 	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%s:\n got %v\nwant %v", what, got, want)
-	}
+	coretest.Check(t, slices.Equal(got, want), "%s:\n got %v\nwant %v", what, got, want)
 }
 
 func checkRefusal(t testing.TB, err error, signal string) {

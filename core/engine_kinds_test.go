@@ -120,9 +120,7 @@ func TestSignalsAreACopy(t *testing.T) {
 		got := op.Signals()
 		op.Raise("b")
 		op.Retract("a")
-		if len(got) != 1 || got[0].Name != "a" {
-			t.Errorf("got %v, want what it was", got)
-		}
+		coretest.Check(t, len(got) == 1 && got[0].Name == "a", "got %v, want what it was", got)
 		got = op.Signals()
 		got[0].Name = "changed"
 		checkEqual(t, "signal", op.Signals()[0].Name, "b")
@@ -186,9 +184,7 @@ func TestLateCallsOfEveryKind(t *testing.T) {
 			c.Resume()
 			none, ok := c.Pin(id)
 			none() // does nothing
-			if ok || c.Cancel(id, nil) || c.Evict(id) {
-				t.Error("something can be done with an operation of a closed coordinator")
-			}
+			coretest.Check(t, !ok && !c.Cancel(id, nil) && !c.Evict(id), "something can be done with an operation of a closed coordinator")
 			if n := len(slices.Collect(c.Operations(core.OperationQuery{}))); n != 0 {
 				t.Errorf("%d operations in the window of a closed coordinator", n)
 			}
@@ -227,9 +223,7 @@ func TestStressIDs(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, id := range ids {
-				if id == 0 || seen[id] {
-					t.Errorf("id %d was given out twice, or is none", id)
-				}
+				coretest.Check(t, id != 0 && !seen[id], "id %d was given out twice, or is none", id)
 				seen[id] = true
 			}
 			checkError(t, "Drain", own.Drain(t.Context()), nil)

@@ -218,8 +218,8 @@ func (l *ledger) releaseAll(o *Operation, after *effects) {
 	for some := range slices.Chunk(seqs, chunk/16) {
 		s.mu.Lock()
 		for _, seq := range some {
-			if h := holds[seq]; h != nil && s.releaseLocked(h) {
-				after.gone = append(after.gone, h.fact.signal(seq, s.names.clock))
+			if h := holds[seq]; h != nil {
+				s.releaseLocked(h)
 			}
 		}
 		after.take(&s.after)
@@ -284,10 +284,10 @@ func (l *ledger) retract(o *Operation, by string, match func(name string) bool) 
 }
 
 func (l *ledger) tellRetracted(gone []Signal, by string) {
-	for _, signal := range gone {
+	each(gone, func(signal Signal) {
+		defer l.sink.tellRetracted(signal, by) // also if a function of OnRetract ends the goroutine
 		l.sink.tell(l.onRetract, signal, by, &l.panics)
-		l.sink.tellRetracted(signal, by)
-	}
+	})
 }
 
 // keptOf lists what gates keep of the facts that an operation shows no more. mu is held.

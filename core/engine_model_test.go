@@ -43,6 +43,7 @@ type modelOp struct {
 	n      int // the item
 	lane   int
 	class  int
+	cost   int
 	key    string
 	id     core.OperationID
 	status core.Status
@@ -60,12 +61,14 @@ type modelOp struct {
 }
 
 func (o *modelOp) String() string {
-	return fmt.Sprintf("#%d(id %d, lane %d, class %d, key %q)", o.n, o.id, o.lane, o.class, o.key)
+	return fmt.Sprintf("#%d(id %d, lane %d, class %d, cost %d, key %q)", o.n, o.id, o.lane, o.class, o.cost, o.key)
 }
 
 func (o *modelOp) Place() (lane, class int, key string, enqueued int64) {
 	return o.lane, o.class, o.key, o.enqueued.UnixNano()
 }
+
+func (o *modelOp) Cost() int64 { return int64(o.cost) }
 
 // modelRule is which signals hold up the items of all lanes, or of one.
 type modelRule struct {
@@ -131,13 +134,13 @@ type modelDriver struct {
 	limit                                          int
 	paused, completed, closing, closed             bool
 	board                                          *core.BoardModel[*modelOp] // what is pending and what runs
-	resuming                                       []*modelOp                 // of the suspended ones, in order
 	tracked, failures, aside                       []*modelOp
 	shouldStart                                    []*modelOp // since the last look
 	all                                            []*modelOp // accepted
 	facts                                          []*modelFact
 	order                                          int
-	rules                                          []modelRule // for all lanes, and then by lane
+	rules                                          []modelRule // for all lanes, and then by lane, and then by class
+	classLimits                                    []int       // without trials
 	rejected, overflow                             uint64
 	succeeded, failed, cancelled, refused, dropped uint64
 	forced                                         uint64
@@ -218,7 +221,7 @@ func (d *modelDriver) onDone(s core.Snapshot) {
 func (d *modelDriver) shape(pick func(...int) int) {
 	laned := d.seed&1 != 0
 	d.keyed = d.seed&2 != 0
-	d.names = []string{"stop", "wait", "go"}
+	d.names = []string{"stop", "wait", "go", "trial"} // the last one means nothing
 	d.rules = []modelRule{{stop: "stop", wait: "wait", maxDefer: d.opts.MaxDefer}}
 	perKey, ageing := 0, 0
 	if d.keyed {
@@ -271,9 +274,30 @@ func (d *modelDriver) shape(pick func(...int) int) {
 		d.rules = append(d.rules, modelRule{})
 	}
 	classes := []int{0}
+	d.rules = append(d.rules, modelRule{})
 	for i := range max(0, pick(-1, -1, 1, 3)) {
 		classes = append(classes, pick(0, 1, 1, 2, 3))
-		c := core.Class{Name: fmt.Sprint("class ", i), Limit: classes[i+1]}
+		c := core.Class{Name: fmt.Sprint("class ", i), Limit: classes[i+1], Rate: d.someRate(), CostRate: d.someRate()}
+		rule := modelRule{maxDefer: d.opts.MaxDefer}
+		if pick(0, 0, 1) == 1 {
+			rule.stop = fmt.Sprint("stop.class.", i)
+			c.CancelOn = rule.stop
+			d.names = append(d.names, rule.stop)
+		}
+		if pick(0, 0, 1) == 1 {
+			rule.wait = fmt.Sprint("wait.class.", i)
+			c.DeferOn = rule.wait
+			d.names = append(d.names, rule.wait)
+			if seconds := pick(0, -1, 1, 20); seconds != 0 && d.opts.ResumeOn == "" {
+				c.MaxDefer = time.Duration(seconds) * time.Second
+				rule.maxDefer = c.MaxDefer
+			}
+		}
+		if pick(0, 0, 1) == 1 {
+			c.TrialOn, c.Trials = fmt.Sprint("trial.", i), pick(0, 1, 2)
+			d.names = append(d.names, c.TrialOn)
+		}
+		d.rules = append(d.rules, rule)
 		if d.opts.DropOldest || d.narrow {
 			c.Depth = pick(0, 0, -1, 1, 4)
 		}
@@ -285,7 +309,52 @@ func (d *modelDriver) shape(pick func(...int) int) {
 			d.depths[lane] = append(d.depths[lane], cmp.Or(c.Depth, depth))
 		}
 	}
+	d.classLimits = slices.Clone(classes)
 	d.board = core.NewBoardModel[*modelOp](limits, classes, perKey, int64(max(0, ageing))*int64(time.Second))
+	for i, c := range d.opts.Classes {
+		d.board.SetRates(1+i, time.Now().UnixNano(), c.Rate, c.CostRate)
+	}
+	if d.keyed && pick(0, 1) == 1 {
+		d.opts.KeyRate, d.opts.KeyCostRate = d.someRate(), d.someRate()
+		d.board.SetKeyRates(time.Now().UnixNano(), d.opts.KeyRate, d.opts.KeyCostRate)
+	}
+}
+
+func (d *modelDriver) someRate() (r core.Rate) {
+	if d.random.IntN(3) == 0 {
+		r = core.Rate{PerSecond: 0.1 + 3*d.random.Float64(), Burst: 1 + d.random.IntN(5)}
+	}
+	return r
+}
+
+// setClass changes a class.
+func (d *modelDriver) setClass(class int) {
+	c := core.Class{Name: d.opts.Classes[class-1].Name, Limit: d.random.IntN(4), Rate: d.someRate(), CostRate: d.someRate()}
+	d.logf("set class %+v", c)
+	if err := d.c.SetClass(c); err != nil {
+		d.fatalf("SetClass: %v", err)
+	}
+	d.classLimits[class] = c.Limit
+	d.board.SetRates(class, time.Now().UnixNano(), c.Rate, c.CostRate)
+}
+
+// limitTrials sets the limits of classes on trial.
+func (d *modelDriver) limitTrials() {
+	for i, c := range d.opts.Classes {
+		limit := d.classLimits[1+i]
+		if trials := max(1, c.Trials); d.standing(c.TrialOn) != nil && (limit == 0 || trials < limit) {
+			limit = trials
+		}
+		d.board.Classes[1+i] = limit
+	}
+}
+
+// charge corrects what a body has taken.
+func (d *modelDriver) charge(o *modelOp) {
+	calls, cost := d.random.IntN(5)-2, d.random.IntN(11)-5
+	d.logf("%v charges %d, %d", o, calls, cost)
+	o.command <- func(ctx context.Context) error { core.OperationFrom(ctx).Charge(calls, cost); return errGoOn }
+	d.board.Charge(o, [2]int64{int64(calls), int64(cost)}, time.Now().UnixNano())
 }
 
 func (d *modelDriver) body(ctx context.Context, o *modelOp) error {
@@ -317,7 +386,7 @@ var errGoOn = errors.New("go on")
 func (d *modelDriver) newItem() *modelOp {
 	d.items++
 	o := &modelOp{n: d.items, stubborn: d.random.IntN(4) == 0, command: make(chan func(context.Context) error), answer: make(chan struct{})}
-	o.lane, o.class = d.random.IntN(len(d.depths)), d.random.IntN(len(d.board.Classes))
+	o.lane, o.class, o.cost = d.random.IntN(len(d.depths)), d.random.IntN(len(d.board.Classes)), max(0, d.random.IntN(10)-3)
 	if d.keyed {
 		o.key = []string{"", "a", "b", "c", "d", "e"}[d.random.IntN(1+d.random.IntN(6))]
 	}
@@ -326,7 +395,7 @@ func (d *modelDriver) newItem() *modelOp {
 
 // door returns where to enqueue an item.
 func (d *modelDriver) door(o *modelOp) *core.Coordinator[*modelOp] {
-	c := d.c
+	c := d.c.Cost(o.cost)
 	if o.class > 0 {
 		c = c.Class(d.opts.Classes[o.class-1].Name)
 	}
@@ -387,6 +456,14 @@ func (d *modelDriver) step() {
 		if len(d.calls) > 0 {
 			d.giveUp(d.calls[r.IntN(len(d.calls))])
 		}
+	case n < 400:
+		if o := any(d.board.Running); o != nil {
+			d.charge(o)
+		}
+	case n < 408:
+		if n := len(d.opts.Classes); n > 0 {
+			d.setClass(1 + r.IntN(n))
+		}
 	case n < 590:
 		if o := any(d.board.Running); o != nil {
 			d.end(o)
@@ -431,12 +508,14 @@ func (d *modelDriver) step() {
 		d.setLimit(limit)
 	case n < 855:
 		d.raise(d.anyName("stop"))
-	case n < 870:
+	case n < 865:
 		d.raise(d.anyName("wait"))
+	case n < 870:
+		d.raise(d.anyName("trial"))
 	case n < 880:
 		d.raise("go")
 	case n < 915:
-		d.retract([]string{d.anyName("stop"), d.anyName("wait"), "go", "*", "*", "*"}[r.IntN(6)])
+		d.retract([]string{d.anyName("stop"), d.anyName("wait"), d.anyName("trial"), "go", "*", "*", "*"}[r.IntN(7)])
 	case n < 935:
 		d.release()
 	case n < 938: // chatter does not open gates
@@ -475,11 +554,11 @@ func (d *modelDriver) anyName(kind string) string {
 	}
 }
 
-// refusing is the signal that refuses items of the lane, "" if none does.
-func (d *modelDriver) refusing(lane int) string {
-	for _, name := range []string{d.rules[0].stop, d.rules[1+lane].stop} {
-		if d.standing(name) != nil {
-			return name
+// refusing is the signal that refuses o, "" if none does.
+func (d *modelDriver) refusing(o *modelOp) string {
+	for _, r := range d.rulesFor(o) {
+		if d.standing(r.stop) != nil {
+			return r.stop
 		}
 	}
 	return ""
@@ -487,7 +566,7 @@ func (d *modelDriver) refusing(lane int) string {
 
 // refusal returns why a new item is refused, "" if it is accepted or may wait.
 func (d *modelDriver) refusal(o *modelOp) (reason string, isIt func(error) bool) {
-	name := d.refusing(o.lane)
+	name := d.refusing(o)
 	switch {
 	case d.completed:
 		return "closed", func(err error) bool {
@@ -543,7 +622,7 @@ func (d *modelDriver) force(o *modelOp) bool {
 	if o.status != 0 {
 		return true
 	}
-	d.board.Remove(o)
+	d.board.Remove(o, time.Now().UnixNano())
 	if oldest := d.board.Oldest(o.lane, o.class); d.opts.DropOldest && oldest != nil {
 		d.accept(o)
 		d.remove(oldest)
@@ -556,7 +635,7 @@ func (d *modelDriver) force(o *modelOp) bool {
 
 // remove takes an item out of the queue, which lets others in that wait for room.
 func (d *modelDriver) remove(o *modelOp) {
-	d.board.Remove(o)
+	d.board.Remove(o, time.Now().UnixNano())
 	d.letIn(o)
 }
 
@@ -650,7 +729,7 @@ func (d *modelDriver) giveUp(call *modelCall) {
 	call.returned = true
 	call.wantErr = func(err error) bool { return errors.Is(err, context.Canceled) }
 	if slices.Contains(d.board.Waiting, call.op) {
-		d.board.Remove(call.op)
+		d.board.Remove(call.op, time.Now().UnixNano())
 		d.rejected++
 	} else {
 		d.cancelOp(call.op)
@@ -735,12 +814,12 @@ func (d *modelDriver) answer(o *modelOp) {
 // comeBack lets a suspended operation wait for its slot.
 func (d *modelDriver) comeBack(o *modelOp) {
 	o.answered = true
-	d.resuming = append(d.resuming, o)
+	d.board.Want(o, time.Now().UnixNano())
 }
 
 // dying is how many operations end when they have a slot again.
 func (d *modelDriver) dying() (n int) {
-	for _, o := range d.resuming {
+	for _, o := range d.board.Back {
 		if o.cancelling && !o.stubborn {
 			n++
 		}
@@ -795,7 +874,7 @@ func (d *modelDriver) endNow(o *modelOp) {
 }
 
 func (d *modelDriver) endOp(o *modelOp, status core.Status) {
-	d.board.Finish(o)
+	d.board.Finish(o, time.Now().UnixNano())
 	switch {
 	case status == core.StatusSucceeded:
 		d.succeeded++
@@ -957,7 +1036,7 @@ func (d *modelDriver) wait(call *modelCall, fn func() error) {
 func (d *modelDriver) complete() {
 	d.completed = true
 	for _, o := range slices.Clone(d.board.Waiting) {
-		d.board.Remove(o)
+		d.board.Remove(o, time.Now().UnixNano())
 		d.rejected++
 		for _, call := range d.calls {
 			if call.op == o {
@@ -1086,9 +1165,9 @@ func (d *modelDriver) forget(o *modelOp) {
 	d.dropFacts(func(f *modelFact) bool { return f.owner == o })
 }
 
-// rulesFor are those that hold up items of the lane.
-func (d *modelDriver) rulesFor(lane int) []*modelRule {
-	return []*modelRule{&d.rules[0], &d.rules[1+lane]}
+// rulesFor are those that hold up o: of all, of its lane, of its class.
+func (d *modelDriver) rulesFor(o *modelOp) []*modelRule {
+	return []*modelRule{&d.rules[0], &d.rules[1+o.lane], &d.rules[1+len(d.depths)+o.class]}
 }
 
 // due is when a deferred operation is run all the same, as far as r is concerned: in
@@ -1113,29 +1192,34 @@ func (d *modelDriver) defers(r *modelRule) bool {
 
 // schedule starts, refuses and lets in what it can.
 func (d *modelDriver) schedule() {
-	for d.resumeOne() || d.startOne() {
+	for changed := true; changed; {
+		d.limitTrials()
+		changed = d.startOne()
 	}
 }
 
-// resumeOne gives a slot back to the first that waits for one and can have it. What
-// was cancelled ends with it.
-func (d *modelDriver) resumeOne() bool {
-	if len(d.board.Running) >= d.limit {
+// resumeOne gives a slot back to the first that waits for one, can have it and comes before what is pending in that lane.
+// What was cancelled ends with it.
+func (d *modelDriver) resumeOne(now int64, before int) bool {
+	o, aged := d.board.First(now, before)
+	if o == nil || len(d.board.Running) >= d.limit {
 		return false
 	}
-	for i, o := range d.resuming {
-		if !d.board.Fits(o) {
-			continue
-		}
-		d.resuming = slices.Delete(d.resuming, i, i+1)
-		d.board.Resume(o)
-		o.status, o.answered = core.StatusRunning, false
-		if o.cancelling && !o.stubborn {
-			d.endOp(o, core.StatusFailed)
-		}
-		return true
+	d.board.Resume(o, aged)
+	o.status, o.answered = core.StatusRunning, false
+	if o.cancelling && !o.stubborn {
+		d.endOp(o, core.StatusFailed)
 	}
-	return false
+	return true
+}
+
+// highest is the highest lane in which something waits to start.
+func (d *modelDriver) highest() int {
+	lane := len(d.depths)
+	for _, o := range slices.Concat(d.board.Pending, d.board.Waiting) {
+		lane = min(lane, o.lane)
+	}
+	return lane
 }
 
 // full reports whether nothing that is pending may start.
@@ -1149,7 +1233,7 @@ func (d *modelDriver) letIn(o *modelOp) {
 		if d.isFull(o) {
 			return
 		}
-		d.board.Remove(first)
+		d.board.Remove(first, time.Now().UnixNano())
 		d.accept(first)
 	}
 }
@@ -1157,13 +1241,24 @@ func (d *modelDriver) letIn(o *modelOp) {
 // startOne starts what is next, and refuses what comes before it and may not start.
 // It reports whether it did either.
 func (d *modelDriver) startOne() (changed bool) {
-	barred := make([]bool, len(d.depths))
+	type place struct{ lane, class int }
+	barred := make(map[place]bool)
+	isBarred := func(lane, class int) bool { return barred[place{lane, -1}] || barred[place{lane, class}] }
 	for !d.full() && !d.paused && !d.closing {
-		o, aged := d.board.Next(time.Now().UnixNano(), func(lane int) bool { return barred[lane] })
+		if d.resumeOne(0, d.highest()) { // whatever has aged
+			return true
+		}
+		now := time.Now().UnixNano()
+		d.board.Advance(now)
+		d.limitTrials() // operations that were refused may have pushed signals out
+		o, aged := d.board.Next(now, isBarred)
 		if o == nil {
 			break
 		}
-		if d.refusing(o.lane) != "" {
+		if d.resumeOne(now, o.lane) {
+			return true
+		}
+		if d.refusing(o) != "" {
 			d.admit(o)
 			d.remove(o)
 			d.refused++
@@ -1171,16 +1266,26 @@ func (d *modelDriver) startOne() (changed bool) {
 			changed = true
 			continue
 		}
-		first, waits, overdue := d.board.Earliest(o.lane), false, false
-		for _, r := range d.rulesFor(o.lane) {
-			if d.defers(r) {
-				due, ok := d.due(r, first)
-				past := ok && !due.After(time.Now())
-				waits, overdue = waits || !past, overdue || past
+		waits, overdue := false, false
+		ask := func(o *modelOp, rules []*modelRule) {
+			for _, r := range rules {
+				if d.defers(r) {
+					due, ok := d.due(r, o)
+					past := ok && !due.After(time.Now())
+					waits, overdue = waits || !past, overdue || past
+				}
 			}
 		}
-		if waits {
-			barred[o.lane] = true
+		first := d.board.Earliest(o, false, now, isBarred)
+		if ask(first, d.rulesFor(o)[:2]); waits {
+			barred[place{o.lane, -1}] = true
+			continue
+		}
+		if !overdue {
+			first = d.board.Earliest(o, true, now, isBarred)
+		}
+		if ask(first, d.rulesFor(first)[2:]); waits {
+			barred[place{o.lane, first.class}] = true
 			continue
 		}
 		if overdue {
@@ -1191,13 +1296,13 @@ func (d *modelDriver) startOne() (changed bool) {
 			panic("the model cancelled a pending operation and starts it")
 		}
 		d.admit(o)
-		d.board.Start(o, aged)
+		d.board.Start(o, aged, now)
 		d.letIn(o)
 		o.status, o.started = core.StatusRunning, time.Now()
 		d.shouldStart = append(d.shouldStart, o)
 		return true
 	}
-	return changed
+	return d.resumeOne(time.Now().UnixNano(), len(d.depths)) || changed
 }
 
 // admit accepts an item that leaves the queue at once, if it has waited for room.
@@ -1224,10 +1329,14 @@ func (d *modelDriver) advance(by time.Duration) {
 			}
 		}
 		for _, o := range slices.Concat(d.board.Waiting, d.board.Pending) {
-			for _, r := range d.rulesFor(o.lane) {
+			for _, r := range d.rulesFor(o) {
 				if due, ok := d.due(r, o); ok {
 					soonest(due)
 				}
+			}
+			now := time.Now().UnixNano()
+			for _, due := range []int64{d.board.Due(o, now), d.board.KeyDue(o, now)} {
+				soonest(time.Unix(0, due))
 			}
 		}
 		time.Sleep(time.Until(next))
@@ -1261,8 +1370,15 @@ func (d *modelDriver) compare() {
 	}
 	for i, c := range d.opts.Classes {
 		want.Classes = append(want.Classes, core.ClassStats{
-			Name: c.Name, Limit: c.Limit, Pending: d.board.InClass(d.board.Pending, i+1), Running: d.board.InClass(d.board.Running, i+1),
+			Name: c.Name, Limit: d.board.Classes[i+1], Pending: d.board.InClass(d.board.Pending, i+1), Running: d.board.InClass(d.board.Running, i+1),
 		})
+	}
+	for i := range got.Classes { // what a class has taken shows in what starts
+		c := &got.Classes[i]
+		c.Calls, c.Cost, c.Next = core.RateStats{}, core.RateStats{}, time.Time{}
+		if d.completed { // signals count no more once all is done
+			c.Limit = want.Classes[i].Limit
+		}
 	}
 	if !reflect.DeepEqual(got, want) {
 		d.fatalf("stats differ\n got: %v\nwant: %v", got, want)

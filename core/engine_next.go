@@ -30,33 +30,43 @@ func (e *engine) collect() {
 // next takes the operation that is to start now, or nil; blocked says that there
 // may be one but something other than arrivals has to happen first. mu is held.
 func (e *engine) next(now int64) (o *Operation, blocked bool) {
-	var barred laneSet // by DeferOn
+	var barred *bars // by DeferOn
 	for {
-		if e.full() || e.paused || e.closing {
+		if e.stopped() {
+			e.grant()
 			return nil, true
 		}
 		if !e.scheduler.plain { // what has just arrived may go before all others
 			e.collect()
 		}
-		o = e.scheduler.next(now, barred)
+		if e.tries {
+			e.limitTrials(now)
+		}
+		o = e.ask(now, barred)
 		if o == nil || o.marks&roomless != 0 { // what has arrived goes before that
 			e.collect()
-			if o = e.scheduler.next(now, barred); o == nil {
-				// A rule for all holds up arrivals as well; one for a lane may not.
-				return nil, barred != 0 && !e.laneRuled
+			if o = e.ask(now, barred); o == nil {
+				e.giveBack(now, maxLanes)
+				// A rule for all holds up arrivals as well; one for a lane or a class may not.
+				// Keys with rates take their places as they arrive.
+				return nil, barred != nil && !e.partRuled && e.scheduler.rated == nil
 			}
+		}
+		if e.scheduler.backs > 0 && e.giveBack(now, o.lane) {
+			continue
 		}
 		var refused error
 		overdue := false
 		if e.ruled {
 			e.sweep(now) // with operations that have to leave their signals go
-			if e.refuses(o.lane) {
-				refused = e.refusal(o.lane, now)
+			if e.refuses(o.lane, o.class) {
+				refused = e.refusal(o.lane, o.class, now)
 			}
-			if refused == nil && e.defers(o.lane) {
-				lane := o.lane
-				if o, overdue = e.undeferred(o, e.scheduler.earliest(lane), now); o == nil {
-					barred = barred.with(lane)
+			if refused == nil && e.defers(o.lane, o.class) {
+				if barred == nil {
+					barred = new(bars)
+				}
+				if o, overdue = e.undeferred(o, barred, now); o == nil {
 					continue
 				}
 			}
@@ -76,22 +86,120 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			o.marks |= forced
 			e.forced++
 		}
-		e.scheduler.start(o)
+		if e.scheduler.start(o, now) {
+			e.tellClass(o.class)
+		}
 		e.leaveQueue(o)
 		return o, false
 	}
 }
 
-// full reports whether nothing that is pending may start. mu is held.
+// ask returns what is to start next as far as the scheduler knows. It sets the alarm for what
+// waits for tokens: nobody else would look again when they come. mu is held.
+func (e *engine) ask(now int64, barred *bars) *Operation {
+	b := &e.scheduler
+	if b.plain {
+		return b.next(now, barred)
+	}
+	b.advance(now)
+	o := b.next(now, barred)
+	if o == nil {
+		e.awaitTokens()
+		for i := 1; i < len(b.classes); i++ {
+			e.noteThrottled(uint8(i), b.asked.dry)
+		}
+	}
+	return o
+}
+
+// awaitTokens sets the alarm for what lacked tokens when the scheduler was last asked. mu is
+// held.
+func (e *engine) awaitTokens() {
+	at := e.scheduler.asked.soonest
+	if keys := e.scheduler.rated; keys != nil {
+		at = min(at, keys.nextSweep())
+	}
+	if at != never {
+		e.alarm.set(e.clock, at, e.wake)
+	}
+}
+
+// noteThrottled notes that a class is throttled if it is among those that lack tokens, and
+// that it is not any more if nothing of it waits. mu is held.
+func (e *engine) noteThrottled(class uint8, dry classSet) {
+	c := &e.scheduler.classes[class]
+	lacks := dry&setOf(class) != 0
+	if c.rates == nil || c.rates.throttled && c.n > 0 || c.rates.throttled == lacks {
+		return
+	}
+	c.rates.throttled = lacks
+	e.tellClass(class)
+}
+
+// tellClass lets a signal tell whether a class is throttled. mu is held.
+func (e *engine) tellClass(class uint8) {
+	c := &e.scheduler.classes[class]
+	told := classTold{Free, ClassChange{Coordinator: e.name, Class: e.classes[class].Name}}
+	if c.rates != nil && c.rates.throttled {
+		told.kind, told.change.Next = Throttled, e.clock.wall(e.nextTokens(class))
+	}
+	e.out.classes = append(e.out.classes, told)
+}
+
+// nextTokens returns when the operation that is next in a class has its tokens, or 0 if none
+// waits for tokens. mu is held.
+func (e *engine) nextTokens(class uint8) int64 {
+	b := &e.scheduler
+	c, now := &b.classes[class], e.clock.now()
+	for i := range b.lanes {
+		if o := b.lanes[i].lines[class].head; o != nil && c.rates != nil {
+			if due := c.rates.due(&c.rates.buckets, o.takes(), o.asOf(now)); due > now {
+				return due
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// limitTrials sets the limits of classes for which TrialOn may hold, and sets the alarm for its end. mu
+// is held.
+func (e *engine) limitTrials(now int64) {
+	for i := range e.classes {
+		c := &e.classes[i]
+		if c.trialOn == nil {
+			continue
+		}
+		limit := c.Limit
+		if v := c.trialOn.look(now, 0); v.holds {
+			if limit == 0 || limit > c.Trials {
+				limit = c.Trials
+			}
+			if v.expires != never {
+				e.alarm.set(e.clock, v.expires, e.wake)
+			}
+		}
+		e.scheduler.classes[i].limit = limit
+	}
+}
+
+// stopped reports whether nothing that is pending may start. mu is held.
+func (e *engine) stopped() bool { return e.full() || e.paused || e.closing }
+
+// full reports whether there is no slot for what is pending. mu is held.
 func (e *engine) full() bool { return e.running.n+max(0, e.lent-e.opts.MaxSuspended) >= e.limit }
 
 // started lists the operations that have started and not ended. mu is held.
 func (e *engine) started() []*Operation {
-	return e.resuming.appendTo(e.suspended.appendTo(e.running.appendTo(nil)))
+	started := e.suspended.appendTo(e.running.appendTo(nil))
+	for i := range e.scheduler.lanes {
+		started = e.scheduler.lanes[i].back.appendTo(started)
+	}
+	return started
 }
 
 // alive is the number of operations that have started and not ended. mu is held.
-func (e *engine) alive() int { return e.running.n + e.suspended.n + e.resuming.n }
+func (e *engine) alive() int { return e.running.n + e.suspended.n + e.scheduler.backs }
 
 // unfinished is the number of operations whose waiters have not been answered. mu is held.
 func (e *engine) unfinished() int {
@@ -145,7 +253,7 @@ func (e *engine) seePending() {
 	e.collect()
 	for _, w := range e.pendingMarks {
 		if w.see(e.scheduler.pending()) {
-			e.out.after.wake(w)
+			e.out.after.tell(w)
 		}
 	}
 }
@@ -160,52 +268,90 @@ func (e *engine) newRule(cancelOn, deferOn string, maxDefer time.Duration) rule 
 	}
 }
 
-// refuses reports whether a signal may keep items of a lane from being accepted
-// and started; refusal says for certain.
-func (e *engine) refuses(lane uint8) bool {
-	return e.rules.cancelOn.holds() || e.lanes[lane].cancelOn.holds()
+// rulesOf are the rules for items of a class in a lane.
+func (e *engine) rulesOf(lane, class uint8) [3]*rule {
+	return [...]*rule{&e.rules, &e.lanes[lane].rule, &e.classes[class].rule}
 }
 
-// refusal is the error of an item of a lane that a signal keeps from being
+// refuses reports whether a signal may keep items of a class in a lane from being accepted
+// and started; refusal says for certain.
+func (e *engine) refuses(lane, class uint8) bool {
+	return e.rules.cancelOn.holds() || e.lanes[lane].cancelOn.holds() || e.classes[class].cancelOn.holds()
+}
+
+// refusal is the error of an item of a class in a lane that a signal keeps from being
 // accepted or started, or nil.
-func (e *engine) refusal(lane uint8, now int64) error {
-	for _, c := range [...]*condition{e.rules.cancelOn, e.lanes[lane].cancelOn} {
-		if v := c.look(now, 0); v.holds {
+func (e *engine) refusal(lane, class uint8, now int64) error {
+	for _, r := range e.rulesOf(lane, class) {
+		if v := r.cancelOn.look(now, 0); v.holds {
 			return &RefusedError{v.signal}
 		}
 	}
 	return nil
 }
 
-// defers reports whether a signal may hold up items of a lane; undeferred says
+// defers reports whether a signal may hold up items of a class in a lane; undeferred says
 // for certain.
-func (e *engine) defers(lane uint8) bool {
-	return e.rules.deferOn.holds() || e.lanes[lane].deferOn.holds()
+func (e *engine) defers(lane, class uint8) bool {
+	return e.rules.deferOn.holds() || e.lanes[lane].deferOn.holds() || e.classes[class].deferOn.holds()
 }
 
-// undeferred returns the operation of the lane of o that is to start although
-// DeferOn may hold: o itself if it does not, or first, the earliest of the lane, if
-// raised facts alone have deferred that for MaxDefer, which overdue says. If there is none it sets
-// the alarm and returns nil. mu is held.
-func (e *engine) undeferred(o, first *Operation, now int64) (_ *Operation, overdue bool) {
+// undeferred returns the operation that is to start although DeferOn may hold for o, which is
+// next: o itself if it does not. Else, if raised facts alone have deferred it for MaxDefer,
+// which overdue says, it is the earliest of the lane, or, if only its class is deferred, the
+// earliest of the class in the lane. If there is none, undeferred sets the alarm, bars the lane,
+// or the class in it, and returns nil. mu is held.
+func (e *engine) undeferred(o *Operation, barred *bars, now int64) (_ *Operation, overdue bool) {
 	resumed := e.resumeOn.look(now, 0).signal.Seq // 0: never
-	for _, r := range [...]*rule{&e.rules, &e.lanes[o.lane].rule} {
-		v, due := r.deferral(first, now, resumed)
-		switch wakeAt := min(v.expires, due); {
-		case !v.holds:
-			continue
-		case due <= now:
+	lane := o.lane
+	first := e.scheduler.earliest(o, false)
+	for _, r := range [...]*rule{&e.rules, &e.lanes[lane].rule} {
+		switch e.deferred(r, first, now, resumed) {
+		case deferred:
+			barred.lanes = barred.lanes.with(lane)
+			return nil, false
+		case deferredTooLong:
 			overdue = true
-			continue
-		case wakeAt != never:
-			e.alarm.set(e.clock, wakeAt, e.wake)
 		}
+	}
+	if !overdue {
+		first = e.scheduler.earliest(o, true)
+	}
+	switch e.deferred(&e.classes[first.class].rule, first, now, resumed) {
+	case deferred:
+		barred.bar(lane, first.class, len(e.lanes))
 		return nil, false
+	case deferredTooLong:
+		return first, true
 	}
 	if overdue {
 		return first, true
 	}
 	return o, false
+}
+
+type deferral uint8
+
+const (
+	notDeferred deferral = iota
+	deferred
+	deferredTooLong
+)
+
+// deferred returns whether a rule defers an operation. It sets the alarm for the end of that,
+// and for what waits for tokens. mu is held.
+func (e *engine) deferred(r *rule, o *Operation, now int64, resumed uint64) deferral {
+	v, due := r.deferral(o, now, resumed)
+	switch {
+	case !v.holds:
+		return notDeferred
+	case due <= now:
+		return deferredTooLong
+	}
+	if wakeAt := min(v.expires, due, e.scheduler.asked.soonest); wakeAt != never {
+		e.alarm.set(e.clock, wakeAt, e.wake)
+	}
+	return deferred
 }
 
 // A RefusedError has the signal because of which an item was not accepted, or did not
@@ -223,6 +369,7 @@ func (e *RefusedError) Error() string {
 func (e *engine) begin(o *Operation, now int64) {
 	o.status, o.started = StatusRunning, now
 	e.running.push(o)
+	e.grant() // it may have been the last that may start
 }
 
 // refresh tells the intake how much room there is. Both locks are held.
@@ -317,8 +464,14 @@ func (e *engine) passToken(now int64) {
 }
 
 // startable reports whether something that has been collected, or that waits for
-// room, may be able to start. mu is held.
-func (e *engine) startable(now int64) bool { return e.scheduler.next(now, 0) != nil }
+// room, may be able to start, or a resuming operation to have its slot. mu is held.
+func (e *engine) startable(now int64) bool {
+	if e.ask(now, nil) != nil {
+		return true
+	}
+	o, _ := e.scheduler.back(now, maxLanes)
+	return o != nil
+}
 
 // startAll starts all that can start now, each with a worker of its own. mu is held.
 func (e *engine) startAll(now int64) {

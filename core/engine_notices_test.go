@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // The calls of OnPending are those of a model that looks at the number at every instant.
@@ -64,9 +65,7 @@ func TestOnPending(t *testing.T) {
 			}
 			c.Abort(nil)
 			look()
-			if !slices.Equal(got, want) {
-				t.Errorf("seed %d, high %d, low %d: got calls %v, want %v", seed, high, low, got, want)
-			}
+			coretest.Check(t, slices.Equal(got, want), "seed %d, high %d, low %d: got calls %v, want %v", seed, high, low, got, want)
 			cancel()
 			close(finish)
 		})

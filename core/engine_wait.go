@@ -55,7 +55,7 @@ func (e *engine) startWait(w *bodyWait) {
 	if e.full() {
 		return // the slot has gone to a resuming operation, or is not lent
 	}
-	if e.scheduler.n > 0 || w.number > 0 && e.running.n+e.resuming.n == 0 {
+	if e.scheduler.n > 0 || w.number > 0 && e.running.n+e.scheduler.backs == 0 {
 		e.wakeLocked()
 		return
 	}
@@ -88,23 +88,30 @@ func (e *engine) endWait(w *bodyWait) {
 		e.lend(d)
 		return
 	}
-	if !e.regain(o) {
-		e.suspended.remove(o)
-		e.resuming.push(o)
-		d.ready = make(chan struct{})
-		w.ready = d.ready
+	if e.tries {
+		e.limitTrials(e.clock.now())
+	}
+	free := e.running.n < e.limit && e.scheduler.fits(o)
+	if free && o.lane <= e.undisputed() {
+		e.regain(o)
+		return
+	}
+	e.suspended.remove(o)
+	d.ready = make(chan struct{})
+	w.ready = d.ready
+	d.wanted = e.clock.now()
+	e.scheduler.want(o)
+	if free { // what is pending in higher lanes may not be able to start
+		e.wakeLocked()
 	}
 }
 
-// regain gives an operation its slot back if one is free. mu is held.
-func (e *engine) regain(o *Operation) bool {
-	if e.running.n >= e.limit || !e.scheduler.resume(o) {
-		return false
-	}
+// regain gives an operation its slot back. mu is held.
+func (e *engine) regain(o *Operation) {
+	e.scheduler.resume(o)
 	e.unsuspend(o)
 	e.running.push(o)
 	o.status = StatusRunning
-	return true
 }
 
 // unsuspend takes an operation that gives up its slot no longer out of its list. mu is held.
@@ -113,22 +120,51 @@ func (e *engine) unsuspend(o *Operation) {
 	if d.ready == nil {
 		e.suspended.remove(o)
 	} else {
-		e.resuming.remove(o)
+		e.scheduler.unwant(o)
 		e.out.close(d.ready)
 		d.ready = nil
 	}
 	e.lend(d)
 }
 
-// grant gives free slots back to resuming operations, first come first served. It is
-// called wherever a slot becomes free, so that while mu is free none of them waits for
-// a slot that it could have. mu is held.
+// grant gives free slots back to resuming operations that nothing pending in a higher lane
+// comes before. It is called wherever a slot becomes free. The others are for next to
+// decide, so that while mu is free none of them waits for a slot that it could have, unless
+// a worker is about to call next. mu is held.
 func (e *engine) grant() {
-	for o := e.resuming.head; o != nil && e.running.n < e.limit; {
-		next := o.next
-		e.regain(o)
-		o = next
+	if e.scheduler.backs > 0 {
+		e.giveBack(0, e.undisputed())
 	}
+}
+
+// giveBack gives free slots back to resuming operations, as long as such a one goes before
+// what is pending in that lane. It reports whether there was one. mu is held.
+func (e *engine) giveBack(now int64, before uint8) (given bool) {
+	if e.scheduler.backs > 0 && e.tries {
+		e.limitTrials(e.clock.now())
+	}
+	for e.scheduler.backs > 0 && e.running.n < e.limit {
+		o, aged := e.scheduler.back(now, before)
+		if o == nil {
+			break
+		}
+		if given = true; aged {
+			e.scheduler.sinceAge = 0
+		}
+		e.regain(o)
+	}
+	return given
+}
+
+// undisputed is the lowest lane of which an operation gets its slot back without regard to
+// what is pending. mu is held.
+func (e *engine) undisputed() uint8 {
+	last := uint8(len(e.lanes) - 1)
+	if last == 0 || e.stopped() {
+		return last
+	}
+	e.collect()
+	return e.scheduler.highest()
 }
 
 // lend counts an operation that has given up its slot against MaxSuspended, until it has it
@@ -274,10 +310,10 @@ func (e *engine) endWaits(list *[]*bodyWait) {
 }
 
 // breakCircle refuses the newest wait for an operation of this engine if none of these
-// waits can end otherwise: nothing runs, nothing can start, and all that is suspended
+// waits can end otherwise: nothing runs, nothing can start, also not when tokens come, and all that is suspended
 // waits for operations of this engine. That happens with keys. mu is held.
 func (e *engine) breakCircle(now int64) {
-	for e.suspended.n > 0 && e.running.n+e.resuming.n+e.telling == 0 && !e.intake.fresh.Load() && e.scheduler.next(now, 0) == nil {
+	for e.suspended.n > 0 && e.running.n+e.scheduler.backs+e.telling == 0 && !e.intake.fresh.Load() && e.scheduler.stuck(now) {
 		var newest *bodyWait
 		for o := e.suspended.head; o != nil; o = o.next {
 			d := o.rest.Load()
@@ -291,6 +327,7 @@ func (e *engine) breakCircle(now int64) {
 			}
 		}
 		e.refuse(newest, ErrWouldDeadlock)
+		e.giveBack(now, maxLanes) // nothing else can start
 	}
 }
 

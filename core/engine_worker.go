@@ -45,11 +45,16 @@ func (e *engine) wakeLocked() {
 // alarm.
 func (e *engine) wake() {
 	e.mu.Lock()
-	if e.alarm.armed && e.alarm.at <= e.clock.now() {
+	now := e.clock.now()
+	if e.alarm.armed && e.alarm.at <= now {
 		e.alarm.armed = false
 	}
+	if e.tries {
+		e.limitTrials(now)
+		e.grant()
+	}
 	e.wakeLocked()
-	e.mu.Unlock()
+	e.unlock()
 }
 
 // work is a worker, started with the token. It runs operations one after the

@@ -27,7 +27,7 @@ type Reason struct {
 	Of      string      `json:"of,omitempty"`      // name of the Holder's coordinator, if that may be another coordinator
 	Key     string      `json:"key,omitempty"`     // the busy key
 	Lane    string      `json:"lane,omitempty"`    // for ReasonLane the full lane, for ReasonPriority its own, for ReasonNested the one without room
-	Class   string      `json:"class,omitempty"`   // for ReasonClass the full class, for ReasonNested the one without room
+	Class   string      `json:"class,omitempty"`   // for ReasonClass the full class, for ReasonRate the one without tokens, for ReasonNested the one without room
 	Running int         `json:"running,omitempty"` // how many run
 	Limit   int         `json:"limit,omitempty"`   // how many may run
 	Ahead   int         `json:"ahead,omitempty"`   // how many operations go first, or are waited for
@@ -53,6 +53,9 @@ const (
 	ReasonOrder    ReasonKind = "order"    // earlier items of its lane, class or key go first: Ahead
 	ReasonNested   ReasonKind = "nested"   // its body waits for one operation (field Holder), for several (their number is in Ahead), or for room (Lane, Class); Of names the coordinator
 	ReasonBody     ReasonKind = "body"     // its body says that it waits: What, Since, Expires
+
+	ReasonRate  ReasonKind = "rate"  // its class or its key lacks tokens; fields Class or Key, and Expires: when the next item of that has its tokens
+	ReasonTrial ReasonKind = "trial" // fewer items of its class may run because of TrialOn: Class, Limit, Signal, Since, Expires
 
 	ReasonSuspended ReasonKind = "suspended" // suspended operations keep slots, because MaxSuspended is reached: Ahead, Limit
 	ReasonResuming  ReasonKind = "resuming"  // it was suspended, and needs a slot to go on: other reasons say why it has none
@@ -135,6 +138,17 @@ func (r Reason) text(now time.Time) string {
 		return "will be refused because of " + r.signalText() + span(", which ends in %v", r.Expires)
 	case ReasonDeferred:
 		return "deferred" + span(" for %v at most", r.Forced) + " because of " + r.signalText() + span(", which ends in %v", r.Expires)
+	case ReasonRate:
+		of := fmt.Sprintf("class %q", r.Class)
+		if r.Class == "" {
+			of = fmt.Sprintf("key %q", r.Key)
+		}
+		if next := span(" has its next token in %v", r.Expires); next != "" {
+			return of + next
+		}
+		return of + " lacks tokens"
+	case ReasonTrial:
+		return fmt.Sprintf("at most %d of class %q run at once because of %s", r.Limit, r.Class, r.signalText()) + span(", which ends in %v", r.Expires)
 	case ReasonPriority:
 		return goFirst(r.Ahead, fmt.Sprintf("of lanes above %q", r.Lane))
 	case ReasonOrder:
@@ -194,5 +208,5 @@ func (x Explanation) LogValue() slog.Value {
 }
 
 // maxExplained is how many signals an explanation names for one rule, and how many
-// operations it follows.
+// operations it follows: as many as a person reads at a glance.
 const maxExplained = 16

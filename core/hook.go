@@ -14,9 +14,12 @@ import (
 // back: two handlers that do would be called 2 to the power of crowd times. So the
 // goroutine is a runaway until it is out of the handlers it was in, and does not
 // get to handlers that are suspects meanwhile.
+//
+// Crowd is beyond the depth of any sensible chain of handlers, and a stack of that many
+// deliveries is small. A sink that remembers maxRunaways has as many endless loops at once.
 const (
 	crowd       = 64
-	maxRunaways = 256 // remembered by a sink
+	maxRunaways = 256
 )
 
 // hook is a user's function that is called for events, and the barrier its
@@ -100,8 +103,8 @@ func enterFirst[E any](hooks []*hook[E]) {
 }
 
 // deliver calls every hook with e, in order, on this goroutine. A panic ends only
-// the call it happens in and is counted. The first hook has been entered if
-// entered says so.
+// the call it happens in and is counted, and so does the end of the goroutine. The first
+// hook has been entered if entered says so.
 func deliver[E any](hooks []*hook[E], entered bool, e *E, panics *atomic.Uint64) {
 	for i := 0; i < len(hooks); entered = false {
 		i = deliverSome(hooks, i, entered, e, panics)
@@ -116,11 +119,13 @@ func deliverSome[E any](hooks []*hook[E], i int, entered bool, e *E, panics *ato
 		if i == len(hooks) {
 			return
 		}
-		hooks[i].leave() // panicked, or ends the goroutine
+		hooks[i].leave()
 		next = i + 1
 		if recover() != nil {
 			panics.Add(1)
+			return
 		}
+		deliver(hooks[next:], false, e, panics) // the goroutine ends
 	}()
 	for ; i < len(hooks); i++ {
 		h := hooks[i]

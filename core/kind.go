@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 )
 
 // A Kind binds a signal name to the type of its payload, so that both ends
@@ -33,6 +34,12 @@ func (k Kind[P]) Name() string { return k.name }
 // immutable.
 func (k Kind[P]) Raise(on Raiser, key string, payload P) bool {
 	return on.raise(note{name: k.name, key: key, payload: payload})
+}
+
+// Hold is [Sink.Hold] with a payload: it raises a held signal of this kind. The payload is
+// kept as long as the signal; treat it as immutable.
+func (k Kind[P]) Hold(on *Sink, key string, payload P, lease time.Duration) (release func()) {
+	return on.holdSignal(Signal{Name: k.name, Key: key, payload: payload}, lease)
 }
 
 // From returns the payload of s if s is of this kind: if its payload has the type and its

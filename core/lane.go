@@ -48,7 +48,8 @@ func (s LaneStats) LogValue() slog.Value { return StatsValue(s) }
 // String is the JSON form.
 func (s LaneStats) String() string { return StatsString(s) }
 
-// maxLanes is how many lanes a coordinator can have, and how many classes.
+// maxLanes is how many lanes a coordinator can have, and how many classes: a laneSet has a
+// bit for each lane.
 const maxLanes = 64
 
 // ParseLanes reads lanes from text such as "hot:4, normal, slow:2": names, highest lane
@@ -139,32 +140,39 @@ func find[N bounded](list []N, name string, unknown error, coordinator string) (
 	return i, fmt.Errorf("%w: %q is none of %q", unknown, name, names)
 }
 
-// A Class is a kind of items of one coordinator. Its limit counts items in all lanes
-// together. See [Options.Classes].
-type Class struct {
-	// Name is how [Coordinator.Class] finds it; case matters.
-	Name string
-	// Limit is how many operations of the class run at once; they also count for
-	// [Options.MaxConcurrency]. 0 means no limit of its own.
-	Limit int
-	// Depth is how many of its items may be pending in each lane before Enqueue waits and
-	// TryEnqueue refuses; 0 means [Lane].Depth or, without lanes, [Options.MaxQueued];
-	// negative means no queue. Each class has a queue of its own in each lane.
-	Depth int
+// laneSet is a set of lanes, by number.
+type laneSet uint64
+
+func (s laneSet) has(lane uint8) bool { return s>>lane&1 != 0 }
+
+func (s laneSet) with(lane uint8) laneSet { return s | 1<<lane }
+
+// classSet is a set of classes, by number. That of operations without a class is in none.
+type classSet uint64
+
+func setOf(class uint8) classSet { return 1 << (class - 1) }
+
+// bars are which operations may not start for now, though they could: those of a lane, or of a
+// class in a lane. Nil is none.
+type bars struct {
+	lanes   laneSet
+	classes []classSet // by lane
 }
 
-// ClassStats are counters of one class; see [Stats]. Items without a class are not
-// counted here. So, summed over the classes, Pending <= Stats.Pending and Running <=
-// Stats.Running.
-type ClassStats struct {
-	Name    string `json:"name"`
-	Pending int    `json:"pending"`
-	Running int    `json:"running"`
-	Limit   int    `json:"limit"` // how many may run at once; 0: no limit of its own
+func (s *bars) has(lane int) bool { return s != nil && s.lanes.has(uint8(lane)) }
+
+// in returns the classes that are barred in a lane that is not.
+func (s *bars) in(lane int) classSet {
+	if s == nil || s.classes == nil {
+		return 0
+	}
+	return s.classes[lane]
 }
 
-// LogValue groups the counters by their JSON names.
-func (s ClassStats) LogValue() slog.Value { return StatsValue(s) }
-
-// String is the JSON form.
-func (s ClassStats) String() string { return StatsString(s) }
+// bar adds a class in a lane.
+func (s *bars) bar(lane, class uint8, lanes int) {
+	if s.classes == nil {
+		s.classes = make([]classSet, lanes)
+	}
+	s.classes[lane] |= setOf(class)
+}

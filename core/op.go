@@ -23,7 +23,7 @@ type Operation struct {
 
 	// Guarded by engine.mu.
 	next, prev                  *Operation // of the list it is in
-	enqueued, started, finished int64
+	enqueued, started, finished int64      // finished: before its end, what it costs
 	err                         error
 	done                        chan struct{} // closed at its end, if somebody waits for that
 	turnNumber                  uint32        // with lanes, keys or classes: when it is its turn in its lane
@@ -38,6 +38,16 @@ type Operation struct {
 	rest    atomic.Pointer[details]      // what few operations have; evicted once it has left the window
 	context atomic.Pointer[cancellation] // the real context, once needed; made with engine.mu held
 }
+
+// cost is what it costs, in tokens of cost. It has not ended.
+func (o *Operation) cost() int64 { return o.finished }
+
+// takes is what an operation takes when it starts.
+func (o *Operation) takes() tokens { return tokens{1, o.cost()} }
+
+// asOf is the time since when the tokens that come are for o, which could have started if it
+// had them.
+func (o *Operation) asOf(now int64) int64 { return max(now-maxLate, o.enqueued) }
 
 // body is the item and what to do with it; implemented by task.
 type body interface {
@@ -173,6 +183,38 @@ func (l *opList) appendTo(all []*Operation) []*Operation {
 	return all
 }
 
+// line is a list in which those that wait for room are last.
+type line struct {
+	opList
+	waits *Operation // the first that waits for room, or nil
+}
+
+func (l *line) push(o *Operation) {
+	switch {
+	case o.marks&roomless == 0:
+		l.insert(o, l.waits)
+		return
+	case l.waits == nil:
+		l.waits = o
+	}
+	l.opList.push(o)
+}
+
+func (l *line) remove(o *Operation) {
+	if l.waits == o {
+		l.waits = o.next
+	}
+	l.opList.remove(o)
+}
+
+// unshift puts o in front of all, none of which comes before it.
+func (l *line) unshift(o *Operation) {
+	if o.marks&roomless != 0 {
+		l.waits = o
+	}
+	l.insert(o, l.head)
+}
+
 // before reports whether it is the turn of o before that of other, in the same lane.
 func (o *Operation) before(other *Operation) bool { return int32(o.turnNumber-other.turnNumber) < 0 }
 
@@ -207,20 +249,21 @@ func (f ownFacts) raised(visit func(*ownFact)) {
 func (o *Operation) ownFacts() ownFacts { return ownFacts{o.id, o.first, o.rest.Load()} }
 
 // maxFacts is how many of the signals it raised an operation shows; of more, the
-// newest. What it holds it shows besides.
+// newest. What it holds it shows besides. That is the default capacity of a sink.
 const maxFacts = 1000
 
 // suspension is what an operation's body waits for. Guarded by engine.mu.
 //
 // An operation is suspended from the start of the first wait that gives up its slot
 // to the end of the last one. Then it is resuming until it has a slot again, which
-// it takes before anything that is pending.
+// it takes before anything that is pending in its lane and in lower ones.
 type suspension struct {
 	waits  []*bodyWait
 	giving int           // of these, waits that give up the slot
 	own    int           // of these in turn, waits for operations of the same engine
 	lends  bool          // counts in engine.lent; for a resuming operation, if it did before
 	ready  chan struct{} // of a resuming operation: closed when it has its slot
+	wanted int64         // likewise: when it began to want its slot
 }
 
 // bodyWait is a wait of an operation's body: for what it says, or for something in

@@ -1,6 +1,9 @@
 package core
 
-import "maps"
+import (
+	"cmp"
+	"maps"
+)
 
 // keyState is a key with operations that are pending or running. A key without
 // any is forgotten.
@@ -67,5 +70,78 @@ func (t *keyTable) release(k *keyState) {
 		fewer := make(map[string]*keyState, 2*len(t.live))
 		maps.Copy(fewer, t.live)
 		t.live, t.peak = fewer, len(fewer)
+	}
+}
+
+// keyChanged says that what may start of a key may have changed, if keys have rates. Whatever
+// changes the board calls advance before and after, so that keys get their turns in the order of
+// time, and not when somebody asks.
+func (b *board) keyChanged(k *keyState) {
+	if b.rated != nil {
+		b.rated.change(b.rated.obtain(k.text))
+	}
+}
+
+// advance settles the keys that have got their tokens by now, in this order, and those for which
+// something has changed.
+func (b *board) advance(now int64) {
+	if b.rated != nil {
+		b.advanceKeys(b.rated, now)
+	}
+}
+
+func (b *board) advanceKeys(r *ratedKeys, now int64) {
+	for r.parked.first() <= now {
+		k := r.parked.keys[0]
+		k.leave()
+		b.settle(k, now)
+	}
+	for i := 0; i < len(r.fresh); i++ {
+		k := r.fresh[i]
+		r.fresh[i], k.fresh = nil, false
+		b.settle(k, now)
+	}
+	if r.fresh = r.fresh[:0]; cap(r.fresh) > 1024 {
+		r.fresh = nil
+	}
+	if r.nextSweep() <= now {
+		r.sweep(now)
+	}
+}
+
+// settle gives the turns of a key to the lanes in which its next operation has tokens of the
+// key. An operation that lacks them keeps the key's lower lanes waiting.
+func (b *board) settle(rated *ratedKey, now int64) {
+	r := b.rated
+	k := b.keys.live[rated.text]
+	if k == nil {
+		rated.leave()
+		if at := r.full(&rated.buckets, now); at > now {
+			rated.wait(&r.idle, at)
+		} else {
+			r.forget(rated)
+		}
+		return
+	}
+	free, at := k.running < b.perKey, int64(never)
+	for i := range k.turns {
+		t, l := &k.turns[i], &b.lanes[i]
+		o := cmp.Or(t.up, t.queue.head)
+		if o != nil && free {
+			if due := r.due(&rated.buckets, o.takes(), o.asOf(now)); due > now {
+				free, at = false, due
+			}
+		}
+		switch {
+		case !free:
+			l.put(t)
+		case o != t.up:
+			l.take(t)
+		}
+	}
+	if at == never {
+		rated.leave()
+	} else {
+		rated.wait(&r.parked, at)
 	}
 }

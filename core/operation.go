@@ -154,11 +154,13 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 // Suspend calls wait with ctx and returns its error. Meanwhile the operation gives up its
 // slot, and that of its lane, so that others can run. It keeps its key: the next item of
 // the key does not start. Explain and [Snapshot.WaitsFor] show the parameter what. It
-// completes the sentence "it waits for", for example "approval of order 7".
+// completes the sentence "it waits for", for example "approval of order 7". If ctx has a
+// deadline, Explain shows it as the latest end of the wait.
 //
 // Suspend returns when the operation has a slot again. If all slots are taken after wait has
-// returned, Suspend waits until a running operation ends; pending operations do not start
-// before it. A cancellation or Close does not shorten this. If wait panics or calls
+// returned, Suspend waits until a running operation ends. Then pending operations of higher
+// lanes go first, and those of its own and of lower lanes come after it; [Options.Ageing]
+// limits how long it waits for higher lanes. A cancellation or Close does not shorten this. If wait panics or calls
 // runtime.Goexit, the operation first gets a slot again; then the panic or the exit
 // continues.
 //
@@ -175,10 +177,33 @@ func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.
 	if o == nil {
 		return wait(ctx)
 	}
-	w := &bodyWait{by: o, what: what, since: time.Now(), gives: true}
+	until, _ := ctx.Deadline()
+	w := &bodyWait{by: o, what: what, since: time.Now(), until: until, gives: true}
 	w.start()
 	defer w.end()
 	return wait(ctx)
+}
+
+// Charge corrects what the operation has taken of the rates of its class ([Class].Rate and
+// CostRate) and of its key ([Options.KeyRate] and KeyCostRate): so many calls and so much cost
+// more. Use it when the body knows more than its Enqueue, for example how many bytes an
+// answer had, or that it has made a second call. Charge does not wait: what is not there
+// is a debt, which the next tokens pay. Negative numbers give tokens back. A bucket never has more than its
+// burst. Charge does nothing where there is no rate, before the start and after the end of the operation.
+func (o *Operation) Charge(calls, cost int) {
+	if o == nil {
+		return
+	}
+	e := o.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if o.status&(StatusRunning|StatusSuspended) == 0 {
+		return
+	}
+	e.scheduler.charge(o, tokens{clampTokens(calls), clampTokens(cost)}, e.clock.now())
+	if e.scheduler.n > 0 && min(calls, cost) < 0 {
+		e.wakeLocked() // some may have their tokens earlier
+	}
 }
 
 func (o *Operation) unhold(h *heldFact, released bool) {

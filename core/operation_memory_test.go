@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // A body that enqueues the next one, and so on, keeps none of its ancestors alive. The values of the first context
@@ -36,9 +37,7 @@ func TestDescendantsKeepNoAncestors(t *testing.T) {
 				return err
 			}
 			runtime.GC()
-			if first.Value() != nil {
-				t.Error("the first operation is still there when the thousandth runs")
-			}
+			coretest.Check(t, first.Value() == nil, "the first operation is still there when the thousandth runs")
 			return nil
 		}
 		_, err := c.Enqueue(context.WithValue(t.Context(), name{}, "handed down"), body)

@@ -40,12 +40,8 @@ func TestOutsideOfAnOperation(t *testing.T) {
 		op.Has("*") || op.Signals() != nil || op.ID() != 0 || op.Parent() != 0 || op.Key() != "" {
 		t.Error("a method of a nil operation did something")
 	}
-	if op.Because(core.Signal{Name: "x"}).Raise("y") || op.Scoped("a", "b", "c").Raise("y") {
-		t.Error("a view of a nil operation recorded something")
-	}
-	if core.NewKind[int]("x").Raise(op, "", 1) {
-		t.Error("a Kind recorded something on a nil operation")
-	}
+	coretest.Check(t, !op.Because(core.Signal{Name: "x"}).Raise("y") && !op.Scoped("a", "b", "c").Raise("y"), "a view of a nil operation recorded something")
+	coretest.Check(t, !core.NewKind[int]("x").Raise(op, "", 1), "a Kind recorded something on a nil operation")
 }
 
 func TestSetAndValue(t *testing.T) {
@@ -212,17 +208,13 @@ func TestOperationAfterItsEnd(t *testing.T) {
 		})
 		synctest.Wait()
 		// Finished, in the window: others still look at it.
-		if !op.Raise("late") || !sink.Has("late") || !c.Has("late") {
-			t.Error("a finished operation in the window could not raise")
-		}
+		coretest.Check(t, op.Raise("late") && sink.Has("late") && c.Has("late"), "a finished operation in the window could not raise")
 		op.Set("late", 1)
 		if s, _ := c.Lookup(id); len(s.Values) != 1 || len(s.Signals) != 2 {
 			t.Errorf("got %+v, want a value and two signals", s)
 		}
 		c.Evict(id)
-		if op.Raise("too late") || sink.Has("*") || c.Has("*") {
-			t.Error("an operation that has left raised a signal, or left some")
-		}
+		coretest.Check(t, !op.Raise("too late") && !sink.Has("*") && !c.Has("*"), "an operation that has left raised a signal, or left some")
 		op.Set("too late", 1)
 		op.SetKey("too late")
 		op.Hold("too late", 0)()
@@ -309,9 +301,7 @@ func TestParent(t *testing.T) {
 			type key struct{}
 			var err error
 			child, err = inner.Enqueue(context.WithValue(ctx, key{}, 1), func(ctx context.Context) error {
-				if core.OperationFrom(ctx).ID() == core.OperationFrom(ctx).Parent() {
-					t.Error("an operation is its own parent")
-				}
+				coretest.Check(t, core.OperationFrom(ctx).ID() != core.OperationFrom(ctx).Parent(), "an operation is its own parent")
 				return nil
 			})
 			return err
@@ -446,9 +436,7 @@ func TestContextLeakedPastBody(t *testing.T) {
 			checkError(t, "Err of a child", child.Err(), context.Canceled)
 			cancel()
 			checkEqual(t, "Value", leaked.Value(ctxKey{}), "value")
-			if core.OperationFrom(leaked) == nil {
-				t.Error("the operation is not found any more")
-			}
+			coretest.Check(t, core.OperationFrom(leaked) != nil, "the operation is not found any more")
 			// It is not a way into the operation any more: nothing deadlocks.
 			checkError(t, "Flush with it", c.Flush(leaked), nil)
 		}

@@ -63,9 +63,7 @@ func TestWaitsForWithoutAnOperation(t *testing.T) {
 			done = op.WaitsFor("the end", time.Time{})
 			return nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		coretest.Check(t, err == nil, "%v", err)
 		done()
 		op.WaitsFor("more", time.Time{})()
 	})

@@ -59,16 +59,27 @@ type Options struct {
 	// start. [Coordinator.Lane] puts items into a lane. There can be at most 64 lanes.
 	// ForEach and Map do not accept them.
 	Lanes []Lane
-	// Classes are kinds of items. Each class has a limit for how many of its items run at
-	// once, over all lanes. [Coordinator.Class] puts items into a class. While a class is
-	// at its limit, its items wait. They keep their turn. Later items with the same key and
-	// in the same lane wait for them; no other items do. Each start costs one comparison
-	// for each class. There can be at most 64 classes. ForEach and Map do not accept them.
+	// Classes are kinds of items that share what is scarce, over all lanes: how many run at
+	// once, how many start each second, what they cost each second, and a service that may
+	// be down. [Coordinator.Class] puts items into a class. While a class is at its limit or
+	// has no tokens, its items wait. They keep their turn. Later items with the same key and
+	// in the same lane wait for them; no other items do. Each start costs some nanoseconds
+	// for each class with waiting items. There can be at most 64 classes. ForEach and Map do
+	// not accept them.
 	Classes []Class
+	// KeyRate is how many operations of each key start each second, and KeyCostRate how much
+	// they may cost each second; see [Class]. The zero Rate means no limit. Items of a key
+	// that has no tokens wait, and delay no other key. Within a key, an item of a higher lane
+	// that lacks tokens keeps those of lower lanes waiting, whatever Ageing is. Items whose
+	// key is "" have no limit. Nothing is kept for keys whose buckets are full again.
+	// Coordinators without keys do not accept these rates.
+	KeyRate, KeyCostRate Rate
 	// Ageing keeps lower lanes from starving. When an operation that could start has
 	// waited for this long, every fourth start goes to the operation that has waited
-	// longest. With keys, Ageing looks in each lane only at the operation whose turn is
-	// next. 0 means 10 seconds, negative never. Without Lanes, it is an error.
+	// longest. Of each class with a rate, every fourth start does so, too, also if the
+	// operation still lacks tokens. A suspended operation that has waited for its slot for this
+	// long goes before higher lanes in the same way. With keys, Ageing looks in each lane only
+	// at the operation whose turn is next. 0 means 10 seconds, negative never. Without Lanes, it is an error.
 	Ageing time.Duration
 
 	// MaxTracked is how many finished operations the window shows, besides
@@ -163,6 +174,10 @@ func (o Options) resolved() (Options, error) {
 	orNone(&o.Ageing, 10*time.Second)
 	errs = append(errs, checkNames("lane", o.Lanes, "Options.Lanes")...)
 	errs = append(errs, checkNames("class", o.Classes, "Options.Classes")...)
+	var errKeyRate, errKeyCostRate error
+	o.KeyRate, errKeyRate = rateOf(o.KeyRate, "Options.KeyRate")
+	o.KeyCostRate, errKeyCostRate = rateOf(o.KeyCostRate, "Options.KeyCostRate")
+	errs = append(errs, errKeyRate, errKeyCostRate)
 	o.Lanes, o.Classes = slices.Clone(o.Lanes), slices.Clone(o.Classes)
 	defers := o.DeferOn != ""
 	for i := range o.Lanes {
@@ -172,6 +187,12 @@ func (o Options) resolved() (Options, error) {
 			errs = append(errs, fmt.Errorf("core: lane %d of Options.Lanes: MaxDefer is %v, but there is no DeferOn that it would bound", i+1, l.MaxDefer))
 		}
 		l.Depth, l.MaxDefer = cmp.Or(l.Depth, o.MaxQueued), cmp.Or(l.MaxDefer, o.MaxDefer)
+	}
+	for i := range o.Classes {
+		c := &o.Classes[i]
+		defers = defers || c.DeferOn != ""
+		resolved, err := c.resolved(fmt.Sprintf("class %d of Options.Classes", i+1), o.MaxDefer)
+		*c, errs = resolved, append(errs, err)
 	}
 	if o.ResumeOn != "" && !defers {
 		errs = append(errs, fmt.Errorf("core: Options.ResumeOn is %q, but there is no DeferOn to resume from", o.ResumeOn))

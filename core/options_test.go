@@ -25,9 +25,7 @@ func TestBadInput(t *testing.T) {
 		return err
 	}
 	made := func(c any, err error) error {
-		if !reflect.ValueOf(c).IsNil() {
-			t.Errorf("got %v and error %v, want just an error", c, err)
-		}
+		coretest.Check(t, reflect.ValueOf(c).IsNil(), "got %v and error %v, want just an error", c, err)
 		return err
 	}
 	ctx := t.Context()
@@ -92,9 +90,7 @@ func TestOptionDefaults(t *testing.T) {
 		c := bodies(t, core.Options{})
 		checkEqual(t, "Name", c.Name(), "coordinator")
 		checkEqual(t, "MaxConcurrency", c.Stats().Limit, runtime.GOMAXPROCS(0))
-		if c.Sink() == nil || c.Sink() == bodies(t, core.Options{}).Sink() {
-			t.Error("got no sink, or one that is shared, want one of its own")
-		}
+		coretest.Check(t, c.Sink() != nil && c.Sink() != bodies(t, core.Options{}).Sink(), "got no sink, or one that is shared, want one of its own")
 
 		c = bodies(t, core.Options{MaxConcurrency: 1})
 		g := newGate()
@@ -181,7 +177,7 @@ func TestOptionOnSignal(t *testing.T) {
 		checkEqual(t, "panics", c.Stats().Panics, 1)
 		var got []string
 		for _, entry := range j.entries {
-			if !strings.Contains(entry, "atom.") {
+			if !strings.Contains(entry, "operation.") {
 				got = append(got, entry)
 			}
 		}

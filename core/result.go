@@ -59,6 +59,11 @@ func (c *ResultCoordinator[In, Out]) Class(name string) *ResultCoordinator[In, O
 	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.key, c.door.inClass(c.engine, name)}}
 }
 
+// Cost returns a view of the coordinator whose items cost n; see [Coordinator.Cost].
+func (c *ResultCoordinator[In, Out]) Cost(n int) *ResultCoordinator[In, Out] {
+	return &ResultCoordinator[In, Out]{c.Control, source[In, Out]{c.key, c.door.costing(c.engine, n)}}
+}
+
 // Enqueue is as [Coordinator.Enqueue]; [ResultCoordinator.Wait] waits for the
 // result.
 func (c *ResultCoordinator[In, Out]) Enqueue(ctx context.Context, in In) (OperationID, error) {

@@ -173,14 +173,14 @@ func asRaised(a, b Signal) int { return cmp.Compare(a.Seq, b.Seq) }
 const (
 	// An operation raises SignalStarted before its body and SignalStopped after it ("atom"
 	// in these names means operation). It does so only while a handler, a forward or a
-	// monitor of the sink has a pattern that begins with "atom." and matches the signal,
-	// such as "atom.*". The pattern "*" is not enough, so a handler of all signals makes
+	// monitor of the sink has a pattern that begins with "operation." and matches the signal,
+	// such as "operation.*". The pattern "*" is not enough, so a handler of all signals makes
 	// no operation more expensive. Gates ignore these signals. Operations of a
 	// [Dispatcher] or a [Processor] do not raise them.
-	SignalStarted = "atom.started"
-	SignalStopped = "atom.stopped"
+	SignalStarted = "operation.started"
+	SignalStopped = "operation.stopped"
 	// SignalPanicked is raised by an operation whose body panicked.
-	SignalPanicked = "atom.panicked"
+	SignalPanicked = "operation.panicked"
 	// SignalForced is raised by an operation that starts because MaxDefer is over,
 	// although a signal still matches DeferOn. The payload is a [ForcedStart].
 	SignalForced = "coordinator.forced"
@@ -189,6 +189,12 @@ const (
 	SignalPaused  = "coordinator.paused"
 	SignalResumed = "coordinator.resumed"
 	SignalClosed  = "coordinator.closed" // Close was called
+	// SignalThrottled and SignalFree are raised on the sink, with the name of the class as
+	// key: SignalThrottled when an item of the class begins to wait for tokens, and SignalFree
+	// when none does any more. Each is raised at changes only, not for each item. The payload
+	// is a [ClassChange].
+	SignalThrottled = "class.throttled"
+	SignalFree      = "class.free"
 )
 
 // orNothing keeps an empty pattern, which matches nothing, from being an empty

@@ -3,23 +3,39 @@ package core
 import "slices"
 
 // A waker is woken, after the locks are released, when something it waits for may
-// have happened.
+// have happened. It runs no foreign code.
 type waker interface{ wake() }
+
+// A teller calls functions of users.
+type teller interface{ tell() }
+
+// An ending ends, under the lock of its sink, and adds what that entails.
+type ending interface{ end(a *effects) }
 
 // effects collects what a change under a lock entails for others, to be done
 // once no lock is held.
 type effects struct {
 	wakes  []waker
 	copies []ending // of held facts, which end with these
-	gone   []Signal // retracted, for subscribers to retractions
+	tells  []teller
 }
 
-func (a *effects) empty() bool { return len(a.wakes)+len(a.copies)+len(a.gone) == 0 }
+func (a *effects) empty() bool { return len(a.wakes) == 0 && !a.foreign() }
+
+// foreign reports whether settling may run foreign code.
+func (a *effects) foreign() bool { return len(a.copies)+len(a.tells) > 0 }
 
 // wake notes that w has to be woken, if it is not nil.
 func (a *effects) wake(w waker) {
 	if w != nil && !slices.Contains(a.wakes, w) {
 		a.wakes = append(a.wakes, w)
+	}
+}
+
+// tell notes that t has to tell.
+func (a *effects) tell(t teller) {
+	if !slices.Contains(a.tells, t) {
+		a.tells = append(a.tells, t)
 	}
 }
 
@@ -29,6 +45,7 @@ func (a *effects) take(from *effects) {
 		a.wake(w)
 	}
 	a.copies = append(a.copies, from.copies...)
+	a.tells = append(a.tells, from.tells...)
 	from.clear()
 }
 
@@ -39,23 +56,36 @@ func (a *effects) clear() {
 	}
 }
 
-// settle wakes the wakers and then ends the copies, which runs handlers. No
-// lock may be held.
+// settle does all of it. No lock may be held.
 func (a *effects) settle() {
-	for _, w := range a.wakes {
+	a.settleOwn()
+	each(a.tells, teller.tell)
+}
+
+// settleOwn does what runs no foreign code: it ends the copies and wakes. Tells are left.
+func (a *effects) settleOwn() {
+	for len(a.copies) > 0 {
+		c := a.copies[0]
+		a.copies = a.copies[1:]
+		c.end(a)
+	}
+	wakes := a.wakes
+	a.wakes = nil
+	for _, w := range wakes {
 		w.wake()
 	}
-	if len(a.copies) > 0 {
-		endCopies(a.copies)
-	}
 }
 
-// endCopies ends all of them, even if a handler ends the goroutine.
-func endCopies(copies []ending) {
-	if len(copies) > 1 {
-		defer endCopies(copies[1:])
+// each calls fn with all of them, even if a call ends the goroutine.
+func each[T any](all []T, fn func(T)) {
+	i := 0
+	defer func() {
+		if i < len(all) {
+			each(all[i:], fn)
+		}
+	}()
+	for i < len(all) {
+		i++
+		fn(all[i-1])
 	}
-	copies[0].end()
 }
-
-type ending interface{ end() }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // Follow shows each signal once, present ones first and in order, while others are raised.
@@ -62,7 +63,5 @@ func TestFollowLoop(t *testing.T) {
 	s := core.NewSink(core.SinkOptions{})
 	s.Raise("x")
 	defer s.Follow("x", func(core.Signal) { s.Raise("x") })()
-	if s.Stats().Blocked == 0 {
-		t.Error("the loop was not refused")
-	}
+	coretest.Check(t, s.Stats().Blocked != 0, "the loop was not refused")
 }

@@ -27,7 +27,7 @@ import (
 // count it.
 //
 // For the coordinators on s, a forward is a handler with the same pattern: a forward of
-// "atom.*" makes them raise [SignalStarted] and [SignalStopped], a forward of "*" does
+// "operation.*" makes them raise [SignalStarted] and [SignalStopped], a forward of "*" does
 // not. A forwarded signal costs as much as a few raises; other signals cost nothing.
 //
 // Cancel waits for copies that are under way, but not inside a handler. It releases the

@@ -64,16 +64,12 @@ func TestForward(t *testing.T) {
 		if f, ok := fileSaved.From(saved); !ok || f.Path != "a.txt" || saved.Key != "k2" || saved.Operation != 0 {
 			t.Errorf("got %+v with %v, %v", saved, f, ok)
 		}
-		if m.Count() != 1 || to.Stats().Raised != 3 {
-			t.Errorf("a monitor counts %d, Raised is %d, want 1, 3", m.Count(), to.Stats().Raised)
-		}
+		coretest.Check(t, m.Count() == 1 && to.Stats().Raised == 3, "a monitor counts %d, Raised is %d, want 1, 3", m.Count(), to.Stats().Raised)
 
 		cancel()
 		cancel()
 		s.Raise("order.late")
-		if to.Has("order.late") {
-			t.Error("forwarded after cancel")
-		}
+		coretest.Check(t, !to.Has("order.late"), "forwarded after cancel")
 	})
 }
 
@@ -172,9 +168,7 @@ func TestForwardInSpiteOfPanics(t *testing.T) {
 		}
 	}
 	all[0].Forward(all[3], "*")
-	if !all[0].Raise("a") {
-		t.Error("not raised")
-	}
+	coretest.Check(t, all[0].Raise("a"), "not raised")
 	for i, s := range all {
 		if got := s.Stats(); s.Count("a") != 1 || got.Panics != 1 {
 			t.Errorf("sink %d: got %d, %d panics, want 1, 1", i, s.Count("a"), got.Panics)
@@ -224,9 +218,7 @@ func TestForwardRetractionEndsGoroutineOrBlocks(t *testing.T) {
 				end.open()
 				synctest.Wait()
 				took, err := gone(t, s, "busy*", time.Second)
-				if err != nil || took != 0 {
-					t.Errorf("WaitGone: got %v after %v, want nil at once", err, took)
-				}
+				coretest.Check(t, err == nil && took == 0, "WaitGone: got %v after %v, want nil at once", err, took)
 				checkStatus(t, work, deferred, core.StatusSucceeded)
 				close(blocked)
 				synctest.Wait()
@@ -274,18 +266,14 @@ func TestForwardLeaf(t *testing.T) {
 	s.Hold("metric.cpu", "", 0)()
 	s.Raise("done")
 	wantNames(t, "forwarded", sensed(to, core.Query{}), "done")
-	if heard != 1 || !s.Has("logged") || s.Stats().Blocked != 0 {
-		t.Errorf("heard %d, recorded %v, %d blocked", heard, s.Has("logged"), s.Stats().Blocked)
-	}
+	coretest.Check(t, heard == 1 && s.Has("logged") && s.Stats().Blocked == 0, "heard %d, recorded %v, %d blocked", heard, s.Has("logged"), s.Stats().Blocked)
 
 	// A leaf over there arrives, and goes no further.
 	from, end := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
 	from.Forward(s, "logged")
 	s.Forward(end, "*")
 	from.Raise("logged")
-	if s.Count("logged") != 2 || end.Has("logged") {
-		t.Errorf("arrived %d times, went on %v", s.Count("logged")-1, end.Has("logged"))
-	}
+	coretest.Check(t, s.Count("logged") == 2 && !end.Has("logged"), "arrived %d times, went on %v", s.Count("logged")-1, end.Has("logged"))
 }
 
 // The limits of the receiving sink apply. What it refuses it counts, and does not forward.
@@ -309,9 +297,7 @@ func TestForwardAppliesTheLimitsOfTheOther(t *testing.T) {
 		s.Because(newest(t, s, "a")).Raise("b")
 		s.Forward(to, "*")
 		to.Forward(end, "*")
-		if !s.Because(newest(t, s, "b")).Raise("a") {
-			t.Error("refused by the limits of another sink")
-		}
+		coretest.Check(t, s.Because(newest(t, s, "b")).Raise("a"), "refused by the limits of another sink")
 		if tt.want == "" {
 			b.want(t, to)
 		} else {
@@ -347,9 +333,7 @@ func TestForwardedIsTheOthersOwn(t *testing.T) {
 	for range 10 {
 		s.Raise("c")
 	}
-	if s.Count("c") != 10 || to.Count("c") != 5 {
-		t.Errorf("got %d here, %d there, want 10, and the 5 that fit", s.Count("c"), to.Count("c"))
-	}
+	coretest.Check(t, s.Count("c") == 10 && to.Count("c") == 5, "got %d here, %d there, want 10, and the 5 that fit", s.Count("c"), to.Count("c"))
 }
 
 // A restored signal is not raised, and not forwarded.
@@ -357,9 +341,7 @@ func TestForwardNotWhatIsRestored(t *testing.T) {
 	s, to := core.NewSink(core.SinkOptions{}), core.NewSink(core.SinkOptions{})
 	s.Forward(to, "*")
 	s.Restore(slices.Values([]core.Signal{{Name: "a", Time: time.Now()}}))
-	if to.Has("a") {
-		t.Error("forwarded")
-	}
+	coretest.Check(t, !to.Has("a"), "forwarded")
 }
 
 // A held fact is held on the other sink as well, through other sinks, whatever is retracted or forgotten there. Its
@@ -392,9 +374,7 @@ func TestForwardHeld(t *testing.T) {
 		checkEqual(t, "run after the lease", c.Stats().Succeeded, 1)
 		late := s.Hold("update", "cancelled", time.Hour)
 		cancel()
-		if end.Has("update") || s.Stats().Held != 2 {
-			t.Error("cancel left something on the other side, or released what is held here")
-		}
+		coretest.Check(t, !end.Has("update") && s.Stats().Held == 2, "cancel left something on the other side, or released what is held here")
 		late()
 		wantNames(t, "retracted", retracted, "releasedtrue", "cancelledtrue")
 	})
@@ -409,13 +389,9 @@ func TestForwardHeldWithWhatIsLeftOfItsLease(t *testing.T) {
 		slow = time.Second
 		s.Hold("a", "", 3*time.Second)
 		time.Sleep(2*time.Second - 1)
-		if !to.Has("a") {
-			t.Error("gone too early")
-		}
+		coretest.Check(t, to.Has("a"), "gone too early")
 		time.Sleep(time.Nanosecond)
-		if to.Has("a") || s.Has("a") {
-			t.Error("held after the lease")
-		}
+		coretest.Check(t, !to.Has("a") && !s.Has("a"), "held after the lease")
 		slow = time.Minute
 		s.Hold("a", "", time.Second)
 		checkEqual(t, "forwarded", to.Stats().Raised, 1)
@@ -430,9 +406,7 @@ func TestForwardHeldByOperation(t *testing.T) {
 		c := core.Must(core.NewCoordinator(func(ctx context.Context, _ int) error {
 			o := core.OperationFrom(ctx)
 			o.Hold("busy.normally", 0)
-			if !to.Has("busy.normally") {
-				t.Error("not forwarded")
-			}
+			coretest.Check(t, to.Has("busy.normally"), "not forwarded")
 			// Two that are still being delivered when the operation ends.
 			go o.Hold("busy.here", 0)
 			go o.Hold("busy.there", 0)
@@ -443,9 +417,7 @@ func TestForwardHeldByOperation(t *testing.T) {
 		door := make(chan struct{})
 		s.Subscribe("busy.here", func(core.Signal) { <-door })
 		to.Subscribe("busy.there", func(there core.Signal) {
-			if there.Source != "worker" || there.Operation == 0 {
-				t.Errorf("got %+v", there)
-			}
+			coretest.Check(t, there.Source == "worker" && there.Operation != 0, "got %+v", there)
 			<-door
 		})
 		checkError(t, "Do", c.Do(t.Context(), 0), nil)
@@ -470,9 +442,7 @@ func TestForwardHeldCancelledOnItsWay(t *testing.T) {
 	for _, name := range []string{"first", "second"} {
 		cancel = s.Forward(to, "*")
 		release := s.Hold(name, "", 0)
-		if to.Has("*") {
-			t.Errorf("%s: still held", name)
-		}
+		coretest.Check(t, !to.Has("*"), "%s: still held", name)
 		release()
 	}
 }
@@ -495,9 +465,7 @@ func TestForwardCancelWaits(t *testing.T) {
 			cancelled = true
 		}()
 		synctest.Wait()
-		if cancelled {
-			t.Error("cancel has not waited")
-		}
+		coretest.Check(t, !cancelled, "cancel has not waited")
 		close(door)
 		synctest.Wait()
 		if !cancelled || to.Count("a") != 1 || other.Count("a") != 0 {
@@ -604,9 +572,7 @@ func TestForwardCost(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the sink is still reachable")
 	}
-	if !to.Has("order.placed") {
-		t.Error("the copy has gone with the original")
-	}
+	coretest.Check(t, to.Has("order.placed"), "the copy has gone with the original")
 }
 
 // Random forwards between a few sinks, and random calls on them, beside a simple model: lists of facts, walked

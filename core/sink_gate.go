@@ -28,6 +28,7 @@ type gate struct {
 	kept    []uint64     // Seqs of what the sink keeps for it, in order
 }
 
+// maxKept bounds the memory of a gate to a quarter of a default window.
 const maxKept = 256
 
 func (g *gate) shut() bool { return g.facts.Load() != 0 }

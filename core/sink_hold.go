@@ -30,7 +30,12 @@ type holder interface {
 // Release may be called many times, from anywhere. In the cases in which [Sink.Raise]
 // returns false, nothing is held, and release does nothing.
 func (s *Sink) Hold(name, key string, lease time.Duration) (release func()) {
-	h := s.receive(passage{signal: Signal{Name: name, Key: key, Held: true}}, lease, nil)
+	return s.holdSignal(Signal{Name: name, Key: key}, lease)
+}
+
+func (s *Sink) holdSignal(signal Signal, lease time.Duration) (release func()) {
+	signal.Held = true
+	h := s.receive(passage{signal: signal}, lease, nil)
 	if h == nil {
 		return func() {}
 	}
@@ -59,25 +64,35 @@ func (s *Sink) hold(f fact, lease time.Duration) *heldFact {
 
 func (s *Sink) release(h *heldFact) {
 	s.lockFresh()
-	signal := h.fact.signal(h.seq, s.names.clock)
-	standing := s.releaseLocked(h)
+	s.releaseLocked(h)
 	s.unlock()
-	switch {
-	case !standing:
-	case h.owner != nil:
-		h.owner.tellReleased(signal)
-	default:
-		s.tellRetracted(signal, "")
-	}
 }
 
-// releaseLocked releases h, and reports whether it was still held.
-func (s *Sink) releaseLocked(h *heldFact) (standing bool) {
-	if standing = s.held[h.seq] != nil; standing {
-		s.after.copies = append(s.after.copies, h.copies...)
-		s.unhold(h, true)
+// releaseLocked releases h, if it is still held.
+func (s *Sink) releaseLocked(h *heldFact) {
+	if s.held[h.seq] == nil {
+		return
 	}
-	return standing
+	if h.owner != nil || len(s.retractions) > 0 {
+		s.after.tells = append(s.after.tells, released{s, h.owner, h.fact.signal(h.seq, s.names.clock)})
+	}
+	s.after.copies = append(s.after.copies, h.copies...)
+	s.unhold(h, true)
+}
+
+// released is a held fact whose release subscribers are to be told.
+type released struct {
+	on     *Sink
+	owner  holder
+	signal Signal
+}
+
+func (r released) tell() {
+	if r.owner != nil {
+		r.owner.tellReleased(r.signal)
+		return
+	}
+	r.on.tellRetracted(r.signal, "")
 }
 
 func (s *Sink) unhold(h *heldFact, released bool) {
@@ -109,4 +124,11 @@ func (s *Sink) expireLeases(now int64) {
 	}
 }
 
-func (h *heldFact) end() { h.on.release(h) }
+// end releases a copy.
+func (h *heldFact) end(a *effects) {
+	s := h.on
+	s.lockAt(s.names.clock.now())
+	s.releaseLocked(h)
+	a.take(&s.after)
+	s.mu.Unlock()
+}

@@ -174,7 +174,7 @@ func (m *Monitor) check() {
 	for _, w := range m.marks {
 		n := m.countLocked()
 		if w.see(n) {
-			m.names.after.wake(w)
+			m.names.after.tell(w)
 		}
 		if w.over.Load() && m.span > 0 {
 			last := m.stamps.get(n - w.low - 1) // of those that have to go

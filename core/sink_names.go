@@ -45,8 +45,8 @@ type base struct {
 }
 
 const (
-	recentNames = 256
-	maxInterned = 64
+	recentNames = 256 // 2 KiB of pointers; a program has some dozen names that it raises often
+	maxInterned = 64  // patterns that Count was asked for: a raise of a new name looks at each
 )
 
 // name is a live name.
@@ -340,12 +340,12 @@ func (t *names) removeCounter(c *counter) {
 }
 
 // listens reports whether a handler, a forward or a monitor asks for lifecycle signals:
-// by a term that begins with "atom.". One that matches everything does not ask, because
+// by a term that begins with "operation.". One that matches everything does not ask, because
 // these signals cost more than a short operation.
 func (t *names) listens() bool {
 	hears := func(p pattern) bool {
 		return slices.ContainsFunc(p.terms, func(t term) bool {
-			return strings.HasPrefix(t.text, "atom.") && (walk(t.text, SignalStarted) || walk(t.text, SignalStopped))
+			return strings.HasPrefix(t.text, "operation.") && (walk(t.text, SignalStarted) || walk(t.text, SignalStopped))
 		})
 	}
 	return t.forwarder != nil && hears(t.forwarder.pattern) ||

@@ -41,9 +41,7 @@ func (s *Sink) take(q Query, by string, retract bool) (taken int) {
 			return true
 		})
 	}
-	for _, signal := range gone {
-		s.tellRetracted(signal, by)
-	}
+	each(gone, func(signal Signal) { s.tellRetracted(signal, by) })
 	return taken
 }
 

@@ -24,8 +24,8 @@ type ring struct {
 }
 
 const (
-	maxSegment = 1024 // 64 KiB
-	minSegment = 16
+	maxSegment = 1024 // 64 KiB: so much may be allocated and never used
+	minSegment = 16   // 1 KiB: a sink with few facts stays small
 )
 
 func newRing(capacity int, next uint64) ring {

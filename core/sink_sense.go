@@ -78,7 +78,7 @@ func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 // exact name looks only at signals of that name. Other queries look at every signal that
 // is not older than Within.
 func (s *Sink) Sense(q Query) iter.Seq[Signal] {
-	const batch = 256 // copied under the lock, and yielded without it
+	const batch = 256 // copied under the lock, in some microseconds, and yielded without it
 	return func(yield func(Signal) bool) {
 		w := s.search(q)
 		var buffer []Signal

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // Any number of patterns can be asked for, and asked for again.
@@ -50,9 +51,7 @@ func TestSenseWhileChanging(t *testing.T) {
 				}
 				n++
 			}
-			if n < 5000 || n > 6000 {
-				t.Errorf("sensed %d, want the 5000 that stayed, and at most one chunk more", n)
-			}
+			coretest.Check(t, n >= 5000 && n <= 6000, "sensed %d, want the 5000 that stayed, and at most one chunk more", n)
 			if got := len(sensed(s, core.Query{Pattern: pattern})); got != 10001-1 && got != 10001 {
 				t.Errorf("a new walk senses %d", got)
 			}
@@ -73,9 +72,7 @@ func TestSenseStops(t *testing.T) {
 				break
 			}
 		}
-		if n != 2 {
-			t.Errorf("round %d: got %d, want 2", round, n)
-		}
+		coretest.Check(t, n == 2, "round %d: got %d, want 2", round, n)
 	}
 	next, stop := iter.Pull(walk)
 	next()
@@ -88,9 +85,7 @@ func TestRetract(t *testing.T) {
 		s := core.NewSink(core.SinkOptions{})
 		var told []string
 		s.SubscribeRetracted("a.*", func(r core.Retraction) {
-			if s.Has(r.Signal.Name) {
-				t.Errorf("the handler is called before %q is gone", r.Signal.Name)
-			}
+			coretest.Check(t, !s.Has(r.Signal.Name), "the handler is called before %q is gone", r.Signal.Name)
 			told = append(told, fmt.Sprintf("%s %s by %q after %v: %v",
 				r.Signal.Name, r.Signal.Key, r.Pattern, r.Time.Sub(begin), r.Signal.Payload()))
 		})
@@ -254,13 +249,9 @@ func TestCoordinatorLease(t *testing.T) {
 		defer c.Close()
 		id, _ := c.Enqueue(t.Context(), 0)
 		synctest.Wait()
-		if !c.Has("busy") || len(sensed(c, core.Query{})) != 1 || !o.Has("busy") || !c.Sink().Has("busy") {
-			t.Error("not held")
-		}
+		coretest.Check(t, c.Has("busy") && len(sensed(c, core.Query{})) == 1 && o.Has("busy") && c.Sink().Has("busy"), "not held")
 		time.Sleep(time.Second)
-		if c.Sink().Has("busy") {
-			t.Error("the sink still has it after the lease")
-		}
+		coretest.Check(t, !c.Sink().Has("busy"), "the sink still has it after the lease")
 		if got := sensed(c, core.Query{}); len(got) != 0 {
 			t.Errorf("the coordinator still senses %q after the lease", got)
 		}
@@ -270,9 +261,7 @@ func TestCoordinatorLease(t *testing.T) {
 		if s, _ := c.Lookup(id); s.Has("busy") {
 			t.Errorf("the snapshot still has %v after the lease", s.Signals)
 		}
-		if c.Has("busy") {
-			t.Error("the coordinator still has it after the lease")
-		}
+		coretest.Check(t, !c.Has("busy"), "the coordinator still has it after the lease")
 	})
 }
 

@@ -23,7 +23,7 @@ type Retraction struct {
 // producer. If the raiser should not wait, let fn enqueue the work on a coordinator. A
 // panic of fn is counted in [SinkStats] and has no other effect.
 //
-// A pattern such as "atom.*" makes coordinators on the sink raise [SignalStarted] and
+// A pattern such as "operation.*" makes coordinators on the sink raise [SignalStarted] and
 // [SignalStopped] for every operation. The pattern "*" does not. A handler of "*" gets
 // these signals only while another pattern makes the coordinators raise them.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"runtime"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func TestNewSinkChecksItsOptions(t *testing.T) {
@@ -168,14 +170,10 @@ func TestSubscribeSeesLaterSignalsOnly(t *testing.T) {
 	var got []uint64
 	s.Subscribe("a", func(a core.Signal) {
 		got = append(got, a.Seq)
-		if !s.Has("a") || newest(t, s, "a").Seq != a.Seq {
-			t.Error("a handler is told before the signal is recorded")
-		}
+		coretest.Check(t, s.Has("a") && newest(t, s, "a").Seq == a.Seq, "a handler is told before the signal is recorded")
 	})
 	s.Raise("a")
-	if len(got) != 1 || got[0] != newest(t, s, "a").Seq {
-		t.Errorf("got %v", got)
-	}
+	coretest.Check(t, len(got) == 1 && got[0] == newest(t, s, "a").Seq, "got %v", got)
 }
 
 // A handler that panics does not keep later ones from being called.
@@ -234,21 +232,15 @@ func TestCancelWaitsForTheHandler(t *testing.T) {
 			go func() {
 				cancel()
 				cancelled.Store(true)
-				if !ended.Load() {
-					t.Error("cancel returned while a call was running")
-				}
+				coretest.Check(t, ended.Load(), "cancel returned while a call was running")
 			}()
 		}
 		synctest.Wait()
-		if cancelled.Load() {
-			t.Error("cancel has not waited")
-		}
+		coretest.Check(t, !cancelled.Load(), "cancel has not waited")
 		s.Raise("a") // does not block: no call starts any more
 		close(door)
 		synctest.Wait()
-		if !cancelled.Load() {
-			t.Error("cancel has not returned")
-		}
+		coretest.Check(t, cancelled.Load(), "cancel has not returned")
 	})
 }
 
@@ -267,9 +259,7 @@ func TestCancelDoesNotWaitForOtherHandlers(t *testing.T) {
 			cancelled = true
 		}()
 		synctest.Wait()
-		if !cancelled {
-			t.Error("cancel waits for a handler that is not its own")
-		}
+		coretest.Check(t, cancelled, "cancel waits for a handler that is not its own")
 		close(door)
 		synctest.Wait()
 		checkEqual(t, "calls", calls, 0)
@@ -288,9 +278,7 @@ func TestCancelFromInsideTheHandler(t *testing.T) {
 	cancelLater = s.Subscribe("a", func(core.Signal) { later++ })
 	s.Raise("a")
 	s.Raise("a")
-	if calls != 1 || later != 0 {
-		t.Errorf("got %d calls of the handler, %d of the one it cancelled, want 1, 0", calls, later)
-	}
+	coretest.Check(t, calls == 1 && later == 0, "got %d calls of the handler, %d of the one it cancelled, want 1, 0", calls, later)
 }
 
 // Law 2: no lock is held while handlers run.
@@ -304,9 +292,7 @@ func TestHandlersMayDoAnything(t *testing.T) {
 		s.Raise("b") // delivered before this returns
 		release := s.Hold("c", "", time.Hour)
 		release()
-		if s.Count("a") != 1 || m.Count() != 1 || len(sensed(s, core.Query{Pattern: "b"})) != 1 {
-			t.Error("a handler senses something else")
-		}
+		coretest.Check(t, s.Count("a") == 1 && m.Count() == 1 && len(sensed(s, core.Query{Pattern: "b"})) == 1, "a handler senses something else")
 		s.Subscribe("d", func(core.Signal) {})()
 		accepted(t)(c.Enqueue(t.Context(), "item"))
 		s.Resize(500, time.Hour)
@@ -341,17 +327,17 @@ func TestSubscribeWhileDelivering(t *testing.T) {
 	checkEqual(t, "calls of the inner handler", inner, 1)
 }
 
-// A handler may end its goroutine.
+// A handler may end its goroutine. Those that come after it are called.
 func TestHandlerEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := core.NewSink(core.SinkOptions{})
-		cancel := s.Subscribe("a", func(core.Signal) { runtime.Goexit() })
+		cancel, after := s.Subscribe("a", func(core.Signal) { runtime.Goexit() }), 0
+		s.Subscribe("a", func(core.Signal) { after++ })
 		go s.Raise("a")
 		synctest.Wait()
 		cancel()
-		if !s.Raise("a") || s.Count("a") != 2 {
-			t.Errorf("got %d signals, want 2", s.Count("a"))
-		}
+		checkEqual(t, "calls of the next", after, 1)
+		coretest.Check(t, s.Raise("a") && s.Count("a") == 2, "got %d signals, want 2", s.Count("a"))
 	})
 }
 
@@ -363,13 +349,21 @@ func TestHold(t *testing.T) {
 		got = append(got, fmt.Sprint("taken back ", r.Signal.Key, r.Signal.Held, r.Pattern))
 	})
 	release := s.Hold("update", "k", 0)
-	if s.Retract("update") != 0 || s.ForgetAll() != 0 || !s.Has("update") {
-		t.Error("a held fact was retracted or forgotten by somebody else")
-	}
+	coretest.Check(t, s.Retract("update") == 0 && s.ForgetAll() == 0 && s.Has("update"), "a held fact was retracted or forgotten by somebody else")
 	release()
 	release()
 	checkEqual(t, "held", s.Stats().Held, 0)
 	wantNames(t, "told", got, "heard ktrue", "taken back ktrue")
+}
+
+func TestHoldWithAPayload(t *testing.T) {
+	s, lost := core.NewSink(core.SinkOptions{}), core.NewKind[error]("store.lost")
+	release := lost.Hold(s, "k", io.EOF, 0)
+	for signal, err := range lost.Sense(s, core.Query{}) {
+		checkEqual(t, "held", fmt.Sprint(signal.Key, signal.Held, err), "ktrue EOF")
+	}
+	release()
+	checkEqual(t, "has it", s.Has("store.lost"), false)
 }
 
 // The end of a lease is no retraction, and a release after it is none either.
@@ -427,9 +421,7 @@ func TestSinkStatsJSON(t *testing.T) {
 	s.Raise("b")
 	got, err := json.Marshal(s.Stats())
 	want := `{"held":0,"stored":1,"kept":0,"capacity":1,"maxAge":300000000000,"raised":2,"evicted":1,"expired":0,"blocked":0,"panics":0,"handlers":0,"monitors":0}`
-	if err != nil || string(got) != want {
-		t.Errorf("got %s, %v, want %s", got, err, want)
-	}
+	coretest.Check(t, err == nil && string(got) == want, "got %s, %v, want %s", got, err, want)
 }
 
 // Everything at once, for the race detector. Then the counts must add up.
@@ -470,9 +462,7 @@ func TestSinkConcurrentSafe(t *testing.T) {
 		for i := range each {
 			last := uint64(0)
 			for sig := range s.Sense(core.Query{}) {
-				if sig.Seq <= last || sig.Name == "" {
-					t.Errorf("%q with Seq %d after %d", sig.Name, sig.Seq, last)
-				}
+				coretest.Check(t, sig.Seq > last && sig.Name != "", "%q with Seq %d after %d", sig.Name, sig.Seq, last)
 				last = sig.Seq
 			}
 			s.Has(fmt.Sprintf("a.?%d", i)) // another pattern each time

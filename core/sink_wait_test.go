@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 var errCause = errors.New("cause")
@@ -22,9 +23,7 @@ func TestWaitForPresent(t *testing.T) {
 	cancel()
 	for _, pattern := range []string{"ready", "re*"} {
 		got, err := s.WaitFor(ended, pattern)
-		if err != nil || got.Key != "2" {
-			t.Errorf("%s: got %v, %v, want the newest", pattern, got, err)
-		}
+		coretest.Check(t, err == nil && got.Key == "2", "%s: got %v, %v, want the newest", pattern, got, err)
 	}
 	s.Hold("ready", "3", 0)
 	if got, err := s.WaitFor(ended, "ready"); err != nil || got.Key != "3" || !got.Held {
@@ -41,9 +40,7 @@ func TestWaitForLater(t *testing.T) {
 		time.AfterFunc(time.Second, func() { s.Raise("other") })
 		time.AfterFunc(2*time.Second, func() { s.RaiseKey("ready", "k"); s.Retract("ready") })
 		got, err := s.WaitFor(t.Context(), "ready")
-		if err != nil || got.Key != "k" || time.Since(start) != 2*time.Second {
-			t.Errorf("got %v, %v after %v", got, err, time.Since(start))
-		}
+		coretest.Check(t, err == nil && got.Key == "k" && time.Since(start) == 2*time.Second, "got %v, %v after %v", got, err, time.Since(start))
 	})
 }
 
@@ -160,9 +157,7 @@ func TestWaitGone(t *testing.T) {
 				s := core.NewSink(core.SinkOptions{Capacity: 100})
 				setup(s)
 				took, err := gone(t, s, "busy.*", time.Minute)
-				if err != nil || took != 2*time.Second {
-					t.Errorf("got %v after %v, want nil after 2s", err, took)
-				}
+				coretest.Check(t, err == nil && took == 2*time.Second, "got %v after %v, want nil after 2s", err, took)
 			})
 		})
 	}

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// watchBuffer is how many signals a Watch keeps for its consumer.
+// watchBuffer is how many signals a Watch keeps for its consumer: at 10,000 raises a second
+// it may pause for 25 ms.
 const watchBuffer = 256
 
 // Watch yields the signals that match pattern as they are raised, from the start of the
 // loop until ctx ends or the loop is left. It never makes a raiser wait. It keeps at most
 // 256 signals for the loop, and drops the oldest beyond that. The second value is the
 // number of signals dropped directly before this one. Like [Sink.Subscribe], a Watch with
-// a pattern such as "atom.*" makes coordinators raise SignalStarted and SignalStopped.
+// a pattern such as "operation.*" makes coordinators raise SignalStarted and SignalStopped.
 func (s *Sink) Watch(ctx context.Context, pattern string) iter.Seq2[Signal, int] {
 	needContext(ctx, "Watch")
 	return func(yield func(Signal, int) bool) {

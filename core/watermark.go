@@ -7,7 +7,7 @@ import (
 )
 
 // A watermark tells a function that a number has reached high, and that it is down to low
-// again. The owner of the number calls see; wake, without a lock, calls the function.
+// again. The owner of the number calls see; tell, without a lock, calls the function.
 type watermark struct {
 	high, low int
 	over      atomic.Bool // written by see
@@ -31,7 +31,7 @@ func newWatermark(caller string, high, low int, fn func(over bool), panics *atom
 	return w
 }
 
-// see notes the number, and reports whether wake has to be called. The lock of the number's
+// see notes the number, and reports whether tell has to be called. The lock of the number's
 // owner is held.
 func (w *watermark) see(n int) bool {
 	over := n >= w.high || n > w.low && w.over.Load()
@@ -39,16 +39,16 @@ func (w *watermark) see(n int) bool {
 	return over != w.said.Load()
 }
 
-// wake calls the function until it has been told what is so, or waits until another
+// tell calls the function until it has been told what is so, or waits until another
 // goroutine has, so that a number is not far beyond its mark before the function knows.
 // Inside a handler, which may be the function, it does not wait.
-func (w *watermark) wake() {
+func (w *watermark) tell() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for w.said.Load() != w.over.Load() {
 		switch {
 		case !w.busy:
-			w.tell()
+			w.call()
 		case deliveries(1) > 0:
 			return // the goroutine that is busy goes on
 		default:
@@ -57,7 +57,7 @@ func (w *watermark) wake() {
 	}
 }
 
-func (w *watermark) tell() {
+func (w *watermark) call() {
 	over := !w.said.Load()
 	w.busy = true
 	w.mu.Unlock()

@@ -17,6 +17,12 @@
 //
 //	core.NewCoordinator(ratelimit.Wrap(l, callAPI), core.Options{MaxConcurrency: 8})
 //
+// While an item waits in Wrap it keeps its slot: if it gave the slot up, the coordinator would
+// start the next one, until all lanes stand in the limiter's line, which knows no lanes. If the
+// rate is that of one coordinator, use [core.Class] instead: items wait for tokens in their
+// lanes, without a slot, and Explain says when the next token comes. One rate over several
+// coordinators, or outside of any, is for this package.
+//
 // # Waiting
 //
 // Requests wait in a queue, first come, first served. No request goes before a queued one,

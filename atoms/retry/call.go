@@ -9,9 +9,9 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// do makes attempts until one succeeds or there is no further attempt. If suspends is set,
-// the operation of ctx gives up its slot while it waits.
-func (r *Retrier) do(ctx context.Context, work func(context.Context) error, suspends bool) error {
+// do makes attempts until one succeeds or there is no further attempt. Wrapped says that it
+// is all that the operation of ctx does.
+func (r *Retrier) do(ctx context.Context, work func(context.Context) error, wrapped bool) error {
 	var begun time.Duration
 	if r.opts.MaxElapsed > 0 {
 		begun = time.Since(r.base)
@@ -25,7 +25,7 @@ func (r *Retrier) do(ctx context.Context, work func(context.Context) error, susp
 	err := r.first(ctx, work)
 	returned = true
 	if err != nil {
-		return r.again(ctx, begun, err, work, suspends)
+		return r.again(ctx, begun, err, work, wrapped)
 	}
 	r.atOnce.Add(1)
 	if r.opts.Budget != nil {
@@ -35,7 +35,7 @@ func (r *Retrier) do(ctx context.Context, work func(context.Context) error, susp
 }
 
 // again continues after the first attempt has failed with err.
-func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, work func(context.Context) error, suspends bool) error {
+func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, work func(context.Context) error, wrapped bool) error {
 	on := raiser{r, core.OperationFrom(ctx)}
 	end := &r.stats.Panicked
 	defer func() { count(r, end, 1) }()
@@ -69,7 +69,7 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 			on.raise(BudgetExhausted, Event{n, 0, err})
 			return giveUp(n, ErrBudget, err)
 		}
-		if !r.wait(ctx, on, n, delay, err, suspends) {
+		if !r.wait(ctx, on, n, delay, err, wrapped && !r.opts.KeepSlot) {
 			if r.opts.Budget != nil {
 				r.opts.Budget.refund()
 			}
@@ -78,6 +78,9 @@ func (r *Retrier) again(ctx context.Context, begun time.Duration, err error, wor
 		}
 		n++
 		count(r, &r.stats.Retries, 1)
+		if wrapped {
+			on.op.Charge(1, 0)
+		}
 		on.raise(Started, Event{n, delay, err})
 		last := err
 		if err = r.numbered(ctx, on.op, n, work); err == nil {
@@ -125,22 +128,16 @@ func (r *Retrier) wait(ctx context.Context, on raiser, n int, delay time.Duratio
 		on.raise(Delayed, Event{n, delay, err})
 		count(r, &r.stats.Waiting, 1)
 		what := fmt.Sprintf("attempt %d after a delay of %v", n+1, delay)
-		pass := func(ctx context.Context) error {
-			timer := time.NewTimer(delay)
-			defer timer.Stop()
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-			}
-			return nil
-		}
+		until := time.Now().Add(delay)
+		waits, end := context.WithDeadline(ctx, until)
 		if suspends {
-			_ = on.op.Suspend(ctx, what, pass)
+			_ = on.op.Suspend(waits, what, func(ctx context.Context) error { <-ctx.Done(); return nil })
 		} else {
-			waited := on.op.WaitsFor(what, time.Now().Add(delay))
-			_ = pass(ctx)
+			waited := on.op.WaitsFor(what, until)
+			<-waits.Done()
 			waited()
 		}
+		end()
 		count(r, &r.stats.Waiting, -1)
 	}
 	return ctx.Err() == nil

@@ -37,8 +37,8 @@
 // # Where it waits
 //
 // Do waits on the goroutine of its caller, so an operation of a coordinator keeps its slot.
-// In a [Queue], an item that waits for its next attempt gives up its slot, and other items
-// run.
+// With [Wrap], an operation that waits for its next attempt gives up its slot, and other items
+// run. It keeps its key, lane and class.
 //
 // # Signals
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
@@ -69,9 +70,9 @@ func ExampleRetrier_Do() {
 	// retry: gave up after 4 attempts: not reachable
 }
 
-// A queue runs a limited number of items at once. An item that backs off gives up its slot,
-// so other items run.
-func ExampleQueue() {
+// While an item waits for its next attempt, it gives up its slot, so that others run. It keeps
+// its key: the second item of a host waits for the first one.
+func ExampleWrap_slots() {
 	r, err := retry.New(retry.Options{
 		Attempts: 3,
 		Backoff:  func(attempt int) time.Duration { return 10 * time.Millisecond << attempt },
@@ -79,35 +80,36 @@ func ExampleQueue() {
 	if err != nil {
 		panic(err)
 	}
-	call := func(ctx context.Context, url string) error {
-		fmt.Println(url, "attempt", retry.Attempt(ctx))
-		if url == "https://api.example.com" && retry.Attempt(ctx) < 3 {
+	call := func(ctx context.Context, u url.URL) error {
+		fmt.Println(u.Host, u.Path, "attempt", retry.Attempt(ctx))
+		if u.Path == "/a" && retry.Attempt(ctx) < 3 {
 			return errors.New("503 Service Unavailable")
 		}
 		return nil
 	}
-	queue, err := retry.NewQueue(r, call, retry.QueueOptions{MaxConcurrency: 1})
+	calls, err := core.NewKeyedCoordinator(func(u url.URL) string { return u.Host }, retry.Wrap(r, call), core.Options{MaxConcurrency: 1})
 	if err != nil {
 		panic(err)
 	}
-	defer queue.Close()
+	defer calls.Close()
 
 	ctx := context.Background()
-	for _, url := range []string{"https://api.example.com", "https://example.org"} {
-		if _, err := queue.Enqueue(ctx, url); err != nil {
+	for _, u := range []url.URL{{Host: "one", Path: "/a"}, {Host: "one", Path: "/b"}, {Host: "two", Path: "/c"}} {
+		if _, err := calls.Enqueue(ctx, u); err != nil {
 			panic(err)
 		}
 	}
-	if err := queue.Drain(ctx); err != nil { // waits for the retries
+	if err := calls.Drain(ctx); err != nil { // waits for the retries
 		panic(err)
 	}
-	fmt.Println(queue.Stats().Succeeded, "succeeded")
-	// Unordered output:
-	// https://api.example.com attempt 1
-	// https://example.org attempt 1
-	// https://api.example.com attempt 2
-	// https://api.example.com attempt 3
-	// 2 succeeded
+	fmt.Println(calls.Stats().Succeeded, "succeeded")
+	// Output:
+	// one /a attempt 1
+	// two /c attempt 1
+	// one /a attempt 2
+	// one /a attempt 3
+	// one /b attempt 1
+	// 3 succeeded
 }
 
 // Wrap adds retries to the work of any coordinator.

@@ -39,7 +39,8 @@ type Options struct {
 	// for concurrent use. nil means no jitter.
 	Jitter func(time.Duration) time.Duration
 
-	// AttemptTimeout is how long one attempt may take. Then its context ends, with the
+	// AttemptTimeout is how long one attempt may take. It starts with the attempt, not with
+	// the wait for a slot. Then its context ends, with the
 	// cause [ErrAttemptTimeout]. An attempt that fails because of that is retried like any
 	// other. 0 and negative mean no limit.
 	AttemptTimeout time.Duration
@@ -55,6 +56,9 @@ type Options struct {
 	RetryIf func(error) bool
 	// Budget limits the retries of all Retriers that share it. nil means no such limit.
 	Budget *Budget
+	// KeepSlot lets operations of [Wrap] and [WrapResult] keep their slots while they wait
+	// for their next attempts. By default, they give them up: see [core.Operation.Suspend].
+	KeepSlot bool
 }
 
 // Signals of a [Retrier]. The payload is an [Event]. If the call is part of an operation,
@@ -169,7 +173,8 @@ func New(opts Options) (*Retrier, error) {
 //
 // The context of an attempt is made from ctx. It ends after [Options.AttemptTimeout], and
 // [Attempt] reads the number of the attempt from it. Do calls work on the goroutine of its
-// caller, and does not recover panics. Do panics if work is nil.
+// caller, and does not recover panics. If the caller is an operation, it keeps its slot while
+// it waits; with [Wrap] it does not. Do panics if work is nil.
 func (r *Retrier) Do(ctx context.Context, work func(context.Context) error) error {
 	if work == nil {
 		panic("retry: Do needs a function")
@@ -183,28 +188,36 @@ func DoValue[T any](ctx context.Context, r *Retrier, work func(context.Context) 
 	if r == nil || work == nil {
 		panic("retry: DoValue needs a Retrier and a function")
 	}
-	var value T
-	err := r.do(ctx, func(ctx context.Context) (err error) {
+	return doValue(ctx, r, work, false)
+}
+
+func doValue[T any](ctx context.Context, r *Retrier, work func(context.Context) (T, error), wrapped bool) (value T, err error) {
+	err = r.do(ctx, func(ctx context.Context) (err error) {
 		value, err = work(ctx)
 		return err
-	}, false)
+	}, wrapped)
 	return value, err
 }
 
-// Wrap returns work that retries each item by r, for any coordinator. An item keeps its slot
-// while it waits for its next attempt; in a [Queue] it does not. Wrap panics if r or work is
-// nil.
+// Wrap returns work that retries each item by r, for any coordinator. While the operation of
+// an item waits for its next attempt, it is suspended: it gives up its slot, so that other
+// items run, and keeps its key, lane and class, so that no item of its key overtakes it. It
+// gets a slot back before what is pending in its lane, and after what could start in higher
+// ones. [core.Options.MaxSuspended] limits how many slots are given up at once.
+// [Options.KeepSlot] turns that off.
+//
+// Each further attempt charges the class and the key of the operation with one call (see
+// [core.Operation.Charge]), and does not wait for tokens: other items start later.
+//
+// An operation is one item and counts once, however many attempts it has. If it is cancelled
+// while it waits, it ends as soon as it has a slot. Code that calls the result of Wrap must not
+// hold a lock that other items need. Wrap panics if r or work is nil.
 func Wrap[T any](r *Retrier, work core.Work[T]) core.Work[T] {
 	if r == nil || work == nil {
 		panic("retry: Wrap needs a Retrier and a function")
 	}
-	return wrap(r, work, false)
-}
-
-// wrap is Wrap without the check of its arguments; for suspends see [Retrier.do].
-func wrap[T any](r *Retrier, work core.Work[T], suspends bool) core.Work[T] {
 	return func(ctx context.Context, item T) error {
-		return r.do(ctx, func(ctx context.Context) error { return work(ctx, item) }, suspends)
+		return r.do(ctx, func(ctx context.Context) error { return work(ctx, item) }, true)
 	}
 }
 
@@ -214,7 +227,7 @@ func WrapResult[In, Out any](r *Retrier, work core.ResultWork[In, Out]) core.Res
 		panic("retry: WrapResult needs a Retrier and a function")
 	}
 	return func(ctx context.Context, in In) (Out, error) {
-		return DoValue(ctx, r, func(ctx context.Context) (Out, error) { return work(ctx, in) })
+		return doValue(ctx, r, func(ctx context.Context) (Out, error) { return work(ctx, in) }, true)
 	}
 }
 

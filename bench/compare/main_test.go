@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/bench"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // quick measures the rows of one group that match only.
@@ -38,13 +39,9 @@ func TestRunWritesADocument(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "numbers.md")
 	out := quick(t, "^match/op=match/pattern=exact$", "-doc", file)
 	text, err := os.ReadFile(file)
-	if err != nil || string(text) != out {
-		t.Errorf("got error %v and\n%s, want\n%s", err, text, out)
-	}
+	coretest.Check(t, err == nil && string(text) == out, "got error %v and\n%s, want\n%s", err, text, out)
 	for _, part := range []string{"go run ./bench/compare -rounds=2", "Machine: ", "| match/op=match/pattern=exact |"} {
-		if !strings.Contains(out, part) {
-			t.Errorf("no %q in\n%s", part, out)
-		}
+		coretest.Check(t, strings.Contains(out, part), "no %q in\n%s", part, out)
 	}
 }
 
@@ -81,9 +78,7 @@ func TestRunSelectsByCores(t *testing.T) {
 	} {
 		out := quick(t, both, "-cpu="+c.cpu)
 		onecore, other := strings.Contains(out, "| onecore/"), strings.Contains(out, "| match/")
-		if !strings.Contains(out, c.header) || onecore != c.onecore || other != c.other {
-			t.Errorf("-cpu %s:\n%s", c.cpu, out)
-		}
+		coretest.Check(t, strings.Contains(out, c.header) && onecore == c.onecore && other == c.other, "-cpu %s:\n%s", c.cpu, out)
 		if n := runtime.GOMAXPROCS(0); n != 3 {
 			t.Fatalf("-cpu %s leaves GOMAXPROCS at %d", c.cpu, n)
 		}
@@ -131,9 +126,7 @@ func TestTableRelatesRoundByRound(t *testing.T) {
 | g/r | 30.0 (20.0–515.0) | bad | 60.0 (40.0–1030.0) | 0.50 (0.50–0.50) | 0.4 | **missed** | **2.00 > 1** | 2.00 |
 | g/r | 30.0 (20.0–515.0) | shown | 30.0 (20.0–515.0) | 1.00 (1.00–1.00) |  |  | **2.00 > 1** | 2.00 |
 `
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", &out, want)
-	}
+	coretest.Check(t, out.String() == want, "got\n%s\nwant\n%s", &out, want)
 }
 
 func TestQuantile(t *testing.T) {

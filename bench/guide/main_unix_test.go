@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 const childMain = "EPHEMERAL_GUIDE_MAIN" // set in a child process that is the program of page 5
@@ -85,19 +87,13 @@ func TestMainEndsAtSIGTERM(t *testing.T) {
 				t.Errorf("exit status %d, want %d: %s", got, test.exit, &stderr)
 			}
 			for _, want := range test.out {
-				if !strings.Contains(string(out), want) {
-					t.Errorf("it did not print %q:\n%s", want, out)
-				}
+				coretest.Check(t, strings.Contains(string(out), want), "it did not print %q:\n%s", want, out)
 			}
 			for _, never := range test.without {
-				if strings.Contains(string(out), never) {
-					t.Errorf("it printed %q:\n%s", never, out)
-				}
+				coretest.Check(t, !strings.Contains(string(out), never), "it printed %q:\n%s", never, out)
 			}
 			for _, want := range test.err {
-				if !strings.Contains(stderr.String(), want) {
-					t.Errorf("its error lacks %q:\n%s", want, &stderr)
-				}
+				coretest.Check(t, strings.Contains(stderr.String(), want), "its error lacks %q:\n%s", want, &stderr)
 			}
 		})
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/atoms/hedge"
-	"github.com/ephemeralgo/ephemeral/atoms/ratelimit"
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/patterns/circuitbreaker"
 )
 
 func Example_retry() {
@@ -44,18 +44,18 @@ func Example_retry() {
 }
 
 func Example_limits() {
-	limiter := core.Must(ratelimit.New(core.Rate{PerSecond: 100, Burst: 1}, ratelimit.Options{})) // 100 calls a second
-	defer limiter.Close()
 	r := core.Must(retry.New(retry.Options{Attempts: 3}))
-
 	call := func(ctx context.Context, order string) error { return nil }
-	orders := core.Must(core.NewCoordinator(
-		retry.Wrap(r, ratelimit.Wrap(limiter, call)), // each attempt takes one token
-		core.Options{MaxConcurrency: 8}))
+	orders := core.Must(core.NewCoordinator(retry.Wrap(r, call), core.Options{
+		MaxConcurrency: 8,
+		Classes:        []core.Class{{Name: "carrier", Rate: core.Rate{PerSecond: 100, Burst: 1}}}, // 100 calls a second
+	}))
+	defer orders.Close()
+	labels := orders.Class("carrier") // a view: its items belong to the class
 
 	ctx, start := context.Background(), time.Now()
 	for range 6 {
-		core.Must(orders.Enqueue(ctx, "order"))
+		core.Must(labels.Enqueue(ctx, "order"))
 	}
 	if err := orders.Drain(ctx); err != nil {
 		panic(err)
@@ -65,9 +65,10 @@ func Example_limits() {
 }
 
 func Example_hedge() {
-	limiter := core.Must(ratelimit.New(core.Rate{PerSecond: 100}, ratelimit.Options{}))
-	defer limiter.Close()
-	r := core.Must(retry.New(retry.Options{}))
+	sink := core.NewSink(core.SinkOptions{})
+	r := core.Must(retry.New(retry.Options{AttemptTimeout: time.Second}))
+	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier"}))
+	defer breaker.Close()
 	h := core.Must(hedge.New(hedge.Options{Delay: 10 * time.Millisecond, MaxExtra: 1}))
 
 	call := func(ctx context.Context, order string) error {
@@ -78,8 +79,10 @@ func Example_hedge() {
 		fmt.Print("server 2 ")
 		return nil
 	}
-	orders := core.Must(core.NewCoordinator(retry.Wrap(r, ratelimit.Wrap(limiter, hedge.Wrap(h, call))), core.Options{}))
+	orders := core.Must(core.NewCoordinator(
+		retry.Wrap(r, circuitbreaker.Wrap(breaker, hedge.Wrap(h, call))),
+		core.Options{Sink: sink, Classes: []core.Class{{Name: "carrier", Rate: core.Rate{PerSecond: 100}}}}))
 	defer orders.Close()
-	fmt.Println(orders.Do(context.Background(), "order-1"))
+	fmt.Println(orders.Class("carrier").Do(context.Background(), "order-1"))
 	// Output: server 2 <nil>
 }

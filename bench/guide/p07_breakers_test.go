@@ -19,29 +19,63 @@ func Example_breaker() {
 		Name:      "carrier",
 		Threshold: 2,                // 2 failures open it
 		Window:    30 * time.Second, // each failure counts for 30 seconds
+		OpenFor:   20 * time.Millisecond,
+		HalfOpen:  1, // one call is the trial
 	}))
 	defer breaker.Close()
 
+	calls := 0
 	call := circuitbreaker.Wrap(breaker, func(ctx context.Context, order string) error {
-		return errors.New("carrier does not answer")
+		if calls++; calls <= 2 {
+			fmt.Println(order, "failed")
+			return errors.New("carrier does not answer")
+		}
+		fmt.Println(order, "delivered")
+		return nil
 	})
-	orders := core.Must(core.NewCoordinator(call, core.Options{Sink: sink}))
+	orders := core.Must(core.NewCoordinator(call, core.Options{Sink: sink, MaxConcurrency: 1, Classes: []core.Class{{
+		Name:    "carrier",
+		DeferOn: "circuit.open.carrier",      // while the breaker is open, items wait
+		TrialOn: "circuit.half_open.carrier", // while it is half-open,
+		Trials:  1,                           // one item runs
+	}}}))
 	defer orders.Close()
+	defer circuitbreaker.Changes.Subscribe(sink, func(s core.Signal, c circuitbreaker.Change) {
+		fmt.Printf("%s: %s\n", s.Name, c.Reason)
+	})()
+
+	ctx := context.Background()
+	for n := range 4 {
+		core.Must(orders.Class("carrier").Enqueue(ctx, fmt.Sprint("order-", n+1)))
+	}
+	if err := orders.Drain(ctx); err != nil {
+		panic(err)
+	}
+	// Output:
+	// order-1 failed
+	// order-2 failed
+	// circuit.opened.carrier: too many failures count
+	// order-3 delivered
+	// circuit.closed.carrier: enough probes have succeeded
+	// order-4 delivered
+}
+
+func Example_breakerRefuses() {
+	sink := core.NewSink(core.SinkOptions{})
+	breaker := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "carrier"}))
+	defer breaker.Close()
 	quotes := core.Must(core.NewCoordinator(
 		func(ctx context.Context, quote string) error { return nil },
 		core.Options{Sink: sink, CancelOn: "circuit.open.carrier"}))
 	defer quotes.Close()
 
-	ctx := context.Background()
-	fmt.Println(orders.Do(ctx, "order-1"))
-	fmt.Println(orders.Do(ctx, "order-2"))
-	fmt.Println(errors.Is(orders.Do(ctx, "order-3"), circuitbreaker.ErrOpen))
-	fmt.Println(quotes.Do(ctx, "quote-1"))
+	breaker.Trip() // opens it, like 5 failures
+	fmt.Println(quotes.Do(context.Background(), "quote-1"))
+	ask := circuitbreaker.Wrap(breaker, func(ctx context.Context, quote string) error { return nil })
+	fmt.Println(errors.Is(ask(context.Background(), "quote-2"), circuitbreaker.ErrOpen))
 	// Output:
-	// carrier does not answer
-	// carrier does not answer
-	// true
 	// core: refused because of signal "circuit.open.carrier"
+	// true
 }
 
 func Example_together() {

@@ -29,9 +29,7 @@ func Example_clock() {
 
 		start := time.Now()
 		err := orders.Do(t.Context(), "order-1")
-		if !errors.Is(err, retry.ErrAttempts) {
-			t.Error(err)
-		}
+		coretest.Check(t, errors.Is(err, retry.ErrAttempts), "%v", err)
 		if waited := time.Since(start); waited != 2*time.Hour { // exactly
 			t.Error("waited", waited)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // Each example is on a page, and the text below it contains its output. Command readme copies
@@ -27,9 +28,7 @@ func TestPages(t *testing.T) {
 	}
 	for _, example := range doc.Examples(files...) {
 		_, below, found := strings.Cut(strings.Join(pages, "\n## "), "<!-- example: bench/guide.Example"+example.Name+" -->")
-		if !found {
-			t.Errorf("Example%s is on no page", example.Name)
-		}
+		coretest.Check(t, found, "Example%s is on no page", example.Name)
 		below, _, _ = strings.Cut(below, "\n## ")
 		_, below, _ = strings.Cut(below, "\n```\n")
 		for line := range strings.Lines(example.Output) {

@@ -95,7 +95,7 @@ func (m *Meter) when(v Mark, from int64) int64 {
 	}
 	from = max(from, m.since)
 	gap := v.minus(m.total)
-	if gap.whole < 0 || gap == (Mark{}) {
+	if gap.whole < 0 || gap == (Mark{}) || !m.at(from).Less(v) {
 		return from
 	}
 	// guess is exact to about 50 bits. The exact answer is near it.

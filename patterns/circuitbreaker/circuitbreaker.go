@@ -12,31 +12,28 @@ import (
 	"github.com/ephemeralgo/ephemeral/core/breaker"
 )
 
-// SignalOpen is the beginning of the name of the signal that an open breaker holds. The
-// breaker "api" holds "circuit.open.api".
-const SignalOpen = "circuit.open"
-
-// Signals of a breaker that report changes of its state. The key is the name of the breaker, and
-// the payload is a [Change]. The breaker raises them on the sink.
+// The signals of a breaker. To each, the breaker adds a dot and its name: the breaker "api"
+// holds "circuit.open.api". The key is its name as well.
 const (
-	// SignalOpened is raised when the breaker opens: it refuses calls from now on.
+	// SignalOpen is held while the breaker is open: it refuses calls.
+	SignalOpen = "circuit.open"
+	// SignalHalfOpen is held while the breaker is half-open: it allows probes. It begins
+	// before the end of SignalOpen, so that one of the two is held until the breaker closes.
+	SignalHalfOpen = "circuit.half_open"
+	// SignalOpened is raised when the breaker opens. The payload is a [Change].
 	SignalOpened = "circuit.opened"
-	// SignalHalfOpened is raised when the breaker has been open for OpenFor: it allows probes.
-	SignalHalfOpened = "circuit.half_opened"
-	// SignalClosed is raised when the breaker allows all calls again, also by Close.
+	// SignalClosed is raised when the breaker allows all calls again, also by Close. The
+	// payload is a [Change].
 	SignalClosed = "circuit.closed"
 )
 
-// The kinds of these signals.
-var (
-	Opened     = core.NewKind[Change](SignalOpened)
-	HalfOpened = core.NewKind[Change](SignalHalfOpened)
-	Closed     = core.NewKind[Change](SignalClosed)
-)
+// Changes are the signals of all breakers that have a [Change] as payload.
+var Changes = core.NewFamily[Change](SignalOpened + ".*, " + SignalClosed + ".*")
 
-// A Change says why the state of a breaker has changed.
+// A Change says why a breaker has opened or closed.
 type Change struct {
-	Reason string `json:"reason"` // a text for people
+	Reason  string        `json:"reason"`           // a text for people
+	OpenFor time.Duration `json:"openFor,omitzero"` // of SignalClosed: the time since it opened, trials included
 }
 
 // failed is the beginning of the name of the signals that count by default.
@@ -101,7 +98,7 @@ func (o Options) resolved(on core.Sensor) (Options, error) {
 		return o, fmt.Errorf("circuitbreaker: Options.Name is %q, but must not have the characters * ? and comma, and no blanks around it", o.Name)
 	case strings.TrimSpace(o.Failure) != o.Failure:
 		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not have blanks around it", o.Failure)
-	case slices.ContainsFunc([]string{SignalOpen + "." + o.Name, SignalOpened, SignalHalfOpened, SignalClosed}, func(own string) bool { return core.Match(o.Failure, own) }):
+	case slices.ContainsFunc([]string{SignalOpen, SignalHalfOpen, SignalOpened, SignalClosed}, func(own string) bool { return core.Match(o.Failure, own+"."+o.Name) }):
 		return o, fmt.Errorf("circuitbreaker: Options.Failure is %q, but must not match a signal of the breaker", o.Failure)
 	case o.Window < 0 || o.OpenFor < 0:
 		return o, fmt.Errorf("circuitbreaker: Options.Window is %v and OpenFor is %v, but both must be more than 0", o.Window, o.OpenFor)
@@ -124,8 +121,11 @@ type Breaker struct {
 	failure  string // the signal that failed calls raise
 	failures *core.Monitor
 	shared   *breaker.Shared
-	state    breaker.State // that was reported last; only changed uses it
-	release  func()        // ends the held signal; only changed uses it
+
+	// Only changed uses these.
+	state   breaker.State // that was reported last
+	opened  time.Time
+	release func() // ends the held signal
 }
 
 // New makes a breaker, or says what is wrong with the options. Pass a sink to count all
@@ -152,22 +152,28 @@ func New(on core.Sensor, opts Options) (*Breaker, error) {
 
 // changed is called for each change of the state.
 func (b *Breaker) changed(state breaker.State, lease time.Duration, why string) {
-	b.release()
-	kind, change := HalfOpened, Change{why}
-	switch {
-	case state == breaker.Open:
-		kind = Opened
-		end := b.sink.Hold(SignalOpen+"."+b.opts.Name, "", lease)
-		timer := time.AfterFunc(lease, func() { b.State() }) // reports the end; it finds none if there is no lease
-		b.release = func() { timer.Stop(); end() }
-	case state == breaker.Closed:
-		if kind = Closed; b.opts.HalfOpen > 0 {
+	before, end, held := b.state, b.release, lease
+	signal, change := SignalOpened, Change{Reason: why}
+	b.state, b.release = state, func() {}
+	switch state {
+	case breaker.Open:
+		if before == breaker.Closed {
+			b.opened = time.Now()
+		}
+		if b.opts.HalfOpen > 0 {
+			held = 0 // or it could end before SignalHalfOpen is held
+		}
+		release, timer := b.sink.Hold(SignalOpen+"."+b.opts.Name, "", held), time.AfterFunc(lease, func() { b.State() }) // reports the end; it finds none if there is no lease
+		b.release = func() { timer.Stop(); release() }
+	case breaker.HalfOpen:
+		b.release = b.sink.Hold(SignalHalfOpen+"."+b.opts.Name, "", 0)
+	case breaker.Closed:
+		if signal, change.OpenFor = SignalClosed, time.Since(b.opened); b.opts.HalfOpen > 0 {
 			b.failures.Reset()
 		}
 	}
-	if b.state != state {
-		b.state = state
-		kind.Raise(b.sink, b.opts.Name, change)
+	if end(); state != before && state != breaker.HalfOpen {
+		Changes.Named(signal+"."+b.opts.Name).Raise(b.sink, b.opts.Name, change)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,16 +240,16 @@ func TestAllocations(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for name, opts := range map[string]circuitbreaker.Options{
-		"Name":       {Name: "a*"},
-		"Name is":    {Name: "api "},
-		"Failure":    {Failure: "*"},
-		`"a.b "`:     {Failure: "a.b "},
-		`"*.closed"`: {Failure: "*.closed"},
-		"Window":     {Window: -1},
-		"OpenFor":    {OpenFor: -1},
-		"Threshold":  {Threshold: -1},
-		"is 16385":   {Threshold: core.MonitorCap + 1},
-		"Rate":       {Rate: 1.1},
+		"Name":         {Name: "a*"},
+		"Name is":      {Name: "api "},
+		"Failure":      {Failure: "*"},
+		`"a.b "`:       {Failure: "a.b "},
+		`"*.closed.*"`: {Failure: "*.closed.*"},
+		"Window":       {Window: -1},
+		"OpenFor":      {OpenFor: -1},
+		"Threshold":    {Threshold: -1},
+		"is 16385":     {Threshold: core.MonitorCap + 1},
+		"Rate":         {Rate: 1.1},
 	} {
 		_, err := circuitbreaker.New(core.NewSink(core.SinkOptions{}), opts)
 		assert.ErrorContains(t, err, "circuitbreaker: ")
@@ -258,8 +260,8 @@ func TestMistakes(t *testing.T) {
 	assert.Panics(t, func() { circuitbreaker.Wrap[int](nil, nil) })
 }
 
-// Each change of the state is raised once, when it happens, with its reason.
-func TestChangesAreRaisedWithTheirReasons(t *testing.T) {
+// Each change is told once, when it happens: what is held, what is released, and what was raised with which payload.
+func TestChangesAreFacts(t *testing.T) {
 	failing := func(t *testing.T, b *circuitbreaker.Breaker, work core.Work[error]) {
 		for range 2 {
 			assert.Equal(t, errDown, work(t.Context(), errDown))
@@ -271,7 +273,8 @@ func TestChangesAreRaisedWithTheirReasons(t *testing.T) {
 		want  []string
 	}{
 		{circuitbreaker.Options{Threshold: 2, Window: time.Minute}, failing, []string{
-			"0s circuit.opened api: too many failures count", "1m0.000000001s circuit.closed api: fewer failures count"}},
+			"0s open", "0s opened {too many failures count 0s}", "1m0.000000001s open ends",
+			"1m0.000000001s closed {fewer failures count 1m0.000000001s}"}},
 		{circuitbreaker.Options{Rate: 0.5, MinCalls: 2, OpenFor: time.Minute, HalfOpen: 1}, func(t *testing.T, b *circuitbreaker.Breaker, work core.Work[error]) {
 			failing(t, b, work)
 			time.Sleep(90 * time.Second)
@@ -279,11 +282,14 @@ func TestChangesAreRaisedWithTheirReasons(t *testing.T) {
 			time.Sleep(time.Minute)
 			assert.NoError(t, work(t.Context(), nil))
 		}, []string{
-			"0s circuit.opened api: too many calls have failed", "1m0s circuit.half_opened api: it has been open for long enough",
-			"1m30s circuit.opened api: a probe has failed", "2m30s circuit.half_opened api: it has been open for long enough",
-			"2m30s circuit.closed api: enough probes have succeeded"}},
+			"0s open", "0s opened {too many calls have failed 0s}",
+			"1m0s half_open", "1m0s open ends",
+			"1m30s open", "1m30s half_open ends", "1m30s opened {a probe has failed 0s}",
+			"2m30s half_open", "2m30s open ends",
+			"2m30s half_open ends", "2m30s closed {enough probes have succeeded 2m30s}"}},
 		{circuitbreaker.Options{OpenFor: time.Minute}, func(t *testing.T, b *circuitbreaker.Breaker, work core.Work[error]) {
 			b.Trip()
+			time.Sleep(time.Second)
 			b.Trip()
 			b.Reset()
 			b.Trip()
@@ -291,17 +297,26 @@ func TestChangesAreRaisedWithTheirReasons(t *testing.T) {
 			b.Trip()
 			b.Close()
 		}, []string{
-			"0s circuit.opened api: it was opened by a call of Trip", "0s circuit.closed api: it was closed by a call of Reset",
-			"0s circuit.opened api: it was opened by a call of Trip", "1m0s circuit.closed api: it has been open for long enough",
-			"1h0m0s circuit.opened api: it was opened by a call of Trip", "1h0m0s circuit.closed api: it has ended"}},
+			"0s open", "0s opened {it was opened by a call of Trip 0s}",
+			"1s open", "1s open ends", "1s open ends", "1s closed {it was closed by a call of Reset 1s}",
+			"1s open", "1s opened {it was opened by a call of Trip 0s}",
+			"1m1s closed {it has been open for long enough 1m0s}",
+			"1h0m1s open", "1h0m1s opened {it was opened by a call of Trip 0s}",
+			"1h0m1s open ends", "1h0m1s closed {it has ended 0s}"}},
 	} {
 		c.opts.Name = "api"
 		bubble(t, c.opts, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
 			begin, got := time.Now(), []string(nil)
-			defer sink.Subscribe("circuit.*", func(s core.Signal) {
-				if change, ok := s.Payload().(circuitbreaker.Change); ok {
-					got = append(got, fmt.Sprintf("%v %s %s: %s", time.Since(begin), s.Name, s.Key, change.Reason))
-				}
+			note := func(s core.Signal, text string) {
+				name, ok := strings.CutSuffix(strings.TrimPrefix(s.Name, "circuit."), ".api")
+				assert.True(t, ok)
+				got = append(got, strings.TrimSpace(fmt.Sprint(time.Since(begin), " ", name, " ", text)))
+			}
+			defer sink.Subscribe("circuit.open.*, circuit.half_open.*", func(s core.Signal) { note(s, "") })()
+			defer sink.SubscribeRetracted("circuit.*", func(r core.Retraction) { note(r.Signal, "ends") })()
+			defer circuitbreaker.Changes.Subscribe(sink, func(s core.Signal, change circuitbreaker.Change) {
+				assert.Equal(t, "api", s.Key)
+				note(s, fmt.Sprint(change))
 			})()
 			c.steps(t, b, work)
 			time.Sleep(time.Hour)
@@ -309,4 +324,43 @@ func TestChangesAreRaisedWithTheirReasons(t *testing.T) {
 			assert.Equal(t, c.want, got)
 		})
 	}
+}
+
+// A class that follows both held signals starts no more items than are trials, also when a trial fails and when the others go on
+// after a success. None of its items is refused by the breaker.
+func TestDeferredItemsDoNotRushIn(t *testing.T) {
+	bubble(t, circuitbreaker.Options{Name: "gpt", OpenFor: time.Minute, HalfOpen: 3}, func(t *testing.T, sink *core.Sink, b *circuitbreaker.Breaker, work core.Work[error]) {
+		var mu sync.Mutex
+		calls, running, most := 0, map[breaker.State]int{}, map[breaker.State]int{}
+		c := core.Must(core.NewCoordinator(circuitbreaker.Wrap(b, func(context.Context, int) error {
+			mu.Lock()
+			calls++
+			n, state := calls, b.State()
+			running[state]++
+			most[state] = max(most[state], running[state])
+			mu.Unlock()
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				running[state]--
+			}()
+			time.Sleep(time.Duration(1+n%4) * time.Second) // so that they do not end together
+			if n == 2 {
+				return errDown
+			}
+			return nil
+		}), core.Options{Sink: sink, MaxConcurrency: 16, Classes: []core.Class{{
+			Name: "gpt", DeferOn: "circuit.open.gpt", TrialOn: "circuit.half_open.gpt", Trials: 3,
+		}}}))
+		defer c.Close()
+		b.Trip()
+		for item := range 100 {
+			core.Must(c.Class("gpt").Enqueue(t.Context(), item))
+		}
+		time.Sleep(time.Minute - 1)
+		assert.Zero(t, calls)
+		require.NoError(t, c.Drain(t.Context()))
+		assert.Equal(t, map[breaker.State]int{breaker.HalfOpen: 3, breaker.Closed: 16}, most)
+		assert.EqualValues(t, 1, c.Stats().Failed, "the trial that the service failed")
+	})
 }

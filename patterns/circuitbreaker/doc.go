@@ -19,8 +19,9 @@
 //
 // While the breaker is open, it holds the signal "circuit.open.NAME" on the sink. So any
 // coordinator can defer items (DeferOn in core.Options) or refuse them (CancelOn), and
-// Explain says which breaker is the reason. It also raises [SignalOpened], [SignalHalfOpened] and
-// [SignalClosed], for people: each has a [Change] with the reason.
+// Explain says which breaker is the reason. While the breaker is half-open, it holds
+// "circuit.half_open.NAME". When it opens and closes, it raises [SignalOpened] and
+// [SignalClosed], each with a [Change]: the reason, and for how long it was open.
 //
 // Two breakers on one sink need different names. Breakers with the same [Options.Failure]
 // count each other's failures, and so open together.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
@@ -57,8 +58,8 @@ func ExampleOptions_rate() {
 		Name: "api", Rate: 0.5, MinCalls: 4, HalfOpen: 1, OpenFor: time.Minute,
 	}))
 	defer api.Close()
-	defer circuitbreaker.Opened.Subscribe(sink, func(s core.Signal, change circuitbreaker.Change) {
-		fmt.Println(s.Name, s.Key, change.Reason)
+	defer circuitbreaker.Changes.Subscribe(sink, func(s core.Signal, change circuitbreaker.Change) {
+		fmt.Printf("%s: %s\n", s.Name, change.Reason)
 	})()
 	call := circuitbreaker.Wrap(api, func(_ context.Context, err error) error { return err })
 
@@ -71,7 +72,42 @@ func ExampleOptions_rate() {
 	// closed false
 	// closed false
 	// closed false
-	// circuit.opened api too many calls have failed
+	// circuit.opened.api: too many calls have failed
 	// open false
 	// open true
+}
+
+// While the breaker is open, 100 items wait. Then three try whether the service works, and when they succeed,
+// all others run. The coordinator knows the breaker only by the names of its signals.
+func ExampleBreaker() {
+	ctx, sink := context.Background(), core.NewSink(core.SinkOptions{})
+	gpt := core.Must(circuitbreaker.New(sink, circuitbreaker.Options{Name: "gpt", OpenFor: 20 * time.Millisecond, HalfOpen: 3}))
+	defer gpt.Close()
+
+	var running, most atomic.Int32
+	ask := circuitbreaker.Wrap(gpt, func(_ context.Context, question int) error {
+		defer running.Add(-1)
+		if now := running.Add(1); sink.Has("circuit.half_open.gpt") && now > most.Load() {
+			most.Store(now)
+		}
+		time.Sleep(time.Millisecond)
+		return nil
+	})
+	calls := core.Must(core.NewCoordinator(ask, core.Options{Sink: sink, MaxConcurrency: 16, Classes: []core.Class{{
+		Name: "gpt", DeferOn: "circuit.open.gpt", TrialOn: "circuit.half_open.gpt", Trials: 3,
+	}}}))
+	defer calls.Close()
+
+	gpt.Trip() // as after too many failures
+	for question := range 100 {
+		core.Must(calls.Class("gpt").Enqueue(ctx, question))
+	}
+	fmt.Println(calls.Stats().Running, "run")
+	if err := calls.Drain(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println(calls.Stats().Succeeded, "succeeded; more than 3 during the trial:", most.Load() > 3)
+	// Output:
+	// 0 run
+	// 100 succeeded; more than 3 during the trial: false
 }

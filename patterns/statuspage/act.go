@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 const (
@@ -74,20 +75,24 @@ type kind struct {
 }
 
 var kinds = map[string]kind{
-	"cancel": steers(func(p *Page, c core.Controller, a Action) (bool, error) {
+	"cancel": steers(func(p *Page, c inspect.Actions, a Action) (bool, error) {
 		return c.Cancel(a.Operation, fmt.Errorf("statuspage: %s: operation %d cancelled by %s", p.opts.Name, a.Operation, a.Who)), nil
 	}, "operation"),
-	"evict":          steers(func(_ *Page, c core.Controller, a Action) (bool, error) { return c.Evict(a.Operation), nil }, "operation"),
-	"pause":          steers(func(_ *Page, c core.Controller, _ Action) (bool, error) { c.Pause(); return true, nil }),
-	"resume":         steers(func(_ *Page, c core.Controller, _ Action) (bool, error) { c.Resume(); return true, nil }),
-	"limit":          steers(func(_ *Page, c core.Controller, a Action) (bool, error) { return done(c.SetMaxConcurrency(a.Limit)) }, "limit"),
-	"again":          serves(func(ctx context.Context, q core.StoredQueue, a Action) (bool, error) { return q.Again(ctx, a.Item) }, "item"),
-	"discard":        serves(func(ctx context.Context, q core.StoredQueue, a Action) (bool, error) { return q.Discard(ctx, a.Item) }, "item"),
-	"pauseQueue":     serves(func(ctx context.Context, q core.StoredQueue, _ Action) (bool, error) { return done(q.Pause(ctx)) }),
-	"resumeQueue":    serves(func(ctx context.Context, q core.StoredQueue, _ Action) (bool, error) { return done(q.Resume(ctx)) }),
-	"pauseSchedule":  plans(func(_ context.Context, s core.Schedules, name string) (bool, error) { return s.Pause(name) > 0, nil }),
-	"resumeSchedule": plans(func(_ context.Context, s core.Schedules, name string) (bool, error) { return s.Resume(name) > 0, nil }),
-	"runNow": plans(func(ctx context.Context, s core.Schedules, name string) (bool, error) {
+	"evict":  steers(func(_ *Page, c inspect.Actions, a Action) (bool, error) { return c.Evict(a.Operation), nil }, "operation"),
+	"pause":  steers(func(_ *Page, c inspect.Actions, _ Action) (bool, error) { c.Pause(); return true, nil }),
+	"resume": steers(func(_ *Page, c inspect.Actions, _ Action) (bool, error) { c.Resume(); return true, nil }),
+	"limit":  steers(func(_ *Page, c inspect.Actions, a Action) (bool, error) { return done(c.SetMaxConcurrency(a.Limit)) }, "limit"),
+	"again":  serves(func(ctx context.Context, q inspect.StoredQueue, a Action) (bool, error) { return q.Again(ctx, a.Item) }, "item"),
+	"discard": serves(func(ctx context.Context, q inspect.StoredQueue, a Action) (bool, error) {
+		return q.Discard(ctx, a.Item)
+	}, "item"),
+	"pauseQueue":    serves(func(ctx context.Context, q inspect.StoredQueue, _ Action) (bool, error) { return done(q.Pause(ctx)) }),
+	"resumeQueue":   serves(func(ctx context.Context, q inspect.StoredQueue, _ Action) (bool, error) { return done(q.Resume(ctx)) }),
+	"pauseSchedule": plans(func(_ context.Context, s inspect.Schedules, name string) (bool, error) { return s.Pause(name) > 0, nil }),
+	"resumeSchedule": plans(func(_ context.Context, s inspect.Schedules, name string) (bool, error) {
+		return s.Resume(name) > 0, nil
+	}),
+	"runNow": plans(func(ctx context.Context, s inspect.Schedules, name string) (bool, error) {
 		return done(s.RunNow(ctx, name))
 	}),
 	"retract": {[]string{"sink", "signal"}, func(p *Page, a Action) (deed, error) {
@@ -99,10 +104,10 @@ var kinds = map[string]kind{
 func done(err error) (bool, error) { return err == nil, err }
 
 // steers makes a kind that is about a coordinator.
-func steers(do func(*Page, core.Controller, Action) (bool, error), fields ...string) kind {
+func steers(do func(*Page, inspect.Actions, Action) (bool, error), fields ...string) kind {
 	return kind{append(fields, "coordinator"), func(p *Page, a Action) (deed, error) {
 		c, err := pick(p.coordinators, "coordinator", a.Coordinator)
-		steered, ok := c.is.(core.Controller)
+		steered, ok := c.is.(inspect.Actions)
 		if err == nil && !ok {
 			err = invalid("coordinator %q cannot be steered", c.id)
 		}
@@ -111,7 +116,7 @@ func steers(do func(*Page, core.Controller, Action) (bool, error), fields ...str
 }
 
 // serves makes a kind that is about a queue.
-func serves(do func(context.Context, core.StoredQueue, Action) (bool, error), fields ...string) kind {
+func serves(do func(context.Context, inspect.StoredQueue, Action) (bool, error), fields ...string) kind {
 	return kind{append(fields, "queue"), func(p *Page, a Action) (deed, error) {
 		q, err := pick(p.queues, "queue", a.Queue)
 		return func(ctx context.Context) (bool, error) {
@@ -122,10 +127,10 @@ func serves(do func(context.Context, core.StoredQueue, Action) (bool, error), fi
 }
 
 // plans makes a kind that is about a schedule.
-func plans(do func(context.Context, core.Schedules, string) (bool, error)) kind {
+func plans(do func(context.Context, inspect.Schedules, string) (bool, error)) kind {
 	return kind{[]string{"schedules", "schedule"}, func(p *Page, a Action) (deed, error) {
 		group, err := pick(p.schedules, "group of schedules", a.Schedules)
-		isIt := func(s core.ScheduleStatus) bool { return s.Name == a.Schedule }
+		isIt := func(s inspect.ScheduleStatus) bool { return s.Name == a.Schedule }
 		if err == nil && (!slices.ContainsFunc(group.is.Status(), isIt) || strings.ContainsAny(a.Schedule, "*?,")) { // a pattern for others
 			err = failure{code: http.StatusNotFound, text: fmt.Sprintf("there is no schedule %q in %q", a.Schedule, group.id)}
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -126,22 +127,22 @@ type store struct {
 	name  string
 	hangs atomic.Bool
 	calls []string
-	dead  []core.DeadItem
+	dead  []inspect.DeadItem
 	asked atomic.Int32
 }
 
 func (s *store) Name() string { return s.name }
 
-func (s *store) Status(ctx context.Context) (core.QueueStatus, error) {
+func (s *store) Status(ctx context.Context) (inspect.QueueStatus, error) {
 	s.asked.Add(1)
 	if s.hangs.Load() {
 		<-ctx.Done()
-		return core.QueueStatus{}, ctx.Err()
+		return inspect.QueueStatus{}, ctx.Err()
 	}
-	return core.QueueStatus{Counts: []core.StateCount{{State: "dead", Items: len(s.dead)}}, Oldest: 3 * time.Second, Nodes: 2}, nil
+	return inspect.QueueStatus{Counts: []inspect.StateCount{{State: "dead", Items: len(s.dead)}}, Oldest: 3 * time.Second, Nodes: 2}, nil
 }
 
-func (s *store) DeadItems(_ context.Context, after int64, limit int) (found []core.DeadItem, _ error) {
+func (s *store) DeadItems(_ context.Context, after int64, limit int) (found []inspect.DeadItem, _ error) {
 	s.asked.Add(1)
 	for _, item := range s.dead {
 		if item.ID > after && len(found) < limit {
@@ -172,9 +173,9 @@ type plans struct {
 
 func (p *plans) Name() string { return "nightly" }
 
-func (p *plans) Status() (all []core.ScheduleStatus) {
+func (p *plans) Status() (all []inspect.ScheduleStatus) {
 	for _, name := range p.names {
-		all = append(all, core.ScheduleStatus{Name: name, When: "0 3 * * *", Next: time.Now().Add(time.Hour)})
+		all = append(all, inspect.ScheduleStatus{Name: name, When: "0 3 * * *", Next: time.Now().Add(time.Hour)})
 	}
 	return all
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // overviewSource shows everything in short.
@@ -42,7 +43,7 @@ type coordinatorRow struct {
 
 type queueRow struct {
 	Name string `json:"name"`
-	core.QueueStatus
+	inspect.QueueStatus
 	OldestMS int64    `json:"oldestMs"`
 	Error    string   `json:"error,omitempty"`
 	Can      []string `json:"can"`
@@ -50,8 +51,9 @@ type queueRow struct {
 
 type scheduleRow struct {
 	Group string `json:"group"`
-	core.ScheduleStatus
-	Can []string `json:"can"`
+	inspect.ScheduleStatus
+	Error string   `json:"error,omitempty"` // of a panic of the group; then the rest is missing
+	Can   []string `json:"can"`
 }
 
 func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
@@ -75,7 +77,7 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 	for i, q := range p.queues {
 		status, err := p.caches[i].status(ctx, time.Until(deadline))
 		row := queueRow{Name: q.id, QueueStatus: status, OldestMS: status.Oldest.Milliseconds(), Can: p.can("again", "discard", "pauseQueue", "resumeQueue")}
-		row.Counts = append([]core.StateCount{}, row.Counts...)
+		row.Counts = append([]inspect.StateCount{}, row.Counts...)
 		for i := range row.Counts {
 			row.Counts[i].State = cut(row.Counts[i].State)
 		}
@@ -85,9 +87,13 @@ func (v overviewSource) frame(ctx context.Context, e effort) (any, error) {
 		shown.Queues = append(shown.Queues, row)
 	}
 	for _, g := range p.schedules {
-		for _, s := range g.is.Status() {
+		var list []inspect.ScheduleStatus
+		if err := guarded(func() error { list = g.is.Status(); return nil }); err != nil {
+			shown.Schedules = append(shown.Schedules, scheduleRow{Group: g.id, Error: p.redacted(err.Error()), Can: []string{}})
+		}
+		for _, s := range list {
 			s.Name, s.When = cut(s.Name), cut(s.When)
-			shown.Schedules = append(shown.Schedules, scheduleRow{g.id, s, p.can("pauseSchedule", "resumeSchedule", "runNow")})
+			shown.Schedules = append(shown.Schedules, scheduleRow{Group: g.id, ScheduleStatus: s, Can: p.can("pauseSchedule", "resumeSchedule", "runNow")})
 		}
 	}
 	return shown, nil
@@ -107,7 +113,7 @@ func (p *Page) fill(row *coordinatorRow, c *coordinator) {
 	if i := slices.IndexFunc(p.sinks, func(s *entry[*core.Sink]) bool { return s.is == sinkOf(c) }); i >= 0 {
 		row.Sink = p.sinks[i].id
 	}
-	if _, ok := c.is.(core.Controller); ok {
+	if _, ok := c.is.(inspect.Actions); ok {
 		row.Can = p.can("cancel", "evict", "pause", "resume", "limit")
 	}
 }

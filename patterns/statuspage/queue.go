@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // storeEvery is how often a store is asked at most.
@@ -14,12 +14,12 @@ const storeEvery = 2 * time.Second
 // A cache asks the store of a queue in the background, one question at a time, so that a
 // slow store holds up nothing else.
 type cache struct {
-	queue core.StoredQueue
+	queue inspect.StoredQueue
 
 	mu    sync.Mutex
 	asked time.Time
 	busy  chan struct{} // closed when there is an answer; nil: no question
-	last  core.QueueStatus
+	last  inspect.QueueStatus
 	err   error
 }
 
@@ -43,7 +43,7 @@ func (c *cache) refresh(ctx context.Context) {
 func (c *cache) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
 	defer cancel()
-	var status core.QueueStatus
+	var status inspect.QueueStatus
 	err := guarded(func() (err error) { status, err = c.queue.Status(ctx); return err })
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *cache) ask(ctx context.Context) {
 }
 
 // status is the last answer. If a question is under way, status first waits for its answer.
-func (c *cache) status(ctx context.Context, wait time.Duration) (core.QueueStatus, error) {
+func (c *cache) status(ctx context.Context, wait time.Duration) (inspect.QueueStatus, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if busy := c.busy; busy != nil && wait > 0 {
@@ -73,14 +73,14 @@ func (c *cache) status(ctx context.Context, wait time.Duration) (core.QueueStatu
 // deadSource shows the dead items of a queue: those that are not tried any more.
 type deadSource struct {
 	page  *Page
-	queue *entry[core.StoredQueue]
+	queue *entry[inspect.StoredQueue]
 	query query
 }
 
 type deadFrame struct {
-	Queue string          `json:"queue"`
-	Items []core.DeadItem `json:"items"`
-	Next  int64           `json:"next"` // to pass as after; 0: these are the last
+	Queue string             `json:"queue"`
+	Items []inspect.DeadItem `json:"items"`
+	Next  int64              `json:"next"` // to pass as after; 0: these are the last
 }
 
 func (v *deadSource) frame(ctx context.Context, _ effort) (any, error) {
@@ -88,7 +88,7 @@ func (v *deadSource) frame(ctx context.Context, _ effort) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := deadFrame{Queue: v.queue.id, Items: append([]core.DeadItem{}, items...)}
+	shown := deadFrame{Queue: v.queue.id, Items: append([]inspect.DeadItem{}, items...)}
 	for i := range shown.Items {
 		item := &shown.Items[i]
 		item.Key, item.Err = v.page.redacted(item.Key), v.page.redacted(item.Err)

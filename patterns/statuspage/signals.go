@@ -54,6 +54,7 @@ type gateRow struct {
 	Coordinator string          `json:"coordinator"`
 	Kind        core.ReasonKind `json:"kind"`
 	Lane        string          `json:"lane,omitempty"`
+	Class       string          `json:"class,omitempty"`
 	Pattern     string          `json:"pattern"`
 	Closed      bool            `json:"closed"`
 	Matches     uint64          `json:"matches"`          // 0: its pattern may be misspelt
@@ -171,7 +172,7 @@ func (p *Page) gates(c *coordinator) []gateRow {
 	rows := []gateRow{}
 	if gated, ok := c.is.(interface{ Gates() []core.GateStatus }); ok {
 		for _, g := range gated.Gates() {
-			row := gateRow{Coordinator: c.id, Kind: g.Kind, Lane: cut(g.Lane), Pattern: p.redacted(g.Pattern), Closed: g.Closed, Matches: g.Matches, pattern: g.Pattern}
+			row := gateRow{Coordinator: c.id, Kind: g.Kind, Lane: cut(g.Lane), Class: cut(g.Class), Pattern: p.redacted(g.Pattern), Closed: g.Closed, Matches: g.Matches, pattern: g.Pattern}
 			if g.Closed {
 				row.Signal = new(p.signalRow(g.Signal))
 			}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // Options say what a [Page] shows, who may see it, and who may change something. The zero
@@ -24,13 +25,13 @@ type Options struct {
 	// Sinks are shown under their names in the map.
 	Sinks map[string]*core.Sink
 	// Coordinators are shown under their names. If two names are equal, the second one gets
-	// "-2". A coordinator that is a core.Controller can be changed, if Allow permits it. If
+	// "-2". A coordinator that implements inspect.Actions can be changed, if Allow permits it. If
 	// it has the methods Gates and Sink, the page shows its gates: the patterns of DeferOn and
 	// CancelOn. All coordinators of core have both methods.
 	Coordinators []core.Inspector
 	// Queues and Schedules are shown under their names. Equal names get "-2" as well.
-	Queues    []core.StoredQueue
-	Schedules []core.Schedules
+	Queues    []inspect.StoredQueue
+	Schedules []inspect.Schedules
 
 	// View reports whether a request may see the page. [Token] and [Loopback] are two. nil is
 	// Loopback, and then Allow must be nil, too. A proxy on the same machine makes everybody a
@@ -97,9 +98,9 @@ type Page struct {
 	opts         Options
 	sinks        []*entry[*core.Sink]
 	coordinators []*coordinator
-	queues       []*entry[core.StoredQueue]
+	queues       []*entry[inspect.StoredQueue]
 	caches       []*cache // one for each queue
-	schedules    []*entry[core.Schedules]
+	schedules    []*entry[inspect.Schedules]
 	ctx          context.Context // ends with Close
 	end          context.CancelFunc
 	sampler      sampler

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 	"github.com/ephemeralgo/ephemeral/core/progress"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
@@ -25,7 +26,7 @@ import (
 func TestNewRefuses(t *testing.T) {
 	_, err := statuspage.New(statuspage.Options{
 		Name: "ops", Sinks: map[string]*core.Sink{"a": nil}, Coordinators: []core.Inspector{nil},
-		Queues: []core.StoredQueue{nil}, Schedules: []core.Schedules{nil},
+		Queues: []inspect.StoredQueue{nil}, Schedules: []inspect.Schedules{nil},
 	})
 	require.Error(t, err)
 	for _, text := range []string{`statuspage: ops: Options.Sinks["a"] is nil`, "Options.Coordinators[0]", "Options.Queues[0]", "Options.Schedules[0]"} {
@@ -57,10 +58,10 @@ func TestViews(t *testing.T) {
 			return slow.Wait(ctx, child)
 		}, core.Options{Name: "orders", Sink: sink})
 		again := newCoordinator(t, func(context.Context, string) error { return errors.New("no paper") }, core.Options{Name: "orders", Sink: sink})
-		jobs := &store{name: "jobs", dead: []core.DeadItem{{ID: 5, Key: "k", State: "dead", Attempts: 3, Ended: time.Now(), Err: "boom"}, {ID: 6}}}
+		jobs := &store{name: "jobs", dead: []inspect.DeadItem{{ID: 5, Key: "k", State: "dead", Attempts: 3, Ended: time.Now(), Err: "boom"}, {ID: 6}}}
 		p := newPage(t, statuspage.Options{
 			Title: "shop", Sinks: map[string]*core.Sink{"main": sink}, Coordinators: []core.Inspector{slow, orders, again},
-			Queues: []core.StoredQueue{jobs}, Schedules: []core.Schedules{&plans{names: []string{"report"}}}, View: statuspage.Loopback, Allow: anything,
+			Queues: []inspect.StoredQueue{jobs}, Schedules: []inspect.Schedules{&plans{names: []string{"report"}}}, View: statuspage.Loopback, Allow: anything,
 		})
 
 		first := enqueue(t, slow, "a")[0]
@@ -160,7 +161,7 @@ func TestQueries(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
 		sink.RaiseKey("x.a", "k")
 		sink.RaiseKey("x.b", "l")
-		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": sink}, Queues: []core.StoredQueue{&store{name: "q"}, &store{name: "q"}}})
+		p := newPage(t, statuspage.Options{Coordinators: []core.Inspector{c}, Sinks: map[string]*core.Sink{"s": sink}, Queues: []inspect.StoredQueue{&store{name: "q"}, &store{name: "q"}}})
 		for query, want := range map[string][]any{
 			"":                                ids,
 			"status=running":                  ids[:1],
@@ -286,9 +287,9 @@ func TestActions(t *testing.T) {
 		c := newCoordinator(t, block, core.Options{Name: "c", MaxConcurrency: 1})
 		ids := enqueue(t, c, "a", "b")
 		q, s := &store{name: "q"}, &plans{names: []string{"report", "*"}}
-		fixed := struct{ core.Inspector }{c} // not a core.Controller
+		fixed := struct{ core.Inspector }{c} // not an inspect.Actions
 		p := newPage(t, statuspage.Options{
-			Coordinators: []core.Inspector{c, fixed}, Queues: []core.StoredQueue{q}, Schedules: []core.Schedules{s},
+			Coordinators: []core.Inspector{c, fixed}, Queues: []inspect.StoredQueue{q}, Schedules: []inspect.Schedules{s},
 			Sinks: map[string]*core.Sink{"s": sink}, Sink: sink, Name: "ops",
 			Who:   func(*http.Request) string { return "ada" },
 			View:  statuspage.Loopback,
@@ -419,10 +420,10 @@ func everyView(t *testing.T, text string, redact func(string) string) (views []s
 	}, core.Options{Name: text, Sink: sink, MaxConcurrency: 2, DeferOn: "halt*", CancelOn: text, Lanes: []core.Lane{{Name: text}}})
 	require.NoError(t, err)
 	defer c.Close()
-	q := &store{name: text, dead: []core.DeadItem{{ID: 13, Key: text, Lane: text, State: text, Err: text}}}
+	q := &store{name: text, dead: []inspect.DeadItem{{ID: 13, Key: text, Lane: text, State: text, Err: text}}}
 	p := newPage(t, statuspage.Options{
-		Title: text, Sinks: map[string]*core.Sink{text: sink}, Coordinators: []core.Inspector{c}, Queues: []core.StoredQueue{q},
-		Schedules: []core.Schedules{&plans{names: []string{text}}}, Redact: redact, View: statuspage.Loopback, Allow: anything,
+		Title: text, Sinks: map[string]*core.Sink{text: sink}, Coordinators: []core.Inspector{c}, Queues: []inspect.StoredQueue{q},
+		Schedules: []inspect.Schedules{&plans{names: []string{text}}}, Redact: redact, View: statuspage.Loopback, Allow: anything,
 	})
 	for range 4 {
 		_, err := c.Enqueue(context.Background(), text)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -96,7 +97,7 @@ func TestRefusalsAreNotAStream(t *testing.T) {
 		sink.Raise("old.fact")
 		c := newCoordinator(t, block, core.Options{Name: "c"})
 		p := newPage(t, statuspage.Options{
-			View: statuspage.Loopback, Sink: sink, Coordinators: []core.Inspector{c}, Schedules: []core.Schedules{&plans{names: []string{"report"}}},
+			View: statuspage.Loopback, Sink: sink, Coordinators: []core.Inspector{c}, Schedules: []inspect.Schedules{&plans{names: []string{"report"}}},
 			Allow: func(_ *http.Request, a statuspage.Action) bool { return a.Kind == "resume" },
 		})
 		foreign := func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }
@@ -145,18 +146,23 @@ func (broken) Stats() core.Stats { panic("in Stats") }
 
 type brokenStore struct{ store }
 
-func (*brokenStore) Status(context.Context) (core.QueueStatus, error) { panic("in Status") }
+func (*brokenStore) Status(context.Context) (inspect.QueueStatus, error) { panic("in Status") }
+
+type brokenPlans struct{ plans }
+
+func (*brokenPlans) Status() []inspect.ScheduleStatus { panic("in Plans") }
 
 // Code of the program that panics spoils its own row, and nothing else.
 func TestPanicsOfTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(t, block, core.Options{Name: "c"})
 		p := newPage(t, statuspage.Options{
-			Coordinators: []core.Inspector{broken{c.Control}, c}, Queues: []core.StoredQueue{&brokenStore{store{name: "q"}}, &store{name: "r"}},
+			Coordinators: []core.Inspector{broken{c.Control}, c}, Queues: []inspect.StoredQueue{&brokenStore{store{name: "q"}}, &store{name: "r"}},
+			Schedules: []inspect.Schedules{&brokenPlans{}, &plans{names: []string{"report"}}},
 		})
 		for range 3 {
 			o := get(t, p, "overview")
-			for _, list := range []struct{ name, text string }{{"coordinators", "in Stats"}, {"queues", "in Status"}} {
+			for _, list := range []struct{ name, text string }{{"coordinators", "in Stats"}, {"queues", "in Status"}, {"schedules", "in Plans"}} {
 				assert.Contains(t, o.at(list.name, 0, "error"), list.text)
 				assert.Nil(t, o.at(list.name, 1, "error"))
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -70,7 +71,7 @@ func TestStreamKeepAlive(t *testing.T) {
 func TestStreamOfDeadItemsAsksEveryTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &store{name: "q"}
-		c := newSite(t, newPage(t, statuspage.Options{Queues: []core.StoredQueue{q}})).open(t, 1, "view=dead")
+		c := newSite(t, newPage(t, statuspage.Options{Queues: []inspect.StoredQueue{q}})).open(t, 1, "view=dead")
 		go c.read(0)
 		time.Sleep(9 * time.Second)
 		assert.EqualValues(t, 5, q.asked.Load())
@@ -241,7 +242,7 @@ func TestSampler(t *testing.T) {
 func TestStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &store{name: "q"}
-		p := newPage(t, statuspage.Options{Queues: []core.StoredQueue{q}})
+		p := newPage(t, statuspage.Options{Queues: []inspect.StoredQueue{q}})
 		assert.EqualValues(t, 2, get(t, p, "overview").at("queues", 0, "nodes"), "the first answer waits for the store")
 		q.hangs.Store(true)
 		time.Sleep(2 * time.Second)

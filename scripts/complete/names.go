@@ -13,7 +13,7 @@ import (
 )
 
 // mainTypes are the main types of packages whose function New does not return them. The
-// main type is the word that is added to other names. Nothing is added to names of core.
+// main type is the word that is added to other names. Nothing is added if it is empty.
 var mainTypes = map[string]string{
 	"atoms/data/file":                 "FileStore",
 	"atoms/data/postgres":             "Store",
@@ -37,6 +37,7 @@ var mainTypes = map[string]string{
 	"patterns/adaptiverate":           "AdaptiveRate",
 	"core/breaker":                    "BreakerRule",
 	"core/bucket":                     "Bucket",
+	"core/inspect":                    "",
 	"core/filelock":                   "Lock",
 	"core/flight":                     "Flight",
 	"core/outbox":                     "Outbox",
@@ -51,6 +52,7 @@ var stay = map[string][]string{
 // renamed are names that do not read well with the main type.
 var renamed = map[string]string{
 	"core/breaker.Breaker":      "BreakerRule",
+	"core/inspect.Actions":      "CoordinatorActions",
 	"patterns/jobs.New":         "NewJobRunner",
 	"atoms/molecules.Blueprint": "MoleculeBlueprint",
 	"atoms/molecules.Run":       "MoleculeRun",

@@ -531,7 +531,7 @@ function coordinatorCard(first) {
     outcomes: el("dl", { class: "outcomes" }),
     lanes: table("Lanes", "small", (l) => l.name, laneColumns("Lane", (l) => address("operations", { coordinator: first.id, lane: l.name }))),
     classes: table("Classes", "small", (l) => l.name, laneColumns("Class")),
-    gates: table("Gates", "small gates", (g) => [g.kind, g.lane, g.pattern].join("\n"), gateColumns(first)),
+    gates: table("Gates", "small gates", (g) => [g.kind, g.lane, g.class, g.pattern].join("\n"), gateColumns(first)),
     limit: null,
   };
   part.limit = limitForm(first.id);
@@ -551,13 +551,13 @@ const laneColumns = (head, to) => [
   plain("Limit", "num", (l) => (l.limit > 0 ? count(l.limit) : "–")),
 ];
 
-const gateWords = { refused: "refuses", deferred: "defers" };
+const gateWords = { refused: "refuses", deferred: "defers", trial: "limits" };
 const gateColumns = (c) => [
   column("Gate", "gate", (cell, g) => {
     attr(cell, "data-closed", String(Boolean(g.closed)));
     text(cell, g.closed ? "closed" : g.matches ? "open" : "open, never matched");
   }),
-  rowHead("Rule", "name", (cell, g) => link(cell, address("signals", { sink: sinkOf(c), pattern: g.pattern }), `${gateWords[g.kind] ?? g.kind}${g.lane ? " lane " + inside(g.lane) : ""} on ${inside(g.pattern)}`)),
+  rowHead("Rule", "name", (cell, g) => link(cell, address("signals", { sink: sinkOf(c), pattern: g.pattern }), `${gateWords[g.kind] ?? g.kind}${g.lane ? " lane " + inside(g.lane) : ""}${g.class ? " class " + inside(g.class) : ""} on ${inside(g.pattern)}`)),
   column("By", "by", (cell, g) => {
     const s = g.closed ? g.signal : null;
     const to = toOperation(s?.coordinator, s?.operation) ?? address("signals", { sink: sinkOf(c), pattern: s?.name });
@@ -942,12 +942,12 @@ function queues() {
 
 function schedules() {
   const list = table("Schedules", "schedules", (s) => [s.group, s.name].join("\n"), [
-    rowHead("Schedule", "name", (cell, s) => text(cell, s.name)),
+    rowHead("Schedule", "name", (cell, s) => text(cell, s.error ?? s.name)),
     plain("Group", "lane", (s) => s.group),
     plain("When", "type", (s) => s.when),
     column("Last", "time", (cell, s) => moment(cell, s.last, "never yet")),
     column("Next", "time", (cell, s) => moment(cell, s.next, "never again")),
-    column("State", "status", (cell, s) => status(cell, s.paused ? "paused" : "runs")),
+    column("State", "status", (cell, s) => status(cell, s.error ? "unknown" : s.paused ? "paused" : "runs")),
     column("Actions", "actions", (cell, s) => {
       const name = `schedule ${inside(s.name)}`;
       const of = { schedules: s.group, schedule: s.name };

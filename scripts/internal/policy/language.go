@@ -50,7 +50,7 @@ var OptionNames = map[string]string{
 // SignalStates are the last words that names of signals may have beside words in -ed: other
 // past tenses, and states.
 var SignalStates = []string{
-	"healthy", "unhealthy", "stale", "hot", "cold", "kept", "open", "progress", "hit", "miss", "lost", "begun", "timeout", "absent",
+	"healthy", "unhealthy", "stale", "hot", "cold", "kept", "open", "half_open", "progress", "hit", "miss", "lost", "begun", "timeout", "absent", "free",
 }
 
 // Exception is a name that may break a rule of package arch.
@@ -76,7 +76,6 @@ var Exceptions = []Exception{
 	{"constructors", "graph.New", "it cannot fail: Run returns what is wrong with the nodes"},
 	{"constructors", "registry.New", "it cannot fail"},
 	{"options", "core.GroupOptions", "one boolean: there is nothing to resolve"},
-	{"options", "retry.QueueOptions", "NewQueue hands all of them to core, which resolves them"},
 	{"methods", "lastwords.Journal", "it is a Relay, and so embeds a core.Control"},
 	{"errors", "atoms/molecules/blueprint.go", "New and Run put the package and the blueprint in front"},
 	{"errors", "atoms/molecules/execution.go", "StepError puts the package and the step in front"},

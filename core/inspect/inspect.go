@@ -1,9 +1,10 @@
-package core
+package inspect
 
 import (
 	"context"
-	"iter"
 	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
 )
 
 // A StoredQueue is a queue whose items are in a store, which processes may share. A
@@ -51,7 +52,7 @@ type DeadItem struct {
 // Schedules are named plans that start work by the clock. A status page shows and
 // controls them through this interface; other code does not need it. A
 // scheduledtasks.Scheduler implements it. Pause and Resume take a pattern of names (see
-// [Match]) and return how many plans they changed.
+// [core.Match]) and return how many plans they changed.
 type Schedules interface {
 	Name() string
 	Status() []ScheduleStatus // by name
@@ -69,23 +70,14 @@ type ScheduleStatus struct {
 	Paused bool      `json:"paused"`
 }
 
-// Inspector is any coordinator, or a type that is built on one, whatever its items are.
-// Status pages use it, and programs that end many coordinators together.
-type Inspector interface {
-	Lifecycle
-	Name() string
-	Stats() Stats
-	Operations(OperationQuery) iter.Seq[Snapshot]
-	Lookup(OperationID) (Snapshot, bool)
-	Explain(OperationID) (Explanation, bool)
-}
-
-// Controller has what a person does with a coordinator, for example on a status page.
-// [Control] implements it, and so does every type that embeds a Control.
-type Controller interface {
-	Cancel(id OperationID, cause error) bool
-	Evict(id OperationID) bool
+// Actions are what a person does with a coordinator, for example on a status page.
+// [core.Control] implements it, and so does every type that embeds a Control.
+type Actions interface {
+	Cancel(id core.OperationID, cause error) bool
+	Evict(id core.OperationID) bool
 	Pause()
 	Resume()
 	SetMaxConcurrency(n int) error
 }
+
+var _ Actions = core.Control{}

@@ -1,0 +1,46 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ephemeralgo/ephemeral/core"
+)
+
+// An API allows so many calls and tokens a minute, and each tenant has a share. What waits for that waits in its
+// lane, without a slot.
+func ExampleClass() {
+	type call struct {
+		tenant string
+		tokens int
+	}
+	ask := func(ctx context.Context, c call) error {
+		used := c.tokens + 50                            // as the answer says
+		core.OperationFrom(ctx).Charge(0, used-c.tokens) // calls, cost
+		return nil
+	}
+	calls := core.Must(core.NewKeyedCoordinator(func(c call) string { return c.tenant }, ask, core.Options{
+		Lanes: []core.Lane{{Name: "interactive"}, {Name: "batch"}},
+		Classes: []core.Class{{Name: "gpt", Limit: 8, // at once
+			Rate: core.PerMinute(500), CostRate: core.PerMinute(90_000), // calls, tokens
+			DeferOn: "circuit.open.gpt", TrialOn: "circuit.half_open.gpt", Trials: 3}},
+		KeyRate: core.Rate{PerSecond: 1, Burst: 5}, // each tenant
+	}))
+	core.Throttled.Subscribe(calls.Sink(), func(_ core.Signal, change core.ClassChange) {
+		fmt.Println(change.Class, "waits until", change.Next)
+	})
+	urgent := calls.Lane("interactive").Class("gpt") // a view, kept
+
+	ctx := context.Background()
+	c := call{"ann", 10}
+	if err := urgent.Cost(c.tokens).Do(ctx, c); err != nil {
+		panic(err)
+	}
+	fmt.Println(calls.Stats().Classes[0].Name, used(calls.Stats().Classes[0].Cost))
+	fmt.Println(calls.SetClass(core.Class{Name: "gpt", Limit: 8, Rate: core.PerMinute(300)}))
+	// Output:
+	// gpt 60 of 1500 a second
+	// <nil>
+}
+
+func used(s core.RateStats) string { return fmt.Sprintf("%d of %.0f a second", s.Used, s.PerSecond) }

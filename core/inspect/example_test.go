@@ -1,0 +1,92 @@
+package inspect_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
+)
+
+// A page of another program wraps a coordinator by what its buttons need.
+func ExampleActions() {
+	jobs, err := core.NewCoordinator(func(context.Context, string) error { return nil }, core.Options{Name: "jobs"})
+	if err != nil {
+		panic(err)
+	}
+	defer jobs.Close()
+
+	page := struct{ inspect.Actions }{jobs}
+	page.Pause()
+	id, err := jobs.Enqueue(context.Background(), "report")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(page.Cancel(id, nil), page.Evict(id))
+	page.Resume()
+	fmt.Println(page.SetMaxConcurrency(3), jobs.Stats().Limit, jobs.Stats().Tracked)
+	// Output:
+	// true true
+	// <nil> 3 0
+}
+
+// nightly is a plan with one entry.
+type nightly struct{ inspect.ScheduleStatus }
+
+func (n *nightly) Name() string { return "nightly" }
+func (n *nightly) Status() []inspect.ScheduleStatus {
+	return []inspect.ScheduleStatus{n.ScheduleStatus}
+}
+func (n *nightly) Pause(pattern string) int                      { n.Paused = true; return 1 }
+func (n *nightly) Resume(pattern string) int                     { n.Paused = false; return 1 }
+func (n *nightly) RunNow(ctx context.Context, name string) error { return nil }
+
+// A status page shows all plans of a program, whatever package they are from.
+func ExampleSchedules() {
+	var plans inspect.Schedules = &nightly{inspect.ScheduleStatus{Name: "backup", When: "0 3 * * *"}}
+	plans.Pause("backup")
+	for _, s := range plans.Status() {
+		fmt.Println(plans.Name(), s.Name, s.When, s.Paused)
+	}
+	// Output: nightly backup 0 3 * * * true
+}
+
+// letters is a queue in a store with one dead item.
+type letters struct{ dead []inspect.DeadItem }
+
+func (l *letters) Name() string                 { return "letters" }
+func (l *letters) Pause(context.Context) error  { return nil }
+func (l *letters) Resume(context.Context) error { return nil }
+
+func (l *letters) Status(context.Context) (inspect.QueueStatus, error) {
+	return inspect.QueueStatus{Counts: []inspect.StateCount{{State: "dead", Items: len(l.dead)}}}, nil
+}
+
+func (l *letters) DeadItems(ctx context.Context, after int64, limit int) ([]inspect.DeadItem, error) {
+	return l.dead, nil
+}
+
+func (l *letters) Again(ctx context.Context, id int64) (bool, error) { return l.Discard(ctx, id) }
+
+func (l *letters) Discard(ctx context.Context, id int64) (bool, error) {
+	before := len(l.dead)
+	l.dead = slices.DeleteFunc(l.dead, func(d inspect.DeadItem) bool { return d.ID == id })
+	return len(l.dead) < before, nil
+}
+
+// A status page shows all queues of a program, whatever package they are from.
+func ExampleStoredQueue() {
+	var queue inspect.StoredQueue = &letters{[]inspect.DeadItem{{ID: 7, Key: "ada", Err: "no such address"}}}
+	dead, err := queue.DeadItems(context.Background(), 0, 50)
+	for _, item := range dead {
+		fmt.Println(item.ID, item.Key, item.Err, err)
+	}
+	fmt.Println(queue.Discard(context.Background(), 7))
+	status, err := queue.Status(context.Background())
+	fmt.Println(status.Counts, err)
+	// Output:
+	// 7 ada no such address <nil>
+	// true <nil>
+	// [{dead 0}] <nil>
+}

@@ -1,0 +1,135 @@
+package core_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/bucket"
+)
+
+// A body that waits for an item that waits for a token is in no circle: the token comes. Neither is one that waits for
+// a key without tokens.
+func TestWaitForATokenIsNoCircle(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		slow := core.Rate{PerSecond: 1, Burst: 1}
+		c := jobs(t, core.Options{MaxConcurrency: 1, KeyRate: slow, Classes: []core.Class{{Name: "api", Rate: slow}}})
+		begun := time.Now()
+		for range 2 {
+			enqueue(t, c.Class("api"), job{"", quick})
+			enqueue(t, c, job{"ann", quick})
+		}
+		var class, key error
+		enqueue(t, c, job{"", func(ctx context.Context) error {
+			class = c.Class("api").Do(ctx, job{"", quick})
+			key = c.Do(ctx, job{"ann", quick})
+			return nil
+		}})
+		checkError(t, "WaitIdle", c.WaitIdle(t.Context()), nil)
+		checkError(t, "Do in a class", class, nil)
+		checkError(t, "Do for a key", key, nil)
+		checkEqual(t, "took", time.Since(begun), 2*time.Second)
+	})
+}
+
+// An item starts when its token comes, also if the worker that has found it without one runs something else.
+func TestTokenComesWhileOthersRun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, g := newStarts(), newGate()
+		c := bodies(t, core.Options{MaxConcurrency: 2, Classes: []core.Class{{Name: "api", Rate: core.Rate{PerSecond: 1, Burst: 1}}}})
+		enqueue(t, c.Class("api"), s.body("api"))
+		enqueue(t, c.Class("api"), s.body("api"))
+		enqueue(t, c, g.body)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		s.check(t, "api 0", "api 1000")
+		g.open()
+	})
+}
+
+// Without a queue, an item is accepted if it can start. An item that waits for room and for a token in a higher lane goes
+// before it.
+func TestNoQueueAndNoToken(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStarts()
+		c := bodies(t, core.Options{MaxQueued: -1, MaxConcurrency: 4, Lanes: lanes(t, "hot, cold"), Classes: []core.Class{{Name: "api", CostRate: core.Rate{PerSecond: 1, Burst: 5}}}})
+		hot, cold := c.Class("api").Lane("hot"), c.Class("api").Lane("cold")
+		enqueue(t, hot.Cost(4), s.body("first"))
+		go hot.Cost(3).Enqueue(t.Context(), s.body("expensive"))
+		synctest.Wait()
+		_, err := cold.Cost(1).TryEnqueue(t.Context(), s.body("cheap"))
+		checkError(t, "TryEnqueue", err, core.ErrFull)
+		_, err = cold.Cost(1).Enqueue(t.Context(), s.body("cheap"))
+		checkError(t, "Enqueue", err, nil)
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+		s.check(t, "first 0", "expensive 2000", "cheap 3000")
+	})
+}
+
+// A suspended operation needs no second token to go on, and neither Pause nor a full coordinator saves tokens beyond the
+// burst, but for those of the last 20 ms, which make up for late timers.
+func TestResumedOperationNeedsNoToken(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, answer := newStarts(), newGate()
+		c := bodies(t, core.Options{MaxConcurrency: 1, Classes: []core.Class{{Name: "api", Rate: core.Rate{PerSecond: 1, Burst: 1}}}})
+		waits := enqueue(t, c.Class("api"), answer.suspended(s.body("resumed")))
+		for range 4 {
+			enqueue(t, c.Class("api"), s.body("next"))
+		}
+		synctest.Wait()
+		answer.open()
+		checkError(t, "Wait", c.Wait(t.Context(), waits), nil)
+		c.Pause()
+		time.Sleep(time.Minute)
+		c.Resume()
+		checkError(t, "Drain", c.Drain(t.Context()), nil)
+		s.check(t, "resumed 0", "next 60000", "next 60980", "next 61980", "next 62980")
+	})
+}
+
+// An unlimited rate is a rate, and a limited one after it starts with a full bucket.
+func TestUnlimitedRate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStarts()
+		unlimited := core.Rate{PerSecond: bucket.Unlimited, Burst: 1}
+		c := bodies(t, core.Options{Classes: []core.Class{{Name: "api", Rate: unlimited, CostRate: unlimited}}})
+		for range 3 {
+			checkError(t, "Do", c.Class("api").Cost(1e9).Do(t.Context(), s.body("item")), nil)
+		}
+		checkError(t, "SetClass", c.SetClass(core.Class{Name: "api", Rate: core.Rate{PerSecond: 1, Burst: 2}}), nil)
+		for range 3 {
+			checkError(t, "Do", c.Class("api").Do(t.Context(), s.body("limited")), nil)
+		}
+		s.check(t, "item 0", "item 0", "item 0", "limited 0", "limited 0", "limited 1000")
+	})
+}
+
+// On a real clock, with timers that are late, a rate is reached and not exceeded, also a high one with a small burst.
+func TestRateOnARealClock(t *testing.T) {
+	span := time.Duration(core.Often(10_000, 200)) * time.Millisecond
+	for _, rate := range []float64{100, 1000, 10_000} {
+		for _, burst := range []int{1, 10, 100} {
+			var started atomic.Int64
+			c := coordinator(t, func(context.Context, int) error { started.Add(1); return nil },
+				core.Options{MaxConcurrency: 4, MaxQueued: 200_000, Classes: []core.Class{{Name: "api", Rate: core.Rate{PerSecond: rate, Burst: burst}}}})
+			api, begun := c.Class("api"), time.Now()
+			for i := range int(2*rate*span.Seconds()) + burst {
+				enqueue(t, api, i)
+			}
+			<-time.After(span)
+			got := float64(started.Load())
+			came := rate * time.Since(begun).Seconds()
+			if got > came+float64(burst) {
+				t.Errorf("%g a second, burst %d: %g started, %g tokens came", rate, burst, got, came)
+			}
+			t.Logf("%g a second, burst %d: %.1f %%", rate, burst, 100*got/came)
+			if span > time.Second && got < 0.98*came {
+				t.Errorf("%g a second, burst %d: only %g started, %g tokens came", rate, burst, got, came)
+			}
+			checkError(t, "Close", c.Close(), nil)
+		}
+	}
+}
