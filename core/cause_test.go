@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // An item enqueued because of a signal has its operation as parent, and it and what it
@@ -56,9 +57,7 @@ func TestCausedBy(t *testing.T) {
 			if s.Name == "first" || s.Name == "first.held" {
 				want = want[1:]
 			}
-			if !slices.Equal(s.Path(), want) {
-				t.Errorf("%s has causes %v, want %v", s.Name, s.Path(), want)
-			}
+			coretest.Check(t, slices.Equal(s.Path(), want), "%s has causes %v, want %v", s.Name, s.Path(), want)
 			byName[s.Name] = s.Operation
 		}
 		for name, parent := range map[string]string{"second": "first", "child": "second", "grandchild": "child"} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func TestParseCommand(t *testing.T) {
@@ -45,9 +46,7 @@ func TestParseCommand(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%s in %s", tt.command, tt.name), func(t *testing.T) {
 			got, ok := core.ParseCommand(tt.name, tt.command)
-			if got != tt.want || ok != tt.ok {
-				t.Errorf("got %q, %v, want %q, %v", got, ok, tt.want, tt.ok)
-			}
+			coretest.Check(t, got == tt.want && ok == tt.ok, "got %q, %v, want %q, %v", got, ok, tt.want, tt.ok)
 		})
 	}
 }
@@ -101,9 +100,7 @@ func TestParseRetryAfter(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, ok := core.ParseRetryAfter(tt.name)
-			if got != tt.want || ok != tt.ok {
-				t.Errorf("got %v, %v, want %v, %v", got, ok, tt.want, tt.ok)
-			}
+			coretest.Check(t, got == tt.want && ok == tt.ok, "got %v, %v, want %v, %v", got, ok, tt.want, tt.ok)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // An atom that takes two commands from its sink.
@@ -47,9 +48,7 @@ func TestFindCommand(t *testing.T) {
 			if got := [2]string{command, payload}; got != want {
 				t.Errorf("%q: %q, want %q", name, got, want)
 			}
-			if command != "" && !core.Match(core.CommandPattern(commands...), name) {
-				t.Errorf("the pattern does not match %q", name)
-			}
+			coretest.Check(t, command == "" || core.Match(core.CommandPattern(commands...), name), "the pattern does not match %q", name)
 		}
 	}
 	if command, _ := core.FindCommand("a.set:1"); command != "" || core.CommandPattern() != "" {

@@ -24,10 +24,10 @@ func TestOnlyAPatternThatNamesLifecycleSignalsSwitchesThemOn(t *testing.T) {
 			return s.Forward(core.NewSink(core.SinkOptions{}), pattern)
 		},
 	}
-	const off, on = "body after", "atom.started body atom.stopped after" // as one who watches everything sees it
+	const off, on = "body after", "operation.started body operation.stopped after" // as one who watches everything sees it
 	patterns := map[string]string{
-		"*": off, "**": off, "?tom.started": off, "*.started, *.stopped": off, "atom*": off, "atom.panicked": off, "atoms.*": off, "*, atom.panicked": off,
-		"atom.*": on, "atom.started": on, "atom.stopped": on, "x, atom.st*": on, "*, atom.s*": on,
+		"*": off, "**": off, "?peration.started": off, "*.started, *.stopped": off, "operation*": off, "operation.panicked": off, "operations.*": off, "*, operation.panicked": off,
+		"operation.*": on, "operation.started": on, "operation.stopped": on, "x, operation.st*": on, "*, operation.s*": on,
 	}
 	for name, watch := range watchers {
 		for pattern, want := range patterns {

@@ -82,9 +82,7 @@ func TestOutcomes(t *testing.T) {
 			if p, ok := errors.AsType[*core.PanicError](err); !ok || p.Value != nil || len(p.Stack) == 0 {
 				t.Errorf("got %#v, want a PanicError with a stack and no value", err)
 			}
-			if !strings.Contains(err.Error(), "Goexit") {
-				t.Errorf("got text %q, want it to mention Goexit", err)
-			}
+			coretest.Check(t, strings.Contains(err.Error(), "Goexit"), "got text %q, want it to mention Goexit", err)
 		}},
 		// A body that was not cancelled has failed.
 		{"returns Canceled", func(context.Context) error { return context.Canceled }, core.StatusFailed,
@@ -260,18 +258,14 @@ func TestIdleWindowAges(t *testing.T) {
 		begun := time.Now()
 		time.Sleep(time.Minute - 1)
 		synctest.Wait()
-		if !sink.Has("fact") || !c.Has("fact") || finalized.Load() != nil {
-			t.Error("the operation left before its time")
-		}
+		coretest.Check(t, sink.Has("fact") && c.Has("fact") && finalized.Load() == nil, "the operation left before its time")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		at, _ := finalized.Load().(time.Time)
 		if age := at.Sub(begun); age < time.Minute || age > time.Minute+time.Second {
 			t.Errorf("finalized at the age of %v, want %v", age, time.Minute)
 		}
-		if sink.Has("fact") || c.Has("fact") {
-			t.Error("the signals of an operation that has left are still there")
-		}
+		coretest.Check(t, !sink.Has("fact") && !c.Has("fact"), "the signals of an operation that has left are still there")
 	})
 }
 
@@ -281,9 +275,7 @@ func TestOnFinalized(t *testing.T) {
 		c := bodies(t, core.Options{MaxTracked: 2, MaxConcurrency: 1})
 		var j journal
 		cancel := c.OnFinalized(func(s core.Snapshot) {
-			if s.Status != core.StatusSucceeded || !s.Has("said") || s.Key != "key" {
-				t.Errorf("got %+v, want the last snapshot with key and signals", s)
-			}
+			coretest.Check(t, s.Status == core.StatusSucceeded && s.Has("said") && s.Key == "key", "got %+v, want the last snapshot with key and signals", s)
 			// No lock is held: everything can be called.
 			c.Stats()
 			c.Lookup(s.ID)
@@ -426,24 +418,6 @@ func TestPageOfOperationsCostsItsSize(t *testing.T) {
 		return allocs
 	}
 	checkSlice(t, "allocations for 50 of 50,000", cost(50_000), cost(200))
-}
-
-// Other programs' pages wrap a coordinator by what they need of it.
-func TestControllerIsEmbedded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c := bodies(t, core.Options{MaxConcurrency: 1})
-		page := struct{ core.Controller }{c}
-		page.Pause()
-		id := enqueue(t, c, quick)
-		checkEqual(t, "cancelled", page.Cancel(id, nil), true)
-		checkEqual(t, "evicted", page.Evict(id), true)
-		checkError(t, "SetMaxConcurrency", page.SetMaxConcurrency(3), nil)
-		page.Resume()
-		s := c.Stats()
-		checkEqual(t, "limit", s.Limit, 3)
-		checkEqual(t, "tracked", s.Tracked, 0)
-		checkEqual(t, "paused", s.Paused, false)
-	})
 }
 
 // A coordinator shows what its operations raised, as long as they are in its window, whatever happens to the sink.

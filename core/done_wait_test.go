@@ -3,6 +3,8 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -118,5 +120,69 @@ func TestWaitBeginsWhileOnDoneIsTold(t *testing.T) {
 		telling.open()
 		got, err := waits.Wait(t.Context())
 		checkResult(t, "Wait", got, err, "told", nil)
+	})
+}
+
+// What the end of an operation lets start does not wait for a slow OnDone: neither here nor on a sink it forwards to.
+func TestSlowOnDoneDelaysNoOther(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		slow, far := newGate(), core.NewSink(core.SinkOptions{})
+		c := bodies(t, core.Options{MaxConcurrency: 2, DeferOn: "busy", OnDone: func(core.Snapshot) { <-slow.opened }})
+		defer c.Sink().Forward(far, "busy")()
+		other := bodies(t, core.Options{Sink: far, DeferOn: "busy"})
+		hold := newGate()
+		enqueue(t, c, func(ctx context.Context) error {
+			core.OperationFrom(ctx).Hold("busy", 0)
+			<-hold.opened
+			return nil
+		})
+		synctest.Wait()
+		ran := 0
+		for range 2 { // the goroutine that runs OnDone has taken one of them
+			enqueue(t, c, func(context.Context) error { ran++; return nil })
+		}
+		enqueue(t, other, quick)
+		hold.open()
+		synctest.Wait()
+		checkEqual(t, "run while OnDone runs", ran, 1)
+		checkEqual(t, "run on the other sink", other.Stats().Succeeded, 1)
+		slow.open()
+		closeDown(t, c)
+		closeDown(t, other)
+	})
+}
+
+// A callback that ends its goroutine ends no other callback.
+func TestCallbacksThatEndTheirGoroutine(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		told := map[string]int{}
+		exits := func(name string) { told[name]++; runtime.Goexit() }
+		c := bodies(t, core.Options{MaxConcurrency: 1, OnDone: func(core.Snapshot) { exits("done") }, OnRetract: func(core.Retraction) { exits("retracted") }})
+		for _, name := range []string{"first", "second"} {
+			c.OnFinalized(func(core.Snapshot) { exits("final, " + name) })
+		}
+		c.Sink().SubscribeRetracted("*", func(core.Retraction) { exits("retracted on the sink") })
+		defer c.Sink().Monitor("h.*", 0).OnCount(2, 1, func(bool) { exits("count") })()
+		enqueue(t, c, func(ctx context.Context) error {
+			o := core.OperationFrom(ctx)
+			for i := range 3 {
+				var holding sync.WaitGroup
+				holding.Go(func() { o.Hold(fmt.Sprint("h.", i), 0) })
+				holding.Wait()
+			}
+			return untilCancelled(ctx)
+		})
+		synctest.Wait()
+		for range 3 {
+			enqueue(t, c, quick)
+		}
+		go c.Close()
+		synctest.Wait()
+		for name, want := range map[string]int{
+			"done": 4, "final, first": 4, "final, second": 4, "retracted": 3, "retracted on the sink": 3, "count": 2,
+		} {
+			checkEqual(t, name, told[name], want)
+		}
+		checkError(t, "Close", c.Close(), nil)
 	})
 }

@@ -106,9 +106,7 @@ func TestEchoWithoutWhatWasRetracted(t *testing.T) {
 		synctest.Wait()
 		c.Evict(id)
 		for e := range c.Echoes(core.Query{}) {
-			if len(e.Signals) != 1 || e.Signals[0].Name != "kept" {
-				t.Errorf("got %v, want only what was kept", e.Signals)
-			}
+			coretest.Check(t, len(e.Signals) == 1 && e.Signals[0].Name == "kept", "got %v, want only what was kept", e.Signals)
 		}
 		checkEqual(t, "echoes", len(echoed(c, core.Query{})), 1)
 	})

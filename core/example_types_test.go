@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // Functions of a program take the narrowest type that does: a producer needs an
-// Enqueuer, a status page a Control, its buttons a Controller, a shutdown a Lifecycle, a
+// Enqueuer, a status page a Control, its buttons inspect.Actions, a shutdown a Lifecycle, a
 // decision a Sensor.
 func ExampleControl() {
 	produce := func(ctx context.Context, to core.Enqueuer[int]) error {
@@ -24,7 +24,7 @@ func ExampleControl() {
 			printLane(lane)
 		}
 	}
-	button := func(c core.Controller) error { return c.SetMaxConcurrency(8) }
+	button := func(c inspect.Actions) error { return c.SetMaxConcurrency(8) }
 	ready := func(s core.Sensor) bool { return s.Has("warm") }
 	finish := func(ctx context.Context, part core.Lifecycle) error { return part.Drain(ctx) }
 
@@ -314,64 +314,6 @@ func ExampleControl_Gates() {
 	// Output:
 	// refused upload.stop false 0
 	// deferred disk.full true 1
-}
-
-// nightly is a plan with one entry.
-type nightly struct{ core.ScheduleStatus }
-
-func (n *nightly) Name() string                                  { return "nightly" }
-func (n *nightly) Status() []core.ScheduleStatus                 { return []core.ScheduleStatus{n.ScheduleStatus} }
-func (n *nightly) Pause(pattern string) int                      { n.Paused = true; return 1 }
-func (n *nightly) Resume(pattern string) int                     { n.Paused = false; return 1 }
-func (n *nightly) RunNow(ctx context.Context, name string) error { return nil }
-
-// A status page shows all plans of a program, whatever package they are from.
-func ExampleSchedules() {
-	var plans core.Schedules = &nightly{core.ScheduleStatus{Name: "backup", When: "0 3 * * *"}}
-	plans.Pause("backup")
-	for _, s := range plans.Status() {
-		fmt.Println(plans.Name(), s.Name, s.When, s.Paused)
-	}
-	// Output: nightly backup 0 3 * * * true
-}
-
-// letters is a queue in a store with one dead item.
-type letters struct{ dead []core.DeadItem }
-
-func (l *letters) Name() string                 { return "letters" }
-func (l *letters) Pause(context.Context) error  { return nil }
-func (l *letters) Resume(context.Context) error { return nil }
-
-func (l *letters) Status(context.Context) (core.QueueStatus, error) {
-	return core.QueueStatus{Counts: []core.StateCount{{State: "dead", Items: len(l.dead)}}}, nil
-}
-
-func (l *letters) DeadItems(ctx context.Context, after int64, limit int) ([]core.DeadItem, error) {
-	return l.dead, nil
-}
-
-func (l *letters) Again(ctx context.Context, id int64) (bool, error) { return l.Discard(ctx, id) }
-
-func (l *letters) Discard(ctx context.Context, id int64) (bool, error) {
-	before := len(l.dead)
-	l.dead = slices.DeleteFunc(l.dead, func(d core.DeadItem) bool { return d.ID == id })
-	return len(l.dead) < before, nil
-}
-
-// A status page shows all queues of a program, whatever package they are from.
-func ExampleStoredQueue() {
-	var queue core.StoredQueue = &letters{[]core.DeadItem{{ID: 7, Key: "ada", Err: "no such address"}}}
-	dead, err := queue.DeadItems(context.Background(), 0, 50)
-	for _, item := range dead {
-		fmt.Println(item.ID, item.Key, item.Err, err)
-	}
-	fmt.Println(queue.Discard(context.Background(), 7))
-	status, err := queue.Status(context.Background())
-	fmt.Println(status.Counts, err)
-	// Output:
-	// 7 ada no such address <nil>
-	// true <nil>
-	// [{dead 0}] <nil>
 }
 
 // A limit of 500 calls a minute, of which 10 may begin at once.

@@ -23,9 +23,7 @@ func explain(t testing.TB, c core.Inspector, id core.OperationID) string {
 	t.Helper()
 	synctest.Wait()
 	x, ok := c.Explain(id)
-	if !ok || x.Operation != id {
-		t.Errorf("operation %d: got an explanation of operation %d and %t", id, x.Operation, ok)
-	}
+	coretest.Check(t, ok && x.Operation == id, "operation %d: got an explanation of operation %d and %t", id, x.Operation, ok)
 	if text := x.String(); strings.ContainsAny(text, "\n\t") {
 		t.Errorf("got %q, want one line", text)
 	}
@@ -208,9 +206,7 @@ func TestExplainManySignals(t *testing.T) {
 		id := enqueue(t, c, quick)
 		synctest.Wait()
 		x, _ := c.Explain(id)
-		if len(x.Reasons) != 16 || x.Reasons[0].Signal.Name != "wait.99" || x.Reasons[15].Signal.Name != "wait.84" {
-			t.Errorf("got %v, want the newest 16", x)
-		}
+		coretest.Check(t, len(x.Reasons) == 16 && x.Reasons[0].Signal.Name == "wait.99" && x.Reasons[15].Signal.Name == "wait.84", "got %v, want the newest 16", x)
 		c.Close()
 	})
 }
@@ -299,14 +295,10 @@ func TestExplainSeveralWaitsOfABody(t *testing.T) {
 		x, _ := a.Explain(id)
 		named := make(map[core.OperationID]bool)
 		for _, r := range x.Reasons {
-			if r.Kind != core.ReasonNested || r.Of != "b" || r.Operation != id {
-				t.Errorf("got reason %+v", r)
-			}
+			coretest.Check(t, r.Kind == core.ReasonNested && r.Of == "b" && r.Operation == id, "got reason %+v", r)
 			named[r.Holder] = true
 		}
-		if len(x.Reasons) != 2 || !named[one] || !named[other] {
-			t.Errorf("got %v, want both waits", x)
-		}
+		coretest.Check(t, len(x.Reasons) == 2 && named[one] && named[other], "got %v, want both waits", x)
 		first.open()
 		checkExplained(t, a, id, `operation # is running: its body waits for operation %d of "b"`, other)
 		second.open()
@@ -477,9 +469,7 @@ func TestExplanationJSON(t *testing.T) {
 }
 ]
 }`)
-		if string(got) != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		coretest.Check(t, string(got) == want, "got  %s\nwant %s", got, want)
 		text, _ := json.Marshal(must(c.Explain(busy)).Reasons[0])
 		checkEqual(t, "one reason", string(text), fmt.Sprintf(`{"kind":"nested","operation":%d,"holder":%d,"of":"other"}`, busy, inner))
 		text, _ = json.Marshal(core.Explanation{})
@@ -530,9 +520,7 @@ func TestExplanationOfNothing(t *testing.T) {
 	} {
 		r := core.Reason{Kind: kind}
 		x := core.Explanation{Operation: 7, Status: core.StatusPending, Reasons: []core.Reason{r, {}}}
-		if r.String() == "" || !strings.Contains(x.String(), r.String()) {
-			t.Errorf("%s: got %q and %q", kind, r, x)
-		}
+		coretest.Check(t, r.String() != "" && strings.Contains(x.String(), r.String()), "%s: got %q and %q", kind, r, x)
 		if x.Time = begin; strings.Contains(x.String(), "for 0s") {
 			t.Errorf("%s: got %q, want no spans of what has no time", kind, x)
 		}
@@ -596,9 +584,7 @@ func TestStressExplain(t *testing.T) {
 				if ok && len(x.Reasons) > 0 {
 					explained++
 				}
-				if x.String() == "" {
-					t.Error("no text")
-				}
+				coretest.Check(t, x.String() != "", "no text")
 				if _, err := json.Marshal(x); err != nil {
 					t.Error(err)
 				}
@@ -638,7 +624,5 @@ func TestStressExplain(t *testing.T) {
 	close(stop)
 	others.Wait()
 	checkError(t, "Drain", outer.Drain(t.Context()), nil)
-	if explained == 0 {
-		t.Error("nothing had to be explained")
-	}
+	coretest.Check(t, explained != 0, "nothing had to be explained")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func TestFamily(t *testing.T) {
@@ -22,9 +23,7 @@ func TestFamily(t *testing.T) {
 	for sig := range moved.Sense(s, core.Query{Pattern: "*.copied"}) {
 		sensed = append(sensed, sig.Name)
 	}
-	if !slices.Equal(sensed, []string{"file.copied", "dir.copied"}) {
-		t.Errorf("sensed %v", sensed)
-	}
+	coretest.Check(t, slices.Equal(sensed, []string{"file.copied", "dir.copied"}), "sensed %v", sensed)
 	checkEqual(t, "Pattern", moved.Pattern(), "file.*, dir.*")
 	checkPanics(t, func() { moved.Named("disk.copied") })
 	checkPanics(t, func() { moved.Named("file.*") })

@@ -76,9 +76,7 @@ func TestFlood(t *testing.T) {
 		if got := newest(t, s, "update.in-progress"); !got.Held || got.Key != "table" {
 			t.Errorf("the held fact: got %v", got)
 		}
-		if !s.Has("lease") {
-			t.Error("a held fact was pushed out")
-		}
+		coretest.Check(t, s.Has("lease"), "a held fact was pushed out")
 		if got := s.Stats().Kept; got != 3 || !s.Has("system.overload") || !s.Has("maintenance") || !s.Has("quota.used") {
 			t.Errorf("%d facts from before the flood are kept for gates, want 3 to be seen", got)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func upTo(n int) iter.Seq[int] {
@@ -105,9 +106,7 @@ func TestForEachStopOnError(t *testing.T) {
 		}, core.Options{MaxConcurrency: 2, MaxQueued: 3, StopOnError: true})
 		checkError(t, "ForEach", err, errOnPurpose)
 		checkEqual(t, "text", err.Error(), errOnPurpose.Error()) // not what follows from it
-		if began.Load() != 2 || cancelled.Load() != 1 {
-			t.Errorf("got %d begun, %d cancelled, want 2 and 1", began.Load(), cancelled.Load())
-		}
+		coretest.Check(t, began.Load() == 2 && cancelled.Load() == 1, "got %d begun, %d cancelled, want 2 and 1", began.Load(), cancelled.Load())
 	})
 }
 
@@ -267,9 +266,7 @@ func TestForEachReturnsNilIfAllIsDoneWhenTheContextEnds(t *testing.T) {
 			}
 			return nil
 		}, core.Options{})
-		if err != nil {
-			t.Errorf("error %v though all three were done", err)
-		}
+		coretest.Check(t, err == nil, "error %v though all three were done", err)
 	})
 }
 
@@ -301,9 +298,7 @@ func TestForEachLeavesItsSignalsOnTheSink(t *testing.T) {
 		t.Errorf("%d signals on the sink, %d counted by a monitor, want 3", got, monitor.Count())
 	}
 	signals := slices.Collect(sink.Sense(core.Query{Operation: failed, Source: "resize"}))
-	if len(signals) != 1 || signals[0].Name != "resize.failed" || signals[0].Key != "b" {
-		t.Errorf("signals of operation %d: %v", failed, signals)
-	}
+	coretest.Check(t, len(signals) == 1 && signals[0].Name == "resize.failed" && signals[0].Key == "b", "signals of operation %d: %v", failed, signals)
 	if err := gated.Do(ctx, 0); err != nil {
 		t.Errorf("held up by a loop that is over: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // simpleMatch is a simple implementation of the pattern language.
@@ -86,9 +87,7 @@ func FuzzParseCommand(f *testing.F) {
 			}
 		}
 		got, ok := core.ParseCommand(name, command)
-		if got != want || ok != wantOK {
-			t.Errorf("ParseCommand(%q, %q) = %q, %v, want %q, %v", name, command, got, ok, want, wantOK)
-		}
+		coretest.Check(t, got == want && ok == wantOK, "ParseCommand(%q, %q) = %q, %v, want %q, %v", name, command, got, ok, want, wantOK)
 	})
 }
 
@@ -113,9 +112,7 @@ func FuzzParseRetryAfter(f *testing.F) {
 		if d > 0 {
 			want = strconv.FormatInt(d.Milliseconds(), 10)
 		}
-		if digits != want+"ms" {
-			t.Errorf("ParseRetryAfter(%q) = %v", name, d)
-		}
+		coretest.Check(t, digits == want+"ms", "ParseRetryAfter(%q) = %v", name, d)
 	})
 }
 
@@ -133,9 +130,7 @@ func FuzzSignalJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s core.Signal
 		if err := json.Unmarshal(data, &s); err != nil {
-			if s.Name != "" || s.Depth() != 0 {
-				t.Errorf("%q: refused with %v, but gave %+v", data, err, s)
-			}
+			coretest.Check(t, s.Name == "" && s.Depth() == 0, "%q: refused with %v, but gave %+v", data, err, s)
 			return
 		}
 		text, err := json.Marshal(s)
@@ -152,9 +147,7 @@ func FuzzSignalJSON(f *testing.F) {
 			t.Fatalf("%q: written as %q, which is refused: %v", data, text, err)
 		}
 		same("reading it again", again)
-		if !again.Time.Equal(s.Time) || again.Seq != s.Seq || again.Held != s.Held {
-			t.Errorf("%q: reading it again gave %+v, want %+v", data, again, s)
-		}
+		coretest.Check(t, again.Time.Equal(s.Time) && again.Seq == s.Seq && again.Held == s.Held, "%q: reading it again gave %+v, want %+v", data, again, s)
 		sink := core.NewSink(core.SinkOptions{MaxAge: -1})
 		if got := sink.Restore(slices.Values([]core.Signal{s})); got != 1 && s.Name != "" || got != 0 && s.Name == "" {
 			t.Errorf("%q: restored %d", data, got)

@@ -36,9 +36,7 @@ func TestCancelOn(t *testing.T) {
 			var refused, tryRefused *core.RefusedError
 			switch {
 			case want == "":
-				if err != nil || tryErr != nil {
-					t.Errorf("got %v and %v, want none", err, tryErr)
-				}
+				coretest.Check(t, err == nil && tryErr == nil, "got %v and %v, want none", err, tryErr)
 			case !errors.As(err, &refused) || !errors.As(tryErr, &tryRefused):
 				t.Errorf("got %v and %v, want to be refused", err, tryErr)
 			case refused.Signal.Name != want || tryRefused.Signal.Name != want:
@@ -335,14 +333,14 @@ func TestMaxDeferOfASecondDeferral(t *testing.T) {
 // Lifecycle signals close no gate, so "*" does not lock a coordinator out by its own work.
 func TestGateIgnoresLifecycleSignals(t *testing.T) {
 	s := core.NewSink(core.SinkOptions{})
-	s.Subscribe("atom.*", func(core.Signal) {})
+	s.Subscribe("operation.*", func(core.Signal) {})
 	c, _ := gated(t, core.Options{Sink: s, CancelOn: "*"})
 	for range 3 {
 		if err := c.Do(t.Context(), 0); err != nil {
 			t.Errorf("got %v", err)
 		}
 	}
-	checkEqual(t, "lifecycle signals", s.Count("atom.started"), 3)
+	checkEqual(t, "lifecycle signals", s.Count("operation.started"), 3)
 }
 
 // A closed coordinator reacts to no signal, and nothing is kept for its gates.
@@ -380,9 +378,7 @@ func TestOperationOfManySignalsKeepsWhatOthersDependOn(t *testing.T) {
 			step <- true
 			<-step
 			release()
-			if !o.Retract("raised") || o.Retract("raised") {
-				t.Error("what a gate keeps was not retracted once")
-			}
+			coretest.Check(t, o.Retract("raised") && !o.Retract("raised"), "what a gate keeps was not retracted once")
 			return nil
 		}, core.Options{Sink: s}))
 		defer c.Close()

@@ -114,9 +114,7 @@ func TestPanickingKeyReachesTheCaller(t *testing.T) {
 			}()
 		}
 		for _, s := range []core.Stats{c.Stats(), r.Stats()} {
-			if s.Enqueued+s.Rejected != 0 || s.Pending != 0 {
-				t.Errorf("got %v, want nothing", s)
-			}
+			coretest.Check(t, s.Enqueued+s.Rejected == 0 && s.Pending == 0, "got %v, want nothing", s)
 		}
 		for i := range 3 {
 			checkError(t, "Do", c.Do(t.Context(), i), nil)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 type file struct {
@@ -30,9 +31,7 @@ func TestKind(t *testing.T) {
 	wantNames(t, "heard", heard, "k a.txt")
 
 	// To everybody else it is an ordinary signal.
-	if !s.Has("file.*") || s.Count("file.saved") != 2 || s.Monitor("file.saved", time.Hour).Count() != 2 {
-		t.Error("not seen by its name")
-	}
+	coretest.Check(t, s.Has("file.*") && s.Count("file.saved") == 2 && s.Monitor("file.saved", time.Hour).Count() == 2, "not seen by its name")
 	checkEqual(t, "payload", newest(t, s, "file.saved").Payload(), any(file{"b.txt", 6}))
 
 	// From tells by name and by type.
@@ -107,13 +106,9 @@ func TestKindOnViews(t *testing.T) {
 	defer c.Close()
 	checkError(t, "Do", c.Do(t.Context(), file{"op", 4}), nil)
 	for sig, f := range fileSaved.Sense(c, core.Query{}) {
-		if f.Path != "op" || sig.Key != "key" || sig.Operation == 0 {
-			t.Errorf("got %v of %v", f, sig)
-		}
+		coretest.Check(t, f.Path == "op" && sig.Key == "key" && sig.Operation != 0, "got %v of %v", f, sig)
 	}
-	if fileSaved.Raise(core.OperationFrom(t.Context()), "", file{}) {
-		t.Error("raised on no operation")
-	}
+	coretest.Check(t, !fileSaved.Raise(core.OperationFrom(t.Context()), "", file{}), "raised on no operation")
 }
 
 // A typed handler that panics does not keep other handlers from being called.

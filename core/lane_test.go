@@ -57,9 +57,7 @@ func TestUnknownLane(t *testing.T) {
 			checkError(t, "TryEnqueue", tryErr, core.ErrUnknownLane)
 			checkError(t, "Do", view.Do(t.Context(), quick), core.ErrUnknownLane)
 			for _, part := range test.want {
-				if err != nil && !strings.Contains(err.Error(), part) {
-					t.Errorf("lane %q: got error %q, want it to contain %q", test.lane, err, part)
-				}
+				coretest.Check(t, err == nil || strings.Contains(err.Error(), part), "lane %q: got error %q, want it to contain %q", test.lane, err, part)
 			}
 		}
 		checkEqual(t, "rejected", laned.Stats().Rejected, 9)
@@ -168,9 +166,7 @@ func TestAgeingBoundsTheWait(t *testing.T) {
 					waited = time.Since(begun)
 					return nil
 				}), nil)
-				if waited < ageing || waited > ageing+body {
-					t.Errorf("seed %d: it waited %v, want between %v and %v", seed, waited, ageing, ageing+body)
-				}
+				coretest.Check(t, waited >= ageing && waited <= ageing+body, "seed %d: it waited %v, want between %v and %v", seed, waited, ageing, ageing+body)
 			}
 			for _, stop := range stops {
 				stop()
@@ -275,9 +271,7 @@ func TestLaneOptionsRefused(t *testing.T) {
 				continue
 			}
 			for _, part := range append(test.want, "core: ") {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%s coordinator with %+v: got error %q, want it to contain %q", kind, test.opts, err, part)
-				}
+				coretest.Check(t, strings.Contains(err.Error(), part), "%s coordinator with %+v: got error %q, want it to contain %q", kind, test.opts, err, part)
 			}
 		}
 	}
@@ -322,9 +316,7 @@ func TestParseLanes(t *testing.T) {
 		"a" + strings.Repeat(" ", 1e5): {{Name: "a"}},
 	} {
 		got, err := core.ParseLanes(spec)
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("ParseLanes(%.40q): got %+v and error %v, want %+v", spec, got, err, want)
-		}
+		coretest.Check(t, err == nil && slices.Equal(got, want), "ParseLanes(%.40q): got %+v and error %v, want %+v", spec, got, err, want)
 	}
 	var most []string
 	for i := range 64 {
@@ -356,9 +348,7 @@ func TestParseLanes(t *testing.T) {
 			continue
 		}
 		for _, part := range append(want, "core: ", strconv.Quote(spec)) {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("ParseLanes(%.40q): got error %.200q, want it to contain %.60q", spec, err, part)
-			}
+			coretest.Check(t, strings.Contains(err.Error(), part), "ParseLanes(%.40q): got error %.200q, want it to contain %.60q", spec, err, part)
 		}
 		if lines := strings.Count(err.Error(), "\n"); lines > 2 {
 			t.Errorf("ParseLanes(%.40q): got %d errors, want each thing said once", spec, lines+1)
@@ -376,9 +366,7 @@ func FuzzParseLanes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, spec string) {
 		got, err := core.ParseLanes(spec)
 		if err != nil {
-			if got != nil {
-				t.Errorf("ParseLanes(%q): got lanes and error %v", spec, err)
-			}
+			coretest.Check(t, got == nil, "ParseLanes(%q): got lanes and error %v", spec, err)
 			each := []error{err}
 			if joined, ok := err.(interface{ Unwrap() []error }); ok {
 				each = joined.Unwrap()

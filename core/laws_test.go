@@ -23,7 +23,7 @@ func TestLaw01SignalsNeverTriggerExecution(t *testing.T) {
 		c := core.Must(core.NewCoordinator(func(context.Context, int) error { ran++; return nil },
 			core.Options{Sink: s, CancelOn: "stop", DeferOn: "wait"}))
 		defer c.Close()
-		for _, name := range []string{"stop", "wait", "start", "run", "drain", "coordinator.drain.all", "coordinator.paused", "atom.started"} {
+		for _, name := range []string{"stop", "wait", "start", "run", "drain", "coordinator.drain.all", "coordinator.paused", "operation.started"} {
 			s.Raise(name)
 		}
 		s.Retract("*")
@@ -81,9 +81,7 @@ func TestLaw03SignalsAreLocalToTheOperation(t *testing.T) {
 			t.Errorf("operation %d: got %v, want only %s", snapshot.ID, snapshot.Signals, want[snapshot.ID])
 		}
 	}
-	if c.Has("direct") {
-		t.Error("a signal of the sink became one of the coordinator's operations")
-	}
+	coretest.Check(t, !c.Has("direct"), "a signal of the sink became one of the coordinator's operations")
 }
 
 // Law 4: raising appends a fact. Signals are never updated or overwritten, and a
@@ -94,18 +92,14 @@ func TestLaw04SignalsAreAppendOnlyFacts(t *testing.T) {
 	first := newest(t, s, "a")
 	s.RaiseKey("a", "second")
 	all := slices.Collect(s.Sense(core.Query{}))
-	if len(all) != 2 || all[0] != first || all[1].Key != "second" {
-		t.Errorf("got %v, want the first as it was, and the second", all)
-	}
+	coretest.Check(t, len(all) == 2 && all[0] == first && all[1].Key == "second", "got %v, want the first as it was, and the second", all)
 	all[0].Name, all[0].Key = "changed", "changed"
 	checkEqual(t, "the first, after its copy was changed", slices.Collect(s.Sense(core.Query{}))[0], first)
 
 	c := core.Must(core.NewCoordinator(func(ctx context.Context, retract bool) error {
 		o := core.OperationFrom(ctx)
 		o.Raise("a")
-		if retract && o.RetractMatching("*") != 1 {
-			t.Error("an operation retracted more than its own")
-		}
+		coretest.Check(t, !retract || o.RetractMatching("*") == 1, "an operation retracted more than its own")
 		return nil
 	}, core.Options{Sink: s}))
 	defer c.Close()
@@ -130,9 +124,7 @@ func TestLaw05TheSurfaceIsBoundedAndTimeLimited(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		if s.Count("*") != 0 || c.Count("*") != 0 {
-			t.Errorf("a minute later the sink shows %d, the coordinator %d", s.Count("*"), c.Count("*"))
-		}
+		coretest.Check(t, s.Count("*") == 0 && c.Count("*") == 0, "a minute later the sink shows %d, the coordinator %d", s.Count("*"), c.Count("*"))
 	})
 }
 
@@ -197,9 +189,7 @@ func TestLaw08NoMutationAcrossOperations(t *testing.T) {
 			o.Set("k", 1)
 			return nil
 		}
-		if o == first || o.Has("a") || o.Retract("a") || o.RetractMatching("*") != 0 {
-			t.Error("an operation reaches the signals of another")
-		}
+		coretest.Check(t, o != first && !o.Has("a") && !o.Retract("a") && o.RetractMatching("*") == 0, "an operation reaches the signals of another")
 		o.Raise("b")
 		o.Set("k", 2)
 		return nil
@@ -220,9 +210,7 @@ func TestLaw08NoMutationAcrossOperations(t *testing.T) {
 		for i := range typ.NumMethod() {
 			name := typ.Method(i).Name
 			for _, verb := range []string{"Raise", "Retract", "Set", "Hold", "Cancel"} {
-				if strings.HasPrefix(name, verb) {
-					t.Errorf("%v.%s could change what it shows", typ, name)
-				}
+				coretest.Check(t, !strings.HasPrefix(name, verb), "%v.%s could change what it shows", typ, name)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // A loop ends also when its handlers are new each time, so that no handler is in many deliveries at once.
@@ -102,15 +103,9 @@ func TestLoopOfFreshHandlers(t *testing.T) {
 			calls := 0
 			s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{Terminal: "blocked"}})
 			setup(s, &calls)
-			if !s.Raise("a") {
-				t.Error("the first raise was refused")
-			}
-			if calls == 0 || calls > 10_000 || s.Stats().Panics > 0 {
-				t.Errorf("%d calls, %d panics before the loop ended", calls, s.Stats().Panics)
-			}
-			if s.Stats().Blocked == 0 {
-				t.Errorf("after %d calls nothing was counted as blocked", calls)
-			}
+			coretest.Check(t, s.Raise("a"), "the first raise was refused")
+			coretest.Check(t, calls != 0 && calls <= 10_000 && s.Stats().Panics <= 0, "%d calls, %d panics before the loop ended", calls, s.Stats().Panics)
+			coretest.Check(t, s.Stats().Blocked != 0, "after %d calls nothing was counted as blocked", calls)
 		})
 	}
 }
@@ -202,9 +197,7 @@ func TestLoopThatBranches(t *testing.T) {
 			})
 			s.Raise("a")
 			t.Logf("%d calls, %d blocked", calls, s.Stats().Blocked)
-			if calls > endless || s.Stats().Panics > 0 {
-				t.Errorf("%d calls, %d panics before the loop ended", calls, s.Stats().Panics)
-			}
+			coretest.Check(t, calls <= endless && s.Stats().Panics <= 0, "%d calls, %d panics before the loop ended", calls, s.Stats().Panics)
 		})
 	}
 }
@@ -280,9 +273,7 @@ func TestLoopConcernsOneGoroutine(t *testing.T) {
 			})
 		}
 		other.Subscribe("a", func(core.Signal) {
-			if !s.RaiseKey("a", "innocent") {
-				t.Error("refused for somebody else's loop")
-			}
+			coretest.Check(t, s.RaiseKey("a", "innocent"), "refused for somebody else's loop")
 		})
 		go s.RaiseKey("a", "loop")
 		synctest.Wait()
@@ -342,24 +333,18 @@ func TestSubscribeDeepInside(t *testing.T) {
 					})
 					return
 				}
-				if !s.Raise(fmt.Sprint("n", i+1)) {
-					t.Errorf("refused at depth %d", i)
-				}
+				coretest.Check(t, s.Raise(fmt.Sprint("n", i+1)), "refused at depth %d", i)
 			})
 		}
 		s.Raise("n0")
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
-				if !s.Raise("a") {
-					t.Error("refused")
-				}
+				coretest.Check(t, s.Raise("a"), "refused")
 			})
 			time.Sleep(time.Second / 2)
 		}
 		wg.Wait()
-		if heard.Load() != 10 || s.Stats().Blocked != 0 {
-			t.Errorf("heard %d, %d blocked, want 10, 0", heard.Load(), s.Stats().Blocked)
-		}
+		coretest.Check(t, heard.Load() == 10 && s.Stats().Blocked == 0, "heard %d, %d blocked, want 10, 0", heard.Load(), s.Stats().Blocked)
 	})
 }

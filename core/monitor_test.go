@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func TestMonitor(t *testing.T) {
@@ -93,9 +94,7 @@ func TestMonitorOfOperationSignals(t *testing.T) {
 		check("at first", 2, 3)
 		c.Do(t.Context(), true) // evicts the first operation, which changes nothing
 		check("after one more", 3, 4)
-		if c.Count("a") != 1 || s.Count("a") != 2 {
-			t.Errorf("the windows show %d and %d, want 1 and 2", c.Count("a"), s.Count("a"))
-		}
+		coretest.Check(t, c.Count("a") == 1 && s.Count("a") == 2, "the windows show %d and %d, want 1 and 2", c.Count("a"), s.Count("a"))
 		time.Sleep(time.Minute + 1)
 		if own.Count() != 0 || shared.Count() != 0 || own0.Count() != 3 || shared0.Count() != 4 {
 			t.Errorf("a minute later: got %d, %d, %d, %d", own.Count(), shared.Count(), own0.Count(), shared0.Count())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // The table of the package documentation: how long a signal is on its sink, refuses items
@@ -68,9 +69,7 @@ func TestHowLongASignalBlocks(t *testing.T) {
 			own.Close()
 			other.Close()
 			deferring.Close()
-			if ran != want.defers {
-				t.Errorf("%s: the deferred item ran after %v, want %v", by, ran, want.defers)
-			}
+			coretest.Check(t, ran == want.defers, "%s: the deferred item ran after %v, want %v", by, ran, want.defers)
 		})
 	}
 }

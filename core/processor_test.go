@@ -74,9 +74,7 @@ func TestProcessorAgainstModel(t *testing.T) {
 func TestReactionsHaveNoLanesAndClasses(t *testing.T) {
 	for _, opts := range []core.Options{{Lanes: []core.Lane{{Name: "a"}}}, {Classes: []core.Class{{Name: "a"}}}} {
 		_, err := core.NewProcessor(func(context.Context, core.Signal) error { return nil }, opts)
-		if err == nil || !strings.Contains(err.Error(), "Options.Lanes and Classes are for coordinators") {
-			t.Errorf("got error %v for %+v", err, opts)
-		}
+		coretest.Check(t, err != nil && strings.Contains(err.Error(), "Options.Lanes and Classes are for coordinators"), "got error %v for %+v", err, opts)
 	}
 }
 
@@ -118,7 +116,7 @@ func TestProcessorOnTheSinkItListensToDoesNotLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var j journal
 		sink := core.NewSink(core.SinkOptions{})
-		watched := coretest.Watch(t, sink, "*, atom.*")
+		watched := coretest.Watch(t, sink, "*, operation.*")
 		p := processor(t, func(ctx context.Context, s core.Signal) error {
 			j.note(s.Name)
 			core.OperationFrom(ctx).Raise("audited")

@@ -28,9 +28,7 @@ func TestScoped(t *testing.T) {
 	if got := newest(t, s, "request.*.health.failed"); got.Key != "db" {
 		t.Errorf("key: got %q, want db", got.Key)
 	}
-	if job.Raise("") {
-		t.Error("raised a scope without a name")
-	}
+	coretest.Check(t, !job.Raise(""), "raised a scope without a name")
 	checkEqual(t, "signals", s.Count("*"), 4)
 }
 
@@ -50,9 +48,7 @@ func TestScopedKeepsCause(t *testing.T) {
 		if got, want := b.Path(), []string{"a", "s.c.t.b"}; !slices.Equal(got, want) {
 			t.Errorf("%d: got path %q, want %q", i, got, want)
 		}
-		if s.Scoped("s", "c", "t").Because(b).Raise("b") {
-			t.Errorf("%d: a cycle through a scope was not blocked", i)
-		}
+		coretest.Check(t, !s.Scoped("s", "c", "t").Because(b).Raise("b"), "%d: a cycle through a scope was not blocked", i)
 	}
 }
 
@@ -65,9 +61,7 @@ func TestScopedOfOperation(t *testing.T) {
 		if !o.Has("s.c.t.x") || !o.Has("*.y") {
 			t.Errorf("the operation has %v", o.Signals())
 		}
-		if !o.Retract("s.c.t.x") || o.Retract("s.c.t.x") {
-			t.Error("retracted not exactly once")
-		}
+		coretest.Check(t, o.Retract("s.c.t.x") && !o.Retract("s.c.t.x"), "retracted not exactly once")
 		checkEqual(t, `RetractMatching("s.*")`, o.RetractMatching("s.*"), 1)
 		checkEqual(t, "signals of the sink", sink.Count("*"), 0)
 	})
@@ -83,13 +77,9 @@ func TestScopedPartsAreText(t *testing.T) {
 		{" a ", "b", "c", " a .b.c.x"},
 	} {
 		s := core.NewSink(core.SinkOptions{})
-		if !s.Scoped(tt.sink, tt.coordinator, tt.atom).Raise("x") {
-			t.Errorf("%q: not raised", tt.want)
-		}
+		coretest.Check(t, s.Scoped(tt.sink, tt.coordinator, tt.atom).Raise("x"), "%q: not raised", tt.want)
 		wantNames(t, "sensed", sensed(s, core.Query{}), tt.want)
-		if !s.Has("*.x") || s.Has("x") {
-			t.Errorf("%q: not found by its last part", tt.want)
-		}
+		coretest.Check(t, s.Has("*.x") && !s.Has("x"), "%q: not found by its last part", tt.want)
 	}
 }
 
@@ -98,9 +88,7 @@ func TestRaiseNothing(t *testing.T) {
 		OnBlocked: func(s core.Signal, why core.BlockReason) { t.Errorf("blocked %q: %v", s.Name, why) },
 	}})
 	s.Subscribe("*", func(s core.Signal) { t.Errorf("heard %q", s.Name) })
-	if s.Raise("") || s.RaiseKey("", "k") || s.Because(core.Signal{Name: "a"}).Raise("") {
-		t.Error("raised an empty name")
-	}
+	coretest.Check(t, !s.Raise("") && !s.RaiseKey("", "k") && !s.Because(core.Signal{Name: "a"}).Raise(""), "raised an empty name")
 	s.Hold("", "k", 0)()
 	if got := s.Stats(); got.Raised != 0 || got.Blocked != 0 || got.Stored != 0 || got.Held != 0 {
 		t.Errorf("got %+v, want nothing raised", got)
@@ -121,9 +109,7 @@ func (b *blocks) add(s core.Signal, why core.BlockReason) {
 
 func (b *blocks) want(t *testing.T, s *core.Sink, want ...string) {
 	t.Helper()
-	if !slices.Equal(b.log, want) {
-		t.Errorf("blocked: got %q, want %q", b.log, want)
-	}
+	coretest.Check(t, slices.Equal(b.log, want), "blocked: got %q, want %q", b.log, want)
 	if got := s.Stats().Blocked; got != uint64(len(want)) {
 		t.Errorf("Stats().Blocked: got %d, want %d", got, len(want))
 	}
@@ -159,15 +145,9 @@ func TestPropagationCycle(t *testing.T) {
 	s.Raise("a")
 	s.Because(newest(t, s, "a")).Raise("b")
 	s.Because(newest(t, s, "b")).Raise("c")
-	if s.Because(newest(t, s, "c")).Raise("a") {
-		t.Error("a caused a")
-	}
-	if s.Because(newest(t, s, "a")).Raise("a") {
-		t.Error("a caused a directly")
-	}
-	if !s.Raise("a") || !s.Because(newest(t, s, "b")).Raise("d") {
-		t.Error("blocked what is no cycle")
-	}
+	coretest.Check(t, !s.Because(newest(t, s, "c")).Raise("a"), "a caused a")
+	coretest.Check(t, !s.Because(newest(t, s, "a")).Raise("a"), "a caused a directly")
+	coretest.Check(t, s.Raise("a") && s.Because(newest(t, s, "b")).Raise("d"), "blocked what is no cycle")
 	b.want(t, s, "a: cycle", "a: cycle")
 
 	free := core.NewSink(core.SinkOptions{Propagation: core.Propagation{AllowCycles: true}})
@@ -177,9 +157,7 @@ func TestPropagationCycle(t *testing.T) {
 			t.Fatal("blocked a cycle that is allowed")
 		}
 	}
-	if free.Because(newest(t, free, "a")).Raise("a") {
-		t.Error("an allowed cycle is not bounded by the depth")
-	}
+	coretest.Check(t, !free.Because(newest(t, free, "a")).Raise("a"), "an allowed cycle is not bounded by the depth")
 }
 
 // A terminal signal is recorded, and causes no other. Terminal is a pattern.
@@ -191,12 +169,8 @@ func TestPropagationTerminal(t *testing.T) {
 	if !s.Because(a).Raise("completed") || !s.Because(a).Raise("failed.x") || !s.Because(a).Raise("failed") {
 		t.Fatal("a terminal signal was blocked")
 	}
-	if s.Because(newest(t, s, "completed")).Raise("b") || s.Because(newest(t, s, "failed.x")).Raise("b") {
-		t.Error("a terminal signal caused another")
-	}
-	if !s.Because(newest(t, s, "failed")).Raise("b") {
-		t.Error("blocked a signal whose cause is not terminal")
-	}
+	coretest.Check(t, !s.Because(newest(t, s, "completed")).Raise("b") && !s.Because(newest(t, s, "failed.x")).Raise("b"), "a terminal signal caused another")
+	coretest.Check(t, s.Because(newest(t, s, "failed")).Raise("b"), "blocked a signal whose cause is not terminal")
 	b.want(t, s, "b: terminal cause", "b: terminal cause")
 }
 
@@ -210,9 +184,7 @@ func TestPropagationLeaf(t *testing.T) {
 	}
 	logged := newest(t, s, "logged")
 	checkEqual(t, "depth of a leaf", logged.Depth(), 1)
-	if s.Because(logged).Raise("a") || s.Because(logged).Raise("b") {
-		t.Error("a leaf caused another signal")
-	}
+	coretest.Check(t, !s.Because(logged).Raise("a") && !s.Because(logged).Raise("b"), "a leaf caused another signal")
 	b.want(t, s, "a: cycle", "b: terminal cause")
 }
 
@@ -246,12 +218,8 @@ func TestPropagationOfOperations(t *testing.T) {
 	var id core.OperationID
 	inBody(t, core.Options{Sink: s}, func(_ context.Context, o *core.Operation, _ *core.Coordinator[coretest.Body]) {
 		id = o.ID()
-		if o.Because(newest(t, s, "b")).RaiseKey("c", "k") {
-			t.Error("raised too deep a signal")
-		}
-		if !onRaiser {
-			t.Error("OnBlocked was not called before Raise returned")
-		}
+		coretest.Check(t, !o.Because(newest(t, s, "b")).RaiseKey("c", "k"), "raised too deep a signal")
+		coretest.Check(t, onRaiser, "OnBlocked was not called before Raise returned")
 		if len(o.Signals()) != 0 {
 			t.Errorf("the operation has %v", o.Signals())
 		}
@@ -292,9 +260,7 @@ func TestPropagationBoundsEveryRaiser(t *testing.T) {
 			},
 		} {
 			before := s.Stats().Blocked
-			if raise() || s.Stats().Blocked != before+1 {
-				t.Errorf("%s: raised what a terminal signal caused, or did not count it", what)
-			}
+			coretest.Check(t, !raise() && s.Stats().Blocked == before+1, "%s: raised what a terminal signal caused, or did not count it", what)
 		}
 	})
 	checkEqual(t, "calls of OnBlocked", len(b.log), 11)
@@ -304,9 +270,7 @@ func TestPropagationBoundsEveryRaiser(t *testing.T) {
 func TestPropagationOnBlockedPanics(t *testing.T) {
 	s := core.NewSink(core.SinkOptions{Propagation: core.Propagation{OnBlocked: func(core.Signal, core.BlockReason) { panic("observer") }}})
 	s.Raise("a")
-	if s.Because(newest(t, s, "a")).Raise("a") {
-		t.Error("raised a cycle")
-	}
+	coretest.Check(t, !s.Because(newest(t, s, "a")).Raise("a"), "raised a cycle")
 	if got := s.Stats(); got.Panics != 1 || got.Blocked != 1 {
 		t.Errorf("got %d panics and %d blocked, want 1 and 1", got.Panics, got.Blocked)
 	}
@@ -371,16 +335,10 @@ func TestLoopWithoutCause(t *testing.T) {
 				}
 			})
 			setup(s)
-			if !s.Raise("a") {
-				t.Error("the first raise was refused")
-			}
+			coretest.Check(t, s.Raise("a"), "the first raise was refused")
 			stats := s.Stats()
-			if calls > 1000 || stats.Panics > 0 {
-				t.Errorf("%d calls and %d panics before the loop ended", calls, stats.Panics)
-			}
-			if stats.Blocked != 1 || refused != 1 {
-				t.Errorf("%d refusals counted, %d reported, want 1", stats.Blocked, refused)
-			}
+			coretest.Check(t, calls <= 1000 && stats.Panics <= 0, "%d calls and %d panics before the loop ended", calls, stats.Panics)
+			coretest.Check(t, stats.Blocked == 1 && refused == 1, "%d refusals counted, %d reported, want 1", stats.Blocked, refused)
 			calls = 0
 			if s.Raise("unrelated"); calls == 0 {
 				t.Error("after a loop nothing is delivered any more")
@@ -420,9 +378,7 @@ func TestLoopThroughOnBlocked(t *testing.T) {
 	}}})
 	s.Subscribe("*", func(core.Signal) { s.Raise("again") })
 	s.Raise("a")
-	if calls > endless {
-		t.Errorf("OnBlocked was called %d times", calls)
-	}
+	coretest.Check(t, calls <= endless, "OnBlocked was called %d times", calls)
 }
 
 // Many raisers in one slow handler at the same time are no loop.
@@ -435,9 +391,7 @@ func TestManyRaisersAreNoLoop(t *testing.T) {
 		var wg sync.WaitGroup
 		for range crowd {
 			wg.Go(func() {
-				if !s.Raise("a") {
-					t.Error("refused")
-				}
+				coretest.Check(t, s.Raise("a"), "refused")
 			})
 		}
 		synctest.Wait()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/bucket"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func TestRate(t *testing.T) {
@@ -26,9 +27,7 @@ func TestRate(t *testing.T) {
 	} {
 		got, err := c.rate.Resolved()
 		if c.want == "" {
-			if err != nil || got != (core.Rate{PerSecond: c.rate.PerSecond, Burst: 20}) {
-				t.Errorf("%v: %v, %v", c.rate, got, err)
-			}
+			coretest.Check(t, err == nil && got == (core.Rate{PerSecond: c.rate.PerSecond, Burst: 20}), "%v: %v, %v", c.rate, got, err)
 		} else if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%v: %v", c.rate, err)
 		}

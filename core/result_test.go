@@ -40,9 +40,7 @@ func (g *gate) after(text string) answer {
 
 func checkResult(t testing.TB, what, got string, err error, want string, wantErr error) {
 	t.Helper()
-	if got != want || !errors.Is(err, wantErr) {
-		t.Errorf("%s: got %q and error %v, want %q and %v", what, got, err, want, wantErr)
-	}
+	coretest.Check(t, got == want && errors.Is(err, wantErr), "%s: got %q and error %v, want %q and %v", what, got, err, want, wantErr)
 }
 
 // Every way to get a result.
@@ -78,9 +76,7 @@ func TestResult(t *testing.T) {
 func lookup(t testing.TB, c core.Inspector, id core.OperationID) core.Snapshot {
 	t.Helper()
 	s, ok := c.Lookup(id)
-	if !ok {
-		t.Errorf("operation %d: not found", id)
-	}
+	coretest.Check(t, ok, "operation %d: not found", id)
 	return s
 }
 
@@ -177,9 +173,7 @@ func TestResultRefused(t *testing.T) {
 		checkRefusal(t, err, "stop")
 		f, err := c.Submit(t.Context(), answering("late"))
 		checkRefusal(t, err, "stop")
-		if f != nil {
-			t.Error("got a Future of what was not accepted")
-		}
+		coretest.Check(t, f == nil, "got a Future of what was not accepted")
 		_, err = c.Do(t.Context(), answering("late"))
 		checkRefusal(t, err, "stop")
 		checkEqual(t, "rejected", c.Stats().Rejected, 2)
@@ -315,18 +309,12 @@ func TestZeroResults(t *testing.T) {
 		c := core.Must(core.NewResultCoordinator(func(context.Context, int) (any, error) { return nil, nil }, core.Options{}))
 		id, _ := c.TryEnqueue(context.Background(), 1)
 		got, err := c.Wait(t.Context(), id)
-		if got != nil || err != nil {
-			t.Errorf("Wait: got %v and error %v, want nil and nil", got, err)
-		}
+		coretest.Check(t, got == nil && err == nil, "Wait: got %v and error %v, want nil and nil", got, err)
 		got, err = c.Do(t.Context(), 1)
-		if got != nil || err != nil {
-			t.Errorf("Do: got %v and error %v, want nil and nil", got, err)
-		}
+		coretest.Check(t, got == nil && err == nil, "Do: got %v and error %v, want nil and nil", got, err)
 		n := 0
 		for s, out := range c.Results(core.OperationQuery{}) {
-			if s.Status != core.StatusSucceeded || out != nil {
-				t.Errorf("got %v with result %v, want succeeded with nil", s.Status, out)
-			}
+			coretest.Check(t, s.Status == core.StatusSucceeded && out == nil, "got %v with result %v, want succeeded with nil", s.Status, out)
 			n++
 		}
 		checkEqual(t, "results", n, 2)
@@ -585,9 +573,7 @@ func TestStressResults(t *testing.T) {
 	readers.Go(func() {
 		for {
 			for s, out := range c.Results(core.OperationQuery{}) {
-				if out == nil || *out%5 == 0 || s.Key != fmt.Sprint(*out%7) {
-					t.Errorf("operation %d of key %q: got %v", s.ID, s.Key, out)
-				}
+				coretest.Check(t, out != nil && *out%5 != 0 && s.Key == fmt.Sprint(*out%7), "operation %d of key %q: got %v", s.ID, s.Key, out)
 			}
 			select {
 			case <-stop:

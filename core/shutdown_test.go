@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // Parts end in order, so that the first can still hand its items on. Afterwards all of them can say what failed.
@@ -93,9 +94,7 @@ func TestShutdownNamesWhatStillRuns(t *testing.T) {
 			fmt.Sprintf("core: \"paused\" is closed before it is drained: context deadline exceeded\n\toperation %d is pending: the coordinator is paused", never),
 			"core: struct { core.Lifecycle } is closed before it is drained: context deadline exceeded",
 		} {
-			if !strings.Contains(text+"\n", want) {
-				t.Errorf("the error lacks %q:\n%s", want, text)
-			}
+			coretest.Check(t, strings.Contains(text+"\n", want), "the error lacks %q:\n%s", want, text)
 		}
 		checkEqual(t, "idle in the error", strings.Contains(text, "idle"), false)
 		synctest.Wait()

@@ -36,9 +36,7 @@ func newest(t *testing.T, from core.Sensor, name string) core.Signal {
 
 func wantNames(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%s: got %q, want %q", what, got, want)
-	}
+	coretest.Check(t, slices.Equal(got, want), "%s: got %q, want %q", what, got, want)
 }
 
 func TestSignalFields(t *testing.T) {
@@ -54,9 +52,7 @@ func TestSignalFields(t *testing.T) {
 			t.Fatalf("got %d signals, want 2", len(got))
 		}
 		a, b := got[0], got[1]
-		if a.Name != "order.placed" || a.Key != "order-7" || b.Name != "order.shipped" || b.Key != "" {
-			t.Errorf("got %v and %v", a, b)
-		}
+		coretest.Check(t, a.Name == "order.placed" && a.Key == "order-7" && b.Name == "order.shipped" && b.Key == "", "got %v and %v", a, b)
 		if a.Operation != 0 || a.Source != "" || a.Held || a.Payload() != nil {
 			t.Errorf("a direct raise has operation %v, source %q, held %v, payload %v", a.Operation, a.Source, a.Held, a.Payload())
 		}
@@ -66,9 +62,7 @@ func TestSignalFields(t *testing.T) {
 		if want := start.Add(2 * time.Second); !b.Time.Equal(want) {
 			t.Errorf("time: got %v, want %v", b.Time, want)
 		}
-		if a.Seq >= b.Seq || a.Seq == 0 {
-			t.Errorf("Seqs %d and %d do not ascend", a.Seq, b.Seq)
-		}
+		coretest.Check(t, a.Seq < b.Seq && a.Seq != 0, "Seqs %d and %d do not ascend", a.Seq, b.Seq)
 	})
 }
 
@@ -144,9 +138,7 @@ func TestSignalArg(t *testing.T) {
 		{"", "", false},
 	} {
 		got, ok := (core.Signal{Name: tt.name}).Arg()
-		if got != tt.want || ok != tt.ok {
-			t.Errorf("Arg of %q: got %q, %v, want %q, %v", tt.name, got, ok, tt.want, tt.ok)
-		}
+		coretest.Check(t, got == tt.want && ok == tt.ok, "Arg of %q: got %q, %v, want %q, %v", tt.name, got, ok, tt.want, tt.ok)
 	}
 }
 
@@ -173,21 +165,15 @@ func TestSignalJSON(t *testing.T) {
 				back.Depth() != signal.Depth() || !slices.Equal(back.Path(), signal.Path()) {
 				t.Errorf("got %+v, want %+v, by way of %s", back, signal, text)
 			}
-			if back.Payload() != nil {
-				t.Errorf("%s: the payload came back", signal.Name)
-			}
+			coretest.Check(t, back.Payload() == nil, "%s: the payload came back", signal.Name)
 		}
 
 		text, _ := json.Marshal(newest(t, s, "third"))
 		for _, want := range []string{`"name":"third"`, `"causes":["plain","second"]`, `"seq":3`} {
-			if !strings.Contains(string(text), want) {
-				t.Errorf("got %s, want it to contain %s", text, want)
-			}
+			coretest.Check(t, strings.Contains(string(text), want), "got %s, want it to contain %s", text, want)
 		}
 		for _, empty := range []string{"key", "operation", "source", "held"} {
-			if strings.Contains(string(text), empty) {
-				t.Errorf("got %s, want no %q, which is empty", text, empty)
-			}
+			coretest.Check(t, !strings.Contains(string(text), empty), "got %s, want no %q, which is empty", text, empty)
 		}
 	})
 }
@@ -199,9 +185,7 @@ func TestSignalJSONRefusesBadInput(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &s); err == nil {
 			t.Errorf("%s: got no error", text)
 		}
-		if s.Name != "kept" {
-			t.Errorf("%s: changed the signal to %v", text, s)
-		}
+		coretest.Check(t, s.Name == "kept", "%s: changed the signal to %v", text, s)
 	}
 }
 

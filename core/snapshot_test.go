@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func TestStatusString(t *testing.T) {
@@ -134,17 +135,13 @@ func TestSnapshotJSON(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", field, g, want)
 			}
 		}
-		if s.Parent == 0 {
-			t.Error("the parent is missing")
-		}
+		coretest.Check(t, s.Parent != 0, "the parent is missing")
 		values, _ := got["values"].(map[string]any)
 		if channel, _ := values["channel"].(string); values["amount"] != 12.5 || !strings.HasPrefix(channel, "0x") {
 			t.Errorf("values: got %v, want the amount, and the channel as fmt prints it", values)
 		}
 		signals, _ := got["signals"].([]any)
-		if len(signals) != 1 || signals[0].(map[string]any)["name"] != "payment.declined" {
-			t.Errorf("signals: got %v, want payment.declined", signals)
-		}
+		coretest.Check(t, len(signals) == 1 && signals[0].(map[string]any)["name"] == "payment.declined", "signals: got %v, want payment.declined", signals)
 
 		// What there is nothing to say of is left out.
 		text, _ = json.Marshal(core.Snapshot{ID: 7, Status: core.StatusPending})

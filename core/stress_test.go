@@ -34,9 +34,7 @@ func checkAllSucceeded[T any](t *testing.T, c *core.Coordinator[T], want int) {
 	t.Helper()
 	s := c.Stats()
 	checkError(t, "the books", coretest.CheckBooks(s), nil)
-	if s.Succeeded != uint64(want) || s.Pending != 0 || s.Running != 0 {
-		t.Errorf("got %v, want %d succeeded and none left", s, want)
-	}
+	coretest.Check(t, s.Succeeded == uint64(want) && s.Pending == 0 && s.Running == 0, "got %v, want %d succeeded and none left", s, want)
 }
 
 // One operation at a time, so that each arrives when the worker of the one before is about to leave. A lost
@@ -137,9 +135,7 @@ func TestStressDynamicLimit(t *testing.T) {
 	resizing.Wait()
 	checkError(t, "Drain", c.Drain(t.Context()), nil)
 	checkAllSucceeded(t, c, n)
-	if most.Load() > 8 {
-		t.Errorf("%d bodies ran at once, want at most 8", most.Load())
-	}
+	coretest.Check(t, most.Load() <= 8, "%d bodies ran at once, want at most 8", most.Load())
 }
 
 // Everything that looks runs beside everything that works. While operations leave the window, a pinned one is
@@ -207,9 +203,7 @@ func TestStressObservers(t *testing.T) {
 		}
 		s := c.Stats()
 		checkError(t, "the books", coretest.CheckBooks(s), nil)
-		if s.Enqueued < last.Enqueued || s.Succeeded < last.Succeeded {
-			t.Errorf("counters went back: %v after %v", s, last)
-		}
+		coretest.Check(t, s.Enqueued >= last.Enqueued && s.Succeeded >= last.Succeeded, "counters went back: %v after %v", s, last)
 		last = s
 	})
 	n := stressed(20_000)

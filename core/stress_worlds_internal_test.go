@@ -494,7 +494,7 @@ func (w *world) String() string {
 			continue
 		}
 		fmt.Fprintf(&b, "%s: limit %d, running %d, pending %d, arrived %d, fresh %v, token %d, paused %v, closing %v, deferring %v, waiting for room %d, suspended %d, resuming %d, lent %d, alarm %v\n",
-			e.name, e.limit, e.running.n, e.scheduler.pending(), e.intake.arrived.n, e.intake.fresh.Load(), e.token.Load(), e.paused, e.closing, e.defers(0), e.scheduler.waiting, e.suspended.n, e.resuming.n, e.lent, e.alarm.armed)
+			e.name, e.limit, e.running.n, e.scheduler.pending(), e.intake.arrived.n, e.intake.fresh.Load(), e.token.Load(), e.paused, e.closing, e.defers(0, 0), e.scheduler.waiting, e.suspended.n, e.scheduler.backs, e.lent, e.alarm.armed)
 		for i, r := range e.intake.rooms {
 			fmt.Fprintf(&b, "  room %d: accepted %d, left %d, known to have left %d, waiters %d\n", i, r.accepted, e.queues[i].left, r.left, e.queues[i].n)
 		}

@@ -79,7 +79,7 @@ func (g *gate) suspended(body coretest.Body) coretest.Body {
 	}
 }
 
-// While the body waits, others can have its slot. It gets one back before anything pending starts.
+// While the body waits, others can have its slot. It gets one back before anything pending of its lane starts.
 func TestSuspendFreesTheSlot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{MaxConcurrency: 1})
@@ -169,15 +169,11 @@ func TestSuspendComesBackWithASlot(t *testing.T) {
 				g.open()
 			}
 			synctest.Wait()
-			if went {
-				t.Errorf("%s: the body went on without a slot", end)
-			}
+			coretest.Check(t, !went, "%s: the body went on without a slot", end)
 			busy.open()
 			other.open()
 			checkWaits(t, c, 0, 0, 0)
-			if !went {
-				t.Errorf("%s: the body did not go on", end)
-			}
+			coretest.Check(t, went, "%s: the body did not go on", end)
 			checkError(t, end, closed(), nil)
 			c.Close()
 		}
@@ -185,6 +181,54 @@ func TestSuspendComesBackWithASlot(t *testing.T) {
 }
 
 // Panic and Goexit pass through, with the slot.
+// A suspended operation gets its slot back before what is pending in its lane, and after what could start in a higher one,
+// unless it has aged meanwhile.
+func TestSlotsComeBackInTheOrderOfLanes(t *testing.T) {
+	for _, test := range []struct {
+		ageing time.Duration
+		hold   string
+		want   string
+	}{
+		{-1, "", "hot hot hot hot hot hot suspended cold "},
+		{3500 * time.Millisecond, "", "hot hot hot suspended hot hot hot cold "},
+		{-1, "stop hot", "suspended cold "},
+	} {
+		bubble(t, func(t *testing.T) {
+			hotLanes := lanes(t, "hot, cold")
+			hotLanes[0].DeferOn = "stop hot"
+			c := bodies(t, core.Options{MaxConcurrency: 1, Lanes: hotLanes, Ageing: test.ageing})
+			hot, cold := c.Lane("hot"), c.Lane("cold")
+			defer c.Close()
+			var order strings.Builder
+			says := func(text string) coretest.Body {
+				return func(context.Context) error { order.WriteString(text + " "); time.Sleep(time.Second); return nil }
+			}
+			enqueue(t, cold, func(ctx context.Context) error {
+				err := core.OperationFrom(ctx).Suspend(ctx, "a second", func(context.Context) error { time.Sleep(time.Second); return nil })
+				order.WriteString("suspended ")
+				time.Sleep(time.Second)
+				return err
+			})
+			synctest.Wait()
+			g := newGate()
+			enqueue(t, hot, g.body)
+			synctest.Wait()
+			if test.hold != "" {
+				defer c.Sink().Hold(test.hold, "", 0)()
+			}
+			for range 6 {
+				enqueue(t, hot, says("hot"))
+			}
+			enqueue(t, cold, says("cold"))
+			time.Sleep(2 * time.Second)
+			g.open()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			checkEqual(t, test.hold, order.String(), test.want)
+		})
+	}
+}
+
 func TestSuspendPassesPanics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := bodies(t, core.Options{MaxConcurrency: 1})
@@ -205,9 +249,7 @@ func TestSuspendPassesPanics(t *testing.T) {
 			if err := c.Wait(t.Context(), id); !errors.As(err, &panicked) || recovered != 1 {
 				t.Errorf("got %v with %d running, want a panic with its slot", err, recovered)
 			}
-			if strings.Contains(string(panicked.Stack), "engineFrame") {
-				t.Errorf("the stack shows frames that mean nothing to users:\n%s", panicked.Stack)
-			}
+			coretest.Check(t, !strings.Contains(string(panicked.Stack), "engineFrame"), "the stack shows frames that mean nothing to users:\n%s", panicked.Stack)
 		}
 	})
 }
@@ -515,9 +557,7 @@ func TestSuspendStress(t *testing.T) {
 			}
 			all.Wait()
 			c.Drain(t.Context())
-			if most.Load() > int64(limit) {
-				t.Errorf("limit %d: %d ran at once", limit, most.Load())
-			}
+			coretest.Check(t, most.Load() <= int64(limit), "limit %d: %d ran at once", limit, most.Load())
 			checkError(t, "the books", coretest.CheckBooks(c.Stats()), nil)
 		}
 	}
@@ -541,9 +581,7 @@ func TestSuspendAfterASlotWasHandedOn(t *testing.T) {
 		synctest.Wait()
 		handOn.open()
 		synctest.Wait()
-		if !ran {
-			t.Error("the item has not run, although the slot is free")
-		}
+		coretest.Check(t, ran, "the item has not run, although the slot is free")
 		second.open()
 		last.open()
 		checkError(t, "Flush", c.Flush(t.Context()), nil)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // The calls of OnCount are those of a model that looks at the count at every instant.
@@ -45,9 +46,7 @@ func TestOnCount(t *testing.T) {
 				}
 				look()
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("seed %d, span %v, high %d, low %d: got calls %v, want %v", seed, span, high, low, got, want)
-			}
+			coretest.Check(t, slices.Equal(got, want), "seed %d, span %v, high %d, low %d: got calls %v, want %v", seed, span, high, low, got, want)
 			cancel()
 			n := len(got)
 			for range high {

@@ -16,6 +16,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
 	"github.com/ephemeralgo/ephemeral/atoms/volatile"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/lastwords"
 	"github.com/ephemeralgo/ephemeral/core/progress"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
@@ -63,9 +64,7 @@ func TestConstructorsRefuseNilPointers(t *testing.T) {
 		"volatile.New":        {func() error { return failure(volatile.New(runner, volatile.Options{Pattern: "a"})) }},
 	}
 	for _, name := range constructorsOfInterfaces(t) {
-		if calls[name] == nil {
-			t.Errorf("%s is missing in this test", name)
-		}
+		coretest.Check(t, calls[name] != nil, "%s is missing in this test", name)
 	}
 	for name, of := range calls {
 		module, _, _ := strings.Cut(name, ".")

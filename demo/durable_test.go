@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // inPlaces runs the test with a SQLite file, and with a PostgreSQL if there is one.
@@ -36,9 +38,7 @@ func TestDurable(t *testing.T) {
 		cmd.Env = append(cmd.Env, env)
 		status, stdout, stderr := finish(t, cmd)
 		for _, want := range []string{"; kill -9 worker-", " 250 done, 0 waiting, 0 lost\n", " 0 twice, 0 out of the order"} {
-			if status != exitOK || !strings.Contains(stdout, want) {
-				t.Errorf("status %d, want 0 and %q\nstdout: %s\nstderr: %s", status, want, stdout, stderr)
-			}
+			coretest.Check(t, status == exitOK && strings.Contains(stdout, want), "status %d, want 0 and %q\nstdout: %s\nstderr: %s", status, want, stdout, stderr)
 		}
 		nothingLeft(t, cmd.Env)
 	})

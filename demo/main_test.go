@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // The tests run the command as a process of its own: the test binary, told by its environment to be the command.
@@ -73,9 +75,7 @@ func TestScenarioCommand(t *testing.T) {
 					t.Errorf("status %d, want %d and %q\nstdout: %s\nstderr: %s", status, test.status, says, stdout, stderr)
 				}
 			}
-			if status == exitUnusable && stdout != "" {
-				t.Errorf("an error on stdout: %s", stdout)
-			}
+			coretest.Check(t, status != exitUnusable || stdout == "", "an error on stdout: %s", stdout)
 		})
 	}
 }
@@ -173,9 +173,7 @@ func TestExitStatus(t *testing.T) {
 			if status != test.status || !strings.Contains(stdout+stderr, test.says) {
 				t.Errorf("status %d, want %d and %q\nstdout: %s\nstderr: %s", status, test.status, test.says, stdout, stderr)
 			}
-			if status == exitUnusable && stdout != "" {
-				t.Errorf("an error on stdout: %s", stdout)
-			}
+			coretest.Check(t, status != exitUnusable || stdout == "", "an error on stdout: %s", stdout)
 		})
 	}
 	if entries, err := os.ReadDir(good); err != nil || len(entries) != 1 {
@@ -208,7 +206,5 @@ func TestWithoutGo(t *testing.T) {
 	cmd := startDemo(t)
 	cmd.Env = append(cmd.Env, "PATH=")
 	status, _, stderr := finish(t, cmd)
-	if status != exitUnusable || !strings.Contains(stderr, "no -in, and no default for it") {
-		t.Errorf("status %d, %s", status, stderr)
-	}
+	coretest.Check(t, status == exitUnusable && strings.Contains(stderr, "no -in, and no default for it"), "status %d, %s", status, stderr)
 }

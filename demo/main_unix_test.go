@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // Interrupted for real: a process in the middle of more work than it can finish gets the signal, finishes what it has
@@ -126,9 +128,7 @@ func checkFinished(t *testing.T, out string, total int) {
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if n == 0 || n >= total {
-		t.Errorf("%d rows of %d images: nothing was interrupted", n, total)
-	}
+	coretest.Check(t, n != 0 && n < total, "%d rows of %d images: nothing was interrupted", n, total)
 }
 
 // Interrupted, the workers finish what they have begun, and nothing stays behind.
@@ -160,9 +160,7 @@ func TestInterruptDurable(t *testing.T) {
 			t.Errorf("ended with %v, want status %d", err, exitInterrupted)
 		}
 		for _, want := range []string{"interrupted: ", " waiting, 0 lost\n", " 0 twice, 0 out of the order"} {
-			if !strings.Contains(string(rest), want) {
-				t.Errorf("want %q in:\n%s", want, rest)
-			}
+			coretest.Check(t, strings.Contains(string(rest), want), "want %q in:\n%s", want, rest)
 		}
 		nothingLeft(t, cmd.Env)
 	})

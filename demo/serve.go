@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
@@ -61,8 +62,8 @@ func serve(ctx context.Context, listener net.Listener, allow bool, drain time.Du
 		Title:        "Ephemeral demo",
 		Sinks:        map[string]*core.Sink{"pictures": pictures, "shop": shop},
 		Coordinators: []core.Inspector{pipeline, l.orders, l.mails.Here()},
-		Queues:       []core.StoredQueue{l.mails.Inspect()},
-		Schedules:    []core.Schedules{l.plan},
+		Queues:       []inspect.StoredQueue{l.mails.Inspect()},
+		Schedules:    []inspect.Schedules{l.plan},
 		Sink:         shop, // shows the actions, too
 	}
 	link := pageURL(listener.Addr())

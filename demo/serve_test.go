@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/demo/filepipeline"
 )
 
@@ -94,9 +95,7 @@ func TestRounds(t *testing.T) {
 			}
 			heap[i] = liveHeap()
 		}
-		if heap[11] > heap[3]+1<<20 {
-			t.Errorf("memory grows: %d", heap)
-		}
+		coretest.Check(t, heap[11] <= heap[3]+1<<20, "memory grows: %d", heap)
 		for name, n := range map[string]int{"file.saved": 18, "file.skipped": 2, "thumbnail.failed": 2, "duplicate.found": 6} {
 			if got := sink.Count(name); got != 2*n { // of the last five minutes
 				t.Errorf("%d times %s in two rounds of %d", got, name, n)

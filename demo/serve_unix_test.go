@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // readUntil returns all lines up to one that contains text.
@@ -74,9 +75,7 @@ func TestServe(t *testing.T) {
 			line := readUntil(t, stdout, "until Ctrl-C")
 			link := line[strings.Index(line, "http://"):strings.LastIndex(line, ",")]
 			url, token, _ := strings.Cut(link, "?token=")
-			if (token != "") != test.allow {
-				t.Errorf("the link is %s", link)
-			}
+			coretest.Check(t, (token != "") == test.allow, "the link is %s", link)
 			var seen struct {
 				ReadOnly     bool
 				Coordinators []core.Stats

@@ -25,6 +25,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
 	"github.com/ephemeralgo/ephemeral/atoms/sqlitewriter"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // beScheduler is the directory of the files. A test binary that has it is one of the processes.
@@ -139,9 +140,7 @@ func killScheduler(ctx context.Context, t *testing.T, dir string) {
 	child.Stderr = os.Stderr
 	out := core.Must(child.StdoutPipe())
 	if err := child.Start(); err != nil {
-		if ctx.Err() == nil {
-			t.Error(err)
-		}
+		coretest.Check(t, ctx.Err() != nil, "%v", err)
 		return
 	}
 	lines := bufio.NewReader(out)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // A Batcher collects items into batches and hands them to a function that flushes
@@ -23,9 +24,9 @@ type ResultBatcher[In, Out any] struct{ *engine[In, Out] }
 
 var (
 	_ core.Inspector  = (*Batcher[int])(nil)
-	_ core.Controller = (*Batcher[int])(nil)
+	_ inspect.Actions = (*Batcher[int])(nil)
 	_ core.Inspector  = (*ResultBatcher[int, int])(nil)
-	_ core.Controller = (*ResultBatcher[int, int])(nil)
+	_ inspect.Actions = (*ResultBatcher[int, int])(nil)
 )
 
 // New makes a batcher that flushes batches with flush. It returns an error if flush is nil or

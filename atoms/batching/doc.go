@@ -65,7 +65,7 @@
 //
 // # Batches are operations
 //
-// A batcher is a [core.Inspector] and a [core.Controller], for example for a status page. Its
+// A batcher implements [core.Inspector] and [inspect.Actions], for example for a status page. Its
 // operations are batches: Operations, Lookup, Explain, Stats, Cancel, Pause and
 // SetMaxConcurrency work as they do in a coordinator. A batch becomes an operation when it is
 // full or due. Before that, Stats does not count it, but [Batcher.Counters] counts its items.

@@ -125,7 +125,7 @@ func TestOnErrorIsCalledEvenIfAHandlerEndsTheGoroutine(t *testing.T) {
 		var l lost
 		b := newBatcher(t, func(context.Context, []int) error { return errOnPurpose },
 			batching.Options[int]{MaxSize: 2, MaxQueued: 2, DropOldest: true, Bisect: true, OnError: l.onError})
-		b.Sink().Subscribe("batch.*,atom.started", func(core.Signal) { runtime.Goexit() })
+		b.Sink().Subscribe("batch.*,operation.started", func(core.Signal) { runtime.Goexit() })
 		enqueue(t, b, 1, 2)
 		synctest.Wait()
 		assert.Equal(t, []int{1, 2}, l.items)

@@ -33,7 +33,8 @@
 //
 // The first attempt runs on the goroutine of the caller. A second attempt runs on its own. Both
 // belong to the same operation, which has one slot. [Attempt] tells them apart, for example to ask
-// another server.
+// another server. A second attempt charges the class of the operation with one call; see
+// [core.Operation.Charge].
 //
 // With other wrappers, the hedge is the innermost: retry.Wrap(r, ratelimit.Wrap(l, hedge.Wrap(h,
 // call))). Otherwise a wait for a token would count as a slow call.

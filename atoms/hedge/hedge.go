@@ -22,23 +22,14 @@ type Options struct {
 	// nil means a new sink.
 	Sink *core.Sink
 
-	// Quantile says when a call is slow: if it takes longer than this share of the last
-	// calls. 0 means 0.95. It must be above 0 and below 1.
-	Quantile float64
-	// Window is how many calls are remembered, for Quantile and MaxErrors. 0 means 100. It
-	// must be from 20 to 10,000.
-	Window int
-	// MinDelay is the shortest delay before a second attempt. 0 means 1 millisecond, negative
-	// means none.
-	MinDelay time.Duration
-	// Delay is a fixed delay before a second attempt. It must not be negative. 0 means that
-	// Quantile and MinDelay decide. If it is set, they must not be set.
+	// Delay is a fixed delay before a second attempt. It must not be negative. 0 means the
+	// 95th percentile of the last 100 calls, and at least 1 millisecond.
 	Delay time.Duration
 	// MaxExtra is how many second attempts there are at most, as a share of all calls. What is
-	// not used can be used later, but not more than that of Window calls, or one. 0 means
+	// not used can be used later, but not more than that of 100 calls, or one. 0 means
 	// 0.05. It must not be above 1. Negative means no limit.
 	MaxExtra float64
-	// MaxErrors is the share of the last Window calls that may fail. If more have failed,
+	// MaxErrors is the share of the last 100 calls that may fail. If more have failed,
 	// there are no second attempts, until at most half as many have failed. 0 means 0.1. It
 	// must not be above 1. Negative means no limit.
 	MaxErrors float64
@@ -97,7 +88,7 @@ func (s Stats) String() string { return core.StatsString(s) }
 
 // A Hedger makes a second attempt of slow calls. Make one with [New]. All methods are safe for
 // concurrent use. It needs no closing. A call that is not hedged costs about a microsecond: a
-// context and a timer. For each call of [Options.Window] it keeps 16 bytes.
+// context and a timer. It keeps the durations of the last 100 calls.
 type Hedger struct {
 	opts    Options       // resolved
 	effects outbox.Outbox // holds and releases SignalPaused
@@ -109,22 +100,17 @@ type Hedger struct {
 	credit  int64 // for second attempts, in millionths
 }
 
-// unit is the credit of a second attempt.
-const unit = 1_000_000
+const (
+	unit     = 1_000_000        // the credit of a second attempt
+	window   = 100              // calls that are remembered: five of them are above the quantile
+	quantile = 0.95             // as in "The Tail at Scale" (Dean, Barroso, 2013)
+	minDelay = time.Millisecond // less than that is not worth a second call
+)
 
 func (o Options) resolved() (Options, error) {
-	if o.Delay != 0 && (o.Quantile != 0 || o.MinDelay != 0) {
-		return o, errors.New("hedge: Delay is fixed, so Quantile and MinDelay must not be set")
-	}
 	o.Name, o.Sink = cmp.Or(o.Name, "hedge"), cmp.Or(o.Sink, core.NewSink(core.SinkOptions{}))
-	o.Quantile, o.Window = cmp.Or(o.Quantile, 0.95), cmp.Or(o.Window, 100)
-	o.MinDelay = max(0, cmp.Or(o.MinDelay, time.Millisecond))
 	o.MaxExtra, o.MaxErrors = cmp.Or(o.MaxExtra, 0.05), cmp.Or(o.MaxErrors, 0.1)
 	switch {
-	case !(o.Quantile > 0 && o.Quantile < 1):
-		return o, fmt.Errorf("hedge: Quantile must be above 0 and below 1, not %g", o.Quantile)
-	case o.Window < 20 || o.Window > 10_000:
-		return o, fmt.Errorf("hedge: Window must be from 20 to 10000, not %d", o.Window)
 	case o.Delay < 0:
 		return o, fmt.Errorf("hedge: Delay must not be negative, but is %v", o.Delay)
 	case !(o.MaxExtra <= 1):
@@ -141,7 +127,7 @@ func New(opts Options) (*Hedger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hedger{opts: opts, history: newHistory(opts.Window)}, nil
+	return &Hedger{opts: opts, history: newHistory(window)}, nil
 }
 
 // Name is [Options.Name].
@@ -164,11 +150,11 @@ func (h *Hedger) delay() (time.Duration, bool) {
 	if h.opts.Delay > 0 {
 		return h.opts.Delay, true
 	}
-	d, ok := h.history.quantile(h.opts.Quantile)
+	d, ok := h.history.quantile(quantile)
 	if !ok {
 		return 0, false
 	}
-	return max(d, h.opts.MinDelay), true
+	return max(d, minDelay), true
 }
 
 // begin counts a call, and returns the delay before its second attempt, if there may be one.
@@ -178,7 +164,7 @@ func (h *Hedger) begin() (time.Duration, bool) {
 	h.stats.Calls++
 	h.stats.Running++
 	if extra := h.opts.MaxExtra; extra > 0 {
-		most := max(unit, extra*unit*float64(h.opts.Window))
+		most := max(unit, extra*unit*window)
 		h.credit = min(h.credit+int64(extra*unit+0.5), int64(most))
 	}
 	return h.delay()
@@ -223,7 +209,7 @@ func (h *Hedger) end(ctx context.Context, d time.Duration, err error, won bool) 
 
 // pause begins or ends the pause because of errors, and reports whether it did.
 func (h *Hedger) pause() bool {
-	most := h.opts.MaxErrors * float64(h.opts.Window)
+	most := h.opts.MaxErrors * window
 	switch errs := float64(h.history.errs); {
 	case !h.stats.Paused && most > 0 && errs > most:
 		h.effects.Add(func() { h.release = h.opts.Sink.Hold(SignalPaused, h.opts.Name, 0) })

@@ -134,12 +134,12 @@ func TestTheDelayIsAQuantile(t *testing.T) {
 		require.NoError(t, c.Do(t.Context(), 0))
 		assert.Equal(t, before+1, h.Stats().Hedged)
 
-		fast := newHedger(t, hedge.Options{MinDelay: time.Minute})
+		fast := newHedger(t, hedge.Options{})
 		for range 100 {
 			_, err := run(t.Context(), fast, attempt{takes: time.Microsecond})
 			require.NoError(t, err)
 		}
-		assert.Equal(t, time.Minute, fast.Stats().Delay)
+		assert.Equal(t, time.Millisecond, fast.Stats().Delay)
 		require.NoError(t, c.Close())
 	})
 }
@@ -304,7 +304,7 @@ func TestAttemptOfAnotherOperation(t *testing.T) {
 // Many calls at once: every call is counted once, and no attempt is left.
 func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHedger(t, hedge.Options{Quantile: 0.5, MaxExtra: 0.5, MaxErrors: -1, Window: 50})
+		h := newHedger(t, hedge.Options{MaxExtra: 0.5, MaxErrors: -1})
 		var all sync.WaitGroup
 		for i := range 2000 {
 			all.Go(func() {
@@ -332,13 +332,9 @@ func TestManyAtOnce(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for want, opts := range map[string]hedge.Options{
-		"hedge: Quantile must be above 0 and below 1, not 1":              {Quantile: 1},
-		"hedge: Quantile must be above 0 and below 1, not NaN":            {Quantile: math.NaN()},
-		"hedge: Window must be from 20 to 10000, not 19":                  {Window: 19},
-		"hedge: Delay must not be negative, but is -1ns":                  {Delay: -1},
-		"hedge: Delay is fixed, so Quantile and MinDelay must not be set": {Delay: 1, MinDelay: -1},
-		"hedge: MaxExtra must be at most 1, not 1.5":                      {MaxExtra: 1.5},
-		"hedge: MaxErrors must be at most 1, not NaN":                     {MaxErrors: math.NaN()},
+		"hedge: Delay must not be negative, but is -1ns": {Delay: -1},
+		"hedge: MaxExtra must be at most 1, not 1.5":     {MaxExtra: 1.5},
+		"hedge: MaxErrors must be at most 1, not NaN":    {MaxErrors: math.NaN()},
 	} {
 		_, err := hedge.New(opts)
 		assert.EqualError(t, err, want)

@@ -134,6 +134,7 @@ func (r *race[T]) hedge() {
 	}
 	defer close(r.second)
 	op := core.OperationFrom(r.ctx)
+	op.Charge(1, 0)
 	defer op.WaitsFor("the second attempt of hedge "+strconv.Quote(r.hedger.opts.Name), time.Time{})()
 	r.raise(Started)
 	returned := false

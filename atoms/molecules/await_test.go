@@ -211,7 +211,7 @@ func TestEnds(t *testing.T) {
 				asked := 0
 				b := ship(&j, -1, quick) // it awaits without a limit
 				b.When = func(core.Signal) bool { asked++; return true }
-				r := newRunner(sink, molecules.Options{MaxConcurrency: 1, MaxTracked: -1}, b)
+				r := newRunner(sink, molecules.Options{MaxConcurrency: 1}, b)
 				var want []string
 				if busy {
 					sink.RaiseKey("placed", "runs")

@@ -195,7 +195,7 @@ func (p plan) expect() (lines []string) {
 			continue
 		}
 		if w == panics {
-			add("atom.panicked")
+			add("operation.panicked")
 		}
 		if w == cancels {
 			add("molecule.step.cancelled")
@@ -218,7 +218,7 @@ func (p plan) expect() (lines []string) {
 		undone++
 		cancelled = cancelled || w == cancels || w == ignores
 		if w == panics {
-			add("atom.panicked")
+			add("operation.panicked")
 		}
 		if w == fails || w == panics || w == exits {
 			well = false
@@ -271,7 +271,7 @@ func TestRandomRunsAgainstTheModel(t *testing.T) {
 				j   journal
 				err error
 			)
-			sink.Subscribe("molecule.*, atom.panicked", func(s core.Signal) { j.add("%s", s.Name) })
+			sink.Subscribe("molecule.*, operation.panicked", func(s core.Signal) { j.add("%s", s.Name) })
 			sink.Subscribe(terminal, func(s core.Signal) { err = event(s).Err })
 			b := molecules.Blueprint{Name: "m", On: "go"}
 			for i := range p.do {

@@ -23,7 +23,7 @@ func TestLifecycle(t *testing.T) {
 	for name, opts := range map[string]molecules.Options{
 		"none":    {},
 		"per key": {Order: molecules.OrderPerKey},
-		"serial":  {Order: molecules.OrderSerial, MaxTracked: -1},
+		"serial":  {Order: molecules.OrderSerial},
 	} {
 		t.Run(name, func(t *testing.T) {
 			coretest.RunLifecycle(t, func(t testing.TB) coretest.Subject {
@@ -189,19 +189,19 @@ func TestOrder(t *testing.T) {
 func TestFinishedRunsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
-		r := newRunner(sink, molecules.Options{MaxTracked: 3}, molecules.Blueprint{
+		r := newRunner(sink, molecules.Options{}, molecules.Blueprint{
 			Name: "m", On: "go", Steps: []molecules.Step{{Name: "only awaits", Await: "go2"}},
 		})
-		for i := range 100 {
+		for i := range 300 {
 			sink.RaiseKey("go", fmt.Sprint(i))
 			synctest.Wait()
 			assert.Equal(t, 1, r.Stats().Running)
 			sink.RaiseKey("go2", fmt.Sprint(i))
 			require.NoError(t, r.Flush(t.Context()))
 		}
-		assert.Equal(t, 3, r.Stats().Tracked)
+		assert.Equal(t, 200, r.Stats().Tracked)
 		assert.Zero(t, molecules.Awaiting(r))
-		assert.Equal(t, uint64(100), r.Stats().Succeeded)
+		assert.Equal(t, uint64(300), r.Stats().Succeeded)
 		require.NoError(t, r.Close())
 	})
 }
@@ -282,7 +282,7 @@ func TestBlueprintsThatStartEachOtherComeToAnEnd(t *testing.T) {
 func TestAPatternThatMatchesEverythingComesToRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
-		sink.Subscribe("atom.*", func(core.Signal) {}) // makes operations raise these
+		sink.Subscribe("operation.*", func(core.Signal) {}) // makes operations raise these
 		noisy := func(ctx context.Context, _ *molecules.Run) error {
 			core.OperationFrom(ctx).Raise("noise")
 			panic("on purpose")

@@ -21,12 +21,6 @@ type Options struct {
 	// the queue is full, a signal starts no run: it is counted as Rejected, and
 	// [SignalDropped] is raised.
 	MaxQueued int
-	// MaxTracked is how many finished runs the runner still shows. The last 200 failed ones
-	// are shown in addition. 0 means 200; negative means none, and no failed ones.
-	MaxTracked int
-	// MaxAge is how long the runner shows finished runs; 0 means 5 minutes, negative no
-	// limit.
-	MaxAge time.Duration
 	// CompensateTimeout is how long each Compensate may take before its context ends; 0
 	// means 30 seconds, negative no limit.
 	CompensateTimeout time.Duration
@@ -45,12 +39,6 @@ type TriggerOptions struct {
 	// none. If the queue is full, a signal is dropped: it is counted as Rejected, and
 	// [SignalTriggerDropped] is raised.
 	MaxQueued int
-	// MaxTracked is how many finished calls the trigger still shows. The last 200 failed
-	// ones are shown in addition. 0 means 200; negative means none, and no failed ones.
-	MaxTracked int
-	// MaxAge is how long the trigger shows finished calls; 0 means 5 minutes, negative
-	// no limit.
-	MaxAge time.Duration
 	// OnError, if not nil, is called when a call has failed, after [SignalTriggerFailed] was
 	// raised, on the goroutine of the call. It is not called for a cancelled call.
 	OnError func(core.Signal, error)
@@ -101,7 +89,7 @@ func (o Options) resolved() (Options, error) {
 func (o TriggerOptions) resolved() (Options, error) {
 	return Options{
 		Name: cmp.Or(o.Name, "trigger"), Order: o.Order, MaxConcurrency: o.MaxConcurrency,
-		MaxQueued: o.MaxQueued, MaxTracked: o.MaxTracked, MaxAge: o.MaxAge,
+		MaxQueued: o.MaxQueued,
 	}.resolved()
 }
 
@@ -110,7 +98,7 @@ func (o TriggerOptions) resolved() (Options, error) {
 func (o Options) coordinator(sink *core.Sink) core.Options {
 	c := core.Options{
 		Name: o.Name, Sink: sink, MaxConcurrency: o.MaxConcurrency,
-		MaxQueued: o.MaxQueued, MaxTracked: o.MaxTracked, MaxAge: o.MaxAge,
+		MaxQueued: o.MaxQueued,
 	}
 	switch o.Order {
 	case OrderNone:

@@ -65,7 +65,7 @@ func TestTriggerIsBounded(t *testing.T) {
 func TestTriggerErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
-		signals := coretest.Watch(t, sink, "trigger.*, atom.panicked")
+		signals := coretest.Watch(t, sink, "trigger.*, operation.panicked")
 		var j journal
 		trigger := core.Must(molecules.NewTrigger(sink, "go", func(ctx context.Context, s core.Signal) error {
 			switch s.Key {
@@ -117,7 +117,7 @@ func TestTriggerErrors(t *testing.T) {
 func TestATriggerDoesNotReactToItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newSink()
-		sink.Subscribe("atom.*", func(core.Signal) {}) // makes operations raise these
+		sink.Subscribe("operation.*", func(core.Signal) {}) // makes operations raise these
 		trigger := core.Must(molecules.NewTrigger(sink, "*", func(ctx context.Context, s core.Signal) error {
 			core.OperationFrom(ctx).Raise("noise")
 			return errOnPurpose

@@ -46,7 +46,7 @@
 //
 // # What can be observed
 //
-// An orchestrator is a [core.Inspector] and a [core.Controller] of its executions: each execution
+// An orchestrator implements [core.Inspector] and [inspect.Actions] for its executions: each execution
 // is an operation. Each run of a worker is an operation too, which [Orchestrator.Runs] shows. So
 // workers may store values and raise signals through [core.OperationFrom].
 // [Orchestrator.Counters] counts by outcome.

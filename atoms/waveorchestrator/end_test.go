@@ -221,7 +221,7 @@ func TestCloseFromInside(t *testing.T) {
 	}
 }
 
-// hold keeps operations from beginning: a handler of atom.started sleeps, and core calls it before an
+// hold keeps operations from beginning: a handler of operation.started sleeps, and core calls it before an
 // operation begins. The first operations, as many as free says, begin at once.
 func hold(o *wave.Orchestrator[int, int], free int32, d time.Duration) {
 	var begun atomic.Int32

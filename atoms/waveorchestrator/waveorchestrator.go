@@ -8,6 +8,7 @@ import (
 
 	"github.com/ephemeralgo/ephemeral/core"
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // An Orchestrator runs its workers for one input after the other, or for many inputs at
@@ -40,7 +41,7 @@ type Orchestrator[In, Out any] struct {
 }
 
 var _ core.Inspector = (*Orchestrator[int, int])(nil)
-var _ core.Controller = (*Orchestrator[int, int])(nil)
+var _ inspect.Actions = (*Orchestrator[int, int])(nil)
 
 // New makes an orchestrator of workers. If a worker or an option is wrong, New returns an error.
 // It starts no goroutine.

@@ -109,7 +109,7 @@ func New(opts Options) (*Breaker, error) {
 // Allow reports whether a call may be made now, and if so gives it a permit.
 func (b *Breaker) Allow(now time.Time) (p Permit, ok bool) {
 	b.become(b.State(now))
-	full := b.probing+b.succeeded >= b.opts.Probes
+	full := b.probing >= b.opts.Probes
 	switch {
 	case b.state == Closed:
 		return Permit{b.round}, true

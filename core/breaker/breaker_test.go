@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 const (
@@ -31,17 +32,13 @@ func made(t testing.TB, opts breaker.Options) *breaker.Breaker {
 
 func check(t testing.TB, what string, got, want any) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
 }
 
 func allow(t testing.TB, b *breaker.Breaker, seconds float64, want bool) breaker.Permit {
 	t.Helper()
 	p, ok := b.Allow(at(seconds))
-	if ok != want {
-		t.Errorf("allowed at %v s: got %t, want %t", seconds, ok, want)
-	}
+	coretest.Check(t, ok == want, "allowed at %v s: got %t, want %t", seconds, ok, want)
 	return p
 }
 
@@ -210,7 +207,7 @@ func (m *model) allow(call int, now time.Time) bool {
 			out++
 		}
 	}
-	if out+m.good >= m.opts.Probes {
+	if out >= m.opts.Probes {
 		if now.Sub(m.newest) < m.opts.OpenFor {
 			return false
 		}
@@ -326,9 +323,7 @@ func TestModel(t *testing.T) {
 			}
 		}
 	}
-	if len(states) != 3 {
-		t.Errorf("states seen: %v", states)
-	}
+	coretest.Check(t, len(states) == 3, "states seen: %v", states)
 }
 
 func TestAllocs(t *testing.T) {

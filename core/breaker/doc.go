@@ -17,8 +17,8 @@
 // A closed breaker allows every call. It opens when calls fail: [Options.Threshold] of
 // them in a row, or that many within [Options.Window], or the share [Options.Rate] of
 // the calls in Window. An open breaker allows no call for [Options.OpenFor]. Then it is
-// half-open and allows [Options.Probes] calls. It closes when so many have succeeded,
-// and opens again when one has failed.
+// half-open and allows [Options.Probes] calls at once. It closes when so many have
+// succeeded, and opens again when one has failed.
 //
 // A result counts only if the call began in the present state of the breaker. So a slow
 // call that began before the breaker opened neither closes it nor keeps it open. A call

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/breaker"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 type change struct {
@@ -108,9 +109,7 @@ func TestSharedLikeBreaker(t *testing.T) {
 			check(t, "state", s.State(), breaker.Closed)
 		})
 	}
-	if len(states) != 3 {
-		t.Errorf("states seen: %v", states)
-	}
+	coretest.Check(t, len(states) == 3, "states seen: %v", states)
 }
 
 // However many goroutines call, there are never more probes than may be. Only the first end

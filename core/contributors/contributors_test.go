@@ -72,9 +72,7 @@ func (w *waiting) is(t *testing.T, want string, wantErr error) {
 	if w.done {
 		got = text(w.s)
 	}
-	if got != want || !errors.Is(w.err, wantErr) {
-		t.Errorf("got %q, %v, want %q, %v", got, w.err, want, wantErr)
-	}
+	coretest.Check(t, got == want && errors.Is(w.err, wantErr), "got %q, %v, want %q, %v", got, w.err, want, wantErr)
 }
 
 // Fault avoided: after a wait that timed out every later wait returns the old result at
@@ -123,9 +121,7 @@ func TestUnreachableIsAnsweredAtOnce(t *testing.T) {
 
 		_, err := tracker.Wait(t.Context(), 3)
 		u, ok := errors.AsType[*contributors.UnreachableError](err)
-		if !ok || u.Required != 3 || u.Expected != 3 || len(u.Failures) != 2 || u.Failures["c"] != errOnPurpose {
-			t.Errorf("got %v", err)
-		}
+		coretest.Check(t, ok && u.Required == 3 && u.Expected == 3 && len(u.Failures) == 2 && u.Failures["c"] == errOnPurpose, "got %v", err)
 		wait(t.Context(), tracker, 1).is(t, "waits", nil)
 		tracker.Complete("b", 0) // so that it ends
 	})
@@ -138,9 +134,7 @@ func TestEachHasOneOutcome(t *testing.T) {
 	signals := coretest.Watch(t, sink, "*")
 	check := func(got, want error) {
 		t.Helper()
-		if !errors.Is(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
+		coretest.Check(t, errors.Is(got, want), "got %v, want %v", got, want)
 	}
 	check(tracker.Complete("a", 1), nil)
 	check(tracker.Complete("a", 2), contributors.ErrSettled)
@@ -154,9 +148,7 @@ func TestEachHasOneOutcome(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	raised := signals.ExpectExactly(contributors.SignalCompleted, contributors.SignalFailed)
-	if len(raised) == 2 && (raised[0].Key != "a" || raised[1].Key != "b") {
-		t.Errorf("got %v", raised)
-	}
+	coretest.Check(t, len(raised) != 2 || raised[0].Key == "a" && raised[1].Key == "b", "got %v", raised)
 }
 
 // Fault avoided: nil results are left out.
@@ -234,9 +226,7 @@ func TestConcurrentOutcomes(t *testing.T) {
 		s := tracker.Snapshot()
 		got := []int{len(s.Results), len(s.Failures), len(s.Results) + len(s.Failures), len(s.Pending)}
 		want := []int{sink.Count(contributors.SignalCompleted), sink.Count(contributors.SignalFailed), int(accepted.Load()), 0}
-		if !slices.Equal(got, want) {
-			t.Errorf("got %v completed, failed, settled and pending, want %v", got, want)
-		}
+		coretest.Check(t, slices.Equal(got, want), "got %v completed, failed, settled and pending, want %v", got, want)
 	}
 }
 
@@ -262,17 +252,13 @@ func TestBadNumbersAndNames(t *testing.T) {
 	tracker := newTracker(t, contributors.Options{}, "a", "b", "a")
 	for _, required := range []int{-1, 0, 3} {
 		_, err := tracker.Wait(t.Context(), required)
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("contributors: %d of 2 are required", required)) {
-			t.Errorf("got %v", err)
-		}
+		coretest.Check(t, err != nil && strings.Contains(err.Error(), fmt.Sprintf("contributors: %d of 2 are required", required)), "got %v", err)
 	}
 	for want, names := range map[string][]string{
 		"there are no names": nil,
 		`name 2 of 3 is ""`:  {"a", "", "b"},
 	} {
 		tracker, err := contributors.New[int](names, contributors.Options{})
-		if tracker != nil || err == nil || !strings.HasPrefix(err.Error(), "contributors: "+want) {
-			t.Errorf("got %v, %v, want %q", tracker, err, want)
-		}
+		coretest.Check(t, tracker == nil && err != nil && strings.HasPrefix(err.Error(), "contributors: "+want), "got %v, %v, want %q", tracker, err, want)
 	}
 }

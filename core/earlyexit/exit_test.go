@@ -17,7 +17,7 @@ import (
 func ending(work core.Work[int], opts core.Options) (*core.Coordinator[int], *earlyexit.Exit) {
 	opts.Sink = core.NewSink(core.SinkOptions{})
 	c := core.Must(core.NewCoordinator(work, opts))
-	return c, earlyexit.On(c, "verdict, atom.*")
+	return c, earlyexit.On(c, "verdict, operation.*")
 }
 
 func TestExitCancelsWhatRunsAndDiscardsWhatWaits(t *testing.T) {

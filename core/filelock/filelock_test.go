@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core/filelock"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func open(t *testing.T, path string) *filelock.Lock {
@@ -36,9 +38,7 @@ func TestOneAtATime(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if inside.Add(1) != 1 {
-					t.Error("two at once")
-				}
+				coretest.Check(t, inside.Add(1) == 1, "two at once")
 				total.Add(1)
 				inside.Add(-1)
 				release()
@@ -46,9 +46,7 @@ func TestOneAtATime(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if total.Load() != 8*50 {
-		t.Errorf("got %d turns", total.Load())
-	}
+	coretest.Check(t, total.Load() == 8*50, "got %d turns", total.Load())
 }
 
 // A wait ends with its context, and leaves the lock to others.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/flight"
 )
 
@@ -54,9 +55,7 @@ func TestDoLoadsOnce(t *testing.T) {
 		ended, cancel := context.WithCancelCause(t.Context())
 		cancel(errOnPurpose)
 		want(t, &g, ended, "a", after(&calls), 0, errOnPurpose)
-		if calls != 2 {
-			t.Errorf("%d loads", calls)
-		}
+		coretest.Check(t, calls == 2, "%d loads", calls)
 	})
 }
 
@@ -88,9 +87,7 @@ func TestCallersLeave(t *testing.T) {
 		all.Wait()
 		calls := 0
 		want(t, &g, t.Context(), "a", after(&calls), 1, nil)
-		if cause != caller[1] {
-			t.Errorf("cancelled because: %v", cause)
-		}
+		coretest.Check(t, cause == caller[1], "cancelled because: %v", cause)
 	})
 }
 
@@ -203,9 +200,7 @@ func TestTable(t *testing.T) {
 		for key := range table.Keys() {
 			table.Delete(key)
 		}
-		if !reflect.ValueOf(table).IsZero() {
-			t.Errorf("round %d: an empty table holds on to its room", round)
-		}
+		coretest.Check(t, reflect.ValueOf(table).IsZero(), "round %d: an empty table holds on to its room", round)
 	}
 }
 

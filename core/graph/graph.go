@@ -18,17 +18,17 @@ import (
 // SignalCancelled, and that by the SignalStarted of dependents.
 const (
 	// SignalStarted is raised when the work of a node is about to start.
-	SignalStarted = "operation.started"
+	SignalStarted = "node.started"
 	// SignalCompleted is raised when a node has succeeded.
-	SignalCompleted = "operation.completed"
+	SignalCompleted = "node.completed"
 	// SignalFailed is raised when a node has failed; the payload is the error.
-	SignalFailed = "operation.failed"
+	SignalFailed = "node.failed"
 	// SignalSkipped is raised for a node that does not run because a node it depends on
 	// has failed; the payload is the name of the failed node.
-	SignalSkipped = "operation.skipped"
+	SignalSkipped = "node.skipped"
 	// SignalCancelled is raised when a node has ended because the run was
 	// cancelled. It is not raised for nodes that had not started.
-	SignalCancelled = "operation.cancelled"
+	SignalCancelled = "node.cancelled"
 )
 
 var (

@@ -61,16 +61,12 @@ func checkStatuses(t testing.TB, r graph.Report, want string) {
 
 func checkError(t testing.TB, got, want error) {
 	t.Helper()
-	if !errors.Is(got, want) {
-		t.Errorf("got error %v, want %v", got, want)
-	}
+	coretest.Check(t, errors.Is(got, want), "got error %v, want %v", got, want)
 }
 
 func checkEqual[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
 }
 
 // Dependencies are copied. They may be added later, see TestRandomGraphs.
@@ -89,7 +85,7 @@ func TestAdd(t *testing.T) {
 func TestDependentsOfFailedAreSkippedAndSaySo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "operation.*")
+		signals := coretest.Watch(t, sink, "node.*")
 		g := graph.New[job]()
 		add(t, g, "a", quick)
 		add(t, g, "b", fail, "a")
@@ -123,7 +119,7 @@ func TestDependentsOfFailedAreSkippedAndSaySo(t *testing.T) {
 func TestCancelledRunSaysWhatWasLeftUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})
-		signals := coretest.Watch(t, sink, "operation.*")
+		signals := coretest.Watch(t, sink, "node.*")
 		g := graph.New[job]()
 		add(t, g, "done", quick)
 		add(t, g, "running", takes(time.Hour))
@@ -220,9 +216,7 @@ func TestDeepGraphs(t *testing.T) {
 		add(t, g, name(n), n)
 		next := n // runs from the end, one at a time
 		_, err := g.Run(t.Context(), func(_ context.Context, i int) error {
-			if i != next {
-				t.Errorf("node %d ran when it was the turn of %d", i, next)
-			}
+			coretest.Check(t, i == next, "node %d ran when it was the turn of %d", i, next)
 			next--
 			return nil
 		}, core.Options{})
@@ -302,9 +296,7 @@ func TestGraphIsCheckedBeforeAnythingRuns(t *testing.T) {
 				t.Error("something ran")
 				return nil
 			}, core.Options{})
-			if err == nil || err.Error() != c.want {
-				t.Errorf("got error %v, want %s", err, c.want)
-			}
+			coretest.Check(t, err != nil && err.Error() == c.want, "got error %v, want %s", err, c.want)
 			checkEqual(t, "reported", len(r.Nodes), 0)
 		})
 	}
@@ -335,9 +327,7 @@ func TestOptions(t *testing.T) {
 	checkEqual(t, "nodes of an empty graph", len(r.Nodes), 0)
 	add(t, g, "a", quick)
 	r, err = g.Run(t.Context(), do, core.Options{MaxConcurrency: -1})
-	if err == nil || !strings.Contains(err.Error(), "MaxConcurrency") {
-		t.Errorf("got %v, want an error about MaxConcurrency", err)
-	}
+	coretest.Check(t, err != nil && strings.Contains(err.Error(), "MaxConcurrency"), "got %v, want an error about MaxConcurrency", err)
 	checkEqual(t, "reported", len(r.Nodes), 0)
 	defer func() {
 		if p := fmt.Sprint(recover()); !strings.HasPrefix(p, "graph: ") {
@@ -421,9 +411,7 @@ func TestHandlerEndsItsGoroutine(t *testing.T) {
 			go func() {
 				defer close(over)
 				_, err := g.Run(t.Context(), do, core.Options{Sink: sink})
-				if err == nil {
-					t.Error("got no error, want that of b")
-				}
+				coretest.Check(t, err != nil, "got no error, want that of b")
 			}()
 			<-over
 		})
@@ -476,9 +464,7 @@ func TestRandomGraphs(t *testing.T) {
 				return nil
 			}, core.Options{MaxConcurrency: limit, Sink: sink})
 
-			if int(most.Load()) > limit {
-				t.Errorf("%d ran at once, want at most %d", most.Load(), limit)
-			}
+			coretest.Check(t, int(most.Load()) <= limit, "%d ran at once, want at most %d", most.Load(), limit)
 			want := make([]graph.Status, n)
 			failed, skipped := false, 0
 			for i := range n {

@@ -57,9 +57,7 @@ func (r *records) want(t *testing.T, j *lastwords.Journal, want ...core.Operatio
 	for _, n := range r.notes {
 		got = append(got, n.Operation)
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %v,\nwant %v", got, want)
-	}
+	coretest.Check(t, reflect.DeepEqual(got, want), "got  %v,\nwant %v", got, want)
 }
 
 func TestLifecycle(t *testing.T) {
@@ -109,9 +107,7 @@ func TestNoteOf(t *testing.T) {
 			{Operation: id, Key: "order-1", Signal: "order.rejected", Status: core.StatusFailed, Err: "failed on purpose", Time: left},
 			{Operation: quiet, Status: core.StatusSucceeded, Time: left.Add(time.Minute)},
 		}
-		if !reflect.DeepEqual(r.notes, want) {
-			t.Errorf("got  %+v,\nwant %+v", r.notes, want)
-		}
+		coretest.Check(t, reflect.DeepEqual(r.notes, want), "got  %+v,\nwant %+v", r.notes, want)
 	})
 }
 
@@ -217,9 +213,7 @@ func TestOptions(t *testing.T) {
 	defer c.Close()
 	_, noCoordinator := lastwords.New(nil, r.persist, core.Options{})
 	_, noFunction := lastwords.New(c, nil, core.Options{})
-	if noCoordinator == nil || noFunction == nil {
-		t.Errorf("got %v and %v, want errors", noCoordinator, noFunction)
-	}
+	coretest.Check(t, noCoordinator != nil && noFunction != nil, "got %v and %v, want errors", noCoordinator, noFunction)
 	j := core.Must(lastwords.New(c, r.persist, core.Options{}))
 	defer j.Close()
 	if got := j.Name(); got != "lastwords" {

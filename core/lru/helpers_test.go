@@ -5,6 +5,8 @@ import (
 	"testing/synctest"
 
 	"github.com/ephemeralgo/ephemeral/core/lru"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func newCache[K comparable, V any](t testing.TB, opts lru.Options[K, V]) *lru.LRU[K, V] {
@@ -38,7 +40,5 @@ func wantNone[K comparable, V any](t testing.TB, c *lru.LRU[K, V], key K) {
 
 func wantEqual[V comparable](t testing.TB, what string, got, want V) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
 }

@@ -36,16 +36,12 @@ func neverCalled(_ context.Context, key string) (int, error) { panic("called for
 
 func wantLoaded(t testing.TB, what string, got int, err error, want int) {
 	t.Helper()
-	if err != nil || got != want {
-		t.Errorf("%s: got %v, %v, want %v", what, got, err, want)
-	}
+	coretest.Check(t, err == nil && got == want, "%s: got %v, %v, want %v", what, got, err, want)
 }
 
 func wantError(t testing.TB, what string, got int, err, want error) {
 	t.Helper()
-	if !errors.Is(err, want) || got != 0 {
-		t.Errorf("%s: got %v, %v, want %v", what, got, err, want)
-	}
+	coretest.Check(t, errors.Is(err, want) && got == 0, "%s: got %v, %v, want %v", what, got, err, want)
 }
 
 // Misses at the same time run one load, and all callers get the value that is stored.

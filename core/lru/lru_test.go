@@ -122,9 +122,7 @@ func TestCapacityIsNeverExceeded(t *testing.T) {
 		reader.Wait()
 		n := len(maps.Collect(c.All()))
 		wantEqual(t, "entries in All", n, c.Len())
-		if n < capacity-capacity/8-1 {
-			t.Errorf("%d entries of %d after %d insertions", n, capacity, 4*rounds)
-		}
+		coretest.Check(t, n >= capacity-capacity/8-1, "%d entries of %d after %d insertions", n, capacity, 4*rounds)
 	}
 }
 
@@ -289,9 +287,7 @@ func TestCountersAreExact(t *testing.T) {
 		}
 		all.Wait()
 		s := c.Stats()
-		if s.Hot < 0 || s.Hot > c.Len() {
-			t.Errorf("%d hot entries of %d", s.Hot, c.Len())
-		}
+		coretest.Check(t, s.Hot >= 0 && s.Hot <= c.Len(), "%d hot entries of %d", s.Hot, c.Len())
 		wantEqual(t, "hits and misses", s.Hits+s.Misses, uint64(4*rounds*5/8))
 		time.Sleep(time.Hour)
 		c.Sweep()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/progress"
 )
 
@@ -34,14 +35,10 @@ func expect(t *testing.T, sink *core.Sink, want ...string) {
 		if r.Done {
 			text += "!"
 		}
-		if s.Name != "progress" || s.Key != "job" {
-			t.Errorf("got signal %v", s)
-		}
+		coretest.Check(t, s.Name == "progress" && s.Key == "job", "got signal %v", s)
 		got = append(got, text)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("reported\n got %q\nwant %q", got, want)
-	}
+	coretest.Check(t, slices.Equal(got, want), "reported\n got %q\nwant %q", got, want)
 }
 
 func TestEveryStep(t *testing.T) {
@@ -149,9 +146,7 @@ func TestConcurrentSteps(t *testing.T) {
 	}
 	for i := 1; i < len(order); i++ {
 		r, before := order[i], order[i-1]
-		if r.Current < before.Current || r.Current == before.Current && !r.Done || before.Done {
-			t.Errorf("reported %+v after %+v", r, before)
-		}
+		coretest.Check(t, r.Current >= before.Current && (r.Current != before.Current || r.Done) && !before.Done, "reported %+v after %+v", r, before)
 	}
 	if latest, ok := progress.Latest(sink, "job"); !ok || latest != last {
 		t.Errorf("latest: got %+v, %v, want %+v", latest, ok, last)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/quorum"
 )
 
@@ -63,12 +64,8 @@ func (w *waiting) is(t *testing.T, how string, votes ...string) {
 		keys = append(keys, v.Key)
 	}
 	got, want := strings.Join(ways, " and "), how
-	if got != want || strings.Join(keys, " ") != strings.Join(votes, " ") {
-		t.Errorf("got %s with %q, want %s with %q", got, keys, want, votes)
-	}
-	if w.result.Cancelled != (w.result.By.Name != "") {
-		t.Errorf("cancelled is %v, by %q", w.result.Cancelled, w.result.By.Name)
-	}
+	coretest.Check(t, got == want && strings.Join(keys, " ") == strings.Join(votes, " "), "got %s with %q, want %s with %q", got, keys, want, votes)
+	coretest.Check(t, w.result.Cancelled == (w.result.By.Name != ""), "cancelled is %v, by %q", w.result.Cancelled, w.result.By.Name)
 }
 
 // bubble runs a test in a bubble, with a sink, and a context that is cancelled at
@@ -180,9 +177,7 @@ func TestCancelOn(t *testing.T) {
 		sink.RaiseKey("verdict", "guilty")
 		sink.RaiseKey("vote", "bob")
 		w.is(t, "cancelled", "ann")
-		if w.result.By.Key != "guilty" {
-			t.Errorf("got cancelled by %v, want the verdict", w.result.By)
-		}
+		coretest.Check(t, w.result.By.Key == "guilty", "got cancelled by %v, want the verdict", w.result.By)
 	})
 }
 
@@ -255,9 +250,7 @@ func TestNothingStaysSubscribed(t *testing.T) {
 			before := asked.Load()
 			sink.Raise("vote")
 			sink.Retract("vote")
-			if asked.Load() != before {
-				t.Errorf("%s: a handler is left", how)
-			}
+			coretest.Check(t, asked.Load() == before, "%s: a handler is left", how)
 		}
 	})
 }
@@ -287,9 +280,7 @@ func TestVotesBeforeTheCallCountWithin(t *testing.T) {
 			w := wait(ctx, sink, "vote", 100, quorum.Options{Within: tt.within})
 			cancel(errors.New("enough"))
 			w.is(t, "enough", tt.want...)
-			if time.Since(begun) != 0 {
-				t.Errorf("within %v: took %v", tt.within, time.Since(begun))
-			}
+			coretest.Check(t, time.Since(begun) == 0, "within %v: took %v", tt.within, time.Since(begun))
 		}
 	})
 }
@@ -367,9 +358,7 @@ func TestConcurrentVotersAreCountedOnce(t *testing.T) {
 			})
 		}
 		result, err := quorum.Wait(t.Context(), sink, "vote", voters, quorum.Options{Voter: byKey, Within: -1})
-		if err != nil || !result.Reached || len(result.Votes) != voters {
-			t.Errorf("got %+v, %v", result, err)
-		}
+		coretest.Check(t, err == nil && result.Reached && len(result.Votes) == voters, "got %+v, %v", result, err)
 		all.Wait()
 	}
 }

@@ -75,17 +75,13 @@ func made(r *registry.Registry) string {
 func mustMention(t testing.TB, err error, words ...string) {
 	t.Helper()
 	for _, word := range append(words, "registry: ") {
-		if err == nil || !strings.Contains(err.Error(), word) {
-			t.Errorf("got error %q, want one that mentions %s", err, word)
-		}
+		coretest.Check(t, err != nil && strings.Contains(err.Error(), word), "got error %q, want one that mentions %s", err, word)
 	}
 }
 
 func mustBe(t testing.TB, what string, err, want error) {
 	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s: got error %v, want %v", what, err, want)
-	}
+	coretest.Check(t, errors.Is(err, want), "%s: got error %v, want %v", what, err, want)
 }
 
 func TestLifecycle(t *testing.T) {
@@ -128,17 +124,13 @@ func TestMadeWhenFirstAskedFor(t *testing.T) {
 	calls := 0
 	register(t, r, "a", func() (bodies, error) { calls++; return plain() })
 	register(t, r, "b", plain)
-	if calls != 0 || made(r) != "" {
-		t.Error("something was made before it was asked for")
-	}
+	coretest.Check(t, calls == 0 && made(r) == "", "something was made before it was asked for")
 	a := get(t, r, "a")
 	if get(t, r, "a"); calls != 1 || made(r) != "a" {
 		t.Errorf("a was made %d times and %q are there, want it once and nothing else", calls, made(r))
 	}
 	for _, c := range r.All() {
-		if c.(bodies) != a {
-			t.Error("All shows another coordinator than Get")
-		}
+		coretest.Check(t, c.(bodies) == a, "All shows another coordinator than Get")
 		break
 	}
 	if got := r.Names(); !slices.Equal(got, []string{"a", "b"}) {
@@ -187,9 +179,7 @@ func TestFailureIsForAllThatWaitAndNotRemembered(t *testing.T) {
 				all.Go(func() { get(t, r, "flaky") })
 			}
 			all.Wait()
-			if calls != 2 {
-				t.Errorf("it was made %d times, want once for each round", calls)
-			}
+			coretest.Check(t, calls == 2, "it was made %d times, want once for each round", calls)
 		})
 	}
 }
@@ -342,9 +332,7 @@ func TestClosedWhileMaking(t *testing.T) {
 				synctest.Wait()
 				end(r)
 				<-answered
-				if !c.Stats().Closed || made(r) != "" {
-					t.Error("what was made too late is not closed")
-				}
+				coretest.Check(t, c.Stats().Closed && made(r) == "", "what was made too late is not closed")
 				r.Close()
 			})
 		})
@@ -433,15 +421,11 @@ func TestScopesShareAndOwn(t *testing.T) {
 	register(t, r, "shared", plain)
 	registerScoped(t, r, "own", makeScoped)
 	a, b := r.Scope(), r.Scope()
-	if get(t, a, "shared") != get(t, r, "shared") || get(t, a, "shared") != get(t, b, "shared") {
-		t.Error("shared: got different coordinators, want one")
-	}
+	coretest.Check(t, get(t, a, "shared") == get(t, r, "shared") && get(t, a, "shared") == get(t, b, "shared"), "shared: got different coordinators, want one")
 	if own := get(t, a, "own"); own != get(t, a, "own") {
 		t.Error("own: got two coordinators of one scope, want one")
 	}
-	if get(t, a, "own") == get(t, b, "own") || get(t, a, "own") == get(t, r, "own") {
-		t.Error("own: got one coordinator for two scopes")
-	}
+	coretest.Check(t, get(t, a, "own") != get(t, b, "own") && get(t, a, "own") != get(t, r, "own"), "own: got one coordinator for two scopes")
 	if made(a) != "own" || made(r) != "shared own own own" {
 		t.Errorf("the scope has made %q and all is %q, want its own and everything", made(a), made(r))
 	}
@@ -469,9 +453,7 @@ func TestScopedNeedsScoped(t *testing.T) {
 	})
 	registerScoped(t, r, "inner", makeScoped)
 	for _, scope := range []*registry.Registry{r, r.Scope(), r.Scope().Scope()} {
-		if inner[get(t, scope, "outer")] != get(t, scope, "inner") {
-			t.Error("got the inner one of another scope")
-		}
+		coretest.Check(t, inner[get(t, scope, "outer")] == get(t, scope, "inner"), "got the inner one of another scope")
 	}
 }
 
@@ -488,9 +470,7 @@ func TestCloseReachesScopes(t *testing.T) {
 	mustBe(t, "what is registered in a scope, from above", err, registry.ErrNotRegistered)
 	r.Close()
 	for _, c := range all {
-		if !c.Stats().Closed {
-			t.Error("a coordinator of a scope is not closed")
-		}
+		coretest.Check(t, c.Stats().Closed, "a coordinator of a scope is not closed")
 	}
 	_, err = registry.Get[bodies](below, "own")
 	mustBe(t, "Get of a scope", err, core.ErrClosed)
@@ -514,11 +494,7 @@ func TestScopesAreForgotten(t *testing.T) {
 		return weak.Make(scope)
 	}()
 	runtime.GC()
-	if unused.Value() != nil || closed.Value() != nil {
-		t.Error("an unused or closed scope is kept")
-	}
-	if open.Value() == nil {
-		t.Error("a scope with coordinators is not kept")
-	}
+	coretest.Check(t, unused.Value() == nil && closed.Value() == nil, "an unused or closed scope is kept")
+	coretest.Check(t, open.Value() != nil, "a scope with coordinators is not kept")
 	r.Close()
 }

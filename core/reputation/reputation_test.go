@@ -29,9 +29,7 @@ func newScores(t *testing.T, opts reputation.Options) *reputation.Scores[string]
 
 func check(t *testing.T, what string, got, want float64) {
 	t.Helper()
-	if math.Abs(got-want) > 1e-12*math.Abs(want) {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	coretest.Check(t, math.Abs(got-want) <= 1e-12*math.Abs(want), "%s: got %v, want %v", what, got, want)
 }
 
 func TestScoresHalveEveryHalfLife(t *testing.T) {
@@ -68,9 +66,7 @@ func TestFadedScoresAreForgotten(t *testing.T) {
 		if got := s.Stats(); got.Len != 0 || got.Evicted != 0 {
 			t.Errorf("got %+v", got)
 		}
-		if s.Invalidate("a") {
-			t.Error("there was one to invalidate")
-		}
+		coretest.Check(t, !s.Invalidate("a"), "there was one to invalidate")
 		check(t, "starts again", s.Update("a", 2), 2)
 
 		for floor, want := range map[float64]int{0: 0, -1: 1} {
@@ -151,9 +147,7 @@ func TestSignals(t *testing.T) {
 		s.Update("ann", 1.5)
 		s.Update("ann", 1.5)
 		time.Sleep(time.Second)
-		if !s.Invalidate("ann") {
-			t.Error("there was nothing to invalidate")
-		}
+		coretest.Check(t, s.Invalidate("ann"), "there was nothing to invalidate")
 		s.Invalidate("bob")
 		var got []string
 		for _, kind := range []core.Kind[float64]{reputation.Updates, reputation.Invalidations} {
@@ -165,9 +159,7 @@ func TestSignals(t *testing.T) {
 			"reputation.updated ann 1.5", "reputation.updated ann 3",
 			"reputation.invalidated ann 1.5", "reputation.invalidated bob 0",
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("got %q\nwant %q", got, want)
-		}
+		coretest.Check(t, slices.Equal(got, want), "got %q\nwant %q", got, want)
 		check(t, "invalidated", s.Score("ann"), 0)
 	})
 }
@@ -203,9 +195,7 @@ func TestAll(t *testing.T) {
 				break
 			}
 		}
-		if got != "c3 a1 d1 " {
-			t.Errorf("got %q, want the highest first", got)
-		}
+		coretest.Check(t, got == "c3 a1 d1 ", "got %q, want the highest first", got)
 		if got := s.Stats().Len; got != 1 {
 			t.Errorf("got %d left, want 1", got)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/core/responsibility"
 )
 
@@ -208,9 +209,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			all.Wait()
 			k.Close()
 			synctest.Wait()
-			if kept.Count() != ended.Count() {
-				t.Errorf("seed %d: %d promises were kept and %d have ended", seed, kept.Count(), ended.Count())
-			}
+			coretest.Check(t, kept.Count() == ended.Count(), "seed %d: %d promises were kept and %d have ended", seed, kept.Count(), ended.Count())
 			if n := c.Stats().Pinned; n != 0 {
 				t.Errorf("seed %d: %d operations are still pinned", seed, n)
 			}

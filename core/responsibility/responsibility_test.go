@@ -151,9 +151,7 @@ func TestReportsWhatItDoes(t *testing.T) {
 		s.kept(promise)
 		got := signals.ExpectExactly(responsibility.SignalKept, "file.ready")
 		for _, signal := range got {
-			if signal.Key != "f1" {
-				t.Errorf("%s: got key %q, want that of the promise", signal.Name, signal.Key)
-			}
+			coretest.Check(t, signal.Key == "f1", "%s: got key %q, want that of the promise", signal.Name, signal.Key)
 		}
 		s.sink.RaiseKey("file.seen", "f1")
 		got = signals.ExpectExactly("file.seen", responsibility.SignalReleased)
@@ -211,13 +209,9 @@ func TestAcknowledgedWhilePinning(t *testing.T) {
 		}), s.sink, responsibility.Options{}))
 		defer k.Close()
 		id, finish := s.operation()
-		if !k.Keep(id, responsibility.Promise{Announce: "file.ready", Key: "f1"}) {
-			t.Error("Keep: got false, want true")
-		}
+		coretest.Check(t, k.Keep(id, responsibility.Promise{Announce: "file.ready", Key: "f1"}), "Keep: got false, want true")
 		finish()
-		if k.Len() != 0 || s.visible(id) {
-			t.Error("the acknowledgement was missed")
-		}
+		coretest.Check(t, k.Len() == 0 && !s.visible(id), "the acknowledgement was missed")
 		signals.ExpectExactly("file.ready.ack", responsibility.SignalKept, responsibility.SignalReleased, "file.ready")
 	})
 }
@@ -234,9 +228,7 @@ func TestPinsOfOthersStay(t *testing.T) {
 		s.Keep(id, responsibility.Promise{})
 		finish()
 		s.sink.RaiseKey("responsibility.ack.read", id.String())
-		if !s.visible(id) {
-			t.Error("the operation has left the window although it has another pin")
-		}
+		coretest.Check(t, s.visible(id), "the operation has left the window although it has another pin")
 		unpin()
 		s.mustBeReleased(id, "after the last unpin")
 	})
@@ -263,16 +255,10 @@ func TestActive(t *testing.T) {
 		time.Sleep(time.Second)
 		s.kept(responsibility.Promise{})
 		for got, p := range s.Active() {
-			if got != id {
-				t.Errorf("the first is %v, want the oldest, %v", got, id)
-			}
+			coretest.Check(t, got == id, "the first is %v, want the oldest, %v", got, id)
 			want := responsibility.Promise{Announce: "file.ready", Ack: "file.ready.ack", Key: id.String(), Description: "awaiting read", MaxPin: 5 * time.Minute}
-			if p.Promise != want {
-				t.Errorf("got %+v, want %+v", p.Promise, want)
-			}
-			if !p.Since.Equal(begun) {
-				t.Errorf("Since: got %v, want %v", p.Since, begun)
-			}
+			coretest.Check(t, p.Promise == want, "got %+v, want %+v", p.Promise, want)
+			coretest.Check(t, p.Since.Equal(begun), "Since: got %v, want %v", p.Since, begun)
 			s.Close() // the loop shows what was there when it began
 			break
 		}
@@ -284,18 +270,14 @@ func TestKeepOfWhatCannotBePinned(t *testing.T) {
 		signals := coretest.Watch(t, s.sink, "responsibility.*, file.*")
 		id, finish := s.operation()
 		finish()
-		if s.Keep(id, responsibility.Promise{Announce: "file.ready"}) {
-			t.Error("Keep of an operation that has left: got true, want false")
-		}
+		coretest.Check(t, !s.Keep(id, responsibility.Promise{Announce: "file.ready"}), "Keep of an operation that has left: got true, want false")
 		signals.None()
 		for range 100 { // MaxTracked
 			s.kept(responsibility.Promise{})
 		}
 		signals.Expect(responsibility.SignalKept)
 		id, _ = s.operation()
-		if s.Keep(id, responsibility.Promise{}) {
-			t.Error("Keep of more than may be pinned: got true, want false")
-		}
+		coretest.Check(t, !s.Keep(id, responsibility.Promise{}), "Keep of more than may be pinned: got true, want false")
 	})
 }
 
@@ -308,9 +290,7 @@ func TestOperationLeavesAnyway(t *testing.T) {
 		s.c.Close()
 		s.mustBeReleased(closed, "after Close of the coordinator")
 		signals.ExpectExactly(responsibility.SignalReleased)
-		if s.Keep(closed, responsibility.Promise{}) {
-			t.Error("Keep after Close of the coordinator: got true, want false")
-		}
+		coretest.Check(t, !s.Keep(closed, responsibility.Promise{}), "Keep after Close of the coordinator: got true, want false")
 	})
 }
 
@@ -335,14 +315,10 @@ func TestGoneWhilePinning(t *testing.T) {
 				id, finish := s.operation()
 				unpin, _ := s.c.Pin(id)
 				finish()
-				if k.Keep(id, responsibility.Promise{Announce: "file.ready"}) {
-					t.Error("Keep: got true, want false")
-				}
+				coretest.Check(t, !k.Keep(id, responsibility.Promise{Announce: "file.ready"}), "Keep: got true, want false")
 				signals.None()
 				unpin()
-				if k.Len() != 0 || s.visible(id) {
-					t.Error("something is left of it")
-				}
+				coretest.Check(t, k.Len() == 0 && !s.visible(id), "something is left of it")
 			})
 		})
 	}
@@ -372,9 +348,7 @@ func TestClose(t *testing.T) {
 		s.mustBeReleased(a, "after Close")
 		s.mustBeReleased(b, "after Close")
 		id, finish := s.operation()
-		if s.Keep(id, responsibility.Promise{}) {
-			t.Error("Keep after Close: got true, want false")
-		}
+		coretest.Check(t, !s.Keep(id, responsibility.Promise{}), "Keep after Close: got true, want false")
 		finish()
 		s.mustBeReleased(id, "Keep came after Close")
 		time.Sleep(time.Hour)
@@ -392,27 +366,17 @@ func TestSubscribesOnlyWhileThereArePromises(t *testing.T) {
 			return s.sink.Stats().Raised > before
 		}
 		promise := responsibility.Promise{Ack: core.SignalStarted}
-		if listens() {
-			t.Error("it listens although nothing was promised")
-		}
+		coretest.Check(t, !listens(), "it listens although nothing was promised")
 		a, b := s.kept(promise), s.kept(promise)
 		s.Complete(a)
-		if !listens() {
-			t.Error("it does not listen although one promise is left")
-		}
+		coretest.Check(t, listens(), "it does not listen although one promise is left")
 		s.sink.RaiseKey(core.SignalStarted, b.String())
-		if listens() {
-			t.Error("it listens although no promise is left")
-		}
+		coretest.Check(t, !listens(), "it listens although no promise is left")
 		s.Keep(b, promise) // it is gone
-		if listens() {
-			t.Error("it listens although nothing could be kept")
-		}
+		coretest.Check(t, !listens(), "it listens although nothing could be kept")
 		s.kept(promise)
 		s.Close()
-		if listens() {
-			t.Error("it listens after Close")
-		}
+		coretest.Check(t, !listens(), "it listens after Close")
 	})
 }
 
@@ -441,9 +405,7 @@ func TestHandlersMayWait(t *testing.T) {
 				go func() { s.Complete(second); s.Close(); close(done) }()
 				<-ended
 				synctest.Wait()
-				if s.Len() != 0 {
-					t.Errorf("got %d promises, want none", s.Len())
-				}
+				coretest.Check(t, s.Len() == 0, "got %d promises, want none", s.Len())
 			})
 		})
 	}
@@ -466,16 +428,12 @@ func TestCallsFromHandlers(t *testing.T) {
 			t.Fatalf("got %d promises, want the one made by the handler", s.Len())
 		}
 		s.sink.RaiseKey("seen", "again")
-		if s.Len() != 0 {
-			t.Error("the promise made by the handler did not hear its acknowledgement")
-		}
+		coretest.Check(t, s.Len() == 0, "the promise made by the handler did not hear its acknowledgement")
 		s.kept(responsibility.Promise{})
 		s.kept(responsibility.Promise{})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s.Len() != 0 {
-			t.Error("promises are left after Close by a handler")
-		}
+		coretest.Check(t, s.Len() == 0, "promises are left after Close by a handler")
 	})
 }
 
@@ -510,7 +468,5 @@ func TestOtherSignalsAreNotLookedAt(t *testing.T) {
 			t.Errorf("raising %q: got %v allocations, want none", name, allocs)
 		}
 	}
-	if k.Len() != 1000 {
-		t.Errorf("got %d promises, want 1000", k.Len())
-	}
+	coretest.Check(t, k.Len() == 1000, "got %d promises, want 1000", k.Len())
 }

@@ -47,16 +47,12 @@ func pipeline(t testing.TB, opts core.Options, list ...stages.Stage[int]) *stage
 
 func checkError(t testing.TB, got, want error) {
 	t.Helper()
-	if !errors.Is(got, want) {
-		t.Errorf("got error %v, want %v", got, want)
-	}
+	coretest.Check(t, errors.Is(got, want), "got error %v, want %v", got, want)
 }
 
 func checkEqual[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
 }
 
 // checkResults compares results, as "item stage-where-it-ended".
@@ -65,13 +61,9 @@ func checkResults(t testing.TB, results []stages.Result[int], want ...string) {
 	var got []string
 	for _, r := range results {
 		got = append(got, strings.TrimSpace(fmt.Sprint(r.Item, " ", r.Stage)))
-		if (r.Stage == "") != (r.Err == nil) {
-			t.Errorf("got stage %q and error %v, want both or neither", r.Stage, r.Err)
-		}
+		coretest.Check(t, (r.Stage == "") == (r.Err == nil), "got stage %q and error %v, want both or neither", r.Stage, r.Err)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("results\n got: %q\nwant: %q", got, want)
-	}
+	coretest.Check(t, slices.Equal(got, want), "results\n got: %q\nwant: %q", got, want)
 }
 
 func TestStagesFollowOneAnother(t *testing.T) {

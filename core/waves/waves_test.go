@@ -28,16 +28,14 @@ func hangs(ctx context.Context, _ core.Signal) error { <-ctx.Done(); return cont
 
 // start makes an executor with a verdict as its early exit, and starts it.
 func start(opts core.Options, stages ...waves.Stage) *waves.Executor {
-	e := core.Must(waves.New(stages, "verdict, atom.st*", opts))
+	e := core.Must(waves.New(stages, "verdict, operation.st*", opts))
 	e.Start()
 	return e
 }
 
 func check(t testing.TB, what string, got, want any) {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	coretest.Check(t, got == want, "%s: got %v, want %v", what, got, want)
 }
 
 // drain drains the executor and checks its counters.
@@ -143,7 +141,7 @@ func TestWhatARunRaisesHasKeyCauseAndEvent(t *testing.T) {
 }
 
 // Weak point: the signals of its own coordinator set off stages with triggers like "*" or
-// "atom.*", endlessly. Lifecycle signals do not take the exit either.
+// "operation.*", endlessly. Lifecycle signals do not take the exit either.
 func TestStageTriggeredByEverythingDoesNotLoop(t *testing.T) {
 	for name, work := range map[string]core.Work[core.Signal]{
 		"quick": quick, "fails": fails, "panics": panics,
@@ -152,7 +150,7 @@ func TestStageTriggeredByEverythingDoesNotLoop(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := start(core.Options{},
 				waves.Stage{Name: "all", Trigger: "*", Work: work, OnStart: "a.start", OnComplete: "a.done", OnFailure: "a.failed"},
-				waves.Stage{Name: "atoms", Trigger: "atom.*, coordinator.*", Work: work})
+				waves.Stage{Name: "atoms", Trigger: "operation.*, coordinator.*", Work: work})
 			other := core.Must(core.NewCoordinator(func(context.Context, int) error { return nil }, core.Options{Sink: e.Sink()}))
 			check(t, "other", other.Do(t.Context(), 1), nil) // raises lifecycle signals, too
 			e.Sink().Raise("go")

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
 
@@ -263,9 +264,7 @@ func TestPage(t *testing.T) {
 		b.open(origin + "#schedules")
 		b.click(`button[aria-label="Run now schedule nightly report"]`)
 		b.until(`document.querySelector("#said").textContent === "Done: run schedule nightly report now"`)
-		if !shop.sink.Has("report.due") {
-			t.Error("the task has not run")
-		}
+		coretest.Check(t, shop.sink.Has("report.due"), "the task has not run")
 		b.click(`button[aria-label="Resume schedule nightly report"]`)
 		b.until(`document.querySelectorAll("[data-status=runs]").length === 2`)
 		shop.sink.Raise("shop.hint")
@@ -273,9 +272,7 @@ func TestPage(t *testing.T) {
 		b.click(`button[aria-label="Retract facts that match shop.hint"]`)
 		b.click("#ask-yes")
 		b.until(`document.querySelector("#said").textContent === "Done: Retract shop.hint"`)
-		if shop.sink.Has("shop.hint") {
-			t.Error("the signal is still there")
-		}
+		coretest.Check(t, !shop.sink.Has("shop.hint"), "the signal is still there")
 	})
 
 	run("Reconnect", func(t *testing.T) {
@@ -312,9 +309,7 @@ func TestPage(t *testing.T) {
 			b.open(origin)
 			states[value[string](b, `document.querySelector("#state").dataset.state`)]++
 		}
-		if states["live"] != 4 || states["polling"] != 3 {
-			t.Errorf("tabs are %v, want 4 with a stream and 3 that poll", states)
-		}
+		coretest.Check(t, states["live"] == 4 && states["polling"] == 3, "tabs are %v, want 4 with a stream and 3 that poll", states)
 		if err := shop.orders.SetMaxConcurrency(8); err != nil {
 			t.Fatal(err)
 		}
@@ -362,17 +357,13 @@ func TestPage(t *testing.T) {
 				if got := value[string](b, `document.activeElement.dataset.n ?? document.activeElement.tagName`); got != n {
 					t.Fatalf("%s: tab %d of %d reaches %s, want %s: %s", view, i+1, len(want), got, n, value[string](b, `usable[%d].outerHTML`, i))
 				}
-				if i == 0 && value[string](b, `document.activeElement.id`) != "skip" {
-					t.Errorf("%s: the first is not the skip link", view)
-				}
+				coretest.Check(t, i != 0 || value[string](b, `document.activeElement.id`) == "skip", "%s: the first is not the skip link", view)
 				if !value[bool](b, `getComputedStyle(document.activeElement).outlineStyle !== "none"`) {
 					t.Errorf("%s: no outline shows that %s has the focus", view, n)
 				}
 			}
 			b.press(kb.Tab)
-			if value[bool](b, `document.activeElement.dataset.n === "%d"`, len(want)) {
-				t.Errorf("%s: the focus does not leave the page", view)
-			}
+			coretest.Check(t, !value[bool](b, `document.activeElement.dataset.n === "%d"`, len(want)), "%s: the focus does not leave the page", view)
 		}
 		b.open(origin)
 		b.press(kb.Tab)

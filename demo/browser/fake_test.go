@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 )
 
 // fakeQueue is a stored queue whose items are in memory.
@@ -17,24 +18,24 @@ type fakeQueue struct {
 	mu     sync.Mutex
 	paused bool
 	ready  int
-	dead   []core.DeadItem
+	dead   []inspect.DeadItem
 }
 
 func (q *fakeQueue) Name() string { return q.name }
 
-func (q *fakeQueue) Status(context.Context) (core.QueueStatus, error) {
+func (q *fakeQueue) Status(context.Context) (inspect.QueueStatus, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return core.QueueStatus{
-		Counts: []core.StateCount{{State: "ready", Items: q.ready}, {State: "running", Items: 3}, {State: "dead", Items: len(q.dead)}},
+	return inspect.QueueStatus{
+		Counts: []inspect.StateCount{{State: "ready", Items: q.ready}, {State: "running", Items: 3}, {State: "dead", Items: len(q.dead)}},
 		Oldest: 90 * time.Second, Nodes: 2, Paused: q.paused,
 	}, nil
 }
 
-func (q *fakeQueue) DeadItems(_ context.Context, after int64, limit int) ([]core.DeadItem, error) {
+func (q *fakeQueue) DeadItems(_ context.Context, after int64, limit int) ([]inspect.DeadItem, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	from, _ := slices.BinarySearchFunc(q.dead, after+1, func(d core.DeadItem, id int64) int { return cmp.Compare(d.ID, id) })
+	from, _ := slices.BinarySearchFunc(q.dead, after+1, func(d inspect.DeadItem, id int64) int { return cmp.Compare(d.ID, id) })
 	return slices.Clone(q.dead[from:min(len(q.dead), from+limit)]), nil
 }
 
@@ -46,7 +47,7 @@ func (q *fakeQueue) take(id int64, ready int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := len(q.dead)
-	q.dead = slices.DeleteFunc(q.dead, func(d core.DeadItem) bool { return d.ID == id })
+	q.dead = slices.DeleteFunc(q.dead, func(d inspect.DeadItem) bool { return d.ID == id })
 	if len(q.dead) == before {
 		return false
 	}
@@ -69,12 +70,12 @@ type fakeSchedules struct {
 	name string
 
 	mu   sync.Mutex
-	list []core.ScheduleStatus
+	list []inspect.ScheduleStatus
 }
 
 func (s *fakeSchedules) Name() string { return s.name }
 
-func (s *fakeSchedules) Status() []core.ScheduleStatus {
+func (s *fakeSchedules) Status() []inspect.ScheduleStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.list)
@@ -84,15 +85,15 @@ func (s *fakeSchedules) Pause(pattern string) int  { return s.each(pattern, setP
 func (s *fakeSchedules) Resume(pattern string) int { return s.each(pattern, setPaused(false)) }
 
 func (s *fakeSchedules) RunNow(_ context.Context, name string) error {
-	s.each(name, func(one *core.ScheduleStatus) { one.Last = time.Now() })
+	s.each(name, func(one *inspect.ScheduleStatus) { one.Last = time.Now() })
 	return nil
 }
 
-func setPaused(paused bool) func(*core.ScheduleStatus) {
-	return func(one *core.ScheduleStatus) { one.Paused = paused }
+func setPaused(paused bool) func(*inspect.ScheduleStatus) {
+	return func(one *inspect.ScheduleStatus) { one.Paused = paused }
 }
 
-func (s *fakeSchedules) each(pattern string, do func(*core.ScheduleStatus)) (n int) {
+func (s *fakeSchedules) each(pattern string, do func(*inspect.ScheduleStatus)) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.list {

@@ -13,6 +13,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/durable"
 	"github.com/ephemeralgo/ephemeral/atoms/scheduledtasks"
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/inspect"
 	"github.com/ephemeralgo/ephemeral/core/progress"
 	"github.com/ephemeralgo/ephemeral/patterns/statuspage"
 )
@@ -39,8 +40,8 @@ type program struct {
 	orders  *core.Coordinator[order]
 	uploads *core.Coordinator[time.Duration]
 	mails   *core.Coordinator[time.Duration]
-	queue   core.StoredQueue
-	plans   core.Schedules
+	queue   inspect.StoredQueue
+	plans   inspect.Schedules
 	name    func(string) string // makes all names
 }
 
@@ -91,11 +92,11 @@ func newProgram(t testing.TB, name func(string) string) *program {
 	}
 	p.uploads, p.mails = quick("uploads", "upload.saved", 8), quick("mails", "mail.sent", 2)
 	t.Cleanup(func() { p.orders.Close(); p.uploads.Close(); p.mails.Close() })
-	p.queue = &fakeQueue{name: name("invoices"), ready: 12, dead: []core.DeadItem{
+	p.queue = &fakeQueue{name: name("invoices"), ready: 12, dead: []inspect.DeadItem{
 		{ID: 7, Key: name("ada"), Lane: name("normal"), State: name("dead"), Attempts: 5, Ended: time.Now(), Err: name("smtp: 550 no such mailbox")},
 		{ID: 9, Key: name("bob"), State: name("dead"), Attempts: 5, Ended: time.Now(), Err: name("smtp: connection refused")},
 	}}
-	p.plans = &fakeSchedules{name: name("tasks"), list: []core.ScheduleStatus{
+	p.plans = &fakeSchedules{name: name("tasks"), list: []inspect.ScheduleStatus{
 		{Name: name("cleanup"), When: name("@hourly"), Last: time.Now(), Next: time.Now().Add(time.Hour)},
 		{Name: name("nightly report"), When: name("0 3 * * *"), Next: time.Now().Add(9 * time.Hour), Paused: true},
 	}}
@@ -207,8 +208,8 @@ func (p *program) page() *statuspage.Page {
 		Title:        p.name("shop"),
 		Sinks:        map[string]*core.Sink{p.name("main"): p.sink},
 		Coordinators: []core.Inspector{p.orders, p.uploads, p.mails},
-		Queues:       []core.StoredQueue{p.queue},
-		Schedules:    []core.Schedules{p.plans},
+		Queues:       []inspect.StoredQueue{p.queue},
+		Schedules:    []inspect.Schedules{p.plans},
 		View:         statuspage.Loopback,
 		Allow:        func(*http.Request, statuspage.Action) bool { return true },
 	})

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // A directory as hostile as a real disk allows; every row and every signal is accounted for.
@@ -143,9 +145,7 @@ func TestRunHostileDirectory(t *testing.T) {
 			t.Errorf("%d skipped as %s, want %d", s.Skipped[why], why, n)
 		}
 	}
-	if s.Failed != failed || s.Signals["directory.failed"] != directories {
-		t.Errorf("%d failed, want %d: %+v", s.Failed, failed, s.Failures)
-	}
+	coretest.Check(t, s.Failed == failed && s.Signals["directory.failed"] == directories, "%d failed, want %d: %+v", s.Failed, failed, s.Failures)
 	if got := s.Signals["file.skipped"]; got != 12 {
 		t.Errorf("%d skipped in all, want 12", got)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 var testLimits = Limits{MaxBytes: 1 << 20, MaxPixels: 1_000_000}
@@ -38,9 +40,7 @@ func TestInspectImage(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := File{test.name, int64(len(test.data)), sum(test.data), test.mime, test.format, test.w, test.h}
-			if got != want {
-				t.Errorf("inspect\n got %+v\nwant %+v", got, want)
-			}
+			coretest.Check(t, got == want, "inspect\n got %+v\nwant %+v", got, want)
 		})
 	}
 }
@@ -96,9 +96,7 @@ func TestInspectFails(t *testing.T) {
 			if err == nil || !strings.HasSuffix(err.Error(), test.want) {
 				t.Fatalf("inspect: %v, want %s", err, test.want)
 			}
-			if got.Width != test.w || got.Height != test.h {
-				t.Errorf("declared %dx%d, want %dx%d", got.Width, got.Height, test.w, test.h)
-			}
+			coretest.Check(t, got.Width == test.w && got.Height == test.h, "declared %dx%d, want %dx%d", got.Width, got.Height, test.w, test.h)
 			wantSum := sum(test.data)
 			if test.noSum {
 				wantSum = ""
@@ -117,9 +115,7 @@ func TestInspectUnreadable(t *testing.T) {
 		t.Errorf("inspect: %v, cause %q; want permission denied", err, cause(err))
 	}
 	_, err = inspect(fstest.MapFS{"x": {Mode: fs.ModeNamedPipe}}, "x", testLimits)
-	if err == nil || err.Error() != "no longer a regular file" {
-		t.Errorf("inspect of what became a pipe: %v", err)
-	}
+	coretest.Check(t, err != nil && err.Error() == "no longer a regular file", "inspect of what became a pipe: %v", err)
 }
 
 // A file may grow while it is read: its size is then no bound for the bytes it gives.
@@ -130,12 +126,8 @@ func TestInspectGrowingFile(t *testing.T) {
 		return &endlessFile{f, bytes.NewReader(data)}, err
 	}}
 	got, err := inspect(endless, "log.png", testLimits)
-	if err == nil || err.Error() != "grew past the limit of 1048576 bytes" {
-		t.Errorf("inspect: %v", err)
-	}
-	if got.SHA256 != "" {
-		t.Error("a hash of half a file")
-	}
+	coretest.Check(t, err != nil && err.Error() == "grew past the limit of 1048576 bytes", "inspect: %v", err)
+	coretest.Check(t, got.SHA256 == "", "a hash of half a file")
 }
 
 type endlessFile struct {

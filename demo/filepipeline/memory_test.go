@@ -46,9 +46,7 @@ func TestMemoryDoesNotGrowWithFiles(t *testing.T) {
 	}
 	t.Logf("heap after %d files %d, after %d files %d", first, early, last, late)
 	const slack = 1 << 18 // three bytes per file would be as much
-	if late > early+slack {
-		t.Errorf("the heap grew from %d bytes after %d files to %d after %d", early, first, late, last)
-	}
+	coretest.Check(t, late <= early+slack, "the heap grew from %d bytes after %d files to %d after %d", early, first, late, last)
 }
 
 func liveHeap() uint64 {

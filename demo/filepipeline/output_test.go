@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func mkdir(t *testing.T, path ...string) string {
@@ -69,9 +71,7 @@ func TestOpenOutputRefuses(t *testing.T) {
 				out.Close()
 				t.Fatal("accepted")
 			}
-			if !strings.Contains(err.Error(), test.want) {
-				t.Errorf("OpenOutput: %v, want it to say %q", err, test.want)
-			}
+			coretest.Check(t, strings.Contains(err.Error(), test.want), "OpenOutput: %v, want it to say %q", err, test.want)
 		})
 	}
 	if got := listing(t, in); !slices.Equal(got, []string{"below"}) {
@@ -149,9 +149,7 @@ func TestWriteThumb(t *testing.T) {
 		t.Fatal(err)
 	}
 	name, ok := out.hasThumb(hash)
-	if !ok || name != "thumbs/"+hash+".png" {
-		t.Errorf("hasThumb = %q, %v", name, ok)
-	}
+	coretest.Check(t, ok && name == "thumbs/"+hash+".png", "hasThumb = %q, %v", name, ok)
 	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // run sends fsys through the pipeline into a fresh directory and returns what it said and wrote.
@@ -77,9 +78,7 @@ func checkRows(t *testing.T, got map[string]row, want ...row) {
 
 func checkSignals(t *testing.T, s Summary, want map[string]uint64) {
 	t.Helper()
-	if !maps.Equal(s.Signals, want) {
-		t.Errorf("signals\n got %v\nwant %v", s.Signals, want)
-	}
+	coretest.Check(t, maps.Equal(s.Signals, want), "signals\n got %v\nwant %v", s.Signals, want)
 }
 
 func TestRun(t *testing.T) {
@@ -109,9 +108,7 @@ func TestRun(t *testing.T) {
 		"file.saved": 6, "file.failed": 1, "file.skipped": 2, "metadata.written": 7,
 		"thumbnail.complete": 4, "thumbnail.failed": 2, "duplicate.found": 3,
 	})
-	if s.Files() != 9 || s.Images() != 7 || s.Failed != 3 || s.Interrupted {
-		t.Errorf("summary %+v", s)
-	}
+	coretest.Check(t, s.Files() == 9 && s.Images() == 7 && s.Failed == 3 && !s.Interrupted, "summary %+v", s)
 	if want := int64(3*len(red) + len(blue) + 2*len(torn) + len(pngBomb(1, 1))); s.Bytes != want {
 		t.Errorf("%d bytes, want %d", s.Bytes, want)
 	}
@@ -141,20 +138,14 @@ func TestRunIsDeterministic(t *testing.T) {
 		if want == nil {
 			want = rows
 		}
-		if !maps.Equal(rows, want) {
-			t.Errorf("readers, thumbnailers %v: other rows than one of each gives", limits)
-		}
+		coretest.Check(t, maps.Equal(rows, want), "readers, thumbnailers %v: other rows than one of each gives", limits)
 	}
-	if len(want) != 200 {
-		t.Errorf("%d rows, want 200", len(want))
-	}
+	coretest.Check(t, len(want) == 200, "%d rows, want 200", len(want))
 }
 
 func TestRunNothing(t *testing.T) {
 	s, rows, _ := run(t, files(nil), Options{})
-	if len(rows) != 0 || s.Files() != 0 || len(s.Signals) != 0 {
-		t.Errorf("an empty directory gives %v, %+v", rows, s)
-	}
+	coretest.Check(t, len(rows) == 0 && s.Files() == 0 && len(s.Signals) == 0, "an empty directory gives %v, %+v", rows, s)
 }
 
 // What a disk does on a bad day: each of these fails alone.
@@ -202,12 +193,8 @@ func TestRunTrouble(t *testing.T) {
 		nothing("vanished", "file does not exist"),
 		whole("vanishes").failing("file does not exist"),
 	)
-	if s.Signals["directory.failed"] != 1 || s.Failed != 8 || s.Signals[core.SignalPanicked] != 2 {
-		t.Errorf("%d failures, signals %v", s.Failed, s.Signals)
-	}
-	if !slices.ContainsFunc(s.Failures, func(f Failure) bool { return f.File.Path == "secret" }) {
-		t.Error("the unreadable directory is not among the failures")
-	}
+	coretest.Check(t, s.Signals["directory.failed"] == 1 && s.Failed == 8 && s.Signals[core.SignalPanicked] == 2, "%d failures, signals %v", s.Failed, s.Signals)
+	coretest.Check(t, slices.ContainsFunc(s.Failures, func(f Failure) bool { return f.File.Path == "secret" }), "the unreadable directory is not among the failures")
 }
 
 // brokenFile is a file whose bytes cannot be had.
@@ -255,12 +242,8 @@ func TestRunInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.Interrupted || s.Signals[SignalPipelineInterrupted] != 1 {
-		t.Error("the run does not say that it was interrupted")
-	}
-	if len(rows) < 20 || len(rows) > 30 {
-		t.Errorf("%d rows after an interruption at 20, want those and a short queue", len(rows))
-	}
+	coretest.Check(t, s.Interrupted && s.Signals[SignalPipelineInterrupted] == 1, "the run does not say that it was interrupted")
+	coretest.Check(t, len(rows) >= 20 && len(rows) <= 30, "%d rows after an interruption at 20, want those and a short queue", len(rows))
 	for name, r := range rows {
 		var i int
 		fmt.Sscan(strings.TrimLeft(name, "0")+" ", &i)
@@ -288,15 +271,11 @@ func TestRunOutputFails(t *testing.T) {
 	}
 	// One of each, so that the queues are short and what fails first is known, on a machine with however many processors.
 	s, err := Run(t.Context(), files(data), out, Options{Readers: 1, Thumbnailers: 1})
-	if !errors.Is(err, fs.ErrClosed) || !strings.HasPrefix(err.Error(), "output for 000: ") {
-		t.Errorf("Run: %v, want the first write that failed", err)
-	}
+	coretest.Check(t, errors.Is(err, fs.ErrClosed) && strings.HasPrefix(err.Error(), "output for 000: "), "Run: %v, want the first write that failed", err)
 	if s.Failed != 0 || s.Signals["output.failed"] == 0 || s.Files() > 50 {
 		t.Errorf("%d failures of %d files, signals %v; want an early end and no blame on the images", s.Failed, s.Files(), s.Signals)
 	}
-	if s.Interrupted {
-		t.Error("nobody interrupted")
-	}
+	coretest.Check(t, !s.Interrupted, "nobody interrupted")
 	out.Close()
 }
 
@@ -333,19 +312,13 @@ func TestRunOnGoImages(t *testing.T) {
 		}
 		r, listed := rows[path]
 		config, format, _ := image.DecodeConfig(bytes.NewReader(data))
-		if listed != (format != "") {
-			t.Errorf("%s: format %q, in the table: %v", path, format, listed)
-		}
+		coretest.Check(t, listed == (format != ""), "%s: format %q, in the table: %v", path, format, listed)
 		if !listed {
 			return nil
 		}
-		if r.sha256 != sum(data) || r.bytes != fmt.Sprint(len(data)) {
-			t.Errorf("%s: %q", path, r)
-		}
+		coretest.Check(t, r.sha256 == sum(data) && r.bytes == fmt.Sprint(len(data)), "%s: %q", path, r)
 		img, _, err := image.Decode(bytes.NewReader(data))
-		if (err != nil) != (r.err != "-") {
-			t.Errorf("%s: decodes with %v, row says %s", path, err, r.err)
-		}
+		coretest.Check(t, (err != nil) == (r.err != "-"), "%s: decodes with %v, row says %s", path, err, r.err)
 		if err != nil {
 			return nil
 		}
@@ -359,14 +332,10 @@ func TestRunOnGoImages(t *testing.T) {
 		defer f.Close()
 		thumb, err := png.DecodeConfig(f)
 		w, h := fit(img.Bounds().Dx(), img.Bounds().Dy(), thumbSide)
-		if err != nil || thumb.Width != w || thumb.Height != h {
-			t.Errorf("%s: thumbnail %dx%d, %v; want %dx%d", path, thumb.Width, thumb.Height, err, w, h)
-		}
+		coretest.Check(t, err == nil && thumb.Width == w && thumb.Height == h, "%s: thumbnail %dx%d, %v; want %dx%d", path, thumb.Width, thumb.Height, err, w, h)
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	coretest.Check(t, err == nil, "%v", err)
 	if s.Files() != total || s.Images() < 50 || s.Failed == 0 {
 		t.Errorf("%d files, %d images, %d failed; the tree holds %d files", s.Files(), s.Images(), s.Failed, total)
 	}

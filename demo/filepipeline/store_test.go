@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // row is a line of the table as text; NULL is "-".
@@ -96,9 +98,7 @@ func TestStoreRows(t *testing.T) {
 			t.Errorf("row\n got %q\nwant %q", got[name], w)
 		}
 	}
-	if len(got) != len(want) {
-		t.Errorf("%d rows, want %d", len(got), len(want))
-	}
+	coretest.Check(t, len(got) == len(want), "%d rows, want %d", len(got), len(want))
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
 		t.Errorf("a closed store leaves %q, want the database alone", left)
 	}
@@ -125,14 +125,10 @@ func TestStoreClaimInAnyOrder(t *testing.T) {
 			}
 			if d != (Duplicate{}) {
 				found++
-				if d.Of >= d.Path || contents[d.Of] != contents[d.Path] {
-					t.Errorf("order %v: %+v", order, d)
-				}
+				coretest.Check(t, d.Of < d.Path && contents[d.Of] == contents[d.Path], "order %v: %+v", order, d)
 			}
 		}
-		if found != 4 {
-			t.Errorf("order %v: %d duplicates found, want 4", order, found)
-		}
+		coretest.Check(t, found == 4, "order %v: %d duplicates found, want 4", order, found)
 		if err := s.settle(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 func transcript(fsys fs.FS) []string {
@@ -92,9 +94,7 @@ func TestWalkFlatDirectoryBeyondReadAhead(t *testing.T) {
 	}
 	got := transcript(files(data))
 	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("walk yielded %d names, want %d, each once", len(got), len(want))
-	}
+	coretest.Check(t, slices.Equal(got, want), "walk yielded %d names, want %d, each once", len(got), len(want))
 }
 
 func TestWalkDeep(t *testing.T) {
@@ -120,13 +120,9 @@ func TestWalkStopsAndClosesDirectories(t *testing.T) {
 			break
 		}
 	}
-	if open != 0 {
-		t.Errorf("%d directories left open after the walk was abandoned", open)
-	}
+	coretest.Check(t, open == 0, "%d directories left open after the walk was abandoned", open)
 	transcript(fsys)
-	if open != 0 {
-		t.Errorf("%d directories left open after a whole walk", open)
-	}
+	coretest.Check(t, open == 0, "%d directories left open after a whole walk", open)
 }
 
 type countedClose struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -243,8 +244,6 @@ func TestPlay(t *testing.T) {
 			ended = true
 			return nil
 		}}, screen)
-		if !errors.Is(err, errors.ErrUnsupported) || !ended {
-			t.Errorf("got %v, ended: %v", err, ended)
-		}
+		coretest.Check(t, errors.Is(err, errors.ErrUnsupported) && ended, "got %v, ended: %v", err, ended)
 	})
 }

@@ -275,7 +275,7 @@ func (s *slow) Handle(_ context.Context, r slog.Record) error {
 // colon or behind it, do not matter.
 func TestLevelOf(t *testing.T) {
 	for name, want := range map[string]string{
-		"durable.failed": "ERROR", "job.failed:orders:timeout": "ERROR", "atom.panicked": "ERROR", "durable.lease.lost": "ERROR", "retry.budget.exhausted": "ERROR",
+		"durable.failed": "ERROR", "job.failed:orders:timeout": "ERROR", "operation.panicked": "ERROR", "durable.lease.lost": "ERROR", "retry.budget.exhausted": "ERROR",
 		"write.error": "ERROR", "http.error:503": "ERROR", "log.error.orders.dbfailure": "ERROR", "Critical.x": "ERROR+4", "debug.failed": "DEBUG",
 		"circuit.open.payment": "WARN", "circuit.half_open.error": "WARN", "schedule.missed": "WARN", "coordinator.forced": "WARN", "processor.unhealthy:pri1": "WARN",
 		"circuit.closed.failed": "INFO", "job.retry:orders:1": "INFO unknown", "processor.healthy:pri1": "INFO", "rate.limit.recovered": "INFO",

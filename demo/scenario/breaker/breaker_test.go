@@ -24,8 +24,8 @@ func TestScenario(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		signals.ExpectExactly("circuit.open.service", "circuit.opened", "circuit.half_opened",
-			"circuit.open.service", "circuit.opened", "circuit.half_opened", "circuit.closed")
+		signals.ExpectExactly("circuit.open.service", "circuit.opened.service", "circuit.half_open.service",
+			"circuit.open.service", "circuit.opened.service", "circuit.half_open.service", "circuit.closed.service")
 		for _, line := range []string{
 			`call  4 failed: no answer`,
 			`open: calls are refused for 760ms`,

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
+
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 )
 
 // pipes is a network in memory: unlike a real one, it knows the clock of a bubble.
@@ -75,14 +77,10 @@ func TestScenario(t *testing.T) {
 			`embedder +7 +1 `,
 			`(?m)^=> 50 messages labelled, 2[89] requests, 35 saved, [12] failed over, limits kept$`,
 		} {
-			if !regexp.MustCompile(want).Match(out.Bytes()) {
-				t.Errorf("no line matches %s", want)
-			}
+			coretest.Check(t, regexp.MustCompile(want).Match(out.Bytes()), "no line matches %s", want)
 		}
 		for line := range strings.Lines(out.String()) {
-			if len(line) > 79 {
-				t.Errorf("too long: %s", line)
-			}
+			coretest.Check(t, len(line) <= 79, "too long: %s", line)
 		}
 		if t.Failed() {
 			t.Log("\n" + out.String())

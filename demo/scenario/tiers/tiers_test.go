@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ephemeralgo/ephemeral/core"
+	"github.com/ephemeralgo/ephemeral/core/coretest"
 	"github.com/ephemeralgo/ephemeral/demo/scenario"
 )
 
@@ -36,20 +37,14 @@ func TestScenario(t *testing.T) {
 			"under high load started: 2 critical, 8 premium, nothing else",
 			"=> 100 sent: 77 done, 23 refused with a reason, 0 lost; critical: 5 of 5",
 		} {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("no line has %q", want)
-			}
+			coretest.Check(t, strings.Contains(out.String(), want), "no line has %q", want)
 		}
 		if n := completed.Load(); n != 77 {
 			t.Errorf("%d requests have raised their completion, want 77", n)
 		}
-		if screen.Sink.Has(highLoad) {
-			t.Error("the load is still high")
-		}
+		coretest.Check(t, !screen.Sink.Has(highLoad), "the load is still high")
 		for line := range strings.Lines(out.String()) {
-			if len(line) > 79 {
-				t.Errorf("too long: %s", line)
-			}
+			coretest.Check(t, len(line) <= 79, "too long: %s", line)
 		}
 		if t.Failed() {
 			t.Log("\n" + out.String())
@@ -67,8 +62,6 @@ func TestCancelled(t *testing.T) {
 		if err := Scenario.Run(ctx, screen); err != stop || time.Since(begin) != time.Second {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
-		if screen.Sink.Has(highLoad) {
-			t.Error("the load is still high")
-		}
+		coretest.Check(t, !screen.Sink.Has(highLoad), "the load is still high")
 	})
 }
