@@ -158,7 +158,7 @@ func TestFullQueues(t *testing.T) {
 			assert.Equal(s.t, []string{"3", "4", "7"}[i], signal.Key)
 		}
 		s.raise("x", "")
-		synctest.Wait() // 5 has the place of its class in the queue, and 6 waits for it
+		synctest.Wait()         // 5 has the place of its class in the queue, and 6 waits for it
 		s.raise("go", "8", "9") // 8 is behind 6, and then no more runs may wait
 		assert.Equal(s.t, "9", signals.ExpectExactly("job.rejected:go")[0].Key)
 		require.NoError(s.t, s.Drain(s.t.Context()))
