@@ -441,7 +441,7 @@ func (d *boardDriver) checkEmpty() {
 	for i := range d.b.lanes {
 		l := &d.b.lanes[i]
 		for _, of := range l.lines {
-			if of != (line{}) || l.bound != (bound{limit: l.limit}) || l.back.n+d.b.backs > 0 {
+			if of.opList != (opList{}) || of.waits != nil || l.bound != (bound{limit: l.limit}) || l.back.n+d.b.backs > 0 {
 				d.fatalf("lane %d: got %+v, want it to be empty", i, *l)
 			}
 		}

@@ -101,7 +101,11 @@ func (e *engine) settle(out *engineEffects) {
 		close(c)
 	}
 	out.closing = emptied(out.closing)
-	out.after.settleOwn()
+	if len(out.after.copies)+len(out.after.wakes) > 0 {
+		after := out.after // which escapes
+		after.settleOwn()
+		out.after = after
+	}
 	if out.foreign() {
 		e.settleForeign(out)
 		return

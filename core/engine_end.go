@@ -193,7 +193,7 @@ func (e *engine) finalize(now int64) {
 func (e *engine) end(o *Operation, err error) (now int64) {
 	now = e.clock.now()
 	e.mu.Lock()
-	if !e.scheduler.plain { // what has come before the end of o comes before what that lets start
+	if e.scheduler.only == nil { // what has come before the end of o comes before what that lets start
 		e.collect()
 	}
 	if o.status == StatusSuspended {

@@ -19,9 +19,6 @@ func (e *engine) enqueue(ctx context.Context, o *Operation, d door, wait bool) e
 	if d.err != nil {
 		return e.reject(d.err)
 	}
-	if err := checkCost(d.cost); err != nil {
-		return e.reject(err)
-	}
 	o.engine, o.lane, o.class, o.finished = e, d.lane, d.class, d.cost
 	if o.base == nil {
 		o.base = baseOf(ctx, time.Time{})
@@ -177,7 +174,7 @@ func (d door) inClass(e *engine, name string) door {
 // costing returns the door for items that cost n.
 func (d door) costing(e *engine, n int) door {
 	e.made()
-	d.cost = int64(n)
+	d.cost, d.err = int64(n), cmp.Or(d.err, checkCost(int64(n)))
 	return d
 }
 

@@ -36,17 +36,16 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 			e.grant()
 			return nil, true
 		}
-		if !e.scheduler.plain { // what has just arrived may go before all others
+		if e.scheduler.only == nil { // what has just arrived may go before all others
 			e.collect()
-		}
-		if e.tries {
-			e.limitTrials(now)
 		}
 		o = e.ask(now, barred)
 		if o == nil || o.marks&roomless != 0 { // what has arrived goes before that
 			e.collect()
 			if o = e.ask(now, barred); o == nil {
-				e.giveBack(now, maxLanes)
+				if e.scheduler.backs > 0 {
+					e.giveBack(now, maxLanes)
+				}
 				// A rule for all holds up arrivals as well; one for a lane or a class may not.
 				// Keys with rates take their places as they arrive.
 				return nil, barred != nil && !e.partRuled && e.scheduler.rated == nil
@@ -94,12 +93,20 @@ func (e *engine) next(now int64) (o *Operation, blocked bool) {
 	}
 }
 
-// ask returns what is to start next as far as the scheduler knows. It sets the alarm for what
-// waits for tokens: nobody else would look again when they come. mu is held.
+// ask returns what is to start next as far as the scheduler knows. mu is held.
 func (e *engine) ask(now int64, barred *bars) *Operation {
+	if barred == nil && e.scheduler.only != nil {
+		return e.scheduler.only.head
+	}
+	return e.askBoard(now, barred)
+}
+
+// askBoard is ask with lanes, keys or classes. It sets the alarm for what waits for tokens:
+// nobody else would look again when they come. mu is held.
+func (e *engine) askBoard(now int64, barred *bars) *Operation {
 	b := &e.scheduler
-	if b.plain {
-		return b.next(now, barred)
+	if e.tries {
+		e.limitTrials(now)
 	}
 	b.advance(now)
 	o := b.next(now, barred)
@@ -403,7 +410,7 @@ func (w *worker) next(now int64) *Operation {
 			case w.searches:
 				w.searches = false
 				e.passToken(now)
-			case !e.scheduler.plain && e.token.Load() != tokenTaken && !e.full() && e.startable(now):
+			case e.scheduler.only == nil && e.token.Load() != tokenTaken && !e.full() && e.startable(now):
 				e.wakeLocked() // the end of one operation may let two others start: of its key, and of its lane
 			}
 			return o
@@ -468,6 +475,9 @@ func (e *engine) passToken(now int64) {
 func (e *engine) startable(now int64) bool {
 	if e.ask(now, nil) != nil {
 		return true
+	}
+	if e.scheduler.backs == 0 {
+		return false
 	}
 	o, _ := e.scheduler.back(now, maxLanes)
 	return o != nil

@@ -133,9 +133,11 @@ func (e *engine) unsuspend(o *Operation) {
 // a worker is about to call next. mu is held.
 func (e *engine) grant() {
 	if e.scheduler.backs > 0 {
-		e.giveBack(0, e.undisputed())
+		e.grantSome()
 	}
 }
+
+func (e *engine) grantSome() { e.giveBack(0, e.undisputed()) }
 
 // giveBack gives free slots back to resuming operations, as long as such a one goes before
 // what is pending in that lane. It reports whether there was one. mu is held.

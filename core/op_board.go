@@ -36,7 +36,7 @@ type board struct {
 	keys    keyTable
 	backs   int // suspended operations that want their slots back
 	keyed   bool
-	plain   bool  // operations start first in, first out: there are no lanes, keys or classes
+	only    *opList // operations start first in, first out: there are no lanes, keys or classes; else nil
 	ageing  int64 // 0: never
 
 	rated *ratedKeys // nil: keys have no rates
@@ -124,21 +124,35 @@ func (r *classRates) stats(i int, now int64) (s RateStats) {
 // lane is what the board knows of a lane.
 type lane struct {
 	bound
-	lines  []line   // by class, in turn: operations without a key, and one for each key of which one may start
+	lines  []classLine
 	filled classSet // whose lines are not empty
 	back   opList   // suspended operations that want their slots back, first come first served
 	turns  uint32   // that were given out: see Operation.turnNumber
 }
 
+// classLine has the operations of a class in a lane, in turn: those without a key, and one for each
+// key of which one may start.
+type classLine struct {
+	line
+	set classSet // of the class
+}
+
 func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool, now int64) board {
-	b := board{perKey: opts.MaxPerKey, keyed: keyed, ageing: int64(opts.Ageing), sinceAge: agedTurn, asked: question{soonest: never}, plain: !keyed && len(opts.Lanes)+len(opts.Classes) == 0}
+	b := board{perKey: opts.MaxPerKey, keyed: keyed, ageing: int64(opts.Ageing), sinceAge: agedTurn, asked: question{soonest: never}}
 	for _, l := range lanes {
-		b.lanes = append(b.lanes, lane{bound: bound{limit: l.Limit}, lines: make([]line, len(classes))})
+		lines := make([]classLine, len(classes))
+		for i := range lines {
+			lines[i].set = setOf(uint8(i))
+		}
+		b.lanes = append(b.lanes, lane{bound: bound{limit: l.Limit}, lines: lines})
 	}
 	for _, c := range classes {
 		var bound classBound
 		bound.set(now, &c)
 		b.classes = append(b.classes, bound)
+	}
+	if !keyed && len(opts.Lanes)+len(opts.Classes) == 0 {
+		b.only = &b.lanes[0].lines[0].opList
 	}
 	if m := startMeters(now, opts.KeyRate, opts.KeyCostRate); m.limited() {
 		b.rated = &ratedKeys{meters: m}
@@ -149,8 +163,7 @@ func newBoard(lanes []Lane, classes []Class, opts *Options, keyed bool, now int6
 // push adds a pending operation, or one that waits for room.
 func (b *board) push(o *Operation) {
 	b.advance(o.enqueued)
-	defer b.advance(o.enqueued)
-	l := b.count(o, 1)
+	l, _ := b.count(o, 1)
 	if !b.keyed || o.key == "" {
 		l.join(o)
 		return
@@ -167,6 +180,7 @@ func (b *board) push(o *Operation) {
 		l.join(o)
 	} else {
 		o.turn.queue.push(o)
+		b.advance(o.enqueued)
 	}
 }
 
@@ -174,15 +188,16 @@ func (b *board) push(o *Operation) {
 func (l *lane) join(o *Operation) {
 	l.turns++
 	o.turnNumber = l.turns
-	l.lines[o.class].push(o)
-	l.filled |= setOf(o.class)
+	line := &l.lines[o.class]
+	l.filled |= line.set
+	line.push(o)
 }
 
 // leave takes o out of its line.
 func (l *lane) leave(o *Operation) {
 	line := &l.lines[o.class]
 	if line.remove(o); line.head == nil {
-		l.filled &^= setOf(o.class)
+		l.filled &^= line.set
 	}
 }
 
@@ -196,7 +211,7 @@ func (l *lane) replace(o, by *Operation) {
 		}
 	}
 	line.insert(by, next)
-	l.filled |= setOf(by.class)
+	l.filled |= line.set
 }
 
 // take gives the first operation of a key a turn in the lane.
@@ -219,9 +234,6 @@ func (l *lane) put(t *turn) {
 // next returns the operation to start next, one that is not barred, or nil if none can start. It
 // may be asked many times and says the same. Before, advance has been told the time.
 func (b *board) next(now int64, barred *bars) *Operation {
-	if b.plain && barred == nil {
-		return b.lanes[0].lines[0].head
-	}
 	b.asked = question{now: now, barred: barred, soonest: never}
 	if b.rated != nil {
 		b.asked.soonest = b.rated.parked.first()
@@ -234,7 +246,10 @@ func (b *board) next(now int64, barred *bars) *Operation {
 		if !b.open(i) {
 			continue
 		}
-		o := b.first(i)
+		o := l.lines[0].head
+		if l.filled != 0 {
+			o = b.first(i)
+		}
 		switch {
 		case o == nil:
 		case first == nil:
@@ -355,17 +370,17 @@ func (b *board) earliest(o *Operation, sameClass bool) *Operation {
 // is not throttled any more.
 func (b *board) start(o *Operation, now int64) (freed bool) {
 	b.advance(now)
-	defer b.advance(now)
 	if b.aged {
 		b.sinceAge = 0
 	} else if b.sinceAge < agedTurn {
 		b.sinceAge++
 	}
-	l := b.count(o, -1)
-	if c := &b.classes[o.class]; c.rates != nil || b.rated != nil {
+	l, c := b.count(o, -1)
+	if c.rates != nil || b.rated != nil {
 		freed = b.take(o, c, now)
 	}
-	b.occupy(o, 1)
+	l.running++
+	c.running++
 	l.leave(o)
 	if o.turn == nil {
 		return freed
@@ -378,11 +393,13 @@ func (b *board) start(o *Operation, now int64) (freed bool) {
 		if b.rated == nil {
 			l.take(o.turn) // after the others' turn
 		}
+		b.advance(now)
 		return freed
 	}
 	for i := range k.turns {
 		b.lanes[i].put(&k.turns[i])
 	}
+	b.advance(now)
 	return freed
 }
 
@@ -433,20 +450,18 @@ func (b *board) charge(o *Operation, n tokens, now int64) {
 		c.asked = nil
 	}
 	if b.rated != nil && o.turn != nil {
-		k := b.rated.obtain(o.turn.key.text)
-		b.rated.charge(&k.buckets, n, now)
-		b.rated.change(k)
+		b.rated.charge(&b.rated.change(o.turn.key.text).buckets, n, now)
 	}
 }
 
 // remove takes an operation out without starting it.
 func (b *board) remove(o *Operation, now int64) {
 	b.advance(now)
-	defer b.advance(now)
-	l, t := b.count(o, -1), o.turn
-	if c := &b.classes[o.class]; c.asked == o {
+	l, c := b.count(o, -1)
+	if c.asked == o {
 		c.asked = nil
 	}
+	t := o.turn
 	switch {
 	case t == nil:
 		l.leave(o)
@@ -469,31 +484,32 @@ func (b *board) remove(o *Operation, now int64) {
 	b.keyChanged(t.key)
 	b.keys.release(t.key)
 	o.turn = nil
+	b.advance(now)
 }
 
-// count counts that so many more operations like o have not started, and returns its lane.
-func (b *board) count(o *Operation, more int) *lane {
-	l := &b.lanes[o.lane]
+// count counts that so many more operations like o have not started, and returns its lane and its
+// class.
+func (b *board) count(o *Operation, more int) (*lane, *classBound) {
+	l, c := &b.lanes[o.lane], &b.classes[o.class]
 	l.n += more
-	b.classes[o.class].n += more
+	c.n += more
 	b.n += more
 	if o.marks&roomless != 0 {
 		b.waiting += more
 	}
-	return l
+	return l, c
 }
 
 // finish says that o, which was started, has ended. Its status says whether it was running
 // or suspended.
 func (b *board) finish(o *Operation, now int64) {
-	b.advance(now)
-	defer b.advance(now)
 	if o.status != StatusSuspended {
 		b.suspend(o)
 	}
 	if o.turn == nil {
 		return
 	}
+	b.advance(now)
 	k := o.turn.key
 	b.keyChanged(k)
 	if k.running == b.perKey && b.rated == nil {
@@ -504,6 +520,7 @@ func (b *board) finish(o *Operation, now int64) {
 	k.running--
 	b.keys.release(k)
 	o.turn = nil
+	b.advance(now)
 }
 
 // suspend takes the slots of its lane and class from a running operation, but not its

@@ -78,9 +78,11 @@ func (t *keyTable) release(k *keyState) {
 // time, and not when somebody asks.
 func (b *board) keyChanged(k *keyState) {
 	if b.rated != nil {
-		b.rated.change(b.rated.obtain(k.text))
+		b.ratedChanged(k)
 	}
 }
+
+func (b *board) ratedChanged(k *keyState) { b.rated.change(k.text) }
 
 // advance settles the keys that have got their tokens by now, in this order, and those for which
 // something has changed.

@@ -35,12 +35,14 @@ func (r *ratedKeys) obtain(text string) *ratedKey {
 	return k
 }
 
-// change says that something about the key has changed.
-func (r *ratedKeys) change(k *ratedKey) {
+// change says that something about a key has changed, and returns it.
+func (r *ratedKeys) change(text string) *ratedKey {
+	k := r.obtain(text)
 	if !k.fresh {
 		k.fresh = true
 		r.fresh = append(r.fresh, k)
 	}
+	return k
 }
 
 // wait lets a key wait in a heap.
