@@ -68,6 +68,7 @@ func TestPage(t *testing.T) {
 		b.until(`document.querySelector("#state").textContent === "live"`)
 		b.until(`document.querySelector("#title").textContent === "shop" && document.title === "Overview – shop"`)
 		b.until(`[...document.querySelectorAll(".card h2")].map((h) => h.textContent).join() === "orders,uploads,mails"`)
+		b.until(`document.querySelector(".card").textContent.includes("10/s")`)
 		b.until(`/closed\s+defers lane slow on db.down/.test(document.querySelector(".gates").innerText)`)
 		b.open("http://" + server.address + prefix) // without the slash
 		b.until(`document.querySelector(".card h2") && location.pathname === "%s/"`, prefix)

@@ -82,7 +82,7 @@ func newProgram(t testing.TB, name func(string) string) *program {
 		core.Options{
 			Name: name("orders"), Sink: p.sink, MaxConcurrency: 6, CancelOn: name("shop.closed"),
 			Lanes:   []core.Lane{{Name: name("hot"), Limit: 3}, {Name: name("normal")}, {Name: name("slow"), Limit: 1, DeferOn: name("db.down")}},
-			Classes: []core.Class{{Name: name("heavy"), Limit: 2}},
+			Classes: []core.Class{{Name: name("heavy"), Limit: 2, Rate: core.PerMinute(600)}},
 		}))
 	quick := func(title, signal string, limit int) *core.Coordinator[time.Duration] {
 		return core.Must(core.NewCoordinator(func(ctx context.Context, d time.Duration) error {

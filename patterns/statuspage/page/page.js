@@ -530,7 +530,7 @@ function coordinatorCard(first) {
     rate: el("figcaption"),
     outcomes: el("dl", { class: "outcomes" }),
     lanes: table("Lanes", "small", (l) => l.name, laneColumns("Lane", (l) => address("operations", { coordinator: first.id, lane: l.name }))),
-    classes: table("Classes", "small", (l) => l.name, laneColumns("Class")),
+    classes: table("Classes", "small", (l) => l.name, classColumns),
     gates: table("Gates", "small gates", (g) => [g.kind, g.lane, g.class, g.pattern].join("\n"), gateColumns(first)),
     limit: null,
   };
@@ -549,6 +549,12 @@ const laneColumns = (head, to) => [
   plain("Pending", "num", (l) => count(l.pending)),
   plain("Running", "num", (l) => count(l.running)),
   plain("Limit", "num", (l) => (l.limit > 0 ? count(l.limit) : "–")),
+];
+
+const rateText = (r, of) => r ? `${count(r.perSecond)}${of}/s${r.debt > 0 ? ", debt " + count(Math.ceil(r.debt)) : ""}` : "";
+const classColumns = [
+  ...laneColumns("Class"),
+  plain("Rates", "rates", (c) => [rateText(c.calls, ""), rateText(c.cost, " cost"), isSet(c.next) ? `token in ${span(Date.parse(c.next) - now())}` : ""].filter(Boolean).join(", ") || "–"),
 ];
 
 const gateWords = { refused: "refuses", deferred: "defers", trial: "limits" };
