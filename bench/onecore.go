@@ -44,6 +44,7 @@ func oneCoreRows() []Row {
 			concRun(0, 1, noop),
 		}},
 	}
+	rows = append(rows, classRows()...)
 	for _, row := range rows {
 		for i, side := range row.Sides {
 			row.Sides[i] = onOneCore(side)

@@ -72,7 +72,7 @@ func runRows() []Row {
 			pondOne(),
 		}},
 	}
-	return append(rows, stageRows(noop)...)
+	return append(append(rows, interactiveRow()), stageRows(noop)...)
 }
 
 // nothing is noop as work of a coordinator.

@@ -210,7 +210,7 @@ func (d *boardDriver) step() {
 		if class := r.IntN(len(m.Classes)); class > 0 {
 			c := Class{Limit: m.Classes[class], Rate: d.someRate(2), CostRate: d.someRate(2)}
 			d.logf("set class %d to %+v", class, c)
-			d.b.classes[class].set(d.now, &c)
+			d.b.setClass(class, d.now, &c)
 			m.SetRates(class, d.now, c.Rate, c.CostRate)
 		}
 	case n < 85:

@@ -123,7 +123,7 @@ func (c Control) SetClass(class Class) error {
 	b, now := &e.scheduler, e.clock.now()
 	was := b.classes[i].rates
 	e.classes[i].Class = changed
-	b.classes[i].set(now, &changed)
+	b.setClass(i, now, &changed)
 	if b.classes[i].rates == nil && was != nil && was.throttled {
 		e.tellClass(uint8(i))
 	}

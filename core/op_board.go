@@ -37,13 +37,21 @@ type board struct {
 	backs   int // suspended operations that want their slots back
 	keyed   bool
 	only    *opList // operations start first in, first out: there are no lanes, keys or classes; else nil
-	ageing  int64 // 0: never
+	ageing  int64   // 0: never
 
 	rated *ratedKeys // nil: keys have no rates
 
 	aged     bool // next, when last asked, favoured a lane for the age of its first
 	sinceAge int  // starts since that was followed
 	asked    question
+	parked   parking
+}
+
+// parking is the classes of which nothing starts before that time, because their tokens come
+// later. So it costs nothing to have many. What changes their lines, tokens or turns takes them out.
+type parking struct {
+	classes classSet
+	until   int64
 }
 
 // question is what next, when last asked, knew and found out about classes.
@@ -105,6 +113,12 @@ func (c *classBound) set(now int64, class *Class) {
 	}
 }
 
+// setClass sets the limit and the rates of a class.
+func (b *board) setClass(class int, now int64, to *Class) {
+	b.classes[class].set(now, to)
+	b.parked.classes = 0
+}
+
 // dueOf returns when an operation of the class has its tokens. The class has rates.
 func (c *classBound) dueOf(o *Operation, now int64) int64 {
 	if from := o.asOf(now); c.asked != o || c.due < from {
@@ -124,10 +138,11 @@ func (r *classRates) stats(i int, now int64) (s RateStats) {
 // lane is what the board knows of a lane.
 type lane struct {
 	bound
-	lines  []classLine
-	filled classSet // whose lines are not empty
-	back   opList   // suspended operations that want their slots back, first come first served
-	turns  uint32   // that were given out: see Operation.turnNumber
+	lines   []classLine
+	filled  classSet // whose lines may not be empty, besides those in changed
+	changed classSet // whose lines have changed since next was asked
+	back    opList   // suspended operations that want their slots back, first come first served
+	turns   uint32   // that were given out: see Operation.turnNumber
 }
 
 // classLine has the operations of a class in a lane, in turn: those without a key, and one for each
@@ -189,16 +204,15 @@ func (l *lane) join(o *Operation) {
 	l.turns++
 	o.turnNumber = l.turns
 	line := &l.lines[o.class]
-	l.filled |= line.set
+	l.changed |= line.set
 	line.push(o)
 }
 
 // leave takes o out of its line.
 func (l *lane) leave(o *Operation) {
 	line := &l.lines[o.class]
-	if line.remove(o); line.head == nil {
-		l.filled &^= line.set
-	}
+	l.changed |= line.set
+	line.remove(o)
 }
 
 // replace gives the turn of o to another operation.
@@ -211,7 +225,7 @@ func (l *lane) replace(o, by *Operation) {
 		}
 	}
 	line.insert(by, next)
-	l.filled |= line.set
+	l.changed |= line.set
 }
 
 // take gives the first operation of a key a turn in the lane.
@@ -235,9 +249,23 @@ func (l *lane) put(t *turn) {
 // may be asked many times and says the same. Before, advance has been told the time.
 func (b *board) next(now int64, barred *bars) *Operation {
 	b.asked = question{now: now, barred: barred, soonest: never}
-	if b.rated != nil {
-		b.asked.soonest = b.rated.parked.first()
+	b.unpark()
+	if barred == nil {
+		b.asked.dry, b.asked.soonest = b.parked.classes, b.parked.until
 	}
+	if b.rated != nil {
+		b.asked.soonest = min(b.asked.soonest, b.rated.parked.first())
+	}
+	o := b.choose()
+	if barred == nil && b.asked.dry != b.parked.classes {
+		b.park()
+	}
+	return o
+}
+
+// choose is next with what is known of classes.
+func (b *board) choose() *Operation {
+	now := b.asked.now
 	var first, aged *Operation
 	var dry classSet // when aged was found
 	b.aged = false
@@ -267,6 +295,35 @@ func (b *board) next(now int64, barred *bars) *Operation {
 	return aged
 }
 
+// unpark takes the classes out that may start something now.
+func (b *board) unpark() {
+	for i := range b.lanes {
+		l := &b.lanes[i]
+		b.parked.classes &^= l.changed
+		l.filled |= l.changed
+		l.changed = 0
+	}
+	if b.parked.classes == 0 || b.parked.until <= b.asked.now {
+		b.parked = parking{until: never}
+	}
+}
+
+// park keeps the classes that lack tokens, until one gets them, or one of their operations has
+// waited for the time of ageing.
+func (b *board) park() {
+	more := b.asked.dry &^ b.parked.classes
+	until := min(b.parked.until, b.asked.soonest)
+	for set := more; set != 0 && b.ageing > 0; set &= set - 1 {
+		for i := range b.lanes {
+			o := b.lanes[i].lines[1+bits.TrailingZeros64(uint64(set))].head
+			if o != nil && o.enqueued+b.ageing > b.asked.now {
+				until = min(until, o.enqueued+b.ageing)
+			}
+		}
+	}
+	b.parked = parking{b.parked.classes | more, until}
+}
+
 // open reports whether one more may run in a lane, and something waits for that.
 func (b *board) open(lane int) bool {
 	l := &b.lanes[lane]
@@ -280,6 +337,10 @@ func (b *board) first(lane int) *Operation {
 	for set := l.filled &^ b.asked.barred.in(lane) &^ b.asked.dry; set != 0; set &= set - 1 {
 		class := uint8(1 + bits.TrailingZeros64(uint64(set)))
 		o, c := l.lines[class].head, &b.classes[class]
+		if o == nil {
+			l.filled &^= setOf(class)
+			continue
+		}
 		if !c.full() && (c.rates == nil || b.ready(lane, o)) && (first == nil || o.before(first)) {
 			first = o
 		}
@@ -379,8 +440,7 @@ func (b *board) start(o *Operation, now int64) (freed bool) {
 	if c.rates != nil || b.rated != nil {
 		freed = b.take(o, c, now)
 	}
-	l.running++
-	c.running++
+	b.run(l, c, 1)
 	l.leave(o)
 	if o.turn == nil {
 		return freed
@@ -448,6 +508,7 @@ func (b *board) charge(o *Operation, n tokens, now int64) {
 		r.used[0] += n[0]
 		r.used[1] += n[1]
 		c.asked = nil
+		b.parked.classes &^= setOf(o.class)
 	}
 	if b.rated != nil && o.turn != nil {
 		b.rated.charge(&b.rated.change(o.turn.key.text).buckets, n, now)
@@ -574,9 +635,15 @@ func (b *board) highest() uint8 {
 }
 
 // occupy counts that so many more run in the lane and the class of o.
-func (b *board) occupy(o *Operation, more int) {
-	b.lanes[o.lane].running += more
-	b.classes[o.class].running += more
+func (b *board) occupy(o *Operation, more int) { b.run(&b.lanes[o.lane], &b.classes[o.class], more) }
+
+func (b *board) run(l *lane, c *classBound, more int) {
+	was := l.full()
+	l.running += more
+	c.running += more
+	if l.full() != was { // another lane may be the first of a class
+		b.parked.classes = 0
+	}
 }
 
 // all returns the operations that have not started, in any order.
