@@ -60,7 +60,7 @@ func NewKeyedCoordinator[T any, K ~string](key func(T) K, work Work[T], opts Opt
 	return newCoordinator(text, work, opts)
 }
 
-// keyText is key with its result as a string.
+// keyText returns a function that gives the result of key as a string.
 func keyText[T any, K ~string](key func(T) K) (func(T) string, error) {
 	if key == nil {
 		return nil, errNoKey
@@ -112,7 +112,7 @@ func (c *Coordinator[T]) Cost(n int) *Coordinator[T] {
 	return &Coordinator[T]{c.Control, source[T, struct{}]{c.key, c.door.costing(c.engine, n)}}
 }
 
-// source is where the operations of a coordinator come from.
+// source makes the operations of a coordinator.
 type source[In, Out any] struct {
 	key  func(In) string // nil: none
 	door door
@@ -127,7 +127,7 @@ func (s *source[In, Out]) newTask(in In, m marks) *task[In, Out] {
 	return t
 }
 
-// submit enqueues an item and returns what keeps its result.
+// submit enqueues an item and returns the task that keeps its result.
 func (s *source[In, Out]) submit(ctx context.Context, e *engine, in In) (*Future[Out], error) {
 	t := s.newTask(in, watched)
 	if err := e.enqueue(ctx, &t.Operation, s.door, true); err != nil {
@@ -140,7 +140,7 @@ func (s *source[In, Out]) submit(ctx context.Context, e *engine, in In) (*Future
 // Enqueue.
 type task[In, Out any] struct {
 	Operation
-	out Out // written by the body; guarded by engine.mu once it has returned
+	out Out // written by the body; guarded by engine.mu after the body has returned
 	in  In
 }
 
@@ -194,8 +194,8 @@ func (c *Coordinator[T]) Submit(ctx context.Context, item T) (*Future[struct{}],
 // [ErrWouldDeadlock] in three cases: a body of this coordinator calls Do with a context
 // that is not made from its own; the item has the key of the body's operation and
 // [Options.MaxPerKey] is 1; or operations wait in a circle, each for a key that another
-// one has (a suspended operation keeps its key). Circles over several coordinators are not
-// found; Explain shows them.
+// operation of the circle has (a suspended operation keeps its key). Circles over several
+// coordinators are not found; Explain shows them.
 func (c *Coordinator[T]) Do(ctx context.Context, item T) error {
 	return c.do(ctx, &c.newTask(item, 0).Operation, c.door)
 }

@@ -60,7 +60,7 @@ func (o *Operation) Set(name string, v any) {
 // window.
 func (o *Operation) Raise(name string) bool { return o.raise(note{name: name}) }
 
-// RaiseKey is Raise with another key than that of the operation.
+// RaiseKey is Raise with a key in place of the operation's key.
 func (o *Operation) RaiseKey(name, key string) bool { return o.raise(note{name: name, key: key}) }
 
 // Because returns a view of the operation. The signals that are raised on the view have
@@ -202,7 +202,7 @@ func (o *Operation) Charge(calls, cost int) {
 	}
 	e.scheduler.charge(o, tokens{clampTokens(calls), clampTokens(cost)}, e.clock.now())
 	if e.scheduler.n > 0 && min(calls, cost) < 0 {
-		e.wakeLocked() // some may have their tokens earlier
+		e.wakeLocked() // some operations may get their tokens earlier
 	}
 }
 

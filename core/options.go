@@ -74,12 +74,12 @@ type Options struct {
 	// key is "" have no limit. Nothing is kept for keys whose buckets are full again.
 	// Coordinators without keys do not accept these rates.
 	KeyRate, KeyCostRate Rate
-	// Ageing keeps lower lanes from starving. When an operation that could start has
-	// waited for this long, every fourth start goes to the operation that has waited
-	// longest. Of each class with a rate, every fourth start does so, too, also if the
-	// operation still lacks tokens. A suspended operation that has waited for its slot for this
-	// long goes before higher lanes in the same way. With keys, Ageing looks in each lane only
-	// at the operation whose turn is next. 0 means 10 seconds, negative never. Without Lanes, it is an error.
+	// Ageing keeps lower lanes from starving. When an operation that could start has waited for this long,
+	// every fourth start goes to the operation that has waited longest. Of each class with a rate, every
+	// fourth start does so, too, even if the operation still lacks tokens. A suspended operation that has
+	// waited for its slot for this long goes before higher lanes in the same way. With keys, Ageing looks in
+	// each lane only at the operation whose turn is next. 0 means 10 seconds, negative never. Without Lanes,
+	// it is an error.
 	Ageing time.Duration
 
 	// MaxTracked is how many finished operations the window shows, besides
@@ -98,7 +98,7 @@ type Options struct {
 	EchoAge      time.Duration
 
 	// Sink is where the operations raise their signals. CancelOn, DeferOn, ResumeOn and
-	// DrainOn look at its signals. Nil means a sink of its own.
+	// DrainOn look at its signals. Nil means a new sink.
 	Sink *Sink
 	// CancelOn is a gate. While a matching signal is present on the sink or in this
 	// coordinator, new items are not accepted ([RefusedError]), and accepted items do not
@@ -141,8 +141,8 @@ type Options struct {
 	StopOnError bool
 }
 
-// resolved returns the options with defaults in place of zeroes and 0 in place of
-// "none", or says what is wrong with them.
+// resolved returns the options with defaults in place of zeroes and 0 in place of "none",
+// or an error.
 func (o Options) resolved() (Options, error) {
 	var errs []error
 	positive := func(field string, value *int, normally int) {
