@@ -24,7 +24,7 @@ type Rate struct {
 // later.
 func PerMinute(n float64) Rate {
 	rate := n / 60
-	if math.FMA(rate, 60, -n) < 0 { // rounded down, it would be late
+	if math.FMA(rate, 60, -n) < 0 { // the rate was rounded down: tokens would come late
 		rate = math.Nextafter(rate, bucket.Unlimited)
 	}
 	return Rate{PerSecond: rate}

@@ -65,8 +65,8 @@ func NewResultBatcher[In, Out any](flush core.ResultWork[[]In, []Out], opts Opti
 }
 
 // Do enqueues an item like Enqueue, and waits until its batch has been flushed. It returns the
-// error of the item: that of the flush, or the reason why there was no flush. If ctx has a
-// deadline, the batch is due halfway to the deadline at the latest.
+// error of the item: the error of the flush, or the reason why there was no flush. If ctx has
+// a deadline, the batch is due halfway to the deadline at the latest.
 //
 // If ctx ends first, Do returns its cause. If the flush has not begun, the item leaves its
 // batch and counts as Cancelled. If the flush has begun, it goes on as long as a caller waits

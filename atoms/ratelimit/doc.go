@@ -17,11 +17,11 @@
 //
 //	core.NewCoordinator(ratelimit.Wrap(l, callAPI), core.Options{MaxConcurrency: 8})
 //
-// While an item waits in Wrap it keeps its slot: if it gave the slot up, the coordinator would
-// start the next one, until all lanes stand in the limiter's line, which knows no lanes. If the
-// rate is that of one coordinator, use [core.Class] instead: items wait for tokens in their
-// lanes, without a slot, and Explain says when the next token comes. One rate over several
-// coordinators, or outside of any, is for this package.
+// While an item waits in Wrap it keeps its slot. If it gave up its slot, the coordinator would
+// start more items, until items of all lanes wait in the limiter's queue, which knows no lanes.
+// If only one coordinator uses the rate, use [core.Class] instead: items wait for tokens in
+// their lanes, without a slot, and Explain says when the next token comes. Use this package if
+// several coordinators share a rate, or for code outside of coordinators.
 //
 // # Waiting
 //

@@ -23,7 +23,7 @@ type Limit struct {
 // [NewGroup], and close it. A request has a cost for each limit, in the order of the limits in
 // NewGroup. It takes all tokens at once: the first request in the queue passes when all buckets
 // have enough, and no request overtakes it. A waiter holds no tokens of any limit. While a limit
-// is paused, no request passes, also if its cost for this limit is 0.
+// is paused, no request passes, even if its cost for this limit is 0.
 //
 // Often the cost of a request is known afterwards. Then reserve the highest cost, and correct
 // the reservation later; see [Reservation.Adjust].

@@ -62,6 +62,6 @@
 //
 // A cache raises signals when a load begins and ends. Reads raise signals only with
 // SampleEvery. Without it, a hit takes no lock and allocates nothing. A busy cache soon fills
-// the window of a sink. So by default a cache has a sink of its own; forward from there the
-// signals that others should see.
+// the window of a sink. So by default a cache makes its own sink. Forward the signals that
+// others should see.
 package slidingcache
