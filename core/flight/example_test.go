@@ -95,7 +95,7 @@ func ExampleGroup_Join() {
 func ExampleTable() {
 	type call struct {
 		load  *flight.Load
-		done  chan struct{} // closed when the rest is set
+		done  chan struct{} // closed when the fields below are set
 		value int
 		err   error
 	}

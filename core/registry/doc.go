@@ -23,6 +23,6 @@
 // first, and [Registry.Drain] and the others begin with the one that was made last.
 //
 // A [Registry.Scope] is a registry below another, for one tenant or one request. It shares
-// the coordinators of the registry above. Of names registered with [RegisterScoped] it has
-// its own coordinators, which are closed with it.
+// the coordinators of the registry above. For names registered with [RegisterScoped], it
+// has its own coordinators, which are closed with it.
 package registry

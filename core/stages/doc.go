@@ -15,8 +15,8 @@
 // says where it failed and why; the others go on. The run ends when no item is left.
 //
 // A stage with [Stage.When] starts when a matching signal is on the sink. A signal that
-// was raised before also counts while it is there, so none is missed. Stages raise
-// signals themselves: [SignalStart], [SignalComplete], [SignalFailed].
+// was raised earlier also counts while it is on the sink, so no signal is missed.
+// Stages raise signals themselves: [SignalStart], [SignalComplete], [SignalFailed].
 //
 // Use stages if a step has to end for all items before the next one begins, as in import,
 // check, publish. If each item may go on by itself, let the work of one [core.Coordinator]

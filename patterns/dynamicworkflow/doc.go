@@ -19,8 +19,8 @@
 // of its own.
 //
 // While an item runs, its operation holds a signal such as "route.priority.2", with the entity
-// as key. The work starts with this priority. If that fails, the work itself goes on to
-// another priority. The work raises:
+// as key. The work starts with this priority. If that priority fails, the work itself goes on
+// to another one. The work raises:
 //
 //   - "failover.requested:pri1->pri2", by the item's operation, when an item goes on;
 //   - "processor.unhealthy:pri1" and "processor.healthy:pri1", when the health of the

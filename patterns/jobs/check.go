@@ -13,7 +13,7 @@ import (
 
 // rules collects the errors of jobs and options.
 type rules struct {
-	about string // "", or the job
+	about string // the job that the errors are about; "": the options
 	errs  []error
 }
 
@@ -105,7 +105,7 @@ func (r *rules) lanes(jobs []Job, given []core.Lane) []core.Lane {
 		j := &jobs[i]
 		r.of(j.name())
 		name := cmp.Or(j.Lane, front)
-		if find(name) >= 0 { // it may have a colon
+		if find(name) >= 0 { // the name may contain a colon
 			j.Lane = name
 			continue
 		}

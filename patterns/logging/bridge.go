@@ -14,8 +14,8 @@ import (
 type BridgeOptions struct {
 	// Pattern selects the signals that are written; "" means "*".
 	Pattern string
-	// Level returns the level of the record for a signal. nil means [LevelOf] its name, as
-	// error for "error.database" and "job.failed", warn for "schedule.missed".
+	// Level returns the level of the record for a signal. nil means [LevelOf] the signal's
+	// name: error for "error.database" and "job.failed", warn for "schedule.missed".
 	Level func(core.Signal) slog.Level
 	// MaxQueued is how many signals may wait. If one more comes, the oldest is dropped. 0
 	// means 1000. Negative means no queue: a signal is rejected if it comes while the bridge

@@ -29,7 +29,7 @@ type Failure struct {
 
 // New calls onMatch in the background for every signal of the sink that matches pattern. It
 // begins with the signals that are present, held ones included, the oldest first. Then it
-// follows new signals. The context is that of an operation of the watcher: it ends when the
+// follows new signals. The context belongs to an operation of the watcher: it ends when the
 // watcher is closed.
 //
 // The options are those of [core.NewProcessor]. The default of Name is "signallogwatcher". The
