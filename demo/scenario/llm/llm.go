@@ -140,8 +140,8 @@ func run(ctx context.Context, s *scenario.Screen, listener net.Listener, transpo
 	return nil
 }
 
-// report prints what both sides have counted. It returns an error if a provider had more
-// than its limits, a request too early, or other tokens than its client.
+// report prints what both sides have counted. It returns an error if a provider got more
+// than its limits or a request too early, or counted other tokens than its client.
 func report(s *scenario.Screen, models *models, providers ...*provider) (requests int, err error) {
 	models.mu.Lock()
 	defer models.mu.Unlock()
