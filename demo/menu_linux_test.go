@@ -42,7 +42,7 @@ func TestMenu(t *testing.T) {
 	for _, test := range []struct {
 		scenarios string
 		status    int
-		steps     [][2]string // wait for this, then press that
+		steps     [][2]string // a text to wait for, and the keys to press then
 	}{
 		{"1", exitOK, [][2]string{
 			{"q quit", "\r"}, {"=> 1 signal", ""}, {"press any key", "x"}, {"q quit", "j\r"},
@@ -80,7 +80,7 @@ func TestMenu(t *testing.T) {
 	}
 }
 
-// see reads what is drawn until text appears, or to the end.
+// see reads the output until text appears, or to the end.
 func see(t *testing.T, screen *bufio.Reader, text string) string {
 	t.Helper()
 	var drawn strings.Builder

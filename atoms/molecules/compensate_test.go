@@ -165,7 +165,7 @@ func (w way) function(r **molecules.Runner, j *journal, what string) do {
 			runtime.Goexit()
 		case cancels:
 			(*r).Cancel(run.ID(), nil)
-			return ctx.Err() // nil in a compensation
+			return ctx.Err() // nil in a compensation, whose context has not ended
 		case ignores:
 			(*r).Cancel(run.ID(), nil)
 		}

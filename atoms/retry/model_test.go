@@ -13,8 +13,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/atoms/retry"
 )
 
-// play is what the documentation says of a call, written down without a thought for
-// anything else: when its attempts begin, when it ends, and with which error.
+// play is the documentation of a call as simple code: when its attempts begin, when it
+// ends, and with which error.
 func play(o retry.Options, deadline time.Duration, took []time.Duration, errs []error) (at []time.Duration, end time.Duration, cause, last error) {
 	now := time.Duration(0)
 	attempts := o.Attempts

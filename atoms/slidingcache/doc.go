@@ -57,7 +57,7 @@
 // # Signals
 //
 // With InvalidateOn a cache removes keys when other parts of the program raise signals. The
-// code that changes a product raises "product.changed" with the product's key. It need not
+// code that changes a product raises "product.changed" with the product's key. It does not
 // know which caches hold products.
 //
 // A cache raises signals when a load begins and ends. Reads raise signals only with

@@ -55,7 +55,7 @@ func TestItemsWaitForWhatIsLeftOfTheNewest(t *testing.T) {
 			sink.Raise(name)
 			waits(t, c, 0)
 		}
-		sink.Raise("rate-limit:9000ms") // comes after the newer one
+		sink.Raise("rate-limit:9000ms") // has no effect: it is older than the last one
 		waits(t, c, time.Second)
 		sink.Raise("rate-limit:60000ms")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -33,7 +33,8 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// Every mode of pgx works, also those for poolers such as PgBouncer. In BYTEA, nil is a value.
+// Every mode of pgx works, including the modes for poolers such as PgBouncer. In BYTEA, nil is
+// a value.
 func TestModesOfPgx(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeCacheDescribe} {
 		for _, bytes := range []bool{false, true} {
