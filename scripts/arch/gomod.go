@@ -12,8 +12,8 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// requirements checks the require lines. Lines marked as indirect may name any
-// library if the module requires a library of its own or testify.
+// requirements checks the require lines. If the module requires a library of its own or
+// testify, lines marked as indirect may name any library.
 func requirements(t *repo.Tree, report reporter) {
 	for _, m := range t.Modules {
 		kind := policy.KindOf(m.Dir)
@@ -35,8 +35,7 @@ func requirements(t *repo.Tree, report reporter) {
 	}
 }
 
-// misplaced says what to do about a require line that is not allowed; it returns "" if the
-// line is allowed.
+// misplaced returns "" if a require line is allowed, and otherwise what to do about it.
 func misplaced(t *repo.Tree, m *repo.Module, kind *policy.Kind, r *modfile.Require) string {
 	if strings.HasPrefix(r.Mod.Path+"/", repo.Prefix) {
 		owner := t.Owner(r.Mod.Path)
@@ -111,7 +110,7 @@ func goDirective(t *repo.Tree, report reporter) {
 	check("go.work", t.Work.Go, t.Work.Toolchain)
 }
 
-// versions checks that the modules require each other at the next version.
+// versions checks that modules require each other at the next version.
 func versions(t *repo.Tree, report reporter) {
 	next, err := t.NextVersion()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/scripts/internal/repo"
 )
 
-// A pkg is a package of a published module, and what it exports.
+// A pkg is a package of a published module, with its exported names.
 type pkg struct {
 	dir   string
 	name  string
