@@ -22,7 +22,7 @@ type Class struct {
 	Limit int
 	// Depth is how many of its items may be pending in each lane before Enqueue waits and
 	// TryEnqueue refuses; 0 means [Lane].Depth or, without lanes, [Options.MaxQueued];
-	// negative means no queue. Each class has a queue of its own in each lane.
+	// negative means no queue. Each class has its own queue in each lane.
 	Depth int
 
 	// Rate is how many operations of the class start each second. The zero Rate means no
@@ -37,8 +37,8 @@ type Class struct {
 	// tokens pay.
 	CostRate Rate
 
-	// CancelOn refuses items of this class, and DeferOn defers them, as those of a [Lane]
-	// do. [Options.ResumeOn] also ends the deferral by the DeferOn of the class.
+	// CancelOn refuses items of this class, and DeferOn defers them, as in a [Lane].
+	// [Options.ResumeOn] also ends the deferral by the DeferOn of the class.
 	CancelOn, DeferOn string
 	// MaxDefer is the longest time that raised signals defer an item of this class; 0
 	// means [Options.MaxDefer], negative no limit.
@@ -93,7 +93,7 @@ type ClassChange struct {
 	Next        time.Time `json:"next,omitzero"` // of Throttled: when the next tokens are there
 }
 
-// Throttled is the kind of [SignalThrottled], and Free that of [SignalFree].
+// Throttled is the kind of [SignalThrottled], and Free is the kind of [SignalFree].
 var (
 	Throttled = NewKind[ClassChange](SignalThrottled)
 	Free      = NewKind[ClassChange](SignalFree)

@@ -26,8 +26,8 @@ func (e *engine) classStats() (stats []ClassStats) {
 	return stats
 }
 
-// A GateStatus is the state of a gate: a pattern of CancelOn, DeferOn or TrialOn. The patterns
-// of a lane and of a class are gates of their own.
+// A GateStatus is the state of a gate: a pattern of CancelOn, DeferOn or TrialOn. Each pattern
+// of a lane or of a class is a separate gate.
 type GateStatus struct {
 	Kind    ReasonKind `json:"kind"`            // ReasonRefused for CancelOn, ReasonDeferred for DeferOn, ReasonTrial for TrialOn
 	Lane    string     `json:"lane,omitempty"`  // the gate is for items of this lane only; "": for all lanes
@@ -43,9 +43,9 @@ type GateStatus struct {
 	Matches uint64 `json:"matches"`
 }
 
-// Gates returns the coordinator's gates: first those for all items, then those of its
-// lanes, and those of its classes. An item that has waited for MaxDefer passes a closed gate of DeferOn, unless a
-// held signal closes it.
+// Gates returns the coordinator's gates: first the gates for all items, then the gates of lanes, then the gates
+// of classes. An item that has waited for MaxDefer passes a closed gate of DeferOn, unless a held signal closes
+// it.
 func (c Control) Gates() []GateStatus {
 	e := c.made()
 	e.lockFresh()

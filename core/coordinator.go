@@ -47,8 +47,8 @@ func NewCoordinator[T any](work Work[T], opts Options) (*Coordinator[T], error) 
 // order in which they were enqueued. Keys take turns: a key with many items, or with slow
 // items, does not delay another key. Keys without operations cost nothing.
 //
-// An item whose key is "" has no key: it has no order, and MaxPerKey does not limit it.
-// It takes its turn as if it had a key of its own.
+// An item whose key is "" has no key: it has no order, and MaxPerKey does not limit it. It
+// takes its turn like an item with a key that no other item has.
 //
 // Enqueue calls key once for each item, on the caller's goroutine. The result is the Key
 // of the operation, and of the signals that it raises.
@@ -178,9 +178,9 @@ func (c *Coordinator[T]) TryEnqueue(ctx context.Context, item T) (OperationID, e
 	return t.id, err
 }
 
-// Submit is Enqueue for callers that wait later. The [Future] keeps how the operation ended,
-// also after the operation has left the window. Waiting by id works only while the operation is
-// in the window. To wait for a set of items, use a [Group].
+// Submit is Enqueue for callers that wait later. The [Future] keeps the outcome, even after the
+// operation has left the window. Waiting by id works only while the operation is in the window.
+// To wait for a set of items, use a [Group].
 func (c *Coordinator[T]) Submit(ctx context.Context, item T) (*Future[struct{}], error) {
 	return c.submit(ctx, c.engine, item)
 }

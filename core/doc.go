@@ -1,7 +1,7 @@
 // Package core runs concurrent work that is bounded, tracked, observable and
 // self-cleaning. Parts of a program coordinate through signals. A signal is a small fact
-// on a sink, which keeps a bounded number of them for a limited time. Every part looks at
-// the sink when it chooses to.
+// on a sink, which keeps a bounded number of them for a limited time. Every part decides
+// when it looks at the sink.
 //
 // # Operations
 //
@@ -76,7 +76,7 @@
 // A [Signal] is a fact: a name, a key that says what it is about, the operation that
 // raised it, and a time. Operations raise signals. Other code can raise them directly on
 // a [Sink], which parts of a program share. Raising a signal starts nothing by itself.
-// Other code looks when it chooses to:
+// Other code decides when it looks:
 //
 //	if sink.Has("gateway.error.*") { ... }
 //	for s := range sink.Sense(core.Query{Pattern: "order.*", Within: time.Minute}) { ... }

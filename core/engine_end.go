@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// cancelAll cancels the operations with a status: those of g, or all if g is nil.
+// cancelAll cancels the operations with a status: the operations of g, or all if g is nil.
 func (e *engine) cancelAll(status Status, g *group, cause error) {
 	e.mu.Lock()
 	e.cancelLocked(status, g, cause)

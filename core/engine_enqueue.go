@@ -181,7 +181,7 @@ func (d door) costing(e *engine, n int) door {
 	return d
 }
 
-// front is the door for items without a lane of their own.
+// front is the door for items that name no lane.
 func (e *engine) front() door {
 	if d := (door{}).inLane(e, "normal"); d.err == nil {
 		return d

@@ -64,7 +64,7 @@ func (e *engine) work() {
 	w.goOn(e.clock.now())
 }
 
-// start lets a worker with a current operation begin, on a goroutine of its own.
+// start starts a worker with a current operation, on a new goroutine.
 func (w worker) start() {
 	go engineFrame(w.engine.number, func() { w.goOn(0) })
 }

@@ -20,8 +20,8 @@ type Lane struct {
 	// [Options.MaxConcurrency]. 0 means no limit for the lane.
 	Limit int
 	// Depth is how many of its items may be pending before Enqueue waits and TryEnqueue
-	// refuses; 0 means [Options.MaxQueued], negative no queue. Each lane has a queue of
-	// its own. So has each class in the lane: see [Class].
+	// refuses; 0 means [Options.MaxQueued], negative no queue. Each lane has its own
+	// queue. Each class has its own queue in each lane: see [Class].
 	Depth int
 	// CancelOn refuses items of this lane, and DeferOn defers them. [Options.CancelOn] and
 	// [Options.DeferOn] do so, too. [Options.ResumeOn] also ends the deferral by the

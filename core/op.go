@@ -214,7 +214,7 @@ func (l *line) unshift(o *Operation) {
 	l.insert(o, l.head)
 }
 
-// before reports whether it is the turn of o before that of other, in the same lane.
+// before reports whether the turn of o comes before the turn of other, in the same lane.
 func (o *Operation) before(other *Operation) bool { return int32(o.turnNumber-other.turnNumber) < 0 }
 
 // ownFact is a fact that an operation has raised, without the fields that the operation

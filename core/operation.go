@@ -152,17 +152,16 @@ func (o *Operation) WaitsFor(what string, until time.Time) (done func()) {
 }
 
 // Suspend calls wait with ctx and returns its error. Meanwhile the operation gives up its
-// slot, and that of its lane, so that others can run. It keeps its key: the next item of
-// the key does not start. Explain and [Snapshot.WaitsFor] show the parameter what. It
+// slot, and its slot in its lane, so that others can run. It keeps its key: the next item
+// of the key does not start. Explain and [Snapshot.WaitsFor] show the parameter what. It
 // completes the sentence "it waits for", for example "approval of order 7". If ctx has a
 // deadline, Explain shows it as the latest end of the wait.
 //
-// Suspend returns when the operation has a slot again. If all slots are taken after wait has
-// returned, Suspend waits until a running operation ends. Then pending operations of higher
-// lanes go first, and those of its own and of lower lanes come after it; [Options.Ageing]
-// limits how long it waits for higher lanes. A cancellation or Close does not shorten this. If wait panics or calls
-// runtime.Goexit, the operation first gets a slot again; then the panic or the exit
-// continues.
+// Suspend returns when the operation has a slot again. If all slots are taken after wait has returned, Suspend
+// waits until a running operation ends. Pending operations of higher lanes go before it. Pending operations of its
+// own lane and of lower lanes come after it. [Options.Ageing] limits how long it waits for higher lanes. A
+// cancellation or Close does not shorten this. If wait panics or calls runtime.Goexit, the operation first gets a
+// slot again; then the panic or the exit continues.
 //
 // If several goroutines of a body wait, the operation is suspended from the start of the
 // first wait to the end of the last one. Goroutines whose waits end earlier go on without

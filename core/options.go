@@ -12,7 +12,7 @@ import (
 // Options configure a coordinator. For numbers and durations, 0 means the stated default.
 // Each field says what a negative value means; MaxConcurrency and MaxPerKey must not be
 // negative. Options are copied and may be shared by coordinators of different item types.
-// Patterns are those of [Match]. The body is the function that the coordinator runs for
+// [Match] says what patterns mean. The body is the function that the coordinator runs for
 // each item.
 type Options struct {
 	// Name is the Source of the signals that the operations raise; "" means
@@ -38,8 +38,8 @@ type Options struct {
 	// ForEach and Map as many as run at once. Negative means no queue: an item is accepted
 	// only if it can start at once.
 	//
-	// Each lane has a queue of its own, and in each lane so has each class; items without a
-	// class have one, too. Together they bound the memory: with 3 lanes and 2 classes, at
+	// Each lane has its own queue. In each lane, each class has its own queue, and so have
+	// items without a class. Together they bound the memory: with 3 lanes and 2 classes, at
 	// most 3 * (2 + 1) * MaxQueued items are pending, besides those in Stats.Overflow. See
 	// [Lane] and [Class] for other numbers.
 	MaxQueued int
@@ -69,8 +69,8 @@ type Options struct {
 	Classes []Class
 	// KeyRate is how many operations of each key start each second, and KeyCostRate how much
 	// they may cost each second; see [Class]. The zero Rate means no limit. Items of a key
-	// that has no tokens wait, and delay no other key. Within a key, an item of a higher lane
-	// that lacks tokens keeps those of lower lanes waiting, whatever Ageing is. Items whose
+	// that has no tokens wait, and delay no other key. Within a key, while an item of a
+	// higher lane lacks tokens, items of lower lanes wait, whatever Ageing is. Items whose
 	// key is "" have no limit. Nothing is kept for keys whose buckets are full again.
 	// Coordinators without keys do not accept these rates.
 	KeyRate, KeyCostRate Rate
@@ -119,14 +119,14 @@ type Options struct {
 	// is a pattern, such as "mail*": the signal is for the coordinators whose Name matches it.
 	DrainOn string
 
-	// OnDone is called once for every operation that ends, also for one that was refused,
-	// dropped or cancelled before it ran. The snapshot shows the last state, with the
-	// item. Calls that wait for the operation return after OnDone: Wait, Do, Flush,
-	// WaitIdle, WaitRunning, Drain, Stop and Close. OnDone is called on the goroutine that
-	// ends the operation, with no lock held, for several operations at once. While OnDone
-	// blocks, that goroutine runs nothing else. Inside OnDone, a call that would wait for
-	// this coordinator returns [ErrWouldDeadlock]. Enqueue does not wait there: as in a body,
-	// it accepts items beyond MaxQueued. A panic is counted in Stats.
+	// OnDone is called once for every operation that ends, even if it was refused, dropped or
+	// cancelled before it ran. The snapshot shows the last state, with the item. Calls that
+	// wait for the operation return after OnDone: Wait, Do, Flush, WaitIdle, WaitRunning,
+	// Drain, Stop and Close. OnDone is called on the goroutine that ends the operation, with
+	// no lock held, for several operations at once. While OnDone blocks, that goroutine runs
+	// nothing else. Inside OnDone, a call that would wait for this coordinator returns
+	// [ErrWouldDeadlock]. Enqueue does not wait there: as in a body, it accepts items beyond
+	// MaxQueued. A panic is counted in Stats.
 	OnDone func(Snapshot)
 	// OnSignal is called for every signal that an operation raises, before the
 	// sink's subscribers, on the goroutine that raises it; see

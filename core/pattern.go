@@ -122,8 +122,8 @@ func special(s string) int {
 }
 
 // walk matches a single alternative of any kind, character by character. On a mismatch it goes back to the
-// newest star, which then takes one more character; older stars need no second look. The star is looked
-// for before the literal, because a name may contain stars of its own.
+// newest star, which then takes one more character; older stars need no second look. It checks for a star
+// before a literal, because a name may contain stars.
 func walk(term, name string) bool {
 	t, n := 0, 0
 	star, resume := -1, 0

@@ -80,7 +80,7 @@ func (c *ResultCoordinator[In, Out]) TryEnqueue(ctx context.Context, in In) (Ope
 }
 
 // Submit is Enqueue for callers that want the result later. The Future keeps the result,
-// also after the operation has left the window.
+// even after the operation has left the window.
 func (c *ResultCoordinator[In, Out]) Submit(ctx context.Context, in In) (*Future[Out], error) {
 	return c.submit(ctx, c.engine, in)
 }

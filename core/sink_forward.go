@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// Forward copies signals from s to another sink: every signal that is raised on s from
-// now on, directly or by an operation, and whose name matches pattern. Signals that are on s
-// already, also held ones, are not copied. Forward raises the copy
-// on the raiser's goroutine, after the handlers of s and before Raise returns. So the
-// signals of one goroutine keep their order. Several forwards run in the order in which
-// they were made. No lock is held. While a handler of the other sink blocks, the raiser
-// waits.
+// Forward copies signals from s to another sink: every signal that is raised on s from now
+// on, directly or by an operation, and whose name matches pattern. Signals that are on s
+// already, held or raised, are not copied. Forward raises the copy on the raiser's
+// goroutine, after the handlers of s and before Raise returns. So the signals of one
+// goroutine keep their order. Several forwards run in the order in which they were made. No
+// lock is held. While a handler of the other sink blocks, the raiser waits.
 //
 // The copy keeps name, key, payload, operation, source and causes. It gets a Time and a
 // Seq of the other sink, and ages and is evicted there. If the signal is retracted on s,

@@ -59,8 +59,8 @@ func (s *Sink) Count(pattern string) int {
 	return n
 }
 
-// Monitor counts the signals that match pattern over the last span. It begins with those
-// that are present.
+// Monitor counts the signals that match pattern over the last span. It begins with the
+// present signals.
 func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	p := compile(pattern)
 	s.lockFresh()
@@ -74,9 +74,9 @@ func (s *Sink) Monitor(pattern string, span time.Duration) *Monitor {
 	return m
 }
 
-// Sense yields the signals that q selects, also held ones, oldest first. A query for one
-// exact name looks only at signals of that name. Other queries look at every signal that
-// is not older than Within.
+// Sense yields the signals that q selects, held ones included, oldest first. A query for
+// one exact name looks only at signals of that name. Other queries look at every signal
+// that is not older than Within.
 func (s *Sink) Sense(q Query) iter.Seq[Signal] {
 	const batch = 256 // copied under the lock, in a few microseconds, and yielded without it
 	return func(yield func(Signal) bool) {

@@ -140,9 +140,9 @@ func (c chanWaker) wake() {
 }
 
 // Follow calls fn once for every signal that matches pattern. Before Follow returns, it
-// calls fn for the signals that are present, also held ones, oldest first. After that it
-// calls fn for new signals, like [Sink.Subscribe]. Signals that are raised while Follow
-// runs come after those present. It panics if fn is nil.
+// calls fn for the signals that are present, held ones included, oldest first. After
+// that it calls fn for new signals, like [Sink.Subscribe]. Signals that are raised while
+// Follow runs come after those present. It panics if fn is nil.
 func (s *Sink) Follow(pattern string, fn func(Signal)) (cancel func()) {
 	need(fn != nil, "Follow needs a function")
 	p := compile(pattern)

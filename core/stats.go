@@ -6,7 +6,7 @@ import "log/slog"
 //
 //	Enqueued = Pending + Running + Suspended + Succeeded + Failed + Cancelled + Refused + Dropped
 type Stats struct {
-	// What became of the items that were accepted.
+	// Results of the accepted items.
 	Enqueued  uint64 `json:"enqueued"`
 	Succeeded uint64 `json:"succeeded"`
 	Failed    uint64 `json:"failed"`

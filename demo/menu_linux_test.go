@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal opens a pseudo terminal of 100 columns: the side of the keyboard, and that of the
-// program.
+// terminal opens a pseudo terminal of 100 columns. It returns the side of the keyboard, and
+// the side of the program.
 func terminal(t *testing.T) (keyboard, tty *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -54,8 +54,8 @@ func New[T any](flush core.Work[[]T], opts Options[T]) (*Batcher[T], error) {
 
 // NewResultBatcher is [New] for a function that returns one result for each item, in the
 // order of the items. If it returns another number of results and no error, all items fail.
-// If it returns [ItemErrors], it also returns a result for each item: those of failed items
-// are ignored.
+// If it returns [ItemErrors], it also returns a result for each item: the results of failed
+// items are ignored.
 func NewResultBatcher[In, Out any](flush core.ResultWork[[]In, []Out], opts Options[In]) (*ResultBatcher[In, Out], error) {
 	x, err := newEngine(flush, opts)
 	if err != nil {

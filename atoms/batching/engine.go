@@ -314,8 +314,8 @@ func (x *engine[In, Out]) Cancel(id core.OperationID, cause error) bool {
 	return withdrawn || x.Control.Cancel(id, cause)
 }
 
-// Counters returns the counters of items. Stats returns those of the operations, which are
-// batches.
+// Counters returns the counters of items. Stats returns the counters of operations, which
+// are batches.
 func (x *engine[In, Out]) Counters() Counters {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -48,7 +48,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // closes the engine. If no call runs, Close closes the engine and returns its error. An error of the
 // engine's Close is also raised as [Failed]. Every store must be closed.
 //
-// If a function of yours panics, the method that called it panics. This holds for a Codec, too.
+// If your own function panics, the method that called it panics. This holds for a Codec, too.
 type Store[K ~string, V any] interface {
 	// Save stores value under key. It replaces an earlier value. It returns when the value is
 	// durable.

@@ -12,9 +12,9 @@
 //
 // # When a second attempt starts
 //
-// The delay is measured from the start of the attempt, so the time in a queue does not count. It
-// is the 95th percentile of the last 100 calls. Until 20 of them have succeeded, nothing is hedged.
-// [Options.Delay] is a fixed delay instead.
+// The delay is measured from the start of the attempt, so the time in a queue does not count. It is
+// the 95th percentile of the last 100 calls. Until 20 of them have succeeded, nothing is hedged.
+// With [Options.Delay], the delay is fixed.
 //
 // At most 5 % more calls are made, see [Options.MaxExtra]. If everything is slow, second calls for
 // all would add to the load. For the same reason there are no second attempts while more than 10 %

@@ -57,7 +57,7 @@ func New(sink *core.Sink, blueprints []Blueprint, opts Options) (*Runner, error)
 	config := opts.coordinator(sink)
 	config.OnDone = r.done
 	key := func(run *Run) string { return opts.key(run.Trigger) }
-	r.coordinator = core.Must(core.NewKeyedCoordinator(key, r.run, config)) // the options are resolved
+	r.coordinator = core.Must(core.NewKeyedCoordinator(key, r.run, config)) // the options are valid
 	r.listener = &listener{Control: r.coordinator.Control}
 	for _, b := range r.blueprints { // subscribe to awaited signals first, because a trigger may cause one
 		for i := range b.Steps {

@@ -45,9 +45,9 @@
 //	sink.RaiseKey(ratelimit.CommandIncrease+":2.5", "api") // the one called api
 //
 // A change adds no tokens. But if the rate was [Unlimited], the bucket is full after the
-// change. A rate of 0 pauses. [Limiter.PauseFor] pauses for a time, for example that of a
-// Retry-After header, and [Keyed.PauseKeyFor] pauses one key. If a command is not valid, the
-// limiter raises [SignalRejected].
+// change. A rate of 0 pauses. [Limiter.PauseFor] pauses for a time, for example the time in
+// a Retry-After header, and [Keyed.PauseKeyFor] pauses one key. If a command is not valid,
+// the limiter raises [SignalRejected].
 //
 // # Token bucket and GCRA
 //
@@ -61,8 +61,8 @@
 //
 // shows that both let the same requests pass at the same moments. [Limiter.Tokens] is the view
 // of a token bucket, and [Limiter.TAT] the view of GCRA. The tests compare the implementation
-// with an exact model of each, with rates and bursts that change. The arithmetic is that of
-// package core/bucket: nothing is rounded to whole nanoseconds.
+// with an exact model of each, with rates and bursts that change. Package core/bucket has the
+// arithmetic: nothing is rounded to whole nanoseconds.
 //
 // # Many limits
 //

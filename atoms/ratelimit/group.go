@@ -29,8 +29,8 @@ type Limit struct {
 // the reservation later; see [Reservation.Adjust].
 //
 // Methods panic if a cost is negative, or if the number of costs is not the number of limits.
-// All methods are safe for concurrent use. Allow and Wait cost as much as those of a
-// [Limiter], and a little more for each further limit.
+// All methods are safe for concurrent use. Allow and Wait cost as much as in a [Limiter], and
+// a little more for each further limit.
 //
 // A Group obeys only commands that have the name of a limit as key: one number does not fit
 // all limits.

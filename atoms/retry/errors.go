@@ -96,8 +96,9 @@ func (e *permanentError) Error() string   { return e.err.Error() }
 func (e *permanentError) Unwrap() error   { return e.err }
 
 // After marks err, so that the next attempt starts after the delay d, for example because a
-// server asked for it; see [ParseRetryAfter]. This delay replaces that of [Options.Backoff].
-// If d is 0 or negative, the next attempt starts at once. After(nil, d) is nil.
+// server asked for it; see [ParseRetryAfter]. This delay replaces the delay of
+// [Options.Backoff]. If d is 0 or negative, the next attempt starts at once. After(nil, d)
+// is nil.
 //
 // [errors.Is] and [errors.As] see err through the mark. The field Err of an [Error] and of an
 // [Event] is err without the mark. If the marked error has been wrapped, the field is the

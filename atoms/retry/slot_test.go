@@ -41,8 +41,8 @@ func TestBackingOffItemsKeepNoSlot(t *testing.T) {
 	}
 }
 
-// A retry keeps its key, and comes back after interactive items and before those of its own lane. AttemptTimeout
-// starts then.
+// A retry keeps its key. It comes back after interactive items and before pending items of its own lane.
+// AttemptTimeout starts then.
 func TestRetriesKeepTheirPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRetrier(t, retry.Options{Attempts: 2, Backoff: retry.Constant(time.Second), AttemptTimeout: 5 * time.Second})

@@ -27,8 +27,8 @@ type Options struct {
 	// one; the maximum is 1000.
 	Missed int
 	// SkipOverlap skips a tick while the last task of its schedule is pending or runs in the target, even if the schedule was removed and added
-	// again meanwhile. A skipped tick is not marked in the store. Only tasks of this scheduler count. The target needs a method Lookup, such as that
-	// of a coordinator. Otherwise New returns an error: a [TargetFunc] has no Lookup.
+	// again meanwhile. A skipped tick is not marked in the store. Only tasks of this scheduler count. The target needs a method Lookup, as a
+	// coordinator has. Otherwise New returns an error: a [TargetFunc] has no Lookup.
 	SkipOverlap bool
 	// Jitter spreads schedules that are due at the same time. It delays each schedule by a
 	// fixed time, less than Jitter, that depends on the schedule's name only. 0 and negative

@@ -103,8 +103,8 @@ func parseSpec(text, format, zone string) (*spec, error) {
 	return s, nil
 }
 
-// horizon is how far ahead a tick is looked for. The longest time from one date to the
-// next is that of a 29 February on a certain weekday: 40 years.
+// horizon is how far ahead a tick is looked for. A 29 February on a certain weekday has the
+// longest gap between two dates: 40 years.
 const horizon = 41 * 366 * 24 * time.Hour
 
 // next returns the first tick after t, or the zero time if there is none within horizon.

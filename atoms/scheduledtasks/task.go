@@ -9,7 +9,7 @@ import (
 	"github.com/ephemeralgo/ephemeral/core"
 )
 
-// A Task is the work of a schedule for one tick. Its fields, except ScheduledAt, are those of
+// A Task is the work of a schedule for one tick. Its fields, except ScheduledAt, come from
 // the [Definition].
 type Task struct {
 	Name        string          `json:"name"` // of the schedule

@@ -181,7 +181,7 @@ func TestCloseCancelsLoadsAndWaits(t *testing.T) {
 	})
 }
 
-// Stop lets the loads that run finish, and cancels those that wait for their turn.
+// Stop lets running loads finish, and cancels loads that wait for their turn.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *cache

@@ -42,8 +42,8 @@ var (
 	Failed  = core.NewKind[error](SignalFailed)
 )
 
-// A Group describes writes that shared a transaction. If one of them failed, each had a
-// transaction of its own. Writes that left before that do not count.
+// A Group describes writes that shared a transaction. If one of them failed, each had its
+// own transaction. Writes that left before that do not count.
 type Group struct {
 	Writes   int           `json:"writes"`   // calls of Exec and Batch, or one Tx
 	Failed   int           `json:"failed"`   // writes that returned an error

@@ -170,7 +170,7 @@ func (w *Writer) perform(ctx context.Context, it *write) error {
 		defer op.WaitsFor(fmt.Sprintf("a write to %q", w.Name()), time.Time{})()
 	}
 	err := w.commits.Do(it.ctx, it)
-	if err == nil || errors.Is(err, groupcommit.ErrUndecided) { // the write was taken for a commit
+	if err == nil || errors.Is(err, groupcommit.ErrUndecided) { // a commit has taken the write
 		it.withdraw()
 		<-it.settled
 		err = it.err

@@ -174,7 +174,7 @@ func (b *Breaker) Reset() {
 	b.become(Closed)
 }
 
-// State returns the state the breaker is in.
+// State returns the present state.
 func (b *Breaker) State(now time.Time) State {
 	if b.state == Open && !now.Before(b.until) {
 		return HalfOpen

@@ -57,7 +57,7 @@ func TestSharedLikeBreaker(t *testing.T) {
 					state, closesIn = breaker.Open, 0
 				}
 				states[state]++
-				if rng.IntN(2) == 0 { // otherwise another call notices changes by time
+				if rng.IntN(2) == 0 { // otherwise the next call notices changes by time
 					check(t, "state", s.State(), state)
 					check(t, "closes in", s.ClosesIn(), closesIn)
 					told := breaker.Closed

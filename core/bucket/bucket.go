@@ -159,8 +159,8 @@ func (m *Meter) Due(mark Mark, n, from int64) int64 {
 	return m.when(mark.max(m.floor).plus(min(n, m.burst)), from)
 }
 
-// Book takes n tokens as of the time at, which [Meter.Due] has returned for this bucket and from.
-// It may be called later than at. If the tokens are due just at that nanosecond, the fraction of
+// Book takes n tokens as of the time at. [Meter.Due] has returned this time for this bucket and
+// from. Book may be called later. If the tokens are due just at that nanosecond, the fraction of
 // a token above them is not lost by overflow. If at equals from, Book takes n tokens even if
 // there are fewer. The missing tokens are a debt, which the next tokens pay.
 func (m *Meter) Book(mark *Mark, n, from, at int64) {
@@ -199,7 +199,8 @@ func (m *Meter) Fill(now int64) Mark {
 	return m.FullMark(now)
 }
 
-// Move returns the mark with which a bucket of m has the same tokens in the meter to.
+// Move converts the mark of a bucket of m to a mark of the meter to. The bucket keeps its
+// tokens.
 func (m *Meter) Move(mark Mark, now int64, to *Meter) Mark {
 	return to.at(now).minus(m.at(now).minus(mark.max(m.FullMark(now))))
 }

@@ -62,9 +62,9 @@ var (
 //
 // Combine may be nil. It is called once, by the first [Collector.Results], with the
 // signal and a copy of the results. If no signal came, it is the zero Signal. The
-// options are those of a coordinator; the default of Name is "earlyexit", and Lanes
-// and Classes are not accepted. New returns an error if work is nil, or the options
-// or exitOn are not valid.
+// options are the options of a coordinator; the default of Name is "earlyexit", and
+// Lanes and Classes are not accepted. New returns an error if work is nil, or the
+// options or exitOn are not valid.
 func New[In, Out any](
 	work core.ResultWork[In, Out], exitOn string, combine func(exit core.Signal, results []Out) (Out, error), opts core.Options,
 ) (*Collector[In, Out], error) {

@@ -15,7 +15,7 @@
 // starts as soon as all its dependencies have succeeded and a slot is free. Its work may
 // read without a lock what the work of its dependencies has written.
 //
-// When a node fails, nodes that do not depend on it go on. Nodes that depend on it,
+// When a node fails, nodes that do not depend on it still run. Nodes that depend on it,
 // directly or not, are skipped: they do not run, the [Report] names the failed node, and
 // [SignalSkipped] is raised for each. So the report of a run has a result for every node,
 // and the error of Run joins all errors.

@@ -22,7 +22,7 @@ type Journal = Relay[Note]
 
 // New makes a journal of the operations that leave c from now on, or says what is wrong
 // with the options. It is [NewRelay] with [NoteOf]. To select operations, or to add to the
-// notes, call NewRelay with a function of your own.
+// notes, call NewRelay with your own function.
 func New(c Source, persist core.Work[Note], opts core.Options) (*Journal, error) {
 	return NewRelay(c, func(s core.Snapshot) (Note, bool) { return NoteOf(s), true }, persist, opts)
 }
@@ -73,7 +73,7 @@ type Failure[T any] struct {
 // concurrent use, from the function too. The function that makes values must not call Drain
 // and Stop: they wait for it.
 //
-// After Complete, Drain, Stop and Close it accepts no values. Drain delivers those that wait:
+// After Complete, Drain, Stop and Close it accepts no values. Drain delivers waiting values:
 // close the coordinator first, so that the operations that are left in its window have values.
 // Stop and Close drop waiting values and count them as Cancelled: to deliver them, call Drain
 // with a deadline first.
@@ -94,7 +94,7 @@ type Relay[T any] struct {
 // context that ends when the relay is closed. If deliver returns an error or panics, it is
 // not called again for that value.
 //
-// The options are those of a coordinator that calls deliver. The default of Name is
+// The options configure the coordinator that calls deliver. The default of Name is
 // "lastwords". MaxConcurrency is by default 1: values are delivered one at a time, in order.
 // MaxQueued is how many values may wait before the oldest is dropped. A coordinator that is
 // closed evicts its whole window at once: to lose none of that, set MaxQueued to at least

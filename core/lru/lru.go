@@ -15,7 +15,7 @@ import (
 // when others need the room. Make one with [New].
 //
 // All methods are safe for concurrent use, also by OnRemoved, load functions and handlers of
-// signals. A cache owns no goroutines but those of its loads, and needs no Close.
+// signals. A cache owns goroutines only for its loads, and needs no Close.
 type LRU[K comparable, V any] struct {
 	opts   Options[K, V]
 	clock  clock
@@ -85,7 +85,7 @@ func (c *LRU[K, V]) Get(key K) (value V, ok bool) {
 	return c.get(s, hash, key).found()
 }
 
-// Peek returns the value of key, if there is one. It is not an access: it does not prolong
+// Peek returns the value of key, if there is one. It is not an access: it does not extend
 // the entry's life, counts nothing and raises nothing.
 func (c *LRU[K, V]) Peek(key K) (value V, ok bool) {
 	hash, s := c.locate(key)

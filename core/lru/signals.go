@@ -39,7 +39,7 @@ func (c *LRU[K, V]) miss(hash uint64, key K) {
 	}
 }
 
-// sample raises one of [Options.SampleEvery] signals.
+// sample raises every n-th signal: n is [Options.SampleEvery].
 func (c *LRU[K, V]) sample(name string, key K) {
 	if c.sampled.Add(1)%uint64(c.opts.SampleEvery) == 0 {
 		c.raise(name, key)

@@ -13,9 +13,9 @@
 //	}
 //
 // Wait counts voters, not votes. The voter of a signal is the operation that raised it,
-// however often it votes. Each vote raised directly on the sink is a voter of its own.
-// If the key says what the vote is about, set [Options.Key]. Then only votes with that
-// key count, and a vote raised directly on the sink has its name as its voter. For any
+// however often it votes. Each vote raised directly on the sink is its own voter. If
+// the key says what the vote is about, set [Options.Key]. Then only votes with that key
+// count, and a vote raised directly on the sink has its name as its voter. For any
 // other rule use [Options.Voter]: with a function that returns the key,
 // sink.RaiseKey("vote.bot", "lexical") is the vote of "lexical".
 //

@@ -40,8 +40,8 @@ func New() *Registry {
 // share the coordinator. Register returns an error if the name is taken or create is nil,
 // and [core.ErrClosed] after Close.
 //
-// Create may Get other coordinators. It should Get the coordinators to which its own one
-// passes work: [Registry.Drain] relies on the order in which they were made.
+// Create may Get other coordinators. It should Get the coordinators to which its own
+// coordinator passes work: [Registry.Drain] relies on the order in which they were made.
 func Register[C core.Inspector](r *Registry, name string, create func() (C, error)) error {
 	var of func(*Registry) (C, error)
 	if create != nil {
@@ -123,9 +123,9 @@ func (r *Registry) All() iter.Seq2[string, core.Inspector] {
 }
 
 // Scope returns a registry below this one. It shares the coordinators that are registered
-// here, but has its own ones for names registered with [RegisterScoped] and for names
-// registered with the scope. Complete, Flush, Drain, Stop and Close of the scope end only
-// its own coordinators. The methods of this registry end the coordinators of its scopes,
-// too. Once the scope has made a coordinator, this registry keeps it alive until the
-// scope is closed.
+// here. For names registered with [RegisterScoped], and for names registered with the
+// scope, it has its own coordinators. Complete, Flush, Drain, Stop and Close of the scope
+// end only its own coordinators. The methods of this registry end the coordinators of its
+// scopes, too. Once the scope has made a coordinator, this registry keeps it alive until
+// the scope is closed.
 func (r *Registry) Scope() *Registry { return newRegistry(r.tree, r) }

@@ -11,8 +11,8 @@
 //	results, err := photos.Run(ctx, batch)
 //
 // Within a stage, several items are worked on at once. The work gets an item and returns
-// the item for the next stage. An item whose work fails goes no further, and its [Result]
-// says where it failed and why; the others go on. The run ends when no item is left.
+// the item for the next stage. An item whose work fails goes no further. Its [Result]
+// says where it failed and why. The other items go on. The run ends when no item is left.
 //
 // A stage with [Stage.When] starts when a matching signal is on the sink. A signal that
 // was raised earlier also counts while it is on the sink, so no signal is missed.

@@ -142,7 +142,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open loads an address, also if only the part after # is new, and waits until it is shown.
+// open loads an address, even if only the part after # is new, and waits until it is shown.
 func (b *tab) open(url string) {
 	b.t.Helper()
 	if b.used {
@@ -190,7 +190,7 @@ func value[T any](b *tab, expression string, args ...any) T {
 	return v
 }
 
-// press sends keys to what has the focus.
+// press sends keys to the element with the focus.
 func (b *tab) press(keys string) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys))

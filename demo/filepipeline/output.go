@@ -123,7 +123,8 @@ func (o *Output) clearOnce() (removed int, err error) {
 	}
 }
 
-// hasThumb reports whether the thumbnail of these contents is finished, and its name relative to the directory.
+// hasThumb returns the name of the thumbnail of these contents, relative to the directory, and whether it is
+// finished.
 func (o *Output) hasThumb(sha256 string) (name string, ok bool) {
 	_, err := o.thumbs.Lstat(sha256 + ".png")
 	return path.Join(thumbsDir, sha256+".png"), err == nil

@@ -16,7 +16,7 @@ import (
 // thumbSide is the longest side of a thumbnail in pixels.
 const thumbSide = 256
 
-// errChanged is the cause when the bytes are no longer those that were hashed.
+// errChanged is the cause when the bytes have changed since they were hashed.
 var errChanged = errors.New("changed while being processed")
 
 // renderThumb reads the file again, decodes it and scales it. It decodes exactly the bytes that were inspected, because

@@ -80,9 +80,9 @@ type Detector struct {
 	cancel     func()
 }
 
-// New makes a detector for the signals of a sink, or for those that the operations of a
-// coordinator raise. Signals that are present already count as well. New returns an error if
-// the options are not valid.
+// New makes a detector for the signals of a sink, or for the signals that the operations of
+// a coordinator raise. Signals that are present already count as well. New returns an error
+// if the options are not valid.
 func New(on core.Sensor, opts Options) (*Detector, error) {
 	opts, err := opts.resolved()
 	if err != nil {

@@ -16,8 +16,8 @@ const Pattern = prefix + "*"
 const prefix = "backpressure."
 
 // New makes a coordinator that starts no item while a signal that matches [Pattern] is
-// present on opts.Sink. Opts.Sink must be set. The other options are those of every
-// coordinator. [core.Options.DeferOn] may name more signals.
+// present on opts.Sink. Opts.Sink must be set. All other options of a coordinator
+// apply, too. [core.Options.DeferOn] may name more signals.
 //
 // A held signal defers items until it is released. A raised signal defers them until it is
 // retracted or leaves the sink, but each item for at most [core.Options.MaxDefer]. After

@@ -13,7 +13,7 @@
 //
 // Items that wait keep their order. No item is dropped, and running items go on. Enqueue
 // accepts items until the queue is full, and then waits. So the producer becomes slower, too.
-// Explain names the signal, and so the coordinator that is too slow.
+// Explain names the signal, and with it the coordinator that is too slow.
 //
 // A simpler form of backpressure needs only core: Enqueue waits while the queue of the next
 // stage is full. Use this package if items should wait in the queue of the first stage, where

@@ -129,8 +129,8 @@ type Breaker struct {
 }
 
 // New makes a breaker, or says what is wrong with the options. Pass a sink to count all
-// failure signals of the sink, or a coordinator to count only those of its operations.
-// Signals that are present already count as well.
+// failure signals of the sink, or a coordinator to count only failures of its
+// operations. Signals that are present already count as well.
 func New(on core.Sensor, opts Options) (*Breaker, error) {
 	opts, err := opts.resolved(on)
 	if err != nil {

@@ -88,8 +88,8 @@ func check(sink *core.Sink, jobs []Job, opts core.Options) ([]Job, core.Options,
 	return jobs, opts, errors.Join(r.errs...)
 }
 
-// lanes returns the lanes of the coordinator: the given ones, or, if none are given, those that
-// jobs name. If there are any, it sets Lane of each job to the name of its lane.
+// lanes returns the lanes of the coordinator: the given lanes or, if there are none, the lanes
+// that jobs name. If there are any, it sets Lane of each job to the name of its lane.
 func (r *rules) lanes(jobs []Job, given []core.Lane) []core.Lane {
 	lanes, front := slices.Clone(given), "normal" // as in core
 	find := func(name string) int {

@@ -381,7 +381,7 @@ func TestCancelOn(t *testing.T) {
 	})
 }
 
-// WaitIdle waits for chains of jobs, also through signals that are awaited.
+// WaitIdle waits for chains of jobs, even if a job in the chain awaits signals.
 func TestWaitIdle(t *testing.T) {
 	stage(t, core.Options{}, func(s *scene) []jobs.Job {
 		return []jobs.Job{

@@ -40,7 +40,7 @@ type job struct {
 }
 
 // New makes a runner for the signals of sink. If a job or an option is wrong, New returns an
-// error. The options are those of a coordinator, with these differences:
+// error. The options are the options of a coordinator, with these differences:
 //
 //   - The default of Name is "jobs".
 //   - The default of MaxSuspended is 10,000. At most MaxSuspended runs await signals. At most

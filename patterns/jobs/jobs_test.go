@@ -262,7 +262,8 @@ func TestPinAndExpireAfter(t *testing.T) {
 	}
 }
 
-// A lane has a limit. The first lane is the highest, of the given lanes or of those that jobs name.
+// A lane has a limit. The first lane is the highest, both for given lanes and for lanes that jobs
+// name.
 func TestLanes(t *testing.T) {
 	for name, c := range map[string]struct {
 		given string

@@ -35,7 +35,7 @@ type originKey struct{}
 //
 // In the Stats of the bridge, Succeeded counts the signals that were written, and those for
 // whose level h is not enabled. Failed counts those for which h returned an error or panicked:
-// they are not written again. Dropped and Rejected count those that were never written. The
+// they are not written again. Dropped and Rejected count signals that were never written. The
 // bridge raises its own signals on the sink. Drain, Stop or Close end it; until then, the sink
 // keeps it alive.
 func NewBridge(sink *core.Sink, h slog.Handler, opts BridgeOptions) (*core.Processor, error) {

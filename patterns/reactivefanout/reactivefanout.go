@@ -135,7 +135,7 @@ func (f *Fanout[In, Mid]) Flush(ctx context.Context) error { return f.outside(ct
 // Drain ends the intake, and waits until all items have left both stages.
 func (f *Fanout[In, Mid]) Drain(ctx context.Context) error { return f.outside(ctx, f.Lifecycle.Drain) }
 
-// Stop ends the intake, cancels the items that wait for a stage, and waits for those that run.
+// Stop ends the intake, cancels the items that wait for a stage, and waits for running items.
 func (f *Fanout[In, Mid]) Stop(ctx context.Context) error { return f.outside(ctx, f.Lifecycle.Stop) }
 
 func (f *Fanout[In, Mid]) outside(ctx context.Context, wait func(context.Context) error) error {

@@ -293,8 +293,8 @@ type request struct {
 }
 
 // NewHandler makes a Handler that passes requests on to next. It returns an error if next is
-// nil or the options are not valid. Three defaults differ from those of a coordinator: Name
-// is "http", MaxConcurrency is 256, and MaxPerKey has no limit.
+// nil or the options are not valid. Three defaults differ from a coordinator: Name is
+// "http", MaxConcurrency is 256, and MaxPerKey has no limit.
 func NewHandler(next http.Handler, opts core.Options) (*Handler, error) {
 	if next == nil {
 		return nil, errors.New("signalinghttp: NewHandler needs a handler")

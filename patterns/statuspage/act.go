@@ -180,7 +180,7 @@ type Stats struct {
 	Denied     uint64 `json:"denied"`     // by Allow
 	ReadOnly   uint64 `json:"readOnly"`   // the page has no Allow
 	CrossSite  uint64 `json:"crossSite"`  // a browser sent it for another site
-	Unreadable uint64 `json:"unreadable"` // the content type or the body was not that of an action, or the body did not come in time
+	Unreadable uint64 `json:"unreadable"` // the content type or the body was wrong, or the body did not come in time
 }
 
 // LogValue groups the counters by their JSON names.

@@ -1,5 +1,5 @@
-// Package statuspage shows what a program is doing: one page, like that of net/http/pprof,
-// for work.
+// Package statuspage shows what a program is doing: one page, like net/http/pprof, but for
+// work.
 //
 //	p, err := statuspage.New(statuspage.Options{
 //		Sinks:        map[string]*core.Sink{"main": sink},

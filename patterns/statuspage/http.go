@@ -16,7 +16,7 @@ import (
 //go:embed page
 var files embed.FS
 
-// contentTypes are those of the files of the page.
+// contentTypes are the types of the page's files.
 var contentTypes = map[string]string{"page.html": "text/html; charset=utf-8", "page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
 
 // A failure is an error with its HTTP status.

@@ -14,7 +14,7 @@ import (
 const maxFirst, maxNew, maxFamilies, maxHeld = 20_000, 500, 50, 100
 
 // signalsSource shows the newest signals of a sink. It remembers its rows, so that each frame
-// only looks at those that are new.
+// looks only at new signals.
 type signalsSource struct {
 	page     *Page
 	sink     *entry[*core.Sink]

@@ -22,7 +22,7 @@ type hub struct {
 }
 
 // A view is shared by all clients with an equal query. The first client that needs a new
-// frame makes it, and the others wait for it. So a view needs no goroutine of its own.
+// frame makes it, and the others wait for it. So a view needs no goroutine.
 type view struct {
 	source  source
 	every   time.Duration

@@ -65,7 +65,7 @@
 // of LaneStats, or "key" if there is no such name. Its value is the key of the map, or the field
 // Name of the element. So the lanes of a coordinator become "ephemeral.coordinator.lanes.pending"
 // and so on, with the attributes "name" and "lane". Left out are texts, times, pointers, numbers
-// with a type of their own (ids), fields that JSON leaves out, and lists without a field Name.
+// with a named type (ids), fields that JSON leaves out, and lists without a field Name.
 //
 // Stats is called whenever metrics are collected. A durable queue asks its store: its Stats gets
 // the context of the collection, and its error goes to the reader.

@@ -209,7 +209,7 @@ func number(v reflect.Value) float64 {
 }
 
 // with adds the attribute that tells elements apart: "lane" for LaneStats, "state" for State, and
-// "key" for a type without a name of its own.
+// "key" for a type without a name.
 func with(attributes []attribute.KeyValue, t reflect.Type, value reflect.Value) []attribute.KeyValue {
 	key := "key"
 	if t.PkgPath() != "" {

@@ -138,7 +138,8 @@ func fieldsOf(d repo.Decl) []*ast.Field {
 	return nil
 }
 
-// methodsOf returns the methods of a type of the package, with those of embedded types.
+// methodsOf returns the methods of a type of the package, with the methods of embedded
+// types.
 func methodsOf(t *repo.Tree, p *repo.Package, typ string) map[string]bool {
 	all := map[string]bool{}
 	for _, d := range p.Decls {

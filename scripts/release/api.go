@@ -32,7 +32,7 @@ func forbidden(base, version string, breaks []string) string {
 }
 
 // incompatible returns the incompatible changes of the published modules between two trees,
-// on the system it runs on.
+// for the present system.
 func incompatible(ctx context.Context, oldRoot, newRoot string) ([]string, error) {
 	before, err := load(ctx, oldRoot)
 	if err != nil {

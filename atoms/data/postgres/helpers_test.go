@@ -48,7 +48,7 @@ func connect(t testing.TB, dsn string, configure ...func(c *pgxpool.Config)) *pg
 	return pool
 }
 
-// fixture has what a test needs: a pool, and a schema of its own.
+// fixture has what a test needs: a pool, and a separate schema.
 type fixture struct {
 	testing.TB
 	pool *pgxpool.Pool

@@ -70,7 +70,7 @@ type customer struct {
 	City string `json:"city"`
 }
 
-// ownCodec is a codec that is not that of package data.
+// ownCodec is a codec other than the codec of package data.
 type ownCodec struct{ data.JSON[order] }
 
 // Open makes the table that its codec needs, in the schema public, and the store says that

@@ -15,11 +15,11 @@ import (
 )
 
 // Open opens the store in the table opts.Name of a SQLite file. It creates the file and the
-// table if they do not exist. If the table has other columns, Open returns an error. The path is
-// that of [sqlitewriter.Open]: no connection string, and no database in memory. All stores and
-// writers of the same file in one process share one writer. The writer has the options of the
-// Open that came first. To set options such as BusyTimeout and Mode, use [NewEngine]. Close
-// releases the file.
+// table if they do not exist. If the table has other columns, Open returns an error. The path
+// has the same rules as in [sqlitewriter.Open]: no connection string, and no database in memory.
+// All stores and writers of the same file in one process share one writer. The writer has the
+// options of the Open that came first. To set options such as BusyTimeout and Mode, use
+// [NewEngine]. Close releases the file.
 func Open[K ~string, V any](ctx context.Context, path string, opts data.Options[V]) (data.Store[K, V], error) {
 	name := cmp.Or(opts.Name, "data")
 	if err := data.CheckName(name); err != nil {

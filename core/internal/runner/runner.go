@@ -120,7 +120,7 @@ func (r *Runner[J]) Close() {
 	r.halt()
 }
 
-// halt starts no more jobs and cancels those that run.
+// halt starts no more jobs and cancels running ones.
 func (r *Runner[J]) halt() {
 	r.Complete()
 	r.Abort(r.Cause())

@@ -35,7 +35,7 @@ type Tree struct {
 type Module struct {
 	Dir      string
 	Mod      *modfile.File
-	Files    []string // without those of modules below it
+	Files    []string // without the files of modules below it
 	Packages []*Package
 }
 
