@@ -21,7 +21,7 @@ type sinkCase struct {
 }
 
 // originalSinkCases are the benchmarks of the original (the C# library) for signals.
-// README.md maps its names to these.
+// README.md has a table of the original's names and these names.
 var originalSinkCases = []sinkCase{
 	{"raise/listeners=0", 0, sinkWith(small, 0), raiseNames},
 	{"raise/listeners=1", 0, sinkWith(small, 1), raiseNames},

@@ -67,8 +67,9 @@ func waves(n, workers int, do core.ResultWork[int, int], opts waveorchestrator.O
 	return core.Must(waveorchestrator.New(list, opts))
 }
 
-// executing executes many, which has wavesEach waves or workers. For the rest of n it
-// executes one, which has a single wave or worker.
+// executing executes the orchestrator many, with wavesEach waves or workers. If n is not a
+// multiple of wavesEach, it executes the orchestrator one, with one wave or worker, for the
+// rest.
 func executing(many, one *waveorchestrator.Orchestrator[int, int]) Body {
 	execute := func(o *waveorchestrator.Orchestrator[int, int], times int) {
 		for range times {

@@ -55,8 +55,8 @@ const BatcherSignalFailed = batching.SignalFailed
 const BatcherSignalBisected = batching.SignalBisected
 
 // BatcherSignalDropped is [batching.SignalDropped]: SignalDropped is raised on the
-// sink, with the batcher's name as key, when an item is dropped, but not when the last
-// new item dropped one, too.
+// sink, with the batcher's name as key, when a new item drops an old one, and the new
+// item before it dropped none.
 const BatcherSignalDropped = batching.SignalDropped
 
 // BatcherFlushed is [batching.Flushed].

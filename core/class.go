@@ -132,8 +132,8 @@ func (c Class) resolved(what string, maxDefer time.Duration) (Class, error) {
 	return c, errors.Join(err, costErr, deferErr, trialErr)
 }
 
-// changed returns c with the limit and the rates of to. The other fields of to must be zero or as
-// in c; else it returns an error.
+// changed returns c with the limit and the rates of to. Each other field of to must be zero or
+// equal the field of c. Otherwise changed returns an error.
 func (c Class) changed(to Class) (Class, error) {
 	what := fmt.Sprintf("SetClass of %q", c.Name)
 	rest := Class{Name: c.Name, Depth: c.Depth, CancelOn: c.CancelOn, DeferOn: c.DeferOn, MaxDefer: c.MaxDefer, TrialOn: c.TrialOn, Trials: c.Trials}

@@ -56,9 +56,9 @@ func (c Control) Abort(cause error) {
 }
 
 // Close ends the intake, cancels pending and running operations with the cause [ErrClosed],
-// waits for the bodies to return and empties the window. So list what failed before Close.
-// It has no deadline: it waits as long as a body ignores the end of its context. It returns
-// nil.
+// waits for the bodies to return and empties the window. So call [Control.Operations]
+// before Close if you need the failed operations. It has no deadline: it waits as long as a
+// body ignores the end of its context. It returns nil.
 //
 // Close does not wait where its wait could never end:
 //   - inside an operation of the coordinator, and inside handlers;

@@ -57,7 +57,7 @@ type verdict struct {
 	signal  Signal // the newest
 	held    bool   // a held fact matches
 	since   int64  // if held is false: since when the condition holds
-	expires int64  // when the state may change without a new event, or never
+	expires int64  // the next time at which the state may change without a new event; the constant never if there is none
 }
 
 // look returns the state of the condition. Fields held and since count only facts newer than

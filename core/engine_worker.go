@@ -32,8 +32,8 @@ func (e *engine) wakeForArrival() {
 	}
 }
 
-// wakeLocked starts a worker when an event other than an arrival may have made work. mu is
-// held.
+// wakeLocked starts a worker because something may be able to start. It is not for
+// arrivals. mu is held.
 func (e *engine) wakeLocked() {
 	if token := e.token.Load(); token != tokenTaken && !e.full() && e.token.CompareAndSwap(token, tokenTaken) {
 		go engineFrame(e.number, e.loop)

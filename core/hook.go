@@ -37,7 +37,7 @@ type hook[E any] struct {
 	left      atomic.Int64
 	cancelled atomic.Int64 // 0, or 1 more than early when it was cancelled
 	released  atomic.Bool
-	limit     int32         // with so many running calls, a loop is suspected; guarded like early
+	limit     int32         // the number of running calls that suggests a loop; guarded like early
 	idle      chan struct{} // closed by the last call that leaves after cancel
 	pattern                 // selects events by name, if they have names
 }

@@ -17,8 +17,8 @@ import (
 //
 // A class may have rates, and so may keys. Then an operation also needs tokens, which it takes
 // when it starts. While the next operation of a lane lacks tokens of its class, operations of the
-// class in lower lanes wait. Otherwise many operations that need few tokens would starve one that
-// needs many. See ready, and advance for keys.
+// class in lower lanes wait. Otherwise many operations that need few tokens would take all tokens
+// from an operation that needs many. See ready, and advance for keys.
 //
 // An operation whose Enqueue waits for room is here as well, because it needs no room if it
 // can start. It comes after the pending operations of its key, and of its lane and class.
@@ -351,9 +351,9 @@ func (b *board) earliest(o *Operation, sameClass bool) *Operation {
 	return first
 }
 
-// start removes o from those that have not started, and takes its tokens. Next has just
-// returned o, or earliest has for what next returned. It reports whether the class of o is no
-// longer throttled.
+// start removes o from the operations that have not started, and takes its tokens. Call it
+// right after next or earliest, with the operation that it returned. It reports whether the
+// class of o is no longer throttled.
 func (b *board) start(o *Operation, now int64) (freed bool) {
 	b.advance(now)
 	defer b.advance(now)

@@ -11,7 +11,7 @@ type ratedKeys struct {
 	fresh  []*ratedKey // keys that have changed since they were settled
 	parked keyHeap     // keys that have operations and lack tokens
 	idle   keyHeap     // keys without operations whose buckets are not full
-	swept  int64       // when the idle ones were last looked at
+	swept  int64       // when the idle keys were last checked
 }
 
 // ratedKey has the buckets of a key.

@@ -183,12 +183,12 @@ func (o *Operation) Suspend(ctx context.Context, what string, wait func(context.
 	return wait(ctx)
 }
 
-// Charge corrects what the operation has taken of the rates of its class ([Class].Rate and
-// CostRate) and of its key ([Options.KeyRate] and KeyCostRate): so many calls and so much cost
-// more. Use it when the body knows more than its Enqueue, for example how many bytes an
-// answer had, or that it has made a second call. Charge does not wait: what is not there
-// is a debt, which the next tokens pay. Negative numbers give tokens back. A bucket never has more than its
-// burst. Charge does nothing where there is no rate, before the start and after the end of the operation.
+// Charge takes further calls and cost from the rates of the operation's class ([Class].Rate and CostRate)
+// and key ([Options.KeyRate] and KeyCostRate). Use it when the body knows more than its Enqueue, for
+// example how many bytes an answer had, or that it has made a second call. Charge does not wait: a bucket
+// without enough tokens gets a debt, which its next tokens pay. Negative numbers give tokens back. A
+// bucket never has more than its burst. Charge does nothing where there is no rate, before the start and
+// after the end of the operation.
 func (o *Operation) Charge(calls, cost int) {
 	if o == nil {
 		return

@@ -15,8 +15,8 @@ type Rate struct {
 	// PerSecond is how many tokens come in each second, from 1e-9 to 1e9. 0 means what the
 	// comment of the option says. It must not be negative, infinite or NaN.
 	PerSecond float64
-	// Burst is how many tokens there are after a quiet time: so many calls may begin at once.
-	// 0 means 20. It must not be negative or more than 2^40.
+	// Burst is how many tokens there are after a quiet time. This number of calls may begin
+	// at once. 0 means 20. It must not be negative or more than 2^40.
 	Burst int
 }
 

@@ -31,7 +31,7 @@ type Sink struct {
 	rules   rules
 	blocked atomic.Uint64
 	panics  atomic.Uint64
-	fresh   atomic.Int64 // no fact ends by time before this; 0: not known; see isFresh
+	fresh   atomic.Int64 // no fact expires before this time; 0: not known; see isFresh
 	ready   atomic.Bool  // false for a zero Sink that was not used yet
 
 	_  cacheLine // a goroutine that waits for mu spins on its line, not on the lines of the guarded fields

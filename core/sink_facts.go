@@ -277,8 +277,8 @@ func (s *Sink) addGate(g *gate) {
 	slices.Reverse(g.kept)
 }
 
-// end returns when a fact will go by itself: for the coordinator of its operation, or for
-// others.
+// end returns when a fact will expire. This may differ for the coordinator of its operation
+// (own).
 func (s *Sink) end(seq uint64, f *fact, own bool) int64 {
 	if h := s.held[seq]; h != nil {
 		return h.until

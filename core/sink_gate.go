@@ -7,8 +7,8 @@ import (
 
 // gate counts the facts that match a pattern in one table. It is shut while the count
 // is not 0. Facts that are pushed out of the window do not open it, because the sink
-// keeps for each gate the newest maxKept of these. An engine first asks shut, which
-// is one atomic load. Only if it is shut, it asks more, under the lock of the table.
+// keeps the newest maxKept of them for each gate. An engine first asks shut, which is
+// one atomic load. Only if it is shut, it asks more, under the lock of the table.
 type gate struct {
 	pattern
 	waker waker

@@ -13,8 +13,8 @@ import (
 // keeps the number of facts and the route: the watchers of the name, found
 // once per name and not once per raise.
 //
-// A sink has one and every coordinator has one. All methods are called with mu
-// held, except those that say so.
+// A sink has one table, and every coordinator has one. All methods are called with mu held,
+// except those that say so.
 type names struct {
 	base
 

@@ -44,7 +44,7 @@ type watch struct {
 	mu     sync.Mutex
 	queue  queue[Signal]
 	missed int
-	news   chanWaker // has room for one: "look again"
+	news   chanWaker // has room for one notice, which says "look again"
 }
 
 func (w *watch) add(s Signal) {

@@ -15,8 +15,8 @@ const (
 	SignalFailed = "batch.failed"
 	// SignalBisected: the flush of a batch failed, and its halves are flushed now.
 	SignalBisected = "batch.bisected"
-	// SignalDropped is raised on the sink, with the batcher's name as key, when an item is
-	// dropped, but not when the last new item dropped one, too.
+	// SignalDropped is raised on the sink, with the batcher's name as key, when a new item
+	// drops an old one, and the new item before it dropped none.
 	SignalDropped = "batch.dropped"
 )
 

@@ -207,7 +207,8 @@ func (h *Hedger) end(ctx context.Context, d time.Duration, err error, won bool) 
 	}
 }
 
-// pause begins or ends the pause because of errors, and reports whether it did.
+// pause begins or ends the pause for too many errors, and reports whether it has changed
+// anything.
 func (h *Hedger) pause() bool {
 	most := h.opts.MaxErrors * window
 	switch errs := float64(h.history.errs); {

@@ -238,7 +238,7 @@ func (p plan) expect() (lines []string) {
 	return lines
 }
 
-// fails returns how the first step that does not work ends. If all work, it returns works.
+// fails returns the end of the first step that fails. If no step fails, it returns works.
 func (p plan) fails() way {
 	for _, w := range p.do {
 		if w != works {

@@ -273,7 +273,7 @@ func TestRecoversByTheNewRate(t *testing.T) {
 
 		drain(l)
 		time.Sleep(1500 * time.Millisecond)
-		require.NoError(t, l.SetBurst(5)) // the bucket fills in 1 s, which is over
+		require.NoError(t, l.SetBurst(5)) // the bucket fills in 1 s, and 1.5 s have passed
 		synctest.Wait()
 		assert.False(t, sink.Has(ratelimit.SignalLimited))
 		time.Sleep(time.Hour)

@@ -1,5 +1,5 @@
-// Package ratelimit limits the rate of requests: so many per second, and a burst of requests
-// after a quiet time.
+// Package ratelimit limits the rate of requests: a number of requests per second, and a
+// burst of requests after a quiet time.
 //
 //	l, err := ratelimit.New(core.Rate{PerSecond: 100, Burst: 20}, ratelimit.Options{})
 //	if err != nil {

@@ -445,7 +445,7 @@ func TestModelTokenBucket(t *testing.T) {
 	}
 }
 
-// Tokens that were taken and given back change nothing, however many times.
+// Tokens that are taken and given back change nothing, even after many times.
 func TestGiveBackIsExact(t *testing.T) {
 	m := bucket.Start(0, 1.0/3, 10)
 	q := newQueue(tokenBucket{meter: &m})

@@ -85,7 +85,8 @@ func TestModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range seeds {
 			random := rand.New(rand.NewPCG(seed, 2))
-			// Only the deadline falls on odd nanoseconds, so nothing happens when it does.
+			// Only the deadline falls on an odd nanosecond, so nothing else happens at that
+			// time.
 			some := func(most int) time.Duration { return time.Duration(random.IntN(most+1)) * 100 * time.Millisecond }
 			perhaps := func(most int) time.Duration {
 				if random.IntN(2) == 0 {

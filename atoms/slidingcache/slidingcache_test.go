@@ -192,7 +192,7 @@ func TestSignals(t *testing.T) {
 		assert.False(t, removed(c.Remove("c")))
 		signals.None()
 		c.Clear()
-		signals.Expect(slidingcache.SignalCleared) // after the expiry of others
+		signals.Expect(slidingcache.SignalCleared) // the entries that have expired are not in it
 		signals.None()
 		assert.Equal(t, 2, sink.Count("cache.compute.*"), "can be sensed afterwards")
 	})

@@ -72,8 +72,8 @@ func TestCallersLeaveWhileAnotherProgramWrites(t *testing.T) {
 	})
 }
 
-// All writes that wait for another program wait for BusyTimeout together, however many groups they
-// are. There is one signal, and the connection is kept.
+// All writes that wait for another program share one BusyTimeout, even if they are several groups.
+// There is one signal, and the connection is kept.
 func TestBusyTimeoutIsOneBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := core.NewSink(core.SinkOptions{})

@@ -107,7 +107,8 @@ type Evictor struct {
 	stats    Stats
 }
 
-// calls is the kind of the signals on Evictor.callbacks. The payload makes the call.
+// calls is the kind of the signals on Evictor.callbacks. The payload is the function to
+// call.
 var calls = core.NewKind[func()]("volatile.call")
 
 // New makes an evictor for the operations of target. Until Close, it is subscribed to the sink

@@ -43,8 +43,8 @@ type Options[Out any] struct {
 	// PerWave replaces MaxPerWave for single waves. The key is the number of the wave; the value
 	// 0 means MaxPerWave, negative no limit. A number without workers is an error.
 	PerWave map[int]int
-	// MaxAbandoned is how many abandoned runs of a worker may still run; with so many, the worker
-	// is skipped; 0 means 8, negative no limit.
+	// MaxAbandoned is how many abandoned runs of a worker may still run; at this number, the
+	// worker is skipped; 0 means 8, negative no limit.
 	MaxAbandoned int
 
 	// BreakerThreshold is how many failures in a row open the breaker of a worker; 0

@@ -107,8 +107,7 @@ func TestWaitersDoNotDisturbEachOther(t *testing.T) {
 	})
 }
 
-// Fault avoided: a quorum that so many failures have made unreachable still waits for
-// the time-out.
+// Fault avoided: a quorum that failures had made unreachable still waited for the time-out.
 func TestUnreachableIsAnsweredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := newTracker(t, contributors.Options{}, "a", "b", "c")

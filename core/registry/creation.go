@@ -15,7 +15,7 @@ import (
 // guards number and wants; made and err may be read when done is closed.
 type creation struct {
 	name   string
-	number uint64    // in the order in which coordinators were made; 0 before
+	number uint64    // its place in the order in which coordinators were made; 0: not made yet
 	wants  *creation // the last creation for which it waited; nil: none
 
 	done chan struct{}

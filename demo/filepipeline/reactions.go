@@ -25,7 +25,7 @@ func (p *pipeline) subscribe() (cancel func()) {
 		p.sink.Subscribe(SignalFileSaved, func(s core.Signal) { p.hand(p.thumbnails, s) }),
 		p.sink.Subscribe(SignalFileSaved, func(s core.Signal) { p.hand(p.duplicates, s) }),
 
-		// A failed file has a row as well. If it could be read to its end, it may still equal another file.
+		// A failed file has a row as well. If the whole file could be read, it may be a duplicate.
 		FileFailed.Subscribe(p.sink, func(s core.Signal, f Failure) {
 			p.record(s, f.Cause)
 			if f.File.SHA256 != "" {

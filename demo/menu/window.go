@@ -14,7 +14,7 @@ const maxLines = 300
 // received = shown + filtered + skipped.
 type window struct {
 	filter  string // a pattern; "" shows all
-	every   int    // of the matching signals, 1 of so many is shown
+	every   int    // one matching signal in this many is shown
 	signals []core.Signal
 
 	received uint64

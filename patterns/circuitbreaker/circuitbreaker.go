@@ -122,7 +122,7 @@ type Breaker struct {
 	failures *core.Monitor
 	shared   *breaker.Shared
 
-	// Only changed uses these.
+	// Only the method changed uses these fields.
 	state   breaker.State // the state that was reported last
 	opened  time.Time
 	release func() // ends the held signal

@@ -95,8 +95,8 @@ func TestErrors(t *testing.T) {
 }
 
 // Fault avoided: the scope of a handler was open during the pause after a failure, and while
-// the signals of completion were raised. Now it is closed before these, with the error of
-// the attempt.
+// the signals of completion were raised. Now the scope is closed before that, with the error
+// of the attempt.
 func TestScoped(t *testing.T) {
 	errDown, errCommit := errors.New("down"), errors.New("commit")
 	for name, c := range map[string]struct {

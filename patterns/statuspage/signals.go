@@ -95,9 +95,9 @@ func (v *signalsSource) frame(context.Context, effort) (any, error) {
 	return signalsFrame{v.sink.id, append([]signalRow{}, v.tail...), v.last, v.skipped, families, held, stats.Held}, nil
 }
 
-// findHeld renews held. If no signal was skipped, and known and fresh held signals together
-// are as many as the sink has, these are all. Otherwise it checks which known ones are still
-// there, and searches for others where it has not looked yet.
+// findHeld renews held. If no signal was skipped, and the sink has as many held signals as
+// are known or fresh, these are all. Otherwise findHeld checks which known signals are still
+// held, and searches the signals that it has not seen yet.
 func (v *signalsSource) findHeld(stats core.SinkStats, fresh []core.Signal, skipped bool) {
 	if all := slices.Concat(v.held, fresh); v.exact && !skipped && len(all) == stats.Held && len(all) <= maxHeld {
 		v.held, v.upTo = all, max(v.upTo, v.last)

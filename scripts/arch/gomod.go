@@ -93,8 +93,8 @@ func replaceLine(m, owner *repo.Module) string {
 }
 
 // goDirective checks that every module has the same version of the language, and that none
-// chooses a toolchain. A library that demands the first release of that version, as in "go
-// 1.26.0", makes the go command write the same into go.mod and go.work.
+// chooses a toolchain. The go command writes a version such as "1.26.0" into go.mod and
+// go.work if a library demands that release, so it is allowed, too.
 func goDirective(t *repo.Tree, report reporter) {
 	check := func(name string, directive *modfile.Go, toolchain *modfile.Toolchain) {
 		if directive == nil || strings.TrimSuffix(directive.Version, ".0") != policy.GoVersion {

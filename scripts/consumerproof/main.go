@@ -32,7 +32,7 @@ func main() {
 }
 
 // run proves all published modules of the tree in root, one after the other, and prints
-// what each brings along. It fails if one of them fails.
+// what each adds to a program. It fails if one of them fails.
 func run(ctx context.Context, root string, published bool, stdout io.Writer) error {
 	dir, err := os.MkdirTemp("", "consumerproof-")
 	if err != nil {

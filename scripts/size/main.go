@@ -55,8 +55,9 @@ func (p part) over() int {
 	return p.code - p.goal.Lines
 }
 
-// faults returns two lists of texts: parts above the limit, which must not be merged, and
-// parts above a goal but within the room.
+// faults returns two lists of texts. The first list has what is above a goal by more than
+// policy.Room percent, and must not be merged. The second list has what is above a goal by
+// less.
 func (p part) faults() (faults, warnings []string) {
 	note := func(is, wanted int, format string, args ...any) {
 		text := fmt.Sprintf(format, args...)

@@ -10,11 +10,11 @@
 //	           gets the vectors of several messages (atoms/batching)
 //	model      asks the provider alpha, or beta if alpha fails (atoms/priorityprocessor)
 //
-// A provider allows so many requests and so many tokens in a window. Each request takes from
-// both limits at once (Group of atoms/ratelimit). It reserves the tokens that it may use, and
-// adjusts the reservation when the answer says how many it has used: a model uses less, the
-// embedder more. A request that gets a Retry-After is sent again after that time
-// (atoms/retry), and meanwhile the limiter stops all other requests to that provider.
+// A provider limits the number of requests and the number of tokens in a window. Each request
+// takes from both limits at once (Group of atoms/ratelimit). It reserves the tokens that it
+// may use, and adjusts the reservation when the answer says how many it has used: a model
+// uses less, the embedder more. A request that gets a Retry-After is sent again after that
+// time (atoms/retry), and meanwhile the limiter stops all other requests to that provider.
 //
 // # In your program
 //

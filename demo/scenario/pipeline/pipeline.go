@@ -83,8 +83,8 @@ func run(ctx context.Context, s *scenario.Screen) error {
 	return nil
 }
 
-// atom makes an atom. For each signal named on, it works for the given time, and then
-// raises the signal named then with the same key.
+// atom makes an atom. For each signal with the name on, it works for the time takes, and
+// then raises a signal with the name then and the same key.
 func atom(s *scenario.Screen, name, on string, takes time.Duration, then string) (*molecules.Trigger, error) {
 	return molecules.NewTrigger(s.Sink, on, func(ctx context.Context, cause core.Signal) error {
 		if err := scenario.Pause(ctx, takes); err != nil {
