@@ -97,7 +97,7 @@ func raiseFirst(s *core.Sink, n int) {
 
 // ages are the values of MaxAge in measurements: none, and the default.
 var ages = []struct {
-	name  string // as rows name it
+	name  string // the name in rows
 	age   time.Duration
 	raise float64 // the goal of a raise beside time.Now
 }{{"age=none", -1, 0.8}, {"age=default", 0, 1.25}}

@@ -90,7 +90,7 @@ func (s RateStats) String() string { return StatsString(s) }
 type ClassChange struct {
 	Coordinator string    `json:"coordinator"`
 	Class       string    `json:"class"`
-	Next        time.Time `json:"next,omitzero"` // of Throttled: when the next tokens are there
+	Next        time.Time `json:"next,omitzero"` // for Throttled: when the next tokens are there
 }
 
 // Throttled is the kind of [SignalThrottled], and Free is the kind of [SignalFree].

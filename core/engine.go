@@ -69,7 +69,7 @@ type engine struct {
 	telling      int    // ended operations for which OnDone is being called
 	overflow     uint64 // operations that were accepted without room
 	scheduler    board
-	queues       []waitingRoom  // by the index of the room in the intake
+	queues       []waitingRoom  // index: the number of the room in the intake
 	only         [1]waitingRoom // the array behind queues if there is one queue
 	window       window
 	index        index

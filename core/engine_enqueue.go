@@ -130,7 +130,7 @@ func (e *engine) squeeze(o *Operation) error {
 		return ErrFull
 	}
 	e.acceptBeyond(o)
-	e.collect() // so that a key that both have keeps its turn
+	e.collect() // before withdraw: if both have the same key, the key keeps its turn
 	e.withdraw(oldest, StatusDropped, ErrDropped, now)
 	return nil
 }

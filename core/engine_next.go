@@ -462,8 +462,9 @@ func (e *engine) passToken(now int64) {
 	go engineFrame(e.number, e.loop)
 }
 
-// startable reports whether a collected operation, or one that waits for room, may be able
-// to start, or a resuming operation can get its slot. mu is held.
+// startable reports whether an operation may be able to start, or a resuming operation can
+// get its slot. It looks at collected operations and at operations that wait for room. mu
+// is held.
 func (e *engine) startable(now int64) bool {
 	if e.ask(now, nil) != nil {
 		return true

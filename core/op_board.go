@@ -46,7 +46,8 @@ type board struct {
 	asked    question
 }
 
-// question is what the last call of next was given, and what it found out about classes.
+// question has the arguments of the last call of next, and what this call has found out
+// about classes.
 type question struct {
 	now     int64
 	barred  *bars
@@ -327,7 +328,7 @@ func (b *board) older(lane int, first *Operation) (older *Operation) {
 	return older
 }
 
-// fits reports whether one more may run in the lane and the class of o.
+// fits reports whether one more operation may run in the lane and the class of o.
 func (b *board) fits(o *Operation) bool { return !b.lanes[o.lane].full() && !b.classes[o.class].full() }
 
 // earliest returns the operation of the lane of o that was enqueued first, among those that

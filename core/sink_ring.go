@@ -110,8 +110,8 @@ type more struct {
 
 	inherited bool // belongs to the sink since the ForEach or Map that raised it has returned
 	restored  bool
-	operation OperationID // origin of a restored or forwarded fact,
-	source    string      // which belongs to the sink
+	operation OperationID // the operation of the original, if this is a restored or forwarded fact
+	source    string      // the source of the original; the fact itself belongs to the sink
 }
 
 // signal returns the fact as users see it.

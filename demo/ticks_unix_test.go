@@ -101,7 +101,7 @@ func TestTicksExactlyOnce(t *testing.T) {
 		p.schedule()
 		panic(p.queue.Run(context.Background()))
 	}
-	rounds := 1 // of 3 seconds; no process is alive at the end of a round
+	rounds := 1 // a round takes 3 seconds; at its end no process is alive
 	if os.Getenv("EPHEMERAL_LONG") != "" {
 		rounds = 20
 	}

@@ -19,7 +19,7 @@ type item[In, Out any] struct {
 	out   Out             // set before done is closed
 	err   error           // set before done is closed
 
-	next, prev *item[In, Out] // in the list it is in
+	next, prev *item[In, Out] // neighbours in a list
 }
 
 type state uint8

@@ -35,7 +35,7 @@ type model struct {
 	submitted []*testBatch
 	sent      map[*testBatch]bool // the same
 	left      map[*testItem]bool  // items whose callers have left during the flush
-	wanted    map[*testBatch]int  // by batch that is being flushed: items whose callers have not left
+	wanted    map[*testBatch]int  // for each batch that is being flushed, the number of items whose callers have not left
 	lost      []int               // expected effects of the step
 	unwanted  []*testBatch
 	flood     bool

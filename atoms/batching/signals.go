@@ -36,8 +36,8 @@ type Batch struct {
 	Items    int           `json:"items"`    // when the flush began
 	Bytes    int           `json:"bytes"`    // sum of SizeOf of these items
 	Reason   Reason        `json:"reason"`   // why it was flushed
-	Waited   time.Duration `json:"waited"`   // from the first item to the begin of the flush
-	Duration time.Duration `json:"duration"` // of all calls together
+	Waited   time.Duration `json:"waited"`   // time from the first item to the begin of the flush
+	Duration time.Duration `json:"duration"` // sum of the times of all calls
 	Calls    int           `json:"calls"`    // calls of the function; more than one only with Bisect
 	Failed   int           `json:"failed"`   // items that were not flushed
 	Err      error         `json:"-"`        // why items failed; if it is [ItemErrors], with an error or nil for each of Items

@@ -20,11 +20,11 @@ type Run struct {
 
 	blueprint *Blueprint
 	op        *core.Operation // nil until the run begins
-	wake      chan struct{}   // of capacity 1: it has a value when an awaited signal has come
+	wake      chan struct{}   // has room for one value, which says that an awaited signal has come
 
 	// Guarded by the mutex of runs.
 	after    uint64              // signals with a Seq up to this one are not for this run
-	received map[int]core.Signal // by step: the newest signal that has come for the step
+	received map[int]core.Signal // for each step, the newest signal that has come
 
 	mu      sync.Mutex
 	state   State

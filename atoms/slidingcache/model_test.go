@@ -18,7 +18,7 @@ import (
 type model struct {
 	opts    options
 	world   map[string]outcome       // what loads find
-	lives   map[string]time.Duration // and the lives that loads return
+	lives   map[string]time.Duration // lives that loads return
 	entries map[string]*entry
 
 	hits, absences, misses, stale, refreshes, failures, loads, invalidated uint64

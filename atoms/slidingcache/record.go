@@ -28,7 +28,7 @@ func (r record[V]) err() error {
 // details are facts about a record that the store does not know: it stands for an absence; when
 // it is due for a refresh; it has expired and is kept in case a load fails.
 type details struct {
-	absence error        // not nil: why there is no value; the rest is not used
+	absence error        // why there is no value, and then the other fields are not used; nil: there is a value
 	latest  int64        // latest expiry; an access does not move it
 	expires atomic.Int64 // the time of expiry; ^time after the record was found expired
 	refresh atomic.Int64 // when the record becomes due for a refresh

@@ -29,7 +29,7 @@ type conn struct {
 	theirs   atomic.Bool // the running statements belong to callers
 	seen     bool        // authorize has seen a statement
 	busy     int64       // SQLite's busy timeout in milliseconds
-	log      os.FileInfo // of PATH-wal, from the first transaction on
+	log      os.FileInfo // the file PATH-wal, from the first transaction on
 }
 
 // openDB opens a file. The path may have any characters. No connection is made yet.

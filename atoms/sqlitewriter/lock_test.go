@@ -32,7 +32,7 @@ func fairChild(env string) {
 	os.Stdout.WriteString("ready\n")
 	io.ReadAll(os.Stdin) // waits until all children are ready
 	var all sync.WaitGroup
-	for range 2 { // so that the next turn can follow at once
+	for range 2 { // two goroutines, so that the next turn can follow at once
 		all.Go(func() {
 			for id := int64(0); id < fairRows; {
 				id = core.Must(core.Must(w.Exec(context.Background(), "insert into fair(process) values(?)", number)).LastInsertId())

@@ -96,7 +96,7 @@ func ExampleOptions() {
 // Cheap checks decide about most requests. Later waves see the few uncertain ones.
 func Example_botDetection() {
 	type Request struct{ Agent, IP string }
-	type Verdict struct{ Confidence float64 } // that it is a bot
+	type Verdict struct{ Confidence float64 } // how sure the worker is that it is a bot
 
 	says := func(confidence func(Request) float64) core.ResultWork[Request, Verdict] {
 		return func(_ context.Context, r Request) (Verdict, error) { return Verdict{confidence(r)}, nil }

@@ -109,8 +109,8 @@ func breakIt(spoil func(s *Subject, b *broken)) Factory {
 	}
 }
 
-// once returns a function that returns nil the first time, and the error of again after
-// that.
+// once returns a function that calls first the first time. After that it returns the error
+// again.
 func once(first func() error, again error) func() error {
 	var called atomic.Bool
 	return func() error {

@@ -18,7 +18,7 @@ import (
 type Outcome[Out any] struct {
 	Exited   bool        // a signal ended it
 	Signal   core.Signal // the signal; zero if there was none
-	Results  []Out       // of the operations that succeeded, in the order of their items
+	Results  []Out       // results of the operations that succeeded, in the order of their items
 	Combined Out         // the result of combine; zero without combine, and with an error
 }
 

@@ -26,9 +26,9 @@ func (c call) String() string {
 	return fmt.Sprintf("[%d-%d] %s %d %v", c.begin, c.end, c.name, c.value, c.ok)
 }
 
-// linearizable reports whether the calls have a valid order: each call happens at
-// one instant between its begin and its end, and returns what it returned. It is
-// the algorithm of Wing and Gong. The value 0 means none.
+// linearizable reports whether the calls have a valid order: each call has its
+// effect and its result at one instant between its begin and its end. It is the
+// algorithm of Wing and Gong. The value 0 means none.
 func linearizable(calls []call) bool {
 	type state struct {
 		done  uint32 // calls, one bit for each

@@ -29,7 +29,7 @@ func bubble(t *testing.T, test func(*testing.T, *core.Sink)) {
 	})
 }
 
-// waits checks that an item waits for so long, and that Explain says so.
+// waits checks that an item waits for the time want, and that Explain says so.
 func waits(t *testing.T, c *core.Coordinator[int], want time.Duration) {
 	t.Helper()
 	begun := time.Now()

@@ -98,7 +98,7 @@ func ExampleBreaker() {
 	}}}))
 	defer calls.Close()
 
-	gpt.Trip() // as after too many failures
+	gpt.Trip() // has the effect of too many failures
 	for question := range 100 {
 		core.Must(calls.Class("gpt").Enqueue(ctx, question))
 	}

@@ -25,7 +25,7 @@ type Runner struct {
 	jobs   []Job
 	keeper *responsibility.Keeper
 	before antechamber
-	stages core.Lifecycle // before, followed by the coordinator
+	stages core.Lifecycle // the antechamber, and then the coordinator
 	ends   []func()       // end the subscriptions to triggers
 }
 

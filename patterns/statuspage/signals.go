@@ -33,7 +33,7 @@ type signalsSource struct {
 type signalsFrame struct {
 	Sink     string      `json:"sink"`
 	Signals  []signalRow `json:"signals"` // oldest first
-	Last     uint64      `json:"last"`    // to pass as after
+	Last     uint64      `json:"last"`    // the next request passes it as the parameter after
 	Skipped  uint64      `json:"skipped"` // signals that came too fast to look at
 	Families []familyRow `json:"families"`
 	Held     []heldRow   `json:"held"` // oldest first

@@ -99,7 +99,7 @@ type Page struct {
 	sinks        []*entry[*core.Sink]
 	coordinators []*coordinator
 	queues       []*entry[inspect.StoredQueue]
-	caches       []*cache // one for each queue
+	caches       []*cache // one cache for each queue
 	schedules    []*entry[inspect.Schedules]
 	ctx          context.Context // ends with Close
 	end          context.CancelFunc

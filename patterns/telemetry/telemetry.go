@@ -59,7 +59,7 @@ type Telemetry struct {
 	unsubscribe func()
 
 	mu       sync.Mutex
-	names    map[[3]string]metric.AddOption // by family, class and name
+	names    map[[3]string]metric.AddOption // the key is family, class and name
 	number   map[string]int                 // number of names of each family
 	observed map[*metric.Registration]bool
 }
